@@ -1,0 +1,124 @@
+// A group of ranks that compute together. "Collective" calls are made by every rank of the group,
+// in the same order, with matching arguments.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/status.hpp"
+#include "tutti/symmetric_memory.hpp"
+#include "tutti/tuning.hpp"
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+class CommunicatorImpl;
+
+struct CommunicatorOptions {
+  // kAuto: CUDA where every rank has a GPU of its own, else host.
+  Backend backend = Backend::kAuto;
+  // CUDA ordinal for this rank; -1: the launcher's local rank, or the rank, modulo the visible
+  // GPUs.
+  int device = -1;
+  // Every wait of this communicator ends by then; 0: TUTTI_TIMEOUT_MS.
+  std::chrono::milliseconds timeout{0};
+  // Leave out every algorithm whose bits depend on more than the inputs and the number of ranks.
+  bool deterministic = false;
+};
+
+// Proves membership and says where to meet. Make it on one rank, hand its text to the others.
+class UniqueId {
+ public:
+  // Ranks on this host only.
+  static Result<UniqueId> create();
+  // Ranks on several hosts: rank 0 listens on `host`:`port` (port 0 is not possible here).
+  static Result<UniqueId> create_tcp(std::string_view host, int port);
+  static Result<UniqueId> from_text(std::string_view text);
+  const std::string& text() const { return text_; }  // at most 127 printable characters; a secret
+
+ private:
+  explicit UniqueId(std::string text) : text_(std::move(text)) {}
+  std::string text_;
+};
+
+class Communicator {
+ public:
+  // Collective. Waits for all `size` ranks, at most the timeout. Each rank may be a process or a
+  // thread. Errors: kTimeout names the ranks that did not come; kMismatch names the setting or
+  // version that differs; kUnsupported/kUnavailable say why the backend cannot run here.
+  static Result<Communicator> create(const UniqueId& id, int rank, int size,
+                                     const CommunicatorOptions& options = {});
+
+  // Collective. Rank, size and meeting point from torchrun, Open MPI, SLURM, PMI or tutti's
+  // launcher.
+  static Result<Communicator> create_from_environment(const CommunicatorOptions& options = {});
+
+  // All `ranks` ranks in this process, made by one call from one thread. Element r is rank r's;
+  // on CUDA it drives device r (options.device is ignored).
+  static Result<std::vector<Communicator>> create_in_process(
+      int ranks, const CommunicatorOptions& options = {});
+
+  Communicator(Communicator&&) noexcept;
+  Communicator& operator=(Communicator&&) noexcept;
+  // Waits for this rank's own work, at most the timeout. Never hangs, never reports.
+  ~Communicator();
+
+  int rank() const;
+  int size() const;
+  Backend backend() const;  // kHost or kCuda
+  int device() const;       // CUDA ordinal; -1 on the host
+
+  // Collective. Ranks of equal `color` form a group, ordered by (key, rank). A rank with a negative
+  // color takes part and gets null.
+  Result<std::unique_ptr<Communicator>> split(int color, int key);
+
+  // Collective. `bytes` > 0, equal on every rank. Not inside a capture.
+  Result<SymmetricMemory> allocate(std::size_t bytes);
+
+  // Collective. Memory of the caller's (cudaMalloc or VMM on CUDA; any on the host backend), which
+  // must stay allocated and in place until the result is destroyed. Where peers cannot address it,
+  // the result says zero_copy() == false. Not inside a capture.
+  Result<SymmetricMemory> register_memory(void* address, std::size_t bytes);
+
+  // Collective, outside captures. Between the two, buffers of captured operations that are not
+  // symmetric are noted instead of staged; finish_capture registers them, so that replays are
+  // zero-copy. A replay whose inputs were never registered fails with kInvalidArgument in status().
+  Status start_capture();
+  Status finish_capture();
+
+  // Collective. Makes what is made lazily otherwise and cannot be made inside a capture: NCCL's
+  // communicator. kUnavailable where NCCL is not there.
+  Status prepare_nccl();
+
+  // From any thread, also while an operation runs or a kernel spins: ends it on every rank with
+  // kAborted and `reason`. Poisons the communicator.
+  void abort(std::string_view reason);
+
+  // Never blocks. The first failure, with the operation, its sequence number, the waiting rank, the
+  // missing rank, the expected and the seen value; ok while there is none. Every later call returns
+  // the same failure.
+  Status status() const;
+
+  // What a call with these arguments would run, without running it.
+  struct Query {
+    std::size_t count = 0;
+    DataType dtype = DataType::kFloat32;
+    ReduceOp op;
+    bool symmetric = true;
+    bool in_place = false;
+    std::string_view algorithm;  // as in CallOptions
+  };
+  Result<Plan> plan_all_reduce(const Query& query) const;
+
+  CommunicatorImpl& impl() const { return *impl_; }
+  explicit Communicator(std::unique_ptr<CommunicatorImpl> impl);
+
+ private:
+  std::unique_ptr<CommunicatorImpl> impl_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,78 @@
+// Element types, reductions and streams: the vocabulary every call shares.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "tutti/status.hpp"
+
+struct CUstream_st;
+
+namespace tutti {
+
+// A CUDA stream (cudaStream_t and CUstream convert to it). Ignored on the host backend.
+using Stream = CUstream_st*;
+
+enum class DataType : std::uint8_t {
+  kFloat64,
+  kFloat32,
+  kFloat16,
+  kBfloat16,
+  kFloat8E4M3,  // OCP: no infinity, 448 is the largest finite value
+  kFloat8E5M2,
+  kInt8,
+  kUint8,
+  kInt32,
+  kUint32,
+  kInt64,
+  kUint64,
+};
+inline constexpr std::array<DataType, 12> kAllDataTypes = {
+    DataType::kFloat64,    DataType::kFloat32,    DataType::kFloat16, DataType::kBfloat16,
+    DataType::kFloat8E4M3, DataType::kFloat8E5M2, DataType::kInt8,    DataType::kUint8,
+    DataType::kInt32,      DataType::kUint32,     DataType::kInt64,   DataType::kUint64,
+};
+
+std::size_t size_of(DataType dtype);  // bytes of one element
+bool is_floating(DataType dtype);
+std::string_view to_string(DataType dtype);          // "bf16", "fp8_e4m3", "int32", ...
+Result<DataType> parse_data_type(std::string_view);  // also "bfloat16", "half", "float", "double"
+
+// How elements of all ranks become one. Ranks are taken in the order 0..n-1, starting from rank 0's
+// value. fp16, bf16 and fp8 accumulate in fp32 and round once; other types use their own
+// arithmetic, integers wrap. A NaN among the inputs gives NaN. Results beyond fp8's range saturate.
+enum class OpKind : std::uint8_t {
+  kSum,
+  kProd,
+  kMin,  // -0 is less than +0
+  kMax,
+  kAvg,        // the sum divided by the number of ranks before rounding; integers truncate
+  kPreMulSum,  // each rank's input is first multiplied, in the accumulator, by that rank's scalar
+};
+inline constexpr std::array<OpKind, 6> kAllOps = {OpKind::kSum, OpKind::kProd, OpKind::kMin,
+                                                  OpKind::kMax, OpKind::kAvg,  OpKind::kPreMulSum};
+
+struct ReduceOp {
+  OpKind kind = OpKind::kSum;
+  double scalar = 1.0;  // kPreMulSum: this rank's multiplier, converted to the accumulator's type
+
+  static constexpr ReduceOp sum() { return {}; }
+  static constexpr ReduceOp prod() { return {OpKind::kProd, 1.0}; }
+  static constexpr ReduceOp min() { return {OpKind::kMin, 1.0}; }
+  static constexpr ReduceOp max() { return {OpKind::kMax, 1.0}; }
+  static constexpr ReduceOp avg() { return {OpKind::kAvg, 1.0}; }
+  static constexpr ReduceOp pre_mul_sum(double scalar) { return {OpKind::kPreMulSum, scalar}; }
+
+  friend bool operator==(const ReduceOp&, const ReduceOp&) = default;
+};
+
+std::string_view to_string(OpKind op);  // "sum", "prod", "min", "max", "avg", "premulsum"
+Result<OpKind> parse_op(std::string_view);
+
+enum class Backend : std::uint8_t { kAuto, kHost, kCuda };
+std::string_view to_string(Backend backend);  // "auto", "host", "cuda"
+Result<Backend> parse_backend(std::string_view);
+
+}  // namespace tutti

@@ -1,0 +1,16 @@
+// The version of the headers this program was compiled against.
+#pragma once
+
+#define TUTTI_VERSION_MAJOR 0
+#define TUTTI_VERSION_MINOR 1
+#define TUTTI_VERSION_PATCH 0
+#define TUTTI_VERSION \
+  (TUTTI_VERSION_MAJOR * 10000 + TUTTI_VERSION_MINOR * 100 + TUTTI_VERSION_PATCH)
+#define TUTTI_VERSION_STRING "0.1.0"
+
+namespace tutti {
+
+// The version of the library this program is running with, "major.minor.patch".
+const char* version();
+
+}  // namespace tutti

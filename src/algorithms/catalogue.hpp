@@ -1,0 +1,80 @@
+// One row per algorithm. Dispatch, tuner, bench, conformance test and docs iterate over the rows;
+// nothing else knows how many there are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "tutti/status.hpp"
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+struct Work;     // transport/work.hpp
+class HostTeam;  // transport/host_shared/host_team.hpp
+enum class Outcome : std::uint8_t;
+
+enum class Collective : std::uint8_t { kAllReduce };
+std::string_view to_string(Collective collective);  // "all_reduce"
+
+// What a row cannot run without. A bit set.
+enum Needs : unsigned {
+  kNeedsNothing = 0,
+  kNeedsPeerAccess = 1u << 0,
+  kNeedsMulticast = 1u << 1,
+  kNeedsNccl = 1u << 2,
+};
+
+enum class Order : std::uint8_t {
+  kRankOrder,       // the same bits as every other such row: ranks 0..n-1, rounded once
+  kSameOnAllRanks,  // the ranks agree with each other, not with other rows
+  kNone,
+};
+std::string_view to_string(Order order);
+
+struct Geometry {
+  int blocks = 1;
+  int threads = 1;
+};
+
+// What the cost model knows: time = steps * hop + bytes * wire(n) / bandwidth.
+struct Cost {
+  double steps = 0;                     // latency hops on the critical path
+  double (*wire)(int ranks) = nullptr;  // bytes sent per rank, as a multiple of the message
+};
+
+// A body instantiated for one element type and reduction.
+using HostBody = Outcome (*)(HostTeam& team, const Work& work);
+using CudaKernel = const void*;  // __global__ void(Work), Work by value
+
+struct Algorithm {
+  std::string_view id;  // "all_reduce/one_shot"
+  Collective collective = Collective::kAllReduce;
+  unsigned needs = kNeedsNothing;
+  int max_ranks_host = 0;  // 0: not on this backend
+  int max_ranks_cuda = 0;
+  Order order = Order::kRankOrder;
+  Cost cost;
+  std::string_view text;  // one line for docs and `tutti explain`
+
+  // Whether symmetric input or output is read or written by peers (else only this rank touches it).
+  bool peers_read_input = true;
+  bool peers_write_output = false;
+  bool in_place_needs_staging = false;
+
+  bool (*takes)(DataType, OpKind) = nullptr;
+  Geometry (*geometry)(std::size_t bytes, int ranks) = nullptr;  // where no table says better
+  HostBody (*host)(DataType, OpKind) = nullptr;
+  CudaKernel (*cuda)(DataType, OpKind) = nullptr;  // null in builds without CUDA
+
+  std::string_view name() const { return id.substr(id.find('/') + 1); }  // "one_shot"
+};
+
+std::span<const Algorithm> catalogue();
+
+// `name` is an id or the part after the slash. kInvalidArgument lists the known ones.
+Result<const Algorithm*> find_algorithm(Collective collective, std::string_view name);
+
+}  // namespace tutti

@@ -1,0 +1,28 @@
+// TUTTI_DEBUG = OFF | WARN | INFO | TRACE, to stderr or TUTTI_DEBUG_FILE (%h host, %p pid).
+// Each line: "tutti 12:03:44.123 host:pid rank 3 WARN text". Warnings are on by default.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tutti {
+
+enum class LogLevel : std::uint8_t { kOff, kWarn, kInfo, kTrace };
+
+bool log_enabled(LogLevel level);
+void log_write(LogLevel level, std::string_view text);
+// The first call with this text in this process writes it; later ones do nothing.
+void log_once(LogLevel level, std::string_view text);
+
+// What lines of this thread are prefixed with; -1 for none.
+void set_log_rank(int rank);
+
+template <class... Args>
+void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
+  if (log_enabled(level)) log_write(level, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace tutti

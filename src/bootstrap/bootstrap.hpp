@@ -1,0 +1,127 @@
+// How the ranks of one group exchange bytes and descriptors before (and beside) any collective, and
+// how each learns that a peer is gone.
+//
+// A Bootstrap is a group's view of connections that are made once: split() gives a sub-group the
+// same connections under another group id. Calls marked "collective" are made by every member, in
+// the same order. A call from two threads at once on one Bootstrap is an error of the caller; use
+// of different groups over the same connections from different threads is fine.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/deadline.hpp"
+#include "base/fd.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti {
+
+// What a peer is to this rank; fixed when the group is made.
+struct PeerIdentity {
+  std::uint64_t host_id = 0;  // equal where two ranks share a kernel (boot id + namespace)
+  std::int64_t process_id = 0;
+  std::uint64_t process_token = 0;  // random per process: equal only for ranks of one process
+};
+
+// A failure as it is told to the group: who it is about, and rule 5's text.
+struct GroupFailure {
+  int rank = -1;  // the rank that failed (not the one that noticed)
+  StatusCode code = StatusCode::kPeerFailed;
+  std::string text;
+};
+
+class Bootstrap {
+ public:
+  using FailureHandler = std::function<void(const GroupFailure&)>;
+
+  virtual ~Bootstrap() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const std::vector<PeerIdentity>& identities() const = 0;
+
+  // Collective. Element r of the answer is what rank r gave; lengths may differ, at most
+  // kMaxMessageBytes each. kTimeout names the ranks that were not heard from.
+  virtual Result<std::vector<Bytes>> all_gather(ByteView mine, Deadline deadline) = 0;
+
+  // Collective. Rank r receives what every rank addressed to r: `outgoing[r]` goes to rank r (any
+  // of them may be empty). Only among ranks of one host; descriptors are duplicated, the caller
+  // keeps its own. Element r of the answer is what rank r sent here.
+  virtual Result<std::vector<std::vector<Fd>>> exchange_descriptors(
+      const std::vector<std::vector<int>>& outgoing, Deadline deadline) = 0;
+
+  // Collective. Groups by colour, ordered by (key, rank). A negative colour takes part and gets
+  // null.
+  virtual Result<std::unique_ptr<Bootstrap>> split(int color, int key, Deadline deadline) = 0;
+
+  // Called at most once, from a thread of the bootstrap, when a member's process ends without
+  // leave(), or when a member announces a failure. Set before the first operation; the handler must
+  // not call back into this Bootstrap. After clear (nullptr) no call is in progress.
+  virtual void set_failure_handler(FailureHandler handler) = 0;
+
+  // Tells every other member; never blocks longer than a second; safe from any thread.
+  virtual void announce_failure(const GroupFailure& failure) = 0;
+
+  // Says goodbye: the end of this process is no failure of this group any more. Never blocks.
+  virtual void leave() = 0;
+
+  // The lowest member that has said goodbye, or -1.
+  virtual int departed() const = 0;
+
+  static constexpr std::size_t kMaxMessageBytes = 16 * 1024 * 1024;
+
+  // Collective, from all_gather.
+  Status barrier(Deadline deadline) { return all_gather({}, deadline).status(); }
+};
+
+// What a group is made from. Travels as text through a file, a pipe, or MPI.
+// Layout is private to bootstrap; `secret` proves membership and is never logged.
+class GroupId {
+ public:
+  static Result<GroupId> local();                                    // one host; UNIX sockets only
+  static Result<GroupId> tcp(std::string host, std::uint16_t port);  // port 0: chosen by the system
+  static Result<GroupId> from_text(std::string_view text);
+  std::string to_text() const;  // printable ASCII, at most 127 characters
+
+  bool is_local() const { return is_local_; }
+  const std::string& address() const { return address_; }  // directory name, or host:port
+  const std::array<std::byte, 32>& secret() const { return secret_; }
+
+ private:
+  friend Result<GroupId> group_id_from(bool, std::string, std::array<std::byte, 32>);
+  bool is_local_ = true;
+  std::string address_;
+  std::array<std::byte, 32> secret_{};
+};
+Result<GroupId> group_id_from(bool is_local, std::string address, std::array<std::byte, 32> secret);
+
+// Collective over the `size` ranks that hold the same id.
+Result<std::unique_ptr<Bootstrap>> join_group(const GroupId& id, int rank, int size,
+                                              Deadline deadline);
+
+// All ranks of a group that lives in one process, without sockets. Element r is rank r's.
+std::vector<std::unique_ptr<Bootstrap>> make_in_process_group(int size);
+
+// Rank, size and rendezvous as a launcher's variables give them (torchrun, Open MPI, SLURM, PMI,
+// tutti's own). kUnavailable lists what was looked for.
+struct LaunchEnvironment {
+  std::string launcher;  // "torchrun", "openmpi", "slurm", "pmi", "tutti"
+  int rank = 0, size = 1;
+  int local_rank = 0, local_size = 1;
+  std::string job;  // distinguishes jobs of one user on one host
+  bool single_host() const { return local_size == size; }
+};
+Result<LaunchEnvironment> read_launch_environment(const std::vector<std::string>& environment);
+Result<std::unique_ptr<Bootstrap>> join_group_from_environment(const LaunchEnvironment&,
+                                                               Deadline deadline);
+
+// The launcher's side of `tutti bench --ranks N`: an inherited descriptor that holds a group id.
+Result<Fd> group_id_descriptor(const GroupId& id);  // a sealed memfd
+Result<GroupId> group_id_from_descriptor(int fd);
+
+}  // namespace tutti

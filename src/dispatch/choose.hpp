@@ -1,0 +1,42 @@
+// Choosing an algorithm is a pure function of values: the same on every rank, printable, testable
+// without a GPU.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dispatch/request.hpp"
+#include "topology/topology.hpp"
+#include "tuning/table.hpp"
+#include "tutti/tuning.hpp"
+
+namespace tutti {
+
+// Order of precedence: the call > TUTTI_TUNE > user file > user cache > shipped table > cost model.
+// A row that is forced but cannot run is an error that says why; a row that a table names but that
+// cannot run falls through to the next source. kUnsupported lists each row and why not.
+Result<Plan> choose(const Request& request, const Topology& topology, const TuningTable& table);
+
+// Each row of the collective: whether it can run, why not, and what it is expected to take.
+struct Candidate {
+  std::string algorithm;
+  bool possible = false;
+  bool chosen = false;
+  std::string why;          // why not, or where the time comes from
+  double predicted_us = 0;  // 0: unknown
+};
+std::vector<Candidate> candidates(const Request& request, const Topology& topology,
+                                  const TuningTable& table);
+
+// Several lines for people: the plan, its source, then a line per candidate.
+std::string explain(const Request& request, const Topology& topology, const TuningTable& table);
+
+// "all_reduce:0-64K:@one_shot;all_reduce:64K-inf:@two_shot" - checks names and ranges.
+struct Override {
+  Collective collective;
+  std::size_t min_bytes = 0, max_bytes = 0;  // inclusive; "inf" is the largest size_t
+  std::string algorithm;                     // id
+};
+Result<std::vector<Override>> parse_overrides(std::string_view text);
+
+}  // namespace tutti

@@ -1,0 +1,29 @@
+// What is asked of one operation, as far as a choice may depend on it. The same on every rank.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "algorithms/catalogue.hpp"
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+struct Request {
+  Collective collective = Collective::kAllReduce;
+  std::size_t count = 0;
+  DataType dtype = DataType::kFloat32;
+  OpKind op = OpKind::kSum;
+  bool in_place = false;
+  bool symmetric = true;  // input and output both; else staged
+  bool capturing = false;
+  bool deterministic = false;
+  std::string algorithm;   // forced by the call; empty: none
+  std::string tune;        // the text of TUTTI_TUNE; empty: none
+  bool only_nccl = false;  // TUTTI_DISABLE=1
+
+  std::size_t bytes() const { return count * size_of(dtype); }
+  friend bool operator==(const Request&, const Request&) = default;
+};
+
+}  // namespace tutti

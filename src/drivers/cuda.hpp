@@ -1,0 +1,144 @@
+// The only door to CUDA: everything the library asks of the driver and the runtime, as an interface
+// with a real implementation (libcuda found at run time, cudart linked statically) and a fake.
+// Free of CUDA headers, so that host-only builds and tests of set-up logic compile without a
+// toolkit.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/fd.hpp"
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+using CudaEvent = void*;               // cudaEvent_t
+using CudaGraph = void*;               // cudaGraph_t
+using CudaGraphExec = void*;           // cudaGraphExec_t
+using CudaAllocation = std::uint64_t;  // CUmemGenericAllocationHandle
+using CudaAddress = std::byte*;        // a device address
+
+struct CudaDeviceProperties {
+  std::string name;        // "NVIDIA H200"
+  std::string pci_bus_id;  // "0000:1b:00.0"
+  std::array<std::uint8_t, 16> uuid{};
+  int compute_major = 0, compute_minor = 0;
+  int multiprocessors = 0;
+  std::size_t memory_bytes = 0, l2_bytes = 0;
+  bool posix_fd_handles = false, fabric_handles = false, multicast = false;
+  bool stream_memory_operations = false;
+};
+
+enum class CudaMemoryKind : std::uint8_t {
+  kUnknown,  // not CUDA memory (ordinary host memory)
+  kHost,     // pinned or registered host memory
+  kManaged,
+  kMalloc,   // cudaMalloc: cudaIpc works at its base
+  kVirtual,  // a VMM mapping (cuMemMap); exportable only if its allocation was made so
+  kPool,     // cudaMallocAsync
+};
+
+struct CudaPointer {
+  CudaMemoryKind kind = CudaMemoryKind::kUnknown;
+  int device = -1;
+  CudaAddress base = nullptr;   // of the allocation that holds the address
+  std::size_t bytes = 0;        // of that allocation
+  std::uint64_t buffer_id = 0;  // never reused within a process
+};
+
+struct CudaIpcHandle {
+  std::array<std::byte, 64> bytes{};
+  friend bool operator==(const CudaIpcHandle&, const CudaIpcHandle&) = default;
+  friend auto operator<=>(const CudaIpcHandle&, const CudaIpcHandle&) = default;
+};
+
+struct CudaCapture {
+  enum class State : std::uint8_t { kNone, kActive, kInvalidated } state = State::kNone;
+  std::uint64_t id = 0;       // unique per capture
+  CudaGraph graph = nullptr;  // the graph being built
+};
+
+struct CudaLaunch {
+  const void* kernel = nullptr;  // address of a __global__ function of this library
+  int blocks = 1, threads = 1;
+  std::size_t shared_bytes = 0;
+  void** arguments = nullptr;  // one pointer per kernel parameter
+  Stream stream = nullptr;
+  bool programmatic = false;  // may start while its predecessor drains (dependent launch)
+};
+
+class CudaDriver {
+ public:
+  virtual ~CudaDriver() = default;
+
+  virtual Result<int> device_count() = 0;  // kUnavailable says what is missing
+  virtual Result<CudaDeviceProperties> properties(int device) = 0;
+  virtual Result<std::string> driver_version() = 0;   // "580.159.04" or the CUDA version it serves
+  virtual Result<std::string> runtime_version() = 0;  // "13.0"
+  virtual Status set_device(int device) = 0;          // of the calling thread
+  virtual Result<int> current_device() = 0;
+  virtual Result<bool> can_access_peer(int device, int peer) = 0;
+  virtual Status enable_peer_access(int device, int peer) = 0;  // fine if already enabled
+
+  // VMM. Sizes are multiples of allocation_granularity().
+  virtual Result<std::size_t> allocation_granularity(int device) = 0;
+  virtual Result<CudaAllocation> create_allocation(int device, std::size_t bytes) = 0;
+  virtual Status release_allocation(CudaAllocation allocation) = 0;
+  virtual Result<Fd> export_allocation(CudaAllocation allocation) = 0;
+  virtual Result<CudaAllocation> import_allocation(int fd) = 0;
+  // Maps the whole allocation and gives `devices` read and write access.
+  virtual Result<CudaAddress> map_allocation(CudaAllocation allocation, std::size_t bytes,
+                                             const std::vector<int>& devices) = 0;
+  virtual Status unmap_allocation(CudaAddress address, std::size_t bytes) = 0;
+  // The allocation behind a VMM address of the user's (one reference more).
+  virtual Result<CudaAllocation> retain_allocation(CudaAddress address) = 0;
+
+  virtual Result<CudaPointer> pointer(const void* address) = 0;
+  virtual Result<CudaIpcHandle> ipc_handle(CudaAddress base) = 0;
+  virtual Result<CudaAddress> ipc_open(int device, const CudaIpcHandle& handle) = 0;
+  virtual Status ipc_close(CudaAddress address) = 0;
+
+  virtual Result<CudaAddress> allocate(int device, std::size_t bytes) = 0;  // cudaMalloc
+  virtual Status free(CudaAddress address) = 0;
+  virtual Result<std::byte*> allocate_mapped_host(std::size_t bytes) = 0;  // same address on device
+  virtual Status free_mapped_host(std::byte* address) = 0;
+  virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;  // any direction; waits
+  virtual Status copy_async(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
+  virtual Status set_async(void* to, int value, std::size_t bytes, Stream stream) = 0;
+
+  virtual Result<Stream> create_stream(
+      int device) = 0;  // does not synchronise with the null stream
+  virtual Status destroy_stream(Stream stream) = 0;
+  virtual Status synchronize(Stream stream) = 0;
+  virtual Result<bool> stream_finished(Stream stream) = 0;
+  virtual Status wait_event(Stream stream, CudaEvent event) = 0;
+  virtual Result<CudaEvent> create_event(bool timed) = 0;
+  virtual Status destroy_event(CudaEvent event) = 0;
+  virtual Status record_event(CudaEvent event, Stream stream) = 0;
+  virtual Status synchronize_event(CudaEvent event) = 0;
+  virtual Result<bool> event_finished(CudaEvent event) = 0;
+  virtual Result<float> elapsed_us(CudaEvent from, CudaEvent to) = 0;
+
+  virtual Result<CudaCapture> capture_of(Stream stream) = 0;
+  virtual Status begin_capture(Stream stream) = 0;  // thread-local mode
+  virtual Result<CudaGraph> end_capture(Stream stream) = 0;
+  virtual Result<CudaGraphExec> instantiate(CudaGraph graph) = 0;
+  virtual Status launch_graph(CudaGraphExec exec, Stream stream) = 0;
+  virtual Status destroy_graph(CudaGraph graph) = 0;
+  virtual Status destroy_graph_exec(CudaGraphExec exec) = 0;
+  // `on_destroy` runs once when the graph and everything made from it are gone, on a thread of the
+  // driver that must call no CUDA function.
+  virtual Status retain_on_graph(CudaGraph graph, std::function<void()> on_destroy) = 0;
+
+  virtual Status load_kernel(const void* kernel, std::size_t shared_bytes) = 0;  // now, not lazily
+  virtual Status launch(const CudaLaunch& launch) = 0;
+};
+
+// Null where the library was built without CUDA or libcuda.so.1 cannot be loaded; `why` says which.
+CudaDriver* real_cuda(std::string* why = nullptr);
+
+}  // namespace tutti

@@ -1,0 +1,37 @@
+// What NVML knows of links between GPUs. Loaded at run time; own prototypes, since toolkits may
+// lack its header. Everything here is for people to read; no choice depends on it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tutti/status.hpp"
+
+namespace tutti {
+
+struct NvmlGpu {
+  std::string pci_bus_id;
+  int nvlinks = 0;                        // active links
+  std::vector<std::string> link_remotes;  // PCI ids of what they reach (switches or GPUs)
+  int numa_node = -1;
+  bool mig = false;
+};
+
+class NvmlDriver {
+ public:
+  virtual ~NvmlDriver() = default;
+  virtual Result<std::string> driver_version() = 0;
+  virtual Result<std::vector<NvmlGpu>> gpus() = 0;
+};
+
+NvmlDriver* real_nvml(std::string* why = nullptr);
+
+class FakeNvml : public NvmlDriver {
+ public:
+  Result<std::string> driver_version() override { return version; }
+  Result<std::vector<NvmlGpu>> gpus() override { return all; }
+  std::string version = "0.0";
+  std::vector<NvmlGpu> all;
+};
+
+}  // namespace tutti

@@ -1,0 +1,41 @@
+// Anonymous shared memory that goes from process to process as a descriptor. Nothing with a name is
+// left behind: memfd, or where it is refused, a 0600 file in /dev/shm that is unlinked at once.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "base/fd.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti {
+
+class SharedMemoryDriver {
+ public:
+  virtual ~SharedMemoryDriver() = default;
+  // Zeroed; backed by real pages (a full /dev/shm is kResourceExhausted here, not SIGBUS later).
+  virtual Result<Fd> create(std::size_t bytes) = 0;
+  // kInvalidArgument where the descriptor is not shared memory of at least `bytes`.
+  virtual Result<std::byte*> map(int fd, std::size_t bytes) = 0;
+  virtual void unmap(std::byte* address, std::size_t bytes) = 0;
+};
+
+SharedMemoryDriver& real_shared_memory();
+
+// Counts what is open and fails the k-th call on request. `inner` must outlive it.
+class FakeSharedMemory : public SharedMemoryDriver {
+ public:
+  explicit FakeSharedMemory(SharedMemoryDriver& inner) : inner_(inner) {}
+  Result<Fd> create(std::size_t bytes) override;
+  Result<std::byte*> map(int fd, std::size_t bytes) override;
+  void unmap(std::byte* address, std::size_t bytes) override;
+
+  int fail_create_at = -1;  // counts down; the call that reaches 0 fails with kResourceExhausted
+  int fail_map_at = -1;
+  int mapped = 0;  // mappings open now
+
+ private:
+  SharedMemoryDriver& inner_;
+};
+
+}  // namespace tutti

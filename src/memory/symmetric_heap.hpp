@@ -1,0 +1,89 @@
+// Memory that every rank of a group can address, and the table that knows it by address.
+//
+// allocate() and register_*() are collective: every rank calls with the same sizes in the same
+// order, handles are exchanged in one batch. A registration's id is its place in that order, so it
+// names the same memory on every rank, and finding it by address costs no message.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti {
+
+class Bootstrap;
+class CudaDriver;
+class SharedMemoryDriver;
+
+// One allocation or registration. Destroying the last reference returns the memory to the heap's
+// pool (or closes the mappings, if the heap is gone); local, never blocks on a peer.
+class SymmetricSegment {
+ public:
+  virtual ~SymmetricSegment() = default;
+  std::uint32_t id = 0;  // the same on every rank
+  std::size_t bytes = 0;
+  std::byte* local = nullptr;
+  std::vector<std::byte*> at;   // per rank, as this rank addresses it; empty: not zero-copy
+  std::string why_staged;       // empty where zero-copy
+  std::uint64_t buffer_id = 0;  // registered CUDA memory: to notice free + malloc
+  bool zero_copy() const { return !at.empty(); }
+};
+
+struct HeapUse {
+  std::size_t allocated_bytes = 0;  // in use by segments of this heap
+  std::size_t pooled_bytes = 0;     // kept for reuse
+  std::size_t open_mappings = 0;    // of peers' memory
+};
+
+class SymmetricHeap {
+ public:
+  virtual ~SymmetricHeap() = default;
+
+  // Collective. Zeroed, 256-byte aligned, at least `bytes`. From the pool where a freed segment of
+  // the same rounded size is free on every rank. kMismatch where ranks give different sizes,
+  // kResourceExhausted (on every rank) where one rank could not allocate: it is named.
+  virtual Result<std::shared_ptr<SymmetricSegment>> allocate(std::size_t bytes,
+                                                             Deadline deadline) = 0;
+
+  // Collective. One exchange for all of them, in order; element k of the answer belongs to element
+  // k of `ranges`. kMismatch where ranks give different numbers or sizes. If one rank's memory
+  // cannot be mapped by a peer the segment is staged on every rank, with the reason.
+  virtual Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
+      std::span<const std::pair<void*, std::size_t>> ranges, Deadline deadline) = 0;
+
+  // The segment that holds [address, address + bytes), or null. For the hot path: no lock is held
+  // for long, no driver call. The segment may be staged.
+  virtual std::shared_ptr<SymmetricSegment> find(const void* address, std::size_t bytes) const = 0;
+
+  // Whether registered memory at `address` is still the memory that was registered: re-reads the
+  // driver's buffer id. kInvalidArgument says that it was freed and given out again.
+  virtual Status check_alive(const SymmetricSegment& segment) const = 0;
+
+  virtual HeapUse use() const = 0;
+};
+
+// Ranks that are threads of one process share one mapping; processes exchange descriptors.
+Result<std::unique_ptr<SymmetricHeap>> make_host_heap(Bootstrap& bootstrap,
+                                                      SharedMemoryDriver& shared_memory);
+
+// `devices[r]`: the CUDA ordinal of rank r in *this* process's numbering, -1 if it is not visible
+// here (one GPU per process by CUDA_VISIBLE_DEVICES). Ranks of one process are mapped directly;
+// others by POSIX descriptor over the bootstrap.
+Result<std::unique_ptr<SymmetricHeap>> make_cuda_heap(Bootstrap& bootstrap, CudaDriver& cuda,
+                                                      int device);
+
+// Collective. Writes a pattern from every rank into every other rank's part of `segment` (at least
+// 4 KiB) and reads it back from both sides, by real transfers. Ok on every rank, or kUnavailable on
+// every rank with one line that names the first directed pair that failed. The answer is cached per
+// process and pair (by GPU uuid).
+Status verify_peer_access(Bootstrap& bootstrap, CudaDriver& cuda, const SymmetricSegment& segment,
+                          Deadline deadline);
+
+}  // namespace tutti

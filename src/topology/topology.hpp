@@ -1,0 +1,88 @@
+// What the machine under a group of ranks is, as a value: printable, serialisable, equal on every
+// rank, and inventable in tests (FakeMachine).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+class CudaDriver;
+class NvmlDriver;
+class Bootstrap;
+class Deadline;
+
+struct Gpu {
+  int index = -1;    // CUDA ordinal in its process
+  std::string name;  // "NVIDIA H200"
+  std::string pci_bus_id;
+  std::string uuid;
+  int compute = 0;  // 90 for sm_90
+  int multiprocessors = 0;
+  std::size_t memory_bytes = 0;
+  int nvlinks = 0;  // active links, 0 if unknown
+  int numa_node = -1;
+  bool posix_fd_handles = false, fabric_handles = false, multicast = false;
+  friend bool operator==(const Gpu&, const Gpu&) = default;
+};
+
+struct Host {
+  std::string name;
+  std::string boot_id;
+  int cores = 0;
+  int numa_nodes = 1;
+  std::size_t memory_bytes = 0;
+  std::size_t shared_memory_bytes = 0;  // size of /dev/shm; 0 if absent
+  friend bool operator==(const Host&, const Host&) = default;
+};
+
+// What one process sees: its host and all its visible GPUs. `peer_access[i][j]`: the driver's word.
+struct Machine {
+  Host host;
+  std::vector<Gpu> gpus;
+  std::vector<std::vector<bool>> peer_access;
+  std::string driver_version, cuda_version;
+  std::string why_no_gpu;  // empty where there are GPUs
+  friend bool operator==(const Machine&, const Machine&) = default;
+};
+
+// Either driver may be null.
+Machine discover_machine(CudaDriver* cuda, NvmlDriver* nvml);
+
+// What choosing an algorithm may know of a group. The same on every rank.
+struct Topology {
+  Backend backend = Backend::kHost;
+  int ranks = 1;
+  int hosts = 1;
+  int processes = 1;
+  bool one_process = true;
+  std::string gpu;  // "NVIDIA H200"; empty on the host backend; "mixed" if they differ
+  int compute = 0;
+  int multiprocessors = 0;
+  int nvlinks = 0;
+  bool peer_access = false;  // every ordered pair, by the driver's word and verified by transfer
+  bool multicast = false;
+  bool nccl = false;  // loadable on every rank
+  friend bool operator==(const Topology&, const Topology&) = default;
+};
+
+std::string to_text(const Machine& machine);    // for people, several lines
+std::string to_text(const Topology& topology);  // one line
+void to_json(nlohmann::json& json, const Gpu&);
+void from_json(const nlohmann::json& json, Gpu&);
+void to_json(nlohmann::json& json, const Host&);
+void from_json(const nlohmann::json& json, Host&);
+void to_json(nlohmann::json& json, const Machine&);
+void from_json(const nlohmann::json& json, Machine&);
+void to_json(nlohmann::json& json, const Topology&);
+void from_json(const nlohmann::json& json, Topology&);
+
+// The file name under which this machine's figures are kept: "h200x8", "host2".
+std::string machine_slug(const Machine& machine);
+
+}  // namespace tutti

@@ -1,0 +1,67 @@
+// Measured choices, as data with provenance. JSON on disk, one file per machine kind.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/catalogue.hpp"
+#include "topology/topology.hpp"
+#include "tutti/tuning.hpp"
+
+namespace tutti {
+
+struct TuningEntry {
+  Collective collective = Collective::kAllReduce;
+  Backend backend = Backend::kCuda;
+  std::string gpu;  // "NVIDIA H200"; empty for the host backend
+  int ranks = 0;
+  std::size_t min_bytes = 0, max_bytes = 0;  // inclusive
+  std::string algorithm;                     // id
+  int blocks = 0, threads = 0;               // 0: the row's own geometry
+  std::size_t chunk_bytes = 0;
+  double time_us = 0;     // measured at max_bytes (or the last measured size below it)
+  std::string runner_up;  // id; empty if alone
+  double runner_up_us = 0;
+  std::string date, driver;
+  int samples = 0;
+  friend bool operator==(const TuningEntry&, const TuningEntry&) = default;
+};
+
+struct TuningSource {
+  PlanSource source = PlanSource::kShipped;
+  std::string name;  // file, or "shipped h200.json"
+  std::vector<TuningEntry> entries;
+};
+
+// In the order of precedence. Built once per process; a value.
+class TuningTable {
+ public:
+  // The user's file, the user's cache and the shipped tables; a broken file is an error that names
+  // file, line and entry.
+  static Result<TuningTable> load(const std::string& user_file, const std::string& user_cache);
+  static TuningTable empty() { return {}; }
+  static Result<TuningTable> from_sources(std::vector<TuningSource> sources);
+
+  struct Match {
+    const TuningEntry* entry;
+    const TuningSource* source;
+  };
+  // The first source that has entries for this machine, collective and rank count decides; within
+  // it the entry whose range holds `bytes`. Nothing is extrapolated: outside all ranges, no match.
+  std::optional<Match> find(Collective collective, const Topology& topology,
+                            std::size_t bytes) const;
+
+  const std::vector<TuningSource>& sources() const { return sources_; }
+  std::uint64_t hash() const;  // of everything that can change a choice
+
+ private:
+  std::vector<TuningSource> sources_;
+};
+
+Result<std::vector<TuningEntry>> parse_tuning_json(std::string_view text, std::string_view file);
+std::string write_tuning_json(const std::vector<TuningEntry>& entries);
+
+}  // namespace tutti
