@@ -62,10 +62,10 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}           // NOLINT(google-explicit-constructor)
-  Result(Status failure) : status_(std::move(failure)) {  // NOLINT(google-explicit-constructor)
-    if (status_.is_ok()) status_ = Status(StatusCode::kInternal, "a Result without a value");
-  }
+  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Status failure)                         // NOLINT(google-explicit-constructor)
+      : status_(failure.is_ok() ? Status(StatusCode::kInternal, "a Result without a value")
+                                : std::move(failure)) {}
 
   bool is_ok() const { return value_.has_value(); }
   explicit operator bool() const { return is_ok(); }
