@@ -1,1 +1,39 @@
-# Installed copy: tutti::tutti by find_package(tutti CONFIG), and tutti.pc.
+# The installed copy: tutti::tutti (and tutti::tutti_static) by find_package(tutti CONFIG), tutti.pc,
+# the public headers and the command.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tutti)
+
+install(DIRECTORY include/tutti DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+install(TARGETS tutti EXPORT tutti_shared)
+install(TARGETS tutti_static EXPORT tutti_static)
+foreach(form shared static)
+  install(EXPORT tutti_${form} NAMESPACE tutti:: DESTINATION ${package_dir})
+endforeach()
+if(TARGET tutti_cli)
+  install(TARGETS tutti_cli)
+endif()
+
+configure_package_config_file(cmake/tutti-config.cmake.in tutti-config.cmake
+  INSTALL_DESTINATION ${package_dir})
+# 0.x: a minor release may break; afterwards a major one.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(compatibility SameMinorVersion)
+else()
+  set(compatibility SameMajorVersion)
+endif()
+write_basic_package_version_file(tutti-config-version.cmake COMPATIBILITY ${compatibility})
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tutti-config.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/tutti-config-version.cmake DESTINATION ${package_dir})
+
+# Paths relative to the file itself, so that a copy may be moved.
+file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+if(TUTTI_WITH_CUDA)
+  set(private_cuda " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static")
+endif()
+configure_file(cmake/tutti.pc.in tutti.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tutti.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

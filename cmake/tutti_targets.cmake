@@ -1,4 +1,4 @@
-# Functions and flags every room uses.
+# Flags and functions every room uses.
 
 add_library(tutti_warnings INTERFACE)
 target_compile_options(tutti_warnings INTERFACE
@@ -16,15 +16,28 @@ target_compile_options(tutti_flags INTERFACE
 target_include_directories(tutti_flags INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
 target_compile_definitions(tutti_flags INTERFACE TUTTI_WITH_CUDA=$<BOOL:${TUTTI_WITH_CUDA}>)
+
+if(TUTTI_SANITIZER STREQUAL "address")
+  set(sanitizer -fsanitize=address,undefined -fno-sanitize-recover=all)
+elseif(TUTTI_SANITIZER STREQUAL "thread")
+  set(sanitizer -fsanitize=thread)
+elseif(TUTTI_SANITIZER)
+  message(FATAL_ERROR "TUTTI_SANITIZER is \"${TUTTI_SANITIZER}\"; it takes address, thread or nothing")
+endif()
 if(TUTTI_SANITIZER)
   target_compile_options(tutti_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TUTTI_SANITIZER} -fno-omit-frame-pointer>)
-  target_link_options(tutti_flags INTERFACE -fsanitize=${TUTTI_SANITIZER})
+    $<$<COMPILE_LANGUAGE:CXX>:${sanitizer} -fno-omit-frame-pointer>)
+  target_link_options(tutti_flags INTERFACE ${sanitizer})
 endif()
 
 # tutti_room(base a.cpp b.cpp): the object library tutti_base, part of libtutti.
 function(tutti_room name)
-  add_library(tutti_${name} OBJECT ${ARGN})
+  set(sources ${ARGN})
+  if(NOT sources)  # a room nobody has moved into yet
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp CONTENT "")
+    set(sources ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp)
+  endif()
+  add_library(tutti_${name} OBJECT ${sources})
   target_link_libraries(tutti_${name}
     PUBLIC tutti_flags fmt::fmt nlohmann_json::nlohmann_json Threads::Threads
     PRIVATE tutti_warnings)
