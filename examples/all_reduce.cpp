@@ -6,7 +6,7 @@
 
 bool run(tutti::Communicator& group) {  // every rank calls this
   constexpr std::size_t kCount = 1 << 20;
-  auto memory = group.allocate(kCount * sizeof(float));  // addressable by every rank
+  auto memory = group.allocate(kCount * sizeof(float));  // every rank can address it
   if (!memory) return std::puts(memory.status().to_string().c_str()), false;
   auto* data = static_cast<float*>(memory->data());
   std::fill_n(data, kCount, static_cast<float>(group.rank() + 1));
@@ -18,5 +18,5 @@ int main() {
   auto group = tutti::Communicator::create_in_process(2, {.backend = tutti::Backend::kHost});
   if (!group) return std::puts(group.status().to_string().c_str()), 1;
   auto other = std::async(std::launch::async, [&] { return run((*group)[1]); });
-  return run((*group)[0]) & other.get() ? 0 : 1;
+  return run((*group)[0]) && other.get() ? 0 : 1;
 }

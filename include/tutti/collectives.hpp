@@ -25,9 +25,9 @@ struct AllReduce {
   void* output = nullptr;       // `count` elements; equal to `input`, or not overlapping it
   std::size_t count = 0;        // equal on every rank; may be 0
   DataType dtype = DataType::kFloat32;
-  ReduceOp op;
+  ReduceOp op = {};
   Stream stream = nullptr;  // CUDA: the stream the operation is ordered in
-  CallOptions options;
+  CallOptions options = {};
 };
 
 // Reduces `count` elements over all ranks into every rank's `output`. Collective.

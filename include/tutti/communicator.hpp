@@ -107,7 +107,7 @@ class Communicator {
   struct Query {
     std::size_t count = 0;
     DataType dtype = DataType::kFloat32;
-    ReduceOp op;
+    ReduceOp op = {};
     bool symmetric = true;
     bool in_place = false;
     std::string_view algorithm;  // as in CallOptions
