@@ -1,0 +1,74 @@
+#include "algorithms/all_reduce/rows.hpp"
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "transport/work.hpp"
+
+namespace tutti {
+namespace {
+
+bool takes_everything(DataType, OpKind) { return true; }
+
+// Enough threads for one 16-byte tile each, in blocks of `threads`, at most `most` of them.
+Geometry spread(std::size_t bytes, int threads, int most) {
+  const std::size_t tiles = std::max<std::size_t>(ceil_div(bytes, 16), 1);
+  const std::size_t blocks = ceil_div(tiles, static_cast<std::size_t>(threads));
+  return {static_cast<int>(std::min<std::size_t>(blocks, static_cast<std::size_t>(most))), threads};
+}
+
+Geometry one_shot_geometry(std::size_t bytes, int) {
+  return bytes <= 64 * KiB ? spread(bytes, 128, 64) : spread(bytes, 512, 64);
+}
+
+Geometry two_shot_geometry(std::size_t bytes, int ranks) {
+  const std::size_t share = ceil_div(bytes, static_cast<std::size_t>(ranks));
+  return share <= 64 * KiB ? spread(share, 128, 64) : spread(share, 512, 64);
+}
+
+Geometry library_geometry(std::size_t, int) { return {0, 0}; }
+
+double one_shot_wire(int ranks) { return ranks - 1; }
+double two_shot_wire(int ranks) { return 2.0 * (ranks - 1) / ranks; }
+
+constexpr Algorithm kRows[] = {
+    {.id = "all_reduce/one_shot",
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kRankOrder,
+     .cost = {.steps = 4, .wire = one_shot_wire},
+     .text = "every rank reads everybody's input and reduces all of it",
+     .in_place_needs_staging = true,
+     .takes = takes_everything,
+     .geometry = one_shot_geometry,
+     .host = host_all_reduce_one_shot,
+     .cuda = cuda_all_reduce_one_shot},
+    {.id = "all_reduce/two_shot",
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kRankOrder,
+     .cost = {.steps = 5, .wire = two_shot_wire},
+     .text = "each rank reduces its shard of everybody's input and writes it to everyone",
+     .peers_write_output = true,
+     .takes = takes_everything,
+     .geometry = two_shot_geometry,
+     .host = host_all_reduce_two_shot,
+     .cuda = cuda_all_reduce_two_shot},
+    {.id = "all_reduce/nccl",
+     .needs = kNeedsNccl,
+     .max_ranks_cuda = 1 << 20,
+     .order = Order::kNone,
+     .cost = {.steps = 14, .wire = two_shot_wire},
+     .text = "NVIDIA's library, where it is installed",
+     .peers_read_input = false,
+     .takes = takes_everything,
+     .geometry = library_geometry},
+};
+
+}  // namespace
+
+std::span<const Algorithm> all_reduce_rows() { return kRows; }
+
+}  // namespace tutti

@@ -1,0 +1,17 @@
+// The rows of all_reduce. Entries are defined beside the bodies they instantiate.
+#pragma once
+
+#include "algorithms/catalogue.hpp"
+
+namespace tutti {
+
+HostBody host_all_reduce_one_shot(DataType dtype, OpKind op);
+HostBody host_all_reduce_two_shot(DataType dtype, OpKind op);
+
+// Null in builds without CUDA.
+CudaKernel cuda_all_reduce_one_shot(DataType dtype, OpKind op);
+CudaKernel cuda_all_reduce_two_shot(DataType dtype, OpKind op);
+
+std::span<const Algorithm> all_reduce_rows();
+
+}  // namespace tutti

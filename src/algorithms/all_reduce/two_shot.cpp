@@ -1,0 +1,15 @@
+#include "algorithms/all_reduce/two_shot.hpp"
+
+#include "algorithms/all_reduce/rows.hpp"
+#include "launch/instantiate.hpp"
+#include "transport/host_shared/host_team.hpp"
+
+namespace tutti {
+
+HostBody host_all_reduce_two_shot(DataType dtype, OpKind op) {
+  return with_reduction(dtype, op, [](auto reduction) -> HostBody {
+    return all_reduce_two_shot<typename decltype(reduction)::Type, HostTeam>;
+  });
+}
+
+}  // namespace tutti

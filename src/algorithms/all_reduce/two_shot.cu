@@ -1,0 +1,24 @@
+#include "algorithms/all_reduce/rows.hpp"
+#include "algorithms/all_reduce/two_shot.hpp"
+#include "launch/instantiate.hpp"
+#include "transport/nvlink_peer/nvlink_team.cuh"
+
+namespace tutti {
+namespace {
+
+template <class Reduction>
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    two_shot_kernel(const __grid_constant__ Work work) {
+  NvlinkTeam<> team(work);
+  if (team.ready()) all_reduce_two_shot<Reduction>(team, work);
+}
+
+}  // namespace
+
+CudaKernel cuda_all_reduce_two_shot(DataType dtype, OpKind op) {
+  return with_reduction(dtype, op, [](auto reduction) -> CudaKernel {
+    return reinterpret_cast<CudaKernel>(&two_shot_kernel<typename decltype(reduction)::Type>);
+  });
+}
+
+}  // namespace tutti

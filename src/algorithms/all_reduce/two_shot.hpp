@@ -1,0 +1,59 @@
+// all_reduce/two_shot: each rank reduces its shard, then writes it to everyone.
+//
+//   phase 1  stage in (only for buffers that peers cannot address)
+//   phase 2  barrier: every input is there
+//   phase 3  load each tile of my shard from all ranks, reduce, store to all ranks
+//   phase 4  barrier: every shard is written, and nobody reads my input any more
+//   phase 5  stage out (as phase 1)
+//
+// Cost: 5 hops (two flags, a load's way there and back, a store), 2(n-1)/n x bytes over each link.
+// In place is safe: an element is read by the one thread, on one rank, that then overwrites it.
+#pragma once
+
+#include "algorithms/reduction.hpp"
+#include "transport/team.hpp"
+
+namespace tutti {
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const Work& work) {
+  using T = typename Reduction::Element;
+  constexpr std::size_t kUnit = Team::template tile_elements<T>();
+  const std::size_t chunk = chunk_elements(work, sizeof(T));
+  const auto buffers = team.buffers();
+  if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
+
+  for (std::size_t done = 0; done < work.count || done == 0; done += chunk) {
+    const Range part{done, work.count - done < chunk ? work.count - done : chunk};
+    const std::size_t origin = work.stage_input ? done : 0;  // staging starts at each chunk anew
+
+    // The tiles that block b stages are the tiles that block b of their owner reads.
+    if (work.stage_input) {
+      for (int r = 0; r < work.ranks; ++r) {
+        team.template copy_in<T>(shard(part, r, work.ranks, kUnit), origin);
+      }
+    }
+
+    if (team.barrier() != Outcome::kDone) return Outcome::kFailed;
+
+    const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
+    team.template for_each_tile<T>(
+        shard(part, work.rank, work.ranks, kUnit), [&](auto access, TileAt tile) {
+          const TileAt at{tile.first - origin, tile.count};
+          const auto value = reduce_tile<Reduction>(team, buffers.inputs, access, at, scalars);
+          team.template store_all<T>(buffers.outputs, access, at, value);
+        });
+
+    if (team.barrier() != Outcome::kDone) return Outcome::kFailed;
+
+    if (work.stage_output) {
+      for (int r = 0; r < work.ranks; ++r) {
+        team.template copy_out<T>(shard(part, r, work.ranks, kUnit), origin);
+      }
+    }
+    if (chunk == 0) break;
+  }
+  return team.finish();
+}
+
+}  // namespace tutti

@@ -1,0 +1,37 @@
+#include "algorithms/catalogue.hpp"
+
+#include <fmt/format.h>
+
+#include "algorithms/all_reduce/rows.hpp"
+
+namespace tutti {
+
+std::string_view to_string(Collective) { return "all_reduce"; }
+
+std::string_view to_string(Order order) {
+  switch (order) {
+    case Order::kRankOrder:
+      return "rank_order";
+    case Order::kSameOnAllRanks:
+      return "same_on_all_ranks";
+    case Order::kNone:
+      break;
+  }
+  return "none";
+}
+
+std::span<const Algorithm> catalogue() { return all_reduce_rows(); }
+
+Result<const Algorithm*> find_algorithm(Collective collective, std::string_view name) {
+  std::string known;
+  for (const Algorithm& row : catalogue()) {
+    if (row.collective != collective) continue;
+    if (row.id == name || row.name() == name) return &row;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name());
+  }
+  return Status(
+      StatusCode::kInvalidArgument,
+      fmt::format("unknown algorithm '{}' for {}; known: {}", name, to_string(collective), known));
+}
+
+}  // namespace tutti

@@ -1,0 +1,210 @@
+// How elements of one tile become one: rule 4 as code. The accumulator starts from rank 0's value,
+// ranks follow in order, the result is rounded once.
+#pragma once
+
+#include <type_traits>
+
+#include "transport/team.hpp"
+#include "tutti/device/scalar.hpp"
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+// Integers wrap: their arithmetic runs in the unsigned type of the same width.
+template <class A>
+TUTTI_BODY A wrapping_add(A a, A b) {
+  if constexpr (std::is_integral_v<A>) {
+    using U = std::make_unsigned_t<A>;
+    return static_cast<A>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
+  } else {
+    return a + b;
+  }
+}
+
+template <class A>
+TUTTI_BODY A wrapping_multiply(A a, A b) {
+  if constexpr (std::is_integral_v<A>) {
+    using U = std::make_unsigned_t<A>;
+    // Widened first: a product of two uint16-or-smaller values would overflow int.
+    return static_cast<A>(static_cast<U>(1u * static_cast<U>(a) * static_cast<U>(b)));
+  } else {
+    return a * b;
+  }
+}
+
+template <class A>
+TUTTI_BODY bool is_negative_zero_or_less(A a) {
+  if constexpr (sizeof(A) == 8) {
+    return __builtin_bit_cast(long long, a) < 0;
+  } else {
+    return __builtin_bit_cast(int, a) < 0;
+  }
+}
+
+// IEEE 754-2019 minimum and maximum: NaN wins, -0 < +0.
+template <class A>
+TUTTI_BODY A minimum(A a, A b) {
+  if constexpr (std::is_floating_point_v<A>) {
+    if (a != a) return a;
+    if (b != b) return b;
+    if (a == b) return is_negative_zero_or_less(a) ? a : b;
+  }
+  return a < b ? a : b;
+}
+
+template <class A>
+TUTTI_BODY A maximum(A a, A b) {
+  if constexpr (std::is_floating_point_v<A>) {
+    if (a != a) return a;
+    if (b != b) return b;
+    if (a == b) return is_negative_zero_or_less(a) ? b : a;
+  }
+  return a > b ? a : b;
+}
+
+struct Sum {
+  static constexpr bool kScaled = false;
+  template <class A>
+  static TUTTI_BODY A combine(A a, A b) {
+    return wrapping_add(a, b);
+  }
+};
+// Average and pre-multiplied sum: each input times its rank's scalar, the sum over a divisor. The
+// scalar of an average and the divisor of a pre-multiplied sum are 1, which changes no bit.
+struct ScaledSum : Sum {
+  static constexpr bool kScaled = true;
+};
+struct Prod {
+  static constexpr bool kScaled = false;
+  template <class A>
+  static TUTTI_BODY A combine(A a, A b) {
+    return wrapping_multiply(a, b);
+  }
+};
+struct Min {
+  static constexpr bool kScaled = false;
+  template <class A>
+  static TUTTI_BODY A combine(A a, A b) {
+    return minimum(a, b);
+  }
+};
+struct Max {
+  static constexpr bool kScaled = false;
+  template <class A>
+  static TUTTI_BODY A combine(A a, A b) {
+    return maximum(a, b);
+  }
+};
+
+template <class T, class Op_>
+struct Reduction {
+  using Element = T;
+  using Op = Op_;
+  using Accumulator = typename ElementTraits<T>::Accumulator;
+};
+
+// The multipliers of all ranks, in registers. Empty for reductions that have none.
+template <class Reduction, int kRanks, bool = Reduction::Op::kScaled>
+struct Scalars {
+  template <class Team>
+  TUTTI_BODY Scalars(const Team&, const Work&) {}
+};
+template <class Reduction, int kRanks>
+struct Scalars<Reduction, kRanks, true> {
+  using A = typename Reduction::Accumulator;
+  A at[kRanks];
+  A divisor;
+  template <class Team>
+  TUTTI_BODY Scalars(const Team& team, const Work& work) : divisor(static_cast<A>(work.divisor)) {
+    TUTTI_UNROLL
+    for (int r = 0; r < kRanks; ++r) {
+      at[r] = A{1};
+      if (work.scaled_by_peers && r < work.ranks) at[r] = static_cast<A>(team.scalar_of(r));
+    }
+  }
+  TUTTI_BODY A of(int rank) const {
+    A scalar = at[0];
+    TUTTI_UNROLL
+    for (int r = 1; r < kRanks; ++r) scalar = rank == r ? at[r] : scalar;
+    return scalar;
+  }
+};
+
+template <class T>
+TUTTI_BODY auto to_accumulator(T x) {
+  if constexpr (std::is_same_v<typename ElementTraits<T>::Accumulator, T>) {
+    return x;
+  } else {
+    return to_float(x);
+  }
+}
+
+template <class T>
+TUTTI_BODY T from_accumulator(typename ElementTraits<T>::Accumulator a) {
+  if constexpr (std::is_same_v<typename ElementTraits<T>::Accumulator, T>) {
+    return a;
+  } else {
+    return from_float<T>(a);
+  }
+}
+
+// Rounding in the middle of a sum would be a defect: the accumulator widens once, here.
+template <class Reduction, class Scalars>
+TUTTI_BODY typename Reduction::Accumulator widen(typename Reduction::Element x, int rank,
+                                                 const Scalars& scalars) {
+  using A = typename Reduction::Accumulator;
+  A a = to_accumulator(x);
+  if constexpr (Reduction::Op::kScaled) a = wrapping_multiply<A>(a, scalars.of(rank));
+  return a;
+}
+
+// Adds `part`, rank `rank`'s tile, to `sum`.
+template <class Reduction, class Scalars, int kElements>
+TUTTI_BODY void accumulate(Tile<typename Reduction::Accumulator, kElements>& sum,
+                           const Tile<typename Reduction::Element, kElements>& part, int rank,
+                           const Scalars& scalars) {
+  TUTTI_UNROLL
+  for (int e = 0; e < kElements; ++e) {
+    const auto a = widen<Reduction>(part.at[e], rank, scalars);
+    sum.at[e] = rank == 0 ? a : Reduction::Op::combine(sum.at[e], a);
+  }
+}
+
+// Reduces tile `tile` of every rank's buffer. Where the access allows it the loads of all ranks are
+// in flight before the first is used.
+template <class Reduction, class Team, class Access, int kRanks, class Scalars>
+TUTTI_BODY auto reduce_tile(const Team& team, const Pointers<kRanks>& from, Access access,
+                            TileAt tile, const Scalars& scalars) {
+  using T = typename Reduction::Element;
+  using A = typename Reduction::Accumulator;
+  constexpr int kElements = Team::template tile_elements<T>();
+
+  Tile<A, kElements> sum;
+  if constexpr (Access::kLoadsAhead) {
+    Tile<T, kElements> part[kRanks];
+    TUTTI_UNROLL
+    for (int r = 0; r < kRanks; ++r) {
+      if (r < team.ranks()) part[r] = team.template load<T>(from.of(r), access, tile);
+    }
+    TUTTI_UNROLL
+    for (int r = 0; r < kRanks; ++r) {
+      if (r < team.ranks()) accumulate<Reduction>(sum, part[r], r, scalars);
+    }
+  } else {
+    TUTTI_NO_UNROLL
+    for (int r = 0; r < team.ranks(); ++r) {
+      const auto part = team.template load<T>(from.of(r), access, tile);
+      accumulate<Reduction>(sum, part, r, scalars);
+    }
+  }
+
+  Tile<T, kElements> result;
+  TUTTI_UNROLL
+  for (int e = 0; e < kElements; ++e) {
+    if constexpr (Reduction::Op::kScaled) sum.at[e] = sum.at[e] / scalars.divisor;
+    result.at[e] = from_accumulator<T>(sum.at[e]);
+  }
+  return result;
+}
+
+}  // namespace tutti

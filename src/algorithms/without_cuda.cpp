@@ -1,0 +1,9 @@
+// Builds without CUDA: no row has a kernel.
+#include "algorithms/all_reduce/rows.hpp"
+
+namespace tutti {
+
+CudaKernel cuda_all_reduce_one_shot(DataType, OpKind) { return nullptr; }
+CudaKernel cuda_all_reduce_two_shot(DataType, OpKind) { return nullptr; }
+
+}  // namespace tutti

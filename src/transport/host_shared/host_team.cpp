@@ -1,0 +1,120 @@
+#include "transport/host_shared/host_team.hpp"
+
+#include <chrono>
+#include <sched.h>
+
+namespace tutti {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::uint64_t nanoseconds_since(Clock::time_point start) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+}
+
+std::atomic_ref<std::uint64_t> word(std::uint64_t& value) { return std::atomic_ref(value); }
+
+// The two halves of Flag::check.
+std::uint64_t check_word(std::uint32_t signature, std::uint64_t epoch) {
+  return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint32_t>(epoch);
+}
+
+constexpr int kSpins = 256;         // polls before the first yield: about a microsecond
+constexpr int kPollsPerClock = 64;  // yields between two looks at the clock
+
+}  // namespace
+
+Outcome HostTeam::barrier() {
+  const int index = barriers_++;
+  if (weakening_ != nullptr && weakening_->before_barrier != nullptr) {
+    weakening_->before_barrier(work_.rank, index);
+  }
+  if (weakened(&Weakening::skip_barrier, index)) return Outcome::kDone;
+
+  ++epoch_;
+  // Release: a peer that sees the flag sees what this block wrote before.
+  const bool release = !weakened(&Weakening::no_release, index);
+  for (int r = 0; r < work_.ranks; ++r) {
+    signal(r, release ? std::memory_order_release : std::memory_order_relaxed);
+  }
+  // Acquire: what a peer's block wrote before its flag is read after this.
+  const bool acquire = !weakened(&Weakening::no_acquire, index);
+  for (int r = 0; r < work_.ranks; ++r) {
+    const auto order = acquire ? std::memory_order_acquire : std::memory_order_relaxed;
+    if (wait(r, order) != Outcome::kDone) return Outcome::kFailed;
+  }
+  return Outcome::kDone;
+}
+
+void HostTeam::signal(int rank, std::memory_order order) const {
+  Flag& flag = channel(rank).flags[block_][work_.rank];
+  word(flag.check).store(check_word(work_.signature, epoch_), std::memory_order_relaxed);
+  word(flag.epoch).store(epoch_, order);
+}
+
+Outcome HostTeam::wait(int rank, std::memory_order order) const {
+  Flag& flag = channel(work_.rank).flags[block_][rank];
+  Clock::time_point start{};
+  Flag seen{};
+  for (std::uint64_t polls = 0;; ++polls) {
+    seen.epoch = word(flag.epoch).load(order);
+    if (seen.epoch >= epoch_) break;
+    if (polls < kSpins) continue;
+    if (polls == kSpins) start = Clock::now();
+    sched_yield();
+    if (polls % kPollsPerClock != 0) continue;
+    if (poisoned()) return fail(FailureReason::kAborted, rank, seen, nanoseconds_since(start));
+    const std::uint64_t limit =
+        work_.timeout_ns != 0 ? work_.timeout_ns : work_.control->timeout_ns;
+    if (const auto waited = nanoseconds_since(start); waited > limit) {
+      return fail(FailureReason::kTimeout, rank, seen, waited);
+    }
+  }
+  // A peer that is one barrier ahead may have overwritten the check: then it was compared there.
+  seen.check = word(flag.check).load(std::memory_order_relaxed);
+  const std::uint64_t expected = check_word(work_.signature, epoch_);
+  if (static_cast<std::uint32_t>(seen.check) == static_cast<std::uint32_t>(epoch_) &&
+      seen.check != expected) {
+    return fail(FailureReason::kMismatch, rank, seen, 0);
+  }
+  return Outcome::kDone;
+}
+
+Outcome HostTeam::finish() {
+  if (work_.epochs[block_] + static_cast<std::uint64_t>(barriers_) != epoch_ &&
+      weakening_ == nullptr) {
+    return fail(FailureReason::kOverlap, work_.rank, Flag{work_.epochs[block_], 0}, 0);
+  }
+  work_.epochs[block_] = epoch_;
+  return Outcome::kDone;
+}
+
+bool HostTeam::poisoned() const {
+  if (std::atomic_ref(work_.control->poison).load(std::memory_order_relaxed) != 0) return true;
+  auto& abort = const_cast<std::uint32_t&>(*work_.abort);
+  return std::atomic_ref(abort).load(std::memory_order_relaxed) != 0;
+}
+
+Outcome HostTeam::fail(FailureReason reason, int missing, const Flag& seen,
+                       std::uint64_t waited_ns) const {
+  std::atomic_ref(work_.control->poison)
+      .store(static_cast<std::uint32_t>(reason), std::memory_order_relaxed);
+  if (std::atomic_ref(work_.control->claimed).exchange(1) != 0) return Outcome::kFailed;
+  FailureRecord& record = *work_.failure;
+  record.sequence = work_.sequence;
+  record.expected_epoch = epoch_;
+  record.seen_epoch = seen.epoch;
+  record.expected_signature = work_.signature;
+  record.seen_signature = static_cast<std::uint32_t>(seen.check >> 32);
+  record.waiting_rank = work_.rank;
+  record.missing_rank = missing;
+  record.block = block_;
+  record.reason = static_cast<std::uint32_t>(reason);
+  record.waited_ns = waited_ns;
+  // Release: whoever sees the state sees the record.
+  std::atomic_ref(record.state).store(1, std::memory_order_release);
+  return Outcome::kFailed;
+}
+
+}  // namespace tutti

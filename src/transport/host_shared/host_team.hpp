@@ -1,0 +1,127 @@
+// The verbs on a machine without a GPU: ranks are threads or processes over shared memory, a block
+// is one thread. Waits spin briefly, then yield, so that many ranks make progress on few cores.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+
+#include "transport/team.hpp"
+
+namespace tutti {
+
+// What a test may take away from the protocol, to see that its absence is found. Barriers are
+// numbered from 0 in the order in which one operation of one block passes them.
+struct Weakening {
+  unsigned skip_barrier = 0;  // bit k: barrier k is left out
+  unsigned no_release = 0;    // bit k: barrier k signals without release
+  unsigned no_acquire = 0;    // bit k: barrier k waits without acquire
+  void (*before_barrier)(int rank, int barrier) = nullptr;  // for delays
+};
+
+// How a tile is reached. On the host there is one way; tiles are long, so that the loops over them
+// vectorise, and one rank's elements are added at a time.
+struct HostAccess {
+  static constexpr bool kLoadsAhead = false;
+};
+
+class HostTeam {
+ public:
+  static constexpr int kMaxRanks = tutti::kMaxRanks;
+  static constexpr std::size_t kTileBytes = 1024;
+  template <class T>
+  static constexpr int tile_elements() {
+    return static_cast<int>(kTileBytes / sizeof(T));
+  }
+
+  HostTeam(const Work& work, int block, const Weakening* weakening = nullptr)
+      : work_(work), block_(block), weakening_(weakening), epoch_(work.epochs[block]) {}
+
+  int ranks() const { return work_.ranks; }
+
+  Buffers<kMaxRanks> buffers() const {
+    Buffers<kMaxRanks> buffers;
+    for (int r = 0; r < work_.ranks; ++r) {
+      buffers.inputs.at[r] = work_.stage_input ? work_.staging.at[r] : work_.inputs.at[r];
+      const int next = (work_.rank + 1 + r) % work_.ranks;
+      buffers.outputs.at[r] = work_.stage_output ? work_.staging.at[next] : work_.outputs.at[r];
+    }
+    return buffers;
+  }
+
+  template <class T, class F>
+  void for_each_tile(Range range, F&& f) const {
+    constexpr std::size_t kStep = tile_elements<T>();
+    const std::size_t stride = kStep * static_cast<std::size_t>(work_.blocks);
+    for (std::size_t at = kStep * block_; at < range.count; at += stride) {
+      const std::size_t left = range.count - at;
+      f(HostAccess{}, TileAt{range.first + at, static_cast<int>(left < kStep ? left : kStep)});
+    }
+  }
+
+  template <class T>
+  Tile<T, tile_elements<T>()> load(const std::byte* from, HostAccess, TileAt tile) const {
+    Tile<T, tile_elements<T>()> value;
+    std::memcpy(value.at, from + tile.first * sizeof(T), tile.count * sizeof(T));
+    if (tile.count < tile_elements<T>()) {
+      std::memset(static_cast<void*>(value.at + tile.count), 0,
+                  (tile_elements<T>() - tile.count) * sizeof(T));
+    }
+    return value;
+  }
+
+  template <class T>
+  void store(std::byte* to, HostAccess, TileAt tile,
+             const Tile<T, tile_elements<T>()>& value) const {
+    std::memcpy(to + tile.first * sizeof(T), value.at, tile.count * sizeof(T));
+  }
+
+  template <class T>
+  void store_all(const Pointers<kMaxRanks>& to, HostAccess access, TileAt tile,
+                 const Tile<T, tile_elements<T>()>& value) const {
+    for (int r = 0; r < work_.ranks; ++r) store<T>(to.at[r], access, tile, value);
+  }
+
+  template <class T>
+  void copy_in(Range range, std::size_t origin) const {
+    std::byte* staging = work_.staging.at[work_.rank];
+    for_each_tile<T>(range, [&](HostAccess, TileAt tile) {
+      std::memcpy(staging + (tile.first - origin) * sizeof(T), work_.input + tile.first * sizeof(T),
+                  tile.count * sizeof(T));
+    });
+  }
+
+  template <class T>
+  void copy_out(Range range, std::size_t origin) const {
+    const std::byte* staging = work_.staging.at[work_.rank];
+    for_each_tile<T>(range, [&](HostAccess, TileAt tile) {
+      std::memcpy(work_.output + tile.first * sizeof(T),
+                  staging + (tile.first - origin) * sizeof(T), tile.count * sizeof(T));
+    });
+  }
+
+  void publish_scalar(double scalar) const { channel(work_.rank).scalars[block_] = scalar; }
+  double scalar_of(int rank) const { return channel(rank).scalars[block_]; }
+
+  Outcome barrier();
+  Outcome finish();
+
+ private:
+  ChannelMemory& channel(int rank) const {
+    return *reinterpret_cast<ChannelMemory*>(work_.channels.at[rank]);
+  }
+  bool weakened(unsigned Weakening::*mask, int barrier) const {
+    return weakening_ != nullptr && ((weakening_->*mask) >> barrier & 1u) != 0;
+  }
+  void signal(int rank, std::memory_order order) const;
+  Outcome wait(int rank, std::memory_order order) const;
+  Outcome fail(FailureReason reason, int missing, const Flag& seen, std::uint64_t waited_ns) const;
+  bool poisoned() const;
+
+  const Work& work_;
+  int block_;
+  const Weakening* weakening_;
+  std::uint64_t epoch_;
+  int barriers_ = 0;
+};
+
+}  // namespace tutti

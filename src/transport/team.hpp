@@ -1,0 +1,102 @@
+// The verbs an algorithm's body is written in. A Team is one block's view of the group: it knows
+// its rank, its block, and how bytes and signals move. Two implementations: HostTeam (a thread,
+// over shared memory) and NvlinkTeam (a thread block, over mapped peers).
+//
+// A body is called by every thread of the block with the same arguments. Work is dealt out in
+// tiles: tile k of a range belongs to the same block, and within it to the same thread, on every
+// rank and in every phase. So what a block wrote before a barrier is what the same block of a peer
+// reads after.
+//
+//   verb                      memory order
+//   for_each_tile(range, f)   f(access, tile) for each tile of the range that is this thread's
+//   load(from, tile)          ordinary: ordered by the barriers around it
+//   store(to, tile, value)    ordinary; store_all: to every rank
+//   copy_in, copy_out         ordinary: own buffer to own staging, and back
+//   barrier()                 release of everything this block did before, to every rank's same
+//   block;
+//                             acquire of what their blocks did before. Scope: system. Bounded by
+//                             the deadline; block-uniform result
+//   publish_scalar(x)         ordinary store to own memory, released by the next barrier
+//   scalar_of(rank)           ordinary load, after a barrier
+//   finish()                  ends the operation: keeps the epoch for the next one, checks that no
+//                             other operation used the channel meanwhile
+#pragma once
+
+#include <cstddef>
+
+#include "transport/work.hpp"
+#include "tutti/device/scalar.hpp"
+
+namespace tutti {
+
+// What bodies are declared with: compiled for the device by nvcc, for the host by the host
+// compiler.
+#if defined(__CUDACC__)
+#define TUTTI_BODY __device__ inline
+#define TUTTI_UNROLL _Pragma("unroll")
+#define TUTTI_NO_UNROLL _Pragma("unroll 1")
+#else
+#define TUTTI_BODY inline
+#define TUTTI_UNROLL
+#define TUTTI_NO_UNROLL
+#endif
+
+// A run of elements [first, first + count) of a buffer.
+struct Range {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+// Where a tile lies, and how many of its elements count (the last one of a range may be short).
+struct TileAt {
+  std::size_t first = 0;
+  int count = 0;
+};
+
+// One address per rank, in registers: only ever indexed by constants, or through of().
+template <int kRanks>
+struct Pointers {
+  std::byte* at[kRanks];
+
+  TUTTI_BODY std::byte* of(int rank) const {
+#if defined(__CUDA_ARCH__)
+    std::byte* address = at[0];
+    TUTTI_UNROLL
+    for (int r = 1; r < kRanks; ++r) address = rank == r ? at[r] : address;
+    return address;
+#else
+    return at[rank];
+#endif
+  }
+};
+
+// What peers read and write in this operation. `outputs` starts with the next rank and ends with
+// this one, so that no receiver is written by everyone at once.
+template <int kRanks>
+struct Buffers {
+  Pointers<kRanks> inputs, outputs;
+};
+
+// The elements of a tile, in registers.
+template <class T, int kCount>
+struct alignas(16) Tile {
+  T at[kCount];
+};
+
+// Rank `rank`'s share of `whole`: contiguous, a multiple of `unit` elements but for the last.
+TUTTI_BODY Range shard(Range whole, int rank, int ranks, std::size_t unit) {
+  const std::size_t units = (whole.count + unit - 1) / unit;
+  const std::size_t share = (units + ranks - 1) / ranks * unit;
+  const std::size_t begin = share * rank < whole.count ? share * rank : whole.count;
+  const std::size_t end = begin + share < whole.count ? begin + share : whole.count;
+  return {whole.first + begin, end - begin};
+}
+
+// The pass over a message that fits into staging: pass k covers chunk(k).
+TUTTI_BODY std::size_t chunk_elements(const Work& work, std::size_t element_bytes) {
+  const bool staged = work.stage_input || work.stage_output;
+  const std::size_t fits = work.staging_bytes / element_bytes;
+  return staged && fits < work.count ? fits : work.count;
+}
+
+}  // namespace tutti

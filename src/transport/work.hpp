@@ -1,0 +1,103 @@
+// What one operation on one rank consists of, as the kernel (or the host thread) sees it: a value,
+// passed whole to every block. Built by communicator/, read by bodies and teams.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tutti {
+
+inline constexpr int kMaxRanks = 16;
+inline constexpr int kMaxCudaRanks = 8;
+inline constexpr int kMaxBlocks = 128;
+inline constexpr int kMaxThreads = 512;  // per block
+
+// One address per rank.
+struct PeerPointers {
+  std::byte* at[kMaxRanks];
+};
+
+// How a block ends: uniform over its threads.
+enum class Outcome : std::uint8_t { kDone, kFailed };
+
+// A flag says "rank r has reached barrier `epoch` of this block". Epochs only grow and never wrap.
+// The two words are stored together but may arrive apart, so the second repeats the low half of the
+// epoch it belongs to; its high half is the operation's signature.
+struct alignas(16) Flag {
+  std::uint64_t epoch;
+  std::uint64_t check;
+};
+
+// What each rank exposes to its peers per channel. One writer per word: flags[b][s] is written by
+// rank s alone, scalars[b] by the owner.
+struct ChannelMemory {
+  Flag flags[kMaxBlocks][kMaxRanks];
+  double scalars[kMaxBlocks];  // kPreMulSum: the owner's multiplier, published before block b's
+                               // first barrier of the operation
+};
+
+// What went wrong, for rule 5's text. Filled by the first block that fails; `state` is written
+// last.
+enum class FailureReason : std::uint32_t {
+  kNone = 0,
+  kTimeout,        // the deadline passed in a wait
+  kAborted,        // the abort word was set from outside
+  kMismatch,       // a peer runs another operation: the signatures differ
+  kOverlap,        // two operations ran on one channel at once
+  kNotRegistered,  // a captured buffer was never registered
+};
+
+struct FailureRecord {
+  std::uint64_t sequence;  // of the operation, as counted by its communicator
+  std::uint64_t expected_epoch, seen_epoch;
+  std::uint32_t expected_signature, seen_signature;
+  std::int32_t waiting_rank, missing_rank;
+  std::int32_t block;
+  std::uint32_t reason;  // FailureReason
+  std::uint64_t waited_ns;
+  std::uint32_t state;  // 0 empty, 1 complete
+};
+
+// Per rank, private to it. On CUDA in device memory.
+struct Control {
+  std::uint32_t poison;   // FailureReason; read at entry and in every wait
+  std::uint32_t claimed;  // who may fill the record
+  std::uint64_t timeout_ns;
+};
+
+// Buffers of a captured operation, filled in by finish_capture(). In device memory.
+struct LateBuffers {
+  PeerPointers inputs, outputs;  // as in Work
+  std::uint32_t ready;
+};
+
+struct Work {
+  std::size_t count;  // elements
+  int rank, ranks;
+  int blocks;  // of the grid; block b of every rank works on the same elements
+  std::uint32_t signature;
+  std::uint64_t sequence;
+  std::uint64_t timeout_ns;  // 0: control->timeout_ns
+
+  const std::byte* input;  // this rank's own
+  std::byte* output;
+  PeerPointers inputs;        // by rank; unused where staged
+  PeerPointers outputs;       // starting with the next rank, this rank last; unused where staged
+  const LateBuffers* late;    // if not null, holds inputs and outputs
+  bool stage_input;           // peers read staging, not inputs
+  bool stage_output;          // peers write staging, not outputs
+  PeerPointers staging;       // by rank
+  std::size_t staging_bytes;  // a multiple of 256
+
+  PeerPointers channels;  // ChannelMemory of each rank
+  std::uint64_t* epochs;  // [kMaxBlocks], private to this rank and channel
+  Control* control;
+  FailureRecord* failure;      // host memory
+  const std::uint32_t* abort;  // host memory; not 0: end now
+
+  double scalar;         // kPreMulSum: this rank's multiplier
+  bool scaled_by_peers;  // kPreMulSum: multipliers are read from the peers
+  double divisor;        // kAvg: ranks; else 1
+};
+
+}  // namespace tutti
