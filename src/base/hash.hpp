@@ -1,0 +1,27 @@
+// FNV-1a, for comparing values between ranks: the same on every machine, not for adversaries.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tutti {
+
+class Hash {
+ public:
+  // Each text is followed by its length, so that "ab","c" and "a","bc" differ.
+  Hash& add(std::string_view text) {
+    for (const char c : text) add_byte(static_cast<std::uint8_t>(c));
+    return add(static_cast<std::uint64_t>(text.size()));
+  }
+  Hash& add(std::uint64_t value) {
+    for (int shift = 0; shift < 64; shift += 8) add_byte(static_cast<std::uint8_t>(value >> shift));
+    return *this;
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  void add_byte(std::uint8_t byte) { value_ = (value_ ^ byte) * 0x100000001b3u; }
+  std::uint64_t value_ = 0xcbf29ce484222325u;
+};
+
+}  // namespace tutti

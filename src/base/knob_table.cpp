@@ -1,0 +1,50 @@
+#include "base/knobs.hpp"
+
+namespace tutti {
+namespace {
+
+using enum KnobType;
+constexpr KnobScope kProcess = KnobScope::kProcess;
+
+constexpr Knob kKnobs[] = {
+    {"TUTTI_CONF_FILE", kString, "", "file of settings, instead of ~/.config/tutti.conf", kProcess},
+    {"TUTTI_DEBUG", kChoice, "WARN", "what is logged: OFF, WARN, INFO or TRACE", kProcess, false,
+     "OFF WARN INFO TRACE"},
+    {"TUTTI_DEBUG_FILE", kString, "", "log to this file, not stderr; %h is the host, %p the pid",
+     kProcess},
+    {"TUTTI_DISABLE", kBool, "0", "1 leaves every operation to NCCL"},
+    {"TUTTI_TIMEOUT_MS", kMilliseconds, "600000", "every wait of a communicator ends by then"},
+
+    {"TUTTI_TUNE", kString, "", "forced algorithms: all_reduce:0-64K:@one_shot;all_reduce:@nccl"},
+    {"TUTTI_TUNING_FILE", kString, "", "tuning table that is asked before all others", kProcess},
+    {"TUTTI_TUNING_CACHE", kString, "~/.cache/tutti/tuning.json",
+     "tuning table that `tutti tune` writes", kProcess},
+
+    {"TUTTI_RUNTIME_DIR", kString, "", "folder (0700) where ranks of one host meet", kProcess},
+    {"TUTTI_ROOT", kString, "", "host:port where rank 0 listens for ranks of other hosts",
+     kProcess},
+    {"TUTTI_SECRET", kString, "", "the group's secret, for ranks on several hosts", kProcess, true},
+    {"TUTTI_SECRET_FILE", kString, "", "file (0600) that holds the group's secret", kProcess},
+    {"TUTTI_RANK", kInt, "-1", "this process's rank; -1: from the launcher", kProcess},
+    {"TUTTI_SIZE", kInt, "-1", "number of ranks; -1: from the launcher", kProcess},
+    {"TUTTI_LOCAL_RANK", kInt, "-1", "rank among those of this host; -1: from the launcher",
+     kProcess},
+    {"TUTTI_LOCAL_SIZE", kInt, "-1", "number of ranks on this host; -1: from the launcher",
+     kProcess},
+    {"TUTTI_GROUP_FD", kInt, "-1", "descriptor that tutti's launcher handed down", kProcess},
+
+    {"TUTTI_NCCL_LIBRARY", kString, "", "path of libnccl.so.2, instead of the loader's search",
+     kProcess},
+    {"TUTTI_MULTICAST", kBool, "0", "1 allows NVLink multicast in builds that have it"},
+    {"TUTTI_STAGING_BYTES", kBytes, "16M", "staging per rank for buffers that are not symmetric"},
+    {"TUTTI_CAPTURE_CHANNELS", kInt, "128", "graph captures that one communicator can serve"},
+    {"TUTTI_CAPTURE_STAGING_BYTES", kBytes, "256K", "staging per captured graph"},
+    {"TUTTI_P2P_VERIFY", kBool, "1", "check peer access by real transfers before it is used"},
+    {"TUTTI_NVTX", kBool, "1", "mark operations on the timeline of Nsight Systems", kProcess},
+};
+
+}  // namespace
+
+std::span<const Knob> all_knobs() { return kKnobs; }
+
+}  // namespace tutti

@@ -1,0 +1,329 @@
+#include "base/knobs.hpp"
+
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "base/hash.hpp"
+#include "base/log.hpp"
+#include "base/units.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::string_view kPrefix = "TUTTI_";
+constexpr std::int64_t kMostMilliseconds = INT32_MAX;  // 24 days; nanoseconds fit in 64 bits
+
+std::string_view trim(std::string_view text) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
+bool same_word(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, {}, upper, upper);
+}
+
+// Calls `f` for each part of `text` between separators.
+template <class F>
+void for_each_part(std::string_view text, char separator, F&& f) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    f(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> parse_bool(std::string_view text) {
+  for (const std::string_view word : {"1", "true", "on", "yes"}) {
+    if (same_word(text, word)) return 1;
+  }
+  for (const std::string_view word : {"0", "false", "off", "no"}) {
+    if (same_word(text, word)) return 0;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> parse_size(std::string_view text) {
+  const auto bytes = parse_bytes(text);
+  if (!bytes.is_ok() || *bytes > INT64_MAX) return std::nullopt;
+  return static_cast<std::int64_t>(*bytes);
+}
+
+std::optional<std::int64_t> parse_choice(std::string_view choices, std::string_view text) {
+  std::optional<std::int64_t> found;
+  std::int64_t index = 0;
+  for_each_part(choices, ' ', [&](std::string_view choice) {
+    if (same_word(choice, text)) found = index;
+    ++index;
+  });
+  return found;
+}
+
+// The value as a number (a choice's position; 0 for strings), or nothing if it is malformed.
+std::optional<std::int64_t> parse_value(const Knob& knob, std::string_view text) {
+  switch (knob.type) {
+    case KnobType::kString:
+      return 0;
+    case KnobType::kChoice:
+      return parse_choice(knob.choices, text);
+    case KnobType::kInt:
+      return parse_integer(text);
+    case KnobType::kBool:
+      return parse_bool(text);
+    case KnobType::kBytes:
+      return parse_size(text);
+    case KnobType::kSizeLimit:
+      if (text == "-1") return kSizeAlways;
+      if (text == "-2") return kSizeAutomatic;
+      return parse_size(text);
+    case KnobType::kMilliseconds: {
+      const auto value = parse_integer(text);
+      return value && *value >= 1 && *value <= kMostMilliseconds ? value : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string expectation(const Knob& knob) {
+  switch (knob.type) {
+    case KnobType::kString:
+      return "a text";
+    case KnobType::kChoice:
+      return fmt::format("one of {}", knob.choices);
+    case KnobType::kInt:
+      return "an integer";
+    case KnobType::kBool:
+      return "0 or 1";
+    case KnobType::kBytes:
+      return "a size such as 65536, 64K or 16M";
+    case KnobType::kSizeLimit:
+      return "0 (never), -1 (always), -2 (automatic) or a size such as 64K";
+    case KnobType::kMilliseconds:
+      return fmt::format("milliseconds from 1 to {}", kMostMilliseconds);
+  }
+  return "?";
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+// The text of tutti.conf; empty where there is none. Fails where `named` cannot be read.
+Result<std::string> read_conf_file(const std::string& named, const std::string& home) {
+  std::vector<std::string> paths{home + "/.config/tutti.conf", "/etc/tutti.conf"};
+  if (!named.empty()) paths = {named};
+  for (const std::string& path : paths) {
+    std::ifstream file(path);
+    if (file) return std::string(std::istreambuf_iterator<char>(file), {});
+  }
+  if (named.empty()) return std::string();
+  return Status(StatusCode::kSystem,
+                fmt::format("TUTTI_CONF_FILE names '{}', which cannot be read; ignored", named));
+}
+
+}  // namespace
+
+std::string_view to_string(KnobSource source) {
+  switch (source) {
+    case KnobSource::kDefault:
+      return "default";
+    case KnobSource::kFile:
+      return "file";
+    case KnobSource::kEnvironment:
+      return "environment";
+  }
+  return "?";
+}
+
+const Knobs& Knobs::process() {
+  const Knobs& knobs = process_unreported();
+  static std::atomic<bool> reported{false};
+  if (!reported.exchange(true)) {
+    for (const std::string& warning : knobs.warnings_) log(LogLevel::kWarn, "{}", warning);
+  }
+  return knobs;
+}
+
+const Knobs& Knobs::process_unreported() {
+  static const Knobs knobs = [] {
+    Environment environment;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+      environment.emplace_back(*entry);
+    }
+    const Knobs names = parse(environment, "");
+    const auto file = read_conf_file(names.path("TUTTI_CONF_FILE"), names.home_);
+    Knobs result = parse(environment, file.is_ok() ? *file : "");
+    if (!file.is_ok()) result.warn(file.status().message());
+    return result;
+  }();
+  return knobs;
+}
+
+Knobs Knobs::parse(const Environment& environment, std::string_view file_text,
+                   std::span<const Knob> known) {
+  Knobs knobs;
+  for (const Knob& knob : known) {
+    const auto number = parse_value(knob, knob.default_value);
+    assert(number && "a knob's default must be a value of its type");
+    knobs.settings_.push_back(
+        {&knob, std::string(knob.default_value), KnobSource::kDefault, number.value_or(0)});
+  }
+  knobs.read_file(file_text);
+  knobs.read_environment(environment);
+  return knobs;
+}
+
+void Knobs::read_file(std::string_view text) {
+  int line_number = 0;
+  for_each_part(text, '\n', [&](std::string_view line) {
+    ++line_number;
+    line = trim(line.substr(0, line.find('#')));
+    if (line.empty()) return;
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos) {
+      warn(fmt::format("tutti.conf, line {}: expected NAME = value, found '{}'; ignored",
+                       line_number, line));
+      return;
+    }
+    set(trim(line.substr(0, equals)), trim(line.substr(equals + 1)), KnobSource::kFile);
+  });
+}
+
+void Knobs::read_environment(const Environment& environment) {
+  for (const std::string_view entry : environment) {
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view name = entry.substr(0, equals);
+    if (name == "HOME") home_ = entry.substr(equals + 1);
+    if (name.substr(0, kPrefix.size()) == kPrefix) {
+      set(name, entry.substr(equals + 1), KnobSource::kEnvironment);
+    }
+  }
+}
+
+void Knobs::set(std::string_view name, std::string_view value, KnobSource source) {
+  const Setting* nearest = nullptr;
+  std::size_t distance = 4;  // of names that differ by more, none was meant
+  for (Setting& setting : settings_) {
+    const Knob& knob = *setting.knob;
+    if (knob.name != name) {
+      const std::size_t d = edit_distance(knob.name, name);
+      if (d < distance) nearest = &setting, distance = d;
+      continue;
+    }
+    if (knob.secret && source == KnobSource::kFile) {
+      warn(
+          fmt::format("tutti.conf holds {}, which is not read from there; use a file of mode 0600 "
+                      "and {}_FILE",
+                      name, name));
+      return;
+    }
+    const auto number = parse_value(knob, value);
+    if (!number) {
+      warn(fmt::format("{}={} ({}) is not {}; {} is used", name, value, to_string(source),
+                       expectation(knob), setting.value));
+      return;
+    }
+    setting.value = value;
+    setting.source = source;
+    setting.number = *number;
+    return;
+  }
+  warn(fmt::format("unknown setting {} ({}); ignored. {}", name, to_string(source),
+                   nearest != nullptr ? fmt::format("Is {} meant?", nearest->knob->name)
+                                      : "`tutti env` lists the known ones"));
+}
+
+void Knobs::warn(std::string text) {
+  if (std::ranges::find(warnings_, text) == warnings_.end()) warnings_.push_back(std::move(text));
+}
+
+const Knobs::Setting& Knobs::find(std::string_view name) const {
+  for (const Setting& setting : settings_) {
+    if (setting.knob->name == name) return setting;
+  }
+  assert(false && "not a registered knob");
+  static const Knob kNone{"", KnobType::kString, "", ""};
+  static const Setting kUnknown{&kNone, "", KnobSource::kDefault, 0};
+  return kUnknown;
+}
+
+std::string Knobs::text(std::string_view name) const { return find(name).value; }
+
+std::string Knobs::path(std::string_view name) const {
+  const std::string& value = find(name).value;
+  if (value.substr(0, 2) != "~/") return value;
+  return home_.empty() ? std::string{} : home_ + value.substr(1);
+}
+
+std::string Knobs::display(std::string_view name) const {
+  const Setting& setting = find(name);
+  return setting.knob->secret && !setting.value.empty() ? "(set)" : setting.value;
+}
+
+std::int64_t Knobs::integer(std::string_view name) const {
+  const Setting& setting = find(name);
+  assert(setting.knob->type != KnobType::kString);
+  return setting.number;
+}
+
+bool Knobs::flag(std::string_view name) const {
+  const Setting& setting = find(name);
+  assert(setting.knob->type == KnobType::kBool);
+  return setting.number != 0;
+}
+
+std::chrono::milliseconds Knobs::milliseconds(std::string_view name) const {
+  const Setting& setting = find(name);
+  assert(setting.knob->type == KnobType::kMilliseconds);
+  return std::chrono::milliseconds(setting.number);
+}
+
+KnobSource Knobs::source(std::string_view name) const { return find(name).source; }
+
+std::uint64_t Knobs::hash() const {
+  Hash hash;
+  for (const Setting& setting : settings_) {
+    if (setting.knob->scope != KnobScope::kGroup || setting.knob->secret) continue;
+    hash.add(setting.knob->name);
+    // "16M" and "16384K" are one value.
+    if (setting.knob->type == KnobType::kString) {
+      hash.add(setting.value);
+    } else {
+      hash.add(static_cast<std::uint64_t>(setting.number));
+    }
+  }
+  return hash.value();
+}
+
+}  // namespace tutti
