@@ -1,0 +1,84 @@
+"""Documents agree with the code: examples, settings, errors, algorithms, tests, links, JSON."""
+
+import json
+import re
+from pathlib import Path
+
+from source_tree import main
+
+GTEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
+
+
+def documents(root: Path):
+    yield from sorted(root.glob("*.md"))
+    yield from sorted((root / "docs").rglob("*.md"))
+
+
+def check_example(root: Path) -> list[str]:
+    """The README shows examples/all_reduce.cpp word for word."""
+    block = re.search(r"```cpp\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+    example = root / "examples/all_reduce.cpp"
+    if block and block.group(1) == example.read_text():
+        return []
+    return ["README.md: its first cpp block is not examples/all_reduce.cpp"]
+
+
+def check_listed(root: Path, source: str, pattern: str, document: str) -> list[str]:
+    """Everything `pattern` finds in `source` (a glob) stands in `document`, between backticks."""
+    names = sorted({name for path in root.glob(source) for name in re.findall(pattern, path.read_text())})
+    path = root / document
+    text = path.read_text() if path.exists() else ""
+    return [f"{document}: nothing about `{name}`" for name in names if f"`{name}`" not in text]
+
+
+def check_tests_named(root: Path) -> list[str]:
+    """Each test that SECURITY.md names exists."""
+    known = {f"{suite}.{case}" for path in (root / "tests").rglob("*.cpp")
+             for suite, case in GTEST.findall(path.read_text())}
+    known |= set(re.findall(r"NAME\s+([\w.]+)", "\n".join(
+        path.read_text() for path in (root / "tests").rglob("CMakeLists.txt"))))
+    named = re.findall(r"`([A-Za-z]\w*\.\w[\w.]*)`", (root / "SECURITY.md").read_text())
+    suffixes = (".hpp", ".cpp", ".md", ".py", ".txt", ".conf")
+    return [f"SECURITY.md: there is no test {name}" for name in named
+            if name not in known and not name.endswith(suffixes)]
+
+
+def check_links(root: Path) -> list[str]:
+    findings = []
+    for document in documents(root):
+        for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
+            if "://" not in target and not (document.parent / target).exists():
+                findings.append(f"{document.relative_to(root)}: {target} does not exist")
+    return findings
+
+
+def check_json(root: Path) -> list[str]:
+    findings = []
+    for folder in (".", "src", "results"):
+        pattern = "*.json" if folder == "." else "**/*.json"
+        for path in sorted((root / folder).glob(pattern)):
+            name = path.relative_to(root)
+            try:
+                value = json.loads(path.read_text())
+            except ValueError as error:
+                findings.append(f"{name}: {error}")
+                continue
+            if folder == "results" and not str(value.get("schema", "")).startswith("tutti."):
+                findings.append(f"{name}: has no tutti schema")
+    return findings
+
+
+def check(root: Path) -> list[str]:
+    return [
+        *check_example(root),
+        *check_listed(root, "src/base/knob_table.cpp", r'\{"(TUTTI_\w+)"', "docs/settings.md"),
+        *check_listed(root, "include/tutti/status.hpp", r"(?m)^  (k[A-Z]\w+),", "docs/errors.md"),
+        *check_listed(root, "src/algorithms/*/rows.cpp", r'"(\w+/\w+)"', "docs/algorithms.md"),
+        *check_tests_named(root),
+        *check_links(root),
+        *check_json(root),
+    ]
+
+
+if __name__ == "__main__":
+    main(check, "documents agree with the code")

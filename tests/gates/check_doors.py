@@ -1,0 +1,63 @@
+"""Some calls are made in one place only: the machine behind src/drivers, and never exit or throw."""
+
+import re
+from pathlib import Path
+
+from source_tree import code_files, includes, line_of, main, without_comments_and_strings
+
+DRIVERS = "src/drivers/"
+MULTICAST = "src/transport/multicast/"
+
+# Own names (cuda_driver, nccl_row) have an underscore where these have a capital.
+MACHINE_CALL = re.compile(r"(?<![\w.>])(?:::)?((?:cuda|cu|nvml|nccl|ucp_|ucs_)[A-Z]\w*)\s*\(")
+# Names no one else would use, and common names where they are called as the system's.
+SYSTEM_CALL = re.compile(
+    r"(?<![\w.>:])(?:::\s*)?(memfd_create|shm_open|shm_unlink|mmap|munmap|sendmsg|recvmsg|socketpair|"
+    r"setsockopt|getsockopt|accept4|getaddrinfo)\s*\(|"
+    r"(?<![\w>])::\s*(socket|bind|listen|accept|connect|send|recv|sendto|recvfrom|shutdown|ftruncate|"
+    r"fallocate|posix_fallocate)\s*\("
+)
+MACHINE_HEADER = re.compile(
+    r"sys/(socket|mman|un)\.h|netinet/.*|arpa/inet\.h|netdb\.h|cuda\.h|cuda_runtime(_api)?\.h|"
+    r"nccl\.h|nvml\.h|ucp/.*"
+)
+MULTICAST_WORD = re.compile(r"\b(cuMulticast\w+|multimem\b\.?\w*|CU_MULTICAST\w*)")
+LEAVES_CALLER = re.compile(
+    r"(?<![\w.>:])(?:std::|::)?((?:_exit|exit|quick_exit|terminate)\s*\(|throw\b(?!\s*\())|"
+    r"((?:std::|(?<!\w)::)abort\s*\()"
+)
+
+
+def hits(pattern: re.Pattern, text: str):
+    for match in pattern.finditer(text):
+        yield line_of(text, match.start()), next(filter(None, match.groups()), match.group(0))
+
+
+def check_file(name: str, text: str) -> list[str]:
+    code = without_comments_and_strings(text)
+    findings = []
+    if not name.startswith(DRIVERS):
+        for pattern in (MACHINE_CALL, SYSTEM_CALL):
+            findings += [f"{name}:{line}: only src/drivers calls {what}" for line, what in hits(pattern, code)]
+        findings += [
+            f"{name}:{line}: only src/drivers includes {target}"
+            for line, _, target in includes(text)
+            if MACHINE_HEADER.fullmatch(target) and not name.endswith((".cu", ".cuh"))
+        ]
+    if not name.startswith(MULTICAST):
+        # Inline assembly is a string: this one looks at the text itself.
+        findings += [f"{name}:{line}: {what} belongs to {MULTICAST} alone" for line, what in hits(MULTICAST_WORD, text)]
+    findings += [f"{name}:{line}: the library returns a Status, never {what.strip(' (')}"
+                 for line, what in hits(LEAVES_CALLER, code)]
+    return findings
+
+
+def check(root: Path) -> list[str]:
+    findings = []
+    for path in code_files(root, "src", "include"):
+        findings += check_file(path.relative_to(root).as_posix(), path.read_text())
+    return findings
+
+
+if __name__ == "__main__":
+    main(check, "one door to the machine")

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Proves one thing about an installed copy of tutti:
+#   prove.sh install     BUILD WORK   installs BUILD into WORK/prefix, then moves it to WORK/moved
+#   prove.sh cmake FORM  WORK         a project finds it by find_package, builds and runs
+#   prove.sh pkg_config  WORK         a program is built with what pkg-config says, and runs
+#   prove.sh headers     WORK         each public header compiles alone and needs no other library
+#   prove.sh headers_refused WORK     and a header that does not is refused
+#   prove.sh symbols     WORK         libtutti.so exports what the public headers declare, no more
+# The compiler is $CXX; the program is the README's example.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+program=$here/../../examples/all_reduce.cpp
+cxx=${CXX:-c++}
+
+die() { printf 'package: %s\n' "$*" >&2; exit 1; }
+
+install_copy() {
+  local build=$1 work=$2
+  rm -rf "$work" && mkdir -p "$work"
+  cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
+  mv "$work/prefix" "$work/moved"  # nothing may depend on where it was installed
+  find "$work/moved" -type f | sort
+}
+
+library_dir() { dirname "$(find "$1/moved" -name libtutti.so)"; }
+
+prove_cmake() {
+  local form=$1 work=$2 build=$2/build-$1
+  rm -rf "$build"
+  cmake -S "$here/consumer" -B "$build" -DCMAKE_PREFIX_PATH="$work/moved" -DFORM="$form" \
+    -DPROGRAM="$program" -DCMAKE_CXX_COMPILER="$cxx"
+  cmake --build "$build"
+  "$build/consumer"
+}
+
+prove_pkg_config() {
+  local work=$1 libraries flags
+  libraries=$(library_dir "$work")
+  export PKG_CONFIG_PATH=$libraries/pkgconfig
+  pkg-config --exact-version="$(sed -n 's/.*TUTTI_VERSION_STRING "\(.*\)"/\1/p' \
+    "$work/moved/include/tutti/version.hpp")" tutti || die "tutti.pc and version.hpp differ"
+  read -ra flags <<<"$(pkg-config --cflags --libs tutti)"
+  "$cxx" "$program" -o "$work/by_pkg_config" "${flags[@]}" -pthread
+  LD_LIBRARY_PATH=$libraries "$work/by_pkg_config"
+}
+
+# compiles_alone INCLUDE HEADER: with the strictest warnings, and nothing but the standard library
+# and the system among what it reads.
+compiles_alone() {
+  local include=$1 header=$2 read_files
+  printf '#include "%s"\nint main() {}\n' "$header" |
+    "$cxx" -std=c++20 -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wpedantic -Werror \
+      -I"$include" -fsyntax-only -x c++ - || return 1
+  read_files=$(printf '#include "%s"\n' "$header" | "$cxx" -std=c++20 -I"$include" -M -x c++ -)
+  ! grep -E '/(fmt|nlohmann|CLI|gtest)/|/src/' <<<"$read_files"
+}
+
+prove_headers() {
+  local include=$1/moved/include header count=0
+  while read -r header; do
+    compiles_alone "$include" "$header" || die "$header does not stand alone"
+    count=$((count + 1))
+  done < <(cd "$include" && find tutti -name '*.hpp' | sort)
+  [[ $count -ge 7 ]] || die "only $count headers were installed"
+  echo "$count headers stand alone"
+}
+
+prove_headers_refused() {
+  local bad=$1/bad
+  mkdir -p "$bad"
+  printf 'inline std::string text() { return {}; }\n' >"$bad/lacks_include.hpp"
+  printf '#include <nlohmann/json_fwd.hpp>\n' >"$bad/needs_json.hpp"
+  printf 'inline char low(int value) { return value; }\n' >"$bad/narrows.hpp"
+  for header in lacks_include needs_json narrows; do
+    ! compiles_alone "$bad" "$header.hpp" 2>/dev/null || die "$header.hpp was accepted"
+  done
+}
+
+prove_symbols() {
+  local work=$1 library exported headers name
+  library=$(library_dir "$work")/libtutti.so
+  readelf -d "$library" | grep -q 'SONAME.*\[libtutti\.so\.[0-9]*\]' || die "no soname"
+  exported=$(nm -DC --defined-only "$library" | awk '$2 ~ /[TWBDRV]/' | cut -d' ' -f3-)
+  headers=$(cat "$work"/moved/include/tutti/*.hpp)
+  while read -r name; do
+    [[ $name == tutti::* ]] || die "$name is exported"
+    name=${name#tutti::}
+    grep -qw "$(grep -oE '^[A-Za-z_]+' <<<"$name")" <<<"$headers" || die "tutti::$name is exported"
+  done <<<"$exported"
+  echo "$(wc -l <<<"$exported") symbols, all public"
+}
+
+what=$1
+shift
+case "$what" in
+  install) install_copy "$@" ;;
+  cmake) prove_cmake "$@" ;;
+  pkg_config) prove_pkg_config "$@" ;;
+  headers) prove_headers "$@" ;;
+  headers_refused) prove_headers_refused "$@" ;;
+  symbols) prove_symbols "$@" ;;
+  *) die "unknown proof $what" ;;
+esac
