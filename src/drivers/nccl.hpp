@@ -3,9 +3,12 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 
+#include "base/deadline.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
@@ -30,17 +33,25 @@ class NcclDriver {
   virtual ~NcclDriver() = default;
   virtual Result<std::string> version() = 0;  // "2.28.9"
   virtual Result<NcclId> unique_id() = 0;
-  // Blocks until every rank has called; the calling thread's device must be set. From several ranks
-  // of one process: one thread per rank.
-  virtual Result<NcclComm> create(const NcclId& id, int rank, int size) = 0;
+  // Blocks until every rank has called, at most until `deadline`: then kTimeout, and what was half
+  // made is given up. The calling thread's device must be set. From several ranks of one process:
+  // one thread per rank, not inside a group.
+  virtual Result<NcclComm> create(const NcclId& id, int rank, int size,
+                                  Deadline deadline = Deadline(std::chrono::minutes(10))) = 0;
   virtual Status destroy(NcclComm comm) = 0;
   virtual Status abort(NcclComm comm) = 0;
-  virtual Status async_error(NcclComm comm) = 0;  // never blocks
+  // What NCCL has noticed since; kPeerFailed where it blames a peer. Never blocks.
+  virtual Status async_error(NcclComm comm) = 0;
+  // kUnsupported where this NCCL is too old for the element type or the operation.
   virtual Status all_reduce(NcclComm comm, const NcclAllReduce& call) = 0;
   virtual Status group_start() = 0;
   virtual Status group_end() = 0;
 };
 
+// Null where no NCCL can be loaded; `why` says what was tried and what to do.
 NcclDriver* real_nccl(std::string* why = nullptr);
+
+// The same from another file.
+std::unique_ptr<NcclDriver> open_nccl(const std::string& library, std::string* why = nullptr);
 
 }  // namespace tutti

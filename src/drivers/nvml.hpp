@@ -2,6 +2,7 @@
 // lack its header. Everything here is for people to read; no choice depends on it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace tutti {
 struct NvmlGpu {
   std::string pci_bus_id;
   int nvlinks = 0;                        // active links
-  std::vector<std::string> link_remotes;  // PCI ids of what they reach (switches or GPUs)
+  std::vector<std::string> link_remotes;  // per link, the PCI id of the switch or GPU it reaches
   int numa_node = -1;
   bool mig = false;
 };
@@ -24,7 +25,11 @@ class NvmlDriver {
   virtual Result<std::vector<NvmlGpu>> gpus() = 0;
 };
 
+// Null where libnvidia-ml.so.1 cannot be loaded or does not start; `why` says which.
 NvmlDriver* real_nvml(std::string* why = nullptr);
+
+// The same from another file.
+std::unique_ptr<NvmlDriver> open_nvml(const std::string& library, std::string* why = nullptr);
 
 class FakeNvml : public NvmlDriver {
  public:

@@ -1,0 +1,107 @@
+// Streams, events, and kernels on them.
+#include "base/try.hpp"
+#include "drivers/real_cuda.hpp"
+
+namespace tutti {
+namespace {
+
+// More dynamic shared memory than this has to be asked for, per kernel and device.
+constexpr std::size_t kDefaultSharedBytes = 48 * 1024;
+
+cudaEvent_t event_of(CudaEvent event) { return static_cast<cudaEvent_t>(event); }
+
+// The answer of cudaStreamQuery and cudaEventQuery.
+Result<bool> finished(cudaError_t answer, const char* call) {
+  if (answer == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  TUTTI_TRY(check(answer, call));
+  return true;
+}
+
+}  // namespace
+
+Result<Stream> RealCuda::create_stream(int device) {
+  const DeviceGuard guard(library_, device);
+  TUTTI_TRY(guard.status());
+  cudaStream_t stream = nullptr;
+  TUTTI_TRY(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                  "cudaStreamCreateWithFlags"));
+  return stream;
+}
+
+Status RealCuda::destroy_stream(Stream stream) {
+  return check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+}
+
+Status RealCuda::synchronize(Stream stream) {
+  return check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+Result<bool> RealCuda::stream_finished(Stream stream) {
+  return finished(cudaStreamQuery(stream), "cudaStreamQuery");
+}
+
+Status RealCuda::wait_event(Stream stream, CudaEvent event) {
+  return check(cudaStreamWaitEvent(stream, event_of(event), 0), "cudaStreamWaitEvent");
+}
+
+Result<CudaEvent> RealCuda::create_event(bool timed) {
+  TUTTI_TRY(ensure_context());
+  cudaEvent_t event = nullptr;
+  TUTTI_TRY(
+      check(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming),
+            "cudaEventCreateWithFlags"));
+  return CudaEvent{event};
+}
+
+Status RealCuda::destroy_event(CudaEvent event) {
+  return check(cudaEventDestroy(event_of(event)), "cudaEventDestroy");
+}
+
+Status RealCuda::record_event(CudaEvent event, Stream stream) {
+  return check(cudaEventRecord(event_of(event), stream), "cudaEventRecord");
+}
+
+Status RealCuda::synchronize_event(CudaEvent event) {
+  return check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize");
+}
+
+Result<bool> RealCuda::event_finished(CudaEvent event) {
+  return finished(cudaEventQuery(event_of(event)), "cudaEventQuery");
+}
+
+Result<float> RealCuda::elapsed_us(CudaEvent from, CudaEvent to) {
+  float milliseconds = 0.0F;
+  TUTTI_TRY(check(cudaEventElapsedTime(&milliseconds, event_of(from), event_of(to)),
+                  "cudaEventElapsedTime"));
+  return milliseconds * 1000.0F;
+}
+
+Status RealCuda::load_kernel(const void* kernel, std::size_t shared_bytes) {
+  // Asking for its attributes loads the kernel's module on the current device.
+  cudaFuncAttributes attributes{};
+  TUTTI_TRY(check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes"));
+  if (shared_bytes + attributes.sharedSizeBytes <= kDefaultSharedBytes) return Status::ok();
+  return check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(shared_bytes)),
+               "cudaFuncSetAttribute");
+}
+
+Status RealCuda::launch(const CudaLaunch& launch) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
+  config.blockDim = dim3(static_cast<unsigned>(launch.threads));
+  config.dynamicSmemBytes = launch.shared_bytes;
+  config.stream = launch.stream;
+  config.attrs = &early;
+  config.numAttrs = launch.programmatic ? 1 : 0;
+  return check(cudaLaunchKernelExC(&config, launch.kernel, launch.arguments),
+               "cudaLaunchKernelExC");
+}
+
+}  // namespace tutti

@@ -1,0 +1,140 @@
+// Allocations that go from process to process as POSIX descriptors, and their mappings.
+#include <fcntl.h>
+
+#include "base/try.hpp"
+#include "drivers/real_cuda.hpp"
+
+namespace tutti {
+namespace {
+
+CUdeviceptr device_pointer(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
+
+}  // namespace
+
+Status RealCuda::ensure_context() const {
+  CUcontext context = nullptr;
+  if (library_.context_get_current(&context) == CUDA_SUCCESS && context != nullptr) {
+    return Status::ok();
+  }
+  int device = 0;
+  TUTTI_TRY(check(cudaGetDevice(&device), "cudaGetDevice"));
+  return check(cudaSetDevice(device), "cudaSetDevice");
+}
+
+CUmemAllocationProp RealCuda::allocation_properties(int device) const {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = device;
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  return properties;
+}
+
+Result<std::size_t> RealCuda::allocation_granularity(int device) {
+  const DeviceGuard guard(library_, device);
+  TUTTI_TRY(guard.status());
+  const CUmemAllocationProp properties = allocation_properties(device);
+  std::size_t granularity = 0;
+  TUTTI_TRY(check(library_,
+                  library_.get_allocation_granularity(&granularity, &properties,
+                                                      CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+                  "cuMemGetAllocationGranularity"));
+  return granularity;
+}
+
+Result<CudaAllocation> RealCuda::create_allocation(int device, std::size_t bytes) {
+  const DeviceGuard guard(library_, device);
+  TUTTI_TRY(guard.status());
+  CUmemAllocationProp properties = allocation_properties(device);
+  CUmemGenericAllocationHandle handle = 0;
+  if (has_attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED)) {
+    // The attribute promises more than a machine without a running fabric daemon keeps: where it is
+    // refused, the descriptor alone does for one host.
+    CUmemAllocationProp both = properties;
+    both.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(
+        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC);
+    if (library_.create(&handle, bytes, &both, 0) == CUDA_SUCCESS) return CudaAllocation{handle};
+  }
+  TUTTI_TRY(check(library_, library_.create(&handle, bytes, &properties, 0), "cuMemCreate"));
+  return CudaAllocation{handle};
+}
+
+Status RealCuda::release_allocation(CudaAllocation allocation) {
+  return check(library_, library_.release(allocation), "cuMemRelease");
+}
+
+Result<Fd> RealCuda::export_allocation(CudaAllocation allocation) {
+  TUTTI_TRY(ensure_context());
+  int descriptor = -1;
+  TUTTI_TRY(check(
+      library_,
+      library_.export_handle(&descriptor, allocation, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+      "cuMemExportToShareableHandle"));
+  Fd fd(descriptor);
+  // A child that a user starts must not keep the memory alive.
+  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
+  return fd;
+}
+
+Result<CudaAllocation> RealCuda::import_allocation(int fd) {
+  TUTTI_TRY(ensure_context());
+  CUmemGenericAllocationHandle handle = 0;
+  void* const os_handle = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd));
+  TUTTI_TRY(
+      check(library_,
+            library_.import_handle(&handle, os_handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+            "cuMemImportFromShareableHandle"));
+  return CudaAllocation{handle};
+}
+
+Status RealCuda::give_access(CUdeviceptr address, std::size_t bytes,
+                             const std::vector<int>& devices) const {
+  std::vector<CUmemAccessDesc> access(devices.size());
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    access[i].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access[i].location.id = devices[i];
+    access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  }
+  return check(library_, library_.set_access(address, bytes, access.data(), access.size()),
+               "cuMemSetAccess");
+}
+
+Result<CudaAddress> RealCuda::map_allocation(CudaAllocation allocation, std::size_t bytes,
+                                             const std::vector<int>& devices) {
+  if (devices.empty()) return Status(StatusCode::kInvalidArgument, "a mapping for no device");
+  const DeviceGuard guard(library_, devices.front());
+  TUTTI_TRY(guard.status());
+  CUdeviceptr address = 0;
+  TUTTI_TRY(
+      check(library_, library_.address_reserve(&address, bytes, 0, 0, 0), "cuMemAddressReserve"));
+  Status status = check(library_, library_.map(address, bytes, 0, allocation, 0), "cuMemMap");
+  if (!status.is_ok()) {
+    library_.address_free(address, bytes);
+    return status;
+  }
+  status = give_access(address, bytes, devices);
+  if (!status.is_ok()) {
+    library_.unmap(address, bytes);
+    library_.address_free(address, bytes);
+    return status;
+  }
+  return reinterpret_cast<CudaAddress>(address);
+}
+
+Status RealCuda::unmap_allocation(CudaAddress address, std::size_t bytes) {
+  TUTTI_TRY(ensure_context());
+  const CUdeviceptr at = device_pointer(address);
+  const Status unmapped = check(library_, library_.unmap(at, bytes), "cuMemUnmap");
+  const Status freed = check(library_, library_.address_free(at, bytes), "cuMemAddressFree");
+  return unmapped.is_ok() ? freed : unmapped;
+}
+
+Result<CudaAllocation> RealCuda::retain_allocation(CudaAddress address) {
+  TUTTI_TRY(ensure_context());
+  CUmemGenericAllocationHandle handle = 0;
+  TUTTI_TRY(
+      check(library_, library_.retain_handle(&handle, address), "cuMemRetainAllocationHandle"));
+  return CudaAllocation{handle};
+}
+
+}  // namespace tutti

@@ -1,0 +1,69 @@
+#include "drivers/host_files.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <fstream>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = 64 * 1024;
+constexpr std::string_view kBlanks = " \t\n";
+
+bool is_version(std::string_view word) {
+  const auto digit_or_dot = [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; };
+  return std::isdigit(static_cast<unsigned char>(word.front())) != 0 &&
+         word.find('.') != std::string_view::npos &&
+         std::all_of(word.begin(), word.end(), digit_or_dot);
+}
+
+}  // namespace
+
+std::optional<std::string> read_text_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::string text(kMaxFileBytes, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return std::nullopt;
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+std::string normal_pci_bus_id(std::string_view text) {
+  // NVML pads the domain to eight digits, everybody else to four.
+  const std::size_t domain = text.find(':') == std::string_view::npos ? 0 : text.find(':');
+  std::size_t padding = 0;
+  while (domain > padding + 4 && text[padding] == '0') ++padding;
+  text.remove_prefix(padding);
+  std::string normal(text);
+  std::transform(normal.begin(), normal.end(), normal.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return normal;
+}
+
+int pci_numa_node(const std::string& normal_bus_id) {
+  const auto text = read_text_file("/sys/bus/pci/devices/" + normal_bus_id + "/numa_node");
+  if (!text) return -1;
+  int node = -1;
+  std::from_chars(text->data(), text->data() + text->size(), node);
+  return node;
+}
+
+std::string nvidia_driver_version(std::string_view text) {
+  // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ..."
+  constexpr std::string_view kLabel = "NVRM version:";
+  const std::size_t label = text.find(kLabel);
+  if (label == std::string_view::npos) return {};
+  text = text.substr(label + kLabel.size());
+  text = text.substr(0, text.find('\n'));
+  for (std::size_t at = text.find_first_not_of(kBlanks); at != std::string_view::npos;
+       at = text.find_first_not_of(kBlanks, at)) {
+    const std::string_view word = text.substr(at, text.find_first_of(kBlanks, at) - at);
+    if (is_version(word)) return std::string(word);
+    at += word.size();
+  }
+  return {};
+}
+
+}  // namespace tutti

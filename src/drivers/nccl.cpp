@@ -1,0 +1,203 @@
+#include "drivers/nccl.hpp"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/convert.hpp"
+#include "base/knobs.hpp"
+#include "base/try.hpp"
+#include "drivers/cuda.hpp"
+#include "drivers/nccl_library.hpp"
+
+namespace tutti {
+namespace {
+
+bool is_fp8(DataType dtype) {
+  return dtype == DataType::kFloat8E4M3 || dtype == DataType::kFloat8E5M2;
+}
+
+Status nccl_status(const NcclLibrary& library, int result, const char* call, NcclComm comm) {
+  if (result == kNcclSuccess) return Status::ok();
+  if (result == kNcclInProgress) {
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("{}: NCCL_COMM_BLOCKING=0 makes calls return before they are done: "
+                              "unset it",
+                              call));
+  }
+  const char* detail = library.get_last_error ? library.get_last_error(comm) : nullptr;
+  const StatusCode code = result == kNcclRemoteError ? StatusCode::kPeerFailed : StatusCode::kNccl;
+  return Status(code, fmt::format("{}: {}{}{} (NCCL_DEBUG=WARN tells more)", call,
+                                  library.get_error_string(result), detail && *detail ? ": " : "",
+                                  detail ? detail : ""));
+}
+
+// ncclCommInitRank waits without an end for a rank that never comes, so it runs on a thread that
+// can be left behind.
+class Join {
+ public:
+  Join(std::shared_ptr<const NcclLibrary> library, const NcclId& id, int rank, int size)
+      : library_(std::move(library)), id_(id), rank_(rank), size_(size) {}
+
+  // On the thread of its own. `device` is the caller's; negative: none.
+  void run(int device) {
+    Status status;
+    NcclComm comm = nullptr;
+    if (device >= 0) status = real_cuda()->set_device(device);
+    if (status.is_ok()) {
+      status = nccl_status(*library_, library_->comm_init_rank(&comm, size_, id_, rank_),
+                           "ncclCommInitRank", nullptr);
+    }
+    NcclComm const made = status.is_ok() ? comm : nullptr;
+    const bool taken = finish(made, std::move(status));
+    // A failed init leaves a communicator behind, too.
+    if (comm != nullptr && !taken) library_->comm_abort(comm);
+  }
+
+  Result<NcclComm> wait(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    if (!ended_.wait_until(lock, deadline.end(), [this] { return done_; })) {
+      abandoned_ = true;
+      return Status(StatusCode::kTimeout,
+                    fmt::format("ncclCommInitRank: rank {} of {} waited in vain for the others; "
+                                "see which rank did not call, or raise TUTTI_TIMEOUT_MS",
+                                rank_, size_));
+    }
+    TUTTI_TRY(status_);
+    return comm_;
+  }
+
+ private:
+  // Whether somebody takes the communicator.
+  bool finish(NcclComm comm, Status status) {
+    const std::lock_guard lock(mutex_);
+    comm_ = comm;
+    status_ = std::move(status);
+    done_ = true;
+    ended_.notify_one();
+    return comm != nullptr && !abandoned_;
+  }
+
+  const std::shared_ptr<const NcclLibrary> library_;
+  const NcclId id_;
+  const int rank_, size_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool done_ = false, abandoned_ = false;
+  NcclComm comm_ = nullptr;
+  Status status_;
+};
+
+class RealNccl final : public NcclDriver {
+ public:
+  explicit RealNccl(std::shared_ptr<const NcclLibrary> library) : library_(std::move(library)) {}
+
+  Result<std::string> version() override { return nccl_version_text(library_->version); }
+
+  Result<NcclId> unique_id() override {
+    NcclId id;
+    TUTTI_TRY(check(library_->get_unique_id(&id), "ncclGetUniqueId"));
+    return id;
+  }
+
+  Result<NcclComm> create(const NcclId& id, int rank, int size, Deadline deadline) override {
+    int device = -1;
+    if (CudaDriver* cuda = real_cuda()) {
+      TUTTI_ASSIGN(device, cuda->current_device());
+    }
+    const auto join = std::make_shared<Join>(library_, id, rank, size);
+    std::thread([join, device] { join->run(device); }).detach();
+    return join->wait(deadline);
+  }
+
+  Status destroy(NcclComm comm) override {
+    return check(library_->comm_destroy(comm), "ncclCommDestroy");
+  }
+
+  Status abort(NcclComm comm) override {
+    return check(library_->comm_abort(comm), "ncclCommAbort");
+  }
+
+  Status async_error(NcclComm comm) override {
+    int error = kNcclSuccess;
+    TUTTI_TRY(check(library_->comm_get_async_error(comm, &error), "ncclCommGetAsyncError", comm));
+    if (error == kNcclInProgress) return Status::ok();
+    return check(error, "NCCL, asynchronously", comm);
+  }
+
+  Status all_reduce(NcclComm comm, const NcclAllReduce& call) override {
+    if (is_fp8(call.dtype) && library_->version < kNcclFirstFp8Version) {
+      return Status(StatusCode::kUnsupported,
+                    fmt::format("NCCL {} does not reduce {}: it takes 2.24 or newer",
+                                nccl_version_text(library_->version), to_string(call.dtype)));
+    }
+    if (call.op.kind == OpKind::kPreMulSum) return pre_mul_sum(comm, call);
+    return enqueue(comm, call, nccl_op(call.op.kind));
+  }
+
+  Status group_start() override { return check(library_->group_start(), "ncclGroupStart"); }
+  Status group_end() override { return check(library_->group_end(), "ncclGroupEnd"); }
+
+ private:
+  Status check(int result, const char* call, NcclComm comm = nullptr) const {
+    return nccl_status(*library_, result, call, comm);
+  }
+
+  Status enqueue(NcclComm comm, const NcclAllReduce& call, int op) const {
+    return check(library_->all_reduce(call.input, call.output, call.count,
+                                      nccl_data_type(call.dtype), op, comm, call.stream),
+                 "ncclAllReduce", comm);
+  }
+
+  Status pre_mul_sum(NcclComm comm, const NcclAllReduce& call) const {
+    if (library_->create_pre_mul_sum == nullptr || library_->destroy_op == nullptr) {
+      return Status(StatusCode::kUnsupported,
+                    fmt::format("NCCL {} has no pre-multiplied sum: it takes 2.11 or newer",
+                                nccl_version_text(library_->version)));
+    }
+    // NCCL takes the scalar as one element, and reads it before it returns.
+    alignas(8) std::array<std::byte, 8> scalar{};
+    store_element(call.dtype, scalar.data(), call.op.scalar);
+    int op = 0;
+    TUTTI_TRY(check(library_->create_pre_mul_sum(&op, scalar.data(), nccl_data_type(call.dtype),
+                                                 kNcclScalarHostImmediate, comm),
+                    "ncclRedOpCreatePreMulSum", comm));
+    // The operation is copied when a call is enqueued, so it may go at once.
+    const Status enqueued = enqueue(comm, call, op);
+    const Status destroyed = check(library_->destroy_op(op, comm), "ncclRedOpDestroy", comm);
+    return enqueued.is_ok() ? destroyed : enqueued;
+  }
+
+  const std::shared_ptr<const NcclLibrary> library_;
+};
+
+std::unique_ptr<NcclDriver> driver_of(const Result<DynamicLibrary>& opened, std::string* why) {
+  const auto refuse = [why](const Status& status) {
+    if (why != nullptr) *why = status.message();
+    return nullptr;
+  };
+  if (!opened.is_ok()) return refuse(opened.status());
+  Result<NcclLibrary> calls = load_nccl_calls(*opened);
+  if (!calls.is_ok()) return refuse(calls.status());
+  return std::make_unique<RealNccl>(std::make_shared<const NcclLibrary>(std::move(*calls)));
+}
+
+}  // namespace
+
+std::unique_ptr<NcclDriver> open_nccl(const std::string& library, std::string* why) {
+  return driver_of(DynamicLibrary::open(library), why);
+}
+
+NcclDriver* real_nccl(std::string* why) {
+  static std::string reason;
+  // Never deleted: NCCL's own threads outlive main().
+  static NcclDriver* const nccl =
+      driver_of(find_nccl(Knobs::process().text("TUTTI_NCCL_LIBRARY")), &reason).release();
+  if (why != nullptr) *why = reason;
+  return nccl;
+}
+
+}  // namespace tutti

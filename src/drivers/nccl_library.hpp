@@ -1,0 +1,51 @@
+// NCCL's entry points, with prototypes of our own: no header of NCCL's is needed to build, and any
+// version since 2.11 can be loaded.
+#pragma once
+
+#include <string>
+
+#include "drivers/dynamic_library.hpp"
+#include "drivers/nccl.hpp"
+
+namespace tutti {
+
+// The values of ncclResult_t that mean something here.
+inline constexpr int kNcclSuccess = 0;
+inline constexpr int kNcclRemoteError = 6;
+inline constexpr int kNcclInProgress = 7;
+
+inline constexpr int kNcclScalarHostImmediate = 1;  // ncclScalarResidence_t
+inline constexpr int kNcclFirstFp8Version = 22400;  // 2.24.0
+
+struct NcclLibrary {
+  std::string path;
+  int version = 0;  // 22809 is 2.28.9
+
+  int (*get_version)(int*) = nullptr;
+  const char* (*get_error_string)(int) = nullptr;
+  int (*get_unique_id)(NcclId*) = nullptr;
+  int (*comm_init_rank)(NcclComm*, int size, NcclId, int rank) = nullptr;
+  int (*comm_destroy)(NcclComm) = nullptr;
+  int (*comm_abort)(NcclComm) = nullptr;
+  int (*comm_get_async_error)(NcclComm, int*) = nullptr;
+  int (*all_reduce)(const void*, void*, std::size_t, int dtype, int op, NcclComm, Stream) = nullptr;
+  int (*group_start)() = nullptr;
+  int (*group_end)() = nullptr;
+  // Null in old versions.
+  const char* (*get_last_error)(NcclComm) = nullptr;
+  int (*create_pre_mul_sum)(int* op, void* scalar, int dtype, int residence, NcclComm) = nullptr;
+  int (*destroy_op)(int op, NcclComm) = nullptr;
+};
+
+// The entry points of an opened library; kUnavailable where one that is needed is missing.
+Result<NcclLibrary> load_nccl_calls(const DynamicLibrary& library);
+
+// The one that this process has loaded already, else `configured` (TUTTI_NCCL_LIBRARY) where it is
+// not empty, else what the loader finds as libnccl.so.2.
+Result<DynamicLibrary> find_nccl(const std::string& configured);
+
+std::string nccl_version_text(int version);  // 22809 -> "2.28.9"
+int nccl_data_type(DataType dtype);          // ncclDataType_t
+int nccl_op(OpKind op);                      // ncclRedOp_t; not for kPreMulSum
+
+}  // namespace tutti

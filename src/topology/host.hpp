@@ -1,0 +1,15 @@
+// The part of discover_machine() that needs no driver.
+#pragma once
+
+#include <string_view>
+
+#include "topology/topology.hpp"
+
+namespace tutti {
+
+Host discover_host();
+
+// MemTotal of /proc/meminfo's text, in bytes; 0 if it has none.
+std::size_t memory_in_meminfo(std::string_view text);
+
+}  // namespace tutti

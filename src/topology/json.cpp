@@ -1,0 +1,106 @@
+// The same values as JSON. Reading a document that lacks a field throws nlohmann::json's exception:
+// who reads foreign documents catches it.
+#include <nlohmann/json.hpp>
+
+#include "topology/topology.hpp"
+
+namespace tutti {
+
+void to_json(nlohmann::json& json, const Gpu& gpu) {
+  json = {{"index", gpu.index},
+          {"name", gpu.name},
+          {"pci_bus_id", gpu.pci_bus_id},
+          {"uuid", gpu.uuid},
+          {"compute", gpu.compute},
+          {"multiprocessors", gpu.multiprocessors},
+          {"memory_bytes", gpu.memory_bytes},
+          {"nvlinks", gpu.nvlinks},
+          {"numa_node", gpu.numa_node},
+          {"posix_fd_handles", gpu.posix_fd_handles},
+          {"fabric_handles", gpu.fabric_handles},
+          {"multicast", gpu.multicast}};
+}
+
+void from_json(const nlohmann::json& json, Gpu& gpu) {
+  json.at("index").get_to(gpu.index);
+  json.at("name").get_to(gpu.name);
+  json.at("pci_bus_id").get_to(gpu.pci_bus_id);
+  json.at("uuid").get_to(gpu.uuid);
+  json.at("compute").get_to(gpu.compute);
+  json.at("multiprocessors").get_to(gpu.multiprocessors);
+  json.at("memory_bytes").get_to(gpu.memory_bytes);
+  json.at("nvlinks").get_to(gpu.nvlinks);
+  json.at("numa_node").get_to(gpu.numa_node);
+  json.at("posix_fd_handles").get_to(gpu.posix_fd_handles);
+  json.at("fabric_handles").get_to(gpu.fabric_handles);
+  json.at("multicast").get_to(gpu.multicast);
+}
+
+void to_json(nlohmann::json& json, const Host& host) {
+  json = {{"name", host.name},
+          {"boot_id", host.boot_id},
+          {"cores", host.cores},
+          {"numa_nodes", host.numa_nodes},
+          {"memory_bytes", host.memory_bytes},
+          {"shared_memory_bytes", host.shared_memory_bytes}};
+}
+
+void from_json(const nlohmann::json& json, Host& host) {
+  json.at("name").get_to(host.name);
+  json.at("boot_id").get_to(host.boot_id);
+  json.at("cores").get_to(host.cores);
+  json.at("numa_nodes").get_to(host.numa_nodes);
+  json.at("memory_bytes").get_to(host.memory_bytes);
+  json.at("shared_memory_bytes").get_to(host.shared_memory_bytes);
+}
+
+void to_json(nlohmann::json& json, const Machine& machine) {
+  json = {{"host", machine.host},
+          {"gpus", machine.gpus},
+          {"peer_access", machine.peer_access},
+          {"driver_version", machine.driver_version},
+          {"cuda_version", machine.cuda_version},
+          {"why_no_gpu", machine.why_no_gpu}};
+}
+
+void from_json(const nlohmann::json& json, Machine& machine) {
+  json.at("host").get_to(machine.host);
+  json.at("gpus").get_to(machine.gpus);
+  json.at("peer_access").get_to(machine.peer_access);
+  json.at("driver_version").get_to(machine.driver_version);
+  json.at("cuda_version").get_to(machine.cuda_version);
+  json.at("why_no_gpu").get_to(machine.why_no_gpu);
+}
+
+void to_json(nlohmann::json& json, const Topology& topology) {
+  json = {{"backend", to_string(topology.backend)},
+          {"ranks", topology.ranks},
+          {"hosts", topology.hosts},
+          {"processes", topology.processes},
+          {"one_process", topology.one_process},
+          {"gpu", topology.gpu},
+          {"compute", topology.compute},
+          {"multiprocessors", topology.multiprocessors},
+          {"nvlinks", topology.nvlinks},
+          {"peer_access", topology.peer_access},
+          {"multicast", topology.multicast},
+          {"nccl", topology.nccl}};
+}
+
+void from_json(const nlohmann::json& json, Topology& topology) {
+  const auto backend = parse_backend(json.at("backend").get_ref<const std::string&>());
+  topology.backend = backend.is_ok() ? *backend : Backend::kHost;
+  json.at("ranks").get_to(topology.ranks);
+  json.at("hosts").get_to(topology.hosts);
+  json.at("processes").get_to(topology.processes);
+  json.at("one_process").get_to(topology.one_process);
+  json.at("gpu").get_to(topology.gpu);
+  json.at("compute").get_to(topology.compute);
+  json.at("multiprocessors").get_to(topology.multiprocessors);
+  json.at("nvlinks").get_to(topology.nvlinks);
+  json.at("peer_access").get_to(topology.peer_access);
+  json.at("multicast").get_to(topology.multicast);
+  json.at("nccl").get_to(topology.nccl);
+}
+
+}  // namespace tutti
