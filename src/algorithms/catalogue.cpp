@@ -8,6 +8,16 @@ namespace tutti {
 
 std::string_view to_string(Collective) { return "all_reduce"; }
 
+Result<Collective> parse_collective(std::string_view name) {
+  std::string known;
+  for (const Collective collective : kAllCollectives) {
+    if (to_string(collective) == name) return collective;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", to_string(collective));
+  }
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("unknown collective '{}'; known: {}", name, known));
+}
+
 std::string_view to_string(Order order) {
   switch (order) {
     case Order::kRankOrder:
@@ -22,9 +32,10 @@ std::string_view to_string(Order order) {
 
 std::span<const Algorithm> catalogue() { return all_reduce_rows(); }
 
-Result<const Algorithm*> find_algorithm(Collective collective, std::string_view name) {
+Result<const Algorithm*> find_algorithm(Collective collective, std::string_view name,
+                                        std::span<const Algorithm> rows) {
   std::string known;
-  for (const Algorithm& row : catalogue()) {
+  for (const Algorithm& row : rows) {
     if (row.collective != collective) continue;
     if (row.id == name || row.name() == name) return &row;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name());

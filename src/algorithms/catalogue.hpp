@@ -17,7 +17,9 @@ class HostTeam;  // transport/host_shared/host_team.hpp
 enum class Outcome : std::uint8_t;
 
 enum class Collective : std::uint8_t { kAllReduce };
+inline constexpr Collective kAllCollectives[] = {Collective::kAllReduce};
 std::string_view to_string(Collective collective);  // "all_reduce"
+Result<Collective> parse_collective(std::string_view name);
 
 // What a row cannot run without. A bit set.
 enum Needs : unsigned {
@@ -75,6 +77,7 @@ struct Algorithm {
 std::span<const Algorithm> catalogue();
 
 // `name` is an id or the part after the slash. kInvalidArgument lists the known ones.
-Result<const Algorithm*> find_algorithm(Collective collective, std::string_view name);
+Result<const Algorithm*> find_algorithm(Collective collective, std::string_view name,
+                                        std::span<const Algorithm> rows = catalogue());
 
 }  // namespace tutti
