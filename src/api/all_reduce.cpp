@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "api/group.hpp"
+#include "communicator/communicator_impl.hpp"
+#include "tutti/collectives.hpp"
+
+namespace tutti {
+namespace {
+
+Status invalid(std::string text) { return {StatusCode::kInvalidArgument, "all_reduce: " + text}; }
+
+// What can be seen to be wrong without asking anybody. Equal arguments give equal answers on every
+// rank, so that a refused call leaves the communicator usable.
+Status check(const AllReduce& call) {
+  const auto dtype = static_cast<std::size_t>(call.dtype);
+  if (dtype >= kAllDataTypes.size()) return invalid("unknown dtype");
+  if (static_cast<std::size_t>(call.op.kind) >= kAllOps.size()) return invalid("unknown op");
+  if (call.count == 0) return Status::ok();
+  const std::size_t element = size_of(call.dtype);
+  if (call.count > std::numeric_limits<std::size_t>::max() / element)
+    return invalid("count overflows");
+  if (call.input == nullptr || call.output == nullptr) return invalid("null buffer");
+  const auto input = reinterpret_cast<std::uintptr_t>(call.input);
+  const auto output = reinterpret_cast<std::uintptr_t>(call.output);
+  if (input % element != 0 || output % element != 0) {
+    return invalid(fmt::format("buffers must be aligned to the element size, {} bytes", element));
+  }
+  const std::size_t bytes = call.count * element;
+  const std::size_t apart = input < output ? output - input : input - output;
+  if (apart != 0 && apart < bytes) {
+    return invalid("input and output overlap in part: use the same buffer, or two");
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Status all_reduce(Communicator& communicator, const AllReduce& call) {
+  const Status checked = check(call);
+  if (!checked.is_ok()) return checked;
+  if (Group::open()) {
+    Group::add(communicator.impl(), call);
+    return Status::ok();
+  }
+  return communicator.impl().all_reduce(call);
+}
+
+std::string explain_all_reduce(const Communicator& communicator, const Communicator::Query& query) {
+  CommunicatorImpl& impl = communicator.impl();
+  return explain(impl.request_for(query), impl.topology(), impl.table());
+}
+
+}  // namespace tutti

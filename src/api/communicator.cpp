@@ -1,0 +1,161 @@
+#include "tutti/communicator.hpp"
+
+#include <thread>
+
+#include "base/knobs.hpp"
+#include "base/try.hpp"
+#include "bootstrap/bootstrap.hpp"
+#include "communicator/communicator_impl.hpp"
+#include "memory/symmetric_heap.hpp"
+
+extern char** environ;
+
+namespace tutti {
+namespace {
+
+Deadline creation_deadline(const CommunicatorOptions& options) {
+  return Deadline(options.timeout.count() > 0 ? options.timeout
+                                              : Knobs::process().milliseconds("TUTTI_TIMEOUT_MS"));
+}
+
+std::vector<std::string> process_environment() {
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
+  return variables;
+}
+
+Result<Communicator> create_on(std::unique_ptr<Bootstrap> group, const CommunicatorOptions& options,
+                               int local_rank) {
+  Machinery machinery = Machinery::real();
+  machinery.local_rank = local_rank;
+  TUTTI_ASSIGN(auto impl, CommunicatorImpl::create(std::move(group), options, machinery));
+  return Communicator(std::move(impl));
+}
+
+Status check_group(int rank, int size) {
+  if (size < 1) return {StatusCode::kInvalidArgument, "a group has at least one rank"};
+  if (rank < 0 || rank >= size) {
+    return {StatusCode::kInvalidArgument, "rank must be at least 0 and less than size"};
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<UniqueId> UniqueId::create() {
+  TUTTI_ASSIGN(const GroupId id, GroupId::local());
+  return UniqueId(id.to_text());
+}
+
+Result<UniqueId> UniqueId::create_tcp(std::string_view host, int port) {
+  if (port < 1 || port > 65535) {
+    return Status(StatusCode::kInvalidArgument, "a port is between 1 and 65535");
+  }
+  TUTTI_ASSIGN(const GroupId id, GroupId::tcp(std::string(host), static_cast<std::uint16_t>(port)));
+  return UniqueId(id.to_text());
+}
+
+Result<UniqueId> UniqueId::from_text(std::string_view text) {
+  TUTTI_ASSIGN(const GroupId id, GroupId::from_text(text));
+  return UniqueId(id.to_text());
+}
+
+Result<Communicator> Communicator::create(const UniqueId& id, int rank, int size,
+                                          const CommunicatorOptions& options) {
+  TUTTI_TRY(check_group(rank, size));
+  TUTTI_ASSIGN(const GroupId group_id, GroupId::from_text(id.text()));
+  TUTTI_ASSIGN(auto group, join_group(group_id, rank, size, creation_deadline(options)));
+  return create_on(std::move(group), options, rank);
+}
+
+Result<Communicator> Communicator::create_from_environment(const CommunicatorOptions& options) {
+  TUTTI_ASSIGN(const LaunchEnvironment launched, read_launch_environment(process_environment()));
+  TUTTI_ASSIGN(auto group, join_group_from_environment(launched, creation_deadline(options)));
+  return create_on(std::move(group), options, launched.local_rank);
+}
+
+Result<std::vector<Communicator>> Communicator::create_in_process(
+    int ranks, const CommunicatorOptions& options) {
+  TUTTI_TRY(check_group(0, ranks));
+  auto groups = make_in_process_group(ranks);
+  std::vector<std::optional<Result<Communicator>>> made(groups.size());
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t r = 0; r < groups.size(); ++r) {
+      threads.emplace_back([&, r] {
+        CommunicatorOptions mine = options;
+        mine.device = -1;
+        made[r] = create_on(std::move(groups[r]), mine, static_cast<int>(r));
+      });
+    }
+  }
+  std::vector<Communicator> communicators;
+  for (auto& result : made) {
+    if (!result->is_ok()) return result->status();
+    communicators.push_back(std::move(*result).value());
+  }
+  return communicators;
+}
+
+Communicator::Communicator(std::unique_ptr<CommunicatorImpl> impl) : impl_(std::move(impl)) {}
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
+
+int Communicator::rank() const { return impl_->rank(); }
+int Communicator::size() const { return impl_->size(); }
+Backend Communicator::backend() const { return impl_->backend(); }
+int Communicator::device() const { return impl_->device(); }
+
+Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
+  TUTTI_ASSIGN(auto impl, impl_->split(color, key));
+  if (impl == nullptr) return std::unique_ptr<Communicator>();
+  return std::make_unique<Communicator>(std::move(impl));
+}
+
+// What SymmetricMemory holds on to: the segment outlives the communicator if it must.
+class SymmetricMemoryImpl {
+ public:
+  explicit SymmetricMemoryImpl(std::shared_ptr<SymmetricSegment> segment, std::size_t bytes)
+      : segment_(std::move(segment)), bytes_(bytes) {}
+  const SymmetricSegment& segment() const { return *segment_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<SymmetricSegment> segment_;
+  std::size_t bytes_;
+};
+
+Result<SymmetricMemory> Communicator::allocate(std::size_t bytes) {
+  TUTTI_ASSIGN(auto segment, impl_->allocate(bytes));
+  return SymmetricMemory(std::make_shared<SymmetricMemoryImpl>(std::move(segment), bytes));
+}
+
+Result<SymmetricMemory> Communicator::register_memory(void* address, std::size_t bytes) {
+  if (address == nullptr || bytes == 0) {
+    return Status(StatusCode::kInvalidArgument, "register_memory: null address or zero bytes");
+  }
+  TUTTI_ASSIGN(auto segment, impl_->register_memory(address, bytes));
+  return SymmetricMemory(std::make_shared<SymmetricMemoryImpl>(std::move(segment), bytes));
+}
+
+Status Communicator::start_capture() { return impl_->start_capture(); }
+Status Communicator::finish_capture() { return impl_->finish_capture(); }
+Status Communicator::prepare_nccl() { return impl_->prepare_nccl(); }
+void Communicator::abort(std::string_view reason) { impl_->abort(reason); }
+Status Communicator::status() const { return impl_->status(); }
+
+Result<Plan> Communicator::plan_all_reduce(const Query& query) const {
+  return choose(impl_->request_for(query), impl_->topology(), impl_->table());
+}
+
+void* SymmetricMemory::data() const { return impl_ ? impl_->segment().local : nullptr; }
+std::size_t SymmetricMemory::size() const { return impl_ ? impl_->bytes() : 0; }
+bool SymmetricMemory::zero_copy() const { return impl_ && impl_->segment().zero_copy(); }
+void* SymmetricMemory::peer(int rank) const {
+  if (!zero_copy() || rank < 0) return nullptr;
+  const auto& at = impl_->segment().at;
+  return static_cast<std::size_t>(rank) < at.size() ? at[static_cast<std::size_t>(rank)] : nullptr;
+}
+
+}  // namespace tutti

@@ -1,0 +1,94 @@
+#include "api/group.hpp"
+
+#include <algorithm>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "communicator/communicator_impl.hpp"
+
+namespace tutti {
+namespace {
+
+struct Noted {
+  CommunicatorImpl* communicator;
+  AllReduce call;
+  std::string algorithm;  // the caller's text may be gone by group_end
+};
+
+thread_local int depth = 0;
+thread_local std::vector<Noted> noted;
+
+// Operations that ask the other ranks something (or, on the host, wait for them) need a thread per
+// communicator; within one communicator order is kept.
+Status run_in_threads(std::vector<Noted>& operations) {
+  std::map<CommunicatorImpl*, std::vector<Noted*>> by_communicator;
+  for (Noted& operation : operations) by_communicator[operation.communicator].push_back(&operation);
+  std::vector<Status> statuses(by_communicator.size());
+  {
+    std::vector<std::jthread> threads;
+    std::size_t next = 0;
+    for (auto& [communicator, queue] : by_communicator) {
+      threads.emplace_back([communicator, &queue, &status = statuses[next++]] {
+        for (const Noted* operation : queue) {
+          const Status one = communicator->all_reduce(operation->call);
+          if (status.is_ok()) status = one;
+        }
+      });
+    }
+  }
+  const auto failed = std::find_if(statuses.begin(), statuses.end(),
+                                   [](const Status& status) { return !status.is_ok(); });
+  return failed == statuses.end() ? Status::ok() : *failed;
+}
+
+// Operations that only have to be enqueued: prepared one after the other, then started together.
+// NCCL wants to know that one thread serves several of its communicators.
+Status run_in_this_thread(std::vector<Noted>& operations) {
+  Status first;
+  std::vector<std::pair<CommunicatorImpl*, Prepared>> prepared;
+  NcclDriver* nccl = nullptr;
+  for (const Noted& operation : operations) {
+    auto one = operation.communicator->prepare(operation.call);
+    if (!one.is_ok()) {
+      if (first.is_ok()) first = one.status();
+      continue;
+    }
+    if (operation.communicator->runs_on_nccl(*one)) nccl = operation.communicator->nccl_driver();
+    prepared.emplace_back(operation.communicator, std::move(*one));
+  }
+  if (nccl != nullptr) first = first.is_ok() ? nccl->group_start() : first;
+  for (auto& [communicator, operation] : prepared) {
+    const Status one = communicator->start(operation);
+    if (first.is_ok()) first = one;
+  }
+  if (nccl != nullptr) {
+    const Status ended = nccl->group_end();
+    if (first.is_ok()) first = ended;
+  }
+  return first;
+}
+
+}  // namespace
+
+bool Group::open() { return depth > 0; }
+
+void Group::add(CommunicatorImpl& communicator, const AllReduce& call) {
+  noted.push_back({&communicator, call, std::string(call.options.algorithm)});
+}
+
+void group_start() { ++depth; }
+
+Status group_end() {
+  if (depth == 0) return {StatusCode::kInvalidArgument, "group_end() without group_start()"};
+  if (--depth > 0) return Status::ok();
+  std::vector<Noted> operations;
+  operations.swap(noted);
+  for (Noted& operation : operations) operation.call.options.algorithm = operation.algorithm;
+  const bool agree = std::any_of(operations.begin(), operations.end(), [](const Noted& operation) {
+    return operation.communicator->must_agree(operation.call);
+  });
+  return agree ? run_in_threads(operations) : run_in_this_thread(operations);
+}
+
+}  // namespace tutti

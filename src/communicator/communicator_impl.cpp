@@ -1,0 +1,178 @@
+#include "communicator/communicator_impl.hpp"
+
+#include <fmt/format.h>
+
+#include "base/log.hpp"
+#include "base/try.hpp"
+#include "communicator/watchdog.hpp"
+#include "drivers/cuda.hpp"
+
+namespace tutti {
+
+Machinery Machinery::real() { return {.cuda = real_cuda(), .nccl = real_nccl()}; }
+
+CommunicatorImpl::~CommunicatorImpl() {
+  unwatch(*this);
+  bootstrap_->set_failure_handler(nullptr);
+  if (engine_ != nullptr &&
+      !engine_->drain(static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout_).count()))) {
+    (void)fail({StatusCode::kTimeout, "destroyed while an operation was still running"});
+  }
+  if (nccl_ != nullptr) {
+    (void)(failure_->failed() ? machinery_.nccl->abort(nccl_) : machinery_.nccl->destroy(nccl_));
+  }
+  bootstrap_->leave();
+}
+
+Status CommunicatorImpl::fail(const Status& cause) {
+  if (failure_->fail(cause)) {
+    log(LogLevel::kWarn, "{}", cause.to_string());
+    bootstrap_->announce_failure({.rank = rank(), .code = cause.code(), .text = cause.message()});
+  }
+  return failure_->status();
+}
+
+void CommunicatorImpl::collect_failure() {
+  if (!failure_->collect()) return;
+  const Status cause = failure_->status();
+  log(LogLevel::kWarn, "{}", cause.to_string());
+  bootstrap_->announce_failure({.rank = rank(), .code = cause.code(), .text = cause.message()});
+}
+
+Status CommunicatorImpl::status() {
+  collect_failure();
+  if (nccl_ != nullptr && !failure_->failed()) {
+    if (const Status error = machinery_.nccl->async_error(nccl_); !error.is_ok())
+      return fail(error);
+  }
+  return failure_->status();
+}
+
+void CommunicatorImpl::abort(std::string_view reason) {
+  (void)fail({StatusCode::kAborted, fmt::format("aborted on rank {}: {}", rank(), reason)});
+}
+
+Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::split(int color, int key) {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  TUTTI_ASSIGN(auto group, bootstrap_->split(color, key, deadline()));
+  if (group == nullptr) return std::unique_ptr<CommunicatorImpl>();
+  CommunicatorOptions options = options_;
+  options.device = device_;
+  options.backend = backend();
+  return create(std::move(group), options, machinery_);
+}
+
+Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  if (bytes == 0) return Status(StatusCode::kInvalidArgument, "allocate(0): bytes must be > 0");
+  if (heap_ == nullptr) {
+    return Status(StatusCode::kUnavailable,
+                  "no peer access between these GPUs: no symmetric memory");
+  }
+  (void)captures_->free_channels();
+  return heap_->allocate(bytes, deadline());
+}
+
+Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::register_memory(void* address,
+                                                                            std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  if (heap_ == nullptr) {
+    return Status(StatusCode::kUnavailable,
+                  "no peer access between these GPUs: nothing to register");
+  }
+  const std::pair<void*, std::size_t> range{address, bytes};
+  TUTTI_ASSIGN(auto segments, heap_->register_ranges({&range, 1}, deadline()));
+  if (!segments.front()->zero_copy()) {
+    log_once(LogLevel::kWarn,
+             fmt::format("registered memory will be staged: {}", segments.front()->why_staged));
+  }
+  return segments.front();
+}
+
+Status CommunicatorImpl::start_capture() {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  if (backend() != Backend::kCuda) {
+    return {StatusCode::kUnsupported, "the host backend captures nothing"};
+  }
+  if (registering_)
+    return {StatusCode::kInvalidArgument, "start_capture() without finish_capture()"};
+  registering_ = true;
+  return Status::ok();
+}
+
+Status CommunicatorImpl::finish_capture() {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  if (!registering_)
+    return {StatusCode::kInvalidArgument, "finish_capture() without start_capture()"};
+  registering_ = false;
+  const Status status = register_late_requests();
+  late_requests_.clear();
+  return status;
+}
+
+// All buffers noted since start_capture() in one exchange: inputs, and outputs that peers write.
+Status CommunicatorImpl::register_late_requests() {
+  std::vector<std::pair<void*, std::size_t>> ranges;
+  for (const LateRequest& request : late_requests_) {
+    ranges.emplace_back(const_cast<void*>(request.input), request.bytes);
+    if (request.row->peers_write_output) ranges.emplace_back(request.output, request.bytes);
+  }
+  TUTTI_ASSIGN(const auto segments, heap_->register_ranges(ranges, deadline()));
+  Status result;
+  std::size_t next = 0;
+  for (const LateRequest& request : late_requests_) {
+    const auto input = segments[next++];
+    const auto output = request.row->peers_write_output ? segments[next++] : nullptr;
+    for (const auto& segment : {input, output}) {
+      if (segment == nullptr || segment->zero_copy() || !result.is_ok()) continue;
+      result =
+          Status(StatusCode::kUnsupported,
+                 fmt::format("a captured buffer of {} bytes cannot be registered: {}; replaying "
+                             "this graph will fail",
+                             request.bytes, segment->why_staged));
+    }
+    CaptureLease* lease = captures_->find(request.capture_id);
+    if (lease == nullptr || !result.is_ok()) continue;
+    TUTTI_TRY(engine_->fill_late(request.slot, late_buffers(input.get(), 0, output.get(), 0)));
+    lease->segments.push_back(input);
+    if (output != nullptr) lease->segments.push_back(output);
+  }
+  return result;
+}
+
+Status CommunicatorImpl::prepare_nccl() {
+  const std::lock_guard lock(mutex_);
+  return prepare_nccl_locked();
+}
+
+Status CommunicatorImpl::prepare_nccl_locked() {
+  if (failure_->failed()) return failure_->status();
+  if (nccl_ != nullptr) return Status::ok();
+  if (!topology_.nccl || backend() != Backend::kCuda) {
+    return {StatusCode::kUnavailable,
+            "NCCL is not loadable on every rank (see TUTTI_NCCL_LIBRARY)"};
+  }
+  NcclId id{};
+  Status own;
+  if (rank() == 0) {
+    auto made = machinery_.nccl->unique_id();
+    if (made.is_ok()) id = *made;
+    own = made.status();
+  }
+  TUTTI_ASSIGN(const auto ids,
+               bootstrap_->all_gather(own.is_ok() ? view_of(id) : ByteView{}, deadline()));
+  TUTTI_TRY(own);
+  if (ids.front().size() != sizeof(NcclId)) {
+    return {StatusCode::kNccl, "rank 0 could not make an NCCL id"};
+  }
+  TUTTI_TRY(machinery_.cuda->set_device(device_));
+  TUTTI_ASSIGN(nccl_, machinery_.nccl->create(from_bytes<NcclId>(ids.front()), rank(), size()));
+  return Status::ok();
+}
+
+}  // namespace tutti

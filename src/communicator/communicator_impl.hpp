@@ -1,0 +1,157 @@
+// One group of ranks: owns its bootstrap, its memory, its engine and its failure.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bootstrap/bootstrap.hpp"
+#include "communicator/captures.hpp"
+#include "communicator/engine.hpp"
+#include "communicator/failure_state.hpp"
+#include "communicator/layout.hpp"
+#include "dispatch/choose.hpp"
+#include "drivers/nccl.hpp"
+#include "memory/symmetric_heap.hpp"
+#include "topology/topology.hpp"
+#include "tuning/table.hpp"
+#include "tutti/collectives.hpp"
+#include "tutti/communicator.hpp"
+
+namespace tutti {
+
+class CudaDriver;
+struct Weakening;
+
+// What a communicator works with; tests put fakes in.
+struct Machinery {
+  CudaDriver* cuda = nullptr;
+  NcclDriver* nccl = nullptr;
+  const Weakening* weakening = nullptr;
+  int local_rank = 0;  // among the ranks of this host, for the default GPU
+
+  static Machinery real();
+};
+
+// A call whose choices are made: it can be started without asking anybody.
+struct Prepared {
+  AllReduce call;
+  Operation operation;
+  Plan plan;
+  int channel = 0;
+  bool captured = false;
+  std::shared_ptr<SymmetricSegment> input, output;  // null: plain
+  bool staged = false;
+  int late_slot = -1;  // captured, to be registered by finish_capture()
+};
+
+class CommunicatorImpl {
+ public:
+  static Result<std::unique_ptr<CommunicatorImpl>> create(std::unique_ptr<Bootstrap> bootstrap,
+                                                          const CommunicatorOptions& options,
+                                                          const Machinery& machinery);
+  ~CommunicatorImpl();
+
+  int rank() const { return bootstrap_->rank(); }
+  int size() const { return bootstrap_->size(); }
+  Backend backend() const { return topology_.backend; }
+  int device() const { return device_; }
+  const Topology& topology() const { return topology_; }
+  const TuningTable& table() const { return *table_; }
+  const Layout& layout() const { return layout_; }
+  Bootstrap& bootstrap() { return *bootstrap_; }
+  SymmetricHeap& heap() { return *heap_; }
+
+  Result<std::unique_ptr<CommunicatorImpl>> split(int color, int key);
+  Result<std::shared_ptr<SymmetricSegment>> allocate(std::size_t bytes);
+  Result<std::shared_ptr<SymmetricSegment>> register_memory(void* address, std::size_t bytes);
+  Status start_capture();
+  Status finish_capture();
+  Status prepare_nccl();
+  void abort(std::string_view reason);
+  Status status();
+
+  // Two steps, so that one thread can drive several ranks: whether preparing a call asks the other
+  // ranks something (then each rank needs a thread of its own), preparing it, starting it.
+  bool must_agree(const AllReduce& call);
+  Result<Prepared> prepare(const AllReduce& call);
+  Status start(Prepared& prepared);
+  Status all_reduce(const AllReduce& call);
+  bool runs_on_nccl(const Prepared& prepared) const;
+
+  Request request_for(const Communicator::Query& query) const;
+
+  // Takes up what a kernel has written, and tells the group. Called by the watchdog and by
+  // status().
+  void collect_failure();
+
+  NcclDriver* nccl_driver() const { return machinery_.nccl; }
+
+ private:
+  CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
+                   const Machinery& machinery);
+
+  // create.cpp
+  Status agree();
+  Status open_memory();
+  Status verify_peers();
+  Deadline deadline() const { return Deadline(timeout_); }
+
+  // operations.cpp
+  Result<Plan> plan_for(const Request& request);
+  Result<CaptureLease*> lease_for(const StreamState& stream);
+  Work make_work(const Prepared& prepared) const;
+  void point_at_buffers(const Prepared& prepared, Work& work) const;
+  LateBuffers late_buffers(const SymmetricSegment* input, std::size_t input_offset,
+                           const SymmetricSegment* output, std::size_t output_offset) const;
+  std::uint32_t signature_of(const Prepared& prepared) const;
+  Status start_on_nccl(const Prepared& prepared);
+  Status run(const Prepared& prepared);
+
+  Status prepare_nccl_locked();
+  Status register_late_requests();
+
+  // Poisons this rank and tells the others. Returns the first failure.
+  Status fail(const Status& cause);
+
+  std::unique_ptr<Bootstrap> bootstrap_;
+  CommunicatorOptions options_;
+  Machinery machinery_;
+  std::chrono::milliseconds timeout_;
+  int device_ = -1;
+  Topology topology_;
+  std::shared_ptr<const TuningTable> table_;
+  Layout layout_;
+
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<FailureState> failure_;
+  std::unique_ptr<SymmetricHeap> heap_;
+  std::shared_ptr<SymmetricSegment> own_;  // channels and staging, see Layout
+  std::unique_ptr<Captures> captures_;
+  NcclComm nccl_ = nullptr;
+
+  std::mutex mutex_;  // one operation, registration or capture step at a time
+  std::uint64_t sequence_ = 0;
+  using PlanKey = std::tuple<std::size_t, DataType, OpKind, bool, bool, bool, std::string>;
+  std::map<PlanKey, Plan> plans_;
+
+  // Between start_capture and finish_capture: what is to be registered.
+  struct LateRequest {
+    int slot;
+    const Algorithm* row;
+    const void* input;
+    void* output;
+    std::size_t bytes;
+    std::uint64_t capture_id;
+  };
+  bool registering_ = false;
+  std::vector<LateRequest> late_requests_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,148 @@
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "base/try.hpp"
+#include "communicator/engine.hpp"
+#include "drivers/cuda.hpp"
+#include "launch/cuda.hpp"
+
+namespace tutti {
+namespace {
+
+// Makes `device` current for a scope; operations of one thread may belong to several devices.
+class DeviceScope {
+ public:
+  static Result<DeviceScope> enter(CudaDriver& cuda, int device) {
+    TUTTI_ASSIGN(const int before, cuda.current_device());
+    if (before != device) TUTTI_TRY(cuda.set_device(device));
+    return DeviceScope(cuda, before, device);
+  }
+  DeviceScope(DeviceScope&& other) noexcept
+      : cuda_(other.cuda_), before_(std::exchange(other.before_, -1)), device_(other.device_) {}
+  DeviceScope& operator=(DeviceScope&&) = delete;
+  ~DeviceScope() {
+    if (before_ >= 0 && before_ != device_) (void)cuda_->set_device(before_);
+  }
+
+ private:
+  DeviceScope(CudaDriver& cuda, int before, int device)
+      : cuda_(&cuda), before_(before), device_(device) {}
+  CudaDriver* cuda_;
+  int before_, device_;
+};
+
+class CudaEngine : public Engine {
+ public:
+  CudaEngine(CudaDriver& cuda, int device) : cuda_(cuda), device_(device) {}
+
+  ~CudaEngine() override {
+    const auto scope = DeviceScope::enter(cuda_, device_);
+    if (event_ != nullptr) (void)cuda_.destroy_event(event_);
+    if (side_ != nullptr) (void)cuda_.destroy_stream(side_);
+    // Where a kernel still runs, its words must stay: leaking them beats corrupting them.
+    if (!drained_) return;
+    if (device_words_ != nullptr) (void)cuda_.free(device_words_);
+    if (host_words_ != nullptr) (void)cuda_.free_mapped_host(host_words_);
+  }
+
+  Status initialise(const EngineSizes& sizes) {
+    TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
+    const std::size_t epochs = sizeof(std::uint64_t) * kMaxBlocks * sizes.channels;
+    const std::size_t late = sizeof(LateBuffers) * sizes.late_buffers;
+    const std::size_t bytes = epochs + late + sizeof(Control);
+    TUTTI_ASSIGN(side_, cuda_.create_stream(device_));
+    TUTTI_ASSIGN(event_, cuda_.create_event(false));
+    TUTTI_ASSIGN(device_words_, cuda_.allocate(device_, bytes));
+    TUTTI_TRY(cuda_.set_async(device_words_, 0, bytes, side_));
+    TUTTI_TRY(cuda_.synchronize(side_));
+    TUTTI_ASSIGN(host_words_, cuda_.allocate_mapped_host(kHostBytes));
+    std::memset(host_words_, 0, kHostBytes);
+
+    memory_.control = reinterpret_cast<Control*>(device_words_);
+    memory_.epochs = reinterpret_cast<std::uint64_t*>(device_words_ + sizeof(Control));
+    memory_.late = reinterpret_cast<LateBuffers*>(device_words_ + sizeof(Control) + epochs);
+    memory_.failure = reinterpret_cast<FailureRecord*>(host_words_);
+    memory_.abort = reinterpret_cast<std::uint32_t*>(host_words_ + kHostBytes / 2);
+
+    const Control control{.poison = 0, .claimed = 0, .timeout_ns = sizes.timeout_ns};
+    TUTTI_TRY(copy_in(memory_.control, &control, sizeof control));
+    return load_all_kernels(cuda_);
+  }
+
+  Result<StreamState> stream_state(Stream stream) override {
+    TUTTI_ASSIGN(const CudaCapture capture, cuda_.capture_of(stream));
+    if (capture.state == CudaCapture::State::kInvalidated) {
+      return Status(StatusCode::kInvalidArgument, "the stream's capture has been invalidated");
+    }
+    return StreamState{.capturing = capture.state == CudaCapture::State::kActive,
+                       .capture_id = capture.id,
+                       .graph = capture.graph};
+  }
+
+  Status run(const Algorithm& row, DataType dtype, OpKind op, const Work& work, const Plan& plan,
+             Stream stream) override {
+    TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
+    return launch_on_cuda(cuda_, row.cuda(dtype, op), work, plan.threads, stream);
+  }
+
+  // An event behind every eager operation: the next one may come on another stream, when this one
+  // no longer exists.
+  Status enter_stream(Stream stream) override {
+    if (!used_ || stream == last_) return Status::ok();
+    TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
+    return cuda_.wait_event(stream, event_);
+  }
+  Status leave_stream(Stream stream) override {
+    TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
+    used_ = true;
+    last_ = stream;
+    return cuda_.record_event(event_, stream);
+  }
+
+  Status fill_late(int slot, const LateBuffers& buffers) override {
+    TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
+    return copy_in(memory_.late + slot, &buffers, sizeof buffers);
+  }
+
+  bool drain(std::uint64_t timeout_ns) override {
+    if (!used_) return true;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
+    const auto scope = DeviceScope::enter(cuda_, device_);
+    while (std::chrono::steady_clock::now() < end) {
+      const auto finished = cuda_.event_finished(event_);
+      if (!finished.is_ok() || *finished) return true;  // a broken device runs nothing any more
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    drained_ = false;
+    return false;
+  }
+
+ private:
+  static constexpr std::size_t kHostBytes = 4096;
+
+  Status copy_in(void* to, const void* from, std::size_t bytes) {
+    TUTTI_TRY(cuda_.copy_async(to, from, bytes, side_));
+    return cuda_.synchronize(side_);
+  }
+
+  CudaDriver& cuda_;
+  int device_;
+  Stream side_ = nullptr;  // for words of our own; never waits for the user's streams
+  CudaEvent event_ = nullptr;
+  Stream last_ = nullptr;
+  bool used_ = false, drained_ = true;
+  CudaAddress device_words_ = nullptr;
+  std::byte* host_words_ = nullptr;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_cuda_engine(CudaDriver& cuda, int device,
+                                                 const EngineSizes& sizes) {
+  auto engine = std::make_unique<CudaEngine>(cuda, device);
+  TUTTI_TRY(engine->initialise(sizes));
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace tutti

@@ -1,0 +1,74 @@
+// What differs between the backends when an operation runs: where private memory lives, how a body
+// is started, and what a stream is. One per communicator.
+#pragma once
+
+#include <memory>
+
+#include "algorithms/catalogue.hpp"
+#include "transport/work.hpp"
+#include "tutti/tuning.hpp"
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+class CudaDriver;
+struct Weakening;
+
+// Memory of one rank that no peer touches. Zeroed. On CUDA, `epochs`, `control` and `late` are
+// device memory; the record and the abort word are host memory that kernels reach.
+struct PrivateMemory {
+  std::uint64_t* epochs = nullptr;  // [channels][kMaxBlocks]
+  Control* control = nullptr;
+  LateBuffers* late = nullptr;  // [late buffers]; null on the host
+  FailureRecord* failure = nullptr;
+  std::uint32_t* abort = nullptr;
+};
+
+struct EngineSizes {
+  int channels = 1;
+  int late_buffers = 0;
+  std::uint64_t timeout_ns = 0;
+};
+
+// A stream as an operation meets it.
+struct StreamState {
+  bool capturing = false;
+  std::uint64_t capture_id = 0;
+  void* graph = nullptr;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  const PrivateMemory& memory() const { return memory_; }
+
+  // kInvalidArgument if the stream's capture has been invalidated.
+  virtual Result<StreamState> stream_state(Stream stream) = 0;
+
+  // Starts the row's body. CUDA: returns once enqueued. Host: returns when done; a failed body is
+  // not an error here, the failure record says what happened.
+  virtual Status run(const Algorithm& row, DataType dtype, OpKind op, const Work& work,
+                     const Plan& plan, Stream stream) = 0;
+
+  // Orders an operation that is not captured behind the last one, whatever stream that was on.
+  virtual Status enter_stream(Stream stream) = 0;
+  virtual Status leave_stream(Stream stream) = 0;
+
+  // Fills late buffer `slot`; outside captures.
+  virtual Status fill_late(int slot, const LateBuffers& buffers) = 0;
+
+  // Waits until this rank's own work has ended, at most `timeout_ns`; false if it did not.
+  virtual bool drain(std::uint64_t timeout_ns) = 0;
+
+ protected:
+  PrivateMemory memory_;
+};
+
+// `weakening`, for tests, outlives the engine.
+std::unique_ptr<Engine> make_host_engine(const EngineSizes& sizes,
+                                         const Weakening* weakening = nullptr);
+Result<std::unique_ptr<Engine>> make_cuda_engine(CudaDriver& cuda, int device,
+                                                 const EngineSizes& sizes);
+
+}  // namespace tutti

@@ -1,0 +1,48 @@
+#include <vector>
+
+#include "communicator/engine.hpp"
+#include "launch/host.hpp"
+
+namespace tutti {
+namespace {
+
+class HostEngine : public Engine {
+ public:
+  HostEngine(const EngineSizes& sizes, const Weakening* weakening)
+      : epochs_(static_cast<std::size_t>(sizes.channels) * kMaxBlocks), weakening_(weakening) {
+    control_.timeout_ns = sizes.timeout_ns;
+    memory_ = {.epochs = epochs_.data(),
+               .control = &control_,
+               .late = nullptr,
+               .failure = &failure_,
+               .abort = &abort_};
+  }
+
+  Result<StreamState> stream_state(Stream) override { return StreamState{}; }
+
+  Status run(const Algorithm& row, DataType dtype, OpKind op, const Work& work, const Plan&,
+             Stream) override {
+    run_on_host(row.host(dtype, op), work, weakening_);
+    return Status::ok();
+  }
+
+  Status enter_stream(Stream) override { return Status::ok(); }
+  Status leave_stream(Stream) override { return Status::ok(); }
+  Status fill_late(int, const LateBuffers&) override { return Status::ok(); }
+  bool drain(std::uint64_t) override { return true; }
+
+ private:
+  std::vector<std::uint64_t> epochs_;
+  Control control_{};
+  FailureRecord failure_{};
+  std::uint32_t abort_ = 0;
+  const Weakening* weakening_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_host_engine(const EngineSizes& sizes, const Weakening* weakening) {
+  return std::make_unique<HostEngine>(sizes, weakening);
+}
+
+}  // namespace tutti

@@ -1,0 +1,23 @@
+#include "communicator/layout.hpp"
+
+#include <algorithm>
+
+#include "base/knobs.hpp"
+
+namespace tutti {
+
+Layout layout_from(const Knobs& knobs, bool captures) {
+  const auto bytes = [&](const char* name) {
+    constexpr std::int64_t kLeast = 4096;
+    return round_up(static_cast<std::size_t>(std::max(knobs.integer(name), kLeast)), 256);
+  };
+  constexpr std::int64_t kMostChannels = 1024;
+  return {.capture_channels = captures
+                                  ? static_cast<int>(std::clamp<std::int64_t>(
+                                        knobs.integer("TUTTI_CAPTURE_CHANNELS"), 0, kMostChannels))
+                                  : 0,
+          .staging_bytes = bytes("TUTTI_STAGING_BYTES"),
+          .capture_staging_bytes = bytes("TUTTI_CAPTURE_STAGING_BYTES")};
+}
+
+}  // namespace tutti

@@ -1,0 +1,24 @@
+// What a message says of one call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "algorithms/catalogue.hpp"
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+struct Operation {
+  std::uint64_t sequence = 0;  // counted per communicator, from 1
+  const Algorithm* row = nullptr;
+  std::size_t count = 0;
+  DataType dtype = DataType::kFloat32;
+  OpKind op = OpKind::kSum;
+};
+
+// "all_reduce/two_shot #42 (1048576 x bf16, sum)"
+std::string to_string(const Operation& operation);
+
+}  // namespace tutti

@@ -1,0 +1,291 @@
+// From a call to a running operation: plan, channel, Work.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/hash.hpp"
+#include "base/knobs.hpp"
+#include "base/log.hpp"
+#include "base/nvtx.hpp"
+#include "base/try.hpp"
+#include "communicator/communicator_impl.hpp"
+#include "drivers/cuda.hpp"
+
+namespace tutti {
+namespace {
+
+std::size_t offset_in(const SymmetricSegment& segment, const void* address) {
+  return static_cast<std::size_t>(static_cast<const std::byte*>(address) - segment.local);
+}
+
+bool zero_copy(const std::shared_ptr<SymmetricSegment>& segment) {
+  return segment != nullptr && segment->zero_copy();
+}
+
+Bytes to_message(const std::vector<std::uint64_t>& words) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(words.data());
+  return {bytes, bytes + words.size() * sizeof(std::uint64_t)};
+}
+
+std::vector<std::uint64_t> from_message(const Bytes& bytes) {
+  std::vector<std::uint64_t> words(bytes.size() / sizeof(std::uint64_t));
+  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint64_t));
+  return words;
+}
+
+}  // namespace
+
+Request CommunicatorImpl::request_for(const Communicator::Query& query) const {
+  return {.count = query.count,
+          .dtype = query.dtype,
+          .op = query.op.kind,
+          .in_place = query.in_place,
+          .symmetric = query.symmetric,
+          .capturing = false,
+          .deterministic = options_.deterministic,
+          .algorithm = std::string(query.algorithm),
+          .tune = Knobs::process().text("TUTTI_TUNE"),
+          .only_nccl = Knobs::process().flag("TUTTI_DISABLE")};
+}
+
+Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
+  const PlanKey key{request.count,     request.dtype,     request.op,       request.in_place,
+                    request.symmetric, request.capturing, request.algorithm};
+  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+  TUTTI_ASSIGN(const Plan plan, choose(request, topology_, *table_));
+  log(LogLevel::kInfo, "{} bytes, {} {}{}: {}", request.bytes(), to_string(request.dtype),
+      to_string(request.op), request.symmetric ? "" : ", staged", to_string(plan));
+  return plans_.emplace(key, plan).first->second;
+}
+
+bool CommunicatorImpl::must_agree(const AllReduce& call) {
+  if (backend() == Backend::kHost) return true;
+  const auto stream = engine_->stream_state(call.stream);
+  const std::lock_guard lock(mutex_);
+  return stream.is_ok() && stream->capturing && captures_->find(stream->capture_id) == nullptr;
+}
+
+// The first operation of a capture agrees on a channel that is free on every rank: one exchange of
+// bitmaps among the hosts, no CUDA call.
+Result<CaptureLease*> CommunicatorImpl::lease_for(const StreamState& stream) {
+  if (CaptureLease* known = captures_->find(stream.capture_id)) return known;
+  TUTTI_ASSIGN(const auto answers,
+               bootstrap_->all_gather(to_message(captures_->free_channels()), deadline()));
+  std::vector<std::vector<std::uint64_t>> bitmaps;
+  for (const Bytes& answer : answers) bitmaps.push_back(from_message(answer));
+  const int channel = Captures::lowest_common(bitmaps);
+  if (channel == 0) {
+    return Status(StatusCode::kResourceExhausted,
+                  fmt::format("all {} capture channels are in use: destroy graphs, or raise "
+                              "TUTTI_CAPTURE_CHANNELS",
+                              layout_.capture_channels));
+  }
+  CaptureLease& lease = captures_->open(stream.capture_id, channel);
+  const Status retained = machinery_.cuda->retain_on_graph(
+      stream.graph, captures_->on_graph_destroyed(stream.capture_id));
+  if (!retained.is_ok()) return fail(retained);
+  return &lease;
+}
+
+Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  TUTTI_ASSIGN(const StreamState stream, engine_->stream_state(call.stream));
+
+  Prepared prepared{.call = call, .captured = stream.capturing};
+  const std::size_t bytes = call.count * size_of(call.dtype);
+  if (heap_ != nullptr) {
+    prepared.input = heap_->find(call.input, bytes);
+    prepared.output = heap_->find(call.output, bytes);
+    for (const auto& segment : {prepared.input, prepared.output}) {
+      if (segment == nullptr || stream.capturing) continue;
+      if (const Status alive = heap_->check_alive(*segment); !alive.is_ok()) return fail(alive);
+    }
+  }
+
+  Request request =
+      request_for({.count = call.count,
+                   .dtype = call.dtype,
+                   .op = call.op,
+                   .symmetric = zero_copy(prepared.input) && zero_copy(prepared.output),
+                   .in_place = call.input == call.output,
+                   .algorithm = call.options.algorithm});
+  request.capturing = stream.capturing;
+  TUTTI_ASSIGN(prepared.plan, plan_for(request));
+  if (call.options.blocks > 0) prepared.plan.blocks = call.options.blocks;
+  if (call.options.threads > 0) prepared.plan.threads = call.options.threads;
+
+  TUTTI_ASSIGN(const Algorithm* row, find_algorithm(request.collective, prepared.plan.algorithm));
+  prepared.operation = {.sequence = ++sequence_,
+                        .row = row,
+                        .count = call.count,
+                        .dtype = call.dtype,
+                        .op = call.op.kind};
+  failure_->note(prepared.operation);
+  if ((row->needs & kNeedsNccl) != 0) {
+    if (nccl_ == nullptr && !stream.capturing) TUTTI_TRY(prepare_nccl_locked());
+    if (nccl_ == nullptr) {
+      return Status(
+          StatusCode::kUnavailable,
+          "NCCL's communicator cannot be made inside a capture: call prepare_nccl() first");
+    }
+    return prepared;
+  }
+
+  const bool writes = row->peers_write_output;
+  const bool in_place_staging = request.in_place && row->in_place_needs_staging;
+  const bool direct = zero_copy(prepared.input) && (!writes || zero_copy(prepared.output));
+  prepared.staged = !direct || in_place_staging;
+  if (!stream.capturing) return prepared;
+
+  TUTTI_ASSIGN(CaptureLease * lease, lease_for(stream));
+  prepared.channel = lease->channel;
+  if (registering_ && !direct && !in_place_staging) {
+    TUTTI_ASSIGN(prepared.late_slot, captures_->take_late_slot(*lease));
+    TUTTI_TRY(engine_->fill_late(prepared.late_slot, LateBuffers{}));
+    late_requests_.push_back({.slot = prepared.late_slot,
+                              .row = row,
+                              .input = call.input,
+                              .output = call.output,
+                              .bytes = bytes,
+                              .capture_id = stream.capture_id});
+    prepared.staged = false;
+  }
+  return prepared;
+}
+
+bool CommunicatorImpl::runs_on_nccl(const Prepared& prepared) const {
+  return (prepared.operation.row->needs & kNeedsNccl) != 0;
+}
+
+Status CommunicatorImpl::start(Prepared& prepared) {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  const NvtxRange range(prepared.operation.row->id.data());
+  if (runs_on_nccl(prepared)) return start_on_nccl(prepared);
+  if (prepared.captured) return run(prepared);
+  Status status = engine_->enter_stream(prepared.call.stream);
+  if (status.is_ok()) status = run(prepared);
+  if (status.is_ok()) status = engine_->leave_stream(prepared.call.stream);
+  return status.is_ok() || failure_->failed() ? status : fail(status);
+}
+
+Status CommunicatorImpl::all_reduce(const AllReduce& call) {
+  auto prepared = prepare(call);
+  if (!prepared.is_ok()) return prepared.status();
+  return start(*prepared);
+}
+
+Status CommunicatorImpl::run(const Prepared& prepared) {
+  const Work work = make_work(prepared);
+  TUTTI_TRY(engine_->run(*prepared.operation.row, prepared.call.dtype, prepared.call.op.kind, work,
+                         prepared.plan, prepared.call.stream));
+  if (backend() == Backend::kHost) {
+    collect_failure();
+    return failure_->status();
+  }
+  return Status::ok();
+}
+
+Status CommunicatorImpl::start_on_nccl(const Prepared& prepared) {
+  const AllReduce& call = prepared.call;
+  return machinery_.nccl->all_reduce(nccl_, {.input = call.input,
+                                             .output = call.output,
+                                             .count = call.count,
+                                             .dtype = call.dtype,
+                                             .op = call.op,
+                                             .stream = call.stream});
+}
+
+Work CommunicatorImpl::make_work(const Prepared& prepared) const {
+  const AllReduce& call = prepared.call;
+  const PrivateMemory& memory = engine_->memory();
+  Work work{};
+  work.count = call.count;
+  work.rank = rank();
+  work.ranks = size();
+  work.blocks = std::clamp(prepared.plan.blocks, 1, kMaxBlocks);
+  work.signature = signature_of(prepared);
+  work.sequence = prepared.operation.sequence;
+  if (!prepared.captured) {
+    work.timeout_ns =
+        static_cast<std::uint64_t>(std::chrono::nanoseconds(call.options.timeout).count());
+  }
+  work.input = static_cast<const std::byte*>(call.input);
+  work.output = static_cast<std::byte*>(call.output);
+  point_at_buffers(prepared, work);
+  for (int r = 0; r < size(); ++r) {
+    work.channels.at[r] = own_->at[r] + layout_.channel_offset(prepared.channel);
+    work.staging.at[r] = own_->at[r] + layout_.staging_offset(prepared.channel);
+  }
+  work.staging_bytes = layout_.staging_size(prepared.channel);
+  if (prepared.plan.chunk_bytes > 0) {
+    work.staging_bytes = std::min(work.staging_bytes, round_up(prepared.plan.chunk_bytes, 256));
+  }
+  work.epochs = memory.epochs + static_cast<std::size_t>(prepared.channel) * kMaxBlocks;
+  work.control = memory.control;
+  work.failure = memory.failure;
+  work.abort = memory.abort;
+  work.scalar = call.op.scalar;
+  work.scaled_by_peers = call.op.kind == OpKind::kPreMulSum;
+  work.divisor = call.op.kind == OpKind::kAvg ? size() : 1;
+  return work;
+}
+
+void CommunicatorImpl::point_at_buffers(const Prepared& prepared, Work& work) const {
+  work.stage_input = prepared.staged;
+  work.stage_output = prepared.staged && prepared.operation.row->peers_write_output;
+  if (prepared.late_slot >= 0) {
+    work.late = engine_->memory().late + prepared.late_slot;
+    return;
+  }
+  if (prepared.staged) return;
+  const bool writes = prepared.operation.row->peers_write_output;
+  const LateBuffers now =
+      late_buffers(prepared.input.get(), offset_in(*prepared.input, prepared.call.input),
+                   writes ? prepared.output.get() : nullptr,
+                   writes ? offset_in(*prepared.output, prepared.call.output) : 0);
+  work.inputs = now.inputs;
+  work.outputs = now.outputs;
+}
+
+LateBuffers CommunicatorImpl::late_buffers(const SymmetricSegment* input, std::size_t input_offset,
+                                           const SymmetricSegment* output,
+                                           std::size_t output_offset) const {
+  LateBuffers buffers{};
+  for (int r = 0; r < size(); ++r) {
+    buffers.inputs.at[r] = input->at[r] + input_offset;
+    const int next = (rank() + 1 + r) % size();
+    if (output != nullptr) buffers.outputs.at[r] = output->at[next] + output_offset;
+  }
+  buffers.ready = 1;
+  return buffers;
+}
+
+// Equal on two ranks exactly where they mean the same operation on the same symmetric buffers.
+std::uint32_t CommunicatorImpl::signature_of(const Prepared& prepared) const {
+  const AllReduce& call = prepared.call;
+  Hash hash;
+  hash.add(prepared.operation.row->id);
+  hash.add(static_cast<std::uint64_t>(call.dtype));
+  hash.add(static_cast<std::uint64_t>(call.op.kind));
+  hash.add(call.count);
+  hash.add(static_cast<std::uint64_t>(prepared.channel));
+  hash.add(static_cast<std::uint64_t>(prepared.plan.blocks));
+  hash.add(static_cast<std::uint64_t>(prepared.plan.threads));
+  hash.add(prepared.plan.chunk_bytes);
+  hash.add(static_cast<std::uint64_t>(prepared.staged));
+  hash.add(static_cast<std::uint64_t>(prepared.late_slot >= 0));
+  if (!prepared.staged && prepared.late_slot < 0) {
+    hash.add(prepared.input->id);
+    hash.add(offset_in(*prepared.input, call.input));
+    if (prepared.operation.row->peers_write_output) {
+      hash.add(prepared.output->id);
+      hash.add(offset_in(*prepared.output, call.output));
+    }
+  }
+  const std::uint64_t value = hash.value();
+  return static_cast<std::uint32_t>(value ^ value >> 32);
+}
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+#include "launch/cuda.hpp"
+
+#include <algorithm>
+
+#include "base/try.hpp"
+#include "base/units.hpp"
+
+namespace tutti {
+
+Status launch_on_cuda(CudaDriver& cuda, CudaKernel kernel, const Work& work, int threads,
+                      Stream stream) {
+  constexpr int kWarp = 32;
+  const int needed = std::clamp(threads, work.ranks, kMaxThreads);
+  void* arguments[] = {const_cast<Work*>(&work)};
+  return cuda.launch(
+      {.kernel = kernel,
+       .blocks = work.blocks,
+       .threads = static_cast<int>(round_up(static_cast<std::size_t>(needed), kWarp)),
+       .arguments = arguments,
+       .stream = stream});
+}
+
+Status load_all_kernels(CudaDriver& cuda) {
+  for (const Algorithm& row : catalogue()) {
+    if (row.cuda == nullptr) continue;
+    for (const DataType dtype : kAllDataTypes) {
+      for (const OpKind op : kAllOps) {
+        const CudaKernel kernel = row.takes(dtype, op) ? row.cuda(dtype, op) : nullptr;
+        if (kernel != nullptr) TUTTI_TRY(cuda.load_kernel(kernel, 0));
+      }
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace tutti

@@ -1,0 +1,13 @@
+#include "launch/host.hpp"
+
+namespace tutti {
+
+Outcome run_on_host(HostBody body, const Work& work, const Weakening* weakening) {
+  for (int block = 0; block < work.blocks; ++block) {
+    HostTeam team(work, block, weakening);
+    if (body(team, work) != Outcome::kDone) return Outcome::kFailed;
+  }
+  return Outcome::kDone;
+}
+
+}  // namespace tutti
