@@ -8,12 +8,12 @@
 #include <atomic>
 #include <cassert>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "base/hash.hpp"
 #include "base/log.hpp"
+#include "base/text_file.hpp"
+#include "base/try.hpp"
 #include "base/units.hpp"
 
 namespace tutti {
@@ -138,17 +138,17 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// The text of tutti.conf; empty where there is none. Fails where `named` cannot be read.
+// The text of tutti.conf; empty where there is none. Fails where it cannot be read.
 Result<std::string> read_conf_file(const std::string& named, const std::string& home) {
   std::vector<std::string> paths{home + "/.config/tutti.conf", "/etc/tutti.conf"};
   if (!named.empty()) paths = {named};
   for (const std::string& path : paths) {
-    std::ifstream file(path);
-    if (file) return std::string(std::istreambuf_iterator<char>(file), {});
+    TUTTI_ASSIGN(auto text, read_text_file(path));
+    if (text) return *std::move(text);
   }
   if (named.empty()) return std::string();
-  return Status(StatusCode::kSystem,
-                fmt::format("TUTTI_CONF_FILE names '{}', which cannot be read; ignored", named));
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("TUTTI_CONF_FILE names '{}', which does not exist; ignored", named));
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 // Choosing an algorithm is a pure function of values: the same on every rank, printable, testable
-// without a GPU.
+// without a GPU. The rows are a value, too; all but tests leave them out.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "algorithms/catalogue.hpp"
 #include "dispatch/request.hpp"
 #include "topology/topology.hpp"
 #include "tuning/table.hpp"
@@ -12,10 +15,13 @@
 
 namespace tutti {
 
+using Rows = std::span<const Algorithm>;
+
 // Order of precedence: the call > TUTTI_TUNE > user file > user cache > shipped table > cost model.
 // A row that is forced but cannot run is an error that says why; a row that a table names but that
 // cannot run falls through to the next source. kUnsupported lists each row and why not.
-Result<Plan> choose(const Request& request, const Topology& topology, const TuningTable& table);
+Result<Plan> choose(const Request& request, const Topology& topology, const TuningTable& table,
+                    Rows rows = catalogue());
 
 // Each row of the collective: whether it can run, why not, and what it is expected to take.
 struct Candidate {
@@ -26,17 +32,20 @@ struct Candidate {
   double predicted_us = 0;  // 0: unknown
 };
 std::vector<Candidate> candidates(const Request& request, const Topology& topology,
-                                  const TuningTable& table);
+                                  const TuningTable& table, Rows rows = catalogue());
 
 // Several lines for people: the plan, its source, then a line per candidate.
-std::string explain(const Request& request, const Topology& topology, const TuningTable& table);
+std::string explain(const Request& request, const Topology& topology, const TuningTable& table,
+                    Rows rows = catalogue());
 
-// "all_reduce:0-64K:@one_shot;all_reduce:64K-inf:@two_shot" - checks names and ranges.
+// "all_reduce:0-64K:@one_shot;all_reduce:@two_shot" - checks names and ranges. Without a range: all
+// sizes. Where several hold a size, the first one counts.
 struct Override {
-  Collective collective;
+  Collective collective = Collective::kAllReduce;
   std::size_t min_bytes = 0, max_bytes = 0;  // inclusive; "inf" is the largest size_t
   std::string algorithm;                     // id
+  friend bool operator==(const Override&, const Override&) = default;
 };
-Result<std::vector<Override>> parse_overrides(std::string_view text);
+Result<std::vector<Override>> parse_overrides(std::string_view text, Rows rows = catalogue());
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 namespace tutti {
 
+// Measured on one host; never used for a group that spans several.
 struct TuningEntry {
   Collective collective = Collective::kAllReduce;
   Backend backend = Backend::kCuda;
@@ -39,20 +41,25 @@ struct TuningSource {
 // In the order of precedence. Built once per process; a value.
 class TuningTable {
  public:
-  // The user's file, the user's cache and the shipped tables; a broken file is an error that names
-  // file, line and entry.
+  // The user's file, the user's cache and the shipped tables; empty paths are left out. A broken
+  // file is an error that names file, line and entry. A user's file must exist and name rows of
+  // this build; a cache that does not exist is an empty one, and its rows of another build are
+  // passed over by `choose`.
   static Result<TuningTable> load(const std::string& user_file, const std::string& user_cache);
   static TuningTable empty() { return {}; }
+  // Ranges of one machine, collective and rank count must not overlap within a source.
   static Result<TuningTable> from_sources(std::vector<TuningSource> sources);
 
   struct Match {
     const TuningEntry* entry;
     const TuningSource* source;
+    std::size_t index;  // of the source
   };
   // The first source that has entries for this machine, collective and rank count decides; within
   // it the entry whose range holds `bytes`. Nothing is extrapolated: outside all ranges, no match.
-  std::optional<Match> find(Collective collective, const Topology& topology,
-                            std::size_t bytes) const;
+  // Sources before the `first` one are not asked.
+  std::optional<Match> find(Collective collective, const Topology& topology, std::size_t bytes,
+                            std::size_t first = 0) const;
 
   const std::vector<TuningSource>& sources() const { return sources_; }
   std::uint64_t hash() const;  // of everything that can change a choice
@@ -61,6 +68,8 @@ class TuningTable {
   std::vector<TuningSource> sources_;
 };
 
+// {"schema": "tutti.tuning/1", "entries": [{"collective": "all_reduce", ...}, ...]}. An error names
+// `file`, and the line, or the entry (counted from 0) and its field.
 Result<std::vector<TuningEntry>> parse_tuning_json(std::string_view text, std::string_view file);
 std::string write_tuning_json(const std::vector<TuningEntry>& entries);
 

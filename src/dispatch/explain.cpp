@@ -1,0 +1,41 @@
+#include <fmt/core.h>
+
+#include "base/units.hpp"
+#include "dispatch/choose.hpp"
+
+namespace tutti {
+namespace {
+
+std::string question_text(const Request& request) {
+  std::string text = fmt::format("{} of {} ({} x {}, {})", to_string(request.collective),
+                                 format_bytes(request.bytes()), request.count,
+                                 to_string(request.dtype), to_string(request.op));
+  text += request.symmetric ? ", symmetric" : ", staged";
+  if (request.in_place) text += ", in place";
+  if (request.capturing) text += ", in a capture";
+  if (request.deterministic) text += ", deterministic";
+  return text;
+}
+
+std::string line_of(const Candidate& candidate) {
+  const std::string time =
+      candidate.possible ? fmt::format("{:.1f} us", candidate.predicted_us) : "-";
+  return fmt::format("  {} {:<28} {:>12}  {}\n", candidate.chosen ? '*' : ' ', candidate.algorithm,
+                     time, candidate.why);
+}
+
+}  // namespace
+
+std::string explain(const Request& request, const Topology& topology, const TuningTable& table,
+                    Rows rows) {
+  const auto plan = choose(request, topology, table, rows);
+  std::string text = question_text(request) + "\n" + to_text(topology) + "\n";
+  text += plan.is_ok() ? "plan: " + to_string(*plan) : "no plan: " + plan.status().message();
+  text += "\n";
+  for (const Candidate& candidate : candidates(request, topology, table, rows)) {
+    text += line_of(candidate);
+  }
+  return text;
+}
+
+}  // namespace tutti

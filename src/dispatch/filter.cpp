@@ -1,0 +1,64 @@
+#include "dispatch/filter.hpp"
+
+#include <fmt/core.h>
+
+namespace tutti {
+namespace {
+
+std::string why_not_on_backend(const Algorithm& row, const Topology& topology) {
+  const bool cuda = topology.backend == Backend::kCuda;
+  const int most = cuda ? row.max_ranks_cuda : row.max_ranks_host;
+  const bool has_entry =
+      cuda ? row.cuda != nullptr || (row.needs & kNeedsNccl) != 0 : row.host != nullptr;
+  if (most == 0 || !has_entry) {
+    return fmt::format("is not there for the {} backend", to_string(topology.backend));
+  }
+  if (topology.ranks > most) {
+    return fmt::format("takes at most {} ranks, and the group has {}", most, topology.ranks);
+  }
+  return {};
+}
+
+// On the host, ranks of one machine address each other's memory by sharing it.
+bool peers_reach_each_other(const Topology& topology) {
+  if (topology.ranks == 1) return true;
+  return topology.backend == Backend::kHost ? topology.hosts == 1 : topology.peer_access;
+}
+
+std::string why_not_on_machine(const Algorithm& row, const Topology& topology) {
+  if ((row.needs & kNeedsPeerAccess) != 0 && !peers_reach_each_other(topology)) {
+    return topology.hosts > 1
+               ? fmt::format("needs peer access, and the group spans {} hosts", topology.hosts)
+               : "needs peer access between all GPUs, which is not there (`tutti doctor` says why)";
+  }
+  if ((row.needs & kNeedsNccl) != 0 && !topology.nccl) {
+    return "needs NCCL, which not every rank could load (install libnccl2, or set "
+           "TUTTI_NCCL_LIBRARY to its path)";
+  }
+  if ((row.needs & kNeedsMulticast) != 0 && !topology.multicast) {
+    return "needs NVLink multicast, which is off or not there";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string why_not(const Algorithm& row, const Request& request, const Topology& topology) {
+  std::string reason = why_not_on_backend(row, topology);
+  if (reason.empty() && row.takes != nullptr && !row.takes(request.dtype, request.op)) {
+    reason = fmt::format("does not take {} of {}", to_string(request.op), to_string(request.dtype));
+  }
+  if (reason.empty()) reason = why_not_on_machine(row, topology);
+  if (!reason.empty()) return reason;
+
+  if (request.deterministic && row.order != Order::kRankOrder) {
+    return fmt::format("reduces in the order '{}', and deterministic results need rank_order",
+                       to_string(row.order));
+  }
+  if (request.only_nccl && (row.needs & kNeedsNccl) == 0) {
+    return "is left out: TUTTI_DISABLE=1 leaves every operation to NCCL";
+  }
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,33 @@
+#include <fmt/core.h>
+
+#include "base/units.hpp"
+#include "tutti/tuning.hpp"
+
+namespace tutti {
+
+std::string_view to_string(PlanSource source) {
+  switch (source) {
+    case PlanSource::kCall:
+      return "call";
+    case PlanSource::kOverride:
+      return "override";
+    case PlanSource::kUserFile:
+      return "user_file";
+    case PlanSource::kUserCache:
+      return "user_cache";
+    case PlanSource::kShipped:
+      return "shipped";
+    case PlanSource::kModel:
+      return "model";
+  }
+  return "?";
+}
+
+std::string to_string(const Plan& plan) {
+  std::string text = plan.algorithm;
+  if (plan.blocks > 0) text += fmt::format(", {} x {} threads", plan.blocks, plan.threads);
+  if (plan.chunk_bytes > 0) text += fmt::format(", chunks of {}", format_bytes(plan.chunk_bytes));
+  return text + fmt::format(" ({})", to_string(plan.source));
+}
+
+}  // namespace tutti
