@@ -1,0 +1,182 @@
+#include "memory/heap_messages.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/try.hpp"
+#include "base/units.hpp"
+#include "memory/wire.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x74685031;  // changes whenever the layout does
+
+void put(WireWriter& out, const Offer& offer) {
+  out.put(offer.how);
+  out.put(offer.device);
+  out.put(offer.descriptor);
+  out.put(offer.identity);
+  out.put(offer.address);
+  out.put(offer.offset);
+  out.put(offer.allocation_bytes);
+  out.put(offer.handle);
+  out.put_text(offer.reason);
+}
+
+Offer get_offer(WireReader& in) {
+  Offer offer;
+  offer.how = in.get_enum(Offer::How::kVirtual);
+  offer.device = in.get<std::int32_t>();
+  offer.descriptor = in.get<std::int32_t>();
+  offer.identity = in.get<std::uint64_t>();
+  offer.address = in.get<std::uint64_t>();
+  offer.offset = in.get<std::uint64_t>();
+  offer.allocation_bytes = in.get<std::uint64_t>();
+  offer.handle = in.get<std::array<std::byte, 64>>();
+  offer.reason = in.get_text();
+  return offer;
+}
+
+Status malformed() {
+  return {StatusCode::kMismatch,
+          "a rank sent something that is no message about symmetric memory: all ranks must run the "
+          "same version of tutti and make the same calls in the same order"};
+}
+
+Status disagreement(std::span<const HeapMessage> per_rank, std::size_t other) {
+  const HeapCall& first = per_rank[0].call;
+  const HeapCall& second = per_rank[other].call;
+  std::string detail;
+  if (first.kind == second.kind && first.sizes.size() == second.sizes.size()) {
+    const auto [a, b] = std::mismatch(first.sizes.begin(), first.sizes.end(), second.sizes.begin());
+    if (a != first.sizes.end()) {
+      detail = fmt::format("; range {} has {} bytes on rank 0, {} bytes on rank {}",
+                           a - first.sizes.begin(), *a, *b, other);
+    } else if (first.first_id != second.first_id) {
+      detail = fmt::format("; rank 0 has {} segments so far, rank {} has {}", first.first_id, other,
+                           second.first_id);
+    }
+  }
+  return {StatusCode::kMismatch,
+          fmt::format("ranks disagree on symmetric memory: rank 0 calls {}, rank {} calls {}{}. "
+                      "Every rank must allocate and register the same sizes in the same order",
+                      describe(first), other, describe(second), detail)};
+}
+
+}  // namespace
+
+std::string describe(const HeapCall& call) {
+  if (call.kind == HeapCall::Kind::kRegister)
+    return fmt::format("register #{} ({} ranges)", call.sequence, call.sizes.size());
+  return fmt::format("allocate #{} ({} bytes)", call.sequence,
+                     call.sizes.empty() ? 0 : call.sizes.front());
+}
+
+Bytes encode(const HeapMessage& message) {
+  WireWriter out;
+  out.put(kMagic);
+  out.put(message.call.kind);
+  out.put(message.call.sequence);
+  out.put(message.call.first_id);
+  out.put(static_cast<std::uint32_t>(message.call.sizes.size()));
+  for (const std::uint64_t size : message.call.sizes) out.put(size);
+  out.put_status(message.status);
+  out.put(static_cast<std::int32_t>(message.device));
+  out.put(message.granularity);
+  out.put(static_cast<std::uint32_t>(message.free_blocks.size()));
+  for (const FreeBlock& block : message.free_blocks) {
+    out.put(block.number);
+    out.put(block.bytes);
+  }
+  out.put(static_cast<std::uint32_t>(message.offers.size()));
+  for (const Offer& offer : message.offers) put(out, offer);
+  return out.take();
+}
+
+Result<HeapMessage> decode_message(ByteView bytes) {
+  WireReader in(bytes);
+  if (in.get<std::uint32_t>() != kMagic) return malformed();
+  HeapMessage message;
+  message.call.kind = in.get_enum(HeapCall::Kind::kRegister);
+  message.call.sequence = in.get<std::uint64_t>();
+  message.call.first_id = in.get<std::uint32_t>();
+  message.call.sizes.resize(in.get_count(sizeof(std::uint64_t)));
+  for (std::uint64_t& size : message.call.sizes) size = in.get<std::uint64_t>();
+  message.status = in.get_status();
+  message.device = in.get<std::int32_t>();
+  message.granularity = in.get<std::uint64_t>();
+  message.free_blocks.resize(in.get_count(sizeof(std::uint32_t) + sizeof(std::uint64_t)));
+  for (FreeBlock& block : message.free_blocks) {
+    block.number = in.get<std::uint32_t>();
+    block.bytes = in.get<std::uint64_t>();
+  }
+  constexpr std::size_t kSmallestOffer = 64;  // more than its handle alone
+  message.offers.resize(in.get_count(kSmallestOffer));
+  for (Offer& offer : message.offers) offer = get_offer(in);
+  const bool offers_fit =
+      message.offers.empty() || message.offers.size() == message.call.sizes.size();
+  if (!in.complete() || !offers_fit || message.granularity == 0) return malformed();
+  return message;
+}
+
+Result<std::vector<HeapMessage>> decode_messages(std::span<const Bytes> per_rank) {
+  std::vector<HeapMessage> messages;
+  for (const Bytes& bytes : per_rank) {
+    TUTTI_ASSIGN(HeapMessage message, decode_message(bytes));
+    messages.push_back(std::move(message));
+  }
+  return messages;
+}
+
+Status check_agreement(std::span<const HeapMessage> per_rank) {
+  for (std::size_t rank = 1; rank < per_rank.size(); ++rank) {
+    if (per_rank[rank].call != per_rank[0].call) return disagreement(per_rank, rank);
+  }
+  for (std::size_t rank = 0; rank < per_rank.size(); ++rank) {
+    if (!per_rank[rank].status.is_ok())
+      return per_rank[rank].status.with_context(
+          fmt::format("{}: rank {}", describe(per_rank[rank].call), rank));
+  }
+  return Status::ok();
+}
+
+Status check_offers(std::span<const HeapMessage> per_rank) {
+  const bool all_there = std::all_of(per_rank.begin(), per_rank.end(), [](const HeapMessage& m) {
+    return m.offers.size() == m.call.sizes.size();
+  });
+  return all_there ? Status::ok() : malformed();
+}
+
+Bytes encode_outcomes(std::span<const Status> outcomes) {
+  WireWriter out;
+  out.put(kMagic);
+  out.put(static_cast<std::uint32_t>(outcomes.size()));
+  for (const Status& outcome : outcomes) out.put_status(outcome);
+  return out.take();
+}
+
+Result<std::vector<Status>> decode_outcomes(ByteView bytes, std::size_t expected) {
+  WireReader in(bytes);
+  if (in.get<std::uint32_t>() != kMagic) return malformed();
+  constexpr std::size_t kSmallestStatus = sizeof(StatusCode) + sizeof(std::uint32_t);
+  std::vector<Status> outcomes(in.get_count(kSmallestStatus));
+  for (Status& outcome : outcomes) outcome = in.get_status();
+  if (!in.complete() || outcomes.size() != expected) return malformed();
+  return outcomes;
+}
+
+Result<std::vector<Status>> combine_outcomes(std::span<const Bytes> per_rank,
+                                             std::size_t expected) {
+  std::vector<Status> combined(expected);
+  for (std::size_t rank = 0; rank < per_rank.size(); ++rank) {
+    TUTTI_ASSIGN(const auto outcomes, decode_outcomes(per_rank[rank], expected));
+    for (std::size_t k = 0; k < expected; ++k) {
+      if (combined[k].is_ok()) combined[k] = outcomes[k].with_context(fmt::format("rank {}", rank));
+    }
+  }
+  return combined;
+}
+
+}  // namespace tutti

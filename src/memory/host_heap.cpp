@@ -1,0 +1,113 @@
+// Symmetric memory of the host: shared memory, mapped once per process however many ranks live in
+// it (ThreadSanitizer follows virtual addresses and sees nothing between two mappings).
+#include <cstring>
+
+#include "base/try.hpp"
+#include "drivers/shared_memory.hpp"
+#include "memory/heap_backend.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+
+class HostBackend final : public HeapBackend {
+ public:
+  HostBackend(SharedMemoryDriver& shared_memory, GroupPlaces places)
+      : shared_memory_(shared_memory), places_(std::move(places)) {}
+
+  int device() const override { return -1; }
+  Result<std::size_t> granularity() override { return kPageBytes; }
+
+  Result<LocalPart> create(std::size_t bytes, const std::vector<int>& devices,
+                           Deadline deadline) override;
+  Status zero(std::byte* address, std::size_t bytes, Deadline) override {
+    std::memset(address, 0, bytes);
+    return Status::ok();
+  }
+  Result<LocalPart> offer(std::byte* address, std::size_t bytes) override;
+  Result<Fd> export_descriptor(LocalPart& part) override { return std::move(part.memory); }
+  Result<OpenedPart> open(const PeerOffer& peer) override;
+  // Nothing of a plain pointer can be re-read: its owner keeps it alive.
+  Status check_alive(const SymmetricSegment&) const override { return Status::ok(); }
+
+ private:
+  using Handle = MappingRegistry::Handle;
+
+  MappingKey key_of(std::size_t rank, std::uint64_t identity) const {
+    MappingKey key;
+    key.driver = &shared_memory_;
+    key.process_token = places_.process_tokens[rank];
+    key.identity = identity;
+    return key;
+  }
+  Result<Handle> map(int descriptor, std::size_t bytes, Mapping::Origin origin);
+
+  SharedMemoryDriver& shared_memory_;
+  const GroupPlaces places_;
+};
+
+Result<HostBackend::Handle> HostBackend::map(int descriptor, std::size_t bytes,
+                                             Mapping::Origin origin) {
+  TUTTI_ASSIGN(std::byte* const address, shared_memory_.map(descriptor, bytes));
+  return std::make_shared<Mapping>(address, origin, [&driver = shared_memory_, address, bytes] {
+    driver.unmap(address, bytes);
+  });
+}
+
+Result<LocalPart> HostBackend::create(std::size_t bytes, const std::vector<int>&, Deadline) {
+  LocalPart part;
+  TUTTI_ASSIGN(part.memory, shared_memory_.create(bytes));
+  TUTTI_ASSIGN(part.mapping, map(part.memory.get(), bytes, Mapping::Origin::kThisProcess));
+  part.offer.how = Offer::How::kOwned;
+  part.offer.identity = part.mapping->number();
+  part.offer.address = reinterpret_cast<std::uint64_t>(part.mapping->address());
+  part.offer.allocation_bytes = bytes;
+  MappingRegistry::process().publish(key_of(places_.rank, part.offer.identity), part.mapping);
+  return part;
+}
+
+Result<LocalPart> HostBackend::offer(std::byte* address, std::size_t) {
+  if (address == nullptr)
+    return Status(StatusCode::kInvalidArgument, "a null pointer cannot be registered");
+  LocalPart part;
+  if (places_.one_process) {
+    part.offer.how = Offer::How::kPointer;
+    part.offer.address = reinterpret_cast<std::uint64_t>(address);
+  } else {
+    part.offer = Offer::staged(
+        "memory of a process cannot be mapped by the others; allocate it as symmetric memory to "
+        "avoid the copies");
+  }
+  return part;
+}
+
+Result<OpenedPart> HostBackend::open(const PeerOffer& peer) {
+  if (peer.offer.how == Offer::How::kPointer)
+    return OpenedPart{nullptr, reinterpret_cast<std::byte*>(peer.offer.address)};
+  auto& registry = MappingRegistry::process();
+  const MappingKey key = key_of(peer.rank, peer.offer.identity);
+  OpenedPart opened;
+  if (places_.same_process(peer.rank)) {
+    opened.mapping = registry.find(key);
+    if (opened.mapping == nullptr)
+      return Status(StatusCode::kInternal, "a rank's part is not mapped in its own process");
+  } else {
+    TUTTI_ASSIGN(opened.mapping, registry.find_or_open(key, [&] {
+      return map(peer.descriptor, peer.offer.allocation_bytes, Mapping::Origin::kPeerProcess);
+    }));
+  }
+  opened.at = opened.mapping->address();
+  return opened;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SymmetricHeap>> make_host_heap(Bootstrap& bootstrap,
+                                                      SharedMemoryDriver& shared_memory) {
+  TUTTI_ASSIGN(GroupPlaces places, places_of(bootstrap));
+  return make_collective_heap(bootstrap, places,
+                              std::make_unique<HostBackend>(shared_memory, places));
+}
+
+}  // namespace tutti
