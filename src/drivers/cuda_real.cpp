@@ -97,8 +97,7 @@ Result<CudaDeviceProperties> RealCuda::properties(int device) {
 }
 
 Result<std::string> RealCuda::driver_version() {
-  const auto text = read_text_file("/proc/driver/nvidia/version");
-  std::string version = text ? nvidia_driver_version(*text) : std::string();
+  std::string version = nvidia_driver_version(kernel_text("/proc/driver/nvidia/version"));
   if (!version.empty()) return version;
   int number = 0;
   TUTTI_TRY(check(cudaDriverGetVersion(&number), "cudaDriverGetVersion"));

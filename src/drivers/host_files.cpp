@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <fstream>
+
+#include "base/text_file.hpp"
 
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = 64 * 1024;
 constexpr std::string_view kBlanks = " \t\n";
 
 bool is_version(std::string_view word) {
@@ -20,14 +20,9 @@ bool is_version(std::string_view word) {
 
 }  // namespace
 
-std::optional<std::string> read_text_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::string text(kMaxFileBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return std::nullopt;
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
+std::string kernel_text(const std::string& path) {
+  const auto text = read_text_file(path);
+  return text.is_ok() ? text->value_or("") : "";
 }
 
 std::string normal_pci_bus_id(std::string_view text) {
@@ -43,10 +38,9 @@ std::string normal_pci_bus_id(std::string_view text) {
 }
 
 int pci_numa_node(const std::string& normal_bus_id) {
-  const auto text = read_text_file("/sys/bus/pci/devices/" + normal_bus_id + "/numa_node");
-  if (!text) return -1;
+  const std::string text = kernel_text("/sys/bus/pci/devices/" + normal_bus_id + "/numa_node");
   int node = -1;
-  std::from_chars(text->data(), text->data() + text->size(), node);
+  std::from_chars(text.data(), text.data() + text.size(), node);
   return node;
 }
 

@@ -1,14 +1,13 @@
 // What the kernel's files under /proc and /sys say of GPUs and of this host.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
 namespace tutti {
 
-// The whole file, at most 64 KiB of it; nothing where it cannot be read.
-std::optional<std::string> read_text_file(const std::string& path);
+// The whole file; empty where it is not there or cannot be read.
+std::string kernel_text(const std::string& path);
 
 // One spelling for what drivers write in several: "00000000:1B:00.0" becomes "0000:1b:00.0".
 std::string normal_pci_bus_id(std::string_view text);

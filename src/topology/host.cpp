@@ -18,7 +18,7 @@ namespace tutti {
 namespace {
 
 std::string boot_id() {
-  std::string text = read_text_file("/proc/sys/kernel/random/boot_id").value_or("");
+  std::string text = kernel_text("/proc/sys/kernel/random/boot_id");
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
     text.pop_back();
   }
@@ -71,7 +71,7 @@ Host discover_host() {
   host.boot_id = boot_id();
   host.cores = cores();
   host.numa_nodes = numa_nodes();
-  host.memory_bytes = memory_in_meminfo(read_text_file("/proc/meminfo").value_or(""));
+  host.memory_bytes = memory_in_meminfo(kernel_text("/proc/meminfo"));
   host.shared_memory_bytes = shared_memory_bytes();
   return host;
 }

@@ -2,9 +2,21 @@
 // who reads foreign documents catches it.
 #include <nlohmann/json.hpp>
 
+#include <string>
+
 #include "topology/topology.hpp"
 
 namespace tutti {
+namespace {
+
+Backend backend_in(const nlohmann::json& json) {
+  const nlohmann::json& name = json.at("backend");
+  const auto backend = parse_backend(name.get_ref<const std::string&>());
+  if (backend.is_ok()) return *backend;
+  throw nlohmann::json::other_error::create(501, backend.status().message(), &name);
+}
+
+}  // namespace
 
 void to_json(nlohmann::json& json, const Gpu& gpu) {
   json = {{"index", gpu.index},
@@ -88,8 +100,7 @@ void to_json(nlohmann::json& json, const Topology& topology) {
 }
 
 void from_json(const nlohmann::json& json, Topology& topology) {
-  const auto backend = parse_backend(json.at("backend").get_ref<const std::string&>());
-  topology.backend = backend.is_ok() ? *backend : Backend::kHost;
+  topology.backend = backend_in(json);
   json.at("ranks").get_to(topology.ranks);
   json.at("hosts").get_to(topology.hosts);
   json.at("processes").get_to(topology.processes);

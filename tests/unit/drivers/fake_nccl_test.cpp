@@ -1,0 +1,45 @@
+#include "drivers/fake_nccl.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+TEST(FakeNccl, RecordsWhatIsAskedPerRank) {
+  FakeNccl nccl;
+  const NcclId id = *nccl.unique_id();
+  const NcclComm comm = *nccl.create(id, 1, 2, Deadline(std::chrono::seconds(1)));
+  NcclAllReduce call;
+  call.count = 5;
+  EXPECT_TRUE(nccl.all_reduce(comm, call).is_ok());
+  ASSERT_EQ(nccl.calls().size(), 3U);
+  EXPECT_EQ(nccl.calls().back().name, "all_reduce");
+  EXPECT_EQ(nccl.calls().back().rank, 1);
+  EXPECT_EQ(nccl.calls().back().all_reduce.count, 5U);
+  EXPECT_EQ(nccl.open_communicators(), 1);
+}
+
+TEST(FakeNccl, RefusesWhatTheRealOneCannotTake) {
+  FakeNccl nccl;
+  const Deadline deadline(std::chrono::seconds(1));
+  const NcclId id = *nccl.unique_id();
+  const NcclComm comm = *nccl.create(id, 0, 2, deadline);
+  EXPECT_FALSE(nccl.create(id, 0, 2, deadline).is_ok());  // there already
+  EXPECT_FALSE(nccl.create(id, 2, 2, deadline).is_ok());
+  EXPECT_TRUE(nccl.destroy(comm).is_ok());
+  EXPECT_FALSE(nccl.destroy(comm).is_ok());
+  EXPECT_FALSE(nccl.all_reduce(comm, {}).is_ok());
+  EXPECT_FALSE(nccl.all_reduce(nullptr, {}).is_ok());
+  EXPECT_FALSE(nccl.group_end().is_ok());
+  EXPECT_EQ(nccl.open_communicators(), 0);
+}
+
+TEST(FakeNccl, FailsOnceOnRequest) {
+  FakeNccl nccl;
+  nccl.fail_next("unique_id", Status(StatusCode::kNccl, "told to"));
+  EXPECT_EQ(nccl.unique_id().status().code(), StatusCode::kNccl);
+  EXPECT_TRUE(nccl.unique_id().is_ok());
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,210 @@
+#include "drivers/nccl.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/try.hpp"
+#include "drivers/nccl_library.hpp"
+#include "stub_nccl.hpp"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+Deadline soon(int ms) { return Deadline(milliseconds(ms)); }
+
+// The driver over the stand-in library, whose state is fresh for each test.
+class NcclOverStub : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto library = DynamicLibrary::open(STUB_NCCL);
+    ASSERT_TRUE(library.is_ok()) << library.status().message();
+    StubNccl* (*find_state)() = nullptr;
+    ASSERT_TRUE(library->find("stub_nccl_state", find_state));
+    state_ = find_state();
+    std::destroy_at(state_);
+    std::construct_at(state_);
+    reopen();
+  }
+
+  void reopen() {
+    std::string why;
+    nccl_ = open_nccl(STUB_NCCL, &why);
+    ASSERT_NE(nccl_, nullptr) << why;
+  }
+
+  NcclComm join() {
+    const auto comm = nccl_->create(NcclId{}, 0, 1, soon(5000));
+    EXPECT_TRUE(comm.is_ok()) << comm.status().message();
+    return comm.is_ok() ? *comm : nullptr;
+  }
+
+  Status reduce(DataType dtype, ReduceOp op) {
+    NcclAllReduce call;
+    call.count = 17;
+    call.dtype = dtype;
+    call.op = op;
+    return nccl_->all_reduce(join(), call);
+  }
+
+  StubNccl* state_ = nullptr;
+  std::unique_ptr<NcclDriver> nccl_;
+};
+
+TEST_F(NcclOverStub, PassesTheIdByValue) {
+  const auto id = nccl_->unique_id();
+  ASSERT_TRUE(id.is_ok());
+  ASSERT_TRUE(nccl_->create(*id, 2, 3, soon(5000)).is_ok());
+  EXPECT_EQ(state_->rank, 2);
+  EXPECT_EQ(state_->size, 3);
+  EXPECT_EQ(std::string(state_->id.data(), state_->id.size()), std::string(128, 'x'));
+}
+
+TEST_F(NcclOverStub, NamesElementTypesAsNcclDoes) {
+  const std::array<std::pair<DataType, int>, 12> table = {{{DataType::kInt8, 0},
+                                                           {DataType::kUint8, 1},
+                                                           {DataType::kInt32, 2},
+                                                           {DataType::kUint32, 3},
+                                                           {DataType::kInt64, 4},
+                                                           {DataType::kUint64, 5},
+                                                           {DataType::kFloat16, 6},
+                                                           {DataType::kFloat32, 7},
+                                                           {DataType::kFloat64, 8},
+                                                           {DataType::kBfloat16, 9},
+                                                           {DataType::kFloat8E4M3, 10},
+                                                           {DataType::kFloat8E5M2, 11}}};
+  for (const auto& [dtype, expected] : table) {
+    ASSERT_TRUE(reduce(dtype, ReduceOp::sum()).is_ok()) << to_string(dtype);
+    EXPECT_EQ(state_->dtype, expected) << to_string(dtype);
+    EXPECT_EQ(state_->count, 17U);
+  }
+}
+
+TEST_F(NcclOverStub, NamesOperationsAsNcclDoes) {
+  const std::array<std::pair<ReduceOp, int>, 5> table = {{{ReduceOp::sum(), 0},
+                                                          {ReduceOp::prod(), 1},
+                                                          {ReduceOp::max(), 2},
+                                                          {ReduceOp::min(), 3},
+                                                          {ReduceOp::avg(), 4}}};
+  for (const auto& [op, expected] : table) {
+    ASSERT_TRUE(reduce(DataType::kFloat32, op).is_ok()) << to_string(op.kind);
+    EXPECT_EQ(state_->op, expected) << to_string(op.kind);
+  }
+}
+
+TEST_F(NcclOverStub, GivesThePreMultiplierInTheElementsOwnType) {
+  ASSERT_TRUE(reduce(DataType::kBfloat16, ReduceOp::pre_mul_sum(0.5)).is_ok());
+  EXPECT_EQ(state_->scalar[0], 0x00);  // 0.5 is 0x3f00
+  EXPECT_EQ(state_->scalar[1], 0x3f);
+  EXPECT_EQ(state_->residence, 1);
+  EXPECT_EQ(state_->op, 5);
+  EXPECT_EQ(state_->operations_open, 0);
+
+  ASSERT_TRUE(reduce(DataType::kFloat64, ReduceOp::pre_mul_sum(-3.25)).is_ok());
+  EXPECT_EQ(std::bit_cast<double>(state_->scalar), -3.25);
+
+  ASSERT_TRUE(reduce(DataType::kInt32, ReduceOp::pre_mul_sum(-7)).is_ok());
+  std::int32_t integer = 0;
+  std::memcpy(&integer, state_->scalar.data(), sizeof integer);
+  EXPECT_EQ(integer, -7);
+}
+
+TEST_F(NcclOverStub, Fp8NeedsVersion224) {
+  state_->version = 22304;
+  reopen();
+  const Status refused = reduce(DataType::kFloat8E4M3, ReduceOp::sum());
+  EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
+  EXPECT_NE(refused.message().find("2.23.4"), std::string::npos) << refused.message();
+  EXPECT_TRUE(reduce(DataType::kBfloat16, ReduceOp::sum()).is_ok());
+}
+
+TEST_F(NcclOverStub, FailuresCarryNcclsWords) {
+  NcclComm comm = join();
+  state_->next_result = 1;
+  const Status failed = nccl_->all_reduce(comm, NcclAllReduce{});
+  EXPECT_EQ(failed.code(), StatusCode::kNccl);
+  for (const char* part : {"ncclAllReduce", "stub error", "the last words"}) {
+    EXPECT_NE(failed.message().find(part), std::string::npos) << failed.message();
+  }
+}
+
+TEST_F(NcclOverStub, AsynchronousErrorsBlameThePeer) {
+  NcclComm comm = join();
+  EXPECT_TRUE(nccl_->async_error(comm).is_ok());
+  state_->async_error = 7;  // still at it
+  EXPECT_TRUE(nccl_->async_error(comm).is_ok());
+  state_->async_error = 6;
+  EXPECT_EQ(nccl_->async_error(comm).code(), StatusCode::kPeerFailed);
+  state_->async_error = 2;
+  EXPECT_EQ(nccl_->async_error(comm).code(), StatusCode::kNccl);
+}
+
+TEST_F(NcclOverStub, NonBlockingCommunicatorsAreRefusedWithAdvice) {
+  state_->next_result = 7;
+  const auto comm = nccl_->create(NcclId{}, 0, 2, soon(5000));
+  ASSERT_FALSE(comm.is_ok());
+  EXPECT_EQ(comm.status().code(), StatusCode::kUnsupported);
+  EXPECT_NE(comm.status().message().find("NCCL_COMM_BLOCKING"), std::string::npos);
+}
+
+TEST_F(NcclOverStub, AFailedInitLeavesNothingBehind) {
+  state_->next_result = 3;
+  EXPECT_EQ(nccl_->create(NcclId{}, 0, 2, soon(5000)).status().code(), StatusCode::kNccl);
+  for (int i = 0; i < 1000 && state_->aborts == 0; ++i)
+    std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_EQ(state_->aborts, 1);
+}
+
+TEST_F(NcclOverStub, WaitingForTheOthersEnds) {
+  state_->hold_init = true;
+  const auto comm = nccl_->create(NcclId{}, 1, 4, soon(30));
+  ASSERT_FALSE(comm.is_ok());
+  EXPECT_EQ(comm.status().code(), StatusCode::kTimeout);
+  EXPECT_NE(comm.status().message().find("rank 1 of 4"), std::string::npos);
+  // They come after all: what nobody waits for any more is given up.
+  EXPECT_EQ(state_->aborts, 0);
+  state_->hold_init = false;
+  for (int i = 0; i < 1000 && state_->aborts == 0; ++i)
+    std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_EQ(state_->aborts, 1);
+}
+
+TEST_F(NcclOverStub, DestroyAndAbortReachTheLibrary) {
+  ASSERT_TRUE(nccl_->destroy(join()).is_ok());
+  ASSERT_TRUE(nccl_->abort(join()).is_ok());
+  EXPECT_EQ(state_->destroys, 1);
+  EXPECT_EQ(state_->aborts, 1);
+}
+
+TEST(Nccl, VersionsInWords) {
+  EXPECT_EQ(nccl_version_text(22809), "2.28.9");
+  EXPECT_EQ(nccl_version_text(22304), "2.23.4");
+  EXPECT_EQ(nccl_version_text(2804), "2.8.4");
+}
+
+TEST(Nccl, AnAbsentLibraryIsNamedWithAdvice) {
+  const auto found = find_nccl("/nowhere/libnccl.so.2");
+  if (DynamicLibrary::open_loaded("libnccl.so.2").is_ok()) GTEST_SKIP() << "NCCL is loaded here";
+  ASSERT_FALSE(found.is_ok());
+  EXPECT_EQ(found.status().code(), StatusCode::kUnavailable);
+  EXPECT_NE(found.status().message().find("TUTTI_NCCL_LIBRARY=/nowhere/libnccl.so.2"),
+            std::string::npos)
+      << found.status().message();
+}
+
+TEST(Nccl, ALibraryThatIsNoNcclIsRefused) {
+  std::string why;
+  EXPECT_EQ(open_nccl(STUB_NVML, &why), nullptr);
+  EXPECT_NE(why.find("ncclAllReduce"), std::string::npos) << why;
+}
+
+}  // namespace
+}  // namespace tutti

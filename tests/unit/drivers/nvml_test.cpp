@@ -1,0 +1,47 @@
+#include "drivers/nvml.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tutti {
+namespace {
+
+TEST(Nvml, ReadsGpusAndTheirLinks) {
+  std::string why;
+  const auto nvml = open_nvml(STUB_NVML, &why);
+  ASSERT_NE(nvml, nullptr) << why;
+  EXPECT_EQ(*nvml->driver_version(), "580.159.04");
+  const auto gpus = nvml->gpus();
+  ASSERT_TRUE(gpus.is_ok());
+  ASSERT_EQ(gpus->size(), 1U);  // the hidden one is left out
+  const NvmlGpu& gpu = gpus->front();
+  EXPECT_EQ(gpu.pci_bus_id, "0000:1b:00.0");
+  EXPECT_EQ(gpu.nvlinks, 3);
+  EXPECT_THAT(gpu.link_remotes,
+              testing::ElementsAre("0000:c0:00.0", "0000:c1:00.0", "0000:c2:00.0"));
+  EXPECT_FALSE(gpu.mig);
+}
+
+TEST(Nvml, ALibraryWithoutItsSymbolsIsRefused) {
+  std::string why;
+  EXPECT_EQ(open_nvml(STUB_NCCL, &why), nullptr);
+  EXPECT_NE(why.find("nvmlDeviceGetCount_v2"), std::string::npos) << why;
+}
+
+TEST(Nvml, AnAbsentLibraryIsNamed) {
+  std::string why;
+  EXPECT_EQ(open_nvml("libtutti-no-such-nvml.so.1", &why), nullptr);
+  EXPECT_NE(why.find("libtutti-no-such-nvml.so.1"), std::string::npos) << why;
+}
+
+TEST(Nvml, TheRealOneExplainsItselfOrAnswers) {
+  std::string why;
+  NvmlDriver* nvml = real_nvml(&why);
+  EXPECT_EQ(nvml == nullptr, !why.empty()) << why;
+  EXPECT_TRUE(nvml == nullptr || nvml->gpus().is_ok());
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,95 @@
+// Stands in for libnccl.so.2: NCCL's ABI as its own header declares it, spelled out here a second
+// time so that a slip in the library's prototypes shows.
+#include "stub_nccl.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace {
+
+struct Id {
+  char internal[128];
+};
+
+StubNccl state;
+
+int take_result() { return state.next_result.exchange(0); }
+
+std::size_t element_bytes(int dtype) {
+  constexpr std::array<std::size_t, 12> kBytes = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+  return kBytes.at(static_cast<std::size_t>(dtype));
+}
+
+constexpr int kFirstUserOp = 5;
+int comm_storage = 0;
+
+}  // namespace
+
+extern "C" {
+
+StubNccl* stub_nccl_state() { return &state; }
+
+int ncclGetVersion(int* version) {
+  *version = state.version;
+  return 0;
+}
+
+const char* ncclGetErrorString(int result) { return result == 6 ? "remote process" : "stub error"; }
+const char* ncclGetLastError(void* /*comm*/) { return "the last words"; }
+
+int ncclGetUniqueId(Id* id) {
+  std::memset(id->internal, 'x', sizeof id->internal);
+  return take_result();
+}
+
+int ncclCommInitRank(void** comm, int size, Id id, int rank) {
+  *comm = &comm_storage;
+  state.size = size;
+  state.rank = rank;
+  std::memcpy(state.id.data(), id.internal, sizeof id.internal);
+  while (state.hold_init) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ++state.inits;
+  return take_result();
+}
+
+int ncclCommDestroy(void* /*comm*/) {
+  ++state.destroys;
+  return take_result();
+}
+
+int ncclCommAbort(void* /*comm*/) {
+  ++state.aborts;
+  return take_result();
+}
+
+int ncclCommGetAsyncError(void* /*comm*/, int* error) {
+  *error = state.async_error;
+  return take_result();
+}
+
+int ncclAllReduce(const void* /*input*/, void* /*output*/, std::size_t count, int dtype, int op,
+                  void* /*comm*/, void* stream) {
+  state.count = count;
+  state.dtype = dtype;
+  state.op = op;
+  state.stream = stream;
+  return take_result();
+}
+
+int ncclRedOpCreatePreMulSum(int* op, void* scalar, int dtype, int residence, void* /*comm*/) {
+  std::memcpy(state.scalar.data(), scalar, element_bytes(dtype));
+  state.residence = residence;
+  *op = kFirstUserOp + state.operations_open++;
+  return take_result();
+}
+
+int ncclRedOpDestroy(int /*op*/, void* /*comm*/) {
+  --state.operations_open;
+  return 0;
+}
+
+int ncclGroupStart() { return take_result(); }
+int ncclGroupEnd() { return take_result(); }
+
+}  // extern "C"

@@ -1,0 +1,127 @@
+#include "topology/topology.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+#include "drivers/cuda.hpp"
+#include "support/fake_machine.hpp"
+#include "topology/host.hpp"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+FakeMachine h200x8() {
+  FakeMachine box;
+  box.gpus(8).name("NVIDIA H200").nvlink_all_to_all().multicast(false);
+  return box;
+}
+
+template <class T>
+T through_json(const T& value) {
+  return nlohmann::json::parse(nlohmann::json(value).dump()).template get<T>();
+}
+
+TEST(Topology, SurvivesJson) {
+  const FakeMachine box = h200x8();
+  EXPECT_EQ(through_json(box.machine()), box.machine());
+  EXPECT_EQ(through_json(box.topology(8)), box.topology(8));
+
+  FakeMachine odd;
+  odd.gpus(3).peer_access(true).cannot_reach(2, 0).fabric(true);
+  EXPECT_EQ(through_json(odd.machine()), odd.machine());
+  EXPECT_NE(through_json(odd.machine()), box.machine());
+  EXPECT_EQ(through_json(FakeMachine().machine()), FakeMachine().machine());
+}
+
+TEST(Topology, DocumentsThatLackAFieldAreNotBelieved) {
+  nlohmann::json json = h200x8().machine();
+  json["host"].erase("cores");
+  EXPECT_THROW(static_cast<void>(json.get<Machine>()), nlohmann::json::exception);
+  nlohmann::json group = h200x8().topology(2);
+  group["backend"] = "abacus";
+  EXPECT_THROW(static_cast<void>(group.get<Topology>()), nlohmann::json::exception);
+}
+
+TEST(Topology, MachinesInWords) {
+  const std::string text = to_text(h200x8().machine());
+  EXPECT_THAT(text, HasSubstr("8 GPUs"));
+  EXPECT_THAT(text, HasSubstr("GPU 7: NVIDIA H200, 0000:22:00.0, sm_90, 132 multiprocessors"));
+  EXPECT_THAT(text, HasSubstr("18 NVLinks"));
+  EXPECT_THAT(text, HasSubstr("peer access: every pair"));
+
+  FakeMachine odd;
+  odd.gpus(3).peer_access(true).cannot_reach(2, 0).cannot_reach(2, 1);
+  EXPECT_THAT(to_text(odd.machine()), HasSubstr("GPU 2 cannot reach GPU 0 1\n"));
+  EXPECT_THAT(to_text(odd.machine()), Not(HasSubstr("every pair")));
+  EXPECT_THAT(to_text(FakeMachine().machine()), HasSubstr("no GPU: the driver sees no GPU"));
+}
+
+TEST(Topology, GroupsInOneLine) {
+  EXPECT_EQ(to_text(h200x8().topology(8)),
+            "cuda: 8 ranks in 8 processes on 1 host, NVIDIA H200 (sm_90, 132 multiprocessors, "
+            "18 NVLinks), peer access, no multicast, NCCL");
+  EXPECT_EQ(to_text(FakeMachine().one_process().nccl(false).topology(2)),
+            "host: 2 ranks in 1 process on 1 host, no NCCL");
+}
+
+TEST(Topology, ResultsAreFiledUnderTheMachinesKind) {
+  const auto slug = [](const char* name, int gpus) {
+    return machine_slug(FakeMachine().gpus(gpus).name(name).machine());
+  };
+  EXPECT_EQ(slug("NVIDIA H200", 8), "h200x8");
+  EXPECT_EQ(slug("NVIDIA H100 80GB HBM3", 4), "h100x4");
+  EXPECT_EQ(slug("NVIDIA A100-SXM4-80GB", 8), "a100x8");
+  EXPECT_EQ(slug("NVIDIA H100 PCIe", 2), "h100pciex2");
+  EXPECT_EQ(slug("NVIDIA GeForce RTX 4090", 1), "rtx4090x1");
+  EXPECT_EQ(slug("Tesla V100-SXM2-16GB", 8), "v100x8");
+  EXPECT_EQ(slug("", 2), "gpux2");
+  EXPECT_EQ(machine_slug(FakeMachine().host("vm", 2).machine()), "host2");
+
+  Machine mixed = FakeMachine().gpus(2).machine();
+  mixed.gpus[1].name = "NVIDIA L4";
+  EXPECT_EQ(machine_slug(mixed), "mixedx2");
+}
+
+TEST(Topology, AGroupHasPeerAccessOnlyWhereEveryPairHas) {
+  EXPECT_TRUE(h200x8().topology(8).peer_access);
+  FakeMachine odd = h200x8();
+  odd.cannot_reach(5, 2);
+  EXPECT_FALSE(odd.topology(8).peer_access);
+  EXPECT_TRUE(odd.topology(4).peer_access);  // GPU 5 takes no part
+  EXPECT_FALSE(h200x8().hosts(2).topology(16).peer_access);
+}
+
+TEST(Topology, ThisHost) {
+  const Host host = discover_host();
+  EXPECT_FALSE(host.name.empty());
+  EXPECT_EQ(host.boot_id.size(), std::string("0c8eb113-7b66-4261-a952-7dd4d10bbe21").size());
+  EXPECT_GE(host.cores, 1);
+  EXPECT_GE(host.numa_nodes, 1);
+  EXPECT_GT(host.memory_bytes, std::size_t{1} << 27);
+  EXPECT_EQ(discover_host(), host);
+}
+
+TEST(Topology, MemoryFromMeminfo) {
+  EXPECT_EQ(memory_in_meminfo("MemTotal:       24689224 kB\nMemFree: 1 kB\n"),
+            std::size_t{24689224} * 1024);
+  EXPECT_EQ(memory_in_meminfo("MemFree: 1 kB\n"), 0U);
+  EXPECT_EQ(memory_in_meminfo("MemTotal:"), 0U);
+}
+
+TEST(Topology, WithoutADriverTheReasonIsTold) {
+  const Machine machine = discover_machine(nullptr, nullptr);
+  EXPECT_TRUE(machine.gpus.empty());
+  EXPECT_TRUE(machine.peer_access.empty());
+  EXPECT_FALSE(machine.why_no_gpu.empty());
+  std::string why;
+  EXPECT_TRUE(real_cuda(&why) != nullptr || machine.why_no_gpu == why);
+}
+
+}  // namespace
+}  // namespace tutti
