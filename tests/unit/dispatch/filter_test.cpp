@@ -1,0 +1,105 @@
+#include "dispatch/filter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "unit/dispatch/rows.hpp"
+#include "unit/tuning/entries.hpp"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const Algorithm& row_of(std::string_view name) {
+  return **find_algorithm(Collective::kAllReduce, name, kTestRows);
+}
+
+std::string reason(std::string_view name, const Topology& topology, const Request& request = {}) {
+  return why_not(row_of(name), request, topology);
+}
+
+TEST(Filter, WhatIsThereCanRun) {
+  EXPECT_THAT(reason("quick", eight_h200()), IsEmpty());
+  EXPECT_THAT(reason("nccl", eight_h200()), IsEmpty());
+}
+
+TEST(Filter, Backend) {
+  Topology topology = eight_h200();
+  topology.backend = Backend::kHost;
+  EXPECT_THAT(reason("quick", topology), IsEmpty());
+  EXPECT_THAT(reason("ring", topology), HasSubstr("not there for the host backend"));
+  EXPECT_THAT(reason("nccl", topology), HasSubstr("not there for the host backend"));
+  Algorithm without_kernel = row_of("quick");
+  without_kernel.cuda = nullptr;
+  EXPECT_THAT(why_not(without_kernel, {}, eight_h200()), HasSubstr("the cuda backend"));
+}
+
+TEST(Filter, RanksUpToTheRowsLimitInclusive) {
+  Topology topology = eight_h200();
+  EXPECT_THAT(reason("quick", topology), IsEmpty());
+  topology.ranks = 9;
+  EXPECT_THAT(reason("quick", topology), HasSubstr("at most 8 ranks, and the group has 9"));
+  topology.backend = Backend::kHost;
+  topology.ranks = 16;
+  EXPECT_THAT(reason("quick", topology), IsEmpty());
+  topology.ranks = 17;
+  EXPECT_THAT(reason("quick", topology), HasSubstr("at most 16 ranks"));
+}
+
+TEST(Filter, TypesAndReductions) {
+  Request request;
+  EXPECT_THAT(reason("ring", eight_h200(), request), HasSubstr("does not take sum of fp32"));
+  request.dtype = DataType::kBfloat16;
+  EXPECT_THAT(reason("ring", eight_h200(), request), IsEmpty());
+  request.op = OpKind::kMax;
+  EXPECT_THAT(reason("ring", eight_h200(), request), HasSubstr("does not take max of bf16"));
+}
+
+TEST(Filter, Machine) {
+  Topology topology = eight_h200();
+  topology.nccl = false;
+  EXPECT_THAT(reason("nccl", topology), HasSubstr("TUTTI_NCCL_LIBRARY"));
+  EXPECT_THAT(reason("switch", topology), HasSubstr("multicast"));
+  topology.multicast = true;
+  EXPECT_THAT(reason("switch", topology), IsEmpty());
+  topology.peer_access = false;
+  EXPECT_THAT(reason("quick", topology), HasSubstr("needs peer access"));
+  EXPECT_THAT(reason("switch", topology), HasSubstr("needs peer access"));
+}
+
+TEST(Filter, SeveralHosts) {
+  Topology topology = eight_h200();
+  topology.backend = Backend::kHost;
+  topology.peer_access = false;  // a word of the GPU's driver: the host backend does not ask
+  EXPECT_THAT(reason("quick", topology), IsEmpty());
+  topology.hosts = 2;
+  EXPECT_THAT(reason("quick", topology), HasSubstr("spans 2 hosts"));
+}
+
+TEST(Filter, OneRankNeedsNoPeers) {
+  Topology topology = eight_h200();
+  topology.ranks = 1;
+  topology.peer_access = false;
+  EXPECT_THAT(reason("quick", topology), IsEmpty());
+}
+
+TEST(Filter, DeterministicKeepsRankOrderOnly) {
+  Request request;
+  request.dtype = DataType::kBfloat16;
+  request.deterministic = true;
+  EXPECT_THAT(reason("quick", eight_h200(), request), IsEmpty());
+  EXPECT_THAT(reason("ring", eight_h200(), request), HasSubstr("same_on_all_ranks"));
+  EXPECT_THAT(reason("nccl", eight_h200(), request), HasSubstr("rank_order"));
+}
+
+TEST(Filter, DisabledLeavesNccl) {
+  Request request;
+  request.only_nccl = true;
+  EXPECT_THAT(reason("nccl", eight_h200(), request), IsEmpty());
+  EXPECT_THAT(reason("quick", eight_h200(), request), HasSubstr("TUTTI_DISABLE=1"));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,59 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/units.hpp"
+#include "dispatch/choose.hpp"
+#include "unit/dispatch/rows.hpp"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Override of(std::size_t min_bytes, std::size_t max_bytes, const char* id) {
+  return {Collective::kAllReduce, min_bytes, max_bytes, id};
+}
+
+TEST(Overrides, Grammar) {
+  const auto parsed = parse_overrides(
+      "all_reduce:0-64K:@quick; all_reduce : 64K-1.5M : @all_reduce/lean;"
+      "all_reduce:2M-inf:@nccl;all_reduce:@ring;",
+      kTestRows);
+  ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();
+  EXPECT_THAT(
+      *parsed,
+      ElementsAre(of(0, 64 * KiB, "all_reduce/quick"), of(64 * KiB, 1536 * KiB, "all_reduce/lean"),
+                  of(2 * MiB, SIZE_MAX, "all_reduce/nccl"), of(0, SIZE_MAX, "all_reduce/ring")));
+  EXPECT_THAT(*parse_overrides("", kTestRows), IsEmpty());
+  EXPECT_THAT(*parse_overrides(" ; ", kTestRows), IsEmpty());
+  EXPECT_THAT(*parse_overrides("all_reduce:5-5:@quick", kTestRows),
+              ElementsAre(of(5, 5, "all_reduce/quick")));
+}
+
+TEST(Overrides, UnknownNamesListTheKnownOnes) {
+  EXPECT_THAT(parse_overrides("all_reduce:@qwick", kTestRows).status().message(),
+              AllOf(HasSubstr("'all_reduce:@qwick'"), HasSubstr("unknown algorithm 'qwick'"),
+                    HasSubstr("quick, lean, ring, switch, nccl")));
+  EXPECT_THAT(parse_overrides("all_shout:@quick", kTestRows).status().message(),
+              AllOf(HasSubstr("unknown collective 'all_shout'"), HasSubstr("all_reduce")));
+}
+
+TEST(Overrides, MalformedItemsAreNamed) {
+  for (const char* text :
+       {"all_reduce", "all_reduce:", "all_reduce:quick", "all_reduce:@", "all_reduce:64K:@quick",
+        "all_reduce:0-64K:quick", "all_reduce:0-64K:", "all_reduce:64K-1K:@quick",
+        "all_reduce:-1-5:@quick", "all_reduce:0-:@quick", "all_reduce:-:@quick",
+        "all_reduce:0-64Q:@quick", "all_reduce:inf-inf:@quick", ":@quick", "@quick",
+        "all_reduce:@quick:0-64K", "all_reduce:@quick,all_reduce:@lean"}) {
+    const auto parsed = parse_overrides(std::string("all_reduce:@lean;") + text, kTestRows);
+    ASSERT_FALSE(parsed.is_ok()) << text;
+    EXPECT_EQ(parsed.status().code(), StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(parsed.status().message(), HasSubstr("'" + std::string(text) + "'")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tutti
