@@ -62,7 +62,9 @@ bool CommunicatorImpl::must_agree(const AllReduce& call) {
   if (backend() == Backend::kHost) return true;
   const auto stream = engine_->stream_state(call.stream);
   const std::lock_guard lock(mutex_);
-  return stream.is_ok() && stream->capturing && captures_->find(stream->capture_id) == nullptr;
+  if (!stream.is_ok()) return false;
+  if (stream->capturing && captures_->find(stream->capture_id) == nullptr) return true;
+  return topology_.nccl && nccl_ == nullptr;  // NCCL's communicator may have to be made
 }
 
 // The first operation of a capture agrees on a channel that is free on every rank: one exchange of
@@ -92,7 +94,9 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
   if (failure_->failed()) return failure_->status();
   TUTTI_ASSIGN(const StreamState stream, engine_->stream_state(call.stream));
 
-  Prepared prepared{.call = call, .captured = stream.capturing};
+  Prepared prepared;
+  prepared.call = call;
+  prepared.captured = stream.capturing;
   const std::size_t bytes = call.count * size_of(call.dtype);
   if (heap_ != nullptr) {
     prepared.input = heap_->find(call.input, bytes);

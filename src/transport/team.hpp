@@ -7,19 +7,19 @@
 // rank and in every phase. So what a block wrote before a barrier is what the same block of a peer
 // reads after.
 //
-//   verb                      memory order
-//   for_each_tile(range, f)   f(access, tile) for each tile of the range that is this thread's
-//   load(from, tile)          ordinary: ordered by the barriers around it
-//   store(to, tile, value)    ordinary; store_all: to every rank
-//   copy_in, copy_out         ordinary: own buffer to own staging, and back
-//   barrier()                 release of everything this block did before, to every rank's same
-//   block;
-//                             acquire of what their blocks did before. Scope: system. Bounded by
-//                             the deadline; block-uniform result
-//   publish_scalar(x)         ordinary store to own memory, released by the next barrier
-//   scalar_of(rank)           ordinary load, after a barrier
-//   finish()                  ends the operation: keeps the epoch for the next one, checks that no
-//                             other operation used the channel meanwhile
+//   for_each_tile(range, f)  f(access, tile) for each tile of the range that is this thread's.
+//   load, store, store_all   Ordinary accesses, ordered by the arrivals and waits around them.
+//   copy_in, copy_out        Own buffer to own staging, and back. Ordinary.
+//   arrive(publish)          Tells every rank's same block that this one has come so far; `publish`
+//                            says what is released with it. Scope: system.
+//   wait()                   Until every rank's same block has arrived as often as this one.
+//                            Acquires what they released. Bounded by the deadline, uniform over
+//                            the block.
+//   barrier(publish)         arrive, then wait.
+//   publish_scalar(x)        Ordinary store to own memory, released by the next arrival.
+//   scalar_of(rank)          Ordinary load, after a wait.
+//   finish()                 Ends the operation: keeps the epoch for the next one; fails if another
+//                            operation was using the channel at the last wait.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +40,13 @@ namespace tutti {
 #define TUTTI_UNROLL
 #define TUTTI_NO_UNROLL
 #endif
+
+// What an arrival releases.
+enum class Publish : std::uint8_t {
+  kEarlierKernels,  // what was written before this operation: the end of a kernel saw to that
+  kLoads,           // and this block's loads are over: their values have been used
+  kStores,          // and this block's stores are visible
+};
 
 // A run of elements [first, first + count) of a buffer.
 struct Range {
@@ -90,6 +97,11 @@ TUTTI_BODY Range shard(Range whole, int rank, int ranks, std::size_t unit) {
   const std::size_t begin = share * rank < whole.count ? share * rank : whole.count;
   const std::size_t end = begin + share < whole.count ? begin + share : whole.count;
   return {whole.first + begin, end - begin};
+}
+
+// What the first arrival releases: inputs that peers read in place were written before.
+TUTTI_BODY Publish first_publish(const Work& work) {
+  return work.stage_input || work.scaled_by_peers ? Publish::kStores : Publish::kEarlierKernels;
 }
 
 // The pass over a message that fits into staging: pass k covers chunk(k).

@@ -17,7 +17,7 @@ template <class Reduction, class Team>
 TUTTI_BODY Outcome all_reduce_one_shot(Team& team, const Work& work) {
   using T = typename Reduction::Element;
   const std::size_t chunk = chunk_elements(work, sizeof(T));
-  const auto buffers = team.buffers();
+  const Publish entry = first_publish(work);
   if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
 
   for (std::size_t done = 0; done < work.count || done == 0; done += chunk) {
@@ -26,7 +26,9 @@ TUTTI_BODY Outcome all_reduce_one_shot(Team& team, const Work& work) {
 
     if (work.stage_input) team.template copy_in<T>(part, origin);
 
-    if (team.barrier() != Outcome::kDone) return Outcome::kFailed;
+    team.arrive(entry);
+    const auto buffers = team.buffers();
+    if (team.wait() != Outcome::kDone) return Outcome::kFailed;
 
     const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
     team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
@@ -35,7 +37,7 @@ TUTTI_BODY Outcome all_reduce_one_shot(Team& team, const Work& work) {
       team.template store<T>(work.output, access, tile, value);
     });
 
-    if (team.barrier() != Outcome::kDone) return Outcome::kFailed;
+    if (team.barrier(Publish::kLoads) != Outcome::kDone) return Outcome::kFailed;
     if (chunk == 0) break;
   }
   return team.finish();

@@ -10,7 +10,7 @@ template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
     two_shot_kernel(const __grid_constant__ Work work) {
   NvlinkTeam<> team(work);
-  if (team.ready()) all_reduce_two_shot<Reduction>(team, work);
+  all_reduce_two_shot<Reduction>(team, work);
 }
 
 }  // namespace

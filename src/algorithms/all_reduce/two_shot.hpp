@@ -20,7 +20,7 @@ TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const Work& work) {
   using T = typename Reduction::Element;
   constexpr std::size_t kUnit = Team::template tile_elements<T>();
   const std::size_t chunk = chunk_elements(work, sizeof(T));
-  const auto buffers = team.buffers();
+  const Publish entry = first_publish(work);
   if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
 
   for (std::size_t done = 0; done < work.count || done == 0; done += chunk) {
@@ -34,7 +34,9 @@ TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const Work& work) {
       }
     }
 
-    if (team.barrier() != Outcome::kDone) return Outcome::kFailed;
+    team.arrive(entry);
+    const auto buffers = team.buffers();
+    if (team.wait() != Outcome::kDone) return Outcome::kFailed;
 
     const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
     team.template for_each_tile<T>(
@@ -44,7 +46,7 @@ TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const Work& work) {
           team.template store_all<T>(buffers.outputs, access, at, value);
         });
 
-    if (team.barrier() != Outcome::kDone) return Outcome::kFailed;
+    if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
 
     if (work.stage_output) {
       for (int r = 0; r < work.ranks; ++r) {

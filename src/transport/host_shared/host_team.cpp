@@ -25,24 +25,28 @@ constexpr int kPollsPerClock = 64;  // yields between two looks at the clock
 
 }  // namespace
 
-Outcome HostTeam::barrier() {
+void HostTeam::arrive(Publish) {
   const int index = barriers_++;
   if (weakening_ != nullptr && weakening_->before_barrier != nullptr) {
     weakening_->before_barrier(work_.rank, index);
   }
-  if (weakened(&Weakening::skip_barrier, index)) return Outcome::kDone;
-
+  if (weakened(&Weakening::skip_barrier, index)) return;
   ++epoch_;
   // Release: a peer that sees the flag sees what this block wrote before.
   const bool release = !weakened(&Weakening::no_release, index);
   for (int r = 0; r < work_.ranks; ++r) {
     signal(r, release ? std::memory_order_release : std::memory_order_relaxed);
   }
+}
+
+Outcome HostTeam::wait() {
+  const int index = barriers_ - 1;
+  if (weakened(&Weakening::skip_barrier, index)) return Outcome::kDone;
   // Acquire: what a peer's block wrote before its flag is read after this.
   const bool acquire = !weakened(&Weakening::no_acquire, index);
   for (int r = 0; r < work_.ranks; ++r) {
     const auto order = acquire ? std::memory_order_acquire : std::memory_order_relaxed;
-    if (wait(r, order) != Outcome::kDone) return Outcome::kFailed;
+    if (wait_for(r, order) != Outcome::kDone) return Outcome::kFailed;
   }
   return Outcome::kDone;
 }
@@ -53,7 +57,7 @@ void HostTeam::signal(int rank, std::memory_order order) const {
   word(flag.epoch).store(epoch_, order);
 }
 
-Outcome HostTeam::wait(int rank, std::memory_order order) const {
+Outcome HostTeam::wait_for(int rank, std::memory_order order) const {
   Flag& flag = channel(work_.rank).flags[block_][rank];
   Clock::time_point start{};
   Flag seen{};

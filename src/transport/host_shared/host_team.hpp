@@ -102,7 +102,12 @@ class HostTeam {
   void publish_scalar(double scalar) const { channel(work_.rank).scalars[block_] = scalar; }
   double scalar_of(int rank) const { return channel(rank).scalars[block_]; }
 
-  Outcome barrier();
+  void arrive(Publish);  // always releases: the language has no weaker way
+  Outcome wait();
+  Outcome barrier(Publish publish) {
+    arrive(publish);
+    return wait();
+  }
   Outcome finish();
 
  private:
@@ -113,7 +118,7 @@ class HostTeam {
     return weakening_ != nullptr && ((weakening_->*mask) >> barrier & 1u) != 0;
   }
   void signal(int rank, std::memory_order order) const;
-  Outcome wait(int rank, std::memory_order order) const;
+  Outcome wait_for(int rank, std::memory_order order) const;
   Outcome fail(FailureReason reason, int missing, const Flag& seen, std::uint64_t waited_ns) const;
   bool poisoned() const;
 

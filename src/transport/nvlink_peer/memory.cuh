@@ -129,7 +129,18 @@ __device__ __forceinline__ void store_flag(Flag* to, Flag flag) {
                "l"(flag.check)
                : "memory");
 }
-__device__ __forceinline__ Flag load_flag(const Flag* from) {
+// Acquire at every poll: it costs the poller nothing that it would not spend waiting, where a fence
+// after a relaxed poll would wait for this thread's own flags to arrive at the peers, and a second,
+// acquiring load would take another trip to the cache.
+__device__ __forceinline__ Flag load_acquire_flag(const Flag* from) {
+  Flag flag;
+  asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(flag.epoch), "=l"(flag.check)
+               : "l"(from)
+               : "memory");
+  return flag;
+}
+__device__ __forceinline__ Flag load_relaxed_flag(const Flag* from) {
   Flag flag;
   asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
                : "=l"(flag.epoch), "=l"(flag.check)
@@ -138,14 +149,11 @@ __device__ __forceinline__ Flag load_flag(const Flag* from) {
   return flag;
 }
 
-// Release: before a relaxed flag store. Acquire: after the relaxed load that saw the flag.
+// Release: before a relaxed flag store. Waits until this thread's stores, and those it has seen,
+// have arrived: with stores to peers on the way, a trip over the link and back.
 __device__ __forceinline__ void fence_release_system() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
-__device__ __forceinline__ void fence_acquire_system() {
-  asm volatile("fence.acq_rel.sys;" ::: "memory");
-}
-
 // Words of this rank's own: other blocks of this GPU read and write them.
 __device__ __forceinline__ std::uint32_t load_relaxed_gpu(const std::uint32_t* from) {
   std::uint32_t v;

@@ -28,6 +28,50 @@ struct Faithful {
   static __device__ void before_barrier(int, int) {}
 };
 
+// The wait of one thread for one flag, as a failure record tells it.
+struct Waiting {
+  std::uint64_t expected_epoch;
+  Flag seen;
+  int missing;
+  std::uint64_t waited_ns;
+};
+
+// Writes the failure record, unless another block was first, and poisons this rank. Out of line: it
+// takes values, so that a team stays in registers.
+__device__ __noinline__ inline Outcome fail(const Work& work, FailureReason reason,
+                                            Waiting waiting) {
+  store_relaxed_gpu(&work.control->poison, static_cast<std::uint32_t>(reason));
+  if (atomicExch(&work.control->claimed, 1u) != 0) return Outcome::kFailed;
+  FailureRecord& record = *work.failure;
+  record.sequence = work.sequence;
+  record.expected_epoch = waiting.expected_epoch;
+  record.seen_epoch = waiting.seen.epoch;
+  record.expected_signature = work.signature;
+  record.seen_signature = static_cast<std::uint32_t>(waiting.seen.check >> 32);
+  record.waiting_rank = work.rank;
+  record.missing_rank = waiting.missing;
+  record.block = static_cast<int>(blockIdx.x);
+  record.reason = static_cast<std::uint32_t>(reason);
+  record.waited_ns = waiting.waited_ns;
+  // Release: the host that sees the state sees the record.
+  fence_release_system();
+  store_relaxed_system(&record.state, 1u);
+  return Outcome::kFailed;
+}
+
+// The slow part of a wait: has somebody called it off, or is it over?
+__device__ __noinline__ inline Outcome look_up(const Work& work, bool look_at_host,
+                                               Waiting waiting) {
+  if (load_relaxed_gpu(&work.control->poison) != 0) return Outcome::kFailed;
+  if (look_at_host && load_relaxed_system(work.abort) != 0) {
+    return fail(work, FailureReason::kAborted, waiting);
+  }
+  const std::uint64_t limit =
+      work.timeout_ns != 0 ? work.timeout_ns : load_relaxed_gpu(&work.control->timeout_ns);
+  if (waiting.waited_ns > limit) return fail(work, FailureReason::kTimeout, waiting);
+  return Outcome::kDone;
+}
+
 template <class Protocol = Faithful>
 class NvlinkTeam {
  public:
@@ -37,30 +81,25 @@ class NvlinkTeam {
     return static_cast<int>(16 / sizeof(T));
   }
 
-  // All threads of the block. Reads the epoch and the poison word; starts nothing.
+  // All threads of the block. Reads the epoch and the poison word; touches nothing of a peer's.
   __device__ explicit NvlinkTeam(const Work& work) : work_(work) {
-    epoch_ = work.epochs[blockIdx.x];
+    epoch_ = load_relaxed_gpu(&work.epochs[blockIdx.x]);
     first_epoch_ = epoch_;
-    poisoned_ = load_relaxed_gpu(&work.control->poison) != 0;
     late_ = work.late != nullptr;
-    registered_ = !late_ || work.late->ready != 0;
-    std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(work.input) |
-                          reinterpret_cast<std::uintptr_t>(work.output);
-    const Buffers<kMaxRanks> all = buffers();
-    TUTTI_UNROLL
-    for (int r = 0; r < kMaxRanks; ++r) {
-      if (r >= work.ranks) break;
-      bits |= reinterpret_cast<std::uintptr_t>(all.inputs.at[r]);
-      bits |= reinterpret_cast<std::uintptr_t>(all.outputs.at[r]);
+    ended_ = load_relaxed_gpu(&work.control->poison) != 0;
+    if (late_ && work.late->ready == 0) {
+      if (threadIdx.x == 0) fail(work, FailureReason::kNotRegistered, {epoch_, {}, work.rank, 0});
+      ended_ = true;
     }
-    const int low = static_cast<int>(bits & 15u);
-    width_ = low == 0 ? 16 : low & -low;
   }
 
   __device__ int ranks() const { return work_.ranks; }
 
-  __device__ Buffers<kMaxRanks> buffers() const {
+  // Reads many parameters: best between arrive() and wait(). Decides how wide accesses can be.
+  __device__ Buffers<kMaxRanks> buffers() {
     Buffers<kMaxRanks> all;
+    std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(work_.input) |
+                          reinterpret_cast<std::uintptr_t>(work_.output);
     TUTTI_UNROLL
     for (int r = 0; r < kMaxRanks; ++r) {
       all.inputs.at[r] = work_.stage_input ? work_.staging.at[r]
@@ -68,21 +107,28 @@ class NvlinkTeam {
                                            : work_.inputs.at[r];
       all.outputs.at[r] =
           late_ && !work_.stage_output ? work_.late->outputs.at[r] : work_.outputs.at[r];
+      if (r >= work_.ranks) continue;
+      bits |= reinterpret_cast<std::uintptr_t>(all.inputs.at[r]);
+      bits |= reinterpret_cast<std::uintptr_t>(all.outputs.at[r]);
     }
+    width_ = width_of(bits);
     return all;
   }
 
   template <class T, class F>
   __device__ void for_each_tile(Range range, F&& f) const {
+    for_each_tile<T>(range, width_, f);
+  }
+  template <class T, class F>
+  __device__ void for_each_tile(Range range, int width, F&& f) const {
     constexpr std::size_t kStep = tile_elements<T>();
-    const std::size_t whole = width_ == 16 ? range.count / kStep : 0;
+    const std::size_t whole = width == 16 ? range.count / kStep : 0;
     const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
     std::size_t k = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     for (; k < whole; k += stride) {
       f(WideAccess{}, TileAt{range.first + k * kStep, static_cast<int>(kStep)});
     }
-    const NarrowAccess narrow{width_ < static_cast<int>(sizeof(T)) ? static_cast<int>(sizeof(T))
-                                                                   : width_};
+    const NarrowAccess narrow{width};
     TUTTI_NO_UNROLL
     for (; k * kStep < range.count; k += stride) {
       const std::size_t left = range.count - k * kStep;
@@ -133,7 +179,8 @@ class NvlinkTeam {
   template <class T>
   __device__ void copy_in(Range range, std::size_t origin) const {
     std::byte* staging = work_.staging.at[work_.rank];
-    for_each_tile<T>(range, [&](auto access, TileAt at) {
+    const int width = width_of(reinterpret_cast<std::uintptr_t>(work_.input));
+    for_each_tile<T>(range, width, [&](auto access, TileAt at) {
       const auto value = load<T>(work_.input, access, at);
       store<T>(staging, access, TileAt{at.first - origin, at.count}, value);
     });
@@ -152,37 +199,41 @@ class NvlinkTeam {
   }
   __device__ double scalar_of(int rank) const { return channel(rank).scalars[blockIdx.x]; }
 
-  __device__ Outcome barrier() {
+  __device__ void arrive(Publish publish) {
     const int index = barriers_++;
     Protocol::before_barrier(work_.rank, index);
-    if (Protocol::skip_barrier(index)) return Outcome::kDone;
+    if (Protocol::skip_barrier(index)) return;
     ++epoch_;
-    __syncthreads();  // the whole block's accesses come before its flag
-    bool failed = false;
+    if (publish != Publish::kEarlierKernels) __syncthreads();  // the whole block has come so far
     const int peer = static_cast<int>(threadIdx.x);
-    if (peer < work_.ranks) {
-      if (Protocol::release(index)) fence_release_system();
-      store_flag(&channel(peer).flags[blockIdx.x][work_.rank],
-                 Flag{epoch_, check_word(work_.signature, epoch_)});
-      failed = wait(peer) != Outcome::kDone;
-      if (Protocol::acquire(index)) fence_acquire_system();
+    if (ended_ || peer >= work_.ranks) return;
+    if (publish == Publish::kStores && Protocol::release(index)) fence_release_system();
+    store_flag(&channel(peer).flags[blockIdx.x][work_.rank],
+               Flag{epoch_, check_word(work_.signature, epoch_)});
+  }
+
+  __device__ Outcome wait() {
+    const int index = barriers_ - 1;
+    if (Protocol::skip_barrier(index)) return Outcome::kDone;
+    bool failed = ended_;
+    const int peer = static_cast<int>(threadIdx.x);
+    if (!failed && peer < work_.ranks) {
+      kept_epoch_ = load_relaxed_gpu(&work_.epochs[blockIdx.x]);  // for finish(); arrives meanwhile
+      failed = wait_for(peer, Protocol::acquire(index)) != Outcome::kDone;
     }
     return __syncthreads_or(failed) ? Outcome::kFailed : Outcome::kDone;
   }
 
-  // Uniform over the block: false ends the operation before it starts.
-  __device__ bool ready() const {
-    if (!registered_ && threadIdx.x == 0) {
-      fail(FailureReason::kNotRegistered, work_.rank, Flag{}, 0);
-    }
-    return !__syncthreads_or(poisoned_ || !registered_);
+  __device__ Outcome barrier(Publish publish) {
+    arrive(publish);
+    return wait();
   }
 
   __device__ Outcome finish() const {
     if (threadIdx.x == 0) {
-      // Another operation on the same channel would have moved the epoch meanwhile.
-      if (load_relaxed_gpu(&work_.epochs[blockIdx.x]) != first_epoch_) {
-        fail(FailureReason::kOverlap, work_.rank, Flag{}, 0);
+      // Another operation on the same channel would have moved the epoch.
+      if (kept_epoch_ != first_epoch_) {
+        fail(work_, FailureReason::kOverlap, {epoch_, {}, work_.rank, 0});
       } else {
         work_.epochs[blockIdx.x] = epoch_;
       }
@@ -202,12 +253,18 @@ class NvlinkTeam {
     return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint32_t>(epoch);
   }
 
+  // The widest access that addresses with these low bits allow.
+  static __device__ int width_of(std::uintptr_t bits) {
+    const int low = static_cast<int>(bits & 15u);
+    return low == 0 ? 16 : low & -low;
+  }
+
   // One thread waits for one peer's flag.
-  __device__ Outcome wait(int peer) const {
+  __device__ Outcome wait_for(int peer, bool acquire) const {
     const Flag* flag = &channel(work_.rank).flags[blockIdx.x][peer];
     std::uint64_t start = 0;
     for (unsigned polls = 0;; ++polls) {
-      const Flag seen = load_flag(flag);
+      const Flag seen = acquire ? load_acquire_flag(flag) : load_relaxed_flag(flag);
       // The words may arrive apart: they belong together when their epochs agree.
       const bool together =
           static_cast<std::uint32_t>(seen.check) == static_cast<std::uint32_t>(seen.epoch);
@@ -215,54 +272,24 @@ class NvlinkTeam {
         const bool other =
             seen.epoch == epoch_ && seen.check != check_word(work_.signature, epoch_);
         if (!other) return Outcome::kDone;
-        return fail(FailureReason::kMismatch, peer, seen, 0);
+        return fail(work_, FailureReason::kMismatch, {epoch_, seen, peer, 0});
       }
       if (polls < kPollsBeforeClock || polls % kPollsPerClock != 0) continue;
       const std::uint64_t now = global_timer_ns();
       if (start == 0) start = now;
-      if (Outcome end = look_up(polls, peer, seen, now - start); end != Outcome::kDone) return end;
+      const Waiting waiting{epoch_, seen, peer, now - start};
+      const Outcome end = look_up(work_, polls % kPollsPerHostLook == 0, waiting);
+      if (end != Outcome::kDone) return end;
     }
-  }
-
-  // The slow part of a wait: has somebody called it off, or is it over?
-  __device__ __noinline__ Outcome look_up(unsigned polls, int peer, const Flag& seen,
-                                          std::uint64_t waited_ns) const {
-    if (load_relaxed_gpu(&work_.control->poison) != 0) return Outcome::kFailed;
-    if (polls % kPollsPerHostLook == 0 && load_relaxed_system(work_.abort) != 0) {
-      return fail(FailureReason::kAborted, peer, seen, waited_ns);
-    }
-    const std::uint64_t limit =
-        work_.timeout_ns != 0 ? work_.timeout_ns : load_relaxed_gpu(&work_.control->timeout_ns);
-    if (waited_ns > limit) return fail(FailureReason::kTimeout, peer, seen, waited_ns);
-    return Outcome::kDone;
-  }
-
-  __device__ __noinline__ Outcome fail(FailureReason reason, int missing, const Flag& seen,
-                                       std::uint64_t waited_ns) const {
-    store_relaxed_gpu(&work_.control->poison, static_cast<std::uint32_t>(reason));
-    if (atomicExch(&work_.control->claimed, 1u) != 0) return Outcome::kFailed;
-    FailureRecord& record = *work_.failure;
-    record.sequence = work_.sequence;
-    record.expected_epoch = epoch_;
-    record.seen_epoch = seen.epoch;
-    record.expected_signature = work_.signature;
-    record.seen_signature = static_cast<std::uint32_t>(seen.check >> 32);
-    record.waiting_rank = work_.rank;
-    record.missing_rank = missing;
-    record.block = static_cast<int>(blockIdx.x);
-    record.reason = static_cast<std::uint32_t>(reason);
-    record.waited_ns = waited_ns;
-    // Release: the host that sees the state sees the record.
-    fence_release_system();
-    store_relaxed_system(&record.state, 1u);
-    return Outcome::kFailed;
   }
 
   const Work& work_;
   std::uint64_t epoch_, first_epoch_;
+  std::uint64_t kept_epoch_ = 0;  // what was kept when the last wait began
   int barriers_ = 0;
-  int width_;
-  bool poisoned_, late_, registered_;
+  int width_ = 0;
+  bool late_;
+  bool ended_;  // poisoned before it began: the first barrier says so
 };
 
 }  // namespace tutti
