@@ -1,9 +1,17 @@
 #include "base/knobs.hpp"
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <set>
+
+#include "base/log.hpp"
 
 namespace tutti {
 namespace {
@@ -162,6 +170,49 @@ TEST(Knobs, SecretsAreNotReadFromTheFile) {
   EXPECT_EQ(knobs.text("TUTTI_SECRET"), "");
   EXPECT_THAT(knobs.warnings(),
               ElementsAre(AllOf(HasSubstr("TUTTI_SECRET_FILE"), Not(HasSubstr("hunter2")))));
+}
+
+// In a fresh process each: what is read once per process is read there.
+TEST(KnobsDeathTest, AProcessReportsEachWarningOnce) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        ::setenv("TUTTI_COFFEE", "1", 1);
+        ::setenv("TUTTI_TIMEOUT_MS", "soon", 1);
+        log(LogLevel::kWarn, "a line before anybody asked for a knob");
+        Knobs::process();
+        Knobs::process();
+        ::_exit(Knobs::process().integer("TUTTI_TIMEOUT_MS") == 600000 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0),
+      testing::ResultOf([](const std::string& text) { return std::ranges::count(text, '\n'); }, 3));
+}
+
+TEST(KnobsDeathTest, AFileOfSettingsThatIsMissingIsReported) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        ::setenv("TUTTI_CONF_FILE", "/no/such/file", 1);
+        Knobs::process();
+        ::_exit(0);
+      },
+      testing::ExitedWithCode(0), "TUTTI_CONF_FILE names '/no/such/file', which does not exist");
+}
+
+TEST(KnobsDeathTest, AProcessReadsItsFileOfSettings) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("tutti_conf_" + std::to_string(::getpid())))
+          .string();
+  EXPECT_EXIT(
+      {
+        std::ofstream(path) << "TUTTI_TIMEOUT_MS = 1234\n";
+        ::setenv("TUTTI_CONF_FILE", path.c_str(), 1);
+        const bool right = Knobs::process().integer("TUTTI_TIMEOUT_MS") == 1234;
+        std::filesystem::remove(path);
+        ::_exit(right ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
