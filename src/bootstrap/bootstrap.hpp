@@ -51,7 +51,8 @@ class Bootstrap {
 
   // Collective. Rank r receives what every rank addressed to r: `outgoing[r]` goes to rank r (any
   // of them may be empty). Only among ranks of one host; descriptors are duplicated, the caller
-  // keeps its own. Element r of the answer is what rank r sent here.
+  // keeps its own. At most kMaxDescriptors from one rank to one other. Element r of the answer is
+  // what rank r sent here. kUnsupported where the group spans hosts.
   virtual Result<std::vector<std::vector<Fd>>> exchange_descriptors(
       const std::vector<std::vector<int>>& outgoing, Deadline deadline) = 0;
 
@@ -74,6 +75,7 @@ class Bootstrap {
   virtual int departed() const = 0;
 
   static constexpr std::size_t kMaxMessageBytes = 16 * 1024 * 1024;
+  static constexpr std::size_t kMaxDescriptors = 253;
 
   // Collective, from all_gather.
   Status barrier(Deadline deadline) { return all_gather({}, deadline).status(); }

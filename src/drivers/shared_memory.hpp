@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "base/bytes.hpp"
 #include "base/fd.hpp"
 #include "tutti/status.hpp"
 
@@ -21,6 +22,11 @@ class SharedMemoryDriver {
 };
 
 SharedMemoryDriver& real_shared_memory();
+
+// A descriptor whose content nobody can change any more, for handing to a child process.
+Result<Fd> make_sealed_memory(ByteView content);
+// kInvalidArgument where it is not sealed or holds more than `max_bytes`. Moves no file offset.
+Result<Bytes> read_sealed_memory(int fd, std::size_t max_bytes);
 
 // Counts what is open and fails the k-th call on request. `inner` must outlive it.
 class FakeSharedMemory : public SharedMemoryDriver {

@@ -1,0 +1,52 @@
+#include "bootstrap/failure_notice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMaxTextBytes = 4096;
+
+struct Head {
+  std::int32_t rank = -1;
+  std::uint32_t code = 0;
+};
+
+}  // namespace
+
+Bytes encode_failure(const GroupFailure& failure) {
+  const Head head{failure.rank, static_cast<std::uint32_t>(failure.code)};
+  const ByteView text = view_of(std::string_view(failure.text).substr(0, kMaxTextBytes));
+  Bytes bytes = to_bytes(view_of(head));
+  bytes.insert(bytes.end(), text.begin(), text.end());
+  return bytes;
+}
+
+Result<GroupFailure> decode_failure(ByteView bytes, int group_size) {
+  const Status wrong(StatusCode::kMismatch, "a failure notice that cannot be right");
+  if (bytes.size() < sizeof(Head) || bytes.size() > sizeof(Head) + kMaxTextBytes) return wrong;
+  const auto head = from_bytes<Head>(bytes.first(sizeof(Head)));
+  const bool known_code = head.code != static_cast<std::uint32_t>(StatusCode::kOk) &&
+                          head.code <= static_cast<std::uint32_t>(StatusCode::kInternal);
+  if (!known_code || head.rank < -1 || head.rank >= group_size) return wrong;
+  const ByteView text = bytes.subspan(sizeof head);
+  return GroupFailure{head.rank, static_cast<StatusCode>(head.code),
+                      std::string(reinterpret_cast<const char*>(text.data()), text.size())};
+}
+
+Status to_status(const GroupFailure& failure) { return {failure.code, failure.text}; }
+
+std::string rank_list(const std::vector<int>& ranks) {
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
+  std::string text = "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const char* separator = i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ";
+    text += fmt::format("{}{}", separator, ranks[i]);
+  }
+  return text;
+}
+
+}  // namespace tutti

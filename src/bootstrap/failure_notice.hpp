@@ -1,0 +1,22 @@
+// A failure as it travels between ranks, and how ranks are named in texts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "bootstrap/bootstrap.hpp"
+
+namespace tutti {
+
+// The text is cut to 4 KiB.
+Bytes encode_failure(const GroupFailure& failure);
+// kMismatch where the bytes cannot be one, or its rank is none of `group_size`.
+Result<GroupFailure> decode_failure(ByteView bytes, int group_size);
+
+Status to_status(const GroupFailure& failure);
+
+// "rank 3", "ranks 1, 2 and 5".
+std::string rank_list(const std::vector<int>& ranks);
+
+}  // namespace tutti

@@ -1,0 +1,246 @@
+#include "bootstrap/group_view.hpp"
+
+#include <fcntl.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/try.hpp"
+#include "bootstrap/failure_notice.hpp"
+#include "bootstrap/identity.hpp"
+#include "bootstrap/join.hpp"
+
+namespace tutti {
+namespace {
+
+// Every member derives the same id without a word; never the parent's, nor a sibling's.
+std::uint64_t child_group_id(std::uint64_t parent, std::uint64_t split, int color) {
+  Sha256 hash;
+  hash.add(view_of("tutti split")).add(view_of(parent)).add(view_of(split)).add(view_of(color));
+  return first_word(hash.finish());
+}
+
+Result<std::vector<std::vector<Fd>>> duplicate(const std::vector<std::vector<int>>& outgoing) {
+  std::vector<std::vector<Fd>> copies(outgoing.size());
+  for (std::size_t rank = 0; rank < outgoing.size(); ++rank) {
+    if (outgoing[rank].size() > Bootstrap::kMaxDescriptors) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("{} descriptors for rank {}, at most {} fit into one call",
+                                outgoing[rank].size(), rank, Bootstrap::kMaxDescriptors));
+    }
+    for (const int fd : outgoing[rank]) {
+      copies[rank].emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+      if (copies[rank].back().valid()) continue;
+      return errno == EBADF
+                 ? Status(StatusCode::kInvalidArgument, fmt::format("{} is no open descriptor", fd))
+                 : Status(StatusCode::kResourceExhausted,
+                          "cannot duplicate a descriptor; raise the limit of open files "
+                          "(ulimit -n)");
+    }
+  }
+  return copies;
+}
+
+struct SplitVote {
+  std::int32_t color = 0, key = 0;
+};
+
+}  // namespace
+
+GroupView::GroupView(std::shared_ptr<Mesh> mesh, Members members)
+    : mesh_(std::move(mesh)), members_(std::move(members)) {
+  const auto at = std::find(members_.ranks.begin(), members_.ranks.end(), mesh_->rank());
+  rank_ = static_cast<int>(at - members_.ranks.begin());
+  mesh_->inbox().open(members_.group, members_.ranks);
+}
+
+GroupView::~GroupView() {
+  if (mesh_->lost_in_fork()) {
+    new std::shared_ptr<Mesh>(mesh_);  // kept for ever: only its owner may take it down
+    static_cast<void>(side_.release());
+    return;
+  }
+  leave();
+  mesh_->inbox().close(members_.group);
+}
+
+Message GroupView::message(FrameKind kind) const {
+  Message message;
+  message.kind = kind;
+  message.group = members_.group;
+  message.sequence = sequence_;
+  return message;
+}
+
+Result<std::vector<Message>> GroupView::finish(FrameKind kind, Deadline deadline) {
+  auto messages = mesh_->inbox().receive({members_.group, sequence_, kind}, deadline);
+  if (messages.is_ok()) {
+    broken_ = mesh_->flush(members_.ranks, deadline);
+  } else {
+    broken_ = messages.status();
+  }
+  TUTTI_TRY(broken_);
+  return messages;
+}
+
+Result<std::vector<Bytes>> GroupView::all_gather(ByteView mine, Deadline deadline) {
+  if (mine.size() > kMaxMessageBytes) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} bytes are too many for one all_gather, at most {} are possible",
+                              mine.size(), kMaxMessageBytes));
+  }
+  TUTTI_TRY(broken_);
+  ++sequence_;
+  const auto payload = std::make_shared<const Bytes>(to_bytes(mine));
+  for (const int member : members_.ranks) {
+    Message part = message(FrameKind::kGather);
+    part.payload = payload;
+    mesh_->send(member, std::move(part));
+  }
+  TUTTI_ASSIGN(const auto messages, finish(FrameKind::kGather, deadline));
+  std::vector<Bytes> parts;
+  parts.reserve(messages.size());
+  for (const Message& part : messages) parts.push_back(*part.payload);
+  return parts;
+}
+
+Result<std::vector<std::vector<Fd>>> GroupView::exchange_descriptors(
+    const std::vector<std::vector<int>>& outgoing, Deadline deadline) {
+  TUTTI_TRY(broken_);
+  if (outgoing.size() != members_.ranks.size()) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("descriptors for {} ranks were given in a group of {}",
+                              outgoing.size(), members_.ranks.size()));
+  }
+  if (!all_on_one_host(members_.identities)) {
+    return Status(StatusCode::kUnsupported,
+                  "descriptors cannot go from host to host; split the group by host");
+  }
+  TUTTI_ASSIGN(auto copies, duplicate(outgoing));
+  if (!mesh_->carries_descriptors()) return exchange_beside(outgoing, deadline);
+  ++sequence_;
+  for (std::size_t rank = 0; rank < copies.size(); ++rank) {
+    Message part = message(FrameKind::kDescriptors);
+    part.descriptors = std::move(copies[rank]);
+    mesh_->send(members_.ranks[rank], std::move(part));
+  }
+  TUTTI_ASSIGN(auto messages, finish(FrameKind::kDescriptors, deadline));
+  std::vector<std::vector<Fd>> incoming;
+  for (Message& part : messages) incoming.push_back(std::move(part.descriptors));
+  return incoming;
+}
+
+// Rank 0 invents a meeting place and tells it over the connections there are. Its secret is never
+// sent: everyone derives it from the mesh's.
+Status GroupView::open_side_group(Deadline deadline) {
+  Bytes place;
+  if (rank_ == 0) {
+    TUTTI_ASSIGN(const GroupId id, GroupId::local());
+    place = to_bytes(view_of(id.address()));
+  }
+  TUTTI_ASSIGN(const auto places, all_gather(place, deadline));
+  const ByteView address = places.front();
+  TUTTI_ASSIGN(const GroupId id,
+               group_id_from(true, {reinterpret_cast<const char*>(address.data()), address.size()},
+                             hmac_sha256(mesh_->secret(), address)));
+  TUTTI_ASSIGN(side_, join_group(id, rank_, size(), deadline));
+  return Status::ok();
+}
+
+Result<std::vector<std::vector<Fd>>> GroupView::exchange_beside(
+    const std::vector<std::vector<int>>& outgoing, Deadline deadline) {
+  if (side_ == nullptr) {
+    Status opened = open_side_group(deadline);
+    if (!opened.is_ok()) {
+      broken_ = opened.with_context("opening UNIX connections for descriptors");
+      return broken_;
+    }
+  }
+  auto incoming = side_->exchange_descriptors(outgoing, deadline);
+  broken_ = incoming.status();
+  return incoming;
+}
+
+Result<std::unique_ptr<Bootstrap>> GroupView::split(int color, int key, Deadline deadline) {
+  const SplitVote vote{color, key};
+  TUTTI_ASSIGN(const auto votes, all_gather(view_of(vote), deadline));
+  const std::uint64_t split = ++splits_;
+  std::vector<std::tuple<int, int>> chosen;  // (key, rank of this group)
+  for (int r = 0; r < size(); ++r) {
+    if (votes[r].size() != sizeof(SplitVote)) {
+      broken_ = {StatusCode::kMismatch,
+                 fmt::format("rank {} gave no colour and key: all ranks must call split", r)};
+      return broken_;
+    }
+    const auto theirs = from_bytes<SplitVote>(votes[r]);
+    if (theirs.color == color) chosen.emplace_back(theirs.key, r);
+  }
+  if (color < 0) return std::unique_ptr<Bootstrap>();
+  std::sort(chosen.begin(), chosen.end());
+  Members child{child_group_id(members_.group, split, color), {}, {}};
+  for (const auto& [their_key, r] : chosen) {
+    child.ranks.push_back(members_.ranks[r]);
+    child.identities.push_back(members_.identities[r]);
+  }
+  return std::unique_ptr<Bootstrap>(std::make_unique<GroupView>(mesh_, std::move(child)));
+}
+
+void GroupView::set_failure_handler(FailureHandler handler) {
+  mesh_->inbox().set_handler(members_.group, std::move(handler));
+}
+
+void GroupView::announce_failure(const GroupFailure& failure) {
+  Message notice;
+  notice.kind = FrameKind::kFailure;
+  notice.group = members_.group;
+  notice.payload = std::make_shared<const Bytes>(encode_failure(failure));
+  for (const int member : members_.ranks) {
+    if (member == mesh_->rank()) continue;
+    mesh_->send(member, {notice.kind, notice.group, notice.sequence, notice.payload, {}});
+  }
+  mesh_->inbox().fail(members_.group, failure);
+}
+
+void GroupView::leave() {
+  if (mesh_->lost_in_fork() || left_.exchange(true)) return;
+  mesh_->inbox().leave(members_.group);
+  for (const int member : members_.ranks) {
+    if (member == mesh_->rank()) continue;
+    Message goodbye;
+    goodbye.kind = FrameKind::kLeave;
+    goodbye.group = members_.group;
+    mesh_->send(member, std::move(goodbye));
+  }
+  if (side_ != nullptr) side_->leave();
+}
+
+int GroupView::departed() const { return mesh_->inbox().departed(members_.group); }
+
+Result<std::unique_ptr<Bootstrap>> make_root_group(std::shared_ptr<Mesh> mesh, Deadline deadline) {
+  GroupView::Members members{kHelloGroup, {}, {}};
+  for (int r = 0; r < mesh->size(); ++r) members.ranks.push_back(r);
+  members.identities.resize(members.ranks.size());
+  GroupView hello(mesh, members);
+  const PeerIdentity mine = this_process();
+  auto gathered = hello.all_gather(view_of(mine), deadline);
+  // Some may still wait for ranks that will never come, and would take our end for the cause.
+  const Status& status = gathered.status();
+  if (!gathered.is_ok()) hello.announce_failure({-1, status.code(), status.message()});
+  TUTTI_ASSIGN(const auto answers, std::move(gathered));
+  for (std::size_t r = 0; r < answers.size(); ++r) {
+    if (answers[r].size() != sizeof(PeerIdentity)) {
+      return Status(StatusCode::kMismatch,
+                    fmt::format("rank {} said who it is in {} bytes instead of {}: all ranks must "
+                                "run the same version of tutti",
+                                r, answers[r].size(), sizeof(PeerIdentity)));
+    }
+    members.identities[r] = from_bytes<PeerIdentity>(answers[r]);
+  }
+  members.group = kHelloGroup + 1;
+  return std::unique_ptr<Bootstrap>(
+      std::make_unique<GroupView>(std::move(mesh), std::move(members)));
+}
+
+}  // namespace tutti

@@ -1,0 +1,272 @@
+#include "bootstrap/inbox.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/try.hpp"
+#include "bootstrap/failure_notice.hpp"
+
+namespace tutti {
+namespace {
+
+Status protocol_error(std::string text) { return {StatusCode::kMismatch, std::move(text)}; }
+
+}  // namespace
+
+Inbox::Inbox(int self, int size) : self_(self), peers_(static_cast<std::size_t>(size)) {}
+
+Inbox::~Inbox() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  notifier_.join();
+}
+
+int Inbox::Group::rank_of(int member) const {
+  const auto at = std::find(members.begin(), members.end(), member);
+  return at == members.end() ? -1 : static_cast<int>(at - members.begin());
+}
+
+Inbox::Group& Inbox::find_or_make(std::uint64_t id) {
+  Group& group = groups_[id];
+  if (group.senders.empty()) group.senders = std::vector<Sender>(peers_.size());
+  return group;
+}
+
+Status Inbox::deliver(int from, Message message) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_.contains(message.group)) return Status::ok();
+    if (!groups_.contains(message.group) && groups_.size() >= kMaxGroups) {
+      return protocol_error("it uses too many groups");
+    }
+    Group& group = find_or_make(message.group);
+    if (!group.members.empty() && group.rank_of(from) < 0) {
+      return protocol_error("it writes to a group that it does not belong to");
+    }
+    if (message.kind == FrameKind::kFailure || message.kind == FrameKind::kLeave) {
+      TUTTI_TRY(take_notice(group, from, message));
+    } else {
+      std::deque<Message>& queue = group.senders[from].queue;
+      if (queue.size() >= kMaxQueued) return protocol_error("it runs ahead of its group");
+      queue.push_back(std::move(message));
+    }
+  }
+  changed_.notify_all();
+  start_notifying();
+  return Status::ok();
+}
+
+Status Inbox::take_notice(Group& group, int from, const Message& message) {
+  if (message.kind == FrameKind::kLeave) {
+    group.senders[from].left = true;
+    return Status::ok();
+  }
+  TUTTI_ASSIGN(GroupFailure failure,
+               decode_failure(*message.payload, static_cast<int>(peers_.size())));
+  fail_locked(group, std::move(failure));
+  return Status::ok();
+}
+
+void Inbox::fail_locked(Group& group, GroupFailure failure) {
+  if (!group.failure) group.failure = std::move(failure);
+}
+
+void Inbox::peer_lost_locked(Group& group, int peer) {
+  const int rank = group.rank_of(peer);
+  if (rank < 0 || group.left || group.senders[peer].left || peers_[peer].said_goodbye) return;
+  fail_locked(group, {rank, StatusCode::kPeerFailed,
+                      fmt::format("rank {} is gone without having left the group: {}; make a new "
+                                  "communicator without it",
+                                  rank, peers_[peer].why)});
+}
+
+void Inbox::peer_gone(int peer, const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (peers_[peer].gone) return;
+    peers_[peer].gone = true;
+    peers_[peer].why = why;
+    for (auto& [id, group] : groups_) peer_lost_locked(group, peer);
+  }
+  changed_.notify_all();
+  start_notifying();
+}
+
+void Inbox::peer_said_goodbye(int peer) {
+  {
+    const std::lock_guard lock(mutex_);
+    peers_[peer].said_goodbye = true;
+  }
+  changed_.notify_all();
+}
+
+void Inbox::open(std::uint64_t id, std::vector<int> members) {
+  {
+    const std::lock_guard lock(mutex_);
+    Group& group = find_or_make(id);
+    group.members = std::move(members);
+    for (const int member : group.members) {
+      if (peers_[member].gone) peer_lost_locked(group, member);
+    }
+  }
+  start_notifying();
+}
+
+void Inbox::close(std::uint64_t id) {
+  std::unique_lock lock(mutex_);
+  Group& group = groups_.at(id);
+  group.handler = nullptr;
+  wait_for_handler(lock, group);
+  groups_.erase(id);
+  closed_.insert(id);
+}
+
+bool Inbox::complete(const Group& group) const {
+  return std::all_of(group.members.begin(), group.members.end(),
+                     [&](int member) { return !group.senders[member].queue.empty(); });
+}
+
+Status Inbox::first_obstacle(const Group& group, const Call& call) const {
+  for (std::size_t rank = 0; rank < group.members.size(); ++rank) {
+    const Sender& sender = group.senders[group.members[rank]];
+    if (sender.queue.empty()) continue;
+    const Message& front = sender.queue.front();
+    if (front.kind != call.kind || front.sequence != call.sequence) {
+      return {StatusCode::kMismatch,
+              fmt::format("rank {} is at {} #{}, this rank at {} #{}: all ranks must make the same "
+                          "calls in the same order",
+                          rank, to_string(front.kind), front.sequence, to_string(call.kind),
+                          call.sequence)};
+    }
+  }
+  if (complete(group)) return Status::ok();
+  if (group.failure) return to_status(*group.failure);
+  for (std::size_t rank = 0; rank < group.members.size(); ++rank) {
+    const int member = group.members[rank];
+    const Sender& sender = group.senders[member];
+    if (sender.queue.empty() && (sender.left || peers_[member].said_goodbye)) {
+      return {StatusCode::kPeerFailed,
+              fmt::format("rank {} has left the group and cannot take part in {} #{}", rank,
+                          to_string(call.kind), call.sequence)};
+    }
+  }
+  return Status::ok();
+}
+
+Status Inbox::timeout(const Group& group, const Call& call,
+                      Deadline::Clock::time_point began) const {
+  std::vector<int> missing;
+  for (std::size_t rank = 0; rank < group.members.size(); ++rank) {
+    if (group.senders[group.members[rank]].queue.empty()) missing.push_back(static_cast<int>(rank));
+  }
+  const std::chrono::duration<double> waited = Deadline::Clock::now() - began;
+  return {StatusCode::kTimeout,
+          fmt::format("{} #{}: rank {} waited {:.3f} s and did not hear from {} of {}: stopped, "
+                      "late, or not making this call",
+                      to_string(call.kind), call.sequence, group.rank_of(self_), waited.count(),
+                      rank_list(missing), group.members.size())};
+}
+
+Result<std::vector<Message>> Inbox::receive(const Call& call, Deadline deadline) {
+  const auto began = Deadline::Clock::now();
+  std::unique_lock lock(mutex_);
+  Group& group = groups_.at(call.group);
+  for (;;) {
+    TUTTI_TRY(first_obstacle(group, call));
+    if (complete(group)) break;
+    if (deadline.passed()) return timeout(group, call, began);
+    changed_.wait_until(lock, deadline.end());
+  }
+  std::vector<Message> messages;
+  for (const int member : group.members) {
+    messages.push_back(std::move(group.senders[member].queue.front()));
+    group.senders[member].queue.pop_front();
+  }
+  return messages;
+}
+
+void Inbox::set_handler(std::uint64_t id, Bootstrap::FailureHandler handler) {
+  {
+    std::unique_lock lock(mutex_);
+    Group& group = groups_.at(id);
+    group.handler = std::move(handler);
+    if (!group.handler) wait_for_handler(lock, group);
+  }
+  start_notifying();
+}
+
+void Inbox::fail(std::uint64_t id, const GroupFailure& failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    Group& group = groups_.at(id);
+    if (!group.failure) group.notified = true;
+    fail_locked(group, failure);
+  }
+  changed_.notify_all();
+}
+
+void Inbox::leave(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  groups_.at(id).left = true;
+}
+
+int Inbox::departed(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const Group& group = groups_.at(id);
+  for (std::size_t rank = 0; rank < group.members.size(); ++rank) {
+    const int member = group.members[rank];
+    const bool left = member == self_ ? group.left : group.senders[member].left;
+    if (left || peers_[member].said_goodbye) return static_cast<int>(rank);
+  }
+  return -1;
+}
+
+Inbox::Group* Inbox::next_due() {
+  for (auto& [id, group] : groups_) {
+    if (group.failure && group.handler && !group.notified && !group.left) return &group;
+  }
+  return nullptr;
+}
+
+void Inbox::wait_for_handler(std::unique_lock<std::mutex>& lock, const Group& group) {
+  if (notifier_.is_this_thread()) return;  // a handler that clears itself
+  changed_.wait(lock, [&] { return !group.in_handler; });
+}
+
+void Inbox::notify_all_due(std::unique_lock<std::mutex>& lock) {
+  while (Group* group = next_due()) {
+    group->notified = group->in_handler = true;
+    const Bootstrap::FailureHandler handler = group->handler;
+    const GroupFailure failure = *group->failure;
+    lock.unlock();
+    handler(failure);
+    lock.lock();
+    group->in_handler = false;
+    changed_.notify_all();
+  }
+}
+
+void Inbox::notify_until_stopped() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    notify_all_due(lock);
+    changed_.wait(lock, [&] { return stopping_ || next_due() != nullptr; });
+  }
+}
+
+void Inbox::start_notifying() {
+  std::unique_lock lock(mutex_);
+  if (next_due() == nullptr || stopping_) return;
+  if (notifier_.started()) {
+    changed_.notify_all();
+    return;
+  }
+  // Without a thread to spare the failure is told on this one, rather than not at all.
+  if (!notifier_.start([this] { notify_until_stopped(); })) notify_all_due(lock);
+}
+
+}  // namespace tutti

@@ -1,0 +1,102 @@
+// What one rank has received and not yet used, per group and sender, and what it knows of its
+// peers: who has left, who is gone, which failure was announced. All waiting of bootstrap happens
+// here.
+//
+// Whoever carries messages (sockets, or the other ranks of this process) fills it; the views of the
+// groups take from it. Ranks are those of the mesh, except where it says "of the group".
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bootstrap/bootstrap.hpp"
+#include "bootstrap/frame.hpp"
+#include "bootstrap/worker.hpp"
+
+namespace tutti {
+
+class Inbox {
+ public:
+  Inbox(int self, int size);
+  ~Inbox();
+  Inbox(const Inbox&) = delete;
+  Inbox& operator=(const Inbox&) = delete;
+
+  // A failure means that `from` broke the protocol: nothing it sends can be used any more.
+  Status deliver(int from, Message message);
+  // The process of `peer` has ended, or can no longer be heard; `why` is for people.
+  void peer_gone(int peer, const std::string& why);
+  // `peer` has left every group: its end is no failure.
+  void peer_said_goodbye(int peer);
+
+  // A group of which this rank is a member. Messages for it may have come before.
+  void open(std::uint64_t group, std::vector<int> members);
+  // Waits for a handler in progress; drops what comes later.
+  void close(std::uint64_t group);
+
+  struct Call {
+    std::uint64_t group = 0;
+    std::uint64_t sequence = 0;
+    FrameKind kind = FrameKind::kGather;
+  };
+  // One message from every member, in the group's order. Leaves all in place on failure.
+  Result<std::vector<Message>> receive(const Call& call, Deadline deadline);
+
+  void set_handler(std::uint64_t group, Bootstrap::FailureHandler handler);
+  // This rank's own announcement: ends waits here, calls no handler.
+  void fail(std::uint64_t group, const GroupFailure& failure);
+  void leave(std::uint64_t group);
+  int departed(std::uint64_t group);  // of the group
+
+ private:
+  static constexpr std::size_t kMaxQueued = 4;  // two calls are at most under way
+  static constexpr std::size_t kMaxGroups = 1 << 14;
+
+  struct Sender {
+    std::deque<Message> queue;
+    bool left = false;
+  };
+  struct Group {
+    std::vector<int> members;  // empty until opened
+    std::vector<Sender> senders;
+    std::optional<GroupFailure> failure;
+    Bootstrap::FailureHandler handler;
+    bool left = false, notified = false, in_handler = false;
+    int rank_of(int member) const;  // of the group; -1 where it is none
+  };
+  struct Peer {
+    bool gone = false, said_goodbye = false;
+    std::string why;
+  };
+
+  Group& find_or_make(std::uint64_t id);
+  Status take_notice(Group& group, int from, const Message& message);
+  void fail_locked(Group& group, GroupFailure failure);
+  void peer_lost_locked(Group& group, int peer);
+  bool complete(const Group& group) const;
+  Status first_obstacle(const Group& group, const Call& call) const;
+  Status timeout(const Group& group, const Call& call, Deadline::Clock::time_point began) const;
+  // Has handlers called on the notifier's thread. Not under the lock.
+  void start_notifying();
+  void notify_until_stopped();
+  void notify_all_due(std::unique_lock<std::mutex>& lock);
+  Group* next_due();
+  void wait_for_handler(std::unique_lock<std::mutex>& lock, const Group& group);
+
+  const int self_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint64_t, Group> groups_;
+  std::set<std::uint64_t> closed_;
+  std::vector<Peer> peers_;
+  Worker notifier_;  // started by the first failure that has a handler
+  bool stopping_ = false;
+};
+
+}  // namespace tutti

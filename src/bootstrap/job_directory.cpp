@@ -1,0 +1,60 @@
+#include "bootstrap/job_directory.hpp"
+
+#include <fmt/format.h>
+
+#include "base/try.hpp"
+#include "bootstrap/meeting_place.hpp"
+#include "bootstrap/private_directory.hpp"
+#include "bootstrap/sha256.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMaxIdBytes = 127;
+
+}  // namespace
+
+JobDirectory::JobDirectory(const std::string& runtime_directory, std::string_view job)
+    : runtime_directory_(runtime_directory),
+      path_(fmt::format("{}/tutti-job-{:016x}", runtime_directory,
+                        first_word(sha256(view_of(job))))) {}
+
+Result<GroupId> JobDirectory::publish(int size) {
+  TUTTI_TRY(make_private_directory(path_));
+  if (const auto left_over = look(); left_over.is_ok() && *left_over) {
+    MeetingPlace::remove(runtime_directory_ + "/" + (*left_over)->address(), size);
+  }
+  TUTTI_ASSIGN(const GroupId id, GroupId::local());
+  // Before it is known, so that nobody else has to make it.
+  TUTTI_TRY(make_private_directory(runtime_directory_ + "/" + id.address()));
+  // Between the two the last rank of the group before may have taken the directory down.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    TUTTI_TRY(make_private_directory(path_));
+    const Status written = write_private_file(file(), id.to_text());
+    if (written.is_ok()) return id;
+    if (written.code() != StatusCode::kUnavailable) return written;
+  }
+  return Status(StatusCode::kSystem, fmt::format("{} disappears again and again", path_));
+}
+
+Result<std::optional<GroupId>> JobDirectory::look() const {
+  const Status there = check_private_directory(path_);
+  if (there.code() == StatusCode::kUnavailable) return std::optional<GroupId>();
+  TUTTI_TRY(there);
+  TUTTI_ASSIGN(const auto text, read_private_file(file(), kMaxIdBytes));
+  if (!text) return std::optional<GroupId>();
+  TUTTI_ASSIGN(GroupId id, GroupId::from_text(*text));
+  return std::optional(std::move(id));
+}
+
+bool JobDirectory::still_published(const GroupId& id) const {
+  const auto now = look();
+  return now.is_ok() && *now && (*now)->to_text() == id.to_text();
+}
+
+void JobDirectory::withdraw(const GroupId& id) {
+  if (still_published(id)) remove_file(file());
+  remove_directory(path_);
+}
+
+}  // namespace tutti

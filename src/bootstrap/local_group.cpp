@@ -1,0 +1,65 @@
+// A group on one host: UNIX sockets in a directory of this user, and no TCP at all.
+#include "base/knobs.hpp"
+#include "base/try.hpp"
+#include "bootstrap/join.hpp"
+#include "bootstrap/meeting_place.hpp"
+#include "bootstrap/private_directory.hpp"
+#include "bootstrap/rendezvous.hpp"
+
+namespace tutti {
+namespace {
+
+Result<std::string> meeting_directory(const JoinRequest& request) {
+  if (!request.options.runtime_directory.empty()) {
+    return request.options.runtime_directory + "/" + request.id.address();
+  }
+  TUTTI_ASSIGN(const std::string base,
+               runtime_directory(Knobs::process().text("TUTTI_RUNTIME_DIR")));
+  return base + "/" + request.id.address();
+}
+
+Rendezvous::Setup rendezvous_setup(const JoinRequest& request, const std::string& directory) {
+  Rendezvous::Setup setup;
+  setup.sockets = request.options.sockets;
+  setup.terms = {request.rank, request.size, request.id.secret(), 0, request.options.check_proofs};
+  setup.place = directory;
+  setup.check_user = true;
+  setup.stranger_deadline = request.options.stranger_deadline;
+  setup.called_off = request.options.called_off;
+  return setup;
+}
+
+// Every rank listens for those above it and dials those below it.
+Status meet(const JoinRequest& request, MeetingPlace& place, Rendezvous& rendezvous) {
+  if (request.rank + 1 < request.size) {
+    TUTTI_ASSIGN(Fd listener,
+                 place.listen(request.rank, request.options.create_directory, request.deadline));
+    rendezvous.listen_at(std::move(listener));
+  }
+  for (int r = request.rank + 1; r < request.size; ++r) rendezvous.expect(r);
+  for (int r = 0; r < request.rank; ++r) {
+    TUTTI_ASSIGN(const SocketAddress address, place.address(r));
+    rendezvous.dial(r, {address});
+  }
+  TUTTI_TRY(rendezvous.run(request.deadline));
+  rendezvous.close_listener();
+  // Before this rank says who it is: once all have, no socket of any rank is left.
+  place.close();
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> join_local(const JoinRequest& request) {
+  TUTTI_ASSIGN(const std::string directory, meeting_directory(request));
+  MeetingPlace place(*request.options.sockets, directory, request.size);
+  Rendezvous rendezvous(rendezvous_setup(request, directory));
+  const Status met = meet(request, place, rendezvous);
+  if (request.options.strangers != nullptr) *request.options.strangers += rendezvous.strangers();
+  auto group = met.is_ok() ? make_socket_group(request, rendezvous.take_connections())
+                           : Result<std::unique_ptr<Bootstrap>>(met);
+  place.end(group.status());
+  return group;
+}
+
+}  // namespace tutti

@@ -1,0 +1,44 @@
+// What carries messages between the ranks that were connected once. Two kinds: sockets between
+// processes, and plain calls between the ranks of one process. Groups are views on it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "bootstrap/bootstrap.hpp"
+#include "bootstrap/frame.hpp"
+#include "bootstrap/inbox.hpp"
+#include "bootstrap/sha256.hpp"
+
+namespace tutti {
+
+class Mesh {
+ public:
+  virtual ~Mesh() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual Inbox& inbox() = 0;
+
+  // Hands a message over for delivery, in order per receiver; to itself too. Never blocks; a peer
+  // that is gone is noticed by the inbox.
+  virtual void send(int to, Message message) = 0;
+  // Waits until what was sent to `members` has left this process. kTimeout names the ranks (by
+  // their place in `members`) that do not take it.
+  virtual Status flush(const std::vector<int>& members, Deadline deadline) = 0;
+
+  virtual bool carries_descriptors() const = 0;
+  // What both ends of every connection know and no stranger does.
+  virtual const Digest& secret() const = 0;
+  // True in a forked child: its threads are not there and its connections are the parent's. Nothing
+  // may be used, or even destroyed.
+  virtual bool lost_in_fork() const { return false; }
+};
+
+// The group in which ranks tell each other who they are, or why no group came about.
+inline constexpr std::uint64_t kHelloGroup = 1;
+
+// A group of all ranks of `mesh`. Collective: the ranks tell each other who they are.
+Result<std::unique_ptr<Bootstrap>> make_root_group(std::shared_ptr<Mesh> mesh, Deadline deadline);
+
+}  // namespace tutti

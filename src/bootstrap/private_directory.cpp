@@ -1,0 +1,123 @@
+#include "bootstrap/private_directory.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+#include "base/fd.hpp"
+#include "base/try.hpp"
+
+namespace tutti {
+namespace {
+
+Status failure(std::string_view what, const std::string& path, int error) {
+  const auto code = error == ENOENT                      ? StatusCode::kUnavailable
+                    : error == ENOSPC || error == EMFILE ? StatusCode::kResourceExhausted
+                                                         : StatusCode::kSystem;
+  return {code,
+          fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(error))};
+}
+
+bool is_own_directory(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+}
+
+Status write_all(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return failure("write", path, errno);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::string> runtime_directory(std::string_view configured) {
+  if (!configured.empty()) {
+    std::string path(configured);
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    struct stat info {};
+    if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return path;
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("TUTTI_RUNTIME_DIR is \"{}\", which is no directory; make it, or "
+                              "leave the variable unset",
+                              configured));
+  }
+  const char* session = std::getenv("XDG_RUNTIME_DIR");
+  if (session != nullptr && is_own_directory(session)) return std::string(session);
+  return std::string("/tmp");
+}
+
+Status check_private_directory(const std::string& path) {
+  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!directory.valid() || ::fstat(directory.get(), &info) != 0) {
+    return failure("open the directory", path, errno);
+  }
+  if (info.st_uid == ::geteuid() && (info.st_mode & 07777) == 0700) return Status::ok();
+  return {StatusCode::kPermission,
+          fmt::format("{} belongs to user {} with mode {:o}, but must belong to user {} with mode "
+                      "700; remove it, or set TUTTI_RUNTIME_DIR",
+                      path, info.st_uid, info.st_mode & 07777, ::geteuid())};
+}
+
+Status make_private_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) {
+    ::chmod(path.c_str(), 0700);  // whatever the umask took away
+  } else if (errno != EEXIST) {
+    return failure("make the directory", path, errno);
+  }
+  return check_private_directory(path);
+}
+
+Result<std::optional<std::string>> read_private_file(const std::string& path,
+                                                     std::size_t max_bytes) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid() && errno == ENOENT) return std::optional<std::string>();
+  struct stat info {};
+  if (!file.valid() || ::fstat(file.get(), &info) != 0) return failure("open", path, errno);
+  if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
+    return Status(StatusCode::kPermission,
+                  fmt::format("{} must be a file of user {} that nobody else can read: chown, and "
+                              "chmod 600",
+                              path, ::geteuid()));
+  }
+  std::string text(max_bytes + 1, '\0');
+  const ssize_t bytes = ::pread(file.get(), text.data(), text.size(), 0);
+  if (bytes < 0) return failure("read", path, errno);
+  if (static_cast<std::size_t>(bytes) > max_bytes) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} holds more than {} bytes", path, max_bytes));
+  }
+  text.resize(static_cast<std::size_t>(bytes));
+  return std::optional(std::move(text));
+}
+
+Status write_private_file(const std::string& path, std::string_view text) {
+  const std::string draft = fmt::format("{}.{}", path, ::getpid());
+  remove_file(draft);
+  const Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.valid()) return failure("create", draft, errno);
+  Status written = write_all(file.get(), text, draft);
+  if (written.is_ok() && ::rename(draft.c_str(), path.c_str()) != 0) {
+    written = failure("create", path, errno);
+  }
+  if (!written.is_ok()) remove_file(draft);
+  return written;
+}
+
+void remove_file(const std::string& path) { ::unlink(path.c_str()); }
+
+void remove_directory(const std::string& path) { ::rmdir(path.c_str()); }
+
+}  // namespace tutti

@@ -1,0 +1,97 @@
+// Makes the connections of one rank: dials the ranks it is told to, lets in those it expects, has
+// every end prove itself, and throws out strangers without waiting for them.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bootstrap/bootstrap.hpp"
+#include "bootstrap/handshake.hpp"
+
+namespace tutti {
+
+class Rendezvous {
+ public:
+  struct Setup {
+    SocketDriver* sockets = nullptr;
+    HandshakeTerms terms;
+    std::string place;                                  // for texts: a directory, or host:port
+    bool check_user = false;                            // UNIX: the other end must run as this user
+    std::chrono::milliseconds stranger_deadline{5000};  // to prove oneself
+    std::function<bool()> called_off;  // asked now and then until rank 0 is met; may be empty
+  };
+  explicit Rendezvous(Setup setup);
+
+  void listen_at(Fd listener) { listener_ = std::move(listener); }
+  void close_listener() { listener_.reset(); }
+  void dial(int rank, std::vector<SocketAddress> addresses);
+  void expect(int rank) { expected_.insert(rank); }
+
+  // Until everyone dialled or expected is there. On failure all who are there are told, so that
+  // they fail too, with the same text. kTimeout names the ranks that did not come.
+  Status run(Deadline deadline);
+  // Tells everyone who is there that no group will come about.
+  void give_up(const GroupFailure& failure);
+  // The failure a peer told us, if that is why its connection ended.
+  GroupFailure reason_of(int rank);
+
+  int socket(int rank) const { return connections_[rank].get(); }
+  std::uint16_t listen_port(int rank) const { return ports_[rank]; }
+  std::vector<Fd> take_connections() { return std::move(connections_); }
+  int strangers() const { return strangers_; }
+
+ private:
+  using Clock = Deadline::Clock;
+
+  struct Visitor {  // has connected here, and has not proved itself yet
+    Fd socket;
+    Handshake handshake;
+    Clock::time_point until;
+  };
+  struct Dial {  // not yet let in there
+    std::vector<SocketAddress> addresses;
+    std::size_t attempt = 0;
+    Fd socket;
+    std::optional<Handshake> handshake;  // once connected
+    Clock::time_point not_before = Clock::now();
+    Status last;  // why the attempt before ended
+  };
+
+  bool complete() const { return dials_.empty() && expected_.empty(); }
+  Clock::time_point next_event(Deadline deadline) const;
+  Status wait_and_serve(Deadline deadline);
+  Status accept_visitors();
+  Status serve_visitor(Visitor& visitor);
+  Verdict admit(const Handshake::Claim& claim);
+  void drop_stranger(const std::string& why);
+  void start_dials();
+  Status serve_dial(int rank, Dial& dial);
+  Status connect_dial(int rank, Dial& dial);
+  Status check_user(int socket);
+  Status serve_all();
+  Status timeout(Clock::time_point began) const;
+  std::vector<int> missing() const;
+  Status fail(const Status& status, int rank);
+
+  Setup setup_;
+  SocketDriver& sockets_;
+  Fd listener_;
+  static constexpr std::size_t kMaxVisitors = 128;
+
+  std::list<Visitor> visitors_;
+  std::map<int, Dial> dials_;
+  std::set<int> expected_, admitted_;
+  Status misfit_;  // a member of this group whose settings differ
+  std::vector<Fd> connections_;
+  std::vector<std::uint16_t> ports_;
+  int strangers_ = 0;
+  std::string last_stranger_;
+};
+
+}  // namespace tutti

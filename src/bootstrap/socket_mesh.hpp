@@ -1,0 +1,78 @@
+// A connection to every other rank, and one thread that reads them all, finishes what could not be
+// sent at once, and notices when a peer's process ends.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "bootstrap/mesh.hpp"
+#include "bootstrap/worker.hpp"
+
+namespace tutti {
+
+class SocketMesh final : public Mesh {
+ public:
+  struct Setup {
+    SocketDriver* sockets = nullptr;
+    int rank = 0;
+    std::vector<Fd> connections;  // by rank; proved, all frames before this mesh read; own: invalid
+    Digest secret{};
+    bool is_unix = true;
+  };
+  static Result<std::shared_ptr<SocketMesh>> start(Setup setup);
+  // Once established, says goodbye and waits at most kGoodbye for the answers, so that nothing sent
+  // before is lost.
+  ~SocketMesh() override;
+
+  int rank() const override { return setup_.rank; }
+  int size() const override { return static_cast<int>(peers_.size()); }
+  Inbox& inbox() override { return inbox_; }
+  void send(int to, Message message) override;
+  Status flush(const std::vector<int>& members, Deadline deadline) override;
+  bool carries_descriptors() const override { return setup_.is_unix; }
+  const Digest& secret() const override { return setup_.secret; }
+  bool lost_in_fork() const override { return worker_.lost_in_fork(); }
+
+  // The first group has come about. From now on processes of this host are watched as well: a
+  // forked child can hold a dead peer's connection open, but not its process id. Where the kernel
+  // cannot watch processes, only connections tell.
+  void established(const std::vector<PeerIdentity>& identities);
+
+ private:
+  static constexpr std::chrono::milliseconds kGoodbye{1000};
+
+  struct Peer {
+    Fd socket, process;
+    FrameReader reader;  // of the thread alone
+    FrameWriter writer;
+    bool open = false;
+    bool send_failed = false;  // found by a sender; the thread reads what is left, and closes
+    bool said_goodbye = false, saw_goodbye = false;
+  };
+
+  explicit SocketMesh(Setup setup);
+  void run();
+  bool wait_for_work(std::vector<SocketWait>& waits);
+  void serve(int peer, const SocketWait& socket, const SocketWait& process);
+  // False once the connection is at its end; `why` says how.
+  bool read_from(int peer, bool to_the_end, std::string& why);
+  bool take(int peer, Message message, std::string& why);
+  void drop(int peer, const std::string& why);
+  void flush_locked(Peer& peer);
+  void say_goodbye();
+
+  Setup setup_;
+  SocketDriver& sockets_;
+  Fd event_;
+  Inbox inbox_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Peer> peers_;
+  bool stopping_ = false, established_ = false;
+  Worker worker_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,151 @@
+#include "drivers/shared_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "base/try.hpp"
+
+namespace tutti {
+namespace {
+
+Status failure(std::string_view what, std::size_t bytes, int error) {
+  const bool full = error == ENOSPC || error == ENOMEM || error == EFBIG || error == EMFILE ||
+                    error == ENFILE || error == EDQUOT;
+  return {full ? StatusCode::kResourceExhausted : StatusCode::kSystem,
+          fmt::format("cannot {} {} bytes of shared memory: {}{}", what, bytes,
+                      std::generic_category().message(error),
+                      full ? "; free or enlarge /dev/shm, or the container's memory limit" : "")};
+}
+
+// A file that has a name for no longer than it takes to unlink it.
+Result<Fd> open_unlinked_file(std::size_t bytes) {
+  static std::atomic<unsigned> counter{0};
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const std::string path = fmt::format("/dev/shm/tutti-{}-{}", ::getpid(), counter.fetch_add(1));
+    Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (file.valid()) {
+      ::unlink(path.c_str());
+      return file;
+    }
+    if (errno != EEXIST) return failure("open", bytes, errno);
+  }
+  return failure("open", bytes, EEXIST);
+}
+
+Result<Fd> open_anonymous(std::size_t bytes) {
+  Fd memory(::memfd_create("tutti", MFD_CLOEXEC));
+  if (memory.valid()) return memory;
+  return open_unlinked_file(bytes);
+}
+
+class RealSharedMemory final : public SharedMemoryDriver {
+ public:
+  Result<Fd> create(std::size_t bytes) override {
+    if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max())) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("shared memory of {} bytes is not possible", bytes));
+    }
+    TUTTI_ASSIGN(Fd memory, open_anonymous(bytes));
+    int error = 0;
+    do {
+      // Takes the pages now: without it a full /dev/shm is a SIGBUS at the first store.
+      error = ::fallocate(memory.get(), 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+    } while (error == EINTR);
+    if (error != 0) return failure("allocate", bytes, error);
+    return memory;
+  }
+
+  Result<std::byte*> map(int fd, std::size_t bytes) override {
+    struct stat info {};
+    if (::fstat(fd, &info) != 0) {
+      return Status(
+          StatusCode::kInvalidArgument,
+          fmt::format("descriptor {} is not open: {}", fd, std::generic_category().message(errno)));
+    }
+    if (!S_ISREG(info.st_mode) || bytes == 0 || info.st_size < 0 ||
+        static_cast<std::size_t>(info.st_size) < bytes) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("descriptor {} is no shared memory of {} bytes (it has {})", fd,
+                                bytes, info.st_size));
+    }
+    void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED) return failure("map", bytes, errno);
+    return static_cast<std::byte*>(address);
+  }
+
+  void unmap(std::byte* address, std::size_t bytes) override {
+    if (address != nullptr) ::munmap(address, bytes);
+  }
+};
+
+bool reaches_zero(int& countdown) { return countdown >= 0 && countdown-- == 0; }
+
+}  // namespace
+
+SharedMemoryDriver& real_shared_memory() {
+  static RealSharedMemory driver;
+  return driver;
+}
+
+Result<Fd> make_sealed_memory(ByteView content) {
+  Fd memory(::memfd_create("tutti-sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory.valid()) return failure("open", content.size(), errno);
+  std::size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t written = ::write(memory.get(), content.data() + done, content.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return failure("write", content.size(), errno);
+    done += static_cast<std::size_t>(written);
+  }
+  if (::fcntl(memory.get(), F_ADD_SEALS,
+              F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
+    return failure("seal", content.size(), errno);
+  }
+  return memory;
+}
+
+Result<Bytes> read_sealed_memory(int fd, std::size_t max_bytes) {
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_WRITE) == 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("descriptor {} is no sealed memory{}", fd,
+                              seals < 0 && errno == EBADF ? ": it is not open here" : ""));
+  }
+  Bytes content(max_bytes + 1);
+  const ssize_t bytes = ::pread(fd, content.data(), content.size(), 0);
+  if (bytes < 0) return failure("read", max_bytes, errno);
+  if (static_cast<std::size_t>(bytes) > max_bytes) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("descriptor {} holds more than {} bytes", fd, max_bytes));
+  }
+  content.resize(static_cast<std::size_t>(bytes));
+  return content;
+}
+
+Result<Fd> FakeSharedMemory::create(std::size_t bytes) {
+  if (reaches_zero(fail_create_at)) return failure("allocate", bytes, ENOSPC);
+  return inner_.create(bytes);
+}
+
+Result<std::byte*> FakeSharedMemory::map(int fd, std::size_t bytes) {
+  if (reaches_zero(fail_map_at)) return failure("map", bytes, ENOMEM);
+  auto address = inner_.map(fd, bytes);
+  if (address.is_ok()) ++mapped;
+  return address;
+}
+
+void FakeSharedMemory::unmap(std::byte* address, std::size_t bytes) {
+  inner_.unmap(address, bytes);
+  if (address != nullptr) --mapped;
+}
+
+}  // namespace tutti
