@@ -106,7 +106,8 @@ class CudaDriver {
   virtual Status free(CudaAddress address) = 0;
   virtual Result<std::byte*> allocate_mapped_host(std::size_t bytes) = 0;  // same address on device
   virtual Status free_mapped_host(std::byte* address) = 0;
-  virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;  // any direction; waits
+  // In any direction. Waits for this copy alone: it is not ordered behind work on any stream.
+  virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual Status copy_async(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
   virtual Status set_async(void* to, int value, std::size_t bytes, Stream stream) = 0;
 
@@ -116,7 +117,7 @@ class CudaDriver {
   virtual Status synchronize(Stream stream) = 0;
   virtual Result<bool> stream_finished(Stream stream) = 0;
   virtual Status wait_event(Stream stream, CudaEvent event) = 0;
-  virtual Result<CudaEvent> create_event(bool timed) = 0;
+  virtual Result<CudaEvent> create_event(bool timed) = 0;  // for streams of the current device
   virtual Status destroy_event(CudaEvent event) = 0;
   virtual Status record_event(CudaEvent event, Stream stream) = 0;
   virtual Status synchronize_event(CudaEvent event) = 0;

@@ -5,7 +5,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include "tutti/status.hpp"
+#include "drivers/cuda.hpp"
 
 namespace tutti {
 
@@ -40,6 +40,14 @@ Result<CudaLibrary> load_cuda_library();
 // it.
 Status check(cudaError_t error, const char* call);
 Status check(const CudaLibrary& library, CUresult error, const char* call);
+
+// The two APIs' notions of an address.
+inline CUdeviceptr device_pointer(const void* address) {
+  return reinterpret_cast<CUdeviceptr>(address);
+}
+inline CudaAddress address_of(CUdeviceptr pointer) {
+  return reinterpret_cast<CudaAddress>(pointer);  // NOLINT(performance-no-int-to-ptr)
+}
 
 // Makes `device` (its primary context too) current for a scope. On leaving, the thread's device is
 // restored, unless it has no context yet: setting it would make one, with its memory, on a GPU that

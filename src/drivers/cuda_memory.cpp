@@ -38,7 +38,7 @@ Result<PointerFacts> facts_of(const CudaLibrary& library, const void* address) {
   };
   const CUresult error =
       library.pointer_get_attributes(static_cast<unsigned>(attributes.size()), attributes.data(),
-                                     values.data(), reinterpret_cast<CUdeviceptr>(address));
+                                     values.data(), device_pointer(address));
   if (error == CUDA_ERROR_INVALID_VALUE) return PointerFacts{};  // not CUDA's
   TUTTI_TRY(check(library, error, "cuPointerGetAttributes"));
   return facts;
@@ -60,18 +60,17 @@ Result<CudaPointer> RealCuda::pointer(const void* address) {
   pointer.kind = kind_of(facts);
   if (pointer.kind == CudaMemoryKind::kUnknown) return pointer;
   pointer.device = facts.device;
-  pointer.base = reinterpret_cast<CudaAddress>(facts.base);
+  pointer.base = address_of(facts.base);
   pointer.bytes = facts.bytes;
   pointer.buffer_id = facts.buffer_id;
   if (pointer.kind == CudaMemoryKind::kVirtual) {
     // The attributes name the reserved range, which may hold many mappings, and holes.
     CUdeviceptr base = 0;
     TUTTI_TRY(ensure_context());
-    TUTTI_TRY(check(
-        library_,
-        library_.get_address_range(&base, &pointer.bytes, reinterpret_cast<CUdeviceptr>(address)),
-        "cuMemGetAddressRange"));
-    pointer.base = reinterpret_cast<CudaAddress>(base);
+    TUTTI_TRY(check(library_,
+                    library_.get_address_range(&base, &pointer.bytes, device_pointer(address)),
+                    "cuMemGetAddressRange"));
+    pointer.base = address_of(base);
   }
   return pointer;
 }

@@ -7,7 +7,14 @@
 namespace tutti {
 namespace {
 
-CUdeviceptr device_pointer(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
+CUmemAllocationProp properties_on(int device) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = device;
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  return properties;
+}
 
 }  // namespace
 
@@ -21,19 +28,10 @@ Status RealCuda::ensure_context() const {
   return check(cudaSetDevice(device), "cudaSetDevice");
 }
 
-CUmemAllocationProp RealCuda::allocation_properties(int device) const {
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  properties.location.id = device;
-  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  return properties;
-}
-
 Result<std::size_t> RealCuda::allocation_granularity(int device) {
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
-  const CUmemAllocationProp properties = allocation_properties(device);
+  const CUmemAllocationProp properties = properties_on(device);
   std::size_t granularity = 0;
   TUTTI_TRY(check(library_,
                   library_.get_allocation_granularity(&granularity, &properties,
@@ -45,7 +43,7 @@ Result<std::size_t> RealCuda::allocation_granularity(int device) {
 Result<CudaAllocation> RealCuda::create_allocation(int device, std::size_t bytes) {
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
-  CUmemAllocationProp properties = allocation_properties(device);
+  CUmemAllocationProp properties = properties_on(device);
   CUmemGenericAllocationHandle handle = 0;
   if (has_attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED)) {
     // The attribute promises more than a machine without a running fabric daemon keeps: where it is
@@ -79,7 +77,9 @@ Result<Fd> RealCuda::export_allocation(CudaAllocation allocation) {
 Result<CudaAllocation> RealCuda::import_allocation(int fd) {
   TUTTI_TRY(ensure_context());
   CUmemGenericAllocationHandle handle = 0;
-  void* const os_handle = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd));
+  // The descriptor itself, in a pointer's clothes.
+  void* const os_handle =
+      reinterpret_cast<void*>(static_cast<std::intptr_t>(fd));  // NOLINT(performance-no-int-to-ptr)
   TUTTI_TRY(
       check(library_,
             library_.import_handle(&handle, os_handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
@@ -118,7 +118,7 @@ Result<CudaAddress> RealCuda::map_allocation(CudaAllocation allocation, std::siz
     library_.address_free(address, bytes);
     return status;
   }
-  return reinterpret_cast<CudaAddress>(address);
+  return address_of(address);
 }
 
 Status RealCuda::unmap_allocation(CudaAddress address, std::size_t bytes) {

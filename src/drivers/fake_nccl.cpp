@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -9,15 +10,22 @@
 
 namespace tutti {
 
+FakeNccl::Member* FakeNccl::member_of(NcclComm comm) {
+  const auto found = std::find_if(members_.begin(), members_.end(), [comm](const Member& member) {
+    return &member == comm && member.open;
+  });
+  return found == members_.end() ? nullptr : &*found;
+}
+
 Status FakeNccl::begin(const std::string& name, NcclComm comm, const NcclAllReduce& call) {
-  const auto member = members_.find(comm);
-  calls_.push_back({name, member == members_.end() ? -1 : member->second.rank, call});
+  const Member* member = member_of(comm);
+  calls_.push_back({name, member == nullptr ? -1 : member->rank, call});
   if (const auto failure = failures_.find(name); failure != failures_.end()) {
     Status status = std::move(failure->second);
     failures_.erase(failure);
     return status;
   }
-  if (comm != nullptr && member == members_.end()) {
+  if (comm != nullptr && member == nullptr) {
     return Status(StatusCode::kInvalidArgument, name + ": no open communicator");
   }
   return Status::ok();
@@ -39,22 +47,24 @@ Result<NcclComm> FakeNccl::create(const NcclId& id, int rank, int size, Deadline
   if (rank < 0 || rank >= size) {
     return Status(StatusCode::kInvalidArgument, fmt::format("create: rank {} of {}", rank, size));
   }
-  for (const auto& [comm, member] : members_) {
-    if (member.id.bytes == id.bytes && member.rank == rank) {
+  for (const Member& member : members_) {
+    if (member.open && member.id.bytes == id.bytes && member.rank == rank) {
       return Status(StatusCode::kInvalidArgument,
                     fmt::format("create: rank {} is there already", rank));
     }
   }
-  const auto comm = reinterpret_cast<NcclComm>(static_cast<std::uintptr_t>(next_++));
-  members_[comm] = {id, rank};
-  return comm;
+  members_.push_back({id, rank});
+  return NcclComm{&members_.back()};
 }
 
 Status FakeNccl::close(const std::string& name, NcclComm comm) {
   const std::lock_guard lock(mutex_);
   TUTTI_TRY(begin(name, comm));
-  if (members_.erase(comm) == 1) return Status::ok();
-  return Status(StatusCode::kInvalidArgument, name + ": a null communicator");
+  if (comm == nullptr) {
+    return Status(StatusCode::kInvalidArgument, name + ": a null communicator");
+  }
+  member_of(comm)->open = false;
+  return Status::ok();
 }
 
 Status FakeNccl::destroy(NcclComm comm) { return close("destroy", comm); }
@@ -101,7 +111,8 @@ std::vector<FakeNccl::Call> FakeNccl::calls() const {
 
 int FakeNccl::open_communicators() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<int>(members_.size());
+  return static_cast<int>(std::count_if(members_.begin(), members_.end(),
+                                        [](const Member& member) { return member.open; }));
 }
 
 int FakeNccl::group_depth() const {

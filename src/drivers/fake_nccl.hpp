@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -40,10 +41,12 @@ class FakeNccl : public NcclDriver {
   std::string version_text = "2.28.9";
 
  private:
-  struct Member {
+  struct Member {  // a communicator is the address of one
     NcclId id;
     int rank = -1;
+    bool open = true;
   };
+  Member* member_of(NcclComm comm);
   // Records the call. The failure that was asked for, or that `comm` is none that is open.
   Status begin(const std::string& name, NcclComm comm = nullptr, const NcclAllReduce& call = {});
   Status close(const std::string& name, NcclComm comm);
@@ -51,7 +54,7 @@ class FakeNccl : public NcclDriver {
   mutable std::mutex mutex_;
   std::uint64_t next_ = 1;
   int group_depth_ = 0;
-  std::map<NcclComm, Member> members_;
+  std::deque<Member> members_;  // closed ones stay, so that no address comes back
   std::map<std::string, Status> failures_;
   std::vector<Call> calls_;
 };

@@ -28,11 +28,11 @@ Status nccl_status(const NcclLibrary& library, int result, const char* call, Ncc
                               "unset it",
                               call));
   }
+  std::string text = fmt::format("{}: {}", call, library.get_error_string(result));
   const char* detail = library.get_last_error ? library.get_last_error(comm) : nullptr;
-  const StatusCode code = result == kNcclRemoteError ? StatusCode::kPeerFailed : StatusCode::kNccl;
-  return Status(code, fmt::format("{}: {}{}{} (NCCL_DEBUG=WARN tells more)", call,
-                                  library.get_error_string(result), detail && *detail ? ": " : "",
-                                  detail ? detail : ""));
+  if (detail != nullptr && *detail != '\0') text += fmt::format(": {}", detail);
+  if (text.find("NCCL_DEBUG") == std::string::npos) text += " (NCCL_DEBUG=WARN tells more)";
+  return Status(result == kNcclRemoteError ? StatusCode::kPeerFailed : StatusCode::kNccl, text);
 }
 
 // ncclCommInitRank waits without an end for a rank that never comes, so it runs on a thread that

@@ -73,7 +73,6 @@ class RealCuda final : public CudaDriver {
 
  private:
   bool has_attribute(int device, CUdevice_attribute attribute) const;
-  CUmemAllocationProp allocation_properties(int device) const;
   // VMM calls want a current context; a thread that never chose a device gets its default one.
   Status ensure_context() const;
   Status give_access(CUdeviceptr address, std::size_t bytes, const std::vector<int>& devices) const;

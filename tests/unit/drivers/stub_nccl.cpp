@@ -26,6 +26,8 @@ int comm_storage = 0;
 
 }  // namespace
 
+// The names and parameters are the ABI's.
+// NOLINTBEGIN(readability-identifier-naming,readability-function-size)
 extern "C" {
 
 StubNccl* stub_nccl_state() { return &state; }
@@ -93,3 +95,4 @@ int ncclGroupStart() { return take_result(); }
 int ncclGroupEnd() { return take_result(); }
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming,readability-function-size)
