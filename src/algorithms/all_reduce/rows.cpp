@@ -10,20 +10,26 @@ namespace {
 
 bool takes_everything(DataType, OpKind) { return true; }
 
-// Enough threads for one 16-byte tile each, in blocks of `threads`, at most `most` of them.
+// A 16-byte tile per thread, in blocks of `threads`, at most `most` of them.
 Geometry spread(std::size_t bytes, int threads, int most) {
   const std::size_t tiles = std::max<std::size_t>(ceil_div(bytes, 16), 1);
   const std::size_t blocks = ceil_div(tiles, static_cast<std::size_t>(threads));
   return {static_cast<int>(std::min<std::size_t>(blocks, static_cast<std::size_t>(most))), threads};
 }
 
+// Measured on 8x H200 (docs/performance_notes.md): small blocks while the message is small, since a
+// barrier waits for a whole block; more threads per block once bandwidth counts.
 Geometry one_shot_geometry(std::size_t bytes, int) {
-  return bytes <= 64 * KiB ? spread(bytes, 128, 64) : spread(bytes, 512, 64);
+  if (bytes <= 64 * KiB) return spread(bytes, 64, 64);
+  if (bytes <= 256 * KiB) return spread(bytes, 128, 64);
+  return spread(bytes, 256, 64);
 }
 
 Geometry two_shot_geometry(std::size_t bytes, int ranks) {
   const std::size_t share = ceil_div(bytes, static_cast<std::size_t>(ranks));
-  return share <= 64 * KiB ? spread(share, 128, 64) : spread(share, 512, 64);
+  if (share <= 128 * KiB) return spread(share, 128, 64);
+  if (share <= 512 * KiB) return spread(share, 256, 64);
+  return spread(share, ranks > 4 ? 256 : 512, kMaxBlocks);
 }
 
 Geometry library_geometry(std::size_t, int) { return {0, 0}; }
