@@ -82,6 +82,7 @@ TEST_F(LogTest, LinesOfSeveralThreadsDoNotMix) {
   constexpr int kThreads = 4, kLines = 200;
   const std::string text(300, 'x');
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int rank = 0; rank < kThreads; ++rank) {
     threads.emplace_back([&text, rank] {
       set_log_rank(rank);
