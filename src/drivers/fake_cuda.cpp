@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <numeric>
@@ -54,11 +55,13 @@ struct IpcContent {
 // ---- The world
 
 FakeCudaWorld::FakeCudaWorld(int count, std::size_t memory_bytes) : used_bytes_(count, 0) {
+  static std::atomic<std::uint8_t> worlds{0};
+  const std::uint8_t world = worlds++;
   for (int device = 0; device < count; ++device) {
     CudaDeviceProperties properties;
     properties.name = "Fake GPU";
     properties.pci_bus_id = fmt::format("0000:{:02x}:00.0", device + 1);
-    properties.uuid = {0xfa, 0x4e, static_cast<std::uint8_t>(device)};
+    properties.uuid = {0xfa, 0x4e, world, static_cast<std::uint8_t>(device)};
     properties.compute_major = 9;
     properties.multiprocessors = 132;
     properties.memory_bytes = memory_bytes;

@@ -25,6 +25,9 @@ namespace {
 
 constexpr std::size_t kMaxAllocationBytes = std::size_t{1} << 46;
 constexpr std::size_t kMaxRangesPerCall = 65536;
+// Received from every rank at once, they must fit into the usual limit of 1024 open files.
+constexpr std::size_t kMaxDescriptorsPerCall = 64;
+static_assert(kMaxDescriptorsPerCall <= Bootstrap::kMaxDescriptors);
 
 using Segment = std::shared_ptr<SymmetricSegment>;
 using Range = std::pair<void*, std::size_t>;
@@ -194,9 +197,12 @@ Result<Parts> CollectiveHeap::reuse(const HeapCall& call, const AllocationPlan& 
 Result<Parts> CollectiveHeap::make(const HeapCall& call, const AllocationPlan& plan,
                                    Deadline deadline) {
   TUTTI_ASSIGN(Connection made, create(call, plan, deadline));
-  if (made.status.code() == StatusCode::kResourceExhausted && !plan.pool.keep.empty()) {
-    // Memory has run out while the pool holds some: every rank sees both, so all try again.
+  const bool pooled = !plan.pool.keep.empty() || !plan.pool.drop.empty();
+  if (made.status.code() == StatusCode::kResourceExhausted && pooled) {
+    // Memory has run out while the pool holds some: every rank sees both, so all try again. Memory
+    // is free only once its last mapping is gone, hence the barrier.
     state_->drop(plan.pool.keep);
+    TUTTI_TRY(bootstrap_.barrier(deadline).with_context(describe(call)));
     TUTTI_ASSIGN(made, create(call, plan, deadline));
   }
   TUTTI_TRY(made.status);
@@ -285,6 +291,10 @@ void CollectiveHeap::export_descriptors(Batch& batch) {
     auto descriptor = backend_->export_descriptor(part);
     if (!descriptor.is_ok()) {
       part.offer = Offer::staged(descriptor.status().message());
+    } else if (descriptor->valid() && batch.descriptors.size() == kMaxDescriptorsPerCall) {
+      part.offer = Offer::staged(
+          fmt::format("more than {} VMM allocations in one call; register them in several calls",
+                      kMaxDescriptorsPerCall));
     } else if (descriptor->valid()) {
       part.offer.descriptor = static_cast<std::int32_t>(batch.descriptors.size());
       known[part.mapping.get()] = part.offer.descriptor;

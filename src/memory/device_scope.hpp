@@ -9,10 +9,12 @@ class DeviceScope {
  public:
   DeviceScope(CudaDriver& cuda, int device) : cuda_(cuda), before_(cuda.current_device()) {
     status_ = before_.status();
-    if (status_.is_ok()) status_ = cuda_.set_device(device);
+    if (!status_.is_ok() || *before_ == device) return;
+    status_ = cuda_.set_device(device);
+    changed_ = status_.is_ok();
   }
   ~DeviceScope() {
-    if (status_.is_ok()) static_cast<void>(cuda_.set_device(*before_));
+    if (changed_) static_cast<void>(cuda_.set_device(*before_));
   }
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
@@ -23,6 +25,7 @@ class DeviceScope {
   CudaDriver& cuda_;
   Result<int> before_;
   Status status_;
+  bool changed_ = false;
 };
 
 }  // namespace tutti

@@ -63,7 +63,7 @@ class VerdictCache {
 
 struct Member {
   Uuid uuid{};
-  std::int32_t device = -1;
+  std::string pci_bus_id;
   std::uint64_t token = 0;
   Status status;
 };
@@ -78,7 +78,7 @@ struct Report {
 Bytes encode(const Member& member) {
   WireWriter out;
   out.put(member.uuid);
-  out.put(member.device);
+  out.put_text(member.pci_bus_id);
   out.put(member.token);
   out.put_status(member.status);
   return out.take();
@@ -96,7 +96,7 @@ Result<std::vector<Member>> decode_members(const std::vector<Bytes>& per_rank) {
     WireReader in(bytes);
     Member member;
     member.uuid = in.get<Uuid>();
-    member.device = in.get<std::int32_t>();
+    member.pci_bus_id = in.get_text();
     member.token = in.get<std::uint64_t>();
     member.status = in.get_status();
     if (!in.complete()) return malformed();
@@ -179,6 +179,7 @@ class PeerCheck {
   const std::size_t rank_;
   const std::size_t size_;
   const std::size_t slot_bytes_;
+  int device_ = -1;
   std::vector<Member> members_;
 };
 
@@ -200,7 +201,7 @@ Status PeerCheck::run() {
 }
 
 Result<std::vector<Report>> PeerCheck::transfer() {
-  const DeviceScope scope(cuda_, members_[rank_].device);
+  const DeviceScope scope(cuda_, device_);
   const std::vector<Verdict> all_ok(size_, Verdict::kOk);
   Report mine{all_ok, all_ok, scope.status()};
   if (mine.status.is_ok()) mine.status = write_all();
@@ -225,9 +226,10 @@ Member PeerCheck::introduce() {
               fmt::format("needs symmetric memory of at least {} bytes and at most {} ranks",
                           kScratchBytes, kScratchBytes / (2 * kSlotAlignment))};
     TUTTI_ASSIGN(const CudaPointer pointer, cuda_.pointer(segment_.local));
-    mine.device = pointer.device;
+    device_ = pointer.device;
     TUTTI_ASSIGN(const CudaDeviceProperties properties, cuda_.properties(pointer.device));
     mine.uuid = properties.uuid;
+    mine.pci_bus_id = properties.pci_bus_id;
     return Status::ok();
   };
   mine.status = fill();
@@ -283,8 +285,8 @@ Result<std::vector<Report>> PeerCheck::gather(const Report& mine) {
 }
 
 std::string PeerCheck::pair_text(std::size_t from, std::size_t to) const {
-  return fmt::format("rank {} (GPU {}) to rank {} (GPU {})", from, members_[from].device, to,
-                     members_[to].device);
+  return fmt::format("rank {} (GPU {}) to rank {} (GPU {})", from, members_[from].pci_bus_id, to,
+                     members_[to].pci_bus_id);
 }
 
 Status PeerCheck::conclude(const std::vector<Report>& reports) {

@@ -1,0 +1,61 @@
+// A Bootstrap that pretends: ranks on threads say that they live in several processes, exchanges
+// are counted, and one of them can be delayed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "bootstrap/bootstrap.hpp"
+
+namespace tutti::test {
+
+class BootstrapShim final : public Bootstrap {
+ public:
+  // `process_of[r]`: which process rank r says it lives in.
+  BootstrapShim(std::unique_ptr<Bootstrap> inner, const std::vector<int>& process_of)
+      : inner_(std::move(inner)), identities_(inner_->identities()) {
+    for (std::size_t rank = 0; rank < identities_.size(); ++rank) {
+      identities_[rank].process_token = 1000 + process_of[rank];
+      identities_[rank].process_id = 1000 + process_of[rank];
+    }
+  }
+
+  int exchanges = 0;                // all_gather and exchange_descriptors so far
+  std::function<void(int)> before;  // called with the number of the exchange that starts
+  std::vector<PeerIdentity>& pretended() { return identities_; }
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  const std::vector<PeerIdentity>& identities() const override { return identities_; }
+  Result<std::vector<Bytes>> all_gather(ByteView mine, Deadline deadline) override {
+    count();
+    return inner_->all_gather(mine, deadline);
+  }
+  Result<std::vector<std::vector<Fd>>> exchange_descriptors(
+      const std::vector<std::vector<int>>& outgoing, Deadline deadline) override {
+    count();
+    return inner_->exchange_descriptors(outgoing, deadline);
+  }
+  Result<std::unique_ptr<Bootstrap>> split(int color, int key, Deadline deadline) override {
+    return inner_->split(color, key, deadline);
+  }
+  void set_failure_handler(FailureHandler handler) override {
+    inner_->set_failure_handler(std::move(handler));
+  }
+  void announce_failure(const GroupFailure& failure) override { inner_->announce_failure(failure); }
+  void leave() override { inner_->leave(); }
+  int departed() const override { return inner_->departed(); }
+
+ private:
+  void count() {
+    if (before) before(exchanges);
+    ++exchanges;
+  }
+
+  std::unique_ptr<Bootstrap> inner_;
+  std::vector<PeerIdentity> identities_;
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,159 @@
+// One rank fails at every place where it can: every rank returns a failure that names it, nothing
+// stays open, and the heaps work on.
+#include "unit/memory/heap_group.hpp"
+
+namespace tutti::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kFailing = 1;  // the rank that fails
+constexpr int kMostCalls = 100;
+
+using Places = std::vector<int>;
+
+class HeapFailureTest : public ::testing::TestWithParam<Places> {};
+
+INSTANTIATE_TEST_SUITE_P(Groups, HeapFailureTest,
+                         ::testing::Values(Places{0, 1, 2}, Places{0, 1, 0, 2}),
+                         [](const auto& places) {
+                           return places.param.size() == 3 ? "processes" : "mixed";
+                         });
+
+void expect_failure_of(const Status& status, const std::string& rank) {
+  EXPECT_FALSE(status.is_ok());
+  EXPECT_THAT(status.message(), HasSubstr(rank));
+}
+
+// Calls `attempt(k)` with k = 0, 1, ... until the k-th call does not come any more. `attempt`
+// returns whether it has come.
+template <class Attempt>
+void with_every_call_failing(Attempt attempt) {
+  int k = 0;
+  while (k < kMostCalls && attempt(k)) ++k;
+  EXPECT_GT(k, 2) << "the failures did not come";
+  EXPECT_LT(k, kMostCalls) << "no end";
+}
+
+TEST_P(HeapFailureTest, AllocationOfGpuMemory) {
+  HeapGroup group(HeapKind::kCuda, GetParam());
+  const auto before = group.open();
+  const int descriptors = open_descriptors();
+  with_every_call_failing([&](int k) {
+    group.cuda(kFailing).fail("", k);
+    auto results = group.try_allocate(64 * KiB * (k + 1));  // a size that is in no pool
+    const bool failed = group.cuda(kFailing).has_failed();
+    group.cuda(kFailing).fail("", -1);
+    for (const auto& result : results) {
+      EXPECT_EQ(result.is_ok(), !failed) << "call " << k << result.status().to_string();
+      if (failed) expect_failure_of(result.status(), "rank 1");
+    }
+    if (!failed) return false;
+    results.clear();
+    EXPECT_EQ(group.open(), before) << "after call " << k;
+    return true;
+  });
+  const int kept_by_the_fake = static_cast<int>(group.size());  // memfds of what it has mapped
+  EXPECT_LE(open_descriptors(), descriptors + kept_by_the_fake);
+  expect_symmetric(group.allocate(4096));
+}
+
+TEST_P(HeapFailureTest, ReuseOfGpuMemory) {
+  HeapGroup group(HeapKind::kCuda, GetParam());
+  const auto before = group.open();
+  with_every_call_failing([&](int k) {
+    static_cast<void>(group.allocate(4096));  // and back to the pool
+    group.cuda(kFailing).fail("", k);
+    auto results = group.try_allocate(4096);
+    const bool failed = group.cuda(kFailing).has_failed();
+    for (const auto& result : results) {
+      EXPECT_EQ(result.is_ok(), !failed);
+      if (failed) expect_failure_of(result.status(), "rank 1");
+    }
+    results.clear();
+    if (failed && k > 0) {  // the first call comes before the ranks have chosen a block
+      EXPECT_EQ(group.open(), before) << "the block that failed is gone";
+    }
+    return failed;
+  });
+}
+
+// Where a rank's part cannot be mapped the segment is staged on all; where the range cannot be
+// right, the call fails on all.
+TEST_P(HeapFailureTest, RegistrationOfGpuMemory) {
+  HeapGroup group(HeapKind::kCuda, GetParam());
+  std::vector<Ranges> ranges(group.size());
+  std::vector<CudaAllocation> allocations;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    FakeCuda& cuda = group.cuda(rank);
+    const int device = group.device(rank);
+    ranges[rank].push_back({*cuda.allocate(device, 4096), 4096});
+    allocations.push_back(*cuda.create_allocation(device, 64 * KiB));
+    ranges[rank].push_back({*cuda.map_allocation(allocations[rank], 64 * KiB, {device}), 64 * KiB});
+  }
+  const auto before = group.open();
+  const int descriptors = open_descriptors();
+  with_every_call_failing([&](int k) {
+    group.cuda(kFailing).fail("", k);
+    auto results = group.try_register(ranges);
+    const bool failed = group.cuda(kFailing).has_failed();
+    for (const auto& result : results) {
+      EXPECT_EQ(result.is_ok(), results[0].is_ok());
+      if (!result.is_ok()) {
+        expect_failure_of(result.status(), "rank 1");
+        continue;
+      }
+      std::string reasons;
+      for (const Segment& segment : *result) reasons += segment->why_staged;
+      EXPECT_EQ(!reasons.empty(), failed);
+      if (failed) {
+        EXPECT_THAT(reasons, HasSubstr("rank 1: "));
+      }
+    }
+    results.clear();
+    EXPECT_EQ(group.open(), before) << "after call " << k;
+    EXPECT_EQ(open_descriptors(), descriptors);
+    return failed;
+  });
+}
+
+TEST_P(HeapFailureTest, AllocationOfHostMemory) {
+  HeapGroup group(HeapKind::kHost, GetParam());
+  const auto before = group.open();
+  const int descriptors = open_descriptors();
+  FakeSharedMemory& memory = group.shared_memory(kFailing).fake();
+  for (int* const countdown : {&memory.fail_create_at, &memory.fail_map_at}) {
+    *countdown = 0;
+    for (const auto& result : group.try_allocate(4096)) {
+      EXPECT_EQ(result.status().code(), StatusCode::kResourceExhausted);
+      expect_failure_of(result.status(), "rank 1");
+    }
+    EXPECT_EQ(group.open(), before);
+    EXPECT_EQ(open_descriptors(), descriptors);
+  }
+  for (int opened = 1; opened < group.size() - 1; ++opened) {
+    memory.fail_map_at = opened;  // of its own part, then of the others'
+    for (const auto& result : group.try_allocate(4096))
+      expect_failure_of(result.status(), "rank 1");
+    EXPECT_EQ(group.open(), before);
+    EXPECT_EQ(open_descriptors(), descriptors);
+  }
+  expect_symmetric(group.allocate(4096));
+}
+
+TEST(HeapFailure, WhenMemoryRunsOutThePoolIsGivenBack) {
+  HeapGroup group(HeapKind::kCuda, {0, 1});
+  for (CudaDeviceProperties& gpu : group.world->devices) gpu.memory_bytes = 1 * MiB;
+  static_cast<void>(group.allocate(768 * KiB));
+  EXPECT_EQ(group.heap(0).use().pooled_bytes, 768 * KiB);
+  const auto larger = group.allocate(1 * MiB);
+  EXPECT_EQ(group.heap(1).use().pooled_bytes, 0U);
+  expect_symmetric(larger);
+  for (const auto& result : group.try_allocate(64 * KiB)) {
+    EXPECT_EQ(result.status().code(), StatusCode::kResourceExhausted);
+    EXPECT_THAT(result.status().message(), HasSubstr("rank 0"));
+  }
+}
+
+}  // namespace
+}  // namespace tutti::test
