@@ -22,8 +22,9 @@ MACHINE_HEADER = re.compile(
     r"nccl\.h|nvml\.h|ucp/.*"
 )
 MULTICAST_WORD = re.compile(r"\b(cuMulticast\w+|multimem\b\.?\w*|CU_MULTICAST\w*)")
+# JSON conversions fail as the JSON library expects; whoever reads a document catches that.
 LEAVES_CALLER = re.compile(
-    r"(?<![\w.>:])(?:std::|::)?((?:_exit|exit|quick_exit|terminate)\s*\(|throw\b(?!\s*\())|"
+    r"(?<![\w.>:])(?:std::|::)?((?:_exit|exit|quick_exit|terminate)\s*\(|throw\b(?!\s*\(|\s+nlohmann::))|"
     r"((?:std::|(?<!\w)::)abort\s*\()"
 )
 
