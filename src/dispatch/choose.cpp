@@ -20,8 +20,9 @@ struct Question {
 };
 
 Plan plan_for(const Question& question, const Algorithm& row, PlanSource source) {
+  // On the host a block is a part of one thread's work: more than one only costs barriers.
   Geometry geometry;
-  if (row.geometry != nullptr) {
+  if (row.geometry != nullptr && question.topology.backend == Backend::kCuda) {
     geometry = row.geometry(question.request.bytes(), question.topology.ranks);
   }
   return {std::string(row.id), geometry.blocks, geometry.threads, 0, source};
