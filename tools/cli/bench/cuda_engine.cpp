@@ -1,0 +1,210 @@
+// Time on the device: start event, operations, end event, all in one stream, behind a small
+// all-reduce that lets the ranks start together. Samples are enqueued ahead of the device, so that
+// the host's launches are not part of what the events see.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "base/deadline.hpp"
+#include "base/try.hpp"
+#include "bench/engine.hpp"
+#include "bench/inputs.hpp"
+#include "drivers/cuda.hpp"
+
+namespace tutti::cli {
+namespace {
+
+constexpr int kRoundsAtOnce = 16;
+constexpr int kRunAhead = 3;  // untimed samples that give the host a lead
+
+class Graph : public Prepared {
+ public:
+  explicit Graph(CudaDriver& cuda) : cuda_(cuda) {}
+  // Nothing can be done about a failure here; one that matters shows in the next call.
+  ~Graph() override {
+    if (exec != nullptr) static_cast<void>(cuda_.destroy_graph_exec(exec).is_ok());
+    if (graph != nullptr) static_cast<void>(cuda_.destroy_graph(graph).is_ok());
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  CudaGraph graph = nullptr;
+  CudaGraphExec exec = nullptr;
+
+ private:
+  CudaDriver& cuda_;
+};
+
+struct Interval {
+  CudaEvent start = nullptr, end = nullptr;
+};
+
+class CudaEngine : public Engine {
+ public:
+  CudaEngine(CudaDriver& cuda, Communicator& communicator, const BenchOptions& options)
+      : cuda_(cuda),
+        communicator_(communicator),
+        graph_mode_(options.mode == Mode::kGraph),
+        cold_(options.cache == Cache::kCold),
+        timeout_(options.timeout) {}
+
+  ~CudaEngine() override {
+    for (const Interval& interval : intervals_) {
+      static_cast<void>(cuda_.destroy_event(interval.start).is_ok());
+      static_cast<void>(cuda_.destroy_event(interval.end).is_ok());
+    }
+    if (stream_ != nullptr) static_cast<void>(cuda_.destroy_stream(stream_).is_ok());
+  }
+
+  Status open() {
+    TUTTI_TRY(cuda_.set_device(communicator_.device()));
+    TUTTI_ASSIGN(const CudaDeviceProperties properties, cuda_.properties(communicator_.device()));
+    cache_bytes_ = properties.l2_bytes;
+    TUTTI_ASSIGN(stream_, cuda_.create_stream(communicator_.device()));
+    if (cold_) {
+      TUTTI_ASSIGN(flush_, allocate(2 * cache_bytes_));
+    }
+    TUTTI_ASSIGN(barrier_, communicator_.allocate(sizeof(float)));
+    return Status::ok();
+  }
+
+  Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override {
+    TUTTI_ASSIGN(CudaAddress address,
+                 cuda_.allocate(communicator_.device(), std::max<std::size_t>(bytes, 1)));
+    return std::shared_ptr<std::byte>(
+        address, [&cuda = cuda_](std::byte* at) { static_cast<void>(cuda.free(at).is_ok()); });
+  }
+
+  Status write(std::byte* to, ByteView from) override {
+    return from.empty() ? Status::ok() : cuda_.copy(to, from.data(), from.size());
+  }
+
+  Status read(std::span<std::byte> to, const std::byte* from) override {
+    return to.empty() ? Status::ok() : cuda_.copy(to.data(), from, to.size());
+  }
+
+  Status prepare(Contender& contender) override {
+    for (AllReduce& operation : contender.operations) operation.stream = stream_;
+    if (!graph_mode_) return Status::ok();
+    auto made = std::make_unique<Graph>(cuda_);
+    TUTTI_TRY(cuda_.begin_capture(stream_));
+    const Status status = run_operations(contender);
+    auto graph = cuda_.end_capture(stream_);
+    if (graph.is_ok()) made->graph = *graph;
+    TUTTI_TRY(status);
+    TUTTI_TRY(graph.status());
+    TUTTI_ASSIGN(made->exec, cuda_.instantiate(made->graph));
+    contender.prepared = std::move(made);
+    return Status::ok();
+  }
+
+  Status sample(std::span<Contender* const> contenders, int rounds, bool poison) override {
+    TUTTI_TRY(make_intervals(contenders.size() * static_cast<std::size_t>(rounds)));
+    if (contenders.front()->repeatable) {
+      for (int k = 0; k < kRunAhead; ++k) TUTTI_TRY(run(*contenders.front()));
+    }
+    std::size_t next = 0;
+    for (int round = 0; round < rounds; ++round) {
+      for (const Contender* contender : contenders) {
+        TUTTI_TRY(enqueue(*contender, poison, intervals_[next++]));
+      }
+    }
+    TUTTI_TRY(wait());
+    next = 0;
+    for (int round = 0; round < rounds; ++round) {
+      for (Contender* contender : contenders) {
+        const Interval& interval = intervals_[next++];
+        TUTTI_ASSIGN(const float time, cuda_.elapsed_us(interval.start, interval.end));
+        contender->samples_us.push_back(static_cast<double>(time) /
+                                        static_cast<double>(contender->operations.size()));
+      }
+    }
+    return Status::ok();
+  }
+
+  int rounds_at_once() const override { return kRoundsAtOnce; }
+  std::size_t cache_bytes() const override { return cache_bytes_; }
+
+ private:
+  Status make_intervals(std::size_t count) {
+    while (intervals_.size() < count) {
+      Interval interval;
+      TUTTI_ASSIGN(interval.start, cuda_.create_event(true));
+      TUTTI_ASSIGN(interval.end, cuda_.create_event(true));
+      intervals_.push_back(interval);
+    }
+    return Status::ok();
+  }
+
+  Status run_operations(const Contender& contender) {
+    for (const AllReduce& operation : contender.operations) {
+      TUTTI_TRY(all_reduce(communicator_, operation));
+    }
+    return Status::ok();
+  }
+
+  Status run(const Contender& contender) {
+    if (!contender.prepared) return run_operations(contender);
+    return cuda_.launch_graph(static_cast<const Graph&>(*contender.prepared).exec, stream_);
+  }
+
+  Status enqueue(const Contender& contender, bool poison, const Interval& interval) {
+    if (poison) {
+      for (const auto& output : contender.outputs) {
+        if (output.empty()) continue;
+        TUTTI_TRY(cuda_.set_async(output.data(), kPoison, output.size(), stream_));
+      }
+    }
+    if (cold_) TUTTI_TRY(cuda_.set_async(flush_.get(), 0, 2 * cache_bytes_, stream_));
+    TUTTI_TRY(all_reduce(
+        communicator_,
+        {.input = barrier_.data(), .output = barrier_.data(), .count = 1, .stream = stream_}));
+    TUTTI_TRY(cuda_.record_event(interval.start, stream_));
+    TUTTI_TRY(run(contender));
+    return cuda_.record_event(interval.end, stream_);
+  }
+
+  // Kernels end by their own deadlines; this ends if the device does not even do that.
+  Status wait() {
+    using namespace std::chrono_literals;
+    const Deadline deadline(2 * timeout_ + 10s);
+    while (true) {
+      TUTTI_TRY(communicator_.status());
+      TUTTI_ASSIGN(const bool finished, cuda_.stream_finished(stream_));
+      if (finished) return communicator_.status();
+      if (deadline.passed()) {
+        return {StatusCode::kTimeout,
+                fmt::format("GPU {} did not finish its work; `nvidia-smi` shows what it does",
+                            communicator_.device())};
+      }
+      std::this_thread::sleep_for(20us);
+    }
+  }
+
+  CudaDriver& cuda_;
+  Communicator& communicator_;
+  const bool graph_mode_, cold_;
+  const std::chrono::milliseconds timeout_;
+  std::size_t cache_bytes_ = 0;
+  Stream stream_ = nullptr;
+  std::shared_ptr<std::byte> flush_;
+  SymmetricMemory barrier_;
+  std::vector<Interval> intervals_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_cuda_engine(Communicator& communicator,
+                                                 const BenchOptions& options) {
+  std::string why;
+  CudaDriver* cuda = real_cuda(&why);
+  if (cuda == nullptr) return Status(StatusCode::kUnavailable, why);
+  auto engine = std::make_unique<CudaEngine>(*cuda, communicator, options);
+  TUTTI_TRY(engine->open());
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace tutti::cli

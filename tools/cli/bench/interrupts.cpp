@@ -1,0 +1,40 @@
+#include "bench/interrupts.hpp"
+
+#include <ctime>
+
+namespace tutti::cli {
+namespace {
+
+volatile sig_atomic_t last_signal = 0;
+
+void note(int signal) { last_signal = signal; }
+
+}  // namespace
+
+Interrupts::Interrupts() {
+  last_signal = 0;
+  struct sigaction action = {};
+  action.sa_handler = note;
+  ::sigaction(SIGINT, &action, &interrupt_before_);
+  ::sigaction(SIGTERM, &action, &terminate_before_);
+  sigset_t both;
+  ::sigemptyset(&both);
+  ::sigaddset(&both, SIGINT);
+  ::sigaddset(&both, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &both, &mask_before_);
+}
+
+Interrupts::~Interrupts() {
+  ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  ::sigaction(SIGINT, &interrupt_before_, nullptr);
+  ::sigaction(SIGTERM, &terminate_before_, nullptr);
+}
+
+void Interrupts::poll(std::span<pollfd> descriptors, int timeout_ms) const {
+  const timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1'000'000L};
+  ::ppoll(descriptors.data(), descriptors.size(), &timeout, &mask_before_);
+}
+
+int Interrupts::received() const { return last_signal; }
+
+}  // namespace tutti::cli

@@ -1,0 +1,49 @@
+// What one rank tells the launcher, as values and as the JSON that travels.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tutti/status.hpp"
+#include "tutti/tuning.hpp"
+
+namespace tutti::cli {
+
+// One algorithm at one size, as one rank saw it.
+struct Measurement {
+  std::size_t size = 0;   // index into BenchOptions::bytes
+  std::string algorithm;  // "one_shot"
+  bool in_place = false;
+  bool chosen = false;  // what auto takes here
+  Plan plan;
+  std::vector<double> samples_us = {};
+  // The same on symmetric buffers, sample by sample between the others; empty where nothing is
+  // staged.
+  std::vector<double> unstaged_us = {};
+  std::optional<std::uint64_t> wrong = {};  // elements; empty: not checked
+  std::string first_wrong = {};             // for people
+};
+
+// An algorithm that cannot run here, and why.
+struct Skipped {
+  std::string algorithm, why;
+};
+
+struct Failure {
+  StatusCode code = StatusCode::kInternal;
+  std::string text;
+};
+
+struct Alive {};  // between two samples: slow, but not stuck
+struct Done {};
+
+using Report = std::variant<Measurement, Skipped, Failure, Alive, Done>;
+
+std::string to_json_text(const Report& report);
+// kMismatch where `text` is no report.
+Result<Report> report_from_json_text(std::string_view text);
+
+}  // namespace tutti::cli

@@ -1,0 +1,358 @@
+#include "bench/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+
+#include "algorithms/catalogue.hpp"
+#include "base/names.hpp"
+#include "base/try.hpp"
+#include "base/units.hpp"
+#include "output_file.hpp"
+
+namespace tutti::cli {
+namespace {
+
+constexpr std::array<Name<Mode>, 2> kModes = {{{Mode::kGraph, "graph"}, {Mode::kEager, "eager"}}};
+constexpr std::array<Name<BufferKind>, 3> kBufferKinds = {{{BufferKind::kSymmetric, "symmetric"},
+                                                           {BufferKind::kRegistered, "registered"},
+                                                           {BufferKind::kPlain, "plain"}}};
+constexpr std::array<Name<Cache>, 2> kCaches = {{{Cache::kHot, "hot"}, {Cache::kCold, "cold"}}};
+constexpr std::array<Name<Format>, 4> kFormats = {{{Format::kTable, "table"},
+                                                   {Format::kMarkdown, "markdown"},
+                                                   {Format::kCsv, "csv"},
+                                                   {Format::kJson, "json"}}};
+constexpr std::array<Name<LaunchKind>, 2> kLaunchKinds = {
+    {{LaunchKind::kProcesses, "processes"}, {LaunchKind::kThreads, "threads"}}};
+constexpr std::array<Name<bool>, 2> kSwitches = {{{true, "on"}, {false, "off"}}};
+constexpr std::array<Name<Injection::Kind>, 3> kInjections = {{{Injection::Kind::kFlip, "flip"},
+                                                               {Injection::Kind::kCrash, "crash"},
+                                                               {Injection::Kind::kHang, "hang"}}};
+constexpr int kMostOperations = 1000;
+constexpr int kMostSamples = 1'000'000;
+
+Status wrong(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
+
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    parts.push_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+struct Range {
+  long least = 0, most = std::numeric_limits<int>::max();
+};
+
+Result<int> parse_int(std::string_view option, std::string_view text, Range range) {
+  long value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return wrong(fmt::format("{}: '{}' is not a whole number", option, text));
+  }
+  if (value < range.least || value > range.most) {
+    return wrong(
+        fmt::format("{}: {} is not between {} and {}", option, value, range.least, range.most));
+  }
+  return static_cast<int>(value);
+}
+
+Result<std::size_t> parse_size(std::string_view option, std::string_view text) {
+  auto size = parse_bytes(text);
+  if (!size.is_ok()) return size.status().with_context(option);
+  return size;
+}
+
+template <class E, std::size_t N>
+Status choose_name(E& into, const std::array<Name<E>, N>& names, std::string_view option,
+                   std::string_view text) {
+  if (text.empty()) return Status::ok();
+  TUTTI_ASSIGN(into, parse_name<E>(names, {}, option, text));
+  return Status::ok();
+}
+
+Status check_backend(BenchOptions& options, const BenchArguments& arguments,
+                     const BenchMachine& machine) {
+  Backend asked = Backend::kAuto;
+  if (!arguments.backend.empty()) {
+    TUTTI_ASSIGN(asked, parse_backend(arguments.backend));
+  }
+  if (asked == Backend::kCuda && machine.gpus == 0) {
+    return wrong(
+        fmt::format("--backend cuda: there is no GPU here ({}); `tutti doctor` says more, "
+                    "--backend host runs without one",
+                    machine.why_no_gpu));
+  }
+  if (asked == Backend::kAuto) asked = machine.gpus > 0 ? Backend::kCuda : Backend::kHost;
+  options.backend = asked;
+  return Status::ok();
+}
+
+int most_ranks(Backend backend) {
+  int most = 1;
+  for (const Algorithm& row : catalogue()) {
+    most = std::max(most, backend == Backend::kCuda ? row.max_ranks_cuda : row.max_ranks_host);
+  }
+  return most;
+}
+
+Status check_ranks(BenchOptions& options, std::string_view text, const BenchMachine& machine) {
+  const bool cuda = options.backend == Backend::kCuda;
+  if (text.empty()) {
+    options.ranks = {cuda ? machine.gpus : 2};
+    return Status::ok();
+  }
+  for (const std::string_view part : split(text)) {
+    TUTTI_ASSIGN(const int ranks, parse_int("--ranks", part, {0}));
+    if (ranks == 0) return wrong("--ranks: 0 ranks have nothing to reduce; give 1 or more");
+    if (cuda && ranks > machine.gpus) {
+      return wrong(
+          fmt::format("--ranks {}: there are {} GPUs here, and each rank needs its own; "
+                      "--backend host takes more ranks",
+                      ranks, machine.gpus));
+    }
+    if (ranks > most_ranks(options.backend)) {
+      return wrong(fmt::format("--ranks {}: no algorithm takes more than {} on the {} backend",
+                               ranks, most_ranks(options.backend), to_string(options.backend)));
+    }
+    options.ranks.push_back(ranks);
+  }
+  return Status::ok();
+}
+
+Status check_sweep(BenchOptions& options, const BenchArguments& arguments) {
+  std::size_t least = KiB;
+  std::size_t most = options.backend == Backend::kCuda ? 64 * MiB : 16 * MiB;
+  int factor = 2;
+  if (!arguments.min_bytes.empty()) {
+    TUTTI_ASSIGN(least, parse_size("--min-bytes", arguments.min_bytes));
+    if (arguments.max_bytes.empty()) most = std::max(most, least);
+  }
+  if (!arguments.max_bytes.empty()) {
+    TUTTI_ASSIGN(most, parse_size("--max-bytes", arguments.max_bytes));
+    if (arguments.min_bytes.empty()) least = std::min(least, most);
+  }
+  if (!arguments.factor.empty()) {
+    TUTTI_ASSIGN(factor, parse_int("--factor", arguments.factor, {}));
+  }
+  if (factor < 2) {
+    return wrong(fmt::format("--factor: {} does not make sizes grow; give 2 or more", factor));
+  }
+  if (least == 0) return wrong("--min-bytes: a sweep cannot start at 0; --bytes 0 measures 0");
+  if (least > most) {
+    return wrong(fmt::format("--min-bytes {} is larger than --max-bytes {}", format_bytes(least),
+                             format_bytes(most)));
+  }
+  for (std::size_t bytes = least; bytes <= most; bytes *= static_cast<std::size_t>(factor)) {
+    options.bytes.push_back(bytes);
+    if (bytes > most / static_cast<std::size_t>(factor)) break;
+  }
+  return Status::ok();
+}
+
+Status check_rows(BenchOptions& options, const BenchArguments& arguments) {
+  if (arguments.rows.empty() || arguments.hidden.empty()) {
+    return wrong("--rows and --hidden come together: a message is rows x hidden elements");
+  }
+  TUTTI_ASSIGN(const int hidden, parse_int("--hidden", arguments.hidden, {1}));
+  for (const std::string_view part : split(arguments.rows)) {
+    TUTTI_ASSIGN(const int rows, parse_int("--rows", part, {1}));
+    options.bytes.push_back(static_cast<std::size_t>(rows) * static_cast<std::size_t>(hidden) *
+                            size_of(options.dtype));
+  }
+  return Status::ok();
+}
+
+Status check_sizes(BenchOptions& options, const BenchArguments& arguments) {
+  const bool swept =
+      !arguments.min_bytes.empty() || !arguments.max_bytes.empty() || !arguments.factor.empty();
+  const bool rows = !arguments.rows.empty() || !arguments.hidden.empty();
+  if (static_cast<int>(swept) + static_cast<int>(rows) +
+          static_cast<int>(!arguments.bytes.empty()) >
+      1) {
+    return wrong(
+        "sizes come from one of --min-bytes/--max-bytes/--factor, --bytes, or "
+        "--rows/--hidden");
+  }
+  if (rows) {
+    TUTTI_TRY(check_rows(options, arguments));
+  } else if (arguments.bytes.empty()) {
+    TUTTI_TRY(check_sweep(options, arguments));
+  } else {
+    for (const std::string_view part : split(arguments.bytes)) {
+      TUTTI_ASSIGN(const std::size_t bytes, parse_size("--bytes", part));
+      options.bytes.push_back(bytes);
+    }
+  }
+  for (std::size_t& bytes : options.bytes) bytes -= bytes % size_of(options.dtype);
+  const auto last = std::unique(options.bytes.begin(), options.bytes.end());
+  options.bytes.erase(last, options.bytes.end());
+  return Status::ok();
+}
+
+Status check_algorithms(BenchOptions& options, std::string_view text) {
+  if (text == "auto") {
+    options.choice = Choice::kAuto;
+    return Status::ok();
+  }
+  if (text.empty() || text == "all") {
+    for (const Algorithm& row : catalogue()) {
+      const bool cuda = options.backend == Backend::kCuda;
+      if ((cuda ? row.max_ranks_cuda : row.max_ranks_host) > 0) {
+        options.algorithms.emplace_back(row.name());
+      }
+    }
+    return Status::ok();
+  }
+  options.choice = Choice::kNamed;
+  for (const std::string_view part : split(text)) {
+    TUTTI_ASSIGN(const Algorithm* row, find_algorithm(Collective::kAllReduce, part));
+    const std::string name(row->name());
+    if (std::count(options.algorithms.begin(), options.algorithms.end(), name) == 0) {
+      options.algorithms.push_back(name);
+    }
+  }
+  return Status::ok();
+}
+
+Status check_numbers(BenchOptions& options, const BenchArguments& arguments) {
+  const auto read = [](int& into, std::string_view option, std::string_view text, Range range) {
+    if (text.empty()) return Status::ok();
+    TUTTI_ASSIGN(into, parse_int(option, text, range));
+    return Status::ok();
+  };
+  TUTTI_TRY(read(options.graph_operations, "--graph-operations", arguments.graph_operations,
+                 {1, kMostOperations}));
+  TUTTI_TRY(read(options.iterations, "--iterations", arguments.iterations, {1, kMostSamples}));
+  TUTTI_TRY(read(options.warmup, "--warmup", arguments.warmup, {0, kMostSamples}));
+  TUTTI_TRY(read(options.worker_fd, "--worker-fd", arguments.worker_fd, {0}));
+  int timeout_ms = static_cast<int>(options.timeout.count());
+  TUTTI_TRY(read(timeout_ms, "--timeout-ms", arguments.timeout_ms, {1}));
+  options.timeout = std::chrono::milliseconds(timeout_ms);
+  return Status::ok();
+}
+
+Status check_names(BenchOptions& options, const BenchArguments& arguments) {
+  const bool cuda = options.backend == Backend::kCuda;
+  options.mode = cuda ? Mode::kGraph : Mode::kEager;
+  options.dtype = cuda ? DataType::kBfloat16 : DataType::kFloat32;
+  if (!arguments.dtype.empty()) {
+    TUTTI_ASSIGN(options.dtype, parse_data_type(arguments.dtype));
+  }
+  if (!arguments.op.empty()) {
+    TUTTI_ASSIGN(options.op, parse_op(arguments.op));
+  }
+  TUTTI_TRY(choose_name(options.mode, kModes, "--mode", arguments.mode));
+  TUTTI_TRY(choose_name(options.buffers, kBufferKinds, "--buffers", arguments.buffers));
+  TUTTI_TRY(choose_name(options.cache, kCaches, "--cache", arguments.cache));
+  TUTTI_TRY(choose_name(options.check, kSwitches, "--check", arguments.check));
+  TUTTI_TRY(choose_name(options.format, kFormats, "--format", arguments.format));
+  TUTTI_TRY(choose_name(options.launch, kLaunchKinds, "--launch", arguments.launch));
+  return Status::ok();
+}
+
+Status check_injection(BenchOptions& options, std::string_view text) {
+  if (text.empty()) return Status::ok();
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return wrong("--inject takes KIND:RANK");
+  TUTTI_TRY(choose_name(options.inject.kind, kInjections, "--inject", text.substr(0, colon)));
+  TUTTI_ASSIGN(options.inject.rank, parse_int("--inject", text.substr(colon + 1), {0}));
+  const bool ends_process = options.inject.kind != Injection::Kind::kFlip;
+  if (ends_process && options.launch == LaunchKind::kThreads) {
+    return wrong("--inject crash and hang need --launch processes");
+  }
+  return Status::ok();
+}
+
+// What fits alone but not together.
+Status check_together(const BenchOptions& options) {
+  if (options.mode == Mode::kGraph && options.backend == Backend::kHost) {
+    return wrong("--mode graph: graphs are of the CUDA backend; the host backend is eager");
+  }
+  if (options.cache == Cache::kCold && (options.chained || options.in_place)) {
+    return wrong(
+        "--cache cold uses other buffers for each operation, --chained and --in-place "
+        "the same again; measure them apart");
+  }
+  if (options.append && options.output.empty()) return wrong("--append needs --output FILE");
+  return Status::ok();
+}
+
+}  // namespace
+
+std::string_view to_string(Mode mode) { return name_of<Mode>(kModes, mode); }
+std::string_view to_string(BufferKind buffers) {
+  return name_of<BufferKind>(kBufferKinds, buffers);
+}
+std::string_view to_string(Cache cache) { return name_of<Cache>(kCaches, cache); }
+std::string_view to_string(Format format) { return name_of<Format>(kFormats, format); }
+std::string_view to_string(LaunchKind launch) { return name_of<LaunchKind>(kLaunchKinds, launch); }
+
+Result<BenchOptions> check_arguments(const BenchArguments& arguments, const BenchMachine& machine) {
+  BenchOptions options;
+  options.timeout = machine.timeout;
+  options.chained = arguments.chained;
+  options.in_place = arguments.in_place;
+  options.append = arguments.append;
+  options.repro = arguments.repro;
+  options.output = arguments.output;
+  if (!arguments.collective.empty() && arguments.collective != options.collective) {
+    return wrong(
+        fmt::format("unknown collective '{}'; known are all_reduce", arguments.collective));
+  }
+  TUTTI_TRY(check_backend(options, arguments, machine));
+  TUTTI_TRY(check_ranks(options, arguments.ranks, machine));
+  TUTTI_TRY(check_names(options, arguments));
+  TUTTI_TRY(check_sizes(options, arguments));
+  TUTTI_TRY(check_algorithms(options, arguments.algorithms));
+  TUTTI_TRY(check_numbers(options, arguments));
+  TUTTI_TRY(check_injection(options, arguments.inject));
+  TUTTI_TRY(check_together(options));
+  if (!options.output.empty()) TUTTI_TRY(check_writable(options.output).with_context("--output"));
+  return options;
+}
+
+std::vector<std::string> to_arguments(const BenchOptions& options) {
+  std::vector<std::string> bytes;
+  for (const std::size_t size : options.bytes) bytes.push_back(format_bytes(size));
+  std::vector<std::string> words = {options.collective};
+  const auto add = [&](std::string option, const auto& value) {
+    words.push_back(std::move(option));
+    words.push_back(fmt::format("{}", value));
+  };
+  add("--backend", to_string(options.backend));
+  add("--ranks", fmt::format("{}", fmt::join(options.ranks, ",")));
+  add("--bytes", fmt::format("{}", fmt::join(bytes, ",")));
+  add("--dtype", to_string(options.dtype));
+  add("--op", to_string(options.op));
+  if (options.choice == Choice::kNamed) {
+    add("--algorithms", fmt::format("{}", fmt::join(options.algorithms, ",")));
+  } else {
+    add("--algorithms", options.choice == Choice::kAuto ? "auto" : "all");
+  }
+  add("--buffers", to_string(options.buffers));
+  add("--mode", to_string(options.mode));
+  add("--graph-operations", options.graph_operations);
+  if (options.chained) words.emplace_back("--chained");
+  if (options.in_place) words.emplace_back("--in-place");
+  add("--cache", to_string(options.cache));
+  add("--iterations", options.iterations);
+  add("--warmup", options.warmup);
+  add("--check", options.check ? "on" : "off");
+  add("--launch", to_string(options.launch));
+  add("--timeout-ms", options.timeout.count());
+  if (options.inject.kind != Injection::Kind::kNone) {
+    add("--inject", fmt::format("{}:{}", name_of<Injection::Kind>(kInjections, options.inject.kind),
+                                options.inject.rank));
+  }
+  return words;
+}
+
+}  // namespace tutti::cli

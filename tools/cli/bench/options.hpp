@@ -1,0 +1,86 @@
+// What `tutti bench` was asked for: as typed, and as checked.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tutti/status.hpp"
+#include "tutti/types.hpp"
+
+namespace tutti::cli {
+
+enum class Mode : std::uint8_t { kGraph, kEager };
+enum class BufferKind : std::uint8_t { kSymmetric, kRegistered, kPlain };
+enum class Cache : std::uint8_t { kHot, kCold };
+enum class Format : std::uint8_t { kTable, kMarkdown, kCsv, kJson };
+enum class LaunchKind : std::uint8_t { kProcesses, kThreads };
+enum class Choice : std::uint8_t { kAll, kAuto, kNamed };
+
+std::string_view to_string(Mode mode);           // "graph", "eager"
+std::string_view to_string(BufferKind buffers);  // "symmetric", "registered", "plain"
+std::string_view to_string(Cache cache);         // "hot", "cold"
+std::string_view to_string(Format format);       // "table", "markdown", "csv", "json"
+std::string_view to_string(LaunchKind launch);   // "processes", "threads"
+
+// The text of each option; empty: not given.
+struct BenchArguments {
+  std::string collective;
+  std::string backend, ranks, min_bytes, max_bytes, factor, bytes, rows, hidden, dtype, op;
+  std::string algorithms, buffers, mode, graph_operations, cache, iterations, warmup, check;
+  std::string format, output, launch, timeout_ms, inject, worker_fd;
+  bool in_place = false, chained = false, append = false, repro = false;
+};
+
+// A defect that a rank makes on purpose, so that tests can see it found. Not listed in the help.
+struct Injection {
+  enum class Kind : std::uint8_t { kNone, kFlip, kCrash, kHang } kind = Kind::kNone;
+  int rank = -1;
+  friend bool operator==(const Injection&, const Injection&) = default;
+};
+
+struct BenchOptions {
+  std::string collective = "all_reduce";
+  Backend backend = Backend::kHost;  // never kAuto
+  std::vector<int> ranks;            // a group after the other
+  std::vector<std::size_t> bytes;    // messages; each is rounded down to whole elements
+  DataType dtype = DataType::kFloat32;
+  OpKind op = OpKind::kSum;
+  Choice choice = Choice::kAll;
+  std::vector<std::string> algorithms;  // names without the collective; kNamed and kAll
+  BufferKind buffers = BufferKind::kSymmetric;
+  Mode mode = Mode::kEager;
+  int graph_operations = 10;
+  bool chained = false, in_place = false;
+  Cache cache = Cache::kHot;
+  int iterations = 50, warmup = 5;
+  bool check = true;
+  Format format = Format::kTable;
+  std::string output;
+  bool append = false, repro = false;
+  LaunchKind launch = LaunchKind::kProcesses;
+  std::chrono::milliseconds timeout{10000};
+  Injection inject;
+  int worker_fd = -1;  // of a rank's process: where its measurements go
+
+  // How many operations one sample divides its time by.
+  int operations() const { return backend == Backend::kCuda || chained ? graph_operations : 1; }
+  friend bool operator==(const BenchOptions&, const BenchOptions&) = default;
+};
+
+// What an argument is checked against.
+struct BenchMachine {
+  int gpus = 0;
+  std::string why_no_gpu;
+  std::chrono::milliseconds timeout{10000};  // where --timeout-ms is not given
+};
+
+// Fills in what was not given. The first thing that cannot be right is kInvalidArgument.
+Result<BenchOptions> check_arguments(const BenchArguments& arguments, const BenchMachine& machine);
+
+// The words after "tutti bench" that give `options` again, complete: for the ranks' processes and
+// for --repro. Where results are printed and written is left out.
+std::vector<std::string> to_arguments(const BenchOptions& options);
+
+}  // namespace tutti::cli

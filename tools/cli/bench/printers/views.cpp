@@ -1,0 +1,97 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "bench/printers/printers.hpp"
+
+namespace tutti::cli {
+namespace {
+
+auto group_key(const Row& r) {
+  return std::tie(r.collective, r.backend, r.ranks, r.dtype, r.op, r.buffers, r.mode,
+                  r.graph_operations, r.chained, r.cache, r.launch);
+}
+
+}  // namespace
+
+std::vector<Group> groups_of(const std::vector<Row>& rows) {
+  std::vector<Group> groups;
+  for (const Row& row : rows) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
+      return group_key(g.first()) == group_key(row);
+    });
+    if (group == groups.end()) {
+      groups.push_back({.rows = {&row}});
+    } else {
+      group->rows.push_back(&row);
+    }
+  }
+  return groups;
+}
+
+std::vector<SizeView> sizes_of(const Group& group) {
+  std::vector<SizeView> sizes;
+  for (const Row* row : group.rows) {
+    auto size = std::find_if(sizes.begin(), sizes.end(),
+                             [&](const SizeView& view) { return view.bytes == row->bytes; });
+    if (size == sizes.end()) size = sizes.insert(sizes.end(), SizeView{.bytes = row->bytes});
+    (row->in_place ? size->in_place : size->out_of_place).push_back(row);
+  }
+  std::sort(sizes.begin(), sizes.end(),
+            [](const SizeView& a, const SizeView& b) { return a.bytes < b.bytes; });
+  return sizes;
+}
+
+std::vector<std::string> algorithms_of(const Group& group) {
+  std::vector<std::string> names;
+  for (const Row* row : group.rows) {
+    if (std::find(names.begin(), names.end(), row->algorithm) == names.end()) {
+      names.push_back(row->algorithm);
+    }
+  }
+  return names;
+}
+
+const Row* row_of_algorithm(const std::vector<const Row*>& rows, std::string_view algorithm) {
+  const auto row = std::find_if(rows.begin(), rows.end(),
+                                [&](const Row* r) { return r->algorithm == algorithm; });
+  return row == rows.end() ? nullptr : *row;
+}
+
+const Row* fastest(const std::vector<const Row*>& rows) {
+  const auto row = std::min_element(rows.begin(), rows.end(), [](const Row* a, const Row* b) {
+    return a->time_us.p50 < b->time_us.p50;
+  });
+  return row == rows.end() ? nullptr : *row;
+}
+
+const Row* chosen_or_fastest(const std::vector<const Row*>& rows) {
+  const auto row = std::find_if(rows.begin(), rows.end(), [](const Row* r) { return r->chosen; });
+  return row == rows.end() ? fastest(rows) : *row;
+}
+
+std::string best_text(const std::vector<const Row*>& rows) {
+  const Row* best = fastest(rows);
+  const Row* nccl = row_of_algorithm(rows, "nccl");
+  if (best == nullptr) return "n/a";
+  if (nccl == nullptr || best->time_us.p50 <= 0) return best->algorithm;
+  return fmt::format("{} ({:.2f}x)", best->algorithm, nccl->time_us.p50 / best->time_us.p50);
+}
+
+std::string time_text(double us) {
+  if (us < 100) return fmt::format("{:.2f}", us);
+  return fmt::format("{:.{}f}", us, us < 1000 ? 1 : 0);
+}
+
+std::string title_of(const Group& group) {
+  const Row& r = group.first();
+  std::string text =
+      fmt::format("{}, {} ranks ({}), {} {}, backend {}, {} buffers, {}", r.collective, r.ranks,
+                  r.launch, r.dtype, r.op, r.backend, r.buffers, r.mode);
+  if (r.graph_operations > 0) text += fmt::format(" of {} operations", r.graph_operations);
+  if (r.chained) text += ", chained";
+  return text + fmt::format(", cache {}", r.cache);
+}
+
+}  // namespace tutti::cli

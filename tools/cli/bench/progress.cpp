@@ -1,0 +1,31 @@
+#include "bench/progress.hpp"
+
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "base/units.hpp"
+
+namespace tutti::cli {
+namespace {
+
+constexpr const char* kWipe = "\r\x1b[K";
+
+}  // namespace
+
+Progress::Progress(const BenchOptions& options, std::FILE* stream)
+    : options_(options), stream_(::isatty(::fileno(stream)) == 1 ? stream : nullptr) {}
+
+Progress::~Progress() {
+  if (stream_ != nullptr) fmt::print(stream_, "{}", kWipe);
+}
+
+void Progress::show(int ranks, const Measurement& measurement) {
+  if (stream_ == nullptr) return;
+  fmt::print(stream_, "{}{} ranks: size {} of {} ({}), {} measured", kWipe, ranks,
+             measurement.size + 1, options_.bytes.size(),
+             format_bytes(options_.bytes[measurement.size]), measurement.algorithm);
+  std::fflush(stream_);
+}
+
+}  // namespace tutti::cli

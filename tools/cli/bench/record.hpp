@@ -1,0 +1,77 @@
+// Results as they are kept: schema tutti.bench/1.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/launcher.hpp"
+#include "bench/options.hpp"
+#include "bench/statistics.hpp"
+
+namespace tutti::cli {
+
+struct Calibration {
+  double kernel_gap_us = 0;  // between empty kernels in a graph; 0: not measured
+  double hop_us = 0;         // one way between two GPUs; 0: not measured
+  friend bool operator==(const Calibration&, const Calibration&) = default;
+};
+
+struct Environment {
+  std::string host, gpu = {};
+  int gpus = 0;
+  std::string driver, cuda, nccl = {};  // versions; empty: not there
+  bool multicast = false;               // whether any algorithm here used it
+  std::string date, command;
+  Calibration calibration = {};
+  friend bool operator==(const Environment&, const Environment&) = default;
+};
+
+struct Row {
+  std::string collective, algorithm, backend;
+  int ranks = 0;
+  std::string dtype, op;
+  std::size_t bytes = 0, count = 0;
+  bool in_place = false;
+  std::string buffers, mode;
+  int graph_operations = 0;
+  bool chained = false;
+  std::string cache, launch;
+  int blocks = 0, threads = 0;
+  std::size_t chunk_bytes = 0;
+  Statistics time_us = {};
+  std::vector<double> per_rank_p50_us = {};
+  double copy_us = 0;
+  double algbw_gbps = 0, busbw_gbps = 0;
+  std::optional<std::uint64_t> wrong = {};  // elements over all ranks; empty: not checked
+  bool chosen = false;
+  friend bool operator==(const Row&, const Row&) = default;
+};
+
+struct Record {
+  std::string tutti;  // version
+  Environment environment;
+  std::vector<Row> rows = {};
+  friend bool operator==(const Record&, const Record&) = default;
+};
+
+// Rows of one group of ranks, in the order of measuring; the slowest rank of each sample counts.
+// kMismatch where ranks did not measure the same.
+Result<std::vector<Row>> rows_of(const GroupOutcome& outcome, const BenchOptions& options);
+
+// Whether two rows measure the same thing, so that the newer replaces the older.
+bool same_key(const Row& a, const Row& b);
+
+// kInvalidArgument where the two are not of one kind of machine, driver and version of tutti.
+Status check_same_machine(const Record& old_record, const Record& new_record);
+// `added` with the rows of `old_record` that it does not replace, in front.
+Record merge(const Record& old_record, Record added);
+
+std::string to_json_text(const Record& record);
+// kInvalidArgument names `file` and what is wrong in it.
+Result<Record> record_from_json_text(std::string_view text, std::string_view file);
+
+}  // namespace tutti::cli

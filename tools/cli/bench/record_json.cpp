@@ -1,0 +1,161 @@
+// Records as JSON text and back. Every field is required but those that came later.
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "bench/record.hpp"
+
+namespace tutti::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kSchema = "tutti.bench/1";
+
+// Three decimals: nanoseconds. More would only be noise in a diff.
+double rounded(double value) { return std::round(value * 1e3) / 1e3; }
+
+ordered_json to_value(const Statistics& s) {
+  return {{"p50", rounded(s.p50)}, {"p90", rounded(s.p90)}, {"p99", rounded(s.p99)},
+          {"min", rounded(s.min)}, {"max", rounded(s.max)}, {"n", s.n}};
+}
+
+ordered_json to_value(const Environment& e) {
+  return {{"host", e.host},
+          {"gpu", e.gpu},
+          {"gpus", e.gpus},
+          {"driver", e.driver},
+          {"cuda", e.cuda},
+          {"nccl", e.nccl},
+          {"multicast", e.multicast},
+          {"date", e.date},
+          {"command", e.command},
+          {"calibration",
+           {{"kernel_gap_us", rounded(e.calibration.kernel_gap_us)},
+            {"hop_us", rounded(e.calibration.hop_us)}}}};
+}
+
+ordered_json to_value(const Row& r) {
+  ordered_json per_rank = ordered_json::array();
+  for (const double time : r.per_rank_p50_us) per_rank.push_back(rounded(time));
+  return {{"collective", r.collective},
+          {"algorithm", r.algorithm},
+          {"backend", r.backend},
+          {"ranks", r.ranks},
+          {"dtype", r.dtype},
+          {"op", r.op},
+          {"bytes", r.bytes},
+          {"count", r.count},
+          {"in_place", r.in_place},
+          {"buffers", r.buffers},
+          {"mode", r.mode},
+          {"graph_operations", r.graph_operations},
+          {"chained", r.chained},
+          {"cache", r.cache},
+          {"launch", r.launch},
+          {"blocks", r.blocks},
+          {"threads", r.threads},
+          {"chunk_bytes", r.chunk_bytes},
+          {"time_us", to_value(r.time_us)},
+          {"per_rank_p50_us", std::move(per_rank)},
+          {"copy_us", rounded(r.copy_us)},
+          {"algbw_gbps", rounded(r.algbw_gbps)},
+          {"busbw_gbps", rounded(r.busbw_gbps)},
+          {"wrong", r.wrong ? ordered_json(*r.wrong) : ordered_json(nullptr)},
+          {"chosen", r.chosen}};
+}
+
+Statistics statistics_from(const ordered_json& j) {
+  return {.p50 = j.at("p50"),
+          .p90 = j.at("p90"),
+          .p99 = j.at("p99"),
+          .min = j.at("min"),
+          .max = j.at("max"),
+          .n = j.at("n")};
+}
+
+Environment environment_from(const ordered_json& j) {
+  Environment e{.host = j.at("host"),
+                .gpu = j.at("gpu"),
+                .gpus = j.at("gpus"),
+                .driver = j.at("driver"),
+                .cuda = j.at("cuda"),
+                .nccl = j.at("nccl"),
+                .multicast = j.at("multicast"),
+                .date = j.at("date"),
+                .command = j.at("command")};
+  if (j.contains("calibration")) {
+    e.calibration = {.kernel_gap_us = j["calibration"].at("kernel_gap_us"),
+                     .hop_us = j["calibration"].at("hop_us")};
+  }
+  return e;
+}
+
+Row row_from(const ordered_json& j) {
+  Row row{.collective = j.at("collective"),
+          .algorithm = j.at("algorithm"),
+          .backend = j.at("backend"),
+          .ranks = j.at("ranks"),
+          .dtype = j.at("dtype"),
+          .op = j.at("op"),
+          .bytes = j.at("bytes"),
+          .count = j.at("count"),
+          .in_place = j.at("in_place"),
+          .buffers = j.at("buffers"),
+          .mode = j.at("mode"),
+          .graph_operations = j.at("graph_operations"),
+          .chained = j.at("chained"),
+          .cache = j.at("cache"),
+          .launch = j.value("launch", "processes"),
+          .blocks = j.at("blocks"),
+          .threads = j.at("threads"),
+          .chunk_bytes = j.at("chunk_bytes"),
+          .time_us = statistics_from(j.at("time_us")),
+          .per_rank_p50_us = j.at("per_rank_p50_us"),
+          .copy_us = j.at("copy_us"),
+          .algbw_gbps = j.at("algbw_gbps"),
+          .busbw_gbps = j.at("busbw_gbps"),
+          .chosen = j.at("chosen")};
+  if (!j.at("wrong").is_null()) row.wrong = j.at("wrong").get<std::uint64_t>();
+  return row;
+}
+
+Record record_from(const ordered_json& j) {
+  Record record{.tutti = j.at("tutti"), .environment = environment_from(j.at("environment"))};
+  for (const ordered_json& row : j.at("rows")) record.rows.push_back(row_from(row));
+  return record;
+}
+
+}  // namespace
+
+std::string to_json_text(const Record& record) {
+  // One line per row, so that a diff of two runs reads as a table.
+  const auto line = [](const ordered_json& value) {
+    return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  };
+  std::string text = fmt::format(
+      "{{\"schema\": \"{}\", \"tutti\": {},\n \"environment\": {},\n "
+      "\"rows\": [",
+      kSchema, line(record.tutti), line(to_value(record.environment)));
+  const char* separator = "\n  ";
+  for (const Row& row : record.rows) {
+    text += separator + line(to_value(row));
+    separator = ",\n  ";
+  }
+  return text + "\n]}\n";
+}
+
+Result<Record> record_from_json_text(std::string_view text, std::string_view file) {
+  const auto malformed = [&](std::string_view what) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} does not hold results of `tutti bench`: {}", file, what));
+  };
+  try {
+    const ordered_json value = ordered_json::parse(text);
+    if (value.at("schema") != kSchema) return malformed("its schema is not tutti.bench/1");
+    return record_from(value);
+  } catch (const ordered_json::exception& error) {
+    return malformed(error.what());
+  }
+}
+
+}  // namespace tutti::cli

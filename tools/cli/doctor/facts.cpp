@@ -1,0 +1,72 @@
+#include "doctor/facts.hpp"
+
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "base/knobs.hpp"
+#include "base/units.hpp"
+#include "communicator/layout.hpp"
+#include "drivers/nccl.hpp"
+#include "drivers/nvml.hpp"
+#include "drivers/shared_memory.hpp"
+
+namespace tutti::cli {
+namespace {
+
+struct Limit {
+  std::uint64_t soft = 0, hard = 0;
+};
+
+Limit limit_of(__rlimit_resource resource) {
+  rlimit limit = {};
+  ::getrlimit(resource, &limit);
+  const auto value = [](rlim_t of) { return of == RLIM_INFINITY ? kUnlimited : of; };
+  return {value(limit.rlim_cur), value(limit.rlim_max)};
+}
+
+std::uint64_t free_shared_memory() {
+  struct statvfs file_system = {};
+  if (::statvfs("/dev/shm", &file_system) != 0) return 0;
+  return static_cast<std::uint64_t>(file_system.f_bavail) * file_system.f_frsize;
+}
+
+void add_communicator_memory(Facts& facts) {
+  const Layout layout = layout_from(Knobs::process(), !facts.machine.gpus.empty());
+  facts.communicator_bytes = layout.bytes();
+  facts.communicator_formula = fmt::format(
+      "{} channels x {} flags and packets + {} staging + {} captures x {} staging",
+      layout.channels(), format_bytes(Layout::kChannelBytes), format_bytes(layout.staging_bytes),
+      layout.capture_channels, format_bytes(layout.capture_staging_bytes));
+}
+
+}  // namespace
+
+Facts gather_facts() {
+  Facts facts;
+  facts.built_with_cuda = TUTTI_WITH_CUDA != 0;
+  facts.device_nodes = ::access("/dev/nvidia0", F_OK) == 0 || ::access("/dev/nvidiactl", F_OK) == 0;
+  CudaDriver* cuda = real_cuda(&facts.why_no_cuda);
+  facts.machine = discover_machine(cuda, real_nvml(&facts.why_no_nvml));
+  if (cuda != nullptr && facts.machine.gpus.empty()) facts.why_no_cuda = facts.machine.why_no_gpu;
+  if (NcclDriver* nccl = real_nccl(&facts.why_no_nccl); nccl != nullptr) {
+    const auto version = nccl->version();
+    facts.nccl_version = version.is_ok() ? *version : version.status().message();
+  }
+  if (cuda != nullptr) {
+    facts.transfers = try_transfers(*cuda, static_cast<int>(facts.machine.gpus.size()));
+  }
+  const auto memory = real_shared_memory().create(1 * MiB);
+  if (!memory.is_ok()) facts.why_no_shared_memory = memory.status().message();
+  facts.shared_memory_free = free_shared_memory();
+  facts.open_files = limit_of(RLIMIT_NOFILE).soft;
+  facts.open_files_most = limit_of(RLIMIT_NOFILE).hard;
+  facts.locked_memory = limit_of(RLIMIT_MEMLOCK).soft;
+  facts.processes = limit_of(RLIMIT_NPROC).soft;
+  add_communicator_memory(facts);
+  return facts;
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,32 @@
+// What `tutti doctor` looks at, as values: gathered in one place, judged in another.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "doctor/transfer.hpp"
+#include "topology/topology.hpp"
+
+namespace tutti::cli {
+
+inline constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+
+struct Facts {
+  Machine machine;
+  bool built_with_cuda = false;
+  bool device_nodes = false;  // /dev/nvidia0 and so on: there is a GPU, whatever the driver says
+  std::string why_no_cuda, why_no_nvml, why_no_nccl;  // empty: it is there
+  std::string nccl_version;
+  std::vector<PeerTransfer> transfers;
+  std::string why_no_shared_memory;      // empty: anonymous shared memory can be made
+  std::uint64_t shared_memory_free = 0;  // of /dev/shm
+  std::uint64_t open_files = 0, locked_memory = 0, processes = 0;  // soft limits
+  std::uint64_t open_files_most = 0;                               // hard limit
+  std::uint64_t communicator_bytes = 0;                            // per rank
+  std::string communicator_formula;
+};
+
+Facts gather_facts();
+
+}  // namespace tutti::cli

@@ -1,0 +1,164 @@
+#include "explain.hpp"
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/knobs.hpp"
+#include "base/try.hpp"
+#include "base/units.hpp"
+#include "dispatch/choose.hpp"
+#include "drivers/cuda.hpp"
+#include "drivers/nccl.hpp"
+#include "drivers/nvml.hpp"
+#include "exit_code.hpp"
+#include "tuning/table.hpp"
+
+namespace tutti::cli {
+namespace {
+
+Status wrong(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
+
+Result<int> read_ranks(std::string_view text, int otherwise) {
+  if (text.empty()) return otherwise;
+  int ranks = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  if (error != std::errc() || end != text.data() + text.size() || ranks < 1) {
+    return wrong(fmt::format("--ranks: '{}' is not a number of ranks, 1 or more", text));
+  }
+  return ranks;
+}
+
+bool all_reach(const Machine& machine, int ranks) {
+  if (machine.peer_access.size() < static_cast<std::size_t>(ranks)) return false;
+  for (int i = 0; i < ranks; ++i) {
+    for (int j = 0; j < ranks; ++j) {
+      const auto from = static_cast<std::size_t>(i), to = static_cast<std::size_t>(j);
+      if (i != j && !machine.peer_access[from][to]) return false;
+    }
+  }
+  return true;
+}
+
+Topology described(const std::string& gpu) {
+  // Compute capability and size are what a table asks after by name; the model needs neither.
+  return {.backend = Backend::kCuda, .gpu = gpu, .compute = 90, .peer_access = true, .nccl = true};
+}
+
+Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine, bool nccl) {
+  Backend backend = Backend::kAuto;
+  if (!a.backend.empty()) {
+    TUTTI_ASSIGN(backend, parse_backend(a.backend));
+  }
+  const int gpus = static_cast<int>(machine.gpus.size());
+  Topology topology;
+  if (!a.gpu.empty()) {
+    if (backend == Backend::kHost) return wrong("--gpu describes a machine for --backend cuda");
+    topology = described(a.gpu);
+  } else if (backend == Backend::kCuda || (backend == Backend::kAuto && gpus > 0)) {
+    if (gpus == 0) {
+      return wrong(
+          fmt::format("--backend cuda: there is no GPU here ({}); --gpu \"NVIDIA H200\" "
+                      "asks about another machine",
+                      machine.why_no_gpu));
+    }
+    const Gpu& first = machine.gpus.front();
+    topology = {.backend = Backend::kCuda,
+                .gpu = first.name,
+                .compute = first.compute,
+                .multiprocessors = first.multiprocessors,
+                .nvlinks = first.nvlinks,
+                .nccl = nccl};
+  } else {
+    topology.peer_access = true;
+  }
+  const bool here = a.gpu.empty() && topology.backend == Backend::kCuda;
+  TUTTI_ASSIGN(topology.ranks, read_ranks(a.ranks, here ? gpus : 2));
+  if (here && topology.ranks > gpus) {
+    return wrong(
+        fmt::format("--ranks {}: there are {} GPUs here; --gpu \"{}\" asks about a larger "
+                    "machine",
+                    topology.ranks, gpus, topology.gpu));
+  }
+  if (here) topology.peer_access = all_reach(machine, topology.ranks);
+  topology.processes = topology.ranks;
+  topology.one_process = topology.ranks == 1;
+  return topology;
+}
+
+std::string print_json(const Question& question, const TuningTable& table) {
+  nlohmann::ordered_json value;
+  const auto plan = choose(question.request, question.topology, table);
+  if (plan.is_ok()) {
+    value["plan"] = {{"algorithm", plan->algorithm},
+                     {"blocks", plan->blocks},
+                     {"threads", plan->threads},
+                     {"chunk_bytes", plan->chunk_bytes},
+                     {"source", to_string(plan->source)}};
+  } else {
+    value["plan"] = nullptr;
+    value["why"] = plan.status().to_string();
+  }
+  value["topology"] = nlohmann::json(question.topology);
+  value["candidates"] = nlohmann::ordered_json::array();
+  for (const Candidate& c : candidates(question.request, question.topology, table)) {
+    value["candidates"].push_back({{"algorithm", c.algorithm},
+                                   {"possible", c.possible},
+                                   {"chosen", c.chosen},
+                                   {"why", c.why},
+                                   {"predicted_us", c.predicted_us}});
+  }
+  return value.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+Result<Question> read_question(const ExplainArguments& a, const Machine& machine, bool nccl) {
+  if (a.collective != "all_reduce") {
+    return wrong(fmt::format("unknown collective '{}'; known are all_reduce", a.collective));
+  }
+  Question question;
+  TUTTI_ASSIGN(question.topology, read_topology(a, machine, nccl));
+  Request& request = question.request;
+  const bool cuda = question.topology.backend == Backend::kCuda;
+  TUTTI_ASSIGN(request.dtype, parse_data_type(!a.dtype.empty() ? a.dtype : cuda ? "bf16" : "fp32"));
+  TUTTI_ASSIGN(request.op, parse_op(a.op.empty() ? "sum" : a.op));
+  TUTTI_ASSIGN(const std::size_t bytes, parse_bytes(a.bytes.empty() ? "1M" : a.bytes));
+  request.count = bytes / size_of(request.dtype);
+  if (!a.algorithm.empty()) {
+    TUTTI_TRY(find_algorithm(Collective::kAllReduce, a.algorithm).status());
+  }
+  if (!a.buffers.empty() && a.buffers != "symmetric" && a.buffers != "plain") {
+    return wrong(fmt::format("unknown --buffers '{}'; known are symmetric, plain", a.buffers));
+  }
+  request.symmetric = a.buffers != "plain";
+  request.in_place = a.in_place;
+  request.deterministic = a.deterministic;
+  request.algorithm = a.algorithm;
+  request.tune = Knobs::process().text("TUTTI_TUNE");
+  request.only_nccl = Knobs::process().flag("TUTTI_DISABLE");
+  return question;
+}
+
+int run_explain(const ExplainArguments& arguments) {
+  const Machine machine = discover_machine(real_cuda(), real_nvml());
+  const auto question = read_question(arguments, machine, real_nccl() != nullptr);
+  if (!question.is_ok()) {
+    fmt::print(stderr, "tutti explain: {}\n", question.status().message());
+    return kUsage;
+  }
+  const Knobs& knobs = Knobs::process();
+  const auto table =
+      TuningTable::load(knobs.path("TUTTI_TUNING_FILE"), knobs.path("TUTTI_TUNING_CACHE"));
+  if (!table.is_ok()) {
+    fmt::print(stderr, "tutti explain: {}\n", table.status().to_string());
+    return kFailure;
+  }
+  fmt::print("{}", arguments.json ? print_json(*question, *table)
+                                  : explain(question->request, question->topology, *table));
+  return choose(question->request, question->topology, *table).is_ok() ? kSuccess : kFailure;
+}
+
+}  // namespace tutti::cli

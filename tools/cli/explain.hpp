@@ -1,0 +1,30 @@
+// `tutti explain`.
+#pragma once
+
+#include <string>
+
+#include "dispatch/request.hpp"
+#include "topology/topology.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::cli {
+
+// The text of each option; empty: not given.
+struct ExplainArguments {
+  std::string collective, ranks, bytes, dtype, op, algorithm, buffers, backend, gpu;
+  bool in_place = false, deterministic = false, json = false;
+};
+
+struct Question {
+  Request request;
+  Topology topology;
+};
+
+// What is asked, of this `machine` or of the one that --gpu describes: all its GPUs reach each
+// other and NCCL is there. `nccl`: whether this machine has it.
+Result<Question> read_question(const ExplainArguments& arguments, const Machine& machine,
+                               bool nccl);
+
+int run_explain(const ExplainArguments& arguments);
+
+}  // namespace tutti::cli

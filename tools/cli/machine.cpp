@@ -1,0 +1,41 @@
+#include "machine.hpp"
+
+#include <ctime>
+
+#include "drivers/cuda.hpp"
+#include "drivers/nccl.hpp"
+#include "drivers/nvml.hpp"
+#include "topology/topology.hpp"
+
+namespace tutti::cli {
+namespace {
+
+std::string now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm utc = {};
+  ::gmtime_r(&seconds, &utc);
+  char text[32];
+  const std::size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return {text, length};
+}
+
+}  // namespace
+
+Environment describe_environment(Backend backend, const std::string& command_line) {
+  const bool cuda = backend == Backend::kCuda;
+  const Machine machine =
+      discover_machine(cuda ? real_cuda() : nullptr, cuda ? real_nvml() : nullptr);
+  Environment environment{.host = machine.host.name,
+                          .gpus = static_cast<int>(machine.gpus.size()),
+                          .driver = machine.driver_version,
+                          .cuda = machine.cuda_version,
+                          .date = now(),
+                          .command = command_line};
+  if (!machine.gpus.empty()) environment.gpu = machine.gpus.front().name;
+  if (NcclDriver* nccl = cuda ? real_nccl() : nullptr; nccl != nullptr) {
+    if (const auto version = nccl->version(); version.is_ok()) environment.nccl = *version;
+  }
+  return environment;
+}
+
+}  // namespace tutti::cli

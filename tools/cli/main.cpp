@@ -1,0 +1,124 @@
+// The `tutti` command: what can be asked of it, and which function answers.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "bench/command.hpp"
+#include "doctor/command.hpp"
+#include "env.hpp"
+#include "exit_code.hpp"
+#include "explain.hpp"
+#include "report/command.hpp"
+#include "tutti/version.hpp"
+
+namespace tutti::cli {
+namespace {
+
+using Answer = std::function<int()>;
+
+void add_bench_measuring(CLI::App& bench, BenchArguments& a) {
+  bench.add_option("collective", a.collective, "What is measured: all_reduce")->required();
+  bench.add_option("--backend", a.backend, "auto, host or cuda");
+  bench.add_option("--ranks", a.ranks,
+                   "Numbers of ranks: 2,4,8 (default: all GPUs; 2 on the host)");
+  bench.add_option("-b,--min-bytes", a.min_bytes, "Smallest message: 1K");
+  bench.add_option("-e,--max-bytes", a.max_bytes, "Largest message: 64M (16M on the host)");
+  bench.add_option("-f,--factor", a.factor, "From one size to the next: 2");
+  bench.add_option("--bytes", a.bytes, "Messages instead of a sweep: 512K,1M");
+  bench.add_option("--rows", a.rows, "Messages of rows x hidden elements: 32,64");
+  bench.add_option("--hidden", a.hidden, "Elements per row: 8192");
+  bench.add_option("-d,--dtype", a.dtype, "Element type: bf16 (fp32 on the host)");
+  bench.add_option("-o,--op", a.op, "Reduction: sum, prod, min, max, avg, premulsum");
+  bench.add_option("--algorithms", a.algorithms, "auto, all, or names: one_shot,two_shot,nccl");
+  bench.add_option("--buffers", a.buffers, "symmetric, registered or plain");
+  bench.add_option("--mode", a.mode, "graph or eager (the host is eager)");
+  bench.add_option("--graph-operations", a.graph_operations, "Operations per sample: 10");
+  bench.add_flag("--chained", a.chained, "Each operation reads what the one before wrote");
+  bench.add_option("--cache", a.cache, "hot or cold");
+  bench.add_flag("--in-place", a.in_place, "Measure in place, too");
+  bench.add_option("-n,--iterations", a.iterations, "Samples: 50");
+  bench.add_option("-w,--warmup", a.warmup, "Samples that do not count: 5");
+  bench.add_option("--check", a.check, "Compare results exactly: on or off");
+}
+
+void add_bench(CLI::App& app, BenchArguments& a, Answer& answer, const std::string& command_line) {
+  CLI::App& bench = *app.add_subcommand("bench", "Measure a collective, algorithm by algorithm");
+  add_bench_measuring(bench, a);
+  bench.add_option("--format", a.format, "What is printed: table, markdown, csv or json");
+  bench.add_option("--output", a.output, "Write a file, too, in the format of its extension");
+  bench.add_flag("--append", a.append, "Keep the rows of FILE that are not measured again");
+  bench.add_flag("--repro", a.repro, "Print the command that repeats each row");
+  bench.add_option("--launch", a.launch, "Ranks are processes or threads");
+  bench.add_option("--timeout-ms", a.timeout_ms, "Every wait ends by then: 10000");
+  bench.add_option("--worker-fd", a.worker_fd)->group("");
+  bench.add_option("--inject", a.inject)->group("");
+  bench.callback([&] { answer = [&] { return run_bench(a, command_line); }; });
+}
+
+void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
+  CLI::App& explain = *app.add_subcommand("explain", "Say which algorithm a call takes, and why");
+  explain.add_option("collective", a.collective, "all_reduce")->required();
+  explain.add_option("--ranks", a.ranks, "Number of ranks");
+  explain.add_option("--bytes", a.bytes, "Size of the message: 1M");
+  explain.add_option("-d,--dtype", a.dtype, "Element type: bf16");
+  explain.add_option("-o,--op", a.op, "Reduction: sum");
+  explain.add_option("--algorithm", a.algorithm, "As if the call named it");
+  explain.add_option("--buffers", a.buffers, "symmetric or plain");
+  explain.add_flag("--in-place", a.in_place, "Output is input");
+  explain.add_flag("--deterministic", a.deterministic, "Only rows with the same bits everywhere");
+  explain.add_option("--backend", a.backend, "auto, host or cuda");
+  explain.add_option("--gpu", a.gpu, "Another machine than this: \"NVIDIA H200\"");
+  explain.add_flag("--json", a.json, "Print JSON");
+  explain.callback([&] { answer = [&] { return run_explain(a); }; });
+}
+
+void add_others(CLI::App& app, DoctorArguments& doctor_arguments, ReportArguments& r,
+                bool& env_json, Answer& answer) {
+  CLI::App& doctor = *app.add_subcommand("doctor", "Check this machine, and say how to mend it");
+  doctor.add_flag("--json", doctor_arguments.json, "Print JSON");
+  doctor.callback([&] { answer = [&] { return run_doctor(doctor_arguments); }; });
+
+  CLI::App& env = *app.add_subcommand("env", "List every setting, its value and its source");
+  env.add_flag("--json", env_json, "Print JSON");
+  env.callback([&] { answer = [&] { return run_env(env_json); }; });
+
+  CLI::App& report = *app.add_subcommand("report", "Render results into docs and README");
+  report.add_option("--results", r.results, "Folder of <machine>/<what>.json")
+      ->capture_default_str();
+  report.add_option("--docs", r.docs, "File that is written")->capture_default_str();
+  report.add_option("--readme", r.readme, "File whose headline is replaced")->capture_default_str();
+  report.add_flag("--check", r.check, "Write nothing; fail if something would change");
+  report.callback([&] { answer = [&] { return run_report(r); }; });
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Collectives on symmetric memory: measure, explain and check");
+  app.name("tutti");
+  app.set_version_flag("--version", std::string("tutti ") + version());
+  app.require_subcommand(1);
+  const std::string command_line =
+      fmt::format("tutti {}", fmt::join(argv + (argc > 0 ? 1 : 0), argv + argc, " "));
+  Answer answer;
+  BenchArguments bench;
+  ExplainArguments explain;
+  DoctorArguments doctor;
+  ReportArguments report;
+  bool env_json = false;
+  add_bench(app, bench, answer, command_line);
+  add_explain(app, explain, answer);
+  add_others(app, doctor, report, env_json, answer);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
+    app.exit(error);
+    return asked ? kSuccess : kUsage;
+  }
+  return answer();
+}
+
+}  // namespace
+}  // namespace tutti::cli
+
+int main(int argc, char** argv) { return tutti::cli::run(argc, argv); }

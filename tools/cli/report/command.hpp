@@ -1,0 +1,18 @@
+// `tutti report`: what was measured, as pages.
+#pragma once
+
+#include <string>
+
+namespace tutti::cli {
+
+struct ReportArguments {
+  std::string results = "results";
+  std::string docs = "docs/benchmarks.md";
+  std::string readme = "README.md";
+  bool check = false;
+};
+
+// 0: written, or with `check` nothing would change; 1: stale or not written; 2: broken results.
+int run_report(const ReportArguments& arguments);
+
+}  // namespace tutti::cli

@@ -1,0 +1,114 @@
+#include "report/pages.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/units.hpp"
+#include "bench/printers/printers.hpp"
+
+namespace tutti::cli {
+namespace {
+
+std::string provenance(const ResultFile& file) {
+  const Environment& e = file.record.environment;
+  std::string text;
+  if (e.gpus > 0) {
+    text = fmt::format("{} x {}, driver {}, CUDA {}, NCCL {}, ", e.gpus, e.gpu, e.driver, e.cuda,
+                       e.nccl.empty() ? "not found" : e.nccl);
+  }
+  text += fmt::format("tutti {}, {}", file.record.tutti, e.date);
+  if (e.calibration.kernel_gap_us > 0) {
+    text += fmt::format(
+        "; {:.2f} us between empty kernels in a graph, {:.2f} us one way between "
+        "two GPUs",
+        e.calibration.kernel_gap_us, e.calibration.hop_us);
+  }
+  return text;
+}
+
+bool has_curve(const Group& group) {
+  std::set<std::size_t> sizes;
+  for (const Row* row : group.rows) sizes.insert(row->bytes);
+  return sizes.size() > 1;
+}
+
+// The group a reader asks for first: most ranks, then graph before eager.
+const Group* headline_group(const std::vector<Group>& groups) {
+  const auto better = [](const Group& a, const Group& b) {
+    return std::pair(a.first().ranks, a.first().mode == "graph") <
+           std::pair(b.first().ranks, b.first().mode == "graph");
+  };
+  const auto best = std::max_element(groups.begin(), groups.end(), better);
+  return best == groups.end() ? nullptr : &*best;
+}
+
+std::string section(const ResultFile& file, const std::string& plots, std::vector<Page>& pages) {
+  const std::string folder = std::filesystem::path(plots).filename().string();
+  std::string text =
+      fmt::format("\n## {} on {}\n\n{}.\nFile: `{}`. Command: `{}`.\n", file.what, file.machine,
+                  provenance(file), file.path, file.record.environment.command);
+  const std::vector<Group> groups = groups_of(file.record.rows);
+  if (const Group* group = headline_group(groups); group != nullptr && has_curve(*group)) {
+    const std::string name = fmt::format("{}_{}.svg", file.machine, file.what);
+    pages.push_back(
+        {fmt::format("{}/{}", plots, name), render_plot(group->rows, title_of(*group))});
+    text += fmt::format("\n![{} on {}, time over size]({}/{})\n", file.what, file.machine, folder,
+                        name);
+  }
+  return text + "\n" + print_markdown(file.record);
+}
+
+}  // namespace
+
+std::vector<Page> render_docs(const std::vector<ResultFile>& files, const std::string& docs) {
+  std::vector<Page> pages(1);
+  std::string text =
+      "# Benchmarks\n\nRendered by `tutti report` from the files under `results/`; not edited by "
+      "hand.\nTimes are those of the slowest rank, p50, in microseconds; GB = 1e9 bytes.\n";
+  const std::string plots = std::filesystem::path(docs).replace_extension().string();
+  for (const ResultFile& file : files) text += section(file, plots, pages);
+  pages.front() = {docs, std::move(text)};
+  return pages;
+}
+
+std::string render_headline(const std::vector<ResultFile>& files) {
+  const auto best = std::max_element(files.begin(), files.end(), [](const auto& a, const auto& b) {
+    return a.record.environment.gpus < b.record.environment.gpus;
+  });
+  if (best == files.end() || best->record.rows.empty()) return "";
+  const std::vector<Group> groups = groups_of(best->record.rows);
+  const Group& group = *headline_group(groups);
+  std::string text = fmt::format(
+      "{} ([{}]({})):\n\n| bytes | time us | algorithm | NCCL us | "
+      "speed-up |\n|---:|---:|---|---:|---:|\n",
+      title_of(group), best->path, best->path);
+  for (const SizeView& size : sizes_of(group)) {
+    const Row* row = chosen_or_fastest(size.out_of_place);
+    if (row == nullptr) continue;
+    const Row* nccl = row_of_algorithm(size.out_of_place, "nccl");
+    const bool comparable = nccl != nullptr && row->time_us.p50 > 0;
+    text += fmt::format(
+        "| {} | {} | {} | {} | {} |\n", format_bytes(size.bytes), time_text(row->time_us.p50),
+        row->algorithm, nccl == nullptr ? "n/a" : time_text(nccl->time_us.p50),
+        comparable ? fmt::format("{:.2f}x", nccl->time_us.p50 / row->time_us.p50) : "n/a");
+  }
+  return text;
+}
+
+Result<std::string> replace_headline(const std::string& readme, const std::string& headline) {
+  const std::string begin_marker = kHeadlineBegin, end_marker = kHeadlineEnd;
+  const std::size_t begin = readme.find(begin_marker);
+  const std::size_t end = readme.find(end_marker);
+  const bool once = begin == readme.rfind(begin_marker) && end == readme.rfind(end_marker);
+  if (begin == std::string::npos || end == std::string::npos || end < begin || !once) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("needs the lines '{}' and '{}', once each, around the headline",
+                              begin_marker, end_marker));
+  }
+  return readme.substr(0, begin) + begin_marker + "\n" + headline + readme.substr(end);
+}
+
+}  // namespace tutti::cli

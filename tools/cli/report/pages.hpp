@@ -1,0 +1,41 @@
+// The pages a report consists of, as values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/record.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::cli {
+
+struct ResultFile {
+  std::string path;     // "results/h200x8/all_reduce.json"
+  std::string machine;  // "h200x8"
+  std::string what;     // "all_reduce"
+  Record record;
+};
+
+struct Page {
+  std::string path, text;
+};
+
+inline constexpr const char* kHeadlineBegin = "<!-- tutti report: headline -->";
+inline constexpr const char* kHeadlineEnd = "<!-- tutti report: end of headline -->";
+
+// The Markdown page, and one plot for each result file that has more than one size. `docs` is the
+// page's path; plots lie beside it in a folder of its name.
+std::vector<Page> render_docs(const std::vector<ResultFile>& files, const std::string& docs);
+
+// The figures of the largest group of ranks on the machine with most GPUs, and where they come
+// from. Empty where there are no results.
+std::string render_headline(const std::vector<ResultFile>& files);
+
+// `readme` with what is between the markers replaced. kInvalidArgument where they are not there
+// once each, in order.
+Result<std::string> replace_headline(const std::string& readme, const std::string& headline);
+
+// Time over size, one curve per algorithm, both axes logarithmic.
+std::string render_plot(const std::vector<const Row*>& rows, const std::string& title);
+
+}  // namespace tutti::cli
