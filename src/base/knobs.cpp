@@ -1,5 +1,6 @@
 #include "base/knobs.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
@@ -138,11 +139,27 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// The text of tutti.conf; empty where there is none. Fails where it cannot be read.
+// Settings can name a library to load, so they are read from nobody but this user and root.
+Status check_owner(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return Status::ok();  // reading says what is wrong
+  const bool owned = info.st_uid == ::geteuid() || info.st_uid == 0;
+  // A group of one's own may write: that is how many systems set the umask.
+  const bool by_group = (info.st_mode & S_IWGRP) != 0 && info.st_gid != ::getegid();
+  const bool by_others = (info.st_mode & S_IWOTH) != 0;
+  if (owned && !by_group && !by_others) return Status::ok();
+  return {StatusCode::kPermission,
+          fmt::format("'{}' is ignored: others can write it; chown it to this user or root, and "
+                      "chmod go-w",
+                      path)};
+}
+
+// The text of tutti.conf; empty where there is none. Fails where it must not or cannot be read.
 Result<std::string> read_conf_file(const std::string& named, const std::string& home) {
   std::vector<std::string> paths{home + "/.config/tutti.conf", "/etc/tutti.conf"};
   if (!named.empty()) paths = {named};
   for (const std::string& path : paths) {
+    TUTTI_TRY(check_owner(path));
     TUTTI_ASSIGN(auto text, read_text_file(path));
     if (text) return *std::move(text);
   }

@@ -3,8 +3,8 @@
 //
 // tutti.conf is the file $TUTTI_CONF_FILE names, or else the first that exists of
 // ~/.config/tutti.conf and /etc/tutti.conf. The working directory is never searched: a folder must
-// not be able to change what a program does that is started in it. Lines are NAME = value; '#'
-// starts a comment.
+// not be able to change what a program does that is started in it. A file that others can write is
+// ignored, with a warning. Lines are NAME = value; '#' starts a comment.
 #pragma once
 
 #include <chrono>

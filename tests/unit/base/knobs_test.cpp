@@ -215,5 +215,22 @@ TEST(KnobsDeathTest, AProcessReadsItsFileOfSettings) {
       testing::ExitedWithCode(0), "");
 }
 
+TEST(KnobsDeathTest, AFileOfSettingsThatOthersCanWriteIsIgnored) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        const auto path = std::filesystem::temp_directory_path() /
+                          ("tutti_open_conf_" + std::to_string(::getpid()));
+        std::ofstream(path) << "TUTTI_TIMEOUT_MS = 1234\n";
+        std::filesystem::permissions(path, std::filesystem::perms::others_write,
+                                     std::filesystem::perm_options::add);
+        ::setenv("TUTTI_CONF_FILE", path.c_str(), 1);
+        const bool right = Knobs::process().integer("TUTTI_TIMEOUT_MS") == 600000;
+        std::filesystem::remove(path);
+        ::_exit(right ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "is ignored: others can write it");
+}
+
 }  // namespace
 }  // namespace tutti
