@@ -45,19 +45,24 @@ bool decode(std::string_view text, Digest& secret) {
   return out == secret.end();
 }
 
+// A local group's directory is "tutti-" and 16 hexadecimal digits: one name, never a path.
+bool is_directory_name(std::string_view name) {
+  constexpr std::string_view kStart = "tutti-";
+  return name.size() == kStart.size() + 16 && name.starts_with(kStart) &&
+         name.find_first_not_of("0123456789abcdef", kStart.size()) == std::string_view::npos;
+}
+
 Status check_address(bool is_local, const std::string& address) {
-  if (!is_local) {
-    auto parsed = parse_host_port(address);
-    if (!parsed.is_ok()) return parsed.status();
+  if (is_local) {
+    if (is_directory_name(address)) return Status::ok();
+    return {StatusCode::kInvalidArgument, "a local group's id names no directory of tutti's"};
   }
+  TUTTI_TRY(parse_host_port(address).status());
   const bool plain = std::all_of(address.begin(), address.end(), [](char c) {
-    return std::isgraph(static_cast<unsigned char>(c)) != 0 && c != '/';
+    return std::isgraph(static_cast<unsigned char>(c)) != 0;
   });
-  if (address.empty() || address.front() == '.' || !plain) {
-    return {StatusCode::kInvalidArgument,
-            fmt::format("\"{}\" is no {}", address, is_local ? "directory's name" : "host:port")};
-  }
-  return Status::ok();
+  if (plain) return Status::ok();
+  return {StatusCode::kInvalidArgument, fmt::format("\"{}\" is no host:port", address)};
 }
 
 }  // namespace

@@ -131,6 +131,7 @@ bool Inbox::complete(const Group& group) const {
 }
 
 Status Inbox::first_obstacle(const Group& group, const Call& call) const {
+  if (group.failure) return to_status(*group.failure);  // final, whatever has come since
   for (std::size_t rank = 0; rank < group.members.size(); ++rank) {
     const Sender& sender = group.senders[group.members[rank]];
     if (sender.queue.empty()) continue;
@@ -144,7 +145,6 @@ Status Inbox::first_obstacle(const Group& group, const Call& call) const {
     }
   }
   if (complete(group)) return Status::ok();
-  if (group.failure) return to_status(*group.failure);
   for (std::size_t rank = 0; rank < group.members.size(); ++rank) {
     const int member = group.members[rank];
     const Sender& sender = group.senders[member];

@@ -34,6 +34,16 @@ void Rendezvous::dial(int rank, std::vector<SocketAddress> addresses) {
 }
 
 Status Rendezvous::run(Deadline deadline) {
+  TUTTI_TRY(run_until(deadline, [this] { return dials_.empty() && expected_.empty(); }));
+  for (; !visitors_.empty(); visitors_.pop_front()) drop_stranger("the group was complete");
+  return Status::ok();
+}
+
+Status Rendezvous::reach(Deadline deadline) {
+  return run_until(deadline, [this] { return dials_.empty(); });
+}
+
+Status Rendezvous::run_until(Deadline deadline, const std::function<bool()>& complete) {
   const auto began = Clock::now();
   while (!complete()) {
     start_dials();
@@ -47,7 +57,6 @@ Status Rendezvous::run(Deadline deadline) {
       return {StatusCode::kUnavailable, "the meeting place has moved"};
     }
   }
-  for (; !visitors_.empty(); visitors_.pop_front()) drop_stranger("the group was complete");
   return Status::ok();
 }
 
@@ -190,6 +199,11 @@ Status Rendezvous::connect_dial(int rank, Dial& dial) {
   TUTTI_TRY(sockets_.wait({&wait, 1}, Deadline(milliseconds(0))));
   if (!wait.writable) return Status::ok();
   TUTTI_TRY(sockets_.connected(dial.socket.get()));
+  TUTTI_ASSIGN(const SocketAddress here, sockets_.local_address(dial.socket.get()));
+  TUTTI_ASSIGN(const SocketAddress there, sockets_.remote_address(dial.socket.get()));
+  if (!here.is_unix() && here.text() == there.text()) {
+    return {StatusCode::kUnavailable, "nobody listens there yet; the call came back to itself"};
+  }
   TUTTI_TRY(check_user(dial.socket.get()));
   dial.handshake = Handshake::initiator(setup_.terms, rank);
   return Status::ok();

@@ -36,6 +36,8 @@ class Rendezvous {
   // Until everyone dialled or expected is there. On failure all who are there are told, so that
   // they fail too, with the same text. kTimeout names the ranks that did not come.
   Status run(Deadline deadline);
+  // The same until everyone dialled is there; who is expected may come meanwhile or later.
+  Status reach(Deadline deadline);
   // Tells everyone who is there that no group will come about.
   void give_up(const GroupFailure& failure);
   // The failure a peer told us, if that is why its connection ended.
@@ -63,7 +65,7 @@ class Rendezvous {
     Status last;  // why the attempt before ended
   };
 
-  bool complete() const { return dials_.empty() && expected_.empty(); }
+  Status run_until(Deadline deadline, const std::function<bool()>& complete);
   Clock::time_point next_event(Deadline deadline) const;
   Status wait_and_serve(Deadline deadline);
   Status accept_visitors();

@@ -148,7 +148,9 @@ class TcpJoin {
 
   Status meet(Rendezvous& rendezvous) {
     rendezvous.dial(0, addresses_);
-    TUTTI_TRY(rendezvous.run(request_.deadline));
+    // Who has the table before us may dial us before we have it.
+    for (int r = request_.rank + 1; r < request_.size; ++r) rendezvous.expect(r);
+    TUTTI_TRY(rendezvous.reach(request_.deadline));
     const auto table = receive_table(rendezvous);
     if (!table.is_ok()) return table.status();
     TUTTI_ASSIGN(const SocketAddress root, sockets_.remote_address(rendezvous.socket(0)));
@@ -159,7 +161,6 @@ class TcpJoin {
                    SocketAddress::tcp(host.empty() ? root.host() : host, entry.port));
       rendezvous.dial(r, {address});
     }
-    for (int r = request_.rank + 1; r < request_.size; ++r) rendezvous.expect(r);
     return rendezvous.run(request_.deadline);
   }
 

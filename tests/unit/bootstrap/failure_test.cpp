@@ -1,0 +1,229 @@
+// Failures that are announced, and leaving: in groups whose ranks all live.
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <future>
+#include <latch>
+#include <mutex>
+#include <thread>
+
+#include "unit/bootstrap/groups.hpp"
+
+namespace tutti {
+namespace {
+
+using namespace testing;
+
+// Notes what a handler is told.
+class Witness {
+ public:
+  Bootstrap::FailureHandler handler() {
+    return [this](const GroupFailure& failure) {
+      const std::lock_guard lock(mutex_);
+      seen_.push_back(failure);
+      changed_.notify_all();
+    };
+  }
+  bool wait() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_until(lock, soon().end(), [&] { return !seen_.empty(); });
+  }
+  std::vector<GroupFailure> seen() {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<GroupFailure> seen_;
+};
+
+class Failures : public ::testing::TestWithParam<GroupKind> {};
+INSTANTIATE_TEST_SUITE_P(Groups, Failures,
+                         ::testing::Values(GroupKind::kInProcess, GroupKind::kLocal,
+                                           GroupKind::kTcp),
+                         [](const auto& parameter) { return name_of(parameter.param); });
+
+TEST_P(Failures, AreToldToEveryOtherMemberOnce) {
+  with_group(GetParam(), 3, [](Bootstrap& group) {
+    Witness witness;
+    group.set_failure_handler(witness.handler());
+    if (group.rank() == 1) {
+      group.announce_failure({2, StatusCode::kCuda, "rank 2: its GPU fell off the bus"});
+      group.announce_failure({2, StatusCode::kCuda, "said twice"});
+    } else {
+      EXPECT_TRUE(witness.wait());
+    }
+    const Status status = group.barrier(soon());
+    EXPECT_EQ(status.code(), StatusCode::kCuda);
+    EXPECT_EQ(status.message(), "rank 2: its GPU fell off the bus");
+    group.set_failure_handler(nullptr);
+    const auto seen = witness.seen();
+    ASSERT_EQ(seen.size(), group.rank() == 1 ? 0u : 1u) << "the announcer knows already";
+    for (const GroupFailure& failure : seen) EXPECT_EQ(failure.rank, 2);
+  });
+}
+
+TEST_P(Failures, EndWaitsAtOnceAlsoTheAnnouncersOwn) {
+  std::latch over(2);
+  with_group(GetParam(), 3, [&](Bootstrap& group) {
+    if (group.rank() == 2) {
+      auto waiting = std::async(std::launch::async, [&] { return group.barrier(soon()); });
+      std::this_thread::sleep_for(50ms);
+      group.announce_failure({2, StatusCode::kAborted, "abort() on rank 2"});
+      EXPECT_EQ(waiting.get().code(), StatusCode::kAborted);
+      over.count_down();
+    } else if (group.rank() == 1) {
+      const auto began = Deadline::Clock::now();
+      EXPECT_EQ(group.barrier(soon()).code(), StatusCode::kAborted);
+      EXPECT_LT(Deadline::Clock::now() - began, 30s) << "must not be the deadline";
+      over.count_down();
+    } else {
+      over.wait();  // is a member, and never comes
+    }
+  });
+}
+
+TEST_P(Failures, StayInTheirGroup) {
+  with_group(GetParam(), 4, [](Bootstrap& group) {
+    auto half = group.split(group.rank() % 2, 0, soon());
+    ASSERT_TRUE(half.is_ok());
+    Witness of_half, of_group;
+    (*half)->set_failure_handler(of_half.handler());
+    group.set_failure_handler(of_group.handler());
+    if (group.rank() == 0) {
+      (*half)->announce_failure({0, StatusCode::kAborted, "only the even ones"});
+    }
+    if (group.rank() == 2) {
+      EXPECT_TRUE(of_half.wait());
+    }
+    EXPECT_TRUE(group.barrier(soon()).is_ok());
+    EXPECT_EQ((*half)->barrier(soon()).is_ok(), group.rank() % 2 == 1);
+    EXPECT_TRUE(group.barrier(soon()).is_ok());
+    group.set_failure_handler(nullptr);
+    (*half)->set_failure_handler(nullptr);
+    EXPECT_TRUE(of_group.seen().empty());
+    EXPECT_EQ(of_half.seen().size(), group.rank() == 2 ? 1u : 0u);
+  });
+}
+
+TEST_P(Failures, AreToldToAHandlerThatComesLater) {
+  with_group(GetParam(), 2, [](Bootstrap& group) {
+    if (group.rank() == 0) {
+      group.announce_failure({0, StatusCode::kAborted, "early"});
+    } else {
+      EXPECT_EQ(group.barrier(soon()).code(), StatusCode::kAborted);  // has come
+      Witness witness;
+      group.set_failure_handler(witness.handler());
+      EXPECT_TRUE(witness.wait());
+      group.set_failure_handler(nullptr);
+    }
+  });
+}
+
+TEST_P(Failures, AfterClearNoHandlerRuns) {
+  with_group(GetParam(), 2, [](Bootstrap& group) {
+    if (group.rank() == 0) {
+      group.announce_failure({0, StatusCode::kAborted, "now"});
+      return;
+    }
+    std::promise<void> entered;
+    std::atomic<bool> left{false};
+    group.set_failure_handler([&](const GroupFailure&) {
+      entered.set_value();
+      std::this_thread::sleep_for(100ms);
+      left = true;
+    });
+    ASSERT_EQ(entered.get_future().wait_until(soon().end()), std::future_status::ready);
+    group.set_failure_handler(nullptr);
+    EXPECT_TRUE(left) << "the call in progress must have ended";
+  });
+}
+
+// A handler that takes the caller's lock, while the caller holds it around a call of the group.
+TEST_P(Failures, HandlersAreCalledUnderNoLock) {
+  with_group(GetParam(), 2, [](Bootstrap& group) {
+    if (group.rank() == 0) {
+      group.announce_failure({0, StatusCode::kAborted, "now"});
+      return;
+    }
+    std::mutex callers;
+    Witness witness;
+    group.set_failure_handler([&](const GroupFailure& failure) {
+      const std::lock_guard lock(callers);
+      witness.handler()(failure);
+    });
+    for (int i = 0; i < 100; ++i) {
+      const std::lock_guard lock(callers);
+      static_cast<void>(group.departed());
+      group.announce_failure({1, StatusCode::kAborted, "answer"});
+    }
+    group.set_failure_handler(nullptr);
+  });
+}
+
+TEST_P(Failures, LongTextsAreCut) {
+  with_group(GetParam(), 2, [](Bootstrap& group) {
+    if (group.rank() == 0) {
+      group.announce_failure({0, StatusCode::kAborted, std::string(1 << 20, 'x')});
+    } else {
+      const Status status = group.barrier(soon());
+      EXPECT_EQ(status.code(), StatusCode::kAborted);
+      EXPECT_LE(status.message().size(), 4096u);
+    }
+  });
+}
+
+TEST_P(Failures, LeavingIsNone) {
+  std::latch over(3);
+  with_group(GetParam(), 3, [&](Bootstrap& group) {
+    Witness witness;
+    group.set_failure_handler(witness.handler());
+    EXPECT_EQ(group.departed(), -1);
+    ASSERT_TRUE(group.barrier(soon()).is_ok());
+    if (group.rank() == 1) {
+      group.leave();
+      group.leave();
+    } else {
+      const Status status = group.barrier(soon());
+      EXPECT_EQ(status.code(), StatusCode::kPeerFailed);
+      EXPECT_NE(status.message().find("rank 1 has left"), std::string::npos) << status.message();
+      EXPECT_EQ(group.departed(), 1);
+    }
+    over.arrive_and_wait();
+    group.set_failure_handler(nullptr);
+    EXPECT_TRUE(witness.seen().empty());
+  });
+}
+
+// What was sent before leaving counts.
+TEST_P(Failures, LeavingRightAfterACallHurtsNobody) {
+  with_group(GetParam(), 4, [](Bootstrap& group) {
+    for (int round = 0; round < 30; ++round) {
+      auto copy = group.split(0, 0, soon());
+      ASSERT_TRUE(copy.is_ok());
+      const auto parts = (*copy)->all_gather(pattern(group.rank(), 10'000), soon());
+      EXPECT_TRUE(parts.is_ok()) << parts.status().to_string();
+    }
+  });
+}
+
+TEST_P(Failures, ASubgroupMayBeLeftWhileItsParentLives) {
+  std::latch over(3);
+  with_group(GetParam(), 3, [&](Bootstrap& group) {
+    auto copy = group.split(0, 0, soon());
+    ASSERT_TRUE(copy.is_ok());
+    if (group.rank() == 0) copy->reset();
+    EXPECT_TRUE(group.barrier(soon()).is_ok());
+    if (group.rank() != 0) {
+      EXPECT_EQ((*copy)->departed(), 0);
+      EXPECT_EQ(group.departed(), -1);
+    }
+    EXPECT_TRUE(group.barrier(soon()).is_ok());
+    over.arrive_and_wait();
+  });
+}
+
+}  // namespace
+}  // namespace tutti
