@@ -44,15 +44,11 @@ Status Rendezvous::reach(Deadline deadline) {
 }
 
 Status Rendezvous::run_until(Deadline deadline, const std::function<bool()>& complete) {
-  const auto began = Clock::now();
   while (!complete()) {
     start_dials();
     TUTTI_TRY(wait_and_serve(deadline));
     if (complete()) break;
-    if (deadline.passed()) {
-      const Status status = timeout(began);
-      return fail(status, missing().front());
-    }
+    if (deadline.passed()) return fail(timeout(), missing().front());
     if (setup_.called_off && setup_.called_off()) {
       return {StatusCode::kUnavailable, "the meeting place has moved"};
     }
@@ -86,7 +82,9 @@ Status Rendezvous::wait_and_serve(Deadline deadline) {
   for (std::size_t r = 0; r < connections_.size(); ++r) {
     if (!waits[r].hung_up) continue;
     const GroupFailure failure = reason_of(static_cast<int>(r));
-    return fail(to_status(failure), failure.rank);
+    // Who has lost patience may know less of who is missing than this rank does.
+    const bool impatient = failure.code == StatusCode::kTimeout && !missing().empty();
+    return impatient ? fail(timeout(), missing().front()) : fail(to_status(failure), failure.rank);
   }
   return serve_all();
 }
@@ -235,8 +233,8 @@ std::vector<int> Rendezvous::missing() const {
   return ranks;
 }
 
-Status Rendezvous::timeout(Clock::time_point began) const {
-  const std::chrono::duration<double> waited = Clock::now() - began;
+Status Rendezvous::timeout() const {
+  const std::chrono::duration<double> waited = Clock::now() - began_;
   std::string text =
       fmt::format("rank {} waited {:.3f} s at {} and did not meet {} of {}", setup_.terms.rank,
                   waited.count(), setup_.place, rank_list(missing()), setup_.terms.size);

@@ -77,12 +77,13 @@ class Rendezvous {
   Status connect_dial(int rank, Dial& dial);
   Status check_user(int socket);
   Status serve_all();
-  Status timeout(Clock::time_point began) const;
+  Status timeout() const;
   std::vector<int> missing() const;
   Status fail(const Status& status, int rank);
 
   Setup setup_;
   SocketDriver& sockets_;
+  const Clock::time_point began_ = Clock::now();
   Fd listener_;
   static constexpr std::size_t kMaxVisitors = 128;
 

@@ -109,11 +109,18 @@ class TcpJoin {
 
   Status meet_as_root(Rendezvous& rendezvous) {
     for (int r = 1; r < request_.size; ++r) rendezvous.expect(r);
-    TUTTI_TRY(rendezvous.run(request_.deadline));
+    TUTTI_TRY(rendezvous.run(roots_deadline()));
     TUTTI_ASSIGN(const Bytes table, address_table(rendezvous));
     const auto payload = std::make_shared<const Bytes>(table);
     for (int r = 1; r < request_.size; ++r) TUTTI_TRY(send_table(rendezvous.socket(r), payload));
     return Status::ok();
+  }
+
+  // Only rank 0 knows who is missing: it gives up a little earlier, so that the others hear it.
+  Deadline roots_deadline() const {
+    const auto left = request_.deadline.end() - Deadline::Clock::now();
+    const Deadline::Clock::duration slack = std::chrono::milliseconds(250);
+    return Deadline(left - std::min(slack, left / 10));
   }
 
   Result<Bytes> address_table(const Rendezvous& rendezvous) {
@@ -152,7 +159,10 @@ class TcpJoin {
     for (int r = request_.rank + 1; r < request_.size; ++r) rendezvous.expect(r);
     TUTTI_TRY(rendezvous.reach(request_.deadline));
     const auto table = receive_table(rendezvous);
-    if (!table.is_ok()) return table.status();
+    if (!table.is_ok()) {
+      rendezvous.give_up({0, table.status().code(), table.status().message()});
+      return table.status();
+    }
     TUTTI_ASSIGN(const SocketAddress root, sockets_.remote_address(rendezvous.socket(0)));
     for (int r = 1; r < request_.rank; ++r) {
       const AddressEntry& entry = (*table)[r];

@@ -166,8 +166,7 @@ TEST_P(Collectives, ExchangeDescriptorsBetweenAllPairs) {
       const auto incoming = group.exchange_descriptors(outgoing, soon());
       ASSERT_TRUE(incoming.is_ok()) << incoming.status().to_string();
       for (int from = 0; from < size(); ++from) {
-        ASSERT_EQ((*incoming)[from].size(),
-                  static_cast<std::size_t>(count(from, group.rank())));
+        ASSERT_EQ((*incoming)[from].size(), static_cast<std::size_t>(count(from, group.rank())));
         for (int i = 0; i < count(from, group.rank()); ++i) {
           EXPECT_EQ(content_of((*incoming)[from][i].get()), text(from, group.rank(), i));
         }
@@ -233,9 +232,8 @@ TEST_P(Collectives, DifferentCallsAreAMismatch) {
   if (kind() == GroupKind::kTcp) GTEST_SKIP() << "descriptors go over connections of their own";
   with_group(kind(), size(), [&](Bootstrap& group) {
     const std::vector<std::vector<int>> none(size());
-    const Status status = group.rank() == 0
-                              ? group.exchange_descriptors(none, soon()).status()
-                              : group.barrier(soon());
+    const Status status = group.rank() == 0 ? group.exchange_descriptors(none, soon()).status()
+                                            : group.barrier(soon());
     EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
     EXPECT_NE(status.message().find("all_gather #1"), std::string::npos) << status.to_string();
     EXPECT_NE(status.message().find("exchange_descriptors #1"), std::string::npos);

@@ -40,10 +40,15 @@ TEST(GroupId, TakesAPortOfTheSystems) {
 TEST(GroupId, RefusesTextThatIsNone) {
   const std::string good = GroupId::local()->to_text();
   const std::string tcp = GroupId::tcp("h", 1)->to_text();
-  const std::vector<std::string> wrong{
-      "", "tutti", good.substr(0, good.size() - 20), "x" + good, good + std::string(200, 'a'),
-      good.substr(0, 20) + "!" + good.substr(21), tcp + "x", good + "/../../etc",
-      std::string(1 << 20, 'A')};
+  const std::vector<std::string> wrong{"",
+                                       "tutti",
+                                       good.substr(0, good.size() - 20),
+                                       "x" + good,
+                                       good + std::string(200, 'a'),
+                                       good.substr(0, 20) + "!" + good.substr(21),
+                                       tcp + "x",
+                                       good + "/../../etc",
+                                       std::string(1 << 20, 'A')};
   for (const std::string& text : wrong) {
     const auto id = GroupId::from_text(text);
     EXPECT_EQ(id.status().code(), StatusCode::kInvalidArgument) << text.substr(0, 200);
@@ -73,8 +78,7 @@ TEST(GroupIdDescriptor, RefusesOtherDescriptors) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   EXPECT_EQ(group_id_from_descriptor(null.get()).status().code(), StatusCode::kInvalidArgument);
   const Fd unsealed = testing::file_with(GroupId::local()->to_text());
-  EXPECT_EQ(group_id_from_descriptor(unsealed.get()).status().code(),
-            StatusCode::kInvalidArgument);
+  EXPECT_EQ(group_id_from_descriptor(unsealed.get()).status().code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

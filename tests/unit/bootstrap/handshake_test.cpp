@@ -201,8 +201,8 @@ TEST(Handshake, RefusesItsOwnProofReflected) {
 
 TEST(Handshake, RefusesNoise) {
   for (const std::string& noise :
-       {std::string(200, 'x'), std::string("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n" +
-                                           std::string(40, ' ')),
+       {std::string(200, 'x'),
+        std::string("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n" + std::string(40, ' ')),
         std::string(200, '\0'), std::string(200, '\xff')}) {
     Ends ends;
     Handshake acceptor = Handshake::acceptor(terms(0, 2), welcome());

@@ -1,0 +1,294 @@
+// Ranks as processes: they die, they stop, they fork.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <future>
+#include <thread>
+
+#include "unit/bootstrap/groups.hpp"
+
+namespace tutti {
+namespace {
+
+using namespace testing;
+
+class Processes : public ::testing::TestWithParam<GroupKind> {
+ protected:
+  // A child that joins as `rank` and then runs `body`.
+  using Body = std::function<std::string(Bootstrap&, const ForkedRank::Say&)>;
+  ForkedRank start(int rank, int size, const Body& body) {
+    return ForkedRank([=, this](const ForkedRank::Say& say) {
+      auto group = join_group_with(id_, rank, size, soon(), options_in(directory_));
+      if (!group.is_ok()) return group.status().to_string();
+      return body(**group, say);
+    });
+  }
+
+  const TemporaryDirectory directory_;
+  const GroupId id_ = make_id(GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(Groups, Processes, ::testing::Values(GroupKind::kLocal, GroupKind::kTcp),
+                         [](const auto& parameter) { return name_of(parameter.param); });
+
+std::string gather_and_check(Bootstrap& group, std::size_t bytes) {
+  const auto parts = group.all_gather(pattern(group.rank(), bytes), soon());
+  if (!parts.is_ok()) return parts.status().to_string();
+  for (int r = 0; r < group.size(); ++r) {
+    if ((*parts)[r] != pattern(r, bytes)) return "wrong bytes from rank " + std::to_string(r);
+  }
+  return "";
+}
+
+std::string swap_files(Bootstrap& group) {
+  const Fd mine = file_with("of rank " + std::to_string(group.rank()));
+  const std::vector<std::vector<int>> outgoing(group.size(), {mine.get()});
+  const auto incoming = group.exchange_descriptors(outgoing, soon());
+  if (!incoming.is_ok()) return incoming.status().to_string();
+  for (int r = 0; r < group.size(); ++r) {
+    if (content_of((*incoming)[r].at(0).get()) != "of rank " + std::to_string(r)) {
+      return "wrong file from rank " + std::to_string(r);
+    }
+  }
+  return "";
+}
+
+TEST_P(Processes, GatherAndExchange) {
+  for (const int size : {2, 3, 8}) {
+    std::vector<ForkedRank> ranks;
+    for (int rank = 0; rank < size; ++rank) {
+      ranks.push_back(start(rank, size, [](Bootstrap& group, const ForkedRank::Say&) {
+        for (const std::size_t bytes : {0, 1, 300'000}) {
+          if (auto wrong = gather_and_check(group, bytes); !wrong.empty()) return wrong;
+        }
+        return swap_files(group);
+      }));
+    }
+    for (ForkedRank& rank : ranks) EXPECT_EQ(rank.complaint(), "");
+  }
+  EXPECT_TRUE(directory_.entries().empty());
+}
+
+TEST_P(Processes, MixWithThreads) {
+  // Two processes of two ranks each.
+  std::vector<ForkedRank> processes;
+  for (int process = 0; process < 2; ++process) {
+    processes.emplace_back([=, this](const ForkedRank::Say&) {
+      std::array<std::string, 2> wrong;
+      run_threads(2, [&](int thread) {
+        auto group = join_group_with(id_, 2 * process + thread, 4, soon(), options_in(directory_));
+        wrong[thread] = text_of(group);
+        if (!group.is_ok()) return;
+        wrong[thread] = gather_and_check(**group, 1000) + swap_files(**group);
+        const auto& who = (*group)->identities();
+        if (who[0].process_token != who[1].process_token ||
+            who[1].process_token == who[2].process_token || who[0].host_id != who[3].host_id) {
+          wrong[thread] += " wrong identities";
+        }
+      });
+      return wrong[0] + wrong[1];
+    });
+  }
+  for (ForkedRank& process : processes) EXPECT_EQ(process.complaint(), "");
+  EXPECT_TRUE(directory_.entries().empty());
+}
+
+// Machines can be busy: one of a few attempts must show it.
+TEST_P(Processes, ADeathBetweenCallsReachesTheHandlerWithinASecond) {
+  Deadline::Clock::duration best = 60s;
+  for (int attempt = 0; attempt < 5 && best > 1s; ++attempt) {
+    const auto wait_to_be_killed = [](Bootstrap& group, const ForkedRank::Say& say) {
+      if (const Status status = group.barrier(soon()); !status.is_ok()) return status.to_string();
+      say("ready");
+      std::this_thread::sleep_for(60s);
+      return std::string("still alive");
+    };
+    const auto watch = [](Bootstrap& group, const ForkedRank::Say& say) {
+      std::promise<GroupFailure> told;
+      group.set_failure_handler([&](const GroupFailure& failure) { told.set_value(failure); });
+      if (const Status status = group.barrier(soon()); !status.is_ok()) return status.to_string();
+      say("ready");
+      auto failure = told.get_future();
+      if (failure.wait_until(soon().end()) != std::future_status::ready) return std::string("deaf");
+      say("noticed");
+      group.set_failure_handler(nullptr);
+      const GroupFailure what = failure.get();
+      if (what.rank != 1 || what.code != StatusCode::kPeerFailed) return "wrong: " + what.text;
+      const Status later = group.barrier(soon());
+      return later.code() == StatusCode::kPeerFailed ? std::string() : later.to_string();
+    };
+    ForkedRank zero = start(0, 3, watch), victim = start(1, 3, wait_to_be_killed),
+               two = start(2, 3, watch);
+    for (ForkedRank* rank : {&zero, &victim, &two}) ASSERT_EQ(rank->line(), "ready");
+    victim.signal(SIGKILL);
+    const auto began = Deadline::Clock::now();
+    EXPECT_EQ(zero.line(), "noticed");
+    EXPECT_EQ(two.line(), "noticed");
+    best = std::min(best, Deadline::Clock::now() - began);
+    EXPECT_EQ(zero.complaint(), "");
+    EXPECT_EQ(two.complaint(), "");
+  }
+  EXPECT_LT(best, 1s);
+}
+
+TEST_P(Processes, ADeathInsideACallEndsIt) {
+  const auto gather = [](Bootstrap& group, const ForkedRank::Say& say) {
+    say("ready");
+    const Status status = group.barrier(soon());
+    if (status.code() != StatusCode::kPeerFailed ||
+        status.message().find("rank 1 is gone") == std::string::npos) {
+      return "wrong: " + status.to_string();
+    }
+    return std::string();
+  };
+  const auto never = [](Bootstrap&, const ForkedRank::Say& say) {
+    say("ready");
+    std::this_thread::sleep_for(60s);
+    return std::string("still alive");
+  };
+  ForkedRank zero = start(0, 3, gather), victim = start(1, 3, never), two = start(2, 3, gather);
+  for (ForkedRank* rank : {&zero, &victim, &two}) ASSERT_EQ(rank->line(), "ready");
+  std::this_thread::sleep_for(50ms);  // into the call
+  victim.signal(SIGKILL);
+  EXPECT_EQ(zero.complaint(30s), "");
+  EXPECT_EQ(two.complaint(30s), "");
+}
+
+// Rank 1 is let in and dies while rank 3 is still awaited.
+TEST_P(Processes, ADeathWhileTheGroupFormsIsNamed) {
+  const auto fails = [this](int rank) {
+    return ForkedRank([=, this](const ForkedRank::Say& say) {
+      say("started");
+      const auto began = Deadline::Clock::now();
+      const auto group = join_group_with(id_, rank, 4, soon(), options_in(directory_));
+      if (Deadline::Clock::now() - began > 30s) return std::string("noticed too late");
+      const bool named = group.status().code() == StatusCode::kPeerFailed &&
+                         group.status().message().find("rank 1") != std::string::npos;
+      return named ? std::string() : "wrong: " + text_of(group);
+    });
+  };
+  ForkedRank zero = fails(0), victim = fails(1), two = fails(2);
+  for (ForkedRank* rank : {&zero, &victim, &two}) ASSERT_EQ(rank->line(), "started");
+  std::this_thread::sleep_for(300ms);
+  victim.signal(SIGKILL);
+  EXPECT_EQ(zero.complaint(), "");
+  EXPECT_EQ(two.complaint(), "");
+  EXPECT_TRUE(directory_.entries().empty()) << "left behind: " << directory_.entries().front();
+}
+
+TEST_P(Processes, AStoppedPeerIsNamedByTheTimeout) {
+  const auto gather = [](Bootstrap& group, const ForkedRank::Say& say) {
+    if (const Status status = group.barrier(soon()); !status.is_ok()) return status.to_string();
+    say("ready");
+    std::this_thread::sleep_for(100ms);
+    // More than a socket holds: sending must not hang either.
+    const auto parts = group.all_gather(Bytes(4'000'000), Deadline(500ms));
+    const std::string text = parts.status().to_string();
+    const bool named = parts.status().code() == StatusCode::kTimeout &&
+                       text.find("did not hear from rank 1 of 3") != std::string::npos;
+    return named ? std::string() : "wrong: " + text;
+  };
+  const auto stop = [](Bootstrap& group, const ForkedRank::Say& say) {
+    if (const Status status = group.barrier(soon()); !status.is_ok()) return status.to_string();
+    say("ready");
+    std::this_thread::sleep_for(60s);
+    return std::string();
+  };
+  ForkedRank zero = start(0, 3, gather), victim = start(1, 3, stop), two = start(2, 3, gather);
+  ASSERT_EQ(victim.line(), "ready");
+  victim.signal(SIGSTOP);
+  ASSERT_EQ(zero.line(), "ready");
+  ASSERT_EQ(two.line(), "ready");
+  EXPECT_EQ(zero.complaint(), "");
+  EXPECT_EQ(two.complaint(), "");
+}
+
+TEST_P(Processes, LeavingAndThenEndingIsNoFailure) {
+  const auto stay = [](Bootstrap& group, const ForkedRank::Say& say) {
+    std::atomic<int> told{0};
+    group.set_failure_handler([&](const GroupFailure&) { ++told; });
+    if (const Status status = group.barrier(soon()); !status.is_ok()) return status.to_string();
+    const Deadline deadline = soon();
+    while (group.departed() < 0 && !deadline.passed()) std::this_thread::sleep_for(1ms);
+    say("saw it leave");
+    std::this_thread::sleep_for(300ms);  // it has ended by now
+    group.set_failure_handler(nullptr);
+    return told == 0 && group.departed() == 1 ? std::string() : "told of a failure";
+  };
+  const auto leave = [](Bootstrap& group, const ForkedRank::Say&) {
+    if (const Status status = group.barrier(soon()); !status.is_ok()) return status.to_string();
+    group.leave();
+    ::_exit(0);  // no destructor, no goodbye
+    return std::string();
+  };
+  ForkedRank zero = start(0, 2, stay), one = start(1, 2, leave);
+  EXPECT_EQ(zero.line(), "saw it leave");
+  EXPECT_EQ(zero.complaint(), "");
+}
+
+// The dead rank's child still holds its connections; the end of its process is noticed all the
+// same.
+TEST_P(Processes, ADeathIsNoticedThoughAForkedChildLivesOn) {
+  const auto fork_and_wait = [](Bootstrap& group, const ForkedRank::Say& say) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::sleep(20);
+      ::_exit(0);
+    }
+    if (const Status status = group.barrier(soon()); !status.is_ok()) return status.to_string();
+    say(std::to_string(child));
+    std::this_thread::sleep_for(60s);
+    return std::string();
+  };
+  const auto gather = [](Bootstrap& group, const ForkedRank::Say& say) {
+    if (const Status status = group.barrier(soon()); !status.is_ok()) return status.to_string();
+    say("ready");
+    const auto began = Deadline::Clock::now();
+    const Status status = group.barrier(Deadline(15s));
+    if (Deadline::Clock::now() - began > 10s) return std::string("noticed too late");
+    return status.code() == StatusCode::kPeerFailed ? std::string() : status.to_string();
+  };
+  ForkedRank zero = start(0, 2, gather), victim = start(1, 2, fork_and_wait);
+  ASSERT_EQ(zero.line(), "ready");
+  const pid_t child = std::atoi(victim.line().c_str());
+  ASSERT_GT(child, 0);
+  victim.signal(SIGKILL);
+  EXPECT_EQ(zero.complaint(), "");
+  EXPECT_EQ(::kill(child, SIGKILL), 0) << "the child should have lived through the test";
+}
+
+// A forked child that destroys what it has inherited neither hangs nor speaks for its parent.
+TEST_P(Processes, AForkedChildMayDestroyItsCopy) {
+  const auto fork_and_destroy = [this](int rank) {
+    return ForkedRank([=, this](const ForkedRank::Say&) {
+      auto group = join_group_with(id_, rank, 2, soon(), options_in(directory_));
+      if (!group.is_ok()) return text_of(group);
+      const pid_t child = ::fork();
+      if (child == 0) {
+        (*group)->leave();
+        group->reset();
+        ::_exit(7);
+      }
+      int status = 0;
+      const Deadline deadline = soon();
+      while (::waitpid(child, &status, WNOHANG) == 0) {
+        if (deadline.passed()) return std::string("the child hangs");
+        std::this_thread::sleep_for(1ms);
+      }
+      if (!WIFEXITED(status) || WEXITSTATUS(status) != 7) return std::string("the child crashed");
+      return text_of((*group)->barrier(soon()));
+    });
+  };
+  ForkedRank zero = fork_and_destroy(0), one = fork_and_destroy(1);
+  EXPECT_EQ(zero.complaint(), "");
+  EXPECT_EQ(one.complaint(), "");
+}
+
+}  // namespace
+}  // namespace tutti
