@@ -31,16 +31,22 @@ class SymmetricHeapTest : public ::testing::TestWithParam<Setting> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(All, SymmetricHeapTest,
-                         ::testing::Values(Setting{HeapKind::kHost, {0, 0, 0}, "host_one_process"},
-                                           Setting{HeapKind::kHost, {0, 1, 2}, "host_processes"},
-                                           Setting{HeapKind::kHost, {0, 1, 0, 1}, "host_mixed"},
-                                           Setting{HeapKind::kHost, {0}, "host_alone"},
-                                           Setting{HeapKind::kCuda, {0, 0, 0}, "cuda_one_process"},
-                                           Setting{HeapKind::kCuda, {0, 1, 2}, "cuda_processes"},
-                                           Setting{HeapKind::kCuda, {0, 1, 0, 1}, "cuda_mixed"},
-                                           Setting{HeapKind::kCuda, {0}, "cuda_alone"}),
-                         [](const auto& setting) { return std::string(setting.param.name); });
+// What takes at least two ranks.
+class SymmetricGroupTest : public SymmetricHeapTest {};
+
+const auto kGroups = ::testing::Values(Setting{HeapKind::kHost, {0, 0, 0}, "host_one_process"},
+                                       Setting{HeapKind::kHost, {0, 1, 2}, "host_processes"},
+                                       Setting{HeapKind::kHost, {0, 1, 0, 1}, "host_mixed"},
+                                       Setting{HeapKind::kCuda, {0, 0, 0}, "cuda_one_process"},
+                                       Setting{HeapKind::kCuda, {0, 1, 2}, "cuda_processes"},
+                                       Setting{HeapKind::kCuda, {0, 1, 0, 1}, "cuda_mixed"});
+const auto kAlone =
+    ::testing::Values(Setting{HeapKind::kHost, {0}, "host"}, Setting{HeapKind::kCuda, {0}, "cuda"});
+std::string name_of(const ::testing::TestParamInfo<Setting>& setting) { return setting.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Groups, SymmetricHeapTest, kGroups, name_of);
+INSTANTIATE_TEST_SUITE_P(Alone, SymmetricHeapTest, kAlone, name_of);
+INSTANTIATE_TEST_SUITE_P(Groups, SymmetricGroupTest, kGroups, name_of);
 
 TEST_P(SymmetricHeapTest, AllocationIsZeroedAlignedAndSymmetric) {
   for (const std::size_t bytes : {1UL, 4096UL, 100000UL}) {
@@ -64,8 +70,7 @@ TEST_P(SymmetricHeapTest, IdsAreTheSameOnEveryRankAndFollowOneAnother) {
   }
 }
 
-TEST_P(SymmetricHeapTest, DifferentSizesAreAMismatchThatNamesBothAndLeavesTheHeapUsable) {
-  if (size_ == 1) GTEST_SKIP() << "one rank agrees with itself";
+TEST_P(SymmetricGroupTest, DifferentSizesAreAMismatchThatNamesBothAndLeavesTheHeapUsable) {
   const auto before = group_.open();
   std::vector<Result<Segment>> results(size_, Status(StatusCode::kInternal, ""));
   on_all_ranks(size_, [&](int rank) {
@@ -77,8 +82,7 @@ TEST_P(SymmetricHeapTest, DifferentSizesAreAMismatchThatNamesBothAndLeavesTheHea
   expect_symmetric(group_.allocate(4096));
 }
 
-TEST_P(SymmetricHeapTest, DifferentCallsAreAMismatch) {
-  if (size_ == 1) GTEST_SKIP() << "one rank agrees with itself";
+TEST_P(SymmetricGroupTest, DifferentCallsAreAMismatch) {
   std::vector<std::byte> mine(64);
   std::vector<Status> results(size_);
   on_all_ranks(size_, [&](int rank) {
@@ -132,8 +136,7 @@ TEST_P(SymmetricHeapTest, RanksThatFreeInDifferentOrdersAgreeOnWhatToReuse) {
   EXPECT_EQ(group_.heap(0).use().pooled_bytes, 0U);
 }
 
-TEST_P(SymmetricHeapTest, MemoryThatOneRankStillHoldsIsNotReused) {
-  if (size_ == 1) GTEST_SKIP();
+TEST_P(SymmetricGroupTest, MemoryThatOneRankStillHoldsIsNotReused) {
   auto segments = group_.allocate(4096);
   segments[1]->local[5] = std::byte{77};
   for (int rank = 0; rank < size_; ++rank) {
@@ -165,8 +168,7 @@ TEST_P(SymmetricHeapTest, WaitsForARankThatIsLate) {
   }
 }
 
-TEST_P(SymmetricHeapTest, ARankThatIsTooLateIsNamedByTheOthersAndNothingLeaks) {
-  if (size_ == 1) GTEST_SKIP();
+TEST_P(SymmetricGroupTest, ARankThatIsTooLateIsNamedByTheOthersAndNothingLeaks) {
   const auto before = group_.open();
   const int descriptors = open_descriptors();
   group_.bootstrap(1).before = [](int) {
