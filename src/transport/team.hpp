@@ -104,11 +104,21 @@ TUTTI_BODY Publish first_publish(const Work& work) {
   return work.stage_input || work.scaled_by_peers ? Publish::kStores : Publish::kEarlierKernels;
 }
 
-// The pass over a message that fits into staging: pass k covers chunk(k).
+// The part of `range` before `end`.
+TUTTI_BODY Range cut(Range range, std::size_t end) {
+  const std::size_t last = range.first + range.count;
+  const std::size_t first = range.first < end ? range.first : end;
+  return {first, (last < end ? last : end) - first};
+}
+
+// Elements per pass over a message: all of it, or as many as fit into staging, spread evenly.
 TUTTI_BODY std::size_t chunk_elements(const Work& work, std::size_t element_bytes) {
   const bool staged = work.stage_input || work.stage_output;
   const std::size_t fits = work.staging_bytes / element_bytes;
-  return staged && fits < work.count ? fits : work.count;
+  if (!staged || fits >= work.count) return work.count;
+  const std::size_t passes = (work.count + fits - 1) / fits;
+  const std::size_t unit = 256 / element_bytes;  // `fits` is a multiple of it
+  return ((work.count + passes - 1) / passes + unit - 1) / unit * unit;
 }
 
 }  // namespace tutti

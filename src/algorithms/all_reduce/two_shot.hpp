@@ -24,14 +24,16 @@ TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const Work& work) {
   if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
 
   for (std::size_t done = 0; done < work.count || done == 0; done += chunk) {
-    const Range part{done, work.count - done < chunk ? work.count - done : chunk};
     const std::size_t origin = work.stage_input ? done : 0;  // staging starts at each chunk anew
+    // Shares of a whole chunk also in the last, shorter one: a place in staging stays with one
+    // block, since the blocks of a rank do not wait for each other between chunks.
+    const auto share = [&](int rank) {
+      return cut(shard(Range{done, chunk}, rank, work.ranks, kUnit), work.count);
+    };
 
     // The tiles that block b stages are the tiles that block b of their owner reads.
     if (work.stage_input) {
-      for (int r = 0; r < work.ranks; ++r) {
-        team.template copy_in<T>(shard(part, r, work.ranks, kUnit), origin);
-      }
+      for (int r = 0; r < work.ranks; ++r) team.template copy_in<T>(share(r), origin);
     }
 
     team.arrive(entry);
@@ -39,19 +41,16 @@ TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const Work& work) {
     if (team.wait() != Outcome::kDone) return Outcome::kFailed;
 
     const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
-    team.template for_each_tile<T>(
-        shard(part, work.rank, work.ranks, kUnit), [&](auto access, TileAt tile) {
-          const TileAt at{tile.first - origin, tile.count};
-          const auto value = reduce_tile<Reduction>(team, buffers.inputs, access, at, scalars);
-          team.template store_all<T>(buffers.outputs, access, at, value);
-        });
+    team.template for_each_tile<T>(share(work.rank), [&](auto access, TileAt tile) {
+      const TileAt at{tile.first - origin, tile.count};
+      const auto value = reduce_tile<Reduction>(team, buffers.inputs, access, at, scalars);
+      team.template store_all<T>(buffers.outputs, access, at, value);
+    });
 
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
 
     if (work.stage_output) {
-      for (int r = 0; r < work.ranks; ++r) {
-        team.template copy_out<T>(shard(part, r, work.ranks, kUnit), origin);
-      }
+      for (int r = 0; r < work.ranks; ++r) team.template copy_out<T>(share(r), origin);
     }
     if (chunk == 0) break;
   }
