@@ -222,6 +222,9 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
     work.channels.at[r] = own_->at[r] + layout_.channel_offset(prepared.channel);
     work.staging.at[r] = own_->at[r] + layout_.staging_offset(prepared.channel);
   }
+  for (int r = 0; work.stage_output && r < size(); ++r) {
+    work.outputs.at[r] = work.staging.at[(rank() + 1 + r) % size()];
+  }
   work.staging_bytes = layout_.staging_size(prepared.channel);
   if (prepared.plan.chunk_bytes > 0) {
     work.staging_bytes = std::min(work.staging_bytes, round_up(prepared.plan.chunk_bytes, 256));

@@ -82,7 +82,7 @@ struct Work {
   const std::byte* input;  // this rank's own
   std::byte* output;
   PeerPointers inputs;        // by rank; unused where staged
-  PeerPointers outputs;       // starting with the next rank, this rank last; unused where staged
+  PeerPointers outputs;       // starting with the next rank, this rank last; staging where staged
   const LateBuffers* late;    // if not null, holds inputs and outputs
   bool stage_input;           // peers read staging, not inputs
   bool stage_output;          // peers write staging, not outputs

@@ -42,8 +42,7 @@ class HostTeam {
     Buffers<kMaxRanks> buffers;
     for (int r = 0; r < work_.ranks; ++r) {
       buffers.inputs.at[r] = work_.stage_input ? work_.staging.at[r] : work_.inputs.at[r];
-      const int next = (work_.rank + 1 + r) % work_.ranks;
-      buffers.outputs.at[r] = work_.stage_output ? work_.staging.at[next] : work_.outputs.at[r];
+      buffers.outputs.at[r] = work_.outputs.at[r];
     }
     return buffers;
   }

@@ -105,8 +105,7 @@ class NvlinkTeam {
       all.inputs.at[r] = work_.stage_input ? work_.staging.at[r]
                          : late_           ? work_.late->inputs.at[r]
                                            : work_.inputs.at[r];
-      all.outputs.at[r] =
-          late_ && !work_.stage_output ? work_.late->outputs.at[r] : work_.outputs.at[r];
+      all.outputs.at[r] = late_ ? work_.late->outputs.at[r] : work_.outputs.at[r];
       if (r >= work_.ranks) continue;
       bits |= reinterpret_cast<std::uintptr_t>(all.inputs.at[r]);
       bits |= reinterpret_cast<std::uintptr_t>(all.outputs.at[r]);
