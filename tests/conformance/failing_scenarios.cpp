@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/units.hpp"
+#include "conformance/scenarios.hpp"
+#include "support/check.hpp"
+#include "support/lane.hpp"
+
+namespace tutti::test {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kRoom = 64 * KiB;
+constexpr milliseconds kPatient{60000}, kShort{2000};
+
+// A working operation, and then until every rank is done with it: the failure that follows must not
+// meet a rank that is still in this one.
+void work_once(Rank& rank, Lane& lane) {
+  lane.expect_right({.count = 100});
+  (void)take(rank.group.allocate(256));
+}
+
+// Until the group has failed: what a rank sees that is in no operation.
+Status wait_for_failure(Rank& rank, milliseconds limit) {
+  const auto end = Clock::now() + limit;
+  for (;;) {
+    const Status status = rank.group.status();
+    if (!status.is_ok()) return status;
+    require(Clock::now() < end, "this rank was not told of the failure");
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+}
+
+// Failure is terminal: every later call says the same.
+void require_terminal(Rank& rank, Lane& lane, const Status& failure) {
+  const Status again = lane.run(lane.prepare({.count = 10}));
+  require_failure(again, failure.code());
+  require_failure(rank.group.status(), failure.code());
+  require_failure(rank.group.allocate(100).status(), failure.code());
+  require_failure(rank.group.split(0, 0).status(), failure.code());
+}
+
+std::string rank_text(int rank) { return fmt::format("rank {}", rank); }
+
+// Rank 1 does something else than the others; everybody's failure names it.
+void one_rank_deviates(Rank& rank, void (*deviate)(AllReduce&)) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  work_once(rank, lane);
+  AllReduce call = lane.prepare({.count = 1000, .algorithm = "two_shot"});
+  if (rank.number() == 1) deviate(call);
+  const Status status = lane.run(call);
+  require_failure(status, StatusCode::kMismatch, {"all_reduce/", "#2", rank_text(1)});
+  require_terminal(rank, lane, status);
+}
+
+void mismatched_count(Rank& rank) {
+  one_rank_deviates(rank, [](AllReduce& call) { call.count = 999; });
+}
+void mismatched_dtype(Rank& rank) {
+  one_rank_deviates(rank, [](AllReduce& call) { call.dtype = DataType::kInt32; });
+}
+void mismatched_op(Rank& rank) {
+  one_rank_deviates(rank, [](AllReduce& call) { call.op = ReduceOp::max(); });
+}
+void mismatched_algorithm(Rank& rank) {
+  one_rank_deviates(rank, [](AllReduce& call) { call.options.algorithm = "one_shot"; });
+}
+void mismatched_offset(Rank& rank) {
+  one_rank_deviates(
+      rank, [](AllReduce& call) { call.output = static_cast<std::byte*>(call.output) + 16; });
+}
+void mismatched_blocks(Rank& rank) {
+  one_rank_deviates(rank, [](AllReduce& call) { call.options.blocks = 3; });
+}
+
+// Rank 0 stays away. The others' failure says who waited for whom, where, and what was seen.
+void rank_never_arrives(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  work_once(rank, lane);
+  const auto start = Clock::now();
+  Status status;
+  if (rank.number() == 0) {
+    status = wait_for_failure(rank, milliseconds(30000));
+  } else {
+    status = lane.run(lane.prepare({.count = 1000}));
+    const auto waited = Clock::now() - start;
+    require(waited >= kShort * 9 / 10, "the wait ended before its deadline");
+    require(waited < kShort + milliseconds(20000), "the wait ended long after its deadline");
+  }
+  require_failure(status, StatusCode::kTimeout,
+                  {"all_reduce/", "#2", "waited", "for rank 0", "expected flag", "seen"});
+  require_terminal(rank, lane, status);
+}
+
+void deadline_of_one_call(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  const auto start = Clock::now();
+  Status status;
+  if (rank.number() == 0) {
+    status = wait_for_failure(rank, milliseconds(30000));
+  } else {
+    AllReduce call = lane.prepare({.count = 1000});
+    call.options.timeout = milliseconds(500);
+    status = lane.run(call);
+  }
+  require_failure(status, StatusCode::kTimeout, {"#1", "for rank 0"});
+  require(Clock::now() - start < kPatient / 2, "the call's deadline was not kept");
+}
+
+// Rank 1 aborts from a second thread, while it and all others but rank 0 wait for rank 0.
+void abort_from_another_thread(Rank& rank) {
+  Lane lane(rank, BufferKind::kPlain, kRoom);
+  work_once(rank, lane);
+  const auto start = Clock::now();
+  Status status;
+  if (rank.number() == 0) {
+    status = wait_for_failure(rank, milliseconds(30000));
+  } else {
+    const AllReduce call = lane.prepare({.count = 1000});
+    run_together([&] { status = lane.run(call); },
+                 [&] {
+                   if (rank.number() != 1) return;
+                   std::this_thread::sleep_for(milliseconds(100));
+                   rank.group.abort("enough of it");
+                 });
+  }
+  require_failure(status, StatusCode::kAborted, {"rank 1", "enough of it"});
+  require(Clock::now() - start < kPatient / 2, "the abort ended nothing");
+  require_terminal(rank, lane, status);
+}
+
+// A second group over the same connections goes on when the first has failed.
+void failure_stays_in_its_group(Rank& rank) {
+  const auto other = take(rank.group.split(0, rank.number()));
+  Lane lane(rank, *other, BufferKind::kSymmetric, kRoom);
+  lane.expect_right({.count = 100});
+  if (rank.number() == 0) rank.group.abort("only this one");
+  require_failure(wait_for_failure(rank, milliseconds(30000)), StatusCode::kAborted,
+                  {"only this one"});
+  lane.expect_right({.count = 1000});
+}
+
+// One rank asks for another size: nobody gets memory, everybody learns why, the group goes on.
+void mismatched_allocation(Rank& rank) {
+  const auto memory = rank.group.allocate(rank.number() == 1 ? 4096 : 1 << 20);
+  require_failure(memory.status(), StatusCode::kMismatch, {rank_text(1)});
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  lane.expect_right({.count = 1000});
+}
+
+constexpr Scenario kFailing[] = {
+    {"mismatched_count", 2, kPatient, mismatched_count},
+    {"mismatched_dtype", 2, kPatient, mismatched_dtype},
+    {"mismatched_op", 2, kPatient, mismatched_op},
+    {"mismatched_algorithm", 2, kPatient, mismatched_algorithm},
+    {"mismatched_offset", 2, kPatient, mismatched_offset},
+    {"mismatched_blocks", 2, kPatient, mismatched_blocks},
+    {"mismatched_allocation", 2, kPatient, mismatched_allocation},
+    {"rank_never_arrives", 2, kShort, rank_never_arrives},
+    {"deadline_of_one_call", 2, kPatient, deadline_of_one_call},
+    {"abort_from_another_thread", 2, kPatient, abort_from_another_thread},
+    {"failure_stays_in_its_group", 2, kPatient, failure_stays_in_its_group},
+};
+
+}  // namespace
+
+std::span<const Scenario> failing_scenarios() { return kFailing; }
+
+}  // namespace tutti::test

@@ -1,0 +1,176 @@
+#include <chrono>
+#include <deque>
+#include <random>
+#include <thread>
+
+#include "base/units.hpp"
+#include "conformance/scenarios.hpp"
+#include "support/check.hpp"
+#include "support/lane.hpp"
+
+namespace tutti::test {
+namespace {
+
+constexpr std::size_t kRoom = 256 * KiB;
+constexpr std::chrono::milliseconds kPatient{60000};
+
+Trial trial_of(std::size_t count, std::uint64_t seed) { return {.count = count, .seed = seed}; }
+
+void two_communicators(Rank& rank) {
+  const auto other = take(rank.group.split(0, rank.number()));
+  Lane first(rank, BufferKind::kSymmetric, kRoom);
+  Lane second(rank, *other, BufferKind::kPlain, kRoom);
+  for (std::uint64_t k = 1; k <= 20; ++k) {
+    const Trial a = trial_of(1000 * k, k), b = trial_of(3000, 100 + k);
+    const AllReduce call_a = first.prepare(a), call_b = second.prepare(b);
+    run_together([&] { require_ok(first.run(call_a)); }, [&] { require_ok(second.run(call_b)); });
+    first.check(a);
+    second.check(b);
+  }
+}
+
+// Eight operations are under way before the first is waited for, on two streams in turn, staged
+// and direct ones mixed.
+void two_streams(Rank& rank) {
+  std::deque<Lane> lanes;
+  for (int k = 0; k < 8; ++k) {
+    lanes.emplace_back(rank, k % 3 == 0 ? BufferKind::kPlain : BufferKind::kSymmetric, kRoom);
+  }
+  for (std::uint64_t round = 1; round <= 10; ++round) {
+    const auto trial = [&](std::size_t k) { return trial_of(5000 * k + round, round); };
+    std::vector<AllReduce> calls;
+    for (std::size_t k = 0; k < lanes.size(); ++k) {
+      calls.push_back(lanes[k].prepare(trial(k)));
+      calls.back().stream = lanes[k % 2].stream();
+    }
+    for (std::size_t k = 0; k < lanes.size(); ++k) require_ok(lanes[k].start(calls[k]));
+    for (std::size_t k = 0; k < 2; ++k) require_ok(lanes[k].finish());
+    for (std::size_t k = 0; k < lanes.size(); ++k) lanes[k].check(trial(k));
+  }
+}
+
+void sub_group_then_whole_group(Rank& rank) {
+  Lane whole(rank, BufferKind::kSymmetric, kRoom);
+  for (std::uint64_t round = 1; round <= 3; ++round) {
+    // Halves in reverse order; rank 0 alone stays out of the second round.
+    const int color = round == 2 && rank.number() == 0 ? -1 : rank.number() % 2;
+    const auto part = take(rank.group.split(color, -rank.number()));
+    require((part == nullptr) == (color < 0), "a negative colour gives no group");
+    if (part != nullptr) {
+      Lane lane(rank, *part, BufferKind::kSymmetric, kRoom);
+      lane.expect_right(trial_of(4099, round));
+      whole.expect_right(trial_of(1 + 777 * round, round));
+      lane.expect_right(trial_of(16, round));
+    } else {
+      whole.expect_right(trial_of(1 + 777 * round, round));
+    }
+    whole.expect_right({.count = 5000, .in_place = true, .seed = round});
+  }
+}
+
+void random_delays(Rank& rank) {
+  Lane direct(rank, BufferKind::kSymmetric, kRoom), staged(rank, BufferKind::kPlain, kRoom);
+  std::mt19937_64 common(5);  // what to run: the same on every rank
+  std::mt19937_64 own(static_cast<std::uint64_t>(rank.number()));
+  for (std::uint64_t k = 0; k < 60; ++k) {
+    std::this_thread::sleep_for(std::chrono::microseconds(own() % 3000));
+    Lane& lane = common() % 2 == 0 ? direct : staged;
+    lane.expect_right({.count = common() % 40000,
+                       .in_place = common() % 2 == 0,
+                       .seed = k,
+                       .algorithm = common() % 2 == 0 ? "one_shot" : "two_shot"});
+  }
+}
+
+void scalars_per_rank(Rank& rank) {
+  Lane direct(rank, BufferKind::kSymmetric, kRoom), staged(rank, BufferKind::kPlain, kRoom);
+  for (const DataType dtype : {DataType::kBfloat16, DataType::kFloat64, DataType::kInt8}) {
+    for (const std::string_view algorithm : {"one_shot", "two_shot"}) {
+      const Trial trial{.dtype = dtype,
+                        .op = OpKind::kPreMulSum,
+                        .count = 20011,
+                        .seed = 3,
+                        .algorithm = algorithm};
+      direct.expect_right(trial);
+      staged.expect_right(trial);
+    }
+  }
+}
+
+// Memory is given back and taken again, and a group goes on after calls that were refused.
+void refused_calls_change_nothing(Rank& rank) {
+  for (std::uint64_t k = 1; k <= 10; ++k) {
+    Lane lane(rank, k % 2 == 0 ? BufferKind::kRegistered : BufferKind::kSymmetric, kRoom * k);
+    AllReduce call = lane.prepare(trial_of(100, k));
+    call.options.algorithm = "no_such_algorithm";
+    require_failure(lane.run(call), StatusCode::kInvalidArgument, {"one_shot", "two_shot"});
+    call = lane.prepare(trial_of(100, k));
+    call.output = const_cast<std::byte*>(static_cast<const std::byte*>(call.input)) + 4;
+    require_failure(lane.run(call), StatusCode::kInvalidArgument, {"overlap"});
+    lane.expect_right(trial_of(100, k));
+  }
+}
+
+constexpr Scenario kWorking[] = {
+    {"two_communicators", 1, kPatient, two_communicators},
+    {"two_streams", 1, kPatient, two_streams},
+    {"sub_group_then_whole_group", 2, kPatient, sub_group_then_whole_group},
+    {"random_delays", 2, kPatient, random_delays},
+    {"scalars_per_rank", 1, kPatient, scalars_per_rank},
+    {"refused_calls_change_nothing", 1, kPatient, refused_calls_change_nothing},
+};
+
+// What one thread does for all ranks.
+class AllRanks {
+ public:
+  AllRanks(Backend backend, int ranks)
+      : spec_{.backend = backend, .ranks = ranks},
+        groups_(take(Communicator::create_in_process(ranks, options_for(spec_)))) {
+    for (Communicator& group : groups_) {
+      devices_.push_back(make_device(backend, group.device()));
+      ranks_.push_back(Rank{group, *devices_.back(), spec_});
+      lanes_.emplace_back(ranks_.back(), BufferKind::kPlain, kRoom);
+    }
+  }
+
+  // Two operations per rank in one group.
+  void run(std::uint64_t seed) {
+    const Trial trial{.count = 3001 * seed, .in_place = seed % 2 == 0, .seed = seed};
+    std::vector<AllReduce> calls;
+    for (Lane& lane : lanes_) calls.push_back(lane.prepare(trial));
+    group_start();
+    group_start();  // calls nest
+    for (std::size_t r = 0; r < lanes_.size(); ++r) {
+      const std::string name = seed % 2 == 0 ? "one_shot" : "two_shot";  // gone at group_end
+      calls[r].options.algorithm = name;
+      require_ok(lanes_[r].start(calls[r]));
+    }
+    require_ok(group_end());
+    require_ok(group_end());
+    for (Lane& lane : lanes_) require_ok(lane.finish());
+    for (Lane& lane : lanes_) lane.check(trial);
+  }
+
+ private:
+  GroupSpec spec_;
+  std::vector<Communicator> groups_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::deque<Rank> ranks_;
+  std::deque<Lane> lanes_;
+};
+
+}  // namespace
+
+std::span<const Scenario> working_scenarios() { return kWorking; }
+
+std::string drive_all_ranks(Backend backend, int ranks) {
+  try {
+    AllRanks all(backend, ranks);
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) all.run(seed);
+  } catch (const std::exception& failure) {
+    return failure.what();
+  }
+  return {};
+}
+
+}  // namespace tutti::test

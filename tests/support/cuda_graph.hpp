@@ -1,0 +1,47 @@
+// A captured and instantiated CUDA graph, as tests use one.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "drivers/cuda.hpp"
+#include "support/check.hpp"
+
+namespace tutti::test {
+
+class CapturedGraph {
+ public:
+  // Captures what `body` puts on `stream`.
+  CapturedGraph(CudaDriver& cuda, Stream stream, const std::function<void()>& body) : cuda_(&cuda) {
+    require_ok(cuda.begin_capture(stream));
+    try {
+      body();
+    } catch (...) {
+      // The capture must not outlive a failure: nothing else could use the stream.
+      if (auto broken = cuda.end_capture(stream); broken.is_ok()) {
+        (void)cuda.destroy_graph(*broken);
+      }
+      throw;
+    }
+    graph_ = take(cuda.end_capture(stream));
+    exec_ = take(cuda.instantiate(graph_));
+  }
+  CapturedGraph(CapturedGraph&& other) noexcept
+      : cuda_(other.cuda_),
+        graph_(std::exchange(other.graph_, nullptr)),
+        exec_(std::exchange(other.exec_, nullptr)) {}
+  CapturedGraph& operator=(CapturedGraph&&) = delete;
+  ~CapturedGraph() {
+    if (exec_ != nullptr) (void)cuda_->destroy_graph_exec(exec_);
+    if (graph_ != nullptr) (void)cuda_->destroy_graph(graph_);
+  }
+
+  void launch(Stream stream) const { require_ok(cuda_->launch_graph(exec_, stream)); }
+
+ private:
+  CudaDriver* cuda_;
+  CudaGraph graph_ = nullptr;
+  CudaGraphExec exec_ = nullptr;
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,38 @@
+// A communicator in every rank, and something to do with it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "support/device.hpp"
+#include "support/run_ranks.hpp"
+#include "tutti/communicator.hpp"
+
+namespace tutti::test {
+
+struct GroupSpec {
+  Backend backend = Backend::kHost;
+  RankKind kind = RankKind::kThreads;
+  int ranks = 2;
+  std::chrono::milliseconds timeout{60000};  // of the communicator
+  std::chrono::seconds limit{120};           // for everything
+};
+
+struct Rank {
+  Communicator& group;
+  Device& device;
+  const GroupSpec& spec;
+
+  int number() const { return group.rank(); }
+  int size() const { return group.size(); }
+};
+
+// Makes the group (threads by Communicator::create_in_process, processes by a unique id), runs
+// `function` on every rank and returns what went wrong, as run_ranks() does. Processes are forked
+// from this one: it must have no threads and must not have used CUDA.
+std::string run_group(const GroupSpec& spec, const std::function<void(Rank&)>& function);
+
+CommunicatorOptions options_for(const GroupSpec& spec);
+
+}  // namespace tutti::test

@@ -1,0 +1,22 @@
+#include "support/sanitizers.hpp"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#endif
+
+namespace tutti::test {
+
+bool memory_leaked() {
+#if defined(__SANITIZE_ADDRESS__)
+  return __lsan_do_recoverable_leak_check() != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace tutti::test
+
+#if defined(__SANITIZE_THREAD__)
+// The first race ends the process: a child that ends by _exit() would not tell of it otherwise.
+extern "C" const char* __tsan_default_options() { return "halt_on_error=1:exitcode=66"; }
+#endif

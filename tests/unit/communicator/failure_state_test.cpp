@@ -1,0 +1,109 @@
+// What a failure says: rule by rule, the words a person needs.
+#include "communicator/failure_state.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const Algorithm& row() { return **find_algorithm(Collective::kAllReduce, "two_shot"); }
+
+class FailureStateTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (std::uint64_t k = 1; k <= 42; ++k) {
+      state_.note({.sequence = k, .row = &row(), .count = 1000 + k, .dtype = DataType::kBfloat16});
+    }
+  }
+  void write(FailureReason reason, std::uint64_t sequence = 42) {
+    record_ = {.sequence = sequence,
+               .expected_epoch = 83,
+               .seen_epoch = 82,
+               .expected_signature = 0xabcd,
+               .seen_signature = 0x1234,
+               .waiting_rank = 3,
+               .missing_rank = 5,
+               .block = 7,
+               .reason = static_cast<std::uint32_t>(reason),
+               .waited_ns = 2'500'000'000,
+               .state = 1};
+  }
+
+  FailureRecord record_{};
+  std::uint32_t abort_word_ = 0;
+  FailureState state_{record_, abort_word_};
+};
+
+TEST_F(FailureStateTest, NothingHasFailed) {
+  EXPECT_FALSE(state_.collect());
+  EXPECT_TRUE(state_.status().is_ok());
+  EXPECT_FALSE(state_.failed());
+}
+
+TEST_F(FailureStateTest, ATimeoutNamesTheOperationBothRanksAndTheValues) {
+  write(FailureReason::kTimeout);
+  EXPECT_TRUE(state_.collect());
+  EXPECT_EQ(state_.status().code(), StatusCode::kTimeout);
+  EXPECT_THAT(
+      state_.status().message(),
+      AllOf(HasSubstr("all_reduce/two_shot #42 (1042 x bf16, sum)"),
+            HasSubstr("rank 3 waited 2.500 s for rank 5"),
+            HasSubstr("expected flag 83, seen 82 (block 7)"), HasSubstr("TUTTI_TIMEOUT_MS")));
+  EXPECT_EQ(abort_word_, 1u);
+}
+
+TEST_F(FailureStateTest, AMismatchNamesBothSides) {
+  write(FailureReason::kMismatch);
+  EXPECT_TRUE(state_.collect());
+  EXPECT_EQ(state_.status().code(), StatusCode::kMismatch);
+  EXPECT_THAT(state_.status().message(),
+              AllOf(HasSubstr("#42"), HasSubstr("rank 5"), HasSubstr("rank 3"),
+                    HasSubstr("0000abcd here, 00001234 there")));
+}
+
+TEST_F(FailureStateTest, OtherReasonsSayWhatToDo) {
+  write(FailureReason::kOverlap);
+  EXPECT_TRUE(state_.collect());
+  EXPECT_EQ(state_.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(state_.status().message(), HasSubstr("order the streams"));
+}
+
+TEST_F(FailureStateTest, ABufferThatWasNeverRegistered) {
+  write(FailureReason::kNotRegistered);
+  EXPECT_TRUE(state_.collect());
+  EXPECT_EQ(state_.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(state_.status().message(), HasSubstr("finish_capture()"));
+}
+
+TEST_F(FailureStateTest, TheCauseComesBeforeTheWaitItEnded) {
+  EXPECT_TRUE(state_.fail({StatusCode::kPeerFailed, "rank 5's process ended"}));
+  write(FailureReason::kAborted);
+  EXPECT_FALSE(state_.collect());
+  EXPECT_EQ(state_.status().code(), StatusCode::kPeerFailed);
+  EXPECT_THAT(state_.status().message(),
+              AllOf(::testing::StartsWith("rank 5's process ended; all_reduce/two_shot #42"),
+                    HasSubstr("rank 3 waited")));
+}
+
+TEST_F(FailureStateTest, TheFirstFailureStays) {
+  EXPECT_TRUE(state_.fail({StatusCode::kAborted, "first"}));
+  EXPECT_FALSE(state_.fail({StatusCode::kTimeout, "second"}));
+  write(FailureReason::kTimeout);
+  EXPECT_FALSE(state_.collect());
+  EXPECT_EQ(state_.status().code(), StatusCode::kAborted);
+  EXPECT_EQ(state_.status().message(), "first");
+}
+
+TEST_F(FailureStateTest, AnOperationLongForgottenKeepsItsNumber) {
+  for (std::uint64_t k = 43; k <= 400; ++k) state_.note({.sequence = k, .row = &row()});
+  write(FailureReason::kTimeout);
+  EXPECT_TRUE(state_.collect());
+  EXPECT_THAT(state_.status().message(), HasSubstr("operation #42: rank 3"));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,47 @@
+// What a group must be able to do and how it must fail, with ranks as threads and as processes.
+#include "conformance/scenarios.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tutti::test {
+namespace {
+
+struct Setting {
+  Scenario scenario;
+  RankKind kind;
+  int ranks;
+};
+
+class ScenarioTest : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(ScenarioTest, Host) {
+  const Setting& run = GetParam();
+  const GroupSpec spec{.kind = run.kind, .ranks = run.ranks, .timeout = run.scenario.timeout};
+  EXPECT_EQ(run_group(spec, run.scenario.run), "");
+}
+
+std::vector<Setting> all_runs() {
+  std::vector<Setting> runs;
+  for (const auto scenarios : {working_scenarios(), failing_scenarios()}) {
+    for (const Scenario& scenario : scenarios) {
+      for (const RankKind kind : {RankKind::kThreads, RankKind::kProcesses}) {
+        for (const int ranks : {scenario.min_ranks, 4}) runs.push_back({scenario, kind, ranks});
+      }
+    }
+  }
+  return runs;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ScenarioTest, ::testing::ValuesIn(all_runs()),
+                         [](const auto& tested) {
+                           const Setting& run = tested.param;
+                           return std::string(run.scenario.name) + "_" + std::to_string(run.ranks) +
+                                  "_" + std::string(to_string(run.kind));
+                         });
+
+TEST(GroupTest, OneThreadDrivesAllRanks) {
+  for (const int ranks : {1, 2, 5}) EXPECT_EQ(drive_all_ranks(Backend::kHost, ranks), "");
+}
+
+}  // namespace
+}  // namespace tutti::test
