@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "bench/arguments.hpp"
 #include "bench/command.hpp"
 #include "doctor/command.hpp"
 #include "env.hpp"
@@ -17,42 +18,9 @@ namespace {
 
 using Answer = std::function<int()>;
 
-void add_bench_measuring(CLI::App& bench, BenchArguments& a) {
-  bench.add_option("collective", a.collective, "What is measured: all_reduce")->required();
-  bench.add_option("--backend", a.backend, "auto, host or cuda");
-  bench.add_option("--ranks", a.ranks,
-                   "Numbers of ranks: 2,4,8 (default: all GPUs; 2 on the host)");
-  bench.add_option("-b,--min-bytes", a.min_bytes, "Smallest message: 1K");
-  bench.add_option("-e,--max-bytes", a.max_bytes, "Largest message: 64M (16M on the host)");
-  bench.add_option("-f,--factor", a.factor, "From one size to the next: 2");
-  bench.add_option("--bytes", a.bytes, "Messages instead of a sweep: 512K,1M");
-  bench.add_option("--rows", a.rows, "Messages of rows x hidden elements: 32,64");
-  bench.add_option("--hidden", a.hidden, "Elements per row: 8192");
-  bench.add_option("-d,--dtype", a.dtype, "Element type: bf16 (fp32 on the host)");
-  bench.add_option("-o,--op", a.op, "Reduction: sum, prod, min, max, avg, premulsum");
-  bench.add_option("--algorithms", a.algorithms, "auto, all, or names: one_shot,two_shot,nccl");
-  bench.add_option("--buffers", a.buffers, "symmetric, registered or plain");
-  bench.add_option("--mode", a.mode, "graph or eager (the host is eager)");
-  bench.add_option("--graph-operations", a.graph_operations, "Operations per sample: 10");
-  bench.add_flag("--chained", a.chained, "Each operation reads what the one before wrote");
-  bench.add_option("--cache", a.cache, "hot or cold");
-  bench.add_flag("--in-place", a.in_place, "Measure in place, too");
-  bench.add_option("-n,--iterations", a.iterations, "Samples: 50");
-  bench.add_option("-w,--warmup", a.warmup, "Samples that do not count: 5");
-  bench.add_option("--check", a.check, "Compare results exactly: on or off");
-}
-
 void add_bench(CLI::App& app, BenchArguments& a, Answer& answer, const std::string& command_line) {
   CLI::App& bench = *app.add_subcommand("bench", "Measure a collective, algorithm by algorithm");
-  add_bench_measuring(bench, a);
-  bench.add_option("--format", a.format, "What is printed: table, markdown, csv or json");
-  bench.add_option("--output", a.output, "Write a file, too, in the format of its extension");
-  bench.add_flag("--append", a.append, "Keep the rows of FILE that are not measured again");
-  bench.add_flag("--repro", a.repro, "Print the command that repeats each row");
-  bench.add_option("--launch", a.launch, "Ranks are processes or threads");
-  bench.add_option("--timeout-ms", a.timeout_ms, "Every wait ends by then: 10000");
-  bench.add_option("--worker-fd", a.worker_fd)->group("");
-  bench.add_option("--inject", a.inject)->group("");
+  add_bench_options(bench, a);
   bench.callback([&] { answer = [&] { return run_bench(a, command_line); }; });
 }
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <set>
 
 #include "base/knobs.hpp"
 #include "base/try.hpp"
@@ -75,7 +75,6 @@ struct Outcome {
 };
 
 void note_group(const GroupOutcome& group, Outcome& outcome) {
-  std::set<std::string> told;
   for (const Skipped& skipped : group.skipped) {
     outcome.notes.push_back(
         fmt::format("{} ranks: {}: {}", group.ranks, skipped.algorithm, skipped.why));
@@ -84,13 +83,22 @@ void note_group(const GroupOutcome& group, Outcome& outcome) {
     outcome.notes.push_back(fmt::format("FAILED with {} ranks: {}", group.ranks, failure));
     outcome.exit_code = kFailure;
   }
-  for (const auto& rank : group.measurements) {
-    for (const Measurement& m : rank) {
-      if (m.wrong.value_or(0) == 0) continue;
-      outcome.exit_code = kFailure;
-      outcome.notes.push_back(fmt::format("WRONG RESULT with {} ranks: {}: {} elements, first {}",
-                                          group.ranks, m.plan.algorithm, *m.wrong, m.first_wrong));
-    }
+}
+
+// One line per row, with the first element of the first rank that saw something wrong.
+void note_wrong(const GroupOutcome& group, const std::vector<Row>& rows, Outcome& outcome) {
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    if (rows[k].wrong.value_or(0) == 0) continue;
+    outcome.exit_code = kFailure;
+    const auto& ranks = group.measurements;
+    const auto first = std::find_if(ranks.begin(), ranks.end(), [&](const auto& rank) {
+      return rank[k].wrong.value_or(0) > 0;
+    });
+    outcome.notes.push_back(
+        fmt::format("WRONG RESULT with {} ranks, {} bytes, {}{}: {} elements, "
+                    "first {}",
+                    group.ranks, rows[k].bytes, rows[k].algorithm,
+                    rows[k].in_place ? " in place" : "", *rows[k].wrong, (*first)[k].first_wrong));
   }
 }
 
@@ -120,6 +128,7 @@ void run_groups(const BenchOptions& options, Outcome& outcome) {
       outcome.notes.push_back(rows.status().to_string());
       return;
     }
+    note_wrong(*group, *rows, outcome);
     outcome.record.rows.insert(outcome.record.rows.end(), rows->begin(), rows->end());
   }
   outcome.complete = true;

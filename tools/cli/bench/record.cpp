@@ -112,13 +112,16 @@ Status check_same_machine(const Record& old_record, const Record& new_record) {
 }
 
 Record merge(const Record& old_record, Record added) {
-  std::vector<Row> rows;
-  for (const Row& old_row : old_record.rows) {
-    const bool replaced = std::any_of(added.rows.begin(), added.rows.end(),
-                                      [&](const Row& row) { return same_key(row, old_row); });
-    if (!replaced) rows.push_back(old_row);
+  std::vector<Row> rows = old_record.rows;
+  for (const Row& row : added.rows) {
+    const auto before = std::find_if(rows.begin(), rows.end(),
+                                     [&](const Row& other) { return same_key(row, other); });
+    if (before == rows.end()) {
+      rows.push_back(row);
+    } else {
+      *before = row;
+    }
   }
-  rows.insert(rows.end(), added.rows.begin(), added.rows.end());
   added.rows = std::move(rows);
   return added;
 }

@@ -316,7 +316,9 @@ Status join_and_run(const BenchOptions& options, const Reporter& reporter) {
 Status run_rank(Communicator& communicator, const BenchOptions& options, const Reporter& reporter) {
   RankBench bench(communicator, options, reporter);
   const Status status = bench.run();
-  if (!status.is_ok()) {  // before buffers are freed, which waits for what may still run
+  // Peers must not wait for a rank that gave up. Before buffers are freed, which waits for what
+  // may still run.
+  if (!status.is_ok() && communicator.status().is_ok()) {
     communicator.abort(fmt::format("rank {}: {}", communicator.rank(), status.message()));
   }
   return status;
