@@ -7,12 +7,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "base/try.hpp"
+#include "drivers/host_files.hpp"
 
 namespace tutti {
 namespace {
@@ -41,20 +47,51 @@ Result<Fd> open_unlinked_file(std::size_t bytes) {
   return failure("open", bytes, EEXIST);
 }
 
-Result<Fd> open_anonymous(std::size_t bytes) {
-  Fd memory(::memfd_create("tutti", MFD_CLOEXEC));
-  if (memory.valid()) return memory;
-  return open_unlinked_file(bytes);
+// The number after `name` in lines of "name: 123 kB"; nothing if it is not there.
+std::optional<std::uint64_t> kilobytes(std::string_view text, std::string_view name) {
+  const std::size_t at = text.find(name);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::string_view rest = text.substr(at + name.size());
+  rest.remove_prefix(std::min(rest.size(), rest.find_first_of("0123456789")));
+  std::uint64_t value = 0;
+  const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+  return parsed.ec == std::errc{} ? std::optional(value * 1024) : std::nullopt;
+}
+
+// What a control group (a container) leaves; nothing where there is no limit.
+std::optional<std::uint64_t> group_leaves() {
+  const auto number = [](const std::string& path) {
+    const std::string text = kernel_text(path);
+    std::uint64_t value = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+    return parsed.ec == std::errc{} ? std::optional(value) : std::nullopt;
+  };
+  const auto limit = number("/sys/fs/cgroup/memory.max");
+  const auto used = number("/sys/fs/cgroup/memory.current");
+  if (!limit || !used) return std::nullopt;
+  return *limit - std::min(*limit, *used);
+}
+
+// Shared memory beyond this would not fail: the system would end processes to make room.
+std::uint64_t available_bytes() {
+  const std::string memory = kernel_text("/proc/meminfo");
+  const auto free = kilobytes(memory, "MemAvailable:");
+  std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();
+  if (free) bytes = *free + kilobytes(memory, "SwapFree:").value_or(0);
+  return std::min(bytes, group_leaves().value_or(bytes));
 }
 
 class RealSharedMemory final : public SharedMemoryDriver {
  public:
+  explicit RealSharedMemory(bool use_memfd) : use_memfd_(use_memfd) {}
+
   Result<Fd> create(std::size_t bytes) override {
     if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max())) {
       return Status(StatusCode::kInvalidArgument,
                     fmt::format("shared memory of {} bytes is not possible", bytes));
     }
-    TUTTI_ASSIGN(Fd memory, open_anonymous(bytes));
+    if (bytes > available_bytes()) return failure("allocate", bytes, ENOMEM);
+    TUTTI_ASSIGN(Fd memory, open(bytes));
     int error = 0;
     do {
       // Takes the pages now: without it a full /dev/shm is a SIGBUS at the first store.
@@ -85,6 +122,15 @@ class RealSharedMemory final : public SharedMemoryDriver {
   void unmap(std::byte* address, std::size_t bytes) override {
     if (address != nullptr) ::munmap(address, bytes);
   }
+
+ private:
+  Result<Fd> open(std::size_t bytes) const {
+    Fd memory(use_memfd_ ? ::memfd_create("tutti", MFD_CLOEXEC) : -1);
+    if (memory.valid()) return memory;
+    return open_unlinked_file(bytes);
+  }
+
+  const bool use_memfd_;
 };
 
 bool reaches_zero(int& countdown) { return countdown >= 0 && countdown-- == 0; }
@@ -92,7 +138,12 @@ bool reaches_zero(int& countdown) { return countdown >= 0 && countdown-- == 0; }
 }  // namespace
 
 SharedMemoryDriver& real_shared_memory() {
-  static RealSharedMemory driver;
+  static RealSharedMemory driver(true);
+  return driver;
+}
+
+SharedMemoryDriver& dev_shm_shared_memory() {
+  static RealSharedMemory driver(false);
   return driver;
 }
 

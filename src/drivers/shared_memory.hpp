@@ -14,7 +14,8 @@ namespace tutti {
 class SharedMemoryDriver {
  public:
   virtual ~SharedMemoryDriver() = default;
-  // Zeroed; backed by real pages (a full /dev/shm is kResourceExhausted here, not SIGBUS later).
+  // Zeroed; backed by real pages (a full /dev/shm, or more than the memory that is free, is
+  // kResourceExhausted here, not SIGBUS or a killed process later).
   virtual Result<Fd> create(std::size_t bytes) = 0;
   // kInvalidArgument where the descriptor is not shared memory of at least `bytes`.
   virtual Result<std::byte*> map(int fd, std::size_t bytes) = 0;
@@ -22,6 +23,8 @@ class SharedMemoryDriver {
 };
 
 SharedMemoryDriver& real_shared_memory();
+// What real_shared_memory() does where memfd is refused.
+SharedMemoryDriver& dev_shm_shared_memory();
 
 // A descriptor whose content nobody can change any more, for handing to a child process.
 Result<Fd> make_sealed_memory(ByteView content);
