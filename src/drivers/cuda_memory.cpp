@@ -64,9 +64,11 @@ Result<CudaPointer> RealCuda::pointer(const void* address) {
   pointer.bytes = facts.bytes;
   pointer.buffer_id = facts.buffer_id;
   if (pointer.kind == CudaMemoryKind::kVirtual) {
-    // The attributes name the reserved range, which may hold many mappings, and holes.
+    // The attributes name the reserved range, which may hold many mappings, and holes. The range is
+    // only known in a context of the device that holds the memory.
     CUdeviceptr base = 0;
-    TUTTI_TRY(ensure_context());
+    const DeviceGuard guard(library_, facts.device);
+    TUTTI_TRY(guard.status());
     TUTTI_TRY(check(library_,
                     library_.get_address_range(&base, &pointer.bytes, device_pointer(address)),
                     "cuMemGetAddressRange"));
