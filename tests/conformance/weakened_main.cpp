@@ -1,0 +1,189 @@
+// tutti_weakened: negative controls of the host protocol. Every body of the catalogue is run with
+// each barrier left out, each release and each acquire made relaxed, one at a time; each time
+// ThreadSanitizer or the check of the result must complain. With nothing taken away neither may.
+//
+// Built with -fsanitize=thread in every preset. The parent runs each case in a child: a process
+// ends with its first race.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "algorithms/catalogue.hpp"
+#include "launch/host.hpp"
+#include "support/children.hpp"
+#include "support/host_world.hpp"
+#include "support/ranks.hpp"
+
+#if !defined(__SANITIZE_THREAD__)
+#error "this program needs -fsanitize=thread"
+#endif
+
+namespace tutti::test {
+namespace {
+
+constexpr int kRanks = 3, kRounds = 4;
+constexpr std::size_t kStagingBytes = 4096;
+constexpr std::size_t kCount = 2000;  // of floats: two passes through staging
+constexpr int kRaceFound = 66;        // ThreadSanitizer's exit code
+constexpr int kWrongResult = 40;
+
+enum class Buffers { kDirect, kStaged, kInPlace };
+constexpr Buffers kAllBuffers[] = {Buffers::kDirect, Buffers::kStaged, Buffers::kInPlace};
+
+std::string_view to_string(Buffers buffers) {
+  switch (buffers) {
+    case Buffers::kDirect:
+      return "direct";
+    case Buffers::kStaged:
+      return "staged";
+    case Buffers::kInPlace:
+      break;
+  }
+  return "in place";
+}
+
+struct Case {
+  const Algorithm* row;
+  Buffers buffers;
+  Weakening weakening;
+  std::string name;
+};
+
+// The library stages in-place operations of rows that cannot run them directly.
+bool runs(const Algorithm& row, Buffers buffers) {
+  return buffers != Buffers::kInPlace || !row.in_place_needs_staging;
+}
+
+Work work_for(HostWorld& world, int rank, Buffers buffers) {
+  Work work = world.work(rank, kCount, buffers == Buffers::kStaged);
+  if (buffers != Buffers::kInPlace) return work;
+  work.input = world.output<std::byte>(rank);
+  for (int r = 0; r < kRanks; ++r) work.inputs.at[r] = world.output<std::byte>(r);
+  return work;
+}
+
+// A few operations in a row, with fresh data each. False where a result is wrong.
+bool run_rank(HostWorld& world, int rank, const Case& test) {
+  const Work work = work_for(world, rank, test.buffers);
+  const HostBody body = test.row->host(DataType::kFloat32, OpKind::kSum);
+  auto* const input = reinterpret_cast<float*>(const_cast<std::byte*>(work.input));
+  const auto* const output = reinterpret_cast<const float*>(work.output);
+  bool right = true;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto value = [&](int r, std::size_t i) {
+      return static_cast<float>((static_cast<std::size_t>(round * 5 + r) + i) % 100);
+    };
+    for (std::size_t i = 0; i < kCount; ++i) input[i] = value(rank, i);
+    if (run_on_host(body, work, &test.weakening) != Outcome::kDone) return false;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      float expected = 0;
+      for (int r = 0; r < kRanks; ++r) expected += value(r, i);
+      right = right && output[i] == expected;
+    }
+  }
+  return right;
+}
+
+void run_case(const Case& test) {
+  HostWorld world(kRanks, kCount * sizeof(float), kStagingBytes);
+  std::atomic<bool> right = true;
+  on_all_ranks(kRanks, [&](int rank) {
+    if (!run_rank(world, rank, test)) right = false;
+  });
+  if (!right) ::_exit(kWrongResult);
+}
+
+// How many barriers one operation passes.
+int count_barriers(const Algorithm& row, Buffers buffers) {
+  static std::atomic<int> highest;
+  highest = -1;
+  Case test{&row, buffers, {}, {}};
+  test.weakening.before_barrier = [](int, int barrier) {
+    int seen = highest.load();
+    while (barrier > seen && !highest.compare_exchange_weak(seen, barrier)) {
+    }
+  };
+  run_case(test);
+  return highest + 1;
+}
+
+std::vector<Case> cases_of(const Algorithm& row, Buffers buffers, int barriers) {
+  std::vector<Case> cases;
+  const auto add = [&](Weakening weakening, std::string what) {
+    cases.push_back(
+        {&row, buffers, weakening, fmt::format("{}, {}: {}", row.id, to_string(buffers), what)});
+  };
+  add({}, "nothing taken away");
+  for (int k = 0; k < barriers; ++k) {
+    add({.skip_barrier = 1u << k}, fmt::format("without barrier {} of {}", k, barriers));
+    add({.no_release = 1u << k}, fmt::format("without the release of barrier {}", k));
+    add({.no_acquire = 1u << k}, fmt::format("without the acquire of barrier {}", k));
+  }
+  return cases;
+}
+
+// What the parent needs from a child is a number or an end.
+Children::Child run_child(const std::function<void(Wire&)>& function, bool quiet) {
+  Children children(1, [&](int, Wire& parent) {
+    if (quiet && std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(kChildFailed);
+    function(parent);
+  });
+  Children::Child child;
+  for (const auto& ended : children.finish(std::chrono::seconds(120))) {
+    child.ended = ended.ended;
+    child.wait_status = ended.wait_status;
+    child.took_too_long = ended.took_too_long;
+    child.lines = ended.lines;
+  }
+  return child;
+}
+
+bool run_and_judge(const Case& test) {
+  const Weakening& taken = test.weakening;
+  const bool weakened = (taken.skip_barrier | taken.no_release | taken.no_acquire) != 0;
+  const Children::Child child = run_child([&](Wire&) { run_case(test); }, weakened);
+  const bool race = WIFEXITED(child.wait_status) && WEXITSTATUS(child.wait_status) == kRaceFound;
+  const bool wrong = WIFEXITED(child.wait_status) && WEXITSTATUS(child.wait_status) == kWrongResult;
+  const bool as_it_should = weakened ? race || wrong : child.succeeded();
+  fmt::print("{} {}: {}\n", as_it_should ? "passed" : "FAILED", test.name,
+             race    ? "a race was reported"
+             : wrong ? "a result was wrong"
+                     : "no complaint, the process " + child.describe_end());
+  std::fflush(stdout);
+  return as_it_should;
+}
+
+int barriers_in_child(const Algorithm& row, Buffers buffers) {
+  const Children::Child child = run_child(
+      [&](Wire& parent) { parent.say(std::to_string(count_barriers(row, buffers))); }, false);
+  return child.succeeded() && !child.lines.empty() ? std::atoi(child.lines.back().c_str()) : 0;
+}
+
+int run_all() {
+  int passed = 0, failed = 0;
+  for (const Algorithm& row : catalogue()) {
+    if (row.host == nullptr) continue;
+    for (const Buffers buffers : kAllBuffers) {
+      if (!runs(row, buffers)) continue;
+      const int barriers = barriers_in_child(row, buffers);
+      if (barriers == 0) {
+        ++failed;
+        fmt::print("FAILED {}, {}: no barriers were counted\n", row.id, to_string(buffers));
+      }
+      for (const Case& test : cases_of(row, buffers, barriers)) {
+        ++(run_and_judge(test) ? passed : failed);
+      }
+    }
+  }
+  fmt::print("{} passed, {} failed\n", passed, failed);
+  return failed > 0 || passed == 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tutti::test
+
+int main() { return tutti::test::run_all(); }
