@@ -1,0 +1,140 @@
+// Captures that go wrong, on one rank or on all: an error with a name, no hang, no fault.
+#include <chrono>
+#include <deque>
+#include <thread>
+
+#include "base/units.hpp"
+#include "conformance/gpu/gpu_tests.hpp"
+#include "support/cuda_graph.hpp"
+#include "support/lane.hpp"
+
+namespace tutti::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPatient{10000}, kShort{5000};
+constexpr std::size_t kRoom = 64 * KiB;
+
+Status wait_for_failure(Rank& rank) {
+  for (int k = 0; k < 30000 && rank.group.status().is_ok(); ++k) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return rank.group.status();
+}
+
+// The device must be as good as new for another group: nothing has faulted.
+void require_usable_device(Rank& rank) {
+  const OwnedMemory memory(rank.device, 4 * KiB);
+  Bytes bytes(4 * KiB, std::byte{7});
+  rank.device.write(memory.get(), bytes.data(), bytes.size());
+  bytes.assign(bytes.size(), std::byte{0});
+  rank.device.read(bytes.data(), memory.get(), bytes.size());
+  require(bytes.back() == std::byte{7}, "the device does not copy any more");
+}
+
+void replayed_before_it_was_registered(Rank& rank) {
+  Lane lane(rank, BufferKind::kPlain, kRoom);
+  const AllReduce call = lane.prepare({.count = 1000, .algorithm = "two_shot"});
+  require_ok(rank.group.start_capture());
+  const CapturedGraph graph(*rank.device.cuda(), lane.stream(),
+                            [&] { require_ok(lane.start(call)); });
+  graph.launch(lane.stream());
+  require_failure(lane.finish(), StatusCode::kInvalidArgument, {"finish_capture()", "#1"});
+  require_usable_device(rank);
+}
+
+// Rank 1's second call is refused: its graph has one operation, the others' have two.
+void refused_call_inside_a_capture(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  const AllReduce call = lane.prepare({.count = 1000, .algorithm = "two_shot"});
+  AllReduce second = call;
+  if (rank.number() == 1) second.input = nullptr;
+  const CapturedGraph graph(*rank.device.cuda(), lane.stream(), [&] {
+    require_ok(lane.start(call));
+    const Status status = lane.start(second);
+    require(status.is_ok() == (rank.number() != 1), "only rank 1's call is refused");
+  });
+  graph.launch(lane.stream());
+  Status status = lane.finish();
+  if (rank.number() == 1) status = wait_for_failure(rank);
+  require_failure(status, StatusCode::kTimeout, {"all_reduce/two_shot", "for rank 1"});
+  require_usable_device(rank);
+}
+
+// Rank 1 never makes its first captured call: the others cannot agree on a channel.
+void missing_call_inside_a_capture(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  AllReduce call = lane.prepare({.count = 1000});
+  if (rank.number() == 1) call.input = nullptr;
+  const auto start = std::chrono::steady_clock::now();
+  Status status;
+  const CapturedGraph graph(*rank.device.cuda(), lane.stream(), [&] { status = lane.start(call); });
+  const auto took = std::chrono::steady_clock::now() - start;
+  require(took < kShort + milliseconds(5000), "the wait did not end with its deadline");
+  require_failure(status, rank.number() == 1 ? StatusCode::kInvalidArgument : StatusCode::kTimeout);
+  require_usable_device(rank);
+}
+
+// Rank 1 does in its capture what CUDA forbids there; tutti refuses what comes after it.
+void invalidated_capture(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  const AllReduce call = lane.prepare({.count = 1000, .algorithm = "one_shot"});
+  CudaDriver& cuda = *rank.device.cuda();
+  require_ok(cuda.begin_capture(lane.stream()));
+  require_ok(lane.start(call));
+  if (rank.number() == 1) {
+    require(!cuda.synchronize(lane.stream()).is_ok(), "CUDA refuses to wait inside a capture");
+    require_failure(lane.start(call), StatusCode::kInvalidArgument, {"invalidated"});
+    require(!cuda.end_capture(lane.stream()).is_ok(), "there is no graph of a broken capture");
+    require_failure(wait_for_failure(rank), StatusCode::kTimeout, {"for rank 1"});
+    return;
+  }
+  const CudaGraph graph = take(cuda.end_capture(lane.stream()));
+  const CudaGraphExec exec = take(cuda.instantiate(graph));
+  require_ok(cuda.launch_graph(exec, lane.stream()));
+  require_failure(lane.finish(), StatusCode::kTimeout, {"all_reduce/one_shot", "for rank 1"});
+  require_ok(cuda.destroy_graph_exec(exec));
+  require_ok(cuda.destroy_graph(graph));
+}
+
+// Every capture holds a channel; when there are no more the call says so, and a graph that is
+// destroyed makes room.
+void channels_run_out(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  const AllReduce call = lane.prepare({.count = 100});
+  CudaDriver& cuda = *rank.device.cuda();
+  std::deque<CapturedGraph> graphs;
+  Status status;
+  const auto capture = [&] {
+    CapturedGraph graph(cuda, lane.stream(), [&] { status = lane.start(call); });
+    if (status.is_ok()) graphs.push_back(std::move(graph));
+    return status.is_ok();
+  };
+  while (capture()) require(graphs.size() < 2000, "channels without end");
+  require_failure(status, StatusCode::kResourceExhausted, {"TUTTI_CAPTURE_CHANNELS"});
+  require(graphs.size() >= 64, "too few channels");
+  graphs.pop_front();
+  bool again = false;
+  for (int k = 0; k < 200 && !again; ++k) {
+    again = capture();  // the same answer on every rank: it is agreed on
+    if (!again) std::this_thread::sleep_for(milliseconds(10));
+  }
+  require(again, "a destroyed graph gives no channel back");
+  graphs.back().launch(lane.stream());
+  require_ok(lane.finish());
+}
+
+constexpr Scenario kFailures[] = {
+    {"replayed_before_it_was_registered", 1, kPatient, replayed_before_it_was_registered},
+    {"refused_call_inside_a_capture", 2, kShort, refused_call_inside_a_capture},
+    {"missing_call_inside_a_capture", 2, kShort, missing_call_inside_a_capture},
+    {"invalidated_capture", 2, kShort, invalidated_capture},
+    {"channels_run_out", 1, kPatient, channels_run_out},
+};
+
+}  // namespace
+
+std::span<const Scenario> capture_failures() { return kFailures; }
+
+}  // namespace tutti::test

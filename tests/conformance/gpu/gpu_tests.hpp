@@ -1,0 +1,22 @@
+// What only GPUs can show. Each file has its own list.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "conformance/scenarios.hpp"
+
+namespace tutti::test {
+
+std::span<const Scenario> graph_scenarios();    // captures that work
+std::span<const Scenario> capture_failures();   // captures that must fail, and how
+std::span<const Scenario> protocol_controls();  // each barrier left out must show
+
+// Tests that make their ranks themselves. Empty where all is well.
+struct WholeTest {
+  std::string_view name;
+  std::string (*run)(int ranks);
+};
+std::span<const WholeTest> whole_tests();
+
+}  // namespace tutti::test

@@ -1,0 +1,142 @@
+// tutti_gpu_tests: what a group of ranks on GPUs must be able to do, and how it must fail. Every
+// test runs in a process of its own, with its own time limit.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "conformance/gpu/gpu_tests.hpp"
+#include "support/check.hpp"
+#include "support/device.hpp"
+
+namespace tutti::test {
+namespace {
+
+constexpr int kSkipped = 77;  // ctest's SKIP_RETURN_CODE
+
+struct Options {
+  std::vector<int> ranks;
+  std::vector<std::string> kinds = {"threads", "processes"};
+  std::string filter;
+  int limit_s = 120;  // of one test
+  bool list = false;
+};
+
+struct Test {
+  std::string name;  // "thousand_replays/2/threads"
+  std::function<std::string()> run;
+};
+
+bool has_gpus(int ranks) {
+  return run_isolated([&] { require(why_no_gpus(ranks).empty(), ""); }, std::chrono::seconds(60))
+      .empty();
+}
+
+// The numbers of ranks that this machine has GPUs for.
+std::vector<int> possible_ranks(const std::vector<int>& wanted) {
+  std::vector<int> ranks;
+  if (!wanted.empty()) {
+    for (const int n : wanted) {
+      if (has_gpus(n)) ranks.push_back(n);
+    }
+    return ranks;
+  }
+  int most = 0;
+  for (const int n : {1, 2, 4, 8}) most = has_gpus(n) ? n : most;
+  for (const int n : {2, most}) {
+    if (n <= most && (ranks.empty() || ranks.back() != n)) ranks.push_back(n);
+  }
+  return ranks;
+}
+
+void add(std::vector<Test>& tests, const Scenario& scenario, RankKind kind, int ranks) {
+  if (ranks < scenario.min_ranks) return;
+  const GroupSpec spec{.backend = Backend::kCuda,
+                       .kind = kind,
+                       .ranks = ranks,
+                       .timeout = std::min(scenario.timeout, std::chrono::milliseconds(10000)),
+                       .limit = std::chrono::hours(1)};
+  tests.push_back({fmt::format("{}/{}/{}", scenario.name, ranks, to_string(kind)),
+                   [spec, run = scenario.run] { return run_group(spec, run); }});
+}
+
+std::vector<Test> all_tests(const Options& options, const std::vector<int>& ranks) {
+  std::vector<Test> tests;
+  for (const int n : ranks) {
+    for (const auto list : {working_scenarios(), failing_scenarios(), graph_scenarios(),
+                            capture_failures(), protocol_controls()}) {
+      for (const Scenario& scenario : list) {
+        for (const RankKind kind : {RankKind::kThreads, RankKind::kProcesses}) {
+          const bool wanted = std::find(options.kinds.begin(), options.kinds.end(),
+                                        to_string(kind)) != options.kinds.end();
+          if (wanted) add(tests, scenario, kind, n);
+        }
+      }
+    }
+    for (const WholeTest& whole : whole_tests()) {
+      tests.push_back(
+          {fmt::format("{}/{}", whole.name, n), [run = whole.run, n] { return run(n); }});
+    }
+  }
+  std::erase_if(
+      tests, [&](const Test& test) { return test.name.find(options.filter) == std::string::npos; });
+  return tests;
+}
+
+bool run_one(const Test& test, int limit_s) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::string text = run_isolated(
+      [&] {
+        const std::string failures = test.run();
+        if (!failures.empty()) throw Failure(failures);
+      },
+      std::chrono::seconds(limit_s));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  fmt::print("{} {} ({:.1f} s){}{}\n", text.empty() ? "passed" : "FAILED", test.name, took.count(),
+             text.empty() ? "" : "\n   ", text);
+  std::fflush(stdout);
+  return text.empty();
+}
+
+int run(const Options& options) {
+  const std::string why = run_isolated([] { require(why_no_gpus(1).empty(), why_no_gpus(1)); },
+                                       std::chrono::seconds(60));
+  if (!why.empty()) {
+    fmt::print("skipped: {}\n0 passed, 0 failed\n", why);
+    return kSkipped;
+  }
+  int passed = 0, failed = 0;
+  for (const Test& test : all_tests(options, possible_ranks(options.ranks))) {
+    if (options.list) {
+      fmt::print("{}\n", test.name);
+      continue;
+    }
+    ++(run_one(test, options.limit_s) ? passed : failed);
+  }
+  fmt::print("{} passed, {} failed\n", passed, failed);
+  return failed > 0 || (passed == 0 && !options.list) ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tutti::test
+
+int main(int argc, char** argv) {
+  ::setenv("TUTTI_DEBUG", "OFF", 0);
+  tutti::test::Options options;
+  CLI::App app("Tests of groups of ranks on GPUs");
+  app.add_option("--ranks", options.ranks, "numbers of ranks; default: 2 and all GPUs")
+      ->delimiter(',');
+  app.add_option("--kind", options.kinds, "threads,processes")->delimiter(',');
+  app.add_option("--filter", options.filter, "only tests whose name holds this text");
+  app.add_option("--limit", options.limit_s, "seconds for one test");
+  app.add_flag("--list", options.list, "print the names and run nothing");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return tutti::test::run(options);
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "{}\n", failure.what());
+    return 2;
+  }
+}

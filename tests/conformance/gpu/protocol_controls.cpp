@@ -1,0 +1,221 @@
+// Negative controls of the protocol on GPUs: with any barrier of any row left out, and ranks
+// delayed at random, data must come out wrong; with all of them in place it must not. Whether the
+// absence of a release or an acquire shows depends on the hardware: that is printed, and no test.
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "base/units.hpp"
+#include "conformance/gpu/gpu_tests.hpp"
+#include "conformance/gpu/weakened.hpp"
+#include "drivers/cuda.hpp"
+#include "launch/cuda.hpp"
+#include "support/check.hpp"
+#include "transport/work.hpp"
+
+namespace tutti::test {
+namespace {
+
+constexpr std::size_t kCount = 64 * 1024;  // one pass through staging
+constexpr std::size_t kBytes = kCount * sizeof(float);
+constexpr int kBlocks = 16, kThreads = 256, kTries = 60, kBarriersOfARow = 2;
+
+// One rank's memory for kernels that no communicator starts.
+class Bare {
+ public:
+  explicit Bare(Rank& rank)
+      : rank_(rank),
+        cuda_(*rank.device.cuda()),
+        stream_(rank.device),
+        shared_(take(rank.group.allocate(round_up(sizeof(ChannelMemory), 256) + 3 * kBytes))),
+        private_(rank.device, kPrivateBytes),
+        host_(take(cuda_.allocate_mapped_host(kHostBytes))) {
+    std::memset(host_, 0, kHostBytes);
+    Bytes zeros(kPrivateBytes);
+    rank.device.write(private_.get(), zeros.data(), zeros.size());
+    const Control control{.poison = 0, .claimed = 0, .timeout_ns = 5'000'000'000};
+    rank.device.write(private_.get(), reinterpret_cast<const std::byte*>(&control), sizeof control);
+  }
+  ~Bare() { (void)cuda_.free_mapped_host(host_); }
+  Bare(const Bare&) = delete;
+  Bare& operator=(const Bare&) = delete;
+
+  Stream stream() const { return stream_.get(); }
+  std::byte* input() { return part(rank_.number(), 1); }
+  std::byte* output() { return part(rank_.number(), 2); }
+
+  Work work(bool staged) {
+    Work work{};
+    work.count = kCount;
+    work.rank = rank_.number();
+    work.ranks = rank_.size();
+    work.blocks = kBlocks;
+    work.signature = 0x600d;
+    work.input = input();
+    work.output = output();
+    work.stage_input = work.stage_output = staged;
+    work.staging_bytes = kBytes;
+    for (int r = 0; r < rank_.size(); ++r) {
+      const int next = (rank_.number() + 1 + r) % rank_.size();
+      work.channels.at[r] = static_cast<std::byte*>(shared_.peer(r));
+      work.staging.at[r] = part(r, 0);
+      work.inputs.at[r] = part(r, 1);
+      work.outputs.at[r] = part(next, staged ? 0 : 2);
+    }
+    work.control = reinterpret_cast<Control*>(private_.get());
+    work.epochs = reinterpret_cast<std::uint64_t*>(private_.get() + 256);
+    work.failure = reinterpret_cast<FailureRecord*>(host_);
+    work.abort = reinterpret_cast<std::uint32_t*>(host_ + kHostBytes / 2);
+    work.scalar = work.divisor = 1;
+    return work;
+  }
+
+  bool failed() const { return reinterpret_cast<const FailureRecord*>(host_)->state != 0; }
+
+ private:
+  static constexpr std::size_t kHostBytes = 4096;
+  static constexpr std::size_t kPrivateBytes = 256 + kMaxBlocks * sizeof(std::uint64_t);
+
+  // Staging, input, output.
+  std::byte* part(int rank, std::size_t index) {
+    return static_cast<std::byte*>(shared_.peer(rank)) + round_up(sizeof(ChannelMemory), 256) +
+           index * kBytes;
+  }
+
+  Rank& rank_;
+  CudaDriver& cuda_;
+  OwnedStream stream_;
+  SymmetricMemory shared_;
+  OwnedMemory private_;
+  std::byte* host_;
+};
+
+// How many of `tries` operations came out wrong on this rank.
+class Trials {
+ public:
+  Trials(Rank& rank, const Algorithm& row, bool staged)
+      : rank_(rank), row_(row), staged_(staged), bare_(rank) {
+    require_ok(rank.device.cuda()->load_kernel(weakened_kernel(row.id), 0));
+  }
+
+  int count_wrong(CudaWeakening weakening) {
+    int wrong = 0;
+    (void)take(rank_.group.allocate(256));  // the ranks begin together
+    for (int attempt = 0; attempt < kTries; ++attempt) {
+      ++round_;
+      delay_at_random(weakening);
+      require(set_weakening(weakening, bare_.stream()), "the weakening could not be set");
+      run_once();
+      wrong += is_wrong();
+    }
+    // Nobody starts the next series while another rank may still be in this one.
+    (void)take(rank_.group.allocate(256));
+    return wrong;
+  }
+
+ private:
+  // One place of each operation is slow on this rank, or none.
+  void delay_at_random(CudaWeakening& weakening) {
+    std::fill(std::begin(weakening.before_arrival_ns), std::end(weakening.before_arrival_ns), 0u);
+    std::fill(std::begin(weakening.before_wait_ns), std::end(weakening.before_wait_ns), 0u);
+    const auto pick = random_() % 6;
+    const auto ns = static_cast<std::uint32_t>(500'000 + random_() % 1'500'000);
+    if (pick < 2) weakening.before_arrival_ns[pick] = ns;
+    if (pick == 2 || pick == 3) weakening.before_wait_ns[pick - 2] = ns;
+    if (pick == 4) std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
+  }
+
+  float value(int rank, std::size_t i) const {
+    return static_cast<float>((round_ * 7 + static_cast<std::uint64_t>(rank) * 3 + i) % 1000);
+  }
+
+  void run_once() {
+    for (std::size_t i = 0; i < kCount; ++i) values_[i] = value(rank_.number(), i);
+    const auto* bytes = reinterpret_cast<const std::byte*>(values_.data());
+    rank_.device.write(bare_.input(), bytes, kBytes);
+    require_ok(launch_on_cuda(*rank_.device.cuda(), weakened_kernel(row_.id), bare_.work(staged_),
+                              kThreads, bare_.stream()));
+    rank_.device.wait(bare_.stream());
+    require(!bare_.failed(), "a wait ended by its deadline");
+  }
+
+  bool is_wrong() {
+    rank_.device.read(reinterpret_cast<std::byte*>(values_.data()), bare_.output(), kBytes);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      float expected = 0;
+      for (int r = 0; r < rank_.size(); ++r) expected += value(r, i);
+      if (values_[i] != expected) return true;
+    }
+    return false;
+  }
+
+  Rank& rank_;
+  const Algorithm& row_;
+  bool staged_;
+  Bare bare_;
+  std::vector<float> values_ = std::vector<float>(kCount);
+  std::uint64_t round_ = 0;
+  std::mt19937_64 random_{static_cast<std::uint64_t>(rank_.number()) + 17};
+};
+
+// Over all ranks.
+int sum_over_ranks(Rank& rank, int mine) {
+  const OwnedMemory memory(rank.device, sizeof mine);
+  const OwnedStream stream(rank.device);
+  rank.device.write(memory.get(), reinterpret_cast<const std::byte*>(&mine), sizeof mine);
+  require_ok(all_reduce(rank.group, {.input = memory.get(),
+                                     .output = memory.get(),
+                                     .count = 1,
+                                     .dtype = DataType::kInt32,
+                                     .stream = stream.get()}));
+  stream.wait();
+  rank.device.read(reinterpret_cast<std::byte*>(&mine), memory.get(), sizeof mine);
+  return mine;
+}
+
+void print_observation(Rank& rank, std::string_view what, int wrong) {
+  if (rank.number() != 0) return;
+  fmt::print("   {}: {}\n", what,
+             wrong > 0 ? fmt::format("shows, {} results wrong", wrong)
+                       : std::string("not observable on this hardware"));
+}
+
+void control_row(Rank& rank, const Algorithm& row, bool staged) {
+  Trials trials(rank, row, staged);
+  const auto name = [&](std::string_view what, int barrier) {
+    return fmt::format("{} {}, {} {}", row.id, staged ? "staged" : "direct", what, barrier);
+  };
+  const auto wrong = [&](const CudaWeakening& weakening) {
+    return sum_over_ranks(rank, trials.count_wrong(weakening));
+  };
+  require(wrong({}) == 0, fmt::format("{}: wrong data with every barrier in place", row.id));
+  for (int barrier = 0; barrier < kBarriersOfARow; ++barrier) {
+    const std::uint32_t bit = 1u << barrier;
+    require(wrong({.skip_barrier = bit}) > 0, name("nothing is wrong without barrier", barrier));
+    print_observation(rank, name("without the release of barrier", barrier),
+                      wrong({.no_release = bit}));
+    print_observation(rank, name("without the acquire of barrier", barrier),
+                      wrong({.no_acquire = bit}));
+  }
+  require(wrong({}) == 0, fmt::format("{}: wrong data after the controls", row.id));
+}
+
+void every_barrier_is_needed(Rank& rank) {
+  for (const Algorithm& row : catalogue()) {
+    if (row.cuda == nullptr) continue;
+    require(weakened_kernel(row.id) != nullptr,
+            fmt::format("{} has no weakened kernel: add it to weakened.cu", row.id));
+    for (const bool staged : {false, true}) control_row(rank, row, staged);
+  }
+}
+
+constexpr Scenario kControls[] = {
+    {"every_barrier_is_needed", 2, std::chrono::milliseconds(10000), every_barrier_is_needed},
+};
+
+}  // namespace
+
+std::span<const Scenario> protocol_controls() { return kControls; }
+
+}  // namespace tutti::test

@@ -1,0 +1,64 @@
+#include <cuda_runtime.h>
+
+#include "algorithms/all_reduce/one_shot.hpp"
+#include "algorithms/all_reduce/two_shot.hpp"
+#include "conformance/gpu/weakened.hpp"
+#include "transport/nvlink_peer/nvlink_team.cuh"
+
+namespace tutti::test {
+namespace {
+
+__device__ CudaWeakening device_weakening;
+
+// Bounded by what is asked for, which is at most a few milliseconds.
+__device__ void delay(std::uint32_t ns) {
+  if (ns == 0) return;
+  const std::uint64_t end = global_timer_ns() + ns;
+  while (global_timer_ns() < end) __nanosleep(200);
+}
+
+__device__ bool has(std::uint32_t mask, int barrier) { return (mask >> barrier & 1u) != 0; }
+
+struct Weakened {
+  static __device__ bool skip_barrier(int barrier) {
+    return has(device_weakening.skip_barrier, barrier);
+  }
+  static __device__ bool release(int barrier) { return !has(device_weakening.no_release, barrier); }
+  // Asked by the threads that wait, before they look at the flags for the first time.
+  static __device__ bool acquire(int barrier) {
+    delay(device_weakening.before_wait_ns[barrier % CudaWeakening::kBarriers]);
+    return !has(device_weakening.no_acquire, barrier);
+  }
+  static __device__ void before_barrier(int, int barrier) {
+    delay(device_weakening.before_arrival_ns[barrier % CudaWeakening::kBarriers]);
+  }
+};
+
+using SumOfFloats = Reduction<float, Sum>;
+
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    weakened_one_shot(const __grid_constant__ Work work) {
+  NvlinkTeam<Weakened> team(work);
+  all_reduce_one_shot<SumOfFloats>(team, work);
+}
+
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    weakened_two_shot(const __grid_constant__ Work work) {
+  NvlinkTeam<Weakened> team(work);
+  all_reduce_two_shot<SumOfFloats>(team, work);
+}
+
+}  // namespace
+
+CudaKernel weakened_kernel(std::string_view id) {
+  if (id == "all_reduce/one_shot") return reinterpret_cast<CudaKernel>(&weakened_one_shot);
+  if (id == "all_reduce/two_shot") return reinterpret_cast<CudaKernel>(&weakened_two_shot);
+  return nullptr;
+}
+
+bool set_weakening(const CudaWeakening& weakening, Stream stream) {
+  return cudaMemcpyToSymbolAsync(device_weakening, &weakening, sizeof weakening, 0,
+                                 cudaMemcpyHostToDevice, stream) == cudaSuccess;
+}
+
+}  // namespace tutti::test

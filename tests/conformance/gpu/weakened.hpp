@@ -1,0 +1,27 @@
+// The library's bodies over a protocol that a test can weaken and delay. fp32 sums alone.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "algorithms/catalogue.hpp"
+
+namespace tutti::test {
+
+// What the next kernels on the current device do. Barriers are numbered from 0 in each operation.
+struct CudaWeakening {
+  static constexpr int kBarriers = 4;
+  std::uint32_t skip_barrier = 0;                   // bit k: barrier k is left out
+  std::uint32_t no_release = 0;                     // bit k: barrier k signals without release
+  std::uint32_t no_acquire = 0;                     // bit k: barrier k waits without acquire
+  std::uint32_t before_arrival_ns[kBarriers] = {};  // delays of every block
+  std::uint32_t before_wait_ns[kBarriers] = {};
+};
+
+// Null where the row has no weakened kernel.
+CudaKernel weakened_kernel(std::string_view id);
+
+// In stream order. False where CUDA refuses.
+bool set_weakening(const CudaWeakening& weakening, Stream stream);
+
+}  // namespace tutti::test
