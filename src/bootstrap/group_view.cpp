@@ -114,10 +114,6 @@ Result<std::vector<std::vector<Fd>>> GroupView::exchange_descriptors(
                   fmt::format("descriptors for {} ranks were given in a group of {}",
                               outgoing.size(), members_.ranks.size()));
   }
-  if (!all_on_one_host(members_.identities)) {
-    return Status(StatusCode::kUnsupported,
-                  "descriptors cannot go from host to host; split the group by host");
-  }
   TUTTI_ASSIGN(auto copies, duplicate(outgoing));
   if (!mesh_->carries_descriptors()) return exchange_beside(outgoing, deadline);
   ++sequence_;
@@ -151,6 +147,10 @@ Status GroupView::open_side_group(Deadline deadline) {
 
 Result<std::vector<std::vector<Fd>>> GroupView::exchange_beside(
     const std::vector<std::vector<int>>& outgoing, Deadline deadline) {
+  if (!all_on_one_host(members_.identities)) {
+    return Status(StatusCode::kUnsupported,
+                  "descriptors cannot go from host to host; split the group by host");
+  }
   if (side_ == nullptr) {
     Status opened = open_side_group(deadline);
     if (!opened.is_ok()) {

@@ -14,15 +14,29 @@ constexpr std::size_t kMaxIdBytes = 127;
 
 }  // namespace
 
-JobDirectory::JobDirectory(const std::string& runtime_directory, std::string_view job)
-    : runtime_directory_(runtime_directory),
+JobDirectory::JobDirectory(SocketDriver& sockets, const std::string& runtime_directory,
+                           std::string_view job)
+    : sockets_(sockets),
+      runtime_directory_(runtime_directory),
       path_(fmt::format("{}/tutti-job-{:016x}", runtime_directory,
                         first_word(sha256(view_of(job))))) {}
+
+Status JobDirectory::take_down(const std::string& place, int size) {
+  MeetingPlace left_over(sockets_, place, size);
+  if (!left_over.is_alive()) {
+    MeetingPlace::remove(place, size);
+    return Status::ok();
+  }
+  return {StatusCode::kMismatch,
+          fmt::format("another job of the same name is starting at {}; give each job a "
+                      "TUTTI_RUNTIME_DIR of its own",
+                      path_)};
+}
 
 Result<GroupId> JobDirectory::publish(int size) {
   TUTTI_TRY(make_private_directory(path_));
   if (const auto left_over = look(); left_over.is_ok() && *left_over) {
-    MeetingPlace::remove(runtime_directory_ + "/" + (*left_over)->address(), size);
+    TUTTI_TRY(take_down(runtime_directory_ + "/" + (*left_over)->address(), size));
   }
   TUTTI_ASSIGN(const GroupId id, GroupId::local());
   // Before it is known, so that nobody else has to make it.
@@ -43,8 +57,9 @@ Result<std::optional<GroupId>> JobDirectory::look() const {
   TUTTI_TRY(there);
   TUTTI_ASSIGN(const auto text, read_private_file(file(), kMaxIdBytes));
   if (!text) return std::optional<GroupId>();
-  TUTTI_ASSIGN(GroupId id, GroupId::from_text(*text));
-  return std::optional(std::move(id));
+  auto id = GroupId::from_text(*text);
+  if (!id.is_ok()) return std::optional<GroupId>();  // another version's: rank 0 will replace it
+  return std::optional(std::move(id).value());
 }
 
 bool JobDirectory::still_published(const GroupId& id) const {

@@ -7,15 +7,17 @@
 #include <string>
 
 #include "bootstrap/bootstrap.hpp"
+#include "drivers/sockets.hpp"
 
 namespace tutti {
 
 class JobDirectory {
  public:
   // `job` tells apart the jobs of this user on this host.
-  JobDirectory(const std::string& runtime_directory, std::string_view job);
+  JobDirectory(SocketDriver& sockets, const std::string& runtime_directory, std::string_view job);
 
-  // Rank 0: takes down what an earlier job has left, and publishes a new id.
+  // Rank 0: takes down what an earlier job has left, and publishes a new id. kMismatch where a job
+  // of this name is just starting.
   Result<GroupId> publish(int size);
   // The other ranks: what is published now; nothing yet.
   Result<std::optional<GroupId>> look() const;
@@ -26,8 +28,10 @@ class JobDirectory {
   const std::string& path() const { return path_; }
 
  private:
+  Status take_down(const std::string& place, int size);
   std::string file() const { return path_ + "/id"; }
 
+  SocketDriver& sockets_;
   const std::string runtime_directory_;
   const std::string path_;
 };

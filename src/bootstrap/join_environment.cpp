@@ -141,7 +141,7 @@ Result<std::unique_ptr<Bootstrap>> join_on_one_host(EnvironmentJoin join) {
   }
   const std::string name = fmt::format("{} {} {} {}", join.options.sockets->user_id(),
                                        join.launch.launcher, join.launch.job, join.launch.size);
-  JobDirectory job(join.options.runtime_directory, name);
+  JobDirectory job(*join.options.sockets, join.options.runtime_directory, name);
   return join.launch.rank == 0 ? join_as_first(join, job, secret)
                                : join_as_other(join, job, secret);
 }

@@ -41,7 +41,7 @@ const std::vector<LauncherVariables>& known_launchers() {
        {"PMI_SIZE"},
        {"MPI_LOCALRANKID", "PMI_LOCAL_RANK"},
        {"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"},
-       {"PMI_JOBID", "PMI_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"}},
+       {"PMI_JOBID", "PMI_PORT", "SLURM_JOB_ID", "SLURM_STEP_ID"}},
       {"slurm",
        {"SLURM_PROCID"},
        {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"},

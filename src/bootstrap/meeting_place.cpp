@@ -16,6 +16,11 @@ Result<SocketAddress> MeetingPlace::address(int rank) const {
   return SocketAddress::unix_path(path(rank));
 }
 
+bool MeetingPlace::is_alive() const {
+  const auto here = address(0);
+  return here.is_ok() && sockets_.connect(*here).is_ok();
+}
+
 void MeetingPlace::remove(const std::string& directory, int size) {
   for (int rank = 0; rank < size; ++rank) remove_file(fmt::format("{}/r{}", directory, rank));
   remove_directory(directory);

@@ -17,6 +17,8 @@ class MeetingPlace {
   // rank.
   Result<Fd> listen(int rank, bool create_directory, Deadline deadline);
   Result<SocketAddress> address(int rank) const;
+  // Rank 0 of some group listens here.
+  bool is_alive() const;
   // Nobody will look for this rank any more.
   void close();
   // Takes down what is left. After success only the directory, once it is empty; after a failure

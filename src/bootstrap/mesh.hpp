@@ -14,6 +14,7 @@ namespace tutti {
 
 class Mesh {
  public:
+  Mesh();
   virtual ~Mesh() = default;
 
   virtual int rank() const = 0;
@@ -32,7 +33,10 @@ class Mesh {
   virtual const Digest& secret() const = 0;
   // True in a forked child: its threads are not there and its connections are the parent's. Nothing
   // may be used, or even destroyed.
-  virtual bool lost_in_fork() const { return false; }
+  bool lost_in_fork() const;
+
+ private:
+  const int owner_;  // the process that made it
 };
 
 // The group in which ranks tell each other who they are, or why no group came about.

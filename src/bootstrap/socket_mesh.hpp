@@ -34,7 +34,6 @@ class SocketMesh final : public Mesh {
   Status flush(const std::vector<int>& members, Deadline deadline) override;
   bool carries_descriptors() const override { return setup_.is_unix; }
   const Digest& secret() const override { return setup_.secret; }
-  bool lost_in_fork() const override { return worker_.lost_in_fork(); }
 
   // The first group has come about. From now on processes of this host are watched as well: a
   // forked child can hold a dead peer's connection open, but not its process id. Where the kernel

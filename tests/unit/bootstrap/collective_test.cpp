@@ -47,15 +47,15 @@ TEST_P(Collectives, KnowWhoIsWho) {
 }
 
 TEST_P(Collectives, GatherPartsOfAnyLength) {
-  const std::vector<std::size_t> lengths{0, 1, 100, 70'000, 3 * MiB};
+  const std::vector<std::size_t> lengths{0, 1, 100, 70'000, MiB};
   with_group(kind(), size(), [&](Bootstrap& group) {
-    for (std::size_t round = 0; round < 2 * lengths.size(); ++round) {
+    for (std::size_t round = 0; round < lengths.size(); ++round) {
       const auto length = [&](int rank) { return lengths[(round + rank) % lengths.size()]; };
       const Bytes mine = pattern(group.rank(), length(group.rank()));
       const auto parts = group.all_gather(mine, soon());
       ASSERT_TRUE(parts.is_ok()) << parts.status().to_string();
       ASSERT_EQ(parts->size(), static_cast<std::size_t>(size()));
-      for (int r = 0; r < size(); ++r) EXPECT_EQ((*parts)[r], pattern(r, length(r)));
+      for (int r = 0; r < size(); ++r) EXPECT_TRUE(is_pattern((*parts)[r], r, length(r)));
     }
   });
 }

@@ -210,6 +210,15 @@ TEST_F(EnvironmentJoining, JobsOfOneUserDoNotMeet) {
   });
 }
 
+TEST_F(EnvironmentJoining, ASecondJobOfTheSameNameIsTurnedAway) {
+  auto first = std::async(std::launch::async, [&] { return join(slurm(0, 2), soon()); });
+  while (directory_.entries().size() < 4) std::this_thread::sleep_for(1ms);  // it listens
+  const auto second = join(slurm(0, 2), soon());
+  EXPECT_EQ(second.status().code(), StatusCode::kMismatch) << second.status().to_string();
+  EXPECT_TRUE(join(slurm(1, 2), soon()).is_ok()) << "the first job must go on";
+  EXPECT_TRUE(first.get().is_ok());
+}
+
 // A job that was killed while it formed leaves its directory, its id and its sockets.
 TEST_F(EnvironmentJoining, ACrashedJobBeforeDoesNotMatter) {
   {
@@ -223,7 +232,7 @@ TEST_F(EnvironmentJoining, ACrashedJobBeforeDoesNotMatter) {
     }
     std::this_thread::sleep_for(300ms);
     crashed[1].signal(SIGSTOP);  // or it would clean up after the other
-  }  // killed
+  }                              // killed
   EXPECT_FALSE(directory_.entries().empty()) << "the test needs something left over";
   // The new job's rank 0 comes last: the others find what is left over, and must not stay with it.
   auto late = std::async(std::launch::async, [&] {

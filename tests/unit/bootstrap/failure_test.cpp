@@ -1,4 +1,8 @@
 // Failures that are announced, and leaving: in groups whose ranks all live.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -206,6 +210,34 @@ TEST_P(Failures, LeavingRightAfterACallHurtsNobody) {
       const auto parts = (*copy)->all_gather(pattern(group.rank(), 10'000), soon());
       EXPECT_TRUE(parts.is_ok()) << parts.status().to_string();
     }
+  });
+}
+
+// Its threads are not there, and nobody may wait for them.
+TEST_P(Failures, AForkedChildMayDestroyAGroupThatHasFailed) {
+  with_group(GetParam(), 2, [](Bootstrap& group) {
+    Witness witness;
+    auto copy = group.split(0, 0, soon());
+    ASSERT_TRUE(copy.is_ok());
+    (*copy)->set_failure_handler(witness.handler());
+    if (group.rank() == 0) {
+      (*copy)->announce_failure({0, StatusCode::kAborted, "now"});
+      return;
+    }
+    EXPECT_TRUE(witness.wait());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      copy->reset();
+      ::_exit(7);
+    }
+    int status = 0;
+    const Deadline deadline = soon();
+    while (::waitpid(child, &status, WNOHANG) == 0 && !deadline.passed()) {
+      std::this_thread::sleep_for(1ms);
+    }
+    ::kill(child, SIGKILL);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    (*copy)->set_failure_handler(nullptr);
   });
 }
 

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -143,11 +144,21 @@ JoinOptions options_in(const TemporaryDirectory& directory) {
 }
 
 Bytes pattern(int rank, std::size_t bytes) {
+  std::array<std::byte, 251> block{};  // no power of two: shifted parts differ
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    block[i] = static_cast<std::byte>(static_cast<std::size_t>(rank) * 37 + bytes + i * 7);
+  }
   Bytes value(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) {
-    value[i] = static_cast<std::byte>(static_cast<std::size_t>(rank) * 37 + bytes + i * 7);
+  for (std::size_t at = 0; at < bytes; at += block.size()) {
+    std::memcpy(value.data() + at, block.data(), std::min(block.size(), bytes - at));
   }
   return value;
+}
+
+bool is_pattern(const Bytes& value, int rank, std::size_t bytes) {
+  const Bytes expected = pattern(rank, bytes);
+  return value.size() == bytes &&
+         (bytes == 0 || std::memcmp(value.data(), expected.data(), bytes) == 0);
 }
 
 std::string content_of(int fd) {

@@ -78,6 +78,7 @@ JoinOptions options_in(const TemporaryDirectory& directory);
 
 // Rank and length in every byte, so that mixed-up parts are noticed.
 Bytes pattern(int rank, std::size_t bytes);
+bool is_pattern(const Bytes& value, int rank, std::size_t bytes);
 
 // Text of an open descriptor's file, from its start.
 std::string content_of(int fd);
