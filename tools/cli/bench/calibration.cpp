@@ -96,12 +96,13 @@ Result<double> kernel_gap(CudaDriver& cuda) {
 }
 
 Status launch_ping(CudaDriver& cuda, const Lane& lane, const Lane& peer, std::uint32_t rounds) {
-  auto* mine = lane.memory;
-  auto* theirs = peer.memory;
-  auto* result = lane.memory + 256;
-  bool begins = lane.device == 0;
-  std::uint64_t limit_ns = 1'000'000'000;
-  std::array<void*, 6> arguments = {&mine, &theirs, &result, &rounds, &begins, &limit_ns};
+  Ping side{.mine = reinterpret_cast<std::uint32_t*>(lane.memory),
+            .theirs = reinterpret_cast<std::uint32_t*>(peer.memory),
+            .result = reinterpret_cast<std::uint64_t*>(lane.memory + 256),
+            .rounds = rounds,
+            .begins = lane.device == 0,
+            .limit_ns = 1'000'000'000};
+  std::array<void*, 1> arguments = {&side};
   TUTTI_TRY(cuda.set_device(lane.device));
   return cuda.launch(
       {.kernel = ping_kernel(), .arguments = arguments.data(), .stream = lane.stream});

@@ -18,20 +18,19 @@ __global__ void empty() {}
 
 // One thread on each of two GPUs: waits until `mine` shows k, then writes k (or k + 1, for the side
 // that begins) to `theirs`. Ends early, with `result` left at 0, when `limit_ns` has passed.
-__global__ void ping(std::uint32_t* mine, std::uint32_t* theirs, std::uint64_t* result,
-                     std::uint32_t rounds, bool begins, std::uint64_t limit_ns) {
+__global__ void ping(Ping side) {
   using Flag = cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system>;
-  const std::uint64_t end = nanoseconds() + limit_ns;
+  const std::uint64_t end = nanoseconds() + side.limit_ns;
   std::uint64_t start = 0;
-  for (std::uint32_t k = 1; k <= rounds; ++k) {
-    if (begins) Flag(*theirs).store(k, cuda::memory_order_release);
-    while (Flag(*mine).load(cuda::memory_order_acquire) < k) {
+  for (std::uint32_t k = 1; k <= side.rounds; ++k) {
+    if (side.begins) Flag(*side.theirs).store(k, cuda::memory_order_release);
+    while (Flag(*side.mine).load(cuda::memory_order_acquire) < k) {
       if (nanoseconds() > end) return;
     }
-    if (!begins) Flag(*theirs).store(k, cuda::memory_order_release);
+    if (!side.begins) Flag(*side.theirs).store(k, cuda::memory_order_release);
     if (k == 1) start = nanoseconds();  // both sides run from here on
   }
-  *result = nanoseconds() - start;
+  *side.result = nanoseconds() - start;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // What small sizes move with from machine to machine, measured beside every run on GPUs.
 #pragma once
 
+#include <cstdint>
+
 #include "bench/record.hpp"
 #include "drivers/cuda.hpp"
 
@@ -11,8 +13,18 @@ namespace tutti::cli {
 // kUnavailable in a build without CUDA.
 Result<Calibration> calibrate(CudaDriver& cuda);
 
+// One side of a ping between two GPUs.
+struct Ping {
+  std::uint32_t* mine;    // this side's word
+  std::uint32_t* theirs;  // the other side's
+  std::uint64_t* result;  // nanoseconds of all rounds but the first; left as it is on a time-out
+  std::uint32_t rounds;
+  bool begins;
+  std::uint64_t limit_ns;
+};
+
 // Kernels of calibration.cu, described there; null in a build without CUDA.
-const void* empty_kernel();
-const void* ping_kernel();
+const void* empty_kernel();  // __global__ void()
+const void* ping_kernel();   // __global__ void(Ping)
 
 }  // namespace tutti::cli
