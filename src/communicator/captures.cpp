@@ -1,6 +1,7 @@
 #include "communicator/captures.hpp"
 
 #include <bit>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -69,11 +70,23 @@ void Captures::take_back() {
   for (const std::uint64_t id : ids) {
     const auto found = leases_.find(id);
     if (found == leases_.end()) continue;
-    channel_free_[found->second.channel - 1] = true;
-    free_late_slots_.insert(free_late_slots_.end(), found->second.late_slots.begin(),
-                            found->second.late_slots.end());
-    leases_.erase(found);  // closes the mappings of its segments
+    CaptureLease& lease = found->second;
+    channel_free_[lease.channel - 1] = true;
+    used_late_slots_.insert(used_late_slots_.end(), lease.late_slots.begin(),
+                            lease.late_slots.end());
+    dead_segments_.insert(dead_segments_.end(), lease.segments.begin(), lease.segments.end());
+    leases_.erase(found);
   }
+}
+
+std::vector<int> Captures::sweep() {
+  take_back();
+  dead_segments_.clear();
+  return std::exchange(used_late_slots_, {});
+}
+
+void Captures::give_late_slots(const std::vector<int>& emptied) {
+  free_late_slots_.insert(free_late_slots_.end(), emptied.begin(), emptied.end());
 }
 
 }  // namespace tutti

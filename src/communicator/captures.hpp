@@ -38,8 +38,13 @@ class Captures {
   // What the graph's destructor runs: safe on any thread, also after this object has gone.
   std::function<void()> on_graph_destroyed(std::uint64_t id);
 
-  // kResourceExhausted if all are in use.
+  // A slot whose LateBuffers are empty. kResourceExhausted if all are in use.
   Result<int> take_late_slot(CaptureLease& lease);
+
+  // Outside captures: closes what dead graphs had registered, and names their slots, which the
+  // caller empties and gives back.
+  std::vector<int> sweep();
+  void give_late_slots(const std::vector<int>& emptied);
 
  private:
   struct Retired {
@@ -50,7 +55,8 @@ class Captures {
 
   std::map<std::uint64_t, CaptureLease> leases_;
   std::vector<bool> channel_free_;
-  std::vector<int> free_late_slots_;
+  std::vector<int> free_late_slots_, used_late_slots_;
+  std::vector<std::shared_ptr<SymmetricSegment>> dead_segments_;
   std::shared_ptr<Retired> retired_ = std::make_shared<Retired>();
 };
 

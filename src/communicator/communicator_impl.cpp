@@ -2,12 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+#include <utility>
+
 #include "base/log.hpp"
 #include "base/try.hpp"
 #include "communicator/watchdog.hpp"
 #include "drivers/cuda.hpp"
 
 namespace tutti {
+
+namespace {
+
+Status wait_for_stream(CudaDriver& cuda, Stream stream, Deadline deadline) {
+  while (!deadline.passed()) {
+    TUTTI_ASSIGN(const bool finished, cuda.stream_finished(stream));
+    if (finished) return Status::ok();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return {StatusCode::kTimeout, "NCCL did not connect its ranks before the deadline"};
+}
+
+}  // namespace
 
 Machinery Machinery::real() { return {.cuda = real_cuda(), .nccl = real_nccl()}; }
 
@@ -71,7 +87,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t
     return Status(StatusCode::kUnavailable,
                   "no peer access between these GPUs: no symmetric memory");
   }
-  (void)captures_->free_channels();
+  TUTTI_TRY(sweep_captures());
   return heap_->allocate(bytes, deadline());
 }
 
@@ -100,7 +116,15 @@ Status CommunicatorImpl::start_capture() {
   }
   if (registering_)
     return {StatusCode::kInvalidArgument, "start_capture() without finish_capture()"};
+  TUTTI_TRY(sweep_captures());
   registering_ = true;
+  return Status::ok();
+}
+
+Status CommunicatorImpl::sweep_captures() {
+  const std::vector<int> slots = captures_->sweep();
+  for (const int slot : slots) TUTTI_TRY(engine_->fill_late(slot, LateBuffers{}));
+  captures_->give_late_slots(slots);
   return Status::ok();
 }
 
@@ -172,7 +196,30 @@ Status CommunicatorImpl::prepare_nccl_locked() {
   }
   TUTTI_TRY(machinery_.cuda->set_device(device_));
   TUTTI_ASSIGN(nccl_, machinery_.nccl->create(from_bytes<NcclId>(ids.front()), rank(), size()));
-  return Status::ok();
+  return warm_up_nccl();
+}
+
+// NCCL connects its ranks when an algorithm is used for the first time, which a capture forbids:
+// each range of sizes once, now, in the staging of eager operations.
+Status CommunicatorImpl::warm_up_nccl() {
+  if (own_ == nullptr || size() == 1) return Status::ok();
+  CudaDriver& cuda = *machinery_.cuda;
+  TUTTI_ASSIGN(const Stream stream, cuda.create_stream(device_));
+  std::byte* scratch = own_->local + layout_.staging_offset(0);
+  Status status = engine_->enter_stream(stream);
+  for (std::size_t bytes = 1 * KiB; bytes <= layout_.staging_bytes && status.is_ok(); bytes *= 4) {
+    status = machinery_.nccl->all_reduce(nccl_, {.input = scratch,
+                                                 .output = scratch,
+                                                 .count = bytes / sizeof(float),
+                                                 .dtype = DataType::kFloat32,
+                                                 .op = ReduceOp::max(),
+                                                 .stream = stream});
+  }
+  if (status.is_ok()) status = wait_for_stream(cuda, stream, deadline());
+  const Status destroyed = cuda.destroy_stream(stream);
+  if (status.is_ok()) return destroyed;
+  (void)machinery_.nccl->abort(std::exchange(nccl_, nullptr));
+  return fail(status);
 }
 
 }  // namespace tutti

@@ -49,6 +49,9 @@ struct Prepared {
   std::shared_ptr<SymmetricSegment> input, output;  // null: plain
   bool staged = false;
   int late_slot = -1;  // captured, to be registered by finish_capture()
+
+  std::size_t bytes() const { return call.count * size_of(call.dtype); }
+  bool in_place() const { return call.input == call.output; }
 };
 
 class CommunicatorImpl {
@@ -105,7 +108,10 @@ class CommunicatorImpl {
 
   // operations.cpp
   Result<Plan> plan_for(const Request& request);
+  Status find_buffers(Prepared& prepared);
+  Result<const Algorithm*> choose_row(Prepared& prepared);
   Result<CaptureLease*> lease_for(const StreamState& stream);
+  Status register_late(Prepared& prepared, CaptureLease& lease, const StreamState& stream);
   Work make_work(const Prepared& prepared) const;
   void point_at_buffers(const Prepared& prepared, Work& work) const;
   LateBuffers late_buffers(const SymmetricSegment* input, std::size_t input_offset,
@@ -115,6 +121,8 @@ class CommunicatorImpl {
   Status run(const Prepared& prepared);
 
   Status prepare_nccl_locked();
+  Status warm_up_nccl();
+  Status sweep_captures();
   Status register_late_requests();
 
   // Poisons this rank and tells the others. Returns the first failure.

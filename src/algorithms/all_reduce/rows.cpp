@@ -10,6 +10,12 @@ namespace {
 
 bool takes_everything(DataType, OpKind) { return true; }
 
+// NCCL scales in the element's own type, which 8-bit floats cannot do.
+bool nccl_takes(DataType dtype, OpKind op) {
+  const bool fp8 = dtype == DataType::kFloat8E4M3 || dtype == DataType::kFloat8E5M2;
+  return !fp8 || (op != OpKind::kAvg && op != OpKind::kPreMulSum);
+}
+
 // A 16-byte tile per thread, in blocks of `threads`, at most `most` of them.
 Geometry spread(std::size_t bytes, int threads, int most) {
   const std::size_t tiles = std::max<std::size_t>(ceil_div(bytes, 16), 1);
@@ -69,7 +75,7 @@ constexpr Algorithm kRows[] = {
      .cost = {.steps = 14, .wire = two_shot_wire},
      .text = "NVIDIA's library, where it is installed",
      .peers_read_input = false,
-     .takes = takes_everything,
+     .takes = nccl_takes,
      .geometry = library_geometry},
 };
 
