@@ -80,10 +80,11 @@ class CudaEngine : public Engine {
                        .graph = capture.graph};
   }
 
-  Status run(const Algorithm& row, DataType dtype, OpKind op, const Work& work, const Plan& plan,
+  Status run(const Operation& operation, const Work& work, const Plan& plan,
              Stream stream) override {
     TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
-    return launch_on_cuda(cuda_, row.cuda(dtype, op), work, plan.threads, stream);
+    const CudaKernel kernel = operation.row->cuda(operation.dtype, operation.op);
+    return launch_on_cuda(cuda_, kernel, work, plan.threads, stream);
   }
 
   // An event behind every eager operation: the next one may come on another stream, when this one

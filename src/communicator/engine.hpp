@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "algorithms/catalogue.hpp"
+#include "communicator/operation.hpp"
 #include "transport/work.hpp"
 #include "tutti/tuning.hpp"
 #include "tutti/types.hpp"
@@ -46,10 +46,10 @@ class Engine {
   // kInvalidArgument if the stream's capture has been invalidated.
   virtual Result<StreamState> stream_state(Stream stream) = 0;
 
-  // Starts the row's body. CUDA: returns once enqueued. Host: returns when done; a failed body is
-  // not an error here, the failure record says what happened.
-  virtual Status run(const Algorithm& row, DataType dtype, OpKind op, const Work& work,
-                     const Plan& plan, Stream stream) = 0;
+  // Starts the body of the operation's row. CUDA: returns once enqueued. Host: returns when done; a
+  // failed body is not an error here, the failure record says what happened.
+  virtual Status run(const Operation& operation, const Work& work, const Plan& plan,
+                     Stream stream) = 0;
 
   // Orders an operation that is not captured behind the last one, whatever stream that was on.
   virtual Status enter_stream(Stream stream) = 0;

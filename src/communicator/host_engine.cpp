@@ -20,9 +20,8 @@ class HostEngine : public Engine {
 
   Result<StreamState> stream_state(Stream) override { return StreamState{}; }
 
-  Status run(const Algorithm& row, DataType dtype, OpKind op, const Work& work, const Plan&,
-             Stream) override {
-    run_on_host(row.host(dtype, op), work, weakening_);
+  Status run(const Operation& operation, const Work& work, const Plan&, Stream) override {
+    run_on_host(operation.row->host(operation.dtype, operation.op), work, weakening_);
     return Status::ok();
   }
 

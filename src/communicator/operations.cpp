@@ -89,6 +89,35 @@ Result<CaptureLease*> CommunicatorImpl::lease_for(const StreamState& stream) {
   return &lease;
 }
 
+// The segments that hold the call's buffers, if any. A driver cannot be asked inside a capture.
+Status CommunicatorImpl::find_buffers(Prepared& prepared) {
+  if (heap_ == nullptr) return Status::ok();
+  prepared.input = heap_->find(prepared.call.input, prepared.bytes());
+  prepared.output = heap_->find(prepared.call.output, prepared.bytes());
+  for (const auto& segment : {prepared.input, prepared.output}) {
+    if (segment == nullptr || prepared.captured) continue;
+    if (const Status alive = heap_->check_alive(*segment); !alive.is_ok()) return fail(alive);
+  }
+  return Status::ok();
+}
+
+// What runs, and with which grid: chosen, unless the call says it.
+Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
+  const AllReduce& call = prepared.call;
+  Request request =
+      request_for({.count = call.count,
+                   .dtype = call.dtype,
+                   .op = call.op,
+                   .symmetric = zero_copy(prepared.input) && zero_copy(prepared.output),
+                   .in_place = prepared.in_place(),
+                   .algorithm = call.options.algorithm});
+  request.capturing = prepared.captured;
+  TUTTI_ASSIGN(prepared.plan, plan_for(request));
+  if (call.options.blocks > 0) prepared.plan.blocks = call.options.blocks;
+  if (call.options.threads > 0) prepared.plan.threads = call.options.threads;
+  return find_algorithm(request.collective, prepared.plan.algorithm);
+}
+
 Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
@@ -97,29 +126,8 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
   Prepared prepared;
   prepared.call = call;
   prepared.captured = stream.capturing;
-  const std::size_t bytes = call.count * size_of(call.dtype);
-  if (heap_ != nullptr) {
-    prepared.input = heap_->find(call.input, bytes);
-    prepared.output = heap_->find(call.output, bytes);
-    for (const auto& segment : {prepared.input, prepared.output}) {
-      if (segment == nullptr || stream.capturing) continue;
-      if (const Status alive = heap_->check_alive(*segment); !alive.is_ok()) return fail(alive);
-    }
-  }
-
-  Request request =
-      request_for({.count = call.count,
-                   .dtype = call.dtype,
-                   .op = call.op,
-                   .symmetric = zero_copy(prepared.input) && zero_copy(prepared.output),
-                   .in_place = call.input == call.output,
-                   .algorithm = call.options.algorithm});
-  request.capturing = stream.capturing;
-  TUTTI_ASSIGN(prepared.plan, plan_for(request));
-  if (call.options.blocks > 0) prepared.plan.blocks = call.options.blocks;
-  if (call.options.threads > 0) prepared.plan.threads = call.options.threads;
-
-  TUTTI_ASSIGN(const Algorithm* row, find_algorithm(request.collective, prepared.plan.algorithm));
+  TUTTI_TRY(find_buffers(prepared));
+  TUTTI_ASSIGN(const Algorithm* row, choose_row(prepared));
   prepared.operation = {.sequence = ++sequence_,
                         .row = row,
                         .count = call.count,
@@ -137,25 +145,31 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
   }
 
   const bool writes = row->peers_write_output;
-  const bool in_place_staging = request.in_place && row->in_place_needs_staging;
+  const bool in_place_staging = prepared.in_place() && row->in_place_needs_staging;
   const bool direct = zero_copy(prepared.input) && (!writes || zero_copy(prepared.output));
   prepared.staged = !direct || in_place_staging;
   if (!stream.capturing) return prepared;
 
   TUTTI_ASSIGN(CaptureLease * lease, lease_for(stream));
   prepared.channel = lease->channel;
-  if (registering_ && !direct && !in_place_staging) {
-    TUTTI_ASSIGN(prepared.late_slot, captures_->take_late_slot(*lease));
-    TUTTI_TRY(engine_->fill_late(prepared.late_slot, LateBuffers{}));
-    late_requests_.push_back({.slot = prepared.late_slot,
-                              .row = row,
-                              .input = call.input,
-                              .output = call.output,
-                              .bytes = bytes,
-                              .capture_id = stream.capture_id});
-    prepared.staged = false;
+  if (registering_ && !direct && !in_place_staging && prepared.bytes() > 0) {
+    TUTTI_TRY(register_late(prepared, *lease, stream));
   }
   return prepared;
+}
+
+// Buffers of a captured operation that finish_capture() will register.
+Status CommunicatorImpl::register_late(Prepared& prepared, CaptureLease& lease,
+                                       const StreamState& stream) {
+  TUTTI_ASSIGN(prepared.late_slot, captures_->take_late_slot(lease));
+  late_requests_.push_back({.slot = prepared.late_slot,
+                            .row = prepared.operation.row,
+                            .input = prepared.call.input,
+                            .output = prepared.call.output,
+                            .bytes = prepared.bytes(),
+                            .capture_id = stream.capture_id});
+  prepared.staged = false;
+  return Status::ok();
 }
 
 bool CommunicatorImpl::runs_on_nccl(const Prepared& prepared) const {
@@ -182,8 +196,7 @@ Status CommunicatorImpl::all_reduce(const AllReduce& call) {
 
 Status CommunicatorImpl::run(const Prepared& prepared) {
   const Work work = make_work(prepared);
-  TUTTI_TRY(engine_->run(*prepared.operation.row, prepared.call.dtype, prepared.call.op.kind, work,
-                         prepared.plan, prepared.call.stream));
+  TUTTI_TRY(engine_->run(prepared.operation, work, prepared.plan, prepared.call.stream));
   if (backend() == Backend::kHost) {
     collect_failure();
     return failure_->status();
