@@ -34,14 +34,14 @@ std::string heading(const Group& group, const std::vector<std::string>& algorith
   if (both) text += fmt::format("{:^{}}", "in-place", kSideWidth);
   text += "  time of each algorithm, us (* what auto takes)\n";
   const std::string names = fmt::format("{:>9}{:>8}{:>8}{:>8}", "time", "algbw", "busbw", "#wrong");
-  const std::string units = fmt::format("{:>9}{:>8}{:>8}{:>8}", "(us)", "(GB/s)", "(GB/s)", "");
+  const std::string units = fmt::format("{:>9}{:>8}{:>8}", "(us)", "(GB/s)", "(GB/s)");
   text += fmt::format("#{:>11}{:>11}{:>6}{:>5}", "size", "count", "type", "op") + names +
           (both ? names : "");
   for (const std::string& name : algorithms) text += fmt::format("{:>{}}", name, width_of(name));
   text += "  best (speed-up over NCCL)\n";
-  text += fmt::format("#{:>11}{:>11}{:>6}{:>5}", "(B)", "(elements)", "", "") + units +
-          (both ? units : "") + "\n";
-  return text;
+  text += fmt::format("#{:>11}{:>11}{:>6}{:>5}", "(B)", "(elements)", "", "");
+  text += both ? fmt::format("{}{:8}{}", units, "", units) : units;
+  return text + "\n";
 }
 
 std::string line(const Group& group, const SizeView& size,

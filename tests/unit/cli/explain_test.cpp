@@ -1,0 +1,116 @@
+#include "explain.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tutti::cli {
+namespace {
+
+using testing::HasSubstr;
+
+Machine gpus(int count) {
+  Machine machine;
+  for (int index = 0; index < count; ++index) {
+    Gpu gpu;
+    gpu.index = index;
+    gpu.name = "NVIDIA H200";
+    gpu.compute = 90;
+    machine.gpus.push_back(gpu);
+  }
+  const auto n = static_cast<std::size_t>(count);
+  machine.peer_access.assign(n, std::vector<bool>(n, true));
+  return machine;
+}
+
+Machine no_gpus() {
+  Machine machine;
+  machine.why_no_gpu = "none";
+  return machine;
+}
+
+ExplainArguments asking() {
+  ExplainArguments arguments;
+  arguments.collective = "all_reduce";
+  return arguments;
+}
+
+TEST(Explain, AsksAboutThisMachineByDefault) {
+  const auto question = read_question(asking(), gpus(4), true);
+  ASSERT_TRUE(question.is_ok()) << question.status().to_string();
+  EXPECT_EQ(question->topology.backend, Backend::kCuda);
+  EXPECT_EQ(question->topology.ranks, 4);
+  EXPECT_TRUE(question->topology.peer_access);
+  EXPECT_TRUE(question->topology.nccl);
+  EXPECT_EQ(question->request.dtype, DataType::kBfloat16);
+  EXPECT_EQ(question->request.count, 512u * 1024);
+}
+
+TEST(Explain, UsesTheHostWhereThereIsNoGpu) {
+  const auto question = read_question(asking(), no_gpus(), false);
+  ASSERT_TRUE(question.is_ok());
+  EXPECT_EQ(question->topology.backend, Backend::kHost);
+  EXPECT_EQ(question->request.dtype, DataType::kFloat32);
+}
+
+TEST(Explain, SeesAPairThatDoesNotReachEachOther) {
+  Machine machine = gpus(4);
+  machine.peer_access[3][1] = false;
+  EXPECT_FALSE(read_question(asking(), machine, true)->topology.peer_access);
+  ExplainArguments arguments = asking();
+  arguments.ranks = "3";  // without GPU 3
+  EXPECT_TRUE(read_question(arguments, machine, true)->topology.peer_access);
+}
+
+TEST(Explain, AsksAboutAMachineThatIsDescribed) {
+  ExplainArguments arguments = asking();
+  arguments.gpu = "NVIDIA B200";
+  arguments.ranks = "8";
+  arguments.bytes = "1K";
+  arguments.buffers = "plain";
+  const auto question = read_question(arguments, no_gpus(), false);
+  ASSERT_TRUE(question.is_ok());
+  EXPECT_EQ(question->topology.gpu, "NVIDIA B200");
+  EXPECT_EQ(question->topology.ranks, 8);
+  EXPECT_FALSE(question->request.symmetric);
+}
+
+struct BadQuestion {
+  std::string name;
+  std::string ExplainArguments::*field;
+  std::string value, text;
+};
+
+class RefusedQuestion : public testing::TestWithParam<BadQuestion> {};
+
+TEST_P(RefusedQuestion, SaysWhy) {
+  ExplainArguments arguments = asking();
+  arguments.*GetParam().field = GetParam().value;
+  const auto question = read_question(arguments, gpus(2), true);
+  ASSERT_FALSE(question.is_ok());
+  EXPECT_THAT(question.status().message(), HasSubstr(GetParam().text));
+}
+
+const BadQuestion kBadQuestions[] = {
+    {"collective", &ExplainArguments::collective, "all", "unknown collective 'all'"},
+    {"ranks", &ExplainArguments::ranks, "0", "1 or more"},
+    {"ranks_text", &ExplainArguments::ranks, "8x", "'8x'"},
+    {"more_ranks_than_gpus", &ExplainArguments::ranks, "3", "there are 2 GPUs here"},
+    {"bytes", &ExplainArguments::bytes, "much", "'much' is not a size"},
+    {"dtype", &ExplainArguments::dtype, "fp12", "known are fp64"},
+    {"op", &ExplainArguments::op, "xor", "known are sum"},
+    {"algorithm", &ExplainArguments::algorithm, "ring", "known: one_shot"},
+    {"buffers", &ExplainArguments::buffers, "old", "known are symmetric, plain"},
+    {"backend", &ExplainArguments::backend, "rocm", "known are auto, host, cuda"},
+};
+INSTANTIATE_TEST_SUITE_P(Explain, RefusedQuestion, testing::ValuesIn(kBadQuestions),
+                         [](const auto& parameter) { return parameter.param.name; });
+
+TEST(Explain, NeedsAGpuForCuda) {
+  ExplainArguments arguments = asking();
+  arguments.backend = "cuda";
+  EXPECT_THAT(read_question(arguments, no_gpus(), true).status().message(),
+              HasSubstr("there is no GPU here (none)"));
+}
+
+}  // namespace
+}  // namespace tutti::cli

@@ -1,0 +1,62 @@
+#include "bench/measurement.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tutti::cli {
+namespace {
+
+TEST(Report, MeasurementSurvivesTheJourney) {
+  const Measurement sent{.size = 3,
+                         .algorithm = "two_shot",
+                         .in_place = true,
+                         .chosen = true,
+                         .plan = {.algorithm = "all_reduce/two_shot",
+                                  .blocks = 4,
+                                  .threads = 256,
+                                  .chunk_bytes = 4096,
+                                  .source = PlanSource::kShipped},
+                         .samples_us = {1.25, 3.5},
+                         .unstaged_us = {1},
+                         .wrong = 7,
+                         .first_wrong = "rank 1"};
+  const auto received = report_from_json_text(to_json_text(sent));
+  ASSERT_TRUE(received.is_ok()) << received.status().to_string();
+  const auto& got = std::get<Measurement>(*received);
+  EXPECT_EQ(got.size, sent.size);
+  EXPECT_EQ(got.algorithm, sent.algorithm);
+  EXPECT_TRUE(got.in_place && got.chosen);
+  EXPECT_EQ(got.plan, sent.plan);
+  EXPECT_EQ(got.samples_us, sent.samples_us);
+  EXPECT_EQ(got.unstaged_us, sent.unstaged_us);
+  EXPECT_EQ(got.wrong, sent.wrong);
+  EXPECT_EQ(got.first_wrong, sent.first_wrong);
+}
+
+TEST(Report, UncheckedStaysUnchecked) {
+  const auto received = report_from_json_text(to_json_text(Measurement{.algorithm = "x"}));
+  ASSERT_TRUE(received.is_ok());
+  EXPECT_EQ(std::get<Measurement>(*received).wrong, std::nullopt);
+}
+
+TEST(Report, OtherKindsSurviveTheJourney) {
+  const auto skipped = report_from_json_text(to_json_text(Skipped{"nccl", "not found \xff"}));
+  ASSERT_TRUE(skipped.is_ok());
+  EXPECT_EQ(std::get<Skipped>(*skipped).algorithm, "nccl");
+  const auto failure = report_from_json_text(to_json_text(Failure{StatusCode::kTimeout, "late"}));
+  ASSERT_TRUE(failure.is_ok());
+  EXPECT_EQ(std::get<Failure>(*failure).code, StatusCode::kTimeout);
+  EXPECT_EQ(std::get<Failure>(*failure).text, "late");
+  EXPECT_TRUE(std::holds_alternative<Alive>(*report_from_json_text(to_json_text(Alive{}))));
+  EXPECT_TRUE(std::holds_alternative<Done>(*report_from_json_text(to_json_text(Done{}))));
+}
+
+TEST(Report, NoiseIsRefused) {
+  for (const char* noise :
+       {"", "{", "[]", "7", "{\"kind\":\"party\"}", "{\"kind\":\"measurement\"}",
+        "{\"kind\":\"failure\",\"code\":\"x\",\"text\":\"\"}"}) {
+    EXPECT_EQ(report_from_json_text(noise).status().code(), StatusCode::kMismatch) << noise;
+  }
+}
+
+}  // namespace
+}  // namespace tutti::cli

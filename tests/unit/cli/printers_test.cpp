@@ -1,0 +1,103 @@
+#include "bench/printers/printers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "some_record.hpp"
+
+namespace tutti::cli {
+namespace {
+
+// Tables are wider than source text is.
+std::string golden(const std::string& name) {
+  std::ifstream file(std::string(TUTTI_GOLDEN) + "/" + name);
+  EXPECT_TRUE(file.is_open()) << name;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Record in_place_record() {
+  Record record = some_record();
+  record.rows.resize(3);
+  Row row = record.rows[0];
+  row.in_place = true;
+  row.time_us.p50 = 3.5;
+  row.algbw_gbps = 0.29;
+  row.busbw_gbps = 0.51;
+  row.wrong = 2;
+  record.rows.push_back(row);
+  record.rows[1].wrong = std::nullopt;
+  record.rows[1].chosen = true;
+  record.rows[0].chosen = false;
+  record.rows[1].copy_us = 1.5;
+  record.environment.calibration = {};
+  return record;
+}
+
+TEST(Table, HasNcclTestsColumnsThenOnePerAlgorithm) {
+  EXPECT_EQ(print_table(some_record()), golden("table.txt"));
+}
+
+TEST(Table, ShowsBothSidesUncheckedResultsAndCopies) {
+  EXPECT_EQ(print_table(in_place_record()), golden("table_in_place.txt"));
+}
+
+TEST(Table, OfTheHostNamesNoGpu) {
+  Record record = some_record();
+  record.environment.gpus = 0;
+  record.rows.clear();
+  record.environment.calibration = {};
+  EXPECT_EQ(print_table(record), "# tutti 0.1.0 on node1, 2026-11-21T01:02:03Z\n");
+}
+
+TEST(Markdown, MarksWhatAutoTakes) {
+  EXPECT_EQ(print_markdown(some_record()),
+            "**all_reduce, 8 ranks (processes), bf16 sum, backend cuda, symmetric buffers, graph "
+            "of 10 operations, cache hot** (us, p50; bold: what auto takes)\n\n"
+            "| bytes | one_shot | two_shot | nccl | best (speed-up over NCCL) | busbw GB/s |\n"
+            "|---:|---:|---:|---:|---|---:|\n"
+            "| 1K | **4.00** | 6.00 | 16.00 | one_shot (4.00x) | 0.4 |\n"
+            "| 1M | 128.0 | **12.50** | 25.00 | two_shot (2.00x) | 146.8 |\n");
+}
+
+TEST(Csv, HasOneLinePerRow) {
+  Record record = some_record();
+  record.rows.resize(1);
+  EXPECT_EQ(print_csv(record),
+            "collective,algorithm,backend,ranks,dtype,op,bytes,count,in_place,buffers,mode,"
+            "graph_operations,chained,cache,launch,blocks,threads,chunk_bytes,p50_us,p90_us,p99_us,"
+            "min_us,max_us,n,copy_us,algbw_gbps,busbw_gbps,wrong,chosen\n"
+            "all_reduce,one_shot,cuda,8,bf16,sum,1024,512,false,symmetric,graph,10,false,hot,"
+            "processes,16,512,0,4.000,5.000,6.000,3.000,7.000,50,0.000,0.256,0.448,0,true\n");
+}
+
+TEST(Views, KeepGroupsApartAndSizesInOrder) {
+  Record record = some_record();
+  Row other = record.rows.front();
+  other.ranks = 4;
+  record.rows.push_back(other);
+  record.rows.push_back(some_row("one_shot", 2048, 5));
+  const auto groups = groups_of(record.rows);
+  ASSERT_EQ(groups.size(), 2u);
+  const auto sizes = sizes_of(groups[0]);
+  ASSERT_EQ(sizes.size(), 3u);
+  EXPECT_EQ(sizes[1].bytes, 2048u);
+  EXPECT_EQ(best_text(sizes[1].out_of_place), "one_shot");  // NCCL was not measured
+  EXPECT_EQ(best_text({}), "n/a");
+}
+
+TEST(Views, TakeTheFastestWhereAutosChoiceWasNotMeasured) {
+  const Row slow = some_row("a", 8, 9), fast = some_row("b", 8, 3);
+  EXPECT_EQ(chosen_or_fastest({&slow, &fast})->algorithm, "b");
+  EXPECT_EQ(chosen_or_fastest({}), nullptr);
+}
+
+TEST(Views, WriteTimesWithAboutFourDigits) {
+  EXPECT_EQ(time_text(3.14159), "3.14");
+  EXPECT_EQ(time_text(123.456), "123.5");
+  EXPECT_EQ(time_text(12345.6), "12346");
+}
+
+}  // namespace
+}  // namespace tutti::cli

@@ -1,0 +1,18 @@
+// Runs the `tutti` command as a process of its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tutti::cli {
+
+struct Ended {
+  int exit_code = -1;  // 128 + signal where a signal ended it
+  std::string out, err;
+};
+
+// `environment` ("NAME=value") comes on top of ours. Killed after a minute.
+Ended run_tutti(const std::vector<std::string>& arguments,
+                const std::vector<std::string>& environment = {});
+
+}  // namespace tutti::cli

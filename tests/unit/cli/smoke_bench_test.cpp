@@ -1,0 +1,167 @@
+// Small benchmarks on the host backend, good and bad.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "run_tutti.hpp"
+#include "scratch_folder.hpp"
+
+namespace tutti::cli {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+Ended bench(std::vector<std::string> arguments) {
+  const std::vector<std::string> common = {"bench", "all_reduce", "--backend", "host",
+                                           "-n",    "3",          "-w",        "1"};
+  arguments.insert(arguments.begin(), common.begin(), common.end());
+  return run_tutti(arguments);
+}
+
+TEST(Bench, MeasuresEveryAlgorithmAndChecksIt) {
+  const Ended ended = bench({"--ranks", "2,3", "--bytes", "0,4,1000,64K", "--in-place"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("all_reduce, 3 ranks (processes), fp32 sum, backend host"));
+  EXPECT_THAT(ended.out, HasSubstr("#wrong"));
+  EXPECT_THAT(ended.out, HasSubstr("in-place"));
+}
+
+struct Variant {
+  std::string name;
+  std::vector<std::string> arguments;
+};
+
+class BenchVariant : public testing::TestWithParam<Variant> {};
+
+TEST_P(BenchVariant, GivesRightResults) {
+  std::vector<std::string> arguments = GetParam().arguments;
+  arguments.insert(arguments.end(), {"--format", "json"});
+  const Ended ended = bench(arguments);
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const auto rows = nlohmann::json::parse(ended.out).at("rows");
+  ASSERT_FALSE(rows.empty());
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.at("wrong"), 0) << row;
+    EXPECT_EQ(row.at("time_us").at("n"), 3) << row;
+    EXPECT_GE(row.at("copy_us"), 0) << row;
+  }
+}
+
+const Variant kVariants[] = {
+    {"threads", {"--launch", "threads", "--ranks", "4", "--bytes", "8K"}},
+    {"one_rank", {"--ranks", "1", "--bytes", "8K"}},
+    {"registered", {"--buffers", "registered", "--bytes", "8K"}},
+    {"plain", {"--buffers", "plain", "--bytes", "8K"}},
+    {"plain_in_place", {"--buffers", "plain", "--bytes", "8K", "--in-place"}},
+    {"cold", {"--cache", "cold", "--bytes", "8K"}},
+    {"chained_sum", {"--chained", "--ranks", "3", "--bytes", "8K", "-d", "bf16"}},
+    {"chained_prod", {"--chained", "--op", "prod", "--ranks", "3", "--bytes", "8K", "-d", "int8"}},
+    {"chained_average", {"--chained", "--op", "avg", "--ranks", "3", "--bytes", "8K"}},
+    {"multiplied", {"--op", "premulsum", "--ranks", "4", "--bytes", "8K", "-d", "fp16"}},
+    {"fp8", {"--ranks", "8", "--bytes", "8K", "-d", "fp8_e5m2"}},
+    {"only_auto", {"--algorithms", "auto", "--bytes", "8K"}},
+};
+INSTANTIATE_TEST_SUITE_P(Host, BenchVariant, testing::ValuesIn(kVariants),
+                         [](const auto& parameter) { return parameter.param.name; });
+
+TEST(Bench, MarksWhatAutoTakesOnce) {
+  const Ended ended = bench({"--bytes", "1K,1M", "--format", "json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  int chosen = 0;
+  const auto rows = nlohmann::json::parse(ended.out).at("rows");
+  for (const auto& row : rows) {
+    chosen += row.at("chosen").get<bool>() ? 1 : 0;
+  }
+  EXPECT_EQ(chosen, 2);
+}
+
+TEST(Bench, NamesAnAlgorithmThatCannotRunHere) {
+  const Ended ended = bench({"--algorithms", "one_shot,nccl", "--bytes", "1K"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, ContainsRegex("# 2 ranks: nccl: .*host"));
+}
+
+TEST(Bench, UncheckedIsNotRight) {
+  const Ended ended = bench({"--check", "off", "--bytes", "1K", "--format", "json"});
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_TRUE(nlohmann::json::parse(ended.out).at("rows").at(0).at("wrong").is_null());
+}
+
+TEST(Bench, AppendsToItsFile) {
+  const ScratchFolder folder;
+  const std::string file = folder / "all_reduce.json";
+  const auto rows = [&] {
+    return nlohmann::json::parse(folder.read("all_reduce.json")).at("rows");
+  };
+  ASSERT_EQ(bench({"--bytes", "1K,2K", "--output", file, "--append"}).exit_code, 0);
+  EXPECT_EQ(rows().size(), 4u);
+  ASSERT_EQ(bench({"--bytes", "2K,4K", "--output", file, "--append"}).exit_code, 0);
+  EXPECT_EQ(rows().size(), 6u);
+  ASSERT_EQ(bench({"--bytes", "2K", "--output", file}).exit_code, 0);
+  EXPECT_EQ(rows().size(), 2u);
+}
+
+TEST(Bench, AppendsToNothingElse) {
+  const ScratchFolder folder;
+  folder.write("x.json", "mine");
+  const Ended ended = bench({"--bytes", "1K", "--output", folder / "x.json", "--append"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.out, IsEmpty());
+  EXPECT_EQ(folder.read("x.json"), "mine");
+}
+
+TEST(Bench, PrintsACommandThatRepeatsARow) {
+  const Ended ended = bench({"--bytes", "1K", "--algorithms", "two_shot", "--repro"});
+  const std::size_t at = ended.out.find("tutti bench ");
+  ASSERT_NE(at, std::string::npos) << ended.out;
+  std::vector<std::string> words;
+  std::istringstream line(ended.out.substr(at, ended.out.find('\n', at) - at));
+  for (std::string word; line >> word;) words.push_back(word);
+  words.erase(words.begin());
+  const Ended again = run_tutti(words);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("two_shot"));
+}
+
+// Negative controls: each defect is made on purpose and must be found.
+
+TEST(Bench, FindsAWrongElement) {
+  const ScratchFolder folder;
+  const Ended ended =
+      bench({"--ranks", "3", "--bytes", "1K", "--inject", "flip:1", "--output", folder / "x.json"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("WRONG RESULT with 3 ranks, 1024 bytes, one_shot: 2 elements, "
+                                   "first rank 1, element 0 of 256"));
+  const auto rows = nlohmann::json::parse(folder.read("x.json")).at("rows");
+  EXPECT_EQ(rows.at(0).at("wrong"), 2);
+}
+
+TEST(Bench, FindsAWrongElementAmongThreads) {
+  const Ended ended = bench({"--launch", "threads", "--bytes", "1K", "--inject", "flip:0"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("WRONG RESULT"));
+}
+
+TEST(Bench, NamesARankThatCrashes) {
+  const ScratchFolder folder;
+  const Ended ended = bench(
+      {"--ranks", "3", "--bytes", "1K", "--inject", "crash:1", "--output", folder / "x.json"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("rank 1: ended by signal 9 (Killed)"));
+  EXPECT_EQ(folder.files(), 0u);
+}
+
+TEST(Bench, EndsThoughARankHangs) {
+  const Ended ended =
+      bench({"--ranks", "2", "--bytes", "1K", "--inject", "hang:0", "--timeout-ms", "500"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("rank 1: timeout: "));
+  EXPECT_THAT(ended.err, HasSubstr("rank 0: did not end after another rank failed; killed"));
+  EXPECT_THAT(ended.err, Not(HasSubstr("WRONG")));
+}
+
+}  // namespace
+}  // namespace tutti::cli

@@ -1,0 +1,89 @@
+// What the command answers without measuring anything.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "run_tutti.hpp"
+#include "scratch_folder.hpp"
+
+namespace tutti::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(Command, SaysItsVersionAndHelp) {
+  EXPECT_EQ(run_tutti({"--version"}).exit_code, 0);
+  EXPECT_THAT(run_tutti({"--version"}).out, HasSubstr("tutti 0."));
+  EXPECT_EQ(run_tutti({"bench", "--help"}).exit_code, 0);
+  EXPECT_THAT(run_tutti({"bench", "--help"}).out, HasSubstr("--algorithms"));
+}
+
+TEST(Command, HelpHidesWhatIsForTests) {
+  EXPECT_THAT(run_tutti({"bench", "--help"}).out, Not(HasSubstr("inject")));
+}
+
+class BadCommand : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(BadCommand, EndsWithCode2OneMessageAndNothingRun) {
+  const Ended ended = run_tutti(GetParam());
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.out, IsEmpty());
+  EXPECT_FALSE(ended.err.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tutti, BadCommand,
+    testing::Values(std::vector<std::string>{}, std::vector<std::string>{"sing"},
+                    std::vector<std::string>{"bench"}, std::vector<std::string>{"bench", "sing"},
+                    std::vector<std::string>{"bench", "all_reduce", "--loud"},
+                    std::vector<std::string>{"bench", "all_reduce", "--ranks"},
+                    std::vector<std::string>{"bench", "all_reduce", "--ranks", "0"},
+                    std::vector<std::string>{"bench", "all_reduce", "--algorithms", "ring"},
+                    std::vector<std::string>{"bench", "all_reduce", "--dtype", "fp12"},
+                    std::vector<std::string>{"bench", "all_reduce", "-b", "2K", "-e", "1K"},
+                    std::vector<std::string>{"bench", "all_reduce", "-f", "1"},
+                    std::vector<std::string>{"bench", "all_reduce", "--ranks", "999"},
+                    std::vector<std::string>{"bench", "all_reduce", "--output", "/no/such/x.json"},
+                    std::vector<std::string>{"explain", "all_reduce", "--bytes", "x"}));
+
+TEST(Command, RefusesCudaWhereItSeesNoGpu) {
+  const Ended ended =
+      run_tutti({"bench", "all_reduce", "--backend", "cuda"}, {"CUDA_VISIBLE_DEVICES="});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("there is no GPU here"));
+}
+
+TEST(Command, ExplainsAMachineThatIsNotHere) {
+  const Ended ended = run_tutti(
+      {"explain", "all_reduce", "--ranks", "8", "--bytes", "1M", "--gpu", "NVIDIA H200", "--json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const auto json = nlohmann::json::parse(ended.out);
+  EXPECT_THAT(json.at("plan").at("algorithm").get<std::string>(), HasSubstr("all_reduce/"));
+  EXPECT_GE(json.at("candidates").size(), 3u);
+}
+
+TEST(Command, ExplainsWhatCannotRun) {
+  const Ended ended =
+      run_tutti({"explain", "all_reduce", "--backend", "host", "--algorithm", "nccl"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.out, HasSubstr("no plan"));
+}
+
+TEST(Command, ListsSettings) {
+  const Ended ended = run_tutti({"env"}, {"TUTTI_TIMEOUT_MS=77"});
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_THAT(ended.out, testing::ContainsRegex("TUTTI_TIMEOUT_MS +77 +environment"));
+}
+
+TEST(Command, DoctorsThisMachine) {
+  const Ended ended = run_tutti({"doctor", "--json"});
+  EXPECT_LE(ended.exit_code, 1);
+  const auto json = nlohmann::json::parse(ended.out);
+  bool broken = false;
+  for (const auto& finding : json.at("findings")) broken |= finding.at("severity") == "BROKEN";
+  EXPECT_EQ(ended.exit_code, broken ? 1 : 0);
+}
+
+}  // namespace
+}  // namespace tutti::cli
