@@ -18,10 +18,11 @@ constexpr std::size_t kRoom = 64 * KiB;
 constexpr milliseconds kPatient{60000}, kShort{2000};
 
 // A working operation, and then until every rank is done with it: the failure that follows must not
-// meet a rank that is still in this one.
+// meet a rank that is still in this one. The ranks meet in another group, which fails with nobody.
 void work_once(Rank& rank, Lane& lane) {
+  const auto meeting = take(rank.group.split(0, rank.number()));
   lane.expect_right({.count = 100});
-  (void)take(rank.group.allocate(256));
+  (void)take(meeting->allocate(256));
 }
 
 // Until the group has failed: what a rank sees that is in no operation.

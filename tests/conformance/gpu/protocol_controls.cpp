@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "base/bytes.hpp"
 #include "base/units.hpp"
 #include "conformance/gpu/gpu_tests.hpp"
 #include "conformance/gpu/weakened.hpp"
@@ -13,6 +14,7 @@
 #include "launch/cuda.hpp"
 #include "support/check.hpp"
 #include "transport/work.hpp"
+#include "tutti/collectives.hpp"
 
 namespace tutti::test {
 namespace {

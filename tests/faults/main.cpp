@@ -1,0 +1,126 @@
+// tutti_faults: ranks that die, stop, disagree or run out of memory, and strangers. The others get
+// an error of the right kind, in time, with a text that says enough; nothing is left behind.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "faults/misfortunes.hpp"
+#include "faults/scene.hpp"
+#include "support/check.hpp"
+#include "support/device.hpp"
+#include "support/run_ranks.hpp"
+
+namespace tutti::test {
+namespace {
+
+constexpr int kSkipped = 77;  // ctest's SKIP_RETURN_CODE
+
+struct Options {
+  std::string backend = "host";
+  int ranks = 3;
+  std::string filter;
+  unsigned seed = 1;
+  bool selection = false, list = false;
+};
+
+struct Fault {
+  std::string name;
+  std::function<std::string()> run;
+};
+
+// Every rank is the victim of every signal at every moment; of a short selection, each moment and
+// signal once, with another victim each time.
+std::vector<Scene> scenes(const Options& options, Backend backend) {
+  std::vector<Scene> scenes;
+  int turn = static_cast<int>(options.seed);
+  for (const Moment moment : kAllMoments) {
+    for (const int signal : {SIGKILL, SIGSTOP}) {
+      ++turn;
+      for (int victim = 0; victim < options.ranks; ++victim) {
+        if (options.selection && victim != turn % options.ranks) continue;
+        scenes.push_back({backend, options.ranks, victim, signal, moment, options.seed});
+      }
+    }
+  }
+  return scenes;
+}
+
+std::vector<Fault> all_faults(const Options& options) {
+  const Backend backend = take(parse_backend(options.backend));
+  std::vector<Fault> faults;
+  for (const Scene& scene : scenes(options, backend)) {
+    faults.push_back({scene.name(), [scene] { return play(scene); }});
+  }
+  for (const Misfortune& misfortune : misfortunes()) {
+    if (misfortune.host_only && backend != Backend::kHost) continue;
+    faults.push_back({std::string(misfortune.name), [run = misfortune.run, backend, &options] {
+                        return run(backend, options.ranks);
+                      }});
+  }
+  std::erase_if(faults, [&](const Fault& fault) {
+    return fault.name.find(options.filter) == std::string::npos;
+  });
+  return faults;
+}
+
+bool run_one(const Fault& fault) {
+  const auto start = std::chrono::steady_clock::now();
+  std::string text;
+  try {
+    text = fault.run();
+  } catch (const std::exception& failure) {
+    text = failure.what();
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  fmt::print("{} {} ({:.1f} s)\n{}", text.empty() ? "passed" : "FAILED", fault.name, took.count(),
+             text);
+  std::fflush(stdout);
+  return text.empty();
+}
+
+int run(const Options& options) {
+  if (options.backend == "cuda") {
+    const std::string why = run_isolated(
+        [&] { require(why_no_gpus(options.ranks).empty(), why_no_gpus(options.ranks)); },
+        std::chrono::seconds(60));
+    if (!why.empty()) {
+      fmt::print("skipped: {}\n0 passed, 0 failed\n", why);
+      return kSkipped;
+    }
+  }
+  int passed = 0, failed = 0;
+  for (const Fault& fault : all_faults(options)) {
+    if (options.list) {
+      fmt::print("{}\n", fault.name);
+      continue;
+    }
+    ++(run_one(fault) ? passed : failed);
+  }
+  fmt::print("{} passed, {} failed\n", passed, failed);
+  return failed > 0 || (passed == 0 && !options.list) ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tutti::test
+
+int main(int argc, char** argv) {
+  ::setenv("TUTTI_DEBUG", "OFF", 0);
+  tutti::test::Options options;
+  CLI::App app("Ranks that die, stop, disagree or run out of memory, and strangers");
+  app.add_option("--backend", options.backend, "host or cuda");
+  app.add_option("--ranks", options.ranks, "processes of a group")->check(CLI::Range(2, 16));
+  app.add_option("--filter", options.filter, "only faults whose name holds this text");
+  app.add_option("--seed", options.seed, "of the random moments and the selection");
+  app.add_flag("--short", options.selection, "one victim for each moment and signal");
+  app.add_flag("--list", options.list, "print the names and run nothing");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return tutti::test::run(options);
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "{}\n", failure.what());
+    return 2;
+  }
+}
