@@ -319,7 +319,9 @@ Status FakeCuda::free(CudaAddress address) {
   if (region == regions_.end()) return refused("free: not an address that allocate gave");
   const std::size_t bytes = region->second.bytes;
   // Kept reserved and unreadable: a use after this is a fault.
-  ::mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+  if (::mmap(address, bytes, PROT_NONE, kReserved, -1, 0) == MAP_FAILED)
+    return refused("free: the address cannot be kept");
   free_addresses_.emplace(bytes, address);
   regions_.erase(region);
   return Status::ok();

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "tutti/status.hpp"
@@ -50,7 +51,8 @@ struct MappingKey {
   std::array<std::byte, 64> handle{};
   std::vector<int> devices;  // that can reach it through this mapping
 
-  friend auto operator<=>(const MappingKey&, const MappingKey&) = default;
+  auto tied() const { return std::tie(driver, process_token, space, identity, handle, devices); }
+  friend bool operator<(const MappingKey& a, const MappingKey& b) { return a.tied() < b.tied(); }
 };
 
 // What is mapped in this process now. Ranks that are threads thereby use one virtual address for

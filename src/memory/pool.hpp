@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "base/units.hpp"
@@ -19,7 +20,10 @@ struct FreeBlock {
   std::uint32_t number = 0;
   std::uint64_t bytes = 0;  // rounded
 
-  friend auto operator<=>(const FreeBlock&, const FreeBlock&) = default;
+  friend bool operator==(const FreeBlock&, const FreeBlock&) = default;
+  friend bool operator<(const FreeBlock& a, const FreeBlock& b) {
+    return std::tie(a.number, a.bytes) < std::tie(b.number, b.bytes);
+  }
 };
 
 // Every rank's part of one piece of symmetric memory, as this rank addresses it.

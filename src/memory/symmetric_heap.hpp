@@ -23,7 +23,9 @@ class CudaDriver;
 class SharedMemoryDriver;
 
 // One allocation or registration. Destroying the last reference returns the memory to the heap's
-// pool (or closes the mappings, if the heap is gone); local, never blocks on a peer.
+// pool (or closes the mappings, if the heap is gone); local, never blocks on a peer. To be done
+// when this rank's work on the memory has ended. The pool keeps at most 1 GiB and 64 blocks that
+// every rank has freed; the oldest beyond that end with the next allocate().
 class SymmetricSegment {
  public:
   virtual ~SymmetricSegment() = default;
@@ -58,8 +60,8 @@ class SymmetricHeap {
   virtual Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
       std::span<const std::pair<void*, std::size_t>> ranges, Deadline deadline) = 0;
 
-  // The segment that holds [address, address + bytes), or null. For the hot path: no lock is held
-  // for long, no driver call. The segment may be staged.
+  // The segment that holds [address, address + bytes), or null; of overlapping ones the latest. For
+  // the hot path: no lock is held for long, no driver call. The segment may be staged.
   virtual std::shared_ptr<SymmetricSegment> find(const void* address, std::size_t bytes) const = 0;
 
   // Whether registered memory at `address` is still the memory that was registered: re-reads the
@@ -73,16 +75,16 @@ class SymmetricHeap {
 Result<std::unique_ptr<SymmetricHeap>> make_host_heap(Bootstrap& bootstrap,
                                                       SharedMemoryDriver& shared_memory);
 
-// `devices[r]`: the CUDA ordinal of rank r in *this* process's numbering, -1 if it is not visible
-// here (one GPU per process by CUDA_VISIBLE_DEVICES). Ranks of one process are mapped directly;
-// others by POSIX descriptor over the bootstrap.
+// `device`: the CUDA ordinal of this rank's GPU in this process's numbering, which may differ
+// between processes (CUDA_VISIBLE_DEVICES). Ranks of one process are mapped directly; others by
+// POSIX descriptor over the bootstrap, never by fabric handles.
 Result<std::unique_ptr<SymmetricHeap>> make_cuda_heap(Bootstrap& bootstrap, CudaDriver& cuda,
                                                       int device);
 
 // Collective. Writes a pattern from every rank into every other rank's part of `segment` (at least
 // 4 KiB) and reads it back from both sides, by real transfers. Ok on every rank, or kUnavailable on
 // every rank with one line that names the first directed pair that failed. The answer is cached per
-// process and pair (by GPU uuid).
+// process and pair (by GPU uuid). What is checked with is zero afterwards.
 Status verify_peer_access(Bootstrap& bootstrap, CudaDriver& cuda, const SymmetricSegment& segment,
                           Deadline deadline);
 
