@@ -71,7 +71,7 @@ void CommunicatorImpl::abort(std::string_view reason) {
 Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::split(int color, int key) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
-  TUTTI_ASSIGN(auto group, bootstrap_->split(color, key, deadline()));
+  TUTTI_ASSIGN(auto group, exchanged(bootstrap_->split(color, key, deadline())));
   if (group == nullptr) return std::unique_ptr<CommunicatorImpl>();
   CommunicatorOptions options = options_;
   options.device = device_;
@@ -88,7 +88,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t
                   "no peer access between these GPUs: no symmetric memory");
   }
   TUTTI_TRY(sweep_captures());
-  return heap_->allocate(bytes, deadline());
+  return exchanged(heap_->allocate(bytes, deadline()));
 }
 
 Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::register_memory(void* address,
@@ -100,7 +100,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::register_memory(void
                   "no peer access between these GPUs: nothing to register");
   }
   const std::pair<void*, std::size_t> range{address, bytes};
-  TUTTI_ASSIGN(auto segments, heap_->register_ranges({&range, 1}, deadline()));
+  TUTTI_ASSIGN(auto segments, exchanged(heap_->register_ranges({&range, 1}, deadline())));
   if (!segments.front()->zero_copy()) {
     log_once(LogLevel::kWarn,
              fmt::format("registered memory will be staged: {}", segments.front()->why_staged));
@@ -146,7 +146,7 @@ Status CommunicatorImpl::register_late_requests() {
     ranges.emplace_back(const_cast<void*>(request.input), request.bytes);
     if (request.row->peers_write_output) ranges.emplace_back(request.output, request.bytes);
   }
-  TUTTI_ASSIGN(const auto segments, heap_->register_ranges(ranges, deadline()));
+  TUTTI_ASSIGN(const auto segments, exchanged(heap_->register_ranges(ranges, deadline())));
   Status result;
   std::size_t next = 0;
   for (const LateRequest& request : late_requests_) {
@@ -188,8 +188,8 @@ Status CommunicatorImpl::prepare_nccl_locked() {
     if (made.is_ok()) id = *made;
     own = made.status();
   }
-  TUTTI_ASSIGN(const auto ids,
-               bootstrap_->all_gather(own.is_ok() ? view_of(id) : ByteView{}, deadline()));
+  TUTTI_ASSIGN(const auto ids, exchanged(bootstrap_->all_gather(
+                                   own.is_ok() ? view_of(id) : ByteView{}, deadline())));
   TUTTI_TRY(own);
   if (ids.front().size() != sizeof(NcclId)) {
     return {StatusCode::kNccl, "rank 0 could not make an NCCL id"};

@@ -127,6 +127,14 @@ class CommunicatorImpl {
 
   // Poisons this rank and tells the others. Returns the first failure.
   Status fail(const Status& cause);
+  // The answer of an exchange among the ranks. One that broke off leaves them out of step, which is
+  // a failure of the group.
+  template <class T>
+  Result<T> exchanged(Result<T> answer) {
+    const StatusCode code = answer.status().code();
+    if (code != StatusCode::kTimeout && code != StatusCode::kPeerFailed) return answer;
+    return fail(answer.status());
+  }
 
   std::unique_ptr<Bootstrap> bootstrap_;
   CommunicatorOptions options_;

@@ -71,8 +71,8 @@ bool CommunicatorImpl::must_agree(const AllReduce& call) {
 // bitmaps among the hosts, no CUDA call.
 Result<CaptureLease*> CommunicatorImpl::lease_for(const StreamState& stream) {
   if (CaptureLease* known = captures_->find(stream.capture_id)) return known;
-  TUTTI_ASSIGN(const auto answers,
-               bootstrap_->all_gather(to_message(captures_->free_channels()), deadline()));
+  TUTTI_ASSIGN(const auto answers, exchanged(bootstrap_->all_gather(
+                                       to_message(captures_->free_channels()), deadline())));
   std::vector<std::vector<std::uint64_t>> bitmaps;
   for (const Bytes& answer : answers) bitmaps.push_back(from_message(answer));
   const int channel = Captures::lowest_common(bitmaps);

@@ -153,6 +153,16 @@ void mismatched_allocation(Rank& rank) {
   lane.expect_right({.count = 1000});
 }
 
+// Set-up that broke off leaves the ranks out of step: the group has failed, on the rank that stayed
+// away as well.
+void rank_missing_in_an_allocation(Rank& rank) {
+  const Status status = rank.number() == 0 ? wait_for_failure(rank, milliseconds(30000))
+                                           : rank.group.allocate(4096).status();
+  require_failure(status, StatusCode::kTimeout, {"allocate", rank_text(0)});
+  require_failure(rank.group.status(), StatusCode::kTimeout);
+  require_failure(rank.group.allocate(4096).status(), StatusCode::kTimeout);
+}
+
 constexpr Scenario kFailing[] = {
     {"mismatched_count", 2, kPatient, mismatched_count},
     {"mismatched_dtype", 2, kPatient, mismatched_dtype},
@@ -161,6 +171,7 @@ constexpr Scenario kFailing[] = {
     {"mismatched_offset", 2, kPatient, mismatched_offset},
     {"mismatched_blocks", 2, kPatient, mismatched_blocks},
     {"mismatched_allocation", 2, kPatient, mismatched_allocation},
+    {"rank_missing_in_an_allocation", 2, kShort, rank_missing_in_an_allocation},
     {"rank_never_arrives", 2, kShort, rank_never_arrives},
     {"deadline_of_one_call", 2, kPatient, deadline_of_one_call},
     {"abort_from_another_thread", 2, kPatient, abort_from_another_thread},
