@@ -12,7 +12,7 @@ install(TARGETS tutti_static EXPORT tutti_static)
 foreach(form shared static)
   install(EXPORT tutti_${form} NAMESPACE tutti:: DESTINATION ${package_dir})
 endforeach()
-if(TARGET tutti_cli)
+if(TUTTI_TOOLS)
   install(TARGETS tutti_cli)
 endif()
 

@@ -44,12 +44,7 @@ endif()
 
 # tutti_room(base a.cpp b.cpp): the object library tutti_base, part of libtutti.
 function(tutti_room name)
-  set(sources ${ARGN})
-  if(NOT sources)  # a room nobody has moved into yet
-    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp CONTENT "")
-    set(sources ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp)
-  endif()
-  add_library(tutti_${name} OBJECT ${sources})
+  add_library(tutti_${name} OBJECT ${ARGN})
   target_link_libraries(tutti_${name}
     PUBLIC tutti_flags fmt::fmt nlohmann_json::nlohmann_json Threads::Threads
     PRIVATE tutti_warnings)
