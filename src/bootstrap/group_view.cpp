@@ -124,6 +124,7 @@ Result<std::vector<std::vector<Fd>>> GroupView::exchange_descriptors(
   }
   TUTTI_ASSIGN(auto messages, finish(FrameKind::kDescriptors, deadline));
   std::vector<std::vector<Fd>> incoming;
+  incoming.reserve(messages.size());
   for (Message& part : messages) incoming.push_back(std::move(part.descriptors));
   return incoming;
 }

@@ -35,11 +35,13 @@ class InProcessMesh final : public Mesh {
 std::vector<std::unique_ptr<Bootstrap>> make_in_process_group(int size) {
   InProcessMesh::Inboxes inboxes;
   GroupView::Members members{kHelloGroup + 1, {}, std::vector<PeerIdentity>(size, this_process())};
+  members.ranks.reserve(size);
   for (int r = 0; r < size; ++r) {
     inboxes.push_back(std::make_shared<Inbox>(r, size));
     members.ranks.push_back(r);
   }
   std::vector<std::unique_ptr<Bootstrap>> group;
+  group.reserve(size);
   for (int r = 0; r < size; ++r) {
     group.push_back(
         std::make_unique<GroupView>(std::make_shared<InProcessMesh>(inboxes, r), members));
