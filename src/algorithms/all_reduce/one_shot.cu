@@ -1,6 +1,6 @@
 #include "algorithms/all_reduce/one_shot.hpp"
 #include "algorithms/all_reduce/rows.hpp"
-#include "launch/instantiate.hpp"
+#include "algorithms/instantiate.hpp"
 #include "transport/nvlink_peer/nvlink_team.cuh"
 
 namespace tutti {

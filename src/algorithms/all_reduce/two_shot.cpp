@@ -1,7 +1,7 @@
 #include "algorithms/all_reduce/two_shot.hpp"
 
 #include "algorithms/all_reduce/rows.hpp"
-#include "launch/instantiate.hpp"
+#include "algorithms/instantiate.hpp"
 #include "transport/host_shared/host_team.hpp"
 
 namespace tutti {

@@ -1,6 +1,6 @@
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/all_reduce/two_shot.hpp"
-#include "launch/instantiate.hpp"
+#include "algorithms/instantiate.hpp"
 #include "transport/nvlink_peer/nvlink_team.cuh"
 
 namespace tutti {
