@@ -147,6 +147,7 @@ Status CommunicatorImpl::register_late_requests() {
     if (request.row->peers_write_output) ranges.emplace_back(request.output, request.bytes);
   }
   TUTTI_ASSIGN(const auto segments, exchanged(heap_->register_ranges(ranges, deadline())));
+  for (const auto& segment : segments) heap_->hide(*segment);
   Status result;
   std::size_t next = 0;
   for (const LateRequest& request : late_requests_) {

@@ -61,6 +61,7 @@ class CollectiveHeap final : public SymmetricHeap {
   Result<Segment> allocate(std::size_t bytes, Deadline deadline) override;
   Result<std::vector<Segment>> register_ranges(std::span<const Range> ranges,
                                                Deadline deadline) override;
+  void hide(const SymmetricSegment& segment) override { state_->hide(segment); }
   Segment find(const void* address, std::size_t bytes) const override {
     return state_->find(address, bytes);
   }

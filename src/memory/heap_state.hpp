@@ -29,6 +29,7 @@ class HeapState : public std::enable_shared_from_this<HeapState> {
  public:
   // Takes the segments into account and makes them findable.
   void add(std::span<const std::shared_ptr<HeapSegment>> segments);
+  void hide(const SymmetricSegment& segment) { table_.erase(segment.id); }
   // Called by a segment that ends.
   void give_back(HeapSegment& segment);
 
