@@ -16,10 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// results/<machine>/<what>.json, in the order of their names.
+// results/<machine>/<what>.json, in the order of their names. A fresh checkout may have none.
 Result<std::vector<ResultFile>> read_results(const std::string& folder) {
   std::error_code error;
   std::vector<fs::path> paths;
+  if (folder == ReportArguments{}.results && !fs::exists(folder)) return std::vector<ResultFile>{};
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
     if (it.depth() == 1 && it->path().extension() == ".json") paths.push_back(it->path());
@@ -46,7 +47,7 @@ Result<std::vector<Page>> render(const ReportArguments& arguments) {
   TUTTI_ASSIGN(const std::vector<ResultFile> files, read_results(arguments.results));
   std::vector<Page> pages = render_docs(files, arguments.docs);
   TUTTI_ASSIGN(const std::string readme, read_file(arguments.readme));
-  auto replaced = replace_headline(readme, render_headline(files));
+  auto replaced = replace_headline(readme, files);
   if (!replaced.is_ok()) return replaced.status().with_context(arguments.readme);
   pages.push_back({arguments.readme, std::move(*replaced)});
   return pages;

@@ -66,26 +66,25 @@ std::string section(const ResultFile& file, const std::string& plots, std::vecto
 std::vector<Page> render_docs(const std::vector<ResultFile>& files, const std::string& docs) {
   std::vector<Page> pages(1);
   std::string text =
-      "# Benchmarks\n\nRendered by `tutti report` from the files under `results/`; not edited by "
-      "hand.\nTimes are those of the slowest rank, p50, in microseconds; GB = 1e9 bytes.\n";
+      "# Benchmarks\n\nRendered by `tutti report` from the files under `results/`, which hold what "
+      "`tutti bench` wrote. Times are\nthose of the slowest rank, p50, in microseconds; GB = 1e9 "
+      "bytes. How they are taken: [performance_notes.md](performance_notes.md).\n";
+  if (files.empty()) text += "\nNothing has been measured yet.\n";
   const std::string plots = std::filesystem::path(docs).replace_extension().string();
   for (const ResultFile& file : files) text += section(file, plots, pages);
   pages.front() = {docs, std::move(text)};
   return pages;
 }
 
-std::string render_headline(const std::vector<ResultFile>& files) {
-  const auto best = std::max_element(files.begin(), files.end(), [](const auto& a, const auto& b) {
-    return a.record.environment.gpus < b.record.environment.gpus;
-  });
-  if (best == files.end() || best->record.rows.empty()) return "";
-  const std::vector<Group> groups = groups_of(best->record.rows);
-  const Group& group = *headline_group(groups);
+std::string render_headline(const ResultFile& file) {
+  const std::vector<Group> groups = groups_of(file.record.rows);
+  const Group* group = headline_group(groups);
+  if (group == nullptr) return "";
   std::string text = fmt::format(
-      "{} ([{}]({})):\n\n| bytes | time us | algorithm | NCCL us | "
-      "speed-up |\n|---:|---:|---|---:|---:|\n",
-      title_of(group), best->path, best->path);
-  for (const SizeView& size : sizes_of(group)) {
+      "{}:\n\n| bytes | time us | algorithm | NCCL us | speed-up |\n"
+      "|---:|---:|---|---:|---:|\n",
+      title_of(*group));
+  for (const SizeView& size : sizes_of(*group)) {
     const Row* row = chosen_or_fastest(size.out_of_place);
     if (row == nullptr) continue;
     const Row* nccl = row_of_algorithm(size.out_of_place, "nccl");
@@ -95,20 +94,28 @@ std::string render_headline(const std::vector<ResultFile>& files) {
         row->algorithm, nccl == nullptr ? "n/a" : time_text(nccl->time_us.p50),
         comparable ? fmt::format("{:.2f}x", nccl->time_us.p50 / row->time_us.p50) : "n/a");
   }
-  return text;
+  return text + fmt::format("\nFrom [{}]({}); {}.\n", file.path, file.path, provenance(file));
 }
 
-Result<std::string> replace_headline(const std::string& readme, const std::string& headline) {
-  const std::string begin_marker = kHeadlineBegin, end_marker = kHeadlineEnd;
-  const std::size_t begin = readme.find(begin_marker);
-  const std::size_t end = readme.find(end_marker);
+Result<std::string> replace_headline(const std::string& readme,
+                                     const std::vector<ResultFile>& files) {
+  const std::string begin_marker = "<!-- headline from ", end_marker = "<!-- end of headline -->";
+  const std::size_t begin = readme.find(begin_marker), end = readme.find(end_marker);
+  const std::size_t colon = readme.find(':', begin), text = readme.find("-->\n", begin) + 4;
   const bool once = begin == readme.rfind(begin_marker) && end == readme.rfind(end_marker);
-  if (begin == std::string::npos || end == std::string::npos || end < begin || !once) {
+  if (begin == std::string::npos || end == std::string::npos || !once || colon > text ||
+      text > end) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("needs the lines '{}' and '{}', once each, around the headline",
+                  fmt::format("needs the lines '{}FILE: ... -->' and '{}', once each, around the "
+                              "headline",
                               begin_marker, end_marker));
   }
-  return readme.substr(0, begin) + begin_marker + "\n" + headline + readme.substr(end);
+  const std::size_t name = begin + begin_marker.size();
+  const std::string path = readme.substr(name, colon - name);
+  const auto file = std::find_if(files.begin(), files.end(),
+                                 [&](const ResultFile& each) { return each.path == path; });
+  const std::string headline = file == files.end() ? "" : render_headline(*file);
+  return readme.substr(0, text) + headline + readme.substr(end);
 }
 
 }  // namespace tutti::cli

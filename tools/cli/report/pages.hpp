@@ -20,20 +20,20 @@ struct Page {
   std::string path, text;
 };
 
-inline constexpr const char* kHeadlineBegin = "<!-- tutti report: headline -->";
-inline constexpr const char* kHeadlineEnd = "<!-- tutti report: end of headline -->";
-
 // The Markdown page, and one plot for each result file that has more than one size. `docs` is the
 // page's path; plots lie beside it in a folder of its name.
 std::vector<Page> render_docs(const std::vector<ResultFile>& files, const std::string& docs);
 
-// The figures of the largest group of ranks on the machine with most GPUs, and where they come
-// from. Empty where there are no results.
-std::string render_headline(const std::vector<ResultFile>& files);
+// The figures of the file's largest group of ranks.
+std::string render_headline(const ResultFile& file);
 
-// `readme` with what is between the markers replaced. kInvalidArgument where they are not there
-// once each, in order.
-Result<std::string> replace_headline(const std::string& readme, const std::string& headline);
+// A README names the file its headline comes from:
+//   <!-- headline from results/h200x8/all_reduce.json: ... -->
+//   <!-- end of headline -->
+// `readme` with what is between the two lines replaced; by nothing while there is no such file.
+// kInvalidArgument where they are not there once each, in order.
+Result<std::string> replace_headline(const std::string& readme,
+                                     const std::vector<ResultFile>& files);
 
 // Time over size, one curve per algorithm, both axes logarithmic.
 std::string render_plot(const std::vector<const Row*>& rows, const std::string& title);
