@@ -5,6 +5,10 @@
 // same connections under another group id. Calls marked "collective" are made by every member, in
 // the same order. A call from two threads at once on one Bootstrap is an error of the caller; use
 // of different groups over the same connections from different threads is fine.
+//
+// Failures are final: once a member is gone, has announced a failure, or a collective call of this
+// rank has failed, every later one returns that failure. A call refused with kInvalidArgument did
+// nothing and changes nothing. Destroying a Bootstrap leaves its group.
 #pragma once
 
 #include <array>
