@@ -40,10 +40,9 @@ void capture_and_replay_from_one_thread(int ranks) {
   require_ok(group_end());
   std::vector<CudaGraph> graphs;
   std::vector<CudaGraphExec> execs;
-  for (Lane& lane : lanes) {
-    graphs.push_back(take(cuda.end_capture(lane.stream())));
-    execs.push_back(take(cuda.instantiate(graphs.back())));
-  }
+  // Instantiating is forbidden while a capture of this thread is under way: all end first.
+  for (Lane& lane : lanes) graphs.push_back(take(cuda.end_capture(lane.stream())));
+  for (const CudaGraph graph : graphs) execs.push_back(take(cuda.instantiate(graph)));
   for (std::size_t r = 0; r < lanes.size(); ++r) {
     require_ok(cuda.set_device(groups[r].device()));
     require_ok(cuda.launch_graph(execs[r], lanes[r].stream()));
