@@ -32,7 +32,7 @@ std::optional<T> chosen_of(const std::vector<T>& values, const Combination& chos
   return values[static_cast<std::size_t>(chosen[d])];
 }
 
-const Algorithm* row_of(const std::string& id) {
+const Algorithm* row_of(std::string_view id) {
   const auto found = find_algorithm(Collective::kAllReduce, id);
   return found.is_ok() ? *found : nullptr;
 }
@@ -97,7 +97,7 @@ Trial Cell::trial() const {
 }
 
 std::string to_arguments(const Cell& cell, Backend backend) {
-  const std::string rows = cell.algorithm.empty() ? "auto" : cell.algorithm;
+  const std::string_view rows = cell.algorithm.empty() ? "auto" : cell.algorithm;
   return fmt::format(
       "--backend {} --kind {} --ranks {} --rows {} --buffers {} --mode {} --dtype {} --op {} "
       "--inputs {} --count {} --offset {} --in-place {} --seed {} --full",

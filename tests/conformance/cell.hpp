@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "conformance/covering.hpp"
@@ -21,7 +22,7 @@ inline constexpr Mode kAllModes[] = {Mode::kEager, Mode::kGraph, Mode::kGraphReg
 std::string_view to_string(Mode mode);  // "eager", "graph", "graph_registered"
 
 struct Cell {
-  std::string algorithm;  // an id of the catalogue; empty: what the library chooses
+  std::string_view algorithm;  // an id of the catalogue; empty: what the library chooses
   RankKind kind = RankKind::kThreads;
   int ranks = 1;
   BufferKind buffers = BufferKind::kSymmetric;
@@ -47,7 +48,7 @@ struct Space {
   bool large_for_all_dtypes = false;  // else counts above kLarge are for two dtypes only
   std::uint64_t seed = 1;
 
-  std::vector<std::string> algorithms;
+  std::vector<std::string_view> algorithms;
   std::vector<RankKind> kinds = {RankKind::kThreads, RankKind::kProcesses};
   std::vector<int> ranks = {1, 2, 3, 4, 5, 8};
   std::vector<BufferKind> buffers{std::begin(kAllBufferKinds), std::end(kAllBufferKinds)};

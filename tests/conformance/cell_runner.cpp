@@ -9,7 +9,7 @@
 namespace tutti::test {
 namespace {
 
-bool needs_nccl(const std::string& algorithm) {
+bool needs_nccl(std::string_view algorithm) {
   const auto row = find_algorithm(Collective::kAllReduce, algorithm);
   return row.is_ok() && ((*row)->needs & kNeedsNccl) != 0;
 }

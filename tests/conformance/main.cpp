@@ -76,11 +76,11 @@ void restrict(std::vector<T>& all, const std::vector<std::string>& names, ToName
   all = std::move(kept);
 }
 
-std::vector<std::string> all_algorithms(Backend backend) {
-  std::vector<std::string> ids = {""};
+std::vector<std::string_view> all_algorithms(Backend backend) {
+  std::vector<std::string_view> ids = {""};
   for (const Algorithm& row : catalogue()) {
     const int most = backend == Backend::kHost ? row.max_ranks_host : row.max_ranks_cuda;
-    if (most > 0) ids.emplace_back(row.id);
+    if (most > 0) ids.push_back(row.id);
   }
   return ids;
 }
@@ -95,7 +95,7 @@ Space space_from(const Options& options) {
   const auto name = [](auto value) { return to_string(value); };
   restrict(space.kinds, options.kinds, name);
   restrict(space.algorithms, options.rows,
-           [](const std::string& id) { return id.empty() ? std::string("auto") : id; });
+           [](std::string_view id) { return id.empty() ? "auto" : id; });
   restrict(space.buffers, options.buffers, name);
   restrict(space.modes, options.modes, name);
   restrict(space.dtypes, options.dtypes, name);

@@ -1,0 +1,85 @@
+// What every row of the catalogue owes to those who iterate over it.
+#include "algorithms/catalogue.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "transport/work.hpp"
+
+namespace tutti {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(CatalogueTest, IdsAreUniqueAndNameTheirCollective) {
+  std::set<std::string_view> ids;
+  for (const Algorithm& row : catalogue()) {
+    EXPECT_TRUE(ids.insert(row.id).second) << row.id;
+    EXPECT_EQ(row.id, std::string(to_string(row.collective)) + "/" + std::string(row.name()));
+    EXPECT_FALSE(row.text.empty()) << row.id;
+  }
+}
+
+TEST(CatalogueTest, RowsSayWhereTheyRunAndWhatTheyCost) {
+  for (const Algorithm& row : catalogue()) {
+    EXPECT_GT(row.max_ranks_host + row.max_ranks_cuda, 0) << row.id;
+    EXPECT_LE(row.max_ranks_host, kMaxRanks) << row.id;
+    EXPECT_EQ(row.max_ranks_host > 0, row.host != nullptr) << row.id;
+    EXPECT_GT(row.cost.steps, 0) << row.id;
+    ASSERT_NE(row.cost.wire, nullptr) << row.id;
+    EXPECT_GT(row.cost.wire(2), 0) << row.id;
+    ASSERT_NE(row.geometry, nullptr) << row.id;
+  }
+}
+
+TEST(CatalogueTest, GridsFitTheChannel) {
+  for (const Algorithm& row : catalogue()) {
+    if ((row.needs & kNeedsNccl) != 0) continue;
+    for (std::size_t bytes = 0; bytes < (std::size_t{1} << 34); bytes = 3 * bytes + 1) {
+      for (const int ranks : {1, 2, 3, 8, 16}) {
+        const Geometry geometry = row.geometry(bytes, ranks);
+        EXPECT_GE(geometry.blocks, 1) << row.id << " " << bytes;
+        EXPECT_LE(geometry.blocks, kMaxBlocks) << row.id << " " << bytes;
+        EXPECT_GE(geometry.threads, 32) << row.id << " " << bytes;
+        EXPECT_LE(geometry.threads, kMaxThreads) << row.id << " " << bytes;
+      }
+    }
+  }
+}
+
+TEST(CatalogueTest, HostRowsHaveABodyForAllTheyTake) {
+  for (const Algorithm& row : catalogue()) {
+    if (row.host == nullptr) continue;
+    for (const DataType dtype : kAllDataTypes) {
+      for (const OpKind op : kAllOps) {
+        if (!row.takes(dtype, op)) continue;
+        EXPECT_NE(row.host(dtype, op), nullptr) << row.id;
+      }
+    }
+  }
+}
+
+TEST(CatalogueTest, RowsAreFoundByIdAndByName) {
+  for (const Algorithm& row : catalogue()) {
+    EXPECT_EQ(*find_algorithm(row.collective, row.id), &row);
+    EXPECT_EQ(*find_algorithm(row.collective, row.name()), &row);
+  }
+  const Status unknown = find_algorithm(Collective::kAllReduce, "three_shot").status();
+  EXPECT_EQ(unknown.code(), StatusCode::kInvalidArgument);
+  for (const Algorithm& row : catalogue()) {
+    EXPECT_THAT(unknown.message(), HasSubstr(std::string(row.name())));
+  }
+}
+
+TEST(CatalogueTest, CollectivesGoByName) {
+  for (const Collective collective : kAllCollectives) {
+    EXPECT_EQ(*parse_collective(to_string(collective)), collective);
+  }
+  EXPECT_THAT(parse_collective("all_to_none").status().message(), HasSubstr("all_reduce"));
+}
+
+}  // namespace
+}  // namespace tutti
