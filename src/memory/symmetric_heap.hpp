@@ -64,8 +64,8 @@ class SymmetricHeap {
   // the hot path: no lock is held for long, no driver call. The segment may be staged.
   virtual std::shared_ptr<SymmetricSegment> find(const void* address, std::size_t bytes) const = 0;
 
-  // From now on find() passes over the segment: what a captured graph keeps registered lives as long
-  // as the graph, which may be longer than the memory, and ends at another time on each rank.
+  // From now on find() passes over the segment: what a captured graph keeps registered lives as
+  // long as the graph, which may be longer than the memory, and ends at another time on each rank.
   virtual void hide(const SymmetricSegment& segment) = 0;
 
   // Whether registered memory at `address` is still the memory that was registered: re-reads the
