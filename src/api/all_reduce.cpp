@@ -10,7 +10,9 @@
 namespace tutti {
 namespace {
 
-Status invalid(std::string text) { return {StatusCode::kInvalidArgument, "all_reduce: " + text}; }
+Status invalid(std::string_view text) {
+  return {StatusCode::kInvalidArgument, fmt::format("all_reduce: {}", text)};
+}
 
 // What can be seen to be wrong without asking anybody. Equal arguments give equal answers on every
 // rank, so that a refused call leaves the communicator usable.

@@ -19,6 +19,15 @@ struct Noted {
 thread_local int depth = 0;
 thread_local std::vector<Noted> noted;
 
+Status run_in_order(CommunicatorImpl& communicator, const std::vector<Noted*>& queue) {
+  Status first;
+  for (const Noted* operation : queue) {
+    const Status one = communicator.all_reduce(operation->call);
+    if (first.is_ok()) first = one;
+  }
+  return first;
+}
+
 // Operations that ask the other ranks something (or, on the host, wait for them) need a thread per
 // communicator; within one communicator order is kept.
 Status run_in_threads(std::vector<Noted>& operations) {
@@ -28,12 +37,9 @@ Status run_in_threads(std::vector<Noted>& operations) {
   {
     std::vector<std::jthread> threads;
     std::size_t next = 0;
-    for (auto& [communicator, queue] : by_communicator) {
-      threads.emplace_back([communicator, &queue, &status = statuses[next++]] {
-        for (const Noted* operation : queue) {
-          const Status one = communicator->all_reduce(operation->call);
-          if (status.is_ok()) status = one;
-        }
+    for (const auto& entry : by_communicator) {
+      threads.emplace_back([&entry, &status = statuses[next++]] {
+        status = run_in_order(*entry.first, entry.second);
       });
     }
   }

@@ -36,7 +36,8 @@ namespace tutti {
 class NvtxRange {
  public:
   explicit NvtxRange(const char*) {}
-  ~NvtxRange() {}  // not trivial, so that a range nobody names again is no unused variable
+  // Not trivial, so that a range nobody names again is no unused variable.
+  ~NvtxRange() {}  // NOLINT(modernize-use-equals-default)
   NvtxRange(const NvtxRange&) = delete;
   NvtxRange& operator=(const NvtxRange&) = delete;
 };

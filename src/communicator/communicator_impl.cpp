@@ -151,7 +151,7 @@ Status CommunicatorImpl::register_late_requests() {
   Status result;
   std::size_t next = 0;
   for (const LateRequest& request : late_requests_) {
-    const auto input = segments[next++];
+    const auto& input = segments[next++];
     const auto output = request.row->peers_write_output ? segments[next++] : nullptr;
     for (const auto& segment : {input, output}) {
       if (segment == nullptr || segment->zero_copy() || !result.is_ok()) continue;

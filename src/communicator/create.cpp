@@ -100,6 +100,7 @@ std::string why_not_cuda(const std::vector<RankInfo>& infos) {
 template <class Key>
 int distinct(const std::vector<RankInfo>& infos, Key key) {
   std::vector<std::uint64_t> values;
+  values.reserve(infos.size());
   for (const RankInfo& info : infos) values.push_back(key(info));
   std::sort(values.begin(), values.end());
   return static_cast<int>(std::unique(values.begin(), values.end()) - values.begin());

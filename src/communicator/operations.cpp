@@ -74,6 +74,7 @@ Result<CaptureLease*> CommunicatorImpl::lease_for(const StreamState& stream) {
   TUTTI_ASSIGN(const auto answers, exchanged(bootstrap_->all_gather(
                                        to_message(captures_->free_channels()), deadline())));
   std::vector<std::vector<std::uint64_t>> bitmaps;
+  bitmaps.reserve(answers.size());
   for (const Bytes& answer : answers) bitmaps.push_back(from_message(answer));
   const int channel = Captures::lowest_common(bitmaps);
   if (channel == 0) {
