@@ -201,7 +201,7 @@ TUTTI_BODY auto reduce_tile(const Team& team, const Pointers<kRanks>& from, Acce
   Tile<T, kElements> result;
   TUTTI_UNROLL
   for (int e = 0; e < kElements; ++e) {
-    if constexpr (Reduction::Op::kScaled) sum.at[e] = sum.at[e] / scalars.divisor;
+    if constexpr (Reduction::Op::kScaled) sum.at[e] = static_cast<A>(sum.at[e] / scalars.divisor);
     result.at[e] = from_accumulator<T>(sum.at[e]);
   }
   return result;
