@@ -43,6 +43,12 @@ TEST(Table, ShowsBothSidesUncheckedResultsAndCopies) {
   EXPECT_EQ(print_table(in_place_record()), golden("table_in_place.txt"));
 }
 
+TEST(Table, HasAColumnForWhatWasAskedAndCouldNotRun) {
+  const std::string table = print_table(some_record(), {"one_shot", "ring"});
+  EXPECT_NE(table.find("   one_shot       ring   two_shot       nccl  best"), std::string::npos);
+  EXPECT_NE(table.find("    4.00*       n/a       6.00      16.00   one_shot"), std::string::npos);
+}
+
 TEST(Table, OfTheHostNamesNoGpu) {
   Record record = some_record();
   record.environment.gpus = 0;

@@ -119,6 +119,17 @@ TEST(Merge, ReplacesEqualKeysInPlaceAndAddsOthers) {
   EXPECT_EQ(merged.environment.date, "later");
 }
 
+TEST(Merge, KeepsTheCommandsThatMadeTheRows) {
+  const Record old_record = some_record();
+  Record added = old_record;
+  EXPECT_EQ(merge(old_record, added).environment.command, "tutti bench all_reduce");
+  added.environment.command = "tutti bench all_reduce --ranks 4";
+  const Record merged = merge(old_record, added);
+  EXPECT_EQ(merged.environment.command, "tutti bench all_reduce; tutti bench all_reduce --ranks 4");
+  EXPECT_EQ(merge(merged, added).environment.command, merged.environment.command);
+  EXPECT_EQ(merge({}, added).environment.command, added.environment.command);
+}
+
 TEST(Merge, EveryFieldOfTheKeyCounts) {
   const Row row = some_row("one_shot", 1024, 4);
   EXPECT_TRUE(same_key(row, some_row("one_shot", 1024, 99, true)));

@@ -45,7 +45,7 @@ Format format_for(const BenchOptions& options) {
   return options.format;
 }
 
-std::string print(const Record& record, Format format) {
+std::string print(const Record& record, const BenchOptions& options, Format format) {
   switch (format) {
     case Format::kMarkdown:
       return print_markdown(record);
@@ -54,7 +54,7 @@ std::string print(const Record& record, Format format) {
     case Format::kJson:
       return to_json_text(record);
     default:
-      return print_table(record);
+      return print_table(record, options.algorithms);
   }
 }
 
@@ -160,7 +160,7 @@ void print_repro(const BenchOptions& options, const Record& record, std::FILE* s
 Status write_output(const BenchOptions& options, const Record& old_record, const Outcome& outcome) {
   if (options.output.empty() || !outcome.complete) return Status::ok();
   const Record merged = options.append ? merge(old_record, outcome.record) : outcome.record;
-  return write_file_atomically(options.output, print(merged, format_for(options)));
+  return write_file_atomically(options.output, print(merged, options, format_for(options)));
 }
 
 int report_usage(const Status& status) {
@@ -180,7 +180,7 @@ int run_launcher(const BenchOptions& options, const std::string& command_line) {
 
   const bool for_people = options.format == Format::kTable || options.format == Format::kMarkdown;
   if (outcome.exit_code <= kFailure) {
-    fmt::print("{}", print(outcome.record, options.format));
+    fmt::print("{}", print(outcome.record, options, options.format));
     if (options.repro) print_repro(options, outcome.record, for_people ? stdout : stderr);
   }
   for (const std::string& note : outcome.notes) {

@@ -123,6 +123,13 @@ Record merge(const Record& old_record, Record added) {
     }
   }
   added.rows = std::move(rows);
+  const std::string& before = old_record.environment.command;
+  std::string& command = added.environment.command;
+  if (before.find(command) != std::string::npos) {
+    command = before;
+  } else if (!before.empty()) {
+    command = before + "; " + command;
+  }
   return added;
 }
 

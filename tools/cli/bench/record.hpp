@@ -67,7 +67,8 @@ bool same_key(const Row& a, const Row& b);
 
 // kInvalidArgument where the two are not of one kind of machine, driver and version of tutti.
 Status check_same_machine(const Record& old_record, const Record& new_record);
-// `added` with all rows of `old_record` in front, those that were measured again replaced.
+// `added` with all rows of `old_record` in front, those that were measured again replaced. Its
+// command becomes the commands that made the rows, each once.
 Record merge(const Record& old_record, Record added);
 
 std::string to_json_text(const Record& record);

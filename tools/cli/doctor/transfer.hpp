@@ -13,7 +13,7 @@ struct PeerTransfer {
   bool allowed = false;  // the driver's word
   bool intact = false;   // a pattern arrived
   double gbps = 0;       // of one copy engine; 0: not measured
-  std::string why = {};       // what failed
+  std::string why = {};  // what failed
 };
 
 // Every ordered pair of GPUs, one after the other.

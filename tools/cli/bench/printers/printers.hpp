@@ -34,7 +34,8 @@ std::string best_text(const std::vector<const Row*>& rows);
 std::string time_text(double us);          // four significant digits or so
 std::string title_of(const Group& group);  // "all_reduce, 8 ranks, bf16, sum, cuda, graph, ..."
 
-std::string print_table(const Record& record);
+// A column for each of `asked`, measured or not, then for what else was measured.
+std::string print_table(const Record& record, const std::vector<std::string>& asked = {});
 std::string print_markdown(const Record& record);
 std::string print_csv(const Record& record);
 

@@ -61,6 +61,16 @@ std::string line(const Group& group, const SizeView& size,
   return text + fmt::format("  {}\n", best_text(size.out_of_place));
 }
 
+std::vector<std::string> columns_of(const Group& group, const std::vector<std::string>& asked) {
+  std::vector<std::string> columns = asked;
+  for (std::string& name : algorithms_of(group)) {
+    if (std::find(columns.begin(), columns.end(), name) == columns.end()) {
+      columns.push_back(std::move(name));
+    }
+  }
+  return columns;
+}
+
 std::string copies(const Group& group) {
   std::string text;
   for (const Row* row : group.rows) {
@@ -73,7 +83,7 @@ std::string copies(const Group& group) {
 
 }  // namespace
 
-std::string print_table(const Record& record) {
+std::string print_table(const Record& record, const std::vector<std::string>& asked) {
   const Environment& e = record.environment;
   std::string text = fmt::format("# tutti {} on {}", record.tutti, e.host);
   if (e.gpus > 0) {
@@ -82,7 +92,7 @@ std::string print_table(const Record& record) {
   }
   text += fmt::format(", {}\n", e.date);
   for (const Group& group : groups_of(record.rows)) {
-    const std::vector<std::string> algorithms = algorithms_of(group);
+    const std::vector<std::string> algorithms = columns_of(group, asked);
     text += "\n" + heading(group, algorithms);
     for (const SizeView& size : sizes_of(group)) text += line(group, size, algorithms);
     text += copies(group);
