@@ -52,7 +52,7 @@ std::uint64_t encode_float(double value, FloatLayout layout) {
   const int bias = (1 << (layout.exponent_bits - 1)) - 1;
   const auto mantissa =
       static_cast<std::uint64_t>(std::ldexp(fraction * 2 - 1, layout.mantissa_bits));
-  const auto biased = static_cast<std::uint64_t>(exponent - 1 + bias);
+  const auto biased = static_cast<std::uint64_t>(std::int64_t{exponent} - 1 + bias);
   const std::uint64_t sign = value < 0 ? 1 : 0;
   return (sign << (layout.exponent_bits + layout.mantissa_bits)) |
          (biased << layout.mantissa_bits) | mantissa;
@@ -196,7 +196,8 @@ T ExactInputs::reduce(std::size_t index, std::uint32_t iteration) const {
   }
   if (shape_.op != OpKind::kAvg) return result;
   if constexpr (std::is_same_v<T, double>) return result / shape_.ranks;
-  return static_cast<T>(static_cast<std::int64_t>(result) / shape_.ranks);
+  const std::int64_t truncated = static_cast<std::int64_t>(result) / shape_.ranks;
+  return static_cast<T>(truncated);
 }
 
 // What becomes of a value that every rank holds.

@@ -104,6 +104,7 @@ Result<GroupOutcome> run_threads(const BenchOptions& options, Gatherer gatherer)
                    ranks, {.backend = options.backend, .timeout = options.timeout}));
   std::mutex mutex;
   std::vector<std::thread> threads;
+  threads.reserve(communicators.size());
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       const Reporter reporter = [&](const Report& report) {
