@@ -36,6 +36,7 @@ Status run_in_threads(std::vector<Noted>& operations) {
   std::vector<Status> statuses(by_communicator.size());
   {
     std::vector<std::jthread> threads;
+    threads.reserve(by_communicator.size());
     std::size_t next = 0;
     for (const auto& entry : by_communicator) {
       threads.emplace_back([&entry, &status = statuses[next++]] {
