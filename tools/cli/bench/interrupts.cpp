@@ -1,11 +1,14 @@
 #include "bench/interrupts.hpp"
 
+#include <atomic>
 #include <ctime>
 
 namespace tutti::cli {
 namespace {
 
-volatile sig_atomic_t last_signal = 0;
+// A signal is taken by any thread of the process that has not blocked it.
+std::atomic<int> last_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);  // what a handler may touch
 
 void note(int signal) { last_signal = signal; }
 
