@@ -61,6 +61,7 @@ std::string grid(const std::vector<const Row*>& rows, const Frame& frame) {
     svg += text_at(kLeft - 6, y + 4, "end", fmt::format("{:g} us", time));
   }
   std::vector<std::size_t> sizes;
+  sizes.reserve(rows.size());
   for (const Row* row : rows) sizes.push_back(row->bytes);
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
