@@ -30,7 +30,7 @@ struct Options {
   std::size_t max_count = Space::kMillion;
   std::uint64_t seed = 1;
   bool full = false, list = false;
-  int silence_s = 120, rounds = 5;
+  int silence_s = 240, rounds = 5;
 };
 
 void declare(CLI::App& app, Options& options) {

@@ -16,7 +16,7 @@ struct GroupSpec {
   RankKind kind = RankKind::kThreads;
   int ranks = 2;
   std::chrono::milliseconds timeout{60000};  // of the communicator
-  std::chrono::seconds limit{120};           // for everything
+  std::chrono::seconds limit{300};           // for everything
 };
 
 struct Rank {
