@@ -38,7 +38,7 @@ std::string difference(DataType dtype, ByteView expected, ByteView seen) {
   if (expected.size() != seen.size()) {
     return fmt::format("{} bytes expected, {} seen", expected.size(), seen.size());
   }
-  if (std::memcmp(expected.data(), seen.data(), seen.size()) == 0) return {};
+  if (std::equal(expected.begin(), expected.end(), seen.begin())) return {};
   return visit_data_type(dtype, [&]<class T>() {
     std::string first;
     std::size_t wrong = 0;
