@@ -6,19 +6,20 @@ namespace tutti::cli {
 namespace {
 
 TEST(Report, MeasurementSurvivesTheJourney) {
-  const Measurement sent{.size = 3,
-                         .algorithm = "two_shot",
-                         .in_place = true,
-                         .chosen = true,
-                         .plan = {.algorithm = "all_reduce/two_shot",
-                                  .blocks = 4,
-                                  .threads = 256,
-                                  .chunk_bytes = 4096,
-                                  .source = PlanSource::kShipped},
-                         .samples_us = {1.25, 3.5},
-                         .unstaged_us = {1},
-                         .wrong = 7,
-                         .first_wrong = "rank 1"};
+  Measurement sent;
+  sent.size = 3;
+  sent.algorithm = "two_shot";
+  sent.in_place = true;
+  sent.chosen = true;
+  sent.plan = {.algorithm = "all_reduce/two_shot",
+               .blocks = 4,
+               .threads = 256,
+               .chunk_bytes = 4096,
+               .source = PlanSource::kShipped};
+  sent.samples_us = {1.25, 3.5};
+  sent.unstaged_us = {1};
+  sent.wrong = 7;
+  sent.first_wrong = "rank 1";
   const auto received = report_from_json_text(to_json_text(sent));
   ASSERT_TRUE(received.is_ok()) << received.status().to_string();
   const auto& got = std::get<Measurement>(*received);
