@@ -105,6 +105,20 @@ TEST(Doctor, SaysThatMulticastIsUnused) {
   EXPECT_EQ(find(judge(facts), "multicast").text, "present, and unused by this build");
 }
 
+TEST(Doctor, NamesOptionalLibrariesAndMissesNone) {
+  FakeOptionalLibraries libraries;
+  libraries.cublas_lt_answer = FoundLibrary{"13.0.2", "/lib/libcublasLt.so.13"};
+  libraries.ucx_answer = Status(StatusCode::kUnavailable, "not found (no such file)");
+  Facts facts = healthy();
+  look_for_libraries(libraries, facts);
+  const auto findings = judge(facts);
+  EXPECT_EQ(broken(findings), 0u);
+  EXPECT_EQ(find(findings, "cuBLASLt").severity, Severity::kGood);
+  EXPECT_THAT(find(findings, "cuBLASLt").text, HasSubstr("13.0.2, /lib/libcublasLt.so.13; for "));
+  EXPECT_EQ(find(findings, "UCX").severity, Severity::kNote);
+  EXPECT_THAT(find(findings, "UCX").text, HasSubstr("not found (no such file); for networks"));
+}
+
 TEST(Doctor, PrintsRedLinesWithTheirFix) {
   const std::vector<Finding> findings = {{Severity::kGood, "a", "fine", ""},
                                          {Severity::kBroken, "bcd", "bad", "mend it"}};

@@ -44,6 +44,11 @@ void add_communicator_memory(Facts& facts) {
 
 }  // namespace
 
+void look_for_libraries(OptionalLibraries& libraries, Facts& facts) {
+  facts.cublas_lt = libraries.cublas_lt();
+  facts.ucx = libraries.ucx();
+}
+
 Facts gather_facts() {
   Facts facts;
   facts.built_with_cuda = TUTTI_WITH_CUDA != 0;
@@ -55,6 +60,7 @@ Facts gather_facts() {
     const auto version = nccl->version();
     facts.nccl_version = version.is_ok() ? *version : version.status().message();
   }
+  look_for_libraries(real_optional_libraries(), facts);
   if (cuda != nullptr) {
     facts.transfers = try_transfers(*cuda, static_cast<int>(facts.machine.gpus.size()));
   }

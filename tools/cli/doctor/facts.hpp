@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "doctor/transfer.hpp"
+#include "drivers/optional_libraries.hpp"
 #include "topology/topology.hpp"
 
 namespace tutti::cli {
@@ -18,6 +19,9 @@ struct Facts {
   bool device_nodes = false;  // /dev/nvidia0 and so on: there is a GPU, whatever the driver says
   std::string why_no_cuda, why_no_nvml, why_no_nccl;  // empty: it is there
   std::string nccl_version;
+  // Found, or why not.
+  Result<FoundLibrary> cublas_lt = Status(StatusCode::kUnavailable, "not looked for");
+  Result<FoundLibrary> ucx = Status(StatusCode::kUnavailable, "not looked for");
   std::vector<PeerTransfer> transfers;
   std::string why_no_shared_memory;      // empty: anonymous shared memory can be made
   std::uint64_t shared_memory_free = 0;  // of /dev/shm
@@ -28,5 +32,8 @@ struct Facts {
 };
 
 Facts gather_facts();
+
+// The part of it that can be asked of stand-ins.
+void look_for_libraries(OptionalLibraries& libraries, Facts& facts);
 
 }  // namespace tutti::cli

@@ -110,6 +110,22 @@ void judge_libraries(const Facts& facts, std::vector<Finding>& findings) {
                          : note("NVML", facts.why_no_nvml, "links are not known without it"));
 }
 
+// Nothing calls these yet, so none is missed: they are here for who wants to know beforehand.
+void judge_optional_libraries(const Facts& facts, std::vector<Finding>& findings) {
+  const auto add = [&findings](std::string subject, const Result<FoundLibrary>& library,
+                               std::string_view purpose) {
+    const std::string state = library.is_ok()
+                                  ? fmt::format("{}, {}", library->version, library->path)
+                                  : library.status().message();
+    std::string text = fmt::format("{}; {}", state, purpose);
+    findings.push_back(library.is_ok() ? good(std::move(subject), std::move(text))
+                                       : note(std::move(subject), std::move(text)));
+  };
+  add("cuBLASLt", facts.cublas_lt,
+      "for collectives fused with matrix products, which this version does not have");
+  add("UCX", facts.ucx, "for networks between hosts, which this version leaves to NCCL");
+}
+
 void judge_memory(const Facts& facts, std::vector<Finding>& findings) {
   findings.push_back(
       facts.why_no_shared_memory.empty()
@@ -166,6 +182,7 @@ std::vector<Finding> judge(const Facts& facts) {
   judge_gpus(facts, findings);
   judge_transfers(facts, findings);
   judge_libraries(facts, findings);
+  judge_optional_libraries(facts, findings);
   judge_memory(facts, findings);
   judge_limits(facts, findings);
   return findings;
