@@ -13,7 +13,7 @@
 namespace tutti {
 
 struct Work;     // transport/work.hpp
-class HostTeam;  // transport/host_shared/host_team.hpp
+class HostTeam;  // transport/host_team.hpp
 enum class Outcome : std::uint8_t;
 
 enum class Collective : std::uint8_t { kAllReduce };

@@ -2,7 +2,7 @@
 
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/instantiate.hpp"
-#include "transport/host_shared/host_team.hpp"
+#include "transport/host_team.hpp"
 
 namespace tutti {
 

@@ -1,0 +1,136 @@
+#include "transport/host_simulated/host_team.hpp"
+
+namespace tutti {
+namespace {
+
+using Kind = simulated::Mutation::Kind;
+
+// The two halves of Flag::check.
+std::uint64_t check_word(std::uint32_t signature, std::uint64_t epoch) {
+  return std::uint64_t{signature} << 32 | static_cast<std::uint32_t>(epoch);
+}
+
+}  // namespace
+
+HostTeam::HostTeam(const Work& work, int block, const Environment& environment)
+    : work_(work),
+      block_(block),
+      environment_(environment),
+      epoch_(work.epochs[block]),
+      ended_(work.control->poison != 0 && !left_out(Kind::kNoPoison, 0)) {}
+
+void HostTeam::load_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const {
+  environment_.simulation.interrupt(fiber());
+  memory().load(fiber(), to, from, bytes);
+}
+
+void HostTeam::store_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const {
+  environment_.simulation.interrupt(fiber());
+  memory().store(fiber(), to, from, bytes);
+}
+
+void HostTeam::publish_scalar(double scalar) {
+  if (left_out(Kind::kNoScalar, scalars_++)) return;
+  store_bytes(reinterpret_cast<std::byte*>(&channel(work_.rank).scalars[block_]),
+              reinterpret_cast<const std::byte*>(&scalar), sizeof scalar);
+}
+
+double HostTeam::scalar_of(int rank) const {
+  double scalar = 0;
+  load_bytes(reinterpret_cast<std::byte*>(&scalar),
+             reinterpret_cast<const std::byte*>(&channel(rank).scalars[block_]), sizeof scalar);
+  return scalar;
+}
+
+// --- barriers
+// -------------------------------------------------------------------------------------
+
+void HostTeam::arrive(Publish publish) {
+  const int index = barriers_++;
+  if (environment_.trace != nullptr) environment_.trace->arrivals.push_back(publish);
+  if (left_out(Kind::kNoBarrier, index)) return;
+  ++epoch_;
+  if (ended_ || left_out(Kind::kNoArrival, index)) return;
+  publish = weakened(publish, index);
+  if (publish == Publish::kStores) memory().release(fiber());
+  memory().send(fiber(), publish);
+  for (int r = 0; r < work_.ranks; ++r) {
+    if (left_out(Kind::kNoSignal, index, r)) continue;
+    memory().store_flag(fiber(), &channel(r).flags[block_][work_.rank],
+                        {epoch_, check_word(work_.signature, epoch_)});
+  }
+}
+
+Outcome HostTeam::wait() {
+  const int index = barriers_ - 1;
+  if (ended_) return Outcome::kFailed;
+  if (left_out(Kind::kNoBarrier, index) || left_out(Kind::kNoWait, index)) return Outcome::kDone;
+  for (int r = 0; r < work_.ranks; ++r) {
+    if (left_out(Kind::kNoWaitFor, index, r)) continue;
+    if (wait_for(r, index) != Outcome::kDone) return Outcome::kFailed;
+  }
+  return Outcome::kDone;
+}
+
+Outcome HostTeam::wait_for(int rank, int barrier) const {
+  const Flag* const flag = &channel(work_.rank).flags[block_][rank];
+  const std::uint64_t epoch = epoch_ - (left_out(Kind::kOldEpoch, barrier) ? 1 : 0);
+  const auto waited =
+      environment_.simulation.wait_for_flag(fiber(), flag, epoch, &work_.control->poison);
+  const Flag seen = memory().read_flag(flag);
+  using simulated::Waited;
+  if (waited == Waited::kCalledOff) return fail(FailureReason::kAborted, rank, seen);
+  if (waited == Waited::kTimeIsOver) return fail(FailureReason::kTimeout, rank, seen);
+  const bool other = seen.epoch == epoch_ && seen.check != check_word(work_.signature, epoch_);
+  if (other && !left_out(Kind::kNoSignature, 0)) {
+    return fail(FailureReason::kMismatch, rank, seen);
+  }
+  if (!left_out(Kind::kNoAcquire, barrier)) memory().acquire(fiber(), flag);
+  return Outcome::kDone;
+}
+
+Outcome HostTeam::finish() {
+  if (environment_.trace != nullptr) {
+    environment_.trace->copies_in = copies_in_;
+    environment_.trace->copies_out = copies_out_;
+    environment_.trace->scalars = scalars_;
+  }
+  if (!left_out(Kind::kEpochNotKept, 0)) work_.epochs[block_] = epoch_;
+  return Outcome::kDone;
+}
+
+Outcome HostTeam::fail(FailureReason reason, int missing, const Flag& seen) const {
+  work_.control->poison = static_cast<std::uint32_t>(reason);
+  if (work_.control->claimed++ != 0) return Outcome::kFailed;
+  FailureRecord& record = *work_.failure;
+  record.sequence = work_.sequence;
+  record.expected_epoch = epoch_;
+  record.seen_epoch = seen.epoch;
+  record.expected_signature = work_.signature;
+  record.seen_signature = static_cast<std::uint32_t>(seen.check >> 32);
+  record.waiting_rank = work_.rank;
+  record.missing_rank = missing;
+  record.block = block_;
+  record.reason = static_cast<std::uint32_t>(reason);
+  record.state = 1;
+  return Outcome::kFailed;
+}
+
+// --- what a test takes away
+// -----------------------------------------------------------------------
+
+bool HostTeam::left_out(Kind kind, int at) const {
+  const simulated::Mutation* const mutation = environment_.mutation;
+  return mutation != nullptr && mutation->kind == kind && mutation->at == at;
+}
+
+bool HostTeam::left_out(Kind kind, int at, int rank) const {
+  return left_out(kind, at) && rank == (work_.rank + environment_.mutation->peer) % work_.ranks;
+}
+
+Publish HostTeam::weakened(Publish publish, int at) const {
+  if (!left_out(Kind::kPublishLess, at)) return publish;
+  return publish == Publish::kStores ? Publish::kLoads : Publish::kEarlierKernels;
+}
+
+}  // namespace tutti

@@ -1,0 +1,69 @@
+#include "transport/host_simulated/mutation.hpp"
+
+#include <fmt/format.h>
+
+namespace tutti::simulated {
+
+std::string describe(const Mutation& mutation) {
+  using Kind = Mutation::Kind;
+  const int at = mutation.at, peer = mutation.peer;
+  switch (mutation.kind) {
+    case Kind::kNone:
+      return "nothing taken away";
+    case Kind::kNoBarrier:
+      return fmt::format("barrier {} left out", at);
+    case Kind::kNoArrival:
+      return fmt::format("barrier {}: no signals", at);
+    case Kind::kNoSignal:
+      return fmt::format("barrier {}: no signal to rank + {}", at, peer);
+    case Kind::kNoWait:
+      return fmt::format("barrier {}: no wait", at);
+    case Kind::kNoWaitFor:
+      return fmt::format("barrier {}: no wait for rank + {}", at, peer);
+    case Kind::kPublishLess:
+      return fmt::format("barrier {}: weaker release", at);
+    case Kind::kNoAcquire:
+      return fmt::format("barrier {}: no acquire", at);
+    case Kind::kOldEpoch:
+      return fmt::format("barrier {}: the epoch before is enough", at);
+    case Kind::kEpochNotKept:
+      return "epoch not kept at the end";
+    case Kind::kNoCopyIn:
+      return fmt::format("copy {} into staging left out", at);
+    case Kind::kNoCopyOut:
+      return fmt::format("copy {} out of staging left out", at);
+    case Kind::kNoScalar:
+      return "multiplier not published";
+    case Kind::kNoSignature:
+      return "signatures not compared";
+    case Kind::kNoPoison:
+      break;
+  }
+  return "poison not read at entry";
+}
+
+std::vector<Mutation> mutations_of(const Trace& trace, int ranks) {
+  using Kind = Mutation::Kind;
+  std::vector<Mutation> all;
+  const int barriers = static_cast<int>(trace.arrivals.size());
+  for (int b = 0; b < barriers; ++b) {
+    for (const Kind kind :
+         {Kind::kNoBarrier, Kind::kNoArrival, Kind::kNoWait, Kind::kNoAcquire, Kind::kOldEpoch}) {
+      all.push_back({kind, b, 0});
+    }
+    for (int peer = 1; peer < ranks; ++peer) {
+      all.push_back({Kind::kNoSignal, b, peer});
+      all.push_back({Kind::kNoWaitFor, b, peer});
+    }
+    if (trace.arrivals[static_cast<std::size_t>(b)] != Publish::kEarlierKernels) {
+      all.push_back({Kind::kPublishLess, b, 0});
+    }
+  }
+  for (int i = 0; i < trace.copies_in; ++i) all.push_back({Kind::kNoCopyIn, i, 0});
+  for (int i = 0; i < trace.copies_out; ++i) all.push_back({Kind::kNoCopyOut, i, 0});
+  for (int i = 0; i < trace.scalars; ++i) all.push_back({Kind::kNoScalar, i, 0});
+  all.push_back({Kind::kEpochNotKept, 0, 0});
+  return all;
+}
+
+}  // namespace tutti::simulated

@@ -1,0 +1,47 @@
+// What a test may take away from a protocol, to see that its absence is found. Barriers, copies and
+// scalars are numbered from 0 in the order in which one operation of one block comes to them; every
+// rank does the same wrong thing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "transport/team.hpp"
+
+namespace tutti::simulated {
+
+struct Mutation {
+  enum class Kind : std::uint8_t {
+    kNone,
+    kNoBarrier,     // neither arrives nor waits
+    kNoArrival,     // counts, but tells nobody
+    kNoSignal,      // does not tell the rank `peer` places on
+    kNoWait,        // goes on without waiting
+    kNoWaitFor,     // does not wait for the rank `peer` places on
+    kPublishLess,   // stores published as loads, loads as nothing of this operation
+    kNoAcquire,     // the wait acquires nothing
+    kOldEpoch,      // takes the flag of the barrier before for this one's
+    kEpochNotKept,  // the operation ends without keeping its epoch
+    kNoCopyIn,      // staging is not filled
+    kNoCopyOut,     // nor emptied
+    kNoScalar,      // the multiplier is not published
+    kNoSignature,   // does not compare what the peer runs
+    kNoPoison,      // begins although the rank is poisoned
+  };
+  Kind kind = Kind::kNone;
+  int at = 0;
+  int peer = 0;
+};
+
+// "barrier 1: no wait for the next rank but 1"
+std::string describe(const Mutation& mutation);
+
+// What one operation of a block did: what there is to take away.
+struct Trace {
+  std::vector<Publish> arrivals;
+  int copies_in = 0, copies_out = 0, scalars = 0;
+};
+std::vector<Mutation> mutations_of(const Trace& trace, int ranks);
+
+}  // namespace tutti::simulated

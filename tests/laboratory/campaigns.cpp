@@ -1,0 +1,116 @@
+#include "laboratory/campaigns.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <thread>
+
+namespace tutti::laboratory {
+
+Finding run_random(const Setup& setup, std::uint64_t seed, std::uint64_t schedules,
+                   const Experiment::Options& options) {
+  Experiment experiment(setup);
+  Finding finding;
+  for (std::uint64_t i = 0; i < schedules && !finding.found(); ++i) {
+    simulated::RandomSchedule schedule(seed + i, setup.ranks);
+    experiment.run(schedule, options);
+    finding = {seed + i, i + 1, experiment.violation()};
+  }
+  return finding;
+}
+
+Exhausted run_exhaustive(const Setup& setup, std::uint64_t limit,
+                         const Experiment::Options& options) {
+  Experiment experiment(setup);
+  simulated::ExhaustiveSchedule schedule;
+  Exhausted all;
+  do {
+    if (!experiment.run(schedule, options)) {
+      ++all.redundant;
+    } else {
+      all.finding = {0, all.finding.schedules + 1, experiment.violation()};
+    }
+    if (all.finding.found()) return all;
+    if (all.finding.schedules + all.redundant >= limit) return all;
+  } while (schedule.advance());
+  all.complete = true;
+  return all;
+}
+
+std::vector<std::string> story_of(const Setup& setup, std::uint64_t seed,
+                                  Experiment::Options options) {
+  std::vector<std::string> story;
+  options.story = &story;
+  Experiment experiment(setup);
+  simulated::RandomSchedule schedule(seed, setup.ranks);
+  experiment.run(schedule, options);
+  const simulated::Violation& violation = experiment.violation();
+  story.push_back(violation.breach == simulated::Breach::kNone ? "all is well" : violation.text);
+  return story;
+}
+
+namespace {
+
+// Where a mutation must show: with three ranks, so that the third can be ahead of what the other
+// two have agreed on, and with every way of passing buffers.
+std::vector<Setup> setups_for_mutations(const Algorithm& row) {
+  std::vector<Setup> all;
+  for (const Buffers buffers : {Buffers::kDirect, Buffers::kStaged, Buffers::kInPlace}) {
+    if (!runs(row, buffers)) continue;
+    all.push_back({&row, 3, 1, 127, 3, buffers, OpKind::kPreMulSum});
+  }
+  return all;
+}
+
+simulated::Trace trace_of(const Setup& setup) {
+  Experiment experiment(setup);
+  simulated::RandomSchedule schedule(1, setup.ranks);
+  experiment.run(schedule);
+  return experiment.trace();
+}
+
+}  // namespace
+
+std::vector<MutationResult> run_mutations(std::uint64_t schedules) {
+  std::vector<MutationResult> results;
+  for (const Algorithm& row : catalogue()) {
+    if (row.host == nullptr) continue;
+    for (const Setup& setup : setups_for_mutations(row)) {
+      for (const simulated::Mutation& mutation :
+           simulated::mutations_of(trace_of(setup), setup.ranks)) {
+        results.push_back({setup, mutation, {}});
+      }
+    }
+  }
+  in_parallel(results.size(), [&](std::size_t i) {
+    MutationResult& result = results[i];
+    Experiment::Options options;
+    options.mutation = &result.mutation;
+    result.finding = run_random(result.setup, 1, schedules, options);
+  });
+  return results;
+}
+
+std::vector<std::string> table_of(const std::vector<MutationResult>& results) {
+  std::vector<std::string> lines{"| row | buffers | taken away | found as | in schedule |",
+                                 "|---|---|---|---|---|"};
+  for (const MutationResult& result : results) {
+    lines.push_back(fmt::format("| {} | {} | {} | {} | {} |", result.setup.row->name(),
+                                to_string(result.setup.buffers), describe(result.mutation),
+                                to_string(result.finding.violation.breach),
+                                result.finding.schedules));
+  }
+  return lines;
+}
+
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& job) {
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::jthread> threads;
+  for (unsigned t = 0; t < std::max(1u, std::thread::hardware_concurrency()); ++t) {
+    threads.emplace_back([&] {
+      for (std::size_t i = next++; i < count; i = next++) job(i);
+    });
+  }
+}
+
+}  // namespace tutti::laboratory

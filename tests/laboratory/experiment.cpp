@@ -1,0 +1,303 @@
+#include "laboratory/experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tutti::laboratory {
+namespace {
+
+using simulated::Breach;
+
+constexpr std::size_t kCanaryWords = 8;  // before and behind each buffer
+constexpr float kCanary = 12345.5f;
+constexpr float kPoison = -98765.5f;
+
+// A buffer between two canaries.
+class Guarded {
+ public:
+  explicit Guarded(std::size_t words) : words_(words), all_(words + 2 * kCanaryWords) { clear(); }
+  void clear() {
+    std::fill(all_.begin(), all_.end(), kCanary);
+    std::fill_n(data(), words_, kPoison);
+  }
+  float* data() { return all_.data() + kCanaryWords; }
+  std::byte* bytes() { return reinterpret_cast<std::byte*>(data()); }
+  std::size_t words() const { return words_; }
+  std::size_t size_bytes() const { return words_ * sizeof(float); }
+  bool intact() const {
+    const auto is_canary = [](float x) { return x == kCanary; };
+    const auto tail = static_cast<std::ptrdiff_t>(kCanaryWords + words_);
+    return std::all_of(all_.begin(), all_.begin() + kCanaryWords, is_canary) &&
+           std::all_of(all_.begin() + tail, all_.end(), is_canary);
+  }
+
+ private:
+  std::size_t words_;
+  std::vector<float> all_;
+};
+
+}  // namespace
+
+struct Experiment::Rank {
+  explicit Rank(std::size_t count)
+      : input(count), output(count), staging(kStagingBytes / sizeof(float)) {}
+
+  Guarded input, output, staging;
+  ChannelMemory channel{};
+  std::array<std::uint64_t, kMaxBlocks> epochs{};
+  Control control{};
+  FailureRecord failure{};
+  std::uint32_t abort = 0;
+  int ended = 0;    // blocks that have ended the current operation
+  int started = 0;  // operations
+  // When the stopped rank was woken.
+  std::vector<float> output_then, staging_then;
+  std::vector<std::uint64_t> epochs_then;
+
+  std::vector<float> output_now() { return {output.data(), output.data() + output.words()}; }
+  std::vector<float> staging_now() { return {staging.data(), staging.data() + staging.words()}; }
+  // What its flags say of every peer.
+  std::vector<std::uint64_t> epochs_now(int blocks) const {
+    std::vector<std::uint64_t> told;
+    for (int b = 0; b < blocks; ++b) {
+      for (const Flag& flag : channel.flags[b]) told.push_back(flag.epoch);
+    }
+    return told;
+  }
+};
+
+std::string_view to_string(Buffers buffers) {
+  switch (buffers) {
+    case Buffers::kDirect:
+      return "direct";
+    case Buffers::kStaged:
+      return "staged";
+    case Buffers::kInPlace:
+      break;
+  }
+  return "in_place";
+}
+
+std::string Setup::name() const {
+  return fmt::format("{} ranks={} blocks={} count={} operations={} {} {}", row->id, ranks, blocks,
+                     count, operations, laboratory::to_string(buffers), tutti::to_string(op));
+}
+
+bool runs(const Algorithm& row, Buffers buffers) {
+  return buffers != Buffers::kInPlace || !row.in_place_needs_staging;
+}
+
+std::vector<Setup> all_setups() {
+  struct Shape {
+    int ranks, blocks;
+    std::size_t count;
+    OpKind op;
+  };
+  // Staging holds 64 floats, a tile 4: counts below and above both, none a multiple of anything.
+  constexpr Shape kShapes[] = {
+      {2, 1, 5, OpKind::kSum},  {2, 2, 21, OpKind::kSum},        {2, 1, 75, OpKind::kSum},
+      {3, 1, 14, OpKind::kSum}, {3, 2, 131, OpKind::kPreMulSum}, {4, 2, 37, OpKind::kSum},
+      {5, 1, 23, OpKind::kSum}, {2, 1, 0, OpKind::kSum},         {1, 2, 9, OpKind::kPreMulSum},
+      {3, 3, 26, OpKind::kAvg}, {8, 1, 33, OpKind::kSum},        {2, 3, 70, OpKind::kPreMulSum},
+  };
+  std::vector<Setup> all;
+  for (const Algorithm& row : catalogue()) {
+    if (row.host == nullptr) continue;
+    for (const Shape& shape : kShapes) {
+      for (const Buffers buffers : {Buffers::kDirect, Buffers::kStaged, Buffers::kInPlace}) {
+        if (!runs(row, buffers)) continue;
+        all.push_back({&row, shape.ranks, shape.blocks, shape.count, 3, buffers, shape.op});
+      }
+    }
+  }
+  return all;
+}
+
+Experiment::Experiment(const Setup& setup)
+    : setup_(setup),
+      body_(setup.row->host(DataType::kFloat32, setup.op)),
+      simulation_(setup.ranks, setup.blocks) {
+  for (int r = 0; r < setup.ranks; ++r) ranks_.push_back(std::make_unique<Rank>(setup.count));
+  lay_out();
+}
+
+Experiment::~Experiment() = default;
+
+void Experiment::lay_out() {
+  simulated::WeakMemory& memory = simulation_.memory();
+  for (int r = 0; r < setup_.ranks; ++r) {
+    Rank& rank = *ranks_[static_cast<std::size_t>(r)];
+    memory.add_data(rank.input.bytes(), rank.input.size_bytes(), fmt::format("input {}", r));
+    memory.add_data(rank.output.bytes(), rank.output.size_bytes(), fmt::format("output {}", r));
+    memory.add_data(rank.staging.bytes(), rank.staging.size_bytes(), fmt::format("staging {}", r));
+    memory.add_data(reinterpret_cast<std::byte*>(rank.channel.scalars),
+                    static_cast<std::size_t>(setup_.blocks) * sizeof(double),
+                    fmt::format("scalars {}", r));
+    memory.add_flags(&rank.channel.flags[0][0],
+                     static_cast<std::size_t>(setup_.blocks) * kMaxRanks);
+  }
+}
+
+const FailureRecord& Experiment::failure(int rank) const {
+  return ranks_[static_cast<std::size_t>(rank)]->failure;
+}
+
+bool Experiment::run(simulated::Schedule& schedule, const Options& options) {
+  for (auto& rank : ranks_) {
+    rank->input.clear();
+    rank->output.clear();
+    rank->staging.clear();
+    rank->epochs.fill(0);
+    rank->control = {};
+    rank->failure = {};
+    rank->ended = rank->started = 0;
+  }
+  trace_ = {};
+  simulation_.tell(options.story);
+  simulation_.stop(options.stop.rank, options.stop.steps, [this] { poison_group(); });
+  const bool whole =
+      simulation_.run(schedule, [&](int rank, int block) { run_block(rank, block, options); });
+  if (whole) check_canaries();
+  return whole;
+}
+
+// What a failure does to a group: each rank is told, and knows it before it launches anything more.
+void Experiment::poison_group() {
+  for (auto& rank : ranks_) {
+    rank->output_then = rank->output_now();
+    rank->staging_then = rank->staging_now();
+    rank->epochs_then = rank->epochs_now(setup_.blocks);
+    if (rank->control.poison != 0) continue;
+    rank->control.poison = static_cast<std::uint32_t>(FailureReason::kAborted);
+  }
+}
+
+bool Experiment::changed_after_wake() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [&](const std::unique_ptr<Rank>& rank) {
+    return rank->output_then != rank->output_now() || rank->staging_then != rank->staging_now() ||
+           rank->epochs_then != rank->epochs_now(setup_.blocks);
+  });
+}
+
+// --- what a block does
+// ----------------------------------------------------------------------------
+
+void Experiment::run_block(int index, int block, const Options& options) {
+  Rank& rank = *ranks_[static_cast<std::size_t>(index)];
+  const int fiber = simulation_.fiber_of(index, block);
+  if (block == 0) between_operations(rank, index);
+  for (int operation = 0; operation < setup_.operations; ++operation) {
+    simulation_.wait_for_count(fiber, rank.started, operation + 1);
+    Work work = work_for(index, operation);
+    if (options.mismatch && index == 1) work.signature ^= 1;
+    const bool traced = index == 0 && block == 0 && operation == 0;
+    HostTeam team(work, block, {simulation_, options.mutation, traced ? &trace_ : nullptr});
+    const Outcome outcome = body_(team, work);
+    simulation_.wait_until_delivered(fiber);
+    if (outcome != Outcome::kDone && options.stop.rank < 0 && !options.mismatch) {
+      return simulation_.report(Breach::kOutcome, fmt::format("rank {} failed", index));
+    }
+    if (++rank.ended == setup_.blocks) between_operations(rank, index);
+  }
+}
+
+Work Experiment::work_for(int index, int operation) {
+  Rank& rank = *ranks_[static_cast<std::size_t>(index)];
+  const bool in_place = setup_.buffers == Buffers::kInPlace;
+  const bool staged = setup_.buffers == Buffers::kStaged;
+  Work work{};
+  work.count = setup_.count;
+  work.rank = index;
+  work.ranks = setup_.ranks;
+  work.blocks = setup_.blocks;
+  work.signature = 0x1234;
+  work.sequence = static_cast<std::uint64_t>(operation) + 1;
+  work.input = in_place ? rank.output.bytes() : rank.input.bytes();
+  work.output = rank.output.bytes();
+  work.stage_input = staged;
+  work.stage_output = staged && setup_.row->peers_write_output;
+  work.staging_bytes = kStagingBytes;
+  for (int r = 0; r < setup_.ranks; ++r) {
+    Rank& peer = *ranks_[static_cast<std::size_t>(r)];
+    Rank& next = *ranks_[static_cast<std::size_t>((index + 1 + r) % setup_.ranks)];
+    work.channels.at[r] = reinterpret_cast<std::byte*>(&peer.channel);
+    work.staging.at[r] = peer.staging.bytes();
+    work.inputs.at[r] = in_place ? peer.output.bytes() : peer.input.bytes();
+    work.outputs.at[r] = work.stage_output ? next.staging.bytes() : next.output.bytes();
+  }
+  work.epochs = rank.epochs.data();
+  work.control = &rank.control;
+  work.failure = &rank.failure;
+  work.abort = &rank.abort;
+  work.scalar = setup_.op == OpKind::kPreMulSum ? index + 1 : 1;
+  work.scaled_by_peers = setup_.op == OpKind::kPreMulSum;
+  work.divisor = setup_.op == OpKind::kAvg ? setup_.ranks : 1;
+  return work;
+}
+
+// --- between operations
+// ---------------------------------------------------------------------------
+
+void Experiment::between_operations(Rank& rank, int index) {
+  simulation_.memory().end_kernel(simulation_.fiber_of(index, 0), setup_.blocks);
+  if (rank.control.poison == 0) {
+    if (rank.started > 0) check_output(rank, index, rank.started - 1);
+    if (rank.started < setup_.operations) write_input(rank, index, rank.started);
+    simulation_.memory().end_kernel(simulation_.fiber_of(index, 0), setup_.blocks);
+  }
+  rank.ended = 0;
+  ++rank.started;
+}
+
+// Small whole numbers: their sums are exact.
+float Experiment::input_value(int rank, int operation, std::size_t i) const {
+  return static_cast<float>((static_cast<std::size_t>(rank * 7 + operation * 3) + i) % 50);
+}
+
+float Experiment::expected(int operation, std::size_t i) const {
+  float sum = 0;
+  for (int r = 0; r < setup_.ranks; ++r) {
+    const float scalar = setup_.op == OpKind::kPreMulSum ? static_cast<float>(r + 1) : 1;
+    sum += scalar * input_value(r, operation, i);
+  }
+  return setup_.op == OpKind::kAvg ? sum / static_cast<float>(setup_.ranks) : sum;
+}
+
+void Experiment::write_input(Rank& rank, int index, int operation) {
+  simulated::WeakMemory& memory = simulation_.memory();
+  const int fiber = simulation_.fiber_of(index, 0);
+  const bool in_place = setup_.buffers == Buffers::kInPlace;
+  const auto write = [&](float* to, float value) {
+    memory.store_now(fiber, reinterpret_cast<std::byte*>(to),
+                     reinterpret_cast<const std::byte*>(&value), sizeof value);
+  };
+  for (std::size_t i = 0; i < setup_.count; ++i) {
+    write(rank.output.data() + i, in_place ? input_value(index, operation, i) : kPoison);
+    if (!in_place) write(rank.input.data() + i, input_value(index, operation, i));
+  }
+}
+
+void Experiment::check_output(Rank& rank, int index, int operation) {
+  for (std::size_t i = 0; i < setup_.count; ++i) {
+    float seen = 0;
+    simulation_.memory().load_now(
+        simulation_.fiber_of(index, 0), reinterpret_cast<std::byte*>(&seen),
+        reinterpret_cast<const std::byte*>(rank.output.data() + i), sizeof seen);
+    if (seen == expected(operation, i)) continue;
+    return simulation_.report(Breach::kWrongResult,
+                              fmt::format("operation {} of rank {}: element {} is {}, expected {}",
+                                          operation, index, i, seen, expected(operation, i)));
+  }
+}
+
+void Experiment::check_canaries() {
+  for (int r = 0; r < setup_.ranks; ++r) {
+    const Rank& rank = *ranks_[static_cast<std::size_t>(r)];
+    if (rank.input.intact() && rank.output.intact() && rank.staging.intact()) continue;
+    simulation_.report(Breach::kCanary, fmt::format("bytes beside a buffer of rank {}", r));
+  }
+}
+
+}  // namespace tutti::laboratory

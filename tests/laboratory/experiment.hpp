@@ -1,0 +1,91 @@
+// A row of the catalogue under the simulation: a few operations in a row on a few ranks, every
+// access judged, every result checked.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.hpp"
+#include "transport/host_team.hpp"
+
+namespace tutti::laboratory {
+
+enum class Buffers : std::uint8_t { kDirect, kStaged, kInPlace };
+std::string_view to_string(Buffers buffers);
+
+struct Setup {
+  const Algorithm* row = nullptr;
+  int ranks = 2;
+  int blocks = 1;
+  std::size_t count = 0;  // of floats
+  int operations = 2;
+  Buffers buffers = Buffers::kDirect;
+  OpKind op = OpKind::kSum;
+
+  // "all_reduce/one_shot ranks=2 blocks=1 count=5 operations=2 staged premulsum"
+  std::string name() const;
+};
+
+// What one operation stages at a time, in bytes: small, so that small messages take several passes.
+inline constexpr std::size_t kStagingBytes = 256;
+
+// The library stages in-place operations of rows that cannot run them directly.
+bool runs(const Algorithm& row, Buffers buffers);
+// Every row that has a host body, with every way of passing buffers, by ranks, blocks and counts.
+std::vector<Setup> all_setups();
+
+// A rank that stops before its `steps`-th step, and goes on when all others have given up: the
+// group is poisoned then, as the others' notices do it.
+struct Stop {
+  int rank = -1;
+  int steps = 0;
+};
+
+class Experiment {
+ public:
+  explicit Experiment(const Setup& setup);
+  ~Experiment();
+
+  struct Options {
+    const simulated::Mutation* mutation = nullptr;
+    Stop stop;
+    // Rank 1 runs another operation than the others.
+    bool mismatch = false;
+    std::vector<std::string>* story = nullptr;
+  };
+  // False if the schedule gave up. What was found is in violation().
+  bool run(simulated::Schedule& schedule, const Options& options);
+  bool run(simulated::Schedule& schedule) { return run(schedule, Options{}); }
+  const simulated::Violation& violation() const { return simulation_.violation(); }
+
+  const Setup& setup() const { return setup_; }
+  // What the first operation of rank 0's first block did.
+  const simulated::Trace& trace() const { return trace_; }
+  const FailureRecord& failure(int rank) const;
+  // Whether what others own changed after the stopped rank was woken.
+  bool changed_after_wake() const;
+
+ private:
+  struct Rank;
+
+  void lay_out();
+  Work work_for(int rank, int operation);
+  void run_block(int rank, int block, const Options& options);
+  // By the last block of a rank to end an operation: what the stream does between kernels.
+  void between_operations(Rank& rank, int index);
+  void write_input(Rank& rank, int index, int operation);
+  void check_output(Rank& rank, int index, int operation);
+  void check_canaries();
+  void poison_group();
+  float input_value(int rank, int operation, std::size_t i) const;
+  float expected(int operation, std::size_t i) const;
+
+  Setup setup_;
+  HostBody body_;
+  simulated::Simulation simulation_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  simulated::Trace trace_;
+};
+
+}  // namespace tutti::laboratory
