@@ -30,6 +30,8 @@ struct PeerIdentity {
   std::uint64_t host_id = 0;  // equal where two ranks share a kernel (boot id + namespace)
   std::int64_t process_id = 0;
   std::uint64_t process_token = 0;  // random per process: equal only for ranks of one process
+  // Of the folder where ranks of one host meet: equal where two ranks see the same one.
+  std::uint64_t folder_id = 0;
 };
 
 // A failure as it is told to the group: who it is about, and rule 5's text.
@@ -56,9 +58,13 @@ class Bootstrap {
   // Collective. Rank r receives what every rank addressed to r: `outgoing[r]` goes to rank r (any
   // of them may be empty). Only among ranks of one host; descriptors are duplicated, the caller
   // keeps its own. At most kMaxDescriptors from one rank to one other. Element r of the answer is
-  // what rank r sent here. kUnsupported where the group spans hosts.
+  // what rank r sent here. kUnsupported where passes_descriptors() is false.
   virtual Result<std::vector<std::vector<Fd>>> exchange_descriptors(
       const std::vector<std::vector<int>>& outgoing, Deadline deadline) = 0;
+
+  // Whether every rank can send descriptors to every other: not from host to host, nor over TCP
+  // between containers that share no folder. The same on every rank.
+  virtual bool passes_descriptors() const = 0;
 
   // Collective. Groups by colour, ordered by (key, rank). A negative colour takes part and gets
   // null.

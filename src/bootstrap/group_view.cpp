@@ -129,6 +129,10 @@ Result<std::vector<std::vector<Fd>>> GroupView::exchange_descriptors(
   return incoming;
 }
 
+bool GroupView::passes_descriptors() const {
+  return mesh_->carries_descriptors() || all_can_meet(members_.identities);
+}
+
 // Rank 0 invents a meeting place and tells it over the connections there are. Its secret is never
 // sent: everyone derives it from the mesh's.
 Status GroupView::open_side_group(Deadline deadline) {
@@ -148,9 +152,10 @@ Status GroupView::open_side_group(Deadline deadline) {
 
 Result<std::vector<std::vector<Fd>>> GroupView::exchange_beside(
     const std::vector<std::vector<int>>& outgoing, Deadline deadline) {
-  if (!all_on_one_host(members_.identities)) {
+  if (!passes_descriptors()) {
     return Status(StatusCode::kUnsupported,
-                  "descriptors cannot go from host to host; split the group by host");
+                  "descriptors cannot go from host to host, nor to a container with other folders "
+                  "(TUTTI_RUNTIME_DIR can name one that all ranks see); split the group");
   }
   if (side_ == nullptr) {
     Status opened = open_side_group(deadline);

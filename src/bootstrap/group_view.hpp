@@ -27,6 +27,7 @@ class GroupView final : public Bootstrap {
   Result<std::vector<Bytes>> all_gather(ByteView mine, Deadline deadline) override;
   Result<std::vector<std::vector<Fd>>> exchange_descriptors(
       const std::vector<std::vector<int>>& outgoing, Deadline deadline) override;
+  bool passes_descriptors() const override;
   Result<std::unique_ptr<Bootstrap>> split(int color, int key, Deadline deadline) override;
   void set_failure_handler(FailureHandler handler) override;
   void announce_failure(const GroupFailure& failure) override;

@@ -1,7 +1,10 @@
 #include "bootstrap/identity.hpp"
 
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +13,8 @@
 #include <string>
 
 #include "base/host_name.hpp"
+#include "base/knobs.hpp"
+#include "bootstrap/private_directory.hpp"
 #include "drivers/host_files.hpp"
 
 namespace tutti {
@@ -21,18 +26,34 @@ std::string link_target(const char* path) {
   return length <= 0 ? std::string() : std::string(text.data(), static_cast<std::size_t>(length));
 }
 
+std::string this_kernel() {
+  std::string boot = kernel_text("/proc/sys/kernel/random/boot_id");
+  return boot.empty() ? host_name() : boot;
+}
+
 std::uint64_t read_host_id() {
-  std::string host = kernel_text("/proc/sys/kernel/random/boot_id");
-  if (host.empty()) host = host_name();
   Sha256 hash;
   for (const std::string& part :
-       {host, link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/ipc")}) {
+       {this_kernel(), link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/ipc")}) {
     hash.add(view_of(part)).add(view_of("\n"));
   }
   return first_word(hash.finish());
 }
 
+std::uint64_t read_folder_id() {
+  const auto folder = runtime_directory(Knobs::process().text("TUTTI_RUNTIME_DIR"));
+  return folder.is_ok() ? folder_id_of(*folder) : 0;
+}
+
 }  // namespace
+
+std::uint64_t folder_id_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return 0;
+  // A file system of the network has its numbers on every host.
+  const std::string name = fmt::format("{}\n{}:{}", this_kernel(), info.st_dev, info.st_ino);
+  return first_word(sha256(view_of(name)));
+}
 
 Result<Digest> random_digest() {
   Digest digest;
@@ -55,6 +76,7 @@ PeerIdentity this_process() {
   if (identity.process_id != ::getpid()) {
     const auto token = random_digest();
     identity.host_id = read_host_id();
+    identity.folder_id = read_folder_id();
     identity.process_id = ::getpid();
     // Without random bytes the process id must do: unique on one host, as long as it lives.
     identity.process_token =
@@ -63,9 +85,11 @@ PeerIdentity this_process() {
   return identity;
 }
 
-bool all_on_one_host(const std::vector<PeerIdentity>& identities) {
+bool all_can_meet(const std::vector<PeerIdentity>& identities) {
+  const PeerIdentity& first = identities.front();
   return std::all_of(identities.begin(), identities.end(), [&](const PeerIdentity& identity) {
-    return identity.host_id == identities.front().host_id;
+    return identity.host_id == first.host_id && identity.folder_id == first.folder_id &&
+           identity.folder_id != 0;
   });
 }
 

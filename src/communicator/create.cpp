@@ -215,9 +215,7 @@ Status CommunicatorImpl::open_memory() {
 Status CommunicatorImpl::verify_peers() {
   const bool cuda = backend() == Backend::kCuda;
   Status reach;
-  if (topology_.hosts > 1) {
-    reach = Status(StatusCode::kUnavailable, "the ranks are on several hosts");
-  } else if (cuda && size() > kMaxCudaRanks) {
+  if (cuda && size() > kMaxCudaRanks) {
     reach =
         Status(StatusCode::kUnavailable, fmt::format("more than {} ranks on GPUs", kMaxCudaRanks));
   } else if (!cuda && size() > kMaxRanks) {

@@ -56,6 +56,10 @@ struct CudaIpcHandle {
   friend auto operator<=>(const CudaIpcHandle&, const CudaIpcHandle&) = default;
 };
 
+struct CudaFabricHandle {
+  std::array<std::byte, 64> bytes{};
+};
+
 struct CudaCapture {
   enum class State : std::uint8_t { kNone, kActive, kInvalidated } state = State::kNone;
   std::uint64_t id = 0;       // unique per capture
@@ -90,6 +94,11 @@ class CudaDriver {
   virtual Status release_allocation(CudaAllocation allocation) = 0;
   virtual Result<Fd> export_allocation(CudaAllocation allocation) = 0;
   virtual Result<CudaAllocation> import_allocation(int fd) = 0;
+  // The same without descriptors, for processes of other hosts and containers. kUnsupported where
+  // this machine does not permit it, whatever CudaDeviceProperties::fabric_handles promises.
+  virtual Result<CudaAllocation> create_fabric_allocation(int device, std::size_t bytes) = 0;
+  virtual Result<CudaFabricHandle> export_fabric(CudaAllocation allocation) = 0;
+  virtual Result<CudaAllocation> import_fabric(const CudaFabricHandle& handle) = 0;
   // Maps the whole allocation and gives `devices` read and write access.
   virtual Result<CudaAddress> map_allocation(CudaAllocation allocation, std::size_t bytes,
                                              const std::vector<int>& devices) = 0;

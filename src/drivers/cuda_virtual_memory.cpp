@@ -1,5 +1,8 @@
-// Allocations that go from process to process as POSIX descriptors, and their mappings.
+// Allocations that go from process to process as POSIX descriptors or fabric handles, and their
+// mappings.
 #include <fcntl.h>
+
+#include <fmt/format.h>
 
 #include "base/try.hpp"
 #include "drivers/real_cuda.hpp"
@@ -7,14 +10,18 @@
 namespace tutti {
 namespace {
 
-CUmemAllocationProp properties_on(int device) {
+CUmemAllocationProp properties_on(int device, CUmemAllocationHandleType shared_as) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = device;
-  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  properties.requestedHandleTypes = shared_as;
   return properties;
 }
+
+constexpr CUmemAllocationHandleType kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+constexpr CUmemAllocationHandleType kFabric = CU_MEM_HANDLE_TYPE_FABRIC;
+static_assert(sizeof(CudaFabricHandle) == sizeof(CUmemFabricHandle));
 
 }  // namespace
 
@@ -31,7 +38,7 @@ Status RealCuda::ensure_context() const {
 Result<std::size_t> RealCuda::allocation_granularity(int device) {
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
-  const CUmemAllocationProp properties = properties_on(device);
+  const CUmemAllocationProp properties = properties_on(device, kDescriptor);
   std::size_t granularity = 0;
   TUTTI_TRY(check(library_,
                   library_.get_allocation_granularity(&granularity, &properties,
@@ -43,16 +50,8 @@ Result<std::size_t> RealCuda::allocation_granularity(int device) {
 Result<CudaAllocation> RealCuda::create_allocation(int device, std::size_t bytes) {
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
-  CUmemAllocationProp properties = properties_on(device);
+  const CUmemAllocationProp properties = properties_on(device, kDescriptor);
   CUmemGenericAllocationHandle handle = 0;
-  if (has_attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED)) {
-    // The attribute promises more than a machine without a running fabric daemon keeps: where it is
-    // refused, the descriptor alone does for one host.
-    CUmemAllocationProp both = properties;
-    both.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(
-        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC);
-    if (library_.create(&handle, bytes, &both, 0) == CUDA_SUCCESS) return CudaAllocation{handle};
-  }
   TUTTI_TRY(check(library_, library_.create(&handle, bytes, &properties, 0), "cuMemCreate"));
   return CudaAllocation{handle};
 }
@@ -64,10 +63,8 @@ Status RealCuda::release_allocation(CudaAllocation allocation) {
 Result<Fd> RealCuda::export_allocation(CudaAllocation allocation) {
   TUTTI_TRY(ensure_context());
   int descriptor = -1;
-  TUTTI_TRY(check(
-      library_,
-      library_.export_handle(&descriptor, allocation, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-      "cuMemExportToShareableHandle"));
+  TUTTI_TRY(check(library_, library_.export_handle(&descriptor, allocation, kDescriptor, 0),
+                  "cuMemExportToShareableHandle"));
   Fd fd(descriptor);
   // A child that a user starts must not keep the memory alive.
   ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
@@ -80,11 +77,43 @@ Result<CudaAllocation> RealCuda::import_allocation(int fd) {
   // The descriptor itself, in a pointer's clothes.
   void* const os_handle =
       reinterpret_cast<void*>(static_cast<std::intptr_t>(fd));  // NOLINT(performance-no-int-to-ptr)
-  TUTTI_TRY(
-      check(library_,
-            library_.import_handle(&handle, os_handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-            "cuMemImportFromShareableHandle"));
+  TUTTI_TRY(check(library_, library_.import_handle(&handle, os_handle, kDescriptor),
+                  "cuMemImportFromShareableHandle"));
   return CudaAllocation{handle};
+}
+
+Result<CudaAllocation> RealCuda::create_fabric_allocation(int device, std::size_t bytes) {
+  const DeviceGuard guard(library_, device);
+  TUTTI_TRY(guard.status());
+  const CUmemAllocationProp properties = properties_on(device, kFabric);
+  CUmemGenericAllocationHandle handle = 0;
+  const CUresult error = library_.create(&handle, bytes, &properties, 0);
+  const Status made = check(library_, error, "cuMemCreate");
+  if (error == CUDA_ERROR_NOT_PERMITTED || error == CUDA_ERROR_NOT_SUPPORTED) {
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("{}: fabric handles take a running nvidia-imex and access to one of "
+                              "its channels",
+                              made.message()));
+  }
+  TUTTI_TRY(made);
+  return CudaAllocation{handle};
+}
+
+Result<CudaFabricHandle> RealCuda::export_fabric(CudaAllocation allocation) {
+  TUTTI_TRY(ensure_context());
+  CudaFabricHandle handle;
+  TUTTI_TRY(check(library_, library_.export_handle(handle.bytes.data(), allocation, kFabric, 0),
+                  "cuMemExportToShareableHandle"));
+  return handle;
+}
+
+Result<CudaAllocation> RealCuda::import_fabric(const CudaFabricHandle& handle) {
+  TUTTI_TRY(ensure_context());
+  CUmemGenericAllocationHandle allocation = 0;
+  CudaFabricHandle copy = handle;  // CUDA takes it by an address that is not const
+  TUTTI_TRY(check(library_, library_.import_handle(&allocation, copy.bytes.data(), kFabric),
+                  "cuMemImportFromShareableHandle"));
+  return CudaAllocation{allocation};
 }
 
 Status RealCuda::give_access(CUdeviceptr address, std::size_t bytes,

@@ -174,7 +174,8 @@ Status FakeCuda::enter(std::string_view method) {
   const bool counts = failure_.method.empty() ? !gives_back : failure_.method == method;
   if (!counts || failure_.left < 0 || failure_.left-- > 0) return Status::ok();
   failure_.happened = true;
-  const bool memory = method == "create_allocation" || method == "allocate";
+  const bool memory =
+      method == "create_allocation" || method == "create_fabric_allocation" || method == "allocate";
   return {memory ? StatusCode::kResourceExhausted : StatusCode::kCuda,
           fmt::format("{} fails as the test asks", method)};
 }

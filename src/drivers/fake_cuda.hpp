@@ -35,6 +35,8 @@ class FakeCudaWorld {
   std::set<std::pair<int, int>> without_peer_access;  // directed pairs (device, peer)
   // Directed pairs (from, to) on which data is lost without an error.
   std::set<std::pair<int, int>> lossy;
+  // GPUs whose memory cannot be shared by fabric handle, whatever their properties promise.
+  std::set<int> without_fabric;
 
  private:
   friend class FakeCuda;
@@ -46,7 +48,8 @@ class FakeCudaWorld {
     int device = 0;                  // of the world
     std::size_t bytes = 0;
     Fd memory;
-    bool exportable = true;
+    bool exportable = true;  // by descriptor
+    bool fabric = false;     // by fabric handle
   };
   Result<std::shared_ptr<Pages>> make_pages(int device, std::size_t bytes);
   // The pages behind a descriptor of theirs.
@@ -54,10 +57,11 @@ class FakeCudaWorld {
   std::uint64_t next_number();
 
   std::mutex mutex_;
-  std::map<std::uint64_t, std::weak_ptr<Pages>> pages_;  // by inode
-  std::map<std::uint64_t, std::weak_ptr<Pages>> ipc_;    // by the number in a CudaIpcHandle
-  std::uint64_t last_number_ = 0;                        // of buffers, handles, captures
-  std::vector<std::size_t> used_bytes_;                  // per device
+  std::map<std::uint64_t, std::weak_ptr<Pages>> pages_;   // by inode
+  std::map<std::uint64_t, std::weak_ptr<Pages>> ipc_;     // by the number in a CudaIpcHandle
+  std::map<std::uint64_t, std::weak_ptr<Pages>> fabric_;  // by the number in a CudaFabricHandle
+  std::uint64_t last_number_ = 0;                         // of buffers, handles, captures
+  std::vector<std::size_t> used_bytes_;                   // per device
 };
 
 // What one process has open: all zero when nothing has leaked.
@@ -110,6 +114,9 @@ class FakeCuda final : public CudaDriver {
   Status release_allocation(CudaAllocation allocation) override;
   Result<Fd> export_allocation(CudaAllocation allocation) override;
   Result<CudaAllocation> import_allocation(int fd) override;
+  Result<CudaAllocation> create_fabric_allocation(int device, std::size_t bytes) override;
+  Result<CudaFabricHandle> export_fabric(CudaAllocation allocation) override;
+  Result<CudaAllocation> import_fabric(const CudaFabricHandle& handle) override;
   Result<CudaAddress> map_allocation(CudaAllocation allocation, std::size_t bytes,
                                      const std::vector<int>& devices) override;
   Status unmap_allocation(CudaAddress address, std::size_t bytes) override;
@@ -200,6 +207,7 @@ class FakeCuda final : public CudaDriver {
   Regions::iterator region_at(CudaAddress base, Region::How how);
   Result<CudaAddress> add_region(Region region);
   Status check_reach(const std::vector<int>& devices, const Pages& pages) const;
+  Result<std::shared_ptr<Pages>> make_shareable(int device, std::size_t bytes);
   Result<CudaAllocation> add_handle(std::shared_ptr<Pages> pages);
   void forget_if_unused(CudaAllocation allocation);
   Status transfer(void* to, const void* from, std::size_t bytes);

@@ -1,9 +1,11 @@
-// The fake's allocations that go from process to process as descriptors.
+// The fake's allocations that go from process to process as descriptors or fabric handles.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
+
+#include <cstring>
 
 #include "base/try.hpp"
 #include "drivers/fake_cuda.hpp"
@@ -35,12 +37,16 @@ void FakeCuda::forget_if_unused(CudaAllocation allocation) {
   if (handle->second.references == 0 && handle->second.mappings == 0) handles_.erase(handle);
 }
 
-Result<CudaAllocation> FakeCuda::create_allocation(int device, std::size_t bytes) {
-  TUTTI_TRY(enter("create_allocation"));
+Result<std::shared_ptr<FakeCuda::Pages>> FakeCuda::make_shareable(int device, std::size_t bytes) {
   TUTTI_TRY(check_device(device));
   if (bytes == 0 || bytes % world_->granularity != 0)
     return refused(fmt::format("{} bytes are no multiple of the granularity", bytes));
-  TUTTI_ASSIGN(auto pages, world_->make_pages(visible_[device], bytes));
+  return world_->make_pages(visible_[device], bytes);
+}
+
+Result<CudaAllocation> FakeCuda::create_allocation(int device, std::size_t bytes) {
+  TUTTI_TRY(enter("create_allocation"));
+  TUTTI_ASSIGN(auto pages, make_shareable(device, bytes));
   return add_handle(std::move(pages));
 }
 
@@ -75,6 +81,46 @@ Result<Fd> FakeCuda::export_allocation(CudaAllocation allocation) {
 Result<CudaAllocation> FakeCuda::import_allocation(int fd) {
   TUTTI_TRY(enter("import_allocation"));
   TUTTI_ASSIGN(auto pages, world_->pages_of(fd));
+  return add_handle(std::move(pages));
+}
+
+Result<CudaAllocation> FakeCuda::create_fabric_allocation(int device, std::size_t bytes) {
+  TUTTI_TRY(enter("create_fabric_allocation"));
+  TUTTI_TRY(check_device(device));
+  const int gpu = visible_[device];
+  if (!world_->devices[gpu].fabric_handles || world_->without_fabric.contains(gpu))
+    return Status(StatusCode::kUnsupported, fmt::format("GPU {} permits no fabric handles", gpu));
+  TUTTI_ASSIGN(auto pages, make_shareable(device, bytes));
+  pages->exportable = false;
+  pages->fabric = true;
+  return add_handle(std::move(pages));
+}
+
+Result<CudaFabricHandle> FakeCuda::export_fabric(CudaAllocation allocation) {
+  TUTTI_TRY(enter("export_fabric"));
+  const std::lock_guard lock(mutex_);
+  const auto handle = handles_.find(allocation);
+  if (handle == handles_.end()) return refused("export_fabric: not a handle");
+  if (!handle->second.pages->fabric)
+    return refused("the allocation was made without fabric handles");
+  const std::uint64_t number = world_->next_number();
+  const std::lock_guard world_lock(world_->mutex_);
+  world_->fabric_[number] = handle->second.pages;
+  CudaFabricHandle exported;
+  std::memcpy(exported.bytes.data(), &number, sizeof number);
+  return exported;
+}
+
+Result<CudaAllocation> FakeCuda::import_fabric(const CudaFabricHandle& handle) {
+  TUTTI_TRY(enter("import_fabric"));
+  std::uint64_t number = 0;
+  std::memcpy(&number, handle.bytes.data(), sizeof number);
+  std::shared_ptr<Pages> pages;
+  {
+    const std::lock_guard lock(world_->mutex_);
+    pages = world_->fabric_[number].lock();
+  }
+  if (pages == nullptr) return refused("import_fabric: the handle leads nowhere");
   return add_handle(std::move(pages));
 }
 

@@ -29,6 +29,9 @@ class RealCuda final : public CudaDriver {
   Status release_allocation(CudaAllocation allocation) override;
   Result<Fd> export_allocation(CudaAllocation allocation) override;
   Result<CudaAllocation> import_allocation(int fd) override;
+  Result<CudaAllocation> create_fabric_allocation(int device, std::size_t bytes) override;
+  Result<CudaFabricHandle> export_fabric(CudaAllocation allocation) override;
+  Result<CudaAllocation> import_fabric(const CudaFabricHandle& handle) override;
   Result<CudaAddress> map_allocation(CudaAllocation allocation, std::size_t bytes,
                                      const std::vector<int>& devices) override;
   Status unmap_allocation(CudaAddress address, std::size_t bytes) override;

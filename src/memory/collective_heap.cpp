@@ -85,7 +85,7 @@ class CollectiveHeap final : public SymmetricHeap {
   Result<Parts> make(const HeapCall& call, const AllocationPlan& plan, Deadline deadline);
 
   Batch offer(std::span<const Range> ranges);
-  void export_descriptors(Batch& batch);
+  void export_parts(Batch& batch);
   Result<Connection> connect(const HeapCall& call, const Batch& batch, Deadline deadline);
   Result<Descriptors> exchange_descriptors(std::span<const HeapMessage> messages,
                                            const Batch& batch, Deadline deadline);
@@ -217,7 +217,7 @@ Result<Connection> CollectiveHeap::create(const HeapCall& call, const Allocation
   auto part = backend_->create(plan.bytes, plan.devices, deadline);
   if (part.is_ok()) {
     batch.parts.push_back(*std::move(part));
-    export_descriptors(batch);
+    export_parts(batch);
     // Unlike a user's memory, the heap's own is of no use where others cannot reach it.
     const Offer& offer = batch.parts[0].offer;
     if (offer.how == Offer::How::kStaged) batch.status = {StatusCode::kUnavailable, offer.reason};
@@ -276,29 +276,31 @@ Batch CollectiveHeap::offer(std::span<const Range> ranges) {
     }
     batch.parts.push_back(*std::move(part));
   }
-  export_descriptors(batch);
+  export_parts(batch);
   return batch;
 }
 
-// One descriptor per allocation, however many ranges lie in it.
-void CollectiveHeap::export_descriptors(Batch& batch) {
+// One descriptor or handle per allocation, however many ranges lie in it.
+void CollectiveHeap::export_parts(Batch& batch) {
   if (places_.one_process) return;
-  std::map<const Mapping*, std::int32_t> known;
+  std::map<const Mapping*, const Offer*> known;
   for (LocalPart& part : batch.parts) {
     if (const auto found = known.find(part.mapping.get()); found != known.end()) {
-      part.offer.descriptor = found->second;
+      part.offer.descriptor = found->second->descriptor;
+      part.offer.handle = found->second->handle;
       continue;
     }
-    auto descriptor = backend_->export_descriptor(part);
+    auto descriptor = backend_->export_part(part);
     if (!descriptor.is_ok()) {
       part.offer = Offer::staged(descriptor.status().message());
     } else if (descriptor->valid() && batch.descriptors.size() == kMaxDescriptorsPerCall) {
       part.offer = Offer::staged(
           fmt::format("more than {} VMM allocations in one call; register them in several calls",
                       kMaxDescriptorsPerCall));
-    } else if (descriptor->valid()) {
+    } else {
+      if (part.mapping != nullptr) known[part.mapping.get()] = &part.offer;
+      if (!descriptor->valid()) continue;
       part.offer.descriptor = static_cast<std::int32_t>(batch.descriptors.size());
-      known[part.mapping.get()] = part.offer.descriptor;
       batch.descriptors.push_back(*std::move(descriptor));
     }
   }
@@ -384,18 +386,15 @@ Result<OpenedPart> CollectiveHeap::open_peer(std::size_t rank, const Offer& offe
 
 }  // namespace
 
-Result<GroupPlaces> places_of(const Bootstrap& bootstrap) {
+GroupPlaces places_of(const Bootstrap& bootstrap) {
   GroupPlaces places;
   places.rank = static_cast<std::size_t>(bootstrap.rank());
+  places.descriptors = bootstrap.passes_descriptors();
   const auto& identities = bootstrap.identities();
   for (const PeerIdentity& identity : identities) {
-    if (identity.host_id != identities.front().host_id)
-      return Status(StatusCode::kUnsupported,
-                    fmt::format("symmetric memory works within one host, but ranks 0 and {} are on "
-                                "different ones: make a communicator per host",
-                                &identity - identities.data()));
     places.process_tokens.push_back(identity.process_token);
     places.one_process &= identity.process_token == identities.front().process_token;
+    places.one_host &= identity.host_id == identities.front().host_id;
   }
   return places;
 }

@@ -1,9 +1,12 @@
 // Symmetric memory of GPUs. The heap's own is a VMM allocation, and a user's is taken as it is:
 //
 //   where it comes from      ranks of this process            other processes
-//   the heap, a user's VMM   the mapping, for all devices     POSIX descriptor, imported and mapped
-//   cudaMalloc               the address, with peer access    cudaIpc of the allocation, plus
-//   offset anything else            staged                           staged
+//   the heap, a user's VMM   the mapping, for all devices     descriptor, imported and mapped
+//   cudaMalloc               the address, with peer access    cudaIpc of the allocation, and offset
+//   anything else            staged                           staged
+//
+// Where the group cannot pass descriptors (several hosts of one NVLink fabric, containers apart), a
+// fabric handle takes the descriptor's place, and cudaMalloc is staged.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -13,6 +16,7 @@
 #include "base/try.hpp"
 #include "drivers/cuda.hpp"
 #include "memory/device_scope.hpp"
+#include "memory/fabric.hpp"
 #include "memory/heap_backend.hpp"
 
 namespace tutti {
@@ -56,7 +60,7 @@ class CudaBackend final : public HeapBackend {
                            Deadline deadline) override;
   Status zero(std::byte* address, std::size_t bytes, Deadline deadline) override;
   Result<LocalPart> offer(std::byte* address, std::size_t bytes) override;
-  Result<Fd> export_descriptor(LocalPart& part) override;
+  Result<Fd> export_part(LocalPart& part) override;
   Result<OpenedPart> open(const PeerOffer& peer) override;
   Status check_alive(const SymmetricSegment& segment) const override;
 
@@ -69,6 +73,7 @@ class CudaBackend final : public HeapBackend {
     key.identity = identity;
     return key;
   }
+  Result<CudaAllocation> create_allocation(std::size_t bytes);
   std::string why_staged(const CudaPointer& pointer) const;
   Result<LocalPart> offer_malloc(const CudaPointer& pointer);
   Result<LocalPart> offer_virtual(const CudaPointer& pointer);
@@ -78,6 +83,7 @@ class CudaBackend final : public HeapBackend {
 
   Result<OpenedPart> open_malloc(const PeerOffer& peer);
   Result<OpenedPart> open_mapped(const PeerOffer& peer);
+  Result<CudaAllocation> import(const PeerOffer& peer);
   Result<Handle> map_peer(const PeerOffer& peer);
 
   CudaDriver& cuda_;
@@ -96,9 +102,19 @@ Result<Handle> CudaBackend::map(CudaAllocation allocation, std::size_t bytes,
   });
 }
 
+Result<CudaAllocation> CudaBackend::create_allocation(std::size_t bytes) {
+  if (places_.descriptors) return cuda_.create_allocation(device_, bytes);
+  auto made = create_fabric_allocation(cuda_, device_, bytes);
+  if (made.status().code() != StatusCode::kUnsupported) return made;
+  return Status(StatusCode::kUnavailable,
+                fmt::format("the group can pass no descriptors (it spans hosts, or containers that "
+                            "share no TUTTI_RUNTIME_DIR), and no fabric handles: {}",
+                            made.status().message()));
+}
+
 Result<LocalPart> CudaBackend::create(std::size_t bytes, const std::vector<int>& devices,
                                       Deadline deadline) {
-  TUTTI_ASSIGN(const CudaAllocation allocation, cuda_.create_allocation(device_, bytes));
+  TUTTI_ASSIGN(const CudaAllocation allocation, create_allocation(bytes));
   const AllocationReference reference(cuda_, allocation);
   LocalPart part;
   TUTTI_ASSIGN(part.mapping, map(allocation, bytes, devices, Origin::kThisProcess));
@@ -188,6 +204,12 @@ Result<LocalPart> CudaBackend::offer(std::byte* address, std::size_t bytes) {
 
 Result<LocalPart> CudaBackend::offer_malloc(const CudaPointer& pointer) {
   LocalPart part;
+  if (!places_.descriptors) {
+    part.offer = Offer::staged(
+        "memory of cudaMalloc cannot be mapped from other hosts and containers; use symmetric "
+        "memory to avoid the copies");
+    return part;
+  }
   if (!places_.one_process) {
     const auto handle = cuda_.ipc_handle(pointer.base);
     if (!handle.is_ok()) {
@@ -230,11 +252,14 @@ Result<Handle> CudaBackend::retain(const CudaPointer& pointer) {
   return mapping;
 }
 
-Result<Fd> CudaBackend::export_descriptor(LocalPart& part) {
+Result<Fd> CudaBackend::export_part(LocalPart& part) {
   if (part.mapping == nullptr) return Fd();
   TUTTI_ASSIGN(const CudaAllocation allocation, cuda_.retain_allocation(part.mapping->address()));
   const AllocationReference reference(cuda_, allocation);
-  return cuda_.export_allocation(allocation);
+  if (places_.descriptors) return cuda_.export_allocation(allocation);
+  TUTTI_ASSIGN(const CudaFabricHandle handle, cuda_.export_fabric(allocation));
+  part.offer.handle = handle.bytes;
+  return Fd();
 }
 
 // ---- Memory of peers
@@ -282,17 +307,20 @@ Result<OpenedPart> CudaBackend::open_mapped(const PeerOffer& peer) {
   return opened;
 }
 
+Result<CudaAllocation> CudaBackend::import(const PeerOffer& peer) {
+  if (places_.same_process(peer.rank))
+    return cuda_.retain_allocation(reinterpret_cast<CudaAddress>(peer.offer.address));
+  if (places_.descriptors) return cuda_.import_allocation(peer.descriptor);
+  return cuda_.import_fabric(CudaFabricHandle{peer.offer.handle});
+}
+
 // A user's VMM mapping serves the devices that the user gave it to; peers therefore map the
 // allocation again, in the same process too.
 Result<Handle> CudaBackend::map_peer(const PeerOffer& peer) {
-  const bool same_process = places_.same_process(peer.rank);
-  const auto address = reinterpret_cast<CudaAddress>(peer.offer.address);
-  TUTTI_ASSIGN(const CudaAllocation allocation, same_process
-                                                    ? cuda_.retain_allocation(address)
-                                                    : cuda_.import_allocation(peer.descriptor));
+  TUTTI_ASSIGN(const CudaAllocation allocation, import(peer));
   const AllocationReference reference(cuda_, allocation);
   return map(allocation, peer.offer.allocation_bytes, peer.devices,
-             same_process ? Origin::kThisProcess : Origin::kPeerProcess);
+             places_.same_process(peer.rank) ? Origin::kThisProcess : Origin::kPeerProcess);
 }
 
 Status CudaBackend::check_alive(const SymmetricSegment& segment) const {
@@ -310,7 +338,7 @@ Status CudaBackend::check_alive(const SymmetricSegment& segment) const {
 
 Result<std::unique_ptr<SymmetricHeap>> make_cuda_heap(Bootstrap& bootstrap, CudaDriver& cuda,
                                                       int device) {
-  TUTTI_ASSIGN(GroupPlaces places, places_of(bootstrap));
+  const GroupPlaces places = places_of(bootstrap);
   return make_collective_heap(bootstrap, places,
                               std::make_unique<CudaBackend>(cuda, device, places));
 }

@@ -20,6 +20,8 @@ struct GroupPlaces {
   std::size_t rank = 0;
   std::vector<std::uint64_t> process_tokens;  // per rank
   bool one_process = true;                    // all ranks are in this one
+  bool one_host = true;
+  bool descriptors = true;  // every rank can send them to every other
 
   bool same_process(std::size_t peer) const { return process_tokens[peer] == process_tokens[rank]; }
 };
@@ -29,7 +31,7 @@ struct LocalPart {
   Offer offer;
   std::shared_ptr<Mapping> mapping;  // null where nothing has to be closed
   std::uint64_t buffer_id = 0;       // SymmetricSegment::buffer_id
-  Fd memory;                         // for export_descriptor(), where it cannot be made later
+  Fd memory;                         // for export_part(), where it cannot be made later
 };
 
 struct PeerOffer {
@@ -60,15 +62,14 @@ class HeapBackend {
   // How memory that the user has can be reached. A failure says that the range cannot be right.
   virtual Result<LocalPart> offer(std::byte* address, std::size_t bytes) = 0;
 
-  // What other processes need to open the part. Empty: its offer alone.
-  virtual Result<Fd> export_descriptor(LocalPart& part) = 0;
+  // What other processes need to open the part: a descriptor, or what it adds to the offer.
+  virtual Result<Fd> export_part(LocalPart& part) = 0;
 
   virtual Result<OpenedPart> open(const PeerOffer& peer) = 0;
   virtual Status check_alive(const SymmetricSegment& segment) const = 0;
 };
 
-// kUnsupported where the group spans several hosts: memory is symmetric within one only.
-Result<GroupPlaces> places_of(const Bootstrap& bootstrap);
+GroupPlaces places_of(const Bootstrap& bootstrap);
 
 std::unique_ptr<SymmetricHeap> make_collective_heap(Bootstrap& bootstrap, GroupPlaces places,
                                                     std::unique_ptr<HeapBackend> backend);

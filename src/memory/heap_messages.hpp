@@ -33,9 +33,9 @@ struct Offer {
   enum class How : std::uint8_t {
     kStaged,   // not at all; `reason` says why
     kPointer,  // the address itself; only where all ranks are in one process
-    kOwned,    // made by the heap: found by `identity` in its process, by descriptor elsewhere
-    kMalloc,   // cudaMalloc: peer access in its process, by `handle` elsewhere
-    kVirtual,  // a user's VMM allocation: by descriptor, mapped whole
+    kOwned,    // made by the heap: found by `identity` in its process, elsewhere as kVirtual
+    kMalloc,   // cudaMalloc: peer access in its process, by `handle` (cudaIpc) elsewhere
+    kVirtual,  // a user's VMM allocation, mapped whole: by descriptor, or by `handle` (fabric)
   };
   How how = How::kStaged;
   std::int32_t device = -1;      // in the owner's numbering

@@ -26,7 +26,7 @@ class HostBackend final : public HeapBackend {
     return Status::ok();
   }
   Result<LocalPart> offer(std::byte* address, std::size_t bytes) override;
-  Result<Fd> export_descriptor(LocalPart& part) override { return std::move(part.memory); }
+  Result<Fd> export_part(LocalPart& part) override { return std::move(part.memory); }
   Result<OpenedPart> open(const PeerOffer& peer) override;
   // Nothing of a plain pointer can be re-read: its owner keeps it alive.
   Status check_alive(const SymmetricSegment&) const override { return Status::ok(); }
@@ -105,7 +105,12 @@ Result<OpenedPart> HostBackend::open(const PeerOffer& peer) {
 
 Result<std::unique_ptr<SymmetricHeap>> make_host_heap(Bootstrap& bootstrap,
                                                       SharedMemoryDriver& shared_memory) {
-  TUTTI_ASSIGN(GroupPlaces places, places_of(bootstrap));
+  const GroupPlaces places = places_of(bootstrap);
+  if (!places.one_host) {
+    return Status(StatusCode::kUnsupported,
+                  "ranks of the host backend share memory within one host and one container: make "
+                  "a communicator per host");
+  }
   return make_collective_heap(bootstrap, places,
                               std::make_unique<HostBackend>(shared_memory, places));
 }

@@ -24,6 +24,7 @@ class BootstrapShim final : public Bootstrap {
 
   int exchanges = 0;                // all_gather and exchange_descriptors so far
   std::function<void(int)> before;  // called with the number of the exchange that starts
+  bool descriptors = true;          // whether the group can pass them
   std::vector<PeerIdentity>& pretended() { return identities_; }
 
   int rank() const override { return inner_->rank(); }
@@ -36,8 +37,10 @@ class BootstrapShim final : public Bootstrap {
   Result<std::vector<std::vector<Fd>>> exchange_descriptors(
       const std::vector<std::vector<int>>& outgoing, Deadline deadline) override {
     count();
+    if (!descriptors) return Status(StatusCode::kUnsupported, "pretends to pass no descriptors");
     return inner_->exchange_descriptors(outgoing, deadline);
   }
+  bool passes_descriptors() const override { return descriptors && inner_->passes_descriptors(); }
   Result<std::unique_ptr<Bootstrap>> split(int color, int key, Deadline deadline) override {
     return inner_->split(color, key, deadline);
   }

@@ -42,7 +42,9 @@ TEST_P(Collectives, KnowWhoIsWho) {
       EXPECT_EQ(peer.process_token, group.identities()[group.rank()].process_token);
       EXPECT_EQ(peer.host_id, group.identities()[group.rank()].host_id);
       EXPECT_NE(peer.host_id, 0u);
+      EXPECT_EQ(peer.folder_id, group.identities()[group.rank()].folder_id);
     }
+    EXPECT_TRUE(group.passes_descriptors());
   });
 }
 

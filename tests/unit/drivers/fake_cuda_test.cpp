@@ -62,6 +62,24 @@ TEST_F(FakeCudaTest, AllocationsTravelAsDescriptors) {
   EXPECT_FALSE(cuda_.create_allocation(0, kBytes + 1).is_ok()) << "no multiple of the granularity";
 }
 
+TEST_F(FakeCudaTest, AllocationsTravelAsFabricHandlesWhereTheMachinePermitsIt) {
+  EXPECT_EQ(cuda_.create_fabric_allocation(0, kBytes).status().code(), StatusCode::kUnsupported);
+  world_->devices[0].fabric_handles = world_->devices[1].fabric_handles = true;
+  world_->without_fabric = {1};
+  EXPECT_EQ(cuda_.create_fabric_allocation(1, kBytes).status().code(), StatusCode::kUnsupported);
+  EXPECT_FALSE(cuda_.create_fabric_allocation(0, kBytes + 1).is_ok());
+
+  const CudaAllocation mine = *cuda_.create_fabric_allocation(0, kBytes);
+  const CudaAddress here = *cuda_.map_allocation(mine, kBytes, {0});
+  EXPECT_FALSE(cuda_.export_allocation(mine).is_ok()) << "not as a descriptor, too";
+  EXPECT_FALSE(cuda_.export_fabric(*cuda_.create_allocation(0, kBytes)).is_ok());
+  const CudaFabricHandle handle = *cuda_.export_fabric(mine);
+  const CudaAddress there = *peer_.map_allocation(*peer_.import_fabric(handle), kBytes, {1});
+  there[7] = std::byte{1};
+  EXPECT_EQ(here[7], std::byte{1});
+  EXPECT_FALSE(peer_.import_fabric(CudaFabricHandle{}).is_ok());
+}
+
 TEST_F(FakeCudaTest, MemoryIsLimitedAndComesBackWithItsLastUser) {
   world_->devices[0].memory_bytes = kBytes;
   const CudaAllocation mine = *cuda_.create_allocation(0, kBytes);

@@ -87,6 +87,34 @@ TEST_F(RealCudaTest, AllocationsTravelAsDescriptors) {
   ASSERT_TRUE(ok(cuda_->release_allocation(*taken)));
 }
 
+// Whether the machine permits it cannot be known beforehand.
+TEST_F(RealCudaTest, AllocationsTravelAsFabricHandlesOrAreRefused) {
+  if (!cuda_->properties(0)->fabric_handles) GTEST_SKIP() << "this GPU has no fabric handles";
+  const std::size_t bytes = *cuda_->allocation_granularity(0);
+  const auto made = cuda_->create_fabric_allocation(0, bytes);
+  if (!made.is_ok()) {
+    EXPECT_EQ(made.status().code(), StatusCode::kUnsupported) << made.status().message();
+    EXPECT_NE(made.status().message().find("nvidia-imex"), std::string::npos);
+    return;
+  }
+  const auto handle = cuda_->export_fabric(*made);
+  ASSERT_TRUE(ok(handle.status()));
+  const auto taken = cuda_->import_fabric(*handle);
+  ASSERT_TRUE(ok(taken.status()));
+  const auto here = cuda_->map_allocation(*made, bytes, {0});
+  const auto there = cuda_->map_allocation(*taken, bytes, {0});
+  ASSERT_TRUE(ok(here.status()));
+  ASSERT_TRUE(ok(there.status()));
+  fill(*here, 0x5a, bytes);
+  std::byte seen{};
+  ASSERT_TRUE(ok(cuda_->copy(&seen, *there + bytes - 1, 1)));
+  EXPECT_EQ(seen, std::byte{0x5a});
+  for (const auto& address : {*here, *there})
+    ASSERT_TRUE(ok(cuda_->unmap_allocation(address, bytes)));
+  ASSERT_TRUE(ok(cuda_->release_allocation(*made)));
+  ASSERT_TRUE(ok(cuda_->release_allocation(*taken)));
+}
+
 TEST_F(RealCudaTest, VirtualMemoryIsKnownByItsMapping) {
   const std::size_t bytes = *cuda_->allocation_granularity(0);
   const auto made = cuda_->create_allocation(0, bytes);

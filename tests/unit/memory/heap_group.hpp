@@ -63,7 +63,7 @@ using Ranges = std::vector<std::pair<void*, std::size_t>>;
 class HeapGroup {
  public:
   // Rank r has the world's GPU r, and sees those of the ranks of its process.
-  HeapGroup(HeapKind kind, std::vector<int> process_of)
+  HeapGroup(HeapKind kind, std::vector<int> process_of, bool descriptors = true)
       : process_of_(std::move(process_of)),
         world(std::make_shared<FakeCudaWorld>(static_cast<int>(process_of_.size()))) {
     auto inner = make_in_process_group(size());
@@ -72,6 +72,7 @@ class HeapGroup {
       ordinals_.push_back(static_cast<int>(visible[process_of_[rank]].size()));
       visible[process_of_[rank]].push_back(rank);
       bootstraps_.push_back(std::make_unique<BootstrapShim>(std::move(inner[rank]), process_of_));
+      bootstrap(rank).descriptors = descriptors;
     }
     for (const auto& [process, devices] : visible) {
       cudas_[process] = std::make_unique<FakeCuda>(world, devices);
