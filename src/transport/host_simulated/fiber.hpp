@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <setjmp.h>
 #include <ucontext.h>
 
 namespace tutti::simulated {
@@ -27,8 +28,9 @@ class Fiber {
 
   std::byte* stack_ = nullptr;
   std::function<void()> body_;
-  ucontext_t here_{}, there_{};
-  bool finished_ = true;
+  ucontext_t beginning_{};
+  jmp_buf here_{}, there_{};  // the fiber's place, and that of who resumed it
+  bool begun_ = false, finished_ = true;
 };
 
 }  // namespace tutti::simulated

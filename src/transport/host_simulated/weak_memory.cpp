@@ -185,13 +185,14 @@ void WeakMemory::end_kernel(int first, int count) {
 bool WeakMemory::deliverable(int fiber, std::size_t index) const {
   const std::vector<Pending>& buffer = own(fiber).buffer;
   const Pending& entry = buffer[index];
-  for (std::size_t i = 0; i < index; ++i) {
+  bool held = false;  // behind a release of which stores are still under way
+  for (std::size_t i = 0; i < index && !held; ++i) {
     const Pending& earlier = buffer[i];
     if (earlier.source != nullptr) continue;  // no release waits for a bulk copy
-    if (earlier.release < entry.release && entry.source == nullptr) return false;
-    if (overlap(earlier.to, earlier.size, entry.to, entry.size)) return false;
+    held = (earlier.release < entry.release && entry.source == nullptr) ||
+           overlap(earlier.to, earlier.size, entry.to, entry.size);
   }
-  return true;
+  return !held;
 }
 
 void WeakMemory::deliver(int fiber, std::size_t index) {
