@@ -111,6 +111,8 @@ class Communicator {
     bool symmetric = true;
     bool in_place = false;
     std::string_view algorithm;  // as in CallOptions
+    // Inside a graph capture that will not register its buffers, prepare_nccl() having been called.
+    bool captured = false;
   };
   Result<Plan> plan_all_reduce(const Query& query) const;
 

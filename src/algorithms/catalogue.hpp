@@ -41,9 +41,11 @@ struct Geometry {
   int threads = 1;
 };
 
-// What the cost model knows: time = steps * hop + bytes * wire(n) / bandwidth.
+// What the cost model knows of n ranks:
+// time = (steps + n * steps_per_rank) * hop + bytes * wire(n) / bandwidth
 struct Cost {
   double steps = 0;                     // latency hops on the critical path
+  double steps_per_rank = 0;            // where more ranks mean more hops
   double (*wire)(int ranks) = nullptr;  // bytes sent per rank, as a multiple of the message
 };
 

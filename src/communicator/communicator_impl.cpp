@@ -9,6 +9,7 @@
 #include "base/try.hpp"
 #include "communicator/watchdog.hpp"
 #include "drivers/cuda.hpp"
+#include "drivers/nvml.hpp"
 
 namespace tutti {
 
@@ -25,7 +26,9 @@ Status wait_for_stream(CudaDriver& cuda, Stream stream, Deadline deadline) {
 
 }  // namespace
 
-Machinery Machinery::real() { return {.cuda = real_cuda(), .nccl = real_nccl()}; }
+Machinery Machinery::real() {
+  return {.cuda = real_cuda(), .nccl = real_nccl(), .nvml = real_nvml()};
+}
 
 CommunicatorImpl::~CommunicatorImpl() {
   unwatch(*this);

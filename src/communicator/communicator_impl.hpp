@@ -27,12 +27,14 @@
 namespace tutti {
 
 class CudaDriver;
+class NvmlDriver;
 struct Weakening;
 
 // What a communicator works with; tests put fakes in.
 struct Machinery {
   CudaDriver* cuda = nullptr;
   NcclDriver* nccl = nullptr;
+  NvmlDriver* nvml = nullptr;
   const Weakening* weakening = nullptr;
   int local_rank = 0;  // among the ranks of this host, for the default GPU
 
@@ -154,7 +156,7 @@ class CommunicatorImpl {
 
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;
-  using PlanKey = std::tuple<std::size_t, DataType, OpKind, bool, bool, bool, std::string>;
+  using PlanKey = std::tuple<std::size_t, DataType, OpKind, bool, bool, bool, bool, std::string>;
   std::map<PlanKey, Plan> plans_;
 
   // Between start_capture and finish_capture: what is to be registered.

@@ -53,6 +53,15 @@ Status compare(const std::vector<RankInfo>& infos) {
   return Status::ok();
 }
 
+int nvlinks_of(NvmlDriver* nvml, const std::string& pci_bus_id) {
+  if (nvml == nullptr) return 0;
+  const auto gpus = nvml->gpus();
+  if (!gpus.is_ok()) return 0;
+  const auto found = std::find_if(gpus->begin(), gpus->end(),
+                                  [&](const NvmlGpu& gpu) { return gpu.pci_bus_id == pci_bus_id; });
+  return found == gpus->end() ? 0 : found->nvlinks;
+}
+
 RankInfo describe(const CommunicatorOptions& options, const Machinery& machinery, int device,
                   const PeerIdentity& identity, const TuningTable& table) {
   RankInfo info;
@@ -74,6 +83,7 @@ RankInfo describe(const CommunicatorOptions& options, const Machinery& machinery
   info.compute = gpu->compute_major * 10 + gpu->compute_minor;
   info.multiprocessors = gpu->multiprocessors;
   info.multicast = gpu->multicast;
+  info.nvlinks = nvlinks_of(machinery.nvml, gpu->pci_bus_id);
   std::memcpy(info.uuid, gpu->uuid.data(), sizeof info.uuid);
   gpu->name.copy(info.name, sizeof info.name - 1);
   return info;
@@ -118,11 +128,13 @@ Topology topology_of(const std::vector<RankInfo>& infos, Backend backend) {
   topology.gpu = infos.front().name;
   topology.compute = infos.front().compute;
   topology.multiprocessors = infos.front().multiprocessors;
+  topology.nvlinks = infos.front().nvlinks;
   topology.nccl = true;
   for (const RankInfo& info : infos) {
     if (topology.gpu != info.name) topology.gpu = "mixed";
     topology.compute = std::min(topology.compute, info.compute);
     topology.multiprocessors = std::min(topology.multiprocessors, info.multiprocessors);
+    topology.nvlinks = std::min(topology.nvlinks, info.nvlinks);
     topology.nccl = topology.nccl && info.has_nccl != 0;
   }
   return topology;

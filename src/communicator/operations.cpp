@@ -41,7 +41,8 @@ Request CommunicatorImpl::request_for(const Communicator::Query& query) const {
           .op = query.op.kind,
           .in_place = query.in_place,
           .symmetric = query.symmetric,
-          .capturing = false,
+          .staging_bytes = layout_.staging_size(query.captured ? 1 : 0),
+          .capturing = query.captured,
           .deterministic = options_.deterministic,
           .algorithm = std::string(query.algorithm),
           .tune = Knobs::process().text("TUTTI_TUNE"),
@@ -49,8 +50,8 @@ Request CommunicatorImpl::request_for(const Communicator::Query& query) const {
 }
 
 Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
-  const PlanKey key{request.count,     request.dtype,     request.op,       request.in_place,
-                    request.symmetric, request.capturing, request.algorithm};
+  const PlanKey key{request.count,     request.dtype,     request.op,         request.in_place,
+                    request.symmetric, request.capturing, request.nccl_ready, request.algorithm};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   TUTTI_ASSIGN(const Plan plan, choose(request, topology_, *table_));
   log(LogLevel::kInfo, "{} bytes, {} {}{}: {}", request.bytes(), to_string(request.dtype),
@@ -109,10 +110,12 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
       request_for({.count = call.count,
                    .dtype = call.dtype,
                    .op = call.op,
-                   .symmetric = zero_copy(prepared.input) && zero_copy(prepared.output),
+                   .symmetric = (zero_copy(prepared.input) && zero_copy(prepared.output)) ||
+                                (prepared.captured && registering_),
                    .in_place = prepared.in_place(),
-                   .algorithm = call.options.algorithm});
-  request.capturing = prepared.captured;
+                   .algorithm = call.options.algorithm,
+                   .captured = prepared.captured});
+  request.nccl_ready = nccl_ != nullptr || !prepared.captured;
   TUTTI_ASSIGN(prepared.plan, plan_for(request));
   if (call.options.blocks > 0) prepared.plan.blocks = call.options.blocks;
   if (call.options.threads > 0) prepared.plan.threads = call.options.threads;

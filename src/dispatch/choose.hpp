@@ -19,7 +19,9 @@ using Rows = std::span<const Algorithm>;
 
 // Order of precedence: the call > TUTTI_TUNE > user file > user cache > shipped table > cost model.
 // A row that is forced but cannot run is an error that says why; a row that a table names but that
-// cannot run falls through to the next source. kUnsupported lists each row and why not.
+// cannot run falls through to the next source. Tables are measured with symmetric buffers: where
+// the row that one names would pass through staging, a row that does not takes its place if the
+// model expects it to be clearly faster. kUnsupported lists each row and why not.
 Result<Plan> choose(const Request& request, const Topology& topology, const TuningTable& table,
                     Rows rows = catalogue());
 

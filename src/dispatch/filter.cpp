@@ -51,6 +51,10 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
   if (reason.empty()) reason = why_not_on_machine(row, topology);
   if (!reason.empty()) return reason;
 
+  if ((row.needs & kNeedsNccl) != 0 && !request.nccl_ready) {
+    return "needs NCCL's communicator, which cannot be made inside a capture: call prepare_nccl() "
+           "first";
+  }
   if (request.deterministic && row.order != Order::kRankOrder) {
     return fmt::format("reduces in the order '{}', and deterministic results need rank_order",
                        to_string(row.order));

@@ -15,8 +15,10 @@ struct Request {
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;
   bool in_place = false;
-  bool symmetric = true;  // input and output both; else staged
+  bool symmetric = true;          // input and output both; else staged
+  std::size_t staging_bytes = 0;  // of one pass through staging; 0: large enough for all
   bool capturing = false;
+  bool nccl_ready = true;  // its communicator is there, or can be made now
   bool deterministic = false;
   std::string algorithm;   // forced by the call; empty: none
   std::string tune;        // the text of TUTTI_TUNE; empty: none

@@ -1,14 +1,23 @@
 #include "tuning/model.hpp"
 
+#include <algorithm>
+
+#include "base/units.hpp"
+
 namespace tutti {
 namespace {
 
-// Measured on 8x H200 in CUDA graphs: an operation's kernel that waits for nobody; a release store
-// until an acquire load sees it, half of a round trip; stores of 16 bytes from 56 blocks, each
-// bound to one of 7 peers, 332 GB/s.
-constexpr double kCudaBaseUs = 2.0;
-constexpr double kNvlinkHopUs = 1.33;
+// H200 in CUDA graphs. Base and hop: fitted to operations of 4 and 5 hops up to 64 KiB on 2 to 8
+// GPUs (a flag and its answer, measured alone, take 0.7 to 1.35 us one way, and 0.54 us lie between
+// empty kernels). Bandwidth: stores of 16 bytes from 56 blocks, each bound to one of 7 peers.
+constexpr double kCudaBaseUs = 0.9;
+constexpr double kNvlinkHopUs = 1.0;
 constexpr double kMeasuredGbps = 330;
+
+// A copy within the GPU's memory: its load's and its fence's latency, and its bytes once read and
+// once written at 2 TB/s. Assumed; docs/performance_notes.md compares staged operations with it.
+constexpr double kCudaCopyUs = 1.0;
+constexpr double kCudaCopyGbps = 1000;
 constexpr int kMeasuredLinks = 18;
 
 // Published, per link and direction: 25 GB/s for NVLink 3 and 4 (A100, H100, H200), 50 GB/s for
@@ -18,7 +27,7 @@ constexpr int kFirstComputeWithNvlink5 = 100;
 // Peers over PCIe, links unknown: published 32 GB/s per direction for 16 lanes of generation 4, of
 // which about three quarters are payload. The hop is assumed to be twice NVLink's; not measured.
 constexpr double kPcieGbps = 24;
-constexpr double kPcieHopUs = 2.66;
+constexpr double kPcieHopUs = 2.0;
 
 // One core's memcpy of 64 MiB, measured on a virtual machine of 2 EPYC cores, and a cache line from
 // one core to another as published for machines of one socket.
@@ -29,21 +38,35 @@ constexpr double kHostBaseUs = 0.5;  // two looks at the clock and a call throug
 }  // namespace
 
 MachineModel machine_model(const Topology& topology) {
-  if (topology.backend != Backend::kCuda) return {kHostBaseUs, kHostHopUs, kHostGbps};
-  if (topology.nvlinks <= 0) return {kCudaBaseUs, kPcieHopUs, kPcieGbps};
+  if (topology.backend != Backend::kCuda) {
+    return {kHostBaseUs, kHostHopUs, kHostGbps, 0, kHostGbps};
+  }
+  if (topology.nvlinks <= 0) {
+    return {kCudaBaseUs, kPcieHopUs, kPcieGbps, kCudaCopyUs, kCudaCopyGbps};
+  }
   const double generation = topology.compute >= kFirstComputeWithNvlink5 ? 2 : 1;
   const double links = static_cast<double>(topology.nvlinks) / kMeasuredLinks;
-  return {kCudaBaseUs, kNvlinkHopUs, kMeasuredGbps * links * generation};
+  return {kCudaBaseUs, kNvlinkHopUs, kMeasuredGbps * links * generation, kCudaCopyUs,
+          kCudaCopyGbps};
 }
 
-double predicted_us(const Algorithm& algorithm, int ranks, std::size_t bytes,
-                    const Topology& topology) {
+std::size_t passes_of(const Load& load) {
+  if (load.staging_bytes == 0) return 0;
+  return std::max<std::size_t>(ceil_div(load.bytes, load.staging_bytes), 1);
+}
+
+double predicted_us(const Algorithm& algorithm, const Load& load, const Topology& topology) {
   const MachineModel machine = machine_model(topology);
-  if (ranks <= 1) return machine.base_us;  // no hop, and a local copy at most
-  const double wire = algorithm.cost.wire != nullptr ? algorithm.cost.wire(ranks) : 0;
-  const double bytes_per_us = machine.bandwidth_gbps * 1e3;
-  return machine.base_us + algorithm.cost.steps * machine.hop_us +
-         static_cast<double>(bytes) * wire / bytes_per_us;
+  if (load.ranks <= 1) return machine.base_us;  // no hop, and a local copy at most
+  const std::size_t passes = passes_of(load);
+  const int copies =
+      passes == 0 ? 0 : int{algorithm.peers_read_input} + int{algorithm.peers_write_output};
+  const double steps = algorithm.cost.steps + algorithm.cost.steps_per_rank * load.ranks;
+  const double pass_us = steps * machine.hop_us + copies * machine.copy_us;
+  const double wire = algorithm.cost.wire != nullptr ? algorithm.cost.wire(load.ranks) : 0;
+  const double byte_us = wire / (machine.bandwidth_gbps * 1e3) + copies / (machine.copy_gbps * 1e3);
+  return machine.base_us + static_cast<double>(std::max<std::size_t>(passes, 1)) * pass_us +
+         static_cast<double>(load.bytes) * byte_us;
 }
 
 }  // namespace tutti

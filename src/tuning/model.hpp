@@ -9,17 +9,28 @@
 
 namespace tutti {
 
-// time = base + steps * hop + bytes on the wire / bandwidth
+// time = base + passes * (steps * hop + copies * copy)
+//      + bytes on the wire / bandwidth + copies * bytes / bandwidth of a copy
+//
+// with one pass and no copy where peers reach the buffers.
 struct MachineModel {
   double base_us = 0;         // an operation that does nothing
   double hop_us = 0;          // a flag from one rank to another, one way
   double bandwidth_gbps = 0;  // of one rank, sending to all others at once
+  double copy_us = 0;         // a copy into or out of staging that moves next to nothing
+  double copy_gbps = 0;       // of such a copy
 };
 
 MachineModel machine_model(const Topology& topology);
 
-// `bytes` of one rank's input.
-double predicted_us(const Algorithm& algorithm, int ranks, std::size_t bytes,
-                    const Topology& topology);
+// An operation as far as it can cost time.
+struct Load {
+  int ranks = 1;
+  std::size_t bytes = 0;          // of one rank's input
+  std::size_t staging_bytes = 0;  // what goes through staging in one pass; 0: nothing has to
+};
+std::size_t passes_of(const Load& load);  // through staging; 0: none
+
+double predicted_us(const Algorithm& algorithm, const Load& load, const Topology& topology);
 
 }  // namespace tutti

@@ -14,7 +14,8 @@
 
 namespace tutti {
 
-// Measured on one host; never used for a group that spans several.
+// Measured on one host with symmetric buffers, out of place; never used for a group that spans
+// several hosts.
 struct TuningEntry {
   Collective collective = Collective::kAllReduce;
   Backend backend = Backend::kCuda;

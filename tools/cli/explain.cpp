@@ -9,6 +9,7 @@
 #include "base/knobs.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
+#include "communicator/layout.hpp"
 #include "dispatch/choose.hpp"
 #include "drivers/cuda.hpp"
 #include "drivers/nccl.hpp"
@@ -43,8 +44,13 @@ bool all_reach(const Machine& machine, int ranks) {
 }
 
 Topology described(const std::string& gpu) {
-  // Compute capability and size are what a table asks after by name; the model needs neither.
-  return {.backend = Backend::kCuda, .gpu = gpu, .compute = 90, .peer_access = true, .nccl = true};
+  // What a table asks after is the name. For the model: an H200, whatever the name is.
+  return {.backend = Backend::kCuda,
+          .gpu = gpu,
+          .compute = 90,
+          .nvlinks = 18,
+          .peer_access = true,
+          .nccl = true};
 }
 
 Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine, bool nccl) {
@@ -133,7 +139,13 @@ Result<Question> read_question(const ExplainArguments& a, const Machine& machine
   if (!a.buffers.empty() && a.buffers != "symmetric" && a.buffers != "plain") {
     return wrong(fmt::format("unknown --buffers '{}'; known are symmetric, plain", a.buffers));
   }
+  if (!a.mode.empty() && a.mode != "eager" && a.mode != "graph") {
+    return wrong(fmt::format("unknown --mode '{}'; known are eager, graph", a.mode));
+  }
+  const Layout layout = layout_from(Knobs::process(), cuda);
   request.symmetric = a.buffers != "plain";
+  request.capturing = a.mode == "graph";
+  request.staging_bytes = request.capturing ? layout.capture_staging_bytes : layout.staging_bytes;
   request.in_place = a.in_place;
   request.deterministic = a.deterministic;
   request.algorithm = a.algorithm;

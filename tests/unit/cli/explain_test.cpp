@@ -74,6 +74,15 @@ TEST(Explain, AsksAboutAMachineThatIsDescribed) {
   EXPECT_FALSE(question->request.symmetric);
 }
 
+TEST(Explain, KnowsHowMuchGoesThroughStagingAtOnce) {
+  ExplainArguments arguments = asking();
+  EXPECT_EQ(read_question(arguments, gpus(4), true)->request.staging_bytes, 16u << 20);
+  arguments.mode = "graph";
+  const auto question = read_question(arguments, gpus(4), true);
+  EXPECT_TRUE(question->request.capturing);
+  EXPECT_EQ(question->request.staging_bytes, 256u << 10);
+}
+
 struct BadQuestion {
   std::string name;
   std::string ExplainArguments::*field;
@@ -100,6 +109,7 @@ const BadQuestion kBadQuestions[] = {
     {"op", &ExplainArguments::op, "xor", "known are sum"},
     {"algorithm", &ExplainArguments::algorithm, "ring", "known: one_shot"},
     {"buffers", &ExplainArguments::buffers, "old", "known are symmetric, plain"},
+    {"mode", &ExplainArguments::mode, "lazy", "known are eager, graph"},
     {"backend", &ExplainArguments::backend, "rocm", "known are auto, host, cuda"},
 };
 INSTANTIATE_TEST_SUITE_P(Explain, RefusedQuestion, testing::ValuesIn(kBadQuestions),

@@ -51,6 +51,26 @@ TEST(Explain, MeasuredTimesNameTheirSource) {
   EXPECT_EQ(rows[3].predicted_us, 0);
 }
 
+TEST(Explain, SaysWhatStagingDoesToATablesChoice) {
+  const auto table = TuningTable::from_sources(
+      {{PlanSource::kShipped, "shipped h200.json", {entry_of(0, 2 * MiB, "all_reduce/lean")}}});
+  Request request = megabyte();
+  request.symmetric = false;
+  request.staging_bytes = 64 * KiB;
+  const std::string text = explain(request, eight_h200(), *table, kTestRows);
+  EXPECT_THAT(text, HasSubstr(", staged\n"));
+  EXPECT_THAT(text,
+              HasSubstr("cost model, 16 passes through 64K of staging; shipped h200.json names "
+                        "it for symmetric buffers, but staged it is expected to be slower "
+                        "than nccl\n"));
+  EXPECT_THAT(text, ContainsRegex("  \\* all_reduce/nccl +[0-9.]+ us  cost model\n"));
+
+  request.staging_bytes = MiB;  // one pass: the table's row stays
+  EXPECT_THAT(explain(request, eight_h200(), *table, kTestRows),
+              HasSubstr("1 pass through 1M of staging; shipped h200.json names it for symmetric "
+                        "buffers\n"));
+}
+
 TEST(Explain, WithoutAPlanSaysWhy) {
   Request request = megabyte();
   request.algorithm = "switch";

@@ -62,6 +62,7 @@ inline constexpr Algorithm kTestRows[] = {
      .order = Order::kNone,
      .cost = {.steps = 14, .wire = wire_of_shards},
      .text = "for tests",
+     .peers_read_input = false,
      .takes = takes_all},
 };
 

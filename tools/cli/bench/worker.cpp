@@ -140,7 +140,8 @@ Result<std::vector<std::unique_ptr<Entry>>> RankBench::choose_entries(std::size_
                             .op = {options_.op},
                             .symmetric = arena_.zero_copy(),
                             .in_place = in_place,
-                            .algorithm = {}};
+                            .algorithm = {},
+                            .captured = options_.mode == Mode::kGraph};
   const Result<Plan> chosen = communicator_.plan_all_reduce(query);
   std::vector<std::string> names = options_.algorithms;
   if (options_.choice == Choice::kAuto) {
