@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "faults/misfortunes.hpp"
+#include "faults/random_scene.hpp"
 #include "faults/scene.hpp"
 #include "support/check.hpp"
 #include "support/device.hpp"
@@ -23,7 +24,8 @@ struct Options {
   int ranks = 3;
   std::string filter;
   unsigned seed = 1;
-  bool selection = false, list = false;
+  unsigned campaign = 0;
+  bool selection = false, list = false, control = false;
 };
 
 struct Fault {
@@ -60,6 +62,29 @@ std::vector<Fault> all_faults(const Options& options) {
                         return run(backend, options.ranks);
                       }});
   }
+  return faults;
+}
+
+std::vector<Fault> random_faults(const Options& options) {
+  const Backend backend = take(parse_backend(options.backend));
+  std::vector<Fault> faults;
+  for (unsigned i = 0; i < options.campaign; ++i) {
+    const RandomScene scene = draw_scene(backend, options.ranks, options.seed + i);
+    faults.push_back({scene.name(), [scene] { return play(scene); }});
+  }
+  return faults;
+}
+
+// A pause beyond the deadline, said to be harmless: the campaign must complain of it.
+std::string control() {
+  RandomScene scene = draw_scene(Backend::kHost, 3, 2);
+  scene.fate = Fate::kPaused;
+  scene.pause = std::chrono::milliseconds(2000);
+  return play(scene).empty() ? "   a group that ran out of time was taken for a healthy one\n" : "";
+}
+
+std::vector<Fault> faults_to_run(const Options& options) {
+  std::vector<Fault> faults = options.campaign > 0 ? random_faults(options) : all_faults(options);
   std::erase_if(faults, [&](const Fault& fault) {
     return fault.name.find(options.filter) == std::string::npos;
   });
@@ -92,7 +117,7 @@ int run(const Options& options) {
     }
   }
   int passed = 0, failed = 0;
-  for (const Fault& fault : all_faults(options)) {
+  for (const Fault& fault : faults_to_run(options)) {
     if (options.list) {
       fmt::print("{}\n", fault.name);
       continue;
@@ -115,6 +140,9 @@ int main(int argc, char** argv) {
   app.add_option("--filter", options.filter, "only faults whose name holds this text");
   app.add_option("--seed", options.seed, "of the random moments and the selection");
   app.add_flag("--short", options.selection, "one victim for each moment and signal");
+  app.add_option("--campaign", options.campaign,
+                 "random fates at random moments instead, so many of them");
+  app.add_flag("--control", options.control, "that the campaign finds what it looks for");
   app.add_flag("--list", options.list, "print the names and run nothing");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <random>
 #include <stdlib.h>
 #include <thread>
 #include <vector>
 
 #include "base/units.hpp"
+#include "faults/ending.hpp"
 #include "faults/traces.hpp"
 #include "support/check.hpp"
 #include "support/children.hpp"
@@ -26,31 +26,6 @@ using Clock = std::chrono::steady_clock;  // the same in every process of this h
 constexpr milliseconds kHesitation{1500};  // of whoever is to be late
 constexpr milliseconds kGoneLimit{1000};   // to learn that a process has ended
 constexpr milliseconds kSlack{2000};       // for a machine with more to do than cores
-
-// What a rank says at its end: "result <code> <time> <text>".
-struct Ending {
-  StatusCode code = StatusCode::kOk;
-  Clock::time_point at;
-  std::string text;
-};
-
-std::string to_line(const Status& status) {
-  return fmt::format("result {} {} {}", static_cast<int>(status.code()),
-                     Clock::now().time_since_epoch().count(), status.to_string());
-}
-
-Ending from_line(const std::string& line) {
-  Ending result;
-  const char* const end = line.data() + line.size();
-  int code = 0;
-  Clock::rep time = 0;
-  auto at = std::from_chars(line.data() + std::string_view("result ").size(), end, code).ptr;
-  at = std::from_chars(at + 1, end, time).ptr;
-  result.code = static_cast<StatusCode>(code);
-  result.at = Clock::time_point(Clock::duration(time));
-  result.text = std::string(at, end);
-  return result;
-}
 
 // --- the ranks ---
 
@@ -115,13 +90,6 @@ class Player {
 };
 
 // --- the parent ---
-
-const std::string* result_line(const Children::Child& child) {
-  for (const std::string& line : child.lines) {
-    if (line.starts_with("result ")) return &line;
-  }
-  return nullptr;
-}
 
 class Director {
  public:

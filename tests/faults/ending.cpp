@@ -1,0 +1,35 @@
+#include "faults/ending.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+
+namespace tutti::test {
+
+std::string to_line(const Status& status) {
+  return fmt::format("result {} {} {}", static_cast<int>(status.code()),
+                     Ending::Clock::now().time_since_epoch().count(), status.to_string());
+}
+
+Ending from_line(const std::string& line) {
+  Ending result;
+  const char* const end = line.data() + line.size();
+  int code = 0;
+  Ending::Clock::rep time = 0;
+  auto at = std::from_chars(line.data() + std::string_view("result ").size(), end, code).ptr;
+  at = std::from_chars(at + 1, end, time).ptr;
+  result.code = static_cast<StatusCode>(code);
+  result.at = Ending::Clock::time_point(Ending::Clock::duration(time));
+  result.text = std::string(at, end);
+  return result;
+}
+
+const std::string* result_line(const Children::Child& child) {
+  for (const std::string& line : child.lines) {
+    if (line.starts_with("result ")) return &line;
+  }
+  return nullptr;
+}
+
+}  // namespace tutti::test
