@@ -1,6 +1,6 @@
 // What NVML knows of links between GPUs. Loaded at run time; own prototypes, since toolkits may
-// lack its header. For people to read, and for the cost model, which takes the least number of links
-// that a rank knows of.
+// lack its header. For people to read, and for the cost model, which takes the least number of
+// links that a rank knows of.
 #pragma once
 
 #include <memory>
