@@ -84,6 +84,7 @@ std::string control() {
 }
 
 std::vector<Fault> faults_to_run(const Options& options) {
+  if (options.control) return {{"control", control}};
   std::vector<Fault> faults = options.campaign > 0 ? random_faults(options) : all_faults(options);
   std::erase_if(faults, [&](const Fault& fault) {
     return fault.name.find(options.filter) == std::string::npos;
