@@ -1,5 +1,5 @@
-// For clang-tidy 14 alone: clang 14 cannot offer libstdc++'s std::source_location, so the linter
-// reads this stand-in first. Compilers never see it.
+// For clang 14 alone, which cannot offer libstdc++'s std::source_location: clang-tidy and the builds
+// for libFuzzer read this stand-in first. What is shipped never sees it.
 #pragma once
 
 #include <version>

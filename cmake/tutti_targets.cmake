@@ -38,12 +38,18 @@ if(TUTTI_SANITIZER STREQUAL "address")
 elseif(TUTTI_SANITIZER STREQUAL "thread")
   # A memcpy that the compiler expands in place is one that ThreadSanitizer does not see.
   set(sanitizer -fsanitize=thread -fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset)
+elseif(TUTTI_SANITIZER STREQUAL "fuzzer")
+  # The executables add libFuzzer itself. A number that its type cannot hold is a finding, too.
+  set(sanitizer -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow
+                -fno-sanitize-recover=all)
+  set(stand_in -include ${PROJECT_SOURCE_DIR}/cmake/clang_tidy_prelude.hpp)
 elseif(TUTTI_SANITIZER)
-  message(FATAL_ERROR "TUTTI_SANITIZER is \"${TUTTI_SANITIZER}\"; it takes address, thread or nothing")
+  message(FATAL_ERROR "TUTTI_SANITIZER is \"${TUTTI_SANITIZER}\"; it takes address, thread, fuzzer or "
+                      "nothing")
 endif()
 if(TUTTI_SANITIZER)
   target_compile_options(tutti_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:${sanitizer} -fno-omit-frame-pointer>)
+    $<$<COMPILE_LANGUAGE:CXX>:${sanitizer} ${stand_in} -fno-omit-frame-pointer>)
   target_link_options(tutti_flags INTERFACE ${sanitizer})
 endif()
 

@@ -249,35 +249,41 @@ void Knobs::read_environment(const Environment& environment) {
 }
 
 void Knobs::set(std::string_view name, std::string_view value, KnobSource source) {
-  const Setting* nearest = nullptr;
-  std::size_t distance = 4;  // of names that differ by more, none was meant
-  for (Setting& setting : settings_) {
-    const Knob& knob = *setting.knob;
-    if (knob.name != name) {
-      const std::size_t d = edit_distance(knob.name, name);
-      if (d < distance) nearest = &setting, distance = d;
-      continue;
-    }
-    if (knob.secret && source == KnobSource::kFile) {
-      warn(
-          fmt::format("tutti.conf holds {}, which is not read from there; use a file of mode 0600 "
-                      "and {}_FILE",
-                      name, name));
-      return;
-    }
-    const auto number = parse_value(knob, value);
-    if (!number) {
-      warn(fmt::format("{}={} ({}) is not {}; {} is used", name, value, to_string(source),
-                       expectation(knob), setting.value));
-      return;
-    }
-    setting.value = value;
-    setting.source = source;
-    setting.number = *number;
+  const auto setting =
+      std::ranges::find(settings_, name, [](const Setting& known) { return known.knob->name; });
+  if (setting == settings_.end()) return warn_unknown(name, source);
+  const Knob& knob = *setting->knob;
+  if (knob.secret && source == KnobSource::kFile) {
+    warn(
+        fmt::format("tutti.conf holds {}, which is not read from there; use a file of mode 0600 "
+                    "and {}_FILE",
+                    name, name));
     return;
   }
+  const auto number = parse_value(knob, value);
+  if (!number) {
+    warn(fmt::format("{}={} ({}) is not {}; {} is used", name, value, to_string(source),
+                     expectation(knob), setting->value));
+    return;
+  }
+  setting->value = value;
+  setting->source = source;
+  setting->number = *number;
+}
+
+void Knobs::warn_unknown(std::string_view name, KnobSource source) {
+  const Knob* nearest = nullptr;
+  std::size_t distance = 4;  // of names that differ by more, none was meant
+  for (const Setting& setting : settings_) {
+    const std::string_view known = setting.knob->name;
+    const std::size_t least =
+        std::max(known.size(), name.size()) - std::min(known.size(), name.size());
+    if (least >= distance) continue;  // however long a name is, it costs nothing
+    const std::size_t d = edit_distance(known, name);
+    if (d < distance) nearest = setting.knob, distance = d;
+  }
   warn(fmt::format("unknown setting {} ({}); ignored. {}", name, to_string(source),
-                   nearest != nullptr ? fmt::format("Is {} meant?", nearest->knob->name)
+                   nearest != nullptr ? fmt::format("Is {} meant?", nearest->name)
                                       : "`tutti env` lists the known ones"));
 }
 

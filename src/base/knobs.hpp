@@ -90,6 +90,7 @@ class Knobs {
   };
   const Setting& find(std::string_view name) const;
   void set(std::string_view name, std::string_view value, KnobSource source);
+  void warn_unknown(std::string_view name, KnobSource source);
   void read_file(std::string_view text);
   void read_environment(const Environment& environment);
   void warn(std::string text);

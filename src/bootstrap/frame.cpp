@@ -52,6 +52,11 @@ std::span<std::byte> FrameReader::missing_part() {
   if (header_bytes_ < sizeof header_) {
     return std::as_writable_bytes(std::span(&header_, 1)).subspan(header_bytes_);
   }
+  // Room grows with what has come: a header alone takes none.
+  if (payload_bytes_ == payload_.size()) {
+    const std::size_t room = std::max(kFirstRoomBytes, 2 * payload_bytes_);
+    payload_.resize(std::min<std::size_t>(header_.length, room));
+  }
   return std::span(payload_).subspan(payload_bytes_);
 }
 
@@ -72,11 +77,10 @@ Status FrameReader::after(std::size_t bytes, std::vector<Message>& messages) {
       return {StatusCode::kMismatch, fmt::format("a frame announced {} descriptors and brought {}",
                                                  header_.descriptors, descriptors_.size())};
     }
-    payload_.resize(header_.length);
   } else {
     payload_bytes_ += bytes;
   }
-  if (payload_bytes_ == payload_.size()) finish_message(messages);
+  if (payload_bytes_ == header_.length) finish_message(messages);
   return Status::ok();
 }
 

@@ -71,6 +71,7 @@ class FrameReader {
 
  private:
   static constexpr std::size_t kShareBytes = 4 * 1024 * 1024;
+  static constexpr std::size_t kFirstRoomBytes = 4 * 1024;
 
   std::span<std::byte> missing_part();
   Status after(std::size_t bytes, std::vector<Message>& messages);

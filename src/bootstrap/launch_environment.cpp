@@ -60,7 +60,7 @@ Status malformed(std::string_view name, std::string_view value, std::string_view
 // SLURM lists tasks per node run by run: "8(x3),4" is 8, 8, 8, 4.
 Result<int> slurm_tasks_on_node(std::string_view name, std::string_view list, int node) {
   const std::string_view whole = list;
-  int first = 0;
+  const int asked = node;
   while (!list.empty()) {
     const std::string_view run = list.substr(0, list.find(','));
     list.remove_prefix(std::min(list.size(), run.size() + 1));
@@ -77,10 +77,10 @@ Result<int> slurm_tasks_on_node(std::string_view name, std::string_view list, in
       }
     }
     if (!good) return malformed(name, whole, "list of tasks per node");
-    if (node < first + nodes) return tasks;
-    first += nodes;
+    if (node < nodes) return tasks;
+    node -= nodes;
   }
-  return malformed(name, whole, fmt::format("list of tasks for node {}", node));
+  return malformed(name, whole, fmt::format("list of tasks for node {}", asked));
 }
 
 Result<std::optional<int>> slurm_local_size(const EnvironmentView& environment, int size) {

@@ -39,6 +39,12 @@ Offer get_offer(WireReader& in) {
   return offer;
 }
 
+// What is mapped is believed to be as long as its owner says, so it must be long enough.
+bool holds(const Offer& offer, std::uint64_t bytes) {
+  if (offer.how == Offer::How::kStaged || offer.how == Offer::How::kPointer) return true;
+  return offer.offset <= offer.allocation_bytes && bytes <= offer.allocation_bytes - offer.offset;
+}
+
 Status malformed() {
   return {StatusCode::kMismatch,
           "a rank sent something that is no message about symmetric memory: all ranks must run the "
@@ -117,7 +123,11 @@ Result<HeapMessage> decode_message(ByteView bytes) {
   for (Offer& offer : message.offers) offer = get_offer(in);
   const bool offers_fit =
       message.offers.empty() || message.offers.size() == message.call.sizes.size();
-  if (!in.complete() || !offers_fit || message.granularity == 0) return malformed();
+  const bool ascending = std::adjacent_find(message.free_blocks.begin(), message.free_blocks.end(),
+                                            [](const FreeBlock& a, const FreeBlock& b) {
+                                              return a.number >= b.number;
+                                            }) == message.free_blocks.end();
+  if (!in.complete() || !offers_fit || !ascending || message.granularity == 0) return malformed();
   return message;
 }
 
@@ -143,10 +153,17 @@ Status check_agreement(std::span<const HeapMessage> per_rank) {
 }
 
 Status check_offers(std::span<const HeapMessage> per_rank) {
-  const bool all_there = std::all_of(per_rank.begin(), per_rank.end(), [](const HeapMessage& m) {
-    return m.offers.size() == m.call.sizes.size();
-  });
-  return all_there ? Status::ok() : malformed();
+  for (std::size_t rank = 0; rank < per_rank.size(); ++rank) {
+    const HeapMessage& message = per_rank[rank];
+    if (message.offers.size() != message.call.sizes.size()) return malformed();
+    for (std::size_t k = 0; k < message.offers.size(); ++k) {
+      if (holds(message.offers[k], message.call.sizes[k])) continue;
+      return {StatusCode::kMismatch,
+              fmt::format("{}: rank {} offers memory that does not hold range {} of {} bytes",
+                          describe(message.call), rank, k, message.call.sizes[k])};
+    }
+  }
+  return Status::ok();
 }
 
 Bytes encode_outcomes(std::span<const Status> outcomes) {

@@ -71,7 +71,8 @@ Result<std::vector<HeapMessage>> decode_messages(std::span<const Bytes> per_rank
 // Otherwise the failure of the lowest rank that has one, with its number. The same on every rank.
 Status check_agreement(std::span<const HeapMessage> per_rank);
 
-// kMismatch where some message lacks the offers that its call needs.
+// kMismatch where some message lacks the offers that its call needs, or offers less than was asked
+// for.
 Status check_offers(std::span<const HeapMessage> per_rank);
 
 // The second half: what became of each segment on the sending rank.

@@ -69,7 +69,9 @@ class WireReader {
   Status get_status() {
     const auto code = get_enum(StatusCode::kInternal);
     std::string text = get_text();
-    return code == StatusCode::kOk ? Status() : Status(code, std::move(text));
+    if (code != StatusCode::kOk) return {code, std::move(text)};
+    failed_ |= !text.empty();  // success has none
+    return {};
   }
 
   // How many elements of at least `element_bytes` follow; 0 if the rest cannot hold them.

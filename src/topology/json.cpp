@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/json_integer.hpp"
 #include "topology/topology.hpp"
 
 namespace tutti {
@@ -14,6 +15,11 @@ Backend backend_in(const nlohmann::json& json) {
   const auto backend = parse_backend(name.get_ref<const std::string&>());
   if (backend.is_ok()) return *backend;
   throw nlohmann::json::other_error::create(501, backend.status().message(), &name);
+}
+
+template <class T>
+void get_integer(const nlohmann::json& json, const char* name, T& value) {
+  value = integer_in<T>(json, name);
 }
 
 }  // namespace
@@ -34,15 +40,15 @@ void to_json(nlohmann::json& json, const Gpu& gpu) {
 }
 
 void from_json(const nlohmann::json& json, Gpu& gpu) {
-  json.at("index").get_to(gpu.index);
+  get_integer(json, "index", gpu.index);
   json.at("name").get_to(gpu.name);
   json.at("pci_bus_id").get_to(gpu.pci_bus_id);
   json.at("uuid").get_to(gpu.uuid);
-  json.at("compute").get_to(gpu.compute);
-  json.at("multiprocessors").get_to(gpu.multiprocessors);
-  json.at("memory_bytes").get_to(gpu.memory_bytes);
-  json.at("nvlinks").get_to(gpu.nvlinks);
-  json.at("numa_node").get_to(gpu.numa_node);
+  get_integer(json, "compute", gpu.compute);
+  get_integer(json, "multiprocessors", gpu.multiprocessors);
+  get_integer(json, "memory_bytes", gpu.memory_bytes);
+  get_integer(json, "nvlinks", gpu.nvlinks);
+  get_integer(json, "numa_node", gpu.numa_node);
   json.at("posix_fd_handles").get_to(gpu.posix_fd_handles);
   json.at("fabric_handles").get_to(gpu.fabric_handles);
   json.at("multicast").get_to(gpu.multicast);
@@ -60,10 +66,10 @@ void to_json(nlohmann::json& json, const Host& host) {
 void from_json(const nlohmann::json& json, Host& host) {
   json.at("name").get_to(host.name);
   json.at("boot_id").get_to(host.boot_id);
-  json.at("cores").get_to(host.cores);
-  json.at("numa_nodes").get_to(host.numa_nodes);
-  json.at("memory_bytes").get_to(host.memory_bytes);
-  json.at("shared_memory_bytes").get_to(host.shared_memory_bytes);
+  get_integer(json, "cores", host.cores);
+  get_integer(json, "numa_nodes", host.numa_nodes);
+  get_integer(json, "memory_bytes", host.memory_bytes);
+  get_integer(json, "shared_memory_bytes", host.shared_memory_bytes);
 }
 
 void to_json(nlohmann::json& json, const Machine& machine) {
@@ -101,14 +107,14 @@ void to_json(nlohmann::json& json, const Topology& topology) {
 
 void from_json(const nlohmann::json& json, Topology& topology) {
   topology.backend = backend_in(json);
-  json.at("ranks").get_to(topology.ranks);
-  json.at("hosts").get_to(topology.hosts);
-  json.at("processes").get_to(topology.processes);
+  get_integer(json, "ranks", topology.ranks);
+  get_integer(json, "hosts", topology.hosts);
+  get_integer(json, "processes", topology.processes);
   json.at("one_process").get_to(topology.one_process);
   json.at("gpu").get_to(topology.gpu);
-  json.at("compute").get_to(topology.compute);
-  json.at("multiprocessors").get_to(topology.multiprocessors);
-  json.at("nvlinks").get_to(topology.nvlinks);
+  get_integer(json, "compute", topology.compute);
+  get_integer(json, "multiprocessors", topology.multiprocessors);
+  get_integer(json, "nvlinks", topology.nvlinks);
   json.at("peer_access").get_to(topology.peer_access);
   json.at("multicast").get_to(topology.multicast);
   json.at("nccl").get_to(topology.nccl);

@@ -26,6 +26,11 @@ constexpr std::array<std::string_view, 16> kFields = {
 
 Status invalid(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
 
+// A list within lists within lists is not printed: however deep it is, it is one wrong value.
+std::string shown(const Json& value) {
+  return value.is_structured() ? fmt::format("an {}", value.type_name()) : value.dump();
+}
+
 // Reads the fields of one entry; the first failure stays, later reads do nothing.
 class Reader {
  public:
@@ -61,7 +66,7 @@ class Reader {
     if (!value->is_number_unsigned() || value->get<std::uint64_t>() < least ||
         value->get<std::uint64_t>() > most) {
       fail(field,
-           fmt::format("must be an integer from {} to {}, and is {}", least, most, value->dump()));
+           fmt::format("must be an integer from {} to {}, and is {}", least, most, shown(*value)));
       return 0;
     }
     return static_cast<T>(value->get<std::uint64_t>());
@@ -72,7 +77,7 @@ class Reader {
     if (value == nullptr) return 0;
     if (!value->is_number() || !(value->get<double>() >= 0) ||
         !std::isfinite(value->get<double>())) {
-      fail(field, fmt::format("must be a number of microseconds, and is {}", value->dump()));
+      fail(field, fmt::format("must be a number of microseconds, and is {}", shown(*value)));
       return 0;
     }
     return value->get<double>();
@@ -113,6 +118,9 @@ void check_entry(Reader& reader, const TuningEntry& entry) {
   if (entry.min_bytes > entry.max_bytes) {
     reader.fail("min_bytes",
                 fmt::format("is {}, more than max_bytes, {}", entry.min_bytes, entry.max_bytes));
+  }
+  if (entry.runner_up.empty() && entry.runner_up_us != 0) {
+    reader.fail("runner_up_us", "is the time of a runner-up that is not named");
   }
   const std::string prefix = std::string(to_string(entry.collective)) + "/";
   for (const auto& [field, id] :
@@ -186,7 +194,8 @@ Result<std::vector<TuningEntry>> parse_tuning_json(std::string_view text, std::s
   } catch (const Json::exception& error) {
     return invalid(fmt::format("{}: {}", file, syntax_error(error.what())));
   }
-  if (!json.is_object() || json.value("schema", Json()) != kSchema) {
+  const auto schema = json.find("schema");  // the end for what is no object
+  if (schema == json.end() || *schema != kSchema) {
     return invalid(fmt::format(
         "{}: not a tuning table; it must be an object with \"schema\": \"{}\"", file, kSchema));
   }

@@ -78,6 +78,19 @@ TEST(TuningJson, WhatIsNotATableIsRefused) {
       HasSubstr("'entries' must be a list"));
 }
 
+// Refusing such a value must not cost the stack that copying or printing it would.
+TEST(TuningJson, HoweverDeepAValueIsItIsOnlyRefused) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  for (
+      const std::string& text :
+      {R"({"schema": )" + deep + "}", deep,
+       R"({"schema": "tutti.tuning/1", "entries": [{"collective": "all_reduce", "backend": "host", )"
+       R"("ranks": )" +
+           deep + "}]}"}) {
+    EXPECT_EQ(parse_tuning_json(text, "mine.json").status().code(), StatusCode::kInvalidArgument);
+  }
+}
+
 TEST(TuningJson, EachRequiredFieldIsMissed) {
   for (const char* field : {"collective", "backend", "gpu", "ranks", "min_bytes", "max_bytes",
                             "algorithm", "time_us", "date", "driver", "samples"}) {

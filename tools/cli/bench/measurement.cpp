@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_integer.hpp"
+
 namespace tutti::cli {
 namespace {
 
@@ -37,21 +39,30 @@ json to_value(const Failure& failure) {
 json to_value(const Alive&) { return {{"kind", "alive"}}; }
 json to_value(const Done&) { return {{"kind", "done"}}; }
 
+template <class E>
+E enumerator_in(const json& object, const char* name, E first, E last) {
+  const auto value = integer_in<int>(object, name);
+  if (value >= static_cast<int>(first) && value <= static_cast<int>(last)) {
+    return static_cast<E>(value);
+  }
+  throw json::other_error::create(501, std::string(name) + " is none of those known", &object);
+}
+
 Measurement measurement_from(const json& value) {
   Measurement m;
-  value.at("size").get_to(m.size);
+  m.size = integer_in<std::size_t>(value, "size");
   value.at("algorithm").get_to(m.algorithm);
   value.at("in_place").get_to(m.in_place);
   value.at("chosen").get_to(m.chosen);
   const json& plan = value.at("plan");
   plan.at("algorithm").get_to(m.plan.algorithm);
-  plan.at("blocks").get_to(m.plan.blocks);
-  plan.at("threads").get_to(m.plan.threads);
-  plan.at("chunk_bytes").get_to(m.plan.chunk_bytes);
-  m.plan.source = static_cast<PlanSource>(plan.at("source").get<int>());
+  m.plan.blocks = integer_in<int>(plan, "blocks");
+  m.plan.threads = integer_in<int>(plan, "threads");
+  m.plan.chunk_bytes = integer_in<std::size_t>(plan, "chunk_bytes");
+  m.plan.source = enumerator_in(plan, "source", PlanSource::kCall, PlanSource::kModel);
   value.at("samples_us").get_to(m.samples_us);
   value.at("unstaged_us").get_to(m.unstaged_us);
-  if (!value.at("wrong").is_null()) m.wrong = value.at("wrong").get<std::uint64_t>();
+  if (!value.at("wrong").is_null()) m.wrong = integer_in<std::uint64_t>(value, "wrong");
   value.at("first_wrong").get_to(m.first_wrong);
   return m;
 }
@@ -61,7 +72,9 @@ Result<Report> report_from(const json& value) {
   if (kind == "measurement") return Report(measurement_from(value));
   if (kind == "skipped") return Report(Skipped{value.at("algorithm"), value.at("why")});
   if (kind == "failure") {
-    return Report(Failure{static_cast<StatusCode>(value.at("code").get<int>()), value.at("text")});
+    const StatusCode code =
+        enumerator_in(value, "code", StatusCode::kInvalidArgument, StatusCode::kInternal);
+    return Report(Failure{code, value.at("text")});
   }
   if (kind == "alive") return Report(Alive{});
   if (kind == "done") return Report(Done{});

@@ -2,6 +2,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+
+#include "base/json_integer.hpp"
 #include "bench/record.hpp"
 
 namespace tutti::cli {
@@ -11,8 +14,11 @@ using nlohmann::ordered_json;
 
 constexpr const char* kSchema = "tutti.bench/1";
 
-// Three decimals: nanoseconds. More would only be noise in a diff.
-double rounded(double value) { return std::round(value * 1e3) / 1e3; }
+// Three decimals: nanoseconds. More would only be noise in a diff. What has no such decimals is
+// left as it is.
+double rounded(double value) {
+  return std::abs(value) < 1e12 ? std::round(value * 1e3) / 1e3 : value;
+}
 
 ordered_json to_value(const Statistics& s) {
   return {{"p50", rounded(s.p50)}, {"p90", rounded(s.p90)}, {"p99", rounded(s.p99)},
@@ -70,13 +76,13 @@ Statistics statistics_from(const ordered_json& j) {
           .p99 = j.at("p99"),
           .min = j.at("min"),
           .max = j.at("max"),
-          .n = j.at("n")};
+          .n = integer_in<std::size_t>(j, "n")};
 }
 
 Environment environment_from(const ordered_json& j) {
   Environment e{.host = j.at("host"),
                 .gpu = j.at("gpu"),
-                .gpus = j.at("gpus"),
+                .gpus = integer_in<int>(j, "gpus"),
                 .driver = j.at("driver"),
                 .cuda = j.at("cuda"),
                 .nccl = j.at("nccl"),
@@ -94,28 +100,28 @@ Row row_from(const ordered_json& j) {
   Row row{.collective = j.at("collective"),
           .algorithm = j.at("algorithm"),
           .backend = j.at("backend"),
-          .ranks = j.at("ranks"),
+          .ranks = integer_in<int>(j, "ranks"),
           .dtype = j.at("dtype"),
           .op = j.at("op"),
-          .bytes = j.at("bytes"),
-          .count = j.at("count"),
+          .bytes = integer_in<std::size_t>(j, "bytes"),
+          .count = integer_in<std::size_t>(j, "count"),
           .in_place = j.at("in_place"),
           .buffers = j.at("buffers"),
           .mode = j.at("mode"),
-          .graph_operations = j.at("graph_operations"),
+          .graph_operations = integer_in<int>(j, "graph_operations"),
           .chained = j.at("chained"),
           .cache = j.at("cache"),
           .launch = j.value("launch", "processes"),
-          .blocks = j.at("blocks"),
-          .threads = j.at("threads"),
-          .chunk_bytes = j.at("chunk_bytes"),
+          .blocks = integer_in<int>(j, "blocks"),
+          .threads = integer_in<int>(j, "threads"),
+          .chunk_bytes = integer_in<std::size_t>(j, "chunk_bytes"),
           .time_us = statistics_from(j.at("time_us")),
           .per_rank_p50_us = j.at("per_rank_p50_us"),
           .copy_us = j.at("copy_us"),
           .algbw_gbps = j.at("algbw_gbps"),
           .busbw_gbps = j.at("busbw_gbps"),
           .chosen = j.at("chosen")};
-  if (!j.at("wrong").is_null()) row.wrong = j.at("wrong").get<std::uint64_t>();
+  if (!j.at("wrong").is_null()) row.wrong = integer_in<std::uint64_t>(j, "wrong");
   return row;
 }
 

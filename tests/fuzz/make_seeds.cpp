@@ -1,0 +1,180 @@
+// Writes the seeds that are made by the code itself: make_fuzz_seeds CORPUS. Run it when the layout
+// of a message changes. Texts that people write are kept by hand.
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "bench/measurement.hpp"
+#include "bootstrap/failure_notice.hpp"
+#include "bootstrap/frame.hpp"
+#include "bootstrap/handshake.hpp"
+#include "fuzz/fuzz.hpp"
+#include "fuzz/scripted_socket.hpp"
+#include "memory/heap_messages.hpp"
+#include "topology/topology.hpp"
+#include "tuning/table.hpp"
+#include "unit/cli/some_record.hpp"
+
+namespace tutti::fuzz {
+namespace {
+
+class Corpus {
+ public:
+  explicit Corpus(std::filesystem::path root) : root_(std::move(root)) {}
+
+  // `choices` are the bytes by which a target is told what to do with the rest.
+  void write(const std::string& name, ByteView bytes, std::initializer_list<int> choices = {}) {
+    std::filesystem::create_directories((root_ / name).parent_path());
+    std::ofstream file(root_ / name, std::ios::binary);
+    for (const int choice : choices) file.put(static_cast<char>(choice));
+    file.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  void write(const std::string& name, std::string_view text) { write(name, view_of(text)); }
+
+ private:
+  std::filesystem::path root_;
+};
+
+Message message(FrameKind kind, std::uint64_t sequence, const Bytes& payload) {
+  return {kind, 7, sequence, std::make_shared<const Bytes>(payload), {}};
+}
+
+Bytes written(std::vector<Message> messages) {
+  FrameWriter writer;
+  for (Message& one : messages) writer.add(std::move(one));
+  ScriptedSocket socket({}, SIZE_MAX);
+  must_hold(writer.flush(socket, 0).is_ok(), "frames can be written");
+  return socket.said();
+}
+
+void write_frames(Corpus& corpus) {
+  const Bytes hello(24, std::byte{'h'});
+  const Bytes failure = encode_failure({2, StatusCode::kPeerFailed, "rank 2 is gone"});
+  std::vector<Message> calls, descriptors;
+  calls.push_back(message(FrameKind::kGather, 1, hello));
+  calls.push_back(message(FrameKind::kGather, 2, {}));
+  calls.push_back(message(FrameKind::kLeave, 0, {}));
+  corpus.write("frames/two_calls_and_a_leave", written(std::move(calls)), {30, 0});
+  descriptors.push_back(message(FrameKind::kDescriptors, 1, {}));
+  descriptors.back().descriptors.resize(2);
+  corpus.write("frames/descriptors", written(std::move(descriptors)), {255, 2});
+  std::vector<Message> end;
+  end.push_back(message(FrameKind::kFailure, 0, failure));
+  end.push_back(message(FrameKind::kGoodbye, 0, {}));
+  corpus.write("frames/failure_and_goodbye", written(std::move(end)), {1, 0});
+  std::vector<Message> many;
+  for (int k = 1; k <= 6; ++k) many.push_back(message(FrameKind::kGather, k, {}));
+  corpus.write("frames/runs_ahead", written(std::move(many)), {255, 0});
+}
+
+// What each end says, if nobody checks proofs.
+void write_handshakes(Corpus& corpus) {
+  HandshakeTerms low, high;
+  low.rank = 0;
+  high.rank = 1;
+  low.size = high.size = 4;
+  low.check_proofs = high.check_proofs = false;
+  Handshake initiator = Handshake::initiator(high, 0);
+  ScriptedSocket first({}, SIZE_MAX);
+  static_cast<void>(initiator.step(first, 0));
+  const Bytes hello_of_1 = first.said();
+  // The acceptor in the target is rank 1, so rank 2 calls it.
+  HandshakeTerms third = high;
+  third.rank = 2;
+  Handshake caller = Handshake::initiator(third, 1);
+  ScriptedSocket second({}, SIZE_MAX);
+  static_cast<void>(caller.step(second, 0));
+  Bytes initiator_says = second.said();
+  initiator_says.resize(initiator_says.size() + sizeof(Digest), std::byte{0x11});
+  corpus.write("handshake/to_an_acceptor", initiator_says, {0xfc});
+  corpus.write("handshake/to_a_careless_acceptor", initiator_says, {0xfe});
+
+  Handshake acceptor = Handshake::acceptor(low, [](const Handshake::Claim& claim) {
+    return Verdict{VerdictCode::kWelcome, claim.size};
+  });
+  Bytes words = hello_of_1;
+  words.resize(words.size() + sizeof(Digest), std::byte{0x22});
+  ScriptedSocket third_socket(words, SIZE_MAX);
+  static_cast<void>(acceptor.step(third_socket, 0));
+  corpus.write("handshake/to_an_initiator", third_socket.said(), {0xfd});
+  corpus.write("handshake/to_a_careless_initiator", third_socket.said(), {0xff});
+}
+
+void write_heap_messages(Corpus& corpus) {
+  HeapMessage plan{{HeapCall::Kind::kAllocate, 3, 1, {100000}}, {}, 0, 4096, {}, {}};
+  plan.free_blocks = {{1, 4096}, {5, 1 << 20}};
+  corpus.write("heap_messages/plan", encode(plan));
+  HeapMessage offers{{HeapCall::Kind::kRegister, 4, 2, {100, 200}}, {}, 1, 1, {}, {}};
+  offers.offers = {Offer::staged("the range is empty"), Offer{}};
+  offers.offers[1].how = Offer::How::kVirtual;
+  offers.offers[1].descriptor = 0;
+  offers.offers[1].allocation_bytes = 4096;
+  corpus.write("heap_messages/offers", encode(offers));
+  HeapMessage failed = plan;
+  failed.status = Status(StatusCode::kResourceExhausted, "no memory");
+  corpus.write("heap_messages/failed", encode(failed));
+  const std::vector<Status> outcomes = {Status(), Status(StatusCode::kCuda, "x"), Status()};
+  corpus.write("heap_messages/outcomes", encode_outcomes(outcomes));
+  corpus.write("heap_messages/failure",
+               encode_failure({3, StatusCode::kTimeout, "rank 3 did not come"}));
+}
+
+void write_results(Corpus& corpus) {
+  cli::Record record = cli::some_record();
+  record.rows.resize(2);
+  corpus.write("results/record", cli::to_json_text(record));
+  cli::Measurement measured;
+  measured.algorithm = "two_shot";
+  measured.plan = {"all_reduce/two_shot", 4, 256, 4096, PlanSource::kShipped};
+  measured.samples_us = {1.25, 3.5};
+  measured.wrong = 7;
+  corpus.write("results/measurement", cli::to_json_text(measured));
+  corpus.write("results/skipped", cli::to_json_text(cli::Skipped{"nccl", "not found"}));
+  corpus.write("results/failure", cli::to_json_text(cli::Failure{StatusCode::kTimeout, "late"}));
+  corpus.write("results/alive", cli::to_json_text(cli::Alive{}));
+  const nlohmann::json topology = Topology{};
+  corpus.write("results/topology", topology.dump());
+  Machine machine;
+  machine.gpus.resize(2);
+  machine.peer_access.assign(2, {true, false});
+  const nlohmann::json value = machine;
+  corpus.write("results/machine", value.dump());
+}
+
+void write_tables(Corpus& corpus) {
+  TuningEntry host, cuda;
+  host.backend = Backend::kHost;
+  host.ranks = cuda.ranks = 2;
+  host.max_bytes = cuda.max_bytes = 65536;
+  host.algorithm = cuda.algorithm = "all_reduce/one_shot";
+  host.date = cuda.date = "2026-11-21";
+  host.samples = cuda.samples = 50;
+  cuda.gpu = "NVIDIA H200";
+  cuda.driver = "580.159";
+  cuda.runner_up = "all_reduce/two_shot";
+  cuda.runner_up_us = 9.5;
+  corpus.write("tuning_table/host", write_tuning_json({host}));
+  corpus.write("tuning_table/both", write_tuning_json({host, cuda}));
+  corpus.write("tuning_table/empty", write_tuning_json({}));
+}
+
+}  // namespace
+}  // namespace tutti::fuzz
+
+int main(int argc, char** argv) {
+  using namespace tutti::fuzz;
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s CORPUS\n", argv[0]);
+    return 2;
+  }
+  Corpus corpus(argv[1]);
+  write_frames(corpus);
+  write_handshakes(corpus);
+  write_heap_messages(corpus);
+  write_results(corpus);
+  write_tables(corpus);
+  return 0;
+}

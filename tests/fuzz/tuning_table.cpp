@@ -1,0 +1,50 @@
+// Tuning tables: written by `tutti tune`, by hand, or by somebody else.
+#include "fuzz/fuzz.hpp"
+#include "tuning/table.hpp"
+
+namespace tutti::fuzz {
+namespace {
+
+void check_entry(const TuningEntry& entry) {
+  const std::string prefix = std::string(to_string(entry.collective)) + "/";
+  must_hold(entry.min_bytes <= entry.max_bytes, "a range does not end before it begins");
+  must_hold(entry.ranks > 0 && entry.samples > 0, "something was measured");
+  must_hold(entry.blocks >= 0 && entry.threads >= 0 && entry.threads <= 1024, "a grid can be run");
+  must_hold(entry.time_us >= 0 && entry.runner_up_us >= 0, "no time is negative");
+  must_hold(entry.algorithm.starts_with(prefix), "an algorithm is one of its collective");
+  must_hold(entry.backend != Backend::kAuto, "a machine is of one kind");
+}
+
+// The entry that is found holds the size that was looked for.
+void check_lookup(const TuningTable& table) {
+  Topology topology;
+  topology.backend = Backend::kCuda;
+  topology.gpu = "NVIDIA H200";
+  topology.ranks = 2;
+  topology.peer_access = true;
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{65536}, SIZE_MAX}) {
+    const auto match = table.find(Collective::kAllReduce, topology, bytes);
+    if (!match) continue;
+    must_hold(match->entry->min_bytes <= bytes && bytes <= match->entry->max_bytes,
+              "nothing is extrapolated");
+  }
+}
+
+}  // namespace
+}  // namespace tutti::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tutti;
+  using fuzz::must_hold;
+  const auto entries = parse_tuning_json(fuzz::text_of(data, size), "table.json");
+  if (!entries.is_ok()) {
+    must_hold(entries.status().message().starts_with("table.json: "), "an error names its file");
+    return 0;
+  }
+  for (const TuningEntry& entry : *entries) fuzz::check_entry(entry);
+  const auto again = parse_tuning_json(write_tuning_json(*entries), "again.json");
+  must_hold(again.is_ok() && *again == *entries, "a table that is written and read is the same");
+  const auto table = TuningTable::from_sources({{PlanSource::kUserFile, "table.json", *entries}});
+  if (table.is_ok()) fuzz::check_lookup(*table);
+  return 0;
+}
