@@ -81,12 +81,9 @@ TEST(TuningJson, WhatIsNotATableIsRefused) {
 // Refusing such a value must not cost the stack that copying or printing it would.
 TEST(TuningJson, HoweverDeepAValueIsItIsOnlyRefused) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
-  for (
-      const std::string& text :
-      {R"({"schema": )" + deep + "}", deep,
-       R"({"schema": "tutti.tuning/1", "entries": [{"collective": "all_reduce", "backend": "host", )"
-       R"("ranks": )" +
-           deep + "}]}"}) {
+  const std::string entry = R"({"collective": "all_reduce", "backend": "host", "ranks": )" + deep;
+  for (const std::string& text : {deep, R"({"schema": )" + deep + "}",
+                                  R"({"schema": "tutti.tuning/1", "entries": [)" + entry + "}]}"}) {
     EXPECT_EQ(parse_tuning_json(text, "mine.json").status().code(), StatusCode::kInvalidArgument);
   }
 }
