@@ -189,6 +189,7 @@ Status CommunicatorImpl::agree() {
       return {StatusCode::kMismatch, fmt::format("rank {} runs another version of tutti", r)};
     }
     infos.push_back(from_bytes<RankInfo>(answers[r]));
+    infos.back().name[sizeof RankInfo::name - 1] = '\0';  // whatever has come, it is read as text
   }
   TUTTI_TRY(compare(infos));
 
