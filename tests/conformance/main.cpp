@@ -13,6 +13,7 @@
 
 #include "algorithms/catalogue.hpp"
 #include "conformance/session.hpp"
+#include "conformance/soak.hpp"
 #include "support/check.hpp"
 #include "support/device.hpp"
 #include "support/run_ranks.hpp"
@@ -30,7 +31,7 @@ struct Options {
   std::size_t max_count = Space::kMillion;
   std::uint64_t seed = 1;
   bool full = false, list = false;
-  int silence_s = 240, rounds = 5;
+  int silence_s = 240, rounds = 5, soak = 0;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -54,6 +55,8 @@ void declare(CLI::App& app, Options& options) {
       ->envname("CONFORMANCE_SEED");
   app.add_option("--rounds", options.rounds, "selections, each with inputs of its own");
   app.add_flag("--full", options.full, "every cell, not a selection");
+  app.add_option("--soak", options.soak,
+                 "instead: one random series of so many operations for each group");
   app.add_flag("--list", options.list, "print the cells and run nothing");
   app.add_option("--silence", options.silence_s,
                  "seconds without a result before a group is ended");
@@ -162,6 +165,23 @@ void run_and_print(const Space& space, const std::vector<Cell>& cells, const Opt
   std::fflush(stdout);
 }
 
+int soak(const Space& space, const Options& options) {
+  int passed = 0, failed = 0;
+  for (const RankKind kind : space.kinds) {
+    for (const int ranks : space.ranks) {
+      const GroupSpec spec{
+          .backend = space.backend, .kind = kind, .ranks = ranks, .limit = std::chrono::hours(2)};
+      const std::string wrong = run_soak(spec, options.soak, static_cast<unsigned>(options.seed));
+      ++(wrong.empty() ? passed : failed);
+      fmt::print("{} {} ranks as {}, {} operations\n{}", wrong.empty() ? "passed" : "FAILED", ranks,
+                 to_string(kind), options.soak, wrong);
+      std::fflush(stdout);
+    }
+  }
+  fmt::print("{} passed, {} failed\n", passed, failed);
+  return failed > 0 || passed == 0 ? 1 : 0;
+}
+
 std::string why_no_backend(const Space& space) {
   if (space.backend == Backend::kHost) return {};
   int most = 1;
@@ -183,6 +203,7 @@ int run(const Options& options) {
                   .empty();
     });
   }
+  if (options.soak > 0) return soak(space, options);
   const std::vector<Cell> cells = options.full ? space.everything() : selections(space, options);
   fmt::print("seed {}: {} cells ({})\n", options.seed, cells.size(),
              options.full ? "all" : "every pair of values occurs in each round");

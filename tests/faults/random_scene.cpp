@@ -13,13 +13,13 @@
 #include <thread>
 #include <vector>
 
-#include "algorithms/catalogue.hpp"
 #include "base/units.hpp"
 #include "faults/ending.hpp"
 #include "faults/traces.hpp"
 #include "support/check.hpp"
 #include "support/children.hpp"
 #include "support/lane.hpp"
+#include "support/series.hpp"
 
 namespace tutti::test {
 namespace {
@@ -29,8 +29,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Clock = Ending::Clock;
 
-constexpr int kOperations = 150;  // where nothing comes of it
-constexpr std::size_t kMostElements = 40000;
+constexpr int kOperations = 150;          // where nothing comes of it
 constexpr milliseconds kGoneLimit{1000};  // to learn that a process has ended
 constexpr milliseconds kSlack{2000};      // for a machine with more to do than cores
 constexpr milliseconds kOutlives{1300};   // how long a child outlives the victim
@@ -42,30 +41,6 @@ bool stays_away(Fate fate) { return fate == Fate::kStopped || fate == Fate::kLea
 
 // --- the ranks
 // ------------------------------------------------------------------------------------
-
-// The same operations on every rank.
-class Series {
- public:
-  explicit Series(unsigned seed) : random_(seed) {}
-
-  Trial next() {
-    constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kBfloat16, DataType::kInt64,
-                                   DataType::kUint8};
-    constexpr std::string_view kRows[] = {"", "one_shot", "two_shot"};
-    Trial trial;
-    trial.dtype = kTypes[random_() % 4];
-    const unsigned magnitude = random_() % 16;  // small counts as often as large ones
-    trial.count = random_() % std::min<std::size_t>(kMostElements, std::size_t{2} << magnitude);
-    trial.in_place = random_() % 4 == 0;
-    trial.seed = random_();
-    trial.algorithm = kRows[random_() % 3];
-    return trial;
-  }
-  bool next_is_plain() { return random_() % 3 == 0; }
-
- private:
-  std::mt19937 random_;
-};
 
 class RandomPlayer {
  public:
@@ -100,15 +75,15 @@ class RandomPlayer {
 
   Status run(Rank& rank, std::jthread& fate) {
     try {
-      Lane symmetric(rank, BufferKind::kSymmetric, kMostElements * sizeof(double));
-      Lane plain(rank, BufferKind::kPlain, kMostElements * sizeof(double));
+      Lane symmetric(rank, BufferKind::kSymmetric, Series::kMostBytes);
+      Lane plain(rank, BufferKind::kPlain, Series::kMostBytes);
       Series series(scene_.seed);
       const auto end = Clock::now() + seconds(60);
       Status status;
       for (int i = 0; status.is_ok() && Clock::now() < end; ++i) {
         if (leaves_ || (is_harmless(scene_.fate) && i == kOperations)) return status;
-        Lane& lane = series.next_is_plain() ? plain : symmetric;
         const Trial trial = series.next();
+        Lane& lane = series.plain() ? plain : symmetric;
         status = lane.run(lane.prepare(trial));
         if (status.is_ok()) lane.check(trial);
         if (i == 0 && is_victim())

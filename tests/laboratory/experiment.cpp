@@ -149,7 +149,7 @@ bool Experiment::run(simulated::Schedule& schedule, const Options& options) {
     rank->input.clear();
     rank->output.clear();
     rank->staging.clear();
-    rank->epochs.fill(0);
+    rank->epochs.fill(options.first_epoch);
     rank->control = {};
     rank->failure = {};
     rank->ended = rank->started = 0;

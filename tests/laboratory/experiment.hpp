@@ -52,6 +52,8 @@ class Experiment {
     Stop stop;
     // Rank 1 runs another operation than the others.
     bool mismatch = false;
+    // What every block has counted to before the first operation.
+    std::uint64_t first_epoch = 0;
     std::vector<std::string>* story = nullptr;
   };
   // False if the schedule gave up. What was found is in violation().

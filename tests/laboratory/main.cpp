@@ -152,6 +152,27 @@ int misfortune_campaign(std::uint64_t seeds) {
   return failed > 0 || run == 0 ? 1 : 0;
 }
 
+// Epochs on their way across the ends of 31, 32 and 63 bits.
+int epoch_campaign(std::uint64_t seeds) {
+  constexpr std::uint64_t kEnds[] = {std::uint64_t{1} << 31, std::uint64_t{1} << 32,
+                                     std::uint64_t{1} << 63};
+  const std::vector<Setup> setups = all_setups();
+  std::vector<Finding> findings(setups.size() * std::size(kEnds));
+  in_parallel(findings.size(), [&](std::size_t i) {
+    Experiment::Options options;
+    options.first_epoch = kEnds[i % std::size(kEnds)] - 3;
+    findings[i] = run_random(setups[i / std::size(kEnds)], 1, seeds, options);
+  });
+  int failed = 0;
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    if (!findings[i].found()) continue;
+    complain(setups[i / std::size(kEnds)], findings[i]);
+    ++failed;
+  }
+  fmt::print("{} crossings, {} failed\n", findings.size(), failed);
+  return failed > 0 || findings.empty() ? 1 : 0;
+}
+
 const Setup* find_setup(const std::vector<Setup>& setups, std::string_view name) {
   const auto found = std::find_if(setups.begin(), setups.end(),
                                   [&](const Setup& setup) { return setup.name() == name; });
@@ -211,6 +232,8 @@ int run(int argc, char** argv) {
   CLI::App* const misfortunes =
       app.add_subcommand("misfortunes", "ranks that stop, ranks that run something else");
   misfortunes->add_option("--seeds", seeds, "schedules of each kind");
+  CLI::App* const epochs = app.add_subcommand("epochs", "epochs that cross 2^31, 2^32 and 2^63");
+  epochs->add_option("--seeds", seeds, "schedules of each kind");
   CLI::App* const kept = app.add_subcommand("seeds", "seeds that once found something");
   kept->add_option("file", file)->required()->check(CLI::ExistingFile);
   CLI::App* const documented =
@@ -225,6 +248,7 @@ int run(int argc, char** argv) {
   if (exhaustive->parsed()) return exhaustive_campaign(limit);
   if (mutations->parsed()) return mutation_campaign(tries, markdown);
   if (misfortunes->parsed()) return misfortune_campaign(seeds);
+  if (epochs->parsed()) return epoch_campaign(seeds);
   if (kept->parsed()) return seed_campaign(file);
   if (documented->parsed()) return check_document(file, tries);
   return replay(setup, seed);

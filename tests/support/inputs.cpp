@@ -118,12 +118,14 @@ T random_value(OpKind op, std::uint64_t mine) {
   return from_parts<T>(mine >> 63, exponent, mine);
 }
 
+// `at` is random per index, `mine` per index and rank.
 template <class T>
-T special(OpKind op, std::uint64_t mine) {
+T special(OpKind op, std::uint64_t at, std::uint64_t mine) {
   constexpr std::uint64_t kTop = (1u << Format<T>::kExponent) - 1;  // infinity's exponent
   constexpr bool kHasInfinity = !std::is_same_v<T, Float8E4M3>;
   constexpr std::uint64_t kFull = ~std::uint64_t{0};
   const std::uint64_t sign = mine >> 63, pick = mix(mine) % 32;
+  if (at % 16 == 0) return from_parts<T>(1, 0, 0);  // -0.0 on every rank
   switch (pick) {
     case 0:
       return from_parts<T>(sign, kTop, kFull);  // NaN
@@ -137,6 +139,8 @@ T special(OpKind op, std::uint64_t mine) {
     case 4:
     case 5:
       return from_parts<T>(sign, 0, mine);  // subnormal
+    case 6:                                 // a signalling NaN, where the type has them
+      return kHasInfinity ? from_parts<T>(sign, kTop, 1) : from_parts<T>(sign, kTop, kFull);
     default:
       return pick < 16 ? from_parts<T>(sign, 0, 0) : random_value<T>(op, mine);
   }
@@ -155,7 +159,7 @@ T element(const InputSpec& spec, int rank, std::uint64_t at, std::uint64_t mine)
       case InputKind::kSpecial:
         break;
     }
-    return special<T>(spec.op, mine);
+    return special<T>(spec.op, at, mine);
   }
 }
 

@@ -17,7 +17,8 @@ enum class InputKind : std::uint8_t {
   // Full mantissas, nearby exponents, both signs: the answer shows the order of the additions, the
   // accumulator's width and every rounding. Integers: all bits, so that they wrap.
   kRandom,
-  // As kRandom, mixed with NaN, infinities, both zeros, subnormals and the largest finite values.
+  // As kRandom, mixed with NaN (all ones and signalling ones, too), infinities, both zeros (-0.0 on
+  // every rank, too), subnormals and the largest finite values.
   // Floating types.
   kSpecial,
 };

@@ -1,0 +1,55 @@
+// Every host row with epochs that cross 2^31, 2^32 and 2^63, while the grid alternates between one
+// block and all of them.
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "algorithms/catalogue.hpp"
+#include "launch/host.hpp"
+#include "support/host_world.hpp"
+#include "support/ranks.hpp"
+
+namespace tutti::test {
+namespace {
+
+constexpr int kRanks = 3, kOperations = 8;
+constexpr std::size_t kCount = 50000;
+
+// Operations that went wrong.
+int run_operations(const Algorithm& row, std::uint64_t first_epoch) {
+  HostWorld world(kRanks, kCount * sizeof(float));
+  std::atomic<int> wrong = 0;
+  on_all_ranks(kRanks, [&](int rank) {
+    Work work = world.work(rank, kCount, false);
+    std::fill_n(work.epochs, kMaxBlocks, first_epoch);
+    float* const input = world.input<float>(rank);
+    for (int operation = 0; operation < kOperations; ++operation) {
+      for (std::size_t i = 0; i < kCount; ++i) {
+        input[i] = static_cast<float>(i % 1000 + static_cast<std::size_t>(rank + operation));
+      }
+      work.blocks = operation % 2 == 0 ? 1 : kMaxBlocks;
+      const HostBody body = row.host(DataType::kFloat32, OpKind::kSum);
+      bool right = run_on_host(body, work) == Outcome::kDone;
+      for (std::size_t i = 0; i < kCount && right; ++i) {
+        right = world.output<float>(rank)[i] ==
+                static_cast<float>(kRanks * (i % 1000 + static_cast<std::size_t>(operation)) + 3);
+      }
+      if (!right) ++wrong;
+    }
+    EXPECT_GT(work.epochs[0], work.epochs[kMaxBlocks - 1]) << "block 0 was in every operation";
+  });
+  return wrong;
+}
+
+TEST(EpochTest, RowsCrossTheEndsOfWords) {
+  for (const Algorithm& row : catalogue()) {
+    if (row.host == nullptr) continue;
+    for (const int bits : {31, 32, 63}) {
+      EXPECT_EQ(run_operations(row, (std::uint64_t{1} << bits) - 5), 0)
+          << row.id << " across 2^" << bits;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti::test
