@@ -78,6 +78,62 @@ void mismatched_blocks(Rank& rank) {
   one_rank_deviates(rank, [](AllReduce& call) { call.options.blocks = 3; });
 }
 
+// Rank 1's buffers are no symmetric memory: it stages where the others do not.
+void mismatched_buffers(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  Lane plain(rank, BufferKind::kPlain, kRoom);
+  work_once(rank, lane);
+  Lane& mine = rank.number() == 1 ? plain : lane;
+  const Status status = mine.run(mine.prepare({.count = 1000, .algorithm = "two_shot"}));
+  require_failure(status, StatusCode::kMismatch, {"all_reduce/", "#2", rank_text(1)});
+  require_terminal(rank, lane, status);
+}
+
+// Rank 1 runs the second operation first.
+void mismatched_order(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  work_once(rank, lane);
+  const bool other = rank.number() == 1;
+  Status status = lane.run(lane.prepare({.count = other ? 500u : 1000u}));
+  if (status.is_ok()) status = lane.run(lane.prepare({.count = other ? 1000u : 500u}));
+  require_failure(status, StatusCode::kMismatch, {"all_reduce/", "#2", rank_text(1)});
+  require_terminal(rank, lane, status);
+}
+
+// Rank 1 runs the operations of two groups in the other order. Where an operation keeps its rank
+// busy that cannot work, and the deadline says so; it must not hang, and not be wrong.
+void opposite_orders_of_two_groups(Rank& rank) {
+  const auto other = take(rank.group.split(0, rank.number()));
+  Lane first(rank, BufferKind::kSymmetric, kRoom);
+  Lane second(rank, *other, BufferKind::kSymmetric, kRoom);
+  const Trial trial{.count = 1000};
+  const AllReduce a = first.prepare(trial), b = second.prepare(trial);
+  const bool swapped = rank.number() == 1;
+  const Status early = swapped ? second.start(b) : first.start(a);
+  const Status late = swapped ? first.start(a) : second.start(b);
+  for (const Status& started : {early, late}) {
+    if (!started.is_ok()) require_failure(started, StatusCode::kTimeout, {"all_reduce/", "#1"});
+  }
+  for (Lane* lane : {&first, &second}) {
+    const Status status = lane->finish();
+    if (status.is_ok() && early.is_ok() && late.is_ok()) lane->check(trial);
+    if (!status.is_ok()) require_failure(status, StatusCode::kTimeout, {"all_reduce/", "#1"});
+  }
+}
+
+// Rank 0 registers memory while the others run an operation: each says what it waited for.
+void registered_on_one_rank(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  work_once(rank, lane);
+  if (rank.number() == 0) {
+    OwnedMemory memory(rank.device, 4096);
+    require_failure(rank.group.register_memory(memory.get(), 4096).status(), StatusCode::kTimeout);
+  } else {
+    require_failure(lane.run(lane.prepare({.count = 1000})), StatusCode::kTimeout);
+  }
+  require_failure(rank.group.status(), StatusCode::kTimeout, {"rank"});
+}
+
 // Rank 0 stays away. The others' failure says who waited for whom, where, and what was seen.
 void rank_never_arrives(Rank& rank) {
   Lane lane(rank, BufferKind::kSymmetric, kRoom);
@@ -170,6 +226,10 @@ constexpr Scenario kFailing[] = {
     {"mismatched_algorithm", 2, kPatient, mismatched_algorithm},
     {"mismatched_offset", 2, kPatient, mismatched_offset},
     {"mismatched_blocks", 2, kPatient, mismatched_blocks},
+    {"mismatched_buffers", 2, kPatient, mismatched_buffers},
+    {"mismatched_order", 2, kPatient, mismatched_order},
+    {"opposite_orders_of_two_groups", 2, kShort, opposite_orders_of_two_groups},
+    {"registered_on_one_rank", 2, kShort, registered_on_one_rank},
     {"mismatched_allocation", 2, kPatient, mismatched_allocation},
     {"rank_missing_in_an_allocation", 2, kShort, rank_missing_in_an_allocation},
     {"rank_never_arrives", 2, kShort, rank_never_arrives},
