@@ -8,55 +8,14 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <future>
 #include <thread>
 
-#include "unit/bootstrap/groups.hpp"
+#include "unit/bootstrap/strangers.hpp"
 
 namespace tutti {
 namespace {
 
 using namespace testing;
-
-using JoinResult = Result<std::unique_ptr<Bootstrap>>;
-
-std::future<JoinResult> join_later(const GroupId& id, int rank, int size, Deadline deadline,
-                                   JoinOptions options) {
-  return std::async(std::launch::async,
-                    [=] { return join_group_with(id, rank, size, deadline, options); });
-}
-
-// Where rank 0 of `id` listens.
-SocketAddress address_of_root(const GroupId& id, const TemporaryDirectory& directory) {
-  if (id.is_local()) {
-    return *SocketAddress::unix_path(directory.path() + "/" + id.address() + "/r0");
-  }
-  const auto root = parse_host_port(id.address());
-  return *SocketAddress::tcp(root->host, root->port);
-}
-
-// A connection as a stranger makes it, once rank 0 listens.
-Fd dial_root(const GroupId& id, const TemporaryDirectory& directory) {
-  const SocketAddress address = address_of_root(id, directory);
-  const Deadline deadline = soon();
-  while (!deadline.passed()) {
-    auto socket = real_sockets().connect(address);
-    if (socket.is_ok()) {
-      SocketWait wait{.fd = socket->get(), .write = true};
-      EXPECT_TRUE(real_sockets().wait({&wait, 1}, deadline).is_ok());
-      if (real_sockets().connected(socket->get()).is_ok()) return std::move(socket).value();
-    }
-    std::this_thread::sleep_for(2ms);
-  }
-  ADD_FAILURE() << "rank 0 never listened";
-  return Fd();
-}
-
-GroupId with_other_secret(const GroupId& id) {
-  auto secret = id.secret();
-  secret[0] ^= std::byte{1};
-  return *group_id_from(id.is_local(), id.address(), secret);
-}
 
 class Joining : public ::testing::TestWithParam<GroupKind> {
  protected:
@@ -302,7 +261,7 @@ TEST(JoiningLocally, LetsInNoOtherUser) {
 TEST(JoiningByTcp, SaysThatThePortIsTaken) {
   const TemporaryDirectory directory;
   const GroupId id = make_id(GroupKind::kTcp);
-  const auto taken = real_sockets().listen(address_of_root(id, directory));
+  const auto taken = real_sockets().listen(address_of(id, directory, 0));
   ASSERT_TRUE(taken.is_ok());
   const auto group = join_group_with(id, 0, 2, Deadline(300ms), options_in(directory));
   EXPECT_EQ(group.status().code(), StatusCode::kUnavailable);
