@@ -373,6 +373,10 @@ Result<OpenedPart> CollectiveHeap::open_peer(std::size_t rank, const Offer& offe
                                              const Descriptors& descriptors,
                                              const std::vector<int>& devices) {
   PeerOffer peer{rank, offer, -1, devices};
+  if (offer.how == Offer::How::kPointer && !places_.same_process(rank))
+    return Status(
+        StatusCode::kMismatch,
+        fmt::format("rank {} offers an address, which means nothing in another process", rank));
   if (offer.descriptor >= 0 && !places_.same_process(rank)) {
     const auto index = static_cast<std::size_t>(offer.descriptor);
     if (rank >= descriptors.size() || index >= descriptors[rank].size())

@@ -1,5 +1,5 @@
 // A Bootstrap that pretends: ranks on threads say that they live in several processes, exchanges
-// are counted, and one of them can be delayed.
+// are counted, and one of them can be delayed, or lie.
 #pragma once
 
 #include <functional>
@@ -25,6 +25,9 @@ class BootstrapShim final : public Bootstrap {
   int exchanges = 0;                // all_gather and exchange_descriptors so far
   std::function<void(int)> before;  // called with the number of the exchange that starts
   bool descriptors = true;          // whether the group can pass them
+  // What this rank sends instead of what it should. Empty: the truth.
+  std::function<Bytes(Bytes)> instead_of;
+  std::function<void(std::vector<int>&)> instead_of_descriptors;
   std::vector<PeerIdentity>& pretended() { return identities_; }
 
   int rank() const override { return inner_->rank(); }
@@ -32,13 +35,18 @@ class BootstrapShim final : public Bootstrap {
   const std::vector<PeerIdentity>& identities() const override { return identities_; }
   Result<std::vector<Bytes>> all_gather(ByteView mine, Deadline deadline) override {
     count();
-    return inner_->all_gather(mine, deadline);
+    if (!instead_of) return inner_->all_gather(mine, deadline);
+    return inner_->all_gather(instead_of(to_bytes(mine)), deadline);
   }
   Result<std::vector<std::vector<Fd>>> exchange_descriptors(
       const std::vector<std::vector<int>>& outgoing, Deadline deadline) override {
     count();
     if (!descriptors) return Status(StatusCode::kUnsupported, "pretends to pass no descriptors");
-    return inner_->exchange_descriptors(outgoing, deadline);
+    std::vector<std::vector<int>> sent = outgoing;
+    for (auto& to_one : sent) {
+      if (instead_of_descriptors) instead_of_descriptors(to_one);
+    }
+    return inner_->exchange_descriptors(sent, deadline);
   }
   bool passes_descriptors() const override { return descriptors && inner_->passes_descriptors(); }
   Result<std::unique_ptr<Bootstrap>> split(int color, int key, Deadline deadline) override {
