@@ -13,6 +13,10 @@ constexpr Knob kKnobs[] = {
     {"TUTTI_DEBUG_FILE", kString, "", "log to this file, not stderr; %h is the host, %p the pid",
      kProcess},
     {"TUTTI_DISABLE", kBool, "0", "1 leaves every operation to NCCL"},
+    {"TUTTI_RECORDER", kBool, "1", "keep the last operations where `tutti status` finds them",
+     kProcess},
+    {"TUTTI_TRACE_DIR", kString, "", "folder where records stay after a failure or a kill",
+     kProcess},
     {"TUTTI_TIMEOUT_MS", kMilliseconds, "600000", "every wait of a communicator ends by then"},
 
     {"TUTTI_TUNE", kString, "", "forced algorithms: all_reduce:0-64K:@one_shot;all_reduce:@nccl"},

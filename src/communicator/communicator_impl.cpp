@@ -58,6 +58,11 @@ void CommunicatorImpl::collect_failure() {
   bootstrap_->announce_failure({.rank = rank(), .code = cause.code(), .text = cause.message()});
 }
 
+void CommunicatorImpl::record_progress() {
+  const std::uint64_t started = started_.load(std::memory_order_acquire);  // before the question
+  if (engine_->caught_up()) recorder_->done_through(started);
+}
+
 Status CommunicatorImpl::status() {
   collect_failure();
   if (nccl_ != nullptr && !failure_->failed()) {

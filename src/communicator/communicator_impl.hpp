@@ -19,6 +19,7 @@
 #include "dispatch/choose.hpp"
 #include "drivers/nccl.hpp"
 #include "memory/symmetric_heap.hpp"
+#include "recorder/flight_recorder.hpp"
 #include "topology/topology.hpp"
 #include "tuning/table.hpp"
 #include "tutti/collectives.hpp"
@@ -95,6 +96,9 @@ class CommunicatorImpl {
   // Takes up what a kernel has written, and tells the group. Called by the watchdog and by
   // status().
   void collect_failure();
+  // Records how far the stream has come. Called by the watchdog.
+  void record_progress();
+  FlightRecorder& recorder() { return *recorder_; }
 
   NcclDriver* nccl_driver() const { return machinery_.nccl; }
 
@@ -104,6 +108,7 @@ class CommunicatorImpl {
 
   // create.cpp
   Status agree();
+  void open_recorder();
   Status open_memory();
   Status verify_peers();
   Deadline deadline() const { return Deadline(timeout_); }
@@ -119,6 +124,7 @@ class CommunicatorImpl {
   LateBuffers late_buffers(const SymmetricSegment* input, std::size_t input_offset,
                            const SymmetricSegment* output, std::size_t output_offset) const;
   std::uint32_t signature_of(const Prepared& prepared) const;
+  void record_start(const Prepared& prepared, std::uint32_t signature);
   Status start_on_nccl(const Prepared& prepared);
   Status run(const Prepared& prepared);
 
@@ -147,6 +153,9 @@ class CommunicatorImpl {
   std::shared_ptr<const TuningTable> table_;
   Layout layout_;
 
+  std::uint64_t group_ = 0;  // random; the same on every rank
+  // Outlives the engine, whose waits tell it for whom they wait.
+  std::unique_ptr<FlightRecorder> recorder_ = std::make_unique<FlightRecorder>();
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<FailureState> failure_;
   std::unique_ptr<SymmetricHeap> heap_;
@@ -156,6 +165,7 @@ class CommunicatorImpl {
 
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;
+  std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
   using PlanKey = std::tuple<std::size_t, DataType, OpKind, bool, bool, bool, bool, std::string>;
   std::map<PlanKey, Plan> plans_;
 

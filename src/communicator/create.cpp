@@ -9,6 +9,7 @@
 #include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/try.hpp"
+#include "bootstrap/identity.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "communicator/watchdog.hpp"
 #include "drivers/cuda.hpp"
@@ -25,6 +26,7 @@ struct RankInfo {
   std::uint64_t knobs = 0, tables = 0;
   std::uint64_t options = 0;
   std::uint64_t host = 0, process = 0;
+  std::uint64_t group = 0;   // random: rank 0's names the group
   std::int32_t backend = 0;  // what was asked for
   std::int32_t has_gpu = 0, has_nccl = 0;
   std::int32_t compute = 0, multiprocessors = 0, nvlinks = 0, multicast = 0;
@@ -72,6 +74,8 @@ RankInfo describe(const CommunicatorOptions& options, const Machinery& machinery
                      .add(static_cast<std::uint64_t>(options.deterministic))
                      .add(static_cast<std::uint64_t>(options.timeout.count()))
                      .value();
+  const auto random = random_digest();
+  info.group = random.is_ok() ? first_word(*random) : identity.process_token;
   info.host = identity.host_id;
   info.process = identity.process_token;
   info.backend = static_cast<std::int32_t>(options.backend);
@@ -192,6 +196,7 @@ Status CommunicatorImpl::agree() {
     infos.back().name[sizeof RankInfo::name - 1] = '\0';  // whatever has come, it is read as text
   }
   TUTTI_TRY(compare(infos));
+  group_ = infos.front().group;
 
   const std::string why_not = why_not_cuda(infos);
   if (options_.backend == Backend::kCuda && !why_not.empty()) {
@@ -203,7 +208,34 @@ Status CommunicatorImpl::agree() {
   return Status::ok();
 }
 
+// A group works without its recorder.
+void CommunicatorImpl::open_recorder() {
+  const Knobs& knobs = Knobs::process();
+  if (!knobs.flag("TUTTI_RECORDER")) return;
+  const std::string folder = knobs.path("TUTTI_TRACE_DIR");
+  const RecordedRank mine{
+      .group = group_,
+      .rank = rank(),
+      .ranks = size(),
+      .host_id = bootstrap_->identities()[static_cast<std::size_t>(rank())].host_id,
+      .backend = backend(),
+      .device = device_};
+  auto opened = FlightRecorder::open(mine, folder);
+  if (!opened.is_ok() && !folder.empty()) {
+    log_once(LogLevel::kWarn, fmt::format("TUTTI_TRACE_DIR: {}; nothing will be left there",
+                                          opened.status().message()));
+    opened = FlightRecorder::open(mine, {});
+  }
+  if (opened.is_ok()) {
+    recorder_ = std::move(opened).value();
+  } else {
+    log_once(LogLevel::kWarn, fmt::format("`tutti status` will see nothing of this process: {}",
+                                          opened.status().message()));
+  }
+}
+
 Status CommunicatorImpl::open_memory() {
+  open_recorder();
   const bool cuda = backend() == Backend::kCuda;
   layout_ = layout_from(Knobs::process(), cuda);
   constexpr int kLateBuffers = 4096;
@@ -214,9 +246,10 @@ Status CommunicatorImpl::open_memory() {
   if (cuda) {
     TUTTI_ASSIGN(engine_, make_cuda_engine(*machinery_.cuda, device_, sizes));
   } else {
-    engine_ = make_host_engine(sizes, machinery_.weakening);
+    engine_ = make_host_engine(sizes, machinery_.weakening, recorder_->waits_for());
   }
-  failure_ = std::make_unique<FailureState>(*engine_->memory().failure, *engine_->memory().abort);
+  failure_ = std::make_unique<FailureState>(*engine_->memory().failure, *engine_->memory().abort,
+                                            recorder_.get());
   captures_ = std::make_unique<Captures>(layout_.capture_channels, kLateBuffers);
   bootstrap_->set_failure_handler([this](const GroupFailure& failure) {
     (void)failure_->fail({failure.code, failure.text});

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -106,6 +107,12 @@ class CudaEngine : public Engine {
     return copy_in(memory_.late + slot, &buffers, sizeof buffers);
   }
 
+  bool caught_up() override {
+    if (!used_) return true;
+    const auto finished = cuda_.event_finished(event_);
+    return finished.is_ok() && *finished;
+  }
+
   bool drain(std::uint64_t timeout_ns) override {
     if (!used_) return true;
     const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
@@ -132,7 +139,8 @@ class CudaEngine : public Engine {
   Stream side_ = nullptr;  // for words of our own; never waits for the user's streams
   CudaEvent event_ = nullptr;
   Stream last_ = nullptr;
-  bool used_ = false, drained_ = true;
+  std::atomic<bool> used_ = false;
+  bool drained_ = true;
   CudaAddress device_words_ = nullptr;
   std::byte* host_words_ = nullptr;
 };

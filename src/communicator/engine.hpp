@@ -58,6 +58,9 @@ class Engine {
   // Fills late buffer `slot`; outside captures.
   virtual Status fill_late(int slot, const LateBuffers& buffers) = 0;
 
+  // Whether every operation that was started and not captured has ended. From any thread.
+  virtual bool caught_up() = 0;
+
   // Waits until this rank's own work has ended, at most `timeout_ns`; false if it did not.
   virtual bool drain(std::uint64_t timeout_ns) = 0;
 
@@ -65,9 +68,10 @@ class Engine {
   PrivateMemory memory_;
 };
 
-// `weakening`, for tests, outlives the engine.
+// `weakening`, for tests, and `waits_for` (see HostTeam) outlive the engine.
 std::unique_ptr<Engine> make_host_engine(const EngineSizes& sizes,
-                                         const Weakening* weakening = nullptr);
+                                         const Weakening* weakening = nullptr,
+                                         std::uint64_t* waits_for = nullptr);
 Result<std::unique_ptr<Engine>> make_cuda_engine(CudaDriver& cuda, int device,
                                                  const EngineSizes& sizes);
 

@@ -18,14 +18,16 @@ bool FailureState::fail(const Status& cause) {
   const std::lock_guard lock(mutex_);
   if (failed_.load(std::memory_order_relaxed)) return false;
   cause_ = cause;
+  if (recorder_ != nullptr) recorder_->fail(cause);
   failed_.store(true, std::memory_order_release);
   std::atomic_ref(abort_word_).store(1, std::memory_order_release);
   return true;
 }
 
 bool FailureState::collect() {
-  if (!record_complete() || failed()) return false;
-  return fail(from_record());
+  if (!record_complete()) return false;
+  if (recorder_ != nullptr) recorder_->waited_for(record_.missing_rank);
+  return !failed() && fail(from_record());
 }
 
 Status FailureState::status() const {

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "communicator/operation.hpp"
+#include "recorder/flight_recorder.hpp"
 #include "transport/work.hpp"
 #include "tutti/status.hpp"
 
@@ -15,9 +16,10 @@ namespace tutti {
 
 class FailureState {
  public:
-  // `record` and `abort_word` are the engine's; both must outlive this object's last use.
-  FailureState(FailureRecord& record, std::uint32_t& abort_word)
-      : record_(record), abort_word_(abort_word) {}
+  // `record` and `abort_word` are the engine's; all must outlive this object's last use. The
+  // recorder, if any, is told of the first failure and of who was missing.
+  FailureState(FailureRecord& record, std::uint32_t& abort_word, FlightRecorder* recorder = nullptr)
+      : record_(record), abort_word_(abort_word), recorder_(recorder) {}
 
   // Remembers a call, so that a record with its sequence number can be explained.
   void note(const Operation& operation);
@@ -44,6 +46,7 @@ class FailureState {
 
   FailureRecord& record_;
   std::uint32_t& abort_word_;
+  FlightRecorder* recorder_;
   std::atomic<bool> failed_ = false;
   mutable std::mutex mutex_;
   Status cause_;

@@ -8,8 +8,10 @@ namespace {
 
 class HostEngine : public Engine {
  public:
-  HostEngine(const EngineSizes& sizes, const Weakening* weakening)
-      : epochs_(static_cast<std::size_t>(sizes.channels) * kMaxBlocks), weakening_(weakening) {
+  HostEngine(const EngineSizes& sizes, const Weakening* weakening, std::uint64_t* waits_for)
+      : epochs_(static_cast<std::size_t>(sizes.channels) * kMaxBlocks),
+        weakening_(weakening),
+        waits_for_(waits_for) {
     control_.timeout_ns = sizes.timeout_ns;
     memory_ = {.epochs = epochs_.data(),
                .control = &control_,
@@ -21,13 +23,14 @@ class HostEngine : public Engine {
   Result<StreamState> stream_state(Stream) override { return StreamState{}; }
 
   Status run(const Operation& operation, const Work& work, const Plan&, Stream) override {
-    run_on_host(operation.row->host(operation.dtype, operation.op), work, weakening_);
+    run_on_host(operation.row->host(operation.dtype, operation.op), work, weakening_, waits_for_);
     return Status::ok();
   }
 
   Status enter_stream(Stream) override { return Status::ok(); }
   Status leave_stream(Stream) override { return Status::ok(); }
   Status fill_late(int, const LateBuffers&) override { return Status::ok(); }
+  bool caught_up() override { return true; }
   bool drain(std::uint64_t) override { return true; }
 
  private:
@@ -36,12 +39,14 @@ class HostEngine : public Engine {
   FailureRecord failure_{};
   std::uint32_t abort_ = 0;
   const Weakening* weakening_;
+  std::uint64_t* waits_for_;
 };
 
 }  // namespace
 
-std::unique_ptr<Engine> make_host_engine(const EngineSizes& sizes, const Weakening* weakening) {
-  return std::make_unique<HostEngine>(sizes, weakening);
+std::unique_ptr<Engine> make_host_engine(const EngineSizes& sizes, const Weakening* weakening,
+                                         std::uint64_t* waits_for) {
+  return std::make_unique<HostEngine>(sizes, weakening, waits_for);
 }
 
 }  // namespace tutti

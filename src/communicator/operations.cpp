@@ -189,6 +189,8 @@ Status CommunicatorImpl::start(Prepared& prepared) {
   Status status = engine_->enter_stream(prepared.call.stream);
   if (status.is_ok()) status = run(prepared);
   if (status.is_ok()) status = engine_->leave_stream(prepared.call.stream);
+  // Release: whoever sees the number finds the event behind that operation.
+  if (status.is_ok()) started_.store(prepared.operation.sequence, std::memory_order_release);
   return status.is_ok() || failure_->failed() ? status : fail(status);
 }
 
@@ -200,16 +202,35 @@ Status CommunicatorImpl::all_reduce(const AllReduce& call) {
 
 Status CommunicatorImpl::run(const Prepared& prepared) {
   const Work work = make_work(prepared);
-  TUTTI_TRY(engine_->run(prepared.operation, work, prepared.plan, prepared.call.stream));
-  if (backend() == Backend::kHost) {
+  const std::uint64_t sequence = prepared.operation.sequence;
+  record_start(prepared, work.signature);
+  Status status = engine_->run(prepared.operation, work, prepared.plan, prepared.call.stream);
+  if (status.is_ok() && backend() == Backend::kCuda) return status;
+  if (status.is_ok()) {
     collect_failure();
-    return failure_->status();
+    status = failure_->status();
   }
-  return Status::ok();
+  recorder_->end(sequence, status.is_ok());
+  return status;
+}
+
+void CommunicatorImpl::record_start(const Prepared& prepared, std::uint32_t signature) {
+  const bool untracked = prepared.captured || runs_on_nccl(prepared);
+  const bool host = backend() == Backend::kHost;
+  recorder_->begin({.sequence = prepared.operation.sequence,
+                    .row = prepared.operation.row->id,
+                    .count = prepared.operation.count,
+                    .dtype = prepared.operation.dtype,
+                    .op = prepared.operation.op,
+                    .signature = signature,
+                    .state = untracked ? OperationState::kUntracked
+                             : host    ? OperationState::kRunning
+                                       : OperationState::kEnqueued});
 }
 
 Status CommunicatorImpl::start_on_nccl(const Prepared& prepared) {
   const AllReduce& call = prepared.call;
+  record_start(prepared, 0);
   return machinery_.nccl->all_reduce(nccl_, {.input = call.input,
                                              .output = call.output,
                                              .count = call.count,

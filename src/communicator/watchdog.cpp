@@ -42,9 +42,13 @@ class Watchdog {
 
   void look() {
     constexpr auto kPeriod = std::chrono::milliseconds(10);
+    constexpr int kLooksPerQuery = 10;  // a query of an event takes a lock of the driver's
     std::unique_lock lock(mutex_);
-    while (!ending_) {
-      for (CommunicatorImpl* communicator : watched_) communicator->collect_failure();
+    for (int looks = 0; !ending_; ++looks) {
+      for (CommunicatorImpl* communicator : watched_) {
+        communicator->collect_failure();
+        if (looks % kLooksPerQuery == 0) communicator->record_progress();
+      }
       wake_.wait_for(lock, kPeriod);
     }
   }

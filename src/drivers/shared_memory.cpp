@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "base/try.hpp"
 #include "drivers/host_files.hpp"
@@ -32,11 +33,21 @@ Status failure(std::string_view what, std::size_t bytes, int error) {
                       full ? "; free or enlarge /dev/shm, or the container's memory limit" : "")};
 }
 
+// Takes the pages now: without it a full file system is a SIGBUS at the first store.
+Status take_pages(const Fd& memory, std::size_t bytes) {
+  int error = 0;
+  do {
+    error = ::fallocate(memory.get(), 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  return error == 0 ? Status::ok() : failure("allocate", bytes, error);
+}
+
 // A file that has a name for no longer than it takes to unlink it.
-Result<Fd> open_unlinked_file(std::size_t bytes) {
+Result<Fd> open_unlinked_file(const std::string& name, std::size_t bytes) {
   static std::atomic<unsigned> counter{0};
   for (int attempt = 0; attempt < 100; ++attempt) {
-    const std::string path = fmt::format("/dev/shm/tutti-{}-{}", ::getpid(), counter.fetch_add(1));
+    const std::string path =
+        fmt::format("/dev/shm/{}-{}-{}", name, ::getpid(), counter.fetch_add(1));
     Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (file.valid()) {
       ::unlink(path.c_str());
@@ -83,7 +94,8 @@ std::uint64_t available_bytes() {
 
 class RealSharedMemory final : public SharedMemoryDriver {
  public:
-  explicit RealSharedMemory(bool use_memfd) : use_memfd_(use_memfd) {}
+  explicit RealSharedMemory(bool use_memfd, std::string name = "tutti")
+      : use_memfd_(use_memfd), name_(std::move(name)) {}
 
   Result<Fd> create(std::size_t bytes) override {
     if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max())) {
@@ -92,12 +104,7 @@ class RealSharedMemory final : public SharedMemoryDriver {
     }
     if (bytes > available_bytes()) return failure("allocate", bytes, ENOMEM);
     TUTTI_ASSIGN(Fd memory, open(bytes));
-    int error = 0;
-    do {
-      // Takes the pages now: without it a full /dev/shm is a SIGBUS at the first store.
-      error = ::fallocate(memory.get(), 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-    } while (error == EINTR);
-    if (error != 0) return failure("allocate", bytes, error);
+    TUTTI_TRY(take_pages(memory, bytes));
     return memory;
   }
 
@@ -125,12 +132,13 @@ class RealSharedMemory final : public SharedMemoryDriver {
 
  private:
   Result<Fd> open(std::size_t bytes) const {
-    Fd memory(use_memfd_ ? ::memfd_create("tutti", MFD_CLOEXEC) : -1);
+    Fd memory(use_memfd_ ? ::memfd_create(name_.c_str(), MFD_CLOEXEC) : -1);
     if (memory.valid()) return memory;
-    return open_unlinked_file(bytes);
+    return open_unlinked_file(name_, bytes);
   }
 
   const bool use_memfd_;
+  const std::string name_;
 };
 
 bool reaches_zero(int& countdown) { return countdown >= 0 && countdown-- == 0; }
@@ -145,6 +153,22 @@ SharedMemoryDriver& real_shared_memory() {
 SharedMemoryDriver& dev_shm_shared_memory() {
   static RealSharedMemory driver(false);
   return driver;
+}
+
+std::unique_ptr<SharedMemoryDriver> named_shared_memory(std::string name) {
+  return std::make_unique<RealSharedMemory>(true, std::move(name));
+}
+
+Result<Fd> create_private_file(const std::string& path, std::size_t bytes) {
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) {
+    return Status(StatusCode::kSystem, fmt::format("cannot create {}: {}", path,
+                                                   std::generic_category().message(errno)));
+  }
+  const Status taken = take_pages(file, bytes);
+  if (taken.is_ok()) return file;
+  ::unlink(path.c_str());
+  return taken.with_context(path);
 }
 
 Result<Fd> make_sealed_memory(ByteView content) {

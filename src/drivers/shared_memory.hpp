@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "base/bytes.hpp"
 #include "base/fd.hpp"
@@ -25,6 +26,12 @@ class SharedMemoryDriver {
 SharedMemoryDriver& real_shared_memory();
 // What real_shared_memory() does where memfd is refused.
 SharedMemoryDriver& dev_shm_shared_memory();
+// The same as real_shared_memory(), but descriptors are shown under `name` in /proc/<pid>/fd.
+std::unique_ptr<SharedMemoryDriver> named_shared_memory(std::string name);
+
+// A new file of mode 0600, zeroed, whose pages are there: what map() maps, but with a name that
+// stays. kSystem where there is one already.
+Result<Fd> create_private_file(const std::string& path, std::size_t bytes);
 
 // A descriptor whose content nobody can change any more, for handing to a child process.
 Result<Fd> make_sealed_memory(ByteView content);

@@ -61,13 +61,15 @@ Outcome HostTeam::wait_for(int rank, std::memory_order order) const {
   Flag& flag = channel(work_.rank).flags[block_][rank];
   Clock::time_point start{};
   Flag seen{};
-  for (std::uint64_t polls = 0;; ++polls) {
+  std::uint64_t polls = 0;
+  for (;; ++polls) {
     seen.epoch = word(flag.epoch).load(order);
     if (seen.epoch >= epoch_) break;
     if (polls < kSpins) continue;
     if (polls == kSpins) start = Clock::now();
     sched_yield();
     if (polls % kPollsPerClock != 0) continue;
+    tell(missing_ranks());
     if (poisoned()) return fail(FailureReason::kAborted, rank, seen, nanoseconds_since(start));
     const std::uint64_t limit =
         work_.timeout_ns != 0 ? work_.timeout_ns : work_.control->timeout_ns;
@@ -75,6 +77,7 @@ Outcome HostTeam::wait_for(int rank, std::memory_order order) const {
       return fail(FailureReason::kTimeout, rank, seen, waited);
     }
   }
+  if (polls >= kSpins) tell(0);
   // A peer that is one barrier ahead may have overwritten the check: then it was compared there.
   seen.check = word(flag.check).load(std::memory_order_relaxed);
   const std::uint64_t expected = check_word(work_.signature, epoch_);
@@ -83,6 +86,20 @@ Outcome HostTeam::wait_for(int rank, std::memory_order order) const {
     return fail(FailureReason::kMismatch, rank, seen, 0);
   }
   return Outcome::kDone;
+}
+
+std::uint64_t HostTeam::missing_ranks() const {
+  std::uint64_t missing = 0;
+  for (int r = 0; r < work_.ranks; ++r) {
+    Flag& flag = channel(work_.rank).flags[block_][r];
+    if (word(flag.epoch).load(std::memory_order_relaxed) < epoch_) missing |= std::uint64_t{1} << r;
+  }
+  return missing;
+}
+
+// Relaxed: it orders nothing, and whoever reads it looks again.
+void HostTeam::tell(std::uint64_t missing) const {
+  if (waits_for_ != nullptr) word(*waits_for_).store(missing, std::memory_order_relaxed);
 }
 
 Outcome HostTeam::finish() {

@@ -33,8 +33,16 @@ class HostTeam {
     return static_cast<int>(kTileBytes / sizeof(T));
   }
 
-  HostTeam(const Work& work, int block, const Weakening* weakening = nullptr)
-      : work_(work), block_(block), weakening_(weakening), epoch_(work.epochs[block]) {}
+  // `waits_for`, if any, is a word for whoever looks at this rank from outside: while a wait is
+  // long enough to yield, bit r says that rank r has not come. It stays as it is when the wait
+  // fails.
+  HostTeam(const Work& work, int block, const Weakening* weakening = nullptr,
+           std::uint64_t* waits_for = nullptr)
+      : work_(work),
+        block_(block),
+        weakening_(weakening),
+        waits_for_(waits_for),
+        epoch_(work.epochs[block]) {}
 
   int ranks() const { return work_.ranks; }
 
@@ -58,14 +66,8 @@ class HostTeam {
   }
 
   template <class T>
-  Tile<T, tile_elements<T>()> load(const std::byte* from, HostAccess, TileAt tile) const {
-    Tile<T, tile_elements<T>()> value;
-    std::memcpy(value.at, from + tile.first * sizeof(T), tile.count * sizeof(T));
-    if (tile.count < tile_elements<T>()) {
-      std::memset(static_cast<void*>(value.at + tile.count), 0,
-                  (tile_elements<T>() - tile.count) * sizeof(T));
-    }
-    return value;
+  TileInPlace<T> load(const std::byte* from, HostAccess, TileAt tile) const {
+    return {reinterpret_cast<const T*>(from) + tile.first, tile.count};
   }
 
   template <class T>
@@ -118,12 +120,15 @@ class HostTeam {
   }
   void signal(int rank, std::memory_order order) const;
   Outcome wait_for(int rank, std::memory_order order) const;
+  std::uint64_t missing_ranks() const;
+  void tell(std::uint64_t missing) const;
   Outcome fail(FailureReason reason, int missing, const Flag& seen, std::uint64_t waited_ns) const;
   bool poisoned() const;
 
   const Work& work_;
   int block_;
   const Weakening* weakening_;
+  std::uint64_t* waits_for_;
   std::uint64_t epoch_;
   int barriers_ = 0;
 };

@@ -94,6 +94,42 @@ TEST(HostTeamTest, TheAbortWordEndsAWait) {
   EXPECT_EQ(reason_of(world, 0), FailureReason::kAborted);
 }
 
+// Of four ranks, 1 has come and 0 and 3 have not: rank 2 says so while it waits, and until the end.
+TEST(HostTeamTest, ALongWaitTellsForWhomItWaits) {
+  HostWorld world(4, 64);
+  Work work = world.work(2, 1, false);
+  work.timeout_ns = 50 * kMillisecond;
+  const auto flag_of = [&](int rank) -> Flag& {
+    return reinterpret_cast<ChannelMemory*>(work.channels.at[2])->flags[0][rank];
+  };
+  flag_of(1) = {1, std::uint64_t{work.signature} << 32 | 1};
+  std::uint64_t waits_for = 0;
+  std::jthread comes([&] {
+    while (std::atomic_ref(waits_for).load() != 0b1001) std::this_thread::yield();
+    std::atomic_ref(flag_of(0).check).store(std::uint64_t{work.signature} << 32 | 1);
+    std::atomic_ref(flag_of(0).epoch).store(1);
+  });
+  EXPECT_EQ(HostTeam(work, 0, nullptr, &waits_for).barrier(Publish::kStores), Outcome::kFailed);
+  comes.join();
+  EXPECT_EQ(waits_for, 0b1000u);
+  EXPECT_EQ(world.failure(2).missing_rank, 3);
+}
+
+TEST(HostTeamTest, AWaitThatEndsWellTellsNothingAnyMore) {
+  HostWorld world(2, 64);
+  std::uint64_t waits_for[2] = {};
+  on_all_ranks(2, [&](int rank) {
+    const Work work = world.work(rank, 1, false);
+    HostTeam team(work, 0, nullptr, &waits_for[rank]);
+    if (rank == 1) {
+      while (std::atomic_ref(waits_for[0]).load() != 0b10) std::this_thread::yield();
+    }
+    ASSERT_EQ(team.barrier(Publish::kStores), Outcome::kDone);
+  });
+  EXPECT_EQ(waits_for[0], 0u);
+  EXPECT_EQ(waits_for[1], 0u);
+}
+
 TEST(HostTeamTest, APoisonedRankWaitsForNobody) {
   HostWorld world(2, 64);
   world.control(0).poison = static_cast<std::uint32_t>(FailureReason::kTimeout);
