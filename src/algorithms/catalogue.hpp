@@ -44,9 +44,10 @@ struct Geometry {
 // What the cost model knows of n ranks:
 // time = (steps + n * steps_per_rank) * hop + bytes * wire(n) / bandwidth
 struct Cost {
-  double steps = 0;                     // latency hops on the critical path
-  double steps_per_rank = 0;            // where more ranks mean more hops
-  double (*wire)(int ranks) = nullptr;  // bytes sent per rank, as a multiple of the message
+  double steps = 0;                      // latency hops on the critical path
+  double steps_per_rank = 0;             // where more ranks mean more hops
+  double (*wire)(int ranks) = nullptr;   // bytes sent per rank, as a multiple of the message
+  double (*local)(int ranks) = nullptr;  // bytes read and written in the rank's own memory, as well
 };
 
 // A body instantiated for one element type and reduction.

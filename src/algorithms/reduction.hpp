@@ -170,6 +170,22 @@ TUTTI_BODY void accumulate(Tile<typename Reduction::Accumulator, kElements>& sum
   }
 }
 
+// The same from where the elements lie. What a short tile lacks is zero in the sum.
+template <class Reduction, class Scalars, int kElements>
+TUTTI_BODY void accumulate(Tile<typename Reduction::Accumulator, kElements>& sum,
+                           const TileInPlace<typename Reduction::Element>& part, int rank,
+                           const Scalars& scalars) {
+  if (rank == 0) {
+    for (int e = 0; e < part.count; ++e) sum.at[e] = widen<Reduction>(part.at[e], 0, scalars);
+    for (int e = part.count; e < kElements; ++e) sum.at[e] = {};
+    return;
+  }
+  for (int e = 0; e < part.count; ++e) {
+    const auto a = widen<Reduction>(part.at[e], rank, scalars);
+    sum.at[e] = Reduction::Op::combine(sum.at[e], a);
+  }
+}
+
 // Reduces tile `tile` of every rank's buffer. Where the access allows it the loads of all ranks are
 // in flight before the first is used.
 template <class Reduction, class Team, class Access, int kRanks, class Scalars>

@@ -90,6 +90,13 @@ struct alignas(16) Tile {
   T at[kCount];
 };
 
+// The elements of a tile where they lie: what load() gives where a copy would only cost time.
+template <class T>
+struct TileInPlace {
+  const T* at;
+  int count;
+};
+
 // Rank `rank`'s share of `whole`: contiguous, a multiple of `unit` elements but for the last.
 TUTTI_BODY Range shard(Range whole, int rank, int ranks, std::size_t unit) {
   const std::size_t units = (whole.count + unit - 1) / unit;

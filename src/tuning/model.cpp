@@ -50,6 +50,18 @@ MachineModel machine_model(const Topology& topology) {
           kCudaCopyGbps};
 }
 
+namespace {
+
+// On the host own memory is as far as a peer's: what is read or written in either counts, half of a
+// byte that memcpy reads and writes. On GPUs the links alone do.
+double traffic(const Cost& cost, int ranks, Backend backend) {
+  const double wire = cost.wire != nullptr ? cost.wire(ranks) : 0;
+  const double local = cost.local != nullptr ? cost.local(ranks) : 0;
+  return backend == Backend::kHost ? (wire + local) / 2 : wire;
+}
+
+}  // namespace
+
 std::size_t passes_of(const Load& load) {
   if (load.staging_bytes == 0) return 0;
   return std::max<std::size_t>(ceil_div(load.bytes, load.staging_bytes), 1);
@@ -63,7 +75,7 @@ double predicted_us(const Algorithm& algorithm, const Load& load, const Topology
       passes == 0 ? 0 : int{algorithm.peers_read_input} + int{algorithm.peers_write_output};
   const double steps = algorithm.cost.steps + algorithm.cost.steps_per_rank * load.ranks;
   const double pass_us = steps * machine.hop_us + copies * machine.copy_us;
-  const double wire = algorithm.cost.wire != nullptr ? algorithm.cost.wire(load.ranks) : 0;
+  const double wire = traffic(algorithm.cost, load.ranks, topology.backend);
   const double byte_us = wire / (machine.bandwidth_gbps * 1e3) + copies / (machine.copy_gbps * 1e3);
   return machine.base_us + static_cast<double>(std::max<std::size_t>(passes, 1)) * pass_us +
          static_cast<double>(load.bytes) * byte_us;

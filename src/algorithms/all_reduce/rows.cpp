@@ -41,7 +41,9 @@ Geometry two_shot_geometry(std::size_t bytes, int ranks) {
 Geometry library_geometry(std::size_t, int) { return {0, 0}; }
 
 double one_shot_wire(int ranks) { return ranks - 1; }
+double one_shot_local(int) { return 2; }
 double two_shot_wire(int ranks) { return 2.0 * (ranks - 1) / ranks; }
+double two_shot_local(int ranks) { return 2.0 / ranks; }
 
 constexpr Algorithm kRows[] = {
     {.id = "all_reduce/one_shot",
@@ -49,7 +51,7 @@ constexpr Algorithm kRows[] = {
      .max_ranks_host = kMaxRanks,
      .max_ranks_cuda = kMaxCudaRanks,
      .order = Order::kRankOrder,
-     .cost = {.steps = 4, .wire = one_shot_wire},
+     .cost = {.steps = 4, .wire = one_shot_wire, .local = one_shot_local},
      .text = "every rank reads everybody's input and reduces all of it",
      .in_place_needs_staging = true,
      .takes = takes_everything,
@@ -61,7 +63,7 @@ constexpr Algorithm kRows[] = {
      .max_ranks_host = kMaxRanks,
      .max_ranks_cuda = kMaxCudaRanks,
      .order = Order::kRankOrder,
-     .cost = {.steps = 5, .wire = two_shot_wire},
+     .cost = {.steps = 5, .wire = two_shot_wire, .local = two_shot_local},
      .text = "each rank reduces its shard of everybody's input and writes it to everyone",
      .peers_write_output = true,
      .takes = takes_everything,

@@ -57,6 +57,13 @@ TEST(Table, OfTheHostNamesNoGpu) {
   EXPECT_EQ(print_table(record), "# tutti 0.1.0 on node1, 2026-11-21T01:02:03Z\n");
 }
 
+TEST(Table, OfTheHostHasTheRateOfCopies) {
+  Record record = some_record();
+  record.environment.calibration = {.copy_gbps = 48.25, .copy_bytes = 1 << 20};
+  EXPECT_TRUE(
+      print_table(record).ends_with("# calibration: 48.25 GB/s, memcpy of 1M by one thread\n"));
+}
+
 TEST(Markdown, MarksWhatAutoTakes) {
   EXPECT_EQ(print_markdown(some_record()),
             "**all_reduce, 8 ranks (processes), bf16 sum, backend cuda, symmetric buffers, graph "

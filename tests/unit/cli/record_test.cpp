@@ -73,6 +73,15 @@ TEST(Record, SurvivesJson) {
   EXPECT_EQ(*read, record);
 }
 
+TEST(Record, KeepsTheRateOfCopiesWhereItWasMeasured) {
+  Record record = some_record();
+  EXPECT_EQ(to_json_text(record).find("copy_gbps"), std::string::npos);
+  record.environment.calibration = {.copy_gbps = 48.25, .copy_bytes = 1 << 20};
+  const auto read = record_from_json_text(to_json_text(record), "x.json");
+  ASSERT_TRUE(read.is_ok()) << read.status().to_string();
+  EXPECT_EQ(read->environment, record.environment);
+}
+
 TEST(Record, HasTheFieldsOfItsSchema) {
   const auto json = nlohmann::json::parse(to_json_text(some_record()));
   EXPECT_EQ(json.at("schema"), "tutti.bench/1");

@@ -27,6 +27,7 @@ TEST(Bench, MeasuresEveryAlgorithmAndChecksIt) {
   EXPECT_THAT(ended.out, HasSubstr("all_reduce, 3 ranks (processes), fp32 sum, backend host"));
   EXPECT_THAT(ended.out, HasSubstr("#wrong"));
   EXPECT_THAT(ended.out, HasSubstr("in-place"));
+  EXPECT_THAT(ended.out, HasSubstr("GB/s, memcpy of 64K by one thread"));
 }
 
 struct Variant {

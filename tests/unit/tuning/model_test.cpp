@@ -91,6 +91,19 @@ TEST(Model, StagingIsPaidPerPassAndPerByteAndCopy) {
   EXPECT_EQ(passes_of({8, MiB + 1, MiB}), 2u);
 }
 
+double own_and_peers(int ranks) { return ranks; }
+
+TEST(Model, OnTheHostOwnMemoryCountsToo) {
+  Algorithm reader = kOneShot;
+  reader.cost.local = own_and_peers;
+  Topology topology = eight_h200();
+  EXPECT_EQ(predicted_us(reader, {8, MiB}, topology), predicted_us(kOneShot, {8, MiB}, topology));
+  topology.backend = Backend::kHost;
+  const double more_us = 8 / 2.0 * MiB / (machine_model(topology).bandwidth_gbps * 1e3);
+  EXPECT_NEAR(predicted_us(reader, {8, MiB}, topology) - predicted_us(kOneShot, {8, MiB}, topology),
+              more_us, 1e-9);
+}
+
 TEST(Model, OneRankSendsNothing) {
   Topology topology = eight_h200();
   topology.ranks = 1;

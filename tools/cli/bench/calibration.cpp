@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstring>
 #include <vector>
 
+#include "base/bytes.hpp"
 #include "base/deadline.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
@@ -146,6 +149,24 @@ Result<Calibration> calibrate(CudaDriver& cuda) {
   TUTTI_ASSIGN(result.kernel_gap_us, kernel_gap(cuda));
   TUTTI_ASSIGN(result.hop_us, one_way_hop(cuda));
   return result;
+}
+
+Calibration calibrate_host(std::size_t bytes) {
+  constexpr int kWarmUp = 3, kMost = 200;
+  const Bytes from(bytes, std::byte{1});
+  Bytes to(bytes);
+  std::vector<double> times;
+  const Deadline enough(std::chrono::milliseconds(500));
+  for (int k = 0; k < kWarmUp + kMost && (k <= kWarmUp || !enough.passed()); ++k) {
+    const auto start = Deadline::Clock::now();
+    std::memcpy(to.data(), from.data(), bytes);
+    // The compiler must not leave out a copy that nobody looks at.
+    __asm__ volatile("" : : "r"(to.data()) : "memory");
+    const std::chrono::duration<double, std::micro> time = Deadline::Clock::now() - start;
+    if (k >= kWarmUp) times.push_back(time.count());
+  }
+  return {.copy_gbps = algorithm_bandwidth(bytes, summarize(std::move(times)).p50),
+          .copy_bytes = bytes};
 }
 
 }  // namespace tutti::cli

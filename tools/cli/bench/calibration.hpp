@@ -1,4 +1,5 @@
-// What small sizes move with from machine to machine, measured beside every run on GPUs.
+// What times move with from machine to machine, measured beside every run: on GPUs those of small
+// sizes, on the host those of large ones.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,10 @@ namespace tutti::cli {
 // and 1 (zero where there is one GPU or no peer access). At most a few seconds.
 // kUnavailable in a build without CUDA.
 Result<Calibration> calibrate(CudaDriver& cuda);
+
+// One thread's memcpy of `bytes`, again and again between the same two buffers: the median of at
+// most half a second.
+Calibration calibrate_host(std::size_t bytes);
 
 // One side of a ping between two GPUs.
 struct Ping {

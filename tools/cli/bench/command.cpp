@@ -135,6 +135,11 @@ void run_groups(const BenchOptions& options, Outcome& outcome) {
 }
 
 void add_calibration(const BenchOptions& options, Outcome& outcome) {
+  if (options.backend == Backend::kHost && outcome.exit_code <= kFailure) {
+    const std::size_t largest = *std::max_element(options.bytes.begin(), options.bytes.end());
+    if (largest > 0) outcome.record.environment.calibration = calibrate_host(largest);
+    return;
+  }
   CudaDriver* cuda = real_cuda();
   if (options.backend != Backend::kCuda || cuda == nullptr || outcome.exit_code > kFailure) return;
   const auto calibration = calibrate(*cuda);

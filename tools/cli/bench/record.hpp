@@ -15,8 +15,10 @@
 namespace tutti::cli {
 
 struct Calibration {
-  double kernel_gap_us = 0;  // between empty kernels in a graph; 0: not measured
-  double hop_us = 0;         // one way between two GPUs; 0: not measured
+  double kernel_gap_us = 0;    // between empty kernels in a graph; 0: not measured
+  double hop_us = 0;           // one way between two GPUs; 0: not measured
+  double copy_gbps = 0;        // one thread's memcpy on the host; 0: not measured
+  std::size_t copy_bytes = 0;  // that it copied at a time
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 

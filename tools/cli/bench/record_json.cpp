@@ -25,19 +25,21 @@ ordered_json to_value(const Statistics& s) {
           {"min", rounded(s.min)}, {"max", rounded(s.max)}, {"n", s.n}};
 }
 
+ordered_json to_value(const Calibration& c) {
+  ordered_json value = {{"kernel_gap_us", rounded(c.kernel_gap_us)}, {"hop_us", rounded(c.hop_us)}};
+  if (c.copy_gbps > 0) {
+    value["copy_gbps"] = rounded(c.copy_gbps);
+    value["copy_bytes"] = c.copy_bytes;
+  }
+  return value;
+}
+
 ordered_json to_value(const Environment& e) {
-  return {{"host", e.host},
-          {"gpu", e.gpu},
-          {"gpus", e.gpus},
-          {"driver", e.driver},
-          {"cuda", e.cuda},
-          {"nccl", e.nccl},
-          {"multicast", e.multicast},
-          {"date", e.date},
-          {"command", e.command},
-          {"calibration",
-           {{"kernel_gap_us", rounded(e.calibration.kernel_gap_us)},
-            {"hop_us", rounded(e.calibration.hop_us)}}}};
+  return {{"host", e.host},           {"gpu", e.gpu},
+          {"gpus", e.gpus},           {"driver", e.driver},
+          {"cuda", e.cuda},           {"nccl", e.nccl},
+          {"multicast", e.multicast}, {"date", e.date},
+          {"command", e.command},     {"calibration", to_value(e.calibration)}};
 }
 
 ordered_json to_value(const Row& r) {
@@ -90,8 +92,12 @@ Environment environment_from(const ordered_json& j) {
                 .date = j.at("date"),
                 .command = j.at("command")};
   if (j.contains("calibration")) {
-    e.calibration = {.kernel_gap_us = j["calibration"].at("kernel_gap_us"),
-                     .hop_us = j["calibration"].at("hop_us")};
+    const ordered_json& c = j["calibration"];
+    e.calibration = {.kernel_gap_us = c.at("kernel_gap_us"), .hop_us = c.at("hop_us")};
+    if (c.contains("copy_gbps")) {
+      e.calibration.copy_gbps = c.at("copy_gbps");
+      e.calibration.copy_bytes = integer_in<std::size_t>(c, "copy_bytes");
+    }
   }
   return e;
 }

@@ -12,6 +12,7 @@
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "bench/arena.hpp"
+#include "bench/binding.hpp"
 #include "bench/engine.hpp"
 #include "bench/frame.hpp"
 #include "bench/inputs.hpp"
@@ -315,6 +316,7 @@ Status join_and_run(const BenchOptions& options, const Reporter& reporter) {
 }  // namespace
 
 Status run_rank(Communicator& communicator, const BenchOptions& options, const Reporter& reporter) {
+  if (options.backend == Backend::kHost) bind_to_core(communicator.rank(), communicator.size());
   RankBench bench(communicator, options, reporter);
   const Status status = bench.run();
   // Peers must not wait for a rank that gave up. Before buffers are freed, which waits for what

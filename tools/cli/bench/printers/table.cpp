@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/units.hpp"
 #include "bench/printers/printers.hpp"
 
 namespace tutti::cli {
@@ -103,6 +104,10 @@ std::string print_table(const Record& record, const std::vector<std::string>& as
         fmt::format("# calibration: {:.2f} us between empty kernels in a graph", c.kernel_gap_us);
     if (c.hop_us > 0) text += fmt::format(", {:.2f} us one way between two GPUs", c.hop_us);
     text += "\n";
+  }
+  if (c.copy_gbps > 0) {
+    text += fmt::format("# calibration: {:.2f} GB/s, memcpy of {} by one thread\n", c.copy_gbps,
+                        format_bytes(c.copy_bytes));
   }
   return text;
 }
