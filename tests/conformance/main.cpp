@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "algorithms/catalogue.hpp"
+#include "conformance/huge.hpp"
 #include "conformance/session.hpp"
 #include "conformance/soak.hpp"
 #include "support/check.hpp"
@@ -30,7 +31,7 @@ struct Options {
   std::vector<std::size_t> counts;
   std::size_t max_count = Space::kMillion;
   std::uint64_t seed = 1;
-  bool full = false, list = false;
+  bool full = false, list = false, huge = false;
   int silence_s = 240, rounds = 5, soak = 0;
 };
 
@@ -57,6 +58,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--full", options.full, "every cell, not a selection");
   app.add_option("--soak", options.soak,
                  "instead: one random series of so many operations for each group");
+  app.add_flag("--huge", options.huge, "instead: more than 2^32 elements, with each row");
   app.add_flag("--list", options.list, "print the cells and run nothing");
   app.add_option("--silence", options.silence_s,
                  "seconds without a result before a group is ended");
@@ -165,21 +167,36 @@ void run_and_print(const Space& space, const std::vector<Cell>& cells, const Opt
   std::fflush(stdout);
 }
 
-int soak(const Space& space, const Options& options) {
+// One run of each kind and number of ranks, as passed or failed.
+template <class Run>
+int run_groups(const Space& space, std::string_view what, Run&& run) {
   int passed = 0, failed = 0;
   for (const RankKind kind : space.kinds) {
     for (const int ranks : space.ranks) {
-      const GroupSpec spec{
-          .backend = space.backend, .kind = kind, .ranks = ranks, .limit = std::chrono::hours(2)};
-      const std::string wrong = run_soak(spec, options.soak, static_cast<unsigned>(options.seed));
+      const std::string wrong = run(GroupSpec{
+          .backend = space.backend, .kind = kind, .ranks = ranks, .limit = std::chrono::hours(2)});
       ++(wrong.empty() ? passed : failed);
-      fmt::print("{} {} ranks as {}, {} operations\n{}", wrong.empty() ? "passed" : "FAILED", ranks,
-                 to_string(kind), options.soak, wrong);
+      fmt::print("{} {} ranks as {}, {}\n{}", wrong.empty() ? "passed" : "FAILED", ranks,
+                 to_string(kind), what, wrong);
       std::fflush(stdout);
     }
   }
   fmt::print("{} passed, {} failed\n", passed, failed);
   return failed > 0 || passed == 0 ? 1 : 0;
+}
+
+int soak(const Space& space, const Options& options) {
+  return run_groups(space, fmt::format("{} operations", options.soak), [&](const GroupSpec& spec) {
+    return run_soak(spec, options.soak, static_cast<unsigned>(options.seed));
+  });
+}
+
+int huge(const Space& space) {
+  return run_groups(space, fmt::format("{} elements", kHugeCount), [&](const GroupSpec& spec) {
+    std::string wrong;
+    for (const std::string_view algorithm : space.algorithms) wrong += run_huge(spec, algorithm);
+    return wrong;
+  });
 }
 
 std::string why_no_backend(const Space& space) {
@@ -204,6 +221,7 @@ int run(const Options& options) {
     });
   }
   if (options.soak > 0) return soak(space, options);
+  if (options.huge) return huge(space);
   const std::vector<Cell> cells = options.full ? space.everything() : selections(space, options);
   fmt::print("seed {}: {} cells ({})\n", options.seed, cells.size(),
              options.full ? "all" : "every pair of values occurs in each round");

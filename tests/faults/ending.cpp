@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <stdlib.h>
 #include <string_view>
+#include <thread>
 
 namespace tutti::test {
 
@@ -30,6 +33,14 @@ const std::string* result_line(const Children::Child& child) {
     if (line.starts_with("result ")) return &line;
   }
   return nullptr;
+}
+
+std::chrono::milliseconds slack() {
+  constexpr double kSlackMs = 2000;
+  double load = 0;
+  if (::getloadavg(&load, 1) != 1) load = 1;
+  const double crowding = load / std::max(1u, std::thread::hardware_concurrency());
+  return std::chrono::milliseconds(static_cast<int>(kSlackMs * std::max(1.0, crowding)));
 }
 
 }  // namespace tutti::test

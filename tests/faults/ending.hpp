@@ -24,4 +24,7 @@ Ending from_line(const std::string& line);
 // The child's such line, if it has said one.
 const std::string* result_line(const Children::Child& child);
 
+// What is allowed beyond a limit: more on a machine with more to do than cores.
+std::chrono::milliseconds slack();
+
 }  // namespace tutti::test

@@ -31,7 +31,6 @@ using Clock = Ending::Clock;
 
 constexpr int kOperations = 150;          // where nothing comes of it
 constexpr milliseconds kGoneLimit{1000};  // to learn that a process has ended
-constexpr milliseconds kSlack{2000};      // for a machine with more to do than cores
 constexpr milliseconds kOutlives{1300};   // how long a child outlives the victim
 constexpr std::string_view kReason = "enough of this";
 
@@ -212,7 +211,7 @@ class RandomDirector {
   void judge_time(int rank, const Ending& ending) {
     const auto limit = ending.code == StatusCode::kTimeout ? scene_.deadline() : kGoneLimit;
     const auto took = std::chrono::duration_cast<milliseconds>(ending.at - struck_at_);
-    if (took <= limit + kSlack) return;
+    if (took <= limit + slack()) return;
     complain(rank, fmt::format("{} ms to the error, {} ms are allowed:{}", took.count(),
                                limit.count(), ending.text));
   }

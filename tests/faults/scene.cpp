@@ -25,7 +25,6 @@ using Clock = std::chrono::steady_clock;  // the same in every process of this h
 
 constexpr milliseconds kHesitation{1500};  // of whoever is to be late
 constexpr milliseconds kGoneLimit{1000};   // to learn that a process has ended
-constexpr milliseconds kSlack{2000};       // for a machine with more to do than cores
 
 // --- the ranks ---
 
@@ -179,7 +178,7 @@ class Director {
   void judge_time(int rank, const Ending& result, bool noticed_end) {
     const auto limit = noticed_end ? kGoneLimit : scene_.deadline() + kHesitation;
     const auto took = std::chrono::duration_cast<milliseconds>(result.at - struck_at_);
-    if (took <= limit + kSlack) return;
+    if (took <= limit + slack()) return;
     complain(rank, fmt::format("{} ms to the error, {} ms are allowed:{}", took.count(),
                                limit.count(), result.text));
   }
