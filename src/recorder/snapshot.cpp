@@ -47,8 +47,8 @@ Status check(const PageHeader& header, std::size_t bytes) {
       header.rank >= header.ranks) {
     return no_page(fmt::format("rank {} of {}", header.rank, header.ranks));
   }
-  const auto backend = static_cast<Backend>(header.backend);
-  if (backend != Backend::kHost && backend != Backend::kCuda) {
+  if (header.backend != static_cast<std::int32_t>(Backend::kHost) &&
+      header.backend != static_cast<std::int32_t>(Backend::kCuda)) {
     return no_page(fmt::format("backend {}", header.backend));
   }
   return Status::ok();

@@ -13,6 +13,7 @@
 #include "fuzz/fuzz.hpp"
 #include "fuzz/scripted_socket.hpp"
 #include "memory/heap_messages.hpp"
+#include "recorder/page.hpp"
 #include "topology/topology.hpp"
 #include "tuning/table.hpp"
 #include "unit/cli/some_record.hpp"
@@ -122,6 +123,40 @@ void write_heap_messages(Corpus& corpus) {
                encode_failure({3, StatusCode::kTimeout, "rank 3 did not come"}));
 }
 
+// The beginning of a page: what comes after its first records is empty.
+void write_pages(Corpus& corpus) {
+  PageHeader header{};
+  header.magic = kPageMagic;
+  header.page_version = kPageVersion;
+  header.header_bytes = sizeof(PageHeader);
+  header.record_bytes = sizeof(PageRecord);
+  header.records = kPageRecords;
+  header.rank = 1;
+  header.ranks = 4;
+  header.device = -1;
+  header.opened_ns = 1000;
+  header.waits_for = 0b1000;
+  Bytes page = to_bytes(view_of(header));
+  corpus.write("recorder_page/idle", page);
+  for (std::uint64_t slot = 0; slot < 3; ++slot) {
+    PageRecord record{};
+    record.version = 2;
+    record.sequence = slot == 0 ? kPageRecords : slot;
+    record.count = 1024;
+    record.bytes = 4096;
+    record.started_ns = 2000 + slot;
+    record.state = static_cast<std::uint32_t>(OperationState::kRunning);
+    std::string_view("all_reduce/one_shot").copy(record.row.data(), record.row.size() - 1);
+    const ByteView bytes = view_of(record);
+    page.insert(page.end(), bytes.begin(), bytes.end());
+  }
+  corpus.write("recorder_page/three_operations", page);
+  header.failed_ns = 3000;
+  header.failed_code = static_cast<std::uint32_t>(StatusCode::kTimeout);
+  std::string_view("rank 3 did not come").copy(header.failed_text.data(), 100);
+  corpus.write("recorder_page/failed", view_of(header));
+}
+
 void write_results(Corpus& corpus) {
   cli::Record record = cli::some_record();
   record.rows.resize(2);
@@ -174,6 +209,7 @@ int main(int argc, char** argv) {
   write_frames(corpus);
   write_handshakes(corpus);
   write_heap_messages(corpus);
+  write_pages(corpus);
   write_results(corpus);
   write_tables(corpus);
   return 0;

@@ -9,6 +9,7 @@ set(sources
   drivers/sockets.cpp
   memory/heap_messages.cpp
   memory/pool.cpp
+  recorder/snapshot.cpp
   topology/json.cpp
   topology/text.cpp)
 list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
