@@ -11,6 +11,7 @@
 #include "exit_code.hpp"
 #include "explain.hpp"
 #include "report/command.hpp"
+#include "status/command.hpp"
 #include "tutti/version.hpp"
 
 namespace tutti::cli {
@@ -40,6 +41,17 @@ void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
   explain.add_option("--gpu", a.gpu, "Another machine than this: \"NVIDIA H200\"");
   explain.add_flag("--json", a.json, "Print JSON");
   explain.callback([&] { answer = [&] { return run_explain(a); }; });
+}
+
+void add_status(CLI::App& app, StatusArguments& a, Answer& answer) {
+  CLI::App& status =
+      *app.add_subcommand("status", "Say who waits for whom, in the groups that run");
+  status.add_flag("--json", a.json, "Print JSON");
+  status.add_option("--merge", a.merge, "Find the culprit in the records of a TUTTI_TRACE_DIR");
+  status.add_option("--group", a.group, "Only the group whose name begins like this");
+  status.add_option("--patience", a.patience, "Seconds that an operation may take: 5");
+  status.add_option("--operations", a.operations, "Print the last N operations of each rank: 0");
+  status.callback([&] { answer = [&] { return run_status(a); }; });
 }
 
 void add_others(CLI::App& app, DoctorArguments& doctor_arguments, ReportArguments& r,
@@ -73,9 +85,11 @@ int run(int argc, char** argv) {
   ExplainArguments explain;
   DoctorArguments doctor;
   ReportArguments report;
+  StatusArguments status;
   bool env_json = false;
   add_bench(app, bench, answer, command_line);
   add_explain(app, explain, answer);
+  add_status(app, status, answer);
   add_others(app, doctor, report, env_json, answer);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,16 @@
+// Whose fault it is that a group waits or has failed.
+#pragma once
+
+#include <vector>
+
+#include "status/verdict.hpp"
+
+namespace tutti::cli {
+
+// From those for whom others wait (else those without a page, else those that are behind), as long
+// as some are left: who is stopped or gone; who runs another operation than most; who waits for
+// nobody; who is furthest behind; for whom most wait. More than one where they cannot be told
+// apart, none where nobody stands out.
+std::vector<Culprit> blame(const std::vector<Member>& members);
+
+}  // namespace tutti::cli
