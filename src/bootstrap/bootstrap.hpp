@@ -70,9 +70,10 @@ class Bootstrap {
   // null.
   virtual Result<std::unique_ptr<Bootstrap>> split(int color, int key, Deadline deadline) = 0;
 
-  // Called at most once, from a thread of the bootstrap, when a member's process ends without
-  // leave(), or when a member announces a failure. Set before the first operation; the handler must
-  // not call back into this Bootstrap. After clear (nullptr) no call is in progress.
+  // Called from a thread of the bootstrap, one call at a time, when a member's process ends without
+  // leave(), and for what members announce: the first is the group's failure, later ones are other
+  // members' accounts of it. Set before the first operation; the handler must not call back into
+  // this Bootstrap. After clear (nullptr) no call is in progress.
   virtual void set_failure_handler(FailureHandler handler) = 0;
 
   // Tells every other member; never blocks longer than a second; safe from any thread.

@@ -67,12 +67,13 @@ Status Inbox::take_notice(Group& group, int from, const Message& message) {
   }
   TUTTI_ASSIGN(GroupFailure failure,
                decode_failure(*message.payload, static_cast<int>(peers_.size())));
-  fail_locked(group, std::move(failure));
+  if (group.senders[from].announced++ < kMaxAnnounced) fail_locked(group, std::move(failure));
   return Status::ok();
 }
 
 void Inbox::fail_locked(Group& group, GroupFailure failure) {
-  if (!group.failure) group.failure = std::move(failure);
+  if (!group.failure) group.failure = failure;
+  group.news.push_back(std::move(failure));
 }
 
 void Inbox::peer_lost_locked(Group& group, int peer) {
@@ -203,8 +204,7 @@ void Inbox::fail(std::uint64_t id, const GroupFailure& failure) {
   {
     const std::lock_guard lock(mutex_);
     Group& group = groups_.at(id);
-    if (!group.failure) group.notified = true;
-    fail_locked(group, failure);
+    if (!group.failure) group.failure = failure;
   }
   changed_.notify_all();
 }
@@ -227,7 +227,7 @@ int Inbox::departed(std::uint64_t id) {
 
 Inbox::Group* Inbox::next_due() {
   for (auto& [id, group] : groups_) {
-    if (group.failure && group.handler && !group.notified && !group.left) return &group;
+    if (!group.news.empty() && group.handler && !group.left) return &group;
   }
   return nullptr;
 }
@@ -239,9 +239,10 @@ void Inbox::wait_for_handler(std::unique_lock<std::mutex>& lock, const Group& gr
 
 void Inbox::notify_all_due(std::unique_lock<std::mutex>& lock) {
   while (Group* group = next_due()) {
-    group->notified = group->in_handler = true;
+    group->in_handler = true;
     const Bootstrap::FailureHandler handler = group->handler;
-    const GroupFailure failure = *group->failure;
+    const GroupFailure failure = std::move(group->news.front());
+    group->news.pop_front();
     lock.unlock();
     handler(failure);
     lock.lock();

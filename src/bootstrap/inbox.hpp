@@ -57,17 +57,20 @@ class Inbox {
  private:
   static constexpr std::size_t kMaxQueued = 4;  // two calls are at most under way
   static constexpr std::size_t kMaxGroups = 1 << 14;
+  static constexpr int kMaxAnnounced = 4;  // by one member; more are dropped
 
   struct Sender {
     std::deque<Message> queue;
     bool left = false;
+    int announced = 0;  // failures
   };
   struct Group {
     std::vector<int> members;  // empty until opened
     std::vector<Sender> senders;
-    std::optional<GroupFailure> failure;
+    std::optional<GroupFailure> failure;  // the first
+    std::deque<GroupFailure> news;        // of other members, for the handler
     Bootstrap::FailureHandler handler;
-    bool left = false, notified = false, in_handler = false;
+    bool left = false, in_handler = false;
     int rank_of(int member) const;  // of the group; -1 where it is none
   };
   struct Peer {

@@ -52,6 +52,9 @@ Status CommunicatorImpl::fail(const Status& cause) {
 }
 
 void CommunicatorImpl::collect_failure() {
+  if (const auto account = failure_->account_due()) {
+    bootstrap_->announce_failure({.rank = rank(), .code = StatusCode::kMismatch, .text = *account});
+  }
   if (!failure_->collect()) return;
   const Status cause = failure_->status();
   log(LogLevel::kWarn, "{}", cause.to_string());

@@ -14,10 +14,11 @@ void FailureState::note(const Operation& operation) {
   recent_[operation.sequence % kRemembered] = operation;
 }
 
-bool FailureState::fail(const Status& cause) {
+bool FailureState::fail(const Status& cause, bool found_here) {
   const std::lock_guard lock(mutex_);
   if (failed_.load(std::memory_order_relaxed)) return false;
   cause_ = cause;
+  found_here_ = found_here;
   if (recorder_ != nullptr) recorder_->fail(cause);
   failed_.store(true, std::memory_order_release);
   std::atomic_ref(abort_word_).store(1, std::memory_order_release);
@@ -27,16 +28,52 @@ bool FailureState::fail(const Status& cause) {
 bool FailureState::collect() {
   if (!record_complete()) return false;
   if (recorder_ != nullptr) recorder_->waited_for(record_.missing_rank);
-  return !failed() && fail(from_record());
+  return !failed() && fail(from_record(), true);
+}
+
+void FailureState::hear(int rank, std::string_view account) {
+  const std::lock_guard lock(mutex_);
+  if (!found_mismatch() || record_.missing_rank != rank || !account_.empty()) return;
+  // An account begins with the operation.
+  account_ = fmt::format("rank {} runs {}", rank, account.substr(0, account.find(": ")));
+  heard_.notify_all();
+}
+
+void FailureState::await_account(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  if (!found_mismatch()) return;
+  heard_.wait_for(lock, limit, [&] { return !account_.empty(); });
+}
+
+std::optional<std::string> FailureState::account_due() {
+  const std::lock_guard lock(mutex_);
+  if (!was_told_of_mismatch() || account_given_) return std::nullopt;
+  account_given_ = true;
+  return fmt::format("{}: run by rank {}", describe_operation(record_.sequence),
+                     record_.waiting_rank);
+}
+
+bool FailureState::found_mismatch() const {
+  return found_here_ && record_.reason == static_cast<std::uint32_t>(FailureReason::kMismatch);
+}
+
+// While an operation of its own was under way.
+bool FailureState::was_told_of_mismatch() const {
+  return !found_here_ && cause_.code() == StatusCode::kMismatch && record_complete();
 }
 
 Status FailureState::status() const {
   if (!failed()) return Status::ok();
   const std::lock_guard lock(mutex_);
-  const bool cut_short =
-      record_complete() && record_.reason == static_cast<std::uint32_t>(FailureReason::kAborted);
-  if (!cut_short) return cause_;
-  return {cause_.code(), fmt::format("{}; {}", cause_.message(), describe_wait()), cause_.where()};
+  std::string more = account_;
+  if (record_complete() && record_.reason == static_cast<std::uint32_t>(FailureReason::kAborted)) {
+    more = describe_wait();
+  } else if (was_told_of_mismatch()) {
+    more =
+        fmt::format("rank {} runs {}", record_.waiting_rank, describe_operation(record_.sequence));
+  }
+  if (more.empty()) return cause_;
+  return {cause_.code(), fmt::format("{}; {}", cause_.message(), more), cause_.where()};
 }
 
 bool FailureState::record_complete() const {

@@ -5,7 +5,12 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "communicator/operation.hpp"
 #include "recorder/flight_recorder.hpp"
@@ -25,15 +30,24 @@ class FailureState {
   void note(const Operation& operation);
 
   // Poisons: sets the abort word that every wait of this rank looks at. True if it was the first.
-  bool fail(const Status& cause);
+  bool fail(const Status& cause) { return fail(cause, false); }
 
   // Takes up a record that a kernel or a host thread has completed. True if it is the first
   // failure.
   bool collect();
 
+  // Another rank's account of a failure that this rank knows already: where this rank found that a
+  // peer runs another operation, the peer's account says which.
+  void hear(int rank, std::string_view account);
+  // Waits for that account, if there is one to come.
+  void await_account(std::chrono::milliseconds limit);
+  // Once, where a peer found that this rank runs another operation: what it is.
+  std::optional<std::string> account_due();
+
   bool failed() const { return failed_.load(std::memory_order_acquire); }
 
-  // The cause; where a wait was cut short by it, with what that wait was.
+  // The cause; where a wait was cut short by it, with what that wait was; where ranks disagreed,
+  // with what the other one runs.
   Status status() const;
 
  private:
@@ -41,6 +55,9 @@ class FailureState {
   Status from_record() const;
   std::string describe_wait() const;
   std::string describe_operation(std::uint64_t sequence) const;
+  bool found_mismatch() const;
+  bool was_told_of_mismatch() const;
+  bool fail(const Status& cause, bool found_here);
 
   static constexpr std::size_t kRemembered = 256;
 
@@ -49,7 +66,11 @@ class FailureState {
   FlightRecorder* recorder_;
   std::atomic<bool> failed_ = false;
   mutable std::mutex mutex_;
+  std::condition_variable heard_;
   Status cause_;
+  bool found_here_ = false;     // by an operation of this rank
+  std::string account_;         // what the peer runs that disagrees
+  bool account_given_ = false;  // what this rank runs was told
   std::array<Operation, kRemembered> recent_{};
 };
 

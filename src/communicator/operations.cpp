@@ -14,6 +14,9 @@
 namespace tutti {
 namespace {
 
+// How long a failed host operation waits for what the other rank has to say of it.
+constexpr std::chrono::milliseconds kAccountLimit{200};
+
 std::size_t offset_in(const SymmetricSegment& segment, const void* address) {
   return static_cast<std::size_t>(static_cast<const std::byte*>(address) - segment.local);
 }
@@ -208,6 +211,7 @@ Status CommunicatorImpl::run(const Prepared& prepared) {
   if (status.is_ok() && backend() == Backend::kCuda) return status;
   if (status.is_ok()) {
     collect_failure();
+    if (failure_->failed()) failure_->await_account(kAccountLimit);
     status = failure_->status();
   }
   recorder_->end(sequence, status.is_ok());

@@ -47,35 +47,55 @@ void require_terminal(Rank& rank, Lane& lane, const Status& failure) {
 
 std::string rank_text(int rank) { return fmt::format("rank {}", rank); }
 
+// The rank that deviates learns what both sides run; of two ranks, so does the other.
+void require_both_sides(Rank& rank, std::string_view one, std::string_view other) {
+  if (rank.number() != 1 && rank.size() != 2) return;
+  const auto end = Clock::now() + milliseconds(5000);
+  std::string text;
+  while (Clock::now() < end) {
+    text = rank.group.status().to_string();
+    if (text.find(one) != std::string::npos && text.find(other) != std::string::npos) return;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  fail(fmt::format("'{}' and '{}' are not both in: {}", one, other, text));
+}
+
 // Rank 1 does something else than the others; everybody's failure names it.
-void one_rank_deviates(Rank& rank, void (*deviate)(AllReduce&)) {
+void one_rank_deviates(Rank& rank, void (*deviate)(AllReduce&), std::string_view difference) {
   Lane lane(rank, BufferKind::kSymmetric, kRoom);
   work_once(rank, lane);
   AllReduce call = lane.prepare({.count = 1000, .algorithm = "two_shot"});
   if (rank.number() == 1) deviate(call);
   const Status status = lane.run(call);
   require_failure(status, StatusCode::kMismatch, {"all_reduce/", "#2", rank_text(1)});
+  require_both_sides(rank, "(1000 x fp32, sum)", difference);
   require_terminal(rank, lane, status);
 }
 
 void mismatched_count(Rank& rank) {
-  one_rank_deviates(rank, [](AllReduce& call) { call.count = 999; });
+  one_rank_deviates(
+      rank, [](AllReduce& call) { call.count = 999; }, "(999 x fp32, sum)");
 }
 void mismatched_dtype(Rank& rank) {
-  one_rank_deviates(rank, [](AllReduce& call) { call.dtype = DataType::kInt32; });
+  one_rank_deviates(
+      rank, [](AllReduce& call) { call.dtype = DataType::kInt32; }, "(1000 x int32, sum)");
 }
 void mismatched_op(Rank& rank) {
-  one_rank_deviates(rank, [](AllReduce& call) { call.op = ReduceOp::max(); });
+  one_rank_deviates(
+      rank, [](AllReduce& call) { call.op = ReduceOp::max(); }, "(1000 x fp32, max)");
 }
 void mismatched_algorithm(Rank& rank) {
-  one_rank_deviates(rank, [](AllReduce& call) { call.options.algorithm = "one_shot"; });
+  one_rank_deviates(
+      rank, [](AllReduce& call) { call.options.algorithm = "one_shot"; }, "all_reduce/one_shot");
 }
 void mismatched_offset(Rank& rank) {
   one_rank_deviates(
-      rank, [](AllReduce& call) { call.output = static_cast<std::byte*>(call.output) + 16; });
+      rank, [](AllReduce& call) { call.output = static_cast<std::byte*>(call.output) + 16; },
+      "(1000 x fp32, sum)");
 }
 void mismatched_blocks(Rank& rank) {
-  one_rank_deviates(rank, [](AllReduce& call) { call.options.blocks = 3; });
+  one_rank_deviates(
+      rank, [](AllReduce& call) { call.options.blocks = 3; }, "(1000 x fp32, sum)");
 }
 
 // Rank 1's buffers are no symmetric memory: it stages where the others do not.

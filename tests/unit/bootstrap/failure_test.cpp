@@ -49,13 +49,16 @@ INSTANTIATE_TEST_SUITE_P(Groups, Failures,
                                            GroupKind::kTcp),
                          [](const auto& parameter) { return name_of(parameter.param); });
 
-TEST_P(Failures, AreToldToEveryOtherMemberOnce) {
+TEST_P(Failures, AreToldToEveryOtherMemberTheFirstFirst) {
+  constexpr int kAccounts = 10;  // more than anybody listens to
   with_group(GetParam(), 3, [](Bootstrap& group) {
     Witness witness;
     group.set_failure_handler(witness.handler());
     if (group.rank() == 1) {
       group.announce_failure({2, StatusCode::kCuda, "rank 2: its GPU fell off the bus"});
-      group.announce_failure({2, StatusCode::kCuda, "said twice"});
+      for (int i = 0; i < kAccounts; ++i) {
+        group.announce_failure({1, StatusCode::kCuda, "there is more to say"});
+      }
     } else {
       EXPECT_TRUE(witness.wait());
     }
@@ -64,8 +67,12 @@ TEST_P(Failures, AreToldToEveryOtherMemberOnce) {
     EXPECT_EQ(status.message(), "rank 2: its GPU fell off the bus");
     group.set_failure_handler(nullptr);
     const auto seen = witness.seen();
-    ASSERT_EQ(seen.size(), group.rank() == 1 ? 0u : 1u) << "the announcer knows already";
-    for (const GroupFailure& failure : seen) EXPECT_EQ(failure.rank, 2);
+    if (group.rank() == 1) {
+      EXPECT_TRUE(seen.empty()) << "the announcer knows already";
+    } else {
+      EXPECT_EQ(seen.front().text, "rank 2: its GPU fell off the bus");
+      EXPECT_LE(seen.size(), 4u);
+    }
   });
 }
 
