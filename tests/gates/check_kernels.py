@@ -1,0 +1,257 @@
+"""Compiled kernels keep what their source promises: scopes, wide accesses, fences, registers.
+
+Reads the machine code of a CUDA build with cuobjdump and nvdisasm where they are installed; else its
+PTX, compiled once more, and the report of ptxas, which show all but where a kernel spills.
+
+multimem.st and multimem.red look like ordinary stores and reductions in machine code. Kernels have no
+ordinary reductions, so those are refused; multimem.st is refused in the source (check_doors.py) and in
+PTX, and none of them can do anything without a multicast object, which cuMulticast* alone make.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from kernel_listing import Function, read_frames, read_ptx, read_sass, read_stacks
+
+RANKS = 8  # kMaxCudaRanks: the wide loop has one access per rank
+
+
+class Promise(NamedTuple):
+    """Of a row's kernel: the 16-byte accesses of one trip through its wide loop, and its barriers."""
+    loads: int
+    stores: int
+    barriers: int
+
+
+PROMISES = {
+    "one_shot_kernel": Promise(loads=RANKS, stores=1, barriers=2),
+    "two_shot_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
+}
+
+# Accesses to local memory in one trip through the wide loop: none, but where the 128 registers that a
+# thread has in a block of 512 are too few. Of one-byte types the compiler takes the tiles of eight ranks
+# apart as they arrive: 128 values. Multipliers of eight ranks stand beside the addresses of 16 buffers;
+# a minimum of doubles has its tests for NaN.
+SPILLS = (
+    (r"signed char|unsigned char|Float8\w+", r"\w+", 800),
+    (r"Half|Bfloat16", "ScaledSum", 2),
+    ("double", "Min|Max", 8),
+)
+# Bytes of stack, over all of a kernel. Outside the wide loop a few values are put aside, above all over
+# the calls of look_up() and fail(), which are out of line so that the loop has the registers.
+STACKS = (
+    (r"signed char|unsigned char|Float8\w+", r"\w+", 800),
+    (r"[\w ]+", r"\w+", 128),
+)
+
+
+class Kernel(NamedTuple):
+    """What the name of a row's kernel says."""
+    name: str
+    element: str
+    op: str
+
+    def __str__(self) -> str:
+        return f"{self.name}<{self.element}, {self.op}>"
+
+
+def demangle(names: list[str]) -> list[str]:
+    said = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True)
+    return said.stdout.splitlines()
+
+
+def row_kernel(name: str) -> Kernel | None:
+    match = re.search(r"(\w+)<tutti::Reduction<(?:tutti::)?([\w ]+), tutti::(\w+)> ?>", name)
+    return Kernel(*match.groups()) if match else None
+
+
+def limit(table, kernel: Kernel) -> int:
+    return next((most for element, op, most in table
+                 if re.fullmatch(element, kernel.element) and re.fullmatch(op, kernel.op)), 0)
+
+
+# --- the rules: each takes a function and yields what is wrong with it ------------------------------
+
+
+def check_any(function: Function):
+    """Rules for every function."""
+    fenced = False
+    for step in function.steps:
+        fenced = fenced or step.kind == "proxy_fence"
+        if step.kind == "multicast":
+            yield f"{step.text}: multicast, or a reduction in memory"
+        if step.kind == "load" and not step.coherent:
+            yield f"{step.text}: serves what was cached before a peer wrote it"
+        if step.kind == "bulk_store" and not fenced:
+            yield f"{step.text}: no proxy fence before it, so it may read its source too early"
+
+
+def check_scopes(function: Function):
+    """Peers' words are flags and data. Flags, and data where it can be, are accessed 16 bytes at a time;
+    nothing of this GPU's own is."""
+    for step in function.steps:
+        if step.kind in ("load", "store") and (step.bytes == 16 or step.bytes < 4) and step.scope != "sys":
+            yield f"{step.text}: not of system scope"
+        if step.kind == "fence" and step.scope != "sys":
+            yield f"{step.text}: not of system scope"
+    if not any(step.kind == "fence" for step in function.steps):
+        yield "has no release fence of system scope"
+
+
+def check_polls(function: Function, promise: Promise):
+    polls = sum(step.kind == "load" and step.bytes == 16 and step.acquires for step in function.steps)
+    if polls < promise.barriers:
+        yield f"{polls} acquiring flag loads, {promise.barriers} barriers"
+
+
+def wide_loops(function: Function, promise: Promise):
+    for loop in function.loops():
+        steps = function.within(loop)
+        wide = [step.kind for step in steps if step.bytes == 16]
+        if wide.count("load") == promise.loads and wide.count("store") == promise.stores:
+            yield steps
+
+
+def check_width(function: Function, promise: Promise):
+    loops = list(wide_loops(function, promise))
+    if not loops:
+        yield (f"no loop with {promise.loads} loads and {promise.stores} stores of 16 bytes")
+    for steps in loops:
+        for step in steps:
+            if step.kind in ("load", "store") and step.bytes != 16:
+                yield f"{step.text}: narrow, in the wide loop"
+
+
+def check_registers(function: Function, kernel: Kernel):
+    promise = PROMISES[kernel.name]
+    for steps in wide_loops(function, promise):
+        spills = sum(step.kind == "local" for step in steps)
+        if spills > limit(SPILLS, kernel):
+            yield f"{spills} accesses to local memory in the wide loop, {limit(SPILLS, kernel)} are allowed"
+    if function.stack_bytes > limit(STACKS, kernel):
+        yield f"{function.stack_bytes} bytes of stack, {limit(STACKS, kernel)} are allowed"
+
+
+def check_row(function: Function, kernel: Kernel):
+    if kernel.name not in PROMISES:
+        yield "a new kernel: say in check_kernels.py what it promises"
+        return
+    yield from check_scopes(function)
+    yield from check_polls(function, PROMISES[kernel.name])
+    yield from check_width(function, PROMISES[kernel.name])
+    yield from check_registers(function, kernel)
+
+
+def check_functions(functions: list[Function]) -> list[str]:
+    """One line per finding and function, in their order; equal ones once."""
+    findings, kernels = {}, 0
+    for function, name in zip(functions, demangle([function.name for function in functions])):
+        kernel = row_kernel(name)
+        kernels += kernel is not None
+        for finding in (*check_any(function), *(check_row(function, kernel) if kernel else ())):
+            findings[f"{kernel or name}: {finding}"] = None
+    if kernels == 0:
+        findings["no kernel of any row found: nothing was checked"] = None
+    return list(findings)
+
+
+def check_multicast_names(binaries: list[Path]) -> list[str]:
+    """Neither as a symbol nor as a string to look one up by."""
+    return [f"{path.name}: names {name.decode()}" for path in binaries
+            for name in sorted(set(re.findall(rb"cuMulticast\w*", path.read_bytes())))]
+
+
+# --- evidence ----------------------------------------------------------------------------------------
+
+
+def find_tool(name: str) -> str | None:
+    folders = [Path(os.environ.get("CUDACXX", "nvcc")).parent,
+               Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin"]
+    return shutil.which(name) or next((str(folder / name) for folder in folders
+                                       if (folder / name).exists()), None)
+
+
+def run(*command: str, folder: Path | None = None) -> str:
+    # cuobjdump looks for nvdisasm on PATH.
+    path = os.pathsep.join((os.environ.get("PATH", ""), str(Path(command[0]).parent)))
+    said = subprocess.run(command, cwd=folder, env=os.environ | {"PATH": path}, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if said.returncode != 0:
+        raise RuntimeError(f"{shlex.join(command)[:200]} failed:\n{said.stdout[-2000:]}")
+    return said.stdout
+
+
+def from_machine_code(binary: Path, cuobjdump: str) -> list[Function]:
+    stacks = read_stacks(run(cuobjdump, "-res-usage", str(binary)))
+    functions = read_sass(run(cuobjdump, "-sass", str(binary)).splitlines())
+    for function in functions:
+        function.stack_bytes = stacks[function.name]
+    return functions
+
+
+def ptx_command(command: str, output: Path) -> list[str]:
+    """A build's command that compiles to an object, as one that compiles to PTX alone."""
+    words = [re.sub(r"code=\[?sm_(\w+?)\]?$", r"code=compute_\1", word) for word in shlex.split(command)]
+    del words[words.index("-o"):words.index("-o") + 2]
+    words[words.index("-c")] = "-ptx"
+    return [*words, "-o", str(output)]
+
+
+def from_ptx(entry: dict, scratch: Path) -> list[Function]:
+    ptx = scratch / (Path(entry["file"]).stem + ".ptx")
+    command = ptx_command(entry["command"], ptx)
+    if "ccache" in command[0]:
+        del command[0]
+    run(*command, folder=Path(entry["directory"]))
+    functions = read_ptx(ptx.read_text())
+    target = re.search(r"^\.target (\w+)", ptx.read_text(), re.MULTILINE)[1]
+    frames = read_frames(run(str(Path(command[0]).parent / "ptxas"), f"-arch={target}", "-v", str(ptx),
+                             "-o", os.devnull))
+    for function in functions:
+        function.stack_bytes = frames.get(function.name, 0)
+    return functions
+
+
+def gather(build: Path, scratch: Path) -> tuple[str, list[Function]]:
+    """What there is to say about the kernels of the library and of the command."""
+    cuobjdump = find_tool("cuobjdump")
+    if cuobjdump and find_tool("nvdisasm"):
+        tutti = build / "bin/tutti"
+        binary = tutti if tutti.exists() else build / "lib/libtutti.so"
+        return f"machine code of {binary.name}", from_machine_code(binary, cuobjdump)
+    entries = [entry for entry in json.loads((build / "compile_commands.json").read_text())
+               if entry["file"].endswith(".cu") and "/tests/" not in entry["file"]]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        parts = list(pool.map(lambda entry: from_ptx(entry, scratch), entries))
+    return (f"PTX of {len(entries)} files, report of ptxas (no cuobjdump and nvdisasm here)",
+            [function for part in parts for function in part])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=Path, required=True, help="folder of a CUDA build")
+    build = parser.parse_args().build
+    binaries = [path for path in (*sorted(build.glob("lib/libtutti.*")), build / "bin/tutti") if path.is_file()]
+    if not binaries:
+        print(f"{build}: neither lib/libtutti.* nor bin/tutti; build them first")
+        return 1
+    with tempfile.TemporaryDirectory() as scratch:
+        evidence, functions = gather(build, Path(scratch))
+    findings = check_functions(functions) + check_multicast_names(binaries)
+    print(*findings, sep="\n", end="\n" if findings else "")
+    print(f"{len(findings)} finding(s) in {len(functions)} functions: {evidence}")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

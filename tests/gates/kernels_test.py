@@ -1,0 +1,231 @@
+"""Negative controls of check_kernels.py: each rule, broken in a listing or in a kernel, is refused."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import check_kernels
+from kernel_listing import read_frames, read_ptx, read_sass, read_stacks
+
+NAME = "_ZN5tutti12_GLOBAL__N_115one_shot_kernelINS_9ReductionI{}NS_3SumEEEEEvNS_4WorkE"
+FLOAT, BYTE, HALF = "f", "a", "NS_4HalfE"
+
+# What one_shot's kernel is made of, as far as the rules go. L: is where the wide loop begins.
+SASS = """
+LDG.E.64.STRONG.GPU R64, desc[UR6][R64.64]
+LDG.E.128.STRONG.SYS R56, desc[UR4][R88.64]
+CCTL.IVALL
+L:
+LDG.E.128.STRONG.SYS R56, desc[UR4][R56.64] * 8
+STG.E.128.STRONG.SYS desc[UR4][R74.64], R56
+BRA L
+MEMBAR.ALL.SYS
+STG.E.128.STRONG.SYS desc[UR4][R74.64], R56
+LDG.E.128.STRONG.SYS R56, desc[UR4][R88.64]
+CCTL.IVALL
+EXIT
+"""
+PTX = """
+ld.param.u64 %rd1, [param_0]
+ld.relaxed.gpu.global.u64 %rd457, [%rd257]
+ld.acquire.sys.global.v2.u64 {%rd455, %rd456}, [%rd260]
+L:
+ld.relaxed.sys.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1] * 8
+st.relaxed.sys.global.v4.u32 [%rd1], {%r1, %r2, %r3, %r4}
+bra L
+fence.acq_rel.sys
+st.relaxed.sys.global.v2.u64 [%rd1], {%rd1, %rd2}
+ld.acquire.sys.global.v2.u64 {%rd455, %rd456}, [%rd260]
+ret
+"""
+
+
+def repeated(text: str) -> list[str]:
+    lines = []
+    for line in text.strip().splitlines():
+        instruction, _, times = line.partition(" * ")
+        lines += [instruction] * int(times or 1)
+    return lines
+
+
+def sass(text: str, element: str = FLOAT):
+    lines, address, start = [f"\t\tFunction : {NAME.format(element)}"], 0, 0
+    for line in repeated(text):
+        if line == "L:":
+            start = address
+            continue
+        line = line.replace("BRA L", f"@P0 BRA {start:#x}")
+        lines.append(f"        /*{address:04x}*/                   {line} ;      /* 0x0000000000000000 */")
+        address += 16
+    return read_sass(lines)
+
+
+def ptx(text: str, element: str = FLOAT):
+    lines = [line if line == "L:" else f"\t{line};" for line in repeated(text)]
+    body = "\n".join(lines).replace("L:", "$L__BB0_1:").replace("bra L", "@%p1 bra \t$L__BB0_1")
+    return read_ptx(f".entry {NAME.format(element)}(\n)\n{{\n{body}\n}}\n")
+
+
+class Listings(unittest.TestCase):
+    def setUp(self):
+        self.assertEqual(check_kernels.check_functions(sass(SASS)), [])
+        self.assertEqual(check_kernels.check_functions(ptx(PTX)), [])
+
+    def refuses(self, functions, *words: str) -> None:
+        findings = check_kernels.check_functions(functions)
+        self.assertEqual(len(findings), 1, findings)
+        for word in words:
+            self.assertIn(word, findings[0])
+
+    def test_flag_store_of_narrower_scope(self):
+        self.refuses(sass(SASS.replace("MEMBAR.ALL.SYS\nSTG.E.128.STRONG.SYS", "MEMBAR.ALL.SYS\nSTG.E.128.STRONG.GPU")),
+                     "STRONG.GPU", "system scope")
+        self.refuses(ptx(PTX.replace("st.relaxed.sys.global.v2", "st.relaxed.gpu.global.v2")), "st.relaxed.gpu")
+
+    def test_ordinary_flag_store(self):
+        self.refuses(ptx(PTX.replace("st.relaxed.sys.global.v2", "st.global.v2")), "st.global.v2.u64")
+
+    def test_ordinary_byte(self):
+        self.refuses(sass(SASS + "LDG.E.U8 R2, desc[UR4][R2.64]"), "LDG.E.U8:", "system scope")
+        self.refuses(ptx(PTX + "st.global.u8 [%rd1], %rs1"), "st.global.u8")
+
+    def test_poll_without_acquire(self):
+        self.refuses(sass(SASS.replace("CCTL.IVALL\nEXIT", "EXIT")), "1 acquiring flag loads, 2 barriers")
+        self.refuses(ptx(PTX.replace("ld.acquire", "ld.relaxed", 1)), "1 acquiring flag loads, 2 barriers")
+
+    def test_no_fence(self):
+        self.refuses(sass(SASS.replace("MEMBAR.ALL.SYS\n", "")), "no release fence")
+        self.refuses(ptx(PTX.replace("fence.acq_rel.sys\n", "")), "no release fence")
+
+    def test_fence_of_narrower_scope(self):
+        self.refuses(sass(SASS.replace("MEMBAR.ALL.SYS", "MEMBAR.ALL.GPU")), "MEMBAR.ALL.GPU")
+        self.refuses(ptx(PTX.replace("fence.acq_rel.sys", "fence.acq_rel.gpu")), "fence.acq_rel.gpu")
+        self.refuses(ptx(PTX.replace("fence.acq_rel.sys", "membar.gl")), "membar.gl")
+
+    def test_narrow_loop(self):
+        self.refuses(sass(SASS.replace("SYS R56, desc[UR4][R56.64] * 8", "SYS R56, desc[UR4][R56.64] * 7")),
+                     "no loop with 8 loads")
+        self.refuses(ptx(PTX.replace("v4.u32 {%r1, %r2, %r3, %r4}, [%rd1] * 8", "v2.u32 {%r1, %r2}, [%rd1] * 16")),
+                     "no loop with 8 loads")
+
+    def test_narrow_access_beside_the_wide_ones(self):
+        self.refuses(sass(SASS.replace("BRA L", "LDG.E R2, desc[UR4][R2.64]\nBRA L")), "LDG.E: narrow")
+        self.refuses(ptx(PTX.replace("bra L", "ld.global.u32 %r1, [%rd1]\nbra L")), "ld.global.u32: narrow")
+
+    def test_multicast(self):
+        self.refuses(sass(SASS + "LDGMC.E.ADD.F32x4.RN.STRONG.SYS R8, [R2.64+URZ]"), "LDGMC", "multicast")
+        self.refuses(sass(SASS + "REDG.E.ADD.F32.FTZ.RN.STRONG.SYS desc[UR4][R2.64], R8"), "REDG")
+        for name in ("multimem.ld_reduce.relaxed.sys.global.add.v4.f32", "multimem.st.relaxed.sys.global.v4.f32",
+                     "multimem.red.relaxed.sys.global.add.f32"):
+            self.refuses(ptx(PTX + f"{name} {{%f1}}, [%rd1]"), name)
+
+    def test_load_that_is_not_coherent(self):
+        self.refuses(sass(SASS + "LDG.E.CONSTANT R0, desc[UR4][R2.64]"), "CONSTANT", "cached")
+        self.refuses(ptx(PTX + "ld.global.nc.u32 %r1, [%rd1]"), "ld.global.nc", "cached")
+
+    def test_bulk_store_without_a_proxy_fence(self):
+        for store in ("UBLKCP.G.S [UR6], [UR4], UR5", "UBLKRED.G.S.ADD [UR6], [UR4], UR5", "UTMASTG.2D [UR4], [UR6]"):
+            self.refuses(sass(SASS + store), "proxy fence", store.split()[0])
+            self.refuses(sass(SASS + store + "\nFENCE.VIEW.ASYNC.S"), "proxy fence")
+            self.assertEqual(check_kernels.check_functions(sass(SASS + "FENCE.VIEW.ASYNC.S\n" + store)), [])
+        for store in ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 256",
+                      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r1], 256",
+                      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, %r2}], [%r3]"):
+            self.refuses(ptx(PTX + store), "proxy fence", store.split()[0])
+            self.assertEqual(check_kernels.check_functions(ptx(PTX + "fence.proxy.async.shared::cta\n" + store)), [])
+
+    def test_spill_in_the_wide_loop(self):
+        spilling = SASS.replace("BRA L", "STL [R1], R2\nLDL R2, [R1]\nBRA L")
+        self.refuses(sass(spilling), "2 accesses to local memory", "0 are allowed")
+        self.refuses(sass(spilling, HALF), "0 are allowed")
+        self.assertEqual(check_kernels.check_functions(sass(spilling, BYTE)), [])  # known, and limited
+        self.refuses(sass(SASS.replace("BRA L", "STL [R1], R2 * 900\nBRA L"), BYTE), "900 accesses")
+        self.refuses(ptx(PTX.replace("bra L", "st.local.u32 [%rd1], %r1\nbra L")), "1 accesses to local memory")
+
+    def test_spill_elsewhere(self):
+        self.assertEqual(check_kernels.check_functions(sass(SASS + "STL [R1], R2")), [])
+
+    def test_stack(self):
+        name = NAME.format(FLOAT)
+        usage = f" Function {name}:\n  REG:121 STACK:{{}} SHARED:0 LOCAL:0 CONSTANT[0]:1176 TEXTURE:0\n"
+        report = f"ptxas info    : Function properties for {name}\n    {{}} bytes stack frame, 0 bytes spill stores\n"
+        for read, text, functions in ((read_stacks, usage, sass(SASS)), (read_frames, report, ptx(PTX))):
+            functions[0].stack_bytes = read(text.format(128))[name]
+            self.assertEqual(check_kernels.check_functions(functions), [])
+            functions[0].stack_bytes = read(text.format(136))[name]
+            self.refuses(functions, "136 bytes of stack")
+
+    def test_new_kernel(self):
+        functions = sass(SASS)
+        functions[0].name = functions[0].name.replace("8one_shot", "8all_shot").replace("one_shot", "all_shot")
+        self.refuses(functions, "all_shot_kernel", "say in check_kernels.py")
+
+    def test_nothing_to_check(self):
+        self.refuses([], "nothing was checked")
+
+
+class Names(unittest.TestCase):
+    def test_multicast(self):
+        with tempfile.TemporaryDirectory() as folder:
+            library = Path(folder) / "libtutti.so"
+            library.write_bytes(b"\x7fELF\0cuMemCreate\0TUTTI_MULTICAST\0")
+            self.assertEqual(check_kernels.check_multicast_names([library]), [])
+            library.write_bytes(b"\x7fELF\0cuMulticastCreate\0")
+            self.assertEqual(check_kernels.check_multicast_names([library]),
+                             ["libtutti.so: names cuMulticastCreate"])
+
+
+KERNELS = """
+__global__ void multimem(float* p) {
+  float x;
+  asm volatile("multimem.ld_reduce.relaxed.sys.global.add.f32 %0, [%1];" : "=f"(x) : "l"(p) : "memory");
+  asm volatile("multimem.red.relaxed.sys.global.add.f32 [%0], %1;" ::"l"(p), "f"(x) : "memory");
+}
+__global__ void bulk(char* to, const char* from, unsigned bytes) {
+  extern __shared__ __align__(128) char part[];
+  part[threadIdx.x] = from[threadIdx.x];
+  if (bytes != 0) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  const unsigned source = static_cast<unsigned>(__cvta_generic_to_shared(part));
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(source), "r"(bytes));
+}
+"""
+
+
+class Compiled(unittest.TestCase):
+    """What the tools of this machine make of such kernels."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.compile("faulty", KERNELS.replace("if (bytes != 0) asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");", ""))
+        cls.compile("fenced", KERNELS)
+
+    @classmethod
+    def compile(cls, name: str, text: str) -> None:
+        (cls.folder / f"{name}.cu").write_text(text)
+        for kind in ("ptx", "cubin"):
+            subprocess.run([os.environ.get("CUDACXX") or check_kernels.find_tool("nvcc"), "-arch=sm_90a", f"-{kind}",
+                            f"{name}.cu", "-o", f"{name}.{kind}"], cwd=cls.folder, check=True)
+
+    def check(self, faulty, fenced) -> None:
+        findings = "\n".join(check_kernels.check_functions(faulty))
+        for word in ("multimem(float*): ", "bulk(char*, char const*, unsigned int): ", "proxy fence"):
+            self.assertIn(word, findings)
+        self.assertNotIn("proxy fence", "\n".join(check_kernels.check_functions(fenced)))
+
+    def test_ptx(self):
+        self.check(*(read_ptx((self.folder / f"{name}.ptx").read_text()) for name in ("faulty", "fenced")))
+
+    def test_machine_code(self):
+        tool = check_kernels.find_tool("cuobjdump")
+        if not tool or not check_kernels.find_tool("nvdisasm"):
+            self.skipTest("no cuobjdump and nvdisasm")
+        self.check(*(check_kernels.from_machine_code(self.folder / f"{name}.cubin", tool) for name in ("faulty", "fenced")))
+
+
+if __name__ == "__main__":
+    unittest.main()
