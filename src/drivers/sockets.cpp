@@ -122,7 +122,9 @@ class RealSockets final : public SocketDriver {
  public:
   Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port,
                                              Deadline deadline) override {
-    if (auto numeric = SocketAddress::tcp(host, port); numeric.is_ok()) {
+    // "localhost" is this machine whether or not its files say so (RFC 6761, 6.3).
+    if (auto numeric = SocketAddress::tcp(host == "localhost" ? "127.0.0.1" : host, port);
+        numeric.is_ok()) {
       return std::vector<SocketAddress>{*numeric};
     }
     auto lookup = std::make_shared<Lookup>();
