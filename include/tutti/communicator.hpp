@@ -94,6 +94,11 @@ class Communicator {
   // communicator. kUnavailable where NCCL is not there.
   Status prepare_nccl();
 
+  // For every wait of this rank that begins or goes on from now on, also in graphs that were
+  // captured before; a deadline of a single call stays what it is. From any thread. Error:
+  // kInvalidArgument unless `timeout` > 0.
+  Status set_timeout(std::chrono::milliseconds timeout);
+
   // From any thread, also while an operation runs or a kernel spins: ends it on every rank with
   // kAborted and `reason`. Poisons the communicator.
   void abort(std::string_view reason);

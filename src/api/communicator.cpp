@@ -142,6 +142,10 @@ Result<SymmetricMemory> Communicator::register_memory(void* address, std::size_t
 Status Communicator::start_capture() { return impl_->start_capture(); }
 Status Communicator::finish_capture() { return impl_->finish_capture(); }
 Status Communicator::prepare_nccl() { return impl_->prepare_nccl(); }
+Status Communicator::set_timeout(std::chrono::milliseconds timeout) {
+  return impl_->set_timeout(timeout);
+}
+
 void Communicator::abort(std::string_view reason) { impl_->abort(reason); }
 Status Communicator::status() const { return impl_->status(); }
 

@@ -33,8 +33,8 @@ Machinery Machinery::real() {
 CommunicatorImpl::~CommunicatorImpl() {
   unwatch(*this);
   bootstrap_->set_failure_handler(nullptr);
-  if (engine_ != nullptr &&
-      !engine_->drain(static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout_).count()))) {
+  if (engine_ != nullptr && !engine_->drain(static_cast<std::uint64_t>(
+                                std::chrono::nanoseconds(timeout_.load()).count()))) {
     (void)fail({StatusCode::kTimeout, "destroyed while an operation was still running"});
   }
   if (nccl_ != nullptr) {
@@ -73,6 +73,17 @@ Status CommunicatorImpl::status() {
       return fail(error);
   }
   return failure_->status();
+}
+
+// Not under the lock: an operation that waits too long holds it.
+Status CommunicatorImpl::set_timeout(std::chrono::milliseconds timeout) {
+  if (timeout.count() <= 0) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("set_timeout({} ms): a deadline must be > 0", timeout.count())};
+  }
+  timeout_ = timeout;
+  return engine_->set_timeout(
+      static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout).count()));
 }
 
 void CommunicatorImpl::abort(std::string_view reason) {

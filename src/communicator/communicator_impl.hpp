@@ -80,6 +80,7 @@ class CommunicatorImpl {
   Status start_capture();
   Status finish_capture();
   Status prepare_nccl();
+  Status set_timeout(std::chrono::milliseconds timeout);
   void abort(std::string_view reason);
   Status status();
 
@@ -111,7 +112,7 @@ class CommunicatorImpl {
   void open_recorder();
   Status open_memory();
   Status verify_peers();
-  Deadline deadline() const { return Deadline(timeout_); }
+  Deadline deadline() const { return Deadline(timeout_.load()); }
 
   // operations.cpp
   Result<Plan> plan_for(const Request& request);
@@ -147,7 +148,7 @@ class CommunicatorImpl {
   std::unique_ptr<Bootstrap> bootstrap_;
   CommunicatorOptions options_;
   Machinery machinery_;
-  std::chrono::milliseconds timeout_;
+  std::atomic<std::chrono::milliseconds> timeout_;
   int device_ = -1;
   Topology topology_;
   std::shared_ptr<const TuningTable> table_;

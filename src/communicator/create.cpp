@@ -242,7 +242,7 @@ Status CommunicatorImpl::open_memory() {
   const EngineSizes sizes{
       .channels = layout_.channels(),
       .late_buffers = cuda ? kLateBuffers : 0,
-      .timeout_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout_).count())};
+      .timeout_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout_.load()).count())};
   if (cuda) {
     TUTTI_ASSIGN(engine_, make_cuda_engine(*machinery_.cuda, device_, sizes));
   } else {

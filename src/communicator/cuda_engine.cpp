@@ -1,6 +1,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <mutex>
 #include <thread>
 
 #include "base/try.hpp"
@@ -107,6 +108,13 @@ class CudaEngine : public Engine {
     return copy_in(memory_.late + slot, &buffers, sizeof buffers);
   }
 
+  // Kernels that spin read the word again and again; a copy on a stream of our own reaches it.
+  Status set_timeout(std::uint64_t timeout_ns) override {
+    const std::lock_guard lock(timeout_mutex_);
+    TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
+    return copy_in(&memory_.control->timeout_ns, &timeout_ns, sizeof timeout_ns);
+  }
+
   bool caught_up() override {
     if (!used_) return true;
     const auto finished = cuda_.event_finished(event_);
@@ -136,6 +144,7 @@ class CudaEngine : public Engine {
 
   CudaDriver& cuda_;
   int device_;
+  std::mutex timeout_mutex_;
   Stream side_ = nullptr;  // for words of our own; never waits for the user's streams
   CudaEvent event_ = nullptr;
   Stream last_ = nullptr;

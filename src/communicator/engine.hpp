@@ -58,6 +58,9 @@ class Engine {
   // Fills late buffer `slot`; outside captures.
   virtual Status fill_late(int slot, const LateBuffers& buffers) = 0;
 
+  // The deadline of waits that have none of their own, from now on. From any thread.
+  virtual Status set_timeout(std::uint64_t timeout_ns) = 0;
+
   // Whether every operation that was started and not captured has ended. From any thread.
   virtual bool caught_up() = 0;
 

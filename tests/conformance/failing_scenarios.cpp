@@ -188,6 +188,28 @@ void deadline_of_one_call(Rank& rank) {
   require(Clock::now() - start < kPatient / 2, "the call's deadline was not kept");
 }
 
+// A deadline that is changed while an operation waits ends that wait, too.
+void deadline_changed_in_a_wait(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  work_once(rank, lane);
+  require_failure(rank.group.set_timeout(milliseconds(0)), StatusCode::kInvalidArgument,
+                  {"set_timeout(0 ms)"});
+  const auto start = Clock::now();
+  Status status;
+  if (rank.number() == 0) {
+    status = wait_for_failure(rank, milliseconds(30000));
+  } else {
+    const AllReduce call = lane.prepare({.count = 1000});
+    run_together([&] { status = lane.run(call); },
+                 [&] {
+                   std::this_thread::sleep_for(milliseconds(200));
+                   require_ok(rank.group.set_timeout(milliseconds(500)));
+                 });
+  }
+  require_failure(status, StatusCode::kTimeout, {"#2", "for rank 0"});
+  require(Clock::now() - start < kPatient / 2, "the new deadline was not kept");
+}
+
 // Rank 1 aborts from a second thread, while it and all others but rank 0 wait for rank 0.
 void abort_from_another_thread(Rank& rank) {
   Lane lane(rank, BufferKind::kPlain, kRoom);
@@ -254,6 +276,7 @@ constexpr Scenario kFailing[] = {
     {"rank_missing_in_an_allocation", 2, kShort, rank_missing_in_an_allocation},
     {"rank_never_arrives", 2, kShort, rank_never_arrives},
     {"deadline_of_one_call", 2, kPatient, deadline_of_one_call},
+    {"deadline_changed_in_a_wait", 2, kPatient, deadline_changed_in_a_wait},
     {"abort_from_another_thread", 2, kPatient, abort_from_another_thread},
     {"failure_stays_in_its_group", 2, kPatient, failure_stays_in_its_group},
 };

@@ -72,7 +72,9 @@ Outcome HostTeam::wait_for(int rank, std::memory_order order) const {
     tell(missing_ranks());
     if (poisoned()) return fail(FailureReason::kAborted, rank, seen, nanoseconds_since(start));
     const std::uint64_t limit =
-        work_.timeout_ns != 0 ? work_.timeout_ns : work_.control->timeout_ns;
+        work_.timeout_ns != 0
+            ? work_.timeout_ns
+            : std::atomic_ref(work_.control->timeout_ns).load(std::memory_order_relaxed);
     if (const auto waited = nanoseconds_since(start); waited > limit) {
       return fail(FailureReason::kTimeout, rank, seen, waited);
     }
