@@ -17,7 +17,7 @@ bool arrived(const Flag& flag, std::uint64_t epoch) {
 
 Simulation::Simulation(int ranks, int blocks)
     : ranks_(ranks), blocks_(blocks), memory_(ranks * blocks) {
-  places_.resize(static_cast<std::size_t>(ranks * blocks));
+  places_.resize(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(blocks));
   for (Place& place : places_) place.fiber = std::make_unique<Fiber>();
 }
 
