@@ -51,6 +51,29 @@ TEST(Report, OtherKindsSurviveTheJourney) {
   EXPECT_TRUE(std::holds_alternative<Done>(*report_from_json_text(to_json_text(Done{}))));
 }
 
+TEST(Report, OperationsSurviveTheJourney) {
+  RecordedOperation sent;
+  sent.sequence = 7;
+  sent.row = "all_reduce/one_shot";
+  sent.count = 3;
+  sent.bytes = 6;
+  sent.dtype = DataType::kBfloat16;
+  sent.op = OpKind::kMax;
+  sent.state = OperationState::kDone;
+  sent.started_ns = 1'000'000'000'000'000'007;
+  sent.ended_ns = sent.started_ns + 5;
+  Operations report;
+  report.operations.push_back(sent);
+  const auto received = report_from_json_text(to_json_text(report));
+  ASSERT_TRUE(received.is_ok()) << received.status().to_string();
+  const RecordedOperation& got = std::get<Operations>(*received).operations.at(0);
+  EXPECT_EQ(to_string(got), to_string(sent));
+  EXPECT_EQ(got.bytes, sent.bytes);
+  EXPECT_EQ(got.state, sent.state);
+  EXPECT_EQ(got.started_ns, sent.started_ns);
+  EXPECT_EQ(got.ended_ns, sent.ended_ns);
+}
+
 TEST(Report, NoiseIsRefused) {
   for (const char* noise :
        {"", "{", "[]", "7", "{\"kind\":\"party\"}", "{\"kind\":\"measurement\"}",

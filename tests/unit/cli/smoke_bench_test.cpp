@@ -114,6 +114,50 @@ TEST(Bench, AppendsToNothingElse) {
   EXPECT_EQ(folder.read("x.json"), "mine");
 }
 
+// A bar for each operation of each rank, in order, one after the other.
+void expect_bars(const nlohmann::json& events, int group, int rank) {
+  double end = 0;
+  std::uint64_t sequence = 0;
+  for (const auto& event : events) {
+    if (event.at("pid") != group || event.at("tid") != rank || event.at("ph") != "X") continue;
+    EXPECT_GE(event.at("ts").get<double>(), end);
+    end = event.at("ts").get<double>() + event.at("dur").get<double>();
+    EXPECT_GT(event.at("args").at("sequence").get<std::uint64_t>(), sequence);
+    sequence = event.at("args").at("sequence");
+    EXPECT_THAT(event.at("name").get<std::string>(), HasSubstr("all_reduce/"));
+    EXPECT_EQ(event.at("args").at("state"), "done");
+  }
+  EXPECT_GT(sequence, 0u) << "rank " << rank << " of group " << group;
+}
+
+TEST(Bench, WritesATraceOfEveryRank) {
+  for (const char* launch : {"processes", "threads"}) {
+    const ScratchFolder folder;
+    const Ended ended = bench(
+        {"--ranks", "2,3", "--bytes", "1K", "--launch", launch, "--trace", folder / "trace.json"});
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    const auto trace = nlohmann::json::parse(folder.read("trace.json"));
+    const auto& events = trace.at("traceEvents");
+    expect_bars(events, 0, 1);
+    expect_bars(events, 1, 0);
+    expect_bars(events, 1, 2);
+    EXPECT_EQ(std::count_if(events.begin(), events.end(),
+                            [](const auto& event) { return event.at("ph") == "M"; }),
+              2 + 2 + 3);
+  }
+}
+
+TEST(Bench, TracesARunThatFails) {
+  const ScratchFolder folder;
+  const Ended ended = bench(
+      {"--ranks", "2", "--bytes", "1K", "--inject", "crash:1", "--trace", folder / "trace.json"});
+  EXPECT_EQ(ended.exit_code, 1);
+  const auto trace = nlohmann::json::parse(folder.read("trace.json"));
+  bool failed = false;
+  for (const auto& event : trace.at("traceEvents")) failed |= event.value("cat", "") == "failed";
+  EXPECT_TRUE(failed);
+}
+
 TEST(Bench, PrintsACommandThatRepeatsARow) {
   const Ended ended = bench({"--bytes", "1K", "--algorithms", "two_shot", "--repro"});
   const std::size_t at = ended.out.find("tutti bench ");

@@ -45,7 +45,13 @@ INSTANTIATE_TEST_SUITE_P(
                     std::vector<std::string>{"bench", "all_reduce", "-f", "1"},
                     std::vector<std::string>{"bench", "all_reduce", "--ranks", "999"},
                     std::vector<std::string>{"bench", "all_reduce", "--output", "/no/such/x.json"},
-                    std::vector<std::string>{"explain", "all_reduce", "--bytes", "x"}));
+                    std::vector<std::string>{"explain", "all_reduce", "--bytes", "x"},
+                    std::vector<std::string>{"status", "--merge", "/no/such/folder"},
+                    std::vector<std::string>{"status", "--patience", "soon"},
+                    std::vector<std::string>{"status", "--patience", "-1"},
+                    std::vector<std::string>{"status", "--patience", "nan"},
+                    std::vector<std::string>{"status", "--operations", "1025"},
+                    std::vector<std::string>{"status", "--group", "not-a-group"}));
 
 TEST(Command, RefusesCudaWhereItSeesNoGpu) {
   const Ended ended =

@@ -31,6 +31,7 @@ void add_measuring(CLI::App& bench, BenchArguments& a) {
 void add_results(CLI::App& bench, BenchArguments& a) {
   bench.add_option("--format", a.format, "What is printed: table, markdown, csv or json");
   bench.add_option("--output", a.output, "Write a file, too, in the format of its extension");
+  bench.add_option("--trace", a.trace, "Write each rank's last 1024 operations for Perfetto");
   bench.add_flag("--append", a.append, "Keep the rows of FILE that are not measured again");
   bench.add_flag("--repro", a.repro, "Print the command that repeats each row");
   bench.add_option("--launch", a.launch, "Ranks are processes or threads");

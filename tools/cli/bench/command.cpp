@@ -34,6 +34,7 @@ BenchMachine bench_machine() {
   if (Knobs::process().source(kTimeout) != KnobSource::kDefault) {
     machine.timeout = Knobs::process().milliseconds(kTimeout);
   }
+  machine.records = Knobs::process().flag("TUTTI_RECORDER");
   return machine;
 }
 
@@ -69,6 +70,7 @@ Result<Record> read_old(const BenchOptions& options, const Record& ours) {
 
 struct Outcome {
   Record record;
+  std::vector<TracedGroup> traced;
   std::vector<std::string> notes;  // algorithms that could not run; failures
   int exit_code = kSuccess;
   bool complete = false;  // every group ended as it should; results may still be wrong
@@ -115,6 +117,7 @@ void run_groups(const BenchOptions& options, Outcome& outcome) {
       return;
     }
     note_group(*group, outcome);
+    outcome.traced.push_back(group->operations);
     if (group->interrupted_by != 0) {
       constexpr int kSignalled = 128;  // as shells have it
       outcome.exit_code = kSignalled + group->interrupted_by;
@@ -162,7 +165,11 @@ void print_repro(const BenchOptions& options, const Record& record, std::FILE* s
   }
 }
 
+// A trace of a run that failed is worth having, too; one that was interrupted has none.
 Status write_output(const BenchOptions& options, const Record& old_record, const Outcome& outcome) {
+  if (!options.trace.empty() && outcome.exit_code <= kFailure) {
+    TUTTI_TRY(write_file_atomically(options.trace, to_trace_json(outcome.traced)));
+  }
   if (options.output.empty() || !outcome.complete) return Status::ok();
   const Record merged = options.append ? merge(old_record, outcome.record) : outcome.record;
   return write_file_atomically(options.output, print(merged, options, format_for(options)));

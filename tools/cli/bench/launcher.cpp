@@ -51,6 +51,9 @@ Result<RankProcess> start_rank(const BenchOptions& options, int rank, int ranks,
   command.arguments.insert(command.arguments.begin(), "bench");
   command.arguments.insert(command.arguments.end(),
                            {"--worker-fd", fmt::format("{}", pipe.write.get())});
+  if (!options.trace.empty()) {
+    command.arguments.insert(command.arguments.end(), {"--trace", options.trace});
+  }
   TUTTI_ASSIGN(ChildProcess process, ChildProcess::start(command));
   return RankProcess{.process = std::move(process), .reports = std::move(pipe.read)};
 }
@@ -62,6 +65,7 @@ class Gatherer {
       : on_progress_(on_progress) {
     outcome.ranks = ranks;
     outcome.measurements.resize(static_cast<std::size_t>(ranks));
+    outcome.operations.resize(static_cast<std::size_t>(ranks));
   }
 
   void take(int rank, const Report& report) {
@@ -70,6 +74,8 @@ class Gatherer {
       outcome.measurements[static_cast<std::size_t>(rank)].push_back(*measurement);
     } else if (const auto* skipped = std::get_if<Skipped>(&report); skipped && rank == 0) {
       outcome.skipped.push_back(*skipped);
+    } else if (const auto* traced = std::get_if<Operations>(&report)) {
+      outcome.operations[static_cast<std::size_t>(rank)] = traced->operations;
     }
   }
 

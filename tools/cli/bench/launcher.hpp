@@ -7,12 +7,14 @@
 
 #include "bench/measurement.hpp"
 #include "bench/options.hpp"
+#include "bench/trace.hpp"
 
 namespace tutti::cli {
 
 struct GroupOutcome {
   int ranks = 0;
   std::vector<std::vector<Measurement>> measurements;  // per rank, in the order they were made
+  TracedGroup operations;                              // where a trace is wanted
   std::vector<Skipped> skipped;                        // as rank 0 told
   std::vector<std::string> failures;                   // why the measurements are not complete
   int interrupted_by = 0;                              // signal

@@ -36,6 +36,22 @@ json to_value(const Failure& failure) {
   return {{"kind", "failure"}, {"code", static_cast<int>(failure.code)}, {"text", failure.text}};
 }
 
+json to_value(const Operations& report) {
+  json operations = json::array();
+  for (const RecordedOperation& o : report.operations) {
+    operations.push_back({{"sequence", o.sequence},
+                          {"row", o.row},
+                          {"count", o.count},
+                          {"bytes", o.bytes},
+                          {"dtype", static_cast<int>(o.dtype)},
+                          {"op", static_cast<int>(o.op)},
+                          {"state", static_cast<unsigned>(o.state)},
+                          {"started_ns", o.started_ns},
+                          {"ended_ns", o.ended_ns}});
+  }
+  return {{"kind", "operations"}, {"operations", std::move(operations)}};
+}
+
 json to_value(const Alive&) { return {{"kind", "alive"}}; }
 json to_value(const Done&) { return {{"kind", "done"}}; }
 
@@ -67,6 +83,23 @@ Measurement measurement_from(const json& value) {
   return m;
 }
 
+Operations operations_from(const json& value) {
+  Operations report;
+  for (const json& each : value.at("operations")) {
+    RecordedOperation& o = report.operations.emplace_back();
+    each.at("sequence").get_to(o.sequence);
+    each.at("row").get_to(o.row);
+    each.at("count").get_to(o.count);
+    each.at("bytes").get_to(o.bytes);
+    o.dtype = static_cast<DataType>(each.at("dtype").get<int>());
+    o.op = static_cast<OpKind>(each.at("op").get<int>());
+    o.state = static_cast<OperationState>(each.at("state").get<unsigned>());
+    each.at("started_ns").get_to(o.started_ns);
+    each.at("ended_ns").get_to(o.ended_ns);
+  }
+  return report;
+}
+
 Result<Report> report_from(const json& value) {
   const auto kind = value.at("kind").get<std::string>();
   if (kind == "measurement") return Report(measurement_from(value));
@@ -76,6 +109,7 @@ Result<Report> report_from(const json& value) {
         enumerator_in(value, "code", StatusCode::kInvalidArgument, StatusCode::kInternal);
     return Report(Failure{code, value.at("text")});
   }
+  if (kind == "operations") return Report(operations_from(value));
   if (kind == "alive") return Report(Alive{});
   if (kind == "done") return Report(Done{});
   return Status(StatusCode::kMismatch, "a report of unknown kind '" + kind + "'");

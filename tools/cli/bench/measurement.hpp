@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "recorder/snapshot.hpp"
 #include "tutti/status.hpp"
 #include "tutti/tuning.hpp"
 
@@ -37,10 +38,15 @@ struct Failure {
   std::string text;
 };
 
+// What the rank's flight recorder holds at the end; only where a trace is wanted.
+struct Operations {
+  std::vector<RecordedOperation> operations = {};
+};
+
 struct Alive {};  // between two samples: slow, but not stuck
 struct Done {};
 
-using Report = std::variant<Measurement, Skipped, Failure, Alive, Done>;
+using Report = std::variant<Measurement, Skipped, Failure, Operations, Alive, Done>;
 
 std::string to_json_text(const Report& report);
 // kMismatch where `text` is no report.

@@ -285,6 +285,17 @@ Status check_together(const BenchOptions& options) {
   return Status::ok();
 }
 
+// What the launcher will write; its ranks write nothing.
+Status check_files(const BenchOptions& options, const BenchMachine& machine) {
+  if (options.worker_fd >= 0) return Status::ok();
+  if (!options.trace.empty() && !machine.records) {
+    return wrong("--trace shows what the ranks record, and TUTTI_RECORDER is 0");
+  }
+  if (!options.output.empty()) TUTTI_TRY(check_writable(options.output).with_context("--output"));
+  if (!options.trace.empty()) TUTTI_TRY(check_writable(options.trace).with_context("--trace"));
+  return Status::ok();
+}
+
 }  // namespace
 
 std::string_view to_string(Mode mode) { return name_of<Mode>(kModes, mode); }
@@ -303,6 +314,7 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   options.append = arguments.append;
   options.repro = arguments.repro;
   options.output = arguments.output;
+  options.trace = arguments.trace;
   if (!arguments.collective.empty() && arguments.collective != options.collective) {
     return wrong(
         fmt::format("unknown collective '{}'; known are all_reduce", arguments.collective));
@@ -315,7 +327,7 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   TUTTI_TRY(check_numbers(options, arguments));
   TUTTI_TRY(check_injection(options, arguments.inject));
   TUTTI_TRY(check_together(options));
-  if (!options.output.empty()) TUTTI_TRY(check_writable(options.output).with_context("--output"));
+  TUTTI_TRY(check_files(options, machine));
   return options;
 }
 

@@ -29,7 +29,7 @@ struct BenchArguments {
   std::string collective;
   std::string backend, ranks, min_bytes, max_bytes, factor, bytes, rows, hidden, dtype, op;
   std::string algorithms, buffers, mode, graph_operations, cache, iterations, warmup, check;
-  std::string format, output, launch, timeout_ms, inject, worker_fd;
+  std::string format, output, trace, launch, timeout_ms, inject, worker_fd;
   bool in_place = false, chained = false, append = false, repro = false;
 };
 
@@ -57,7 +57,7 @@ struct BenchOptions {
   int iterations = 50, warmup = 5;
   bool check = true;
   Format format = Format::kTable;
-  std::string output;
+  std::string output, trace;
   bool append = false, repro = false;
   LaunchKind launch = LaunchKind::kProcesses;
   std::chrono::milliseconds timeout{10000};
@@ -74,6 +74,7 @@ struct BenchMachine {
   int gpus = 0;
   std::string why_no_gpu;
   std::chrono::milliseconds timeout{10000};  // where --timeout-ms is not given
+  bool records = true;                       // what the ranks do: TUTTI_RECORDER
 };
 
 // Fills in what was not given. The first thing that cannot be right is kInvalidArgument.

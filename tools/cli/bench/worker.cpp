@@ -16,6 +16,7 @@
 #include "bench/engine.hpp"
 #include "bench/frame.hpp"
 #include "bench/inputs.hpp"
+#include "bench/trace.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -52,7 +53,7 @@ class RankBench {
       TUTTI_TRY(measure(size, false));
       if (options_.in_place) TUTTI_TRY(measure(size, true));
     }
-    return report_(Done{});
+    return Status::ok();
   }
 
  private:
@@ -319,12 +320,16 @@ Status run_rank(Communicator& communicator, const BenchOptions& options, const R
   if (options.backend == Backend::kHost) bind_to_core(communicator.rank(), communicator.size());
   RankBench bench(communicator, options, reporter);
   const Status status = bench.run();
+  if (!options.trace.empty()) {
+    auto operations = recorded_operations(communicator);
+    if (operations.is_ok()) TUTTI_TRY(reporter(Operations{std::move(*operations)}));
+  }
   // Peers must not wait for a rank that gave up. Before buffers are freed, which waits for what
   // may still run.
   if (!status.is_ok() && communicator.status().is_ok()) {
     communicator.abort(fmt::format("rank {}: {}", communicator.rank(), status.message()));
   }
-  return status;
+  return status.is_ok() ? reporter(Done{}) : status;
 }
 
 int run_rank_process(const BenchOptions& options) {
