@@ -79,6 +79,25 @@ void missing_call_inside_a_capture(Rank& rank) {
   require_usable_device(rank);
 }
 
+// A graph holds no deadline of its own: one that is set after the capture ends its waits.
+void deadline_changed_after_the_capture(Rank& rank) {
+  constexpr milliseconds kNew{1000};
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  const AllReduce call = lane.prepare({.count = 1000, .algorithm = "two_shot"});
+  const CapturedGraph graph(*rank.device.cuda(), lane.stream(),
+                            [&] { require_ok(lane.start(call)); });
+  graph.launch(lane.stream());
+  require_ok(lane.finish());
+  require_ok(rank.group.set_timeout(kNew));
+  const auto start = std::chrono::steady_clock::now();
+  if (rank.number() != 1) graph.launch(lane.stream());
+  const Status status = rank.number() == 1 ? wait_for_failure(rank) : lane.finish();
+  require_failure(status, StatusCode::kTimeout, {"all_reduce/two_shot", "for rank 1"});
+  const auto took = std::chrono::steady_clock::now() - start;
+  require(took < kPatient / 2, "the replay kept the deadline of its capture");
+  require_usable_device(rank);
+}
+
 // Rank 1 does in its capture what CUDA forbids there; tutti refuses what comes after it.
 void invalidated_capture(Rank& rank) {
   Lane lane(rank, BufferKind::kSymmetric, kRoom);
@@ -132,6 +151,7 @@ constexpr Scenario kFailures[] = {
     {"replayed_before_it_was_registered", 1, kPatient, replayed_before_it_was_registered},
     {"refused_call_inside_a_capture", 2, kShort, refused_call_inside_a_capture},
     {"missing_call_inside_a_capture", 2, kShort, missing_call_inside_a_capture},
+    {"deadline_changed_after_the_capture", 2, kPatient, deadline_changed_after_the_capture},
     {"invalidated_capture", 2, kShort, invalidated_capture},
     {"channels_run_out", 1, kPatient, channels_run_out},
 };
