@@ -1,5 +1,5 @@
-// For clang 14 alone, which cannot offer libstdc++'s std::source_location: clang-tidy and the builds
-// for libFuzzer read this stand-in first. What is shipped never sees it.
+// For clang 14 alone, which cannot offer libstdc++'s std::source_location: clang-tidy and the
+// builds for libFuzzer read this stand-in first. What is shipped never sees it.
 #pragma once
 
 #include <version>
