@@ -149,8 +149,8 @@ TEST(Bench, WritesATraceOfEveryRank) {
 
 TEST(Bench, TracesARunThatFails) {
   const ScratchFolder folder;
-  const Ended ended = bench(
-      {"--ranks", "2", "--bytes", "1K", "--inject", "crash:1", "--trace", folder / "trace.json"});
+  const Ended ended = bench({"--ranks", "2", "--bytes", "1K", "--inject", "hang:1", "--timeout-ms",
+                             "500", "--trace", folder / "trace.json"});
   EXPECT_EQ(ended.exit_code, 1);
   const auto trace = nlohmann::json::parse(folder.read("trace.json"));
   bool failed = false;
