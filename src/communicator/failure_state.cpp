@@ -27,7 +27,10 @@ bool FailureState::fail(const Status& cause, bool found_here) {
 
 bool FailureState::collect() {
   if (!record_complete()) return false;
-  if (recorder_ != nullptr) recorder_->waited_for(record_.missing_rank);
+  const auto reason = static_cast<FailureReason>(record_.reason);
+  const bool waited = reason == FailureReason::kTimeout || reason == FailureReason::kAborted ||
+                      reason == FailureReason::kMismatch;
+  if (recorder_ != nullptr && waited) recorder_->waited_for(record_.missing_rank);
   return !failed() && fail(from_record(), true);
 }
 

@@ -10,6 +10,19 @@ constexpr std::size_t kDefaultSharedBytes = 48 * 1024;
 
 cudaEvent_t event_of(CudaEvent event) { return static_cast<cudaEvent_t>(event); }
 
+// A query by one thread breaks a capture of another that was begun in global mode, unless it is
+// made in relaxed mode.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  ~RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 // The answer of cudaStreamQuery and cudaEventQuery.
 Result<bool> finished(cudaError_t answer, const char* call) {
   if (answer == cudaErrorNotReady) {
@@ -69,6 +82,7 @@ Status RealCuda::synchronize_event(CudaEvent event) {
 }
 
 Result<bool> RealCuda::event_finished(CudaEvent event) {
+  const RelaxedCapture relaxed;
   return finished(cudaEventQuery(event_of(event)), "cudaEventQuery");
 }
 

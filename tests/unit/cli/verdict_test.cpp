@@ -145,6 +145,19 @@ TEST(Verdict, BlamesARankWithoutAPage) {
   EXPECT_THAT(culprits(judge_one({told, rank_after(2, 4)})), ElementsAre(1));
 }
 
+// Rank 0 waited for rank 2, which was only late, when both were told of the end of rank 1.
+TEST(Verdict, AnEndIsTheCauseWhateverWasWaitedFor) {
+  const FoundPage waits = failed(rank_in(0, 4, {2}), StatusCode::kPeerFailed);
+  const FoundPage late = failed(rank_after(2, 3), StatusCode::kPeerFailed);
+  EXPECT_THAT(culprits(judge_one({waits, late})), ElementsAre(1));
+  FoundPage dead = rank_in(1, 4);
+  dead.writer = WriterState::kEnded;
+  EXPECT_THAT(culprits(judge_one({waits, dead, late}, kPast)), ElementsAre(1));
+  // Negative control: where nobody ended, a rank without a page may well be on another host.
+  EXPECT_THAT(culprits(judge_one({failed(rank_in(0, 4, {2})), failed(rank_after(2, 3))})),
+              ElementsAre(2));
+}
+
 TEST(Verdict, BlamesTheRankThatRunsAnotherOperation) {
   FoundPage odd = failed(rank_in(1, 4, {0}), StatusCode::kMismatch);
   odd.page.operations.back().count = 999;

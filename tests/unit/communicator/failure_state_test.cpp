@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "recorder/find_pages.hpp"
+
 namespace tutti {
 namespace {
 
@@ -54,6 +56,22 @@ TEST_F(FailureStateTest, ATimeoutNamesTheOperationBothRanksAndTheValues) {
             HasSubstr("rank 3 waited 2.500 s for rank 5"),
             HasSubstr("expected flag 83, seen 82 (block 7)"), HasSubstr("TUTTI_TIMEOUT_MS")));
   EXPECT_EQ(abort_word_, 1u);
+}
+
+TEST_F(FailureStateTest, TheRecorderIsToldOfTheFirstFailureAndOfWhoIsMissing) {
+  auto recorder = FlightRecorder::open({.rank = 3, .ranks = 8}, {});
+  ASSERT_TRUE(recorder.is_ok());
+  FlightRecorder& told = **recorder;
+  FailureState state(record_, abort_word_, &told);
+  write(FailureReason::kOverlap);
+  EXPECT_TRUE(state.collect());
+  EXPECT_EQ(*told.waits_for(), 0u);  // nobody waited
+  write(FailureReason::kAborted);
+  EXPECT_FALSE(state.collect());
+  EXPECT_EQ(*told.waits_for(), 1u << 5);
+  const auto page = parse_page(*read_page(told.descriptor()));
+  EXPECT_EQ(page->failure->code, StatusCode::kInvalidArgument);
+  EXPECT_THAT(page->failure->text, HasSubstr("ran at the same time"));
 }
 
 TEST_F(FailureStateTest, AMismatchNamesBothSides) {

@@ -32,6 +32,11 @@ bool is_dead(const Member& member) {
          !member.found->page.closed && !member.found->page.failure;
 }
 
+bool is_told_of_an_end(const Member& member) {
+  return member.found && member.found->page.failure &&
+         member.found->page.failure->code == StatusCode::kPeerFailed;
+}
+
 const RecordedOperation* operation_at(const Member& member, std::uint64_t sequence) {
   if (!member.found) return nullptr;
   const auto& all = member.found->page.operations;
@@ -50,10 +55,12 @@ class Inquiry {
   explicit Inquiry(const std::vector<Member>& members) : members_(members) {}
 
   Ranks suspects() const {
-    Ranks named = those([&](const Member& m) { return !waiters_of(m.rank).empty(); });
-    if (named.empty()) {
-      named = those([](const Member& m) { return m.activity == Activity::kAbsent || is_dead(m); });
-    }
+    // The others may have been told of an end while they waited for somebody else.
+    const bool told = std::any_of(members_.begin(), members_.end(), is_told_of_an_end);
+    Ranks named = those([&](const Member& m) {
+      return !waiters_of(m.rank).empty() || is_dead(m) || (told && !m.found);
+    });
+    if (named.empty()) named = those([](const Member& m) { return !m.found; });
     if (!named.empty()) return named;
     std::uint64_t furthest = 0;
     for (const Member& member : members_) furthest = std::max(furthest, position(member));

@@ -7,10 +7,10 @@
 
 namespace tutti::cli {
 
-// From those for whom others wait (else those without a page, else those that are behind), as long
-// as some are left: who is stopped or gone; who runs another operation than most; who waits for
-// nobody; who is furthest behind; for whom most wait. More than one where they cannot be told
-// apart, none where nobody stands out.
+// From those for whom others wait or whose end the others were told of (else those without a page,
+// else those that are behind), as long as some are left: who is stopped or gone; who runs another
+// operation than most; who waits for nobody; who is furthest behind; for whom most wait. More than
+// one where they cannot be told apart, none where nobody stands out.
 std::vector<Culprit> blame(const std::vector<Member>& members);
 
 }  // namespace tutti::cli
