@@ -61,6 +61,7 @@ class RandomPlayer {
       return run(rank, fate);
     }();
     if (leaves_ && scene_.fate == Fate::kExits) {
+      fate.join();
       static_cast<void>(group.release());  // nobody destroys it
       std::exit(kChildSucceeded);
     }
