@@ -25,6 +25,7 @@ using cli::run_tutti;
 using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr int kRanks = 3, kVictim = 1;
@@ -68,6 +69,14 @@ const TraceDirectory& empty_directory() {
 
 using Play = std::function<void(Rank& rank, Lane& lane, Wire& parent)>;
 
+// A working operation, and then until every rank is done with it: what follows must not meet a rank
+// that is still in this one. The ranks meet in another group, which is gone before this returns.
+void work_once(Rank& rank, Lane& lane) {
+  const auto meeting = take(rank.group.split(0, rank.number()));
+  lane.expect_right({.count = 1000});
+  (void)take(meeting->allocate(256));
+}
+
 // Three ranks that have done one operation and then play.
 class Cast {
  public:
@@ -81,7 +90,7 @@ class Cast {
           const auto device = make_device(Backend::kHost, -1);
           Rank rank{group, *device, spec};
           Lane lane(rank, BufferKind::kSymmetric, 64 << 10);
-          lane.expect_right({.count = 1000});
+          work_once(rank, lane);
           play(rank, lane, parent);
         }) {}
 
@@ -101,7 +110,8 @@ class Cast {
     const json status = json::parse(ended.out);
     for (const json& group : status.at("groups")) {
       for (const json& member : group.at("members")) {
-        if (member.value("pid", -1) == pid(0)) return group;
+        const bool has_worked = !member.value("operation", json()).is_null();
+        if (has_worked && member.at("pid") == pid(0)) return group;
       }
     }
     return nullptr;
@@ -195,13 +205,20 @@ TEST(StatusOfAGroup, OneOfWhichWasKilledNamesItAfterwards) {
 TEST(StatusOfAGroup, OneOfWhichRunsAnotherOperationNamesIt) {
   const TraceDirectory& directory = empty_directory();
   Cast cast(seconds(60), [](Rank& rank, Lane& lane, Wire& parent) {
-    const std::size_t count = rank.number() == kVictim ? 999 : 1000;
+    const bool odd = rank.number() == kVictim;
+    if (odd) std::this_thread::sleep_for(milliseconds(500));  // so that the others are in it
+    const std::size_t count = odd ? 999 : 1000;
     parent.say(lane.run(lane.prepare({.count = count})).is_ok() ? "no failure" : "failed");
     ::pause();
   });
   for (int rank = 0; rank < kRanks; ++rank) cast.wait_for(rank, "failed");
   const json group = merged(directory);
-  EXPECT_EQ(culprits(group), std::vector{kVictim});
+  // Of two that differ neither is right: it takes the third, if it came before it was told.
+  const auto in_second = [&](int rank) {
+    return group.at("members").at(rank).at("operation").at("sequence") == 2;
+  };
+  EXPECT_THAT(culprits(group), Contains(kVictim));
+  if (in_second(0) && in_second(2)) EXPECT_EQ(culprits(group), std::vector{kVictim});
   EXPECT_THAT(group.at("culprits").dump(), HasSubstr("#2 (999 x fp32, sum)"));
   EXPECT_THAT(group.at("culprits").dump(), HasSubstr("others run"));
 }
