@@ -218,7 +218,9 @@ TEST(StatusOfAGroup, OneOfWhichRunsAnotherOperationNamesIt) {
     return group.at("members").at(rank).at("operation").at("sequence") == 2;
   };
   EXPECT_THAT(culprits(group), Contains(kVictim));
-  if (in_second(0) && in_second(2)) EXPECT_EQ(culprits(group), std::vector{kVictim});
+  if (in_second(0) && in_second(2)) {
+    EXPECT_EQ(culprits(group), std::vector{kVictim});
+  }
   EXPECT_THAT(group.at("culprits").dump(), HasSubstr("#2 (999 x fp32, sum)"));
   EXPECT_THAT(group.at("culprits").dump(), HasSubstr("others run"));
 }
