@@ -24,6 +24,8 @@ Ending from_line(const std::string& line);
 // The child's such line, if it has said one.
 const std::string* result_line(const Children::Child& child);
 
+// To learn that a process has ended.
+inline constexpr std::chrono::milliseconds kGoneLimit{1000};
 // What is allowed beyond a limit: more on a machine with more to do than cores.
 std::chrono::milliseconds slack();
 

@@ -9,15 +9,12 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
-#include <stdlib.h>
 #include <thread>
 #include <vector>
 
 #include "base/units.hpp"
-#include "faults/ending.hpp"
-#include "faults/traces.hpp"
+#include "faults/stage.hpp"
 #include "support/check.hpp"
-#include "support/children.hpp"
 #include "support/lane.hpp"
 #include "support/series.hpp"
 
@@ -29,17 +26,15 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Clock = Ending::Clock;
 
-constexpr int kOperations = 150;          // where nothing comes of it
-constexpr milliseconds kGoneLimit{1000};  // to learn that a process has ended
-constexpr milliseconds kOutlives{1300};   // how long a child outlives the victim
+constexpr int kOperations = 150;         // where nothing comes of it
+constexpr milliseconds kOutlives{1300};  // how long a child outlives the victim
 constexpr std::string_view kReason = "enough of this";
 
 bool is_harmless(Fate fate) { return fate == Fate::kPaused || fate == Fate::kForks; }
 // The victim's process is there, but does not come: only the deadline ends the wait for it.
 bool stays_away(Fate fate) { return fate == Fate::kStopped || fate == Fate::kLeaves; }
 
-// --- the ranks
-// ------------------------------------------------------------------------------------
+// --- the ranks ---
 
 class RandomPlayer {
  public:
@@ -130,54 +125,44 @@ class RandomPlayer {
   std::atomic<bool> leaves_ = false;
 };
 
-// --- the parent
-// -----------------------------------------------------------------------------------
+// --- the parent ---
 
 class RandomDirector {
  public:
   explicit RandomDirector(const RandomScene& scene)
-      : scene_(scene), id_(make_id(traces_)), children_(scene.ranks, [&](int number, Wire& parent) {
-          RandomPlayer(scene, number, parent).play(id_);
+      : scene_(scene), stage_(scene.ranks, [&](const UniqueId& id, int number, Wire& parent) {
+          RandomPlayer(scene, number, parent).play(id);
         }) {}
 
   std::string run() {
-    if (!children_.wait_for_line(scene_.victim, "now ", seconds(60))) return "   it never began\n";
+    Children& children = stage_.children();
+    if (!children.wait_for_line(scene_.victim, "now ", seconds(60))) return "   it never began\n";
     strike();
-    children_.listen([&] { return all_have_ended(); }, scene_.deadline() + seconds(30));
+    children.listen([&] { return all_have_ended(); }, patience());
     for (int r = 0; r < scene_.ranks; ++r) judge(r);
-    if (scene_.fate == Fate::kStopped) end_victim();
+    if (scene_.fate == Fate::kStopped) stage_.expect_late_failure(scene_.victim, patience());
+    children.finish(seconds(30));
     for (int r = 0; r < scene_.ranks; ++r) judge_process(r);
     if (scene_.fate == Fate::kForksAndDies) {
-      std::this_thread::sleep_until(struck_at_ + kOutlives + milliseconds(300));
+      std::this_thread::sleep_until(stage_.marked_at() + kOutlives + milliseconds(300));
     }
-    const std::string left = traces_.left();
-    if (!left.empty()) complaints_ += "   left behind: " + left + "\n";
-    return complaints_;
+    stage_.expect_nothing_left();
+    return stage_.complaints();
   }
 
  private:
-  static UniqueId make_id(const Traces& traces) {
-    ::setenv("TUTTI_RUNTIME_DIR", traces.directory().c_str(), 1);
-    return take(UniqueId::create());
-  }
-
-  const Children::Child& child(int rank) const {
-    return children_.all()[static_cast<std::size_t>(rank)];
-  }
-
-  void complain(int rank, std::string_view what) {
-    complaints_ += fmt::format("   rank {}: {}\n", rank, what);
-  }
+  Clock::duration patience() const { return scene_.deadline() + seconds(30); }
 
   void strike() {
-    struck_at_ = Clock::now();
-    if (scene_.fate == Fate::kKilled) children_.signal(scene_.victim, SIGKILL);
+    Children& children = stage_.children();
+    stage_.mark();
+    if (scene_.fate == Fate::kKilled) children.signal(scene_.victim, SIGKILL);
     if (scene_.fate == Fate::kStopped || scene_.fate == Fate::kPaused) {
-      children_.signal(scene_.victim, SIGSTOP);
+      children.signal(scene_.victim, SIGSTOP);
     }
     if (scene_.fate != Fate::kPaused) return;
-    children_.listen([] { return false; }, scene_.pause);
-    children_.signal(scene_.victim, SIGCONT);
+    children.listen([] { return false; }, scene_.pause);
+    children.signal(scene_.victim, SIGCONT);
   }
 
   // Whether the victim, too, has something to say at the end.
@@ -187,7 +172,8 @@ class RandomDirector {
 
   bool all_have_ended() const {
     for (int r = 0; r < scene_.ranks; ++r) {
-      if (ends_properly(r) && result_line(child(r)) == nullptr && !child(r).ended) return false;
+      const auto& child = stage_.child(r);
+      if (ends_properly(r) && result_line(child) == nullptr && !child.ended) return false;
     }
     return true;
   }
@@ -200,58 +186,27 @@ class RandomDirector {
 
   void judge(int rank) {
     if (!ends_properly(rank)) return;
-    const std::string* const line = result_line(child(rank));
-    if (line == nullptr) return complain(rank, "no result in time");
+    const std::string* const line = result_line(stage_.child(rank));
+    if (line == nullptr) return stage_.complain(rank, "no result in time");
     const Ending ending = from_line(*line);
-    if (ending.code != expected()) return complain(rank, "unexpected:" + ending.text);
+    if (ending.code != expected()) return stage_.complain(rank, "unexpected:" + ending.text);
     if (ending.code == StatusCode::kOk) return;
-    judge_time(rank, ending);
-    judge_text(rank, ending);
-  }
-
-  void judge_time(int rank, const Ending& ending) {
-    const auto limit = ending.code == StatusCode::kTimeout ? scene_.deadline() : kGoneLimit;
-    const auto took = std::chrono::duration_cast<milliseconds>(ending.at - struck_at_);
-    if (took <= limit + slack()) return;
-    complain(rank, fmt::format("{} ms to the error, {} ms are allowed:{}", took.count(),
-                               limit.count(), ending.text));
-  }
-
-  void judge_text(int rank, const Ending& ending) {
-    std::vector<std::string> wanted = {fmt::format("rank {}", scene_.victim)};
-    if (ending.code == StatusCode::kAborted) wanted = {std::string(kReason)};
-    if (ending.code == StatusCode::kTimeout) {
-      wanted = {"all_reduce/", "#", "waited", "for rank", "expected flag", "seen"};
-    }
-    for (const std::string& part : wanted) {
-      if (ending.text.find(part) != std::string::npos) continue;
-      complain(rank, fmt::format("'{}' is missing in:{}", part, ending.text));
-    }
-  }
-
-  // Who was stopped wakes up late, finds its group failed and says so.
-  void end_victim() {
-    children_.signal(scene_.victim, SIGCONT);
-    children_.listen([&] { return result_line(child(scene_.victim)) != nullptr; },
-                     scene_.deadline() + seconds(30));
-    const std::string* const line = result_line(child(scene_.victim));
-    if (line == nullptr) return complain(scene_.victim, "woke up and said nothing");
-    if (from_line(*line).code == StatusCode::kOk) complain(scene_.victim, "saw no failure");
+    const bool ran_out = ending.code == StatusCode::kTimeout;
+    stage_.expect_within(rank, ending, ran_out ? scene_.deadline() : kGoneLimit);
+    std::vector<std::string> parts = {fmt::format("rank {}", scene_.victim)};
+    if (ending.code == StatusCode::kAborted) parts = {std::string(kReason)};
+    stage_.expect_parts(rank, ending, ran_out ? parts_of_a_timeout() : parts);
   }
 
   void judge_process(int rank) {
-    children_.finish(seconds(30));
     const bool dies = scene_.fate == Fate::kKilled || scene_.fate == Fate::kForksAndDies;
     if (dies && rank == scene_.victim) return;
-    if (!child(rank).succeeded()) complain(rank, child(rank).describe_end());
+    const auto& child = stage_.child(rank);
+    if (!child.succeeded()) stage_.complain(rank, child.describe_end());
   }
 
   const RandomScene& scene_;
-  Traces traces_;
-  UniqueId id_;
-  Children children_;
-  Clock::time_point struck_at_;
-  std::string complaints_;
+  Stage stage_;
 };
 
 }  // namespace

@@ -5,15 +5,12 @@
 #include <fmt/format.h>
 
 #include <random>
-#include <stdlib.h>
 #include <thread>
 #include <vector>
 
 #include "base/units.hpp"
-#include "faults/ending.hpp"
-#include "faults/traces.hpp"
+#include "faults/stage.hpp"
 #include "support/check.hpp"
-#include "support/children.hpp"
 #include "support/lane.hpp"
 
 namespace tutti::test {
@@ -21,10 +18,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Clock = std::chrono::steady_clock;  // the same in every process of this host
+using Clock = Stage::Clock;
 
 constexpr milliseconds kHesitation{1500};  // of whoever is to be late
-constexpr milliseconds kGoneLimit{1000};   // to learn that a process has ended
 
 // --- the ranks ---
 
@@ -95,39 +91,31 @@ class Director {
   explicit Director(const Scene& scene)
       : scene_(scene),
         random_(scene.seed * 100 + static_cast<unsigned>(scene.victim)),
-        id_(make_id(traces_)),
-        children_(scene.ranks,
-                  [&](int number, Wire& parent) { Player(scene, number, parent).play(id_); }) {}
+        stage_(scene.ranks, [&](const UniqueId& id, int number, Wire& parent) {
+          Player(scene, number, parent).play(id);
+        }) {}
 
   std::string run() {
+    Children& children = stage_.children();
     wait_for_the_moment();
-    children_.signal(scene_.victim, scene_.signal);
-    struck_at_ = Clock::now();
-    children_.listen([&] { return all_others_are_done(); },
-                     scene_.deadline() + kHesitation + seconds(30));
+    children.signal(scene_.victim, scene_.signal);
+    stage_.mark();
+    children.listen([&] { return all_others_are_done(); }, patience());
     for (int r = 0; r < scene_.ranks; ++r) {
       if (r != scene_.victim) judge(r);
     }
     end_victim();
-    children_.finish(seconds(30));
+    children.finish(seconds(30));
     for (int r = 0; r < scene_.ranks; ++r) {
-      const auto& child = children_.all()[static_cast<std::size_t>(r)];
-      if (r != scene_.victim && !child.succeeded()) complain(r, child.describe_end());
+      const auto& child = stage_.child(r);
+      if (r != scene_.victim && !child.succeeded()) stage_.complain(r, child.describe_end());
     }
-    const std::string left = traces_.left();
-    if (!left.empty()) complaints_ += "   left behind: " + left + "\n";
-    return complaints_;
+    stage_.expect_nothing_left();
+    return stage_.complaints();
   }
 
  private:
-  static UniqueId make_id(const Traces& traces) {
-    ::setenv("TUTTI_RUNTIME_DIR", traces.directory().c_str(), 1);
-    return take(UniqueId::create());
-  }
-
-  void complain(int rank, std::string_view what) {
-    complaints_ += fmt::format("   rank {}: {}\n", rank, what);
-  }
+  Clock::duration patience() const { return scene_.deadline() + kHesitation + seconds(30); }
 
   void wait_for_the_moment() {
     constexpr seconds kLimit{60};
@@ -137,23 +125,23 @@ class Director {
         std::this_thread::sleep_for(random_ms(40));
         return;
       case Moment::kBusy:
-        children_.wait_for_line(scene_.victim, "ready", kLimit);
+        stage_.children().wait_for_line(scene_.victim, "ready", kLimit);
         std::this_thread::sleep_for(random_ms(100));
         return;
       case Moment::kInside:
-        children_.wait_for_line(scene_.victim, "ready", kLimit);
+        stage_.children().wait_for_line(scene_.victim, "ready", kLimit);
         std::this_thread::sleep_for(milliseconds(200));  // now it is in the operation
         return;
       case Moment::kBeforeInit:
       case Moment::kBetween:
-        children_.wait_for_line(scene_.victim, "ready", kLimit);
+        stage_.children().wait_for_line(scene_.victim, "ready", kLimit);
         return;
     }
   }
 
   bool all_others_are_done() const {
     for (int r = 0; r < scene_.ranks; ++r) {
-      const auto& child = children_.all()[static_cast<std::size_t>(r)];
+      const auto& child = stage_.child(r);
       if (r != scene_.victim && result_line(child) == nullptr && !child.ended) return false;
     }
     return true;
@@ -164,64 +152,33 @@ class Director {
   }
 
   void judge(int rank) {
-    const std::string* line = result_line(children_.all()[static_cast<std::size_t>(rank)]);
-    if (line == nullptr) return complain(rank, "no result in time");
+    const std::string* line = result_line(stage_.child(rank));
+    if (line == nullptr) return stage_.complain(rank, "no result in time");
     const Ending result = from_line(*line);
     const bool killed = scene_.signal == SIGKILL;
     const bool noticed_end = result.code == StatusCode::kPeerFailed && killed;
     const bool ran_out = result.code == StatusCode::kTimeout && (!killed || forms_still());
-    if (!noticed_end && !ran_out) return complain(rank, "unexpected:" + result.text);
-    judge_time(rank, result, noticed_end);
-    judge_text(rank, result);
-  }
-
-  void judge_time(int rank, const Ending& result, bool noticed_end) {
-    const auto limit = noticed_end ? kGoneLimit : scene_.deadline() + kHesitation;
-    const auto took = std::chrono::duration_cast<milliseconds>(result.at - struck_at_);
-    if (took <= limit + slack()) return;
-    complain(rank, fmt::format("{} ms to the error, {} ms are allowed:{}", took.count(),
-                               limit.count(), result.text));
-  }
-
-  // A group that forms names who is missing; later also the operation and the wait.
-  void judge_text(int rank, const Ending& result) {
-    std::vector<std::string> wanted = {fmt::format("{}", scene_.victim)};
+    if (!noticed_end && !ran_out) return stage_.complain(rank, "unexpected:" + result.text);
+    stage_.expect_within(rank, result, noticed_end ? kGoneLimit : scene_.deadline() + kHesitation);
+    // A group that forms names who is missing; later also the operation and the wait.
     const bool in_operation = !forms_still() && result.code == StatusCode::kTimeout;
-    if (in_operation) {
-      wanted = {"all_reduce/", "#", "waited", "for rank", "expected flag", "seen"};
-    }
-    for (const std::string& part : wanted) {
-      if (result.text.find(part) == std::string::npos) {
-        complain(rank, fmt::format("'{}' is missing in:{}", part, result.text));
-      }
-    }
+    stage_.expect_parts(rank, result,
+                        in_operation ? parts_of_a_timeout()
+                                     : std::vector<std::string>{fmt::format("{}", scene_.victim)});
   }
 
-  // Who was only stopped wakes up late, finds its group failed and says so.
   void end_victim() {
     if (scene_.signal != SIGSTOP) return;
-    children_.signal(scene_.victim, SIGCONT);
-    if (scene_.moment == Moment::kBeforeInit) {
-      children_.signal(scene_.victim, SIGKILL);
-      return;
+    if (scene_.moment != Moment::kBeforeInit) {
+      return stage_.expect_late_failure(scene_.victim, patience());
     }
-    const auto& victim = children_.all()[static_cast<std::size_t>(scene_.victim)];
-    children_.listen([&] { return result_line(victim) != nullptr; },
-                     scene_.deadline() + kHesitation + seconds(30));
-    const std::string* line = result_line(victim);
-    if (line == nullptr) return complain(scene_.victim, "woke up and said nothing");
-    if (from_line(*line).code == StatusCode::kOk) {
-      complain(scene_.victim, "woke up late and saw no failure");
-    }
+    stage_.children().signal(scene_.victim, SIGCONT);
+    stage_.children().signal(scene_.victim, SIGKILL);
   }
 
   const Scene& scene_;
   std::mt19937 random_;
-  Traces traces_;
-  UniqueId id_;
-  Children children_;
-  Clock::time_point struck_at_;
-  std::string complaints_;
+  Stage stage_;
 };
 
 }  // namespace
