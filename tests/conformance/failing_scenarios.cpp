@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "base/units.hpp"
@@ -34,6 +35,20 @@ Status wait_for_failure(Rank& rank, milliseconds limit) {
     require(Clock::now() < end, "this rank was not told of the failure");
     std::this_thread::sleep_for(milliseconds(1));
   }
+}
+
+// What a rank sees while rank 0 stays away: rank 0 itself, that the group has failed.
+template <class Run>
+Status without_rank_0(Rank& rank, Run&& run) {
+  return rank.number() == 0 ? wait_for_failure(rank, milliseconds(30000)) : run();
+}
+
+// An operation, with something on a second thread while it waits.
+Status run_beside(Lane& lane, const std::function<void()>& beside) {
+  const AllReduce call = lane.prepare({.count = 1000});
+  Status status;
+  run_together([&] { status = lane.run(call); }, beside);
+  return status;
 }
 
 // Failure is terminal: every later call says the same.
@@ -176,14 +191,11 @@ void rank_never_arrives(Rank& rank) {
 void deadline_of_one_call(Rank& rank) {
   Lane lane(rank, BufferKind::kSymmetric, kRoom);
   const auto start = Clock::now();
-  Status status;
-  if (rank.number() == 0) {
-    status = wait_for_failure(rank, milliseconds(30000));
-  } else {
+  const Status status = without_rank_0(rank, [&] {
     AllReduce call = lane.prepare({.count = 1000});
     call.options.timeout = milliseconds(500);
-    status = lane.run(call);
-  }
+    return lane.run(call);
+  });
   require_failure(status, StatusCode::kTimeout, {"#1", "for rank 0"});
   require(Clock::now() - start < kPatient / 2, "the call's deadline was not kept");
 }
@@ -195,17 +207,12 @@ void deadline_changed_in_a_wait(Rank& rank) {
   require_failure(rank.group.set_timeout(milliseconds(0)), StatusCode::kInvalidArgument,
                   {"set_timeout(0 ms)"});
   const auto start = Clock::now();
-  Status status;
-  if (rank.number() == 0) {
-    status = wait_for_failure(rank, milliseconds(30000));
-  } else {
-    const AllReduce call = lane.prepare({.count = 1000});
-    run_together([&] { status = lane.run(call); },
-                 [&] {
-                   std::this_thread::sleep_for(milliseconds(200));
-                   require_ok(rank.group.set_timeout(milliseconds(500)));
-                 });
-  }
+  const Status status = without_rank_0(rank, [&] {
+    return run_beside(lane, [&] {
+      std::this_thread::sleep_for(milliseconds(200));
+      require_ok(rank.group.set_timeout(milliseconds(500)));
+    });
+  });
   require_failure(status, StatusCode::kTimeout, {"#2", "for rank 0"});
   require(Clock::now() - start < kPatient / 2, "the new deadline was not kept");
 }
@@ -215,18 +222,13 @@ void abort_from_another_thread(Rank& rank) {
   Lane lane(rank, BufferKind::kPlain, kRoom);
   work_once(rank, lane);
   const auto start = Clock::now();
-  Status status;
-  if (rank.number() == 0) {
-    status = wait_for_failure(rank, milliseconds(30000));
-  } else {
-    const AllReduce call = lane.prepare({.count = 1000});
-    run_together([&] { status = lane.run(call); },
-                 [&] {
-                   if (rank.number() != 1) return;
-                   std::this_thread::sleep_for(milliseconds(100));
-                   rank.group.abort("enough of it");
-                 });
-  }
+  const Status status = without_rank_0(rank, [&] {
+    return run_beside(lane, [&] {
+      if (rank.number() != 1) return;
+      std::this_thread::sleep_for(milliseconds(100));
+      rank.group.abort("enough of it");
+    });
+  });
   require_failure(status, StatusCode::kAborted, {"rank 1", "enough of it"});
   require(Clock::now() - start < kPatient / 2, "the abort ended nothing");
   require_terminal(rank, lane, status);
