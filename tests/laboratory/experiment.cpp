@@ -181,8 +181,7 @@ bool Experiment::changed_after_wake() const {
   });
 }
 
-// --- what a block does
-// ----------------------------------------------------------------------------
+// --- what a block does ---
 
 void Experiment::run_block(int index, int block, const Options& options) {
   Rank& rank = *ranks_[static_cast<std::size_t>(index)];
@@ -237,8 +236,7 @@ Work Experiment::work_for(int index, int operation) {
   return work;
 }
 
-// --- between operations
-// ---------------------------------------------------------------------------
+// --- between operations ---
 
 void Experiment::between_operations(Rank& rank, int index) {
   simulation_.memory().end_kernel(simulation_.fiber_of(index, 0), setup_.blocks);

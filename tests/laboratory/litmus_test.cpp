@@ -73,8 +73,7 @@ class Litmus : public ::testing::Test {
 
 using Breaches = std::set<Breach>;
 
-// --- messages: data, then a flag
-// ------------------------------------------------------------------
+// --- messages: data, then a flag ---
 
 TEST_F(Litmus, AReleasedMessageIsSeenWhole) {
   std::set<int> seen;
@@ -127,8 +126,7 @@ TEST_F(Litmus, ALaterFlagReleasesToo) {
   EXPECT_EQ(breaches, Breaches{Breach::kNone});
 }
 
-// --- reuse: data is read, then overwritten
-// --------------------------------------------------------
+// --- reuse: data is read, then overwritten ---
 
 TEST_F(Litmus, AWordIsOverwrittenOnceItsLoadsAreOver) {
   const auto breaches =
@@ -147,8 +145,7 @@ TEST_F(Litmus, TwoWritersMustBeOrdered) {
   EXPECT_EQ(breaches, Breaches{Breach::kUnorderedStore});
 }
 
-// --- orders of delivery
-// ---------------------------------------------------------------------------
+// --- orders of delivery ---
 
 class Overtaking : public Litmus {
  protected:
@@ -213,8 +210,7 @@ TEST_F(Litmus, AFiberSeesItsOwnStores) {
       [] {});
 }
 
-// --- bulk copies
-// ----------------------------------------------------------------------------------
+// --- bulk copies ---
 
 class Bulk : public Litmus {
  protected:
@@ -263,8 +259,7 @@ TEST_F(Bulk, TheSourceIsFreeOnceItWasWaitedFor) {
             Breaches{Breach::kNone});
 }
 
-// --- waiting
-// --------------------------------------------------------------------------------------
+// --- waiting ---
 
 TEST_F(Litmus, WhoWaitsForEachOtherIsSaid) {
   RandomSchedule schedule(1, 2);

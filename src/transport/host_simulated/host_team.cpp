@@ -42,8 +42,7 @@ double HostTeam::scalar_of(int rank) const {
   return scalar;
 }
 
-// --- barriers
-// -------------------------------------------------------------------------------------
+// --- barriers ---
 
 void HostTeam::arrive(Publish publish) {
   const int index = barriers_++;
@@ -116,8 +115,7 @@ Outcome HostTeam::fail(FailureReason reason, int missing, const Flag& seen) cons
   return Outcome::kFailed;
 }
 
-// --- what a test takes away
-// -----------------------------------------------------------------------
+// --- what a test takes away ---
 
 bool HostTeam::left_out(Kind kind, int at) const {
   const simulated::Mutation* const mutation = environment_.mutation;

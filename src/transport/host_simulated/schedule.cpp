@@ -17,8 +17,7 @@ bool independent(const Action& a, const Action& b) {
   return a.flag < 0 || a.flag != b.flag;
 }
 
-// --- random
-// ---------------------------------------------------------------------------------------
+// --- random ---
 
 RandomSchedule::RandomSchedule(std::uint64_t seed, int ranks) : state_(seed) {
   constexpr unsigned kTempers[] = {kOften, kSometimes, kSeldom, 0};
@@ -59,8 +58,7 @@ std::optional<std::size_t> RandomSchedule::choose(std::span<const Action> possib
   return next;
 }
 
-// --- exhaustive
-// -----------------------------------------------------------------------------------
+// --- exhaustive ---
 
 bool ExhaustiveSchedule::contains(const std::vector<Action>& actions, const Action& action) {
   return std::any_of(actions.begin(), actions.end(),

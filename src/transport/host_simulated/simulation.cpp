@@ -45,8 +45,7 @@ bool Simulation::run(Schedule& schedule, const std::function<void(int, int)>& bo
   return true;
 }
 
-// --- what may happen next
-// -------------------------------------------------------------------------
+// --- what may happen next ---
 
 bool Simulation::met(int fiber) const {
   const Condition& wanted = places_[static_cast<std::size_t>(fiber)].condition;
@@ -160,8 +159,7 @@ std::string Simulation::who_waits() const {
   return text;
 }
 
-// --- what bodies call
-// -----------------------------------------------------------------------------
+// --- what bodies call ---
 
 void Simulation::pause(int fiber, const Condition& condition) {
   Place& place = places_[static_cast<std::size_t>(fiber)];

@@ -66,8 +66,7 @@ void WeakMemory::reset() {
   any_bulk_ = false;
 }
 
-// --- ordinary accesses
-// ----------------------------------------------------------------------------
+// --- ordinary accesses ---
 
 void WeakMemory::load(int fiber, std::byte* to, const std::byte* from, std::size_t bytes) {
   load_now(fiber, to, from, bytes);
@@ -112,8 +111,7 @@ Pending& WeakMemory::push(int fiber, std::byte* to, std::size_t bytes) {
   return entry;
 }
 
-// --- flags
-// ----------------------------------------------------------------------------------------
+// --- flags ---
 
 void WeakMemory::release(int fiber) {
   Own& writer = own(fiber);
@@ -179,8 +177,7 @@ void WeakMemory::end_kernel(int first, int count) {
   }
 }
 
-// --- deliveries
-// -----------------------------------------------------------------------------------
+// --- deliveries ---
 
 bool WeakMemory::deliverable(int fiber, std::size_t index) const {
   const std::vector<Pending>& buffer = own(fiber).buffer;
@@ -233,8 +230,7 @@ void WeakMemory::apply(int fiber, const Pending& entry) {
   told_[static_cast<std::size_t>(entry.flag)] = {static_cast<std::int16_t>(fiber), entry.message};
 }
 
-// --- bulk copies
-// ----------------------------------------------------------------------------------
+// --- bulk copies ---
 
 void WeakMemory::bulk_copy(int fiber, std::byte* to, const std::byte* from, std::size_t bytes) {
   const Time fenced = own(fiber).fenced_at;
@@ -279,8 +275,7 @@ void WeakMemory::wait_written(int fiber) {
   }
 }
 
-// --- the judge
-// ------------------------------------------------------------------------------------
+// --- the judge ---
 
 WeakMemory::Region* WeakMemory::region_of(const std::byte* address) {
   for (Region& region : regions_) {
