@@ -14,6 +14,7 @@
 
 #include "algorithms/catalogue.hpp"
 #include "launch/host.hpp"
+#include "support/buffer_passing.hpp"
 #include "support/children.hpp"
 #include "support/host_world.hpp"
 #include "support/ranks.hpp"
@@ -31,32 +32,12 @@ constexpr std::size_t kCount = 2000;  // of floats: two passes through staging
 constexpr int kRaceFound = 66;        // ThreadSanitizer's exit code
 constexpr int kWrongResult = 40;
 
-enum class Buffers { kDirect, kStaged, kInPlace };
-constexpr Buffers kAllBuffers[] = {Buffers::kDirect, Buffers::kStaged, Buffers::kInPlace};
-
-std::string_view to_string(Buffers buffers) {
-  switch (buffers) {
-    case Buffers::kDirect:
-      return "direct";
-    case Buffers::kStaged:
-      return "staged";
-    case Buffers::kInPlace:
-      break;
-  }
-  return "in place";
-}
-
 struct Case {
   const Algorithm* row;
   Buffers buffers;
   Weakening weakening;
   std::string name;
 };
-
-// The library stages in-place operations of rows that cannot run them directly.
-bool runs(const Algorithm& row, Buffers buffers) {
-  return buffers != Buffers::kInPlace || !row.in_place_needs_staging;
-}
 
 Work work_for(HostWorld& world, int rank, Buffers buffers) {
   Work work = world.work(rank, kCount, buffers == Buffers::kStaged);

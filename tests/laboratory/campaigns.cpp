@@ -55,7 +55,7 @@ namespace {
 // two have agreed on, and with every way of passing buffers.
 std::vector<Setup> setups_for_mutations(const Algorithm& row) {
   std::vector<Setup> all;
-  for (const Buffers buffers : {Buffers::kDirect, Buffers::kStaged, Buffers::kInPlace}) {
+  for (const Buffers buffers : kAllBuffers) {
     if (!runs(row, buffers)) continue;
     all.push_back({&row, 3, 1, 127, 3, buffers, OpKind::kPreMulSum});
   }

@@ -68,25 +68,9 @@ struct Experiment::Rank {
   }
 };
 
-std::string_view to_string(Buffers buffers) {
-  switch (buffers) {
-    case Buffers::kDirect:
-      return "direct";
-    case Buffers::kStaged:
-      return "staged";
-    case Buffers::kInPlace:
-      break;
-  }
-  return "in_place";
-}
-
 std::string Setup::name() const {
   return fmt::format("{} ranks={} blocks={} count={} operations={} {} {}", row->id, ranks, blocks,
-                     count, operations, laboratory::to_string(buffers), tutti::to_string(op));
-}
-
-bool runs(const Algorithm& row, Buffers buffers) {
-  return buffers != Buffers::kInPlace || !row.in_place_needs_staging;
+                     count, operations, to_string(buffers), tutti::to_string(op));
 }
 
 std::vector<Setup> all_setups() {
@@ -106,7 +90,7 @@ std::vector<Setup> all_setups() {
   for (const Algorithm& row : catalogue()) {
     if (row.host == nullptr) continue;
     for (const Shape& shape : kShapes) {
-      for (const Buffers buffers : {Buffers::kDirect, Buffers::kStaged, Buffers::kInPlace}) {
+      for (const Buffers buffers : kAllBuffers) {
         if (!runs(row, buffers)) continue;
         all.push_back({&row, shape.ranks, shape.blocks, shape.count, 3, buffers, shape.op});
       }

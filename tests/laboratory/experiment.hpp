@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/catalogue.hpp"
+#include "support/buffer_passing.hpp"
 #include "transport/host_team.hpp"
 
 namespace tutti::laboratory {
 
-enum class Buffers : std::uint8_t { kDirect, kStaged, kInPlace };
-std::string_view to_string(Buffers buffers);
+using test::Buffers;
+using test::kAllBuffers;
 
 struct Setup {
   const Algorithm* row = nullptr;
@@ -30,8 +30,6 @@ struct Setup {
 // What one operation stages at a time, in bytes: small, so that small messages take several passes.
 inline constexpr std::size_t kStagingBytes = 256;
 
-// The library stages in-place operations of rows that cannot run them directly.
-bool runs(const Algorithm& row, Buffers buffers);
 // Every row that has a host body, with every way of passing buffers, by ranks, blocks and counts.
 std::vector<Setup> all_setups();
 

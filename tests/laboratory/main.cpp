@@ -50,7 +50,7 @@ std::vector<Setup> exhaustive_setups() {
   std::vector<Setup> all;
   for (const Algorithm& row : catalogue()) {
     if (row.host == nullptr) continue;
-    for (const Buffers buffers : {Buffers::kDirect, Buffers::kStaged, Buffers::kInPlace}) {
+    for (const Buffers buffers : kAllBuffers) {
       if (!runs(row, buffers)) continue;
       all.push_back({&row, 2, 1, 5, 3, buffers, OpKind::kSum});
       all.push_back({&row, 2, 1, 5, 2, buffers, OpKind::kPreMulSum});

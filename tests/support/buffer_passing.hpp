@@ -1,0 +1,30 @@
+// How buffers are passed to a body that runs without a communicator around it.
+#pragma once
+
+#include <string_view>
+
+#include "algorithms/catalogue.hpp"
+
+namespace tutti::test {
+
+enum class Buffers : std::uint8_t { kDirect, kStaged, kInPlace };
+inline constexpr Buffers kAllBuffers[] = {Buffers::kDirect, Buffers::kStaged, Buffers::kInPlace};
+
+inline std::string_view to_string(Buffers buffers) {
+  switch (buffers) {
+    case Buffers::kDirect:
+      return "direct";
+    case Buffers::kStaged:
+      return "staged";
+    case Buffers::kInPlace:
+      break;
+  }
+  return "in_place";
+}
+
+// The library stages in-place operations of rows that cannot run them directly.
+inline bool runs(const Algorithm& row, Buffers buffers) {
+  return buffers != Buffers::kInPlace || !row.in_place_needs_staging;
+}
+
+}  // namespace tutti::test
