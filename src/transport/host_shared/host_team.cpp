@@ -15,11 +15,6 @@ std::uint64_t nanoseconds_since(Clock::time_point start) {
 
 std::atomic_ref<std::uint64_t> word(std::uint64_t& value) { return std::atomic_ref(value); }
 
-// The two halves of Flag::check.
-std::uint64_t check_word(std::uint32_t signature, std::uint64_t epoch) {
-  return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint32_t>(epoch);
-}
-
 constexpr int kSpins = 256;         // polls before the first yield: about a microsecond
 constexpr int kPollsPerClock = 64;  // yields between two looks at the clock
 
@@ -53,7 +48,7 @@ Outcome HostTeam::wait() {
 
 void HostTeam::signal(int rank, std::memory_order order) const {
   Flag& flag = channel(rank).flags[block_][work_.rank];
-  word(flag.check).store(check_word(work_.signature, epoch_), std::memory_order_relaxed);
+  word(flag.check).store(check_word(epoch_), std::memory_order_relaxed);
   word(flag.epoch).store(epoch_, order);
 }
 
@@ -82,7 +77,7 @@ Outcome HostTeam::wait_for(int rank, std::memory_order order) const {
   if (polls >= kSpins) tell(0);
   // A peer that is one barrier ahead may have overwritten the check: then it was compared there.
   seen.check = word(flag.check).load(std::memory_order_relaxed);
-  const std::uint64_t expected = check_word(work_.signature, epoch_);
+  const std::uint64_t expected = check_word(epoch_);
   if (static_cast<std::uint32_t>(seen.check) == static_cast<std::uint32_t>(epoch_) &&
       seen.check != expected) {
     return fail(FailureReason::kMismatch, rank, seen, 0);
@@ -124,16 +119,8 @@ Outcome HostTeam::fail(FailureReason reason, int missing, const Flag& seen,
   std::atomic_ref(work_.control->poison)
       .store(static_cast<std::uint32_t>(reason), std::memory_order_relaxed);
   if (std::atomic_ref(work_.control->claimed).exchange(1) != 0) return Outcome::kFailed;
+  describe(reason, missing, epoch_, seen);
   FailureRecord& record = *work_.failure;
-  record.sequence = work_.sequence;
-  record.expected_epoch = epoch_;
-  record.seen_epoch = seen.epoch;
-  record.expected_signature = work_.signature;
-  record.seen_signature = static_cast<std::uint32_t>(seen.check >> 32);
-  record.waiting_rank = work_.rank;
-  record.missing_rank = missing;
-  record.block = block_;
-  record.reason = static_cast<std::uint32_t>(reason);
   record.waited_ns = waited_ns;
   // Release: whoever sees the state sees the record.
   std::atomic_ref(record.state).store(1, std::memory_order_release);

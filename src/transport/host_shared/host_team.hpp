@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "transport/team.hpp"
+#include "transport/host_tiles.hpp"
 
 namespace tutti {
 
@@ -18,52 +18,17 @@ struct Weakening {
   void (*before_barrier)(int rank, int barrier) = nullptr;  // for delays
 };
 
-// How a tile is reached. On the host there is one way; tiles are long, so that the loops over them
-// vectorise, and one rank's elements are added at a time.
-struct HostAccess {
-  static constexpr bool kLoadsAhead = false;
-};
-
-class HostTeam {
+class HostTeam : public HostTiles<1024> {
  public:
-  static constexpr int kMaxRanks = tutti::kMaxRanks;
-  static constexpr std::size_t kTileBytes = 1024;
-  template <class T>
-  static constexpr int tile_elements() {
-    return static_cast<int>(kTileBytes / sizeof(T));
-  }
-
   // `waits_for`, if any, is a word for whoever looks at this rank from outside: while a wait is
   // long enough to yield, bit r says that rank r has not come. It stays as it is when the wait
   // fails.
   HostTeam(const Work& work, int block, const Weakening* weakening = nullptr,
            std::uint64_t* waits_for = nullptr)
-      : work_(work),
-        block_(block),
+      : HostTiles(work, block),
         weakening_(weakening),
         waits_for_(waits_for),
         epoch_(work.epochs[block]) {}
-
-  int ranks() const { return work_.ranks; }
-
-  Buffers<kMaxRanks> buffers() const {
-    Buffers<kMaxRanks> buffers;
-    for (int r = 0; r < work_.ranks; ++r) {
-      buffers.inputs.at[r] = work_.stage_input ? work_.staging.at[r] : work_.inputs.at[r];
-      buffers.outputs.at[r] = work_.outputs.at[r];
-    }
-    return buffers;
-  }
-
-  template <class T, class F>
-  void for_each_tile(Range range, F&& f) const {
-    constexpr std::size_t kStep = tile_elements<T>();
-    const std::size_t stride = kStep * static_cast<std::size_t>(work_.blocks);
-    for (std::size_t at = kStep * block_; at < range.count; at += stride) {
-      const std::size_t left = range.count - at;
-      f(HostAccess{}, TileAt{range.first + at, static_cast<int>(left < kStep ? left : kStep)});
-    }
-  }
 
   template <class T>
   TileInPlace<T> load(const std::byte* from, HostAccess, TileAt tile) const {
@@ -112,9 +77,6 @@ class HostTeam {
   Outcome finish();
 
  private:
-  ChannelMemory& channel(int rank) const {
-    return *reinterpret_cast<ChannelMemory*>(work_.channels.at[rank]);
-  }
   bool weakened(unsigned Weakening::*mask, int barrier) const {
     return weakening_ != nullptr && ((weakening_->*mask) >> barrier & 1u) != 0;
   }
@@ -125,8 +87,6 @@ class HostTeam {
   Outcome fail(FailureReason reason, int missing, const Flag& seen, std::uint64_t waited_ns) const;
   bool poisoned() const;
 
-  const Work& work_;
-  int block_;
   const Weakening* weakening_;
   std::uint64_t* waits_for_;
   std::uint64_t epoch_;

@@ -5,16 +5,10 @@ namespace {
 
 using Kind = simulated::Mutation::Kind;
 
-// The two halves of Flag::check.
-std::uint64_t check_word(std::uint32_t signature, std::uint64_t epoch) {
-  return std::uint64_t{signature} << 32 | static_cast<std::uint32_t>(epoch);
-}
-
 }  // namespace
 
 HostTeam::HostTeam(const Work& work, int block, const Environment& environment)
-    : work_(work),
-      block_(block),
+    : HostTiles(work, block),
       environment_(environment),
       epoch_(work.epochs[block]),
       ended_(work.control->poison != 0 && !left_out(Kind::kNoPoison, 0)) {}
@@ -56,7 +50,7 @@ void HostTeam::arrive(Publish publish) {
   for (int r = 0; r < work_.ranks; ++r) {
     if (left_out(Kind::kNoSignal, index, r)) continue;
     memory().store_flag(fiber(), &channel(r).flags[block_][work_.rank],
-                        {epoch_, check_word(work_.signature, epoch_)});
+                        {epoch_, check_word(epoch_)});
   }
 }
 
@@ -80,7 +74,7 @@ Outcome HostTeam::wait_for(int rank, int barrier) const {
   using simulated::Waited;
   if (waited == Waited::kCalledOff) return fail(FailureReason::kAborted, rank, seen);
   if (waited == Waited::kTimeIsOver) return fail(FailureReason::kTimeout, rank, seen);
-  const bool other = seen.epoch == epoch_ && seen.check != check_word(work_.signature, epoch_);
+  const bool other = seen.epoch == epoch_ && seen.check != check_word(epoch_);
   if (other && !left_out(Kind::kNoSignature, 0)) {
     return fail(FailureReason::kMismatch, rank, seen);
   }
@@ -101,17 +95,8 @@ Outcome HostTeam::finish() {
 Outcome HostTeam::fail(FailureReason reason, int missing, const Flag& seen) const {
   work_.control->poison = static_cast<std::uint32_t>(reason);
   if (work_.control->claimed++ != 0) return Outcome::kFailed;
-  FailureRecord& record = *work_.failure;
-  record.sequence = work_.sequence;
-  record.expected_epoch = epoch_;
-  record.seen_epoch = seen.epoch;
-  record.expected_signature = work_.signature;
-  record.seen_signature = static_cast<std::uint32_t>(seen.check >> 32);
-  record.waiting_rank = work_.rank;
-  record.missing_rank = missing;
-  record.block = block_;
-  record.reason = static_cast<std::uint32_t>(reason);
-  record.state = 1;
+  describe(reason, missing, epoch_, seen);
+  work_.failure->state = 1;
   return Outcome::kFailed;
 }
 

@@ -6,23 +6,13 @@
 
 #include "transport/host_simulated/mutation.hpp"
 #include "transport/host_simulated/simulation.hpp"
-#include "transport/team.hpp"
+#include "transport/host_tiles.hpp"
 
 namespace tutti {
 
-struct HostAccess {
-  static constexpr bool kLoadsAhead = false;
-};
-
-class HostTeam {
+// Small tiles: small messages have many.
+class HostTeam : public HostTiles<16> {
  public:
-  static constexpr int kMaxRanks = tutti::kMaxRanks;
-  static constexpr std::size_t kTileBytes = 16;  // small messages have many tiles
-  template <class T>
-  static constexpr int tile_elements() {
-    return static_cast<int>(kTileBytes / sizeof(T));
-  }
-
   struct Environment {
     simulated::Simulation& simulation;
     const simulated::Mutation* mutation = nullptr;
@@ -30,27 +20,6 @@ class HostTeam {
   };
 
   HostTeam(const Work& work, int block, const Environment& environment);
-
-  int ranks() const { return work_.ranks; }
-
-  Buffers<kMaxRanks> buffers() const {
-    Buffers<kMaxRanks> buffers;
-    for (int r = 0; r < work_.ranks; ++r) {
-      buffers.inputs.at[r] = work_.stage_input ? work_.staging.at[r] : work_.inputs.at[r];
-      buffers.outputs.at[r] = work_.outputs.at[r];
-    }
-    return buffers;
-  }
-
-  template <class T, class F>
-  void for_each_tile(Range range, F&& f) const {
-    constexpr std::size_t kStep = tile_elements<T>();
-    const std::size_t stride = kStep * static_cast<std::size_t>(work_.blocks);
-    for (std::size_t at = kStep * block_; at < range.count; at += stride) {
-      const std::size_t left = range.count - at;
-      f(HostAccess{}, TileAt{range.first + at, static_cast<int>(left < kStep ? left : kStep)});
-    }
-  }
 
   template <class T>
   Tile<T, tile_elements<T>()> load(const std::byte* from, HostAccess, TileAt tile) const {
@@ -105,9 +74,6 @@ class HostTeam {
   Outcome finish();
 
  private:
-  ChannelMemory& channel(int rank) const {
-    return *reinterpret_cast<ChannelMemory*>(work_.channels.at[rank]);
-  }
   int fiber() const { return environment_.simulation.fiber_of(work_.rank, block_); }
   simulated::WeakMemory& memory() const { return environment_.simulation.memory(); }
   void load_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const;
@@ -119,8 +85,6 @@ class HostTeam {
   Outcome wait_for(int rank, int barrier) const;
   Outcome fail(FailureReason reason, int missing, const Flag& seen) const;
 
-  const Work& work_;
-  int block_;
   Environment environment_;
   std::uint64_t epoch_;
   int barriers_ = 0, copies_in_ = 0, copies_out_ = 0, scalars_ = 0;
