@@ -45,6 +45,7 @@ CommunicatorImpl::~CommunicatorImpl() {
 
 Status CommunicatorImpl::fail(const Status& cause) {
   if (failure_->fail(cause)) {
+    if (engine_ != nullptr) engine_->poison();
     log(LogLevel::kWarn, "{}", cause.to_string());
     bootstrap_->announce_failure({.rank = rank(), .code = cause.code(), .text = cause.message()});
   }

@@ -252,7 +252,11 @@ Status CommunicatorImpl::open_memory() {
                                             recorder_.get());
   captures_ = std::make_unique<Captures>(layout_.capture_channels, kLateBuffers);
   bootstrap_->set_failure_handler([this](const GroupFailure& failure) {
-    if (!failure_->fail({failure.code, failure.text})) failure_->hear(failure.rank, failure.text);
+    if (failure_->fail({failure.code, failure.text})) {
+      engine_->poison();
+    } else {
+      failure_->hear(failure.rank, failure.text);
+    }
   });
   return verify_peers();
 }

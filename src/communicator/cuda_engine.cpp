@@ -66,6 +66,8 @@ class CudaEngine : public Engine {
     memory_.late = reinterpret_cast<LateBuffers*>(device_words_ + sizeof(Control) + epochs);
     memory_.failure = reinterpret_cast<FailureRecord*>(host_words_);
     memory_.abort = reinterpret_cast<std::uint32_t*>(host_words_ + kHostBytes / 2);
+    poison_ = reinterpret_cast<std::uint32_t*>(host_words_ + 3 * kHostBytes / 4);
+    *poison_ = static_cast<std::uint32_t>(FailureReason::kAborted);
 
     const Control control{.poison = 0, .claimed = 0, .timeout_ns = sizes.timeout_ns};
     TUTTI_TRY(copy_in(memory_.control, &control, sizeof control));
@@ -115,6 +117,12 @@ class CudaEngine : public Engine {
     return copy_in(&memory_.control->timeout_ns, &timeout_ns, sizeof timeout_ns);
   }
 
+  // By a copy engine, which needs no multiprocessor. Kernels that spin read the abort word.
+  void poison() override {
+    const auto scope = DeviceScope::enter(cuda_, device_);
+    (void)cuda_.copy_async(&memory_.control->poison, poison_, sizeof *poison_, side_);
+  }
+
   bool caught_up() override {
     if (!used_) return true;
     const auto finished = cuda_.event_finished(event_);
@@ -152,6 +160,7 @@ class CudaEngine : public Engine {
   bool drained_ = true;
   CudaAddress device_words_ = nullptr;
   std::byte* host_words_ = nullptr;
+  std::uint32_t* poison_ = nullptr;  // what the device's word becomes; host memory
 };
 
 }  // namespace

@@ -61,6 +61,9 @@ class Engine {
   // The deadline of waits that have none of their own, from now on. From any thread.
   virtual Status set_timeout(std::uint64_t timeout_ns) = 0;
 
+  // Operations that have not begun do nothing any more. From any thread; does not wait.
+  virtual void poison() = 0;
+
   // Whether every operation that was started and not captured has ended. From any thread.
   virtual bool caught_up() = 0;
 

@@ -37,7 +37,8 @@ class FailureState {
   bool collect();
 
   // Another rank's account of a failure that this rank knows already: where this rank found that a
-  // peer runs another operation, the peer's account says which.
+  // peer runs another operation, the peer's account says which; where it found that a peer had
+  // given up, why.
   void hear(int rank, std::string_view account);
   // Waits for that account, if there is one to come.
   void await_account(std::chrono::milliseconds limit);
@@ -55,7 +56,7 @@ class FailureState {
   Status from_record() const;
   std::string describe_wait() const;
   std::string describe_operation(std::uint64_t sequence) const;
-  bool found_mismatch() const;
+  bool found(FailureReason reason) const;  // by an operation of this rank
   bool was_told_of_mismatch() const;
   bool fail(const Status& cause, bool found_here);
 
@@ -69,7 +70,7 @@ class FailureState {
   std::condition_variable heard_;
   Status cause_;
   bool found_here_ = false;     // by an operation of this rank
-  std::string account_;         // what the peer runs that disagrees
+  std::string account_;         // what the peer says that disagrees, or gave up
   bool account_given_ = false;  // what this rank runs was told
   std::array<Operation, kRemembered> recent_{};
 };

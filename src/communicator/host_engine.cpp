@@ -35,6 +35,10 @@ class HostEngine : public Engine {
     std::atomic_ref(control_.timeout_ns).store(timeout_ns, std::memory_order_relaxed);
     return Status::ok();
   }
+  void poison() override {
+    std::atomic_ref(control_.poison)
+        .store(static_cast<std::uint32_t>(FailureReason::kAborted), std::memory_order_relaxed);
+  }
   bool caught_up() override { return true; }
   bool drain(std::uint64_t) override { return true; }
 

@@ -28,6 +28,10 @@ struct alignas(16) Flag {
   std::uint64_t check;
 };
 
+// Both words of the flags of a rank that gave up waiting: whoever comes later must not begin, since
+// what it would read and write is not the operation's any more.
+inline constexpr std::uint64_t kGivenUp = ~std::uint64_t{0};
+
 // What each rank exposes to its peers per channel. One writer per word: flags[b][s] is written by
 // rank s alone, scalars[b] by the owner.
 struct ChannelMemory {
@@ -45,6 +49,7 @@ enum class FailureReason : std::uint32_t {
   kMismatch,       // a peer runs another operation: the signatures differ
   kOverlap,        // two operations ran on one channel at once
   kNotRegistered,  // a captured buffer was never registered
+  kPeerGaveUp,     // a peer stopped waiting before this rank came
 };
 
 struct FailureRecord {

@@ -167,14 +167,20 @@ void run_and_print(const Space& space, const std::vector<Cell>& cells, const Opt
   std::fflush(stdout);
 }
 
-// One run of each kind and number of ranks, as passed or failed.
+// One run of each kind and number of ranks, as passed or failed; each in a process of its own,
+// since one that has used CUDA cannot fork ranks any more.
 template <class Run>
 int run_groups(const Space& space, std::string_view what, Run&& run) {
   int passed = 0, failed = 0;
   for (const RankKind kind : space.kinds) {
     for (const int ranks : space.ranks) {
-      const std::string wrong = run(GroupSpec{
-          .backend = space.backend, .kind = kind, .ranks = ranks, .limit = std::chrono::hours(2)});
+      const GroupSpec spec{
+          .backend = space.backend, .kind = kind, .ranks = ranks, .limit = std::chrono::hours(2)};
+      const std::string wrong = run_isolated(
+          [&] {
+            if (const std::string text = run(spec); !text.empty()) throw Failure(text);
+          },
+          spec.limit);
       ++(wrong.empty() ? passed : failed);
       fmt::print("{} {} ranks as {}, {}\n{}", wrong.empty() ? "passed" : "FAILED", ranks,
                  to_string(kind), what, wrong);

@@ -140,28 +140,38 @@ bool Experiment::run(simulated::Schedule& schedule, const Options& options) {
   }
   trace_ = {};
   simulation_.tell(options.story);
-  simulation_.stop(options.stop.rank, options.stop.steps, [this] { poison_group(); });
+  simulation_.stop(options.stop.rank, options.stop.steps, [this, told = options.stop.told] {
+    remember_all();
+    if (told) poison_group();
+  });
   const bool whole =
       simulation_.run(schedule, [&](int rank, int block) { run_block(rank, block, options); });
   if (whole) check_canaries();
   return whole;
 }
 
-// What a failure does to a group: each rank is told, and knows it before it launches anything more.
-void Experiment::poison_group() {
+void Experiment::remember_all() {
   for (auto& rank : ranks_) {
     rank->output_then = rank->output_now();
     rank->staging_then = rank->staging_now();
     rank->epochs_then = rank->epochs_now(setup_.blocks);
+  }
+}
+
+// What a failure does to a group: each rank is told, and knows it before it launches anything more.
+void Experiment::poison_group() {
+  for (auto& rank : ranks_) {
     if (rank->control.poison != 0) continue;
     rank->control.poison = static_cast<std::uint32_t>(FailureReason::kAborted);
   }
 }
 
-bool Experiment::changed_after_wake() const {
+bool Experiment::changed_after_wake(Stop stop) const {
+  const Rank* const own = ranks_[static_cast<std::size_t>(stop.rank)].get();
   return std::any_of(ranks_.begin(), ranks_.end(), [&](const std::unique_ptr<Rank>& rank) {
+    if (rank.get() == own) return false;
     return rank->output_then != rank->output_now() || rank->staging_then != rank->staging_now() ||
-           rank->epochs_then != rank->epochs_now(setup_.blocks);
+           (stop.told && rank->epochs_then != rank->epochs_now(setup_.blocks));
   });
 }
 

@@ -34,10 +34,11 @@ inline constexpr std::size_t kStagingBytes = 256;
 std::vector<Setup> all_setups();
 
 // A rank that stops before its `steps`-th step, and goes on when all others have given up: the
-// group is poisoned then, as the others' notices do it.
+// group is poisoned then, as the others' notices do it, unless it is not told in time.
 struct Stop {
   int rank = -1;
   int steps = 0;
+  bool told = true;
 };
 
 class Experiment {
@@ -63,8 +64,9 @@ class Experiment {
   // What the first operation of rank 0's first block did.
   const simulated::Trace& trace() const { return trace_; }
   const FailureRecord& failure(int rank) const;
-  // Whether what others own changed after the stopped rank was woken.
-  bool changed_after_wake() const;
+  // Whether what other ranks own changed after the stopped one was woken. One that was not told may
+  // still say that it came: flags are the group's, and are not used for anything else.
+  bool changed_after_wake(Stop stop) const;
 
  private:
   struct Rank;
@@ -77,6 +79,7 @@ class Experiment {
   void write_input(Rank& rank, int index, int operation);
   void check_output(Rank& rank, int index, int operation);
   void check_canaries();
+  void remember_all();
   void poison_group();
   float input_value(int rank, int operation, std::size_t i) const;
   float expected(int operation, std::size_t i) const;

@@ -131,8 +131,13 @@ int misfortune_campaign(std::uint64_t seeds) {
     fmt::print("FAILED {}, {}: {}\n", setup.name(), what, wrong);
   };
   const simulated::Mutation deaf{simulated::Mutation::Kind::kNoPoison, 0, 0};
+  const simulated::Mutation mute{simulated::Mutation::Kind::kNoGivingUp, 0, 0};
   const simulated::Mutation blind{simulated::Mutation::Kind::kNoSignature, 0, 0};
   const std::vector<Setup> setups = all_setups();
+  std::vector<std::atomic<int>> noticed(catalogue().size());
+  const auto row_index = [](const Setup& setup) {
+    return static_cast<std::size_t>(setup.row - catalogue().data());
+  };
   in_parallel(setups.size(), [&](std::size_t i) {
     const Setup& setup = setups[i];
     if (setup.ranks < 2) return;
@@ -141,13 +146,22 @@ int misfortune_campaign(std::uint64_t seeds) {
       for (const int steps : {0, 1, 2, 5, 9, 14, 30}) {
         check(setup, "a rank stops", run_stop(setup, {rank, steps}, seed));
       }
+      check(setup, "a rank is never told", run_stop(setup, {rank, 0, false}, seed));
       check(setup, "another operation", run_mismatch(setup, seed));
     }
     check(setup, "poison ignored",
           run_stop(setup, {0, 0}, 1, &deaf).empty() ? "was not noticed" : "");
+    if (!run_stop(setup, {0, 0, false}, 1, &mute).empty()) ++noticed[row_index(setup)];
     check(setup, "signatures ignored",
           run_mismatch(setup, 1, &blind).empty() ? "was not noticed" : "");
   });
+  // Not every setup lets the late rank get as far as a peer's memory; of each row that writes there
+  // one must.
+  for (const Setup& setup : setups) {
+    if (setup.row->peers_write_output && noticed[row_index(setup)] == 0) {
+      check(setup, "no word on giving up", "was not noticed");
+    }
+  }
   fmt::print("{} misfortunes, {} failed\n", run.load(), failed.load());
   return failed > 0 || run == 0 ? 1 : 0;
 }

@@ -22,7 +22,7 @@ std::string judge_blame(const Experiment& experiment, int stopped) {
     if (missing != stopped && experiment.failure(missing).state == 0) {
       return fmt::format("rank {} blames rank {}, which did its part", r, missing);
     }
-    if (record.seen_epoch >= record.expected_epoch) {
+    if (record.seen_epoch >= record.expected_epoch && record.seen_epoch != kGivenUp) {
       return fmt::format("rank {} waited for what had come", r);
     }
   }
@@ -47,7 +47,8 @@ std::string run_stop(const Setup& setup, Stop stop, std::uint64_t seed,
     if (r == stop.rank || has_reason(experiment.failure(r), FailureReason::kTimeout)) continue;
     return fmt::format("rank {} did not notice that rank {} never came", r, stop.rank);
   }
-  return experiment.changed_after_wake() ? "a rank that woke up late changed memory of others" : "";
+  return experiment.changed_after_wake(stop) ? "a rank that woke up late changed memory of others"
+                                             : "";
 }
 
 std::string run_mismatch(const Setup& setup, std::uint64_t seed,

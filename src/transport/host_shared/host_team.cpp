@@ -41,9 +41,23 @@ Outcome HostTeam::wait() {
   const bool acquire = !weakened(&Weakening::no_acquire, index);
   for (int r = 0; r < work_.ranks; ++r) {
     const auto order = acquire ? std::memory_order_acquire : std::memory_order_relaxed;
-    if (wait_for(r, order) != Outcome::kDone) return Outcome::kFailed;
+    if (wait_for(r, order) == Outcome::kDone) continue;
+    give_up();
+    return Outcome::kFailed;
   }
   return Outcome::kDone;
+}
+
+// What this block wrote at the peers, it writes over: nobody who comes now may go on. But for a
+// mismatch, which they find themselves.
+void HostTeam::give_up() const {
+  const auto poison = std::atomic_ref(work_.control->poison).load(std::memory_order_relaxed);
+  if (poison == static_cast<std::uint32_t>(FailureReason::kMismatch)) return;
+  for (int r = 0; r < work_.ranks; ++r) {
+    Flag& flag = channel(r).flags[block_][work_.rank];
+    word(flag.check).store(kGivenUp, std::memory_order_relaxed);
+    word(flag.epoch).store(kGivenUp, std::memory_order_release);
+  }
 }
 
 void HostTeam::signal(int rank, std::memory_order order) const {
@@ -75,6 +89,7 @@ Outcome HostTeam::wait_for(int rank, std::memory_order order) const {
     }
   }
   if (polls >= kSpins) tell(0);
+  if (seen.epoch == kGivenUp) return fail(FailureReason::kPeerGaveUp, rank, seen, 0);
   // A peer that is one barrier ahead may have overwritten the check: then it was compared there.
   seen.check = word(flag.check).load(std::memory_order_relaxed);
   const std::uint64_t expected = check_word(epoch_);
@@ -116,8 +131,10 @@ bool HostTeam::poisoned() const {
 
 Outcome HostTeam::fail(FailureReason reason, int missing, const Flag& seen,
                        std::uint64_t waited_ns) const {
+  std::uint32_t healthy = 0;
   std::atomic_ref(work_.control->poison)
-      .store(static_cast<std::uint32_t>(reason), std::memory_order_relaxed);
+      .compare_exchange_strong(healthy, static_cast<std::uint32_t>(reason),
+                               std::memory_order_relaxed);
   if (std::atomic_ref(work_.control->claimed).exchange(1) != 0) return Outcome::kFailed;
   describe(reason, missing, epoch_, seen);
   FailureRecord& record = *work_.failure;

@@ -60,9 +60,19 @@ Outcome HostTeam::wait() {
   if (left_out(Kind::kNoBarrier, index) || left_out(Kind::kNoWait, index)) return Outcome::kDone;
   for (int r = 0; r < work_.ranks; ++r) {
     if (left_out(Kind::kNoWaitFor, index, r)) continue;
-    if (wait_for(r, index) != Outcome::kDone) return Outcome::kFailed;
+    if (wait_for(r, index) == Outcome::kDone) continue;
+    give_up();
+    return Outcome::kFailed;
   }
   return Outcome::kDone;
+}
+
+void HostTeam::give_up() const {
+  if (left_out(Kind::kNoGivingUp, 0)) return;
+  if (work_.control->poison == static_cast<std::uint32_t>(FailureReason::kMismatch)) return;
+  for (int r = 0; r < work_.ranks; ++r) {
+    memory().store_flag(fiber(), &channel(r).flags[block_][work_.rank], {kGivenUp, kGivenUp});
+  }
 }
 
 Outcome HostTeam::wait_for(int rank, int barrier) const {
@@ -74,6 +84,7 @@ Outcome HostTeam::wait_for(int rank, int barrier) const {
   using simulated::Waited;
   if (waited == Waited::kCalledOff) return fail(FailureReason::kAborted, rank, seen);
   if (waited == Waited::kTimeIsOver) return fail(FailureReason::kTimeout, rank, seen);
+  if (seen.epoch == kGivenUp) return fail(FailureReason::kPeerGaveUp, rank, seen);
   const bool other = seen.epoch == epoch_ && seen.check != check_word(epoch_);
   if (other && !left_out(Kind::kNoSignature, 0)) {
     return fail(FailureReason::kMismatch, rank, seen);
@@ -93,7 +104,7 @@ Outcome HostTeam::finish() {
 }
 
 Outcome HostTeam::fail(FailureReason reason, int missing, const Flag& seen) const {
-  work_.control->poison = static_cast<std::uint32_t>(reason);
+  if (work_.control->poison == 0) work_.control->poison = static_cast<std::uint32_t>(reason);
   if (work_.control->claimed++ != 0) return Outcome::kFailed;
   describe(reason, missing, epoch_, seen);
   work_.failure->state = 1;

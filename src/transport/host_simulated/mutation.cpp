@@ -37,9 +37,11 @@ std::string describe(const Mutation& mutation) {
     case Kind::kNoSignature:
       return "signatures not compared";
     case Kind::kNoPoison:
+      return "poison not read at entry";
+    case Kind::kNoGivingUp:
       break;
   }
-  return "poison not read at entry";
+  return "no word to the peers on giving up";
 }
 
 std::vector<Mutation> mutations_of(const Trace& trace, int ranks) {

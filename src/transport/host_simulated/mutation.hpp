@@ -28,6 +28,7 @@ struct Mutation {
     kNoScalar,      // the multiplier is not published
     kNoSignature,   // does not compare what the peer runs
     kNoPoison,      // begins although the rank is poisoned
+    kNoGivingUp,    // stops waiting without a word to its peers
   };
   Kind kind = Kind::kNone;
   int at = 0;

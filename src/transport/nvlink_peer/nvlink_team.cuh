@@ -40,7 +40,7 @@ struct Waiting {
 // takes values, so that a team stays in registers.
 __device__ __noinline__ inline Outcome fail(const Work& work, FailureReason reason,
                                             Waiting waiting) {
-  store_relaxed_gpu(&work.control->poison, static_cast<std::uint32_t>(reason));
+  atomicCAS(&work.control->poison, 0u, static_cast<std::uint32_t>(reason));
   if (atomicExch(&work.control->claimed, 1u) != 0) return Outcome::kFailed;
   FailureRecord& record = *work.failure;
   record.sequence = work.sequence;
@@ -220,7 +220,9 @@ class NvlinkTeam {
       kept_epoch_ = load_relaxed_gpu(&work_.epochs[blockIdx.x]);  // for finish(); arrives meanwhile
       failed = wait_for(peer, Protocol::acquire(index)) != Outcome::kDone;
     }
-    return __syncthreads_or(failed) ? Outcome::kFailed : Outcome::kDone;
+    if (!__syncthreads_or(failed)) return Outcome::kDone;
+    give_up();
+    return Outcome::kFailed;
   }
 
   __device__ Outcome barrier(Publish publish) {
@@ -252,6 +254,16 @@ class NvlinkTeam {
     return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint32_t>(epoch);
   }
 
+  // What this block wrote at the peers, it writes over: nobody who comes now may go on. But for a
+  // mismatch, which they find themselves.
+  __device__ void give_up() const {
+    const int peer = static_cast<int>(threadIdx.x);
+    const auto mismatch = static_cast<std::uint32_t>(FailureReason::kMismatch);
+    if (ended_ || peer >= work_.ranks) return;
+    if (load_relaxed_gpu(&work_.control->poison) == mismatch) return;
+    store_flag(&channel(peer).flags[blockIdx.x][work_.rank], Flag{kGivenUp, kGivenUp});
+  }
+
   // The widest access that addresses with these low bits allow.
   static __device__ int width_of(std::uintptr_t bits) {
     const int low = static_cast<int>(bits & 15u);
@@ -268,9 +280,11 @@ class NvlinkTeam {
       const bool together =
           static_cast<std::uint32_t>(seen.check) == static_cast<std::uint32_t>(seen.epoch);
       if (seen.epoch >= epoch_ && together) {
-        const bool other =
-            seen.epoch == epoch_ && seen.check != check_word(work_.signature, epoch_);
-        if (!other) return Outcome::kDone;
+        if (seen.check == check_word(work_.signature, epoch_)) return Outcome::kDone;
+        if (seen.epoch == kGivenUp) {
+          return fail(work_, FailureReason::kPeerGaveUp, {epoch_, seen, peer, 0});
+        }
+        if (seen.epoch > epoch_) return Outcome::kDone;  // it was compared at the barrier before
         return fail(work_, FailureReason::kMismatch, {epoch_, seen, peer, 0});
       }
       if (polls < kPollsBeforeClock || polls % kPollsPerClock != 0) continue;

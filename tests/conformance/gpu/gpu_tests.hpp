@@ -11,6 +11,7 @@ namespace tutti::test {
 std::span<const Scenario> graph_scenarios();    // captures that work
 std::span<const Scenario> capture_failures();   // captures that must fail, and how
 std::span<const Scenario> protocol_controls();  // each barrier left out must show
+std::span<const Scenario> surroundings();       // busy GPUs, memory that is given out again
 
 // Tests that make their ranks themselves. Empty where all is well.
 struct WholeTest {
@@ -18,5 +19,6 @@ struct WholeTest {
   std::string (*run)(int ranks);
 };
 std::span<const WholeTest> whole_tests();
+std::span<const WholeTest> settings_of_cuda();
 
 }  // namespace tutti::test

@@ -66,7 +66,7 @@ std::vector<Test> all_tests(const Options& options, const std::vector<int>& rank
   std::vector<Test> tests;
   for (const int n : ranks) {
     for (const auto list : {working_scenarios(), failing_scenarios(), graph_scenarios(),
-                            capture_failures(), protocol_controls()}) {
+                            capture_failures(), surroundings(), protocol_controls()}) {
       for (const Scenario& scenario : list) {
         for (const RankKind kind : {RankKind::kThreads, RankKind::kProcesses}) {
           const bool wanted = std::find(options.kinds.begin(), options.kinds.end(),
@@ -75,9 +75,11 @@ std::vector<Test> all_tests(const Options& options, const std::vector<int>& rank
         }
       }
     }
-    for (const WholeTest& whole : whole_tests()) {
-      tests.push_back(
-          {fmt::format("{}/{}", whole.name, n), [run = whole.run, n] { return run(n); }});
+    for (const auto list : {whole_tests(), settings_of_cuda()}) {
+      for (const WholeTest& whole : list) {
+        tests.push_back(
+            {fmt::format("{}/{}", whole.name, n), [run = whole.run, n] { return run(n); }});
+      }
     }
   }
   std::erase_if(

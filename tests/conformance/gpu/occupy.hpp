@@ -1,0 +1,13 @@
+// A kernel that keeps a GPU's multiprocessors from everybody else for a while.
+#pragma once
+
+#include <chrono>
+
+#include "tutti/types.hpp"
+
+namespace tutti::test {
+
+// Fills every multiprocessor of the current device, in stream order. False where CUDA refuses.
+bool occupy_all_multiprocessors(Stream stream, std::chrono::milliseconds time);
+
+}  // namespace tutti::test
