@@ -29,26 +29,22 @@ bool FailureState::collect() {
   if (!record_complete()) return false;
   const auto reason = static_cast<FailureReason>(record_.reason);
   const bool waited = reason == FailureReason::kTimeout || reason == FailureReason::kAborted ||
-                      reason == FailureReason::kMismatch || reason == FailureReason::kPeerGaveUp;
+                      reason == FailureReason::kMismatch;
   if (recorder_ != nullptr && waited) recorder_->waited_for(record_.missing_rank);
   return !failed() && fail(from_record(), true);
 }
 
 void FailureState::hear(int rank, std::string_view account) {
   const std::lock_guard lock(mutex_);
-  if (!account_.empty()) return;
-  if (found(FailureReason::kPeerGaveUp)) {
-    account_ = fmt::format("rank {} says: {}", rank, account);
-  } else if (found(FailureReason::kMismatch) && record_.missing_rank == rank) {
-    // An account begins with the operation.
-    account_ = fmt::format("rank {} runs {}", rank, account.substr(0, account.find(": ")));
-  }
+  if (!found_mismatch() || record_.missing_rank != rank || !account_.empty()) return;
+  // An account begins with the operation.
+  account_ = fmt::format("rank {} runs {}", rank, account.substr(0, account.find(": ")));
   heard_.notify_all();
 }
 
 void FailureState::await_account(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  if (!found(FailureReason::kMismatch) && !found(FailureReason::kPeerGaveUp)) return;
+  if (!found_mismatch()) return;
   heard_.wait_for(lock, limit, [&] { return !account_.empty(); });
 }
 
@@ -60,8 +56,8 @@ std::optional<std::string> FailureState::account_due() {
                      record_.waiting_rank);
 }
 
-bool FailureState::found(FailureReason reason) const {
-  return found_here_ && record_.reason == static_cast<std::uint32_t>(reason);
+bool FailureState::found_mismatch() const {
+  return found_here_ && record_.reason == static_cast<std::uint32_t>(FailureReason::kMismatch);
 }
 
 // While an operation of its own was under way.
@@ -101,11 +97,6 @@ Status FailureState::from_record() const {
                       "kind and offset must agree)",
                       describe_operation(record_.sequence), record_.missing_rank,
                       record_.waiting_rank, record_.expected_signature, record_.seen_signature)};
-    case FailureReason::kPeerGaveUp:
-      return {StatusCode::kPeerFailed,
-              fmt::format("{}: rank {} had given up waiting when rank {} came to it",
-                          describe_operation(record_.sequence), record_.missing_rank,
-                          record_.waiting_rank)};
     case FailureReason::kOverlap:
       return {StatusCode::kInvalidArgument,
               fmt::format("{}: another operation of this communicator ran at the same time on rank "

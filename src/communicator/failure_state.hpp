@@ -37,8 +37,7 @@ class FailureState {
   bool collect();
 
   // Another rank's account of a failure that this rank knows already: where this rank found that a
-  // peer runs another operation, the peer's account says which; where it found that a peer had
-  // given up, why.
+  // peer runs another operation, the peer's account says which.
   void hear(int rank, std::string_view account);
   // Waits for that account, if there is one to come.
   void await_account(std::chrono::milliseconds limit);
@@ -56,7 +55,7 @@ class FailureState {
   Status from_record() const;
   std::string describe_wait() const;
   std::string describe_operation(std::uint64_t sequence) const;
-  bool found(FailureReason reason) const;  // by an operation of this rank
+  bool found_mismatch() const;
   bool was_told_of_mismatch() const;
   bool fail(const Status& cause, bool found_here);
 
@@ -70,7 +69,7 @@ class FailureState {
   std::condition_variable heard_;
   Status cause_;
   bool found_here_ = false;     // by an operation of this rank
-  std::string account_;         // what the peer says that disagrees, or gave up
+  std::string account_;         // what the peer runs that disagrees
   bool account_given_ = false;  // what this rank runs was told
   std::array<Operation, kRemembered> recent_{};
 };

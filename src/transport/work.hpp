@@ -20,17 +20,14 @@ struct PeerPointers {
 // How a block ends: uniform over its threads.
 enum class Outcome : std::uint8_t { kDone, kFailed };
 
-// A flag says "rank r has reached barrier `epoch` of this block". Epochs only grow and never wrap.
-// The two words are stored together but may arrive apart, so the second repeats the low half of the
-// epoch it belongs to; its high half is the operation's signature.
+// A flag says "rank r has reached barrier `epoch` of this block". Epochs only grow and never wrap;
+// a rank that stops waiting takes its flag back: 0. The two words are stored together but may
+// arrive apart, so the second repeats the low half of the epoch it belongs to; its high half is the
+// operation's signature.
 struct alignas(16) Flag {
   std::uint64_t epoch;
   std::uint64_t check;
 };
-
-// Both words of the flags of a rank that gave up waiting: whoever comes later must not begin, since
-// what it would read and write is not the operation's any more.
-inline constexpr std::uint64_t kGivenUp = ~std::uint64_t{0};
 
 // What each rank exposes to its peers per channel. One writer per word: flags[b][s] is written by
 // rank s alone, scalars[b] by the owner.
@@ -49,7 +46,6 @@ enum class FailureReason : std::uint32_t {
   kMismatch,       // a peer runs another operation: the signatures differ
   kOverlap,        // two operations ran on one channel at once
   kNotRegistered,  // a captured buffer was never registered
-  kPeerGaveUp,     // a peer stopped waiting before this rank came
 };
 
 struct FailureRecord {

@@ -131,7 +131,7 @@ int misfortune_campaign(std::uint64_t seeds) {
     fmt::print("FAILED {}, {}: {}\n", setup.name(), what, wrong);
   };
   const simulated::Mutation deaf{simulated::Mutation::Kind::kNoPoison, 0, 0};
-  const simulated::Mutation mute{simulated::Mutation::Kind::kNoGivingUp, 0, 0};
+  const simulated::Mutation stubborn{simulated::Mutation::Kind::kFlagsNotTakenBack, 0, 0};
   const simulated::Mutation blind{simulated::Mutation::Kind::kNoSignature, 0, 0};
   const std::vector<Setup> setups = all_setups();
   std::vector<std::atomic<int>> noticed(catalogue().size());
@@ -146,12 +146,14 @@ int misfortune_campaign(std::uint64_t seeds) {
       for (const int steps : {0, 1, 2, 5, 9, 14, 30}) {
         check(setup, "a rank stops", run_stop(setup, {rank, steps}, seed));
       }
+      check(setup, "flags not taken back, but all are told",
+            run_stop(setup, {rank, 0}, seed, &stubborn));
       check(setup, "a rank is never told", run_stop(setup, {rank, 0, false}, seed));
       check(setup, "another operation", run_mismatch(setup, seed));
     }
     check(setup, "poison ignored",
           run_stop(setup, {0, 0}, 1, &deaf).empty() ? "was not noticed" : "");
-    if (!run_stop(setup, {0, 0, false}, 1, &mute).empty()) ++noticed[row_index(setup)];
+    if (!run_stop(setup, {0, 0, false}, 1, &stubborn).empty()) ++noticed[row_index(setup)];
     check(setup, "signatures ignored",
           run_mismatch(setup, 1, &blind).empty() ? "was not noticed" : "");
   });
@@ -159,7 +161,7 @@ int misfortune_campaign(std::uint64_t seeds) {
   // one must.
   for (const Setup& setup : setups) {
     if (setup.row->peers_write_output && noticed[row_index(setup)] == 0) {
-      check(setup, "no word on giving up", "was not noticed");
+      check(setup, "flags not taken back", "was not noticed");
     }
   }
   fmt::print("{} misfortunes, {} failed\n", run.load(), failed.load());

@@ -22,7 +22,7 @@ std::string judge_blame(const Experiment& experiment, int stopped) {
     if (missing != stopped && experiment.failure(missing).state == 0) {
       return fmt::format("rank {} blames rank {}, which did its part", r, missing);
     }
-    if (record.seen_epoch >= record.expected_epoch && record.seen_epoch != kGivenUp) {
+    if (record.seen_epoch >= record.expected_epoch) {
       return fmt::format("rank {} waited for what had come", r);
     }
   }

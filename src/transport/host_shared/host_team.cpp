@@ -42,21 +42,20 @@ Outcome HostTeam::wait() {
   for (int r = 0; r < work_.ranks; ++r) {
     const auto order = acquire ? std::memory_order_acquire : std::memory_order_relaxed;
     if (wait_for(r, order) == Outcome::kDone) continue;
-    give_up();
+    take_flags_back();
     return Outcome::kFailed;
   }
   return Outcome::kDone;
 }
 
-// What this block wrote at the peers, it writes over: nobody who comes now may go on. But for a
-// mismatch, which they find themselves.
-void HostTeam::give_up() const {
+// Nobody who comes from now on may go on. But for a mismatch, which they find by these flags.
+void HostTeam::take_flags_back() const {
   const auto poison = std::atomic_ref(work_.control->poison).load(std::memory_order_relaxed);
   if (poison == static_cast<std::uint32_t>(FailureReason::kMismatch)) return;
   for (int r = 0; r < work_.ranks; ++r) {
     Flag& flag = channel(r).flags[block_][work_.rank];
-    word(flag.check).store(kGivenUp, std::memory_order_relaxed);
-    word(flag.epoch).store(kGivenUp, std::memory_order_release);
+    word(flag.epoch).store(0, std::memory_order_relaxed);
+    word(flag.check).store(0, std::memory_order_relaxed);
   }
 }
 
@@ -89,7 +88,6 @@ Outcome HostTeam::wait_for(int rank, std::memory_order order) const {
     }
   }
   if (polls >= kSpins) tell(0);
-  if (seen.epoch == kGivenUp) return fail(FailureReason::kPeerGaveUp, rank, seen, 0);
   // A peer that is one barrier ahead may have overwritten the check: then it was compared there.
   seen.check = word(flag.check).load(std::memory_order_relaxed);
   const std::uint64_t expected = check_word(epoch_);

@@ -82,7 +82,7 @@ class HostTeam : public HostTiles<1024> {
   }
   void signal(int rank, std::memory_order order) const;
   Outcome wait_for(int rank, std::memory_order order) const;
-  void give_up() const;
+  void take_flags_back() const;
   std::uint64_t missing_ranks() const;
   void tell(std::uint64_t missing) const;
   Outcome fail(FailureReason reason, int missing, const Flag& seen, std::uint64_t waited_ns) const;

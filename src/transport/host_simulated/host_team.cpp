@@ -61,17 +61,17 @@ Outcome HostTeam::wait() {
   for (int r = 0; r < work_.ranks; ++r) {
     if (left_out(Kind::kNoWaitFor, index, r)) continue;
     if (wait_for(r, index) == Outcome::kDone) continue;
-    give_up();
+    take_flags_back();
     return Outcome::kFailed;
   }
   return Outcome::kDone;
 }
 
-void HostTeam::give_up() const {
-  if (left_out(Kind::kNoGivingUp, 0)) return;
+void HostTeam::take_flags_back() const {
+  if (left_out(Kind::kFlagsNotTakenBack, 0) || left_out(Kind::kNoPoison, 0)) return;
   if (work_.control->poison == static_cast<std::uint32_t>(FailureReason::kMismatch)) return;
   for (int r = 0; r < work_.ranks; ++r) {
-    memory().store_flag(fiber(), &channel(r).flags[block_][work_.rank], {kGivenUp, kGivenUp});
+    memory().store_flag(fiber(), &channel(r).flags[block_][work_.rank], {});
   }
 }
 
@@ -84,7 +84,6 @@ Outcome HostTeam::wait_for(int rank, int barrier) const {
   using simulated::Waited;
   if (waited == Waited::kCalledOff) return fail(FailureReason::kAborted, rank, seen);
   if (waited == Waited::kTimeIsOver) return fail(FailureReason::kTimeout, rank, seen);
-  if (seen.epoch == kGivenUp) return fail(FailureReason::kPeerGaveUp, rank, seen);
   const bool other = seen.epoch == epoch_ && seen.check != check_word(epoch_);
   if (other && !left_out(Kind::kNoSignature, 0)) {
     return fail(FailureReason::kMismatch, rank, seen);

@@ -83,7 +83,7 @@ class HostTeam : public HostTiles<16> {
   bool left_out(simulated::Mutation::Kind kind, int at, int rank) const;
   Publish weakened(Publish publish, int at) const;
   Outcome wait_for(int rank, int barrier) const;
-  void give_up() const;
+  void take_flags_back() const;
   Outcome fail(FailureReason reason, int missing, const Flag& seen) const;
 
   Environment environment_;

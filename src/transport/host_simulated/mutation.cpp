@@ -37,11 +37,11 @@ std::string describe(const Mutation& mutation) {
     case Kind::kNoSignature:
       return "signatures not compared";
     case Kind::kNoPoison:
-      return "poison not read at entry";
-    case Kind::kNoGivingUp:
+      return "poison not read at entry, nor flags taken back";
+    case Kind::kFlagsNotTakenBack:
       break;
   }
-  return "no word to the peers on giving up";
+  return "flags not taken back on giving up";
 }
 
 std::vector<Mutation> mutations_of(const Trace& trace, int ranks) {

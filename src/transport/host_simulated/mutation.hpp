@@ -14,21 +14,21 @@ namespace tutti::simulated {
 struct Mutation {
   enum class Kind : std::uint8_t {
     kNone,
-    kNoBarrier,     // neither arrives nor waits
-    kNoArrival,     // counts, but tells nobody
-    kNoSignal,      // does not tell the rank `peer` places on
-    kNoWait,        // goes on without waiting
-    kNoWaitFor,     // does not wait for the rank `peer` places on
-    kPublishLess,   // stores published as loads, loads as nothing of this operation
-    kNoAcquire,     // the wait acquires nothing
-    kOldEpoch,      // takes the flag of the barrier before for this one's
-    kEpochNotKept,  // the operation ends without keeping its epoch
-    kNoCopyIn,      // staging is not filled
-    kNoCopyOut,     // nor emptied
-    kNoScalar,      // the multiplier is not published
-    kNoSignature,   // does not compare what the peer runs
-    kNoPoison,      // begins although the rank is poisoned
-    kNoGivingUp,    // stops waiting without a word to its peers
+    kNoBarrier,          // neither arrives nor waits
+    kNoArrival,          // counts, but tells nobody
+    kNoSignal,           // does not tell the rank `peer` places on
+    kNoWait,             // goes on without waiting
+    kNoWaitFor,          // does not wait for the rank `peer` places on
+    kPublishLess,        // stores published as loads, loads as nothing of this operation
+    kNoAcquire,          // the wait acquires nothing
+    kOldEpoch,           // takes the flag of the barrier before for this one's
+    kEpochNotKept,       // the operation ends without keeping its epoch
+    kNoCopyIn,           // staging is not filled
+    kNoCopyOut,          // nor emptied
+    kNoScalar,           // the multiplier is not published
+    kNoSignature,        // does not compare what the peer runs
+    kNoPoison,           // begins although the rank is poisoned, and nobody takes flags back
+    kFlagsNotTakenBack,  // stops waiting, and lets its flags stand
   };
   Kind kind = Kind::kNone;
   int at = 0;

@@ -221,7 +221,7 @@ class NvlinkTeam {
       failed = wait_for(peer, Protocol::acquire(index)) != Outcome::kDone;
     }
     if (!__syncthreads_or(failed)) return Outcome::kDone;
-    give_up();
+    take_flags_back();
     return Outcome::kFailed;
   }
 
@@ -254,14 +254,13 @@ class NvlinkTeam {
     return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint32_t>(epoch);
   }
 
-  // What this block wrote at the peers, it writes over: nobody who comes now may go on. But for a
-  // mismatch, which they find themselves.
-  __device__ void give_up() const {
+  // Nobody who comes from now on may go on. But for a mismatch, which they find by these flags.
+  __device__ void take_flags_back() const {
     const int peer = static_cast<int>(threadIdx.x);
     const auto mismatch = static_cast<std::uint32_t>(FailureReason::kMismatch);
     if (ended_ || peer >= work_.ranks) return;
     if (load_relaxed_gpu(&work_.control->poison) == mismatch) return;
-    store_flag(&channel(peer).flags[blockIdx.x][work_.rank], Flag{kGivenUp, kGivenUp});
+    store_flag(&channel(peer).flags[blockIdx.x][work_.rank], Flag{});
   }
 
   // The widest access that addresses with these low bits allow.
@@ -280,11 +279,9 @@ class NvlinkTeam {
       const bool together =
           static_cast<std::uint32_t>(seen.check) == static_cast<std::uint32_t>(seen.epoch);
       if (seen.epoch >= epoch_ && together) {
-        if (seen.check == check_word(work_.signature, epoch_)) return Outcome::kDone;
-        if (seen.epoch == kGivenUp) {
-          return fail(work_, FailureReason::kPeerGaveUp, {epoch_, seen, peer, 0});
-        }
-        if (seen.epoch > epoch_) return Outcome::kDone;  // it was compared at the barrier before
+        const bool other =
+            seen.epoch == epoch_ && seen.check != check_word(work_.signature, epoch_);
+        if (!other) return Outcome::kDone;
         return fail(work_, FailureReason::kMismatch, {epoch_, seen, peer, 0});
       }
       if (polls < kPollsBeforeClock || polls % kPollsPerClock != 0) continue;

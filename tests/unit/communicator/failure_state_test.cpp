@@ -74,17 +74,6 @@ TEST_F(FailureStateTest, TheRecorderIsToldOfTheFirstFailureAndOfWhoIsMissing) {
   EXPECT_THAT(page->failure->text, HasSubstr("ran at the same time"));
 }
 
-TEST_F(FailureStateTest, APeerThatGaveUpIsNamedAndSaysWhy) {
-  write(FailureReason::kPeerGaveUp);
-  EXPECT_TRUE(state_.collect());
-  EXPECT_EQ(state_.status().code(), StatusCode::kPeerFailed);
-  EXPECT_THAT(state_.status().message(),
-              AllOf(HasSubstr("all_reduce/two_shot #42"),
-                    HasSubstr("rank 5 had given up waiting when rank 3 came")));
-  state_.hear(5, "waited 0.3 s for rank 3");
-  EXPECT_THAT(state_.status().message(), HasSubstr("rank 5 says: waited 0.3 s for rank 3"));
-}
-
 TEST_F(FailureStateTest, AMismatchNamesBothSides) {
   write(FailureReason::kMismatch);
   EXPECT_TRUE(state_.collect());

@@ -138,14 +138,15 @@ TEST(HostTeamTest, APoisonedRankWaitsForNobody) {
 }
 
 // Rank 1 comes when rank 0 has given up and may have other plans with its memory.
-TEST(HostTeamTest, WhoComesLateFindsThatThePeerGaveUp) {
+TEST(HostTeamTest, WhoGivesUpTakesItsFlagsBack) {
   HostWorld world(2, 64);
-  Work work = world.work(0, 1, false);
-  work.timeout_ns = kMillisecond;
-  EXPECT_EQ(HostTeam(work, 0).barrier(Publish::kStores), Outcome::kFailed);
-  EXPECT_EQ(HostTeam(world.work(1, 1, false), 0).barrier(Publish::kStores), Outcome::kFailed);
-  EXPECT_EQ(reason_of(world, 1), FailureReason::kPeerGaveUp);
-  EXPECT_EQ(world.failure(1).missing_rank, 0);
+  for (const int rank : {0, 1}) {
+    Work work = world.work(rank, 1, false);
+    work.timeout_ns = kMillisecond;
+    EXPECT_EQ(HostTeam(work, 0).barrier(Publish::kStores), Outcome::kFailed);
+    EXPECT_EQ(reason_of(world, rank), FailureReason::kTimeout);
+    EXPECT_EQ(world.failure(rank).missing_rank, 1 - rank);
+  }
 }
 
 TEST(HostTeamTest, TheFirstFailureIsTheOneThatIsTold) {
