@@ -186,41 +186,76 @@ TUTTI_BODY void accumulate(Tile<typename Reduction::Accumulator, kElements>& sum
   }
 }
 
-// Reduces tile `tile` of every rank's buffer. Where the access allows it the loads of all ranks are
-// in flight before the first is used.
+// What becomes of the sum of one element.
+template <class Reduction, class Scalars>
+TUTTI_BODY typename Reduction::Element narrow(typename Reduction::Accumulator sum,
+                                              const Scalars& scalars) {
+  using A = typename Reduction::Accumulator;
+  if constexpr (Reduction::Op::kScaled) sum = static_cast<A>(sum / scalars.divisor);
+  return from_accumulator<typename Reduction::Element>(sum);
+}
+
+// Reduces a tile where registers are scarce: the loads of all ranks are in flight before the first
+// is used, what they bring stays words until it is added, and no more than eight sums are built at
+// a time.
+template <class Reduction, class Team, class Access, int kRanks, class Scalars>
+TUTTI_BODY auto reduce_ahead(const Team& team, const Pointers<kRanks>& from, Access access,
+                             TileAt tile, const Scalars& scalars) {
+  using T = typename Reduction::Element;
+  constexpr int kElements = Team::template tile_elements<T>();
+  constexpr int kPiece = kElements < 8 ? kElements : 8;
+  using Words = Tile<std::uint32_t, kPiece * sizeof(T) / 4>;
+  using Pieces = Tile<Words, kElements / kPiece>;
+
+  Pieces part[kRanks];
+  TUTTI_UNROLL
+  for (int r = 0; r < kRanks; ++r) {
+    // What some path around the loop over tiles leaves unset holds its registers all the way
+    // around. Wider types can spare them, and the instructions as well.
+    if constexpr (sizeof(T) == 1) part[r] = {};
+    if (r > 0 && r >= team.ranks()) continue;
+    part[r] = __builtin_bit_cast(Pieces, team.template load<T>(from.of(r), access, tile));
+  }
+  team.end_of_loads();
+
+  Tile<T, kElements> result;
+  TUTTI_UNROLL
+  for (int p = 0; p < kElements / kPiece; ++p) {
+    Tile<typename Reduction::Accumulator, kPiece> sum;
+    TUTTI_UNROLL
+    for (int r = 0; r < kRanks; ++r) {
+      if (r > 0 && r >= team.ranks()) continue;
+      const auto piece = __builtin_bit_cast(Tile<T, kPiece>, part[r].at[p]);
+      accumulate<Reduction>(sum, piece, r, scalars);
+    }
+    TUTTI_UNROLL
+    for (int e = 0; e < kPiece; ++e) {
+      result.at[p * kPiece + e] = narrow<Reduction>(sum.at[e], scalars);
+    }
+  }
+  return result;
+}
+
+// Reduces tile `tile` of every rank's buffer.
 template <class Reduction, class Team, class Access, int kRanks, class Scalars>
 TUTTI_BODY auto reduce_tile(const Team& team, const Pointers<kRanks>& from, Access access,
                             TileAt tile, const Scalars& scalars) {
   using T = typename Reduction::Element;
-  using A = typename Reduction::Accumulator;
   constexpr int kElements = Team::template tile_elements<T>();
-
-  Tile<A, kElements> sum;
   if constexpr (Access::kLoadsAhead) {
-    Tile<T, kElements> part[kRanks];
-    TUTTI_UNROLL
-    for (int r = 0; r < kRanks; ++r) {
-      if (r < team.ranks()) part[r] = team.template load<T>(from.of(r), access, tile);
-    }
-    TUTTI_UNROLL
-    for (int r = 0; r < kRanks; ++r) {
-      if (r < team.ranks()) accumulate<Reduction>(sum, part[r], r, scalars);
-    }
+    return reduce_ahead<Reduction>(team, from, access, tile, scalars);
   } else {
+    Tile<typename Reduction::Accumulator, kElements> sum;
     TUTTI_NO_UNROLL
     for (int r = 0; r < team.ranks(); ++r) {
       const auto part = team.template load<T>(from.of(r), access, tile);
       accumulate<Reduction>(sum, part, r, scalars);
     }
+    Tile<T, kElements> result;
+    TUTTI_UNROLL
+    for (int e = 0; e < kElements; ++e) result.at[e] = narrow<Reduction>(sum.at[e], scalars);
+    return result;
   }
-
-  Tile<T, kElements> result;
-  TUTTI_UNROLL
-  for (int e = 0; e < kElements; ++e) {
-    if constexpr (Reduction::Op::kScaled) sum.at[e] = static_cast<A>(sum.at[e] / scalars.divisor);
-    result.at[e] = from_accumulator<T>(sum.at[e]);
-  }
-  return result;
 }
 
 }  // namespace tutti

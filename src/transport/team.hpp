@@ -86,7 +86,7 @@ struct Buffers {
 
 // The elements of a tile, in registers.
 template <class T, int kCount>
-struct alignas(16) Tile {
+struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Tile {
   T at[kCount];
 };
 

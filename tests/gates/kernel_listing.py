@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Step:
     at: int  # where it is: the address of the instruction, or the number of its line
     kind: str  # load store local fence proxy_fence bulk_store multicast branch acquire
@@ -19,6 +19,7 @@ class Step:
     acquires: bool = False
     coherent: bool = True
     target: int = 0  # of a branch
+    used_at: int = 0  # of a load, in machine code: where the first instruction is that reads its value
 
 
 @dataclasses.dataclass
@@ -26,7 +27,6 @@ class Function:
     name: str
     steps: list[Step] = dataclasses.field(default_factory=list)
     stack_bytes: int = 0
-    knows_spills: bool = True  # PTX comes before registers are assigned
 
     def loops(self) -> list[tuple[int, int]]:
         """From the target of each backward branch to the branch."""
@@ -75,11 +75,33 @@ def _sass_step(at: int, opcode: str, operands: str) -> Step | None:
     return None
 
 
-def _with_acquires(steps: list[Step]) -> list[Step]:
+def _mark_acquires(steps: list[Step]) -> None:
     """A load directly before an invalidation acquires."""
-    return [dataclasses.replace(step, acquires=True)
-            if step.kind == "load" and following is not None and following.kind == "acquire" else step
-            for step, following in zip(steps, [*steps[1:], None])]
+    for step, following in zip(steps, steps[1:]):
+        step.acquires = step.kind == "load" and following.kind == "acquire"
+
+
+def _registers(operands: str) -> set[int]:
+    return {int(number) for number in re.findall(r"\bR(\d+)", operands)}
+
+
+class _Uses:
+    """Finds the first use of what each load brings, over a function's instructions in their order."""
+
+    def __init__(self):
+        self.loads: dict[int, Step] = {}  # by the register that waits for them
+
+    def see(self, at: int, opcode: str, operands: str, step: Step | None) -> None:
+        first, _, others = operands.partition(",")
+        stores = opcode.startswith("ST")
+        writes = set() if stores else _registers(first)
+        for register in _registers(operands if stores else others):
+            if load := self.loads.pop(register, None):
+                load.used_at = load.used_at or at
+        for register in writes:
+            self.loads.pop(register, None)
+        if step and step.kind == "load":
+            self.loads |= {register + k: step for register in writes for k in range(max(1, step.bytes // 4))}
 
 
 def read_sass(lines: Iterable[str]) -> list[Function]:
@@ -88,11 +110,14 @@ def read_sass(lines: Iterable[str]) -> list[Function]:
     for line in lines:
         if header := _SASS_FUNCTION.search(line):
             functions.append(Function(header[1]))
+            uses = _Uses()
         elif functions and (match := _SASS_STEP.match(line)):
-            step = _sass_step(int(match[1], 16), match[2], match[3])
+            at, opcode, operands = int(match[1], 16), match[2], match[3]
+            step = _sass_step(at, opcode, operands)
             functions[-1].steps += [step] if step else []
+            uses.see(at, opcode, operands, step)
     for function in functions:
-        function.steps = _with_acquires(function.steps)
+        _mark_acquires(function.steps)
     return functions
 
 
@@ -148,7 +173,7 @@ def read_ptx(text: str) -> list[Function]:
     labels = {match[1]: at for at, line in enumerate(lines) if (match := _PTX_LABEL.match(line))}
     for at, line in enumerate(lines):
         if (".entry" in line or ".func" in line) and (header := _PTX_FUNCTION.search(line)):
-            functions.append(Function(header[1], knows_spills=False))
+            functions.append(Function(header[1]))
         elif functions and (match := _PTX_STEP.match(line)):
             step = _ptx_step(at, match[1], match[2], labels)
             functions[-1].steps += [step] if step else []

@@ -148,6 +148,13 @@ class NvlinkTeam {
         load_pieces<sizeof(T)>(from + at.first * sizeof(T), access.width, at.count));
   }
 
+  // Between the loads of a tile and their uses. ptxas, left alone, uses the first before it issues
+  // the last, and so waits twice for the link. It does not move uses up over a branch, be it one
+  // that is never taken.
+  __device__ void end_of_loads() const {
+    if (work_.ranks > kMaxRanks) asm volatile("trap;");
+  }
+
   template <class T>
   __device__ void store(std::byte* to, WideAccess, TileAt at,
                         const Tile<T, tile_elements<T>()>& value) const {

@@ -5,7 +5,14 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <vector>
+
+#include "algorithms/instantiate.hpp"
+#include "support/compare.hpp"
+#include "support/inputs.hpp"
+#include "support/reference.hpp"
 
 namespace tutti {
 namespace {
@@ -47,6 +54,77 @@ TEST(ReductionTest, MinimumIsOfTheElementsOwnSign) {
   EXPECT_EQ(minimum<std::uint8_t>(255, 1), 1);
   EXPECT_EQ(maximum<std::int64_t>(-1, 1), 1);
   EXPECT_EQ(maximum<std::uint64_t>(~std::uint64_t{0}, 1), ~std::uint64_t{0});
+}
+
+// A team with a GPU's tiles and order of loads, over inputs in this process.
+struct LoadsAhead {
+  static constexpr bool kLoadsAhead = true;
+};
+struct SmallTiles {
+  static constexpr int kMaxRanks = kMaxCudaRanks;
+  template <class T>
+  static constexpr int tile_elements() {
+    return static_cast<int>(16 / sizeof(T));
+  }
+  test::InputSpec spec;
+
+  int ranks() const { return spec.ranks; }
+  double scalar_of(int rank) const { return test::scalar_of(spec, rank); }
+  void end_of_loads() const {}
+  template <class T>
+  Tile<T, tile_elements<T>()> load(const std::byte* from, LoadsAhead, TileAt at) const {
+    Tile<T, tile_elements<T>()> tile;
+    std::memcpy(&tile, from + at.first * sizeof(T), sizeof tile);
+    return tile;
+  }
+};
+
+// What the shared code makes of `tiles` tiles with the loads ahead, and what it should.
+template <class Reduction>
+void expect_reference(const test::InputSpec& spec) {
+  using T = typename Reduction::Element;
+  constexpr int kElements = SmallTiles::tile_elements<T>();
+  constexpr std::size_t kCount = 40 * kElements;
+  const SmallTiles team{spec};
+  Work work{};
+  work.ranks = spec.ranks;
+  work.scaled_by_peers = spec.op == OpKind::kPreMulSum;
+  work.divisor = spec.op == OpKind::kAvg ? spec.ranks : 1;
+  const Scalars<Reduction, kMaxCudaRanks> scalars(team, work);
+
+  test::Reference reference(spec.dtype, spec.op, kCount);
+  std::vector<Bytes> inputs;
+  Pointers<kMaxCudaRanks> from{};
+  for (int r = 0; r < spec.ranks; ++r) {
+    inputs.push_back(test::make_input(spec, r, kCount));
+    reference.add(inputs.back(), test::scalar_of(spec, r));
+  }
+  for (int r = 0; r < spec.ranks; ++r) from.at[r] = inputs[static_cast<std::size_t>(r)].data();
+
+  Bytes seen(kCount * sizeof(T));
+  for (std::size_t first = 0; first < kCount; first += kElements) {
+    const auto tile =
+        reduce_tile<Reduction>(team, from, LoadsAhead{}, TileAt{first, kElements}, scalars);
+    std::memcpy(seen.data() + first * sizeof(T), &tile, sizeof tile);
+  }
+  EXPECT_EQ(test::difference(spec.dtype, reference.result(), seen), "")
+      << to_string(spec.dtype) << " " << to_string(spec.op) << ", " << spec.ranks << " ranks";
+}
+
+TEST(ReductionTest, TilesLoadedAheadGiveTheReference) {
+  for (const DataType dtype : kAllDataTypes) {
+    for (const OpKind op : kAllOps) {
+      for (const int ranks : {1, 2, 3, 8}) {
+        for (const auto kind : {test::InputKind::kRandom, test::InputKind::kSpecial}) {
+          if (kind == test::InputKind::kSpecial && !is_floating(dtype)) continue;
+          const test::InputSpec spec{dtype, op, kind, ranks, 1};
+          with_reduction(dtype, op, [&](auto reduction) {
+            expect_reference<typename decltype(reduction)::Type>(spec);
+          });
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
