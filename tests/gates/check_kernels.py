@@ -1,7 +1,8 @@
 """Compiled kernels keep what their source promises: scopes, wide accesses, loads ahead, fences, registers.
 
-Reads the machine code of a CUDA build with cuobjdump and nvdisasm where they are installed; else its
-PTX, compiled once more, and the report of ptxas, which show all but where a kernel spills.
+Reads the machine code of a CUDA build with cuobjdump and nvdisasm, which are the toolkit's or those that
+./dev gets (disassembler.txt); else its PTX, compiled once more, and the report of ptxas, which show
+neither where a kernel spills nor in which order it loads.
 
 multimem.st and multimem.red look like ordinary stores and reductions in machine code. Kernels have no
 ordinary reductions, so those are refused; multimem.st is refused in the source (check_doors.py) and in
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 from kernel_listing import Function, read_frames, read_ptx, read_sass, read_stacks
 
+ROOT = Path(__file__).resolve().parents[2]
 RANKS = 8  # kMaxCudaRanks: the wide loop has one access per rank
 
 
@@ -167,7 +169,8 @@ def check_multicast_names(binaries: list[Path]) -> list[str]:
 
 def find_tool(name: str) -> str | None:
     folders = [Path(os.environ.get("CUDACXX", "nvcc")).parent,
-               Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin"]
+               Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin",
+               *ROOT.glob("build/disassembler/nvidia/*/bin")]
     return shutil.which(name) or next((str(folder / name) for folder in folders
                                        if (folder / name).exists()), None)
 
