@@ -1,11 +1,13 @@
 // CUDA on ordinary memory: for testing what is done with devices, mappings, handles and graphs,
-// and with failures of all of them. Streams are synchronous; kernels do not run.
+// and with failures of all of them. Streams are synchronous, unless a gate is put on one; kernels
+// do not run.
 //
 // One FakeCuda is one process's view of a FakeCudaWorld: several of them over one world behave like
 // several processes on one machine. Memory is a memfd, so that a descriptor can really be passed
 // on, and opening a peer's memory gives a second address of the same pages.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -95,6 +97,10 @@ class FakeCuda final : public CudaDriver {
   Result<CudaAllocation> create_private_allocation(int device, std::size_t bytes);
   // Whether a kernel on `device` could dereference `address`.
   bool accessible(int device, const void* address) const;
+  // Something on `stream` that takes its time: what is recorded or asked behind it has not finished
+  // before the gate is true.
+  using Gate = std::shared_ptr<std::atomic<bool>>;
+  void add_gate(Stream stream, Gate gate);
   // What launch() does; without it launch() is kUnsupported. Not called inside a capture.
   std::function<Status(const CudaLaunch&)> on_launch;
 
@@ -191,6 +197,11 @@ class FakeCuda final : public CudaDriver {
     std::uint64_t capture = 0;  // its id; 0 for none
     CudaGraph graph = nullptr;  // being built
     bool invalid = false;
+    std::vector<Gate> gates;
+  };
+  struct EventState {
+    std::chrono::steady_clock::time_point time;
+    std::vector<Gate> gates;  // ahead of it
   };
   struct Failure {
     std::string method;
@@ -214,6 +225,8 @@ class FakeCuda final : public CudaDriver {
   // Now, or as a node of the graph that the stream is captured into.
   Status submit(Stream stream, Work work);
   Status check_not_capturing(Stream stream, std::string_view method);
+  std::vector<Gate> gates_of(Stream stream) const;
+  std::vector<Gate> gates_before(CudaEvent event) const;
   void* new_object();
 
   std::shared_ptr<FakeCudaWorld> world_;
@@ -225,7 +238,7 @@ class FakeCuda final : public CudaDriver {
   std::map<CudaAllocation, HandleState> handles_;
   std::set<std::pair<int, int>> peer_access_;
   std::map<Stream, StreamState> streams_;
-  std::map<CudaEvent, std::chrono::steady_clock::time_point> events_;
+  std::map<CudaEvent, EventState> events_;
   std::map<CudaGraph, GraphState> graphs_;
   std::map<CudaGraphExec, GraphState> execs_;
   std::uintptr_t last_object_ = 0;

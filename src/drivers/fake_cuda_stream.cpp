@@ -1,7 +1,9 @@
 // The fake's streams, events and graphs. Work is done at once, or when its graph is launched.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "base/try.hpp"
 #include "drivers/fake_cuda.hpp"
@@ -10,6 +12,15 @@ namespace tutti {
 namespace {
 
 Status refused(std::string text) { return {StatusCode::kCuda, std::move(text)}; }
+
+bool all_open(const std::vector<FakeCuda::Gate>& gates) {
+  return std::all_of(gates.begin(), gates.end(), [](const auto& gate) { return gate->load(); });
+}
+
+Status wait_for(const std::vector<FakeCuda::Gate>& gates) {
+  while (!all_open(gates)) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  return Status::ok();
+}
 
 }  // namespace
 
@@ -105,18 +116,44 @@ Status FakeCuda::check_not_capturing(Stream stream, std::string_view method) {
   return refused(fmt::format("{} is not permitted while the stream is captured", method));
 }
 
+void FakeCuda::add_gate(Stream stream, Gate gate) {
+  const std::lock_guard lock(mutex_);
+  const auto state = streams_.find(stream);
+  if (state == streams_.end() || state->second.capture != 0) return;
+  std::vector<Gate>& gates = state->second.gates;
+  std::erase_if(gates, [](const Gate& each) { return each->load(); });
+  gates.push_back(std::move(gate));
+}
+
+std::vector<FakeCuda::Gate> FakeCuda::gates_of(Stream stream) const {
+  const std::lock_guard lock(mutex_);
+  const auto state = streams_.find(stream);
+  return state == streams_.end() ? std::vector<Gate>{} : state->second.gates;
+}
+
+std::vector<FakeCuda::Gate> FakeCuda::gates_before(CudaEvent event) const {
+  const std::lock_guard lock(mutex_);
+  const auto state = events_.find(event);
+  return state == events_.end() ? std::vector<Gate>{} : state->second.gates;
+}
+
 Status FakeCuda::synchronize(Stream stream) {
   TUTTI_TRY(enter("synchronize"));
-  return check_not_capturing(stream, "synchronize");
+  TUTTI_TRY(check_not_capturing(stream, "synchronize"));
+  return wait_for(gates_of(stream));
 }
 
 Result<bool> FakeCuda::stream_finished(Stream stream) {
   TUTTI_TRY(enter("stream_finished"));
   TUTTI_TRY(check_not_capturing(stream, "stream_finished"));
-  return true;
+  return all_open(gates_of(stream));
 }
 
-Status FakeCuda::wait_event(Stream, CudaEvent) { return enter("wait_event"); }
+Status FakeCuda::wait_event(Stream stream, CudaEvent event) {
+  TUTTI_TRY(enter("wait_event"));
+  for (Gate& gate : gates_before(event)) add_gate(stream, std::move(gate));
+  return Status::ok();
+}
 
 Result<CudaEvent> FakeCuda::create_event(bool) {
   TUTTI_TRY(enter("create_event"));
@@ -134,26 +171,30 @@ Status FakeCuda::destroy_event(CudaEvent event) {
 
 Status FakeCuda::record_event(CudaEvent event, Stream stream) {
   TUTTI_TRY(enter("record_event"));
-  return submit(stream, [this, event] {
+  return submit(stream, [this, event, stream] {
+    std::vector<Gate> gates = gates_of(stream);
     const std::lock_guard lock(mutex_);
     if (!events_.contains(event)) return refused("record_event: not an event");
-    events_[event] = std::chrono::steady_clock::now();
+    events_[event] = {std::chrono::steady_clock::now(), std::move(gates)};
     return Status::ok();
   });
 }
 
-Status FakeCuda::synchronize_event(CudaEvent) { return enter("synchronize_event"); }
+Status FakeCuda::synchronize_event(CudaEvent event) {
+  TUTTI_TRY(enter("synchronize_event"));
+  return wait_for(gates_before(event));
+}
 
-Result<bool> FakeCuda::event_finished(CudaEvent) {
+Result<bool> FakeCuda::event_finished(CudaEvent event) {
   TUTTI_TRY(enter("event_finished"));
-  return true;
+  return all_open(gates_before(event));
 }
 
 Result<float> FakeCuda::elapsed_us(CudaEvent from, CudaEvent to) {
   TUTTI_TRY(enter("elapsed_us"));
   const std::lock_guard lock(mutex_);
   if (!events_.contains(from) || !events_.contains(to)) return refused("not an event");
-  return std::chrono::duration<float, std::micro>(events_[to] - events_[from]).count();
+  return std::chrono::duration<float, std::micro>(events_[to].time - events_[from].time).count();
 }
 
 // ---- Graphs
@@ -175,7 +216,7 @@ Status FakeCuda::begin_capture(Stream stream) {
   if (state->second.capture != 0) return refused("begin_capture: the stream is being captured");
   const CudaGraph graph = new_object();
   graphs_[graph] = {};
-  state->second = {world_->next_number(), graph, false};
+  state->second = {world_->next_number(), graph, false, std::move(state->second.gates)};
   return Status::ok();
 }
 
@@ -186,7 +227,8 @@ Result<CudaGraph> FakeCuda::end_capture(Stream stream) {
   const auto found = streams_.find(stream);
   if (found == streams_.end() || found->second.capture == 0)
     return refused("end_capture: the stream is not being captured");
-  const StreamState state = std::exchange(found->second, {});
+  const StreamState state = found->second;
+  found->second = {0, nullptr, false, state.gates};
   if (!state.invalid) return state.graph;
   spoiled = graphs_.extract(state.graph);
   return refused("end_capture: the capture was invalidated");
