@@ -24,7 +24,8 @@ struct CommunicatorOptions {
   // CUDA ordinal for this rank; -1: the launcher's local rank, or the rank, modulo the visible
   // GPUs.
   int device = -1;
-  // Every wait of this communicator ends by then; 0: TUTTI_TIMEOUT_MS.
+  // Every wait of this communicator ends by then, but for replays of captured operations on NCCL.
+  // 0: TUTTI_TIMEOUT_MS.
   std::chrono::milliseconds timeout{0};
   // Leave out every algorithm whose bits depend on more than the inputs and the number of ranks.
   bool deterministic = false;
@@ -64,7 +65,8 @@ class Communicator {
 
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
-  // Waits for this rank's own work, at most the timeout. Never hangs, never reports.
+  // Waits for this rank's own work, at most the timeout, after which what runs on NCCL is aborted.
+  // Never hangs, never reports.
   ~Communicator();
 
   int rank() const;
@@ -91,7 +93,7 @@ class Communicator {
   Status finish_capture();
 
   // Collective. Makes what is made lazily otherwise and cannot be made inside a capture: NCCL's
-  // communicator. kUnavailable where NCCL is not there.
+  // communicator. Waits for all ranks, at most the timeout. kUnavailable where NCCL is not there.
   Status prepare_nccl();
 
   // For every wait of this rank that begins or goes on from now on, also in graphs that were

@@ -53,26 +53,26 @@ Status run_in_threads(std::vector<Noted>& operations) {
 // NCCL wants to know that one thread serves several of its communicators.
 Status run_in_this_thread(std::vector<Noted>& operations) {
   Status first;
+  const auto note = [&first](const Status& status) {
+    if (first.is_ok()) first = status;
+  };
   std::vector<std::pair<CommunicatorImpl*, Prepared>> prepared;
   NcclDriver* nccl = nullptr;
   for (const Noted& operation : operations) {
     auto one = operation.communicator->prepare(operation.call);
-    if (!one.is_ok()) {
-      if (first.is_ok()) first = one.status();
-      continue;
-    }
+    note(one.status());
+    if (!one.is_ok()) continue;
     if (operation.communicator->runs_on_nccl(*one)) nccl = operation.communicator->nccl_driver();
     prepared.emplace_back(operation.communicator, std::move(*one));
   }
-  if (nccl != nullptr) first = first.is_ok() ? nccl->group_start() : first;
-  for (auto& [communicator, operation] : prepared) {
-    const Status one = communicator->start(operation);
-    if (first.is_ok()) first = one;
-  }
   if (nccl != nullptr) {
-    const Status ended = nccl->group_end();
-    if (first.is_ok()) first = ended;
+    const Status opened = nccl->group_start();
+    if (!opened.is_ok()) return opened;
   }
+  for (auto& [communicator, operation] : prepared) note(communicator->start(operation));
+  const Status ended = nccl == nullptr ? Status::ok() : nccl->group_end();
+  note(ended);
+  for (auto& [communicator, operation] : prepared) note(communicator->settle(operation, ended));
   return first;
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <thread>
+#include <algorithm>
 #include <utility>
 
 #include "base/log.hpp"
@@ -13,65 +13,57 @@
 
 namespace tutti {
 
-namespace {
-
-Status wait_for_stream(CudaDriver& cuda, Stream stream, Deadline deadline) {
-  while (!deadline.passed()) {
-    TUTTI_ASSIGN(const bool finished, cuda.stream_finished(stream));
-    if (finished) return Status::ok();
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return {StatusCode::kTimeout, "NCCL did not connect its ranks before the deadline"};
-}
-
-}  // namespace
-
 Machinery Machinery::real() {
   return {.cuda = real_cuda(), .nccl = real_nccl(), .nvml = real_nvml()};
 }
 
 CommunicatorImpl::~CommunicatorImpl() {
+  const Deadline end = deadline();
+  drain_nccl(end);
   unwatch(*this);
   bootstrap_->set_failure_handler(nullptr);
   if (engine_ != nullptr && !engine_->drain(static_cast<std::uint64_t>(
                                 std::chrono::nanoseconds(timeout_.load()).count()))) {
     (void)fail({StatusCode::kTimeout, "destroyed while an operation was still running"});
   }
-  if (nccl_ != nullptr) {
-    (void)(failure_->failed() ? machinery_.nccl->abort(nccl_) : machinery_.nccl->destroy(nccl_));
-  }
+  close_nccl(end);
   bootstrap_->leave();
 }
 
 Status CommunicatorImpl::fail(const Status& cause) {
   if (failure_->fail(cause)) {
     if (engine_ != nullptr) engine_->poison();
-    log(LogLevel::kWarn, "{}", cause.to_string());
-    bootstrap_->announce_failure({.rank = rank(), .code = cause.code(), .text = cause.message()});
+    tell(cause);
   }
   return failure_->status();
 }
 
-void CommunicatorImpl::collect_failure() {
-  if (const auto account = failure_->account_due()) {
-    bootstrap_->announce_failure({.rank = rank(), .code = StatusCode::kMismatch, .text = *account});
-  }
-  if (!failure_->collect()) return;
-  const Status cause = failure_->status();
+void CommunicatorImpl::tell(const Status& cause) {
   log(LogLevel::kWarn, "{}", cause.to_string());
   bootstrap_->announce_failure({.rank = rank(), .code = cause.code(), .text = cause.message()});
 }
 
-void CommunicatorImpl::record_progress() {
-  const std::uint64_t started = started_.load(std::memory_order_acquire);  // before the question
-  if (engine_->caught_up()) recorder_->done_through(started);
+void CommunicatorImpl::collect_failure() {
+  if (failure_->account_due(nccl_.is_open())) {
+    const Status account = failure_->account(whereabouts());
+    bootstrap_->announce_failure(
+        {.rank = rank(), .code = account.code(), .text = account.message()});
+  }
+  if (failure_->collect()) tell(failure_->status());
+}
+
+void CommunicatorImpl::look_at_streams() {
+  const std::uint64_t started = started_.load(std::memory_order_acquire);  // before the questions
+  if (const Status nccl = watch_nccl(); !nccl.is_ok()) (void)fail(nccl);
+  if (!engine_->caught_up()) return;
+  const auto oldest = nccl_.is_open() ? nccl_watch_->oldest() : std::nullopt;
+  recorder_->done_through(oldest ? std::min(started, oldest->operation.sequence - 1) : started);
 }
 
 Status CommunicatorImpl::status() {
   collect_failure();
-  if (nccl_ != nullptr && !failure_->failed()) {
-    if (const Status error = machinery_.nccl->async_error(nccl_); !error.is_ok())
-      return fail(error);
+  if (!failure_->failed()) {
+    if (const Status error = nccl_error(); !error.is_ok()) return fail(error);
   }
   return failure_->status();
 }
@@ -191,59 +183,6 @@ Status CommunicatorImpl::register_late_requests() {
     if (output != nullptr) lease->segments.push_back(output);
   }
   return result;
-}
-
-Status CommunicatorImpl::prepare_nccl() {
-  const std::lock_guard lock(mutex_);
-  return prepare_nccl_locked();
-}
-
-Status CommunicatorImpl::prepare_nccl_locked() {
-  if (failure_->failed()) return failure_->status();
-  if (nccl_ != nullptr) return Status::ok();
-  if (!topology_.nccl || backend() != Backend::kCuda) {
-    return {StatusCode::kUnavailable,
-            "NCCL is not loadable on every rank (see TUTTI_NCCL_LIBRARY)"};
-  }
-  NcclId id{};
-  Status own;
-  if (rank() == 0) {
-    auto made = machinery_.nccl->unique_id();
-    if (made.is_ok()) id = *made;
-    own = made.status();
-  }
-  TUTTI_ASSIGN(const auto ids, exchanged(bootstrap_->all_gather(
-                                   own.is_ok() ? view_of(id) : ByteView{}, deadline())));
-  TUTTI_TRY(own);
-  if (ids.front().size() != sizeof(NcclId)) {
-    return {StatusCode::kNccl, "rank 0 could not make an NCCL id"};
-  }
-  TUTTI_TRY(machinery_.cuda->set_device(device_));
-  TUTTI_ASSIGN(nccl_, machinery_.nccl->create(from_bytes<NcclId>(ids.front()), rank(), size()));
-  return warm_up_nccl();
-}
-
-// NCCL connects its ranks when an algorithm is used for the first time, which a capture forbids:
-// each range of sizes once, now, in the staging of eager operations.
-Status CommunicatorImpl::warm_up_nccl() {
-  if (own_ == nullptr || size() == 1) return Status::ok();
-  CudaDriver& cuda = *machinery_.cuda;
-  TUTTI_ASSIGN(const Stream stream, cuda.create_stream(device_));
-  std::byte* scratch = own_->local + layout_.staging_offset(0);
-  Status status = engine_->enter_stream(stream);
-  for (std::size_t bytes = 1 * KiB; bytes <= layout_.staging_bytes && status.is_ok(); bytes *= 4) {
-    status = machinery_.nccl->all_reduce(nccl_, {.input = scratch,
-                                                 .output = scratch,
-                                                 .count = bytes / sizeof(float),
-                                                 .dtype = DataType::kFloat32,
-                                                 .op = ReduceOp::max(),
-                                                 .stream = stream});
-  }
-  if (status.is_ok()) status = wait_for_stream(cuda, stream, deadline());
-  const Status destroyed = cuda.destroy_stream(stream);
-  if (status.is_ok()) return destroyed;
-  (void)machinery_.nccl->abort(std::exchange(nccl_, nullptr));
-  return fail(status);
 }
 
 }  // namespace tutti

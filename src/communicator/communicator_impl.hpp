@@ -16,6 +16,8 @@
 #include "communicator/engine.hpp"
 #include "communicator/failure_state.hpp"
 #include "communicator/layout.hpp"
+#include "communicator/nccl_session.hpp"
+#include "communicator/operation_watch.hpp"
 #include "dispatch/choose.hpp"
 #include "drivers/nccl.hpp"
 #include "memory/symmetric_heap.hpp"
@@ -52,6 +54,9 @@ struct Prepared {
   std::shared_ptr<SymmetricSegment> input, output;  // null: plain
   bool staged = false;
   int late_slot = -1;  // captured, to be registered by finish_capture()
+  // While it is given to NCCL.
+  NcclSession::Call nccl_call;
+  std::optional<OperationWatch::Ticket> watched;
 
   std::size_t bytes() const { return call.count * size_of(call.dtype); }
   bool in_place() const { return call.input == call.output; }
@@ -84,11 +89,13 @@ class CommunicatorImpl {
   void abort(std::string_view reason);
   Status status();
 
-  // Two steps, so that one thread can drive several ranks: whether preparing a call asks the other
-  // ranks something (then each rank needs a thread of its own), preparing it, starting it.
+  // In steps, so that one thread can drive several ranks: whether preparing a call asks the other
+  // ranks something (then each rank needs a thread of its own), preparing it, starting it, and what
+  // comes once NCCL has it (`given`: what NCCL's group said), whatever start() returned.
   bool must_agree(const AllReduce& call);
   Result<Prepared> prepare(const AllReduce& call);
   Status start(Prepared& prepared);
+  Status settle(Prepared& prepared, const Status& given);
   Status all_reduce(const AllReduce& call);
   bool runs_on_nccl(const Prepared& prepared) const;
 
@@ -97,8 +104,11 @@ class CommunicatorImpl {
   // Takes up what a kernel has written, and tells the group. Called by the watchdog and by
   // status().
   void collect_failure();
-  // Records how far the stream has come. Called by the watchdog.
-  void record_progress();
+  // Looks how far the streams have come: records it, and finds what is late or wrong in NCCL.
+  // Called by the watchdog.
+  void look_at_streams();
+  // Where the group has failed, ends what NCCL does. Called by the watchdog.
+  void end_failed_nccl();
   FlightRecorder& recorder() { return *recorder_; }
 
   NcclDriver* nccl_driver() const { return machinery_.nccl; }
@@ -126,16 +136,26 @@ class CommunicatorImpl {
                            const SymmetricSegment* output, std::size_t output_offset) const;
   std::uint32_t signature_of(const Prepared& prepared) const;
   void record_start(const Prepared& prepared, std::uint32_t signature);
-  Status start_on_nccl(const Prepared& prepared);
   Status run(const Prepared& prepared);
 
+  // nccl_operations.cpp
+  Status start_on_nccl(Prepared& prepared);
+  Status nccl_error();
+  Status watch_nccl();
+  std::string whereabouts();
+  Status retain_nccl_graph(Stream stream);
   Status prepare_nccl_locked();
   Status warm_up_nccl();
+  Status warm_up_nccl_on(Stream stream);
+  Status wait_for_warm_up(Stream stream);
+  void drain_nccl(Deadline deadline);
+  void close_nccl(Deadline deadline);
   Status sweep_captures();
   Status register_late_requests();
 
   // Poisons this rank and tells the others. Returns the first failure.
   Status fail(const Status& cause);
+  void tell(const Status& cause);
   // The answer of an exchange among the ranks. One that broke off leaves them out of step, which is
   // a failure of the group.
   template <class T>
@@ -162,7 +182,10 @@ class CommunicatorImpl {
   std::unique_ptr<SymmetricHeap> heap_;
   std::shared_ptr<SymmetricSegment> own_;  // channels and staging, see Layout
   std::unique_ptr<Captures> captures_;
-  NcclComm nccl_ = nullptr;
+  NcclSession nccl_;
+  std::unique_ptr<OperationWatch> nccl_watch_;  // made before nccl_ is open
+  std::uint64_t nccl_capture_ = 0;              // the latest that NCCL is part of
+  const std::shared_ptr<std::atomic<int>> nccl_graphs_ = std::make_shared<std::atomic<int>>(0);
 
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;

@@ -161,7 +161,8 @@ CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
       machinery_(machinery),
       timeout_(options.timeout.count() > 0 ? options.timeout
                                            : Knobs::process().milliseconds("TUTTI_TIMEOUT_MS")),
-      device_(device_for(options, machinery.cuda, machinery.local_rank)) {}
+      device_(device_for(options, machinery.cuda, machinery.local_rank)),
+      nccl_(machinery.nccl, machinery.cuda) {}
 
 Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
     std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
@@ -172,7 +173,6 @@ Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
   TUTTI_TRY(made->agree());
   TUTTI_TRY(made->open_memory());
   TUTTI_TRY(made->bootstrap_->barrier(made->deadline()));
-  if (made->backend() == Backend::kCuda) watch(*made);
   log(LogLevel::kInfo, "communicator of {} ranks: {}", made->size(), to_text(made->topology_));
   return made;
 }
@@ -252,12 +252,10 @@ Status CommunicatorImpl::open_memory() {
                                             recorder_.get());
   captures_ = std::make_unique<Captures>(layout_.capture_channels, kLateBuffers);
   bootstrap_->set_failure_handler([this](const GroupFailure& failure) {
-    if (failure_->fail({failure.code, failure.text})) {
-      engine_->poison();
-    } else {
-      failure_->hear(failure.rank, failure.text);
-    }
+    failure_->hear(failure.rank, {failure.code, failure.text});
+    engine_->poison();
   });
+  if (cuda) watch(*this);
   return verify_peers();
 }
 

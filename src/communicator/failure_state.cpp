@@ -3,6 +3,14 @@
 #include <fmt/format.h>
 
 namespace tutti {
+namespace {
+
+constexpr std::chrono::milliseconds kInquiryLimit{200};
+
+// An account begins with the operation that its rank is at.
+std::string_view head_of(std::string_view account) { return account.substr(0, account.find(": ")); }
+
+}  // namespace
 
 std::string to_string(const Operation& operation) {
   return fmt::format("{} #{} ({} x {}, {})", operation.row->id, operation.sequence, operation.count,
@@ -12,6 +20,7 @@ std::string to_string(const Operation& operation) {
 void FailureState::note(const Operation& operation) {
   const std::lock_guard lock(mutex_);
   recent_[operation.sequence % kRemembered] = operation;
+  latest_ = operation.sequence;
 }
 
 bool FailureState::fail(const Status& cause, bool found_here) {
@@ -34,12 +43,27 @@ bool FailureState::collect() {
   return !failed() && fail(from_record(), true);
 }
 
-void FailureState::hear(int rank, std::string_view account) {
+bool FailureState::fail_waiting(const Status& cause, std::string operation, int rank, int ranks) {
+  if (!fail(cause)) return false;
   const std::lock_guard lock(mutex_);
-  if (!found_mismatch() || record_.missing_rank != rank || !account_.empty()) return;
-  // An account begins with the operation.
-  account_ = fmt::format("rank {} runs {}", rank, account.substr(0, account.find(": ")));
-  heard_.notify_all();
+  inquiry_ = Inquiry{std::move(operation), rank, Deadline(kInquiryLimit),
+                     std::vector<std::string>(static_cast<std::size_t>(ranks))};
+  return true;
+}
+
+void FailureState::hear(int rank, const Status& failure) {
+  const bool first = fail(failure);
+  const std::lock_guard lock(mutex_);
+  if (first) {
+    told_ = true;
+  } else if (inquiry_ && rank >= 0 && static_cast<std::size_t>(rank) < inquiry_->said.size()) {
+    std::string& said = inquiry_->said[static_cast<std::size_t>(rank)];
+    said = head_of(failure.message());
+    if (recorder_ != nullptr && said != inquiry_->operation) recorder_->waited_for(rank);
+  } else if (found_mismatch() && record_.missing_rank == rank && account_.empty()) {
+    account_ = fmt::format("rank {} runs {}", rank, head_of(failure.message()));
+    heard_.notify_all();
+  }
 }
 
 void FailureState::await_account(std::chrono::milliseconds limit) {
@@ -48,12 +72,37 @@ void FailureState::await_account(std::chrono::milliseconds limit) {
   heard_.wait_for(lock, limit, [&] { return !account_.empty(); });
 }
 
-std::optional<std::string> FailureState::account_due() {
+bool FailureState::awaits_accounts() {
   const std::lock_guard lock(mutex_);
-  if (!was_told_of_mismatch() || account_given_) return std::nullopt;
+  if (!inquiry_) return was_told_of_wait() && !account_given_;
+  bool silent = false;
+  for (std::size_t r = 0; r < inquiry_->said.size(); ++r) {
+    if (static_cast<int>(r) == inquiry_->rank || !inquiry_->said[r].empty()) continue;
+    if (inquiry_->until.passed() && recorder_ != nullptr)
+      recorder_->waited_for(static_cast<int>(r));
+    silent = true;
+  }
+  return silent && !inquiry_->until.passed();
+}
+
+bool FailureState::account_due(bool answers) {
+  const std::lock_guard lock(mutex_);
+  if (account_given_ || !(was_told_of_mismatch() || (answers && was_told_of_wait()))) return false;
   account_given_ = true;
-  return fmt::format("{}: run by rank {}", describe_operation(record_.sequence),
-                     record_.waiting_rank);
+  return true;
+}
+
+Status FailureState::account(const std::string& whereabouts) const {
+  const std::lock_guard lock(mutex_);
+  if (was_told_of_wait())
+    return {cause_.code(), fmt::format("{}: {}", whereabouts, cause_.message())};
+  return {cause_.code(), fmt::format("{}: run by rank {}", describe_operation(record_.sequence),
+                                     record_.waiting_rank)};
+}
+
+Operation FailureState::latest() const {
+  const std::lock_guard lock(mutex_);
+  return recent_[latest_ % kRemembered];
 }
 
 bool FailureState::found_mismatch() const {
@@ -69,7 +118,10 @@ Status FailureState::status() const {
   if (!failed()) return Status::ok();
   const std::lock_guard lock(mutex_);
   std::string more = account_;
-  if (record_complete() && record_.reason == static_cast<std::uint32_t>(FailureReason::kAborted)) {
+  if (inquiry_) {
+    more = describe_others();
+  } else if (record_complete() &&
+             record_.reason == static_cast<std::uint32_t>(FailureReason::kAborted)) {
     more = describe_wait();
   } else if (was_told_of_mismatch()) {
     more =
@@ -119,6 +171,21 @@ std::string FailureState::describe_wait() const {
       describe_operation(record_.sequence), record_.waiting_rank,
       static_cast<double>(record_.waited_ns) * 1e-9, record_.missing_rank, record_.expected_epoch,
       record_.seen_epoch, record_.block);
+}
+
+std::string FailureState::describe_others() const {
+  std::string text;
+  bool silent = false;
+  for (std::size_t r = 0; r < inquiry_->said.size(); ++r) {
+    const std::string& said = inquiry_->said[r];
+    if (static_cast<int>(r) == inquiry_->rank || said == inquiry_->operation) continue;
+    silent = silent || said.empty();
+    const char* const comma = text.empty() ? "" : ", ";
+    text += said.empty() ? fmt::format("{}rank {} does not answer", comma, r)
+                         : fmt::format("{}rank {} is at {}", comma, r, said);
+  }
+  if (silent && !inquiry_->until.passed()) return "the other ranks are being asked where they are";
+  return text.empty() ? "every other rank is in it, too" : text;
 }
 
 // Called with the lock held, or before anybody else can see the object fail.

@@ -11,7 +11,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/deadline.hpp"
 #include "communicator/operation.hpp"
 #include "recorder/flight_recorder.hpp"
 #include "transport/work.hpp"
@@ -36,13 +38,26 @@ class FailureState {
   // failure.
   bool collect();
 
-  // Another rank's account of a failure that this rank knows already: where this rank found that a
-  // peer runs another operation, the peer's account says which.
-  void hear(int rank, std::string_view account);
-  // Waits for that account, if there is one to come.
+  // The same for an operation that ran out of time without a record of who was missing: the other
+  // ranks' accounts will tell where they are.
+  bool fail_waiting(const Status& cause, std::string operation, int rank, int ranks);
+
+  // Another rank's failure: this rank's first, or an account of the one that it knows already.
+  // Where this rank found that a peer runs another operation, the peer's account says which; where
+  // it waited for nobody knows whom, each account says where that rank is.
+  void hear(int rank, const Status& failure);
+  // Waits for the account of the peer that runs another operation, if there is one to come.
   void await_account(std::chrono::milliseconds limit);
-  // Once, where a peer found that this rank runs another operation: what it is.
-  std::optional<std::string> account_due();
+  // Whether accounts of a wait are still to come, or to be given; for a fifth of a second at most.
+  bool awaits_accounts();
+  // True once, where this rank was told of a failure that wants its account: that a peer found it
+  // in another operation; or, if it `answers` that, that a peer waited too long.
+  bool account_due(bool answers);
+  // `whereabouts` is the answer to a wait.
+  Status account(const std::string& whereabouts) const;
+
+  // The latest operation that was noted; its row is null where there is none.
+  Operation latest() const;
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
 
@@ -57,6 +72,8 @@ class FailureState {
   std::string describe_operation(std::uint64_t sequence) const;
   bool found_mismatch() const;
   bool was_told_of_mismatch() const;
+  bool was_told_of_wait() const { return told_ && cause_.code() == StatusCode::kTimeout; }
+  std::string describe_others() const;
   bool fail(const Status& cause, bool found_here);
 
   static constexpr std::size_t kRemembered = 256;
@@ -69,8 +86,18 @@ class FailureState {
   std::condition_variable heard_;
   Status cause_;
   bool found_here_ = false;     // by an operation of this rank
+  bool told_ = false;           // by another rank
   std::string account_;         // what the peer runs that disagrees
   bool account_given_ = false;  // what this rank runs was told
+  // Where the other ranks are, while or after this one waited in `operation`.
+  struct Inquiry {
+    std::string operation;
+    int rank = 0;
+    Deadline until;
+    std::vector<std::string> said;  // by rank; empty: nothing yet
+  };
+  std::optional<Inquiry> inquiry_;
+  std::uint64_t latest_ = 0;
   std::array<Operation, kRemembered> recent_{};
 };
 

@@ -68,7 +68,7 @@ bool CommunicatorImpl::must_agree(const AllReduce& call) {
   const std::lock_guard lock(mutex_);
   if (!stream.is_ok()) return false;
   if (stream->capturing && captures_->find(stream->capture_id) == nullptr) return true;
-  return topology_.nccl && nccl_ == nullptr;  // NCCL's communicator may have to be made
+  return topology_.nccl && !nccl_.is_open();  // NCCL's communicator may have to be made
 }
 
 // The first operation of a capture agrees on a channel that is free on every rank: one exchange of
@@ -118,7 +118,7 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
                    .in_place = prepared.in_place(),
                    .algorithm = call.options.algorithm,
                    .captured = prepared.captured});
-  request.nccl_ready = nccl_ != nullptr || !prepared.captured;
+  request.nccl_ready = nccl_.is_open() || !prepared.captured;
   TUTTI_ASSIGN(prepared.plan, plan_for(request));
   if (call.options.blocks > 0) prepared.plan.blocks = call.options.blocks;
   if (call.options.threads > 0) prepared.plan.threads = call.options.threads;
@@ -142,8 +142,8 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
                         .op = call.op.kind};
   failure_->note(prepared.operation);
   if ((row->needs & kNeedsNccl) != 0) {
-    if (nccl_ == nullptr && !stream.capturing) TUTTI_TRY(prepare_nccl_locked());
-    if (nccl_ == nullptr) {
+    if (!stream.capturing) TUTTI_TRY(prepare_nccl_locked());
+    if (!nccl_.is_open()) {
       return Status(
           StatusCode::kUnavailable,
           "NCCL's communicator cannot be made inside a capture: call prepare_nccl() first");
@@ -198,9 +198,10 @@ Status CommunicatorImpl::start(Prepared& prepared) {
 }
 
 Status CommunicatorImpl::all_reduce(const AllReduce& call) {
-  auto prepared = prepare(call);
-  if (!prepared.is_ok()) return prepared.status();
-  return start(*prepared);
+  TUTTI_ASSIGN(Prepared prepared, prepare(call));
+  const Status started = start(prepared);
+  const Status settled = settle(prepared, Status::ok());
+  return started.is_ok() ? settled : started;
 }
 
 Status CommunicatorImpl::run(const Prepared& prepared) {
@@ -219,7 +220,6 @@ Status CommunicatorImpl::run(const Prepared& prepared) {
 }
 
 void CommunicatorImpl::record_start(const Prepared& prepared, std::uint32_t signature) {
-  const bool untracked = prepared.captured || runs_on_nccl(prepared);
   const bool host = backend() == Backend::kHost;
   recorder_->begin({.sequence = prepared.operation.sequence,
                     .row = prepared.operation.row->id,
@@ -227,20 +227,9 @@ void CommunicatorImpl::record_start(const Prepared& prepared, std::uint32_t sign
                     .dtype = prepared.operation.dtype,
                     .op = prepared.operation.op,
                     .signature = signature,
-                    .state = untracked ? OperationState::kUntracked
-                             : host    ? OperationState::kRunning
-                                       : OperationState::kEnqueued});
-}
-
-Status CommunicatorImpl::start_on_nccl(const Prepared& prepared) {
-  const AllReduce& call = prepared.call;
-  record_start(prepared, 0);
-  return machinery_.nccl->all_reduce(nccl_, {.input = call.input,
-                                             .output = call.output,
-                                             .count = call.count,
-                                             .dtype = call.dtype,
-                                             .op = call.op,
-                                             .stream = call.stream});
+                    .state = prepared.captured ? OperationState::kUntracked
+                             : host            ? OperationState::kRunning
+                                               : OperationState::kEnqueued});
 }
 
 Work CommunicatorImpl::make_work(const Prepared& prepared) const {

@@ -47,7 +47,8 @@ class Watchdog {
     for (int looks = 0; !ending_; ++looks) {
       for (CommunicatorImpl* communicator : watched_) {
         communicator->collect_failure();
-        if (looks % kLooksPerQuery == 0) communicator->record_progress();
+        communicator->end_failed_nccl();
+        if (looks % kLooksPerQuery == 0) communicator->look_at_streams();
       }
       wake_.wait_for(lock, kPeriod);
     }

@@ -1,10 +1,13 @@
 // NCCL for tests: keeps count of communicators, records what was asked, fails on request, moves no
-// data.
+// data. Operations may take their time: until every rank has called them, or for ever.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -23,10 +26,12 @@ class FakeNccl : public NcclDriver {
 
   Result<std::string> version() override { return version_text; }
   Result<NcclId> unique_id() override;
-  // Does not wait for the other ranks. Refuses a rank that is there already, or out of range.
-  Result<NcclComm> create(const NcclId& id, int rank, int size, Deadline deadline) override;
+  // Refuses a rank that is there already, or out of range.
+  Result<NcclComm> create(const NcclId& id, int rank, int size, Deadline deadline,
+                          const GiveUp& give_up = nullptr) override;
   Status destroy(NcclComm comm) override;
   Status abort(NcclComm comm) override;
+  Status interrupt(NcclComm comm) override;
   Status async_error(NcclComm comm) override;
   Status all_reduce(NcclComm comm, const NcclAllReduce& call) override;
   Status group_start() override;
@@ -38,22 +43,39 @@ class FakeNccl : public NcclDriver {
   int open_communicators() const;
   int group_depth() const;
 
+  // Communicators that were ended while another call with them was under way.
+  int ended_in_use() const;
+
   std::string version_text = "2.28.9";
+  // Where operations run: each is put on its stream as something that has ended once the gate is
+  // true. Unset: they end at once.
+  using Gate = std::shared_ptr<std::atomic<bool>>;
+  std::function<void(Stream, Gate)> on_stream;
+  std::atomic<bool> hold_create{false};   // create() waits for ranks that do not come
+  std::atomic<bool> hold_calls{false};    // all_reduce() blocks until it is interrupted
+  std::atomic<bool> hold_endings{false};  // destroy() and abort() block, with the device at peace
+  std::atomic<bool> can_interrupt{true};
 
  private:
   struct Member {  // a communicator is the address of one
     NcclId id;
-    int rank = -1;
+    int rank = -1, size = 0;
     bool open = true;
+    bool interrupted = false;
+    int under_way = 0;        // calls
+    std::vector<Gate> gates;  // of its operations, in order
   };
   Member* member_of(NcclComm comm);
   // Records the call. The failure that was asked for, or that `comm` is none that is open.
   Status begin(const std::string& name, NcclComm comm = nullptr, const NcclAllReduce& call = {});
   Status close(const std::string& name, NcclComm comm);
+  void enqueue(Member& member, Stream stream);
+  static void end_operations(Member& member);
 
   mutable std::mutex mutex_;
   std::uint64_t next_ = 1;
   int group_depth_ = 0;
+  int ended_in_use_ = 0;
   std::deque<Member> members_;  // closed ones stay, so that no address comes back
   std::map<std::string, Status> failures_;
   std::vector<Call> calls_;

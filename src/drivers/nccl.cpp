@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -36,7 +37,8 @@ Status nccl_status(const NcclLibrary& library, int result, const char* call, Ncc
 }
 
 // ncclCommInitRank waits without an end for a rank that never comes, so it runs on a thread that
-// can be left behind.
+// can be left behind. (A communicator that is not blocking could be aborted instead, but would make
+// a thread for each operation.)
 class Join {
  public:
   Join(std::shared_ptr<const NcclLibrary> library, const NcclId& id, int rank, int size)
@@ -57,20 +59,30 @@ class Join {
     if (comm != nullptr && !taken) library_->comm_abort(comm);
   }
 
-  Result<NcclComm> wait(Deadline deadline) {
+  Result<NcclComm> wait(Deadline deadline, const NcclDriver::GiveUp& give_up) {
+    constexpr std::chrono::milliseconds kPeriod{10};
     std::unique_lock lock(mutex_);
-    if (!ended_.wait_until(lock, deadline.end(), [this] { return done_; })) {
-      abandoned_ = true;
-      return Status(StatusCode::kTimeout,
-                    fmt::format("ncclCommInitRank: rank {} of {} waited in vain for the others; "
-                                "see which rank did not call, or raise TUTTI_TIMEOUT_MS",
-                                rank_, size_));
+    while (!done_) {
+      if (deadline.passed()) {
+        return abandon(StatusCode::kTimeout,
+                       "waited in vain for the others; see which rank did not call, or raise "
+                       "TUTTI_TIMEOUT_MS");
+      }
+      if (give_up && give_up()) {
+        return abandon(StatusCode::kAborted, "gave up waiting for the others");
+      }
+      ended_.wait_until(lock, std::min(deadline.end(), Deadline(kPeriod).end()));
     }
     TUTTI_TRY(status_);
     return comm_;
   }
 
  private:
+  Status abandon(StatusCode code, const char* why) {
+    abandoned_ = true;
+    return {code, fmt::format("ncclCommInitRank: rank {} of {} {}", rank_, size_, why)};
+  }
+
   // Whether somebody takes the communicator.
   bool finish(NcclComm comm, Status status) {
     const std::lock_guard lock(mutex_);
@@ -103,14 +115,15 @@ class RealNccl final : public NcclDriver {
     return id;
   }
 
-  Result<NcclComm> create(const NcclId& id, int rank, int size, Deadline deadline) override {
+  Result<NcclComm> create(const NcclId& id, int rank, int size, Deadline deadline,
+                          const GiveUp& give_up) override {
     int device = -1;
     if (CudaDriver* cuda = real_cuda()) {
       TUTTI_ASSIGN(device, cuda->current_device());
     }
     const auto join = std::make_shared<Join>(library_, id, rank, size);
     std::thread([join, device] { join->run(device); }).detach();
-    return join->wait(deadline);
+    return join->wait(deadline, give_up);
   }
 
   Status destroy(NcclComm comm) override {
@@ -119,6 +132,15 @@ class RealNccl final : public NcclDriver {
 
   Status abort(NcclComm comm) override {
     return check(library_->comm_abort(comm), "ncclCommAbort");
+  }
+
+  Status interrupt(NcclComm comm) override {
+    if (library_->comm_revoke == nullptr) {
+      return {StatusCode::kUnsupported,
+              fmt::format("NCCL {} has no ncclCommRevoke: it takes 2.28 or newer",
+                          nccl_version_text(library_->version))};
+    }
+    return check(library_->comm_revoke(comm, kNcclRevokeDefault), "ncclCommRevoke");
   }
 
   Status async_error(NcclComm comm) override {

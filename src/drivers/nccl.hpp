@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -33,13 +34,20 @@ class NcclDriver {
   virtual ~NcclDriver() = default;
   virtual Result<std::string> version() = 0;  // "2.28.9"
   virtual Result<NcclId> unique_id() = 0;
-  // Blocks until every rank has called, at most until `deadline`: then kTimeout, and what was half
-  // made is given up. The calling thread's device must be set. From several ranks of one process:
-  // one thread per rank, not inside a group.
-  virtual Result<NcclComm> create(const NcclId& id, int rank, int size,
-                                  Deadline deadline = Deadline(std::chrono::minutes(10))) = 0;
+  // Blocks until every rank has called, at most until `deadline`: then kTimeout; or until
+  // `give_up`, asked a hundred times a second, says true: then kAborted. What was half made is
+  // given up. The calling thread's device must be set. From several ranks of one process: one
+  // thread per rank, not inside a group.
+  using GiveUp = std::function<bool()>;
+  virtual Result<NcclComm> create(const NcclId& id, int rank, int size, Deadline deadline,
+                                  const GiveUp& give_up = nullptr) = 0;
+  // Both end the communicator: no other call with it may be under way or follow. They may block for
+  // as long as a graph that holds its operations exists, or the device has other work.
   virtual Status destroy(NcclComm comm) = 0;
-  virtual Status abort(NcclComm comm) = 0;
+  virtual Status abort(NcclComm comm) = 0;  // and what it runs on the device, first of all
+  // Ends what it runs on the device and calls that block in it, from another thread than theirs;
+  // only abort() may follow. kUnsupported where NCCL is too old (before 2.28).
+  virtual Status interrupt(NcclComm comm) = 0;
   // What NCCL has noticed since; kPeerFailed where it blames a peer. Never blocks.
   virtual Status async_error(NcclComm comm) = 0;
   // kUnsupported where this NCCL is too old for the element type or the operation.

@@ -42,6 +42,7 @@ Result<NcclLibrary> load_nccl_calls(const DynamicLibrary& library) {
   library.require("ncclAllReduce", calls.all_reduce, missing);
   library.require("ncclGroupStart", calls.group_start, missing);
   library.require("ncclGroupEnd", calls.group_end, missing);
+  library.find("ncclCommRevoke", calls.comm_revoke);
   library.find("ncclGetLastError", calls.get_last_error);
   library.find("ncclRedOpCreatePreMulSum", calls.create_pre_mul_sum);
   library.find("ncclRedOpDestroy", calls.destroy_op);

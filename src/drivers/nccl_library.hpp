@@ -14,6 +14,7 @@ inline constexpr int kNcclSuccess = 0;
 inline constexpr int kNcclRemoteError = 6;
 inline constexpr int kNcclInProgress = 7;
 
+inline constexpr int kNcclRevokeDefault = 0;
 inline constexpr int kNcclScalarHostImmediate = 1;  // ncclScalarResidence_t
 inline constexpr int kNcclFirstFp8Version = 22400;  // 2.24.0
 
@@ -32,6 +33,7 @@ struct NcclLibrary {
   int (*group_start)() = nullptr;
   int (*group_end)() = nullptr;
   // Null in old versions.
+  int (*comm_revoke)(NcclComm, int flags) = nullptr;
   const char* (*get_last_error)(NcclComm) = nullptr;
   int (*create_pre_mul_sum)(int* op, void* scalar, int dtype, int residence, NcclComm) = nullptr;
   int (*destroy_op)(int op, NcclComm) = nullptr;

@@ -25,7 +25,7 @@ enum class OperationState : std::uint32_t {
   kRunning,       // this rank's thread is in it
   kDone,
   kFailed,
-  kUntracked,  // captured in a graph or given to NCCL: its end cannot be seen from here
+  kUntracked,  // captured in a graph: its end cannot be seen from here
 };
 
 // The operation with sequence number s lies in slot s % records. Sequence 0: an empty slot.

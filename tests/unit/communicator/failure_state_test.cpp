@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "recorder/find_pages.hpp"
 
 namespace tutti {
@@ -121,6 +123,60 @@ TEST_F(FailureStateTest, AnOperationLongForgottenKeepsItsNumber) {
   write(FailureReason::kTimeout);
   EXPECT_TRUE(state_.collect());
   EXPECT_THAT(state_.status().message(), HasSubstr("operation #42: rank 3"));
+}
+
+// ---- Waits that leave no record of who is missing
+
+constexpr const char* kWhere = "all_reduce/nccl #42 (7 x fp32, sum)";
+const Status kLate{StatusCode::kTimeout,
+                   "all_reduce/nccl #42 (7 x fp32, sum): rank 1 waited 2.000 s in NCCL"};
+
+TEST_F(FailureStateTest, AWaitForNobodyKnowsWhomAsksTheOthers) {
+  EXPECT_TRUE(state_.fail_waiting(kLate, kWhere, 1, 4));
+  EXPECT_FALSE(state_.fail_waiting(kLate, kWhere, 1, 4));
+  EXPECT_TRUE(state_.awaits_accounts());
+  EXPECT_THAT(state_.status().message(), HasSubstr("are being asked"));
+  state_.hear(2, kLate);  // it waits there as well
+  state_.hear(0,
+              {StatusCode::kTimeout, "all_reduce/nccl #41 (7 x fp32, sum), which has ended: so"});
+  EXPECT_TRUE(state_.awaits_accounts());
+  state_.hear(3, {StatusCode::kTimeout, "no operation yet: told"});
+  state_.hear(9, {StatusCode::kTimeout, "a rank that is none"});
+  EXPECT_FALSE(state_.awaits_accounts());
+  EXPECT_EQ(state_.status().message(),
+            kLate.message() +
+                "; rank 0 is at all_reduce/nccl #41 (7 x fp32, sum), which has ended, "
+                "rank 3 is at no operation yet");
+}
+
+TEST_F(FailureStateTest, WhoDoesNotAnswerIsNamed) {
+  auto recorder = FlightRecorder::open({.rank = 1, .ranks = 3}, {});
+  ASSERT_TRUE(recorder.is_ok());
+  FailureState state(record_, abort_word_, recorder->get());
+  EXPECT_TRUE(state.fail_waiting(kLate, kWhere, 1, 3));
+  state.hear(0, kLate);
+  while (state.awaits_accounts()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(state.status().message(), kLate.message() + "; rank 2 does not answer");
+  EXPECT_EQ(*(*recorder)->waits_for(), 1U << 2);
+}
+
+TEST_F(FailureStateTest, WhereEveryRankIsInItThatIsSaid) {
+  EXPECT_TRUE(state_.fail_waiting(kLate, kWhere, 1, 2));
+  state_.hear(0, kLate);
+  EXPECT_THAT(state_.status().message(), HasSubstr("every other rank is in it, too"));
+}
+
+TEST_F(FailureStateTest, WhoIsToldOfAWaitAnswersOnce) {
+  EXPECT_FALSE(state_.account_due(true));
+  state_.hear(1, kLate);
+  EXPECT_TRUE(state_.awaits_accounts());
+  EXPECT_FALSE(state_.account_due(false));
+  EXPECT_TRUE(state_.account_due(true));
+  EXPECT_FALSE(state_.account_due(true));
+  EXPECT_FALSE(state_.awaits_accounts());
+  EXPECT_EQ(state_.latest().sequence, 42U);
+  EXPECT_EQ(state_.account("here").message(), "here: " + kLate.message());
+  EXPECT_EQ(state_.account("here").code(), StatusCode::kTimeout);
 }
 
 }  // namespace

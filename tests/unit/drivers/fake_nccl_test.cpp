@@ -41,5 +41,25 @@ TEST(FakeNccl, FailsOnceOnRequest) {
   EXPECT_TRUE(nccl.unique_id().is_ok());
 }
 
+// An operation is over when every rank has called it, or when its communicator is aborted.
+TEST(FakeNccl, OperationsWaitForEveryRank) {
+  FakeNccl nccl;
+  std::vector<FakeNccl::Gate> gates;
+  nccl.on_stream = [&](Stream, FakeNccl::Gate gate) { gates.push_back(std::move(gate)); };
+  const Deadline deadline(std::chrono::seconds(1));
+  const NcclId id = *nccl.unique_id();
+  const NcclComm comms[] = {*nccl.create(id, 0, 2, deadline), *nccl.create(id, 1, 2, deadline)};
+  for (const int rank : {0, 0, 1}) EXPECT_TRUE(nccl.all_reduce(comms[rank], {}).is_ok());
+  EXPECT_TRUE(*gates[0] && *gates[2]);
+  EXPECT_FALSE(*gates[1]);
+  EXPECT_TRUE(nccl.abort(comms[1]).is_ok());
+  EXPECT_FALSE(*gates[1]);
+  EXPECT_TRUE(nccl.interrupt(comms[0]).is_ok());
+  EXPECT_TRUE(*gates[1]);
+  EXPECT_FALSE(nccl.all_reduce(comms[0], {}).is_ok());
+  EXPECT_TRUE(nccl.abort(comms[0]).is_ok());
+  EXPECT_EQ(nccl.ended_in_use(), 0);
+}
+
 }  // namespace
 }  // namespace tutti

@@ -177,9 +177,23 @@ TEST_F(NcclOverStub, WaitingForTheOthersEnds) {
   EXPECT_EQ(state_->aborts, 1);
 }
 
-TEST_F(NcclOverStub, DestroyAndAbortReachTheLibrary) {
+TEST_F(NcclOverStub, WhoeverGivesUpWaitingIsLeftAlone) {
+  state_->hold_init = true;
+  int asked = 0;
+  const auto comm = nccl_->create(NcclId{}, 1, 4, soon(60000), [&] { return ++asked == 3; });
+  EXPECT_EQ(comm.status().code(), StatusCode::kAborted);
+  EXPECT_EQ(asked, 3);
+  state_->hold_init = false;
+  for (int i = 0; i < 1000 && state_->aborts == 0; ++i)
+    std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_EQ(state_->aborts, 1);
+}
+
+TEST_F(NcclOverStub, DestroyAbortAndInterruptReachTheLibrary) {
   ASSERT_TRUE(nccl_->destroy(join()).is_ok());
   ASSERT_TRUE(nccl_->abort(join()).is_ok());
+  ASSERT_TRUE(nccl_->interrupt(join()).is_ok());
+  EXPECT_EQ(state_->revokes, 1);
   EXPECT_EQ(state_->destroys, 1);
   EXPECT_EQ(state_->aborts, 1);
 }

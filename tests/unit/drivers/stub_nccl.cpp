@@ -65,6 +65,11 @@ int ncclCommAbort(void* /*comm*/) {
   return take_result();
 }
 
+int ncclCommRevoke(void* /*comm*/, int flags) {
+  state.revokes += flags == 0 ? 1 : 0;
+  return take_result();
+}
+
 int ncclCommGetAsyncError(void* /*comm*/, int* error) {
   *error = state.async_error;
   return take_result();

@@ -11,7 +11,7 @@ struct StubNccl {
   std::atomic<int> next_result{0};     // of the next call that can fail
   std::atomic<int> async_error{0};     // what ncclCommGetAsyncError reports
   std::atomic<bool> hold_init{false};  // ncclCommInitRank waits until it is false
-  std::atomic<int> inits{0}, aborts{0}, destroys{0}, operations_open{0};
+  std::atomic<int> inits{0}, aborts{0}, revokes{0}, destroys{0}, operations_open{0};
 
   int dtype = -1, op = -1, residence = -1, rank = -1, size = -1;
   std::size_t count = 0;

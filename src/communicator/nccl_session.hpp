@@ -1,0 +1,80 @@
+// The NCCL communicator of a group, from its set-up to its end. NCCL frees a communicator while
+// other threads may be in calls with it, and takes as long for it as the device has work: so calls
+// are counted, and the end comes on a thread of its own, which can be left behind.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "drivers/nccl.hpp"
+
+namespace tutti {
+
+class CudaDriver;
+
+class NcclSession {
+  struct State;
+
+ public:
+  // The drivers outlive the process's other threads. Null where there are none: nothing can be
+  // opened.
+  NcclSession(NcclDriver* nccl, CudaDriver* cuda);
+
+  // Once. Blocks as NcclDriver::create does; the calling thread's device is the communicator's.
+  Status open(const NcclId& id, int rank, int size, Deadline deadline,
+              const NcclDriver::GiveUp& give_up);
+  bool is_open() const { return open_.load(std::memory_order_acquire); }  // stays, once it is
+
+  // While one is held no communicator is freed. False: there is none, or it is about to end. Does
+  // not outlive the session.
+  class Call {
+   public:
+    Call() = default;
+    explicit Call(State* state) : state_(state) {}
+    Call(Call&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    Call& operator=(Call&& other) noexcept;
+    ~Call() { leave(); }
+    explicit operator bool() const { return state_ != nullptr; }
+    void leave();
+
+   private:
+    State* state_ = nullptr;
+  };
+  Call enter();
+
+  // Within a Call.
+  Status all_reduce(const NcclAllReduce& call);
+  // What NCCL has noticed since. Never blocks.
+  Status async_error();
+
+  // Destroys or aborts the communicator; the first to say so decides. From any thread, never
+  // blocks.
+  enum class How : std::uint8_t { kDestroy, kAbort };
+  void end(How how);
+  // False where it has not ended by then, and is left behind.
+  bool wait_ended(Deadline deadline);
+
+ private:
+  struct State {
+    NcclDriver* nccl = nullptr;
+    CudaDriver* cuda = nullptr;
+    int device = -1;
+    NcclComm comm = nullptr;  // written before anybody else knows of it
+    std::mutex mutex;
+    std::condition_variable changed;
+    int calls = 0;  // under way
+    bool ending = false, ended = false;
+  };
+  static void leave_calls(State& state, How how);
+  static void run_end(State& state, How how);
+
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::atomic<bool> open_ = false;
+};
+
+}  // namespace tutti
