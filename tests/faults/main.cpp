@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 
+#include "drivers/nccl.hpp"
 #include "faults/misfortunes.hpp"
 #include "faults/random_scene.hpp"
 #include "faults/scene.hpp"
@@ -33,27 +35,49 @@ struct Fault {
   std::function<std::string()> run;
 };
 
-// Every rank is the victim of every signal at every moment; of a short selection, each moment and
-// signal once, with another victim each time.
-std::vector<Scene> scenes(const Options& options, Backend backend) {
-  std::vector<Scene> scenes;
+// Every rank is the victim of every signal at each of these moments; of a short selection, each
+// moment and signal once, with another victim each time.
+void add_scenes(const Options& options, std::span<const Moment> moments, const Scene& like,
+                std::vector<Scene>& scenes) {
   int turn = static_cast<int>(options.seed);
-  for (const Moment moment : kAllMoments) {
+  for (const Moment moment : moments) {
     for (const int signal : {SIGKILL, SIGSTOP}) {
       ++turn;
       for (int victim = 0; victim < options.ranks; ++victim) {
         if (options.selection && victim != turn % options.ranks) continue;
-        scenes.push_back({backend, options.ranks, victim, signal, moment, options.seed});
+        Scene scene = like;
+        scene.victim = victim;
+        scene.signal = signal;
+        scene.moment = moment;
+        scenes.push_back(scene);
       }
     }
   }
+}
+
+bool has_nccl() {
+  return run_isolated([] { require(real_nccl() != nullptr, ""); }, std::chrono::seconds(60))
+      .empty();
+}
+
+std::vector<Scene> all_scenes(const Options& options, Backend backend) {
+  std::vector<Scene> scenes;
+  Scene like;
+  like.backend = backend;
+  like.ranks = options.ranks;
+  like.seed = options.seed;
+  add_scenes(options, kAllMoments, like, scenes);
+  if (backend != Backend::kCuda || !has_nccl()) return scenes;
+  constexpr Moment kInOperations[] = {Moment::kInside, Moment::kBetween, Moment::kBusy};
+  like.algorithm = "nccl";
+  add_scenes(options, kInOperations, like, scenes);
   return scenes;
 }
 
 std::vector<Fault> all_faults(const Options& options) {
   const Backend backend = take(parse_backend(options.backend));
   std::vector<Fault> faults;
-  for (const Scene& scene : scenes(options, backend)) {
+  for (const Scene& scene : all_scenes(options, backend)) {
     faults.push_back({scene.name(), [scene] { return play(scene); }});
   }
   for (const Misfortune& misfortune : misfortunes()) {

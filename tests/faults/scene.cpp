@@ -21,6 +21,7 @@ using std::chrono::seconds;
 using Clock = Stage::Clock;
 
 constexpr milliseconds kHesitation{1500};  // of whoever is to be late
+constexpr milliseconds kSetUp{60000};      // of NCCL
 
 // --- the ranks ---
 
@@ -37,7 +38,7 @@ class Player {
     const GroupSpec spec{.backend = scene_.backend,
                          .kind = RankKind::kProcesses,
                          .ranks = scene_.ranks,
-                         .timeout = scene_.deadline()};
+                         .timeout = runs_on_nccl() ? kSetUp : scene_.deadline()};
     auto group = Communicator::create(id, number_, scene_.ranks, options_for(spec));
     if (!group.is_ok()) return parent_.say(to_line(group.status()));
     const auto device = make_device(scene_.backend, group->device());
@@ -47,18 +48,21 @@ class Player {
 
  private:
   bool is_victim() const { return number_ == scene_.victim; }
+  bool runs_on_nccl() const { return scene_.algorithm == "nccl"; }
   bool is_late() const { return number_ == (scene_.victim + 1) % scene_.ranks; }
 
   Status run_until_failure(Rank& rank) {
     try {
       Lane lane(rank, BufferKind::kSymmetric, MiB);
       const std::size_t count = scene_.moment == Moment::kBusy ? 200000 : 1000;
-      Status status = lane.run(lane.prepare({.count = count}));
+      const Trial trial{.count = count, .algorithm = scene_.algorithm};
+      Status status = lane.run(lane.prepare(trial));
+      if (status.is_ok()) status = rank.group.set_timeout(scene_.deadline());
       if (status.is_ok()) parent_.say("made");
       if (status.is_ok()) before_second(rank);
       const auto end = Clock::now() + seconds(60);
       while (status.is_ok() && Clock::now() < end) {
-        status = lane.run(lane.prepare({.count = count}));
+        status = lane.run(lane.prepare(trial));
       }
       return status;
     } catch (const Failure& failure) {  // of making the lane
@@ -163,7 +167,7 @@ class Director {
     // A group that forms names who is missing; later also the operation and the wait.
     const bool in_operation = !forms_still() && result.code == StatusCode::kTimeout;
     stage_.expect_parts(rank, result,
-                        in_operation ? parts_of_a_timeout()
+                        in_operation ? parts_of_a_timeout(scene_.algorithm)
                                      : std::vector<std::string>{fmt::format("{}", scene_.victim)});
   }
 
@@ -200,8 +204,8 @@ std::string_view to_string(Moment moment) {
 }
 
 std::string Scene::name() const {
-  return fmt::format("{} of rank {} of {} {}", signal == SIGKILL ? "SIGKILL" : "SIGSTOP", victim,
-                     ranks, to_string(moment));
+  return fmt::format("{} of rank {} of {} {}{}{}", signal == SIGKILL ? "SIGKILL" : "SIGSTOP",
+                     victim, ranks, to_string(moment), algorithm.empty() ? "" : " of ", algorithm);
 }
 
 std::chrono::milliseconds Scene::deadline() const {

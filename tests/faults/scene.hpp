@@ -28,7 +28,8 @@ struct Scene {
   int victim = 0;
   int signal = SIGKILL;  // or SIGSTOP
   Moment moment = Moment::kInside;
-  unsigned seed = 1;  // of the random moments
+  unsigned seed = 1;           // of the random moments
+  std::string algorithm = {};  // of the operations; empty: chosen
 
   std::string name() const;  // "SIGKILL of rank 0 inside an operation"
   // Of the communicators: short where it is the deadline that has to end the waits.

@@ -51,10 +51,9 @@ void Stage::expect_nothing_left() {
   if (!left.empty()) complaints_ += "   left behind: " + left + "\n";
 }
 
-const std::vector<std::string>& parts_of_a_timeout() {
-  static const std::vector<std::string> parts = {"all_reduce/",   "#",   "waited", "for rank",
-                                                 "expected flag", "seen"};
-  return parts;
+std::vector<std::string> parts_of_a_timeout(std::string_view algorithm) {
+  if (algorithm == "nccl") return {"all_reduce/nccl", "#", "waited", "in NCCL"};
+  return {"all_reduce/", "#", "waited", "for rank", "expected flag", "seen"};
 }
 
 }  // namespace tutti::test

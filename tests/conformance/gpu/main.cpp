@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "conformance/gpu/gpu_tests.hpp"
+#include "drivers/nccl.hpp"
 #include "support/check.hpp"
 #include "support/device.hpp"
 
@@ -32,6 +33,16 @@ struct Test {
 bool has_gpus(int ranks) {
   return run_isolated([&] { require(why_no_gpus(ranks).empty(), ""); }, std::chrono::seconds(60))
       .empty();
+}
+
+// Why NCCL cannot be loaded; empty if it can.
+std::string why_no_nccl() {
+  return run_isolated(
+      [] {
+        std::string why;
+        require(real_nccl(&why) != nullptr, why);
+      },
+      std::chrono::seconds(60));
 }
 
 // The numbers of ranks that this machine has GPUs for.
@@ -64,9 +75,14 @@ void add(std::vector<Test>& tests, const Scenario& scenario, RankKind kind, int 
 
 std::vector<Test> all_tests(const Options& options, const std::vector<int>& ranks) {
   std::vector<Test> tests;
+  std::vector<std::span<const Scenario>> lists = {working_scenarios(), failing_scenarios(),
+                                                  graph_scenarios(), capture_failures(),
+                                                  protocol_controls()};
+  const std::string no_nccl = why_no_nccl();
+  if (no_nccl.empty()) lists.push_back(nccl_failures());
+  if (!no_nccl.empty()) fmt::print("skipped nccl_*: {}\n", no_nccl);
   for (const int n : ranks) {
-    for (const auto list : {working_scenarios(), failing_scenarios(), graph_scenarios(),
-                            capture_failures(), surroundings(), protocol_controls()}) {
+    for (const auto list : lists) {
       for (const Scenario& scenario : list) {
         for (const RankKind kind : {RankKind::kThreads, RankKind::kProcesses}) {
           const bool wanted = std::find(options.kinds.begin(), options.kinds.end(),
