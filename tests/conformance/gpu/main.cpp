@@ -76,8 +76,8 @@ void add(std::vector<Test>& tests, const Scenario& scenario, RankKind kind, int 
 std::vector<Test> all_tests(const Options& options, const std::vector<int>& ranks) {
   std::vector<Test> tests;
   std::vector<std::span<const Scenario>> lists = {working_scenarios(), failing_scenarios(),
-                                                  graph_scenarios(), capture_failures(),
-                                                  protocol_controls()};
+                                                  graph_scenarios(),   capture_failures(),
+                                                  surroundings(),      protocol_controls()};
   const std::string no_nccl = why_no_nccl();
   if (no_nccl.empty()) lists.push_back(nccl_failures());
   if (!no_nccl.empty()) fmt::print("skipped nccl_*: {}\n", no_nccl);
