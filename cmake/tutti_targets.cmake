@@ -59,6 +59,7 @@ function(tutti_room name)
   target_link_libraries(tutti_${name}
     PUBLIC tutti_flags fmt::fmt nlohmann_json::nlohmann_json Threads::Threads
     PRIVATE tutti_warnings)
+  target_precompile_headers(tutti_${name} REUSE_FROM tutti_precompiled)
 endfunction()
 
 # tutti_test(name SOURCES a.cpp [LABELS unit] [TIMEOUT 60]): an executable of GoogleTest cases linked
@@ -71,6 +72,7 @@ function(tutti_test name)
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE tutti_internal tutti_warnings GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_precompile_headers(${name} REUSE_FROM tutti_precompiled_tests)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     TEST_LIST ${name}_cases PROPERTIES TIMEOUT ${TEST_TIMEOUT})
   # Labels separately: gtest_discover_tests would take the second for the name of a property.

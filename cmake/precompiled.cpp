@@ -1,0 +1,1 @@
+// Carries the precompiled headers of tutti_precompiled.cmake, and nothing else.
