@@ -1,6 +1,8 @@
 // From (element type, reduction) as values to a body instantiated for them.
 #pragma once
 
+#include <type_traits>
+
 #include "algorithms/reduction.hpp"
 #include "tutti/types.hpp"
 
@@ -12,14 +14,19 @@ struct Tag {
   using Type = T;
 };
 
+// Sums and products of integers wrap: both signs share the instantiation of one.
+template <class T>
+using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                             std::type_identity<T>>::type;
+
 // Calls select(Tag<Reduction<T, Op>>{}) and returns what it returns.
 template <class T, class Select>
 auto with_op(OpKind op, Select&& select) {
   switch (op) {
     case OpKind::kSum:
-      return select(Tag<Reduction<T, Sum>>{});
+      return select(Tag<Reduction<Wrapping<T>, Sum>>{});
     case OpKind::kProd:
-      return select(Tag<Reduction<T, Prod>>{});
+      return select(Tag<Reduction<Wrapping<T>, Prod>>{});
     case OpKind::kMin:
       return select(Tag<Reduction<T, Min>>{});
     case OpKind::kMax:

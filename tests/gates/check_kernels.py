@@ -43,7 +43,7 @@ PROMISES = {
 # Bytes of stack, over all of a kernel. In the wide loop there is no access to local memory; outside it
 # a few values are put aside, above all over the calls of look_up() and fail(), which are out of line so
 # that the loop has the registers.
-STACK_BYTES = 64
+STACK_BYTES = 32
 
 
 class Kernel(NamedTuple):

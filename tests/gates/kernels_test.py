@@ -158,10 +158,10 @@ class Listings(unittest.TestCase):
         usage = f" Function {name}:\n  REG:121 STACK:{{}} SHARED:0 LOCAL:0 CONSTANT[0]:1176 TEXTURE:0\n"
         report = f"ptxas info    : Function properties for {name}\n    {{}} bytes stack frame, 0 bytes spill stores\n"
         for read, text, functions in ((read_stacks, usage, sass(SASS)), (read_frames, report, ptx(PTX))):
-            functions[0].stack_bytes = read(text.format(64))[name]
+            functions[0].stack_bytes = read(text.format(32))[name]
             self.assertEqual(check_kernels.check_functions(functions), [])
-            functions[0].stack_bytes = read(text.format(72))[name]
-            self.refuses(functions, "72 bytes of stack")
+            functions[0].stack_bytes = read(text.format(40))[name]
+            self.refuses(functions, "40 bytes of stack")
 
     def test_new_kernel(self):
         functions = sass(SASS)

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/work.hpp"
+#include "transport/team.hpp"
 
 namespace tutti {
 
@@ -62,10 +62,11 @@ __device__ __forceinline__ unsigned load_word(const std::byte* from, int w, int 
   const std::byte* at = from + first_byte;
   if (width >= 4 && first_byte + 4 <= count * kElementBytes) return load_u32(at);
   unsigned word = 0;
-  if constexpr (kElementBytes == 2) {
-    for (int k = 0; k < 4 && first_byte + k < count * 2; k += 2) word |= load_u16(at + k) << 8 * k;
-  } else if constexpr (kElementBytes == 1) {
-    for (int k = 0; k < 4 && first_byte + k < count; ++k) word |= load_u8(at + k) << 8 * k;
+  TUTTI_UNROLL
+  for (int k = 0; k < 4; k += kElementBytes) {
+    if (first_byte + k >= count * kElementBytes) break;
+    if constexpr (kElementBytes == 2) word |= load_u16(at + k) << 8 * k;
+    if constexpr (kElementBytes == 1) word |= load_u8(at + k) << 8 * k;
   }
   return word;
 }
@@ -77,10 +78,11 @@ __device__ __forceinline__ void store_word(std::byte* to, int w, unsigned word, 
   if (first_byte >= count * kElementBytes) return;
   std::byte* at = to + first_byte;
   if (width >= 4 && first_byte + 4 <= count * kElementBytes) return store_u32(at, word);
-  if constexpr (kElementBytes == 2) {
-    for (int k = 0; k < 4 && first_byte + k < count * 2; k += 2) store_u16(at + k, word >> 8 * k);
-  } else if constexpr (kElementBytes == 1) {
-    for (int k = 0; k < 4 && first_byte + k < count; ++k) store_u8(at + k, word >> 8 * k & 0xffu);
+  TUTTI_UNROLL
+  for (int k = 0; k < 4; k += kElementBytes) {
+    if (first_byte + k >= count * kElementBytes) break;
+    if constexpr (kElementBytes == 2) store_u16(at + k, word >> 8 * k);
+    if constexpr (kElementBytes == 1) store_u8(at + k, word >> 8 * k & 0xffu);
   }
 }
 

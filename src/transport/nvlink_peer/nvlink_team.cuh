@@ -121,17 +121,18 @@ class NvlinkTeam {
   template <class T, class F>
   __device__ void for_each_tile(Range range, int width, F&& f) const {
     constexpr std::size_t kStep = tile_elements<T>();
-    const std::size_t whole = width == 16 ? range.count / kStep : 0;
-    const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-    std::size_t k = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    for (; k < whole; k += stride) {
-      f(WideAccess{}, TileAt{range.first + k * kStep, static_cast<int>(kStep)});
+    const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+    const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const std::size_t end = range.first + range.count;
+    std::size_t at = range.first + thread * kStep;
+    for (; width == 16 && at + kStep <= end; at += threads * kStep) {
+      f(WideAccess{}, TileAt{at, static_cast<int>(kStep)});
     }
     const NarrowAccess narrow{width};
     TUTTI_NO_UNROLL
-    for (; k * kStep < range.count; k += stride) {
-      const std::size_t left = range.count - k * kStep;
-      f(narrow, TileAt{range.first + k * kStep, static_cast<int>(left < kStep ? left : kStep)});
+    for (; at < end; at += threads * kStep) {
+      const std::size_t left = end - at;
+      f(narrow, TileAt{at, static_cast<int>(left < kStep ? left : kStep)});
     }
   }
 
