@@ -41,9 +41,16 @@ TUTTI_BODY bool is_negative_zero_or_less(A a) {
   }
 }
 
-// IEEE 754-2019 minimum and maximum: NaN wins, -0 < +0.
+// IEEE 754-2019 minimum and maximum: NaN wins, -0 < +0. Which NaN is left open.
 template <class A>
 TUTTI_BODY A minimum(A a, A b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (std::is_same_v<A, float>) {
+    float result;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+  }
+#endif
   if constexpr (std::is_floating_point_v<A>) {
     if (a != a) return a;
     if (b != b) return b;
@@ -54,6 +61,13 @@ TUTTI_BODY A minimum(A a, A b) {
 
 template <class A>
 TUTTI_BODY A maximum(A a, A b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (std::is_same_v<A, float>) {
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+  }
+#endif
   if constexpr (std::is_floating_point_v<A>) {
     if (a != a) return a;
     if (b != b) return b;
