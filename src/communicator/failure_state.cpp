@@ -23,11 +23,12 @@ void FailureState::note(const Operation& operation) {
   latest_ = operation.sequence;
 }
 
-bool FailureState::fail(const Status& cause, bool found_here) {
+bool FailureState::fail(const Status& cause, Source source, std::optional<Inquiry> inquiry) {
   const std::lock_guard lock(mutex_);
   if (failed_.load(std::memory_order_relaxed)) return false;
   cause_ = cause;
-  found_here_ = found_here;
+  source_ = source;
+  inquiry_ = std::move(inquiry);
   if (recorder_ != nullptr) recorder_->fail(cause);
   failed_.store(true, std::memory_order_release);
   std::atomic_ref(abort_word_).store(1, std::memory_order_release);
@@ -40,23 +41,19 @@ bool FailureState::collect() {
   const bool waited = reason == FailureReason::kTimeout || reason == FailureReason::kAborted ||
                       reason == FailureReason::kMismatch;
   if (recorder_ != nullptr && waited) recorder_->waited_for(record_.missing_rank);
-  return !failed() && fail(from_record(), true);
+  return !failed() && fail(from_record(), Source::kRecord);
 }
 
 bool FailureState::fail_waiting(const Status& cause, std::string operation, int rank, int ranks) {
-  if (!fail(cause)) return false;
-  const std::lock_guard lock(mutex_);
-  inquiry_ = Inquiry{std::move(operation), rank, Deadline(kInquiryLimit),
-                     std::vector<std::string>(static_cast<std::size_t>(ranks))};
-  return true;
+  return fail(cause, Source::kCaller,
+              Inquiry{std::move(operation), rank, Deadline(kInquiryLimit),
+                      std::vector<std::string>(static_cast<std::size_t>(ranks))});
 }
 
 void FailureState::hear(int rank, const Status& failure) {
-  const bool first = fail(failure);
+  if (fail(failure, Source::kPeer)) return;
   const std::lock_guard lock(mutex_);
-  if (first) {
-    told_ = true;
-  } else if (inquiry_ && rank >= 0 && static_cast<std::size_t>(rank) < inquiry_->said.size()) {
+  if (inquiry_ && rank >= 0 && static_cast<std::size_t>(rank) < inquiry_->said.size()) {
     std::string& said = inquiry_->said[static_cast<std::size_t>(rank)];
     said = head_of(failure.message());
     if (recorder_ != nullptr && said != inquiry_->operation) recorder_->waited_for(rank);
@@ -106,12 +103,13 @@ Operation FailureState::latest() const {
 }
 
 bool FailureState::found_mismatch() const {
-  return found_here_ && record_.reason == static_cast<std::uint32_t>(FailureReason::kMismatch);
+  return source_ == Source::kRecord &&
+         record_.reason == static_cast<std::uint32_t>(FailureReason::kMismatch);
 }
 
 // While an operation of its own was under way.
 bool FailureState::was_told_of_mismatch() const {
-  return !found_here_ && cause_.code() == StatusCode::kMismatch && record_complete();
+  return source_ != Source::kRecord && cause_.code() == StatusCode::kMismatch && record_complete();
 }
 
 Status FailureState::status() const {

@@ -32,7 +32,7 @@ class FailureState {
   void note(const Operation& operation);
 
   // Poisons: sets the abort word that every wait of this rank looks at. True if it was the first.
-  bool fail(const Status& cause) { return fail(cause, false); }
+  bool fail(const Status& cause) { return fail(cause, Source::kCaller); }
 
   // Takes up a record that a kernel or a host thread has completed. True if it is the first
   // failure.
@@ -66,15 +66,26 @@ class FailureState {
   Status status() const;
 
  private:
+  // Where the other ranks are, while or after this one waited in `operation`.
+  struct Inquiry {
+    std::string operation;
+    int rank = 0;
+    Deadline until;
+    std::vector<std::string> said;  // by rank; empty: nothing yet
+  };
+  enum class Source : std::uint8_t { kCaller, kRecord, kPeer };
+  bool fail(const Status& cause, Source source, std::optional<Inquiry> inquiry = std::nullopt);
+
   bool record_complete() const;
   Status from_record() const;
   std::string describe_wait() const;
   std::string describe_operation(std::uint64_t sequence) const;
   bool found_mismatch() const;
   bool was_told_of_mismatch() const;
-  bool was_told_of_wait() const { return told_ && cause_.code() == StatusCode::kTimeout; }
+  bool was_told_of_wait() const {
+    return source_ == Source::kPeer && cause_.code() == StatusCode::kTimeout;
+  }
   std::string describe_others() const;
-  bool fail(const Status& cause, bool found_here);
 
   static constexpr std::size_t kRemembered = 256;
 
@@ -85,17 +96,9 @@ class FailureState {
   mutable std::mutex mutex_;
   std::condition_variable heard_;
   Status cause_;
-  bool found_here_ = false;     // by an operation of this rank
-  bool told_ = false;           // by another rank
+  Source source_ = Source::kCaller;
   std::string account_;         // what the peer runs that disagrees
   bool account_given_ = false;  // what this rank runs was told
-  // Where the other ranks are, while or after this one waited in `operation`.
-  struct Inquiry {
-    std::string operation;
-    int rank = 0;
-    Deadline until;
-    std::vector<std::string> said;  // by rank; empty: nothing yet
-  };
   std::optional<Inquiry> inquiry_;
   std::uint64_t latest_ = 0;
   std::array<Operation, kRemembered> recent_{};

@@ -166,6 +166,7 @@ void nccl_replay_is_aborted(Rank& rank) {
 void nccl_destroyed_in_an_operation(Rank& rank) {
   NcclLane nccl(rank, kPatient);
   auto third = take(rank.group.split(0, rank.number()));
+  require_ok(third->set_timeout(kSetUp));
   Lane lane(rank, *third, BufferKind::kPlain, kRoom);
   lane.expect_right(kTrial);
   nccl.beside().expect_right(kTrial);

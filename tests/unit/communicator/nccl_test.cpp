@@ -44,8 +44,8 @@ TEST(NcclTest, ARankThatNeverCallsEndsTheOthersWaits) {
     const Status failure = world.failure_of(r);
     EXPECT_EQ(failure.code(), StatusCode::kTimeout) << failure.to_string();
     EXPECT_THAT(failure.message(),
-                AllOf(HasSubstr("all_reduce/nccl #1 (1 x fp32, sum): rank "),
-                      HasSubstr("waited 0."), HasSubstr("in NCCL"), HasSubstr("TUTTI_TIMEOUT_MS")));
+                AllOf(HasSubstr("all_reduce/nccl #1 (1 x fp32, sum): rank "), HasSubstr("waited "),
+                      HasSubstr("in NCCL"), HasSubstr("TUTTI_TIMEOUT_MS")));
     EXPECT_EQ(world.reduce(r).code(), StatusCode::kTimeout);
     EXPECT_EQ(world.group(r).prepare_nccl().code(), StatusCode::kTimeout);
   }
