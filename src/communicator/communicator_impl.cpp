@@ -52,9 +52,8 @@ void CommunicatorImpl::collect_failure() {
   if (failure_->collect()) tell(failure_->status());
 }
 
-void CommunicatorImpl::look_at_streams() {
+void CommunicatorImpl::record_progress() {
   const std::uint64_t started = started_.load(std::memory_order_acquire);  // before the questions
-  if (const Status nccl = watch_nccl(); !nccl.is_ok()) (void)fail(nccl);
   if (!engine_->caught_up()) return;
   const auto oldest = nccl_.is_open() ? nccl_watch_->oldest() : std::nullopt;
   recorder_->done_through(oldest ? std::min(started, oldest->operation.sequence - 1) : started);

@@ -104,9 +104,10 @@ class CommunicatorImpl {
   // Takes up what a kernel has written, and tells the group. Called by the watchdog and by
   // status().
   void collect_failure();
-  // Looks how far the streams have come: records it, and finds what is late or wrong in NCCL.
-  // Called by the watchdog.
-  void look_at_streams();
+  // Records how far the stream has come. Called by the watchdog.
+  void record_progress();
+  // Finds what is late or wrong in NCCL. Called by the watchdog.
+  void watch_nccl();
   // Where the group has failed, ends what NCCL does. Called by the watchdog.
   void end_failed_nccl();
   FlightRecorder& recorder() { return *recorder_; }
@@ -141,7 +142,7 @@ class CommunicatorImpl {
   // nccl_operations.cpp
   Status start_on_nccl(Prepared& prepared);
   Status nccl_error();
-  Status watch_nccl();
+  Status nccl_failure();
   std::string whereabouts();
   Status retain_nccl_graph(Stream stream);
   Status prepare_nccl_locked();

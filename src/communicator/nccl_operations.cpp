@@ -164,8 +164,7 @@ Status CommunicatorImpl::nccl_error() {
 }
 
 // What is wrong in NCCL: its own errors; what the device says; an operation that is late.
-Status CommunicatorImpl::watch_nccl() {
-  if (!nccl_.is_open() || failure_->failed()) return Status::ok();
+Status CommunicatorImpl::nccl_failure() {
   TUTTI_TRY(nccl_error());
   TUTTI_ASSIGN(const auto late, nccl_watch_->look(OperationWatch::Clock::now(), timeout_.load()));
   if (!late) return Status::ok();
@@ -180,6 +179,11 @@ Status CommunicatorImpl::watch_nccl() {
           words, more, rank(), late->waited.count()));
   if (failure_->fail_waiting(cause, words + more, rank(), size())) tell(cause);
   return Status::ok();
+}
+
+void CommunicatorImpl::watch_nccl() {
+  if (!nccl_.is_open() || failure_->failed()) return;
+  if (const Status failure = nccl_failure(); !failure.is_ok()) (void)fail(failure);
 }
 
 // Where this rank is, for one that waits in NCCL.
@@ -203,7 +207,7 @@ void CommunicatorImpl::end_failed_nccl() {
 void CommunicatorImpl::drain_nccl(Deadline deadline) {
   if (!nccl_.is_open()) return;
   while (!failure_->failed() && nccl_watch_->oldest()) {
-    if (const Status wrong = watch_nccl(); !wrong.is_ok()) (void)fail(wrong);
+    watch_nccl();
     if (deadline.passed()) {
       (void)fail({StatusCode::kTimeout, "destroyed while NCCL still ran an operation"});
     }

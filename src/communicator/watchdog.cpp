@@ -48,7 +48,9 @@ class Watchdog {
       for (CommunicatorImpl* communicator : watched_) {
         communicator->collect_failure();
         communicator->end_failed_nccl();
-        if (looks % kLooksPerQuery == 0) communicator->look_at_streams();
+        if (looks % kLooksPerQuery != 0) continue;
+        communicator->watch_nccl();
+        communicator->record_progress();
       }
       wake_.wait_for(lock, kPeriod);
     }
