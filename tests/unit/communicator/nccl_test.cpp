@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "communicator/watchdog.hpp"
 #include "nccl_group.hpp"
 #include "recorder/find_pages.hpp"
@@ -250,8 +252,8 @@ TEST(NcclTest, AGraphDoesNotHoldUpTheEnd) {
   NcclGroup world(2, kPatient);
   for (int r = 0; r < 2; ++r) require_ok(world.cuda.begin_capture(world.stream(r)));
   for (int r = 0; r < 2; ++r) require_ok(world.reduce(r));
-  std::vector<CudaGraph> graphs;
-  for (int r = 0; r < 2; ++r) graphs.push_back(take(world.cuda.end_capture(world.stream(r))));
+  const std::array graphs = {take(world.cuda.end_capture(world.stream(0))),
+                             take(world.cuda.end_capture(world.stream(1)))};
   world.nccl.hold_endings = true;
   const auto start = Clock::now();
   world.groups.clear();
