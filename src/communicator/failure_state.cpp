@@ -93,8 +93,9 @@ Status FailureState::account(const std::string& whereabouts) const {
   const std::lock_guard lock(mutex_);
   if (was_told_of_wait())
     return {cause_.code(), fmt::format("{}: {}", whereabouts, cause_.message())};
-  return {cause_.code(), fmt::format("{}: run by rank {}", describe_operation(record_.sequence),
-                                     record_.waiting_rank)};
+  // Whoever hears this before the cause has the cause from it.
+  return {cause_.code(), fmt::format("{}: run by rank {}; {}", describe_operation(record_.sequence),
+                                     record_.waiting_rank, cause_.message())};
 }
 
 Operation FailureState::latest() const {

@@ -41,6 +41,13 @@ std::string why_not_on_machine(const Algorithm& row, const Topology& topology) {
   return {};
 }
 
+// NCCL 2.28.3 scales for a rank alone in a kernel that leaves the last of 65537 8-byte elements as
+// it was. Whatever else it may leave: no other row is slower there.
+bool nccl_scales_alone(const Algorithm& row, const Request& request, const Topology& topology) {
+  const bool scales = request.op == OpKind::kAvg || request.op == OpKind::kPreMulSum;
+  return (row.needs & kNeedsNccl) != 0 && topology.ranks == 1 && scales;
+}
+
 }  // namespace
 
 std::string why_not(const Algorithm& row, const Request& request, const Topology& topology) {
@@ -49,6 +56,9 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
     reason = fmt::format("does not take {} of {}", to_string(request.op), to_string(request.dtype));
   }
   if (reason.empty()) reason = why_not_on_machine(row, topology);
+  if (reason.empty() && nccl_scales_alone(row, request, topology)) {
+    reason = fmt::format("leaves elements unwritten in {} of one rank", to_string(request.op));
+  }
   if (!reason.empty()) return reason;
 
   if ((row.needs & kNeedsNccl) != 0 && !request.nccl_ready) {

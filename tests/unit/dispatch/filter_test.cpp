@@ -57,6 +57,17 @@ TEST(Filter, TypesAndReductions) {
   EXPECT_THAT(reason("ring", eight_h200(), request), HasSubstr("does not take max of bf16"));
 }
 
+TEST(Filter, NcclDoesNotScaleForOneRank) {
+  Topology topology = eight_h200();
+  Request request;
+  request.op = OpKind::kAvg;
+  EXPECT_THAT(reason("nccl", topology, request), IsEmpty());
+  topology.ranks = 1;
+  EXPECT_THAT(reason("nccl", topology, request), HasSubstr("unwritten in avg of one rank"));
+  request.op = OpKind::kSum;
+  EXPECT_THAT(reason("nccl", topology, request), IsEmpty());
+}
+
 TEST(Filter, Machine) {
   Topology topology = eight_h200();
   topology.nccl = false;
