@@ -36,11 +36,22 @@ struct Waiting {
   std::uint64_t waited_ns;
 };
 
+// By the thread of a block that gives up: nobody who comes from now on may go on. But for a
+// mismatch, which peers find by these flags.
+__device__ __noinline__ inline void take_flags_back(const Work& work, FailureReason why) {
+  if (why == FailureReason::kMismatch) return;
+  for (int r = 0; r < work.ranks; ++r) {
+    auto& channel = *reinterpret_cast<ChannelMemory*>(work.channels.at[r]);
+    store_flag(&channel.flags[blockIdx.x][work.rank], Flag{});
+  }
+}
+
 // Writes the failure record, unless another block was first, and poisons this rank. Out of line: it
 // takes values, so that a team stays in registers.
 __device__ __noinline__ inline Outcome fail(const Work& work, FailureReason reason,
                                             Waiting waiting) {
   atomicCAS(&work.control->poison, 0u, static_cast<std::uint32_t>(reason));
+  take_flags_back(work, reason);
   if (atomicExch(&work.control->claimed, 1u) != 0) return Outcome::kFailed;
   FailureRecord& record = *work.failure;
   record.sequence = work.sequence;
@@ -62,7 +73,11 @@ __device__ __noinline__ inline Outcome fail(const Work& work, FailureReason reas
 // The slow part of a wait: has somebody called it off, or is it over?
 __device__ __noinline__ inline Outcome look_up(const Work& work, bool look_at_host,
                                                Waiting waiting) {
-  if (load_relaxed_gpu(&work.control->poison) != 0) return Outcome::kFailed;
+  const std::uint32_t poison = load_relaxed_gpu(&work.control->poison);
+  if (poison != 0) {
+    take_flags_back(work, static_cast<FailureReason>(poison));
+    return Outcome::kFailed;
+  }
   if (look_at_host && load_relaxed_system(work.abort) != 0) {
     return fail(work, FailureReason::kAborted, waiting);
   }
@@ -228,9 +243,7 @@ class NvlinkTeam {
       kept_epoch_ = load_relaxed_gpu(&work_.epochs[blockIdx.x]);  // for finish(); arrives meanwhile
       failed = wait_for(peer, Protocol::acquire(index)) != Outcome::kDone;
     }
-    if (!__syncthreads_or(failed)) return Outcome::kDone;
-    take_flags_back();
-    return Outcome::kFailed;
+    return __syncthreads_or(failed) ? Outcome::kFailed : Outcome::kDone;
   }
 
   __device__ Outcome barrier(Publish publish) {
@@ -260,15 +273,6 @@ class NvlinkTeam {
   }
   static __device__ std::uint64_t check_word(std::uint32_t signature, std::uint64_t epoch) {
     return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint32_t>(epoch);
-  }
-
-  // Nobody who comes from now on may go on. But for a mismatch, which they find by these flags.
-  __device__ void take_flags_back() const {
-    const int peer = static_cast<int>(threadIdx.x);
-    const auto mismatch = static_cast<std::uint32_t>(FailureReason::kMismatch);
-    if (ended_ || peer >= work_.ranks) return;
-    if (load_relaxed_gpu(&work_.control->poison) == mismatch) return;
-    store_flag(&channel(peer).flags[blockIdx.x][work_.rank], Flag{});
   }
 
   // The widest access that addresses with these low bits allow.
