@@ -3,6 +3,7 @@
 #include <cstring>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/try.hpp"
 #include "communicator/engine.hpp"
@@ -112,13 +113,15 @@ class CudaEngine : public Engine {
 
   // Kernels that spin read the word again and again; a copy on a stream of our own reaches it.
   Status set_timeout(std::uint64_t timeout_ns) override {
-    const std::lock_guard lock(timeout_mutex_);
+    const std::lock_guard lock(words_mutex_);
     TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
     return copy_in(&memory_.control->timeout_ns, &timeout_ns, sizeof timeout_ns);
   }
 
   // By a copy engine, which needs no multiprocessor. Kernels that spin read the abort word.
   void poison() override {
+    const std::lock_guard lock(words_mutex_);
+    if (std::exchange(poisoned_, true)) return;
     const auto scope = DeviceScope::enter(cuda_, device_);
     (void)cuda_.copy_async(&memory_.control->poison, poison_, sizeof *poison_, side_);
   }
@@ -152,7 +155,8 @@ class CudaEngine : public Engine {
 
   CudaDriver& cuda_;
   int device_;
-  std::mutex timeout_mutex_;
+  std::mutex words_mutex_;  // what other threads than the caller's write into the control block
+  bool poisoned_ = false;
   Stream side_ = nullptr;  // for words of our own; never waits for the user's streams
   CudaEvent event_ = nullptr;
   Stream last_ = nullptr;
