@@ -9,38 +9,17 @@
 #include "communicator/engine.hpp"
 #include "drivers/cuda.hpp"
 #include "launch/cuda.hpp"
+#include "memory/device_scope.hpp"
 
 namespace tutti {
 namespace {
-
-// Makes `device` current for a scope; operations of one thread may belong to several devices.
-class DeviceScope {
- public:
-  static Result<DeviceScope> enter(CudaDriver& cuda, int device) {
-    TUTTI_ASSIGN(const int before, cuda.current_device());
-    if (before != device) TUTTI_TRY(cuda.set_device(device));
-    return DeviceScope(cuda, before, device);
-  }
-  DeviceScope(DeviceScope&& other) noexcept
-      : cuda_(other.cuda_), before_(std::exchange(other.before_, -1)), device_(other.device_) {}
-  DeviceScope& operator=(DeviceScope&&) = delete;
-  ~DeviceScope() {
-    if (before_ >= 0 && before_ != device_) (void)cuda_->set_device(before_);
-  }
-
- private:
-  DeviceScope(CudaDriver& cuda, int before, int device)
-      : cuda_(&cuda), before_(before), device_(device) {}
-  CudaDriver* cuda_;
-  int before_, device_;
-};
 
 class CudaEngine : public Engine {
  public:
   CudaEngine(CudaDriver& cuda, int device) : cuda_(cuda), device_(device) {}
 
   ~CudaEngine() override {
-    const auto scope = DeviceScope::enter(cuda_, device_);
+    const DeviceScope scope(cuda_, device_);
     if (event_ != nullptr) (void)cuda_.destroy_event(event_);
     if (side_ != nullptr) (void)cuda_.destroy_stream(side_);
     // Where a kernel still runs, its words must stay: leaking them beats corrupting them.
@@ -50,7 +29,8 @@ class CudaEngine : public Engine {
   }
 
   Status initialise(const EngineSizes& sizes) {
-    TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
     const std::size_t epochs = sizeof(std::uint64_t) * kMaxBlocks * sizes.channels;
     const std::size_t late = sizeof(LateBuffers) * sizes.late_buffers;
     const std::size_t bytes = epochs + late + sizeof(Control);
@@ -87,7 +67,8 @@ class CudaEngine : public Engine {
 
   Status run(const Operation& operation, const Work& work, const Plan& plan,
              Stream stream) override {
-    TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
     const CudaKernel kernel = operation.row->cuda(operation.dtype, operation.op);
     return launch_on_cuda(cuda_, kernel, work, plan.threads, stream);
   }
@@ -96,25 +77,29 @@ class CudaEngine : public Engine {
   // no longer exists.
   Status enter_stream(Stream stream) override {
     if (!used_ || stream == last_) return Status::ok();
-    TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
     return cuda_.wait_event(stream, event_);
   }
   Status leave_stream(Stream stream) override {
-    TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
     used_ = true;
     last_ = stream;
     return cuda_.record_event(event_, stream);
   }
 
   Status fill_late(int slot, const LateBuffers& buffers) override {
-    TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
     return copy_in(memory_.late + slot, &buffers, sizeof buffers);
   }
 
   // Kernels that spin read the word again and again; a copy on a stream of our own reaches it.
   Status set_timeout(std::uint64_t timeout_ns) override {
     const std::lock_guard lock(words_mutex_);
-    TUTTI_ASSIGN(const auto scope, DeviceScope::enter(cuda_, device_));
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
     return copy_in(&memory_.control->timeout_ns, &timeout_ns, sizeof timeout_ns);
   }
 
@@ -122,7 +107,7 @@ class CudaEngine : public Engine {
   void poison() override {
     const std::lock_guard lock(words_mutex_);
     if (std::exchange(poisoned_, true)) return;
-    const auto scope = DeviceScope::enter(cuda_, device_);
+    const DeviceScope scope(cuda_, device_);
     (void)cuda_.copy_async(&memory_.control->poison, poison_, sizeof *poison_, side_);
   }
 
@@ -135,7 +120,7 @@ class CudaEngine : public Engine {
   bool drain(std::uint64_t timeout_ns) override {
     if (!used_) return true;
     const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
-    const auto scope = DeviceScope::enter(cuda_, device_);
+    const DeviceScope scope(cuda_, device_);
     while (std::chrono::steady_clock::now() < end) {
       const auto finished = cuda_.event_finished(event_);
       if (!finished.is_ok() || *finished) return true;  // a broken device runs nothing any more
