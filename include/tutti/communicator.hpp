@@ -89,6 +89,10 @@ class Communicator {
   // Collective, outside captures. Between the two, buffers of captured operations that are not
   // symmetric are noted instead of staged; finish_capture registers them, so that replays are
   // zero-copy. A replay whose inputs were never registered fails with kInvalidArgument in status().
+  //
+  // Graphs of one communicator replay beside its other calls, and beside graphs that were captured
+  // on other streams. Two that were captured on one stream share memory in some algorithms: replay
+  // them one after the other. Where they meet, status() says kInvalidArgument.
   Status start_capture();
   Status finish_capture();
 

@@ -32,6 +32,15 @@ std::string_view to_string(Order order) {
 
 std::span<const Algorithm> catalogue() { return all_reduce_rows(); }
 
+int packet_expansion(const Algorithm& row, DataType dtype) {
+  return row.packets == nullptr || is_floating(dtype) ? 1 : 2;
+}
+
+PacketUse packet_use(const Algorithm& row, std::size_t count, DataType dtype, int ranks) {
+  if (row.packets == nullptr) return {};
+  return row.packets(count * size_of(dtype) * packet_expansion(row, dtype), ranks);
+}
+
 Result<const Algorithm*> find_algorithm(Collective collective, std::string_view name,
                                         std::span<const Algorithm> rows) {
   std::string known;

@@ -46,8 +46,16 @@ struct Geometry {
 struct Cost {
   double steps = 0;                      // latency hops on the critical path
   double steps_per_rank = 0;             // where more ranks mean more hops
+  double host_steps = 0;                 // instead of both on the host, where it is not 0
   double (*wire)(int ranks) = nullptr;   // bytes sent per rank, as a multiple of the message
   double (*local)(int ranks) = nullptr;  // bytes read and written in the rank's own memory, as well
+};
+
+// What an operation takes of a generation of packets.
+struct PacketUse {
+  std::size_t slot_bytes = 0;
+  int slots = 0;  // at one rank
+  std::size_t bytes() const { return slot_bytes * static_cast<std::size_t>(slots); }
 };
 
 // A body instantiated for one element type and reduction.
@@ -68,16 +76,26 @@ struct Algorithm {
   bool peers_read_input = true;
   bool peers_write_output = false;
   bool in_place_needs_staging = false;
+  // Its kernel calls launch_wait(), so the one before it may still be draining.
+  bool starts_early = false;
+  // Rows whose data travels in packets: what a message takes that has `bytes` on the wire.
+  PacketUse (*packets)(std::size_t bytes, int ranks) = nullptr;
 
   bool (*takes)(DataType, OpKind) = nullptr;
   Geometry (*geometry)(std::size_t bytes, int ranks) = nullptr;  // where no table says better
   HostBody (*host)(DataType, OpKind) = nullptr;
-  CudaKernel (*cuda)(DataType, OpKind) = nullptr;  // null in builds without CUDA
+  CudaKernel (*cuda)(DataType, OpKind, int ranks) = nullptr;  // null in builds without CUDA
 
   std::string_view name() const { return id.substr(id.find('/') + 1); }  // "one_shot"
 };
 
 std::span<const Algorithm> catalogue();
+
+// Bytes on the wire for each one of the message: 2 where integers travel beside marks (PacketCode).
+int packet_expansion(const Algorithm& row, DataType dtype);
+
+// What `row` takes of a generation of packets for `count` elements; nothing where it uses none.
+PacketUse packet_use(const Algorithm& row, std::size_t count, DataType dtype, int ranks);
 
 // `name` is an id or the part after the slash. kInvalidArgument lists the known ones.
 Result<const Algorithm*> find_algorithm(Collective collective, std::string_view name,

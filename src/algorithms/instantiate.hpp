@@ -19,54 +19,84 @@ template <class T>
 using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                              std::type_identity<T>>::type;
 
-// Calls select(Tag<Reduction<T, Op>>{}) and returns what it returns.
-template <class T, class Select>
-auto with_op(OpKind op, Select&& select) {
-  switch (op) {
-    case OpKind::kSum:
-      return select(Tag<Reduction<Wrapping<T>, Sum>>{});
-    case OpKind::kProd:
-      return select(Tag<Reduction<Wrapping<T>, Prod>>{});
-    case OpKind::kMin:
-      return select(Tag<Reduction<T, Min>>{});
-    case OpKind::kMax:
-      return select(Tag<Reduction<T, Max>>{});
-    case OpKind::kAvg:
-    case OpKind::kPreMulSum:
-      break;
-  }
-  return select(Tag<Reduction<T, ScaledSum>>{});
-}
-
+// Calls select(Tag<T>{}) with the element type and returns what it returns.
 template <class Select>
-auto with_reduction(DataType dtype, OpKind op, Select&& select) {
+auto with_element(DataType dtype, Select&& select) {
   switch (dtype) {
     case DataType::kFloat64:
-      return with_op<double>(op, select);
+      return select(Tag<double>{});
     case DataType::kFloat32:
-      return with_op<float>(op, select);
+      return select(Tag<float>{});
     case DataType::kFloat16:
-      return with_op<Half>(op, select);
+      return select(Tag<Half>{});
     case DataType::kBfloat16:
-      return with_op<Bfloat16>(op, select);
+      return select(Tag<Bfloat16>{});
     case DataType::kFloat8E4M3:
-      return with_op<Float8E4M3>(op, select);
+      return select(Tag<Float8E4M3>{});
     case DataType::kFloat8E5M2:
-      return with_op<Float8E5M2>(op, select);
+      return select(Tag<Float8E5M2>{});
     case DataType::kInt8:
-      return with_op<std::int8_t>(op, select);
+      return select(Tag<std::int8_t>{});
     case DataType::kUint8:
-      return with_op<std::uint8_t>(op, select);
+      return select(Tag<std::uint8_t>{});
     case DataType::kInt32:
-      return with_op<std::int32_t>(op, select);
+      return select(Tag<std::int32_t>{});
     case DataType::kUint32:
-      return with_op<std::uint32_t>(op, select);
+      return select(Tag<std::uint32_t>{});
     case DataType::kInt64:
-      return with_op<std::int64_t>(op, select);
+      return select(Tag<std::int64_t>{});
     case DataType::kUint64:
       break;
   }
-  return with_op<std::uint64_t>(op, select);
+  return select(Tag<std::uint64_t>{});
+}
+
+// Calls select(Tag<Reduction<T, Op>>{}) and returns what it returns. Averages and pre-multiplied
+// sums are an Average; where that is Sum, plain sums share its instantiation, and so keep their
+// sign.
+template <class Average = ScaledSum, class Select>
+auto with_reduction(DataType dtype, OpKind op, Select&& select) {
+  return with_element(dtype, [&](auto element) {
+    using T = typename decltype(element)::Type;
+    using Summed = std::conditional_t<std::is_same_v<Average, Sum>, T, Wrapping<T>>;
+    switch (op) {
+      case OpKind::kSum:
+        return select(Tag<Reduction<Summed, Sum>>{});
+      case OpKind::kProd:
+        return select(Tag<Reduction<Wrapping<T>, Prod>>{});
+      case OpKind::kMin:
+        return select(Tag<Reduction<T, Min>>{});
+      case OpKind::kMax:
+        return select(Tag<Reduction<T, Max>>{});
+      case OpKind::kAvg:
+      case OpKind::kPreMulSum:
+        break;
+    }
+    return select(Tag<Reduction<T, Average>>{});
+  });
+}
+
+// Calls select(std::integral_constant<int, n>{}) and returns what it returns. n is the number of
+// ranks where a kernel of its own for just so many is worth its compilation: for the sums that
+// inference and training wait for. Else it is 0, any number.
+template <class Reduction, class Select>
+auto with_exact_ranks(int ranks, Select&& select) {
+  using T = typename Reduction::Element;
+  constexpr bool kIsWorthIt =
+      std::is_same_v<typename Reduction::Op, Sum> &&
+      (std::is_same_v<T, Bfloat16> || std::is_same_v<T, Half> || std::is_same_v<T, float>);
+  if constexpr (kIsWorthIt) {
+    if (ranks == 2) return select(std::integral_constant<int, 2>{});
+    if (ranks == 4) return select(std::integral_constant<int, 4>{});
+    if (ranks == 8) return select(std::integral_constant<int, 8>{});
+  }
+  return select(std::integral_constant<int, 0>{});
+}
+
+// For bodies that divide by Work::divisor where it is not 1, and know no multipliers.
+template <class Select>
+auto with_column_reduction(DataType dtype, OpKind op, Select&& select) {
+  return with_reduction<Sum>(dtype, op, select);
 }
 
 }  // namespace tutti

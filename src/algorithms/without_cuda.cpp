@@ -3,7 +3,9 @@
 
 namespace tutti {
 
-CudaKernel cuda_all_reduce_one_shot(DataType, OpKind) { return nullptr; }
-CudaKernel cuda_all_reduce_two_shot(DataType, OpKind) { return nullptr; }
+CudaKernel cuda_all_reduce_one_shot(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_reduce_two_shot(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_reduce_one_shot_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_reduce_two_shot_push(DataType, OpKind, int) { return nullptr; }
 
 }  // namespace tutti

@@ -42,7 +42,8 @@ constexpr Knob kKnobs[] = {
     {"TUTTI_MULTICAST", kBool, "0", "1 allows NVLink multicast in builds that have it"},
     {"TUTTI_STAGING_BYTES", kBytes, "16M", "staging per rank for buffers that are not symmetric"},
     {"TUTTI_CAPTURE_CHANNELS", kInt, "128", "graph captures that one communicator can serve"},
-    {"TUTTI_CAPTURE_STAGING_BYTES", kBytes, "256K", "staging per captured graph"},
+    {"TUTTI_CAPTURE_STAGING_BYTES", kBytes, "64K", "staging per captured graph"},
+    {"TUTTI_PACKET_BYTES", kBytes, "8M", "room for packets per rank and generation; 0: no packets"},
     {"TUTTI_P2P_VERIFY", kBool, "1", "check peer access by real transfers before it is used"},
     {"TUTTI_NVTX", kBool, "1", "mark operations on the timeline of Nsight Systems", kProcess},
 };

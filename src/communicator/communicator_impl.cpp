@@ -31,14 +31,12 @@ CommunicatorImpl::~CommunicatorImpl() {
 }
 
 Status CommunicatorImpl::fail(const Status& cause) {
-  if (failure_->fail(cause)) {
-    if (engine_ != nullptr) engine_->poison();
-    tell(cause);
-  }
+  if (failure_->fail(cause)) tell(cause);
   return failure_->status();
 }
 
 void CommunicatorImpl::tell(const Status& cause) {
+  engine_->poison();
   log(LogLevel::kWarn, "{}", cause.to_string());
   bootstrap_->announce_failure({.rank = rank(), .code = cause.code(), .text = cause.message()});
 }

@@ -50,6 +50,7 @@ struct Prepared {
   Operation operation;
   Plan plan;
   int channel = 0;
+  int packet_area = 0;
   bool captured = false;
   std::shared_ptr<SymmetricSegment> input, output;  // null: plain
   bool staged = false;
@@ -132,6 +133,7 @@ class CommunicatorImpl {
   Result<CaptureLease*> lease_for(const StreamState& stream);
   Status register_late(Prepared& prepared, CaptureLease& lease, const StreamState& stream);
   Work make_work(const Prepared& prepared) const;
+  void point_at_packets(const Prepared& prepared, Work& work) const;
   void point_at_buffers(const Prepared& prepared, Work& work) const;
   LateBuffers late_buffers(const SymmetricSegment* input, std::size_t input_offset,
                            const SymmetricSegment* output, std::size_t output_offset) const;
@@ -154,8 +156,9 @@ class CommunicatorImpl {
   Status sweep_captures();
   Status register_late_requests();
 
-  // Poisons this rank and tells the others. Returns the first failure.
+  // The first failure, which is returned, is told.
   Status fail(const Status& cause);
+  // Poisons this rank and tells the others.
   void tell(const Status& cause);
   // The answer of an exchange among the ranks. One that broke off leaves them out of step, which is
   // a failure of the group.
@@ -191,7 +194,8 @@ class CommunicatorImpl {
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
-  using PlanKey = std::tuple<std::size_t, DataType, OpKind, bool, bool, bool, bool, std::string>;
+  using PlanKey =
+      std::tuple<std::size_t, DataType, OpKind, bool, bool, bool, bool, std::size_t, std::string>;
   std::map<PlanKey, Plan> plans_;
 
   // Between start_capture and finish_capture: what is to be registered.

@@ -240,6 +240,7 @@ Status CommunicatorImpl::open_memory() {
   layout_ = layout_from(Knobs::process(), cuda);
   constexpr int kLateBuffers = 4096;
   const EngineSizes sizes{
+      .ranks = size(),
       .channels = layout_.channels(),
       .late_buffers = cuda ? kLateBuffers : 0,
       .timeout_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout_.load()).count())};

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <mutex>
@@ -33,7 +34,7 @@ class CudaEngine : public Engine {
     TUTTI_TRY(scope.status());
     const std::size_t epochs = sizeof(std::uint64_t) * kMaxBlocks * sizes.channels;
     const std::size_t late = sizeof(LateBuffers) * sizes.late_buffers;
-    const std::size_t bytes = epochs + late + sizeof(Control);
+    const std::size_t bytes = kHeaderBytes + epochs + late;
     TUTTI_ASSIGN(side_, cuda_.create_stream(device_));
     TUTTI_ASSIGN(event_, cuda_.create_event(false));
     TUTTI_ASSIGN(device_words_, cuda_.allocate(device_, bytes));
@@ -43,16 +44,17 @@ class CudaEngine : public Engine {
     std::memset(host_words_, 0, kHostBytes);
 
     memory_.control = reinterpret_cast<Control*>(device_words_);
-    memory_.epochs = reinterpret_cast<std::uint64_t*>(device_words_ + sizeof(Control));
-    memory_.late = reinterpret_cast<LateBuffers*>(device_words_ + sizeof(Control) + epochs);
+    memory_.launches = reinterpret_cast<std::uint64_t*>(device_words_ + sizeof(Control));
+    memory_.epochs = reinterpret_cast<std::uint64_t*>(device_words_ + kHeaderBytes);
+    memory_.late = reinterpret_cast<LateBuffers*>(device_words_ + kHeaderBytes + epochs);
     memory_.failure = reinterpret_cast<FailureRecord*>(host_words_);
     memory_.abort = reinterpret_cast<std::uint32_t*>(host_words_ + kHostBytes / 2);
-    poison_ = reinterpret_cast<std::uint32_t*>(host_words_ + 3 * kHostBytes / 4);
-    *poison_ = static_cast<std::uint32_t>(FailureReason::kAborted);
+    told_ = reinterpret_cast<std::uint16_t*>(host_words_ + 3 * kHostBytes / 4);
+    *told_ = Control::kTold >> 16;
 
     const Control control{.poison = 0, .claimed = 0, .timeout_ns = sizes.timeout_ns};
     TUTTI_TRY(copy_in(memory_.control, &control, sizeof control));
-    return load_all_kernels(cuda_);
+    return load_all_kernels(cuda_, sizes.ranks);
   }
 
   Result<StreamState> stream_state(Stream stream) override {
@@ -69,8 +71,11 @@ class CudaEngine : public Engine {
              Stream stream) override {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
-    const CudaKernel kernel = operation.row->cuda(operation.dtype, operation.op);
-    return launch_on_cuda(cuda_, kernel, work, plan.threads, stream);
+    const Algorithm& row = *operation.row;
+    const CudaBody body{.kernel = row.cuda(operation.dtype, operation.op, work.ranks),
+                        .threads = plan.threads,
+                        .starts_early = row.starts_early};
+    return launch_on_cuda(cuda_, body, work, stream);
   }
 
   // An event behind every eager operation: the next one may come on another stream, when this one
@@ -103,12 +108,14 @@ class CudaEngine : public Engine {
     return copy_in(&memory_.control->timeout_ns, &timeout_ns, sizeof timeout_ns);
   }
 
-  // By a copy engine, which needs no multiprocessor. Kernels that spin read the abort word.
+  // By a copy engine, which needs no multiprocessor, into the half that kernels leave alone: what
+  // one of them found stays. Kernels that spin read the abort word.
   void poison() override {
     const std::lock_guard lock(words_mutex_);
     if (std::exchange(poisoned_, true)) return;
     const DeviceScope scope(cuda_, device_);
-    (void)cuda_.copy_async(&memory_.control->poison, poison_, sizeof *poison_, side_);
+    auto* const halves = reinterpret_cast<std::uint16_t*>(&memory_.control->poison);
+    (void)cuda_.copy_async(halves + 1, told_, sizeof *told_, side_);
   }
 
   bool caught_up() override {
@@ -131,7 +138,10 @@ class CudaEngine : public Engine {
   }
 
  private:
+  static_assert(std::endian::native == std::endian::little, "the high half is the second one");
   static constexpr std::size_t kHostBytes = 4096;
+  static constexpr std::size_t kHeaderBytes = 256;  // control and launches
+  static_assert(sizeof(Control) + sizeof(std::uint64_t) * Layout::kMaxPacketAreas <= kHeaderBytes);
 
   Status copy_in(void* to, const void* from, std::size_t bytes) {
     TUTTI_TRY(cuda_.copy_async(to, from, bytes, side_));
@@ -149,7 +159,7 @@ class CudaEngine : public Engine {
   bool drained_ = true;
   CudaAddress device_words_ = nullptr;
   std::byte* host_words_ = nullptr;
-  std::uint32_t* poison_ = nullptr;  // what the device's word becomes; host memory
+  std::uint16_t* told_ = nullptr;  // what the device's half-word becomes; host memory
 };
 
 }  // namespace

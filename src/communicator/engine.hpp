@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "communicator/layout.hpp"
 #include "communicator/operation.hpp"
 #include "transport/work.hpp"
 #include "tutti/tuning.hpp"
@@ -14,10 +15,11 @@ namespace tutti {
 class CudaDriver;
 struct Weakening;
 
-// Memory of one rank that no peer touches. Zeroed. On CUDA, `epochs`, `control` and `late` are
-// device memory; the record and the abort word are host memory that kernels reach.
+// Memory of one rank that no peer touches. Zeroed. On CUDA, the record and the abort word are host
+// memory that kernels reach, the others device memory.
 struct PrivateMemory {
-  std::uint64_t* epochs = nullptr;  // [channels][kMaxBlocks]
+  std::uint64_t* epochs = nullptr;    // [channels][kMaxBlocks]
+  std::uint64_t* launches = nullptr;  // [Layout::kMaxPacketAreas]
   Control* control = nullptr;
   LateBuffers* late = nullptr;  // [late buffers]; null on the host
   FailureRecord* failure = nullptr;
@@ -25,6 +27,7 @@ struct PrivateMemory {
 };
 
 struct EngineSizes {
+  int ranks = 1;
   int channels = 1;
   int late_buffers = 0;
   std::uint64_t timeout_ns = 0;
@@ -61,7 +64,8 @@ class Engine {
   // The deadline of waits that have none of their own, from now on. From any thread.
   virtual Status set_timeout(std::uint64_t timeout_ns) = 0;
 
-  // Operations that have not begun do nothing any more. From any thread; does not wait.
+  // Operations that have not begun do nothing any more. What a block found before stays known. From
+  // any thread; does not wait.
   virtual void poison() = 0;
 
   // Whether every operation that was started and not captured has ended. From any thread.

@@ -15,6 +15,7 @@ class HostEngine : public Engine {
         waits_for_(waits_for) {
     control_.timeout_ns = sizes.timeout_ns;
     memory_ = {.epochs = epochs_.data(),
+               .launches = launches_,
                .control = &control_,
                .late = nullptr,
                .failure = &failure_,
@@ -36,14 +37,14 @@ class HostEngine : public Engine {
     return Status::ok();
   }
   void poison() override {
-    std::atomic_ref(control_.poison)
-        .store(static_cast<std::uint32_t>(FailureReason::kAborted), std::memory_order_relaxed);
+    std::atomic_ref(control_.poison).fetch_or(Control::kTold, std::memory_order_relaxed);
   }
   bool caught_up() override { return true; }
   bool drain(std::uint64_t) override { return true; }
 
  private:
   std::vector<std::uint64_t> epochs_;
+  std::uint64_t launches_[Layout::kMaxPacketAreas] = {};
   Control control_{};
   FailureRecord failure_{};
   std::uint32_t abort_ = 0;

@@ -11,13 +11,18 @@ Layout layout_from(const Knobs& knobs, bool captures) {
     constexpr std::int64_t kLeast = 4096;
     return round_up(static_cast<std::size_t>(std::max(knobs.integer(name), kLeast)), 256);
   };
+  const auto packets = static_cast<std::size_t>(knobs.integer("TUTTI_PACKET_BYTES"));
   constexpr std::int64_t kMostChannels = 1024;
   return {.capture_channels = captures
                                   ? static_cast<int>(std::clamp<std::int64_t>(
                                         knobs.integer("TUTTI_CAPTURE_CHANNELS"), 0, kMostChannels))
                                   : 0,
           .staging_bytes = bytes("TUTTI_STAGING_BYTES"),
-          .capture_staging_bytes = bytes("TUTTI_CAPTURE_STAGING_BYTES")};
+          .capture_staging_bytes = bytes("TUTTI_CAPTURE_STAGING_BYTES"),
+          .packet_bytes = round_up(packets, 256),
+          .packet_areas = packets == 0 ? 0
+                          : captures   ? Layout::kMaxPacketAreas
+                                       : 1};
 }
 
 }  // namespace tutti

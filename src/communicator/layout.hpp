@@ -1,11 +1,14 @@
 // Where things lie in the one symmetric segment that a communicator keeps for itself:
 //
-//   channel 0 | channel 1 | ... | staging of channel 0 | staging of channel 1 | ...
+//   channel 0 | channel 1 | ... | staging of channel 0 | staging of channel 1 | ... | packets
 //
 // Channel 0 serves eager operations; each capture has a channel of its own, so that graphs may
-// interleave with each other and with eager operations.
+// interleave with each other and with eager operations. Packets have an area for eager operations,
+// and one for what is captured on one stream, since that is most likely replayed on one stream,
+// too: a large one for the first such stream, small ones for a few more.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/units.hpp"
@@ -17,6 +20,11 @@ struct Layout {
   int capture_channels = 0;
   std::size_t staging_bytes = 0;          // channel 0's
   std::size_t capture_staging_bytes = 0;  // each other channel's
+  std::size_t packet_bytes = 0;           // a generation's, in a large area
+  int packet_areas = 0;                   // the first one is for eager operations
+
+  static constexpr int kLargePacketAreas = 2, kMaxPacketAreas = 5;
+  static constexpr std::size_t kSmallPacketBytes = 512 * KiB;  // a generation's, at most
 
   static constexpr std::size_t kChannelBytes = (sizeof(ChannelMemory) + 255) / 256 * 256;
 
@@ -29,13 +37,26 @@ struct Layout {
   std::size_t staging_size(int channel) const {
     return channel == 0 ? staging_bytes : capture_staging_bytes;
   }
-  std::size_t bytes() const { return staging_offset(channels()); }
+  // Of a generation; 0 where there is no such area.
+  std::size_t packet_room(int area) const {
+    if (area >= packet_areas) return 0;
+    return area < kLargePacketAreas ? packet_bytes : std::min(packet_bytes, kSmallPacketBytes);
+  }
+  std::size_t packet_offset(int area) const {
+    std::size_t offset = staging_offset(channels());
+    for (int a = 0; a < area; ++a) {
+      offset += sizeof(PacketMemory) + kPacketGenerations * packet_room(a);
+    }
+    return offset;
+  }
+  std::size_t bytes() const { return packet_offset(packet_areas); }
 };
 
 class Knobs;
 
-// What TUTTI_STAGING_BYTES, TUTTI_CAPTURE_CHANNELS and TUTTI_CAPTURE_STAGING_BYTES say; staging is
-// rounded up to 256 bytes and never empty. The host backend captures nothing.
+// What TUTTI_STAGING_BYTES, TUTTI_CAPTURE_CHANNELS, TUTTI_CAPTURE_STAGING_BYTES and
+// TUTTI_PACKET_BYTES say, rounded up to 256 bytes; staging is never empty. The host backend
+// captures nothing.
 Layout layout_from(const Knobs& knobs, bool captures);
 
 }  // namespace tutti

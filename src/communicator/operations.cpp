@@ -45,6 +45,7 @@ Request CommunicatorImpl::request_for(const Communicator::Query& query) const {
           .in_place = query.in_place,
           .symmetric = query.symmetric,
           .staging_bytes = layout_.staging_size(query.captured ? 1 : 0),
+          .packet_bytes = layout_.packet_room(query.captured ? 1 : 0),
           .capturing = query.captured,
           .deterministic = options_.deterministic,
           .algorithm = std::string(query.algorithm),
@@ -53,8 +54,9 @@ Request CommunicatorImpl::request_for(const Communicator::Query& query) const {
 }
 
 Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
-  const PlanKey key{request.count,     request.dtype,     request.op,         request.in_place,
-                    request.symmetric, request.capturing, request.nccl_ready, request.algorithm};
+  const PlanKey key{request.count,      request.dtype,        request.op,
+                    request.in_place,   request.symmetric,    request.capturing,
+                    request.nccl_ready, request.packet_bytes, request.algorithm};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   TUTTI_ASSIGN(const Plan plan, choose(request, topology_, *table_));
   log(LogLevel::kInfo, "{} bytes, {} {}{}: {}", request.bytes(), to_string(request.dtype),
@@ -119,6 +121,7 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
                    .algorithm = call.options.algorithm,
                    .captured = prepared.captured});
   request.nccl_ready = nccl_.is_open() || !prepared.captured;
+  request.packet_bytes = layout_.packet_room(prepared.packet_area);
   TUTTI_ASSIGN(prepared.plan, plan_for(request));
   if (call.options.blocks > 0) prepared.plan.blocks = call.options.blocks;
   if (call.options.threads > 0) prepared.plan.threads = call.options.threads;
@@ -133,6 +136,7 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
   Prepared prepared;
   prepared.call = call;
   prepared.captured = stream.capturing;
+  if (prepared.captured) prepared.packet_area = captures_->packet_area(call.stream);
   TUTTI_TRY(find_buffers(prepared));
   TUTTI_ASSIGN(const Algorithm* row, choose_row(prepared));
   prepared.operation = {.sequence = ++sequence_,
@@ -153,9 +157,10 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
 
   const bool writes = row->peers_write_output;
   const bool in_place_staging = prepared.in_place() && row->in_place_needs_staging;
-  const bool direct = zero_copy(prepared.input) && (!writes || zero_copy(prepared.output));
+  const bool direct = (!row->peers_read_input || zero_copy(prepared.input)) &&
+                      (!writes || zero_copy(prepared.output));
   prepared.staged = !direct || in_place_staging;
-  if (!stream.capturing) return prepared;
+  if (!stream.capturing || row->packets != nullptr) return prepared;
 
   TUTTI_ASSIGN(CaptureLease * lease, lease_for(stream));
   prepared.channel = lease->channel;
@@ -256,6 +261,7 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   for (int r = 0; work.stage_output && r < size(); ++r) {
     work.outputs.at[r] = work.staging.at[(rank() + 1 + r) % size()];
   }
+  if (prepared.operation.row->packets != nullptr) point_at_packets(prepared, work);
   work.staging_bytes = layout_.staging_size(prepared.channel);
   if (prepared.plan.chunk_bytes > 0) {
     work.staging_bytes = std::min(work.staging_bytes, round_up(prepared.plan.chunk_bytes, 256));
@@ -270,6 +276,19 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   return work;
 }
 
+void CommunicatorImpl::point_at_packets(const Prepared& prepared, Work& work) const {
+  const AllReduce& call = prepared.call;
+  const int area = prepared.packet_area;
+  for (int r = 0; r < size(); ++r) {
+    const int next = (rank() + 1 + r) % size();
+    work.packets.memory.at[r] = own_->at[next] + layout_.packet_offset(area);
+  }
+  work.packets.generation_bytes = layout_.packet_room(area);
+  work.packets.slot_bytes =
+      packet_use(*prepared.operation.row, call.count, call.dtype, size()).slot_bytes;
+  work.packets.launches = engine_->memory().launches + area;
+}
+
 void CommunicatorImpl::point_at_buffers(const Prepared& prepared, Work& work) const {
   work.stage_input = prepared.staged;
   work.stage_output = prepared.staged && prepared.operation.row->peers_write_output;
@@ -277,7 +296,7 @@ void CommunicatorImpl::point_at_buffers(const Prepared& prepared, Work& work) co
     work.late = engine_->memory().late + prepared.late_slot;
     return;
   }
-  if (prepared.staged) return;
+  if (prepared.staged || prepared.operation.row->packets != nullptr) return;
   const bool writes = prepared.operation.row->peers_write_output;
   const LateBuffers now =
       late_buffers(prepared.input.get(), offset_in(*prepared.input, prepared.call.input),
@@ -309,12 +328,14 @@ std::uint32_t CommunicatorImpl::signature_of(const Prepared& prepared) const {
   hash.add(static_cast<std::uint64_t>(call.op.kind));
   hash.add(call.count);
   hash.add(static_cast<std::uint64_t>(prepared.channel));
+  hash.add(static_cast<std::uint64_t>(prepared.packet_area));
   hash.add(static_cast<std::uint64_t>(prepared.plan.blocks));
   hash.add(static_cast<std::uint64_t>(prepared.plan.threads));
   hash.add(prepared.plan.chunk_bytes);
   hash.add(static_cast<std::uint64_t>(prepared.staged));
   hash.add(static_cast<std::uint64_t>(prepared.late_slot >= 0));
-  if (!prepared.staged && prepared.late_slot < 0) {
+  hash.add(static_cast<std::uint64_t>(prepared.captured));
+  if (prepared.operation.row->peers_read_input && !prepared.staged && prepared.late_slot < 0) {
     hash.add(prepared.input->id);
     hash.add(offset_in(*prepared.input, call.input));
     if (prepared.operation.row->peers_write_output) {

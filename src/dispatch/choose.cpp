@@ -71,6 +71,7 @@ bool goes_through_staging(const Algorithm& row, const Request& request) {
 Load load_of(const Question& question, const Algorithm& row) {
   const Request& request = question.request;
   Load load{question.topology.ranks, request.bytes(), 0};
+  load.sent = packet_expansion(row, request.dtype);
   if (goes_through_staging(row, request)) {
     load.staging_bytes =
         request.staging_bytes > 0 ? request.staging_bytes : std::max<std::size_t>(load.bytes, 1);

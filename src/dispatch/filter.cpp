@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "base/units.hpp"
+
 namespace tutti {
 namespace {
 
@@ -48,6 +50,18 @@ bool nccl_scales_alone(const Algorithm& row, const Request& request, const Topol
   return (row.needs & kNeedsNccl) != 0 && topology.ranks == 1 && scales;
 }
 
+std::string why_not_in_packets(const Algorithm& row, const Request& request, int ranks) {
+  const std::size_t needed = packet_use(row, request.count, request.dtype, ranks).bytes();
+  if (row.packets == nullptr || (request.packet_bytes > 0 && needed <= request.packet_bytes)) {
+    return {};
+  }
+  return fmt::format(
+      "sends packets: a message of {} bytes needs {} of them, and there is room for {} "
+      "(TUTTI_PACKET_BYTES{})",
+      request.bytes(), format_bytes(needed), format_bytes(request.packet_bytes),
+      request.capturing ? ", and on how many streams this communicator was captured" : "");
+}
+
 }  // namespace
 
 std::string why_not(const Algorithm& row, const Request& request, const Topology& topology) {
@@ -59,6 +73,7 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
   if (reason.empty() && nccl_scales_alone(row, request, topology)) {
     reason = fmt::format("leaves elements unwritten in {} of one rank", to_string(request.op));
   }
+  if (reason.empty()) reason = why_not_in_packets(row, request, topology.ranks);
   if (!reason.empty()) return reason;
 
   if ((row.needs & kNeedsNccl) != 0 && !request.nccl_ready) {

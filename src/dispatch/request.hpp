@@ -17,6 +17,7 @@ struct Request {
   bool in_place = false;
   bool symmetric = true;          // input and output both; else staged
   std::size_t staging_bytes = 0;  // of one pass through staging; 0: large enough for all
+  std::size_t packet_bytes = 0;   // room for packets in a generation
   bool capturing = false;
   bool nccl_ready = true;  // its communicator is there, or can be made now
   bool deterministic = false;

@@ -7,25 +7,25 @@
 
 namespace tutti {
 
-Status launch_on_cuda(CudaDriver& cuda, CudaKernel kernel, const Work& work, int threads,
-                      Stream stream) {
+Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const Work& work, Stream stream) {
   constexpr int kWarp = 32;
-  const int needed = std::clamp(threads, work.ranks, kMaxThreads);
+  const int needed = std::clamp(body.threads, work.ranks, kMaxThreads);
   void* arguments[] = {const_cast<Work*>(&work)};
   return cuda.launch(
-      {.kernel = kernel,
+      {.kernel = body.kernel,
        .blocks = work.blocks,
        .threads = static_cast<int>(round_up(static_cast<std::size_t>(needed), kWarp)),
        .arguments = arguments,
-       .stream = stream});
+       .stream = stream,
+       .programmatic = body.starts_early});
 }
 
-Status load_all_kernels(CudaDriver& cuda) {
+Status load_all_kernels(CudaDriver& cuda, int ranks) {
   for (const Algorithm& row : catalogue()) {
     if (row.cuda == nullptr) continue;
     for (const DataType dtype : kAllDataTypes) {
       for (const OpKind op : kAllOps) {
-        const CudaKernel kernel = row.takes(dtype, op) ? row.cuda(dtype, op) : nullptr;
+        const CudaKernel kernel = row.takes(dtype, op) ? row.cuda(dtype, op, ranks) : nullptr;
         if (kernel != nullptr) TUTTI_TRY(cuda.load_kernel(kernel, 0));
       }
     }

@@ -7,12 +7,17 @@
 
 namespace tutti {
 
-// Returns once enqueued. `threads` is rounded up to whole warps, at least one thread per rank.
-Status launch_on_cuda(CudaDriver& cuda, CudaKernel kernel, const Work& work, int threads,
-                      Stream stream);
+struct CudaBody {
+  CudaKernel kernel = nullptr;
+  int threads = 1;            // rounded up to whole warps, at least one thread per rank
+  bool starts_early = false;  // see Algorithm
+};
 
-// Loads every kernel of the catalogue on the current device, now: a kernel that is loaded lazily
-// would wait for one that spins.
-Status load_all_kernels(CudaDriver& cuda);
+// Returns once enqueued.
+Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const Work& work, Stream stream);
+
+// Loads every kernel of the catalogue for so many ranks on the current device, now: a kernel that
+// is loaded lazily would wait for one that spins.
+Status load_all_kernels(CudaDriver& cuda, int ranks);
 
 }  // namespace tutti

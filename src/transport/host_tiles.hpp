@@ -1,8 +1,10 @@
 // What the host's teams have in common, whatever their memory is: which tiles are a block's, where
-// the buffers lie, and what a failure record says.
+// the buffers lie, what is sent to whom in which order, and what a failure record says.
 #pragma once
 
-#include "transport/team.hpp"
+#include <cstring>
+
+#include "transport/packets.hpp"
 
 namespace tutti {
 
@@ -12,7 +14,9 @@ struct HostAccess {
   static constexpr bool kLoadsAhead = false;
 };
 
-template <std::size_t kBytes>
+// `Team`, which derives from it, moves one tile: store, load_tile, store_tile; push to a rank, and
+// take what a rank has pushed.
+template <class Team, std::size_t kBytes>
 class HostTiles {
  public:
   static constexpr int kMaxRanks = tutti::kMaxRanks;
@@ -21,6 +25,14 @@ class HostTiles {
   static constexpr int tile_elements() {
     return static_cast<int>(kTileBytes / sizeof(T));
   }
+
+  // A tile's bytes, as many as it has, padded to whole words of packets.
+  struct Words {
+    alignas(16) std::byte at[kTileBytes];
+  };
+  struct Column {
+    Words at[kMaxRanks];
+  };
 
   HostTiles(const Work& work, int block) : work_(work), block_(block) {}
 
@@ -45,7 +57,94 @@ class HostTiles {
     }
   }
 
+  Slice first_slice() const { return static_cast<Slice>(block_); }
+
+  template <class F>
+  Outcome for_each_slice(Slice slices, F&& f) const {
+    const auto stride = static_cast<Slice>(work_.blocks);
+    for (Slice k = first_slice(); k < slices; k += stride) {
+      if (f(k) != Outcome::kDone) return Outcome::kFailed;
+    }
+    return Outcome::kDone;
+  }
+
+  template <class T>
+  void store_all(const Pointers<kMaxRanks>& to, HostAccess access, TileAt tile,
+                 const Tile<T, tile_elements<T>()>& value) const {
+    for (int r = 0; r < work_.ranks; ++r) team().template store<T>(to.at[r], access, tile, value);
+  }
+
+  template <class T, int kStep>
+  Column load_column(const Shares<kStep>& shares, Slice slice) const {
+    Column column;
+    for (int step = 0; step < work_.ranks; ++step) {
+      column.at[step] = team().template load_tile<T>(shares.tile(rank_after(step), slice));
+    }
+    return column;
+  }
+  template <class T, int kStep>
+  void store_column(const Shares<kStep>& shares, Slice slice, const Column& column) const {
+    for (int r = 0; r < work_.ranks; ++r) {
+      team().template store_tile<T>(shares.tile(r, slice), column.at[r]);
+    }
+  }
+
+  template <class T>
+  void push_all(PacketAt at, int count, const Words& words) const {
+    for (int step = 0; step < work_.ranks; ++step) team().template push<T>(step, at, count, words);
+  }
+  template <class T, class Count>
+  void push_column(PacketAt at, Count&& count, const Column& column) const {
+    for (int step = 0; step < work_.ranks; ++step) {
+      team().template push<T>(step, at, count(rank_after(step)), column.at[step]);
+    }
+  }
+  template <class T, class Count>
+  Outcome poll(PacketAt at, Count&& count, Column& column) const {
+    for (int r = 0; r < work_.ranks; ++r) {
+      const Outcome taken = team().template take<T>(r, at, count(r), column.at[r]);
+      if (taken != Outcome::kDone) return Outcome::kFailed;
+    }
+    return Outcome::kDone;
+  }
+
+  template <class T>
+  TileInPlace<T> part_of(const Column& column, int rank, int count) const {
+    return {reinterpret_cast<const T*>(column.at[rank].at), count};
+  }
+
+  template <class T>
+  static Words words_of(const Tile<T, tile_elements<T>()>& tile) {
+    Words words;
+    std::memcpy(words.at, tile.at, sizeof words.at);
+    return words;
+  }
+
  protected:
+  template <class T>
+  static constexpr std::size_t packets_of(int count) {
+    return (static_cast<std::size_t>(count) * sizeof(T) + 7) / 8 * PacketCode<T>::kPackets;
+  }
+
+  // Packet memory of the rank `step` places on, and this rank's own.
+  PacketMemory& packet_memory(int step) const {
+    return *reinterpret_cast<PacketMemory*>(work_.packets.memory.at[step]);
+  }
+  PacketMemory& own_packet_memory() const { return packet_memory(work_.ranks - 1); }
+  int rank_after(int step) const { return (work_.rank + 1 + step) % work_.ranks; }
+
+  // The first word of a tile, in the slot of rank `source`.
+  template <class T>
+  std::uint64_t* packets_at(PacketMemory& memory, std::uint64_t launch, int source,
+                            PacketAt at) const {
+    const PacketArea& area = work_.packets;
+    const auto slot = static_cast<std::size_t>(at.part) * work_.ranks + source;
+    auto* const generation = reinterpret_cast<std::byte*>(&memory + 1) +
+                             launch % kPacketGenerations * area.generation_bytes;
+    return reinterpret_cast<std::uint64_t*>(generation + slot * area.slot_bytes +
+                                            at.slice * kTileBytes * PacketCode<T>::kPackets);
+  }
+
   ChannelMemory& channel(int rank) const {
     return *reinterpret_cast<ChannelMemory*>(work_.channels.at[rank]);
   }
@@ -72,6 +171,9 @@ class HostTiles {
 
   const Work& work_;
   int block_;
+
+ private:
+  const Team& team() const { return static_cast<const Team&>(*this); }
 };
 
 }  // namespace tutti

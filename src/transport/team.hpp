@@ -20,6 +20,30 @@
 //   scalar_of(rank)          Ordinary load, after a wait.
 //   finish()                 Ends the operation: keeps the epoch for the next one; fails if another
 //                            operation was using the channel at the last wait.
+//
+// A body whose data is its own flag (transport/packets.hpp) uses none of these but the ones below.
+// On GPUs PacketTeam has them. Tiles travel as Words: their bytes, of a short one padded with
+// zeros.
+//
+//   launch_wait()            Earlier kernels of the stream have ended. Before it a body touches
+//                            parameters alone.
+//   launch_trigger()         The next kernel of the stream may be made ready.
+//   ask_launch()             Which launch it is; the answer comes while inputs are loaded.
+//   open_packets()           Takes the answer. Fails where the rank is poisoned: it pushes nothing.
+//   announce()               Counts this block, and tells every rank's same block of the launch.
+//                            Behind the first pushes, which it does not release: they go first
+//                            because peers wait for them longest.
+//   for_each_slice(n, f)     f(k) for those of n slices that are this thread's, until one fails.
+//   load_tile, load_column   From the input: one tile, or tile k of every share, in the order of
+//                            sending: the next rank's share first.
+//   push_all, push_column    Into the slot of every rank: the same tile, or of each its own
+//   share's.
+//                            Relaxed at system scope (host: release), in words of 64 bits.
+//   poll(at)                 Until every rank's tile is there, then takes and empties them. Relaxed
+//                            (host: acquire). Bounded by the deadline.
+//   store_tile, store_column Into the output.
+//   close_packets()          Until every rank has announced the launch; fails where one announced
+//                            another operation, or another one was on the area meanwhile.
 #pragma once
 
 #include <cstddef>

@@ -37,6 +37,33 @@ struct ChannelMemory {
                                // first barrier of the operation
 };
 
+// What each rank exposes to its peers per packet area; its slots follow, one generation behind the
+// other. One writer per word: flags[b][s] is written by rank s alone.
+struct PacketMemory {
+  Flag flags[kMaxBlocks][kMaxRanks];  // block b of rank s has begun launch `epoch`
+};
+inline constexpr int kPacketGenerations = 2;
+
+// Where packets travel. Launch k uses generation k % 2; slot (part, source) of a generation is
+// where rank `source` puts what it has for this rank in that part of the operation.
+struct PacketArea {
+  PeerPointers memory;           // PacketMemory, starting with the next rank's, this rank's last
+  std::size_t generation_bytes;  // a multiple of 256
+  std::size_t slot_bytes;        // of this operation
+  std::uint64_t* launches;       // LaunchWord; private to this rank and area
+};
+
+// Counts the launches on an area. Each block adds its share, together one launch; which block comes
+// last, nobody has to know. It never wraps.
+struct LaunchWord {
+  static constexpr int kShareBits = 16;
+  static constexpr std::uint64_t at(std::uint64_t launch) { return launch << kShareBits; }
+  static constexpr std::uint64_t launch_of(std::uint64_t word) { return word >> kShareBits; }
+  static constexpr std::uint64_t share_of(int block, int blocks) {
+    return block == 0 ? at(1) - static_cast<std::uint64_t>(blocks - 1) : 1;
+  }
+};
+
 // What went wrong, for rule 5's text. Filled by the first block that fails; `state` is written
 // last.
 enum class FailureReason : std::uint32_t {
@@ -44,7 +71,7 @@ enum class FailureReason : std::uint32_t {
   kTimeout,        // the deadline passed in a wait
   kAborted,        // the abort word was set from outside
   kMismatch,       // a peer runs another operation: the signatures differ
-  kOverlap,        // two operations ran on one channel at once
+  kOverlap,        // two operations ran on one channel, or packet area, at once
   kNotRegistered,  // a captured buffer was never registered
 };
 
@@ -61,7 +88,15 @@ struct FailureRecord {
 
 // Per rank, private to it. On CUDA in device memory.
 struct Control {
-  std::uint32_t poison;   // FailureReason; read at entry and in every wait
+  // Not 0: nothing begins any more, and waits end. Read at entry and in every wait. The low half is
+  // the FailureReason of the block that failed first, unless the rank was told before. The high
+  // half is the host's, which on CUDA cannot compare before it writes.
+  static constexpr std::uint32_t kTold = 1u << 16;
+  static constexpr FailureReason reason_of(std::uint32_t poison) {
+    return static_cast<FailureReason>(poison & (kTold - 1));
+  }
+
+  std::uint32_t poison;
   std::uint32_t claimed;  // who may fill the record
   std::uint64_t timeout_ns;
 };
@@ -89,6 +124,8 @@ struct Work {
   bool stage_output;          // peers write staging, not outputs
   PeerPointers staging;       // by rank
   std::size_t staging_bytes;  // a multiple of 256
+
+  PacketArea packets;
 
   PeerPointers channels;  // ChannelMemory of each rank
   std::uint64_t* epochs;  // [kMaxBlocks], private to this rank and channel

@@ -73,9 +73,11 @@ double predicted_us(const Algorithm& algorithm, const Load& load, const Topology
   const std::size_t passes = passes_of(load);
   const int copies =
       passes == 0 ? 0 : int{algorithm.peers_read_input} + int{algorithm.peers_write_output};
-  const double steps = algorithm.cost.steps + algorithm.cost.steps_per_rank * load.ranks;
+  const bool host = topology.backend == Backend::kHost && algorithm.cost.host_steps > 0;
+  const double steps = host ? algorithm.cost.host_steps
+                            : algorithm.cost.steps + algorithm.cost.steps_per_rank * load.ranks;
   const double pass_us = steps * machine.hop_us + copies * machine.copy_us;
-  const double wire = traffic(algorithm.cost, load.ranks, topology.backend);
+  const double wire = load.sent * traffic(algorithm.cost, load.ranks, topology.backend);
   const double byte_us = wire / (machine.bandwidth_gbps * 1e3) + copies / (machine.copy_gbps * 1e3);
   return machine.base_us + static_cast<double>(std::max<std::size_t>(passes, 1)) * pass_us +
          static_cast<double>(load.bytes) * byte_us;

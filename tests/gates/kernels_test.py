@@ -163,6 +163,26 @@ class Listings(unittest.TestCase):
             functions[0].stack_bytes = read(text.format(40))[name]
             self.refuses(functions, "40 bytes of stack")
 
+    def test_packets(self):
+        def push(text: str, element: str = FLOAT):
+            functions = sass(text, element)
+            functions[0].name = functions[0].name.replace("15one_shot", "20one_shot_push")
+            return functions
+
+        load, count = "LDG.E.128.STRONG.SYS R56, desc[UR4][R88.64]", "LDG.E.64.STRONG.GPU R64, desc[UR6][R64.64]"
+        poll = f"L:\n{load} * {{}}\n{count}\nBRA L\nEXIT"
+        for element, loads in ((FLOAT, 9), (HALF, 9), (BYTE, 17)):
+            self.assertEqual(check_kernels.check_functions(push(poll.format(loads), element)), [])
+            self.refuses(push(poll.format(loads - 1), element), f"no loop with {loads} loads")
+            functions = push(poll.format(loads), element)
+            functions[0].stack_bytes = 96
+            if element == BYTE:
+                self.assertEqual(check_kernels.check_functions(functions), [])
+                functions[0].stack_bytes = 168
+            self.refuses(functions, "bytes of stack")
+        early = poll.format(8).replace(count, f"IADD3 R2, R56, R3, R4\n{load.replace('R56', 'R60')}\n{count}")
+        self.refuses(push(early), "used before its last one is issued")
+
     def test_new_kernel(self):
         functions = sass(SASS)
         functions[0].name = functions[0].name.replace("8one_shot", "8all_shot").replace("one_shot", "all_shot")

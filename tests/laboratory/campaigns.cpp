@@ -57,7 +57,9 @@ std::vector<Setup> setups_for_mutations(const Algorithm& row) {
   std::vector<Setup> all;
   for (const Buffers buffers : kAllBuffers) {
     if (!runs(row, buffers)) continue;
-    all.push_back({&row, 3, 1, 127, 3, buffers, OpKind::kPreMulSum});
+    const bool scales = row.takes(DataType::kFloat32, OpKind::kPreMulSum);
+    all.push_back(
+        {&row, 3, 1, 127, scales ? 3 : 4, buffers, scales ? OpKind::kPreMulSum : OpKind::kSum});
   }
   return all;
 }

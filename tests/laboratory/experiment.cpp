@@ -13,6 +13,7 @@ using simulated::Breach;
 constexpr std::size_t kCanaryWords = 8;  // before and behind each buffer
 constexpr float kCanary = 12345.5f;
 constexpr float kPoison = -98765.5f;
+constexpr std::uint64_t kManyLaunches = std::uint64_t{1} << 47;  // nearly all that a word can count
 
 // A buffer between two canaries.
 class Guarded {
@@ -41,10 +42,15 @@ class Guarded {
 }  // namespace
 
 struct Experiment::Rank {
-  explicit Rank(std::size_t count)
-      : input(count), output(count), staging(kStagingBytes / sizeof(float)) {}
+  Rank(std::size_t count, std::size_t generation_bytes)
+      : input(count),
+        output(count),
+        staging(kStagingBytes / sizeof(float)),
+        packets((sizeof(PacketMemory) + kPacketGenerations * generation_bytes) / 8) {}
 
   Guarded input, output, staging;
+  std::vector<std::uint64_t> packets;  // PacketMemory, and slots
+  std::uint64_t launches = 0;
   ChannelMemory channel{};
   std::array<std::uint64_t, kMaxBlocks> epochs{};
   Control control{};
@@ -54,7 +60,7 @@ struct Experiment::Rank {
   int started = 0;  // operations
   // When the stopped rank was woken.
   std::vector<float> output_then, staging_then;
-  std::vector<std::uint64_t> epochs_then;
+  std::vector<std::uint64_t> epochs_then, packets_then;
 
   std::vector<float> output_now() { return {output.data(), output.data() + output.words()}; }
   std::vector<float> staging_now() { return {staging.data(), staging.data() + staging.words()}; }
@@ -91,8 +97,12 @@ std::vector<Setup> all_setups() {
     if (row.host == nullptr) continue;
     for (const Shape& shape : kShapes) {
       for (const Buffers buffers : kAllBuffers) {
-        if (!runs(row, buffers)) continue;
-        all.push_back({&row, shape.ranks, shape.blocks, shape.count, 3, buffers, shape.op});
+        if (!runs(row, buffers) || !row.takes(DataType::kFloat32, shape.op)) continue;
+        // What is longer only takes more passes through staging.
+        constexpr std::size_t kLongest = 26;
+        const std::size_t count =
+            row.packets == nullptr ? shape.count : std::min(shape.count, kLongest);
+        all.push_back({&row, shape.ranks, shape.blocks, count, 3, buffers, shape.op});
       }
     }
   }
@@ -103,11 +113,21 @@ Experiment::Experiment(const Setup& setup)
     : setup_(setup),
       body_(setup.row->host(DataType::kFloat32, setup.op)),
       simulation_(setup.ranks, setup.blocks) {
-  for (int r = 0; r < setup.ranks; ++r) ranks_.push_back(std::make_unique<Rank>(setup.count));
+  const std::size_t bytes = packet_use().bytes();
+  for (int r = 0; r < setup.ranks; ++r) {
+    ranks_.push_back(std::make_unique<Rank>(setup.count, bytes));
+  }
   lay_out();
 }
 
 Experiment::~Experiment() = default;
+
+PacketUse Experiment::packet_use() const {
+  PacketUse use = tutti::packet_use(*setup_.row, setup_.count, DataType::kFloat32, setup_.ranks);
+  // Tiles are small here, and so are shares.
+  use.slot_bytes = std::min(use.slot_bytes, (setup_.count * sizeof(float) + 255) / 256 * 256);
+  return use;
+}
 
 void Experiment::lay_out() {
   simulated::WeakMemory& memory = simulation_.memory();
@@ -119,8 +139,11 @@ void Experiment::lay_out() {
     memory.add_data(reinterpret_cast<std::byte*>(rank.channel.scalars),
                     static_cast<std::size_t>(setup_.blocks) * sizeof(double),
                     fmt::format("scalars {}", r));
-    memory.add_flags(&rank.channel.flags[0][0],
-                     static_cast<std::size_t>(setup_.blocks) * kMaxRanks);
+    const std::size_t flags = static_cast<std::size_t>(setup_.blocks) * kMaxRanks;
+    memory.add_flags(&rank.channel.flags[0][0], flags);
+    memory.add_flags(reinterpret_cast<Flag*>(rank.packets.data()), flags);
+    constexpr std::size_t kFirst = sizeof(PacketMemory) / sizeof(std::uint64_t);
+    memory.add_packets(rank.packets.data() + kFirst, rank.packets.size() - kFirst);
   }
 }
 
@@ -134,6 +157,7 @@ bool Experiment::run(simulated::Schedule& schedule, const Options& options) {
     rank->output.clear();
     rank->staging.clear();
     rank->epochs.fill(options.first_epoch);
+    rank->launches = LaunchWord::at(options.first_epoch % kManyLaunches);
     rank->control = {};
     rank->failure = {};
     rank->ended = rank->started = 0;
@@ -155,15 +179,13 @@ void Experiment::remember_all() {
     rank->output_then = rank->output_now();
     rank->staging_then = rank->staging_now();
     rank->epochs_then = rank->epochs_now(setup_.blocks);
+    rank->packets_then = rank->packets;
   }
 }
 
 // What a failure does to a group: each rank is told, and knows it before it launches anything more.
 void Experiment::poison_group() {
-  for (auto& rank : ranks_) {
-    if (rank->control.poison != 0) continue;
-    rank->control.poison = static_cast<std::uint32_t>(FailureReason::kAborted);
-  }
+  for (auto& rank : ranks_) rank->control.poison |= Control::kTold;
 }
 
 bool Experiment::changed_after_wake(Stop stop) const {
@@ -171,7 +193,8 @@ bool Experiment::changed_after_wake(Stop stop) const {
   return std::any_of(ranks_.begin(), ranks_.end(), [&](const std::unique_ptr<Rank>& rank) {
     if (rank.get() == own) return false;
     return rank->output_then != rank->output_now() || rank->staging_then != rank->staging_now() ||
-           (stop.told && rank->epochs_then != rank->epochs_now(setup_.blocks));
+           (stop.told && (rank->epochs_then != rank->epochs_now(setup_.blocks) ||
+                          rank->packets_then != rank->packets));
   });
 }
 
@@ -215,11 +238,15 @@ Work Experiment::work_for(int index, int operation) {
   for (int r = 0; r < setup_.ranks; ++r) {
     Rank& peer = *ranks_[static_cast<std::size_t>(r)];
     Rank& next = *ranks_[static_cast<std::size_t>((index + 1 + r) % setup_.ranks)];
+    work.packets.memory.at[r] = reinterpret_cast<std::byte*>(next.packets.data());
     work.channels.at[r] = reinterpret_cast<std::byte*>(&peer.channel);
     work.staging.at[r] = peer.staging.bytes();
     work.inputs.at[r] = in_place ? peer.output.bytes() : peer.input.bytes();
     work.outputs.at[r] = work.stage_output ? next.staging.bytes() : next.output.bytes();
   }
+  work.packets.generation_bytes = packet_use().bytes();
+  work.packets.slot_bytes = packet_use().slot_bytes;
+  work.packets.launches = &rank.launches;
   work.epochs = rank.epochs.data();
   work.control = &rank.control;
   work.failure = &rank.failure;
@@ -243,8 +270,9 @@ void Experiment::between_operations(Rank& rank, int index) {
   ++rank.started;
 }
 
-// Small whole numbers: their sums are exact.
+// Small whole numbers: their sums are exact. And once 8 bytes of ones, which are NaNs.
 float Experiment::input_value(int rank, int operation, std::size_t i) const {
+  if (rank == 0 && operation == 1 && i < 2) return __builtin_bit_cast(float, ~std::uint32_t{0});
   return static_cast<float>((static_cast<std::size_t>(rank * 7 + operation * 3) + i) % 50);
 }
 
@@ -277,10 +305,11 @@ void Experiment::check_output(Rank& rank, int index, int operation) {
     simulation_.memory().load_now(
         simulation_.fiber_of(index, 0), reinterpret_cast<std::byte*>(&seen),
         reinterpret_cast<const std::byte*>(rank.output.data() + i), sizeof seen);
-    if (seen == expected(operation, i)) continue;
+    const float right = expected(operation, i);
+    if (seen == right || (std::isnan(seen) && std::isnan(right))) continue;
     return simulation_.report(Breach::kWrongResult,
                               fmt::format("operation {} of rank {}: element {} is {}, expected {}",
-                                          operation, index, i, seen, expected(operation, i)));
+                                          operation, index, i, seen, right));
   }
 }
 

@@ -71,6 +71,7 @@ class Experiment {
  private:
   struct Rank;
 
+  PacketUse packet_use() const;
   void lay_out();
   Work work_for(int rank, int operation);
   void run_block(int rank, int block, const Options& options);

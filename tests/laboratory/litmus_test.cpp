@@ -14,6 +14,7 @@ class Litmus : public ::testing::Test {
   Litmus() : simulation_(2, 1) {
     memory().add_data(at(0), sizeof words_, "words");
     memory().add_flags(flags_, 2);
+    memory().add_packets(packets_, 2);
   }
 
   WeakMemory& memory() { return simulation_.memory(); }
@@ -28,10 +29,9 @@ class Litmus : public ::testing::Test {
     memory().load(fiber, reinterpret_cast<std::byte*>(&value), at(word), sizeof value);
     return value;
   }
-  void packet(int fiber, int word, int value) {
+  void packet(int fiber, int word, std::uint64_t value) {
     simulation_.interrupt(fiber);
-    memory().store_packet(fiber, at(word), reinterpret_cast<const std::byte*>(&value),
-                          sizeof value);
+    memory().store_packet(fiber, packets_ + word, value, 1);
   }
   // The fiber's `epoch`-th flag for the other one.
   void signal(int fiber, Publish publish, std::uint64_t epoch = 1) {
@@ -69,6 +69,7 @@ class Litmus : public ::testing::Test {
   Simulation simulation_;
   alignas(16) int words_[16] = {};
   Flag flags_[2] = {};
+  std::uint64_t packets_[2] = {};
 };
 
 using Breaches = std::set<Breach>;
@@ -149,14 +150,15 @@ TEST_F(Litmus, TwoWritersMustBeOrdered) {
 
 class Overtaking : public Litmus {
  protected:
-  // All pairs of values that rank 1 can see of words 0 and 1, the second looked at first.
-  std::set<std::pair<int, int>> pairs_seen(const Program& writer) {
-    std::set<std::pair<int, int>> seen;
+  using Pairs = std::set<std::pair<std::uint64_t, std::uint64_t>>;
+  // All pairs of values that rank 1 can see of packets 0 and 1, the second looked at first.
+  Pairs pairs_seen(const Program& writer) {
+    Pairs seen;
     run_many(writer, [&] {
       for (int look = 0; look < 8; ++look) {
-        const int second = words_[1];
+        const std::uint64_t second = packets_[1];
         simulation_.interrupt(1);
-        seen.insert({words_[0], second});
+        seen.insert({packets_[0], second});
         simulation_.interrupt(1);
       }
     });
@@ -179,10 +181,10 @@ TEST_F(Overtaking, NotAcrossARelease) {
 TEST_F(Overtaking, NotAtTheSamePlace) {
   run_many([&] { packet(0, 0, 1), packet(0, 0, 2); },
            [&] {
-             int before = 0;
+             std::uint64_t before = 0;
              for (int look = 0; look < 8; ++look) {
-               EXPECT_GE(words_[0], before);
-               before = words_[0];
+               EXPECT_GE(packets_[0], before);
+               before = packets_[0];
                simulation_.interrupt(1);
              }
            });

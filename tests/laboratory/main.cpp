@@ -53,7 +53,8 @@ std::vector<Setup> exhaustive_setups() {
     for (const Buffers buffers : kAllBuffers) {
       if (!runs(row, buffers)) continue;
       all.push_back({&row, 2, 1, 5, 3, buffers, OpKind::kSum});
-      all.push_back({&row, 2, 1, 5, 2, buffers, OpKind::kPreMulSum});
+      const bool scales = row.takes(DataType::kFloat32, OpKind::kPreMulSum);
+      if (scales) all.push_back({&row, 2, 1, 5, 2, buffers, OpKind::kPreMulSum});
       all.push_back({&row, 2, 2, 9, 1, buffers, OpKind::kSum});
       if (buffers == Buffers::kStaged) all.push_back({&row, 2, 1, 70, 2, buffers, OpKind::kSum});
     }
@@ -133,6 +134,7 @@ int misfortune_campaign(std::uint64_t seeds) {
   const simulated::Mutation deaf{simulated::Mutation::Kind::kNoPoison, 0, 0};
   const simulated::Mutation stubborn{simulated::Mutation::Kind::kFlagsNotTakenBack, 0, 0};
   const simulated::Mutation blind{simulated::Mutation::Kind::kNoSignature, 0, 0};
+  const simulated::Mutation hasty{simulated::Mutation::Kind::kNoClosing, 0, 0};
   const std::vector<Setup> setups = all_setups();
   std::vector<std::atomic<int>> noticed(catalogue().size());
   const auto row_index = [](const Setup& setup) {
@@ -156,6 +158,9 @@ int misfortune_campaign(std::uint64_t seeds) {
     if (!run_stop(setup, {0, 0, false}, 1, &stubborn).empty()) ++noticed[row_index(setup)];
     check(setup, "signatures ignored",
           run_mismatch(setup, 1, &blind).empty() ? "was not noticed" : "");
+    if (setup.row->packets == nullptr) return;
+    check(setup, "announcements not waited for",
+          run_mismatch(setup, 1, &hasty).empty() ? "was not noticed" : "");
   });
   // Not every setup lets the late rank get as far as a peer's memory; of each row that writes there
   // one must.

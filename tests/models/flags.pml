@@ -54,11 +54,11 @@ inline arrive(me, releasing) {
 // Has the peer of this flag come as far as this rank?
 #ifdef HOST
 #define HAS_COME(e, check) (EPOCH_COMPARED_EQUAL -> (e) == epoch : (e) >= epoch)
-#define IS_OTHER (LOW(seen_check) == LOW(epoch) && seen_check != CHECK_WORD(epoch))
+#define IS_OTHER(e, check) (LOW(check) == LOW(epoch) && (check) != CHECK_WORD(epoch))
 #else
 #define HAS_COME(e, check) ((EPOCH_COMPARED_EQUAL -> (e) == epoch : (e) >= epoch) && \
                             (HALVES_NOT_COMPARED || LOW(check) == LOW(e)))
-#define IS_OTHER (seen_epoch == epoch && seen_check != CHECK_WORD(epoch))
+#define IS_OTHER(e, check) ((e) == epoch && (check) != CHECK_WORD(epoch))
 #endif
 
 // Some of the stores to a flag become visible.
@@ -78,17 +78,23 @@ inline deliver_some_of_flag(me) {
 #endif
 }
 
+inline look_at_flag(me) {
+  deliver_some_of_flag(me);
+  seen_epoch = memory[EPOCH(me, peer)];
+  seen_check = memory[CHECK(me, peer)]
+}
+
 // Polls until it has. Blocks, rather than turns, where no poll can bring anything new.
 inline wait_for(me) {
   do
   :: atomic {
        UNDER_WAY(EPOCH(me, peer)) || UNDER_WAY(CHECK(me, peer)) ||
        HAS_COME(memory[EPOCH(me, peer)], memory[CHECK(me, peer)]) ->
-       deliver_some_of_flag(me);
-       seen_epoch = memory[EPOCH(me, peer)];
-       seen_check = memory[CHECK(me, peer)];
+       look_at_flag(me);
        if
-       :: HAS_COME(seen_epoch, seen_check) -> mismatch = mismatch || IS_OTHER; break
+       :: HAS_COME(seen_epoch, seen_check) ->
+          mismatch = mismatch || IS_OTHER(seen_epoch, seen_check);
+          break
        :: else -> skip
        fi
      }

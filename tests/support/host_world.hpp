@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/units.hpp"
 #include "transport/work.hpp"
 
 namespace tutti::test {
@@ -12,9 +13,13 @@ namespace tutti::test {
 class HostWorld {
  public:
   HostWorld(int ranks, std::size_t buffer_bytes, std::size_t staging_bytes = 4096)
-      : staging_bytes_(staging_bytes), ranks_(static_cast<std::size_t>(ranks)) {
+      : slot_bytes_(round_up(buffer_bytes, 2048)),
+        staging_bytes_(staging_bytes),
+        ranks_(static_cast<std::size_t>(ranks)) {
     for (RankMemory& memory : ranks_) {
       memory.channel = std::make_unique<ChannelMemory>();
+      memory.packets.resize((sizeof(PacketMemory) + kPacketGenerations * generation_bytes()) /
+                            sizeof(std::uint64_t));
       memory.staging.resize(staging_bytes / sizeof(double));
       memory.input.resize(buffer_bytes / sizeof(double) + 1);
       memory.output.resize(buffer_bytes / sizeof(double) + 1);
@@ -51,6 +56,8 @@ class HostWorld {
     work.stage_input = work.stage_output = staged;
     work.staging_bytes = staging_bytes_;
     for (int r = 0; r < ranks(); ++r) {
+      const int next = (rank + 1 + r) % ranks();
+      work.packets.memory.at[r] = reinterpret_cast<std::byte*>(at(next).packets.data());
       work.channels.at[r] = reinterpret_cast<std::byte*>(at(r).channel.get());
       work.staging.at[r] = reinterpret_cast<std::byte*>(at(r).staging.data());
       work.inputs.at[r] = input<std::byte>(r);
@@ -59,6 +66,9 @@ class HostWorld {
       const int next = (rank + 1 + r) % ranks();
       work.outputs.at[r] = staged ? work.staging.at[next] : output<std::byte>(next);
     }
+    work.packets.generation_bytes = generation_bytes();
+    work.packets.slot_bytes = slot_bytes_;
+    work.packets.launches = &at(rank).launches;
     work.epochs = at(rank).epochs.data();
     work.control = &at(rank).control;
     work.failure = &at(rank).failure;
@@ -71,14 +81,18 @@ class HostWorld {
   struct RankMemory {
     std::unique_ptr<ChannelMemory> channel;
     std::vector<double> staging, input, output;
-    std::vector<std::uint64_t> epochs;
+    std::vector<std::uint64_t> packets, epochs;
+    std::uint64_t launches = 0;
     Control control{};
     FailureRecord failure{};
     std::uint32_t abort = 0;
   };
   RankMemory& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
 
-  std::size_t staging_bytes_;
+  // Of packets: two parts, each with a slot per rank that holds a whole buffer.
+  std::size_t generation_bytes() const { return 2 * ranks_.size() * slot_bytes_; }
+
+  std::size_t slot_bytes_, staging_bytes_;
   std::vector<RankMemory> ranks_;
 };
 

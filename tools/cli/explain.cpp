@@ -146,6 +146,7 @@ Result<Question> read_question(const ExplainArguments& a, const Machine& machine
   request.symmetric = a.buffers != "plain";
   request.capturing = a.mode == "graph";
   request.staging_bytes = request.capturing ? layout.capture_staging_bytes : layout.staging_bytes;
+  request.packet_bytes = layout.packet_room(request.capturing ? 1 : 0);
   request.in_place = a.in_place;
   request.deterministic = a.deterministic;
   request.algorithm = a.algorithm;

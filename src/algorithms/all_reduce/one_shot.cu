@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
 
 }  // namespace
 
-CudaKernel cuda_all_reduce_one_shot(DataType dtype, OpKind op) {
+CudaKernel cuda_all_reduce_one_shot(DataType dtype, OpKind op, int) {
   return with_reduction(dtype, op, [](auto reduction) -> CudaKernel {
     return reinterpret_cast<CudaKernel>(&one_shot_kernel<typename decltype(reduction)::Type>);
   });

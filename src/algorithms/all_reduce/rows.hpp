@@ -7,10 +7,14 @@ namespace tutti {
 
 HostBody host_all_reduce_one_shot(DataType dtype, OpKind op);
 HostBody host_all_reduce_two_shot(DataType dtype, OpKind op);
+HostBody host_all_reduce_one_shot_push(DataType dtype, OpKind op);
+HostBody host_all_reduce_two_shot_push(DataType dtype, OpKind op);
 
 // Null in builds without CUDA.
-CudaKernel cuda_all_reduce_one_shot(DataType dtype, OpKind op);
-CudaKernel cuda_all_reduce_two_shot(DataType dtype, OpKind op);
+CudaKernel cuda_all_reduce_one_shot(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_reduce_two_shot(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_reduce_one_shot_push(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_reduce_two_shot_push(DataType dtype, OpKind op, int ranks);
 
 std::span<const Algorithm> all_reduce_rows();
 

@@ -1,24 +1,8 @@
 #include "transport/host_shared/host_team.hpp"
 
-#include <chrono>
-#include <sched.h>
+#include "transport/host_shared/host_waits.hpp"
 
 namespace tutti {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-std::uint64_t nanoseconds_since(Clock::time_point start) {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
-}
-
-std::atomic_ref<std::uint64_t> word(std::uint64_t& value) { return std::atomic_ref(value); }
-
-constexpr int kSpins = 256;         // polls before the first yield: about a microsecond
-constexpr int kPollsPerClock = 64;  // yields between two looks at the clock
-
-}  // namespace
 
 void HostTeam::arrive(Publish) {
   const int index = barriers_++;
@@ -30,7 +14,8 @@ void HostTeam::arrive(Publish) {
   // Release: a peer that sees the flag sees what this block wrote before.
   const bool release = !weakened(&Weakening::no_release, index);
   for (int r = 0; r < work_.ranks; ++r) {
-    signal(r, release ? std::memory_order_release : std::memory_order_relaxed);
+    signal(channel(r).flags[block_][work_.rank], epoch_,
+           release ? std::memory_order_release : std::memory_order_relaxed);
   }
 }
 
@@ -39,9 +24,10 @@ Outcome HostTeam::wait() {
   if (weakened(&Weakening::skip_barrier, index)) return Outcome::kDone;
   // Acquire: what a peer's block wrote before its flag is read after this.
   const bool acquire = !weakened(&Weakening::no_acquire, index);
+  Flag* const flags = channel(work_.rank).flags[block_];
   for (int r = 0; r < work_.ranks; ++r) {
     const auto order = acquire ? std::memory_order_acquire : std::memory_order_relaxed;
-    if (wait_for(r, order) == Outcome::kDone) continue;
+    if (wait_for(flags, r, epoch_, order) == Outcome::kDone) continue;
     take_flags_back();
     return Outcome::kFailed;
   }
@@ -51,7 +37,7 @@ Outcome HostTeam::wait() {
 // Nobody who comes from now on may go on. But for a mismatch, which they find by these flags.
 void HostTeam::take_flags_back() const {
   const auto poison = std::atomic_ref(work_.control->poison).load(std::memory_order_relaxed);
-  if (poison == static_cast<std::uint32_t>(FailureReason::kMismatch)) return;
+  if (Control::reason_of(poison) == FailureReason::kMismatch) return;
   for (int r = 0; r < work_.ranks; ++r) {
     Flag& flag = channel(r).flags[block_][work_.rank];
     word(flag.epoch).store(0, std::memory_order_relaxed);
@@ -59,50 +45,40 @@ void HostTeam::take_flags_back() const {
   }
 }
 
-void HostTeam::signal(int rank, std::memory_order order) const {
-  Flag& flag = channel(rank).flags[block_][work_.rank];
-  word(flag.check).store(check_word(epoch_), std::memory_order_relaxed);
-  word(flag.epoch).store(epoch_, order);
+void HostTeam::signal(Flag& flag, std::uint64_t epoch, std::memory_order order) const {
+  word(flag.check).store(check_word(epoch), std::memory_order_relaxed);
+  word(flag.epoch).store(epoch, order);
 }
 
-Outcome HostTeam::wait_for(int rank, std::memory_order order) const {
-  Flag& flag = channel(work_.rank).flags[block_][rank];
-  Clock::time_point start{};
-  Flag seen{};
-  std::uint64_t polls = 0;
-  for (;; ++polls) {
-    seen.epoch = word(flag.epoch).load(order);
-    if (seen.epoch >= epoch_) break;
-    if (polls < kSpins) continue;
-    if (polls == kSpins) start = Clock::now();
-    sched_yield();
-    if (polls % kPollsPerClock != 0) continue;
-    tell(missing_ranks());
-    if (poisoned()) return fail(FailureReason::kAborted, rank, seen, nanoseconds_since(start));
-    const std::uint64_t limit =
-        work_.timeout_ns != 0
-            ? work_.timeout_ns
-            : std::atomic_ref(work_.control->timeout_ns).load(std::memory_order_relaxed);
-    if (const auto waited = nanoseconds_since(start); waited > limit) {
-      return fail(FailureReason::kTimeout, rank, seen, waited);
-    }
-  }
-  if (polls >= kSpins) tell(0);
+Outcome HostTeam::wait_for(Flag* flags, int rank, std::uint64_t epoch,
+                           std::memory_order order) const {
+  Flag& flag = flags[rank];
+  bool looked = false;
+  const auto look = [&] {
+    looked = true;
+    tell(missing_ranks(flags, epoch));
+    return flag_now(flag);
+  };
+  const auto come = [&] { return word(flag.epoch).load(order) >= epoch; };
+  if (wait_until(rank, epoch, come, look) != Outcome::kDone) return Outcome::kFailed;
+  if (looked) tell(0);
   // A peer that is one barrier ahead may have overwritten the check: then it was compared there.
-  seen.check = word(flag.check).load(std::memory_order_relaxed);
-  const std::uint64_t expected = check_word(epoch_);
-  if (static_cast<std::uint32_t>(seen.check) == static_cast<std::uint32_t>(epoch_) &&
-      seen.check != expected) {
-    return fail(FailureReason::kMismatch, rank, seen, 0);
-  }
+  const Flag seen = flag_now(flag);
+  if (is_other_operation(seen, epoch)) return fail(FailureReason::kMismatch, rank, epoch, seen, 0);
   return Outcome::kDone;
 }
 
-std::uint64_t HostTeam::missing_ranks() const {
+bool HostTeam::is_other_operation(const Flag& seen, std::uint64_t epoch) const {
+  return static_cast<std::uint32_t>(seen.check) == static_cast<std::uint32_t>(epoch) &&
+         seen.check != check_word(epoch);
+}
+
+std::uint64_t HostTeam::missing_ranks(Flag* flags, std::uint64_t epoch) const {
   std::uint64_t missing = 0;
   for (int r = 0; r < work_.ranks; ++r) {
-    Flag& flag = channel(work_.rank).flags[block_][r];
-    if (word(flag.epoch).load(std::memory_order_relaxed) < epoch_) missing |= std::uint64_t{1} << r;
+    if (word(flags[r].epoch).load(std::memory_order_relaxed) < epoch) {
+      missing |= std::uint64_t{1} << r;
+    }
   }
   return missing;
 }
@@ -115,7 +91,7 @@ void HostTeam::tell(std::uint64_t missing) const {
 Outcome HostTeam::finish() {
   if (work_.epochs[block_] + static_cast<std::uint64_t>(barriers_) != epoch_ &&
       weakening_ == nullptr) {
-    return fail(FailureReason::kOverlap, work_.rank, Flag{work_.epochs[block_], 0}, 0);
+    return fail(FailureReason::kOverlap, work_.rank, epoch_, Flag{work_.epochs[block_], 0}, 0);
   }
   work_.epochs[block_] = epoch_;
   return Outcome::kDone;
@@ -127,14 +103,14 @@ bool HostTeam::poisoned() const {
   return std::atomic_ref(abort).load(std::memory_order_relaxed) != 0;
 }
 
-Outcome HostTeam::fail(FailureReason reason, int missing, const Flag& seen,
+Outcome HostTeam::fail(FailureReason reason, int missing, std::uint64_t expected, const Flag& seen,
                        std::uint64_t waited_ns) const {
   std::uint32_t healthy = 0;
   std::atomic_ref(work_.control->poison)
       .compare_exchange_strong(healthy, static_cast<std::uint32_t>(reason),
                                std::memory_order_relaxed);
   if (std::atomic_ref(work_.control->claimed).exchange(1) != 0) return Outcome::kFailed;
-  describe(reason, missing, epoch_, seen);
+  describe(reason, missing, expected, seen);
   FailureRecord& record = *work_.failure;
   record.waited_ns = waited_ns;
   // Release: whoever sees the state sees the record.

@@ -16,9 +16,13 @@ struct Weakening {
   unsigned no_release = 0;    // bit k: barrier k signals without release
   unsigned no_acquire = 0;    // bit k: barrier k waits without acquire
   void (*before_barrier)(int rank, int barrier) = nullptr;  // for delays
+
+  // Of packets, whose parts of an operation are numbered from 0.
+  unsigned no_poll = 0;   // bit k: what lies in part k's slots is taken as it is
+  unsigned no_clear = 0;  // bit k: part k's slots stay as they are
 };
 
-class HostTeam : public HostTiles<1024> {
+class HostTeam : public HostTiles<HostTeam, 1024> {
  public:
   // `waits_for`, if any, is a word for whoever looks at this rank from outside: while a wait is
   // long enough to yield, bit r says that rank r has not come. It stays as it is when the wait
@@ -39,12 +43,6 @@ class HostTeam : public HostTiles<1024> {
   void store(std::byte* to, HostAccess, TileAt tile,
              const Tile<T, tile_elements<T>()>& value) const {
     std::memcpy(to + tile.first * sizeof(T), value.at, tile.count * sizeof(T));
-  }
-
-  template <class T>
-  void store_all(const Pointers<kMaxRanks>& to, HostAccess access, TileAt tile,
-                 const Tile<T, tile_elements<T>()>& value) const {
-    for (int r = 0; r < work_.ranks; ++r) store<T>(to.at[r], access, tile, value);
   }
 
   template <class T>
@@ -76,22 +74,101 @@ class HostTeam : public HostTiles<1024> {
   }
   Outcome finish();
 
- private:
-  bool weakened(unsigned Weakening::*mask, int barrier) const {
-    return weakening_ != nullptr && ((weakening_->*mask) >> barrier & 1u) != 0;
+  // host_packets.cpp. A launch is this thread's call: before and behind it there is nothing to wait
+  // for.
+  void launch_wait() const {}
+  void launch_trigger() const {}
+  void ask_launch();
+  Outcome open_packets();
+  void announce();
+  Outcome close_packets() const;
+
+  template <class T>
+  Words load_tile(TileAt tile) const {
+    Words words;
+    const auto bytes = static_cast<std::size_t>(tile.count) * sizeof(T);
+    std::memcpy(words.at, work_.input + tile.first * sizeof(T), bytes);
+    std::memset(words.at + bytes, 0, (8 - bytes % 8) % 8);
+    return words;
   }
-  void signal(int rank, std::memory_order order) const;
-  Outcome wait_for(int rank, std::memory_order order) const;
+  template <class T>
+  void store_tile(TileAt tile, const Words& words) const {
+    std::memcpy(work_.output + tile.first * sizeof(T), words.at, tile.count * sizeof(T));
+  }
+
+ private:
+  friend HostTiles;  // push, take
+
+  // Relaxed: the word is all there is to see. That a slot was emptied before it is filled again,
+  // the announcements say.
+  static std::uint64_t load_packet(std::uint64_t& word) {
+    return std::atomic_ref(word).load(std::memory_order_relaxed);
+  }
+  static void store_packet(std::uint64_t& word, std::uint64_t packet) {
+    std::atomic_ref(word).store(packet, std::memory_order_relaxed);
+  }
+
+  // To the rank `step` + 1 places on.
+  template <class T>
+  void push(int step, PacketAt at, int count, const Words& words) const {
+    using Code = PacketCode<T>;
+    std::uint64_t* const to = packets_at<T>(packet_memory(step), launch_, work_.rank, at);
+    for (std::size_t w = 0; w < packets_of<T>(count); w += Code::kPackets) {
+      std::uint64_t data, packets[Code::kPackets];
+      std::memcpy(&data, words.at + w / Code::kPackets * 8, 8);
+      Code::encode(data, packets);
+      for (int p = 0; p < Code::kPackets; ++p) store_packet(to[w + p], packets[p]);
+    }
+  }
+
+  // Waits for the tile of rank `source`, takes it and empties its place.
+  template <class T>
+  Outcome take(int source, PacketAt at, int count, Words& words) const {
+    using Code = PacketCode<T>;
+    const bool waits = !weakened(&Weakening::no_poll, at.part);
+    const bool clears = !weakened(&Weakening::no_clear, at.part);
+    std::uint64_t* const from = packets_at<T>(own_packet_memory(), launch_, source, at);
+    for (std::size_t w = 0; w < packets_of<T>(count); w += Code::kPackets) {
+      std::uint64_t packets[Code::kPackets];
+      for (int p = 0; p < Code::kPackets; ++p) {
+        std::uint64_t& word = from[w + p];
+        packets[p] = load_packet(word);
+        if (packets[p] == 0 && waits) {
+          if (wait_for_packet(source, word) != Outcome::kDone) return Outcome::kFailed;
+          packets[p] = load_packet(word);
+        }
+        if (clears) store_packet(word, 0);
+      }
+      const std::uint64_t data = Code::decode(packets);
+      std::memcpy(words.at + w / Code::kPackets * 8, &data, 8);
+    }
+    return Outcome::kDone;
+  }
+
+  bool weakened(unsigned Weakening::*mask, int index) const {
+    return weakening_ != nullptr && ((weakening_->*mask) >> index & 1u) != 0;
+  }
+  void signal(Flag& flag, std::uint64_t epoch, std::memory_order order) const;
+  // `flags`: what this rank's block has been told by every rank.
+  Outcome wait_for(Flag* flags, int rank, std::uint64_t epoch, std::memory_order order) const;
   void take_flags_back() const;
-  std::uint64_t missing_ranks() const;
+  Outcome wait_for_packet(int source, std::uint64_t& packet) const;
+  // Polls until `come()`. Now and then `look()` tells for whom, and gives what to report in the
+  // end.
+  template <class Come, class Look>
+  Outcome wait_until(int rank, std::uint64_t expected, Come&& come, Look&& look) const;
+  bool is_other_operation(const Flag& seen, std::uint64_t epoch) const;
+  std::uint64_t missing_ranks(Flag* flags, std::uint64_t epoch) const;
   void tell(std::uint64_t missing) const;
-  Outcome fail(FailureReason reason, int missing, const Flag& seen, std::uint64_t waited_ns) const;
+  Outcome fail(FailureReason reason, int missing, std::uint64_t expected, const Flag& seen,
+               std::uint64_t waited_ns) const;
   bool poisoned() const;
 
   const Weakening* weakening_;
   std::uint64_t* waits_for_;
   std::uint64_t epoch_;
   int barriers_ = 0;
+  std::uint64_t launch_ = 0;  // which launch on the packet area this is
 };
 
 }  // namespace tutti

@@ -69,7 +69,7 @@ Outcome HostTeam::wait() {
 
 void HostTeam::take_flags_back() const {
   if (left_out(Kind::kFlagsNotTakenBack, 0) || left_out(Kind::kNoPoison, 0)) return;
-  if (work_.control->poison == static_cast<std::uint32_t>(FailureReason::kMismatch)) return;
+  if (Control::reason_of(work_.control->poison) == FailureReason::kMismatch) return;
   for (int r = 0; r < work_.ranks; ++r) {
     memory().store_flag(fiber(), &channel(r).flags[block_][work_.rank], {});
   }
@@ -82,11 +82,11 @@ Outcome HostTeam::wait_for(int rank, int barrier) const {
       environment_.simulation.wait_for_flag(fiber(), flag, epoch, &work_.control->poison);
   const Flag seen = memory().read_flag(flag);
   using simulated::Waited;
-  if (waited == Waited::kCalledOff) return fail(FailureReason::kAborted, rank, seen);
-  if (waited == Waited::kTimeIsOver) return fail(FailureReason::kTimeout, rank, seen);
+  if (waited == Waited::kCalledOff) return fail(FailureReason::kAborted, rank, epoch_, seen);
+  if (waited == Waited::kTimeIsOver) return fail(FailureReason::kTimeout, rank, epoch_, seen);
   const bool other = seen.epoch == epoch_ && seen.check != check_word(epoch_);
   if (other && !left_out(Kind::kNoSignature, 0)) {
-    return fail(FailureReason::kMismatch, rank, seen);
+    return fail(FailureReason::kMismatch, rank, epoch_, seen);
   }
   if (!left_out(Kind::kNoAcquire, barrier)) memory().acquire(fiber(), flag);
   return Outcome::kDone;
@@ -102,10 +102,11 @@ Outcome HostTeam::finish() {
   return Outcome::kDone;
 }
 
-Outcome HostTeam::fail(FailureReason reason, int missing, const Flag& seen) const {
+Outcome HostTeam::fail(FailureReason reason, int missing, std::uint64_t expected,
+                       const Flag& seen) const {
   if (work_.control->poison == 0) work_.control->poison = static_cast<std::uint32_t>(reason);
   if (work_.control->claimed++ != 0) return Outcome::kFailed;
-  describe(reason, missing, epoch_, seen);
+  describe(reason, missing, expected, seen);
   work_.failure->state = 1;
   return Outcome::kFailed;
 }

@@ -11,7 +11,7 @@
 namespace tutti {
 
 // Small tiles: small messages have many.
-class HostTeam : public HostTiles<16> {
+class HostTeam : public HostTiles<HostTeam, 16> {
  public:
   struct Environment {
     simulated::Simulation& simulation;
@@ -35,12 +35,6 @@ class HostTeam : public HostTiles<16> {
              const Tile<T, tile_elements<T>()>& value) const {
     store_bytes(to + tile.first * sizeof(T), reinterpret_cast<const std::byte*>(value.at),
                 tile.count * sizeof(T));
-  }
-
-  template <class T>
-  void store_all(const Pointers<kMaxRanks>& to, HostAccess access, TileAt tile,
-                 const Tile<T, tile_elements<T>()>& value) const {
-    for (int r = 0; r < work_.ranks; ++r) store<T>(to.at[r], access, tile, value);
   }
 
   template <class T>
@@ -73,7 +67,74 @@ class HostTeam : public HostTiles<16> {
   }
   Outcome finish();
 
+  // host_packets.cpp. A fiber's kernel begins when the one before it has ended.
+  void launch_wait() const {}
+  void launch_trigger() const {}
+  void ask_launch();
+  Outcome open_packets();
+  void announce();
+  Outcome close_packets();
+
+  template <class T>
+  Words load_tile(TileAt tile) const {
+    Words words{};
+    load_bytes(words.at, work_.input + tile.first * sizeof(T), tile.count * sizeof(T));
+    return words;
+  }
+  template <class T>
+  void store_tile(TileAt tile, const Words& words) const {
+    store_bytes(work_.output + tile.first * sizeof(T), words.at, tile.count * sizeof(T));
+  }
+
  private:
+  friend HostTiles;  // push, take
+
+  // To the rank `step` + 1 places on.
+  template <class T>
+  void push(int step, PacketAt at, int count, const Words& words) const {
+    using Code = PacketCode<T>;
+    note_part(at.part);
+    if (left_out(simulated::Mutation::Kind::kNoPush, at.part, rank_after(step))) return;
+    std::uint64_t* const to = packets_at<T>(packet_memory(step), generation_, work_.rank, at);
+    for (std::size_t w = 0; w < packets_of<T>(count); w += Code::kPackets) {
+      std::uint64_t data, packets[Code::kPackets];
+      std::memcpy(&data, words.at + w / Code::kPackets * 8, 8);
+      Code::encode(data, packets);
+      if (~data == 0 && left_out(simulated::Mutation::Kind::kEmptySent, 0)) packets[0] = 0;
+      for (int p = 0; p < Code::kPackets; ++p) send_packet(to + w + p, packets[p]);
+    }
+  }
+
+  // Waits for the tile of rank `source`, takes it and empties its place.
+  template <class T>
+  Outcome take(int source, PacketAt at, int count, Words& words) const {
+    using Code = PacketCode<T>;
+    std::uint64_t* const from = packets_at<T>(own_packet_memory(), generation_, source, at);
+    const std::size_t all = packets_of<T>(count);
+    for (std::size_t w = 0; w < all; w += Code::kPackets) {
+      std::uint64_t packets[Code::kPackets];
+      for (int p = 0; p < Code::kPackets; ++p) {
+        const bool last = w + p + 1 == all;
+        if (take_packet(source, from + w + p, {at.part, last}, packets[p]) != Outcome::kDone) {
+          return Outcome::kFailed;
+        }
+      }
+      const std::uint64_t data = Code::decode(packets);
+      std::memcpy(words.at + w / Code::kPackets * 8, &data, 8);
+    }
+    return Outcome::kDone;
+  }
+
+  // Which packet, for what a test takes away.
+  struct Place {
+    int part;
+    bool is_last;
+  };
+  void note_part(int part) const;
+  void send_packet(std::uint64_t* to, std::uint64_t packet) const;
+  Outcome take_packet(int source, std::uint64_t* from, Place place, std::uint64_t& packet) const;
+  Outcome wait_for_packet(int source, const std::uint64_t* packet) const;
+  Outcome wait_for_announcement(int rank) const;
   int fiber() const { return environment_.simulation.fiber_of(work_.rank, block_); }
   simulated::WeakMemory& memory() const { return environment_.simulation.memory(); }
   void load_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const;
@@ -84,10 +145,12 @@ class HostTeam : public HostTiles<16> {
   Publish weakened(Publish publish, int at) const;
   Outcome wait_for(int rank, int barrier) const;
   void take_flags_back() const;
-  Outcome fail(FailureReason reason, int missing, const Flag& seen) const;
+  Outcome fail(FailureReason reason, int missing, std::uint64_t expected, const Flag& seen) const;
 
   Environment environment_;
   std::uint64_t epoch_;
+  std::uint64_t launch_ = 0;
+  std::uint64_t generation_ = 0;  // the launch, as far as it chooses the slots
   int barriers_ = 0, copies_in_ = 0, copies_out_ = 0, scalars_ = 0;
   bool ended_;  // poisoned before it began
 };

@@ -4,6 +4,37 @@
 
 namespace tutti::simulated {
 
+namespace {
+
+std::string describe_of_packets(const Mutation& mutation) {
+  using Kind = Mutation::Kind;
+  const int at = mutation.at, peer = mutation.peer;
+  switch (mutation.kind) {
+    case Kind::kNoPush:
+      return fmt::format("part {}: no push to rank + {}", at, peer);
+    case Kind::kNoPoll:
+      return fmt::format("part {}: no poll", at);
+    case Kind::kWordNotPolled:
+      return fmt::format("part {}: the last word not polled for", at);
+    case Kind::kNoClear:
+      return fmt::format("part {}: no clear", at);
+    case Kind::kWordNotCleared:
+      return fmt::format("part {}: the last word not cleared", at);
+    case Kind::kOneGeneration:
+      return "the same slots in every launch";
+    case Kind::kEmptySent:
+      return "a word that means empty sent as it is";
+    case Kind::kLaunchNotCounted:
+      return "the launch not counted";
+    case Kind::kNoAnnouncement:
+      return fmt::format("no announcement to rank + {}", peer);
+    default:
+      return "announcements not waited for";
+  }
+}
+
+}  // namespace
+
 std::string describe(const Mutation& mutation) {
   using Kind = Mutation::Kind;
   const int at = mutation.at, peer = mutation.peer;
@@ -39,10 +70,31 @@ std::string describe(const Mutation& mutation) {
     case Kind::kNoPoison:
       return "poison not read at entry, nor flags taken back";
     case Kind::kFlagsNotTakenBack:
-      break;
+      return "flags not taken back on giving up";
+    default:
+      return describe_of_packets(mutation);
   }
-  return "flags not taken back on giving up";
 }
+
+namespace {
+
+// An announcement that nobody waits for is missed where operations differ, see misfortunes.
+void add_of_packets(const Trace& trace, int ranks, std::vector<Mutation>& all) {
+  using Kind = Mutation::Kind;
+  for (int part = 0; part < trace.parts; ++part) {
+    for (int peer = 1; peer < ranks; ++peer) all.push_back({Kind::kNoPush, part, peer});
+    for (const Kind kind :
+         {Kind::kNoPoll, Kind::kWordNotPolled, Kind::kNoClear, Kind::kWordNotCleared}) {
+      all.push_back({kind, part, 0});
+    }
+  }
+  for (const Kind kind : {Kind::kOneGeneration, Kind::kEmptySent, Kind::kLaunchNotCounted}) {
+    all.push_back({kind, 0, 0});
+  }
+  for (int peer = 1; peer < ranks; ++peer) all.push_back({Kind::kNoAnnouncement, 0, peer});
+}
+
+}  // namespace
 
 std::vector<Mutation> mutations_of(const Trace& trace, int ranks) {
   using Kind = Mutation::Kind;
@@ -64,7 +116,8 @@ std::vector<Mutation> mutations_of(const Trace& trace, int ranks) {
   for (int i = 0; i < trace.copies_in; ++i) all.push_back({Kind::kNoCopyIn, i, 0});
   for (int i = 0; i < trace.copies_out; ++i) all.push_back({Kind::kNoCopyOut, i, 0});
   for (int i = 0; i < trace.scalars; ++i) all.push_back({Kind::kNoScalar, i, 0});
-  all.push_back({Kind::kEpochNotKept, 0, 0});
+  if (barriers > 0) all.push_back({Kind::kEpochNotKept, 0, 0});
+  if (trace.parts > 0) add_of_packets(trace, ranks, all);
   return all;
 }
 

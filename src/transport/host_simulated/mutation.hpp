@@ -29,6 +29,18 @@ struct Mutation {
     kNoSignature,        // does not compare what the peer runs
     kNoPoison,           // begins although the rank is poisoned, and nobody takes flags back
     kFlagsNotTakenBack,  // stops waiting, and lets its flags stand
+
+    // Of packets: `at` is the part of the operation.
+    kNoPush,            // to the rank `peer` places on
+    kNoPoll,            // takes what lies there
+    kWordNotPolled,     // likewise, the last word of each tile alone
+    kNoClear,           // leaves the packets where they are
+    kWordNotCleared,    // likewise, the last word of each tile alone
+    kOneGeneration,     // every launch uses the same slots
+    kEmptySent,         // a word that means "empty" is sent as it is
+    kLaunchNotCounted,  // the last block to come does not begin the next launch
+    kNoAnnouncement,    // to the rank `peer` places on
+    kNoClosing,         // ends without the others' announcements
   };
   Kind kind = Kind::kNone;
   int at = 0;
@@ -42,6 +54,7 @@ std::string describe(const Mutation& mutation);
 struct Trace {
   std::vector<Publish> arrivals;
   int copies_in = 0, copies_out = 0, scalars = 0;
+  int parts = 0;  // of packets
 };
 std::vector<Mutation> mutations_of(const Trace& trace, int ranks);
 

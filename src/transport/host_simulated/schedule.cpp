@@ -13,7 +13,9 @@ bool independent(const Action& a, const Action& b) {
   const bool runs = a.kind == Action::Kind::kRun && b.kind == Action::Kind::kRun;
   // Blocks of a rank meet where they wait for no flag: at the ends of its kernels.
   if (runs) return a.rank != b.rank || a.flag >= 0 || b.flag >= 0;
-  if (a.kind == b.kind || a.fiber == b.fiber) return true;  // flags have one writer
+  if (a.fiber == b.fiber) return true;
+  // Flags have one writer; packets have two, who fills them and who empties them.
+  if (a.kind == b.kind && a.flag < kFirstPacket) return true;
   return a.flag < 0 || a.flag != b.flag;
 }
 
@@ -104,8 +106,10 @@ bool ExhaustiveSchedule::ordered(std::size_t early, std::size_t late) const {
 }
 
 bool ExhaustiveSchedule::reversible(const Action& early, const Action& late) {
-  if (early.kind == late.kind || early.fiber == late.fiber || early.flag != late.flag) return false;
-  if (early.flag < 0) return false;
+  if (early.fiber == late.fiber || early.flag != late.flag || early.flag < 0) return false;
+  if (early.kind == late.kind) {
+    return early.kind == Action::Kind::kDeliver && early.flag >= kFirstPacket;
+  }
   // A flag that brought what was waited for had to come first.
   return early.kind == Action::Kind::kRun || late.epoch < early.epoch;
 }

@@ -9,13 +9,17 @@
 
 namespace tutti::simulated {
 
+// Packets are numbered from here on, flags below.
+inline constexpr std::int32_t kFirstPacket = 1 << 24;
+
 // One thing that may happen now.
 struct Action {
   enum class Kind : std::uint8_t { kRun, kDeliver };
   Kind kind = Kind::kRun;
   std::uint8_t fiber = 0;
   std::uint8_t rank = 0;
-  std::int32_t flag = -1;     // kRun: the flag it waits for; kDeliver: the flag that changes; or -1
+  // kRun: the flag or packet it waits for; kDeliver: the one that changes; or -1
+  std::int32_t flag = -1;
   std::uint64_t epoch = 0;    // the flag's, as waited for or as delivered
   std::uint32_t store = 0;    // kDeliver: which of the fiber's stores; kRun: how many it has made
   std::uint32_t release = 0;  // kDeliver: how many releases came before the store

@@ -30,6 +30,7 @@ bool Simulation::run(Schedule& schedule, const std::function<void(int, int)>& bo
     place.condition = {};
     place.flag = -1;
     place.expired = false;
+    place.acted = true;
     place.fiber->start([&body, this, f] { body(f / blocks_, f % blocks_); });
   }
   while (violation().breach == Breach::kNone && !all_finished()) {
@@ -49,9 +50,10 @@ bool Simulation::run(Schedule& schedule, const std::function<void(int, int)>& bo
 
 bool Simulation::met(int fiber) const {
   const Condition& wanted = places_[static_cast<std::size_t>(fiber)].condition;
-  if (wanted.flag != nullptr) {
+  if (wanted.flag != nullptr || wanted.packet != nullptr) {
     if (wanted.poison != nullptr && *wanted.poison != 0) return true;
     if (places_[static_cast<std::size_t>(fiber)].expired) return true;
+    if (wanted.packet != nullptr) return *wanted.packet != 0;
     return arrived(memory_.read_flag(wanted.flag), wanted.epoch);
   }
   if (wanted.delivered) return memory_.pending(fiber).empty();
@@ -61,33 +63,45 @@ bool Simulation::met(int fiber) const {
 void Simulation::collect(bool coarse) {
   possible_.clear();
   for (int f = 0; f < ranks_ * blocks_; ++f) {
-    const Place& place = places_[static_cast<std::size_t>(f)];
+    Place& place = places_[static_cast<std::size_t>(f)];
     const auto rank = static_cast<std::uint8_t>(f / blocks_);
-    const auto fiber = static_cast<std::uint8_t>(f);
     const bool stopped = rank == stopped_rank_ && steps_left_ <= 0;
     if (!place.fiber->finished() && !stopped && met(f)) {
-      possible_.push_back({Action::Kind::kRun, fiber, rank, place.flag, place.condition.epoch,
-                           memory_.stores_of(fiber), 0});
+      possible_.push_back({Action::Kind::kRun, static_cast<std::uint8_t>(f), rank, place.flag,
+                           place.condition.epoch, memory_.stores_of(f), 0});
     }
-    const auto pending = memory_.pending(f);
-    for (std::size_t i = 0; i < pending.size(); ++i) {
-      const bool whole = coarse && pending[i].flag >= 0;
-      if (coarse && !whole && !place.condition.delivered) continue;  // comes along, or at the end
-      if (!(whole ? memory_.flag_deliverable(f, i) : memory_.deliverable(f, i))) continue;
-      possible_.push_back({Action::Kind::kDeliver, fiber, rank, pending[i].flag,
-                           memory_.epoch_of(pending[i]), pending[i].id, pending[i].release});
-    }
+    if (place.acted) collect_deliveries(f, coarse);
+    possible_.insert(possible_.end(), place.deliveries.begin(), place.deliveries.end());
+  }
+}
+
+void Simulation::collect_deliveries(int fiber, bool coarse) {
+  Place& place = places_[static_cast<std::size_t>(fiber)];
+  const auto pending = memory_.pending(fiber);
+  memory_.find_deliverable(fiber, may_be_delivered_);
+  place.acted = false;
+  place.deliveries.clear();
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const bool whole = coarse && pending[i].flag >= 0;
+    const bool chosen = !coarse || whole || pending[i].packet >= 0;
+    if (!chosen && !place.condition.delivered) continue;  // comes along, or at the end
+    if (!(whole ? memory_.flag_deliverable(fiber, i) : may_be_delivered_[i])) continue;
+    const std::int32_t signal = std::max(pending[i].flag, pending[i].packet);
+    place.deliveries.push_back({Action::Kind::kDeliver, static_cast<std::uint8_t>(fiber),
+                                static_cast<std::uint8_t>(fiber / blocks_), signal,
+                                memory_.epoch_of(pending[i]), pending[i].id, pending[i].release});
   }
 }
 
 void Simulation::take(const Action& action, bool coarse) {
   if (story_ != nullptr) story_->push_back(in_words(action));
+  places_[action.fiber].acted = true;
   if (action.kind == Action::Kind::kDeliver) {
     const auto pending = memory_.pending(action.fiber);
     const auto entry = std::find_if(pending.begin(), pending.end(),
                                     [&](const Pending& store) { return store.id == action.store; });
     const auto index = static_cast<std::size_t>(entry - pending.begin());
-    if (coarse && action.flag >= 0) return memory_.deliver_flag(action.fiber, index);
+    if (coarse && entry->flag >= 0) return memory_.deliver_flag(action.fiber, index);
     return memory_.deliver(action.fiber, index);
   }
   if (action.rank == stopped_rank_) --steps_left_;
@@ -130,7 +144,8 @@ bool Simulation::expire_waits() {
   for (int f = 0; f < ranks_ * blocks_; ++f) {
     Place& place = places_[static_cast<std::size_t>(f)];
     const bool stopped = f / blocks_ == stopped_rank_ && steps_left_ <= 0;
-    if (place.fiber->finished() || stopped || place.condition.flag == nullptr) continue;
+    const bool waits = place.condition.flag != nullptr || place.condition.packet != nullptr;
+    if (place.fiber->finished() || stopped || !waits) continue;
     place.expired = any = true;
   }
   return any;
@@ -154,6 +169,9 @@ std::string Simulation::who_waits() const {
       text += fmt::format(" for flag {} (epoch {} expected, {} seen)", place.flag,
                           place.condition.epoch, seen.epoch);
     }
+    if (place.condition.packet != nullptr) {
+      text += fmt::format(" for packet {} (epoch {})", place.flag, place.condition.epoch);
+    }
     text += ';';
   }
   return text;
@@ -164,7 +182,9 @@ std::string Simulation::who_waits() const {
 void Simulation::pause(int fiber, const Condition& condition) {
   Place& place = places_[static_cast<std::size_t>(fiber)];
   place.condition = condition;
-  place.flag = condition.flag == nullptr ? -1 : memory_.flag_index(condition.flag);
+  place.flag = condition.flag != nullptr     ? memory_.flag_index(condition.flag)
+               : condition.packet != nullptr ? memory_.packet_index(condition.packet)
+                                             : -1;
   place.fiber->pause();
 }
 
@@ -177,6 +197,13 @@ Waited Simulation::wait_for_flag(int fiber, const Flag* flag, std::uint64_t epoc
   pause(fiber, {.flag = flag, .epoch = epoch, .poison = poison});
   if (poison != nullptr && *poison != 0) return Waited::kCalledOff;
   return arrived(memory_.read_flag(flag), epoch) ? Waited::kArrived : Waited::kTimeIsOver;
+}
+
+Waited Simulation::wait_for_packet(int fiber, const std::uint64_t* packet, std::uint64_t epoch,
+                                   const std::uint32_t* poison) {
+  pause(fiber, {.packet = packet, .epoch = epoch, .poison = poison});
+  if (poison != nullptr && *poison != 0) return Waited::kCalledOff;
+  return *packet != 0 ? Waited::kArrived : Waited::kTimeIsOver;
 }
 
 void Simulation::wait_until_delivered(int fiber) { pause(fiber, {.delivered = true}); }

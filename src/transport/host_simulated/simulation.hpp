@@ -33,6 +33,8 @@ class Simulation {
   // `poison`, if given, calls the wait off once it is not 0.
   Waited wait_for_flag(int fiber, const Flag* flag, std::uint64_t epoch,
                        const std::uint32_t* poison = nullptr);
+  Waited wait_for_packet(int fiber, const std::uint64_t* packet, std::uint64_t epoch,
+                         const std::uint32_t* poison = nullptr);
   void wait_until_delivered(int fiber);
   void wait_for_count(int fiber, const int& count, int at_least);
   void report(Breach breach, std::string text);
@@ -47,6 +49,7 @@ class Simulation {
  private:
   struct Condition {
     const Flag* flag = nullptr;
+    const std::uint64_t* packet = nullptr;
     std::uint64_t epoch = 0;
     const std::uint32_t* poison = nullptr;
     bool delivered = false;
@@ -58,11 +61,14 @@ class Simulation {
     Condition condition;
     std::int32_t flag = -1;
     bool expired = false;  // its deadline passed in this wait
+    bool acted = true;     // since its deliveries were collected
+    std::vector<Action> deliveries;
   };
 
   void pause(int fiber, const Condition& condition);
   bool met(int fiber) const;
   void collect(bool coarse);
+  void collect_deliveries(int fiber, bool coarse);
   void take(const Action& action, bool coarse);
   bool all_finished() const;
   void end_without_progress();
@@ -74,6 +80,7 @@ class Simulation {
   WeakMemory memory_;
   std::vector<Place> places_;
   std::vector<Action> possible_;
+  std::vector<bool> may_be_delivered_;
   Schedule* schedule_ = nullptr;
   Violation violation_;
   int stopped_rank_ = -1, steps_left_ = 0;

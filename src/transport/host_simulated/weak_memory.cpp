@@ -51,9 +51,19 @@ void WeakMemory::add_flags(Flag* base, std::size_t count) {
   told_.resize(told_.size() + count);
 }
 
+void WeakMemory::add_packets(std::uint64_t* base, std::size_t count) {
+  std::int32_t first = kFirstPacket;
+  for (const PacketBlock& block : packet_blocks_) {
+    first += static_cast<std::int32_t>(block.count);
+  }
+  packet_blocks_.push_back({base, count, first});
+  packet_seen_.resize(packet_seen_.size() + count);
+}
+
 void WeakMemory::reset() {
   for (Region& region : regions_) std::fill(region.shadows.begin(), region.shadows.end(), Shadow{});
   for (const FlagBlock& block : flag_blocks_) std::fill_n(block.base, block.count, Flag{});
+  for (const PacketBlock& block : packet_blocks_) std::fill_n(block.base, block.count, 0);
   std::fill(told_.begin(), told_.end(), Told{});
   for (Own& fiber : fibers_) {
     fiber.buffer.clear();
@@ -94,11 +104,12 @@ void WeakMemory::store_now(int fiber, std::byte* to, const std::byte* from, std:
   std::memcpy(to, from, bytes);
 }
 
-void WeakMemory::store_packet(int fiber, std::byte* to, const std::byte* from, std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; at += kWord) {
-    const std::size_t size = std::min(kWord, bytes - at);
-    std::memcpy(push(fiber, to + at, size).bytes.data(), from + at, size);
-  }
+void WeakMemory::store_packet(int fiber, std::uint64_t* to, std::uint64_t packet,
+                              std::uint64_t epoch) {
+  Pending& entry = push(fiber, reinterpret_cast<std::byte*>(to), sizeof packet);
+  std::memcpy(entry.bytes.data(), &packet, sizeof packet);
+  entry.packet = packet_index(to);
+  entry.epoch = epoch;
 }
 
 Pending& WeakMemory::push(int fiber, std::byte* to, std::size_t bytes) {
@@ -149,7 +160,7 @@ void WeakMemory::acquire(int fiber, const Flag* flag) {
 }
 
 std::uint64_t WeakMemory::epoch_of(const Pending& entry) const {
-  if (entry.message < 0) return 0;
+  if (entry.message < 0) return entry.epoch;
   std::uint64_t epoch = 0;
   std::memcpy(&epoch, entry.bytes.data(), sizeof epoch);
   return epoch;
@@ -159,6 +170,15 @@ std::int32_t WeakMemory::flag_index(const Flag* flag) const {
   for (const FlagBlock& block : flag_blocks_) {
     if (flag >= block.base && flag < block.base + block.count) {
       return block.first + static_cast<std::int32_t>(flag - block.base);
+    }
+  }
+  return -1;
+}
+
+std::int32_t WeakMemory::packet_index(const std::uint64_t* packet) const {
+  for (const PacketBlock& block : packet_blocks_) {
+    if (packet >= block.base && packet < block.base + block.count) {
+      return block.first + static_cast<std::int32_t>(packet - block.base);
     }
   }
   return -1;
@@ -190,6 +210,22 @@ bool WeakMemory::deliverable(int fiber, std::size_t index) const {
            overlap(earlier.to, earlier.size, entry.to, entry.size);
   }
   return !held;
+}
+
+void WeakMemory::find_deliverable(int fiber, std::vector<bool>& may) {
+  const std::vector<Pending>& buffer = own(fiber).buffer;
+  may.resize(buffer.size());
+  ++searches_;
+  for (std::size_t i = 0; i < buffer.size(); ++i) {
+    const Pending& entry = buffer[i];
+    if (entry.packet < 0 || entry.release != buffer.front().release) {
+      may[i] = deliverable(fiber, i);
+      continue;
+    }
+    std::uint32_t& seen = packet_seen_[static_cast<std::size_t>(entry.packet - kFirstPacket)];
+    may[i] = seen != searches_;
+    seen = searches_;
+  }
 }
 
 void WeakMemory::deliver(int fiber, std::size_t index) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "transport/host_simulated/clock.hpp"
+#include "transport/host_simulated/schedule.hpp"
 #include "transport/work.hpp"
 
 namespace tutti::simulated {
@@ -54,6 +55,8 @@ struct Pending {
   bool source_free = false;   // bulk copies alone: the source was read already
   std::int32_t flag = -1;     // the flag it is a word of; -1: data
   std::int32_t message = -1;  // what the flag tells, in the fiber's sent messages
+  std::int32_t packet = -1;   // the packet it is, or empties; -1: none
+  std::uint64_t epoch = 0;    // packets alone: the launch it belongs to
   std::array<std::byte, 16> bytes{};
 };
 
@@ -64,7 +67,8 @@ class WeakMemory {
   // Memory that fibers share. `name` is for the texts of violations.
   void add_data(std::byte* base, std::size_t bytes, std::string name);
   void add_flags(Flag* base, std::size_t count);
-  // Forgets all accesses; contents of data stay, flags become zero.
+  void add_packets(std::uint64_t* base, std::size_t count);
+  // Forgets all accesses; contents of data stay, flags and packets become zero.
   void reset();
 
   // Ordinary accesses, of at most 16 bytes each.
@@ -82,8 +86,8 @@ class WeakMemory {
   void store_flag(int fiber, Flag* to, Flag value);
   Flag read_flag(const Flag* flag) const;
   void acquire(int fiber, const Flag* flag);
-  // A store that is its own signal: not judged, and delivered in words of four bytes.
-  void store_packet(int fiber, std::byte* to, const std::byte* from, std::size_t bytes);
+  // A word that is its own signal: not judged. `epoch` is for the schedule: what it tells, or ends.
+  void store_packet(int fiber, std::uint64_t* to, std::uint64_t packet, std::uint64_t epoch);
 
   // Bulk copies of a fiber.
   void bulk_copy(int fiber, std::byte* to, const std::byte* from, std::size_t bytes);
@@ -99,13 +103,16 @@ class WeakMemory {
   std::span<const Pending> pending(int fiber) const { return own(fiber).buffer; }
   // May entry `index` of the fiber's buffer be delivered now?
   bool deliverable(int fiber, std::size_t index) const;
+  // The same for all of them at once, which is quicker where there are many packets.
+  void find_deliverable(int fiber, std::vector<bool>& may);
   void deliver(int fiber, std::size_t index);
   // The same in larger steps: a flag is delivered whole, and data that must come first comes along.
   bool flag_deliverable(int fiber, std::size_t index) const;
   void deliver_flag(int fiber, std::size_t index);
   std::int32_t flag_index(const Flag* flag) const;
+  std::int32_t packet_index(const std::uint64_t* packet) const;
   std::uint32_t stores_of(int fiber) const { return own(fiber).stores; }
-  // Of the flag that the entry is a word of.
+  // Of the flag that the entry is a word of, or of the packet that it is.
   std::uint64_t epoch_of(const Pending& entry) const;
 
   const Violation& violation() const { return violation_; }
@@ -128,6 +135,11 @@ class WeakMemory {
     Flag* base;
     std::size_t count;
     std::int32_t first;  // index of its first flag
+  };
+  struct PacketBlock {
+    std::uint64_t* base;
+    std::size_t count;
+    std::int32_t first;
   };
   struct Told {
     std::int16_t by = -1;
@@ -158,6 +170,9 @@ class WeakMemory {
 
   std::vector<Region> regions_;
   std::vector<FlagBlock> flag_blocks_;
+  std::vector<PacketBlock> packet_blocks_;
+  std::vector<std::uint32_t> packet_seen_;  // per packet: the search that met it last
+  std::uint32_t searches_ = 0;
   std::vector<Told> told_;  // per flag: what its delivered value tells
   std::vector<Own> fibers_;
   Violation violation_;

@@ -99,6 +99,13 @@ __device__ __forceinline__ void store_u64(std::byte* to, uint2 v) {
                : "memory");
 }
 
+__device__ __forceinline__ std::uint64_t pack(uint2 v) {
+  return static_cast<std::uint64_t>(v.y) << 32 | v.x;
+}
+__device__ __forceinline__ uint2 unpack(std::uint64_t v) {
+  return uint2{static_cast<unsigned>(v), static_cast<unsigned>(v >> 32)};
+}
+
 // `count` elements from `from`, which is aligned to `width` bytes.
 template <int kElementBytes>
 __device__ __forceinline__ uint4 load_pieces(const std::byte* from, int width, int count) {
@@ -151,6 +158,19 @@ __device__ __forceinline__ Flag load_relaxed_flag(const Flag* from) {
   return flag;
 }
 
+// Packets, two in one access: each arrives whole, the two perhaps apart.
+__device__ __forceinline__ void store_packets(std::byte* to, const std::uint64_t* packets) {
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(packets[0]),
+               "l"(packets[1])
+               : "memory");
+}
+__device__ __forceinline__ void load_packets(const std::byte* from, std::uint64_t* packets) {
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(packets[0]), "=l"(packets[1])
+               : "l"(from)
+               : "memory");
+}
+
 // Release: before a relaxed flag store. Waits until this thread's stores, and those it has seen,
 // have arrived: with stores to peers on the way, a trip over the link and back.
 __device__ __forceinline__ void fence_release_system() {
@@ -167,8 +187,8 @@ __device__ __forceinline__ std::uint64_t load_relaxed_gpu(const std::uint64_t* f
   asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(from) : "memory");
   return v;
 }
-__device__ __forceinline__ void store_relaxed_gpu(std::uint32_t* to, std::uint32_t v) {
-  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
+__device__ __forceinline__ void store_relaxed_gpu(std::uint64_t* to, std::uint64_t v) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(v) : "memory");
 }
 // Words the host reads or writes.
 __device__ __forceinline__ std::uint32_t load_relaxed_system(const std::uint32_t* from) {

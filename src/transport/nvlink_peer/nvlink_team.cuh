@@ -4,7 +4,7 @@
 
 #include <cuda_runtime.h>
 
-#include "transport/nvlink_peer/memory.cuh"
+#include "transport/nvlink_peer/waits.cuh"
 #include "transport/team.hpp"
 
 namespace tutti {
@@ -18,74 +18,6 @@ struct NarrowAccess {
   static constexpr bool kLoadsAhead = false;
   int width;
 };
-
-// What a test may take away from the protocol; see Weakening in host_team.hpp. The library's
-// kernels are built with Faithful, which costs nothing.
-struct Faithful {
-  static __device__ bool skip_barrier(int) { return false; }
-  static __device__ bool release(int) { return true; }
-  static __device__ bool acquire(int) { return true; }
-  static __device__ void before_barrier(int, int) {}
-};
-
-// The wait of one thread for one flag, as a failure record tells it.
-struct Waiting {
-  std::uint64_t expected_epoch;
-  Flag seen;
-  int missing;
-  std::uint64_t waited_ns;
-};
-
-// By the thread of a block that gives up: nobody who comes from now on may go on. But for a
-// mismatch, which peers find by these flags.
-__device__ __noinline__ inline void take_flags_back(const Work& work, FailureReason why) {
-  if (why == FailureReason::kMismatch) return;
-  for (int r = 0; r < work.ranks; ++r) {
-    auto& channel = *reinterpret_cast<ChannelMemory*>(work.channels.at[r]);
-    store_flag(&channel.flags[blockIdx.x][work.rank], Flag{});
-  }
-}
-
-// Writes the failure record, unless another block was first, and poisons this rank. Out of line: it
-// takes values, so that a team stays in registers.
-__device__ __noinline__ inline Outcome fail(const Work& work, FailureReason reason,
-                                            Waiting waiting) {
-  atomicCAS(&work.control->poison, 0u, static_cast<std::uint32_t>(reason));
-  take_flags_back(work, reason);
-  if (atomicExch(&work.control->claimed, 1u) != 0) return Outcome::kFailed;
-  FailureRecord& record = *work.failure;
-  record.sequence = work.sequence;
-  record.expected_epoch = waiting.expected_epoch;
-  record.seen_epoch = waiting.seen.epoch;
-  record.expected_signature = work.signature;
-  record.seen_signature = static_cast<std::uint32_t>(waiting.seen.check >> 32);
-  record.waiting_rank = work.rank;
-  record.missing_rank = waiting.missing;
-  record.block = static_cast<int>(blockIdx.x);
-  record.reason = static_cast<std::uint32_t>(reason);
-  record.waited_ns = waiting.waited_ns;
-  // Release: the host that sees the state sees the record.
-  fence_release_system();
-  store_relaxed_system(&record.state, 1u);
-  return Outcome::kFailed;
-}
-
-// The slow part of a wait: has somebody called it off, or is it over?
-__device__ __noinline__ inline Outcome look_up(const Work& work, bool look_at_host,
-                                               Waiting waiting) {
-  const std::uint32_t poison = load_relaxed_gpu(&work.control->poison);
-  if (poison != 0) {
-    take_flags_back(work, static_cast<FailureReason>(poison));
-    return Outcome::kFailed;
-  }
-  if (look_at_host && load_relaxed_system(work.abort) != 0) {
-    return fail(work, FailureReason::kAborted, waiting);
-  }
-  const std::uint64_t limit =
-      work.timeout_ns != 0 ? work.timeout_ns : load_relaxed_gpu(&work.control->timeout_ns);
-  if (waiting.waited_ns > limit) return fail(work, FailureReason::kTimeout, waiting);
-  return Outcome::kDone;
-}
 
 template <class Protocol = Faithful>
 class NvlinkTeam {
@@ -164,12 +96,7 @@ class NvlinkTeam {
         load_pieces<sizeof(T)>(from + at.first * sizeof(T), access.width, at.count));
   }
 
-  // Between the loads of a tile and their uses. ptxas, left alone, uses the first before it issues
-  // the last, and so waits twice for the link. It does not move uses up over a branch, be it one
-  // that is never taken.
-  __device__ void end_of_loads() const {
-    if (work_.ranks > kMaxRanks) asm volatile("trap;");
-  }
+  __device__ void end_of_loads() const { end_all_loads(work_); }
 
   template <class T>
   __device__ void store(std::byte* to, WideAccess, TileAt at,
@@ -264,21 +191,8 @@ class NvlinkTeam {
   }
 
  private:
-  static constexpr unsigned kPollsBeforeClock = 64;
-  static constexpr unsigned kPollsPerClock = 64;
-  static constexpr unsigned kPollsPerHostLook = 1024;  // the host's word is across PCIe
-
   __device__ ChannelMemory& channel(int rank) const {
     return *reinterpret_cast<ChannelMemory*>(work_.channels.at[rank]);
-  }
-  static __device__ std::uint64_t check_word(std::uint32_t signature, std::uint64_t epoch) {
-    return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint32_t>(epoch);
-  }
-
-  // The widest access that addresses with these low bits allow.
-  static __device__ int width_of(std::uintptr_t bits) {
-    const int low = static_cast<int>(bits & 15u);
-    return low == 0 ? 16 : low & -low;
   }
 
   // One thread waits for one peer's flag.
@@ -287,10 +201,7 @@ class NvlinkTeam {
     std::uint64_t start = 0;
     for (unsigned polls = 0;; ++polls) {
       const Flag seen = acquire ? load_acquire_flag(flag) : load_relaxed_flag(flag);
-      // The words may arrive apart: they belong together when their epochs agree.
-      const bool together =
-          static_cast<std::uint32_t>(seen.check) == static_cast<std::uint32_t>(seen.epoch);
-      if (seen.epoch >= epoch_ && together) {
+      if (seen.epoch >= epoch_ && is_whole(seen)) {
         const bool other =
             seen.epoch == epoch_ && seen.check != check_word(work_.signature, epoch_);
         if (!other) return Outcome::kDone;

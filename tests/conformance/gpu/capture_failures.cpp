@@ -65,7 +65,7 @@ void refused_call_inside_a_capture(Rank& rank) {
 // Rank 1 never makes its first captured call: the others cannot agree on a channel.
 void missing_call_inside_a_capture(Rank& rank) {
   Lane lane(rank, BufferKind::kSymmetric, kRoom);
-  AllReduce call = lane.prepare({.count = 1000});
+  AllReduce call = lane.prepare({.count = 1000, .algorithm = "two_shot"});
   if (rank.number() == 1) call.input = nullptr;
   const auto start = std::chrono::steady_clock::now();
   Status status;
@@ -120,11 +120,11 @@ void invalidated_capture(Rank& rank) {
   require_ok(cuda.destroy_graph(graph));
 }
 
-// Every capture holds a channel; when there are no more the call says so, and a graph that is
-// destroyed makes room.
+// Every capture of a row with barriers holds a channel; when there are no more the call says so,
+// and a graph that is destroyed makes room.
 void channels_run_out(Rank& rank) {
   Lane lane(rank, BufferKind::kSymmetric, kRoom);
-  const AllReduce call = lane.prepare({.count = 100});
+  const AllReduce call = lane.prepare({.count = 100, .algorithm = "two_shot"});
   CudaDriver& cuda = *rank.device.cuda();
   std::deque<CapturedGraph> graphs;
   Status status;
@@ -147,7 +147,32 @@ void channels_run_out(Rank& rank) {
   require_ok(lane.finish());
 }
 
+// Graphs that share an area for packets, on two streams at once: named, on all ranks, and no hang.
+void graphs_of_one_stream_at_once(Rank& rank) {
+  constexpr int kOperations = 200;
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  const OwnedStream other(rank.device);
+  const AllReduce call = lane.prepare({.count = 4000, .algorithm = "one_shot_push"});
+  const auto series = [&] {
+    for (int k = 0; k < kOperations; ++k) require_ok(lane.start(call));
+  };
+  const CapturedGraph first(*rank.device.cuda(), lane.stream(), series);
+  const CapturedGraph second(*rank.device.cuda(), lane.stream(), series);
+  first.launch(lane.stream());
+  require_ok(lane.finish());
+  for (int k = 0; k < 50 && rank.group.status().is_ok(); ++k) {
+    first.launch(lane.stream());
+    second.launch(other.get());
+  }
+  const Status status = wait_for_failure(rank);
+  require(status.code() == StatusCode::kInvalidArgument, status.message());
+  rank.device.wait(lane.stream());
+  rank.device.wait(other.get());
+  require_usable_device(rank);
+}
+
 constexpr Scenario kFailures[] = {
+    {"graphs_of_one_stream_at_once", 2, kPatient, graphs_of_one_stream_at_once},
     {"replayed_before_it_was_registered", 1, kPatient, replayed_before_it_was_registered},
     {"refused_call_inside_a_capture", 2, kShort, refused_call_inside_a_capture},
     {"missing_call_inside_a_capture", 2, kShort, missing_call_inside_a_capture},

@@ -1,6 +1,7 @@
-// Negative controls of the protocol on GPUs: with any barrier of any row left out, and ranks
-// delayed at random, data must come out wrong; with all of them in place it must not. Whether the
-// absence of a release or an acquire shows depends on the hardware: that is printed, and no test.
+// Negative controls of the protocols on GPUs: with any barrier of any row left out, packets taken
+// unseen or left where they were, and ranks delayed at random, data must come out wrong; with all
+// in place it must not. Whether the absence of a release or an acquire shows depends on the
+// hardware: that is printed, and no test.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -30,7 +31,7 @@ class Bare {
       : rank_(rank),
         cuda_(*rank.device.cuda()),
         stream_(rank.device),
-        shared_(take(rank.group.allocate(round_up(sizeof(ChannelMemory), 256) + 3 * kBytes))),
+        shared_(take(rank.group.allocate(offset_of_part(3) + packet_bytes(rank)))),
         private_(rank.device, kPrivateBytes),
         host_(take(cuda_.allocate_mapped_host(kHostBytes))) {
     std::memset(host_, 0, kHostBytes);
@@ -38,6 +39,8 @@ class Bare {
     rank.device.write(private_.get(), zeros.data(), zeros.size());
     const Control control{.poison = 0, .claimed = 0, .timeout_ns = 5'000'000'000};
     rank.device.write(private_.get(), reinterpret_cast<const std::byte*>(&control), sizeof control);
+    zeros.resize(packet_bytes(rank));  // no packet is there yet
+    rank.device.write(part(rank.number(), 3), zeros.data(), zeros.size());
   }
   ~Bare() { (void)cuda_.free_mapped_host(host_); }
   Bare(const Bare&) = delete;
@@ -47,7 +50,7 @@ class Bare {
   std::byte* input() { return part(rank_.number(), 1); }
   std::byte* output() { return part(rank_.number(), 2); }
 
-  Work work(bool staged) {
+  Work work(const Algorithm& row, bool staged) {
     Work work{};
     work.count = kCount;
     work.rank = rank_.number();
@@ -64,7 +67,11 @@ class Bare {
       work.staging.at[r] = part(r, 0);
       work.inputs.at[r] = part(r, 1);
       work.outputs.at[r] = part(next, staged ? 0 : 2);
+      work.packets.memory.at[r] = part(next, 3);
     }
+    work.packets.generation_bytes = generation_bytes(rank_);
+    work.packets.slot_bytes = packet_use(row, kCount, DataType::kFloat32, rank_.size()).slot_bytes;
+    work.packets.launches = reinterpret_cast<std::uint64_t*>(private_.get() + 128);
     work.control = reinterpret_cast<Control*>(private_.get());
     work.epochs = reinterpret_cast<std::uint64_t*>(private_.get() + 256);
     work.failure = reinterpret_cast<FailureRecord*>(host_);
@@ -79,10 +86,19 @@ class Bare {
   static constexpr std::size_t kHostBytes = 4096;
   static constexpr std::size_t kPrivateBytes = 256 + kMaxBlocks * sizeof(std::uint64_t);
 
-  // Staging, input, output.
+  // Staging, input, output, packets.
   std::byte* part(int rank, std::size_t index) {
-    return static_cast<std::byte*>(shared_.peer(rank)) + round_up(sizeof(ChannelMemory), 256) +
-           index * kBytes;
+    return static_cast<std::byte*>(shared_.peer(rank)) + offset_of_part(index);
+  }
+  static std::size_t offset_of_part(std::size_t index) {
+    return round_up(sizeof(ChannelMemory), 256) + index * kBytes;
+  }
+  // For a slot per rank that holds all, and as many again.
+  static std::size_t generation_bytes(const Rank& rank) {
+    return 2 * kBytes * static_cast<std::size_t>(rank.size());
+  }
+  static std::size_t packet_bytes(const Rank& rank) {
+    return sizeof(PacketMemory) + kPacketGenerations * generation_bytes(rank);
   }
 
   Rank& rank_;
@@ -136,8 +152,9 @@ class Trials {
     for (std::size_t i = 0; i < kCount; ++i) values_[i] = value(rank_.number(), i);
     const auto* bytes = reinterpret_cast<const std::byte*>(values_.data());
     rank_.device.write(bare_.input(), bytes, kBytes);
-    require_ok(launch_on_cuda(*rank_.device.cuda(), weakened_kernel(row_.id), bare_.work(staged_),
-                              kThreads, bare_.stream()));
+    const CudaBody body{.kernel = weakened_kernel(row_.id), .threads = kThreads};
+    require_ok(
+        launch_on_cuda(*rank_.device.cuda(), body, bare_.work(row_, staged_), bare_.stream()));
     rank_.device.wait(bare_.stream());
     require(!bare_.failed(), "a wait ended by its deadline");
   }
@@ -203,17 +220,32 @@ void control_row(Rank& rank, const Algorithm& row, bool staged) {
   require(wrong({}) == 0, fmt::format("{}: wrong data after the controls", row.id));
 }
 
-void every_barrier_is_needed(Rank& rank) {
+// Each weakening leaves packets behind, so each has memory of its own.
+void control_packets(Rank& rank, const Algorithm& row) {
+  const auto wrong = [&](const CudaWeakening& weakening) {
+    Trials trials(rank, row, false);
+    return sum_over_ranks(rank, trials.count_wrong(weakening));
+  };
+  require(wrong({}) == 0, fmt::format("{}: wrong data with every poll in place", row.id));
+  require(wrong({.no_polls = true}) > 0, fmt::format("{}: nothing is wrong unseen", row.id));
+  require(wrong({.no_emptying = true}) > 0, fmt::format("{}: nothing is wrong of old", row.id));
+}
+
+void every_protocol_is_needed(Rank& rank) {
   for (const Algorithm& row : catalogue()) {
     if (row.cuda == nullptr) continue;
     require(weakened_kernel(row.id) != nullptr,
             fmt::format("{} has no weakened kernel: add it to weakened.cu", row.id));
+    if (row.packets != nullptr) {
+      control_packets(rank, row);
+      continue;
+    }
     for (const bool staged : {false, true}) control_row(rank, row, staged);
   }
 }
 
 constexpr Scenario kControls[] = {
-    {"every_barrier_is_needed", 2, std::chrono::milliseconds(10000), every_barrier_is_needed},
+    {"every_protocol_is_needed", 2, std::chrono::milliseconds(10000), every_protocol_is_needed},
 };
 
 }  // namespace

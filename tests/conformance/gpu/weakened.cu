@@ -1,9 +1,12 @@
 #include <cuda_runtime.h>
 
 #include "algorithms/all_reduce/one_shot.hpp"
+#include "algorithms/all_reduce/one_shot_push.hpp"
 #include "algorithms/all_reduce/two_shot.hpp"
+#include "algorithms/all_reduce/two_shot_push.hpp"
 #include "conformance/gpu/weakened.hpp"
 #include "transport/nvlink_peer/nvlink_team.cuh"
+#include "transport/nvlink_peer/packet_team.cuh"
 
 namespace tutti::test {
 namespace {
@@ -32,6 +35,9 @@ struct Weakened {
   static __device__ void before_barrier(int, int barrier) {
     delay(device_weakening.before_arrival_ns[barrier % CudaWeakening::kBarriers]);
   }
+  static __device__ void before_push() { delay(device_weakening.before_arrival_ns[0]); }
+  static __device__ bool polls() { return !device_weakening.no_polls; }
+  static __device__ bool empties() { return !device_weakening.no_emptying; }
 };
 
 using SumOfFloats = Reduction<float, Sum>;
@@ -48,11 +54,29 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
   all_reduce_two_shot<SumOfFloats>(team, work);
 }
 
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    weakened_one_shot_push(const __grid_constant__ Work work) {
+  PacketTeam<0, Weakened> team(work);
+  all_reduce_one_shot_push<SumOfFloats>(team, work);
+}
+
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    weakened_two_shot_push(const __grid_constant__ Work work) {
+  PacketTeam<0, Weakened> team(work);
+  all_reduce_two_shot_push<SumOfFloats>(team, work);
+}
+
 }  // namespace
 
 CudaKernel weakened_kernel(std::string_view id) {
   if (id == "all_reduce/one_shot") return reinterpret_cast<CudaKernel>(&weakened_one_shot);
   if (id == "all_reduce/two_shot") return reinterpret_cast<CudaKernel>(&weakened_two_shot);
+  if (id == "all_reduce/one_shot_push") {
+    return reinterpret_cast<CudaKernel>(&weakened_one_shot_push);
+  }
+  if (id == "all_reduce/two_shot_push") {
+    return reinterpret_cast<CudaKernel>(&weakened_two_shot_push);
+  }
   return nullptr;
 }
 

@@ -80,7 +80,7 @@ TEST(Explain, KnowsHowMuchGoesThroughStagingAtOnce) {
   arguments.mode = "graph";
   const auto question = read_question(arguments, gpus(4), true);
   EXPECT_TRUE(question->request.capturing);
-  EXPECT_EQ(question->request.staging_bytes, 256u << 10);
+  EXPECT_EQ(question->request.staging_bytes, 64u << 10);
 }
 
 struct BadQuestion {

@@ -49,7 +49,7 @@ TEST_P(Refused, WithAMessageThatHelps) {
 }
 
 const BadInput kBadInputs[] = {
-    {"unknown_algorithm", {"--algorithms", "ring"}, "known: one_shot, two_shot, nccl"},
+    {"unknown_algorithm", {"--algorithms", "ring"}, "known: one_shot, two_shot, one_shot_push"},
     {"one_of_several", {"--algorithms", "one_shot,ring"}, "'ring'"},
     {"unknown_dtype", {"--dtype", "fp12"}, "'fp12'; known are fp64, fp32"},
     {"unknown_op", {"--op", "xor"}, "'xor'; known are sum, prod"},
@@ -101,7 +101,8 @@ TEST(BenchOptions, OnTheHostByDefault) {
   EXPECT_EQ(options.dtype, DataType::kFloat32);
   EXPECT_EQ(options.mode, Mode::kEager);
   EXPECT_EQ(options.operations(), 1);
-  EXPECT_THAT(options.algorithms, ElementsAre("one_shot", "two_shot"));  // no GPU, no NCCL
+  EXPECT_THAT(options.algorithms,  // no GPU, no NCCL
+              ElementsAre("one_shot", "two_shot", "one_shot_push", "two_shot_push"));
 }
 
 TEST(BenchOptions, OnGpusByDefault) {

@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-Layout layout(std::vector<std::string> environment, bool captures) {
+Layout layout(const std::vector<std::string>& environment, bool captures) {
   return layout_from(Knobs::parse(environment, ""), captures);
 }
 
@@ -20,7 +20,28 @@ TEST(LayoutTest, PartsFollowEachOtherAligned) {
     EXPECT_EQ(parts.staging_offset(c) + parts.staging_size(c), parts.staging_offset(c + 1));
   }
   EXPECT_EQ(parts.staging_offset(0), parts.channel_offset(6));
-  EXPECT_EQ(parts.bytes(), parts.staging_offset(6));
+  EXPECT_EQ(parts.packet_offset(0), parts.staging_offset(6));
+  for (int area = 0; area < parts.packet_areas; ++area) {
+    const std::size_t bytes = sizeof(PacketMemory) + kPacketGenerations * parts.packet_room(area);
+    EXPECT_EQ(parts.packet_offset(area + 1), parts.packet_offset(area) + bytes);
+    EXPECT_EQ(bytes % 256, 0u);
+  }
+  EXPECT_EQ(parts.bytes(), parts.packet_offset(parts.packet_areas));
+}
+
+TEST(LayoutTest, CapturesHavePacketsOfTheirOwn) {
+  const Layout parts = layout({"TUTTI_PACKET_BYTES=3M", "TUTTI_CAPTURE_CHANNELS=0"}, true);
+  EXPECT_EQ(parts.packet_room(0), 3 * MiB);
+  EXPECT_EQ(parts.packet_room(1), 3 * MiB);
+  EXPECT_EQ(parts.packet_room(2), 512 * KiB) << "another stream's captures";
+  EXPECT_EQ(parts.packet_room(Layout::kMaxPacketAreas - 1), 512 * KiB);
+  EXPECT_EQ(parts.packet_room(Layout::kMaxPacketAreas), 0u) << "and no room for any more";
+  EXPECT_EQ(layout({"TUTTI_PACKET_BYTES=64K"}, true).packet_room(2), 64 * KiB);
+  EXPECT_EQ(layout({}, false).packet_areas, 1);
+  EXPECT_EQ(layout({"TUTTI_PACKET_BYTES=1000"}, false).packet_bytes, 1024u);
+  const Layout none = layout({"TUTTI_PACKET_BYTES=0"}, true);
+  EXPECT_EQ(none.packet_areas, 0);
+  EXPECT_EQ(none.bytes(), none.staging_offset(none.channels()));
 }
 
 TEST(LayoutTest, StagingIsRoundedUpAndNeverEmpty) {

@@ -74,6 +74,20 @@ TEST(NcclTest, AWaitNamesTheRankThatLags) {
   EXPECT_GE(named, 1);
 }
 
+// By a copy into each rank's device, whether or not anybody answers.
+TEST(NcclTest, WhoFindsAWaitIsPoisonedAsWhoIsTold) {
+  NcclGroup world(2, kShort);
+  unwatch(world.group(0).impl());
+  const auto copies = [&] { return world.cuda.calls("copy_async"); };
+  const int before = copies();
+  for (const int r : {0, 1}) require_ok(world.reduce(r));
+  EXPECT_TRUE(NcclGroup::wait_until([&] { return world.idle(0) && world.idle(1); }));
+  EXPECT_EQ(copies(), before);
+  require_ok(world.reduce(1));
+  EXPECT_EQ(world.failure_of(1).code(), StatusCode::kTimeout);
+  EXPECT_TRUE(NcclGroup::wait_until([&] { return copies() == before + 2; }, kEnough));
+}
+
 // Without the watchdog nobody ends the wait: what the tests above see is its work.
 TEST(NcclTest, WithoutTheWatchdogNobodyEndsTheWait) {
   NcclGroup world(2, kShort);

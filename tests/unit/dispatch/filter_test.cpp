@@ -68,6 +68,29 @@ TEST(Filter, NcclDoesNotScaleForOneRank) {
   EXPECT_THAT(reason("nccl", topology, request), IsEmpty());
 }
 
+// Of a row that takes a slot of the message's size per rank; integers travel in twice the bytes.
+TEST(Filter, RoomForPackets) {
+  Algorithm row = kTestRows[0];
+  row.packets = [](std::size_t bytes, int ranks) { return PacketUse{bytes, ranks}; };
+  Request request;
+  request.count = 1000;
+  request.packet_bytes = 32000;
+  EXPECT_THAT(why_not(row, request, eight_h200()), IsEmpty());
+  request.count = 1001;
+  EXPECT_THAT(why_not(row, request, eight_h200()),
+              HasSubstr("a message of 4004 bytes needs 32032 of them, and there is room for "));
+  request.count = 500;
+  request.dtype = DataType::kInt32;
+  EXPECT_THAT(why_not(row, request, eight_h200()), IsEmpty());
+  request.count = 501;
+  EXPECT_THAT(why_not(row, request, eight_h200()), HasSubstr("needs"));
+  request.count = 0;
+  request.packet_bytes = 0;
+  EXPECT_THAT(why_not(row, request, eight_h200()), HasSubstr("room for 0 (TUTTI_PACKET_BYTES)"));
+  request.capturing = true;
+  EXPECT_THAT(why_not(row, request, eight_h200()), HasSubstr("on how many streams"));
+}
+
 TEST(Filter, Machine) {
   Topology topology = eight_h200();
   topology.nccl = false;

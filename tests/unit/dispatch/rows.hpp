@@ -13,7 +13,7 @@ inline Geometry small_geometry(std::size_t bytes, int ranks) {
   return {static_cast<int>(bytes / 1024) + 1, 32 * ranks};
 }
 inline HostBody no_host_body(DataType, OpKind) { return nullptr; }
-inline CudaKernel no_kernel(DataType, OpKind) { return nullptr; }
+inline CudaKernel no_kernel(DataType, OpKind, int) { return nullptr; }
 inline double wire_of_all(int ranks) { return ranks - 1; }
 inline double wire_of_shards(int ranks) { return 2.0 * (ranks - 1) / ranks; }
 

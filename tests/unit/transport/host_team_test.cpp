@@ -149,6 +149,23 @@ TEST(HostTeamTest, WhoGivesUpTakesItsFlagsBack) {
   }
 }
 
+// A rank that is told gives up like any other. Where it has found another operation, its flags
+// stand all the same: the peer has to find them.
+TEST(HostTeamTest, WhoIsToldTakesItsFlagsBackButForAMismatch) {
+  for (const auto found : {FailureReason::kNone, FailureReason::kMismatch}) {
+    HostWorld world(2, 64);
+    world.control(0).poison = Control::kTold | static_cast<std::uint32_t>(found);
+    const Work work = world.work(0, 1, false);
+    EXPECT_EQ(HostTeam(work, 0).barrier(Publish::kStores), Outcome::kFailed);
+    const bool stands = found == FailureReason::kMismatch;
+    Work late = world.work(1, 1, false);
+    late.signature = 0x5678;
+    late.timeout_ns = kMillisecond;
+    EXPECT_EQ(HostTeam(late, 0).barrier(Publish::kStores), Outcome::kFailed);
+    EXPECT_EQ(reason_of(world, 1), stands ? FailureReason::kMismatch : FailureReason::kTimeout);
+  }
+}
+
 TEST(HostTeamTest, TheFirstFailureIsTheOneThatIsTold) {
   HostWorld world(2, 64);
   Work work = world.work(0, 1, false);

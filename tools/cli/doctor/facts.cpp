@@ -37,9 +37,10 @@ void add_communicator_memory(Facts& facts) {
   const Layout layout = layout_from(Knobs::process(), !facts.machine.gpus.empty());
   facts.communicator_bytes = layout.bytes();
   facts.communicator_formula = fmt::format(
-      "{} channels x {} flags and packets + {} staging + {} captures x {} staging",
+      "{} channels x {} flags + {} staging + {} captures x {} staging + {} packets in {} areas",
       layout.channels(), format_bytes(Layout::kChannelBytes), format_bytes(layout.staging_bytes),
-      layout.capture_channels, format_bytes(layout.capture_staging_bytes));
+      layout.capture_channels, format_bytes(layout.capture_staging_bytes),
+      format_bytes(layout.bytes() - layout.packet_offset(0)), layout.packet_areas);
 }
 
 }  // namespace

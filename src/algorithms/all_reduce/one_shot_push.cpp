@@ -1,0 +1,15 @@
+#include "algorithms/all_reduce/one_shot_push.hpp"
+
+#include "algorithms/all_reduce/rows.hpp"
+#include "algorithms/instantiate.hpp"
+#include "transport/host_team.hpp"
+
+namespace tutti {
+
+HostBody host_all_reduce_one_shot_push(DataType dtype, OpKind op) {
+  return with_column_reduction(dtype, op, [](auto reduction) -> HostBody {
+    return all_reduce_one_shot_push<typename decltype(reduction)::Type, HostTeam>;
+  });
+}
+
+}  // namespace tutti

@@ -1,0 +1,48 @@
+// all_reduce/one_shot_push: every rank sends its input to everybody, and reduces what it is sent.
+//
+//   phase 1  push each tile into my slot at every rank
+//   phase 2  poll each tile of every rank, reduce, store to own output
+//
+// Cost: 1 hop (a packet), (n-1) x bytes over each rank's links; integers twice that. Nobody touches
+// another rank's buffers, so any will do, and in place is safe: a tile of the output is stored by
+// the thread that has pushed the same tile of the input.
+#pragma once
+
+#include "algorithms/columns.hpp"
+#include "transport/packets.hpp"
+
+namespace tutti {
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome all_reduce_one_shot_push(Team& team, const Work& work) {
+  using T = typename Reduction::Element;
+  const Shares<Team::template tile_elements<T>()> whole(work.count, 1);
+  const Slice first = team.first_slice();
+
+  team.launch_wait();
+  team.ask_launch();
+  const auto ahead = team.template load_tile<T>(whole.tile(0, first));
+  if (team.open_packets() != Outcome::kDone) return Outcome::kFailed;
+  team.for_each_slice(whole.slices, [&](Slice k) {
+    const TileAt tile = whole.tile(0, k);
+    const auto words = k == first ? ahead : team.template load_tile<T>(tile);
+    team.template push_all<T>({0, k}, tile.count, words);
+    return Outcome::kDone;
+  });
+  team.announce();
+  team.launch_trigger();
+
+  const Outcome outcome = team.for_each_slice(whole.slices, [&](Slice k) {
+    const TileAt tile = whole.tile(0, k);
+    typename Team::Column column;
+    const auto count = [&](int) { return tile.count; };
+    if (team.template poll<T>({0, k}, count, column) != Outcome::kDone) return Outcome::kFailed;
+    const auto sum = reduce_column<Reduction>(team, column, tile.count, work.divisor);
+    team.template store_tile<T>(tile, sum);
+    return Outcome::kDone;
+  });
+  if (outcome != Outcome::kDone) return Outcome::kFailed;
+  return team.close_packets();
+}
+
+}  // namespace tutti

@@ -1,0 +1,65 @@
+// all_reduce/two_shot_push: every rank sends each rank its share, which reduces it and sends the
+// result to everybody.
+//
+//   phase 1  push each tile of share r into my slot at rank r
+//   phase 2  poll each tile of my share from every rank, reduce, push the result to every rank
+//   phase 3  poll each tile of every share from its owner, store to own output
+//
+// Cost: 2 hops (two packets), 2(n-1)/n x bytes over each rank's links; integers twice that. No
+// barrier between phases: slice k of every share is one thread's from beginning to end. In place is
+// safe: a tile of the output is stored when its result has come, and that holds its input.
+#pragma once
+
+#include "algorithms/columns.hpp"
+#include "transport/packets.hpp"
+
+namespace tutti {
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome all_reduce_two_shot_push(Team& team, const Work& work) {
+  using T = typename Reduction::Element;
+  using Column = typename Team::Column;
+  constexpr int kScatter = 0, kGather = 1;  // parts of a generation
+  const Shares<Team::template tile_elements<T>()> shares(work.count, team.ranks());
+  const Slice first = team.first_slice();
+
+  team.launch_wait();
+  team.ask_launch();
+  const Column ahead = team.template load_column<T>(shares, first);
+  if (team.open_packets() != Outcome::kDone) return Outcome::kFailed;
+  team.for_each_slice(shares.slices, [&](Slice k) {
+    const Column column = k == first ? ahead : team.template load_column<T>(shares, k);
+    const auto count = [&](int rank) { return shares.tile(rank, k).count; };
+    team.template push_column<T>({kScatter, k}, count, column);
+    return Outcome::kDone;
+  });
+  team.announce();
+
+  Outcome outcome = team.for_each_slice(shares.slices, [&](Slice k) {
+    Column column;
+    const int mine = shares.tile(work.rank, k).count;
+    const auto count = [&](int) { return mine; };
+    if (team.template poll<T>({kScatter, k}, count, column) != Outcome::kDone) {
+      return Outcome::kFailed;
+    }
+    const auto sum = reduce_column<Reduction>(team, column, mine, work.divisor);
+    team.template push_all<T>({kGather, k}, mine, sum);
+    return Outcome::kDone;
+  });
+  if (outcome != Outcome::kDone) return Outcome::kFailed;
+  team.launch_trigger();
+
+  outcome = team.for_each_slice(shares.slices, [&](Slice k) {
+    Column column;
+    const auto count = [&](int rank) { return shares.tile(rank, k).count; };
+    if (team.template poll<T>({kGather, k}, count, column) != Outcome::kDone) {
+      return Outcome::kFailed;
+    }
+    team.template store_column<T>(shares, k, column);
+    return Outcome::kDone;
+  });
+  if (outcome != Outcome::kDone) return Outcome::kFailed;
+  return team.close_packets();
+}
+
+}  // namespace tutti

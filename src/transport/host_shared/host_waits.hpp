@@ -1,0 +1,48 @@
+// How a wait of the host team goes on and ends; for its sources alone.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <sched.h>
+
+#include "transport/host_shared/host_team.hpp"
+
+namespace tutti {
+
+inline std::atomic_ref<std::uint64_t> word(std::uint64_t& value) { return std::atomic_ref(value); }
+
+// Relaxed: a check that is older than the epoch does not repeat it.
+inline Flag flag_now(Flag& flag) {
+  const std::uint64_t epoch = word(flag.epoch).load(std::memory_order_relaxed);
+  return {epoch, word(flag.check).load(std::memory_order_relaxed)};
+}
+
+template <class Come, class Look>
+Outcome HostTeam::wait_until(int rank, std::uint64_t expected, Come&& come, Look&& look) const {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::uint64_t kSpins = 256;         // polls before the first yield: about a microsecond
+  constexpr std::uint64_t kPollsPerClock = 64;  // yields between two looks at the clock
+  Clock::time_point start{};
+  for (std::uint64_t polls = 0; !come(); ++polls) {
+    if (polls < kSpins) continue;
+    if (polls == kSpins) start = Clock::now();
+    sched_yield();
+    if (polls % kPollsPerClock != 0) continue;
+    Flag seen = look();
+    const auto waited = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+    if (seen.epoch == expected && is_other_operation(seen, expected)) {
+      return fail(FailureReason::kMismatch, rank, expected, seen, 0);
+    }
+    seen.epoch = std::min(seen.epoch, expected - 1);  // of what is waited for, not all has come
+    if (poisoned()) return fail(FailureReason::kAborted, rank, expected, seen, waited);
+    const std::uint64_t limit =
+        work_.timeout_ns != 0
+            ? work_.timeout_ns
+            : std::atomic_ref(work_.control->timeout_ns).load(std::memory_order_relaxed);
+    if (waited > limit) return fail(FailureReason::kTimeout, rank, expected, seen, waited);
+  }
+  return Outcome::kDone;
+}
+
+}  // namespace tutti

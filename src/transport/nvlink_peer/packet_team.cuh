@@ -1,0 +1,394 @@
+// The verbs of packets on GPUs (transport/packets.hpp): a block of threads, over peers that are
+// mapped into this GPU's address space. A thread waits for nobody but the senders of its own tiles;
+// the block meets once, when it learns which launch this is.
+#pragma once
+
+#include "transport/nvlink_peer/waits.cuh"
+#include "transport/packets.hpp"
+
+namespace tutti {
+
+// What a thread waits for: packets of rank `source`.
+struct PacketWait {
+  std::uint64_t launch;
+  int source;
+  unsigned polls;
+  std::uint64_t waited_ns;
+};
+
+// The slow part of a wait for packets: has somebody called it off, will they never come, or is it
+// over? Out of line, as look_up().
+__device__ __noinline__ inline Outcome look_for_packets(const Work& work, PacketWait wait) {
+  const auto* const own =
+      reinterpret_cast<const PacketMemory*>(work.packets.memory.at[work.ranks - 1]);
+  const std::uint64_t epoch = wait.launch + 1;
+  Waiting waiting{epoch, load_relaxed_flag(&own->flags[blockIdx.x][wait.source]), wait.source,
+                  wait.waited_ns};
+  const Flag& seen = waiting.seen;
+  if (seen.epoch == epoch && is_whole(seen) && seen.check != check_word(work.signature, epoch)) {
+    return fail(work, FailureReason::kMismatch, waiting);
+  }
+  if (seen.epoch >= epoch) waiting.seen.epoch = wait.launch;  // begun, but not all has come
+  if (shows_overlap(load_relaxed_gpu(work.packets.launches), wait.launch)) {
+    waiting.missing = work.rank;
+    return fail(work, FailureReason::kOverlap, waiting);
+  }
+  return look_up(work, wait.polls % kPollsPerHostLook == 0, waiting);
+}
+
+// A tile whose address or length allows no access of 16 bytes; of a short one the rest is zero.
+__device__ __noinline__ inline uint4 load_narrow(const std::byte* from, int width, int bytes) {
+  std::uint64_t low = 0, high = 0;
+  for (int at = 0; at < bytes;) {
+    const int step = at + width <= bytes ? width : 1;
+    const std::uint64_t piece = step == 8   ? pack(load_u64(from + at))
+                                : step == 4 ? load_u32(from + at)
+                                : step == 2 ? load_u16(from + at)
+                                            : load_u8(from + at);
+    (at < 8 ? low : high) |= piece << (8 * at & 63);
+    at += step;
+  }
+  const uint2 first = unpack(low), second = unpack(high);
+  return uint4{first.x, first.y, second.x, second.y};
+}
+
+__device__ __noinline__ inline void store_narrow(std::byte* to, uint4 value, int width, int bytes) {
+  const std::uint64_t low = pack(uint2{value.x, value.y}), high = pack(uint2{value.z, value.w});
+  for (int at = 0; at < bytes;) {
+    const int step = at + width <= bytes ? width : 1;
+    const std::uint64_t piece = (at < 8 ? low : high) >> (8 * at & 63);
+    const auto word = static_cast<std::uint32_t>(piece);
+    if (step == 8) store_u64(to + at, unpack(piece));
+    if (step == 4) store_u32(to + at, word);
+    if (step == 2) store_u16(to + at, word);
+    if (step == 1) store_u8(to + at, word);
+    at += step;
+  }
+}
+
+// For exactly kRanks ranks, or for any number of them (0), which takes more registers and tests.
+template <int kRanks = 0, class Protocol = Faithful>
+class PacketTeam {
+ public:
+  static constexpr int kMaxRanks = kRanks != 0 ? kRanks : kMaxCudaRanks;
+  template <class T>
+  static constexpr __host__ __device__ int tile_elements() {
+    return static_cast<int>(16 / sizeof(T));
+  }
+
+  struct alignas(16) Words {
+    std::uint64_t at[2];
+  };
+  struct Column {
+    Words at[kMaxRanks];
+  };
+
+  __device__ explicit PacketTeam(const Work& work) : work_(work) {}
+
+  __device__ int ranks() const { return kRanks != 0 ? kRanks : work_.ranks; }
+
+  __device__ void launch_wait() const {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  }
+  __device__ void launch_trigger() const {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+  }
+
+  // --- launches ---
+
+  __device__ void ask_launch() {
+    found_ = load_relaxed_gpu(work_.packets.launches);
+    poisoned_ = load_relaxed_gpu(&work_.control->poison) != 0;
+  }
+
+  __device__ Outcome open_packets() {
+    if (poisoned_) return Outcome::kFailed;
+    Protocol::before_push();
+    launch_ = LaunchWord::launch_of(found_);
+    std::byte* const own = work_.packets.memory.at[ranks() - 1];
+    own_ = own + generation();
+    announcements_ = reinterpret_cast<const PacketMemory*>(own)->flags[blockIdx.x];
+    return Outcome::kDone;
+  }
+
+  __device__ void announce() {
+    const int step = static_cast<int>(threadIdx.x);
+    if (step < ranks()) {
+      auto* const peer = reinterpret_cast<PacketMemory*>(work_.packets.memory.at[step]);
+      store_flag(&peer->flags[blockIdx.x][work_.rank],
+                 Flag{launch_ + 1, check_word(work_.signature, launch_ + 1)});
+    }
+    __syncthreads();  // all of the block have read the word
+    if (step == 0) {
+      const std::uint64_t before =
+          atomicAdd(reinterpret_cast<unsigned long long*>(work_.packets.launches),
+                    LaunchWord::share_of(static_cast<int>(blockIdx.x), work_.blocks));
+      alone_ = LaunchWord::launch_of(before) == launch_;
+    }
+  }
+
+  __device__ Outcome close_packets() {
+    const int source = static_cast<int>(threadIdx.x);
+    if (source >= ranks()) return Outcome::kDone;
+    std::uint32_t start = 0;
+    for (unsigned polls = 0; !announced_; ++polls) {
+      if (is_time_to_look(polls, start)) {
+        const Outcome end = look_for_packets(work_, {launch_, source, polls, waited_since(start)});
+        if (end != Outcome::kDone) return end;
+      }
+      keep(look_aside());
+    }
+    const Flag seen = other_ ? load_relaxed_flag(announcements_ + source) : Flag{};
+    if (other_) return fail(work_, FailureReason::kMismatch, {launch_ + 1, seen, source, 0});
+    if (alone_) return Outcome::kDone;
+    return fail(work_, FailureReason::kOverlap, {launch_ + 1, {}, work_.rank, 0});
+  }
+
+  // --- tiles ---
+
+  __device__ Slice first_slice() const { return blockIdx.x * blockDim.x + threadIdx.x; }
+  template <class F>
+  __device__ Outcome for_each_slice(Slice slices, F&& f) const {
+    const Slice stride = gridDim.x * blockDim.x;
+    TUTTI_NO_UNROLL
+    for (Slice k = first_slice(); k < slices; k += stride) {
+      if (f(k) != Outcome::kDone) return Outcome::kFailed;
+    }
+    return Outcome::kDone;
+  }
+
+  template <class T>
+  __device__ Words load_tile(TileAt tile) const {
+    const std::byte* const from = work_.input + tile.first * sizeof(T);
+    const int width = width_of(reinterpret_cast<std::uintptr_t>(work_.input));
+    return __builtin_bit_cast(
+        Words, width == 16 && tile.count == tile_elements<T>()
+                   ? load_vector(from)
+                   : load_narrow(from, width, tile.count * static_cast<int>(sizeof(T))));
+  }
+  template <class T>
+  __device__ void store_tile(TileAt tile, const Words& words) const {
+    std::byte* const to = work_.output + tile.first * sizeof(T);
+    const int width = width_of(reinterpret_cast<std::uintptr_t>(work_.output));
+    const auto value = __builtin_bit_cast(uint4, words);
+    if (width == 16 && tile.count == tile_elements<T>()) {
+      store_vector(to, value);
+    } else {
+      store_narrow(to, value, width, tile.count * static_cast<int>(sizeof(T)));
+    }
+  }
+
+  // In the order of sending: the next rank's share first.
+  template <class T, int kStep>
+  __device__ Column load_column(const Shares<kStep>& shares, Slice slice) const {
+    Column column;
+    const bool wide = width_of(reinterpret_cast<std::uintptr_t>(work_.input)) == 16 &&
+                      shares.tile(ranks() - 1, slice).count == kStep;
+    if (wide) {
+      TUTTI_UNROLL
+      for (int step = 0; step < kMaxRanks; ++step) {
+        if (step >= ranks()) break;
+        const std::size_t first = shares.tile(rank_after(step), slice).first;
+        column.at[step] = __builtin_bit_cast(Words, load_vector(work_.input + first * sizeof(T)));
+      }
+    } else {
+      TUTTI_UNROLL
+      for (int step = 0; step < kMaxRanks; ++step) {
+        if (step >= ranks()) break;
+        column.at[step] = load_tile<T>(shares.tile(rank_after(step), slice));
+      }
+    }
+    return column;
+  }
+  // In the order of ranks.
+  template <class T, int kStep>
+  __device__ void store_column(const Shares<kStep>& shares, Slice slice,
+                               const Column& column) const {
+    TUTTI_UNROLL
+    for (int r = 0; r < kMaxRanks; ++r) {
+      if (r < ranks()) store_tile<T>(shares.tile(r, slice), column.at[r]);
+    }
+  }
+
+  template <class T>
+  __device__ Tile<T, tile_elements<T>()> part_of(const Column& column, int rank, int) const {
+    return __builtin_bit_cast(Tile<T, tile_elements<T>()>, column.at[rank]);
+  }
+  template <class T, int kCount>
+  static __device__ Words words_of(const Tile<T, kCount>& tile) {
+    return __builtin_bit_cast(Words, tile);
+  }
+
+  // --- packets: whole tiles, whatever their count ---
+
+  template <class T>
+  __device__ void push_all(PacketAt at, int, const Words& words) const {
+    TUTTI_UNROLL
+    for (int step = 0; step < kMaxRanks; ++step) {
+      if (step < ranks()) push<T>(step, at, words);
+    }
+  }
+  template <class T, class Count>
+  __device__ void push_column(PacketAt at, Count&&, const Column& column) const {
+    TUTTI_UNROLL
+    for (int step = 0; step < kMaxRanks; ++step) {
+      if (step < ranks()) push<T>(step, at, column.at[step]);
+    }
+  }
+
+  template <class T, class Count>
+  __device__ Outcome poll(PacketAt at, Count&&, Column& column) {
+    using Code = PacketCode<T>;
+    std::uint64_t packets[kMaxRanks][2 * Code::kPackets];
+    std::byte* const from = own_ + offset<T>(at);
+    std::uint32_t start = 0;
+    Aside aside;
+    for (unsigned polls = 0;; ++polls) {
+      load_all(from, packets);
+      aside = look_aside();
+      end_all_loads(work_);
+      if (all_there<Code>(packets) || !Protocol::polls()) break;
+      if (!is_time_to_look(polls, start)) continue;
+      const int missing = first_missing(packets);
+      const Outcome end = look_for_packets(work_, {launch_, missing, polls, waited_since(start)});
+      if (end != Outcome::kDone) return end;
+    }
+    keep(aside);
+    TUTTI_UNROLL
+    for (int r = 0; r < kMaxRanks; ++r) {
+      if (r >= ranks()) break;
+      if (Protocol::empties())
+        clear<2 * Code::kPackets>(from + static_cast<std::size_t>(r) * work_.packets.slot_bytes);
+      column.at[r] = {Code::decode(packets[r]), Code::decode(packets[r] + Code::kPackets)};
+    }
+    return Outcome::kDone;
+  }
+
+ private:
+  // What comes beside the packets, polled together with them: the announcement of one peer, and
+  // whether another operation is on the area.
+  struct Aside {
+    Flag announcement;
+    std::uint64_t launches;
+  };
+  __device__ Aside look_aside() const {
+    Aside aside{};
+    if (threadIdx.x < ranks()) {
+      aside.announcement = load_relaxed_flag(announcements_ + threadIdx.x);
+      aside.launches = load_relaxed_gpu(work_.packets.launches);
+    }
+    return aside;
+  }
+  // Bits take fewer registers than what they are read from.
+  __device__ void keep(const Aside& aside) {
+    const Flag& seen = aside.announcement;
+    const std::uint64_t epoch = launch_ + 1;
+    announced_ = seen.epoch >= epoch && is_whole(seen);
+    other_ = seen.epoch == epoch && seen.check != check_word(work_.signature, epoch);
+    if (shows_overlap(aside.launches, launch_)) alone_ = false;
+  }
+
+  // The first polls read no clock.
+  static __device__ bool is_time_to_look(unsigned polls, std::uint32_t& start) {
+    if (polls < kPollsBeforeClock || polls % kPollsPerClock != 0) return false;
+    if (start == 0) start = clock();
+    return true;
+  }
+  // In units of 65536 ns: one register instead of two, for waits of up to three days.
+  static constexpr int kClockBits = 16;
+  static __device__ std::uint32_t clock() {
+    return static_cast<std::uint32_t>(global_timer_ns() >> kClockBits);
+  }
+  static __device__ std::uint64_t waited_since(std::uint32_t start) {
+    return static_cast<std::uint64_t>(clock() - start) << kClockBits;
+  }
+
+  __device__ int rank_after(int step) const {
+    const int rank = work_.rank + 1 + step;
+    return rank < ranks() ? rank : rank - ranks();
+  }
+
+  // Of packet memory.
+  __device__ std::size_t generation() const {
+    return sizeof(PacketMemory) + launch_ % kPacketGenerations * work_.packets.generation_bytes;
+  }
+  // Within a generation, of rank 0's slot in that part.
+  template <class T>
+  __device__ std::size_t offset(PacketAt at) const {
+    return static_cast<std::size_t>(at.part) * ranks() * work_.packets.slot_bytes +
+           static_cast<std::size_t>(at.slice) * 16 * PacketCode<T>::kPackets;
+  }
+
+  template <class T>
+  __device__ void push(int step, PacketAt at, const Words& words) const {
+    using Code = PacketCode<T>;
+    std::uint64_t packets[2 * Code::kPackets];
+    Code::encode(words.at[0], packets);
+    Code::encode(words.at[1], packets + Code::kPackets);
+    std::byte* const to = work_.packets.memory.at[step] + generation() + offset<T>(at) +
+                          static_cast<std::size_t>(work_.rank) * work_.packets.slot_bytes;
+    TUTTI_UNROLL
+    for (int p = 0; p < 2 * Code::kPackets; p += 2) store_packets(to + 8 * p, packets + p);
+  }
+
+  template <int kPackets>
+  __device__ void load_all(const std::byte* from, std::uint64_t (&packets)[kMaxRanks][kPackets]) {
+    TUTTI_UNROLL
+    for (int r = 0; r < kMaxRanks; ++r) {
+      if (r >= ranks()) break;
+      const std::byte* const slot = from + static_cast<std::size_t>(r) * work_.packets.slot_bytes;
+      TUTTI_UNROLL
+      for (int p = 0; p < kPackets; p += 2) load_packets(slot + 8 * p, packets[r] + p);
+    }
+  }
+
+  template <class Code, int kPackets>
+  __device__ bool all_there(const std::uint64_t (&packets)[kMaxRanks][kPackets]) const {
+    std::uint32_t least = ~0u;
+    TUTTI_UNROLL
+    for (int r = 0; r < kMaxRanks; ++r) {
+      if (r >= ranks()) break;
+      TUTTI_UNROLL
+      for (int p = 0; p < kPackets; ++p) least = min(least, Code::presence(packets[r][p]));
+    }
+    return least != 0;
+  }
+
+  // The first rank whose packets are not all there.
+  template <int kPackets>
+  __device__ int first_missing(const std::uint64_t (&packets)[kMaxRanks][kPackets]) const {
+    int missing = ranks();
+    TUTTI_UNROLL
+    for (int r = kMaxRanks - 1; r >= 0; --r) {
+      bool there = true;
+      TUTTI_UNROLL
+      for (int p = 0; p < kPackets; ++p) there = there && packets[r][p] != 0;
+      if (r < ranks() && !there) missing = r;
+    }
+    return missing;
+  }
+
+  template <int kPackets>
+  static __device__ void clear(std::byte* slot) {
+    constexpr std::uint64_t kEmpty[2] = {0, 0};
+    TUTTI_UNROLL
+    for (int p = 0; p < kPackets; p += 2) store_packets(slot + 8 * p, kEmpty);
+  }
+
+  const Work& work_;
+  std::uint64_t found_ = 0;  // the launch word at the beginning
+  bool poisoned_ = false;    // likewise
+  std::uint64_t launch_ = 0;
+  bool alone_ = true;                    // of the first thread: when it counted the block
+  std::byte* own_ = nullptr;             // this rank's generation
+  const Flag* announcements_ = nullptr;  // to this block, by rank
+  // As last seen beside packets: the announcement of one peer, and whether it is of another
+  // operation.
+  bool announced_ = false, other_ = false;
+};
+
+}  // namespace tutti

@@ -1,0 +1,33 @@
+// How a kernel is launched on GPUs.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "drivers/fake_cuda.hpp"
+#include "launch/cuda.hpp"
+
+namespace tutti {
+namespace {
+
+TEST(LaunchTest, ThreadsAreWholeWarpsAndStartsAreEarlyWhereTheRowSaysSo) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
+  CudaLaunch seen;
+  cuda.on_launch = [&seen](const CudaLaunch& launch) {
+    seen = launch;
+    return Status::ok();
+  };
+  Work work{};
+  work.ranks = 2;
+  work.blocks = 3;
+  for (const bool early : {false, true}) {
+    const CudaBody body{.kernel = &work, .threads = 33, .starts_early = early};
+    ASSERT_TRUE(launch_on_cuda(cuda, body, work, nullptr).is_ok());
+    EXPECT_EQ(seen.kernel, &work);
+    EXPECT_EQ(seen.blocks, 3);
+    EXPECT_EQ(seen.threads, 64);
+    EXPECT_EQ(seen.programmatic, early);
+  }
+}
+
+}  // namespace
+}  // namespace tutti
