@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "algorithms/all_reduce/rows.hpp"
+#include "base/units.hpp"
+#include "transport/work.hpp"
 
 namespace tutti {
 
@@ -39,6 +43,24 @@ int packet_expansion(const Algorithm& row, DataType dtype) {
 PacketUse packet_use(const Algorithm& row, std::size_t count, DataType dtype, int ranks) {
   if (row.packets == nullptr) return {};
   return row.packets(count * size_of(dtype) * packet_expansion(row, dtype), ranks);
+}
+
+RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks,
+                     std::size_t chunk_bytes) {
+  if (row.ring_directions == 0) return {};
+  constexpr std::size_t kUsual = 64 * KiB, kUnit = 16;
+  const std::size_t wanted = chunk_bytes == 0 ? kUsual : chunk_bytes;
+  const auto slots = static_cast<std::size_t>(blocks * row.ring_directions * RingSlots::kPerBlock);
+  return {.chunk_bytes = std::min(round_up(wanted, kUnit), staging_bytes / slots / kUnit * kUnit),
+          .directions = row.ring_directions};
+}
+
+int most_blocks(const Algorithm& row, std::size_t staging_bytes) {
+  if (row.ring_directions == 0) return kMaxBlocks;
+  constexpr std::size_t kSmallestChunk = 256;
+  const auto slots = static_cast<std::size_t>(row.ring_directions * RingSlots::kPerBlock);
+  const std::size_t blocks = staging_bytes / (slots * kSmallestChunk);
+  return static_cast<int>(std::clamp<std::size_t>(blocks, 1, kMaxBlocks));
 }
 
 Result<const Algorithm*> find_algorithm(Collective collective, std::string_view name,

@@ -12,7 +12,8 @@
 
 namespace tutti {
 
-struct Work;     // transport/work.hpp
+struct RingSlots;  // transport/work.hpp
+struct Work;
 class HostTeam;  // transport/host_team.hpp
 enum class Outcome : std::uint8_t;
 
@@ -39,6 +40,7 @@ std::string_view to_string(Order order);
 struct Geometry {
   int blocks = 1;
   int threads = 1;
+  std::size_t chunk_bytes = 0;  // of rings
 };
 
 // What the cost model knows of n ranks:
@@ -78,8 +80,12 @@ struct Algorithm {
   bool in_place_needs_staging = false;
   // Its kernel calls launch_wait(), so the one before it may still be draining.
   bool starts_early = false;
+  // Rows whose chunks go around a ring, through slots in staging: in how many directions.
+  int ring_directions = 0;
   // Rows whose data travels in packets: what a message takes that has `bytes` on the wire.
   PacketUse (*packets)(std::size_t bytes, int ranks) = nullptr;
+
+  int min_threads = 1;  // per block (CUDA)
 
   bool (*takes)(DataType, OpKind) = nullptr;
   Geometry (*geometry)(std::size_t bytes, int ranks) = nullptr;  // where no table says better
@@ -96,6 +102,13 @@ int packet_expansion(const Algorithm& row, DataType dtype);
 
 // What `row` takes of a generation of packets for `count` elements; nothing where it uses none.
 PacketUse packet_use(const Algorithm& row, std::size_t count, DataType dtype, int ranks);
+
+// How `row` divides staging among so many blocks, into chunks of at most `chunk_bytes` (0: 64 KiB).
+RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks,
+                     std::size_t chunk_bytes);
+
+// How many blocks find slots of a useful size in so much staging.
+int most_blocks(const Algorithm& row, std::size_t staging_bytes);
 
 // `name` is an id or the part after the slash. kInvalidArgument lists the known ones.
 Result<const Algorithm*> find_algorithm(Collective collective, std::string_view name,

@@ -7,7 +7,25 @@ namespace tutti {
 
 struct NoScalars {};
 
-// `count` elements of each rank's tile. A divisor that is not 1 makes a sum an average.
+// A sum as elements. A divisor that is not 1 makes it an average.
+template <class Reduction, int kElements>
+TUTTI_BODY auto rounded(Tile<typename Reduction::Accumulator, kElements>& sum, double divisor) {
+  using T = typename Reduction::Element;
+  using A = typename Reduction::Accumulator;
+  if (divisor != 1) {
+    TUTTI_UNROLL
+    for (int e = 0; e < kElements; ++e)
+      sum.at[e] = static_cast<A>(sum.at[e] / static_cast<A>(divisor));
+  }
+  Tile<T, kElements> result;
+  TUTTI_UNROLL
+  for (int e = 0; e < kElements; ++e) {
+    result.at[e] = from_accumulator<T>(sum.at[e]);
+  }
+  return result;
+}
+
+// `count` elements of each rank's tile.
 template <class Reduction, class Team, class Column>
 TUTTI_BODY auto reduce_column(const Team& team, const Column& column, int count, double divisor) {
   using T = typename Reduction::Element;
@@ -21,17 +39,7 @@ TUTTI_BODY auto reduce_column(const Team& team, const Column& column, int count,
     accumulate<Reduction>(sum, team.template part_of<T>(column, r, count), r, NoScalars{});
   }
 
-  if (divisor != 1) {
-    TUTTI_UNROLL
-    for (int e = 0; e < kElements; ++e)
-      sum.at[e] = static_cast<A>(sum.at[e] / static_cast<A>(divisor));
-  }
-  Tile<T, kElements> result;
-  TUTTI_UNROLL
-  for (int e = 0; e < kElements; ++e) {
-    result.at[e] = from_accumulator<T>(sum.at[e]);
-  }
-  return Team::words_of(result);
+  return Team::words_of(rounded<Reduction>(sum, divisor));
 }
 
 }  // namespace tutti

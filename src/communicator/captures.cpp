@@ -12,8 +12,8 @@ Captures::Captures(int channels, int late_slots) : channel_free_(channels, true)
   for (int slot = late_slots; slot-- > 0;) free_late_slots_.push_back(slot);
 }
 
-int Captures::packet_area(Stream stream) {
-  return packet_areas_.emplace(stream, static_cast<int>(packet_areas_.size()) + 1).first->second;
+int Captures::area(Stream stream) {
+  return areas_.emplace(stream, static_cast<int>(areas_.size()) + 1).first->second;
 }
 
 CaptureLease* Captures::find(std::uint64_t id) {

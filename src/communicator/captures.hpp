@@ -27,8 +27,9 @@ class Captures {
  public:
   Captures(int channels, int late_slots);
 
-  // The area for packets of what is captured on `stream`: 1 for the first such stream, and so on.
-  int packet_area(Stream stream);
+  // The area, of packets and rings, of what is captured on `stream`: 1 for the first such stream,
+  // and so on.
+  int area(Stream stream);
 
   // The lease of the capture `id`, or null if this capture has none yet.
   CaptureLease* find(std::uint64_t id);
@@ -59,7 +60,7 @@ class Captures {
 
   std::map<std::uint64_t, CaptureLease> leases_;
   std::vector<bool> channel_free_;
-  std::map<Stream, int> packet_areas_;
+  std::map<Stream, int> areas_;
   std::vector<int> free_late_slots_, used_late_slots_;
   std::vector<std::shared_ptr<SymmetricSegment>> dead_segments_;
   std::shared_ptr<Retired> retired_ = std::make_shared<Retired>();

@@ -50,7 +50,7 @@ struct Prepared {
   Operation operation;
   Plan plan;
   int channel = 0;
-  int packet_area = 0;
+  int area = 0;  // of packets and rings: the stream's (Captures::area)
   bool captured = false;
   std::shared_ptr<SymmetricSegment> input, output;  // null: plain
   bool staged = false;
@@ -194,8 +194,8 @@ class CommunicatorImpl {
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
-  using PlanKey =
-      std::tuple<std::size_t, DataType, OpKind, bool, bool, bool, bool, std::size_t, std::string>;
+  using PlanKey = std::tuple<std::size_t, DataType, OpKind, bool, bool, bool, bool, std::size_t,
+                             std::size_t, std::string>;
   std::map<PlanKey, Plan> plans_;
 
   // Between start_capture and finish_capture: what is to be registered.

@@ -17,6 +17,7 @@ Layout layout_from(const Knobs& knobs, bool captures) {
                                   ? static_cast<int>(std::clamp<std::int64_t>(
                                         knobs.integer("TUTTI_CAPTURE_CHANNELS"), 0, kMostChannels))
                                   : 0,
+          .stream_channels = captures ? 1 : 0,
           .staging_bytes = bytes("TUTTI_STAGING_BYTES"),
           .capture_staging_bytes = bytes("TUTTI_CAPTURE_STAGING_BYTES"),
           .packet_bytes = round_up(packets, 256),

@@ -5,7 +5,8 @@
 // Channel 0 serves eager operations; each capture has a channel of its own, so that graphs may
 // interleave with each other and with eager operations. Packets have an area for eager operations,
 // and one for what is captured on one stream, since that is most likely replayed on one stream,
-// too: a large one for the first such stream, small ones for a few more.
+// too: a large one for the first such stream, small ones for a few more. Likewise rings: they use
+// channel 0, and the last channel, with as much staging, for the first stream that is captured.
 #pragma once
 
 #include <algorithm>
@@ -18,25 +19,31 @@ namespace tutti {
 
 struct Layout {
   int capture_channels = 0;
-  std::size_t staging_bytes = 0;          // channel 0's
-  std::size_t capture_staging_bytes = 0;  // each other channel's
+  int stream_channels = 0;                // behind them; for rings
+  std::size_t staging_bytes = 0;          // channel 0's, and of stream channels
+  std::size_t capture_staging_bytes = 0;  // of capture channels
   std::size_t packet_bytes = 0;           // a generation's, in a large area
   int packet_areas = 0;                   // the first one is for eager operations
 
-  static constexpr int kLargePacketAreas = 2, kMaxPacketAreas = 5;
+  static constexpr int kLargePacketAreas = 2, kMaxPacketAreas = 4;
   static constexpr std::size_t kSmallPacketBytes = 512 * KiB;  // a generation's, at most
 
   static constexpr std::size_t kChannelBytes = (sizeof(ChannelMemory) + 255) / 256 * 256;
 
-  int channels() const { return 1 + capture_channels; }
+  int channels() const { return 1 + capture_channels + stream_channels; }
   std::size_t channel_offset(int channel) const { return kChannelBytes * channel; }
   std::size_t staging_offset(int channel) const {
     const std::size_t first = kChannelBytes * channels();
-    return channel == 0 ? first : first + staging_bytes + capture_staging_bytes * (channel - 1);
+    if (channel == 0) return first;
+    const int captures = std::min(channel - 1, capture_channels);
+    return first + staging_bytes * (channel - captures) + capture_staging_bytes * captures;
   }
   std::size_t staging_size(int channel) const {
-    return channel == 0 ? staging_bytes : capture_staging_bytes;
+    return is_capture_channel(channel) ? capture_staging_bytes : staging_bytes;
   }
+  // The channel of rings in an area (Captures::area), and its staging; 0 bytes where there is none.
+  int ring_channel(int area) const { return area == 0 ? 0 : capture_channels + area; }
+  std::size_t ring_bytes(int area) const { return area <= stream_channels ? staging_bytes : 0; }
   // Of a generation; 0 where there is no such area.
   std::size_t packet_room(int area) const {
     if (area >= packet_areas) return 0;
@@ -50,6 +57,9 @@ struct Layout {
     return offset;
   }
   std::size_t bytes() const { return packet_offset(packet_areas); }
+
+ private:
+  bool is_capture_channel(int channel) const { return channel > 0 && channel <= capture_channels; }
 };
 
 class Knobs;

@@ -46,6 +46,8 @@ Request CommunicatorImpl::request_for(const Communicator::Query& query) const {
           .symmetric = query.symmetric,
           .staging_bytes = layout_.staging_size(query.captured ? 1 : 0),
           .packet_bytes = layout_.packet_room(query.captured ? 1 : 0),
+          .ring_bytes = layout_.ring_bytes(query.captured ? 1 : 0),
+          .bidirectional_bytes = Knobs::process().integer("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES"),
           .capturing = query.captured,
           .deterministic = options_.deterministic,
           .algorithm = std::string(query.algorithm),
@@ -54,9 +56,9 @@ Request CommunicatorImpl::request_for(const Communicator::Query& query) const {
 }
 
 Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
-  const PlanKey key{request.count,      request.dtype,        request.op,
-                    request.in_place,   request.symmetric,    request.capturing,
-                    request.nccl_ready, request.packet_bytes, request.algorithm};
+  const PlanKey key{request.count,      request.dtype,     request.op,         request.in_place,
+                    request.symmetric,  request.capturing, request.nccl_ready, request.packet_bytes,
+                    request.ring_bytes, request.algorithm};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   TUTTI_ASSIGN(const Plan plan, choose(request, topology_, *table_));
   log(LogLevel::kInfo, "{} bytes, {} {}{}: {}", request.bytes(), to_string(request.dtype),
@@ -121,11 +123,15 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
                    .algorithm = call.options.algorithm,
                    .captured = prepared.captured});
   request.nccl_ready = nccl_.is_open() || !prepared.captured;
-  request.packet_bytes = layout_.packet_room(prepared.packet_area);
+  request.packet_bytes = layout_.packet_room(prepared.area);
+  request.ring_bytes = layout_.ring_bytes(prepared.area);
   TUTTI_ASSIGN(prepared.plan, plan_for(request));
   if (call.options.blocks > 0) prepared.plan.blocks = call.options.blocks;
   if (call.options.threads > 0) prepared.plan.threads = call.options.threads;
-  return find_algorithm(request.collective, prepared.plan.algorithm);
+  TUTTI_ASSIGN(const Algorithm* row, find_algorithm(request.collective, prepared.plan.algorithm));
+  prepared.plan.blocks = std::min(prepared.plan.blocks, most_blocks(*row, request.ring_bytes));
+  prepared.plan.threads = std::max(prepared.plan.threads, row->min_threads);
+  return row;
 }
 
 Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
@@ -136,7 +142,7 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
   Prepared prepared;
   prepared.call = call;
   prepared.captured = stream.capturing;
-  if (prepared.captured) prepared.packet_area = captures_->packet_area(call.stream);
+  if (prepared.captured) prepared.area = captures_->area(call.stream);
   TUTTI_TRY(find_buffers(prepared));
   TUTTI_ASSIGN(const Algorithm* row, choose_row(prepared));
   prepared.operation = {.sequence = ++sequence_,
@@ -160,7 +166,8 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
   const bool direct = (!row->peers_read_input || zero_copy(prepared.input)) &&
                       (!writes || zero_copy(prepared.output));
   prepared.staged = !direct || in_place_staging;
-  if (!stream.capturing || row->packets != nullptr) return prepared;
+  if (row->ring_directions > 0) prepared.channel = layout_.ring_channel(prepared.area);
+  if (!stream.capturing || row->packets != nullptr || row->ring_directions > 0) return prepared;
 
   TUTTI_ASSIGN(CaptureLease * lease, lease_for(stream));
   prepared.channel = lease->channel;
@@ -263,6 +270,8 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   }
   if (prepared.operation.row->packets != nullptr) point_at_packets(prepared, work);
   work.staging_bytes = layout_.staging_size(prepared.channel);
+  work.ring = ring_slots(*prepared.operation.row, work.staging_bytes, work.blocks,
+                         prepared.plan.chunk_bytes);
   if (prepared.plan.chunk_bytes > 0) {
     work.staging_bytes = std::min(work.staging_bytes, round_up(prepared.plan.chunk_bytes, 256));
   }
@@ -278,7 +287,7 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
 
 void CommunicatorImpl::point_at_packets(const Prepared& prepared, Work& work) const {
   const AllReduce& call = prepared.call;
-  const int area = prepared.packet_area;
+  const int area = prepared.area;
   for (int r = 0; r < size(); ++r) {
     const int next = (rank() + 1 + r) % size();
     work.packets.memory.at[r] = own_->at[next] + layout_.packet_offset(area);
@@ -328,7 +337,9 @@ std::uint32_t CommunicatorImpl::signature_of(const Prepared& prepared) const {
   hash.add(static_cast<std::uint64_t>(call.op.kind));
   hash.add(call.count);
   hash.add(static_cast<std::uint64_t>(prepared.channel));
-  hash.add(static_cast<std::uint64_t>(prepared.packet_area));
+  if (prepared.operation.row->packets != nullptr) {
+    hash.add(static_cast<std::uint64_t>(prepared.area));
+  }
   hash.add(static_cast<std::uint64_t>(prepared.plan.blocks));
   hash.add(static_cast<std::uint64_t>(prepared.plan.threads));
   hash.add(prepared.plan.chunk_bytes);

@@ -62,6 +62,13 @@ Result<std::optional<std::string>> overridden(const Question& question) {
   return std::optional<std::string>();
 }
 
+// Without being told to. `measured`: a table names it.
+bool may_take(const Question& question, const Algorithm& row, bool measured) {
+  const auto& [request, topology, table, rows] = question;
+  return why_not(row, request, topology).empty() &&
+         why_not_by_itself(row, request, topology, measured).empty();
+}
+
 // The communicator decides by the same properties (Prepared::staged).
 bool goes_through_staging(const Algorithm& row, const Request& request) {
   if (!row.peers_read_input && !row.peers_write_output) return false;
@@ -90,7 +97,7 @@ const Algorithm* fastest(const Question& question, Admits admits) {
   double best_us = 0;
   for (const Algorithm& row : question.rows) {
     if (row.collective != question.request.collective || !admits(row)) continue;
-    if (!why_not(row, question.request, question.topology).empty()) continue;
+    if (!may_take(question, row, false)) continue;
     const double us = expected_us(question, row);
     if (best != nullptr && us >= best_us) continue;
     best = &row;
@@ -122,7 +129,7 @@ std::optional<Plan> from_table(const Question& question) {
              question.table.find(request.collective, question.topology, request.bytes(), first)) {
     // A cache may name a row of another build.
     const auto row = find_algorithm(request.collective, match->entry->algorithm, question.rows);
-    if (row.is_ok() && why_not(**row, request, question.topology).empty()) {
+    if (row.is_ok() && may_take(question, **row, true)) {
       const Algorithm* faster = overtaken_by(question, **row);
       if (faster != nullptr) return plan_for(question, *faster, PlanSource::kModel);
       return plan_for(question, **row, *match);

@@ -62,6 +62,12 @@ std::string why_not_in_packets(const Algorithm& row, const Request& request, int
       request.capturing ? ", and on how many streams this communicator was captured" : "");
 }
 
+// Where nothing is measured. Two ranks are each other's neighbours both ways; for more of them it
+// is the size up to which CTRAN lets its rings on Hopper come around both ways.
+std::size_t automatic_bidirectional_bytes(const Topology& topology) {
+  return topology.ranks > 2 && topology.backend == Backend::kCuda ? 4 * MiB : 0;
+}
+
 }  // namespace
 
 std::string why_not(const Algorithm& row, const Request& request, const Topology& topology) {
@@ -74,6 +80,11 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
     reason = fmt::format("leaves elements unwritten in {} of one rank", to_string(request.op));
   }
   if (reason.empty()) reason = why_not_in_packets(row, request, topology.ranks);
+  if (reason.empty() && row.ring_directions > 0 && request.ring_bytes == 0) {
+    reason =
+        "needs staging for its chunks, which captures on further streams of a communicator do not "
+        "have";
+  }
   if (!reason.empty()) return reason;
 
   if ((row.needs & kNeedsNccl) != 0 && !request.nccl_ready) {
@@ -88,6 +99,18 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
     return "is left out: TUTTI_DISABLE=1 leaves every operation to NCCL";
   }
   return {};
+}
+
+std::string why_not_by_itself(const Algorithm& row, const Request& request,
+                              const Topology& topology, bool measured) {
+  const std::int64_t limit = request.bidirectional_bytes;
+  if (row.ring_directions < 2 || limit == kSizeAlways) return {};
+  if (limit == kSizeAutomatic && measured) return {};
+  const std::size_t most = limit == kSizeAutomatic ? automatic_bidirectional_bytes(topology)
+                                                   : static_cast<std::size_t>(limit);
+  if (most > 0 && request.bytes() <= most) return {};
+  return fmt::format("is taken by itself up to {} (TUTTI_RING_BIDIRECTIONAL_MAX_BYTES={})",
+                     format_bytes(most), limit);
 }
 
 }  // namespace tutti

@@ -12,4 +12,9 @@ namespace tutti {
 // Empty if it can; else the reason, worded to follow the row's name: "needs NCCL, which ...".
 std::string why_not(const Algorithm& row, const Request& request, const Topology& topology);
 
+// Why it may be had by its name alone, though it can run; empty if `auto` may take it. `measured`:
+// a table names it.
+std::string why_not_by_itself(const Algorithm& row, const Request& request,
+                              const Topology& topology, bool measured);
+
 }  // namespace tutti

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "algorithms/catalogue.hpp"
+#include "base/knobs.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
@@ -18,6 +20,8 @@ struct Request {
   bool symmetric = true;          // input and output both; else staged
   std::size_t staging_bytes = 0;  // of one pass through staging; 0: large enough for all
   std::size_t packet_bytes = 0;   // room for packets in a generation
+  std::size_t ring_bytes = 0;     // staging for chunks that go around a ring
+  std::int64_t bidirectional_bytes = kSizeAutomatic;  // TUTTI_RING_BIDIRECTIONAL_MAX_BYTES
   bool capturing = false;
   bool nccl_ready = true;  // its communicator is there, or can be made now
   bool deterministic = false;

@@ -37,6 +37,7 @@ class HostTiles {
   HostTiles(const Work& work, int block) : work_(work), block_(block) {}
 
   int ranks() const { return work_.ranks; }
+  int block() const { return block_; }
 
   Buffers<kMaxRanks> buffers() const {
     Buffers<kMaxRanks> buffers;
@@ -54,6 +55,16 @@ class HostTiles {
     for (std::size_t at = kStep * block_; at < range.count; at += stride) {
       const std::size_t left = range.count - at;
       f(HostAccess{}, TileAt{range.first + at, static_cast<int>(left < kStep ? left : kStep)});
+    }
+  }
+
+  // Of a chunk that is all this block's.
+  template <class T, class F>
+  void for_each_of_chunk(std::size_t count, F&& f) const {
+    constexpr std::size_t kStep = tile_elements<T>();
+    for (std::size_t at = 0; at < count; at += kStep) {
+      const std::size_t left = count - at;
+      f(HostAccess{}, TileAt{at, static_cast<int>(left < kStep ? left : kStep)});
     }
   }
 
@@ -147,6 +158,19 @@ class HostTiles {
 
   ChannelMemory& channel(int rank) const {
     return *reinterpret_cast<ChannelMemory*>(work_.channels.at[rank]);
+  }
+
+  // Where this rank's chunks go, and where those come from that go the same way.
+  int receiver(Direction direction) const {
+    const int step = direction == kForward ? 1 : work_.ranks - 1;
+    return (work_.rank + step) % work_.ranks;
+  }
+  int sender(Direction direction) const {
+    return receiver(direction == kForward ? kReverse : kForward);
+  }
+  RingFlags& ring(int rank) const { return channel(rank).rings[block_]; }
+  std::byte* slot(int owner, Direction direction, std::uint64_t chunk) const {
+    return work_.staging.at[owner] + work_.ring.offset(block_, direction, chunk);
   }
 
   // Flag::check of this operation at `epoch`.

@@ -44,6 +44,18 @@
 //   store_tile, store_column Into the output.
 //   close_packets()          Until every rank has announced the launch; fails where one announced
 //                            another operation, or another one was on the area meanwhile.
+//
+// A body whose chunks go around a ring of slots (RingSlots) passes one barrier, and then uses
+// these. On GPUs RingTeam has them, whose warps do not wait for each other.
+//
+//   open_ring()              Counting of chunks begins.
+//   slot_to(direction, at)   Until the slot of the next chunk that way is free. Acquires. Credits
+//                            tell of slots forwards; back there are none: that the slot is free
+//                            follows from what came forwards from that neighbour before.
+//   slot_from(direction, at) Until the next chunk that goes that way has come. Acquires.
+//   for_each_of_chunk(n, f)  f(access, tile) for each tile of n elements that is this thread's.
+//   pass(moves)              The block's stores into slots are a chunk that is sent; its loads from
+//                            them are over, and the slot is free. Releases both.
 #pragma once
 
 #include <cstddef>
@@ -71,6 +83,10 @@ enum class Publish : std::uint8_t {
   kLoads,           // and this block's loads are over: their values have been used
   kStores,          // and this block's stores are visible
 };
+
+// What a block did with slots of its ring, as bits.
+constexpr unsigned sent(Direction direction) { return 1u << direction; }
+constexpr unsigned taken(Direction direction) { return 4u << direction; }
 
 // A run of elements [first, first + count) of a buffer.
 struct Range {

@@ -29,12 +29,24 @@ struct alignas(16) Flag {
   std::uint64_t check;
 };
 
+// Ways around a ring: to the next rank, or to the one before.
+enum Direction : int { kForward, kReverse };
+
+// What a rank's block is told of the chunks that go around a ring: how many have come into its
+// slots, by direction, and how many of those that it sent forwards the receiver is done with. Both
+// count from the epoch of the operation's barrier.
+struct RingFlags {
+  Flag chunks[2];
+  Flag credits;
+};
+
 // What each rank exposes to its peers per channel. One writer per word: flags[b][s] is written by
-// rank s alone, scalars[b] by the owner.
+// rank s alone, scalars[b] by the owner, of rings[b] each word by one neighbour.
 struct ChannelMemory {
   Flag flags[kMaxBlocks][kMaxRanks];
   double scalars[kMaxBlocks];  // kPreMulSum: the owner's multiplier, published before block b's
                                // first barrier of the operation
+  RingFlags rings[kMaxBlocks];
 };
 
 // What each rank exposes to its peers per packet area; its slots follow, one generation behind the
@@ -51,6 +63,18 @@ struct PacketArea {
   std::size_t generation_bytes;  // a multiple of 256
   std::size_t slot_bytes;        // of this operation
   std::uint64_t* launches;       // LaunchWord; private to this rank and area
+};
+
+// How staging is divided where chunks go around a ring: slots per block, and direction.
+struct RingSlots {
+  static constexpr int kPerBlock = 4;  // in each direction
+  std::size_t chunk_bytes = 0;         // what a slot holds: a multiple of 16
+  int directions = 0;                  // 0: no ring
+
+  constexpr std::size_t offset(int block, Direction direction, std::uint64_t chunk) const {
+    const auto ring = static_cast<std::size_t>(block * directions + direction);
+    return (ring * kPerBlock + chunk % kPerBlock) * chunk_bytes;
+  }
 };
 
 // Counts the launches on an area. Each block adds its share, together one launch; which block comes
@@ -124,6 +148,7 @@ struct Work {
   bool stage_output;          // peers write staging, not outputs
   PeerPointers staging;       // by rank
   std::size_t staging_bytes;  // a multiple of 256
+  RingSlots ring;             // in staging
 
   PacketArea packets;
 

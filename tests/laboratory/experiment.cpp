@@ -10,6 +10,8 @@ namespace {
 
 using simulated::Breach;
 
+// Chunks of one tile: small messages take many.
+constexpr std::size_t kChunkBytes = 16, kRingBytes = 2 * kStagingBytes;
 constexpr std::size_t kCanaryWords = 8;  // before and behind each buffer
 constexpr float kCanary = 12345.5f;
 constexpr float kPoison = -98765.5f;
@@ -45,7 +47,7 @@ struct Experiment::Rank {
   Rank(std::size_t count, std::size_t generation_bytes)
       : input(count),
         output(count),
-        staging(kStagingBytes / sizeof(float)),
+        staging(kRingBytes / sizeof(float)),
         packets((sizeof(PacketMemory) + kPacketGenerations * generation_bytes) / 8) {}
 
   Guarded input, output, staging;
@@ -90,7 +92,8 @@ std::vector<Setup> all_setups() {
       {2, 1, 5, OpKind::kSum},  {2, 2, 21, OpKind::kSum},        {2, 1, 75, OpKind::kSum},
       {3, 1, 14, OpKind::kSum}, {3, 2, 131, OpKind::kPreMulSum}, {4, 2, 37, OpKind::kSum},
       {5, 1, 23, OpKind::kSum}, {2, 1, 0, OpKind::kSum},         {1, 2, 9, OpKind::kPreMulSum},
-      {3, 3, 26, OpKind::kAvg}, {8, 1, 33, OpKind::kSum},        {2, 3, 70, OpKind::kPreMulSum},
+      {3, 1, 60, OpKind::kSum}, {5, 1, 50, OpKind::kSum},        {3, 3, 26, OpKind::kAvg},
+      {8, 1, 33, OpKind::kSum}, {2, 3, 70, OpKind::kPreMulSum},
   };
   std::vector<Setup> all;
   for (const Algorithm& row : catalogue()) {
@@ -141,6 +144,9 @@ void Experiment::lay_out() {
                     fmt::format("scalars {}", r));
     const std::size_t flags = static_cast<std::size_t>(setup_.blocks) * kMaxRanks;
     memory.add_flags(&rank.channel.flags[0][0], flags);
+    constexpr std::size_t kPerRing = sizeof(RingFlags) / sizeof(Flag);
+    memory.add_flags(rank.channel.rings[0].chunks,
+                     static_cast<std::size_t>(setup_.blocks) * kPerRing);
     memory.add_flags(reinterpret_cast<Flag*>(rank.packets.data()), flags);
     constexpr std::size_t kFirst = sizeof(PacketMemory) / sizeof(std::uint64_t);
     memory.add_packets(rank.packets.data() + kFirst, rank.packets.size() - kFirst);
@@ -247,6 +253,7 @@ Work Experiment::work_for(int index, int operation) {
   work.packets.generation_bytes = packet_use().bytes();
   work.packets.slot_bytes = packet_use().slot_bytes;
   work.packets.launches = &rank.launches;
+  work.ring = ring_slots(*setup_.row, kRingBytes, setup_.blocks, kChunkBytes);
   work.epochs = rank.epochs.data();
   work.control = &rank.control;
   work.failure = &rank.failure;

@@ -135,6 +135,7 @@ int misfortune_campaign(std::uint64_t seeds) {
   const simulated::Mutation stubborn{simulated::Mutation::Kind::kFlagsNotTakenBack, 0, 0};
   const simulated::Mutation blind{simulated::Mutation::Kind::kNoSignature, 0, 0};
   const simulated::Mutation hasty{simulated::Mutation::Kind::kNoClosing, 0, 0};
+  const simulated::Mutation inattentive{simulated::Mutation::Kind::kNoWaitFor, 0, 2};
   const std::vector<Setup> setups = all_setups();
   std::vector<std::atomic<int>> noticed(catalogue().size());
   const auto row_index = [](const Setup& setup) {
@@ -158,6 +159,10 @@ int misfortune_campaign(std::uint64_t seeds) {
     if (!run_stop(setup, {0, 0, false}, 1, &stubborn).empty()) ++noticed[row_index(setup)];
     check(setup, "signatures ignored",
           run_mismatch(setup, 1, &blind).empty() ? "was not noticed" : "");
+    if (setup.row->ring_directions > 0 && setup.ranks >= 4) {
+      check(setup, "a rank across the ring not waited for",
+            run_mismatch(setup, 1, &inattentive).empty() ? "was not noticed" : "");
+    }
     if (setup.row->packets == nullptr) return;
     check(setup, "announcements not waited for",
           run_mismatch(setup, 1, &hasty).empty() ? "was not noticed" : "");

@@ -147,6 +147,8 @@ Result<Question> read_question(const ExplainArguments& a, const Machine& machine
   request.capturing = a.mode == "graph";
   request.staging_bytes = request.capturing ? layout.capture_staging_bytes : layout.staging_bytes;
   request.packet_bytes = layout.packet_room(request.capturing ? 1 : 0);
+  request.ring_bytes = layout.ring_bytes(request.capturing ? 1 : 0);
+  request.bidirectional_bytes = Knobs::process().integer("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES");
   request.in_place = a.in_place;
   request.deterministic = a.deterministic;
   request.algorithm = a.algorithm;

@@ -13,6 +13,9 @@ bool takes_everything(DataType, OpKind) { return true; }
 // The multipliers of the peers do not travel in packets.
 bool packets_take(DataType, OpKind op) { return op != OpKind::kPreMulSum; }
 
+// Multipliers would be applied before the first rounding of many, elsewhere before the only one.
+bool rings_take(DataType, OpKind op) { return op != OpKind::kPreMulSum; }
+
 // NCCL scales in the element's own type, which 8-bit floats cannot do.
 bool nccl_takes(DataType dtype, OpKind op) {
   const bool fp8 = dtype == DataType::kFloat8E4M3 || dtype == DataType::kFloat8E5M2;
@@ -63,6 +66,15 @@ PacketUse two_shot_packets(std::size_t bytes, int ranks) {
   return {round_up(ceil_div(bytes, static_cast<std::size_t>(ranks)), 2 * KiB), 2 * ranks};
 }
 
+// Not measured yet: all blocks, since a ring needs many chunks under way, and a warp more than
+// moves tiles, which tells neighbours.
+Geometry ring_geometry(std::size_t bytes, int ranks) {
+  const std::size_t share = ceil_div(bytes, static_cast<std::size_t>(ranks));
+  Geometry geometry = spread(share, 512, kMaxBlocks);
+  geometry.chunk_bytes = 32 * KiB;
+  return geometry;
+}
+
 Geometry library_geometry(std::size_t, int) { return {0, 0}; }
 
 double one_shot_wire(int ranks) { return ranks - 1; }
@@ -74,6 +86,7 @@ double two_shot_local(int ranks) { return 2.0 / ranks; }
 // us more than one_shot takes, and 0.9 us more than two_shot.
 double one_shot_push_local(int ranks) { return 7 * ranks + 1; }
 double two_shot_push_local(int) { return 16; }
+double ring_local(int) { return 5; }
 
 constexpr Algorithm kRows[] = {
     {.id = "all_reduce/one_shot",
@@ -128,6 +141,34 @@ constexpr Algorithm kRows[] = {
      .geometry = two_shot_push_geometry,
      .host = host_all_reduce_two_shot_push,
      .cuda = cuda_all_reduce_two_shot_push},
+    {.id = "all_reduce/ring",
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kSameOnAllRanks,
+     .cost = {.steps = 2, .steps_per_rank = 2, .wire = two_shot_wire, .local = ring_local},
+     .text = "sums go from rank to rank, chunk by chunk, and come around again",
+     .peers_read_input = false,
+     .ring_directions = 1,
+     .min_threads = 64,
+     .takes = rings_take,
+     .geometry = ring_geometry,
+     .host = host_all_reduce_ring,
+     .cuda = cuda_all_reduce_ring},
+    {.id = "all_reduce/ring_bidirectional",
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kSameOnAllRanks,
+     .cost = {.steps = 3, .steps_per_rank = 1.5, .wire = two_shot_wire, .local = ring_local},
+     .text = "as ring, but what is summed up comes around both ways",
+     .peers_read_input = false,
+     .ring_directions = 2,
+     .min_threads = 64,
+     .takes = rings_take,
+     .geometry = ring_geometry,
+     .host = host_all_reduce_ring,
+     .cuda = cuda_all_reduce_ring},
     {.id = "all_reduce/nccl",
      .needs = kNeedsNccl,
      .max_ranks_cuda = 1 << 20,

@@ -9,12 +9,14 @@ HostBody host_all_reduce_one_shot(DataType dtype, OpKind op);
 HostBody host_all_reduce_two_shot(DataType dtype, OpKind op);
 HostBody host_all_reduce_one_shot_push(DataType dtype, OpKind op);
 HostBody host_all_reduce_two_shot_push(DataType dtype, OpKind op);
+HostBody host_all_reduce_ring(DataType dtype, OpKind op);  // and ring_bidirectional
 
 // Null in builds without CUDA.
 CudaKernel cuda_all_reduce_one_shot(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_two_shot(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_one_shot_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_two_shot_push(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_reduce_ring(DataType dtype, OpKind op, int ranks);
 
 std::span<const Algorithm> all_reduce_rows();
 

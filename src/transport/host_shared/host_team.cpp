@@ -52,20 +52,7 @@ void HostTeam::signal(Flag& flag, std::uint64_t epoch, std::memory_order order) 
 
 Outcome HostTeam::wait_for(Flag* flags, int rank, std::uint64_t epoch,
                            std::memory_order order) const {
-  Flag& flag = flags[rank];
-  bool looked = false;
-  const auto look = [&] {
-    looked = true;
-    tell(missing_ranks(flags, epoch));
-    return flag_now(flag);
-  };
-  const auto come = [&] { return word(flag.epoch).load(order) >= epoch; };
-  if (wait_until(rank, epoch, come, look) != Outcome::kDone) return Outcome::kFailed;
-  if (looked) tell(0);
-  // A peer that is one barrier ahead may have overwritten the check: then it was compared there.
-  const Flag seen = flag_now(flag);
-  if (is_other_operation(seen, epoch)) return fail(FailureReason::kMismatch, rank, epoch, seen, 0);
-  return Outcome::kDone;
+  return wait_for(flags[rank], rank, epoch, order, [&] { return missing_ranks(flags, epoch); });
 }
 
 bool HostTeam::is_other_operation(const Flag& seen, std::uint64_t epoch) const {
@@ -89,11 +76,10 @@ void HostTeam::tell(std::uint64_t missing) const {
 }
 
 Outcome HostTeam::finish() {
-  if (work_.epochs[block_] + static_cast<std::uint64_t>(barriers_) != epoch_ &&
-      weakening_ == nullptr) {
+  if (work_.epochs[block_] != first_epoch_) {
     return fail(FailureReason::kOverlap, work_.rank, epoch_, Flag{work_.epochs[block_], 0}, 0);
   }
-  work_.epochs[block_] = epoch_;
+  work_.epochs[block_] = epoch_ + sent_[kForward];
   return Outcome::kDone;
 }
 

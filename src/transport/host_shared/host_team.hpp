@@ -20,6 +20,10 @@ struct Weakening {
   // Of packets, whose parts of an operation are numbered from 0.
   unsigned no_poll = 0;   // bit k: what lies in part k's slots is taken as it is
   unsigned no_clear = 0;  // bit k: part k's slots stay as they are
+
+  // Of a ring. Bit k: chunks in direction k; bit 0: credits.
+  unsigned no_chunk_wait = 0, no_chunk_release = 0, no_chunk_acquire = 0;
+  unsigned no_credit_wait = 0, no_credit_release = 0, no_credit_acquire = 0;
 };
 
 class HostTeam : public HostTiles<HostTeam, 1024> {
@@ -32,7 +36,8 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
       : HostTiles(work, block),
         weakening_(weakening),
         waits_for_(waits_for),
-        epoch_(work.epochs[block]) {}
+        epoch_(work.epochs[block]),
+        first_epoch_(epoch_) {}
 
   template <class T>
   TileInPlace<T> load(const std::byte* from, HostAccess, TileAt tile) const {
@@ -42,6 +47,10 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   template <class T>
   void store(std::byte* to, HostAccess, TileAt tile,
              const Tile<T, tile_elements<T>()>& value) const {
+    std::memcpy(to + tile.first * sizeof(T), value.at, tile.count * sizeof(T));
+  }
+  template <class T>
+  void store(std::byte* to, HostAccess, TileAt tile, const TileInPlace<T>& value) const {
     std::memcpy(to + tile.first * sizeof(T), value.at, tile.count * sizeof(T));
   }
 
@@ -73,6 +82,12 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
     return wait();
   }
   Outcome finish();
+
+  // host_ring.cpp
+  void open_ring() const {}
+  Outcome slot_to(Direction direction, std::byte*& at) const;
+  Outcome slot_from(Direction direction, std::byte*& at) const;
+  Outcome pass(unsigned moves);
 
   // host_packets.cpp. A launch is this thread's call: before and behind it there is nothing to wait
   // for.
@@ -151,6 +166,11 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   void signal(Flag& flag, std::uint64_t epoch, std::memory_order order) const;
   // `flags`: what this rank's block has been told by every rank.
   Outcome wait_for(Flag* flags, int rank, std::uint64_t epoch, std::memory_order order) const;
+  // `missing()`: for whom it waits, as bits.
+  template <class Missing>
+  Outcome wait_for(Flag& flag, int rank, std::uint64_t epoch, std::memory_order order,
+                   Missing&& missing) const;
+  Outcome wait_for_ring(Flag& flag, int rank, std::uint64_t epoch, bool acquire) const;
   void take_flags_back() const;
   Outcome wait_for_packet(int source, std::uint64_t& packet) const;
   // Polls until `come()`. Now and then `look()` tells for whom, and gives what to report in the
@@ -166,9 +186,10 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
 
   const Weakening* weakening_;
   std::uint64_t* waits_for_;
-  std::uint64_t epoch_;
+  std::uint64_t epoch_, first_epoch_;
   int barriers_ = 0;
-  std::uint64_t launch_ = 0;  // which launch on the packet area this is
+  std::uint64_t sent_[2] = {}, taken_[2] = {};  // chunks around a ring, by direction
+  std::uint64_t launch_ = 0;                    // which launch on the packet area this is
 };
 
 }  // namespace tutti

@@ -45,4 +45,22 @@ Outcome HostTeam::wait_until(int rank, std::uint64_t expected, Come&& come, Look
   return Outcome::kDone;
 }
 
+template <class Missing>
+Outcome HostTeam::wait_for(Flag& flag, int rank, std::uint64_t epoch, std::memory_order order,
+                           Missing&& missing) const {
+  bool looked = false;
+  const auto look = [&] {
+    looked = true;
+    tell(missing());
+    return flag_now(flag);
+  };
+  const auto come = [&] { return word(flag.epoch).load(order) >= epoch; };
+  if (wait_until(rank, epoch, come, look) != Outcome::kDone) return Outcome::kFailed;
+  if (looked) tell(0);
+  // A peer that is one step ahead may have overwritten the check: then it was compared there.
+  const Flag seen = flag_now(flag);
+  if (is_other_operation(seen, epoch)) return fail(FailureReason::kMismatch, rank, epoch, seen, 0);
+  return Outcome::kDone;
+}
+
 }  // namespace tutti

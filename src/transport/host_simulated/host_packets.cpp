@@ -39,19 +39,8 @@ Outcome HostTeam::close_packets() {
 }
 
 Outcome HostTeam::wait_for_announcement(int rank) const {
-  const Flag* const flag = &own_packet_memory().flags[block_][rank];
-  const std::uint64_t epoch = launch_ + 1;
-  const auto waited =
-      environment_.simulation.wait_for_flag(fiber(), flag, epoch, &work_.control->poison);
-  const Flag seen = memory().read_flag(flag);
-  if (waited == Waited::kCalledOff) return fail(FailureReason::kAborted, rank, epoch, seen);
-  if (waited == Waited::kTimeIsOver) return fail(FailureReason::kTimeout, rank, epoch, seen);
-  const bool other = seen.epoch == epoch && seen.check != check_word(epoch);
-  if (other && !left_out(Kind::kNoSignature, 0)) {
-    return fail(FailureReason::kMismatch, rank, epoch, seen);
-  }
-  memory().acquire(fiber(), flag);
-  return Outcome::kDone;
+  return wait_for(
+      {.flag = &own_packet_memory().flags[block_][rank], .rank = rank, .epoch = launch_ + 1});
 }
 
 // What a poll that waits long would look at, too: the announcement of another operation.

@@ -60,7 +60,13 @@ Outcome HostTeam::wait() {
   if (left_out(Kind::kNoBarrier, index) || left_out(Kind::kNoWait, index)) return Outcome::kDone;
   for (int r = 0; r < work_.ranks; ++r) {
     if (left_out(Kind::kNoWaitFor, index, r)) continue;
-    if (wait_for(r, index) == Outcome::kDone) continue;
+    const std::uint64_t enough = epoch_ - (left_out(Kind::kOldEpoch, index) ? 1 : 0);
+    const Outcome waited = wait_for({.flag = &channel(work_.rank).flags[block_][r],
+                                     .rank = r,
+                                     .epoch = epoch_,
+                                     .enough = enough,
+                                     .acquires = !left_out(Kind::kNoAcquire, index)});
+    if (waited == Outcome::kDone) continue;
     take_flags_back();
     return Outcome::kFailed;
   }
@@ -75,20 +81,23 @@ void HostTeam::take_flags_back() const {
   }
 }
 
-Outcome HostTeam::wait_for(int rank, int barrier) const {
-  const Flag* const flag = &channel(work_.rank).flags[block_][rank];
-  const std::uint64_t epoch = epoch_ - (left_out(Kind::kOldEpoch, barrier) ? 1 : 0);
+Outcome HostTeam::wait_for(const Wait& wait) const {
+  const std::uint64_t enough = wait.enough != 0 ? wait.enough : wait.epoch;
   const auto waited =
-      environment_.simulation.wait_for_flag(fiber(), flag, epoch, &work_.control->poison);
-  const Flag seen = memory().read_flag(flag);
+      environment_.simulation.wait_for_flag(fiber(), wait.flag, enough, &work_.control->poison);
+  const Flag seen = memory().read_flag(wait.flag);
   using simulated::Waited;
-  if (waited == Waited::kCalledOff) return fail(FailureReason::kAborted, rank, epoch_, seen);
-  if (waited == Waited::kTimeIsOver) return fail(FailureReason::kTimeout, rank, epoch_, seen);
-  const bool other = seen.epoch == epoch_ && seen.check != check_word(epoch_);
-  if (other && !left_out(Kind::kNoSignature, 0)) {
-    return fail(FailureReason::kMismatch, rank, epoch_, seen);
+  if (waited == Waited::kCalledOff) {
+    return fail(FailureReason::kAborted, wait.rank, wait.epoch, seen);
   }
-  if (!left_out(Kind::kNoAcquire, barrier)) memory().acquire(fiber(), flag);
+  if (waited == Waited::kTimeIsOver) {
+    return fail(FailureReason::kTimeout, wait.rank, wait.epoch, seen);
+  }
+  const bool other = seen.epoch == wait.epoch && seen.check != check_word(wait.epoch);
+  if (other && !left_out(Kind::kNoSignature, 0)) {
+    return fail(FailureReason::kMismatch, wait.rank, wait.epoch, seen);
+  }
+  if (wait.acquires) memory().acquire(fiber(), wait.flag);
   return Outcome::kDone;
 }
 
@@ -98,7 +107,7 @@ Outcome HostTeam::finish() {
     environment_.trace->copies_out = copies_out_;
     environment_.trace->scalars = scalars_;
   }
-  if (!left_out(Kind::kEpochNotKept, 0)) work_.epochs[block_] = epoch_;
+  if (!left_out(Kind::kEpochNotKept, 0)) work_.epochs[block_] = epoch_ + sent_[kForward];
   return Outcome::kDone;
 }
 

@@ -75,6 +75,12 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   void announce();
   Outcome close_packets();
 
+  // host_ring.cpp
+  void open_ring() const {}
+  Outcome slot_to(Direction direction, std::byte*& at) const;
+  Outcome slot_from(Direction direction, std::byte*& at) const;
+  Outcome pass(unsigned moves);
+
   template <class T>
   Words load_tile(TileAt tile) const {
     Words words{};
@@ -143,7 +149,16 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   bool left_out(simulated::Mutation::Kind kind, int at) const;
   bool left_out(simulated::Mutation::Kind kind, int at, int rank) const;
   Publish weakened(Publish publish, int at) const;
-  Outcome wait_for(int rank, int barrier) const;
+  struct Wait {
+    const Flag* flag;
+    int rank;  // whose store it is
+    std::uint64_t epoch;
+    std::uint64_t enough = 0;  // what the wait is content with; 0: the epoch
+    bool acquires = true;
+  };
+  Outcome wait_for(const Wait& wait) const;
+  void tell(Flag& flag, std::uint64_t epoch) const;
+  void note_pass(unsigned moves) const;
   void take_flags_back() const;
   Outcome fail(FailureReason reason, int missing, std::uint64_t expected, const Flag& seen) const;
 
@@ -152,7 +167,8 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   std::uint64_t launch_ = 0;
   std::uint64_t generation_ = 0;  // the launch, as far as it chooses the slots
   int barriers_ = 0, copies_in_ = 0, copies_out_ = 0, scalars_ = 0;
-  bool ended_;  // poisoned before it began
+  std::uint64_t sent_[2] = {}, taken_[2] = {};  // chunks, by direction
+  bool ended_;                                  // poisoned before it began
 };
 
 }  // namespace tutti

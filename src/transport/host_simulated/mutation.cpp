@@ -35,6 +35,43 @@ std::string describe_of_packets(const Mutation& mutation) {
 
 }  // namespace
 
+namespace {
+
+std::string describe_of_ring(const Mutation& mutation) {
+  using Kind = Mutation::Kind;
+  const std::string_view way = mutation.at == kForward ? "forwards" : "back";
+  switch (mutation.kind) {
+    case Kind::kNoChunkWait:
+      return fmt::format("{}: no wait for chunks", way);
+    case Kind::kNoChunkAcquire:
+      return fmt::format("{}: chunks not acquired", way);
+    case Kind::kNoChunk:
+      return fmt::format("{}: chunks not told of", way);
+    case Kind::kNoCreditWait:
+      return "no wait for credits";
+    case Kind::kNoCreditAcquire:
+      return "credits not acquired";
+    case Kind::kNoCredit:
+      return "no credits";
+    case Kind::kCreditTooMany:
+      return "one credit too many";
+    default:
+      break;
+  }
+  std::string moves;
+  for (const Direction direction : {kForward, kReverse}) {
+    const std::string_view which = direction == kForward ? "forwards" : "back";
+    const auto add = [&](std::string_view what) {
+      moves += fmt::format("{}{} {}", moves.empty() ? "" : ", ", what, which);
+    };
+    if ((static_cast<unsigned>(mutation.at) & taken(direction)) != 0) add("taken");
+    if ((static_cast<unsigned>(mutation.at) & sent(direction)) != 0) add("sent");
+  }
+  return fmt::format("a chunk {}: no release", moves);
+}
+
+}  // namespace
+
 std::string describe(const Mutation& mutation) {
   using Kind = Mutation::Kind;
   const int at = mutation.at, peer = mutation.peer;
@@ -72,11 +109,33 @@ std::string describe(const Mutation& mutation) {
     case Kind::kFlagsNotTakenBack:
       return "flags not taken back on giving up";
     default:
-      return describe_of_packets(mutation);
+      return mutation.kind >= Kind::kNoChunkWait ? describe_of_ring(mutation)
+                                                 : describe_of_packets(mutation);
   }
 }
 
 namespace {
+
+// Credits are waited for where there are more chunks than slots.
+void add_of_ring(const Trace& trace, std::vector<Mutation>& all) {
+  using Kind = Mutation::Kind;
+  for (const Direction direction : {kForward, kReverse}) {
+    if (trace.chunks[direction] == 0) continue;
+    for (const Kind kind : {Kind::kNoChunkWait, Kind::kNoChunkAcquire, Kind::kNoChunk}) {
+      all.push_back({kind, direction, 0});
+    }
+  }
+  if (trace.chunks[kForward] > RingSlots::kPerBlock) {
+    for (const Kind kind :
+         {Kind::kNoCreditWait, Kind::kNoCreditAcquire, Kind::kNoCredit, Kind::kCreditTooMany}) {
+      all.push_back({kind, 0, 0});
+    }
+  }
+  for (const unsigned moves : trace.passes) {
+    if (moves == taken(kReverse)) continue;  // it tells nobody
+    all.push_back({Kind::kPassNotReleased, static_cast<int>(moves), 0});
+  }
+}
 
 // An announcement that nobody waits for is missed where operations differ, see misfortunes.
 void add_of_packets(const Trace& trace, int ranks, std::vector<Mutation>& all) {
@@ -101,23 +160,25 @@ std::vector<Mutation> mutations_of(const Trace& trace, int ranks) {
   std::vector<Mutation> all;
   const int barriers = static_cast<int>(trace.arrivals.size());
   for (int b = 0; b < barriers; ++b) {
-    for (const Kind kind :
-         {Kind::kNoBarrier, Kind::kNoArrival, Kind::kNoWait, Kind::kNoAcquire, Kind::kOldEpoch}) {
+    for (const Kind kind : {Kind::kNoBarrier, Kind::kNoArrival, Kind::kNoWait, Kind::kNoAcquire}) {
       all.push_back({kind, b, 0});
     }
-    for (int peer = 1; peer < ranks; ++peer) {
-      all.push_back({Kind::kNoSignal, b, peer});
-      all.push_back({Kind::kNoWaitFor, b, peer});
-    }
+    for (int peer = 1; peer < ranks; ++peer) all.push_back({Kind::kNoSignal, b, peer});
     if (trace.arrivals[static_cast<std::size_t>(b)] != Publish::kEarlierKernels) {
       all.push_back({Kind::kPublishLess, b, 0});
     }
+    // A ring's epochs count chunks, too, and those make up for one rank that was not waited for
+    // unless it runs something else: see misfortunes.
+    if (!trace.passes.empty()) continue;
+    all.push_back({Kind::kOldEpoch, b, 0});
+    for (int peer = 1; peer < ranks; ++peer) all.push_back({Kind::kNoWaitFor, b, peer});
   }
   for (int i = 0; i < trace.copies_in; ++i) all.push_back({Kind::kNoCopyIn, i, 0});
   for (int i = 0; i < trace.copies_out; ++i) all.push_back({Kind::kNoCopyOut, i, 0});
   for (int i = 0; i < trace.scalars; ++i) all.push_back({Kind::kNoScalar, i, 0});
   if (barriers > 0) all.push_back({Kind::kEpochNotKept, 0, 0});
   if (trace.parts > 0) add_of_packets(trace, ranks, all);
+  add_of_ring(trace, all);
   return all;
 }
 

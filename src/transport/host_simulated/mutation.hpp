@@ -41,6 +41,16 @@ struct Mutation {
     kLaunchNotCounted,  // the last block to come does not begin the next launch
     kNoAnnouncement,    // to the rank `peer` places on
     kNoClosing,         // ends without the others' announcements
+
+    // Of a ring: `at` is the direction, or what a pass does.
+    kNoChunkWait,      // takes what lies in the slot
+    kNoChunkAcquire,   // sees that a chunk has come, but need not see the chunk
+    kNoChunk,          // does not tell that chunks are sent
+    kNoCreditWait,     // sends into slots that may not be free
+    kNoCreditAcquire,  // sees that a slot is free, but may store before it was loaded from
+    kNoCredit,         // does not tell that slots are free
+    kCreditTooMany,    // takes one slot for free before it is
+    kPassNotReleased,  // tells before what it tells of is so
   };
   Kind kind = Kind::kNone;
   int at = 0;
@@ -54,7 +64,9 @@ std::string describe(const Mutation& mutation);
 struct Trace {
   std::vector<Publish> arrivals;
   int copies_in = 0, copies_out = 0, scalars = 0;
-  int parts = 0;  // of packets
+  int parts = 0;                 // of packets
+  int chunks[2] = {};            // that went around a ring, by direction
+  std::vector<unsigned> passes;  // different ones
 };
 std::vector<Mutation> mutations_of(const Trace& trace, int ranks);
 

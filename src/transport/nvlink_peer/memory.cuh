@@ -190,6 +190,26 @@ __device__ __forceinline__ std::uint64_t load_relaxed_gpu(const std::uint64_t* f
 __device__ __forceinline__ void store_relaxed_gpu(std::uint64_t* to, std::uint64_t v) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(v) : "memory");
 }
+__device__ __forceinline__ std::uint64_t compare_and_swap(std::uint64_t* at, std::uint64_t expected,
+                                                          std::uint64_t value) {
+  std::uint64_t seen;
+  asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(seen)
+               : "l"(at), "l"(expected), "l"(value)
+               : "memory");
+  return seen;
+}
+// Words in shared memory, which the warps of a block write for each other.
+__device__ __forceinline__ void store_release_block(std::uint32_t* to, std::uint32_t v) {
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
+  asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+__device__ __forceinline__ std::uint32_t load_acquire_block(const std::uint32_t* from) {
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(from));
+  std::uint32_t v;
+  asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+  return v;
+}
 // Words the host reads or writes.
 __device__ __forceinline__ std::uint32_t load_relaxed_system(const std::uint32_t* from) {
   std::uint32_t v;

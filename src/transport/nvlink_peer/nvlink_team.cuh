@@ -168,7 +168,8 @@ class NvlinkTeam {
     const int peer = static_cast<int>(threadIdx.x);
     if (!failed && peer < work_.ranks) {
       kept_epoch_ = load_relaxed_gpu(&work_.epochs[blockIdx.x]);  // for finish(); arrives meanwhile
-      failed = wait_for(peer, Protocol::acquire(index)) != Outcome::kDone;
+      const Flag* const flag = &channel(work_.rank).flags[blockIdx.x][peer];
+      failed = wait_for(flag, peer, epoch_, Protocol::acquire(index)) != Outcome::kDone;
     }
     return __syncthreads_or(failed) ? Outcome::kFailed : Outcome::kDone;
   }
@@ -190,27 +191,25 @@ class NvlinkTeam {
     return Outcome::kDone;
   }
 
- private:
+ protected:
   __device__ ChannelMemory& channel(int rank) const {
     return *reinterpret_cast<ChannelMemory*>(work_.channels.at[rank]);
   }
 
-  // One thread waits for one peer's flag.
-  __device__ Outcome wait_for(int peer, bool acquire) const {
-    const Flag* flag = &channel(work_.rank).flags[blockIdx.x][peer];
+  // One thread waits for one flag, which `peer` sets.
+  __device__ Outcome wait_for(const Flag* flag, int peer, std::uint64_t epoch, bool acquire) const {
     std::uint64_t start = 0;
     for (unsigned polls = 0;; ++polls) {
       const Flag seen = acquire ? load_acquire_flag(flag) : load_relaxed_flag(flag);
-      if (seen.epoch >= epoch_ && is_whole(seen)) {
-        const bool other =
-            seen.epoch == epoch_ && seen.check != check_word(work_.signature, epoch_);
+      if (seen.epoch >= epoch && is_whole(seen)) {
+        const bool other = seen.epoch == epoch && seen.check != check_word(work_.signature, epoch);
         if (!other) return Outcome::kDone;
-        return fail(work_, FailureReason::kMismatch, {epoch_, seen, peer, 0});
+        return fail(work_, FailureReason::kMismatch, {epoch, seen, peer, 0});
       }
       if (polls < kPollsBeforeClock || polls % kPollsPerClock != 0) continue;
       const std::uint64_t now = global_timer_ns();
       if (start == 0) start = now;
-      const Waiting waiting{epoch_, seen, peer, now - start};
+      const Waiting waiting{epoch, seen, peer, now - start};
       const Outcome end = look_up(work_, polls % kPollsPerHostLook == 0, waiting);
       if (end != Outcome::kDone) return end;
     }
@@ -218,6 +217,8 @@ class NvlinkTeam {
 
   const Work& work_;
   std::uint64_t epoch_, first_epoch_;
+
+ private:
   std::uint64_t kept_epoch_ = 0;  // what was kept when the last wait began
   int barriers_ = 0;
   int width_ = 0;
