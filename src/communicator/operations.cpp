@@ -305,8 +305,8 @@ void CommunicatorImpl::point_at_buffers(const Prepared& prepared, Work& work) co
     work.late = engine_->memory().late + prepared.late_slot;
     return;
   }
-  if (prepared.staged || prepared.operation.row->packets != nullptr) return;
   const bool writes = prepared.operation.row->peers_write_output;
+  if (prepared.staged || (!prepared.operation.row->peers_read_input && !writes)) return;
   const LateBuffers now =
       late_buffers(prepared.input.get(), offset_in(*prepared.input, prepared.call.input),
                    writes ? prepared.output.get() : nullptr,

@@ -209,6 +209,15 @@ void fill_time(const Question& question, const Algorithm& row, Candidate& candid
         fmt::format(", but staged it is expected to be slower than {}", faster->name());
 }
 
+// Of a row that could run, but that nobody asked for.
+void add_limit(const Question& question, const Algorithm& row, Candidate& candidate) {
+  const auto& [request, topology, table, rows] = question;
+  const auto match = table.find(request.collective, topology, request.bytes());
+  const bool measured = match && match->entry->algorithm == row.id;
+  const std::string limit = why_not_by_itself(row, request, topology, measured);
+  if (!limit.empty()) candidate.why += "; " + limit;
+}
+
 }  // namespace
 
 Result<Plan> choose(const Request& request, const Topology& topology, const TuningTable& table,
@@ -228,6 +237,7 @@ std::vector<Candidate> candidates(const Request& request, const Topology& topolo
     candidate.why = why_not(row, request, topology);
     candidate.possible = candidate.why.empty();
     if (candidate.possible) fill_time(question, row, candidate);
+    if (candidate.possible) add_limit(question, row, candidate);
     candidate.chosen = plan.is_ok() && plan->algorithm == row.id;
     result.push_back(std::move(candidate));
   }

@@ -40,8 +40,9 @@ struct Case {
   std::string name;
 };
 
-Work work_for(HostWorld& world, int rank, Buffers buffers) {
+Work work_for(HostWorld& world, int rank, const Algorithm& row, Buffers buffers) {
   Work work = world.work(rank, kCount, buffers == Buffers::kStaged);
+  work.ring = ring_slots(row, kStagingBytes, work.blocks, 0);
   if (buffers != Buffers::kInPlace) return work;
   work.input = world.output<std::byte>(rank);
   for (int r = 0; r < kRanks; ++r) work.inputs.at[r] = world.output<std::byte>(r);
@@ -50,7 +51,7 @@ Work work_for(HostWorld& world, int rank, Buffers buffers) {
 
 // A few operations in a row, with fresh data each. False where a result is wrong.
 bool run_rank(HostWorld& world, int rank, const Case& test) {
-  const Work work = work_for(world, rank, test.buffers);
+  const Work work = work_for(world, rank, *test.row, test.buffers);
   const HostBody body = test.row->host(DataType::kFloat32, OpKind::kSum);
   auto* const input = reinterpret_cast<float*>(const_cast<std::byte*>(work.input));
   const auto* const output = reinterpret_cast<const float*>(work.output);
@@ -114,6 +115,17 @@ std::vector<Case> cases_of(const Algorithm& row, Buffers buffers, int barriers) 
     add({.no_poll = 1u << k}, fmt::format("without the polls of part {}", k));
     add({.no_clear = 1u << k}, fmt::format("without the clears of part {}", k));
   }
+  for (int way = 0; way < row.ring_directions; ++way) {
+    const unsigned bit = 1u << way;
+    add({.no_chunk_wait = bit}, fmt::format("without waits for chunks, direction {}", way));
+    add({.no_chunk_release = bit}, fmt::format("without releases of chunks, direction {}", way));
+    add({.no_chunk_acquire = bit}, fmt::format("without acquires of chunks, direction {}", way));
+  }
+  if (row.ring_directions > 0) {
+    add({.no_credit_wait = 1}, "without waits for credits");
+    add({.no_credit_release = 1}, "without releases of credits");
+    add({.no_credit_acquire = 1}, "without acquires of credits");
+  }
   return cases;
 }
 
@@ -135,8 +147,10 @@ Children::Child run_child(const std::function<void(Wire&)>& function, bool quiet
 
 bool run_and_judge(const Case& test) {
   const Weakening& taken = test.weakening;
-  const bool weakened = (taken.skip_barrier | taken.no_release | taken.no_acquire | taken.no_poll |
-                         taken.no_clear) != 0;
+  const bool weakened =
+      (taken.skip_barrier | taken.no_release | taken.no_acquire | taken.no_poll | taken.no_clear |
+       taken.no_chunk_wait | taken.no_chunk_release | taken.no_chunk_acquire |
+       taken.no_credit_wait | taken.no_credit_release | taken.no_credit_acquire) != 0;
   const Children::Child child = run_child([&](Wire&) { run_case(test); }, weakened);
   const bool race = WIFEXITED(child.wait_status) && WEXITSTATUS(child.wait_status) == kRaceFound;
   const bool wrong = WIFEXITED(child.wait_status) && WEXITSTATUS(child.wait_status) == kWrongResult;

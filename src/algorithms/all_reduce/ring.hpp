@@ -117,7 +117,10 @@ class RingBlock {
     const Range chunk = chunk_of(work_.rank - step, p, c);
     if (step == 0) return begin(chunk);
     if (step < n) return add(chunk, step == n - 1);
-    // What is sent forwards tells the next rank that its chunks were taken that came back before.
+    // A chunk that is sent forwards tells that the one which came back in the same step was taken,
+    // so it is waited for before another goes back.
+    std::byte* from = nullptr;
+    if (team_.slot_from(kForward, from) != Outcome::kDone) return Outcome::kFailed;
     const int back = step - n;
     if (back < reverse_steps_) {
       const Range other = chunk_of(work_.rank + 2 + back, p, c);

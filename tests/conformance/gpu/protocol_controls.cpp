@@ -23,6 +23,7 @@ namespace {
 constexpr std::size_t kCount = 64 * 1024;  // one pass through staging
 constexpr std::size_t kBytes = kCount * sizeof(float);
 constexpr int kBlocks = 16, kThreads = 256, kTries = 60, kBarriersOfARow = 2;
+constexpr std::size_t kRingChunk = 1024;
 
 // One rank's memory for kernels that no communicator starts.
 class Bare {
@@ -71,6 +72,7 @@ class Bare {
     }
     work.packets.generation_bytes = generation_bytes(rank_);
     work.packets.slot_bytes = packet_use(row, kCount, DataType::kFloat32, rank_.size()).slot_bytes;
+    work.ring = ring_slots(row, kBytes, kBlocks, kRingChunk);
     work.packets.launches = reinterpret_cast<std::uint64_t*>(private_.get() + 128);
     work.control = reinterpret_cast<Control*>(private_.get());
     work.epochs = reinterpret_cast<std::uint64_t*>(private_.get() + 256);
@@ -231,6 +233,18 @@ void control_packets(Rank& rank, const Algorithm& row) {
   require(wrong({.no_emptying = true}) > 0, fmt::format("{}: nothing is wrong of old", row.id));
 }
 
+// With two ranks there is no need of credits: whoever sends has what was sent two steps before.
+void control_ring(Rank& rank, const Algorithm& row) {
+  const auto wrong = [&](const CudaWeakening& weakening) {
+    Trials trials(rank, row, false);
+    return sum_over_ranks(rank, trials.count_wrong(weakening));
+  };
+  require(wrong({}) == 0, fmt::format("{}: wrong data with every wait in place", row.id));
+  require(wrong({.no_polls = true}) > 0, fmt::format("{}: nothing is wrong unseen", row.id));
+  print_observation(rank, fmt::format("{}, without the release of chunks", row.id),
+                    wrong({.no_release = 2}));
+}
+
 void every_protocol_is_needed(Rank& rank) {
   for (const Algorithm& row : catalogue()) {
     if (row.cuda == nullptr) continue;
@@ -238,6 +252,10 @@ void every_protocol_is_needed(Rank& rank) {
             fmt::format("{} has no weakened kernel: add it to weakened.cu", row.id));
     if (row.packets != nullptr) {
       control_packets(rank, row);
+      continue;
+    }
+    if (row.ring_directions > 0) {
+      control_ring(rank, row);
       continue;
     }
     for (const bool staged : {false, true}) control_row(rank, row, staged);

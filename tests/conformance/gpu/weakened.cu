@@ -2,11 +2,13 @@
 
 #include "algorithms/all_reduce/one_shot.hpp"
 #include "algorithms/all_reduce/one_shot_push.hpp"
+#include "algorithms/all_reduce/ring.hpp"
 #include "algorithms/all_reduce/two_shot.hpp"
 #include "algorithms/all_reduce/two_shot_push.hpp"
 #include "conformance/gpu/weakened.hpp"
 #include "transport/nvlink_peer/nvlink_team.cuh"
 #include "transport/nvlink_peer/packet_team.cuh"
+#include "transport/nvlink_peer/ring_team.cuh"
 
 namespace tutti::test {
 namespace {
@@ -38,6 +40,9 @@ struct Weakened {
   static __device__ void before_push() { delay(device_weakening.before_arrival_ns[0]); }
   static __device__ bool polls() { return !device_weakening.no_polls; }
   static __device__ bool empties() { return !device_weakening.no_emptying; }
+  static __device__ bool waits_for_chunks() { return !device_weakening.no_polls; }
+  static __device__ bool waits_for_credits() { return true; }
+  static __device__ bool releases_chunks() { return !has(device_weakening.no_release, 1); }
 };
 
 using SumOfFloats = Reduction<float, Sum>;
@@ -66,6 +71,12 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
   all_reduce_two_shot_push<SumOfFloats>(team, work);
 }
 
+__global__ void __launch_bounds__(kMaxThreads, 1) weakened_ring(const __grid_constant__ Work work) {
+  __shared__ RingTeam<Weakened>::Progress progress;
+  RingTeam<Weakened> team(work, progress);
+  all_reduce_ring<SumOfFloats>(team, work);
+}
+
 }  // namespace
 
 CudaKernel weakened_kernel(std::string_view id) {
@@ -77,6 +88,7 @@ CudaKernel weakened_kernel(std::string_view id) {
   if (id == "all_reduce/two_shot_push") {
     return reinterpret_cast<CudaKernel>(&weakened_two_shot_push);
   }
+  if (id.starts_with("all_reduce/ring")) return reinterpret_cast<CudaKernel>(&weakened_ring);
   return nullptr;
 }
 

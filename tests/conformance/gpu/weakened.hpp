@@ -12,9 +12,10 @@ namespace tutti::test {
 struct CudaWeakening {
   static constexpr int kBarriers = 4;
   std::uint32_t skip_barrier = 0;                   // bit k: barrier k is left out
-  std::uint32_t no_release = 0;                     // bit k: barrier k signals without release
+  std::uint32_t no_release = 0;                     // bit k: barrier k signals without release;
+                                                    // bit 1 of a ring: chunks likewise
   std::uint32_t no_acquire = 0;                     // bit k: barrier k waits without acquire
-  bool no_polls = false;                            // packets are taken, there or not
+  bool no_polls = false;                            // packets, chunks are taken, there or not
   bool no_emptying = false;                         // what was taken stays in its slot
   std::uint32_t before_arrival_ns[kBarriers] = {};  // delays of every block; packets: the first
   std::uint32_t before_wait_ns[kBarriers] = {};

@@ -50,6 +50,28 @@ TEST(CatalogueTest, GridsFitTheChannel) {
   }
 }
 
+// Whatever a user gives: slots that hold something, and all within staging.
+TEST(CatalogueTest, SlotsOfARingFitIntoStaging) {
+  for (const Algorithm& row : catalogue()) {
+    if (row.ring_directions == 0) {
+      EXPECT_EQ(ring_slots(row, 1 << 20, 8, 0).directions, 0) << row.id;
+      continue;
+    }
+    for (const std::size_t staging : {4096u, 5120u, 1u << 20, 8u << 20}) {
+      const int blocks = most_blocks(row, staging);
+      for (const std::size_t wanted : {0u, 1u, 100u, 1u << 16, 1u << 30}) {
+        const RingSlots slots = ring_slots(row, staging, blocks, wanted);
+        ASSERT_GE(slots.chunk_bytes, 16u) << row.id << " " << staging;
+        EXPECT_EQ(slots.chunk_bytes % 16, 0u) << row.id << " " << staging;
+        const auto last = static_cast<Direction>(slots.directions - 1);
+        const std::size_t end = slots.offset(blocks - 1, last, RingSlots::kPerBlock - 1);
+        EXPECT_LE(end + slots.chunk_bytes, staging) << row.id << " " << staging;
+      }
+      EXPECT_GE(ring_slots(row, staging, blocks, 0).chunk_bytes, 256u) << row.id;
+    }
+  }
+}
+
 TEST(CatalogueTest, HostRowsHaveABodyForAllTheyTake) {
   for (const Algorithm& row : catalogue()) {
     if (row.host == nullptr) continue;

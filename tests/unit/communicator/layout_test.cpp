@@ -13,14 +13,14 @@ Layout layout(const std::vector<std::string>& environment, bool captures) {
 
 TEST(LayoutTest, PartsFollowEachOtherAligned) {
   const Layout parts = layout({"TUTTI_CAPTURE_CHANNELS=5"}, true);
-  ASSERT_EQ(parts.channels(), 6);
+  ASSERT_EQ(parts.channels(), 7) << "eager operations', five captures', and one for rings";
   for (int c = 0; c < parts.channels(); ++c) {
     EXPECT_EQ(parts.channel_offset(c), Layout::kChannelBytes * static_cast<std::size_t>(c));
     EXPECT_EQ(parts.staging_offset(c) % 256, 0u);
     EXPECT_EQ(parts.staging_offset(c) + parts.staging_size(c), parts.staging_offset(c + 1));
   }
-  EXPECT_EQ(parts.staging_offset(0), parts.channel_offset(6));
-  EXPECT_EQ(parts.packet_offset(0), parts.staging_offset(6));
+  EXPECT_EQ(parts.staging_offset(0), parts.channel_offset(7));
+  EXPECT_EQ(parts.packet_offset(0), parts.staging_offset(7));
   for (int area = 0; area < parts.packet_areas; ++area) {
     const std::size_t bytes = sizeof(PacketMemory) + kPacketGenerations * parts.packet_room(area);
     EXPECT_EQ(parts.packet_offset(area + 1), parts.packet_offset(area) + bytes);
@@ -42,6 +42,18 @@ TEST(LayoutTest, CapturesHavePacketsOfTheirOwn) {
   const Layout none = layout({"TUTTI_PACKET_BYTES=0"}, true);
   EXPECT_EQ(none.packet_areas, 0);
   EXPECT_EQ(none.bytes(), none.staging_offset(none.channels()));
+}
+
+TEST(LayoutTest, RingsHaveAChannelPerAreaAndAsMuchStagingAsEagerOperations) {
+  const Layout parts = layout({"TUTTI_STAGING_BYTES=3M", "TUTTI_CAPTURE_CHANNELS=5"}, true);
+  EXPECT_EQ(parts.ring_channel(0), 0);
+  EXPECT_EQ(parts.ring_channel(1), 6) << "the last one, which no capture leases";
+  for (const int area : {0, 1}) {
+    EXPECT_EQ(parts.ring_bytes(area), 3 * MiB);
+    EXPECT_EQ(parts.staging_size(parts.ring_channel(area)), 3 * MiB);
+  }
+  EXPECT_EQ(parts.ring_bytes(2), 0u) << "another stream's captures";
+  EXPECT_EQ(layout({}, false).ring_bytes(1), 0u) << "the host captures nothing";
 }
 
 TEST(LayoutTest, StagingIsRoundedUpAndNeverEmpty) {
