@@ -71,7 +71,7 @@ PacketUse two_shot_packets(std::size_t bytes, int ranks) {
 Geometry ring_geometry(std::size_t bytes, int ranks) {
   const std::size_t share = ceil_div(bytes, static_cast<std::size_t>(ranks));
   Geometry geometry = spread(share, 512, kMaxBlocks);
-  geometry.chunk_bytes = 32 * KiB;
+  geometry.chunk_bytes = 16 * KiB;
   return geometry;
 }
 
