@@ -261,9 +261,11 @@ Status check_names(BenchOptions& options, const BenchArguments& arguments) {
 Status check_injection(BenchOptions& options, std::string_view text) {
   if (text.empty()) return Status::ok();
   const std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos) return wrong("--inject takes KIND:RANK");
+  if (colon == std::string_view::npos) return wrong("--inject takes KIND:RANK[:ALGORITHM]");
   TUTTI_TRY(choose_name(options.inject.kind, kInjections, "--inject", text.substr(0, colon)));
-  TUTTI_ASSIGN(options.inject.rank, parse_int("--inject", text.substr(colon + 1), {0}));
+  const std::string_view rest = text.substr(colon + 1), rank = rest.substr(0, rest.find(':'));
+  TUTTI_ASSIGN(options.inject.rank, parse_int("--inject", rank, {0}));
+  if (rank.size() < rest.size()) options.inject.algorithm = rest.substr(rank.size() + 1);
   const bool ends_process = options.inject.kind != Injection::Kind::kFlip;
   if (ends_process && options.launch == LaunchKind::kThreads) {
     return wrong("--inject crash and hang need --launch processes");
@@ -361,8 +363,9 @@ std::vector<std::string> to_arguments(const BenchOptions& options) {
   add("--launch", to_string(options.launch));
   add("--timeout-ms", options.timeout.count());
   if (options.inject.kind != Injection::Kind::kNone) {
-    add("--inject", fmt::format("{}:{}", name_of<Injection::Kind>(kInjections, options.inject.kind),
-                                options.inject.rank));
+    add("--inject",
+        fmt::format("{}:{}:{}", name_of<Injection::Kind>(kInjections, options.inject.kind),
+                    options.inject.rank, options.inject.algorithm));
   }
   return words;
 }
