@@ -76,6 +76,16 @@ Result<Plan> Sampler::plan(std::string_view algorithm) const {
   return plan;
 }
 
+Result<std::optional<Plan>> Sampler::plan_or_skip(const std::string& algorithm) {
+  const Result<Plan> plan = this->plan(algorithm);
+  if (plan.is_ok()) return std::optional<Plan>(*plan);
+  if (std::count(skipped_.begin(), skipped_.end(), algorithm) == 0) {
+    skipped_.push_back(algorithm);
+    TUTTI_TRY(report_(Skipped{algorithm, plan.status().to_string()}));
+  }
+  return std::optional<Plan>();
+}
+
 Status Sampler::inject_end(std::string_view algorithm) const {
   if (!options_.inject.hits(communicator_.rank(), algorithm)) return Status::ok();
   if (options_.inject.kind == Injection::Kind::kCrash) ::raise(SIGKILL);

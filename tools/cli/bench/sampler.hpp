@@ -49,6 +49,8 @@ class Sampler {
   void begin(std::size_t bytes, bool in_place);
   // What `algorithm` would run; empty: what is chosen. kUnsupported, kUnavailable say why not.
   Result<Plan> plan(std::string_view algorithm) const;
+  // The same; nothing, which is reported once, where it cannot run.
+  Result<std::optional<Plan>> plan_or_skip(const std::string& algorithm);
   Result<std::unique_ptr<Trial>> prepare(const Configuration& configuration);
 
   // From now on results are expected of other inputs than before.
@@ -73,6 +75,7 @@ class Sampler {
   std::unique_ptr<Engine> engine_;
   Arena arena_, symmetric_;  // the second only where the first is staged
   Status nccl_;              // why NCCL is not there
+  std::vector<std::string> skipped_;
   std::vector<std::byte> host_;
   Pattern pattern_;
   std::size_t bytes_ = 0;

@@ -1,7 +1,5 @@
 #include "bench/worker.hpp"
 
-#include <algorithm>
-
 #include "algorithms/catalogue.hpp"
 #include "base/try.hpp"
 #include "bench/sampler.hpp"
@@ -32,20 +30,12 @@ class RankBench {
  private:
   Status measure(std::size_t size, bool in_place);
   Result<std::vector<Entry>> choose_entries(std::size_t size, bool in_place);
-  Status skip(std::string_view algorithm, const Status& why);
   Status take_samples(std::span<Entry> entries);
 
   const BenchOptions& options_;
   const Reporter& report_;
   Sampler sampler_;
-  std::vector<std::string> skipped_;
 };
-
-Status RankBench::skip(std::string_view algorithm, const Status& why) {
-  if (std::count(skipped_.begin(), skipped_.end(), algorithm) > 0) return Status::ok();
-  skipped_.emplace_back(algorithm);
-  return report_(Skipped{std::string(algorithm), why.to_string()});
-}
 
 // The algorithms that can run, the same on every rank.
 Result<std::vector<Entry>> RankBench::choose_entries(std::size_t size, bool in_place) {
@@ -58,11 +48,8 @@ Result<std::vector<Entry>> RankBench::choose_entries(std::size_t size, bool in_p
   }
   std::vector<Entry> entries;
   for (const std::string& name : names) {
-    const Result<Plan> plan = sampler_.plan(name);
-    if (!plan.is_ok()) {
-      TUTTI_TRY(skip(name, plan.status()));
-      continue;
-    }
+    TUTTI_ASSIGN(const std::optional<Plan> plan, sampler_.plan_or_skip(name));
+    if (!plan) continue;
     entries.push_back(
         {.measurement = {.size = size,
                          .algorithm = name,
