@@ -1,7 +1,6 @@
 #include "tune/halving.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/try.hpp"
 #include "bench/statistics.hpp"
@@ -28,8 +27,10 @@ class Halving {
 
   Result<std::optional<Verdict>> run() {
     TUTTI_TRY(drop_wrong());
-    for (int samples = options_.first_samples; !final(); samples *= 2) {
+    rounds_left_ = count_rounds();
+    for (int samples = options_.first_samples;; samples *= 2) {
       TUTTI_TRY(sample(samples));
+      if (final()) break;
       keep_better_half();
     }
     TUTTI_TRY(sample(options_.final_samples));
@@ -68,19 +69,21 @@ class Halving {
     return Status::ok();
   }
 
-  // Each round may take an equal part of the time that is left.
+  // Each round may take an equal part of the time that is left. What one takes is known once there
+  // was one.
   Result<int> affordable(int wanted) {
     TUTTI_ASSIGN(const double seconds, track_.seconds_left());
     double each = 0;
     for (const Runner& runner : runners_) each += runner.time_us * options_.operations * 1e-6;
+    each *= rounds_left_--;
     if (seconds <= 0) return 1;
-    if (each * wanted * rounds_left() <= seconds) return wanted;
-    return std::max(1, static_cast<int>(seconds / (each * rounds_left())));
+    return each * wanted <= seconds ? wanted : std::max(1, static_cast<int>(seconds / each));
   }
 
-  int rounds_left() const {
-    int rounds = 1;
-    for (std::size_t n = runners_.size(); n > options_.finalists; n = n - n / 2) ++rounds;
+  // The last one is for the finalists.
+  int count_rounds() const {
+    int rounds = 2;
+    for (std::size_t n = runners_.size(); n > options_.finalists; n -= n / 2) ++rounds;
     return rounds;
   }
 
@@ -123,6 +126,7 @@ class Halving {
   Track& track_;
   const HalvingOptions options_;
   std::vector<Runner> runners_;
+  int rounds_left_ = 0;
 };
 
 }  // namespace
