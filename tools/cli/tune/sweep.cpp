@@ -104,27 +104,26 @@ void Sweep::run_part(SweepPart part) {
   forecast_.finish(expected_start(options_.bench.backend));
   for (int failures = 1; !part.bytes.empty(); ++failures) {
     const TuneOptions options = options_for(part, begin);
-    const auto attempt = this->attempt(part, options);
-    if (!attempt.is_ok()) {
-      return fail(
-          fmt::format("FAILED with {} ranks: {}", part.ranks, attempt.status().to_string()));
+    const auto tried = attempt(part, options);
+    if (!tried.is_ok()) {
+      return fail(fmt::format("FAILED with {} ranks: {}", part.ranks, tried.status().to_string()));
     }
-    interrupted_by_ = attempt->end.interrupted_by;
+    interrupted_by_ = tried->end.interrupted_by;
     if (interrupted_by_ != 0) return;
     std::erase_if(part.bytes, [&](std::size_t bytes) {
-      return std::ranges::count(attempt->finished, bytes) > 0;
+      return std::ranges::count(tried->finished, bytes) > 0;
     });
-    const std::string why = fmt::format("{}", fmt::join(attempt->end.failures, "; "));
+    const std::string why = fmt::format("{}", fmt::join(tried->end.failures, "; "));
     if (why.empty()) {
       for (const std::size_t bytes : part.bytes) {
         fail(fmt::format("{} ranks, {}: no candidate is left", part.ranks, format_bytes(bytes)));
       }
       return;
     }
-    if (!attempt->trying || failures == kMostFailures) {
+    if (!tried->trying || failures == kMostFailures) {
       return fail(fmt::format("FAILED with {} ranks: {}", part.ranks, why));
     }
-    leave_out(part, options.bench.bytes[attempt->trying->size], attempt->trying->candidate, why);
+    leave_out(part, options.bench.bytes[tried->trying->size], tried->trying->candidate, why);
   }
 }
 

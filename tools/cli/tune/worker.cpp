@@ -28,6 +28,9 @@ class RankTuner : public Track {
         sampler_(communicator, options.bench, reporter) {}
 
   Status run() {
+    if (communicator_.impl().topology().gpu == "mixed") {
+      return {StatusCode::kUnsupported, "a table is of one kind of GPU, and these differ"};
+    }
     TUTTI_TRY(sampler_.open());
     for (size_ = 0; size_ < options_.bench.bytes.size(); ++size_) TUTTI_TRY(tune());
     return Status::ok();
