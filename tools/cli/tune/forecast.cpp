@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tutti::cli {
 
@@ -19,7 +20,7 @@ double Forecast::left(double elapsed_seconds) const {
 }
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<long>(seconds + 0.5);
+  const auto whole = std::lround(seconds);
   if (whole < 60) return fmt::format("{} s", whole);
   return fmt::format("{} min {} s", whole / 60, whole % 60);
 }
