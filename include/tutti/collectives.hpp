@@ -16,8 +16,10 @@ struct CallOptions {
   std::string_view algorithm;
   // For this call alone; 0: the communicator's. Host backend and eager CUDA calls.
   std::chrono::milliseconds timeout{0};
-  int blocks = 0;   // 0: the plan's
-  int threads = 0;  // 0: the plan's
+  // In place of the plan's; 0: as planned. Equal on every rank.
+  int blocks = 0;
+  int threads = 0;
+  std::size_t chunk_bytes = 0;
 };
 
 struct AllReduce {

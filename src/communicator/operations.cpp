@@ -128,6 +128,7 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
   TUTTI_ASSIGN(prepared.plan, plan_for(request));
   if (call.options.blocks > 0) prepared.plan.blocks = call.options.blocks;
   if (call.options.threads > 0) prepared.plan.threads = call.options.threads;
+  if (call.options.chunk_bytes > 0) prepared.plan.chunk_bytes = call.options.chunk_bytes;
   TUTTI_ASSIGN(const Algorithm* row, find_algorithm(request.collective, prepared.plan.algorithm));
   prepared.plan.blocks = std::min(prepared.plan.blocks, most_blocks(*row, request.ring_bytes));
   prepared.plan.threads = std::max(prepared.plan.threads, row->min_threads);

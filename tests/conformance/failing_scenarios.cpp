@@ -112,6 +112,10 @@ void mismatched_blocks(Rank& rank) {
   one_rank_deviates(
       rank, [](AllReduce& call) { call.options.blocks = 3; }, "(1000 x fp32, sum)");
 }
+void mismatched_chunk(Rank& rank) {
+  one_rank_deviates(
+      rank, [](AllReduce& call) { call.options.chunk_bytes = 4096; }, "(1000 x fp32, sum)");
+}
 
 // Rank 1's buffers are no symmetric memory: it stages where the others do not.
 void mismatched_buffers(Rank& rank) {
@@ -270,6 +274,7 @@ constexpr Scenario kFailing[] = {
     {"mismatched_algorithm", 2, kPatient, mismatched_algorithm},
     {"mismatched_offset", 2, kPatient, mismatched_offset},
     {"mismatched_blocks", 2, kPatient, mismatched_blocks},
+    {"mismatched_chunk", 2, kPatient, mismatched_chunk},
     {"mismatched_buffers", 2, kPatient, mismatched_buffers},
     {"mismatched_order", 2, kPatient, mismatched_order},
     {"opposite_orders_of_two_groups", 2, kShort, opposite_orders_of_two_groups},

@@ -2,6 +2,7 @@
 
 #include <ctime>
 
+#include "base/knobs.hpp"
 #include "drivers/cuda.hpp"
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
@@ -20,6 +21,22 @@ std::string now() {
 }
 
 }  // namespace
+
+BenchMachine bench_machine() {
+  BenchMachine machine;
+  CudaDriver* cuda = real_cuda(&machine.why_no_gpu);
+  if (cuda != nullptr) {
+    const Result<int> count = cuda->device_count();
+    if (count.is_ok()) machine.gpus = *count;
+    machine.why_no_gpu = count.is_ok() ? "the driver sees no GPU" : count.status().message();
+  }
+  constexpr const char* kTimeout = "TUTTI_TIMEOUT_MS";
+  if (Knobs::process().source(kTimeout) != KnobSource::kDefault) {
+    machine.timeout = Knobs::process().milliseconds(kTimeout);
+  }
+  machine.records = Knobs::process().flag("TUTTI_RECORDER");
+  return machine;
+}
 
 Environment describe_environment(Backend backend, const std::string& command_line) {
   const bool cuda = backend == Backend::kCuda;

@@ -12,6 +12,8 @@
 #include "explain.hpp"
 #include "report/command.hpp"
 #include "status/command.hpp"
+#include "tune/arguments.hpp"
+#include "tune/command.hpp"
 #include "tutti/version.hpp"
 
 namespace tutti::cli {
@@ -23,6 +25,12 @@ void add_bench(CLI::App& app, BenchArguments& a, Answer& answer, const std::stri
   CLI::App& bench = *app.add_subcommand("bench", "Measure a collective, algorithm by algorithm");
   add_bench_options(bench, a);
   bench.callback([&] { answer = [&] { return run_bench(a, command_line); }; });
+}
+
+void add_tune(CLI::App& app, TuneArguments& a, Answer& answer, const std::string& command_line) {
+  CLI::App& tune = *app.add_subcommand("tune", "Measure what is best here, for all later choices");
+  add_tune_options(tune, a);
+  tune.callback([&] { answer = [&] { return run_tune(a, command_line); }; });
 }
 
 void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
@@ -82,12 +90,14 @@ int run(int argc, char** argv) {
       fmt::format("tutti {}", fmt::join(argv + (argc > 0 ? 1 : 0), argv + argc, " "));
   Answer answer;
   BenchArguments bench;
+  TuneArguments tune;
   ExplainArguments explain;
   DoctorArguments doctor;
   ReportArguments report;
   StatusArguments status;
   bool env_json = false;
   add_bench(app, bench, answer, command_line);
+  add_tune(app, tune, answer, command_line);
   add_explain(app, explain, answer);
   add_status(app, status, answer);
   add_others(app, doctor, report, env_json, answer);

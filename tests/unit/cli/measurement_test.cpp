@@ -51,6 +51,33 @@ TEST(Report, OtherKindsSurviveTheJourney) {
   EXPECT_TRUE(std::holds_alternative<Done>(*report_from_json_text(to_json_text(Done{}))));
 }
 
+TEST(Report, WhatIsTunedSurvivesTheJourney) {
+  const auto trying = report_from_json_text(to_json_text(Trying{4, "one_shot"}));
+  ASSERT_TRUE(trying.is_ok());
+  EXPECT_EQ(std::get<Trying>(*trying).size, 4u);
+  EXPECT_EQ(std::get<Trying>(*trying).candidate, "one_shot");
+  const auto dropped = report_from_json_text(to_json_text(Dropped{5, "two_shot", "wrong"}));
+  ASSERT_TRUE(dropped.is_ok());
+  EXPECT_EQ(std::get<Dropped>(*dropped).size, 5u);
+  EXPECT_EQ(std::get<Dropped>(*dropped).candidate, "two_shot");
+  EXPECT_EQ(std::get<Dropped>(*dropped).why, "wrong");
+  const Tuned sent{.size = 6,
+                   .best = {.algorithm = "ring", .blocks = 4, .threads = 64, .chunk_bytes = 4096},
+                   .time_us = 1.5,
+                   .samples = 50,
+                   .runner_up = "two_shot",
+                   .runner_up_us = 2.5};
+  const auto tuned = report_from_json_text(to_json_text(sent));
+  ASSERT_TRUE(tuned.is_ok());
+  const auto& got = std::get<Tuned>(*tuned);
+  EXPECT_EQ(got.size, sent.size);
+  EXPECT_EQ(got.best, sent.best);
+  EXPECT_EQ(got.time_us, sent.time_us);
+  EXPECT_EQ(got.samples, sent.samples);
+  EXPECT_EQ(got.runner_up, sent.runner_up);
+  EXPECT_EQ(got.runner_up_us, sent.runner_up_us);
+}
+
 TEST(Report, OperationsSurviveTheJourney) {
   RecordedOperation sent;
   sent.sequence = 7;

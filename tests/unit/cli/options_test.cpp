@@ -150,7 +150,8 @@ TEST(BenchOptions, SurviveTheirOwnCommandLine) {
       {"--ranks", "2,4", "--bytes", "0,1K,1000", "-d", "fp16", "-o", "max", "--chained"},
       {"--in-place", "--check", "off", "-n", "7", "-w", "0", "--launch", "threads"},
       {"--algorithms", "auto", "--cache", "cold", "--buffers", "plain", "--timeout-ms", "99"},
-      {"--algorithms", "two_shot", "--inject", "flip:1", "--graph-operations", "3"}};
+      {"--algorithms", "two_shot", "--inject", "flip:1", "--graph-operations", "3"},
+      {"--inject", "crash:0:two_shot"}};
   for (const BenchMachine& machine : {kHostOnly, kEightGpus}) {
     for (const auto& line : lines) {
       const BenchOptions options = parsed(line, machine);

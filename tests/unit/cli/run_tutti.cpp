@@ -30,7 +30,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }  // namespace
 
 Ended run_tutti(const std::vector<std::string>& arguments,
-                const std::vector<std::string>& environment) {
+                const std::vector<std::string>& environment,
+                const std::function<void(pid_t)>& meanwhile) {
   const ScratchFolder folder;
   std::vector<std::string> words = arguments;
   words.insert(words.begin(), TUTTI_COMMAND);
@@ -45,6 +46,7 @@ Ended run_tutti(const std::vector<std::string>& arguments,
     ::execve(argv[0], argv.data(), envp.data());
     ::_exit(127);
   }
+  if (meanwhile) meanwhile(pid);
   int status = 0;
   EXPECT_EQ(::waitpid(pid, &status, 0), pid);
   const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

@@ -1,6 +1,9 @@
 // Runs the `tutti` command as a process of its own.
 #pragma once
 
+#include <sys/types.h>
+
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,8 +14,10 @@ struct Ended {
   std::string out, err;
 };
 
-// `environment` ("NAME=value") comes on top of ours. Killed after a minute.
+// `environment` ("NAME=value") comes on top of ours; `meanwhile` is called while it runs. Killed
+// after a minute.
 Ended run_tutti(const std::vector<std::string>& arguments,
-                const std::vector<std::string>& environment = {});
+                const std::vector<std::string>& environment = {},
+                const std::function<void(pid_t)>& meanwhile = {});
 
 }  // namespace tutti::cli

@@ -20,7 +20,9 @@ TEST(Command, SaysItsVersionAndHelp) {
 }
 
 TEST(Command, HelpHidesWhatIsForTests) {
-  EXPECT_THAT(run_tutti({"bench", "--help"}).out, Not(HasSubstr("inject")));
+  for (const char* command : {"bench", "tune"}) {
+    EXPECT_THAT(run_tutti({command, "--help"}).out, Not(HasSubstr("inject")));
+  }
 }
 
 class BadCommand : public testing::TestWithParam<std::vector<std::string>> {};
@@ -45,6 +47,10 @@ INSTANTIATE_TEST_SUITE_P(
                     std::vector<std::string>{"bench", "all_reduce", "-f", "1"},
                     std::vector<std::string>{"bench", "all_reduce", "--ranks", "999"},
                     std::vector<std::string>{"bench", "all_reduce", "--output", "/no/such/x.json"},
+                    std::vector<std::string>{"tune", "all_reduce"},
+                    std::vector<std::string>{"tune", "--ranks", "0"},
+                    std::vector<std::string>{"tune", "--algorithms", "auto"},
+                    std::vector<std::string>{"tune", "--output", "/no/such/x.json"},
                     std::vector<std::string>{"explain", "all_reduce", "--bytes", "x"},
                     std::vector<std::string>{"status", "--merge", "/no/such/folder"},
                     std::vector<std::string>{"status", "--patience", "soon"},

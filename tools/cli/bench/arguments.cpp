@@ -5,16 +5,11 @@ namespace {
 
 void add_measuring(CLI::App& bench, BenchArguments& a) {
   bench.add_option("collective", a.collective, "What is measured: all_reduce")->required();
-  bench.add_option("--backend", a.backend, "auto, host or cuda");
   bench.add_option("--ranks", a.ranks,
                    "Numbers of ranks: 2,4,8 (default: all GPUs; 2 on the host)");
-  bench.add_option("-b,--min-bytes", a.min_bytes, "Smallest message: 1K");
-  bench.add_option("-e,--max-bytes", a.max_bytes, "Largest message: 64M (16M on the host)");
-  bench.add_option("-f,--factor", a.factor, "From one size to the next: 2");
-  bench.add_option("--bytes", a.bytes, "Messages instead of a sweep: 512K,1M");
+  add_sweep_options(bench, a);
   bench.add_option("--rows", a.rows, "Messages of rows x hidden elements: 32,64");
   bench.add_option("--hidden", a.hidden, "Elements per row: 8192");
-  bench.add_option("-d,--dtype", a.dtype, "Element type: bf16 (fp32 on the host)");
   bench.add_option("-o,--op", a.op, "Reduction: sum, prod, min, max, avg, premulsum");
   bench.add_option("--algorithms", a.algorithms, "auto, all, or names: one_shot,two_shot,nccl");
   bench.add_option("--buffers", a.buffers, "symmetric, registered or plain");
@@ -34,13 +29,26 @@ void add_results(CLI::App& bench, BenchArguments& a) {
   bench.add_option("--trace", a.trace, "Write each rank's last 1024 operations for Perfetto");
   bench.add_flag("--append", a.append, "Keep the rows of FILE that are not measured again");
   bench.add_flag("--repro", a.repro, "Print the command that repeats each row");
-  bench.add_option("--launch", a.launch, "Ranks are processes or threads");
-  bench.add_option("--timeout-ms", a.timeout_ms, "Every wait ends by then: 10000");
-  bench.add_option("--worker-fd", a.worker_fd)->group("");
-  bench.add_option("--inject", a.inject)->group("");
+  add_rank_options(bench, a);
 }
 
 }  // namespace
+
+void add_sweep_options(CLI::App& command, BenchArguments& a) {
+  command.add_option("--backend", a.backend, "auto, host or cuda");
+  command.add_option("-b,--min-bytes", a.min_bytes, "Smallest message: 1K");
+  command.add_option("-e,--max-bytes", a.max_bytes, "Largest message: 64M (16M on the host)");
+  command.add_option("-f,--factor", a.factor, "From one size to the next: 2");
+  command.add_option("--bytes", a.bytes, "Messages instead of a sweep: 512K,1M");
+  command.add_option("-d,--dtype", a.dtype, "Element type: bf16 (fp32 on the host)");
+}
+
+void add_rank_options(CLI::App& command, BenchArguments& a) {
+  command.add_option("--launch", a.launch, "Ranks are processes or threads");
+  command.add_option("--timeout-ms", a.timeout_ms, "Every wait ends by then: 10000");
+  command.add_option("--worker-fd", a.worker_fd)->group("");
+  command.add_option("--inject", a.inject)->group("");
+}
 
 void add_bench_options(CLI::App& bench, BenchArguments& arguments) {
   add_measuring(bench, arguments);

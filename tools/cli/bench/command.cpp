@@ -6,10 +6,9 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/knobs.hpp"
 #include "base/try.hpp"
 #include "bench/calibration.hpp"
-#include "bench/launcher.hpp"
+#include "bench/group.hpp"
 #include "bench/printers/printers.hpp"
 #include "bench/progress.hpp"
 #include "bench/record.hpp"
@@ -21,22 +20,6 @@
 
 namespace tutti::cli {
 namespace {
-
-BenchMachine bench_machine() {
-  BenchMachine machine;
-  CudaDriver* cuda = real_cuda(&machine.why_no_gpu);
-  if (cuda != nullptr) {
-    const Result<int> count = cuda->device_count();
-    if (count.is_ok()) machine.gpus = *count;
-    machine.why_no_gpu = count.is_ok() ? "the driver sees no GPU" : count.status().message();
-  }
-  constexpr const char* kTimeout = "TUTTI_TIMEOUT_MS";
-  if (Knobs::process().source(kTimeout) != KnobSource::kDefault) {
-    machine.timeout = Knobs::process().milliseconds(kTimeout);
-  }
-  machine.records = Knobs::process().flag("TUTTI_RECORDER");
-  return machine;
-}
 
 Format format_for(const BenchOptions& options) {
   const std::string extension = std::filesystem::path(options.output).extension().string();
@@ -108,7 +91,7 @@ void note_wrong(const GroupOutcome& group, const std::vector<Row>& rows, Outcome
 void run_groups(const BenchOptions& options, Outcome& outcome) {
   for (const int ranks : options.ranks) {
     Progress progress(options, stderr);
-    const auto group = run_group(
+    const auto group = measure_group(
         options, ranks, [&](const Measurement& measurement) { progress.show(ranks, measurement); });
     if (!group.is_ok()) {
       outcome.exit_code = kFailure;
@@ -214,7 +197,9 @@ int run_launcher(const BenchOptions& options, const std::string& command_line) {
 int run_bench(const BenchArguments& arguments, const std::string& command_line) {
   const auto options = check_arguments(arguments, bench_machine());
   if (!options.is_ok()) return report_usage(options.status());
-  if (options->worker_fd >= 0) return run_rank_process(*options);
+  if (options->worker_fd >= 0) {
+    return run_rank_process(options->worker_fd, options->communicator(), bench_work(*options));
+  }
   return run_launcher(*options, command_line);
 }
 

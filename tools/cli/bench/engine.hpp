@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "bench/configuration.hpp"
 #include "bench/options.hpp"
 #include "tutti/tutti.hpp"
 
@@ -20,9 +21,9 @@ class Prepared {
   virtual ~Prepared() = default;
 };
 
-// One algorithm at one size. A sample runs all `operations` once, in order.
+// One configuration at one size. A sample runs all `operations` once, in order.
 struct Contender {
-  std::string algorithm;
+  Configuration configuration;
   std::vector<AllReduce> operations;  // their streams are the engine's to set
   std::vector<std::span<std::byte>> outputs;
   bool repeatable = true;  // running it once more changes nothing: its inputs are not overwritten

@@ -5,23 +5,22 @@
 #include <string>
 #include <vector>
 
-#include "bench/measurement.hpp"
 #include "bench/options.hpp"
-#include "bench/trace.hpp"
+#include "bench/rank.hpp"
+#include "bench/supervisor.hpp"
 
 namespace tutti::cli {
 
-struct GroupOutcome {
-  int ranks = 0;
-  std::vector<std::vector<Measurement>> measurements;  // per rank, in the order they were made
-  TracedGroup operations;                              // where a trace is wanted
-  std::vector<Skipped> skipped;                        // as rank 0 told
-  std::vector<std::string> failures;                   // why the measurements are not complete
-  int interrupted_by = 0;                              // signal
+struct GroupJob {
+  int ranks = 1;
+  LaunchKind launch = LaunchKind::kProcesses;
+  CommunicatorOptions options = {};     // backend and timeout
+  std::vector<std::string> words = {};  // what asks this command for the work of one process
+  RankWork work = {};                   // what a thread does
 };
 
-// `on_progress` is called for each measurement of rank 0. A failure here is one to start at all.
-Result<GroupOutcome> run_group(const BenchOptions& options, int ranks,
-                               const std::function<void(const Measurement&)>& on_progress);
+// `on_report` is called from one thread at a time. A failure here is one to start at all.
+Result<Supervision> run_group(const GroupJob& job,
+                              const std::function<void(int rank, const Report&)>& on_report);
 
 }  // namespace tutti::cli

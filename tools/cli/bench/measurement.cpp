@@ -32,6 +32,30 @@ json to_value(const Skipped& skipped) {
   return {{"kind", "skipped"}, {"algorithm", skipped.algorithm}, {"why", skipped.why}};
 }
 
+json to_value(const Trying& trying) {
+  return {{"kind", "trying"}, {"size", trying.size}, {"candidate", trying.candidate}};
+}
+
+json to_value(const Dropped& dropped) {
+  return {{"kind", "dropped"},
+          {"size", dropped.size},
+          {"candidate", dropped.candidate},
+          {"why", dropped.why}};
+}
+
+json to_value(const Tuned& tuned) {
+  return {{"kind", "tuned"},
+          {"size", tuned.size},
+          {"algorithm", tuned.best.algorithm},
+          {"blocks", tuned.best.blocks},
+          {"threads", tuned.best.threads},
+          {"chunk_bytes", tuned.best.chunk_bytes},
+          {"time_us", tuned.time_us},
+          {"samples", tuned.samples},
+          {"runner_up", tuned.runner_up},
+          {"runner_up_us", tuned.runner_up_us}};
+}
+
 json to_value(const Failure& failure) {
   return {{"kind", "failure"}, {"code", static_cast<int>(failure.code)}, {"text", failure.text}};
 }
@@ -83,6 +107,26 @@ Measurement measurement_from(const json& value) {
   return m;
 }
 
+Trying trying_from(const json& value) {
+  return {integer_in<std::size_t>(value, "size"), value.at("candidate")};
+}
+
+Dropped dropped_from(const json& value) {
+  return {integer_in<std::size_t>(value, "size"), value.at("candidate"), value.at("why")};
+}
+
+Tuned tuned_from(const json& value) {
+  return {.size = integer_in<std::size_t>(value, "size"),
+          .best = {.algorithm = value.at("algorithm"),
+                   .blocks = integer_in<int>(value, "blocks"),
+                   .threads = integer_in<int>(value, "threads"),
+                   .chunk_bytes = integer_in<std::size_t>(value, "chunk_bytes")},
+          .time_us = value.at("time_us"),
+          .samples = integer_in<int>(value, "samples"),
+          .runner_up = value.at("runner_up"),
+          .runner_up_us = value.at("runner_up_us")};
+}
+
 Operations operations_from(const json& value) {
   Operations report;
   for (const json& each : value.at("operations")) {
@@ -104,6 +148,9 @@ Result<Report> report_from(const json& value) {
   const auto kind = value.at("kind").get<std::string>();
   if (kind == "measurement") return Report(measurement_from(value));
   if (kind == "skipped") return Report(Skipped{value.at("algorithm"), value.at("why")});
+  if (kind == "trying") return Report(trying_from(value));
+  if (kind == "dropped") return Report(dropped_from(value));
+  if (kind == "tuned") return Report(tuned_from(value));
   if (kind == "failure") {
     const StatusCode code =
         enumerator_in(value, "code", StatusCode::kInvalidArgument, StatusCode::kInternal);

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "bench/configuration.hpp"
 #include "recorder/snapshot.hpp"
 #include "tutti/status.hpp"
 #include "tutti/tuning.hpp"
@@ -33,6 +34,29 @@ struct Skipped {
   std::string algorithm, why;
 };
 
+// What `tutti tune` is about to run at `size`; no candidate: several in turn. So the launcher knows
+// what was running when a group fails.
+struct Trying {
+  std::size_t size = 0;
+  std::string candidate = {};
+};
+
+// A candidate that this rank has seen give a wrong result.
+struct Dropped {
+  std::size_t size = 0;
+  std::string candidate, why;
+};
+
+// What is best at `size`.
+struct Tuned {
+  std::size_t size = 0;
+  Configuration best = {};
+  double time_us = 0;
+  int samples = 0;
+  std::string runner_up = {};  // another algorithm; empty: there is none
+  double runner_up_us = 0;
+};
+
 struct Failure {
   StatusCode code = StatusCode::kInternal;
   std::string text;
@@ -46,7 +70,8 @@ struct Operations {
 struct Alive {};  // between two samples: slow, but not stuck
 struct Done {};
 
-using Report = std::variant<Measurement, Skipped, Failure, Operations, Alive, Done>;
+using Report =
+    std::variant<Measurement, Skipped, Trying, Dropped, Tuned, Failure, Operations, Alive, Done>;
 
 std::string to_json_text(const Report& report);
 // kMismatch where `text` is no report.

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <limits>
 #include <optional>
 
 #include "algorithms/catalogue.hpp"
@@ -13,6 +11,7 @@
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "output_file.hpp"
+#include "parse.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -36,33 +35,6 @@ constexpr int kMostOperations = 1000;
 constexpr int kMostSamples = 1'000'000;
 
 Status wrong(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
-
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    parts.push_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) return parts;
-    text.remove_prefix(comma + 1);
-  }
-}
-
-struct Range {
-  long least = 0, most = std::numeric_limits<int>::max();
-};
-
-Result<int> parse_int(std::string_view option, std::string_view text, Range range) {
-  long value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return wrong(fmt::format("{}: '{}' is not a whole number", option, text));
-  }
-  if (value < range.least || value > range.most) {
-    return wrong(
-        fmt::format("{}: {} is not between {} and {}", option, value, range.least, range.most));
-  }
-  return static_cast<int>(value);
-}
 
 Result<std::size_t> parse_size(std::string_view option, std::string_view text) {
   auto size = parse_bytes(text);
@@ -223,7 +195,7 @@ Status check_algorithms(BenchOptions& options, std::string_view text) {
 }
 
 Status check_numbers(BenchOptions& options, const BenchArguments& arguments) {
-  const auto read = [](int& into, std::string_view option, std::string_view text, Range range) {
+  const auto read = [](int& into, std::string_view option, std::string_view text, IntRange range) {
     if (text.empty()) return Status::ok();
     TUTTI_ASSIGN(into, parse_int(option, text, range));
     return Status::ok();
@@ -261,9 +233,11 @@ Status check_names(BenchOptions& options, const BenchArguments& arguments) {
 Status check_injection(BenchOptions& options, std::string_view text) {
   if (text.empty()) return Status::ok();
   const std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos) return wrong("--inject takes KIND:RANK");
+  if (colon == std::string_view::npos) return wrong("--inject takes KIND:RANK[:ALGORITHM]");
   TUTTI_TRY(choose_name(options.inject.kind, kInjections, "--inject", text.substr(0, colon)));
-  TUTTI_ASSIGN(options.inject.rank, parse_int("--inject", text.substr(colon + 1), {0}));
+  const std::string_view rest = text.substr(colon + 1), rank = rest.substr(0, rest.find(':'));
+  TUTTI_ASSIGN(options.inject.rank, parse_int("--inject", rank, {0}));
+  if (rank.size() < rest.size()) options.inject.algorithm = rest.substr(rank.size() + 1);
   const bool ends_process = options.inject.kind != Injection::Kind::kFlip;
   if (ends_process && options.launch == LaunchKind::kThreads) {
     return wrong("--inject crash and hang need --launch processes");
@@ -283,6 +257,11 @@ Status check_together(const BenchOptions& options) {
   }
   if (options.append && options.output.empty()) return wrong("--append needs --output FILE");
   return Status::ok();
+}
+
+void add(std::vector<std::string>& words, std::string option, const auto& value) {
+  words.push_back(std::move(option));
+  words.push_back(fmt::format("{}", value));
 }
 
 // What the launcher will write; its ranks write nothing.
@@ -331,39 +310,42 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   return options;
 }
 
-std::vector<std::string> to_arguments(const BenchOptions& options) {
+std::vector<std::string> sweep_words(const BenchOptions& options) {
   std::vector<std::string> bytes;
   for (const std::size_t size : options.bytes) bytes.push_back(format_bytes(size));
-  std::vector<std::string> words = {options.collective};
-  const auto add = [&](std::string option, const auto& value) {
-    words.push_back(std::move(option));
-    words.push_back(fmt::format("{}", value));
-  };
-  add("--backend", to_string(options.backend));
-  add("--ranks", fmt::format("{}", fmt::join(options.ranks, ",")));
-  add("--bytes", fmt::format("{}", fmt::join(bytes, ",")));
-  add("--dtype", to_string(options.dtype));
-  add("--op", to_string(options.op));
+  std::vector<std::string> words;
+  add(words, "--backend", to_string(options.backend));
+  add(words, "--ranks", fmt::format("{}", fmt::join(options.ranks, ",")));
+  add(words, "--bytes", fmt::format("{}", fmt::join(bytes, ",")));
+  add(words, "--dtype", to_string(options.dtype));
   if (options.choice == Choice::kNamed) {
-    add("--algorithms", fmt::format("{}", fmt::join(options.algorithms, ",")));
+    add(words, "--algorithms", fmt::format("{}", fmt::join(options.algorithms, ",")));
   } else {
-    add("--algorithms", options.choice == Choice::kAuto ? "auto" : "all");
+    add(words, "--algorithms", options.choice == Choice::kAuto ? "auto" : "all");
   }
-  add("--buffers", to_string(options.buffers));
-  add("--mode", to_string(options.mode));
-  add("--graph-operations", options.graph_operations);
+  add(words, "--launch", to_string(options.launch));
+  add(words, "--timeout-ms", options.timeout.count());
+  if (options.inject.kind != Injection::Kind::kNone) {
+    const auto kind = name_of<Injection::Kind>(kInjections, options.inject.kind);
+    add(words, "--inject",
+        fmt::format("{}:{}:{}", kind, options.inject.rank, options.inject.algorithm));
+  }
+  return words;
+}
+
+std::vector<std::string> to_arguments(const BenchOptions& options) {
+  std::vector<std::string> words = sweep_words(options);
+  words.insert(words.begin(), options.collective);
+  add(words, "--op", to_string(options.op));
+  add(words, "--buffers", to_string(options.buffers));
+  add(words, "--mode", to_string(options.mode));
+  add(words, "--graph-operations", options.graph_operations);
   if (options.chained) words.emplace_back("--chained");
   if (options.in_place) words.emplace_back("--in-place");
-  add("--cache", to_string(options.cache));
-  add("--iterations", options.iterations);
-  add("--warmup", options.warmup);
-  add("--check", options.check ? "on" : "off");
-  add("--launch", to_string(options.launch));
-  add("--timeout-ms", options.timeout.count());
-  if (options.inject.kind != Injection::Kind::kNone) {
-    add("--inject", fmt::format("{}:{}", name_of<Injection::Kind>(kInjections, options.inject.kind),
-                                options.inject.rank));
-  }
+  add(words, "--cache", to_string(options.cache));
+  add(words, "--iterations", options.iterations);
+  add(words, "--warmup", options.warmup);
+  add(words, "--check", options.check ? "on" : "off");
   return words;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/communicator.hpp"
 #include "tutti/status.hpp"
 #include "tutti/types.hpp"
 
@@ -37,6 +38,10 @@ struct BenchArguments {
 struct Injection {
   enum class Kind : std::uint8_t { kNone, kFlip, kCrash, kHang } kind = Kind::kNone;
   int rank = -1;
+  std::string algorithm = {};  // the only one that has it; empty: all
+  bool hits(int which, std::string_view name) const {
+    return rank == which && (algorithm.empty() || algorithm == name);
+  }
   friend bool operator==(const Injection&, const Injection&) = default;
 };
 
@@ -66,6 +71,7 @@ struct BenchOptions {
 
   // How many operations one sample divides its time by.
   int operations() const { return backend == Backend::kCuda || chained ? graph_operations : 1; }
+  CommunicatorOptions communicator() const { return {.backend = backend, .timeout = timeout}; }
   friend bool operator==(const BenchOptions&, const BenchOptions&) = default;
 };
 
@@ -83,5 +89,7 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
 // The words after "tutti bench" that give `options` again, complete: for the ranks' processes and
 // for --repro. Where results are printed and written is left out.
 std::vector<std::string> to_arguments(const BenchOptions& options);
+// Those of them that other commands share (arguments.hpp).
+std::vector<std::string> sweep_words(const BenchOptions& options);
 
 }  // namespace tutti::cli

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/launcher.hpp"
+#include "bench/group.hpp"
 #include "bench/options.hpp"
 #include "bench/statistics.hpp"
 

@@ -1,0 +1,75 @@
+#include "tune/candidates.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "transport/work.hpp"
+
+namespace tutti::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Geometry middling(std::size_t, int) { return {16, 256}; }
+Geometry largest(std::size_t, int) { return {kMaxBlocks, kMaxThreads}; }
+Geometry left_to_a_library(std::size_t, int) { return {0, 0}; }
+
+Algorithm row(std::string_view id, Geometry (*geometry)(std::size_t, int)) {
+  return {.id = id, .max_ranks_host = 16, .max_ranks_cuda = 8, .geometry = geometry};
+}
+
+std::vector<std::string> texts(const std::vector<Configuration>& candidates) {
+  std::vector<std::string> result;
+  for (const Configuration& candidate : candidates) result.push_back(to_text(candidate));
+  return result;
+}
+
+TEST(Candidates, BeginWithTheRowsOwnGeometry) {
+  EXPECT_THAT(
+      texts(candidates_for(row("all_reduce/x", middling), 64 * KiB, 4, Backend::kCuda)),
+      ElementsAre("x", "x 16x128", "x 16x512", "x 8x256", "x 32x256", "x 32x128", "x 8x512"));
+}
+
+TEST(Candidates, StayWithinWhatALaunchCanHave) {
+  EXPECT_THAT(texts(candidates_for(row("all_reduce/x", largest), 64 * MiB, 4, Backend::kCuda)),
+              ElementsAre("x", "x 128x256", "x 64x512"));
+}
+
+TEST(Candidates, AreOneOnTheHostOrWhereALibraryDecides) {
+  EXPECT_THAT(texts(candidates_for(row("all_reduce/x", middling), 1 * MiB, 4, Backend::kHost)),
+              ElementsAre("x"));
+  EXPECT_THAT(
+      texts(candidates_for(row("all_reduce/x", left_to_a_library), 1 * MiB, 4, Backend::kCuda)),
+      ElementsAre("x"));
+}
+
+TEST(Candidates, OfChunkedRowsHaveChunksBelowTheMessage) {
+  const Algorithm ring = row("all_reduce/ring", left_to_a_library);
+  EXPECT_THAT(texts(candidates_for(ring, 1 * MiB, 4, Backend::kCuda)),
+              ElementsAre("ring", "ring chunks of 64K", "ring chunks of 256K"));
+  EXPECT_THAT(texts(candidates_for(ring, 64 * KiB, 4, Backend::kHost)), ElementsAre("ring"));
+}
+
+TEST(Candidates, AreNoneForMoreRanksThanTheRowTakes) {
+  EXPECT_THAT(candidates_for(row("all_reduce/x", middling), 1 * KiB, 9, Backend::kCuda), IsEmpty());
+  EXPECT_THAT(candidates_for(row("all_reduce/x", middling), 1 * KiB, 17, Backend::kHost),
+              IsEmpty());
+}
+
+TEST(Candidates, OfTheCatalogueDifferFromEachOther) {
+  for (const Algorithm& each : catalogue()) {
+    for (const std::size_t bytes : {std::size_t{1}, 1 * KiB, 1 * MiB, 64 * MiB}) {
+      auto names = texts(candidates_for(each, bytes, 8, Backend::kCuda));
+      EXPECT_EQ(names.front(), each.name());
+      std::ranges::sort(names);
+      EXPECT_EQ(std::ranges::adjacent_find(names), names.end()) << each.id << ", " << bytes;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti::cli

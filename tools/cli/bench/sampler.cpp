@@ -1,0 +1,201 @@
+#include "bench/sampler.hpp"
+
+#include <signal.h>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "algorithms/catalogue.hpp"
+#include "base/try.hpp"
+#include "base/units.hpp"
+
+namespace tutti::cli {
+
+Status Sampler::open_nccl() {
+  const bool named = std::count(options_.algorithms.begin(), options_.algorithms.end(), "nccl") > 0;
+  if (communicator_.backend() != Backend::kCuda) return Status::ok();
+  if (!named && options_.choice != Choice::kAuto) return Status::ok();
+  nccl_ = communicator_.prepare_nccl();
+  return communicator_.status();
+}
+
+// Where caches are to be cold: more than they hold, if that many are used at all.
+int Sampler::slots(std::size_t largest) const {
+  if (options_.cache != Cache::kCold) return 1;
+  const std::size_t enough =
+      ceil_div(2 * engine_->cache_bytes(), std::max<std::size_t>(largest, 1));
+  return static_cast<int>(
+      std::clamp<std::size_t>(enough, 1, static_cast<std::size_t>(options_.operations())));
+}
+
+Status Sampler::open() {
+  TUTTI_TRY(open_nccl());
+  const bool cuda = communicator_.backend() == Backend::kCuda;
+  TUTTI_ASSIGN(engine_, cuda ? make_cuda_engine(communicator_, options_)
+                             : make_host_engine(communicator_, options_));
+  const std::size_t largest = *std::max_element(options_.bytes.begin(), options_.bytes.end());
+  Arena::Shape shape{.kind = options_.buffers,
+                     .slot_bytes = largest,
+                     .inputs = slots(largest),
+                     .outputs = options_.chained ? 2 : slots(largest)};
+  TUTTI_ASSIGN(arena_, Arena::make(communicator_, *engine_, shape));
+  if (!arena_.zero_copy()) {
+    shape.kind = BufferKind::kSymmetric;
+    TUTTI_ASSIGN(symmetric_, Arena::make(communicator_, *engine_, shape));
+  }
+  return Status::ok();
+}
+
+void Sampler::begin(std::size_t bytes, bool in_place) {
+  bytes_ = bytes;
+  host_.resize(bytes);
+  pattern_ = {.operations = options_.operations(),
+              .inputs = arena_.shape().inputs,
+              .outputs = in_place ? 1 : arena_.shape().outputs,
+              .chained = options_.chained && !in_place,
+              .in_place = in_place};
+  inputs_.emplace(ExactInputs::Shape{.dtype = options_.dtype,
+                                     .op = options_.op,
+                                     .ranks = communicator_.size(),
+                                     .applications = pattern_.applications()});
+}
+
+Result<Plan> Sampler::plan(std::string_view algorithm) const {
+  TUTTI_ASSIGN(Plan plan,
+               communicator_.plan_all_reduce({.count = bytes_ / size_of(options_.dtype),
+                                              .dtype = options_.dtype,
+                                              .op = {options_.op},
+                                              .symmetric = arena_.zero_copy(),
+                                              .in_place = pattern_.in_place,
+                                              .algorithm = algorithm,
+                                              .captured = options_.mode == Mode::kGraph}));
+  if (algorithm == "nccl") TUTTI_TRY(nccl_);
+  return plan;
+}
+
+Result<std::optional<Plan>> Sampler::plan_or_skip(const std::string& algorithm) {
+  const Result<Plan> plan = this->plan(algorithm);
+  if (plan.is_ok()) return std::optional<Plan>(*plan);
+  if (std::count(skipped_.begin(), skipped_.end(), algorithm) == 0) {
+    skipped_.push_back(algorithm);
+    TUTTI_TRY(report_(Skipped{algorithm, plan.status().to_string()}));
+  }
+  return std::optional<Plan>();
+}
+
+Status Sampler::inject_end(std::string_view algorithm) const {
+  if (!options_.inject.hits(communicator_.rank(), algorithm)) return Status::ok();
+  if (options_.inject.kind == Injection::Kind::kCrash) ::raise(SIGKILL);
+  if (options_.inject.kind != Injection::Kind::kHang) return Status::ok();
+  std::this_thread::sleep_for(std::chrono::minutes(10));
+  return {StatusCode::kTimeout, "this rank was told to hang"};
+}
+
+// Lays the operations of one sample over the slots of `arena`.
+void Sampler::arrange(Contender& contender, const Arena& arena) const {
+  const Configuration& configuration = contender.configuration;
+  for (int k = 0; k < pattern_.operations; ++k) {
+    const auto output = arena.output(pattern_.output(k), bytes_);
+    auto input = arena.input(pattern_.input(k), bytes_);
+    if (pattern_.in_place) input = output;
+    if (pattern_.chained && k > 0) input = arena.output(pattern_.output(k - 1), bytes_);
+    contender.operations.push_back({.input = input.data(),
+                                    .output = output.data(),
+                                    .count = bytes_ / size_of(options_.dtype),
+                                    .dtype = options_.dtype,
+                                    .op = inputs_->op(communicator_.rank()),
+                                    .options = {.algorithm = configuration.algorithm,
+                                                .blocks = configuration.blocks,
+                                                .threads = configuration.threads,
+                                                .chunk_bytes = configuration.chunk_bytes}});
+    if (k < pattern_.outputs) contender.outputs.push_back(output);
+  }
+  contender.repeatable = !pattern_.in_place;
+}
+
+Status Sampler::prepare(Contender& contender, const Arena& arena,
+                        const Configuration& configuration) {
+  contender.configuration = configuration;
+  arrange(contender, arena);
+  return engine_->prepare(contender);
+}
+
+Result<std::unique_ptr<Trial>> Sampler::prepare(const Configuration& configuration) {
+  TUTTI_TRY(inject_end(configuration.algorithm));
+  auto trial = std::make_unique<Trial>();
+  TUTTI_TRY(prepare(trial->contender, arena_, configuration));
+  TUTTI_ASSIGN(const Algorithm* row,
+               find_algorithm(Collective::kAllReduce, configuration.algorithm));
+  if (!arena_.zero_copy() && (row->needs & kNeedsNccl) == 0) {
+    trial->unstaged = std::make_unique<Contender>();
+    TUTTI_TRY(prepare(*trial->unstaged, symmetric_, configuration));
+  }
+  return trial;
+}
+
+Status Sampler::fill_inputs(std::uint32_t iteration) {
+  input_ = inputs_->input(communicator_.rank(), iteration);
+  expected_ = inputs_->expected(iteration);
+  tile(host_, input_);
+  for (const Arena* arena : {&arena_, &symmetric_}) {
+    if (!*arena) continue;
+    for (int slot = 0; slot < pattern_.inputs; ++slot) {
+      TUTTI_TRY(engine_->write(arena->input(slot, bytes_).data(), host_));
+    }
+    if (pattern_.in_place) TUTTI_TRY(engine_->write(arena->output(0, bytes_).data(), host_));
+  }
+  return Status::ok();
+}
+
+Status Sampler::sample_checked(Trial& trial) {
+  if (pattern_.in_place) {
+    tile(host_, input_);
+    TUTTI_TRY(engine_->write(trial.contender.outputs.front().data(), host_));
+  }
+  Contender* const one[] = {&trial.contender};
+  TUTTI_TRY(engine_->sample(one, 1, !pattern_.in_place));
+  TUTTI_TRY(check(trial));
+  if (!trial.unstaged) return Status::ok();
+  Contender* const twin[] = {trial.unstaged.get()};
+  return engine_->sample(twin, 1, false);
+}
+
+Status Sampler::check(Trial& trial) {
+  const std::size_t element = size_of(options_.dtype);
+  const bool flip =
+      options_.inject.kind == Injection::Kind::kFlip &&
+      options_.inject.hits(communicator_.rank(), trial.contender.configuration.algorithm);
+  trial.wrong = trial.wrong.value_or(0);
+  const int last = pattern_.output(pattern_.operations - 1);
+  for (int slot = 0; slot < static_cast<int>(trial.contender.outputs.size()); ++slot) {
+    if (pattern_.chained && slot != last) continue;  // holds a result from the middle
+    TUTTI_TRY(engine_->read(host_, trial.contender.outputs[static_cast<std::size_t>(slot)].data()));
+    if (flip && !host_.empty()) host_.front() ^= std::byte{1};
+    const Mismatches found = count_mismatches(host_, expected_, element);
+    if (found.count == 0) continue;
+    if (*trial.wrong == 0) {
+      trial.first_wrong = fmt::format("rank {}, element {} of {}", communicator_.rank(),
+                                      found.first, host_.size() / element);
+    }
+    *trial.wrong += found.count;
+  }
+  return Status::ok();
+}
+
+Status Sampler::sample(std::span<Contender* const> contenders, int rounds) {
+  while (rounds > 0) {
+    const int now = std::min(rounds, engine_->rounds_at_once());
+    TUTTI_TRY(engine_->sample(contenders, now, false));
+    rounds -= now;
+    const auto time = std::chrono::steady_clock::now();
+    if (time - last_sign_of_life_ < std::chrono::seconds(1)) continue;
+    last_sign_of_life_ = time;
+    TUTTI_TRY(report_(Alive{}));
+  }
+  return Status::ok();
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,87 @@
+// One rank's operations under the clock: its engine, its buffers, and what must come out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/arena.hpp"
+#include "bench/engine.hpp"
+#include "bench/inputs.hpp"
+#include "bench/rank.hpp"
+
+namespace tutti::cli {
+
+// The arrangement of operations and slots that one sample runs.
+struct Pattern {
+  int operations = 1;
+  int inputs = 1, outputs = 1;
+  bool chained = false, in_place = false;
+
+  int input(int k) const { return k % inputs; }
+  int output(int k) const { return k % outputs; }
+  // How often the reduction has been applied to what the last operation leaves.
+  int applications() const { return chained || in_place ? operations : 1; }
+};
+
+// A configuration at one size, and where its operations copy through staging the same on symmetric
+// buffers, which shows what the copies cost.
+struct Trial {
+  Contender contender;
+  std::unique_ptr<Contender> unstaged;
+  std::optional<std::uint64_t> wrong = {};  // elements on this rank; empty: not checked
+  std::string first_wrong = {};             // for people
+};
+
+// Every rank makes the same calls in the same order.
+class Sampler {
+ public:
+  Sampler(Communicator& communicator, const BenchOptions& options, const Reporter& reporter)
+      : communicator_(communicator), options_(options), report_(reporter) {}
+
+  // Collective. Makes what all sizes need.
+  Status open();
+
+  // Begins a size; trials are of the size that was begun last. Inputs are to be filled then.
+  void begin(std::size_t bytes, bool in_place);
+  // What `algorithm` would run; empty: what is chosen. kUnsupported, kUnavailable say why not.
+  Result<Plan> plan(std::string_view algorithm) const;
+  // The same; nothing, which is reported once, where it cannot run.
+  Result<std::optional<Plan>> plan_or_skip(const std::string& algorithm);
+  Result<std::unique_ptr<Trial>> prepare(const Configuration& configuration);
+
+  // From now on results are expected of other inputs than before.
+  Status fill_inputs(std::uint32_t iteration);
+  // Collective. So many samples of each, one after the other (A B A B).
+  Status sample(std::span<Contender* const> contenders, int rounds);
+  // Collective. One sample into poisoned outputs, its result compared, and one of its unstaged
+  // twin, so that both have as many.
+  Status sample_checked(Trial& trial);
+
+ private:
+  Status open_nccl();
+  int slots(std::size_t largest) const;
+  Status inject_end(std::string_view algorithm) const;
+  void arrange(Contender& contender, const Arena& arena) const;
+  Status prepare(Contender& contender, const Arena& arena, const Configuration& configuration);
+  Status check(Trial& trial);
+
+  Communicator& communicator_;
+  const BenchOptions& options_;
+  const Reporter& report_;
+  std::unique_ptr<Engine> engine_;
+  Arena arena_, symmetric_;  // the second only where the first is staged
+  Status nccl_;              // why NCCL is not there
+  std::vector<std::string> skipped_;
+  std::vector<std::byte> host_;
+  Pattern pattern_;
+  std::size_t bytes_ = 0;
+  std::optional<ExactInputs> inputs_;
+  Bytes input_, expected_;  // a period of each
+  std::chrono::steady_clock::time_point last_sign_of_life_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace tutti::cli

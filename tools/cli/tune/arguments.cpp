@@ -1,0 +1,20 @@
+#include "tune/arguments.hpp"
+
+#include "bench/arguments.hpp"
+
+namespace tutti::cli {
+
+void add_tune_options(CLI::App& tune, TuneArguments& a) {
+  tune.add_option("--ranks", a.bench.ranks,
+                  "Numbers of ranks: 2,4,8 (default: 2 to all GPUs; 2 on the host)");
+  add_sweep_options(tune, a.bench);
+  tune.add_option("--algorithms", a.bench.algorithms, "all, or names: one_shot,two_shot,nccl");
+  tune.add_option("--output", a.bench.output, "Table that is written: TUTTI_TUNING_CACHE");
+  tune.add_flag("--resume", a.resume, "Leave out sizes that the table has for this machine");
+  tune.add_option("--seconds", a.seconds,
+                  "A number of ranks takes so long, with fewer samples: 60");
+  add_rank_options(tune, a.bench);
+  tune.add_option("--without", a.without)->group("");
+}
+
+}  // namespace tutti::cli

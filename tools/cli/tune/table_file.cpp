@@ -1,0 +1,72 @@
+#include "tune/table_file.hpp"
+
+#include <algorithm>
+
+#include "base/text_file.hpp"
+#include "base/try.hpp"
+#include "base/units.hpp"
+#include "output_file.hpp"
+
+namespace tutti::cli {
+namespace {
+
+constexpr std::size_t kLatencyBound = 4 * KiB;
+
+bool same_kind(const TuningEntry& a, const TuningEntry& b) {
+  return a.collective == b.collective && a.backend == b.backend && a.gpu == b.gpu &&
+         a.ranks == b.ranks;
+}
+
+}  // namespace
+
+Result<std::vector<TuningEntry>> read_table(const std::string& file) {
+  TUTTI_ASSIGN(const auto text, read_text_file(file));
+  if (!text) return std::vector<TuningEntry>{};
+  TUTTI_ASSIGN(auto entries, parse_tuning_json(*text, file));
+  TUTTI_TRY(TuningTable::from_sources({{PlanSource::kUserCache, file, entries}}).status());
+  return entries;
+}
+
+bool is_measured(std::span<const TuningEntry> entries, const TuningEntry& like) {
+  return std::ranges::any_of(entries, [&](const TuningEntry& entry) {
+    return same_kind(entry, like) && entry.max_bytes == like.max_bytes &&
+           entry.driver == like.driver;
+  });
+}
+
+std::size_t range_begin(std::size_t bytes, std::span<const std::size_t> sizes) {
+  std::size_t begin = bytes <= kLatencyBound ? 0 : bytes / 2 + 1;
+  bool first = true;
+  for (const std::size_t size : sizes) {
+    if (size >= bytes) continue;
+    begin = first ? size + 1 : std::max(begin, size + 1);
+    first = false;
+  }
+  return begin;
+}
+
+void put_entry(std::vector<TuningEntry>& entries, TuningEntry entry) {
+  std::erase_if(entries, [&](const TuningEntry& other) {
+    return same_kind(other, entry) && other.max_bytes == entry.max_bytes;
+  });
+  auto behind = entries.end();
+  for (auto other = entries.begin(); other != entries.end(); ++other) {
+    if (!same_kind(*other, entry)) continue;
+    if (other->max_bytes < entry.max_bytes) {
+      entry.min_bytes = std::max(entry.min_bytes, other->max_bytes + 1);
+      behind = other + 1;
+    } else {
+      other->min_bytes = std::max(other->min_bytes, entry.max_bytes + 1);
+      if (behind == entries.end()) behind = other;
+    }
+  }
+  entries.insert(behind, std::move(entry));
+}
+
+Status add_to_table(const std::string& file, const TuningEntry& entry) {
+  TUTTI_ASSIGN(auto entries, read_table(file));
+  put_entry(entries, entry);
+  return write_file_atomically(file, write_tuning_json(entries));
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,183 @@
+#include "tune/worker.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/try.hpp"
+#include "bench/sampler.hpp"
+#include "bench/statistics.hpp"
+#include "bootstrap/bootstrap.hpp"
+#include "communicator/communicator_impl.hpp"
+#include "tune/candidates.hpp"
+#include "tune/halving.hpp"
+
+namespace tutti::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class RankTuner : public Track {
+ public:
+  RankTuner(Communicator& communicator, const TuneOptions& options, const Reporter& reporter)
+      : communicator_(communicator),
+        options_(options),
+        report_(reporter),
+        sampler_(communicator, options.bench, reporter) {}
+
+  Status run() {
+    if (communicator_.impl().topology().gpu == "mixed") {
+      return {StatusCode::kUnsupported, "a table is of one kind of GPU, and these differ"};
+    }
+    TUTTI_TRY(sampler_.open());
+    for (size_ = 0; size_ < options_.bench.bytes.size(); ++size_) TUTTI_TRY(tune());
+    return Status::ok();
+  }
+
+  Result<std::vector<bool>> check(std::span<const std::size_t> candidates) override {
+    TUTTI_TRY(sampler_.fill_inputs(iteration_++));  // fresh: what is left over cannot pass
+    std::vector<bool> right;
+    for (const std::size_t candidate : candidates) {
+      TUTTI_ASSIGN(const bool exact, gives_exact_results(candidate));
+      right.push_back(exact);
+    }
+    return right;
+  }
+
+  Result<std::vector<std::vector<double>>> sample(std::span<const std::size_t> candidates,
+                                                  int samples) override;
+
+  Result<double> seconds_left() override {
+    const std::chrono::duration<double> left = size_end_ - Clock::now();
+    TUTTI_ASSIGN(const auto most, most_of_ranks({-left.count()}));
+    return -most.front();
+  }
+
+ private:
+  Status tune();
+  Result<std::vector<Configuration>> choose_candidates();
+  Result<bool> gives_exact_results(std::size_t candidate);
+  Status report_verdict(const Verdict& verdict);
+  Result<std::vector<double>> most_of_ranks(const std::vector<double>& mine);
+
+  Communicator& communicator_;
+  const TuneOptions& options_;
+  const Reporter& report_;
+  Sampler sampler_;
+  const Clock::time_point end_ = Clock::now() + options_.seconds;
+  std::size_t size_ = 0;
+  Clock::time_point size_end_;
+  std::uint32_t iteration_ = 0;
+  std::vector<Configuration> candidates_;
+  std::vector<std::unique_ptr<Trial>> trials_;
+};
+
+Result<std::vector<Configuration>> RankTuner::choose_candidates() {
+  const std::size_t bytes = options_.bench.bytes[size_];
+  std::vector<Configuration> candidates;
+  for (const std::string& name : options_.bench.algorithms) {
+    TUTTI_ASSIGN(const std::optional<Plan> plan, sampler_.plan_or_skip(name));
+    if (!plan) continue;
+    TUTTI_ASSIGN(const Algorithm* row, find_algorithm(Collective::kAllReduce, name));
+    for (auto& each : candidates_for(*row, bytes, communicator_.size(), communicator_.backend())) {
+      const bool without = std::ranges::count(options_.without, to_text(each)) > 0;
+      if (!without) candidates.push_back(std::move(each));
+    }
+  }
+  return candidates;
+}
+
+// Sizes share the time that is left equally.
+Status RankTuner::tune() {
+  const auto now = Clock::now();
+  const auto sizes_left = static_cast<int>(options_.bench.bytes.size() - size_);
+  size_end_ = now + (end_ - now) / sizes_left;
+  iteration_ = 0;
+  sampler_.begin(options_.bench.bytes[size_], false);
+  TUTTI_ASSIGN(candidates_, choose_candidates());
+  trials_.clear();
+  trials_.resize(candidates_.size());
+  TUTTI_ASSIGN(const auto verdict,
+               halve(candidates_, *this, {.operations = options_.bench.operations()}));
+  return verdict ? report_verdict(*verdict) : Status::ok();
+}
+
+Result<bool> RankTuner::gives_exact_results(std::size_t candidate) {
+  const std::string name = to_text(candidates_[candidate]);
+  TUTTI_TRY(report_(Trying{size_, name}));
+  std::unique_ptr<Trial>& trial = trials_[candidate];
+  if (!trial) {
+    TUTTI_ASSIGN(trial, sampler_.prepare(candidates_[candidate]));
+  }
+  TUTTI_TRY(sampler_.sample_checked(*trial));
+  if (*trial->wrong > 0) {
+    TUTTI_TRY(report_(
+        Dropped{size_, name,
+                fmt::format("elements wrong: {}, first {}", *trial->wrong, trial->first_wrong)}));
+  }
+  TUTTI_ASSIGN(const auto most, most_of_ranks({static_cast<double>(*trial->wrong)}));
+  return most.front() == 0;
+}
+
+Result<std::vector<std::vector<double>>> RankTuner::sample(std::span<const std::size_t> candidates,
+                                                           int samples) {
+  TUTTI_TRY(report_(Trying{size_}));
+  std::vector<Contender*> contenders;
+  for (const std::size_t candidate : candidates) {
+    contenders.push_back(&trials_[candidate]->contender);
+    contenders.back()->samples_us.clear();
+  }
+  TUTTI_TRY(sampler_.sample(contenders, samples));
+  std::vector<double> mine;
+  for (const Contender* contender : contenders) {
+    mine.insert(mine.end(), contender->samples_us.begin(), contender->samples_us.end());
+  }
+  TUTTI_ASSIGN(const auto slowest, most_of_ranks(mine));
+  std::vector<std::vector<double>> result;
+  for (auto at = slowest.begin(); at != slowest.end(); at += samples) {
+    result.emplace_back(at, at + samples);
+  }
+  return result;
+}
+
+Status RankTuner::report_verdict(const Verdict& verdict) {
+  Tuned tuned{.size = size_,
+              .best = candidates_[verdict.winner.candidate],
+              .time_us = verdict.winner.time_us,
+              .samples = verdict.winner.samples};
+  if (verdict.runner_up) {
+    tuned.runner_up = candidates_[verdict.runner_up->candidate].algorithm;
+    tuned.runner_up_us = verdict.runner_up->time_us;
+  }
+  return report_(tuned);
+}
+
+// What a decision may depend on: element by element the largest value of all ranks. Among the
+// hosts: no result of what is tested here may enter.
+Result<std::vector<double>> RankTuner::most_of_ranks(const std::vector<double>& mine) {
+  Bytes message(mine.size() * sizeof(double));
+  if (!mine.empty()) std::memcpy(message.data(), mine.data(), message.size());
+  TUTTI_ASSIGN(const auto answers, communicator_.impl().bootstrap().all_gather(
+                                       message, Deadline(options_.bench.timeout)));
+  std::vector<std::vector<double>> values;
+  for (const Bytes& answer : answers) {
+    std::vector<double>& each = values.emplace_back(answer.size() / sizeof(double));
+    if (!each.empty()) std::memcpy(each.data(), answer.data(), each.size() * sizeof(double));
+  }
+  return slowest_rank(values);
+}
+
+}  // namespace
+
+RankWork tune_work(const TuneOptions& options) {
+  return [&options](Communicator& communicator, const Reporter& reporter) {
+    RankTuner tuner(communicator, options, reporter);
+    const Status status = tuner.run();
+    if (!status.is_ok()) give_up(communicator, status);
+    return status;
+  };
+}
+
+}  // namespace tutti::cli
