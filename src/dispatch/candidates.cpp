@@ -102,10 +102,13 @@ std::string why_not_taken(const Choice& choice, const Algorithm& row) {
     if (goes_through_staging(row, choice.question.request)) return "; it would stage as well";
     return fmt::format("; no faster than {}", taken);
   }
-  if (match.entry->runner_up == row.id) return fmt::format("; slower than {}", taken);
-  const bool related =
-      match.entry->provenance == Provenance::kPublished && row.family == choice.named->row->family;
-  return related ? fmt::format("; no faster than {}", taken) : "; " + claim_of(match);
+  if (match.entry->provenance == Provenance::kPublished) {
+    const Family family = choice.named->row->family;
+    return row.family == family ? fmt::format("; no faster than {}", taken)
+                                : fmt::format("; published: {} is ahead", to_string(family));
+  }
+  return match.entry->runner_up == row.id ? fmt::format("; slower than {}", taken)
+                                          : "; " + claim_of(match);
 }
 
 }  // namespace
