@@ -17,6 +17,7 @@ enum class PlanSource : std::uint8_t {
   kUserFile,   // the file named by TUTTI_TUNING_FILE
   kUserCache,  // written by `tutti tune`
   kShipped,    // measured on this kind of machine, shipped with the library
+  kPublished,  // measured by others, on a GPU of which there are no measurements of tutti's own
   kModel,      // cost model: nothing measured fits
 };
 std::string_view to_string(PlanSource source);

@@ -34,6 +34,32 @@ std::string_view to_string(Order order) {
   return "none";
 }
 
+std::string_view to_string(Family family) {
+  switch (family) {
+    case Family::kOneShot:
+      return "one_shot";
+    case Family::kTwoShot:
+      return "two_shot";
+    case Family::kMulticast:
+      return "multicast";
+    case Family::kNccl:
+      return "nccl";
+    case Family::kOther:
+      break;
+  }
+  return "other";
+}
+
+Result<Family> parse_family(std::string_view name) {
+  for (const Family family :
+       {Family::kOneShot, Family::kTwoShot, Family::kMulticast, Family::kNccl}) {
+    if (to_string(family) == name) return family;
+  }
+  return Status(
+      StatusCode::kInvalidArgument,
+      fmt::format("unknown family '{}'; known: one_shot, two_shot, multicast, nccl", name));
+}
+
 std::span<const Algorithm> catalogue() { return all_reduce_rows(); }
 
 int packet_expansion(const Algorithm& row, DataType dtype) {

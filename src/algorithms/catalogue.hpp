@@ -37,6 +37,11 @@ enum class Order : std::uint8_t {
 };
 std::string_view to_string(Order order);
 
+// What others who publish measurements call the way a row goes. `kOther`: none of these.
+enum class Family : std::uint8_t { kOther, kOneShot, kTwoShot, kMulticast, kNccl };
+std::string_view to_string(Family family);  // "one_shot"
+Result<Family> parse_family(std::string_view name);
+
 struct Geometry {
   int blocks = 1;
   int threads = 1;
@@ -67,6 +72,7 @@ using CudaKernel = const void*;  // __global__ void(Work), Work by value
 struct Algorithm {
   std::string_view id;  // "all_reduce/one_shot"
   Collective collective = Collective::kAllReduce;
+  Family family = Family::kOther;
   unsigned needs = kNeedsNothing;
   int max_ranks_host = 0;  // 0: not on this backend
   int max_ranks_cuda = 0;

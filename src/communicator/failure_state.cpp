@@ -5,8 +5,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::chrono::milliseconds kInquiryLimit{200};
-
 // An account begins with the operation that its rank is at.
 std::string_view head_of(std::string_view account) { return account.substr(0, account.find(": ")); }
 
@@ -44,9 +42,10 @@ bool FailureState::collect() {
   return !failed() && fail(from_record(), Source::kRecord);
 }
 
-bool FailureState::fail_waiting(const Status& cause, std::string operation, int rank, int ranks) {
+bool FailureState::fail_waiting(const Status& cause, std::string operation, int rank, int ranks,
+                                std::chrono::milliseconds patience) {
   return fail(cause, Source::kCaller,
-              Inquiry{std::move(operation), rank, Deadline(kInquiryLimit),
+              Inquiry{std::move(operation), rank, Deadline(patience),
                       std::vector<std::string>(static_cast<std::size_t>(ranks))});
 }
 

@@ -39,8 +39,9 @@ class FailureState {
   bool collect();
 
   // The same for an operation that ran out of time without a record of who was missing: the other
-  // ranks' accounts will tell where they are.
-  bool fail_waiting(const Status& cause, std::string operation, int rank, int ranks);
+  // ranks' accounts will tell where they are; so long is waited for them.
+  bool fail_waiting(const Status& cause, std::string operation, int rank, int ranks,
+                    std::chrono::milliseconds patience = std::chrono::milliseconds(200));
 
   // Another rank's failure: this rank's first, or an account of the one that it knows already.
   // Where this rank found that a peer runs another operation, the peer's account says which; where
@@ -48,7 +49,7 @@ class FailureState {
   void hear(int rank, const Status& failure);
   // Waits for the account of the peer that runs another operation, if there is one to come.
   void await_account(std::chrono::milliseconds limit);
-  // Whether accounts of a wait are still to come, or to be given; for a fifth of a second at most.
+  // Whether accounts of a wait are still to come, or to be given; as long as there is patience.
   bool awaits_accounts();
   // True once, where this rank was told of a failure that wants its account: that a peer found it
   // in another operation; or, if it `answers` that, that a peer waited too long.

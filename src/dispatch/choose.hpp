@@ -17,20 +17,22 @@ namespace tutti {
 
 using Rows = std::span<const Algorithm>;
 
-// Order of precedence: the call > TUTTI_TUNE > user file > user cache > shipped table > cost model.
-// A row that is forced but cannot run is an error that says why; a row that a table names but that
-// cannot run falls through to the next source. Tables are measured with symmetric buffers: where
-// the row that one names would pass through staging, a row that does not takes its place if the
-// model expects it to be clearly faster. kUnsupported lists each row and why not.
+// Order of precedence: the call > TUTTI_TUNE > user file > user cache > shipped table > what others
+// published > cost model. What is published names a family: of its rows the model's fastest is
+// taken. A row that is forced but cannot run is an error that says why; a row that a table names
+// but that cannot run falls through to the next source. Tables are measured with symmetric buffers:
+// where the row that one names would pass through staging, a row that does not takes its place if
+// the model expects it to be clearly faster. kUnsupported lists each row and why not.
 Result<Plan> choose(const Request& request, const Topology& topology, const TuningTable& table,
                     Rows rows = catalogue());
 
-// Each row of the collective: whether it can run, why not, and what it is expected to take.
+// Each row of the collective: whether it can run, what it is expected to take, and why it is taken
+// or not.
 struct Candidate {
   std::string algorithm;
   bool possible = false;
   bool chosen = false;
-  std::string why;          // why not, or where the time comes from
+  std::string why;          // where the time comes from, and why or why not
   double predicted_us = 0;  // 0: unknown
 };
 std::vector<Candidate> candidates(const Request& request, const Topology& topology,

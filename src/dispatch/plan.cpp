@@ -17,6 +17,8 @@ std::string_view to_string(PlanSource source) {
       return "user_cache";
     case PlanSource::kShipped:
       return "shipped";
+    case PlanSource::kPublished:
+      return "published";
     case PlanSource::kModel:
       return "model";
   }

@@ -1,4 +1,4 @@
-// The tables that are part of the library: tables/*.json, compiled in.
+// The tables that are part of the library: tables/*.json, and those of others, compiled in.
 #pragma once
 
 #include <span>
@@ -9,6 +9,7 @@ namespace tutti {
 struct ShippedTable {
   std::string_view name;  // "h200.json"
   std::string_view json;
+  bool published = false;  // in tables/published/
 };
 
 std::span<const ShippedTable> shipped_tables();

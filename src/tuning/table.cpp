@@ -40,6 +40,7 @@ Status check_overlaps(const TuningSource& source) {
 Status check_algorithms(const TuningSource& source) {
   for (std::size_t i = 0; i < source.entries.size(); ++i) {
     const TuningEntry& entry = source.entries[i];
+    if (entry.provenance == Provenance::kPublished) continue;  // a family, known as such
     const auto row = find_algorithm(entry.collective, entry.algorithm);
     if (!row.is_ok()) {
       return row.status().with_context(fmt::format("{}: entry {}: algorithm", source.name, i));
@@ -72,7 +73,8 @@ Result<TuningTable> TuningTable::load(const std::string& user_file, const std::s
   for (const ShippedTable& table : shipped_tables()) {
     const std::string name = fmt::format("shipped {}", table.name);
     TUTTI_ASSIGN(auto entries, parse_tuning_json(table.json, name));
-    sources.push_back({PlanSource::kShipped, name, std::move(entries)});
+    const PlanSource source = table.published ? PlanSource::kPublished : PlanSource::kShipped;
+    sources.push_back({source, name, std::move(entries)});
   }
   return from_sources(std::move(sources));
 }
@@ -110,6 +112,7 @@ std::uint64_t TuningTable::hash() const {
       hash.add(static_cast<std::uint64_t>(entry.ranks)).add(entry.min_bytes).add(entry.max_bytes);
       hash.add(entry.algorithm).add(static_cast<std::uint64_t>(entry.blocks));
       hash.add(static_cast<std::uint64_t>(entry.threads)).add(entry.chunk_bytes);
+      if (entry.provenance == Provenance::kPublished) hash.add("published").add(entry.runner_up);
     }
   }
   return hash.value();

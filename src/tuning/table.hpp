@@ -1,4 +1,5 @@
-// Measured choices, as data with provenance. JSON on disk, one file per machine kind.
+// Choices that were measured, here or by others, as data with provenance. JSON on disk, one file
+// per machine kind.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,9 @@
 
 namespace tutti {
 
+// Who measured. What others published names a family of rows, and has no time that would hold here.
+enum class Provenance : std::uint8_t { kMeasured, kPublished };
+
 // Measured on one host with symmetric buffers, out of place; never used for a group that spans
 // several hosts.
 struct TuningEntry {
@@ -22,14 +26,16 @@ struct TuningEntry {
   std::string gpu;  // "NVIDIA H200"; empty for the host backend
   int ranks = 0;
   std::size_t min_bytes = 0, max_bytes = 0;  // inclusive
-  std::string algorithm;                     // id
+  std::string algorithm;                     // id; published: "all_reduce/" and a family
   int blocks = 0, threads = 0;               // 0: the row's own geometry
   std::size_t chunk_bytes = 0;
-  double time_us = 0;     // measured at max_bytes (or the last measured size below it)
-  std::string runner_up;  // id; empty if alone
+  double time_us = 0;     // measured at max_bytes (or the last measured size below it); 0: unknown
+  std::string runner_up;  // as `algorithm`; empty if alone
   double runner_up_us = 0;
   std::string date, driver;
   int samples = 0;
+  Provenance provenance = Provenance::kMeasured;
+  std::string source;  // published: where
   friend bool operator==(const TuningEntry&, const TuningEntry&) = default;
 };
 
@@ -42,7 +48,8 @@ struct TuningSource {
 // In the order of precedence. Built once per process; a value.
 class TuningTable {
  public:
-  // The user's file, the user's cache and the shipped tables; empty paths are left out. A broken
+  // The user's file, the user's cache, and the shipped tables, of which those that are published
+  // come last; empty paths are left out. A broken
   // file is an error that names file, line and entry. A user's file must exist and name rows of
   // this build; a cache that does not exist is an empty one, and its rows of another build are
   // passed over by `choose`.

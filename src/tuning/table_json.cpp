@@ -19,10 +19,10 @@ constexpr std::string_view kSchema = "tutti.tuning/1";
 constexpr int kMostRanks = 1 << 20;
 constexpr int kMostBlocks = 1 << 16;
 constexpr int kMostThreads = 1024;  // CUDA's limit per block
-constexpr std::array<std::string_view, 16> kFields = {
-    "collective",   "backend", "gpu",     "ranks",       "min_bytes", "max_bytes",
-    "algorithm",    "blocks",  "threads", "chunk_bytes", "time_us",   "runner_up",
-    "runner_up_us", "date",    "driver",  "samples"};
+constexpr std::array<std::string_view, 18> kFields = {
+    "collective",   "backend", "gpu",     "ranks",       "min_bytes",  "max_bytes",
+    "algorithm",    "blocks",  "threads", "chunk_bytes", "time_us",    "runner_up",
+    "runner_up_us", "date",    "driver",  "samples",     "provenance", "source"};
 
 Status invalid(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
 
@@ -106,6 +106,30 @@ class Reader {
   Status status_;
 };
 
+Provenance read_provenance(Reader& reader) {
+  const std::string text = reader.text("provenance", true);
+  if (text == "published") return Provenance::kPublished;
+  if (!text.empty() && text != "measured")
+    reader.fail("provenance", "must be measured or published");
+  return Provenance::kMeasured;
+}
+
+// It names families, and nothing that holds only where it was measured.
+void check_published(Reader& reader, const TuningEntry& entry) {
+  for (const auto& [field, is_there] :
+       {std::pair("blocks", entry.blocks > 0), std::pair("threads", entry.threads > 0),
+        std::pair("chunk_bytes", entry.chunk_bytes > 0), std::pair("time_us", entry.time_us > 0),
+        std::pair("runner_up_us", entry.runner_up_us > 0), std::pair("samples", entry.samples > 0),
+        std::pair("driver", !entry.driver.empty())}) {
+    if (is_there) reader.fail(field, "is of a measurement, and the entry is published");
+  }
+  for (const auto& [field, id] :
+       {std::pair("algorithm", entry.algorithm), std::pair("runner_up", entry.runner_up)}) {
+    const auto family = parse_family(std::string_view(id).substr(id.find('/') + 1));
+    if (!id.empty() && !family.is_ok()) reader.fail(field, "names an " + family.status().message());
+  }
+}
+
 // What no single field can say.
 void check_entry(Reader& reader, const TuningEntry& entry) {
   if (entry.backend == Backend::kAuto) reader.fail("backend", "must be host or cuda");
@@ -129,12 +153,17 @@ void check_entry(Reader& reader, const TuningEntry& entry) {
       reader.fail(field, fmt::format("is '{}', which does not begin with '{}'", id, prefix));
     }
   }
+  if (entry.provenance == Provenance::kPublished) return check_published(reader, entry);
+  if (!entry.source.empty()) reader.fail("source", "is for what is published");
 }
 
 Result<TuningEntry> parse_entry(const Json& json) {
   if (!json.is_object()) return invalid("is not an object");
   Reader reader(json);
   TuningEntry entry;
+  entry.provenance = read_provenance(reader);
+  const bool published = entry.provenance == Provenance::kPublished;
+  entry.source = reader.text("source", !published);
   entry.collective = reader.name("collective", parse_collective, entry.collective);
   entry.backend = reader.name("backend", parse_backend, entry.backend);
   entry.gpu = reader.text("gpu", true);
@@ -145,12 +174,13 @@ Result<TuningEntry> parse_entry(const Json& json) {
   entry.blocks = reader.integer<int>("blocks", 0, kMostBlocks, true);
   entry.threads = reader.integer<int>("threads", 0, kMostThreads, true);
   entry.chunk_bytes = reader.integer<std::size_t>("chunk_bytes", 0, SIZE_MAX, true);
-  entry.time_us = reader.microseconds("time_us");
+  entry.time_us = reader.microseconds("time_us", published);
   entry.runner_up = reader.text("runner_up", true);
   entry.runner_up_us = reader.microseconds("runner_up_us", true);
-  entry.date = reader.text("date");
-  entry.driver = reader.text("driver", entry.backend == Backend::kHost);
-  entry.samples = reader.integer<int>("samples", 1, std::numeric_limits<int>::max());
+  entry.date = reader.text("date", published);
+  entry.driver = reader.text("driver", published || entry.backend == Backend::kHost);
+  entry.samples =
+      reader.integer<int>("samples", published ? 0 : 1, std::numeric_limits<int>::max(), published);
   check_entry(reader, entry);
   if (!reader.status().is_ok()) return reader.status();
   return entry;
@@ -165,6 +195,13 @@ Json entry_to_json(const TuningEntry& entry) {
   json["min_bytes"] = entry.min_bytes;
   json["max_bytes"] = entry.max_bytes;
   json["algorithm"] = entry.algorithm;
+  if (entry.provenance == Provenance::kPublished) {
+    if (!entry.runner_up.empty()) json["runner_up"] = entry.runner_up;
+    if (!entry.date.empty()) json["date"] = entry.date;
+    json["provenance"] = "published";
+    json["source"] = entry.source;
+    return json;
+  }
   json["blocks"] = entry.blocks;
   json["threads"] = entry.threads;
   json["chunk_bytes"] = entry.chunk_bytes;

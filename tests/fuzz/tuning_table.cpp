@@ -8,7 +8,10 @@ namespace {
 void check_entry(const TuningEntry& entry) {
   const std::string prefix = std::string(to_string(entry.collective)) + "/";
   must_hold(entry.min_bytes <= entry.max_bytes, "a range does not end before it begins");
-  must_hold(entry.ranks > 0 && entry.samples > 0, "something was measured");
+  const bool published = entry.provenance == Provenance::kPublished;
+  must_hold(entry.ranks > 0 && (entry.samples > 0) != published, "something was measured");
+  must_hold(!published || (entry.time_us == 0 && entry.runner_up_us == 0), "no time is made up");
+  must_hold(published != entry.source.empty(), "what is published says where");
   must_hold(entry.blocks >= 0 && entry.threads >= 0 && entry.threads <= 1024, "a grid can be run");
   must_hold(entry.time_us >= 0 && entry.runner_up_us >= 0, "no time is negative");
   must_hold(entry.algorithm.starts_with(prefix), "an algorithm is one of its collective");

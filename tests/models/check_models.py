@@ -20,7 +20,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 SKIPPED = 77
-RUN_TIMEOUT_S = 300
+RUN_TIMEOUT_S = 1200
 
 # What each model is run with, the quick ones first.
 CONFIGURATIONS = {

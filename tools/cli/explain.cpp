@@ -43,12 +43,15 @@ bool all_reach(const Machine& machine, int ranks) {
   return true;
 }
 
+// What a table asks after is the name. For the model: an H200, unless the name is of another one.
 Topology described(const std::string& gpu) {
-  // What a table asks after is the name. For the model: an H200, whatever the name is.
+  const bool ampere = gpu.starts_with("NVIDIA A100"), blackwell = gpu.starts_with("NVIDIA B200");
   return {.backend = Backend::kCuda,
           .gpu = gpu,
-          .compute = 90,
-          .nvlinks = 18,
+          .compute = ampere      ? 80
+                     : blackwell ? 100
+                                 : 90,
+          .nvlinks = ampere ? 12 : 18,
           .peer_access = true,
           .nccl = true};
 }

@@ -14,6 +14,7 @@
 
 #include "base/try.hpp"
 #include "unit/bootstrap/ranks.hpp"
+#include "unit/bootstrap/strangers.hpp"
 
 namespace tutti {
 namespace {
@@ -166,6 +167,14 @@ class EnvironmentJoining : public ::testing::Test {
             "SLURM_NNODES=1", "SLURM_JOB_ID=77", "SLURM_STEP_ID=0"};
   }
 
+  // A socket that is there and does not listen yet looks like a dead job's.
+  void wait_until_rank_zero_listens() const {
+    while (directory_.entries().size() < 4) std::this_thread::sleep_for(1ms);
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory_.path())) {
+      if (entry.path().filename() == "r0") dial(*SocketAddress::unix_path(entry.path().string()));
+    }
+  }
+
   // A file of the user's.
   std::string file(const std::string& text, mode_t mode = 0600) const {
     const std::string path = files_.path() + "/secret";
@@ -212,7 +221,7 @@ TEST_F(EnvironmentJoining, JobsOfOneUserDoNotMeet) {
 
 TEST_F(EnvironmentJoining, ASecondJobOfTheSameNameIsTurnedAway) {
   auto first = std::async(std::launch::async, [&] { return join(slurm(0, 2), soon()); });
-  while (directory_.entries().size() < 4) std::this_thread::sleep_for(1ms);  // it listens
+  wait_until_rank_zero_listens();
   const auto second = join(slurm(0, 2), soon());
   EXPECT_EQ(second.status().code(), StatusCode::kMismatch) << second.status().to_string();
   EXPECT_TRUE(join(slurm(1, 2), soon()).is_ok()) << "the first job must go on";

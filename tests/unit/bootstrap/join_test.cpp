@@ -38,7 +38,7 @@ TEST_P(Joining, NamesRanksThatNeverCome) {
     // Over TCP only rank 0 knows, and tells the others.
     const bool knows = id_.is_local() || rank == 0;
     joins.push_back(
-        join_later(id_, rank, 4, knows ? Deadline(500ms) : soon(), options_in(directory_)));
+        join_later(id_, rank, 4, knows ? Deadline(3s) : soon(), options_in(directory_)));
   }
   for (auto& join : joins) {
     const JoinResult group = join.get();
@@ -75,9 +75,9 @@ TEST_P(Joining, TurnsAwayAnotherSecret) {
   int strangers = 0;
   JoinOptions options = options_in(directory_);
   options.strangers = &strangers;
-  auto root = join_later(id_, 0, 2, Deadline(700ms), options);
+  auto root = join_later(id_, 0, 2, Deadline(3s), options);
   const auto wrong =
-      join_group_with(with_other_secret(id_), 1, 2, Deadline(400ms), options_in(directory_));
+      join_group_with(with_other_secret(id_), 1, 2, Deadline(2s), options_in(directory_));
   EXPECT_EQ(wrong.status().code(), StatusCode::kPermission) << wrong.status().to_string();
   const JoinResult group = root.get();
   EXPECT_EQ(group.status().code(), StatusCode::kTimeout) << group.status().to_string();

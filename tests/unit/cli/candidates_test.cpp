@@ -47,11 +47,14 @@ TEST(Candidates, AreOneOnTheHostOrWhereALibraryDecides) {
       ElementsAre("x"));
 }
 
-TEST(Candidates, OfChunkedRowsHaveChunksBelowTheMessage) {
-  const Algorithm ring = row("all_reduce/ring", left_to_a_library);
+TEST(Candidates, OfRingsHaveChunksBelowTheMessage) {
+  Algorithm ring = row("all_reduce/ring", left_to_a_library);
+  ring.ring_directions = 1;
   EXPECT_THAT(texts(candidates_for(ring, 1 * MiB, 4, Backend::kCuda)),
-              ElementsAre("ring", "ring chunks of 64K", "ring chunks of 256K"));
-  EXPECT_THAT(texts(candidates_for(ring, 64 * KiB, 4, Backend::kHost)), ElementsAre("ring"));
+              ElementsAre("ring", "ring chunks of 4K", "ring chunks of 8K", "ring chunks of 16K",
+                          "ring chunks of 32K"));
+  EXPECT_THAT(texts(candidates_for(ring, 8 * KiB, 4, Backend::kHost)),
+              ElementsAre("ring", "ring chunks of 4K"));
 }
 
 TEST(Candidates, AreNoneForMoreRanksThanTheRowTakes) {

@@ -70,6 +70,7 @@ TEST(Explain, AsksAboutAMachineThatIsDescribed) {
   const auto question = read_question(arguments, no_gpus(), false);
   ASSERT_TRUE(question.is_ok());
   EXPECT_EQ(question->topology.gpu, "NVIDIA B200");
+  EXPECT_EQ(question->topology.compute, 100);
   EXPECT_EQ(question->topology.ranks, 8);
   EXPECT_FALSE(question->request.symmetric);
 }

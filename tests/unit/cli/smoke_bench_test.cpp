@@ -121,6 +121,9 @@ TEST(Bench, AppendsToNothingElse) {
   EXPECT_EQ(folder.read("x.json"), "mine");
 }
 
+// A rank that hangs is found by this deadline, and the others' set-up has no other.
+constexpr const char* kHangMs = "5000";
+
 // A bar for each operation of each rank, in order, one after the other.
 void expect_bars(const nlohmann::json& events, int group, int rank) {
   double end = 0;
@@ -157,7 +160,7 @@ TEST(Bench, WritesATraceOfEveryRank) {
 TEST(Bench, TracesARunThatFails) {
   const ScratchFolder folder;
   const Ended ended = bench({"--ranks", "2", "--bytes", "1K", "--inject", "hang:1", "--timeout-ms",
-                             "500", "--trace", folder / "trace.json"});
+                             kHangMs, "--trace", folder / "trace.json"});
   EXPECT_EQ(ended.exit_code, 1);
   const auto trace = nlohmann::json::parse(folder.read("trace.json"));
   bool failed = false;
@@ -208,7 +211,7 @@ TEST(Bench, NamesARankThatCrashes) {
 
 TEST(Bench, EndsThoughARankHangs) {
   const Ended ended =
-      bench({"--ranks", "2", "--bytes", "1K", "--inject", "hang:0", "--timeout-ms", "500"});
+      bench({"--ranks", "2", "--bytes", "1K", "--inject", "hang:0", "--timeout-ms", kHangMs});
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.err, HasSubstr("rank 1: timeout: "));
   EXPECT_THAT(ended.err, HasSubstr("rank 0: did not end after another rank failed; killed"));

@@ -121,9 +121,9 @@ TEST(Supervisor, KillsAGroupFromWhichNothingIsHeard) {
 }
 
 TEST(Supervisor, WaitsForASlowGroupThatIsAlive) {
-  const std::string alive = send(R"({"kind":"alive"})") + "sleep 0.2\n";
+  const std::string alive = send(R"({"kind":"alive"})") + "sleep 0.5\n";
   EXPECT_THAT(watch({alive + alive + alive + alive + alive + kDone},
-                    {.quiet = milliseconds(700), .grace = milliseconds(100)})
+                    {.quiet = milliseconds(2000), .grace = milliseconds(100)})
                   .supervision.failures,
               IsEmpty());
 }

@@ -127,13 +127,14 @@ TEST_F(FailureStateTest, AnOperationLongForgottenKeepsItsNumber) {
 
 // ---- Waits that leave no record of who is missing
 
+constexpr std::chrono::milliseconds kPatient{60000};
 constexpr const char* kWhere = "all_reduce/nccl #42 (7 x fp32, sum)";
 const Status kLate{StatusCode::kTimeout,
                    "all_reduce/nccl #42 (7 x fp32, sum): rank 1 waited 2.000 s in NCCL"};
 
 TEST_F(FailureStateTest, AWaitForNobodyKnowsWhomAsksTheOthers) {
-  EXPECT_TRUE(state_.fail_waiting(kLate, kWhere, 1, 4));
-  EXPECT_FALSE(state_.fail_waiting(kLate, kWhere, 1, 4));
+  EXPECT_TRUE(state_.fail_waiting(kLate, kWhere, 1, 4, kPatient));
+  EXPECT_FALSE(state_.fail_waiting(kLate, kWhere, 1, 4, kPatient));
   EXPECT_TRUE(state_.awaits_accounts());
   EXPECT_THAT(state_.status().message(), HasSubstr("are being asked"));
   state_.hear(2, kLate);  // it waits there as well

@@ -149,6 +149,55 @@ TEST(TuningJson, EachBrokenFieldIsNamed) {
               HasSubstr("entry 0: is not an object"));
 }
 
+Json published_entry() {
+  Json entry = good_entry();
+  for (const char* field : {"time_us", "date", "driver", "samples"}) entry.erase(field);
+  entry["algorithm"] = "all_reduce/multicast";
+  entry["runner_up"] = "all_reduce/two_shot";
+  entry["provenance"] = "published";
+  entry["source"] = "a paper";
+  return entry;
+}
+
+TEST(TuningJson, WhatIsPublishedNamesFamiliesAndItsSource) {
+  const auto parsed = parse_entries(Json::array({published_entry(), good_entry()}));
+  ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();
+  const TuningEntry& entry = parsed->front();
+  EXPECT_EQ(entry.provenance, Provenance::kPublished);
+  EXPECT_EQ(entry.algorithm, "all_reduce/multicast");
+  EXPECT_EQ(entry.source, "a paper");
+  EXPECT_EQ(entry.time_us, 0);
+  EXPECT_EQ(*parse_tuning_json(write_tuning_json(*parsed), "x.json"), *parsed);
+}
+
+TEST(TuningJson, WhatIsPublishedHasNothingOfAMeasurement) {
+  const Broken cases[] = {
+      {"time_us", 6.1},
+      {"runner_up_us", 3},
+      {"samples", 50},
+      {"driver", "580"},
+      {"blocks", 64},
+      {"threads", 512},
+      {"source", ""},
+      {"source", 3},
+      {"algorithm", "all_reduce/one_shot_push"},
+      {"chunk_bytes", 4096},
+      {"runner_up", "all_reduce/other"},
+      {"provenance", "guessed"},
+  };
+  for (const Broken& broken : cases) {
+    Json entry = published_entry();
+    entry[broken.field] = broken.value;
+    EXPECT_THAT(parse_entries(Json::array({entry})).status().message(),
+                StartsWith(std::string("mine.json: entry 0: field '") + broken.field + "'"))
+        << broken.value;
+  }
+  Json measured = good_entry();
+  measured["source"] = "a paper";
+  EXPECT_THAT(parse_entries(Json::array({measured})).status().message(),
+              HasSubstr("'source' is for what is published"));
+}
+
 TEST(TuningJson, AHostEntryNamesNoGpu) {
   Json entry = good_entry();
   entry["backend"] = "host";

@@ -118,6 +118,8 @@ TEST(TuningTable, HashIsOfWhatCanChangeAChoice) {
   changed[5].chunk_bytes = 1;
   changed[6].ranks = 4;
   changed[7].gpu = "NVIDIA H100";
+  changed.push_back(entry_of(0, 64));
+  changed.back().provenance = Provenance::kPublished;
   for (const TuningEntry& other : changed) EXPECT_NE(hash_of(other), plain);
 
   EXPECT_NE(table_of({{PlanSource::kUserCache, "s", {entry_of(0, 64)}}}).hash(), plain);
@@ -156,6 +158,8 @@ TEST_F(TuningFiles, AreReadInOrderOfPrecedence) {
   EXPECT_EQ(table->sources()[0].name, user);
   EXPECT_EQ(table->sources()[1].source, PlanSource::kUserCache);
   EXPECT_EQ(table->sources()[2].source, PlanSource::kShipped);
+  EXPECT_EQ(table->sources().back().source, PlanSource::kPublished);
+  EXPECT_TRUE(std::ranges::is_sorted(table->sources(), {}, &TuningSource::source));
   EXPECT_EQ(found(*table, 5), "all_reduce/nccl");
 }
 
@@ -202,6 +206,9 @@ TEST(ShippedTables, AreWholeAndNameRowsOfThisBuild) {
   for (const TuningSource& source : table->sources()) {
     EXPECT_THAT(source.name, testing::StartsWith("shipped "));
     for (const TuningEntry& entry : source.entries) {
+      const bool published = source.source == PlanSource::kPublished;
+      EXPECT_EQ(entry.provenance == Provenance::kPublished, published) << source.name;
+      if (published) continue;
       EXPECT_TRUE(find_algorithm(entry.collective, entry.algorithm).is_ok()) << entry.algorithm;
       EXPECT_GT(entry.time_us, 0) << source.name << " " << entry.algorithm;
       EXPECT_GE(entry.samples, 50) << source.name << " " << entry.algorithm;

@@ -1,0 +1,104 @@
+#include "dispatch/question.hpp"
+
+#include <algorithm>
+
+#include "dispatch/filter.hpp"
+
+namespace tutti {
+
+// The communicator decides by the same properties (Prepared::staged).
+bool goes_through_staging(const Algorithm& row, const Request& request) {
+  if (!row.peers_read_input && !row.peers_write_output) return false;
+  return !request.symmetric || (request.in_place && row.in_place_needs_staging);
+}
+
+Load load_of(const Question& question, const Algorithm& row) {
+  const Request& request = question.request;
+  Load load{question.topology.ranks, request.bytes(), 0};
+  load.sent = packet_expansion(row, request.dtype);
+  if (goes_through_staging(row, request)) {
+    load.staging_bytes =
+        request.staging_bytes > 0 ? request.staging_bytes : std::max<std::size_t>(load.bytes, 1);
+  }
+  return load;
+}
+
+namespace {
+
+// Without being told to. `measured`: a table names it.
+bool may_take(const Question& question, const Algorithm& row, bool measured) {
+  const auto& [request, topology, table, rows] = question;
+  return why_not(row, request, topology).empty() &&
+         why_not_by_itself(row, request, topology, measured).empty();
+}
+
+double expected_us(const Question& question, const Algorithm& row) {
+  return predicted_us(row, load_of(question, row), question.topology);
+}
+
+// By the model, of the rows that can run and that `admits`; of equal ones the first. Null: none.
+template <class Admits>
+const Algorithm* fastest(const Question& question, Admits admits) {
+  const Algorithm* best = nullptr;
+  double best_us = 0;
+  for (const Algorithm& row : question.rows) {
+    if (row.collective != question.request.collective || !admits(row)) continue;
+    if (!may_take(question, row, false)) continue;
+    const double us = expected_us(question, row);
+    if (best != nullptr && us >= best_us) continue;
+    best = &row;
+    best_us = us;
+  }
+  return best;
+}
+
+// Of those of a family that can run, by the model.
+const Algorithm* fastest_of(const Question& question, std::string_view family) {
+  return fastest(question, [family](const Algorithm& row) {
+    return to_string(row.family) == family.substr(family.find('/') + 1);
+  });
+}
+
+// What an entry stands for, if it can run; else null.
+const Algorithm* row_of(const Question& question, const TuningEntry& entry) {
+  if (entry.provenance == Provenance::kPublished) {
+    const Algorithm* best = fastest_of(question, entry.algorithm);
+    return best != nullptr ? best : fastest_of(question, entry.runner_up);
+  }
+  // A cache may name a row of another build.
+  const auto row = find_algorithm(question.request.collective, entry.algorithm, question.rows);
+  return row.is_ok() && may_take(question, **row, true) ? *row : nullptr;
+}
+
+// A measured choice is left for a predicted one only if that is better by more than the model errs
+// (docs/performance_notes.md).
+constexpr double kDoubt = 1.25;
+
+}  // namespace
+
+const Algorithm* fastest_row(const Question& question) {
+  return fastest(question, [](const Algorithm&) { return true; });
+}
+
+const Algorithm* overtaken_by(const Question& question, const Algorithm& row) {
+  if (!goes_through_staging(row, question.request)) return nullptr;
+  const Algorithm* direct = fastest(question, [&question](const Algorithm& other) {
+    return !goes_through_staging(other, question.request);
+  });
+  if (direct == nullptr) return nullptr;
+  return kDoubt * expected_us(question, *direct) < expected_us(question, row) ? direct : nullptr;
+}
+
+std::optional<Named> named_by_tables(const Question& question) {
+  const Request& request = question.request;
+  std::size_t first = 0;
+  while (const auto match =
+             question.table.find(request.collective, question.topology, request.bytes(), first)) {
+    const Algorithm* row = row_of(question, *match->entry);
+    if (row != nullptr) return Named{*match, row};
+    first = match->index + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tutti

@@ -1,0 +1,41 @@
+// What choosing and explaining ask alike.
+#pragma once
+
+#include <optional>
+
+#include "dispatch/choose.hpp"
+#include "tuning/model.hpp"
+
+namespace tutti {
+
+// One question and all that may answer it.
+struct Question {
+  const Request& request;
+  const Topology& topology;
+  const TuningTable& table;
+  Rows rows;
+};
+
+Result<Plan> answer(const Question& question);
+
+// What the tables name for the size that is asked for.
+struct Named {
+  TuningTable::Match match;
+  const Algorithm* row;
+};
+
+// By the first source that names a row which can run.
+std::optional<Named> named_by_tables(const Question& question);
+
+bool goes_through_staging(const Algorithm& row, const Request& request);
+Load load_of(const Question& question, const Algorithm& row);
+
+// By the model, of the rows that can run; of equal ones the first. Null: none.
+const Algorithm* fastest_row(const Question& question);
+
+// Tables hold what buffers take that peers reach. Where `row` would pass through staging, a row
+// that does not may be faster: that one, or null. Among rows that all stage, the table's order
+// stands.
+const Algorithm* overtaken_by(const Question& question, const Algorithm& row);
+
+}  // namespace tutti

@@ -1,0 +1,211 @@
+// What others published, on machines that need not exist: whether it is what is chosen.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/units.hpp"
+#include "dispatch/choose.hpp"
+#include "support/fake_machine.hpp"
+#include "unit/dispatch/published_cells.hpp"
+#include "unit/dispatch/rows.hpp"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+
+const TuningTable& shipped() {
+  static const TuningTable table = *TuningTable::load("", "");
+  return table;
+}
+
+Request request_of(std::size_t count, DataType dtype) {
+  Request request;
+  request.count = count;
+  request.dtype = dtype;
+  request.packet_bytes = 8 * MiB;
+  return request;
+}
+
+Topology machine_of(const PublishedCell& cell, bool multicast) {
+  FakeMachine box;
+  box.gpus(8).name(std::string(cell.gpu)).compute(cell.compute);
+  return box.nvlink_all_to_all().multicast(multicast).topology(cell.ranks);
+}
+
+Family family_of(const Plan& plan) {
+  return (*find_algorithm(Collective::kAllReduce, plan.algorithm))->family;
+}
+
+struct Share {
+  int cells = 0, right = 0;
+  double value() const { return static_cast<double>(right) / cells; }
+};
+
+// Cells in which a row of the best family can run, and those in which it would need multicast: of
+// them it is right to take the best of the others.
+struct Score {
+  Share possible, without_multicast;
+};
+
+bool multicast_rows_exist() {
+  return std::ranges::any_of(catalogue(),
+                             [](const Algorithm& row) { return row.family == Family::kMulticast; });
+}
+
+Score score_of(const TuningTable& table, bool multicast) {
+  Score score;
+  const bool can_multicast = multicast && multicast_rows_exist();
+  for (const PublishedCell& cell : published_cells()) {
+    const bool denied = best_of(cell, true) == Family::kMulticast && !can_multicast;
+    Share& share = denied ? score.without_multicast : score.possible;
+    const auto plan =
+        choose(request_of(cell.bytes / 2, DataType::kBfloat16), machine_of(cell, multicast), table);
+    ++share.cells;
+    share.right += plan.is_ok() && family_of(*plan) == best_of(cell, !denied);
+  }
+  return score;
+}
+
+TEST(Published, TheBestFamilyIsChosen) {
+  for (const bool multicast : {false, true}) {
+    const Score score = score_of(shipped(), multicast);
+    EXPECT_GE(score.possible.value(), 0.8);
+    // As long as no row of the catalogue goes by multicast these cells are lost, present or not.
+    EXPECT_GT(score.without_multicast.cells, 0);
+    EXPECT_GE(score.without_multicast.value(), 0.8);
+    std::printf("multicast %s: %d of %d cells, and %d of %d whose best family has no row\n",
+                multicast ? "present" : "absent", score.possible.right, score.possible.cells,
+                score.without_multicast.right, score.without_multicast.cells);
+  }
+}
+
+// Without the tables, or with families that were exchanged, the test above would fail.
+TEST(Published, NegativeControlWithoutTheTables) {
+  const Score score = score_of(TuningTable::empty(), false);
+  EXPECT_LT(score.possible.value(), 0.8);
+  EXPECT_LT(score.without_multicast.value(), 0.8);
+}
+
+TEST(Published, NegativeControlWithFamiliesExchanged) {
+  std::vector<TuningSource> sources = shipped().sources();
+  for (TuningSource& source : sources) {
+    for (TuningEntry& entry : source.entries) {
+      const bool one_shot = entry.algorithm == "all_reduce/one_shot";
+      entry.algorithm = one_shot ? "all_reduce/two_shot" : "all_reduce/one_shot";
+    }
+  }
+  EXPECT_LT(score_of(*TuningTable::from_sources(std::move(sources)), false).possible.value(), 0.8);
+}
+
+TEST(Published, AFamilyIsItsFastestRowThatCanRun) {
+  TuningEntry entry;
+  entry.gpu = "NVIDIA H200";
+  entry.ranks = 8;
+  entry.max_bytes = MiB;
+  entry.algorithm = "all_reduce/multicast";
+  entry.runner_up = "all_reduce/one_shot";
+  entry.provenance = Provenance::kPublished;
+  const auto table = TuningTable::from_sources({{PlanSource::kPublished, "published", {entry}}});
+  FakeMachine box;
+  box.gpus(8).nvlink_all_to_all().multicast(true);
+  const Request request = request_of(1024, DataType::kUint8);
+  const auto taken = [&](Rows rows) { return *choose(request, box.topology(8), *table, rows); };
+  EXPECT_EQ(taken(kTestRows).algorithm, "all_reduce/switch");
+  EXPECT_EQ(taken(kTestRows).source, PlanSource::kPublished);
+  EXPECT_EQ(taken(catalogue()).algorithm, "all_reduce/one_shot_push");
+  box.multicast(false);
+  EXPECT_EQ(taken(kTestRows).algorithm, "all_reduce/quick");
+  box.peer_access(false);
+  EXPECT_EQ(taken(kTestRows).algorithm, "all_reduce/nccl");
+  EXPECT_EQ(taken(kTestRows).source, PlanSource::kModel);
+}
+
+// ---- Every threshold of every table that is shipped
+
+Topology topology_of(const TuningEntry& entry) {
+  FakeMachine box;
+  return box.gpus(8).name(entry.gpu).nvlink_all_to_all().topology(entry.ranks);
+}
+
+// The one entry for this machine that holds `bytes`, by looking at all of them.
+const TuningEntry* holder_of(const TuningEntry& like, std::size_t bytes) {
+  const TuningEntry* holder = nullptr;
+  for (const TuningSource& source : shipped().sources()) {
+    for (const TuningEntry& entry : source.entries) {
+      if (entry.gpu != like.gpu || entry.ranks != like.ranks) continue;
+      if (bytes < entry.min_bytes || entry.max_bytes < bytes) continue;
+      EXPECT_EQ(holder, nullptr) << source.name << ": two entries hold " << bytes;
+      holder = &entry;
+    }
+  }
+  return holder;
+}
+
+bool is_what_it_names(const Plan& plan, const TuningEntry& entry) {
+  if (entry.provenance == Provenance::kMeasured) return plan.algorithm == entry.algorithm;
+  const std::string family = "all_reduce/" + std::string(to_string(family_of(plan)));
+  const bool absent = entry.algorithm == "all_reduce/multicast" && !multicast_rows_exist();
+  return family == (absent ? entry.runner_up : entry.algorithm);
+}
+
+void expect_holder_is_taken(const TuningEntry& like, const Request& request) {
+  const TuningEntry* holder = holder_of(like, request.bytes());
+  const auto plan = choose(request, topology_of(like), shipped());
+  ASSERT_TRUE(plan.is_ok()) << plan.status().to_string();
+  const bool mute = holder == nullptr ||
+                    (holder->algorithm == "all_reduce/multicast" && holder->runner_up.empty());
+  const std::string where =
+      fmt::format("{}, {} ranks, {} bytes", like.gpu, like.ranks, request.bytes());
+  EXPECT_EQ(plan->source == PlanSource::kModel, mute) << where;
+  EXPECT_TRUE(mute || is_what_it_names(*plan, *holder)) << where << ": " << plan->algorithm;
+}
+
+TEST(Thresholds, OneElementAroundEachTheEntryThatHoldsTheSizeIsTaken) {
+  int thresholds = 0;
+  for (const TuningSource& source : shipped().sources()) {
+    for (const TuningEntry& entry : source.entries) {
+      for (const std::size_t threshold : {entry.min_bytes, entry.max_bytes}) {
+        for (const DataType dtype : {DataType::kUint8, DataType::kBfloat16}) {
+          const std::size_t count = threshold / size_of(dtype);
+          const std::size_t last = SIZE_MAX / size_of(dtype);
+          for (const std::size_t k : {count - (count > 0), count, count + (count < last)}) {
+            Request request = request_of(k, dtype);
+            request.packet_bytes = SIZE_MAX;  // what a row has no room for is another test
+            expect_holder_is_taken(entry, request);
+          }
+        }
+        ++thresholds;
+      }
+    }
+  }
+  EXPECT_GT(thresholds, 200);
+}
+
+// ---- Ranks
+
+// Machines of one kind that differ in all that is a rank's own; tables that each rank reads itself.
+TEST(Ranks, ChooseTheSameWhateverIsTheirOwn) {
+  const std::string gpu = "NVIDIA H100 80GB HBM3";
+  for (const std::size_t bytes : {1 * KiB, 300 * KiB, 16 * MiB, 100 * MiB}) {
+    std::optional<Plan> first;
+    for (int rank = 0; rank < 8; ++rank) {
+      FakeMachine box;
+      box.host(fmt::format("node{}", rank), 16 << rank).gpus(8 + rank).name(gpu);
+      box.nvlink_all_to_all().fabric(rank % 2 == 0);
+      ::setenv("TUTTI_TUNE", rank % 2 == 0 ? "all_reduce:@nccl" : "", 1);
+      const auto table = TuningTable::load("", fmt::format("/no/such/cache/of/rank{}", rank));
+      const auto plan = choose(request_of(bytes / 2, DataType::kBfloat16), box.topology(8), *table);
+      ::unsetenv("TUTTI_TUNE");
+      ASSERT_TRUE(plan.is_ok());
+      if (!first) first = *plan;
+      EXPECT_EQ(*plan, *first) << "rank " << rank;
+      EXPECT_EQ(table->hash(), shipped().hash());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti
