@@ -66,7 +66,7 @@ TEST(Exhaustive, OrdersOfIndependentStepsCountOnce) {
 // three ways per barrier. An operation has two of them, or one announcement.
 TEST(Exhaustive, BarriersOfTwoRanksMeetInThreeWaysEach) {
   for (const Algorithm& row : catalogue()) {
-    if (row.host == nullptr) continue;
+    if (row.host == nullptr || row.ring_directions > 0) continue;  // chunks meet in more ways
     const bool announces = row.packets != nullptr;
     std::uint64_t expected = announces ? 1 : 3;
     for (const int operations : {1, 2, 3}) {

@@ -18,7 +18,8 @@ constexpr std::uint64_t kManyLaunches = std::uint64_t{1} << 47;  // nearly all t
 
 // Operations that went wrong.
 int run_operations(const Algorithm& row, std::uint64_t first_epoch) {
-  HostWorld world(kRanks, kCount * sizeof(float));
+  constexpr std::size_t kStagingBytes = 256 * KiB;
+  HostWorld world(kRanks, kCount * sizeof(float), kStagingBytes);
   std::atomic<int> wrong = 0;
   on_all_ranks(kRanks, [&](int rank) {
     Work work = world.work(rank, kCount, false);
@@ -30,6 +31,7 @@ int run_operations(const Algorithm& row, std::uint64_t first_epoch) {
         input[i] = static_cast<float>(i % 1000 + static_cast<std::size_t>(rank + operation));
       }
       work.blocks = operation % 2 == 0 ? 1 : kMaxBlocks;
+      work.ring = ring_slots(row, kStagingBytes, work.blocks, 0);
       const HostBody body = row.host(DataType::kFloat32, OpKind::kSum);
       bool right = run_on_host(body, work) == Outcome::kDone;
       for (std::size_t i = 0; i < kCount && right; ++i) {

@@ -38,7 +38,7 @@ TEST(KnobTable, NamesAreOnceAndDefaultsAreOfTheirType) {
 TEST(Knobs, DefaultsWhereNothingIsSet) {
   const Knobs knobs = Knobs::parse({}, "");
   EXPECT_EQ(knobs.milliseconds("TUTTI_TIMEOUT_MS"), std::chrono::minutes(10));
-  EXPECT_EQ(knobs.integer("TUTTI_STAGING_BYTES"), 16 << 20);
+  EXPECT_EQ(knobs.integer("TUTTI_STAGING_BYTES"), 8 << 20);
   EXPECT_FALSE(knobs.flag("TUTTI_MULTICAST"));
   EXPECT_TRUE(knobs.flag("TUTTI_P2P_VERIFY"));
   EXPECT_EQ(knobs.text("TUTTI_TUNE"), "");
@@ -135,12 +135,12 @@ TEST(Knobs, PathsBeginAtHome) {
 TEST(Knobs, HashIsOfValuesThatAGroupShares) {
   const std::uint64_t plain = Knobs::parse({}, "").hash();
   EXPECT_EQ(Knobs::parse({"TUTTI_DISABLE=0"}, "").hash(), plain);
-  EXPECT_EQ(Knobs::parse({"TUTTI_STAGING_BYTES=16384K"}, "").hash(), plain);
+  EXPECT_EQ(Knobs::parse({"TUTTI_STAGING_BYTES=8192K"}, "").hash(), plain);
   EXPECT_EQ(Knobs::parse({"TUTTI_DISABLE=1"}, "").hash(),
             Knobs::parse({}, "TUTTI_DISABLE = yes").hash());
   for (const char* entry :
        {"TUTTI_DISABLE=1", "TUTTI_TUNE=all_reduce:@nccl", "TUTTI_MULTICAST=1",
-        "TUTTI_TIMEOUT_MS=10000", "TUTTI_STAGING_BYTES=8M", "TUTTI_CAPTURE_CHANNELS=1",
+        "TUTTI_TIMEOUT_MS=10000", "TUTTI_STAGING_BYTES=4M", "TUTTI_CAPTURE_CHANNELS=1",
         "TUTTI_CAPTURE_STAGING_BYTES=1M", "TUTTI_P2P_VERIFY=0"}) {
     EXPECT_NE(Knobs::parse({entry}, "").hash(), plain) << entry;
   }

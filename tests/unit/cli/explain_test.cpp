@@ -77,7 +77,7 @@ TEST(Explain, AsksAboutAMachineThatIsDescribed) {
 
 TEST(Explain, KnowsHowMuchGoesThroughStagingAtOnce) {
   ExplainArguments arguments = asking();
-  EXPECT_EQ(read_question(arguments, gpus(4), true)->request.staging_bytes, 16u << 20);
+  EXPECT_EQ(read_question(arguments, gpus(4), true)->request.staging_bytes, 8u << 20);
   arguments.mode = "graph";
   const auto question = read_question(arguments, gpus(4), true);
   EXPECT_TRUE(question->request.capturing);
@@ -108,7 +108,7 @@ const BadQuestion kBadQuestions[] = {
     {"bytes", &ExplainArguments::bytes, "much", "'much' is not a size"},
     {"dtype", &ExplainArguments::dtype, "fp12", "known are fp64"},
     {"op", &ExplainArguments::op, "xor", "known are sum"},
-    {"algorithm", &ExplainArguments::algorithm, "ring", "known: one_shot"},
+    {"algorithm", &ExplainArguments::algorithm, "tree", "known: one_shot"},
     {"buffers", &ExplainArguments::buffers, "old", "known are symmetric, plain"},
     {"mode", &ExplainArguments::mode, "lazy", "known are eager, graph"},
     {"backend", &ExplainArguments::backend, "rocm", "known are auto, host, cuda"},

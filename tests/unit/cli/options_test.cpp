@@ -49,8 +49,8 @@ TEST_P(Refused, WithAMessageThatHelps) {
 }
 
 const BadInput kBadInputs[] = {
-    {"unknown_algorithm", {"--algorithms", "ring"}, "known: one_shot, two_shot, one_shot_push"},
-    {"one_of_several", {"--algorithms", "one_shot,ring"}, "'ring'"},
+    {"unknown_algorithm", {"--algorithms", "tree"}, "known: one_shot, two_shot, one_shot_push"},
+    {"one_of_several", {"--algorithms", "one_shot,tree"}, "'tree'"},
     {"unknown_dtype", {"--dtype", "fp12"}, "'fp12'; known are fp64, fp32"},
     {"unknown_op", {"--op", "xor"}, "'xor'; known are sum, prod"},
     {"unknown_backend", {"--backend", "rocm"}, "'rocm'; known are auto, host, cuda"},
@@ -102,7 +102,8 @@ TEST(BenchOptions, OnTheHostByDefault) {
   EXPECT_EQ(options.mode, Mode::kEager);
   EXPECT_EQ(options.operations(), 1);
   EXPECT_THAT(options.algorithms,  // no GPU, no NCCL
-              ElementsAre("one_shot", "two_shot", "one_shot_push", "two_shot_push"));
+              ElementsAre("one_shot", "two_shot", "one_shot_push", "two_shot_push", "ring",
+                          "ring_bidirectional"));
 }
 
 TEST(BenchOptions, OnGpusByDefault) {

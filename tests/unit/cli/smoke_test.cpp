@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(
                     std::vector<std::string>{"bench", "all_reduce", "--loud"},
                     std::vector<std::string>{"bench", "all_reduce", "--ranks"},
                     std::vector<std::string>{"bench", "all_reduce", "--ranks", "0"},
-                    std::vector<std::string>{"bench", "all_reduce", "--algorithms", "ring"},
+                    std::vector<std::string>{"bench", "all_reduce", "--algorithms", "tree"},
                     std::vector<std::string>{"bench", "all_reduce", "--dtype", "fp12"},
                     std::vector<std::string>{"bench", "all_reduce", "-b", "2K", "-e", "1K"},
                     std::vector<std::string>{"bench", "all_reduce", "-f", "1"},
