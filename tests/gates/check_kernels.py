@@ -53,6 +53,8 @@ PROMISES = {
     "two_shot_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
     "one_shot_push_kernel": POLLS_TOGETHER,
     "two_shot_push_kernel": POLLS_TOGETHER._replace(loops=2),
+    # Where a share is whole: what came and what is added; sent on, sent back, and kept.
+    "ring_kernel": Promise(loads=2, stores=3, barriers=1),
 }
 INTEGERS = r"signed char|unsigned char|(unsigned )?(int|long)( long)?"
 
