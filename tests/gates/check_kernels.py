@@ -36,13 +36,14 @@ STACK_BYTES = 32
 
 class Promise(NamedTuple):
     """Of a row's kernel: the 16-byte accesses of one trip through its wide loop, narrower ones there,
-    its barriers, how many such loops it has, and its stack."""
+    its barriers, how many such loops it has, its stack, and whether its warps tell each other anything."""
     loads: int
     stores: int
     barriers: int
     narrow: int = 0
     loops: int = 1
     stack: int = STACK_BYTES
+    block_fences: bool = False
 
 
 # A loop that polls for packets has those of every rank under way at once, the announcement of one, and
@@ -54,7 +55,7 @@ PROMISES = {
     "one_shot_push_kernel": POLLS_TOGETHER,
     "two_shot_push_kernel": POLLS_TOGETHER._replace(loops=2),
     # Where a share is whole: what came and what is added; sent on, sent back, and kept.
-    "ring_kernel": Promise(loads=2, stores=3, barriers=1),
+    "ring_kernel": Promise(loads=2, stores=3, barriers=1, block_fences=True),
 }
 INTEGERS = r"signed char|unsigned char|(unsigned )?(int|long)( long)?"
 
@@ -114,9 +115,10 @@ def check_scopes(function: Function, promise: Promise):
     for step in function.steps:
         if step.kind in ("load", "store") and (step.bytes == 16 or step.bytes < 4) and step.scope != "sys":
             yield f"{step.text}: not of system scope"
-        if step.kind == "fence" and step.scope != "sys":
+        within_block = promise.block_fences and step.scope == "cta"
+        if step.kind == "fence" and step.scope != "sys" and not within_block:
             yield f"{step.text}: not of system scope"
-    if promise.barriers > 0 and not any(step.kind == "fence" for step in function.steps):
+    if promise.barriers > 0 and not any(step.kind == "fence" and step.scope == "sys" for step in function.steps):
         yield "has no release fence of system scope"
 
 

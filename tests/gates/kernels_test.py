@@ -99,6 +99,17 @@ class Listings(unittest.TestCase):
         self.refuses(sass(SASS.replace("MEMBAR.ALL.SYS\n", "")), "no release fence")
         self.refuses(ptx(PTX.replace("fence.acq_rel.sys\n", "")), "no release fence")
 
+    def test_fence_between_warps(self):
+        """Is for kernels that promise it, and no fence for peers."""
+        ring = check_kernels.Promise(loads=8, stores=1, barriers=2, block_fences=True)
+        for one_shot in (sass(SASS + "MEMBAR.ALL.CTA"), ptx(PTX + "fence.acq_rel.cta")):
+            self.refuses(one_shot, "not of system scope")
+            self.assertEqual(list(check_kernels.check_scopes(one_shot[0], ring)), [])
+        for unfenced in (sass(SASS.replace("MEMBAR.ALL.SYS", "MEMBAR.ALL.CTA")),
+                         ptx(PTX.replace("fence.acq_rel.sys", "fence.acq_rel.cta"))):
+            self.assertEqual(list(check_kernels.check_scopes(unfenced[0], ring)),
+                             ["has no release fence of system scope"])
+
     def test_fence_of_narrower_scope(self):
         self.refuses(sass(SASS.replace("MEMBAR.ALL.SYS", "MEMBAR.ALL.GPU")), "MEMBAR.ALL.GPU")
         self.refuses(ptx(PTX.replace("fence.acq_rel.sys", "fence.acq_rel.gpu")), "fence.acq_rel.gpu")
