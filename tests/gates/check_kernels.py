@@ -118,7 +118,7 @@ def check_scopes(function: Function, promise: Promise):
         within_block = promise.block_fences and step.scope == "cta"
         if step.kind == "fence" and step.scope != "sys" and not within_block:
             yield f"{step.text}: not of system scope"
-    if promise.barriers > 0 and not any(step.kind == "fence" and step.scope == "sys" for step in function.steps):
+    if promise.barriers > 0 and not any(step.kind == "fence" and step.scope != "cta" for step in function.steps):
         yield "has no release fence of system scope"
 
 
