@@ -1,0 +1,111 @@
+// What a row's order promises of the bits: rows in rank order give the same on every rank, for
+// every row and any number of blocks; rings the same on every rank, for any number of blocks.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "algorithms/catalogue.hpp"
+#include "launch/host.hpp"
+#include "support/host_world.hpp"
+#include "support/ranks.hpp"
+#include "tutti/device/scalar.hpp"
+
+namespace tutti::test {
+namespace {
+
+constexpr std::size_t kCount = 3001, kStagingBytes = 64 * KiB;
+using Elements = std::vector<Bfloat16>;
+using Groups = std::vector<Elements>;  // by rank
+
+Groups random_inputs(int ranks) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  Groups inputs(static_cast<std::size_t>(ranks), Elements(kCount));
+  for (Elements& input : inputs) {
+    for (Bfloat16& element : input) element = from_float<Bfloat16>(normal(random));
+  }
+  return inputs;
+}
+
+Groups reduced(const Algorithm& row, const Groups& inputs, int blocks) {
+  const int ranks = static_cast<int>(inputs.size());
+  HostWorld world(ranks, kCount * sizeof(Bfloat16), kStagingBytes);
+  Groups outputs(inputs.size(), Elements(kCount));
+  on_all_ranks(ranks, [&](int rank) {
+    const Elements& input = inputs[static_cast<std::size_t>(rank)];
+    std::memcpy(world.input<Bfloat16>(rank), input.data(), kCount * sizeof(Bfloat16));
+    Work work = world.work(rank, kCount, false);
+    work.blocks = blocks;
+    work.ring = ring_slots(row, kStagingBytes, blocks, 256);
+    EXPECT_EQ(run_on_host(row.host(DataType::kBfloat16, OpKind::kSum), work), Outcome::kDone);
+    const Bfloat16* output = world.output<Bfloat16>(rank);
+    outputs[static_cast<std::size_t>(rank)].assign(output, output + kCount);
+  });
+  return outputs;
+}
+
+template <class Check>
+void for_each_row_of(Order order, Check check) {
+  for (const Algorithm& row : catalogue()) {
+    if (row.host != nullptr && row.order == order) check(row);
+  }
+}
+
+TEST(OrderTest, RowsInRankOrderGiveTheSameBits) {
+  for (const int ranks : {2, 3, 5, 8}) {
+    const Groups inputs = random_inputs(ranks);
+    Elements first;
+    for_each_row_of(Order::kRankOrder, [&](const Algorithm& row) {
+      for (const int blocks : {1, 3}) {
+        for (const Elements& output : reduced(row, inputs, blocks)) {
+          if (first.empty()) first = output;
+          EXPECT_EQ(output, first) << row.id << ", " << ranks << " ranks, " << blocks << " blocks";
+        }
+      }
+    });
+  }
+}
+
+TEST(OrderTest, RingsGiveTheSameBitsOnAllRanks) {
+  for (const int ranks : {2, 3, 5, 8}) {
+    const Groups inputs = random_inputs(ranks);
+    Elements first;
+    for_each_row_of(Order::kSameOnAllRanks, [&](const Algorithm& row) {
+      for (const int blocks : {1, 3}) {
+        for (const Elements& output : reduced(row, inputs, blocks)) {
+          if (first.empty()) first = output;
+          EXPECT_EQ(output, first) << row.id << ", " << ranks << " ranks, " << blocks << " blocks";
+        }
+      }
+    });
+    EXPECT_FALSE(first.empty());
+  }
+}
+
+// Each of n - 1 roundings adds half a unit in the last place of what is summed so far, at most.
+TEST(OrderTest, RingsRoundOncePerStep) {
+  constexpr int kRanks = 5;
+  constexpr double kHalfUnit = 1.0 / 256;  // of bfloat16, relative
+  const Groups inputs = random_inputs(kRanks);
+  for_each_row_of(Order::kSameOnAllRanks, [&](const Algorithm& row) {
+    const Elements sum = reduced(row, inputs, 1).front();
+    const Elements once = reduced(catalogue().front(), inputs, 1).front();
+    int off = 0;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      double exact = 0, magnitude = 0;
+      for (const Elements& input : inputs) {
+        exact += to_float(input[i]);
+        magnitude += std::abs(to_float(input[i]));
+      }
+      EXPECT_LE(std::abs(to_float(sum[i]) - exact), (kRanks - 1) * kHalfUnit * magnitude) << row.id;
+      off += sum[i] == once[i] ? 0 : 1;
+    }
+    EXPECT_GT(off, 0) << row.id << " never rounds otherwise than the rows in rank order";
+  });
+}
+
+}  // namespace
+}  // namespace tutti::test
