@@ -1,5 +1,6 @@
 #include "bench/printers/printers.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -47,6 +48,17 @@ TEST(Table, HasAColumnForWhatWasAskedAndCouldNotRun) {
   const std::string table = print_table(some_record(), {"one_shot", "ring"});
   EXPECT_NE(table.find("   one_shot       ring   two_shot       nccl  best"), std::string::npos);
   EXPECT_NE(table.find("    4.00*       n/a       6.00      16.00   one_shot"), std::string::npos);
+}
+
+TEST(Table, OfTensorsShowsTheirShapes) {
+  Record record = some_record();
+  for (Row& row : record.rows) row.hidden = 64;
+  const std::string shape = fmt::format("{}x64", record.rows.front().count / 64);
+  const std::string table = print_table(record), markdown = print_markdown(record);
+  EXPECT_NE(table.find("      shape  type"), std::string::npos) << table;
+  EXPECT_NE(table.find(shape), std::string::npos) << table;
+  EXPECT_NE(markdown.find("(" + shape + ") |"), std::string::npos) << markdown;
+  EXPECT_EQ(print_table(some_record()).find(shape), std::string::npos);
 }
 
 TEST(Table, OfTheHostNamesNoGpu) {

@@ -82,6 +82,15 @@ TEST(Record, KeepsTheRateOfCopiesWhereItWasMeasured) {
   EXPECT_EQ(read->environment, record.environment);
 }
 
+TEST(Record, KeepsTheShapeOfTensors) {
+  Record record = some_record();
+  EXPECT_EQ(to_json_text(record).find("hidden"), std::string::npos) << "of messages";
+  for (Row& row : record.rows) row.hidden = 8192;
+  const auto read = record_from_json_text(to_json_text(record), "x.json");
+  ASSERT_TRUE(read.is_ok()) << read.status().to_string();
+  for (const Row& row : read->rows) EXPECT_EQ(row.hidden, 8192);
+}
+
 TEST(Record, HasTheFieldsOfItsSchema) {
   const auto json = nlohmann::json::parse(to_json_text(some_record()));
   EXPECT_EQ(json.at("schema"), "tutti.bench/1");

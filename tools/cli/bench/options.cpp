@@ -133,11 +133,11 @@ Status check_rows(BenchOptions& options, const BenchArguments& arguments) {
   if (arguments.rows.empty() || arguments.hidden.empty()) {
     return wrong("--rows and --hidden come together: a message is rows x hidden elements");
   }
-  TUTTI_ASSIGN(const int hidden, parse_int("--hidden", arguments.hidden, {1}));
+  TUTTI_ASSIGN(options.hidden, parse_int("--hidden", arguments.hidden, {1}));
   for (const std::string_view part : split(arguments.rows)) {
     TUTTI_ASSIGN(const int rows, parse_int("--rows", part, {1}));
-    options.bytes.push_back(static_cast<std::size_t>(rows) * static_cast<std::size_t>(hidden) *
-                            size_of(options.dtype));
+    options.bytes.push_back(static_cast<std::size_t>(rows) *
+                            static_cast<std::size_t>(options.hidden) * size_of(options.dtype));
   }
   return Status::ok();
 }

@@ -50,6 +50,7 @@ struct BenchOptions {
   Backend backend = Backend::kHost;  // never kAuto
   std::vector<int> ranks;            // a group after the other
   std::vector<std::size_t> bytes;    // messages; each is rounded down to whole elements
+  int hidden = 0;                    // elements per row, where messages are rows; else 0
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;
   Choice choice = Choice::kAll;

@@ -24,6 +24,7 @@ Row describe(const Measurement& m, const BenchOptions& options, int ranks) {
           .op = std::string(to_string(options.op)),
           .bytes = options.bytes[m.size],
           .count = options.bytes[m.size] / size_of(options.dtype),
+          .hidden = options.hidden,
           .in_place = m.in_place,
           .buffers = std::string(to_string(options.buffers)),
           .mode = std::string(to_string(options.mode)),
@@ -62,8 +63,8 @@ Result<Row> row_of(const std::vector<const Measurement*>& ranks, const BenchOpti
 }
 
 auto key_of(const Row& r) {
-  return std::tie(r.collective, r.algorithm, r.backend, r.ranks, r.dtype, r.op, r.bytes, r.in_place,
-                  r.buffers, r.mode, r.graph_operations, r.chained, r.cache, r.launch);
+  return std::tie(r.collective, r.algorithm, r.backend, r.ranks, r.dtype, r.op, r.bytes, r.hidden,
+                  r.in_place, r.buffers, r.mode, r.graph_operations, r.chained, r.cache, r.launch);
 }
 
 }  // namespace

@@ -16,7 +16,10 @@ std::string print_markdown(const Record& record) {
     for (std::size_t k = 0; k < algorithms.size(); ++k) text += "---:|";
     text += "---|---:|\n";
     for (const SizeView& size : sizes_of(group)) {
-      text += fmt::format("| {} |", format_bytes(size.bytes));
+      const auto& rows = size.out_of_place.empty() ? size.in_place : size.out_of_place;
+      const std::string shape = shape_text(*rows.front());
+      text += shape.empty() ? fmt::format("| {} |", format_bytes(size.bytes))
+                            : fmt::format("| {} ({}) |", format_bytes(size.bytes), shape);
       for (const std::string& name : algorithms) {
         const Row* row = row_of_algorithm(size.out_of_place, name);
         const std::string time = row == nullptr ? "n/a" : time_text(row->time_us.p50);

@@ -31,6 +31,7 @@ const Row* chosen_or_fastest(const std::vector<const Row*>& rows);
 
 // "two_shot (1.84x)": the fastest and its speed-up over NCCL, if that was measured.
 std::string best_text(const std::vector<const Row*>& rows);
+std::string shape_text(const Row& row);    // "32x8192"; empty where it is no tensor
 std::string time_text(double us);          // four significant digits or so
 std::string title_of(const Group& group);  // "all_reduce, 8 ranks, bf16, sum, cuda, graph, ..."
 

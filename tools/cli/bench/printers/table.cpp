@@ -36,13 +36,21 @@ std::string heading(const Group& group, const std::vector<std::string>& algorith
   text += "  time of each algorithm, us (* what auto takes)\n";
   const std::string names = fmt::format("{:>9}{:>8}{:>8}{:>8}", "time", "algbw", "busbw", "#wrong");
   const std::string units = fmt::format("{:>9}{:>8}{:>8}", "(us)", "(GB/s)", "(GB/s)");
-  text += fmt::format("#{:>11}{:>11}{:>6}{:>5}", "size", "count", "type", "op") + names +
-          (both ? names : "");
+  const bool tensors = group.first().hidden > 0;
+  text +=
+      fmt::format("#{:>11}{:>11}{:>6}{:>5}", "size", tensors ? "shape" : "count", "type", "op") +
+      names + (both ? names : "");
   for (const std::string& name : algorithms) text += fmt::format("{:>{}}", name, width_of(name));
   text += "  best (speed-up over NCCL)\n";
-  text += fmt::format("#{:>11}{:>11}{:>6}{:>5}", "(B)", "(elements)", "", "");
+  text +=
+      fmt::format("#{:>11}{:>11}{:>6}{:>5}", "(B)", tensors ? "(r x hid)" : "(elements)", "", "");
   text += both ? fmt::format("{}{:8}{}", units, "", units) : units;
   return text + "\n";
+}
+
+std::string elements_of(const Row& row) {
+  const std::string shape = shape_text(row);
+  return shape.empty() ? fmt::format("{}", row.count) : shape;
 }
 
 std::string line(const Group& group, const SizeView& size,
@@ -50,7 +58,7 @@ std::string line(const Group& group, const SizeView& size,
   const Row& first = group.first();
   const Row& any = size.out_of_place.empty() ? *size.in_place.front() : *size.out_of_place.front();
   std::string text =
-      fmt::format(" {:>11}{:>11}{:>6}{:>5}", size.bytes, any.count, first.dtype, first.op);
+      fmt::format(" {:>11}{:>11}{:>6}{:>5}", size.bytes, elements_of(any), first.dtype, first.op);
   text += side(size.out_of_place);
   if (has_in_place(group)) text += side(size.in_place);
   for (const std::string& name : algorithms) {

@@ -9,7 +9,7 @@ namespace tutti::cli {
 namespace {
 
 auto group_key(const Row& r) {
-  return std::tie(r.collective, r.backend, r.ranks, r.dtype, r.op, r.buffers, r.mode,
+  return std::tie(r.collective, r.backend, r.ranks, r.dtype, r.op, r.hidden, r.buffers, r.mode,
                   r.graph_operations, r.chained, r.cache, r.launch);
 }
 
@@ -77,6 +77,11 @@ std::string best_text(const std::vector<const Row*>& rows) {
   if (best == nullptr) return "n/a";
   if (nccl == nullptr || best->time_us.p50 <= 0) return best->algorithm;
   return fmt::format("{} ({:.2f}x)", best->algorithm, nccl->time_us.p50 / best->time_us.p50);
+}
+
+std::string shape_text(const Row& row) {
+  if (row.hidden <= 0) return {};
+  return fmt::format("{}x{}", row.count / static_cast<std::size_t>(row.hidden), row.hidden);
 }
 
 std::string time_text(double us) {
