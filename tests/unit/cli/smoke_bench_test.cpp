@@ -30,6 +30,30 @@ TEST(Bench, MeasuresEveryAlgorithmAndChecksIt) {
   EXPECT_THAT(ended.out, HasSubstr("GB/s, memcpy of 64K by one thread"));
 }
 
+// Not only the algorithm: what a table says of blocks and chunks is measured.
+TEST(Bench, MeasuresWhatAutoTakesAsAutoTakesIt) {
+  const ScratchFolder folder;
+  folder.write("table.json", R"({"schema": "tutti.tuning/1", "entries": [
+    {"collective": "all_reduce", "backend": "host", "gpu": "", "ranks": 2, "min_bytes": 0,
+     "max_bytes": 1048576, "algorithm": "all_reduce/two_shot", "blocks": 3, "threads": 0,
+     "chunk_bytes": 4096, "time_us": 1, "runner_up": "", "runner_up_us": 0, "date": "2026-11-22",
+     "driver": "", "samples": 1}]})");
+  const Ended ended = run_tutti(
+      {"bench", "all_reduce", "--backend", "host", "-n", "3", "--bytes", "8K", "--format", "json"},
+      {"TUTTI_TUNING_FILE=" + (folder / "table.json")});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const auto rows = nlohmann::json::parse(ended.out).at("rows");
+  int chosen = 0;
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.at("wrong"), 0) << row;
+    const bool is_chosen = row.at("chosen");
+    chosen += is_chosen ? 1 : 0;
+    EXPECT_EQ(row.at("blocks"), is_chosen ? 3 : 1) << row;
+    EXPECT_EQ(row.at("chunk_bytes"), is_chosen ? 4096 : 0) << row;
+  }
+  EXPECT_EQ(chosen, 1);
+}
+
 struct Variant {
   std::string name;
   std::vector<std::string> arguments;

@@ -50,13 +50,14 @@ Result<std::vector<Entry>> RankBench::choose_entries(std::size_t size, bool in_p
   for (const std::string& name : names) {
     TUTTI_ASSIGN(const std::optional<Plan> plan, sampler_.plan_or_skip(name));
     if (!plan) continue;
-    entries.push_back(
-        {.measurement = {.size = size,
-                         .algorithm = name,
-                         .in_place = in_place,
-                         .chosen = chosen.is_ok() && chosen->algorithm == plan->algorithm,
-                         .plan = *plan},
-         .trial = nullptr});
+    // What auto takes runs as auto would run it: a table may say how.
+    const bool is_chosen = chosen.is_ok() && chosen->algorithm == plan->algorithm;
+    entries.push_back({.measurement = {.size = size,
+                                       .algorithm = name,
+                                       .in_place = in_place,
+                                       .chosen = is_chosen,
+                                       .plan = is_chosen ? *chosen : *plan},
+                       .trial = nullptr});
   }
   return entries;
 }
@@ -65,7 +66,11 @@ Status RankBench::measure(std::size_t size, bool in_place) {
   sampler_.begin(options_.bytes[size], in_place);
   TUTTI_ASSIGN(auto entries, choose_entries(size, in_place));
   for (Entry& entry : entries) {
-    TUTTI_ASSIGN(entry.trial, sampler_.prepare({.algorithm = entry.measurement.algorithm}));
+    const Plan& plan = entry.measurement.plan;
+    TUTTI_ASSIGN(entry.trial, sampler_.prepare({.algorithm = entry.measurement.algorithm,
+                                                .blocks = plan.blocks,
+                                                .threads = plan.threads,
+                                                .chunk_bytes = plan.chunk_bytes}));
   }
   if (!entries.empty()) TUTTI_TRY(take_samples(entries));
   for (auto& [measurement, trial] : entries) {
