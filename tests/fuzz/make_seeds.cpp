@@ -171,12 +171,15 @@ void write_results(Corpus& corpus) {
   corpus.write("results/failure", cli::to_json_text(cli::Failure{StatusCode::kTimeout, "late"}));
   corpus.write("results/trying", cli::to_json_text(cli::Trying{2, "one_shot"}));
   corpus.write("results/dropped", cli::to_json_text(cli::Dropped{2, "one_shot", "wrong"}));
-  const cli::Tuned tuned{.size = 2,
-                         .best = {.algorithm = "two_shot", .blocks = 16, .threads = 256},
-                         .time_us = 4.5,
-                         .samples = 50,
-                         .runner_up = "nccl",
-                         .runner_up_us = 6.25};
+  cli::Tuned tuned;
+  tuned.size = 2;
+  tuned.best.algorithm = "two_shot";
+  tuned.best.blocks = 16;
+  tuned.best.threads = 256;
+  tuned.time_us = 4.5;
+  tuned.samples = 50;
+  tuned.runner_up = "nccl";
+  tuned.runner_up_us = 6.25;
   corpus.write("results/tuned", cli::to_json_text(tuned));
   corpus.write("results/alive", cli::to_json_text(cli::Alive{}));
   const nlohmann::json topology = Topology{};
