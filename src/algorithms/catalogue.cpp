@@ -76,7 +76,8 @@ RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks
   if (row.ring_directions == 0) return {};
   constexpr std::size_t kUsual = 64 * KiB, kUnit = 16;
   const std::size_t wanted = chunk_bytes == 0 ? kUsual : chunk_bytes;
-  const auto slots = static_cast<std::size_t>(blocks * row.ring_directions * RingSlots::kPerBlock);
+  const std::size_t slots =
+      static_cast<std::size_t>(blocks) * row.ring_directions * RingSlots::kPerBlock;
   return {.chunk_bytes = std::min(round_up(wanted, kUnit), staging_bytes / slots / kUnit * kUnit),
           .directions = row.ring_directions};
 }
@@ -84,7 +85,7 @@ RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks
 int most_blocks(const Algorithm& row, std::size_t staging_bytes) {
   if (row.ring_directions == 0) return kMaxBlocks;
   constexpr std::size_t kSmallestChunk = 256;
-  const auto slots = static_cast<std::size_t>(row.ring_directions * RingSlots::kPerBlock);
+  const std::size_t slots = std::size_t{RingSlots::kPerBlock} * row.ring_directions;
   const std::size_t blocks = staging_bytes / (slots * kSmallestChunk);
   return static_cast<int>(std::clamp<std::size_t>(blocks, 1, kMaxBlocks));
 }

@@ -72,7 +72,7 @@ struct RingSlots {
   int directions = 0;                  // 0: no ring
 
   constexpr std::size_t offset(int block, Direction direction, std::uint64_t chunk) const {
-    const auto ring = static_cast<std::size_t>(block * directions + direction);
+    const std::size_t ring = static_cast<std::size_t>(block) * directions + direction;
     return (ring * kPerBlock + chunk % kPerBlock) * chunk_bytes;
   }
 };

@@ -56,8 +56,8 @@ struct RingCut {
     const std::size_t begin = share * static_cast<std::size_t>((share_of + 2 * ranks) % ranks);
     const std::size_t own = begin + part * static_cast<std::size_t>(block);
     const std::size_t own_end = least(own + part, least(begin + share, count));
-    const auto index = static_cast<std::size_t>(partition * kRingLead + chunk);
-    const std::size_t first = least(own + piece * index, own_end);
+    const int index = partition * kRingLead + chunk;
+    const std::size_t first = least(own + piece * static_cast<std::size_t>(index), own_end);
     return {first, least(first + piece, own_end) - first};
   }
 
