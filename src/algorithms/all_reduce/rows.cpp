@@ -13,13 +13,20 @@ bool takes_everything(DataType, OpKind) { return true; }
 // The multipliers of the peers do not travel in packets.
 bool packets_take(DataType, OpKind op) { return op != OpKind::kPreMulSum; }
 
-// Multipliers would be applied before the first rounding of many, elsewhere before the only one.
-bool rings_take(DataType, OpKind op) { return op != OpKind::kPreMulSum; }
+bool is_fp8(DataType dtype) {
+  return dtype == DataType::kFloat8E4M3 || dtype == DataType::kFloat8E5M2;
+}
+
+// Multipliers would be applied before the first rounding of many, elsewhere before the only one;
+// and 8-bit floats have no bits to spare for many.
+bool rings_take(DataType dtype, OpKind op) {
+  const bool rounds = op != OpKind::kMin && op != OpKind::kMax;
+  return op != OpKind::kPreMulSum && !(rounds && is_fp8(dtype));
+}
 
 // NCCL scales in the element's own type, which 8-bit floats cannot do.
 bool nccl_takes(DataType dtype, OpKind op) {
-  const bool fp8 = dtype == DataType::kFloat8E4M3 || dtype == DataType::kFloat8E5M2;
-  return !fp8 || (op != OpKind::kAvg && op != OpKind::kPreMulSum);
+  return !is_fp8(dtype) || (op != OpKind::kAvg && op != OpKind::kPreMulSum);
 }
 
 // A 16-byte tile per thread, in blocks of `threads`, at most `most` of them.
