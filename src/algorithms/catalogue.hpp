@@ -69,6 +69,9 @@ struct PacketUse {
 using HostBody = Outcome (*)(HostTeam& team, const Work& work);
 using CudaKernel = const void*;  // __global__ void(Work), Work by value
 
+// "one_shot" of "all_reduce/one_shot".
+constexpr std::string_view name_of_id(std::string_view id) { return id.substr(id.find('/') + 1); }
+
 struct Algorithm {
   std::string_view id;  // "all_reduce/one_shot"
   Collective collective = Collective::kAllReduce;
@@ -98,7 +101,7 @@ struct Algorithm {
   HostBody (*host)(DataType, OpKind) = nullptr;
   CudaKernel (*cuda)(DataType, OpKind, int ranks) = nullptr;  // null in builds without CUDA
 
-  std::string_view name() const { return id.substr(id.find('/') + 1); }  // "one_shot"
+  std::string_view name() const { return name_of_id(id); }
 };
 
 std::span<const Algorithm> catalogue();

@@ -19,9 +19,7 @@ struct Choice {
 
   bool is(PlanSource source) const { return plan.is_ok() && plan->source == source; }
   bool takes(const Algorithm& row) const { return plan.is_ok() && plan->algorithm == row.id; }
-  std::string_view taken() const {
-    return std::string_view(plan->algorithm).substr(plan->algorithm.find('/') + 1);
-  }
+  std::string_view taken() const { return name_of_id(plan->algorithm); }
 };
 
 std::string staging_text(const Load& load) {
@@ -33,8 +31,7 @@ std::string staging_text(const Load& load) {
 // "shipped h200.json names two_shot"
 std::string claim_of(const TuningTable::Match& match) {
   const TuningEntry& entry = *match.entry;
-  const std::string_view name =
-      std::string_view(entry.algorithm).substr(entry.algorithm.find('/') + 1);
+  const std::string_view name = name_of_id(entry.algorithm);
   return entry.provenance == Provenance::kPublished
              ? fmt::format("published: {} ({})", name, entry.source)
              : fmt::format("{} names {}", match.source->name, name);

@@ -55,7 +55,7 @@ const Algorithm* fastest(const Question& question, Admits admits) {
 // Of those of a family that can run, by the model.
 const Algorithm* fastest_of(const Question& question, std::string_view family) {
   return fastest(question, [family](const Algorithm& row) {
-    return to_string(row.family) == family.substr(family.find('/') + 1);
+    return to_string(row.family) == name_of_id(family);
   });
 }
 

@@ -125,7 +125,7 @@ void check_published(Reader& reader, const TuningEntry& entry) {
   }
   for (const auto& [field, id] :
        {std::pair("algorithm", entry.algorithm), std::pair("runner_up", entry.runner_up)}) {
-    const auto family = parse_family(std::string_view(id).substr(id.find('/') + 1));
+    const auto family = parse_family(name_of_id(id));
     if (!id.empty() && !family.is_ok()) reader.fail(field, "names an " + family.status().message());
   }
 }

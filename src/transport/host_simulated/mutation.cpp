@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 namespace tutti::simulated {
-
 namespace {
 
 std::string describe_of_packets(const Mutation& mutation) {
@@ -32,10 +31,6 @@ std::string describe_of_packets(const Mutation& mutation) {
       return "announcements not waited for";
   }
 }
-
-}  // namespace
-
-namespace {
 
 std::string describe_of_ring(const Mutation& mutation) {
   using Kind = Mutation::Kind;

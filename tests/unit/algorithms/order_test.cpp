@@ -54,26 +54,12 @@ void for_each_row_of(Order order, Check check) {
   }
 }
 
-TEST(OrderTest, RowsInRankOrderGiveTheSameBits) {
+// Of all ranks and rows, for any number of blocks.
+void expect_the_same_bits(Order order) {
   for (const int ranks : {2, 3, 5, 8}) {
     const Groups inputs = random_inputs(ranks);
     Elements first;
-    for_each_row_of(Order::kRankOrder, [&](const Algorithm& row) {
-      for (const int blocks : {1, 3}) {
-        for (const Elements& output : reduced(row, inputs, blocks)) {
-          if (first.empty()) first = output;
-          EXPECT_EQ(output, first) << row.id << ", " << ranks << " ranks, " << blocks << " blocks";
-        }
-      }
-    });
-  }
-}
-
-TEST(OrderTest, RingsGiveTheSameBitsOnAllRanks) {
-  for (const int ranks : {2, 3, 5, 8}) {
-    const Groups inputs = random_inputs(ranks);
-    Elements first;
-    for_each_row_of(Order::kSameOnAllRanks, [&](const Algorithm& row) {
+    for_each_row_of(order, [&](const Algorithm& row) {
       for (const int blocks : {1, 3}) {
         for (const Elements& output : reduced(row, inputs, blocks)) {
           if (first.empty()) first = output;
@@ -84,6 +70,10 @@ TEST(OrderTest, RingsGiveTheSameBitsOnAllRanks) {
     EXPECT_FALSE(first.empty());
   }
 }
+
+TEST(OrderTest, RowsInRankOrderGiveTheSameBits) { expect_the_same_bits(Order::kRankOrder); }
+
+TEST(OrderTest, RingsGiveTheSameBitsOnAllRanks) { expect_the_same_bits(Order::kSameOnAllRanks); }
 
 // Each of n - 1 roundings adds half a unit in the last place of what is summed so far, at most.
 TEST(OrderTest, RingsRoundOncePerStep) {
