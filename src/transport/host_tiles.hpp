@@ -50,22 +50,13 @@ class HostTiles {
 
   template <class T, class F>
   void for_each_tile(Range range, F&& f) const {
-    constexpr std::size_t kStep = tile_elements<T>();
-    const std::size_t stride = kStep * static_cast<std::size_t>(work_.blocks);
-    for (std::size_t at = kStep * block_; at < range.count; at += stride) {
-      const std::size_t left = range.count - at;
-      f(HostAccess{}, TileAt{range.first + at, static_cast<int>(left < kStep ? left : kStep)});
-    }
+    deal_tiles<T>(range, block_, work_.blocks, f);
   }
 
   // Of a chunk that is all this block's.
   template <class T, class F>
   void for_each_of_chunk(std::size_t count, F&& f) const {
-    constexpr std::size_t kStep = tile_elements<T>();
-    for (std::size_t at = 0; at < count; at += kStep) {
-      const std::size_t left = count - at;
-      f(HostAccess{}, TileAt{at, static_cast<int>(left < kStep ? left : kStep)});
-    }
+    deal_tiles<T>(Range{0, count}, 0, 1, f);
   }
 
   Slice first_slice() const { return static_cast<Slice>(block_); }
@@ -197,6 +188,17 @@ class HostTiles {
   int block_;
 
  private:
+  // Tile `block` of the range, and every `blocks`-th behind it.
+  template <class T, class F>
+  static void deal_tiles(Range range, int block, int blocks, F&& f) {
+    constexpr std::size_t kStep = tile_elements<T>();
+    const std::size_t stride = kStep * static_cast<std::size_t>(blocks);
+    for (std::size_t at = kStep * block; at < range.count; at += stride) {
+      const std::size_t left = range.count - at;
+      f(HostAccess{}, TileAt{range.first + at, static_cast<int>(left < kStep ? left : kStep)});
+    }
+  }
+
   const Team& team() const { return static_cast<const Team&>(*this); }
 };
 

@@ -137,10 +137,15 @@ struct TileInPlace {
   int count;
 };
 
+// An n-th of so many elements, rounded up to whole units.
+TUTTI_BODY std::size_t divided(std::size_t elements, int n, std::size_t unit) {
+  const std::size_t units = (elements + unit - 1) / unit;
+  return (units + n - 1) / n * unit;
+}
+
 // Rank `rank`'s share of `whole`: contiguous, a multiple of `unit` elements but for the last.
 TUTTI_BODY Range shard(Range whole, int rank, int ranks, std::size_t unit) {
-  const std::size_t units = (whole.count + unit - 1) / unit;
-  const std::size_t share = (units + ranks - 1) / ranks * unit;
+  const std::size_t share = divided(whole.count, ranks, unit);
   const std::size_t begin = share * rank < whole.count ? share * rank : whole.count;
   const std::size_t end = begin + share < whole.count ? begin + share : whole.count;
   return {whole.first + begin, end - begin};

@@ -7,9 +7,8 @@
 //
 //   barrier         every rank has begun, and is done with its slots of the operation before
 //   step 0          sends its input of share r to the next rank
-//   step s < n      adds its input to what came of share r - s, and sends the sum on; at the last
-//   of
-//                   these the sum of share r + 1 is whole: that is kept, too, and sent both ways
+//   step s < n      adds its input to what came of share r - s, and sends the sum on; the last one
+//                   makes the sum of share r + 1 whole: that is kept, too, and sent both ways
 //   steps from n    keeps what comes, whole shares from both sides, and sends it on
 //
 // The last arrivals of a partition, kRingLead chunks of each share, meet the first step of the
@@ -26,7 +25,7 @@
 
 namespace tutti {
 
-// Chunks of one step: as many are under way while the first of them is waited for. No fewer than
+// Chunks of one step: as many are under way while the first of them is waited for. No more than
 // half the slots: then whatever is waited for is of an earlier step.
 inline constexpr int kRingLead = RingSlots::kPerBlock / 2;
 
@@ -63,11 +62,6 @@ struct RingCut {
 
  private:
   static TUTTI_BODY std::size_t least(std::size_t a, std::size_t b) { return a < b ? a : b; }
-  // An n-th, rounded up to whole units.
-  static TUTTI_BODY std::size_t divided(std::size_t elements, int n, std::size_t unit) {
-    const std::size_t units = (elements + unit - 1) / unit;
-    return (units + n - 1) / n * unit;
-  }
 };
 
 template <class Reduction, class Team>
@@ -135,7 +129,7 @@ class RingBlock {
   TUTTI_BODY Outcome end_partition(int p, int c) {
     const Range last = chunk_of(work_.rank + 1 - forward_steps_, p, c);
     if (keep(kForward, last, false) != Outcome::kDone) return Outcome::kFailed;
-    if (reverse_steps_ == 0 || reverse_steps_ < forward_steps_) return Outcome::kDone;
+    if (reverse_steps_ < forward_steps_) return Outcome::kDone;
     return keep(kReverse, chunk_of(work_.rank + 1 + reverse_steps_, p, c), false);
   }
 

@@ -67,9 +67,15 @@ class NvlinkTeam {
   }
   template <class T, class F>
   __device__ void for_each_tile(Range range, int width, F&& f) const {
-    constexpr std::size_t kStep = tile_elements<T>();
     const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
     const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    deal_tiles<T>(range, width, thread, threads, f);
+  }
+  // Tile `thread` of the range, and every `threads`-th behind it.
+  template <class T, class F>
+  static __device__ void deal_tiles(Range range, int width, std::size_t thread, std::size_t threads,
+                                    F&& f) {
+    constexpr std::size_t kStep = tile_elements<T>();
     const std::size_t end = range.first + range.count;
     std::size_t at = range.first + thread * kStep;
     for (; width == 16 && at + kStep <= end; at += threads * kStep) {

@@ -39,7 +39,6 @@ class RingTeam : public NvlinkTeam<Protocol> {
     const int to = neighbour(direction);
     at = slot(to, direction, chunk);
     if (is_messenger() || direction == kReverse || chunk < kSlots) return Outcome::kDone;
-    if (!Protocol::waits_for_credits()) return Outcome::kDone;
     return await(ring(work_.rank).credits, to, chunk - kSlots + 1);
   }
 
@@ -53,18 +52,7 @@ class RingTeam : public NvlinkTeam<Protocol> {
   template <class T, class F>
   __device__ void for_each_of_chunk(std::size_t count, F&& f) const {
     if (is_messenger()) return;
-    constexpr std::size_t kStep = Base::template tile_elements<T>();
-    const std::size_t threads = blockDim.x - kWarp;
-    std::size_t at = threadIdx.x * kStep;
-    for (; width_ == 16 && at + kStep <= count; at += threads * kStep) {
-      f(WideAccess{}, TileAt{at, static_cast<int>(kStep)});
-    }
-    const NarrowAccess narrow{width_};
-    TUTTI_NO_UNROLL
-    for (; at < count; at += threads * kStep) {
-      const std::size_t left = count - at;
-      f(narrow, TileAt{at, static_cast<int>(left < kStep ? left : kStep)});
-    }
+    Base::template deal_tiles<T>(Range{0, count}, width_, threadIdx.x, blockDim.x - kWarp, f);
   }
 
   __device__ Outcome pass(unsigned moves) {

@@ -17,7 +17,6 @@ struct Faithful {
   static __device__ bool polls() { return true; }    // until packets are there
   static __device__ bool empties() { return true; }  // what it takes
   static __device__ bool waits_for_chunks() { return true; }
-  static __device__ bool waits_for_credits() { return true; }
   static __device__ bool releases_chunks() { return true; }
 };
 

@@ -41,7 +41,6 @@ struct Weakened {
   static __device__ bool polls() { return !device_weakening.no_polls; }
   static __device__ bool empties() { return !device_weakening.no_emptying; }
   static __device__ bool waits_for_chunks() { return !device_weakening.no_polls; }
-  static __device__ bool waits_for_credits() { return true; }
   static __device__ bool releases_chunks() { return !has(device_weakening.no_release, 1); }
 };
 
