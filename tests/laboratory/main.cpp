@@ -26,7 +26,7 @@ void complain(const Setup& setup, const Finding& finding) {
 }
 
 // A schedule of a ring has many times the steps of others.
-std::uint64_t weight_of(const Setup& setup) { return setup.row->ring_directions > 0 ? 1 : 4; }
+std::uint64_t weight_of(const Setup& setup) { return setup.row->ring_directions > 0 ? 1 : 10; }
 
 // `schedules` in all, spread over the setups.
 int random_campaign(std::uint64_t schedules, std::uint64_t seed) {

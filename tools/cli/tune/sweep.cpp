@@ -150,14 +150,21 @@ TuneOptions Sweep::options_for(const SweepPart& part, Clock::time_point begin) c
   return options;
 }
 
+// What ends a rank is what that rank is trying, and no rank is ahead of it: all report the same
+// steps, so what a group failed at is the last step that any of them reported.
 Result<Sweep::Attempt> Sweep::attempt(const SweepPart& part, const TuneOptions& options) {
   Attempt attempt;
+  std::vector<int> steps(static_cast<std::size_t>(part.ranks));
+  int furthest = 0;
   const auto on_report = [&](int rank, const Report& report) {
     if (const auto* dropped = std::get_if<Dropped>(&report)) take(part, *dropped);
-    if (rank != 0) return;
     if (const auto* trying = std::get_if<Trying>(&report)) {
-      attempt.trying = *trying;
-    } else if (const auto* skipped = std::get_if<Skipped>(&report)) {
+      const int step = ++steps[static_cast<std::size_t>(rank)];
+      if (step > furthest) attempt.trying = *trying;
+      furthest = std::max(furthest, step);
+    }
+    if (rank != 0) return;
+    if (const auto* skipped = std::get_if<Skipped>(&report)) {
       fmt::print(stderr, "# {} ranks: {}: {}\n", part.ranks, skipped->algorithm, skipped->why);
     } else if (const auto* tuned = std::get_if<Tuned>(&report)) {
       take(part, *tuned);
