@@ -62,10 +62,10 @@ function(tutti_room name)
   target_precompile_headers(tutti_${name} REUSE_FROM tutti_precompiled)
 endfunction()
 
-# tutti_test(name SOURCES a.cpp [LABELS unit] [TIMEOUT 60]): an executable of GoogleTest cases linked
+# tutti_test(name SOURCES a.cpp [LABELS unit] [TIMEOUT 60] [TESTS_HEADERS]): an executable of GoogleTest cases linked
 # with the whole library (internals included), every case a ctest of its own.
 function(tutti_test name)
-  cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LABELS" ${ARGN})
+  cmake_parse_arguments(TEST "TESTS_HEADERS" "TIMEOUT" "SOURCES;LABELS" ${ARGN})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 60)
   endif()
@@ -77,6 +77,11 @@ function(tutti_test name)
   target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     TEST_LIST ${name}_cases PROPERTIES TIMEOUT ${TEST_TIMEOUT})
+  # Checks for undefined behaviour double the time of compiling GoogleMock. They are for what is
+  # tested: in the library, unless that is templates of its headers.
+  if(TUTTI_SANITIZER STREQUAL "address" AND NOT TEST_TESTS_HEADERS)
+    target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
+  endif()
   # Labels separately: gtest_discover_tests would take the second for the name of a property.
   set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
   file(WRITE ${labels_file} "if(${name}_cases)

@@ -28,6 +28,7 @@ struct Plan {
   int threads = 1;              // per block (CUDA)
   std::size_t chunk_bytes = 0;  // staged rows: bytes per pass; 0: the whole staging
   PlanSource source = PlanSource::kModel;
+  bool emulated = false;  // it was named, and what it needs is done by a loop over the peers
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 std::string to_string(const Plan& plan);

@@ -10,11 +10,16 @@
 #include "communicator/watchdog.hpp"
 #include "drivers/cuda.hpp"
 #include "drivers/nvml.hpp"
+#include "transport/multicast/binding.hpp"
+#include "transport/multicast/support.hpp"
 
 namespace tutti {
 
 Machinery Machinery::real() {
-  return {.cuda = real_cuda(), .nccl = real_nccl(), .nvml = real_nvml()};
+  return {.cuda = real_cuda(),
+          .nccl = real_nccl(),
+          .nvml = real_nvml(),
+          .multicast = why_no_multicast().empty() ? real_multicast() : nullptr};
 }
 
 CommunicatorImpl::~CommunicatorImpl() {
@@ -100,7 +105,23 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t
                   "no peer access between these GPUs: no symmetric memory");
   }
   TUTTI_TRY(sweep_captures());
-  return exchanged(heap_->allocate(bytes, deadline()));
+  TUTTI_ASSIGN(auto segment, exchanged(heap_->allocate(bytes, deadline())));
+  if (topology_.multicast) TUTTI_TRY(bind_to_one_address(*segment));
+  return segment;
+}
+
+// Where it cannot be had, the segment goes without: rows that need it stage.
+Status CommunicatorImpl::bind_to_one_address(SymmetricSegment& segment) {
+  const MulticastPlace place{*bootstrap_, *machinery_.cuda, *machinery_.multicast, device_};
+  const auto binding = exchanged(bind_to_multicast(place, segment, deadline()));
+  if (!binding.is_ok()) {
+    if (failure_->failed()) return binding.status();
+    log_once(LogLevel::kWarn, fmt::format("no multicast: {}", binding.status().message()));
+    return Status::ok();
+  }
+  segment.multicast = (*binding)->address();
+  segment.binding = *binding;
+  return Status::ok();
 }
 
 Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::register_memory(void* address,

@@ -30,6 +30,7 @@
 namespace tutti {
 
 class CudaDriver;
+class MulticastDriver;
 class NvmlDriver;
 struct Weakening;
 
@@ -38,6 +39,7 @@ struct Machinery {
   CudaDriver* cuda = nullptr;
   NcclDriver* nccl = nullptr;
   NvmlDriver* nvml = nullptr;
+  MulticastDriver* multicast = nullptr;  // null where it may not be used
   const Weakening* weakening = nullptr;
   int local_rank = 0;  // among the ranks of this host, for the default GPU
 
@@ -124,6 +126,7 @@ class CommunicatorImpl {
   void open_recorder();
   Status open_memory();
   Status verify_peers();
+  Status bind_to_one_address(SymmetricSegment& segment);
   Deadline deadline() const { return Deadline(timeout_.load()); }
 
   // operations.cpp

@@ -86,7 +86,7 @@ RankInfo describe(const CommunicatorOptions& options, const Machinery& machinery
   info.has_gpu = 1;
   info.compute = gpu->compute_major * 10 + gpu->compute_minor;
   info.multiprocessors = gpu->multiprocessors;
-  info.multicast = gpu->multicast;
+  info.multicast = gpu->multicast && machinery.multicast != nullptr;
   info.nvlinks = nvlinks_of(machinery.nvml, gpu->pci_bus_id);
   std::memcpy(info.uuid, gpu->uuid.data(), sizeof info.uuid);
   gpu->name.copy(info.name, sizeof info.name - 1);
@@ -134,12 +134,14 @@ Topology topology_of(const std::vector<RankInfo>& infos, Backend backend) {
   topology.multiprocessors = infos.front().multiprocessors;
   topology.nvlinks = infos.front().nvlinks;
   topology.nccl = true;
+  topology.multicast = topology.ranks > 1 && topology.hosts == 1;  // until objects are bound
   for (const RankInfo& info : infos) {
     if (topology.gpu != info.name) topology.gpu = "mixed";
     topology.compute = std::min(topology.compute, info.compute);
     topology.multiprocessors = std::min(topology.multiprocessors, info.multiprocessors);
     topology.nvlinks = std::min(topology.nvlinks, info.nvlinks);
     topology.nccl = topology.nccl && info.has_nccl != 0;
+    topology.multicast = topology.multicast && info.multicast != 0;
   }
   return topology;
 }
@@ -286,6 +288,11 @@ Status CommunicatorImpl::verify_peers() {
     }
   }
   topology_.peer_access = reach.is_ok();
+  topology_.multicast = topology_.multicast && reach.is_ok() && bootstrap_->passes_descriptors();
+  if (topology_.multicast) {
+    TUTTI_TRY(bind_to_one_address(*own_));
+    topology_.multicast = own_->multicast != nullptr;
+  }
   if (reach.is_ok()) return Status::ok();
   own_.reset();
   heap_.reset();

@@ -162,17 +162,20 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
     return prepared;
   }
 
-  const bool writes = row->peers_write_output;
+  const bool by_switch = (row->needs & kNeedsMulticast) != 0 && topology_.multicast;
+  const auto reached = [by_switch](const std::shared_ptr<SymmetricSegment>& segment) {
+    return zero_copy(segment) && (!by_switch || segment->multicast != nullptr);
+  };
   const bool in_place_staging = prepared.in_place() && row->in_place_needs_staging;
-  const bool direct = (!row->peers_read_input || zero_copy(prepared.input)) &&
-                      (!writes || zero_copy(prepared.output));
+  const bool direct = (!row->peers_read_input || reached(prepared.input)) &&
+                      (!row->peers_write_output || reached(prepared.output));
   prepared.staged = !direct || in_place_staging;
   if (row->ring_directions > 0) prepared.channel = layout_.ring_channel(prepared.area);
   if (!stream.capturing || row->packets != nullptr || row->ring_directions > 0) return prepared;
 
   TUTTI_ASSIGN(CaptureLease * lease, lease_for(stream));
   prepared.channel = lease->channel;
-  if (registering_ && !direct && !in_place_staging && prepared.bytes() > 0) {
+  if (registering_ && !direct && !in_place_staging && !by_switch && prepared.bytes() > 0) {
     TUTTI_TRY(register_late(prepared, *lease, stream));
   }
   return prepared;
@@ -307,6 +310,10 @@ void CommunicatorImpl::point_at_buffers(const Prepared& prepared, Work& work) co
     return;
   }
   const bool writes = prepared.operation.row->peers_write_output;
+  if (prepared.staged && own_->multicast != nullptr) {
+    std::byte* const staging = own_->multicast + layout_.staging_offset(prepared.channel);
+    work.multicast = {staging, staging};
+  }
   if (prepared.staged || (!prepared.operation.row->peers_read_input && !writes)) return;
   const LateBuffers now =
       late_buffers(prepared.input.get(), offset_in(*prepared.input, prepared.call.input),
@@ -314,6 +321,7 @@ void CommunicatorImpl::point_at_buffers(const Prepared& prepared, Work& work) co
                    writes ? offset_in(*prepared.output, prepared.call.output) : 0);
   work.inputs = now.inputs;
   work.outputs = now.outputs;
+  work.multicast = now.multicast;
 }
 
 LateBuffers CommunicatorImpl::late_buffers(const SymmetricSegment* input, std::size_t input_offset,
@@ -324,6 +332,10 @@ LateBuffers CommunicatorImpl::late_buffers(const SymmetricSegment* input, std::s
     buffers.inputs.at[r] = input->at[r] + input_offset;
     const int next = (rank() + 1 + r) % size();
     if (output != nullptr) buffers.outputs.at[r] = output->at[next] + output_offset;
+  }
+  if (input->multicast != nullptr) buffers.multicast.input = input->multicast + input_offset;
+  if (output != nullptr && output->multicast != nullptr) {
+    buffers.multicast.output = output->multicast + output_offset;
   }
   buffers.ready = 1;
   return buffers;

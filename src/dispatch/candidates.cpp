@@ -39,6 +39,7 @@ std::string claim_of(const TuningTable::Match& match) {
 
 // Where the time comes from.
 std::string fill_time(const Choice& choice, const Algorithm& row, double& time_us) {
+  if (is_emulated(row, choice.question.topology)) return "emulated by a loop over the peers";
   const Load load = load_of(choice.question, row);
   const TuningEntry* entry = choice.named ? choice.named->match.entry : nullptr;
   const bool staged = passes_of(load) > 0;
@@ -127,9 +128,10 @@ std::vector<Candidate> candidates(const Request& request, const Topology& topolo
     if (row.collective != request.collective) continue;
     Candidate candidate;
     candidate.algorithm = row.id;
-    candidate.why = why_not(row, request, topology);
-    candidate.possible = candidate.why.empty();
     candidate.chosen = choice.takes(row);
+    candidate.why = candidate.chosen ? why_not(row, request, topology)
+                                     : why_not_unnamed(row, request, topology);
+    candidate.possible = candidate.why.empty();
     if (candidate.possible) {
       candidate.why = fill_time(choice, row, candidate.predicted_us);
       candidate.why += candidate.chosen ? why_taken(choice, row) : why_not_taken(choice, row);

@@ -17,7 +17,8 @@ Plan plan_for(const Question& question, const Algorithm& row, PlanSource source)
   if (row.geometry != nullptr && question.topology.backend == Backend::kCuda) {
     geometry = row.geometry(question.request.bytes(), question.topology.ranks);
   }
-  return {std::string(row.id), geometry.blocks, geometry.threads, geometry.chunk_bytes, source};
+  return {std::string(row.id),  geometry.blocks, geometry.threads,
+          geometry.chunk_bytes, source,          is_emulated(row, question.topology)};
 }
 
 Plan plan_for(const Question& question, const Algorithm& row, const TuningTable::Match& match) {
@@ -78,7 +79,7 @@ Status nothing_can_run(const Question& question) {
   }
   for (const Algorithm& row : question.rows) {
     if (row.collective != request.collective) continue;
-    text += fmt::format("; {} {}", row.name(), why_not(row, request, topology));
+    text += fmt::format("; {} {}", row.name(), why_not_unnamed(row, request, topology));
   }
   return {StatusCode::kUnsupported, std::move(text)};
 }

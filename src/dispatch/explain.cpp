@@ -19,7 +19,7 @@ std::string question_text(const Request& request) {
 
 std::string line_of(const Candidate& candidate) {
   const std::string time =
-      candidate.possible ? fmt::format("{:.1f} us", candidate.predicted_us) : "-";
+      candidate.predicted_us > 0 ? fmt::format("{:.1f} us", candidate.predicted_us) : "-";
   return fmt::format("  {} {:<28} {:>12}  {}\n", candidate.chosen ? '*' : ' ', candidate.algorithm,
                      time, candidate.why);
 }

@@ -37,9 +37,6 @@ std::string why_not_on_machine(const Algorithm& row, const Topology& topology) {
     return "needs NCCL, which not every rank could load (install libnccl2, or set "
            "TUTTI_NCCL_LIBRARY to its path)";
   }
-  if ((row.needs & kNeedsMulticast) != 0 && !topology.multicast) {
-    return "needs NVLink multicast, which is off or not there";
-  }
   return {};
 }
 
@@ -99,6 +96,21 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
     return "is left out: TUTTI_DISABLE=1 leaves every operation to NCCL";
   }
   return {};
+}
+
+bool is_emulated(const Algorithm& row, const Topology& topology) {
+  return (row.needs & kNeedsMulticast) != 0 && !topology.multicast;
+}
+
+std::string why_not_unnamed(const Algorithm& row, const Request& request,
+                            const Topology& topology) {
+  std::string reason = why_not(row, request, topology);
+  if (reason.empty() && is_emulated(row, topology)) {
+    reason =
+        "needs NVLink multicast, which is off or not there; named, it is emulated by a loop over "
+        "the peers";
+  }
+  return reason;
 }
 
 std::string why_not_by_itself(const Algorithm& row, const Request& request,

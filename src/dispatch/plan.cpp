@@ -29,6 +29,7 @@ std::string to_string(const Plan& plan) {
   std::string text = plan.algorithm;
   if (plan.blocks > 0) text += fmt::format(", {} x {} threads", plan.blocks, plan.threads);
   if (plan.chunk_bytes > 0) text += fmt::format(", chunks of {}", format_bytes(plan.chunk_bytes));
+  if (plan.emulated) text += ", emulated";
   return text + fmt::format(" ({})", to_string(plan.source));
 }
 

@@ -28,7 +28,7 @@ namespace {
 // Without being told to. `measured`: a table names it.
 bool may_take(const Question& question, const Algorithm& row, bool measured) {
   const auto& [request, topology, table, rows] = question;
-  return why_not(row, request, topology).empty() &&
+  return why_not_unnamed(row, request, topology).empty() &&
          why_not_by_itself(row, request, topology, measured).empty();
 }
 

@@ -5,6 +5,7 @@
 namespace tutti {
 
 HeapSegment::~HeapSegment() {
+  binding.reset();  // a switch lets go of memory before it ends
   if (const auto alive = state.lock()) alive->give_back(*this);
 }
 

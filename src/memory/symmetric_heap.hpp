@@ -32,9 +32,11 @@ class SymmetricSegment {
   std::uint32_t id = 0;  // the same on every rank
   std::size_t bytes = 0;
   std::byte* local = nullptr;
-  std::vector<std::byte*> at;   // per rank, as this rank addresses it; empty: not zero-copy
-  std::string why_staged;       // empty where zero-copy
-  std::uint64_t buffer_id = 0;  // registered CUDA memory: to notice free + malloc
+  std::vector<std::byte*> at;      // per rank, as this rank addresses it; empty: not zero-copy
+  std::string why_staged;          // empty where zero-copy
+  std::uint64_t buffer_id = 0;     // registered CUDA memory: to notice free + malloc
+  std::byte* multicast = nullptr;  // of all ranks' parts at once; null: not bound to such an object
+  std::shared_ptr<void> binding;   // whose address that is
   bool zero_copy() const { return !at.empty(); }
 };
 

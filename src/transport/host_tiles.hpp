@@ -20,6 +20,7 @@ template <class Team, std::size_t kBytes>
 class HostTiles {
  public:
   static constexpr int kMaxRanks = tutti::kMaxRanks;
+  static constexpr bool kHasMulticast = false;
   static constexpr std::size_t kTileBytes = kBytes;
   template <class T>
   static constexpr int tile_elements() {
@@ -68,6 +69,15 @@ class HostTiles {
       if (f(k) != Outcome::kDone) return Outcome::kFailed;
     }
     return Outcome::kDone;
+  }
+
+  template <class T>
+  bool is_whole_tile(const Pointers<kMaxRanks>& from, HostAccess, TileAt tile) const {
+    std::uintptr_t bits = static_cast<std::uintptr_t>(tile.count) * sizeof(T);
+    for (int r = 0; r < work_.ranks; ++r) {
+      bits |= reinterpret_cast<std::uintptr_t>(from.at[r]) + tile.first * sizeof(T);
+    }
+    return bits % 16 == 0;
   }
 
   template <class T>

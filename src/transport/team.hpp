@@ -56,6 +56,13 @@
 //   for_each_of_chunk(n, f)  f(access, tile) for each tile of n elements that is this thread's.
 //   pass(moves)              The block's stores into slots are a chunk that is sent; its loads from
 //                            them are over, and the slot is free. Releases both.
+//
+// On GPUs whose links go through a switch that can do it MulticastTeam has these as well, for whole
+// tiles; algorithms/fabric.hpp does the same by a loop over the peers where they are not.
+//
+//   is_whole_tile(from, ..)  Whether a tile is vectors of 16 bytes, aligned to them at every rank.
+//   load_reduce(tile)        Of every rank's input, reduced by the switch, in its order. Relaxed.
+//   store_multicast(tile, x) Into every rank's output. Relaxed.
 #pragma once
 
 #include <cstddef>
@@ -87,6 +94,9 @@ enum class Publish : std::uint8_t {
 // What a block did with slots of its ring, as bits.
 constexpr unsigned sent(Direction direction) { return 1u << direction; }
 constexpr unsigned taken(Direction direction) { return 4u << direction; }
+
+// What a switch reduces by.
+enum class SwitchOp : std::uint8_t { kSum, kMin, kMax };
 
 // A run of elements [first, first + count) of a buffer.
 struct Range {

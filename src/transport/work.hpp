@@ -125,9 +125,16 @@ struct Control {
   std::uint64_t timeout_ns;
 };
 
+// One address each for the buffers of all ranks, where they are bound to a multicast object; else
+// null.
+struct MulticastPointers {
+  std::byte *input, *output;
+};
+
 // Buffers of a captured operation, filled in by finish_capture(). In device memory.
 struct LateBuffers {
   PeerPointers inputs, outputs;  // as in Work
+  MulticastPointers multicast;
   std::uint32_t ready;
 };
 
@@ -141,9 +148,10 @@ struct Work {
 
   const std::byte* input;  // this rank's own
   std::byte* output;
-  PeerPointers inputs;        // by rank; unused where staged
-  PeerPointers outputs;       // starting with the next rank, this rank last; staging where staged
-  const LateBuffers* late;    // if not null, holds inputs and outputs
+  PeerPointers inputs;   // by rank; unused where staged
+  PeerPointers outputs;  // starting with the next rank, this rank last; staging where staged
+  MulticastPointers multicast;
+  const LateBuffers* late;    // if not null, holds inputs, outputs and multicast
   bool stage_input;           // peers read staging, not inputs
   bool stage_output;          // peers write staging, not outputs
   PeerPointers staging;       // by rank

@@ -7,6 +7,7 @@
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
 #include "topology/topology.hpp"
+#include "transport/multicast/support.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -29,6 +30,11 @@ BenchMachine bench_machine() {
     const Result<int> count = cuda->device_count();
     if (count.is_ok()) machine.gpus = *count;
     machine.why_no_gpu = count.is_ok() ? "the driver sees no GPU" : count.status().message();
+    machine.multicast = machine.gpus > 0 && why_no_multicast().empty();
+    for (int gpu = 0; gpu < machine.gpus && machine.multicast; ++gpu) {
+      const auto properties = cuda->properties(gpu);
+      machine.multicast = properties.is_ok() && properties->multicast;
+    }
   }
   constexpr const char* kTimeout = "TUTTI_TIMEOUT_MS";
   if (Knobs::process().source(kTimeout) != KnobSource::kDefault) {

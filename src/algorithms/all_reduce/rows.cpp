@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "algorithms/fabric.hpp"
 #include "base/units.hpp"
 #include "transport/work.hpp"
 
@@ -94,6 +95,9 @@ double two_shot_local(int ranks) { return 2.0 / ranks; }
 double one_shot_push_local(int ranks) { return 7 * ranks + 1; }
 double two_shot_push_local(int) { return 16; }
 double ring_local(int) { return 5; }
+// Not measured by anybody here: each rank's input goes out once for every rank that asks for it.
+double multicast_one_shot_wire(int ranks) { return ranks; }
+double multicast_two_shot_wire(int ranks) { return 1 + 1.0 / ranks; }
 
 constexpr Algorithm kRows[] = {
     {.id = "all_reduce/one_shot",
@@ -180,6 +184,32 @@ constexpr Algorithm kRows[] = {
      .geometry = ring_geometry,
      .host = host_all_reduce_ring,
      .cuda = cuda_all_reduce_ring},
+    {.id = "all_reduce/multicast_one_shot",
+     .family = Family::kMulticast,
+     .needs = kNeedsPeerAccess | kNeedsMulticast,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kNone,
+     .cost = {.steps = 4, .wire = multicast_one_shot_wire, .local = one_shot_local},
+     .text = "every rank has the switch reduce everybody's input",
+     .in_place_needs_staging = true,
+     .takes = switch_reduces,
+     .geometry = one_shot_geometry,
+     .host = host_all_reduce_multicast_one_shot,
+     .cuda = cuda_all_reduce_multicast_one_shot},
+    {.id = "all_reduce/multicast_two_shot",
+     .family = Family::kMulticast,
+     .needs = kNeedsPeerAccess | kNeedsMulticast,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kSameOnAllRanks,
+     .cost = {.steps = 5, .wire = multicast_two_shot_wire, .local = two_shot_local},
+     .text = "each rank has the switch reduce its shard, and store it to everyone",
+     .peers_write_output = true,
+     .takes = switch_reduces,
+     .geometry = two_shot_geometry,
+     .host = host_all_reduce_multicast_two_shot,
+     .cuda = cuda_all_reduce_multicast_two_shot},
     {.id = "all_reduce/nccl",
      .family = Family::kNccl,
      .needs = kNeedsNccl,

@@ -10,6 +10,8 @@ HostBody host_all_reduce_two_shot(DataType dtype, OpKind op);
 HostBody host_all_reduce_one_shot_push(DataType dtype, OpKind op);
 HostBody host_all_reduce_two_shot_push(DataType dtype, OpKind op);
 HostBody host_all_reduce_ring(DataType dtype, OpKind op);  // and ring_bidirectional
+HostBody host_all_reduce_multicast_one_shot(DataType dtype, OpKind op);
+HostBody host_all_reduce_multicast_two_shot(DataType dtype, OpKind op);
 
 // Null in builds without CUDA.
 CudaKernel cuda_all_reduce_one_shot(DataType dtype, OpKind op, int ranks);
@@ -17,6 +19,8 @@ CudaKernel cuda_all_reduce_two_shot(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_one_shot_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_two_shot_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_ring(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_reduce_multicast_one_shot(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_reduce_multicast_two_shot(DataType dtype, OpKind op, int ranks);
 
 std::span<const Algorithm> all_reduce_rows();
 

@@ -12,10 +12,12 @@ namespace tutti {
 // All addresses of the operation are 16-byte aligned and the tile is whole.
 struct WideAccess {
   static constexpr bool kLoadsAhead = true;
+  static constexpr bool kIsWhole = true;
 };
 // Anything else: accesses of `width` bytes (8, 4, 2 or 1, never less than the element).
 struct NarrowAccess {
   static constexpr bool kLoadsAhead = false;
+  static constexpr bool kIsWhole = false;
   int width;
 };
 
@@ -23,6 +25,7 @@ template <class Protocol = Faithful>
 class NvlinkTeam {
  public:
   static constexpr int kMaxRanks = kMaxCudaRanks;
+  static constexpr bool kHasMulticast = false;
   template <class T>
   static constexpr __host__ __device__ int tile_elements() {
     return static_cast<int>(16 / sizeof(T));
@@ -100,6 +103,11 @@ class NvlinkTeam {
     return __builtin_bit_cast(
         Tile<T, tile_elements<T>()>,
         load_pieces<sizeof(T)>(from + at.first * sizeof(T), access.width, at.count));
+  }
+
+  template <class T, class Access>
+  __device__ bool is_whole_tile(const Pointers<kMaxRanks>&, Access, TileAt) const {
+    return Access::kIsWhole;
   }
 
   __device__ void end_of_loads() const { end_all_loads(work_); }

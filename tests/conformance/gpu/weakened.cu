@@ -1,11 +1,14 @@
 #include <cuda_runtime.h>
 
+#include "algorithms/all_reduce/multicast_one_shot.hpp"
+#include "algorithms/all_reduce/multicast_two_shot.hpp"
 #include "algorithms/all_reduce/one_shot.hpp"
 #include "algorithms/all_reduce/one_shot_push.hpp"
 #include "algorithms/all_reduce/ring.hpp"
 #include "algorithms/all_reduce/two_shot.hpp"
 #include "algorithms/all_reduce/two_shot_push.hpp"
 #include "conformance/gpu/weakened.hpp"
+#include "transport/multicast/multicast_team.cuh"
 #include "transport/nvlink_peer/nvlink_team.cuh"
 #include "transport/nvlink_peer/packet_team.cuh"
 #include "transport/nvlink_peer/ring_team.cuh"
@@ -59,6 +62,18 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
+    weakened_multicast_one_shot(const __grid_constant__ Work work) {
+  BasicMulticastTeam<Weakened> team(work);
+  all_reduce_multicast_one_shot<SumOfFloats>(team, work);
+}
+
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    weakened_multicast_two_shot(const __grid_constant__ Work work) {
+  BasicMulticastTeam<Weakened> team(work);
+  all_reduce_multicast_two_shot<SumOfFloats>(team, work);
+}
+
+__global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_one_shot_push(const __grid_constant__ Work work) {
   PacketTeam<0, Weakened> team(work);
   all_reduce_one_shot_push<SumOfFloats>(team, work);
@@ -81,6 +96,12 @@ __global__ void __launch_bounds__(kMaxThreads, 1) weakened_ring(const __grid_con
 CudaKernel weakened_kernel(std::string_view id) {
   if (id == "all_reduce/one_shot") return reinterpret_cast<CudaKernel>(&weakened_one_shot);
   if (id == "all_reduce/two_shot") return reinterpret_cast<CudaKernel>(&weakened_two_shot);
+  if (id == "all_reduce/multicast_one_shot") {
+    return reinterpret_cast<CudaKernel>(&weakened_multicast_one_shot);
+  }
+  if (id == "all_reduce/multicast_two_shot") {
+    return reinterpret_cast<CudaKernel>(&weakened_multicast_two_shot);
+  }
   if (id == "all_reduce/one_shot_push") {
     return reinterpret_cast<CudaKernel>(&weakened_one_shot_push);
   }

@@ -2,6 +2,7 @@
 // every row and any number of blocks; rings the same on every rank, for any number of blocks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -47,19 +48,23 @@ Groups reduced(const Algorithm& row, const Groups& inputs, int blocks) {
   return outputs;
 }
 
-template <class Check>
-void for_each_row_of(Order order, Check check) {
+bool is_in_rank_order(const Algorithm& row) { return row.order == Order::kRankOrder; }
+bool is_ring(const Algorithm& row) { return row.ring_directions > 0; }
+
+template <class Is, class Check>
+void for_each_row(Is is, Check check) {
   for (const Algorithm& row : catalogue()) {
-    if (row.host != nullptr && row.order == order) check(row);
+    if (row.host != nullptr && is(row)) check(row);
   }
 }
 
 // Of all ranks and rows, for any number of blocks.
-void expect_the_same_bits(Order order) {
+template <class Is>
+void expect_the_same_bits(Is is) {
   for (const int ranks : {2, 3, 5, 8}) {
     const Groups inputs = random_inputs(ranks);
     Elements first;
-    for_each_row_of(order, [&](const Algorithm& row) {
+    for_each_row(is, [&](const Algorithm& row) {
       for (const int blocks : {1, 3}) {
         for (const Elements& output : reduced(row, inputs, blocks)) {
           if (first.empty()) first = output;
@@ -71,16 +76,54 @@ void expect_the_same_bits(Order order) {
   }
 }
 
-TEST(OrderTest, RowsInRankOrderGiveTheSameBits) { expect_the_same_bits(Order::kRankOrder); }
+TEST(OrderTest, RowsInRankOrderGiveTheSameBits) { expect_the_same_bits(is_in_rank_order); }
 
-TEST(OrderTest, RingsGiveTheSameBitsOnAllRanks) { expect_the_same_bits(Order::kSameOnAllRanks); }
+TEST(OrderTest, RingsGiveTheSameBitsOnAllRanks) { expect_the_same_bits(is_ring); }
+
+// How many pairs of a rank and an element are not rank 0's.
+int differences(const Groups& outputs) {
+  int count = 0;
+  for (const Elements& output : outputs) {
+    for (std::size_t i = 0; i < output.size(); ++i) count += output[i] == outputs[0][i] ? 0 : 1;
+  }
+  return count;
+}
+
+// Two ranks have what is so large that others are lost beside it, until it cancels.
+Groups inputs_that_cancel() {
+  Groups inputs = random_inputs(5);
+  std::ranges::fill(inputs[1], from_float<Bfloat16>(0x1p30f));
+  std::ranges::fill(inputs[3], from_float<Bfloat16>(-0x1p30f));
+  return inputs;
+}
+
+// Whatever the switch's order is: where one rank decides on a sum, all have the same.
+TEST(OrderTest, RowsThatSaySoGiveTheSameBitsOnAllRanks) {
+  const Groups inputs = inputs_that_cancel();
+  const auto says_so = [](const Algorithm& row) { return row.order != Order::kNone; };
+  for_each_row(says_so, [&](const Algorithm& row) {
+    EXPECT_EQ(differences(reduced(row, inputs, 2)), 0) << row.id;
+  });
+}
+
+// The emulated switch has no order that anyone could rely on.
+TEST(OrderTest, NegativeControlWhereEachRankAsksTheSwitch) {
+  const Groups inputs = inputs_that_cancel();
+  int rows = 0;
+  const auto has_none = [](const Algorithm& row) { return row.order == Order::kNone; };
+  for_each_row(has_none, [&](const Algorithm& row) {
+    ++rows;
+    EXPECT_GT(differences(reduced(row, inputs, 2)), 0) << row.id;
+  });
+  EXPECT_GT(rows, 0);
+}
 
 // Each of n - 1 roundings adds half a unit in the last place of what is summed so far, at most.
 TEST(OrderTest, RingsRoundOncePerStep) {
   constexpr int kRanks = 5;
   constexpr double kHalfUnit = 1.0 / 256;  // of bfloat16, relative
   const Groups inputs = random_inputs(kRanks);
-  for_each_row_of(Order::kSameOnAllRanks, [&](const Algorithm& row) {
+  for_each_row(is_ring, [&](const Algorithm& row) {
     const Elements sum = reduced(row, inputs, 1).front();
     const Elements once = reduced(catalogue().front(), inputs, 1).front();
     int off = 0;

@@ -159,17 +159,45 @@ TEST(Choose, GeometryIsTheRowsUnlessTheTableSaysBetter) {
 TEST(Choose, AForcedRowThatCannotRunIsAnErrorWithItsReason) {
   Request request = bytes_of(64);
   request.algorithm = "switch";
-  const auto called = choose(request, eight_h200(), TuningTable::empty(), kTestRows);
+  Topology apart = eight_h200();
+  apart.peer_access = false;
+  const auto called = choose(request, apart, TuningTable::empty(), kTestRows);
   ASSERT_FALSE(called.is_ok());
   EXPECT_EQ(called.status().code(), StatusCode::kUnsupported);
   EXPECT_THAT(called.status().message(),
-              AllOf(HasSubstr("all_reduce/switch was asked for"), HasSubstr("multicast")));
+              AllOf(HasSubstr("all_reduce/switch was asked for"), HasSubstr("peer access")));
   request.algorithm.clear();
   request.tune = "all_reduce:@ring";
   const auto tuned = choose(request, eight_h200(), TuningTable::empty(), kTestRows);
   ASSERT_FALSE(tuned.is_ok());
   EXPECT_EQ(tuned.status().code(), StatusCode::kUnsupported);
   EXPECT_THAT(tuned.status().message(), AllOf(HasSubstr("TUTTI_TUNE"), HasSubstr("sum of uint8")));
+}
+
+// Only where it is named, and then it says so.
+TEST(Choose, WithoutMulticastItsRowsAreEmulated) {
+  Topology topology = eight_h200();
+  const TuningTable table =
+      table_of({{PlanSource::kShipped, "shipped", {entry_of(0, MiB, "all_reduce/switch")}}});
+  Request request = bytes_of(64);
+  EXPECT_NE(choose(request, topology, table, kTestRows)->algorithm, "all_reduce/switch");
+  EXPECT_NE(choose(request, topology, TuningTable::empty(), kTestRows)->algorithm,
+            "all_reduce/switch");
+  for (const bool by_call : {false, true}) {
+    request.algorithm = by_call ? "switch" : "";
+    request.tune = by_call ? "" : "all_reduce:@switch";
+    const auto named = choose(request, topology, table, kTestRows);
+    ASSERT_TRUE(named.is_ok()) << named.status().to_string();
+    EXPECT_EQ(named->algorithm, "all_reduce/switch");
+    EXPECT_TRUE(named->emulated);
+    EXPECT_THAT(to_string(*named), HasSubstr("emulated"));
+  }
+  topology.multicast = true;
+  const auto real = choose(request, topology, table, kTestRows);
+  EXPECT_FALSE(real->emulated);
+  EXPECT_THAT(to_string(*real), testing::Not(HasSubstr("emulated")));
+  request.algorithm.clear();
+  EXPECT_EQ(choose(request, topology, table, kTestRows)->algorithm, "all_reduce/switch");
 }
 
 TEST(Choose, AnUnknownNameListsTheKnownOnes) {

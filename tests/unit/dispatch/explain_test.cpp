@@ -151,9 +151,26 @@ TEST(Explain, EveryLineHasAReason) {
 TEST(Explain, WithoutAPlanSaysWhy) {
   Request request = megabyte();
   request.algorithm = "switch";
-  const std::string text = explain(request, eight_h200(), TuningTable::empty(), kTestRows);
-  EXPECT_THAT(text, HasSubstr("no plan: all_reduce/switch was asked for, but needs NVLink"));
+  Topology topology = eight_h200();
+  topology.peer_access = false;
+  const std::string text = explain(request, topology, TuningTable::empty(), kTestRows);
+  EXPECT_THAT(text, HasSubstr("no plan: all_reduce/switch was asked for, but needs peer access"));
   EXPECT_THAT(text, testing::Not(HasSubstr("*")));
+}
+
+// No time is made up for what no switch does.
+TEST(Explain, SaysWhatIsEmulated) {
+  Request request = megabyte();
+  const auto explained_now = [&] {
+    return explain(request, eight_h200(), TuningTable::empty(), kTestRows);
+  };
+  EXPECT_THAT(explained_now(),
+              ContainsRegex("    all_reduce/switch +-  needs NVLink multicast, which is off or not "
+                            "there; named, it is emulated by a loop over the peers\n"));
+  request.algorithm = "switch";
+  EXPECT_THAT(explained_now(),
+              ContainsRegex("  \\* all_reduce/switch +-  emulated by a loop over the peers; named "
+                            "in the call\n"));
 }
 
 TEST(Plans, AsText) {

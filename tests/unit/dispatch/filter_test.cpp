@@ -136,9 +136,6 @@ TEST(Filter, Machine) {
   Topology topology = eight_h200();
   topology.nccl = false;
   EXPECT_THAT(reason("nccl", topology), HasSubstr("TUTTI_NCCL_LIBRARY"));
-  EXPECT_THAT(reason("switch", topology), HasSubstr("multicast"));
-  topology.multicast = true;
-  EXPECT_THAT(reason("switch", topology), IsEmpty());
   topology.peer_access = false;
   EXPECT_THAT(reason("quick", topology), HasSubstr("needs peer access"));
   EXPECT_THAT(reason("switch", topology), HasSubstr("needs peer access"));

@@ -21,7 +21,8 @@ json to_value(const Measurement& m) {
             {"blocks", m.plan.blocks},
             {"threads", m.plan.threads},
             {"chunk_bytes", m.plan.chunk_bytes},
-            {"source", static_cast<int>(m.plan.source)}}},
+            {"source", static_cast<int>(m.plan.source)},
+            {"emulated", m.plan.emulated}}},
           {"samples_us", m.samples_us},
           {"unstaged_us", m.unstaged_us},
           {"wrong", m.wrong ? json(*m.wrong) : json(nullptr)},
@@ -100,6 +101,7 @@ Measurement measurement_from(const json& value) {
   m.plan.threads = integer_in<int>(plan, "threads");
   m.plan.chunk_bytes = integer_in<std::size_t>(plan, "chunk_bytes");
   m.plan.source = enumerator_in(plan, "source", PlanSource::kCall, PlanSource::kModel);
+  plan.at("emulated").get_to(m.plan.emulated);
   value.at("samples_us").get_to(m.samples_us);
   value.at("unstaged_us").get_to(m.unstaged_us);
   if (!value.at("wrong").is_null()) m.wrong = integer_in<std::uint64_t>(value, "wrong");

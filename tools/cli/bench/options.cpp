@@ -169,7 +169,7 @@ Status check_sizes(BenchOptions& options, const BenchArguments& arguments) {
   return Status::ok();
 }
 
-Status check_algorithms(BenchOptions& options, std::string_view text) {
+Status check_algorithms(BenchOptions& options, std::string_view text, const BenchMachine& machine) {
   if (text == "auto") {
     options.choice = Choice::kAuto;
     return Status::ok();
@@ -177,6 +177,8 @@ Status check_algorithms(BenchOptions& options, std::string_view text) {
   if (text.empty() || text == "all") {
     for (const Algorithm& row : catalogue()) {
       const bool cuda = options.backend == Backend::kCuda;
+      // What would be emulated runs when it is named.
+      if ((row.needs & kNeedsMulticast) != 0 && !(cuda && machine.multicast)) continue;
       if ((cuda ? row.max_ranks_cuda : row.max_ranks_host) > 0) {
         options.algorithms.emplace_back(row.name());
       }
@@ -302,7 +304,7 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   TUTTI_TRY(check_ranks(options, arguments.ranks, machine));
   TUTTI_TRY(check_names(options, arguments));
   TUTTI_TRY(check_sizes(options, arguments));
-  TUTTI_TRY(check_algorithms(options, arguments.algorithms));
+  TUTTI_TRY(check_algorithms(options, arguments.algorithms, machine));
   TUTTI_TRY(check_numbers(options, arguments));
   TUTTI_TRY(check_injection(options, arguments.inject));
   TUTTI_TRY(check_together(options));

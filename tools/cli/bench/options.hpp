@@ -82,6 +82,7 @@ struct BenchMachine {
   std::string why_no_gpu;
   std::chrono::milliseconds timeout{10000};  // where --timeout-ms is not given
   bool records = true;                       // what the ranks do: TUTTI_RECORDER
+  bool multicast = false;                    // this build and all GPUs have it, and may use it
 };
 
 // Fills in what was not given. The first thing that cannot be right is kInvalidArgument.

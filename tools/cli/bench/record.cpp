@@ -36,7 +36,8 @@ Row describe(const Measurement& m, const BenchOptions& options, int ranks) {
           .threads = m.plan.threads,
           .chunk_bytes = m.plan.chunk_bytes,
           .wrong = m.wrong,
-          .chosen = m.chosen};
+          .chosen = m.chosen,
+          .emulated = m.plan.emulated};
 }
 
 Result<Row> row_of(const std::vector<const Measurement*>& ranks, const BenchOptions& options) {

@@ -51,6 +51,7 @@ struct Row {
   double algbw_gbps = 0, busbw_gbps = 0;
   std::optional<std::uint64_t> wrong = {};  // elements over all ranks; empty: not checked
   bool chosen = false;
+  bool emulated = false;  // by a loop over the peers, for want of multicast
   friend bool operator==(const Row&, const Row&) = default;
 };
 

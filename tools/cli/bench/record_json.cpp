@@ -71,6 +71,7 @@ ordered_json to_value(const Row& r) {
                         {"wrong", r.wrong ? ordered_json(*r.wrong) : ordered_json(nullptr)},
                         {"chosen", r.chosen}};
   if (r.hidden > 0) value["hidden"] = r.hidden;
+  if (r.emulated) value["emulated"] = true;
   return value;
 }
 
@@ -129,7 +130,8 @@ Row row_from(const ordered_json& j) {
           .copy_us = j.at("copy_us"),
           .algbw_gbps = j.at("algbw_gbps"),
           .busbw_gbps = j.at("busbw_gbps"),
-          .chosen = j.at("chosen")};
+          .chosen = j.at("chosen"),
+          .emulated = j.value("emulated", false)};
   if (!j.at("wrong").is_null()) row.wrong = integer_in<std::uint64_t>(j, "wrong");
   return row;
 }

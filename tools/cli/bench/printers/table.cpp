@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/units.hpp"
 #include "bench/printers/printers.hpp"
@@ -90,6 +91,19 @@ std::string copies(const Group& group) {
   return text;
 }
 
+// What is not what it is called.
+std::string emulations(const Group& group) {
+  std::set<std::string> names;
+  for (const Row* row : group.rows) {
+    if (row->emulated) names.insert(row->algorithm);
+  }
+  std::string text;
+  for (const std::string& name : names) {
+    text += fmt::format("# {} is emulated by a loop over the peers\n", name);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string print_table(const Record& record, const std::vector<std::string>& asked) {
@@ -104,7 +118,7 @@ std::string print_table(const Record& record, const std::vector<std::string>& as
     const std::vector<std::string> algorithms = columns_of(group, asked);
     text += "\n" + heading(group, algorithms);
     for (const SizeView& size : sizes_of(group)) text += line(group, size, algorithms);
-    text += copies(group);
+    text += copies(group) + emulations(group);
   }
   const Calibration& c = e.calibration;
   if (c.kernel_gap_us > 0) {

@@ -1,0 +1,45 @@
+// all_reduce/multicast_one_shot: every rank has the switch reduce all of it.
+//
+//   phase 1  stage in (only for inputs that peers cannot address)
+//   phase 2  barrier: every input is there
+//   phase 3  load each tile reduced by the switch, store to own output
+//   phase 4  barrier: nobody reads my input any more
+//
+// Cost: 4 hops, as one_shot. What comes in is bytes, what goes out n x bytes: each rank asks for
+// everything. Each rank gets its own order of the sum.
+#pragma once
+
+#include "algorithms/fabric.hpp"
+#include "transport/team.hpp"
+
+namespace tutti {
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome all_reduce_multicast_one_shot(Team& team, const Work& work) {
+  using T = typename Reduction::Element;
+  const std::size_t chunk = chunk_elements(work, sizeof(T));
+  const Publish entry = first_publish(work);
+
+  for (std::size_t done = 0; done < work.count || done == 0; done += chunk) {
+    const Range part{done, work.count - done < chunk ? work.count - done : chunk};
+    const std::size_t origin = work.stage_input ? done : 0;  // staging starts at each chunk anew
+
+    if (work.stage_input) team.template copy_in<T>(part, origin);
+
+    team.arrive(entry);
+    const auto buffers = team.buffers();
+    if (team.wait() != Outcome::kDone) return Outcome::kFailed;
+
+    const Fabric<Reduction, Team> fabric(team, work, buffers);
+    team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
+      const auto value = fabric.reduce(access, {tile.first - origin, tile.count});
+      team.template store<T>(work.output, access, tile, value);
+    });
+
+    if (team.barrier(Publish::kLoads) != Outcome::kDone) return Outcome::kFailed;
+    if (chunk == 0) break;
+  }
+  return team.finish();
+}
+
+}  // namespace tutti
