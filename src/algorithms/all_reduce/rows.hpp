@@ -9,6 +9,7 @@ HostBody host_all_reduce_one_shot(DataType dtype, OpKind op);
 HostBody host_all_reduce_two_shot(DataType dtype, OpKind op);
 HostBody host_all_reduce_one_shot_push(DataType dtype, OpKind op);
 HostBody host_all_reduce_two_shot_push(DataType dtype, OpKind op);
+HostBody host_all_reduce_two_shot_staged(DataType dtype, OpKind op);
 HostBody host_all_reduce_ring(DataType dtype, OpKind op);  // and ring_bidirectional
 
 // Null in builds without CUDA.
@@ -16,6 +17,7 @@ CudaKernel cuda_all_reduce_one_shot(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_two_shot(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_one_shot_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_two_shot_push(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_reduce_two_shot_staged(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_ring(DataType dtype, OpKind op, int ranks);
 
 std::span<const Algorithm> all_reduce_rows();

@@ -1,0 +1,212 @@
+// all_reduce/two_shot_staged: every rank pushes each rank its share, which reduces it and pushes
+// the sum to everyone. Only stores cross the links, 16 bytes at a time.
+//
+//   barrier         every rank has begun, and is done with its staging of the operation before
+//   push 0          of pass 0: what I have of each other rank's share, into my slot at that rank
+//   for each pass k
+//     barrier       every push k is there, and every rank has reduced pass k - 1
+//     push k + 1    into the other half of staging
+//     copy k - 1    from staging to the output (only where peers cannot address that)
+//     reduce k      my share, from my input and the others' slots, and store it to all ranks
+//   barrier         every sum is there; copy the last pass
+//
+// Why it is right, for block b of every rank, which has the same tiles of every slot and share, and
+// meets block b of the others alone:
+//   - The first barrier: nobody pushes to a rank that is still in an operation before, which may
+//     have used staging otherwise, or that runs another one.
+//   - A slot is filled for pass k + 1 behind barrier k, to which its owner came after it had
+//     reduced pass k - 1, the last one to use that half. Likewise places of sums: those of pass k
+//     are filled behind barrier k, and their owner copied pass k - 2 before it came there.
+//   - In place: sums of pass k are stored to an output behind barrier k, to which its owner came
+//     after push k, and with it after all its loads of that pass but of its own share. That one is
+//     loaded by the thread that then overwrites it.
+//   - Places are of a whole pass in the last, shorter one, too: a place stays with one block, since
+//     the blocks of a rank do not wait for each other between passes.
+//
+// Cost: 5 hops (three flags, two stores), 2 more for each further pass, in part behind its bytes;
+// 2(n-1)/n x bytes over each link. The input may be any buffer.
+#pragma once
+
+#include "algorithms/reduction.hpp"
+#include "transport/team.hpp"
+
+namespace tutti {
+
+// One pass over the message, in elements. The same on all ranks.
+struct StagedPass {
+  Range all;
+  std::size_t share;         // of each rank but those behind the end of `all`
+  std::size_t slot, places;  // of staging: how long one is, and where this pass has the first one
+
+  TUTTI_BODY Range share_of(int rank) const {
+    const std::size_t begin = share * static_cast<std::size_t>(rank);
+    const Range rest{all.first + begin, share};
+    return begin < all.count ? cut(rest, all.first + all.count) : Range{all.first + all.count, 0};
+  }
+  TUTTI_BODY bool is_whole(int rank) const { return share_of(rank).count == share; }
+  TUTTI_BODY std::size_t place(int index) const {
+    return places + slot * static_cast<std::size_t>(index);
+  }
+};
+
+// How a message goes through staging: in passes that take turns with its halves. In each of them a
+// slot per rank for what it sends, and where sums are staged, one for the sum of its share.
+struct StagedPasses {
+  std::size_t count, unit, slot, number;
+  int ranks, slots;
+
+  TUTTI_BODY StagedPasses(const Work& work, std::size_t element_bytes)
+      : count(work.count), unit(16 / element_bytes), ranks(work.ranks) {
+    slots = work.stage_output ? 2 * ranks : ranks;
+    const std::size_t fits = work.staging_bytes / (2 * slots * 16);  // units
+    const std::size_t share = divided(count, ranks, unit) / unit;
+    number = share > fits ? (share + fits - 1) / fits : 1;
+    slot = divided(share * unit, static_cast<int>(number), unit);
+  }
+
+  TUTTI_BODY StagedPass pass(std::size_t k) const {
+    const std::size_t length = slot * static_cast<std::size_t>(ranks);
+    const Range all = cut({length * k, length}, count);
+    return {all, divided(all.count, ranks, unit), slot, k % 2 * slots * slot};
+  }
+};
+
+template <class Reduction, class Team>
+class StagedBlock {
+ public:
+  using T = typename Reduction::Element;
+
+  TUTTI_BODY StagedBlock(Team& team, const Work& work)
+      : team_(team), work_(work), passes_(work, sizeof(T)) {}
+
+  TUTTI_BODY Outcome run() {
+    if constexpr (Reduction::Op::kScaled) team_.publish_scalar(work_.scalar);
+    team_.arrive(first_publish(work_));
+    const auto buffers = team_.buffers();
+    if (team_.wait() != Outcome::kDone) return Outcome::kFailed;
+    const Scalars<Reduction, kRanks> scalars(team_, work_);
+
+    push(passes_.pass(0));
+    TUTTI_NO_UNROLL
+    for (std::size_t k = 0; k < passes_.number; ++k) {
+      if (team_.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
+      if (k + 1 < passes_.number) push(passes_.pass(k + 1));
+      if (k > 0) copy_out(passes_.pass(k - 1));
+      reduce(passes_.pass(k), buffers.outputs, scalars);
+    }
+    if (team_.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
+    copy_out(passes_.pass(passes_.number - 1));
+    return team_.finish();
+  }
+
+ private:
+  static constexpr int kRanks = Team::kMaxRanks;
+
+  TUTTI_BODY int rank_after(int step) const {
+    const int rank = work_.rank + 1 + step;
+    return rank < work_.ranks ? rank : rank - work_.ranks;
+  }
+  TUTTI_BODY const std::byte* input_of(Range share) const {
+    return work_.input + share.first * sizeof(T);
+  }
+  // Where `pass` has this rank's slot at another one.
+  TUTTI_BODY std::byte* slot_at(int rank, const StagedPass& pass) const {
+    return work_.staging.at[rank] + pass.place(work_.rank) * sizeof(T);
+  }
+
+  // Shares are as long as each other, so that a tile of each is moved at once; but for one, which
+  // the end of the message cuts short, and none behind it.
+  TUTTI_BODY void push(const StagedPass& pass) const {
+    Pointers<kRanks> from, to;
+    unsigned whole = 0;  // bit k: the rank k + 1 places on has a whole share
+    TUTTI_UNROLL
+    for (int step = 0; step < kRanks; ++step) {
+      if (step >= work_.ranks - 1) continue;
+      const int rank = rank_after(step);
+      from.at[step] = const_cast<std::byte*>(input_of(pass.share_of(rank)));
+      to.at[step] = slot_at(rank, pass);
+      if (pass.is_whole(rank)) whole |= 1u << step;
+    }
+    if (whole != 0) push_whole(from, to, whole, pass.share);
+    TUTTI_NO_UNROLL
+    for (int step = 0; step < work_.ranks - 1; ++step) {
+      if ((whole >> step & 1u) == 0) push_cut(rank_after(step), pass);
+    }
+  }
+
+  TUTTI_BODY void push_whole(const Pointers<kRanks>& from, const Pointers<kRanks>& to,
+                             unsigned whole, std::size_t share) const {
+    team_.template for_each_tile<T>(Range{0, share}, [&](auto access, TileAt tile) {
+      if constexpr (decltype(access)::kLoadsAhead) {
+        Tile<T, Team::template tile_elements<T>()> part[kRanks];
+        TUTTI_UNROLL
+        for (int step = 0; step < kRanks; ++step) {
+          if ((whole >> step & 1u) == 0) continue;
+          part[step] = team_.template load<T>(from.at[step], access, tile);
+        }
+        team_.end_of_loads();
+        TUTTI_UNROLL
+        for (int step = 0; step < kRanks; ++step) {
+          if ((whole >> step & 1u) == 0) continue;
+          team_.template store<T>(to.at[step], access, tile, part[step]);
+        }
+      } else {
+        TUTTI_NO_UNROLL
+        for (int step = 0; step < work_.ranks - 1; ++step) {
+          if ((whole >> step & 1u) == 0) continue;
+          const auto part = team_.template load<T>(from.of(step), access, tile);
+          team_.template store<T>(to.of(step), access, tile, part);
+        }
+      }
+    });
+  }
+
+  TUTTI_BODY void push_cut(int rank, const StagedPass& pass) const {
+    const Range share = pass.share_of(rank);
+    const std::byte* const from = input_of(share);
+    std::byte* const to = slot_at(rank, pass);
+    team_.template for_each_tile<T>(Range{0, share.count}, [&](auto access, TileAt tile) {
+      team_.template store<T>(to, access, tile, team_.template load<T>(from, access, tile));
+    });
+  }
+
+  TUTTI_BODY void reduce(const StagedPass& pass, const Pointers<kRanks>& outputs,
+                         const Scalars<Reduction, kRanks>& scalars) const {
+    const Range share = pass.share_of(work_.rank);
+    Pointers<kRanks> from;
+    TUTTI_UNROLL
+    for (int r = 0; r < kRanks; ++r) {
+      if (r >= work_.ranks) continue;
+      from.at[r] = r == work_.rank ? const_cast<std::byte*>(input_of(share))
+                                   : work_.staging.at[work_.rank] + pass.place(r) * sizeof(T);
+    }
+    const std::size_t place =
+        work_.stage_output ? pass.place(work_.ranks + work_.rank) : share.first;
+    team_.template for_each_tile<T>(Range{0, share.count}, [&](auto access, TileAt tile) {
+      const auto value = reduce_tile<Reduction>(team_, from, access, tile, scalars);
+      team_.template store_all<T>(outputs, access, TileAt{place + tile.first, tile.count}, value);
+    });
+  }
+
+  TUTTI_BODY void copy_out(const StagedPass& pass) const {
+    if (!work_.stage_output) return;
+    TUTTI_NO_UNROLL
+    for (int r = 0; r < work_.ranks; ++r) {
+      const Range share = pass.share_of(r);
+      if (share.count == 0) break;
+      // Where staging would begin in the message; before it, perhaps: sizes wrap.
+      team_.template copy_out<T>(share, share.first - pass.place(work_.ranks + r));
+    }
+  }
+
+  Team& team_;
+  const Work& work_;
+  StagedPasses passes_;
+};
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome all_reduce_two_shot_staged(Team& team, const Work& work) {
+  return StagedBlock<Reduction, Team>(team, work).run();
+}
+
+}  // namespace tutti
