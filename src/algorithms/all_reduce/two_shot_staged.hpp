@@ -32,18 +32,20 @@
 
 namespace tutti {
 
-// One pass over the message, in elements. The same on all ranks.
+// One pass over the message, in elements. The same on all ranks. Shares are as long as each other,
+// but for one, which the end of the message cuts short, and none behind it.
 struct StagedPass {
   Range all;
-  std::size_t share;         // of each rank but those behind the end of `all`
+  std::size_t share;
+  int whole;                 // so many shares are
   std::size_t slot, places;  // of staging: how long one is, and where this pass has the first one
 
-  TUTTI_BODY Range share_of(int rank) const {
-    const std::size_t begin = share * static_cast<std::size_t>(rank);
-    const Range rest{all.first + begin, share};
-    return begin < all.count ? cut(rest, all.first + all.count) : Range{all.first + all.count, 0};
+  TUTTI_BODY std::size_t first_of(int rank) const {
+    return all.first + share * static_cast<std::size_t>(rank);
   }
-  TUTTI_BODY bool is_whole(int rank) const { return share_of(rank).count == share; }
+  TUTTI_BODY Range share_of(int rank) const {
+    return cut({first_of(rank), share}, all.first + all.count);
+  }
   TUTTI_BODY std::size_t place(int index) const {
     return places + slot * static_cast<std::size_t>(index);
   }
@@ -61,13 +63,15 @@ struct StagedPasses {
     const std::size_t fits = work.staging_bytes / (2 * slots * 16);  // units
     const std::size_t share = divided(count, ranks, unit) / unit;
     number = share > fits ? (share + fits - 1) / fits : 1;
-    slot = divided(share * unit, static_cast<int>(number), unit);
+    slot = (share + number - 1) / number * unit;
   }
 
   TUTTI_BODY StagedPass pass(std::size_t k) const {
     const std::size_t length = slot * static_cast<std::size_t>(ranks);
     const Range all = cut({length * k, length}, count);
-    return {all, divided(all.count, ranks, unit), slot, k % 2 * slots * slot};
+    const std::size_t share = divided(all.count, ranks, unit);
+    const int whole = share == 0 ? 0 : static_cast<int>(all.count / share);
+    return {all, share, whole, slot, k % 2 * slots * slot};
   }
 };
 
@@ -86,15 +90,13 @@ class StagedBlock {
     if (team_.wait() != Outcome::kDone) return Outcome::kFailed;
     const Scalars<Reduction, kRanks> scalars(team_, work_);
 
-    push(passes_.pass(0));
     TUTTI_NO_UNROLL
-    for (std::size_t k = 0; k < passes_.number; ++k) {
+    for (std::size_t k = 0; k <= passes_.number; ++k) {
+      if (k < passes_.number) push(passes_.pass(k));
+      if (k > 1) copy_out(passes_.pass(k - 2));
+      if (k > 0) reduce(passes_.pass(k - 1), buffers.outputs, scalars);
       if (team_.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
-      if (k + 1 < passes_.number) push(passes_.pass(k + 1));
-      if (k > 0) copy_out(passes_.pass(k - 1));
-      reduce(passes_.pass(k), buffers.outputs, scalars);
     }
-    if (team_.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
     copy_out(passes_.pass(passes_.number - 1));
     return team_.finish();
   }
@@ -106,67 +108,59 @@ class StagedBlock {
     const int rank = work_.rank + 1 + step;
     return rank < work_.ranks ? rank : rank - work_.ranks;
   }
-  TUTTI_BODY const std::byte* input_of(Range share) const {
-    return work_.input + share.first * sizeof(T);
+  TUTTI_BODY const std::byte* input_at(std::size_t first) const {
+    return work_.input + first * sizeof(T);
   }
   // Where `pass` has this rank's slot at another one.
   TUTTI_BODY std::byte* slot_at(int rank, const StagedPass& pass) const {
     return work_.staging.at[rank] + pass.place(work_.rank) * sizeof(T);
   }
 
-  // Shares are as long as each other, so that a tile of each is moved at once; but for one, which
-  // the end of the message cuts short, and none behind it.
   TUTTI_BODY void push(const StagedPass& pass) const {
-    Pointers<kRanks> from, to;
-    unsigned whole = 0;  // bit k: the rank k + 1 places on has a whole share
-    TUTTI_UNROLL
-    for (int step = 0; step < kRanks; ++step) {
-      if (step >= work_.ranks - 1) continue;
-      const int rank = rank_after(step);
-      from.at[step] = const_cast<std::byte*>(input_of(pass.share_of(rank)));
-      to.at[step] = slot_at(rank, pass);
-      if (pass.is_whole(rank)) whole |= 1u << step;
-    }
-    if (whole != 0) push_whole(from, to, whole, pass.share);
-    TUTTI_NO_UNROLL
-    for (int step = 0; step < work_.ranks - 1; ++step) {
-      if ((whole >> step & 1u) == 0) push_cut(rank_after(step), pass);
-    }
+    team_.template for_each_tile<T>(
+        Range{0, pass.share}, [&](auto access, TileAt tile) { push_column(pass, access, tile); });
+    if (pass.whole < work_.ranks && pass.whole != work_.rank) push_cut(pass.whole, pass);
   }
 
-  TUTTI_BODY void push_whole(const Pointers<kRanks>& from, const Pointers<kRanks>& to,
-                             unsigned whole, std::size_t share) const {
-    team_.template for_each_tile<T>(Range{0, share}, [&](auto access, TileAt tile) {
-      if constexpr (decltype(access)::kLoadsAhead) {
-        Tile<T, Team::template tile_elements<T>()> part[kRanks];
-        TUTTI_UNROLL
-        for (int step = 0; step < kRanks; ++step) {
-          if ((whole >> step & 1u) == 0) continue;
-          part[step] = team_.template load<T>(from.at[step], access, tile);
-        }
-        team_.end_of_loads();
-        TUTTI_UNROLL
-        for (int step = 0; step < kRanks; ++step) {
-          if ((whole >> step & 1u) == 0) continue;
-          team_.template store<T>(to.at[step], access, tile, part[step]);
-        }
-      } else {
-        TUTTI_NO_UNROLL
-        for (int step = 0; step < work_.ranks - 1; ++step) {
-          if ((whole >> step & 1u) == 0) continue;
-          const auto part = team_.template load<T>(from.of(step), access, tile);
-          team_.template store<T>(to.of(step), access, tile, part);
-        }
+  // A tile of each whole share, to its rank.
+  template <class Access>
+  TUTTI_BODY void push_column(const StagedPass& pass, Access access, TileAt tile) const {
+    const auto goes = [&](int step) {
+      return step + 1 < work_.ranks && rank_after(step) < pass.whole;
+    };
+    const auto part_of = [&](int step) {
+      return team_.template load<T>(input_at(pass.first_of(rank_after(step))), access, tile);
+    };
+    const auto send = [&](int step, const auto& part) {
+      team_.template store<T>(slot_at(rank_after(step), pass), access, tile, part);
+    };
+    if constexpr (Access::kLoadsAhead) {
+      using Part = Tile<T, Team::template tile_elements<T>()>;
+      using Words = Tile<std::uint32_t, sizeof(Part) / 4>;  // which stay whole registers
+      Words part[kRanks];
+      TUTTI_UNROLL
+      for (int step = 0; step < kRanks; ++step) {
+        part[step] = {};  // see reduce_ahead()
+        if (goes(step)) part[step] = __builtin_bit_cast(Words, part_of(step));
       }
-    });
+      team_.end_of_loads();
+      TUTTI_UNROLL
+      for (int step = 0; step < kRanks; ++step) {
+        if (goes(step)) send(step, __builtin_bit_cast(Part, part[step]));
+      }
+    } else {
+      TUTTI_NO_UNROLL
+      for (int step = 0; step < work_.ranks; ++step) {
+        if (goes(step)) send(step, part_of(step));
+      }
+    }
   }
 
   TUTTI_BODY void push_cut(int rank, const StagedPass& pass) const {
     const Range share = pass.share_of(rank);
-    const std::byte* const from = input_of(share);
-    std::byte* const to = slot_at(rank, pass);
     team_.template for_each_tile<T>(Range{0, share.count}, [&](auto access, TileAt tile) {
-      team_.template store<T>(to, access, tile, team_.template load<T>(from, access, tile));
+      const auto part = team_.template load<T>(input_at(share.first), access, tile);
+      team_.template store<T>(slot_at(rank, pass), access, tile, part);
     });
   }
 
@@ -177,13 +171,13 @@ class StagedBlock {
     TUTTI_UNROLL
     for (int r = 0; r < kRanks; ++r) {
       if (r >= work_.ranks) continue;
-      from.at[r] = r == work_.rank ? const_cast<std::byte*>(input_of(share))
+      from.at[r] = r == work_.rank ? const_cast<std::byte*>(input_at(share.first))
                                    : work_.staging.at[work_.rank] + pass.place(r) * sizeof(T);
     }
     const std::size_t place =
         work_.stage_output ? pass.place(work_.ranks + work_.rank) : share.first;
     team_.template for_each_tile<T>(Range{0, share.count}, [&](auto access, TileAt tile) {
-      const auto value = reduce_tile<Reduction>(team_, from, access, tile, scalars);
+      const auto value = reduce_tile<Reduction, true>(team_, from, access, tile, scalars);
       team_.template store_all<T>(outputs, access, TileAt{place + tile.first, tile.count}, value);
     });
   }
