@@ -167,14 +167,16 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
   const bool direct = (!row->peers_read_input || zero_copy(prepared.input)) &&
                       (!writes || zero_copy(prepared.output));
   prepared.staged = !direct || in_place_staging;
-  if (row->ring_directions > 0) prepared.channel = layout_.ring_channel(prepared.area);
-  if (!stream.capturing || row->packets != nullptr || row->ring_directions > 0) return prepared;
+  // A capture's own staging is small. What passes through it in any case shares that of rings.
+  const bool shares = row->ring_directions > 0 ||
+                      (row->pushes_through_staging && layout_.ring_bytes(prepared.area) > 0);
+  if (shares) prepared.channel = layout_.ring_channel(prepared.area);
+  const bool is_late = registering_ && !direct && !in_place_staging && prepared.bytes() > 0;
+  if (!stream.capturing || row->packets != nullptr || (shares && !is_late)) return prepared;
 
   TUTTI_ASSIGN(CaptureLease * lease, lease_for(stream));
-  prepared.channel = lease->channel;
-  if (registering_ && !direct && !in_place_staging && prepared.bytes() > 0) {
-    TUTTI_TRY(register_late(prepared, *lease, stream));
-  }
+  if (!shares) prepared.channel = lease->channel;
+  if (is_late) TUTTI_TRY(register_late(prepared, *lease, stream));
   return prepared;
 }
 
@@ -274,8 +276,8 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   work.ring = ring_slots(*prepared.operation.row, work.staging_bytes, work.blocks,
                          prepared.plan.chunk_bytes);
   if (prepared.plan.chunk_bytes > 0) {
-    work.staging_bytes =
-        std::clamp(round_up(prepared.plan.chunk_bytes, 256), kLeastStagingBytes, work.staging_bytes);
+    work.staging_bytes = std::clamp(round_up(prepared.plan.chunk_bytes, 256), kLeastStagingBytes,
+                                    work.staging_bytes);
   }
   work.epochs = memory.epochs + static_cast<std::size_t>(prepared.channel) * kMaxBlocks;
   work.control = memory.control;

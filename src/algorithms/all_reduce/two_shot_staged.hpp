@@ -1,30 +1,29 @@
 // all_reduce/two_shot_staged: every rank pushes each rank its share, which reduces it and pushes
-// the sum to everyone. Only stores cross the links, 16 bytes at a time.
+// the sum to everyone. Only stores cross the links.
 //
 //   barrier         every rank has begun, and is done with its staging of the operation before
-//   push 0          of pass 0: what I have of each other rank's share, into my slot at that rank
-//   for each pass k
-//     barrier       every push k is there, and every rank has reduced pass k - 1
-//     push k + 1    into the other half of staging
-//     copy k - 1    from staging to the output (only where peers cannot address that)
-//     reduce k      my share, from my input and the others' slots, and store it to all ranks
-//   barrier         every sum is there; copy the last pass
+//   for each pass k, and once more for the last sums
+//     push k        my input of each other rank's share, the next rank's first, into my slot there
+//     copy k - 2    sums from staging to output (only where peers cannot address that)
+//     reduce k - 1  my share, from my input and the others' slots; store it to all ranks
+//     barrier k     every push k is there, and every sum k - 1
+//   copy the last pass
 //
-// Why it is right, for block b of every rank, which has the same tiles of every slot and share, and
-// meets block b of the others alone:
-//   - The first barrier: nobody pushes to a rank that is still in an operation before, which may
-//     have used staging otherwise, or that runs another one.
-//   - A slot is filled for pass k + 1 behind barrier k, to which its owner came after it had
-//     reduced pass k - 1, the last one to use that half. Likewise places of sums: those of pass k
-//     are filled behind barrier k, and their owner copied pass k - 2 before it came there.
-//   - In place: sums of pass k are stored to an output behind barrier k, to which its owner came
-//     after push k, and with it after all its loads of that pass but of its own share. That one is
-//     loaded by the thread that then overwrites it.
-//   - Places are of a whole pass in the last, shorter one, too: a place stays with one block, since
-//     the blocks of a rank do not wait for each other between passes.
+// Passes take turns with two halves of staging. Why that is right, for block b of every rank, which
+// has the same tiles of every slot and share, and meets block b of the others alone:
+//   - The first barrier: nobody pushes to a rank that is still in the operation before, which may
+//     have used staging otherwise, nor to one that runs another operation or has given up.
+//   - A slot is filled by push k behind barrier k - 1, to which its owner came after reduce k - 2,
+//     the last one to load from it. Likewise where sums are staged: those of pass k - 1 are stored
+//     behind barrier k - 1, to which their receiver came after it had copied pass k - 3.
+//   - In place: sums k - 1 are stored to an output behind barrier k - 1, to which its owner came
+//     after push k - 1, which loaded all of that pass there but its own share. An element of that
+//     is loaded by the one thread that then overwrites it.
+//   - A tile has the same place in a slot in every pass, be that shorter than others: a place stays
+//     with one block, since the blocks of a rank do not wait for each other.
 //
-// Cost: 5 hops (three flags, two stores), 2 more for each further pass, in part behind its bytes;
-// 2(n-1)/n x bytes over each link. The input may be any buffer.
+// Cost: 5 hops (three flags, two stores), and 2 for each further pass; 2(n-1)/n x bytes over each
+// link. No peer touches the input: any buffer will do.
 #pragma once
 
 #include "algorithms/reduction.hpp"
