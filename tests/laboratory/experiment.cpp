@@ -242,7 +242,8 @@ Work Experiment::work_for(int index, int operation) {
   work.output = rank.output.bytes();
   work.stage_input = staged && setup_.row->peers_read_input;
   work.stage_output = staged && setup_.row->peers_write_output;
-  work.staging_bytes = setup_.row->pushes_through_staging ? kRingBytes : kStagingBytes;
+  // Where it has halves, each is as large: room for a tile of every rank, twice.
+  work.staging_bytes = setup_.row->pushes_through_staging ? 2 * kStagingBytes : kStagingBytes;
   for (int r = 0; r < setup_.ranks; ++r) {
     Rank& peer = *ranks_[static_cast<std::size_t>(r)];
     Rank& next = *ranks_[static_cast<std::size_t>((index + 1 + r) % setup_.ranks)];
