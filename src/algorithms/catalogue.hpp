@@ -45,7 +45,7 @@ Result<Family> parse_family(std::string_view name);
 struct Geometry {
   int blocks = 1;
   int threads = 1;
-  std::size_t chunk_bytes = 0;  // of rings
+  std::size_t chunk_bytes = 0;  // of rings, and of what goes through staging
 };
 
 // What the cost model knows of n ranks:
@@ -91,6 +91,10 @@ struct Algorithm {
   bool starts_early = false;
   // Rows whose chunks go around a ring, through slots in staging: in how many directions.
   int ring_directions = 0;
+  // Rows that push shares into staging, whatever the buffers are.
+  bool pushes_through_staging = false;
+  // Not to be taken because the cost model says so.
+  bool only_where_measured = false;
   // Rows whose data travels in packets: what a message takes that has `bytes` on the wire.
   PacketUse (*packets)(std::size_t bytes, int ranks) = nullptr;
 

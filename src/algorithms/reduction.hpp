@@ -211,8 +211,8 @@ TUTTI_BODY typename Reduction::Element narrow(typename Reduction::Accumulator su
 
 // Reduces a tile where registers are scarce: the loads of all ranks are in flight before the first
 // is used, what they bring stays words until it is added, and no more than eight sums are built at
-// a time.
-template <class Reduction, class Team, class Access, int kRanks, class Scalars>
+// a time. `kClears`: see below.
+template <class Reduction, bool kClears, class Team, class Access, int kRanks, class Scalars>
 TUTTI_BODY auto reduce_ahead(const Team& team, const Pointers<kRanks>& from, Access access,
                              TileAt tile, const Scalars& scalars) {
   using T = typename Reduction::Element;
@@ -224,9 +224,8 @@ TUTTI_BODY auto reduce_ahead(const Team& team, const Pointers<kRanks>& from, Acc
   Pieces part[kRanks];
   TUTTI_UNROLL
   for (int r = 0; r < kRanks; ++r) {
-    // What some path around the loop over tiles leaves unset holds its registers all the way
-    // around. Wider types can spare them, and the instructions as well.
-    if constexpr (sizeof(T) == 1) part[r] = {};
+    // What some path around a loop leaves unset holds its registers all the way around.
+    if constexpr (kClears) part[r] = {};
     if (r > 0 && r >= team.ranks()) continue;
     part[r] = __builtin_bit_cast(Pieces, team.template load<T>(from.of(r), access, tile));
   }
@@ -250,14 +249,16 @@ TUTTI_BODY auto reduce_ahead(const Team& team, const Pointers<kRanks>& from, Acc
   return result;
 }
 
-// Reduces tile `tile` of every rank's buffer.
-template <class Reduction, class Team, class Access, int kRanks, class Scalars>
+// Reduces tile `tile` of every rank's buffer. Bodies with one loop can spare the registers of wider
+// types, and the instructions as well.
+template <class Reduction, bool kClears = sizeof(typename Reduction::Element) == 1, class Team,
+          class Access, int kRanks, class Scalars>
 TUTTI_BODY auto reduce_tile(const Team& team, const Pointers<kRanks>& from, Access access,
                             TileAt tile, const Scalars& scalars) {
   using T = typename Reduction::Element;
   constexpr int kElements = Team::template tile_elements<T>();
   if constexpr (Access::kLoadsAhead) {
-    return reduce_ahead<Reduction>(team, from, access, tile, scalars);
+    return reduce_ahead<Reduction, kClears>(team, from, access, tile, scalars);
   } else {
     Tile<typename Reduction::Accumulator, kElements> sum;
     TUTTI_NO_UNROLL

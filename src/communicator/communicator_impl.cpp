@@ -172,11 +172,13 @@ Status CommunicatorImpl::finish_capture() {
   return status;
 }
 
-// All buffers noted since start_capture() in one exchange: inputs, and outputs that peers write.
+// All buffers noted since start_capture() in one exchange: those that peers read or write.
 Status CommunicatorImpl::register_late_requests() {
   std::vector<std::pair<void*, std::size_t>> ranges;
   for (const LateRequest& request : late_requests_) {
-    ranges.emplace_back(const_cast<void*>(request.input), request.bytes);
+    if (request.row->peers_read_input) {
+      ranges.emplace_back(const_cast<void*>(request.input), request.bytes);
+    }
     if (request.row->peers_write_output) ranges.emplace_back(request.output, request.bytes);
   }
   TUTTI_ASSIGN(const auto segments, exchanged(heap_->register_ranges(ranges, deadline())));
@@ -184,7 +186,7 @@ Status CommunicatorImpl::register_late_requests() {
   Status result;
   std::size_t next = 0;
   for (const LateRequest& request : late_requests_) {
-    const auto& input = segments[next++];
+    const auto input = request.row->peers_read_input ? segments[next++] : nullptr;
     const auto output = request.row->peers_write_output ? segments[next++] : nullptr;
     for (const auto& segment : {input, output}) {
       if (segment == nullptr || segment->zero_copy() || !result.is_ok()) continue;
@@ -197,8 +199,9 @@ Status CommunicatorImpl::register_late_requests() {
     CaptureLease* lease = captures_->find(request.capture_id);
     if (lease == nullptr || !result.is_ok()) continue;
     TUTTI_TRY(engine_->fill_late(request.slot, late_buffers(input.get(), 0, output.get(), 0)));
-    lease->segments.push_back(input);
-    if (output != nullptr) lease->segments.push_back(output);
+    for (const auto& segment : {input, output}) {
+      if (segment != nullptr) lease->segments.push_back(segment);
+    }
   }
   return result;
 }

@@ -5,8 +5,9 @@
 // Channel 0 serves eager operations; each capture has a channel of its own, so that graphs may
 // interleave with each other and with eager operations. Packets have an area for eager operations,
 // and one for what is captured on one stream, since that is most likely replayed on one stream,
-// too: a large one for the first such stream, small ones for a few more. Likewise rings: they use
-// channel 0, and the last channel, with as much staging, for the first stream that is captured.
+// too: a large one for the first such stream, small ones for a few more. Likewise rings, and what
+// pushes through staging: they use channel 0, and the last channel, with as much staging, for the
+// first stream that is captured.
 #pragma once
 
 #include <algorithm>

@@ -170,14 +170,17 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
   const bool direct = (!row->peers_read_input || reached(prepared.input)) &&
                       (!row->peers_write_output || reached(prepared.output));
   prepared.staged = !direct || in_place_staging;
-  if (row->ring_directions > 0) prepared.channel = layout_.ring_channel(prepared.area);
-  if (!stream.capturing || row->packets != nullptr || row->ring_directions > 0) return prepared;
+  // A capture's own staging is small. What passes through it in any case shares that of rings.
+  const bool shares = row->ring_directions > 0 ||
+                      (row->pushes_through_staging && layout_.ring_bytes(prepared.area) > 0);
+  if (shares) prepared.channel = layout_.ring_channel(prepared.area);
+  const bool can_wait = registering_ && !in_place_staging && !by_switch;
+  const bool is_late = can_wait && !direct && prepared.bytes() > 0;
+  if (!stream.capturing || row->packets != nullptr || (shares && !is_late)) return prepared;
 
   TUTTI_ASSIGN(CaptureLease * lease, lease_for(stream));
-  prepared.channel = lease->channel;
-  if (registering_ && !direct && !in_place_staging && !by_switch && prepared.bytes() > 0) {
-    TUTTI_TRY(register_late(prepared, *lease, stream));
-  }
+  if (!shares) prepared.channel = lease->channel;
+  if (is_late) TUTTI_TRY(register_late(prepared, *lease, stream));
   return prepared;
 }
 
@@ -277,7 +280,8 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   work.ring = ring_slots(*prepared.operation.row, work.staging_bytes, work.blocks,
                          prepared.plan.chunk_bytes);
   if (prepared.plan.chunk_bytes > 0) {
-    work.staging_bytes = std::min(work.staging_bytes, round_up(prepared.plan.chunk_bytes, 256));
+    work.staging_bytes = std::clamp(round_up(prepared.plan.chunk_bytes, 256), kLeastStagingBytes,
+                                    work.staging_bytes);
   }
   work.epochs = memory.epochs + static_cast<std::size_t>(prepared.channel) * kMaxBlocks;
   work.control = memory.control;
@@ -303,20 +307,22 @@ void CommunicatorImpl::point_at_packets(const Prepared& prepared, Work& work) co
 }
 
 void CommunicatorImpl::point_at_buffers(const Prepared& prepared, Work& work) const {
-  work.stage_input = prepared.staged;
-  work.stage_output = prepared.staged && prepared.operation.row->peers_write_output;
+  const bool reads = prepared.operation.row->peers_read_input;
+  const bool writes = prepared.operation.row->peers_write_output;
+  work.stage_input = prepared.staged && reads;
+  work.stage_output = prepared.staged && writes;
   if (prepared.late_slot >= 0) {
     work.late = engine_->memory().late + prepared.late_slot;
     return;
   }
-  const bool writes = prepared.operation.row->peers_write_output;
   if (prepared.staged && own_->multicast != nullptr) {
     std::byte* const staging = own_->multicast + layout_.staging_offset(prepared.channel);
     work.multicast = {staging, staging};
   }
-  if (prepared.staged || (!prepared.operation.row->peers_read_input && !writes)) return;
+  if (prepared.staged || (!reads && !writes)) return;
   const LateBuffers now =
-      late_buffers(prepared.input.get(), offset_in(*prepared.input, prepared.call.input),
+      late_buffers(reads ? prepared.input.get() : nullptr,
+                   reads ? offset_in(*prepared.input, prepared.call.input) : 0,
                    writes ? prepared.output.get() : nullptr,
                    writes ? offset_in(*prepared.output, prepared.call.output) : 0);
   work.inputs = now.inputs;
@@ -329,11 +335,13 @@ LateBuffers CommunicatorImpl::late_buffers(const SymmetricSegment* input, std::s
                                            std::size_t output_offset) const {
   LateBuffers buffers{};
   for (int r = 0; r < size(); ++r) {
-    buffers.inputs.at[r] = input->at[r] + input_offset;
     const int next = (rank() + 1 + r) % size();
+    if (input != nullptr) buffers.inputs.at[r] = input->at[r] + input_offset;
     if (output != nullptr) buffers.outputs.at[r] = output->at[next] + output_offset;
   }
-  if (input->multicast != nullptr) buffers.multicast.input = input->multicast + input_offset;
+  if (input != nullptr && input->multicast != nullptr) {
+    buffers.multicast.input = input->multicast + input_offset;
+  }
   if (output != nullptr && output->multicast != nullptr) {
     buffers.multicast.output = output->multicast + output_offset;
   }
@@ -359,13 +367,14 @@ std::uint32_t CommunicatorImpl::signature_of(const Prepared& prepared) const {
   hash.add(static_cast<std::uint64_t>(prepared.staged));
   hash.add(static_cast<std::uint64_t>(prepared.late_slot >= 0));
   hash.add(static_cast<std::uint64_t>(prepared.captured));
-  if (prepared.operation.row->peers_read_input && !prepared.staged && prepared.late_slot < 0) {
+  const bool touched = !prepared.staged && prepared.late_slot < 0;
+  if (touched && prepared.operation.row->peers_read_input) {
     hash.add(prepared.input->id);
     hash.add(offset_in(*prepared.input, call.input));
-    if (prepared.operation.row->peers_write_output) {
-      hash.add(prepared.output->id);
-      hash.add(offset_in(*prepared.output, call.output));
-    }
+  }
+  if (touched && prepared.operation.row->peers_write_output) {
+    hash.add(prepared.output->id);
+    hash.add(offset_in(*prepared.output, call.output));
   }
   const std::uint64_t value = hash.value();
   return static_cast<std::uint32_t>(value ^ value >> 32);

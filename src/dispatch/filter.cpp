@@ -115,6 +115,9 @@ std::string why_not_unnamed(const Algorithm& row, const Request& request,
 
 std::string why_not_by_itself(const Algorithm& row, const Request& request,
                               const Topology& topology, bool measured) {
+  if (row.only_where_measured && !measured) {
+    return "is taken by itself where a table of measurements names it";
+  }
   const std::int64_t limit = request.bidirectional_bytes;
   if (row.ring_directions < 2 || limit == kSizeAlways) return {};
   if (limit == kSizeAutomatic && measured) return {};

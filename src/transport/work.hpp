@@ -65,6 +65,9 @@ struct PacketArea {
   std::uint64_t* launches;       // LaunchWord; private to this rank and area
 };
 
+// What every row can work with: two halves, in each two slots of 16 bytes for every rank.
+inline constexpr std::size_t kLeastStagingBytes = 2 * 2 * kMaxRanks * 16;
+
 // How staging is divided where chunks go around a ring: slots per block, and direction.
 struct RingSlots {
   static constexpr int kPerBlock = 4;  // in each direction

@@ -70,6 +70,7 @@ void sub_group_then_whole_group(Rank& rank) {
 
 void random_delays(Rank& rank) {
   Lane direct(rank, BufferKind::kSymmetric, kRoom), staged(rank, BufferKind::kPlain, kRoom);
+  constexpr std::string_view kRows[] = {"one_shot", "two_shot", "two_shot_staged"};
   std::mt19937_64 common(5);  // what to run: the same on every rank
   std::mt19937_64 own(static_cast<std::uint64_t>(rank.number()));
   for (std::uint64_t k = 0; k < 60; ++k) {
@@ -78,14 +79,14 @@ void random_delays(Rank& rank) {
     lane.expect_right({.count = common() % 40000,
                        .in_place = common() % 2 == 0,
                        .seed = k,
-                       .algorithm = common() % 2 == 0 ? "one_shot" : "two_shot"});
+                       .algorithm = kRows[common() % std::size(kRows)]});
   }
 }
 
 void scalars_per_rank(Rank& rank) {
   Lane direct(rank, BufferKind::kSymmetric, kRoom), staged(rank, BufferKind::kPlain, kRoom);
   for (const DataType dtype : {DataType::kBfloat16, DataType::kFloat64, DataType::kInt8}) {
-    for (const std::string_view algorithm : {"one_shot", "two_shot"}) {
+    for (const std::string_view algorithm : {"one_shot", "two_shot", "two_shot_staged"}) {
       const Trial trial{.dtype = dtype,
                         .op = OpKind::kPreMulSum,
                         .count = 20011,
@@ -94,6 +95,19 @@ void scalars_per_rank(Rank& rank) {
       direct.expect_right(trial);
       staged.expect_right(trial);
     }
+  }
+}
+
+// What no peer reads need not be symmetric.
+void plain_inputs(Rank& rank) {
+  Lane direct(rank, BufferKind::kSymmetric, kRoom), plain(rank, BufferKind::kPlain, kRoom);
+  for (const std::string_view algorithm : {"two_shot", "two_shot_staged", "ring"}) {
+    const Trial trial{.count = 20011, .seed = 7, .algorithm = algorithm};
+    AllReduce call = direct.prepare(trial);
+    call.input = plain.prepare(trial).input;
+    require_ok(plain.finish());
+    require_ok(direct.run(call));
+    direct.check(trial);
   }
 }
 
@@ -117,6 +131,7 @@ constexpr Scenario kWorking[] = {
     {"sub_group_then_whole_group", 2, kPatient, sub_group_then_whole_group},
     {"random_delays", 2, kPatient, random_delays},
     {"scalars_per_rank", 1, kPatient, scalars_per_rank},
+    {"plain_inputs", 1, kPatient, plain_inputs},
     {"refused_calls_change_nothing", 1, kPatient, refused_calls_change_nothing},
 };
 

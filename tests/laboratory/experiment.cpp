@@ -240,9 +240,10 @@ Work Experiment::work_for(int index, int operation) {
   work.sequence = static_cast<std::uint64_t>(operation) + 1;
   work.input = in_place ? rank.output.bytes() : rank.input.bytes();
   work.output = rank.output.bytes();
-  work.stage_input = staged;
+  work.stage_input = staged && setup_.row->peers_read_input;
   work.stage_output = staged && setup_.row->peers_write_output;
-  work.staging_bytes = kStagingBytes;
+  // Where it has halves, each is as large: room for a tile of every rank, twice.
+  work.staging_bytes = setup_.row->pushes_through_staging ? 2 * kStagingBytes : kStagingBytes;
   for (int r = 0; r < setup_.ranks; ++r) {
     Rank& peer = *ranks_[static_cast<std::size_t>(r)];
     Rank& next = *ranks_[static_cast<std::size_t>((index + 1 + r) % setup_.ranks)];

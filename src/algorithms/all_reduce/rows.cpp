@@ -94,6 +94,7 @@ double two_shot_local(int ranks) { return 2.0 / ranks; }
 // us more than one_shot takes, and 0.9 us more than two_shot.
 double one_shot_push_local(int ranks) { return 7 * ranks + 1; }
 double two_shot_push_local(int) { return 16; }
+double two_shot_staged_local(int) { return 2; }
 double ring_local(int) { return 5; }
 // Not measured by anybody here: each rank's input goes out once for every rank that asks for it.
 double multicast_one_shot_wire(int ranks) { return ranks; }
@@ -156,6 +157,23 @@ constexpr Algorithm kRows[] = {
      .geometry = two_shot_push_geometry,
      .host = host_all_reduce_two_shot_push,
      .cuda = cuda_all_reduce_two_shot_push},
+    {.id = "all_reduce/two_shot_staged",
+     .family = Family::kTwoShot,
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kRankOrder,
+     // Of one pass; not measured yet.
+     .cost = {.steps = 5, .wire = two_shot_wire, .local = two_shot_staged_local},
+     .text = "every rank pushes each rank its share, which pushes the sum to everyone, in passes",
+     .peers_read_input = false,
+     .peers_write_output = true,
+     .pushes_through_staging = true,
+     .only_where_measured = true,
+     .takes = takes_everything,
+     .geometry = two_shot_geometry,
+     .host = host_all_reduce_two_shot_staged,
+     .cuda = cuda_all_reduce_two_shot_staged},
     {.id = "all_reduce/ring",
      .needs = kNeedsPeerAccess,
      .max_ranks_host = kMaxRanks,

@@ -9,6 +9,7 @@ HostBody host_all_reduce_one_shot(DataType dtype, OpKind op);
 HostBody host_all_reduce_two_shot(DataType dtype, OpKind op);
 HostBody host_all_reduce_one_shot_push(DataType dtype, OpKind op);
 HostBody host_all_reduce_two_shot_push(DataType dtype, OpKind op);
+HostBody host_all_reduce_two_shot_staged(DataType dtype, OpKind op);
 HostBody host_all_reduce_ring(DataType dtype, OpKind op);  // and ring_bidirectional
 HostBody host_all_reduce_multicast_one_shot(DataType dtype, OpKind op);
 HostBody host_all_reduce_multicast_two_shot(DataType dtype, OpKind op);
@@ -18,6 +19,7 @@ CudaKernel cuda_all_reduce_one_shot(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_two_shot(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_one_shot_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_two_shot_push(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_reduce_two_shot_staged(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_ring(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_multicast_one_shot(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_multicast_two_shot(DataType dtype, OpKind op, int ranks);

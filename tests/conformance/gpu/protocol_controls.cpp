@@ -25,6 +25,10 @@ constexpr std::size_t kBytes = kCount * sizeof(float);
 constexpr int kBlocks = 16, kThreads = 256, kTries = 60, kBarriersOfARow = 2;
 constexpr std::size_t kRingChunk = 1024;
 
+// Where the barriers begin that these operations need. The first one of what pushes through staging
+// is there for operations of other kinds before.
+int first_barrier_of(const Algorithm& row) { return row.pushes_through_staging ? 1 : 0; }
+
 // One rank's memory for kernels that no communicator starts.
 class Bare {
  public:
@@ -140,9 +144,10 @@ class Trials {
     std::fill(std::begin(weakening.before_arrival_ns), std::end(weakening.before_arrival_ns), 0u);
     std::fill(std::begin(weakening.before_wait_ns), std::end(weakening.before_wait_ns), 0u);
     const auto pick = random_() % 6;
+    const int first = first_barrier_of(row_);
     const auto ns = static_cast<std::uint32_t>(500'000 + random_() % 1'500'000);
-    if (pick < 2) weakening.before_arrival_ns[pick] = ns;
-    if (pick == 2 || pick == 3) weakening.before_wait_ns[pick - 2] = ns;
+    if (pick < 2) weakening.before_arrival_ns[first + pick] = ns;
+    if (pick == 2 || pick == 3) weakening.before_wait_ns[first + pick - 2] = ns;
     if (pick == 4) std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
   }
 
@@ -211,7 +216,8 @@ void control_row(Rank& rank, const Algorithm& row, bool staged) {
     return sum_over_ranks(rank, trials.count_wrong(weakening));
   };
   require(wrong({}) == 0, fmt::format("{}: wrong data with every barrier in place", row.id));
-  for (int barrier = 0; barrier < kBarriersOfARow; ++barrier) {
+  const int first = first_barrier_of(row);
+  for (int barrier = first; barrier < first + kBarriersOfARow; ++barrier) {
     const std::uint32_t bit = 1u << barrier;
     require(wrong({.skip_barrier = bit}) > 0, name("nothing is wrong without barrier", barrier));
     print_observation(rank, name("without the release of barrier", barrier),

@@ -7,6 +7,7 @@
 #include "algorithms/all_reduce/ring.hpp"
 #include "algorithms/all_reduce/two_shot.hpp"
 #include "algorithms/all_reduce/two_shot_push.hpp"
+#include "algorithms/all_reduce/two_shot_staged.hpp"
 #include "conformance/gpu/weakened.hpp"
 #include "transport/multicast/multicast_team.cuh"
 #include "transport/nvlink_peer/nvlink_team.cuh"
@@ -85,6 +86,12 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
   all_reduce_two_shot_push<SumOfFloats>(team, work);
 }
 
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    weakened_two_shot_staged(const __grid_constant__ Work work) {
+  NvlinkTeam<Weakened> team(work);
+  all_reduce_two_shot_staged<SumOfFloats>(team, work);
+}
+
 __global__ void __launch_bounds__(kMaxThreads, 1) weakened_ring(const __grid_constant__ Work work) {
   __shared__ RingTeam<Weakened>::Progress progress;
   RingTeam<Weakened> team(work, progress);
@@ -107,6 +114,9 @@ CudaKernel weakened_kernel(std::string_view id) {
   }
   if (id == "all_reduce/two_shot_push") {
     return reinterpret_cast<CudaKernel>(&weakened_two_shot_push);
+  }
+  if (id == "all_reduce/two_shot_staged") {
+    return reinterpret_cast<CudaKernel>(&weakened_two_shot_staged);
   }
   if (id.starts_with("all_reduce/ring")) return reinterpret_cast<CudaKernel>(&weakened_ring);
   return nullptr;

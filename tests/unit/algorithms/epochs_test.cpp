@@ -18,7 +18,7 @@ constexpr std::uint64_t kManyLaunches = std::uint64_t{1} << 47;  // nearly all t
 
 // Operations that went wrong.
 int run_operations(const Algorithm& row, std::uint64_t first_epoch) {
-  constexpr std::size_t kStagingBytes = 256 * KiB;
+  constexpr std::size_t kStagingBytes = 128 * KiB;  // several passes
   HostWorld world(kRanks, kCount * sizeof(float), kStagingBytes);
   std::atomic<int> wrong = 0;
   on_all_ranks(kRanks, [&](int rank) {

@@ -57,6 +57,13 @@ TEST(Candidates, OfRingsHaveChunksBelowTheMessage) {
               ElementsAre("ring", "ring chunks of 4K"));
 }
 
+TEST(Candidates, OfWhatPushesThroughStagingTakeLessOfIt) {
+  Algorithm staged = row("all_reduce/staged", left_to_a_library);
+  staged.pushes_through_staging = true;
+  EXPECT_THAT(texts(candidates_for(staged, 2 * MiB, 4, Backend::kCuda)),
+              ElementsAre("staged", "staged chunks of 256K", "staged chunks of 1M"));
+}
+
 TEST(Candidates, AreNoneForMoreRanksThanTheRowTakes) {
   EXPECT_THAT(candidates_for(row("all_reduce/x", middling), 1 * KiB, 9, Backend::kCuda), IsEmpty());
   EXPECT_THAT(candidates_for(row("all_reduce/x", middling), 1 * KiB, 17, Backend::kHost),

@@ -102,8 +102,8 @@ TEST(BenchOptions, OnTheHostByDefault) {
   EXPECT_EQ(options.mode, Mode::kEager);
   EXPECT_EQ(options.operations(), 1);
   EXPECT_THAT(options.algorithms,  // no GPU, no NCCL
-              ElementsAre("one_shot", "two_shot", "one_shot_push", "two_shot_push", "ring",
-                          "ring_bidirectional"));
+              ElementsAre("one_shot", "two_shot", "one_shot_push", "two_shot_push",
+                          "two_shot_staged", "ring", "ring_bidirectional"));
 }
 
 TEST(BenchOptions, OnGpusByDefault) {

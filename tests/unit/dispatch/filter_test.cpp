@@ -132,6 +132,18 @@ TEST(Filter, HowFarRingsMayComeAroundBothWays) {
               HasSubstr("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES=0"));
 }
 
+TEST(Filter, WhatIsNotMeasuredIsNotTakenByItself) {
+  Algorithm row = kTestRows[0];
+  const auto why = [&row](bool measured) {
+    return why_not_by_itself(row, Request{}, eight_h200(), measured);
+  };
+  EXPECT_THAT(why(false), IsEmpty());
+  row.only_where_measured = true;
+  EXPECT_THAT(why(true), IsEmpty());
+  EXPECT_THAT(why(false), HasSubstr("measurements"));
+  EXPECT_THAT(why_not(row, Request{}, eight_h200()), IsEmpty()) << "it may be asked for";
+}
+
 TEST(Filter, Machine) {
   Topology topology = eight_h200();
   topology.nccl = false;

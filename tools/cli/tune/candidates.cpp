@@ -13,6 +13,9 @@ namespace {
 // Of rings, beside the row's own.
 constexpr std::array<std::size_t, 4> kChunkBytes = {4 * KiB, 8 * KiB, 16 * KiB, 32 * KiB};
 
+// Of staging, for what passes through it in any case: a pass takes half of it.
+constexpr std::array<std::size_t, 3> kStagingBytes = {256 * KiB, 1 * MiB, 4 * MiB};
+
 constexpr int kLeastThreads = 64;
 
 bool runs(const Algorithm& row, int ranks, Backend backend) {
@@ -37,9 +40,11 @@ std::vector<Geometry> geometries_around(const Geometry& own) {
 
 // A chunk as large as the message is no chunk.
 std::vector<std::size_t> chunks_for(const Algorithm& row, std::size_t bytes) {
-  if (row.ring_directions == 0) return {};
+  std::span<const std::size_t> all;
+  if (row.ring_directions > 0) all = kChunkBytes;
+  if (row.pushes_through_staging) all = kStagingBytes;
   std::vector<std::size_t> result;
-  std::ranges::copy_if(kChunkBytes, std::back_inserter(result),
+  std::ranges::copy_if(all, std::back_inserter(result),
                        [bytes](std::size_t chunk) { return chunk < bytes; });
   return result;
 }

@@ -1,0 +1,205 @@
+// all_reduce/two_shot_staged: every rank pushes each rank its share, which reduces it and pushes
+// the sum to everyone. Only stores cross the links.
+//
+//   barrier         every rank has begun, and is done with its staging of the operation before
+//   for each pass k, and once more for the last sums
+//     push k        my input of each other rank's share, the next rank's first, into my slot there
+//     copy k - 2    sums from staging to output (only where peers cannot address that)
+//     reduce k - 1  my share, from my input and the others' slots; store it to all ranks
+//     barrier k     every push k is there, and every sum k - 1
+//   copy the last pass
+//
+// Passes take turns with two halves of staging. Why that is right, for block b of every rank, which
+// has the same tiles of every slot and share, and meets block b of the others alone:
+//   - The first barrier: nobody pushes to a rank that is still in the operation before, which may
+//     have used staging otherwise, nor to one that runs another operation or has given up.
+//   - A slot is filled by push k behind barrier k - 1, to which its owner came after reduce k - 2,
+//     the last one to load from it. Likewise where sums are staged: those of pass k - 1 are stored
+//     behind barrier k - 1, to which their receiver came after it had copied pass k - 3.
+//   - In place: sums k - 1 are stored to an output behind barrier k - 1, to which its owner came
+//     after push k - 1, which loaded all of that pass there but its own share. An element of that
+//     is loaded by the one thread that then overwrites it.
+//   - A tile has the same place in a slot in every pass, be that shorter than others: a place stays
+//     with one block, since the blocks of a rank do not wait for each other.
+//
+// Cost: 5 hops (three flags, two stores), and 2 for each further pass; 2(n-1)/n x bytes over each
+// link. No peer touches the input: any buffer will do.
+#pragma once
+
+#include "algorithms/reduction.hpp"
+#include "transport/team.hpp"
+
+namespace tutti {
+
+// One pass over the message, in elements. The same on all ranks. Shares are as long as each other,
+// but for one, which the end of the message cuts short, and none behind it.
+struct StagedPass {
+  Range all;
+  std::size_t share;
+  int whole;                 // so many shares are
+  std::size_t slot, places;  // of staging: how long one is, and where this pass has the first one
+
+  TUTTI_BODY std::size_t first_of(int rank) const {
+    return all.first + share * static_cast<std::size_t>(rank);
+  }
+  TUTTI_BODY Range share_of(int rank) const {
+    return cut({first_of(rank), share}, all.first + all.count);
+  }
+  TUTTI_BODY std::size_t place(int index) const {
+    return places + slot * static_cast<std::size_t>(index);
+  }
+};
+
+// How a message goes through staging: in passes that take turns with its halves. In each of them a
+// slot per rank for what it sends, and where sums are staged, one for the sum of its share.
+struct StagedPasses {
+  std::size_t count, unit, slot, number;
+  int ranks, slots;
+
+  TUTTI_BODY StagedPasses(const Work& work, std::size_t element_bytes)
+      : count(work.count), unit(16 / element_bytes), ranks(work.ranks) {
+    slots = work.stage_output ? 2 * ranks : ranks;
+    const std::size_t fits = work.staging_bytes / (2 * slots * 16);  // units
+    const std::size_t share = divided(count, ranks, unit) / unit;
+    number = share > fits ? (share + fits - 1) / fits : 1;
+    slot = (share + number - 1) / number * unit;
+  }
+
+  TUTTI_BODY StagedPass pass(std::size_t k) const {
+    const std::size_t length = slot * static_cast<std::size_t>(ranks);
+    const Range all = cut({length * k, length}, count);
+    const std::size_t share = divided(all.count, ranks, unit);
+    const int whole = share == 0 ? 0 : static_cast<int>(all.count / share);
+    return {all, share, whole, slot, k % 2 * slots * slot};
+  }
+};
+
+template <class Reduction, class Team>
+class StagedBlock {
+ public:
+  using T = typename Reduction::Element;
+
+  TUTTI_BODY StagedBlock(Team& team, const Work& work)
+      : team_(team), work_(work), passes_(work, sizeof(T)) {}
+
+  TUTTI_BODY Outcome run() {
+    if constexpr (Reduction::Op::kScaled) team_.publish_scalar(work_.scalar);
+    team_.arrive(first_publish(work_));
+    const auto buffers = team_.buffers();
+    if (team_.wait() != Outcome::kDone) return Outcome::kFailed;
+    const Scalars<Reduction, kRanks> scalars(team_, work_);
+
+    TUTTI_NO_UNROLL
+    for (std::size_t k = 0; k <= passes_.number; ++k) {
+      if (k < passes_.number) push(passes_.pass(k));
+      if (k > 1) copy_out(passes_.pass(k - 2));
+      if (k > 0) reduce(passes_.pass(k - 1), buffers.outputs, scalars);
+      if (team_.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
+    }
+    copy_out(passes_.pass(passes_.number - 1));
+    return team_.finish();
+  }
+
+ private:
+  static constexpr int kRanks = Team::kMaxRanks;
+
+  TUTTI_BODY int rank_after(int step) const {
+    const int rank = work_.rank + 1 + step;
+    return rank < work_.ranks ? rank : rank - work_.ranks;
+  }
+  TUTTI_BODY const std::byte* input_at(std::size_t first) const {
+    return work_.input + first * sizeof(T);
+  }
+  // Where `pass` has this rank's slot at another one.
+  TUTTI_BODY std::byte* slot_at(int rank, const StagedPass& pass) const {
+    return work_.staging.at[rank] + pass.place(work_.rank) * sizeof(T);
+  }
+
+  TUTTI_BODY void push(const StagedPass& pass) const {
+    team_.template for_each_tile<T>(
+        Range{0, pass.share}, [&](auto access, TileAt tile) { push_column(pass, access, tile); });
+    if (pass.whole < work_.ranks && pass.whole != work_.rank) push_cut(pass.whole, pass);
+  }
+
+  // A tile of each whole share, to its rank.
+  template <class Access>
+  TUTTI_BODY void push_column(const StagedPass& pass, Access access, TileAt tile) const {
+    const auto goes = [&](int step) {
+      return step + 1 < work_.ranks && rank_after(step) < pass.whole;
+    };
+    const auto part_of = [&](int step) {
+      return team_.template load<T>(input_at(pass.first_of(rank_after(step))), access, tile);
+    };
+    const auto send = [&](int step, const auto& part) {
+      team_.template store<T>(slot_at(rank_after(step), pass), access, tile, part);
+    };
+    if constexpr (Access::kLoadsAhead) {
+      using Part = Tile<T, Team::template tile_elements<T>()>;
+      using Words = Tile<std::uint32_t, sizeof(Part) / 4>;  // which stay whole registers
+      Words part[kRanks];
+      TUTTI_UNROLL
+      for (int step = 0; step < kRanks; ++step) {
+        part[step] = {};  // see reduce_ahead()
+        if (goes(step)) part[step] = __builtin_bit_cast(Words, part_of(step));
+      }
+      team_.end_of_loads();
+      TUTTI_UNROLL
+      for (int step = 0; step < kRanks; ++step) {
+        if (goes(step)) send(step, __builtin_bit_cast(Part, part[step]));
+      }
+    } else {
+      TUTTI_NO_UNROLL
+      for (int step = 0; step < work_.ranks; ++step) {
+        if (goes(step)) send(step, part_of(step));
+      }
+    }
+  }
+
+  TUTTI_BODY void push_cut(int rank, const StagedPass& pass) const {
+    const Range share = pass.share_of(rank);
+    team_.template for_each_tile<T>(Range{0, share.count}, [&](auto access, TileAt tile) {
+      const auto part = team_.template load<T>(input_at(share.first), access, tile);
+      team_.template store<T>(slot_at(rank, pass), access, tile, part);
+    });
+  }
+
+  TUTTI_BODY void reduce(const StagedPass& pass, const Pointers<kRanks>& outputs,
+                         const Scalars<Reduction, kRanks>& scalars) const {
+    const Range share = pass.share_of(work_.rank);
+    Pointers<kRanks> from;
+    TUTTI_UNROLL
+    for (int r = 0; r < kRanks; ++r) {
+      if (r >= work_.ranks) continue;
+      from.at[r] = r == work_.rank ? const_cast<std::byte*>(input_at(share.first))
+                                   : work_.staging.at[work_.rank] + pass.place(r) * sizeof(T);
+    }
+    const std::size_t place =
+        work_.stage_output ? pass.place(work_.ranks + work_.rank) : share.first;
+    team_.template for_each_tile<T>(Range{0, share.count}, [&](auto access, TileAt tile) {
+      const auto value = reduce_tile<Reduction, true>(team_, from, access, tile, scalars);
+      team_.template store_all<T>(outputs, access, TileAt{place + tile.first, tile.count}, value);
+    });
+  }
+
+  TUTTI_BODY void copy_out(const StagedPass& pass) const {
+    if (!work_.stage_output) return;
+    TUTTI_NO_UNROLL
+    for (int r = 0; r < work_.ranks; ++r) {
+      const Range share = pass.share_of(r);
+      if (share.count == 0) break;
+      // Where staging would begin in the message; before it, perhaps: sizes wrap.
+      team_.template copy_out<T>(share, share.first - pass.place(work_.ranks + r));
+    }
+  }
+
+  Team& team_;
+  const Work& work_;
+  StagedPasses passes_;
+};
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome all_reduce_two_shot_staged(Team& team, const Work& work) {
+  return StagedBlock<Reduction, Team>(team, work).run();
+}
+
+}  // namespace tutti
