@@ -6,6 +6,7 @@ Nothing here needs a GPU or a package. Times are microseconds, sizes bytes, band
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import re
@@ -90,16 +91,24 @@ def cancels(ranks: int, applications: int, dtype: str) -> bool:
     return not is_shift or math.log2(ranks) * (applications - 1) >= 110
 
 
-def input_values(rank: int, ranks: int, iteration: int, zero_sum: bool = False) -> list[int]:
+def mixed(*words: int) -> int:
+    """64 bits that depend on all of `words` (splitmix64)."""
+    key = 0
+    for word in words:
+        key = (key + word + 0x9E3779B97F4A7C15) % 2**64
+        key = (key ^ key >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        key = (key ^ key >> 27) * 0x94D049BB133111EB % 2**64
+        key ^= key >> 31
+    return key
+
+
+@functools.lru_cache(maxsize=64)
+def input_values(rank: int, ranks: int, iteration: int, zero_sum: bool = False) -> tuple[int, ...]:
     """PERIOD whole numbers of a rank; all multiples of their sum up to `ranks` are exact in bf16."""
     most = min(64, max(1, WHOLE_NUMBERS // max(1, ranks * (ranks - 1))))
     source = rank // 2 if zero_sum else rank
-    values = [(7 * i + 3 * source * (i % 5 + 1) + 11 * (iteration + 1) * (i % 3 + 1)) % (2 * most + 1) - most
-              for i in range(PERIOD)]
-    if not zero_sum:
-        return values
-    sign = 0 if rank | 1 >= ranks else 1 - 2 * (rank % 2)
-    return [sign * value for value in values]
+    sign = 1 if not zero_sum else 0 if rank | 1 >= ranks else 1 - 2 * (rank % 2)
+    return tuple(sign * (mixed(source, iteration, i) % (2 * most + 1) - most) for i in range(PERIOD))
 
 
 def expected_values(ranks: int, iteration: int, applications: int, zero_sum: bool) -> list[float]:

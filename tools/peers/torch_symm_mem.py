@@ -165,7 +165,7 @@ class RankBench:
 
     def fill(self, iteration: int) -> bool:
         """From now on results are expected of other inputs than before. True, if it does not raise."""
-        def tiled(period: list):
+        def tiled(period):
             tensor = self.torch.tensor(period, dtype=self.dtype, device=self.device)
             return tensor.repeat(-(-self.source.numel() // PERIOD))[:self.source.numel()]
 
