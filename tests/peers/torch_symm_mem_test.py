@@ -102,6 +102,7 @@ class Inputs(unittest.TestCase):
         for case in ((6, 10, "bf16"), (8, 100, "bf16"), (8, 10, "fp16")):
             self.assertTrue(peer_record.cancels(*case), case)
         self.assertTrue(any(peer_record.input_values(0, 6, 0, True)))
+        self.assertFalse(any(peer_record.expected_values(6, 0, 1000, True)))
 
 
 class Figures(unittest.TestCase):
@@ -197,6 +198,12 @@ class Loop(unittest.TestCase):
         rows = self.rows()
         self.assertEqual(rows["torch_one_shot", 1024]["wrong"], 2 * 2 * 512)  # ranks, checks: poison everywhere
         self.assertGreater(rows["torch_nccl", 1024]["wrong"], 512)
+
+    def test_the_last_replay_is_checked_with_other_inputs(self):
+        first = {}
+        self.fake.spoil = lambda name, values: first.setdefault(name, values) if name.startswith("one") else values
+        self.assertEqual(self.run_main("--bytes", "1K"), torch_symm_mem.WRONG)
+        self.assertGreater(self.rows()["torch_one_shot", 1024]["wrong"], 512)
 
     def test_nan_is_wrong(self):
         self.fake.spoil = lambda name, values: [*values[:-1], math.nan]

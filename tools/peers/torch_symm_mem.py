@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """PyTorch's own all-reduces, timed as `tutti bench` times tutti's, in its format of results.
 
     torchrun --nproc-per-node 8 tools/peers/torch_symm_mem.py --min-bytes 1K --max-bytes 256M --output torch.json

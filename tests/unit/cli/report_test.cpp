@@ -135,8 +135,9 @@ TEST(Peers, StandInTheTableOfWhatWasMeasuredAlike) {
   EXPECT_THAT(text,
               HasSubstr("| 1K | **4.00** | 6.00 | 16.00 | 2.00 | 17.00 | one_shot (4.00x) |"));
   EXPECT_THAT(text, HasSubstr("| 4K | n/a | n/a | n/a | 9.00 | n/a | n/a | n/a |\n"));
-  EXPECT_THAT(text, HasSubstr("\nFrom `results/h200x8/torch.json`: torch_one_shot, torch_nccl (in "
-                              "place). The best is that of the other columns.\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nFrom `results/h200x8/torch.json`: torch_one_shot, torch_nccl (in "
+                        "place). The best is that of `results/h200x8/all_reduce.json` alone.\n"));
   EXPECT_THAT(text,
               HasSubstr("\nBeside it: 8 x NVIDIA H200, driver 580.159, CUDA 13.0, NCCL 2.28.9, "
                         "torch 2.11.0, 2026-11-21T01:02:03Z"));

@@ -49,6 +49,7 @@ const Group* headline_group(const std::vector<Group>& groups) {
 
 std::vector<const Row*> rows_of(const std::vector<const Guest*>& guests) {
   std::vector<const Row*> rows;
+  rows.reserve(guests.size());
   for (const Guest* guest : guests) rows.push_back(&guest->row);
   return rows;
 }
@@ -77,8 +78,8 @@ std::string render_table(const Section& section, const Group& group) {
     for (const Series& series : series_of(rows)) {
       names += (names.empty() ? "" : ", ") + series.title();
     }
-    text +=
-        fmt::format("\nFrom `{}`: {}. The best is that of the other columns.\n", file->path, names);
+    text += fmt::format("\nFrom `{}`: {}. The best is that of `{}` alone.\n", file->path, names,
+                        section.file->path);
   }
   return text;
 }
@@ -90,6 +91,7 @@ std::string introduction(const Section& section) {
   };
   std::string text = source(*section.file);
   std::vector<const Guest*> guests;
+  guests.reserve(section.guests.size());
   for (const Guest& guest : section.guests) guests.push_back(&guest);
   for (const ResultFile* file : files_of(guests)) text += "\nBeside it: " + source(*file);
   return text;

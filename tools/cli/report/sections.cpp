@@ -44,6 +44,7 @@ std::vector<const Guest*> Section::beside(const Group& group) const {
 
 std::vector<Section> sections_of(const std::vector<ResultFile>& files) {
   std::vector<Section> sections;
+  sections.reserve(files.size());
   for (const ResultFile& file : files) sections.push_back({.file = &file, .rows = {}});
   const auto is_host = [](const Section& section, const Row& row) {
     return section.file->what == row.collective;
