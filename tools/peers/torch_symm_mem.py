@@ -76,12 +76,12 @@ def import_torch():
 
 
 def describe_environment(torch, ranks: int, words: list[str]) -> dict:
-    """What was measured on; an empty text where that cannot be found out."""
+    """What was measured on."""
     kernel_module = Path("/proc/driver/nvidia/version")
     driver = re.search(r"\s(\d+\.\d+[.\d]*)\s", kernel_module.read_text()) if kernel_module.exists() else None
     command = ["torchrun", "--nproc-per-node", str(ranks), "tools/peers/torch_symm_mem.py", *words]
     return {"host": socket.gethostname(), "gpu": torch.cuda.get_device_name(0), "gpus": torch.cuda.device_count(),
-            "driver": driver[1] if driver else "", "cuda": torch.version.cuda or "",
+            "driver": driver[1] if driver else "unknown", "cuda": torch.version.cuda or "",
             "nccl": ".".join(map(str, torch.cuda.nccl.version())), "torch": torch.__version__, "multicast": False,
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "command": " ".join(command)}
