@@ -82,6 +82,16 @@ TEST(Record, KeepsTheRateOfCopiesWhereItWasMeasured) {
   EXPECT_EQ(read->environment, record.environment);
 }
 
+TEST(Record, KeepsTheVersionOfAPeer) {
+  Record peer = some_record();
+  peer.environment.torch = "2.11.0+cu130";
+  const auto read = record_from_json_text(to_json_text(peer), "x.json");
+  ASSERT_TRUE(read.is_ok()) << read.status().to_string();
+  EXPECT_EQ(read->environment, peer.environment);
+  EXPECT_EQ(to_json_text(some_record()).find("torch"), std::string::npos);
+  EXPECT_FALSE(check_same_machine(peer, some_record()));  // nothing of tutti goes into its file
+}
+
 TEST(Record, KeepsTheShapeOfTensors) {
   Record record = some_record();
   EXPECT_EQ(to_json_text(record).find("hidden"), std::string::npos) << "of messages";

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "exit_code.hpp"
 #include "report/command.hpp"
 #include "report/pages.hpp"
@@ -97,6 +99,142 @@ TEST(Plot, OfOnePointOrNoneIsStillOne) {
     EXPECT_THAT(svg, Not(HasSubstr("nan")));
     EXPECT_THAT(svg, Not(HasSubstr("inf")));
   }
+}
+
+Row in_place(Row row) {
+  row.in_place = true;
+  return row;
+}
+
+// A peer's rows beside those of some_files(), of 8 ranks.
+ResultFile some_peer() {
+  Record record = some_record();
+  record.environment.torch = "2.11.0";
+  record.environment.command = "torchrun peer.py";
+  record.rows = {some_row("torch_one_shot", 1024, 2.0, true),
+                 in_place(some_row("torch_nccl", 1024, 17.0)),
+                 some_row("torch_one_shot", 4096, 9.0)};
+  return {.path = "results/h200x8/torch.json",
+          .machine = "h200x8",
+          .what = "torch",
+          .record = std::move(record)};
+}
+
+std::string page_of(const std::vector<ResultFile>& files) {
+  return render_docs(files, "docs/benchmarks.md").front().text;
+}
+
+TEST(Peers, StandInTheTableOfWhatWasMeasuredAlike) {
+  const std::vector<ResultFile> files = {some_files().front(), some_peer()};
+  const auto pages = render_docs(files, "docs/benchmarks.md");
+  const std::string& text = pages[0].text;
+  EXPECT_THAT(text, HasSubstr("| bytes | one_shot | two_shot | nccl | torch_one_shot | torch_nccl "
+                              "(in place) | best (speed-up over NCCL) | busbw GB/s |\n"
+                              "|---:|---:|---:|---:|---:|---:|---|---:|\n"));
+  // Faster than tutti and chosen in its own file: neither bold nor the best here.
+  EXPECT_THAT(text,
+              HasSubstr("| 1K | **4.00** | 6.00 | 16.00 | 2.00 | 17.00 | one_shot (4.00x) |"));
+  EXPECT_THAT(text, HasSubstr("| 4K | n/a | n/a | n/a | 9.00 | n/a | n/a | n/a |\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nFrom `results/h200x8/torch.json`: torch_one_shot, torch_nccl (in "
+                        "place). The best is that of `results/h200x8/all_reduce.json` alone.\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nBeside it: 8 x NVIDIA H200, driver 580.159, CUDA 13.0, NCCL 2.28.9, "
+                        "torch 2.11.0, 2026-11-21T01:02:03Z"));
+  EXPECT_THAT(text, HasSubstr("Command: `torchrun peer.py`"));
+  EXPECT_THAT(text, Not(HasSubstr("## torch on")));
+  ASSERT_EQ(pages.size(), 2u);
+  EXPECT_THAT(pages[1].text, HasSubstr(">torch_one_shot</text>"));
+  EXPECT_THAT(pages[1].text, HasSubstr(">torch_nccl (in place)</text>"));
+}
+
+TEST(Peers, StandAloneWhereNothingWasMeasuredAlike) {
+  ResultFile peer = some_peer();
+  const std::string joined = page_of({some_files().front(), peer});
+  const auto differ = [&](auto change) {
+    ResultFile other = peer;
+    for (Row& row : other.record.rows) change(row);
+    return page_of({some_files().front(), other});
+  };
+  const std::vector<std::string> pages = {
+      differ([](Row& row) { row.collective = "all_gather"; }),
+      differ([](Row& row) { row.backend = "host"; }),
+      differ([](Row& row) { row.ranks = 4; }),
+      differ([](Row& row) { row.dtype = "fp32"; }),
+      differ([](Row& row) { row.op = "max"; }),
+      differ([](Row& row) { row.buffers = "plain"; }),
+      differ([](Row& row) { row.mode = "eager"; }),
+      differ([](Row& row) { row.graph_operations = 20; }),
+      differ([](Row& row) { row.chained = true; }),
+      differ([](Row& row) { row.cache = "cold"; }),
+      differ([](Row& row) { row.launch = "threads"; }),
+      differ([](Row& row) { row.hidden = 64; }),
+  };
+  for (const std::string& page : pages) {
+    EXPECT_THAT(page, HasSubstr("## torch on h200x8"));
+    EXPECT_THAT(page, HasSubstr("| bytes | one_shot | two_shot | nccl | best"));
+    EXPECT_THAT(page, HasSubstr("| bytes | torch_one_shot | torch_nccl (in place) | best"));
+    EXPECT_THAT(page, Not(HasSubstr("Beside it")));
+  }
+  peer.machine = "h200x4";
+  EXPECT_THAT(page_of({some_files().front(), peer}), HasSubstr("## torch on h200x4"));
+  EXPECT_THAT(joined, Not(HasSubstr("## torch on")));
+}
+
+TEST(Peers, KeepInTheirSectionWhatDoesNotMatch) {
+  ResultFile peer = some_peer();
+  peer.record.rows[2].ranks = 4;
+  const std::string text = page_of({some_files().front(), peer});
+  EXPECT_THAT(text, HasSubstr("| torch_one_shot | torch_nccl (in place) | best"));
+  const std::size_t section = text.find("## torch on h200x8");
+  ASSERT_NE(section, std::string::npos);
+  EXPECT_THAT(text.substr(section), HasSubstr("4 ranks"));
+  EXPECT_THAT(text.substr(section), Not(HasSubstr("8 ranks")));
+}
+
+TEST(Peers, NeverTakeAColumnThatIsThere) {
+  ResultFile again = some_files().front();
+  again.path = "results/h200x8/all_reduce_again.json";
+  again.what = "all_reduce_again";
+  for (Row& row : again.record.rows) row.time_us.p50 = 77;
+  ResultFile second = some_peer();
+  second.path = "results/h200x8/torch_again.json";
+  second.what = "torch_again";
+  for (Row& row : second.record.rows) row.time_us.p50 = 88;
+  const std::string text = page_of({some_files().front(), again, some_peer(), second});
+  const std::size_t other = text.find("## all_reduce_again on h200x8");
+  const std::size_t third = text.find("## torch_again on h200x8");
+  ASSERT_NE(other, std::string::npos);
+  ASSERT_NE(third, std::string::npos);
+  EXPECT_THAT(text.substr(0, other), Not(HasSubstr("77.00")));
+  EXPECT_THAT(text.substr(0, other), Not(HasSubstr("88.00")));
+  EXPECT_THAT(text.substr(other, third - other), HasSubstr("77.00"));
+  EXPECT_THAT(text.substr(third), HasSubstr("88.00"));
+}
+
+TEST(Peers, AreFoundWhereverTheirFileStands) {
+  const std::string after = page_of({some_files().front(), some_peer()});
+  EXPECT_EQ(page_of({some_peer(), some_files().front()}), after);
+}
+
+TEST(Plot, LeavesRoomForLongNamesAndAColourForEach) {
+  std::vector<Row> many;
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"}) {
+    many.push_back(some_row(name, 1024, 4));
+  }
+  std::vector<const Row*> rows;
+  for (const Row& row : many) rows.push_back(&row);
+  const std::string narrow = render_plot(rows, "t");
+  EXPECT_THAT(narrow, HasSubstr("viewBox=\"0 0 720 420\""));
+  std::set<std::string> colours;
+  for (std::size_t at = narrow.find("fill=\"none\" stroke="); at != std::string::npos;
+       at = narrow.find("fill=\"none\" stroke=", at + 1)) {
+    colours.insert(narrow.substr(at, 29));
+  }
+  EXPECT_EQ(colours.size(), many.size());
+  const Row wide = in_place(some_row("torch_two_shot", 1024, 4));
+  rows.push_back(&wide);
+  EXPECT_THAT(render_plot(rows, "t"), HasSubstr("viewBox=\"0 0 783 420\""));
 }
 
 class ReportCommand : public testing::Test {

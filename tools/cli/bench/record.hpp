@@ -26,6 +26,7 @@ struct Environment {
   std::string host, gpu = {};
   int gpus = 0;
   std::string driver, cuda, nccl = {};  // versions; empty: not there
+  std::string torch = {};               // that measured, in place of tutti; empty: tutti did
   bool multicast = false;               // whether any algorithm here used it
   std::string date, command;
   Calibration calibration = {};

@@ -35,11 +35,13 @@ ordered_json to_value(const Calibration& c) {
 }
 
 ordered_json to_value(const Environment& e) {
-  return {{"host", e.host},           {"gpu", e.gpu},
-          {"gpus", e.gpus},           {"driver", e.driver},
-          {"cuda", e.cuda},           {"nccl", e.nccl},
-          {"multicast", e.multicast}, {"date", e.date},
-          {"command", e.command},     {"calibration", to_value(e.calibration)}};
+  ordered_json value = {{"host", e.host},           {"gpu", e.gpu},
+                        {"gpus", e.gpus},           {"driver", e.driver},
+                        {"cuda", e.cuda},           {"nccl", e.nccl},
+                        {"multicast", e.multicast}, {"date", e.date},
+                        {"command", e.command},     {"calibration", to_value(e.calibration)}};
+  if (!e.torch.empty()) value["torch"] = e.torch;
+  return value;
 }
 
 ordered_json to_value(const Row& r) {
@@ -91,6 +93,7 @@ Environment environment_from(const ordered_json& j) {
                 .driver = j.at("driver"),
                 .cuda = j.at("cuda"),
                 .nccl = j.at("nccl"),
+                .torch = j.value("torch", ""),
                 .multicast = j.at("multicast"),
                 .date = j.at("date"),
                 .command = j.at("command")};

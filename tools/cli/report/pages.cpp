@@ -8,6 +8,7 @@
 
 #include "base/units.hpp"
 #include "bench/printers/printers.hpp"
+#include "report/sections.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -19,7 +20,8 @@ std::string provenance(const ResultFile& file) {
     text = fmt::format("{} x {}, driver {}, CUDA {}, NCCL {}, ", e.gpus, e.gpu, e.driver, e.cuda,
                        e.nccl.empty() ? "not found" : e.nccl);
   }
-  text += fmt::format("tutti {}, {}", file.record.tutti, e.date);
+  text += e.torch.empty() ? fmt::format("tutti {}, {}", file.record.tutti, e.date)
+                          : fmt::format("torch {}, {}", e.torch, e.date);
   if (e.calibration.kernel_gap_us > 0) {
     text += fmt::format(
         "; {:.2f} us between empty kernels in a graph, {:.2f} us one way between "
@@ -45,20 +47,70 @@ const Group* headline_group(const std::vector<Group>& groups) {
   return best == groups.end() ? nullptr : &*best;
 }
 
-std::string section(const ResultFile& file, const std::string& plots, std::vector<Page>& pages) {
-  const std::string folder = std::filesystem::path(plots).filename().string();
-  std::string text =
-      fmt::format("\n## {} on {}\n\n{}.\nFile: `{}`. Command: `{}`.\n", file.what, file.machine,
-                  provenance(file), file.path, file.record.environment.command);
-  const std::vector<Group> groups = groups_of(file.record.rows);
-  if (const Group* group = headline_group(groups); group != nullptr && has_curve(*group)) {
-    const std::string name = fmt::format("{}_{}.svg", file.machine, file.what);
-    pages.push_back(
-        {fmt::format("{}/{}", plots, name), render_plot(group->rows, title_of(*group))});
-    text += fmt::format("\n![{} on {}, time over size]({}/{})\n", file.what, file.machine, folder,
-                        name);
+std::vector<const Row*> rows_of(const std::vector<const Guest*>& guests) {
+  std::vector<const Row*> rows;
+  rows.reserve(guests.size());
+  for (const Guest* guest : guests) rows.push_back(&guest->row);
+  return rows;
+}
+
+// In order of appearance.
+std::vector<const ResultFile*> files_of(const std::vector<const Guest*>& guests) {
+  std::vector<const ResultFile*> files;
+  for (const Guest* guest : guests) {
+    if (std::find(files.begin(), files.end(), guest->file) == files.end()) {
+      files.push_back(guest->file);
+    }
   }
-  return text + "\n" + print_markdown(file.record);
+  return files;
+}
+
+// A table, and under it where the columns come from that are of other files.
+std::string render_table(const Section& section, const Group& group) {
+  const std::vector<const Guest*> guests = section.beside(group);
+  std::string text = print_markdown(group, rows_of(guests));
+  for (const ResultFile* file : files_of(guests)) {
+    std::vector<const Row*> rows;
+    for (const Guest* guest : guests) {
+      if (guest->file == file) rows.push_back(&guest->row);
+    }
+    std::string names;
+    for (const Series& series : series_of(rows)) {
+      names += (names.empty() ? "" : ", ") + series.title();
+    }
+    text += fmt::format("\nFrom `{}`: {}. The best is that of `{}` alone.\n", file->path, names,
+                        section.file->path);
+  }
+  return text;
+}
+
+std::string introduction(const Section& section) {
+  const auto source = [](const ResultFile& file) {
+    return fmt::format("{}.\nFile: `{}`. Command: `{}`.\n", provenance(file), file.path,
+                       file.record.environment.command);
+  };
+  std::string text = source(*section.file);
+  std::vector<const Guest*> guests;
+  guests.reserve(section.guests.size());
+  for (const Guest& guest : section.guests) guests.push_back(&guest);
+  for (const ResultFile* file : files_of(guests)) text += "\nBeside it: " + source(*file);
+  return text;
+}
+
+std::string render(const Section& section, const std::string& plots, std::vector<Page>& pages) {
+  const std::string folder = std::filesystem::path(plots).filename().string();
+  const std::string &what = section.file->what, &machine = section.file->machine;
+  std::string text = fmt::format("\n## {} on {}\n\n{}", what, machine, introduction(section));
+  const std::vector<Group> groups = groups_of(section.rows);
+  if (const Group* group = headline_group(groups); group != nullptr && has_curve(*group)) {
+    const std::string name = fmt::format("{}_{}.svg", machine, what);
+    std::vector<const Row*> rows = group->rows;
+    for (const Guest* guest : section.beside(*group)) rows.push_back(&guest->row);
+    pages.push_back({fmt::format("{}/{}", plots, name), render_plot(rows, title_of(*group))});
+    text += fmt::format("\n![{} on {}, time over size]({}/{})\n", what, machine, folder, name);
+  }
+  for (const Group& group : groups) text += "\n" + render_table(section, group);
+  return text;
 }
 
 }  // namespace
@@ -71,7 +123,7 @@ std::vector<Page> render_docs(const std::vector<ResultFile>& files, const std::s
       "bytes. How they are taken: [performance_notes.md](performance_notes.md).\n";
   if (files.empty()) text += "\nNothing has been measured yet.\n";
   const std::string plots = std::filesystem::path(docs).replace_extension().string();
-  for (const ResultFile& file : files) text += section(file, plots, pages);
+  for (const Section& section : sections_of(files)) text += render(section, plots, pages);
   pages.front() = {docs, std::move(text)};
   return pages;
 }

@@ -13,8 +13,10 @@ namespace tutti::cli {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 420, kLeft = 70, kRight = 120, kTop = 40, kBottom = 50;
-constexpr std::array<const char*, 7> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                                 "#e69f00", "#56b4e9", "#000000"};
+constexpr double kCharacterWidth = 7;
+constexpr std::array<const char*, 12> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                  "#e69f00", "#56b4e9", "#000000", "#882255",
+                                                  "#999933", "#332288", "#888888", "#aa4499"};
 
 // Maps a positive value to a place between two ends, by its logarithm.
 struct Axis {
@@ -75,6 +77,20 @@ std::string grid(const std::vector<const Row*>& rows, const Frame& frame) {
   return svg;
 }
 
+std::vector<const Row*> shown_by(const Series& series, const std::vector<const Row*>& rows) {
+  std::vector<const Row*> shown;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(shown),
+               [&](const Row* row) { return series.shows(*row); });
+  return shown;
+}
+
+// Of the whole picture: names of curves stand to the right of the axes.
+double width_for(const std::vector<Series>& all) {
+  std::size_t longest = 0;
+  for (const Series& series : all) longest = std::max(longest, series.title().size());
+  return std::max(kWidth, kWidth - kRight + 8 + kCharacterWidth * static_cast<double>(longest));
+}
+
 std::string curve(const std::vector<const Row*>& rows, const Frame& frame, const char* colour) {
   std::string points;
   for (const Row* row : rows) {
@@ -89,30 +105,30 @@ std::string curve(const std::vector<const Row*>& rows, const Frame& frame, const
 
 std::string render_plot(const std::vector<const Row*>& all, const std::string& title) {
   std::vector<const Row*> rows;  // what a logarithm can show
-  std::copy_if(all.begin(), all.end(), std::back_inserter(rows), [](const Row* row) {
-    return !row->in_place && row->bytes > 0 && row->time_us.p50 > 0;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(rows),
+               [](const Row* row) { return row->bytes > 0 && row->time_us.p50 > 0; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row* a, const Row* b) { return a->bytes < b->bytes; });
+  const std::vector<Series> curves = series_of(rows);
+  std::erase_if(rows, [&](const Row* row) {
+    return std::none_of(curves.begin(), curves.end(),
+                        [&](const Series& series) { return series.shows(*row); });
   });
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:g} {1:g}\" "
       "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"{0:g}\" height=\"{1:g}\" "
       "fill=\"#fff\"/>\n",
-      kWidth, kHeight);
+      width_for(curves), kHeight);
   svg += text_at(kLeft, kTop - 16, "start", title);
   if (rows.empty()) return svg + "</svg>\n";
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row* a, const Row* b) { return a->bytes < b->bytes; });
   const Frame frame = frame_for(rows);
   svg += grid(rows, frame);
-  const std::vector<std::string> algorithms = algorithms_of({.rows = rows});
-  for (std::size_t k = 0; k < algorithms.size(); ++k) {
-    std::vector<const Row*> mine;
-    std::copy_if(rows.begin(), rows.end(), std::back_inserter(mine),
-                 [&](const Row* row) { return row->algorithm == algorithms[k]; });
+  for (std::size_t k = 0; k < curves.size(); ++k) {
     const char* colour = kColours[k % kColours.size()];
-    svg += curve(mine, frame, colour);
+    svg += curve(shown_by(curves[k], rows), frame, colour);
     svg +=
         fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\">{}</text>\n", kWidth - kRight + 8,
-                    kTop + 16 * static_cast<double>(k + 1), colour, algorithms[k]);
+                    kTop + 16 * static_cast<double>(k + 1), colour, curves[k].title());
   }
   return svg + "</svg>\n";
 }

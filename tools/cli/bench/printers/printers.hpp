@@ -13,6 +13,7 @@ struct Group {
   std::vector<const Row*> rows;
   const Row& first() const { return *rows.front(); }
 };
+bool same_group(const Row& a, const Row& b);
 std::vector<Group> groups_of(const std::vector<Row>& rows);
 
 // Of one message size: the rows of its algorithms, out of place and in place.
@@ -22,6 +23,16 @@ struct SizeView {
 };
 std::vector<SizeView> sizes_of(const Group& group);
 std::vector<std::string> algorithms_of(const Group& group);  // in order of appearance
+
+// A column of a page's table, a curve of its plot: an algorithm out of place, or in place where it
+// was measured in place alone.
+struct Series {
+  std::string algorithm;
+  bool in_place = false;
+  bool shows(const Row& row) const;
+  std::string title() const;  // "two_shot", "torch_two_shot (in place)"
+};
+std::vector<Series> series_of(const std::vector<const Row*>& rows);  // in order of appearance
 
 // Null where there is none.
 const Row* row_of_algorithm(const std::vector<const Row*>& rows, std::string_view algorithm);
@@ -38,6 +49,9 @@ std::string title_of(const Group& group);  // "all_reduce, 8 ranks, bf16, sum, c
 // A column for each of `asked`, measured or not, then for what else was measured.
 std::string print_table(const Record& record, const std::vector<std::string>& asked = {});
 std::string print_markdown(const Record& record);
+// The table of `group`, with columns for `beside`, rows of its kind from elsewhere. What is called
+// best is the best of `group` alone.
+std::string print_markdown(const Group& group, const std::vector<const Row*>& beside = {});
 std::string print_csv(const Record& record);
 
 }  // namespace tutti::cli

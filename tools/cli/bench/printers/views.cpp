@@ -15,12 +15,13 @@ auto group_key(const Row& r) {
 
 }  // namespace
 
+bool same_group(const Row& a, const Row& b) { return group_key(a) == group_key(b); }
+
 std::vector<Group> groups_of(const std::vector<Row>& rows) {
   std::vector<Group> groups;
   for (const Row& row : rows) {
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
-      return group_key(g.first()) == group_key(row);
-    });
+    const auto group = std::find_if(groups.begin(), groups.end(),
+                                    [&](const Group& g) { return same_group(g.first(), row); });
     if (group == groups.end()) {
       groups.push_back({.rows = {&row}});
     } else {
@@ -51,6 +52,23 @@ std::vector<std::string> algorithms_of(const Group& group) {
     }
   }
   return names;
+}
+
+bool Series::shows(const Row& row) const {
+  return row.algorithm == algorithm && row.in_place == in_place;
+}
+
+std::string Series::title() const { return in_place ? algorithm + " (in place)" : algorithm; }
+
+std::vector<Series> series_of(const std::vector<const Row*>& rows) {
+  std::vector<Series> series;
+  for (const std::string& name : algorithms_of({.rows = rows})) {
+    const Series out_of_place{.algorithm = name};
+    const bool any = std::any_of(rows.begin(), rows.end(),
+                                 [&](const Row* row) { return out_of_place.shows(*row); });
+    series.push_back({.algorithm = name, .in_place = !any});
+  }
+  return series;
 }
 
 const Row* row_of_algorithm(const std::vector<const Row*>& rows, std::string_view algorithm) {
