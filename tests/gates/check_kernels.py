@@ -56,6 +56,9 @@ PROMISES = {
     "two_shot_push_kernel": POLLS_TOGETHER._replace(loops=2),
     # Pushing, where every share is whole, and reducing. 8-bit floats put aside what counts the passes.
     "two_shot_staged_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2, loops=2, stack=3 * STACK_BYTES),
+    # Emulated, they load one rank's part after the other.
+    "multicast_one_shot_kernel": Promise(loads=1, stores=0, barriers=2),
+    "multicast_two_shot_kernel": Promise(loads=1, stores=0, barriers=2),
     # Where a share is whole: what came and what is added; sent on, sent back, and kept.
     "ring_kernel": Promise(loads=2, stores=3, barriers=1, block_fences=True),
 }
