@@ -99,10 +99,12 @@ TEST(Doctor, JudgesLimits) {
   EXPECT_THAT(find(judge(facts), "/dev/shm").fix, HasSubstr("--shm-size"));
 }
 
-TEST(Doctor, SaysThatMulticastIsUnused) {
+TEST(Doctor, SaysWhetherMulticastIsUsed) {
   Facts facts = healthy();
   facts.machine.gpus[1].multicast = true;
-  EXPECT_EQ(find(judge(facts), "multicast").text, "present, and unused by this build");
+  EXPECT_EQ(find(judge(facts), "multicast").text, "present, and may be used");
+  facts.why_no_multicast = "this build has none";
+  EXPECT_EQ(find(judge(facts), "multicast").text, "present, not used: this build has none");
 }
 
 TEST(Doctor, NamesOptionalLibrariesAndMissesNone) {

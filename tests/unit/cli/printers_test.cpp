@@ -50,6 +50,25 @@ TEST(Table, HasAColumnForWhatWasAskedAndCouldNotRun) {
   EXPECT_NE(table.find("    4.00*       n/a       6.00      16.00   one_shot"), std::string::npos);
 }
 
+// What is emulated is measured, said to be, and never the best.
+TEST(Table, SaysWhatIsEmulated) {
+  Record record = some_record();
+  const std::string note = "# two_shot is emulated by a loop over the peers\n";
+  EXPECT_EQ(print_table(record).find(note), std::string::npos);
+  EXPECT_NE(print_table(record).find("two_shot (2.00x)"), std::string::npos);
+  for (Row& row : record.rows) {
+    row.emulated = row.algorithm == "two_shot";
+    row.chosen = false;
+  }
+  const std::string table = print_table(record);
+  EXPECT_NE(table.find(note), std::string::npos) << table;
+  EXPECT_EQ(table.find("two_shot (2.00x)"), std::string::npos) << table;
+  EXPECT_NE(table.find("  nccl (1.00x)\n"), std::string::npos) << table;
+  const auto read = record_from_json_text(to_json_text(record), "x.json");
+  ASSERT_TRUE(read.is_ok()) << read.status().to_string();
+  EXPECT_EQ(*read, record);
+}
+
 TEST(Table, OfTensorsShowsTheirShapes) {
   Record record = some_record();
   for (Row& row : record.rows) row.hidden = 64;

@@ -140,6 +140,15 @@ TEST_F(TuneTest, ChoosesNothingThatIsWrong) {
   }
 }
 
+TEST_F(TuneTest, ChoosesNothingThatIsEmulated) {
+  const Ended ended = tune({"--bytes", "1K", "--algorithms", "multicast_two_shot,one_shot"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("multicast_two_shot: is emulated here"));
+  ASSERT_EQ(table().size(), 1u);
+  EXPECT_EQ(table()[0].algorithm, kOneShot);
+  EXPECT_THAT(table()[0].runner_up, IsEmpty());
+}
+
 TEST_F(TuneTest, WritesNothingWhereAllIsWrong) {
   const Ended ended = tune({"--bytes", "1K", "--inject", "flip:0"});
   EXPECT_EQ(ended.exit_code, 1);

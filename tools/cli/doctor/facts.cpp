@@ -12,6 +12,7 @@
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
 #include "drivers/shared_memory.hpp"
+#include "transport/multicast/support.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -53,6 +54,7 @@ void look_for_libraries(OptionalLibraries& libraries, Facts& facts) {
 Facts gather_facts() {
   Facts facts;
   facts.built_with_cuda = TUTTI_WITH_CUDA != 0;
+  facts.why_no_multicast = why_no_multicast();
   facts.device_nodes = ::access("/dev/nvidia0", F_OK) == 0 || ::access("/dev/nvidiactl", F_OK) == 0;
   CudaDriver* cuda = real_cuda(&facts.why_no_cuda);
   facts.machine = discover_machine(cuda, real_nvml(&facts.why_no_nvml));

@@ -65,7 +65,11 @@ void judge_gpus(const Facts& facts, std::vector<Finding>& findings) {
   }
   const bool multicast = std::any_of(facts.machine.gpus.begin(), facts.machine.gpus.end(),
                                      [](const Gpu& gpu) { return gpu.multicast; });
-  if (multicast) findings.push_back(note("multicast", "present, and unused by this build"));
+  const std::string& why = facts.why_no_multicast;
+  if (multicast) {
+    findings.push_back(
+        note("multicast", why.empty() ? "present, and may be used" : "present, not used: " + why));
+  }
 }
 
 void judge_transfers(const Facts& facts, std::vector<Finding>& findings) {

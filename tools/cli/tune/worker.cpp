@@ -80,6 +80,10 @@ Result<std::vector<Configuration>> RankTuner::choose_candidates() {
   for (const std::string& name : options_.bench.algorithms) {
     TUTTI_ASSIGN(const std::optional<Plan> plan, sampler_.plan_or_skip(name));
     if (!plan) continue;
+    if (plan->emulated) {
+      TUTTI_TRY(report_(Skipped{name, "is emulated here, and no table may name it"}));
+      continue;
+    }
     TUTTI_ASSIGN(const Algorithm* row, find_algorithm(Collective::kAllReduce, name));
     for (auto& each : candidates_for(*row, bytes, communicator_.size(), communicator_.backend())) {
       const bool without = std::ranges::count(options_.without, to_text(each)) > 0;

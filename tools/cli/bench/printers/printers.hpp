@@ -36,7 +36,7 @@ std::vector<Series> series_of(const std::vector<const Row*>& rows);  // in order
 
 // Null where there is none.
 const Row* row_of_algorithm(const std::vector<const Row*>& rows, std::string_view algorithm);
-const Row* fastest(const std::vector<const Row*>& rows);
+const Row* fastest(const std::vector<const Row*>& rows);  // emulated ones behind all others
 // What auto takes, or the fastest where that was not measured.
 const Row* chosen_or_fastest(const std::vector<const Row*>& rows);
 

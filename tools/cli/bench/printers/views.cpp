@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "bench/printers/printers.hpp"
 
@@ -79,7 +80,7 @@ const Row* row_of_algorithm(const std::vector<const Row*>& rows, std::string_vie
 
 const Row* fastest(const std::vector<const Row*>& rows) {
   const auto row = std::min_element(rows.begin(), rows.end(), [](const Row* a, const Row* b) {
-    return a->time_us.p50 < b->time_us.p50;
+    return std::pair(a->emulated, a->time_us.p50) < std::pair(b->emulated, b->time_us.p50);
   });
   return row == rows.end() ? nullptr : *row;
 }
