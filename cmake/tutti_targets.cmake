@@ -80,7 +80,8 @@ function(tutti_test name)
   # Checks for undefined behaviour double the time of compiling GoogleMock. They are for what is
   # tested: in the library, unless that is templates of its headers.
   if(TUTTI_SANITIZER STREQUAL "address" AND NOT TEST_TESTS_HEADERS)
-    target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
+    # Of the sources: options of the target would stand before those of tutti_flags.
+    set_property(SOURCE ${TEST_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=undefined)
   endif()
   # Labels separately: gtest_discover_tests would take the second for the name of a property.
   set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
