@@ -105,7 +105,7 @@ class Fabric {
     static_assert(kSwitchReduces<T, Op>, "no switch reduces this");
     if constexpr (Team::kHasMulticast) {
       if constexpr (Access::kIsWhole) {
-        if (team_.has_multicast()) return divided(team_.template load_reduce<T, kSwitchOp>(tile));
+        if (team_.has_multicast()) return averaged(team_.template load_reduce<T, kSwitchOp>(tile));
       }
     }
 #if !defined(__CUDACC__)
@@ -120,7 +120,7 @@ class Fabric {
                                         : std::is_same_v<Op, Max> ? SwitchOp::kMax
                                                                   : SwitchOp::kSum;
 
-  TUTTI_BODY Value divided(Value sum) const {
+  TUTTI_BODY Value averaged(Value sum) const {
     if constexpr (Op::kScaled) {
       TUTTI_UNROLL
       for (int e = 0; e < kElements; ++e) sum.at[e] = narrow<Reduction>(sum.at[e], scalars_);
@@ -128,19 +128,13 @@ class Fabric {
     return sum;
   }
 
+  // All multipliers are 1: it does not matter which of them is whose.
   template <class Access>
   TUTTI_BODY Value emulated(Access access, TileAt tile) const {
     const SwitchOrder order(work_, tile);
-    Tile<typename Reduction::Accumulator, kElements> sum;
-    TUTTI_NO_UNROLL
-    for (int k = 0; k < team_.ranks(); ++k) {
-      const auto part = team_.template load<T>(buffers_.inputs.of(order.rank(k)), access, tile);
-      accumulate<Reduction>(sum, part, k, scalars_);  // all multipliers are 1
-    }
-    Value value;
-    TUTTI_UNROLL
-    for (int e = 0; e < kElements; ++e) value.at[e] = narrow<Reduction>(sum.at[e], scalars_);
-    return value;
+    return reduce_one_by_one<Reduction>(team_, scalars_, [&](int k) {
+      return team_.template load<T>(buffers_.inputs.of(order.rank(k)), access, tile);
+    });
   }
 
   const Team& team_;

@@ -249,6 +249,21 @@ TUTTI_BODY auto reduce_ahead(const Team& team, const Pointers<kRanks>& from, Acc
   return result;
 }
 
+// Reduces what load(0), load(1) and so on give, a tile of each rank: one after the other, however
+// short it is.
+template <class Reduction, class Team, class Scalars, class Load>
+TUTTI_BODY auto reduce_one_by_one(const Team& team, const Scalars& scalars, Load&& load) {
+  using T = typename Reduction::Element;
+  constexpr int kElements = Team::template tile_elements<T>();
+  Tile<typename Reduction::Accumulator, kElements> sum;
+  TUTTI_NO_UNROLL
+  for (int r = 0; r < team.ranks(); ++r) accumulate<Reduction>(sum, load(r), r, scalars);
+  Tile<T, kElements> result;
+  TUTTI_UNROLL
+  for (int e = 0; e < kElements; ++e) result.at[e] = narrow<Reduction>(sum.at[e], scalars);
+  return result;
+}
+
 // Reduces tile `tile` of every rank's buffer. Bodies with one loop can spare the registers of wider
 // types, and the instructions as well.
 template <class Reduction, bool kClears = sizeof(typename Reduction::Element) == 1, class Team,
@@ -256,20 +271,12 @@ template <class Reduction, bool kClears = sizeof(typename Reduction::Element) ==
 TUTTI_BODY auto reduce_tile(const Team& team, const Pointers<kRanks>& from, Access access,
                             TileAt tile, const Scalars& scalars) {
   using T = typename Reduction::Element;
-  constexpr int kElements = Team::template tile_elements<T>();
   if constexpr (Access::kLoadsAhead) {
     return reduce_ahead<Reduction, kClears>(team, from, access, tile, scalars);
   } else {
-    Tile<typename Reduction::Accumulator, kElements> sum;
-    TUTTI_NO_UNROLL
-    for (int r = 0; r < team.ranks(); ++r) {
-      const auto part = team.template load<T>(from.of(r), access, tile);
-      accumulate<Reduction>(sum, part, r, scalars);
-    }
-    Tile<T, kElements> result;
-    TUTTI_UNROLL
-    for (int e = 0; e < kElements; ++e) result.at[e] = narrow<Reduction>(sum.at[e], scalars);
-    return result;
+    return reduce_one_by_one<Reduction>(team, scalars, [&](int rank) {
+      return team.template load<T>(from.of(rank), access, tile);
+    });
   }
 }
 
