@@ -75,10 +75,10 @@ RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks
                      std::size_t chunk_bytes) {
   if (row.ring_directions == 0) return {};
   constexpr std::size_t kUsual = 64 * KiB, kUnit = 16;
-  const std::size_t wanted = chunk_bytes == 0 ? kUsual : chunk_bytes;
+  const std::size_t wanted = round_up(chunk_bytes == 0 ? kUsual : chunk_bytes, kUnit);
   const std::size_t slots =
       static_cast<std::size_t>(blocks) * row.ring_directions * RingSlots::kPerBlock;
-  return {.chunk_bytes = std::min(round_up(wanted, kUnit), staging_bytes / slots / kUnit * kUnit),
+  return {.chunk_bytes = std::min(wanted, staging_bytes / slots / kUnit * kUnit),
           .directions = row.ring_directions};
 }
 

@@ -117,6 +117,8 @@ int packet_expansion(const Algorithm& row, DataType dtype);
 PacketUse packet_use(const Algorithm& row, std::size_t count, DataType dtype, int ranks);
 
 // How `row` divides staging among so many blocks, into chunks of at most `chunk_bytes` (0: 64 KiB).
+// Where chunks go from output to output there is no end of staging: kNoSlots.
+inline constexpr std::size_t kNoSlots = std::size_t{1} << 62;
 RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks,
                      std::size_t chunk_bytes);
 

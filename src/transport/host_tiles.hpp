@@ -38,6 +38,7 @@ class HostTiles {
   HostTiles(const Work& work, int block) : work_(work), block_(block) {}
 
   int ranks() const { return work_.ranks; }
+  int others() const { return work_.ranks - 1; }
   int block() const { return block_; }
 
   Buffers<kMaxRanks> buffers() const {
@@ -55,9 +56,15 @@ class HostTiles {
   }
 
   // Of a chunk that is all this block's.
-  template <class T, class F>
-  void for_each_of_chunk(std::size_t count, F&& f) const {
-    deal_tiles<T>(Range{0, count}, 0, 1, f);
+  template <class T, class Load, class Use>
+  void for_each_of_chunk(std::size_t count, Load&& load, Use&& use) const {
+    deal_tiles<T>(Range{0, count}, 0, 1, [&](HostAccess access, TileAt tile) {
+      use(access, tile, load(access, tile));
+    });
+  }
+
+  std::byte* output_at(Direction direction) const {
+    return work_.outputs.at[direction == kForward ? 0 : work_.ranks - 2];
   }
 
   Slice first_slice() const { return static_cast<Slice>(block_); }
@@ -89,7 +96,7 @@ class HostTiles {
   template <class T, int kStep>
   Column load_column(const Shares<kStep>& shares, Slice slice) const {
     Column column;
-    for (int step = 0; step < work_.ranks; ++step) {
+    for (int step = 0; step < others(); ++step) {
       column.at[step] = team().template load_tile<T>(shares.tile(rank_after(step), slice));
     }
     return column;
@@ -97,23 +104,25 @@ class HostTiles {
   template <class T, int kStep>
   void store_column(const Shares<kStep>& shares, Slice slice, const Column& column) const {
     for (int r = 0; r < work_.ranks; ++r) {
-      team().template store_tile<T>(shares.tile(r, slice), column.at[r]);
+      if (r != work_.rank) team().template store_tile<T>(shares.tile(r, slice), column.at[r]);
     }
   }
+  void place_own(Column& column, const Words& own) const { column.at[work_.rank] = own; }
 
   template <class T>
   void push_all(PacketAt at, int count, const Words& words) const {
-    for (int step = 0; step < work_.ranks; ++step) team().template push<T>(step, at, count, words);
+    for (int step = 0; step < others(); ++step) team().template push<T>(step, at, count, words);
   }
   template <class T, class Count>
   void push_column(PacketAt at, Count&& count, const Column& column) const {
-    for (int step = 0; step < work_.ranks; ++step) {
+    for (int step = 0; step < others(); ++step) {
       team().template push<T>(step, at, count(rank_after(step)), column.at[step]);
     }
   }
   template <class T, class Count>
   Outcome poll(PacketAt at, Count&& count, Column& column) const {
     for (int r = 0; r < work_.ranks; ++r) {
+      if (r == work_.rank) continue;
       const Outcome taken = team().template take<T>(r, at, count(r), column.at[r]);
       if (taken != Outcome::kDone) return Outcome::kFailed;
     }
@@ -145,13 +154,13 @@ class HostTiles {
   PacketMemory& own_packet_memory() const { return packet_memory(work_.ranks - 1); }
   int rank_after(int step) const { return (work_.rank + 1 + step) % work_.ranks; }
 
-  // The first word of a tile, in the slot of rank `source`.
+  // The first word of a tile, in the slot of rank `source` at rank `owner`.
   template <class T>
-  std::uint64_t* packets_at(PacketMemory& memory, std::uint64_t launch, int source,
-                            PacketAt at) const {
+  std::uint64_t* packets_at(int owner, std::uint64_t launch, int source, PacketAt at) const {
     const PacketArea& area = work_.packets;
-    const auto slot = static_cast<std::size_t>(at.part) * work_.ranks + source;
-    auto* const generation = reinterpret_cast<std::byte*>(&memory + 1) +
+    const auto slot = static_cast<std::size_t>(at.part) * others() + slot_of(source, owner);
+    const int step = (owner - work_.rank + work_.ranks - 1) % work_.ranks;
+    auto* const generation = reinterpret_cast<std::byte*>(&packet_memory(step) + 1) +
                              launch % kPacketGenerations * area.generation_bytes;
     return reinterpret_cast<std::uint64_t*>(generation + slot * area.slot_bytes +
                                             at.slice * kTileBytes * PacketCode<T>::kPackets);
@@ -170,6 +179,12 @@ class HostTiles {
     return receiver(direction == kForward ? kReverse : kForward);
   }
   RingFlags& ring(int rank) const { return channel(rank).rings[block_]; }
+  // What this rank tells its neighbours.
+  template <class F>
+  void for_each_ring_flag(F&& f) const {
+    for (const Direction way : {kForward, kReverse}) f(ring(receiver(way)).chunks[way]);
+    f(ring(sender(kForward)).credits);
+  }
   std::byte* slot(int owner, Direction direction, std::uint64_t chunk) const {
     return work_.staging.at[owner] + work_.ring.offset(block_, direction, chunk);
   }

@@ -53,6 +53,12 @@ using PacketCode = std::conditional_t<std::is_integral_v<T>, Marked, Complemente
 // Counts slices. Half a register pair: 64 GiB of packets would be the first too many.
 using Slice = std::uint32_t;
 
+// Which of a part's slots at rank `owner` is that of rank `source`: there is none for its own tiles,
+// which do not travel.
+TUTTI_BODY std::size_t slot_of(int source, int owner) {
+  return static_cast<std::size_t>(source < owner ? source : source - 1);
+}
+
 // Where a tile lies in a slot.
 struct PacketAt {
   int part;  // of the operation

@@ -34,14 +34,14 @@
 //                            Behind the first pushes, which it does not release: they go first
 //                            because peers wait for them longest.
 //   for_each_slice(n, f)     f(k) for those of n slices that are this thread's, until one fails.
-//   load_tile, load_column   From the input: one tile, or tile k of every share, in the order of
-//                            sending: the next rank's share first.
-//   push_all, push_column    Into the slot of every rank: the same tile, or of each its own
-//   share's.
-//                            Relaxed at system scope (host: release), in words of 64 bits.
-//   poll(at)                 Until every rank's tile is there, then takes and empties them. Relaxed
-//                            (host: acquire). Bounded by the deadline.
-//   store_tile, store_column Into the output.
+//   load_tile, load_column   From the input: one tile, or tile k of every other rank's share, in the
+//                            order of sending: the next rank's share first.
+//   push_all, push_column    Into the slot at every other rank: the same tile, or of each its own
+//                            share's. Relaxed at system scope (host: release), in words of 64 bits.
+//   poll(at)                 Until every other rank's tile is there, then takes and empties them.
+//                            Relaxed (host: acquire). Bounded by the deadline.
+//   place_own(column, tile)  Among what was polled: the own tile, which does not travel.
+//   store_tile, store_column Into the output: one tile, or tile k of every other rank's share.
 //   close_packets()          Until every rank has announced the launch; fails where one announced
 //                            another operation, or another one was on the area meanwhile.
 //
@@ -53,7 +53,10 @@
 //                            tell of slots forwards; back there are none: that the slot is free
 //                            follows from what came forwards from that neighbour before.
 //   slot_from(direction, at) Until the next chunk that goes that way has come. Acquires.
-//   for_each_of_chunk(n, f)  f(access, tile) for each tile of n elements that is this thread's.
+//   output_at(direction)     The output of the neighbour that way, where outputs are not staged.
+//   for_each_of_chunk(n, load, use)
+//                            use(access, tile, load(access, tile)) for each tile of n elements that
+//                            is this thread's; a few loads ahead.
 //   pass(moves)              The block's stores into slots are a chunk that is sent; its loads from
 //                            them are over, and the slot is free. Releases both.
 //

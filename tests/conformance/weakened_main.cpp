@@ -42,12 +42,16 @@ struct Case {
   std::string name;
 };
 
+bool is_staged(const Algorithm& row, Buffers buffers) {
+  return buffers == Buffers::kStaged || (buffers == Buffers::kInPlace && row.in_place_needs_staging);
+}
+
 // What pushes through staging stages its sums in every other round: the first barrier of a round is
 // there for those who still copy sums of the one before.
 Work work_for(HostWorld& world, int rank, const Case& test, int round) {
   const auto& [row, buffers, weakening, name] = test;
   const bool turns = row->pushes_through_staging && round % 2 == 1;
-  Work work = world.work(rank, kCount, (buffers == Buffers::kStaged) != turns);
+  Work work = world.work(rank, kCount, is_staged(*row, buffers) != turns);
   work.ring = ring_slots(*row, kStagingBytes, work.blocks, 0);
   if (buffers != Buffers::kInPlace) return work;
   work.input = world.output<std::byte>(rank);
@@ -102,7 +106,7 @@ int count_barriers(const Algorithm& row, Buffers buffers) {
 
 // Of an operation whose data travels in packets.
 int parts_of(const Algorithm& row) {
-  return packet_use(row, kCount, DataType::kFloat32, kRanks).slots / kRanks;
+  return packet_use(row, kCount, DataType::kFloat32, kRanks).slots / (kRanks - 1);
 }
 
 std::vector<Case> cases_of(const Algorithm& row, Buffers buffers, int barriers) {
@@ -127,7 +131,7 @@ std::vector<Case> cases_of(const Algorithm& row, Buffers buffers, int barriers) 
     add({.no_chunk_release = bit}, fmt::format("without releases of chunks, direction {}", way));
     add({.no_chunk_acquire = bit}, fmt::format("without acquires of chunks, direction {}", way));
   }
-  if (row.ring_directions > 0) {
+  if (row.ring_directions > 0 && is_staged(row, buffers)) {
     add({.no_credit_wait = 1}, "without waits for credits");
     add({.no_credit_release = 1}, "without releases of credits");
     add({.no_credit_acquire = 1}, "without acquires of credits");

@@ -22,12 +22,13 @@ inline std::string_view to_string(Buffers buffers) {
   return "in_place";
 }
 
-// The library stages in-place operations of rows that cannot run them directly, and nothing of rows
+// The library stages in-place operations of rows that cannot run them directly: of those, what is
+// in place for the row itself still runs where only outputs are staged. Nothing is staged of rows
 // whose buffers no peer touches.
 inline bool runs(const Algorithm& row, Buffers buffers) {
   const bool touched = row.peers_read_input || row.peers_write_output;
   if (buffers == Buffers::kStaged) return touched;
-  return buffers != Buffers::kInPlace || !row.in_place_needs_staging;
+  return buffers != Buffers::kInPlace || !row.in_place_needs_staging || !row.peers_read_input;
 }
 
 }  // namespace tutti::test

@@ -1,7 +1,7 @@
 // all_reduce/one_shot_push: every rank sends its input to everybody, and reduces what it is sent.
 //
-//   phase 1  push each tile into my slot at every rank
-//   phase 2  poll each tile of every rank, reduce, store to own output
+//   phase 1  push each tile into my slot at every other rank
+//   phase 2  poll each tile of every other rank, reduce, store to own output
 //
 // Cost: 1 hop (a packet), (n-1) x bytes over each rank's links; integers twice that. Nobody touches
 // another rank's buffers, so any will do, and in place is safe: a tile of the output is stored by
@@ -35,8 +35,10 @@ TUTTI_BODY Outcome all_reduce_one_shot_push(Team& team, const Work& work) {
   const Outcome outcome = team.for_each_slice(whole.slices, [&](Slice k) {
     const TileAt tile = whole.tile(0, k);
     typename Team::Column column;
+    const auto own = team.template load_tile<T>(tile);
     const auto count = [&](int) { return tile.count; };
     if (team.template poll<T>({0, k}, count, column) != Outcome::kDone) return Outcome::kFailed;
+    team.place_own(column, own);
     const auto sum = reduce_column<Reduction>(team, column, tile.count, work.divisor);
     team.template store_tile<T>(tile, sum);
     return Outcome::kDone;

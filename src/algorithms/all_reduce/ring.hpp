@@ -11,13 +11,18 @@
 //                   makes the sum of share r + 1 whole: that is kept, too, and sent both ways
 //   steps from n    keeps what comes, whole shares from both sides, and sends it on
 //
-// The last arrivals of a partition, kRingLead chunks of each share, meet the first step of the
-// next. Sent both ways, whole shares take ceil((n-1)/2) steps forwards and floor((n-1)/2) back,
-// instead of n - 1; bytes are the same.
+// The last arrivals of a partition, kRingLead chunks of each share, meet the first step of the next.
+// Sent both ways, whole shares take ceil((n-1)/2) steps forwards and floor((n-1)/2) back, instead of
+// n - 1; bytes are the same.
+//
+// Chunks lie where they belong in the output, sums that are not whole yet as well: nobody needs the
+// place before. There is one for each, so nobody waits for room. Where neighbours do not reach the
+// outputs, and in place, they go through slots in staging, for which senders need credit; in place
+// is safe there: a chunk of the output is stored when it is whole, for which its input was read.
+// Inputs are read by their owners alone: any will do.
 //
 // Cost: 2(n-1) hops, or n - 1 + ceil((n-1)/2), behind a barrier; 2(n-1)/n x bytes over one link
-// each way. Only own buffers are touched, and staging: any buffer will do, and in place is safe,
-// since an element of the output is stored by the thread that has loaded the same one of the input.
+// each way.
 #pragma once
 
 #include "algorithms/columns.hpp"
@@ -70,7 +75,7 @@ class RingBlock {
   using T = typename Reduction::Element;
 
   TUTTI_BODY RingBlock(Team& team, const Work& work)
-      : team_(team), work_(work), cut_(work, team.block(), sizeof(T)) {
+      : team_(team), work_(work), cut_(work, team.block(), sizeof(T)), direct_(!work.stage_output) {
     const int whole_steps = work.ranks - 1;
     reverse_steps_ = work.ring.directions > 1 ? whole_steps / 2 : 0;
     forward_steps_ = whole_steps - reverse_steps_;
@@ -96,15 +101,21 @@ class RingBlock {
   // A rank alone: what it has is whole.
   TUTTI_BODY void run_alone() {
     const Range all = cut_.whole_part();
-    team_.template for_each_of_chunk<T>(all.count, [&](auto access, TileAt tile) {
-      Sum sum;
-      accumulate<Reduction>(sum, loaded(work_.input, all, access, tile), 0, NoScalars{});
-      keep_tile(all, access, tile, rounded<Reduction>(sum, work_.divisor));
-    });
+    team_.template for_each_of_chunk<T>(
+        all.count, [&](auto access, TileAt tile) { return input_tile(all, access, tile); },
+        [&](auto access, TileAt tile, const auto& own) {
+          Sum sum;
+          accumulate<Reduction>(sum, own, 0, NoScalars{});
+          keep_tile(all, access, tile, rounded<Reduction>(sum, work_.divisor));
+        });
   }
 
  private:
   using Sum = Tile<typename Reduction::Accumulator, Team::template tile_elements<T>()>;
+  template <class Part>
+  struct Pair {
+    Part came, own;
+  };
 
   TUTTI_BODY Outcome take_step(int p, int step, int c) {
     const int n = work_.ranks;
@@ -135,59 +146,87 @@ class RingBlock {
 
   TUTTI_BODY Outcome begin(Range chunk) {
     std::byte* to = nullptr;
-    if (team_.slot_to(kForward, to) != Outcome::kDone) return Outcome::kFailed;
-    team_.template for_each_of_chunk<T>(chunk.count, [&](auto access, TileAt tile) {
-      team_.template store<T>(to, access, tile, loaded(work_.input, chunk, access, tile));
-    });
+    if (place_to(kForward, chunk, to) != Outcome::kDone) return Outcome::kFailed;
+    team_.template for_each_of_chunk<T>(
+        chunk.count, [&](auto access, TileAt tile) { return input_tile(chunk, access, tile); },
+        [&](auto access, TileAt tile, const auto& own) {
+          team_.template store<T>(to, access, tile, own);
+        });
     return team_.pass(sent(kForward));
   }
 
   TUTTI_BODY Outcome add(Range chunk, bool is_whole) {
     std::byte *to = nullptr, *back = nullptr, *from = nullptr;
     const bool sends_back = is_whole && reverse_steps_ > 0;
-    if (team_.slot_to(kForward, to) != Outcome::kDone) return Outcome::kFailed;
-    if (sends_back && team_.slot_to(kReverse, back) != Outcome::kDone) return Outcome::kFailed;
-    if (team_.slot_from(kForward, from) != Outcome::kDone) return Outcome::kFailed;
-    team_.template for_each_of_chunk<T>(chunk.count, [&](auto access, TileAt tile) {
-      Sum sum;
-      const auto own = loaded(work_.input, chunk, access, tile);
-      accumulate<Reduction>(sum, team_.template load<T>(from, access, tile), 0, NoScalars{});
-      accumulate<Reduction>(sum, own, 1, NoScalars{});
-      const auto value = rounded<Reduction>(sum, is_whole ? work_.divisor : 1);
-      team_.template store<T>(to, access, tile, value);
-      if (sends_back) team_.template store<T>(back, access, tile, value);
-      if (is_whole) keep_tile(chunk, access, tile, value);
-    });
+    if (place_to(kForward, chunk, to) != Outcome::kDone) return Outcome::kFailed;
+    if (sends_back && place_to(kReverse, chunk, back) != Outcome::kDone) return Outcome::kFailed;
+    if (place_from(kForward, chunk, from) != Outcome::kDone) return Outcome::kFailed;
+    const auto load = [&](auto access, TileAt tile) {
+      auto came = team_.template load<T>(from, access, tile);
+      return Pair<decltype(came)>{came, input_tile(chunk, access, tile)};
+    };
+    team_.template for_each_of_chunk<T>(
+        chunk.count, load, [&](auto access, TileAt tile, const auto& pair) {
+          Sum sum;
+          accumulate<Reduction>(sum, pair.came, 0, NoScalars{});
+          accumulate<Reduction>(sum, pair.own, 1, NoScalars{});
+          const auto value = rounded<Reduction>(sum, is_whole ? work_.divisor : 1);
+          team_.template store<T>(to, access, tile, value);
+          if (sends_back) team_.template store<T>(back, access, tile, value);
+          if (is_whole) keep_tile(chunk, access, tile, value);
+        });
     return team_.pass(taken(kForward) | sent(kForward) | (sends_back ? sent(kReverse) : 0));
   }
 
+  // Of a chunk that comes whole.
   TUTTI_BODY Outcome keep(Direction direction, Range chunk, bool sends_on) {
     std::byte *to = nullptr, *from = nullptr;
-    if (sends_on && team_.slot_to(direction, to) != Outcome::kDone) return Outcome::kFailed;
-    if (team_.slot_from(direction, from) != Outcome::kDone) return Outcome::kFailed;
-    team_.template for_each_of_chunk<T>(chunk.count, [&](auto access, TileAt tile) {
-      const auto value = team_.template load<T>(from, access, tile);
-      if (sends_on) team_.template store<T>(to, access, tile, value);
-      keep_tile(chunk, access, tile, value);
-    });
+    if (sends_on && place_to(direction, chunk, to) != Outcome::kDone) return Outcome::kFailed;
+    if (place_from(direction, chunk, from) != Outcome::kDone) return Outcome::kFailed;
+    const auto load = [&](auto access, TileAt tile) {
+      return team_.template load<T>(from, access, tile);
+    };
+    if (sends_on || !direct_) {
+      team_.template for_each_of_chunk<T>(
+          chunk.count, load, [&](auto access, TileAt tile, const auto& value) {
+            if (sends_on) team_.template store<T>(to, access, tile, value);
+            if (!direct_) keep_tile(chunk, access, tile, value);
+          });
+    }
     return team_.pass(taken(direction) | (sends_on ? sent(direction) : 0));
+  }
+
+  // Where the next chunk goes that way, and where it came.
+  TUTTI_BODY Outcome place_to(Direction direction, Range chunk, std::byte*& at) {
+    if (!direct_) return team_.slot_to(direction, at);
+    at = at_chunk(team_.output_at(direction), chunk);
+    return Outcome::kDone;
+  }
+  TUTTI_BODY Outcome place_from(Direction direction, Range chunk, std::byte*& at) {
+    if (team_.slot_from(direction, at) != Outcome::kDone) return Outcome::kFailed;
+    if (direct_) at = at_chunk(work_.output, chunk);
+    return Outcome::kDone;
   }
 
   TUTTI_BODY Range chunk_of(int share, int p, int c) const {
     return cut_.chunk(share, work_.ranks, p, c);
   }
+  static TUTTI_BODY std::byte* at_chunk(std::byte* buffer, Range chunk) {
+    return buffer + chunk.first * sizeof(T);
+  }
   template <class Access>
-  TUTTI_BODY auto loaded(const std::byte* buffer, Range chunk, Access access, TileAt tile) const {
-    return team_.template load<T>(buffer + chunk.first * sizeof(T), access, tile);
+  TUTTI_BODY auto input_tile(Range chunk, Access access, TileAt tile) const {
+    return team_.template load<T>(work_.input + chunk.first * sizeof(T), access, tile);
   }
   template <class Access, class Value>
   TUTTI_BODY void keep_tile(Range chunk, Access access, TileAt tile, const Value& value) const {
-    team_.template store<T>(work_.output + chunk.first * sizeof(T), access, tile, value);
+    team_.template store<T>(at_chunk(work_.output, chunk), access, tile, value);
   }
 
   Team& team_;
   const Work& work_;
   RingCut cut_;
+  const bool direct_;  // from output to output
   int forward_steps_, reverse_steps_;
 };
 

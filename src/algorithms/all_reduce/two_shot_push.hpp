@@ -2,12 +2,13 @@
 // result to everybody.
 //
 //   phase 1  push each tile of share r into my slot at rank r
-//   phase 2  poll each tile of my share from every rank, reduce, push the result to every rank
-//   phase 3  poll each tile of every share from its owner, store to own output
+//   phase 2  poll each tile of my share from every other rank, reduce, push the result to them, store
+//            it to own output
+//   phase 3  poll each tile of every other share from its owner, store to own output
 //
 // Cost: 2 hops (two packets), 2(n-1)/n x bytes over each rank's links; integers twice that. No
 // barrier between phases: slice k of every share is one thread's from beginning to end. In place is
-// safe: a tile of the output is stored when its result has come, and that holds its input.
+// safe: a tile of the output is stored when its result is there, and that holds its input.
 #pragma once
 
 #include "algorithms/columns.hpp"
@@ -37,13 +38,16 @@ TUTTI_BODY Outcome all_reduce_two_shot_push(Team& team, const Work& work) {
 
   Outcome outcome = team.for_each_slice(shares.slices, [&](Slice k) {
     Column column;
-    const int mine = shares.tile(work.rank, k).count;
-    const auto count = [&](int) { return mine; };
+    const TileAt mine = shares.tile(work.rank, k);
+    const auto own = team.template load_tile<T>(mine);
+    const auto count = [&](int) { return mine.count; };
     if (team.template poll<T>({kScatter, k}, count, column) != Outcome::kDone) {
       return Outcome::kFailed;
     }
-    const auto sum = reduce_column<Reduction>(team, column, mine, work.divisor);
-    team.template push_all<T>({kGather, k}, mine, sum);
+    team.place_own(column, own);
+    const auto sum = reduce_column<Reduction>(team, column, mine.count, work.divisor);
+    team.template push_all<T>({kGather, k}, mine.count, sum);
+    team.template store_tile<T>(mine, sum);
     return Outcome::kDone;
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;

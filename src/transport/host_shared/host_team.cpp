@@ -38,11 +38,12 @@ Outcome HostTeam::wait() {
 void HostTeam::take_flags_back() const {
   const auto poison = std::atomic_ref(work_.control->poison).load(std::memory_order_relaxed);
   if (Control::reason_of(poison) == FailureReason::kMismatch) return;
-  for (int r = 0; r < work_.ranks; ++r) {
-    Flag& flag = channel(r).flags[block_][work_.rank];
+  const auto take_back = [](Flag& flag) {
     word(flag.epoch).store(0, std::memory_order_relaxed);
     word(flag.check).store(0, std::memory_order_relaxed);
-  }
+  };
+  for (int r = 0; r < work_.ranks; ++r) take_back(channel(r).flags[block_][work_.rank]);
+  if (work_.ring.directions > 0) for_each_ring_flag(take_back);
 }
 
 void HostTeam::signal(Flag& flag, std::uint64_t epoch, std::memory_order order) const {

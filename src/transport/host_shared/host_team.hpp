@@ -127,7 +127,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   template <class T>
   void push(int step, PacketAt at, int count, const Words& words) const {
     using Code = PacketCode<T>;
-    std::uint64_t* const to = packets_at<T>(packet_memory(step), launch_, work_.rank, at);
+    std::uint64_t* const to = packets_at<T>(rank_after(step), launch_, work_.rank, at);
     for (std::size_t w = 0; w < packets_of<T>(count); w += Code::kPackets) {
       std::uint64_t data, packets[Code::kPackets];
       std::memcpy(&data, words.at + w / Code::kPackets * 8, 8);
@@ -142,7 +142,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
     using Code = PacketCode<T>;
     const bool waits = !weakened(&Weakening::no_poll, at.part);
     const bool clears = !weakened(&Weakening::no_clear, at.part);
-    std::uint64_t* const from = packets_at<T>(own_packet_memory(), launch_, source, at);
+    std::uint64_t* const from = packets_at<T>(work_.rank, launch_, source, at);
     for (std::size_t w = 0; w < packets_of<T>(count); w += Code::kPackets) {
       std::uint64_t packets[Code::kPackets];
       for (int p = 0; p < Code::kPackets; ++p) {

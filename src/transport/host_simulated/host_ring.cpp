@@ -14,6 +14,7 @@ Outcome HostTeam::slot_to(Direction direction, std::byte*& at) const {
   const std::uint64_t chunk = sent_[direction];
   at = slot(receiver(direction), direction, chunk);
   if (direction == kReverse) return Outcome::kDone;
+  if (simulated::Trace* const trace = environment_.trace) trace->uses_credits = true;
   const std::uint64_t free = RingSlots::kPerBlock + (left_out(Kind::kCreditTooMany, 0) ? 1 : 0);
   if (chunk < free || left_out(Kind::kNoCreditWait, 0)) return Outcome::kDone;
   return wait_for({.flag = &ring(work_.rank).credits,
@@ -46,7 +47,8 @@ Outcome HostTeam::pass(unsigned moves) {
     }
     if ((moves & taken(direction)) != 0) ++taken_[direction];
   }
-  if ((moves & taken(kForward)) != 0 && !left_out(Kind::kNoCredit, 0)) {
+  const bool frees = work_.stage_output && (moves & taken(kForward)) != 0;
+  if (frees && !left_out(Kind::kNoCredit, 0)) {
     tell(ring(sender(kForward)).credits, epoch_ + taken_[kForward]);
   }
   return Outcome::kDone;

@@ -76,9 +76,9 @@ Outcome HostTeam::wait() {
 void HostTeam::take_flags_back() const {
   if (left_out(Kind::kFlagsNotTakenBack, 0) || left_out(Kind::kNoPoison, 0)) return;
   if (Control::reason_of(work_.control->poison) == FailureReason::kMismatch) return;
-  for (int r = 0; r < work_.ranks; ++r) {
-    memory().store_flag(fiber(), &channel(r).flags[block_][work_.rank], {});
-  }
+  const auto take_back = [this](Flag& flag) { memory().store_flag(fiber(), &flag, {}); };
+  for (int r = 0; r < work_.ranks; ++r) take_back(channel(r).flags[block_][work_.rank]);
+  if (work_.ring.directions > 0) for_each_ring_flag(take_back);
 }
 
 Outcome HostTeam::wait_for(const Wait& wait) const {

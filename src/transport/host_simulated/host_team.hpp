@@ -101,7 +101,7 @@ class HostTeam : public HostTiles<HostTeam, 16> {
     using Code = PacketCode<T>;
     note_part(at.part);
     if (left_out(simulated::Mutation::Kind::kNoPush, at.part, rank_after(step))) return;
-    std::uint64_t* const to = packets_at<T>(packet_memory(step), generation_, work_.rank, at);
+    std::uint64_t* const to = packets_at<T>(rank_after(step), generation_, work_.rank, at);
     for (std::size_t w = 0; w < packets_of<T>(count); w += Code::kPackets) {
       std::uint64_t data, packets[Code::kPackets];
       std::memcpy(&data, words.at + w / Code::kPackets * 8, 8);
@@ -115,7 +115,7 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   template <class T>
   Outcome take(int source, PacketAt at, int count, Words& words) const {
     using Code = PacketCode<T>;
-    std::uint64_t* const from = packets_at<T>(own_packet_memory(), generation_, source, at);
+    std::uint64_t* const from = packets_at<T>(work_.rank, generation_, source, at);
     const std::size_t all = packets_of<T>(count);
     for (std::size_t w = 0; w < all; w += Code::kPackets) {
       std::uint64_t packets[Code::kPackets];

@@ -120,14 +120,16 @@ void add_of_ring(const Trace& trace, std::vector<Mutation>& all) {
       all.push_back({kind, direction, 0});
     }
   }
-  if (trace.chunks[kForward] > RingSlots::kPerBlock) {
+  if (trace.uses_credits && trace.chunks[kForward] > RingSlots::kPerBlock) {
     for (const Kind kind :
          {Kind::kNoCreditWait, Kind::kNoCreditAcquire, Kind::kNoCredit, Kind::kCreditTooMany}) {
       all.push_back({kind, 0, 0});
     }
   }
   for (const unsigned moves : trace.passes) {
-    if (moves == taken(kReverse)) continue;  // it tells nobody
+    // That a chunk is taken is told where senders wait for slots, and of slots forwards alone.
+    const unsigned silent = taken(kReverse) | (trace.uses_credits ? 0 : taken(kForward));
+    if ((moves & ~silent) == 0) continue;
     all.push_back({Kind::kPassNotReleased, static_cast<int>(moves), 0});
   }
 }

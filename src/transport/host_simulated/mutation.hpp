@@ -66,6 +66,7 @@ struct Trace {
   int copies_in = 0, copies_out = 0, scalars = 0;
   int parts = 0;                 // of packets
   int chunks[2] = {};            // that went around a ring, by direction
+  bool uses_credits = false;     // its chunks go through slots
   std::vector<unsigned> passes;  // different ones
 };
 std::vector<Mutation> mutations_of(const Trace& trace, int ranks);

@@ -71,6 +71,7 @@ template <int kRanks = 0, class Protocol = Faithful>
 class PacketTeam {
  public:
   static constexpr int kMaxRanks = kRanks != 0 ? kRanks : kMaxCudaRanks;
+  static constexpr int kMaxOthers = kMaxRanks - 1;
   template <class T>
   static constexpr __host__ __device__ int tile_elements() {
     return static_cast<int>(16 / sizeof(T));
@@ -86,6 +87,7 @@ class PacketTeam {
   __device__ explicit PacketTeam(const Work& work) : work_(work) {}
 
   __device__ int ranks() const { return kRanks != 0 ? kRanks : work_.ranks; }
+  __device__ int others() const { return ranks() - 1; }
 
   __device__ void launch_wait() const {
 #if __CUDA_ARCH__ >= 900
@@ -182,7 +184,7 @@ class PacketTeam {
     }
   }
 
-  // In the order of sending: the next rank's share first.
+  // In the order of sending: the next rank's share first. Without the own one.
   template <class T, int kStep>
   __device__ Column load_column(const Shares<kStep>& shares, Slice slice) const {
     Column column;
@@ -190,28 +192,33 @@ class PacketTeam {
                       shares.tile(ranks() - 1, slice).count == kStep;
     if (wide) {
       TUTTI_UNROLL
-      for (int step = 0; step < kMaxRanks; ++step) {
-        if (step >= ranks()) break;
+      for (int step = 0; step < kMaxOthers; ++step) {
+        if (step >= others()) break;
         const std::size_t first = shares.tile(rank_after(step), slice).first;
         column.at[step] = __builtin_bit_cast(Words, load_vector(work_.input + first * sizeof(T)));
       }
     } else {
       TUTTI_UNROLL
-      for (int step = 0; step < kMaxRanks; ++step) {
-        if (step >= ranks()) break;
+      for (int step = 0; step < kMaxOthers; ++step) {
+        if (step >= others()) break;
         column.at[step] = load_tile<T>(shares.tile(rank_after(step), slice));
       }
     }
     return column;
   }
-  // In the order of ranks.
+  // In the order of ranks; without the own one.
   template <class T, int kStep>
   __device__ void store_column(const Shares<kStep>& shares, Slice slice,
                                const Column& column) const {
     TUTTI_UNROLL
     for (int r = 0; r < kMaxRanks; ++r) {
-      if (r < ranks()) store_tile<T>(shares.tile(r, slice), column.at[r]);
+      if (r < ranks() && r != work_.rank) store_tile<T>(shares.tile(r, slice), column.at[r]);
     }
+  }
+
+  __device__ void place_own(Column& column, const Words& own) const {
+    TUTTI_UNROLL
+    for (int r = 0; r < kMaxRanks; ++r) column.at[r] = chosen(r == work_.rank, own, column.at[r]);
   }
 
   template <class T>
@@ -228,22 +235,22 @@ class PacketTeam {
   template <class T>
   __device__ void push_all(PacketAt at, int, const Words& words) const {
     TUTTI_UNROLL
-    for (int step = 0; step < kMaxRanks; ++step) {
-      if (step < ranks()) push<T>(step, at, words);
+    for (int step = 0; step < kMaxOthers; ++step) {
+      if (step < others()) push<T>(step, at, words);
     }
   }
   template <class T, class Count>
   __device__ void push_column(PacketAt at, Count&&, const Column& column) const {
     TUTTI_UNROLL
-    for (int step = 0; step < kMaxRanks; ++step) {
-      if (step < ranks()) push<T>(step, at, column.at[step]);
+    for (int step = 0; step < kMaxOthers; ++step) {
+      if (step < others()) push<T>(step, at, column.at[step]);
     }
   }
 
   template <class T, class Count>
   __device__ Outcome poll(PacketAt at, Count&&, Column& column) {
     using Code = PacketCode<T>;
-    std::uint64_t packets[kMaxRanks][2 * Code::kPackets];
+    std::uint64_t packets[kMaxOthers][2 * Code::kPackets];
     std::byte* const from = own_ + offset<T>(at);
     std::uint32_t start = 0;
     Aside aside;
@@ -258,12 +265,14 @@ class PacketTeam {
       if (end != Outcome::kDone) return end;
     }
     keep(aside);
+    if (Protocol::empties()) clear_all(from, packets);
     TUTTI_UNROLL
     for (int r = 0; r < kMaxRanks; ++r) {
       if (r >= ranks()) break;
-      if (Protocol::empties())
-        clear<2 * Code::kPackets>(from + static_cast<std::size_t>(r) * work_.packets.slot_bytes);
-      column.at[r] = {Code::decode(packets[r]), Code::decode(packets[r] + Code::kPackets)};
+      // Others follow each other in rank order: rank r is the r-th of them, or the one before.
+      const Words at_it = decoded<Code>(packets[r < kMaxOthers ? r : r - 1]);
+      const Words before = decoded<Code>(packets[r > 0 ? r - 1 : 0]);
+      column.at[r] = chosen(r < work_.rank, at_it, before);
     }
     return Outcome::kDone;
   }
@@ -316,10 +325,10 @@ class PacketTeam {
   __device__ std::size_t generation() const {
     return sizeof(PacketMemory) + launch_ % kPacketGenerations * work_.packets.generation_bytes;
   }
-  // Within a generation, of rank 0's slot in that part.
+  // Within a generation, of the first slot in that part.
   template <class T>
   __device__ std::size_t offset(PacketAt at) const {
-    return static_cast<std::size_t>(at.part) * ranks() * work_.packets.slot_bytes +
+    return static_cast<std::size_t>(at.part) * others() * work_.packets.slot_bytes +
            static_cast<std::size_t>(at.slice) * 16 * PacketCode<T>::kPackets;
   }
 
@@ -330,53 +339,68 @@ class PacketTeam {
     Code::encode(words.at[0], packets);
     Code::encode(words.at[1], packets + Code::kPackets);
     std::byte* const to = work_.packets.memory.at[step] + generation() + offset<T>(at) +
-                          static_cast<std::size_t>(work_.rank) * work_.packets.slot_bytes;
+                          slot_of(work_.rank, rank_after(step)) * work_.packets.slot_bytes;
     TUTTI_UNROLL
     for (int p = 0; p < 2 * Code::kPackets; p += 2) store_packets(to + 8 * p, packets + p);
   }
 
   template <int kPackets>
-  __device__ void load_all(const std::byte* from, std::uint64_t (&packets)[kMaxRanks][kPackets]) {
+  __device__ void load_all(const std::byte* from, std::uint64_t (&packets)[kMaxOthers][kPackets]) {
     TUTTI_UNROLL
-    for (int r = 0; r < kMaxRanks; ++r) {
-      if (r >= ranks()) break;
-      const std::byte* const slot = from + static_cast<std::size_t>(r) * work_.packets.slot_bytes;
+    for (int i = 0; i < kMaxOthers; ++i) {
+      if (i >= others()) break;
+      const std::byte* const slot = from + static_cast<std::size_t>(i) * work_.packets.slot_bytes;
       TUTTI_UNROLL
-      for (int p = 0; p < kPackets; p += 2) load_packets(slot + 8 * p, packets[r] + p);
+      for (int p = 0; p < kPackets; p += 2) load_packets(slot + 8 * p, packets[i] + p);
     }
   }
 
   template <class Code, int kPackets>
-  __device__ bool all_there(const std::uint64_t (&packets)[kMaxRanks][kPackets]) const {
+  __device__ bool all_there(const std::uint64_t (&packets)[kMaxOthers][kPackets]) const {
     std::uint32_t least = ~0u;
     TUTTI_UNROLL
-    for (int r = 0; r < kMaxRanks; ++r) {
-      if (r >= ranks()) break;
+    for (int i = 0; i < kMaxOthers; ++i) {
+      if (i >= others()) break;
       TUTTI_UNROLL
-      for (int p = 0; p < kPackets; ++p) least = min(least, Code::presence(packets[r][p]));
+      for (int p = 0; p < kPackets; ++p) least = min(least, Code::presence(packets[i][p]));
     }
     return least != 0;
   }
 
   // The first rank whose packets are not all there.
   template <int kPackets>
-  __device__ int first_missing(const std::uint64_t (&packets)[kMaxRanks][kPackets]) const {
-    int missing = ranks();
+  __device__ int first_missing(const std::uint64_t (&packets)[kMaxOthers][kPackets]) const {
+    int missing = others();
     TUTTI_UNROLL
-    for (int r = kMaxRanks - 1; r >= 0; --r) {
+    for (int i = kMaxOthers - 1; i >= 0; --i) {
       bool there = true;
       TUTTI_UNROLL
-      for (int p = 0; p < kPackets; ++p) there = there && packets[r][p] != 0;
-      if (r < ranks() && !there) missing = r;
+      for (int p = 0; p < kPackets; ++p) there = there && packets[i][p] != 0;
+      if (i < others() && !there) missing = i;
     }
-    return missing;
+    return missing < work_.rank ? missing : missing + 1;
   }
 
   template <int kPackets>
-  static __device__ void clear(std::byte* slot) {
+  __device__ void clear_all(std::byte* from, const std::uint64_t (&)[kMaxOthers][kPackets]) const {
     constexpr std::uint64_t kEmpty[2] = {0, 0};
     TUTTI_UNROLL
-    for (int p = 0; p < kPackets; p += 2) store_packets(slot + 8 * p, kEmpty);
+    for (int i = 0; i < kMaxOthers; ++i) {
+      if (i >= others()) break;
+      std::byte* const slot = from + static_cast<std::size_t>(i) * work_.packets.slot_bytes;
+      TUTTI_UNROLL
+      for (int p = 0; p < kPackets; p += 2) store_packets(slot + 8 * p, kEmpty);
+    }
+  }
+
+  // Word by word, so that neither has to have an address.
+  static __device__ Words chosen(bool first, const Words& a, const Words& b) {
+    return {first ? a.at[0] : b.at[0], first ? a.at[1] : b.at[1]};
+  }
+
+  template <class Code>
+  static __device__ Words decoded(const std::uint64_t* packets) {
+    return {Code::decode(packets), Code::decode(packets + Code::kPackets)};
   }
 
   const Work& work_;

@@ -29,8 +29,20 @@ class RingTeam : public NvlinkTeam<Protocol> {
 
   // The barrier before it has made every warp see the progress of none.
   __device__ void open_ring() {
-    width_ = width_of(reinterpret_cast<std::uintptr_t>(work_.input) |
-                      reinterpret_cast<std::uintptr_t>(work_.output));
+    std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(work_.input) |
+                          reinterpret_cast<std::uintptr_t>(work_.output);
+    if (!work_.stage_output && work_.ranks > 1) {
+      bits |= reinterpret_cast<std::uintptr_t>(output_at(kForward)) |
+              reinterpret_cast<std::uintptr_t>(output_at(kReverse));
+    }
+    width_ = width_of(bits);
+  }
+
+  // Outputs start with the next rank's; this rank's own is the last.
+  __device__ std::byte* output_at(Direction direction) const {
+    const bool late = work_.late != nullptr;
+    const PeerPointers& outputs = late ? work_.late->outputs : work_.outputs;
+    return outputs.at[direction == kForward ? 0 : work_.ranks - 2];
   }
 
   __device__ Outcome slot_to(Direction direction, std::byte*& at) const {
@@ -49,10 +61,36 @@ class RingTeam : public NvlinkTeam<Protocol> {
     return await(ring(work_.rank).chunks[direction], neighbour(other(direction)), chunk + 1);
   }
 
-  template <class T, class F>
-  __device__ void for_each_of_chunk(std::size_t count, F&& f) const {
+  template <class T, class Load, class Use>
+  __device__ void for_each_of_chunk(std::size_t count, Load&& load, Use&& use) const {
     if (is_messenger()) return;
-    Base::template deal_tiles<T>(Range{0, count}, width_, threadIdx.x, blockDim.x - kWarp, f);
+    constexpr unsigned kStep = Base::template tile_elements<T>();
+    constexpr int kAhead = sizeof(T) == 1 ? 2 : 4;  // as many as find registers
+    const unsigned movers = blockDim.x - kWarp;
+    const unsigned whole = width_ == 16 ? static_cast<unsigned>(count / kStep) : 0;
+    const auto tile_at = [](unsigned tile) { return TileAt{std::size_t{tile} * kStep, kStep}; };
+    using Part = decltype(load(WideAccess{}, TileAt{}));
+    using Words = Tile<std::uint32_t, sizeof(Part) / 4>;  // which stay whole registers
+    TUTTI_NO_UNROLL
+    for (unsigned tile = threadIdx.x; tile < whole; tile += kAhead * movers) {
+      Words part[kAhead];
+      TUTTI_UNROLL
+      for (int i = 0; i < kAhead; ++i) {
+        part[i] = {};  // see reduce_ahead()
+        const unsigned at = tile + i * movers;
+        if (at < whole) part[i] = __builtin_bit_cast(Words, load(WideAccess{}, tile_at(at)));
+      }
+      this->end_of_loads();
+      TUTTI_UNROLL
+      for (int i = 0; i < kAhead; ++i) {
+        const unsigned at = tile + i * movers;
+        if (at < whole) use(WideAccess{}, tile_at(at), __builtin_bit_cast(Part, part[i]));
+      }
+    }
+    const std::size_t done = std::size_t{whole} * kStep;
+    Base::template deal_tiles<T>(
+        Range{done, count - done}, width_, threadIdx.x, movers,
+        [&](auto access, TileAt tile) { use(access, tile, load(access, tile)); });
   }
 
   __device__ Outcome pass(unsigned moves) {
@@ -110,7 +148,8 @@ class RingTeam : public NvlinkTeam<Protocol> {
 
   // By the messenger.
   __device__ Outcome tell(unsigned moves) const {
-    if (moves == taken(kReverse)) return Outcome::kDone;  // the next pass forwards tells of it
+    if (!work_.stage_output) moves &= ~taken(kForward);  // there are no slots
+    if ((moves & ~taken(kReverse)) == 0) return Outcome::kDone;
     if (await_warps() != Outcome::kDone) return Outcome::kFailed;
     if (!is_first_lane()) return Outcome::kDone;
     if (Protocol::releases_chunks()) fence_release_system();
@@ -133,7 +172,11 @@ class RingTeam : public NvlinkTeam<Protocol> {
       const bool come = !watches || load_acquire_block(&progress_.passes[lane]) >= passes_;
       if (__all_sync(~0u, come)) return Outcome::kDone;
       if (polls % kPollsPerClock != 0) continue;
-      if (load_relaxed_gpu(&work_.control->poison) != 0) return Outcome::kFailed;
+      const std::uint32_t poison = load_relaxed_gpu(&work_.control->poison);
+      if (poison == 0) continue;
+      // Once more: what was told since another warp gave up.
+      if (is_first_lane()) take_flags_back(work_, Control::reason_of(poison));
+      return Outcome::kFailed;
     }
   }
 

@@ -62,6 +62,15 @@ __device__ __noinline__ inline void take_flags_back(const Work& work, FailureRea
     auto& channel = *reinterpret_cast<ChannelMemory*>(work.channels.at[r]);
     store_flag(&channel.flags[blockIdx.x][work.rank], Flag{});
   }
+  if (work.ring.directions == 0) return;
+  const auto ring = [&](int rank) -> RingFlags& {
+    return reinterpret_cast<ChannelMemory*>(work.channels.at[rank])->rings[blockIdx.x];
+  };
+  RingFlags& next = ring((work.rank + 1) % work.ranks);
+  RingFlags& before = ring((work.rank + work.ranks - 1) % work.ranks);
+  store_flag(&next.chunks[kForward], Flag{});
+  store_flag(&before.chunks[kReverse], Flag{});
+  store_flag(&before.credits, Flag{});
 }
 
 // Writes the failure record, unless another block was first, and poisons this rank. Out of line: it

@@ -240,14 +240,15 @@ void control_packets(Rank& rank, const Algorithm& row) {
 }
 
 // With two ranks there is no need of credits: whoever sends has what was sent two steps before.
-void control_ring(Rank& rank, const Algorithm& row) {
+void control_ring(Rank& rank, const Algorithm& row, bool staged) {
   const auto wrong = [&](const CudaWeakening& weakening) {
-    Trials trials(rank, row, false);
+    Trials trials(rank, row, staged);
     return sum_over_ranks(rank, trials.count_wrong(weakening));
   };
-  require(wrong({}) == 0, fmt::format("{}: wrong data with every wait in place", row.id));
-  require(wrong({.no_polls = true}) > 0, fmt::format("{}: nothing is wrong unseen", row.id));
-  print_observation(rank, fmt::format("{}, without the release of chunks", row.id),
+  const std::string name = fmt::format("{}{}", row.id, staged ? ", staged" : "");
+  require(wrong({}) == 0, fmt::format("{}: wrong data with every wait in place", name));
+  require(wrong({.no_polls = true}) > 0, fmt::format("{}: nothing is wrong unseen", name));
+  print_observation(rank, fmt::format("{}, without the release of chunks", name),
                     wrong({.no_release = 2}));
 }
 
@@ -260,11 +261,13 @@ void every_protocol_is_needed(Rank& rank) {
       control_packets(rank, row);
       continue;
     }
-    if (row.ring_directions > 0) {
-      control_ring(rank, row);
-      continue;
+    for (const bool staged : {false, true}) {
+      if (row.ring_directions > 0) {
+        control_ring(rank, row, staged);
+      } else {
+        control_row(rank, row, staged);
+      }
     }
-    for (const bool staged : {false, true}) control_row(rank, row, staged);
   }
 }
 

@@ -51,17 +51,17 @@ TEST(Candidates, OfRingsHaveChunksBelowTheMessage) {
   Algorithm ring = row("all_reduce/ring", left_to_a_library);
   ring.ring_directions = 1;
   EXPECT_THAT(texts(candidates_for(ring, 1 * MiB, 4, Backend::kCuda)),
-              ElementsAre("ring", "ring chunks of 4K", "ring chunks of 8K", "ring chunks of 16K",
-                          "ring chunks of 32K"));
-  EXPECT_THAT(texts(candidates_for(ring, 8 * KiB, 4, Backend::kHost)),
-              ElementsAre("ring", "ring chunks of 4K"));
+              ElementsAre("ring", "ring chunks of 16K", "ring chunks of 32K", "ring chunks of 128K"));
+  EXPECT_THAT(texts(candidates_for(ring, 32 * KiB, 4, Backend::kHost)),
+              ElementsAre("ring", "ring chunks of 16K"));
 }
 
 TEST(Candidates, OfWhatPushesThroughStagingTakeLessOfIt) {
   Algorithm staged = row("all_reduce/staged", left_to_a_library);
   staged.pushes_through_staging = true;
-  EXPECT_THAT(texts(candidates_for(staged, 2 * MiB, 4, Backend::kCuda)),
-              ElementsAre("staged", "staged chunks of 256K", "staged chunks of 1M"));
+  EXPECT_THAT(texts(candidates_for(staged, 8 * MiB, 4, Backend::kCuda)),
+              ElementsAre("staged", "staged chunks of 4M"));
+  EXPECT_THAT(texts(candidates_for(staged, 4 * MiB, 4, Backend::kCuda)), ElementsAre("staged"));
 }
 
 TEST(Candidates, AreNoneForMoreRanksThanTheRowTakes) {

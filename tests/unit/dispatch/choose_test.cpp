@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/units.hpp"
+#include "dispatch/question.hpp"
 #include "unit/dispatch/rows.hpp"
 #include "unit/tuning/entries.hpp"
 
@@ -375,7 +376,7 @@ TEST(Staged, WhereTheShippedTableGivesWay) {
 }
 
 // 16 MiB of plain buffers in a graph of 4 GPUs were measured at 412 to 708 us with the rows that
-// stage, and at 98 with NCCL.
+// stage, at 98 with NCCL, and at 81 to 104 with those whose data goes through staging anyway.
 TEST(Staged, TheModelOfTheRealRowsIsNearWhatWasMeasured) {
   Topology topology = eight_h200();
   topology.ranks = 4;
@@ -387,6 +388,8 @@ TEST(Staged, TheModelOfTheRealRowsIsNearWhatWasMeasured) {
     if (row.algorithm == "all_reduce/nccl") {
       EXPECT_NEAR(row.predicted_us, 98, 0.15 * 98);
       EXPECT_TRUE(row.chosen);
+    } else if (!goes_through_staging(**find_algorithm(request.collective, row.algorithm), request)) {
+      EXPECT_NEAR(row.predicted_us, 92, 0.25 * 92) << row.algorithm;
     } else {
       EXPECT_GT(row.predicted_us, 0.9 * 412) << row.algorithm;
       EXPECT_LT(row.predicted_us, 1.1 * 708) << row.algorithm;

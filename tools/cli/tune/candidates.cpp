@@ -11,10 +11,10 @@ namespace tutti::cli {
 namespace {
 
 // Of rings, beside the row's own.
-constexpr std::array<std::size_t, 4> kChunkBytes = {4 * KiB, 8 * KiB, 16 * KiB, 32 * KiB};
+constexpr std::array<std::size_t, 3> kChunkBytes = {16 * KiB, 32 * KiB, 128 * KiB};
 
-// Of staging, for what passes through it in any case: a pass takes half of it.
-constexpr std::array<std::size_t, 3> kStagingBytes = {256 * KiB, 1 * MiB, 4 * MiB};
+// Of staging, for what passes through it in any case: a pass takes half of it. Beside all of it.
+constexpr std::array<std::size_t, 1> kStagingBytes = {4 * MiB};
 
 constexpr int kLeastThreads = 64;
 
