@@ -67,7 +67,8 @@ struct Topology {
   int nvlinks = 0;
   bool peer_access = false;  // every ordered pair, by the driver's word and verified by transfer
   bool multicast = false;
-  bool nccl = false;  // loadable on every rank
+  bool nccl = false;     // loadable on every rank
+  int nccl_version = 0;  // of the oldest: 22809 is 2.28.9; 0: unknown
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
