@@ -154,7 +154,7 @@ class CommunicatorImpl {
   std::string whereabouts();
   Status retain_nccl_graph(Stream stream);
   Status prepare_nccl_locked();
-  Status prepare_nccl_for(Prepared& prepared, const Algorithm*& row);
+  Status prepare_nccl_for(Prepared& prepared);
   bool windows_are_named() const;
   bool may_open_windows(const AllReduce& call) const;
   Status open_windows();

@@ -44,16 +44,17 @@ Status CommunicatorImpl::prepare_nccl_windows() {
 
 // What the chosen row needs of NCCL, made at the first eager operation that takes such a row. Where
 // the ranks find that they can have no windows, another row is chosen.
-Status CommunicatorImpl::prepare_nccl_for(Prepared& prepared, const Algorithm*& row) {
-  if ((row->needs & kNeedsNccl) == 0) return Status::ok();
+Status CommunicatorImpl::prepare_nccl_for(Prepared& prepared) {
   if (!prepared.captured) TUTTI_TRY(prepare_nccl_locked());
   if (!nccl_.is_open()) {
     return {StatusCode::kUnavailable,
             "NCCL's communicator cannot be made inside a capture: call prepare_nccl() first"};
   }
-  if ((row->needs & kNeedsNcclWindows) == 0 || windows_.are_open()) return Status::ok();
+  const bool on_windows = (prepared.operation.row->needs & kNeedsNcclWindows) != 0;
+  if (!on_windows || windows_.are_open()) return Status::ok();
   TUTTI_TRY(open_windows());
-  TUTTI_ASSIGN(row, choose_row(prepared));
+  TUTTI_ASSIGN(prepared.operation.row, choose_row(prepared));
+  failure_->note(prepared.operation);
   return Status::ok();
 }
 

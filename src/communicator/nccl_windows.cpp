@@ -56,6 +56,7 @@ std::optional<std::string> blame(std::span<const Bytes> answers) {
 }  // namespace
 
 std::string NcclWindows::why_none() const {
+  if (!given_up()) return {};
   const std::lock_guard lock(mutex_);
   return why_none_;
 }
@@ -73,6 +74,7 @@ Result<bool> NcclWindows::all_did(const Group& group, const Status& mine) {
   log_once(LogLevel::kWarn, "all_reduce/nccl_window is left out: " + *why);
   const std::lock_guard lock(mutex_);
   why_none_ = *why;
+  given_up_.store(true, std::memory_order_release);  // who sees it asks for the text
   return false;
 }
 
@@ -133,7 +135,7 @@ void NcclWindows::let_go(const std::byte* local) {
 }
 
 void NcclWindows::end(NcclSession::How how) {
-  session_.end(why_none().empty() ? how : NcclSession::How::kAbort);
+  session_.end(given_up() ? NcclSession::How::kAbort : how);
 }
 
 bool NcclWindows::wait_ended(Deadline deadline) {

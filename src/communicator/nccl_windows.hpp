@@ -7,6 +7,7 @@
 // any time; a window that is left over it would send what is next at this address astray.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -38,8 +39,8 @@ class NcclWindows {
   // Before it is unmapped.
   void let_go(const std::byte* local);
 
-  bool settled() const { return session_.is_open() || !why_none().empty(); }
-  bool are_open() const { return session_.is_open() && why_none().empty(); }
+  bool settled() const { return session_.is_open() || given_up(); }
+  bool are_open() const { return session_.is_open() && !given_up(); }
   // Why there are none and will be none; the same on every rank. From any thread.
   std::string why_none() const;
   static bool can_hold(const SymmetricSegment* segment) {
@@ -65,8 +66,11 @@ class NcclWindows {
   NcclDriver* const nccl_;
   NcclSession session_;
   std::vector<Block> blocks_;  // in the order of their allocation, which all ranks share
+  bool given_up() const { return given_up_.load(std::memory_order_acquire); }
+
   mutable std::mutex mutex_;
-  std::string why_none_;
+  std::string why_none_;  // written before given_up_
+  std::atomic<bool> given_up_ = false;
 };
 
 }  // namespace tutti

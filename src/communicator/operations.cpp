@@ -152,14 +152,17 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
   if (prepared.captured) prepared.area = captures_->area(call.stream);
   TUTTI_TRY(find_buffers(prepared));
   TUTTI_ASSIGN(const Algorithm* row, choose_row(prepared));
-  TUTTI_TRY(prepare_nccl_for(prepared, row));
   prepared.operation = {.sequence = ++sequence_,
                         .row = row,
                         .count = call.count,
                         .dtype = call.dtype,
                         .op = call.op.kind};
   failure_->note(prepared.operation);
-  if (runs_on_nccl(prepared)) return prepared;
+  if (runs_on_nccl(prepared)) {
+    TUTTI_TRY(prepare_nccl_for(prepared));
+    if (runs_on_nccl(prepared)) return prepared;
+    row = prepared.operation.row;
+  }
 
   const bool by_switch = (row->needs & kNeedsMulticast) != 0 && topology_.multicast;
   const auto reached = [by_switch](const std::shared_ptr<SymmetricSegment>& segment) {

@@ -52,8 +52,7 @@ std::string nccl_version_text(int version) {
 }
 
 std::string why_not_in_windows(const Request& request, const Topology& topology) {
-  constexpr int kFirst = 22700;
-  if (topology.nccl_version < kFirst) {
+  if (topology.nccl_version < kFirstNcclWithWindows) {
     return fmt::format("needs NCCL 2.27 or newer on every rank, and the oldest is {}",
                        nccl_version_text(topology.nccl_version));
   }
@@ -144,10 +143,7 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
   if (row.only_where_measured && !measured) {
     return "is taken by itself where a table of measurements names it";
   }
-  // Symmetric kernels of NCCL before 2.29.7 do not see an abort: a wait for a rank that is lost
-  // would end with the process.
-  constexpr int kFirstThatAborts = 22907;
-  if ((row.needs & kNeedsNcclWindows) != 0 && topology.nccl_version < kFirstThatAborts) {
+  if ((row.needs & kNeedsNcclWindows) != 0 && topology.nccl_version < kFirstNcclThatAbortsThem) {
     return fmt::format("is taken by itself with NCCL 2.29.7 or newer: {} cannot abort its kernels",
                        nccl_version_text(topology.nccl_version));
   }

@@ -11,6 +11,7 @@
 #include "drivers/nccl.hpp"
 #include "support/check.hpp"
 #include "support/device.hpp"
+#include "topology/topology.hpp"
 
 namespace tutti::test {
 namespace {
@@ -86,8 +87,8 @@ std::vector<Test> all_tests(const Options& options, const std::vector<int>& rank
     if (!why.empty()) fmt::print("skipped {}: {}\n", names, why);
   };
   add_nccl("nccl_*", 0, nccl_failures());
-  add_nccl("nccl_window_*", 22700, nccl_windows());
-  add_nccl("waits in nccl_window", 22907, nccl_window_waits());
+  add_nccl("nccl_window_*", kFirstNcclWithWindows, nccl_windows());
+  add_nccl("waits in nccl_window", kFirstNcclThatAbortsThem, nccl_window_waits());
   for (const int n : ranks) {
     for (const auto list : lists) {
       for (const Scenario& scenario : list) {
