@@ -97,7 +97,8 @@ class Communicator {
   Status finish_capture();
 
   // Collective. Makes what is made lazily otherwise and cannot be made inside a capture: NCCL's
-  // communicator. Waits for all ranks, at most the timeout. kUnavailable where NCCL is not there.
+  // communicator, and windows over what is allocated where TUTTI_TUNE or a table names a row that
+  // needs them. Waits for all ranks, at most the timeout. kUnavailable where NCCL is not there.
   Status prepare_nccl();
 
   // For every wait of this rank that begins or goes on from now on, also in graphs that were

@@ -28,6 +28,7 @@ enum Needs : unsigned {
   kNeedsPeerAccess = 1u << 0,
   kNeedsMulticast = 1u << 1,
   kNeedsNccl = 1u << 2,
+  kNeedsNcclWindows = 1u << 3,  // over both buffers
 };
 
 enum class Order : std::uint8_t {

@@ -107,6 +107,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t
   TUTTI_TRY(sweep_captures());
   TUTTI_ASSIGN(auto segment, exchanged(heap_->allocate(bytes, deadline())));
   if (topology_.multicast) TUTTI_TRY(bind_to_one_address(*segment));
+  TUTTI_TRY(hold_in_windows(*segment));
   return segment;
 }
 

@@ -17,6 +17,7 @@
 #include "communicator/failure_state.hpp"
 #include "communicator/layout.hpp"
 #include "communicator/nccl_session.hpp"
+#include "communicator/nccl_windows.hpp"
 #include "communicator/operation_watch.hpp"
 #include "dispatch/choose.hpp"
 #include "drivers/nccl.hpp"
@@ -88,6 +89,8 @@ class CommunicatorImpl {
   Status start_capture();
   Status finish_capture();
   Status prepare_nccl();
+  // And NCCL's windows, for calls that are going to name rows which need them. Collective.
+  Status prepare_nccl_windows();
   Status set_timeout(std::chrono::milliseconds timeout);
   void abort(std::string_view reason);
   Status status();
@@ -151,6 +154,13 @@ class CommunicatorImpl {
   std::string whereabouts();
   Status retain_nccl_graph(Stream stream);
   Status prepare_nccl_locked();
+  Status prepare_nccl_for(Prepared& prepared);
+  bool windows_are_named() const;
+  bool may_open_windows(const AllReduce& call) const;
+  Status open_windows();
+  Status hold_in_windows(const SymmetricSegment& segment);
+  NcclWindows::Group window_group();
+  NcclSession& session_of(const Prepared& prepared);
   Status warm_up_nccl();
   Status warm_up_nccl_on(Stream stream);
   Status wait_for_warm_up(Stream stream);
@@ -165,11 +175,15 @@ class CommunicatorImpl {
   void tell(const Status& cause);
   // The answer of an exchange among the ranks. One that broke off leaves them out of step, which is
   // a failure of the group.
+  Status exchanged(const Status& answer) {
+    const StatusCode code = answer.code();
+    if (code != StatusCode::kTimeout && code != StatusCode::kPeerFailed) return answer;
+    return fail(answer);
+  }
   template <class T>
   Result<T> exchanged(Result<T> answer) {
-    const StatusCode code = answer.status().code();
-    if (code != StatusCode::kTimeout && code != StatusCode::kPeerFailed) return answer;
-    return fail(answer.status());
+    const Status status = exchanged(answer.status());
+    return status.is_ok() ? std::move(answer) : Result<T>(status);
   }
 
   std::unique_ptr<Bootstrap> bootstrap_;
@@ -190,6 +204,8 @@ class CommunicatorImpl {
   std::shared_ptr<SymmetricSegment> own_;  // channels and staging, see Layout
   std::unique_ptr<Captures> captures_;
   NcclSession nccl_;
+  NcclWindows windows_;                         // open only where nccl_ is
+  bool windows_named_ = false;                  // rows that need them may be chosen unasked
   std::unique_ptr<OperationWatch> nccl_watch_;  // made before nccl_ is open
   std::uint64_t nccl_capture_ = 0;              // the latest that NCCL is part of
   const std::shared_ptr<std::atomic<int>> nccl_graphs_ = std::make_shared<std::atomic<int>>(0);
@@ -197,8 +213,8 @@ class CommunicatorImpl {
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
-  using PlanKey = std::tuple<std::size_t, DataType, OpKind, bool, bool, bool, bool, std::size_t,
-                             std::size_t, std::string>;
+  using PlanKey = std::tuple<std::size_t, DataType, OpKind, bool, bool, bool, bool, bool, bool,
+                             std::size_t, std::size_t, std::string>;
   std::map<PlanKey, Plan> plans_;
 
   // Between start_capture and finish_capture: what is to be registered.

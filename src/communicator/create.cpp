@@ -28,7 +28,7 @@ struct RankInfo {
   std::uint64_t host = 0, process = 0;
   std::uint64_t group = 0;   // random: rank 0's names the group
   std::int32_t backend = 0;  // what was asked for
-  std::int32_t has_gpu = 0, has_nccl = 0;
+  std::int32_t has_gpu = 0, has_nccl = 0, nccl_version = 0;
   std::int32_t compute = 0, multiprocessors = 0, nvlinks = 0, multicast = 0;
   std::uint8_t uuid[16] = {};
   char name[64] = {};
@@ -80,6 +80,7 @@ RankInfo describe(const CommunicatorOptions& options, const Machinery& machinery
   info.process = identity.process_token;
   info.backend = static_cast<std::int32_t>(options.backend);
   info.has_nccl = machinery.nccl != nullptr;
+  if (machinery.nccl != nullptr) info.nccl_version = machinery.nccl->version_number();
   if (machinery.cuda == nullptr || options.backend == Backend::kHost || device < 0) return info;
   const auto gpu = machinery.cuda->properties(device);
   if (!gpu.is_ok()) return info;
@@ -134,6 +135,7 @@ Topology topology_of(const std::vector<RankInfo>& infos, Backend backend) {
   topology.multiprocessors = infos.front().multiprocessors;
   topology.nvlinks = infos.front().nvlinks;
   topology.nccl = true;
+  topology.nccl_version = infos.front().nccl_version;
   topology.multicast = topology.ranks > 1 && topology.hosts == 1;  // until objects are bound
   for (const RankInfo& info : infos) {
     if (topology.gpu != info.name) topology.gpu = "mixed";
@@ -141,6 +143,7 @@ Topology topology_of(const std::vector<RankInfo>& infos, Backend backend) {
     topology.multiprocessors = std::min(topology.multiprocessors, info.multiprocessors);
     topology.nvlinks = std::min(topology.nvlinks, info.nvlinks);
     topology.nccl = topology.nccl && info.has_nccl != 0;
+    topology.nccl_version = std::min<int>(topology.nccl_version, info.nccl_version);
     topology.multicast = topology.multicast && info.multicast != 0;
   }
   return topology;
@@ -164,7 +167,10 @@ CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
       timeout_(options.timeout.count() > 0 ? options.timeout
                                            : Knobs::process().milliseconds("TUTTI_TIMEOUT_MS")),
       device_(device_for(options, machinery.cuda, machinery.local_rank)),
-      nccl_(machinery.nccl, machinery.cuda) {}
+      nccl_(machinery.nccl, machinery.cuda),
+      windows_(machinery.nccl, machinery.cuda) {
+  windows_.session().keep_windows_for(nccl_graphs_);
+}
 
 Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
     std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
@@ -174,6 +180,7 @@ Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
       new CommunicatorImpl(std::move(bootstrap), options, machinery));
   TUTTI_TRY(made->agree());
   TUTTI_TRY(made->open_memory());
+  made->windows_named_ = made->windows_are_named();
   TUTTI_TRY(made->bootstrap_->barrier(made->deadline()));
   log(LogLevel::kInfo, "communicator of {} ranks: {}", made->size(), to_text(made->topology_));
   return made;
@@ -278,6 +285,7 @@ Status CommunicatorImpl::verify_peers() {
     reach = heap.status();
     if (heap.is_ok()) {
       heap_ = std::move(heap).value();
+      heap_->on_unmap([this](const std::byte* local) { windows_.let_go(local); });
       auto own = heap_->allocate(layout_.bytes(), deadline());
       reach = own.status();
       if (own.is_ok()) own_ = std::move(own).value();

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/bytes.hpp"
+#include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
@@ -31,7 +32,72 @@ std::string words_of(const Operation& operation) {
 
 Status CommunicatorImpl::prepare_nccl() {
   const std::lock_guard lock(mutex_);
-  return prepare_nccl_locked();
+  TUTTI_TRY(prepare_nccl_locked());
+  return windows_named_ ? open_windows() : Status::ok();
+}
+
+Status CommunicatorImpl::prepare_nccl_windows() {
+  const std::lock_guard lock(mutex_);
+  TUTTI_TRY(prepare_nccl_locked());
+  return open_windows();
+}
+
+// What the chosen row needs of NCCL, made at the first eager operation that takes such a row. Where
+// the ranks find that they can have no windows, another row is chosen.
+Status CommunicatorImpl::prepare_nccl_for(Prepared& prepared) {
+  if (!prepared.captured) TUTTI_TRY(prepare_nccl_locked());
+  if (!nccl_.is_open()) {
+    return {StatusCode::kUnavailable,
+            "NCCL's communicator cannot be made inside a capture: call prepare_nccl() first"};
+  }
+  const bool on_windows = (prepared.operation.row->needs & kNeedsNcclWindows) != 0;
+  if (!on_windows || windows_.are_open()) return Status::ok();
+  TUTTI_TRY(open_windows());
+  TUTTI_ASSIGN(prepared.operation.row, choose_row(prepared));
+  failure_->note(prepared.operation);
+  return Status::ok();
+}
+
+// Windows cost an exchange for each allocation, a second communicator of NCCL's and address space,
+// so nobody has them whom no row runs on. Whether one may be chosen is known beforehand to all
+// ranks alike: settings, tables and options were compared when the communicator was made, and a
+// call that names a row is made on every rank.
+bool CommunicatorImpl::windows_are_named() const {
+  return heap_ != nullptr && !options_.deterministic &&
+         names_row_that_needs(kNeedsNcclWindows, topology_, *table_,
+                              Knobs::process().text("TUTTI_TUNE"));
+}
+
+bool CommunicatorImpl::may_open_windows(const AllReduce& call) const {
+  if (windows_.settled()) return false;
+  if (call.options.algorithm.empty()) return windows_named_;
+  const auto row = find_algorithm(Collective::kAllReduce, call.options.algorithm);
+  return row.is_ok() && ((*row)->needs & kNeedsNcclWindows) != 0;
+}
+
+NcclWindows::Group CommunicatorImpl::window_group() {
+  return {*bootstrap_, timeout_.load(), [this] { return failure_->failed(); }};
+}
+
+Status CommunicatorImpl::open_windows() {
+  if (heap_ == nullptr || size() == 1 || windows_.settled()) return Status::ok();
+  const DeviceScope scope(*machinery_.cuda, device_);
+  TUTTI_TRY(scope.status());
+  TUTTI_TRY(exchanged(windows_.open(window_group())));
+  plans_.clear();  // they may be of another mind now
+  return Status::ok();
+}
+
+Status CommunicatorImpl::hold_in_windows(const SymmetricSegment& segment) {
+  const bool were_open = windows_.are_open();
+  TUTTI_TRY(exchanged(windows_.hold(segment, window_group())));
+  if (were_open && !windows_.are_open()) plans_.clear();
+  return Status::ok();
+}
+
+NcclSession& CommunicatorImpl::session_of(const Prepared& prepared) {
+  const bool on_windows = (prepared.operation.row->needs & kNeedsNcclWindows) != 0;
+  return on_windows ? windows_.session() : nccl_;
 }
 
 Status CommunicatorImpl::prepare_nccl_locked() {
@@ -109,7 +175,8 @@ Status CommunicatorImpl::wait_for_warm_up(Stream stream) {
 
 Status CommunicatorImpl::start_on_nccl(Prepared& prepared) {
   const AllReduce& call = prepared.call;
-  prepared.nccl_call = nccl_.enter();
+  NcclSession& session = session_of(prepared);
+  prepared.nccl_call = session.enter();
   if (!prepared.nccl_call) return failure_->status();  // NCCL ends where the group has failed
   record_start(prepared, 0);
   Status status;
@@ -121,12 +188,12 @@ Status CommunicatorImpl::start_on_nccl(Prepared& prepared) {
     if (ticket.is_ok()) prepared.watched = *ticket;
   }
   if (status.is_ok()) {
-    status = nccl_.all_reduce({.input = call.input,
-                               .output = call.output,
-                               .count = call.count,
-                               .dtype = call.dtype,
-                               .op = call.op,
-                               .stream = call.stream});
+    status = session.all_reduce({.input = call.input,
+                                 .output = call.output,
+                                 .count = call.count,
+                                 .dtype = call.dtype,
+                                 .op = call.op,
+                                 .stream = call.stream});
   }
   if (status.is_ok()) return status;
   recorder_->end(prepared.operation.sequence, false);
@@ -159,7 +226,8 @@ Status CommunicatorImpl::retain_nccl_graph(Stream stream) {
 }
 
 Status CommunicatorImpl::nccl_error() {
-  const Status error = nccl_.async_error();
+  Status error = nccl_.async_error();
+  if (error.is_ok()) error = windows_.session().async_error();
   return error.is_ok() ? error : error.with_context(whereabouts());
 }
 
@@ -201,6 +269,7 @@ std::string CommunicatorImpl::whereabouts() {
 void CommunicatorImpl::end_failed_nccl() {
   if (!nccl_.is_open() || !failure_->failed() || failure_->awaits_accounts()) return;
   nccl_.end(NcclSession::How::kAbort);
+  windows_.end(NcclSession::How::kAbort);
 }
 
 // Waits for this rank's operations, while the watchdog still looks after them.
@@ -218,9 +287,12 @@ void CommunicatorImpl::drain_nccl(Deadline deadline) {
 void CommunicatorImpl::close_nccl(Deadline deadline) {
   if (!nccl_.is_open()) return;
   const bool failed = failure_->failed();
-  nccl_.end(failed ? NcclSession::How::kAbort : NcclSession::How::kDestroy);
+  const auto how = failed ? NcclSession::How::kAbort : NcclSession::How::kDestroy;
+  nccl_.end(how);
+  windows_.end(how);
   if (*nccl_graphs_ > 0) return;  // it ends with them
-  if (nccl_.wait_ended(failed ? Deadline(kAbortLimit) : deadline)) return;
+  const Deadline limit = failed ? Deadline(kAbortLimit) : deadline;
+  if (nccl_.wait_ended(limit) && windows_.wait_ended(limit)) return;
   log(LogLevel::kWarn, "NCCL's communicator has not ended in time and is left behind");
 }
 

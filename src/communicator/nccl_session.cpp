@@ -1,5 +1,6 @@
 #include "communicator/nccl_session.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -12,8 +13,25 @@ namespace {
 
 // For calls that only enqueue to return by themselves.
 constexpr std::chrono::milliseconds kGrace{500};
+// Between looks at what nobody announces.
+constexpr std::chrono::milliseconds kPeriod{10};
 
 }  // namespace
+
+// What a registration's thread has to say to the one that waits for it.
+struct NcclSession::Registration {
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool done = false;
+  Status status;
+
+  void finish(Status result) {
+    const std::lock_guard lock(mutex);
+    status = std::move(result);
+    done = true;
+    ended.notify_one();
+  }
+};
 
 NcclSession::NcclSession(NcclDriver* nccl, CudaDriver* cuda) {
   state_->nccl = nccl;
@@ -59,6 +77,62 @@ Status NcclSession::async_error() {
   return call ? state_->nccl->async_error(state_->comm) : Status::ok();
 }
 
+Status NcclSession::register_window(std::byte* base, std::size_t bytes, Deadline deadline,
+                                    const NcclDriver::GiveUp& give_up) {
+  Call call = enter();
+  if (!call) return {StatusCode::kAborted, "NCCL's communicator has ended"};
+  const auto registration = std::make_shared<Registration>();
+  std::thread([registration, base, bytes, state = state_, call = std::move(call)]() mutable {
+    Status status = state->cuda->set_device(state->device);
+    if (status.is_ok()) {
+      const auto window = state->nccl->register_window(state->comm, base, bytes);
+      status = window.status();
+      const std::lock_guard lock(state->mutex);
+      if (window.is_ok()) state->windows.push_back({base, *window});
+    }
+    call.leave();
+    registration->finish(std::move(status));
+  }).detach();
+  std::unique_lock lock(registration->mutex);
+  while (!registration->done) {
+    if (deadline.passed()) {
+      return {StatusCode::kTimeout, "NCCL waited in vain for another rank to register its memory"};
+    }
+    if (give_up && give_up()) return {StatusCode::kAborted, "gave up waiting for other ranks"};
+    registration->ended.wait_until(lock, std::min(deadline.end(), Deadline(kPeriod).end()));
+  }
+  return registration->status;
+}
+
+Status NcclSession::deregister_window(const std::byte* base) {
+  const Call call = enter();
+  if (!call) return Status::ok();
+  Window window{};
+  {
+    const std::lock_guard lock(state_->mutex);
+    const auto found = std::find_if(state_->windows.begin(), state_->windows.end(),
+                                    [base](const Window& each) { return each.base == base; });
+    if (found == state_->windows.end()) return Status::ok();
+    window = *found;
+    state_->windows.erase(found);
+  }
+  return state_->nccl->deregister_window(state_->comm, window.handle);
+}
+
+void NcclSession::keep_windows_for(std::shared_ptr<const std::atomic<int>> graphs) {
+  const std::lock_guard lock(state_->mutex);
+  state_->graphs = std::move(graphs);
+}
+
+// Alone with the communicator, whose device may be in replays of graphs.
+void NcclSession::deregister_all(State& state) {
+  while (state.graphs != nullptr && *state.graphs > 0) std::this_thread::sleep_for(kPeriod);
+  for (const Window& window : state.windows) {
+    const Status status = state.nccl->deregister_window(state.comm, window.handle);
+    if (!status.is_ok()) log(LogLevel::kInfo, "the end of a window: {}", status.message());
+  }
+}
+
 void NcclSession::end(How how) {
   if (!is_open()) return;
   {
@@ -85,6 +159,8 @@ void NcclSession::leave_calls(State& state, How how) {
 void NcclSession::run_end(State& state, How how) {
   leave_calls(state, how);
   Status status = state.cuda->set_device(state.device);
+  // An abort does not touch them: what still runs may use them, and takes longer to end than that.
+  if (status.is_ok() && how == How::kDestroy) deregister_all(state);
   if (status.is_ok()) {
     status = how == How::kAbort ? state.nccl->abort(state.comm) : state.nccl->destroy(state.comm);
   }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "base/deadline.hpp"
 #include "drivers/nccl.hpp"
@@ -49,6 +50,17 @@ class NcclSession {
 
   // Within a Call.
   Status all_reduce(const NcclAllReduce& call);
+
+  // Makes `bytes` from `base` on a window, on a thread that can be left behind: NCCL waits without
+  // an end for a rank that has failed. kTimeout or kAborted says so; no further window can be made
+  // then. The window ends with deregister_window(), which is local and does nothing where there is
+  // none, or with a communicator that is destroyed, ahead of it.
+  Status register_window(std::byte* base, std::size_t bytes, Deadline deadline,
+                         const NcclDriver::GiveUp& give_up);
+  Status deregister_window(const std::byte* base);
+  // Windows stay for as long as `graphs` holds more than 0: graphs may still replay what uses them.
+  void keep_windows_for(std::shared_ptr<const std::atomic<int>> graphs);
+
   // What NCCL has noticed since. Never blocks.
   Status async_error();
 
@@ -60,6 +72,11 @@ class NcclSession {
   bool wait_ended(Deadline deadline);
 
  private:
+  struct Window {
+    const std::byte* base;
+    NcclWindow handle;
+  };
+  struct Registration;
   struct State {
     NcclDriver* nccl = nullptr;
     CudaDriver* cuda = nullptr;
@@ -69,7 +86,10 @@ class NcclSession {
     std::condition_variable changed;
     int calls = 0;  // under way
     bool ending = false, ended = false;
+    std::vector<Window> windows;  // in the order of their registration
+    std::shared_ptr<const std::atomic<int>> graphs;
   };
+  static void deregister_all(State& state);
   static void leave_calls(State& state, How how);
   static void run_end(State& state, How how);
 

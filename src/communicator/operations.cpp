@@ -49,6 +49,7 @@ Request CommunicatorImpl::request_for(const Communicator::Query& query) const {
           .ring_bytes = layout_.ring_bytes(query.captured ? 1 : 0),
           .bidirectional_bytes = Knobs::process().integer("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES"),
           .capturing = query.captured,
+          .no_windows = windows_.why_none(),
           .deterministic = options_.deterministic,
           .algorithm = std::string(query.algorithm),
           .tune = Knobs::process().text("TUTTI_TUNE"),
@@ -56,9 +57,10 @@ Request CommunicatorImpl::request_for(const Communicator::Query& query) const {
 }
 
 Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
-  const PlanKey key{request.count,      request.dtype,     request.op,         request.in_place,
-                    request.symmetric,  request.capturing, request.nccl_ready, request.packet_bytes,
-                    request.ring_bytes, request.algorithm};
+  const PlanKey key{request.count,        request.dtype,      request.op,
+                    request.in_place,     request.symmetric,  request.capturing,
+                    request.nccl_ready,   request.in_blocks,  request.windows_ready,
+                    request.packet_bytes, request.ring_bytes, request.algorithm};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   TUTTI_ASSIGN(const Plan plan, choose(request, topology_, *table_));
   log(LogLevel::kInfo, "{} bytes, {} {}{}: {}", request.bytes(), to_string(request.dtype),
@@ -72,7 +74,8 @@ bool CommunicatorImpl::must_agree(const AllReduce& call) {
   const std::lock_guard lock(mutex_);
   if (!stream.is_ok()) return false;
   if (stream->capturing && captures_->find(stream->capture_id) == nullptr) return true;
-  return topology_.nccl && !nccl_.is_open();  // NCCL's communicator may have to be made
+  if (!topology_.nccl) return false;
+  return !nccl_.is_open() || may_open_windows(call);  // what is NCCL's may have to be made
 }
 
 // The first operation of a capture agrees on a channel that is free on every rank: one exchange of
@@ -123,6 +126,9 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
                    .algorithm = call.options.algorithm,
                    .captured = prepared.captured});
   request.nccl_ready = nccl_.is_open() || !prepared.captured;
+  request.windows_ready = windows_.are_open() || !prepared.captured;
+  request.in_blocks =
+      NcclWindows::can_hold(prepared.input.get()) && NcclWindows::can_hold(prepared.output.get());
   request.packet_bytes = layout_.packet_room(prepared.area);
   request.ring_bytes = layout_.ring_bytes(prepared.area);
   TUTTI_ASSIGN(prepared.plan, plan_for(request));
@@ -152,14 +158,10 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
                         .dtype = call.dtype,
                         .op = call.op.kind};
   failure_->note(prepared.operation);
-  if ((row->needs & kNeedsNccl) != 0) {
-    if (!stream.capturing) TUTTI_TRY(prepare_nccl_locked());
-    if (!nccl_.is_open()) {
-      return Status(
-          StatusCode::kUnavailable,
-          "NCCL's communicator cannot be made inside a capture: call prepare_nccl() first");
-    }
-    return prepared;
+  if (runs_on_nccl(prepared)) {
+    TUTTI_TRY(prepare_nccl_for(prepared));
+    if (runs_on_nccl(prepared)) return prepared;
+    row = prepared.operation.row;
   }
 
   const bool by_switch = (row->needs & kNeedsMulticast) != 0 && topology_.multicast;

@@ -52,4 +52,9 @@ struct Override {
 };
 Result<std::vector<Override>> parse_overrides(std::string_view text, Rows rows = catalogue());
 
+// Whether TUTTI_TUNE or a table that holds for this machine names a row with this need, which may
+// therefore be chosen by itself.
+bool names_row_that_needs(Needs need, const Topology& topology, const TuningTable& table,
+                          std::string_view tune, Rows rows = catalogue());
+
 }  // namespace tutti

@@ -47,6 +47,29 @@ bool nccl_scales_alone(const Algorithm& row, const Request& request, const Topol
   return (row.needs & kNeedsNccl) != 0 && topology.ranks == 1 && scales;
 }
 
+std::string nccl_version_text(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+std::string why_not_in_windows(const Request& request, const Topology& topology) {
+  if (topology.nccl_version < kFirstNcclWithWindows) {
+    return fmt::format("needs NCCL 2.27 or newer on every rank, and the oldest is {}",
+                       nccl_version_text(topology.nccl_version));
+  }
+  if (topology.ranks == 1) return "needs two ranks or more";
+  if (!request.no_windows.empty()) {
+    return fmt::format("needs windows of NCCL's, and there are none: {}", request.no_windows);
+  }
+  if (!request.symmetric || !request.in_blocks) {
+    return "needs both buffers in memory that this communicator allocated: windows hold no other";
+  }
+  if (!request.windows_ready) {
+    return "needs windows of NCCL's, which cannot be made inside a capture: call prepare_nccl() "
+           "with this row in TUTTI_TUNE or in a table, or take it once outside";
+  }
+  return {};
+}
+
 std::string why_not_in_packets(const Algorithm& row, const Request& request, int ranks) {
   const std::size_t needed = packet_use(row, request.count, request.dtype, ranks).bytes();
   if (row.packets == nullptr || (request.packet_bytes > 0 && needed <= request.packet_bytes)) {
@@ -88,6 +111,8 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
     return "needs NCCL's communicator, which cannot be made inside a capture: call prepare_nccl() "
            "first";
   }
+  if ((row.needs & kNeedsNcclWindows) != 0) reason = why_not_in_windows(request, topology);
+  if (!reason.empty()) return reason;
   if (request.deterministic && row.order != Order::kRankOrder) {
     return fmt::format("reduces in the order '{}', and deterministic results need rank_order",
                        to_string(row.order));
@@ -117,6 +142,10 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
                               const Topology& topology, bool measured) {
   if (row.only_where_measured && !measured) {
     return "is taken by itself where a table of measurements names it";
+  }
+  if ((row.needs & kNeedsNcclWindows) != 0 && topology.nccl_version < kFirstNcclThatAbortsThem) {
+    return fmt::format("is taken by itself with NCCL 2.29.7 or newer: {} cannot abort its kernels",
+                       nccl_version_text(topology.nccl_version));
   }
   const std::int64_t limit = request.bidirectional_bytes;
   if (row.ring_directions < 2 || limit == kSizeAlways) return {};

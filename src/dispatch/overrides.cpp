@@ -5,6 +5,7 @@
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "dispatch/choose.hpp"
+#include "dispatch/filter.hpp"
 
 namespace tutti {
 namespace {
@@ -74,6 +75,26 @@ Result<std::vector<Override>> parse_overrides(std::string_view text, Rows rows) 
     overrides.push_back(*std::move(parsed));
   }
   return overrides;
+}
+
+bool names_row_that_needs(Needs need, const Topology& topology, const TuningTable& table,
+                          std::string_view tune, Rows rows) {
+  const auto needs = [&](Collective collective, std::string_view name) -> const Algorithm* {
+    const auto row = find_algorithm(collective, name, rows);
+    return row.is_ok() && ((*row)->needs & need) != 0 ? *row : nullptr;
+  };
+  const auto overrides = parse_overrides(tune, rows);
+  for (const Override& item : overrides.is_ok() ? *overrides : std::vector<Override>()) {
+    if (needs(item.collective, item.algorithm) != nullptr) return true;
+  }
+  for (const TuningSource& source : table.sources()) {
+    for (const TuningEntry& entry : source.entries) {
+      if (!holds_for(entry, topology)) continue;
+      const Algorithm* row = needs(entry.collective, entry.algorithm);
+      if (row != nullptr && why_not_by_itself(*row, Request{}, topology, true).empty()) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace tutti

@@ -24,6 +24,11 @@ struct Request {
   std::int64_t bidirectional_bytes = kSizeAutomatic;  // TUTTI_RING_BIDIRECTIONAL_MAX_BYTES
   bool capturing = false;
   bool nccl_ready = true;  // its communicator is there, or can be made now
+  // Of NCCL's windows: whether both buffers lie in memory that they can hold, whether they are open
+  // or can be opened now, and why the ranks agreed that there will be none.
+  bool in_blocks = true;
+  bool windows_ready = true;
+  std::string no_windows;
   bool deterministic = false;
   std::string algorithm;   // forced by the call; empty: none
   std::string tune;        // the text of TUTTI_TUNE; empty: none

@@ -254,16 +254,28 @@ int FakeCuda::world_device(const void* address) const {
   return region->second.pages->device;
 }
 
+// Addresses for memory of VMM's, which begins at a multiple of the granularity; null where there
+// are none.
+void* FakeCuda::reserve(std::size_t bytes, std::size_t granularity) {
+  constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* const room = ::mmap(nullptr, bytes + granularity, PROT_NONE, kReserved, -1, 0);
+  if (room == MAP_FAILED) return nullptr;
+  auto* const first = static_cast<std::byte*>(room);
+  const std::size_t before = granularity - reinterpret_cast<std::uintptr_t>(first) % granularity;
+  ::munmap(first, before);
+  if (before < granularity) ::munmap(first + before + bytes, granularity - before);
+  return first + before;
+}
+
 // Requires the lock. Maps region.pages.
 Result<CudaAddress> FakeCuda::add_region(Region region) {
   void* wanted = nullptr;
   int flags = MAP_SHARED;
   auto again = free_addresses_.end();
   if (region.how == Region::How::kAllocated) again = free_addresses_.find(region.bytes);
-  if (again != free_addresses_.end()) {
-    wanted = again->second;
-    flags |= MAP_FIXED;
-  }
+  if (again != free_addresses_.end()) wanted = again->second;
+  if (region.how == Region::How::kMapped) wanted = reserve(region.bytes, world_->granularity);
+  if (wanted != nullptr) flags |= MAP_FIXED;
   void* const address =
       ::mmap(wanted, region.bytes, PROT_READ | PROT_WRITE, flags, region.pages->memory.get(), 0);
   if (address == MAP_FAILED) return Status(StatusCode::kResourceExhausted, "no address space");

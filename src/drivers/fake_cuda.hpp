@@ -216,6 +216,7 @@ class FakeCuda final : public CudaDriver {
   using Regions = std::map<CudaAddress, Region>;
   Regions::const_iterator region_of(const void* address) const;  // end() where there is none
   Regions::iterator region_at(CudaAddress base, Region::How how);
+  static void* reserve(std::size_t bytes, std::size_t granularity);
   Result<CudaAddress> add_region(Region region);
   Status check_reach(const std::vector<int>& devices, const Pages& pages) const;
   Result<std::shared_ptr<Pages>> make_shareable(int device, std::size_t bytes);

@@ -23,10 +23,14 @@ FakeNccl::Member* FakeNccl::member_of(NcclComm comm) {
   return found == members_.end() ? nullptr : &*found;
 }
 
-Status FakeNccl::begin(const std::string& name, NcclComm comm, const NcclAllReduce& call) {
+Status FakeNccl::begin(const std::string& name, NcclComm comm, const NcclAllReduce& call,
+                       int rank) {
   const Member* member = member_of(comm);
-  calls_.push_back({name, member == nullptr ? -1 : member->rank, call});
-  if (const auto failure = failures_.find(name); failure != failures_.end()) {
+  if (member != nullptr) rank = member->rank;
+  calls_.push_back({name, rank, call, member != nullptr && in_windows(*member, call)});
+  for (const int whose : {rank, -1}) {
+    const auto failure = failures_.find({name, whose});
+    if (failure == failures_.end()) continue;
     Status status = std::move(failure->second);
     failures_.erase(failure);
     return status;
@@ -49,8 +53,7 @@ Result<NcclId> FakeNccl::unique_id() {
 Result<NcclComm> FakeNccl::create(const NcclId& id, int rank, int size, Deadline deadline,
                                   const GiveUp& give_up) {
   std::unique_lock lock(mutex_);
-  TUTTI_TRY(begin("create"));
-  calls_.back().rank = rank;
+  TUTTI_TRY(begin("create", nullptr, {}, rank));
   if (rank < 0 || rank >= size) {
     return Status(StatusCode::kInvalidArgument, fmt::format("create: rank {} of {}", rank, size));
   }
@@ -102,11 +105,83 @@ Status FakeNccl::close(const std::string& name, NcclComm comm) {
   Member& member = *member_of(comm);
   if (member.under_way > 0) ++ended_in_use_;
   if (name == "abort") end_operations(member);
+  if (name == "destroy") windows_left_behind_ += static_cast<int>(member.windows.size());
   lock.unlock();
   while (hold_endings) pause();
   lock.lock();
   member.open = false;
   return Status::ok();
+}
+
+bool FakeNccl::in_windows(const Member& member, const NcclAllReduce& call) {
+  const auto holds = [&](const void* address) {
+    const auto* at = static_cast<const std::byte*>(address);
+    return std::any_of(member.windows.begin(), member.windows.end(), [at](const Window& window) {
+      return window.base <= at && at < window.base + window.bytes;
+    });
+  };
+  return holds(call.input) && holds(call.output);
+}
+
+bool FakeNccl::all_register(const Member& member, int count) const {
+  const auto come = std::count_if(members_.begin(), members_.end(), [&](const Member& other) {
+    return other.id.bytes == member.id.bytes && other.registrations >= count;
+  });
+  return come == member.size;
+}
+
+Result<NcclWindow> FakeNccl::register_window(NcclComm comm, std::byte* base, std::size_t bytes) {
+  std::unique_lock lock(mutex_);
+  TUTTI_TRY(begin("register_window", comm));
+  if (comm == nullptr) {
+    return Status(StatusCode::kInvalidArgument, "register_window: a null communicator");
+  }
+  Member& member = *member_of(comm);
+  const int mine = ++member.registrations;
+  ++member.under_way;
+  while (!all_register(member, mine) && !member.interrupted && member.open) {
+    lock.unlock();
+    pause();
+    lock.lock();
+  }
+  --member.under_way;
+  if (member.interrupted || !member.open) {
+    return Status(StatusCode::kNccl, "register_window: ended");
+  }
+  handles_.push_back(0);
+  member.windows.push_back({&handles_.back(), base, bytes});
+  return member.windows.back().handle;
+}
+
+Status FakeNccl::deregister_window(NcclComm comm, NcclWindow window) {
+  const std::lock_guard lock(mutex_);
+  TUTTI_TRY(begin("deregister_window", comm));
+  Member* const member = member_of(comm);
+  if (member == nullptr) {
+    return {StatusCode::kInvalidArgument, "deregister_window: a null communicator"};
+  }
+  const auto found = std::find_if(member->windows.begin(), member->windows.end(),
+                                  [window](const Window& each) { return each.handle == window; });
+  if (found == member->windows.end()) {
+    return {StatusCode::kInvalidArgument, "deregister_window: no such window"};
+  }
+  if (on_deregister) on_deregister(found->base);
+  member->windows.erase(found);
+  return Status::ok();
+}
+
+int FakeNccl::open_windows() const {
+  const std::lock_guard lock(mutex_);
+  int windows = 0;
+  for (const Member& member : members_) {
+    if (member.open) windows += static_cast<int>(member.windows.size());
+  }
+  return windows;
+}
+
+int FakeNccl::windows_left_behind() const {
+  const std::lock_guard lock(mutex_);
+  return windows_left_behind_;
 }
 
 Status FakeNccl::interrupt(NcclComm comm) {
@@ -168,9 +243,9 @@ Status FakeNccl::group_end() {
   return Status::ok();
 }
 
-void FakeNccl::fail_next(const std::string& name, Status failure) {
+void FakeNccl::fail_next(const std::string& name, Status failure, int rank) {
   const std::lock_guard lock(mutex_);
-  failures_[name] = std::move(failure);
+  failures_[{name, rank}] = std::move(failure);
 }
 
 std::vector<FakeNccl::Call> FakeNccl::calls() const {

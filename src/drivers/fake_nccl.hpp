@@ -22,9 +22,11 @@ class FakeNccl : public NcclDriver {
     std::string name;  // "create", "all_reduce", ...
     int rank = -1;     // of the communicator; -1 where none is involved
     NcclAllReduce all_reduce;
+    bool in_windows = false;  // both buffers, so that NCCL takes its symmetric kernels
   };
 
   Result<std::string> version() override { return version_text; }
+  int version_number() override { return version_code; }
   Result<NcclId> unique_id() override;
   // Refuses a rank that is there already, or out of range.
   Result<NcclComm> create(const NcclId& id, int rank, int size, Deadline deadline,
@@ -34,11 +36,14 @@ class FakeNccl : public NcclDriver {
   Status interrupt(NcclComm comm) override;
   Status async_error(NcclComm comm) override;
   Status all_reduce(NcclComm comm, const NcclAllReduce& call) override;
+  // Returns when every rank has called as often: hangs where one has failed, as the real one does.
+  Result<NcclWindow> register_window(NcclComm comm, std::byte* base, std::size_t bytes) override;
+  Status deregister_window(NcclComm comm, NcclWindow window) override;
   Status group_start() override;
   Status group_end() override;
 
-  // The next call of this name returns `failure`, once.
-  void fail_next(const std::string& name, Status failure);
+  // The next call of this name (of this rank; -1: of any) returns `failure`, once.
+  void fail_next(const std::string& name, Status failure, int rank = -1);
   std::vector<Call> calls() const;
   int open_communicators() const;
   int group_depth() const;
@@ -46,7 +51,14 @@ class FakeNccl : public NcclDriver {
   // Communicators that were ended while another call with them was under way.
   int ended_in_use() const;
 
-  std::string version_text = "2.28.9";
+  int open_windows() const;
+  // Those that were still there when their communicator was destroyed (abort() takes them along).
+  int windows_left_behind() const;
+
+  std::string version_text = "2.29.7";
+  std::atomic<int> version_code{22907};
+  // Asked about each window that is about to end.
+  std::function<void(const std::byte* base)> on_deregister;
   // Where operations run: each is put on its stream as something that has ended once the gate is
   // true. Unset: they end at once.
   using Gate = std::shared_ptr<std::atomic<bool>>;
@@ -57,6 +69,11 @@ class FakeNccl : public NcclDriver {
   std::atomic<bool> can_interrupt{true};
 
  private:
+  struct Window {
+    NcclWindow handle;
+    const std::byte* base;
+    std::size_t bytes;
+  };
   struct Member {  // a communicator is the address of one
     NcclId id;
     int rank = -1, size = 0;
@@ -64,20 +81,28 @@ class FakeNccl : public NcclDriver {
     bool interrupted = false;
     int under_way = 0;        // calls
     std::vector<Gate> gates;  // of its operations, in order
+    std::vector<Window> windows;
+    int registrations = 0;  // begun
   };
   Member* member_of(NcclComm comm);
   // Records the call. The failure that was asked for, or that `comm` is none that is open.
-  Status begin(const std::string& name, NcclComm comm = nullptr, const NcclAllReduce& call = {});
+  // `rank`: whose call it is, where there is no communicator yet.
+  Status begin(const std::string& name, NcclComm comm = nullptr, const NcclAllReduce& call = {},
+               int rank = -1);
   Status close(const std::string& name, NcclComm comm);
   void enqueue(Member& member, Stream stream);
+  bool all_register(const Member& member, int count) const;
+  static bool in_windows(const Member& member, const NcclAllReduce& call);
   static void end_operations(Member& member);
 
   mutable std::mutex mutex_;
   std::uint64_t next_ = 1;
   int group_depth_ = 0;
   int ended_in_use_ = 0;
+  int windows_left_behind_ = 0;
+  std::deque<char> handles_;    // of windows, by address
   std::deque<Member> members_;  // closed ones stay, so that no address comes back
-  std::map<std::string, Status> failures_;
+  std::map<std::pair<std::string, int>, Status> failures_;  // by name and rank
   std::vector<Call> calls_;
 };
 

@@ -108,6 +108,7 @@ class RealNccl final : public NcclDriver {
   explicit RealNccl(std::shared_ptr<const NcclLibrary> library) : library_(std::move(library)) {}
 
   Result<std::string> version() override { return nccl_version_text(library_->version); }
+  int version_number() override { return library_->version; }
 
   Result<NcclId> unique_id() override {
     NcclId id;
@@ -158,6 +159,27 @@ class RealNccl final : public NcclDriver {
     }
     if (call.op.kind == OpKind::kPreMulSum) return pre_mul_sum(comm, call);
     return enqueue(comm, call, nccl_op(call.op.kind));
+  }
+
+  Result<NcclWindow> register_window(NcclComm comm, std::byte* base, std::size_t bytes) override {
+    if (library_->version < kNcclFirstWindowVersion || library_->window_register == nullptr ||
+        library_->window_deregister == nullptr) {
+      return Status(StatusCode::kUnsupported,
+                    fmt::format("NCCL {} has no windows: it takes 2.27 or newer",
+                                nccl_version_text(library_->version)));
+    }
+    NcclWindow window = nullptr;
+    TUTTI_TRY(check(library_->window_register(comm, base, bytes, &window, kNcclWindowSymmetric),
+                    "ncclCommWindowRegister", comm));
+    if (window != nullptr) return window;
+    // Where it cannot have them NCCL says so by success without a window.
+    return Status(StatusCode::kUnsupported,
+                  "ncclCommWindowRegister made no window: NCCL_WIN_ENABLE or NCCL_CUMEM_ENABLE is "
+                  "0, or not every GPU reaches every other directly (NCCL_DEBUG=INFO tells more)");
+  }
+
+  Status deregister_window(NcclComm comm, NcclWindow window) override {
+    return check(library_->window_deregister(comm, window), "ncclCommWindowDeregister", comm);
   }
 
   Status group_start() override { return check(library_->group_start(), "ncclGroupStart"); }

@@ -29,10 +29,15 @@ struct NcclAllReduce {
   Stream stream = nullptr;
 };
 
+// What NCCL demands of memory that is to be a window: a VMM allocation (cuMemCreate), all of it,
+// whose address and size are multiples of this (2.27; newer versions are content with 4 KiB).
+inline constexpr std::size_t kNcclWindowAlignment = 2 * 1024 * 1024;
+
 class NcclDriver {
  public:
   virtual ~NcclDriver() = default;
   virtual Result<std::string> version() = 0;  // "2.28.9"
+  virtual int version_number() = 0;           // 22809
   virtual Result<NcclId> unique_id() = 0;
   // Blocks until every rank has called, at most until `deadline`: then kTimeout; or until
   // `give_up`, asked a hundred times a second, says true: then kAborted. What was half made is
@@ -52,6 +57,13 @@ class NcclDriver {
   virtual Status async_error(NcclComm comm) = 0;
   // kUnsupported where this NCCL is too old for the element type or the operation.
   virtual Status all_reduce(NcclComm comm, const NcclAllReduce& call) = 0;
+  // From now on operations of `comm` whose buffers all lie in windows may run on NCCL's symmetric
+  // kernels; every rank has to give them at the same offset. Blocks until every rank has called,
+  // without an end where one has failed: only abort() ends that. Outside captures. kUnsupported
+  // where NCCL is too old (before 2.27) or makes none here.
+  virtual Result<NcclWindow> register_window(NcclComm comm, std::byte* base, std::size_t bytes) = 0;
+  // Local. No operation may still use the window; the memory is still mapped.
+  virtual Status deregister_window(NcclComm comm, NcclWindow window) = 0;
   virtual Status group_start() = 0;
   virtual Status group_end() = 0;
 };

@@ -15,8 +15,12 @@ inline constexpr int kNcclRemoteError = 6;
 inline constexpr int kNcclInProgress = 7;
 
 inline constexpr int kNcclRevokeDefault = 0;
-inline constexpr int kNcclScalarHostImmediate = 1;  // ncclScalarResidence_t
-inline constexpr int kNcclFirstFp8Version = 22400;  // 2.24.0
+inline constexpr int kNcclScalarHostImmediate = 1;     // ncclScalarResidence_t
+inline constexpr int kNcclFirstFp8Version = 22400;     // 2.24.0
+inline constexpr int kNcclFirstWindowVersion = 22700;  // 2.27.0
+// NCCL_WIN_COLL_SYMMETRIC: for kernels that read and write peers' buffers. Whether they use
+// multicast as well is for NCCL_NVLS_ENABLE to say; nothing here asks for it.
+inline constexpr int kNcclWindowSymmetric = 1;
 
 struct NcclLibrary {
   std::string path;
@@ -37,6 +41,8 @@ struct NcclLibrary {
   const char* (*get_last_error)(NcclComm) = nullptr;
   int (*create_pre_mul_sum)(int* op, void* scalar, int dtype, int residence, NcclComm) = nullptr;
   int (*destroy_op)(int op, NcclComm) = nullptr;
+  int (*window_register)(NcclComm, void*, std::size_t, NcclWindow*, int flags) = nullptr;
+  int (*window_deregister)(NcclComm, NcclWindow) = nullptr;
 };
 
 // The entry points of an opened library; kUnavailable where one that is needed is missing.

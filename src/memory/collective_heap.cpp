@@ -68,6 +68,9 @@ class CollectiveHeap final : public SymmetricHeap {
   Status check_alive(const SymmetricSegment& segment) const override {
     return backend_->check_alive(segment);
   }
+  void on_unmap(std::function<void(const std::byte*)> forget) override {
+    forget_ = std::move(forget);
+  }
   HeapUse use() const override { return state_->use(); }
 
  private:
@@ -82,6 +85,12 @@ class CollectiveHeap final : public SymmetricHeap {
   Result<AllocationPlan> plan(const HeapCall& call, Deadline deadline);
   Result<Parts> reuse(const HeapCall& call, const AllocationPlan& plan, Deadline deadline);
   Result<Connection> create(const HeapCall& call, const AllocationPlan& plan, Deadline deadline);
+  void forget(const Parts& parts) const {
+    if (forget_) forget_(parts.at[places_.rank]);
+  }
+  void drop(std::span<const std::uint32_t> blocks) {
+    for (const Parts& parts : state_->drop(blocks)) forget(parts);
+  }
   Result<Parts> make(const HeapCall& call, const AllocationPlan& plan, Deadline deadline);
 
   Batch offer(std::span<const Range> ranges);
@@ -98,6 +107,7 @@ class CollectiveHeap final : public SymmetricHeap {
   const GroupPlaces places_;
   const std::unique_ptr<HeapBackend> backend_;
   const std::shared_ptr<HeapState> state_ = std::make_shared<HeapState>();
+  std::function<void(const std::byte*)> forget_;
   std::uint64_t sequence_ = 0;  // collective calls, failed ones included
   std::uint32_t next_id_ = 0;
   std::uint32_t next_block_ = 0;
@@ -144,7 +154,7 @@ Result<Segment> CollectiveHeap::allocate(std::size_t bytes, Deadline deadline) {
   HeapCall call = begin(HeapCall::Kind::kAllocate);
   call.sizes = {bytes};
   TUTTI_ASSIGN(const AllocationPlan plan, this->plan(call, deadline));
-  state_->drop(plan.pool.drop);
+  drop(plan.pool.drop);
   const std::uint32_t block = plan.pool.reuse.value_or(next_block_);
   auto parts = plan.pool.reuse ? reuse(call, plan, deadline) : make(call, plan, deadline);
   TUTTI_TRY(parts.status());
@@ -152,6 +162,7 @@ Result<Segment> CollectiveHeap::allocate(std::size_t bytes, Deadline deadline) {
   const auto segment = new_segment(next_id_++, parts->at[places_.rank], bytes);
   if (!plan.pool.reuse) ++next_block_;
   segment->at = parts->at;
+  segment->capacity = plan.bytes;
   segment->parts = *std::move(parts);
   segment->block = {block, plan.bytes};
   state_->add({&segment, 1});
@@ -190,9 +201,12 @@ Result<Parts> CollectiveHeap::reuse(const HeapCall& call, const AllocationPlan& 
                                     Deadline deadline) {
   Parts parts = state_->take(*plan.pool.reuse);
   const Status zeroed = backend_->zero(parts.at[places_.rank], plan.bytes, deadline);
-  TUTTI_ASSIGN(const auto outcomes, exchange_outcomes(call, {&zeroed, 1}, deadline));
-  TUTTI_TRY(outcomes[0].with_context(describe(call)));
-  return parts;
+  const auto outcomes = exchange_outcomes(call, {&zeroed, 1}, deadline);
+  const Status reused =
+      outcomes.is_ok() ? (*outcomes)[0].with_context(describe(call)) : outcomes.status();
+  if (reused.is_ok()) return parts;
+  forget(parts);
+  return reused;
 }
 
 Result<Parts> CollectiveHeap::make(const HeapCall& call, const AllocationPlan& plan,
@@ -202,7 +216,7 @@ Result<Parts> CollectiveHeap::make(const HeapCall& call, const AllocationPlan& p
   if (made.status.code() == StatusCode::kResourceExhausted && pooled) {
     // Memory has run out while the pool holds some: every rank sees both, so all try again. Memory
     // is free only once its last mapping is gone, hence the barrier.
-    state_->drop(plan.pool.keep);
+    drop(plan.pool.keep);
     TUTTI_TRY(bootstrap_.barrier(deadline).with_context(describe(call)));
     TUTTI_ASSIGN(made, create(call, plan, deadline));
   }

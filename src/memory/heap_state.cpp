@@ -40,11 +40,11 @@ Parts HeapState::take(std::uint32_t block_number) {
   return parts;
 }
 
-void HeapState::drop(std::span<const std::uint32_t> block_numbers) {
-  std::vector<Parts> dropped;  // closed after the lock is released
+std::vector<Parts> HeapState::drop(std::span<const std::uint32_t> block_numbers) {
   const std::lock_guard lock(mutex_);
-  dropped = pool_.take_all(block_numbers);
+  std::vector<Parts> dropped = pool_.take_all(block_numbers);
   for (const Parts& parts : dropped) count_mappings(parts, -1);
+  return dropped;
 }
 
 std::vector<FreeBlock> HeapState::free_blocks() const {

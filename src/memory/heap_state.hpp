@@ -34,7 +34,8 @@ class HeapState : public std::enable_shared_from_this<HeapState> {
   void give_back(HeapSegment& segment);
 
   Parts take(std::uint32_t block_number);
-  void drop(std::span<const std::uint32_t> block_numbers);
+  // What they held: closed when the answer ends.
+  std::vector<Parts> drop(std::span<const std::uint32_t> block_numbers);
   std::vector<FreeBlock> free_blocks() const;
 
   std::shared_ptr<SymmetricSegment> find(const void* address, std::size_t bytes) const {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,6 +33,7 @@ class SymmetricSegment {
   std::uint32_t id = 0;  // the same on every rank
   std::size_t bytes = 0;
   std::byte* local = nullptr;
+  std::size_t capacity = 0;        // of the heap's own allocation that begins there; 0: a user's
   std::vector<std::byte*> at;      // per rank, as this rank addresses it; empty: not zero-copy
   std::string why_staged;          // empty where zero-copy
   std::uint64_t buffer_id = 0;     // registered CUDA memory: to notice free + malloc
@@ -73,6 +75,11 @@ class SymmetricHeap {
   // Whether registered memory at `address` is still the memory that was registered: re-reads the
   // driver's buffer id. kInvalidArgument says that it was freed and given out again.
   virtual Status check_alive(const SymmetricSegment& segment) const = 0;
+
+  // `forget` hears of each allocation of the heap's own that is about to be unmapped, by the
+  // address of this rank's part: within allocate(), on every rank in the same order. Not of those
+  // that outlive the heap.
+  virtual void on_unmap(std::function<void(const std::byte*)> forget) = 0;
 
   virtual HeapUse use() const = 0;
 };

@@ -102,7 +102,8 @@ void to_json(nlohmann::json& json, const Topology& topology) {
           {"nvlinks", topology.nvlinks},
           {"peer_access", topology.peer_access},
           {"multicast", topology.multicast},
-          {"nccl", topology.nccl}};
+          {"nccl", topology.nccl},
+          {"nccl_version", topology.nccl_version}};
 }
 
 void from_json(const nlohmann::json& json, Topology& topology) {
@@ -118,6 +119,7 @@ void from_json(const nlohmann::json& json, Topology& topology) {
   json.at("peer_access").get_to(topology.peer_access);
   json.at("multicast").get_to(topology.multicast);
   json.at("nccl").get_to(topology.nccl);
+  if (json.contains("nccl_version")) get_integer(json, "nccl_version", topology.nccl_version);
 }
 
 }  // namespace tutti

@@ -54,6 +54,11 @@ struct Machine {
 // Either driver may be null.
 Machine discover_machine(CudaDriver* cuda, NvmlDriver* nvml);
 
+// As Topology::nccl_version. Symmetric kernels before the second do not see an abort: one that
+// waits for a lost rank ends with its process.
+inline constexpr int kFirstNcclWithWindows = 22700;
+inline constexpr int kFirstNcclThatAbortsThem = 22907;
+
 // What choosing an algorithm may know of a group. The same on every rank.
 struct Topology {
   Backend backend = Backend::kHost;
@@ -67,7 +72,8 @@ struct Topology {
   int nvlinks = 0;
   bool peer_access = false;  // every ordered pair, by the driver's word and verified by transfer
   bool multicast = false;
-  bool nccl = false;  // loadable on every rank
+  bool nccl = false;     // loadable on every rank
+  int nccl_version = 0;  // of the oldest: 22809 is 2.28.9; 0: unknown
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 

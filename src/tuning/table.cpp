@@ -15,11 +15,6 @@ bool same_kind(const TuningEntry& a, const TuningEntry& b) {
          a.ranks == b.ranks;
 }
 
-bool is_for(const TuningEntry& entry, Collective collective, const Topology& topology) {
-  return entry.collective == collective && entry.backend == topology.backend &&
-         entry.gpu == topology.gpu && entry.ranks == topology.ranks && topology.hosts == 1;
-}
-
 Status check_overlaps(const TuningSource& source) {
   const auto& entries = source.entries;
   for (std::size_t j = 0; j < entries.size(); ++j) {
@@ -50,6 +45,11 @@ Status check_algorithms(const TuningSource& source) {
 }
 
 }  // namespace
+
+bool holds_for(const TuningEntry& entry, const Topology& topology) {
+  return entry.backend == topology.backend && entry.gpu == topology.gpu &&
+         entry.ranks == topology.ranks && topology.hosts == 1;
+}
 
 Result<TuningTable> TuningTable::load(const std::string& user_file, const std::string& user_cache) {
   std::vector<TuningSource> sources;
@@ -91,7 +91,7 @@ std::optional<TuningTable::Match> TuningTable::find(Collective collective, const
   for (std::size_t index = first; index < sources_.size(); ++index) {
     bool decides = false;
     for (const TuningEntry& entry : sources_[index].entries) {
-      if (!is_for(entry, collective, topology)) continue;
+      if (entry.collective != collective || !holds_for(entry, topology)) continue;
       if (entry.min_bytes <= bytes && bytes <= entry.max_bytes) {
         return Match{&entry, &sources_[index], index};
       }

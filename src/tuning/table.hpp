@@ -39,6 +39,8 @@ struct TuningEntry {
   friend bool operator==(const TuningEntry&, const TuningEntry&) = default;
 };
 
+bool holds_for(const TuningEntry& entry, const Topology& topology);  // whatever the size
+
 struct TuningSource {
   PlanSource source = PlanSource::kShipped;
   std::string name;  // file, or "shipped h200.json"

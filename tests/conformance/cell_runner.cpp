@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/catalogue.hpp"
+#include "communicator/communicator_impl.hpp"
 #include "support/check.hpp"
 #include "support/cuda_graph.hpp"
 
@@ -15,9 +16,14 @@ bool is_choosy(std::string_view algorithm) {
   return row.is_ok() && (((*row)->needs & kNeedsNccl) != 0 || (*row)->packets != nullptr);
 }
 
-bool needs_nccl(std::string_view algorithm) {
-  const auto row = find_algorithm(Collective::kAllReduce, algorithm);
-  return row.is_ok() && ((*row)->needs & kNeedsNccl) != 0;
+bool needs(const Cell& cell, Needs need) {
+  const auto row = find_algorithm(Collective::kAllReduce, cell.algorithm);
+  return row.is_ok() && ((*row)->needs & need) != 0;
+}
+
+bool any_needs(const std::vector<Cell>& cells, Needs need) {
+  return std::any_of(cells.begin(), cells.end(),
+                     [need](const Cell& cell) { return needs(cell, need); });
 }
 
 }  // namespace
@@ -33,14 +39,16 @@ CellRunner::CellRunner(Rank& rank, const std::vector<Cell>& cells)
     if (bytes == 0) continue;
     benches_[kind] = std::make_unique<Workbench>(rank.group, rank.device, kind, bytes, oracle);
   }
-  const bool nccl = std::any_of(cells.begin(), cells.end(),
-                                [](const Cell& cell) { return needs_nccl(cell.algorithm); });
   // Made here: it cannot be made inside a capture. Where NCCL is missing its cells are skipped.
-  if (nccl) (void)rank.group.prepare_nccl();
+  if (any_needs(cells, kNeedsNccl)) (void)rank.group.prepare_nccl();
+  if (any_needs(cells, kNeedsNcclWindows)) (void)rank.group.impl().prepare_nccl_windows();
 }
 
 std::string CellRunner::why_not(const Cell& cell) const {
   if (!is_choosy(cell.algorithm)) return {};
+  if (needs(cell, kNeedsNcclWindows) && cell.buffers != BufferKind::kSymmetric) {
+    return "windows of NCCL's hold no such buffers";
+  }
   const auto plan = rank_.group.plan_all_reduce({.count = cell.count,
                                                  .dtype = cell.dtype,
                                                  .op = {.kind = cell.op},

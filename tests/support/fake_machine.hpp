@@ -120,6 +120,7 @@ class FakeMachine {
     group.processes = one_process_ ? 1 : ranks;
     group.one_process = one_process_;
     group.nccl = nccl_;
+    group.nccl_version = nccl_ ? 22907 : 0;
     if (machine_.gpus.empty()) return group;
     const Gpu& first = machine_.gpus.front();
     group.backend = Backend::kCuda;

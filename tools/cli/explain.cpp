@@ -43,6 +43,9 @@ bool all_reach(const Machine& machine, int ranks) {
   return true;
 }
 
+// On a machine that is only described: new enough for everything.
+constexpr int kAnyNccl = 99999;
+
 // What a table asks after is the name. For the model: an H200, unless the name is of another one.
 Topology described(const std::string& gpu) {
   const bool ampere = gpu.starts_with("NVIDIA A100"), blackwell = gpu.starts_with("NVIDIA B200");
@@ -53,10 +56,11 @@ Topology described(const std::string& gpu) {
                                  : 90,
           .nvlinks = ampere ? 12 : 18,
           .peer_access = true,
-          .nccl = true};
+          .nccl = true,
+          .nccl_version = kAnyNccl};
 }
 
-Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine, bool nccl) {
+Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine, int nccl) {
   Backend backend = Backend::kAuto;
   if (!a.backend.empty()) {
     TUTTI_ASSIGN(backend, parse_backend(a.backend));
@@ -79,7 +83,8 @@ Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine
                 .compute = first.compute,
                 .multiprocessors = first.multiprocessors,
                 .nvlinks = first.nvlinks,
-                .nccl = nccl};
+                .nccl = nccl > 0,
+                .nccl_version = nccl};
   } else {
     topology.peer_access = true;
   }
@@ -124,7 +129,7 @@ std::string print_json(const Question& question, const TuningTable& table) {
 
 }  // namespace
 
-Result<Question> read_question(const ExplainArguments& a, const Machine& machine, bool nccl) {
+Result<Question> read_question(const ExplainArguments& a, const Machine& machine, int nccl) {
   if (a.collective != "all_reduce") {
     return wrong(fmt::format("unknown collective '{}'; known are all_reduce", a.collective));
   }
@@ -162,7 +167,9 @@ Result<Question> read_question(const ExplainArguments& a, const Machine& machine
 
 int run_explain(const ExplainArguments& arguments) {
   const Machine machine = discover_machine(real_cuda(), real_nvml());
-  const auto question = read_question(arguments, machine, real_nccl() != nullptr);
+  NcclDriver* const nccl = real_nccl();
+  const auto question =
+      read_question(arguments, machine, nccl == nullptr ? 0 : nccl->version_number());
   if (!question.is_ok()) {
     fmt::print(stderr, "tutti explain: {}\n", question.status().message());
     return kUsage;

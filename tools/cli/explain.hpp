@@ -21,9 +21,8 @@ struct Question {
 };
 
 // What is asked, of this `machine` or of the one that --gpu describes: all its GPUs reach each
-// other and NCCL is there. `nccl`: whether this machine has it.
-Result<Question> read_question(const ExplainArguments& arguments, const Machine& machine,
-                               bool nccl);
+// other and NCCL is there. `nccl`: the version that this machine has, 22809 for 2.28.9; 0: none.
+Result<Question> read_question(const ExplainArguments& arguments, const Machine& machine, int nccl);
 
 int run_explain(const ExplainArguments& arguments);
 

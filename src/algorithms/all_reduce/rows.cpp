@@ -30,6 +30,11 @@ bool nccl_takes(DataType dtype, OpKind op) {
   return !is_fp8(dtype) || (op != OpKind::kAvg && op != OpKind::kPreMulSum);
 }
 
+// What NCCL 2.27 to 2.30 has symmetric kernels for; it takes its other ones for the rest.
+bool nccl_windows_take(DataType dtype, OpKind op) {
+  return op == OpKind::kSum && is_floating(dtype) && dtype != DataType::kFloat64;
+}
+
 // A 16-byte tile per thread, in blocks of `threads`, at most `most` of them.
 Geometry spread(std::size_t bytes, int threads, int most) {
   const std::size_t tiles = std::max<std::size_t>(ceil_div(bytes, 16), 1);
@@ -245,6 +250,18 @@ constexpr Algorithm kRows[] = {
      .text = "NVIDIA's library, where it is installed",
      .peers_read_input = false,
      .takes = nccl_takes,
+     .geometry = library_geometry},
+    {.id = "all_reduce/nccl_window",
+     .family = Family::kNccl,
+     .needs = kNeedsPeerAccess | kNeedsNccl | kNeedsNcclWindows,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kNone,  // NCCL documents none
+     // Not measured yet: as two_shot, which its kernels for large messages are.
+     .cost = {.steps = 5, .wire = two_shot_wire},
+     .text = "NCCL's symmetric kernels, on memory that it knows as windows",
+     .peers_read_input = false,
+     .only_where_measured = true,
+     .takes = nccl_windows_take,
      .geometry = library_geometry},
 };
 

@@ -11,6 +11,8 @@ namespace tutti::test {
 std::span<const Scenario> graph_scenarios();    // captures that work
 std::span<const Scenario> capture_failures();   // captures that must fail, and how
 std::span<const Scenario> nccl_failures();      // waits in NCCL, which need it
+std::span<const Scenario> nccl_windows();       // the same, 2.27 or newer
+std::span<const Scenario> nccl_window_waits();  // and 2.29.7 or newer
 std::span<const Scenario> protocol_controls();  // each barrier left out must show
 std::span<const Scenario> surroundings();       // busy GPUs, memory that is given out again
 

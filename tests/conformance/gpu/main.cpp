@@ -11,6 +11,7 @@
 #include "drivers/nccl.hpp"
 #include "support/check.hpp"
 #include "support/device.hpp"
+#include "topology/topology.hpp"
 
 namespace tutti::test {
 namespace {
@@ -35,12 +36,14 @@ bool has_gpus(int ranks) {
       .empty();
 }
 
-// Why NCCL cannot be loaded; empty if it can.
-std::string why_no_nccl() {
+// Why NCCL cannot be loaded, or is older than `version`; empty if it can.
+std::string why_no_nccl(int version) {
   return run_isolated(
-      [] {
+      [version] {
         std::string why;
-        require(real_nccl(&why) != nullptr, why);
+        NcclDriver* const nccl = real_nccl(&why);
+        require(nccl != nullptr, why);
+        require(nccl->version_number() >= version, "NCCL is " + take(nccl->version()));
       },
       std::chrono::seconds(60));
 }
@@ -78,9 +81,14 @@ std::vector<Test> all_tests(const Options& options, const std::vector<int>& rank
   std::vector<std::span<const Scenario>> lists = {working_scenarios(), failing_scenarios(),
                                                   graph_scenarios(),   capture_failures(),
                                                   surroundings(),      protocol_controls()};
-  const std::string no_nccl = why_no_nccl();
-  if (no_nccl.empty()) lists.push_back(nccl_failures());
-  if (!no_nccl.empty()) fmt::print("skipped nccl_*: {}\n", no_nccl);
+  const auto add_nccl = [&lists](const char* names, int version, std::span<const Scenario> list) {
+    const std::string why = why_no_nccl(version);
+    if (why.empty()) lists.push_back(list);
+    if (!why.empty()) fmt::print("skipped {}: {}\n", names, why);
+  };
+  add_nccl("nccl_*", 0, nccl_failures());
+  add_nccl("nccl_window_*", kFirstNcclWithWindows, nccl_windows());
+  add_nccl("waits in nccl_window", kFirstNcclThatAbortsThem, nccl_window_waits());
   for (const int n : ranks) {
     for (const auto list : lists) {
       for (const Scenario& scenario : list) {

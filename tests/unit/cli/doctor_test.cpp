@@ -22,7 +22,8 @@ Facts healthy() {
   facts.machine.driver_version = "580.159";
   facts.machine.cuda_version = "13.0";
   facts.built_with_cuda = facts.device_nodes = true;
-  facts.nccl_version = "2.28.9";
+  facts.nccl_version = "2.29.7";
+  facts.nccl_number = 22907;
   facts.transfers = {{.from = 0, .to = 1, .allowed = true, .intact = true, .gbps = 390},
                      {.from = 1, .to = 0, .allowed = true, .intact = true, .gbps = 385}};
   facts.shared_memory_free = 8 * GiB;
@@ -54,6 +55,18 @@ TEST(Doctor, FindsNothingBrokenOnAHealthyMachine) {
   EXPECT_EQ(broken(findings), 0u);
   EXPECT_EQ(find(findings, "peer access").text,
             "2 of 2 directed pairs moved data intact, 385 to 390 GB/s by copy engine");
+}
+
+TEST(Doctor, SaysWhatAnOldNcclCannotDo) {
+  Facts facts = healthy();
+  EXPECT_EQ(find(judge(facts), "NCCL").text, "2.29.7");
+  facts.nccl_version = "2.28.3";
+  facts.nccl_number = 22803;
+  EXPECT_THAT(find(judge(facts), "NCCL").text, HasSubstr("nccl_window by its name alone"));
+  facts.nccl_version = "2.26.5";
+  facts.nccl_number = 22605;
+  EXPECT_THAT(find(judge(facts), "NCCL").text, HasSubstr("nccl_window takes 2.27 or newer"));
+  EXPECT_EQ(broken(judge(facts)), 0u);
 }
 
 TEST(Doctor, IsContentWithoutAGpu) {

@@ -28,6 +28,8 @@ Machine no_gpus() {
   return machine;
 }
 
+constexpr int kNccl = 22907;
+
 ExplainArguments asking() {
   ExplainArguments arguments;
   arguments.collective = "all_reduce";
@@ -35,7 +37,7 @@ ExplainArguments asking() {
 }
 
 TEST(Explain, AsksAboutThisMachineByDefault) {
-  const auto question = read_question(asking(), gpus(4), true);
+  const auto question = read_question(asking(), gpus(4), kNccl);
   ASSERT_TRUE(question.is_ok()) << question.status().to_string();
   EXPECT_EQ(question->topology.backend, Backend::kCuda);
   EXPECT_EQ(question->topology.ranks, 4);
@@ -46,7 +48,7 @@ TEST(Explain, AsksAboutThisMachineByDefault) {
 }
 
 TEST(Explain, UsesTheHostWhereThereIsNoGpu) {
-  const auto question = read_question(asking(), no_gpus(), false);
+  const auto question = read_question(asking(), no_gpus(), 0);
   ASSERT_TRUE(question.is_ok());
   EXPECT_EQ(question->topology.backend, Backend::kHost);
   EXPECT_EQ(question->request.dtype, DataType::kFloat32);
@@ -55,10 +57,10 @@ TEST(Explain, UsesTheHostWhereThereIsNoGpu) {
 TEST(Explain, SeesAPairThatDoesNotReachEachOther) {
   Machine machine = gpus(4);
   machine.peer_access[3][1] = false;
-  EXPECT_FALSE(read_question(asking(), machine, true)->topology.peer_access);
+  EXPECT_FALSE(read_question(asking(), machine, kNccl)->topology.peer_access);
   ExplainArguments arguments = asking();
   arguments.ranks = "3";  // without GPU 3
-  EXPECT_TRUE(read_question(arguments, machine, true)->topology.peer_access);
+  EXPECT_TRUE(read_question(arguments, machine, kNccl)->topology.peer_access);
 }
 
 TEST(Explain, AsksAboutAMachineThatIsDescribed) {
@@ -67,7 +69,7 @@ TEST(Explain, AsksAboutAMachineThatIsDescribed) {
   arguments.ranks = "8";
   arguments.bytes = "1K";
   arguments.buffers = "plain";
-  const auto question = read_question(arguments, no_gpus(), false);
+  const auto question = read_question(arguments, no_gpus(), 0);
   ASSERT_TRUE(question.is_ok());
   EXPECT_EQ(question->topology.gpu, "NVIDIA B200");
   EXPECT_EQ(question->topology.compute, 100);
@@ -77,9 +79,9 @@ TEST(Explain, AsksAboutAMachineThatIsDescribed) {
 
 TEST(Explain, KnowsHowMuchGoesThroughStagingAtOnce) {
   ExplainArguments arguments = asking();
-  EXPECT_EQ(read_question(arguments, gpus(4), true)->request.staging_bytes, 8u << 20);
+  EXPECT_EQ(read_question(arguments, gpus(4), kNccl)->request.staging_bytes, 8u << 20);
   arguments.mode = "graph";
-  const auto question = read_question(arguments, gpus(4), true);
+  const auto question = read_question(arguments, gpus(4), kNccl);
   EXPECT_TRUE(question->request.capturing);
   EXPECT_EQ(question->request.staging_bytes, 64u << 10);
 }
@@ -95,7 +97,7 @@ class RefusedQuestion : public testing::TestWithParam<BadQuestion> {};
 TEST_P(RefusedQuestion, SaysWhy) {
   ExplainArguments arguments = asking();
   arguments.*GetParam().field = GetParam().value;
-  const auto question = read_question(arguments, gpus(2), true);
+  const auto question = read_question(arguments, gpus(2), kNccl);
   ASSERT_FALSE(question.is_ok());
   EXPECT_THAT(question.status().message(), HasSubstr(GetParam().text));
 }
@@ -119,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Explain, RefusedQuestion, testing::ValuesIn(kBadQuestio
 TEST(Explain, NeedsAGpuForCuda) {
   ExplainArguments arguments = asking();
   arguments.backend = "cuda";
-  EXPECT_THAT(read_question(arguments, no_gpus(), true).status().message(),
+  EXPECT_THAT(read_question(arguments, no_gpus(), kNccl).status().message(),
               HasSubstr("there is no GPU here (none)"));
 }
 

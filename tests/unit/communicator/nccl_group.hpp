@@ -23,9 +23,11 @@ class NcclGroup {
  public:
   enum class Nccl { kPrepared, kNotYet };
 
-  // `timeout` holds from then on: making the group takes what it takes.
-  NcclGroup(int ranks, milliseconds timeout, Nccl state = Nccl::kPrepared)
-      : cuda(std::make_shared<FakeCudaWorld>(ranks)), values_(static_cast<std::size_t>(ranks)) {
+  // `timeout` holds from then on: making the group takes what it takes. `granularity`: of VMM
+  // allocations; real GPUs have 2 MiB.
+  NcclGroup(int ranks, milliseconds timeout, Nccl state = Nccl::kPrepared,
+            std::size_t granularity = 2 * MiB)
+      : cuda(world_of(ranks, granularity)), values_(static_cast<std::size_t>(ranks)) {
     nccl.on_stream = [this](Stream stream, FakeNccl::Gate gate) {
       cuda.add_gate(stream, std::move(gate));
     };
@@ -86,6 +88,12 @@ class NcclGroup {
   std::vector<Stream> streams;
 
  private:
+  static std::shared_ptr<FakeCudaWorld> world_of(int ranks, std::size_t granularity) {
+    auto world = std::make_shared<FakeCudaWorld>(ranks);
+    world->granularity = granularity;
+    return world;
+  }
+
   void prepare() {
     on_all_ranks(size(), [this](int rank) { require_ok(group(rank).prepare_nccl()); });
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 
 #include "base/units.hpp"
@@ -408,6 +409,9 @@ Request random_request(std::mt19937& random) {
   request.in_place = random() % 2 == 0;
   request.capturing = random() % 2 == 0;
   request.nccl_ready = !request.capturing || random() % 2 == 0;
+  request.windows_ready = request.nccl_ready && (!request.capturing || random() % 2 == 0);
+  request.in_blocks = request.symmetric && random() % 4 != 0;
+  if (random() % 8 == 0) request.no_windows = "rank 1: no room";
   request.staging_bytes = request.capturing ? 256 * KiB : 16 * MiB;
   if (random() % 4 == 0) request.algorithm = kTestRows[random() % std::size(kTestRows)].id;
   if (random() % 4 == 0) request.tune = "all_reduce:4K-1M:@lean";
@@ -420,6 +424,7 @@ Topology random_topology(std::mt19937& random) {
   topology.ranks = static_cast<int>(random() % 18) + 1;
   topology.peer_access = random() % 4 != 0;
   topology.nccl = random() % 2 == 0;
+  topology.nccl_version = topology.nccl ? std::array{22605, 22803, 22907}[random() % 3] : 0;
   return topology;
 }
 
@@ -427,7 +432,8 @@ Topology random_topology(std::mt19937& random) {
 // run. What this process's environment and machine are does not enter.
 TEST(Choose, IsAPureFunction) {
   const TuningTable table =
-      table_of({{PlanSource::kShipped, "s", {entry_of(0, MiB, "all_reduce/ring")}}});
+      table_of({{PlanSource::kUserCache, "c", {entry_of(2 * KiB, MiB, "all_reduce/window")}},
+                {PlanSource::kShipped, "s", {entry_of(0, MiB, "all_reduce/ring")}}});
   struct Asked {
     Request request;
     Topology topology;

@@ -117,7 +117,7 @@ TEST(Explain, SaysWhereAPublishedFamilyCannotRun) {
 // Of rows that can run and are not taken.
 constexpr const char* kReason =
     "; (slower than|no faster than|the call names|TUTTI_TUNE names|shipped names|"
-    "published: two_shot is ahead|it would stage)";
+    "published: two_shot is ahead|it would stage|is taken by itself where)";
 
 void expect_reasons(const Request& request, const TuningTable& table) {
   for (const Candidate& row : candidates(request, eight_h200(), table, kTestRows)) {

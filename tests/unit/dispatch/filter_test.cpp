@@ -68,6 +68,50 @@ TEST(Filter, NcclDoesNotScaleForOneRank) {
   EXPECT_THAT(reason("nccl", topology, request), IsEmpty());
 }
 
+// Each reason by itself, then none; in an order that says first what nobody can change.
+TEST(Filter, WindowsOfNccl) {
+  Topology topology = eight_h200();
+  Request request;
+  const auto why = [&] { return reason("window", topology, request); };
+  EXPECT_THAT(why(), IsEmpty());
+  request.symmetric = false;
+  EXPECT_THAT(why(), HasSubstr("memory that this communicator allocated"));
+  request.symmetric = true;
+  request.in_blocks = false;  // registered memory of the user's
+  EXPECT_THAT(why(), HasSubstr("memory that this communicator allocated"));
+  request.in_blocks = true;
+  request.capturing = true;
+  request.windows_ready = false;
+  EXPECT_THAT(why(), HasSubstr("call prepare_nccl() with this row in TUTTI_TUNE"));
+  request.nccl_ready = false;
+  EXPECT_THAT(why(), HasSubstr("needs NCCL's communicator"));
+  request = {};
+  request.no_windows = "rank 3: no room";
+  EXPECT_THAT(why(), HasSubstr("there are none: rank 3: no room"));
+  topology.nccl_version = 22605;
+  EXPECT_THAT(why(), HasSubstr("needs NCCL 2.27 or newer on every rank, and the oldest is 2.26.5"));
+  topology.nccl = false;
+  EXPECT_THAT(why(), HasSubstr("TUTTI_NCCL_LIBRARY"));
+  topology = eight_h200();
+  request = {};
+  topology.ranks = 1;
+  EXPECT_THAT(why(), HasSubstr("two ranks or more"));
+  topology.ranks = 8;
+  request.deterministic = true;
+  EXPECT_THAT(why(), HasSubstr("rank_order"));
+}
+
+TEST(Filter, WindowsThatCannotBeAbortedAreHadByNameAlone) {
+  const Algorithm& row = **find_algorithm(Collective::kAllReduce, "window", kTestRows);
+  Topology topology = eight_h200();
+  EXPECT_THAT(why_not_by_itself(row, Request{}, topology, true), IsEmpty());
+  EXPECT_THAT(why_not_by_itself(row, Request{}, topology, false), HasSubstr("measurements"));
+  topology.nccl_version = 22803;
+  EXPECT_THAT(why_not_by_itself(row, Request{}, topology, true),
+              HasSubstr("NCCL 2.29.7 or newer: 2.28.3 cannot abort"));
+  EXPECT_THAT(why_not(row, Request{}, topology), IsEmpty());
+}
+
 // Of a row that takes a slot of the message's size per rank; integers travel in twice the bytes.
 TEST(Filter, RoomForPackets) {
   Algorithm row = kTestRows[0];

@@ -4,6 +4,7 @@
 #include "base/units.hpp"
 #include "dispatch/choose.hpp"
 #include "unit/dispatch/rows.hpp"
+#include "unit/tuning/entries.hpp"
 
 namespace tutti {
 namespace {
@@ -53,6 +54,35 @@ TEST(Overrides, MalformedItemsAreNamed) {
     EXPECT_EQ(parsed.status().code(), StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(parsed.status().message(), HasSubstr("'" + std::string(text) + "'")) << text;
   }
+}
+
+// Measured where the kernels can be aborted, it is not taken where they cannot: unless it is named.
+TEST(Overrides, WindowsByTablesTakeAnNcclThatAborts) {
+  const TuningTable table = *TuningTable::from_sources(
+      {{PlanSource::kUserCache, "c", {entry_of(0, MiB, "all_reduce/window")}}});
+  Topology topology = eight_h200();
+  Request request = {.count = 16 * KiB};
+  const auto taken = [&] {
+    return choose(request, topology, table, kTestRows)->algorithm == "all_reduce/window";
+  };
+  const auto named = [&] {
+    return names_row_that_needs(kNeedsNcclWindows, topology, table, request.tune, kTestRows);
+  };
+  EXPECT_TRUE(taken());
+  EXPECT_TRUE(named());
+  topology.nccl_version = 22803;
+  EXPECT_FALSE(taken());
+  EXPECT_FALSE(named());
+  request.tune = "all_reduce:@window";
+  EXPECT_TRUE(taken());
+  EXPECT_TRUE(named());
+  request.tune = "all_reduce:@nccl";
+  EXPECT_FALSE(named());
+  request.tune.clear();
+  topology.nccl_version = 22907;
+  topology.ranks = 4;  // the table is of 8
+  EXPECT_FALSE(taken());
+  EXPECT_FALSE(named());
 }
 
 }  // namespace

@@ -68,6 +68,16 @@ inline constexpr Algorithm kTestRows[] = {
      .text = "for tests",
      .peers_read_input = false,
      .takes = takes_all},
+    {.id = "all_reduce/window",
+     .family = Family::kNccl,
+     .needs = kNeedsPeerAccess | kNeedsNccl | kNeedsNcclWindows,
+     .max_ranks_cuda = 8,
+     .order = Order::kNone,
+     .cost = {.steps = 14, .wire = wire_of_shards},
+     .text = "for tests",
+     .peers_read_input = false,
+     .only_where_measured = true,
+     .takes = takes_all},
 };
 
 }  // namespace tutti

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <thread>
+
 namespace tutti {
 namespace {
 
@@ -39,6 +42,44 @@ TEST(FakeNccl, FailsOnceOnRequest) {
   nccl.fail_next("unique_id", Status(StatusCode::kNccl, "told to"));
   EXPECT_EQ(nccl.unique_id().status().code(), StatusCode::kNccl);
   EXPECT_TRUE(nccl.unique_id().is_ok());
+}
+
+// Collective, and it does not end where a rank has failed: until that is aborted.
+TEST(FakeNccl, WindowsWaitForEveryRank) {
+  FakeNccl nccl;
+  const Deadline deadline(std::chrono::seconds(1));
+  const NcclId id = *nccl.unique_id();
+  const NcclComm comms[] = {*nccl.create(id, 0, 2, deadline), *nccl.create(id, 1, 2, deadline)};
+  std::array<std::byte, 64> memory{};
+  std::atomic<int> made = 0, failed = 0;
+  const auto register_one = [&](int rank) {
+    const auto window = nccl.register_window(comms[rank], memory.data(), memory.size());
+    ++(window.is_ok() ? made : failed);
+    return window;
+  };
+  {
+    const std::jthread other([&] { (void)register_one(1); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(made, 0);
+    const auto window = register_one(0);
+    EXPECT_TRUE(nccl.all_reduce(comms[0], {.input = memory.data(), .output = &memory[63]}).is_ok());
+    EXPECT_TRUE(nccl.calls().back().in_windows);
+    EXPECT_TRUE(nccl.deregister_window(comms[0], *window).is_ok());
+    EXPECT_FALSE(nccl.deregister_window(comms[0], *window).is_ok());
+  }
+  EXPECT_EQ(made, 2);
+  EXPECT_EQ(nccl.open_windows(), 1);
+  nccl.fail_next("register_window", Status(StatusCode::kNccl, "no room"), 1);
+  {
+    const std::jthread other([&] { (void)register_one(0); });
+    (void)register_one(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(failed, 1);
+    EXPECT_TRUE(nccl.abort(comms[0]).is_ok());
+  }
+  EXPECT_EQ(failed, 2);
+  EXPECT_TRUE(nccl.destroy(comms[1]).is_ok());
+  EXPECT_EQ(nccl.windows_left_behind(), 1);
 }
 
 // An operation is over when every rank has called it, or when its communicator is aborted.

@@ -153,6 +153,9 @@ TEST_F(NcclOverStub, NonBlockingCommunicatorsAreRefusedWithAdvice) {
   ASSERT_FALSE(comm.is_ok());
   EXPECT_EQ(comm.status().code(), StatusCode::kUnsupported);
   EXPECT_NE(comm.status().message().find("NCCL_COMM_BLOCKING"), std::string::npos);
+  // What is half made is given up meanwhile; not in the middle of another test.
+  for (int i = 0; i < 1000 && state_->aborts == 0; ++i)
+    std::this_thread::sleep_for(milliseconds(5));
 }
 
 TEST_F(NcclOverStub, AFailedInitLeavesNothingBehind) {
@@ -196,6 +199,50 @@ TEST_F(NcclOverStub, DestroyAbortAndInterruptReachTheLibrary) {
   EXPECT_EQ(state_->revokes, 1);
   EXPECT_EQ(state_->destroys, 1);
   EXPECT_EQ(state_->aborts, 1);
+}
+
+TEST_F(NcclOverStub, WindowsReachTheLibrary) {
+  NcclComm comm = join();
+  alignas(64) std::array<std::byte, 64> memory{};
+  const auto window = nccl_->register_window(comm, memory.data(), memory.size());
+  ASSERT_TRUE(window.is_ok()) << window.status().message();
+  EXPECT_EQ(state_->window_base, memory.data());
+  EXPECT_EQ(state_->window_bytes, memory.size());
+  EXPECT_EQ(state_->window_flags, 1) << "NCCL_WIN_COLL_SYMMETRIC";
+  EXPECT_EQ(state_->windows_open, 1);
+  EXPECT_TRUE(nccl_->deregister_window(comm, *window).is_ok());
+  EXPECT_EQ(state_->windows_open, 0);
+  EXPECT_EQ(nccl_->version_number(), 22809);
+
+  state_->next_result = 3;
+  const Status failed = nccl_->register_window(comm, memory.data(), memory.size()).status();
+  EXPECT_EQ(failed.code(), StatusCode::kNccl);
+  EXPECT_NE(failed.message().find("ncclCommWindowRegister"), std::string::npos);
+}
+
+TEST_F(NcclOverStub, SuccessWithoutAWindowIsNone) {
+  state_->makes_windows = false;
+  const Status none = nccl_->register_window(join(), nullptr, 0).status();
+  EXPECT_EQ(none.code(), StatusCode::kUnsupported);
+  EXPECT_NE(none.message().find("NCCL_WIN_ENABLE"), std::string::npos) << none.message();
+}
+
+// By its version, and by what it has.
+TEST_F(NcclOverStub, WindowsNeedVersion227) {
+  const auto refused = [](NcclDriver& nccl, const char* version) {
+    const Status status = nccl.register_window(nullptr, nullptr, 0).status();
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+    for (const char* part : {version, "2.27 or newer"}) {
+      EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    }
+  };
+  state_->version = 22605;
+  reopen();
+  refused(*nccl_, "2.26.5");
+  EXPECT_EQ(state_->window_flags, -1) << "it was called";
+  const auto old = open_nccl(STUB_NCCL_OLD);
+  ASSERT_NE(old, nullptr);
+  refused(*old, "2.28.9");
 }
 
 TEST(Nccl, VersionsInWords) {

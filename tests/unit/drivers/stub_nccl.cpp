@@ -23,6 +23,9 @@ std::size_t element_bytes(int dtype) {
 
 constexpr int kFirstUserOp = 5;
 int comm_storage = 0;
+#ifndef STUB_IS_OLD
+int window_storage = 0;
+#endif
 
 }  // namespace
 
@@ -95,6 +98,25 @@ int ncclRedOpDestroy(int /*op*/, void* /*comm*/) {
   --state.operations_open;
   return 0;
 }
+
+#ifndef STUB_IS_OLD
+int ncclCommWindowRegister(void* /*comm*/, void* base, std::size_t bytes, void** window,
+                           int flags) {
+  state.window_base = base;
+  state.window_bytes = bytes;
+  state.window_flags = flags;
+  const int result = take_result();
+  if (result != 0 || !state.makes_windows) return result;
+  *window = &window_storage;
+  ++state.windows_open;
+  return 0;
+}
+
+int ncclCommWindowDeregister(void* /*comm*/, void* window) {
+  state.windows_open -= window == &window_storage ? 1 : 0;
+  return take_result();
+}
+#endif
 
 int ncclGroupStart() { return take_result(); }
 int ncclGroupEnd() { return take_result(); }

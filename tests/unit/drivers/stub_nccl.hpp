@@ -18,4 +18,9 @@ struct StubNccl {
   void* stream = nullptr;
   std::array<unsigned char, 8> scalar{};  // as many bytes as the element type has are read
   std::array<char, 128> id{};
+
+  bool makes_windows = true;
+  int windows_open = 0, window_flags = -1;
+  void* window_base = nullptr;
+  std::size_t window_bytes = 0;
 };

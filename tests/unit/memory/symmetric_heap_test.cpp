@@ -158,6 +158,40 @@ TEST_P(SymmetricHeapTest, ThePoolIsBoundedAlikeOnAllRanks) {
     EXPECT_EQ(group_.heap(rank).use().pooled_bytes, kMaxPooledBlocks * rounded);
 }
 
+// On every rank the same ones, in the same order, while they are still mapped: those that the pool
+// gives back, and no others.
+TEST_P(SymmetricHeapTest, TellsOfWhatItIsAboutToUnmap) {
+  std::vector<std::vector<std::size_t>> told(static_cast<std::size_t>(size_));
+  std::vector<std::vector<Segment>> all;
+  std::vector<std::vector<const std::byte*>> places;  // per allocation, per rank
+  for (int rank = 0; rank < size_; ++rank) {
+    group_.heap(rank).on_unmap([&, rank](const std::byte* local) {
+      EXPECT_EQ(*local, std::byte{0}) << "it can be read";
+      for (std::size_t k = 0; k < places.size(); ++k) {
+        if (places[k][static_cast<std::size_t>(rank)] == local) {
+          told[static_cast<std::size_t>(rank)].push_back(k);
+        }
+      }
+    });
+  }
+  for (std::size_t k = 0; k < kMaxPooledBlocks + 3; ++k) {
+    all.push_back(group_.allocate(4096));
+    places.emplace_back();
+    for (const Segment& segment : all.back()) {
+      places.back().push_back(segment->local);
+      EXPECT_GE(segment->capacity, segment->bytes);
+    }
+  }
+  const std::size_t rounded = all.front().front()->capacity;
+  all.clear();
+  static_cast<void>(group_.allocate(4096));  // one of them, and the pool is too large still
+  static_cast<void>(group_.allocate(100 * rounded));
+  for (const auto& mine : told) {
+    EXPECT_EQ(mine.size(), 3U);
+    EXPECT_EQ(mine, told.front());
+  }
+}
+
 TEST_P(SymmetricHeapTest, WaitsForARankThatIsLate) {
   for (int exchange = 0; exchange < 3; ++exchange) {
     group_.bootstrap(size_ - 1).before = [this, exchange](int number) {

@@ -30,6 +30,7 @@ inline Topology eight_h200() {
   topology.nvlinks = 18;
   topology.peer_access = true;
   topology.nccl = true;
+  topology.nccl_version = 22907;
   return topology;
 }
 

@@ -11,15 +11,35 @@
 #include "algorithms/catalogue.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
+#include "communicator/communicator_impl.hpp"
 
 namespace tutti::cli {
 
+namespace {
+
+unsigned needs_of(std::string_view algorithm) {
+  const auto row = find_algorithm(Collective::kAllReduce, algorithm);
+  return row.is_ok() ? (*row)->needs : kNeedsNothing;
+}
+
+}  // namespace
+
 Status Sampler::open_nccl() {
-  const bool named = std::count(options_.algorithms.begin(), options_.algorithms.end(), "nccl") > 0;
   if (communicator_.backend() != Backend::kCuda) return Status::ok();
-  if (!named && options_.choice != Choice::kAuto) return Status::ok();
-  nccl_ = communicator_.prepare_nccl();
+  unsigned needs = options_.choice == Choice::kAuto ? kNeedsNccl : kNeedsNothing;
+  for (const std::string& name : options_.algorithms) needs |= needs_of(name);
+  if ((needs & kNeedsNccl) != 0) nccl_ = communicator_.prepare_nccl();
+  if ((needs & kNeedsNcclWindows) != 0) windows_ = open_windows();
   return communicator_.status();
+}
+
+// Before there is memory: what is allocated from then on is made a window.
+Status Sampler::open_windows() {
+  if (options_.buffers != BufferKind::kSymmetric) {
+    return {StatusCode::kUnsupported,
+            "NCCL's windows hold what the communicator allocated: --buffers symmetric"};
+  }
+  return communicator_.impl().prepare_nccl_windows();
 }
 
 // Where caches are to be cold: more than they hold, if that many are used at all.
@@ -72,7 +92,8 @@ Result<Plan> Sampler::plan(std::string_view algorithm) const {
                                               .in_place = pattern_.in_place,
                                               .algorithm = algorithm,
                                               .captured = options_.mode == Mode::kGraph}));
-  if (algorithm == "nccl") TUTTI_TRY(nccl_);
+  if ((needs_of(algorithm) & kNeedsNccl) != 0) TUTTI_TRY(nccl_);
+  if ((needs_of(algorithm) & kNeedsNcclWindows) != 0) TUTTI_TRY(windows_);
   return plan;
 }
 

@@ -63,6 +63,7 @@ class Sampler {
 
  private:
   Status open_nccl();
+  Status open_windows();
   int slots(std::size_t largest) const;
   Status inject_end(std::string_view algorithm) const;
   void arrange(Contender& contender, const Arena& arena) const;
@@ -74,7 +75,7 @@ class Sampler {
   const Reporter& report_;
   std::unique_ptr<Engine> engine_;
   Arena arena_, symmetric_;  // the second only where the first is staged
-  Status nccl_;              // why NCCL is not there
+  Status nccl_, windows_;    // why NCCL, or windows of its, are not there
   std::vector<std::string> skipped_;
   std::vector<std::byte> host_;
   Pattern pattern_;

@@ -61,6 +61,7 @@ Facts gather_facts() {
   if (cuda != nullptr && facts.machine.gpus.empty()) facts.why_no_cuda = facts.machine.why_no_gpu;
   if (NcclDriver* nccl = real_nccl(&facts.why_no_nccl); nccl != nullptr) {
     const auto version = nccl->version();
+    facts.nccl_number = nccl->version_number();
     facts.nccl_version = version.is_ok() ? *version : version.status().message();
   }
   look_for_libraries(real_optional_libraries(), facts);

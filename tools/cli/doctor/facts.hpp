@@ -19,6 +19,7 @@ struct Facts {
   bool device_nodes = false;  // /dev/nvidia0 and so on: there is a GPU, whatever the driver says
   std::string why_no_cuda, why_no_nvml, why_no_nccl;  // empty: it is there
   std::string nccl_version;
+  int nccl_number = 0;           // the same, 22809 for 2.28.9
   std::string why_no_multicast;  // empty: it may be used where GPUs have it
   // Found, or why not.
   Result<FoundLibrary> cublas_lt = Status(StatusCode::kUnavailable, "not looked for");

@@ -97,10 +97,21 @@ void judge_transfers(const Facts& facts, std::vector<Finding>& findings) {
                                       intact, facts.transfers.size(), least, most)));
 }
 
+std::string nccl_text(const Facts& facts) {
+  if (facts.nccl_number < kFirstNcclWithWindows) {
+    return facts.nccl_version + "; all_reduce/nccl_window takes 2.27 or newer";
+  }
+  if (facts.nccl_number < kFirstNcclThatAbortsThem) {
+    return facts.nccl_version +
+           "; all_reduce/nccl_window by its name alone (auto takes it with 2.29.7 or newer)";
+  }
+  return facts.nccl_version;
+}
+
 void judge_libraries(const Facts& facts, std::vector<Finding>& findings) {
   const bool gpus = !facts.machine.gpus.empty();
   if (facts.why_no_nccl.empty()) {
-    findings.push_back(good("NCCL", facts.nccl_version));
+    findings.push_back(good("NCCL", nccl_text(facts)));
   } else if (gpus) {
     findings.push_back(note("NCCL", facts.why_no_nccl,
                             "install libnccl2, or name the file: TUTTI_NCCL_LIBRARY=/path/"

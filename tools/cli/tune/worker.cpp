@@ -11,6 +11,7 @@
 #include "bench/statistics.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "communicator/communicator_impl.hpp"
+#include "dispatch/filter.hpp"
 #include "tune/candidates.hpp"
 #include "tune/halving.hpp"
 
@@ -57,6 +58,7 @@ class RankTuner : public Track {
 
  private:
   Status tune();
+  std::string why_not_tuned(const Algorithm& row) const;
   Result<std::vector<Configuration>> choose_candidates();
   Result<bool> gives_exact_results(std::size_t candidate);
   Status report_verdict(const Verdict& verdict);
@@ -74,6 +76,12 @@ class RankTuner : public Track {
   std::vector<std::unique_ptr<Trial>> trials_;
 };
 
+// What auto would not take though a table named it.
+std::string RankTuner::why_not_tuned(const Algorithm& row) const {
+  if ((row.needs & kNeedsNcclWindows) == 0) return {};
+  return why_not_by_itself(row, Request{}, communicator_.impl().topology(), true);
+}
+
 Result<std::vector<Configuration>> RankTuner::choose_candidates() {
   const std::size_t bytes = options_.bench.bytes[size_];
   std::vector<Configuration> candidates;
@@ -85,6 +93,10 @@ Result<std::vector<Configuration>> RankTuner::choose_candidates() {
       continue;
     }
     TUTTI_ASSIGN(const Algorithm* row, find_algorithm(Collective::kAllReduce, name));
+    if (const std::string why = why_not_tuned(*row); !why.empty()) {
+      TUTTI_TRY(report_(Skipped{name, why}));
+      continue;
+    }
     for (auto& each : candidates_for(*row, bytes, communicator_.size(), communicator_.backend())) {
       const bool without = std::ranges::count(options_.without, to_text(each)) > 0;
       if (!without) candidates.push_back(std::move(each));

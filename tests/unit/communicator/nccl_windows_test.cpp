@@ -1,0 +1,413 @@
+// Windows of NCCL's: who has them and when, what becomes of them, and what their failures cost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+
+#include "nccl_group.hpp"
+
+namespace tutti::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kPatient{60000}, kShort{1000};
+constexpr auto kPrepared = NcclGroup::Nccl::kPrepared;
+constexpr int kRanks = 2;
+
+// A group with memory of its own.
+class Windows {
+ public:
+  explicit Windows(milliseconds timeout = kPatient, std::size_t granularity = 2 * MiB)
+      : world(kRanks, timeout, kPrepared, granularity) {}
+
+  FakeNccl& nccl() { return world.nccl; }
+  Communicator& group(int rank) { return world.group(rank); }
+
+  // Collective; a status per rank.
+  template <class Step>
+  std::array<Status, kRanks> each(Step&& step) {
+    std::array<Status, kRanks> answers;
+    on_all_ranks(kRanks, [&](int r) { answers[static_cast<std::size_t>(r)] = step(r); });
+    return answers;
+  }
+  template <class Step>
+  void all(Step&& step) {
+    for (const Status& answer : each(std::forward<Step>(step))) require_ok(answer);
+  }
+
+  using Memory = std::array<SymmetricMemory, kRanks>;
+  Memory allocate(std::size_t bytes = 4096) {
+    Memory memory;
+    all([&](int r) {
+      auto made = group(r).allocate(bytes);
+      if (made.is_ok()) memory[static_cast<std::size_t>(r)] = *std::move(made);
+      return made.status();
+    });
+    return memory;
+  }
+
+  AllReduce call(const Memory& memory, int rank, std::string_view algorithm) {
+    auto* const data = static_cast<float*>(memory[static_cast<std::size_t>(rank)].data());
+    return {.input = data,
+            .output = data + 512,
+            .count = 100,
+            .stream = world.stream(rank),
+            .options = {.algorithm = algorithm}};
+  }
+  std::array<Status, kRanks> reduce(const Memory& memory, std::string_view algorithm) {
+    return each([&](int r) { return all_reduce(group(r), call(memory, r, algorithm)); });
+  }
+  void open() {
+    all([&](int r) { return group(r).impl().prepare_nccl_windows(); });
+  }
+  // What `auto` and people are told of the row.
+  std::string explanation(int rank) { return explain_all_reduce(group(rank), {.count = 100}); }
+
+  int count(const std::string& name) {
+    int found = 0;
+    for (const auto& each : nccl().calls()) found += each.name == name;
+    return found;
+  }
+  // Of all all_reduce calls since `first`, how many NCCL takes its symmetric kernels for.
+  int in_windows(std::size_t first) {
+    const auto calls = nccl().calls();
+    return static_cast<int>(std::count_if(calls.begin() + static_cast<std::ptrdiff_t>(first),
+                                          calls.end(),
+                                          [](const auto& each) { return each.in_windows; }));
+  }
+
+  NcclGroup world;
+};
+
+// ---- Who has them
+
+TEST(NcclWindowsTest, NobodyHasThemUnasked) {
+  Windows windows;
+  const auto memory = windows.allocate();
+  for (const Status& status : windows.reduce(memory, "nccl")) require_ok(status);
+  windows.all([&](int r) { return windows.group(r).prepare_nccl(); });
+  EXPECT_EQ(windows.nccl().open_communicators(), kRanks);
+  EXPECT_EQ(windows.count("register_window"), 0);
+}
+
+// The memory was there before, and the row is named for the first time; or the other way round.
+TEST(NcclWindowsTest, ACallThatNamesTheRowOpensThem) {
+  Windows windows;
+  const auto before = windows.allocate();
+  for (const Status& status : windows.reduce(before, "nccl_window")) require_ok(status);
+  EXPECT_EQ(windows.nccl().open_communicators(), 2 * kRanks);
+  EXPECT_EQ(windows.nccl().open_windows(), kRanks);
+  const auto after = windows.allocate();
+  EXPECT_EQ(windows.nccl().open_windows(), 2 * kRanks);
+  for (const auto* memory : {&before, &after}) {
+    const std::size_t first = windows.nccl().calls().size();
+    for (const Status& status : windows.reduce(*memory, "nccl_window")) require_ok(status);
+    EXPECT_EQ(windows.in_windows(first), kRanks);
+  }
+}
+
+// NCCL decides by the buffers, so the row without windows needs a communicator that has none.
+TEST(NcclWindowsTest, TheOtherRowStaysWithoutThemOnTheSameMemory) {
+  Windows windows;
+  windows.open();
+  const auto memory = windows.allocate();
+  for (const Status& status : windows.reduce(memory, "nccl_window")) require_ok(status);
+  const std::size_t first = windows.nccl().calls().size();
+  for (const Status& status : windows.reduce(memory, "nccl")) require_ok(status);
+  EXPECT_EQ(windows.in_windows(first), 0);
+}
+
+TEST(NcclWindowsTest, OtherMemoryHasNone) {
+  Windows windows;
+  windows.open();
+  for (int r = 0; r < kRanks; ++r) {
+    AllReduce plain = windows.world.call(r);
+    plain.options.algorithm = "nccl_window";
+    const Status refused = all_reduce(windows.group(r), plain);
+    EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
+    EXPECT_THAT(refused.message(), HasSubstr("memory that this communicator allocated"));
+  }
+  EXPECT_EQ(windows.nccl().open_windows(), 0) << "the communicator's own memory needs none";
+}
+
+TEST(NcclWindowsTest, OneThreadMayDriveAllRanks) {
+  Windows windows;
+  const auto memory = windows.allocate();
+  for (int k = 0; k < 3; ++k) {  // the first opens them
+    group_start();
+    for (int r = 0; r < kRanks; ++r) {
+      require_ok(all_reduce(windows.group(r), windows.call(memory, r, "nccl_window")));
+    }
+    require_ok(group_end());
+  }
+  EXPECT_EQ(windows.in_windows(0), 3 * kRanks);
+}
+
+// ---- Their life
+
+TEST(NcclWindowsTest, MemoryFromThePoolKeepsItsWindow) {
+  Windows windows;
+  windows.open();
+  for (int k = 0; k < 5; ++k) {
+    const auto memory = windows.allocate(static_cast<std::size_t>(1000 * k + 4096));
+    for (const Status& status : windows.reduce(memory, "nccl_window")) require_ok(status);
+  }
+  EXPECT_EQ(windows.count("register_window"), kRanks);
+  EXPECT_EQ(windows.count("deregister_window"), 0);
+}
+
+// What is about to be unmapped has no window any more, whatever it is unmapped for.
+TEST(NcclWindowsTest, TheyEndBeforeTheirMemory) {
+  Windows windows;
+  windows.open();
+  std::atomic<int> ended = 0, mapped = 0;
+  windows.nccl().on_deregister = [&](const std::byte* base) {
+    ++ended;
+    mapped += take(windows.world.cuda.pointer(base)).kind == CudaMemoryKind::kVirtual;
+  };
+  (void)windows.allocate(4 * MiB);
+  (void)windows.allocate(6 * MiB);
+  EXPECT_EQ(windows.nccl().open_windows(), 2 * kRanks);
+  windows.world.cuda.fail("create_allocation", 0);  // so the pool is emptied
+  const auto memory = windows.allocate(8 * MiB);
+  EXPECT_EQ(ended, 2 * kRanks);
+  EXPECT_EQ(mapped, ended);
+  EXPECT_EQ(windows.nccl().open_windows(), kRanks);
+  for (const Status& status : windows.reduce(memory, "nccl_window")) require_ok(status);
+}
+
+// Allocates, frees and fails to reuse a block: how many windows are left then.
+int windows_after_a_failed_reuse(Windows& windows) {
+  (void)windows.allocate();
+  EXPECT_EQ(windows.nccl().open_windows(), kRanks);
+  windows.world.cuda.fail("set_async", 0);
+  for (const Status& status :
+       windows.each([&](int r) { return windows.group(r).allocate(4096).status(); })) {
+    EXPECT_FALSE(status.is_ok());
+  }
+  return windows.nccl().open_windows();
+}
+
+TEST(NcclWindowsTest, ABlockThatCannotBeZeroedGoesWithItsWindow) {
+  Windows windows;
+  windows.open();
+  EXPECT_EQ(windows_after_a_failed_reuse(windows), 0);
+}
+
+// Without being told of it they would stay, over memory that is gone.
+TEST(NcclWindowsTest, WhatTheHeapDoesNotTellOfStays) {
+  Windows windows;
+  windows.open();
+  for (int r = 0; r < kRanks; ++r) windows.group(r).impl().heap().on_unmap(nullptr);
+  EXPECT_EQ(windows_after_a_failed_reuse(windows), kRanks);
+}
+
+TEST(NcclWindowsTest, TheyEndBeforeTheirCommunicator) {
+  Windows windows;
+  windows.open();
+  const auto memory = windows.allocate();
+  for (const Status& status : windows.reduce(memory, "nccl_window")) require_ok(status);
+  windows.world.groups.clear();
+  EXPECT_EQ(windows.nccl().open_communicators(), 0);
+  EXPECT_EQ(windows.nccl().windows_left_behind(), 0);
+  EXPECT_EQ(windows.count("deregister_window"), kRanks);
+  EXPECT_EQ(windows.count("abort"), 0);
+}
+
+// An abort takes them along: what still runs on them must not lose its memory first.
+TEST(NcclWindowsTest, AnAbortDoesNotTouchThem) {
+  Windows windows;
+  windows.open();
+  const auto memory = windows.allocate();
+  require_ok(all_reduce(windows.group(1), windows.call(memory, 1, "nccl_window")));
+  const auto start = Clock::now();
+  windows.group(0).abort("enough");
+  for (int r = 0; r < kRanks; ++r) {
+    EXPECT_EQ(windows.world.failure_of(r).code(), StatusCode::kAborted);
+  }
+  windows.world.groups.clear();
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+  EXPECT_EQ(windows.nccl().open_communicators(), 0);
+  EXPECT_EQ(windows.count("deregister_window"), 0);
+  EXPECT_EQ(windows.count("abort"), 2 * kRanks);
+}
+
+TEST(NcclWindowsTest, WaitsOnThemAreWatchedToo) {
+  Windows windows(kShort);
+  windows.open();
+  const auto memory = windows.allocate();
+  require_ok(all_reduce(windows.group(1), windows.call(memory, 1, "nccl_window")));
+  const Status failure = windows.world.failure_of(1);
+  EXPECT_EQ(failure.code(), StatusCode::kTimeout);
+  EXPECT_THAT(failure.message(), HasSubstr("all_reduce/nccl_window #1"));
+  EXPECT_EQ(windows.world.failure_of(0).code(), StatusCode::kTimeout);
+}
+
+// ---- Captures
+
+TEST(NcclWindowsTest, NoneIsMadeInsideACapture) {
+  Windows windows;
+  const auto memory = windows.allocate();
+  for (int r = 0; r < kRanks; ++r) {
+    const Stream stream = windows.world.stream(r);
+    require_ok(windows.world.cuda.begin_capture(stream));
+    const Status refused = all_reduce(windows.group(r), windows.call(memory, r, "nccl_window"));
+    EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
+    EXPECT_THAT(refused.message(), AllOf(HasSubstr("capture"), HasSubstr("prepare_nccl()")));
+    require_ok(windows.world.cuda.destroy_graph(take(windows.world.cuda.end_capture(stream))));
+  }
+  EXPECT_EQ(windows.count("register_window"), 0);
+}
+
+// Graphs may be replayed while there are any, so the windows outlive the group.
+TEST(NcclWindowsTest, GraphsKeepThem) {
+  Windows windows;
+  windows.open();
+  auto memory = windows.allocate();
+  std::array<CudaGraph, kRanks> graphs{};
+  for (int r = 0; r < kRanks; ++r) {
+    const Stream stream = windows.world.stream(r);
+    require_ok(windows.world.cuda.begin_capture(stream));
+    require_ok(all_reduce(windows.group(r), windows.call(memory, r, "nccl_window")));
+    graphs[static_cast<std::size_t>(r)] = take(windows.world.cuda.end_capture(stream));
+  }
+  windows.world.groups.clear();
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(windows.nccl().open_windows(), kRanks);
+  EXPECT_EQ(windows.count("deregister_window"), 0);
+  for (const CudaGraph graph : graphs) require_ok(windows.world.cuda.destroy_graph(graph));
+  EXPECT_TRUE(NcclGroup::wait_until([&] { return windows.nccl().open_communicators() == 0; }));
+  EXPECT_EQ(windows.nccl().windows_left_behind(), 0);
+}
+
+// ---- Failures: the row is left out on every rank with one reason, and all else goes on
+
+struct Failing {
+  const char* step;
+  int rank;  // -1: whoever comes first; unique_id knows no rank
+  friend std::ostream& operator<<(std::ostream& out, const Failing& failing) {
+    return out << failing.step << " of rank " << failing.rank;
+  }
+};
+class NcclWindowFailureTest : public ::testing::TestWithParam<Failing> {
+ protected:
+  static void expect_left_out(Windows& windows, const Windows::Memory& memory,
+                              const std::string& reason) {
+    for (const Status& status : windows.reduce(memory, "nccl_window")) {
+      EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.to_string();
+      EXPECT_THAT(status.message(), HasSubstr(reason));
+    }
+    for (int r = 0; r < kRanks; ++r) {
+      EXPECT_TRUE(windows.group(r).status().is_ok()) << windows.group(r).status().to_string();
+      EXPECT_THAT(windows.explanation(r), HasSubstr("there are none: " + reason));
+    }
+    for (const Status& status : windows.reduce(memory, "nccl")) require_ok(status);
+    const auto start = Clock::now();
+    windows.world.groups.clear();
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+    EXPECT_EQ(windows.nccl().open_communicators(), 0);
+    EXPECT_EQ(windows.nccl().windows_left_behind(), 0);
+  }
+};
+
+TEST_P(NcclWindowFailureTest, WhenTheyAreOpened) {
+  const auto [step, rank] = GetParam();
+  Windows windows(2 * kShort);
+  const auto memory = windows.allocate();
+  windows.nccl().fail_next(step, Status(StatusCode::kNccl, "no more of it"), rank);
+  const auto start = Clock::now();
+  windows.open();
+  EXPECT_LT(Clock::now() - start, 2 * kShort) << "half of the deadline is for NCCL";
+  const std::string whose = "rank " + std::to_string(std::max(rank, 0));
+  expect_left_out(windows, memory, whose);
+}
+
+// The last one registers, and the one before it as well: only what is in step is kept.
+class LaterNcclWindowFailureTest : public NcclWindowFailureTest {};
+
+TEST_P(LaterNcclWindowFailureTest, LeavesTheRowOutAsWell) {
+  const auto [step, rank] = GetParam();
+  Windows windows(2 * kShort);
+  windows.open();
+  const auto first = windows.allocate();
+  for (const Status& status : windows.reduce(first, "nccl_window")) require_ok(status);
+  windows.nccl().fail_next(step, Status(StatusCode::kNccl, "no more of it"), rank);
+  const auto second = windows.allocate();
+  const auto third = windows.allocate();
+  EXPECT_EQ(windows.count("register_window"), 2 * kRanks) << "once it has failed, none is made";
+  expect_left_out(windows, rank == 0 ? first : second, "rank " + std::to_string(rank));
+}
+
+constexpr Failing kRegistrations[] = {{"register_window", 0}, {"register_window", 1}};
+INSTANTIATE_TEST_SUITE_P(Ranks, LaterNcclWindowFailureTest, ::testing::ValuesIn(kRegistrations));
+INSTANTIATE_TEST_SUITE_P(Steps, NcclWindowFailureTest,
+                         ::testing::Values(Failing{"unique_id", -1}, Failing{"create", 0},
+                                           Failing{"create", 1}, Failing{"register_window", 0},
+                                           Failing{"register_window", 1}));
+
+// Without the failure none of that happens: what the tests above see is its work.
+TEST_F(NcclWindowFailureTest, WithoutOneTheRowRuns) {
+  Windows windows(2 * kShort);
+  const auto memory = windows.allocate();
+  windows.open();
+  for (const Status& status : windows.reduce(memory, "nccl_window")) require_ok(status);
+  EXPECT_THAT(windows.explanation(0), Not(HasSubstr("there are none")));
+}
+
+TEST_F(NcclWindowFailureTest, MemoryThatNcclWouldNotTakeIsNotGivenToIt) {
+  Windows windows(2 * kShort, 64 * KiB);
+  const auto memory = windows.allocate();
+  windows.open();
+  EXPECT_EQ(windows.count("register_window"), 0);
+  expect_left_out(windows, memory, "rank 0: unsupported: NCCL's windows begin and end at");
+}
+
+// A rank that hangs in NCCL does not keep an abort waiting.
+TEST_F(NcclWindowFailureTest, AnAbortEndsTheWaitForTheOthers) {
+  Windows windows;
+  (void)windows.allocate();
+  windows.nccl().fail_next("register_window", Status(StatusCode::kNccl, "no more of it"), 0);
+  const auto start = Clock::now();
+  const auto answers = windows.each([&](int r) -> Status {
+    if (r == 1) return windows.group(r).impl().prepare_nccl_windows();
+    std::jthread abort([&] {
+      std::this_thread::sleep_for(milliseconds(100));
+      windows.group(0).abort("not now");
+    });
+    return windows.group(r).impl().prepare_nccl_windows();
+  });
+  for (const Status& answer : answers) EXPECT_EQ(answer.code(), StatusCode::kAborted);
+  windows.world.groups.clear();
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(15));
+  EXPECT_EQ(windows.nccl().open_communicators(), 0);
+}
+
+// ---- Versions
+
+// The oldest of the ranks counts, on every rank: what differs is agreed on at creation.
+TEST(NcclWindowsTest, RanksWithDifferentNcclsChooseAlike) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(kRanks));
+  std::array<FakeNccl, kRanks> nccls;
+  nccls[1].version_code = 22605;
+  auto bootstraps = make_in_process_group(kRanks);
+  std::array<std::string, kRanks> explained;
+  on_all_ranks(kRanks, [&](int r) {
+    const auto k = static_cast<std::size_t>(r);
+    const Communicator group(take(CommunicatorImpl::create(std::move(bootstraps[k]),
+                                                           {.backend = Backend::kCuda, .device = r},
+                                                           {.cuda = &cuda, .nccl = &nccls[k]})));
+    explained[k] = explain_all_reduce(group, {.count = 100});
+  });
+  EXPECT_EQ(explained[0], explained[1]);
+  EXPECT_THAT(explained[0], HasSubstr("needs NCCL 2.27 or newer on every rank, and the oldest is "
+                                      "2.26.5"));
+}
+
+}  // namespace
+}  // namespace tutti::test
