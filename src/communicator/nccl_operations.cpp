@@ -108,7 +108,7 @@ Status CommunicatorImpl::wait_for_warm_up(Stream stream) {
 }
 
 Status CommunicatorImpl::start_on_nccl(Prepared& prepared) {
-  const AllReduce& call = prepared.call;
+  const Call& call = prepared.call;
   prepared.nccl_call = nccl_.enter();
   if (!prepared.nccl_call) return failure_->status();  // NCCL ends where the group has failed
   record_start(prepared, 0);

@@ -69,7 +69,7 @@ Status check_backend(BenchOptions& options, const BenchArguments& arguments,
 
 int most_ranks(Backend backend) {
   int most = 1;
-  for (const Algorithm& row : catalogue()) {
+  for (const Algorithm& row : rows_of(Collective::kAllReduce)) {
     most = std::max(most, backend == Backend::kCuda ? row.max_ranks_cuda : row.max_ranks_host);
   }
   return most;
@@ -175,7 +175,7 @@ Status check_algorithms(BenchOptions& options, std::string_view text, const Benc
     return Status::ok();
   }
   if (text.empty() || text == "all") {
-    for (const Algorithm& row : catalogue()) {
+    for (const Algorithm& row : rows_of(Collective::kAllReduce)) {
       const bool cuda = options.backend == Backend::kCuda;
       // What would be emulated runs when it is named.
       if ((row.needs & kNeedsMulticast) != 0 && !(cuda && machine.multicast)) continue;
