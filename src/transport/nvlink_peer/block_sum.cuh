@@ -1,5 +1,5 @@
 // How the threads of a block sum up a token, in the order of transport/token_sum.hpp: a warp a
-// group, and every warp the groups. The block meets once.
+// group, and every warp the groups. The block meets once; it is of whole warps (launch/cuda.cpp).
 #pragma once
 
 #include "transport/packets.hpp"
