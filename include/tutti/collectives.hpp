@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "tutti/communicator.hpp"
@@ -42,6 +43,39 @@ struct AllReduce {
 // it is poisoned. What goes wrong on the device shows in Communicator::status().
 Status all_reduce(Communicator& communicator, const AllReduce& call);
 
+// What a transformer's layer does behind a row-parallel matrix product, in one operation. Matrices
+// are [tokens, hidden], row-major and without gaps.
+struct AllReduceResidualRmsNorm {
+  const void* input = nullptr;           // [tokens, hidden]: this rank's part of the sum
+  const void* residual = nullptr;        // [tokens, hidden]: equal on every rank
+  const void* weight = nullptr;          // [hidden]: equal on every rank
+  void* residual_output = nullptr;       // [tokens, hidden]; may be `residual`
+  void* output = nullptr;                // [tokens, hidden]; may be `input` unless it has 8 bits
+  std::size_t tokens = 0;                // equal on every rank; may be 0
+  std::size_t hidden = 0;                // a multiple of 8, from 1024 to 16384
+  DataType dtype = DataType::kBfloat16;  // of all but 8-bit output: fp16, bf16 or fp32
+  float epsilon = 1e-6F;                 // finite, not negative; equal on every rank
+  // Another type of `output`: fp8_e4m3 or fp8_e5m2, which holds the result divided by `scale`.
+  std::optional<DataType> output_dtype = {};
+  float scale = 1;  // finite, above 0; 1 where output_dtype is not given; equal on every rank
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+// residual_output = all_reduce(input) + residual
+// output = residual_output / sqrt(mean(residual_output^2) + epsilon) * weight, token by token
+//
+// Collective. The all-reduce is a sum, with the bits of all_reduce(). Each line computes in fp32,
+// the first from the rounded sum, the second from the rounded residual_output, and rounds once;
+// before that rounding `output` is off by 2^-20 of its value at most. 8-bit output saturates. The
+// bits are the same on every rank, in every row and for every grid.
+// Buffers: any pointers, as for all_reduce(). One that is written may overlap no other, but for
+// output == input and residual_output == residual.
+// Order and errors: as for all_reduce(). A graph, a group and an algorithm's name in `options`
+// ("one_shot_push") are used alike.
+Status all_reduce_residual_rms_norm(Communicator& communicator,
+                                    const AllReduceResidualRmsNorm& call);
+
 // Between the two, operations of this thread are only noted; group_end runs them together. Needed
 // where one thread drives several ranks. Calls nest; only the outermost group_end runs anything.
 void group_start();
@@ -49,5 +83,7 @@ Status group_end();  // the first failure; all operations were tried
 
 // One line per algorithm: taken, or why not, with the predicted or measured time.
 std::string explain_all_reduce(const Communicator& communicator, const Communicator::Query& query);
+std::string explain_all_reduce_residual_rms_norm(const Communicator& communicator,
+                                                 const Communicator::Query& query);
 
 }  // namespace tutti

@@ -120,6 +120,7 @@ class Communicator {
     std::size_t count = 0;
     DataType dtype = DataType::kFloat32;
     ReduceOp op = {};
+    std::size_t hidden = 0;  // all_reduce_residual_rms_norm: `count` is that of all tokens
     bool symmetric = true;
     bool in_place = false;
     std::string_view algorithm;  // as in CallOptions

@@ -3,14 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "algorithms/all_reduce/rows.hpp"
+#include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "base/units.hpp"
 #include "transport/work.hpp"
 
 namespace tutti {
 
-std::string_view to_string(Collective) { return "all_reduce"; }
+std::string_view to_string(Collective collective) {
+  switch (collective) {
+    case Collective::kAllReduceResidualRmsNorm:
+      return "all_reduce_residual_rms_norm";
+    case Collective::kAllReduce:
+      break;
+  }
+  return "all_reduce";
+}
 
 Result<Collective> parse_collective(std::string_view name) {
   std::string known;
@@ -60,15 +70,37 @@ Result<Family> parse_family(std::string_view name) {
       fmt::format("unknown family '{}'; known: one_shot, two_shot, multicast, nccl", name));
 }
 
-std::span<const Algorithm> catalogue() { return all_reduce_rows(); }
+std::span<const Algorithm> rows_of(Collective collective) {
+  switch (collective) {
+    case Collective::kAllReduceResidualRmsNorm:
+      return all_reduce_residual_rms_norm_rows();
+    case Collective::kAllReduce:
+      break;
+  }
+  return all_reduce_rows();
+}
+
+std::span<const Algorithm> catalogue() {
+  static const std::vector<Algorithm> all = [] {
+    std::vector<Algorithm> rows;
+    for (const Collective collective : kAllCollectives) {
+      const auto some = rows_of(collective);
+      rows.insert(rows.end(), some.begin(), some.end());
+    }
+    return rows;
+  }();
+  return all;
+}
 
 int packet_expansion(const Algorithm& row, DataType dtype) {
   return row.packets == nullptr || is_floating(dtype) ? 1 : 2;
 }
 
-PacketUse packet_use(const Algorithm& row, std::size_t count, DataType dtype, int ranks) {
+PacketUse packet_use(const Algorithm& row, Extent extent, DataType dtype) {
   if (row.packets == nullptr) return {};
-  return row.packets(count * size_of(dtype) * packet_expansion(row, dtype), ranks);
+  extent.bytes *= packet_expansion(row, dtype);
+  extent.token_bytes *= packet_expansion(row, dtype);
+  return row.packets(extent);
 }
 
 RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks,

@@ -17,8 +17,9 @@ struct Work;
 class HostTeam;  // transport/host_team.hpp
 enum class Outcome : std::uint8_t;
 
-enum class Collective : std::uint8_t { kAllReduce };
-inline constexpr Collective kAllCollectives[] = {Collective::kAllReduce};
+enum class Collective : std::uint8_t { kAllReduce, kAllReduceResidualRmsNorm };
+inline constexpr Collective kAllCollectives[] = {Collective::kAllReduce,
+                                                 Collective::kAllReduceResidualRmsNorm};
 std::string_view to_string(Collective collective);  // "all_reduce"
 Result<Collective> parse_collective(std::string_view name);
 
@@ -47,6 +48,13 @@ struct Geometry {
   int blocks = 1;
   int threads = 1;
   std::size_t chunk_bytes = 0;  // of rings, and of what goes through staging
+};
+
+// How large an operation is, as far as a row's grid and packets depend on it.
+struct Extent {
+  std::size_t bytes = 0;  // of the message
+  int ranks = 1;
+  std::size_t token_bytes = 0;  // of one of its tokens; 0: the collective knows none
 };
 
 // What the cost model knows of n ranks:
@@ -96,13 +104,14 @@ struct Algorithm {
   bool pushes_through_staging = false;
   // Not to be taken because the cost model says so.
   bool only_where_measured = false;
-  // Rows whose data travels in packets: what a message takes that has `bytes` on the wire.
-  PacketUse (*packets)(std::size_t bytes, int ranks) = nullptr;
+  // Rows whose data travels in packets: what a message takes that is so large on the wire.
+  PacketUse (*packets)(const Extent& on_wire) = nullptr;
 
-  int min_threads = 1;  // per block (CUDA)
+  int min_threads = 1;           // per block (CUDA)
+  std::size_t shared_bytes = 0;  // likewise, besides what the kernel declares
 
   bool (*takes)(DataType, OpKind) = nullptr;
-  Geometry (*geometry)(std::size_t bytes, int ranks) = nullptr;  // where no table says better
+  Geometry (*geometry)(const Extent& extent) = nullptr;  // where no table says better
   HostBody (*host)(DataType, OpKind) = nullptr;
   CudaKernel (*cuda)(DataType, OpKind, int ranks) = nullptr;  // null in builds without CUDA
 
@@ -110,12 +119,13 @@ struct Algorithm {
 };
 
 std::span<const Algorithm> catalogue();
+std::span<const Algorithm> rows_of(Collective collective);
 
 // Bytes on the wire for each one of the message: 2 where integers travel beside marks (PacketCode).
 int packet_expansion(const Algorithm& row, DataType dtype);
 
-// What `row` takes of a generation of packets for `count` elements; nothing where it uses none.
-PacketUse packet_use(const Algorithm& row, std::size_t count, DataType dtype, int ranks);
+// What `row` takes of a generation of packets for a message; nothing where it uses none.
+PacketUse packet_use(const Algorithm& row, Extent extent, DataType dtype);
 
 // How `row` divides staging among so many blocks, into chunks of at most `chunk_bytes` (0: 64 KiB).
 // Where chunks go from output to output there is no end of staging: kNoSlots.

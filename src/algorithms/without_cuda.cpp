@@ -1,5 +1,6 @@
 // Builds without CUDA: no row has a kernel.
 #include "algorithms/all_reduce/rows.hpp"
+#include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 
 namespace tutti {
 
@@ -11,5 +12,10 @@ CudaKernel cuda_all_reduce_two_shot_staged(DataType, OpKind, int) { return nullp
 CudaKernel cuda_all_reduce_ring(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_reduce_multicast_one_shot(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_reduce_multicast_two_shot(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_all_reduce_residual_rms_norm_one_shot_push(DataType, OpKind, int) {
+  return nullptr;
+}
+CudaKernel cuda_all_reduce_residual_rms_norm_two_shot(DataType, OpKind, int) { return nullptr; }
 
 }  // namespace tutti

@@ -43,16 +43,19 @@ Status check(const AllReduce& call) {
 Status all_reduce(Communicator& communicator, const AllReduce& call) {
   const Status checked = check(call);
   if (!checked.is_ok()) return checked;
-  if (Group::open()) {
-    Group::add(communicator.impl(), call);
-    return Status::ok();
-  }
-  return communicator.impl().all_reduce(call);
+  return submit(communicator, {.collective = Collective::kAllReduce,
+                               .input = call.input,
+                               .output = call.output,
+                               .count = call.count,
+                               .dtype = call.dtype,
+                               .op = call.op,
+                               .stream = call.stream,
+                               .options = call.options});
 }
 
 std::string explain_all_reduce(const Communicator& communicator, const Communicator::Query& query) {
   CommunicatorImpl& impl = communicator.impl();
-  return explain(impl.request_for(query), impl.topology(), impl.table());
+  return explain(impl.request_for(Collective::kAllReduce, query), impl.topology(), impl.table());
 }
 
 }  // namespace tutti

@@ -150,7 +150,8 @@ void Communicator::abort(std::string_view reason) { impl_->abort(reason); }
 Status Communicator::status() const { return impl_->status(); }
 
 Result<Plan> Communicator::plan_all_reduce(const Query& query) const {
-  return choose(impl_->request_for(query), impl_->topology(), impl_->table());
+  return choose(impl_->request_for(Collective::kAllReduce, query), impl_->topology(),
+                impl_->table());
 }
 
 void* SymmetricMemory::data() const { return impl_ ? impl_->segment().local : nullptr; }

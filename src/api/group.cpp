@@ -12,7 +12,7 @@ namespace {
 
 struct Noted {
   CommunicatorImpl* communicator;
-  AllReduce call;
+  Call call;
   std::string algorithm;  // the caller's text may be gone by group_end
 };
 
@@ -22,7 +22,7 @@ thread_local std::vector<Noted> noted;
 Status run_in_order(CommunicatorImpl& communicator, const std::vector<Noted*>& queue) {
   Status first;
   for (const Noted* operation : queue) {
-    const Status one = communicator.all_reduce(operation->call);
+    const Status one = communicator.execute(operation->call);
     if (first.is_ok()) first = one;
   }
   return first;
@@ -78,10 +78,10 @@ Status run_in_this_thread(std::vector<Noted>& operations) {
 
 }  // namespace
 
-bool Group::open() { return depth > 0; }
-
-void Group::add(CommunicatorImpl& communicator, const AllReduce& call) {
-  noted.push_back({&communicator, call, std::string(call.options.algorithm)});
+Status submit(Communicator& communicator, const Call& call) {
+  if (depth == 0) return communicator.impl().execute(call);
+  noted.push_back({&communicator.impl(), call, std::string(call.options.algorithm)});
+  return Status::ok();
 }
 
 void group_start() { ++depth; }

@@ -1,16 +1,11 @@
-// What this thread has noted between group_start and group_end.
+// How a checked call gets to its communicator: at once, or noted between group_start and group_end.
 #pragma once
 
-#include "tutti/collectives.hpp"
+#include "communicator/call.hpp"
+#include "tutti/communicator.hpp"
 
 namespace tutti {
 
-class CommunicatorImpl;
-
-class Group {
- public:
-  static bool open();
-  static void add(CommunicatorImpl& communicator, const AllReduce& call);
-};
+Status submit(Communicator& communicator, const Call& call);
 
 }  // namespace tutti

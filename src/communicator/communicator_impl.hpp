@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bootstrap/bootstrap.hpp"
+#include "communicator/call.hpp"
 #include "communicator/captures.hpp"
 #include "communicator/engine.hpp"
 #include "communicator/failure_state.hpp"
@@ -25,7 +26,6 @@
 #include "recorder/flight_recorder.hpp"
 #include "topology/topology.hpp"
 #include "tuning/table.hpp"
-#include "tutti/collectives.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti {
@@ -49,7 +49,7 @@ struct Machinery {
 
 // A call whose choices are made: it can be started without asking anybody.
 struct Prepared {
-  AllReduce call;
+  Call call;
   Operation operation;
   Plan plan;
   int channel = 0;
@@ -61,9 +61,6 @@ struct Prepared {
   // While it is given to NCCL.
   NcclSession::Call nccl_call;
   std::optional<OperationWatch::Ticket> watched;
-
-  std::size_t bytes() const { return call.count * size_of(call.dtype); }
-  bool in_place() const { return call.input == call.output; }
 };
 
 class CommunicatorImpl {
@@ -98,14 +95,14 @@ class CommunicatorImpl {
   // In steps, so that one thread can drive several ranks: whether preparing a call asks the other
   // ranks something (then each rank needs a thread of its own), preparing it, starting it, and what
   // comes once NCCL has it (`given`: what NCCL's group said), whatever start() returned.
-  bool must_agree(const AllReduce& call);
-  Result<Prepared> prepare(const AllReduce& call);
+  bool must_agree(const Call& call);
+  Result<Prepared> prepare(const Call& call);
   Status start(Prepared& prepared);
   Status settle(Prepared& prepared, const Status& given);
-  Status all_reduce(const AllReduce& call);
+  Status execute(const Call& call);
   bool runs_on_nccl(const Prepared& prepared) const;
 
-  Request request_for(const Communicator::Query& query) const;
+  Request request_for(Collective collective, const Communicator::Query& query) const;
 
   // Takes up what a kernel has written, and tells the group. Called by the watchdog and by
   // status().
@@ -213,8 +210,8 @@ class CommunicatorImpl {
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
-  using PlanKey = std::tuple<std::size_t, DataType, OpKind, bool, bool, bool, bool, bool, bool,
-                             std::size_t, std::size_t, std::string>;
+  using PlanKey = std::tuple<Collective, std::size_t, DataType, OpKind, std::size_t, bool, bool,
+                             bool, bool, bool, bool, std::size_t, std::size_t, std::string>;
   std::map<PlanKey, Plan> plans_;
 
   // Between start_capture and finish_capture: what is to be registered.

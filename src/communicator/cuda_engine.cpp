@@ -74,7 +74,8 @@ class CudaEngine : public Engine {
     const Algorithm& row = *operation.row;
     const CudaBody body{.kernel = row.cuda(operation.dtype, operation.op, work.ranks),
                         .threads = plan.threads,
-                        .starts_early = row.starts_early};
+                        .starts_early = row.starts_early,
+                        .shared_bytes = row.shared_bytes};
     return launch_on_cuda(cuda_, body, work, stream);
   }
 

@@ -174,7 +174,7 @@ Status CommunicatorImpl::wait_for_warm_up(Stream stream) {
 }
 
 Status CommunicatorImpl::start_on_nccl(Prepared& prepared) {
-  const AllReduce& call = prepared.call;
+  const Call& call = prepared.call;
   NcclSession& session = session_of(prepared);
   prepared.nccl_call = session.enter();
   if (!prepared.nccl_call) return failure_->status();  // NCCL ends where the group has failed

@@ -38,10 +38,13 @@ std::vector<std::uint64_t> from_message(const Bytes& bytes) {
 
 }  // namespace
 
-Request CommunicatorImpl::request_for(const Communicator::Query& query) const {
-  return {.count = query.count,
+Request CommunicatorImpl::request_for(Collective collective,
+                                      const Communicator::Query& query) const {
+  return {.collective = collective,
+          .count = query.count,
           .dtype = query.dtype,
           .op = query.op.kind,
+          .hidden = query.hidden,
           .in_place = query.in_place,
           .symmetric = query.symmetric,
           .staging_bytes = layout_.staging_size(query.captured ? 1 : 0),
@@ -57,9 +60,10 @@ Request CommunicatorImpl::request_for(const Communicator::Query& query) const {
 }
 
 Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
-  const PlanKey key{request.count,        request.dtype,      request.op,
-                    request.in_place,     request.symmetric,  request.capturing,
-                    request.nccl_ready,   request.in_blocks,  request.windows_ready,
+  const PlanKey key{request.collective,   request.count,      request.dtype,
+                    request.op,           request.hidden,     request.in_place,
+                    request.symmetric,    request.capturing,  request.nccl_ready,
+                    request.in_blocks,    request.windows_ready,
                     request.packet_bytes, request.ring_bytes, request.algorithm};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   TUTTI_ASSIGN(const Plan plan, choose(request, topology_, *table_));
@@ -68,7 +72,7 @@ Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
   return plans_.emplace(key, plan).first->second;
 }
 
-bool CommunicatorImpl::must_agree(const AllReduce& call) {
+bool CommunicatorImpl::must_agree(const Call& call) {
   if (backend() == Backend::kHost) return true;
   const auto stream = engine_->stream_state(call.stream);
   const std::lock_guard lock(mutex_);
@@ -104,8 +108,8 @@ Result<CaptureLease*> CommunicatorImpl::lease_for(const StreamState& stream) {
 // The segments that hold the call's buffers, if any. A driver cannot be asked inside a capture.
 Status CommunicatorImpl::find_buffers(Prepared& prepared) {
   if (heap_ == nullptr) return Status::ok();
-  prepared.input = heap_->find(prepared.call.input, prepared.bytes());
-  prepared.output = heap_->find(prepared.call.output, prepared.bytes());
+  prepared.input = heap_->find(prepared.call.input, prepared.call.bytes());
+  prepared.output = heap_->find(prepared.call.output, prepared.call.bytes());
   for (const auto& segment : {prepared.input, prepared.output}) {
     if (segment == nullptr || prepared.captured) continue;
     if (const Status alive = heap_->check_alive(*segment); !alive.is_ok()) return fail(alive);
@@ -115,16 +119,17 @@ Status CommunicatorImpl::find_buffers(Prepared& prepared) {
 
 // What runs, and with which grid: chosen, unless the call says it.
 Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
-  const AllReduce& call = prepared.call;
-  Request request =
-      request_for({.count = call.count,
-                   .dtype = call.dtype,
-                   .op = call.op,
-                   .symmetric = (zero_copy(prepared.input) && zero_copy(prepared.output)) ||
-                                (prepared.captured && registering_),
-                   .in_place = prepared.in_place(),
-                   .algorithm = call.options.algorithm,
-                   .captured = prepared.captured});
+  const Call& call = prepared.call;
+  Request request = request_for(
+      call.collective, {.count = call.count,
+                        .dtype = call.dtype,
+                        .op = call.op,
+                        .hidden = call.norm.hidden,
+                        .symmetric = (zero_copy(prepared.input) && zero_copy(prepared.output)) ||
+                                     (prepared.captured && registering_),
+                        .in_place = prepared.call.in_place(),
+                        .algorithm = call.options.algorithm,
+                        .captured = prepared.captured});
   request.nccl_ready = nccl_.is_open() || !prepared.captured;
   request.windows_ready = windows_.are_open() || !prepared.captured;
   request.in_blocks =
@@ -141,7 +146,7 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
   return row;
 }
 
-Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
+Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
   TUTTI_ASSIGN(const StreamState stream, engine_->stream_state(call.stream));
@@ -168,7 +173,7 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
   const auto reached = [by_switch](const std::shared_ptr<SymmetricSegment>& segment) {
     return zero_copy(segment) && (!by_switch || segment->multicast != nullptr);
   };
-  const bool in_place_staging = prepared.in_place() && row->in_place_needs_staging;
+  const bool in_place_staging = prepared.call.in_place() && row->in_place_needs_staging;
   const bool direct = (!row->peers_read_input || reached(prepared.input)) &&
                       (!row->peers_write_output || reached(prepared.output));
   prepared.staged = !direct || in_place_staging;
@@ -177,7 +182,7 @@ Result<Prepared> CommunicatorImpl::prepare(const AllReduce& call) {
                       (row->pushes_through_staging && layout_.ring_bytes(prepared.area) > 0);
   if (shares) prepared.channel = layout_.ring_channel(prepared.area);
   const bool can_wait = registering_ && !in_place_staging && !by_switch;
-  const bool is_late = can_wait && !direct && prepared.bytes() > 0;
+  const bool is_late = can_wait && !direct && prepared.call.bytes() > 0;
   if (!stream.capturing || row->packets != nullptr || (shares && !is_late)) return prepared;
 
   TUTTI_ASSIGN(CaptureLease * lease, lease_for(stream));
@@ -194,7 +199,7 @@ Status CommunicatorImpl::register_late(Prepared& prepared, CaptureLease& lease,
                             .row = prepared.operation.row,
                             .input = prepared.call.input,
                             .output = prepared.call.output,
-                            .bytes = prepared.bytes(),
+                            .bytes = prepared.call.bytes(),
                             .capture_id = stream.capture_id});
   prepared.staged = false;
   return Status::ok();
@@ -218,7 +223,7 @@ Status CommunicatorImpl::start(Prepared& prepared) {
   return status.is_ok() || failure_->failed() ? status : fail(status);
 }
 
-Status CommunicatorImpl::all_reduce(const AllReduce& call) {
+Status CommunicatorImpl::execute(const Call& call) {
   TUTTI_ASSIGN(Prepared prepared, prepare(call));
   const Status started = start(prepared);
   const Status settled = settle(prepared, Status::ok());
@@ -254,7 +259,7 @@ void CommunicatorImpl::record_start(const Prepared& prepared, std::uint32_t sign
 }
 
 Work CommunicatorImpl::make_work(const Prepared& prepared) const {
-  const AllReduce& call = prepared.call;
+  const Call& call = prepared.call;
   const PrivateMemory& memory = engine_->memory();
   Work work{};
   work.count = call.count;
@@ -282,8 +287,9 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   work.ring = ring_slots(*prepared.operation.row, prepared.staged ? work.staging_bytes : kNoSlots,
                          work.blocks, prepared.plan.chunk_bytes);
   if (prepared.plan.chunk_bytes > 0) {
-    work.staging_bytes = std::clamp(round_up(prepared.plan.chunk_bytes, 256), kLeastStagingBytes,
-                                    work.staging_bytes);
+    const std::size_t token = round_up(call.norm.hidden * size_of(call.dtype), 256);
+    work.staging_bytes = std::clamp(round_up(prepared.plan.chunk_bytes, 256),
+                                    std::max(kLeastStagingBytes, token), work.staging_bytes);
   }
   work.epochs = memory.epochs + static_cast<std::size_t>(prepared.channel) * kMaxBlocks;
   work.control = memory.control;
@@ -292,19 +298,20 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   work.scalar = call.op.scalar;
   work.scaled_by_peers = call.op.kind == OpKind::kPreMulSum;
   work.divisor = call.op.kind == OpKind::kAvg ? size() : 1;
+  work.norm = call.norm;
   return work;
 }
 
 void CommunicatorImpl::point_at_packets(const Prepared& prepared, Work& work) const {
-  const AllReduce& call = prepared.call;
+  const Call& call = prepared.call;
   const int area = prepared.area;
   for (int r = 0; r < size(); ++r) {
     const int next = (rank() + 1 + r) % size();
     work.packets.memory.at[r] = own_->at[next] + layout_.packet_offset(area);
   }
   work.packets.generation_bytes = layout_.packet_room(area);
-  work.packets.slot_bytes =
-      packet_use(*prepared.operation.row, call.count, call.dtype, size()).slot_bytes;
+  const Extent extent{call.bytes(), size(), call.norm.hidden * size_of(call.dtype)};
+  work.packets.slot_bytes = packet_use(*prepared.operation.row, extent, call.dtype).slot_bytes;
   work.packets.launches = engine_->memory().launches + area;
 }
 
@@ -353,7 +360,7 @@ LateBuffers CommunicatorImpl::late_buffers(const SymmetricSegment* input, std::s
 
 // Equal on two ranks exactly where they mean the same operation on the same symmetric buffers.
 std::uint32_t CommunicatorImpl::signature_of(const Prepared& prepared) const {
-  const AllReduce& call = prepared.call;
+  const Call& call = prepared.call;
   Hash hash;
   hash.add(prepared.operation.row->id);
   hash.add(static_cast<std::uint64_t>(call.dtype));
@@ -369,6 +376,12 @@ std::uint32_t CommunicatorImpl::signature_of(const Prepared& prepared) const {
   hash.add(static_cast<std::uint64_t>(prepared.staged));
   hash.add(static_cast<std::uint64_t>(prepared.late_slot >= 0));
   hash.add(static_cast<std::uint64_t>(prepared.captured));
+  if (call.norm.hidden > 0) {
+    hash.add(call.norm.hidden);
+    hash.add(__builtin_bit_cast(std::uint32_t, call.norm.epsilon));
+    hash.add(static_cast<std::uint64_t>(call.norm.output_dtype));
+    hash.add(__builtin_bit_cast(std::uint32_t, call.norm.scale));
+  }
   const bool touched = !prepared.staged && prepared.late_slot < 0;
   if (touched && prepared.operation.row->peers_read_input) {
     hash.add(prepared.input->id);

@@ -15,7 +15,7 @@ Plan plan_for(const Question& question, const Algorithm& row, PlanSource source)
   // On the host a block is a part of one thread's work: more than one only costs barriers.
   Geometry geometry;
   if (row.geometry != nullptr && question.topology.backend == Backend::kCuda) {
-    geometry = row.geometry(question.request.bytes(), question.topology.ranks);
+    geometry = row.geometry(question.request.extent(question.topology.ranks));
   }
   return {std::string(row.id),  geometry.blocks, geometry.threads,
           geometry.chunk_bytes, source,          is_emulated(row, question.topology)};

@@ -10,6 +10,7 @@ std::string question_text(const Request& request) {
   std::string text = fmt::format("{} of {} ({} x {}, {})", to_string(request.collective),
                                  format_bytes(request.bytes()), request.count,
                                  to_string(request.dtype), to_string(request.op));
+  if (request.hidden > 0) text += fmt::format(", hidden {}", request.hidden);
   text += request.symmetric ? ", symmetric" : ", staged";
   if (request.in_place) text += ", in place";
   if (request.capturing) text += ", in a capture";

@@ -16,6 +16,7 @@ struct Request {
   std::size_t count = 0;
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;
+  std::size_t hidden = 0;  // elements of a token; 0: the collective knows none
   bool in_place = false;
   bool symmetric = true;          // input and output both; else staged
   std::size_t staging_bytes = 0;  // of one pass through staging; 0: large enough for all
@@ -35,6 +36,7 @@ struct Request {
   bool only_nccl = false;  // TUTTI_DISABLE=1
 
   std::size_t bytes() const { return count * size_of(dtype); }
+  Extent extent(int ranks) const { return {bytes(), ranks, hidden * size_of(dtype)}; }
   friend bool operator==(const Request&, const Request&) = default;
 };
 

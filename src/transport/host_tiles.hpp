@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "transport/packets.hpp"
+#include "transport/token_sum.hpp"
 
 namespace tutti {
 
@@ -14,7 +15,7 @@ struct HostAccess {
   static constexpr bool kLoadsAhead = false;
 };
 
-// `Team`, which derives from it, moves one tile: store, load_tile, store_tile; push to a rank, and
+// `Team`, which derives from it, moves one tile: store, load_from, store_to; push to a rank, and
 // take what a rank has pushed.
 template <class Team, std::size_t kBytes>
 class HostTiles {
@@ -22,6 +23,7 @@ class HostTiles {
   static constexpr int kMaxRanks = tutti::kMaxRanks;
   static constexpr bool kHasMulticast = false;
   static constexpr std::size_t kTileBytes = kBytes;
+  static constexpr int kTileParts = kTileBytes / 16;
   template <class T>
   static constexpr int tile_elements() {
     return static_cast<int>(kTileBytes / sizeof(T));
@@ -50,6 +52,10 @@ class HostTiles {
     return buffers;
   }
 
+  template <class F>
+  void with_access(F&& f) const {
+    f(HostAccess{});
+  }
   template <class T, class F>
   void for_each_tile(Range range, F&& f) const {
     deal_tiles<T>(range, block_, work_.blocks, f);
@@ -76,6 +82,46 @@ class HostTiles {
       if (f(k) != Outcome::kDone) return Outcome::kFailed;
     }
     return Outcome::kDone;
+  }
+
+  // --- tokens: a block is one thread, which has all tiles of its tokens ---
+
+  Slice first_token() const { return static_cast<Slice>(block_); }
+  Slice first_of_token() const { return 0; }
+  template <class F>
+  Outcome for_each_token(Slice tokens, F&& f) const {
+    return for_each_slice(tokens, f);
+  }
+  template <class F>
+  void for_each_of_token(Slice tiles, F&& f) const {
+    for (Slice k = 0; k < tiles; ++k) f(k);
+  }
+  bool holds(Slice k) const { return k < kHostHeldTiles; }
+  void hold(Slice k, const Words& words, const Words& beside) {
+    held_[0][k] = words;
+    held_[1][k] = beside;
+  }
+  const Words& held(Slice k) const { return held_[0][k]; }
+  const Words& held_beside(Slice k) const { return held_[1][k]; }
+  template <class F>
+  Outcome sum_of_token(Slice tiles, F&& f, float& sum) const {
+    TokenSum all;
+    for (Slice k = 0; k < tiles; ++k) {
+      float parts[kTileParts];
+      if (f(k, parts) != Outcome::kDone) return Outcome::kFailed;
+      for (const float part : parts) all.add(part);
+    }
+    sum = all.total();
+    return Outcome::kDone;
+  }
+
+  template <class T>
+  Words load_tile(TileAt tile) const {
+    return team().template load_from<T>(work_.input, tile);
+  }
+  template <class T>
+  void store_tile(TileAt tile, const Words& words) const {
+    team().template store_to<T>(work_.output, tile, words);
   }
 
   template <class T>
@@ -134,6 +180,12 @@ class HostTiles {
     return {reinterpret_cast<const T*>(column.at[rank].at), count};
   }
 
+  template <class T>
+  static Tile<T, tile_elements<T>()> tile_of(const Words& words) {
+    Tile<T, tile_elements<T>()> tile;
+    std::memcpy(tile.at, words.at, sizeof words.at);
+    return tile;
+  }
   template <class T>
   static Words words_of(const Tile<T, tile_elements<T>()>& tile) {
     Words words;
@@ -213,6 +265,8 @@ class HostTiles {
   int block_;
 
  private:
+  static constexpr Slice kHostHeldTiles = 2;  // few: most tokens have more
+
   // Tile `block` of the range, and every `blocks`-th behind it.
   template <class T, class F>
   static void deal_tiles(Range range, int block, int blocks, F&& f) {
@@ -225,6 +279,8 @@ class HostTiles {
   }
 
   const Team& team() const { return static_cast<const Team&>(*this); }
+
+  Words held_[2][kHostHeldTiles];
 };
 
 }  // namespace tutti

@@ -45,6 +45,20 @@
 //   close_packets()          Until every rank has announced the launch; fails where one announced
 //                            another operation, or another one was on the area meanwhile.
 //
+// A body that works on whole tokens has a block do one after the other, and each thread some tiles
+// of it, the same ones each time. `load_from` and `store_to` are load_tile and store_tile for any
+// buffer of this rank; with_access(f) calls f(access) for load, store and store_all.
+//
+//   for_each_token(n, f)     f(token) for those of n tokens that are this block's, until one fails.
+//   for_each_of_token(n, f)  f(k) for those of a token's n tiles that are this thread's.
+//   holds(k), keep, kept     Whether there is room for tile k and another one beside it; putting
+//                            them there, and taking them, by the same thread.
+//   sum_of_token(n, f, sum)  f(k, parts) for the same tiles: it gives what each 16 bytes of the
+//   tile
+//                            add to the sum. Summed over the block in an order that depends on n
+//                            alone (transport/token_sum.hpp). Uniform over the block: fails if f
+//                            has failed in any thread. Ordinary accesses stay unordered.
+//
 // A body whose chunks go around a ring of slots (RingSlots) passes one barrier, and then uses
 // these. On GPUs RingTeam has them, whose warps do not wait for each other.
 //

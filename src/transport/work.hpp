@@ -5,12 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tutti/types.hpp"
+
 namespace tutti {
 
 inline constexpr int kMaxRanks = 16;
 inline constexpr int kMaxCudaRanks = 8;
 inline constexpr int kMaxBlocks = 128;
 inline constexpr int kMaxThreads = 512;  // per block
+inline constexpr int kHeldTiles = 4;     // that a thread holds of a token, twice 16 bytes each
+inline constexpr std::size_t kHeldBytes = std::size_t{kHeldTiles} * kMaxThreads * 2 * 16;
 
 // One address per rank.
 struct PeerPointers {
@@ -141,6 +145,18 @@ struct LateBuffers {
   std::uint32_t ready;
 };
 
+// What a normalisation works with besides, where one follows the reduction: `count` elements are
+// tokens of `hidden` each. Peers touch none of it.
+struct TokenNorm {
+  const std::byte* residual;  // `count` elements, added to the sum
+  const std::byte* weight;    // `hidden` elements
+  std::byte* output;          // `count` elements, normalised
+  std::uint32_t hidden;
+  float epsilon;
+  DataType output_dtype;  // the message's, or a float of 8 bits
+  float scale;            // of that
+};
+
 struct Work {
   std::size_t count;  // elements
   int rank, ranks;
@@ -172,6 +188,8 @@ struct Work {
   double scalar;         // kPreMulSum: this rank's multiplier
   bool scaled_by_peers;  // kPreMulSum: multipliers are read from the peers
   double divisor;        // kAvg: ranks; else 1
+
+  TokenNorm norm;  // where the collective has one; then `output` is for the sum and the residual
 };
 
 }  // namespace tutti

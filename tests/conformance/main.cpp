@@ -83,7 +83,7 @@ void restrict(std::vector<T>& all, const std::vector<std::string>& names, ToName
 
 std::vector<std::string_view> all_algorithms(Backend backend) {
   std::vector<std::string_view> ids = {""};
-  for (const Algorithm& row : catalogue()) {
+  for (const Algorithm& row : rows_of(Collective::kAllReduce)) {
     const int most = backend == Backend::kHost ? row.max_ranks_host : row.max_ranks_cuda;
     if (most > 0) ids.push_back(row.id);
   }

@@ -7,6 +7,7 @@
 // ends with its first race.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -32,7 +33,8 @@ constexpr std::size_t kStagingBytes = 4096;
 // Of floats: two passes through staging, or where that has halves, 4, and 7 where sums are staged:
 // an odd number, so that the first pass of the next operation meets the half of the last one.
 constexpr std::size_t kCount = 1700;
-constexpr int kRaceFound = 66;  // ThreadSanitizer's exit code
+constexpr std::size_t kHidden = 340;  // five tokens, three of them in a pass
+constexpr int kRaceFound = 66;        // ThreadSanitizer's exit code
 constexpr int kWrongResult = 40;
 
 struct Case {
@@ -46,6 +48,56 @@ bool is_staged(const Algorithm& row, Buffers buffers) {
   return buffers == Buffers::kStaged || (buffers == Buffers::kInPlace && row.in_place_needs_staging);
 }
 
+bool normalises(const Algorithm& row) {
+  return row.collective == Collective::kAllReduceResidualRmsNorm;
+}
+Extent extent_of(const Algorithm& row) {
+  return {kCount * sizeof(float), kRanks, normalises(row) ? kHidden * sizeof(float) : 0};
+}
+
+// What a normalisation works with besides; unused by others. In place, the residual's sum is stored
+// where the residual was, and the result where the input was.
+class Matrices {
+ public:
+  void prepare(const Case& test, Work& work) {
+    if (!normalises(*test.row)) return;
+    const bool in_place = test.buffers == Buffers::kInPlace;
+    auto* const residual = in_place ? reinterpret_cast<float*>(work.output) : residual_.data();
+    result_ = in_place ? reinterpret_cast<float*>(const_cast<std::byte*>(work.input))
+                       : normalised_.data();
+    for (std::size_t i = 0; i < kCount; ++i) residual[i] = residual_at(i);
+    work.packets.slot_bytes =
+        packet_use(*test.row, extent_of(*test.row), DataType::kFloat32).slot_bytes;
+    work.norm = {.residual = reinterpret_cast<const std::byte*>(residual),
+                 .weight = reinterpret_cast<const std::byte*>(weight_.data()),
+                 .output = reinterpret_cast<std::byte*>(result_),
+                 .hidden = kHidden,
+                 .epsilon = 0,
+                 .output_dtype = DataType::kFloat32,
+                 .scale = 1};
+  }
+  static float residual_at(std::size_t i) { return static_cast<float>(i % 13) + 1; }
+
+  // Of residual_output, which is right.
+  bool is_normalised(const float* added) const {
+    bool right = true;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const std::size_t first = i / kHidden * kHidden;
+      double squares = 0;
+      for (std::size_t k = first; k < first + kHidden; ++k) squares += double{added[k]} * added[k];
+      const double wanted = added[i] * weight_[i - first] / std::sqrt(squares / kHidden);
+      right = right && std::abs(result_[i] - wanted) <= 1e-5 * wanted;
+    }
+    return right;
+  }
+
+ private:
+  std::vector<float> residual_ = std::vector<float>(kCount);
+  std::vector<float> normalised_ = std::vector<float>(kCount);
+  std::vector<float> weight_ = std::vector<float>(kHidden, 1.5F);
+  float* result_ = nullptr;
+};
+
 // What pushes through staging stages its sums in every other round: the first barrier of a round is
 // there for those who still copy sums of the one before.
 Work work_for(HostWorld& world, int rank, const Case& test, int round) {
@@ -53,7 +105,7 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
   const bool turns = row->pushes_through_staging && round % 2 == 1;
   Work work = world.work(rank, kCount, is_staged(*row, buffers) != turns);
   work.ring = ring_slots(*row, kStagingBytes, work.blocks, 0);
-  if (buffers != Buffers::kInPlace) return work;
+  if (buffers != Buffers::kInPlace || normalises(*row)) return work;
   work.input = world.output<std::byte>(rank);
   for (int r = 0; r < kRanks; ++r) work.inputs.at[r] = world.output<std::byte>(r);
   return work;
@@ -62,9 +114,12 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
 // A few operations in a row, with fresh data each. False where a result is wrong.
 bool run_rank(HostWorld& world, int rank, const Case& test) {
   const HostBody body = test.row->host(DataType::kFloat32, OpKind::kSum);
+  const bool normalised = normalises(*test.row);
+  Matrices matrices;
   bool right = true;
   for (int round = 0; round < kRounds; ++round) {
-    const Work work = work_for(world, rank, test, round);
+    Work work = work_for(world, rank, test, round);
+    matrices.prepare(test, work);
     auto* const input = reinterpret_cast<float*>(const_cast<std::byte*>(work.input));
     const auto* const output = reinterpret_cast<const float*>(work.output);
     const auto value = [&](int r, std::size_t i) {
@@ -73,10 +128,11 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
     for (std::size_t i = 0; i < kCount; ++i) input[i] = value(rank, i);
     if (run_on_host(body, work, &test.weakening) != Outcome::kDone) return false;
     for (std::size_t i = 0; i < kCount; ++i) {
-      float expected = 0;
+      float expected = normalised ? Matrices::residual_at(i) : 0;
       for (int r = 0; r < kRanks; ++r) expected += value(r, i);
       right = right && output[i] == expected;
     }
+    if (normalised) right = right && matrices.is_normalised(output);
   }
   return right;
 }
@@ -106,7 +162,7 @@ int count_barriers(const Algorithm& row, Buffers buffers) {
 
 // Of an operation whose data travels in packets.
 int parts_of(const Algorithm& row) {
-  return packet_use(row, kCount, DataType::kFloat32, kRanks).slots / (kRanks - 1);
+  return packet_use(row, extent_of(row), DataType::kFloat32).slots / (kRanks - 1);
 }
 
 std::vector<Case> cases_of(const Algorithm& row, Buffers buffers, int barriers) {

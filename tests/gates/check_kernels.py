@@ -54,6 +54,10 @@ PROMISES = {
     "two_shot_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
     "one_shot_push_kernel": POLLS_TOGETHER,
     "two_shot_push_kernel": POLLS_TOGETHER._replace(loops=2),
+    # For any number of ranks it puts aside what it knows of tokens, over the same calls.
+    "rms_norm_one_shot_push_kernel": POLLS_TOGETHER._replace(stack=2 * STACK_BYTES),
+    # The residual comes beside the inputs of all ranks.
+    "rms_norm_two_shot_kernel": Promise(loads=RANKS + 1, stores=RANKS, barriers=2, stack=2 * STACK_BYTES),
     # Pushing, where every share is whole, and reducing. 8-bit floats put aside what counts the passes.
     "two_shot_staged_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2, loops=2, stack=3 * STACK_BYTES),
     # Emulated, they load one rank's part after the other.

@@ -97,7 +97,9 @@ std::vector<std::string> table_of(const std::vector<MutationResult>& results) {
   std::vector<std::string> lines{"| row | buffers | taken away | found as | in schedule |",
                                  "|---|---|---|---|---|"};
   for (const MutationResult& result : results) {
-    lines.push_back(fmt::format("| {} | {} | {} | {} | {} |", result.setup.row->name(),
+    const Algorithm& row = *result.setup.row;
+    const bool is_all_reduce = row.collective == Collective::kAllReduce;
+    lines.push_back(fmt::format("| {} | {} | {} | {} | {} |", is_all_reduce ? row.name() : row.id,
                                 to_string(result.setup.buffers), describe(result.mutation),
                                 to_string(result.finding.violation.breach),
                                 result.finding.schedules));

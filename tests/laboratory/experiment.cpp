@@ -15,7 +15,20 @@ constexpr std::size_t kChunkBytes = 16, kRingBytes = 2 * kStagingBytes;
 constexpr std::size_t kCanaryWords = 8;  // before and behind each buffer
 constexpr float kCanary = 12345.5f;
 constexpr float kPoison = -98765.5f;
+constexpr float kEpsilon = 0.5F;
 constexpr std::uint64_t kManyLaunches = std::uint64_t{1} << 47;  // nearly all that a word can count
+
+// Tokens of one, two or three tiles; 0 where the collective knows none.
+std::size_t hidden_of(const Setup& setup) {
+  if (setup.row->collective == Collective::kAllReduce) return 0;
+  return 4 + 4 * (setup.count % 3);
+}
+
+// Weights repeat from token to token, and differ.
+float weight_at(std::size_t i) { return 0.5F + static_cast<float>(i % 5); }
+float residual_at(int operation, std::size_t i) {
+  return static_cast<float>((static_cast<std::size_t>(operation) * 11 + 3 * i) % 17) - 8;
+}
 
 // A buffer between two canaries.
 class Guarded {
@@ -47,10 +60,15 @@ struct Experiment::Rank {
   Rank(std::size_t count, std::size_t generation_bytes)
       : input(count),
         output(count),
+        residual(count),
+        normalised(count),
+        weight(kMostHidden),
         staging(kRingBytes / sizeof(float)),
         packets((sizeof(PacketMemory) + kPacketGenerations * generation_bytes) / 8) {}
 
-  Guarded input, output, staging;
+  static constexpr std::size_t kMostHidden = 12;
+
+  Guarded input, output, residual, normalised, weight, staging;
   std::vector<std::uint64_t> packets;  // PacketMemory, and slots
   std::uint64_t launches = 0;
   ChannelMemory channel{};
@@ -116,11 +134,13 @@ std::vector<Setup> all_setups() {
 
 Experiment::Experiment(const Setup& setup)
     : setup_(setup),
+      hidden_(hidden_of(setup)),
       body_(setup.row->host(DataType::kFloat32, setup.op)),
       simulation_(setup.ranks, setup.blocks) {
+  if (normalises()) setup_.count = (setup_.count + hidden_ - 1) / hidden_ * hidden_;
   const std::size_t bytes = packet_use().bytes();
   for (int r = 0; r < setup.ranks; ++r) {
-    ranks_.push_back(std::make_unique<Rank>(setup.count, bytes));
+    ranks_.push_back(std::make_unique<Rank>(setup_.count, bytes));
   }
   lay_out();
 }
@@ -128,7 +148,9 @@ Experiment::Experiment(const Setup& setup)
 Experiment::~Experiment() = default;
 
 PacketUse Experiment::packet_use() const {
-  PacketUse use = tutti::packet_use(*setup_.row, setup_.count, DataType::kFloat32, setup_.ranks);
+  PacketUse use = tutti::packet_use(
+      *setup_.row, {setup_.count * sizeof(float), setup_.ranks, hidden_ * sizeof(float)},
+      DataType::kFloat32);
   // Tiles are small here, and so are shares.
   use.slot_bytes = std::min(use.slot_bytes, (setup_.count * sizeof(float) + 255) / 256 * 256);
   return use;
@@ -140,6 +162,9 @@ void Experiment::lay_out() {
     Rank& rank = *ranks_[static_cast<std::size_t>(r)];
     memory.add_data(rank.input.bytes(), rank.input.size_bytes(), fmt::format("input {}", r));
     memory.add_data(rank.output.bytes(), rank.output.size_bytes(), fmt::format("output {}", r));
+    for (auto* each : {&rank.residual, &rank.normalised, &rank.weight}) {
+      memory.add_data(each->bytes(), each->size_bytes(), fmt::format("matrix {}", r));
+    }
     memory.add_data(rank.staging.bytes(), rank.staging.size_bytes(), fmt::format("staging {}", r));
     memory.add_data(reinterpret_cast<std::byte*>(rank.channel.scalars),
                     static_cast<std::size_t>(setup_.blocks) * sizeof(double),
@@ -164,6 +189,9 @@ bool Experiment::run(simulated::Schedule& schedule, const Options& options) {
     rank->input.clear();
     rank->output.clear();
     rank->staging.clear();
+    rank->residual.clear();
+    rank->normalised.clear();
+    rank->weight.clear();
     rank->epochs.fill(options.first_epoch);
     rank->launches = LaunchWord::at(options.first_epoch % kManyLaunches);
     rank->control = {};
@@ -239,7 +267,8 @@ Work Experiment::work_for(int index, int operation) {
   work.blocks = setup_.blocks;
   work.signature = 0x1234;
   work.sequence = static_cast<std::uint64_t>(operation) + 1;
-  work.input = in_place ? rank.output.bytes() : rank.input.bytes();
+  const bool one_buffer = in_place && !normalises();
+  work.input = one_buffer ? rank.output.bytes() : rank.input.bytes();
   work.output = rank.output.bytes();
   work.stage_input = staged && setup_.row->peers_read_input;
   work.stage_output = staged && setup_.row->peers_write_output;
@@ -251,7 +280,7 @@ Work Experiment::work_for(int index, int operation) {
     work.packets.memory.at[r] = reinterpret_cast<std::byte*>(next.packets.data());
     work.channels.at[r] = reinterpret_cast<std::byte*>(&peer.channel);
     work.staging.at[r] = peer.staging.bytes();
-    work.inputs.at[r] = in_place ? peer.output.bytes() : peer.input.bytes();
+    work.inputs.at[r] = one_buffer ? peer.output.bytes() : peer.input.bytes();
     work.outputs.at[r] = work.stage_output ? next.staging.bytes() : next.output.bytes();
   }
   work.packets.generation_bytes = packet_use().bytes();
@@ -265,6 +294,15 @@ Work Experiment::work_for(int index, int operation) {
   work.scalar = setup_.op == OpKind::kPreMulSum ? index + 1 : 1;
   work.scaled_by_peers = setup_.op == OpKind::kPreMulSum;
   work.divisor = setup_.op == OpKind::kAvg ? setup_.ranks : 1;
+  if (normalises()) {
+    work.norm = {.residual = reinterpret_cast<const std::byte*>(residual_of(rank)),
+                 .weight = rank.weight.bytes(),
+                 .output = reinterpret_cast<std::byte*>(normalised_of(rank)),
+                 .hidden = static_cast<std::uint32_t>(hidden_),
+                 .epsilon = kEpsilon,
+                 .output_dtype = DataType::kFloat32,
+                 .scale = 1};
+  }
   return work;
 }
 
@@ -293,7 +331,25 @@ float Experiment::expected(int operation, std::size_t i) const {
     const float scalar = setup_.op == OpKind::kPreMulSum ? static_cast<float>(r + 1) : 1;
     sum += scalar * input_value(r, operation, i);
   }
+  if (normalises()) sum += residual_at(operation, i);
   return setup_.op == OpKind::kAvg ? sum / static_cast<float>(setup_.ranks) : sum;
+}
+
+// In place is both at once: the residual's sum where the residual was, the result where the input
+// was.
+float* Experiment::residual_of(Rank& rank) const {
+  return setup_.buffers == Buffers::kInPlace ? rank.output.data() : rank.residual.data();
+}
+float* Experiment::normalised_of(Rank& rank) const {
+  return setup_.buffers == Buffers::kInPlace ? rank.input.data() : rank.normalised.data();
+}
+
+float Experiment::load(int index, const float* from) {
+  float value = 0;
+  simulation_.memory().load_now(simulation_.fiber_of(index, 0),
+                                reinterpret_cast<std::byte*>(&value),
+                                reinterpret_cast<const std::byte*>(from), sizeof value);
+  return value;
 }
 
 void Experiment::write_input(Rank& rank, int index, int operation) {
@@ -304,6 +360,16 @@ void Experiment::write_input(Rank& rank, int index, int operation) {
     memory.store_now(fiber, reinterpret_cast<std::byte*>(to),
                      reinterpret_cast<const std::byte*>(&value), sizeof value);
   };
+  if (normalises()) {
+    for (std::size_t i = 0; i < setup_.count; ++i) {
+      write(rank.input.data() + i, input_value(index, operation, i));
+      write(rank.output.data() + i, kPoison);
+      if (!in_place) write(rank.normalised.data() + i, kPoison);
+      write(residual_of(rank) + i, residual_at(operation, i));
+    }
+    for (std::size_t i = 0; i < hidden_; ++i) write(rank.weight.data() + i, weight_at(i));
+    return;
+  }
   for (std::size_t i = 0; i < setup_.count; ++i) {
     write(rank.output.data() + i, in_place ? input_value(index, operation, i) : kPoison);
     if (!in_place) write(rank.input.data() + i, input_value(index, operation, i));
@@ -312,22 +378,41 @@ void Experiment::write_input(Rank& rank, int index, int operation) {
 
 void Experiment::check_output(Rank& rank, int index, int operation) {
   for (std::size_t i = 0; i < setup_.count; ++i) {
-    float seen = 0;
-    simulation_.memory().load_now(
-        simulation_.fiber_of(index, 0), reinterpret_cast<std::byte*>(&seen),
-        reinterpret_cast<const std::byte*>(rank.output.data() + i), sizeof seen);
+    const float seen = load(index, rank.output.data() + i);
     const float right = expected(operation, i);
     if (seen == right || (std::isnan(seen) && std::isnan(right))) continue;
     return simulation_.report(Breach::kWrongResult,
                               fmt::format("operation {} of rank {}: element {} is {}, expected {}",
                                           operation, index, i, seen, right));
   }
+  if (normalises()) check_normalised(rank, index, operation);
+}
+
+void Experiment::check_normalised(Rank& rank, int index, int operation) {
+  for (std::size_t i = 0; i < setup_.count; ++i) {
+    const std::size_t first = i / hidden_ * hidden_;
+    double squares = 0;
+    for (std::size_t k = first; k < first + hidden_; ++k) {
+      squares += std::pow(double{expected(operation, k)}, 2);
+    }
+    const double right = expected(operation, i) * weight_at(i - first) /
+                         std::sqrt(squares / static_cast<double>(hidden_) + kEpsilon);
+    const float seen = load(index, normalised_of(rank) + i);
+    if (std::abs(seen - right) <= 1e-5 * std::abs(right) || (std::isnan(seen) && std::isnan(right)))
+      continue;
+    return simulation_.report(
+        Breach::kWrongResult,
+        fmt::format("operation {} of rank {}: element {} is normalised to {}, expected {}",
+                    operation, index, i, seen, right));
+  }
 }
 
 void Experiment::check_canaries() {
   for (int r = 0; r < setup_.ranks; ++r) {
     const Rank& rank = *ranks_[static_cast<std::size_t>(r)];
-    if (rank.input.intact() && rank.output.intact() && rank.staging.intact()) continue;
+    const bool matrices =
+        rank.residual.intact() && rank.normalised.intact() && rank.weight.intact();
+    if (matrices && rank.input.intact() && rank.output.intact() && rank.staging.intact()) continue;
     simulation_.report(Breach::kCanary, fmt::format("bytes beside a buffer of rank {}", r));
   }
 }

@@ -18,7 +18,7 @@ struct Setup {
   const Algorithm* row = nullptr;
   int ranks = 2;
   int blocks = 1;
-  std::size_t count = 0;  // of floats
+  std::size_t count = 0;  // of floats; of a collective with tokens at least, up to whole ones
   int operations = 2;
   Buffers buffers = Buffers::kDirect;
   OpKind op = OpKind::kSum;
@@ -84,8 +84,15 @@ class Experiment {
   void poison_group();
   float input_value(int rank, int operation, std::size_t i) const;
   float expected(int operation, std::size_t i) const;
+  // Where tokens are normalised behind the sum.
+  bool normalises() const { return hidden_ > 0; }
+  float* residual_of(Rank& rank) const;
+  float* normalised_of(Rank& rank) const;
+  void check_normalised(Rank& rank, int index, int operation);
+  float load(int index, const float* from);
 
   Setup setup_;
+  std::size_t hidden_;
   HostBody body_;
   simulated::Simulation simulation_;
   std::vector<std::unique_ptr<Rank>> ranks_;

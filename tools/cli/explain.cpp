@@ -15,6 +15,7 @@
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
 #include "exit_code.hpp"
+#include "parse.hpp"
 #include "tuning/table.hpp"
 
 namespace tutti::cli {
@@ -127,22 +128,38 @@ std::string print_json(const Question& question, const TuningTable& table) {
   return value.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+// In tokens, or in bytes.
+Status read_size(const ExplainArguments& a, Request& request) {
+  const bool tokens = request.collective == Collective::kAllReduceResidualRmsNorm;
+  if (a.rows.empty() != a.hidden.empty() || (tokens && a.rows.empty())) {
+    return wrong("--rows and --hidden come together: a message is rows x hidden elements");
+  }
+  if (a.rows.empty()) {
+    TUTTI_ASSIGN(const std::size_t bytes, parse_bytes(a.bytes.empty() ? "1M" : a.bytes));
+    request.count = bytes / size_of(request.dtype);
+    return Status::ok();
+  }
+  if (!a.bytes.empty()) return wrong("sizes come from --bytes, or --rows and --hidden");
+  TUTTI_ASSIGN(const int rows, parse_int("--rows", a.rows, {0}));
+  TUTTI_ASSIGN(const int hidden, parse_int("--hidden", a.hidden, {1}));
+  request.count = static_cast<std::size_t>(rows) * static_cast<std::size_t>(hidden);
+  if (tokens) request.hidden = static_cast<std::size_t>(hidden);
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<Question> read_question(const ExplainArguments& a, const Machine& machine, int nccl) {
-  if (a.collective != "all_reduce") {
-    return wrong(fmt::format("unknown collective '{}'; known are all_reduce", a.collective));
-  }
   Question question;
+  TUTTI_ASSIGN(question.request.collective, parse_collective(a.collective));
   TUTTI_ASSIGN(question.topology, read_topology(a, machine, nccl));
   Request& request = question.request;
   const bool cuda = question.topology.backend == Backend::kCuda;
   TUTTI_ASSIGN(request.dtype, parse_data_type(!a.dtype.empty() ? a.dtype : cuda ? "bf16" : "fp32"));
   TUTTI_ASSIGN(request.op, parse_op(a.op.empty() ? "sum" : a.op));
-  TUTTI_ASSIGN(const std::size_t bytes, parse_bytes(a.bytes.empty() ? "1M" : a.bytes));
-  request.count = bytes / size_of(request.dtype);
+  TUTTI_TRY(read_size(a, request));
   if (!a.algorithm.empty()) {
-    TUTTI_TRY(find_algorithm(Collective::kAllReduce, a.algorithm).status());
+    TUTTI_TRY(find_algorithm(request.collective, a.algorithm).status());
   }
   if (!a.buffers.empty() && a.buffers != "symmetric" && a.buffers != "plain") {
     return wrong(fmt::format("unknown --buffers '{}'; known are symmetric, plain", a.buffers));

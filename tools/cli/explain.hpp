@@ -11,7 +11,8 @@ namespace tutti::cli {
 
 // The text of each option; empty: not given.
 struct ExplainArguments {
-  std::string collective, ranks, bytes, dtype, op, algorithm, buffers, mode, backend, gpu;
+  std::string collective, ranks, bytes, rows, hidden, dtype, op, algorithm, buffers, mode, backend,
+      gpu;
   bool in_place = false, deterministic = false, json = false;
 };
 

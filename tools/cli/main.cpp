@@ -35,9 +35,12 @@ void add_tune(CLI::App& app, TuneArguments& a, Answer& answer, const std::string
 
 void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
   CLI::App& explain = *app.add_subcommand("explain", "Say which algorithm a call takes, and why");
-  explain.add_option("collective", a.collective, "all_reduce")->required();
+  explain.add_option("collective", a.collective, "all_reduce or all_reduce_residual_rms_norm")
+      ->required();
   explain.add_option("--ranks", a.ranks, "Number of ranks");
   explain.add_option("--bytes", a.bytes, "Size of the message: 1M");
+  explain.add_option("--rows", a.rows, "Or as many tokens of --hidden elements: 32");
+  explain.add_option("--hidden", a.hidden, "Elements of a token: 8192");
   explain.add_option("-d,--dtype", a.dtype, "Element type: bf16");
   explain.add_option("-o,--op", a.op, "Reduction: sum");
   explain.add_option("--algorithm", a.algorithm, "As if the call named it");

@@ -35,6 +35,10 @@ bool nccl_windows_take(DataType dtype, OpKind op) {
   return op == OpKind::kSum && is_floating(dtype) && dtype != DataType::kFloat64;
 }
 
+std::size_t share_of(const Extent& extent) {
+  return ceil_div(extent.bytes, static_cast<std::size_t>(extent.ranks));
+}
+
 // A 16-byte tile per thread, in blocks of `threads`, at most `most` of them.
 Geometry spread(std::size_t bytes, int threads, int most) {
   const std::size_t tiles = std::max<std::size_t>(ceil_div(bytes, 16), 1);
@@ -44,17 +48,18 @@ Geometry spread(std::size_t bytes, int threads, int most) {
 
 // Measured on 8x H200 (docs/performance_notes.md): small blocks while the message is small, since a
 // barrier waits for a whole block; more threads per block once bandwidth counts.
-Geometry one_shot_geometry(std::size_t bytes, int) {
+Geometry one_shot_geometry(const Extent& extent) {
+  const std::size_t bytes = extent.bytes;
   if (bytes <= 64 * KiB) return spread(bytes, 64, 64);
   if (bytes <= 256 * KiB) return spread(bytes, 128, 64);
   return spread(bytes, 256, 64);
 }
 
-Geometry two_shot_geometry(std::size_t bytes, int ranks) {
-  const std::size_t share = ceil_div(bytes, static_cast<std::size_t>(ranks));
+Geometry two_shot_geometry(const Extent& extent) {
+  const std::size_t share = share_of(extent);
   if (share <= 128 * KiB) return spread(share, 128, 64);
   if (share <= 512 * KiB) return spread(share, 256, 64);
-  return spread(share, ranks > 4 ? 256 : 512, kMaxBlocks);
+  return spread(share, extent.ranks > 4 ? 256 : 512, kMaxBlocks);
 }
 
 // Measured on 2x H200: a thread has one tile as long as there are blocks for it; with two of them
@@ -64,34 +69,30 @@ Geometry push_spread(std::size_t bytes) {
   return spread(bytes, bytes <= 512 * KiB ? 256 : 512, kMaxBlocks);
 }
 
-Geometry one_shot_push_geometry(std::size_t bytes, int) { return push_spread(bytes); }
+Geometry one_shot_push_geometry(const Extent& extent) { return push_spread(extent.bytes); }
 
-Geometry two_shot_push_geometry(std::size_t bytes, int ranks) {
-  return push_spread(ceil_div(bytes, static_cast<std::size_t>(ranks)));
-}
+Geometry two_shot_push_geometry(const Extent& extent) { return push_spread(share_of(extent)); }
 
 // A slot for every other rank holds the message.
-PacketUse one_shot_packets(std::size_t bytes, int ranks) {
-  return {round_up(bytes, 256), ranks - 1};
+PacketUse one_shot_packets(const Extent& on_wire) {
+  return {round_up(on_wire.bytes, 256), on_wire.ranks - 1};
 }
 
-// Two slots for every other rank, one for what is to be reduced and one for results, hold a share: a whole
-// number of the host's tiles as packets, the largest ones.
-PacketUse two_shot_packets(std::size_t bytes, int ranks) {
-  return {round_up(ceil_div(bytes, static_cast<std::size_t>(ranks)), 2 * KiB),
-          2 * (ranks - 1)};
+// Two slots for every other rank, one for what is to be reduced and one for results, hold a share: a
+// whole number of the host's tiles as packets, the largest ones.
+PacketUse two_shot_packets(const Extent& on_wire) {
+  return {round_up(share_of(on_wire), 2 * KiB), 2 * (on_wire.ranks - 1)};
 }
 
 // Measured on 2 and 4 H200s: all blocks, and chunks that are long to what telling of them takes,
 // about 2 us. A warp more than moves tiles tells neighbours.
-Geometry ring_geometry(std::size_t bytes, int ranks) {
-  const std::size_t share = ceil_div(bytes, static_cast<std::size_t>(ranks));
-  Geometry geometry = spread(share, 512, kMaxBlocks);
+Geometry ring_geometry(const Extent& extent) {
+  Geometry geometry = spread(share_of(extent), 512, kMaxBlocks);
   geometry.chunk_bytes = 64 * KiB;
   return geometry;
 }
 
-Geometry library_geometry(std::size_t, int) { return {0, 0}; }
+Geometry library_geometry(const Extent&) { return {0, 0}; }
 
 double one_shot_wire(int ranks) { return ranks - 1; }
 double one_shot_local(int) { return 2; }

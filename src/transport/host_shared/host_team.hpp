@@ -99,16 +99,16 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   Outcome close_packets() const;
 
   template <class T>
-  Words load_tile(TileAt tile) const {
+  Words load_from(const std::byte* from, TileAt tile) const {
     Words words;
     const auto bytes = static_cast<std::size_t>(tile.count) * sizeof(T);
-    std::memcpy(words.at, work_.input + tile.first * sizeof(T), bytes);
+    std::memcpy(words.at, from + tile.first * sizeof(T), bytes);
     std::memset(words.at + bytes, 0, (8 - bytes % 8) % 8);
     return words;
   }
   template <class T>
-  void store_tile(TileAt tile, const Words& words) const {
-    std::memcpy(work_.output + tile.first * sizeof(T), words.at, tile.count * sizeof(T));
+  void store_to(std::byte* to, TileAt tile, const Words& words) const {
+    std::memcpy(to + tile.first * sizeof(T), words.at, tile.count * sizeof(T));
   }
 
  private:

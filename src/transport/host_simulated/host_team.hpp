@@ -82,14 +82,14 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   Outcome pass(unsigned moves);
 
   template <class T>
-  Words load_tile(TileAt tile) const {
+  Words load_from(const std::byte* from, TileAt tile) const {
     Words words{};
-    load_bytes(words.at, work_.input + tile.first * sizeof(T), tile.count * sizeof(T));
+    load_bytes(words.at, from + tile.first * sizeof(T), tile.count * sizeof(T));
     return words;
   }
   template <class T>
-  void store_tile(TileAt tile, const Words& words) const {
-    store_bytes(work_.output + tile.first * sizeof(T), words.at, tile.count * sizeof(T));
+  void store_to(std::byte* to, TileAt tile, const Words& words) const {
+    store_bytes(to + tile.first * sizeof(T), words.at, tile.count * sizeof(T));
   }
 
  private:

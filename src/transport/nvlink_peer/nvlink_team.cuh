@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include "transport/nvlink_peer/token_verbs.cuh"
 #include "transport/nvlink_peer/waits.cuh"
 #include "transport/team.hpp"
 
@@ -22,14 +23,10 @@ struct NarrowAccess {
 };
 
 template <class Protocol = Faithful>
-class NvlinkTeam {
+class NvlinkTeam : public TokenVerbs {
  public:
   static constexpr int kMaxRanks = kMaxCudaRanks;
   static constexpr bool kHasMulticast = false;
-  template <class T>
-  static constexpr __host__ __device__ int tile_elements() {
-    return static_cast<int>(16 / sizeof(T));
-  }
 
   // All threads of the block. Reads the epoch and the poison word; touches nothing of a peer's.
   __device__ explicit NvlinkTeam(const Work& work) : work_(work) {
@@ -62,6 +59,16 @@ class NvlinkTeam {
     }
     width_ = width_of(bits);
     return all;
+  }
+
+  // Of whole tiles.
+  template <class F>
+  __device__ void with_access(F&& f) const {
+    if (width_ == 16) {
+      f(WideAccess{});
+    } else {
+      f(NarrowAccess{width_});
+    }
   }
 
   template <class T, class F>

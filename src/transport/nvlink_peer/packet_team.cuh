@@ -3,6 +3,7 @@
 // the block meets once, when it learns which launch this is.
 #pragma once
 
+#include "transport/nvlink_peer/token_verbs.cuh"
 #include "transport/nvlink_peer/waits.cuh"
 #include "transport/packets.hpp"
 
@@ -36,50 +37,12 @@ __device__ __noinline__ inline Outcome look_for_packets(const Work& work, Packet
   return look_up(work, wait.polls % kPollsPerHostLook == 0, waiting);
 }
 
-// A tile whose address or length allows no access of 16 bytes; of a short one the rest is zero.
-__device__ __noinline__ inline uint4 load_narrow(const std::byte* from, int width, int bytes) {
-  std::uint64_t low = 0, high = 0;
-  for (int at = 0; at < bytes;) {
-    const int step = at + width <= bytes ? width : 1;
-    const std::uint64_t piece = step == 8   ? pack(load_u64(from + at))
-                                : step == 4 ? load_u32(from + at)
-                                : step == 2 ? load_u16(from + at)
-                                            : load_u8(from + at);
-    (at < 8 ? low : high) |= piece << (8 * at & 63);
-    at += step;
-  }
-  const uint2 first = unpack(low), second = unpack(high);
-  return uint4{first.x, first.y, second.x, second.y};
-}
-
-__device__ __noinline__ inline void store_narrow(std::byte* to, uint4 value, int width, int bytes) {
-  const std::uint64_t low = pack(uint2{value.x, value.y}), high = pack(uint2{value.z, value.w});
-  for (int at = 0; at < bytes;) {
-    const int step = at + width <= bytes ? width : 1;
-    const std::uint64_t piece = (at < 8 ? low : high) >> (8 * at & 63);
-    const auto word = static_cast<std::uint32_t>(piece);
-    if (step == 8) store_u64(to + at, unpack(piece));
-    if (step == 4) store_u32(to + at, word);
-    if (step == 2) store_u16(to + at, word);
-    if (step == 1) store_u8(to + at, word);
-    at += step;
-  }
-}
-
 // For exactly kRanks ranks, or for any number of them (0), which takes more registers and tests.
 template <int kRanks = 0, class Protocol = Faithful>
-class PacketTeam {
+class PacketTeam : public TokenVerbs {
  public:
   static constexpr int kMaxRanks = kRanks != 0 ? kRanks : kMaxCudaRanks;
   static constexpr int kMaxOthers = kMaxRanks - 1;
-  template <class T>
-  static constexpr __host__ __device__ int tile_elements() {
-    return static_cast<int>(16 / sizeof(T));
-  }
-
-  struct alignas(16) Words {
-    std::uint64_t at[2];
-  };
   struct Column {
     Words at[kMaxRanks];
   };
@@ -165,23 +128,11 @@ class PacketTeam {
 
   template <class T>
   __device__ Words load_tile(TileAt tile) const {
-    const std::byte* const from = work_.input + tile.first * sizeof(T);
-    const int width = width_of(reinterpret_cast<std::uintptr_t>(work_.input));
-    return __builtin_bit_cast(
-        Words, width == 16 && tile.count == tile_elements<T>()
-                   ? load_vector(from)
-                   : load_narrow(from, width, tile.count * static_cast<int>(sizeof(T))));
+    return load_from<T>(work_.input, tile);
   }
   template <class T>
   __device__ void store_tile(TileAt tile, const Words& words) const {
-    std::byte* const to = work_.output + tile.first * sizeof(T);
-    const int width = width_of(reinterpret_cast<std::uintptr_t>(work_.output));
-    const auto value = __builtin_bit_cast(uint4, words);
-    if (width == 16 && tile.count == tile_elements<T>()) {
-      store_vector(to, value);
-    } else {
-      store_narrow(to, value, width, tile.count * static_cast<int>(sizeof(T)));
-    }
+    store_to<T>(work_.output, tile, words);
   }
 
   // In the order of sending: the next rank's share first. Without the own one.
@@ -224,10 +175,6 @@ class PacketTeam {
   template <class T>
   __device__ Tile<T, tile_elements<T>()> part_of(const Column& column, int rank, int) const {
     return __builtin_bit_cast(Tile<T, tile_elements<T>()>, column.at[rank]);
-  }
-  template <class T, int kCount>
-  static __device__ Words words_of(const Tile<T, kCount>& tile) {
-    return __builtin_bit_cast(Words, tile);
   }
 
   // --- packets: whole tiles, whatever their count ---

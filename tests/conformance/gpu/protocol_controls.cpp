@@ -75,7 +75,8 @@ class Bare {
       work.packets.memory.at[r] = part(next, 3);
     }
     work.packets.generation_bytes = generation_bytes(rank_);
-    work.packets.slot_bytes = packet_use(row, kCount, DataType::kFloat32, rank_.size()).slot_bytes;
+    work.packets.slot_bytes =
+        packet_use(row, {kCount * sizeof(float), rank_.size()}, DataType::kFloat32).slot_bytes;
     work.ring = ring_slots(row, kBytes, kBlocks, kRingChunk);
     work.packets.launches = reinterpret_cast<std::uint64_t*>(private_.get() + 128);
     work.control = reinterpret_cast<Control*>(private_.get());
@@ -253,7 +254,7 @@ void control_ring(Rank& rank, const Algorithm& row, bool staged) {
 }
 
 void every_protocol_is_needed(Rank& rank) {
-  for (const Algorithm& row : catalogue()) {
+  for (const Algorithm& row : rows_of(Collective::kAllReduce)) {
     if (row.cuda == nullptr) continue;
     require(weakened_kernel(row.id) != nullptr,
             fmt::format("{} has no weakened kernel: add it to weakened.cu", row.id));

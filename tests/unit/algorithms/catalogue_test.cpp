@@ -40,7 +40,7 @@ TEST(CatalogueTest, GridsFitTheChannel) {
     if ((row.needs & kNeedsNccl) != 0) continue;
     for (std::size_t bytes = 0; bytes < (std::size_t{1} << 34); bytes = 3 * bytes + 1) {
       for (const int ranks : {1, 2, 3, 8, 16}) {
-        const Geometry geometry = row.geometry(bytes, ranks);
+        const Geometry geometry = row.geometry({bytes, ranks, 2048});
         EXPECT_GE(geometry.blocks, 1) << row.id << " " << bytes;
         EXPECT_LE(geometry.blocks, kMaxBlocks) << row.id << " " << bytes;
         EXPECT_GE(geometry.threads, 32) << row.id << " " << bytes;

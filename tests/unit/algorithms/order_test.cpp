@@ -55,7 +55,7 @@ bool is_ring(const Algorithm& row) { return row.ring_directions > 0; }
 
 template <class Is, class Check>
 void for_each_row(Is is, Check check) {
-  for (const Algorithm& row : catalogue()) {
+  for (const Algorithm& row : rows_of(Collective::kAllReduce)) {
     if (row.host != nullptr && is(row)) check(row);
   }
 }
@@ -128,7 +128,7 @@ TEST(OrderTest, RingsRoundOncePerStep) {
   const Groups inputs = random_inputs(kRanks);
   for_each_row(is_ring, [&](const Algorithm& row) {
     const Elements sum = reduced(row, inputs, 1).front();
-    const Elements once = reduced(catalogue().front(), inputs, 1).front();
+    const Elements once = reduced(rows_of(Collective::kAllReduce).front(), inputs, 1).front();
     int off = 0;
     for (std::size_t i = 0; i < kCount; ++i) {
       double exact = 0, magnitude = 0;

@@ -14,11 +14,11 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-Geometry middling(std::size_t, int) { return {16, 256}; }
-Geometry largest(std::size_t, int) { return {kMaxBlocks, kMaxThreads}; }
-Geometry left_to_a_library(std::size_t, int) { return {0, 0}; }
+Geometry middling(const Extent&) { return {16, 256}; }
+Geometry largest(const Extent&) { return {kMaxBlocks, kMaxThreads}; }
+Geometry left_to_a_library(const Extent&) { return {0, 0}; }
 
-Algorithm row(std::string_view id, Geometry (*geometry)(std::size_t, int)) {
+Algorithm row(std::string_view id, Geometry (*geometry)(const Extent&)) {
   return {.id = id, .max_ranks_host = 16, .max_ranks_cuda = 8, .geometry = geometry};
 }
 
@@ -71,7 +71,7 @@ TEST(Candidates, AreNoneForMoreRanksThanTheRowTakes) {
 }
 
 TEST(Candidates, OfTheCatalogueDifferFromEachOther) {
-  for (const Algorithm& each : catalogue()) {
+  for (const Algorithm& each : rows_of(Collective::kAllReduce)) {
     for (const std::size_t bytes : {std::size_t{1}, 1 * KiB, 1 * MiB, 64 * MiB}) {
       auto names = texts(candidates_for(each, bytes, 8, Backend::kCuda));
       EXPECT_EQ(names.front(), each.name());

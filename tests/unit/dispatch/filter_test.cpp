@@ -115,7 +115,7 @@ TEST(Filter, WindowsThatCannotBeAbortedAreHadByNameAlone) {
 // Of a row that takes a slot of the message's size per rank; integers travel in twice the bytes.
 TEST(Filter, RoomForPackets) {
   Algorithm row = kTestRows[0];
-  row.packets = [](std::size_t bytes, int ranks) { return PacketUse{bytes, ranks}; };
+  row.packets = [](const Extent& on_wire) { return PacketUse{on_wire.bytes, on_wire.ranks}; };
   Request request;
   request.count = 1000;
   request.packet_bytes = 32000;

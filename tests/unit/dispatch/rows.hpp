@@ -9,8 +9,8 @@ inline bool takes_all(DataType, OpKind) { return true; }
 inline bool takes_bf16_sums(DataType dtype, OpKind op) {
   return dtype == DataType::kBfloat16 && op == OpKind::kSum;
 }
-inline Geometry small_geometry(std::size_t bytes, int ranks) {
-  return {static_cast<int>(bytes / 1024) + 1, 32 * ranks};
+inline Geometry small_geometry(const Extent& extent) {
+  return {static_cast<int>(extent.bytes / 1024) + 1, 32 * extent.ranks};
 }
 inline HostBody no_host_body(DataType, OpKind) { return nullptr; }
 inline CudaKernel no_kernel(DataType, OpKind, int) { return nullptr; }

@@ -87,7 +87,7 @@ class CudaEngine : public Engine {
   }
 
   Status prepare(Contender& contender) override {
-    for (AllReduce& operation : contender.operations) operation.stream = stream_;
+    for (Operation& operation : contender.operations) set_stream(operation, stream_);
     if (!graph_mode_) return Status::ok();
     auto made = std::make_unique<Graph>(cuda_);
     TUTTI_TRY(cuda_.begin_capture(stream_));
@@ -140,8 +140,8 @@ class CudaEngine : public Engine {
   }
 
   Status run_operations(const Contender& contender) {
-    for (const AllReduce& operation : contender.operations) {
-      TUTTI_TRY(all_reduce(communicator_, operation));
+    for (const Operation& operation : contender.operations) {
+      TUTTI_TRY(cli::run(communicator_, operation));
     }
     return Status::ok();
   }

@@ -10,6 +10,7 @@
 
 #include "base/bytes.hpp"
 #include "bench/configuration.hpp"
+#include "bench/operation.hpp"
 #include "bench/options.hpp"
 #include "tutti/tutti.hpp"
 
@@ -24,7 +25,7 @@ class Prepared {
 // One configuration at one size. A sample runs all `operations` once, in order.
 struct Contender {
   Configuration configuration;
-  std::vector<AllReduce> operations;  // their streams are the engine's to set
+  std::vector<Operation> operations;  // their streams are the engine's to set
   std::vector<std::span<std::byte>> outputs;
   bool repeatable = true;  // running it once more changes nothing: its inputs are not overwritten
   std::unique_ptr<Prepared> prepared;

@@ -77,8 +77,8 @@ class HostEngine : public Engine {
 
   Status time_once(Contender& contender) {
     const auto start = std::chrono::steady_clock::now();
-    for (const AllReduce& operation : contender.operations) {
-      TUTTI_TRY(all_reduce(communicator_, operation));
+    for (const Operation& operation : contender.operations) {
+      TUTTI_TRY(run(communicator_, operation));
     }
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
     contender.samples_us.push_back(time.count() / static_cast<double>(contender.operations.size()));

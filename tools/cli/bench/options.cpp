@@ -67,9 +67,10 @@ Status check_backend(BenchOptions& options, const BenchArguments& arguments,
   return Status::ok();
 }
 
-int most_ranks(Backend backend) {
+int most_ranks(const BenchOptions& options) {
+  const Backend backend = options.backend;
   int most = 1;
-  for (const Algorithm& row : catalogue()) {
+  for (const Algorithm& row : rows_of(options.collective)) {
     most = std::max(most, backend == Backend::kCuda ? row.max_ranks_cuda : row.max_ranks_host);
   }
   return most;
@@ -90,9 +91,9 @@ Status check_ranks(BenchOptions& options, std::string_view text, const BenchMach
                       "--backend host takes more ranks",
                       ranks, machine.gpus));
     }
-    if (ranks > most_ranks(options.backend)) {
+    if (ranks > most_ranks(options)) {
       return wrong(fmt::format("--ranks {}: no algorithm takes more than {} on the {} backend",
-                               ranks, most_ranks(options.backend), to_string(options.backend)));
+                               ranks, most_ranks(options), to_string(options.backend)));
     }
     options.ranks.push_back(ranks);
   }
@@ -175,7 +176,7 @@ Status check_algorithms(BenchOptions& options, std::string_view text, const Benc
     return Status::ok();
   }
   if (text.empty() || text == "all") {
-    for (const Algorithm& row : catalogue()) {
+    for (const Algorithm& row : rows_of(options.collective)) {
       const bool cuda = options.backend == Backend::kCuda;
       // What would be emulated runs when it is named.
       if ((row.needs & kNeedsMulticast) != 0 && !(cuda && machine.multicast)) continue;
@@ -187,7 +188,7 @@ Status check_algorithms(BenchOptions& options, std::string_view text, const Benc
   }
   options.choice = Choice::kNamed;
   for (const std::string_view part : split(text)) {
-    TUTTI_ASSIGN(const Algorithm* row, find_algorithm(Collective::kAllReduce, part));
+    TUTTI_ASSIGN(const Algorithm* row, find_algorithm(options.collective, part));
     const std::string name(row->name());
     if (std::count(options.algorithms.begin(), options.algorithms.end(), name) == 0) {
       options.algorithms.push_back(name);
@@ -261,6 +262,22 @@ Status check_together(const BenchOptions& options) {
   return Status::ok();
 }
 
+// Of all_reduce_residual_rms_norm. What the call itself refuses is told by it.
+Status check_tokens(const BenchOptions& options) {
+  const std::string_view name = to_string(options.collective);
+  if (options.hidden == 0) {
+    return wrong(fmt::format("{} is measured by --rows 1,2,4 --hidden 8192", name));
+  }
+  const auto rows = rows_of(options.collective);
+  if (!rows.front().takes(options.dtype, options.op)) {
+    return wrong(fmt::format("{} takes sums of fp16, bf16 and fp32", name));
+  }
+  if (options.chained || options.in_place) {
+    return wrong(fmt::format("{} is measured neither --chained nor --in-place", name));
+  }
+  return Status::ok();
+}
+
 void add(std::vector<std::string>& words, std::string option, const auto& value) {
   words.push_back(std::move(option));
   words.push_back(fmt::format("{}", value));
@@ -296,9 +313,8 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   options.repro = arguments.repro;
   options.output = arguments.output;
   options.trace = arguments.trace;
-  if (!arguments.collective.empty() && arguments.collective != options.collective) {
-    return wrong(
-        fmt::format("unknown collective '{}'; known are all_reduce", arguments.collective));
+  if (!arguments.collective.empty()) {
+    TUTTI_ASSIGN(options.collective, parse_collective(arguments.collective));
   }
   TUTTI_TRY(check_backend(options, arguments, machine));
   TUTTI_TRY(check_ranks(options, arguments.ranks, machine));
@@ -308,17 +324,26 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   TUTTI_TRY(check_numbers(options, arguments));
   TUTTI_TRY(check_injection(options, arguments.inject));
   TUTTI_TRY(check_together(options));
+  if (options.normalises()) TUTTI_TRY(check_tokens(options));
   TUTTI_TRY(check_files(options, machine));
   return options;
 }
 
 std::vector<std::string> sweep_words(const BenchOptions& options) {
-  std::vector<std::string> bytes;
-  for (const std::size_t size : options.bytes) bytes.push_back(format_bytes(size));
+  std::vector<std::string> bytes, rows;
+  for (const std::size_t size : options.bytes) {
+    bytes.push_back(format_bytes(size));
+    if (options.normalises()) rows.push_back(fmt::format("{}", size / options.token_bytes()));
+  }
   std::vector<std::string> words;
   add(words, "--backend", to_string(options.backend));
   add(words, "--ranks", fmt::format("{}", fmt::join(options.ranks, ",")));
-  add(words, "--bytes", fmt::format("{}", fmt::join(bytes, ",")));
+  if (options.normalises()) {
+    add(words, "--rows", fmt::format("{}", fmt::join(rows, ",")));
+    add(words, "--hidden", options.hidden);
+  } else {
+    add(words, "--bytes", fmt::format("{}", fmt::join(bytes, ",")));
+  }
   add(words, "--dtype", to_string(options.dtype));
   if (options.choice == Choice::kNamed) {
     add(words, "--algorithms", fmt::format("{}", fmt::join(options.algorithms, ",")));
@@ -337,7 +362,7 @@ std::vector<std::string> sweep_words(const BenchOptions& options) {
 
 std::vector<std::string> to_arguments(const BenchOptions& options) {
   std::vector<std::string> words = sweep_words(options);
-  words.insert(words.begin(), options.collective);
+  words.insert(words.begin(), std::string(to_string(options.collective)));
   add(words, "--op", to_string(options.op));
   add(words, "--buffers", to_string(options.buffers));
   add(words, "--mode", to_string(options.mode));

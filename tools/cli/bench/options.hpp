@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/catalogue.hpp"
 #include "tutti/communicator.hpp"
 #include "tutti/status.hpp"
 #include "tutti/types.hpp"
@@ -46,11 +47,13 @@ struct Injection {
 };
 
 struct BenchOptions {
-  std::string collective = "all_reduce";
+  Collective collective = Collective::kAllReduce;
   Backend backend = Backend::kHost;  // never kAuto
   std::vector<int> ranks;            // a group after the other
   std::vector<std::size_t> bytes;    // messages; each is rounded down to whole elements
   int hidden = 0;                    // elements per row, where messages are rows; else 0
+  std::size_t token_bytes() const { return static_cast<std::size_t>(hidden) * size_of(dtype); }
+  bool normalises() const { return collective == Collective::kAllReduceResidualRmsNorm; }
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;
   Choice choice = Choice::kAll;

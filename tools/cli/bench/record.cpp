@@ -16,7 +16,7 @@ auto identity_of(const Measurement& m) { return std::tie(m.size, m.algorithm, m.
 
 Row describe(const Measurement& m, const BenchOptions& options, int ranks) {
   const bool graph = options.mode == Mode::kGraph;
-  return {.collective = options.collective,
+  return {.collective = std::string(to_string(options.collective)),
           .algorithm = m.algorithm,
           .backend = std::string(to_string(options.backend)),
           .ranks = ranks,

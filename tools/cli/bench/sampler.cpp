@@ -17,8 +17,8 @@ namespace tutti::cli {
 
 namespace {
 
-unsigned needs_of(std::string_view algorithm) {
-  const auto row = find_algorithm(Collective::kAllReduce, algorithm);
+unsigned needs_of(Collective collective, std::string_view algorithm) {
+  const auto row = find_algorithm(collective, algorithm);
   return row.is_ok() ? (*row)->needs : kNeedsNothing;
 }
 
@@ -27,7 +27,7 @@ unsigned needs_of(std::string_view algorithm) {
 Status Sampler::open_nccl() {
   if (communicator_.backend() != Backend::kCuda) return Status::ok();
   unsigned needs = options_.choice == Choice::kAuto ? kNeedsNccl : kNeedsNothing;
-  for (const std::string& name : options_.algorithms) needs |= needs_of(name);
+  for (const std::string& name : options_.algorithms) needs |= needs_of(options_.collective, name);
   if ((needs & kNeedsNccl) != 0) nccl_ = communicator_.prepare_nccl();
   if ((needs & kNeedsNcclWindows) != 0) windows_ = open_windows();
   return communicator_.status();
@@ -56,7 +56,8 @@ Status Sampler::open() {
   const bool cuda = communicator_.backend() == Backend::kCuda;
   TUTTI_ASSIGN(engine_, cuda ? make_cuda_engine(communicator_, options_)
                              : make_host_engine(communicator_, options_));
-  const std::size_t largest = *std::max_element(options_.bytes.begin(), options_.bytes.end());
+  const std::size_t message = *std::max_element(options_.bytes.begin(), options_.bytes.end());
+  const std::size_t largest = std::max(input_bytes(message), output_bytes(message));
   Arena::Shape shape{.kind = options_.buffers,
                      .slot_bytes = largest,
                      .inputs = slots(largest),
@@ -71,7 +72,7 @@ Status Sampler::open() {
 
 void Sampler::begin(std::size_t bytes, bool in_place) {
   bytes_ = bytes;
-  host_.resize(bytes);
+  host_.resize(input_bytes(bytes));
   pattern_ = {.operations = options_.operations(),
               .inputs = arena_.shape().inputs,
               .outputs = in_place ? 1 : arena_.shape().outputs,
@@ -81,19 +82,36 @@ void Sampler::begin(std::size_t bytes, bool in_place) {
                                      .op = options_.op,
                                      .ranks = communicator_.size(),
                                      .applications = pattern_.applications()});
+  if (!options_.normalises()) return;
+  norm_inputs_.emplace(NormInputs::Shape{.dtype = options_.dtype,
+                                         .ranks = communicator_.size(),
+                                         .tokens = bytes / options_.token_bytes(),
+                                         .hidden = static_cast<std::size_t>(options_.hidden)});
+}
+
+std::size_t Sampler::input_bytes(std::size_t bytes) const {
+  return options_.normalises() ? 2 * bytes + options_.token_bytes() : bytes;
+}
+std::size_t Sampler::output_bytes(std::size_t bytes) const {
+  return options_.normalises() ? 2 * bytes : bytes;
 }
 
 Result<Plan> Sampler::plan(std::string_view algorithm) const {
+  const Communicator::Query query{
+      .count = bytes_ / size_of(options_.dtype),
+      .dtype = options_.dtype,
+      .op = {options_.op},
+      .hidden = options_.normalises() ? static_cast<std::size_t>(options_.hidden) : 0,
+      .symmetric = arena_.zero_copy(),
+      .in_place = pattern_.in_place,
+      .algorithm = algorithm,
+      .captured = options_.mode == Mode::kGraph};
+  const CommunicatorImpl& impl = communicator_.impl();
   TUTTI_ASSIGN(Plan plan,
-               communicator_.plan_all_reduce({.count = bytes_ / size_of(options_.dtype),
-                                              .dtype = options_.dtype,
-                                              .op = {options_.op},
-                                              .symmetric = arena_.zero_copy(),
-                                              .in_place = pattern_.in_place,
-                                              .algorithm = algorithm,
-                                              .captured = options_.mode == Mode::kGraph}));
-  if ((needs_of(algorithm) & kNeedsNccl) != 0) TUTTI_TRY(nccl_);
-  if ((needs_of(algorithm) & kNeedsNcclWindows) != 0) TUTTI_TRY(windows_);
+               choose(impl.request_for(options_.collective, query), impl.topology(), impl.table()));
+  const unsigned needs = needs_of(options_.collective, algorithm);
+  if ((needs & kNeedsNccl) != 0) TUTTI_TRY(nccl_);
+  if ((needs & kNeedsNcclWindows) != 0) TUTTI_TRY(windows_);
   return plan;
 }
 
@@ -115,23 +133,42 @@ Status Sampler::inject_end(std::string_view algorithm) const {
   return {StatusCode::kTimeout, "this rank was told to hang"};
 }
 
+// Residual and weight lie behind the input, what is normalised behind what was added up.
+Operation Sampler::operation(const Configuration& configuration, std::byte* input,
+                             std::byte* output) const {
+  const CallOptions how{.algorithm = configuration.algorithm,
+                        .blocks = configuration.blocks,
+                        .threads = configuration.threads,
+                        .chunk_bytes = configuration.chunk_bytes};
+  if (!options_.normalises()) {
+    return AllReduce{.input = input,
+                     .output = output,
+                     .count = bytes_ / size_of(options_.dtype),
+                     .dtype = options_.dtype,
+                     .op = inputs_->op(communicator_.rank()),
+                     .options = how};
+  }
+  return AllReduceResidualRmsNorm{.input = input,
+                                  .residual = input + bytes_,
+                                  .weight = input + 2 * bytes_,
+                                  .residual_output = output,
+                                  .output = output + bytes_,
+                                  .tokens = bytes_ / options_.token_bytes(),
+                                  .hidden = static_cast<std::size_t>(options_.hidden),
+                                  .dtype = options_.dtype,
+                                  .epsilon = NormInputs::kEpsilon,
+                                  .options = how};
+}
+
 // Lays the operations of one sample over the slots of `arena`.
 void Sampler::arrange(Contender& contender, const Arena& arena) const {
   const Configuration& configuration = contender.configuration;
   for (int k = 0; k < pattern_.operations; ++k) {
-    const auto output = arena.output(pattern_.output(k), bytes_);
-    auto input = arena.input(pattern_.input(k), bytes_);
+    const auto output = arena.output(pattern_.output(k), output_bytes(bytes_));
+    auto input = arena.input(pattern_.input(k), input_bytes(bytes_));
     if (pattern_.in_place) input = output;
     if (pattern_.chained && k > 0) input = arena.output(pattern_.output(k - 1), bytes_);
-    contender.operations.push_back({.input = input.data(),
-                                    .output = output.data(),
-                                    .count = bytes_ / size_of(options_.dtype),
-                                    .dtype = options_.dtype,
-                                    .op = inputs_->op(communicator_.rank()),
-                                    .options = {.algorithm = configuration.algorithm,
-                                                .blocks = configuration.blocks,
-                                                .threads = configuration.threads,
-                                                .chunk_bytes = configuration.chunk_bytes}});
+    contender.operations.push_back(operation(configuration, input.data(), output.data()));
     if (k < pattern_.outputs) contender.outputs.push_back(output);
   }
   contender.repeatable = !pattern_.in_place;
@@ -148,8 +185,7 @@ Result<std::unique_ptr<Trial>> Sampler::prepare(const Configuration& configurati
   TUTTI_TRY(inject_end(configuration.algorithm));
   auto trial = std::make_unique<Trial>();
   TUTTI_TRY(prepare(trial->contender, arena_, configuration));
-  TUTTI_ASSIGN(const Algorithm* row,
-               find_algorithm(Collective::kAllReduce, configuration.algorithm));
+  TUTTI_ASSIGN(const Algorithm* row, find_algorithm(options_.collective, configuration.algorithm));
   if (!arena_.zero_copy() && (row->needs & kNeedsNccl) == 0) {
     trial->unstaged = std::make_unique<Contender>();
     TUTTI_TRY(prepare(*trial->unstaged, symmetric_, configuration));
@@ -158,13 +194,19 @@ Result<std::unique_ptr<Trial>> Sampler::prepare(const Configuration& configurati
 }
 
 Status Sampler::fill_inputs(std::uint32_t iteration) {
-  input_ = inputs_->input(communicator_.rank(), iteration);
-  expected_ = inputs_->expected(iteration);
+  iteration_ = iteration;
+  if (norm_inputs_) {
+    input_ = norm_inputs_->input(communicator_.rank(), iteration);
+  } else {
+    input_ = inputs_->input(communicator_.rank(), iteration);
+    expected_ = inputs_->expected(iteration);
+  }
+  host_.resize(input_bytes(bytes_));
   tile(host_, input_);
   for (const Arena* arena : {&arena_, &symmetric_}) {
     if (!*arena) continue;
     for (int slot = 0; slot < pattern_.inputs; ++slot) {
-      TUTTI_TRY(engine_->write(arena->input(slot, bytes_).data(), host_));
+      TUTTI_TRY(engine_->write(arena->input(slot, host_.size()).data(), host_));
     }
     if (pattern_.in_place) TUTTI_TRY(engine_->write(arena->output(0, bytes_).data(), host_));
   }
@@ -184,18 +226,25 @@ Status Sampler::sample_checked(Trial& trial) {
   return engine_->sample(twin, 1, false);
 }
 
+// Of the outputs that were read.
+Mismatches Sampler::count_wrong() const {
+  if (norm_inputs_) return norm_inputs_->count_wrong(host_, iteration_);
+  return count_mismatches(host_, expected_, size_of(options_.dtype));
+}
+
 Status Sampler::check(Trial& trial) {
   const std::size_t element = size_of(options_.dtype);
   const bool flip =
       options_.inject.kind == Injection::Kind::kFlip &&
       options_.inject.hits(communicator_.rank(), trial.contender.configuration.algorithm);
   trial.wrong = trial.wrong.value_or(0);
+  host_.resize(output_bytes(bytes_));
   const int last = pattern_.output(pattern_.operations - 1);
   for (int slot = 0; slot < static_cast<int>(trial.contender.outputs.size()); ++slot) {
     if (pattern_.chained && slot != last) continue;  // holds a result from the middle
     TUTTI_TRY(engine_->read(host_, trial.contender.outputs[static_cast<std::size_t>(slot)].data()));
     if (flip && !host_.empty()) host_.front() ^= std::byte{1};
-    const Mismatches found = count_mismatches(host_, expected_, element);
+    const Mismatches found = count_wrong();
     if (found.count == 0) continue;
     if (*trial.wrong == 0) {
       trial.first_wrong = fmt::format("rank {}, element {} of {}", communicator_.rank(),

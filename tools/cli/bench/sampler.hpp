@@ -11,6 +11,7 @@
 #include "bench/arena.hpp"
 #include "bench/engine.hpp"
 #include "bench/inputs.hpp"
+#include "bench/norm_inputs.hpp"
 #include "bench/rank.hpp"
 
 namespace tutti::cli {
@@ -66,6 +67,12 @@ class Sampler {
   Status open_windows();
   int slots(std::size_t largest) const;
   Status inject_end(std::string_view algorithm) const;
+  // What an operation reads, and what it writes, for a message of so many bytes.
+  std::size_t input_bytes(std::size_t bytes) const;
+  std::size_t output_bytes(std::size_t bytes) const;
+  Operation operation(const Configuration& configuration, std::byte* input,
+                      std::byte* output) const;
+  Mismatches count_wrong() const;
   void arrange(Contender& contender, const Arena& arena) const;
   Status prepare(Contender& contender, const Arena& arena, const Configuration& configuration);
   Status check(Trial& trial);
@@ -81,6 +88,8 @@ class Sampler {
   Pattern pattern_;
   std::size_t bytes_ = 0;
   std::optional<ExactInputs> inputs_;
+  std::optional<NormInputs> norm_inputs_;  // instead, where tokens are normalised
+  std::uint32_t iteration_ = 0;
   Bytes input_, expected_;  // a period of each
   std::chrono::steady_clock::time_point last_sign_of_life_ = std::chrono::steady_clock::now();
 };

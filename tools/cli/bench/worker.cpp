@@ -43,7 +43,7 @@ Result<std::vector<Entry>> RankBench::choose_entries(std::size_t size, bool in_p
   std::vector<std::string> names = options_.algorithms;
   if (options_.choice == Choice::kAuto) {
     TUTTI_TRY(chosen.status());
-    TUTTI_ASSIGN(const Algorithm* row, find_algorithm(Collective::kAllReduce, chosen->algorithm));
+    TUTTI_ASSIGN(const Algorithm* row, find_algorithm(options_.collective, chosen->algorithm));
     names = {std::string(row->name())};
   }
   std::vector<Entry> entries;

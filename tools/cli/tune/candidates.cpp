@@ -57,7 +57,7 @@ std::vector<Configuration> candidates_for(const Algorithm& row, std::size_t byte
   const Configuration own{.algorithm = std::string(row.name())};
   std::vector<Configuration> result = {own};
   if (backend == Backend::kCuda && row.geometry != nullptr) {
-    for (const Geometry& geometry : geometries_around(row.geometry(bytes, ranks))) {
+    for (const Geometry& geometry : geometries_around(row.geometry({bytes, ranks}))) {
       Configuration varied = own;
       varied.blocks = geometry.blocks;
       varied.threads = geometry.threads;

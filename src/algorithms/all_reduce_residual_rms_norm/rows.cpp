@@ -1,0 +1,89 @@
+#include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "transport/work.hpp"
+
+namespace tutti {
+
+bool is_normalised(DataType dtype, OpKind op) {
+  return op == OpKind::kSum && (dtype == DataType::kFloat32 || dtype == DataType::kFloat16 ||
+                                dtype == DataType::kBfloat16);
+}
+
+namespace {
+
+// Of the packets of a token: a whole number of the host's tiles, the largest ones.
+constexpr std::size_t kTokenUnit = 1 * KiB;
+
+std::size_t tokens_of(const Extent& extent) {
+  return extent.token_bytes == 0 ? 0 : extent.bytes / extent.token_bytes;
+}
+
+int threads_of(const Extent& extent) {
+  return static_cast<int>(std::clamp<std::size_t>(extent.token_bytes / 16, 32, kMaxThreads));
+}
+
+// A block for each token as long as there are some, and a thread for each of its tiles of 16 bytes.
+Geometry one_shot_push_geometry(const Extent& extent) {
+  const std::size_t blocks = std::clamp<std::size_t>(tokens_of(extent), 1, kMaxBlocks);
+  return {static_cast<int>(blocks), threads_of(extent)};
+}
+
+PacketUse one_shot_packets(const Extent& on_wire) {
+  return {tokens_of(on_wire) * round_up(on_wire.token_bytes, kTokenUnit),
+          on_wire.ranks - 1};
+}
+
+// A block for each token of a share, of which it adds up all and normalises as many of every rank.
+Geometry two_shot_geometry(const Extent& extent) {
+  const std::size_t share = ceil_div(tokens_of(extent), static_cast<std::size_t>(extent.ranks));
+  return {static_cast<int>(std::clamp<std::size_t>(share, 1, kMaxBlocks)), threads_of(extent)};
+}
+
+double one_shot_wire(int ranks) { return ranks - 1; }
+double one_shot_push_local(int ranks) { return 7 * ranks + 3; }
+double two_shot_wire(int ranks) { return 2.0 * (ranks - 1) / ranks; }
+double two_shot_local(int ranks) { return 3.0 / ranks + 2; }
+
+constexpr Algorithm kRows[] = {
+    {.id = "all_reduce_residual_rms_norm/one_shot_push",
+     .collective = Collective::kAllReduceResidualRmsNorm,
+     .family = Family::kOneShot,
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kRankOrder,
+     .cost = {.steps = 2, .host_steps = 5.5, .wire = one_shot_wire, .local = one_shot_push_local},
+     .text = "every rank sends its input to everybody in packets, and normalises all of it",
+     .peers_read_input = false,
+     .starts_early = true,
+     .packets = one_shot_packets,
+     .shared_bytes = kHeldBytes,
+     .takes = is_normalised,
+     .geometry = one_shot_push_geometry,
+     .host = host_all_reduce_residual_rms_norm_one_shot_push,
+     .cuda = cuda_all_reduce_residual_rms_norm_one_shot_push},
+    {.id = "all_reduce_residual_rms_norm/two_shot",
+     .collective = Collective::kAllReduceResidualRmsNorm,
+     .family = Family::kTwoShot,
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kRankOrder,
+     .cost = {.steps = 6, .wire = two_shot_wire, .local = two_shot_local},
+     .text = "each rank adds up its tokens and writes them to everyone, which normalises all",
+     .peers_write_output = true,
+     .shared_bytes = kHeldBytes,
+     .takes = is_normalised,
+     .geometry = two_shot_geometry,
+     .host = host_all_reduce_residual_rms_norm_two_shot,
+     .cuda = cuda_all_reduce_residual_rms_norm_two_shot},
+};
+
+}  // namespace
+
+std::span<const Algorithm> all_reduce_residual_rms_norm_rows() { return kRows; }
+
+}  // namespace tutti

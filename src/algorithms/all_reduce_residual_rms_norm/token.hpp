@@ -1,0 +1,150 @@
+// What the rows of all_reduce_residual_rms_norm do with a token once it is summed up over the
+// ranks:
+//
+//   residual_output = round(sum + residual)
+//   output = round(residual_output / sqrt(mean(residual_output^2) + epsilon) * weight)
+//
+// In fp32, each rounded once; the mean's sum in the order of transport/token_sum.hpp. 8-bit output
+// is divided by its scale before it is rounded, and saturates.
+#pragma once
+
+#include <cmath>
+
+#include "algorithms/columns.hpp"
+#include "transport/packets.hpp"
+#include "transport/token_sum.hpp"
+
+namespace tutti {
+
+// A matrix of tokens in tiles: the last tile of a token may be short.
+template <int kTileElements>
+struct Tokens {
+  std::size_t hidden;
+  Slice count, tiles;  // tokens, and tiles of each
+
+  TUTTI_BODY explicit Tokens(const Work& work)
+      : hidden(work.norm.hidden),
+        count(static_cast<Slice>(work.count / hidden)),
+        tiles(static_cast<Slice>((hidden + kTileElements - 1) / kTileElements)) {}
+
+  // Of a vector of `hidden` elements; empty behind its end.
+  TUTTI_BODY TileAt tile(Slice k) const {
+    const std::size_t first = static_cast<std::size_t>(k) * kTileElements;
+    const std::size_t left = first < hidden ? hidden - first : 0;
+    return {first, static_cast<int>(left < kTileElements ? left : kTileElements)};
+  }
+  TUTTI_BODY TileAt tile(Slice token, Slice k) const {
+    const TileAt at = tile(k);
+    return {token * hidden + at.first, token < count ? at.count : 0};
+  }
+};
+
+template <class T, class Team>
+TUTTI_BODY typename Team::Words plus_residual(const typename Team::Words& sum,
+                                              const typename Team::Words& residual) {
+  constexpr int kElements = Team::template tile_elements<T>();
+  auto result = Team::template tile_of<T>(sum);
+  const auto other = Team::template tile_of<T>(residual);
+  TUTTI_UNROLL
+  for (int e = 0; e < kElements; ++e) {
+    result.at[e] = from_float<T>(to_float(result.at[e]) + to_float(other.at[e]));
+  }
+  return Team::words_of(result);
+}
+
+// The sum of the squares of each 16 bytes of a tile's `count` elements.
+template <class T, class Team>
+TUTTI_BODY void sum_squares(const typename Team::Words& words, int count,
+                            float (&parts)[Team::kTileParts]) {
+  constexpr int kPerPart = 16 / sizeof(T);
+  const auto tile = Team::template tile_of<T>(words);
+  TUTTI_UNROLL
+  for (int p = 0; p < Team::kTileParts; ++p) {
+    float square[kPerPart];
+    TUTTI_UNROLL
+    for (int e = 0; e < kPerPart; ++e) {
+      const float x = p * kPerPart + e < count ? to_float(tile.at[p * kPerPart + e]) : 0.0F;
+      square[e] = x * x;
+    }
+    parts[p] = sum_as_tree(square);
+  }
+}
+
+// By how much a token is multiplied.
+TUTTI_BODY float inverse_rms(const TokenNorm& norm, float sum_of_squares) {
+  return 1.0F / sqrtf(sum_of_squares / static_cast<float>(norm.hidden) + norm.epsilon);
+}
+
+// A tile of residual_output, and what it is multiplied by.
+template <class Words>
+struct Unscaled {
+  TileAt at;
+  Words added, weight;
+  float factor;
+};
+
+// As Output, of which `scale` is where that has 8 bits.
+template <class T, class Output, class Team>
+TUTTI_BODY void store_normalised(const Team& team, const TokenNorm& norm,
+                                 const Unscaled<typename Team::Words>& tile) {
+  constexpr int kElements = Team::template tile_elements<T>();
+  const auto x = Team::template tile_of<T>(tile.added);
+  const auto w = Team::template tile_of<T>(tile.weight);
+  Tile<Output, Team::template tile_elements<Output>()> result;
+  TUTTI_UNROLL
+  for (int e = 0; e < kElements; ++e) {
+    float value = to_float(x.at[e]) * tile.factor * to_float(w.at[e]);
+    if constexpr (sizeof(Output) == 1) value = value / norm.scale;
+    result.at[e] = from_float<Output>(value);
+  }
+  TUTTI_UNROLL
+  for (int e = kElements; e < Team::template tile_elements<Output>(); ++e) result.at[e] = {};
+  team.template store_to<Output>(norm.output, tile.at, Team::words_of(result));
+}
+
+template <class T, class Team>
+TUTTI_BODY void store_result(const Team& team, const TokenNorm& norm,
+                             const Unscaled<typename Team::Words>& tile) {
+  switch (norm.output_dtype) {
+    case DataType::kFloat8E4M3:
+      return store_normalised<T, Float8E4M3>(team, norm, tile);
+    case DataType::kFloat8E5M2:
+      return store_normalised<T, Float8E5M2>(team, norm, tile);
+    default:
+      return store_normalised<T, T>(team, norm, tile);
+  }
+}
+
+// Normalises one token. added(k, at, words) gives tile k of residual_output, and leaves it there.
+// Tiles that the team does not hold meanwhile are loaded once more.
+template <class T, class Team, class Added>
+TUTTI_BODY Outcome normalise_token(Team& team, const Work& work, Slice token, Added&& added) {
+  using Words = typename Team::Words;
+  const TokenNorm& norm = work.norm;
+  const Tokens<Team::template tile_elements<T>()> tokens(work);
+
+  float sum;
+  const auto square = [&](Slice k, float(&parts)[Team::kTileParts]) {
+    const TileAt at = tokens.tile(token, k);
+    const Words weight = team.template load_from<T>(norm.weight, tokens.tile(k));
+    Words words;
+    if (added(k, at, words) != Outcome::kDone) return Outcome::kFailed;
+    sum_squares<T, Team>(words, at.count, parts);
+    if (team.holds(k)) team.hold(k, words, weight);
+    return Outcome::kDone;
+  };
+  if (team.sum_of_token(tokens.tiles, square, sum) != Outcome::kDone) return Outcome::kFailed;
+
+  const float factor = inverse_rms(norm, sum);
+  team.for_each_of_token(tokens.tiles, [&](Slice k) {
+    const TileAt at = tokens.tile(token, k);
+    const bool held = team.holds(k);
+    const Words words = held ? team.held(k) : team.template load_from<T>(work.output, at);
+    const Words weight =
+        held ? team.held_beside(k) : team.template load_from<T>(norm.weight, tokens.tile(k));
+    store_result<T>(team, norm, {at, words, weight, factor});
+  });
+  return Outcome::kDone;
+}
+
+}  // namespace tutti

@@ -1,0 +1,26 @@
+// One operation as the communicator sees it, whatever its collective: api/ makes it from what the
+// user gave, and has checked that.
+#pragma once
+
+#include "algorithms/catalogue.hpp"
+#include "transport/work.hpp"
+#include "tutti/collectives.hpp"
+
+namespace tutti {
+
+struct Call {
+  Collective collective = Collective::kAllReduce;
+  const void* input = nullptr;  // `count` elements, which peers may read
+  void* output = nullptr;       // as many, which peers may write
+  std::size_t count = 0;
+  DataType dtype = DataType::kFloat32;
+  ReduceOp op = {};
+  Stream stream = nullptr;
+  CallOptions options = {};
+  TokenNorm norm = {};  // what follows the reduction; `hidden` is 0 where nothing does
+
+  std::size_t bytes() const { return count * size_of(dtype); }
+  bool in_place() const { return input == output; }
+};
+
+}  // namespace tutti

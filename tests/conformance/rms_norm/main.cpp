@@ -1,0 +1,175 @@
+// tutti_conformance_rms_norm: every row of all_reduce_residual_rms_norm against an independent
+// reference, bit for bit, which itself is held against float64. In each round every pair of values
+// of any two dimensions occurs.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "algorithms/catalogue.hpp"
+#include "conformance/rms_norm/bench.hpp"
+#include "support/check.hpp"
+#include "support/cuda_graph.hpp"
+#include "support/group.hpp"
+
+namespace tutti::test {
+namespace {
+
+constexpr int kSkipped = 77;  // ctest's SKIP_RETURN_CODE
+constexpr std::size_t kMostBytes = 300'000 * 4 + 64;
+
+struct Options {
+  std::string backend = "host";
+  std::vector<std::string> kinds, rows;
+  std::vector<int> ranks;
+  std::uint64_t seed = 1;
+  int rounds = 2;
+};
+
+void run_once(Rank& rank, NormBench& bench, const NormCell& cell, const OwnedStream& stream) {
+  const NormAnswer answer = norm_answer(cell.spec(), rank.number());
+  require(cell.inputs == InputKind::kSpecial || answer.error <= kNormError,
+          fmt::format("{} from float64", answer.error));
+  const AllReduceResidualRmsNorm call = bench.prepare(cell, answer, stream.get());
+  const auto judge = [&](std::string_view when) {
+    stream.wait();
+    require_ok(rank.group.status());
+    const std::string text = bench.check(cell, answer);
+    require(text.empty(), fmt::format("{}: {}", when, text));
+  };
+  if (!cell.graph) {
+    require_ok(all_reduce_residual_rms_norm(rank.group, call));
+    return judge("eager");
+  }
+  const CapturedGraph graph(*rank.device.cuda(), stream.get(),
+                            [&] { require_ok(all_reduce_residual_rms_norm(rank.group, call)); });
+  for (int replay = 0; replay < 2; ++replay) {
+    (void)bench.prepare(cell, answer, stream.get());
+    graph.launch(stream.get());
+    judge(fmt::format("replay {}", replay));
+  }
+}
+
+// What a row has no room for is refused alike on every rank.
+bool is_refused(const Rank& rank, const NormCell& cell) {
+  const std::string text = explain_all_reduce_residual_rms_norm(
+      rank.group, {.count = cell.tokens * cell.hidden,
+                   .dtype = cell.dtype,
+                   .hidden = cell.hidden,
+                   .symmetric = cell.buffers != BufferKind::kPlain,
+                   .algorithm = cell.algorithm,
+                   .captured = cell.graph});
+  return text.find("no plan") != std::string::npos;
+}
+
+void run_cells(Rank& rank, const std::vector<NormCell>& cells) {
+  const OwnedStream stream(rank.device);
+  std::map<BufferKind, std::unique_ptr<NormBench>> benches;
+  for (const BufferKind kind :
+       {BufferKind::kPlain, BufferKind::kSymmetric, BufferKind::kRegistered}) {
+    benches[kind] = std::make_unique<NormBench>(rank.group, rank.device, kind, kMostBytes);
+  }
+  std::size_t run = 0;
+  for (const NormCell& cell : cells) {
+    if (is_refused(rank, cell)) continue;
+    try {
+      run_once(rank, *benches.at(cell.buffers), cell, stream);
+    } catch (const std::exception& failure) {
+      fail(fmt::format("{}: {}", cell.to_string(), failure.what()));
+    }
+    ++run;
+  }
+  require(2 * run > cells.size(), fmt::format("only {} of {} cells ran", run, cells.size()));
+}
+
+NormSpace space_from(const Options& options) {
+  NormSpace space;
+  space.backend = take(parse_backend(options.backend));
+  space.algorithms = {""};
+  for (const Algorithm& row : rows_of(Collective::kAllReduceResidualRmsNorm)) {
+    space.algorithms.push_back(row.id);
+  }
+  if (!options.rows.empty()) {
+    space.algorithms.clear();
+    for (const std::string& name : options.rows) {
+      const auto row = find_algorithm(Collective::kAllReduceResidualRmsNorm, name);
+      space.algorithms.push_back(take(row)->id);
+    }
+  }
+  if (space.backend == Backend::kHost) space.ranks.push_back(16);
+  if (!options.ranks.empty()) space.ranks = options.ranks;
+  if (!options.kinds.empty()) {
+    std::erase_if(space.kinds, [&](RankKind kind) {
+      return std::find(options.kinds.begin(), options.kinds.end(), to_string(kind)) ==
+             options.kinds.end();
+    });
+  }
+  return space;
+}
+
+// A process that has used CUDA cannot fork ranks any more.
+bool has_gpus(int ranks) {
+  return run_isolated([&] { require(why_no_gpus(ranks).empty(), ""); }, std::chrono::seconds(60))
+      .empty();
+}
+
+int run(const Options& options) {
+  NormSpace space = space_from(options);
+  if (space.backend == Backend::kCuda) {
+    std::erase_if(space.ranks, [](int ranks) { return !has_gpus(ranks); });
+  }
+  if (space.ranks.empty()) {
+    fmt::print("skipped: not enough GPUs\n0 passed, 0 failed\n");
+    return kSkipped;
+  }
+  std::map<std::pair<RankKind, int>, std::vector<NormCell>> groups;
+  for (int round = 0; round < options.rounds; ++round) {
+    space.seed = options.seed + static_cast<std::uint64_t>(round);
+    for (const NormCell& cell : space.selection()) groups[{cell.kind, cell.ranks}].push_back(cell);
+  }
+  int failed = 0;
+  for (const auto& [key, cells] : groups) {
+    const GroupSpec spec{.backend = space.backend,
+                         .kind = key.first,
+                         .ranks = key.second,
+                         .limit = std::chrono::seconds(600)};
+    const std::string wrong = run_isolated(
+        [&] {
+          const std::string text = run_group(spec, [&](Rank& rank) { run_cells(rank, cells); });
+          if (!text.empty()) throw Failure(text);
+        },
+        spec.limit);
+    failed += wrong.empty() ? 0 : 1;
+    fmt::print("{} {} ranks as {}: {} cells\n{}", wrong.empty() ? "passed" : "FAILED", key.second,
+               to_string(key.first), cells.size(), wrong);
+    std::fflush(stdout);
+  }
+  fmt::print("{} passed, {} failed\n", static_cast<int>(groups.size()) - failed, failed);
+  return failed > 0 || groups.empty() ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tutti::test
+
+int main(int argc, char** argv) {
+  // Little staging, so that messages take several passes through it.
+  ::setenv("TUTTI_STAGING_BYTES", "256K", 0);
+  ::setenv("TUTTI_DEBUG", "OFF", 0);
+  tutti::test::Options options;
+  CLI::App app("Every row of all_reduce_residual_rms_norm against an independent reference");
+  app.add_option("--backend", options.backend, "host or cuda");
+  app.add_option("--kind", options.kinds, "threads,processes")->delimiter(',');
+  app.add_option("--ranks", options.ranks, "numbers of ranks")->delimiter(',');
+  app.add_option("--rows", options.rows, "names of rows")->delimiter(',');
+  app.add_option("--seed", options.seed, "of the selection and the inputs");
+  app.add_option("--rounds", options.rounds, "selections, each with inputs of its own");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return tutti::test::run(options);
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "{}\n", failure.what());
+    return 2;
+  }
+}

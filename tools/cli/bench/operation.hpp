@@ -1,0 +1,26 @@
+// One operation of a sample, of whatever collective is measured.
+#pragma once
+
+#include <variant>
+
+#include "tutti/collectives.hpp"
+
+namespace tutti::cli {
+
+using Operation = std::variant<AllReduce, AllReduceResidualRmsNorm>;
+
+inline Status run(Communicator& communicator, const AllReduce& call) {
+  return all_reduce(communicator, call);
+}
+inline Status run(Communicator& communicator, const AllReduceResidualRmsNorm& call) {
+  return all_reduce_residual_rms_norm(communicator, call);
+}
+inline Status run(Communicator& communicator, const Operation& operation) {
+  return std::visit([&](const auto& call) { return run(communicator, call); }, operation);
+}
+
+inline void set_stream(Operation& operation, Stream stream) {
+  std::visit([stream](auto& call) { call.stream = stream; }, operation);
+}
+
+}  // namespace tutti::cli
