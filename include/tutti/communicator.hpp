@@ -128,6 +128,7 @@ class Communicator {
     bool captured = false;
   };
   Result<Plan> plan_all_reduce(const Query& query) const;
+  Result<Plan> plan_all_reduce_residual_rms_norm(const Query& query) const;
 
   CommunicatorImpl& impl() const { return *impl_; }
   explicit Communicator(std::unique_ptr<CommunicatorImpl> impl);

@@ -154,6 +154,11 @@ Result<Plan> Communicator::plan_all_reduce(const Query& query) const {
                 impl_->table());
 }
 
+Result<Plan> Communicator::plan_all_reduce_residual_rms_norm(const Query& query) const {
+  return choose(impl_->request_for(Collective::kAllReduceResidualRmsNorm, query), impl_->topology(),
+                impl_->table());
+}
+
 void* SymmetricMemory::data() const { return impl_ ? impl_->segment().local : nullptr; }
 std::size_t SymmetricMemory::size() const { return impl_ ? impl_->bytes() : 0; }
 bool SymmetricMemory::zero_copy() const { return impl_ && impl_->segment().zero_copy(); }

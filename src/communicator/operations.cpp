@@ -60,11 +60,11 @@ Request CommunicatorImpl::request_for(Collective collective,
 }
 
 Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
-  const PlanKey key{request.collective,   request.count,      request.dtype,
-                    request.op,           request.hidden,     request.in_place,
-                    request.symmetric,    request.capturing,  request.nccl_ready,
-                    request.in_blocks,    request.windows_ready,
-                    request.packet_bytes, request.ring_bytes, request.algorithm};
+  const PlanKey key{request.collective, request.count,         request.dtype,
+                    request.op,         request.hidden,        request.in_place,
+                    request.symmetric,  request.capturing,     request.nccl_ready,
+                    request.in_blocks,  request.windows_ready, request.packet_bytes,
+                    request.ring_bytes, request.algorithm};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   TUTTI_ASSIGN(const Plan plan, choose(request, topology_, *table_));
   log(LogLevel::kInfo, "{} bytes, {} {}{}: {}", request.bytes(), to_string(request.dtype),

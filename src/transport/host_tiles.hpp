@@ -64,9 +64,8 @@ class HostTiles {
   // Of a chunk that is all this block's.
   template <class T, class Load, class Use>
   void for_each_of_chunk(std::size_t count, Load&& load, Use&& use) const {
-    deal_tiles<T>(Range{0, count}, 0, 1, [&](HostAccess access, TileAt tile) {
-      use(access, tile, load(access, tile));
-    });
+    deal_tiles<T>(Range{0, count}, 0, 1,
+                  [&](HostAccess access, TileAt tile) { use(access, tile, load(access, tile)); });
   }
 
   std::byte* output_at(Direction direction) const {

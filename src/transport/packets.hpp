@@ -53,8 +53,8 @@ using PacketCode = std::conditional_t<std::is_integral_v<T>, Marked, Complemente
 // Counts slices. Half a register pair: 64 GiB of packets would be the first too many.
 using Slice = std::uint32_t;
 
-// Which of a part's slots at rank `owner` is that of rank `source`: there is none for its own tiles,
-// which do not travel.
+// Which of a part's slots at rank `owner` is that of rank `source`: there is none for its own
+// tiles, which do not travel.
 TUTTI_BODY std::size_t slot_of(int source, int owner) {
   return static_cast<std::size_t>(source < owner ? source : source - 1);
 }

@@ -34,7 +34,8 @@
 //                            Behind the first pushes, which it does not release: they go first
 //                            because peers wait for them longest.
 //   for_each_slice(n, f)     f(k) for those of n slices that are this thread's, until one fails.
-//   load_tile, load_column   From the input: one tile, or tile k of every other rank's share, in the
+//   load_tile, load_column   From the input: one tile, or tile k of every other rank's share, in
+//   the
 //                            order of sending: the next rank's share first.
 //   push_all, push_column    Into the slot at every other rank: the same tile, or of each its own
 //                            share's. Relaxed at system scope (host: release), in words of 64 bits.

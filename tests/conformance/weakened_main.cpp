@@ -45,7 +45,8 @@ struct Case {
 };
 
 bool is_staged(const Algorithm& row, Buffers buffers) {
-  return buffers == Buffers::kStaged || (buffers == Buffers::kInPlace && row.in_place_needs_staging);
+  return buffers == Buffers::kStaged ||
+         (buffers == Buffers::kInPlace && row.in_place_needs_staging);
 }
 
 bool normalises(const Algorithm& row) {

@@ -11,9 +11,9 @@
 //                   makes the sum of share r + 1 whole: that is kept, too, and sent both ways
 //   steps from n    keeps what comes, whole shares from both sides, and sends it on
 //
-// The last arrivals of a partition, kRingLead chunks of each share, meet the first step of the next.
-// Sent both ways, whole shares take ceil((n-1)/2) steps forwards and floor((n-1)/2) back, instead of
-// n - 1; bytes are the same.
+// The last arrivals of a partition, kRingLead chunks of each share, meet the first step of the
+// next. Sent both ways, whole shares take ceil((n-1)/2) steps forwards and floor((n-1)/2) back,
+// instead of n - 1; bytes are the same.
 //
 // Chunks lie where they belong in the output, sums that are not whole yet as well: nobody needs the
 // place before. There is one for each, so nobody waits for room. Where neighbours do not reach the
@@ -187,11 +187,12 @@ class RingBlock {
       return team_.template load<T>(from, access, tile);
     };
     if (sends_on || !direct_) {
-      team_.template for_each_of_chunk<T>(
-          chunk.count, load, [&](auto access, TileAt tile, const auto& value) {
-            if (sends_on) team_.template store<T>(to, access, tile, value);
-            if (!direct_) keep_tile(chunk, access, tile, value);
-          });
+      team_.template for_each_of_chunk<T>(chunk.count, load,
+                                          [&](auto access, TileAt tile, const auto& value) {
+                                            if (sends_on)
+                                              team_.template store<T>(to, access, tile, value);
+                                            if (!direct_) keep_tile(chunk, access, tile, value);
+                                          });
     }
     return team_.pass(taken(direction) | (sends_on ? sent(direction) : 0));
   }

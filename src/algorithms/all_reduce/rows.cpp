@@ -78,8 +78,8 @@ PacketUse one_shot_packets(const Extent& on_wire) {
   return {round_up(on_wire.bytes, 256), on_wire.ranks - 1};
 }
 
-// Two slots for every other rank, one for what is to be reduced and one for results, hold a share: a
-// whole number of the host's tiles as packets, the largest ones.
+// Two slots for every other rank, one for what is to be reduced and one for results, hold a share:
+// a whole number of the host's tiles as packets, the largest ones.
 PacketUse two_shot_packets(const Extent& on_wire) {
   return {round_up(share_of(on_wire), 2 * KiB), 2 * (on_wire.ranks - 1)};
 }

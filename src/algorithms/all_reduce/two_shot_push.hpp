@@ -2,7 +2,8 @@
 // result to everybody.
 //
 //   phase 1  push each tile of share r into my slot at rank r
-//   phase 2  poll each tile of my share from every other rank, reduce, push the result to them, store
+//   phase 2  poll each tile of my share from every other rank, reduce, push the result to them,
+//   store
 //            it to own output
 //   phase 3  poll each tile of every other share from its owner, store to own output
 //

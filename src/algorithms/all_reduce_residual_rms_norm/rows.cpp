@@ -32,8 +32,7 @@ Geometry one_shot_push_geometry(const Extent& extent) {
 }
 
 PacketUse one_shot_packets(const Extent& on_wire) {
-  return {tokens_of(on_wire) * round_up(on_wire.token_bytes, kTokenUnit),
-          on_wire.ranks - 1};
+  return {tokens_of(on_wire) * round_up(on_wire.token_bytes, kTokenUnit), on_wire.ranks - 1};
 }
 
 // A block for each token of a share, of which it adds up all and normalises as many of every rank.

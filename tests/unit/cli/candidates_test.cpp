@@ -50,8 +50,9 @@ TEST(Candidates, AreOneOnTheHostOrWhereALibraryDecides) {
 TEST(Candidates, OfRingsHaveChunksBelowTheMessage) {
   Algorithm ring = row("all_reduce/ring", left_to_a_library);
   ring.ring_directions = 1;
-  EXPECT_THAT(texts(candidates_for(ring, 1 * MiB, 4, Backend::kCuda)),
-              ElementsAre("ring", "ring chunks of 16K", "ring chunks of 32K", "ring chunks of 128K"));
+  EXPECT_THAT(
+      texts(candidates_for(ring, 1 * MiB, 4, Backend::kCuda)),
+      ElementsAre("ring", "ring chunks of 16K", "ring chunks of 32K", "ring chunks of 128K"));
   EXPECT_THAT(texts(candidates_for(ring, 32 * KiB, 4, Backend::kHost)),
               ElementsAre("ring", "ring chunks of 16K"));
 }

@@ -389,7 +389,8 @@ TEST(Staged, TheModelOfTheRealRowsIsNearWhatWasMeasured) {
     if (row.algorithm == "all_reduce/nccl") {
       EXPECT_NEAR(row.predicted_us, 98, 0.15 * 98);
       EXPECT_TRUE(row.chosen);
-    } else if (!goes_through_staging(**find_algorithm(request.collective, row.algorithm), request)) {
+    } else if (!goes_through_staging(**find_algorithm(request.collective, row.algorithm),
+                                     request)) {
       EXPECT_NEAR(row.predicted_us, 92, 0.25 * 92) << row.algorithm;
     } else {
       EXPECT_GT(row.predicted_us, 0.9 * 412) << row.algorithm;

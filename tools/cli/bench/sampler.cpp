@@ -11,7 +11,6 @@
 #include "algorithms/catalogue.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
-#include "communicator/communicator_impl.hpp"
 
 namespace tutti::cli {
 
@@ -106,9 +105,9 @@ Result<Plan> Sampler::plan(std::string_view algorithm) const {
       .in_place = pattern_.in_place,
       .algorithm = algorithm,
       .captured = options_.mode == Mode::kGraph};
-  const CommunicatorImpl& impl = communicator_.impl();
-  TUTTI_ASSIGN(Plan plan,
-               choose(impl.request_for(options_.collective, query), impl.topology(), impl.table()));
+  TUTTI_ASSIGN(Plan plan, options_.normalises()
+                              ? communicator_.plan_all_reduce_residual_rms_norm(query)
+                              : communicator_.plan_all_reduce(query));
   const unsigned needs = needs_of(options_.collective, algorithm);
   if ((needs & kNeedsNccl) != 0) TUTTI_TRY(nccl_);
   if ((needs & kNeedsNcclWindows) != 0) TUTTI_TRY(windows_);
