@@ -158,6 +158,10 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
     return fmt::format("is taken by itself with NCCL 2.29.7 or newer: {} cannot abort its kernels",
                        nccl_version_text(topology.nccl_version));
   }
+  // Through slots its chunks are short, which nobody measured to be fast.
+  if (row.ring_directions > 0 && (request.in_place || !request.symmetric)) {
+    return "is taken by itself where chunks go from output to output: out of place, and symmetric";
+  }
   const std::int64_t limit = request.bidirectional_bytes;
   if (row.ring_directions < 2 || limit == kSizeAlways) return {};
   if (limit == kSizeAutomatic && measured) return {};

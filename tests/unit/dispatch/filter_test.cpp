@@ -152,6 +152,18 @@ TEST(Filter, TokensAreStagedAsAWhole) {
   EXPECT_THAT(why_not(row, request, eight_h200()), IsEmpty());
 }
 
+TEST(Filter, RingsThroughSlotsAreHadByNameAlone) {
+  Algorithm row = kTestRows[0];
+  row.ring_directions = 1;
+  Request request;
+  EXPECT_THAT(why_not_by_itself(row, request, eight_h200(), true), IsEmpty());
+  request.in_place = true;
+  EXPECT_THAT(why_not_by_itself(row, request, eight_h200(), true), HasSubstr("out of place"));
+  request.in_place = false;
+  request.symmetric = false;
+  EXPECT_THAT(why_not_by_itself(row, request, eight_h200(), true), HasSubstr("symmetric"));
+}
+
 TEST(Filter, RingsNeedStaging) {
   Algorithm row = kTestRows[0];
   row.ring_directions = 1;
