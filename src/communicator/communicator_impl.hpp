@@ -153,7 +153,7 @@ class CommunicatorImpl {
   Status prepare_nccl_locked();
   Status prepare_nccl_for(Prepared& prepared);
   bool windows_are_named() const;
-  bool may_open_windows(const AllReduce& call) const;
+  bool may_open_windows(const Call& call) const;
   Status open_windows();
   Status hold_in_windows(const SymmetricSegment& segment);
   NcclWindows::Group window_group();

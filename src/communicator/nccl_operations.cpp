@@ -68,10 +68,10 @@ bool CommunicatorImpl::windows_are_named() const {
                               Knobs::process().text("TUTTI_TUNE"));
 }
 
-bool CommunicatorImpl::may_open_windows(const AllReduce& call) const {
+bool CommunicatorImpl::may_open_windows(const Call& call) const {
   if (windows_.settled()) return false;
   if (call.options.algorithm.empty()) return windows_named_;
-  const auto row = find_algorithm(Collective::kAllReduce, call.options.algorithm);
+  const auto row = find_algorithm(call.collective, call.options.algorithm);
   return row.is_ok() && ((*row)->needs & kNeedsNcclWindows) != 0;
 }
 

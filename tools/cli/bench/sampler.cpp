@@ -11,6 +11,7 @@
 #include "algorithms/catalogue.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
+#include "communicator/communicator_impl.hpp"
 
 namespace tutti::cli {
 
