@@ -132,8 +132,8 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
                         .captured = prepared.captured});
   request.nccl_ready = nccl_.is_open() || !prepared.captured;
   request.windows_ready = windows_.are_open() || !prepared.captured;
-  request.in_blocks =
-      NcclWindows::can_hold(prepared.input.get()) && NcclWindows::can_hold(prepared.output.get());
+  request.in_blocks = NcclWindows::can_hold(prepared.input.get(), call.input) &&
+                      NcclWindows::can_hold(prepared.output.get(), call.output);
   request.packet_bytes = layout_.packet_room(prepared.area);
   request.ring_bytes = layout_.ring_bytes(prepared.area);
   TUTTI_ASSIGN(prepared.plan, plan_for(request));

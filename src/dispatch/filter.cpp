@@ -61,7 +61,8 @@ std::string why_not_in_windows(const Request& request, const Topology& topology)
     return fmt::format("needs windows of NCCL's, and there are none: {}", request.no_windows);
   }
   if (!request.symmetric || !request.in_blocks) {
-    return "needs both buffers in memory that this communicator allocated: windows hold no other";
+    return "needs both buffers in memory that this communicator allocated, aligned to 16 bytes: "
+           "NCCL's windows hold no other";
   }
   if (!request.windows_ready) {
     return "needs windows of NCCL's, which cannot be made inside a capture: call prepare_nccl() "

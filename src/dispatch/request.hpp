@@ -25,7 +25,7 @@ struct Request {
   std::int64_t bidirectional_bytes = kSizeAutomatic;  // TUTTI_RING_BIDIRECTIONAL_MAX_BYTES
   bool capturing = false;
   bool nccl_ready = true;  // its communicator is there, or can be made now
-  // Of NCCL's windows: whether both buffers lie in memory that they can hold, whether they are open
+  // Of NCCL's windows: whether they can hold both buffers as they lie, whether they are open
   // or can be opened now, and why the ranks agreed that there will be none.
   bool in_blocks = true;
   bool windows_ready = true;

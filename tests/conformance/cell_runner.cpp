@@ -46,7 +46,8 @@ CellRunner::CellRunner(Rank& rank, const std::vector<Cell>& cells)
 
 std::string CellRunner::why_not(const Cell& cell) const {
   if (!is_choosy(cell.algorithm)) return {};
-  if (needs(cell, kNeedsNcclWindows) && cell.buffers != BufferKind::kSymmetric) {
+  const bool aligned = cell.offset * size_of(cell.dtype) % 16 == 0;
+  if (needs(cell, kNeedsNcclWindows) && !(aligned && cell.buffers == BufferKind::kSymmetric)) {
     return "windows of NCCL's hold no such buffers";
   }
   const auto plan = rank_.group.plan_all_reduce({.count = cell.count,

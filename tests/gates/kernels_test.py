@@ -182,16 +182,19 @@ class Listings(unittest.TestCase):
 
         load, count = "LDG.E.128.STRONG.SYS R56, desc[UR4][R88.64]", "LDG.E.64.STRONG.GPU R64, desc[UR6][R64.64]"
         poll = f"L:\n{load} * {{}}\n{count}\nBRA L\nEXIT"
-        for element, loads in ((FLOAT, 9), (HALF, 9), (BYTE, 17)):
+        for element, loads in ((FLOAT, 8), (HALF, 8), (BYTE, 15)):
             self.assertEqual(check_kernels.check_functions(push(poll.format(loads), element)), [])
             self.refuses(push(poll.format(loads - 1), element), f"no loop with {loads} loads")
+            aside = poll.format(loads).replace("BRA L", "STL [R1], R2\nLDL R2, [R1]\nBRA L")
+            self.assertEqual(check_kernels.check_functions(push(aside, element)), [])
+            self.refuses(push(aside.replace("BRA L", "LDL R2, [R1]\nBRA L"), element), "3 accesses to local memory")
             functions = push(poll.format(loads), element)
             functions[0].stack_bytes = 96
             if element == BYTE:
                 self.assertEqual(check_kernels.check_functions(functions), [])
                 functions[0].stack_bytes = 168
             self.refuses(functions, "bytes of stack")
-        early = poll.format(8).replace(count, f"IADD3 R2, R56, R3, R4\n{load.replace('R56', 'R60')}\n{count}")
+        early = poll.format(7).replace(count, f"IADD3 R2, R56, R3, R4\n{load.replace('R56', 'R60')}\n{count}")
         self.refuses(push(early), "used before its last one is issued")
 
     def test_new_kernel(self):

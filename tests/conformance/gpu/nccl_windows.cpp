@@ -43,8 +43,10 @@ void nccl_window_eager(Rank& rank) {
         lane->expect_right(trial);
         trial.in_place = true;
         lane->expect_right(trial);
-        trial.offset = 3;
+        trial.offset = 8;
         lane->expect_right(trial);
+        trial.offset = 3;  // not to 16 bytes
+        require_failure(lane->run(lane->prepare(trial)), StatusCode::kUnsupported);
       }
     }
   }

@@ -144,12 +144,17 @@ class Trials {
   void delay_at_random(CudaWeakening& weakening) {
     std::fill(std::begin(weakening.before_arrival_ns), std::end(weakening.before_arrival_ns), 0u);
     std::fill(std::begin(weakening.before_wait_ns), std::end(weakening.before_wait_ns), 0u);
-    const auto pick = random_() % 6;
-    const int first = first_barrier_of(row_);
+    // Also about a barrier that is not taken away: behind it begins what the next one is there for.
+    const int barriers = first_barrier_of(row_) + kBarriersOfARow;
     const auto ns = static_cast<std::uint32_t>(500'000 + random_() % 1'500'000);
-    if (pick < 2) weakening.before_arrival_ns[first + pick] = ns;
-    if (pick == 2 || pick == 3) weakening.before_wait_ns[first + pick - 2] = ns;
-    if (pick == 4) std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
+    const int pick = static_cast<int>(random_() % (2 * static_cast<unsigned>(barriers) + 2));
+    if (pick < barriers) {
+      weakening.before_arrival_ns[pick] = ns;
+    } else if (pick < 2 * barriers) {
+      weakening.before_wait_ns[pick - barriers] = ns;
+    } else if (pick == 2 * barriers) {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
+    }
   }
 
   float value(int rank, std::size_t i) const {
