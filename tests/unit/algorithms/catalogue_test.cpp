@@ -28,7 +28,7 @@ TEST(CatalogueTest, RowsSayWhereTheyRunAndWhatTheyCost) {
     EXPECT_GT(row.max_ranks_host + row.max_ranks_cuda, 0) << row.id;
     EXPECT_LE(row.max_ranks_host, kMaxRanks) << row.id;
     EXPECT_EQ(row.max_ranks_host > 0, row.host != nullptr) << row.id;
-    EXPECT_GT(row.cost.steps, 0) << row.id;
+    EXPECT_GT(row.cost.steps + 2 * row.cost.steps_per_rank, 0) << row.id;
     ASSERT_NE(row.cost.wire, nullptr) << row.id;
     EXPECT_GT(row.cost.wire(2), 0) << row.id;
     ASSERT_NE(row.geometry, nullptr) << row.id;

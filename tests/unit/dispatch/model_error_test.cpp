@@ -33,11 +33,14 @@ const Algorithm& row_of(std::string_view name) {
   return **find_algorithm(Collective::kAllReduce, name);
 }
 
-// Operations in graphs on symmetric buffers, as tables hold them.
+// Operations in graphs on symmetric buffers, as tables hold them, of rows that the model may take.
 bool is_as_in_tables(const nlohmann::json& row) {
-  return row.at("backend") == "cuda" && row.at("mode") == "graph" && row.at("in_place") == false &&
-         row.at("chained") == false && row.at("buffers") == "symmetric" &&
-         find_algorithm(Collective::kAllReduce, row.at("algorithm").get<std::string>()).is_ok();
+  if (row.at("backend") != "cuda" || row.at("mode") != "graph" || row.at("in_place") != false ||
+      row.at("chained") != false || row.at("buffers") != "symmetric") {
+    return false;
+  }
+  const auto known = find_algorithm(Collective::kAllReduce, row.at("algorithm").get<std::string>());
+  return known.is_ok() && !(*known)->only_where_measured;
 }
 
 // Of all result files of H200s: of tutti's own rows, or of NCCL.
@@ -67,7 +70,7 @@ void expect_errors(Errors errors, std::size_t at_least, double median, double wo
 }
 
 TEST(ModelError, OfOwnRowsOnTwoToFourGpus) {
-  expect_errors(errors_of_results(false), 160, 0.05, 0.28);
+  expect_errors(errors_of_results(false), 400, 0.06, 0.40);
 }
 
 TEST(ModelError, OfNcclOnTwoToFourGpus) { expect_errors(errors_of_results(true), 80, 0.12, 0.55); }

@@ -174,6 +174,7 @@ TEST(Thresholds, OneElementAroundEachTheEntryThatHoldsTheSizeIsTaken) {
           for (const std::size_t k : {count - (count > 0), count, count + (count < last)}) {
             Request request = request_of(k, dtype);
             request.packet_bytes = SIZE_MAX;  // what a row has no room for is another test
+            request.ring_bytes = SIZE_MAX;
             for (const bool multicast : {false, true}) {
               expect_holder_is_taken(entry, request, multicast);
             }

@@ -212,7 +212,9 @@ TEST(ShippedTables, AreWholeAndNameRowsOfThisBuild) {
       EXPECT_TRUE(find_algorithm(entry.collective, entry.algorithm).is_ok()) << entry.algorithm;
       EXPECT_GT(entry.time_us, 0) << source.name << " " << entry.algorithm;
       EXPECT_GE(entry.samples, 50) << source.name << " " << entry.algorithm;
-      EXPECT_TRUE(entry.runner_up.empty() || entry.time_us <= entry.runner_up_us) << source.name;
+      // Of what differs by less than 2 % `tutti tune` takes what comes first.
+      EXPECT_TRUE(entry.runner_up.empty() || entry.time_us <= 1.02 * entry.runner_up_us)
+          << source.name;
     }
   }
 }
