@@ -25,7 +25,7 @@ struct CallOptions {
 
 struct AllReduce {
   const void* input = nullptr;  // `count` elements of this rank
-  void* output = nullptr;       // `count` elements; equal to `input`, or not overlapping it
+  void* output = nullptr;       // `count` elements; `input` on all ranks, or overlapping it on none
   std::size_t count = 0;        // equal on every rank; may be 0
   DataType dtype = DataType::kFloat32;
   ReduceOp op = {};
