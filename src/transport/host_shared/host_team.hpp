@@ -102,7 +102,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   Words load_from(const std::byte* from, TileAt tile) const {
     Words words;
     const auto bytes = static_cast<std::size_t>(tile.count) * sizeof(T);
-    std::memcpy(words.at, from + tile.first * sizeof(T), bytes);
+    if (bytes > 0) std::memcpy(words.at, from + tile.first * sizeof(T), bytes);  // else null, maybe
     std::memset(words.at + bytes, 0, (8 - bytes % 8) % 8);
     return words;
   }
