@@ -55,9 +55,8 @@
 //   holds(k), keep, kept     Whether there is room for tile k and another one beside it; putting
 //                            them there, and taking them, by the same thread.
 //   sum_of_token(n, f, sum)  f(k, parts) for the same tiles: it gives what each 16 bytes of the
-//   tile
-//                            add to the sum. Summed over the block in an order that depends on n
-//                            alone (transport/token_sum.hpp). Uniform over the block: fails if f
+//                            tile add to the sum. Summed over the block in an order that depends on
+//                            n alone (transport/token_sum.hpp). Uniform over the block: fails if f
 //                            has failed in any thread. Ordinary accesses stay unordered.
 //
 // A body whose chunks go around a ring of slots (RingSlots) passes one barrier, and then uses

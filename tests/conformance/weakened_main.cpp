@@ -44,11 +44,6 @@ struct Case {
   std::string name;
 };
 
-bool is_staged(const Algorithm& row, Buffers buffers) {
-  return buffers == Buffers::kStaged ||
-         (buffers == Buffers::kInPlace && row.in_place_needs_staging);
-}
-
 bool normalises(const Algorithm& row) {
   return row.collective == Collective::kAllReduceResidualRmsNorm;
 }

@@ -258,8 +258,7 @@ void Experiment::run_block(int index, int block, const Options& options) {
 Work Experiment::work_for(int index, int operation) {
   Rank& rank = *ranks_[static_cast<std::size_t>(index)];
   const bool in_place = setup_.buffers == Buffers::kInPlace;
-  const bool staged =
-      setup_.buffers == Buffers::kStaged || (in_place && setup_.row->in_place_needs_staging);
+  const bool staged = is_staged(*setup_.row, setup_.buffers);
   Work work{};
   work.count = setup_.count;
   work.rank = index;

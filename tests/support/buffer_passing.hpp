@@ -31,4 +31,10 @@ inline bool runs(const Algorithm& row, Buffers buffers) {
   return buffers != Buffers::kInPlace || !row.in_place_needs_staging || !row.peers_read_input;
 }
 
+// Whether what peers touch lies in staging while `row` runs so.
+inline bool is_staged(const Algorithm& row, Buffers buffers) {
+  return buffers == Buffers::kStaged ||
+         (buffers == Buffers::kInPlace && row.in_place_needs_staging);
+}
+
 }  // namespace tutti::test

@@ -9,6 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "support/check.hpp"
+#include "support/device.hpp"
+
 namespace tutti::test {
 namespace {
 
@@ -102,6 +105,11 @@ std::string run_isolated(const std::function<void()>& function, std::chrono::sec
   Children child(1, [&](int, Wire&) { function(); });
   const Children::Child& end = child.finish(limit).front();
   return end.succeeded() ? std::string() : report(end);
+}
+
+bool has_gpus(int ranks) {
+  return run_isolated([&] { require(why_no_gpus(ranks).empty(), ""); }, std::chrono::seconds(60))
+      .empty();
 }
 
 }  // namespace tutti::test

@@ -28,4 +28,8 @@ std::string run_ranks(RankKind kind, int ranks, const RankFunction& function,
 // Runs `function` in a process of its own, for what it may break. Empty if nothing did.
 std::string run_isolated(const std::function<void()>& function, std::chrono::seconds limit);
 
+// Whether this machine has so many, asked in a process of its own: one that has used CUDA cannot
+// fork ranks any more.
+bool has_gpus(int ranks);
+
 }  // namespace tutti::test

@@ -186,14 +186,11 @@ class RingBlock {
     const auto load = [&](auto access, TileAt tile) {
       return team_.template load<T>(from, access, tile);
     };
-    if (sends_on || !direct_) {
-      team_.template for_each_of_chunk<T>(chunk.count, load,
-                                          [&](auto access, TileAt tile, const auto& value) {
-                                            if (sends_on)
-                                              team_.template store<T>(to, access, tile, value);
-                                            if (!direct_) keep_tile(chunk, access, tile, value);
-                                          });
-    }
+    const auto keep = [&](auto access, TileAt tile, const auto& value) {
+      if (sends_on) team_.template store<T>(to, access, tile, value);
+      if (!direct_) keep_tile(chunk, access, tile, value);
+    };
+    if (sends_on || !direct_) team_.template for_each_of_chunk<T>(chunk.count, load, keep);
     return team_.pass(taken(direction) | (sends_on ? sent(direction) : 0));
   }
 

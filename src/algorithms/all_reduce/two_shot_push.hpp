@@ -3,8 +3,7 @@
 //
 //   phase 1  push each tile of share r into my slot at rank r
 //   phase 2  poll each tile of my share from every other rank, reduce, push the result to them,
-//   store
-//            it to own output
+//            and store it to own output
 //   phase 3  poll each tile of every other share from its owner, store to own output
 //
 // Cost: 2 hops (two packets), 2(n-1)/n x bytes over each rank's links; integers twice that. No

@@ -212,7 +212,7 @@ class PacketTeam : public TokenVerbs {
       if (end != Outcome::kDone) return end;
     }
     keep(aside);
-    if (Protocol::empties()) clear_all(from, packets);
+    if (Protocol::empties()) clear_all<2 * Code::kPackets>(from);
     TUTTI_UNROLL
     for (int r = 0; r < kMaxRanks; ++r) {
       if (r >= ranks()) break;
@@ -329,7 +329,7 @@ class PacketTeam : public TokenVerbs {
   }
 
   template <int kPackets>
-  __device__ void clear_all(std::byte* from, const std::uint64_t (&)[kMaxOthers][kPackets]) const {
+  __device__ void clear_all(std::byte* from) const {
     constexpr std::uint64_t kEmpty[2] = {0, 0};
     TUTTI_UNROLL
     for (int i = 0; i < kMaxOthers; ++i) {

@@ -31,11 +31,6 @@ struct Test {
   std::function<std::string()> run;
 };
 
-bool has_gpus(int ranks) {
-  return run_isolated([&] { require(why_no_gpus(ranks).empty(), ""); }, std::chrono::seconds(60))
-      .empty();
-}
-
 // Why NCCL cannot be loaded, or is older than `version`; empty if it can.
 std::string why_no_nccl(int version) {
   return run_isolated(

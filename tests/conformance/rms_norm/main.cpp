@@ -109,12 +109,6 @@ NormSpace space_from(const Options& options) {
   return space;
 }
 
-// A process that has used CUDA cannot fork ranks any more.
-bool has_gpus(int ranks) {
-  return run_isolated([&] { require(why_no_gpus(ranks).empty(), ""); }, std::chrono::seconds(60))
-      .empty();
-}
-
 int run(const Options& options) {
   NormSpace space = space_from(options);
   if (space.backend == Backend::kCuda) {
