@@ -1,6 +1,7 @@
 # tutti_parsers: what reads bytes from outside, and what that needs. Rooms that are needed nearly
 # whole, and single files of the others.
 set(sources
+  dispatch/filter.cpp
   dispatch/overrides.cpp
   drivers/fake_sockets.cpp
   drivers/host_files.cpp
