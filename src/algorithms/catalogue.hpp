@@ -14,6 +14,7 @@ namespace tutti {
 
 struct RingSlots;  // transport/work.hpp
 struct Work;
+class Stages;    // transport/copy_engine/stages.hpp
 class HostTeam;  // transport/host_team.hpp
 enum class Outcome : std::uint8_t;
 
@@ -78,6 +79,9 @@ struct PacketUse {
 using HostBody = Outcome (*)(HostTeam& team, const Work& work);
 using CudaKernel = const void*;  // __global__ void(Work), Work by value
 
+// A body that copy engines run with kernels in between, enqueued by the host.
+using EngineProgram = void (*)(Stages& stages, const Work& work, std::size_t element_bytes);
+
 // "one_shot" of "all_reduce/one_shot".
 constexpr std::string_view name_of_id(std::string_view id) { return id.substr(id.find('/') + 1); }
 
@@ -114,6 +118,7 @@ struct Algorithm {
   Geometry (*geometry)(const Extent& extent) = nullptr;  // where no table says better
   HostBody (*host)(DataType, OpKind) = nullptr;
   CudaKernel (*cuda)(DataType, OpKind, int ranks) = nullptr;  // null in builds without CUDA
+  EngineProgram program = nullptr;  // of copy engines: `cuda` is the kernel between copies
 
   std::string_view name() const { return name_of_id(id); }
 };

@@ -9,7 +9,7 @@
 #include "base/try.hpp"
 #include "communicator/engine.hpp"
 #include "drivers/cuda.hpp"
-#include "launch/cuda.hpp"
+#include "launch/cuda_stages.hpp"
 #include "memory/device_scope.hpp"
 
 namespace tutti {
@@ -17,7 +17,7 @@ namespace {
 
 class CudaEngine : public Engine {
  public:
-  CudaEngine(CudaDriver& cuda, int device) : cuda_(cuda), device_(device) {}
+  CudaEngine(CudaDriver& cuda, int device) : cuda_(cuda), device_(device), lanes_(cuda) {}
 
   ~CudaEngine() override {
     const DeviceScope scope(cuda_, device_);
@@ -37,6 +37,7 @@ class CudaEngine : public Engine {
     const std::size_t bytes = kHeaderBytes + epochs + late;
     TUTTI_ASSIGN(side_, cuda_.create_stream(device_));
     TUTTI_ASSIGN(event_, cuda_.create_event(false));
+    TUTTI_TRY(lanes_.create(device_));
     TUTTI_ASSIGN(device_words_, cuda_.allocate(device_, bytes));
     TUTTI_TRY(cuda_.set_async(device_words_, 0, bytes, side_));
     TUTTI_TRY(cuda_.synchronize(side_));
@@ -76,7 +77,11 @@ class CudaEngine : public Engine {
                         .threads = plan.threads,
                         .starts_early = row.starts_early,
                         .shared_bytes = row.shared_bytes};
-    return launch_on_cuda(cuda_, body, work, stream);
+    if (row.program == nullptr) return launch_on_cuda(cuda_, body, work, stream);
+    TUTTI_ASSIGN(CopyLane * lane, lanes_.lane_for(stream));
+    CudaStages stages(cuda_, body, *lane, stream);
+    row.program(stages, work, size_of(operation.dtype));
+    return stages.status();
   }
 
   // An event behind every eager operation: the next one may come on another stream, when this one
@@ -154,6 +159,7 @@ class CudaEngine : public Engine {
   std::mutex words_mutex_;  // what other threads than the caller's write into the control block
   bool poisoned_ = false;
   Stream side_ = nullptr;  // for words of our own; never waits for the user's streams
+  CopyLanes lanes_;
   CudaEvent event_ = nullptr;
   Stream last_ = nullptr;
   std::atomic<bool> used_ = false;

@@ -181,7 +181,8 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
   const bool shares = row->ring_directions > 0 ||
                       (row->pushes_through_staging && layout_.ring_bytes(prepared.area) > 0);
   if (shares) prepared.channel = layout_.ring_channel(prepared.area);
-  const bool can_wait = registering_ && !in_place_staging && !by_switch;
+  // Copies are enqueued with their addresses: for them it is not enough to know those later.
+  const bool can_wait = registering_ && !in_place_staging && !by_switch && row->program == nullptr;
   const bool is_late = can_wait && !direct && prepared.call.bytes() > 0;
   if (!stream.capturing || row->packets != nullptr || (shares && !is_late)) return prepared;
 
@@ -286,6 +287,7 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   work.staging_bytes = layout_.staging_size(prepared.channel);
   work.ring = ring_slots(*prepared.operation.row, prepared.staged ? work.staging_bytes : kNoSlots,
                          work.blocks, prepared.plan.chunk_bytes);
+  work.chunk_bytes = prepared.plan.chunk_bytes;
   if (prepared.plan.chunk_bytes > 0) {
     const std::size_t token = round_up(call.norm.hidden * size_of(call.dtype), 256);
     work.staging_bytes = std::clamp(round_up(prepared.plan.chunk_bytes, 256),

@@ -201,7 +201,9 @@ class FakeCuda final : public CudaDriver {
   };
   struct EventState {
     std::chrono::steady_clock::time_point time;
-    std::vector<Gate> gates;  // ahead of it
+    std::vector<Gate> gates;    // ahead of it
+    std::uint64_t capture = 0;  // in which it was recorded; 0: in none
+    CudaGraph graph = nullptr;
   };
   struct Failure {
     std::string method;
@@ -225,6 +227,7 @@ class FakeCuda final : public CudaDriver {
   Status transfer(void* to, const void* from, std::size_t bytes);
   // Now, or as a node of the graph that the stream is captured into.
   Status submit(Stream stream, Work work);
+  Status join_capture(Stream stream, CudaEvent event);
   Status check_not_capturing(Stream stream, std::string_view method);
   std::vector<Gate> gates_of(Stream stream) const;
   std::vector<Gate> gates_before(CudaEvent event) const;

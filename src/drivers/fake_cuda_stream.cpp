@@ -152,6 +152,22 @@ Result<bool> FakeCuda::stream_finished(Stream stream) {
 Status FakeCuda::wait_event(Stream stream, CudaEvent event) {
   TUTTI_TRY(enter("wait_event"));
   for (Gate& gate : gates_before(event)) add_gate(stream, std::move(gate));
+  return join_capture(stream, event);
+}
+
+// A stream that waits for a captured event becomes part of that capture, until the capture ends.
+Status FakeCuda::join_capture(Stream stream, CudaEvent event) {
+  const std::lock_guard lock(mutex_);
+  const auto state = streams_.find(stream);
+  const auto source = events_.find(event);
+  if (state == streams_.end() || source == events_.end()) return Status::ok();
+  const std::uint64_t capture = source->second.capture;
+  if (capture == state->second.capture) return Status::ok();
+  if (capture == 0 || state->second.capture != 0) {
+    return refused("wait_event: the event is not of the stream's capture");
+  }
+  state->second.capture = capture;
+  state->second.graph = source->second.graph;
   return Status::ok();
 }
 
@@ -171,6 +187,15 @@ Status FakeCuda::destroy_event(CudaEvent event) {
 
 Status FakeCuda::record_event(CudaEvent event, Stream stream) {
   TUTTI_TRY(enter("record_event"));
+  {
+    const std::lock_guard lock(mutex_);
+    const auto state = streams_.find(stream);
+    const auto target = events_.find(event);
+    if (state != streams_.end() && target != events_.end()) {
+      target->second.capture = state->second.capture;
+      target->second.graph = state->second.graph;
+    }
+  }
   return submit(stream, [this, event, stream] {
     std::vector<Gate> gates = gates_of(stream);
     const std::lock_guard lock(mutex_);
@@ -228,7 +253,9 @@ Result<CudaGraph> FakeCuda::end_capture(Stream stream) {
   if (found == streams_.end() || found->second.capture == 0)
     return refused("end_capture: the stream is not being captured");
   const StreamState state = found->second;
-  found->second = {0, nullptr, false, state.gates};
+  for (auto& [each, joined] : streams_) {
+    if (joined.capture == state.capture) joined = {0, nullptr, false, joined.gates};
+  }
   if (!state.invalid) return state.graph;
   spoiled = graphs_.extract(state.graph);
   return refused("end_capture: the capture was invalidated");

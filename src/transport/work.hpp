@@ -177,6 +177,11 @@ struct Work {
   std::size_t staging_bytes;  // a multiple of 256
   RingSlots ring;             // in staging
 
+  // Of rows that copy engines move: how much is reduced while more is copied (0: all of it), and
+  // whether the kernel between copies ends with a barrier.
+  std::size_t chunk_bytes;
+  bool meets;
+
   PacketArea packets;
 
   PeerPointers channels;  // ChannelMemory of each rank

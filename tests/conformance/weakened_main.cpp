@@ -28,13 +28,14 @@
 namespace tutti::test {
 namespace {
 
-constexpr int kRanks = 3, kRounds = 4;
+constexpr int kRanks = 3, kRounds = 4;  // of ranks, as many as the row takes
 constexpr std::size_t kStagingBytes = 4096;
 // Of floats: two passes through staging, or where that has halves, 4, and 7 where sums are staged:
 // an odd number, so that the first pass of the next operation meets the half of the last one.
 constexpr std::size_t kCount = 1700;
-constexpr std::size_t kHidden = 340;  // five tokens, three of them in a pass
-constexpr int kRaceFound = 66;        // ThreadSanitizer's exit code
+constexpr std::size_t kHidden = 340;        // five tokens, three of them in a pass
+constexpr std::size_t kCopiedBytes = 1024;  // chunks of copy engines
+constexpr int kRaceFound = 66;              // ThreadSanitizer's exit code
 constexpr int kWrongResult = 40;
 
 struct Case {
@@ -48,7 +49,8 @@ bool normalises(const Algorithm& row) {
   return row.collective == Collective::kAllReduceResidualRmsNorm;
 }
 Extent extent_of(const Algorithm& row) {
-  return {kCount * sizeof(float), kRanks, normalises(row) ? kHidden * sizeof(float) : 0};
+  const std::size_t token = normalises(row) ? kHidden * sizeof(float) : 0;
+  return {kCount * sizeof(float), ranks_for(row, kRanks), token};
 }
 
 // What a normalisation works with besides; unused by others. In place, the residual's sum is stored
@@ -101,9 +103,10 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
   const bool turns = row->pushes_through_staging && round % 2 == 1;
   Work work = world.work(rank, kCount, is_staged(*row, buffers) != turns);
   work.ring = ring_slots(*row, kStagingBytes, work.blocks, 0);
+  work.chunk_bytes = kCopiedBytes;
   if (buffers != Buffers::kInPlace || normalises(*row)) return work;
   work.input = world.output<std::byte>(rank);
-  for (int r = 0; r < kRanks; ++r) work.inputs.at[r] = world.output<std::byte>(r);
+  for (int r = 0; r < world.ranks(); ++r) work.inputs.at[r] = world.output<std::byte>(r);
   return work;
 }
 
@@ -125,7 +128,7 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
     if (run_on_host(body, work, &test.weakening) != Outcome::kDone) return false;
     for (std::size_t i = 0; i < kCount; ++i) {
       float expected = normalised ? Matrices::residual_at(i) : 0;
-      for (int r = 0; r < kRanks; ++r) expected += value(r, i);
+      for (int r = 0; r < world.ranks(); ++r) expected += value(r, i);
       right = right && output[i] == expected;
     }
     if (normalised) right = right && matrices.is_normalised(output);
@@ -134,9 +137,9 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
 }
 
 void run_case(const Case& test) {
-  HostWorld world(kRanks, kCount * sizeof(float), kStagingBytes);
+  HostWorld world(ranks_for(*test.row, kRanks), kCount * sizeof(float), kStagingBytes);
   std::atomic<bool> right = true;
-  on_all_ranks(kRanks, [&](int rank) {
+  on_all_ranks(world.ranks(), [&](int rank) {
     if (!run_rank(world, rank, test)) right = false;
   });
   if (!right) ::_exit(kWrongResult);
@@ -158,7 +161,7 @@ int count_barriers(const Algorithm& row, Buffers buffers) {
 
 // Of an operation whose data travels in packets.
 int parts_of(const Algorithm& row) {
-  return packet_use(row, extent_of(row), DataType::kFloat32).slots / (kRanks - 1);
+  return packet_use(row, extent_of(row), DataType::kFloat32).slots / (ranks_for(row, kRanks) - 1);
 }
 
 std::vector<Case> cases_of(const Algorithm& row, Buffers buffers, int barriers) {

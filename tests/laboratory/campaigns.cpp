@@ -58,8 +58,8 @@ std::vector<Setup> setups_for_mutations(const Algorithm& row) {
   for (const Buffers buffers : kAllBuffers) {
     if (!runs(row, buffers)) continue;
     const bool scales = row.takes(DataType::kFloat32, OpKind::kPreMulSum);
-    all.push_back(
-        {&row, 3, 1, 127, scales ? 3 : 4, buffers, scales ? OpKind::kPreMulSum : OpKind::kSum});
+    all.push_back({&row, test::ranks_for(row, 3), 1, 127, scales ? 3 : 4, buffers,
+                   scales ? OpKind::kPreMulSum : OpKind::kSum});
   }
   return all;
 }

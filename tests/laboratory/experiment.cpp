@@ -117,6 +117,7 @@ std::vector<Setup> all_setups() {
     if (row.host == nullptr) continue;
     for (const Shape& shape : kShapes) {
       for (const Buffers buffers : kAllBuffers) {
+        if (shape.ranks > row.max_ranks_host) continue;
         if (!runs(row, buffers) || !row.takes(DataType::kFloat32, shape.op)) continue;
         if (row.ring_directions > 1 && shape.ranks < 3) continue;  // the same as one way
         // What is longer only takes more passes through staging.
@@ -286,6 +287,7 @@ Work Experiment::work_for(int index, int operation) {
   work.packets.slot_bytes = packet_use().slot_bytes;
   work.packets.launches = &rank.launches;
   work.ring = ring_slots(*setup_.row, kRingBytes, setup_.blocks, kChunkBytes);
+  work.chunk_bytes = kChunkBytes;
   work.epochs = rank.epochs.data();
   work.control = &rank.control;
   work.failure = &rank.failure;

@@ -1,6 +1,7 @@
 // How buffers are passed to a body that runs without a communicator around it.
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 
 #include "algorithms/catalogue.hpp"
@@ -35,6 +36,11 @@ inline bool runs(const Algorithm& row, Buffers buffers) {
 inline bool is_staged(const Algorithm& row, Buffers buffers) {
   return buffers == Buffers::kStaged ||
          (buffers == Buffers::kInPlace && row.in_place_needs_staging);
+}
+
+// Some rows are for two ranks alone.
+inline int ranks_for(const Algorithm& row, int wanted) {
+  return std::min(wanted, row.max_ranks_host);
 }
 
 }  // namespace tutti::test

@@ -28,6 +28,8 @@ struct Weakening {
 
 class HostTeam : public HostTiles<HostTeam, 1024> {
  public:
+  static constexpr bool kCopiesLate = false;  // those of copy engines, now and then
+
   // `waits_for`, if any, is a word for whoever looks at this rank from outside: while a wait is
   // long enough to yield, bit r says that rank r has not come. It stays as it is when the wait
   // fails.

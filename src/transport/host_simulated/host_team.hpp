@@ -13,6 +13,8 @@ namespace tutti {
 // Small tiles: small messages have many.
 class HostTeam : public HostTiles<HostTeam, 16> {
  public:
+  static constexpr bool kCopiesLate = true;  // those of copy engines, now and then
+
   struct Environment {
     simulated::Simulation& simulation;
     const simulated::Mutation* mutation = nullptr;

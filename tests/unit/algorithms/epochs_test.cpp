@@ -6,22 +6,24 @@
 
 #include "algorithms/catalogue.hpp"
 #include "launch/host.hpp"
+#include "support/buffer_passing.hpp"
 #include "support/host_world.hpp"
 #include "support/ranks.hpp"
 
 namespace tutti::test {
 namespace {
 
-constexpr int kRanks = 3, kOperations = 4;
+constexpr int kOperations = 4;
 constexpr std::size_t kCount = 50000;
 constexpr std::uint64_t kManyLaunches = std::uint64_t{1} << 47;  // nearly all that a word can count
 
 // Operations that went wrong.
 int run_operations(const Algorithm& row, std::uint64_t first_epoch) {
   constexpr std::size_t kStagingBytes = 128 * KiB;  // several passes
-  HostWorld world(kRanks, kCount * sizeof(float), kStagingBytes);
+  const int ranks = ranks_for(row, 3);
+  HostWorld world(ranks, kCount * sizeof(float), kStagingBytes);
   std::atomic<int> wrong = 0;
-  on_all_ranks(kRanks, [&](int rank) {
+  on_all_ranks(ranks, [&](int rank) {
     Work work = world.work(rank, kCount, false);
     std::fill_n(work.epochs, kMaxBlocks, first_epoch);
     *work.packets.launches = LaunchWord::at(first_epoch % kManyLaunches);
@@ -35,8 +37,11 @@ int run_operations(const Algorithm& row, std::uint64_t first_epoch) {
       const HostBody body = row.host(DataType::kFloat32, OpKind::kSum);
       bool right = run_on_host(body, work) == Outcome::kDone;
       for (std::size_t i = 0; i < kCount && right; ++i) {
-        right = world.output<float>(rank)[i] ==
-                static_cast<float>(kRanks * (i % 1000 + static_cast<std::size_t>(operation)) + 3);
+        float expected = 0;
+        for (int r = 0; r < ranks; ++r) {
+          expected += static_cast<float>(i % 1000 + static_cast<std::size_t>(r + operation));
+        }
+        right = world.output<float>(rank)[i] == expected;
       }
       if (!right) ++wrong;
     }

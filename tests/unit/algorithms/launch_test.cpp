@@ -1,10 +1,13 @@
 // How a kernel is launched on GPUs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <set>
+#include <vector>
 
 #include "drivers/fake_cuda.hpp"
-#include "launch/cuda.hpp"
+#include "launch/cuda_stages.hpp"
 
 namespace tutti {
 namespace {
@@ -27,6 +30,58 @@ TEST(LaunchTest, ThreadsAreWholeWarpsAndStartsAreEarlyWhereTheRowSaysSo) {
     EXPECT_EQ(seen.threads, 64);
     EXPECT_EQ(seen.programmatic, early);
   }
+}
+
+// Copies on a stream of their own: another one for what is not captured and for each capture, the
+// same one as long as a capture lasts.
+TEST(LaunchTest, EachCaptureHasALaneForItsCopies) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
+  CopyLanes lanes(cuda);
+  ASSERT_TRUE(lanes.create(0).is_ok());
+  const auto take = [&](Stream stream) -> Stream {
+    const auto lane = lanes.lane_for(stream);
+    if (!lane.is_ok()) return nullptr;
+    CudaStages stages(cuda, {}, **lane, stream);
+    stages.copies_wait(stages.kernels());  // whereby the lane becomes part of the capture
+    EXPECT_TRUE(stages.status().is_ok()) << stages.status().message();
+    return (*lane)->stream;
+  };
+
+  const Stream eager = *cuda.create_stream(0);
+  const Stream ordinary = take(eager);
+  std::vector<Stream> captured, taken;
+  for (std::size_t k = 0; k < CopyLanes::kCaptures; ++k) {
+    captured.push_back(*cuda.create_stream(0));
+    ASSERT_TRUE(cuda.begin_capture(captured.back()).is_ok());
+    taken.push_back(take(captured.back()));
+    EXPECT_EQ(taken.back(), take(captured.back()));
+    EXPECT_EQ(take(eager), ordinary);
+  }
+  EXPECT_EQ(std::set<Stream>(taken.begin(), taken.end()).size(), taken.size());
+  EXPECT_EQ(std::count(taken.begin(), taken.end(), ordinary), 0);
+  EXPECT_EQ(std::count(taken.begin(), taken.end(), nullptr), 0);
+
+  const Stream further = *cuda.create_stream(0);
+  ASSERT_TRUE(cuda.begin_capture(further).is_ok());
+  const auto none = lanes.lane_for(further);
+  EXPECT_EQ(none.status().code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(cuda.end_capture(captured[1]).is_ok());
+  EXPECT_EQ(take(further), taken[1]);
+}
+
+TEST(LaunchTest, NothingIsEnqueuedBehindWhatCouldNotBe) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
+  CopyLanes lanes(cuda);
+  ASSERT_TRUE(lanes.create(0).is_ok());
+  const Stream stream = *cuda.create_stream(0);
+  CudaStages stages(cuda, {}, **lanes.lane_for(stream), stream);
+  std::byte from[8] = {}, to[8] = {};
+  cuda.fail("copy_async", 1);
+  for (int k = 0; k < 3; ++k) stages.copy(to, from, sizeof to);
+  stages.kernels_wait(stages.copies());
+  EXPECT_FALSE(stages.status().is_ok());
+  EXPECT_EQ(cuda.calls("copy_async"), 2);
+  EXPECT_EQ(cuda.calls("record_event"), 0);
 }
 
 }  // namespace

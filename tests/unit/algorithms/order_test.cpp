@@ -67,6 +67,7 @@ void expect_the_same_bits(Is is) {
     const Groups inputs = random_inputs(ranks);
     Elements first;
     for_each_row(is, [&](const Algorithm& row) {
+      if (ranks > row.max_ranks_host) return;
       for (const int blocks : {1, 3}) {
         const std::size_t staging_bytes = blocks > 1 ? kLeastStagingBytes : kStagingBytes;
         for (const Elements& output : reduced(row, inputs, blocks, staging_bytes)) {
@@ -103,7 +104,9 @@ Groups inputs_that_cancel() {
 // Whatever the switch's order is: where one rank decides on a sum, all have the same.
 TEST(OrderTest, RowsThatSaySoGiveTheSameBitsOnAllRanks) {
   const Groups inputs = inputs_that_cancel();
-  const auto says_so = [](const Algorithm& row) { return row.order != Order::kNone; };
+  const auto says_so = [&](const Algorithm& row) {
+    return row.order != Order::kNone && row.max_ranks_host >= static_cast<int>(inputs.size());
+  };
   for_each_row(says_so, [&](const Algorithm& row) {
     EXPECT_EQ(differences(reduced(row, inputs, 2)), 0) << row.id;
   });

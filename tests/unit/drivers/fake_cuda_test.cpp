@@ -161,6 +161,22 @@ TEST_F(FakeCudaTest, WaitingForACapturedStreamSpoilsTheCapture) {
   EXPECT_EQ(cuda_.open().graphs, 0U);
 }
 
+TEST_F(FakeCudaTest, AStreamThatWaitsForACapturedEventIsCapturedAsWell) {
+  const Stream first = *cuda_.create_stream(0), second = *cuda_.create_stream(0);
+  const CudaEvent event = *cuda_.create_event(false);
+  ASSERT_TRUE(cuda_.begin_capture(first).is_ok());
+  ASSERT_TRUE(cuda_.record_event(event, first).is_ok());
+  ASSERT_TRUE(cuda_.wait_event(second, event).is_ok());
+  EXPECT_EQ(cuda_.capture_of(second)->id, cuda_.capture_of(first)->id);
+
+  const Stream other = *cuda_.create_stream(0);
+  ASSERT_TRUE(cuda_.begin_capture(other).is_ok());
+  EXPECT_FALSE(cuda_.wait_event(other, event).is_ok()) << "two captures do not become one";
+
+  ASSERT_TRUE(cuda_.end_capture(first).is_ok());
+  EXPECT_EQ(cuda_.capture_of(second)->state, CudaCapture::State::kNone);
+}
+
 TEST_F(FakeCudaTest, KernelsRunOnlyWhereATestSaysHow) {
   EXPECT_EQ(cuda_.launch({}).code(), StatusCode::kUnsupported);
   int launched = 0;

@@ -16,6 +16,9 @@ constexpr std::array<std::size_t, 3> kChunkBytes = {16 * KiB, 32 * KiB, 128 * Ki
 // Of staging, for what passes through it in any case: a pass takes half of it. Beside all of it.
 constexpr std::array<std::size_t, 1> kStagingBytes = {4 * MiB};
 
+// Of what copy engines move, while kernels reduce what has come.
+constexpr std::array<std::size_t, 3> kCopiedBytes = {8 * MiB, 16 * MiB, 32 * MiB};
+
 constexpr int kLeastThreads = 64;
 
 bool runs(const Algorithm& row, int ranks, Backend backend) {
@@ -43,6 +46,7 @@ std::vector<std::size_t> chunks_for(const Algorithm& row, std::size_t bytes) {
   std::span<const std::size_t> all;
   if (row.ring_directions > 0) all = kChunkBytes;
   if (row.pushes_through_staging) all = kStagingBytes;
+  if (row.program != nullptr) all = kCopiedBytes;
   std::vector<std::size_t> result;
   std::ranges::copy_if(all, std::back_inserter(result),
                        [bytes](std::size_t chunk) { return chunk < bytes; });

@@ -1,0 +1,109 @@
+// all_reduce/two_shot_copy_engine: each rank fetches its share of everybody's input by copy engine,
+// reduces it, and fetches the others' sums.
+//
+//   show       my input: staged, if peers cannot address it
+//   meet       every input is there
+//   for each chunk k of a share:
+//     fetch k  my share of every other rank's input, to where that rank's sums will be in my output
+//   for each chunk k, once it is there:
+//     reduce k with the own one, to where everyone sees it; meet: every sum k is there
+//     fetch k  every other rank's sums, over what was reduced
+//   reduce     what is left behind the last share, on every rank; meet: nobody reads mine any more
+//
+// Copies wait for kernels only to fetch sums: while chunk k is reduced, the next one comes.
+//
+// Shares are equal and of whole vectors, so that the inputs of the others have room where their
+// sums come to lie; less than a vector for each rank is left. In place, inputs would be overwritten
+// that others still have to fetch: that is staged, and sums as well.
+//
+// Cost: 3 hops and a few microseconds for each copy, 2(n-1)/n x bytes over each link, all of them
+// by copy engines.
+#include "algorithms/all_reduce/copy_engine.hpp"
+
+namespace tutti {
+namespace {
+
+class TwoShot {
+ public:
+  TwoShot(Stages& stages, const Work& work, const EnginePass& pass)
+      : stages_(stages),
+        work_(work),
+        pass_(pass),
+        share_(pass.all().count / static_cast<std::size_t>(work.ranks) / pass.unit() * pass.unit()),
+        chunks_(pass.chunks_of(share_)),
+        rest_{place(work.ranks, 0), pass.all().first + pass.all().count - place(work.ranks, 0)} {}
+
+  void run() {
+    pass_.begin([this] {
+      for (int r = 0; r < work_.ranks; ++r) pass_.show({place(r, 0), share_});
+      pass_.show(rest_);
+    });
+    stages_.copies_wait(stages_.kernels());
+
+    Stages::Mark fetched[EngineChunks::kMost];
+    for (std::size_t k = 0; k < chunks_.number; ++k) {
+      for_each_other([&](int rank) { fetch_input(rank, k); });
+      fetched[k] = stages_.copies();
+    }
+    for (std::size_t k = 0; k < chunks_.number; ++k) {
+      stages_.kernels_wait(fetched[k]);
+      reduce(k);
+      stages_.copies_wait(stages_.kernels());
+      for_each_other([&](int rank) { fetch_sums(rank, k); });
+      if (work_.stage_output) fetch_sums(work_.rank, k);
+    }
+    stages_.kernels_wait(stages_.copies());
+    reduce_rest();
+  }
+
+ private:
+  // Where chunk k of the share of rank `owner` begins.
+  std::size_t place(int owner, std::size_t k) const {
+    return pass_.all().first + share_ * static_cast<std::size_t>(owner) + chunks_.first(k);
+  }
+  // The next rank first: nobody is read by everyone at once.
+  template <class F>
+  void for_each_other(F&& f) const {
+    for (int step = 1; step < work_.ranks; ++step) f((work_.rank + step) % work_.ranks);
+  }
+
+  void fetch_input(int rank, std::size_t k) const {
+    pass_.copy(pass_.output(place(rank, k)), pass_.input_of(rank, place(work_.rank, k)),
+               chunks_.length(k));
+  }
+  void fetch_sums(int rank, std::size_t k) const {
+    pass_.copy(pass_.output(place(rank, k)), pass_.sums_of(rank, place(rank, k)),
+               chunks_.length(k));
+  }
+
+  void reduce(std::size_t k) const {
+    const std::size_t own = place(work_.rank, k);
+    Work part = pass_.part(pass_.sums_of(work_.rank, own), chunks_.length(k));
+    for_each_other([&](int rank) { part.inputs.at[rank] = pass_.output(place(rank, k)); });
+    part.inputs.at[work_.rank] = pass_.input_of(work_.rank, own);
+    part.meets = true;
+    stages_.reduce(part, Publish::kStores);
+  }
+  void reduce_rest() const {
+    Work part = pass_.part(pass_.output(rest_.first), rest_.count);
+    for (int r = 0; r < work_.ranks; ++r) part.inputs.at[r] = pass_.input_of(r, rest_.first);
+    part.meets = true;
+    stages_.reduce(part, Publish::kLoads);
+  }
+
+  Stages& stages_;
+  const Work& work_;
+  const EnginePass& pass_;
+  std::size_t share_;
+  EngineChunks chunks_;
+  Range rest_;
+};
+
+}  // namespace
+
+void all_reduce_two_shot_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
+  for_each_pass(stages, work, element_bytes,
+                [&](const EnginePass& pass) { TwoShot(stages, work, pass).run(); });
+}
+
+}  // namespace tutti
