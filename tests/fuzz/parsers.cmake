@@ -1,8 +1,6 @@
 # tutti_parsers: what reads bytes from outside, and what that needs. Rooms that are needed nearly
 # whole, and single files of the others.
 set(sources
-  dispatch/filter.cpp
-  dispatch/overrides.cpp
   drivers/fake_sockets.cpp
   drivers/host_files.cpp
   drivers/shared_memory.cpp
@@ -17,7 +15,7 @@ list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
 list(APPEND sources
   ${PROJECT_SOURCE_DIR}/tools/cli/bench/measurement.cpp
   ${PROJECT_SOURCE_DIR}/tools/cli/bench/record_json.cpp)
-foreach(room base bootstrap tuning transport algorithms)
+foreach(room base bootstrap tuning transport algorithms dispatch)
   list(APPEND sources $<TARGET_OBJECTS:tutti_${room}>)
 endforeach()
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -108,6 +109,43 @@ void chain_in_one_graph(Rank& rank) {
   }
 }
 
+// Copies and kernels on two streams, of which a capture takes both: between eager calls, and where
+// another capture begins before the first one has ended.
+void graphs_of_copy_engines(Rank& rank) {
+  constexpr std::string_view kRow = "two_shot_copy_engine";
+  constexpr std::size_t kCount = 3 * MiB + 5;  // of floats: two chunks, and a rest
+  GraphLane direct(rank, BufferKind::kSymmetric, trial_of(kCount, kRow));
+  GraphLane staged(rank, BufferKind::kPlain, trial_of(300000, kRow));
+  Lane eager(rank, BufferKind::kSymmetric, kCount * sizeof(float));
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    direct.replay(seed);
+    eager.expect_right({.count = 39999 * seed, .seed = seed, .algorithm = kRow});
+    staged.replay(seed);
+  }
+
+  Lane first(rank, BufferKind::kSymmetric, kCount * sizeof(float));
+  Lane second(rank, BufferKind::kSymmetric, kCount * sizeof(float));
+  Trial trial = trial_of(kCount, kRow);
+  const AllReduce outer_call = first.prepare(trial), inner_call = second.prepare(trial);
+  CudaDriver& cuda = *rank.device.cuda();
+  std::optional<CapturedGraph> inner;
+  const CapturedGraph outer(cuda, first.stream(), [&] {
+    require_ok(first.start(outer_call));
+    inner.emplace(cuda, second.stream(), [&] { require_ok(second.start(inner_call)); });
+    require_ok(first.start(outer_call));
+  });
+  for (trial.seed = 1; trial.seed <= 20; ++trial.seed) {
+    (void)first.prepare(trial);
+    (void)second.prepare(trial);
+    outer.launch(first.stream());
+    inner->launch(second.stream());
+    for (Lane* lane : {&first, &second}) {
+      require_ok(lane->finish());
+      lane->check(trial);
+    }
+  }
+}
+
 // A thousand captures, one after the other: channels and mappings return.
 void thousand_graphs(Rank& rank) {
   Lane lane(rank, BufferKind::kPlain, 64 * KiB);
@@ -196,6 +234,7 @@ constexpr Scenario kGraphs[] = {
     {"eager_calls_between_replays", 1, kPatient, eager_calls_between_replays},
     {"graphs_interleaved", 1, kPatient, graphs_interleaved},
     {"chain_in_one_graph", 1, kPatient, chain_in_one_graph},
+    {"graphs_of_copy_engines", 2, kPatient, graphs_of_copy_engines},
     {"thousand_graphs", 2, kPatient, thousand_graphs},
     {"registered_after_capture", 2, kPatient, registered_after_capture},
     {"graphs_share_buffers", 2, kPatient, graphs_share_buffers},
