@@ -69,7 +69,7 @@ class HostTiles {
   }
 
   template <class T, class F>
-  void bulk_store_all(const Pointers<kMaxRanks>& to, Range range, F&& f) const {
+  void bulk_store_all(const Pointers<kMaxRanks>& to, Range range, F&& f) {
     deal_tiles<T>(Range{0, range.count}, 0, 1, [&](HostAccess access, TileAt tile) {
       const auto value = f(access, tile);
       const TileAt at{range.first + tile.first, tile.count};
@@ -287,6 +287,7 @@ class HostTiles {
   }
 
   const Team& team() const { return static_cast<const Team&>(*this); }
+  Team& team() { return static_cast<Team&>(*this); }
 
   Words held_[2][kHostHeldTiles];
 };

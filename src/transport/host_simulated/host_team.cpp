@@ -27,13 +27,16 @@ void HostTeam::store_bytes(std::byte* to, const std::byte* from, std::size_t byt
 
 // --- bulk copies ---
 
-void HostTeam::copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const {
+void HostTeam::copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes == 0) return;
   environment_.simulation.interrupt(fiber());
+  copies_in_bulk_ = true;
   memory().bulk_copy(fiber(), to, from, bytes);
 }
 
-void HostTeam::send_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const {
+void HostTeam::send_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   environment_.simulation.interrupt(fiber());
+  copies_in_bulk_ = true;
   memory().bulk_store(fiber(), to, from, bytes);
 }
 
@@ -92,6 +95,7 @@ Outcome HostTeam::wait() {
     take_flags_back();
     return Outcome::kFailed;
   }
+  if (copies_in_bulk_) memory().proxy_fence(fiber());  // as bulk_copy() on GPUs, of what was before
   return Outcome::kDone;
 }
 

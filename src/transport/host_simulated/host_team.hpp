@@ -70,7 +70,7 @@ class HostTeam : public HostTiles<HostTeam, 16> {
 
   // As late as may be: see weak_memory.hpp. What is no vector of 16 bytes is stored.
   template <class T>
-  void bulk_copy(std::byte* to, const std::byte* from, std::size_t count) const {
+  void bulk_copy(std::byte* to, const std::byte* from, std::size_t count) {
     const auto bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
     constexpr std::size_t kStep = tile_elements<T>();
     const std::size_t whole = bits % 16 == 0 ? count / kStep * kStep : 0;
@@ -111,7 +111,7 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   friend HostTiles;  // push, take, bulk_store
 
   template <class T>
-  void bulk_store(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) const {
+  void bulk_store(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) {
     const auto* const from = reinterpret_cast<const std::byte*>(value.at);
     std::byte* const at = to + tile.first * sizeof(T);
     const std::size_t bytes = tile.count * sizeof(T);
@@ -169,8 +169,8 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   simulated::WeakMemory& memory() const { return environment_.simulation.memory(); }
   void load_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const;
   void store_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const;
-  void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const;  // in bulk
-  void send_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const;  // likewise
+  void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes);  // in bulk
+  void send_bytes(std::byte* to, const std::byte* from, std::size_t bytes);  // likewise
 
   bool left_out(simulated::Mutation::Kind kind, int at) const;
   bool left_out(simulated::Mutation::Kind kind, int at, int rank) const;
@@ -195,6 +195,7 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   int barriers_ = 0, copies_in_ = 0, copies_out_ = 0, scalars_ = 0, bulk_waits_ = 0;
   std::uint64_t sent_[2] = {}, taken_[2] = {};  // chunks, by direction
   bool ended_;                                  // poisoned before it began
+  bool copies_in_bulk_ = false;
 };
 
 }  // namespace tutti
