@@ -65,7 +65,7 @@ PROMISES = {
     # Pushing, where every share is whole, and reducing. 8-bit floats put aside what counts the passes.
     "two_shot_staged_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2, loops=2, stack=3 * STACK_BYTES),
     # What is added up goes into shared memory. ptxas fences within the block besides, for bulk copies.
-    "two_shot_tma_kernel": Promise(loads=RANKS, stores=0, barriers=2, stack=3 * STACK_BYTES, block_fences=True,
+    "two_shot_tma_kernel": Promise(loads=RANKS, stores=0, barriers=2, stack=2 * STACK_BYTES, block_fences=True,
                                    bulk=True),
     # Emulated, they load one rank's part after the other.
     "multicast_one_shot_kernel": Promise(loads=1, stores=0, barriers=2),

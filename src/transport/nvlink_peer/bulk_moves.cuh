@@ -13,7 +13,7 @@ __device__ __forceinline__ uint4* bulk_slot(unsigned index) {
   return bulk_slots + index * (kBulkSlotBytes / sizeof(uint4));
 }
 
-// In shared memory; the mover's alone.
+// In shared memory, so that it takes no registers of other threads; the mover's alone.
 class BulkMoves {
  public:
   __device__ void open() {
@@ -23,10 +23,8 @@ class BulkMoves {
     late_ns_ = 0;
   }
 
-  // Both addresses and `bytes` are multiples of 16. Out of line: all that it needs is here, so that
-  // other threads keep the registers.
-  __device__ __noinline__ void move(const Work& work, std::byte* to, const std::byte* from,
-                                    std::size_t bytes) {
+  // Both addresses and `bytes` are multiples of 16.
+  __device__ void move(const Work& work, std::byte* to, const std::byte* from, std::size_t bytes) {
     // What the flags that were waited for told is before these copies.
     fence_proxy_async_global();
     TUTTI_NO_UNROLL
