@@ -111,6 +111,7 @@ struct Algorithm {
   // Rows whose data travels in packets: what a message takes that is so large on the wire.
   PacketUse (*packets)(const Extent& on_wire) = nullptr;
 
+  int least_compute = 0;         // of the GPUs, as Topology::compute: 90 for sm_90
   int min_threads = 1;           // per block (CUDA)
   std::size_t shared_bytes = 0;  // likewise, besides what the kernel declares
 

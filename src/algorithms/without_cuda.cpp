@@ -9,6 +9,7 @@ CudaKernel cuda_all_reduce_two_shot(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_reduce_one_shot_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_reduce_two_shot_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_reduce_two_shot_staged(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_reduce_two_shot_tma(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_reduce_ring(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_reduce_copy_engine(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_reduce_multicast_one_shot(DataType, OpKind, int) { return nullptr; }

@@ -55,7 +55,8 @@ class CudaEngine : public Engine {
 
     const Control control{.poison = 0, .claimed = 0, .timeout_ns = sizes.timeout_ns};
     TUTTI_TRY(copy_in(memory_.control, &control, sizeof control));
-    return load_all_kernels(cuda_, sizes.ranks);
+    TUTTI_ASSIGN(const CudaDeviceProperties gpu, cuda_.properties(device_));
+    return load_all_kernels(cuda_, gpu.compute_major * 10 + gpu.compute_minor, sizes.ranks);
   }
 
   Result<StreamState> stream_state(Stream stream) override {

@@ -33,6 +33,11 @@ std::string why_not_on_machine(const Algorithm& row, const Topology& topology) {
                ? fmt::format("needs peer access, and the group spans {} hosts", topology.hosts)
                : "needs peer access between all GPUs, which is not there (`tutti doctor` says why)";
   }
+  if (topology.backend == Backend::kCuda && topology.compute < row.least_compute) {
+    return fmt::format("needs GPUs of compute capability {}.{} or newer, and the oldest is {}.{}",
+                       row.least_compute / 10, row.least_compute % 10, topology.compute / 10,
+                       topology.compute % 10);
+  }
   if ((row.needs & kNeedsNccl) != 0 && !topology.nccl) {
     return "needs NCCL, which not every rank could load (install libnccl2, or set "
            "TUTTI_NCCL_LIBRARY to its path)";

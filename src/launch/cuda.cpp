@@ -21,9 +21,9 @@ Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const Work& work, 
        .programmatic = body.starts_early});
 }
 
-Status load_all_kernels(CudaDriver& cuda, int ranks) {
-  for (const Algorithm& row : catalogue()) {
-    if (row.cuda == nullptr) continue;
+Status load_all_kernels(CudaDriver& cuda, int compute, int ranks, std::span<const Algorithm> rows) {
+  for (const Algorithm& row : rows) {
+    if (row.cuda == nullptr || compute < row.least_compute) continue;
     for (const DataType dtype : kAllDataTypes) {
       for (const OpKind op : kAllOps) {
         const CudaKernel kernel = row.takes(dtype, op) ? row.cuda(dtype, op, ranks) : nullptr;

@@ -17,8 +17,10 @@ struct CudaBody {
 // Returns once enqueued.
 Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const Work& work, Stream stream);
 
-// Loads every kernel of the catalogue for so many ranks on the current device, now: a kernel that
-// is loaded lazily would wait for one that spins.
-Status load_all_kernels(CudaDriver& cuda, int ranks);
+// Loads every kernel of the rows for so many ranks on the current device, now: a kernel that is
+// loaded lazily would wait for one that spins. `compute`: the device's, as Topology::compute. Rows
+// that need a newer one are left out: their shared memory may be more than the device has.
+Status load_all_kernels(CudaDriver& cuda, int compute, int ranks,
+                        std::span<const Algorithm> rows = catalogue());
 
 }  // namespace tutti

@@ -68,6 +68,15 @@ class HostTiles {
                   [&](HostAccess access, TileAt tile) { use(access, tile, load(access, tile)); });
   }
 
+  template <class T, class F>
+  void bulk_store_all(const Pointers<kMaxRanks>& to, Range range, F&& f) {
+    deal_tiles<T>(Range{0, range.count}, 0, 1, [&](HostAccess access, TileAt tile) {
+      const auto value = f(access, tile);
+      const TileAt at{range.first + tile.first, tile.count};
+      for (int r = 0; r < work_.ranks; ++r) team().template bulk_store<T>(to.at[r], at, value);
+    });
+  }
+
   std::byte* output_at(Direction direction) const {
     return work_.outputs.at[direction == kForward ? 0 : work_.ranks - 2];
   }
@@ -278,6 +287,7 @@ class HostTiles {
   }
 
   const Team& team() const { return static_cast<const Team&>(*this); }
+  Team& team() { return static_cast<Team&>(*this); }
 
   Words held_[2][kHostHeldTiles];
 };

@@ -74,6 +74,20 @@
 //   pass(moves)              The block's stores into slots are a chunk that is sent; its loads from
 //                            them are over, and the slot is free. Releases both.
 //
+// A body whose data crosses the links by bulk copies has these beside the barriers' verbs. On GPUs
+// BulkTeam has them. Nothing is dealt out: what a block passes is all its own. Until bulk_wait() a
+// copy may read its source, and write, at any time; no arrival before releases it.
+//
+//   bulk_copy(to, from, n)   n elements. What the last wait() acquired is before it; what this
+//                            block has stored since is not.
+//   bulk_store_all(to, range, f)
+//                            f(access, tile) for each tile of as many elements as the range has, by
+//                            its place there; what it gives goes to the range in each of `to`. The
+//                            tile's loads in f are before that.
+//   bulk_wait()              Until all of them are complete: sources are free, and the next arrival
+//                            releases what was written with the block's stores. Uniform over the
+//                            block; fails where the deadline passes.
+//
 // On GPUs whose links go through a switch that can do it MulticastTeam has these as well, for whole
 // tiles; algorithms/fabric.hpp does the same by a loop over the peers where they are not.
 //

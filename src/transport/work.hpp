@@ -16,6 +16,11 @@ inline constexpr int kMaxThreads = 512;  // per block
 inline constexpr int kHeldTiles = 4;     // that a thread holds of a token, twice 16 bytes each
 inline constexpr std::size_t kHeldBytes = std::size_t{kHeldTiles} * kMaxThreads * 2 * 16;
 
+// Slots in the shared memory of a block, through which bulk copies go: for copies, and for sums.
+inline constexpr int kBulkMoves = 4, kBulkSums = 2;
+inline constexpr std::size_t kBulkSlotBytes = 32 * 1024;
+inline constexpr std::size_t kBulkBytes = (kBulkMoves + kBulkSums) * kBulkSlotBytes;
+
 // One address per rank.
 struct PeerPointers {
   std::byte* at[kMaxRanks];

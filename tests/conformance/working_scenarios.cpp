@@ -70,7 +70,7 @@ void sub_group_then_whole_group(Rank& rank) {
 
 void random_delays(Rank& rank) {
   Lane direct(rank, BufferKind::kSymmetric, kRoom), staged(rank, BufferKind::kPlain, kRoom);
-  constexpr std::string_view kRows[] = {"one_shot", "two_shot", "two_shot_staged"};
+  constexpr std::string_view kRows[] = {"one_shot", "two_shot", "two_shot_staged", "two_shot_tma"};
   std::mt19937_64 common(5);  // what to run: the same on every rank
   std::mt19937_64 own(static_cast<std::uint64_t>(rank.number()));
   for (std::uint64_t k = 0; k < 60; ++k) {
@@ -86,7 +86,8 @@ void random_delays(Rank& rank) {
 void scalars_per_rank(Rank& rank) {
   Lane direct(rank, BufferKind::kSymmetric, kRoom), staged(rank, BufferKind::kPlain, kRoom);
   for (const DataType dtype : {DataType::kBfloat16, DataType::kFloat64, DataType::kInt8}) {
-    for (const std::string_view algorithm : {"one_shot", "two_shot", "two_shot_staged"}) {
+    for (const std::string_view algorithm :
+         {"one_shot", "two_shot", "two_shot_staged", "two_shot_tma"}) {
       const Trial trial{.dtype = dtype,
                         .op = OpKind::kPreMulSum,
                         .count = 20011,
@@ -101,7 +102,7 @@ void scalars_per_rank(Rank& rank) {
 // What no peer reads need not be symmetric.
 void plain_inputs(Rank& rank) {
   Lane direct(rank, BufferKind::kSymmetric, kRoom), plain(rank, BufferKind::kPlain, kRoom);
-  for (const std::string_view algorithm : {"two_shot", "two_shot_staged"}) {
+  for (const std::string_view algorithm : {"two_shot", "two_shot_staged", "two_shot_tma"}) {
     const Trial trial{.count = 20011, .seed = 7, .algorithm = algorithm};
     AllReduce call = direct.prepare(trial);
     call.input = plain.prepare(trial).input;

@@ -36,8 +36,8 @@ STACK_BYTES = 32
 
 class Promise(NamedTuple):
     """Of a row's kernel: the 16-byte accesses of one trip through its wide loop, narrower ones there,
-    its barriers, how many such loops it has, its stack, whether its warps tell each other anything, and
-    how many accesses to local memory are let pass in the loop."""
+    its barriers, how many such loops it has, its stack, whether its warps tell each other anything, how
+    many accesses to local memory are let pass in the loop, and whether bulk copies carry its data."""
     loads: int
     stores: int
     barriers: int
@@ -46,6 +46,7 @@ class Promise(NamedTuple):
     stack: int = STACK_BYTES
     block_fences: bool = False
     local: int = 0
+    bulk: bool = False
 
 
 # A loop that polls for packets has those of every other rank under way at once, the announcement of one,
@@ -63,6 +64,9 @@ PROMISES = {
     "rms_norm_two_shot_kernel": Promise(loads=RANKS + 1, stores=RANKS, barriers=2, stack=2 * STACK_BYTES),
     # Pushing, where every share is whole, and reducing. 8-bit floats put aside what counts the passes.
     "two_shot_staged_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2, loops=2, stack=3 * STACK_BYTES),
+    # What is added up goes into shared memory. ptxas fences within the block besides, for bulk copies.
+    "two_shot_tma_kernel": Promise(loads=RANKS, stores=0, barriers=2, stack=2 * STACK_BYTES, block_fences=True,
+                                   bulk=True),
     # Emulated, they load one rank's part after the other.
     "multicast_one_shot_kernel": Promise(loads=1, stores=0, barriers=2),
     "multicast_two_shot_kernel": Promise(loads=1, stores=0, barriers=2),
@@ -176,11 +180,18 @@ def check_registers(function: Function, promise: Promise):
         yield f"{function.stack_bytes} bytes of stack, {promise.stack} are allowed"
 
 
+def check_bulk(function: Function, promise: Promise):
+    kinds = {step.kind for step in function.steps}
+    for kind in ("bulk_load", "bulk_store"):
+        if promise.bulk and kind not in kinds:
+            yield f"has no {kind}, and promises bulk copies"
+
+
 def check_row(function: Function, kernel: Kernel):
     if kernel.name not in PROMISES:
         yield "a new kernel: say in check_kernels.py what it promises"
         return
-    for check in (check_scopes, check_polls, check_width, check_flight, check_registers):
+    for check in (check_scopes, check_polls, check_width, check_flight, check_registers, check_bulk):
         yield from check(function, promise_of(kernel))
 
 

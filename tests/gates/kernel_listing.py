@@ -12,7 +12,7 @@ from collections.abc import Iterable
 @dataclasses.dataclass
 class Step:
     at: int  # where it is: the address of the instruction, or the number of its line
-    kind: str  # load store local fence proxy_fence bulk_store multicast branch acquire
+    kind: str  # load store local fence proxy_fence bulk_load bulk_store multicast branch acquire
     text: str
     bytes: int = 0  # of an access
     scope: str = ""  # of an access or a fence: sys gpu cta; empty: an ordinary access
@@ -43,6 +43,7 @@ _SASS_FUNCTION = re.compile(r"Function : (\S+)")
 _SASS_STEP = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)([^;]*);")
 _SASS_WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 _SASS_BULK_STORES = ("UBLKCP.G.S", "UBLKRED.G.S", "UTMASTG", "UTMAREDG")
+_SASS_BULK_LOADS = ("UBLKCP.S.G", "UTMALDG")
 
 
 def _sass_access(at: int, opcode: str) -> Step:
@@ -65,6 +66,8 @@ def _sass_step(at: int, opcode: str, operands: str) -> Step | None:
         return Step(at, "proxy_fence", opcode)
     if opcode.startswith(_SASS_BULK_STORES):
         return Step(at, "bulk_store", opcode)
+    if opcode.startswith(_SASS_BULK_LOADS):
+        return Step(at, "bulk_load", opcode)
     if base == "LDGMC" or base.startswith("RED"):  # multimem.red looks like any other reduction
         return Step(at, "multicast", opcode)
     if opcode.startswith("CCTL.IV"):  # forgets what the cache holds: the second half of an acquire
@@ -160,6 +163,8 @@ def _ptx_step(at: int, opcode: str, operands: str, labels: dict[str, int]) -> St
         return Step(at, "fence", opcode, scope=scope)
     if re.match(r"cp\.(reduce\.)?async\.bulk\.(tensor\.\w+\.)?global", opcode):
         return Step(at, "bulk_store", opcode)
+    if re.match(r"cp\.async\.bulk\.(tensor\.\w+\.)?shared::\w+\.global", opcode):
+        return Step(at, "bulk_load", opcode)
     if base == "multimem":
         return Step(at, "multicast", opcode)
     if base == "bra" and operands.strip() in labels:

@@ -197,6 +197,23 @@ class Listings(unittest.TestCase):
         early = poll.format(7).replace(count, f"IADD3 R2, R56, R3, R4\n{load.replace('R56', 'R60')}\n{count}")
         self.refuses(push(early), "used before its last one is issued")
 
+    def test_no_bulk_copies(self):
+        def tma(read, text: str):
+            functions = read(text)
+            functions[0].name = functions[0].name.replace("15one_shot", "19two_shot_tma")
+            return functions
+
+        machine = SASS.replace("STG.E.128.STRONG.SYS desc[UR4][R74.64], R56\nBRA L", "STS.128 [R2], R56\nBRA L")
+        words = PTX.replace("st.relaxed.sys.global.v4.u32 [%rd1]", "st.shared.v4.u32 [%r1]")
+        for read, text, fence, load, store in (
+                (sass, machine, "FENCE.VIEW.ASYNC.S", "UBLKCP.S.G [UR6], [UR4], UR5", "UBLKCP.G.S [UR6], [UR4], UR5"),
+                (ptx, words, "fence.proxy.async.shared::cta",
+                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 256, [%r2]",
+                 "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 256")):
+            self.assertEqual(check_kernels.check_functions(tma(read, "\n".join((text, fence, load, store)))), [])
+            self.refuses(tma(read, "\n".join((text, fence, load))), "no bulk_store")
+            self.refuses(tma(read, "\n".join((text, fence, store))), "no bulk_load")
+
     def test_new_kernel(self):
         functions = sass(SASS)
         functions[0].name = functions[0].name.replace("8one_shot", "8all_shot").replace("one_shot", "all_shot")

@@ -261,6 +261,22 @@ TEST_F(Bulk, TheSourceIsFreeOnceItWasWaitedFor) {
             Breaches{Breach::kNone});
 }
 
+TEST_F(Bulk, FromSharedMemoryIsAsLateButKeepsItsBytes) {
+  const auto store_in_bulk = [this] {
+    const std::vector<int> shared(4, 7);  // which is gone before the copy is complete
+    memory().bulk_store(0, at(8), reinterpret_cast<const std::byte*>(shared.data()), 16);
+    EXPECT_TRUE(memory().copies_in_bulk(0));
+  };
+  EXPECT_EQ(read_by_rank_1([&] {
+              store_in_bulk(), memory().wait_written(0), signal(0, Publish::kStores);
+              EXPECT_FALSE(memory().copies_in_bulk(0));
+            }),
+            Breaches{Breach::kNone});
+  const auto breaches =
+      run_many([&] { store_in_bulk(), signal(0, Publish::kStores); }, [&] { wait(1), load(1, 8); });
+  EXPECT_TRUE(breaches.contains(Breach::kBulkTarget));
+}
+
 // --- waiting ---
 
 TEST_F(Litmus, WhoWaitsForEachOtherIsSaid) {

@@ -10,6 +10,7 @@ HostBody host_all_reduce_two_shot(DataType dtype, OpKind op);
 HostBody host_all_reduce_one_shot_push(DataType dtype, OpKind op);
 HostBody host_all_reduce_two_shot_push(DataType dtype, OpKind op);
 HostBody host_all_reduce_two_shot_staged(DataType dtype, OpKind op);
+HostBody host_all_reduce_two_shot_tma(DataType dtype, OpKind op);
 HostBody host_all_reduce_ring(DataType dtype, OpKind op);  // and ring_bidirectional
 HostBody host_all_reduce_one_shot_copy_engine(DataType dtype, OpKind op);
 HostBody host_all_reduce_two_shot_copy_engine(DataType dtype, OpKind op);
@@ -22,6 +23,7 @@ CudaKernel cuda_all_reduce_two_shot(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_one_shot_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_two_shot_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_two_shot_staged(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_reduce_two_shot_tma(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_ring(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_copy_engine(DataType dtype, OpKind op, int ranks);  // between copies
 CudaKernel cuda_all_reduce_multicast_one_shot(DataType dtype, OpKind op, int ranks);

@@ -26,53 +26,10 @@
 // link. No peer touches the input: any buffer will do.
 #pragma once
 
+#include "algorithms/all_reduce/staged_passes.hpp"
 #include "algorithms/reduction.hpp"
-#include "transport/team.hpp"
 
 namespace tutti {
-
-// One pass over the message, in elements. The same on all ranks. Shares are as long as each other,
-// but for one, which the end of the message cuts short, and none behind it.
-struct StagedPass {
-  Range all;
-  std::size_t share;
-  int whole;                 // so many shares are
-  std::size_t slot, places;  // of staging: how long one is, and where this pass has the first one
-
-  TUTTI_BODY std::size_t first_of(int rank) const {
-    return all.first + share * static_cast<std::size_t>(rank);
-  }
-  TUTTI_BODY Range share_of(int rank) const {
-    return cut({first_of(rank), share}, all.first + all.count);
-  }
-  TUTTI_BODY std::size_t place(int index) const {
-    return places + slot * static_cast<std::size_t>(index);
-  }
-};
-
-// How a message goes through staging: in passes that take turns with its halves. In each of them a
-// slot per rank for what it sends, and where sums are staged, one for the sum of its share.
-struct StagedPasses {
-  std::size_t count, unit, slot, number;
-  int ranks, slots;
-
-  TUTTI_BODY StagedPasses(const Work& work, std::size_t element_bytes)
-      : count(work.count), unit(16 / element_bytes), ranks(work.ranks) {
-    slots = work.stage_output ? 2 * ranks : ranks;
-    const std::size_t fits = work.staging_bytes / (2 * slots * 16);  // units
-    const std::size_t share = divided(count, ranks, unit) / unit;
-    number = share > fits ? (share + fits - 1) / fits : 1;
-    slot = (share + number - 1) / number * unit;
-  }
-
-  TUTTI_BODY StagedPass pass(std::size_t k) const {
-    const std::size_t length = slot * static_cast<std::size_t>(ranks);
-    const Range all = cut({length * k, length}, count);
-    const std::size_t share = divided(all.count, ranks, unit);
-    const int whole = share == 0 ? 0 : static_cast<int>(all.count / share);
-    return {all, share, whole, slot, k % 2 * slots * slot};
-  }
-};
 
 template <class Reduction, class Team>
 class StagedBlock {

@@ -85,6 +85,13 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   }
   Outcome finish();
 
+  // Bulk copies are made at once.
+  template <class T>
+  void bulk_copy(std::byte* to, const std::byte* from, std::size_t count) const {
+    if (count > 0) std::memcpy(to, from, count * sizeof(T));  // else null, maybe
+  }
+  Outcome bulk_wait() const { return Outcome::kDone; }
+
   // host_ring.cpp
   void open_ring() const {}
   Outcome slot_to(Direction direction, std::byte*& at) const;
@@ -114,7 +121,12 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   }
 
  private:
-  friend HostTiles;  // push, take
+  friend HostTiles;  // push, take, bulk_store
+
+  template <class T>
+  void bulk_store(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) const {
+    store<T>(to, HostAccess{}, tile, value);
+  }
 
   // Relaxed: the word is all there is to see. That a slot was emptied before it is filled again,
   // the announcements say.

@@ -11,7 +11,9 @@ HostTeam::HostTeam(const Work& work, int block, const Environment& environment)
     : HostTiles(work, block),
       environment_(environment),
       epoch_(work.epochs[block]),
-      ended_(work.control->poison != 0 && !left_out(Kind::kNoPoison, 0)) {}
+      ended_(work.control->poison != 0 && !left_out(Kind::kNoPoison, 0)) {
+  memory().proxy_fence(fiber());  // as the end of the kernel before
+}
 
 void HostTeam::load_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const {
   environment_.simulation.interrupt(fiber());
@@ -22,6 +24,29 @@ void HostTeam::store_bytes(std::byte* to, const std::byte* from, std::size_t byt
   environment_.simulation.interrupt(fiber());
   memory().store(fiber(), to, from, bytes);
 }
+
+// --- bulk copies ---
+
+void HostTeam::copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  environment_.simulation.interrupt(fiber());
+  copies_in_bulk_ = true;
+  memory().bulk_copy(fiber(), to, from, bytes);
+}
+
+void HostTeam::send_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  environment_.simulation.interrupt(fiber());
+  copies_in_bulk_ = true;
+  memory().bulk_store(fiber(), to, from, bytes);
+}
+
+Outcome HostTeam::bulk_wait() {
+  environment_.simulation.interrupt(fiber());
+  if (!left_out(Kind::kNoBulkWait, bulk_waits_++)) memory().wait_written(fiber());
+  return Outcome::kDone;
+}
+
+// --- scalars ---
 
 void HostTeam::publish_scalar(double scalar) {
   if (left_out(Kind::kNoScalar, scalars_++)) return;
@@ -70,6 +95,7 @@ Outcome HostTeam::wait() {
     take_flags_back();
     return Outcome::kFailed;
   }
+  if (copies_in_bulk_) memory().proxy_fence(fiber());  // as bulk_copy() on GPUs, of what was before
   return Outcome::kDone;
 }
 
@@ -106,6 +132,11 @@ Outcome HostTeam::finish() {
     environment_.trace->copies_in = copies_in_;
     environment_.trace->copies_out = copies_out_;
     environment_.trace->scalars = scalars_;
+    environment_.trace->bulk_waits = bulk_waits_;
+  }
+  if (memory().copies_in_bulk(fiber())) {
+    environment_.simulation.report(simulated::Breach::kBulkSource,
+                                   "a block ends, and its shared memory, before its bulk copies");
   }
   if (!left_out(Kind::kEpochNotKept, 0)) work_.epochs[block_] = epoch_ + sent_[kForward];
   return Outcome::kDone;

@@ -2,6 +2,7 @@
 // counts as on GPUs. See weak_memory.hpp for what is found, simulation.hpp for how it runs.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "transport/host_simulated/mutation.hpp"
@@ -69,6 +70,20 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   }
   Outcome finish();
 
+  // As late as may be: see weak_memory.hpp. What is no vector of 16 bytes is stored.
+  template <class T>
+  void bulk_copy(std::byte* to, const std::byte* from, std::size_t count) {
+    const auto bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
+    constexpr std::size_t kStep = tile_elements<T>();
+    const std::size_t whole = bits % 16 == 0 ? count / kStep * kStep : 0;
+    copy_bytes(to, from, whole * sizeof(T));
+    for (std::size_t at = whole; at < count; at += kStep) {
+      const TileAt tile{at, static_cast<int>(std::min(kStep, count - at))};
+      store_to<T>(to, tile, load_from<T>(from, tile));
+    }
+  }
+  Outcome bulk_wait();
+
   // host_packets.cpp. A fiber's kernel begins when the one before it has ended.
   void launch_wait() const {}
   void launch_trigger() const {}
@@ -95,7 +110,16 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   }
 
  private:
-  friend HostTiles;  // push, take
+  friend HostTiles;  // push, take, bulk_store
+
+  template <class T>
+  void bulk_store(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) {
+    const auto* const from = reinterpret_cast<const std::byte*>(value.at);
+    std::byte* const at = to + tile.first * sizeof(T);
+    const std::size_t bytes = tile.count * sizeof(T);
+    const bool whole = (reinterpret_cast<std::uintptr_t>(at) | bytes) % 16 == 0;
+    whole ? send_bytes(at, from, bytes) : store_bytes(at, from, bytes);
+  }
 
   // To the rank `step` + 1 places on.
   template <class T>
@@ -147,6 +171,8 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   simulated::WeakMemory& memory() const { return environment_.simulation.memory(); }
   void load_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const;
   void store_bytes(std::byte* to, const std::byte* from, std::size_t bytes) const;
+  void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes);  // in bulk
+  void send_bytes(std::byte* to, const std::byte* from, std::size_t bytes);  // likewise
 
   bool left_out(simulated::Mutation::Kind kind, int at) const;
   bool left_out(simulated::Mutation::Kind kind, int at, int rank) const;
@@ -168,9 +194,10 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   std::uint64_t epoch_;
   std::uint64_t launch_ = 0;
   std::uint64_t generation_ = 0;  // the launch, as far as it chooses the slots
-  int barriers_ = 0, copies_in_ = 0, copies_out_ = 0, scalars_ = 0;
+  int barriers_ = 0, copies_in_ = 0, copies_out_ = 0, scalars_ = 0, bulk_waits_ = 0;
   std::uint64_t sent_[2] = {}, taken_[2] = {};  // chunks, by direction
   bool ended_;                                  // poisoned before it began
+  bool copies_in_bulk_ = false;
 };
 
 }  // namespace tutti

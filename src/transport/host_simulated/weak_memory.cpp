@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace tutti::simulated {
@@ -281,6 +282,23 @@ void WeakMemory::bulk_copy(int fiber, std::byte* to, const std::byte* from, std:
     push(fiber, to + at, std::min(kPiece, bytes - at)).source = from + at;
   }
   any_bulk_ = true;
+}
+
+void WeakMemory::bulk_store(int fiber, std::byte* to, const std::byte* from, std::size_t bytes) {
+  judge_store(fiber, to, bytes);
+  for (std::size_t at = 0; at < bytes; at += kPiece) {
+    Pending& entry = push(fiber, to + at, std::min(kPiece, bytes - at));
+    entry.source = from + at;
+    std::memcpy(entry.bytes.data(), entry.source, entry.size);
+    entry.source_free = true;
+  }
+  any_bulk_ = true;
+}
+
+bool WeakMemory::copies_in_bulk(int fiber) const {
+  const std::vector<Pending>& buffer = own(fiber).buffer;
+  return std::any_of(buffer.begin(), buffer.end(),
+                     [](const Pending& entry) { return entry.source != nullptr; });
 }
 
 void WeakMemory::proxy_fence(int fiber) {

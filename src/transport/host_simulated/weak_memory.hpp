@@ -91,6 +91,9 @@ class WeakMemory {
 
   // Bulk copies of a fiber.
   void bulk_copy(int fiber, std::byte* to, const std::byte* from, std::size_t bytes);
+  // Likewise from the block's shared memory, of which nobody else knows: its bytes are kept.
+  void bulk_store(int fiber, std::byte* to, const std::byte* from, std::size_t bytes);
+  bool copies_in_bulk(int fiber) const;
   void proxy_fence(int fiber);
   void wait_source_free(int fiber);  // the sources of all bulk copies so far have been read
   void wait_written(int fiber);      // all bulk copies so far are complete

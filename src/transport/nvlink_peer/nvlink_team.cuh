@@ -213,6 +213,9 @@ class NvlinkTeam : public TokenVerbs {
   }
 
  protected:
+  // The widest access that all buffers allow.
+  __device__ int width() const { return width_; }
+
   __device__ ChannelMemory& channel(int rank) const {
     return *reinterpret_cast<ChannelMemory*>(work_.channels.at[rank]);
   }

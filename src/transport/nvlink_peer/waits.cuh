@@ -97,6 +97,10 @@ __device__ __noinline__ inline Outcome fail(const Work& work, FailureReason reas
   return Outcome::kFailed;
 }
 
+__device__ inline std::uint64_t timeout_ns(const Work& work) {
+  return work.timeout_ns != 0 ? work.timeout_ns : load_relaxed_gpu(&work.control->timeout_ns);
+}
+
 // The slow part of a wait: has somebody called it off, or is it over?
 __device__ __noinline__ inline Outcome look_up(const Work& work, bool look_at_host,
                                                Waiting waiting) {
@@ -108,9 +112,7 @@ __device__ __noinline__ inline Outcome look_up(const Work& work, bool look_at_ho
   if (look_at_host && load_relaxed_system(work.abort) != 0) {
     return fail(work, FailureReason::kAborted, waiting);
   }
-  const std::uint64_t limit =
-      work.timeout_ns != 0 ? work.timeout_ns : load_relaxed_gpu(&work.control->timeout_ns);
-  if (waiting.waited_ns > limit) return fail(work, FailureReason::kTimeout, waiting);
+  if (waiting.waited_ns > timeout_ns(work)) return fail(work, FailureReason::kTimeout, waiting);
   return Outcome::kDone;
 }
 

@@ -121,7 +121,7 @@ class Trials {
  public:
   Trials(Rank& rank, const Algorithm& row, bool staged)
       : rank_(rank), row_(row), staged_(staged), bare_(rank) {
-    require_ok(rank.device.cuda()->load_kernel(weakened_kernel(row.id), 0));
+    require_ok(rank.device.cuda()->load_kernel(weakened_kernel(row.id), row.shared_bytes));
   }
 
   int count_wrong(CudaWeakening weakening) {
@@ -165,7 +165,8 @@ class Trials {
     for (std::size_t i = 0; i < kCount; ++i) values_[i] = value(rank_.number(), i);
     const auto* bytes = reinterpret_cast<const std::byte*>(values_.data());
     rank_.device.write(bare_.input(), bytes, kBytes);
-    const CudaBody body{.kernel = weakened_kernel(row_.id), .threads = kThreads};
+    const CudaBody body{
+        .kernel = weakened_kernel(row_.id), .threads = kThreads, .shared_bytes = row_.shared_bytes};
     require_ok(
         launch_on_cuda(*rank_.device.cuda(), body, bare_.work(row_, staged_), bare_.stream()));
     rank_.device.wait(bare_.stream());

@@ -8,8 +8,10 @@
 #include "algorithms/all_reduce/two_shot.hpp"
 #include "algorithms/all_reduce/two_shot_push.hpp"
 #include "algorithms/all_reduce/two_shot_staged.hpp"
+#include "algorithms/all_reduce/two_shot_tma.hpp"
 #include "conformance/gpu/weakened.hpp"
 #include "transport/multicast/multicast_team.cuh"
+#include "transport/nvlink_peer/bulk_team.cuh"
 #include "transport/nvlink_peer/nvlink_team.cuh"
 #include "transport/nvlink_peer/packet_team.cuh"
 #include "transport/nvlink_peer/ring_team.cuh"
@@ -92,6 +94,13 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
   all_reduce_two_shot_staged<SumOfFloats>(team, work);
 }
 
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    weakened_two_shot_tma(const __grid_constant__ Work work) {
+  __shared__ BulkMoves moves;
+  BulkTeam<Weakened> team(work, moves);
+  all_reduce_two_shot_tma<SumOfFloats>(team, work);
+}
+
 __global__ void __launch_bounds__(kMaxThreads, 1) weakened_ring(const __grid_constant__ Work work) {
   __shared__ RingTeam<Weakened>::Progress progress;
   RingTeam<Weakened> team(work, progress);
@@ -118,6 +127,7 @@ CudaKernel weakened_kernel(std::string_view id) {
   if (id == "all_reduce/two_shot_staged") {
     return reinterpret_cast<CudaKernel>(&weakened_two_shot_staged);
   }
+  if (id == "all_reduce/two_shot_tma") return reinterpret_cast<CudaKernel>(&weakened_two_shot_tma);
   if (id.starts_with("all_reduce/ring")) return reinterpret_cast<CudaKernel>(&weakened_ring);
   return nullptr;
 }

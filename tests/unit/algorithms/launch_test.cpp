@@ -84,5 +84,22 @@ TEST(LaunchTest, NothingIsEnqueuedBehindWhatCouldNotBe) {
   EXPECT_EQ(cuda.calls("record_event"), 0);
 }
 
+bool takes_all(DataType, OpKind) { return true; }
+CudaKernel some_kernel(DataType, OpKind, int) { return "a kernel"; }
+
+TEST(LaunchTest, RowsForNewerGpusAreNotLoaded) {
+  constexpr Algorithm kRows[] = {
+      {.id = "all_reduce/any", .takes = takes_all, .cuda = some_kernel},
+      {.id = "all_reduce/newer", .least_compute = 90, .takes = takes_all, .cuda = some_kernel}};
+  const auto loaded = [&kRows](int compute) {
+    FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
+    EXPECT_TRUE(load_all_kernels(cuda, compute, 2, kRows).is_ok());
+    return cuda.calls("load_kernel");
+  };
+  EXPECT_GT(loaded(80), 0);
+  EXPECT_EQ(loaded(90), 2 * loaded(80));
+  EXPECT_EQ(loaded(100), loaded(90));
+}
+
 }  // namespace
 }  // namespace tutti

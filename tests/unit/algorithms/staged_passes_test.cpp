@@ -1,7 +1,7 @@
 // How a message is cut into passes through two halves of staging.
-#include <gtest/gtest.h>
+#include "algorithms/all_reduce/staged_passes.hpp"
 
-#include "algorithms/all_reduce/two_shot_staged.hpp"
+#include <gtest/gtest.h>
 
 namespace tutti {
 namespace {

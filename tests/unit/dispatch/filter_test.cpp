@@ -226,6 +226,17 @@ TEST(Filter, Machine) {
   EXPECT_THAT(reason("switch", topology), HasSubstr("needs peer access"));
 }
 
+TEST(Filter, GpusThatAreNewEnough) {
+  Algorithm row = row_of("quick");
+  row.least_compute = 90;
+  Topology topology = eight_h200();
+  EXPECT_THAT(why_not(row, {}, topology), IsEmpty());
+  topology.compute = 89;
+  EXPECT_THAT(why_not(row, {}, topology), HasSubstr("9.0 or newer, and the oldest is 8.9"));
+  topology.backend = Backend::kHost;
+  EXPECT_THAT(why_not(row, {}, topology), IsEmpty());
+}
+
 TEST(Filter, SeveralHosts) {
   Topology topology = eight_h200();
   topology.backend = Backend::kHost;
