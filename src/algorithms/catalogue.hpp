@@ -107,8 +107,9 @@ struct Algorithm {
   // Rows whose data travels in packets: what a message takes that is so large on the wire.
   PacketUse (*packets)(const Extent& on_wire) = nullptr;
 
-  int min_threads = 1;           // per block (CUDA)
-  std::size_t shared_bytes = 0;  // likewise, besides what the kernel declares
+  int min_threads = 1;  // per block (CUDA)
+  // Rows whose kernel can be launched in clusters: of how many blocks. Null: of one.
+  int (*cluster)(const Work& work) = nullptr;
 
   bool (*takes)(DataType, OpKind) = nullptr;
   Geometry (*geometry)(const Extent& extent) = nullptr;  // where no table says better

@@ -69,7 +69,7 @@ struct CudaCapture {
 struct CudaLaunch {
   const void* kernel = nullptr;  // address of a __global__ function of this library
   int blocks = 1, threads = 1;
-  std::size_t shared_bytes = 0;
+  int cluster = 1;             // blocks of a cluster, at most 8; 1 on devices that have none
   void** arguments = nullptr;  // one pointer per kernel parameter
   Stream stream = nullptr;
   bool programmatic = false;  // may start while its predecessor drains (dependent launch)
@@ -144,7 +144,7 @@ class CudaDriver {
   // driver that must call no CUDA function.
   virtual Status retain_on_graph(CudaGraph graph, std::function<void()> on_destroy) = 0;
 
-  virtual Status load_kernel(const void* kernel, std::size_t shared_bytes) = 0;  // now, not lazily
+  virtual Status load_kernel(const void* kernel) = 0;  // now, not lazily
   virtual Status launch(const CudaLaunch& launch) = 0;
 };
 

@@ -5,9 +5,6 @@
 namespace tutti {
 namespace {
 
-// More dynamic shared memory than this has to be asked for, per kernel and device.
-constexpr std::size_t kDefaultSharedBytes = 48 * 1024;
-
 cudaEvent_t event_of(CudaEvent event) { return static_cast<cudaEvent_t>(event); }
 
 // A query by one thread breaks a capture of another that was begun in global mode, unless it is
@@ -93,27 +90,29 @@ Result<float> RealCuda::elapsed_us(CudaEvent from, CudaEvent to) {
   return milliseconds * 1000.0F;
 }
 
-Status RealCuda::load_kernel(const void* kernel, std::size_t shared_bytes) {
+Status RealCuda::load_kernel(const void* kernel) {
   // Asking for its attributes loads the kernel's module on the current device.
   cudaFuncAttributes attributes{};
-  TUTTI_TRY(check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes"));
-  if (shared_bytes + attributes.sharedSizeBytes <= kDefaultSharedBytes) return Status::ok();
-  return check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(shared_bytes)),
-               "cudaFuncSetAttribute");
+  return check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
 }
 
 Status RealCuda::launch(const CudaLaunch& launch) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2]{};
+  unsigned used = 0;
+  if (launch.programmatic) {
+    attributes[used].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[used++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (launch.cluster > 1) {
+    attributes[used].id = cudaLaunchAttributeClusterDimension;
+    attributes[used++].val.clusterDim = {static_cast<unsigned>(launch.cluster), 1, 1};
+  }
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
   config.blockDim = dim3(static_cast<unsigned>(launch.threads));
-  config.dynamicSmemBytes = launch.shared_bytes;
   config.stream = launch.stream;
-  config.attrs = &early;
-  config.numAttrs = launch.programmatic ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = used;
   return check(cudaLaunchKernelExC(&config, launch.kernel, launch.arguments),
                "cudaLaunchKernelExC");
 }

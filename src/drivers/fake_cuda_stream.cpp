@@ -73,7 +73,7 @@ Status FakeCuda::set_async(void* to, int value, std::size_t bytes, Stream stream
   });
 }
 
-Status FakeCuda::load_kernel(const void* kernel, std::size_t) {
+Status FakeCuda::load_kernel(const void* kernel) {
   TUTTI_TRY(enter("load_kernel"));
   return kernel == nullptr ? refused("load_kernel: null") : Status::ok();
 }

@@ -15,7 +15,7 @@ Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const Work& work, 
       {.kernel = body.kernel,
        .blocks = work.blocks,
        .threads = static_cast<int>(round_up(static_cast<std::size_t>(needed), kWarp)),
-       .shared_bytes = body.shared_bytes,
+       .cluster = body.cluster,
        .arguments = arguments,
        .stream = stream,
        .programmatic = body.starts_early});
@@ -27,7 +27,7 @@ Status load_all_kernels(CudaDriver& cuda, int ranks) {
     for (const DataType dtype : kAllDataTypes) {
       for (const OpKind op : kAllOps) {
         const CudaKernel kernel = row.takes(dtype, op) ? row.cuda(dtype, op, ranks) : nullptr;
-        if (kernel != nullptr) TUTTI_TRY(cuda.load_kernel(kernel, row.shared_bytes));
+        if (kernel != nullptr) TUTTI_TRY(cuda.load_kernel(kernel));
       }
     }
   }

@@ -121,7 +121,7 @@ class Trials {
  public:
   Trials(Rank& rank, const Algorithm& row, bool staged)
       : rank_(rank), row_(row), staged_(staged), bare_(rank) {
-    require_ok(rank.device.cuda()->load_kernel(weakened_kernel(row.id), 0));
+    require_ok(rank.device.cuda()->load_kernel(weakened_kernel(row.id)));
   }
 
   int count_wrong(CudaWeakening weakening) {

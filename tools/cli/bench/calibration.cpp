@@ -86,7 +86,7 @@ Status measure_gap(CudaDriver& cuda, const Lane& lane, Timing& timing, double& g
 
 Result<double> kernel_gap(CudaDriver& cuda) {
   TUTTI_ASSIGN(const Lane lane, Lane::open(cuda, 0, -1));
-  TUTTI_TRY(cuda.load_kernel(empty_kernel(), 0));
+  TUTTI_TRY(cuda.load_kernel(empty_kernel()));
   Timing timing;
   double gap_us = 0;
   const Status status = measure_gap(cuda, lane, timing, gap_us);
@@ -123,7 +123,7 @@ Result<double> one_way_hop(CudaDriver& cuda) {
   TUTTI_ASSIGN(const Lane second, Lane::open(cuda, 1, 0));
   for (const Lane* lane : {&first, &second}) {  // now, not behind a kernel that spins
     TUTTI_TRY(cuda.set_device(lane->device));
-    TUTTI_TRY(cuda.load_kernel(ping_kernel(), 0));
+    TUTTI_TRY(cuda.load_kernel(ping_kernel()));
   }
   TUTTI_TRY(launch_ping(cuda, first, second, kRounds));
   TUTTI_TRY(launch_ping(cuda, second, first, kRounds));
