@@ -114,6 +114,8 @@ struct Algorithm {
   int least_compute = 0;         // of the GPUs, as Topology::compute: 90 for sm_90
   int min_threads = 1;           // per block (CUDA)
   std::size_t shared_bytes = 0;  // likewise, besides what the kernel declares
+  // Rows whose kernel can be launched in clusters: of how many blocks. Null: of one.
+  int (*cluster)(const Work& work) = nullptr;
 
   bool (*takes)(DataType, OpKind) = nullptr;
   Geometry (*geometry)(const Extent& extent) = nullptr;  // where no table says better

@@ -32,6 +32,8 @@ class CudaEngine : public Engine {
   Status initialise(const EngineSizes& sizes) {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
+    TUTTI_ASSIGN(const CudaDeviceProperties properties, cuda_.properties(device_));
+    has_clusters_ = properties.compute_major >= 9;
     const std::size_t epochs = sizeof(std::uint64_t) * kMaxBlocks * sizes.channels;
     const std::size_t late = sizeof(LateBuffers) * sizes.late_buffers;
     const std::size_t bytes = kHeaderBytes + epochs + late;
@@ -77,7 +79,8 @@ class CudaEngine : public Engine {
     const CudaBody body{.kernel = row.cuda(operation.dtype, operation.op, work.ranks),
                         .threads = plan.threads,
                         .starts_early = row.starts_early,
-                        .shared_bytes = row.shared_bytes};
+                        .shared_bytes = row.shared_bytes,
+                        .cluster = has_clusters_ && row.cluster != nullptr ? row.cluster(work) : 1};
     if (row.program == nullptr) return launch_on_cuda(cuda_, body, work, stream);
     TUTTI_ASSIGN(CopyLane * lane, lanes_.lane_for(stream));
     CudaStages stages(cuda_, body, *lane, stream);
@@ -157,6 +160,7 @@ class CudaEngine : public Engine {
 
   CudaDriver& cuda_;
   int device_;
+  bool has_clusters_ = false;
   std::mutex words_mutex_;  // what other threads than the caller's write into the control block
   bool poisoned_ = false;
   Stream side_ = nullptr;  // for words of our own; never waits for the user's streams

@@ -69,6 +69,7 @@ struct CudaCapture {
 struct CudaLaunch {
   const void* kernel = nullptr;  // address of a __global__ function of this library
   int blocks = 1, threads = 1;
+  int cluster = 1;  // blocks of a cluster, at most 8; 1 on devices that have none
   std::size_t shared_bytes = 0;
   void** arguments = nullptr;  // one pointer per kernel parameter
   Stream stream = nullptr;

@@ -104,16 +104,23 @@ Status RealCuda::load_kernel(const void* kernel, std::size_t shared_bytes) {
 }
 
 Status RealCuda::launch(const CudaLaunch& launch) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2]{};
+  unsigned used = 0;
+  if (launch.programmatic) {
+    attributes[used].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[used++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (launch.cluster > 1) {
+    attributes[used].id = cudaLaunchAttributeClusterDimension;
+    attributes[used++].val.clusterDim = {static_cast<unsigned>(launch.cluster), 1, 1};
+  }
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
   config.blockDim = dim3(static_cast<unsigned>(launch.threads));
   config.dynamicSmemBytes = launch.shared_bytes;
   config.stream = launch.stream;
-  config.attrs = &early;
-  config.numAttrs = launch.programmatic ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = used;
   return check(cudaLaunchKernelExC(&config, launch.kernel, launch.arguments),
                "cudaLaunchKernelExC");
 }

@@ -12,6 +12,7 @@ struct CudaBody {
   int threads = 1;            // rounded up to whole warps, at least one thread per rank
   bool starts_early = false;  // see Algorithm
   std::size_t shared_bytes = 0;
+  int cluster = 1;  // blocks; divides those of the grid
 };
 
 // Returns once enqueued.

@@ -13,6 +13,7 @@ namespace tutti {
 // vectorise, and one rank's elements are added at a time.
 struct HostAccess {
   static constexpr bool kLoadsAhead = false;
+  static constexpr bool kIsWhole = false;
 };
 
 // `Team`, which derives from it, moves one tile: store, load_from, store_to; push to a rank, and
@@ -92,10 +93,25 @@ class HostTiles {
     return Outcome::kDone;
   }
 
+  template <class T>
+  Words load_from(const std::byte* from, TileAt tile) const {
+    return team().template load_from<T>(from, HostAccess{}, tile);
+  }
+  template <class T>
+  void store_to(std::byte* to, TileAt tile, const Words& words) const {
+    team().template store_to<T>(to, HostAccess{}, tile, words);
+  }
+
   // --- tokens: a block is one thread, which has all tiles of its tokens ---
 
+  template <class T, class F>
+  Outcome with_token_access(const Work&, F&& f) const {
+    return f(HostAccess{});
+  }
   Slice first_token() const { return static_cast<Slice>(block_); }
   Slice first_of_token() const { return 0; }
+  Slice next_token(Slice token) const { return token + static_cast<Slice>(work_.blocks); }
+  Slice next_of_token(Slice k) const { return k + 1; }
   template <class F>
   Outcome for_each_token(Slice tokens, F&& f) const {
     return for_each_slice(tokens, f);
@@ -105,9 +121,10 @@ class HostTiles {
     for (Slice k = 0; k < tiles; ++k) f(k);
   }
   bool holds(Slice k) const { return k < kHostHeldTiles; }
-  void hold(Slice k, const Words& words, const Words& beside) {
-    held_[0][k] = words;
-    held_[1][k] = beside;
+  void hold(Slice k, const Words& words) { held_[0][k] = words; }
+  template <class F>
+  void hold_beside(Slice tiles, F&& load) {
+    for (Slice k = 0; k < tiles && holds(k); ++k) held_[1][k] = load(k);
   }
   const Words& held(Slice k) const { return held_[0][k]; }
   const Words& held_beside(Slice k) const { return held_[1][k]; }
@@ -125,11 +142,11 @@ class HostTiles {
 
   template <class T>
   Words load_tile(TileAt tile) const {
-    return team().template load_from<T>(work_.input, tile);
+    return load_from<T>(work_.input, tile);
   }
   template <class T>
   void store_tile(TileAt tile, const Words& words) const {
-    team().template store_to<T>(work_.output, tile, words);
+    store_to<T>(work_.output, tile, words);
   }
 
   template <class T>

@@ -47,17 +47,21 @@
 //                            another operation, or another one was on the area meanwhile.
 //
 // A body that works on whole tokens has a block do one after the other, and each thread some tiles
-// of it, the same ones each time. `load_from` and `store_to` are load_tile and store_tile for any
-// buffer of this rank; with_access(f) calls f(access) for load, store and store_all.
+// of it, the same ones each time. On GPUs TokenTeam has these, whose blocks are clusters of them.
+// `load_from` and `store_to` are load_tile and store_tile for any buffer of this rank;
+// with_access(f) calls f(access) for load, store and store_all, with_token_access(f) for load_from
+// and store_to.
 //
 //   for_each_token(n, f)     f(token) for those of n tokens that are this block's, until one fails.
 //   for_each_of_token(n, f)  f(k) for those of a token's n tiles that are this thread's.
-//   holds(k), keep, kept     Whether there is room for tile k and another one beside it; putting
-//                            them there, and taking them, by the same thread.
+//   first_, next_of_token    Of this thread: the tile it begins with, and the one behind tile k.
+//   holds(k), hold, held     Whether there is room for tile k and another one beside it; putting
+//                            one there, and taking it, by the same thread. hold_beside(n, load)
+//                            puts load(k) beside all of n tiles that are held.
 //   sum_of_token(n, f, sum)  f(k, parts) for the same tiles: it gives what each 16 bytes of the
 //                            tile add to the sum. Summed over the block in an order that depends on
-//                            n alone (transport/token_sum.hpp). Uniform over the block: fails if f
-//                            has failed in any thread. Ordinary accesses stay unordered.
+//                            n alone (transport/token_sum.hpp). Uniform over the threads that have
+//                            tiles: fails if f has failed in any. Ordinary accesses stay unordered.
 //
 // A body whose chunks go around a ring of slots (RingSlots) passes one barrier, and then uses
 // these. On GPUs RingTeam has them, whose warps do not wait for each other.

@@ -4,7 +4,8 @@
 //   32 parts in a row are a group, summed as a tree: part k with part k + 16, then 8, 4, 2 and 1.
 //   Group g is added to lane g % 32, one behind the other, and the lanes are summed as parts are.
 //
-// Missing parts count as 0. On GPUs a warp sums a group (transport/nvlink_peer/block_sum.cuh).
+// Missing parts count as 0. On GPUs a warp sums a group (transport/nvlink_peer/block_sum.cuh, and
+// over several blocks cluster_sum.cuh).
 #pragma once
 
 #include "transport/team.hpp"

@@ -12,9 +12,19 @@ namespace tutti {
 inline constexpr int kMaxRanks = 16;
 inline constexpr int kMaxCudaRanks = 8;
 inline constexpr int kMaxBlocks = 128;
-inline constexpr int kMaxThreads = 512;  // per block
-inline constexpr int kHeldTiles = 4;     // that a thread holds of a token, twice 16 bytes each
-inline constexpr std::size_t kHeldBytes = std::size_t{kHeldTiles} * kMaxThreads * 2 * 16;
+inline constexpr int kMaxThreads = 512;      // per block
+inline constexpr int kMaxClusterBlocks = 8;  // as every GPU has them that knows clusters
+
+// How many of a grid's blocks share a token, where it has so many of each: of the powers of two
+// that divide the grid, the largest one that leaves each token a cluster of its own.
+constexpr int cluster_of(int blocks, std::size_t tokens) {
+  int cluster = kMaxClusterBlocks;
+  while (cluster > 1 &&
+         (blocks % cluster != 0 || static_cast<std::size_t>(blocks / cluster) < tokens)) {
+    cluster /= 2;
+  }
+  return cluster;
+}
 
 // Slots in the shared memory of a block, through which bulk copies go: for copies, and for sums.
 inline constexpr int kBulkMoves = 4, kBulkSums = 2;
@@ -156,7 +166,7 @@ struct TokenNorm {
   const std::byte* residual;  // `count` elements, added to the sum
   const std::byte* weight;    // `hidden` elements
   std::byte* output;          // `count` elements, normalised
-  std::uint32_t hidden;
+  std::uint32_t tokens, hidden;
   float epsilon;
   DataType output_dtype;  // the message's, or a float of 8 bits
   float scale;            // of that

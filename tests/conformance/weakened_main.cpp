@@ -69,6 +69,7 @@ class Matrices {
     work.norm = {.residual = reinterpret_cast<const std::byte*>(residual),
                  .weight = reinterpret_cast<const std::byte*>(weight_.data()),
                  .output = reinterpret_cast<std::byte*>(result_),
+                 .tokens = static_cast<std::uint32_t>(kCount / kHidden),
                  .hidden = kHidden,
                  .epsilon = 0,
                  .output_dtype = DataType::kFloat32,

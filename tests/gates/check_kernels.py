@@ -58,10 +58,11 @@ PROMISES = {
     "two_shot_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
     "one_shot_push_kernel": POLLS_TOGETHER,
     "two_shot_push_kernel": POLLS_TOGETHER._replace(loops=2),
-    # For any number of ranks it puts aside what it knows of tokens, over the same calls.
-    "rms_norm_one_shot_push_kernel": POLLS_TOGETHER._replace(stack=3 * STACK_BYTES),
-    # The residual comes beside the inputs of all ranks.
-    "rms_norm_two_shot_kernel": Promise(loads=RANKS + 1, stores=RANKS, barriers=2, stack=2 * STACK_BYTES),
+    # Once where all accesses are wide, once where they are not. For any number of ranks it puts aside what
+    # it knows of tokens, over the same calls. With stores to a cluster, a failure's fence is one of the block, too.
+    "rms_norm_one_shot_push_kernel": POLLS_TOGETHER._replace(loops=2, stack=3 * STACK_BYTES, block_fences=True),
+    # The residual comes beside the inputs of all ranks, and finds one register too few.
+    "rms_norm_two_shot_kernel": Promise(loads=RANKS + 1, stores=RANKS, barriers=2, stack=2 * STACK_BYTES, local=1),
     # Pushing, where every share is whole, and reducing. 8-bit floats put aside what counts the passes.
     "two_shot_staged_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2, loops=2, stack=3 * STACK_BYTES),
     # What is added up goes into shared memory. ptxas fences within the block besides, for bulk copies.

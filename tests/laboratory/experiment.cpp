@@ -299,6 +299,7 @@ Work Experiment::work_for(int index, int operation) {
     work.norm = {.residual = reinterpret_cast<const std::byte*>(residual_of(rank)),
                  .weight = rank.weight.bytes(),
                  .output = reinterpret_cast<std::byte*>(normalised_of(rank)),
+                 .tokens = static_cast<std::uint32_t>(setup_.count / hidden_),
                  .hidden = static_cast<std::uint32_t>(hidden_),
                  .epsilon = kEpsilon,
                  .output_dtype = DataType::kFloat32,

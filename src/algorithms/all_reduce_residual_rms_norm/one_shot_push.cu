@@ -1,6 +1,6 @@
 #include "algorithms/all_reduce_residual_rms_norm/one_shot_push.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
-#include "transport/nvlink_peer/packet_team.cuh"
+#include "transport/nvlink_peer/token_team.cuh"
 
 namespace tutti {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 template <class Reduction, int kRanks>
 __global__ void __launch_bounds__(kMaxThreads, 1)
     rms_norm_one_shot_push_kernel(const __grid_constant__ Work work) {
-  PacketTeam<kRanks> team(work);
+  TokenTeam<kRanks> team(work);
   all_reduce_residual_rms_norm_one_shot_push<Reduction>(team, work);
 }
 

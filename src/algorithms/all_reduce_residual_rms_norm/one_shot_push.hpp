@@ -1,5 +1,5 @@
 // all_reduce_residual_rms_norm/one_shot_push: every rank sends its input to everybody, and reduces
-// and normalises what it is sent. A block has whole tokens.
+// and normalises what it is sent. A block (on GPUs a cluster of them) has whole tokens.
 //
 //   phase 1  push each tile of my tokens into my slot at every other rank
 //   phase 2  for each token: poll each tile of every other rank, reduce, add the residual, store
@@ -7,54 +7,64 @@
 //
 // Cost: 1 hop (a packet) and a block's sum, (n-1) x bytes over each rank's links. Nobody touches
 // another rank's buffers, so any will do. In place is safe: a tile of an output is stored by the
-// thread that has pushed the same tile of the input, or loaded that of the residual.
+// thread that has pushed the same tile of the input, or loaded that of the residual. What a thread
+// needs of its first tile is loaded before anything is waited for.
 #pragma once
 
 #include "algorithms/all_reduce_residual_rms_norm/token.hpp"
 
 namespace tutti {
 
-template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_residual_rms_norm_one_shot_push(Team& team, const Work& work) {
+template <class Reduction, class Team, class Access>
+TUTTI_BODY Outcome rms_norm_one_shot_push(Team& team, const Work& work, Access access) {
   using T = typename Reduction::Element;
   using Words = typename Team::Words;
-  const Tokens<Team::template tile_elements<T>()> tokens(work);
+  const TokenWork<T, Team, Access> all(team, work, access);
+  const auto& tokens = all.tokens;
   const Slice first = team.first_token(), first_tile = team.first_of_token();
 
   team.launch_wait();
   team.ask_launch();
-  const Words ahead = team.template load_tile<T>(tokens.tile(first, first_tile));
-  if (team.open_packets() != Outcome::kDone) return Outcome::kFailed;
-  const auto push = [&](Slice token, Slice k) {
-    const TileAt at = tokens.tile(token, k);
-    const bool here = token == first && k == first_tile;
-    const Words words = here ? ahead : team.template load_tile<T>(at);
-    team.template push_all<T>({0, token * tokens.tiles + k}, at.count, words);
-  };
-  (void)team.for_each_token(tokens.count, [&](Slice token) {
-    team.for_each_of_token(tokens.tiles, [&](Slice k) { push(token, k); });
+  OwnTile<Words> own{};  // the tile that this thread comes to next
+  all.load_own(first, first_tile, own);
+  all.hold_weights();
+  // A thread that may not begin meets the others of its block all the same.
+  const bool open = team.open_packets() == Outcome::kDone;
+  (void)team.for_each_token(open ? tokens.count : 0, [&](Slice token) {
+    team.for_each_of_token(tokens.tiles, [&](Slice k) {
+      const TileAt at = tokens.tile(token, k);
+      const bool here = token == first && k == first_tile;
+      const Words words = here ? own.input : all.load(work.input, at);
+      team.template push_all<T>({0, token * tokens.tiles + k}, at.count, words);
+    });
     return Outcome::kDone;
   });
   team.announce();
   team.launch_trigger();
 
   const Outcome outcome = team.for_each_token(tokens.count, [&](Slice token) {
-    return normalise_token<T>(team, work, token, [&](Slice k, TileAt at, Words& added) {
-      const Words residual = team.template load_from<T>(work.norm.residual, at);
-      const Words own = team.template load_tile<T>(at);
+    return all.normalise(token, [&](Slice k, TileAt at, Words& added) {
+      if (!open) return Outcome::kFailed;
       typename Team::Column column;
       const auto count = [&](int) { return at.count; };
       const PacketAt place{0, token * tokens.tiles + k};
       if (team.template poll<T>(place, count, column) != Outcome::kDone) return Outcome::kFailed;
-      team.place_own(column, own);
+      team.place_own(column, own.input);
       const Words sum = reduce_column<Reduction>(team, column, at.count, 1.0);
-      added = plus_residual<T, Team>(sum, residual);
-      team.template store_tile<T>(at, added);
+      added = plus_residual<T, Team>(sum, own.residual);
+      all.store(work.output, at, added);
+      all.load_next(token, k, own);
       return Outcome::kDone;
     });
   });
-  if (outcome != Outcome::kDone) return Outcome::kFailed;
+  if (!open || outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
+}
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome all_reduce_residual_rms_norm_one_shot_push(Team& team, const Work& work) {
+  return team.template with_token_access<typename Reduction::Element>(
+      work, [&](auto access) { return rms_norm_one_shot_push<Reduction>(team, work, access); });
 }
 
 }  // namespace tutti

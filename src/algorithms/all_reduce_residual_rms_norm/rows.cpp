@@ -21,15 +21,29 @@ std::size_t tokens_of(const Extent& extent) {
   return extent.token_bytes == 0 ? 0 : extent.bytes / extent.token_bytes;
 }
 
-int threads_of(const Extent& extent) {
-  return static_cast<int>(std::clamp<std::size_t>(extent.token_bytes / 16, 32, kMaxThreads));
+// A thread for each of a token's tiles of 16 bytes.
+int threads_of(const Extent& extent, std::size_t cluster) {
+  const std::size_t tiles = ceil_div(extent.token_bytes, 16 * cluster);
+  return static_cast<int>(std::clamp<std::size_t>(tiles, 32, kMaxThreads));
 }
 
-// A block for each token as long as there are some, and a thread for each of its tiles of 16 bytes.
-Geometry one_shot_push_geometry(const Extent& extent) {
-  const std::size_t blocks = std::clamp<std::size_t>(tokens_of(extent), 1, kMaxBlocks);
-  return {static_cast<int>(blocks), threads_of(extent)};
+// A cluster for each of so many tokens as long as there are blocks. Of as many as leave each block
+// 128 threads: so all_reduce is best at the size of one token.
+Geometry clusters_for(const Extent& extent, std::size_t tokens) {
+  tokens = std::clamp<std::size_t>(tokens, 1, kMaxBlocks);
+  std::size_t cluster = kMaxClusterBlocks;
+  while (cluster > 1 &&
+         (tokens * cluster > kMaxBlocks || extent.token_bytes < cluster * 128 * 16)) {
+    cluster /= 2;
+  }
+  return {static_cast<int>(tokens * cluster), threads_of(extent, cluster)};
 }
+
+Geometry one_shot_push_geometry(const Extent& extent) {
+  return clusters_for(extent, tokens_of(extent));
+}
+
+int one_shot_push_cluster(const Work& work) { return cluster_of(work.blocks, work.norm.tokens); }
 
 PacketUse one_shot_packets(const Extent& on_wire) {
   return {tokens_of(on_wire) * round_up(on_wire.token_bytes, kTokenUnit), on_wire.ranks - 1};
@@ -38,7 +52,7 @@ PacketUse one_shot_packets(const Extent& on_wire) {
 // A block for each token of a share, of which it adds up all and normalises as many of every rank.
 Geometry two_shot_geometry(const Extent& extent) {
   const std::size_t share = ceil_div(tokens_of(extent), static_cast<std::size_t>(extent.ranks));
-  return {static_cast<int>(std::clamp<std::size_t>(share, 1, kMaxBlocks)), threads_of(extent)};
+  return {static_cast<int>(std::clamp<std::size_t>(share, 1, kMaxBlocks)), threads_of(extent, 1)};
 }
 
 double one_shot_wire(int ranks) { return ranks - 1; }
@@ -64,7 +78,7 @@ constexpr Algorithm kRows[] = {
      .peers_read_input = false,
      .starts_early = true,
      .packets = one_shot_packets,
-     .shared_bytes = kHeldBytes,
+     .cluster = one_shot_push_cluster,
      .takes = is_normalised,
      .geometry = one_shot_push_geometry,
      .host = host_all_reduce_residual_rms_norm_one_shot_push,
@@ -83,7 +97,6 @@ constexpr Algorithm kRows[] = {
               .local = two_shot_local},
      .text = "each rank adds up its tokens and writes them to everyone, which normalises all",
      .peers_write_output = true,
-     .shared_bytes = kHeldBytes,
      .takes = is_normalised,
      .geometry = two_shot_geometry,
      .host = host_all_reduce_residual_rms_norm_two_shot,

@@ -16,27 +16,35 @@
 
 namespace tutti {
 
-// A matrix of tokens in tiles: the last tile of a token may be short.
-template <int kTileElements>
+// A matrix of tokens in tiles: the last tile of a token may be short, unless `kWhole`.
+template <int kTileElements, bool kWhole = false>
 struct Tokens {
-  std::size_t hidden;
+  Slice hidden;
   Slice count, tiles;  // tokens, and tiles of each
 
   TUTTI_BODY explicit Tokens(const Work& work)
       : hidden(work.norm.hidden),
-        count(static_cast<Slice>(work.count / hidden)),
-        tiles(static_cast<Slice>((hidden + kTileElements - 1) / kTileElements)) {}
+        count(work.norm.tokens),
+        tiles((hidden + kTileElements - 1) / kTileElements) {}
 
   // Of a vector of `hidden` elements; empty behind its end.
   TUTTI_BODY TileAt tile(Slice k) const {
-    const std::size_t first = static_cast<std::size_t>(k) * kTileElements;
-    const std::size_t left = first < hidden ? hidden - first : 0;
+    const Slice first = k * kTileElements;
+    if constexpr (kWhole) return {first, kTileElements};
+    const Slice left = first < hidden ? hidden - first : 0;
     return {first, static_cast<int>(left < kTileElements ? left : kTileElements)};
   }
   TUTTI_BODY TileAt tile(Slice token, Slice k) const {
     const TileAt at = tile(k);
-    return {token * hidden + at.first, token < count ? at.count : 0};
+    const std::size_t first = static_cast<std::size_t>(token) * hidden + at.first;
+    return {first, kWhole || token < count ? at.count : 0};
   }
+};
+
+// What of a tile of the matrices lies in own memory.
+template <class Words>
+struct OwnTile {
+  Words input, residual;
 };
 
 template <class T, class Team>
@@ -84,8 +92,8 @@ struct Unscaled {
 };
 
 // As Output, of which `scale` is where that has 8 bits.
-template <class T, class Output, class Team>
-TUTTI_BODY void store_normalised(const Team& team, const TokenNorm& norm,
+template <class T, class Output, class Team, class Access>
+TUTTI_BODY void store_normalised(const Team& team, const TokenNorm& norm, Access access,
                                  const Unscaled<typename Team::Words>& tile) {
   constexpr int kElements = Team::template tile_elements<T>();
   const auto x = Team::template tile_of<T>(tile.added);
@@ -99,52 +107,90 @@ TUTTI_BODY void store_normalised(const Team& team, const TokenNorm& norm,
   }
   TUTTI_UNROLL
   for (int e = kElements; e < Team::template tile_elements<Output>(); ++e) result.at[e] = {};
-  team.template store_to<Output>(norm.output, tile.at, Team::words_of(result));
+  team.template store_to<Output>(norm.output, access, tile.at, Team::words_of(result));
 }
 
-template <class T, class Team>
-TUTTI_BODY void store_result(const Team& team, const TokenNorm& norm,
+template <class T, class Team, class Access>
+TUTTI_BODY void store_result(const Team& team, const TokenNorm& norm, Access access,
                              const Unscaled<typename Team::Words>& tile) {
   switch (norm.output_dtype) {
     case DataType::kFloat8E4M3:
-      return store_normalised<T, Float8E4M3>(team, norm, tile);
+      return store_normalised<T, Float8E4M3>(team, norm, access, tile);
     case DataType::kFloat8E5M2:
-      return store_normalised<T, Float8E5M2>(team, norm, tile);
+      return store_normalised<T, Float8E5M2>(team, norm, access, tile);
     default:
-      return store_normalised<T, T>(team, norm, tile);
+      return store_normalised<T, T>(team, norm, access, tile);
   }
 }
 
-// Normalises one token. added(k, at, words) gives tile k of residual_output, and leaves it there.
-// Tiles that the team does not hold meanwhile are loaded once more.
-template <class T, class Team, class Added>
-TUTTI_BODY Outcome normalise_token(Team& team, const Work& work, Slice token, Added&& added) {
+// What all rows do with tokens, by accesses of one width.
+template <class T, class Team, class Access>
+class TokenWork {
   using Words = typename Team::Words;
-  const TokenNorm& norm = work.norm;
-  const Tokens<Team::template tile_elements<T>()> tokens(work);
 
-  float sum;
-  const auto square = [&](Slice k, float(&parts)[Team::kTileParts]) {
+ public:
+  const Tokens<Team::template tile_elements<T>(), Access::kIsWhole> tokens;
+
+  TUTTI_BODY TokenWork(Team& team, const Work& work, Access access)
+      : tokens(work), team_(team), work_(work), access_(access) {}
+
+  TUTTI_BODY Words load(const std::byte* buffer, TileAt at) const {
+    return team_.template load_from<T>(buffer, access_, at);
+  }
+  TUTTI_BODY void store(std::byte* buffer, TileAt at, const Words& words) const {
+    team_.template store_to<T>(buffer, access_, at, words);
+  }
+  TUTTI_BODY Words load_weight(Slice k) const { return load(work_.norm.weight, tokens.tile(k)); }
+  // Once for all tokens, before the first is normalised.
+  TUTTI_BODY void hold_weights() const {
+    const bool any = team_.first_token() < tokens.count;
+    team_.hold_beside(any ? tokens.tiles : 0, [&](Slice k) { return load_weight(k); });
+  }
+
+  // Nothing where there is no such token, or tile.
+  TUTTI_BODY void load_own(Slice token, Slice k, OwnTile<Words>& own) const {
+    if (token >= tokens.count || k >= tokens.tiles) return;
     const TileAt at = tokens.tile(token, k);
-    const Words weight = team.template load_from<T>(norm.weight, tokens.tile(k));
-    Words words;
-    if (added(k, at, words) != Outcome::kDone) return Outcome::kFailed;
-    sum_squares<T, Team>(words, at.count, parts);
-    if (team.holds(k)) team.hold(k, words, weight);
+    own = {load(work_.input, at), load(work_.norm.residual, at)};
+  }
+  // Of the tile that comes next to this thread.
+  TUTTI_BODY void load_next(Slice token, Slice k, OwnTile<Words>& own) const {
+    const Slice next = team_.next_of_token(k);
+    const bool is_last = next >= tokens.tiles;
+    load_own(is_last ? team_.next_token(token) : token, is_last ? team_.first_of_token() : next,
+             own);
+  }
+
+  // added(k, at, words) gives tile k of residual_output, and leaves it there. Tiles that the team
+  // does not hold meanwhile are loaded once more.
+  template <class Added>
+  TUTTI_BODY Outcome normalise(Slice token, Added&& added) const {
+    float sum;
+    const auto square = [&](Slice k, float(&parts)[Team::kTileParts]) {
+      const TileAt at = tokens.tile(token, k);
+      Words words;
+      if (added(k, at, words) != Outcome::kDone) return Outcome::kFailed;
+      sum_squares<T, Team>(words, at.count, parts);
+      if (team_.holds(k)) team_.hold(k, words);
+      return Outcome::kDone;
+    };
+    if (team_.sum_of_token(tokens.tiles, square, sum) != Outcome::kDone) return Outcome::kFailed;
+
+    const float factor = inverse_rms(work_.norm, sum);
+    team_.for_each_of_token(tokens.tiles, [&](Slice k) {
+      const TileAt at = tokens.tile(token, k);
+      const bool held = team_.holds(k);
+      const Words words = held ? team_.held(k) : load(work_.output, at);
+      const Words weight = held ? team_.held_beside(k) : load_weight(k);
+      store_result<T>(team_, work_.norm, access_, {at, words, weight, factor});
+    });
     return Outcome::kDone;
-  };
-  if (team.sum_of_token(tokens.tiles, square, sum) != Outcome::kDone) return Outcome::kFailed;
+  }
 
-  const float factor = inverse_rms(norm, sum);
-  team.for_each_of_token(tokens.tiles, [&](Slice k) {
-    const TileAt at = tokens.tile(token, k);
-    const bool held = team.holds(k);
-    const Words words = held ? team.held(k) : team.template load_from<T>(work.output, at);
-    const Words weight =
-        held ? team.held_beside(k) : team.template load_from<T>(norm.weight, tokens.tile(k));
-    store_result<T>(team, norm, {at, words, weight, factor});
-  });
-  return Outcome::kDone;
-}
+ private:
+  Team& team_;
+  const Work& work_;
+  Access access_;
+};
 
 }  // namespace tutti

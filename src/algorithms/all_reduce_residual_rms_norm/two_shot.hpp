@@ -56,7 +56,8 @@ TUTTI_BODY Outcome all_reduce_residual_rms_norm_two_shot(Team& team, const Work&
   for (Slice done = 0; done < tokens.count || done == 0; done += pass) {
     const Slice left = tokens.count - done;
     const TokenShares shares{done, left < pass ? left : pass, share};
-    const std::size_t origin = work.stage_input ? done * tokens.hidden : 0;
+    const std::size_t origin =
+        work.stage_input ? static_cast<std::size_t>(done) * tokens.hidden : 0;
     const auto moved = [&](TileAt at) { return TileAt{at.first - origin, at.count}; };
     const auto for_each_tile = [&](int owner, auto&& f) {
       (void)shares.for_each(team, owner, [&](Slice token) {
@@ -88,16 +89,19 @@ TUTTI_BODY Outcome all_reduce_residual_rms_norm_two_shot(Team& team, const Work&
 
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
 
-    const auto added = [&](Slice, TileAt at, Words& words) {
-      words = team.template load_from<T>(work.stage_output ? staging : work.output,
-                                         work.stage_output ? moved(at) : at);
-      if (work.stage_output) team.template store_to<T>(work.output, at, words);
+    (void)team.template with_token_access<T>(work, [&](auto access) {
+      const TokenWork<T, Team, decltype(access)> all(team, work, access);
+      const auto added = [&](Slice, TileAt at, Words& words) {
+        words = work.stage_output ? all.load(staging, moved(at)) : all.load(work.output, at);
+        if (work.stage_output) all.store(work.output, at, words);
+        return Outcome::kDone;
+      };
+      all.hold_weights();
+      for (int r = 0; r < work.ranks; ++r) {
+        (void)shares.for_each(team, r, [&](Slice token) { return all.normalise(token, added); });
+      }
       return Outcome::kDone;
-    };
-    for (int r = 0; r < work.ranks; ++r) {
-      (void)shares.for_each(
-          team, r, [&](Slice token) { return normalise_token<T>(team, work, token, added); });
-    }
+    });
     if (pass == 0) break;
   }
   return team.finish();

@@ -5,9 +5,13 @@ namespace tutti {
 
 void HostTeam::ask_launch() { launch_ = LaunchWord::launch_of(*work_.packets.launches); }
 
-Outcome HostTeam::open_packets() { return poisoned() ? Outcome::kFailed : Outcome::kDone; }
+Outcome HostTeam::open_packets() {
+  open_ = !poisoned();
+  return open_ ? Outcome::kDone : Outcome::kFailed;
+}
 
 void HostTeam::announce() {
+  if (!open_) return;
   *work_.packets.launches += LaunchWord::share_of(block_, work_.blocks);
   // Release: a peer that sees the announcement finds its slots here empty.
   for (int step = 0; step < work_.ranks; ++step) {

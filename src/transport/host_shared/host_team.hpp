@@ -107,8 +107,9 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   void announce();
   Outcome close_packets() const;
 
+  using HostTiles::load_from, HostTiles::store_to;
   template <class T>
-  Words load_from(const std::byte* from, TileAt tile) const {
+  Words load_from(const std::byte* from, HostAccess, TileAt tile) const {
     Words words;
     const auto bytes = static_cast<std::size_t>(tile.count) * sizeof(T);
     if (bytes > 0) std::memcpy(words.at, from + tile.first * sizeof(T), bytes);  // else null, maybe
@@ -116,7 +117,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
     return words;
   }
   template <class T>
-  void store_to(std::byte* to, TileAt tile, const Words& words) const {
+  void store_to(std::byte* to, HostAccess, TileAt tile, const Words& words) const {
     std::memcpy(to + tile.first * sizeof(T), words.at, tile.count * sizeof(T));
   }
 
@@ -204,6 +205,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   int barriers_ = 0;
   std::uint64_t sent_[2] = {}, taken_[2] = {};  // chunks around a ring, by direction
   std::uint64_t launch_ = 0;                    // which launch on the packet area this is
+  bool open_ = false;                           // not where the rank is poisoned
 };
 
 }  // namespace tutti

@@ -19,6 +19,7 @@ Outcome HostTeam::open_packets() {
 }
 
 void HostTeam::announce() {
+  if (ended_) return;
   if (!left_out(Kind::kLaunchNotCounted, 0)) {
     *work_.packets.launches += LaunchWord::share_of(block_, work_.blocks);
   }

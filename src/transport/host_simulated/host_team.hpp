@@ -98,14 +98,15 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   Outcome slot_from(Direction direction, std::byte*& at) const;
   Outcome pass(unsigned moves);
 
+  using HostTiles::load_from, HostTiles::store_to;
   template <class T>
-  Words load_from(const std::byte* from, TileAt tile) const {
+  Words load_from(const std::byte* from, HostAccess, TileAt tile) const {
     Words words{};
     load_bytes(words.at, from + tile.first * sizeof(T), tile.count * sizeof(T));
     return words;
   }
   template <class T>
-  void store_to(std::byte* to, TileAt tile, const Words& words) const {
+  void store_to(std::byte* to, HostAccess, TileAt tile, const Words& words) const {
     store_bytes(to + tile.first * sizeof(T), words.at, tile.count * sizeof(T));
   }
 

@@ -10,20 +10,8 @@
 
 namespace tutti {
 
-// All addresses of the operation are 16-byte aligned and the tile is whole.
-struct WideAccess {
-  static constexpr bool kLoadsAhead = true;
-  static constexpr bool kIsWhole = true;
-};
-// Anything else: accesses of `width` bytes (8, 4, 2 or 1, never less than the element).
-struct NarrowAccess {
-  static constexpr bool kLoadsAhead = false;
-  static constexpr bool kIsWhole = false;
-  int width;
-};
-
 template <class Protocol = Faithful>
-class NvlinkTeam : public TokenVerbs {
+class NvlinkTeam : public TokenVerbs<SingleBlock> {
  public:
   static constexpr int kMaxRanks = kMaxCudaRanks;
   static constexpr bool kHasMulticast = false;

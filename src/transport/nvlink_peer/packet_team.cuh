@@ -39,7 +39,7 @@ __device__ __noinline__ inline Outcome look_for_packets(const Work& work, Packet
 
 // For exactly kRanks ranks, or for any number of them (0), which takes more registers and tests.
 template <int kRanks = 0, class Protocol = Faithful>
-class PacketTeam : public TokenVerbs {
+class PacketTeam : public TokenVerbs<Cluster> {
  public:
   static constexpr int kMaxRanks = kRanks != 0 ? kRanks : kMaxCudaRanks;
   static constexpr int kMaxOthers = kMaxRanks - 1;
@@ -82,13 +82,13 @@ class PacketTeam : public TokenVerbs {
 
   __device__ void announce() {
     const int step = static_cast<int>(threadIdx.x);
-    if (step < ranks()) {
+    if (step < ranks() && !poisoned_) {
       auto* const peer = reinterpret_cast<PacketMemory*>(work_.packets.memory.at[step]);
       store_flag(&peer->flags[blockIdx.x][work_.rank],
                  Flag{launch_ + 1, check_word(work_.signature, launch_ + 1)});
     }
     __syncthreads();  // all of the block have read the word
-    if (step == 0) {
+    if (step == 0 && !poisoned_) {
       const std::uint64_t before =
           atomicAdd(reinterpret_cast<unsigned long long*>(work_.packets.launches),
                     LaunchWord::share_of(static_cast<int>(blockIdx.x), work_.blocks));

@@ -21,7 +21,7 @@ constexpr InputKind kInputs[] = {InputKind::kRandom, InputKind::kExact, InputKin
 struct Grid {
   int blocks, threads;
 };
-constexpr Grid kGrids[] = {{0, 0}, {1, 64}, {3, 512}, {7, 96}};
+constexpr Grid kGrids[] = {{0, 0}, {1, 64}, {3, 512}, {7, 96}, {8, 64}, {16, 160}};
 constexpr std::size_t kMostElements = 300'000;
 
 enum Dimension : std::size_t {

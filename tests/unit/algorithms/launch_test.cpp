@@ -23,12 +23,58 @@ TEST(LaunchTest, ThreadsAreWholeWarpsAndStartsAreEarlyWhereTheRowSaysSo) {
   work.ranks = 2;
   work.blocks = 3;
   for (const bool early : {false, true}) {
-    const CudaBody body{.kernel = &work, .threads = 33, .starts_early = early};
+    const CudaBody body{.kernel = &work, .threads = 33, .starts_early = early, .cluster = 3};
     ASSERT_TRUE(launch_on_cuda(cuda, body, work, nullptr).is_ok());
     EXPECT_EQ(seen.kernel, &work);
     EXPECT_EQ(seen.blocks, 3);
     EXPECT_EQ(seen.threads, 64);
     EXPECT_EQ(seen.programmatic, early);
+    EXPECT_EQ(seen.cluster, 3);
+  }
+}
+
+// Whatever a user gives: clusters divide the grid, and no token goes without one that could have
+// it.
+TEST(LaunchTest, ClustersShareAGridOutToTokens) {
+  for (int blocks = 1; blocks <= kMaxBlocks; ++blocks) {
+    for (const std::size_t tokens : {0u, 1u, 2u, 3u, 16u, 40u, 64u, 128u, 129u, 100000u}) {
+      const int cluster = cluster_of(blocks, tokens);
+      EXPECT_EQ(blocks % cluster, 0) << blocks << " " << tokens;
+      EXPECT_LE(cluster, kMaxClusterBlocks);
+      if (cluster > 1) {
+        EXPECT_GE(static_cast<std::size_t>(blocks / cluster), tokens) << blocks << " " << tokens;
+      }
+    }
+  }
+  EXPECT_EQ(cluster_of(8, 1), 8);
+  EXPECT_EQ(cluster_of(128, 16), 8);
+  EXPECT_EQ(cluster_of(128, 32), 4);
+  EXPECT_EQ(cluster_of(128, 33), 2);
+  EXPECT_EQ(cluster_of(128, 65), 1);
+  EXPECT_EQ(cluster_of(3, 1), 1);
+}
+
+// Each thread of a row that shares tokens out to clusters has one tile while there are blocks.
+TEST(LaunchTest, GridsOfTokensGiveEachThreadATile) {
+  const auto row = find_algorithm(Collective::kAllReduceResidualRmsNorm, "one_shot_push");
+  ASSERT_TRUE(row.is_ok());
+  ASSERT_NE((*row)->cluster, nullptr);
+  constexpr std::uint32_t kTokenBytes = 16384;
+  struct Expected {
+    std::uint32_t tokens;
+    int blocks, cluster, threads;
+  };
+  for (const auto& [tokens, blocks, cluster, threads] :
+       {Expected{1, 8, 8, 128}, Expected{16, 128, 8, 128}, Expected{17, 68, 4, 256},
+        Expected{32, 128, 4, 256}, Expected{64, 128, 2, 512}, Expected{65, 65, 1, 512},
+        Expected{1000, 128, 1, 512}}) {
+    const Geometry geometry = (*row)->geometry({std::size_t{tokens} * kTokenBytes, 4, kTokenBytes});
+    EXPECT_EQ(geometry.blocks, blocks) << tokens;
+    EXPECT_EQ(geometry.threads, threads) << tokens;
+    Work work{};
+    work.blocks = geometry.blocks;
+    work.norm.tokens = tokens;
+    EXPECT_EQ((*row)->cluster(work), cluster) << tokens;
   }
 }
 
