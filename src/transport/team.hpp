@@ -82,8 +82,8 @@
 // BulkTeam has them. Nothing is dealt out: what a block passes is all its own. Until bulk_wait() a
 // copy may read its source, and write, at any time; no arrival before releases it.
 //
-//   bulk_copy(to, from, n)   n elements. What the last wait() acquired is before it; what this
-//                            block has stored since is not.
+//   bulk_copy(to, from, n)   n elements. What came before the last wait() is before it, the block's
+//                            own accesses and what it acquired; what the block stored since is not.
 //   bulk_store_all(to, range, f)
 //                            f(access, tile) for each tile of as many elements as the range has, by
 //                            its place there; what it gives goes to the range in each of `to`. The
