@@ -1,6 +1,7 @@
 // How a kernel is launched on GPUs.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 
 #include "drivers/fake_cuda.hpp"
@@ -71,6 +72,23 @@ TEST(LaunchTest, GridsOfTokensGiveEachThreadATile) {
     Work work{};
     work.blocks = geometry.blocks;
     work.norm.tokens = tokens;
+    EXPECT_EQ((*row)->cluster(work), cluster) << tokens;
+  }
+}
+
+// Where ranks share tokens out, a cluster has one of each rank's.
+TEST(LaunchTest, ClustersHaveATokenOfEachRank) {
+  const auto row = find_algorithm(Collective::kAllReduceResidualRmsNorm, "two_shot_push");
+  ASSERT_TRUE(row.is_ok());
+  constexpr std::uint32_t kTokenBytes = 16384;
+  for (const auto& [tokens, blocks, cluster] :
+       {std::array{1, 8, 8}, {4, 8, 8}, {5, 16, 8}, {64, 128, 8}, {65, 68, 4}, {1000, 128, 1}}) {
+    const auto bytes = static_cast<std::size_t>(tokens) * kTokenBytes;
+    EXPECT_EQ((*row)->geometry({bytes, 4, kTokenBytes}).blocks, blocks) << tokens;
+    Work work{};
+    work.ranks = 4;
+    work.blocks = blocks;
+    work.norm.tokens = static_cast<std::uint32_t>(tokens);
     EXPECT_EQ((*row)->cluster(work), cluster) << tokens;
   }
 }
