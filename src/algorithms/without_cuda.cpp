@@ -19,5 +19,8 @@ CudaKernel cuda_all_reduce_residual_rms_norm_one_shot_push(DataType, OpKind, int
   return nullptr;
 }
 CudaKernel cuda_all_reduce_residual_rms_norm_two_shot(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_reduce_residual_rms_norm_two_shot_push(DataType, OpKind, int) {
+  return nullptr;
+}
 
 }  // namespace tutti

@@ -140,6 +140,20 @@ class HostTiles {
     return Outcome::kDone;
   }
 
+  template <class F>
+  Outcome sum_of_tokens(Slice tiles, F&& f, float (&sums)[kMaxRanks]) const {
+    TokenSum all[kMaxRanks];
+    for (Slice k = 0; k < tiles; ++k) {
+      float parts[kMaxRanks][kTileParts];
+      if (f(k, parts) != Outcome::kDone) return Outcome::kFailed;
+      for (int r = 0; r < work_.ranks; ++r) {
+        for (const float part : parts[r]) all[r].add(part);
+      }
+    }
+    for (int r = 0; r < work_.ranks; ++r) sums[r] = all[r].total();
+    return Outcome::kDone;
+  }
+
   template <class T>
   Words load_tile(TileAt tile) const {
     return load_from<T>(work_.input, tile);
@@ -164,16 +178,16 @@ class HostTiles {
     for (int r = 0; r < work_.ranks; ++r) team().template store<T>(to.at[r], access, tile, value);
   }
 
-  template <class T, int kStep>
-  Column load_column(const Shares<kStep>& shares, Slice slice) const {
+  template <class T, class Shares>
+  Column load_column(const Shares& shares, Slice slice) const {
     Column column;
     for (int step = 0; step < others(); ++step) {
       column.at[step] = team().template load_tile<T>(shares.tile(rank_after(step), slice));
     }
     return column;
   }
-  template <class T, int kStep>
-  void store_column(const Shares<kStep>& shares, Slice slice, const Column& column) const {
+  template <class T, class Shares>
+  void store_column(const Shares& shares, Slice slice, const Column& column) const {
     for (int r = 0; r < work_.ranks; ++r) {
       if (r != work_.rank) team().template store_tile<T>(shares.tile(r, slice), column.at[r]);
     }

@@ -37,7 +37,8 @@ STACK_BYTES = 32
 class Promise(NamedTuple):
     """Of a row's kernel: the 16-byte accesses of one trip through its wide loop, narrower ones there,
     its barriers, how many such loops it has, its stack, whether its warps tell each other anything, how
-    many accesses to local memory are let pass in the loop, and whether bulk copies carry its data."""
+    many accesses to local memory are let pass in the loop, whether bulk copies carry its data, and its stack
+    where it is for just so many ranks."""
     loads: int
     stores: int
     barriers: int
@@ -47,6 +48,7 @@ class Promise(NamedTuple):
     block_fences: bool = False
     local: int = 0
     bulk: bool = False
+    exact_stack: int = 0
 
 
 # A loop that polls for packets has those of every other rank under way at once, the announcement of one,
@@ -61,6 +63,9 @@ PROMISES = {
     # Once where all accesses are wide, once where they are not. For any number of ranks it puts aside what
     # it knows of tokens, over the same calls. With stores to a cluster, a failure's fence is one of the block, too.
     "rms_norm_one_shot_push_kernel": POLLS_TOGETHER._replace(loops=2, stack=3 * STACK_BYTES, block_fences=True),
+    # Likewise, in both phases. A tile of each rank is more than 8 ranks have registers for.
+    "rms_norm_two_shot_push_kernel": POLLS_TOGETHER._replace(loops=4, stack=8 * STACK_BYTES, block_fences=True,
+                                                             exact_stack=5 * STACK_BYTES),
     # The residual comes beside the inputs of all ranks, and finds one register too few.
     "rms_norm_two_shot_kernel": Promise(loads=RANKS + 1, stores=RANKS, barriers=2, stack=2 * STACK_BYTES, local=1),
     # Pushing, where every share is whole, and reducing. 8-bit floats put aside what counts the passes.
@@ -104,7 +109,7 @@ def promise_of(kernel: Kernel) -> Promise:
     them registers: more is put aside."""
     promise = PROMISES[kernel.name]
     if kernel.ranks:
-        promise = promise._replace(loads=promise.loads - RANKS + kernel.ranks, stack=0, local=0)
+        promise = promise._replace(loads=promise.loads - RANKS + kernel.ranks, stack=promise.exact_stack, local=0)
     if promise.narrow == 0 or not re.fullmatch(INTEGERS, kernel.element):
         return promise
     return promise._replace(loads=2 * (RANKS - 1) + 1, stack=5 * STACK_BYTES)

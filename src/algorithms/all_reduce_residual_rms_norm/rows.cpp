@@ -49,9 +49,28 @@ PacketUse one_shot_packets(const Extent& on_wire) {
   return {tokens_of(on_wire) * round_up(on_wire.token_bytes, kTokenUnit), on_wire.ranks - 1};
 }
 
+std::size_t share_of(std::size_t tokens, int ranks) {
+  return ceil_div(tokens, static_cast<std::size_t>(ranks));
+}
+
+// A cluster has a token of each rank.
+Geometry two_shot_push_geometry(const Extent& extent) {
+  return clusters_for(extent, share_of(tokens_of(extent), extent.ranks));
+}
+
+int two_shot_push_cluster(const Work& work) {
+  return cluster_of(work.blocks, share_of(work.norm.tokens, work.ranks));
+}
+
+// Two slots for every other rank, one for what is to be added up and one for sums.
+PacketUse two_shot_packets(const Extent& on_wire) {
+  const std::size_t share = share_of(tokens_of(on_wire), on_wire.ranks);
+  return {share * round_up(on_wire.token_bytes, kTokenUnit), 2 * (on_wire.ranks - 1)};
+}
+
 // A block for each token of a share, of which it adds up all and normalises as many of every rank.
 Geometry two_shot_geometry(const Extent& extent) {
-  const std::size_t share = ceil_div(tokens_of(extent), static_cast<std::size_t>(extent.ranks));
+  const std::size_t share = share_of(tokens_of(extent), extent.ranks);
   return {static_cast<int>(std::clamp<std::size_t>(share, 1, kMaxBlocks)), threads_of(extent, 1)};
 }
 
@@ -59,6 +78,7 @@ double one_shot_wire(int ranks) { return ranks - 1; }
 double one_shot_push_local(int ranks) { return 7 * ranks + 3; }
 double two_shot_wire(int ranks) { return 2.0 * (ranks - 1) / ranks; }
 double two_shot_local(int ranks) { return 3.0 / ranks + 2; }
+double two_shot_push_local(int) { return 18; }
 
 constexpr Algorithm kRows[] = {
     {.id = "all_reduce_residual_rms_norm/one_shot_push",
@@ -101,6 +121,29 @@ constexpr Algorithm kRows[] = {
      .geometry = two_shot_geometry,
      .host = host_all_reduce_residual_rms_norm_two_shot,
      .cuda = cuda_all_reduce_residual_rms_norm_two_shot},
+    {.id = "all_reduce_residual_rms_norm/two_shot_push",
+     .collective = Collective::kAllReduceResidualRmsNorm,
+     .family = Family::kTwoShot,
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kRankOrder,
+     // As all_reduce's, and a block's sum; not measured yet.
+     .cost = {.steps = 2.4,
+              .steps_per_rank = 0.3,
+              .host_steps = 9,
+              .wire = two_shot_wire,
+              .local = two_shot_push_local},
+     .text = "every rank sends each rank its tokens, which sends sums to everybody, in packets",
+     .peers_read_input = false,
+     .starts_early = true,
+     .only_where_measured = true,
+     .packets = two_shot_packets,
+     .cluster = two_shot_push_cluster,
+     .takes = is_normalised,
+     .geometry = two_shot_push_geometry,
+     .host = host_all_reduce_residual_rms_norm_two_shot_push,
+     .cuda = cuda_all_reduce_residual_rms_norm_two_shot_push},
 };
 
 }  // namespace

@@ -8,10 +8,12 @@ namespace tutti {
 
 HostBody host_all_reduce_residual_rms_norm_one_shot_push(DataType dtype, OpKind op);
 HostBody host_all_reduce_residual_rms_norm_two_shot(DataType dtype, OpKind op);
+HostBody host_all_reduce_residual_rms_norm_two_shot_push(DataType dtype, OpKind op);
 
 // Null in builds without CUDA.
 CudaKernel cuda_all_reduce_residual_rms_norm_one_shot_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_residual_rms_norm_two_shot(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_reduce_residual_rms_norm_two_shot_push(DataType dtype, OpKind op, int ranks);
 
 std::span<const Algorithm> all_reduce_residual_rms_norm_rows();
 

@@ -41,6 +41,11 @@ struct Tokens {
   }
 };
 
+// Tokens in a row.
+struct TokenSpan {
+  Slice first, count;
+};
+
 // What of a tile of the matrices lies in own memory.
 template <class Words>
 struct OwnTile {
@@ -132,7 +137,10 @@ class TokenWork {
   const Tokens<Team::template tile_elements<T>(), Access::kIsWhole> tokens;
 
   TUTTI_BODY TokenWork(Team& team, const Work& work, Access access)
-      : tokens(work), team_(team), work_(work), access_(access) {}
+      : tokens(work), team_(team), work_(work), access_(access), own_{0, tokens.count} {}
+  // `own`: the tokens that this rank adds up.
+  TUTTI_BODY TokenWork(Team& team, const Work& work, Access access, TokenSpan own)
+      : tokens(work), team_(team), work_(work), access_(access), own_(own) {}
 
   TUTTI_BODY Words load(const std::byte* buffer, TileAt at) const {
     return team_.template load_from<T>(buffer, access_, at);
@@ -147,18 +155,17 @@ class TokenWork {
     team_.hold_beside(any ? tokens.tiles : 0, [&](Slice k) { return load_weight(k); });
   }
 
-  // Nothing where there is no such token, or tile.
-  TUTTI_BODY void load_own(Slice token, Slice k, OwnTile<Words>& own) const {
-    if (token >= tokens.count || k >= tokens.tiles) return;
-    const TileAt at = tokens.tile(token, k);
+  // Of the i-th of this rank's tokens. Nothing where there is no such token, or tile.
+  TUTTI_BODY void load_own(Slice i, Slice k, OwnTile<Words>& own) const {
+    if (i >= own_.count || k >= tokens.tiles) return;
+    const TileAt at = tokens.tile(own_.first + i, k);
     own = {load(work_.input, at), load(work_.norm.residual, at)};
   }
   // Of the tile that comes next to this thread.
-  TUTTI_BODY void load_next(Slice token, Slice k, OwnTile<Words>& own) const {
+  TUTTI_BODY void load_next(Slice i, Slice k, OwnTile<Words>& own) const {
     const Slice next = team_.next_of_token(k);
     const bool is_last = next >= tokens.tiles;
-    load_own(is_last ? team_.next_token(token) : token, is_last ? team_.first_of_token() : next,
-             own);
+    load_own(is_last ? team_.next_token(i) : i, is_last ? team_.first_of_token() : next, own);
   }
 
   // added(k, at, words) gives tile k of residual_output, and leaves it there. Tiles that the team
@@ -181,16 +188,22 @@ class TokenWork {
       const TileAt at = tokens.tile(token, k);
       const bool held = team_.holds(k);
       const Words words = held ? team_.held(k) : load(work_.output, at);
-      const Words weight = held ? team_.held_beside(k) : load_weight(k);
-      store_result<T>(team_, work_.norm, access_, {at, words, weight, factor});
+      store_scaled(k, at, words, factor);
     });
     return Outcome::kDone;
+  }
+
+  // Tile k of a token, which lies at `at`.
+  TUTTI_BODY void store_scaled(Slice k, TileAt at, const Words& added, float factor) const {
+    const Words weight = team_.holds(k) ? team_.held_beside(k) : load_weight(k);
+    store_result<T>(team_, work_.norm, access_, {at, added, weight, factor});
   }
 
  private:
   Team& team_;
   const Work& work_;
   Access access_;
+  TokenSpan own_;
 };
 
 }  // namespace tutti

@@ -16,32 +16,43 @@ __device__ __forceinline__ float sum_over_warp(float part) {
   return part;
 }
 
+// Of `kSums` tokens at a time.
+template <int kSums>
 class BlockSum {
  public:
-  // f(k, parts) for those of a token's tiles that are this thread's, of which each has one part.
-  // Uniform over the block: fails where f has failed in any thread, which goes on to the end.
+  // f(k, parts) for those of a token's tiles that are this thread's, of which each has one part in
+  // each of `count` sums. Uniform over the block: fails where f has failed in any thread, which
+  // goes on to the end.
   template <class F>
-  __device__ Outcome over(Slice tiles, F&& f, float& sum) {
+  __device__ Outcome over(Slice tiles, int count, F&& f, float (&sums)[kSums]) {
     // Where the sums of the token before are, a warp may still be reading.
-    __shared__ float groups[2][kMaxTokenGroups];
-    float* const own = groups[turn_];
+    __shared__ float groups[2][kSums][kMaxTokenGroups];
+    auto& own = groups[turn_];
     turn_ ^= 1;
 
     bool failed = false;
     TUTTI_NO_UNROLL
     for (Slice first = 0; first < tiles; first += blockDim.x) {
       const Slice k = first + threadIdx.x;
-      float parts[1] = {0};
+      float parts[kSums][1] = {};
       if (k < tiles && !failed) failed = f(k, parts) != Outcome::kDone;
-      const float group = sum_over_warp(parts[0]);
-      if (k % kTokenLanes == 0 && k < tiles) own[k / kTokenLanes] = group;
+      TUTTI_UNROLL
+      for (int s = 0; s < kSums; ++s) {
+        if (s >= count) break;
+        const float group = sum_over_warp(parts[s][0]);
+        if (k % kTokenLanes == 0 && k < tiles) own[s][k / kTokenLanes] = group;
+      }
     }
     if (__syncthreads_or(failed)) return Outcome::kFailed;
 
-    float lane = 0;
     const Slice all = (tiles + kTokenLanes - 1) / kTokenLanes;
-    for (Slice g = threadIdx.x % kTokenLanes; g < all; g += kTokenLanes) lane += own[g];
-    sum = sum_over_warp(lane);
+    TUTTI_UNROLL
+    for (int s = 0; s < kSums; ++s) {
+      if (s >= count) break;
+      float lane = 0;
+      for (Slice g = threadIdx.x % kTokenLanes; g < all; g += kTokenLanes) lane += own[s][g];
+      sums[s] = sum_over_warp(lane);
+    }
     return Outcome::kDone;
   }
 

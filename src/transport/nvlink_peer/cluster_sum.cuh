@@ -66,12 +66,14 @@ class ByteCount {
   std::uint64_t word_;
 };
 
+// Of `kSums` tokens at a time.
+template <int kSums>
 class ClusterSum {
  public:
   // All threads of the cluster, one after the other: between the two its blocks become ready.
   __device__ void prepare() const {
     if (threadIdx.x == 0) {
-      for (Turn& turn : turns()) turn.count.initialise();
+      for (Turn& turn : turns()) turn.bytes.initialise();
     }
     __syncwarp();
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -81,41 +83,41 @@ class ClusterSum {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
   }
 
-  // f(k, parts) for those of a token's tiles that are this thread's, of which each has one part.
-  // Uniform over the threads that have any: fails where f has failed in one, which goes on to the
-  // end.
+  // f(k, parts) for those of a token's tiles that are this thread's, of which each has one part in
+  // each of `count` sums. Uniform over the threads that have any: fails where f has failed in one,
+  // which goes on to the end.
   template <class F>
-  __device__ Outcome over(Slice tiles, F&& f, float& sum) {
+  __device__ Outcome over(Slice tiles, int count, F&& f, float (&sums)[kSums]) {
     const Slice lane = threadIdx.x % kTokenLanes;
-    sum = 0;
     if (Cluster::thread() - lane >= tiles) return Outcome::kDone;
 
     Turn& turn = turns()[turn_ % 2];
     const std::uint32_t phase = turn_++ / 2;
     const Slice groups = (tiles + kTokenLanes - 1) / kTokenLanes;
-    if (threadIdx.x == 0) turn.count.expect(groups * sizeof turn.groups[0]);
+    if (threadIdx.x == 0) turn.bytes.expect(count * groups * sizeof turn.groups[0][0]);
 
     bool failed = false;
     TUTTI_NO_UNROLL
     for (Slice k = Cluster::thread(); k - lane < tiles; k += Cluster::threads()) {
-      float parts[1] = {0};
+      float parts[kSums][1] = {};
       if (k < tiles && !failed) failed = f(k, parts) != Outcome::kDone;
-      const float group = sum_over_warp(parts[0]);
       failed = __any_sync(~0u, failed) != 0;
-      // Lane r tells block r, if that has tiles.
-      if (lane < Cluster::size() && lane * blockDim.x < tiles) {
-        turn.count.send(&turn.groups[k / kTokenLanes], lane, word_of(group, failed));
+      TUTTI_UNROLL
+      for (int s = 0; s < kSums; ++s) {
+        if (s >= count) break;
+        const float group = sum_over_warp(parts[s][0]);
+        // Lane r tells block r, if that has tiles.
+        if (lane < Cluster::size() && lane * blockDim.x < tiles) {
+          turn.bytes.send(&turn.groups[s][k / kTokenLanes], lane, word_of(group, failed));
+        }
       }
     }
 
-    turn.count.wait(phase);
-    float mine = 0;
-    for (Slice g = lane; g < groups; g += kTokenLanes) {
-      const std::uint64_t word = turn.groups[g];
-      failed = failed || word >> 32 != 0;
-      mine += __uint_as_float(static_cast<std::uint32_t>(word));
+    turn.bytes.wait(phase);
+    TUTTI_UNROLL
+    for (int s = 0; s < kSums; ++s) {
+      if (s < count) sums[s] = sum_of(turn.groups[s], groups, failed);
     }
-    sum = sum_over_warp(mine);
     return __any_sync(~0u, failed) != 0 ? Outcome::kFailed : Outcome::kDone;
   }
 
@@ -123,8 +125,9 @@ class ClusterSum {
   static_assert(kMaxClusterBlocks <= kTokenLanes);
 
   struct Turn {
-    ByteCount count;
-    std::uint64_t groups[kMaxTokenGroups];  // a sum, and above it whether somebody has failed
+    ByteCount bytes;
+    // A sum each, and above it whether somebody has failed.
+    std::uint64_t groups[kSums][kMaxTokenGroups];
   };
   using Turns = Turn[2];
   static __device__ Turns& turns() {
@@ -134,6 +137,14 @@ class ClusterSum {
   static __device__ std::uint64_t word_of(float group, bool failed) {
     return std::uint64_t{failed} << 32 | __float_as_uint(group);
   }
+  static __device__ float sum_of(const std::uint64_t* words, Slice groups, bool& failed) {
+    float mine = 0;
+    for (Slice g = threadIdx.x % kTokenLanes; g < groups; g += kTokenLanes) {
+      failed = failed || words[g] >> 32 != 0;
+      mine += __uint_as_float(static_cast<std::uint32_t>(words[g]));
+    }
+    return sum_over_warp(mine);
+  }
 
   std::uint32_t turn_ = 0;
 };
@@ -141,17 +152,18 @@ class ClusterSum {
 #else
 
 // Where there are no clusters, a block is one.
+template <int kSums>
 class ClusterSum {
  public:
   __device__ void prepare() const {}
   __device__ void open() const {}
   template <class F>
-  __device__ Outcome over(Slice tiles, F&& f, float& sum) {
-    return block_.over(tiles, f, sum);
+  __device__ Outcome over(Slice tiles, int count, F&& f, float (&sums)[kSums]) {
+    return block_.over(tiles, count, f, sums);
   }
 
  private:
-  BlockSum block_;
+  BlockSum<kSums> block_;
 };
 
 #endif

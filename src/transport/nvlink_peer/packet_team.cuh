@@ -136,11 +136,11 @@ class PacketTeam : public TokenVerbs<Cluster> {
   }
 
   // In the order of sending: the next rank's share first. Without the own one.
-  template <class T, int kStep>
-  __device__ Column load_column(const Shares<kStep>& shares, Slice slice) const {
+  template <class T, class Shares>
+  __device__ Column load_column(const Shares& shares, Slice slice) const {
     Column column;
     const bool wide = width_of(reinterpret_cast<std::uintptr_t>(work_.input)) == 16 &&
-                      shares.tile(ranks() - 1, slice).count == kStep;
+                      shares.tile(ranks() - 1, slice).count == tile_elements<T>();
     if (wide) {
       TUTTI_UNROLL
       for (int step = 0; step < kMaxOthers; ++step) {
@@ -158,9 +158,8 @@ class PacketTeam : public TokenVerbs<Cluster> {
     return column;
   }
   // In the order of ranks; without the own one.
-  template <class T, int kStep>
-  __device__ void store_column(const Shares<kStep>& shares, Slice slice,
-                               const Column& column) const {
+  template <class T, class Shares>
+  __device__ void store_column(const Shares& shares, Slice slice, const Column& column) const {
     TUTTI_UNROLL
     for (int r = 0; r < kMaxRanks; ++r) {
       if (r < ranks() && r != work_.rank) store_tile<T>(shares.tile(r, slice), column.at[r]);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <set>
 #include <vector>
@@ -145,6 +146,23 @@ TEST(LaunchTest, RowsForNewerGpusAreNotLoaded) {
   EXPECT_GT(loaded(80), 0);
   EXPECT_EQ(loaded(90), 2 * loaded(80));
   EXPECT_EQ(loaded(100), loaded(90));
+}
+
+// Where ranks share tokens out, a cluster has one of each rank's.
+TEST(LaunchTest, ClustersHaveATokenOfEachRank) {
+  const auto row = find_algorithm(Collective::kAllReduceResidualRmsNorm, "two_shot_push");
+  ASSERT_TRUE(row.is_ok());
+  constexpr std::uint32_t kTokenBytes = 16384;
+  for (const auto& [tokens, blocks, cluster] :
+       {std::array{1, 8, 8}, {4, 8, 8}, {5, 16, 8}, {64, 128, 8}, {65, 68, 4}, {1000, 128, 1}}) {
+    const auto bytes = static_cast<std::size_t>(tokens) * kTokenBytes;
+    EXPECT_EQ((*row)->geometry({bytes, 4, kTokenBytes}).blocks, blocks) << tokens;
+    Work work{};
+    work.ranks = 4;
+    work.blocks = blocks;
+    work.norm.tokens = static_cast<std::uint32_t>(tokens);
+    EXPECT_EQ((*row)->cluster(work), cluster) << tokens;
+  }
 }
 
 }  // namespace

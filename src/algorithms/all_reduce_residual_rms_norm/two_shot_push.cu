@@ -1,0 +1,26 @@
+#include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
+#include "algorithms/all_reduce_residual_rms_norm/two_shot_push.hpp"
+#include "transport/nvlink_peer/token_team.cuh"
+
+namespace tutti {
+namespace {
+
+template <class Reduction, int kRanks>
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    rms_norm_two_shot_push_kernel(const __grid_constant__ Work work) {
+  TokenTeam<kRanks, kRanks != 0 ? kRanks : kMaxCudaRanks> team(work);
+  all_reduce_residual_rms_norm_two_shot_push<Reduction>(team, work);
+}
+
+}  // namespace
+
+CudaKernel cuda_all_reduce_residual_rms_norm_two_shot_push(DataType dtype, OpKind, int ranks) {
+  return with_normalised(dtype, [&](auto reduction) {
+    using Reduced = typename decltype(reduction)::Type;
+    return with_exact_ranks<Reduced>(ranks, [](auto exact) {
+      return reinterpret_cast<CudaKernel>(&rms_norm_two_shot_push_kernel<Reduced, exact()>);
+    });
+  });
+}
+
+}  // namespace tutti
