@@ -73,6 +73,8 @@ PROMISES = {
     # What is added up goes into shared memory. ptxas fences within the block besides, for bulk copies.
     "two_shot_tma_kernel": Promise(loads=RANKS, stores=0, barriers=2, stack=2 * STACK_BYTES, block_fences=True,
                                    bulk=True),
+    # Between copies, all in own memory.
+    "between_copies_kernel": Promise(loads=RANKS, stores=1, barriers=1),
     # Emulated, they load one rank's part after the other.
     "multicast_one_shot_kernel": Promise(loads=1, stores=0, barriers=2),
     "multicast_two_shot_kernel": Promise(loads=1, stores=0, barriers=2),

@@ -55,7 +55,7 @@ auto range(std::size_t min_bytes, std::size_t max_bytes) {
 TEST_F(TuneTest, WritesWhatExplainThenSays) {
   const Ended ended = tune({"--ranks", "2,3", "--bytes", "1K,4K"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("numbers of ranks: 2, sizes: 4, candidates: 32; about "));
+  EXPECT_THAT(ended.err, HasSubstr("numbers of ranks: 2, sizes: 4, candidates: 38; about "));
   EXPECT_THAT(ended.out, HasSubstr("tuning.json: 4 sizes measured"));
   EXPECT_THAT(table(),
               ElementsAre(range(0, 1024), range(1025, 4096), range(0, 1024), range(1025, 4096)));
