@@ -1,8 +1,7 @@
 // What the rows of all_reduce have in common whose bytes copy engines move.
 //
 // A message goes in one pass, or where peers cannot address the buffers, in as many as staging
-// takes.
-// Large passes are cut into chunks, so that kernels reduce one while the next one is copied.
+// takes. Large passes are cut into chunks, so that kernels reduce one while the next is copied.
 #pragma once
 
 #include <algorithm>

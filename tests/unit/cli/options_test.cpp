@@ -103,7 +103,8 @@ TEST(BenchOptions, OnTheHostByDefault) {
   EXPECT_EQ(options.operations(), 1);
   EXPECT_THAT(options.algorithms,  // no GPU, no NCCL
               ElementsAre("one_shot", "two_shot", "one_shot_push", "two_shot_push",
-                          "two_shot_staged", "two_shot_tma", "ring", "ring_bidirectional"));
+                          "two_shot_staged", "two_shot_tma", "one_shot_copy_engine",
+                          "two_shot_copy_engine", "ring", "ring_bidirectional"));
 }
 
 TEST(BenchOptions, OnGpusByDefault) {
