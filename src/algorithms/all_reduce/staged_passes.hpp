@@ -1,7 +1,7 @@
 // How a message goes through two halves of staging, pass after pass.
 #pragma once
 
-#include "transport/team.hpp"
+#include "algorithms/reduction.hpp"
 
 namespace tutti {
 
@@ -47,5 +47,31 @@ struct StagedPasses {
     return {all, share, whole, slot, k % 2 * slots * slot};
   }
 };
+
+// All of an operation but what a block moves: `block` pushes, reduces and copies out a pass, which
+// is nothing where sums are not staged, and settle() waits until what these have begun is complete.
+template <class Reduction, class Team, class Block>
+TUTTI_BODY Outcome run_staged_passes(Team& team, const Work& work, const Block& block) {
+  const StagedPasses passes(work, sizeof(typename Reduction::Element));
+  if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
+  team.arrive(first_publish(work));
+  const auto buffers = team.buffers();
+  if (team.wait() != Outcome::kDone) return Outcome::kFailed;
+  const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
+
+  TUTTI_NO_UNROLL
+  for (std::size_t k = 0; k <= passes.number; ++k) {
+    if (k < passes.number) block.push(passes.pass(k));
+    if (k > 1) block.copy_out(passes.pass(k - 2));
+    if (k > 0) block.reduce(passes.pass(k - 1), buffers.outputs, scalars);
+    if (block.settle() != Outcome::kDone) return Outcome::kFailed;
+    if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
+  }
+  if (work.stage_output) {
+    block.copy_out(passes.pass(passes.number - 1));
+    if (block.settle() != Outcome::kDone) return Outcome::kFailed;
+  }
+  return team.finish();
+}
 
 }  // namespace tutti

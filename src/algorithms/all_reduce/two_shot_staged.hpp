@@ -27,7 +27,6 @@
 #pragma once
 
 #include "algorithms/all_reduce/staged_passes.hpp"
-#include "algorithms/reduction.hpp"
 
 namespace tutti {
 
@@ -36,30 +35,48 @@ class StagedBlock {
  public:
   using T = typename Reduction::Element;
 
-  TUTTI_BODY StagedBlock(Team& team, const Work& work)
-      : team_(team), work_(work), passes_(work, sizeof(T)) {}
-
-  TUTTI_BODY Outcome run() {
-    if constexpr (Reduction::Op::kScaled) team_.publish_scalar(work_.scalar);
-    team_.arrive(first_publish(work_));
-    const auto buffers = team_.buffers();
-    if (team_.wait() != Outcome::kDone) return Outcome::kFailed;
-    const Scalars<Reduction, kRanks> scalars(team_, work_);
-
-    TUTTI_NO_UNROLL
-    for (std::size_t k = 0; k <= passes_.number; ++k) {
-      if (k < passes_.number) push(passes_.pass(k));
-      if (k > 1) copy_out(passes_.pass(k - 2));
-      if (k > 0) reduce(passes_.pass(k - 1), buffers.outputs, scalars);
-      if (team_.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
-    }
-    copy_out(passes_.pass(passes_.number - 1));
-    return team_.finish();
-  }
-
- private:
   static constexpr int kRanks = Team::kMaxRanks;
 
+  TUTTI_BODY StagedBlock(Team& team, const Work& work) : team_(team), work_(work) {}
+
+  TUTTI_BODY void push(const StagedPass& pass) const {
+    team_.template for_each_tile<T>(
+        Range{0, pass.share}, [&](auto access, TileAt tile) { push_column(pass, access, tile); });
+    if (pass.whole < work_.ranks && pass.whole != work_.rank) push_cut(pass.whole, pass);
+  }
+
+  TUTTI_BODY void reduce(const StagedPass& pass, const Pointers<kRanks>& outputs,
+                         const Scalars<Reduction, kRanks>& scalars) const {
+    const Range share = pass.share_of(work_.rank);
+    Pointers<kRanks> from;
+    TUTTI_UNROLL
+    for (int r = 0; r < kRanks; ++r) {
+      if (r >= work_.ranks) continue;
+      from.at[r] = r == work_.rank ? const_cast<std::byte*>(input_at(share.first))
+                                   : work_.staging.at[work_.rank] + pass.place(r) * sizeof(T);
+    }
+    const std::size_t place =
+        work_.stage_output ? pass.place(work_.ranks + work_.rank) : share.first;
+    team_.template for_each_tile<T>(Range{0, share.count}, [&](auto access, TileAt tile) {
+      const auto value = reduce_tile<Reduction, true>(team_, from, access, tile, scalars);
+      team_.template store_all<T>(outputs, access, TileAt{place + tile.first, tile.count}, value);
+    });
+  }
+
+  TUTTI_BODY void copy_out(const StagedPass& pass) const {
+    if (!work_.stage_output) return;
+    TUTTI_NO_UNROLL
+    for (int r = 0; r < work_.ranks; ++r) {
+      const Range share = pass.share_of(r);
+      if (share.count == 0) break;
+      // Where staging would begin in the message; before it, perhaps: sizes wrap.
+      team_.template copy_out<T>(share, share.first - pass.place(work_.ranks + r));
+    }
+  }
+
+  TUTTI_BODY Outcome settle() const { return Outcome::kDone; }
+
+ private:
   TUTTI_BODY int rank_after(int step) const {
     const int rank = work_.rank + 1 + step;
     return rank < work_.ranks ? rank : rank - work_.ranks;
@@ -70,12 +87,6 @@ class StagedBlock {
   // Where `pass` has this rank's slot at another one.
   TUTTI_BODY std::byte* slot_at(int rank, const StagedPass& pass) const {
     return work_.staging.at[rank] + pass.place(work_.rank) * sizeof(T);
-  }
-
-  TUTTI_BODY void push(const StagedPass& pass) const {
-    team_.template for_each_tile<T>(
-        Range{0, pass.share}, [&](auto access, TileAt tile) { push_column(pass, access, tile); });
-    if (pass.whole < work_.ranks && pass.whole != work_.rank) push_cut(pass.whole, pass);
   }
 
   // A tile of each whole share, to its rank.
@@ -120,43 +131,13 @@ class StagedBlock {
     });
   }
 
-  TUTTI_BODY void reduce(const StagedPass& pass, const Pointers<kRanks>& outputs,
-                         const Scalars<Reduction, kRanks>& scalars) const {
-    const Range share = pass.share_of(work_.rank);
-    Pointers<kRanks> from;
-    TUTTI_UNROLL
-    for (int r = 0; r < kRanks; ++r) {
-      if (r >= work_.ranks) continue;
-      from.at[r] = r == work_.rank ? const_cast<std::byte*>(input_at(share.first))
-                                   : work_.staging.at[work_.rank] + pass.place(r) * sizeof(T);
-    }
-    const std::size_t place =
-        work_.stage_output ? pass.place(work_.ranks + work_.rank) : share.first;
-    team_.template for_each_tile<T>(Range{0, share.count}, [&](auto access, TileAt tile) {
-      const auto value = reduce_tile<Reduction, true>(team_, from, access, tile, scalars);
-      team_.template store_all<T>(outputs, access, TileAt{place + tile.first, tile.count}, value);
-    });
-  }
-
-  TUTTI_BODY void copy_out(const StagedPass& pass) const {
-    if (!work_.stage_output) return;
-    TUTTI_NO_UNROLL
-    for (int r = 0; r < work_.ranks; ++r) {
-      const Range share = pass.share_of(r);
-      if (share.count == 0) break;
-      // Where staging would begin in the message; before it, perhaps: sizes wrap.
-      team_.template copy_out<T>(share, share.first - pass.place(work_.ranks + r));
-    }
-  }
-
   Team& team_;
   const Work& work_;
-  StagedPasses passes_;
 };
 
 template <class Reduction, class Team>
 TUTTI_BODY Outcome all_reduce_two_shot_staged(Team& team, const Work& work) {
-  return StagedBlock<Reduction, Team>(team, work).run();
+  return run_staged_passes<Reduction>(team, work, StagedBlock<Reduction, Team>(team, work));
 }
 
 }  // namespace tutti

@@ -22,7 +22,6 @@
 #pragma once
 
 #include "algorithms/all_reduce/staged_passes.hpp"
-#include "algorithms/reduction.hpp"
 
 namespace tutti {
 
@@ -31,45 +30,9 @@ class BulkBlock {
  public:
   using T = typename Reduction::Element;
 
-  TUTTI_BODY BulkBlock(Team& team, const Work& work)
-      : team_(team), work_(work), passes_(work, sizeof(T)) {}
-
-  TUTTI_BODY Outcome run() {
-    if constexpr (Reduction::Op::kScaled) team_.publish_scalar(work_.scalar);
-    team_.arrive(first_publish(work_));
-    const auto buffers = team_.buffers();
-    if (team_.wait() != Outcome::kDone) return Outcome::kFailed;
-    const Scalars<Reduction, kRanks> scalars(team_, work_);
-
-    TUTTI_NO_UNROLL
-    for (std::size_t k = 0; k <= passes_.number; ++k) {
-      if (k < passes_.number) push(passes_.pass(k));
-      if (k > 1) copy_out(passes_.pass(k - 2));
-      if (k > 0) reduce(passes_.pass(k - 1), buffers.outputs, scalars);
-      if (team_.bulk_wait() != Outcome::kDone) return Outcome::kFailed;
-      if (team_.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
-    }
-    if (work_.stage_output) {
-      copy_out(passes_.pass(passes_.number - 1));
-      if (team_.bulk_wait() != Outcome::kDone) return Outcome::kFailed;
-    }
-    return team_.finish();
-  }
-
- private:
   static constexpr int kRanks = Team::kMaxRanks;
 
-  TUTTI_BODY const std::byte* input_at(std::size_t first) const {
-    return work_.input + first * sizeof(T);
-  }
-  TUTTI_BODY std::byte* staging_at(int rank, std::size_t first) const {
-    return work_.staging.at[rank] + first * sizeof(T);
-  }
-  // This block's part of a slot, as far as a share of `count` elements fills it.
-  TUTTI_BODY Range part_of(const StagedPass& pass, std::size_t count) const {
-    const Range slot{0, pass.slot};
-    return cut(shard(slot, team_.block(), work_.blocks, 16 / sizeof(T)), count);
-  }
+  TUTTI_BODY BulkBlock(Team& team, const Work& work) : team_(team), work_(work) {}
 
   TUTTI_BODY void push(const StagedPass& pass) const {
     TUTTI_NO_UNROLL
@@ -114,14 +77,28 @@ class BulkBlock {
     }
   }
 
+  TUTTI_BODY Outcome settle() const { return team_.bulk_wait(); }
+
+ private:
+  TUTTI_BODY const std::byte* input_at(std::size_t first) const {
+    return work_.input + first * sizeof(T);
+  }
+  TUTTI_BODY std::byte* staging_at(int rank, std::size_t first) const {
+    return work_.staging.at[rank] + first * sizeof(T);
+  }
+  // This block's part of a slot, as far as a share of `count` elements fills it.
+  TUTTI_BODY Range part_of(const StagedPass& pass, std::size_t count) const {
+    const Range slot{0, pass.slot};
+    return cut(shard(slot, team_.block(), work_.blocks, 16 / sizeof(T)), count);
+  }
+
   Team& team_;
   const Work& work_;
-  StagedPasses passes_;
 };
 
 template <class Reduction, class Team>
 TUTTI_BODY Outcome all_reduce_two_shot_tma(Team& team, const Work& work) {
-  return BulkBlock<Reduction, Team>(team, work).run();
+  return run_staged_passes<Reduction>(team, work, BulkBlock<Reduction, Team>(team, work));
 }
 
 }  // namespace tutti
