@@ -32,8 +32,8 @@ class CudaEngine : public Engine {
   Status initialise(const EngineSizes& sizes) {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
-    TUTTI_ASSIGN(const CudaDeviceProperties properties, cuda_.properties(device_));
-    has_clusters_ = properties.compute_major >= 9;
+    TUTTI_ASSIGN(const CudaDeviceProperties gpu, cuda_.properties(device_));
+    has_clusters_ = gpu.compute_major >= 9;
     const std::size_t epochs = sizeof(std::uint64_t) * kMaxBlocks * sizes.channels;
     const std::size_t late = sizeof(LateBuffers) * sizes.late_buffers;
     const std::size_t bytes = kHeaderBytes + epochs + late;
@@ -57,7 +57,6 @@ class CudaEngine : public Engine {
 
     const Control control{.poison = 0, .claimed = 0, .timeout_ns = sizes.timeout_ns};
     TUTTI_TRY(copy_in(memory_.control, &control, sizeof control));
-    TUTTI_ASSIGN(const CudaDeviceProperties gpu, cuda_.properties(device_));
     return load_all_kernels(cuda_, gpu.compute_major * 10 + gpu.compute_minor, sizes.ranks);
   }
 
