@@ -114,7 +114,7 @@ struct Algorithm {
   int least_compute = 0;         // of the GPUs, as Topology::compute: 90 for sm_90
   int min_threads = 1;           // per block (CUDA)
   std::size_t shared_bytes = 0;  // likewise, besides what the kernel declares
-  // Rows whose kernel can be launched in clusters: of how many blocks. Null: of one.
+  // Rows whose kernel is launched in clusters where GPUs have them: of how many blocks. Null: none.
   int (*cluster)(const Work& work) = nullptr;
 
   bool (*takes)(DataType, OpKind) = nullptr;

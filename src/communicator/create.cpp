@@ -94,18 +94,23 @@ RankInfo describe(const CommunicatorOptions& options, const Machinery& machinery
   return info;
 }
 
+bool on_one_gpu(const RankInfo& a, const RankInfo& b) {
+  return a.host == b.host && std::memcmp(a.uuid, b.uuid, sizeof a.uuid) == 0;
+}
+
 // Why the ranks cannot run on GPUs; empty if they can.
 std::string why_not_cuda(const std::vector<RankInfo>& infos) {
+  const bool may_share = Knobs::process().flag("TUTTI_SHARE_GPUS");
   for (std::size_t r = 0; r < infos.size(); ++r) {
     if (infos[r].has_gpu == 0) {
       std::string why;
       if (real_cuda(&why) != nullptr) why = "no usable GPU";
       return fmt::format("rank {} has no GPU ({})", r, why);
     }
-    for (std::size_t other = 0; other < r; ++other) {
-      if (infos[r].host == infos[other].host &&
-          std::memcmp(infos[r].uuid, infos[other].uuid, sizeof infos[r].uuid) == 0) {
-        return fmt::format("ranks {} and {} share one GPU", other, r);
+    for (std::size_t other = 0; other < r && !may_share; ++other) {
+      if (on_one_gpu(infos[r], infos[other])) {
+        return fmt::format("ranks {} and {} share one GPU (TUTTI_SHARE_GPUS=1 allows it)", other,
+                           r);
       }
     }
   }
@@ -145,6 +150,14 @@ Topology topology_of(const std::vector<RankInfo>& infos, Backend backend) {
     topology.nccl = topology.nccl && info.has_nccl != 0;
     topology.nccl_version = std::min<int>(topology.nccl_version, info.nccl_version);
     topology.multicast = topology.multicast && info.multicast != 0;
+    const auto sharing = std::count_if(
+        infos.begin(), infos.end(), [&](const RankInfo& other) { return on_one_gpu(info, other); });
+    topology.ranks_per_gpu = std::max(topology.ranks_per_gpu, static_cast<int>(sharing));
+  }
+  // No table knows what such ranks take, NCCL refuses them, and no switch is between them.
+  if (topology.ranks_per_gpu > 1) {
+    topology.gpu += fmt::format(", {} ranks on one", topology.ranks_per_gpu);
+    topology.nccl = topology.multicast = false;
   }
   return topology;
 }

@@ -79,7 +79,7 @@ class CudaEngine : public Engine {
                         .threads = plan.threads,
                         .starts_early = row.starts_early,
                         .shared_bytes = row.shared_bytes,
-                        .cluster = has_clusters_ && row.cluster != nullptr ? row.cluster(work) : 1};
+                        .cluster = has_clusters_ && row.cluster != nullptr ? row.cluster(work) : 0};
     if (row.program == nullptr) return launch_on_cuda(cuda_, body, work, stream);
     TUTTI_ASSIGN(CopyLane * lane, lanes_.lane_for(stream));
     CudaStages stages(cuda_, body, *lane, stream);

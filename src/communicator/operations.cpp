@@ -1,6 +1,7 @@
 // From a call to a running operation: plan, channel, Work.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/hash.hpp"
@@ -34,6 +35,14 @@ std::vector<std::uint64_t> from_message(const Bytes& bytes) {
   std::vector<std::uint64_t> words(bytes.size() / sizeof(std::uint64_t));
   std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint64_t));
   return words;
+}
+
+// Blocks wait for those of all other ranks: where these share a GPU, all have to be on it at once.
+// Half of it stays free, since a cluster needs neighbouring multiprocessors.
+int most_blocks_at_once(const Topology& topology) {
+  if (topology.ranks_per_gpu <= 1) return kMaxBlocks;
+  const int share = topology.multiprocessors / (2 * topology.ranks_per_gpu);
+  return std::max(share - share % kMaxClusterBlocks, 1);
 }
 
 }  // namespace
@@ -141,7 +150,8 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
   if (call.options.threads > 0) prepared.plan.threads = call.options.threads;
   if (call.options.chunk_bytes > 0) prepared.plan.chunk_bytes = call.options.chunk_bytes;
   TUTTI_ASSIGN(const Algorithm* row, find_algorithm(request.collective, prepared.plan.algorithm));
-  prepared.plan.blocks = std::min(prepared.plan.blocks, most_blocks(*row, request.ring_bytes));
+  prepared.plan.blocks = std::min({prepared.plan.blocks, most_blocks(*row, request.ring_bytes),
+                                   most_blocks_at_once(topology_)});
   prepared.plan.threads = std::max(prepared.plan.threads, row->min_threads);
   return row;
 }

@@ -38,6 +38,9 @@ std::string why_not_on_machine(const Algorithm& row, const Topology& topology) {
                        row.least_compute / 10, row.least_compute % 10, topology.compute / 10,
                        topology.compute % 10);
   }
+  if ((row.needs & kNeedsNccl) != 0 && topology.ranks_per_gpu > 1) {
+    return "needs a GPU per rank, as NCCL does, and ranks share one";
+  }
   if ((row.needs & kNeedsNccl) != 0 && !topology.nccl) {
     return "needs NCCL, which not every rank could load (install libnccl2, or set "
            "TUTTI_NCCL_LIBRARY to its path)";

@@ -69,7 +69,9 @@ struct CudaCapture {
 struct CudaLaunch {
   const void* kernel = nullptr;  // address of a __global__ function of this library
   int blocks = 1, threads = 1;
-  int cluster = 1;  // blocks of a cluster, at most 8; 1 on devices that have none
+  // Blocks of a cluster, at most 8; 0: none, on devices that have none, too. A cluster of one block
+  // is not the same: only in a launch with clusters is st.async a legal instruction.
+  int cluster = 0;
   std::size_t shared_bytes = 0;
   void** arguments = nullptr;  // one pointer per kernel parameter
   Stream stream = nullptr;

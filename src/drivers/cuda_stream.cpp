@@ -110,7 +110,7 @@ Status RealCuda::launch(const CudaLaunch& launch) {
     attributes[used].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[used++].val.programmaticStreamSerializationAllowed = 1;
   }
-  if (launch.cluster > 1) {
+  if (launch.cluster > 0) {
     attributes[used].id = cudaLaunchAttributeClusterDimension;
     attributes[used++].val.clusterDim = {static_cast<unsigned>(launch.cluster), 1, 1};
   }

@@ -12,7 +12,7 @@ struct CudaBody {
   int threads = 1;            // rounded up to whole warps, at least one thread per rank
   bool starts_early = false;  // see Algorithm
   std::size_t shared_bytes = 0;
-  int cluster = 1;  // blocks; divides those of the grid
+  int cluster = 0;  // blocks, which divide those of the grid; 0: launched without clusters
 };
 
 // Returns once enqueued.

@@ -99,6 +99,7 @@ void to_json(nlohmann::json& json, const Topology& topology) {
           {"gpu", topology.gpu},
           {"compute", topology.compute},
           {"multiprocessors", topology.multiprocessors},
+          {"ranks_per_gpu", topology.ranks_per_gpu},
           {"nvlinks", topology.nvlinks},
           {"peer_access", topology.peer_access},
           {"multicast", topology.multicast},
@@ -115,6 +116,7 @@ void from_json(const nlohmann::json& json, Topology& topology) {
   json.at("gpu").get_to(topology.gpu);
   get_integer(json, "compute", topology.compute);
   get_integer(json, "multiprocessors", topology.multiprocessors);
+  if (json.contains("ranks_per_gpu")) get_integer(json, "ranks_per_gpu", topology.ranks_per_gpu);
   get_integer(json, "nvlinks", topology.nvlinks);
   json.at("peer_access").get_to(topology.peer_access);
   json.at("multicast").get_to(topology.multicast);

@@ -69,6 +69,7 @@ struct Topology {
   std::string gpu;  // "NVIDIA H200"; empty on the host backend; "mixed" if they differ
   int compute = 0;
   int multiprocessors = 0;
+  int ranks_per_gpu = 1;  // where most ranks share one (TUTTI_SHARE_GPUS)
   int nvlinks = 0;
   bool peer_access = false;  // every ordered pair, by the driver's word and verified by transfer
   bool multicast = false;

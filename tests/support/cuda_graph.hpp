@@ -1,4 +1,5 @@
-// A captured and instantiated CUDA graph, as tests use one.
+// A captured CUDA graph, as tests use one. It is instantiated with its first launch: CUDA refuses
+// that while any capture of the thread goes on.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,6 @@ class CapturedGraph {
       throw;
     }
     graph_ = take(cuda.end_capture(stream));
-    exec_ = take(cuda.instantiate(graph_));
   }
   CapturedGraph(CapturedGraph&& other) noexcept
       : cuda_(other.cuda_),
@@ -36,12 +36,15 @@ class CapturedGraph {
     if (graph_ != nullptr) (void)cuda_->destroy_graph(graph_);
   }
 
-  void launch(Stream stream) const { require_ok(cuda_->launch_graph(exec_, stream)); }
+  void launch(Stream stream) const {
+    if (exec_ == nullptr) exec_ = take(cuda_->instantiate(graph_));
+    require_ok(cuda_->launch_graph(exec_, stream));
+  }
 
  private:
   CudaDriver* cuda_;
   CudaGraph graph_ = nullptr;
-  CudaGraphExec exec_ = nullptr;
+  mutable CudaGraphExec exec_ = nullptr;
 };
 
 }  // namespace tutti::test

@@ -8,6 +8,7 @@
 #include "drivers/nvml.hpp"
 #include "topology/topology.hpp"
 #include "transport/multicast/support.hpp"
+#include "transport/work.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -34,6 +35,10 @@ BenchMachine bench_machine() {
     for (int gpu = 0; gpu < machine.gpus && machine.multicast; ++gpu) {
       const auto properties = cuda->properties(gpu);
       machine.multicast = properties.is_ok() && properties->multicast;
+    }
+    if (machine.gpus > 0 && Knobs::process().flag("TUTTI_SHARE_GPUS")) {
+      machine.gpus = kMaxCudaRanks;  // as many ranks as that get one
+      machine.multicast = false;
     }
   }
   constexpr const char* kTimeout = "TUTTI_TIMEOUT_MS";
