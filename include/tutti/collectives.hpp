@@ -55,7 +55,7 @@ struct AllGather {
 // Every rank's `output` becomes all ranks' inputs, one behind the other. Collective.
 // Bits are moved as they are. In place: `input` is output + rank * count elements, on all ranks or
 // on none; no other overlap is taken.
-// Buffers, order and errors: as for all_reduce().
+// Buffers, order and errors: as for all_reduce(). An input in place is found by its output.
 Status all_gather(Communicator& communicator, const AllGather& call);
 
 // What a transformer's layer does behind a row-parallel matrix product, in one operation. Matrices
