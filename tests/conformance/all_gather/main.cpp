@@ -17,7 +17,7 @@ struct Options {
   std::vector<std::string> kinds, rows;
   std::vector<int> ranks;
   std::uint64_t seed = 1;
-  int rounds = 2;
+  int rounds = 4;
 };
 
 void run_once(Rank& rank, GatherBench& bench, GatherCell cell, const OwnedStream& stream) {

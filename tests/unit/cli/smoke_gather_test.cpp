@@ -58,6 +58,10 @@ TEST(ExplainGather, SaysWhichRowAndWhy) {
   EXPECT_THAT(ended.out, HasSubstr("all_gather of 1M (524288 x bf16), symmetric"));
   EXPECT_THAT(ended.out, HasSubstr("* all_gather/push"));
   EXPECT_THAT(ended.out, HasSubstr("is taken by itself where a table of measurements names it"));
+  const Ended staged = run_tutti({"explain", "all_gather", "--gpu", "NVIDIA H200", "--ranks", "8",
+                                  "--bytes", "64M", "--buffers", "plain"});
+  EXPECT_THAT(staged.out, HasSubstr("8 passes through 8M of staging"));  // all that is put out
+  EXPECT_THAT(staged.out, HasSubstr("1 pass through 8M of staging"));    // what one rank puts in
 }
 
 }  // namespace
