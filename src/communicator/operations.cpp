@@ -261,11 +261,12 @@ Status CommunicatorImpl::run(const Prepared& prepared) {
 
 void CommunicatorImpl::record_start(const Prepared& prepared, std::uint32_t signature) {
   const bool host = backend() == Backend::kHost;
+  const bool computes = reduces(prepared.call.collective);
   recorder_->begin({.sequence = prepared.operation.sequence,
                     .row = prepared.operation.row->id,
                     .count = prepared.operation.count,
                     .dtype = prepared.operation.dtype,
-                    .op = prepared.operation.op,
+                    .op = computes ? std::optional(prepared.operation.op) : std::nullopt,
                     .signature = signature,
                     .state = prepared.captured ? OperationState::kUntracked
                              : host            ? OperationState::kRunning
