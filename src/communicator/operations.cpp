@@ -115,11 +115,14 @@ Result<CaptureLease*> CommunicatorImpl::lease_for(const StreamState& stream) {
   return &lease;
 }
 
-// The segments that hold the call's buffers, if any. A driver cannot be asked inside a capture.
+// The segments that hold the call's buffers, if any. An input in place lies in its output's: alone,
+// it would lie elsewhere in each rank's segment. A driver cannot be asked inside a capture.
 Status CommunicatorImpl::find_buffers(Prepared& prepared) {
   if (heap_ == nullptr) return Status::ok();
-  prepared.input = heap_->find(prepared.call.input, prepared.sides.input);
-  prepared.output = heap_->find(prepared.call.output, prepared.sides.output);
+  const Call& call = prepared.call;
+  prepared.output = heap_->find(call.output, prepared.sides.output);
+  prepared.input =
+      prepared.in_place ? prepared.output : heap_->find(call.input, prepared.sides.input);
   for (const auto& segment : {prepared.input, prepared.output}) {
     if (segment == nullptr || prepared.captured) continue;
     if (const Status alive = heap_->check_alive(*segment); !alive.is_ok()) return fail(alive);

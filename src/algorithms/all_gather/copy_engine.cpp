@@ -22,21 +22,18 @@ void all_gather_copy_engine(Stages& stages, const Work& work, std::size_t elemen
   Work one = work;
   one.count = piece_of(work);
   for_each_pass(stages, one, element_bytes, [&](const EnginePass& pass) {
+    const std::size_t first = pass.all().first, count = pass.all().count;
     const auto fetch = [&](int rank, const std::byte* from) {
-      const std::size_t place = static_cast<std::size_t>(rank) * one.count;
-      pass.copy(pass.output(place + pass.all().first), from, pass.all().count);
+      std::byte* const to = pass.output(static_cast<std::size_t>(rank) * one.count + first);
+      if (from != to) pass.copy(to, from, count);  // else it is in place
     };
-    const std::byte* const own = work.input + pass.all().first * element_bytes;
-    const std::size_t own_place = static_cast<std::size_t>(work.rank) * one.count;
-    const bool in_place = own == pass.output(own_place + pass.all().first);
-
     pass.begin([&] { pass.show(pass.all()); });
     stages.copies_wait(stages.kernels());
     for (int step = 1; step < work.ranks; ++step) {
       const int rank = (work.rank + step) % work.ranks;
-      fetch(rank, pass.input_of(rank, pass.all().first));
+      fetch(rank, pass.input_of(rank, first));
     }
-    if (!in_place) fetch(work.rank, own);
+    fetch(work.rank, work.input + first * element_bytes);
     pass.end();
   });
 }

@@ -115,6 +115,28 @@ TEST(AllGatherPlacesTest, PeersFindInputsInPlace) {
   });
 }
 
+// Where only pieces are registered, each begins a segment: it is not at its place in an output.
+TEST(AllGatherPlacesTest, PiecesThatAreRegisteredAloneAreStaged) {
+  constexpr std::size_t kCount = 300;
+  auto groups = take(Communicator::create_in_process(3, {.backend = Backend::kHost}));
+  on_all_ranks(3, [&](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    std::vector<int> output(3 * kCount, -1);
+    int* const own = output.data() + static_cast<std::size_t>(rank) * kCount;
+    const SymmetricMemory piece = take(group.register_memory(own, kCount * sizeof(int)));
+    EXPECT_TRUE(piece.zero_copy());
+    std::fill_n(own, kCount, rank + 7);
+    require_ok(all_gather(group, {.input = own,
+                                  .output = output.data(),
+                                  .count = kCount,
+                                  .dtype = DataType::kInt32,
+                                  .options = {.algorithm = "copy_engine"}}));
+    for (std::size_t i = 0; i < output.size(); ++i) {
+      EXPECT_EQ(output[i], static_cast<int>(i / kCount) + 7) << i;
+    }
+  });
+}
+
 // Two collectives that take as many bytes are not the same operation.
 TEST(AllGatherPlacesTest, AnotherCollectiveIsFoundAndNamed) {
   auto groups = take(Communicator::create_in_process(
