@@ -43,6 +43,21 @@ struct AllReduce {
 // it is poisoned. What goes wrong on the device shows in Communicator::status().
 Status all_reduce(Communicator& communicator, const AllReduce& call);
 
+struct AllGather {
+  const void* input = nullptr;  // `count` elements of this rank
+  void* output = nullptr;       // ranks * count elements, rank r's from r * count on
+  std::size_t count = 0;        // of one rank; equal on every rank; may be 0
+  DataType dtype = DataType::kFloat32;
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+// Every rank's `output` becomes all ranks' inputs, one behind the other. Collective.
+// Bits are moved as they are. In place: `input` is output + rank * count elements, on all ranks or
+// on none; no other overlap is taken.
+// Buffers, order and errors: as for all_reduce(). An input in place is found by its output.
+Status all_gather(Communicator& communicator, const AllGather& call);
+
 // What a transformer's layer does behind a row-parallel matrix product, in one operation. Matrices
 // are [tokens, hidden], row-major and without gaps.
 struct AllReduceResidualRmsNorm {
@@ -83,6 +98,7 @@ Status group_end();  // the first failure; all operations were tried
 
 // One line per algorithm: taken, or why not, with the predicted or measured time.
 std::string explain_all_reduce(const Communicator& communicator, const Communicator::Query& query);
+std::string explain_all_gather(const Communicator& communicator, const Communicator::Query& query);
 std::string explain_all_reduce_residual_rms_norm(const Communicator& communicator,
                                                  const Communicator::Query& query);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "algorithms/all_gather/rows.hpp"
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "base/units.hpp"
@@ -16,6 +17,8 @@ std::string_view to_string(Collective collective) {
   switch (collective) {
     case Collective::kAllReduceResidualRmsNorm:
       return "all_reduce_residual_rms_norm";
+    case Collective::kAllGather:
+      return "all_gather";
     case Collective::kAllReduce:
       break;
   }
@@ -30,6 +33,23 @@ Result<Collective> parse_collective(std::string_view name) {
   }
   return Status(StatusCode::kInvalidArgument,
                 fmt::format("unknown collective '{}'; known: {}", name, known));
+}
+
+bool reduces(Collective collective) { return collective != Collective::kAllGather; }
+
+DataType moved_as(Collective collective, DataType dtype) {
+  return reduces(collective) ? dtype : DataType::kUint8;
+}
+
+std::string elements_text(Collective collective, DataType dtype, OpKind op) {
+  if (!reduces(collective)) return std::string(to_string(dtype));
+  return fmt::format("{}, {}", to_string(dtype), to_string(op));
+}
+
+Sides sides_of(Collective collective, std::size_t larger, int rank, int ranks) {
+  if (collective != Collective::kAllGather) return {larger, larger, 0};
+  const std::size_t piece = larger / static_cast<std::size_t>(ranks);
+  return {piece, larger, piece * static_cast<std::size_t>(rank)};
 }
 
 std::string_view to_string(Order order) {
@@ -74,6 +94,8 @@ std::span<const Algorithm> rows_of(Collective collective) {
   switch (collective) {
     case Collective::kAllReduceResidualRmsNorm:
       return all_reduce_residual_rms_norm_rows();
+    case Collective::kAllGather:
+      return all_gather_rows();
     case Collective::kAllReduce:
       break;
   }
@@ -93,7 +115,7 @@ std::span<const Algorithm> catalogue() {
 }
 
 int packet_expansion(const Algorithm& row, DataType dtype) {
-  return row.packets == nullptr || is_floating(dtype) ? 1 : 2;
+  return row.packets == nullptr || is_floating(moved_as(row.collective, dtype)) ? 1 : 2;
 }
 
 PacketUse packet_use(const Algorithm& row, Extent extent, DataType dtype) {

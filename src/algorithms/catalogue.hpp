@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "tutti/status.hpp"
@@ -18,11 +19,29 @@ class Stages;    // transport/copy_engine/stages.hpp
 class HostTeam;  // transport/host_team.hpp
 enum class Outcome : std::uint8_t;
 
-enum class Collective : std::uint8_t { kAllReduce, kAllReduceResidualRmsNorm };
-inline constexpr Collective kAllCollectives[] = {Collective::kAllReduce,
-                                                 Collective::kAllReduceResidualRmsNorm};
+enum class Collective : std::uint8_t { kAllReduce, kAllReduceResidualRmsNorm, kAllGather };
+inline constexpr Collective kAllCollectives[] = {
+    Collective::kAllReduce, Collective::kAllReduceResidualRmsNorm, Collective::kAllGather};
 std::string_view to_string(Collective collective);  // "all_reduce"
 Result<Collective> parse_collective(std::string_view name);
+
+// Whether it computes; else it moves bits, and its ReduceOp means nothing.
+bool reduces(Collective collective);
+
+// What bodies of its rows take elements for: where bits are moved all types are bytes, and share an
+// instantiation. Work::count counts these.
+DataType moved_as(Collective collective, DataType dtype);
+
+// What is told of an operation's elements: "bf16, sum", or "bf16" where nothing is computed.
+std::string elements_text(Collective collective, DataType dtype, OpKind op);
+
+// The sides of an operation on one rank. Operations are measured, chosen and tuned by the larger
+// one; in the unit that it is given in: elements, or bytes.
+struct Sides {
+  std::size_t input = 0, output = 0;
+  std::size_t place = 0;  // where in the output an input in place begins
+};
+Sides sides_of(Collective collective, std::size_t larger, int rank, int ranks);
 
 // What a row cannot run without. A bit set.
 enum Needs : unsigned {

@@ -1,4 +1,5 @@
 // Builds without CUDA: no row has a kernel.
+#include "algorithms/all_gather/rows.hpp"
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 
@@ -22,5 +23,9 @@ CudaKernel cuda_all_reduce_residual_rms_norm_two_shot(DataType, OpKind, int) { r
 CudaKernel cuda_all_reduce_residual_rms_norm_two_shot_push(DataType, OpKind, int) {
   return nullptr;
 }
+
+CudaKernel cuda_all_gather_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_gather_copy_engine(DataType, OpKind, int) { return nullptr; }
 
 }  // namespace tutti

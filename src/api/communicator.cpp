@@ -154,6 +154,11 @@ Result<Plan> Communicator::plan_all_reduce(const Query& query) const {
                 impl_->table());
 }
 
+Result<Plan> Communicator::plan_all_gather(const Query& query) const {
+  return choose(impl_->request_for(Collective::kAllGather, query), impl_->topology(),
+                impl_->table());
+}
+
 Result<Plan> Communicator::plan_all_reduce_residual_rms_norm(const Query& query) const {
   return choose(impl_->request_for(Collective::kAllReduceResidualRmsNorm, query), impl_->topology(),
                 impl_->table());

@@ -10,17 +10,17 @@ namespace tutti {
 
 struct Call {
   Collective collective = Collective::kAllReduce;
-  const void* input = nullptr;  // `count` elements, which peers may read
-  void* output = nullptr;       // as many, which peers may write
-  std::size_t count = 0;
+  const void* input = nullptr;  // which peers may read
+  void* output = nullptr;       // which peers may write
+  std::size_t count = 0;        // elements of the larger of both
   DataType dtype = DataType::kFloat32;
   ReduceOp op = {};
   Stream stream = nullptr;
   CallOptions options = {};
   TokenNorm norm = {};  // what follows the reduction; `hidden` is 0 where nothing does
 
-  std::size_t bytes() const { return count * size_of(dtype); }
-  bool in_place() const { return input == output; }
+  std::size_t bytes() const { return count * size_of(dtype); }  // of the larger side
+  Sides sides(int rank, int ranks) const { return sides_of(collective, bytes(), rank, ranks); }
 };
 
 }  // namespace tutti

@@ -178,9 +178,11 @@ Status CommunicatorImpl::register_late_requests() {
   std::vector<std::pair<void*, std::size_t>> ranges;
   for (const LateRequest& request : late_requests_) {
     if (request.row->peers_read_input) {
-      ranges.emplace_back(const_cast<void*>(request.input), request.bytes);
+      ranges.emplace_back(const_cast<void*>(request.input), request.sides.input);
     }
-    if (request.row->peers_write_output) ranges.emplace_back(request.output, request.bytes);
+    if (request.row->peers_write_output) {
+      ranges.emplace_back(request.output, request.sides.output);
+    }
   }
   TUTTI_ASSIGN(const auto segments, exchanged(heap_->register_ranges(ranges, deadline())));
   for (const auto& segment : segments) heap_->hide(*segment);
@@ -189,17 +191,18 @@ Status CommunicatorImpl::register_late_requests() {
   for (const LateRequest& request : late_requests_) {
     const auto input = request.row->peers_read_input ? segments[next++] : nullptr;
     const auto output = request.row->peers_write_output ? segments[next++] : nullptr;
-    for (const auto& segment : {input, output}) {
+    for (const auto& [segment, bytes] :
+         {std::pair(input, request.sides.input), std::pair(output, request.sides.output)}) {
       if (segment == nullptr || segment->zero_copy() || !result.is_ok()) continue;
       result =
           Status(StatusCode::kUnsupported,
                  fmt::format("a captured buffer of {} bytes cannot be registered: {}; replaying "
                              "this graph will fail",
-                             request.bytes, segment->why_staged));
+                             bytes, segment->why_staged));
     }
     CaptureLease* lease = captures_->find(request.capture_id);
     if (lease == nullptr || !result.is_ok()) continue;
-    TUTTI_TRY(engine_->fill_late(request.slot, late_buffers(input.get(), 0, output.get(), 0)));
+    TUTTI_TRY(engine_->fill_late(request.slot, late_buffers({input.get()}, {output.get()})));
     for (const auto& segment : {input, output}) {
       if (segment != nullptr) lease->segments.push_back(segment);
     }

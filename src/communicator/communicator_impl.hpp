@@ -50,6 +50,8 @@ struct Machinery {
 // A call whose choices are made: it can be started without asking anybody.
 struct Prepared {
   Call call;
+  Sides sides;  // in bytes
+  bool in_place = false;
   Operation operation;
   Plan plan;
   int channel = 0;
@@ -61,6 +63,17 @@ struct Prepared {
   // While it is given to NCCL.
   NcclSession::Call nccl_call;
   std::optional<OperationWatch::Ticket> watched;
+};
+
+// Where a buffer lies on each rank: in its segment there, at offset + rank * step. No segment:
+// peers do not touch it.
+struct BufferPlace {
+  const SymmetricSegment* segment = nullptr;
+  std::size_t offset = 0, step = 0;
+
+  std::byte* at(int rank) const {
+    return segment->at[rank] + offset + static_cast<std::size_t>(rank) * step;
+  }
 };
 
 class CommunicatorImpl {
@@ -138,8 +151,9 @@ class CommunicatorImpl {
   Work make_work(const Prepared& prepared) const;
   void point_at_packets(const Prepared& prepared, Work& work) const;
   void point_at_buffers(const Prepared& prepared, Work& work) const;
-  LateBuffers late_buffers(const SymmetricSegment* input, std::size_t input_offset,
-                           const SymmetricSegment* output, std::size_t output_offset) const;
+  BufferPlace input_place(const Prepared& prepared) const;
+  BufferPlace output_place(const Prepared& prepared) const;
+  LateBuffers late_buffers(const BufferPlace& input, const BufferPlace& output) const;
   std::uint32_t signature_of(const Prepared& prepared) const;
   void record_start(const Prepared& prepared, std::uint32_t signature);
   Status run(const Prepared& prepared);
@@ -220,7 +234,7 @@ class CommunicatorImpl {
     const Algorithm* row;
     const void* input;
     void* output;
-    std::size_t bytes;
+    Sides sides;  // in bytes
     std::uint64_t capture_id;
   };
   bool registering_ = false;

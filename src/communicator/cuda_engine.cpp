@@ -83,7 +83,7 @@ class CudaEngine : public Engine {
     if (row.program == nullptr) return launch_on_cuda(cuda_, body, work, stream);
     TUTTI_ASSIGN(CopyLane * lane, lanes_.lane_for(stream));
     CudaStages stages(cuda_, body, *lane, stream);
-    row.program(stages, work, size_of(operation.dtype));
+    row.program(stages, work, size_of(moved_as(row.collective, operation.dtype)));
     return stages.status();
   }
 

@@ -11,8 +11,8 @@ std::string_view head_of(std::string_view account) { return account.substr(0, ac
 }  // namespace
 
 std::string to_string(const Operation& operation) {
-  return fmt::format("{} #{} ({} x {}, {})", operation.row->id, operation.sequence, operation.count,
-                     to_string(operation.dtype), to_string(operation.op));
+  return fmt::format("{} #{} ({} x {})", operation.row->id, operation.sequence, operation.count,
+                     elements_text(operation.row->collective, operation.dtype, operation.op));
 }
 
 void FailureState::note(const Operation& operation) {

@@ -23,6 +23,22 @@ bool leaves_usable(StatusCode code) {
          code == StatusCode::kUnavailable;
 }
 
+Status give(NcclSession& session, const Prepared& prepared) {
+  const Call& call = prepared.call;
+  if (call.collective == Collective::kAllGather) {
+    return session.all_gather({.input = call.input,
+                               .output = call.output,
+                               .bytes = prepared.sides.input,
+                               .stream = call.stream});
+  }
+  return session.all_reduce({.input = call.input,
+                             .output = call.output,
+                             .count = call.count,
+                             .dtype = call.dtype,
+                             .op = call.op,
+                             .stream = call.stream});
+}
+
 // Number 0 is what prepare_nccl() runs.
 std::string words_of(const Operation& operation) {
   return operation.sequence == 0 ? "prepare_nccl()" : to_string(operation);
@@ -157,6 +173,11 @@ Status CommunicatorImpl::warm_up_nccl_on(Stream stream) {
                                 .dtype = DataType::kFloat32,
                                 .op = ReduceOp::max(),
                                 .stream = stream}));
+    const std::size_t piece = bytes / static_cast<std::size_t>(size());
+    TUTTI_TRY(nccl_.all_gather({.input = scratch + static_cast<std::size_t>(rank()) * piece,
+                                .output = scratch,
+                                .bytes = piece,
+                                .stream = stream}));
   }
   return nccl_watch_->end(ticket, stream);
 }
@@ -187,14 +208,7 @@ Status CommunicatorImpl::start_on_nccl(Prepared& prepared) {
     status = ticket.status();
     if (ticket.is_ok()) prepared.watched = *ticket;
   }
-  if (status.is_ok()) {
-    status = session.all_reduce({.input = call.input,
-                                 .output = call.output,
-                                 .count = call.count,
-                                 .dtype = call.dtype,
-                                 .op = call.op,
-                                 .stream = call.stream});
-  }
+  if (status.is_ok()) status = give(session, prepared);
   if (status.is_ok()) return status;
   recorder_->end(prepared.operation.sequence, false);
   return leaves_usable(status.code()) ? status : fail(status);

@@ -68,6 +68,10 @@ NcclSession::Call NcclSession::enter() {
   return Call(state_.get());
 }
 
+Status NcclSession::all_gather(const NcclAllGather& call) {
+  return state_->nccl->all_gather(state_->comm, call);
+}
+
 Status NcclSession::all_reduce(const NcclAllReduce& call) {
   return state_->nccl->all_reduce(state_->comm, call);
 }

@@ -76,8 +76,9 @@ Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
                     request.ring_bytes, request.algorithm};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   TUTTI_ASSIGN(const Plan plan, choose(request, topology_, *table_));
-  log(LogLevel::kInfo, "{} bytes, {} {}{}: {}", request.bytes(), to_string(request.dtype),
-      to_string(request.op), request.symmetric ? "" : ", staged", to_string(plan));
+  log(LogLevel::kInfo, "{} bytes, {}{}: {}", request.bytes(),
+      elements_text(request.collective, request.dtype, request.op),
+      request.symmetric ? "" : ", staged", to_string(plan));
   return plans_.emplace(key, plan).first->second;
 }
 
@@ -114,11 +115,14 @@ Result<CaptureLease*> CommunicatorImpl::lease_for(const StreamState& stream) {
   return &lease;
 }
 
-// The segments that hold the call's buffers, if any. A driver cannot be asked inside a capture.
+// The segments that hold the call's buffers, if any. An input in place lies in its output's: alone,
+// it would lie elsewhere in each rank's segment. A driver cannot be asked inside a capture.
 Status CommunicatorImpl::find_buffers(Prepared& prepared) {
   if (heap_ == nullptr) return Status::ok();
-  prepared.input = heap_->find(prepared.call.input, prepared.call.bytes());
-  prepared.output = heap_->find(prepared.call.output, prepared.call.bytes());
+  const Call& call = prepared.call;
+  prepared.output = heap_->find(call.output, prepared.sides.output);
+  prepared.input =
+      prepared.in_place ? prepared.output : heap_->find(call.input, prepared.sides.input);
   for (const auto& segment : {prepared.input, prepared.output}) {
     if (segment == nullptr || prepared.captured) continue;
     if (const Status alive = heap_->check_alive(*segment); !alive.is_ok()) return fail(alive);
@@ -136,7 +140,7 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
                         .hidden = call.norm.hidden,
                         .symmetric = (zero_copy(prepared.input) && zero_copy(prepared.output)) ||
                                      (prepared.captured && registering_),
-                        .in_place = prepared.call.in_place(),
+                        .in_place = prepared.in_place,
                         .algorithm = call.options.algorithm,
                         .captured = prepared.captured});
   request.nccl_ready = nccl_.is_open() || !prepared.captured;
@@ -163,6 +167,8 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
 
   Prepared prepared;
   prepared.call = call;
+  prepared.sides = call.sides(rank(), size());
+  prepared.in_place = call.input == static_cast<std::byte*>(call.output) + prepared.sides.place;
   prepared.captured = stream.capturing;
   if (prepared.captured) prepared.area = captures_->area(call.stream);
   TUTTI_TRY(find_buffers(prepared));
@@ -183,7 +189,7 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
   const auto reached = [by_switch](const std::shared_ptr<SymmetricSegment>& segment) {
     return zero_copy(segment) && (!by_switch || segment->multicast != nullptr);
   };
-  const bool in_place_staging = prepared.call.in_place() && row->in_place_needs_staging;
+  const bool in_place_staging = prepared.in_place && row->in_place_needs_staging;
   const bool direct = (!row->peers_read_input || reached(prepared.input)) &&
                       (!row->peers_write_output || reached(prepared.output));
   prepared.staged = !direct || in_place_staging;
@@ -210,7 +216,7 @@ Status CommunicatorImpl::register_late(Prepared& prepared, CaptureLease& lease,
                             .row = prepared.operation.row,
                             .input = prepared.call.input,
                             .output = prepared.call.output,
-                            .bytes = prepared.call.bytes(),
+                            .sides = prepared.sides,
                             .capture_id = stream.capture_id});
   prepared.staged = false;
   return Status::ok();
@@ -258,11 +264,12 @@ Status CommunicatorImpl::run(const Prepared& prepared) {
 
 void CommunicatorImpl::record_start(const Prepared& prepared, std::uint32_t signature) {
   const bool host = backend() == Backend::kHost;
+  const bool computes = reduces(prepared.call.collective);
   recorder_->begin({.sequence = prepared.operation.sequence,
                     .row = prepared.operation.row->id,
                     .count = prepared.operation.count,
                     .dtype = prepared.operation.dtype,
-                    .op = prepared.operation.op,
+                    .op = computes ? std::optional(prepared.operation.op) : std::nullopt,
                     .signature = signature,
                     .state = prepared.captured ? OperationState::kUntracked
                              : host            ? OperationState::kRunning
@@ -273,7 +280,7 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   const Call& call = prepared.call;
   const PrivateMemory& memory = engine_->memory();
   Work work{};
-  work.count = call.count;
+  work.count = call.bytes() / size_of(moved_as(call.collective, call.dtype));
   work.rank = rank();
   work.ranks = size();
   work.blocks = std::clamp(prepared.plan.blocks, 1, kMaxBlocks);
@@ -341,30 +348,38 @@ void CommunicatorImpl::point_at_buffers(const Prepared& prepared, Work& work) co
     work.multicast = {staging, staging};
   }
   if (prepared.staged || (!reads && !writes)) return;
-  const LateBuffers now =
-      late_buffers(reads ? prepared.input.get() : nullptr,
-                   reads ? offset_in(*prepared.input, prepared.call.input) : 0,
-                   writes ? prepared.output.get() : nullptr,
-                   writes ? offset_in(*prepared.output, prepared.call.output) : 0);
+  const LateBuffers now = late_buffers(reads ? input_place(prepared) : BufferPlace{},
+                                       writes ? output_place(prepared) : BufferPlace{});
   work.inputs = now.inputs;
   work.outputs = now.outputs;
   work.multicast = now.multicast;
 }
 
-LateBuffers CommunicatorImpl::late_buffers(const SymmetricSegment* input, std::size_t input_offset,
-                                           const SymmetricSegment* output,
-                                           std::size_t output_offset) const {
+// In place, each rank's input has a place of its own in outputs that lie alike.
+BufferPlace CommunicatorImpl::input_place(const Prepared& prepared) const {
+  const std::size_t offset = offset_in(*prepared.input, prepared.call.input);
+  if (!prepared.in_place) return {prepared.input.get(), offset};
+  return {prepared.input.get(), offset - prepared.sides.place,
+          prepared.call.sides(1, size()).place};
+}
+
+BufferPlace CommunicatorImpl::output_place(const Prepared& prepared) const {
+  return {prepared.output.get(), offset_in(*prepared.output, prepared.call.output)};
+}
+
+LateBuffers CommunicatorImpl::late_buffers(const BufferPlace& input,
+                                           const BufferPlace& output) const {
   LateBuffers buffers{};
   for (int r = 0; r < size(); ++r) {
     const int next = (rank() + 1 + r) % size();
-    if (input != nullptr) buffers.inputs.at[r] = input->at[r] + input_offset;
-    if (output != nullptr) buffers.outputs.at[r] = output->at[next] + output_offset;
+    if (input.segment != nullptr) buffers.inputs.at[r] = input.at(r);
+    if (output.segment != nullptr) buffers.outputs.at[r] = output.at(next);
   }
-  if (input != nullptr && input->multicast != nullptr) {
-    buffers.multicast.input = input->multicast + input_offset;
+  if (input.segment != nullptr && input.segment->multicast != nullptr) {
+    buffers.multicast.input = input.segment->multicast + input.offset;
   }
-  if (output != nullptr && output->multicast != nullptr) {
-    buffers.multicast.output = output->multicast + output_offset;
+  if (output.segment != nullptr && output.segment->multicast != nullptr) {
+    buffers.multicast.output = output.segment->multicast + output.offset;
   }
   buffers.ready = 1;
   return buffers;
@@ -397,11 +412,11 @@ std::uint32_t CommunicatorImpl::signature_of(const Prepared& prepared) const {
   const bool touched = !prepared.staged && prepared.late_slot < 0;
   if (touched && prepared.operation.row->peers_read_input) {
     hash.add(prepared.input->id);
-    hash.add(offset_in(*prepared.input, call.input));
+    hash.add(input_place(prepared).offset);
   }
   if (touched && prepared.operation.row->peers_write_output) {
     hash.add(prepared.output->id);
-    hash.add(offset_in(*prepared.output, call.output));
+    hash.add(output_place(prepared).offset);
   }
   const std::uint64_t value = hash.value();
   return static_cast<std::uint32_t>(value ^ value >> 32);

@@ -25,7 +25,7 @@ struct Choice {
 std::string staging_text(const Load& load) {
   const std::size_t passes = passes_of(load);
   return fmt::format("{} pass{} through {} of staging", passes, passes == 1 ? "" : "es",
-                     format_bytes(std::min(load.staging_bytes, load.bytes)));
+                     format_bytes(std::min(load.staging_bytes, load.staged_bytes)));
 }
 
 // "shipped h200.json names two_shot"

@@ -7,9 +7,9 @@ namespace tutti {
 namespace {
 
 std::string question_text(const Request& request) {
-  std::string text = fmt::format("{} of {} ({} x {}, {})", to_string(request.collective),
+  std::string text = fmt::format("{} of {} ({} x {})", to_string(request.collective),
                                  format_bytes(request.bytes()), request.count,
-                                 to_string(request.dtype), to_string(request.op));
+                                 elements_text(request.collective, request.dtype, request.op));
   if (request.hidden > 0) text += fmt::format(", hidden {}", request.hidden);
   text += request.symmetric ? ", symmetric" : ", staged";
   if (request.in_place) text += ", in place";

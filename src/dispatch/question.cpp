@@ -21,6 +21,8 @@ Load load_of(const Question& question, const Algorithm& row) {
   if (goes_through_staging(row, request)) {
     load.staging_bytes =
         request.staging_bytes > 0 ? request.staging_bytes : std::max<std::size_t>(load.bytes, 1);
+    const Sides sides = sides_of(request.collective, load.bytes, 0, load.ranks);
+    load.staged_bytes = row.peers_write_output ? sides.output : sides.input;
   }
   return load;
 }

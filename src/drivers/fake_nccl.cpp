@@ -27,7 +27,7 @@ Status FakeNccl::begin(const std::string& name, NcclComm comm, const NcclAllRedu
                        int rank) {
   const Member* member = member_of(comm);
   if (member != nullptr) rank = member->rank;
-  calls_.push_back({name, rank, call, member != nullptr && in_windows(*member, call)});
+  calls_.push_back({name, rank, call, {}, member != nullptr && in_windows(*member, call)});
   for (const int whose : {rank, -1}) {
     const auto failure = failures_.find({name, whose});
     if (failure == failures_.end()) continue;
@@ -207,11 +207,10 @@ Status FakeNccl::async_error(NcclComm comm) {
   return begin("async_error", comm);
 }
 
-Status FakeNccl::all_reduce(NcclComm comm, const NcclAllReduce& call) {
-  std::unique_lock lock(mutex_);
-  TUTTI_TRY(begin("all_reduce", comm, call));
+Status FakeNccl::run(std::unique_lock<std::mutex>& lock, const std::string& name, NcclComm comm,
+                     Stream stream) {
   if (comm == nullptr) {
-    return Status(StatusCode::kInvalidArgument, "all_reduce: a null communicator");
+    return Status(StatusCode::kInvalidArgument, name + ": a null communicator");
   }
   Member& member = *member_of(comm);
   ++member.under_way;
@@ -221,9 +220,23 @@ Status FakeNccl::all_reduce(NcclComm comm, const NcclAllReduce& call) {
     lock.lock();
   }
   --member.under_way;
-  if (member.interrupted || !member.open) return {StatusCode::kNccl, "all_reduce: ended"};
-  enqueue(member, call.stream);
+  if (member.interrupted || !member.open) return {StatusCode::kNccl, name + ": ended"};
+  enqueue(member, stream);
   return Status::ok();
+}
+
+Status FakeNccl::all_reduce(NcclComm comm, const NcclAllReduce& call) {
+  std::unique_lock lock(mutex_);
+  TUTTI_TRY(begin("all_reduce", comm, call));
+  return run(lock, "all_reduce", comm, call.stream);
+}
+
+Status FakeNccl::all_gather(NcclComm comm, const NcclAllGather& call) {
+  std::unique_lock lock(mutex_);
+  const Status begun = begin("all_gather", comm);
+  calls_.back().all_gather = call;
+  TUTTI_TRY(begun);
+  return run(lock, "all_gather", comm, call.stream);
 }
 
 Status FakeNccl::group_start() {

@@ -22,6 +22,7 @@ class FakeNccl : public NcclDriver {
     std::string name;  // "create", "all_reduce", ...
     int rank = -1;     // of the communicator; -1 where none is involved
     NcclAllReduce all_reduce;
+    NcclAllGather all_gather;
     bool in_windows = false;  // both buffers, so that NCCL takes its symmetric kernels
   };
 
@@ -36,6 +37,7 @@ class FakeNccl : public NcclDriver {
   Status interrupt(NcclComm comm) override;
   Status async_error(NcclComm comm) override;
   Status all_reduce(NcclComm comm, const NcclAllReduce& call) override;
+  Status all_gather(NcclComm comm, const NcclAllGather& call) override;
   // Returns when every rank has called as often: hangs where one has failed, as the real one does.
   Result<NcclWindow> register_window(NcclComm comm, std::byte* base, std::size_t bytes) override;
   Status deregister_window(NcclComm comm, NcclWindow window) override;
@@ -64,7 +66,7 @@ class FakeNccl : public NcclDriver {
   using Gate = std::shared_ptr<std::atomic<bool>>;
   std::function<void(Stream, Gate)> on_stream;
   std::atomic<bool> hold_create{false};   // create() waits for ranks that do not come
-  std::atomic<bool> hold_calls{false};    // all_reduce() blocks until it is interrupted
+  std::atomic<bool> hold_calls{false};    // operations block until they are interrupted
   std::atomic<bool> hold_endings{false};  // destroy() and abort() block, with the device at peace
   std::atomic<bool> can_interrupt{true};
 
@@ -90,6 +92,9 @@ class FakeNccl : public NcclDriver {
   Status begin(const std::string& name, NcclComm comm = nullptr, const NcclAllReduce& call = {},
                int rank = -1);
   Status close(const std::string& name, NcclComm comm);
+  // What operations have in common, once they are recorded.
+  Status run(std::unique_lock<std::mutex>& lock, const std::string& name, NcclComm comm,
+             Stream stream);
   void enqueue(Member& member, Stream stream);
   bool all_register(const Member& member, int count) const;
   static bool in_windows(const Member& member, const NcclAllReduce& call);

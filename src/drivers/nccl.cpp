@@ -161,6 +161,12 @@ class RealNccl final : public NcclDriver {
     return enqueue(comm, call, nccl_op(call.op.kind));
   }
 
+  Status all_gather(NcclComm comm, const NcclAllGather& call) override {
+    return check(library_->all_gather(call.input, call.output, call.bytes,
+                                      nccl_data_type(DataType::kUint8), comm, call.stream),
+                 "ncclAllGather", comm);
+  }
+
   Result<NcclWindow> register_window(NcclComm comm, std::byte* base, std::size_t bytes) override {
     if (library_->version < kNcclFirstWindowVersion || library_->window_register == nullptr ||
         library_->window_deregister == nullptr) {

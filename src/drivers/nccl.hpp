@@ -29,6 +29,14 @@ struct NcclAllReduce {
   Stream stream = nullptr;
 };
 
+// Bits are moved as bytes, so every version takes every element type.
+struct NcclAllGather {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::size_t bytes = 0;  // of one rank
+  Stream stream = nullptr;
+};
+
 // What NCCL demands of memory that is to be a window: a VMM allocation (cuMemCreate), all of it,
 // whose address and size are multiples of this (2.27; newer versions are content with 4 KiB).
 inline constexpr std::size_t kNcclWindowAlignment = 2 * 1024 * 1024;
@@ -57,6 +65,7 @@ class NcclDriver {
   virtual Status async_error(NcclComm comm) = 0;
   // kUnsupported where this NCCL is too old for the element type or the operation.
   virtual Status all_reduce(NcclComm comm, const NcclAllReduce& call) = 0;
+  virtual Status all_gather(NcclComm comm, const NcclAllGather& call) = 0;
   // From now on operations of `comm` whose buffers all lie in windows may run on NCCL's symmetric
   // kernels; every rank has to give them at the same offset. Blocks until every rank has called,
   // without an end where one has failed: only abort() ends that. Outside captures. kUnsupported

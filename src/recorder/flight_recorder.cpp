@@ -124,7 +124,7 @@ void FlightRecorder::begin(const OperationNote& note) {
   value.signature = note.signature;
   value.state = static_cast<std::uint32_t>(note.state);
   value.dtype = static_cast<std::uint32_t>(note.dtype);
-  value.op = static_cast<std::uint32_t>(note.op);
+  value.op = note.op ? static_cast<std::uint32_t>(*note.op) : kPageNoOp;
   note.row.copy(value.row.data(), value.row.size() - 1);
   const auto from = std::bit_cast<Words>(value);
   PageRecord& to = record(note.sequence);

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,7 +36,7 @@ struct OperationNote {
   std::string_view row;
   std::size_t count = 0;
   DataType dtype = DataType::kFloat32;
-  OpKind op = OpKind::kSum;
+  std::optional<OpKind> op = OpKind::kSum;  // none: it computes nothing
   std::uint32_t signature = 0;
   OperationState state = OperationState::kRunning;
 };

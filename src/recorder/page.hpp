@@ -28,6 +28,9 @@ enum class OperationState : std::uint32_t {
   kUntracked,  // captured in a graph: its end cannot be seen from here
 };
 
+// PageRecord::op of an operation that computes nothing.
+inline constexpr std::uint32_t kPageNoOp = 0xff;
+
 // The operation with sequence number s lies in slot s % records. Sequence 0: an empty slot.
 struct PageRecord {
   std::uint64_t version;  // odd while the rest is being written

@@ -62,16 +62,19 @@ std::optional<RecordedOperation> operation_of(const PageRecord& record, std::siz
   };
   const auto state = static_cast<OperationState>(record.state);
   if (record.version % 2 != 0 || record.sequence % kPageRecords != slot ||
-      !known(kAllDataTypes, record.dtype) || !known(kAllOps, record.op) ||
+      !known(kAllDataTypes, record.dtype) ||
+      (record.op != kPageNoOp && !known(kAllOps, record.op)) ||
       name_of<OperationState>(kStates, state) == "?") {
     return std::nullopt;
   }
+  std::optional<OpKind> op;
+  if (record.op != kPageNoOp) op = static_cast<OpKind>(record.op);
   return RecordedOperation{.sequence = record.sequence,
                            .row = text_of(record.row),
                            .count = record.count,
                            .bytes = record.bytes,
                            .dtype = static_cast<DataType>(record.dtype),
-                           .op = static_cast<OpKind>(record.op),
+                           .op = op,
                            .signature = record.signature,
                            .state = state,
                            .started_ns = record.started_ns,
@@ -108,9 +111,14 @@ StatusCode code_of(std::uint32_t value) {
 
 std::string_view to_string(OperationState state) { return name_of<OperationState>(kStates, state); }
 
+std::string_view op_text(const RecordedOperation& operation) {
+  return operation.op ? to_string(*operation.op) : "none";
+}
+
 std::string to_string(const RecordedOperation& operation) {
-  return fmt::format("{} #{} ({} x {}, {})", operation.row, operation.sequence, operation.count,
-                     to_string(operation.dtype), to_string(operation.op));
+  return fmt::format("{} #{} ({} x {}{}{})", operation.row, operation.sequence, operation.count,
+                     to_string(operation.dtype), operation.op ? ", " : "",
+                     operation.op ? to_string(*operation.op) : "");
 }
 
 const RecordedOperation* Snapshot::current() const {

@@ -21,7 +21,7 @@ struct RecordedOperation {
   std::string row;
   std::uint64_t count = 0, bytes = 0;
   DataType dtype = DataType::kFloat32;
-  OpKind op = OpKind::kSum;
+  std::optional<OpKind> op = OpKind::kSum;  // none: it computes nothing
   std::uint32_t signature = 0;
   OperationState state = OperationState::kRunning;
   std::uint64_t started_ns = 0, ended_ns = 0;  // steady clock; ended: 0 where it has not
@@ -31,6 +31,7 @@ struct RecordedOperation {
   }
 };
 
+std::string_view op_text(const RecordedOperation& operation);  // "sum", "none"
 // "all_reduce/two_shot #42 (1048576 x bf16, sum)", as in messages of errors.
 std::string to_string(const RecordedOperation& operation);
 

@@ -44,7 +44,7 @@ class HostTiles {
   int others() const { return work_.ranks - 1; }
   int block() const { return block_; }
 
-  Buffers<kMaxRanks> buffers() const {
+  Buffers<kMaxRanks> buffers(std::size_t = 0) const {
     Buffers<kMaxRanks> buffers;
     for (int r = 0; r < work_.ranks; ++r) {
       buffers.inputs.at[r] = work_.stage_input ? work_.staging.at[r] : work_.inputs.at[r];
@@ -172,9 +172,10 @@ class HostTiles {
     return bits % 16 == 0;
   }
 
-  template <class T>
+  // `value`: what load() gives, or a Tile.
+  template <class T, class Value>
   void store_all(const Pointers<kMaxRanks>& to, HostAccess access, TileAt tile,
-                 const Tile<T, tile_elements<T>()>& value) const {
+                 const Value& value) const {
     for (int r = 0; r < work_.ranks; ++r) team().template store<T>(to.at[r], access, tile, value);
   }
 

@@ -8,6 +8,9 @@
 // reads after.
 //
 //   for_each_tile(range, f)  f(access, tile) for each tile of the range that is this thread's.
+//   buffers(piece)           Where everybody's inputs and outputs lie; where pieces of so many
+//   bytes
+//                            lie one behind the other in them, accesses are as those allow.
 //   load, store, store_all   Ordinary accesses, ordered by the arrivals and waits around them.
 //   copy_in, copy_out        Own buffer to own staging, and back. Ordinary.
 //   arrive(publish)          Tells every rank's same block that this one has come so far; `publish`

@@ -64,7 +64,7 @@ double traffic(const Cost& cost, int ranks, Backend backend) {
 
 std::size_t passes_of(const Load& load) {
   if (load.staging_bytes == 0) return 0;
-  return std::max<std::size_t>(ceil_div(load.bytes, load.staging_bytes), 1);
+  return std::max<std::size_t>(ceil_div(load.staged_bytes, load.staging_bytes), 1);
 }
 
 double predicted_us(const Algorithm& algorithm, const Load& load, const Topology& topology) {
@@ -78,9 +78,11 @@ double predicted_us(const Algorithm& algorithm, const Load& load, const Topology
                             : algorithm.cost.steps + algorithm.cost.steps_per_rank * load.ranks;
   const double pass_us = steps * machine.hop_us + copies * machine.copy_us;
   const double wire = load.sent * traffic(algorithm.cost, load.ranks, topology.backend);
-  const double byte_us = wire / (machine.bandwidth_gbps * 1e3) + copies / (machine.copy_gbps * 1e3);
+  const double sent_us = static_cast<double>(load.bytes) * wire / (machine.bandwidth_gbps * 1e3);
+  const double copied_us =
+      static_cast<double>(load.staged_bytes) * copies / (machine.copy_gbps * 1e3);
   return machine.base_us + static_cast<double>(std::max<std::size_t>(passes, 1)) * pass_us +
-         static_cast<double>(load.bytes) * byte_us;
+         sent_us + copied_us;
 }
 
 }  // namespace tutti

@@ -26,9 +26,10 @@ MachineModel machine_model(const Topology& topology);
 // An operation as far as it can cost time.
 struct Load {
   int ranks = 1;
-  std::size_t bytes = 0;          // of one rank's input
-  std::size_t staging_bytes = 0;  // what goes through staging in one pass; 0: nothing has to
-  double sent = 1;                // bytes on the wire for each one that has to be there
+  std::size_t bytes = 0;             // of the larger side
+  std::size_t staging_bytes = 0;     // what goes through staging in one pass; 0: nothing has to
+  double sent = 1;                   // bytes on the wire for each one that has to be there
+  std::size_t staged_bytes = bytes;  // of the side that goes through staging
 };
 std::size_t passes_of(const Load& load);  // through staging; 0: none
 

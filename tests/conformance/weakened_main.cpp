@@ -48,9 +48,16 @@ struct Case {
 bool normalises(const Algorithm& row) {
   return row.collective == Collective::kAllReduceResidualRmsNorm;
 }
+// Whole pieces of all ranks, where it moves those.
+std::size_t count_of(const Algorithm& row) {
+  return reduces(row.collective) ? kCount : kCount - kCount % ranks_for(row, kRanks);
+}
+Sides sides_of(const Algorithm& row, int rank) {
+  return sides_of(row.collective, count_of(row), rank, ranks_for(row, kRanks));
+}
 Extent extent_of(const Algorithm& row) {
   const std::size_t token = normalises(row) ? kHidden * sizeof(float) : 0;
-  return {kCount * sizeof(float), ranks_for(row, kRanks), token};
+  return {count_of(row) * sizeof(float), ranks_for(row, kRanks), token};
 }
 
 // What a normalisation works with besides; unused by others. In place, the residual's sum is stored
@@ -102,12 +109,17 @@ class Matrices {
 Work work_for(HostWorld& world, int rank, const Case& test, int round) {
   const auto& [row, buffers, weakening, name] = test;
   const bool turns = row->pushes_through_staging && round % 2 == 1;
-  Work work = world.work(rank, kCount, is_staged(*row, buffers) != turns);
+  const std::size_t moved = size_of(moved_as(row->collective, DataType::kFloat32));
+  const std::size_t count = count_of(*row) * sizeof(float) / moved;
+  Work work = world.work(rank, count, is_staged(*row, buffers) != turns);
   work.ring = ring_slots(*row, kStagingBytes, work.blocks, 0);
   work.chunk_bytes = kCopiedBytes;
   if (buffers != Buffers::kInPlace || normalises(*row)) return work;
-  work.input = world.output<std::byte>(rank);
-  for (int r = 0; r < world.ranks(); ++r) work.inputs.at[r] = world.output<std::byte>(r);
+  for (int r = 0; r < world.ranks(); ++r) {
+    work.inputs.at[r] =
+        reinterpret_cast<std::byte*>(world.output<float>(r) + sides_of(*row, r).place);
+  }
+  work.input = work.inputs.at[rank];
   return work;
 }
 
@@ -115,6 +127,7 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
 bool run_rank(HostWorld& world, int rank, const Case& test) {
   const HostBody body = test.row->host(DataType::kFloat32, OpKind::kSum);
   const bool normalised = normalises(*test.row);
+  const Sides sides = sides_of(*test.row, rank);
   Matrices matrices;
   bool right = true;
   for (int round = 0; round < kRounds; ++round) {
@@ -125,11 +138,14 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
     const auto value = [&](int r, std::size_t i) {
       return static_cast<float>((static_cast<std::size_t>(round * 5 + r) + i) % 100);
     };
-    for (std::size_t i = 0; i < kCount; ++i) input[i] = value(rank, i);
+    for (std::size_t i = 0; i < sides.input; ++i) input[i] = value(rank, i);
     if (run_on_host(body, work, &test.weakening) != Outcome::kDone) return false;
-    for (std::size_t i = 0; i < kCount; ++i) {
+    for (std::size_t i = 0; i < sides.output; ++i) {
       float expected = normalised ? Matrices::residual_at(i) : 0;
       for (int r = 0; r < world.ranks(); ++r) expected += value(r, i);
+      if (!reduces(test.row->collective)) {
+        expected = value(static_cast<int>(i / sides.input), i % sides.input);
+      }
       right = right && output[i] == expected;
     }
     if (normalised) right = right && matrices.is_normalised(output);

@@ -75,6 +75,10 @@ PROMISES = {
                                    bulk=True),
     # Between copies, all in own memory.
     "between_copies_kernel": Promise(loads=RANKS, stores=1, barriers=1),
+    # What a rank has goes to all of them. They are compiled for bytes alone.
+    "all_gather_push_kernel": Promise(loads=1, stores=RANKS, barriers=2),
+    "all_gather_one_shot_push_kernel": POLLS_TOGETHER,
+    "all_gather_meet_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
     # Emulated, they load one rank's part after the other.
     "multicast_one_shot_kernel": Promise(loads=1, stores=0, barriers=2),
     "multicast_two_shot_kernel": Promise(loads=1, stores=0, barriers=2),
@@ -103,7 +107,10 @@ def demangle(names: list[str]) -> list[str]:
 
 def row_kernel(name: str) -> Kernel | None:
     match = re.search(r"(\w+)<tutti::Reduction<(?:tutti::)?([\w ]+), tutti::(\w+)>(?:, (\d+))? ?>", name)
-    return Kernel(*match.groups()[:3], int(match[4] or 0)) if match else None
+    if match:
+        return Kernel(*match.groups()[:3], int(match[4] or 0))
+    moves = re.search(r"::(\w+_kernel)\(tutti::Work\)$", name)
+    return Kernel(moves[1], "unsigned char", "moved", 0) if moves else None
 
 
 def promise_of(kernel: Kernel) -> Promise:

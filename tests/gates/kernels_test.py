@@ -214,6 +214,19 @@ class Listings(unittest.TestCase):
             self.refuses(tma(read, "\n".join((text, fence, load))), "no bulk_store")
             self.refuses(tma(read, "\n".join((text, fence, store))), "no bulk_load")
 
+    def test_moving_kernel(self):
+        """One that moves bits has no reduction in its name, and stores to every rank what it loads once."""
+        def push(text: str, name: str = "22all_gather_push_kernel"):
+            functions = sass(text)
+            functions[0].name = f"_ZN5tutti12_GLOBAL__N_1{name}ENS_4WorkE"
+            return functions
+
+        load, store = "R88.64] * 8", "STG.E.128.STRONG.SYS desc[UR4][R74.64], R56\nBRA L"
+        moves = SASS.replace(load, "R88.64]").replace(store, store.replace("R56\n", "R56 * 8\n"))
+        self.assertEqual(check_kernels.check_functions(push(moves)), [])
+        self.refuses(push(moves.replace("R56 * 8", "R56 * 7")), "no loop with 1 loads and 8 stores")
+        self.refuses(push(moves, "23all_gather_shove_kernel"), "say in check_kernels.py")
+
     def test_new_kernel(self):
         functions = sass(SASS)
         functions[0].name = functions[0].name.replace("8one_shot", "8all_shot").replace("one_shot", "all_shot")

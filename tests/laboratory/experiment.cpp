@@ -20,8 +20,14 @@ constexpr std::uint64_t kManyLaunches = std::uint64_t{1} << 47;  // nearly all t
 
 // Tokens of one, two or three tiles; 0 where the collective knows none.
 std::size_t hidden_of(const Setup& setup) {
-  if (setup.row->collective == Collective::kAllReduce) return 0;
+  if (setup.row->collective != Collective::kAllReduceResidualRmsNorm) return 0;
   return 4 + 4 * (setup.count % 3);
+}
+
+// What counts are whole multiples of.
+std::size_t unit_of(const Setup& setup) {
+  if (const std::size_t hidden = hidden_of(setup); hidden > 0) return hidden;
+  return reduces(setup.row->collective) ? 1 : static_cast<std::size_t>(setup.ranks);
 }
 
 // Weights repeat from token to token, and differ.
@@ -57,11 +63,11 @@ class Guarded {
 }  // namespace
 
 struct Experiment::Rank {
-  Rank(std::size_t count, std::size_t generation_bytes)
-      : input(count),
-        output(count),
-        residual(count),
-        normalised(count),
+  Rank(const Sides& sides, std::size_t generation_bytes)
+      : input(sides.input),
+        output(sides.output),
+        residual(sides.output),
+        normalised(sides.output),
         weight(kMostHidden),
         staging(kRingBytes / sizeof(float)),
         packets((sizeof(PacketMemory) + kPacketGenerations * generation_bytes) / 8) {}
@@ -138,10 +144,11 @@ Experiment::Experiment(const Setup& setup)
       hidden_(hidden_of(setup)),
       body_(setup.row->host(DataType::kFloat32, setup.op)),
       simulation_(setup.ranks, setup.blocks) {
-  if (normalises()) setup_.count = (setup_.count + hidden_ - 1) / hidden_ * hidden_;
+  const std::size_t unit = unit_of(setup);
+  setup_.count = (setup_.count + unit - 1) / unit * unit;
   const std::size_t bytes = packet_use().bytes();
   for (int r = 0; r < setup.ranks; ++r) {
-    ranks_.push_back(std::make_unique<Rank>(setup_.count, bytes));
+    ranks_.push_back(std::make_unique<Rank>(sides(r), bytes));
   }
   lay_out();
 }
@@ -258,17 +265,16 @@ void Experiment::run_block(int index, int block, const Options& options) {
 
 Work Experiment::work_for(int index, int operation) {
   Rank& rank = *ranks_[static_cast<std::size_t>(index)];
-  const bool in_place = setup_.buffers == Buffers::kInPlace;
   const bool staged = is_staged(*setup_.row, setup_.buffers);
   Work work{};
-  work.count = setup_.count;
+  work.count =
+      setup_.count * sizeof(float) / size_of(moved_as(setup_.row->collective, DataType::kFloat32));
   work.rank = index;
   work.ranks = setup_.ranks;
   work.blocks = setup_.blocks;
   work.signature = 0x1234;
   work.sequence = static_cast<std::uint64_t>(operation) + 1;
-  const bool one_buffer = in_place && !normalises();
-  work.input = one_buffer ? rank.output.bytes() : rank.input.bytes();
+  work.input = reinterpret_cast<std::byte*>(input_of(index));
   work.output = rank.output.bytes();
   work.stage_input = staged && setup_.row->peers_read_input;
   work.stage_output = staged && setup_.row->peers_write_output;
@@ -280,7 +286,7 @@ Work Experiment::work_for(int index, int operation) {
     work.packets.memory.at[r] = reinterpret_cast<std::byte*>(next.packets.data());
     work.channels.at[r] = reinterpret_cast<std::byte*>(&peer.channel);
     work.staging.at[r] = peer.staging.bytes();
-    work.inputs.at[r] = one_buffer ? peer.output.bytes() : peer.input.bytes();
+    work.inputs.at[r] = reinterpret_cast<std::byte*>(input_of(r));
     work.outputs.at[r] = work.stage_output ? next.staging.bytes() : next.output.bytes();
   }
   work.packets.generation_bytes = packet_use().bytes();
@@ -328,6 +334,10 @@ float Experiment::input_value(int rank, int operation, std::size_t i) const {
 }
 
 float Experiment::expected(int operation, std::size_t i) const {
+  if (!reduces(setup_.row->collective)) {
+    const std::size_t piece = sides(0).input;
+    return input_value(static_cast<int>(i / piece), operation, i % piece);
+  }
   float sum = 0;
   for (int r = 0; r < setup_.ranks; ++r) {
     const float scalar = setup_.op == OpKind::kPreMulSum ? static_cast<float>(r + 1) : 1;
@@ -335,6 +345,12 @@ float Experiment::expected(int operation, std::size_t i) const {
   }
   if (normalises()) sum += residual_at(operation, i);
   return setup_.op == OpKind::kAvg ? sum / static_cast<float>(setup_.ranks) : sum;
+}
+
+float* Experiment::input_of(int rank) const {
+  Rank& own = *ranks_[static_cast<std::size_t>(rank)];
+  const bool one_buffer = setup_.buffers == Buffers::kInPlace && !normalises();
+  return one_buffer ? own.output.data() + sides(rank).place : own.input.data();
 }
 
 // In place is both at once: the residual's sum where the residual was, the result where the input
@@ -354,27 +370,32 @@ float Experiment::load(int index, const float* from) {
   return value;
 }
 
-void Experiment::write_input(Rank& rank, int index, int operation) {
-  simulated::WeakMemory& memory = simulation_.memory();
-  const int fiber = simulation_.fiber_of(index, 0);
+void Experiment::store(int index, float* to, float value) {
+  simulation_.memory().store_now(simulation_.fiber_of(index, 0), reinterpret_cast<std::byte*>(to),
+                                 reinterpret_cast<const std::byte*>(&value), sizeof value);
+}
+
+void Experiment::write_tokens(Rank& rank, int index, int operation) {
   const bool in_place = setup_.buffers == Buffers::kInPlace;
-  const auto write = [&](float* to, float value) {
-    memory.store_now(fiber, reinterpret_cast<std::byte*>(to),
-                     reinterpret_cast<const std::byte*>(&value), sizeof value);
-  };
-  if (normalises()) {
-    for (std::size_t i = 0; i < setup_.count; ++i) {
-      write(rank.input.data() + i, input_value(index, operation, i));
-      write(rank.output.data() + i, kPoison);
-      if (!in_place) write(rank.normalised.data() + i, kPoison);
-      write(residual_of(rank) + i, residual_at(operation, i));
-    }
-    for (std::size_t i = 0; i < hidden_; ++i) write(rank.weight.data() + i, weight_at(i));
-    return;
-  }
   for (std::size_t i = 0; i < setup_.count; ++i) {
-    write(rank.output.data() + i, in_place ? input_value(index, operation, i) : kPoison);
-    if (!in_place) write(rank.input.data() + i, input_value(index, operation, i));
+    store(index, rank.input.data() + i, input_value(index, operation, i));
+    store(index, rank.output.data() + i, kPoison);
+    if (!in_place) store(index, rank.normalised.data() + i, kPoison);
+    store(index, residual_of(rank) + i, residual_at(operation, i));
+  }
+  for (std::size_t i = 0; i < hidden_; ++i) store(index, rank.weight.data() + i, weight_at(i));
+}
+
+void Experiment::write_input(Rank& rank, int index, int operation) {
+  if (normalises()) return write_tokens(rank, index, operation);
+  float* const input = input_of(index);
+  const std::size_t count = sides(index).input;
+  for (std::size_t i = 0; i < setup_.count; ++i) {
+    float* const to = rank.output.data() + i;
+    if (to < input || to >= input + count) store(index, to, kPoison);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    store(index, input + i, input_value(index, operation, i));
   }
 }
 

@@ -18,7 +18,7 @@ struct Setup {
   const Algorithm* row = nullptr;
   int ranks = 2;
   int blocks = 1;
-  std::size_t count = 0;  // of floats; of a collective with tokens at least, up to whole ones
+  std::size_t count = 0;  // of floats, of the larger side; at least: up to whole tokens, or pieces
   int operations = 2;
   Buffers buffers = Buffers::kDirect;
   OpKind op = OpKind::kSum;
@@ -84,12 +84,19 @@ class Experiment {
   void poison_group();
   float input_value(int rank, int operation, std::size_t i) const;
   float expected(int operation, std::size_t i) const;
+  Sides sides(int rank) const {
+    return sides_of(setup_.row->collective, setup_.count, rank, setup_.ranks);
+  }
+  // Where a rank's input lies.
+  float* input_of(int rank) const;
   // Where tokens are normalised behind the sum.
   bool normalises() const { return hidden_ > 0; }
   float* residual_of(Rank& rank) const;
   float* normalised_of(Rank& rank) const;
   void check_normalised(Rank& rank, int index, int operation);
   float load(int index, const float* from);
+  void store(int index, float* to, float value);
+  void write_tokens(Rank& rank, int index, int operation);
 
   Setup setup_;
   std::size_t hidden_;

@@ -1,111 +1,14 @@
-// What the rows of all_reduce have in common whose bytes copy engines move.
-//
-// A message goes in one pass, or where peers cannot address the buffers, in as many as staging
-// takes. Large passes are cut into chunks, so that kernels reduce one while the next is copied.
+// The programs of all_reduce whose bytes copy engines move.
 #pragma once
 
-#include <algorithm>
-
-#include "algorithms/catalogue.hpp"
-#include "base/units.hpp"
-#include "transport/copy_engine/stages.hpp"
+#include <cstddef>
 
 namespace tutti {
 
+class Stages;
+struct Work;
+
 void all_reduce_one_shot_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
 void all_reduce_two_shot_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
-
-// So many elements cut into equal parts, but for the last one.
-struct EngineChunks {
-  static constexpr std::size_t kMost = 8;  // each costs a few microseconds
-  std::size_t count = 0, chunk = 0, number = 0;
-
-  std::size_t first(std::size_t k) const { return k * chunk; }
-  std::size_t length(std::size_t k) const { return std::min(chunk, count - k * chunk); }
-};
-
-// One pass over the message. Places are elements of the message.
-class EnginePass {
- public:
-  EnginePass(Stages& stages, const Work& work, std::size_t element_bytes, Range all)
-      : stages_(stages), work_(work), element_bytes_(element_bytes), all_(all) {}
-
-  const Range& all() const { return all_; }
-  bool is_staged() const { return work_.stage_input; }
-  std::size_t unit() const { return 16 / element_bytes_; }
-
-  // Through staging there is one: a pass is short enough.
-  EngineChunks chunks_of(std::size_t count) const {
-    const std::size_t least = ceil_div(count, EngineChunks::kMost);
-    const std::size_t wanted = is_staged() || work_.chunk_bytes == 0
-                                   ? count
-                                   : std::max(work_.chunk_bytes / element_bytes_, least);
-    const std::size_t chunk = round_up(wanted, unit());
-    return {count, chunk, chunk == 0 ? 0 : ceil_div(count, chunk)};
-  }
-
-  std::byte* output(std::size_t at) const { return work_.output + at * element_bytes_; }
-  // Where rank `rank` shows its input to others.
-  std::byte* input_of(int rank, std::size_t at) const {
-    return is_staged() ? staged(work_.staging.at[rank], at)
-                       : work_.inputs.at[rank] + at * element_bytes_;
-  }
-  // Likewise what it has reduced.
-  std::byte* sums_of(int rank, std::size_t at) const {
-    const int step = (rank - work_.rank + work_.ranks - 1) % work_.ranks;
-    std::byte* const sums = work_.outputs.at[step];
-    return work_.stage_output ? staged(sums, at) : sums + at * element_bytes_;
-  }
-
-  void copy(std::byte* to, const std::byte* from, std::size_t count) const {
-    stages_.copy(to, from, count * element_bytes_);
-  }
-  // Every rank's input is there. Where others do not see the own one as it is, show_all() calls
-  // show() for each part that they fetch at once; before it, they have read what was shown last.
-  template <class ShowAll>
-  void begin(ShowAll&& show_all) const {
-    if (is_staged()) {
-      stages_.copies_wait(stages_.kernels());
-      show_all();
-      stages_.kernels_wait(stages_.copies());
-    }
-    Work part = this->part(work_.output, 0);
-    part.meets = true;
-    stages_.reduce(part, first_publish(work_));
-  }
-  void show(Range some) const {
-    copy(input_of(work_.rank, some.first), work_.input + some.first * element_bytes_, some.count);
-  }
-
-  // A kernel that reduces so many elements, once its inputs are set.
-  Work part(std::byte* to, std::size_t count) const {
-    Work part = work_;
-    part.count = count;
-    part.input = part.output = to;
-    part.stage_input = part.stage_output = false;
-    part.meets = false;
-    return part;
-  }
-
- private:
-  std::byte* staged(std::byte* staging, std::size_t at) const {
-    return staging + (at - all_.first) * element_bytes_;
-  }
-
-  Stages& stages_;
-  const Work& work_;
-  std::size_t element_bytes_;
-  Range all_;
-};
-
-// f(pass) for each one.
-template <class F>
-void for_each_pass(Stages& stages, const Work& work, std::size_t element_bytes, F&& f) {
-  const std::size_t length = chunk_elements(work, element_bytes);
-  for (std::size_t done = 0; done < work.count || done == 0; done += length) {
-    f(EnginePass(stages, work, element_bytes, {done, std::min(length, work.count - done)}));
-    if (length == 0) break;
-  }
-}
 
 }  // namespace tutti

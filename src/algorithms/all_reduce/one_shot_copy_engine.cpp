@@ -9,6 +9,7 @@
 // Cost: 2 hops, 1 x bytes over the link, and 3 x through own memory besides. In place the other
 // rank's chunk would come to lie upon the own one: that is staged.
 #include "algorithms/all_reduce/copy_engine.hpp"
+#include "algorithms/engine_passes.hpp"
 
 namespace tutti {
 

@@ -4,6 +4,7 @@
 
 #include "algorithms/all_reduce/copy_engine.hpp"
 #include "algorithms/fabric.hpp"
+#include "algorithms/geometry.hpp"
 #include "base/units.hpp"
 #include "transport/work.hpp"
 
@@ -36,17 +37,6 @@ bool nccl_windows_take(DataType dtype, OpKind op) {
   return op == OpKind::kSum && is_floating(dtype) && dtype != DataType::kFloat64;
 }
 
-std::size_t share_of(const Extent& extent) {
-  return ceil_div(extent.bytes, static_cast<std::size_t>(extent.ranks));
-}
-
-// A 16-byte tile per thread, in blocks of `threads`, at most `most` of them.
-Geometry spread(std::size_t bytes, int threads, int most) {
-  const std::size_t tiles = std::max<std::size_t>(ceil_div(bytes, 16), 1);
-  const std::size_t blocks = ceil_div(tiles, static_cast<std::size_t>(threads));
-  return {static_cast<int>(std::min<std::size_t>(blocks, static_cast<std::size_t>(most))), threads};
-}
-
 // Measured on 8x H200 (docs/performance_notes.md): small blocks while the message is small, since a
 // barrier waits for a whole block; more threads per block once bandwidth counts.
 Geometry one_shot_geometry(const Extent& extent) {
@@ -61,13 +51,6 @@ Geometry two_shot_geometry(const Extent& extent) {
   if (share <= 128 * KiB) return spread(share, 128, 64);
   if (share <= 512 * KiB) return spread(share, 256, 64);
   return spread(share, extent.ranks > 4 ? 256 : 512, kMaxBlocks);
-}
-
-// Measured on 2x H200: a thread has one tile as long as there are blocks for it; with two of them
-// it has to wait twice.
-Geometry push_spread(std::size_t bytes) {
-  if (bytes <= 32 * KiB) return spread(bytes, 128, kMaxBlocks);
-  return spread(bytes, bytes <= 512 * KiB ? 256 : 512, kMaxBlocks);
 }
 
 Geometry one_shot_push_geometry(const Extent& extent) { return push_spread(extent.bytes); }

@@ -19,6 +19,7 @@
 // Cost: 3 hops and a few microseconds for each copy, 2(n-1)/n x bytes over each link, all of them
 // by copy engines.
 #include "algorithms/all_reduce/copy_engine.hpp"
+#include "algorithms/engine_passes.hpp"
 
 namespace tutti {
 namespace {

@@ -31,10 +31,10 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   __device__ int ranks() const { return work_.ranks; }
 
   // Reads many parameters: best between arrive() and wait(). Decides how wide accesses can be.
-  __device__ Buffers<kMaxRanks> buffers() {
+  __device__ Buffers<kMaxRanks> buffers(std::size_t piece = 0) {
     Buffers<kMaxRanks> all;
     std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(work_.input) |
-                          reinterpret_cast<std::uintptr_t>(work_.output);
+                          reinterpret_cast<std::uintptr_t>(work_.output) | piece;
     TUTTI_UNROLL
     for (int r = 0; r < kMaxRanks; ++r) {
       all.inputs.at[r] = work_.stage_input ? work_.staging.at[r]

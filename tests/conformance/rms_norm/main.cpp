@@ -4,20 +4,17 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 
 #include "algorithms/catalogue.hpp"
+#include "conformance/grouped.hpp"
 #include "conformance/rms_norm/bench.hpp"
-#include "support/check.hpp"
 #include "support/cuda_graph.hpp"
-#include "support/group.hpp"
 
 namespace tutti::test {
 namespace {
 
-constexpr int kSkipped = 77;  // ctest's SKIP_RETURN_CODE
 constexpr std::size_t kMostBytes = 300'000 * 4 + 64;
 
 struct Options {
@@ -98,50 +95,23 @@ NormSpace space_from(const Options& options) {
       space.algorithms.push_back(take(row)->id);
     }
   }
-  if (space.backend == Backend::kHost) space.ranks.push_back(16);
-  if (!options.ranks.empty()) space.ranks = options.ranks;
-  if (!options.kinds.empty()) {
-    std::erase_if(space.kinds, [&](RankKind kind) {
-      return std::find(options.kinds.begin(), options.kinds.end(), to_string(kind)) ==
-             options.kinds.end();
-    });
-  }
+  keep_what_is_there(space, options.kinds, options.ranks);
   return space;
 }
 
 int run(const Options& options) {
   NormSpace space = space_from(options);
-  if (space.backend == Backend::kCuda) {
-    std::erase_if(space.ranks, [](int ranks) { return !has_gpus(ranks); });
-  }
   if (space.ranks.empty()) {
     fmt::print("skipped: not enough GPUs\n0 passed, 0 failed\n");
     return kSkipped;
   }
-  std::map<std::pair<RankKind, int>, std::vector<NormCell>> groups;
+  std::vector<NormCell> cells;
   for (int round = 0; round < options.rounds; ++round) {
     space.seed = options.seed + static_cast<std::uint64_t>(round);
-    for (const NormCell& cell : space.selection()) groups[{cell.kind, cell.ranks}].push_back(cell);
+    const auto some = space.selection();
+    cells.insert(cells.end(), some.begin(), some.end());
   }
-  int failed = 0;
-  for (const auto& [key, cells] : groups) {
-    const GroupSpec spec{.backend = space.backend,
-                         .kind = key.first,
-                         .ranks = key.second,
-                         .limit = std::chrono::seconds(600)};
-    const std::string wrong = run_isolated(
-        [&] {
-          const std::string text = run_group(spec, [&](Rank& rank) { run_cells(rank, cells); });
-          if (!text.empty()) throw Failure(text);
-        },
-        spec.limit);
-    failed += wrong.empty() ? 0 : 1;
-    fmt::print("{} {} ranks as {}: {} cells\n{}", wrong.empty() ? "passed" : "FAILED", key.second,
-               to_string(key.first), cells.size(), wrong);
-    std::fflush(stdout);
-  }
-  fmt::print("{} passed, {} failed\n", static_cast<int>(groups.size()) - failed, failed);
-  return failed > 0 || groups.empty() ? 1 : 0;
+  return run_grouped(space.backend, cells, run_cells);
 }
 
 }  // namespace

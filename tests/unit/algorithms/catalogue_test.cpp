@@ -91,8 +91,29 @@ TEST(CatalogueTest, RowsAreFoundByIdAndByName) {
   }
   const Status unknown = find_algorithm(Collective::kAllReduce, "three_shot").status();
   EXPECT_EQ(unknown.code(), StatusCode::kInvalidArgument);
-  for (const Algorithm& row : catalogue()) {
+  for (const Algorithm& row : rows_of(Collective::kAllReduce)) {
     EXPECT_THAT(unknown.message(), HasSubstr(std::string(row.name())));
+  }
+}
+
+TEST(CatalogueTest, SidesAreAsLargeAsTheirCollectiveMakesThem) {
+  const auto sides = [](Collective collective) { return sides_of(collective, 24, 2, 4); };
+  EXPECT_EQ(sides(Collective::kAllReduce).input, 24U);
+  EXPECT_EQ(sides(Collective::kAllReduce).output, 24U);
+  EXPECT_EQ(sides(Collective::kAllReduce).place, 0U);
+  EXPECT_EQ(sides(Collective::kAllGather).input, 6U);
+  EXPECT_EQ(sides(Collective::kAllGather).output, 24U);
+  EXPECT_EQ(sides(Collective::kAllGather).place, 12U);
+}
+
+// Where bits are moved, every pattern is a message: packets have to say that they are there.
+TEST(CatalogueTest, WhatIsOnlyMovedIsBytes) {
+  EXPECT_EQ(moved_as(Collective::kAllReduce, DataType::kBfloat16), DataType::kBfloat16);
+  EXPECT_EQ(moved_as(Collective::kAllGather, DataType::kBfloat16), DataType::kUint8);
+  for (const Algorithm& row : catalogue()) {
+    if (row.packets == nullptr) continue;
+    const int expansion = packet_expansion(row, DataType::kFloat32);
+    EXPECT_EQ(expansion, reduces(row.collective) ? 1 : 2) << row.id;
   }
 }
 

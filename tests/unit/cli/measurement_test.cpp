@@ -78,14 +78,16 @@ TEST(Report, WhatIsTunedSurvivesTheJourney) {
   EXPECT_EQ(got.runner_up_us, sent.runner_up_us);
 }
 
-TEST(Report, OperationsSurviveTheJourney) {
+class OperationReport : public testing::TestWithParam<std::optional<OpKind>> {};
+
+TEST_P(OperationReport, SurvivesTheJourney) {
   RecordedOperation sent;
   sent.sequence = 7;
   sent.row = "all_reduce/one_shot";
   sent.count = 3;
   sent.bytes = 6;
   sent.dtype = DataType::kBfloat16;
-  sent.op = OpKind::kMax;
+  sent.op = GetParam();
   sent.state = OperationState::kDone;
   sent.started_ns = 1'000'000'000'000'000'007;
   sent.ended_ns = sent.started_ns + 5;
@@ -100,6 +102,8 @@ TEST(Report, OperationsSurviveTheJourney) {
   EXPECT_EQ(got.started_ns, sent.started_ns);
   EXPECT_EQ(got.ended_ns, sent.ended_ns);
 }
+
+INSTANTIATE_TEST_SUITE_P(Ops, OperationReport, testing::Values(OpKind::kMax, std::nullopt));
 
 TEST(Report, NoiseIsRefused) {
   for (const char* noise :

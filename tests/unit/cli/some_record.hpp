@@ -26,7 +26,7 @@ inline Row some_row(const std::string& algorithm, std::size_t bytes, double time
           .time_us = {time_us, time_us + 1, time_us + 2, time_us - 1, time_us + 3, 50},
           .per_rank_p50_us = std::vector<double>(8, time_us),
           .algbw_gbps = algbw,
-          .busbw_gbps = all_reduce_bus_bandwidth(algbw, 8),
+          .busbw_gbps = bus_bandwidth(Collective::kAllReduce, algbw, 8),
           .wrong = 0,
           .chosen = chosen};
 }

@@ -38,6 +38,33 @@ TEST(NcclTest, OperationsThatEndAreNoFailure) {
   EXPECT_EQ(world.cuda.open().events, 0U);
 }
 
+// As bytes, of one rank: from its place in the output, where it is in place. prepare_nccl() has run
+// both collectives.
+TEST(NcclTest, WhatIsGatheredTravelsAsBytes) {
+  NcclGroup world(2, kEnough);
+  const auto gathered = [&] {
+    std::vector<FakeNccl::Call> calls = world.nccl.calls();
+    std::erase_if(calls, [](const FakeNccl::Call& call) { return call.name != "all_gather"; });
+    return calls;
+  };
+  EXPECT_GT(gathered().size(), 2U);
+  std::array<std::array<std::uint16_t, 6>, 2> outputs{};
+  for (int r = 0; r < 2; ++r) {
+    auto& output = outputs[static_cast<std::size_t>(r)];
+    require_ok(all_gather(world.group(r), {.input = &output[static_cast<std::size_t>(r) * 3],
+                                           .output = output.data(),
+                                           .count = 3,
+                                           .dtype = DataType::kBfloat16,
+                                           .stream = world.stream(r),
+                                           .options = {.algorithm = "nccl"}}));
+    const NcclAllGather call = gathered().back().all_gather;
+    EXPECT_EQ(call.input, &output[static_cast<std::size_t>(r) * 3]);
+    EXPECT_EQ(call.output, output.data());
+    EXPECT_EQ(call.bytes, 6U);
+    EXPECT_EQ(call.stream, world.stream(r));
+  }
+}
+
 TEST(NcclTest, ARankThatNeverCallsEndsTheOthersWaits) {
   NcclGroup world(3, kShort);
   const auto start = Clock::now();

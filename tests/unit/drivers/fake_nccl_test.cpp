@@ -22,6 +22,18 @@ TEST(FakeNccl, RecordsWhatIsAskedPerRank) {
   EXPECT_EQ(nccl.open_communicators(), 1);
 }
 
+TEST(FakeNccl, RecordsWhatIsGathered) {
+  FakeNccl nccl;
+  const NcclComm comm = *nccl.create(*nccl.unique_id(), 1, 2, Deadline(std::chrono::seconds(1)));
+  EXPECT_TRUE(nccl.all_gather(comm, {.bytes = 12}).is_ok());
+  EXPECT_EQ(nccl.calls().back().name, "all_gather");
+  EXPECT_EQ(nccl.calls().back().rank, 1);
+  EXPECT_EQ(nccl.calls().back().all_gather.bytes, 12U);
+  EXPECT_FALSE(nccl.all_gather(nullptr, {}).is_ok());
+  nccl.fail_next("all_gather", Status(StatusCode::kNccl, "no"));
+  EXPECT_FALSE(nccl.all_gather(comm, {}).is_ok());
+}
+
 TEST(FakeNccl, RefusesWhatTheRealOneCannotTake) {
   FakeNccl nccl;
   const Deadline deadline(std::chrono::seconds(1));

@@ -68,6 +68,19 @@ TEST_F(NcclOverStub, PassesTheIdByValue) {
   EXPECT_EQ(std::string(state_->id.data(), state_->id.size()), std::string(128, 'x'));
 }
 
+TEST_F(NcclOverStub, GathersBytes) {
+  int word = 0;
+  const Stream stream = reinterpret_cast<Stream>(&word);
+  EXPECT_TRUE(nccl_->all_gather(join(), {.bytes = 34, .stream = stream}));
+  EXPECT_EQ(state_->count, 34U);
+  EXPECT_EQ(state_->dtype, 1);  // ncclUint8
+  EXPECT_EQ(state_->stream, stream);
+  const NcclComm comm = join();
+  state_->next_result = 1;
+  const Status failed = nccl_->all_gather(comm, {.bytes = 34});
+  EXPECT_EQ(failed.code(), StatusCode::kNccl);
+}
+
 TEST_F(NcclOverStub, NamesElementTypesAsNcclDoes) {
   const std::array<std::pair<DataType, int>, 12> table = {{{DataType::kInt8, 0},
                                                            {DataType::kUint8, 1},

@@ -87,6 +87,15 @@ int ncclAllReduce(const void* /*input*/, void* /*output*/, std::size_t count, in
   return take_result();
 }
 
+int ncclAllGather(const void* /*input*/, void* /*output*/, std::size_t count, int dtype,
+                  void* /*comm*/, void* stream) {
+  state.count = count;
+  state.dtype = dtype;
+  state.op = -1;
+  state.stream = stream;
+  return take_result();
+}
+
 int ncclRedOpCreatePreMulSum(int* op, void* scalar, int dtype, int residence, void* /*comm*/) {
   std::memcpy(state.scalar.data(), scalar, element_bytes(dtype));
   state.residence = residence;

@@ -99,6 +99,18 @@ const BadRecord kBadRecords[] = {
 INSTANTIATE_TEST_SUITE_P(Spoiled, PageRecordTest, testing::ValuesIn(kBadRecords),
                          [](const auto& of) { return of.param.name; });
 
+TEST(PageParser, AnOperationThatComputesNothingHasNoOp) {
+  const auto recorder = open_recorder();
+  OperationNote note = note_of(1);
+  note.row = "all_gather/push";
+  note.op = std::nullopt;
+  recorder->begin(note);
+  const RecordedOperation shown = look_at(*recorder).operations.back();
+  EXPECT_FALSE(shown.op.has_value());
+  EXPECT_EQ(to_string(shown), "all_gather/push #1 (10 x bf16)");
+  EXPECT_EQ(op_text(shown), "none");
+}
+
 // Negative control: half of another operation in a record whose version says that it is whole.
 TEST(PageParser, WithoutAnOddVersionHalfARecordWouldBeShown) {
   Bytes page = good_page();

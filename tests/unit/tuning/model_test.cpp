@@ -89,6 +89,9 @@ TEST(Model, StagingIsPaidPerPassAndPerByteAndCopy) {
   EXPECT_EQ(passes_of({8, 0, KiB}), 1u);
   EXPECT_EQ(passes_of({8, MiB, MiB}), 1u);
   EXPECT_EQ(passes_of({8, MiB + 1, MiB}), 2u);
+  EXPECT_EQ(passes_of({.ranks = 8, .bytes = 8 * MiB, .staging_bytes = MiB}), 8u);
+  EXPECT_EQ(passes_of({.ranks = 8, .bytes = 8 * MiB, .staging_bytes = MiB, .staged_bytes = MiB}),
+            1u);
 }
 
 double own_and_peers(int ranks) { return ranks; }

@@ -69,7 +69,7 @@ json to_value(const Operations& report) {
                           {"count", o.count},
                           {"bytes", o.bytes},
                           {"dtype", static_cast<int>(o.dtype)},
-                          {"op", static_cast<int>(o.op)},
+                          {"op", o.op ? json(static_cast<int>(*o.op)) : json(nullptr)},
                           {"state", static_cast<unsigned>(o.state)},
                           {"started_ns", o.started_ns},
                           {"ended_ns", o.ended_ns}});
@@ -138,7 +138,8 @@ Operations operations_from(const json& value) {
     each.at("count").get_to(o.count);
     each.at("bytes").get_to(o.bytes);
     o.dtype = static_cast<DataType>(each.at("dtype").get<int>());
-    o.op = static_cast<OpKind>(each.at("op").get<int>());
+    const json& op = each.at("op");
+    o.op = op.is_null() ? std::nullopt : std::optional(static_cast<OpKind>(op.get<int>()));
     o.state = static_cast<OperationState>(each.at("state").get<unsigned>());
     each.at("started_ns").get_to(o.started_ns);
     each.at("ended_ns").get_to(o.ended_ns);

@@ -3,11 +3,12 @@
 
 #include <variant>
 
+#include "communicator/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti::cli {
 
-using Operation = std::variant<AllReduce, AllReduceResidualRmsNorm>;
+using Operation = std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather>;
 
 inline Status run(Communicator& communicator, const AllReduce& call) {
   return all_reduce(communicator, call);
@@ -15,12 +16,21 @@ inline Status run(Communicator& communicator, const AllReduce& call) {
 inline Status run(Communicator& communicator, const AllReduceResidualRmsNorm& call) {
   return all_reduce_residual_rms_norm(communicator, call);
 }
+inline Status run(Communicator& communicator, const AllGather& call) {
+  return all_gather(communicator, call);
+}
 inline Status run(Communicator& communicator, const Operation& operation) {
   return std::visit([&](const auto& call) { return run(communicator, call); }, operation);
 }
 
 inline void set_stream(Operation& operation, Stream stream) {
   std::visit([stream](auto& call) { call.stream = stream; }, operation);
+}
+
+inline Result<Plan> plan(const Communicator& communicator, Collective collective,
+                         const Communicator::Query& query) {
+  const CommunicatorImpl& impl = communicator.impl();
+  return choose(impl.request_for(collective, query), impl.topology(), impl.table());
 }
 
 }  // namespace tutti::cli

@@ -278,6 +278,16 @@ Status check_tokens(const BenchOptions& options) {
   return Status::ok();
 }
 
+// Of collectives that move bits.
+Status check_moving(const BenchOptions& options) {
+  const std::string_view name = to_string(options.collective);
+  if (options.op != OpKind::kSum) return wrong(fmt::format("--op: {} reduces nothing", name));
+  if (options.chained) {
+    return wrong(fmt::format("{} is not measured --chained: its output is no input", name));
+  }
+  return Status::ok();
+}
+
 void add(std::vector<std::string>& words, std::string option, const auto& value) {
   words.push_back(std::move(option));
   words.push_back(fmt::format("{}", value));
@@ -325,6 +335,7 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   TUTTI_TRY(check_injection(options, arguments.inject));
   TUTTI_TRY(check_together(options));
   if (options.normalises()) TUTTI_TRY(check_tokens(options));
+  if (!reduces(options.collective)) TUTTI_TRY(check_moving(options));
   TUTTI_TRY(check_files(options, machine));
   return options;
 }

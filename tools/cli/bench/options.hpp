@@ -53,6 +53,11 @@ struct BenchOptions {
   std::vector<std::size_t> bytes;    // messages; each is rounded down to whole elements
   int hidden = 0;                    // elements per row, where messages are rows; else 0
   std::size_t token_bytes() const { return static_cast<std::size_t>(hidden) * size_of(dtype); }
+  // Message number `size` of so many ranks: where each has a part of it, of whole elements.
+  std::size_t message_bytes(std::size_t size, int group) const {
+    const int parts = reduces(collective) ? 1 : group;
+    return bytes[size] - bytes[size] % (size_of(dtype) * static_cast<std::size_t>(parts));
+  }
   bool normalises() const { return collective == Collective::kAllReduceResidualRmsNorm; }
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;

@@ -16,14 +16,15 @@ auto identity_of(const Measurement& m) { return std::tie(m.size, m.algorithm, m.
 
 Row describe(const Measurement& m, const BenchOptions& options, int ranks) {
   const bool graph = options.mode == Mode::kGraph;
+  const std::size_t bytes = options.message_bytes(m.size, ranks);
   return {.collective = std::string(to_string(options.collective)),
           .algorithm = m.algorithm,
           .backend = std::string(to_string(options.backend)),
           .ranks = ranks,
           .dtype = std::string(to_string(options.dtype)),
-          .op = std::string(to_string(options.op)),
-          .bytes = options.bytes[m.size],
-          .count = options.bytes[m.size] / size_of(options.dtype),
+          .op = std::string(reduces(options.collective) ? to_string(options.op) : kNoOp),
+          .bytes = bytes,
+          .count = bytes / size_of(options.dtype),
           .hidden = options.hidden,
           .in_place = m.in_place,
           .buffers = std::string(to_string(options.buffers)),
@@ -59,7 +60,7 @@ Result<Row> row_of(const std::vector<const Measurement*>& ranks, const BenchOpti
     row.copy_us = std::max(0.0, row.time_us.p50 - without);
   }
   row.algbw_gbps = algorithm_bandwidth(row.bytes, row.time_us.p50);
-  row.busbw_gbps = all_reduce_bus_bandwidth(row.algbw_gbps, row.ranks);
+  row.busbw_gbps = bus_bandwidth(options.collective, row.algbw_gbps, row.ranks);
   return row;
 }
 

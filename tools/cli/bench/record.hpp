@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/group.hpp"
@@ -13,6 +14,8 @@
 #include "bench/statistics.hpp"
 
 namespace tutti::cli {
+
+inline constexpr std::string_view kNoOp = "none";  // Row::op of what reduces nothing
 
 struct Calibration {
   double kernel_gap_us = 0;    // between empty kernels in a graph; 0: not measured

@@ -57,7 +57,7 @@ Status Sampler::open() {
   TUTTI_ASSIGN(engine_, cuda ? make_cuda_engine(communicator_, options_)
                              : make_host_engine(communicator_, options_));
   const std::size_t message = *std::max_element(options_.bytes.begin(), options_.bytes.end());
-  const std::size_t largest = std::max(input_bytes(message), output_bytes(message));
+  const std::size_t largest = std::max(sides(message).input, sides(message).output);
   Arena::Shape shape{.kind = options_.buffers,
                      .slot_bytes = largest,
                      .inputs = slots(largest),
@@ -72,16 +72,17 @@ Status Sampler::open() {
 
 void Sampler::begin(std::size_t bytes, bool in_place) {
   bytes_ = bytes;
-  host_.resize(input_bytes(bytes));
+  host_.resize(sides(bytes).input);
   pattern_ = {.operations = options_.operations(),
               .inputs = arena_.shape().inputs,
               .outputs = in_place ? 1 : arena_.shape().outputs,
               .chained = options_.chained && !in_place,
               .in_place = in_place};
+  const bool summed = reduces(options_.collective);  // else every input comes out as it is
   inputs_.emplace(ExactInputs::Shape{.dtype = options_.dtype,
                                      .op = options_.op,
-                                     .ranks = communicator_.size(),
-                                     .applications = pattern_.applications()});
+                                     .ranks = summed ? communicator_.size() : 1,
+                                     .applications = summed ? pattern_.applications() : 1});
   if (!options_.normalises()) return;
   norm_inputs_.emplace(NormInputs::Shape{.dtype = options_.dtype,
                                          .ranks = communicator_.size(),
@@ -89,11 +90,10 @@ void Sampler::begin(std::size_t bytes, bool in_place) {
                                          .hidden = static_cast<std::size_t>(options_.hidden)});
 }
 
-std::size_t Sampler::input_bytes(std::size_t bytes) const {
-  return options_.normalises() ? 2 * bytes + options_.token_bytes() : bytes;
-}
-std::size_t Sampler::output_bytes(std::size_t bytes) const {
-  return options_.normalises() ? 2 * bytes : bytes;
+// Residual and weight lie behind the input, what is normalised behind what was added up.
+Sides Sampler::sides(std::size_t bytes) const {
+  if (options_.normalises()) return {2 * bytes + options_.token_bytes(), 2 * bytes, 0};
+  return sides_of(options_.collective, bytes, communicator_.rank(), communicator_.size());
 }
 
 Result<Plan> Sampler::plan(std::string_view algorithm) const {
@@ -106,9 +106,7 @@ Result<Plan> Sampler::plan(std::string_view algorithm) const {
       .in_place = pattern_.in_place,
       .algorithm = algorithm,
       .captured = options_.mode == Mode::kGraph};
-  TUTTI_ASSIGN(Plan plan, options_.normalises()
-                              ? communicator_.plan_all_reduce_residual_rms_norm(query)
-                              : communicator_.plan_all_reduce(query));
+  TUTTI_ASSIGN(Plan plan, cli::plan(communicator_, options_.collective, query));
   const unsigned needs = needs_of(options_.collective, algorithm);
   if ((needs & kNeedsNccl) != 0) TUTTI_TRY(nccl_);
   if ((needs & kNeedsNcclWindows) != 0) TUTTI_TRY(windows_);
@@ -133,13 +131,19 @@ Status Sampler::inject_end(std::string_view algorithm) const {
   return {StatusCode::kTimeout, "this rank was told to hang"};
 }
 
-// Residual and weight lie behind the input, what is normalised behind what was added up.
 Operation Sampler::operation(const Configuration& configuration, std::byte* input,
                              std::byte* output) const {
   const CallOptions how{.algorithm = configuration.algorithm,
                         .blocks = configuration.blocks,
                         .threads = configuration.threads,
                         .chunk_bytes = configuration.chunk_bytes};
+  if (options_.collective == Collective::kAllGather) {
+    return AllGather{.input = input,
+                     .output = output,
+                     .count = sides(bytes_).input / size_of(options_.dtype),
+                     .dtype = options_.dtype,
+                     .options = how};
+  }
   if (!options_.normalises()) {
     return AllReduce{.input = input,
                      .output = output,
@@ -163,12 +167,13 @@ Operation Sampler::operation(const Configuration& configuration, std::byte* inpu
 // Lays the operations of one sample over the slots of `arena`.
 void Sampler::arrange(Contender& contender, const Arena& arena) const {
   const Configuration& configuration = contender.configuration;
+  const Sides sides = this->sides(bytes_);
   for (int k = 0; k < pattern_.operations; ++k) {
-    const auto output = arena.output(pattern_.output(k), output_bytes(bytes_));
-    auto input = arena.input(pattern_.input(k), input_bytes(bytes_));
-    if (pattern_.in_place) input = output;
-    if (pattern_.chained && k > 0) input = arena.output(pattern_.output(k - 1), bytes_);
-    contender.operations.push_back(operation(configuration, input.data(), output.data()));
+    const auto output = arena.output(pattern_.output(k), sides.output);
+    std::byte* input = arena.input(pattern_.input(k), sides.input).data();
+    if (pattern_.in_place) input = output.data() + sides.place;
+    if (pattern_.chained && k > 0) input = arena.output(pattern_.output(k - 1), bytes_).data();
+    contender.operations.push_back(operation(configuration, input, output.data()));
     if (k < pattern_.outputs) contender.outputs.push_back(output);
   }
   contender.repeatable = !pattern_.in_place;
@@ -199,24 +204,32 @@ Status Sampler::fill_inputs(std::uint32_t iteration) {
     input_ = norm_inputs_->input(communicator_.rank(), iteration);
   } else {
     input_ = inputs_->input(communicator_.rank(), iteration);
-    expected_ = inputs_->expected(iteration);
+    expected_.clear();
+    if (reduces(options_.collective)) expected_.push_back(inputs_->expected(iteration));
+    for (int r = 0; !reduces(options_.collective) && r < communicator_.size(); ++r) {
+      expected_.push_back(inputs_->input(r, iteration));
+    }
   }
-  host_.resize(input_bytes(bytes_));
+  const Sides sides = this->sides(bytes_);
+  host_.resize(sides.input);
   tile(host_, input_);
   for (const Arena* arena : {&arena_, &symmetric_}) {
     if (!*arena) continue;
     for (int slot = 0; slot < pattern_.inputs; ++slot) {
       TUTTI_TRY(engine_->write(arena->input(slot, host_.size()).data(), host_));
     }
-    if (pattern_.in_place) TUTTI_TRY(engine_->write(arena->output(0, bytes_).data(), host_));
+    if (!pattern_.in_place) continue;
+    TUTTI_TRY(engine_->write(arena->output(0, sides.output).data() + sides.place, host_));
   }
   return Status::ok();
 }
 
 Status Sampler::sample_checked(Trial& trial) {
   if (pattern_.in_place) {
+    const Sides sides = this->sides(bytes_);
+    host_.resize(sides.input);
     tile(host_, input_);
-    TUTTI_TRY(engine_->write(trial.contender.outputs.front().data(), host_));
+    TUTTI_TRY(engine_->write(trial.contender.outputs.front().data() + sides.place, host_));
   }
   Contender* const one[] = {&trial.contender};
   TUTTI_TRY(engine_->sample(one, 1, !pattern_.in_place));
@@ -229,7 +242,15 @@ Status Sampler::sample_checked(Trial& trial) {
 // Of the outputs that were read.
 Mismatches Sampler::count_wrong() const {
   if (norm_inputs_) return norm_inputs_->count_wrong(host_, iteration_);
-  return count_mismatches(host_, expected_, size_of(options_.dtype));
+  const std::size_t part = host_.size() / expected_.size(), element = size_of(options_.dtype);
+  Mismatches all;
+  for (std::size_t k = 0; k < expected_.size(); ++k) {
+    const auto got = std::span(host_).subspan(k * part, part);
+    const Mismatches found = count_mismatches(got, expected_[k], element);
+    if (all.count == 0 && found.count > 0) all.first = k * part / element + found.first;
+    all.count += found.count;
+  }
+  return all;
 }
 
 Status Sampler::check(Trial& trial) {
@@ -238,7 +259,7 @@ Status Sampler::check(Trial& trial) {
       options_.inject.kind == Injection::Kind::kFlip &&
       options_.inject.hits(communicator_.rank(), trial.contender.configuration.algorithm);
   trial.wrong = trial.wrong.value_or(0);
-  host_.resize(output_bytes(bytes_));
+  host_.resize(sides(bytes_).output);
   const int last = pattern_.output(pattern_.operations - 1);
   for (int slot = 0; slot < static_cast<int>(trial.contender.outputs.size()); ++slot) {
     if (pattern_.chained && slot != last) continue;  // holds a result from the middle

@@ -67,9 +67,8 @@ class Sampler {
   Status open_windows();
   int slots(std::size_t largest) const;
   Status inject_end(std::string_view algorithm) const;
-  // What an operation reads, and what it writes, for a message of so many bytes.
-  std::size_t input_bytes(std::size_t bytes) const;
-  std::size_t output_bytes(std::size_t bytes) const;
+  // What an operation reads and writes, in bytes, for a message of so many.
+  Sides sides(std::size_t bytes) const;
   Operation operation(const Configuration& configuration, std::byte* input,
                       std::byte* output) const;
   Mismatches count_wrong() const;
@@ -90,7 +89,8 @@ class Sampler {
   std::optional<ExactInputs> inputs_;
   std::optional<NormInputs> norm_inputs_;  // instead, where tokens are normalised
   std::uint32_t iteration_ = 0;
-  Bytes input_, expected_;  // a period of each
+  Bytes input_;                  // a period
+  std::vector<Bytes> expected_;  // one of each part of the output, which are as long as each other
   std::chrono::steady_clock::time_point last_sign_of_life_ = std::chrono::steady_clock::now();
 };
 

@@ -46,8 +46,9 @@ double algorithm_bandwidth(std::size_t bytes, double time_us) {
   return time_us > 0 ? static_cast<double>(bytes) / time_us / kBytesPerMicrosecondInGbps : 0;
 }
 
-double all_reduce_bus_bandwidth(double algorithm_bandwidth, int ranks) {
-  return algorithm_bandwidth * 2 * (ranks - 1) / ranks;
+double bus_bandwidth(Collective collective, double algorithm_bandwidth, int ranks) {
+  const int crossings = reduces(collective) ? 2 : 1;  // of each byte: there, and back reduced
+  return algorithm_bandwidth * crossings * (ranks - 1) / ranks;
 }
 
 }  // namespace tutti::cli

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "algorithms/catalogue.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::cli {
@@ -24,6 +25,6 @@ Result<std::vector<double>> slowest_rank(const std::vector<std::vector<double>>&
 // GB/s (1e9) of a message. Zero time gives zero.
 double algorithm_bandwidth(std::size_t bytes, double time_us);
 // What every link must carry at least: nccl-tests' figure, comparable over ranks.
-double all_reduce_bus_bandwidth(double algorithm_bandwidth, int ranks);
+double bus_bandwidth(Collective collective, double algorithm_bandwidth, int ranks);
 
 }  // namespace tutti::cli

@@ -43,7 +43,7 @@ ordered_json event_of(const RecordedOperation& operation, const Place& place,
   }
   event["args"] = {{"sequence", operation.sequence}, {"count", operation.count},
                    {"bytes", operation.bytes},       {"dtype", to_string(operation.dtype)},
-                   {"op", to_string(operation.op)},  {"state", to_string(operation.state)}};
+                   {"op", op_text(operation)},       {"state", to_string(operation.state)}};
   return event;
 }
 

@@ -16,7 +16,10 @@ struct Entry {
 class RankBench {
  public:
   RankBench(Communicator& communicator, const BenchOptions& options, const Reporter& reporter)
-      : options_(options), report_(reporter), sampler_(communicator, options, reporter) {}
+      : options_(options),
+        report_(reporter),
+        ranks_(communicator.size()),
+        sampler_(communicator, options, reporter) {}
 
   Status run() {
     TUTTI_TRY(sampler_.open());
@@ -34,6 +37,7 @@ class RankBench {
 
   const BenchOptions& options_;
   const Reporter& report_;
+  int ranks_;
   Sampler sampler_;
 };
 
@@ -63,7 +67,7 @@ Result<std::vector<Entry>> RankBench::choose_entries(std::size_t size, bool in_p
 }
 
 Status RankBench::measure(std::size_t size, bool in_place) {
-  sampler_.begin(options_.bytes[size], in_place);
+  sampler_.begin(options_.message_bytes(size, ranks_), in_place);
   TUTTI_ASSIGN(auto entries, choose_entries(size, in_place));
   for (Entry& entry : entries) {
     const Plan& plan = entry.measurement.plan;

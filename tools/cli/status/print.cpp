@@ -105,7 +105,7 @@ ordered_json to_value(const RecordedOperation& operation) {
           {"count", operation.count},
           {"bytes", operation.bytes},
           {"dtype", to_string(operation.dtype)},
-          {"op", to_string(operation.op)},
+          {"op", op_text(operation)},
           {"signature", fmt::format("{:08x}", operation.signature)},
           {"state", to_string(operation.state)},
           {"duration_us",

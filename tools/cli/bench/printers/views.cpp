@@ -111,8 +111,8 @@ std::string time_text(double us) {
 std::string title_of(const Group& group) {
   const Row& r = group.first();
   std::string text =
-      fmt::format("{}, {} ranks ({}), {} {}, backend {}, {} buffers, {}", r.collective, r.ranks,
-                  r.launch, r.dtype, r.op, r.backend, r.buffers, r.mode);
+      fmt::format("{}, {} ranks ({}), {}{}, backend {}, {} buffers, {}", r.collective, r.ranks,
+                  r.launch, r.dtype, r.op == kNoOp ? "" : " " + r.op, r.backend, r.buffers, r.mode);
   if (r.graph_operations > 0) text += fmt::format(" of {} operations", r.graph_operations);
   if (r.chained) text += ", chained";
   return text + fmt::format(", cache {}", r.cache);

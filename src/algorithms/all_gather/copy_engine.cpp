@@ -1,0 +1,43 @@
+#include "algorithms/all_gather/copy_engine.hpp"
+
+#include "algorithms/all_gather/pieces.hpp"
+#include "algorithms/all_gather/rows.hpp"
+#include "algorithms/engine_passes.hpp"
+#include "algorithms/team_stages.hpp"
+#include "transport/host_team.hpp"
+
+namespace tutti {
+namespace {
+
+Outcome run_by_team(HostTeam& team, const Work& work) {
+  TeamStages<Reduction<std::uint8_t, Sum>, HostTeam> stages(team, work);
+  all_gather_copy_engine(stages, work, 1);
+  return stages.finish();
+}
+
+}  // namespace
+
+// Passes are over a piece; staging shows a part of it.
+void all_gather_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
+  Work one = work;
+  one.count = piece_of(work);
+  for_each_pass(stages, one, element_bytes, [&](const EnginePass& pass) {
+    const std::size_t first = pass.all().first, count = pass.all().count;
+    const auto fetch = [&](int rank, const std::byte* from) {
+      std::byte* const to = pass.output(static_cast<std::size_t>(rank) * one.count + first);
+      if (from != to) pass.copy(to, from, count);  // else it is in place
+    };
+    pass.begin([&] { pass.show(pass.all()); });
+    stages.copies_wait(stages.kernels());
+    for (int step = 1; step < work.ranks; ++step) {
+      const int rank = (work.rank + step) % work.ranks;
+      fetch(rank, pass.input_of(rank, first));
+    }
+    fetch(work.rank, work.input + first * element_bytes);
+    pass.end();
+  });
+}
+
+HostBody host_all_gather_copy_engine(DataType, OpKind) { return run_by_team; }
+
+}  // namespace tutti

@@ -1,0 +1,10 @@
+#include "algorithms/all_gather/push.hpp"
+
+#include "algorithms/all_gather/rows.hpp"
+#include "transport/host_team.hpp"
+
+namespace tutti {
+
+HostBody host_all_gather_push(DataType, OpKind) { return all_gather_push<HostTeam>; }
+
+}  // namespace tutti

@@ -1,0 +1,50 @@
+// all_gather/push: every rank stores its input into everybody's output.
+//
+//   phase 1  barrier: every output may be written; staging is free
+//   phase 2  load each tile of my input, store it to all ranks at my place, next rank first
+//   phase 3  barrier: every piece is written
+//   phase 4  stage out (only for outputs that peers cannot address)
+//
+// Cost: 3 hops (two flags, a store), (n-1)/n x bytes over each rank's links. Nobody touches another
+// rank's input. In place is safe: my place in my output is written by the threads that have read
+// it, with what they read.
+#pragma once
+
+#include "algorithms/all_gather/pieces.hpp"
+
+namespace tutti {
+
+template <class Team>
+TUTTI_BODY Outcome all_gather_push(Team& team, const Work& work) {
+  using T = std::uint8_t;
+  const std::size_t piece = piece_of(work), slot = slot_bytes(work);
+
+  for (std::size_t done = 0; done < piece || done == 0; done += slot) {
+    const Range part = cut(Range{done, slot}, piece);
+    // From a place in the input to the same in outputs, or in slots, which start at each pass anew.
+    const std::size_t mine = static_cast<std::size_t>(work.rank);
+    const std::size_t shift = work.stage_output ? mine * slot - done : mine * piece;
+
+    team.arrive(done == 0 ? Publish::kEarlierKernels : Publish::kLoads);
+    const auto buffers = team.buffers(piece);
+    if (team.wait() != Outcome::kDone) return Outcome::kFailed;
+
+    team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
+      const auto value = team.template load<T>(work.input, access, tile);
+      const TileAt at{tile.first + shift, tile.count};
+      team.template store_all<T>(buffers.outputs, access, at, value);
+    });
+
+    if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
+
+    for (int r = 0; work.stage_output && r < work.ranks; ++r) {
+      const std::size_t from = static_cast<std::size_t>(r) * slot;
+      const std::size_t to = static_cast<std::size_t>(r) * piece + done;
+      team.template copy_out<T>(Range{to, part.count}, to - from);
+    }
+    if (slot == 0) break;
+  }
+  return team.finish();
+}
+
+}  // namespace tutti

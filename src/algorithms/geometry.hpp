@@ -1,0 +1,30 @@
+// Grids that rows of several collectives have in common.
+#pragma once
+
+#include <algorithm>
+
+#include "algorithms/catalogue.hpp"
+#include "base/units.hpp"
+#include "transport/work.hpp"
+
+namespace tutti {
+
+inline std::size_t share_of(const Extent& extent) {
+  return ceil_div(extent.bytes, static_cast<std::size_t>(extent.ranks));
+}
+
+// A 16-byte tile per thread, in blocks of `threads`, at most `most` of them.
+inline Geometry spread(std::size_t bytes, int threads, int most) {
+  const std::size_t tiles = std::max<std::size_t>(ceil_div(bytes, 16), 1);
+  const std::size_t blocks = ceil_div(tiles, static_cast<std::size_t>(threads));
+  return {static_cast<int>(std::min<std::size_t>(blocks, static_cast<std::size_t>(most))), threads};
+}
+
+// Of packets. Measured on 2x H200: a thread has one tile as long as there are blocks for it; with
+// two of them it has to wait twice.
+inline Geometry push_spread(std::size_t bytes) {
+  if (bytes <= 32 * KiB) return spread(bytes, 128, kMaxBlocks);
+  return spread(bytes, bytes <= 512 * KiB ? 256 : 512, kMaxBlocks);
+}
+
+}  // namespace tutti

@@ -1,0 +1,38 @@
+// One rank's buffers: the input written, the output poisoned, canaries on all sides, and the
+// verdict afterwards, against bytes that are computed anew.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/bytes.hpp"
+#include "conformance/all_gather/cell.hpp"
+#include "support/group.hpp"
+#include "tutti/collectives.hpp"
+
+namespace tutti::test {
+
+class GatherBench {
+ public:
+  // Room for outputs of `bytes`. Collective, but for plain buffers.
+  GatherBench(Rank& rank, BufferKind kind, std::size_t bytes);
+
+  AllGather prepare(const GatherCell& cell, Stream stream);
+  // Empty where the output is right, the input is what it was and nothing beside them was touched.
+  std::string check(const GatherCell& cell);
+
+ private:
+  Bytes piece(const GatherCell& cell, int rank) const;
+  void write(std::byte* area, std::size_t before, ByteView payload);
+  std::string compare(const std::byte* area, std::size_t before, ByteView expected);
+  std::byte* input() const { return memory_; }
+  std::byte* output() const { return memory_ + area_bytes_; }
+
+  Rank& rank_;
+  std::size_t area_bytes_;
+  std::optional<OwnedMemory> own_;
+  SymmetricMemory shared_;
+  std::byte* memory_ = nullptr;
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,89 @@
+#include "conformance/all_gather/cell.hpp"
+
+#include <fmt/format.h>
+
+namespace tutti::test {
+namespace {
+
+// One of each size: what the bits mean does not matter.
+constexpr DataType kDtypes[] = {DataType::kUint8, DataType::kBfloat16, DataType::kFloat32,
+                                DataType::kInt64};
+// Around tiles, blocks of them, and passes through staging.
+constexpr std::size_t kCounts[] = {0,   1,   7,    15,   16,   17,    255,
+                                   256, 257, 4095, 4096, 4097, 65537, 1024 * 1024 + 3};
+constexpr int kInputOffsets[] = {0, 1, 2, 8};
+constexpr int kOutputOffsets[] = {0, 1, 4, 16};
+struct Grid {
+  int blocks, threads;
+};
+constexpr Grid kGrids[] = {{0, 0}, {1, 64}, {3, 512}, {7, 96}, {16, 160}};
+
+enum Dimension : std::size_t {
+  kAlgorithm,
+  kKind,
+  kRanks,
+  kBuffer,
+  kMode,
+  kDtype,
+  kCount,
+  kInputOffset,
+  kOutputOffset,
+  kInPlace,
+  kGrid
+};
+
+bool buffers_fit(Backend backend, const Combination& chosen) {
+  const int buffer = chosen[kBuffer], mode = chosen[kMode];
+  if (backend == Backend::kHost) {
+    const bool is_virtual =
+        buffer != kAny && kAllBufferKinds[buffer] == BufferKind::kRegisteredVirtual;
+    return !is_virtual && (mode == kAny || kAllModes[mode] == Mode::kEager);
+  }
+  const bool late = mode != kAny && kAllModes[mode] == Mode::kGraphRegistered;
+  return !late || buffer == kAny || kAllBufferKinds[buffer] == BufferKind::kPlain;
+}
+
+}  // namespace
+
+std::string GatherCell::to_string() const {
+  return fmt::format(
+      "{} {} {} buffers={} {} dtype={} count={} offsets={},{}{} blocks={} threads={} seed={}",
+      algorithm.empty() ? "auto" : algorithm, ranks, tutti::test::to_string(kind),
+      tutti::test::to_string(buffers), tutti::test::to_string(mode), tutti::to_string(dtype), count,
+      input_offset, output_offset, in_place ? " in place" : "", blocks, threads, seed);
+}
+
+std::vector<GatherCell> GatherSpace::selection() const {
+  const auto size = [](const auto& values) { return static_cast<int>(std::size(values)); };
+  const std::vector<int> sizes = {
+      size(algorithms), size(kinds),   size(ranks),         size(kAllBufferKinds), size(kAllModes),
+      size(kDtypes),    size(kCounts), size(kInputOffsets), size(kOutputOffsets),  2,
+      size(kGrids)};
+  const auto allowed = [&](const Combination& c) {
+    if (!buffers_fit(backend, c)) return false;
+    const std::size_t least = c[kDtype] == kAny ? 1 : size_of(kDtypes[c[kDtype]]);
+    const int rank_count = c[kRanks] == kAny ? 1 : ranks[static_cast<std::size_t>(c[kRanks])];
+    const std::size_t count = c[kCount] == kAny ? 0 : kCounts[c[kCount]];
+    return count * least * static_cast<std::size_t>(rank_count) <= kMostBytes;
+  };
+  std::vector<GatherCell> cells;
+  for (const Combination& c : pairwise(sizes, allowed, seed)) {
+    const auto at = [&](Dimension d) { return static_cast<std::size_t>(c[d]); };
+    cells.push_back({.algorithm = algorithms[at(kAlgorithm)],
+                     .kind = kinds[at(kKind)],
+                     .ranks = ranks[at(kRanks)],
+                     .buffers = kAllBufferKinds[at(kBuffer)],
+                     .mode = kAllModes[at(kMode)],
+                     .dtype = kDtypes[at(kDtype)],
+                     .count = kCounts[at(kCount)],
+                     .input_offset = kInputOffsets[at(kInputOffset)],
+                     .output_offset = kOutputOffsets[at(kOutputOffset)],
+                     .in_place = c[kInPlace] == 1,
+                     .blocks = kGrids[at(kGrid)].blocks,
+                     .threads = kGrids[at(kGrid)].threads,
+                     .seed = seed * 1000 + cells.size()});
+  }
+  return cells;
+}
+
+}  // namespace tutti::test

@@ -1,0 +1,45 @@
+// One cell of the conformance test of all_gather.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/cell.hpp"
+
+namespace tutti::test {
+
+struct GatherCell {
+  std::string_view algorithm;  // empty: what the library chooses
+  RankKind kind = RankKind::kThreads;
+  int ranks = 2;
+  BufferKind buffers = BufferKind::kPlain;
+  Mode mode = Mode::kEager;
+  DataType dtype = DataType::kUint8;
+  std::size_t count = 0;  // of one rank
+  // Of the input and of the output, in elements from a 256-byte boundary.
+  int input_offset = 0, output_offset = 0;
+  bool in_place = false;
+  int blocks = 0, threads = 0;  // 0: as planned
+  std::uint64_t seed = 1;
+
+  std::size_t piece_bytes() const { return count * size_of(dtype); }
+  std::size_t output_bytes() const { return piece_bytes() * static_cast<std::size_t>(ranks); }
+  std::string to_string() const;
+};
+
+// What there is to choose from, and a covering in which every pair of values occurs.
+struct GatherSpace {
+  Backend backend = Backend::kHost;
+  std::vector<std::string_view> algorithms;
+  std::vector<RankKind> kinds = {RankKind::kThreads, RankKind::kProcesses};
+  std::vector<int> ranks = {1, 2, 3, 4, 5, 8};
+  std::uint64_t seed = 1;
+
+  static constexpr std::size_t kMostBytes = 2'200'000;  // of an output
+
+  std::vector<GatherCell> selection() const;
+};
+
+}  // namespace tutti::test
