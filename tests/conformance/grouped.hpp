@@ -1,21 +1,33 @@
-// Runs cells by the groups that they need: one group after the other, each in a process of its own.
+// Programs that run selections of cells, by the groups that these need: one group after the other,
+// each in a process of its own.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "algorithms/catalogue.hpp"
 #include "support/check.hpp"
 #include "support/group.hpp"
 
 namespace tutti::test {
 
 inline constexpr int kSkipped = 77;  // ctest's SKIP_RETURN_CODE
+
+struct SelectionOptions {
+  std::string backend = "host";
+  std::vector<std::string> kinds, rows;
+  std::vector<int> ranks;
+  std::uint64_t seed = 1;
+  int rounds = 2;
+};
 
 // What there is of kinds and ranks on this machine, of those that were asked for.
 template <class Space>
@@ -56,6 +68,76 @@ int run_grouped(Backend backend, const std::vector<Cell>& all, const Run& run) {
   }
   fmt::print("{} passed, {} failed\n", static_cast<int>(groups.size()) - failed, failed);
   return failed > 0 || groups.empty() ? 1 : 0;
+}
+
+// Those that are named and have a body for the backend; where none is named all of them, and none:
+// what is chosen.
+inline std::vector<std::string_view> rows_to_run(Collective collective, Backend backend,
+                                                 const std::vector<std::string>& names) {
+  std::vector<std::string_view> ids;
+  for (const std::string& name : names) ids.push_back(take(find_algorithm(collective, name))->id);
+  if (!ids.empty()) return ids;
+  ids.push_back("");
+  for (const Algorithm& row : rows_of(collective)) {
+    if (backend == Backend::kCuda || row.host != nullptr) ids.push_back(row.id);
+  }
+  return ids;
+}
+
+// run(rank, cells) for the selections of a space, each with inputs of its own. The exit code.
+template <class Space, class Run>
+int run_selections(Space space, Collective collective, const SelectionOptions& options,
+                   const Run& run) {
+  space.backend = take(parse_backend(options.backend));
+  space.algorithms = rows_to_run(collective, space.backend, options.rows);
+  keep_what_is_there(space, options.kinds, options.ranks);
+  if (space.ranks.empty()) {
+    fmt::print("skipped: not enough GPUs\n0 passed, 0 failed\n");
+    return kSkipped;
+  }
+  decltype(space.selection()) cells;
+  for (int round = 0; round < options.rounds; ++round) {
+    space.seed = options.seed + static_cast<std::uint64_t>(round);
+    const auto some = space.selection();
+    cells.insert(cells.end(), some.begin(), some.end());
+  }
+  return run_grouped(space.backend, cells, run);
+}
+
+// run(cell) for those that are not refused, of which there must be more than of others.
+template <class Cell, class IsRefused, class Run>
+void run_possible(const std::vector<Cell>& cells, const IsRefused& is_refused, const Run& run) {
+  std::size_t number = 0;
+  for (const Cell& cell : cells) {
+    if (is_refused(cell)) continue;
+    try {
+      run(cell);
+    } catch (const std::exception& failure) {
+      fail(fmt::format("{}: {}", cell.to_string(), failure.what()));
+    }
+    ++number;
+  }
+  require(2 * number > cells.size(), fmt::format("only {} of {} cells ran", number, cells.size()));
+}
+
+// What run(options) returns, as such a program's main().
+inline int main_of_selections(int argc, char** argv, const std::string& what,
+                              const std::function<int(const SelectionOptions&)>& run) {
+  SelectionOptions options;
+  CLI::App app(what);
+  app.add_option("--backend", options.backend, "host or cuda");
+  app.add_option("--kind", options.kinds, "threads,processes")->delimiter(',');
+  app.add_option("--ranks", options.ranks, "numbers of ranks")->delimiter(',');
+  app.add_option("--rows", options.rows, "names of rows")->delimiter(',');
+  app.add_option("--seed", options.seed, "of the selection and the inputs");
+  app.add_option("--rounds", options.rounds, "selections, each with inputs of its own");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(options);
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "{}\n", failure.what());
+    return 2;
+  }
 }
 
 }  // namespace tutti::test

@@ -1,24 +1,14 @@
 // tutti_conformance_all_gather: every row of all_gather, byte for byte. In each round every pair of
 // values of any two dimensions occurs.
-#include <CLI/CLI.hpp>
-
 #include <cstdlib>
+#include <map>
 
-#include "algorithms/catalogue.hpp"
 #include "conformance/all_gather/bench.hpp"
 #include "conformance/grouped.hpp"
 #include "support/cuda_graph.hpp"
 
 namespace tutti::test {
 namespace {
-
-struct Options {
-  std::string backend = "host";
-  std::vector<std::string> kinds, rows;
-  std::vector<int> ranks;
-  std::uint64_t seed = 1;
-  int rounds = 4;
-};
 
 void run_once(Rank& rank, GatherBench& bench, GatherCell cell, const OwnedStream& stream) {
   const AllGather call = bench.prepare(cell, stream.get());
@@ -65,45 +55,17 @@ void run_cells(Rank& rank, const std::vector<GatherCell>& cells, Backend backend
     benches[kind] = std::make_unique<GatherBench>(rank, kind, GatherSpace::kMostBytes);
   }
   (void)rank.group.prepare_nccl();  // it cannot be made inside a capture; it may not be there
-  std::size_t run = 0;
-  for (const GatherCell& cell : cells) {
-    if (is_refused(rank, cell)) continue;
-    try {
-      run_once(rank, *benches.at(cell.buffers), cell, stream);
-    } catch (const std::exception& failure) {
-      fail(fmt::format("{}: {}", cell.to_string(), failure.what()));
-    }
-    ++run;
-  }
-  require(2 * run > cells.size(), fmt::format("only {} of {} cells ran", run, cells.size()));
+  run_possible(
+      cells, [&](const GatherCell& cell) { return is_refused(rank, cell); },
+      [&](const GatherCell& cell) { run_once(rank, *benches.at(cell.buffers), cell, stream); });
 }
 
-int run(const Options& options) {
-  GatherSpace space;
-  space.backend = take(parse_backend(options.backend));
-  const bool host = space.backend == Backend::kHost;
-  if (options.rows.empty()) space.algorithms = {""};
-  for (const Algorithm& row : rows_of(Collective::kAllGather)) {
-    const bool is_named = std::count(options.rows.begin(), options.rows.end(), row.name()) > 0;
-    if ((options.rows.empty() && !(host && row.host == nullptr)) || is_named) {
-      space.algorithms.push_back(row.id);
-    }
-  }
-  require(!space.algorithms.empty(), "--rows names no row of all_gather");
-  keep_what_is_there(space, options.kinds, options.ranks);
-  if (space.ranks.empty()) {
-    fmt::print("skipped: not enough GPUs\n0 passed, 0 failed\n");
-    return kSkipped;
-  }
-  std::vector<GatherCell> cells;
-  for (int round = 0; round < options.rounds; ++round) {
-    space.seed = options.seed + static_cast<std::uint64_t>(round);
-    const auto some = space.selection();
-    cells.insert(cells.end(), some.begin(), some.end());
-  }
-  return run_grouped(space.backend, cells, [&](Rank& rank, const std::vector<GatherCell>& some) {
-    run_cells(rank, some, space.backend);
-  });
+int run(const SelectionOptions& options) {
+  const Backend backend = take(parse_backend(options.backend));
+  return run_selections(GatherSpace{}, Collective::kAllGather, options,
+                        [backend](Rank& rank, const std::vector<GatherCell>& cells) {
+                          run_cells(rank, cells, backend);
+                        });
 }
 
 }  // namespace
@@ -114,19 +76,6 @@ int main(int argc, char** argv) {
   ::setenv("TUTTI_STAGING_BYTES", "64K", 0);
   ::setenv("TUTTI_CAPTURE_STAGING_BYTES", "16K", 0);
   ::setenv("TUTTI_DEBUG", "OFF", 0);
-  tutti::test::Options options;
-  CLI::App app("Every row of all_gather, byte for byte");
-  app.add_option("--backend", options.backend, "host or cuda");
-  app.add_option("--kind", options.kinds, "threads,processes")->delimiter(',');
-  app.add_option("--ranks", options.ranks, "numbers of ranks")->delimiter(',');
-  app.add_option("--rows", options.rows, "names of rows")->delimiter(',');
-  app.add_option("--seed", options.seed, "of the selection and the inputs");
-  app.add_option("--rounds", options.rounds, "selections, each with inputs of its own");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    return tutti::test::run(options);
-  } catch (const std::exception& failure) {
-    fmt::print(stderr, "{}\n", failure.what());
-    return 2;
-  }
+  return tutti::test::main_of_selections(argc, argv, "Every row of all_gather, byte for byte",
+                                         tutti::test::run);
 }
