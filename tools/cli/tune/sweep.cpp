@@ -165,7 +165,9 @@ Result<Sweep::Attempt> Sweep::attempt(const SweepPart& part, const TuneOptions& 
     }
     if (rank != 0) return;
     if (const auto* skipped = std::get_if<Skipped>(&report)) {
-      fmt::print(stderr, "# {} ranks: {}: {}\n", part.ranks, skipped->algorithm, skipped->why);
+      const std::string text =
+          fmt::format("{} ranks: {}: {}", part.ranks, skipped->algorithm, skipped->why);
+      if (told_.insert(text).second) fmt::print(stderr, "# {}\n", text);
     } else if (const auto* tuned = std::get_if<Tuned>(&report)) {
       take(part, *tuned);
       attempt.finished.push_back(part.bytes[tuned->size]);
@@ -183,7 +185,7 @@ Result<Sweep::Attempt> Sweep::attempt(const SweepPart& part, const TuneOptions& 
 void Sweep::take(const SweepPart& part, const Dropped& dropped) {
   const std::string what = fmt::format("{} ranks, {}, {}", part.ranks,
                                        format_bytes(part.bytes[dropped.size]), dropped.candidate);
-  if (dropped_.insert(what).second) {
+  if (told_.insert(what).second) {
     fail(fmt::format("WRONG RESULT with {}: {}; dropped", what, dropped.why));
   }
 }

@@ -54,8 +54,8 @@ class Sweep {
   const TuneOptions& options_;
   const Environment& environment_;
   std::vector<SweepPart> parts_;
-  std::vector<std::string> without_;    // candidates with which a group has failed
-  std::set<std::string> dropped_ = {};  // told once, not by every rank
+  std::vector<std::string> without_;  // candidates with which a group has failed
+  std::set<std::string> told_ = {};   // once, not by every rank or at every size
   Clock::time_point begin_ = Clock::now();
   Forecast forecast_{0};
   int measured_ = 0;
