@@ -6,16 +6,11 @@
 namespace tutti {
 namespace {
 
-// What copies have brought, and what they have taken away, the stream has seen to: a kernel that
-// only meets has nothing of its own to release.
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
     between_copies_kernel(const __grid_constant__ Work work) {
   NvlinkTeam<> team(work);
-  (void)team.buffers();
-  const Publish publish = work.count == 0 ? Publish::kEarlierKernels : Publish::kStores;
-  const Outcome outcome = reduce_between_copies<Reduction>(team, work, publish);
-  if (work.meets && outcome == Outcome::kDone) team.finish();
+  run_between_copies<Reduction>(team, work);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "conformance/gpu/gpu_tests.hpp"
 #include "conformance/gpu/weakened.hpp"
 #include "drivers/cuda.hpp"
-#include "launch/cuda.hpp"
+#include "launch/cuda_stages.hpp"
 #include "support/check.hpp"
 #include "transport/work.hpp"
 #include "tutti/collectives.hpp"
@@ -120,8 +120,9 @@ class Bare {
 class Trials {
  public:
   Trials(Rank& rank, const Algorithm& row, bool staged)
-      : rank_(rank), row_(row), staged_(staged), bare_(rank) {
+      : rank_(rank), row_(row), staged_(staged), bare_(rank), lanes_(*rank.device.cuda()) {
     require_ok(rank.device.cuda()->load_kernel(weakened_kernel(row.id), row.shared_bytes));
+    if (row.program != nullptr) require_ok(lanes_.create(rank.group.device()));
   }
 
   int count_wrong(CudaWeakening weakening) {
@@ -167,10 +168,19 @@ class Trials {
     rank_.device.write(bare_.input(), bytes, kBytes);
     const CudaBody body{
         .kernel = weakened_kernel(row_.id), .threads = kThreads, .shared_bytes = row_.shared_bytes};
-    require_ok(
-        launch_on_cuda(*rank_.device.cuda(), body, bare_.work(row_, staged_), bare_.stream()));
+    launch(body, bare_.work(row_, staged_));
     rank_.device.wait(bare_.stream());
     require(!bare_.failed(), "a wait ended by its deadline");
+  }
+
+  void launch(const CudaBody& body, const Work& work) {
+    CudaDriver& cuda = *rank_.device.cuda();
+    if (row_.program == nullptr) {
+      return require_ok(launch_on_cuda(cuda, body, work, bare_.stream()));
+    }
+    CudaStages stages(cuda, body, *take(lanes_.lane_for(bare_.stream())), bare_.stream());
+    row_.program(stages, work, sizeof(float));
+    require_ok(stages.status());
   }
 
   bool is_wrong() {
@@ -187,6 +197,7 @@ class Trials {
   const Algorithm& row_;
   bool staged_;
   Bare bare_;
+  CopyLanes lanes_;
   std::vector<float> values_ = std::vector<float>(kCount);
   std::uint64_t round_ = 0;
   std::mt19937_64 random_{static_cast<std::uint64_t>(rank_.number()) + 17};
@@ -235,6 +246,21 @@ void control_row(Rank& rank, const Algorithm& row, bool staged) {
   require(wrong({}) == 0, fmt::format("{}: wrong data after the controls", row.id));
 }
 
+// Each kernel between copies has one barrier at most. That copies and kernels wait for each other
+// is tested where there is no GPU (tests/unit/algorithms/copy_engine_test.cpp).
+void control_copies(Rank& rank, const Algorithm& row, bool staged) {
+  Trials trials(rank, row, staged);
+  const auto wrong = [&](const CudaWeakening& weakening) {
+    return sum_over_ranks(rank, trials.count_wrong(weakening));
+  };
+  const std::string name = fmt::format("{}{}", row.id, staged ? ", staged" : "");
+  require(wrong({}) == 0, fmt::format("{}: wrong data where kernels meet", name));
+  require(wrong({.skip_barrier = 1}) > 0, fmt::format("{}: nothing is wrong where not", name));
+  print_observation(rank, name + ", without releases", wrong({.no_release = 1}));
+  print_observation(rank, name + ", without acquires", wrong({.no_acquire = 1}));
+  require(wrong({}) == 0, fmt::format("{}: wrong data after the controls", name));
+}
+
 // Each weakening leaves packets behind, so each has memory of its own.
 void control_packets(Rank& rank, const Algorithm& row) {
   const auto wrong = [&](const CudaWeakening& weakening) {
@@ -271,6 +297,8 @@ void every_protocol_is_needed(Rank& rank) {
     for (const bool staged : {false, true}) {
       if (row.ring_directions > 0) {
         control_ring(rank, row, staged);
+      } else if (row.program != nullptr) {
+        control_copies(rank, row, staged);
       } else {
         control_row(rank, row, staged);
       }

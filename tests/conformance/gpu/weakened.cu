@@ -9,6 +9,7 @@
 #include "algorithms/all_reduce/two_shot_push.hpp"
 #include "algorithms/all_reduce/two_shot_staged.hpp"
 #include "algorithms/all_reduce/two_shot_tma.hpp"
+#include "algorithms/team_stages.hpp"
 #include "conformance/gpu/weakened.hpp"
 #include "transport/multicast/multicast_team.cuh"
 #include "transport/nvlink_peer/bulk_team.cuh"
@@ -101,6 +102,12 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
   all_reduce_two_shot_tma<SumOfFloats>(team, work);
 }
 
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    weakened_between_copies(const __grid_constant__ Work work) {
+  NvlinkTeam<Weakened> team(work);
+  run_between_copies<SumOfFloats>(team, work);
+}
+
 __global__ void __launch_bounds__(kMaxThreads, 1) weakened_ring(const __grid_constant__ Work work) {
   __shared__ RingTeam<Weakened>::Progress progress;
   RingTeam<Weakened> team(work, progress);
@@ -128,6 +135,7 @@ CudaKernel weakened_kernel(std::string_view id) {
     return reinterpret_cast<CudaKernel>(&weakened_two_shot_staged);
   }
   if (id == "all_reduce/two_shot_tma") return reinterpret_cast<CudaKernel>(&weakened_two_shot_tma);
+  if (id.ends_with("_copy_engine")) return reinterpret_cast<CudaKernel>(&weakened_between_copies);
   if (id.starts_with("all_reduce/ring")) return reinterpret_cast<CudaKernel>(&weakened_ring);
   return nullptr;
 }

@@ -8,7 +8,7 @@
 
 namespace tutti::test {
 
-// What the next kernels on the current device do. Barriers are numbered from 0 in each operation.
+// What the next kernels on the current device do. Barriers are numbered from 0 in each kernel.
 struct CudaWeakening {
   static constexpr int kBarriers = 4;
   std::uint32_t skip_barrier = 0;                   // bit k: barrier k is left out
