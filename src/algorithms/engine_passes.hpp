@@ -64,9 +64,7 @@ class EnginePass {
       show_all();
       stages_.kernels_wait(stages_.copies());
     }
-    Work part = this->part(work_.output, 0);
-    part.meets = true;
-    stages_.reduce(part, first_publish(work_));
+    meet(first_publish(work_));
   }
   void show(Range some) const {
     copy(input_of(work_.rank, some.first), work_.input + some.first * element_bytes_, some.count);
@@ -75,9 +73,13 @@ class EnginePass {
   // Nobody reads here any more.
   void end() const {
     stages_.kernels_wait(stages_.copies());
-    Work part = this->part(work_.output, 0);
-    part.meets = true;
-    stages_.reduce(part, Publish::kLoads);
+    meet(Publish::kLoads);
+  }
+
+  // f(rank), the next rank first: nobody is read by everyone at once.
+  template <class F>
+  void for_each_other(F&& f) const {
+    for (int step = 1; step < work_.ranks; ++step) f((work_.rank + step) % work_.ranks);
   }
 
   // A kernel that reduces so many elements, once its inputs are set.
@@ -91,6 +93,11 @@ class EnginePass {
   }
 
  private:
+  void meet(Publish publish) const {
+    Work nothing = part(work_.output, 0);
+    nothing.meets = true;
+    stages_.reduce(nothing, publish);
+  }
   std::byte* staged(std::byte* staging, std::size_t at) const {
     return staging + (at - all_.first) * element_bytes_;
   }

@@ -150,18 +150,15 @@ void Communicator::abort(std::string_view reason) { impl_->abort(reason); }
 Status Communicator::status() const { return impl_->status(); }
 
 Result<Plan> Communicator::plan_all_reduce(const Query& query) const {
-  return choose(impl_->request_for(Collective::kAllReduce, query), impl_->topology(),
-                impl_->table());
+  return impl_->plan(Collective::kAllReduce, query);
 }
 
 Result<Plan> Communicator::plan_all_gather(const Query& query) const {
-  return choose(impl_->request_for(Collective::kAllGather, query), impl_->topology(),
-                impl_->table());
+  return impl_->plan(Collective::kAllGather, query);
 }
 
 Result<Plan> Communicator::plan_all_reduce_residual_rms_norm(const Query& query) const {
-  return choose(impl_->request_for(Collective::kAllReduceResidualRmsNorm, query), impl_->topology(),
-                impl_->table());
+  return impl_->plan(Collective::kAllReduceResidualRmsNorm, query);
 }
 
 void* SymmetricMemory::data() const { return impl_ ? impl_->segment().local : nullptr; }

@@ -116,6 +116,7 @@ class CommunicatorImpl {
   bool runs_on_nccl(const Prepared& prepared) const;
 
   Request request_for(Collective collective, const Communicator::Query& query) const;
+  Result<Plan> plan(Collective collective, const Communicator::Query& query) const;
 
   // Takes up what a kernel has written, and tells the group. Called by the watchdog and by
   // status().

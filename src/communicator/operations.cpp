@@ -68,6 +68,10 @@ Request CommunicatorImpl::request_for(Collective collective,
           .only_nccl = Knobs::process().flag("TUTTI_DISABLE")};
 }
 
+Result<Plan> CommunicatorImpl::plan(Collective collective, const Communicator::Query& query) const {
+  return choose(request_for(collective, query), topology_, *table_);
+}
+
 Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
   const PlanKey key{request.collective, request.count,         request.dtype,
                     request.op,         request.hidden,        request.in_place,

@@ -29,10 +29,7 @@ void all_gather_copy_engine(Stages& stages, const Work& work, std::size_t elemen
     };
     pass.begin([&] { pass.show(pass.all()); });
     stages.copies_wait(stages.kernels());
-    for (int step = 1; step < work.ranks; ++step) {
-      const int rank = (work.rank + step) % work.ranks;
-      fetch(rank, pass.input_of(rank, first));
-    }
+    pass.for_each_other([&](int rank) { fetch(rank, pass.input_of(rank, first)); });
     fetch(work.rank, work.input + first * element_bytes);
     pass.end();
   });

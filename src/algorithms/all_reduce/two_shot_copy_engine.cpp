@@ -43,14 +43,14 @@ class TwoShot {
 
     Stages::Mark fetched[EngineChunks::kMost];
     for (std::size_t k = 0; k < chunks_.number; ++k) {
-      for_each_other([&](int rank) { fetch_input(rank, k); });
+      pass_.for_each_other([&](int rank) { fetch_input(rank, k); });
       fetched[k] = stages_.copies();
     }
     for (std::size_t k = 0; k < chunks_.number; ++k) {
       stages_.kernels_wait(fetched[k]);
       reduce(k);
       stages_.copies_wait(stages_.kernels());
-      for_each_other([&](int rank) { fetch_sums(rank, k); });
+      pass_.for_each_other([&](int rank) { fetch_sums(rank, k); });
       if (work_.stage_output) fetch_sums(work_.rank, k);
     }
     stages_.kernels_wait(stages_.copies());
@@ -61,11 +61,6 @@ class TwoShot {
   // Where chunk k of the share of rank `owner` begins.
   std::size_t place(int owner, std::size_t k) const {
     return pass_.all().first + share_ * static_cast<std::size_t>(owner) + chunks_.first(k);
-  }
-  // The next rank first: nobody is read by everyone at once.
-  template <class F>
-  void for_each_other(F&& f) const {
-    for (int step = 1; step < work_.ranks; ++step) f((work_.rank + step) % work_.ranks);
   }
 
   void fetch_input(int rank, std::size_t k) const {
@@ -80,7 +75,7 @@ class TwoShot {
   void reduce(std::size_t k) const {
     const std::size_t own = place(work_.rank, k);
     Work part = pass_.part(pass_.sums_of(work_.rank, own), chunks_.length(k));
-    for_each_other([&](int rank) { part.inputs.at[rank] = pass_.output(place(rank, k)); });
+    pass_.for_each_other([&](int rank) { part.inputs.at[rank] = pass_.output(place(rank, k)); });
     part.inputs.at[work_.rank] = pass_.input_of(work_.rank, own);
     part.meets = true;
     stages_.reduce(part, Publish::kStores);

@@ -3,7 +3,6 @@
 
 #include <variant>
 
-#include "communicator/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti::cli {
@@ -25,12 +24,6 @@ inline Status run(Communicator& communicator, const Operation& operation) {
 
 inline void set_stream(Operation& operation, Stream stream) {
   std::visit([stream](auto& call) { call.stream = stream; }, operation);
-}
-
-inline Result<Plan> plan(const Communicator& communicator, Collective collective,
-                         const Communicator::Query& query) {
-  const CommunicatorImpl& impl = communicator.impl();
-  return choose(impl.request_for(collective, query), impl.topology(), impl.table());
 }
 
 }  // namespace tutti::cli

@@ -106,7 +106,7 @@ Result<Plan> Sampler::plan(std::string_view algorithm) const {
       .in_place = pattern_.in_place,
       .algorithm = algorithm,
       .captured = options_.mode == Mode::kGraph};
-  TUTTI_ASSIGN(Plan plan, cli::plan(communicator_, options_.collective, query));
+  TUTTI_ASSIGN(Plan plan, communicator_.impl().plan(options_.collective, query));
   const unsigned needs = needs_of(options_.collective, algorithm);
   if ((needs & kNeedsNccl) != 0) TUTTI_TRY(nccl_);
   if ((needs & kNeedsNcclWindows) != 0) TUTTI_TRY(windows_);
