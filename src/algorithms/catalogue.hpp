@@ -8,16 +8,13 @@
 #include <string>
 #include <string_view>
 
+#include "algorithms/bodies.hpp"
 #include "tutti/status.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
 
 struct RingSlots;  // transport/work.hpp
-struct Work;
-class Stages;    // transport/copy_engine/stages.hpp
-class HostTeam;  // transport/host_team.hpp
-enum class Outcome : std::uint8_t;
 
 enum class Collective : std::uint8_t { kAllReduce, kAllReduceResidualRmsNorm, kAllGather };
 inline constexpr Collective kAllCollectives[] = {
@@ -93,13 +90,6 @@ struct PacketUse {
   int slots = 0;  // at one rank
   std::size_t bytes() const { return slot_bytes * static_cast<std::size_t>(slots); }
 };
-
-// A body instantiated for one element type and reduction.
-using HostBody = Outcome (*)(HostTeam& team, const Work& work);
-using CudaKernel = const void*;  // __global__ void(Work), Work by value
-
-// A body that copy engines run with kernels in between, enqueued by the host.
-using EngineProgram = void (*)(Stages& stages, const Work& work, std::size_t element_bytes);
 
 // "one_shot" of "all_reduce/one_shot".
 constexpr std::string_view name_of_id(std::string_view id) { return id.substr(id.find('/') + 1); }

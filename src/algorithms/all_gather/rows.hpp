@@ -2,7 +2,7 @@
 // bytes.
 #pragma once
 
-#include "algorithms/catalogue.hpp"
+#include "algorithms/bodies.hpp"
 
 namespace tutti {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "algorithms/catalogue.hpp"
 #include "base/units.hpp"
 #include "transport/work.hpp"
 

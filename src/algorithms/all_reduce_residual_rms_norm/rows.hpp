@@ -1,7 +1,7 @@
 // The rows of all_reduce_residual_rms_norm. Entries are defined beside the bodies they instantiate.
 #pragma once
 
-#include "algorithms/catalogue.hpp"
+#include "algorithms/bodies.hpp"
 #include "algorithms/instantiate.hpp"
 
 namespace tutti {
