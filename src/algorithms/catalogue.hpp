@@ -91,6 +91,19 @@ struct PacketUse {
   std::size_t bytes() const { return slot_bytes * static_cast<std::size_t>(slots); }
 };
 
+// A second kernel behind a row's own, which has ended when it begins: for what needs no peers.
+struct Follower {
+  struct Grid {
+    int kernel = 0;  // which of its kernels
+    int blocks = 1;  // more than kMaxBlocks, maybe
+    int threads = 1;
+  };
+  Grid (*grid)(const Work& work, std::size_t element_bytes) = nullptr;
+  HostBody (*host)(DataType, OpKind) = nullptr;
+  CudaKernel (*cuda)(DataType, int kernel) = nullptr;
+  int kernels = 0;
+};
+
 // "one_shot" of "all_reduce/one_shot".
 constexpr std::string_view name_of_id(std::string_view id) { return id.substr(id.find('/') + 1); }
 
@@ -131,6 +144,7 @@ struct Algorithm {
   HostBody (*host)(DataType, OpKind) = nullptr;
   CudaKernel (*cuda)(DataType, OpKind, int ranks) = nullptr;  // null in builds without CUDA
   EngineProgram program = nullptr;  // of copy engines: `cuda` is the kernel between copies
+  Follower then;                    // if it has any kernels
 
   std::string_view name() const { return name_of_id(id); }
 };

@@ -27,4 +27,25 @@ inline Geometry push_spread(std::size_t bytes) {
   return spread(bytes, bytes <= 512 * KiB ? 256 : 512, kMaxBlocks);
 }
 
+// Of what each rank reduces a share of and stores to everybody. Measured on 8x H200
+// (docs/performance_notes.md): small blocks while the message is small, since a barrier waits for a
+// whole block; more threads per block once bandwidth counts.
+inline Geometry two_shot_spread(const Extent& extent) {
+  const std::size_t share = share_of(extent);
+  if (share <= 128 * KiB) return spread(share, 128, 64);
+  if (share <= 512 * KiB) return spread(share, 256, 64);
+  return spread(share, extent.ranks > 4 ? 256 : 512, kMaxBlocks);
+}
+
+// A slot for every other rank holds the message.
+inline PacketUse whole_packets(const Extent& on_wire) {
+  return {round_up(on_wire.bytes, 256), on_wire.ranks - 1};
+}
+
+// Two slots for every other rank, one for what is to be reduced and one for results, hold a share:
+// a whole number of the host's tiles as packets, the largest ones.
+inline PacketUse shared_packets(const Extent& on_wire) {
+  return {round_up(share_of(on_wire), 2 * KiB), 2 * (on_wire.ranks - 1)};
+}
+
 }  // namespace tutti

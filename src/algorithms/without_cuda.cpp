@@ -19,10 +19,15 @@ CudaKernel cuda_all_reduce_multicast_two_shot(DataType, OpKind, int) { return nu
 CudaKernel cuda_all_reduce_residual_rms_norm_one_shot_push(DataType, OpKind, int) {
   return nullptr;
 }
+CudaKernel cuda_all_reduce_residual_rms_norm_one_shot_push_split(DataType, OpKind, int) {
+  return nullptr;
+}
 CudaKernel cuda_all_reduce_residual_rms_norm_two_shot(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_reduce_residual_rms_norm_two_shot_push(DataType, OpKind, int) {
   return nullptr;
 }
+
+CudaKernel cuda_normalise_tokens(DataType, int) { return nullptr; }
 
 CudaKernel cuda_all_gather_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }

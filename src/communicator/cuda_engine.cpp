@@ -80,7 +80,10 @@ class CudaEngine : public Engine {
                         .starts_early = row.starts_early,
                         .shared_bytes = row.shared_bytes,
                         .cluster = has_clusters_ && row.cluster != nullptr ? row.cluster(work) : 0};
-    if (row.program == nullptr) return launch_on_cuda(cuda_, body, work, stream);
+    if (row.program == nullptr) {
+      TUTTI_TRY(launch_on_cuda(cuda_, body, work, stream));
+      return row.then.kernels > 0 ? follow(operation, work, stream) : Status::ok();
+    }
     TUTTI_ASSIGN(CopyLane * lane, lanes_.lane_for(stream));
     CudaStages stages(cuda_, body, *lane, stream);
     row.program(stages, work, size_of(moved_as(row.collective, operation.dtype)));
@@ -151,6 +154,16 @@ class CudaEngine : public Engine {
   static constexpr std::size_t kHostBytes = 4096;
   static constexpr std::size_t kHeaderBytes = 256;  // control and launches
   static_assert(sizeof(Control) + sizeof(std::uint64_t) * Layout::kMaxPacketAreas <= kHeaderBytes);
+
+  Status follow(const Operation& operation, Work work, Stream stream) {
+    const Follower& then = operation.row->then;
+    const Follower::Grid grid = then.grid(work, size_of(operation.dtype));
+    work.blocks = grid.blocks;
+    const CudaBody body{.kernel = then.cuda(operation.dtype, grid.kernel),
+                        .threads = grid.threads,
+                        .starts_early = true};
+    return launch_on_cuda(cuda_, body, work, stream);
+  }
 
   Status copy_in(void* to, const void* from, std::size_t bytes) {
     TUTTI_TRY(cuda_.copy_async(to, from, bytes, side_));

@@ -25,7 +25,10 @@ class HostEngine : public Engine {
   Result<StreamState> stream_state(Stream) override { return StreamState{}; }
 
   Status run(const Operation& operation, const Work& work, const Plan&, Stream) override {
-    run_on_host(operation.row->host(operation.dtype, operation.op), work, weakening_, waits_for_);
+    const Algorithm& row = *operation.row;
+    const auto run = [&](HostBody body) { return run_on_host(body, work, weakening_, waits_for_); };
+    if (run(row.host(operation.dtype, operation.op)) != Outcome::kDone) return Status::ok();
+    if (row.then.host != nullptr) (void)run(row.then.host(operation.dtype, operation.op));
     return Status::ok();
   }
 

@@ -28,7 +28,11 @@ Status load_all_kernels(CudaDriver& cuda, int compute, int ranks, std::span<cons
     for (const DataType dtype : kAllDataTypes) {
       for (const OpKind op : kAllOps) {
         const CudaKernel kernel = row.takes(dtype, op) ? row.cuda(dtype, op, ranks) : nullptr;
-        if (kernel != nullptr) TUTTI_TRY(cuda.load_kernel(kernel, row.shared_bytes));
+        if (kernel == nullptr) continue;
+        TUTTI_TRY(cuda.load_kernel(kernel, row.shared_bytes));
+        for (int k = 0; k < row.then.kernels; ++k) {
+          TUTTI_TRY(cuda.load_kernel(row.then.cuda(dtype, k), 0));
+        }
       }
     }
   }

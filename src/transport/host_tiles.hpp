@@ -140,18 +140,19 @@ class HostTiles {
     return Outcome::kDone;
   }
 
-  template <class F>
-  Outcome sum_of_tokens(Slice tiles, F&& f, float (&sums)[kMaxRanks]) const {
-    TokenSum all[kMaxRanks];
-    for (Slice k = 0; k < tiles; ++k) {
-      float parts[kMaxRanks][kTileParts];
-      if (f(k, parts) != Outcome::kDone) return Outcome::kFailed;
-      for (int r = 0; r < work_.ranks; ++r) {
-        for (const float part : parts[r]) all[r].add(part);
-      }
-    }
-    for (int r = 0; r < work_.ranks; ++r) sums[r] = all[r].total();
-    return Outcome::kDone;
+  template <class Load, class Beside, class F>
+  Outcome sum_of_loaded(Slice tiles, Load&& load, Beside&&, F&& f, float& sum) const {
+    return sum_of_token(
+        tiles,
+        [&](Slice k, float(&parts)[kTileParts]) {
+          f(k, load(k), parts);
+          return Outcome::kDone;
+        },
+        sum);
+  }
+  template <class Load, class Beside, class F>
+  void for_each_loaded(Slice tiles, Load&& load, Beside&& beside, F&& f) const {
+    for (Slice k = 0; k < tiles; ++k) f(k, load(k), beside(k));
   }
 
   template <class T>

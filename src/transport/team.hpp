@@ -66,6 +66,17 @@
 //                            n alone (transport/token_sum.hpp). Uniform over the threads that have
 //                            tiles: fails if f has failed in any. Ordinary accesses stay unordered.
 //
+// A second kernel behind a row's own works in own memory alone. On GPUs LocalTeam has what it uses:
+// launch_wait, launch_trigger, for_each_token, load_from, store_to, and
+//
+//   sum_of_loaded(n, load, beside, f, sum)
+//                            f(k, load(k), parts) for each of a token's n tiles, and the sum of
+//                            that as above; loads, and those of what lies beside, are under way
+//                            together. Uniform over the block: fails where the rank is poisoned.
+//   for_each_loaded(n, load, beside, f)
+//                            f(k, load(k), beside(k)) for the same tiles; held ones are not loaded
+//                            again.
+//
 // A body whose chunks go around a ring of slots (RingSlots) passes one barrier, and then uses
 // these. On GPUs RingTeam has them, whose warps do not wait for each other.
 //

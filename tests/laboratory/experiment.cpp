@@ -259,8 +259,23 @@ void Experiment::run_block(int index, int block, const Options& options) {
     if (outcome != Outcome::kDone && options.stop.rank < 0 && !options.mismatch) {
       return simulation_.report(Breach::kOutcome, fmt::format("rank {} failed", index));
     }
-    if (++rank.ended == setup_.blocks) between_operations(rank, index);
+    if (++rank.ended < setup_.blocks) continue;
+    if (!follow(work, fiber, options)) return;
+    between_operations(rank, index);
   }
+}
+
+// The second kernel of rows that have one, when all blocks of the first have ended: as one block.
+bool Experiment::follow(Work work, int fiber, const Options& options) {
+  const Follower& then = setup_.row->then;
+  if (then.host == nullptr || work.control->poison != 0) return true;
+  simulation_.memory().end_kernel(simulation_.fiber_of(work.rank, 0), setup_.blocks);
+  work.blocks = 1;
+  HostTeam team(work, 0, {simulation_, options.mutation, nullptr});
+  const bool whole = then.host(DataType::kFloat32, setup_.op)(team, work) == Outcome::kDone;
+  if (!whole) simulation_.report(Breach::kOutcome, fmt::format("rank {} failed behind", work.rank));
+  simulation_.wait_until_delivered(fiber);
+  return whole;
 }
 
 Work Experiment::work_for(int index, int operation) {

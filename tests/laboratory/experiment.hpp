@@ -76,6 +76,7 @@ class Experiment {
   Work work_for(int rank, int operation);
   void run_block(int rank, int block, const Options& options);
   // By the last block of a rank to end an operation: what the stream does between kernels.
+  bool follow(Work work, int fiber, const Options& options);
   void between_operations(Rank& rank, int index);
   void write_input(Rank& rank, int index, int operation);
   void check_output(Rank& rank, int index, int operation);

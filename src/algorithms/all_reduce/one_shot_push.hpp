@@ -9,11 +9,12 @@
 #pragma once
 
 #include "algorithms/columns.hpp"
+#include "algorithms/epilogue.hpp"
 #include "transport/packets.hpp"
 
 namespace tutti {
 
-template <class Reduction, class Team>
+template <class Reduction, class Team, class Epilogue = NoEpilogue>
 TUTTI_BODY Outcome all_reduce_one_shot_push(Team& team, const Work& work) {
   using T = typename Reduction::Element;
   const Shares<Team::template tile_elements<T>()> whole(work.count, 1);
@@ -36,10 +37,12 @@ TUTTI_BODY Outcome all_reduce_one_shot_push(Team& team, const Work& work) {
     const TileAt tile = whole.tile(0, k);
     typename Team::Column column;
     const auto own = team.template load_tile<T>(tile);
+    const auto operand = Epilogue::template load<T>(team, work, tile);
     const auto count = [&](int) { return tile.count; };
     if (team.template poll<T>({0, k}, count, column) != Outcome::kDone) return Outcome::kFailed;
     team.place_own(column, own);
-    const auto sum = reduce_column<Reduction>(team, column, tile.count, work.divisor);
+    const auto sum = Epilogue::template apply<T, Team>(
+        reduce_column<Reduction>(team, column, tile.count, work.divisor), operand);
     team.template store_tile<T>(tile, sum);
     return Outcome::kDone;
   });

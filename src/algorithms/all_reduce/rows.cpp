@@ -46,27 +46,9 @@ Geometry one_shot_geometry(const Extent& extent) {
   return spread(bytes, 256, 64);
 }
 
-Geometry two_shot_geometry(const Extent& extent) {
-  const std::size_t share = share_of(extent);
-  if (share <= 128 * KiB) return spread(share, 128, 64);
-  if (share <= 512 * KiB) return spread(share, 256, 64);
-  return spread(share, extent.ranks > 4 ? 256 : 512, kMaxBlocks);
-}
-
 Geometry one_shot_push_geometry(const Extent& extent) { return push_spread(extent.bytes); }
 
 Geometry two_shot_push_geometry(const Extent& extent) { return push_spread(share_of(extent)); }
-
-// A slot for every other rank holds the message.
-PacketUse one_shot_packets(const Extent& on_wire) {
-  return {round_up(on_wire.bytes, 256), on_wire.ranks - 1};
-}
-
-// Two slots for every other rank, one for what is to be reduced and one for results, hold a share:
-// a whole number of the host's tiles as packets, the largest ones.
-PacketUse two_shot_packets(const Extent& on_wire) {
-  return {round_up(share_of(on_wire), 2 * KiB), 2 * (on_wire.ranks - 1)};
-}
 
 // Measured on 2 H200s with a bare program: as many blocks reach 85 % of what 128 do that store.
 Geometry two_shot_tma_geometry(const Extent& extent) { return spread(share_of(extent), 512, 32); }
@@ -137,7 +119,7 @@ constexpr Algorithm kRows[] = {
      .text = "each rank reduces its shard of everybody's input and writes it to everyone",
      .peers_write_output = true,
      .takes = takes_everything,
-     .geometry = two_shot_geometry,
+     .geometry = two_shot_spread,
      .host = host_all_reduce_two_shot,
      .cuda = cuda_all_reduce_two_shot},
     {.id = "all_reduce/one_shot_push",
@@ -150,7 +132,7 @@ constexpr Algorithm kRows[] = {
      .text = "every rank sends its input to everybody, in words that are their own flags",
      .peers_read_input = false,
      .starts_early = true,
-     .packets = one_shot_packets,
+     .packets = whole_packets,
      .takes = takes_no_multipliers,
      .geometry = one_shot_push_geometry,
      .host = host_all_reduce_one_shot_push,
@@ -169,7 +151,7 @@ constexpr Algorithm kRows[] = {
      .text = "every rank sends each rank its share, which sends the sum to everybody, likewise",
      .peers_read_input = false,
      .starts_early = true,
-     .packets = two_shot_packets,
+     .packets = shared_packets,
      .takes = takes_no_multipliers,
      .geometry = two_shot_push_geometry,
      .host = host_all_reduce_two_shot_push,
@@ -188,7 +170,7 @@ constexpr Algorithm kRows[] = {
      .pushes_through_staging = true,
      .only_where_measured = true,
      .takes = takes_everything,
-     .geometry = two_shot_geometry,
+     .geometry = two_shot_spread,
      .host = host_all_reduce_two_shot_staged,
      .cuda = cuda_all_reduce_two_shot_staged},
     {.id = "all_reduce/two_shot_tma",
@@ -309,7 +291,7 @@ constexpr Algorithm kRows[] = {
      .text = "each rank has the switch reduce its shard, and store it to everyone",
      .peers_write_output = true,
      .takes = switch_reduces,
-     .geometry = two_shot_geometry,
+     .geometry = two_shot_spread,
      .host = host_all_reduce_multicast_two_shot,
      .cuda = cuda_all_reduce_multicast_two_shot},
     {.id = "all_reduce/nccl",

@@ -10,12 +10,13 @@
 // In place is safe: an element is read by the one thread, on one rank, that then overwrites it.
 #pragma once
 
+#include "algorithms/epilogue.hpp"
 #include "algorithms/reduction.hpp"
 #include "transport/team.hpp"
 
 namespace tutti {
 
-template <class Reduction, class Team>
+template <class Reduction, class Team, class Epilogue = NoEpilogue>
 TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const Work& work) {
   using T = typename Reduction::Element;
   constexpr std::size_t kUnit = Team::template tile_elements<T>();
@@ -43,8 +44,10 @@ TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const Work& work) {
     const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
     team.template for_each_tile<T>(share(work.rank), [&](auto access, TileAt tile) {
       const TileAt at{tile.first - origin, tile.count};
+      const auto operand = Epilogue::template load<T>(team, work, tile);
       const auto value = reduce_tile<Reduction>(team, buffers.inputs, access, at, scalars);
-      team.template store_all<T>(buffers.outputs, access, at, value);
+      team.template store_all<T>(buffers.outputs, access, at,
+                                 Epilogue::template apply<T, Team>(value, operand));
     });
 
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;

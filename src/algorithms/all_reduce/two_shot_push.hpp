@@ -12,11 +12,12 @@
 #pragma once
 
 #include "algorithms/columns.hpp"
+#include "algorithms/epilogue.hpp"
 #include "transport/packets.hpp"
 
 namespace tutti {
 
-template <class Reduction, class Team>
+template <class Reduction, class Team, class Epilogue = NoEpilogue>
 TUTTI_BODY Outcome all_reduce_two_shot_push(Team& team, const Work& work) {
   using T = typename Reduction::Element;
   using Column = typename Team::Column;
@@ -40,12 +41,14 @@ TUTTI_BODY Outcome all_reduce_two_shot_push(Team& team, const Work& work) {
     Column column;
     const TileAt mine = shares.tile(work.rank, k);
     const auto own = team.template load_tile<T>(mine);
+    const auto operand = Epilogue::template load<T>(team, work, mine);
     const auto count = [&](int) { return mine.count; };
     if (team.template poll<T>({kScatter, k}, count, column) != Outcome::kDone) {
       return Outcome::kFailed;
     }
     team.place_own(column, own);
-    const auto sum = reduce_column<Reduction>(team, column, mine.count, work.divisor);
+    const auto sum = Epilogue::template apply<T, Team>(
+        reduce_column<Reduction>(team, column, mine.count, work.divisor), operand);
     team.template push_all<T>({kGather, k}, mine.count, sum);
     team.template store_tile<T>(mine, sum);
     return Outcome::kDone;

@@ -7,13 +7,23 @@
 namespace tutti {
 
 HostBody host_all_reduce_residual_rms_norm_one_shot_push(DataType dtype, OpKind op);
+HostBody host_all_reduce_residual_rms_norm_one_shot_push_split(DataType dtype, OpKind op);
 HostBody host_all_reduce_residual_rms_norm_two_shot(DataType dtype, OpKind op);
 HostBody host_all_reduce_residual_rms_norm_two_shot_push(DataType dtype, OpKind op);
+HostBody host_normalise_tokens(DataType dtype, OpKind op);
 
 // Null in builds without CUDA.
 CudaKernel cuda_all_reduce_residual_rms_norm_one_shot_push(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_reduce_residual_rms_norm_one_shot_push_split(DataType dtype, OpKind op,
+                                                                 int ranks);
 CudaKernel cuda_all_reduce_residual_rms_norm_two_shot(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_residual_rms_norm_two_shot_push(DataType dtype, OpKind op, int ranks);
+
+// The second kernels of rows that are split: for whole vectors, by what is written, or for
+// anything.
+enum Normaliser : int { kWholeTiles, kWholeTilesToE4M3, kWholeTilesToE5M2, kAnyTiles };
+inline constexpr int kNormalisers = 4;
+CudaKernel cuda_normalise_tokens(DataType dtype, int normaliser);
 
 std::span<const Algorithm> all_reduce_residual_rms_norm_rows();
 

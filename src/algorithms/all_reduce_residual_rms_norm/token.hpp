@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "algorithms/columns.hpp"
 #include "transport/packets.hpp"
@@ -39,11 +40,6 @@ struct Tokens {
     const std::size_t first = static_cast<std::size_t>(token) * hidden + at.first;
     return {first, kWhole || token < count ? at.count : 0};
   }
-};
-
-// Tokens in a row.
-struct TokenSpan {
-  Slice first, count;
 };
 
 // What of a tile of the matrices lies in own memory.
@@ -115,20 +111,27 @@ TUTTI_BODY void store_normalised(const Team& team, const TokenNorm& norm, Access
   team.template store_to<Output>(norm.output, access, tile.at, Team::words_of(result));
 }
 
-template <class T, class Team, class Access>
+// Elements are written as the operation says.
+struct AnyOutput {};
+
+template <class T, class Output, class Team, class Access>
 TUTTI_BODY void store_result(const Team& team, const TokenNorm& norm, Access access,
                              const Unscaled<typename Team::Words>& tile) {
-  switch (norm.output_dtype) {
-    case DataType::kFloat8E4M3:
-      return store_normalised<T, Float8E4M3>(team, norm, access, tile);
-    case DataType::kFloat8E5M2:
-      return store_normalised<T, Float8E5M2>(team, norm, access, tile);
-    default:
-      return store_normalised<T, T>(team, norm, access, tile);
+  if constexpr (!std::is_same_v<Output, AnyOutput>) {
+    store_normalised<T, Output>(team, norm, access, tile);
+  } else {
+    switch (norm.output_dtype) {
+      case DataType::kFloat8E4M3:
+        return store_normalised<T, Float8E4M3>(team, norm, access, tile);
+      case DataType::kFloat8E5M2:
+        return store_normalised<T, Float8E5M2>(team, norm, access, tile);
+      default:
+        return store_normalised<T, T>(team, norm, access, tile);
+    }
   }
 }
 
-// What all rows do with tokens, by accesses of one width.
+// What a body does with tokens that come over the links, by accesses of one width.
 template <class T, class Team, class Access>
 class TokenWork {
   using Words = typename Team::Words;
@@ -137,10 +140,7 @@ class TokenWork {
   const Tokens<Team::template tile_elements<T>(), Access::kIsWhole> tokens;
 
   TUTTI_BODY TokenWork(Team& team, const Work& work, Access access)
-      : tokens(work), team_(team), work_(work), access_(access), own_{0, tokens.count} {}
-  // `own`: the tokens that this rank adds up.
-  TUTTI_BODY TokenWork(Team& team, const Work& work, Access access, TokenSpan own)
-      : tokens(work), team_(team), work_(work), access_(access), own_(own) {}
+      : tokens(work), team_(team), work_(work), access_(access) {}
 
   TUTTI_BODY Words load(const std::byte* buffer, TileAt at) const {
     return team_.template load_from<T>(buffer, access_, at);
@@ -155,17 +155,18 @@ class TokenWork {
     team_.hold_beside(any ? tokens.tiles : 0, [&](Slice k) { return load_weight(k); });
   }
 
-  // Of the i-th of this rank's tokens. Nothing where there is no such token, or tile.
-  TUTTI_BODY void load_own(Slice i, Slice k, OwnTile<Words>& own) const {
-    if (i >= own_.count || k >= tokens.tiles) return;
-    const TileAt at = tokens.tile(own_.first + i, k);
+  // Nothing where there is no such token, or tile.
+  TUTTI_BODY void load_own(Slice token, Slice k, OwnTile<Words>& own) const {
+    if (token >= tokens.count || k >= tokens.tiles) return;
+    const TileAt at = tokens.tile(token, k);
     own = {load(work_.input, at), load(work_.norm.residual, at)};
   }
   // Of the tile that comes next to this thread.
-  TUTTI_BODY void load_next(Slice i, Slice k, OwnTile<Words>& own) const {
+  TUTTI_BODY void load_next(Slice token, Slice k, OwnTile<Words>& own) const {
     const Slice next = team_.next_of_token(k);
     const bool is_last = next >= tokens.tiles;
-    load_own(is_last ? team_.next_token(i) : i, is_last ? team_.first_of_token() : next, own);
+    load_own(is_last ? team_.next_token(token) : token, is_last ? team_.first_of_token() : next,
+             own);
   }
 
   // added(k, at, words) gives tile k of residual_output, and leaves it there. Tiles that the team
@@ -196,14 +197,13 @@ class TokenWork {
   // Tile k of a token, which lies at `at`.
   TUTTI_BODY void store_scaled(Slice k, TileAt at, const Words& added, float factor) const {
     const Words weight = team_.holds(k) ? team_.held_beside(k) : load_weight(k);
-    store_result<T>(team_, work_.norm, access_, {at, added, weight, factor});
+    store_result<T, AnyOutput>(team_, work_.norm, access_, {at, added, weight, factor});
   }
 
  private:
   Team& team_;
   const Work& work_;
   Access access_;
-  TokenSpan own_;
 };
 
 }  // namespace tutti

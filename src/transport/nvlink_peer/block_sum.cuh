@@ -16,17 +16,22 @@ __device__ __forceinline__ float sum_over_warp(float part) {
   return part;
 }
 
-// Of `kSums` tokens at a time.
-template <int kSums>
+// Of the groups of a token of so many tiles: every warp the same.
+__device__ __forceinline__ float sum_of_groups(const float* groups, Slice tiles) {
+  const Slice all = (tiles + kTokenLanes - 1) / kTokenLanes;
+  float lane = 0;
+  for (Slice g = threadIdx.x % kTokenLanes; g < all; g += kTokenLanes) lane += groups[g];
+  return sum_over_warp(lane);
+}
+
 class BlockSum {
  public:
-  // f(k, parts) for those of a token's tiles that are this thread's, of which each has one part in
-  // each of `count` sums. Uniform over the block: fails where f has failed in any thread, which
-  // goes on to the end.
+  // f(k, parts) for those of a token's tiles that are this thread's, of which each has one part.
+  // Uniform over the block: fails where f has failed in any thread, which goes on to the end.
   template <class F>
-  __device__ Outcome over(Slice tiles, int count, F&& f, float (&sums)[kSums]) {
+  __device__ Outcome over(Slice tiles, F&& f, float& sum) {
     // Where the sums of the token before are, a warp may still be reading.
-    __shared__ float groups[2][kSums][kMaxTokenGroups];
+    __shared__ float groups[2][kMaxTokenGroups];
     auto& own = groups[turn_];
     turn_ ^= 1;
 
@@ -34,25 +39,14 @@ class BlockSum {
     TUTTI_NO_UNROLL
     for (Slice first = 0; first < tiles; first += blockDim.x) {
       const Slice k = first + threadIdx.x;
-      float parts[kSums][1] = {};
+      float parts[1] = {};
       if (k < tiles && !failed) failed = f(k, parts) != Outcome::kDone;
-      TUTTI_UNROLL
-      for (int s = 0; s < kSums; ++s) {
-        if (s >= count) break;
-        const float group = sum_over_warp(parts[s][0]);
-        if (k % kTokenLanes == 0 && k < tiles) own[s][k / kTokenLanes] = group;
-      }
+      const float group = sum_over_warp(parts[0]);
+      if (k % kTokenLanes == 0 && k < tiles) own[k / kTokenLanes] = group;
     }
     if (__syncthreads_or(failed)) return Outcome::kFailed;
 
-    const Slice all = (tiles + kTokenLanes - 1) / kTokenLanes;
-    TUTTI_UNROLL
-    for (int s = 0; s < kSums; ++s) {
-      if (s >= count) break;
-      float lane = 0;
-      for (Slice g = threadIdx.x % kTokenLanes; g < all; g += kTokenLanes) lane += own[s][g];
-      sums[s] = sum_over_warp(lane);
-    }
+    sum = sum_of_groups(own, tiles);
     return Outcome::kDone;
   }
 

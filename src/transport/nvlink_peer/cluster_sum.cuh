@@ -66,8 +66,6 @@ class ByteCount {
   std::uint64_t word_;
 };
 
-// Of `kSums` tokens at a time.
-template <int kSums>
 class ClusterSum {
  public:
   // All threads of the cluster, one after the other: between the two its blocks become ready.
@@ -83,41 +81,34 @@ class ClusterSum {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
   }
 
-  // f(k, parts) for those of a token's tiles that are this thread's, of which each has one part in
-  // each of `count` sums. Uniform over the threads that have any: fails where f has failed in one,
-  // which goes on to the end.
+  // f(k, parts) for those of a token's tiles that are this thread's, of which each has one part.
+  // Uniform over the threads that have any: fails where f has failed in one, which goes on to the
+  // end.
   template <class F>
-  __device__ Outcome over(Slice tiles, int count, F&& f, float (&sums)[kSums]) {
+  __device__ Outcome over(Slice tiles, F&& f, float& sum) {
     const Slice lane = threadIdx.x % kTokenLanes;
     if (Cluster::thread() - lane >= tiles) return Outcome::kDone;
 
     Turn& turn = turns()[turn_ % 2];
     const std::uint32_t phase = turn_++ / 2;
     const Slice groups = (tiles + kTokenLanes - 1) / kTokenLanes;
-    if (threadIdx.x == 0) turn.bytes.expect(count * groups * sizeof turn.groups[0][0]);
+    if (threadIdx.x == 0) turn.bytes.expect(groups * sizeof turn.groups[0]);
 
     bool failed = false;
     TUTTI_NO_UNROLL
     for (Slice k = Cluster::thread(); k - lane < tiles; k += Cluster::threads()) {
-      float parts[kSums][1] = {};
+      float parts[1] = {};
       if (k < tiles && !failed) failed = f(k, parts) != Outcome::kDone;
       failed = __any_sync(~0u, failed) != 0;
-      TUTTI_UNROLL
-      for (int s = 0; s < kSums; ++s) {
-        if (s >= count) break;
-        const float group = sum_over_warp(parts[s][0]);
-        // Lane r tells block r, if that has tiles.
-        if (lane < Cluster::size() && lane * blockDim.x < tiles) {
-          turn.bytes.send(&turn.groups[s][k / kTokenLanes], lane, word_of(group, failed));
-        }
+      const float group = sum_over_warp(parts[0]);
+      // Lane r tells block r, if that has tiles.
+      if (lane < Cluster::size() && lane * blockDim.x < tiles) {
+        turn.bytes.send(&turn.groups[k / kTokenLanes], lane, word_of(group, failed));
       }
     }
 
     turn.bytes.wait(phase);
-    TUTTI_UNROLL
-    for (int s = 0; s < kSums; ++s) {
-      if (s < count) sums[s] = sum_of(turn.groups[s], groups, failed);
-    }
+    sum = sum_of(turn.groups, groups, failed);
     return __any_sync(~0u, failed) != 0 ? Outcome::kFailed : Outcome::kDone;
   }
 
@@ -127,7 +118,7 @@ class ClusterSum {
   struct Turn {
     ByteCount bytes;
     // A sum each, and above it whether somebody has failed.
-    std::uint64_t groups[kSums][kMaxTokenGroups];
+    std::uint64_t groups[kMaxTokenGroups];
   };
   using Turns = Turn[2];
   static __device__ Turns& turns() {
@@ -152,18 +143,17 @@ class ClusterSum {
 #else
 
 // Where there are no clusters, a block is one.
-template <int kSums>
 class ClusterSum {
  public:
   __device__ void prepare() const {}
   __device__ void open() const {}
   template <class F>
-  __device__ Outcome over(Slice tiles, int count, F&& f, float (&sums)[kSums]) {
-    return block_.over(tiles, count, f, sums);
+  __device__ Outcome over(Slice tiles, F&& f, float& sum) {
+    return block_.over(tiles, f, sum);
   }
 
  private:
-  BlockSum<kSums> block_;
+  BlockSum block_;
 };
 
 #endif

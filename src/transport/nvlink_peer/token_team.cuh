@@ -7,8 +7,7 @@
 
 namespace tutti {
 
-// `kSums`: of how many tokens it needs sums at a time.
-template <int kRanks = 0, int kSums = 1, class Protocol = Faithful>
+template <int kRanks = 0, class Protocol = Faithful>
 class TokenTeam : public PacketTeam<kRanks, Protocol> {
   using Base = PacketTeam<kRanks, Protocol>;
 
@@ -27,19 +26,12 @@ class TokenTeam : public PacketTeam<kRanks, Protocol> {
 
   template <class F>
   __device__ Outcome sum_of_token(Slice tiles, F&& f, float& sum) {
-    float sums[1];
     this->forget_held();
-    const Outcome outcome = sum_.over(tiles, 1, Base::only_one(f), sums);
-    sum = sums[0];
-    return outcome;
-  }
-  template <class F>
-  __device__ Outcome sum_of_tokens(Slice tiles, F&& f, float (&sums)[kSums]) {
-    return sum_.over(tiles, this->ranks(), f, sums);
+    return sum_.over(tiles, f, sum);
   }
 
  private:
-  ClusterSum<kSums> sum_;
+  ClusterSum sum_;
 };
 
 }  // namespace tutti

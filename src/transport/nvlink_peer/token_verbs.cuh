@@ -181,18 +181,11 @@ class TokenVerbs {
   __device__ Words held_beside(Slice k) const { return chosen(k, beside_); }
   template <class F>
   __device__ Outcome sum_of_token(Slice tiles, F&& f, float& sum) {
-    float sums[1];
     forget_held();
-    const Outcome outcome = block_sum_.over(tiles, 1, only_one(f), sums);
-    sum = sums[0];
-    return outcome;
+    return block_sum_.over(tiles, f, sum);
   }
 
  protected:
-  template <class F>
-  static __device__ auto only_one(F& f) {
-    return [&f](Slice k, float(&parts)[1][kTileParts]) { return f(k, parts[0]); };
-  }
   // What some path around a loop leaves unset holds its registers all the way around.
   __device__ void forget_held() {
     TUTTI_UNROLL
@@ -215,7 +208,7 @@ class TokenVerbs {
   }
 
   Words held_[kHeldTiles], beside_[kHeldTiles];
-  BlockSum<1> block_sum_;
+  BlockSum block_sum_;
 };
 
 }  // namespace tutti

@@ -148,13 +148,13 @@ TEST(LaunchTest, RowsForNewerGpusAreNotLoaded) {
   EXPECT_EQ(loaded(100), loaded(90));
 }
 
-// Where ranks share tokens out, a cluster has one of each rank's.
-TEST(LaunchTest, ClustersHaveATokenOfEachRank) {
-  const auto row = find_algorithm(Collective::kAllReduceResidualRmsNorm, "two_shot_push");
+// Few tokens have clusters of blocks, many a block each.
+TEST(LaunchTest, ClustersHaveATokenEach) {
+  const auto row = find_algorithm(Collective::kAllReduceResidualRmsNorm, "one_shot_push");
   ASSERT_TRUE(row.is_ok());
   constexpr std::uint32_t kTokenBytes = 16384;
   for (const auto& [tokens, blocks, cluster] :
-       {std::array{1, 8, 8}, {4, 8, 8}, {5, 16, 8}, {64, 128, 8}, {65, 68, 4}, {1000, 128, 1}}) {
+       {std::array{1, 8, 8}, {2, 16, 8}, {16, 128, 8}, {17, 68, 4}, {250, 128, 1}}) {
     const auto bytes = static_cast<std::size_t>(tokens) * kTokenBytes;
     EXPECT_EQ((*row)->geometry({bytes, 4, kTokenBytes}).blocks, blocks) << tokens;
     Work work{};
@@ -163,6 +163,34 @@ TEST(LaunchTest, ClustersHaveATokenOfEachRank) {
     work.norm.tokens = static_cast<std::uint32_t>(tokens);
     EXPECT_EQ((*row)->cluster(work), cluster) << tokens;
   }
+}
+
+// A row's second kernel has a block for each token, and one of its kernels for what comes in whole
+// vectors.
+TEST(LaunchTest, TheSecondKernelSuitsTheTokens) {
+  const auto row = find_algorithm(Collective::kAllReduceResidualRmsNorm, "two_shot");
+  ASSERT_TRUE(row.is_ok());
+  alignas(16) std::byte memory[32];
+  const auto grid = [&](std::uint32_t hidden, DataType output, std::size_t offset) {
+    Work work{};
+    work.output = memory;
+    work.norm = {.weight = memory,
+                 .output = memory + offset,
+                 .tokens = 300,
+                 .hidden = hidden,
+                 .output_dtype = output};
+    return (*row)->then.grid(work, size_of(DataType::kBfloat16));
+  };
+  EXPECT_EQ(grid(8192, DataType::kBfloat16, 0).blocks, 300);
+  EXPECT_EQ(grid(8192, DataType::kBfloat16, 0).threads, 512);
+  EXPECT_EQ(grid(4096, DataType::kBfloat16, 0).threads, 256);
+  EXPECT_EQ(grid(8, DataType::kBfloat16, 0).threads, 32);
+  const int whole = grid(8192, DataType::kBfloat16, 0).kernel;
+  const int any = grid(8191, DataType::kBfloat16, 0).kernel;
+  EXPECT_NE(whole, any);
+  EXPECT_EQ(grid(8192, DataType::kBfloat16, 8).kernel, any) << "half a vector off";
+  EXPECT_NE(grid(8192, DataType::kFloat8E4M3, 8).kernel, any) << "8 elements of 8 bits";
+  EXPECT_EQ(grid(8192, DataType::kFloat8E4M3, 4).kernel, any);
 }
 
 }  // namespace

@@ -1,0 +1,67 @@
+// The rows of two kernels: a row of all_reduce that adds the residual to what it reduces, and
+// behind it a kernel that normalises what is then in own memory.
+//
+//   kernel 1  as the row of all_reduce says; whoever has a sum adds the residual, before he sends
+//   it kernel 2  for each token: load residual_output, sum up the squares over the block;
+//   normalise,
+//             store to output
+//
+// Cost: that row's, and 2 x bytes of own memory. Behind the links every multiprocessor can work on
+// what is normalised, and tokens need not stay with the blocks that reduced them. In place is safe
+// where it is in all_reduce: when the second kernel begins, nobody reads this rank's buffers.
+#pragma once
+
+#include "algorithms/all_reduce_residual_rms_norm/token.hpp"
+
+namespace tutti {
+
+// residual_output = round(sum + residual), as an Epilogue.
+struct PlusResidual {
+  template <class T, class Team>
+  static TUTTI_BODY auto load(const Team& team, const Work& work, TileAt tile) {
+    return team.template load_from<T>(work.norm.residual, tile);
+  }
+  template <class T, class Team>
+  static TUTTI_BODY auto apply(const typename Team::Words& sum,
+                               const typename Team::Words& residual) {
+    return plus_residual<T, Team>(sum, residual);
+  }
+  template <class T, class Team, int kElements>
+  static TUTTI_BODY auto apply(const Tile<T, kElements>& sum,
+                               const typename Team::Words& residual) {
+    return Team::template tile_of<T>(plus_residual<T, Team>(Team::words_of(sum), residual));
+  }
+};
+
+// `Output`: what elements are written as; AnyOutput: as the operation says.
+template <class T, class Output, class Team, class Access>
+TUTTI_BODY Outcome normalise_tokens(Team& team, const Work& work, Access access) {
+  using Words = typename Team::Words;
+  const Tokens<Team::template tile_elements<T>(), Access::kIsWhole> tokens(work);
+  const auto weight = [&](Slice k) {
+    return team.template load_from<T>(work.norm.weight, access, tokens.tile(k));
+  };
+  const auto square = [&](Slice k, const Words& words, float(&parts)[Team::kTileParts]) {
+    sum_squares<T, Team>(words, tokens.tile(k).count, parts);
+  };
+
+  team.launch_wait();
+  team.launch_trigger();
+  return team.for_each_token(tokens.count, [&](Slice token) {
+    const auto load = [&](Slice k) {
+      return team.template load_from<T>(work.output, access, tokens.tile(token, k));
+    };
+    float sum;
+    if (team.sum_of_loaded(tokens.tiles, load, weight, square, sum) != Outcome::kDone) {
+      return Outcome::kFailed;
+    }
+    const float factor = inverse_rms(work.norm, sum);
+    team.for_each_loaded(tokens.tiles, load, weight, [&](Slice k, const Words& x, const Words& w) {
+      const Unscaled<Words> tile{tokens.tile(token, k), x, w, factor};
+      store_result<T, Output>(team, work.norm, access, tile);
+    });
+    return Outcome::kDone;
+  });
+}
+
+}  // namespace tutti
