@@ -2,6 +2,7 @@
 #include "algorithms/all_gather/rows.hpp"
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
+#include "algorithms/meeting.hpp"
 
 namespace tutti {
 
@@ -26,6 +27,7 @@ CudaKernel cuda_all_reduce_residual_rms_norm_two_shot_push(DataType, OpKind, int
 
 CudaKernel cuda_all_gather_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
-CudaKernel cuda_all_gather_copy_engine(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_meeting(DataType, OpKind, int) { return nullptr; }
 
 }  // namespace tutti

@@ -1,6 +1,6 @@
 #include "algorithms/all_gather/copy_engine.hpp"
 
-#include "algorithms/all_gather/pieces.hpp"
+#include "algorithms/pieces.hpp"
 #include "algorithms/all_gather/rows.hpp"
 #include "algorithms/engine_passes.hpp"
 #include "algorithms/team_stages.hpp"
