@@ -1,5 +1,5 @@
-// The shape of collectives whose ranks put in or get a piece each, as their bodies see it: in bytes,
-// whatever the elements are.
+// The shape of collectives whose ranks put in or get a piece each, as their bodies see it: in
+// bytes, whatever the elements are.
 #pragma once
 
 #include "transport/team.hpp"
@@ -9,6 +9,12 @@ namespace tutti {
 // Of the larger side: pieces lie one behind the other there, in the order of the ranks.
 TUTTI_BODY std::size_t piece_of(const Work& work) {
   return work.count / static_cast<std::size_t>(work.ranks);
+}
+
+// Which rank comes `step` + 1 places on: the next one first, this one last.
+TUTTI_BODY int rank_behind(const Work& work, int step) {
+  const int rank = work.rank + 1 + step;
+  return rank < work.ranks ? rank : rank - work.ranks;
 }
 
 // So much of each piece goes through staging in one pass, which holds a slot for every rank. All of
