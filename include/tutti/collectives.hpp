@@ -58,6 +58,20 @@ struct AllGather {
 // Buffers, order and errors: as for all_reduce(). An input in place is found by its output.
 Status all_gather(Communicator& communicator, const AllGather& call);
 
+struct AllToAll {
+  const void* input = nullptr;  // ranks * count elements, those for rank j from j * count on
+  void* output = nullptr;       // ranks * count elements, those of rank r from r * count on
+  std::size_t count = 0;        // of one piece; equal on every rank; may be 0
+  DataType dtype = DataType::kFloat32;
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+// Every rank's `output` becomes what all ranks have for it, one piece behind the other. Collective.
+// Bits are moved as they are. Not in place: `input` and `output` do not overlap.
+// Buffers, order and errors: as for all_reduce().
+Status all_to_all(Communicator& communicator, const AllToAll& call);
+
 // What a transformer's layer does behind a row-parallel matrix product, in one operation. Matrices
 // are [tokens, hidden], row-major and without gaps.
 struct AllReduceResidualRmsNorm {
@@ -99,6 +113,7 @@ Status group_end();  // the first failure; all operations were tried
 // One line per algorithm: taken, or why not, with the predicted or measured time.
 std::string explain_all_reduce(const Communicator& communicator, const Communicator::Query& query);
 std::string explain_all_gather(const Communicator& communicator, const Communicator::Query& query);
+std::string explain_all_to_all(const Communicator& communicator, const Communicator::Query& query);
 std::string explain_all_reduce_residual_rms_norm(const Communicator& communicator,
                                                  const Communicator::Query& query);
 

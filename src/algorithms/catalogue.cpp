@@ -8,6 +8,7 @@
 #include "algorithms/all_gather/rows.hpp"
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
+#include "algorithms/all_to_all/rows.hpp"
 #include "base/units.hpp"
 #include "transport/work.hpp"
 
@@ -19,6 +20,8 @@ std::string_view to_string(Collective collective) {
       return "all_reduce_residual_rms_norm";
     case Collective::kAllGather:
       return "all_gather";
+    case Collective::kAllToAll:
+      return "all_to_all";
     case Collective::kAllReduce:
       break;
   }
@@ -35,7 +38,11 @@ Result<Collective> parse_collective(std::string_view name) {
                 fmt::format("unknown collective '{}'; known: {}", name, known));
 }
 
-bool reduces(Collective collective) { return collective != Collective::kAllGather; }
+bool reduces(Collective collective) {
+  return collective != Collective::kAllGather && collective != Collective::kAllToAll;
+}
+
+bool runs_in_place(Collective collective) { return collective != Collective::kAllToAll; }
 
 DataType moved_as(Collective collective, DataType dtype) {
   return reduces(collective) ? dtype : DataType::kUint8;
@@ -96,6 +103,8 @@ std::span<const Algorithm> rows_of(Collective collective) {
       return all_reduce_residual_rms_norm_rows();
     case Collective::kAllGather:
       return all_gather_rows();
+    case Collective::kAllToAll:
+      return all_to_all_rows();
     case Collective::kAllReduce:
       break;
   }

@@ -16,14 +16,26 @@ namespace tutti {
 
 struct RingSlots;  // transport/work.hpp
 
-enum class Collective : std::uint8_t { kAllReduce, kAllReduceResidualRmsNorm, kAllGather };
+enum class Collective : std::uint8_t {
+  kAllReduce,
+  kAllReduceResidualRmsNorm,
+  kAllGather,
+  kAllToAll,
+};
 inline constexpr Collective kAllCollectives[] = {
-    Collective::kAllReduce, Collective::kAllReduceResidualRmsNorm, Collective::kAllGather};
+    Collective::kAllReduce,
+    Collective::kAllReduceResidualRmsNorm,
+    Collective::kAllGather,
+    Collective::kAllToAll,
+};
 std::string_view to_string(Collective collective);  // "all_reduce"
 Result<Collective> parse_collective(std::string_view name);
 
 // Whether it computes; else it moves bits, and its ReduceOp means nothing.
 bool reduces(Collective collective);
+
+// Whether its input may lie in its output; else the two are apart.
+bool runs_in_place(Collective collective);
 
 // What bodies of its rows take elements for: where bits are moved all types are bytes, and share an
 // instantiation. Work::count counts these.

@@ -2,6 +2,8 @@
 #include "algorithms/all_gather/rows.hpp"
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
+#include "algorithms/all_to_all/rows.hpp"
+#include "algorithms/meeting.hpp"
 
 namespace tutti {
 
@@ -31,6 +33,10 @@ CudaKernel cuda_normalise_tokens(DataType, int) { return nullptr; }
 
 CudaKernel cuda_all_gather_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
-CudaKernel cuda_all_gather_copy_engine(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_all_to_all_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_to_all_one_shot_push(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_meeting(DataType, OpKind, int) { return nullptr; }
 
 }  // namespace tutti

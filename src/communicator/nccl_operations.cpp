@@ -23,12 +23,19 @@ bool leaves_usable(StatusCode code) {
          code == StatusCode::kUnavailable;
 }
 
-Status give(NcclSession& session, const Prepared& prepared) {
+Status give(NcclSession& session, const Prepared& prepared, int ranks) {
   const Call& call = prepared.call;
   if (call.collective == Collective::kAllGather) {
     return session.all_gather({.input = call.input,
                                .output = call.output,
                                .bytes = prepared.sides.input,
+                               .stream = call.stream});
+  }
+  if (call.collective == Collective::kAllToAll) {
+    return session.all_to_all({.input = call.input,
+                               .output = call.output,
+                               .bytes = call.bytes() / static_cast<std::size_t>(ranks),
+                               .ranks = ranks,
                                .stream = call.stream});
   }
   return session.all_reduce({.input = call.input,
@@ -178,6 +185,11 @@ Status CommunicatorImpl::warm_up_nccl_on(Stream stream) {
                                 .output = scratch,
                                 .bytes = piece,
                                 .stream = stream}));
+    TUTTI_TRY(nccl_.all_to_all({.input = scratch,
+                                .output = scratch + bytes / 2,
+                                .bytes = piece / 2,
+                                .ranks = size(),
+                                .stream = stream}));
   }
   return nccl_watch_->end(ticket, stream);
 }
@@ -208,7 +220,7 @@ Status CommunicatorImpl::start_on_nccl(Prepared& prepared) {
     status = ticket.status();
     if (ticket.is_ok()) prepared.watched = *ticket;
   }
-  if (status.is_ok()) status = give(session, prepared);
+  if (status.is_ok()) status = give(session, prepared, size());
   if (status.is_ok()) return status;
   recorder_->end(prepared.operation.sequence, false);
   return leaves_usable(status.code()) ? status : fail(status);

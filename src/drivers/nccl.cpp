@@ -167,6 +167,14 @@ class RealNccl final : public NcclDriver {
                  "ncclAllGather", comm);
   }
 
+  Status all_to_all(NcclComm comm, const NcclAllToAll& call) override {
+    TUTTI_TRY(group_start());
+    const Status exchanged = exchange(comm, call);
+    const Status ended =
+        group_end();  // in any case: a group that stays open holds up all that follows
+    return exchanged.is_ok() ? ended : exchanged;
+  }
+
   Result<NcclWindow> register_window(NcclComm comm, std::byte* base, std::size_t bytes) override {
     if (library_->version < kNcclFirstWindowVersion || library_->window_register == nullptr ||
         library_->window_deregister == nullptr) {
@@ -200,6 +208,21 @@ class RealNccl final : public NcclDriver {
     return check(library_->all_reduce(call.input, call.output, call.count,
                                       nccl_data_type(call.dtype), op, comm, call.stream),
                  "ncclAllReduce", comm);
+  }
+
+  // A piece to each rank, and one from each: in a group, so that none waits for another.
+  Status exchange(NcclComm comm, const NcclAllToAll& call) const {
+    const int bytes = nccl_data_type(DataType::kUint8);
+    for (int rank = 0; rank < call.ranks; ++rank) {
+      const std::size_t place = static_cast<std::size_t>(rank) * call.bytes;
+      const auto* const from = static_cast<const std::byte*>(call.input) + place;
+      auto* const to = static_cast<std::byte*>(call.output) + place;
+      TUTTI_TRY(check(library_->send(from, call.bytes, bytes, rank, comm, call.stream), "ncclSend",
+                      comm));
+      TUTTI_TRY(check(library_->receive(to, call.bytes, bytes, rank, comm, call.stream), "ncclRecv",
+                      comm));
+    }
+    return Status::ok();
   }
 
   Status pre_mul_sum(NcclComm comm, const NcclAllReduce& call) const {

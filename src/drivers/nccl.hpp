@@ -37,6 +37,15 @@ struct NcclAllGather {
   Stream stream = nullptr;
 };
 
+// Likewise. NCCL has it as a call of its own since 2.28; here it is sends and receives.
+struct NcclAllToAll {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::size_t bytes = 0;  // of one piece
+  int ranks = 0;          // of the communicator
+  Stream stream = nullptr;
+};
+
 // What NCCL demands of memory that is to be a window: a VMM allocation (cuMemCreate), all of it,
 // whose address and size are multiples of this (2.27; newer versions are content with 4 KiB).
 inline constexpr std::size_t kNcclWindowAlignment = 2 * 1024 * 1024;
@@ -66,6 +75,7 @@ class NcclDriver {
   // kUnsupported where this NCCL is too old for the element type or the operation.
   virtual Status all_reduce(NcclComm comm, const NcclAllReduce& call) = 0;
   virtual Status all_gather(NcclComm comm, const NcclAllGather& call) = 0;
+  virtual Status all_to_all(NcclComm comm, const NcclAllToAll& call) = 0;
   // From now on operations of `comm` whose buffers all lie in windows may run on NCCL's symmetric
   // kernels; every rank has to give them at the same offset. Blocks until every rank has called,
   // without an end where one has failed: only abort() ends that. Outside captures. kUnsupported

@@ -35,6 +35,8 @@ struct NcclLibrary {
   int (*comm_get_async_error)(NcclComm, int*) = nullptr;
   int (*all_reduce)(const void*, void*, std::size_t, int dtype, int op, NcclComm, Stream) = nullptr;
   int (*all_gather)(const void*, void*, std::size_t, int dtype, NcclComm, Stream) = nullptr;
+  int (*send)(const void*, std::size_t, int dtype, int peer, NcclComm, Stream) = nullptr;
+  int (*receive)(void*, std::size_t, int dtype, int peer, NcclComm, Stream) = nullptr;
   int (*group_start)() = nullptr;
   int (*group_end)() = nullptr;
   // Null in old versions.

@@ -120,9 +120,11 @@ void run_possible(const std::vector<Cell>& cells, const IsRefused& is_refused, c
   require(2 * number > cells.size(), fmt::format("only {} of {} cells ran", number, cells.size()));
 }
 
-// What run(options) returns, as such a program's main().
+// What run(options) returns, as such a program's main(). add_options(app) adds what only this one
+// has.
 inline int main_of_selections(int argc, char** argv, const std::string& what,
-                              const std::function<int(const SelectionOptions&)>& run) {
+                              const std::function<int(const SelectionOptions&)>& run,
+                              const std::function<void(CLI::App&)>& add_options = {}) {
   SelectionOptions options;
   CLI::App app(what);
   app.add_option("--backend", options.backend, "host or cuda");
@@ -131,6 +133,7 @@ inline int main_of_selections(int argc, char** argv, const std::string& what,
   app.add_option("--rows", options.rows, "names of rows")->delimiter(',');
   app.add_option("--seed", options.seed, "of the selection and the inputs");
   app.add_option("--rounds", options.rounds, "selections, each with inputs of its own");
+  if (add_options) add_options(app);
   CLI11_PARSE(app, argc, argv);
   try {
     return run(options);

@@ -123,6 +123,14 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
   return work;
 }
 
+// What comes to place i of rank `rank`'s output.
+template <class Value>
+float moved(const Case& test, int rank, std::size_t i, const Value& value) {
+  const std::size_t piece = count_of(*test.row) / ranks_for(*test.row, kRanks);
+  const bool own = test.row->collective == Collective::kAllToAll;  // else everybody's is the same
+  return value(static_cast<int>(i / piece), (own ? rank * piece : 0) + i % piece);
+}
+
 // A few operations in a row, with fresh data each. False where a result is wrong.
 bool run_rank(HostWorld& world, int rank, const Case& test) {
   const HostBody body = test.row->host(DataType::kFloat32, OpKind::kSum);
@@ -143,9 +151,7 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
     for (std::size_t i = 0; i < sides.output; ++i) {
       float expected = normalised ? Matrices::residual_at(i) : 0;
       for (int r = 0; r < world.ranks(); ++r) expected += value(r, i);
-      if (!reduces(test.row->collective)) {
-        expected = value(static_cast<int>(i / sides.input), i % sides.input);
-      }
+      if (!reduces(test.row->collective)) expected = moved(test, rank, i, value);
       right = right && output[i] == expected;
     }
     if (normalised) right = right && matrices.is_normalised(output);

@@ -78,7 +78,10 @@ PROMISES = {
     # What a rank has goes to all of them. They are compiled for bytes alone.
     "all_gather_push_kernel": Promise(loads=1, stores=RANKS, barriers=2),
     "all_gather_one_shot_push_kernel": POLLS_TOGETHER,
-    "all_gather_meet_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
+    # Each rank gets its own piece: a tile of every one is under way at once.
+    "all_to_all_push_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
+    "all_to_all_one_shot_push_kernel": POLLS_TOGETHER,
+    "meeting_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
     # Emulated, they load one rank's part after the other.
     "multicast_one_shot_kernel": Promise(loads=1, stores=0, barriers=2),
     "multicast_two_shot_kernel": Promise(loads=1, stores=0, barriers=2),

@@ -342,16 +342,21 @@ void Experiment::between_operations(Rank& rank, int index) {
   ++rank.started;
 }
 
-// Small whole numbers: their sums are exact. And once 8 bytes of ones, which are NaNs.
+// Small whole numbers: their sums are exact. And once 8 bytes of ones, which are NaNs, in all that
+// travels.
 float Experiment::input_value(int rank, int operation, std::size_t i) const {
-  if (rank == 0 && operation == 1 && i < 2) return __builtin_bit_cast(float, ~std::uint32_t{0});
+  const bool scatters = setup_.row->collective == Collective::kAllToAll;
+  const std::size_t place = scatters ? i % piece() : i;
+  if (rank == 0 && operation == 1 && place < 2) return __builtin_bit_cast(float, ~std::uint32_t{0});
   return static_cast<float>((static_cast<std::size_t>(rank * 7 + operation * 3) + i) % 50);
 }
 
-float Experiment::expected(int operation, std::size_t i) const {
+float Experiment::expected(int rank, int operation, std::size_t i) const {
   if (!reduces(setup_.row->collective)) {
-    const std::size_t piece = sides(0).input;
-    return input_value(static_cast<int>(i / piece), operation, i % piece);
+    // Of all_to_all each rank gets its own pieces, else everybody's are the same.
+    const bool own = setup_.row->collective == Collective::kAllToAll;
+    const std::size_t place = own ? static_cast<std::size_t>(rank) * piece() : 0;
+    return input_value(static_cast<int>(i / piece()), operation, place + i % piece());
   }
   float sum = 0;
   for (int r = 0; r < setup_.ranks; ++r) {
@@ -417,7 +422,7 @@ void Experiment::write_input(Rank& rank, int index, int operation) {
 void Experiment::check_output(Rank& rank, int index, int operation) {
   for (std::size_t i = 0; i < setup_.count; ++i) {
     const float seen = load(index, rank.output.data() + i);
-    const float right = expected(operation, i);
+    const float right = expected(index, operation, i);
     if (seen == right || (std::isnan(seen) && std::isnan(right))) continue;
     return simulation_.report(Breach::kWrongResult,
                               fmt::format("operation {} of rank {}: element {} is {}, expected {}",
@@ -431,9 +436,9 @@ void Experiment::check_normalised(Rank& rank, int index, int operation) {
     const std::size_t first = i / hidden_ * hidden_;
     double squares = 0;
     for (std::size_t k = first; k < first + hidden_; ++k) {
-      squares += std::pow(double{expected(operation, k)}, 2);
+      squares += std::pow(double{expected(index, operation, k)}, 2);
     }
-    const double right = expected(operation, i) * weight_at(i - first) /
+    const double right = expected(index, operation, i) * weight_at(i - first) /
                          std::sqrt(squares / static_cast<double>(hidden_) + kEpsilon);
     const float seen = load(index, normalised_of(rank) + i);
     if (std::abs(seen - right) <= 1e-5 * std::abs(right) || (std::isnan(seen) && std::isnan(right)))

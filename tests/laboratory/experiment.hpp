@@ -84,10 +84,12 @@ class Experiment {
   void remember_all();
   void poison_group();
   float input_value(int rank, int operation, std::size_t i) const;
-  float expected(int operation, std::size_t i) const;
+  float expected(int rank, int operation, std::size_t i) const;
   Sides sides(int rank) const {
     return sides_of(setup_.row->collective, setup_.count, rank, setup_.ranks);
   }
+  // Where bits are moved, of each rank.
+  std::size_t piece() const { return setup_.count / static_cast<std::size_t>(setup_.ranks); }
   // Where a rank's input lies.
   float* input_of(int rank) const;
   // Where tokens are normalised behind the sum.

@@ -29,6 +29,7 @@ inline std::string_view to_string(Buffers buffers) {
 inline bool runs(const Algorithm& row, Buffers buffers) {
   const bool touched = row.peers_read_input || row.peers_write_output;
   if (buffers == Buffers::kStaged) return touched;
+  if (buffers == Buffers::kInPlace && !runs_in_place(row.collective)) return false;
   return buffers != Buffers::kInPlace || !row.in_place_needs_staging || !row.peers_read_input;
 }
 

@@ -8,7 +8,7 @@
 // place is safe.
 #pragma once
 
-#include "algorithms/all_gather/pieces.hpp"
+#include "algorithms/pieces.hpp"
 #include "transport/packets.hpp"
 
 namespace tutti {

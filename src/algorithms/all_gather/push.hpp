@@ -10,7 +10,7 @@
 // it, with what they read.
 #pragma once
 
-#include "algorithms/all_gather/pieces.hpp"
+#include "algorithms/pieces.hpp"
 
 namespace tutti {
 

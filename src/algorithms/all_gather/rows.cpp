@@ -1,36 +1,12 @@
 #include "algorithms/all_gather/rows.hpp"
 
 #include "algorithms/all_gather/copy_engine.hpp"
-#include "algorithms/geometry.hpp"
+#include "algorithms/meeting.hpp"
+#include "algorithms/moving.hpp"
 
 namespace tutti {
 namespace {
 
-// Nothing is computed: calls have the op that stands where none is named.
-bool moves(DataType, OpKind op) { return op == OpKind::kSum; }
-
-// Of what a rank puts in, as all_reduce's two_shot has it of what a rank stores to everybody.
-Geometry push_geometry(const Extent& extent) {
-  const std::size_t piece = share_of(extent);
-  if (piece <= 128 * KiB) return spread(piece, 128, 64);
-  if (piece <= 512 * KiB) return spread(piece, 256, 64);
-  return spread(piece, 512, kMaxBlocks);
-}
-
-Geometry one_shot_push_geometry(const Extent& extent) { return push_spread(share_of(extent)); }
-
-// A slot for every other rank holds what that puts in.
-PacketUse one_shot_packets(const Extent& on_wire) {
-  return {round_up(share_of(on_wire), 256), on_wire.ranks - 1};
-}
-
-// Its kernels move nothing: one block is enough to meet.
-Geometry meeting_geometry(const Extent&) { return {1, 32}; }
-
-Geometry library_geometry(const Extent&) { return {0, 0}; }
-
-double gather_wire(int ranks) { return (ranks - 1.0) / ranks; }
-double own_piece_local(int ranks) { return 2.0 / ranks; }
 // As all_reduce's, of a piece.
 double one_shot_push_local(int ranks) { return 7 + 1.0 / ranks; }
 
@@ -42,12 +18,12 @@ constexpr Algorithm kRows[] = {
      .max_ranks_host = kMaxRanks,
      .max_ranks_cuda = kMaxCudaRanks,
      // As measured on 2 H200s; so are all other rows.
-     .cost = {.steps = 5, .host_steps = 3, .wire = gather_wire, .local = own_piece_local},
+     .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
      .text = "every rank stores its input into everybody's output",
      .peers_read_input = false,
      .peers_write_output = true,
      .takes = moves,
-     .geometry = push_geometry,
+     .geometry = push_pieces_geometry,
      .host = host_all_gather_push,
      .cuda = cuda_all_gather_push},
     {.id = "all_gather/one_shot_push",
@@ -56,13 +32,13 @@ constexpr Algorithm kRows[] = {
      .needs = kNeedsPeerAccess,
      .max_ranks_host = kMaxRanks,
      .max_ranks_cuda = kMaxCudaRanks,
-     .cost = {.steps = 2.4, .host_steps = 5.5, .wire = gather_wire, .local = one_shot_push_local},
+     .cost = {.steps = 2.4, .host_steps = 5.5, .wire = pieces_wire, .local = one_shot_push_local},
      .text = "every rank sends its input to everybody, in words that are their own flags",
      .peers_read_input = false,
      .starts_early = true,
-     .packets = one_shot_packets,
+     .packets = packets_of_pieces,
      .takes = moves,
-     .geometry = one_shot_push_geometry,
+     .geometry = packets_of_pieces_geometry,
      .host = host_all_gather_one_shot_push,
      .cuda = cuda_all_gather_one_shot_push},
     {.id = "all_gather/copy_engine",
@@ -75,14 +51,14 @@ constexpr Algorithm kRows[] = {
      .cost = {.steps = 13,
               .steps_per_rank = 2,
               .host_steps = 4,
-              .wire = gather_wire,
+              .wire = pieces_wire,
               .local = own_piece_local},
      .text = "each rank fetches everybody's input by copy engine",
      .only_where_measured = true,
      .takes = moves,
      .geometry = meeting_geometry,
      .host = host_all_gather_copy_engine,
-     .cuda = cuda_all_gather_copy_engine,
+     .cuda = cuda_meeting,
      .program = all_gather_copy_engine},
     {.id = "all_gather/nccl",
      .collective = Collective::kAllGather,
@@ -90,7 +66,7 @@ constexpr Algorithm kRows[] = {
      .needs = kNeedsNccl,
      .max_ranks_cuda = 1 << 20,
      // What more ranks take, as half of all_reduce's, which goes around twice.
-     .cost = {.steps = 4.8, .steps_per_rank = 0.8, .wire = gather_wire},
+     .cost = {.steps = 4.8, .steps_per_rank = 0.8, .wire = pieces_wire},
      .text = "NVIDIA's library, where it is installed",
      .peers_read_input = false,
      .takes = moves,

@@ -13,7 +13,6 @@ HostBody host_all_gather_copy_engine(DataType dtype, OpKind op);
 // Null in builds without CUDA.
 CudaKernel cuda_all_gather_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_gather_one_shot_push(DataType dtype, OpKind op, int ranks);
-CudaKernel cuda_all_gather_copy_engine(DataType dtype, OpKind op, int ranks);  // between copies
 
 std::span<const Algorithm> all_gather_rows();
 

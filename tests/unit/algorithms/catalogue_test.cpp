@@ -104,12 +104,15 @@ TEST(CatalogueTest, SidesAreAsLargeAsTheirCollectiveMakesThem) {
   EXPECT_EQ(sides(Collective::kAllGather).input, 6U);
   EXPECT_EQ(sides(Collective::kAllGather).output, 24U);
   EXPECT_EQ(sides(Collective::kAllGather).place, 12U);
+  EXPECT_EQ(sides(Collective::kAllToAll).input, 24U);
+  EXPECT_EQ(sides(Collective::kAllToAll).output, 24U);
 }
 
 // Where bits are moved, every pattern is a message: packets have to say that they are there.
 TEST(CatalogueTest, WhatIsOnlyMovedIsBytes) {
   EXPECT_EQ(moved_as(Collective::kAllReduce, DataType::kBfloat16), DataType::kBfloat16);
   EXPECT_EQ(moved_as(Collective::kAllGather, DataType::kBfloat16), DataType::kUint8);
+  EXPECT_EQ(moved_as(Collective::kAllToAll, DataType::kBfloat16), DataType::kUint8);
   for (const Algorithm& row : catalogue()) {
     if (row.packets == nullptr) continue;
     const int expansion = packet_expansion(row, DataType::kFloat32);

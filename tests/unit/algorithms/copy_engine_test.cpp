@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/all_reduce/copy_engine.hpp"
+#include "algorithms/all_to_all/copy_engine.hpp"
 #include "algorithms/catalogue.hpp"
 #include "support/host_world.hpp"
 #include "transport/copy_engine/stages.hpp"
@@ -178,6 +179,7 @@ std::vector<Setting> settings() {
     for (const int ranks : {2, 3, 4}) {
       all.push_back({all_reduce_two_shot_copy_engine, ranks, staged});
       all.push_back({all_gather_copy_engine, ranks, staged});
+      all.push_back({all_to_all_copy_engine, ranks, staged});
     }
   }
   return all;

@@ -65,6 +65,33 @@ TEST(NcclTest, WhatIsGatheredTravelsAsBytes) {
   }
 }
 
+// Likewise, of one piece; prepare_nccl() has run it.
+TEST(NcclTest, WhatIsExchangedTravelsAsBytes) {
+  NcclGroup world(2, kEnough);
+  const auto exchanged = [&] {
+    std::vector<FakeNccl::Call> calls = world.nccl.calls();
+    std::erase_if(calls, [](const FakeNccl::Call& call) { return call.name != "all_to_all"; });
+    return calls;
+  };
+  EXPECT_GT(exchanged().size(), 2U);
+  std::array<std::array<std::uint16_t, 12>, 2> buffers{};
+  for (int r = 0; r < 2; ++r) {
+    auto& buffer = buffers[static_cast<std::size_t>(r)];
+    require_ok(all_to_all(world.group(r), {.input = buffer.data(),
+                                           .output = &buffer[6],
+                                           .count = 3,
+                                           .dtype = DataType::kBfloat16,
+                                           .stream = world.stream(r),
+                                           .options = {.algorithm = "nccl"}}));
+    const NcclAllToAll call = exchanged().back().all_to_all;
+    EXPECT_EQ(call.input, buffer.data());
+    EXPECT_EQ(call.output, &buffer[6]);
+    EXPECT_EQ(call.bytes, 6U);
+    EXPECT_EQ(call.ranks, 2);
+    EXPECT_EQ(call.stream, world.stream(r));
+  }
+}
+
 TEST(NcclTest, ARankThatNeverCallsEndsTheOthersWaits) {
   NcclGroup world(3, kShort);
   const auto start = Clock::now();

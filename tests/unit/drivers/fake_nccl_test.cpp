@@ -34,6 +34,18 @@ TEST(FakeNccl, RecordsWhatIsGathered) {
   EXPECT_FALSE(nccl.all_gather(comm, {}).is_ok());
 }
 
+TEST(FakeNccl, RecordsWhatIsExchanged) {
+  FakeNccl nccl;
+  const NcclComm comm = *nccl.create(*nccl.unique_id(), 1, 2, Deadline(std::chrono::seconds(1)));
+  EXPECT_TRUE(nccl.all_to_all(comm, {.bytes = 12, .ranks = 2}).is_ok());
+  EXPECT_EQ(nccl.calls().back().name, "all_to_all");
+  EXPECT_EQ(nccl.calls().back().rank, 1);
+  EXPECT_EQ(nccl.calls().back().all_to_all.bytes, 12U);
+  EXPECT_FALSE(nccl.all_to_all(nullptr, {}).is_ok());
+  nccl.fail_next("all_to_all", Status(StatusCode::kNccl, "no"));
+  EXPECT_FALSE(nccl.all_to_all(comm, {}).is_ok());
+}
+
 TEST(FakeNccl, RefusesWhatTheRealOneCannotTake) {
   FakeNccl nccl;
   const Deadline deadline(std::chrono::seconds(1));

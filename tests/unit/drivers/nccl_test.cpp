@@ -81,6 +81,41 @@ TEST_F(NcclOverStub, GathersBytes) {
   EXPECT_EQ(failed.code(), StatusCode::kNccl);
 }
 
+// A piece to each rank and one from each, all in one group.
+TEST_F(NcclOverStub, ExchangesPieces) {
+  std::array<std::byte, 30> input{}, output{};
+  state_->sent.clear();
+  state_->received.clear();
+  const NcclComm comm = join();
+  const NcclAllToAll call{.input = input.data(), .output = output.data(), .bytes = 10, .ranks = 3};
+  EXPECT_TRUE(nccl_->all_to_all(comm, call));
+  EXPECT_EQ(state_->dtype, 1);  // ncclUint8
+  ASSERT_EQ(state_->sent.size(), 3U);
+  ASSERT_EQ(state_->received.size(), 3U);
+  for (int peer = 0; peer < 3; ++peer) {
+    const auto at = static_cast<std::size_t>(peer);
+    EXPECT_EQ(state_->sent[at].at, &input[10 * at]);
+    EXPECT_EQ(state_->received[at].at, &output[10 * at]);
+    EXPECT_EQ(state_->sent[at].peer, peer);
+    EXPECT_EQ(state_->received[at].peer, peer);
+    EXPECT_EQ(state_->sent[at].count, 10U);
+    EXPECT_EQ(state_->received[at].count, 10U);
+  }
+  EXPECT_EQ(state_->groups_open, 0);
+}
+
+// What fails inside a group leaves none open.
+TEST_F(NcclOverStub, AnExchangeThatFailsEndsItsGroup) {
+  std::array<std::byte, 2> bytes{};
+  const NcclComm comm = join();
+  state_->fail_sends = true;
+  const Status failed = nccl_->all_to_all(
+      comm, {.input = bytes.data(), .output = bytes.data(), .bytes = 1, .ranks = 2});
+  state_->fail_sends = false;
+  EXPECT_EQ(failed.code(), StatusCode::kNccl);
+  EXPECT_EQ(state_->groups_open, 0);
+}
+
 TEST_F(NcclOverStub, NamesElementTypesAsNcclDoes) {
   const std::array<std::pair<DataType, int>, 12> table = {{{DataType::kInt8, 0},
                                                            {DataType::kUint8, 1},

@@ -21,7 +21,7 @@ std::size_t element_bytes(int dtype) {
   return kBytes.at(static_cast<std::size_t>(dtype));
 }
 
-constexpr int kFirstUserOp = 5;
+constexpr int kFirstUserOp = 5, kInvalidUsage = 5;
 int comm_storage = 0;
 #ifndef STUB_IS_OLD
 int window_storage = 0;
@@ -127,8 +127,32 @@ int ncclCommWindowDeregister(void* /*comm*/, void* window) {
 }
 #endif
 
-int ncclGroupStart() { return take_result(); }
-int ncclGroupEnd() { return take_result(); }
+// Alone it would wait for a peer that waits, too.
+int ncclSend(const void* from, std::size_t count, int dtype, int peer, void* /*comm*/,
+             void* stream) {
+  if (state.groups_open == 0) return kInvalidUsage;
+  if (state.fail_sends) return 1;
+  state.sent.push_back({from, count, peer});
+  state.dtype = dtype;
+  state.stream = stream;
+  return take_result();
+}
+
+int ncclRecv(void* to, std::size_t count, int /*dtype*/, int peer, void* /*comm*/,
+             void* /*stream*/) {
+  if (state.groups_open == 0) return kInvalidUsage;
+  state.received.push_back({to, count, peer});
+  return take_result();
+}
+
+int ncclGroupStart() {
+  ++state.groups_open;
+  return take_result();
+}
+int ncclGroupEnd() {
+  --state.groups_open;
+  return take_result();
+}
 
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming,readability-function-size)

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <vector>
 
 struct StubNccl {
   std::atomic<int> version{22809};
@@ -15,6 +16,14 @@ struct StubNccl {
 
   int dtype = -1, op = -1, residence = -1, rank = -1, size = -1;
   std::size_t count = 0;
+  struct Passed {  // to, or from, one rank
+    const void* at;
+    std::size_t count;
+    int peer;
+  };
+  int groups_open = 0;
+  bool fail_sends = false;
+  std::vector<Passed> sent, received;
   void* stream = nullptr;
   std::array<unsigned char, 8> scalar{};  // as many bytes as the element type has are read
   std::array<char, 128> id{};

@@ -285,6 +285,9 @@ Status check_moving(const BenchOptions& options) {
   if (options.chained) {
     return wrong(fmt::format("{} is not measured --chained: its output is no input", name));
   }
+  if (options.in_place && !runs_in_place(options.collective)) {
+    return wrong(fmt::format("--in-place: {} takes two buffers", name));
+  }
   return Status::ok();
 }
 

@@ -144,6 +144,13 @@ Operation Sampler::operation(const Configuration& configuration, std::byte* inpu
                      .dtype = options_.dtype,
                      .options = how};
   }
+  if (options_.collective == Collective::kAllToAll) {
+    return AllToAll{.input = input,
+                    .output = output,
+                    .count = piece_bytes() / size_of(options_.dtype),
+                    .dtype = options_.dtype,
+                    .options = how};
+  }
   if (!options_.normalises()) {
     return AllReduce{.input = input,
                      .output = output,
@@ -198,6 +205,20 @@ Result<std::unique_ptr<Trial>> Sampler::prepare(const Configuration& configurati
   return trial;
 }
 
+std::size_t Sampler::piece_bytes() const {
+  return bytes_ / static_cast<std::size_t>(communicator_.size());
+}
+
+// A period of what comes from rank `rank`, beginning where it begins in that one's input.
+Bytes Sampler::moved_from(int rank, std::uint32_t iteration) const {
+  Bytes period = inputs_->input(rank, iteration);
+  if (options_.collective != Collective::kAllToAll) return period;
+  const std::size_t place = piece_bytes() * static_cast<std::size_t>(communicator_.rank());
+  const auto first = static_cast<std::ptrdiff_t>(place % period.size());
+  std::rotate(period.begin(), period.begin() + first, period.end());
+  return period;
+}
+
 Status Sampler::fill_inputs(std::uint32_t iteration) {
   iteration_ = iteration;
   if (norm_inputs_) {
@@ -207,7 +228,7 @@ Status Sampler::fill_inputs(std::uint32_t iteration) {
     expected_.clear();
     if (reduces(options_.collective)) expected_.push_back(inputs_->expected(iteration));
     for (int r = 0; !reduces(options_.collective) && r < communicator_.size(); ++r) {
-      expected_.push_back(inputs_->input(r, iteration));
+      expected_.push_back(moved_from(r, iteration));
     }
   }
   const Sides sides = this->sides(bytes_);

@@ -1,4 +1,4 @@
-#include "algorithms/all_gather/rows.hpp"
+#include "algorithms/meeting.hpp"
 #include "transport/nvlink_peer/nvlink_team.cuh"
 
 namespace tutti {
@@ -7,15 +7,15 @@ namespace {
 // What copies have brought, and what they have taken away, the stream has seen to: nothing of the
 // kernel's own is to be released.
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    all_gather_meet_kernel(const __grid_constant__ Work work) {
+    meeting_kernel(const __grid_constant__ Work work) {
   NvlinkTeam<> team(work);
   if (team.barrier(Publish::kEarlierKernels) == Outcome::kDone) team.finish();
 }
 
 }  // namespace
 
-CudaKernel cuda_all_gather_copy_engine(DataType, OpKind, int) {
-  return reinterpret_cast<CudaKernel>(&all_gather_meet_kernel);
+CudaKernel cuda_meeting(DataType, OpKind, int) {
+  return reinterpret_cast<CudaKernel>(&meeting_kernel);
 }
 
 }  // namespace tutti

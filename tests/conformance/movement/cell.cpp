@@ -1,4 +1,4 @@
-#include "conformance/all_gather/cell.hpp"
+#include "conformance/movement/cell.hpp"
 
 #include <fmt/format.h>
 
@@ -45,15 +45,16 @@ bool buffers_fit(Backend backend, const Combination& chosen) {
 
 }  // namespace
 
-std::string GatherCell::to_string() const {
+std::string MovementCell::to_string() const {
   return fmt::format(
-      "{} {} {} buffers={} {} dtype={} count={} offsets={},{}{} blocks={} threads={} seed={}",
-      algorithm.empty() ? "auto" : algorithm, ranks, tutti::test::to_string(kind),
-      tutti::test::to_string(buffers), tutti::test::to_string(mode), tutti::to_string(dtype), count,
-      input_offset, output_offset, in_place ? " in place" : "", blocks, threads, seed);
+      "{} {} {} {} buffers={} {} dtype={} count={} offsets={},{}{} blocks={} threads={} seed={}",
+      tutti::to_string(collective), algorithm.empty() ? "auto" : algorithm, ranks,
+      tutti::test::to_string(kind), tutti::test::to_string(buffers), tutti::test::to_string(mode),
+      tutti::to_string(dtype), count, input_offset, output_offset, in_place ? " in place" : "",
+      blocks, threads, seed);
 }
 
-std::vector<GatherCell> GatherSpace::selection() const {
+std::vector<MovementCell> MovementSpace::selection() const {
   const auto size = [](const auto& values) { return static_cast<int>(std::size(values)); };
   const std::vector<int> sizes = {
       size(algorithms), size(kinds),   size(ranks),         size(kAllBufferKinds), size(kAllModes),
@@ -61,15 +62,17 @@ std::vector<GatherCell> GatherSpace::selection() const {
       size(kGrids)};
   const auto allowed = [&](const Combination& c) {
     if (!buffers_fit(backend, c)) return false;
+    if (c[kInPlace] == 1 && collective == Collective::kAllToAll) return false;
     const std::size_t least = c[kDtype] == kAny ? 1 : size_of(kDtypes[c[kDtype]]);
     const int rank_count = c[kRanks] == kAny ? 1 : ranks[static_cast<std::size_t>(c[kRanks])];
     const std::size_t count = c[kCount] == kAny ? 0 : kCounts[c[kCount]];
     return count * least * static_cast<std::size_t>(rank_count) <= kMostBytes;
   };
-  std::vector<GatherCell> cells;
+  std::vector<MovementCell> cells;
   for (const Combination& c : pairwise(sizes, allowed, seed)) {
     const auto at = [&](Dimension d) { return static_cast<std::size_t>(c[d]); };
-    cells.push_back({.algorithm = algorithms[at(kAlgorithm)],
+    cells.push_back({.collective = collective,
+                     .algorithm = algorithms[at(kAlgorithm)],
                      .kind = kinds[at(kKind)],
                      .ranks = ranks[at(kRanks)],
                      .buffers = kAllBufferKinds[at(kBuffer)],

@@ -1,4 +1,4 @@
-// One cell of the conformance test of all_gather.
+// One cell of the conformance test of collectives that move bits.
 #pragma once
 
 #include <cstdint>
@@ -6,18 +6,20 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithms/catalogue.hpp"
 #include "conformance/cell.hpp"
 
 namespace tutti::test {
 
-struct GatherCell {
+struct MovementCell {
+  Collective collective = Collective::kAllGather;
   std::string_view algorithm;  // empty: what the library chooses
   RankKind kind = RankKind::kThreads;
   int ranks = 2;
   BufferKind buffers = BufferKind::kPlain;
   Mode mode = Mode::kEager;
   DataType dtype = DataType::kUint8;
-  std::size_t count = 0;  // of one rank
+  std::size_t count = 0;  // of one piece
   // Of the input and of the output, in elements from a 256-byte boundary.
   int input_offset = 0, output_offset = 0;
   bool in_place = false;
@@ -30,7 +32,8 @@ struct GatherCell {
 };
 
 // What there is to choose from, and a covering in which every pair of values occurs.
-struct GatherSpace {
+struct MovementSpace {
+  Collective collective = Collective::kAllGather;
   Backend backend = Backend::kHost;
   std::vector<std::string_view> algorithms;
   std::vector<RankKind> kinds = {RankKind::kThreads, RankKind::kProcesses};
@@ -39,7 +42,7 @@ struct GatherSpace {
 
   static constexpr std::size_t kMostBytes = 2'200'000;  // of an output
 
-  std::vector<GatherCell> selection() const;
+  std::vector<MovementCell> selection() const;
 };
 
 }  // namespace tutti::test

@@ -6,23 +6,26 @@
 #include <string>
 
 #include "base/bytes.hpp"
-#include "conformance/all_gather/cell.hpp"
+#include "conformance/movement/cell.hpp"
 #include "support/group.hpp"
-#include "tutti/collectives.hpp"
 
 namespace tutti::test {
 
-class GatherBench {
+class MovementBench {
  public:
   // Room for outputs of `bytes`. Collective, but for plain buffers.
-  GatherBench(Rank& rank, BufferKind kind, std::size_t bytes);
+  MovementBench(Rank& rank, BufferKind kind, std::size_t bytes);
 
-  AllGather prepare(const GatherCell& cell, Stream stream);
+  struct Buffers {
+    const std::byte* input;
+    std::byte* output;
+  };
+  Buffers prepare(const MovementCell& cell);
   // Empty where the output is right, the input is what it was and nothing beside them was touched.
-  std::string check(const GatherCell& cell);
+  std::string check(const MovementCell& cell);
 
  private:
-  Bytes piece(const GatherCell& cell, int rank) const;
+  Bytes expected(const MovementCell& cell) const;
   void write(std::byte* area, std::size_t before, ByteView payload);
   std::string compare(const std::byte* area, std::size_t before, ByteView expected);
   std::byte* input() const { return memory_; }

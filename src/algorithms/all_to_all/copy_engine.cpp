@@ -1,0 +1,57 @@
+#include "algorithms/all_to_all/copy_engine.hpp"
+
+#include "algorithms/all_to_all/rows.hpp"
+#include "algorithms/engine_passes.hpp"
+#include "algorithms/pieces.hpp"
+#include "algorithms/team_stages.hpp"
+#include "transport/host_team.hpp"
+
+namespace tutti {
+namespace {
+
+Outcome run_by_team(HostTeam& team, const Work& work) {
+  TeamStages<Reduction<std::uint8_t, Sum>, HostTeam> stages(team, work);
+  all_to_all_copy_engine(stages, work, 1);
+  return stages.finish();
+}
+
+// One pass: `part` of every piece, staged in slots of `slot` bytes.
+void fetch_part(Stages& stages, const Work& work, const Range& part, std::size_t slot) {
+  const EnginePass pass(stages, work, 1, part);
+  const auto in_piece = [&](int rank) {
+    return static_cast<std::size_t>(rank) * piece_of(work) + part.first;
+  };
+  // Where rank `from` shows what it has for rank `to`.
+  const auto shown = [&](int from, int to) {
+    return pass.is_staged() ? work.staging.at[from] + static_cast<std::size_t>(to) * slot
+                            : work.inputs.at[from] + in_piece(to);
+  };
+  const auto fetch = [&](int rank, const std::byte* from) {
+    pass.copy(work.output + in_piece(rank), from, part.count);
+  };
+  pass.begin([&] {
+    pass.for_each_other([&](int rank) {
+      pass.copy(shown(work.rank, rank), work.input + in_piece(rank), part.count);
+    });
+  });
+  stages.copies_wait(stages.kernels());
+  pass.for_each_other([&](int rank) { fetch(rank, shown(rank, work.rank)); });
+  fetch(work.rank, work.input + in_piece(work.rank));
+  pass.end();
+}
+
+}  // namespace
+
+void all_to_all_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
+  Work moved = work;
+  moved.count = work.count * element_bytes;
+  const std::size_t piece = piece_of(moved), slot = slot_bytes(moved);
+  for (std::size_t done = 0; done < piece || done == 0; done += slot) {
+    fetch_part(stages, moved, cut(Range{done, slot}, piece), slot);
+    if (slot == 0) break;
+  }
+}
+
+HostBody host_all_to_all_copy_engine(DataType, OpKind) { return run_by_team; }
+
+}  // namespace tutti

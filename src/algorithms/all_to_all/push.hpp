@@ -1,0 +1,81 @@
+// all_to_all/push: every rank stores its piece for each rank into that one's output.
+//
+//   phase 1  barrier: every output may be written; staging is free
+//   phase 2  load tile k of every piece of my input, store each to its rank at my place, next rank
+//            first
+//   phase 3  barrier: every piece is written
+//   phase 4  stage out (only for outputs that peers cannot address)
+//
+// Cost: 3 hops (two flags, a store), (n-1)/n x bytes over each rank's links. Nobody touches another
+// rank's input. A tile is one of every piece: each thread always stores to all ranks, so that none
+// of the links waits for its turn, and no rank is written by everybody at once.
+#pragma once
+
+#include "algorithms/pieces.hpp"
+
+namespace tutti {
+
+// To every rank, the next one first, at `at` what load(step) gives for it.
+template <class Team, class Access, class Load>
+TUTTI_BODY void scatter_tile(Team& team, const Pointers<Team::kMaxRanks>& to, Access access,
+                             TileAt at, Load&& load) {
+  using T = std::uint8_t;
+  const int ranks = team.ranks();
+  if constexpr (Access::kLoadsAhead) {
+    using Part = Tile<T, Team::template tile_elements<T>()>;
+    using Words = Tile<std::uint32_t, sizeof(Part) / 4>;  // which stay whole registers
+    Words part[Team::kMaxRanks];
+    TUTTI_UNROLL
+    for (int step = 0; step < Team::kMaxRanks; ++step) {
+      part[step] = {};
+      if (step < ranks) part[step] = __builtin_bit_cast(Words, load(step));
+    }
+    team.end_of_loads();
+    TUTTI_UNROLL
+    for (int step = 0; step < Team::kMaxRanks; ++step) {
+      if (step >= ranks) continue;
+      team.template store<T>(to.at[step], access, at, __builtin_bit_cast(Part, part[step]));
+    }
+  } else {
+    TUTTI_NO_UNROLL
+    for (int step = 0; step < ranks; ++step) {
+      team.template store<T>(to.of(step), access, at, load(step));
+    }
+  }
+}
+
+template <class Team>
+TUTTI_BODY Outcome all_to_all_push(Team& team, const Work& work) {
+  using T = std::uint8_t;
+  const std::size_t piece = piece_of(work), slot = slot_bytes(work);
+
+  for (std::size_t done = 0; done < piece || done == 0; done += slot) {
+    const Range part = cut(Range{done, slot}, piece);
+    // From a place in a piece to mine in outputs, or in slots, which start at each pass anew.
+    const std::size_t mine = static_cast<std::size_t>(work.rank);
+    const std::size_t shift = work.stage_output ? mine * slot - done : mine * piece;
+
+    team.arrive(done == 0 ? Publish::kEarlierKernels : Publish::kLoads);
+    const auto buffers = team.buffers(piece);
+    if (team.wait() != Outcome::kDone) return Outcome::kFailed;
+
+    team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
+      scatter_tile(team, buffers.outputs, access, {tile.first + shift, tile.count}, [&](int step) {
+        const auto whose = static_cast<std::size_t>(rank_behind(work, step));
+        return team.template load<T>(work.input + whose * piece, access, tile);
+      });
+    });
+
+    if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
+
+    for (int r = 0; work.stage_output && r < work.ranks; ++r) {
+      const std::size_t from = static_cast<std::size_t>(r) * slot;
+      const std::size_t to = static_cast<std::size_t>(r) * piece + done;
+      team.template copy_out<T>(Range{to, part.count}, to - from);
+    }
+    if (slot == 0) break;
+  }
+  return team.finish();
+}
+
+}  // namespace tutti

@@ -1,0 +1,19 @@
+// The rows of all_to_all. Entries are defined beside the bodies they instantiate: one each, for
+// bytes.
+#pragma once
+
+#include "algorithms/bodies.hpp"
+
+namespace tutti {
+
+HostBody host_all_to_all_push(DataType dtype, OpKind op);
+HostBody host_all_to_all_one_shot_push(DataType dtype, OpKind op);
+HostBody host_all_to_all_copy_engine(DataType dtype, OpKind op);
+
+// Null in builds without CUDA.
+CudaKernel cuda_all_to_all_push(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_to_all_one_shot_push(DataType dtype, OpKind op, int ranks);
+
+std::span<const Algorithm> all_to_all_rows();
+
+}  // namespace tutti

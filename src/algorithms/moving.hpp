@@ -1,0 +1,37 @@
+// What rows have in common that move a piece of each rank, and compute nothing.
+#pragma once
+
+#include "algorithms/geometry.hpp"
+
+namespace tutti {
+
+// Calls have the op that stands where none is named.
+inline bool moves(DataType, OpKind op) { return op == OpKind::kSum; }
+
+// Of a piece, as all_reduce's two_shot has it of what a rank stores to everybody.
+inline Geometry push_pieces_geometry(const Extent& extent) {
+  const std::size_t piece = share_of(extent);
+  if (piece <= 128 * KiB) return spread(piece, 128, 64);
+  if (piece <= 512 * KiB) return spread(piece, 256, 64);
+  return spread(piece, 512, kMaxBlocks);
+}
+
+inline Geometry packets_of_pieces_geometry(const Extent& extent) {
+  return push_spread(share_of(extent));
+}
+
+// A slot for every other rank holds a piece.
+inline PacketUse packets_of_pieces(const Extent& on_wire) {
+  return {round_up(share_of(on_wire), 256), on_wire.ranks - 1};
+}
+
+// Of kernels that move nothing: one block is enough to meet.
+inline Geometry meeting_geometry(const Extent&) { return {1, 32}; }
+
+inline Geometry library_geometry(const Extent&) { return {0, 0}; }
+
+// Of the larger side: all of it but the own piece, which is only copied.
+inline double pieces_wire(int ranks) { return (ranks - 1.0) / ranks; }
+inline double own_piece_local(int ranks) { return 2.0 / ranks; }
+
+}  // namespace tutti

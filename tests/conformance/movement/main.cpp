@@ -1,0 +1,128 @@
+// tutti_conformance_movement: every row of the collectives that move bits, byte for byte. In each
+// round every pair of values of any two dimensions occurs.
+#include <cstdlib>
+#include <map>
+
+#include "communicator/communicator_impl.hpp"
+#include "conformance/grouped.hpp"
+#include "conformance/movement/bench.hpp"
+#include "support/cuda_graph.hpp"
+#include "tutti/collectives.hpp"
+
+namespace tutti::test {
+namespace {
+
+Status move(Communicator& group, const MovementCell& cell, const MovementBench::Buffers& buffers,
+            Stream stream) {
+  const CallOptions how{
+      .algorithm = cell.algorithm, .blocks = cell.blocks, .threads = cell.threads};
+  if (cell.collective == Collective::kAllToAll) {
+    return all_to_all(group, {.input = buffers.input,
+                              .output = buffers.output,
+                              .count = cell.count,
+                              .dtype = cell.dtype,
+                              .stream = stream,
+                              .options = how});
+  }
+  return all_gather(group, {.input = buffers.input,
+                            .output = buffers.output,
+                            .count = cell.count,
+                            .dtype = cell.dtype,
+                            .stream = stream,
+                            .options = how});
+}
+
+void run_once(Rank& rank, MovementBench& bench, MovementCell cell, const OwnedStream& stream) {
+  const MovementBench::Buffers buffers = bench.prepare(cell);
+  const auto enqueue = [&] { require_ok(move(rank.group, cell, buffers, stream.get())); };
+  const auto judge = [&](std::string_view when) {
+    stream.wait();
+    require_ok(rank.group.status());
+    const std::string text = bench.check(cell);
+    require(text.empty(), fmt::format("{}: {}", when, text));
+  };
+  if (cell.mode == Mode::kEager) {
+    enqueue();
+    return judge("eager");
+  }
+  const bool late = cell.mode == Mode::kGraphRegistered;
+  if (late) require_ok(rank.group.start_capture());
+  const CapturedGraph graph(*rank.device.cuda(), stream.get(), enqueue);
+  if (late) require_ok(rank.group.finish_capture());
+  for (int replay = 0; replay < 2; ++replay) {
+    cell.seed += 100'000;
+    (void)bench.prepare(cell);
+    graph.launch(stream.get());
+    judge(fmt::format("replay {}", replay));
+  }
+}
+
+// What a row has no room for is refused alike on every rank.
+bool is_refused(const Rank& rank, const MovementCell& cell) {
+  const auto plan =
+      rank.group.impl().plan(cell.collective, {.count = cell.output_bytes() / size_of(cell.dtype),
+                                               .dtype = cell.dtype,
+                                               .symmetric = cell.buffers != BufferKind::kPlain,
+                                               .in_place = cell.in_place,
+                                               .algorithm = cell.algorithm,
+                                               .captured = cell.mode != Mode::kEager});
+  return plan.status().code() == StatusCode::kUnsupported;
+}
+
+void run_cells(Rank& rank, const std::vector<MovementCell>& cells, Backend backend) {
+  const OwnedStream stream(rank.device);
+  std::map<BufferKind, std::unique_ptr<MovementBench>> benches;
+  for (const BufferKind kind : kAllBufferKinds) {
+    if (kind == BufferKind::kRegisteredVirtual && backend == Backend::kHost) continue;
+    benches[kind] = std::make_unique<MovementBench>(rank, kind, MovementSpace::kMostBytes);
+  }
+  (void)rank.group.prepare_nccl();  // it cannot be made inside a capture; it may not be there
+  run_possible(
+      cells, [&](const MovementCell& cell) { return is_refused(rank, cell); },
+      [&](const MovementCell& cell) { run_once(rank, *benches.at(cell.buffers), cell, stream); });
+}
+
+int run_collective(Collective collective, const SelectionOptions& options) {
+  const Backend backend = take(parse_backend(options.backend));
+  fmt::print("{}\n", to_string(collective));
+  return run_selections(MovementSpace{.collective = collective}, collective, options,
+                        [backend](Rank& rank, const std::vector<MovementCell>& cells) {
+                          run_cells(rank, cells, backend);
+                        });
+}
+
+// Of those that are named, or of all: the worst exit code.
+int run(const std::vector<std::string>& names, const SelectionOptions& options) {
+  std::vector<Collective> collectives;
+  for (const std::string& name : names) collectives.push_back(take(parse_collective(name)));
+  for (const Collective each : kAllCollectives) {
+    if (names.empty() && !reduces(each)) collectives.push_back(each);
+  }
+  int worst = 0;
+  for (const Collective collective : collectives) {
+    require(!reduces(collective), fmt::format("{} does not move bits", to_string(collective)));
+    const int code = run_collective(collective, options);
+    if (code != 0 && (worst == 0 || worst == kSkipped)) worst = code;
+  }
+  return worst;
+}
+
+}  // namespace
+}  // namespace tutti::test
+
+int main(int argc, char** argv) {
+  // Little staging, so that messages take several passes through it.
+  ::setenv("TUTTI_STAGING_BYTES", "64K", 0);
+  ::setenv("TUTTI_CAPTURE_STAGING_BYTES", "16K", 0);
+  ::setenv("TUTTI_DEBUG", "OFF", 0);
+  std::vector<std::string> names;
+  return tutti::test::main_of_selections(
+      argc, argv, "Every row of the collectives that move bits, byte for byte",
+      [&](const tutti::test::SelectionOptions& options) {
+        return tutti::test::run(names, options);
+      },
+      [&](CLI::App& app) {
+        app.add_option("--collective", names, "all_gather,all_to_all: all, unless some are named")
+            ->delimiter(',');
+      });
+}
