@@ -152,19 +152,17 @@ class RealNccl final : public NcclDriver {
   }
 
   Status all_reduce(NcclComm comm, const NcclAllReduce& call) override {
-    if (is_fp8(call.dtype) && library_->version < kNcclFirstFp8Version) {
-      return Status(StatusCode::kUnsupported,
-                    fmt::format("NCCL {} does not reduce {}: it takes 2.24 or newer",
-                                nccl_version_text(library_->version), to_string(call.dtype)));
-    }
-    if (call.op.kind == OpKind::kPreMulSum) return pre_mul_sum(comm, call);
-    return enqueue(comm, call, nccl_op(call.op.kind));
+    return reduce({library_->all_reduce, "ncclAllReduce"}, comm, call);
   }
 
   Status all_gather(NcclComm comm, const NcclAllGather& call) override {
     return check(library_->all_gather(call.input, call.output, call.bytes,
                                       nccl_data_type(DataType::kUint8), comm, call.stream),
                  "ncclAllGather", comm);
+  }
+
+  Status reduce_scatter(NcclComm comm, const NcclReduceScatter& call) override {
+    return reduce({library_->reduce_scatter, "ncclReduceScatter"}, comm, call);
   }
 
   Result<NcclWindow> register_window(NcclComm comm, std::byte* base, std::size_t bytes) override {
@@ -196,13 +194,29 @@ class RealNccl final : public NcclDriver {
     return nccl_status(*library_, result, call, comm);
   }
 
-  Status enqueue(NcclComm comm, const NcclAllReduce& call, int op) const {
-    return check(library_->all_reduce(call.input, call.output, call.count,
-                                      nccl_data_type(call.dtype), op, comm, call.stream),
-                 "ncclAllReduce", comm);
+  // Of all_reduce and reduce_scatter, which differ in this alone.
+  struct Entry {
+    NcclReducing function;
+    const char* name;
+  };
+
+  Status reduce(const Entry& entry, NcclComm comm, const NcclAllReduce& call) const {
+    if (is_fp8(call.dtype) && library_->version < kNcclFirstFp8Version) {
+      return Status(StatusCode::kUnsupported,
+                    fmt::format("NCCL {} does not reduce {}: it takes 2.24 or newer",
+                                nccl_version_text(library_->version), to_string(call.dtype)));
+    }
+    if (call.op.kind == OpKind::kPreMulSum) return pre_mul_sum(entry, comm, call);
+    return enqueue(entry, comm, call, nccl_op(call.op.kind));
   }
 
-  Status pre_mul_sum(NcclComm comm, const NcclAllReduce& call) const {
+  Status enqueue(const Entry& entry, NcclComm comm, const NcclAllReduce& call, int op) const {
+    return check(entry.function(call.input, call.output, call.count, nccl_data_type(call.dtype), op,
+                                comm, call.stream),
+                 entry.name, comm);
+  }
+
+  Status pre_mul_sum(const Entry& entry, NcclComm comm, const NcclAllReduce& call) const {
     if (library_->create_pre_mul_sum == nullptr || library_->destroy_op == nullptr) {
       return Status(StatusCode::kUnsupported,
                     fmt::format("NCCL {} has no pre-multiplied sum: it takes 2.11 or newer",
@@ -216,7 +230,7 @@ class RealNccl final : public NcclDriver {
                                                  kNcclScalarHostImmediate, comm),
                     "ncclRedOpCreatePreMulSum", comm));
     // The operation is copied when a call is enqueued, so it may go at once.
-    const Status enqueued = enqueue(comm, call, op);
+    const Status enqueued = enqueue(entry, comm, call, op);
     const Status destroyed = check(library_->destroy_op(op, comm), "ncclRedOpDestroy", comm);
     return enqueued.is_ok() ? destroyed : enqueued;
   }

@@ -37,6 +37,9 @@ struct NcclAllGather {
   Stream stream = nullptr;
 };
 
+// `count` is that of the output.
+using NcclReduceScatter = NcclAllReduce;
+
 // What NCCL demands of memory that is to be a window: a VMM allocation (cuMemCreate), all of it,
 // whose address and size are multiples of this (2.27; newer versions are content with 4 KiB).
 inline constexpr std::size_t kNcclWindowAlignment = 2 * 1024 * 1024;
@@ -66,6 +69,8 @@ class NcclDriver {
   // kUnsupported where this NCCL is too old for the element type or the operation.
   virtual Status all_reduce(NcclComm comm, const NcclAllReduce& call) = 0;
   virtual Status all_gather(NcclComm comm, const NcclAllGather& call) = 0;
+  // As all_reduce().
+  virtual Status reduce_scatter(NcclComm comm, const NcclReduceScatter& call) = 0;
   // From now on operations of `comm` whose buffers all lie in windows may run on NCCL's symmetric
   // kernels; every rank has to give them at the same offset. Blocks until every rank has called,
   // without an end where one has failed: only abort() ends that. Outside captures. kUnsupported

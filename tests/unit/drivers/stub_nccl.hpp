@@ -15,6 +15,7 @@ struct StubNccl {
 
   int dtype = -1, op = -1, residence = -1, rank = -1, size = -1;
   std::size_t count = 0;
+  int scatters = 0;  // calls of ncclReduceScatter
   void* stream = nullptr;
   std::array<unsigned char, 8> scalar{};  // as many bytes as the element type has are read
   std::array<char, 128> id{};
