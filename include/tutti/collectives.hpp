@@ -58,6 +58,23 @@ struct AllGather {
 // Buffers, order and errors: as for all_reduce(). An input in place is found by its output.
 Status all_gather(Communicator& communicator, const AllGather& call);
 
+struct ReduceScatter {
+  const void* input = nullptr;  // ranks * count elements of this rank
+  void* output = nullptr;       // `count` elements
+  std::size_t count = 0;        // of one rank's output; equal on every rank; may be 0
+  DataType dtype = DataType::kFloat32;
+  ReduceOp op = {};
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+// Reduces ranks * count elements over all ranks; rank r's `output` becomes the `count` of them from
+// r * count on, with the bits of all_reduce(). Collective.
+// In place: `output` is input + rank * count elements, on all ranks or on none; no other overlap is
+// taken. Of the input nothing else is changed.
+// Buffers, order and errors: as for all_reduce(). An output in place is found by its input.
+Status reduce_scatter(Communicator& communicator, const ReduceScatter& call);
+
 // What a transformer's layer does behind a row-parallel matrix product, in one operation. Matrices
 // are [tokens, hidden], row-major and without gaps.
 struct AllReduceResidualRmsNorm {
@@ -99,6 +116,8 @@ Status group_end();  // the first failure; all operations were tried
 // One line per algorithm: taken, or why not, with the predicted or measured time.
 std::string explain_all_reduce(const Communicator& communicator, const Communicator::Query& query);
 std::string explain_all_gather(const Communicator& communicator, const Communicator::Query& query);
+std::string explain_reduce_scatter(const Communicator& communicator,
+                                   const Communicator::Query& query);
 std::string explain_all_reduce_residual_rms_norm(const Communicator& communicator,
                                                  const Communicator::Query& query);
 

@@ -117,7 +117,8 @@ class Communicator {
 
   // What a call with these arguments would run, without running it.
   struct Query {
-    std::size_t count = 0;  // of the larger side: all_gather's output, ranks * AllGather::count
+    // Of the larger side: all_gather's output, reduce_scatter's input, both ranks * their `count`.
+    std::size_t count = 0;
     DataType dtype = DataType::kFloat32;
     ReduceOp op = {};
     std::size_t hidden = 0;  // all_reduce_residual_rms_norm: `count` is that of all tokens
@@ -129,6 +130,7 @@ class Communicator {
   };
   Result<Plan> plan_all_reduce(const Query& query) const;
   Result<Plan> plan_all_gather(const Query& query) const;
+  Result<Plan> plan_reduce_scatter(const Query& query) const;
   Result<Plan> plan_all_reduce_residual_rms_norm(const Query& query) const;
 
   CommunicatorImpl& impl() const { return *impl_; }

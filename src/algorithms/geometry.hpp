@@ -27,4 +27,14 @@ inline Geometry push_spread(std::size_t bytes) {
   return spread(bytes, bytes <= 512 * KiB ? 256 : 512, kMaxBlocks);
 }
 
+// What a rank reduces of everybody's. Measured on 8x H200 (docs/performance_notes.md): small blocks
+// while that is little, since a barrier waits for a whole block; more threads per block once
+// bandwidth counts.
+inline Geometry two_shot_geometry(const Extent& extent) {
+  const std::size_t share = share_of(extent);
+  if (share <= 128 * KiB) return spread(share, 128, 64);
+  if (share <= 512 * KiB) return spread(share, 256, 64);
+  return spread(share, extent.ranks > 4 ? 256 : 512, kMaxBlocks);
+}
+
 }  // namespace tutti

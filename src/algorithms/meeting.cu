@@ -1,5 +1,4 @@
 #include "algorithms/meeting.hpp"
-
 #include "transport/nvlink_peer/nvlink_team.cuh"
 
 namespace tutti {

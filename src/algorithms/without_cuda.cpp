@@ -3,6 +3,7 @@
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "algorithms/meeting.hpp"
+#include "algorithms/reduce_scatter/rows.hpp"
 
 namespace tutti {
 
@@ -27,6 +28,9 @@ CudaKernel cuda_all_reduce_residual_rms_norm_two_shot_push(DataType, OpKind, int
 
 CudaKernel cuda_all_gather_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_reduce_scatter_pull(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_scatter_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_meeting(DataType, OpKind, int) { return nullptr; }
 

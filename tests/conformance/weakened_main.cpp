@@ -50,7 +50,7 @@ bool normalises(const Algorithm& row) {
 }
 // Whole pieces of all ranks, where it moves those.
 std::size_t count_of(const Algorithm& row) {
-  return reduces(row.collective) ? kCount : kCount - kCount % ranks_for(row, kRanks);
+  return has_pieces(row.collective) ? kCount - kCount % ranks_for(row, kRanks) : kCount;
 }
 Sides sides_of(const Algorithm& row, int rank) {
   return sides_of(row.collective, count_of(row), rank, ranks_for(row, kRanks));
@@ -115,6 +115,10 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
   work.ring = ring_slots(*row, kStagingBytes, work.blocks, 0);
   work.chunk_bytes = kCopiedBytes;
   if (buffers != Buffers::kInPlace || normalises(*row)) return work;
+  if (const Sides sides = sides_of(*row, rank); sides.input > sides.output) {
+    work.output = world.input<std::byte>(rank) + sides.place * sizeof(float);
+    return work;
+  }
   for (int r = 0; r < world.ranks(); ++r) {
     work.inputs.at[r] =
         reinterpret_cast<std::byte*>(world.output<float>(r) + sides_of(*row, r).place);
@@ -142,7 +146,8 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
     if (run_on_host(body, work, &test.weakening) != Outcome::kDone) return false;
     for (std::size_t i = 0; i < sides.output; ++i) {
       float expected = normalised ? Matrices::residual_at(i) : 0;
-      for (int r = 0; r < world.ranks(); ++r) expected += value(r, i);
+      const std::size_t first = sides.input > sides.output ? sides.place : 0;
+      for (int r = 0; r < world.ranks(); ++r) expected += value(r, first + i);
       if (!reduces(test.row->collective)) {
         expected = value(static_cast<int>(i / sides.input), i % sides.input);
       }

@@ -79,6 +79,8 @@ PROMISES = {
     "all_gather_push_kernel": Promise(loads=1, stores=RANKS, barriers=2),
     "all_gather_one_shot_push_kernel": POLLS_TOGETHER,
     "meeting_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
+    "reduce_scatter_pull_kernel": Promise(loads=RANKS, stores=1, barriers=2),
+    "reduce_scatter_one_shot_push_kernel": POLLS_TOGETHER,
     # Emulated, they load one rank's part after the other.
     "multicast_one_shot_kernel": Promise(loads=1, stores=0, barriers=2),
     "multicast_two_shot_kernel": Promise(loads=1, stores=0, barriers=2),

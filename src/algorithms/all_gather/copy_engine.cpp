@@ -1,8 +1,8 @@
 #include "algorithms/all_gather/copy_engine.hpp"
 
-#include "algorithms/pieces.hpp"
 #include "algorithms/all_gather/rows.hpp"
 #include "algorithms/engine_passes.hpp"
+#include "algorithms/pieces.hpp"
 #include "algorithms/team_stages.hpp"
 #include "transport/host_team.hpp"
 
