@@ -11,6 +11,12 @@ TUTTI_BODY std::size_t piece_of(const Work& work) {
   return work.count / static_cast<std::size_t>(work.ranks);
 }
 
+// Which rank comes `step` + 1 places on: the next one first, this one last.
+TUTTI_BODY int rank_behind(const Work& work, int step) {
+  const int rank = work.rank + 1 + step;
+  return rank < work.ranks ? rank : rank - work.ranks;
+}
+
 // So much of each piece, in whole vectors, goes through staging in one pass, which has so many
 // slots of it.
 TUTTI_BODY std::size_t slot_of(const Work& work, int slots, std::size_t element_bytes) {

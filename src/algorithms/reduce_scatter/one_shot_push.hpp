@@ -23,10 +23,8 @@ TUTTI_BODY auto load_pieces(const Team& team, const Work& work, TileAt tile) {
   TUTTI_UNROLL
   for (int step = 0; step + 1 < Team::kMaxRanks; ++step) {
     if (step >= team.others()) break;
-    const int next = work.rank + 1 + step;
-    const int rank = next < team.ranks() ? next : next - team.ranks();
-    const std::byte* const from = work.input + static_cast<std::size_t>(rank) * piece;
-    column.at[step] = team.template load_from<T>(from, tile);
+    const auto rank = static_cast<std::size_t>(rank_behind(work, step));
+    column.at[step] = team.template load_from<T>(work.input + rank * piece, tile);
   }
   return column;
 }
