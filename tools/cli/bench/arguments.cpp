@@ -6,7 +6,7 @@ namespace {
 void add_measuring(CLI::App& bench, BenchArguments& a) {
   bench
       .add_option("collective", a.collective,
-                  "all_reduce, all_reduce_residual_rms_norm or all_gather")
+                  "all_reduce, all_reduce_residual_rms_norm, all_gather or reduce_scatter")
       ->required();
   bench.add_option("--ranks", a.ranks,
                    "Numbers of ranks: 2,4,8 (default: all GPUs; 2 on the host)");

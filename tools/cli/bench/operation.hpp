@@ -7,7 +7,7 @@
 
 namespace tutti::cli {
 
-using Operation = std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather>;
+using Operation = std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather, ReduceScatter>;
 
 inline Status run(Communicator& communicator, const AllReduce& call) {
   return all_reduce(communicator, call);
@@ -17,6 +17,9 @@ inline Status run(Communicator& communicator, const AllReduceResidualRmsNorm& ca
 }
 inline Status run(Communicator& communicator, const AllGather& call) {
   return all_gather(communicator, call);
+}
+inline Status run(Communicator& communicator, const ReduceScatter& call) {
+  return reduce_scatter(communicator, call);
 }
 inline Status run(Communicator& communicator, const Operation& operation) {
   return std::visit([&](const auto& call) { return run(communicator, call); }, operation);

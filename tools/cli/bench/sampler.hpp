@@ -71,6 +71,7 @@ class Sampler {
   Sides sides(std::size_t bytes) const;
   Operation operation(const Configuration& configuration, std::byte* input,
                       std::byte* output) const;
+  Bytes reduced(std::uint32_t iteration) const;
   Mismatches count_wrong() const;
   void arrange(Contender& contender, const Arena& arena) const;
   Status prepare(Contender& contender, const Arena& arena, const Configuration& configuration);
