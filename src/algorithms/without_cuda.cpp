@@ -30,6 +30,7 @@ CudaKernel cuda_all_gather_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_reduce_scatter_pull(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_scatter_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_meeting(DataType, OpKind, int) { return nullptr; }

@@ -33,6 +33,7 @@ constexpr std::size_t kStagingBytes = 4096;
 // Of floats: two passes through staging, or where that has halves, 4, and 7 where sums are staged:
 // an odd number, so that the first pass of the next operation meets the half of the last one.
 constexpr std::size_t kCount = 1700;
+constexpr std::size_t kPushedCount = 1401;  // likewise, of three pieces
 constexpr std::size_t kHidden = 340;        // five tokens, three of them in a pass
 constexpr std::size_t kCopiedBytes = 1024;  // chunks of copy engines
 constexpr int kRaceFound = 66;              // ThreadSanitizer's exit code
@@ -48,8 +49,10 @@ struct Case {
 bool normalises(const Algorithm& row) {
   return row.collective == Collective::kAllReduceResidualRmsNorm;
 }
-// Whole pieces of all ranks, where it moves those.
+// Whole pieces of all ranks, where it moves those; where they are pushed through staging, in 3
+// passes.
 std::size_t count_of(const Algorithm& row) {
+  if (has_pieces(row.collective) && row.pushes_through_staging) return kPushedCount;
   return has_pieces(row.collective) ? kCount - kCount % ranks_for(row, kRanks) : kCount;
 }
 Sides sides_of(const Algorithm& row, int rank) {

@@ -11,13 +11,14 @@ namespace {
 // As all_reduce's programs have it; chunks are as long as staging allows.
 Geometry copy_engine_geometry(const Extent& extent) { return spread(share_of(extent), 512, 64); }
 
+double push_local(int) { return 1; }
 // As half of two_shot_push.
 double one_shot_push_local(int) { return 8; }
 // What is fetched is stored, and loaded with the own part.
 double copy_engine_local(int) { return 2; }
 
 // No row is measured yet. What each takes is what half of a row of all_reduce takes that was: of
-// two_shot, two_shot_push, two_shot_copy_engine and nccl.
+// two_shot, two_shot_staged, two_shot_push, two_shot_copy_engine and nccl.
 constexpr Algorithm kRows[] = {
     {.id = "reduce_scatter/pull",
      .collective = Collective::kReduceScatter,
@@ -33,6 +34,23 @@ constexpr Algorithm kRows[] = {
      .geometry = two_shot_geometry,
      .host = host_reduce_scatter_pull,
      .cuda = cuda_reduce_scatter_pull},
+    {.id = "reduce_scatter/push",
+     .collective = Collective::kReduceScatter,
+     .family = Family::kOneShot,
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kRankOrder,
+     // Of one pass.
+     .cost = {.steps = 5.2, .wire = pieces_wire, .local = push_local},
+     .text = "every rank pushes each rank its piece, which reduces it, in passes",
+     .peers_read_input = false,
+     .pushes_through_staging = true,
+     .only_where_measured = true,
+     .takes = takes_everything,
+     .geometry = two_shot_geometry,
+     .host = host_reduce_scatter_push,
+     .cuda = cuda_reduce_scatter_push},
     {.id = "reduce_scatter/one_shot_push",
      .collective = Collective::kReduceScatter,
      .family = Family::kOneShot,
