@@ -68,8 +68,8 @@ struct ReduceScatter {
   CallOptions options = {};
 };
 
-// Reduces ranks * count elements over all ranks; rank r's `output` becomes the `count` of them from
-// r * count on, with the bits of all_reduce(). Collective.
+// Rank r's `output` becomes, of what all_reduce() of all ranks * count elements would give, the
+// `count` of them from r * count on, to the bit where rows reduce in rank order. Collective.
 // In place: `output` is input + rank * count elements, on all ranks or on none; no other overlap is
 // taken. Of the input nothing else is changed.
 // Buffers, order and errors: as for all_reduce(). An output in place is found by its input.
