@@ -58,6 +58,16 @@ struct AllGather {
 // Buffers, order and errors: as for all_reduce(). An input in place is found by its output.
 Status all_gather(Communicator& communicator, const AllGather& call);
 
+struct ReduceScatter {
+  const void* input = nullptr;  // ranks * count elements of this rank
+  void* output = nullptr;       // `count` elements
+  std::size_t count = 0;        // of one rank's output; equal on every rank; may be 0
+  DataType dtype = DataType::kFloat32;
+  ReduceOp op = {};
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
 struct AllToAll {
   const void* input = nullptr;  // ranks * count elements, those for rank j from j * count on
   void* output = nullptr;       // ranks * count elements, those of rank r from r * count on
@@ -66,6 +76,13 @@ struct AllToAll {
   Stream stream = nullptr;
   CallOptions options = {};
 };
+
+// Rank r's `output` becomes, of what all_reduce() of all ranks * count elements would give, the
+// `count` of them from r * count on, to the bit where rows reduce in rank order. Collective.
+// In place: `output` is input + rank * count elements, on all ranks or on none; no other overlap is
+// taken. Of the input nothing else is changed.
+// Buffers, order and errors: as for all_reduce(). An output in place is found by its input.
+Status reduce_scatter(Communicator& communicator, const ReduceScatter& call);
 
 // Every rank's `output` becomes what all ranks have for it, one piece behind the other. Collective.
 // Bits are moved as they are. Not in place: `input` and `output` do not overlap.
@@ -113,6 +130,8 @@ Status group_end();  // the first failure; all operations were tried
 // One line per algorithm: taken, or why not, with the predicted or measured time.
 std::string explain_all_reduce(const Communicator& communicator, const Communicator::Query& query);
 std::string explain_all_gather(const Communicator& communicator, const Communicator::Query& query);
+std::string explain_reduce_scatter(const Communicator& communicator,
+                                   const Communicator::Query& query);
 std::string explain_all_to_all(const Communicator& communicator, const Communicator::Query& query);
 std::string explain_all_reduce_residual_rms_norm(const Communicator& communicator,
                                                  const Communicator::Query& query);

@@ -117,8 +117,8 @@ class Communicator {
 
   // What a call with these arguments would run, without running it.
   struct Query {
-    // Of the larger side: all_gather's output, ranks * AllGather::count; of all_to_all's either
-    // one.
+    // Of the larger side: all_gather's output, reduce_scatter's input, either one of all_to_all's:
+    // ranks * their `count`.
     std::size_t count = 0;
     DataType dtype = DataType::kFloat32;
     ReduceOp op = {};
@@ -131,6 +131,7 @@ class Communicator {
   };
   Result<Plan> plan_all_reduce(const Query& query) const;
   Result<Plan> plan_all_gather(const Query& query) const;
+  Result<Plan> plan_reduce_scatter(const Query& query) const;
   Result<Plan> plan_all_to_all(const Query& query) const;
   Result<Plan> plan_all_reduce_residual_rms_norm(const Query& query) const;
 

@@ -9,6 +9,7 @@
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "algorithms/all_to_all/rows.hpp"
+#include "algorithms/reduce_scatter/rows.hpp"
 #include "base/units.hpp"
 #include "transport/work.hpp"
 
@@ -20,6 +21,8 @@ std::string_view to_string(Collective collective) {
       return "all_reduce_residual_rms_norm";
     case Collective::kAllGather:
       return "all_gather";
+    case Collective::kReduceScatter:
+      return "reduce_scatter";
     case Collective::kAllToAll:
       return "all_to_all";
     case Collective::kAllReduce:
@@ -44,6 +47,11 @@ bool reduces(Collective collective) {
 
 bool runs_in_place(Collective collective) { return collective != Collective::kAllToAll; }
 
+bool has_pieces(Collective collective) {
+  return collective == Collective::kAllGather || collective == Collective::kReduceScatter ||
+         collective == Collective::kAllToAll;
+}
+
 DataType moved_as(Collective collective, DataType dtype) {
   return reduces(collective) ? dtype : DataType::kUint8;
 }
@@ -54,9 +62,11 @@ std::string elements_text(Collective collective, DataType dtype, OpKind op) {
 }
 
 Sides sides_of(Collective collective, std::size_t larger, int rank, int ranks) {
-  if (collective != Collective::kAllGather) return {larger, larger, 0};
+  if (!has_pieces(collective) || collective == Collective::kAllToAll) return {larger, larger, 0};
   const std::size_t piece = larger / static_cast<std::size_t>(ranks);
-  return {piece, larger, piece * static_cast<std::size_t>(rank)};
+  const std::size_t place = piece * static_cast<std::size_t>(rank);
+  if (collective == Collective::kReduceScatter) return {larger, piece, place};
+  return {piece, larger, place};
 }
 
 std::string_view to_string(Order order) {
@@ -103,6 +113,8 @@ std::span<const Algorithm> rows_of(Collective collective) {
       return all_reduce_residual_rms_norm_rows();
     case Collective::kAllGather:
       return all_gather_rows();
+    case Collective::kReduceScatter:
+      return reduce_scatter_rows();
     case Collective::kAllToAll:
       return all_to_all_rows();
     case Collective::kAllReduce:

@@ -20,12 +20,12 @@ enum class Collective : std::uint8_t {
   kAllReduce,
   kAllReduceResidualRmsNorm,
   kAllGather,
+  kReduceScatter,
   kAllToAll,
 };
 inline constexpr Collective kAllCollectives[] = {
-    Collective::kAllReduce,
-    Collective::kAllReduceResidualRmsNorm,
-    Collective::kAllGather,
+    Collective::kAllReduce, Collective::kAllReduceResidualRmsNorm,
+    Collective::kAllGather, Collective::kReduceScatter,
     Collective::kAllToAll,
 };
 std::string_view to_string(Collective collective);  // "all_reduce"
@@ -33,6 +33,10 @@ Result<Collective> parse_collective(std::string_view name);
 
 // Whether it computes; else it moves bits, and its ReduceOp means nothing.
 bool reduces(Collective collective);
+
+// Whether its larger side holds a piece of every rank, one behind the other and as long as each
+// other: counts are whole multiples of the ranks.
+bool has_pieces(Collective collective);
 
 // Whether its input may lie in its output; else the two are apart.
 bool runs_in_place(Collective collective);
@@ -48,7 +52,15 @@ std::string elements_text(Collective collective, DataType dtype, OpKind op);
 // one; in the unit that it is given in: elements, or bytes.
 struct Sides {
   std::size_t input = 0, output = 0;
-  std::size_t place = 0;  // where in the output an input in place begins
+  std::size_t place = 0;  // where in the larger side the smaller one begins, in place
+
+  std::size_t larger() const { return input > output ? input : output; }
+  // Whether a call with these buffers is in place.
+  bool are_in_place(const void* in, const void* out) const {
+    const auto* const from = static_cast<const std::byte*>(in);
+    const auto* const to = static_cast<const std::byte*>(out);
+    return input > output ? to == from + place : from == to + place;
+  }
 };
 Sides sides_of(Collective collective, std::size_t larger, int rank, int ranks);
 
@@ -140,6 +152,8 @@ struct Algorithm {
   int ring_directions = 0;
   // Rows that push shares into staging, whatever the buffers are.
   bool pushes_through_staging = false;
+  // Rows that fetch what they reduce into their own staging, likewise.
+  bool fetches_into_staging = false;
   // Not to be taken because the cost model says so.
   bool only_where_measured = false;
   // Rows whose data travels in packets: what a message takes that is so large on the wire.

@@ -27,10 +27,10 @@ inline Geometry push_spread(std::size_t bytes) {
   return spread(bytes, bytes <= 512 * KiB ? 256 : 512, kMaxBlocks);
 }
 
-// Of what each rank reduces a share of and stores to everybody. Measured on 8x H200
-// (docs/performance_notes.md): small blocks while the message is small, since a barrier waits for a
-// whole block; more threads per block once bandwidth counts.
-inline Geometry two_shot_spread(const Extent& extent) {
+// Of what a rank reduces of everybody's. Measured on 8x H200 (docs/performance_notes.md): small
+// blocks while that is little, since a barrier waits for a whole block; more threads per block once
+// bandwidth counts.
+inline Geometry two_shot_geometry(const Extent& extent) {
   const std::size_t share = share_of(extent);
   if (share <= 128 * KiB) return spread(share, 128, 64);
   if (share <= 512 * KiB) return spread(share, 256, 64);

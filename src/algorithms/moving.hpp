@@ -1,11 +1,11 @@
-// What rows have in common that move a piece of each rank, and compute nothing.
+// What rows have in common that move a piece of each rank, most of which compute nothing.
 #pragma once
 
 #include "algorithms/geometry.hpp"
 
 namespace tutti {
 
-// Calls have the op that stands where none is named.
+// Of those that do not: calls have the op that stands where none is named.
 inline bool moves(DataType, OpKind op) { return op == OpKind::kSum; }
 
 // Of a piece, as all_reduce's two_shot has it of what a rank stores to everybody.

@@ -1,5 +1,5 @@
 // The shape of collectives whose ranks put in or get a piece each, as their bodies see it: in
-// bytes, whatever the elements are.
+// elements, which are bytes where bits are moved.
 #pragma once
 
 #include "transport/team.hpp"
@@ -17,15 +17,20 @@ TUTTI_BODY int rank_behind(const Work& work, int step) {
   return rank < work.ranks ? rank : rank - work.ranks;
 }
 
-// So much of each piece goes through staging in one pass, which holds a slot for every rank. All of
-// it where peers reach the buffers.
-TUTTI_BODY std::size_t slot_bytes(const Work& work) {
-  const std::size_t piece = piece_of(work);
-  const std::size_t fits = work.staging_bytes / static_cast<std::size_t>(work.ranks) / 16 * 16;
-  const bool staged = work.stage_input || work.stage_output;
-  if (!staged || fits >= piece) return piece;
+// So much of each piece, in whole vectors, goes through staging in one pass, which has so many
+// slots of it.
+TUTTI_BODY std::size_t slot_of(const Work& work, int slots, std::size_t element_bytes) {
+  const std::size_t piece = piece_of(work), unit = 16 / element_bytes;
+  const std::size_t fits = work.staging_bytes / (static_cast<std::size_t>(slots) * 16) * unit;
+  if (fits >= piece) return piece;
   const std::size_t passes = (piece + fits - 1) / fits;
-  return ((piece + passes - 1) / passes + 15) / 16 * 16;
+  return ((piece + passes - 1) / passes + unit - 1) / unit * unit;
+}
+
+// Of bytes: a slot for every rank. All of a piece where peers reach the buffers.
+TUTTI_BODY std::size_t slot_bytes(const Work& work) {
+  const bool staged = work.stage_input || work.stage_output;
+  return staged ? slot_of(work, work.ranks, 1) : piece_of(work);
 }
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "algorithms/all_to_all/rows.hpp"
 #include "algorithms/meeting.hpp"
+#include "algorithms/reduce_scatter/rows.hpp"
 
 namespace tutti {
 
@@ -33,6 +34,10 @@ CudaKernel cuda_normalise_tokens(DataType, int) { return nullptr; }
 
 CudaKernel cuda_all_gather_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_reduce_scatter_pull(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_scatter_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_scatter_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_all_to_all_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_to_all_one_shot_push(DataType, OpKind, int) { return nullptr; }

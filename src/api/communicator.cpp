@@ -157,6 +157,10 @@ Result<Plan> Communicator::plan_all_gather(const Query& query) const {
   return impl_->plan(Collective::kAllGather, query);
 }
 
+Result<Plan> Communicator::plan_reduce_scatter(const Query& query) const {
+  return impl_->plan(Collective::kReduceScatter, query);
+}
+
 Result<Plan> Communicator::plan_all_to_all(const Query& query) const {
   return impl_->plan(Collective::kAllToAll, query);
 }

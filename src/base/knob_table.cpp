@@ -41,7 +41,7 @@ constexpr Knob kKnobs[] = {
      kProcess},
     {"TUTTI_MULTICAST", kBool, "0", "1 allows NVLink multicast in builds that have it"},
     {"TUTTI_STAGING_BYTES", kBytes, "8M",
-     "staging per rank for buffers that are not symmetric, rings, and pushed shares"},
+     "staging per rank for buffers that are not symmetric, rings, and pushed or fetched shares"},
     {"TUTTI_CAPTURE_CHANNELS", kInt, "128", "graph captures that one communicator can serve"},
     {"TUTTI_CAPTURE_STAGING_BYTES", kBytes, "64K", "staging per captured graph"},
     {"TUTTI_PACKET_BYTES", kBytes, "8M", "room for packets per rank and generation; 0: no packets"},

@@ -152,6 +152,7 @@ class CommunicatorImpl {
   Work make_work(const Prepared& prepared) const;
   void point_at_packets(const Prepared& prepared, Work& work) const;
   void point_at_buffers(const Prepared& prepared, Work& work) const;
+  BufferPlace place_of(const Prepared& prepared, std::size_t bytes, BufferPlace alone) const;
   BufferPlace input_place(const Prepared& prepared) const;
   BufferPlace output_place(const Prepared& prepared) const;
   LateBuffers late_buffers(const BufferPlace& input, const BufferPlace& output) const;

@@ -38,12 +38,14 @@ Status give(NcclSession& session, const Prepared& prepared, int ranks) {
                                .ranks = ranks,
                                .stream = call.stream});
   }
-  return session.all_reduce({.input = call.input,
-                             .output = call.output,
-                             .count = call.count,
-                             .dtype = call.dtype,
-                             .op = call.op,
-                             .stream = call.stream});
+  const bool scatters = call.collective == Collective::kReduceScatter;
+  const NcclAllReduce reduction{.input = call.input,
+                                .output = call.output,
+                                .count = prepared.sides.output / size_of(call.dtype),
+                                .dtype = call.dtype,
+                                .op = call.op,
+                                .stream = call.stream};
+  return scatters ? session.reduce_scatter(reduction) : session.all_reduce(reduction);
 }
 
 // Number 0 is what prepare_nccl() runs.
@@ -185,6 +187,14 @@ Status CommunicatorImpl::warm_up_nccl_on(Stream stream) {
                                 .output = scratch,
                                 .bytes = piece,
                                 .stream = stream}));
+    const std::size_t count = piece / sizeof(float);
+    TUTTI_TRY(nccl_.reduce_scatter(
+        {.input = scratch,
+         .output = scratch + static_cast<std::size_t>(rank()) * count * sizeof(float),
+         .count = count,
+         .dtype = DataType::kFloat32,
+         .op = ReduceOp::max(),
+         .stream = stream}));
     TUTTI_TRY(nccl_.all_to_all({.input = scratch,
                                 .output = scratch + bytes / 2,
                                 .bytes = piece / 2,

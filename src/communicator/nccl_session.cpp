@@ -72,6 +72,10 @@ Status NcclSession::all_gather(const NcclAllGather& call) {
   return state_->nccl->all_gather(state_->comm, call);
 }
 
+Status NcclSession::reduce_scatter(const NcclReduceScatter& call) {
+  return state_->nccl->reduce_scatter(state_->comm, call);
+}
+
 Status NcclSession::all_to_all(const NcclAllToAll& call) {
   return state_->nccl->all_to_all(state_->comm, call);
 }

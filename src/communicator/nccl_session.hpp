@@ -51,6 +51,7 @@ class NcclSession {
   // Within a Call.
   Status all_reduce(const NcclAllReduce& call);
   Status all_gather(const NcclAllGather& call);
+  Status reduce_scatter(const NcclReduceScatter& call);
   Status all_to_all(const NcclAllToAll& call);
 
   // Makes `bytes` from `base` on a window, on a thread that can be left behind: NCCL waits without

@@ -119,14 +119,19 @@ Result<CaptureLease*> CommunicatorImpl::lease_for(const StreamState& stream) {
   return &lease;
 }
 
-// The segments that hold the call's buffers, if any. An input in place lies in its output's: alone,
-// it would lie elsewhere in each rank's segment. A driver cannot be asked inside a capture.
+// The segments that hold the call's buffers, if any. In place, the smaller side lies in the larger
+// one's: alone, it would lie elsewhere in each rank's segment. A driver cannot be asked inside a
+// capture.
 Status CommunicatorImpl::find_buffers(Prepared& prepared) {
   if (heap_ == nullptr) return Status::ok();
   const Call& call = prepared.call;
+  prepared.input = heap_->find(call.input, prepared.sides.input);
   prepared.output = heap_->find(call.output, prepared.sides.output);
-  prepared.input =
-      prepared.in_place ? prepared.output : heap_->find(call.input, prepared.sides.input);
+  if (prepared.in_place && prepared.sides.input > prepared.sides.output) {
+    prepared.output = prepared.input;
+  } else if (prepared.in_place) {
+    prepared.input = prepared.output;
+  }
   for (const auto& segment : {prepared.input, prepared.output}) {
     if (segment == nullptr || prepared.captured) continue;
     if (const Status alive = heap_->check_alive(*segment); !alive.is_ok()) return fail(alive);
@@ -172,7 +177,7 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
   Prepared prepared;
   prepared.call = call;
   prepared.sides = call.sides(rank(), size());
-  prepared.in_place = call.input == static_cast<std::byte*>(call.output) + prepared.sides.place;
+  prepared.in_place = prepared.sides.are_in_place(call.input, call.output);
   prepared.captured = stream.capturing;
   if (prepared.captured) prepared.area = captures_->area(call.stream);
   TUTTI_TRY(find_buffers(prepared));
@@ -198,8 +203,8 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
                       (!row->peers_write_output || reached(prepared.output));
   prepared.staged = !direct || in_place_staging;
   // A capture's own staging is small. What passes through it in any case shares that of rings.
-  const bool shares = row->ring_directions > 0 ||
-                      (row->pushes_through_staging && layout_.ring_bytes(prepared.area) > 0);
+  const bool passes = row->pushes_through_staging || row->fetches_into_staging;
+  const bool shares = row->ring_directions > 0 || (passes && layout_.ring_bytes(prepared.area) > 0);
   if (shares) prepared.channel = layout_.ring_channel(prepared.area);
   // Copies are enqueued with their addresses: for them it is not enough to know those later.
   const bool can_wait = registering_ && !in_place_staging && !by_switch && row->program == nullptr;
@@ -359,16 +364,21 @@ void CommunicatorImpl::point_at_buffers(const Prepared& prepared, Work& work) co
   work.multicast = now.multicast;
 }
 
-// In place, each rank's input has a place of its own in outputs that lie alike.
+// In place, each rank's smaller side has a place of its own in larger ones that lie alike.
+BufferPlace CommunicatorImpl::place_of(const Prepared& prepared, std::size_t bytes,
+                                       BufferPlace alone) const {
+  if (!prepared.in_place || bytes == prepared.sides.larger()) return alone;
+  return {alone.segment, alone.offset - prepared.sides.place, prepared.call.sides(1, size()).place};
+}
+
 BufferPlace CommunicatorImpl::input_place(const Prepared& prepared) const {
-  const std::size_t offset = offset_in(*prepared.input, prepared.call.input);
-  if (!prepared.in_place) return {prepared.input.get(), offset};
-  return {prepared.input.get(), offset - prepared.sides.place,
-          prepared.call.sides(1, size()).place};
+  return place_of(prepared, prepared.sides.input,
+                  {prepared.input.get(), offset_in(*prepared.input, prepared.call.input)});
 }
 
 BufferPlace CommunicatorImpl::output_place(const Prepared& prepared) const {
-  return {prepared.output.get(), offset_in(*prepared.output, prepared.call.output)};
+  return place_of(prepared, prepared.sides.output,
+                  {prepared.output.get(), offset_in(*prepared.output, prepared.call.output)});
 }
 
 LateBuffers CommunicatorImpl::late_buffers(const BufferPlace& input,

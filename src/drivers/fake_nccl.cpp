@@ -27,7 +27,7 @@ Status FakeNccl::begin(const std::string& name, NcclComm comm, const NcclAllRedu
                        int rank) {
   const Member* member = member_of(comm);
   if (member != nullptr) rank = member->rank;
-  calls_.push_back({name, rank, call, {}, {}, member != nullptr && in_windows(*member, call)});
+  calls_.push_back({name, rank, call, {}, {}, {}, member != nullptr && in_windows(*member, call)});
   for (const int whose : {rank, -1}) {
     const auto failure = failures_.find({name, whose});
     if (failure == failures_.end()) continue;
@@ -237,6 +237,14 @@ Status FakeNccl::all_gather(NcclComm comm, const NcclAllGather& call) {
   calls_.back().all_gather = call;
   TUTTI_TRY(begun);
   return run(lock, "all_gather", comm, call.stream);
+}
+
+Status FakeNccl::reduce_scatter(NcclComm comm, const NcclReduceScatter& call) {
+  std::unique_lock lock(mutex_);
+  const Status begun = begin("reduce_scatter", comm);
+  calls_.back().reduce_scatter = call;
+  TUTTI_TRY(begun);
+  return run(lock, "reduce_scatter", comm, call.stream);
 }
 
 Status FakeNccl::all_to_all(NcclComm comm, const NcclAllToAll& call) {

@@ -23,6 +23,7 @@ class FakeNccl : public NcclDriver {
     int rank = -1;     // of the communicator; -1 where none is involved
     NcclAllReduce all_reduce;
     NcclAllGather all_gather;
+    NcclReduceScatter reduce_scatter;
     NcclAllToAll all_to_all;
     bool in_windows = false;  // both buffers, so that NCCL takes its symmetric kernels
   };
@@ -39,6 +40,7 @@ class FakeNccl : public NcclDriver {
   Status async_error(NcclComm comm) override;
   Status all_reduce(NcclComm comm, const NcclAllReduce& call) override;
   Status all_gather(NcclComm comm, const NcclAllGather& call) override;
+  Status reduce_scatter(NcclComm comm, const NcclReduceScatter& call) override;
   Status all_to_all(NcclComm comm, const NcclAllToAll& call) override;
   // Returns when every rank has called as often: hangs where one has failed, as the real one does.
   Result<NcclWindow> register_window(NcclComm comm, std::byte* base, std::size_t bytes) override;

@@ -152,13 +152,7 @@ class RealNccl final : public NcclDriver {
   }
 
   Status all_reduce(NcclComm comm, const NcclAllReduce& call) override {
-    if (is_fp8(call.dtype) && library_->version < kNcclFirstFp8Version) {
-      return Status(StatusCode::kUnsupported,
-                    fmt::format("NCCL {} does not reduce {}: it takes 2.24 or newer",
-                                nccl_version_text(library_->version), to_string(call.dtype)));
-    }
-    if (call.op.kind == OpKind::kPreMulSum) return pre_mul_sum(comm, call);
-    return enqueue(comm, call, nccl_op(call.op.kind));
+    return reduce({library_->all_reduce, "ncclAllReduce"}, comm, call);
   }
 
   Status all_gather(NcclComm comm, const NcclAllGather& call) override {
@@ -167,6 +161,9 @@ class RealNccl final : public NcclDriver {
                  "ncclAllGather", comm);
   }
 
+  Status reduce_scatter(NcclComm comm, const NcclReduceScatter& call) override {
+    return reduce({library_->reduce_scatter, "ncclReduceScatter"}, comm, call);
+  }
   Status all_to_all(NcclComm comm, const NcclAllToAll& call) override {
     TUTTI_TRY(group_start());
     const Status exchanged = exchange(comm, call);
@@ -204,10 +201,26 @@ class RealNccl final : public NcclDriver {
     return nccl_status(*library_, result, call, comm);
   }
 
-  Status enqueue(NcclComm comm, const NcclAllReduce& call, int op) const {
-    return check(library_->all_reduce(call.input, call.output, call.count,
-                                      nccl_data_type(call.dtype), op, comm, call.stream),
-                 "ncclAllReduce", comm);
+  // Of all_reduce and reduce_scatter, which differ in this alone.
+  struct Entry {
+    NcclReducing function;
+    const char* name;
+  };
+
+  Status reduce(const Entry& entry, NcclComm comm, const NcclAllReduce& call) const {
+    if (is_fp8(call.dtype) && library_->version < kNcclFirstFp8Version) {
+      return Status(StatusCode::kUnsupported,
+                    fmt::format("NCCL {} does not reduce {}: it takes 2.24 or newer",
+                                nccl_version_text(library_->version), to_string(call.dtype)));
+    }
+    if (call.op.kind == OpKind::kPreMulSum) return pre_mul_sum(entry, comm, call);
+    return enqueue(entry, comm, call, nccl_op(call.op.kind));
+  }
+
+  Status enqueue(const Entry& entry, NcclComm comm, const NcclAllReduce& call, int op) const {
+    return check(entry.function(call.input, call.output, call.count, nccl_data_type(call.dtype), op,
+                                comm, call.stream),
+                 entry.name, comm);
   }
 
   // A piece to each rank, and one from each: in a group, so that none waits for another.
@@ -225,7 +238,7 @@ class RealNccl final : public NcclDriver {
     return Status::ok();
   }
 
-  Status pre_mul_sum(NcclComm comm, const NcclAllReduce& call) const {
+  Status pre_mul_sum(const Entry& entry, NcclComm comm, const NcclAllReduce& call) const {
     if (library_->create_pre_mul_sum == nullptr || library_->destroy_op == nullptr) {
       return Status(StatusCode::kUnsupported,
                     fmt::format("NCCL {} has no pre-multiplied sum: it takes 2.11 or newer",
@@ -239,7 +252,7 @@ class RealNccl final : public NcclDriver {
                                                  kNcclScalarHostImmediate, comm),
                     "ncclRedOpCreatePreMulSum", comm));
     // The operation is copied when a call is enqueued, so it may go at once.
-    const Status enqueued = enqueue(comm, call, op);
+    const Status enqueued = enqueue(entry, comm, call, op);
     const Status destroyed = check(library_->destroy_op(op, comm), "ncclRedOpDestroy", comm);
     return enqueued.is_ok() ? destroyed : enqueued;
   }

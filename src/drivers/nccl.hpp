@@ -37,6 +37,9 @@ struct NcclAllGather {
   Stream stream = nullptr;
 };
 
+// `count` is that of the output.
+using NcclReduceScatter = NcclAllReduce;
+
 // Likewise. NCCL has it as a call of its own since 2.28; here it is sends and receives.
 struct NcclAllToAll {
   const void* input = nullptr;
@@ -75,6 +78,8 @@ class NcclDriver {
   // kUnsupported where this NCCL is too old for the element type or the operation.
   virtual Status all_reduce(NcclComm comm, const NcclAllReduce& call) = 0;
   virtual Status all_gather(NcclComm comm, const NcclAllGather& call) = 0;
+  // As all_reduce().
+  virtual Status reduce_scatter(NcclComm comm, const NcclReduceScatter& call) = 0;
   virtual Status all_to_all(NcclComm comm, const NcclAllToAll& call) = 0;
   // From now on operations of `comm` whose buffers all lie in windows may run on NCCL's symmetric
   // kernels; every rank has to give them at the same offset. Blocks until every rank has called,

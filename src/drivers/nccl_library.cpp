@@ -41,6 +41,7 @@ Result<NcclLibrary> load_nccl_calls(const DynamicLibrary& library) {
   library.require("ncclCommGetAsyncError", calls.comm_get_async_error, missing);
   library.require("ncclAllReduce", calls.all_reduce, missing);
   library.require("ncclAllGather", calls.all_gather, missing);
+  library.require("ncclReduceScatter", calls.reduce_scatter, missing);
   library.require("ncclSend", calls.send, missing);
   library.require("ncclRecv", calls.receive, missing);
   library.require("ncclGroupStart", calls.group_start, missing);

@@ -22,6 +22,9 @@ inline constexpr int kNcclFirstWindowVersion = 22700;  // 2.27.0
 // multicast as well is for NCCL_NVLS_ENABLE to say; nothing here asks for it.
 inline constexpr int kNcclWindowSymmetric = 1;
 
+// ncclAllReduce and ncclReduceScatter.
+using NcclReducing = int (*)(const void*, void*, std::size_t, int dtype, int op, NcclComm, Stream);
+
 struct NcclLibrary {
   std::string path;
   int version = 0;  // 22809 is 2.28.9
@@ -33,8 +36,9 @@ struct NcclLibrary {
   int (*comm_destroy)(NcclComm) = nullptr;
   int (*comm_abort)(NcclComm) = nullptr;
   int (*comm_get_async_error)(NcclComm, int*) = nullptr;
-  int (*all_reduce)(const void*, void*, std::size_t, int dtype, int op, NcclComm, Stream) = nullptr;
+  NcclReducing all_reduce = nullptr;
   int (*all_gather)(const void*, void*, std::size_t, int dtype, NcclComm, Stream) = nullptr;
+  NcclReducing reduce_scatter = nullptr;
   int (*send)(const void*, std::size_t, int dtype, int peer, NcclComm, Stream) = nullptr;
   int (*receive)(void*, std::size_t, int dtype, int peer, NcclComm, Stream) = nullptr;
   int (*group_start)() = nullptr;

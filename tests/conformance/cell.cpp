@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <optional>
 
@@ -33,8 +34,10 @@ std::optional<T> chosen_of(const std::vector<T>& values, const Combination& chos
 }
 
 const Algorithm* row_of(std::string_view id) {
-  const auto found = find_algorithm(Collective::kAllReduce, id);
-  return found.is_ok() ? *found : nullptr;
+  const auto all = catalogue();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [id](const auto& row) { return row.id == id; });
+  return found == all.end() ? nullptr : &*found;
 }
 
 bool is_large(const std::optional<std::size_t>& count) { return count && *count > Space::kLarge; }
@@ -96,14 +99,18 @@ Trial Cell::trial() const {
           .algorithm = algorithm};
 }
 
-std::string to_arguments(const Cell& cell, Backend backend) {
-  const std::string_view rows = cell.algorithm.empty() ? "auto" : cell.algorithm;
+std::string Cell::to_string() const {
   return fmt::format(
-      "--backend {} --kind {} --ranks {} --rows {} --buffers {} --mode {} --dtype {} --op {} "
-      "--inputs {} --count {} --offset {} --in-place {} --seed {} --full",
-      to_string(backend), to_string(cell.kind), cell.ranks, rows, to_string(cell.buffers),
-      to_string(cell.mode), to_string(cell.dtype), to_string(cell.op), to_string(cell.inputs),
-      cell.count, cell.offset, cell.in_place ? "yes" : "no", cell.seed);
+      "--kind {} --ranks {} --rows {} --buffers {} --mode {} --dtype {} --op {} --inputs {} "
+      "--count {} --offset {} --in-place {} --seed {}",
+      tutti::test::to_string(kind), ranks, algorithm.empty() ? "auto" : algorithm,
+      tutti::test::to_string(buffers), tutti::test::to_string(mode), tutti::to_string(dtype),
+      tutti::to_string(op), tutti::test::to_string(inputs), count, offset, in_place ? "yes" : "no",
+      seed);
+}
+
+std::string to_arguments(const Cell& cell, Backend backend) {
+  return fmt::format("--backend {} {} --full", to_string(backend), cell.to_string());
 }
 
 std::vector<int> Space::sizes() const {
@@ -128,6 +135,10 @@ bool Space::allows(const Combination& chosen) const {
   }
   if (!buffers_fit(backend, chosen_of(buffers, chosen, kBuffers),
                    chosen_of(modes, chosen, kMode))) {
+    return false;
+  }
+  const auto count = chosen_of(counts, chosen, kCount);
+  if (count && rank_count && *count * static_cast<std::size_t>(*rank_count) > most_elements) {
     return false;
   }
   const auto id = chosen_of(algorithms, chosen, kAlgorithm);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ struct Cell {
   std::uint64_t seed = 1;
 
   Trial trial() const;
+  std::string to_string() const;
   std::size_t payload_bytes() const { return (count + offset) * size_of(dtype); }
 };
 
@@ -59,6 +61,9 @@ struct Space {
   std::vector<std::size_t> counts = {0, 1, 7, 8, 4095, 4096, 65537, kMillion};
   std::vector<int> offsets = {0, 1, 2, 4, 8};
   std::vector<bool> in_place = {false, true};
+
+  // Of all ranks together: for collectives whose counts are of one.
+  std::size_t most_elements = std::numeric_limits<std::size_t>::max();
 
   static constexpr std::size_t kMillion = 1024 * 1024 + 3;
   static constexpr std::size_t kLarge = 100'000;

@@ -33,6 +33,7 @@ constexpr std::size_t kStagingBytes = 4096;
 // Of floats: two passes through staging, or where that has halves, 4, and 7 where sums are staged:
 // an odd number, so that the first pass of the next operation meets the half of the last one.
 constexpr std::size_t kCount = 1700;
+constexpr std::size_t kPushedCount = 1401;  // likewise, of three pieces
 constexpr std::size_t kHidden = 340;        // five tokens, three of them in a pass
 constexpr std::size_t kCopiedBytes = 1024;  // chunks of copy engines
 constexpr int kRaceFound = 66;              // ThreadSanitizer's exit code
@@ -48,9 +49,11 @@ struct Case {
 bool normalises(const Algorithm& row) {
   return row.collective == Collective::kAllReduceResidualRmsNorm;
 }
-// Whole pieces of all ranks, where it moves those.
+// Whole pieces of all ranks, where it moves those; where they are pushed through staging, in 3
+// passes.
 std::size_t count_of(const Algorithm& row) {
-  return reduces(row.collective) ? kCount : kCount - kCount % ranks_for(row, kRanks);
+  if (has_pieces(row.collective) && row.pushes_through_staging) return kPushedCount;
+  return has_pieces(row.collective) ? kCount - kCount % ranks_for(row, kRanks) : kCount;
 }
 Sides sides_of(const Algorithm& row, int rank) {
   return sides_of(row.collective, count_of(row), rank, ranks_for(row, kRanks));
@@ -115,6 +118,10 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
   work.ring = ring_slots(*row, kStagingBytes, work.blocks, 0);
   work.chunk_bytes = kCopiedBytes;
   if (buffers != Buffers::kInPlace || normalises(*row)) return work;
+  if (const Sides sides = sides_of(*row, rank); sides.input > sides.output) {
+    work.output = world.input<std::byte>(rank) + sides.place * sizeof(float);
+    return work;
+  }
   for (int r = 0; r < world.ranks(); ++r) {
     work.inputs.at[r] =
         reinterpret_cast<std::byte*>(world.output<float>(r) + sides_of(*row, r).place);
@@ -150,7 +157,8 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
     if (run_on_host(body, work, &test.weakening) != Outcome::kDone) return false;
     for (std::size_t i = 0; i < sides.output; ++i) {
       float expected = normalised ? Matrices::residual_at(i) : 0;
-      for (int r = 0; r < world.ranks(); ++r) expected += value(r, i);
+      const std::size_t first = sides.input > sides.output ? sides.place : 0;
+      for (int r = 0; r < world.ranks(); ++r) expected += value(r, first + i);
       if (!reduces(test.row->collective)) expected = moved(test, rank, i, value);
       right = right && output[i] == expected;
     }

@@ -82,6 +82,10 @@ PROMISES = {
     "all_to_all_push_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
     "all_to_all_one_shot_push_kernel": POLLS_TOGETHER,
     "meeting_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
+    "reduce_scatter_pull_kernel": Promise(loads=RANKS, stores=1, barriers=2),
+    # Pushing, where every rank but the own one gets a part, and reducing.
+    "reduce_scatter_push_kernel": Promise(loads=RANKS, stores=1, barriers=2, stack=3 * STACK_BYTES),
+    "reduce_scatter_one_shot_push_kernel": POLLS_TOGETHER,
     # Emulated, they load one rank's part after the other.
     "multicast_one_shot_kernel": Promise(loads=1, stores=0, barriers=2),
     "multicast_two_shot_kernel": Promise(loads=1, stores=0, barriers=2),

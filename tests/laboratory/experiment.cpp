@@ -27,7 +27,7 @@ std::size_t hidden_of(const Setup& setup) {
 // What counts are whole multiples of.
 std::size_t unit_of(const Setup& setup) {
   if (const std::size_t hidden = hidden_of(setup); hidden > 0) return hidden;
-  return reduces(setup.row->collective) ? 1 : static_cast<std::size_t>(setup.ranks);
+  return has_pieces(setup.row->collective) ? static_cast<std::size_t>(setup.ranks) : 1;
 }
 
 // Weights repeat from token to token, and differ.
@@ -290,7 +290,7 @@ Work Experiment::work_for(int index, int operation) {
   work.signature = 0x1234;
   work.sequence = static_cast<std::uint64_t>(operation) + 1;
   work.input = reinterpret_cast<std::byte*>(input_of(index));
-  work.output = rank.output.bytes();
+  work.output = reinterpret_cast<std::byte*>(output_of(index));
   work.stage_input = staged && setup_.row->peers_read_input;
   work.stage_output = staged && setup_.row->peers_write_output;
   // Where it has halves, each is as large: room for a tile of every rank, twice.
@@ -302,7 +302,9 @@ Work Experiment::work_for(int index, int operation) {
     work.channels.at[r] = reinterpret_cast<std::byte*>(&peer.channel);
     work.staging.at[r] = peer.staging.bytes();
     work.inputs.at[r] = reinterpret_cast<std::byte*>(input_of(r));
-    work.outputs.at[r] = work.stage_output ? next.staging.bytes() : next.output.bytes();
+    work.outputs.at[r] =
+        work.stage_output ? next.staging.bytes()
+                          : reinterpret_cast<std::byte*>(output_of((index + 1 + r) % setup_.ranks));
   }
   work.packets.generation_bytes = packet_use().bytes();
   work.packets.slot_bytes = packet_use().slot_bytes;
@@ -342,12 +344,10 @@ void Experiment::between_operations(Rank& rank, int index) {
   ++rank.started;
 }
 
-// Small whole numbers: their sums are exact. And once 8 bytes of ones, which are NaNs, in all that
-// travels.
+// Small whole numbers: their sums are exact. And once 8 bytes of ones, which are NaNs, in what
+// travels whatever the collective is: to rank 0.
 float Experiment::input_value(int rank, int operation, std::size_t i) const {
-  const bool scatters = setup_.row->collective == Collective::kAllToAll;
-  const std::size_t place = scatters ? i % piece() : i;
-  if (rank == 0 && operation == 1 && place < 2) return __builtin_bit_cast(float, ~std::uint32_t{0});
+  if (rank == 1 && operation == 1 && i < 2) return __builtin_bit_cast(float, ~std::uint32_t{0});
   return static_cast<float>((static_cast<std::size_t>(rank * 7 + operation * 3) + i) % 50);
 }
 
@@ -367,10 +367,27 @@ float Experiment::expected(int rank, int operation, std::size_t i) const {
   return setup_.op == OpKind::kAvg ? sum / static_cast<float>(setup_.ranks) : sum;
 }
 
+bool Experiment::in_one_buffer() const {
+  return setup_.buffers == Buffers::kInPlace && !normalises();
+}
+
 float* Experiment::input_of(int rank) const {
   Rank& own = *ranks_[static_cast<std::size_t>(rank)];
-  const bool one_buffer = setup_.buffers == Buffers::kInPlace && !normalises();
-  return one_buffer ? own.output.data() + sides(rank).place : own.input.data();
+  const Sides sides = this->sides(rank);
+  const bool within = in_one_buffer() && sides.input <= sides.output;
+  return within ? own.output.data() + sides.place : own.input.data();
+}
+
+float* Experiment::output_of(int rank) const {
+  Rank& own = *ranks_[static_cast<std::size_t>(rank)];
+  const Sides sides = this->sides(rank);
+  const bool within = in_one_buffer() && sides.input > sides.output;
+  return within ? own.input.data() + sides.place : own.output.data();
+}
+
+std::size_t Experiment::first_of_output(int rank) const {
+  const Sides sides = this->sides(rank);
+  return sides.input > sides.output ? sides.place : 0;
 }
 
 // In place is both at once: the residual's sum where the residual was, the result where the input
@@ -410,8 +427,8 @@ void Experiment::write_input(Rank& rank, int index, int operation) {
   if (normalises()) return write_tokens(rank, index, operation);
   float* const input = input_of(index);
   const std::size_t count = sides(index).input;
-  for (std::size_t i = 0; i < setup_.count; ++i) {
-    float* const to = rank.output.data() + i;
+  for (std::size_t i = 0; i < sides(index).output; ++i) {
+    float* const to = output_of(index) + i;
     if (to < input || to >= input + count) store(index, to, kPoison);
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -420,9 +437,9 @@ void Experiment::write_input(Rank& rank, int index, int operation) {
 }
 
 void Experiment::check_output(Rank& rank, int index, int operation) {
-  for (std::size_t i = 0; i < setup_.count; ++i) {
-    const float seen = load(index, rank.output.data() + i);
-    const float right = expected(index, operation, i);
+  for (std::size_t i = 0; i < sides(index).output; ++i) {
+    const float seen = load(index, output_of(index) + i);
+    const float right = expected(index, operation, first_of_output(index) + i);
     if (seen == right || (std::isnan(seen) && std::isnan(right))) continue;
     return simulation_.report(Breach::kWrongResult,
                               fmt::format("operation {} of rank {}: element {} is {}, expected {}",

@@ -84,14 +84,19 @@ class Experiment {
   void remember_all();
   void poison_group();
   float input_value(int rank, int operation, std::size_t i) const;
+  // Of element `i` of the message, which is the larger side.
   float expected(int rank, int operation, std::size_t i) const;
   Sides sides(int rank) const {
     return sides_of(setup_.row->collective, setup_.count, rank, setup_.ranks);
   }
   // Where bits are moved, of each rank.
   std::size_t piece() const { return setup_.count / static_cast<std::size_t>(setup_.ranks); }
-  // Where a rank's input lies.
+  // Where a rank's input and output lie. In place, the smaller one lies in the larger one.
   float* input_of(int rank) const;
+  float* output_of(int rank) const;
+  bool in_one_buffer() const;
+  // Where in the message a rank's output begins.
+  std::size_t first_of_output(int rank) const;
   // Where tokens are normalised behind the sum.
   bool normalises() const { return hidden_ > 0; }
   float* residual_of(Rank& rank) const;

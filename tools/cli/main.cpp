@@ -37,7 +37,8 @@ void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
   CLI::App& explain = *app.add_subcommand("explain", "Say which algorithm a call takes, and why");
   explain
       .add_option("collective", a.collective,
-                  "all_reduce, all_reduce_residual_rms_norm, all_gather or all_to_all")
+                  "all_reduce, all_reduce_residual_rms_norm, all_gather, reduce_scatter or "
+                  "all_to_all")
       ->required();
   explain.add_option("--ranks", a.ranks, "Number of ranks");
   explain.add_option("--bytes", a.bytes, "Size of the message: 1M");

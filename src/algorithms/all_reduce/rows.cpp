@@ -5,20 +5,12 @@
 #include "algorithms/all_reduce/copy_engine.hpp"
 #include "algorithms/fabric.hpp"
 #include "algorithms/geometry.hpp"
+#include "algorithms/takes.hpp"
 #include "base/units.hpp"
 #include "transport/work.hpp"
 
 namespace tutti {
 namespace {
-
-bool takes_everything(DataType, OpKind) { return true; }
-
-// The multipliers of the peers do not travel.
-bool takes_no_multipliers(DataType, OpKind op) { return op != OpKind::kPreMulSum; }
-
-bool is_fp8(DataType dtype) {
-  return dtype == DataType::kFloat8E4M3 || dtype == DataType::kFloat8E5M2;
-}
 
 // Multipliers would be applied before the first rounding of many, elsewhere before the only one;
 // and 8-bit floats have no bits to spare for many.
@@ -27,18 +19,12 @@ bool rings_take(DataType dtype, OpKind op) {
   return op != OpKind::kPreMulSum && !(rounds && is_fp8(dtype));
 }
 
-// NCCL scales in the element's own type, which 8-bit floats cannot do.
-bool nccl_takes(DataType dtype, OpKind op) {
-  return !is_fp8(dtype) || (op != OpKind::kAvg && op != OpKind::kPreMulSum);
-}
-
 // What NCCL 2.27 to 2.30 has symmetric kernels for; it takes its other ones for the rest.
 bool nccl_windows_take(DataType dtype, OpKind op) {
   return op == OpKind::kSum && is_floating(dtype) && dtype != DataType::kFloat64;
 }
 
-// Measured on 8x H200 (docs/performance_notes.md): small blocks while the message is small, since a
-// barrier waits for a whole block; more threads per block once bandwidth counts.
+// Measured as two_shot_geometry() was, of the whole message.
 Geometry one_shot_geometry(const Extent& extent) {
   const std::size_t bytes = extent.bytes;
   if (bytes <= 64 * KiB) return spread(bytes, 64, 64);
@@ -119,7 +105,7 @@ constexpr Algorithm kRows[] = {
      .text = "each rank reduces its shard of everybody's input and writes it to everyone",
      .peers_write_output = true,
      .takes = takes_everything,
-     .geometry = two_shot_spread,
+     .geometry = two_shot_geometry,
      .host = host_all_reduce_two_shot,
      .cuda = cuda_all_reduce_two_shot},
     {.id = "all_reduce/one_shot_push",
@@ -170,7 +156,7 @@ constexpr Algorithm kRows[] = {
      .pushes_through_staging = true,
      .only_where_measured = true,
      .takes = takes_everything,
-     .geometry = two_shot_spread,
+     .geometry = two_shot_geometry,
      .host = host_all_reduce_two_shot_staged,
      .cuda = cuda_all_reduce_two_shot_staged},
     {.id = "all_reduce/two_shot_tma",
@@ -291,7 +277,7 @@ constexpr Algorithm kRows[] = {
      .text = "each rank has the switch reduce its shard, and store it to everyone",
      .peers_write_output = true,
      .takes = switch_reduces,
-     .geometry = two_shot_spread,
+     .geometry = two_shot_geometry,
      .host = host_all_reduce_multicast_two_shot,
      .cuda = cuda_all_reduce_multicast_two_shot},
     {.id = "all_reduce/nccl",

@@ -39,7 +39,9 @@ class StagedBlock {
 
   TUTTI_BODY StagedBlock(Team& team, const Work& work) : team_(team), work_(work) {}
 
-  TUTTI_BODY void push(const StagedPass& pass) const {
+  // `Pass`: a StagedPass, or what says as much of other shares.
+  template <class Pass>
+  TUTTI_BODY void push(const Pass& pass) const {
     team_.template for_each_tile<T>(
         Range{0, pass.share}, [&](auto access, TileAt tile) { push_column(pass, access, tile); });
     if (pass.whole < work_.ranks && pass.whole != work_.rank) push_cut(pass.whole, pass);
@@ -85,13 +87,14 @@ class StagedBlock {
     return work_.input + first * sizeof(T);
   }
   // Where `pass` has this rank's slot at another one.
-  TUTTI_BODY std::byte* slot_at(int rank, const StagedPass& pass) const {
+  template <class Pass>
+  TUTTI_BODY std::byte* slot_at(int rank, const Pass& pass) const {
     return work_.staging.at[rank] + pass.place(work_.rank) * sizeof(T);
   }
 
   // A tile of each whole share, to its rank.
-  template <class Access>
-  TUTTI_BODY void push_column(const StagedPass& pass, Access access, TileAt tile) const {
+  template <class Pass, class Access>
+  TUTTI_BODY void push_column(const Pass& pass, Access access, TileAt tile) const {
     const auto goes = [&](int step) {
       return step + 1 < work_.ranks && rank_after(step) < pass.whole;
     };
@@ -123,7 +126,8 @@ class StagedBlock {
     }
   }
 
-  TUTTI_BODY void push_cut(int rank, const StagedPass& pass) const {
+  template <class Pass>
+  TUTTI_BODY void push_cut(int rank, const Pass& pass) const {
     const Range share = pass.share_of(rank);
     team_.template for_each_tile<T>(Range{0, share.count}, [&](auto access, TileAt tile) {
       const auto part = team_.template load<T>(input_at(share.first), access, tile);

@@ -104,8 +104,24 @@ TEST(CatalogueTest, SidesAreAsLargeAsTheirCollectiveMakesThem) {
   EXPECT_EQ(sides(Collective::kAllGather).input, 6U);
   EXPECT_EQ(sides(Collective::kAllGather).output, 24U);
   EXPECT_EQ(sides(Collective::kAllGather).place, 12U);
+  EXPECT_EQ(sides(Collective::kReduceScatter).input, 24U);
+  EXPECT_EQ(sides(Collective::kReduceScatter).output, 6U);
+  EXPECT_EQ(sides(Collective::kReduceScatter).place, 12U);
   EXPECT_EQ(sides(Collective::kAllToAll).input, 24U);
   EXPECT_EQ(sides(Collective::kAllToAll).output, 24U);
+}
+
+// The smaller side lies at its rank's place in the larger one, whichever that is.
+TEST(CatalogueTest, InPlaceIsWhereTheSmallerSideHasItsPlace) {
+  const std::byte memory[48] = {};
+  for (std::size_t at = 0; at < 24; ++at) {
+    const auto in_place = [&](Collective collective, std::size_t in, std::size_t out) {
+      return sides_of(collective, 24, 2, 4).are_in_place(memory + in, memory + out);
+    };
+    EXPECT_EQ(in_place(Collective::kAllReduce, 0, at), at == 0);
+    EXPECT_EQ(in_place(Collective::kAllGather, at, 0), at == 12);
+    EXPECT_EQ(in_place(Collective::kReduceScatter, 0, at), at == 12);
+  }
 }
 
 // Where bits are moved, every pattern is a message: packets have to say that they are there.

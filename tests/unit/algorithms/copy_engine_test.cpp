@@ -11,6 +11,7 @@
 #include "algorithms/all_reduce/copy_engine.hpp"
 #include "algorithms/all_to_all/copy_engine.hpp"
 #include "algorithms/catalogue.hpp"
+#include "algorithms/reduce_scatter/copy_engine.hpp"
 #include "support/host_world.hpp"
 #include "transport/copy_engine/stages.hpp"
 
@@ -179,6 +180,7 @@ std::vector<Setting> settings() {
     for (const int ranks : {2, 3, 4}) {
       all.push_back({all_reduce_two_shot_copy_engine, ranks, staged});
       all.push_back({all_gather_copy_engine, ranks, staged});
+      all.push_back({reduce_scatter_copy_engine, ranks, staged});
       all.push_back({all_to_all_copy_engine, ranks, staged});
     }
   }

@@ -39,6 +39,7 @@ TEST(Bandwidth, FollowsNcclTests) {
   EXPECT_DOUBLE_EQ(algorithm_bandwidth(1'000'000, 10), 100);
   EXPECT_DOUBLE_EQ(bus_bandwidth(Collective::kAllReduce, 100, 8), 175);
   EXPECT_DOUBLE_EQ(bus_bandwidth(Collective::kAllGather, 100, 8), 87.5);
+  EXPECT_DOUBLE_EQ(bus_bandwidth(Collective::kReduceScatter, 100, 8), 87.5);
   EXPECT_DOUBLE_EQ(bus_bandwidth(Collective::kAllToAll, 100, 8), 87.5);
   EXPECT_DOUBLE_EQ(bus_bandwidth(Collective::kAllReduce, 100, 1), 0);
   EXPECT_DOUBLE_EQ(algorithm_bandwidth(0, 10), 0);

@@ -65,6 +65,35 @@ TEST(NcclTest, WhatIsGatheredTravelsAsBytes) {
   }
 }
 
+// In place, each rank's piece lies in its own input; `count` is that of a piece.
+TEST(NcclTest, ReduceScatterGivesPiecesTheirOperation) {
+  NcclGroup world(2, kEnough);
+  const auto scattered = [&] {
+    std::vector<FakeNccl::Call> calls = world.nccl.calls();
+    std::erase_if(calls, [](const FakeNccl::Call& call) { return call.name != "reduce_scatter"; });
+    return calls;
+  };
+  EXPECT_GT(scattered().size(), 2U);
+  std::array<std::array<std::uint16_t, 6>, 2> inputs{};
+  for (int r = 0; r < 2; ++r) {
+    auto& input = inputs[static_cast<std::size_t>(r)];
+    require_ok(reduce_scatter(world.group(r), {.input = input.data(),
+                                               .output = &input[static_cast<std::size_t>(r) * 3],
+                                               .count = 3,
+                                               .dtype = DataType::kBfloat16,
+                                               .op = ReduceOp::pre_mul_sum(0.5),
+                                               .stream = world.stream(r),
+                                               .options = {.algorithm = "nccl"}}));
+    const NcclReduceScatter call = scattered().back().reduce_scatter;
+    EXPECT_EQ(call.input, input.data());
+    EXPECT_EQ(call.output, &input[static_cast<std::size_t>(r) * 3]);
+    EXPECT_EQ(call.count, 3U);
+    EXPECT_EQ(call.dtype, DataType::kBfloat16);
+    EXPECT_EQ(call.op.kind, OpKind::kPreMulSum);
+    EXPECT_EQ(call.op.scalar, 0.5);
+  }
+}
+
 // Likewise, of one piece; prepare_nccl() has run it.
 TEST(NcclTest, WhatIsExchangedTravelsAsBytes) {
   NcclGroup world(2, kEnough);

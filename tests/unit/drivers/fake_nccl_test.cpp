@@ -34,6 +34,18 @@ TEST(FakeNccl, RecordsWhatIsGathered) {
   EXPECT_FALSE(nccl.all_gather(comm, {}).is_ok());
 }
 
+TEST(FakeNccl, RecordsWhatIsReducedAndScattered) {
+  FakeNccl nccl;
+  const NcclComm comm = *nccl.create(*nccl.unique_id(), 1, 2, Deadline(std::chrono::seconds(1)));
+  EXPECT_TRUE(nccl.reduce_scatter(comm, {.count = 12}).is_ok());
+  EXPECT_EQ(nccl.calls().back().name, "reduce_scatter");
+  EXPECT_EQ(nccl.calls().back().rank, 1);
+  EXPECT_EQ(nccl.calls().back().reduce_scatter.count, 12U);
+  EXPECT_FALSE(nccl.reduce_scatter(nullptr, {}).is_ok());
+  nccl.fail_next("reduce_scatter", Status(StatusCode::kNccl, "no"));
+  EXPECT_FALSE(nccl.reduce_scatter(comm, {}).is_ok());
+}
+
 TEST(FakeNccl, RecordsWhatIsExchanged) {
   FakeNccl nccl;
   const NcclComm comm = *nccl.create(*nccl.unique_id(), 1, 2, Deadline(std::chrono::seconds(1)));

@@ -81,6 +81,27 @@ TEST_F(NcclOverStub, GathersBytes) {
   EXPECT_EQ(failed.code(), StatusCode::kNccl);
 }
 
+// As all_reduce, with another entry of NCCL's.
+TEST_F(NcclOverStub, ReducesAndScatters) {
+  const auto scatter = [&](DataType dtype, ReduceOp op) {
+    return nccl_->reduce_scatter(join(), {.count = 34, .dtype = dtype, .op = op});
+  };
+  EXPECT_TRUE(scatter(DataType::kBfloat16, ReduceOp::max()));
+  EXPECT_EQ(state_->scatters, 1);
+  EXPECT_EQ(state_->count, 34U);
+  EXPECT_EQ(state_->dtype, 9);  // ncclBfloat16
+  EXPECT_EQ(state_->op, 2);     // ncclMax
+  EXPECT_TRUE(scatter(DataType::kFloat64, ReduceOp::pre_mul_sum(-3.25)));
+  EXPECT_EQ(std::bit_cast<double>(state_->scalar), -3.25);
+  EXPECT_EQ(state_->scatters, 2);
+  EXPECT_EQ(state_->operations_open, 0);
+  const NcclComm comm = join();
+  state_->next_result = 1;
+  const Status failed = nccl_->reduce_scatter(comm, {.count = 34});
+  EXPECT_EQ(failed.code(), StatusCode::kNccl);
+  EXPECT_NE(failed.message().find("ncclReduceScatter"), std::string::npos) << failed.message();
+}
+
 // A piece to each rank and one from each, all in one group.
 TEST_F(NcclOverStub, ExchangesPieces) {
   std::array<std::byte, 30> input{}, output{};

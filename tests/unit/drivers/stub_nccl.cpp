@@ -96,6 +96,12 @@ int ncclAllGather(const void* /*input*/, void* /*output*/, std::size_t count, in
   return take_result();
 }
 
+int ncclReduceScatter(const void* input, void* output, std::size_t count, int dtype, int op,
+                      void* comm, void* stream) {
+  state.scatters += 1;
+  return ncclAllReduce(input, output, count, dtype, op, comm, stream);
+}
+
 int ncclRedOpCreatePreMulSum(int* op, void* scalar, int dtype, int residence, void* /*comm*/) {
   std::memcpy(state.scalar.data(), scalar, element_bytes(dtype));
   state.residence = residence;

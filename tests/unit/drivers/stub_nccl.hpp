@@ -16,7 +16,8 @@ struct StubNccl {
 
   int dtype = -1, op = -1, residence = -1, rank = -1, size = -1;
   std::size_t count = 0;
-  struct Passed {  // to, or from, one rank
+  int scatters = 0;  // calls of ncclReduceScatter
+  struct Passed {    // to, or from, one rank
     const void* at;
     std::size_t count;
     int peer;

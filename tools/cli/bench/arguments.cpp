@@ -6,7 +6,8 @@ namespace {
 void add_measuring(CLI::App& bench, BenchArguments& a) {
   bench
       .add_option("collective", a.collective,
-                  "all_reduce, all_reduce_residual_rms_norm, all_gather or all_to_all")
+                  "all_reduce, all_reduce_residual_rms_norm, all_gather, reduce_scatter or "
+                  "all_to_all")
       ->required();
   bench.add_option("--ranks", a.ranks,
                    "Numbers of ranks: 2,4,8 (default: all GPUs; 2 on the host)");

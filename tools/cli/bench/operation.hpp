@@ -7,7 +7,8 @@
 
 namespace tutti::cli {
 
-using Operation = std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather, AllToAll>;
+using Operation =
+    std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather, ReduceScatter, AllToAll>;
 
 inline Status run(Communicator& communicator, const AllReduce& call) {
   return all_reduce(communicator, call);
@@ -17,6 +18,9 @@ inline Status run(Communicator& communicator, const AllReduceResidualRmsNorm& ca
 }
 inline Status run(Communicator& communicator, const AllGather& call) {
   return all_gather(communicator, call);
+}
+inline Status run(Communicator& communicator, const ReduceScatter& call) {
+  return reduce_scatter(communicator, call);
 }
 inline Status run(Communicator& communicator, const AllToAll& call) {
   return all_to_all(communicator, call);

@@ -291,6 +291,14 @@ Status check_moving(const BenchOptions& options) {
   return Status::ok();
 }
 
+// Of reduce_scatter. In place, an operation leaves its result in what the next one reduces.
+Status check_scattering(const BenchOptions& options) {
+  if (!options.chained && !options.in_place) return Status::ok();
+  return wrong(
+      "reduce_scatter is measured neither --chained nor --in-place: its output is a part of an "
+      "input");
+}
+
 void add(std::vector<std::string>& words, std::string option, const auto& value) {
   words.push_back(std::move(option));
   words.push_back(fmt::format("{}", value));
@@ -339,6 +347,7 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   TUTTI_TRY(check_together(options));
   if (options.normalises()) TUTTI_TRY(check_tokens(options));
   if (!reduces(options.collective)) TUTTI_TRY(check_moving(options));
+  if (options.collective == Collective::kReduceScatter) TUTTI_TRY(check_scattering(options));
   TUTTI_TRY(check_files(options, machine));
   return options;
 }

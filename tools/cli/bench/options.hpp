@@ -55,7 +55,7 @@ struct BenchOptions {
   std::size_t token_bytes() const { return static_cast<std::size_t>(hidden) * size_of(dtype); }
   // Message number `size` of so many ranks: where each has a part of it, of whole elements.
   std::size_t message_bytes(std::size_t size, int group) const {
-    const int parts = reduces(collective) ? 1 : group;
+    const int parts = has_pieces(collective) ? group : 1;
     return bytes[size] - bytes[size] % (size_of(dtype) * static_cast<std::size_t>(parts));
   }
   bool normalises() const { return collective == Collective::kAllReduceResidualRmsNorm; }

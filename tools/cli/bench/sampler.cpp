@@ -144,6 +144,14 @@ Operation Sampler::operation(const Configuration& configuration, std::byte* inpu
                      .dtype = options_.dtype,
                      .options = how};
   }
+  if (options_.collective == Collective::kReduceScatter) {
+    return ReduceScatter{.input = input,
+                         .output = output,
+                         .count = sides(bytes_).output / size_of(options_.dtype),
+                         .dtype = options_.dtype,
+                         .op = inputs_->op(communicator_.rank()),
+                         .options = how};
+  }
   if (options_.collective == Collective::kAllToAll) {
     return AllToAll{.input = input,
                     .output = output,
@@ -205,6 +213,15 @@ Result<std::unique_ptr<Trial>> Sampler::prepare(const Configuration& configurati
   return trial;
 }
 
+// A period of what is reduced, from where this rank's output begins.
+Bytes Sampler::reduced(std::uint32_t iteration) const {
+  Bytes period = inputs_->expected(iteration);
+  const Sides sides = this->sides(bytes_);
+  const std::size_t first = sides.input > sides.output ? sides.place % period.size() : 0;
+  std::rotate(period.begin(), period.begin() + static_cast<std::ptrdiff_t>(first), period.end());
+  return period;
+}
+
 std::size_t Sampler::piece_bytes() const {
   return bytes_ / static_cast<std::size_t>(communicator_.size());
 }
@@ -226,7 +243,7 @@ Status Sampler::fill_inputs(std::uint32_t iteration) {
   } else {
     input_ = inputs_->input(communicator_.rank(), iteration);
     expected_.clear();
-    if (reduces(options_.collective)) expected_.push_back(inputs_->expected(iteration));
+    if (reduces(options_.collective)) expected_.push_back(reduced(iteration));
     for (int r = 0; !reduces(options_.collective) && r < communicator_.size(); ++r) {
       expected_.push_back(moved_from(r, iteration));
     }

@@ -71,6 +71,7 @@ class Sampler {
   Sides sides(std::size_t bytes) const;
   Operation operation(const Configuration& configuration, std::byte* input,
                       std::byte* output) const;
+  Bytes reduced(std::uint32_t iteration) const;
   std::size_t piece_bytes() const;  // where bits are moved, of each rank
   Bytes moved_from(int rank, std::uint32_t iteration) const;
   Mismatches count_wrong() const;

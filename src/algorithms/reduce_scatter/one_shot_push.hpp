@@ -1,0 +1,70 @@
+// reduce_scatter/one_shot_push: every rank sends each rank its piece, which reduces what it is
+// sent.
+//
+//   phase 1  push each tile of piece r into my slot at rank r
+//   phase 2  poll each tile of my piece from every other rank, reduce, store to own output
+//
+// Cost: 1 hop (a packet), (n-1)/n x bytes over each rank's links; integers twice that. Nobody
+// touches another rank's buffers, so any will do, and in place is safe: my own piece, which does
+// not travel, is loaded by the thread that then overwrites it.
+#pragma once
+
+#include "algorithms/columns.hpp"
+#include "algorithms/pieces.hpp"
+#include "transport/packets.hpp"
+
+namespace tutti {
+
+// Tile `tile` of every other rank's piece, the next rank's first.
+template <class T, class Team>
+TUTTI_BODY auto load_pieces(const Team& team, const Work& work, TileAt tile) {
+  typename Team::Column column;
+  const std::size_t piece = piece_of(work) * sizeof(T);
+  TUTTI_UNROLL
+  for (int step = 0; step + 1 < Team::kMaxRanks; ++step) {
+    if (step >= team.others()) break;
+    const auto rank = static_cast<std::size_t>(rank_behind(work, step));
+    column.at[step] = team.template load_from<T>(work.input + rank * piece, tile);
+  }
+  return column;
+}
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome reduce_scatter_one_shot_push(Team& team, const Work& work) {
+  using T = typename Reduction::Element;
+  using Column = typename Team::Column;
+  const std::size_t piece = piece_of(work);
+  const Shares<Team::template tile_elements<T>()> tiles(piece, 1);
+  const std::byte* const own = work.input + static_cast<std::size_t>(work.rank) * piece * sizeof(T);
+  const Slice first = team.first_slice();
+
+  team.launch_wait();
+  team.ask_launch();
+  const Column ahead = load_pieces<T>(team, work, tiles.tile(0, first));
+  if (team.open_packets() != Outcome::kDone) return Outcome::kFailed;
+  team.for_each_slice(tiles.slices, [&](Slice k) {
+    const TileAt tile = tiles.tile(0, k);
+    const Column column = k == first ? ahead : load_pieces<T>(team, work, tile);
+    team.template push_column<T>(
+        {0, k}, [&](int) { return tile.count; }, column);
+    return Outcome::kDone;
+  });
+  team.announce();
+  team.launch_trigger();
+
+  const Outcome outcome = team.for_each_slice(tiles.slices, [&](Slice k) {
+    Column column;
+    const TileAt tile = tiles.tile(0, k);
+    const auto mine = team.template load_from<T>(own, tile);
+    const auto count = [&](int) { return tile.count; };
+    if (team.template poll<T>({0, k}, count, column) != Outcome::kDone) return Outcome::kFailed;
+    team.place_own(column, mine);
+    const auto sum = reduce_column<Reduction>(team, column, tile.count, work.divisor);
+    team.template store_tile<T>(tile, sum);
+    return Outcome::kDone;
+  });
+  if (outcome != Outcome::kDone) return Outcome::kFailed;
+  return team.close_packets();
+}
+
+}  // namespace tutti

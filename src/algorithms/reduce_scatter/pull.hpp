@@ -1,0 +1,64 @@
+// reduce_scatter/pull: each rank reads its piece of everybody's input, and reduces it.
+//
+//   phase 1  stage in: a slot of every rank's piece (only for inputs that peers cannot address)
+//   phase 2  barrier: every input is there
+//   phase 3  load each tile of my piece from all ranks, reduce, store to own output
+//   phase 4  barrier: nobody reads my input any more
+//
+// Cost: 4 hops (two flags, a load's way there and back), (n-1)/n x bytes over each rank's links. In
+// place is safe: nobody else reads my piece of my input, of which an element is loaded by the
+// thread that then overwrites it.
+#pragma once
+
+#include "algorithms/pieces.hpp"
+#include "algorithms/reduction.hpp"
+
+namespace tutti {
+
+// The tiles of each slot that block b stages are the tiles that block b of its rank reads.
+template <class T, class Team>
+TUTTI_BODY void stage_slots(Team& team, const Work& work, Range part, std::size_t slot) {
+  (void)team.buffers(piece_of(work) * sizeof(T));  // which accesses pieces and slots allow
+  TUTTI_NO_UNROLL
+  for (int r = 0; r < work.ranks; ++r) {
+    const auto index = static_cast<std::size_t>(r);
+    const std::byte* const from = work.input + index * piece_of(work) * sizeof(T);
+    std::byte* const to = work.staging.at[work.rank] + index * slot * sizeof(T);
+    team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
+      const auto value = team.template load<T>(from, access, tile);
+      team.template store<T>(to, access, TileAt{tile.first - part.first, tile.count}, value);
+    });
+  }
+}
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome reduce_scatter_pull(Team& team, const Work& work) {
+  using T = typename Reduction::Element;
+  const std::size_t piece = piece_of(work), mine = static_cast<std::size_t>(work.rank);
+  const std::size_t slot = work.stage_input ? slot_of(work, work.ranks, sizeof(T)) : piece;
+  if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
+
+  for (std::size_t done = 0; done < piece || done == 0; done += slot) {
+    const Range part = cut(Range{done, slot}, piece);
+    // From a place in the output to the same in inputs, or in slots, which start at each pass anew.
+    const std::size_t shift = work.stage_input ? mine * slot - done : mine * piece;
+    if (work.stage_input) stage_slots<T>(team, work, part, slot);
+
+    team.arrive(first_publish(work));
+    const auto buffers = team.buffers(piece * sizeof(T));
+    if (team.wait() != Outcome::kDone) return Outcome::kFailed;
+
+    const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
+    team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
+      const TileAt at{tile.first + shift, tile.count};
+      const auto value = reduce_tile<Reduction>(team, buffers.inputs, access, at, scalars);
+      team.template store<T>(work.output, access, tile, value);
+    });
+
+    if (team.barrier(Publish::kLoads) != Outcome::kDone) return Outcome::kFailed;
+    if (slot == 0) break;
+  }
+  return team.finish();
+}
+
+}  // namespace tutti

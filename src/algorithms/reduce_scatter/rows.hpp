@@ -1,0 +1,20 @@
+// The rows of reduce_scatter. Entries are defined beside the bodies they instantiate.
+#pragma once
+
+#include "algorithms/bodies.hpp"
+
+namespace tutti {
+
+HostBody host_reduce_scatter_pull(DataType dtype, OpKind op);
+HostBody host_reduce_scatter_push(DataType dtype, OpKind op);
+HostBody host_reduce_scatter_one_shot_push(DataType dtype, OpKind op);
+HostBody host_reduce_scatter_copy_engine(DataType dtype, OpKind op);
+
+// Null in builds without CUDA. Between copies run all_reduce's kernels.
+CudaKernel cuda_reduce_scatter_pull(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_reduce_scatter_push(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_reduce_scatter_one_shot_push(DataType dtype, OpKind op, int ranks);
+
+std::span<const Algorithm> reduce_scatter_rows();
+
+}  // namespace tutti

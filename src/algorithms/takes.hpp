@@ -1,0 +1,22 @@
+// What element types and operations rows that reduce take, of several collectives.
+#pragma once
+
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+inline bool takes_everything(DataType, OpKind) { return true; }
+
+// The multipliers of the peers do not travel.
+inline bool takes_no_multipliers(DataType, OpKind op) { return op != OpKind::kPreMulSum; }
+
+inline bool is_fp8(DataType dtype) {
+  return dtype == DataType::kFloat8E4M3 || dtype == DataType::kFloat8E5M2;
+}
+
+// NCCL scales in the element's own type, which 8-bit floats cannot do.
+inline bool nccl_takes(DataType dtype, OpKind op) {
+  return !is_fp8(dtype) || (op != OpKind::kAvg && op != OpKind::kPreMulSum);
+}
+
+}  // namespace tutti

@@ -1,0 +1,66 @@
+// reduce_scatter on the command line, on the host backend, good and bad.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "run_tutti.hpp"
+
+namespace tutti::cli {
+namespace {
+
+using testing::HasSubstr;
+
+Ended bench(std::vector<std::string> arguments) {
+  const std::vector<std::string> common = {
+      "bench", "reduce_scatter", "--backend", "host", "-n", "3", "-w", "1"};
+  arguments.insert(arguments.begin(), common.begin(), common.end());
+  return run_tutti(arguments);
+}
+
+// Three ranks have no 1024 bytes of floats in whole pieces: what is measured is what is told. The
+// larger pieces begin within a period of the inputs, which is another one for each rank.
+TEST(BenchScatter, MeasuresEveryRowAndChecksIt) {
+  for (const char* op : {"sum", "avg"}) {
+    const Ended ended =
+        bench({"--ranks", "2,3", "--bytes", "1024,262144", "--format", "json", "--op", op});
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    const auto rows = nlohmann::json::parse(ended.out).at("rows");
+    EXPECT_GE(rows.size(), 2u * 2u * 3u) << op;
+    for (const auto& row : rows) {
+      const double ranks = row.at("ranks");
+      EXPECT_EQ(row.at("collective"), "reduce_scatter");
+      EXPECT_EQ(row.at("op"), op);
+      EXPECT_EQ(row.at("wrong"), 0) << row;
+      EXPECT_EQ(row.at("bytes").get<int>() % (4 * row.at("ranks").get<int>()), 0);
+      EXPECT_NEAR(row.at("busbw_gbps"), row.at("algbw_gbps").get<double>() * (ranks - 1) / ranks,
+                  0.01 * row.at("algbw_gbps").get<double>() + 0.01);
+    }
+  }
+}
+
+TEST(BenchScatter, FindsOneBit) {
+  const Ended ended = bench({"--bytes", "4096", "--inject", "flip:1:pull"});
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.out + ended.err, HasSubstr("rank 1, element 0 of 512"));
+}
+
+TEST(BenchScatter, RefusesWhatItCannotMeasure) {
+  EXPECT_THAT(bench({"--in-place"}).err, HasSubstr("its output is a part of an input"));
+  EXPECT_THAT(bench({"--chained"}).err, HasSubstr("its output is a part of an input"));
+  EXPECT_THAT(bench({"--algorithms", "ring"}).err, HasSubstr("known: pull, push, one_shot_push"));
+}
+
+TEST(ExplainScatter, SaysWhichRowAndWhy) {
+  const Ended ended = run_tutti(
+      {"explain", "reduce_scatter", "--gpu", "NVIDIA H200", "--ranks", "8", "--bytes", "1M"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("reduce_scatter of 1M (524288 x bf16, sum), symmetric"));
+  EXPECT_THAT(ended.out, HasSubstr("* reduce_scatter/one_shot_push"));
+  EXPECT_THAT(ended.out, HasSubstr("is taken by itself where a table of measurements names it"));
+  const Ended staged = run_tutti({"explain", "reduce_scatter", "--gpu", "NVIDIA H200", "--ranks",
+                                  "8", "--bytes", "64M", "--buffers", "plain"});
+  EXPECT_THAT(staged.out, HasSubstr("8 passes through 8M of staging"));  // all that is put in
+}
+
+}  // namespace
+}  // namespace tutti::cli
