@@ -63,10 +63,9 @@ PROMISES = {
     # Once where all accesses are wide, once where they are not. For any number of ranks it puts aside what
     # it knows of tokens, over the same calls. With stores to a cluster, a failure's fence is one of the block, too.
     "rms_norm_one_shot_push_kernel": POLLS_TOGETHER._replace(loops=2, stack=3 * STACK_BYTES, block_fences=True),
-    # Likewise, in both phases. A tile of each rank is more than 8 ranks have registers for.
-    "rms_norm_two_shot_push_kernel": POLLS_TOGETHER._replace(loops=4, stack=8 * STACK_BYTES, block_fences=True,
-                                                             exact_stack=5 * STACK_BYTES),
-    # The residual comes beside the inputs of all ranks, and finds one register too few.
+    # all_reduce's, with a residual: of two_shot it comes beside the inputs of all ranks, and finds one register too few.
+    "rms_norm_one_shot_push_split_kernel": POLLS_TOGETHER,
+    "rms_norm_two_shot_push_kernel": POLLS_TOGETHER._replace(loops=2),
     "rms_norm_two_shot_kernel": Promise(loads=RANKS + 1, stores=RANKS, barriers=2, stack=2 * STACK_BYTES, local=1),
     # Pushing, where every share is whole, and reducing. 8-bit floats put aside what counts the passes.
     "two_shot_staged_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2, loops=2, stack=3 * STACK_BYTES),

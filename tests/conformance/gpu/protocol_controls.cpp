@@ -88,6 +88,7 @@ class Bare {
   }
 
   bool failed() const { return reinterpret_cast<const FailureRecord*>(host_)->state != 0; }
+  std::uint32_t reason() const { return reinterpret_cast<const FailureRecord*>(host_)->reason; }
 
  private:
   static constexpr std::size_t kHostBytes = 4096;
@@ -170,7 +171,7 @@ class Trials {
         .kernel = weakened_kernel(row_.id), .threads = kThreads, .shared_bytes = row_.shared_bytes};
     launch(body, bare_.work(row_, staged_));
     rank_.device.wait(bare_.stream());
-    require(!bare_.failed(), "a wait ended by its deadline");
+    require(!bare_.failed(), fmt::format("{} failed, for reason {}", row_.id, bare_.reason()));
   }
 
   void launch(const CudaBody& body, const Work& work) {

@@ -25,7 +25,7 @@ TEST(BenchNorm, MeasuresEveryRowAndChecksIt) {
                                dtype, "--format", "json"});
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     const auto rows = nlohmann::json::parse(ended.out).at("rows");
-    EXPECT_EQ(rows.size(), 2u * 3u * 3u);
+    EXPECT_EQ(rows.size(), 2u * 3u * 4u);
     for (const auto& row : rows) {
       EXPECT_EQ(row.at("collective"), kName);
       EXPECT_EQ(row.at("wrong"), 0) << row;
