@@ -7,6 +7,8 @@ namespace tutti {
 
 // The reduction is the result.
 struct NoEpilogue {
+  // Whether the next kernel may be made ready while this one still runs.
+  static constexpr bool kTriggers = true;
   struct Operand {};
 
   // What a tile is combined with, loaded before the tile is there.

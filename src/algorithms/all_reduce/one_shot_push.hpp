@@ -31,7 +31,7 @@ TUTTI_BODY Outcome all_reduce_one_shot_push(Team& team, const Work& work) {
     return Outcome::kDone;
   });
   team.announce();
-  team.launch_trigger();
+  if constexpr (Epilogue::kTriggers) team.launch_trigger();
 
   const Outcome outcome = team.for_each_slice(whole.slices, [&](Slice k) {
     const TileAt tile = whole.tile(0, k);

@@ -54,7 +54,7 @@ TUTTI_BODY Outcome all_reduce_two_shot_push(Team& team, const Work& work) {
     return Outcome::kDone;
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
-  team.launch_trigger();
+  if constexpr (Epilogue::kTriggers) team.launch_trigger();
 
   outcome = team.for_each_slice(shares.slices, [&](Slice k) {
     Column column;

@@ -135,6 +135,7 @@ const TuningEntry* holder_of(const TuningEntry& like, std::size_t bytes) {
   for (const TuningSource& source : shipped().sources()) {
     for (const TuningEntry& entry : source.entries) {
       if (entry.gpu != like.gpu || entry.ranks != like.ranks) continue;
+      if (entry.collective != like.collective) continue;
       if (bytes < entry.min_bytes || entry.max_bytes < bytes) continue;
       EXPECT_EQ(holder, nullptr) << source.name << ": two entries hold " << bytes;
       holder = &entry;
@@ -167,12 +168,14 @@ TEST(Thresholds, OneElementAroundEachTheEntryThatHoldsTheSizeIsTaken) {
   int thresholds = 0;
   for (const TuningSource& source : shipped().sources()) {
     for (const TuningEntry& entry : source.entries) {
+      if (entry.collective == Collective::kAllReduceResidualRmsNorm) continue;  // of whole tokens
       for (const std::size_t threshold : {entry.min_bytes, entry.max_bytes}) {
         for (const DataType dtype : {DataType::kUint8, DataType::kBfloat16}) {
           const std::size_t count = threshold / size_of(dtype);
           const std::size_t last = SIZE_MAX / size_of(dtype);
           for (const std::size_t k : {count - (count > 0), count, count + (count < last)}) {
             Request request = request_of(k, dtype);
+            request.collective = entry.collective;
             request.packet_bytes = SIZE_MAX;  // what a row has no room for is another test
             request.ring_bytes = SIZE_MAX;
             for (const bool multicast : {false, true}) {
