@@ -155,6 +155,10 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
     };
     for (std::size_t i = 0; i < sides.input; ++i) input[i] = value(rank, i);
     if (run_on_host(body, work, &test.weakening) != Outcome::kDone) return false;
+    if (test.row->then.host != nullptr) {
+      const HostBody then = test.row->then.host(DataType::kFloat32, OpKind::kSum);
+      if (run_on_host(then, work) != Outcome::kDone) return false;
+    }
     for (std::size_t i = 0; i < sides.output; ++i) {
       float expected = normalised ? Matrices::residual_at(i) : 0;
       const std::size_t first = sides.input > sides.output ? sides.place : 0;

@@ -82,8 +82,9 @@ struct Experiment::Rank {
   Control control{};
   FailureRecord failure{};
   std::uint32_t abort = 0;
-  int ended = 0;    // blocks that have ended the current operation
-  int started = 0;  // operations
+  int ended = 0;     // blocks that have ended the current operation
+  int started = 0;   // operations
+  int followed = 0;  // of these, those whose second kernel may begin
   // When the stopped rank was woken.
   std::vector<float> output_then, staging_then;
   std::vector<std::uint64_t> epochs_then, packets_then;
@@ -204,7 +205,7 @@ bool Experiment::run(simulated::Schedule& schedule, const Options& options) {
     rank->launches = LaunchWord::at(options.first_epoch % kManyLaunches);
     rank->control = {};
     rank->failure = {};
-    rank->ended = rank->started = 0;
+    rank->ended = rank->started = rank->followed = 0;
   }
   trace_ = {};
   simulation_.tell(options.story);
@@ -247,35 +248,41 @@ bool Experiment::changed_after_wake(Stop stop) const {
 void Experiment::run_block(int index, int block, const Options& options) {
   Rank& rank = *ranks_[static_cast<std::size_t>(index)];
   const int fiber = simulation_.fiber_of(index, block);
+  const HostBody then = setup_.row->then.host == nullptr
+                            ? nullptr
+                            : setup_.row->then.host(DataType::kFloat32, setup_.op);
   if (block == 0) between_operations(rank, index);
   for (int operation = 0; operation < setup_.operations; ++operation) {
     simulation_.wait_for_count(fiber, rank.started, operation + 1);
     Work work = work_for(index, operation);
     if (options.mismatch && index == 1) work.signature ^= 1;
     const bool traced = index == 0 && block == 0 && operation == 0;
-    HostTeam team(work, block, {simulation_, options.mutation, traced ? &trace_ : nullptr});
-    const Outcome outcome = body_(team, work);
-    simulation_.wait_until_delivered(fiber);
-    if (outcome != Outcome::kDone && options.stop.rank < 0 && !options.mismatch) {
-      return simulation_.report(Breach::kOutcome, fmt::format("rank {} failed", index));
+    if (!run_kernel(body_, work, block, options, traced ? &trace_ : nullptr)) return;
+    if (then != nullptr) {
+      if (++rank.ended == setup_.blocks) between_kernels(rank, index);
+      simulation_.wait_for_count(fiber, rank.followed, operation + 1);
+      const bool begins = rank.control.poison == 0;
+      if (begins && !run_kernel(then, work, block, options, nullptr)) return;
     }
-    if (++rank.ended < setup_.blocks) continue;
-    if (!follow(work, fiber, options)) return;
-    between_operations(rank, index);
+    if (++rank.ended == setup_.blocks) between_operations(rank, index);
   }
 }
 
-// The second kernel of rows that have one, when all blocks of the first have ended: as one block.
-bool Experiment::follow(Work work, int fiber, const Options& options) {
-  const Follower& then = setup_.row->then;
-  if (then.host == nullptr || work.control->poison != 0) return true;
-  simulation_.memory().end_kernel(simulation_.fiber_of(work.rank, 0), setup_.blocks);
-  work.blocks = 1;
-  HostTeam team(work, 0, {simulation_, options.mutation, nullptr});
-  const bool whole = then.host(DataType::kFloat32, setup_.op)(team, work) == Outcome::kDone;
-  if (!whole) simulation_.report(Breach::kOutcome, fmt::format("rank {} failed behind", work.rank));
-  simulation_.wait_until_delivered(fiber);
-  return whole;
+// False where a block failed that should not have.
+bool Experiment::run_kernel(HostBody body, const Work& work, int block, const Options& options,
+                            simulated::Trace* trace) {
+  HostTeam team(work, block, {simulation_, options.mutation, trace});
+  const Outcome outcome = body(team, work);
+  simulation_.wait_until_delivered(simulation_.fiber_of(work.rank, block));
+  if (outcome == Outcome::kDone || options.stop.rank >= 0 || options.mismatch) return true;
+  simulation_.report(Breach::kOutcome, fmt::format("rank {} failed", work.rank));
+  return false;
+}
+
+void Experiment::between_kernels(Rank& rank, int index) {
+  simulation_.memory().end_kernel(simulation_.fiber_of(index, 0), setup_.blocks);
+  rank.ended = 0;
+  ++rank.followed;
 }
 
 Work Experiment::work_for(int index, int operation) {

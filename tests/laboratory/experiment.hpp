@@ -75,8 +75,10 @@ class Experiment {
   void lay_out();
   Work work_for(int rank, int operation);
   void run_block(int rank, int block, const Options& options);
-  // By the last block of a rank to end an operation: what the stream does between kernels.
-  bool follow(Work work, int fiber, const Options& options);
+  bool run_kernel(HostBody body, const Work& work, int block, const Options& options,
+                  simulated::Trace* trace);
+  // By the last block of a rank to end a kernel: what the stream does between two of them.
+  void between_kernels(Rank& rank, int index);
   void between_operations(Rank& rank, int index);
   void write_input(Rank& rank, int index, int operation);
   void check_output(Rank& rank, int index, int operation);
