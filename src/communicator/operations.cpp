@@ -315,9 +315,8 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
                          work.blocks, prepared.plan.chunk_bytes);
   work.chunk_bytes = prepared.plan.chunk_bytes;
   if (prepared.plan.chunk_bytes > 0) {
-    const std::size_t token = round_up(call.norm.hidden * size_of(call.dtype), 256);
-    work.staging_bytes = std::clamp(round_up(prepared.plan.chunk_bytes, 256),
-                                    std::max(kLeastStagingBytes, token), work.staging_bytes);
+    work.staging_bytes = std::clamp(round_up(prepared.plan.chunk_bytes, 256), kLeastStagingBytes,
+                                    work.staging_bytes);
   }
   work.epochs = memory.epochs + static_cast<std::size_t>(prepared.channel) * kMaxBlocks;
   work.control = memory.control;

@@ -91,16 +91,6 @@ std::string why_not_in_packets(const Algorithm& row, const Request& request, int
       request.capturing ? ", and on how many streams this communicator was captured" : "");
 }
 
-// A token is normalised as a whole.
-std::string why_not_staged(const Algorithm& row, const Request& request) {
-  const bool stages = (row.peers_read_input || row.peers_write_output) && !request.symmetric;
-  const std::size_t token = request.hidden * size_of(request.dtype);
-  if (!stages || request.staging_bytes == 0 || token <= request.staging_bytes) return {};
-  return fmt::format("stages whole tokens: one has {} bytes, and there is room for {} ({})", token,
-                     format_bytes(request.staging_bytes),
-                     request.capturing ? "TUTTI_CAPTURE_STAGING_BYTES" : "TUTTI_STAGING_BYTES");
-}
-
 // Where nothing is measured. Two ranks are each other's neighbours both ways; for more of them it
 // is the size up to which CTRAN lets its rings on Hopper come around both ways.
 std::size_t automatic_bidirectional_bytes(const Topology& topology) {
@@ -119,7 +109,6 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
     reason = fmt::format("leaves elements unwritten in {} of one rank", to_string(request.op));
   }
   if (reason.empty()) reason = why_not_in_packets(row, request, topology.ranks);
-  if (reason.empty()) reason = why_not_staged(row, request);
   if (reason.empty() && row.ring_directions > 0 && request.ring_bytes == 0) {
     reason =
         "needs staging for its chunks, which captures on further streams of a communicator do not "

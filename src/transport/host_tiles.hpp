@@ -53,10 +53,6 @@ class HostTiles {
     return buffers;
   }
 
-  template <class F>
-  void with_access(F&& f) const {
-    f(HostAccess{});
-  }
   template <class T, class F>
   void for_each_tile(Range range, F&& f) const {
     deal_tiles<T>(range, block_, work_.blocks, f);

@@ -9,8 +9,7 @@
 //
 //   for_each_tile(range, f)  f(access, tile) for each tile of the range that is this thread's.
 //   buffers(piece)           Where everybody's inputs and outputs lie; where pieces of so many
-//   bytes
-//                            lie one behind the other in them, accesses are as those allow.
+//                            bytes lie one behind the other in them, accesses are as those allow.
 //   load, store, store_all   Ordinary accesses, ordered by the arrivals and waits around them.
 //   copy_in, copy_out        Own buffer to own staging, and back. Ordinary.
 //   arrive(publish)          Tells every rank's same block that this one has come so far; `publish`
@@ -38,8 +37,7 @@
 //                            because peers wait for them longest.
 //   for_each_slice(n, f)     f(k) for those of n slices that are this thread's, until one fails.
 //   load_tile, load_column   From the input: one tile, or tile k of every other rank's share, in
-//   the
-//                            order of sending: the next rank's share first.
+//                            the order of sending: the next rank's share first.
 //   push_all, push_column    Into the slot at every other rank: the same tile, or of each its own
 //                            share's. Relaxed at system scope (host: release), in words of 64 bits.
 //   poll(at)                 Until every other rank's tile is there, then takes and empties them.
@@ -52,8 +50,7 @@
 // A body that works on whole tokens has a block do one after the other, and each thread some tiles
 // of it, the same ones each time. On GPUs TokenTeam has these, whose blocks are clusters of them.
 // `load_from` and `store_to` are load_tile and store_tile for any buffer of this rank;
-// with_access(f) calls f(access) for load, store and store_all, with_token_access(f) for load_from
-// and store_to.
+// with_token_access(f) calls f(access) for load_from and store_to.
 //
 //   for_each_token(n, f)     f(token) for those of n tokens that are this block's, until one fails.
 //   for_each_of_token(n, f)  f(k) for those of a token's n tiles that are this thread's.

@@ -34,7 +34,7 @@ constexpr std::size_t kStagingBytes = 4096;
 // an odd number, so that the first pass of the next operation meets the half of the last one.
 constexpr std::size_t kCount = 1700;
 constexpr std::size_t kPushedCount = 1401;  // likewise, of three pieces
-constexpr std::size_t kHidden = 340;        // five tokens, three of them in a pass
+constexpr std::size_t kHidden = 340;        // five tokens; a pass ends within one
 constexpr std::size_t kCopiedBytes = 1024;  // chunks of copy engines
 constexpr int kRaceFound = 66;              // ThreadSanitizer's exit code
 constexpr int kWrongResult = 40;

@@ -37,8 +37,8 @@ STACK_BYTES = 32
 class Promise(NamedTuple):
     """Of a row's kernel: the 16-byte accesses of one trip through its wide loop, narrower ones there,
     its barriers, how many such loops it has, its stack, whether its warps tell each other anything, how
-    many accesses to local memory are let pass in the loop, whether bulk copies carry its data, and its stack
-    where it is for just so many ranks."""
+    many accesses to local memory are let pass in the loop, and whether bulk copies carry its data. Where it is
+    for just so many ranks it has no stack."""
     loads: int
     stores: int
     barriers: int
@@ -48,7 +48,6 @@ class Promise(NamedTuple):
     block_fences: bool = False
     local: int = 0
     bulk: bool = False
-    exact_stack: int = 0
 
 
 # A loop that polls for packets has those of every other rank under way at once, the announcement of one,
@@ -124,7 +123,7 @@ def promise_of(kernel: Kernel) -> Promise:
     them registers: more is put aside."""
     promise = PROMISES[kernel.name]
     if kernel.ranks:
-        promise = promise._replace(loads=promise.loads - RANKS + kernel.ranks, stack=promise.exact_stack, local=0)
+        promise = promise._replace(loads=promise.loads - RANKS + kernel.ranks, stack=0, local=0)
     if promise.narrow == 0 or not re.fullmatch(INTEGERS, kernel.element):
         return promise
     return promise._replace(loads=2 * (RANKS - 1) + 1, stack=5 * STACK_BYTES)

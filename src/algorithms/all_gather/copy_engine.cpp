@@ -2,21 +2,10 @@
 
 #include "algorithms/all_gather/rows.hpp"
 #include "algorithms/engine_passes.hpp"
+#include "algorithms/host_program.hpp"
 #include "algorithms/pieces.hpp"
-#include "algorithms/team_stages.hpp"
-#include "transport/host_team.hpp"
 
 namespace tutti {
-namespace {
-
-Outcome run_by_team(HostTeam& team, const Work& work) {
-  TeamStages<Reduction<std::uint8_t, Sum>, HostTeam> stages(team, work);
-  all_gather_copy_engine(stages, work, 1);
-  return stages.finish();
-}
-
-}  // namespace
-
 // Passes are over a piece; staging shows a part of it.
 void all_gather_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
   Work one = work;
@@ -35,6 +24,8 @@ void all_gather_copy_engine(Stages& stages, const Work& work, std::size_t elemen
   });
 }
 
-HostBody host_all_gather_copy_engine(DataType, OpKind) { return run_by_team; }
+HostBody host_all_gather_copy_engine(DataType, OpKind) {
+  return run_by_team<Reduction<std::uint8_t, Sum>, all_gather_copy_engine>;
+}
 
 }  // namespace tutti

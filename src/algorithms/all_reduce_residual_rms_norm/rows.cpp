@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/geometry.hpp"
+#include "algorithms/takes.hpp"
 #include "base/units.hpp"
 #include "transport/work.hpp"
 
@@ -54,16 +55,12 @@ PacketUse one_shot_packets(const Extent& on_wire) {
 Geometry one_shot_push_split_geometry(const Extent& extent) { return push_spread(extent.bytes); }
 Geometry two_shot_push_geometry(const Extent& extent) { return push_spread(share_of(extent)); }
 
-bool is_8_bits(DataType dtype) {
-  return dtype == DataType::kFloat8E4M3 || dtype == DataType::kFloat8E5M2;
-}
-
 // Whether all of it is vectors of 16 bytes; of output with 8 bits, as many elements.
 bool has_whole_tiles(const Work& work, std::size_t element_bytes) {
   const auto bits = [](const std::byte* buffer) {
     return reinterpret_cast<std::uintptr_t>(buffer);
   };
-  const std::size_t narrower = is_8_bits(work.norm.output_dtype) ? element_bytes : 1;
+  const std::size_t narrower = is_fp8(work.norm.output_dtype) ? element_bytes : 1;
   const std::uintptr_t all = bits(work.output) | bits(work.norm.weight) |
                              bits(work.norm.output) * narrower | work.norm.hidden * element_bytes;
   return all % 16 == 0;

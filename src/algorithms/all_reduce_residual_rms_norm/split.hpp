@@ -1,9 +1,9 @@
 // The rows of two kernels: a row of all_reduce that adds the residual to what it reduces, and
 // behind it a kernel that normalises what is then in own memory.
 //
-//   kernel 1  as the row of all_reduce says; whoever has a sum adds the residual, before he sends
-//   it kernel 2  for each token: load residual_output, sum up the squares over the block;
-//   normalise,
+//   kernel 1  as the row of all_reduce says; whoever has a sum adds the residual, and then sends it
+//
+//   kernel 2  for each token: load residual_output, sum up the squares over the block; normalise,
 //             store to output
 //
 // Cost: that row's, and 2 x bytes of own memory. Behind the links every multiprocessor can work on

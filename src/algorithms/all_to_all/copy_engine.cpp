@@ -2,18 +2,11 @@
 
 #include "algorithms/all_to_all/rows.hpp"
 #include "algorithms/engine_passes.hpp"
+#include "algorithms/host_program.hpp"
 #include "algorithms/pieces.hpp"
-#include "algorithms/team_stages.hpp"
-#include "transport/host_team.hpp"
 
 namespace tutti {
 namespace {
-
-Outcome run_by_team(HostTeam& team, const Work& work) {
-  TeamStages<Reduction<std::uint8_t, Sum>, HostTeam> stages(team, work);
-  all_to_all_copy_engine(stages, work, 1);
-  return stages.finish();
-}
 
 // One pass: `part` of every piece, staged in slots of `slot` bytes.
 void fetch_part(Stages& stages, const Work& work, const Range& part, std::size_t slot) {
@@ -52,6 +45,8 @@ void all_to_all_copy_engine(Stages& stages, const Work& work, std::size_t elemen
   }
 }
 
-HostBody host_all_to_all_copy_engine(DataType, OpKind) { return run_by_team; }
+HostBody host_all_to_all_copy_engine(DataType, OpKind) {
+  return run_by_team<Reduction<std::uint8_t, Sum>, all_to_all_copy_engine>;
+}
 
 }  // namespace tutti

@@ -49,16 +49,6 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     return all;
   }
 
-  // Of whole tiles.
-  template <class F>
-  __device__ void with_access(F&& f) const {
-    if (width_ == 16) {
-      f(WideAccess{});
-    } else {
-      f(NarrowAccess{width_});
-    }
-  }
-
   template <class T, class F>
   __device__ void for_each_tile(Range range, F&& f) const {
     for_each_tile<T>(range, width_, f);

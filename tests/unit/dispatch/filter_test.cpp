@@ -135,23 +135,6 @@ TEST(Filter, RoomForPackets) {
   EXPECT_THAT(why_not(row, request, eight_h200()), HasSubstr("on how many streams"));
 }
 
-TEST(Filter, TokensAreStagedAsAWhole) {
-  const Algorithm& row = kTestRows[0];
-  Request request;
-  request.count = 3 * 16384;
-  request.hidden = 16384;
-  request.symmetric = false;
-  request.staging_bytes = 64 << 10;
-  EXPECT_THAT(why_not(row, request, eight_h200()), IsEmpty());
-  request.staging_bytes -= 256;
-  EXPECT_THAT(why_not(row, request, eight_h200()), HasSubstr("one has 65536 bytes"));
-  EXPECT_THAT(why_not(row, request, eight_h200()), HasSubstr("(TUTTI_STAGING_BYTES)"));
-  request.capturing = true;
-  EXPECT_THAT(why_not(row, request, eight_h200()), HasSubstr("TUTTI_CAPTURE_STAGING_BYTES"));
-  request.symmetric = true;
-  EXPECT_THAT(why_not(row, request, eight_h200()), IsEmpty());
-}
-
 TEST(Filter, RingsThroughSlotsAreHadByNameAlone) {
   Algorithm row = kTestRows[0];
   row.ring_directions = 1;
