@@ -22,18 +22,25 @@ Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const Work& work, 
        .programmatic = body.starts_early});
 }
 
+namespace {
+
+Status load_kernels(CudaDriver& cuda, const Algorithm& row, DataType dtype, OpKind op, int ranks) {
+  const CudaKernel kernel = row.takes(dtype, op) ? row.cuda(dtype, op, ranks) : nullptr;
+  if (kernel == nullptr) return Status::ok();
+  TUTTI_TRY(cuda.load_kernel(kernel, row.shared_bytes));
+  for (int k = 0; k < row.then.kernels; ++k) {
+    TUTTI_TRY(cuda.load_kernel(row.then.cuda(dtype, k), 0));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
 Status load_all_kernels(CudaDriver& cuda, int compute, int ranks, std::span<const Algorithm> rows) {
   for (const Algorithm& row : rows) {
     if (row.cuda == nullptr || compute < row.least_compute) continue;
     for (const DataType dtype : kAllDataTypes) {
-      for (const OpKind op : kAllOps) {
-        const CudaKernel kernel = row.takes(dtype, op) ? row.cuda(dtype, op, ranks) : nullptr;
-        if (kernel == nullptr) continue;
-        TUTTI_TRY(cuda.load_kernel(kernel, row.shared_bytes));
-        for (int k = 0; k < row.then.kernels; ++k) {
-          TUTTI_TRY(cuda.load_kernel(row.then.cuda(dtype, k), 0));
-        }
-      }
+      for (const OpKind op : kAllOps) TUTTI_TRY(load_kernels(cuda, row, dtype, op, ranks));
     }
   }
   return Status::ok();
