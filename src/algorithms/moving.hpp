@@ -28,8 +28,6 @@ inline PacketUse packets_of_pieces(const Extent& on_wire) {
 // Of kernels that move nothing: one block is enough to meet.
 inline Geometry meeting_geometry(const Extent&) { return {1, 32}; }
 
-inline Geometry library_geometry(const Extent&) { return {0, 0}; }
-
 // Of the larger side: all of it but the own piece, which is only copied.
 inline double pieces_wire(int ranks) { return (ranks - 1.0) / ranks; }
 inline double own_piece_local(int ranks) { return 2.0 / ranks; }

@@ -125,13 +125,11 @@ Result<CaptureLease*> CommunicatorImpl::lease_for(const StreamState& stream) {
 Status CommunicatorImpl::find_buffers(Prepared& prepared) {
   if (heap_ == nullptr) return Status::ok();
   const Call& call = prepared.call;
-  prepared.input = heap_->find(call.input, prepared.sides.input);
-  prepared.output = heap_->find(call.output, prepared.sides.output);
-  if (prepared.in_place && prepared.sides.input > prepared.sides.output) {
-    prepared.output = prepared.input;
-  } else if (prepared.in_place) {
-    prepared.input = prepared.output;
-  }
+  const bool within_output = prepared.in_place && prepared.sides.input <= prepared.sides.output;
+  const bool within_input = prepared.in_place && !within_output;
+  if (!within_input) prepared.output = heap_->find(call.output, prepared.sides.output);
+  prepared.input = within_output ? prepared.output : heap_->find(call.input, prepared.sides.input);
+  if (within_input) prepared.output = prepared.input;
   for (const auto& segment : {prepared.input, prepared.output}) {
     if (segment == nullptr || prepared.captured) continue;
     if (const Status alive = heap_->check_alive(*segment); !alive.is_ok()) return fail(alive);

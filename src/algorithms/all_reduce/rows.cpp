@@ -62,8 +62,6 @@ Geometry two_shot_copy_engine_geometry(const Extent& extent) {
   return copy_engine_geometry(share_of(extent));
 }
 
-Geometry library_geometry(const Extent&) { return {0, 0}; }
-
 double one_shot_wire(int ranks) { return ranks - 1; }
 double one_shot_local(int) { return 2; }
 double two_shot_wire(int ranks) { return 2.0 * (ranks - 1) / ranks; }
