@@ -166,11 +166,7 @@ class RealNccl final : public NcclDriver {
   }
 
   Status reduce(NcclComm comm, const NcclReduction& call) override {
-    const auto rooted = [this, root = call.root](const void* input, void* output, std::size_t count,
-                                                 int dtype, int op, NcclComm of, Stream stream) {
-      return library_->reduce(input, output, count, dtype, op, root, of, stream);
-    };
-    return reduce({rooted, "ncclReduce"}, comm, call);
+    return reduce({nullptr, "ncclReduce", library_->reduce}, comm, call);
   }
 
   Status broadcast(NcclComm comm, const NcclBroadcast& call) override {
@@ -219,8 +215,9 @@ class RealNccl final : public NcclDriver {
 
   // Of all_reduce, reduce_scatter and reduce, which differ in this alone.
   struct Entry {
-    std::function<std::remove_pointer_t<NcclReducing>> function;
+    NcclReducing function;
     const char* name;
+    NcclReducingTo to_root = nullptr;  // instead
   };
 
   Status reduce(const Entry& entry, NcclComm comm, const NcclReduction& call) const {
@@ -234,9 +231,13 @@ class RealNccl final : public NcclDriver {
   }
 
   Status enqueue(const Entry& entry, NcclComm comm, const NcclReduction& call, int op) const {
-    return check(entry.function(call.input, call.output, call.count, nccl_data_type(call.dtype), op,
-                                comm, call.stream),
-                 entry.name, comm);
+    const int dtype = nccl_data_type(call.dtype);
+    const int result =
+        entry.to_root != nullptr
+            ? entry.to_root(call.input, call.output, call.count, dtype, op, call.root, comm,
+                            call.stream)
+            : entry.function(call.input, call.output, call.count, dtype, op, comm, call.stream);
+    return check(result, entry.name, comm);
   }
 
   Status send_and_receive(NcclComm comm, const NcclExchange& call) const {

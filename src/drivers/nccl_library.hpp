@@ -24,6 +24,9 @@ inline constexpr int kNcclWindowSymmetric = 1;
 
 // ncclAllReduce and ncclReduceScatter.
 using NcclReducing = int (*)(const void*, void*, std::size_t, int dtype, int op, NcclComm, Stream);
+// ncclReduce.
+using NcclReducingTo = int (*)(const void*, void*, std::size_t, int dtype, int op, int root,
+                               NcclComm, Stream);
 
 struct NcclLibrary {
   std::string path;
@@ -39,8 +42,7 @@ struct NcclLibrary {
   NcclReducing all_reduce = nullptr;
   int (*all_gather)(const void*, void*, std::size_t, int dtype, NcclComm, Stream) = nullptr;
   NcclReducing reduce_scatter = nullptr;
-  int (*reduce)(const void*, void*, std::size_t, int dtype, int op, int root, NcclComm,
-                Stream) = nullptr;
+  NcclReducingTo reduce = nullptr;
   int (*broadcast)(const void*, void*, std::size_t, int dtype, int root, NcclComm,
                    Stream) = nullptr;
   int (*send)(const void*, std::size_t, int dtype, int peer, NcclComm, Stream) = nullptr;

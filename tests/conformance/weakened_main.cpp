@@ -117,6 +117,9 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
   Work work = world.work(rank, count, is_staged(*row, buffers) != turns);
   work.ring = ring_slots(*row, kStagingBytes, work.blocks, 0);
   work.chunk_bytes = kCopiedBytes;
+  if (has_root(row->collective) && row->packets != nullptr) {
+    work.packets.slot_bytes = packet_use(*row, extent_of(*row), DataType::kFloat32).slot_bytes;
+  }
   work.root = root_of(row->collective, round, world.ranks());
   if (!has_input(row->collective, rank, work.root)) work.input = nullptr;
   if (!has_output(row->collective, rank, work.root)) work.output = nullptr;

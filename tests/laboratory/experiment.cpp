@@ -162,7 +162,9 @@ PacketUse Experiment::packet_use() const {
       *setup_.row, {setup_.count * sizeof(float), setup_.ranks, hidden_ * sizeof(float)},
       DataType::kFloat32);
   // Tiles are small here, and so are shares.
-  use.slot_bytes = std::min(use.slot_bytes, (setup_.count * sizeof(float) + 255) / 256 * 256);
+  const std::size_t expansion = packet_expansion(*setup_.row, DataType::kFloat32);
+  const std::size_t whole = setup_.count * sizeof(float) * expansion;
+  use.slot_bytes = std::min(use.slot_bytes, (whole + 255) / 256 * 256);
   return use;
 }
 

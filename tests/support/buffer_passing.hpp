@@ -41,16 +41,18 @@ inline bool is_staged(const Algorithm& row, Buffers buffers) {
          (buffers == Buffers::kInPlace && row.in_place_needs_staging);
 }
 
-// The root of one of several operations in a row, where the collective has one: not always the same
-// rank. In the first one rank 0 is the root of a reduction alone, and in the second one rank 1 is
-// the root where a root sends, and is none where it receives.
+// The root of one of several operations in a row, where the collective has one. One rank again and
+// again, and another one in between: what an operation leaves undone, the next one of the same root
+// meets, or of the rank behind it, or the next but one, which has the same slots of packets. In the
+// first one rank 0 is the root of a reduction alone; in the second one rank 1 is the root where a
+// root sends, and is none where it receives.
 inline int root_of(Collective collective, int operation, int ranks) {
+  if (!has_root(collective)) return 0;
   const int last = ranks - 1;
-  const int first = collective == Collective::kReduce ? 0 : last;
-  const int second = root_side(collective) == RootSide::kInput ? 1 : 0;
-  const int third = collective == Collective::kReduce ? last : 0;
-  const int turns[] = {first, second, third};
-  return has_root(collective) ? turns[operation % 3] % ranks : 0;
+  if (collective == Collective::kReduce) return operation % 3 == 2 ? last : 0;
+  const int sends[] = {1 % ranks, 1 % ranks, last, 1 % ranks, 0},
+            receives[] = {last, 0, 0, 0, last};
+  return root_side(collective) == RootSide::kInput ? sends[operation % 5] : receives[operation % 5];
 }
 inline bool has_input(Collective collective, int rank, int root) {
   return root_side(collective) != RootSide::kInput || rank == root;

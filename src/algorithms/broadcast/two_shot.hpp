@@ -3,7 +3,7 @@
 //
 //   barrier         every output may be written; staging is free
 //   for each pass k, and once more for the last shares
-//     root          load my input of pass k, store each rank its share; and all of it to own output
+//     root          load my input of pass k, store each rank its share, and all of it to own output
 //     others        load my share of pass k - 1 from where the root has put it, store it to all but
 //                   the root; copy pass k - 2 to output (only where peers cannot address that)
 //     barrier k     every share of pass k is there, and all of pass k - 1
@@ -39,8 +39,9 @@ class BroadcastBlock {
       : passes(work, 1, longest(work), false), team_(team), work_(work) {}
 
   TUTTI_BODY void push(std::size_t k, const Pointers<Team::kMaxRanks>& outputs) const {
+    const bool keeps = work_.input != work_.output;
     TUTTI_NO_UNROLL
-    for (int step = 0; step + 1 < work_.ranks; ++step) {
+    for (int step = 0; step < passes.dealers; ++step) {
       const int next = work_.root + 1 + step, rank = next < work_.ranks ? next : next - work_.ranks;
       const Range share = passes.share_of(rank, k);
       const std::size_t shift = shift_of(rank, k);
@@ -48,16 +49,9 @@ class BroadcastBlock {
       team_.template for_each_tile<T>(share, [&](auto access, TileAt tile) {
         const auto value = team_.template load<T>(work_.input, access, tile);
         team_.template store<T>(to, access, TileAt{tile.first + shift, tile.count}, value);
+        if (keeps) team_.template store<T>(work_.output, access, tile, value);
       });
     }
-  }
-
-  TUTTI_BODY void keep(std::size_t k) const {
-    if (work_.input == work_.output) return;
-    team_.template for_each_tile<T>(passes.all(k), [&](auto access, TileAt tile) {
-      const auto value = team_.template load<T>(work_.input, access, tile);
-      team_.template store<T>(work_.output, access, tile, value);
-    });
   }
 
   TUTTI_BODY void pass_on(std::size_t k, const Pointers<Team::kMaxRanks>& outputs) const {
@@ -107,10 +101,7 @@ TUTTI_BODY Outcome broadcast_two_shot(Team& team, const Work& work) {
 
   TUTTI_NO_UNROLL
   for (std::size_t k = 0; k + 1 < number + late; ++k) {
-    if (is_root && k < number) {
-      block.push(k, buffers.outputs);
-      block.keep(k);
-    }
+    if (is_root && k < number) block.push(k, buffers.outputs);
     if (!is_root && late == 2 && k > 0) block.pass_on(k - 1, buffers.outputs);
     if (copies && k >= late) block.copy_out(k - late);
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;

@@ -20,8 +20,8 @@ void gather_copy_engine(Stages& stages, const Work& work, std::size_t element_by
     pass.begin([&] {
       if (!is_root) pass.show(pass.all());
     });
+    stages.copies_wait(stages.kernels());
     if (is_root) {
-      stages.copies_wait(stages.kernels());
       pass.for_each_other([&](int rank) { fetch(rank, pass.input_of(rank, first)); });
       fetch(work.rank, work.input + first * element_bytes);
     }

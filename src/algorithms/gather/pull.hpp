@@ -13,18 +13,15 @@
 
 namespace tutti {
 
-// Tile `at` of each rank's `from`, to the place of that rank's piece in the output.
+// `tile` of each rank's `from`, to the place of that rank's piece in the output.
 template <class Team, class Access>
 TUTTI_BODY void gather_tile(Team& team, const Work& work, const Pointers<Team::kMaxRanks>& from,
-                            Access access, TileAt at, TileAt to) {
+                            Access access, TileAt tile) {
   using T = std::uint8_t;
-  const auto load = [&](int rank) {
-    if (rank == work.rank) return team.template load<T>(work.input, access, to);
-    return team.template load<T>(from.of(rank), access, at);
-  };
+  const auto load = [&](int rank) { return team.template load<T>(from.of(rank), access, tile); };
   const auto store = [&](int rank, const auto& value) {
     const std::size_t place = static_cast<std::size_t>(rank) * piece_of(work);
-    team.template store<T>(work.output + place, access, to, value);
+    team.template store<T>(work.output + place, access, tile, value);
   };
   if constexpr (Access::kLoadsAhead) {
     using Part = Tile<T, Team::template tile_elements<T>()>;
@@ -46,6 +43,21 @@ TUTTI_BODY void gather_tile(Team& team, const Work& work, const Pointers<Team::k
   }
 }
 
+// Where each rank's piece would begin, of which others show what comes from `origin` on. The own
+// one is not shown.
+template <int kRanks>
+TUTTI_BODY Pointers<kRanks> pieces_from(const Work& work, const Pointers<kRanks>& inputs,
+                                        std::size_t origin) {
+  Pointers<kRanks> from;
+  TUTTI_UNROLL
+  for (int r = 0; r < kRanks; ++r) {
+    if (r >= work.ranks) continue;
+    const bool own = r == work.rank;
+    from.at[r] = own ? const_cast<std::byte*>(work.input) : inputs.at[r] - origin;
+  }
+  return from;
+}
+
 template <class Team>
 TUTTI_BODY Outcome gather_pull(Team& team, const Work& work) {
   using T = std::uint8_t;
@@ -63,10 +75,9 @@ TUTTI_BODY Outcome gather_pull(Team& team, const Work& work) {
     if (team.wait() != Outcome::kDone) return Outcome::kFailed;
 
     if (work.rank == work.root) {
-      team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
-        const TileAt at{tile.first - origin, tile.count};
-        gather_tile(team, work, buffers.inputs, access, at, tile);
-      });
+      const auto from = pieces_from(work, buffers.inputs, origin);
+      team.template for_each_tile<T>(
+          part, [&](auto access, TileAt tile) { gather_tile(team, work, from, access, tile); });
     }
 
     if (team.barrier(Publish::kLoads) != Outcome::kDone) return Outcome::kFailed;

@@ -21,6 +21,7 @@
 
 #include "algorithms/reduction.hpp"
 #include "algorithms/rooted.hpp"
+#include "transport/packets.hpp"
 
 namespace tutti {
 
@@ -29,12 +30,11 @@ class ReduceBlock {
  public:
   using T = typename Reduction::Element;
 
-  // A slot for what each rank sends, and one for the sums of each: so many elements of all shares
-  // go through a half of staging.
+  // So many elements of all shares go through a half of staging, which is a slot for every other
+  // rank: for what it sends to be reduced, and at the root for its sums. None is for both.
   static TUTTI_BODY std::size_t longest(const Work& work) {
-    const auto slots = static_cast<std::size_t>(2 * work.ranks);
-    const std::size_t slot = work.staging_bytes / (2 * slots * 16) * (16 / sizeof(T));
-    return slot * static_cast<std::size_t>(work.ranks > 2 ? work.ranks - 1 : 1);
+    const auto slots = static_cast<std::size_t>(work.ranks > 1 ? work.ranks - 1 : 1);
+    return work.staging_bytes / (2 * slots * 16) * (16 / sizeof(T)) * slots;
   }
 
   TUTTI_BODY ReduceBlock(Team& team, const Work& work)
@@ -46,7 +46,7 @@ class ReduceBlock {
       const int next = work_.rank + step;
       const int rank = next < work_.ranks ? next : next - work_.ranks;
       const Range share = passes.share_of(rank, k);
-      std::byte* const slot = work_.staging.at[rank] + place(k, work_.rank);
+      std::byte* const slot = work_.staging.at[rank] + place(k, work_.rank, rank);
       team_.template for_each_tile<T>(Range{0, share.count}, [&](auto access, TileAt tile) {
         const auto part = team_.template load<T>(input_at(share.first), access, tile);
         team_.template store<T>(slot, access, tile, part);
@@ -61,11 +61,11 @@ class ReduceBlock {
     for (int r = 0; r < Team::kMaxRanks; ++r) {
       if (r >= work_.ranks) continue;
       from.at[r] = r == work_.rank ? const_cast<std::byte*>(input_at(share.first))
-                                   : work_.staging.at[work_.rank] + place(k, r);
+                                   : work_.staging.at[work_.rank] + place(k, r, work_.rank);
     }
     std::byte* const to = work_.rank == work_.root
                               ? work_.output + share.first * sizeof(T)
-                              : work_.staging.at[work_.root] + sums(k, work_.rank);
+                              : work_.staging.at[work_.root] + place(k, work_.rank, work_.root);
     team_.template for_each_tile<T>(Range{0, share.count}, [&](auto access, TileAt tile) {
       const auto value = reduce_tile<Reduction, true>(team_, from, access, tile, scalars);
       team_.template store<T>(to, access, tile, value);
@@ -79,7 +79,7 @@ class ReduceBlock {
       const Range share = passes.share_of(r, k);
       if (r == work_.rank || share.count == 0) continue;
       // Where staging would begin in the message; before it, perhaps: sizes wrap.
-      team_.template copy_out<T>(share, share.first - sums(k, r) / sizeof(T));
+      team_.template copy_out<T>(share, share.first - place(k, r, work_.rank) / sizeof(T));
     }
   }
 
@@ -89,13 +89,10 @@ class ReduceBlock {
   TUTTI_BODY const std::byte* input_at(std::size_t first) const {
     return work_.input + first * sizeof(T);
   }
-  // In staging, of pass k: the slot of what rank `rank` sends, and of its sums.
-  TUTTI_BODY std::size_t place(std::size_t k, int rank) const {
-    const std::size_t slots = static_cast<std::size_t>(2 * work_.ranks);
-    return (k % 2 * slots + static_cast<std::size_t>(rank)) * passes.slot * sizeof(T);
-  }
-  TUTTI_BODY std::size_t sums(std::size_t k, int rank) const {
-    return place(k, work_.ranks + rank);
+  // In staging of rank `owner`: the slot of rank `source` in pass k.
+  TUTTI_BODY std::size_t place(std::size_t k, int source, int owner) const {
+    const std::size_t others = static_cast<std::size_t>(work_.ranks) - 1;
+    return (k % 2 * others + tutti::slot_of(source, owner)) * passes.slot * sizeof(T);
   }
 
   Team& team_;
