@@ -105,7 +105,7 @@ struct Algorithm {
   int ring_directions = 0;
   // Rows that push shares into staging, whatever the buffers are.
   bool pushes_through_staging = false;
-  // Rows that fetch what they reduce into their own staging, likewise.
+  // Rows that fetch into staging what they reduce, or from it what the root shows, likewise.
   bool fetches_into_staging = false;
   // Not to be taken because the cost model says so.
   bool only_where_measured = false;

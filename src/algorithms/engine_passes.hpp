@@ -79,6 +79,12 @@ class EnginePass {
     meet(publish);
   }
 
+  void meet(Publish publish) const {
+    Work nothing = part(work_.output, 0);
+    nothing.meets = true;
+    stages_.reduce(nothing, publish);
+  }
+
   // f(rank), the next rank first: nobody is read by everyone at once.
   template <class F>
   void for_each_other(F&& f) const {
@@ -96,11 +102,6 @@ class EnginePass {
   }
 
  private:
-  void meet(Publish publish) const {
-    Work nothing = part(work_.output, 0);
-    nothing.meets = true;
-    stages_.reduce(nothing, publish);
-  }
   std::byte* staged(std::byte* staging, std::size_t at) const {
     return staging + (at - all_.first) * element_bytes_;
   }

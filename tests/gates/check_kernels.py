@@ -79,6 +79,16 @@ PROMISES = {
     # Each rank gets its own piece: a tile of every one is under way at once.
     "all_to_all_push_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
     "all_to_all_one_shot_push_kernel": POLLS_TOGETHER,
+    # A root has something for each rank, or gets something of each.
+    "scatter_push_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
+    "scatter_one_shot_push_kernel": POLLS_TOGETHER,
+    "gather_pull_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
+    "gather_one_shot_push_kernel": POLLS_TOGETHER,
+    # The root stores a share to one rank at a time, and to its own output; that rank to the others.
+    "broadcast_two_shot_kernel": Promise(loads=1, stores=2, barriers=2),
+    "broadcast_one_shot_push_kernel": POLLS_TOGETHER,
+    "reduce_two_shot_staged_kernel": Promise(loads=RANKS, stores=1, barriers=2, loops=2, stack=3 * STACK_BYTES),
+    "reduce_one_shot_push_kernel": POLLS_TOGETHER,
     "meeting_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
     "reduce_scatter_pull_kernel": Promise(loads=RANKS, stores=1, barriers=2),
     # Pushing, where every rank but the own one gets a part, and reducing.

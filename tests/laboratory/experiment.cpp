@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+
+#include "laboratory/rank.hpp"
 
 namespace tutti::laboratory {
 namespace {
@@ -11,11 +12,7 @@ namespace {
 using simulated::Breach;
 
 // Chunks of one tile: small messages take many.
-constexpr std::size_t kChunkBytes = 16, kRingBytes = 2 * kStagingBytes;
-constexpr std::size_t kCanaryWords = 8;  // before and behind each buffer
-constexpr float kCanary = 12345.5f;
-constexpr float kPoison = -98765.5f;
-constexpr float kEpsilon = 0.5F;
+constexpr std::size_t kChunkBytes = 16;
 constexpr std::uint64_t kManyLaunches = std::uint64_t{1} << 47;  // nearly all that a word can count
 
 // Tokens of one, two or three tiles; 0 where the collective knows none.
@@ -30,76 +27,7 @@ std::size_t unit_of(const Setup& setup) {
   return has_pieces(setup.row->collective) ? static_cast<std::size_t>(setup.ranks) : 1;
 }
 
-// Weights repeat from token to token, and differ.
-float weight_at(std::size_t i) { return 0.5F + static_cast<float>(i % 5); }
-float residual_at(int operation, std::size_t i) {
-  return static_cast<float>((static_cast<std::size_t>(operation) * 11 + 3 * i) % 17) - 8;
-}
-
-// A buffer between two canaries.
-class Guarded {
- public:
-  explicit Guarded(std::size_t words) : words_(words), all_(words + 2 * kCanaryWords) { clear(); }
-  void clear() {
-    std::fill(all_.begin(), all_.end(), kCanary);
-    std::fill_n(data(), words_, kPoison);
-  }
-  float* data() { return all_.data() + kCanaryWords; }
-  std::byte* bytes() { return reinterpret_cast<std::byte*>(data()); }
-  std::size_t words() const { return words_; }
-  std::size_t size_bytes() const { return words_ * sizeof(float); }
-  bool intact() const {
-    const auto is_canary = [](float x) { return x == kCanary; };
-    const auto tail = static_cast<std::ptrdiff_t>(kCanaryWords + words_);
-    return std::all_of(all_.begin(), all_.begin() + kCanaryWords, is_canary) &&
-           std::all_of(all_.begin() + tail, all_.end(), is_canary);
-  }
-
- private:
-  std::size_t words_;
-  std::vector<float> all_;
-};
-
 }  // namespace
-
-struct Experiment::Rank {
-  Rank(const Sides& sides, std::size_t generation_bytes)
-      : input(sides.input),
-        output(sides.output),
-        residual(sides.output),
-        normalised(sides.output),
-        weight(kMostHidden),
-        staging(kRingBytes / sizeof(float)),
-        packets((sizeof(PacketMemory) + kPacketGenerations * generation_bytes) / 8) {}
-
-  static constexpr std::size_t kMostHidden = 12;
-
-  Guarded input, output, residual, normalised, weight, staging;
-  std::vector<std::uint64_t> packets;  // PacketMemory, and slots
-  std::uint64_t launches = 0;
-  ChannelMemory channel{};
-  std::array<std::uint64_t, kMaxBlocks> epochs{};
-  Control control{};
-  FailureRecord failure{};
-  std::uint32_t abort = 0;
-  int ended = 0;     // blocks that have ended the current operation
-  int started = 0;   // operations
-  int followed = 0;  // of these, those whose second kernel may begin
-  // When the stopped rank was woken.
-  std::vector<float> output_then, staging_then;
-  std::vector<std::uint64_t> epochs_then, packets_then;
-
-  std::vector<float> output_now() { return {output.data(), output.data() + output.words()}; }
-  std::vector<float> staging_now() { return {staging.data(), staging.data() + staging.words()}; }
-  // What its flags say of every peer.
-  std::vector<std::uint64_t> epochs_now(int blocks) const {
-    std::vector<std::uint64_t> told;
-    for (int b = 0; b < blocks; ++b) {
-      for (const Flag& flag : channel.flags[b]) told.push_back(flag.epoch);
-    }
-    return told;
-  }
-};
 
 std::string Setup::name() const {
   return fmt::format("{} ranks={} blocks={} count={} operations={} {} {}", row->id, ranks, blocks,
@@ -344,175 +272,6 @@ Work Experiment::work_for(int index, int operation) {
                  .scale = 1};
   }
   return work;
-}
-
-// --- between operations ---
-
-void Experiment::between_operations(Rank& rank, int index) {
-  simulation_.memory().end_kernel(simulation_.fiber_of(index, 0), setup_.blocks);
-  if (rank.control.poison == 0) {
-    if (rank.started > 0) check_output(rank, index, rank.started - 1);
-    if (rank.started < setup_.operations) write_input(rank, index, rank.started);
-    simulation_.memory().end_kernel(simulation_.fiber_of(index, 0), setup_.blocks);
-  }
-  rank.ended = 0;
-  ++rank.started;
-}
-
-// Small whole numbers: their sums are exact. And once 8 bytes of ones, which are NaNs, in what
-// travels whatever the collective is: to rank 0.
-float Experiment::input_value(int rank, int operation, std::size_t i) const {
-  if (rank == 1 && operation == 1 && i < 2) return __builtin_bit_cast(float, ~std::uint32_t{0});
-  return static_cast<float>((static_cast<std::size_t>(rank * 7 + operation * 3) + i) % 50);
-}
-
-float Experiment::expected(int rank, int operation, std::size_t i) const {
-  const Collective collective = setup_.row->collective;
-  if (!test::has_output(collective, rank, root(operation))) return kPoison;
-  if (!reduces(collective)) return moved(rank, operation, i);
-  float sum = 0;
-  for (int r = 0; r < setup_.ranks; ++r) {
-    const float scalar = setup_.op == OpKind::kPreMulSum ? static_cast<float>(r + 1) : 1;
-    sum += scalar * input_value(r, operation, i);
-  }
-  if (normalises()) sum += residual_at(operation, i);
-  return setup_.op == OpKind::kAvg ? sum / static_cast<float>(setup_.ranks) : sum;
-}
-
-float Experiment::moved(int rank, int operation, std::size_t i) const {
-  const Collective collective = setup_.row->collective;
-  if (root_side(collective) == RootSide::kInput) return input_value(root(operation), operation, i);
-  // Of all_to_all each rank gets its own pieces, else everybody's are the same.
-  const bool own = collective == Collective::kAllToAll;
-  const std::size_t place = own ? static_cast<std::size_t>(rank) * piece() : 0;
-  return input_value(static_cast<int>(i / piece()), operation, place + i % piece());
-}
-
-bool Experiment::in_one_buffer() const {
-  return setup_.buffers == Buffers::kInPlace && !normalises();
-}
-
-float* Experiment::input_of(int rank) const {
-  Rank& own = *ranks_[static_cast<std::size_t>(rank)];
-  const Sides sides = this->sides(rank);
-  const bool within = in_one_buffer() && sides.input <= sides.output;
-  return within ? own.output.data() + sides.place : own.input.data();
-}
-
-float* Experiment::output_of(int rank) const {
-  Rank& own = *ranks_[static_cast<std::size_t>(rank)];
-  const Sides sides = this->sides(rank);
-  const bool within = in_one_buffer() && sides.input > sides.output;
-  return within ? own.input.data() + sides.place : own.output.data();
-}
-
-std::size_t Experiment::first_of_output(int rank) const {
-  const Sides sides = this->sides(rank);
-  return sides.input > sides.output ? sides.place : 0;
-}
-
-// In place is both at once: the residual's sum where the residual was, the result where the input
-// was.
-float* Experiment::residual_of(Rank& rank) const {
-  return setup_.buffers == Buffers::kInPlace ? rank.output.data() : rank.residual.data();
-}
-float* Experiment::normalised_of(Rank& rank) const {
-  return setup_.buffers == Buffers::kInPlace ? rank.input.data() : rank.normalised.data();
-}
-
-float Experiment::load(int index, const float* from) {
-  float value = 0;
-  simulation_.memory().load_now(simulation_.fiber_of(index, 0),
-                                reinterpret_cast<std::byte*>(&value),
-                                reinterpret_cast<const std::byte*>(from), sizeof value);
-  return value;
-}
-
-void Experiment::store(int index, float* to, float value) {
-  simulation_.memory().store_now(simulation_.fiber_of(index, 0), reinterpret_cast<std::byte*>(to),
-                                 reinterpret_cast<const std::byte*>(&value), sizeof value);
-}
-
-void Experiment::write_tokens(Rank& rank, int index, int operation) {
-  const bool in_place = setup_.buffers == Buffers::kInPlace;
-  for (std::size_t i = 0; i < setup_.count; ++i) {
-    store(index, rank.input.data() + i, input_value(index, operation, i));
-    store(index, rank.output.data() + i, kPoison);
-    if (!in_place) store(index, rank.normalised.data() + i, kPoison);
-    store(index, residual_of(rank) + i, residual_at(operation, i));
-  }
-  for (std::size_t i = 0; i < hidden_; ++i) store(index, rank.weight.data() + i, weight_at(i));
-}
-
-void Experiment::write_input(Rank& rank, int index, int operation) {
-  if (normalises()) return write_tokens(rank, index, operation);
-  if (only_meets())
-    return store(index, word_of(index, operation), input_value(index, operation, 0));
-  float* const input = input_of(index);
-  const std::size_t count = sides(index).input;
-  for (std::size_t i = 0; i < sides(index).output; ++i) {
-    float* const to = output_of(index) + i;
-    if (to < input || to >= input + count) store(index, to, kPoison);
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    store(index, input + i, input_value(index, operation, i));
-  }
-}
-
-// Of two, by turns: a rank may be ahead by one operation.
-float* Experiment::word_of(int rank, int operation) const { return input_of(rank) + operation % 2; }
-
-void Experiment::check_meeting(int index, int operation) {
-  for (int r = 0; r < setup_.ranks; ++r) {
-    const float seen = load(index, word_of(r, operation));
-    const float right = input_value(r, operation, 0);
-    if (seen == right || (std::isnan(seen) && std::isnan(right))) continue;
-    return simulation_.report(
-        Breach::kWrongResult,
-        fmt::format("operation {}: rank {} does not see what rank {} wrote", operation, index, r));
-  }
-}
-
-void Experiment::check_output(Rank& rank, int index, int operation) {
-  if (only_meets()) return check_meeting(index, operation);
-  for (std::size_t i = 0; i < sides(index).output; ++i) {
-    const float seen = load(index, output_of(index) + i);
-    const float right = expected(index, operation, first_of_output(index) + i);
-    if (seen == right || (std::isnan(seen) && std::isnan(right))) continue;
-    return simulation_.report(Breach::kWrongResult,
-                              fmt::format("operation {} of rank {}: element {} is {}, expected {}",
-                                          operation, index, i, seen, right));
-  }
-  if (normalises()) check_normalised(rank, index, operation);
-}
-
-void Experiment::check_normalised(Rank& rank, int index, int operation) {
-  for (std::size_t i = 0; i < setup_.count; ++i) {
-    const std::size_t first = i / hidden_ * hidden_;
-    double squares = 0;
-    for (std::size_t k = first; k < first + hidden_; ++k) {
-      squares += std::pow(double{expected(index, operation, k)}, 2);
-    }
-    const double right = expected(index, operation, i) * weight_at(i - first) /
-                         std::sqrt(squares / static_cast<double>(hidden_) + kEpsilon);
-    const float seen = load(index, normalised_of(rank) + i);
-    if (std::abs(seen - right) <= 1e-5 * std::abs(right) || (std::isnan(seen) && std::isnan(right)))
-      continue;
-    return simulation_.report(
-        Breach::kWrongResult,
-        fmt::format("operation {} of rank {}: element {} is normalised to {}, expected {}",
-                    operation, index, i, seen, right));
-  }
-}
-
-void Experiment::check_canaries() {
-  for (int r = 0; r < setup_.ranks; ++r) {
-    const Rank& rank = *ranks_[static_cast<std::size_t>(r)];
-    const bool matrices =
-        rank.residual.intact() && rank.normalised.intact() && rank.weight.intact();
-    if (matrices && rank.input.intact() && rank.output.intact() && rank.staging.intact()) continue;
-    simulation_.report(Breach::kCanary, fmt::format("bytes beside a buffer of rank {}", r));
-  }
 }
 
 }  // namespace tutti::laboratory

@@ -78,7 +78,8 @@ TEST(Exhaustive, BarriersOfTwoRanksMeetInThreeWaysEach) {
     if (row.host == nullptr || row.ring_directions > 0) continue;  // chunks meet in more ways
     const int barriers = barriers_of(row);
     for (const int operations : {1, 2, 3}) {
-      const laboratory::Setup setup{&row, 2, 1, 5, operations, Buffers::kDirect, OpKind::kSum};
+      const Buffers buffers = runs(row, Buffers::kDirect) ? Buffers::kDirect : Buffers::kStaged;
+      const laboratory::Setup setup{&row, 2, 1, 5, operations, buffers, OpKind::kSum};
       const Exhausted all = run_exhaustive(setup, 100'000);
       EXPECT_TRUE(all.complete) << setup.name();
       EXPECT_FALSE(all.finding.found()) << all.finding.violation.text;

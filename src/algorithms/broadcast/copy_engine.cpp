@@ -19,21 +19,32 @@ class Spread {
         passes_(passes),
         k_(k) {}
 
-  void run() const {
-    stages_.copies_wait(stages_.kernels());
-    if (is_root()) show();
-    pass_.meet_behind_copies(Publish::kStores);
-    if (!is_root()) fetch(work_.root, work_.rank);
-    if (work_.ranks > 2) {
-      pass_.meet_behind_copies(Publish::kStores);
-      if (!is_root()) fetch_others();
-    }
-    if (!is_root() && work_.stage_output) keep();
-    pass_.end();
-  }
+  void run() const { is_root() ? give() : take(); }
 
  private:
   bool is_root() const { return work_.rank == work_.root; }
+  bool shares() const { return work_.ranks > 2; }  // else one rank takes all of it
+
+  void give() const {
+    stages_.copies_wait(stages_.kernels());
+    show();
+    pass_.meet_behind_copies(Publish::kStores);
+    if (shares()) pass_.meet(Publish::kStores);
+    pass_.meet(Publish::kLoads);
+  }
+  void take() const {
+    pass_.meet(Publish::kStores);
+    stages_.copies_wait(stages_.kernels());
+    fetch(work_.root, work_.rank);
+    if (shares()) {
+      pass_.meet_behind_copies(Publish::kStores);
+      stages_.copies_wait(stages_.kernels());
+      fetch_others();
+    }
+    if (work_.stage_output) keep();
+    pass_.end();
+  }
+
   // Where rank `rank` shows the share of rank `whose`.
   std::byte* shown(int rank, int whose) const {
     if (work_.stage_output) return work_.staging.at[rank] + passes_.slot_of(whose);
@@ -53,7 +64,6 @@ class Spread {
     }
   }
   void fetch(int rank, int whose) const {
-    stages_.copies_wait(stages_.kernels());
     copy(shown(work_.rank, whose), shown(rank, whose), whose);
   }
   void fetch_others() const {

@@ -17,14 +17,14 @@ void gather_copy_engine(Stages& stages, const Work& work, std::size_t element_by
     const auto fetch = [&](int rank, const std::byte* from) {
       pass.copy(pass.output(static_cast<std::size_t>(rank) * one.count + first), from, count);
     };
-    pass.begin([&] {
-      if (!is_root) pass.show(pass.all());
-    });
-    stages.copies_wait(stages.kernels());
-    if (is_root) {
-      pass.for_each_other([&](int rank) { fetch(rank, pass.input_of(rank, first)); });
-      fetch(work.rank, work.input + first * element_bytes);
+    if (!is_root) {
+      pass.begin([&] { pass.show(pass.all()); });
+      return pass.meet(Publish::kLoads);
     }
+    pass.meet(first_publish(work));
+    stages.copies_wait(stages.kernels());
+    pass.for_each_other([&](int rank) { fetch(rank, pass.input_of(rank, first)); });
+    fetch(work.rank, work.input + first * element_bytes);
     pass.end();
   });
 }

@@ -18,12 +18,17 @@ void fetch_part(Stages& stages, const Work& work, const Range& part, std::size_t
   const auto own = [&](int rank) {
     return work.input + static_cast<std::size_t>(rank) * piece_of(work) + part.first;
   };
-  pass.begin([&] {
-    if (!is_root) return;
-    pass.for_each_other([&](int rank) { pass.copy(shown(rank), own(rank), part.count); });
-  });
+  std::byte* const output = work.output + part.first;
+  if (is_root) {
+    pass.begin([&] {
+      pass.for_each_other([&](int rank) { pass.copy(shown(rank), own(rank), part.count); });
+      pass.copy(output, own(work.rank), part.count);
+    });
+    return pass.meet(Publish::kLoads);
+  }
+  pass.meet(first_publish(work));
   stages.copies_wait(stages.kernels());
-  pass.copy(work.output + part.first, is_root ? own(work.rank) : shown(work.rank), part.count);
+  pass.copy(output, shown(work.rank), part.count);
   pass.end();
 }
 

@@ -1,8 +1,9 @@
 // scatter/copy_engine: each rank fetches its piece of what the root shows by copy engine.
 //
-//   show   root: the others' pieces, staged, since nobody knows where its input lies
+//   show   root: the others' pieces, staged, since nobody knows where its input lies; mine goes to
+//          my output
 //   meet   they are there
-//   copy   my piece, from the root's staging to my output; root: from my input
+//   copy   others: my piece, from the root's staging to my output
 //   meet   nobody reads the root's staging any more
 //
 // Cost: 2 hops and a few microseconds for each copy, (n-1)/n x bytes over the root's links, all of

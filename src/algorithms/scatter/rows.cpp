@@ -51,6 +51,7 @@ constexpr Algorithm kRows[] = {
               .wire = pieces_wire,
               .local = own_piece_local},
      .text = "each rank fetches its piece of what the root shows by copy engine",
+     .fetches_into_staging = true,
      .only_where_measured = true,
      .takes = moves,
      .geometry = meeting_geometry,

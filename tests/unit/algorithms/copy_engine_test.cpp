@@ -5,13 +5,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bitset>
 #include <vector>
 
 #include "algorithms/all_reduce/copy_engine.hpp"
 #include "algorithms/all_to_all/copy_engine.hpp"
-#include "algorithms/catalogue.hpp"
+#include "algorithms/bodies.hpp"
+#include "algorithms/broadcast/copy_engine.hpp"
+#include "algorithms/gather/copy_engine.hpp"
 #include "algorithms/reduce_scatter/copy_engine.hpp"
+#include "algorithms/scatter/copy_engine.hpp"
 #include "support/host_world.hpp"
 #include "transport/copy_engine/stages.hpp"
 
@@ -142,7 +146,8 @@ struct Setting {
 constexpr std::size_t kCount = 331, kStagingBytes = 512, kChunkBytes = 64;
 
 struct Races {
-  int races, waits, copied;
+  int races;
+  int waits, copied;  // of the rank that has the most, and of all
 };
 
 // Two operations on the same memory, of which the caller writes inputs and outputs in between.
@@ -170,7 +175,12 @@ Races races_of(const Setting& setting, int without = -1) {
       }
     }
   }
-  return {graph.races(), ranks.front().waits, ranks.front().copied};
+  Races result{graph.races(), 0, 0};
+  for (const RankStages& stages : ranks) {
+    result.waits = std::max(result.waits, stages.waits);
+    result.copied += stages.copied;
+  }
+  return result;
 }
 
 std::vector<Setting> settings() {
@@ -178,6 +188,9 @@ std::vector<Setting> settings() {
   for (const bool staged : {false, true}) {
     all.push_back({all_reduce_one_shot_copy_engine, 2, staged});
     for (const int ranks : {2, 3, 4}) {
+      all.push_back({broadcast_copy_engine, ranks, staged});
+      all.push_back({gather_copy_engine, ranks, staged});
+      if (staged) all.push_back({scatter_copy_engine, ranks, staged});  // it always is
       all.push_back({all_reduce_two_shot_copy_engine, ranks, staged});
       all.push_back({all_gather_copy_engine, ranks, staged});
       all.push_back({reduce_scatter_copy_engine, ranks, staged});

@@ -245,6 +245,7 @@ std::vector<Bytes> Sampler::expected(std::uint32_t iteration) const {
   std::vector<Bytes> periods;
   const bool from_root = root_side(options_.collective) == RootSide::kInput;
   const int sources = from_root ? 1 : communicator_.size();
+  periods.reserve(static_cast<std::size_t>(sources));
   for (int r = 0; r < sources; ++r) periods.push_back(moved_from(r, iteration));
   return periods;
 }
