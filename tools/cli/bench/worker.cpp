@@ -44,6 +44,7 @@ class RankBench {
 Result<std::vector<Entry>> RankBench::choose_entries(std::size_t size, bool in_place) {
   TUTTI_ASSIGN(const std::vector<Runnable> rows, sampler_.runnable());
   std::vector<Entry> entries;
+  entries.reserve(rows.size());
   for (const Runnable& row : rows) {
     entries.push_back({.measurement = {.size = size,
                                        .algorithm = row.algorithm,

@@ -18,23 +18,27 @@ constexpr int kMostRoundsAtOnce = 16;
 constexpr int kRunAhead = 3;  // untimed products that give the host a lead
 constexpr Clock::duration kBatch = 1s;
 
-// Of one sample.
+// Of one sample. `begun` is where the matmul begins that overlaps.
 struct Marks {
-  CudaEvent start = nullptr, multiplied = nullptr, gathered = nullptr, end = nullptr;
+  CudaEvent start = nullptr, begun = nullptr, multiplied = nullptr, gathered = nullptr,
+            end = nullptr;
 };
+constexpr std::size_t kMarks = 5;
 
 class CudaLanes final : public Lanes {
  public:
   CudaLanes(CudaDriver& cuda, Communicator& communicator, const OverlapOptions& options,
-            const Operands& operands)
+            const Operands& operands, std::unique_ptr<Matmul> matmul)
       : cuda_(cuda),
         communicator_(communicator),
         operands_(operands),
+        matmul_(std::move(matmul)),
         dependent_(options.dependent),
         patience_(2 * options.bench.timeout + 10s) {}
 
   // Nothing can be done about a failure here; one that matters has shown before.
   ~CudaLanes() override {
+    if (ready_ != nullptr) events_.push_back(ready_);
     for (const CudaEvent event : events_) static_cast<void>(cuda_.destroy_event(event).is_ok());
     for (const Stream stream : {side_, main_}) {
       if (stream != nullptr) static_cast<void>(cuda_.destroy_stream(stream).is_ok());
@@ -43,18 +47,17 @@ class CudaLanes final : public Lanes {
   CudaLanes(const CudaLanes&) = delete;
   CudaLanes& operator=(const CudaLanes&) = delete;
 
-  Status open(const MatmulShape& shape) {
+  Status open() {
     const int device = communicator_.device();
     TUTTI_TRY(cuda_.set_device(device));
     TUTTI_ASSIGN(main_, cuda_.create_stream(device));
     TUTTI_ASSIGN(side_, cuda_.create_stream(device));
-    TUTTI_ASSIGN(matmul_, make_cublas_lt_matmul(cuda_, device, shape));
+    TUTTI_ASSIGN(ready_, cuda_.create_event(false));
     TUTTI_ASSIGN(barrier_, communicator_.allocate(sizeof(float)));
     TUTTI_TRY(multiply());  // loads its kernel, before any other spins
     return wait();
   }
 
-  std::string library() const override { return matmul_->library(); }
   int rounds_at_once() const override { return rounds_at_once_; }
 
   Status sample(std::span<Act* const> acts, int rounds, bool poison) override {
@@ -81,13 +84,13 @@ class CudaLanes final : public Lanes {
 
  private:
   Status make_events(std::vector<Marks>& marks) {
-    while (events_.size() < 4 * marks.size()) {
+    while (events_.size() < kMarks * marks.size()) {
       TUTTI_ASSIGN(const CudaEvent event, cuda_.create_event(true));
       events_.push_back(event);
     }
     for (std::size_t k = 0; k < marks.size(); ++k) {
-      const CudaEvent* const four = &events_[4 * k];
-      marks[k] = {four[0], four[1], four[2], four[3]};
+      const CudaEvent* const at = &events_[kMarks * k];
+      marks[k] = {at[0], at[1], at[2], at[3], at[4]};
     }
     return Status::ok();
   }
@@ -119,9 +122,9 @@ class CudaLanes final : public Lanes {
 
   Status run(const Act& act, const Marks& marks) {
     if (act.phase == Phase::kOverlap) {
-      // The gather first: its copies are on their way while the matmul is launched.
-      TUTTI_TRY(cuda_.wait_event(side_, marks.start));
       TUTTI_TRY(gather(act.gather, side_, marks));
+      TUTTI_TRY(cuda_.wait_event(main_, marks.start));
+      TUTTI_TRY(cuda_.record_event(marks.begun, main_));
       TUTTI_TRY(multiply(marks));
       return cuda_.wait_event(main_, marks.gathered);
     }
@@ -133,10 +136,15 @@ class CudaLanes final : public Lanes {
 
   Status enqueue(const Act& act, bool poison, const Marks& marks) {
     if (poison) TUTTI_TRY(poison_outputs(act));
+    const Stream first = act.phase == Phase::kOverlap ? side_ : main_;
+    if (first != main_) {
+      TUTTI_TRY(cuda_.record_event(ready_, main_));
+      TUTTI_TRY(cuda_.wait_event(first, ready_));
+    }
     TUTTI_TRY(all_reduce(
         communicator_,
-        {.input = barrier_.data(), .output = barrier_.data(), .count = 1, .stream = main_}));
-    TUTTI_TRY(cuda_.record_event(marks.start, main_));
+        {.input = barrier_.data(), .output = barrier_.data(), .count = 1, .stream = first}));
+    TUTTI_TRY(cuda_.record_event(marks.start, first));
     TUTTI_TRY(run(act, marks));
     return cuda_.record_event(marks.end, main_);
   }
@@ -148,9 +156,10 @@ class CudaLanes final : public Lanes {
       into = static_cast<double>(us);
       return Status::ok();
     };
-    const bool in_turn = phase == Phase::kSequential;
-    const CudaEvent before_product = in_turn && dependent_ ? marks.gathered : marks.start;
-    const CudaEvent before_gather = in_turn && !dependent_ ? marks.multiplied : marks.start;
+    CudaEvent before_product = marks.start, before_gather = marks.start;
+    if (phase == Phase::kOverlap) before_product = marks.begun;
+    if (phase == Phase::kSequential && dependent_) before_product = marks.gathered;
+    if (phase == Phase::kSequential && !dependent_) before_gather = marks.multiplied;
     TUTTI_TRY(between(times.total, marks.start, marks.end));
     if (multiplies(phase)) {
       TUTTI_TRY(between(times.matmul, before_product, marks.multiplied));
@@ -166,25 +175,25 @@ class CudaLanes final : public Lanes {
   CudaDriver& cuda_;
   Communicator& communicator_;
   const Operands& operands_;
+  const std::unique_ptr<Matmul> matmul_;
   const bool dependent_;
   const std::chrono::milliseconds patience_;
   Stream main_ = nullptr, side_ = nullptr;
-  std::unique_ptr<Matmul> matmul_;
   SymmetricMemory barrier_;
+  CudaEvent ready_ = nullptr;  // the main stream has come to a sample; of one after the other
   std::vector<CudaEvent> events_;
   int rounds_at_once_ = 1;  // this rank's own affair: batches differ in nothing that others see
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Lanes>> make_cuda_lanes(Communicator& communicator,
+Result<std::unique_ptr<Lanes>> make_cuda_lanes(CudaDriver& cuda, Communicator& communicator,
                                                const OverlapOptions& options,
-                                               const Operands& operands) {
-  std::string why;
-  CudaDriver* cuda = real_cuda(&why);
-  if (cuda == nullptr) return Status(StatusCode::kUnavailable, why);
-  auto lanes = std::make_unique<CudaLanes>(*cuda, communicator, options, operands);
-  TUTTI_TRY(lanes->open(options.matmul));
+                                               const Operands& operands,
+                                               std::unique_ptr<Matmul> matmul) {
+  auto lanes =
+      std::make_unique<CudaLanes>(cuda, communicator, options, operands, std::move(matmul));
+  TUTTI_TRY(lanes->open());
   return std::unique_ptr<Lanes>(std::move(lanes));
 }
 

@@ -30,6 +30,7 @@ using Samples = std::vector<double> OverlapMeasurement::*;
 Result<std::vector<double>> slowest(const std::vector<const OverlapMeasurement*>& ranks,
                                     Samples samples) {
   std::vector<std::vector<double>> all;
+  all.reserve(ranks.size());
   for (const OverlapMeasurement* rank : ranks) all.push_back(rank->*samples);
   return slowest_rank(all);
 }

@@ -56,19 +56,19 @@ class SecondThread {
 
 class HostLanes final : public Lanes {
  public:
-  HostLanes(Communicator& communicator, const OverlapOptions& options, const Operands& operands)
+  HostLanes(Communicator& communicator, const OverlapOptions& options, const Operands& operands,
+            std::unique_ptr<Matmul> matmul)
       : communicator_(communicator),
         operands_(operands),
+        matmul_(std::move(matmul)),
         dependent_(options.dependent),
         second_(communicator.rank(), communicator.size()) {}
 
-  Status open(const MatmulShape& shape) {
-    TUTTI_ASSIGN(matmul_, make_blas_matmul(shape));
+  Status open() {
     TUTTI_ASSIGN(barrier_, communicator_.allocate(sizeof(float)));
     return Status::ok();
   }
 
-  std::string library() const override { return matmul_->library(); }
   int rounds_at_once() const override { return 1; }
 
   Status sample(std::span<Act* const> acts, int rounds, bool poison) override {
@@ -136,8 +136,8 @@ class HostLanes final : public Lanes {
 
   Communicator& communicator_;
   const Operands& operands_;
+  const std::unique_ptr<Matmul> matmul_;
   const bool dependent_;
-  std::unique_ptr<Matmul> matmul_;
   SymmetricMemory barrier_;
   SecondThread second_;
 };
@@ -146,9 +146,10 @@ class HostLanes final : public Lanes {
 
 Result<std::unique_ptr<Lanes>> make_host_lanes(Communicator& communicator,
                                                const OverlapOptions& options,
-                                               const Operands& operands) {
-  auto lanes = std::make_unique<HostLanes>(communicator, options, operands);
-  TUTTI_TRY(lanes->open(options.matmul));
+                                               const Operands& operands,
+                                               std::unique_ptr<Matmul> matmul) {
+  auto lanes = std::make_unique<HostLanes>(communicator, options, operands, std::move(matmul));
+  TUTTI_TRY(lanes->open());
   return std::unique_ptr<Lanes>(std::move(lanes));
 }
 

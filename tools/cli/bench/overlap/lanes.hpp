@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "bench/engine.hpp"
@@ -30,8 +29,6 @@ struct Act {
 class Lanes {
  public:
   virtual ~Lanes() = default;
-  virtual std::string library() const = 0;  // what multiplies
-
   // Collective. `rounds` samples of each act, one after the other (A B A B), each started by all
   // ranks together. With `poison`, what an act writes is filled with kPoison before. Returns when
   // all have ended.
@@ -40,12 +37,14 @@ class Lanes {
   virtual int rounds_at_once() const = 0;
 };
 
-// Collective. `operands` must outlive them.
+// Collective. `operands` must outlive them. On the GPU of the communicator; `matmul` is of it.
+Result<std::unique_ptr<Lanes>> make_cuda_lanes(CudaDriver& cuda, Communicator& communicator,
+                                               const OverlapOptions& options,
+                                               const Operands& operands,
+                                               std::unique_ptr<Matmul> matmul);
 Result<std::unique_ptr<Lanes>> make_host_lanes(Communicator& communicator,
                                                const OverlapOptions& options,
-                                               const Operands& operands);
-Result<std::unique_ptr<Lanes>> make_cuda_lanes(Communicator& communicator,
-                                               const OverlapOptions& options,
-                                               const Operands& operands);
+                                               const Operands& operands,
+                                               std::unique_ptr<Matmul> matmul);
 
 }  // namespace tutti::cli

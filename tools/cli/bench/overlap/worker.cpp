@@ -31,6 +31,7 @@ class RankOverlap {
 
  private:
   Status open();
+  Status open_operands();
   Status choose_entries();
   void add_entry(Phase phase, const Runnable& row);
   Status take_samples();
@@ -51,6 +52,7 @@ class RankOverlap {
   Arena arena_;                                       // what is gathered
   std::vector<std::shared_ptr<std::byte>> matrices_;  // the others
   std::optional<Operands> operands_;
+  std::string library_;  // that multiplies
   std::unique_ptr<Lanes> lanes_;
   std::vector<Entry> entries_;
   std::vector<Act*> acts_;  // of the entries
@@ -59,16 +61,30 @@ class RankOverlap {
 
 // Collective.
 Status RankOverlap::open() {
-  const bool cuda = communicator_.backend() == Backend::kCuda;
   const BenchOptions& bench = options_.bench;
   if (any(gathers)) TUTTI_TRY(rows_.open());
+  const bool cuda = communicator_.backend() == Backend::kCuda;
   TUTTI_ASSIGN(memory_, cuda ? make_cuda_engine(communicator_, bench)
                              : make_host_engine(communicator_, bench));
+  CudaDriver* const driver = cuda ? real_cuda() : nullptr;  // there, since the engine is
+  TUTTI_ASSIGN(std::unique_ptr<Matmul> matmul,
+               cuda ? make_cublas_lt_matmul(*driver, communicator_.device(), options_.matmul)
+                    : make_blas_matmul(options_.matmul));
+  library_ = matmul->library();
+  TUTTI_TRY(open_operands());
+  TUTTI_ASSIGN(
+      lanes_, cuda
+                  ? make_cuda_lanes(*driver, communicator_, options_, *operands_, std::move(matmul))
+                  : make_host_lanes(communicator_, options_, *operands_, std::move(matmul)));
+  return Status::ok();
+}
+
+Status RankOverlap::open_operands() {
   const auto& [m, n, k, dtype, tf32] = options_.matmul;
   const std::size_t part = options_.part_bytes(communicator_.size());
   const std::size_t whole = part * static_cast<std::size_t>(communicator_.size());
-  TUTTI_ASSIGN(arena_,
-               Arena::make(communicator_, *memory_, {.kind = bench.buffers, .slot_bytes = whole}));
+  TUTTI_ASSIGN(arena_, Arena::make(communicator_, *memory_,
+                                   {.kind = options_.bench.buffers, .slot_bytes = whole}));
   Operands::Places places{.part = arena_.input(0, part).data(),
                           .gathered = arena_.output(0, whole).data()};
   const auto allocate = [&](std::size_t elements) -> Result<std::byte*> {
@@ -89,8 +105,6 @@ Status RankOverlap::open() {
                                       .ranks = communicator_.size(),
                                       .part_bytes = part},
                     places);
-  TUTTI_ASSIGN(lanes_, cuda ? make_cuda_lanes(communicator_, options_, *operands_)
-                            : make_host_lanes(communicator_, options_, *operands_));
   return Status::ok();
 }
 
@@ -101,7 +115,7 @@ void RankOverlap::add_entry(Phase phase, const Runnable& row) {
                               .chosen = row.chosen,
                               .plan = row.plan},
               .act = {.phase = phase}};
-  if (multiplies(phase)) entry.measurement.library = lanes_->library();
+  if (multiplies(phase)) entry.measurement.library = library_;
   if (gathers(phase)) {
     const DataType dtype = options_.matmul.dtype;
     entry.act.gather = {.input = places.part,
