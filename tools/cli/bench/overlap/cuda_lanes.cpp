@@ -1,6 +1,10 @@
 // On a GPU a lane is a stream. Both begin at one event behind a small all-reduce that lets the
-// ranks start together, and both end in the main one, whose events are the time. Samples are
-// enqueued ahead of the device, so that the host's launches are not part of what the events see.
+// ranks start together, and both end in the main one. Samples are enqueued ahead of the device, so
+// that the host's launches are not part of what the events see.
+//
+// What is to overlap begins in the gather's stream: the matmul, which waits there for the event, is
+// a microsecond later then. A matmul that had taken all multiprocessors would leave no room for the
+// kernels of the gather, which the copies of a copy engine have as well.
 #include <algorithm>
 #include <chrono>
 
