@@ -89,6 +89,79 @@ Status reduce_scatter(Communicator& communicator, const ReduceScatter& call);
 // Buffers, order and errors: as for all_reduce().
 Status all_to_all(Communicator& communicator, const AllToAll& call);
 
+// Of these one rank, the root, has an input or an output alone. What other ranks give for that
+// buffer is not looked at; null will do.
+struct Broadcast {
+  const void* input = nullptr;  // root: `count` elements; may be `output`
+  void* output = nullptr;       // `count` elements
+  std::size_t count = 0;        // equal on every rank; may be 0
+  DataType dtype = DataType::kFloat32;
+  int root = 0;  // equal on every rank
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+struct Reduce {
+  const void* input = nullptr;  // `count` elements of this rank
+  void* output = nullptr;       // root: `count` elements; may be `input`
+  std::size_t count = 0;        // equal on every rank; may be 0
+  DataType dtype = DataType::kFloat32;
+  ReduceOp op = {};
+  int root = 0;  // equal on every rank
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+struct Gather {
+  const void* input = nullptr;  // `count` elements of this rank
+  void* output = nullptr;       // root: ranks * count elements, rank r's from r * count on
+  std::size_t count = 0;        // of one rank; equal on every rank; may be 0
+  DataType dtype = DataType::kFloat32;
+  int root = 0;  // equal on every rank
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+struct Scatter {
+  const void* input = nullptr;  // root: ranks * count elements, those for rank r from r * count on
+  void* output = nullptr;       // `count` elements
+  std::size_t count = 0;        // of one rank; equal on every rank; may be 0
+  DataType dtype = DataType::kFloat32;
+  int root = 0;  // equal on every rank
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+// Every rank's `output` becomes the root's input. Collective. Bits are moved as they are.
+// Buffers, order and errors: as for all_reduce(), but that `output` alone has to be symmetric. In
+// place on the root, or not.
+Status broadcast(Communicator& communicator, const Broadcast& call);
+
+// The root's `output` becomes what all_reduce() would give, to the bit where rows reduce in rank
+// order. Collective. Buffers, order and errors: as for all_reduce(); none has to be symmetric. In
+// place on the root, or not.
+Status reduce(Communicator& communicator, const Reduce& call);
+
+// The root's `output` becomes all ranks' inputs, one behind the other. Collective. Bits are moved
+// as they are. Not in place: the root's input lies outside its output.
+// Buffers, order and errors: as for all_reduce(), but that `input` alone has to be symmetric.
+Status gather(Communicator& communicator, const Gather& call);
+
+// Rank r's `output` becomes, of the root's input, the `count` elements from r * count on.
+// Collective. Bits are moved as they are. Not in place: the root's output lies outside its input.
+// Buffers, order and errors: as for all_reduce(), but that `output` alone has to be symmetric.
+Status scatter(Communicator& communicator, const Scatter& call);
+
+struct Barrier {
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+// What is enqueued behind it on any rank's stream begins when what came before it on all of them
+// has ended, and sees what that wrote. Collective. On the host it returns when every rank has come.
+// Errors: as for all_reduce().
+Status barrier(Communicator& communicator, const Barrier& call = {});
+
 // What a transformer's layer does behind a row-parallel matrix product, in one operation. Matrices
 // are [tokens, hidden], row-major and without gaps.
 struct AllReduceResidualRmsNorm {
@@ -127,13 +200,9 @@ Status all_reduce_residual_rms_norm(Communicator& communicator,
 void group_start();
 Status group_end();  // the first failure; all operations were tried
 
-// One line per algorithm: taken, or why not, with the predicted or measured time.
-std::string explain_all_reduce(const Communicator& communicator, const Communicator::Query& query);
-std::string explain_all_gather(const Communicator& communicator, const Communicator::Query& query);
-std::string explain_reduce_scatter(const Communicator& communicator,
-                                   const Communicator::Query& query);
-std::string explain_all_to_all(const Communicator& communicator, const Communicator::Query& query);
-std::string explain_all_reduce_residual_rms_norm(const Communicator& communicator,
-                                                 const Communicator::Query& query);
+// One line per algorithm of "all_reduce", "broadcast" and so on: taken, or why not, with the
+// predicted or measured time.
+std::string explain(const Communicator& communicator, std::string_view collective,
+                    const Communicator::Query& query);
 
 }  // namespace tutti

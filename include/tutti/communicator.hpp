@@ -117,8 +117,8 @@ class Communicator {
 
   // What a call with these arguments would run, without running it.
   struct Query {
-    // Of the larger side: all_gather's output, reduce_scatter's input, either one of all_to_all's:
-    // ranks * their `count`.
+    // Of the larger side: all_gather's and gather's output, reduce_scatter's and scatter's input,
+    // either one of all_to_all's: ranks * their `count`.
     std::size_t count = 0;
     DataType dtype = DataType::kFloat32;
     ReduceOp op = {};
@@ -129,11 +129,8 @@ class Communicator {
     // Inside a graph capture that will not register its buffers, prepare_nccl() having been called.
     bool captured = false;
   };
-  Result<Plan> plan_all_reduce(const Query& query) const;
-  Result<Plan> plan_all_gather(const Query& query) const;
-  Result<Plan> plan_reduce_scatter(const Query& query) const;
-  Result<Plan> plan_all_to_all(const Query& query) const;
-  Result<Plan> plan_all_reduce_residual_rms_norm(const Query& query) const;
+  // `collective`: "all_reduce", "broadcast". kInvalidArgument lists the known ones.
+  Result<Plan> plan(std::string_view collective, const Query& query) const;
 
   CommunicatorImpl& impl() const { return *impl_; }
   explicit Communicator(std::unique_ptr<CommunicatorImpl> impl);

@@ -9,65 +9,16 @@
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "algorithms/all_to_all/rows.hpp"
+#include "algorithms/barrier/rows.hpp"
+#include "algorithms/broadcast/rows.hpp"
+#include "algorithms/gather/rows.hpp"
+#include "algorithms/reduce/rows.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
+#include "algorithms/scatter/rows.hpp"
 #include "base/units.hpp"
 #include "transport/work.hpp"
 
 namespace tutti {
-
-std::string_view to_string(Collective collective) {
-  switch (collective) {
-    case Collective::kAllReduceResidualRmsNorm:
-      return "all_reduce_residual_rms_norm";
-    case Collective::kAllGather:
-      return "all_gather";
-    case Collective::kReduceScatter:
-      return "reduce_scatter";
-    case Collective::kAllToAll:
-      return "all_to_all";
-    case Collective::kAllReduce:
-      break;
-  }
-  return "all_reduce";
-}
-
-Result<Collective> parse_collective(std::string_view name) {
-  std::string known;
-  for (const Collective collective : kAllCollectives) {
-    if (to_string(collective) == name) return collective;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", to_string(collective));
-  }
-  return Status(StatusCode::kInvalidArgument,
-                fmt::format("unknown collective '{}'; known: {}", name, known));
-}
-
-bool reduces(Collective collective) {
-  return collective != Collective::kAllGather && collective != Collective::kAllToAll;
-}
-
-bool runs_in_place(Collective collective) { return collective != Collective::kAllToAll; }
-
-bool has_pieces(Collective collective) {
-  return collective == Collective::kAllGather || collective == Collective::kReduceScatter ||
-         collective == Collective::kAllToAll;
-}
-
-DataType moved_as(Collective collective, DataType dtype) {
-  return reduces(collective) ? dtype : DataType::kUint8;
-}
-
-std::string elements_text(Collective collective, DataType dtype, OpKind op) {
-  if (!reduces(collective)) return std::string(to_string(dtype));
-  return fmt::format("{}, {}", to_string(dtype), to_string(op));
-}
-
-Sides sides_of(Collective collective, std::size_t larger, int rank, int ranks) {
-  if (!has_pieces(collective) || collective == Collective::kAllToAll) return {larger, larger, 0};
-  const std::size_t piece = larger / static_cast<std::size_t>(ranks);
-  const std::size_t place = piece * static_cast<std::size_t>(rank);
-  if (collective == Collective::kReduceScatter) return {larger, piece, place};
-  return {piece, larger, place};
-}
 
 std::string_view to_string(Order order) {
   switch (order) {
@@ -117,6 +68,16 @@ std::span<const Algorithm> rows_of(Collective collective) {
       return reduce_scatter_rows();
     case Collective::kAllToAll:
       return all_to_all_rows();
+    case Collective::kBroadcast:
+      return broadcast_rows();
+    case Collective::kReduce:
+      return reduce_rows();
+    case Collective::kGather:
+      return gather_rows();
+    case Collective::kScatter:
+      return scatter_rows();
+    case Collective::kBarrier:
+      return barrier_rows();
     case Collective::kAllReduce:
       break;
   }

@@ -9,60 +9,13 @@
 #include <string_view>
 
 #include "algorithms/bodies.hpp"
+#include "algorithms/collective.hpp"
 #include "tutti/status.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
 
 struct RingSlots;  // transport/work.hpp
-
-enum class Collective : std::uint8_t {
-  kAllReduce,
-  kAllReduceResidualRmsNorm,
-  kAllGather,
-  kReduceScatter,
-  kAllToAll,
-};
-inline constexpr Collective kAllCollectives[] = {
-    Collective::kAllReduce, Collective::kAllReduceResidualRmsNorm,
-    Collective::kAllGather, Collective::kReduceScatter,
-    Collective::kAllToAll,
-};
-std::string_view to_string(Collective collective);  // "all_reduce"
-Result<Collective> parse_collective(std::string_view name);
-
-// Whether it computes; else it moves bits, and its ReduceOp means nothing.
-bool reduces(Collective collective);
-
-// Whether its larger side holds a piece of every rank, one behind the other and as long as each
-// other: counts are whole multiples of the ranks.
-bool has_pieces(Collective collective);
-
-// Whether its input may lie in its output; else the two are apart.
-bool runs_in_place(Collective collective);
-
-// What bodies of its rows take elements for: where bits are moved all types are bytes, and share an
-// instantiation. Work::count counts these.
-DataType moved_as(Collective collective, DataType dtype);
-
-// What is told of an operation's elements: "bf16, sum", or "bf16" where nothing is computed.
-std::string elements_text(Collective collective, DataType dtype, OpKind op);
-
-// The sides of an operation on one rank. Operations are measured, chosen and tuned by the larger
-// one; in the unit that it is given in: elements, or bytes.
-struct Sides {
-  std::size_t input = 0, output = 0;
-  std::size_t place = 0;  // where in the larger side the smaller one begins, in place
-
-  std::size_t larger() const { return input > output ? input : output; }
-  // Whether a call with these buffers is in place.
-  bool are_in_place(const void* in, const void* out) const {
-    const auto* const from = static_cast<const std::byte*>(in);
-    const auto* const to = static_cast<const std::byte*>(out);
-    return input > output ? to == from + place : from == to + place;
-  }
-};
-Sides sides_of(Collective collective, std::size_t larger, int rank, int ranks);
 
 // What a row cannot run without. A bit set.
 enum Needs : unsigned {

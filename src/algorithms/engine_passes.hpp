@@ -71,9 +71,12 @@ class EnginePass {
   }
 
   // Nobody reads here any more.
-  void end() const {
+  void end() const { meet_behind_copies(Publish::kLoads); }
+
+  // What was copied so far is there, or was read.
+  void meet_behind_copies(Publish publish) const {
     stages_.kernels_wait(stages_.copies());
-    meet(Publish::kLoads);
+    meet(publish);
   }
 
   // f(rank), the next rank first: nobody is read by everyone at once.

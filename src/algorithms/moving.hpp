@@ -8,12 +8,14 @@ namespace tutti {
 // Of those that do not: calls have the op that stands where none is named.
 inline bool moves(DataType, OpKind op) { return op == OpKind::kSum; }
 
-// Of a piece, as all_reduce's two_shot has it of what a rank stores to everybody.
+// As all_reduce's two_shot has it of what a rank stores to everybody.
+inline Geometry stores_geometry(std::size_t bytes) {
+  if (bytes <= 128 * KiB) return spread(bytes, 128, 64);
+  if (bytes <= 512 * KiB) return spread(bytes, 256, 64);
+  return spread(bytes, 512, kMaxBlocks);
+}
 inline Geometry push_pieces_geometry(const Extent& extent) {
-  const std::size_t piece = share_of(extent);
-  if (piece <= 128 * KiB) return spread(piece, 128, 64);
-  if (piece <= 512 * KiB) return spread(piece, 256, 64);
-  return spread(piece, 512, kMaxBlocks);
+  return stores_geometry(share_of(extent));
 }
 
 inline Geometry packets_of_pieces_geometry(const Extent& extent) {
@@ -31,5 +33,7 @@ inline Geometry meeting_geometry(const Extent&) { return {1, 32}; }
 // Of the larger side: all of it but the own piece, which is only copied.
 inline double pieces_wire(int ranks) { return (ranks - 1.0) / ranks; }
 inline double own_piece_local(int ranks) { return 2.0 / ranks; }
+// Of packets: as all_reduce's, of a piece.
+inline double packets_of_pieces_local(int ranks) { return 7 + 1.0 / ranks; }
 
 }  // namespace tutti

@@ -33,4 +33,18 @@ TUTTI_BODY std::size_t slot_bytes(const Work& work) {
   return staged ? slot_of(work, work.ranks, 1) : piece_of(work);
 }
 
+// Tile `tile` of every other rank's piece, the next rank's first.
+template <class T, class Team>
+TUTTI_BODY auto load_pieces(const Team& team, const Work& work, TileAt tile) {
+  typename Team::Column column;
+  const std::size_t piece = piece_of(work) * sizeof(T);
+  TUTTI_UNROLL
+  for (int step = 0; step + 1 < Team::kMaxRanks; ++step) {
+    if (step >= team.others()) break;
+    const auto rank = static_cast<std::size_t>(rank_behind(work, step));
+    column.at[step] = team.template load_from<T>(work.input + rank * piece, tile);
+  }
+  return column;
+}
+
 }  // namespace tutti

@@ -3,8 +3,12 @@
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "algorithms/all_to_all/rows.hpp"
+#include "algorithms/broadcast/rows.hpp"
+#include "algorithms/gather/rows.hpp"
 #include "algorithms/meeting.hpp"
+#include "algorithms/reduce/rows.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
+#include "algorithms/scatter/rows.hpp"
 
 namespace tutti {
 
@@ -41,6 +45,18 @@ CudaKernel cuda_reduce_scatter_one_shot_push(DataType, OpKind, int) { return nul
 
 CudaKernel cuda_all_to_all_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_to_all_one_shot_push(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_broadcast_one_shot_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_broadcast_two_shot(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_reduce_one_shot_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_two_shot_staged(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_gather_pull(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_scatter_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_scatter_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_meeting(DataType, OpKind, int) { return nullptr; }
 

@@ -14,9 +14,4 @@ Status all_gather(Communicator& communicator, const AllGather& call) {
                                       .options = call.options});
 }
 
-std::string explain_all_gather(const Communicator& communicator, const Communicator::Query& query) {
-  CommunicatorImpl& impl = communicator.impl();
-  return explain(impl.request_for(Collective::kAllGather, query), impl.topology(), impl.table());
-}
-
 }  // namespace tutti

@@ -53,9 +53,4 @@ Status all_reduce(Communicator& communicator, const AllReduce& call) {
                                .options = call.options});
 }
 
-std::string explain_all_reduce(const Communicator& communicator, const Communicator::Query& query) {
-  CommunicatorImpl& impl = communicator.impl();
-  return explain(impl.request_for(Collective::kAllReduce, query), impl.topology(), impl.table());
-}
-
 }  // namespace tutti

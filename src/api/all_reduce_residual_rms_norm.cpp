@@ -136,11 +136,4 @@ Status all_reduce_residual_rms_norm(Communicator& communicator,
                                         .scale = call.scale}});
 }
 
-std::string explain_all_reduce_residual_rms_norm(const Communicator& communicator,
-                                                 const Communicator::Query& query) {
-  CommunicatorImpl& impl = communicator.impl();
-  return explain(impl.request_for(Collective::kAllReduceResidualRmsNorm, query), impl.topology(),
-                 impl.table());
-}
-
 }  // namespace tutti

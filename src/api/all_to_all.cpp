@@ -14,9 +14,4 @@ Status all_to_all(Communicator& communicator, const AllToAll& call) {
                                       .options = call.options});
 }
 
-std::string explain_all_to_all(const Communicator& communicator, const Communicator::Query& query) {
-  CommunicatorImpl& impl = communicator.impl();
-  return explain(impl.request_for(Collective::kAllToAll, query), impl.topology(), impl.table());
-}
-
 }  // namespace tutti

@@ -149,24 +149,17 @@ Status Communicator::set_timeout(std::chrono::milliseconds timeout) {
 void Communicator::abort(std::string_view reason) { impl_->abort(reason); }
 Status Communicator::status() const { return impl_->status(); }
 
-Result<Plan> Communicator::plan_all_reduce(const Query& query) const {
-  return impl_->plan(Collective::kAllReduce, query);
+Result<Plan> Communicator::plan(std::string_view collective, const Query& query) const {
+  TUTTI_ASSIGN(const Collective which, parse_collective(collective));
+  return impl_->plan(which, query);
 }
 
-Result<Plan> Communicator::plan_all_gather(const Query& query) const {
-  return impl_->plan(Collective::kAllGather, query);
-}
-
-Result<Plan> Communicator::plan_reduce_scatter(const Query& query) const {
-  return impl_->plan(Collective::kReduceScatter, query);
-}
-
-Result<Plan> Communicator::plan_all_to_all(const Query& query) const {
-  return impl_->plan(Collective::kAllToAll, query);
-}
-
-Result<Plan> Communicator::plan_all_reduce_residual_rms_norm(const Query& query) const {
-  return impl_->plan(Collective::kAllReduceResidualRmsNorm, query);
+std::string explain(const Communicator& communicator, std::string_view collective,
+                    const Communicator::Query& query) {
+  const auto which = parse_collective(collective);
+  if (!which.is_ok()) return which.status().message() + "\n";
+  CommunicatorImpl& impl = communicator.impl();
+  return explain(impl.request_for(*which, query), impl.topology(), impl.table());
 }
 
 void* SymmetricMemory::data() const { return impl_ ? impl_->segment().local : nullptr; }

@@ -15,11 +15,4 @@ Status reduce_scatter(Communicator& communicator, const ReduceScatter& call) {
                                       .options = call.options});
 }
 
-std::string explain_reduce_scatter(const Communicator& communicator,
-                                   const Communicator::Query& query) {
-  CommunicatorImpl& impl = communicator.impl();
-  return explain(impl.request_for(Collective::kReduceScatter, query), impl.topology(),
-                 impl.table());
-}
-
 }  // namespace tutti

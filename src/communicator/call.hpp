@@ -10,11 +10,12 @@ namespace tutti {
 
 struct Call {
   Collective collective = Collective::kAllReduce;
-  const void* input = nullptr;  // which peers may read
-  void* output = nullptr;       // which peers may write
+  const void* input = nullptr;  // which peers may read; null where the root alone has one
+  void* output = nullptr;       // which peers may write; likewise
   std::size_t count = 0;        // elements of the larger of both
   DataType dtype = DataType::kFloat32;
   ReduceOp op = {};
+  int root = 0;  // where the collective has one
   Stream stream = nullptr;
   CallOptions options = {};
   TokenNorm norm = {};  // what follows the reduction; `hidden` is 0 where nothing does

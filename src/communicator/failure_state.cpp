@@ -11,8 +11,10 @@ std::string_view head_of(std::string_view account) { return account.substr(0, ac
 }  // namespace
 
 std::string to_string(const Operation& operation) {
-  return fmt::format("{} #{} ({} x {})", operation.row->id, operation.sequence, operation.count,
-                     elements_text(operation.row->collective, operation.dtype, operation.op));
+  const Collective collective = operation.row->collective;
+  const std::string root = has_root(collective) ? fmt::format(", root {}", operation.root) : "";
+  return fmt::format("{} #{} ({} x {}{})", operation.row->id, operation.sequence, operation.count,
+                     elements_text(collective, operation.dtype, operation.op), root);
 }
 
 void FailureState::note(const Operation& operation) {

@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
+#include "communicator/nccl_calls.hpp"
 #include "drivers/cuda.hpp"
 #include "memory/device_scope.hpp"
 
@@ -21,31 +22,6 @@ constexpr std::chrono::seconds kAbortLimit{5};
 bool leaves_usable(StatusCode code) {
   return code == StatusCode::kUnsupported || code == StatusCode::kInvalidArgument ||
          code == StatusCode::kUnavailable;
-}
-
-Status give(NcclSession& session, const Prepared& prepared, int ranks) {
-  const Call& call = prepared.call;
-  if (call.collective == Collective::kAllGather) {
-    return session.all_gather({.input = call.input,
-                               .output = call.output,
-                               .bytes = prepared.sides.input,
-                               .stream = call.stream});
-  }
-  if (call.collective == Collective::kAllToAll) {
-    return session.all_to_all({.input = call.input,
-                               .output = call.output,
-                               .bytes = call.bytes() / static_cast<std::size_t>(ranks),
-                               .ranks = ranks,
-                               .stream = call.stream});
-  }
-  const bool scatters = call.collective == Collective::kReduceScatter;
-  const NcclAllReduce reduction{.input = call.input,
-                                .output = call.output,
-                                .count = prepared.sides.output / size_of(call.dtype),
-                                .dtype = call.dtype,
-                                .op = call.op,
-                                .stream = call.stream};
-  return scatters ? session.reduce_scatter(reduction) : session.all_reduce(reduction);
 }
 
 // Number 0 is what prepare_nccl() runs.
@@ -176,30 +152,7 @@ Status CommunicatorImpl::warm_up_nccl_on(Stream stream) {
                nccl_watch_->begin(Operation{}, std::chrono::milliseconds(0), stream));
   std::byte* const scratch = own_->local + layout_.staging_offset(0);
   for (std::size_t bytes = 1 * KiB; bytes <= layout_.staging_bytes; bytes *= 4) {
-    TUTTI_TRY(nccl_.all_reduce({.input = scratch,
-                                .output = scratch,
-                                .count = bytes / sizeof(float),
-                                .dtype = DataType::kFloat32,
-                                .op = ReduceOp::max(),
-                                .stream = stream}));
-    const std::size_t piece = bytes / static_cast<std::size_t>(size());
-    TUTTI_TRY(nccl_.all_gather({.input = scratch + static_cast<std::size_t>(rank()) * piece,
-                                .output = scratch,
-                                .bytes = piece,
-                                .stream = stream}));
-    const std::size_t count = piece / sizeof(float);
-    TUTTI_TRY(nccl_.reduce_scatter(
-        {.input = scratch,
-         .output = scratch + static_cast<std::size_t>(rank()) * count * sizeof(float),
-         .count = count,
-         .dtype = DataType::kFloat32,
-         .op = ReduceOp::max(),
-         .stream = stream}));
-    TUTTI_TRY(nccl_.all_to_all({.input = scratch,
-                                .output = scratch + bytes / 2,
-                                .bytes = piece / 2,
-                                .ranks = size(),
-                                .stream = stream}));
+    TUTTI_TRY(warm_up_nccl_with(nccl_, scratch, bytes, {rank(), size()}, stream));
   }
   return nccl_watch_->end(ticket, stream);
 }
@@ -230,7 +183,7 @@ Status CommunicatorImpl::start_on_nccl(Prepared& prepared) {
     status = ticket.status();
     if (ticket.is_ok()) prepared.watched = *ticket;
   }
-  if (status.is_ok()) status = give(session, prepared, size());
+  if (status.is_ok()) status = give_to_nccl(session, prepared.call, {rank(), size()});
   if (status.is_ok()) return status;
   recorder_->end(prepared.operation.sequence, false);
   return leaves_usable(status.code()) ? status : fail(status);

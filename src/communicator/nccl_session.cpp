@@ -72,15 +72,23 @@ Status NcclSession::all_gather(const NcclAllGather& call) {
   return state_->nccl->all_gather(state_->comm, call);
 }
 
-Status NcclSession::reduce_scatter(const NcclReduceScatter& call) {
+Status NcclSession::reduce_scatter(const NcclReduction& call) {
   return state_->nccl->reduce_scatter(state_->comm, call);
 }
 
-Status NcclSession::all_to_all(const NcclAllToAll& call) {
-  return state_->nccl->all_to_all(state_->comm, call);
+Status NcclSession::reduce(const NcclReduction& call) {
+  return state_->nccl->reduce(state_->comm, call);
 }
 
-Status NcclSession::all_reduce(const NcclAllReduce& call) {
+Status NcclSession::broadcast(const NcclBroadcast& call) {
+  return state_->nccl->broadcast(state_->comm, call);
+}
+
+Status NcclSession::exchange(const NcclExchange& call) {
+  return state_->nccl->exchange(state_->comm, call);
+}
+
+Status NcclSession::all_reduce(const NcclReduction& call) {
   return state_->nccl->all_reduce(state_->comm, call);
 }
 

@@ -49,10 +49,12 @@ class NcclSession {
   Call enter();
 
   // Within a Call.
-  Status all_reduce(const NcclAllReduce& call);
+  Status all_reduce(const NcclReduction& call);
   Status all_gather(const NcclAllGather& call);
-  Status reduce_scatter(const NcclReduceScatter& call);
-  Status all_to_all(const NcclAllToAll& call);
+  Status reduce_scatter(const NcclReduction& call);
+  Status reduce(const NcclReduction& call);
+  Status broadcast(const NcclBroadcast& call);
+  Status exchange(const NcclExchange& call);
 
   // Makes `bytes` from `base` on a window, on a thread that can be left behind: NCCL waits without
   // an end for a rank that has failed. kTimeout or kAborted says so; no further window can be made

@@ -16,9 +16,10 @@ struct Operation {
   std::size_t count = 0;
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;
+  int root = 0;  // where the collective has one
 };
 
-// "all_reduce/two_shot #42 (1048576 x bf16, sum)"
+// "all_reduce/two_shot #42 (1048576 x bf16, sum)", "broadcast/two_shot #43 (7 x bf16, root 2)"
 std::string to_string(const Operation& operation);
 
 }  // namespace tutti

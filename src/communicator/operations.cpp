@@ -140,16 +140,19 @@ Status CommunicatorImpl::find_buffers(Prepared& prepared) {
 // What runs, and with which grid: chosen, unless the call says it.
 Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
   const Call& call = prepared.call;
-  Request request = request_for(
-      call.collective, {.count = call.count,
-                        .dtype = call.dtype,
-                        .op = call.op,
-                        .hidden = call.norm.hidden,
-                        .symmetric = (zero_copy(prepared.input) && zero_copy(prepared.output)) ||
-                                     (prepared.captured && registering_),
-                        .in_place = prepared.in_place,
-                        .algorithm = call.options.algorithm,
-                        .captured = prepared.captured});
+  // Where the root's alone lies, only the root knows: the choice must not depend on it.
+  const RootSide alone = root_side(call.collective);
+  const bool has_input = alone == RootSide::kInput || zero_copy(prepared.input);
+  const bool has_output = alone == RootSide::kOutput || zero_copy(prepared.output);
+  const bool late = prepared.captured && registering_;
+  Request request = request_for(call.collective, {.count = call.count,
+                                                  .dtype = call.dtype,
+                                                  .op = call.op,
+                                                  .hidden = call.norm.hidden,
+                                                  .symmetric = (has_input && has_output) || late,
+                                                  .in_place = prepared.in_place,
+                                                  .algorithm = call.options.algorithm,
+                                                  .captured = prepared.captured});
   request.nccl_ready = nccl_.is_open() || !prepared.captured;
   request.windows_ready = windows_.are_open() || !prepared.captured;
   request.in_blocks = NcclWindows::can_hold(prepared.input.get(), call.input) &&
@@ -175,7 +178,8 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
   Prepared prepared;
   prepared.call = call;
   prepared.sides = call.sides(rank(), size());
-  prepared.in_place = prepared.sides.are_in_place(call.input, call.output);
+  prepared.in_place =
+      runs_in_place(call.collective) && prepared.sides.are_in_place(call.input, call.output);
   prepared.captured = stream.capturing;
   if (prepared.captured) prepared.area = captures_->area(call.stream);
   TUTTI_TRY(find_buffers(prepared));
@@ -184,7 +188,8 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
                         .row = row,
                         .count = call.count,
                         .dtype = call.dtype,
-                        .op = call.op.kind};
+                        .op = call.op.kind,
+                        .root = call.root};
   failure_->note(prepared.operation);
   if (runs_on_nccl(prepared)) {
     TUTTI_TRY(prepare_nccl_for(prepared));
@@ -197,8 +202,11 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
     return zero_copy(segment) && (!by_switch || segment->multicast != nullptr);
   };
   const bool in_place_staging = prepared.in_place && row->in_place_needs_staging;
-  const bool direct = (!row->peers_read_input || reached(prepared.input)) &&
-                      (!row->peers_write_output || reached(prepared.output));
+  const RootSide alone = root_side(call.collective);
+  const bool input_reached = alone != RootSide::kInput && reached(prepared.input);
+  const bool output_reached = alone != RootSide::kOutput && reached(prepared.output);
+  const bool direct =
+      (!row->peers_read_input || input_reached) && (!row->peers_write_output || output_reached);
   prepared.staged = !direct || in_place_staging;
   // A capture's own staging is small. What passes through it in any case shares that of rings.
   const bool passes = row->pushes_through_staging || row->fetches_into_staging;
@@ -290,6 +298,7 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   work.count = call.bytes() / size_of(moved_as(call.collective, call.dtype));
   work.rank = rank();
   work.ranks = size();
+  work.root = call.root;
   work.blocks = std::clamp(prepared.plan.blocks, 1, kMaxBlocks);
   work.signature = signature_of(prepared);
   work.sequence = prepared.operation.sequence;
@@ -404,6 +413,7 @@ std::uint32_t CommunicatorImpl::signature_of(const Prepared& prepared) const {
   hash.add(static_cast<std::uint64_t>(call.dtype));
   hash.add(static_cast<std::uint64_t>(call.op.kind));
   hash.add(call.count);
+  hash.add(static_cast<std::uint64_t>(call.root));
   hash.add(static_cast<std::uint64_t>(prepared.channel));
   if (prepared.operation.row->packets != nullptr) {
     hash.add(static_cast<std::uint64_t>(prepared.area));

@@ -11,6 +11,9 @@ namespace tutti {
 bool goes_through_staging(const Algorithm& row, const Request& request) {
   if (row.ring_directions > 0 || row.pushes_through_staging) return false;
   if (!row.peers_read_input && !row.peers_write_output) return false;
+  const RootSide alone = root_side(request.collective);
+  if (row.peers_read_input && alone == RootSide::kInput) return true;
+  if (row.peers_write_output && alone == RootSide::kOutput) return true;
   return !request.symmetric || (request.in_place && row.in_place_needs_staging);
 }
 

@@ -23,7 +23,7 @@ FakeNccl::Member* FakeNccl::member_of(NcclComm comm) {
   return found == members_.end() ? nullptr : &*found;
 }
 
-Status FakeNccl::begin(const std::string& name, NcclComm comm, const NcclAllReduce& call,
+Status FakeNccl::begin(const std::string& name, NcclComm comm, const NcclReduction& call,
                        int rank) {
   const Member* member = member_of(comm);
   if (member != nullptr) rank = member->rank;
@@ -113,7 +113,7 @@ Status FakeNccl::close(const std::string& name, NcclComm comm) {
   return Status::ok();
 }
 
-bool FakeNccl::in_windows(const Member& member, const NcclAllReduce& call) {
+bool FakeNccl::in_windows(const Member& member, const NcclReduction& call) {
   const auto holds = [&](const void* address) {
     const auto* at = static_cast<const std::byte*>(address);
     return std::any_of(member.windows.begin(), member.windows.end(), [at](const Window& window) {
@@ -225,7 +225,7 @@ Status FakeNccl::run(std::unique_lock<std::mutex>& lock, const std::string& name
   return Status::ok();
 }
 
-Status FakeNccl::all_reduce(NcclComm comm, const NcclAllReduce& call) {
+Status FakeNccl::all_reduce(NcclComm comm, const NcclReduction& call) {
   std::unique_lock lock(mutex_);
   TUTTI_TRY(begin("all_reduce", comm, call));
   return run(lock, "all_reduce", comm, call.stream);
@@ -239,20 +239,32 @@ Status FakeNccl::all_gather(NcclComm comm, const NcclAllGather& call) {
   return run(lock, "all_gather", comm, call.stream);
 }
 
-Status FakeNccl::reduce_scatter(NcclComm comm, const NcclReduceScatter& call) {
+Status FakeNccl::reduce_scatter(NcclComm comm, const NcclReduction& call) {
   std::unique_lock lock(mutex_);
-  const Status begun = begin("reduce_scatter", comm);
-  calls_.back().reduce_scatter = call;
-  TUTTI_TRY(begun);
+  TUTTI_TRY(begin("reduce_scatter", comm, call));
   return run(lock, "reduce_scatter", comm, call.stream);
 }
 
-Status FakeNccl::all_to_all(NcclComm comm, const NcclAllToAll& call) {
+Status FakeNccl::reduce(NcclComm comm, const NcclReduction& call) {
   std::unique_lock lock(mutex_);
-  const Status begun = begin("all_to_all", comm);
-  calls_.back().all_to_all = call;
+  TUTTI_TRY(begin("reduce", comm, call));
+  return run(lock, "reduce", comm, call.stream);
+}
+
+Status FakeNccl::broadcast(NcclComm comm, const NcclBroadcast& call) {
+  std::unique_lock lock(mutex_);
+  const Status begun = begin("broadcast", comm);
+  calls_.back().broadcast = call;
   TUTTI_TRY(begun);
-  return run(lock, "all_to_all", comm, call.stream);
+  return run(lock, "broadcast", comm, call.stream);
+}
+
+Status FakeNccl::exchange(NcclComm comm, const NcclExchange& call) {
+  std::unique_lock lock(mutex_);
+  const Status begun = begin("exchange", comm);
+  calls_.back().exchange = call;
+  TUTTI_TRY(begun);
+  return run(lock, "exchange", comm, call.stream);
 }
 
 Status FakeNccl::group_start() {

@@ -21,10 +21,10 @@ class FakeNccl : public NcclDriver {
   struct Call {
     std::string name;  // "create", "all_reduce", ...
     int rank = -1;     // of the communicator; -1 where none is involved
-    NcclAllReduce all_reduce;
+    NcclReduction reduction;
     NcclAllGather all_gather;
-    NcclReduceScatter reduce_scatter;
-    NcclAllToAll all_to_all;
+    NcclBroadcast broadcast;
+    NcclExchange exchange;
     bool in_windows = false;  // both buffers, so that NCCL takes its symmetric kernels
   };
 
@@ -38,10 +38,12 @@ class FakeNccl : public NcclDriver {
   Status abort(NcclComm comm) override;
   Status interrupt(NcclComm comm) override;
   Status async_error(NcclComm comm) override;
-  Status all_reduce(NcclComm comm, const NcclAllReduce& call) override;
+  Status all_reduce(NcclComm comm, const NcclReduction& call) override;
   Status all_gather(NcclComm comm, const NcclAllGather& call) override;
-  Status reduce_scatter(NcclComm comm, const NcclReduceScatter& call) override;
-  Status all_to_all(NcclComm comm, const NcclAllToAll& call) override;
+  Status reduce_scatter(NcclComm comm, const NcclReduction& call) override;
+  Status reduce(NcclComm comm, const NcclReduction& call) override;
+  Status broadcast(NcclComm comm, const NcclBroadcast& call) override;
+  Status exchange(NcclComm comm, const NcclExchange& call) override;
   // Returns when every rank has called as often: hangs where one has failed, as the real one does.
   Result<NcclWindow> register_window(NcclComm comm, std::byte* base, std::size_t bytes) override;
   Status deregister_window(NcclComm comm, NcclWindow window) override;
@@ -93,7 +95,7 @@ class FakeNccl : public NcclDriver {
   Member* member_of(NcclComm comm);
   // Records the call. The failure that was asked for, or that `comm` is none that is open.
   // `rank`: whose call it is, where there is no communicator yet.
-  Status begin(const std::string& name, NcclComm comm = nullptr, const NcclAllReduce& call = {},
+  Status begin(const std::string& name, NcclComm comm = nullptr, const NcclReduction& call = {},
                int rank = -1);
   Status close(const std::string& name, NcclComm comm);
   // What operations have in common, once they are recorded.
@@ -101,7 +103,7 @@ class FakeNccl : public NcclDriver {
              Stream stream);
   void enqueue(Member& member, Stream stream);
   bool all_register(const Member& member, int count) const;
-  static bool in_windows(const Member& member, const NcclAllReduce& call);
+  static bool in_windows(const Member& member, const NcclReduction& call);
   static void end_operations(Member& member);
 
   mutable std::mutex mutex_;

@@ -151,7 +151,7 @@ class RealNccl final : public NcclDriver {
     return check(error, "NCCL, asynchronously", comm);
   }
 
-  Status all_reduce(NcclComm comm, const NcclAllReduce& call) override {
+  Status all_reduce(NcclComm comm, const NcclReduction& call) override {
     return reduce({library_->all_reduce, "ncclAllReduce"}, comm, call);
   }
 
@@ -161,12 +161,28 @@ class RealNccl final : public NcclDriver {
                  "ncclAllGather", comm);
   }
 
-  Status reduce_scatter(NcclComm comm, const NcclReduceScatter& call) override {
+  Status reduce_scatter(NcclComm comm, const NcclReduction& call) override {
     return reduce({library_->reduce_scatter, "ncclReduceScatter"}, comm, call);
   }
-  Status all_to_all(NcclComm comm, const NcclAllToAll& call) override {
+
+  Status reduce(NcclComm comm, const NcclReduction& call) override {
+    const auto rooted = [this, root = call.root](const void* input, void* output, std::size_t count,
+                                                 int dtype, int op, NcclComm of, Stream stream) {
+      return library_->reduce(input, output, count, dtype, op, root, of, stream);
+    };
+    return reduce({rooted, "ncclReduce"}, comm, call);
+  }
+
+  Status broadcast(NcclComm comm, const NcclBroadcast& call) override {
+    return check(
+        library_->broadcast(call.input, call.output, call.bytes, nccl_data_type(DataType::kUint8),
+                            call.root, comm, call.stream),
+        "ncclBroadcast", comm);
+  }
+
+  Status exchange(NcclComm comm, const NcclExchange& call) override {
     TUTTI_TRY(group_start());
-    const Status exchanged = exchange(comm, call);
+    const Status exchanged = send_and_receive(comm, call);
     const Status ended =
         group_end();  // in any case: a group that stays open holds up all that follows
     return exchanged.is_ok() ? ended : exchanged;
@@ -201,13 +217,13 @@ class RealNccl final : public NcclDriver {
     return nccl_status(*library_, result, call, comm);
   }
 
-  // Of all_reduce and reduce_scatter, which differ in this alone.
+  // Of all_reduce, reduce_scatter and reduce, which differ in this alone.
   struct Entry {
-    NcclReducing function;
+    std::function<std::remove_pointer_t<NcclReducing>> function;
     const char* name;
   };
 
-  Status reduce(const Entry& entry, NcclComm comm, const NcclAllReduce& call) const {
+  Status reduce(const Entry& entry, NcclComm comm, const NcclReduction& call) const {
     if (is_fp8(call.dtype) && library_->version < kNcclFirstFp8Version) {
       return Status(StatusCode::kUnsupported,
                     fmt::format("NCCL {} does not reduce {}: it takes 2.24 or newer",
@@ -217,28 +233,26 @@ class RealNccl final : public NcclDriver {
     return enqueue(entry, comm, call, nccl_op(call.op.kind));
   }
 
-  Status enqueue(const Entry& entry, NcclComm comm, const NcclAllReduce& call, int op) const {
+  Status enqueue(const Entry& entry, NcclComm comm, const NcclReduction& call, int op) const {
     return check(entry.function(call.input, call.output, call.count, nccl_data_type(call.dtype), op,
                                 comm, call.stream),
                  entry.name, comm);
   }
 
-  // A piece to each rank, and one from each: in a group, so that none waits for another.
-  Status exchange(NcclComm comm, const NcclAllToAll& call) const {
+  Status send_and_receive(NcclComm comm, const NcclExchange& call) const {
     const int bytes = nccl_data_type(DataType::kUint8);
-    for (int rank = 0; rank < call.ranks; ++rank) {
-      const std::size_t place = static_cast<std::size_t>(rank) * call.bytes;
-      const auto* const from = static_cast<const std::byte*>(call.input) + place;
-      auto* const to = static_cast<std::byte*>(call.output) + place;
-      TUTTI_TRY(check(library_->send(from, call.bytes, bytes, rank, comm, call.stream), "ncclSend",
-                      comm));
-      TUTTI_TRY(check(library_->receive(to, call.bytes, bytes, rank, comm, call.stream), "ncclRecv",
-                      comm));
+    for (const auto& [rank, from, count] : call.sends) {
+      TUTTI_TRY(
+          check(library_->send(from, count, bytes, rank, comm, call.stream), "ncclSend", comm));
+    }
+    for (const auto& [rank, to, count] : call.receives) {
+      TUTTI_TRY(
+          check(library_->receive(to, count, bytes, rank, comm, call.stream), "ncclRecv", comm));
     }
     return Status::ok();
   }
 
-  Status pre_mul_sum(const Entry& entry, NcclComm comm, const NcclAllReduce& call) const {
+  Status pre_mul_sum(const Entry& entry, NcclComm comm, const NcclReduction& call) const {
     if (library_->create_pre_mul_sum == nullptr || library_->destroy_op == nullptr) {
       return Status(StatusCode::kUnsupported,
                     fmt::format("NCCL {} has no pre-multiplied sum: it takes 2.11 or newer",

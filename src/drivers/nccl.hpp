@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/deadline.hpp"
 #include "tutti/types.hpp"
@@ -20,12 +21,14 @@ struct NcclId {
   std::array<std::byte, 128> bytes{};
 };
 
-struct NcclAllReduce {
+// Of all_reduce, reduce_scatter and reduce; `count` is that of the output, or of the root's.
+struct NcclReduction {
   const void* input = nullptr;
   void* output = nullptr;
   std::size_t count = 0;
   DataType dtype = DataType::kFloat32;
   ReduceOp op;
+  int root = 0;  // of reduce
   Stream stream = nullptr;
 };
 
@@ -37,15 +40,30 @@ struct NcclAllGather {
   Stream stream = nullptr;
 };
 
-// `count` is that of the output.
-using NcclReduceScatter = NcclAllReduce;
-
-// Likewise. NCCL has it as a call of its own since 2.28; here it is sends and receives.
-struct NcclAllToAll {
-  const void* input = nullptr;
+// Likewise.
+struct NcclBroadcast {
+  const void* input = nullptr;  // of the root
   void* output = nullptr;
-  std::size_t bytes = 0;  // of one piece
-  int ranks = 0;          // of the communicator
+  std::size_t bytes = 0;
+  int root = 0;
+  Stream stream = nullptr;
+};
+
+// Likewise: sends and receives that go on together. Where two ranks have several for each other,
+// they match in their order.
+struct NcclExchange {
+  struct Send {
+    int rank = 0;
+    const void* from = nullptr;
+    std::size_t bytes = 0;
+  };
+  struct Receive {
+    int rank = 0;
+    void* to = nullptr;
+    std::size_t bytes = 0;
+  };
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
   Stream stream = nullptr;
 };
 
@@ -76,11 +94,13 @@ class NcclDriver {
   // What NCCL has noticed since; kPeerFailed where it blames a peer. Never blocks.
   virtual Status async_error(NcclComm comm) = 0;
   // kUnsupported where this NCCL is too old for the element type or the operation.
-  virtual Status all_reduce(NcclComm comm, const NcclAllReduce& call) = 0;
+  virtual Status all_reduce(NcclComm comm, const NcclReduction& call) = 0;
   virtual Status all_gather(NcclComm comm, const NcclAllGather& call) = 0;
   // As all_reduce().
-  virtual Status reduce_scatter(NcclComm comm, const NcclReduceScatter& call) = 0;
-  virtual Status all_to_all(NcclComm comm, const NcclAllToAll& call) = 0;
+  virtual Status reduce_scatter(NcclComm comm, const NcclReduction& call) = 0;
+  virtual Status reduce(NcclComm comm, const NcclReduction& call) = 0;
+  virtual Status broadcast(NcclComm comm, const NcclBroadcast& call) = 0;
+  virtual Status exchange(NcclComm comm, const NcclExchange& call) = 0;
   // From now on operations of `comm` whose buffers all lie in windows may run on NCCL's symmetric
   // kernels; every rank has to give them at the same offset. Blocks until every rank has called,
   // without an end where one has failed: only abort() ends that. Outside captures. kUnsupported

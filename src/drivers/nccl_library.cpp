@@ -42,6 +42,8 @@ Result<NcclLibrary> load_nccl_calls(const DynamicLibrary& library) {
   library.require("ncclAllReduce", calls.all_reduce, missing);
   library.require("ncclAllGather", calls.all_gather, missing);
   library.require("ncclReduceScatter", calls.reduce_scatter, missing);
+  library.require("ncclReduce", calls.reduce, missing);
+  library.require("ncclBroadcast", calls.broadcast, missing);
   library.require("ncclSend", calls.send, missing);
   library.require("ncclRecv", calls.receive, missing);
   library.require("ncclGroupStart", calls.group_start, missing);

@@ -39,6 +39,10 @@ struct NcclLibrary {
   NcclReducing all_reduce = nullptr;
   int (*all_gather)(const void*, void*, std::size_t, int dtype, NcclComm, Stream) = nullptr;
   NcclReducing reduce_scatter = nullptr;
+  int (*reduce)(const void*, void*, std::size_t, int dtype, int op, int root, NcclComm,
+                Stream) = nullptr;
+  int (*broadcast)(const void*, void*, std::size_t, int dtype, int root, NcclComm,
+                   Stream) = nullptr;
   int (*send)(const void*, std::size_t, int dtype, int peer, NcclComm, Stream) = nullptr;
   int (*receive)(void*, std::size_t, int dtype, int peer, NcclComm, Stream) = nullptr;
   int (*group_start)() = nullptr;

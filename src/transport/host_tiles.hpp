@@ -202,6 +202,15 @@ class HostTiles {
       team().template push<T>(step, at, count(rank_after(step)), column.at[step]);
     }
   }
+  template <class T>
+  void push_to(int rank, PacketAt at, int count, const Words& words) const {
+    const int step = (rank - work_.rank + work_.ranks - 1) % work_.ranks;
+    team().template push<T>(step, at, count, words);
+  }
+  template <class T>
+  Outcome poll_from(int source, PacketAt at, int count, Words& words) const {
+    return team().template take<T>(source, at, count, words);
+  }
   template <class T, class Count>
   Outcome poll(PacketAt at, Count&& count, Column& column) const {
     for (int r = 0; r < work_.ranks; ++r) {

@@ -40,8 +40,10 @@
 //                            the order of sending: the next rank's share first.
 //   push_all, push_column    Into the slot at every other rank: the same tile, or of each its own
 //                            share's. Relaxed at system scope (host: release), in words of 64 bits.
+//   push_to(rank, at, ..)    Into the slot at that rank alone.
 //   poll(at)                 Until every other rank's tile is there, then takes and empties them.
 //                            Relaxed (host: acquire). Bounded by the deadline.
+//   poll_from(source, at)    Likewise, of that rank's alone.
 //   place_own(column, tile)  Among what was polled: the own tile, which does not travel.
 //   store_tile, store_column Into the output: one tile, or tile k of every other rank's share.
 //   close_packets()          Until every rank has announced the launch; fails where one announced

@@ -175,6 +175,7 @@ struct TokenNorm {
 struct Work {
   std::size_t count;  // elements
   int rank, ranks;
+  int root;    // of collectives that have one
   int blocks;  // of the grid; block b of every rank works on the same elements
   std::uint32_t signature;
   std::uint64_t sequence;

@@ -50,11 +50,11 @@ std::string CellRunner::why_not(const Cell& cell) const {
   if (needs(cell, kNeedsNcclWindows) && !(aligned && cell.buffers == BufferKind::kSymmetric)) {
     return "windows of NCCL's hold no such buffers";
   }
-  const auto plan = rank_.group.plan_all_reduce({.count = cell.count,
-                                                 .dtype = cell.dtype,
-                                                 .op = {.kind = cell.op},
-                                                 .in_place = cell.in_place,
-                                                 .algorithm = cell.algorithm});
+  const auto plan = rank_.group.plan("all_reduce", {.count = cell.count,
+                                                    .dtype = cell.dtype,
+                                                    .op = {.kind = cell.op},
+                                                    .in_place = cell.in_place,
+                                                    .algorithm = cell.algorithm});
   return plan.status().code() == StatusCode::kUnsupported ? plan.status().message() : "";
 }
 

@@ -117,6 +117,9 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
   Work work = world.work(rank, count, is_staged(*row, buffers) != turns);
   work.ring = ring_slots(*row, kStagingBytes, work.blocks, 0);
   work.chunk_bytes = kCopiedBytes;
+  work.root = root_of(row->collective, round, world.ranks());
+  if (!has_input(row->collective, rank, work.root)) work.input = nullptr;
+  if (!has_output(row->collective, rank, work.root)) work.output = nullptr;
   if (buffers != Buffers::kInPlace || normalises(*row)) return work;
   if (const Sides sides = sides_of(*row, rank); sides.input > sides.output) {
     work.output = world.input<std::byte>(rank) + sides.place * sizeof(float);
@@ -132,14 +135,33 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
 
 // What comes to place i of rank `rank`'s output.
 template <class Value>
-float moved(const Case& test, int rank, std::size_t i, const Value& value) {
+float moved(const Case& test, int rank, int root, std::size_t i, const Value& value) {
+  if (root_side(test.row->collective) == RootSide::kInput) return value(root, i);
   const std::size_t piece = count_of(*test.row) / ranks_for(*test.row, kRanks);
   const bool own = test.row->collective == Collective::kAllToAll;  // else everybody's is the same
   return value(static_cast<int>(i / piece), (own ? rank * piece : 0) + i % piece);
 }
 
+// What a rank wrote before a barrier, others read behind it: of two words by turns, since a rank
+// may be ahead by one.
+bool meet(HostWorld& world, int rank, const Case& test) {
+  const HostBody body = test.row->host(DataType::kFloat32, OpKind::kSum);
+  bool right = true;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto value = [&](int r) { return round * 5 + r + 1; };
+    world.input<int>(rank)[round % 2] = value(rank);
+    const Work work = work_for(world, rank, test, round);
+    if (run_on_host(body, work, &test.weakening) != Outcome::kDone) return false;
+    for (int r = 0; r < world.ranks(); ++r) {
+      right = right && world.input<int>(r)[round % 2] == value(r);
+    }
+  }
+  return right;
+}
+
 // A few operations in a row, with fresh data each. False where a result is wrong.
 bool run_rank(HostWorld& world, int rank, const Case& test) {
+  if (test.row->collective == Collective::kBarrier) return meet(world, rank, test);
   const HostBody body = test.row->host(DataType::kFloat32, OpKind::kSum);
   const bool normalised = normalises(*test.row);
   const Sides sides = sides_of(*test.row, rank);
@@ -153,17 +175,17 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
     const auto value = [&](int r, std::size_t i) {
       return static_cast<float>((static_cast<std::size_t>(round * 5 + r) + i) % 100);
     };
-    for (std::size_t i = 0; i < sides.input; ++i) input[i] = value(rank, i);
+    for (std::size_t i = 0; input != nullptr && i < sides.input; ++i) input[i] = value(rank, i);
     if (run_on_host(body, work, &test.weakening) != Outcome::kDone) return false;
     if (test.row->then.host != nullptr) {
       const HostBody then = test.row->then.host(DataType::kFloat32, OpKind::kSum);
       if (run_on_host(then, work) != Outcome::kDone) return false;
     }
-    for (std::size_t i = 0; i < sides.output; ++i) {
+    for (std::size_t i = 0; output != nullptr && i < sides.output; ++i) {
       float expected = normalised ? Matrices::residual_at(i) : 0;
       const std::size_t first = sides.input > sides.output ? sides.place : 0;
       for (int r = 0; r < world.ranks(); ++r) expected += value(r, first + i);
-      if (!reduces(test.row->collective)) expected = moved(test, rank, i, value);
+      if (!reduces(test.row->collective)) expected = moved(test, rank, work.root, first + i, value);
       right = right && output[i] == expected;
     }
     if (normalised) right = right && matrices.is_normalised(output);

@@ -147,6 +147,7 @@ Experiment::Experiment(const Setup& setup)
       simulation_(setup.ranks, setup.blocks) {
   const std::size_t unit = unit_of(setup);
   setup_.count = (setup_.count + unit - 1) / unit * unit;
+  if (only_meets()) setup_.count = 2;
   const std::size_t bytes = packet_use().bytes();
   for (int r = 0; r < setup.ranks; ++r) {
     ranks_.push_back(std::make_unique<Rank>(sides(r), bytes));
@@ -293,15 +294,20 @@ Work Experiment::work_for(int index, int operation) {
       setup_.count * sizeof(float) / size_of(moved_as(setup_.row->collective, DataType::kFloat32));
   work.rank = index;
   work.ranks = setup_.ranks;
+  work.root = root(operation);
   work.blocks = setup_.blocks;
   work.signature = 0x1234;
   work.sequence = static_cast<std::uint64_t>(operation) + 1;
-  work.input = reinterpret_cast<std::byte*>(input_of(index));
-  work.output = reinterpret_cast<std::byte*>(output_of(index));
+  const Collective collective = setup_.row->collective;
+  const bool reads = test::has_input(collective, index, work.root);
+  const bool writes = test::has_output(collective, index, work.root);
+  work.input = reads ? reinterpret_cast<std::byte*>(input_of(index)) : nullptr;
+  work.output = writes ? reinterpret_cast<std::byte*>(output_of(index)) : nullptr;
   work.stage_input = staged && setup_.row->peers_read_input;
   work.stage_output = staged && setup_.row->peers_write_output;
-  // Where it has halves, each is as large: room for a tile of every rank, twice.
-  work.staging_bytes = setup_.row->pushes_through_staging ? 2 * kStagingBytes : kStagingBytes;
+  // Where it has halves, or thirds: room for a tile of every rank in each, or two.
+  const bool divided = setup_.row->pushes_through_staging || collective == Collective::kBroadcast;
+  work.staging_bytes = divided ? 2 * kStagingBytes : kStagingBytes;
   for (int r = 0; r < setup_.ranks; ++r) {
     Rank& peer = *ranks_[static_cast<std::size_t>(r)];
     Rank& next = *ranks_[static_cast<std::size_t>((index + 1 + r) % setup_.ranks)];
@@ -359,12 +365,9 @@ float Experiment::input_value(int rank, int operation, std::size_t i) const {
 }
 
 float Experiment::expected(int rank, int operation, std::size_t i) const {
-  if (!reduces(setup_.row->collective)) {
-    // Of all_to_all each rank gets its own pieces, else everybody's are the same.
-    const bool own = setup_.row->collective == Collective::kAllToAll;
-    const std::size_t place = own ? static_cast<std::size_t>(rank) * piece() : 0;
-    return input_value(static_cast<int>(i / piece()), operation, place + i % piece());
-  }
+  const Collective collective = setup_.row->collective;
+  if (!test::has_output(collective, rank, root(operation))) return kPoison;
+  if (!reduces(collective)) return moved(rank, operation, i);
   float sum = 0;
   for (int r = 0; r < setup_.ranks; ++r) {
     const float scalar = setup_.op == OpKind::kPreMulSum ? static_cast<float>(r + 1) : 1;
@@ -372,6 +375,15 @@ float Experiment::expected(int rank, int operation, std::size_t i) const {
   }
   if (normalises()) sum += residual_at(operation, i);
   return setup_.op == OpKind::kAvg ? sum / static_cast<float>(setup_.ranks) : sum;
+}
+
+float Experiment::moved(int rank, int operation, std::size_t i) const {
+  const Collective collective = setup_.row->collective;
+  if (root_side(collective) == RootSide::kInput) return input_value(root(operation), operation, i);
+  // Of all_to_all each rank gets its own pieces, else everybody's are the same.
+  const bool own = collective == Collective::kAllToAll;
+  const std::size_t place = own ? static_cast<std::size_t>(rank) * piece() : 0;
+  return input_value(static_cast<int>(i / piece()), operation, place + i % piece());
 }
 
 bool Experiment::in_one_buffer() const {
@@ -432,6 +444,8 @@ void Experiment::write_tokens(Rank& rank, int index, int operation) {
 
 void Experiment::write_input(Rank& rank, int index, int operation) {
   if (normalises()) return write_tokens(rank, index, operation);
+  if (only_meets())
+    return store(index, word_of(index, operation), input_value(index, operation, 0));
   float* const input = input_of(index);
   const std::size_t count = sides(index).input;
   for (std::size_t i = 0; i < sides(index).output; ++i) {
@@ -443,7 +457,22 @@ void Experiment::write_input(Rank& rank, int index, int operation) {
   }
 }
 
+// Of two, by turns: a rank may be ahead by one operation.
+float* Experiment::word_of(int rank, int operation) const { return input_of(rank) + operation % 2; }
+
+void Experiment::check_meeting(int index, int operation) {
+  for (int r = 0; r < setup_.ranks; ++r) {
+    const float seen = load(index, word_of(r, operation));
+    const float right = input_value(r, operation, 0);
+    if (seen == right || (std::isnan(seen) && std::isnan(right))) continue;
+    return simulation_.report(
+        Breach::kWrongResult,
+        fmt::format("operation {}: rank {} does not see what rank {} wrote", operation, index, r));
+  }
+}
+
 void Experiment::check_output(Rank& rank, int index, int operation) {
+  if (only_meets()) return check_meeting(index, operation);
   for (std::size_t i = 0; i < sides(index).output; ++i) {
     const float seen = load(index, output_of(index) + i);
     const float right = expected(index, operation, first_of_output(index) + i);

@@ -82,12 +82,20 @@ class Experiment {
   void between_operations(Rank& rank, int index);
   void write_input(Rank& rank, int index, int operation);
   void check_output(Rank& rank, int index, int operation);
+  // Of a barrier: what a rank wrote before it, others read behind it.
+  bool only_meets() const { return setup_.row->collective == Collective::kBarrier; }
+  void check_meeting(int index, int operation);
+  float* word_of(int rank, int operation) const;
   void check_canaries();
   void remember_all();
   void poison_group();
   float input_value(int rank, int operation, std::size_t i) const;
   // Of element `i` of the message, which is the larger side.
   float expected(int rank, int operation, std::size_t i) const;
+  float moved(int rank, int operation, std::size_t i) const;
+  int root(int operation) const {
+    return test::root_of(setup_.row->collective, operation, setup_.ranks);
+  }
   Sides sides(int rank) const {
     return sides_of(setup_.row->collective, setup_.count, rank, setup_.ranks);
   }

@@ -29,6 +29,8 @@ inline std::string_view to_string(Buffers buffers) {
 inline bool runs(const Algorithm& row, Buffers buffers) {
   const bool touched = row.peers_read_input || row.peers_write_output;
   if (buffers == Buffers::kStaged) return touched;
+  if (touched && root_side(row.collective) == RootSide::kInput && row.peers_read_input)
+    return false;
   if (buffers == Buffers::kInPlace && !runs_in_place(row.collective)) return false;
   return buffers != Buffers::kInPlace || !row.in_place_needs_staging || !row.peers_read_input;
 }
@@ -37,6 +39,24 @@ inline bool runs(const Algorithm& row, Buffers buffers) {
 inline bool is_staged(const Algorithm& row, Buffers buffers) {
   return buffers == Buffers::kStaged ||
          (buffers == Buffers::kInPlace && row.in_place_needs_staging);
+}
+
+// The root of one of several operations in a row, where the collective has one: not always the same
+// rank. In the first one rank 0 is the root of a reduction alone, and in the second one rank 1 is
+// the root where a root sends, and is none where it receives.
+inline int root_of(Collective collective, int operation, int ranks) {
+  const int last = ranks - 1;
+  const int first = collective == Collective::kReduce ? 0 : last;
+  const int second = root_side(collective) == RootSide::kInput ? 1 : 0;
+  const int third = collective == Collective::kReduce ? last : 0;
+  const int turns[] = {first, second, third};
+  return has_root(collective) ? turns[operation % 3] % ranks : 0;
+}
+inline bool has_input(Collective collective, int rank, int root) {
+  return root_side(collective) != RootSide::kInput || rank == root;
+}
+inline bool has_output(Collective collective, int rank, int root) {
+  return root_side(collective) != RootSide::kOutput || rank == root;
 }
 
 // Some rows are for two ranks alone.

@@ -46,9 +46,10 @@ void add_tune(CLI::App& app, TuneArguments& a, Answer& answer, const std::string
 void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
   CLI::App& explain = *app.add_subcommand("explain", "Say which algorithm a call takes, and why");
   explain
-      .add_option("collective", a.collective,
-                  "all_reduce, all_reduce_residual_rms_norm, all_gather, reduce_scatter or "
-                  "all_to_all")
+      .add_option(
+          "collective", a.collective,
+          "all_reduce, all_reduce_residual_rms_norm, all_gather, reduce_scatter, all_to_all, "
+          "broadcast, reduce, gather, scatter or barrier")
       ->required();
   explain.add_option("--ranks", a.ranks, "Number of ranks");
   explain.add_option("--bytes", a.bytes, "Size of the message: 1M");

@@ -7,9 +7,6 @@
 namespace tutti {
 namespace {
 
-// As all_reduce's, of a piece.
-double one_shot_push_local(int ranks) { return 7 + 1.0 / ranks; }
-
 constexpr Algorithm kRows[] = {
     {.id = "all_gather/push",
      .collective = Collective::kAllGather,
@@ -32,7 +29,8 @@ constexpr Algorithm kRows[] = {
      .needs = kNeedsPeerAccess,
      .max_ranks_host = kMaxRanks,
      .max_ranks_cuda = kMaxCudaRanks,
-     .cost = {.steps = 2.4, .host_steps = 5.5, .wire = pieces_wire, .local = one_shot_push_local},
+     .cost =
+         {.steps = 2.4, .host_steps = 5.5, .wire = pieces_wire, .local = packets_of_pieces_local},
      .text = "every rank sends its input to everybody, in words that are their own flags",
      .peers_read_input = false,
      .starts_early = true,

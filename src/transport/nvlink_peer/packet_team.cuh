@@ -193,6 +193,12 @@ class PacketTeam : public TokenVerbs<Cluster> {
     }
   }
 
+  template <class T>
+  __device__ void push_to(int rank, PacketAt at, int, const Words& words) const {
+    const int step = rank - work_.rank - 1;
+    push<T>(step < 0 ? step + ranks() : step, at, words);
+  }
+
   template <class T, class Count>
   __device__ Outcome poll(PacketAt at, Count&&, Column& column) {
     using Code = PacketCode<T>;
@@ -220,6 +226,31 @@ class PacketTeam : public TokenVerbs<Cluster> {
       const Words before = decoded<Code>(packets[r > 0 ? r - 1 : 0]);
       column.at[r] = chosen(r < work_.rank, at_it, before);
     }
+    return Outcome::kDone;
+  }
+
+  template <class T>
+  __device__ Outcome poll_from(int source, PacketAt at, int, Words& words) {
+    using Code = PacketCode<T>;
+    constexpr int kPackets = 2 * Code::kPackets;
+    std::uint64_t packets[kPackets];
+    std::byte* const from =
+        own_ + offset<T>(at) + slot_of(source, work_.rank) * work_.packets.slot_bytes;
+    std::uint32_t start = 0;
+    Aside aside;
+    for (unsigned polls = 0;; ++polls) {
+      TUTTI_UNROLL
+      for (int p = 0; p < kPackets; p += 2) load_packets(from + 8 * p, packets + p);
+      aside = look_aside();
+      end_all_loads(work_);
+      if (least_presence<Code>(packets) != 0 || !Protocol::polls()) break;
+      if (!is_time_to_look(polls, start)) continue;
+      const Outcome end = look_for_packets(work_, {launch_, source, polls, waited_since(start)});
+      if (end != Outcome::kDone) return end;
+    }
+    keep(aside);
+    if (Protocol::empties()) clear<kPackets>(from);
+    words = decoded<Code>(packets);
     return Outcome::kDone;
   }
 
@@ -307,10 +338,16 @@ class PacketTeam : public TokenVerbs<Cluster> {
     TUTTI_UNROLL
     for (int i = 0; i < kMaxOthers; ++i) {
       if (i >= others()) break;
-      TUTTI_UNROLL
-      for (int p = 0; p < kPackets; ++p) least = min(least, Code::presence(packets[i][p]));
+      least = min(least, least_presence<Code>(packets[i]));
     }
     return least != 0;
+  }
+  template <class Code, int kPackets>
+  static __device__ std::uint32_t least_presence(const std::uint64_t (&packets)[kPackets]) {
+    std::uint32_t least = ~0u;
+    TUTTI_UNROLL
+    for (int p = 0; p < kPackets; ++p) least = min(least, Code::presence(packets[p]));
+    return least;
   }
 
   // The first rank whose packets are not all there.
@@ -329,14 +366,17 @@ class PacketTeam : public TokenVerbs<Cluster> {
 
   template <int kPackets>
   __device__ void clear_all(std::byte* from) const {
-    constexpr std::uint64_t kEmpty[2] = {0, 0};
     TUTTI_UNROLL
     for (int i = 0; i < kMaxOthers; ++i) {
       if (i >= others()) break;
-      std::byte* const slot = from + static_cast<std::size_t>(i) * work_.packets.slot_bytes;
-      TUTTI_UNROLL
-      for (int p = 0; p < kPackets; p += 2) store_packets(slot + 8 * p, kEmpty);
+      clear<kPackets>(from + static_cast<std::size_t>(i) * work_.packets.slot_bytes);
     }
+  }
+  template <int kPackets>
+  static __device__ void clear(std::byte* slot) {
+    constexpr std::uint64_t kEmpty[2] = {0, 0};
+    TUTTI_UNROLL
+    for (int p = 0; p < kPackets; p += 2) store_packets(slot + 8 * p, kEmpty);
   }
 
   // Word by word, so that neither has to have an address.

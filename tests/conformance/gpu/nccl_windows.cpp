@@ -27,7 +27,7 @@ void open_windows(Communicator& group) {
   require_ok(group.set_timeout(kSetUp));
   require_ok(group.impl().prepare_nccl_windows());
   require(group.impl().topology().nccl, "no NCCL");
-  const auto plan = group.plan_all_reduce({.count = 1000, .algorithm = "nccl_window"});
+  const auto plan = group.plan("all_reduce", {.count = 1000, .algorithm = "nccl_window"});
   require_ok(plan.status());
 }
 

@@ -40,9 +40,10 @@ void append_piece(const MovementCell& cell, int rank, int place, Bytes& to) {
 }
 
 Bytes input_of(const MovementCell& cell, int rank) {
-  const int pieces = cell.collective == Collective::kAllToAll ? cell.ranks : 1;
   Bytes bytes;
-  for (int place = 0; place < pieces; ++place) append_piece(cell, rank, place, bytes);
+  for (int place = 0; cell.sends(rank) && place < cell.pieces(); ++place) {
+    append_piece(cell, rank, place, bytes);
+  }
   return bytes;
 }
 
@@ -64,9 +65,11 @@ MovementBench::MovementBench(Rank& rank, BufferKind kind, std::size_t bytes)
 
 // What this rank is to have in the end.
 Bytes MovementBench::expected(const MovementCell& cell) const {
-  const int place = cell.collective == Collective::kAllToAll ? rank_.number() : 0;
+  const int place = cell.pieces() > 1 ? rank_.number() : 0;
   Bytes all;
-  for (int r = 0; r < cell.ranks; ++r) append_piece(cell, r, place, all);
+  for (int r = 0; cell.receives(rank_.number()) && r < cell.ranks; ++r) {
+    if (cell.sends(r)) append_piece(cell, r, place, all);
+  }
   return all;
 }
 
@@ -81,16 +84,21 @@ void MovementBench::write(std::byte* area, std::size_t before, ByteView payload)
 
 MovementBench::Buffers MovementBench::prepare(const MovementCell& cell) {
   const Bytes own = input_of(cell, rank_.number());
-  const std::size_t place = cell.piece_bytes() * static_cast<std::size_t>(rank_.number());
+  const std::size_t place =
+      sides_of(cell.collective, cell.larger(), rank_.number(), cell.ranks).place *
+      size_of(cell.dtype);
+  const bool sends = cell.sends(rank_.number()), receives = cell.receives(rank_.number());
+  const bool in_place = cell.in_place && sends;
   Bytes poison = expected(cell);
   for (std::byte& each : poison) each = ~each;
-  if (cell.in_place) {
+  if (in_place) {
     std::copy(own.begin(), own.end(), poison.begin() + static_cast<std::ptrdiff_t>(place));
   }
   write(input(), before_input(cell), own);
   write(output(), before_output(cell), poison);
   std::byte* const to = output() + before_output(cell);
-  return {cell.in_place ? to + place : input() + before_input(cell), to};
+  const std::byte* const from = in_place ? to + place : input() + before_input(cell);
+  return {sends ? from : nullptr, receives ? to : nullptr};
 }
 
 std::string MovementBench::compare(const std::byte* area, std::size_t before, ByteView expected) {

@@ -29,8 +29,18 @@ enum Dimension : std::size_t {
   kInputOffset,
   kOutputOffset,
   kInPlace,
+  kRoot,
   kGrid
 };
+enum Root : int { kFirst, kMiddle, kLast, kRoots };
+
+// In place the root's two sides are one where they are equally long.
+bool has_in_place(Collective collective) {
+  return runs_in_place(collective) || collective == Collective::kBroadcast;
+}
+int root_at(int choice, int ranks) {
+  return choice == kFirst ? 0 : choice == kMiddle ? ranks / 2 : ranks - 1;
+}
 
 bool buffers_fit(Backend backend, const Combination& chosen) {
   const int buffer = chosen[kBuffer], mode = chosen[kMode];
@@ -45,13 +55,30 @@ bool buffers_fit(Backend backend, const Combination& chosen) {
 
 }  // namespace
 
+std::size_t MovementCell::larger() const {
+  return has_pieces(collective) ? count * static_cast<std::size_t>(ranks) : count;
+}
+
+bool MovementCell::sends(int rank) const {
+  return root_side(collective) != RootSide::kInput || rank == root;
+}
+
+bool MovementCell::receives(int rank) const {
+  return root_side(collective) != RootSide::kOutput || rank == root;
+}
+
+int MovementCell::pieces() const {
+  return collective == Collective::kAllToAll || collective == Collective::kScatter ? ranks : 1;
+}
+
 std::string MovementCell::to_string() const {
   return fmt::format(
-      "{} {} {} {} buffers={} {} dtype={} count={} offsets={},{}{} blocks={} threads={} seed={}",
+      "{} {} {} {} buffers={} {} dtype={} count={} offsets={},{}{} root={} blocks={} threads={} "
+      "seed={}",
       tutti::to_string(collective), algorithm.empty() ? "auto" : algorithm, ranks,
       tutti::test::to_string(kind), tutti::test::to_string(buffers), tutti::test::to_string(mode),
       tutti::to_string(dtype), count, input_offset, output_offset, in_place ? " in place" : "",
-      blocks, threads, seed);
+      root, blocks, threads, seed);
 }
 
 std::vector<MovementCell> MovementSpace::selection() const {
@@ -59,10 +86,11 @@ std::vector<MovementCell> MovementSpace::selection() const {
   const std::vector<int> sizes = {
       size(algorithms), size(kinds),   size(ranks),         size(kAllBufferKinds), size(kAllModes),
       size(kDtypes),    size(kCounts), size(kInputOffsets), size(kOutputOffsets),  2,
-      size(kGrids)};
+      kRoots,           size(kGrids)};
   const auto allowed = [&](const Combination& c) {
     if (!buffers_fit(backend, c)) return false;
-    if (c[kInPlace] == 1 && collective == Collective::kAllToAll) return false;
+    if (c[kInPlace] == 1 && !has_in_place(collective)) return false;
+    if (c[kRoot] > kFirst && !has_root(collective)) return false;
     const std::size_t least = c[kDtype] == kAny ? 1 : size_of(kDtypes[c[kDtype]]);
     const int rank_count = c[kRanks] == kAny ? 1 : ranks[static_cast<std::size_t>(c[kRanks])];
     const std::size_t count = c[kCount] == kAny ? 0 : kCounts[c[kCount]];
@@ -82,6 +110,7 @@ std::vector<MovementCell> MovementSpace::selection() const {
                      .input_offset = kInputOffsets[at(kInputOffset)],
                      .output_offset = kOutputOffsets[at(kOutputOffset)],
                      .in_place = c[kInPlace] == 1,
+                     .root = root_at(c[kRoot], ranks[at(kRanks)]),
                      .blocks = kGrids[at(kGrid)].blocks,
                      .threads = kGrids[at(kGrid)].threads,
                      .seed = seed * 1000 + cells.size()});

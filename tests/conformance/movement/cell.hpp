@@ -23,11 +23,17 @@ struct MovementCell {
   // Of the input and of the output, in elements from a 256-byte boundary.
   int input_offset = 0, output_offset = 0;
   bool in_place = false;
+  int root = 0;                 // where the collective has one
   int blocks = 0, threads = 0;  // 0: as planned
   std::uint64_t seed = 1;
 
   std::size_t piece_bytes() const { return count * size_of(dtype); }
-  std::size_t output_bytes() const { return piece_bytes() * static_cast<std::size_t>(ranks); }
+  // Of the larger side, in elements.
+  std::size_t larger() const;
+  // Who has an input, and an output; and how many pieces are in an input.
+  bool sends(int rank) const;
+  bool receives(int rank) const;
+  int pieces() const;
   std::string to_string() const;
 };
 
@@ -40,7 +46,7 @@ struct MovementSpace {
   std::vector<int> ranks = {1, 2, 3, 4, 5, 8};
   std::uint64_t seed = 1;
 
-  static constexpr std::size_t kMostBytes = 2'200'000;  // of an output
+  static constexpr std::size_t kMostBytes = 2'200'000;  // of a side
 
   std::vector<MovementCell> selection() const;
 };

@@ -16,20 +16,28 @@ Status move(Communicator& group, const MovementCell& cell, const MovementBench::
             Stream stream) {
   const CallOptions how{
       .algorithm = cell.algorithm, .blocks = cell.blocks, .threads = cell.threads};
-  if (cell.collective == Collective::kAllToAll) {
-    return all_to_all(group, {.input = buffers.input,
-                              .output = buffers.output,
-                              .count = cell.count,
-                              .dtype = cell.dtype,
-                              .stream = stream,
-                              .options = how});
+  const auto fill = [&](auto call) {
+    call.input = buffers.input;
+    call.output = buffers.output;
+    call.count = cell.count;
+    call.dtype = cell.dtype;
+    call.stream = stream;
+    call.options = how;
+    if constexpr (requires { call.root; }) call.root = cell.root;
+    return call;
+  };
+  switch (cell.collective) {
+    case Collective::kAllToAll:
+      return all_to_all(group, fill(AllToAll{}));
+    case Collective::kBroadcast:
+      return broadcast(group, fill(Broadcast{}));
+    case Collective::kGather:
+      return gather(group, fill(Gather{}));
+    case Collective::kScatter:
+      return scatter(group, fill(Scatter{}));
+    default:
+      return all_gather(group, fill(AllGather{}));
   }
-  return all_gather(group, {.input = buffers.input,
-                            .output = buffers.output,
-                            .count = cell.count,
-                            .dtype = cell.dtype,
-                            .stream = stream,
-                            .options = how});
 }
 
 void run_once(Rank& rank, MovementBench& bench, MovementCell cell, const OwnedStream& stream) {
@@ -59,13 +67,13 @@ void run_once(Rank& rank, MovementBench& bench, MovementCell cell, const OwnedSt
 
 // What a row has no room for is refused alike on every rank.
 bool is_refused(const Rank& rank, const MovementCell& cell) {
-  const auto plan =
-      rank.group.impl().plan(cell.collective, {.count = cell.output_bytes() / size_of(cell.dtype),
-                                               .dtype = cell.dtype,
-                                               .symmetric = cell.buffers != BufferKind::kPlain,
-                                               .in_place = cell.in_place,
-                                               .algorithm = cell.algorithm,
-                                               .captured = cell.mode != Mode::kEager});
+  const auto plan = rank.group.impl().plan(
+      cell.collective, {.count = cell.larger(),
+                        .dtype = cell.dtype,
+                        .symmetric = cell.buffers != BufferKind::kPlain,
+                        .in_place = cell.in_place && runs_in_place(cell.collective),
+                        .algorithm = cell.algorithm,
+                        .captured = cell.mode != Mode::kEager});
   return plan.status().code() == StatusCode::kUnsupported;
 }
 
@@ -91,16 +99,20 @@ int run_collective(Collective collective, const SelectionOptions& options) {
                         });
 }
 
+bool moves_bits(Collective collective) {
+  return !reduces(collective) && collective != Collective::kBarrier;
+}
+
 // Of those that are named, or of all: the worst exit code.
 int run(const std::vector<std::string>& names, const SelectionOptions& options) {
   std::vector<Collective> collectives;
   for (const std::string& name : names) collectives.push_back(take(parse_collective(name)));
   for (const Collective each : kAllCollectives) {
-    if (names.empty() && !reduces(each)) collectives.push_back(each);
+    if (names.empty() && moves_bits(each)) collectives.push_back(each);
   }
   int worst = 0;
   for (const Collective collective : collectives) {
-    require(!reduces(collective), fmt::format("{} does not move bits", to_string(collective)));
+    require(moves_bits(collective), fmt::format("{} does not move bits", to_string(collective)));
     const int code = run_collective(collective, options);
     if (code != 0 && (worst == 0 || worst == kSkipped)) worst = code;
   }
@@ -122,7 +134,8 @@ int main(int argc, char** argv) {
         return tutti::test::run(names, options);
       },
       [&](CLI::App& app) {
-        app.add_option("--collective", names, "all_gather,all_to_all: all, unless some are named")
+        app.add_option("--collective", names,
+                       "all_gather,all_to_all,broadcast,gather,scatter: all, unless some are named")
             ->delimiter(',');
       });
 }

@@ -41,13 +41,13 @@ void run_once(Rank& rank, NormBench& bench, const NormCell& cell, const OwnedStr
 
 // What a row has no room for is refused alike on every rank.
 bool is_refused(const Rank& rank, const NormCell& cell) {
-  const auto plan =
-      rank.group.plan_all_reduce_residual_rms_norm({.count = cell.tokens * cell.hidden,
-                                                    .dtype = cell.dtype,
-                                                    .hidden = cell.hidden,
-                                                    .symmetric = cell.buffers != BufferKind::kPlain,
-                                                    .algorithm = cell.algorithm,
-                                                    .captured = cell.graph});
+  const auto plan = rank.group.plan("all_reduce_residual_rms_norm",
+                                    {.count = cell.tokens * cell.hidden,
+                                     .dtype = cell.dtype,
+                                     .hidden = cell.hidden,
+                                     .symmetric = cell.buffers != BufferKind::kPlain,
+                                     .algorithm = cell.algorithm,
+                                     .captured = cell.graph});
   return plan.status().code() == StatusCode::kUnsupported;
 }
 

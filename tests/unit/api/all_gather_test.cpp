@@ -47,7 +47,7 @@ TEST_F(AllGatherTest, BadArgumentsAreRefused) {
 TEST_F(AllGatherTest, NothingNeedsNoBuffer) { EXPECT_TRUE(all_gather(group(), {.count = 0})); }
 
 TEST_F(AllGatherTest, ExplainHasALinePerAlgorithmAndNoOperation) {
-  const std::string text = explain_all_gather(group(), {.count = 1024});
+  const std::string text = explain(group(), "all_gather", {.count = 1024});
   for (const char* name : {"push", "one_shot_push", "copy_engine", "nccl"}) {
     EXPECT_THAT(text, HasSubstr(std::string("all_gather/") + name));
   }

@@ -142,21 +142,23 @@ TEST_F(RmsNormTest, RowsOfOtherCollectivesAreUnknown) {
 }
 
 TEST_F(RmsNormTest, PlansKnowHowLargeATokenIs) {
-  const auto plan = group().plan_all_reduce_residual_rms_norm(
-      {.count = 64 * 8192, .dtype = DataType::kBfloat16, .hidden = 8192});
+  const auto plan =
+      group().plan("all_reduce_residual_rms_norm",
+                   {.count = 64 * 8192, .dtype = DataType::kBfloat16, .hidden = 8192});
   ASSERT_TRUE(plan.is_ok()) << plan.status().to_string();
   EXPECT_THAT(plan->algorithm, HasSubstr("all_reduce_residual_rms_norm/"));
-  const auto whole = group().plan_all_reduce_residual_rms_norm({.count = 64 * 16384,
-                                                                .hidden = 16384,
-                                                                .symmetric = false,
-                                                                .algorithm = "two_shot",
-                                                                .captured = true});
+  const auto whole = group().plan("all_reduce_residual_rms_norm", {.count = 64 * 16384,
+                                                                   .hidden = 16384,
+                                                                   .symmetric = false,
+                                                                   .algorithm = "two_shot",
+                                                                   .captured = true});
   EXPECT_TRUE(whole.is_ok()) << whole.status().to_string();
 }
 
 TEST_F(RmsNormTest, ExplainNamesItsRowsAlone) {
-  const std::string text = explain_all_reduce_residual_rms_norm(
-      group(), {.count = 64 * 8192, .dtype = DataType::kBfloat16, .hidden = 8192});
+  const std::string text =
+      explain(group(), "all_reduce_residual_rms_norm",
+              {.count = 64 * 8192, .dtype = DataType::kBfloat16, .hidden = 8192});
   EXPECT_THAT(text, HasSubstr("rms_norm of 1M (524288 x bf16, sum), hidden 8192"));
   EXPECT_THAT(text, HasSubstr("all_reduce_residual_rms_norm/one_shot_push"));
   EXPECT_THAT(text, ::testing::Not(HasSubstr(" all_reduce/")));

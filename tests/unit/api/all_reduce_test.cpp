@@ -57,7 +57,7 @@ TEST_F(AllReduceTest, AlgorithmsGoByIdAndByName) {
   for (const std::string_view name : {"two_shot", "all_reduce/two_shot"}) {
     EXPECT_TRUE(
         all_reduce(group(), {.input = v, .output = v, .count = 4, .options = {.algorithm = name}}));
-    const auto plan = group().plan_all_reduce({.count = 4, .algorithm = name});
+    const auto plan = group().plan("all_reduce", {.count = 4, .algorithm = name});
     ASSERT_TRUE(plan.is_ok());
     EXPECT_EQ(plan->algorithm, "all_reduce/two_shot");
     EXPECT_EQ(plan->source, PlanSource::kCall);
@@ -74,7 +74,7 @@ TEST_F(AllReduceTest, WhatTheHostCannotRunSaysWhy) {
 }
 
 TEST_F(AllReduceTest, ExplainHasALinePerAlgorithm) {
-  const std::string text = explain_all_reduce(group(), {.count = 1024});
+  const std::string text = explain(group(), "all_reduce", {.count = 1024});
   for (const char* name : {"one_shot", "two_shot", "nccl"}) EXPECT_THAT(text, HasSubstr(name));
 }
 

@@ -54,7 +54,7 @@ TEST_F(AllToAllTest, BuffersMayLieSideBySide) {
 }
 
 TEST_F(AllToAllTest, ExplainHasALinePerAlgorithmAndNoOperation) {
-  const std::string text = explain_all_to_all(group(), {.count = 1024});
+  const std::string text = explain(group(), "all_to_all", {.count = 1024});
   for (const char* name : {"push", "one_shot_push", "copy_engine", "nccl"}) {
     EXPECT_THAT(text, HasSubstr(std::string("all_to_all/") + name));
   }

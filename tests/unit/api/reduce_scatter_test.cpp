@@ -61,7 +61,7 @@ TEST_F(ReduceScatterTest, NothingNeedsNoBuffer) {
 }
 
 TEST_F(ReduceScatterTest, ExplainHasALinePerAlgorithm) {
-  const std::string text = explain_reduce_scatter(group(), {.count = 1024});
+  const std::string text = explain(group(), "reduce_scatter", {.count = 1024});
   for (const Algorithm& row : rows_of(Collective::kReduceScatter)) {
     EXPECT_THAT(text, HasSubstr(std::string(row.id)));
   }

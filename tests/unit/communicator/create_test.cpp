@@ -113,7 +113,7 @@ TEST(CreateTest, DeterministicGroupsRun) {
   CommunicatorOptions options = kHost;
   options.deterministic = true;
   auto groups = take(Communicator::create_in_process(1, options));
-  EXPECT_TRUE(groups[0].plan_all_reduce({.count = 100}).is_ok());
+  EXPECT_TRUE(groups[0].plan("all_reduce", {.count = 100}).is_ok());
 }
 
 TEST(CreateTest, TheHostCapturesNothing) {

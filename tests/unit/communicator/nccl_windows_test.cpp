@@ -67,7 +67,7 @@ class Windows {
     all([&](int r) { return group(r).impl().prepare_nccl_windows(); });
   }
   // What `auto` and people are told of the row.
-  std::string explanation(int rank) { return explain_all_reduce(group(rank), {.count = 100}); }
+  std::string explanation(int rank) { return explain(group(rank), "all_reduce", {.count = 100}); }
 
   int count(const std::string& name) {
     int found = 0;
@@ -402,7 +402,7 @@ TEST(NcclWindowsTest, RanksWithDifferentNcclsChooseAlike) {
     const Communicator group(take(CommunicatorImpl::create(std::move(bootstraps[k]),
                                                            {.backend = Backend::kCuda, .device = r},
                                                            {.cuda = &cuda, .nccl = &nccls[k]})));
-    explained[k] = explain_all_reduce(group, {.count = 100});
+    explained[k] = explain(group, "all_reduce", {.count = 100});
   });
   EXPECT_EQ(explained[0], explained[1]);
   EXPECT_THAT(explained[0], HasSubstr("needs NCCL 2.27 or newer on every rank, and the oldest is "

@@ -12,13 +12,13 @@ TEST(FakeNccl, RecordsWhatIsAskedPerRank) {
   FakeNccl nccl;
   const NcclId id = *nccl.unique_id();
   const NcclComm comm = *nccl.create(id, 1, 2, Deadline(std::chrono::seconds(1)));
-  NcclAllReduce call;
+  NcclReduction call;
   call.count = 5;
   EXPECT_TRUE(nccl.all_reduce(comm, call).is_ok());
   ASSERT_EQ(nccl.calls().size(), 3U);
   EXPECT_EQ(nccl.calls().back().name, "all_reduce");
   EXPECT_EQ(nccl.calls().back().rank, 1);
-  EXPECT_EQ(nccl.calls().back().all_reduce.count, 5U);
+  EXPECT_EQ(nccl.calls().back().reduction.count, 5U);
   EXPECT_EQ(nccl.open_communicators(), 1);
 }
 
@@ -40,7 +40,7 @@ TEST(FakeNccl, RecordsWhatIsReducedAndScattered) {
   EXPECT_TRUE(nccl.reduce_scatter(comm, {.count = 12}).is_ok());
   EXPECT_EQ(nccl.calls().back().name, "reduce_scatter");
   EXPECT_EQ(nccl.calls().back().rank, 1);
-  EXPECT_EQ(nccl.calls().back().reduce_scatter.count, 12U);
+  EXPECT_EQ(nccl.calls().back().reduction.count, 12U);
   EXPECT_FALSE(nccl.reduce_scatter(nullptr, {}).is_ok());
   nccl.fail_next("reduce_scatter", Status(StatusCode::kNccl, "no"));
   EXPECT_FALSE(nccl.reduce_scatter(comm, {}).is_ok());
@@ -49,13 +49,26 @@ TEST(FakeNccl, RecordsWhatIsReducedAndScattered) {
 TEST(FakeNccl, RecordsWhatIsExchanged) {
   FakeNccl nccl;
   const NcclComm comm = *nccl.create(*nccl.unique_id(), 1, 2, Deadline(std::chrono::seconds(1)));
-  EXPECT_TRUE(nccl.all_to_all(comm, {.bytes = 12, .ranks = 2}).is_ok());
-  EXPECT_EQ(nccl.calls().back().name, "all_to_all");
+  EXPECT_TRUE(nccl.exchange(comm, {.sends = {{0, nullptr, 12}}}).is_ok());
+  EXPECT_EQ(nccl.calls().back().name, "exchange");
   EXPECT_EQ(nccl.calls().back().rank, 1);
-  EXPECT_EQ(nccl.calls().back().all_to_all.bytes, 12U);
-  EXPECT_FALSE(nccl.all_to_all(nullptr, {}).is_ok());
-  nccl.fail_next("all_to_all", Status(StatusCode::kNccl, "no"));
-  EXPECT_FALSE(nccl.all_to_all(comm, {}).is_ok());
+  EXPECT_EQ(nccl.calls().back().exchange.sends.front().bytes, 12U);
+  EXPECT_FALSE(nccl.exchange(nullptr, {}).is_ok());
+  nccl.fail_next("exchange", Status(StatusCode::kNccl, "no"));
+  EXPECT_FALSE(nccl.exchange(comm, {}).is_ok());
+}
+
+TEST(FakeNccl, RecordsWhatHasARoot) {
+  FakeNccl nccl;
+  const NcclComm comm = *nccl.create(*nccl.unique_id(), 1, 2, Deadline(std::chrono::seconds(1)));
+  EXPECT_TRUE(nccl.broadcast(comm, {.bytes = 12, .root = 1}).is_ok());
+  EXPECT_EQ(nccl.calls().back().broadcast.root, 1);
+  EXPECT_TRUE(nccl.reduce(comm, {.count = 3, .root = 1}).is_ok());
+  EXPECT_EQ(nccl.calls().back().reduction.root, 1);
+  nccl.fail_next("broadcast", Status(StatusCode::kNccl, "no"));
+  EXPECT_FALSE(nccl.broadcast(comm, {}).is_ok());
+  nccl.fail_next("reduce", Status(StatusCode::kNccl, "no"));
+  EXPECT_FALSE(nccl.reduce(comm, {}).is_ok());
 }
 
 TEST(FakeNccl, RefusesWhatTheRealOneCannotTake) {

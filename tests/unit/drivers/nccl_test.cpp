@@ -48,7 +48,7 @@ class NcclOverStub : public testing::Test {
   }
 
   Status reduce(DataType dtype, ReduceOp op) {
-    NcclAllReduce call;
+    NcclReduction call;
     call.count = 17;
     call.dtype = dtype;
     call.op = op;
@@ -102,14 +102,37 @@ TEST_F(NcclOverStub, ReducesAndScatters) {
   EXPECT_NE(failed.message().find("ncclReduceScatter"), std::string::npos) << failed.message();
 }
 
+TEST_F(NcclOverStub, ReducesToARootAndBroadcastsFromOne) {
+  EXPECT_TRUE(nccl_->reduce(
+      join(), {.count = 34, .dtype = DataType::kBfloat16, .op = ReduceOp::max(), .root = 3}));
+  EXPECT_EQ(state_->root, 3);
+  EXPECT_EQ(state_->count, 34U);
+  EXPECT_EQ(state_->dtype, 9);  // ncclBfloat16
+  EXPECT_EQ(state_->op, 2);     // ncclMax
+  EXPECT_TRUE(nccl_->broadcast(join(), {.bytes = 17, .root = 2}));
+  EXPECT_EQ(state_->root, 2);
+  EXPECT_EQ(state_->count, 17U);
+  EXPECT_EQ(state_->dtype, 1);  // ncclUint8
+  const NcclComm comm = join();
+  state_->next_result = 1;
+  EXPECT_NE(nccl_->reduce(comm, {.count = 1}).message().find("ncclReduce"), std::string::npos);
+  state_->next_result = 1;
+  EXPECT_NE(nccl_->broadcast(comm, {}).message().find("ncclBroadcast"), std::string::npos);
+}
+
 // A piece to each rank and one from each, all in one group.
 TEST_F(NcclOverStub, ExchangesPieces) {
   std::array<std::byte, 30> input{}, output{};
   state_->sent.clear();
   state_->received.clear();
   const NcclComm comm = join();
-  const NcclAllToAll call{.input = input.data(), .output = output.data(), .bytes = 10, .ranks = 3};
-  EXPECT_TRUE(nccl_->all_to_all(comm, call));
+  NcclExchange call;
+  for (int peer = 0; peer < 3; ++peer) {
+    const auto at = static_cast<std::size_t>(peer);
+    call.sends.push_back({peer, &input[10 * at], 10});
+    call.receives.push_back({peer, &output[10 * at], 10});
+  }
+  EXPECT_TRUE(nccl_->exchange(comm, call));
   EXPECT_EQ(state_->dtype, 1);  // ncclUint8
   ASSERT_EQ(state_->sent.size(), 3U);
   ASSERT_EQ(state_->received.size(), 3U);
@@ -130,8 +153,8 @@ TEST_F(NcclOverStub, AnExchangeThatFailsEndsItsGroup) {
   std::array<std::byte, 2> bytes{};
   const NcclComm comm = join();
   state_->fail_sends = true;
-  const Status failed = nccl_->all_to_all(
-      comm, {.input = bytes.data(), .output = bytes.data(), .bytes = 1, .ranks = 2});
+  const Status failed =
+      nccl_->exchange(comm, {.sends = {{0, bytes.data(), 1}}, .receives = {{0, &bytes[1], 1}}});
   state_->fail_sends = false;
   EXPECT_EQ(failed.code(), StatusCode::kNccl);
   EXPECT_EQ(state_->groups_open, 0);
@@ -198,7 +221,7 @@ TEST_F(NcclOverStub, Fp8NeedsVersion224) {
 TEST_F(NcclOverStub, FailuresCarryNcclsWords) {
   NcclComm comm = join();
   state_->next_result = 1;
-  const Status failed = nccl_->all_reduce(comm, NcclAllReduce{});
+  const Status failed = nccl_->all_reduce(comm, NcclReduction{});
   EXPECT_EQ(failed.code(), StatusCode::kNccl);
   for (const char* part : {"ncclAllReduce", "stub error", "the last words"}) {
     EXPECT_NE(failed.message().find(part), std::string::npos) << failed.message();

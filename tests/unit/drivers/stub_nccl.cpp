@@ -102,6 +102,18 @@ int ncclReduceScatter(const void* input, void* output, std::size_t count, int dt
   return ncclAllReduce(input, output, count, dtype, op, comm, stream);
 }
 
+int ncclReduce(const void* input, void* output, std::size_t count, int dtype, int op, int root,
+               void* comm, void* stream) {
+  state.root = root;
+  return ncclAllReduce(input, output, count, dtype, op, comm, stream);
+}
+
+int ncclBroadcast(const void* input, void* output, std::size_t count, int dtype, int root,
+                  void* comm, void* stream) {
+  state.root = root;
+  return ncclAllGather(input, output, count, dtype, comm, stream);
+}
+
 int ncclRedOpCreatePreMulSum(int* op, void* scalar, int dtype, int residence, void* /*comm*/) {
   std::memcpy(state.scalar.data(), scalar, element_bytes(dtype));
   state.residence = residence;

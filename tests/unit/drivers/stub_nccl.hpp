@@ -16,6 +16,7 @@ struct StubNccl {
 
   int dtype = -1, op = -1, residence = -1, rank = -1, size = -1;
   std::size_t count = 0;
+  int root = -1;
   int scatters = 0;  // calls of ncclReduceScatter
   struct Passed {    // to, or from, one rank
     const void* at;

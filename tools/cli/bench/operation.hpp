@@ -7,8 +7,8 @@
 
 namespace tutti::cli {
 
-using Operation =
-    std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather, ReduceScatter, AllToAll>;
+using Operation = std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather, ReduceScatter,
+                               AllToAll, Broadcast, Reduce, Gather, Scatter, Barrier>;
 
 inline Status run(Communicator& communicator, const AllReduce& call) {
   return all_reduce(communicator, call);
@@ -24,6 +24,21 @@ inline Status run(Communicator& communicator, const ReduceScatter& call) {
 }
 inline Status run(Communicator& communicator, const AllToAll& call) {
   return all_to_all(communicator, call);
+}
+inline Status run(Communicator& communicator, const Broadcast& call) {
+  return broadcast(communicator, call);
+}
+inline Status run(Communicator& communicator, const Reduce& call) {
+  return reduce(communicator, call);
+}
+inline Status run(Communicator& communicator, const Gather& call) {
+  return gather(communicator, call);
+}
+inline Status run(Communicator& communicator, const Scatter& call) {
+  return scatter(communicator, call);
+}
+inline Status run(Communicator& communicator, const Barrier& call) {
+  return barrier(communicator, call);
 }
 inline Status run(Communicator& communicator, const Operation& operation) {
   return std::visit([&](const auto& call) { return run(communicator, call); }, operation);

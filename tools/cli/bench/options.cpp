@@ -291,12 +291,25 @@ Status check_moving(const BenchOptions& options) {
   return Status::ok();
 }
 
-// Of reduce_scatter. In place, an operation leaves its result in what the next one reduces.
-Status check_scattering(const BenchOptions& options) {
+// Of reductions of which a rank gets a part, or nothing. In place, an operation leaves its result
+// in what the next one reduces.
+Status check_parts(const BenchOptions& options) {
   if (!options.chained && !options.in_place) return Status::ok();
-  return wrong(
-      "reduce_scatter is measured neither --chained nor --in-place: its output is a part of an "
-      "input");
+  const std::string_view what =
+      has_root(options.collective) ? "one rank has its output" : "its output is a part of an input";
+  return wrong(fmt::format("{} is measured neither --chained nor --in-place: {}",
+                           to_string(options.collective), what));
+}
+
+// A barrier has no size.
+Status check_meeting(BenchOptions& options, const BenchArguments& arguments) {
+  const bool sized = !arguments.min_bytes.empty() || !arguments.max_bytes.empty() ||
+                     !arguments.rows.empty() || !arguments.factor.empty();
+  if (sized || (!arguments.bytes.empty() && arguments.bytes != "0")) {
+    return wrong("barrier moves nothing: it is measured once, not by sizes");
+  }
+  options.bytes = {0};
+  return Status::ok();
 }
 
 void add(std::vector<std::string>& words, std::string option, const auto& value) {
@@ -341,13 +354,15 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   TUTTI_TRY(check_ranks(options, arguments.ranks, machine));
   TUTTI_TRY(check_names(options, arguments));
   TUTTI_TRY(check_sizes(options, arguments));
+  if (options.collective == Collective::kBarrier) TUTTI_TRY(check_meeting(options, arguments));
   TUTTI_TRY(check_algorithms(options, arguments.algorithms, machine));
   TUTTI_TRY(check_numbers(options, arguments));
   TUTTI_TRY(check_injection(options, arguments.inject));
   TUTTI_TRY(check_together(options));
   if (options.normalises()) TUTTI_TRY(check_tokens(options));
   if (!reduces(options.collective)) TUTTI_TRY(check_moving(options));
-  if (options.collective == Collective::kReduceScatter) TUTTI_TRY(check_scattering(options));
+  const bool in_parts = has_pieces(options.collective) || has_root(options.collective);
+  if (reduces(options.collective) && in_parts) TUTTI_TRY(check_parts(options));
   TUTTI_TRY(check_files(options, machine));
   return options;
 }

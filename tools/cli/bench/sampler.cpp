@@ -82,35 +82,36 @@ Operation Sampler::operation(const Configuration& configuration, std::byte* inpu
                         .blocks = configuration.blocks,
                         .threads = configuration.threads,
                         .chunk_bytes = configuration.chunk_bytes};
-  if (options_.collective == Collective::kAllGather) {
-    return AllGather{.input = input,
-                     .output = output,
-                     .count = sides(bytes_).input / size_of(options_.dtype),
-                     .dtype = options_.dtype,
-                     .options = how};
-  }
-  if (options_.collective == Collective::kReduceScatter) {
-    return ReduceScatter{.input = input,
-                         .output = output,
-                         .count = sides(bytes_).output / size_of(options_.dtype),
-                         .dtype = options_.dtype,
-                         .op = inputs_->op(communicator_.rank()),
-                         .options = how};
-  }
-  if (options_.collective == Collective::kAllToAll) {
-    return AllToAll{.input = input,
-                    .output = output,
-                    .count = piece_bytes() / size_of(options_.dtype),
-                    .dtype = options_.dtype,
-                    .options = how};
-  }
-  if (!options_.normalises()) {
-    return AllReduce{.input = input,
-                     .output = output,
-                     .count = bytes_ / size_of(options_.dtype),
-                     .dtype = options_.dtype,
-                     .op = inputs_->op(communicator_.rank()),
-                     .options = how};
+  const auto fill = [&](auto call, std::size_t bytes) {
+    call.input = input;
+    call.output = output;
+    call.count = bytes / size_of(options_.dtype);
+    call.dtype = options_.dtype;
+    call.options = how;
+    if constexpr (requires { call.op; }) call.op = inputs_->op(communicator_.rank());
+    return Operation(call);
+  };
+  switch (options_.collective) {
+    case Collective::kAllReduce:
+      return fill(AllReduce{}, bytes_);
+    case Collective::kAllGather:
+      return fill(AllGather{}, piece_bytes());
+    case Collective::kReduceScatter:
+      return fill(ReduceScatter{}, piece_bytes());
+    case Collective::kAllToAll:
+      return fill(AllToAll{}, piece_bytes());
+    case Collective::kBroadcast:
+      return fill(Broadcast{}, bytes_);
+    case Collective::kReduce:
+      return fill(Reduce{}, bytes_);
+    case Collective::kGather:
+      return fill(Gather{}, piece_bytes());
+    case Collective::kScatter:
+      return fill(Scatter{}, piece_bytes());
+    case Collective::kBarrier:
+      return Barrier{.options = how};
+    case Collective::kAllReduceResidualRmsNorm:
+      break;
   }
   return AllReduceResidualRmsNorm{.input = input,
                                   .residual = input + bytes_,
@@ -174,11 +175,29 @@ std::size_t Sampler::piece_bytes() const {
 // A period of what comes from rank `rank`, beginning where it begins in that one's input.
 Bytes Sampler::moved_from(int rank, std::uint32_t iteration) const {
   Bytes period = inputs_->input(rank, iteration);
-  if (options_.collective != Collective::kAllToAll) return period;
+  const bool has_many =
+      options_.collective == Collective::kAllToAll || options_.collective == Collective::kScatter;
+  if (!has_many) return period;
   const std::size_t place = piece_bytes() * static_cast<std::size_t>(communicator_.rank());
   const auto first = static_cast<std::ptrdiff_t>(place % period.size());
   std::rotate(period.begin(), period.begin() + first, period.end());
   return period;
+}
+
+// By output, one behind the other. Root is rank 0.
+std::vector<Bytes> Sampler::expected(std::uint32_t iteration) const {
+  if (reduces(options_.collective)) return {reduced(iteration)};
+  std::vector<Bytes> periods;
+  const bool from_root = root_side(options_.collective) == RootSide::kInput;
+  const int sources = from_root ? 1 : communicator_.size();
+  for (int r = 0; r < sources; ++r) periods.push_back(moved_from(r, iteration));
+  return periods;
+}
+
+// Else there is nothing to check.
+bool Sampler::has_output() const {
+  if (options_.collective == Collective::kBarrier) return false;
+  return root_side(options_.collective) != RootSide::kOutput || communicator_.rank() == 0;
 }
 
 Status Sampler::fill_inputs(std::uint32_t iteration) {
@@ -187,11 +206,7 @@ Status Sampler::fill_inputs(std::uint32_t iteration) {
     input_ = norm_inputs_->input(communicator_.rank(), iteration);
   } else {
     input_ = inputs_->input(communicator_.rank(), iteration);
-    expected_.clear();
-    if (reduces(options_.collective)) expected_.push_back(reduced(iteration));
-    for (int r = 0; !reduces(options_.collective) && r < communicator_.size(); ++r) {
-      expected_.push_back(moved_from(r, iteration));
-    }
+    expected_ = expected(iteration);
   }
   const Sides sides = this->sides(bytes_);
   host_.resize(sides.input);
@@ -242,6 +257,7 @@ Status Sampler::check(Trial& trial) {
       options_.inject.kind == Injection::Kind::kFlip &&
       options_.inject.hits(communicator_.rank(), trial.contender.configuration.algorithm);
   trial.wrong = trial.wrong.value_or(0);
+  if (!has_output()) return Status::ok();
   host_.resize(sides(bytes_).output);
   const int last = pattern_.output(pattern_.operations - 1);
   for (int slot = 0; slot < static_cast<int>(trial.contender.outputs.size()); ++slot) {

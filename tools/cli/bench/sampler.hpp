@@ -78,6 +78,8 @@ class Sampler {
   Bytes reduced(std::uint32_t iteration) const;
   std::size_t piece_bytes() const;  // where bits are moved, of each rank
   Bytes moved_from(int rank, std::uint32_t iteration) const;
+  std::vector<Bytes> expected(std::uint32_t iteration) const;
+  bool has_output() const;
   Mismatches count_wrong() const;
   void arrange(Contender& contender, const Arena& arena) const;
   Status prepare(Contender& contender, const Arena& arena, const Configuration& configuration);

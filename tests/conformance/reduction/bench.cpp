@@ -1,4 +1,4 @@
-#include "conformance/reduce_scatter/bench.hpp"
+#include "conformance/reduction/bench.hpp"
 
 #include <fmt/format.h>
 
@@ -23,8 +23,6 @@ std::size_t before_output(const Cell& cell) {
   return kGuard + (kMostOffset - static_cast<std::size_t>(cell.offset)) * size_of(cell.dtype);
 }
 
-std::size_t piece_bytes(const Cell& cell) { return cell.count * size_of(cell.dtype); }
-
 // What the library plans, and grids that it would not.
 int blocks_of(const Cell& cell) {
   constexpr int kBlocks[] = {0, 1, 3, 7, 16};
@@ -32,10 +30,17 @@ int blocks_of(const Cell& cell) {
   return kBlocks[sum % std::size(kBlocks)];
 }
 
+int root_of(const Cell& cell) {
+  const auto any = cell.count + static_cast<std::size_t>(cell.offset) + cell.seed % 97;
+  return static_cast<int>(any % static_cast<std::size_t>(cell.ranks));
+}
+
 }  // namespace
 
-ScatterBench::ScatterBench(Rank& rank, BufferKind kind, std::size_t elements)
+ReductionBench::ReductionBench(Rank& rank, Collective collective, BufferKind kind,
+                               std::size_t elements)
     : rank_(rank),
+      collective_(collective),
       oracle_(rank.number()),
       area_bytes_(round_up((elements + kMostOffset) * 8 + 2 * kGuard, 4 * KiB)) {
   const std::size_t total = 2 * area_bytes_;
@@ -51,16 +56,30 @@ ScatterBench::ScatterBench(Rank& rank, BufferKind kind, std::size_t elements)
 }
 
 // Of whole messages: of what is expected, a rank gets its piece.
-const Answer& ScatterBench::answer(const Cell& cell) {
+const Answer& ReductionBench::answer(const Cell& cell) {
   const InputSpec spec{.dtype = cell.dtype,
                        .op = cell.op,
                        .kind = cell.inputs,
                        .ranks = cell.ranks,
                        .seed = cell.seed};
-  return oracle_.answer(spec, cell.count * static_cast<std::size_t>(cell.ranks));
+  return oracle_.answer(spec, input_bytes(cell) / size_of(cell.dtype));
 }
 
-void ScatterBench::write(std::byte* area, std::size_t before, ByteView payload) {
+std::size_t ReductionBench::input_bytes(const Cell& cell) const {
+  const auto pieces = has_pieces(collective_) ? static_cast<std::size_t>(cell.ranks) : 1;
+  return pieces * cell.count * size_of(cell.dtype);
+}
+
+std::size_t ReductionBench::part_bytes(const Cell& cell) const {
+  const bool gets = !has_root(collective_) || rank_.number() == root_of(cell);
+  return gets ? cell.count * size_of(cell.dtype) : 0;
+}
+
+std::size_t ReductionBench::place(const Cell& cell) const {
+  return sides_of(collective_, input_bytes(cell), rank_.number(), cell.ranks).place;
+}
+
+void ReductionBench::write(std::byte* area, std::size_t before, ByteView payload) {
   Bytes image(before + payload.size() + kGuard);
   require(image.size() <= area_bytes_, "the bench is too small for this cell");
   for (std::size_t i = 0; i < image.size(); ++i) image[i] = canary(i);
@@ -68,27 +87,25 @@ void ScatterBench::write(std::byte* area, std::size_t before, ByteView payload) 
   rank_.device.write(area, image.data(), image.size());
 }
 
-ReduceScatter ScatterBench::prepare(const Cell& cell, Stream stream) {
+ReductionBench::Call ReductionBench::prepare(const Cell& cell) {
   const Answer& known = answer(cell);
-  const std::size_t piece = piece_bytes(cell);
-  const std::size_t place = piece * static_cast<std::size_t>(rank_.number());
-  Bytes poison(piece);
-  for (std::size_t i = 0; i < piece; ++i) poison[i] = ~known.expected[place + i];
-  write(input(), before_input(cell),
-        ByteView(known.input).first(piece * static_cast<std::size_t>(cell.ranks)));
+  const std::size_t first = place(cell);
+  Bytes poison(part_bytes(cell));
+  for (std::size_t i = 0; i < poison.size(); ++i) poison[i] = ~known.expected[first + i];
+  write(input(), before_input(cell), ByteView(known.input).first(input_bytes(cell)));
   write(output(), before_output(cell), poison);
   std::byte* const from = input() + before_input(cell);
+  std::byte* const to = cell.in_place ? from + first : output() + before_output(cell);
+  const bool gets = !has_root(collective_) || rank_.number() == root_of(cell);
   return {.input = from,
-          .output = cell.in_place ? from + place : output() + before_output(cell),
-          .count = cell.count,
-          .dtype = cell.dtype,
+          .output = gets ? to : nullptr,
           .op = {cell.op, known.scalar},
-          .stream = stream,
-          .options = {.algorithm = cell.algorithm, .blocks = blocks_of(cell)}};
+          .root = root_of(cell),
+          .blocks = blocks_of(cell)};
 }
 
 // Says which canary is gone.
-std::string ScatterBench::read(const std::byte* area, std::size_t before, Bytes& payload) {
+std::string ReductionBench::read(const std::byte* area, std::size_t before, Bytes& payload) {
   Bytes image(before + payload.size() + kGuard);
   rank_.device.read(image.data(), area, image.size());
   for (std::size_t i = 0; i < image.size(); ++i) {
@@ -101,21 +118,20 @@ std::string ScatterBench::read(const std::byte* area, std::size_t before, Bytes&
   return {};
 }
 
-std::string ScatterBench::check(const Cell& cell) {
+std::string ReductionBench::check(const Cell& cell) {
   const Answer& known = answer(cell);
-  const std::size_t piece = piece_bytes(cell);
-  const std::size_t place = piece * static_cast<std::size_t>(rank_.number());
-  const ByteView expected = ByteView(known.expected).subspan(place, piece);
-  Bytes in(piece * static_cast<std::size_t>(cell.ranks)), out(piece);
+  const std::size_t part = part_bytes(cell);
+  const auto first = static_cast<std::ptrdiff_t>(place(cell));
+  const ByteView expected = ByteView(known.expected).subspan(place(cell), part);
+  Bytes in(input_bytes(cell)), out(part);
   std::string text = read(input(), before_input(cell), in);
   if (!text.empty()) return "input: " + text;
   text = read(output(), before_output(cell), out);
   if (!text.empty()) return "output: " + text;
 
   if (cell.in_place) {
-    std::copy_n(in.begin() + static_cast<std::ptrdiff_t>(place), piece, out.begin());
-    std::copy_n(known.input.begin() + static_cast<std::ptrdiff_t>(place), piece,
-                in.begin() + static_cast<std::ptrdiff_t>(place));
+    std::copy_n(in.begin() + first, part, out.begin());
+    std::copy_n(known.input.begin() + first, part, in.begin() + first);
   }
   text = difference(cell.dtype, expected, out);
   if (!text.empty()) return text;

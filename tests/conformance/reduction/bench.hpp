@@ -5,32 +5,43 @@
 #include <optional>
 #include <string>
 
+#include "algorithms/collective.hpp"
 #include "conformance/cell.hpp"
 #include "support/group.hpp"
 #include "support/oracle.hpp"
-#include "tutti/collectives.hpp"
 
 namespace tutti::test {
 
-// Of a cell, `count` is that of one rank.
-class ScatterBench {
+// Of a cell, `count` is that of one rank's output: of reduce, the root's.
+class ReductionBench {
  public:
   // Room for inputs of so many elements. Collective, but for plain buffers.
-  ScatterBench(Rank& rank, BufferKind kind, std::size_t elements);
+  ReductionBench(Rank& rank, Collective collective, BufferKind kind, std::size_t elements);
 
-  ReduceScatter prepare(const Cell& cell, Stream stream);
+  struct Call {
+    const std::byte* input;
+    std::byte* output;  // null where this rank gets nothing
+    ReduceOp op;
+    int root, blocks;
+  };
+  Call prepare(const Cell& cell);
   // Empty where the output is right, the input is what it was but for an output in place, and
   // nothing beside them was touched.
   std::string check(const Cell& cell);
 
  private:
   const Answer& answer(const Cell& cell);
+  // In bytes: of an input, and of the part of the reduction that this rank gets.
+  std::size_t input_bytes(const Cell& cell) const;
+  std::size_t part_bytes(const Cell& cell) const;
+  std::size_t place(const Cell& cell) const;
   void write(std::byte* area, std::size_t before, ByteView payload);
   std::string read(const std::byte* area, std::size_t before, Bytes& payload);
   std::byte* input() const { return memory_; }
   std::byte* output() const { return memory_ + area_bytes_; }
 
   Rank& rank_;
+  Collective collective_;
   Oracle oracle_;
   std::size_t area_bytes_;
   std::optional<OwnedMemory> own_;

@@ -1,0 +1,18 @@
+// barrier/flags: the ranks meet.
+//
+//   barrier  what came before on any rank is before what follows on all
+//
+// Cost: 1 hop (a flag).
+#pragma once
+
+#include "transport/team.hpp"
+
+namespace tutti {
+
+template <class Team>
+TUTTI_BODY Outcome barrier_flags(Team& team, const Work&) {
+  if (team.barrier(Publish::kEarlierKernels) != Outcome::kDone) return Outcome::kFailed;
+  return team.finish();
+}
+
+}  // namespace tutti

@@ -1,0 +1,34 @@
+#include "algorithms/barrier/rows.hpp"
+
+#include "algorithms/barrier/flags.hpp"
+#include "algorithms/meeting.hpp"
+#include "algorithms/moving.hpp"
+#include "transport/host_team.hpp"
+
+namespace tutti {
+namespace {
+
+HostBody host_barrier_flags(DataType, OpKind) { return barrier_flags<HostTeam>; }
+
+double nothing(int) { return 0; }
+
+constexpr Algorithm kRows[] = {
+    {.id = "barrier/flags",
+     .collective = Collective::kBarrier,
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .cost = {.steps = 1.5, .wire = nothing},
+     .text = "every rank tells every other that it has come, and waits for their word",
+     .peers_read_input = false,
+     .takes = moves,
+     .geometry = meeting_geometry,
+     .host = host_barrier_flags,
+     .cuda = cuda_meeting},
+};
+
+}  // namespace
+
+std::span<const Algorithm> barrier_rows() { return kRows; }
+
+}  // namespace tutti

@@ -1,0 +1,21 @@
+// gather/copy_engine: the root fetches everybody's input by copy engine.
+//
+//   show   my input: staged, if peers cannot address it
+//   meet   every input is there
+//   copy   root: every other rank's input to its place in my output, next rank first; my own, too
+//   meet   nobody reads my input any more
+//
+// Cost: 2 hops and a few microseconds for each copy, (n-1)/n x bytes over the root's links, all of
+// them by copy engines: kernels only meet.
+#pragma once
+
+#include <cstddef>
+
+namespace tutti {
+
+class Stages;
+struct Work;
+
+void gather_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+
+}  // namespace tutti

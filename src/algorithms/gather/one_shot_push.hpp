@@ -1,0 +1,59 @@
+// gather/one_shot_push: every rank sends its input to the root, which keeps what it is sent.
+//
+//   others   push each tile into my slot at the root
+//   root     store own tiles at their place; poll each tile of every other rank, store it at that
+//            rank's place
+//
+// Cost: 1 hop (a packet), 2 (n-1)/n x bytes over the root's links: every pattern has to arrive as
+// it is, so bits travel beside marks. Nobody touches another rank's buffers, so any will do.
+#pragma once
+
+#include "algorithms/pieces.hpp"
+#include "transport/packets.hpp"
+
+namespace tutti {
+
+template <class Team>
+TUTTI_BODY Outcome gather_one_shot_push(Team& team, const Work& work) {
+  using T = std::uint8_t;
+  const std::size_t piece = piece_of(work);
+  const Shares<Team::template tile_elements<T>()> tiles(piece, 1);
+  const auto place = [&](int rank) { return work.output + static_cast<std::size_t>(rank) * piece; };
+  const Slice first = team.first_slice();
+  const bool keeps = work.rank == work.root;
+
+  team.launch_wait();
+  team.ask_launch();
+  const auto ahead = team.template load_tile<T>(tiles.tile(0, first));
+  if (team.open_packets() != Outcome::kDone) return Outcome::kFailed;
+  team.for_each_slice(tiles.slices, [&](Slice k) {
+    const TileAt tile = tiles.tile(0, k);
+    const auto words = k == first ? ahead : team.template load_tile<T>(tile);
+    if (keeps) {
+      team.template store_to<T>(place(work.rank), tile, words);
+    } else {
+      team.template push_to<T>(work.root, {0, k}, tile.count, words);
+    }
+    return Outcome::kDone;
+  });
+  team.announce();
+  team.launch_trigger();
+  if (!keeps) return team.close_packets();
+
+  const Outcome outcome = team.for_each_slice(tiles.slices, [&](Slice k) {
+    const TileAt tile = tiles.tile(0, k);
+    typename Team::Column column;
+    const auto count = [&](int) { return tile.count; };
+    if (team.template poll<T>({0, k}, count, column) != Outcome::kDone) return Outcome::kFailed;
+    TUTTI_UNROLL
+    for (int r = 0; r < Team::kMaxRanks; ++r) {
+      if (r >= team.ranks() || r == work.rank) continue;
+      team.template store_to<T>(place(r), tile, column.at[r]);
+    }
+    return Outcome::kDone;
+  });
+  if (outcome != Outcome::kDone) return Outcome::kFailed;
+  return team.close_packets();
+}
+
+}  // namespace tutti

@@ -1,0 +1,46 @@
+#include "algorithms/scatter/copy_engine.hpp"
+
+#include "algorithms/engine_passes.hpp"
+#include "algorithms/host_program.hpp"
+#include "algorithms/pieces.hpp"
+#include "algorithms/scatter/rows.hpp"
+
+namespace tutti {
+namespace {
+
+// One pass: `part` of every piece, shown in slots of `slot` bytes.
+void fetch_part(Stages& stages, const Work& work, const Range& part, std::size_t slot) {
+  const EnginePass pass(stages, work, 1, part);
+  const bool is_root = work.rank == work.root;
+  const auto shown = [&](int rank) {
+    return work.staging.at[work.root] + static_cast<std::size_t>(rank) * slot;
+  };
+  const auto own = [&](int rank) {
+    return work.input + static_cast<std::size_t>(rank) * piece_of(work) + part.first;
+  };
+  pass.begin([&] {
+    if (!is_root) return;
+    pass.for_each_other([&](int rank) { pass.copy(shown(rank), own(rank), part.count); });
+  });
+  stages.copies_wait(stages.kernels());
+  pass.copy(work.output + part.first, is_root ? own(work.rank) : shown(work.rank), part.count);
+  pass.end();
+}
+
+}  // namespace
+
+void scatter_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
+  Work moved = work;
+  moved.count = work.count * element_bytes;
+  const std::size_t piece = piece_of(moved), slot = slot_of(moved, moved.ranks, 1);
+  for (std::size_t done = 0; done < piece || done == 0; done += slot) {
+    fetch_part(stages, moved, cut(Range{done, slot}, piece), slot);
+    if (slot == 0) break;
+  }
+}
+
+HostBody host_scatter_copy_engine(DataType, OpKind) {
+  return run_by_team<Reduction<std::uint8_t, Sum>, scatter_copy_engine>;
+}
+
+}  // namespace tutti

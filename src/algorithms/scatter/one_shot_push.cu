@@ -1,0 +1,20 @@
+#include "algorithms/scatter/one_shot_push.hpp"
+#include "algorithms/scatter/rows.hpp"
+#include "transport/nvlink_peer/packet_team.cuh"
+
+namespace tutti {
+namespace {
+
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    scatter_one_shot_push_kernel(const __grid_constant__ Work work) {
+  PacketTeam<> team(work);
+  scatter_one_shot_push(team, work);
+}
+
+}  // namespace
+
+CudaKernel cuda_scatter_one_shot_push(DataType, OpKind, int) {
+  return reinterpret_cast<CudaKernel>(&scatter_one_shot_push_kernel);
+}
+
+}  // namespace tutti

@@ -1,0 +1,76 @@
+#include "algorithms/scatter/rows.hpp"
+
+#include "algorithms/meeting.hpp"
+#include "algorithms/moving.hpp"
+#include "algorithms/scatter/copy_engine.hpp"
+
+namespace tutti {
+namespace {
+
+// Costs are all_to_all's: the root sends as much as each rank does there.
+constexpr Algorithm kRows[] = {
+    {.id = "scatter/push",
+     .collective = Collective::kScatter,
+     .family = Family::kOneShot,
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
+     .text = "the root stores its piece for each rank into that one's output",
+     .peers_read_input = false,
+     .peers_write_output = true,
+     .takes = moves,
+     .geometry = push_pieces_geometry,
+     .host = host_scatter_push,
+     .cuda = cuda_scatter_push},
+    {.id = "scatter/one_shot_push",
+     .collective = Collective::kScatter,
+     .family = Family::kOneShot,
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .cost =
+         {.steps = 2.4, .host_steps = 5.5, .wire = pieces_wire, .local = packets_of_pieces_local},
+     .text = "the root sends each rank its piece, in words that are their own flags",
+     .peers_read_input = false,
+     .starts_early = true,
+     .packets = packets_of_pieces,
+     .takes = moves,
+     .geometry = packets_of_pieces_geometry,
+     .host = host_scatter_one_shot_push,
+     .cuda = cuda_scatter_one_shot_push},
+    {.id = "scatter/copy_engine",
+     .collective = Collective::kScatter,
+     .family = Family::kOneShot,
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .cost = {.steps = 13,
+              .steps_per_rank = 2,
+              .host_steps = 4,
+              .wire = pieces_wire,
+              .local = own_piece_local},
+     .text = "each rank fetches its piece of what the root shows by copy engine",
+     .only_where_measured = true,
+     .takes = moves,
+     .geometry = meeting_geometry,
+     .host = host_scatter_copy_engine,
+     .cuda = cuda_meeting,
+     .program = scatter_copy_engine},
+    {.id = "scatter/nccl",
+     .collective = Collective::kScatter,
+     .family = Family::kNccl,
+     .needs = kNeedsNccl,
+     .max_ranks_cuda = 1 << 20,
+     .cost = {.steps = 4.8, .steps_per_rank = 0.8, .wire = pieces_wire},
+     .text = "NVIDIA's library, where it is installed",
+     .peers_read_input = false,
+     .takes = moves,
+     .geometry = library_geometry},
+};
+
+}  // namespace
+
+std::span<const Algorithm> scatter_rows() { return kRows; }
+
+}  // namespace tutti

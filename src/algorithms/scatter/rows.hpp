@@ -1,0 +1,19 @@
+// The rows of scatter. Entries are defined beside the bodies they instantiate: one each, for
+// bytes.
+#pragma once
+
+#include "algorithms/bodies.hpp"
+
+namespace tutti {
+
+HostBody host_scatter_push(DataType dtype, OpKind op);
+HostBody host_scatter_one_shot_push(DataType dtype, OpKind op);
+HostBody host_scatter_copy_engine(DataType dtype, OpKind op);
+
+// Null in builds without CUDA.
+CudaKernel cuda_scatter_push(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_scatter_one_shot_push(DataType dtype, OpKind op, int ranks);
+
+std::span<const Algorithm> scatter_rows();
+
+}  // namespace tutti

@@ -1,0 +1,100 @@
+#include "communicator/nccl_calls.hpp"
+
+#include "base/try.hpp"
+
+namespace tutti {
+namespace {
+
+const std::byte* bytes_at(const void* buffer, std::size_t offset) {
+  return static_cast<const std::byte*>(buffer) + offset;
+}
+std::byte* bytes_at(void* buffer, std::size_t offset) {
+  return static_cast<std::byte*>(buffer) + offset;
+}
+
+// Pieces go from every rank that has an input to every rank that has an output. A side that has but
+// one piece has it for, or from, everyone who has the other.
+NcclExchange exchange_of(const Call& call, NcclPlace place) {
+  const std::size_t piece = call.bytes() / static_cast<std::size_t>(place.ranks);
+  const RootSide alone = root_side(call.collective);
+  const bool is_root = place.rank == call.root;
+  const bool sends = alone != RootSide::kInput || is_root;
+  const bool receives = alone != RootSide::kOutput || is_root;
+  NcclExchange exchange{.sends = {}, .receives = {}, .stream = call.stream};
+  for (int rank = 0; rank < place.ranks; ++rank) {
+    const std::size_t offset = static_cast<std::size_t>(rank) * piece;
+    if (sends && (alone != RootSide::kOutput || rank == call.root)) {
+      const std::size_t at = alone == RootSide::kOutput ? 0 : offset;
+      exchange.sends.push_back({rank, bytes_at(call.input, at), piece});
+    }
+    if (receives && (alone != RootSide::kInput || rank == call.root)) {
+      const std::size_t at = alone == RootSide::kInput ? 0 : offset;
+      exchange.receives.push_back({rank, bytes_at(call.output, at), piece});
+    }
+  }
+  return exchange;
+}
+
+NcclReduction reduction_of(const Call& call, std::size_t output_bytes) {
+  return {.input = call.input,
+          .output = call.output,
+          .count = output_bytes / size_of(call.dtype),
+          .dtype = call.dtype,
+          .op = call.op,
+          .root = call.root,
+          .stream = call.stream};
+}
+
+}  // namespace
+
+Status give_to_nccl(NcclSession& session, const Call& call, NcclPlace place) {
+  const Sides sides = call.sides(place.rank, place.ranks);
+  switch (call.collective) {
+    case Collective::kAllGather:
+      return session.all_gather({.input = call.input,
+                                 .output = call.output,
+                                 .bytes = sides.input,
+                                 .stream = call.stream});
+    case Collective::kReduceScatter:
+      return session.reduce_scatter(reduction_of(call, sides.output));
+    case Collective::kAllToAll:
+    case Collective::kGather:
+    case Collective::kScatter:
+      return session.exchange(exchange_of(call, place));
+    case Collective::kBroadcast:
+      return session.broadcast({.input = call.input,
+                                .output = call.output,
+                                .bytes = sides.output,
+                                .root = call.root,
+                                .stream = call.stream});
+    case Collective::kReduce:
+      return session.reduce(reduction_of(call, sides.output));
+    case Collective::kAllReduce:
+    case Collective::kAllReduceResidualRmsNorm:
+    case Collective::kBarrier:
+      break;
+  }
+  return session.all_reduce(reduction_of(call, sides.output));
+}
+
+Status warm_up_nccl_with(NcclSession& session, std::byte* scratch, std::size_t bytes,
+                         NcclPlace place, Stream stream) {
+  const auto ranks = static_cast<std::size_t>(place.ranks);
+  const std::size_t pieces = bytes / (2 * ranks * sizeof(float)) * ranks * sizeof(float);
+  for (const Collective collective :
+       {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
+        Collective::kBroadcast, Collective::kReduce, Collective::kAllToAll}) {
+    TUTTI_TRY(give_to_nccl(session,
+                           {.collective = collective,
+                            .input = scratch,
+                            .output = scratch + pieces,
+                            .count = pieces / sizeof(float),
+                            .dtype = DataType::kFloat32,
+                            .op = ReduceOp::max(),
+                            .stream = stream},
+                           place));
+  }
+  return Status::ok();
+}
+
+}  // namespace tutti
