@@ -47,7 +47,7 @@ Result<BlasLibrary> load(const std::string& name) {
   return blas;
 }
 
-Result<BlasLibrary> find_blas() {
+Result<BlasLibrary> look_for_blas() {
   std::string tried;
   for (const char* name : kNames) {
     Result<BlasLibrary> found = load(name);
@@ -55,6 +55,12 @@ Result<BlasLibrary> find_blas() {
     tried += (tried.empty() ? "" : "; ") + found.status().message();
   }
   return Status(StatusCode::kUnavailable, fmt::format("no BLAS ({}): install {}", tried, kPackage));
+}
+
+// Once in a process: ranks may be threads, which the loader's own tables are not made for.
+const Result<BlasLibrary>& find_blas() {
+  static const Result<BlasLibrary> found = look_for_blas();
+  return found;
 }
 
 class BlasMatmul final : public Matmul {
@@ -91,8 +97,9 @@ Result<std::unique_ptr<Matmul>> make_blas_matmul(const MatmulShape& shape) {
     return Status(StatusCode::kUnsupported,
                   fmt::format("a BLAS takes at most {} rows and columns", kMost));
   }
-  TUTTI_ASSIGN(BlasLibrary blas, find_blas());
-  return std::unique_ptr<Matmul>(std::make_unique<BlasMatmul>(std::move(blas), shape));
+  const Result<BlasLibrary>& blas = find_blas();
+  TUTTI_TRY(blas.status());
+  return std::unique_ptr<Matmul>(std::make_unique<BlasMatmul>(*blas, shape));
 }
 
 }  // namespace tutti
