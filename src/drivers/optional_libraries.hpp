@@ -1,5 +1,5 @@
-// Libraries that tutti works without, and that nothing in it calls yet: whether they are installed,
-// and which version. Loading one runs its start-up code, so it is done only when somebody asks.
+// Libraries that no collective needs: whether they are installed, and which version. Loading one
+// runs its start-up code, so it is done only when somebody asks.
 #pragma once
 
 #include <string>

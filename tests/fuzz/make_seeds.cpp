@@ -167,6 +167,18 @@ void write_results(Corpus& corpus) {
   measured.samples_us = {1.25, 3.5};
   measured.wrong = 7;
   corpus.write("results/measurement", cli::to_json_text(measured));
+  record.rows = {cli::some_overlap_row(cli::Phase::kMatmul, 1600),
+                 cli::some_overlap_row(cli::Phase::kOverlap, 1800)};
+  corpus.write("results/overlap_record", cli::to_json_text(record));
+  corpus.write("results/overlap",
+               cli::to_json_text(cli::OverlapMeasurement{.phase = cli::Phase::kOverlap,
+                                                         .algorithm = "copy_engine",
+                                                         .plan = {"all_gather/copy_engine"},
+                                                         .library = "cuBLASLt 13.0.2",
+                                                         .samples_us = {1800, 1801.5},
+                                                         .matmul_us = {1650, 1700},
+                                                         .gather_us = {700, 650.25},
+                                                         .wrong = 0}));
   corpus.write("results/skipped", cli::to_json_text(cli::Skipped{"nccl", "not found"}));
   corpus.write("results/failure", cli::to_json_text(cli::Failure{StatusCode::kTimeout, "late"}));
   corpus.write("results/trying", cli::to_json_text(cli::Trying{2, "one_shot"}));

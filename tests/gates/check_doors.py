@@ -11,7 +11,8 @@ MULTICAST = "src/transport/multicast/"
 MULTICAST_DRIVER = MULTICAST + "driver_real.cpp"
 
 # Own names (cuda_driver, nccl_row) have an underscore where these have a capital.
-MACHINE_CALL = re.compile(r"(?<![\w.>])(?:::)?((?:cuda|cu|nvml|nccl|ucp_|ucs_)[A-Z]\w*)\s*\(")
+MACHINE_CALL = re.compile(
+    r"(?<![\w.>])(?:::)?((?:(?:cuda|cu|cublas|nvml|nccl|ucp_|ucs_)[A-Z]|cblas_)\w*)\s*\(")
 # Names no one else would use, and common names where they are called as the system's.
 SYSTEM_CALL = re.compile(
     r"(?<![\w.>:])(?:::\s*)?(memfd_create|shm_open|shm_unlink|mmap|munmap|sendmsg|recvmsg|socketpair|"

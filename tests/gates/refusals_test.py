@@ -96,6 +96,10 @@ class Doors(Tree):
     def test_nccl(self):
         self.refuses("ncclAllReduce(a);\n", "ncclAllReduce")
 
+    def test_matmul_libraries(self):
+        self.refuses("cublasLtMatmul(handle);\n", "cublasLtMatmul")
+        self.refuses("cblas_sgemm(order);\n", "cblas_sgemm")
+
     def test_socket(self):
         self.refuses("int fd = ::socket(1, 2, 3);\n", "socket")
 

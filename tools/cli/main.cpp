@@ -6,6 +6,8 @@
 
 #include "bench/arguments.hpp"
 #include "bench/command.hpp"
+#include "bench/overlap/arguments.hpp"
+#include "bench/overlap/command.hpp"
 #include "doctor/command.hpp"
 #include "env.hpp"
 #include "exit_code.hpp"
@@ -21,10 +23,18 @@ namespace {
 
 using Answer = std::function<int()>;
 
-void add_bench(CLI::App& app, BenchArguments& a, Answer& answer, const std::string& command_line) {
+void add_bench(CLI::App& app, BenchArguments& a, OverlapArguments& o, Answer& answer,
+               const std::string& command_line) {
   CLI::App& bench = *app.add_subcommand("bench", "Measure a collective, algorithm by algorithm");
   add_bench_options(bench, a);
-  bench.callback([&] { answer = [&] { return run_bench(a, command_line); }; });
+  CLI::App& overlap = *bench.add_subcommand("overlap", "Measure a matmul beside an all_gather");
+  add_overlap_options(overlap, o);
+  overlap.callback([&] { answer = [&] { return run_overlap(o, command_line); }; });
+  bench.callback([&] {
+    if (answer) return;  // overlap's
+    if (a.collective.empty()) throw CLI::RequiredError("collective");
+    answer = [&] { return run_bench(a, command_line); };
+  });
 }
 
 void add_tune(CLI::App& app, TuneArguments& a, Answer& answer, const std::string& command_line) {
@@ -97,13 +107,14 @@ int run(int argc, char** argv) {
       fmt::format("tutti {}", fmt::join(argv + (argc > 0 ? 1 : 0), argv + argc, " "));
   Answer answer;
   BenchArguments bench;
+  OverlapArguments overlap;
   TuneArguments tune;
   ExplainArguments explain;
   DoctorArguments doctor;
   ReportArguments report;
   StatusArguments status;
   bool env_json = false;
-  add_bench(app, bench, answer, command_line);
+  add_bench(app, bench, overlap, answer, command_line);
   add_tune(app, tune, answer, command_line);
   add_explain(app, explain, answer);
   add_status(app, status, answer);

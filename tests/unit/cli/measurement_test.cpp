@@ -33,6 +33,32 @@ TEST(Report, MeasurementSurvivesTheJourney) {
   EXPECT_EQ(got.first_wrong, sent.first_wrong);
 }
 
+TEST(Report, OverlapSurvivesTheJourney) {
+  const OverlapMeasurement sent{.phase = Phase::kSequential,
+                                .algorithm = "copy_engine",
+                                .chosen = true,
+                                .plan = {.algorithm = "all_gather/copy_engine", .blocks = 3},
+                                .library = "cuBLASLt 13.0.2",
+                                .samples_us = {3, 4},
+                                .matmul_us = {1, 1.5},
+                                .gather_us = {2, 2.5},
+                                .wrong = 7,
+                                .first_wrong = "rank 1"};
+  const auto received = report_from_json_text(to_json_text(sent));
+  ASSERT_TRUE(received.is_ok()) << received.status().to_string();
+  const auto& got = std::get<OverlapMeasurement>(*received);
+  EXPECT_EQ(got.phase, sent.phase);
+  EXPECT_EQ(got.algorithm, sent.algorithm);
+  EXPECT_EQ(got.chosen, sent.chosen);
+  EXPECT_EQ(got.plan, sent.plan);
+  EXPECT_EQ(got.library, sent.library);
+  EXPECT_EQ(got.samples_us, sent.samples_us);
+  EXPECT_EQ(got.matmul_us, sent.matmul_us);
+  EXPECT_EQ(got.gather_us, sent.gather_us);
+  EXPECT_EQ(got.wrong, sent.wrong);
+  EXPECT_EQ(got.first_wrong, sent.first_wrong);
+}
+
 TEST(Report, UncheckedStaysUnchecked) {
   const auto received = report_from_json_text(to_json_text(Measurement{.algorithm = "x"}));
   ASSERT_TRUE(received.is_ok());

@@ -1,6 +1,7 @@
 // A record for tests: two algorithms beside NCCL at two sizes, as eight GPUs would give it.
 #pragma once
 
+#include "bench/overlap/phase.hpp"
 #include "bench/record.hpp"
 
 namespace tutti::cli {
@@ -29,6 +30,29 @@ inline Row some_row(const std::string& algorithm, std::size_t bytes, double time
           .busbw_gbps = bus_bandwidth(Collective::kAllReduce, algbw, 8),
           .wrong = 0,
           .chosen = chosen};
+}
+
+// Of `tutti bench overlap`.
+inline Row some_overlap_row(Phase phase, double time_us) {
+  Row row = some_row(gathers(phase) ? "copy_engine" : "matmul", gathers(phase) ? 512 << 20 : 0,
+                     time_us, gathers(phase));
+  row.collective = kOverlapName;
+  row.dtype = "fp16";
+  row.op = kNoOp;
+  row.mode = "eager";
+  row.graph_operations = 0;
+  row.overlap = OverlapRow{.phase = std::string(to_string(phase)),
+                           .m = 8192,
+                           .n = 8192,
+                           .k = 8192,
+                           .library = multiplies(phase) ? "cuBLASLt 13.0.2" : "",
+                           .mean_us = time_us + 0.5,
+                           .per_rank = std::vector<RankTimes>(8, {time_us, time_us, 2000, 2001}),
+                           .matmul_us = multiplies(phase) ? time_us - 10 : 0,
+                           .gather_us = gathers(phase) ? time_us - 20 : 0,
+                           .tflops = multiplies(phase) ? 700.0 : 0.0};
+  if (multiplies(phase) && gathers(phase)) row.overlap->exposed_us = 200;
+  return row;
 }
 
 inline Record some_record() {

@@ -4,9 +4,22 @@
 
 namespace tutti::cli {
 
+namespace {
+
+// What this process may use; asked before the first of its threads is bound.
+const cpu_set_t& usable_cores() {
+  static const cpu_set_t usable = [] {
+    cpu_set_t cores;
+    if (::sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
+    return cores;
+  }();
+  return usable;
+}
+
+}  // namespace
+
 void bind_to_core(int rank, int ranks) {
-  cpu_set_t usable;
-  if (::sched_getaffinity(0, sizeof usable, &usable) != 0) return;
+  const cpu_set_t& usable = usable_cores();
   const int cores = CPU_COUNT(&usable);
   if (rank < 0 || rank >= ranks || ranks > cores) return;
   int left = rank * cores / ranks;  // spread: neighbours may be threads of one core

@@ -1,15 +1,11 @@
 // Time on the device: start event, operations, end event, all in one stream, behind a small
 // all-reduce that lets the ranks start together. Samples are enqueued ahead of the device, so that
 // the host's launches are not part of what the events see.
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <chrono>
-#include <functional>
-#include <thread>
 
-#include "base/deadline.hpp"
 #include "base/try.hpp"
+#include "bench/cuda_wait.hpp"
 #include "bench/engine.hpp"
 #include "bench/inputs.hpp"
 #include "drivers/cuda.hpp"
@@ -167,21 +163,8 @@ class CudaEngine : public Engine {
     return cuda_.record_event(interval.end, stream_);
   }
 
-  // Kernels end by their own deadlines; this ends if the device does not even do that.
   Status wait() {
-    using namespace std::chrono_literals;
-    const Deadline deadline(2 * timeout_ + 10s);
-    while (true) {
-      TUTTI_TRY(communicator_.status());
-      TUTTI_ASSIGN(const bool finished, cuda_.stream_finished(stream_));
-      if (finished) return communicator_.status();
-      if (deadline.passed()) {
-        return {StatusCode::kTimeout,
-                fmt::format("GPU {} did not finish its work; `nvidia-smi` shows what it does",
-                            communicator_.device())};
-      }
-      std::this_thread::sleep_for(20us);
-    }
+    return wait_for(cuda_, communicator_, stream_, 2 * timeout_ + std::chrono::seconds(10));
   }
 
   CudaDriver& cuda_;

@@ -33,14 +33,12 @@ Result<GroupOutcome> measure_group(const BenchOptions& options, int ranks,
       outcome.operations[static_cast<std::size_t>(rank)] = traced->operations;
     }
   };
-  TUTTI_ASSIGN(Supervision end, run_group({.ranks = ranks,
-                                           .launch = options.launch,
-                                           .options = options.communicator(),
-                                           .words = words_of(options, ranks),
-                                           .work = bench_work(options)},
-                                          take));
-  outcome.failures = std::move(end.failures);
-  outcome.interrupted_by = end.interrupted_by;
+  TUTTI_ASSIGN(outcome.end, run_group({.ranks = ranks,
+                                       .launch = options.launch,
+                                       .options = options.communicator(),
+                                       .words = words_of(options, ranks),
+                                       .work = bench_work(options)},
+                                      take));
   return outcome;
 }
 

@@ -7,6 +7,7 @@
 
 #include "bench/measurement.hpp"
 #include "bench/options.hpp"
+#include "bench/supervisor.hpp"
 #include "bench/trace.hpp"
 
 namespace tutti::cli {
@@ -16,8 +17,7 @@ struct GroupOutcome {
   std::vector<std::vector<Measurement>> measurements;  // per rank, in the order they were made
   TracedGroup operations;                              // where a trace is wanted
   std::vector<Skipped> skipped;                        // as rank 0 told
-  std::vector<std::string> failures;                   // why the measurements are not complete
-  int interrupted_by = 0;                              // signal
+  Supervision end = {};                                // whether the measurements are complete
 };
 
 // `on_progress` is called for each measurement of rank 0. A failure here is one to start at all.

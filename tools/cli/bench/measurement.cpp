@@ -10,22 +10,33 @@ namespace {
 
 using nlohmann::json;
 
+json to_value(const Plan& plan) {
+  return {{"algorithm", plan.algorithm},
+          {"blocks", plan.blocks},
+          {"threads", plan.threads},
+          {"chunk_bytes", plan.chunk_bytes},
+          {"source", static_cast<int>(plan.source)},
+          {"emulated", plan.emulated}};
+}
+
+json to_value(const std::optional<std::uint64_t>& wrong) {
+  return wrong ? json(*wrong) : json(nullptr);
+}
+
 json to_value(const Measurement& m) {
-  return {{"kind", "measurement"},
-          {"size", m.size},
-          {"algorithm", m.algorithm},
-          {"in_place", m.in_place},
-          {"chosen", m.chosen},
-          {"plan",
-           {{"algorithm", m.plan.algorithm},
-            {"blocks", m.plan.blocks},
-            {"threads", m.plan.threads},
-            {"chunk_bytes", m.plan.chunk_bytes},
-            {"source", static_cast<int>(m.plan.source)},
-            {"emulated", m.plan.emulated}}},
-          {"samples_us", m.samples_us},
-          {"unstaged_us", m.unstaged_us},
-          {"wrong", m.wrong ? json(*m.wrong) : json(nullptr)},
+  return {{"kind", "measurement"},      {"size", m.size},
+          {"algorithm", m.algorithm},   {"in_place", m.in_place},
+          {"chosen", m.chosen},         {"plan", to_value(m.plan)},
+          {"samples_us", m.samples_us}, {"unstaged_us", m.unstaged_us},
+          {"wrong", to_value(m.wrong)}, {"first_wrong", m.first_wrong}};
+}
+
+json to_value(const OverlapMeasurement& m) {
+  return {{"kind", "overlap"},           {"phase", static_cast<int>(m.phase)},
+          {"algorithm", m.algorithm},    {"chosen", m.chosen},
+          {"plan", to_value(m.plan)},    {"library", m.library},
+          {"samples_us", m.samples_us},  {"matmul_us", m.matmul_us},
+          {"gather_us", m.gather_us},    {"wrong", to_value(m.wrong)},
           {"first_wrong", m.first_wrong}};
 }
 
@@ -89,22 +100,47 @@ E enumerator_in(const json& object, const char* name, E first, E last) {
   throw json::other_error::create(501, std::string(name) + " is none of those known", &object);
 }
 
+Plan plan_from(const json& value) {
+  Plan plan;
+  value.at("algorithm").get_to(plan.algorithm);
+  plan.blocks = integer_in<int>(value, "blocks");
+  plan.threads = integer_in<int>(value, "threads");
+  plan.chunk_bytes = integer_in<std::size_t>(value, "chunk_bytes");
+  plan.source = enumerator_in(value, "source", PlanSource::kCall, PlanSource::kModel);
+  value.at("emulated").get_to(plan.emulated);
+  return plan;
+}
+
+std::optional<std::uint64_t> wrong_from(const json& value) {
+  if (value.at("wrong").is_null()) return std::nullopt;
+  return integer_in<std::uint64_t>(value, "wrong");
+}
+
 Measurement measurement_from(const json& value) {
   Measurement m;
   m.size = integer_in<std::size_t>(value, "size");
   value.at("algorithm").get_to(m.algorithm);
   value.at("in_place").get_to(m.in_place);
   value.at("chosen").get_to(m.chosen);
-  const json& plan = value.at("plan");
-  plan.at("algorithm").get_to(m.plan.algorithm);
-  m.plan.blocks = integer_in<int>(plan, "blocks");
-  m.plan.threads = integer_in<int>(plan, "threads");
-  m.plan.chunk_bytes = integer_in<std::size_t>(plan, "chunk_bytes");
-  m.plan.source = enumerator_in(plan, "source", PlanSource::kCall, PlanSource::kModel);
-  plan.at("emulated").get_to(m.plan.emulated);
+  m.plan = plan_from(value.at("plan"));
   value.at("samples_us").get_to(m.samples_us);
   value.at("unstaged_us").get_to(m.unstaged_us);
-  if (!value.at("wrong").is_null()) m.wrong = integer_in<std::uint64_t>(value, "wrong");
+  m.wrong = wrong_from(value);
+  value.at("first_wrong").get_to(m.first_wrong);
+  return m;
+}
+
+OverlapMeasurement overlap_from(const json& value) {
+  OverlapMeasurement m;
+  m.phase = enumerator_in(value, "phase", Phase::kMatmul, Phase::kOverlap);
+  value.at("algorithm").get_to(m.algorithm);
+  value.at("chosen").get_to(m.chosen);
+  m.plan = plan_from(value.at("plan"));
+  value.at("library").get_to(m.library);
+  value.at("samples_us").get_to(m.samples_us);
+  value.at("matmul_us").get_to(m.matmul_us);
+  value.at("gather_us").get_to(m.gather_us);
+  m.wrong = wrong_from(value);
   value.at("first_wrong").get_to(m.first_wrong);
   return m;
 }
@@ -150,6 +186,7 @@ Operations operations_from(const json& value) {
 Result<Report> report_from(const json& value) {
   const auto kind = value.at("kind").get<std::string>();
   if (kind == "measurement") return Report(measurement_from(value));
+  if (kind == "overlap") return Report(overlap_from(value));
   if (kind == "skipped") return Report(Skipped{value.at("algorithm"), value.at("why")});
   if (kind == "trying") return Report(trying_from(value));
   if (kind == "dropped") return Report(dropped_from(value));

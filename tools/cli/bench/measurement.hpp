@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/configuration.hpp"
+#include "bench/overlap/phase.hpp"
 #include "recorder/snapshot.hpp"
 #include "tutti/status.hpp"
 #include "tutti/tuning.hpp"
@@ -25,6 +26,20 @@ struct Measurement {
   // The same on symmetric buffers, sample by sample between the others; empty where nothing is
   // staged.
   std::vector<double> unstaged_us = {};
+  std::optional<std::uint64_t> wrong = {};  // elements; empty: not checked
+  std::string first_wrong = {};             // for people
+};
+
+// One phase of `tutti bench overlap`, as one rank saw it.
+struct OverlapMeasurement {
+  Phase phase = Phase::kMatmul;
+  std::string algorithm;  // of the all_gather; empty: the matmul alone
+  bool chosen = false;    // what auto takes here
+  Plan plan;
+  std::string library;                  // that multiplied; empty: the all_gather alone
+  std::vector<double> samples_us = {};  // from the common start until all has ended
+  std::vector<double> matmul_us = {};   // of its own within each; empty where there is none
+  std::vector<double> gather_us = {};
   std::optional<std::uint64_t> wrong = {};  // elements; empty: not checked
   std::string first_wrong = {};             // for people
 };
@@ -70,8 +85,8 @@ struct Operations {
 struct Alive {};  // between two samples: slow, but not stuck
 struct Done {};
 
-using Report =
-    std::variant<Measurement, Skipped, Trying, Dropped, Tuned, Failure, Operations, Alive, Done>;
+using Report = std::variant<Measurement, OverlapMeasurement, Skipped, Trying, Dropped, Tuned,
+                            Failure, Operations, Alive, Done>;
 
 std::string to_json_text(const Report& report);
 // kMismatch where `text` is no report.

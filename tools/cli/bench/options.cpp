@@ -367,21 +367,10 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   return options;
 }
 
-std::vector<std::string> sweep_words(const BenchOptions& options) {
-  std::vector<std::string> bytes, rows;
-  for (const std::size_t size : options.bytes) {
-    bytes.push_back(format_bytes(size));
-    if (options.normalises()) rows.push_back(fmt::format("{}", size / options.token_bytes()));
-  }
+std::vector<std::string> group_words(const BenchOptions& options) {
   std::vector<std::string> words;
   add(words, "--backend", to_string(options.backend));
   add(words, "--ranks", fmt::format("{}", fmt::join(options.ranks, ",")));
-  if (options.normalises()) {
-    add(words, "--rows", fmt::format("{}", fmt::join(rows, ",")));
-    add(words, "--hidden", options.hidden);
-  } else {
-    add(words, "--bytes", fmt::format("{}", fmt::join(bytes, ",")));
-  }
   add(words, "--dtype", to_string(options.dtype));
   if (options.choice == Choice::kNamed) {
     add(words, "--algorithms", fmt::format("{}", fmt::join(options.algorithms, ",")));
@@ -394,6 +383,22 @@ std::vector<std::string> sweep_words(const BenchOptions& options) {
     const auto kind = name_of<Injection::Kind>(kInjections, options.inject.kind);
     add(words, "--inject",
         fmt::format("{}:{}:{}", kind, options.inject.rank, options.inject.algorithm));
+  }
+  return words;
+}
+
+std::vector<std::string> sweep_words(const BenchOptions& options) {
+  std::vector<std::string> bytes, rows;
+  for (const std::size_t size : options.bytes) {
+    bytes.push_back(format_bytes(size));
+    if (options.normalises()) rows.push_back(fmt::format("{}", size / options.token_bytes()));
+  }
+  std::vector<std::string> words = group_words(options);
+  if (options.normalises()) {
+    add(words, "--rows", fmt::format("{}", fmt::join(rows, ",")));
+    add(words, "--hidden", options.hidden);
+  } else {
+    add(words, "--bytes", fmt::format("{}", fmt::join(bytes, ",")));
   }
   return words;
 }

@@ -99,7 +99,9 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
 // The words after "tutti bench" that give `options` again, complete: for the ranks' processes and
 // for --repro. Where results are printed and written is left out.
 std::vector<std::string> to_arguments(const BenchOptions& options);
-// Those of them that other commands share (arguments.hpp).
+// Those of them that other commands share (arguments.hpp): of what ranks are run and how, and all
+// that with sizes.
+std::vector<std::string> group_words(const BenchOptions& options);
 std::vector<std::string> sweep_words(const BenchOptions& options);
 
 }  // namespace tutti::cli

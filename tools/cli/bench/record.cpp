@@ -89,7 +89,15 @@ Result<std::vector<Row>> rows_of(const GroupOutcome& outcome, const BenchOptions
   return rows;
 }
 
-bool same_key(const Row& a, const Row& b) { return key_of(a) == key_of(b); }
+bool same_matmul(const Row& a, const Row& b) {
+  if (!a.overlap || !b.overlap) return !a.overlap && !b.overlap;
+  return a.overlap->same_matmul(*b.overlap);
+}
+
+bool same_key(const Row& a, const Row& b) {
+  const bool same_phase = !a.overlap || !b.overlap || a.overlap->phase == b.overlap->phase;
+  return key_of(a) == key_of(b) && same_matmul(a, b) && same_phase;
+}
 
 Status check_same_machine(const Record& old_record, const Record& new_record) {
   const Environment& a = old_record.environment;

@@ -11,11 +11,14 @@
 
 #include "bench/group.hpp"
 #include "bench/options.hpp"
+#include "bench/overlap/row.hpp"
 #include "bench/statistics.hpp"
 
 namespace tutti::cli {
 
 inline constexpr std::string_view kNoOp = "none";  // Row::op of what reduces nothing
+inline constexpr std::string_view kOverlapName =
+    "overlap";  // Row::collective, where it is two things
 
 struct Calibration {
   double kernel_gap_us = 0;    // between empty kernels in a graph; 0: not measured
@@ -55,7 +58,8 @@ struct Row {
   double algbw_gbps = 0, busbw_gbps = 0;
   std::optional<std::uint64_t> wrong = {};  // elements over all ranks; empty: not checked
   bool chosen = false;
-  bool emulated = false;  // by a loop over the peers, for want of multicast
+  bool emulated = false;                   // by a loop over the peers, for want of multicast
+  std::optional<OverlapRow> overlap = {};  // of rows of kOverlapName
   friend bool operator==(const Row&, const Row&) = default;
 };
 
@@ -70,6 +74,8 @@ struct Record {
 // kMismatch where ranks did not measure the same.
 Result<std::vector<Row>> rows_of(const GroupOutcome& outcome, const BenchOptions& options);
 
+// Whether two rows are of the same matmul, or both of none.
+bool same_matmul(const Row& a, const Row& b);
 // Whether two rows measure the same thing, so that the newer replaces the older.
 bool same_key(const Row& a, const Row& b);
 

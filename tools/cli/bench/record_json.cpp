@@ -44,6 +44,35 @@ ordered_json to_value(const Environment& e) {
   return value;
 }
 
+ordered_json to_value(const std::optional<double>& value) {
+  return value ? ordered_json(rounded(*value)) : ordered_json(nullptr);
+}
+
+ordered_json to_value(const OverlapRow& o) {
+  ordered_json per_rank = ordered_json::array();
+  for (const RankTimes& times : o.per_rank) {
+    per_rank.push_back({{"mean", rounded(times.mean)},
+                        {"p50", rounded(times.p50)},
+                        {"p90", rounded(times.p90)},
+                        {"max", rounded(times.max)}});
+  }
+  return {{"phase", o.phase},
+          {"m", o.m},
+          {"n", o.n},
+          {"k", o.k},
+          {"dependent", o.dependent},
+          {"tf32", o.tf32},
+          {"library", o.library},
+          {"mean_us", rounded(o.mean_us)},
+          {"per_rank_us", std::move(per_rank)},
+          {"matmul_us", rounded(o.matmul_us)},
+          {"gather_us", rounded(o.gather_us)},
+          {"tflops", rounded(o.tflops)},
+          {"exposed_us", to_value(o.exposed_us)},
+          {"efficiency", to_value(o.efficiency)},
+          {"matmul_slowdown", to_value(o.matmul_slowdown)}};
+}
+
 ordered_json to_value(const Row& r) {
   ordered_json per_rank = ordered_json::array();
   for (const double time : r.per_rank_p50_us) per_rank.push_back(rounded(time));
@@ -74,6 +103,7 @@ ordered_json to_value(const Row& r) {
                         {"chosen", r.chosen}};
   if (r.hidden > 0) value["hidden"] = r.hidden;
   if (r.emulated) value["emulated"] = true;
+  if (r.overlap) value["overlap"] = to_value(*r.overlap);
   return value;
 }
 
@@ -108,6 +138,31 @@ Environment environment_from(const ordered_json& j) {
   return e;
 }
 
+std::optional<double> optional_from(const ordered_json& j, const char* name) {
+  return j.at(name).is_null() ? std::nullopt : std::optional(j.at(name).get<double>());
+}
+
+OverlapRow overlap_from(const ordered_json& j) {
+  OverlapRow o{.phase = j.at("phase"),
+               .m = integer_in<std::size_t>(j, "m"),
+               .n = integer_in<std::size_t>(j, "n"),
+               .k = integer_in<std::size_t>(j, "k"),
+               .dependent = j.at("dependent"),
+               .tf32 = j.at("tf32"),
+               .library = j.at("library"),
+               .mean_us = j.at("mean_us"),
+               .matmul_us = j.at("matmul_us"),
+               .gather_us = j.at("gather_us"),
+               .tflops = j.at("tflops"),
+               .exposed_us = optional_from(j, "exposed_us"),
+               .efficiency = optional_from(j, "efficiency"),
+               .matmul_slowdown = optional_from(j, "matmul_slowdown")};
+  for (const ordered_json& times : j.at("per_rank_us")) {
+    o.per_rank.push_back({times.at("mean"), times.at("p50"), times.at("p90"), times.at("max")});
+  }
+  return o;
+}
+
 Row row_from(const ordered_json& j) {
   Row row{.collective = j.at("collective"),
           .algorithm = j.at("algorithm"),
@@ -136,6 +191,7 @@ Row row_from(const ordered_json& j) {
           .chosen = j.at("chosen"),
           .emulated = j.value("emulated", false)};
   if (!j.at("wrong").is_null()) row.wrong = integer_in<std::uint64_t>(j, "wrong");
+  if (j.contains("overlap")) row.overlap = overlap_from(j["overlap"]);
   return row;
 }
 

@@ -1,46 +1,15 @@
 #include "bench/sampler.hpp"
 
-#include <signal.h>
-
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "algorithms/catalogue.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
-#include "communicator/communicator_impl.hpp"
 
 namespace tutti::cli {
-
-namespace {
-
-unsigned needs_of(Collective collective, std::string_view algorithm) {
-  const auto row = find_algorithm(collective, algorithm);
-  return row.is_ok() ? (*row)->needs : kNeedsNothing;
-}
-
-}  // namespace
-
-Status Sampler::open_nccl() {
-  if (communicator_.backend() != Backend::kCuda) return Status::ok();
-  unsigned needs = options_.choice == Choice::kAuto ? kNeedsNccl : kNeedsNothing;
-  for (const std::string& name : options_.algorithms) needs |= needs_of(options_.collective, name);
-  if ((needs & kNeedsNccl) != 0) nccl_ = communicator_.prepare_nccl();
-  if ((needs & kNeedsNcclWindows) != 0) windows_ = open_windows();
-  return communicator_.status();
-}
-
-// Before there is memory: what is allocated from then on is made a window.
-Status Sampler::open_windows() {
-  if (options_.buffers != BufferKind::kSymmetric) {
-    return {StatusCode::kUnsupported,
-            "NCCL's windows hold what the communicator allocated: --buffers symmetric"};
-  }
-  return communicator_.impl().prepare_nccl_windows();
-}
 
 // Where caches are to be cold: more than they hold, if that many are used at all.
 int Sampler::slots(std::size_t largest) const {
@@ -52,7 +21,7 @@ int Sampler::slots(std::size_t largest) const {
 }
 
 Status Sampler::open() {
-  TUTTI_TRY(open_nccl());
+  TUTTI_TRY(rows_.open());
   const bool cuda = communicator_.backend() == Backend::kCuda;
   TUTTI_ASSIGN(engine_, cuda ? make_cuda_engine(communicator_, options_)
                              : make_host_engine(communicator_, options_));
@@ -96,39 +65,15 @@ Sides Sampler::sides(std::size_t bytes) const {
   return sides_of(options_.collective, bytes, communicator_.rank(), communicator_.size());
 }
 
-Result<Plan> Sampler::plan(std::string_view algorithm) const {
-  const Communicator::Query query{
-      .count = bytes_ / size_of(options_.dtype),
-      .dtype = options_.dtype,
-      .op = {options_.op},
-      .hidden = options_.normalises() ? static_cast<std::size_t>(options_.hidden) : 0,
-      .symmetric = arena_.zero_copy(),
-      .in_place = pattern_.in_place,
-      .algorithm = algorithm,
-      .captured = options_.mode == Mode::kGraph};
-  TUTTI_ASSIGN(Plan plan, communicator_.impl().plan(options_.collective, query));
-  const unsigned needs = needs_of(options_.collective, algorithm);
-  if ((needs & kNeedsNccl) != 0) TUTTI_TRY(nccl_);
-  if ((needs & kNeedsNcclWindows) != 0) TUTTI_TRY(windows_);
-  return plan;
-}
-
-Result<std::optional<Plan>> Sampler::plan_or_skip(const std::string& algorithm) {
-  const Result<Plan> plan = this->plan(algorithm);
-  if (plan.is_ok()) return std::optional<Plan>(*plan);
-  if (std::count(skipped_.begin(), skipped_.end(), algorithm) == 0) {
-    skipped_.push_back(algorithm);
-    TUTTI_TRY(report_(Skipped{algorithm, plan.status().to_string()}));
-  }
-  return std::optional<Plan>();
-}
-
-Status Sampler::inject_end(std::string_view algorithm) const {
-  if (!options_.inject.hits(communicator_.rank(), algorithm)) return Status::ok();
-  if (options_.inject.kind == Injection::Kind::kCrash) ::raise(SIGKILL);
-  if (options_.inject.kind != Injection::Kind::kHang) return Status::ok();
-  std::this_thread::sleep_for(std::chrono::minutes(10));
-  return {StatusCode::kTimeout, "this rank was told to hang"};
+Communicator::Query Sampler::query(std::string_view algorithm) const {
+  return {.count = bytes_ / size_of(options_.dtype),
+          .dtype = options_.dtype,
+          .op = {options_.op},
+          .hidden = options_.normalises() ? static_cast<std::size_t>(options_.hidden) : 0,
+          .symmetric = arena_.zero_copy(),
+          .in_place = pattern_.in_place,
+          .algorithm = algorithm,
+          .captured = options_.mode == Mode::kGraph};
 }
 
 Operation Sampler::operation(const Configuration& configuration, std::byte* input,
@@ -203,7 +148,7 @@ Status Sampler::prepare(Contender& contender, const Arena& arena,
 }
 
 Result<std::unique_ptr<Trial>> Sampler::prepare(const Configuration& configuration) {
-  TUTTI_TRY(inject_end(configuration.algorithm));
+  TUTTI_TRY(end_as_told(options_.inject, communicator_.rank(), configuration.algorithm));
   auto trial = std::make_unique<Trial>();
   TUTTI_TRY(prepare(trial->contender, arena_, configuration));
   TUTTI_ASSIGN(const Algorithm* row, find_algorithm(options_.collective, configuration.algorithm));

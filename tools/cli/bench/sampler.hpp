@@ -13,6 +13,7 @@
 #include "bench/inputs.hpp"
 #include "bench/norm_inputs.hpp"
 #include "bench/rank.hpp"
+#include "bench/runnable.hpp"
 
 namespace tutti::cli {
 
@@ -41,17 +42,22 @@ struct Trial {
 class Sampler {
  public:
   Sampler(Communicator& communicator, const BenchOptions& options, const Reporter& reporter)
-      : communicator_(communicator), options_(options), report_(reporter) {}
+      : communicator_(communicator),
+        options_(options),
+        report_(reporter),
+        rows_(communicator, options, reporter) {}
 
   // Collective. Makes what all sizes need.
   Status open();
 
   // Begins a size; trials are of the size that was begun last. Inputs are to be filled then.
   void begin(std::size_t bytes, bool in_place);
-  // What `algorithm` would run; empty: what is chosen. kUnsupported, kUnavailable say why not.
-  Result<Plan> plan(std::string_view algorithm) const;
-  // The same; nothing, which is reported once, where it cannot run.
-  Result<std::optional<Plan>> plan_or_skip(const std::string& algorithm);
+  // Those that were asked for and can run at this size.
+  Result<std::vector<Runnable>> runnable() { return rows_.all(query({})); }
+  // What `algorithm` would run; nothing, which is reported once, where it cannot.
+  Result<std::optional<Plan>> plan_or_skip(const std::string& algorithm) {
+    return rows_.plan_or_skip(query(algorithm));
+  }
   Result<std::unique_ptr<Trial>> prepare(const Configuration& configuration);
 
   // From now on results are expected of other inputs than before.
@@ -63,10 +69,8 @@ class Sampler {
   Status sample_checked(Trial& trial);
 
  private:
-  Status open_nccl();
-  Status open_windows();
   int slots(std::size_t largest) const;
-  Status inject_end(std::string_view algorithm) const;
+  Communicator::Query query(std::string_view algorithm) const;
   // What an operation reads and writes, in bytes, for a message of so many.
   Sides sides(std::size_t bytes) const;
   Operation operation(const Configuration& configuration, std::byte* input,
@@ -84,10 +88,9 @@ class Sampler {
   Communicator& communicator_;
   const BenchOptions& options_;
   const Reporter& report_;
+  RunnableRows rows_;
   std::unique_ptr<Engine> engine_;
   Arena arena_, symmetric_;  // the second only where the first is staged
-  Status nccl_, windows_;    // why NCCL, or windows of its, are not there
-  std::vector<std::string> skipped_;
   std::vector<std::byte> host_;
   Pattern pattern_;
   std::size_t bytes_ = 0;

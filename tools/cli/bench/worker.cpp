@@ -1,6 +1,5 @@
 #include "bench/worker.hpp"
 
-#include "algorithms/catalogue.hpp"
 #include "base/try.hpp"
 #include "bench/sampler.hpp"
 #include "bench/trace.hpp"
@@ -43,24 +42,15 @@ class RankBench {
 
 // The algorithms that can run, the same on every rank.
 Result<std::vector<Entry>> RankBench::choose_entries(std::size_t size, bool in_place) {
-  const Result<Plan> chosen = sampler_.plan({});
-  std::vector<std::string> names = options_.algorithms;
-  if (options_.choice == Choice::kAuto) {
-    TUTTI_TRY(chosen.status());
-    TUTTI_ASSIGN(const Algorithm* row, find_algorithm(options_.collective, chosen->algorithm));
-    names = {std::string(row->name())};
-  }
+  TUTTI_ASSIGN(const std::vector<Runnable> rows, sampler_.runnable());
   std::vector<Entry> entries;
-  for (const std::string& name : names) {
-    TUTTI_ASSIGN(const std::optional<Plan> plan, sampler_.plan_or_skip(name));
-    if (!plan) continue;
-    // What auto takes runs as auto would run it: a table may say how.
-    const bool is_chosen = chosen.is_ok() && chosen->algorithm == plan->algorithm;
+  entries.reserve(rows.size());
+  for (const Runnable& row : rows) {
     entries.push_back({.measurement = {.size = size,
-                                       .algorithm = name,
+                                       .algorithm = row.algorithm,
                                        .in_place = in_place,
-                                       .chosen = is_chosen,
-                                       .plan = is_chosen ? *chosen : *plan},
+                                       .chosen = row.chosen,
+                                       .plan = row.plan},
                        .trial = nullptr});
   }
   return entries;

@@ -125,7 +125,7 @@ void judge_libraries(const Facts& facts, std::vector<Finding>& findings) {
                          : note("NVML", facts.why_no_nvml, "links are not known without it"));
 }
 
-// Nothing calls these yet, so none is missed: they are here for who wants to know beforehand.
+// No collective needs these, so none is missed: they are here for who wants to know beforehand.
 void judge_optional_libraries(const Facts& facts, std::vector<Finding>& findings) {
   const auto add = [&findings](std::string subject, const Result<FoundLibrary>& library,
                                std::string_view purpose) {
@@ -137,7 +137,7 @@ void judge_optional_libraries(const Facts& facts, std::vector<Finding>& findings
                                        : note(std::move(subject), std::move(text)));
   };
   add("cuBLASLt", facts.cublas_lt,
-      "for collectives fused with matrix products, which this version does not have");
+      "for `tutti bench overlap`, a matrix product beside a collective");
   add("UCX", facts.ucx, "for networks between hosts, which this version leaves to NCCL");
 }
 

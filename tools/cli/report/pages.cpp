@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/units.hpp"
+#include "bench/overlap/print.hpp"
 #include "bench/printers/printers.hpp"
 #include "report/sections.hpp"
 
@@ -32,6 +33,7 @@ std::string provenance(const ResultFile& file) {
 }
 
 bool has_curve(const Group& group) {
+  if (group.first().overlap) return false;
   std::set<std::size_t> sizes;
   for (const Row* row : group.rows) sizes.insert(row->bytes);
   return sizes.size() > 1;
@@ -67,6 +69,7 @@ std::vector<const ResultFile*> files_of(const std::vector<const Guest*>& guests)
 
 // A table, and under it where the columns come from that are of other files.
 std::string render_table(const Section& section, const Group& group) {
+  if (group.first().overlap) return print_overlap_markdown(group);
   const std::vector<const Guest*> guests = section.beside(group);
   std::string text = print_markdown(group, rows_of(guests));
   for (const ResultFile* file : files_of(guests)) {

@@ -46,6 +46,8 @@ std::string shape_text(const Row& row);    // "32x8192"; empty where it is no te
 std::string time_text(double us);          // four significant digits or so
 std::string title_of(const Group& group);  // "all_reduce, 8 ranks, bf16, sum, cuda, graph, ..."
 
+// The first line of a table: by what, where and when.
+std::string print_environment(const Record& record);
 // A column for each of `asked`, measured or not, then for what else was measured.
 std::string print_table(const Record& record, const std::vector<std::string>& asked = {});
 std::string print_markdown(const Record& record);

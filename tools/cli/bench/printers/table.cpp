@@ -106,21 +106,25 @@ std::string emulations(const Group& group) {
 
 }  // namespace
 
-std::string print_table(const Record& record, const std::vector<std::string>& asked) {
+std::string print_environment(const Record& record) {
   const Environment& e = record.environment;
   std::string text = fmt::format("# tutti {} on {}", record.tutti, e.host);
   if (e.gpus > 0) {
     text += fmt::format(", {} x {}, driver {}, CUDA {}, NCCL {}", e.gpus, e.gpu, e.driver, e.cuda,
                         e.nccl.empty() ? "not found" : e.nccl);
   }
-  text += fmt::format(", {}\n", e.date);
+  return text + fmt::format(", {}\n", e.date);
+}
+
+std::string print_table(const Record& record, const std::vector<std::string>& asked) {
+  std::string text = print_environment(record);
   for (const Group& group : groups_of(record.rows)) {
     const std::vector<std::string> algorithms = columns_of(group, asked);
     text += "\n" + heading(group, algorithms);
     for (const SizeView& size : sizes_of(group)) text += line(group, size, algorithms);
     text += copies(group) + emulations(group);
   }
-  const Calibration& c = e.calibration;
+  const Calibration& c = record.environment.calibration;
   if (c.kernel_gap_us > 0) {
     text +=
         fmt::format("# calibration: {:.2f} us between empty kernels in a graph", c.kernel_gap_us);

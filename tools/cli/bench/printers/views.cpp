@@ -16,7 +16,9 @@ auto group_key(const Row& r) {
 
 }  // namespace
 
-bool same_group(const Row& a, const Row& b) { return group_key(a) == group_key(b); }
+bool same_group(const Row& a, const Row& b) {
+  return group_key(a) == group_key(b) && same_matmul(a, b);
+}
 
 std::vector<Group> groups_of(const std::vector<Row>& rows) {
   std::vector<Group> groups;

@@ -1,0 +1,65 @@
+// cuBLASLt's entry points, with prototypes of our own: no header of its own is needed to build, and
+// any version since 12.0 can be loaded. Where the toolkit has the header, a test compares the two.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "drivers/cuda.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti {
+
+inline constexpr int kCublasSuccess = 0;              // CUBLAS_STATUS_SUCCESS
+inline constexpr int kCublasCompute32F = 68;          // CUBLAS_COMPUTE_32F
+inline constexpr int kCublasCompute32FFastTf32 = 77;  // CUBLAS_COMPUTE_32F_FAST_TF32
+inline constexpr int kCublasLtMaxWorkspace = 1;       // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
+
+using CublasLtHandle = void*;      // cublasLtHandle_t
+using CublasLtOperation = void*;   // cublasLtMatmulDesc_t
+using CublasLtLayout = void*;      // cublasLtMatrixLayout_t
+using CublasLtPreference = void*;  // cublasLtMatmulPreference_t
+
+struct CublasLtAlgorithm {  // cublasLtMatmulAlgo_t
+  std::uint64_t data[8];
+};
+
+struct CublasLtHeuristic {  // cublasLtMatmulHeuristicResult_t
+  CublasLtAlgorithm algorithm;
+  std::size_t workspace_bytes;
+  int state;
+  float waves;
+  int reserved[4];
+};
+
+struct CublasLtLibrary {
+  std::string version;  // "13.0.2"
+
+  const char* (*get_status_string)(int) = nullptr;
+  int (*create)(CublasLtHandle*) = nullptr;
+  int (*destroy)(CublasLtHandle) = nullptr;
+  int (*operation_create)(CublasLtOperation*, int compute_type, int scale_type) = nullptr;
+  int (*operation_destroy)(CublasLtOperation) = nullptr;
+  int (*layout_create)(CublasLtLayout*, int type, std::uint64_t rows, std::uint64_t columns,
+                       std::int64_t leading) = nullptr;
+  int (*layout_destroy)(CublasLtLayout) = nullptr;
+  int (*preference_create)(CublasLtPreference*) = nullptr;
+  int (*preference_destroy)(CublasLtPreference) = nullptr;
+  int (*preference_set)(CublasLtPreference, int attribute, const void*, std::size_t) = nullptr;
+  int (*heuristic)(CublasLtHandle, CublasLtOperation, CublasLtLayout a, CublasLtLayout b,
+                   CublasLtLayout c, CublasLtLayout d, CublasLtPreference, int asked,
+                   CublasLtHeuristic*, int* got) = nullptr;
+  int (*matmul)(CublasLtHandle, CublasLtOperation, const void* alpha, const void* a, CublasLtLayout,
+                const void* b, CublasLtLayout, const void* beta, const void* c, CublasLtLayout,
+                void* d, CublasLtLayout, const CublasLtAlgorithm*, void* workspace, std::size_t,
+                Stream) = nullptr;
+};
+
+// kUnavailable where it is not found, too old, or lacks an entry point. `library` as for
+// make_cublas_lt_matmul().
+Result<CublasLtLibrary> load_cublas_lt(const std::string& library);
+
+int cuda_data_type(DataType dtype);  // cudaDataType; -1 for what cuBLASLt does not multiply here
+
+}  // namespace tutti

@@ -1,0 +1,39 @@
+// What a benchmark has come to, group of ranks after group, and how it is told and kept.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/options.hpp"
+#include "bench/record.hpp"
+#include "bench/supervisor.hpp"
+#include "exit_code.hpp"
+
+namespace tutti::cli {
+
+struct Outcome {
+  Record record;
+  std::vector<TracedGroup> traced;
+  std::vector<std::string> notes;  // algorithms that could not run; failures
+  std::vector<std::string> repro;  // commands that repeat a row each, where they are wanted
+  int exit_code = kSuccess;
+  bool complete = false;  // every group ended as it should; results may still be wrong
+};
+
+void note_skipped(int ranks, const std::vector<Skipped>& skipped, Outcome& outcome);
+// Whether the group ended as it should; if not, that is noted.
+bool note_end(int ranks, const Supervision& end, Outcome& outcome);
+void note_failure(int ranks, const std::string& failure, Outcome& outcome);
+
+using Printer = std::function<std::string(const Record&, Format)>;
+
+// The whole of a launcher: reads the file that is appended to, lets `measure` fill the outcome,
+// prints it, writes the files. Returns the exit code.
+int run_campaign(const BenchOptions& options, const std::string& command_line,
+                 const std::function<void(Outcome&)>& measure, const Printer& print);
+
+// "tutti bench: ..." on standard error; returns kUsage.
+int report_usage(const Status& status);
+
+}  // namespace tutti::cli

@@ -1,0 +1,162 @@
+#include "bench/overlap/operands.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/try.hpp"
+#include "tutti/device/scalar.hpp"
+
+namespace tutti::cli {
+namespace {
+
+constexpr std::size_t kPeriodsAtOnce = 64;  // that travel between here and the engine's memory
+constexpr std::size_t kSamples = 256;       // of C
+constexpr std::uint64_t kSeedOfA = 1, kSeedOfB = 2, kSeedOfParts = 16;
+
+std::uint64_t mix(std::uint64_t key) {  // splitmix64
+  key += 0x9E3779B97F4A7C15u;
+  key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9u;
+  key = (key ^ (key >> 27)) * 0x94D049BB133111EBu;
+  return key ^ (key >> 31);
+}
+
+std::uint64_t seed_of(std::uint64_t what, std::uint32_t iteration) {
+  return what | std::uint64_t{iteration} << 32;
+}
+
+float random_number(std::uint64_t seed, std::size_t index) {
+  constexpr int kBits = 24;  // a float's
+  const auto bits = static_cast<std::int32_t>(mix(mix(seed) ^ index) >> (64 - kBits));
+  return std::ldexp(static_cast<float>(bits - (1 << (kBits - 1))), 1 - kBits);
+}
+
+// `value` as it is in the type T, there and back.
+template <class T>
+float store(std::byte* to, float value) {
+  const T narrow = from_float<T>(value);
+  std::memcpy(to, &narrow, sizeof narrow);
+  return to_float(narrow);
+}
+
+float store(DataType dtype, std::byte* to, float value) {
+  if (dtype == DataType::kFloat16) return store<Half>(to, value);
+  if (dtype == DataType::kBfloat16) return store<Bfloat16>(to, value);
+  std::memcpy(to, &value, sizeof value);
+  return value;
+}
+
+double load(DataType dtype, ByteView bytes) {
+  if (dtype == DataType::kFloat16) return to_float(from_bytes<Half>(bytes));
+  if (dtype == DataType::kBfloat16) return to_float(from_bytes<Bfloat16>(bytes));
+  return from_bytes<float>(bytes);
+}
+
+// What rounding once to the type may change, relative to the value.
+double rounding_of(DataType dtype) {
+  const int bits = dtype == DataType::kBfloat16 ? 8 : dtype == DataType::kFloat16 ? 11 : 24;
+  return std::ldexp(1, -bits);
+}
+
+}  // namespace
+
+Numbers::Numbers(DataType dtype, std::uint64_t seed)
+    : values_(kPeriod), period_(kPeriod * size_of(dtype)) {
+  for (std::size_t i = 0; i < kPeriod; ++i) {
+    values_[i] = store(dtype, &period_[i * size_of(dtype)], random_number(seed, i));
+  }
+}
+
+Status Operands::fill(std::uint32_t iteration) {
+  const MatmulShape& shape = setting_.matmul;
+  matrices_.clear();
+  parts_.clear();
+  for (int rank = 0; rank < setting_.ranks; ++rank) {
+    const std::uint64_t what = kSeedOfParts + static_cast<std::uint64_t>(rank);
+    parts_.emplace_back(shape.dtype, seed_of(what, iteration));
+  }
+  for (const std::uint64_t what : {kSeedOfA, kSeedOfB}) {
+    matrices_.emplace_back(shape.dtype, seed_of(what, iteration));
+  }
+  const auto mine = static_cast<std::size_t>(setting_.rank);
+  TUTTI_TRY(write(places_.part, setting_.part_bytes, parts_[mine]));
+  TUTTI_TRY(write(places_.b, shape.k * shape.n * element(), matrices_[1]));
+  if (!setting_.dependent) {
+    return write(places_.a, shape.m * shape.k * element(), matrices_[0]);
+  }
+  // For the matmul alone. Whoever gathers poisons it before.
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+    std::byte* const to = places_.gathered + rank * setting_.part_bytes;
+    TUTTI_TRY(write(to, setting_.part_bytes, parts_[rank]));
+  }
+  return Status::ok();
+}
+
+Status Operands::write(std::byte* to, std::size_t bytes, const Numbers& numbers) {
+  host_.resize(std::min(bytes, kPeriodsAtOnce * numbers.period().size()));
+  tile(host_, numbers.period());
+  for (std::size_t at = 0; at < bytes; at += host_.size()) {
+    const auto now = std::min(host_.size(), bytes - at);
+    TUTTI_TRY(memory_.write(to + at, ByteView(host_).first(now)));
+  }
+  return Status::ok();
+}
+
+double Operands::a(std::size_t index) const {
+  if (!setting_.dependent) return matrices_[0][index];
+  const std::size_t part = setting_.part_bytes / element();
+  return parts_[index / part][index % part];
+}
+
+// The sum of k random products is off by what fp32 loses at each step, which grows like a random
+// walk; eight times that is never exceeded by chance. TF32 loses more of each factor.
+bool Operands::is_right(std::size_t row, std::size_t column, double got) const {
+  const auto& [m, n, k, dtype, tf32] = setting_.matmul;
+  double want = 0, squares = 0;
+  for (std::size_t i = 0; i < k; ++i) {
+    const double product = a(row * k + i) * matrices_[1][i * n + column];
+    want += product;
+    squares += product * product;
+  }
+  constexpr double kNever = 8;
+  const double step =
+      tf32 ? std::ldexp(1, -10) : std::ldexp(std::sqrt(static_cast<double>(k)), -24);
+  const double bound = kNever * step * std::sqrt(squares) + 2 * rounding_of(dtype) * std::abs(want);
+  return std::abs(got - want) <= bound;  // never of NaN
+}
+
+Result<Mismatches> Operands::check_product(bool flip) const {
+  const MatmulShape& shape = setting_.matmul;
+  Mismatches found;
+  Bytes got(element());
+  for (std::size_t sample = 0; sample < kSamples; ++sample) {
+    // The two ends, and what lies between.
+    const std::size_t index = sample == 0   ? 0
+                              : sample == 1 ? elements_of_c() - 1
+                                            : mix(sample) % elements_of_c();
+    TUTTI_TRY(memory_.read(got, places_.c + index * element()));
+    if (flip && sample == 0) got.back() ^= std::byte{0x80};  // the sign
+    if (is_right(index / shape.n, index % shape.n, load(shape.dtype, got))) continue;
+    if (found.count++ == 0) found.first = index;
+  }
+  return found;
+}
+
+Result<Mismatches> Operands::check_gathered(bool flip) {
+  Mismatches found;
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+    const Bytes& period = parts_[rank].period();
+    const std::size_t begin = rank * setting_.part_bytes;
+    for (std::size_t at = 0; at < setting_.part_bytes; at += kPeriodsAtOnce * period.size()) {
+      host_.resize(std::min(kPeriodsAtOnce * period.size(), setting_.part_bytes - at));
+      TUTTI_TRY(memory_.read(host_, places_.gathered + begin + at));
+      if (flip && begin + at == 0) host_.front() ^= std::byte{1};
+      const Mismatches here = count_mismatches(host_, period, element());
+      if (found.count == 0) found.first = (begin + at) / element() + here.first;
+      found.count += here.count;
+    }
+  }
+  return found;
+}
+
+}  // namespace tutti::cli
