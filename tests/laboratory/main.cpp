@@ -165,7 +165,10 @@ int misfortune_campaign(std::uint64_t seeds) {
     }
     check(setup, "poison ignored",
           run_stop(setup, {0, 0}, 1, &deaf).empty() ? "was not noticed" : "");
-    if (!run_stop(setup, {0, 0, false}, 1, &stubborn).empty()) ++noticed[row_index(setup)];
+    const Collective collective = setup.row->collective;
+    const bool from_root = root_side(collective) == RootSide::kInput;
+    const int writer = from_root ? test::root_of(collective, 0, setup.ranks) : 0;
+    if (!run_stop(setup, {writer, 0, false}, 1, &stubborn).empty()) ++noticed[row_index(setup)];
     check(setup, "signatures ignored",
           run_mismatch(setup, 1, &blind).empty() ? "was not noticed" : "");
     if (setup.row->ring_directions > 0 && setup.ranks >= 4) {

@@ -30,10 +30,10 @@ class Spread {
     show();
     pass_.meet_behind_copies(Publish::kStores);
     if (shares()) pass_.meet(Publish::kStores);
-    pass_.meet(Publish::kLoads);
+    if (ends()) pass_.meet(Publish::kLoads);
   }
   void take() const {
-    pass_.meet(Publish::kStores);
+    k_ > 0 && shares() ? pass_.meet_behind_copies(Publish::kLoads) : pass_.meet(Publish::kStores);
     stages_.copies_wait(stages_.kernels());
     fetch(work_.root, work_.rank);
     if (shares()) {
@@ -42,8 +42,11 @@ class Spread {
       fetch_others();
     }
     if (work_.stage_output) keep();
-    pass_.end();
+    if (ends()) pass_.end();
   }
+  // Where shares are fetched from others, the next pass's first meeting says as well that nobody
+  // reads here any more; and that nobody reads what the root shows, the second one did.
+  bool ends() const { return !shares() || k_ + 1 == passes_.number; }
 
   // Where rank `rank` shows the share of rank `whose`.
   std::byte* shown(int rank, int whose) const {

@@ -7,7 +7,8 @@
 //   meet   every share is there (not where there are two ranks: then a share is all)
 //   copy   the shares of the others but the root, next rank first
 //   copy   all of it from staging to my output, if it is there
-//   meet   nobody reads my output any more, or my staging
+//   meet   nobody reads my output any more, or my staging (of more than two ranks behind the last
+//          pass alone)
 //
 // Cost: 3 hops and a few microseconds for each copy, 1 x bytes over the root's links and then
 // (n-2)/(n-1) x bytes over those of the others, all of them by copy engines: kernels only meet.
