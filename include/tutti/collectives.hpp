@@ -90,7 +90,8 @@ Status reduce_scatter(Communicator& communicator, const ReduceScatter& call);
 Status all_to_all(Communicator& communicator, const AllToAll& call);
 
 // Of these one rank, the root, has an input or an output alone. What other ranks give for that
-// buffer is not looked at; null will do.
+// buffer is not looked at; null will do. Where it is wrong the root alone is told so, and does
+// nothing: the others wait for it until their deadline.
 struct Broadcast {
   const void* input = nullptr;  // root: `count` elements; may be `output`
   void* output = nullptr;       // `count` elements

@@ -26,7 +26,7 @@ struct RootedPasses {
     const std::size_t fits = longest / (unit * dealers) * unit;
     const std::size_t most = fits < unit ? unit : fits;
     number = share > most ? (share + most - 1) / most : 1;
-    slot = divided(share, static_cast<int>(number), unit);
+    slot = ((share + unit - 1) / unit + number - 1) / number * unit;
   }
 
   TUTTI_BODY Range all(std::size_t k) const {

@@ -64,7 +64,10 @@ Status submit_rooted(Communicator& communicator, Call call) {
   if (!is_root && alone == RootSide::kInput) call.input = nullptr;
   if (!is_root && alone == RootSide::kOutput) call.output = nullptr;
   if (has_pieces(call.collective)) call.count *= static_cast<std::size_t>(ranks);
-  if (call.count == 0) return submit(communicator, call);
+  if (call.count == 0) {
+    call.input = call.output = nullptr;  // where they lie must not make a difference between ranks
+    return submit(communicator, call);
+  }
   if (is_root || alone != RootSide::kInput) checked = check_buffer(call, call.input);
   if (checked.is_ok() && (is_root || alone != RootSide::kOutput)) {
     checked = check_buffer(call, call.output);

@@ -126,7 +126,9 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
     return fmt::format("reduces in the order '{}', and deterministic results need rank_order",
                        to_string(row.order));
   }
-  if (request.only_nccl && (row.needs & kNeedsNccl) == 0) {
+  // NCCL has no barrier.
+  const bool may_be_nccls = request.collective != Collective::kBarrier;
+  if (request.only_nccl && may_be_nccls && (row.needs & kNeedsNccl) == 0) {
     return "is left out: TUTTI_DISABLE=1 leaves every operation to NCCL";
   }
   return {};

@@ -170,15 +170,16 @@ void write_results(Corpus& corpus) {
   record.rows = {cli::some_overlap_row(cli::Phase::kMatmul, 1600),
                  cli::some_overlap_row(cli::Phase::kOverlap, 1800)};
   corpus.write("results/overlap_record", cli::to_json_text(record));
-  corpus.write("results/overlap",
-               cli::to_json_text(cli::OverlapMeasurement{.phase = cli::Phase::kOverlap,
-                                                         .algorithm = "copy_engine",
-                                                         .plan = {"all_gather/copy_engine"},
-                                                         .library = "cuBLASLt 13.0.2",
-                                                         .samples_us = {1800, 1801.5},
-                                                         .matmul_us = {1650, 1700},
-                                                         .gather_us = {700, 650.25},
-                                                         .wrong = 0}));
+  cli::OverlapMeasurement overlap;
+  overlap.phase = cli::Phase::kOverlap;
+  overlap.algorithm = "copy_engine";
+  overlap.plan.algorithm = "all_gather/copy_engine";
+  overlap.library = "cuBLASLt 13.0.2";
+  overlap.samples_us = {1800, 1801.5};
+  overlap.matmul_us = {1650, 1700};
+  overlap.gather_us = {700, 650.25};
+  overlap.wrong = 0;
+  corpus.write("results/overlap", cli::to_json_text(overlap));
   corpus.write("results/skipped", cli::to_json_text(cli::Skipped{"nccl", "not found"}));
   corpus.write("results/failure", cli::to_json_text(cli::Failure{StatusCode::kTimeout, "late"}));
   corpus.write("results/trying", cli::to_json_text(cli::Trying{2, "one_shot"}));

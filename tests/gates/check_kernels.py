@@ -54,6 +54,8 @@ class Promise(NamedTuple):
 # and the word that counts launches. For any number of ranks a value or two are put aside there, too:
 # what polls has the time.
 POLLS_TOGETHER = Promise(loads=RANKS - 1 + 1, stores=0, barriers=0, narrow=1, local=2)
+# Likewise, of one rank's.
+POLLS_ONE = POLLS_TOGETHER._replace(loads=1 + 1)
 PROMISES = {
     "one_shot_kernel": Promise(loads=RANKS, stores=1, barriers=2),
     "two_shot_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
@@ -81,13 +83,14 @@ PROMISES = {
     "all_to_all_one_shot_push_kernel": POLLS_TOGETHER,
     # A root has something for each rank, or gets something of each.
     "scatter_push_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
-    "scatter_one_shot_push_kernel": POLLS_TOGETHER,
+    "scatter_one_shot_push_kernel": POLLS_ONE,
     "gather_pull_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
     "gather_one_shot_push_kernel": POLLS_TOGETHER,
-    # The root stores a share to one rank at a time, and to its own output; that rank to the others.
-    "broadcast_two_shot_kernel": Promise(loads=1, stores=2, barriers=2),
-    "broadcast_one_shot_push_kernel": POLLS_TOGETHER,
-    "reduce_two_shot_staged_kernel": Promise(loads=RANKS, stores=1, barriers=2, loops=2, stack=3 * STACK_BYTES),
+    # The root stores a share to one rank at a time, and to its own output: around the wide loop is one over
+    # ranks, which has the narrow way, too.
+    "broadcast_two_shot_kernel": Promise(loads=1, stores=2, barriers=2, narrow=6),
+    "broadcast_one_shot_push_kernel": POLLS_ONE,
+    "reduce_two_shot_staged_kernel": Promise(loads=RANKS, stores=1, barriers=2, stack=3 * STACK_BYTES),
     "reduce_one_shot_push_kernel": POLLS_TOGETHER,
     "meeting_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
     "reduce_scatter_pull_kernel": Promise(loads=RANKS, stores=1, barriers=2),
@@ -134,9 +137,10 @@ def promise_of(kernel: Kernel) -> Promise:
     promise = PROMISES[kernel.name]
     if kernel.ranks:
         promise = promise._replace(loads=promise.loads - RANKS + kernel.ranks, stack=0, local=0)
-    if promise.narrow == 0 or not re.fullmatch(INTEGERS, kernel.element):
+    polls = promise.narrow > 0 and promise.stores == 0
+    if not polls or not re.fullmatch(INTEGERS, kernel.element):
         return promise
-    return promise._replace(loads=2 * (RANKS - 1) + 1, stack=5 * STACK_BYTES)
+    return promise._replace(loads=2 * (promise.loads - 1) + 1, stack=5 * STACK_BYTES)
 
 
 # --- the rules: each takes a function and yields what is wrong with it ------------------------------
