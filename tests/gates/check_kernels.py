@@ -86,9 +86,8 @@ PROMISES = {
     "scatter_one_shot_push_kernel": POLLS_ONE,
     "gather_pull_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
     "gather_one_shot_push_kernel": POLLS_TOGETHER,
-    # The root stores a share to one rank at a time, and to its own output: around the wide loop is one over
-    # ranks, which has the narrow way, too.
-    "broadcast_two_shot_kernel": Promise(loads=1, stores=2, barriers=2, narrow=6),
+    # The root stores a share to one rank at a time, and to its own output.
+    "broadcast_two_shot_kernel": Promise(loads=1, stores=2, barriers=2),
     "broadcast_one_shot_push_kernel": POLLS_ONE,
     "reduce_two_shot_staged_kernel": Promise(loads=RANKS, stores=1, barriers=2, stack=3 * STACK_BYTES),
     "reduce_one_shot_push_kernel": POLLS_TOGETHER,
@@ -179,11 +178,15 @@ def check_polls(function: Function, promise: Promise):
 
 
 def wide_loops(function: Function, promise: Promise):
-    for loop in function.loops():
-        steps = function.within(loop)
-        wide = [step.kind for step in steps if step.bytes == 16]
-        if wide.count("load") == promise.loads and wide.count("store") == promise.stores:
-            yield steps
+    """Of loops in one another the innermost: those around it have what is not wide, too."""
+    def has_promised(loop: tuple[int, int]) -> bool:
+        wide = [step.kind for step in function.within(loop) if step.bytes == 16]
+        return wide.count("load") == promise.loads and wide.count("store") == promise.stores
+
+    loops = [loop for loop in function.loops() if has_promised(loop)]
+    for loop in loops:
+        if not any(other != loop and loop[0] <= other[0] and other[1] <= loop[1] for other in loops):
+            yield function.within(loop)
 
 
 def check_width(function: Function, promise: Promise):

@@ -125,6 +125,12 @@ class Listings(unittest.TestCase):
         self.refuses(sass(SASS.replace("BRA L", "LDG.E R2, desc[UR4][R2.64]\nBRA L")), "LDG.E: narrow")
         self.refuses(ptx(PTX.replace("bra L", "ld.global.u32 %r1, [%rd1]\nbra L")), "ld.global.u32: narrow")
 
+    def test_narrow_access_around_the_wide_loop(self):
+        functions = sass(SASS.replace("BRA L", "BRA L\nLDG.E.STRONG.SYS R2, desc[UR4][R2.64]\nBRA 0x20"))
+        loops = [[step.bytes for step in functions[0].within(loop)] for loop in functions[0].loops()]
+        self.assertEqual([4 in widths for widths in loops], [False, True])
+        self.assertEqual(check_kernels.check_functions(functions), [])
+
     def test_multicast(self):
         self.refuses(sass(SASS + "LDGMC.E.ADD.F32x4.RN.STRONG.SYS R8, [R2.64+URZ]"), "LDGMC", "multicast")
         self.refuses(sass(SASS + "REDG.E.ADD.F32.FTZ.RN.STRONG.SYS desc[UR4][R2.64], R8"), "REDG")
