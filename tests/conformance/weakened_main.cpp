@@ -166,12 +166,20 @@ bool meet(HostWorld& world, int rank, const Case& test) {
   return right;
 }
 
-// Where there is a root, who sends comes late: what lies in slots from before is looked at.
+// Where there is a root, who sends comes late, to the operation and to each barrier: the others
+// look at what lies there from before. And nobody is at the next barrier before the others have
+// seen the last one: what that releases would make up for what this one did not.
+thread_local bool sends = false;
+
 void wait_to_send(const Case& test, const Work& work) {
   if (!has_root(test.row->collective)) return;
   const bool from_root = root_side(test.row->collective) == RootSide::kInput;
-  const bool sends = from_root == (work.rank == work.root);
-  if (sends) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  sends = from_root == (work.rank == work.root);
+  std::this_thread::sleep_for(std::chrono::milliseconds(sends ? 10 : 5));
+}
+
+void wait_to_arrive(int, int) {
+  if (sends) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
 // A few operations in a row, with fresh data each. False where a result is wrong.
@@ -241,6 +249,7 @@ int parts_of(const Algorithm& row) {
 std::vector<Case> cases_of(const Algorithm& row, Buffers buffers, int barriers) {
   std::vector<Case> cases;
   const auto add = [&](Weakening weakening, std::string what) {
+    weakening.before_barrier = wait_to_arrive;
     cases.push_back(
         {&row, buffers, weakening, fmt::format("{}, {}: {}", row.id, to_string(buffers), what)});
   };
