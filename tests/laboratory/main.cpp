@@ -94,25 +94,31 @@ void print_as_table(const std::vector<MutationResult>& results) {
   for (const std::string& line : table_of(results)) fmt::print("{}\n", line);
 }
 
-int mutation_campaign(std::uint64_t schedules, bool markdown) {
-  const auto results = run_mutations(schedules);
-  if (markdown) print_as_table(results);
+// How many nobody found. Those are always told.
+int count_survivors(const std::vector<MutationResult>& results, bool tells_all) {
   int survived = 0;
   for (const MutationResult& result : results) {
     const bool found = result.finding.found();
     survived += found ? 0 : 1;
-    if (markdown && found) continue;
+    if (found && !tells_all) continue;
     fmt::print("{} {} {}: {}\n", found ? "passed" : "SURVIVED", result.setup.name(),
                describe(result.mutation),
                found
                    ? fmt::format("{}, seed {}", result.finding.violation.text, result.finding.seed)
                    : std::string("nothing found"));
   }
+  return survived;
+}
+
+int mutation_campaign(std::uint64_t schedules, bool markdown) {
+  const auto results = run_mutations(schedules);
+  if (markdown) print_as_table(results);
+  const int survived = count_survivors(results, !markdown);
   if (!markdown) fmt::print("{} mutations, {} survived\n", results.size(), survived);
   return survived > 0 || results.empty() ? 1 : 0;
 }
 
-// The table between the markers of a document is the one that the mutations give.
+// Each mutation is found, and the table between the markers of a document is the one they give.
 int check_document(const std::string& file, std::uint64_t schedules) {
   std::ifstream stream(file);
   std::vector<std::string> written;
@@ -122,7 +128,9 @@ int check_document(const std::string& file, std::uint64_t schedules) {
     if (inside) written.push_back(line);
     if (line.starts_with("<!-- mutations:")) inside = true;
   }
-  if (written == table_of(run_mutations(schedules))) return 0;
+  const auto results = run_mutations(schedules);
+  if (results.empty() || count_survivors(results, false) > 0) return 1;
+  if (written == table_of(results)) return 0;
   fmt::print(stderr,
              "{}: the table of mutations is not what `tutti_laboratory mutations "
              "--markdown` prints; paste that between its markers\n",
