@@ -153,6 +153,37 @@ Status gather(Communicator& communicator, const Gather& call);
 // Buffers, order and errors: as for all_reduce(), but that `output` alone has to be symmetric.
 Status scatter(Communicator& communicator, const Scatter& call);
 
+struct Send {
+  const void* buffer = nullptr;  // `count` elements of this rank; any pointer
+  std::size_t count = 0;         // equal in the peer's recv(); 0: nothing is done
+  DataType dtype = DataType::kFloat32;
+  int peer = 0;  // who takes it; this rank itself only in a group that holds the recv() as well
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+struct Recv {
+  void* buffer = nullptr;  // `count` elements; any pointer
+  std::size_t count = 0;
+  DataType dtype = DataType::kFloat32;
+  int peer = 0;  // who sends it
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+// Between two ranks, which alone call: the peer's `buffer` becomes this rank's. Messages from one
+// rank to another are taken in the order in which they were sent.
+//
+// A send may wait until it is taken: two ranks that send to each other do so in a group. What is
+// between one group_start() and its group_end() on one communicator and stream is one operation,
+// where no message waits for another one but for those to, or from, the same peer; it goes where
+// the first of them stands. From 33 messages on it is several, one behind the other.
+// Buffers: any pointers; none has to be symmetric, and symmetric ones are not faster. No buffer of
+// a group's recv() may overlap another buffer of the group.
+// Order and errors: as for all_reduce(). Ends that differ in count or dtype are kMismatch.
+Status send(Communicator& communicator, const Send& call);
+Status recv(Communicator& communicator, const Recv& call);
+
 struct Barrier {
   Stream stream = nullptr;
   CallOptions options = {};

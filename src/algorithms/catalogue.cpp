@@ -15,6 +15,7 @@
 #include "algorithms/reduce/rows.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
 #include "algorithms/scatter/rows.hpp"
+#include "algorithms/send_recv/rows.hpp"
 #include "base/units.hpp"
 #include "transport/work.hpp"
 
@@ -78,6 +79,8 @@ std::span<const Algorithm> rows_of(Collective collective) {
       return scatter_rows();
     case Collective::kBarrier:
       return barrier_rows();
+    case Collective::kSendRecv:
+      return send_recv_rows();
     case Collective::kAllReduce:
       break;
   }

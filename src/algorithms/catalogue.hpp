@@ -107,6 +107,8 @@ struct Algorithm {
   bool pushes_through_staging = false;
   // Rows that fetch into staging what they reduce, or from it what the root shows, likewise.
   bool fetches_into_staging = false;
+  // Rows between pairs of ranks: each block is a lane of them.
+  bool sends_messages = false;
   // Not to be taken because the cost model says so.
   bool only_where_measured = false;
   // Rows whose data travels in packets: what a message takes that is so large on the wire.

@@ -12,6 +12,7 @@ struct Shape {
   bool pieces = false;
   bool in_place = false;
   RootSide root = RootSide::kNone;
+  bool pairwise = false;
 };
 
 // In the order of the enumeration.
@@ -30,6 +31,7 @@ constexpr Shape kShapes[] = {
     {.name = "gather", .input = Shape::kPiece, .pieces = true, .root = RootSide::kOutput},
     {.name = "scatter", .output = Shape::kPiece, .pieces = true, .root = RootSide::kInput},
     {.name = "barrier"},
+    {.name = "send_recv", .pairwise = true},
 };
 static_assert(std::size(kShapes) == std::size(kAllCollectives));
 
@@ -51,6 +53,7 @@ Result<Collective> parse_collective(std::string_view name) {
                 fmt::format("unknown collective '{}'; known: {}", name, known));
 }
 
+bool is_pairwise(Collective collective) { return shape_of(collective).pairwise; }
 bool reduces(Collective collective) { return shape_of(collective).reduces; }
 bool has_pieces(Collective collective) { return shape_of(collective).pieces; }
 bool runs_in_place(Collective collective) { return shape_of(collective).in_place; }

@@ -22,6 +22,7 @@ enum class Collective : std::uint8_t {
   kGather,
   kScatter,
   kBarrier,
+  kSendRecv,
 };
 inline constexpr Collective kAllCollectives[] = {
     Collective::kAllReduce, Collective::kAllReduceResidualRmsNorm,
@@ -29,9 +30,14 @@ inline constexpr Collective kAllCollectives[] = {
     Collective::kAllToAll,  Collective::kBroadcast,
     Collective::kReduce,    Collective::kGather,
     Collective::kScatter,   Collective::kBarrier,
+    Collective::kSendRecv,
 };
 std::string_view to_string(Collective collective);  // "all_reduce"
 Result<Collective> parse_collective(std::string_view name);
+
+// Whether it is between pairs of ranks: only those call, and of no two need the calls be alike. Its
+// sides are a rank's that sends as much to the next rank as it takes from the one before.
+bool is_pairwise(Collective collective);
 
 // Whether it computes; else it moves bits, and its ReduceOp means nothing.
 bool reduces(Collective collective);

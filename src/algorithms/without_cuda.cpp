@@ -9,6 +9,7 @@
 #include "algorithms/reduce/rows.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
 #include "algorithms/scatter/rows.hpp"
+#include "algorithms/send_recv/rows.hpp"
 
 namespace tutti {
 
@@ -57,6 +58,8 @@ CudaKernel cuda_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_scatter_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_scatter_one_shot_push(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_send_recv_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_meeting(DataType, OpKind, int) { return nullptr; }
 

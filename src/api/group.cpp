@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
 
 namespace tutti {
@@ -15,6 +16,45 @@ struct Noted {
   Call call;
   std::string algorithm;  // the caller's text may be gone by group_end
 };
+
+// Whether two messages may be of one operation.
+bool belong_together(const Noted& a, const Noted& b) {
+  const CallOptions &x = a.call.options, &y = b.call.options;
+  return a.communicator == b.communicator && a.call.stream == b.call.stream &&
+         a.algorithm == b.algorithm && x.timeout == y.timeout && x.blocks == y.blocks &&
+         x.threads == y.threads && x.chunk_bytes == y.chunk_bytes;
+}
+
+// Messages as operations, where the first of each stands. The first thing that is wrong with some
+// of them is told; the others remain.
+Status join_messages(std::vector<Noted>& operations) {
+  Status first;
+  std::vector<Noted> joined;
+  std::vector<bool> done(operations.size());
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    if (done[i]) continue;
+    if (operations[i].call.messages.empty()) {
+      joined.push_back(std::move(operations[i]));
+      continue;
+    }
+    std::vector<Call> messages;
+    for (std::size_t k = i; k < operations.size(); ++k) {
+      if (operations[k].call.messages.empty() || !belong_together(operations[i], operations[k])) {
+        continue;
+      }
+      messages.push_back(operations[k].call);
+      done[k] = true;
+    }
+    auto whole = operations_of(*operations[i].communicator, messages);
+    if (first.is_ok()) first = whole.status();
+    if (!whole.is_ok()) continue;
+    for (Call& call : *whole) {
+      joined.push_back({operations[i].communicator, std::move(call), operations[i].algorithm});
+    }
+  }
+  operations = std::move(joined);
+  return first;
+}
 
 thread_local int depth = 0;
 thread_local std::vector<Noted> noted;
@@ -79,7 +119,11 @@ Status run_in_this_thread(std::vector<Noted>& operations) {
 }  // namespace
 
 Status submit(Communicator& communicator, const Call& call) {
-  if (depth == 0) return communicator.impl().execute(call);
+  if (depth == 0 && call.messages.empty()) return communicator.impl().execute(call);
+  if (depth == 0) {
+    TUTTI_ASSIGN(const auto operations, operations_of(communicator.impl(), {call}));
+    return communicator.impl().execute(operations.front());
+  }
   noted.push_back({&communicator.impl(), call, std::string(call.options.algorithm)});
   return Status::ok();
 }
@@ -92,10 +136,13 @@ Status group_end() {
   std::vector<Noted> operations;
   operations.swap(noted);
   for (Noted& operation : operations) operation.call.options.algorithm = operation.algorithm;
+  const Status joined = join_messages(operations);
+  for (Noted& operation : operations) operation.call.options.algorithm = operation.algorithm;
   const bool agree = std::any_of(operations.begin(), operations.end(), [](const Noted& operation) {
     return operation.communicator->must_agree(operation.call);
   });
-  return agree ? run_in_threads(operations) : run_in_this_thread(operations);
+  const Status ended = agree ? run_in_threads(operations) : run_in_this_thread(operations);
+  return joined.is_ok() ? ended : joined;
 }
 
 }  // namespace tutti

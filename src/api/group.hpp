@@ -8,4 +8,9 @@ namespace tutti {
 
 Status submit(Communicator& communicator, const Call& call);
 
+// Calls of one message each, noted one behind the other for one communicator and stream, as
+// operations: each of one row's messages. A rank's message to itself becomes one call of both ends.
+Result<std::vector<Call>> operations_of(CommunicatorImpl& communicator,
+                                        const std::vector<Call>& messages);
+
 }  // namespace tutti

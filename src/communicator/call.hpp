@@ -2,11 +2,25 @@
 // user gave, and has checked that.
 #pragma once
 
+#include <vector>
+
 #include "algorithms/catalogue.hpp"
-#include "transport/work.hpp"
+#include "transport/messages.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti {
+
+// A message at one of its ends: sent if it has an input, taken if it has an output; with both, a
+// rank's own. `count` > 0.
+struct MessageCall {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::size_t count = 0;
+  DataType dtype = DataType::kFloat32;
+  int peer = 0;
+
+  std::size_t bytes() const { return count * size_of(dtype); }
+};
 
 struct Call {
   Collective collective = Collective::kAllReduce;
@@ -19,6 +33,8 @@ struct Call {
   Stream stream = nullptr;
   CallOptions options = {};
   TokenNorm norm = {};  // what follows the reduction; `hidden` is 0 where nothing does
+  // Of kSendRecv, which has neither input nor output then: one or more, all by one row.
+  std::vector<MessageCall> messages = {};
 
   std::size_t bytes() const { return count * size_of(dtype); }  // of the larger side
   Sides sides(int rank, int ranks) const { return sides_of(collective, bytes(), rank, ranks); }

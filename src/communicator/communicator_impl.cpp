@@ -108,6 +108,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t
   TUTTI_ASSIGN(auto segment, exchanged(heap_->allocate(bytes, deadline())));
   if (topology_.multicast) TUTTI_TRY(bind_to_one_address(*segment));
   TUTTI_TRY(hold_in_windows(*segment));
+  TUTTI_TRY(open_to_messages(*segment));
   return segment;
 }
 
@@ -139,6 +140,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::register_memory(void
     log_once(LogLevel::kWarn,
              fmt::format("registered memory will be staged: {}", segments.front()->why_staged));
   }
+  TUTTI_TRY(open_to_messages(*segments.front()));
   return segments.front();
 }
 

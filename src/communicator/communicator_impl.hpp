@@ -59,7 +59,8 @@ struct Prepared {
   bool captured = false;
   std::shared_ptr<SymmetricSegment> input, output;  // null: plain
   bool staged = false;
-  int late_slot = -1;  // captured, to be registered by finish_capture()
+  int late_slot = -1;                // captured, to be registered by finish_capture()
+  std::optional<Messages> messages;  // of rows that send some
   // While it is given to NCCL.
   NcclSession::Call nccl_call;
   std::optional<OperationWatch::Ticket> watched;
@@ -111,6 +112,8 @@ class CommunicatorImpl {
   bool must_agree(const Call& call);
   Result<Prepared> prepare(const Call& call);
   Status start(Prepared& prepared);
+  // What a message would run on: the same at both of its ends.
+  Result<Plan> plan_message(const MessageCall& message, const Call& call);
   Status settle(Prepared& prepared, const Status& given);
   Status execute(const Call& call);
   bool runs_on_nccl(const Prepared& prepared) const;
@@ -152,6 +155,15 @@ class CommunicatorImpl {
   Work make_work(const Prepared& prepared) const;
   void point_at_packets(const Prepared& prepared, Work& work) const;
   void point_at_buffers(const Prepared& prepared, Work& work) const;
+
+  // messages.cpp
+  Result<Plan> plan_message_locked(const MessageCall& message, const Call& call, bool captured);
+  Result<Prepared> prepare_messages(Prepared prepared);
+  void add_message(const MessageCall& call, const Plan& plan, Messages& messages) const;
+  std::uint32_t signature_of(const MessageCall& call, const Message& message) const;
+  void point_at_output(const MessageCall& call, Message& message) const;
+  Status open_to_messages(const SymmetricSegment& segment);
+
   BufferPlace place_of(const Prepared& prepared, std::size_t bytes, BufferPlace alone) const;
   BufferPlace input_place(const Prepared& prepared) const;
   BufferPlace output_place(const Prepared& prepared) const;
@@ -226,6 +238,8 @@ class CommunicatorImpl {
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
+  // By entry of the table of windows, which registration it holds.
+  std::vector<std::uint32_t> windows_of_messages_ = std::vector<std::uint32_t>(kMessageWindows);
   using PlanKey = std::tuple<Collective, std::size_t, DataType, OpKind, std::size_t, bool, bool,
                              bool, bool, bool, bool, std::size_t, std::size_t, std::string>;
   std::map<PlanKey, Plan> plans_;

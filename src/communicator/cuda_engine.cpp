@@ -36,7 +36,9 @@ class CudaEngine : public Engine {
     has_clusters_ = gpu.compute_major >= 9;
     const std::size_t epochs = sizeof(std::uint64_t) * kMaxBlocks * sizes.channels;
     const std::size_t late = sizeof(LateBuffers) * sizes.late_buffers;
-    const std::size_t bytes = kHeaderBytes + epochs + late;
+    const std::size_t counts = sizeof(MessageCounts) * kMessageCounts;
+    const std::size_t windows = sizeof(MessageWindow) * kMessageWindows;
+    const std::size_t bytes = kHeaderBytes + epochs + late + counts + windows;
     TUTTI_ASSIGN(side_, cuda_.create_stream(device_));
     TUTTI_ASSIGN(event_, cuda_.create_event(false));
     TUTTI_TRY(lanes_.create(device_));
@@ -50,6 +52,9 @@ class CudaEngine : public Engine {
     memory_.launches = reinterpret_cast<std::uint64_t*>(device_words_ + sizeof(Control));
     memory_.epochs = reinterpret_cast<std::uint64_t*>(device_words_ + kHeaderBytes);
     memory_.late = reinterpret_cast<LateBuffers*>(device_words_ + kHeaderBytes + epochs);
+    memory_.messages =
+        reinterpret_cast<MessageCounts*>(device_words_ + kHeaderBytes + epochs + late);
+    memory_.windows = reinterpret_cast<MessageWindow*>(memory_.messages + kMessageCounts);
     memory_.failure = reinterpret_cast<FailureRecord*>(host_words_);
     memory_.abort = reinterpret_cast<std::uint32_t*>(host_words_ + kHostBytes / 2);
     told_ = reinterpret_cast<std::uint16_t*>(host_words_ + 3 * kHostBytes / 4);
@@ -110,6 +115,12 @@ class CudaEngine : public Engine {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
     return copy_in(memory_.late + slot, &buffers, sizeof buffers);
+  }
+
+  Status fill_window(std::uint32_t index, const MessageWindow& window) override {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    return copy_in(memory_.windows + index, &window, sizeof window);
   }
 
   // Kernels that spin read the word again and again; a copy on a stream of our own reaches it.

@@ -6,7 +6,7 @@
 
 #include "communicator/layout.hpp"
 #include "communicator/operation.hpp"
-#include "transport/work.hpp"
+#include "transport/messages.hpp"
 #include "tutti/tuning.hpp"
 #include "tutti/types.hpp"
 
@@ -20,6 +20,8 @@ struct Weakening;
 struct PrivateMemory {
   std::uint64_t* epochs = nullptr;    // [channels][kMaxBlocks]
   std::uint64_t* launches = nullptr;  // [Layout::kMaxPacketAreas]
+  MessageCounts* messages = nullptr;  // [kMessageCounts]
+  MessageWindow* windows = nullptr;   // [kMessageWindows]
   Control* control = nullptr;
   LateBuffers* late = nullptr;  // [late buffers]; null on the host
   FailureRecord* failure = nullptr;
@@ -60,6 +62,9 @@ class Engine {
 
   // Fills late buffer `slot`; outside captures.
   virtual Status fill_late(int slot, const LateBuffers& buffers) = 0;
+
+  // Fills entry `index` of the table of windows; outside captures.
+  virtual Status fill_window(std::uint32_t index, const MessageWindow& window) = 0;
 
   // The deadline of waits that have none of their own, from now on. From any thread.
   virtual Status set_timeout(std::uint64_t timeout_ns) = 0;

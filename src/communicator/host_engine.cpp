@@ -16,6 +16,8 @@ class HostEngine : public Engine {
     control_.timeout_ns = sizes.timeout_ns;
     memory_ = {.epochs = epochs_.data(),
                .launches = launches_,
+               .messages = messages_.data(),
+               .windows = windows_.data(),
                .control = &control_,
                .late = nullptr,
                .failure = &failure_,
@@ -35,6 +37,10 @@ class HostEngine : public Engine {
   Status enter_stream(Stream) override { return Status::ok(); }
   Status leave_stream(Stream) override { return Status::ok(); }
   Status fill_late(int, const LateBuffers&) override { return Status::ok(); }
+  Status fill_window(std::uint32_t index, const MessageWindow& window) override {
+    windows_[index] = window;
+    return Status::ok();
+  }
   Status set_timeout(std::uint64_t timeout_ns) override {
     std::atomic_ref(control_.timeout_ns).store(timeout_ns, std::memory_order_relaxed);
     return Status::ok();
@@ -48,6 +54,8 @@ class HostEngine : public Engine {
  private:
   std::vector<std::uint64_t> epochs_;
   std::uint64_t launches_[Layout::kMaxPacketAreas] = {};
+  std::vector<MessageCounts> messages_ = std::vector<MessageCounts>(kMessageCounts);
+  std::vector<MessageWindow> windows_ = std::vector<MessageWindow>(kMessageWindows);
   Control control_{};
   FailureRecord failure_{};
   std::uint32_t abort_ = 0;

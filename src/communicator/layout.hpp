@@ -1,6 +1,7 @@
 // Where things lie in the one symmetric segment that a communicator keeps for itself:
 //
-//   channel 0 | channel 1 | ... | staging of channel 0 | staging of channel 1 | ... | packets
+//   channel 0 | channel 1 | ... | staging of channel 0 | staging of channel 1 | ... | packets |
+//   messages
 //
 // Channel 0 serves eager operations; each capture has a channel of its own, so that graphs may
 // interleave with each other and with eager operations. Packets have an area for eager operations,
@@ -14,7 +15,7 @@
 #include <cstddef>
 
 #include "base/units.hpp"
-#include "transport/work.hpp"
+#include "transport/messages.hpp"
 
 namespace tutti {
 
@@ -25,6 +26,7 @@ struct Layout {
   std::size_t capture_staging_bytes = 0;  // of capture channels
   std::size_t packet_bytes = 0;           // a generation's, in a large area
   int packet_areas = 0;                   // the first one is for eager operations
+  std::size_t message_bytes = 0;          // slots for messages of all other ranks; 0: none
 
   static constexpr int kLargePacketAreas = 2, kMaxPacketAreas = 4;
   static constexpr std::size_t kSmallPacketBytes = 512 * KiB;  // a generation's, at most
@@ -57,7 +59,13 @@ struct Layout {
     }
     return offset;
   }
-  std::size_t bytes() const { return packet_offset(packet_areas); }
+  std::size_t message_offset() const { return packet_offset(packet_areas); }
+  // Of a slot for chunks of messages among so many ranks; 0 where there is no room for a useful
+  // one.
+  std::size_t message_slot_bytes(int ranks) const;
+  std::size_t bytes() const {
+    return message_offset() + (message_bytes == 0 ? 0 : sizeof(MessageMemory) + message_bytes);
+  }
 
  private:
   bool is_capture_channel(int channel) const { return channel > 0 && channel <= capture_channels; }
@@ -66,8 +74,8 @@ struct Layout {
 class Knobs;
 
 // What TUTTI_STAGING_BYTES, TUTTI_CAPTURE_CHANNELS, TUTTI_CAPTURE_STAGING_BYTES and
-// TUTTI_PACKET_BYTES say, rounded up to 256 bytes; staging is never empty. The host backend
-// captures nothing.
+// TUTTI_PACKET_BYTES and TUTTI_MESSAGE_BYTES say, rounded up to 256 bytes; staging is never empty.
+// The host backend captures nothing.
 Layout layout_from(const Knobs& knobs, bool captures);
 
 }  // namespace tutti

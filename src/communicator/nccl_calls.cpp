@@ -35,6 +35,19 @@ NcclExchange exchange_of(const Call& call, NcclPlace place) {
   return exchange;
 }
 
+NcclExchange exchange_of(const Call& call) {
+  NcclExchange exchange{.sends = {}, .receives = {}, .stream = call.stream};
+  for (const MessageCall& message : call.messages) {
+    if (message.input != nullptr) {
+      exchange.sends.push_back({message.peer, bytes_at(message.input, 0), message.bytes()});
+    }
+    if (message.output != nullptr) {
+      exchange.receives.push_back({message.peer, bytes_at(message.output, 0), message.bytes()});
+    }
+  }
+  return exchange;
+}
+
 NcclReduction reduction_of(const Call& call, std::size_t output_bytes) {
   return {.input = call.input,
           .output = call.output,
@@ -69,6 +82,8 @@ Status give_to_nccl(NcclSession& session, const Call& call, NcclPlace place) {
                                 .stream = call.stream});
     case Collective::kReduce:
       return session.reduce(reduction_of(call, sides.output));
+    case Collective::kSendRecv:
+      return session.exchange(exchange_of(call));
     case Collective::kAllReduce:
     case Collective::kAllReduceResidualRmsNorm:
     case Collective::kBarrier:

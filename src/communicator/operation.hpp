@@ -17,9 +17,14 @@ struct Operation {
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;
   int root = 0;  // where the collective has one
+  // Between pairs of ranks: how many messages; where there are several, `count` is of their bytes.
+  int messages = 0;
+  int peer = 0;
+  bool sends = false;  // the one message, to `peer`; else it is taken from there
 };
 
-// "all_reduce/two_shot #42 (1048576 x bf16, sum)", "broadcast/two_shot #43 (7 x bf16, root 2)"
+// "all_reduce/two_shot #42 (1048576 x bf16, sum)", "broadcast/two_shot #43 (7 x bf16, root 2)",
+// "send_recv/push #44 (7 x bf16, to rank 2)", "send_recv/push #45 (3 messages, 96 bytes)"
 std::string to_string(const Operation& operation);
 
 }  // namespace tutti

@@ -59,6 +59,7 @@ Request CommunicatorImpl::request_for(Collective collective,
           .staging_bytes = layout_.staging_size(query.captured ? 1 : 0),
           .packet_bytes = layout_.packet_room(query.captured ? 1 : 0),
           .ring_bytes = layout_.ring_bytes(query.captured ? 1 : 0),
+          .has_lanes = layout_.message_slot_bytes(size()) > 0,
           .bidirectional_bytes = Knobs::process().integer("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES"),
           .capturing = query.captured,
           .no_windows = windows_.why_none(),
@@ -181,6 +182,7 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
   prepared.in_place =
       runs_in_place(call.collective) && prepared.sides.are_in_place(call.input, call.output);
   prepared.captured = stream.capturing;
+  if (!call.messages.empty()) return prepare_messages(std::move(prepared));
   if (prepared.captured) prepared.area = captures_->area(call.stream);
   TUTTI_TRY(find_buffers(prepared));
   TUTTI_ASSIGN(const Algorithm* row, choose_row(prepared));
@@ -333,6 +335,10 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   work.scaled_by_peers = call.op.kind == OpKind::kPreMulSum;
   work.divisor = call.op.kind == OpKind::kAvg ? size() : 1;
   work.norm = call.norm;
+  if (prepared.messages) {
+    work.messages = &*prepared.messages;
+    work.signature = prepared.messages->at[0].signature;
+  }
   return work;
 }
 

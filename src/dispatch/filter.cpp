@@ -109,6 +109,9 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
     reason = fmt::format("leaves elements unwritten in {} of one rank", to_string(request.op));
   }
   if (reason.empty()) reason = why_not_in_packets(row, request, topology.ranks);
+  if (reason.empty() && row.sends_messages && !request.has_lanes) {
+    reason = "needs slots for messages, for which TUTTI_MESSAGE_BYTES leaves no room";
+  }
   if (reason.empty() && row.ring_directions > 0 && request.ring_bytes == 0) {
     reason =
         "needs staging for its chunks, which captures on further streams of a communicator do not "

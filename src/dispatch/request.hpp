@@ -22,6 +22,7 @@ struct Request {
   std::size_t staging_bytes = 0;  // of one pass through staging; 0: large enough for all
   std::size_t packet_bytes = 0;   // room for packets in a generation
   std::size_t ring_bytes = 0;     // staging for chunks that go around a ring
+  bool has_lanes = true;          // slots for messages between ranks
   std::int64_t bidirectional_bytes = kSizeAutomatic;  // TUTTI_RING_BIDIRECTIONAL_MAX_BYTES
   bool capturing = false;
   bool nccl_ready = true;  // its communicator is there, or can be made now

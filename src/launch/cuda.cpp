@@ -10,7 +10,7 @@ namespace tutti {
 Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const Work& work, Stream stream) {
   constexpr int kWarp = 32;
   const int needed = std::clamp(body.threads, work.ranks, kMaxThreads);
-  void* arguments[] = {const_cast<Work*>(&work)};
+  void* arguments[] = {const_cast<Work*>(&work), const_cast<Messages*>(work.messages)};
   return cuda.launch(
       {.kernel = body.kernel,
        .blocks = work.blocks,

@@ -15,7 +15,7 @@ struct CudaBody {
   int cluster = 0;  // blocks, which divide those of the grid; 0: launched without clusters
 };
 
-// Returns once enqueued.
+// Returns once enqueued. The kernel's arguments are the work, and its messages where it has some.
 Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const Work& work, Stream stream);
 
 // Loads every kernel of the rows for so many ranks on the current device, now: a kernel that is

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "transport/host_messages.hpp"
 #include "transport/packets.hpp"
 #include "transport/token_sum.hpp"
 
@@ -72,6 +73,16 @@ class HostTiles {
       const TileAt at{range.first + tile.first, tile.count};
       for (int r = 0; r < work_.ranks; ++r) team().template bulk_store<T>(to.at[r], at, value);
     });
+  }
+
+  // --- messages: a lane is one thread, which sends and takes in turns ---
+
+  int lane() const { return block_; }
+  std::byte* slot_at_taker(const Message& message, std::uint64_t chunk) const {
+    return work_.messages->slot(message.in_packets, message.peer, work_.rank, block_, chunk);
+  }
+  const std::byte* own_slot(const Message& message, std::uint64_t chunk) const {
+    return work_.messages->slot(message.in_packets, work_.rank, message.peer, block_, chunk);
   }
 
   std::byte* output_at(Direction direction) const {
@@ -287,9 +298,10 @@ class HostTiles {
     return work_.staging.at[owner] + work_.ring.offset(block_, direction, chunk);
   }
 
-  // Flag::check of this operation at `epoch`.
-  std::uint64_t check_word(std::uint64_t epoch) const {
-    return std::uint64_t{work_.signature} << 32 | static_cast<std::uint32_t>(epoch);
+  // Flag::check of this operation at `epoch`, and of any.
+  std::uint64_t check_word(std::uint64_t epoch) const { return check_word(work_.signature, epoch); }
+  static std::uint64_t check_word(std::uint32_t signature, std::uint64_t epoch) {
+    return std::uint64_t{signature} << 32 | static_cast<std::uint32_t>(epoch);
   }
 
   // All of the failure record but its state.
@@ -309,6 +321,7 @@ class HostTiles {
 
   const Work& work_;
   int block_;
+  MessageBook book_;
 
  private:
   static constexpr Slice kHostHeldTiles = 2;  // few: most tokens have more

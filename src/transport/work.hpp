@@ -172,6 +172,8 @@ struct TokenNorm {
   float scale;            // of that
 };
 
+struct Messages;  // transport/messages.hpp
+
 struct Work {
   std::size_t count;  // elements
   int rank, ranks;
@@ -199,6 +201,7 @@ struct Work {
   bool meets;
 
   PacketArea packets;
+  const Messages* messages;  // of rows that send some; to a kernel they are an argument of its own
 
   PeerPointers channels;  // ChannelMemory of each rank
   std::uint64_t* epochs;  // [kMaxBlocks], private to this rank and channel

@@ -76,7 +76,7 @@ simulated::Trace trace_of(const Setup& setup) {
 std::vector<MutationResult> run_mutations(std::uint64_t schedules) {
   std::vector<MutationResult> results;
   for (const Algorithm& row : catalogue()) {
-    if (row.host == nullptr) continue;
+    if (row.host == nullptr || row.sends_messages) continue;
     for (const Setup& setup : setups_for_mutations(row)) {
       for (const simulated::Mutation& mutation :
            simulated::mutations_of(trace_of(setup), setup.ranks)) {

@@ -30,7 +30,8 @@ struct Setup {
 // What one operation stages at a time, in bytes: small, so that small messages take several passes.
 inline constexpr std::size_t kStagingBytes = 256;
 
-// Every row that has a host body, with every way of passing buffers, by ranks, blocks and counts.
+// Every row that has a host body and is not between pairs of ranks (messages_test.cpp), with every
+// way of passing buffers, by ranks, blocks and counts.
 std::vector<Setup> all_setups();
 
 // A rank that stops before its `steps`-th step, and goes on when all others have given up: the

@@ -21,7 +21,7 @@ struct Weakening {
   unsigned no_poll = 0;   // bit k: what lies in part k's slots is taken as it is
   unsigned no_clear = 0;  // bit k: part k's slots stay as they are
 
-  // Of a ring. Bit k: chunks in direction k; bit 0: credits.
+  // Of a ring. Bit k: chunks in direction k; bit 0: credits. Of messages: bit 0 of each.
   unsigned no_chunk_wait = 0, no_chunk_release = 0, no_chunk_acquire = 0;
   unsigned no_credit_wait = 0, no_credit_release = 0, no_credit_acquire = 0;
 };
@@ -97,6 +97,19 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   Outcome slot_to(Direction direction, std::byte*& at) const;
   Outcome slot_from(Direction direction, std::byte*& at) const;
   Outcome pass(unsigned moves);
+
+  // host_messages.cpp
+  void open_messages(const Messages& messages);
+  Outcome next_move(MessageMove& move);
+  void copy_chunk(std::byte* to, const std::byte* from, std::size_t bytes) const {
+    std::memcpy(to, from, bytes);
+  }
+  void push_marked(std::byte* to, const std::byte* from, std::size_t bytes,
+                   std::uint32_t mark) const;
+  Outcome take_marked(std::byte* to, const std::byte* from, std::size_t bytes,
+                      MarkedFrom source) const;
+  Outcome pass(const MessageMove& move, Outcome carried);
+  Outcome close_messages() const;
 
   // host_packets.cpp. A launch is this thread's call: before and behind it there is nothing to wait
   // for.
@@ -188,6 +201,12 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   Outcome wait_for_ring(Flag& flag, int rank, std::uint64_t epoch, bool acquire) const;
   void take_flags_back() const;
   Outcome wait_for_packet(int source, std::uint64_t& packet) const;
+  void tell_credits(int peer, std::uint64_t taken) const;
+  void post_turns();
+  bool find_post(const Message& message, std::uint64_t chunk, std::byte*& place) const;
+  bool is_ready(const Message& message, std::uint64_t chunk);
+  Flag& awaited_flag(const Message& message, std::uint64_t chunk) const;
+  Outcome move_found(const MessageMove& move) const;
   // Polls until `come()`. Now and then `look()` tells for whom, and gives what to report in the
   // end.
   template <class Come, class Look>

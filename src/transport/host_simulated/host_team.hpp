@@ -92,6 +92,17 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   void announce();
   Outcome close_packets();
 
+  // host_messages.cpp
+  void open_messages(const Messages& messages);
+  Outcome next_move(MessageMove& move);
+  void copy_chunk(std::byte* to, const std::byte* from, std::size_t bytes) const;
+  void push_marked(std::byte* to, const std::byte* from, std::size_t bytes,
+                   std::uint32_t mark) const;
+  Outcome take_marked(std::byte* to, const std::byte* from, std::size_t bytes,
+                      MarkedFrom source) const;
+  Outcome pass(const MessageMove& move, Outcome carried);
+  Outcome close_messages() const;
+
   // host_ring.cpp
   void open_ring() const {}
   Outcome slot_to(Direction direction, std::byte*& at) const;
@@ -188,6 +199,11 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   Outcome wait_for(const Wait& wait) const;
   void tell(Flag& flag, std::uint64_t epoch) const;
   void note_pass(unsigned moves) const;
+  void tell_taken(int peer, std::uint64_t taken) const;
+  const Flag* awaited_flag(const Message& message, std::uint64_t chunk) const;
+  void post_turns();
+  bool find_post(const Message& message, std::uint64_t chunk, std::byte*& place) const;
+  bool is_ready(const Message& message, std::uint64_t chunk);
   void take_flags_back() const;
   Outcome fail(FailureReason reason, int missing, std::uint64_t expected, const Flag& seen) const;
 

@@ -50,9 +50,10 @@ bool Simulation::run(Schedule& schedule, const std::function<void(int, int)>& bo
 
 bool Simulation::met(int fiber) const {
   const Condition& wanted = places_[static_cast<std::size_t>(fiber)].condition;
-  if (wanted.flag != nullptr || wanted.packet != nullptr) {
+  if (wanted.flag != nullptr || wanted.packet != nullptr || wanted.come != nullptr) {
     if (wanted.poison != nullptr && *wanted.poison != 0) return true;
     if (places_[static_cast<std::size_t>(fiber)].expired) return true;
+    if (wanted.come != nullptr) return (*wanted.come)();
     if (wanted.packet != nullptr) return *wanted.packet != 0;
     return arrived(memory_.read_flag(wanted.flag), wanted.epoch);
   }
@@ -144,7 +145,9 @@ bool Simulation::expire_waits() {
   for (int f = 0; f < ranks_ * blocks_; ++f) {
     Place& place = places_[static_cast<std::size_t>(f)];
     const bool stopped = f / blocks_ == stopped_rank_ && steps_left_ <= 0;
-    const bool waits = place.condition.flag != nullptr || place.condition.packet != nullptr;
+    const Condition& condition = place.condition;
+    const bool waits =
+        condition.flag != nullptr || condition.packet != nullptr || condition.come != nullptr;
     if (place.fiber->finished() || stopped || !waits) continue;
     place.expired = any = true;
   }
@@ -169,6 +172,7 @@ std::string Simulation::who_waits() const {
       text += fmt::format(" for flag {} (epoch {} expected, {} seen)", place.flag,
                           place.condition.epoch, seen.epoch);
     }
+    if (place.condition.come != nullptr) text += " for messages";
     if (place.condition.packet != nullptr) {
       text += fmt::format(" for packet {} (epoch {})", place.flag, place.condition.epoch);
     }
@@ -204,6 +208,13 @@ Waited Simulation::wait_for_packet(int fiber, const std::uint64_t* packet, std::
   pause(fiber, {.packet = packet, .epoch = epoch, .poison = poison});
   if (poison != nullptr && *poison != 0) return Waited::kCalledOff;
   return *packet != 0 ? Waited::kArrived : Waited::kTimeIsOver;
+}
+
+Waited Simulation::wait_until(int fiber, const std::function<bool()>& come,
+                              const std::uint32_t* poison) {
+  pause(fiber, {.come = &come, .poison = poison});
+  if (poison != nullptr && *poison != 0) return Waited::kCalledOff;
+  return come() ? Waited::kArrived : Waited::kTimeIsOver;
 }
 
 void Simulation::wait_until_delivered(int fiber) { pause(fiber, {.delivered = true}); }

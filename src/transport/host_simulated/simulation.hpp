@@ -35,6 +35,9 @@ class Simulation {
                        const std::uint32_t* poison = nullptr);
   Waited wait_for_packet(int fiber, const std::uint64_t* packet, std::uint64_t epoch,
                          const std::uint32_t* poison = nullptr);
+  // Until `come()`, which looks at flags and packets.
+  Waited wait_until(int fiber, const std::function<bool()>& come,
+                    const std::uint32_t* poison = nullptr);
   void wait_until_delivered(int fiber);
   void wait_for_count(int fiber, const int& count, int at_least);
   void report(Breach breach, std::string text);
@@ -50,6 +53,7 @@ class Simulation {
   struct Condition {
     const Flag* flag = nullptr;
     const std::uint64_t* packet = nullptr;
+    const std::function<bool()>* come = nullptr;
     std::uint64_t epoch = 0;
     const std::uint32_t* poison = nullptr;
     bool delivered = false;

@@ -68,7 +68,7 @@ Bytes MovementBench::expected(const MovementCell& cell) const {
   const int place = cell.pieces() > 1 ? rank_.number() : 0;
   Bytes all;
   for (int r = 0; cell.receives(rank_.number()) && r < cell.ranks; ++r) {
-    if (cell.sends(r)) append_piece(cell, r, place, all);
+    if (cell.sends_to(r, rank_.number())) append_piece(cell, r, place, all);
   }
   return all;
 }

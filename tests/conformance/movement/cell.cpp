@@ -67,6 +67,10 @@ bool MovementCell::receives(int rank) const {
   return root_side(collective) != RootSide::kOutput || rank == root;
 }
 
+bool MovementCell::sends_to(int rank, int other) const {
+  return is_pairwise(collective) ? (rank + 1) % ranks == other : sends(rank);
+}
+
 int MovementCell::pieces() const {
   return collective == Collective::kAllToAll || collective == Collective::kScatter ? ranks : 1;
 }

@@ -33,6 +33,7 @@ struct MovementCell {
   // Who has an input, and an output; and how many pieces are in an input.
   bool sends(int rank) const;
   bool receives(int rank) const;
+  bool sends_to(int rank, int other) const;
   int pieces() const;
   std::string to_string() const;
 };

@@ -12,6 +12,25 @@
 namespace tutti::test {
 namespace {
 
+// To the next rank, from the one before.
+Status send_around(Communicator& group, const AllGather& sides) {
+  const int rank = group.rank(), ranks = group.size();
+  group_start();
+  require_ok(recv(group, {.buffer = sides.output,
+                          .count = sides.count,
+                          .dtype = sides.dtype,
+                          .peer = (rank + ranks - 1) % ranks,
+                          .stream = sides.stream,
+                          .options = sides.options}));
+  require_ok(send(group, {.buffer = sides.input,
+                          .count = sides.count,
+                          .dtype = sides.dtype,
+                          .peer = (rank + 1) % ranks,
+                          .stream = sides.stream,
+                          .options = sides.options}));
+  return group_end();
+}
+
 Status move(Communicator& group, const MovementCell& cell, const MovementBench::Buffers& buffers,
             Stream stream) {
   const CallOptions how{
@@ -27,6 +46,8 @@ Status move(Communicator& group, const MovementCell& cell, const MovementBench::
     return call;
   };
   switch (cell.collective) {
+    case Collective::kSendRecv:
+      return send_around(group, fill(AllGather{}));
     case Collective::kAllToAll:
       return all_to_all(group, fill(AllToAll{}));
     case Collective::kBroadcast:
@@ -135,7 +156,8 @@ int main(int argc, char** argv) {
       },
       [&](CLI::App& app) {
         app.add_option("--collective", names,
-                       "all_gather,all_to_all,broadcast,gather,scatter: all, unless some are named")
+                       "all_gather,all_to_all,broadcast,gather,scatter,send_recv: all, unless some "
+                       "are named")
             ->delimiter(',');
       });
 }

@@ -26,7 +26,8 @@ TEST(LayoutTest, PartsFollowEachOtherAligned) {
     EXPECT_EQ(parts.packet_offset(area + 1), parts.packet_offset(area) + bytes);
     EXPECT_EQ(bytes % 256, 0u);
   }
-  EXPECT_EQ(parts.bytes(), parts.packet_offset(parts.packet_areas));
+  EXPECT_EQ(parts.message_offset(), parts.packet_offset(parts.packet_areas));
+  EXPECT_EQ(parts.bytes(), parts.message_offset() + sizeof(MessageMemory) + 4 * MiB);
 }
 
 TEST(LayoutTest, CapturesHavePacketsOfTheirOwn) {
@@ -41,7 +42,25 @@ TEST(LayoutTest, CapturesHavePacketsOfTheirOwn) {
   EXPECT_EQ(layout({"TUTTI_PACKET_BYTES=1000"}, false).packet_bytes, 1024u);
   const Layout none = layout({"TUTTI_PACKET_BYTES=0"}, true);
   EXPECT_EQ(none.packet_areas, 0);
-  EXPECT_EQ(none.bytes(), none.staging_offset(none.channels()));
+  EXPECT_EQ(none.message_offset(), none.staging_offset(none.channels()));
+}
+
+TEST(LayoutTest, MessagesHaveSlotsOrNone) {
+  const Layout parts = layout({}, true);
+  for (const int ranks : {2, 3, 8, 16}) {
+    const std::size_t slot = parts.message_slot_bytes(ranks);
+    const std::size_t slots = static_cast<std::size_t>(ranks - 1) * kLanes * kChunkSlots;
+    EXPECT_GE(slot, 256u) << ranks;
+    EXPECT_EQ(slot % 256, 0u);
+    EXPECT_LE(Messages::packet_slots_bytes(ranks) + slots * slot, parts.message_bytes) << ranks;
+  }
+  EXPECT_EQ(parts.message_slot_bytes(2), kMoversBatch);
+  EXPECT_EQ(layout({"TUTTI_MESSAGE_BYTES=64M"}, true).message_slot_bytes(2), 2 * kMoversBatch);
+  const Layout little = layout({"TUTTI_MESSAGE_BYTES=100K"}, true);
+  EXPECT_EQ(little.message_slot_bytes(2), 0u);
+  EXPECT_GT(little.message_slot_bytes(1), 0u) << "a rank alone needs none";
+  const Layout none = layout({"TUTTI_MESSAGE_BYTES=0"}, true);
+  EXPECT_EQ(none.bytes(), none.message_offset());
 }
 
 TEST(LayoutTest, RingsHaveAChannelPerAreaAndAsMuchStagingAsEagerOperations) {

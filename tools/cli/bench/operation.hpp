@@ -7,8 +7,18 @@
 
 namespace tutti::cli {
 
+// Every rank sends to the next one and takes from the one before.
+struct SendRecv {
+  const void* input = nullptr;  // `count` elements each
+  void* output = nullptr;
+  std::size_t count = 0;
+  DataType dtype = DataType::kFloat32;
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
 using Operation = std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather, ReduceScatter,
-                               AllToAll, Broadcast, Reduce, Gather, Scatter, Barrier>;
+                               AllToAll, Broadcast, Reduce, Gather, Scatter, Barrier, SendRecv>;
 
 inline Status run(Communicator& communicator, const AllReduce& call) {
   return all_reduce(communicator, call);
@@ -39,6 +49,24 @@ inline Status run(Communicator& communicator, const Scatter& call) {
 }
 inline Status run(Communicator& communicator, const Barrier& call) {
   return barrier(communicator, call);
+}
+inline Status run(Communicator& communicator, const SendRecv& call) {
+  const int rank = communicator.rank(), ranks = communicator.size();
+  group_start();
+  const Status sent = send(communicator, {.buffer = call.input,
+                                          .count = call.count,
+                                          .dtype = call.dtype,
+                                          .peer = (rank + 1) % ranks,
+                                          .stream = call.stream,
+                                          .options = call.options});
+  const Status taken = recv(communicator, {.buffer = call.output,
+                                           .count = call.count,
+                                           .dtype = call.dtype,
+                                           .peer = (rank + ranks - 1) % ranks,
+                                           .stream = call.stream,
+                                           .options = call.options});
+  const Status ended = group_end();
+  return !sent.is_ok() ? sent : !taken.is_ok() ? taken : ended;
 }
 inline Status run(Communicator& communicator, const Operation& operation) {
   return std::visit([&](const auto& call) { return run(communicator, call); }, operation);

@@ -110,6 +110,8 @@ Operation Sampler::operation(const Configuration& configuration, std::byte* inpu
       return fill(Scatter{}, piece_bytes());
     case Collective::kBarrier:
       return Barrier{.options = how};
+    case Collective::kSendRecv:
+      return fill(SendRecv{}, bytes_);
     case Collective::kAllReduceResidualRmsNorm:
       break;
   }
@@ -187,9 +189,13 @@ Bytes Sampler::moved_from(int rank, std::uint32_t iteration) const {
 // By output, one behind the other. Root is rank 0.
 std::vector<Bytes> Sampler::expected(std::uint32_t iteration) const {
   if (reduces(options_.collective)) return {reduced(iteration)};
+  const int ranks = communicator_.size();
+  if (is_pairwise(options_.collective)) {
+    return {moved_from((communicator_.rank() + ranks - 1) % ranks, iteration)};
+  }
   std::vector<Bytes> periods;
   const bool from_root = root_side(options_.collective) == RootSide::kInput;
-  const int sources = from_root ? 1 : communicator_.size();
+  const int sources = from_root ? 1 : ranks;
   periods.reserve(static_cast<std::size_t>(sources));
   for (int r = 0; r < sources; ++r) periods.push_back(moved_from(r, iteration));
   return periods;

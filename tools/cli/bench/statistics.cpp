@@ -49,6 +49,7 @@ double algorithm_bandwidth(std::size_t bytes, double time_us) {
 double bus_bandwidth(Collective collective, double algorithm_bandwidth, int ranks) {
   // A root without pieces has every byte cross its links.
   if (has_root(collective) && !has_pieces(collective)) return algorithm_bandwidth;
+  if (is_pairwise(collective)) return algorithm_bandwidth;
   // Of each byte: there, and back where every rank gets what was reduced.
   const int crossings = reduces(collective) && !has_pieces(collective) ? 2 : 1;
   return algorithm_bandwidth * crossings * (ranks - 1) / ranks;

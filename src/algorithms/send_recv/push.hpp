@@ -1,0 +1,58 @@
+// send_recv/push: the sender stores the message into the taker's memory.
+//
+//   short messages  in words that are their own flags
+//   others          into the taker's output, where the sender reaches that: the taker posts where
+//                   it is, the sender stores there
+//                   else chunk by chunk, as slots become free
+//
+// A lane does whatever can be done next, of all messages of the operation: none waits for another
+// one but those to, or from, the same peer.
+//
+// Cost: 1 hop (packets), else 2 (the data, then a flag) or 3 (the post before them); the message
+// over the sender's links, twice as much in packets.
+#pragma once
+
+#include "transport/messages.hpp"
+
+namespace tutti {
+
+template <class Team>
+TUTTI_BODY Outcome carry_out(Team& team, const Messages& messages, const MessageMove& move) {
+  const Message& message = messages.at[move.message];
+  const bool whole = move.place != nullptr;
+  const Range part = whole ? message.part(team.lane()) : message.chunk(team.lane(), move.index);
+  const auto mark = static_cast<std::uint32_t>(move.chunk + 1);
+  if (move.kind == MessageMove::kOwn) {
+    team.copy_chunk(message.output + part.first, message.input + part.first, part.count);
+  } else if (move.kind == MessageMove::kSend) {
+    const std::byte* const from = message.input + part.first;
+    if (whole) {
+      team.copy_chunk(move.place + part.first, from, part.count);
+      return Outcome::kDone;
+    }
+    std::byte* const to = team.slot_at_taker(message, move.chunk);
+    if (!message.in_packets) team.copy_chunk(to, from, part.count);
+    if (message.in_packets) team.push_marked(to, from, part.count, mark);
+  } else if (move.kind == MessageMove::kTake && !whole) {
+    std::byte* const to = message.output + part.first;
+    const std::byte* const from = team.own_slot(message, move.chunk);
+    if (message.in_packets) return team.take_marked(to, from, part.count, {mark, message.peer});
+    team.copy_chunk(to, from, part.count);
+  }
+  return Outcome::kDone;
+}
+
+template <class Team>
+TUTTI_BODY Outcome send_recv_push(Team& team, const Messages& messages) {
+  team.open_messages(messages);
+  for (;;) {
+    MessageMove move = {};
+    if (team.next_move(move) != Outcome::kDone) return Outcome::kFailed;
+    if (move.kind == MessageMove::kNothing) break;
+    const Outcome carried = carry_out(team, messages, move);
+    if (team.pass(move, carried) != Outcome::kDone) return Outcome::kFailed;
+  }
+  return team.close_messages();
+}
+
+}  // namespace tutti

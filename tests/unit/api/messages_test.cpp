@@ -1,0 +1,242 @@
+// send() and recv(): what they refuse, and what comes of messages in any pattern.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/ranks.hpp"
+#include "tutti/tutti.hpp"
+
+namespace tutti::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<Communicator> groups_of(int ranks, std::chrono::milliseconds timeout = {}) {
+  return take(
+      Communicator::create_in_process(ranks, {.backend = Backend::kHost, .timeout = timeout}));
+}
+
+class MessageCallTest : public ::testing::Test {
+ protected:
+  void expect_refused(const Status& status, std::string_view text) {
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status.to_string();
+    EXPECT_THAT(status.message(), HasSubstr(std::string(text)));
+    EXPECT_TRUE(group().status().is_ok()) << "a refused call must leave the group usable";
+  }
+  template <class AnyCall, class Run>
+  void expect_checks(AnyCall good, const Run& run) {
+    const auto refused = [&](auto&& change, std::string_view text) {
+      AnyCall call = good;
+      change(call);
+      expect_refused(run(group(), call), text);
+    };
+    EXPECT_TRUE(run(group(), AnyCall{}).is_ok()) << "nothing needs no buffer, and no peer";
+    refused([](AnyCall& call) { call.buffer = nullptr; }, "null buffer");
+    refused([](AnyCall& call) { call.peer = 1; }, "rank 1: there are 1 ranks");
+    refused([](AnyCall& call) { call.peer = -1; }, "rank -1");
+    refused([](AnyCall& call) { call.count = ~std::size_t{0} / 2; }, "overflows");
+    refused([](AnyCall& call) { call.dtype = static_cast<DataType>(99); }, "dtype");
+    refused([](AnyCall& call) { call.buffer = reinterpret_cast<char*>(8) + 2; }, "aligned");
+    refused([](AnyCall&) {}, "both ends belong into one group");
+  }
+  Communicator& group() { return groups_[0]; }
+
+  std::vector<Communicator> groups_ = groups_of(1);
+  std::array<float, 16> values_{};
+};
+
+TEST_F(MessageCallTest, BadArgumentsAreRefused) {
+  expect_checks(Send{.buffer = values_.data(), .count = 2}, send);
+  expect_checks(Recv{.buffer = values_.data(), .count = 2}, recv);
+}
+
+TEST_F(MessageCallTest, ARankSendsToItselfWithinAGroup) {
+  for (std::size_t i = 0; i < 6; ++i) values_[i] = static_cast<float>(i);
+  group_start();
+  require_ok(recv(group(), {.buffer = &values_[8], .count = 2}));
+  require_ok(recv(group(), {.buffer = &values_[10], .count = 4}));
+  require_ok(send(group(), {.buffer = &values_[4], .count = 2}));
+  require_ok(send(group(), {.buffer = &values_[0], .count = 4}));
+  require_ok(group_end());
+  EXPECT_THAT(std::vector<float>(values_.begin() + 8, values_.begin() + 14),
+              ::testing::ElementsAre(4, 5, 0, 1, 2, 3));
+
+  group_start();
+  require_ok(recv(group(), {.buffer = &values_[8], .count = 2}));
+  require_ok(send(group(), {.buffer = &values_[0], .count = 3}));
+  expect_refused(group_end(), "differs in count or dtype");
+}
+
+// What every rank sends in a round, known to all of them.
+struct Traffic {
+  int from, to;
+  std::size_t count;
+};
+std::vector<Traffic> round_of(std::uint64_t seed, int ranks, std::size_t most) {
+  std::mt19937_64 random(seed);
+  std::vector<Traffic> all(1 + random() % 20);
+  for (Traffic& one : all) {
+    one.from = static_cast<int>(random() % static_cast<unsigned>(ranks));
+    one.to = static_cast<int>(random() % static_cast<unsigned>(ranks));
+    one.count = random() % (random() % 3 == 0 ? most : 300);
+  }
+  return all;
+}
+std::uint16_t value_of(std::uint64_t round, std::size_t message, std::size_t i) {
+  const std::uint64_t mixed =
+      (round * 1315423911u + message * 2654435761u + i) * 0x9e3779b97f4a7c15u;
+  return mixed % 5 == 0 ? 0 : static_cast<std::uint16_t>(mixed >> 32);
+}
+
+// Short and long ones, between all ranks, in groups of any size. Buffers lie anywhere.
+TEST(MessagesApiTest, AnyTrafficComesAsItWasSent) {
+  constexpr int kRanks = 4;
+  auto groups = groups_of(kRanks);
+  on_all_ranks(kRanks, [&](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    for (std::uint64_t round = 1; round <= 40; ++round) {
+      const auto traffic = round_of(round, kRanks, 300'000);
+      std::vector<std::vector<std::uint16_t>> buffers(2 * traffic.size());
+      group_start();
+      for (std::size_t m = 0; m < traffic.size(); ++m) {
+        const Traffic& one = traffic[m];
+        if (one.from == rank) {
+          for (std::size_t i = 0; i <= one.count; ++i) {
+            buffers[2 * m].push_back(i == 0 ? 0 : value_of(round, m, i - 1));
+          }
+          require_ok(send(group, {.buffer = buffers[2 * m].data() + 1,
+                                  .count = one.count,
+                                  .dtype = DataType::kFloat16,
+                                  .peer = one.to}));
+        }
+        if (one.to == rank) {
+          buffers[2 * m + 1].assign(one.count + 4, 0xabcd);
+          require_ok(recv(group, {.buffer = buffers[2 * m + 1].data() + 3,
+                                  .count = one.count,
+                                  .dtype = DataType::kFloat16,
+                                  .peer = one.from}));
+        }
+      }
+      require_ok(group_end());
+      for (std::size_t m = 0; m < traffic.size(); ++m) {
+        if (traffic[m].to != rank) continue;
+        const auto& got = buffers[2 * m + 1];
+        for (std::size_t i = 0; i < got.size(); ++i) {
+          const bool inside = i >= 3 && i - 3 < traffic[m].count;
+          const std::uint16_t wanted = inside ? value_of(round, m, i - 3) : 0xabcd;
+          ASSERT_EQ(got[i], wanted) << "round " << round << " message " << m << " at " << i;
+        }
+      }
+    }
+  });
+}
+
+// Without a group, one by one, beside collectives that others do not wait for.
+TEST(MessagesApiTest, OthersGoOnMeanwhile) {
+  auto groups = groups_of(3);
+  on_all_ranks(3, [&](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    std::vector<int> data(5000), sum(8);
+    for (int round = 0; round < 10; ++round) {
+      const auto one = [&](auto call) {
+        call.buffer = data.data();
+        call.count = data.size();
+        call.dtype = DataType::kInt32;
+        call.peer = 1 - rank;
+        return call;
+      };
+      if (rank == 0) {
+        data.assign(data.size(), round);
+        require_ok(send(group, one(Send{})));
+      } else if (rank == 1) {
+        require_ok(recv(group, one(Recv{})));
+        EXPECT_EQ(data, std::vector<int>(data.size(), round));
+      }
+      std::vector<int> ones(sum.size(), rank + 1);
+      require_ok(all_reduce(group, {.input = ones.data(),
+                                    .output = sum.data(),
+                                    .count = sum.size(),
+                                    .dtype = DataType::kInt32}));
+      EXPECT_EQ(sum[0], 6);
+    }
+  });
+}
+
+TEST(MessagesApiTest, MoreThanOneOperationHolds) {
+  constexpr int kMessages = 100;
+  auto groups = groups_of(2);
+  on_all_ranks(2, [&](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    std::vector<int> out(kMessages), in(kMessages, -1);
+    group_start();
+    for (int m = 0; m < kMessages; ++m) {
+      const auto at = static_cast<std::size_t>(m);
+      out[at] = 1000 * rank + m;
+      require_ok(send(
+          group, {.buffer = &out[at], .count = 1, .dtype = DataType::kInt32, .peer = 1 - rank}));
+      require_ok(recv(
+          group, {.buffer = &in[at], .count = 1, .dtype = DataType::kInt32, .peer = 1 - rank}));
+    }
+    require_ok(group_end());
+    for (int m = 0; m < kMessages; ++m) {
+      EXPECT_EQ(in[static_cast<std::size_t>(m)], 1000 * (1 - rank) + m);
+    }
+  });
+}
+
+TEST(MessagesApiTest, WhoNeverSendsIsNamed) {
+  auto groups = groups_of(3, std::chrono::milliseconds(100));
+  std::vector<float> data(100);
+  const Status status = recv(groups[0], {.buffer = data.data(), .count = 100, .peer = 2});
+  EXPECT_EQ(status.code(), StatusCode::kTimeout);
+  EXPECT_THAT(status.message(), HasSubstr("send_recv/push #1 (100 x fp32, from rank 2)"));
+  EXPECT_THAT(status.message(), HasSubstr("s for rank 2"));
+}
+
+// A long one fills its slots, and waits for the taker.
+TEST(MessagesApiTest, WhoNeverTakesIsNamed) {
+  auto groups = groups_of(2, std::chrono::milliseconds(100));
+  std::vector<float> data(4'000'000);
+  const Status status = send(groups[0], {.buffer = data.data(), .count = data.size(), .peer = 1});
+  EXPECT_EQ(status.code(), StatusCode::kTimeout);
+  EXPECT_THAT(status.message(), HasSubstr("(4000000 x fp32, to rank 1)"));
+  EXPECT_THAT(status.message(), HasSubstr("s for rank 1"));
+}
+
+TEST(MessagesApiTest, EndsThatDifferAreFound) {
+  for (const std::size_t count : {std::size_t{7}, std::size_t{50'000}}) {
+    auto groups = groups_of(2, std::chrono::milliseconds(5000));
+    on_all_ranks(2, [&](int rank) {
+      Communicator& group = groups[static_cast<std::size_t>(rank)];
+      std::vector<float> data(count + 1);
+      if (rank == 0) {
+        (void)send(group, {.buffer = data.data(), .count = count, .peer = 1});
+        return;
+      }
+      const Status status = recv(group, {.buffer = data.data(), .count = count + 1, .peer = 0});
+      EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
+    });
+  }
+}
+
+TEST(MessagesApiTest, AnAbortEndsTheWait) {
+  auto groups = groups_of(2, std::chrono::seconds(60));
+  std::vector<float> data(10);
+  on_all_ranks(2, [&](int rank) {
+    if (rank == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      return groups[1].abort("enough");
+    }
+    const Status status = recv(groups[0], {.buffer = data.data(), .count = 10, .peer = 1});
+    EXPECT_EQ(status.code(), StatusCode::kAborted) << status.to_string();
+  });
+}
+
+}  // namespace
+}  // namespace tutti::test
