@@ -3,19 +3,24 @@
 // for each message: it looks which one can go on, and says so; the other warps move the chunk.
 // Meanwhile it tells the peer of the chunk before, for which its fence waits until the movers'
 // stores have arrived, a trip over the link and back.
+//
+// A half that has one message alone, and that in packets, does without: there is nothing to choose,
+// so each thread knows what to do, and waits for its own words.
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include "transport/messages.hpp"
-#include "transport/nvlink_peer/waits.cuh"
+#include "transport/nvlink_peer/message_moves.cuh"
 
 namespace tutti {
 
 template <class Protocol = Faithful>
-class MessageTeam {
+class MessageTeam : public MessageMoves<Protocol> {
+  using Base = MessageMoves<Protocol>;
+  using Base::thread, Base::meet, Base::leave, Base::ahead_, Base::ahead_of_, Base::load_eight;
+  using Base::work_, Base::kWarp, Base::takes, Base::movers, Base::mover, Base::is_postmaster;
+
  public:
-  static constexpr int kWarp = 32;
   static_assert(kMaxMessages <= kWarp);
 
   // One of each half.
@@ -29,7 +34,7 @@ class MessageTeam {
 
   // All threads of the block, of which each half has two warps at least.
   __device__ MessageTeam(const Work& work, Shared& shared)
-      : work_(work), half_(shared.halves[takes()]) {
+      : Base(work), half_(shared.halves[takes()]) {
     if (is_postmaster() && thread() == 0) half_.failed = 0;
   }
 
@@ -50,6 +55,7 @@ class MessageTeam {
     asm volatile("griddepcontrol.wait;" ::: "memory");
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+    if (open_alone()) return;
     if (!is_postmaster()) return;
     const int own = thread();
     peer_ = -1;
@@ -94,6 +100,7 @@ class MessageTeam {
 
   // Movers wait for the word of the postmaster, who has it before they have moved the chunk before.
   __device__ Outcome next_move(MessageMove& move) {
+    if (alone_ >= 0) return next_alone(move);
     if (is_postmaster()) {
       half_.moves[step_ % 2] = choose();
       tell_ahead(half_.moves[step_ % 2]);
@@ -113,70 +120,15 @@ class MessageTeam {
                                                                   : Outcome::kDone;
   }
 
-  __device__ void copy_chunk(std::byte* to, const std::byte* from, std::size_t bytes) const {
-    if (is_postmaster()) return;
-    const auto bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
-    const int width = width_of(bits);
-    const unsigned whole = width == 16 ? static_cast<unsigned>(bytes / 16) : 0;
-    constexpr unsigned kAhead = 8;
-    TUTTI_NO_UNROLL
-    for (unsigned at = mover(); at < whole; at += kAhead * movers()) {
-      uint4 part[kAhead];
-      TUTTI_UNROLL
-      for (unsigned i = 0; i < kAhead; ++i) {
-        const unsigned vector = at + i * movers();
-        part[i] = vector < whole ? load_vector(from + std::size_t{vector} * 16) : uint4{};
-      }
-      end_all_loads(work_);
-      TUTTI_UNROLL
-      for (unsigned i = 0; i < kAhead; ++i) {
-        const unsigned vector = at + i * movers();
-        if (vector < whole) store_vector(to + std::size_t{vector} * 16, part[i]);
-      }
-    }
-    TUTTI_NO_UNROLL
-    for (std::size_t at = (std::size_t{whole} + mover()) * 16; at < bytes;
-         at += std::size_t{movers()} * 16) {
-      const int count = static_cast<int>(bytes - at < 16 ? bytes - at : 16);
-      store_pieces<1>(to + at, load_pieces<1>(from + at, width, count), width, count);
-    }
-  }
-
-  // 8 bytes in 16.
-  __device__ void push_marked(std::byte* to, const std::byte* from, std::size_t bytes,
-                              std::uint32_t mark) const {
-    if (is_postmaster()) return;
-    const int width = width_of(reinterpret_cast<std::uintptr_t>(from));
-    TUTTI_NO_UNROLL
-    for (std::size_t at = std::size_t{mover()} * 8; at < bytes; at += std::size_t{movers()} * 8) {
-      const uint2 data = load_eight(from + at, width, bytes - at);
-      const std::uint64_t marked = std::uint64_t{mark} << 32;
-      const std::uint64_t packets[] = {marked | data.x, marked | data.y};
-      store_packets(to + 2 * at, packets);
-    }
-  }
-
-  __device__ Outcome take_marked(std::byte* to, const std::byte* from, std::size_t bytes,
-                                 MarkedFrom source) const {
-    if (is_postmaster()) return Outcome::kDone;
-    const int width = width_of(reinterpret_cast<std::uintptr_t>(to));
-    TUTTI_NO_UNROLL
-    for (std::size_t at = std::size_t{mover()} * 8; at < bytes; at += std::size_t{movers()} * 8) {
-      std::uint64_t packets[2];
-      if (take(from + 2 * at, source, packets) != Outcome::kDone) return Outcome::kFailed;
-      store_eight(to + at, width, bytes - at,
-                  uint2{static_cast<unsigned>(packets[0]), static_cast<unsigned>(packets[1])});
-    }
-    return Outcome::kDone;
-  }
-
   // The postmaster tells of it once the half has met again.
-  __device__ Outcome pass(const MessageMove&, Outcome carried) {
+  __device__ Outcome pass(const MessageMove& move, Outcome carried) {
+    if (alone_ >= 0) return pass_alone(move, carried);
     if (carried != Outcome::kDone) half_.failed = 1;
     return Outcome::kDone;
   }
 
   __device__ Outcome close_messages() const {
+    if (alone_ >= 0) meet();  // all have read the count
     if (!is_postmaster() || !is_last_) return Outcome::kDone;
     // Who else ran with this peer would have counted on.
     if (kept_ != begun_) {
@@ -187,21 +139,6 @@ class MessageTeam {
   }
 
  private:
-  static __device__ unsigned half_threads() { return blockDim.x / 2; }
-  static __device__ bool takes() { return threadIdx.x >= half_threads(); }
-  static __device__ unsigned in_half() {
-    return takes() ? threadIdx.x - half_threads() : threadIdx.x;
-  }
-  static __device__ unsigned movers() { return half_threads() - kWarp; }
-  static __device__ unsigned mover() { return in_half(); }
-  static __device__ bool is_postmaster() { return in_half() >= movers(); }
-  static __device__ int thread() { return static_cast<int>(in_half() - movers()); }
-
-  // The threads of a half, for each other's accesses as well.
-  static __device__ void meet() {
-    asm volatile("barrier.cta.sync %0, %1;" ::"r"(takes() ? 2 : 1), "r"(half_threads()) : "memory");
-  }
-
   __device__ MessageCounts& count_of(int peer) const {
     return messages_->counts[lane() * kMaxRanks + (peer < 0 ? 0 : peer)];
   }
@@ -210,6 +147,71 @@ class MessageTeam {
   }
   __device__ MessageFlags& flags_at_peer() const {
     return messages_->flags(peer_, lane(), work_.rank);
+  }
+
+  // --- by all threads of a half, where its one message comes in packets ---
+
+  __device__ bool open_alone() {
+    int found = -1, number = 0;
+    for (int i = 0; i < messages_->number; ++i) {
+      if (messages_->at[i].is_sent() == takes()) continue;
+      found = i;
+      ++number;
+    }
+    if (number != 1 || !messages_->at[found].in_packets) return false;
+    const Message& message = messages_->at[found];
+    alone_ = found;
+    peer_ = message.peer;
+    signature_ = message.signature;
+    chunks_ = message.chunks_of(lane());
+    counts_ = takes() ? &count_of(peer_).taken : &count_of(peer_).sent;
+    is_last_ = is_postmaster() && thread() == 0 && chunks_ > 0;
+    if (chunks_ == 0) return true;
+    // All under way together; and of what is sent, this thread's first piece.
+    const std::uint32_t poison = load_relaxed_gpu(&work_.control->poison);
+    begun_ = load_relaxed_gpu(counts_);
+    if (!takes()) {
+      credit_ = load_acquire_flag(&flags_from_peer().credits).epoch;
+      const Range part = message.chunk(lane(), 0);
+      const std::size_t at = std::size_t{mover()} * 8;
+      if (!is_postmaster() && at < part.count) {
+        const int width = width_of(reinterpret_cast<std::uintptr_t>(message.input));
+        ahead_of_ = message.input + part.first + at;
+        ahead_ = load_eight(ahead_of_, width, part.count - at);
+      }
+    }
+    chunk_ = begun_;
+    failed_ = poison != 0;
+    if (takes() && is_last_ && !failed_) tell_credits(begun_);
+    return true;
+  }
+
+  // A message in packets has no more chunks in a lane than slots: nobody waits to be told that some
+  // of them are taken.
+  __device__ Outcome next_alone(MessageMove& move) {
+    if (failed_) return leave();
+    move = {MessageMove::kNothing, alone_, index_, chunk_, nullptr};
+    if (index_ == chunks_) return Outcome::kDone;
+    move.kind = takes() ? MessageMove::kTake : MessageMove::kSend;
+    if (!takes() && chunk_ >= kPacketSlots + credit_) {
+      const Flag* const credits = &flags_from_peer().credits;
+      if (wait_for(credits, chunk_ + 1 - kPacketSlots, false) != Outcome::kDone) {
+        return leave();
+      }
+    }
+    if (!takes() && is_last_) tell_chunk(chunk_);
+    ++index_;
+    ++chunk_;
+    return Outcome::kDone;
+  }
+
+  __device__ Outcome pass_alone(const MessageMove& move, Outcome carried) {
+    if (carried != Outcome::kDone) return leave();
+    if (!is_last_) return Outcome::kDone;
+    if (move.index == 0) kept_ = load_relaxed_gpu(counts_);  // for the end; comes meanwhile
+    if (!takes()) return Outcome::kDone;
+    const Flag* const flag = &flags_from_peer().chunks[move.chunk % kChunkSlots];
+    return wait_for(flag, move.chunk + 1, true) == Outcome::kDone ? Outcome::kDone : leave();
   }
 
   // --- by the postmaster, each thread for its message ---
@@ -358,16 +360,17 @@ class MessageTeam {
     bool other = false;
     if (waits) {
       const Flag* const flag = &flags_from_peer().chunks[last_.chunk % kChunkSlots];
-      other = wait_for(flag, last_.chunk + 1) != Outcome::kDone;
+      other = wait_for(flag, last_.chunk + 1, true) != Outcome::kDone;
     }
     failed_ = __any_sync(~0u, failed_ || other);
   }
-  __device__ Outcome wait_for(const Flag* flag, std::uint64_t epoch) const {
+  // `signed_flag`: it is that of a chunk of this message.
+  __device__ Outcome wait_for(const Flag* flag, std::uint64_t epoch, bool signed_flag) const {
     std::uint64_t start = 0;
     for (unsigned polls = 0;; ++polls) {
-      const Flag seen = load_relaxed_flag(flag);
+      const Flag seen = load_acquire_flag(flag);
       if (seen.epoch >= epoch && is_whole(seen)) {
-        if (seen.epoch > epoch || seen.check == check_word(signature_, epoch)) {
+        if (!signed_flag || seen.epoch > epoch || seen.check == check_word(signature_, epoch)) {
           return Outcome::kDone;
         }
         return fail(work_, FailureReason::kMismatch, {epoch, seen, peer_, 0});
@@ -388,39 +391,11 @@ class MessageTeam {
     store_flag(&flags_at_peer().credits, Flag{taken, check_word(signature_, taken)});
   }
 
-  // --- by movers ---
-
-  __device__ Outcome take(const std::byte* from, MarkedFrom source, std::uint64_t* packets) const {
-    std::uint64_t start = 0;
-    for (unsigned polls = 0;; ++polls) {
-      load_packets(from, packets);
-      if (packets[0] >> 32 == source.mark && packets[1] >> 32 == source.mark) return Outcome::kDone;
-      if (!Protocol::polls()) return Outcome::kDone;
-      if (polls < kPollsBeforeClock || polls % kPollsPerClock != 0) continue;
-      const std::uint64_t now = global_timer_ns();
-      if (start == 0) start = now;
-      const Outcome end = look_up(work_, polls % kPollsPerHostLook == 0,
-                                  {source.mark, {}, source.peer, now - start});
-      if (end != Outcome::kDone) return end;
-    }
-  }
-
-  static __device__ uint2 load_eight(const std::byte* from, int width, std::size_t left) {
-    if (width >= 8 && left >= 8) return load_u64(from);
-    const int count = static_cast<int>(left < 8 ? left : 8);
-    return uint2{load_word<1>(from, 0, width, count), load_word<1>(from, 1, width, count)};
-  }
-  static __device__ void store_eight(std::byte* to, int width, std::size_t left, uint2 data) {
-    if (width >= 8 && left >= 8) return store_u64(to, data);
-    const int count = static_cast<int>(left < 8 ? left : 8);
-    store_word<1>(to, 0, data.x, width, count);
-    store_word<1>(to, 1, data.y, width, count);
-  }
-
-  const Work& work_;
   Half& half_;
   const Messages* messages_ = nullptr;
   unsigned step_ = 0;
+
+  int alone_ = -1;  // the one message of this half, in packets
 
   // Of the postmaster's threads: the message, if it is of this half, and where it stands.
   int peer_ = -1;
