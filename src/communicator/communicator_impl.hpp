@@ -226,8 +226,9 @@ class CommunicatorImpl {
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
-  using PlanKey = std::tuple<Collective, std::size_t, DataType, OpKind, std::size_t, bool, bool,
-                             bool, bool, bool, bool, std::size_t, std::size_t, std::string>;
+  using PlanKey =
+      std::tuple<Collective, std::size_t, DataType, OpKind, std::size_t, bool, bool, bool, bool,
+                 bool, bool, std::size_t, std::size_t, std::string, std::optional<int>>;
   std::map<PlanKey, Plan> plans_;
 
   // Between start_capture and finish_capture: what is to be registered.
