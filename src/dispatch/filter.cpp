@@ -72,14 +72,14 @@ std::string why_not_in_windows(const Request& request, const Topology& topology)
   if (!request.no_windows.empty()) {
     return fmt::format("needs windows of NCCL's, and there are none: {}", request.no_windows);
   }
-  if (!request.symmetric || !request.in_blocks) {
-    return "needs both buffers in memory that this communicator allocated, aligned to 16 bytes: "
-           "NCCL's windows hold no other";
-  }
-  // Aligned alike on every rank, in place too.
+  // In place, other pieces would be aligned on some ranks and not on others.
   const auto ranks = static_cast<std::size_t>(topology.ranks);
   if (has_pieces(request.collective) && request.bytes() / ranks % 16 != 0) {
     return fmt::format("needs pieces of whole 16 bytes, and they have {}", request.bytes() / ranks);
+  }
+  if (!request.symmetric || !request.in_blocks) {
+    return "needs both buffers in memory that this communicator allocated, aligned to 16 bytes: "
+           "NCCL's windows hold no other";
   }
   if (!request.windows_ready) {
     return "needs windows of NCCL's, which cannot be made inside a capture: call prepare_nccl() "
