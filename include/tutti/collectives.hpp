@@ -21,6 +21,13 @@ struct CallOptions {
   int blocks = 0;
   int threads = 0;
   std::size_t chunk_bytes = 0;
+  // How many multiprocessors the operation may take; equal on every rank. Without one: no limit.
+  // 0: bytes are moved by copy engines alone, and a kernel of one block lets ranks meet in between.
+  // Algorithms that reduce, and NCCL's, are out. k > 0: grids of at most k blocks, `blocks` and
+  // tables included; algorithms of which that cannot be said, NCCL's among them, are out.
+  // Negative: kInvalidArgument. If nothing is left: kUnsupported. The host backend has none to
+  // spare, and does not look at it.
+  std::optional<int> sm_budget = {};
 };
 
 struct AllReduce {

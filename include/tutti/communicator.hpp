@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -125,7 +126,8 @@ class Communicator {
     std::size_t hidden = 0;  // all_reduce_residual_rms_norm: `count` is that of all tokens
     bool symmetric = true;
     bool in_place = false;
-    std::string_view algorithm;  // as in CallOptions
+    std::string_view algorithm;         // as in CallOptions
+    std::optional<int> sm_budget = {};  // likewise
     // Inside a graph capture that will not register its buffers, prepare_nccl() having been called.
     bool captured = false;
   };

@@ -12,6 +12,7 @@
 #include "algorithms/barrier/rows.hpp"
 #include "algorithms/broadcast/rows.hpp"
 #include "algorithms/gather/rows.hpp"
+#include "algorithms/meeting.hpp"
 #include "algorithms/reduce/rows.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
 #include "algorithms/scatter/rows.hpp"
@@ -58,6 +59,8 @@ Result<Family> parse_family(std::string_view name) {
       StatusCode::kInvalidArgument,
       fmt::format("unknown family '{}'; known: one_shot, two_shot, multicast, nccl", name));
 }
+
+bool only_meets(const Algorithm& row) { return row.cuda == cuda_meeting; }
 
 std::span<const Algorithm> rows_of(Collective collective) {
   switch (collective) {

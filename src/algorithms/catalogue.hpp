@@ -130,6 +130,9 @@ struct Algorithm {
   std::string_view name() const { return name_of_id(id); }
 };
 
+// Whether its kernel does nothing but let ranks meet: what bytes there are, copy engines move.
+bool only_meets(const Algorithm& row);
+
 std::span<const Algorithm> catalogue();
 std::span<const Algorithm> rows_of(Collective collective);
 

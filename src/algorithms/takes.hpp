@@ -19,4 +19,9 @@ inline bool nccl_takes(DataType dtype, OpKind op) {
   return !is_fp8(dtype) || (op != OpKind::kAvg && op != OpKind::kPreMulSum);
 }
 
+// What its symmetric kernels reduce: for anything else it falls back to others.
+inline bool nccl_windows_take(DataType dtype, OpKind op) {
+  return op == OpKind::kSum && is_floating(dtype) && dtype != DataType::kFloat64;
+}
+
 }  // namespace tutti

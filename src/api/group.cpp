@@ -22,7 +22,7 @@ bool belong_together(const Noted& a, const Noted& b) {
   const CallOptions &x = a.call.options, &y = b.call.options;
   return a.communicator == b.communicator && a.call.stream == b.call.stream &&
          a.algorithm == b.algorithm && x.timeout == y.timeout && x.blocks == y.blocks &&
-         x.threads == y.threads && x.chunk_bytes == y.chunk_bytes;
+         x.threads == y.threads && x.chunk_bytes == y.chunk_bytes && x.sm_budget == y.sm_budget;
 }
 
 // Messages as operations, where the first of each stands. The first thing that is wrong with some

@@ -240,8 +240,9 @@ class CommunicatorImpl {
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
   // By entry of the table of windows, which registration it holds.
   std::vector<std::uint32_t> windows_of_messages_ = std::vector<std::uint32_t>(kMessageWindows);
-  using PlanKey = std::tuple<Collective, std::size_t, DataType, OpKind, std::size_t, bool, bool,
-                             bool, bool, bool, bool, std::size_t, std::size_t, std::string>;
+  using PlanKey =
+      std::tuple<Collective, std::size_t, DataType, OpKind, std::size_t, bool, bool, bool, bool,
+                 bool, bool, std::size_t, std::size_t, std::string, std::optional<int>>;
   std::map<PlanKey, Plan> plans_;
 
   // Between start_capture and finish_capture: what is to be registered.

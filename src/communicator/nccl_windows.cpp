@@ -71,7 +71,7 @@ Result<bool> NcclWindows::all_did(const Group& group, const Status& mine) {
   TUTTI_ASSIGN(const auto answers, group.bootstrap.all_gather(text, Deadline(group.timeout)));
   const auto why = blame(answers);
   if (!why) return true;
-  log_once(LogLevel::kWarn, "all_reduce/nccl_window is left out: " + *why);
+  log_once(LogLevel::kWarn, "nccl_window is left out: " + *why);
   const std::lock_guard lock(mutex_);
   why_none_ = *why;
   given_up_.store(true, std::memory_order_release);  // who sees it asks for the text

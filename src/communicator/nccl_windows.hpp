@@ -1,6 +1,6 @@
-// Memory that NCCL's symmetric kernels may run on (all_reduce/nccl_window). NCCL takes them
+// Memory that NCCL's symmetric kernels may run on (rows `nccl_window`). NCCL takes them
 // wherever both buffers lie in windows, and a call cannot opt out: so windows are on a communicator
-// of NCCL's that nothing else runs on, and all_reduce/nccl stays what it was, on the same memory.
+// of NCCL's that nothing else runs on, and the rows `nccl` stay what they were, on the same memory.
 //
 // Windows are whole allocations of the heap's own: they exist on every rank for the same time, and
 // come and go in the same order, by collective calls. A user's memory may go on one rank alone, at

@@ -10,6 +10,7 @@
 #include "base/nvtx.hpp"
 #include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
+#include "dispatch/filter.hpp"
 #include "drivers/cuda.hpp"
 
 namespace tutti {
@@ -64,6 +65,7 @@ Request CommunicatorImpl::request_for(Collective collective,
           .capturing = query.captured,
           .no_windows = windows_.why_none(),
           .deterministic = options_.deterministic,
+          .sm_budget = query.sm_budget,
           .algorithm = std::string(query.algorithm),
           .tune = Knobs::process().text("TUTTI_TUNE"),
           .only_nccl = Knobs::process().flag("TUTTI_DISABLE")};
@@ -78,7 +80,7 @@ Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
                     request.op,         request.hidden,        request.in_place,
                     request.symmetric,  request.capturing,     request.nccl_ready,
                     request.in_blocks,  request.windows_ready, request.packet_bytes,
-                    request.ring_bytes, request.algorithm};
+                    request.ring_bytes, request.algorithm,     request.sm_budget};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   TUTTI_ASSIGN(const Plan plan, choose(request, topology_, *table_));
   log(LogLevel::kInfo, "{} bytes, {}{}: {}", request.bytes(),
@@ -153,6 +155,7 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
                                                   .symmetric = (has_input && has_output) || late,
                                                   .in_place = prepared.in_place,
                                                   .algorithm = call.options.algorithm,
+                                                  .sm_budget = call.options.sm_budget,
                                                   .captured = prepared.captured});
   request.nccl_ready = nccl_.is_open() || !prepared.captured;
   request.windows_ready = windows_.are_open() || !prepared.captured;
@@ -165,8 +168,9 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
   if (call.options.threads > 0) prepared.plan.threads = call.options.threads;
   if (call.options.chunk_bytes > 0) prepared.plan.chunk_bytes = call.options.chunk_bytes;
   TUTTI_ASSIGN(const Algorithm* row, find_algorithm(request.collective, prepared.plan.algorithm));
-  prepared.plan.blocks = std::min({prepared.plan.blocks, most_blocks(*row, request.ring_bytes),
-                                   most_blocks_at_once(topology_)});
+  prepared.plan.blocks =
+      std::min({prepared.plan.blocks, most_blocks(*row, request.ring_bytes),
+                most_blocks_at_once(topology_), blocks_within(request, topology_)});
   prepared.plan.threads = std::max(prepared.plan.threads, row->min_threads);
   return row;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/try.hpp"
@@ -17,13 +18,16 @@ Plan plan_for(const Question& question, const Algorithm& row, PlanSource source)
   if (row.geometry != nullptr && question.topology.backend == Backend::kCuda) {
     geometry = row.geometry(question.request.extent(question.topology.ranks));
   }
+  geometry.blocks = std::min(geometry.blocks, blocks_within(question.request, question.topology));
   return {std::string(row.id),  geometry.blocks, geometry.threads,
           geometry.chunk_bytes, source,          is_emulated(row, question.topology)};
 }
 
 Plan plan_for(const Question& question, const Algorithm& row, const TuningTable::Match& match) {
   Plan plan = plan_for(question, row, match.source->source);
-  if (match.entry->blocks > 0) plan.blocks = match.entry->blocks;
+  if (match.entry->blocks > 0) {
+    plan.blocks = std::min(match.entry->blocks, blocks_within(question.request, question.topology));
+  }
   if (match.entry->threads > 0) plan.threads = match.entry->threads;
   if (match.entry->chunk_bytes > 0) plan.chunk_bytes = match.entry->chunk_bytes;
   return plan;
@@ -74,12 +78,15 @@ Status nothing_can_run(const Question& question) {
       fmt::format("no algorithm can run {} ({} of {}) on {} ranks of the {} backend",
                   to_string(request.collective), to_string(request.op), to_string(request.dtype),
                   topology.ranks, to_string(topology.backend));
+  if (request.sm_budget) text += fmt::format(" with a budget of {} SMs", *request.sm_budget);
   if (topology.backend == Backend::kCuda && !topology.peer_access && !topology.nccl) {
     text += "; it takes peer access between all GPUs, or NCCL, and there is neither";
   }
   for (const Algorithm& row : question.rows) {
     if (row.collective != request.collective) continue;
-    text += fmt::format("; {} {}", row.name(), why_not_unnamed(row, request, topology));
+    std::string reason = why_not_unnamed(row, request, topology);
+    if (reason.empty()) reason = why_not_by_itself(row, request, topology, false);
+    text += fmt::format("; {} {}", row.name(), reason);
   }
   return {StatusCode::kUnsupported, std::move(text)};
 }
@@ -88,6 +95,11 @@ Status nothing_can_run(const Question& question) {
 
 Result<Plan> answer(const Question& question) {
   const Request& request = question.request;
+  if (request.sm_budget && *request.sm_budget < 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("sm_budget is {}: a number of SMs from 0 on, or none for no limit",
+                              *request.sm_budget));
+  }
   if (!request.algorithm.empty()) return forced(question, request.algorithm, PlanSource::kCall);
   if (!request.tune.empty()) {
     const auto name = overridden(question);

@@ -15,6 +15,7 @@ std::string question_text(const Request& request) {
   if (request.in_place) text += ", in place";
   if (request.capturing) text += ", in a capture";
   if (request.deterministic) text += ", deterministic";
+  if (request.sm_budget) text += fmt::format(", {} SMs at most", *request.sm_budget);
   return text;
 }
 

@@ -2,6 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <limits>
+#include <optional>
+
 #include "base/units.hpp"
 
 namespace tutti {
@@ -68,6 +72,11 @@ std::string why_not_in_windows(const Request& request, const Topology& topology)
   if (!request.no_windows.empty()) {
     return fmt::format("needs windows of NCCL's, and there are none: {}", request.no_windows);
   }
+  // In place, other pieces would be aligned on some ranks and not on others.
+  const auto ranks = static_cast<std::size_t>(topology.ranks);
+  if (has_pieces(request.collective) && request.bytes() / ranks % 16 != 0) {
+    return fmt::format("needs pieces of whole 16 bytes, and they have {}", request.bytes() / ranks);
+  }
   if (!request.symmetric || !request.in_blocks) {
     return "needs both buffers in memory that this communicator allocated, aligned to 16 bytes: "
            "NCCL's windows hold no other";
@@ -89,6 +98,29 @@ std::string why_not_in_packets(const Algorithm& row, const Request& request, int
       "(TUTTI_PACKET_BYTES{})",
       request.bytes(), format_bytes(needed), format_bytes(request.packet_bytes),
       request.capturing ? ", and on how many streams this communicator was captured" : "");
+}
+
+// On the host no budget is looked at: it has no multiprocessors.
+std::optional<int> budget_of(const Request& request, const Topology& topology) {
+  return topology.backend == Backend::kCuda ? request.sm_budget : std::nullopt;
+}
+
+std::string why_not_in_budget(const Algorithm& row, const Request& request,
+                              const Topology& topology) {
+  const auto budget = budget_of(request, topology);
+  if (!budget || only_meets(row)) return {};
+  if ((row.needs & kNeedsNccl) != 0) {
+    return fmt::format("takes as many SMs as NCCL likes, and the budget is {}", *budget);
+  }
+  if (*budget == 0) {
+    return row.program != nullptr ? "reduces on SMs between its copies, and the budget is 0"
+                                  : "moves bytes on SMs, and the budget is 0";
+  }
+  if (row.then.kernels > 0) {
+    return fmt::format("has a second kernel of as many blocks as tokens, and the budget is {} SMs",
+                       *budget);
+  }
+  return {};
 }
 
 // Where nothing is measured. Two ranks are each other's neighbours both ways; for more of them it
@@ -125,6 +157,8 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
   }
   if ((row.needs & kNeedsNcclWindows) != 0) reason = why_not_in_windows(request, topology);
   if (!reason.empty()) return reason;
+  reason = why_not_in_budget(row, request, topology);
+  if (!reason.empty()) return reason;
   if (request.deterministic && row.order != Order::kRankOrder) {
     return fmt::format("reduces in the order '{}', and deterministic results need rank_order",
                        to_string(row.order));
@@ -152,9 +186,15 @@ std::string why_not_unnamed(const Algorithm& row, const Request& request,
   return reason;
 }
 
+int blocks_within(const Request& request, const Topology& topology) {
+  return std::max(budget_of(request, topology).value_or(std::numeric_limits<int>::max()), 1);
+}
+
 std::string why_not_by_itself(const Algorithm& row, const Request& request,
                               const Topology& topology, bool measured) {
-  if (row.only_where_measured && !measured) {
+  // Whoever gives no SM has asked for copy engines, whatever else would be faster.
+  const bool meant = only_meets(row) && budget_of(request, topology) == 0;
+  if (row.only_where_measured && !measured && !meant) {
     return "is taken by itself where a table of measurements names it";
   }
   if ((row.needs & kNeedsNcclWindows) != 0 && topology.nccl_version < kFirstNcclThatAbortsThem) {

@@ -19,6 +19,9 @@ bool is_emulated(const Algorithm& row, const Topology& topology);
 // As why_not(), of a row that nobody named.
 std::string why_not_unnamed(const Algorithm& row, const Request& request, const Topology& topology);
 
+// The most blocks that the request's budget of multiprocessors leaves a grid.
+int blocks_within(const Request& request, const Topology& topology);
+
 // Why it may be had by its name alone, though it can run; empty if `auto` may take it. `measured`:
 // a table names it.
 std::string why_not_by_itself(const Algorithm& row, const Request& request,

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "algorithms/catalogue.hpp"
@@ -32,9 +33,10 @@ struct Request {
   bool windows_ready = true;
   std::string no_windows;
   bool deterministic = false;
-  std::string algorithm;   // forced by the call; empty: none
-  std::string tune;        // the text of TUTTI_TUNE; empty: none
-  bool only_nccl = false;  // TUTTI_DISABLE=1
+  std::optional<int> sm_budget = {};  // multiprocessors that it may take; 0: copy engines alone
+  std::string algorithm;              // forced by the call; empty: none
+  std::string tune;                   // the text of TUTTI_TUNE; empty: none
+  bool only_nccl = false;             // TUTTI_DISABLE=1
 
   std::size_t bytes() const { return count * size_of(dtype); }
   Extent extent(int ranks) const { return {bytes(), ranks, hidden * size_of(dtype)}; }

@@ -27,7 +27,13 @@ Status FakeNccl::begin(const std::string& name, NcclComm comm, const NcclReducti
                        int rank) {
   const Member* member = member_of(comm);
   if (member != nullptr) rank = member->rank;
-  calls_.push_back({name, rank, call, {}, {}, {}, member != nullptr && in_windows(*member, call)});
+  calls_.push_back({name,
+                    rank,
+                    call,
+                    {},
+                    {},
+                    {},
+                    member != nullptr && in_windows(*member, call.input, call.output)});
   for (const int whose : {rank, -1}) {
     const auto failure = failures_.find({name, whose});
     if (failure == failures_.end()) continue;
@@ -113,14 +119,14 @@ Status FakeNccl::close(const std::string& name, NcclComm comm) {
   return Status::ok();
 }
 
-bool FakeNccl::in_windows(const Member& member, const NcclReduction& call) {
+bool FakeNccl::in_windows(const Member& member, const void* input, const void* output) {
   const auto holds = [&](const void* address) {
     const auto* at = static_cast<const std::byte*>(address);
     return std::any_of(member.windows.begin(), member.windows.end(), [at](const Window& window) {
       return window.base <= at && at < window.base + window.bytes;
     });
   };
-  return holds(call.input) && holds(call.output);
+  return holds(input) && holds(output);
 }
 
 bool FakeNccl::all_register(const Member& member, int count) const {
@@ -235,6 +241,8 @@ Status FakeNccl::all_gather(NcclComm comm, const NcclAllGather& call) {
   std::unique_lock lock(mutex_);
   const Status begun = begin("all_gather", comm);
   calls_.back().all_gather = call;
+  const Member* member = member_of(comm);
+  calls_.back().in_windows = member != nullptr && in_windows(*member, call.input, call.output);
   TUTTI_TRY(begun);
   return run(lock, "all_gather", comm, call.stream);
 }

@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "algorithms/catalogue.hpp"
+#include "communicator/communicator_impl.hpp"
 #include "support/check.hpp"
 #include "support/group.hpp"
+#include "support/workbench.hpp"
 
 namespace tutti::test {
 
@@ -102,6 +104,29 @@ int run_selections(Space space, Collective collective, const SelectionOptions& o
     cells.insert(cells.end(), some.begin(), some.end());
   }
   return run_grouped(space.backend, cells, run);
+}
+
+inline bool needs_windows(Collective collective, std::string_view algorithm) {
+  const auto row = find_algorithm(collective, algorithm);
+  return row.is_ok() && ((*row)->needs & kNeedsNcclWindows) != 0;
+}
+
+// Made here: NCCL's communicators cannot be made inside a capture. They may not be there.
+template <class Cell>
+void prepare_nccl_for(Communicator& group, Collective collective, const std::vector<Cell>& cells) {
+  (void)group.prepare_nccl();
+  const bool windows = std::any_of(cells.begin(), cells.end(), [&](const Cell& cell) {
+    return needs_windows(collective, cell.algorithm);
+  });
+  if (windows) (void)group.impl().prepare_nccl_windows();
+}
+
+// Whether NCCL's windows hold what a cell's buffers lie in, as they lie there.
+inline bool windows_hold(BufferKind kind, const void* input, const void* output) {
+  const auto aligned = [](const void* at) {
+    return reinterpret_cast<std::uintptr_t>(at) % 16 == 0;
+  };
+  return kind == BufferKind::kSymmetric && aligned(input) && aligned(output);
 }
 
 // run(cell) for those that are not refused, of which there must be more than of others.

@@ -167,6 +167,9 @@ Result<Question> read_question(const ExplainArguments& a, const Machine& machine
   if (!a.mode.empty() && a.mode != "eager" && a.mode != "graph") {
     return wrong(fmt::format("unknown --mode '{}'; known are eager, graph", a.mode));
   }
+  if (!a.sm_budget.empty()) {
+    TUTTI_ASSIGN(request.sm_budget, parse_int("--sm-budget", a.sm_budget, {0}));
+  }
   const Layout layout = layout_from(Knobs::process(), cuda);
   request.symmetric = a.buffers != "plain";
   request.capturing = a.mode == "graph";

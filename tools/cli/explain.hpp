@@ -12,7 +12,7 @@ namespace tutti::cli {
 // The text of each option; empty: not given.
 struct ExplainArguments {
   std::string collective, ranks, bytes, rows, hidden, dtype, op, algorithm, buffers, mode, backend,
-      gpu;
+      gpu, sm_budget;
   bool in_place = false, deterministic = false, json = false;
 };
 

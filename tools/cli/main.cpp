@@ -58,6 +58,7 @@ void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
   explain.add_option("-d,--dtype", a.dtype, "Element type: bf16");
   explain.add_option("-o,--op", a.op, "Reduction: sum");
   explain.add_option("--algorithm", a.algorithm, "As if the call named it");
+  explain.add_option("--sm-budget", a.sm_budget, "Multiprocessors at most; 0: copy engines alone");
   explain.add_option("--buffers", a.buffers, "symmetric or plain");
   explain.add_option("--mode", a.mode, "eager, or graph: inside a capture");
   explain.add_flag("--in-place", a.in_place, "Output is input");

@@ -69,6 +69,18 @@ constexpr Algorithm kRows[] = {
      .peers_read_input = false,
      .takes = moves,
      .geometry = library_geometry},
+    {.id = "all_gather/nccl_window",
+     .collective = Collective::kAllGather,
+     .family = Family::kNccl,
+     .needs = kNeedsPeerAccess | kNeedsNccl | kNeedsNcclWindows,
+     .max_ranks_cuda = kMaxCudaRanks,
+     // Not measured yet: as push, which its kernels for large messages are.
+     .cost = {.steps = 5, .wire = pieces_wire},
+     .text = "NCCL's symmetric kernels, on memory that it knows as windows",
+     .peers_read_input = false,
+     .only_where_measured = true,
+     .takes = moves,
+     .geometry = library_geometry},
 };
 
 }  // namespace

@@ -20,10 +20,6 @@ bool rings_take(DataType dtype, OpKind op) {
 }
 
 // What NCCL 2.27 to 2.30 has symmetric kernels for; it takes its other ones for the rest.
-bool nccl_windows_take(DataType dtype, OpKind op) {
-  return op == OpKind::kSum && is_floating(dtype) && dtype != DataType::kFloat64;
-}
-
 // Measured as two_shot_geometry() was, of the whole message.
 Geometry one_shot_geometry(const Extent& extent) {
   const std::size_t bytes = extent.bytes;

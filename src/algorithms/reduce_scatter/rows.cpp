@@ -103,6 +103,19 @@ constexpr Algorithm kRows[] = {
      .peers_read_input = false,
      .takes = nccl_takes,
      .geometry = library_geometry},
+    {.id = "reduce_scatter/nccl_window",
+     .collective = Collective::kReduceScatter,
+     .family = Family::kNccl,
+     .needs = kNeedsPeerAccess | kNeedsNccl | kNeedsNcclWindows,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kNone,  // NCCL documents none
+     // Not measured yet: as pull, which its kernels for large messages are.
+     .cost = {.steps = 5, .wire = pieces_wire},
+     .text = "NCCL's symmetric kernels, on memory that it knows as windows",
+     .peers_read_input = false,
+     .only_where_measured = true,
+     .takes = nccl_windows_take,
+     .geometry = library_geometry},
 };
 
 }  // namespace

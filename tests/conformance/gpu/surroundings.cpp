@@ -48,6 +48,19 @@ void busy_gpu(Rank& rank) {
   }
 }
 
+// What leaves multiprocessors to another kernel is told to all ranks alike; one that was told
+// otherwise is found.
+void budgets_that_differ(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  const Trial trial{.count = kCount, .algorithm = "two_shot"};
+  AllReduce call = lane.prepare(trial);
+  call.options.sm_budget = 8;
+  require_ok(lane.run(call));
+  lane.check(trial);
+  if (rank.number() == 1) call.options.sm_budget = 4;
+  require_failure(lane.run(call), StatusCode::kMismatch, {"all_reduce/two_shot", "#2", "rank 1"});
+}
+
 // The other kernel outlasts the deadline: an error that names rank 0. Rank 0's operation begins
 // when all is over, and must leave the others' memory alone.
 void gpu_busy_for_too_long(Rank& rank) {
@@ -183,6 +196,7 @@ void registered_virtual_memory_remapped(Rank& rank) {
 
 constexpr Scenario kSurroundings[] = {
     {"busy_gpu", 1, kPatient, busy_gpu},
+    {"budgets_that_differ", 2, kPatient, budgets_that_differ},
     {"gpu_busy_for_too_long", 2, kPatient, gpu_busy_for_too_long},
     {"cuda_malloc_given_out_again", 1, kPatient, cuda_malloc_given_out_again},
     {"virtual_memory_remapped", 1, kPatient, virtual_memory_remapped},

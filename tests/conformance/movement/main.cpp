@@ -87,7 +87,7 @@ void run_once(Rank& rank, MovementBench& bench, MovementCell cell, const OwnedSt
 }
 
 // What a row has no room for is refused alike on every rank.
-bool is_refused(const Rank& rank, const MovementCell& cell) {
+bool is_refused(const Rank& rank, MovementBench& bench, const MovementCell& cell) {
   const auto plan = rank.group.impl().plan(
       cell.collective, {.count = cell.larger(),
                         .dtype = cell.dtype,
@@ -95,7 +95,10 @@ bool is_refused(const Rank& rank, const MovementCell& cell) {
                         .in_place = cell.in_place && runs_in_place(cell.collective),
                         .algorithm = cell.algorithm,
                         .captured = cell.mode != Mode::kEager});
-  return plan.status().code() == StatusCode::kUnsupported;
+  if (plan.status().code() == StatusCode::kUnsupported) return true;
+  if (!needs_windows(cell.collective, cell.algorithm)) return false;
+  const MovementBench::Buffers buffers = bench.prepare(cell);
+  return !windows_hold(cell.buffers, buffers.input, buffers.output);
 }
 
 void run_cells(Rank& rank, const std::vector<MovementCell>& cells, Backend backend) {
@@ -105,9 +108,10 @@ void run_cells(Rank& rank, const std::vector<MovementCell>& cells, Backend backe
     if (kind == BufferKind::kRegisteredVirtual && backend == Backend::kHost) continue;
     benches[kind] = std::make_unique<MovementBench>(rank, kind, MovementSpace::kMostBytes);
   }
-  (void)rank.group.prepare_nccl();  // it cannot be made inside a capture; it may not be there
+  prepare_nccl_for(rank.group, cells.front().collective, cells);
   run_possible(
-      cells, [&](const MovementCell& cell) { return is_refused(rank, cell); },
+      cells,
+      [&](const MovementCell& cell) { return is_refused(rank, *benches.at(cell.buffers), cell); },
       [&](const MovementCell& cell) { run_once(rank, *benches.at(cell.buffers), cell, stream); });
 }
 

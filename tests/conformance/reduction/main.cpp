@@ -79,7 +79,10 @@ bool is_refused(const Bench& bench, const Cell& cell) {
                                            .in_place = cell.in_place && runs_in_place(collective),
                                            .algorithm = cell.algorithm,
                                            .captured = cell.mode != Mode::kEager});
-  return plan.status().code() == StatusCode::kUnsupported;
+  if (plan.status().code() == StatusCode::kUnsupported) return true;
+  if (!needs_windows(collective, cell.algorithm)) return false;
+  const ReductionBench::Call call = bench.by_kind.at(cell.buffers)->prepare(cell);
+  return !windows_hold(cell.buffers, call.input, call.output);
 }
 
 void run_cells(Rank& rank, Collective collective, const std::vector<Cell>& cells, Backend backend) {
@@ -89,7 +92,7 @@ void run_cells(Rank& rank, Collective collective, const std::vector<Cell>& cells
     if (kind == BufferKind::kRegisteredVirtual && backend == Backend::kHost) continue;
     bench.by_kind[kind] = std::make_unique<ReductionBench>(rank, collective, kind, kMostElements);
   }
-  (void)rank.group.prepare_nccl();  // it cannot be made inside a capture; it may not be there
+  prepare_nccl_for(rank.group, collective, cells);
   run_possible(
       cells, [&](const Cell& cell) { return is_refused(bench, cell); },
       [&](const Cell& cell) { run_once(bench, cell, stream); });

@@ -41,6 +41,19 @@ TEST_F(AllReduceTest, BadArgumentsAreRefused) {
   expect_refused({.input = v, .output = v, .count = 1, .op = {static_cast<OpKind>(99)}}, "op");
   expect_refused({.input = v, .output = v, .count = 1, .options = {.algorithm = "three_shot"}},
                  "one_shot");
+  expect_refused({.input = v, .output = v, .count = 1, .options = {.sm_budget = -1}},
+                 "sm_budget is -1");
+}
+
+// The host has no multiprocessors to spare.
+TEST_F(AllReduceTest, ABudgetOfMultiprocessorsIsNothingToTheHost) {
+  float* const v = values_.data();
+  for (const int budget : {0, 1}) {
+    EXPECT_TRUE(all_reduce(
+        group(), {.input = v, .output = v, .count = 4, .options = {.sm_budget = budget}}));
+    EXPECT_EQ(*group().plan("all_reduce", {.count = 4, .sm_budget = budget}),
+              *group().plan("all_reduce", {.count = 4}));
+  }
 }
 
 TEST_F(AllReduceTest, NeighboursDoNotOverlap) {

@@ -86,6 +86,15 @@ TEST(Explain, KnowsHowMuchGoesThroughStagingAtOnce) {
   EXPECT_EQ(question->request.staging_bytes, 64u << 10);
 }
 
+TEST(Explain, LimitsSmsOnlyWhereItIsTold) {
+  ExplainArguments arguments = asking();
+  EXPECT_EQ(read_question(arguments, gpus(4), kNccl)->request.sm_budget, std::nullopt);
+  arguments.sm_budget = "0";
+  EXPECT_EQ(read_question(arguments, gpus(4), kNccl)->request.sm_budget, 0);
+  arguments.sm_budget = "16";
+  EXPECT_EQ(read_question(arguments, gpus(4), kNccl)->request.sm_budget, 16);
+}
+
 struct BadQuestion {
   std::string name;
   std::string ExplainArguments::*field;
@@ -113,6 +122,8 @@ const BadQuestion kBadQuestions[] = {
     {"algorithm", &ExplainArguments::algorithm, "tree", "known: one_shot"},
     {"buffers", &ExplainArguments::buffers, "old", "known are symmetric, plain"},
     {"mode", &ExplainArguments::mode, "lazy", "known are eager, graph"},
+    {"sm_budget", &ExplainArguments::sm_budget, "-1", "--sm-budget"},
+    {"sm_budget_text", &ExplainArguments::sm_budget, "few", "--sm-budget"},
     {"backend", &ExplainArguments::backend, "rocm", "known are auto, host, cuda"},
 };
 INSTANTIATE_TEST_SUITE_P(Explain, RefusedQuestion, testing::ValuesIn(kBadQuestions),

@@ -86,6 +86,10 @@ const BadInput kBadInputs[] = {
     {"cold_and_chained", {"--cache", "cold", "--chained"}, "measure them apart"},
     {"no_iterations", {"-n", "0"}, "--iterations: 0 is not between 1 and"},
     {"no_operations", {"--graph-operations", "0"}, "0 is not between 1 and 1000"},
+    {"budget_below_none", {"--sm-budget=-1"}, "--sm-budget: -1 is not between 0 and"},
+    {"append_with_budget",
+     {"--sm-budget", "0", "--append", "--output", "x.json"},
+     "rows do not say their --sm-budget"},
     {"crash_of_threads", {"--inject", "crash:0", "--launch", "threads"}, "--launch processes"},
 };
 INSTANTIATE_TEST_SUITE_P(Bench, Refused, testing::ValuesIn(kBadInputs),
@@ -152,6 +156,8 @@ TEST(BenchOptions, SurviveTheirOwnCommandLine) {
       {"--ranks", "2,4", "--bytes", "0,1K,1000", "-d", "fp16", "-o", "max", "--chained"},
       {"--in-place", "--check", "off", "-n", "7", "-w", "0", "--launch", "threads"},
       {"--algorithms", "auto", "--cache", "cold", "--buffers", "plain", "--timeout-ms", "99"},
+      {"--sm-budget", "0"},
+      {"--sm-budget", "16", "--in-place"},
       {"--algorithms", "two_shot", "--inject", "flip:1", "--graph-operations", "3"},
       {"--inject", "crash:0:two_shot"}};
   for (const BenchMachine& machine : {kHostOnly, kEightGpus}) {

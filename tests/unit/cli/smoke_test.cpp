@@ -75,6 +75,26 @@ TEST(Command, ExplainsAMachineThatIsNotHere) {
   EXPECT_GE(json.at("candidates").size(), 3u);
 }
 
+TEST(Command, ExplainsWhatABudgetLeaves) {
+  const auto explained = [](const char* collective) {
+    return run_tutti({"explain", collective, "--ranks", "8", "--bytes", "1M", "--gpu",
+                      "NVIDIA H200", "--sm-budget", "0"});
+  };
+  const Ended gathered = explained("all_gather");
+  EXPECT_EQ(gathered.exit_code, 0) << gathered.err;
+  EXPECT_THAT(gathered.out, HasSubstr("plan: all_gather/copy_engine"));
+  const Ended reduced = explained("all_reduce");
+  EXPECT_EQ(reduced.exit_code, 1);
+  EXPECT_THAT(reduced.out, HasSubstr("no plan: no algorithm can run all_reduce"));
+}
+
+// Which on the host is nothing.
+TEST(Command, MeasuresWithinABudget) {
+  const Ended ended = run_tutti({"bench", "all_gather", "--backend", "host", "--ranks", "2",
+                                 "--bytes", "1K", "-n", "3", "-w", "0", "--sm-budget", "0"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+}
+
 TEST(Command, ExplainsWhatCannotRun) {
   const Ended ended =
       run_tutti({"explain", "all_reduce", "--backend", "host", "--algorithm", "nccl"});

@@ -112,6 +112,48 @@ TEST(NcclWindowsTest, ACallThatNamesTheRowOpensThem) {
   }
 }
 
+// Their rows run on the same communicator, in place and not. Pieces that would begin between
+// vectors on some ranks never come to NCCL.
+TEST(NcclWindowsTest, WhatIsGatheredAndScatteredUsesThemToo) {
+  Windows windows;
+  const auto memory = windows.allocate();
+  const auto gather_into = [&](int r, std::size_t input, std::size_t count) {
+    auto* const data = static_cast<std::byte*>(memory[static_cast<std::size_t>(r)].data());
+    return all_gather(windows.group(r), {.input = data + input,
+                                         .output = data,
+                                         .count = count,
+                                         .dtype = DataType::kUint8,
+                                         .stream = windows.world.stream(r),
+                                         .options = {.algorithm = "nccl_window"}});
+  };
+  const auto scatter_into = [&](int r, std::size_t output) {
+    auto* const data = static_cast<float*>(memory[static_cast<std::size_t>(r)].data());
+    return reduce_scatter(windows.group(r), {.input = data,
+                                             .output = data + output,
+                                             .count = 8,
+                                             .stream = windows.world.stream(r),
+                                             .options = {.algorithm = "nccl_window"}});
+  };
+  const auto place = [](int r) { return static_cast<std::size_t>(r); };
+  windows.all([&](int r) { return gather_into(r, 2048, 32); });
+  EXPECT_EQ(windows.nccl().open_communicators(), 2 * kRanks);
+  EXPECT_EQ(windows.in_windows(0), kRanks);
+  windows.all([&](int r) { return gather_into(r, 32 * place(r), 32); });
+  windows.all([&](int r) { return scatter_into(r, 512); });
+  windows.all([&](int r) { return scatter_into(r, 8 * place(r)); });
+  EXPECT_EQ(windows.in_windows(0), 4 * kRanks);
+  const std::size_t first = windows.nccl().calls().size();
+  for (const std::size_t input : {std::size_t{2048}, SIZE_MAX}) {
+    for (const Status& refused : windows.each([&](int r) {
+           return gather_into(r, input == SIZE_MAX ? 24 * place(r) : input, 24);
+         })) {
+      EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
+      EXPECT_THAT(refused.message(), HasSubstr("pieces of whole 16 bytes, and they have 24"));
+    }
+  }
+  EXPECT_EQ(windows.nccl().calls().size(), first);
+}
+
 // NCCL decides by the buffers, so the row without windows needs a communicator that has none.
 TEST(NcclWindowsTest, TheOtherRowStaysWithoutThemOnTheSameMemory) {
   Windows windows;

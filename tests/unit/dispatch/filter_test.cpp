@@ -252,5 +252,19 @@ TEST(Filter, DisabledLeavesNccl) {
   EXPECT_THAT(reason("quick", eight_h200(), request), HasSubstr("TUTTI_DISABLE=1"));
 }
 
+// Pieces that begin between vectors would lie so on some ranks and not on others.
+TEST(Filter, WindowsTakePiecesOfWholeVectors) {
+  const Algorithm& row = **find_algorithm(Collective::kAllGather, "nccl_window");
+  const auto why = [&](std::size_t bytes) {
+    Request request;
+    request.collective = Collective::kAllGather;
+    request.count = bytes;
+    request.dtype = DataType::kUint8;
+    return why_not(row, request, eight_h200());
+  };
+  EXPECT_THAT(why(8 * 32), IsEmpty());
+  EXPECT_THAT(why(8 * 24), HasSubstr("pieces of whole 16 bytes, and they have 24"));
+}
+
 }  // namespace
 }  // namespace tutti

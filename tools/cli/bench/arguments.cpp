@@ -15,6 +15,7 @@ void add_measuring(CLI::App& bench, BenchArguments& a) {
   bench.add_option("--hidden", a.hidden, "Elements per row: 8192");
   bench.add_option("-o,--op", a.op, "Reduction: sum, prod, min, max, avg, premulsum");
   bench.add_option("--algorithms", a.algorithms, "auto, all, or names: one_shot,two_shot,nccl");
+  bench.add_option("--sm-budget", a.sm_budget, "Multiprocessors at most; 0: copy engines alone");
   bench.add_option("--buffers", a.buffers, "symmetric, registered or plain");
   bench.add_option("--mode", a.mode, "graph or eager (the host is eager)");
   bench.add_option("--graph-operations", a.graph_operations, "Operations per sample: 10");

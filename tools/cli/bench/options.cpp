@@ -208,6 +208,9 @@ Status check_numbers(BenchOptions& options, const BenchArguments& arguments) {
   TUTTI_TRY(read(options.iterations, "--iterations", arguments.iterations, {1, kMostSamples}));
   TUTTI_TRY(read(options.warmup, "--warmup", arguments.warmup, {0, kMostSamples}));
   TUTTI_TRY(read(options.worker_fd, "--worker-fd", arguments.worker_fd, {0}));
+  if (!arguments.sm_budget.empty()) {
+    TUTTI_ASSIGN(options.sm_budget, parse_int("--sm-budget", arguments.sm_budget, {0}));
+  }
   int timeout_ms = static_cast<int>(options.timeout.count());
   TUTTI_TRY(read(timeout_ms, "--timeout-ms", arguments.timeout_ms, {1}));
   options.timeout = std::chrono::milliseconds(timeout_ms);
@@ -257,6 +260,9 @@ Status check_together(const BenchOptions& options) {
     return wrong(
         "--cache cold uses other buffers for each operation, --chained and --in-place "
         "the same again; measure them apart");
+  }
+  if (options.append && options.sm_budget) {
+    return wrong("--append: rows do not say their --sm-budget, and would replace those without");
   }
   if (options.append && options.output.empty()) return wrong("--append needs --output FILE");
   return Status::ok();
@@ -407,6 +413,7 @@ std::vector<std::string> to_arguments(const BenchOptions& options) {
   std::vector<std::string> words = sweep_words(options);
   words.insert(words.begin(), std::string(to_string(options.collective)));
   add(words, "--op", to_string(options.op));
+  if (options.sm_budget) add(words, "--sm-budget", *options.sm_budget);
   add(words, "--buffers", to_string(options.buffers));
   add(words, "--mode", to_string(options.mode));
   add(words, "--graph-operations", options.graph_operations);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ std::string_view to_string(LaunchKind launch);   // "processes", "threads"
 struct BenchArguments {
   std::string collective;
   std::string backend, ranks, min_bytes, max_bytes, factor, bytes, rows, hidden, dtype, op;
-  std::string algorithms, buffers, mode, graph_operations, cache, iterations, warmup, check;
+  std::string algorithms, sm_budget, buffers, mode, graph_operations, cache, iterations, warmup,
+      check;
   std::string format, output, trace, launch, timeout_ms, inject, worker_fd;
   bool in_place = false, chained = false, append = false, repro = false;
 };
@@ -63,6 +65,7 @@ struct BenchOptions {
   OpKind op = OpKind::kSum;
   Choice choice = Choice::kAll;
   std::vector<std::string> algorithms;  // names without the collective; kNamed and kAll
+  std::optional<int> sm_budget = {};    // as in CallOptions
   BufferKind buffers = BufferKind::kSymmetric;
   Mode mode = Mode::kEager;
   int graph_operations = 10;

@@ -73,6 +73,7 @@ Communicator::Query Sampler::query(std::string_view algorithm) const {
           .symmetric = arena_.zero_copy(),
           .in_place = pattern_.in_place,
           .algorithm = algorithm,
+          .sm_budget = options_.sm_budget,
           .captured = options_.mode == Mode::kGraph};
 }
 
@@ -81,7 +82,8 @@ Operation Sampler::operation(const Configuration& configuration, std::byte* inpu
   const CallOptions how{.algorithm = configuration.algorithm,
                         .blocks = configuration.blocks,
                         .threads = configuration.threads,
-                        .chunk_bytes = configuration.chunk_bytes};
+                        .chunk_bytes = configuration.chunk_bytes,
+                        .sm_budget = options_.sm_budget};
   const auto fill = [&](auto call, std::size_t bytes) {
     call.input = input;
     call.output = output;

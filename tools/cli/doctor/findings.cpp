@@ -99,11 +99,11 @@ void judge_transfers(const Facts& facts, std::vector<Finding>& findings) {
 
 std::string nccl_text(const Facts& facts) {
   if (facts.nccl_number < kFirstNcclWithWindows) {
-    return facts.nccl_version + "; all_reduce/nccl_window takes 2.27 or newer";
+    return facts.nccl_version + "; nccl_window takes 2.27 or newer";
   }
   if (facts.nccl_number < kFirstNcclThatAbortsThem) {
     return facts.nccl_version +
-           "; all_reduce/nccl_window by its name alone (auto takes it with 2.29.7 or newer)";
+           "; nccl_window by its name alone (auto takes it with 2.29.7 or newer)";
   }
   return facts.nccl_version;
 }
