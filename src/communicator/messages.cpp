@@ -5,6 +5,7 @@
 #include "base/hash.hpp"
 #include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
+#include "dispatch/filter.hpp"
 
 namespace tutti {
 
@@ -21,14 +22,12 @@ Result<Plan> CommunicatorImpl::plan_message_locked(const MessageCall& message, c
   Request request = request_for(Collective::kSendRecv, {.count = message.count,
                                                         .dtype = message.dtype,
                                                         .algorithm = call.options.algorithm,
-                                                        .captured = captured,
-                                                        .sm_budget = call.options.sm_budget});
+                                                        .sm_budget = call.options.sm_budget,
+                                                        .captured = captured});
   request.nccl_ready = nccl_.is_open() || !captured;
   TUTTI_ASSIGN(Plan plan, plan_for(request));
-  if (call.options.blocks > 0) {
-    plan.blocks = call.options.sm_budget ? std::min(call.options.blocks, plan.blocks)
-                                         : call.options.blocks;
-  }
+  if (call.options.blocks > 0) plan.blocks = call.options.blocks;
+  plan.blocks = std::min(plan.blocks, blocks_within(request, topology_));
   if (call.options.threads > 0) plan.threads = call.options.threads;
   return plan;
 }
