@@ -16,11 +16,16 @@ constexpr std::size_t kStreamsKept = 16;          // beyond that, ends that have
 
 bool by_copy_engine(const OneSidedWork& work, Mover mover) {
   if (work.kind == OneSided::kSignal || work.kind == OneSided::kWaitSignal) return false;
-  if (mover != Mover::kAuto) return mover == Mover::kCopyEngine;
-  return work.kind == OneSided::kGet && work.bytes > kGetsByKernel;
+  const Mover by = mover == Mover::kAuto ? usual_mover(work.kind, work.bytes) : mover;
+  return by == Mover::kCopyEngine;
 }
 
 }  // namespace
+
+Mover usual_mover(OneSided kind, std::size_t bytes) {
+  const bool copies = kind == OneSided::kGet && bytes > kGetsByKernel;
+  return copies ? Mover::kCopyEngine : Mover::kKernel;
+}
 
 CudaOneSided::~CudaOneSided() {
   for (const auto& [stream, end] : ends_) (void)cuda_.destroy_event(end);

@@ -13,6 +13,9 @@ namespace tutti {
 // __global__ void(OneSidedWork); null in builds without CUDA.
 const void* one_sided_kernel();
 
+// What moves so many bytes where nobody says how: never kAuto.
+Mover usual_mover(OneSided kind, std::size_t bytes);
+
 // Of one rank. They are ordered by their streams alone, and not with its collectives. From any
 // thread.
 class CudaOneSided {
