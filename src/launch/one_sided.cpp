@@ -74,19 +74,24 @@ Status CudaOneSided::note_end(Stream stream) {
   if (capture.state != CudaCapture::State::kNone) return Status::ok();
   const std::lock_guard lock(mutex_);
   auto own = ends_.find(stream);
-  for (auto other = ends_.begin();
-       own == ends_.end() && ends_.size() >= kStreamsKept && other != ends_.end(); ++other) {
+  if (own == ends_.end()) {
+    TUTTI_ASSIGN(CudaEvent const end, event_for_another_stream());
+    own = ends_.emplace(stream, end).first;
+  }
+  return cuda_.record_event(own->second, stream);
+}
+
+// One that has come, where there are many, else a new one.
+Result<CudaEvent> CudaOneSided::event_for_another_stream() {
+  if (ends_.size() < kStreamsKept) return cuda_.create_event(false);
+  for (auto other = ends_.begin(); other != ends_.end(); ++other) {
     TUTTI_ASSIGN(const bool ended, cuda_.event_finished(other->second));
     if (!ended) continue;
     CudaEvent const end = other->second;
     ends_.erase(other);
-    own = ends_.emplace(stream, end).first;
+    return end;
   }
-  if (own == ends_.end()) {
-    TUTTI_ASSIGN(CudaEvent const end, cuda_.create_event(false));
-    own = ends_.emplace(stream, end).first;
-  }
-  return cuda_.record_event(own->second, stream);
+  return cuda_.create_event(false);
 }
 
 bool CudaOneSided::caught_up() {

@@ -37,6 +37,7 @@ class CudaOneSided {
  private:
   Status launch(const OneSidedWork& work, int blocks, Stream stream);
   Status note_end(Stream stream);
+  Result<CudaEvent> event_for_another_stream();
 
   CudaDriver& cuda_;
   std::mutex mutex_;

@@ -15,53 +15,60 @@ namespace tutti::device::impl {
 
 #if defined(__CUDACC__)
 
-__device__ inline uint4 load_relaxed_vector(const std::byte* from) {
-  uint4 v;
+__device__ inline void load_relaxed(uint4& v, const std::byte* from) {
   asm volatile("ld.relaxed.sys.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                : "l"(from)
                : "memory");
-  return v;
 }
-__device__ inline void store_relaxed_vector(std::byte* to, uint4 v) {
+__device__ inline void store_relaxed(std::byte* to, const uint4& v) {
   asm volatile("st.relaxed.sys.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y),
                "r"(v.z), "r"(v.w)
                : "memory");
 }
-__device__ inline std::uint32_t load_relaxed_word(const std::byte* from) {
-  std::uint32_t v;
+__device__ inline void load_relaxed(std::uint32_t& v, const std::byte* from) {
   asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
-  return v;
 }
-__device__ inline void store_relaxed_word(std::byte* to, std::uint32_t v) {
+__device__ inline void store_relaxed(std::byte* to, std::uint32_t v) {
   asm volatile("st.relaxed.sys.u32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
 }
-__device__ inline unsigned load_relaxed_byte(const std::byte* from) {
-  unsigned v;
-  asm volatile("ld.relaxed.sys.u8 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
-  return v;
+struct Octet {
+  std::uint8_t bits;
+};
+__device__ inline void load_relaxed(Octet& v, const std::byte* from) {
+  std::uint32_t bits;
+  asm volatile("ld.relaxed.sys.u8 %0, [%1];" : "=r"(bits) : "l"(from) : "memory");
+  v.bits = static_cast<std::uint8_t>(bits);
 }
-__device__ inline void store_relaxed_byte(std::byte* to, unsigned v) {
-  asm volatile("st.relaxed.sys.u8 [%0], %1;" ::"l"(to), "r"(v) : "memory");
+__device__ inline void store_relaxed(std::byte* to, Octet v) {
+  asm volatile("st.relaxed.sys.u8 [%0], %1;" ::"l"(to), "r"(static_cast<std::uint32_t>(v.bits))
+               : "memory");
 }
 
-// Vector `thread`, and every `threads`-th behind it; a few loads are under way together.
-__device__ inline void copy_vectors(unsigned thread, unsigned threads, std::byte* to,
-                                    const std::byte* from, std::size_t vectors) {
+// Unit `thread` of what there is, and every `threads`-th behind it. Loads of a few are under way
+// together. Returns the bytes of all whole units.
+template <class Unit>
+__device__ inline std::size_t copy_units(unsigned thread, unsigned threads, std::byte* to,
+                                         const std::byte* from, std::size_t bytes) {
   constexpr int kAtOnce = 4;
+  constexpr std::size_t kUnit = sizeof(Unit);
+  const std::size_t units = bytes / kUnit, step = threads;
   std::size_t at = thread;
-  for (; at + (kAtOnce - 1) * std::size_t{threads} < vectors;
-       at += kAtOnce * std::size_t{threads}) {
-    uint4 v[kAtOnce];
+#pragma unroll 1
+  for (; at + (kAtOnce - 1) * step < units; at += kAtOnce * step) {
+    Unit values[kAtOnce];
 #pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) v[k] = load_relaxed_vector(from + 16 * (at + k * threads));
+    for (int k = 0; k < kAtOnce; ++k) load_relaxed(values[k], from + kUnit * (at + k * step));
 #pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) store_relaxed_vector(to + 16 * (at + k * threads), v[k]);
+    for (int k = 0; k < kAtOnce; ++k) store_relaxed(to + kUnit * (at + k * step), values[k]);
   }
 #pragma unroll 1
-  for (; at < vectors; at += threads) {
-    store_relaxed_vector(to + 16 * at, load_relaxed_vector(from + 16 * at));
+  for (; at < units; at += step) {
+    Unit value;
+    load_relaxed(value, from + kUnit * at);
+    store_relaxed(to + kUnit * at, value);
   }
+  return units * kUnit;
 }
 
 // By the widest of 16, 4 and 1 bytes that both addresses allow.
@@ -70,19 +77,11 @@ __device__ inline void copy_on_device(unsigned thread, unsigned threads, std::by
   const auto bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
   std::size_t done = 0;
   if (bits % 16 == 0) {
-    copy_vectors(thread, threads, to, from, bytes / 16);
-    done = bytes / 16 * 16;
+    done = copy_units<uint4>(thread, threads, to, from, bytes);
   } else if (bits % 4 == 0) {
-#pragma unroll 4
-    for (std::size_t at = thread; at < bytes / 4; at += threads) {
-      store_relaxed_word(to + 4 * at, load_relaxed_word(from + 4 * at));
-    }
-    done = bytes / 4 * 4;
+    done = copy_units<std::uint32_t>(thread, threads, to, from, bytes);
   }
-#pragma unroll 1
-  for (std::size_t at = done + thread; at < bytes; at += threads) {
-    store_relaxed_byte(to + at, load_relaxed_byte(from + at));
-  }
+  copy_units<Octet>(thread, threads, to + done, from + done, bytes - done);
 }
 
 #endif
@@ -137,7 +136,9 @@ struct SystemMemory {
   // Words that another thread of this rank, or the host, may write: relaxed, system scope.
   static TUTTI_DEVICE std::uint32_t look(const std::uint32_t* from) {
 #if defined(__CUDA_ARCH__)
-    return load_relaxed_word(reinterpret_cast<const std::byte*>(from));
+    std::uint32_t value;
+    load_relaxed(value, reinterpret_cast<const std::byte*>(from));
+    return value;
 #else
     return std::atomic_ref(const_cast<std::uint32_t&>(*from)).load(std::memory_order_relaxed);
 #endif
