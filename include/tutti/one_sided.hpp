@@ -103,8 +103,9 @@ struct WaitSignal {
 Status wait_signal(Communicator& communicator, const WaitSignal& call);
 
 // What kernels of the caller's own take (tutti/device/peers.hpp). On the host backend they are
-// functions that this rank calls. Valid as long as the communicator and `memory`; `memory` must be
-// this communicator's. Local: asks no other rank.
+// functions that this rank calls; of a wait that failed in one the group hears with this rank's
+// next call, or status(). Valid as long as the communicator and `memory`; `memory` must be this
+// communicator's. Local: asks no other rank.
 Result<device::Peers> device_peers(Communicator& communicator, const SymmetricMemory& memory);
 
 }  // namespace tutti

@@ -199,7 +199,7 @@ void late_signals(Rank& rank) {
                                         .channel = 6,
                                         .times = 2,
                                         .stream = stream.get(),
-                                        .timeout = std::chrono::milliseconds(200)}));
+                                        .timeout = std::chrono::milliseconds(1000)}));
   }
   stream.wait();
   expect_timeout(rank, 6);
@@ -211,7 +211,7 @@ void late_signals_of_kernels(Rank& rank) {
   const device::Peers peers = ready_for_kernels(rank, memory, stream);
   if (rank.number() == 1) require_ok(signal(rank.group, {.channel = 7, .stream = stream.get()}));
   if (rank.number() == 0) {
-    require_ok(rank.group.set_timeout(std::chrono::milliseconds(200)));
+    require_ok(rank.group.set_timeout(std::chrono::milliseconds(1000)));
     require(launch_own_wait(peers, 1, 7, stream.get()), "the launch");
     require(launch_own_wait(peers, 1, 7, stream.get()), "the launch");
   }

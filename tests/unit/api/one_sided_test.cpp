@@ -25,9 +25,8 @@ using namespace std::chrono_literals;
 
 constexpr int kLastChannel = device::kSignalChannels - 1;
 
-std::vector<Communicator> groups_of(int ranks, std::chrono::milliseconds timeout = 20s) {
-  return take(
-      Communicator::create_in_process(ranks, {.backend = Backend::kHost, .timeout = timeout}));
+std::vector<Communicator> groups_of(int ranks) {
+  return take(Communicator::create_in_process(ranks, {.backend = Backend::kHost, .timeout = 20s}));
 }
 
 // Ranks as threads, each with symmetric memory.
@@ -304,14 +303,24 @@ TEST(OneSided, ADeadlineNamesTheMissingRank) {
   EXPECT_EQ(signal(groups[2], {.peer = 0}).code(), StatusCode::kTimeout) << "and stay out";
 }
 
+TEST(OneSided, WaitingSendsNothing) {
+  auto groups = groups_of(2);
+  require_ok(signal(groups[1], {.peer = 0, .channel = 4}));
+  require_ok(wait_signal(groups[0], {.peer = 1, .channel = 4}));
+  const Status status = wait_signal(groups[1], {.peer = 0, .channel = 4, .timeout = 50ms});
+  EXPECT_EQ(status.code(), StatusCode::kTimeout);
+  EXPECT_THAT(status.message(), HasSubstr("expected signal 1, seen 0"));
+}
+
 TEST(OneSided, AKernelsWaitFailsTheSameWay) {
-  auto groups = groups_of(2, 50ms);
+  auto groups = groups_of(2);
   std::vector<SymmetricMemory> memory(2);
   on_all_ranks(2, [&](int rank) {
     memory[static_cast<std::size_t>(rank)] =
         take(groups[static_cast<std::size_t>(rank)].allocate(64));
   });
   const device::Peers peers = take(device_peers(groups[0], memory[0]));
+  require_ok(groups[0].set_timeout(50ms));
   const device::Block block(4, 8);
   EXPECT_FALSE(peers.barrier(block, 3));
   EXPECT_FALSE(peers.wait_signal(block, 0, 3)) << "not even for what is there";
