@@ -128,6 +128,8 @@ Status submit(Communicator& communicator, const Call& call) {
   return Status::ok();
 }
 
+bool in_group() { return depth > 0; }
+
 void group_start() { ++depth; }
 
 Status group_end() {

@@ -13,4 +13,7 @@ Status submit(Communicator& communicator, const Call& call);
 Result<std::vector<Call>> operations_of(CommunicatorImpl& communicator,
                                         const std::vector<Call>& messages);
 
+// Of this thread: whether calls are being noted.
+bool in_group();
+
 }  // namespace tutti

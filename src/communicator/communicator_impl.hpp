@@ -19,6 +19,7 @@
 #include "communicator/layout.hpp"
 #include "communicator/nccl_session.hpp"
 #include "communicator/nccl_windows.hpp"
+#include "communicator/one_sided.hpp"
 #include "communicator/operation_watch.hpp"
 #include "dispatch/choose.hpp"
 #include "drivers/nccl.hpp"
@@ -118,6 +119,10 @@ class CommunicatorImpl {
   Status execute(const Call& call);
   bool runs_on_nccl(const Prepared& prepared) const;
 
+  // one_sided.cpp. From any thread, also while another one's call waits.
+  Status execute(const OneSidedCall& call);
+  Result<device::Peers> device_peers(const void* address, std::size_t bytes) const;
+
   Request request_for(Collective collective, const Communicator::Query& query) const;
   Result<Plan> plan(Collective collective, const Communicator::Query& query) const;
 
@@ -171,6 +176,11 @@ class CommunicatorImpl {
   std::uint32_t signature_of(const Prepared& prepared) const;
   void record_start(const Prepared& prepared, std::uint32_t signature);
   Status run(const Prepared& prepared);
+
+  // one_sided.cpp
+  Status check_one_sided() const;
+  device::impl::Signals signals(std::chrono::nanoseconds timeout) const;
+  Result<device::Peers> peers_at(const void* address, std::size_t bytes, bool captured) const;
 
   // nccl_operations.cpp
   Status start_on_nccl(Prepared& prepared);

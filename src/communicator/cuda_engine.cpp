@@ -10,6 +10,7 @@
 #include "communicator/engine.hpp"
 #include "drivers/cuda.hpp"
 #include "launch/cuda_stages.hpp"
+#include "launch/one_sided.hpp"
 #include "memory/device_scope.hpp"
 
 namespace tutti {
@@ -17,7 +18,8 @@ namespace {
 
 class CudaEngine : public Engine {
  public:
-  CudaEngine(CudaDriver& cuda, int device) : cuda_(cuda), device_(device), lanes_(cuda) {}
+  CudaEngine(CudaDriver& cuda, int device)
+      : cuda_(cuda), device_(device), lanes_(cuda), one_sided_(cuda) {}
 
   ~CudaEngine() override {
     const DeviceScope scope(cuda_, device_);
@@ -38,7 +40,8 @@ class CudaEngine : public Engine {
     const std::size_t late = sizeof(LateBuffers) * sizes.late_buffers;
     const std::size_t counts = sizeof(MessageCounts) * kMessageCounts;
     const std::size_t windows = sizeof(MessageWindow) * kMessageWindows;
-    const std::size_t bytes = kHeaderBytes + epochs + late + counts + windows;
+    const std::size_t signals = sizeof(device::impl::SignalCounters);
+    const std::size_t bytes = kHeaderBytes + epochs + late + counts + windows + signals;
     TUTTI_ASSIGN(side_, cuda_.create_stream(device_));
     TUTTI_ASSIGN(event_, cuda_.create_event(false));
     TUTTI_TRY(lanes_.create(device_));
@@ -55,6 +58,8 @@ class CudaEngine : public Engine {
     memory_.messages =
         reinterpret_cast<MessageCounts*>(device_words_ + kHeaderBytes + epochs + late);
     memory_.windows = reinterpret_cast<MessageWindow*>(memory_.messages + kMessageCounts);
+    memory_.signals =
+        reinterpret_cast<device::impl::SignalCounters*>(memory_.windows + kMessageWindows);
     memory_.failure = reinterpret_cast<FailureRecord*>(host_words_);
     memory_.abort = reinterpret_cast<std::uint32_t*>(host_words_ + kHostBytes / 2);
     told_ = reinterpret_cast<std::uint16_t*>(host_words_ + 3 * kHostBytes / 4);
@@ -62,6 +67,7 @@ class CudaEngine : public Engine {
 
     const Control control{.poison = 0, .claimed = 0, .timeout_ns = sizes.timeout_ns};
     TUTTI_TRY(copy_in(memory_.control, &control, sizeof control));
+    TUTTI_TRY(one_sided_.load());
     return load_all_kernels(cuda_, gpu.compute_major * 10 + gpu.compute_minor, sizes.ranks);
   }
 
@@ -93,6 +99,12 @@ class CudaEngine : public Engine {
     CudaStages stages(cuda_, body, *lane, stream);
     row.program(stages, work, size_of(moved_as(row.collective, operation.dtype)));
     return stages.status();
+  }
+
+  Status run(const OneSidedWork& work, Mover mover, Stream stream) override {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    return one_sided_.run(work, mover, stream);
   }
 
   // An event behind every eager operation: the next one may come on another stream, when this one
@@ -148,12 +160,10 @@ class CudaEngine : public Engine {
   }
 
   bool drain(std::uint64_t timeout_ns) override {
-    if (!used_) return true;
     const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
     const DeviceScope scope(cuda_, device_);
     while (std::chrono::steady_clock::now() < end) {
-      const auto finished = cuda_.event_finished(event_);
-      if (!finished.is_ok() || *finished) return true;  // a broken device runs nothing any more
+      if (collectives_ended() && one_sided_.caught_up()) return true;
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     drained_ = false;
@@ -161,6 +171,12 @@ class CudaEngine : public Engine {
   }
 
  private:
+  bool collectives_ended() {
+    if (!used_) return true;
+    const auto finished = cuda_.event_finished(event_);
+    return !finished.is_ok() || *finished;  // a broken device runs nothing any more
+  }
+
   static_assert(std::endian::native == std::endian::little, "the high half is the second one");
   static constexpr std::size_t kHostBytes = 4096;
   static constexpr std::size_t kHeaderBytes = 256;  // control and launches
@@ -188,6 +204,7 @@ class CudaEngine : public Engine {
   bool poisoned_ = false;
   Stream side_ = nullptr;  // for words of our own; never waits for the user's streams
   CopyLanes lanes_;
+  CudaOneSided one_sided_;
   CudaEvent event_ = nullptr;
   Stream last_ = nullptr;
   std::atomic<bool> used_ = false;

@@ -7,6 +7,8 @@
 #include "communicator/layout.hpp"
 #include "communicator/operation.hpp"
 #include "transport/messages.hpp"
+#include "transport/one_sided.hpp"
+#include "tutti/one_sided.hpp"
 #include "tutti/tuning.hpp"
 #include "tutti/types.hpp"
 
@@ -24,6 +26,7 @@ struct PrivateMemory {
   MessageWindow* windows = nullptr;   // [kMessageWindows]
   Control* control = nullptr;
   LateBuffers* late = nullptr;  // [late buffers]; null on the host
+  device::impl::SignalCounters* signals = nullptr;
   FailureRecord* failure = nullptr;
   std::uint32_t* abort = nullptr;
 };
@@ -55,6 +58,9 @@ class Engine {
   // failed body is not an error here, the failure record says what happened.
   virtual Status run(const Operation& operation, const Work& work, const Plan& plan,
                      Stream stream) = 0;
+
+  // The same for one peer's memory, and for signals. From any thread, also beside run().
+  virtual Status run(const OneSidedWork& work, Mover mover, Stream stream) = 0;
 
   // Orders an operation that is not captured behind the last one, whatever stream that was on.
   virtual Status enter_stream(Stream stream) = 0;

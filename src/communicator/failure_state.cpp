@@ -175,6 +175,13 @@ Status FailureState::from_record() const {
 }
 
 std::string FailureState::describe_wait() const {
+  if (record_.signal != 0) {
+    return fmt::format(
+        "wait_signal on channel {}: rank {} waited {:.3f} s for rank {}: expected signal {}, seen "
+        "{} (block {})",
+        record_.signal - 1, record_.waiting_rank, static_cast<double>(record_.waited_ns) * 1e-9,
+        record_.missing_rank, record_.expected_epoch, record_.seen_epoch, record_.block);
+  }
   return fmt::format(
       "{}: rank {} waited {:.3f} s for rank {}: expected flag {}, seen {} (block {})",
       describe_operation(record_.sequence), record_.waiting_rank,

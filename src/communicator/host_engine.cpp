@@ -20,6 +20,7 @@ class HostEngine : public Engine {
                .windows = windows_.data(),
                .control = &control_,
                .late = nullptr,
+               .signals = &signals_,
                .failure = &failure_,
                .abort = &abort_};
   }
@@ -31,6 +32,11 @@ class HostEngine : public Engine {
     const auto run = [&](HostBody body) { return run_on_host(body, work, weakening_, waits_for_); };
     if (run(row.host(operation.dtype, operation.op)) != Outcome::kDone) return Status::ok();
     if (row.then.host != nullptr) (void)run(row.then.host(operation.dtype, operation.op));
+    return Status::ok();
+  }
+
+  Status run(const OneSidedWork& work, Mover, Stream) override {
+    (void)run_one_sided(work, device::Block());
     return Status::ok();
   }
 
@@ -56,6 +62,7 @@ class HostEngine : public Engine {
   std::uint64_t launches_[Layout::kMaxPacketAreas] = {};
   std::vector<MessageCounts> messages_ = std::vector<MessageCounts>(kMessageCounts);
   std::vector<MessageWindow> windows_ = std::vector<MessageWindow>(kMessageWindows);
+  device::impl::SignalCounters signals_{};
   Control control_{};
   FailureRecord failure_{};
   std::uint32_t abort_ = 0;

@@ -1,7 +1,7 @@
 // Where things lie in the one symmetric segment that a communicator keeps for itself:
 //
 //   channel 0 | channel 1 | ... | staging of channel 0 | staging of channel 1 | ... | packets |
-//   messages
+//   messages | signals
 //
 // Channel 0 serves eager operations; each capture has a channel of its own, so that graphs may
 // interleave with each other and with eager operations. Packets have an area for eager operations,
@@ -9,6 +9,7 @@
 // too: a large one for the first such stream, small ones for a few more. Likewise rings, and what
 // pushes through staging: they use channel 0, and the last channel, with as much staging, for the
 // first stream that is captured.
+// Signals are counted, whoever sends them: they have one place.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +17,12 @@
 
 #include "base/units.hpp"
 #include "transport/messages.hpp"
+#include "transport/work.hpp"
+#include "tutti/device/impl/signals.hpp"
 
 namespace tutti {
+
+static_assert(device::kMaxPeers == kMaxRanks);
 
 struct Layout {
   int capture_channels = 0;
@@ -63,9 +68,10 @@ struct Layout {
   // Of a slot for chunks of messages among so many ranks; 0 where there is no room for a useful
   // one.
   std::size_t message_slot_bytes(int ranks) const;
-  std::size_t bytes() const {
+  std::size_t signal_offset() const {
     return message_offset() + (message_bytes == 0 ? 0 : sizeof(MessageMemory) + message_bytes);
   }
+  std::size_t bytes() const { return signal_offset() + sizeof(device::impl::SignalMemory); }
 
  private:
   bool is_capture_channel(int channel) const { return channel > 0 && channel <= capture_channels; }

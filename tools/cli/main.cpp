@@ -6,6 +6,8 @@
 
 #include "bench/arguments.hpp"
 #include "bench/command.hpp"
+#include "bench/one_sided/arguments.hpp"
+#include "bench/one_sided/command.hpp"
 #include "bench/overlap/arguments.hpp"
 #include "bench/overlap/command.hpp"
 #include "doctor/command.hpp"
@@ -23,15 +25,34 @@ namespace {
 
 using Answer = std::function<int()>;
 
-void add_bench(CLI::App& app, BenchArguments& a, OverlapArguments& o, Answer& answer,
+void add_one_sided(CLI::App& bench, OneSidedArguments& a, Answer& answer,
+                   const std::string& command_line) {
+  const char* const text = a.kind == OneSided::kPut ? "Measure puts into the next rank's memory"
+                                                    : "Measure gets from the next rank's memory";
+  CLI::App& command = *bench.add_subcommand(std::string(to_string(a.kind)), text);
+  add_one_sided_options(command, a);
+  command.callback([&] { answer = [&] { return run_one_sided_bench(a, command_line); }; });
+}
+
+struct AllBenchArguments {
+  BenchArguments collective;
+  OverlapArguments overlap;
+  OneSidedArguments put{.kind = OneSided::kPut}, get{.kind = OneSided::kGet};
+};
+
+void add_bench(CLI::App& app, AllBenchArguments& all, Answer& answer,
                const std::string& command_line) {
+  BenchArguments& a = all.collective;
+  OverlapArguments& o = all.overlap;
   CLI::App& bench = *app.add_subcommand("bench", "Measure a collective, algorithm by algorithm");
   add_bench_options(bench, a);
   CLI::App& overlap = *bench.add_subcommand("overlap", "Measure a matmul beside an all_gather");
   add_overlap_options(overlap, o);
   overlap.callback([&] { answer = [&] { return run_overlap(o, command_line); }; });
+  add_one_sided(bench, all.put, answer, command_line);
+  add_one_sided(bench, all.get, answer, command_line);
   bench.callback([&] {
-    if (answer) return;  // overlap's
+    if (answer) return;  // a subcommand's
     if (a.collective.empty()) throw CLI::RequiredError("collective");
     answer = [&] { return run_bench(a, command_line); };
   });
@@ -107,15 +128,14 @@ int run(int argc, char** argv) {
   const std::string command_line =
       fmt::format("tutti {}", fmt::join(argv + (argc > 0 ? 1 : 0), argv + argc, " "));
   Answer answer;
-  BenchArguments bench;
-  OverlapArguments overlap;
+  AllBenchArguments bench;
   TuneArguments tune;
   ExplainArguments explain;
   DoctorArguments doctor;
   ReportArguments report;
   StatusArguments status;
   bool env_json = false;
-  add_bench(app, bench, overlap, answer, command_line);
+  add_bench(app, bench, answer, command_line);
   add_tune(app, tune, answer, command_line);
   add_explain(app, explain, answer);
   add_status(app, status, answer);

@@ -27,7 +27,8 @@ TEST(LayoutTest, PartsFollowEachOtherAligned) {
     EXPECT_EQ(bytes % 256, 0u);
   }
   EXPECT_EQ(parts.message_offset(), parts.packet_offset(parts.packet_areas));
-  EXPECT_EQ(parts.bytes(), parts.message_offset() + sizeof(MessageMemory) + 4 * MiB);
+  EXPECT_EQ(parts.signal_offset(), parts.message_offset() + sizeof(MessageMemory) + 4 * MiB);
+  EXPECT_EQ(parts.bytes(), parts.signal_offset() + sizeof(device::impl::SignalMemory));
 }
 
 TEST(LayoutTest, CapturesHavePacketsOfTheirOwn) {
@@ -60,7 +61,7 @@ TEST(LayoutTest, MessagesHaveSlotsOrNone) {
   EXPECT_EQ(little.message_slot_bytes(2), 0u);
   EXPECT_GT(little.message_slot_bytes(1), 0u) << "a rank alone needs none";
   const Layout none = layout({"TUTTI_MESSAGE_BYTES=0"}, true);
-  EXPECT_EQ(none.bytes(), none.message_offset());
+  EXPECT_EQ(none.signal_offset(), none.message_offset());
 }
 
 TEST(LayoutTest, RingsHaveAChannelPerAreaAndAsMuchStagingAsEagerOperations) {

@@ -1,9 +1,10 @@
-// One operation of a sample, of whatever collective is measured.
+// One operation of a sample, of whatever is measured.
 #pragma once
 
 #include <variant>
 
 #include "tutti/collectives.hpp"
+#include "tutti/one_sided.hpp"
 
 namespace tutti::cli {
 
@@ -17,8 +18,17 @@ struct SendRecv {
   CallOptions options = {};
 };
 
-using Operation = std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather, ReduceScatter,
-                               AllToAll, Broadcast, Reduce, Gather, Scatter, Barrier, SendRecv>;
+// A put, and a wait for the one that this rank gets at the same time: each ends with a signal.
+struct PutAndWait {
+  Put put;
+  int from = 0;  // the rank whose put is waited for
+  int channel = 0;
+  Stream stream = nullptr;
+};
+
+using Operation =
+    std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather, ReduceScatter, AllToAll, Broadcast,
+                 Reduce, Gather, Scatter, Barrier, SendRecv, PutAndWait, Get>;
 
 inline Status run(Communicator& communicator, const AllReduce& call) {
   return all_reduce(communicator, call);
@@ -68,6 +78,15 @@ inline Status run(Communicator& communicator, const SendRecv& call) {
   const Status ended = group_end();
   return !sent.is_ok() ? sent : !taken.is_ok() ? taken : ended;
 }
+inline Status run(Communicator& communicator, const PutAndWait& call) {
+  Put put = call.put;
+  put.stream = call.stream;
+  const Status status = put_signal(communicator, put, call.channel);
+  if (!status.is_ok()) return status;
+  return wait_signal(communicator,
+                     {.peer = call.from, .channel = call.channel, .stream = call.stream});
+}
+inline Status run(Communicator& communicator, const Get& call) { return get(communicator, call); }
 inline Status run(Communicator& communicator, const Operation& operation) {
   return std::visit([&](const auto& call) { return run(communicator, call); }, operation);
 }

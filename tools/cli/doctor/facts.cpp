@@ -41,7 +41,7 @@ void add_communicator_memory(Facts& facts) {
       "{} channels x {} flags + {} staging + {} captures x {} staging + {} packets in {} areas",
       layout.channels(), format_bytes(Layout::kChannelBytes), format_bytes(layout.staging_bytes),
       layout.capture_channels, format_bytes(layout.capture_staging_bytes),
-      format_bytes(layout.bytes() - layout.packet_offset(0)), layout.packet_areas);
+      format_bytes(layout.signal_offset() - layout.packet_offset(0)), layout.packet_areas);
 }
 
 }  // namespace

@@ -1,0 +1,215 @@
+// The accesses that signals and copies are made of, each with its order and scope: on a GPU, and on
+// the host, where a peer is another thread or process.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+
+#include "tutti/device/threads.hpp"
+
+namespace tutti::device::impl {
+
+#if defined(__CUDACC__)
+
+__device__ inline void load_relaxed(uint4& v, const std::byte* from) {
+  asm volatile("ld.relaxed.sys.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(from)
+               : "memory");
+}
+__device__ inline void store_relaxed(std::byte* to, const uint4& v) {
+  asm volatile("st.relaxed.sys.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y),
+               "r"(v.z), "r"(v.w)
+               : "memory");
+}
+__device__ inline void load_relaxed(std::uint32_t& v, const std::byte* from) {
+  asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+}
+__device__ inline void store_relaxed(std::byte* to, std::uint32_t v) {
+  asm volatile("st.relaxed.sys.u32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
+}
+struct Octet {
+  std::uint8_t bits;
+};
+__device__ inline void load_relaxed(Octet& v, const std::byte* from) {
+  std::uint32_t bits;
+  asm volatile("ld.relaxed.sys.u8 %0, [%1];" : "=r"(bits) : "l"(from) : "memory");
+  v.bits = static_cast<std::uint8_t>(bits);
+}
+__device__ inline void store_relaxed(std::byte* to, Octet v) {
+  asm volatile("st.relaxed.sys.u8 [%0], %1;" ::"l"(to), "r"(static_cast<std::uint32_t>(v.bits))
+               : "memory");
+}
+
+// Unit `thread` of what there is, and every `threads`-th behind it. Loads of a few are under way
+// together. Returns the bytes of all whole units.
+template <class Unit>
+__device__ inline std::size_t copy_units(unsigned thread, unsigned threads, std::byte* to,
+                                         const std::byte* from, std::size_t bytes) {
+  constexpr int kAtOnce = 4;
+  constexpr std::size_t kUnit = sizeof(Unit);
+  const std::size_t units = bytes / kUnit, step = threads;
+  std::size_t at = thread;
+#pragma unroll 1
+  for (; at + (kAtOnce - 1) * step < units; at += kAtOnce * step) {
+    Unit values[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) load_relaxed(values[k], from + kUnit * (at + k * step));
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) store_relaxed(to + kUnit * (at + k * step), values[k]);
+  }
+#pragma unroll 1
+  for (; at < units; at += step) {
+    Unit value;
+    load_relaxed(value, from + kUnit * at);
+    store_relaxed(to + kUnit * at, value);
+  }
+  return units * kUnit;
+}
+
+// By the widest of 16, 4 and 1 bytes that both addresses allow.
+__device__ inline void copy_on_device(unsigned thread, unsigned threads, std::byte* to,
+                                      const std::byte* from, std::size_t bytes) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
+  std::size_t done = 0;
+  if (bits % 16 == 0) {
+    done = copy_units<uint4>(thread, threads, to, from, bytes);
+  } else if (bits % 4 == 0) {
+    done = copy_units<std::uint32_t>(thread, threads, to, from, bytes);
+  }
+  copy_units<Octet>(thread, threads, to + done, from + done, bytes - done);
+}
+
+#endif
+
+// Polls between two looks at what else may end a wait, and how many come before the first. On a GPU
+// the host's word, which is across PCIe, is looked at more rarely still.
+struct Polling {
+#if defined(__CUDA_ARCH__)
+  static constexpr unsigned kFirst = 64, kEach = 64, kPerHostLook = 1024;
+#else
+  static constexpr unsigned kFirst = 256, kEach = 64, kPerHostLook = 64;
+#endif
+};
+
+struct SystemMemory {
+  // Release, system scope: a peer that acquires `value` sees what this thread did and saw before.
+  static TUTTI_DEVICE void store_release(std::uint64_t* to, std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+#else
+    std::atomic_ref(*to).store(value, std::memory_order_release);
+#endif
+  }
+  // Acquire, system scope.
+  static TUTTI_DEVICE std::uint64_t load_acquire(std::uint64_t* from) {
+#if defined(__CUDA_ARCH__)
+    std::uint64_t value;
+    asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+    return value;
+#else
+    return std::atomic_ref(*from).load(std::memory_order_acquire);
+#endif
+  }
+
+  // A rank's own words, which one user at a time counts in: relaxed.
+  static TUTTI_DEVICE std::uint64_t load(std::uint64_t* from) {
+#if defined(__CUDA_ARCH__)
+    std::uint64_t value;
+    asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+    return value;
+#else
+    return std::atomic_ref(*from).load(std::memory_order_relaxed);
+#endif
+  }
+  static TUTTI_DEVICE void store(std::uint64_t* to, std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.relaxed.gpu.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+#else
+    std::atomic_ref(*to).store(value, std::memory_order_relaxed);
+#endif
+  }
+  // Words that another thread of this rank, or the host, may write: relaxed, system scope.
+  static TUTTI_DEVICE std::uint32_t look(const std::uint32_t* from) {
+#if defined(__CUDA_ARCH__)
+    std::uint32_t value;
+    load_relaxed(value, reinterpret_cast<const std::byte*>(from));
+    return value;
+#else
+    return std::atomic_ref(const_cast<std::uint32_t&>(*from)).load(std::memory_order_relaxed);
+#endif
+  }
+
+  // `bytes` bytes, this thread's part of them. Relaxed, system scope: a peer may be at either end.
+  template <class Threads>
+  static TUTTI_DEVICE void copy(const Threads& threads, std::byte* to, const std::byte* from,
+                                std::size_t bytes) {
+#if defined(__CUDA_ARCH__)
+    copy_on_device(threads.thread(), threads.threads(), to, from, bytes);
+#else
+    if (threads.thread() == 0 && bytes > 0) std::memmove(to, from, bytes);
+#endif
+  }
+
+  // Until *word >= `expected`; acquires. False once `ends(seen, waited_ns, look_at_host)` says so,
+  // which is asked now and then. The first polls read no clock.
+  template <class Ends>
+  static TUTTI_DEVICE bool wait(std::uint64_t* word, std::uint64_t expected, const Ends& ends) {
+    std::uint64_t start = 0;
+    for (unsigned polls = 0;; ++polls) {
+      const std::uint64_t seen = load_acquire(word);
+      if (seen >= expected) return true;
+      if (polls < Polling::kFirst) continue;
+#if !defined(__CUDA_ARCH__)
+      std::this_thread::yield();
+#endif
+      if (polls % Polling::kEach != 0) continue;
+      const std::uint64_t now = now_ns();
+      if (start == 0) start = now;
+      if (ends(seen, now - start, polls % Polling::kPerHostLook == 0)) return false;
+    }
+  }
+
+  // Whoever is first; relaxed.
+  static TUTTI_DEVICE void poison(std::uint32_t* word, std::uint32_t reason) {
+#if defined(__CUDA_ARCH__)
+    atomicCAS(word, 0u, reason);
+#else
+    std::uint32_t healthy = 0;
+    std::atomic_ref(*word).compare_exchange_strong(healthy, reason, std::memory_order_relaxed);
+#endif
+  }
+  static TUTTI_DEVICE bool claim(std::uint32_t* word) {
+#if defined(__CUDA_ARCH__)
+    return atomicExch(word, 1u) == 0;
+#else
+    return std::atomic_ref(*word).exchange(1, std::memory_order_relaxed) == 0;
+#endif
+  }
+  // Release, system scope: the host that sees `value` sees what was stored before.
+  static TUTTI_DEVICE void publish(std::uint32_t* to, std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+#else
+    std::atomic_ref(*to).store(value, std::memory_order_release);
+#endif
+  }
+
+  static TUTTI_DEVICE std::uint64_t now_ns() {
+#if defined(__CUDA_ARCH__)
+    std::uint64_t ns;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+    return ns;
+#else
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+#endif
+  }
+};
+
+}  // namespace tutti::device::impl
