@@ -125,7 +125,9 @@ Status ShardedParameters::Impl::open() {
   for (StreamMark* mark : {&written_, &copied_, &computed_, &reduced_}) {
     TUTTI_ASSIGN(*mark, StreamMark::create(communicator_));
   }
-  for (Layer& layer : layers_) TUTTI_ASSIGN(layer.ready, StreamMark::create(communicator_));
+  for (Layer& layer : layers_) {
+    TUTTI_ASSIGN(layer.ready, StreamMark::create(communicator_));
+  }
   TUTTI_TRY(fill(weights_));
   return fill(gradients_);
 }
