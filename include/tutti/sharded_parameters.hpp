@@ -31,9 +31,9 @@ struct ShardedOptions {
   CallOptions reduce = {};
 };
 
-//   forward   k: prefetch(k + 1); w = gathered(k, stream); compute with w; release(k, stream)
-//   backward  k: prefetch(k - 1); w = gathered(k, stream); g = gradient(k, stream);
-//                compute g and what layer k - 1 needs; reduce_gradient(k, shard_gradient, stream);
+//   forward   k: w = gathered(k, stream); prefetch(k + 1); compute with w; release(k, stream)
+//   backward  k: w = gathered(k, stream); prefetch(k - 1); g = gradient(k, stream); compute g;
+//                reduce_gradient(k, shard_gradient, stream); compute what layer k - 1 needs, with w;
 //                release(k, stream)
 //   at the end:  finish(stream)
 //
