@@ -1,8 +1,8 @@
-#include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include <bit>
 #include <cstdint>
+#include <cublas_v2.h>
 #include <stdexcept>
 #include <string>
 

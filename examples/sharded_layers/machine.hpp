@@ -22,8 +22,8 @@ class Machine {
  public:
   virtual ~Machine() = default;
 
-  virtual tutti::DataType dtype() const = 0;  // of all matrices
-  virtual tutti::Stream stream() const = 0;   // of all that is computed
+  virtual tutti::DataType dtype() const = 0;         // of all matrices
+  virtual tutti::Stream stream() const = 0;          // of all that is computed
   virtual void* allocate(std::size_t elements) = 0;  // zeros; ends with the machine
   virtual void write(void* to, const std::vector<float>& values) = 0;
   virtual std::vector<float> read(const void* from, std::size_t elements) = 0;

@@ -24,7 +24,8 @@ struct Options {
   Shape shape;
   int iterations = 5;
   tutti::Backend backend = tutti::Backend::kAuto;
-  std::string algorithm;  // of gathering and reducing; empty: as ShardedOptions says
+  std::string algorithm;       // of gathering and reducing; empty: as ShardedOptions says
+  bool release_early = false;  // a mistake, to see that the comparison finds it
 };
 
 Options read_options(int count, char** arguments) {
@@ -35,6 +36,7 @@ Options read_options(int count, char** arguments) {
       {"--width", [&](const char* v) { options.shape.width = std::strtoull(v, nullptr, 10); }},
       {"--tokens", [&](const char* v) { options.shape.tokens = std::strtoull(v, nullptr, 10); }},
       {"--iterations", [&](const char* v) { options.iterations = std::atoi(v); }},
+      {"--release-early", [&](const char* v) { options.release_early = std::atoi(v) != 0; }},
       {"--algorithm", [&](const char* v) { options.algorithm = v; }},
       {"--backend", [&](const char* v) {
          const auto backend = tutti::parse_backend(v);
@@ -111,16 +113,17 @@ void run_rank(tutti::Communicator& group, const Options& options) {
   const auto machine = make_machine(group);
   Model model(group, *machine, options.shape);
   const tutti::CallOptions call{.algorithm = options.algorithm};
-  auto parameters =
-      tutti::ShardedParameters::create(group, model.shards(), {.gather = call, .reduce = call});
+  auto parameters = tutti::ShardedParameters::create(
+      group, model.shards(),
+      {.depth = options.release_early ? 1 : 2, .gather = call, .reduce = call});
   require(parameters.status());
 
-  model.step_sharded(*parameters);
+  const auto step = [&] { model.step_sharded(*parameters, options.release_early); };
+  step();
   machine->wait();
   const auto first = group.counters();
   check(group, model, options.shape);
-  const double together = time_of(group, *machine, options.iterations,
-                                  [&] { model.step_sharded(*parameters); });
+  const double together = time_of(group, *machine, options.iterations, step);
   const auto last = group.counters();
   check(group, model, options.shape);
   const double alone =
@@ -147,8 +150,7 @@ void run_rank(tutti::Communicator& group, const Options& options) {
 
 int main(int count, char** arguments) try {
   const Options options = read_options(count, arguments);
-  auto groups =
-      tutti::Communicator::create_in_process(options.ranks, {.backend = options.backend});
+  auto groups = tutti::Communicator::create_in_process(options.ranks, {.backend = options.backend});
   require(groups.status());
   std::vector<std::string> wrong(groups->size());
   {

@@ -8,7 +8,8 @@
 namespace {
 
 float sign(std::size_t a, std::size_t b, std::size_t c) {
-  const std::uint64_t mixed = (a * 0x9E3779B97F4A7C15 ^ b * 0xC2B2AE3D27D4EB4F ^ c * 0x165667B19E3779F9);
+  const std::uint64_t mixed =
+      (a * 0x9E3779B97F4A7C15 ^ b * 0xC2B2AE3D27D4EB4F ^ c * 0x165667B19E3779F9);
   return (mixed * 0xFF51AFD7ED558CCD >> 63) != 0 ? -1.0F : 1.0F;
 }
 
@@ -36,7 +37,8 @@ std::vector<float> input_of(int rank, int ranks, const Shape& shape) {
   std::vector<float> values(shape.tokens * shape.width);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t token = i / shape.width, column = i % shape.width;
-    if ((token + column) % apart == 0) values[i] = sign(static_cast<std::size_t>(rank), token, column);
+    if ((token + column) % apart == 0)
+      values[i] = sign(static_cast<std::size_t>(rank), token, column);
   }
   return values;
 }
@@ -114,23 +116,25 @@ void Model::input_gradient(std::size_t layer, const void* weights) {
 }
 
 // While a layer computes, the next one is gathered, and the gradient before it reduced.
-void Model::step_sharded(tutti::ShardedParameters& parameters) {
+void Model::step_sharded(tutti::ShardedParameters& parameters, bool release_early) {
   const tutti::Stream stream = machine_.stream();
   const int last = parameters.layers() - 1;
   for (int k = 0; k <= last; ++k) {
     const void* weights = require(parameters.gathered(k, stream));
+    if (k < last && release_early) require(parameters.release(k, stream));
     if (k < last) require(parameters.prefetch(k + 1));
     forward(static_cast<std::size_t>(k), weights);
-    if (k < last) require(parameters.release(k, stream));
+    if (k < last && !release_early) require(parameters.release(k, stream));
   }
   for (int k = last; k >= 0; --k) {
     const auto layer = static_cast<std::size_t>(k);
     const void* weights = require(parameters.gathered(k, stream));
+    if (release_early) require(parameters.release(k, stream));
     if (k > 0) require(parameters.prefetch(k - 1));
     weight_gradient(layer, require(parameters.gradient(k, stream)), false);
     require(parameters.reduce_gradient(k, shard_gradients_[layer], stream));
     if (k > 0) input_gradient(layer, weights);
-    require(parameters.release(k, stream));
+    if (!release_early) require(parameters.release(k, stream));
   }
   require(parameters.finish(stream));
 }

@@ -22,7 +22,8 @@ class Model {
 
   // Enqueue forward and backward, for this rank's tokens. With everything at hand gradients are of
   // these tokens alone and, if asked for, added to those before.
-  void step_sharded(tutti::ShardedParameters& parameters);
+  // `release_early`: layers are released before they are computed with, which is wrong.
+  void step_sharded(tutti::ShardedParameters& parameters, bool release_early = false);
   void step_unsharded(bool add = false);
 
   void load_tokens(int rank);  // that rank's
@@ -40,8 +41,8 @@ class Model {
   Machine& machine_;
   Shape shape_;
   std::size_t rank_, ranks_;
-  std::vector<void*> activations_;                 // [layers + 1]
-  void *output_gradient_, *flowing_, *next_;       // back through the layers
-  std::vector<void*> weights_, gradients_;         // whole, for step_unsharded()
+  std::vector<void*> activations_;            // [layers + 1]
+  void *output_gradient_, *flowing_, *next_;  // back through the layers
+  std::vector<void*> weights_, gradients_;    // whole, for step_unsharded()
   std::vector<void*> shards_, shard_gradients_;
 };

@@ -33,8 +33,8 @@ struct ShardedOptions {
 
 //   forward   k: w = gathered(k, stream); prefetch(k + 1); compute with w; release(k, stream)
 //   backward  k: w = gathered(k, stream); prefetch(k - 1); g = gradient(k, stream); compute g;
-//                reduce_gradient(k, shard_gradient, stream); compute what layer k - 1 needs, with w;
-//                release(k, stream)
+//                reduce_gradient(k, shard_gradient, stream); compute what layer k - 1 needs, with
+//                w; release(k, stream)
 //   at the end:  finish(stream)
 //
 // Every rank makes the same calls in the same order, each from a thread of its own; a group_start()

@@ -45,7 +45,8 @@ class SymmetricBlock {
 // depends on the calls alone: every rank takes and gives back in the same order, and then has the
 // same block, at the same offset, without asking the others. A loop that takes and gives back the
 // same sizes allocates in its first iteration at most. Ranks whose calls differ are found by the
-// next operation on such a block (kMismatch) or, where one of them allocates alone, by its deadline.
+// next operation on such a block (kMismatch) or, where one of them allocates alone, by its
+// deadline.
 //
 // From one thread at a time. Destroying the pool frees what is in it, as trim() does.
 class SymmetricPool {

@@ -67,8 +67,8 @@ class Step {
       gradient[i] = contribution(rank_.number(), k, i);
     }
     require(take(parameters_->gradient(k, nullptr)) == gradient, "the same until it is reduced");
-    require_ok(parameters_->reduce_gradient(k, gradients_[static_cast<std::size_t>(k)].data(),
-                                            nullptr));
+    require_ok(
+        parameters_->reduce_gradient(k, gradients_[static_cast<std::size_t>(k)].data(), nullptr));
     require_ok(parameters_->release(k, nullptr));
   }
 

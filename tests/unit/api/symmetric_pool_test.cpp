@@ -122,9 +122,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SymmetricPoolLoop,
 TEST_P(SymmetricPoolLoop, AllocatesRegistersAndAsksNothingAfterItsFirstIteration) {
   EXPECT_EQ(run_group({.kind = GetParam(), .ranks = 3},
                       [](Rank& rank) {
-                        require(change_after_the_first_iteration(rank, 0) ==
-                                    Communicator::Counters{},
-                                "nothing was asked for");
+                        require(
+                            change_after_the_first_iteration(rank, 0) == Communicator::Counters{},
+                            "nothing was asked for");
                       }),
             "");
 }
