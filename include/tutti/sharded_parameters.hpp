@@ -13,6 +13,8 @@
 
 namespace tutti {
 
+class ShardedParametersImpl;
+
 // Rank r's shard holds the elements from r * count on, of ranks * count. A layer that does not
 // divide is padded by its owner.
 struct ShardedLayer {
@@ -62,7 +64,7 @@ class ShardedParameters {
   // Collective. The communicator and the shards outlive the result. Errors: kInvalidArgument says
   // what is wrong with which layer; those of Communicator::allocate().
   static Result<ShardedParameters> create(Communicator& communicator,
-                                          std::vector<ShardedLayer> layers,
+                                          const std::vector<ShardedLayer>& layers,
                                           const ShardedOptions& options = {});
   ShardedParameters(ShardedParameters&&) noexcept;
   ShardedParameters& operator=(ShardedParameters&&) noexcept;
@@ -98,9 +100,8 @@ class ShardedParameters {
   Status updated(Stream compute);
 
  private:
-  class Impl;
-  explicit ShardedParameters(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit ShardedParameters(std::unique_ptr<ShardedParametersImpl> impl);
+  std::unique_ptr<ShardedParametersImpl> impl_;
 };
 
 }  // namespace tutti

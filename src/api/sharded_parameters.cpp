@@ -57,9 +57,10 @@ Status check(const std::vector<ShardedLayer>& layers, const ShardedOptions& opti
 
 }  // namespace
 
-class ShardedParameters::Impl {
+class ShardedParametersImpl {
  public:
-  Impl(Communicator& communicator, std::vector<ShardedLayer> layers, const ShardedOptions& options)
+  ShardedParametersImpl(Communicator& communicator, const std::vector<ShardedLayer>& layers,
+                        const ShardedOptions& options)
       : communicator_(communicator.impl()),
         backend_(communicator.backend()),
         rank_(static_cast<std::size_t>(communicator.rank())),
@@ -118,7 +119,7 @@ class ShardedParameters::Impl {
   std::vector<Layer> layers_;
 };
 
-Status ShardedParameters::Impl::open() {
+Status ShardedParametersImpl::open() {
   for (OwnStream* stream : {&copy_in_, &gathering_, &reducing_}) {
     TUTTI_ASSIGN(*stream, OwnStream::create(communicator_));
   }
@@ -133,7 +134,7 @@ Status ShardedParameters::Impl::open() {
 }
 
 // With the blocks that a loop will want: taken all at once, then given back.
-Status ShardedParameters::Impl::fill(SymmetricPool& pool) {
+Status ShardedParametersImpl::fill(SymmetricPool& pool) {
   std::map<std::size_t, std::size_t> of_size;
   for (const Layer& layer : layers_) ++of_size[bytes(layer)];
   std::vector<SymmetricBlock> blocks;
@@ -146,14 +147,14 @@ Status ShardedParameters::Impl::fill(SymmetricPool& pool) {
   return Status::ok();
 }
 
-Result<ShardedParameters::Impl::Layer*> ShardedParameters::Impl::find(std::string_view call,
-                                                                      int layer) {
+Result<ShardedParametersImpl::Layer*> ShardedParametersImpl::find(std::string_view call,
+                                                                  int layer) {
   if (layer >= 0 && layer < layers()) return &layers_[static_cast<std::size_t>(layer)];
   return Status(StatusCode::kInvalidArgument,
                 fmt::format("{}({}): there are {} layers", call, layer, layers()));
 }
 
-Status ShardedParameters::Impl::check_depth(int layer) const {
+Status ShardedParametersImpl::check_depth(int layer) const {
   std::string held;
   std::size_t count = 0;
   for (std::size_t k = 0; k < layers_.size(); ++k) {
@@ -167,18 +168,20 @@ Status ShardedParameters::Impl::check_depth(int layer) const {
                       layer, count, held, depth_)};
 }
 
-Status ShardedParameters::Impl::prefetch(int layer) {
+Status ShardedParametersImpl::prefetch(int layer) {
   TUTTI_ASSIGN(Layer * found, find("prefetch", layer));
   if (found->weights) return Status::ok();
   TUTTI_TRY(check_depth(layer));
   TUTTI_ASSIGN(found->weights, weights_.take(bytes(*found), copy_in_.get()));
   const Status status = gather(*found);
   // Not by the pool's own order: what was enqueued has to end before the block is used again.
-  if (!status.is_ok()) (void)found->weights.give_back(gathering_.get());
+  if (status.is_ok()) return status;
+  (void)found->weights.give_back(gathering_.get());
+  found->weights = {};
   return status;
 }
 
-Status ShardedParameters::Impl::gather(Layer& layer) {
+Status ShardedParametersImpl::gather(Layer& layer) {
   std::byte* const own = own_place(layer, layer.weights);
   TUTTI_TRY(copy_in_.copy(own, layer.sharded.shard, shard_bytes(layer)));
   TUTTI_TRY(copied_.set(copy_in_.get()));
@@ -193,7 +196,7 @@ Status ShardedParameters::Impl::gather(Layer& layer) {
   return layer.ready.set(gathering_.get());
 }
 
-Result<const void*> ShardedParameters::Impl::gathered(int layer, Stream compute) {
+Result<const void*> ShardedParametersImpl::gathered(int layer, Stream compute) {
   TUTTI_TRY(prefetch(layer));
   const Layer& found = layers_[static_cast<std::size_t>(layer)];
   TUTTI_TRY(found.ready.hold(compute));
@@ -201,7 +204,7 @@ Result<const void*> ShardedParameters::Impl::gathered(int layer, Stream compute)
 }
 
 // Behind the gathering, too: nobody may have waited for it.
-Status ShardedParameters::Impl::release(int layer, Stream compute) {
+Status ShardedParametersImpl::release(int layer, Stream compute) {
   TUTTI_ASSIGN(Layer * found, find("release", layer));
   if (!found->weights) {
     return {StatusCode::kInvalidArgument, fmt::format("release({}): it is not gathered", layer)};
@@ -210,7 +213,7 @@ Status ShardedParameters::Impl::release(int layer, Stream compute) {
   return found->weights.give_back(compute);
 }
 
-Result<void*> ShardedParameters::Impl::gradient(int layer, Stream compute) {
+Result<void*> ShardedParametersImpl::gradient(int layer, Stream compute) {
   TUTTI_ASSIGN(Layer * found, find("gradient", layer));
   if (!found->gradient) {
     TUTTI_ASSIGN(found->gradient, gradients_.take(bytes(*found), compute));
@@ -218,7 +221,7 @@ Result<void*> ShardedParameters::Impl::gradient(int layer, Stream compute) {
   return found->gradient.data();
 }
 
-Status ShardedParameters::Impl::reduce_gradient(int layer, void* to, Stream compute, ReduceOp op) {
+Status ShardedParametersImpl::reduce_gradient(int layer, void* to, Stream compute, ReduceOp op) {
   TUTTI_ASSIGN(Layer * found, find("reduce_gradient", layer));
   const char* wrong = to == nullptr                                         ? "null"
                       : static_cast<std::size_t>(op.kind) >= kAllOps.size() ? "unknown op"
@@ -235,7 +238,7 @@ Status ShardedParameters::Impl::reduce_gradient(int layer, void* to, Stream comp
   return found->gradient.give_back(reducing_.get());
 }
 
-Status ShardedParameters::Impl::scatter(Layer& layer, ReduceOp op) {
+Status ShardedParametersImpl::scatter(Layer& layer, ReduceOp op) {
   return communicator_.execute({.collective = Collective::kReduceScatter,
                                 .input = layer.gradient.data(),
                                 .output = own_place(layer, layer.gradient),
@@ -247,15 +250,16 @@ Status ShardedParameters::Impl::scatter(Layer& layer, ReduceOp op) {
 }
 
 Result<ShardedParameters> ShardedParameters::create(Communicator& communicator,
-                                                    std::vector<ShardedLayer> layers,
+                                                    const std::vector<ShardedLayer>& layers,
                                                     const ShardedOptions& options) {
   TUTTI_TRY(check(layers, options, communicator.size()));
-  auto impl = std::make_unique<Impl>(communicator, std::move(layers), options);
+  auto impl = std::make_unique<ShardedParametersImpl>(communicator, layers, options);
   TUTTI_TRY(impl->open());
   return ShardedParameters(std::move(impl));
 }
 
-ShardedParameters::ShardedParameters(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ShardedParameters::ShardedParameters(std::unique_ptr<ShardedParametersImpl> impl)
+    : impl_(std::move(impl)) {}
 ShardedParameters::ShardedParameters(ShardedParameters&&) noexcept = default;
 ShardedParameters& ShardedParameters::operator=(ShardedParameters&&) noexcept = default;
 ShardedParameters::~ShardedParameters() = default;

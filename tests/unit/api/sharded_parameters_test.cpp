@@ -266,5 +266,31 @@ TEST_F(ShardedParametersStreams, AGradientsBlockIsTakenAgainBehindItsReduction) 
   EXPECT_TRUE(gpus_.idle(probe_));
 }
 
+TEST(ShardedParametersAlone, OneGpuNeedsNoOther) {
+  FakeGpus gpus(1);
+  const Stream compute = gpus.make_stream(0);
+  std::byte* const shard = take(gpus.cuda.allocate(0, 400));
+  {
+    auto sharded = take(ShardedParameters::create(gpus.groups[0], {{shard, 100}}));
+    take(sharded.gathered(0, compute));
+    require_ok(sharded.release(0, compute));
+    take(sharded.gradient(0, compute));
+    require_ok(sharded.reduce_gradient(0, shard, compute));
+    require_ok(sharded.finish(compute));
+  }
+  require_ok(gpus.cuda.free(shard));
+}
+
+// Neither streams nor events are left behind.
+TEST(ShardedParametersAlone, NothingLeaks) {
+  FakeGpus gpus(1);
+  std::byte* const shard = take(gpus.cuda.allocate(0, 400));
+  const FakeCudaOpen before = gpus.cuda.open();
+  { take(ShardedParameters::create(gpus.groups[0], {{shard, 100}})); }
+  EXPECT_EQ(gpus.cuda.open().streams, before.streams);
+  EXPECT_EQ(gpus.cuda.open().events, before.events);
+  require_ok(gpus.cuda.free(shard));
+}
+
 }  // namespace
 }  // namespace tutti::test
