@@ -52,6 +52,12 @@ Options read_options(int count, char** arguments) {
     }
     option->second(arguments[i + 1]);
   }
+#ifndef WITH_CUDA_MACHINE
+  if (options.backend == tutti::Backend::kCuda) {
+    throw std::runtime_error("--backend cuda: this example was built without cuBLAS");
+  }
+  options.backend = tutti::Backend::kHost;
+#endif
   const Shape& shape = options.shape;
   if (options.ranks < 1 || options.iterations < 1 || shape.layers < 1 || shape.tokens < 1 ||
       shape.width < 1 || shape.width * shape.width % static_cast<std::size_t>(options.ranks) != 0) {
