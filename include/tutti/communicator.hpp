@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -115,6 +116,18 @@ class Communicator {
   // missing rank, the expected and the seen value; ok while there is none. Every later call returns
   // the same failure.
   Status status() const;
+
+  // What this rank has asked for since the communicator was made, its own creation included. A loop
+  // whose buffers are there leaves all of them as they are.
+  struct Counters {
+    std::uint64_t allocations = 0;    // of symmetric memory; after creation there are no others
+    std::uint64_t registrations = 0;  // of a user's memory, those of finish_capture() included
+    std::uint64_t exchanges = 0;      // over the bootstrap, in which every rank takes part
+
+    friend bool operator==(const Counters&, const Counters&) = default;
+  };
+  // Never blocks. From any thread.
+  Counters counters() const;
 
   // What a call with these arguments would run, without running it.
   struct Query {

@@ -1,11 +1,13 @@
 // Everything of the host API.
 #pragma once
 
-#include "tutti/collectives.hpp"       // IWYU pragma: export
-#include "tutti/communicator.hpp"      // IWYU pragma: export
-#include "tutti/one_sided.hpp"         // IWYU pragma: export
-#include "tutti/status.hpp"            // IWYU pragma: export
-#include "tutti/symmetric_memory.hpp"  // IWYU pragma: export
-#include "tutti/tuning.hpp"            // IWYU pragma: export
-#include "tutti/types.hpp"             // IWYU pragma: export
-#include "tutti/version.hpp"           // IWYU pragma: export
+#include "tutti/collectives.hpp"         // IWYU pragma: export
+#include "tutti/communicator.hpp"        // IWYU pragma: export
+#include "tutti/one_sided.hpp"           // IWYU pragma: export
+#include "tutti/sharded_parameters.hpp"  // IWYU pragma: export
+#include "tutti/status.hpp"              // IWYU pragma: export
+#include "tutti/symmetric_memory.hpp"    // IWYU pragma: export
+#include "tutti/symmetric_pool.hpp"      // IWYU pragma: export
+#include "tutti/tuning.hpp"              // IWYU pragma: export
+#include "tutti/types.hpp"               // IWYU pragma: export
+#include "tutti/version.hpp"             // IWYU pragma: export

@@ -148,6 +148,7 @@ Status Communicator::set_timeout(std::chrono::milliseconds timeout) {
 
 void Communicator::abort(std::string_view reason) { impl_->abort(reason); }
 Status Communicator::status() const { return impl_->status(); }
+Communicator::Counters Communicator::counters() const { return impl_->counters(); }
 
 Result<Plan> Communicator::plan(std::string_view collective, const Query& query) const {
   TUTTI_ASSIGN(const Collective which, parse_collective(collective));

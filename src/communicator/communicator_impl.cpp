@@ -105,11 +105,16 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t
                   "no peer access between these GPUs: no symmetric memory");
   }
   TUTTI_TRY(sweep_captures());
-  TUTTI_ASSIGN(auto segment, exchanged(heap_->allocate(bytes, deadline())));
+  TUTTI_ASSIGN(auto segment, exchanged(allocate_counted(bytes)));
   if (topology_.multicast) TUTTI_TRY(bind_to_one_address(*segment));
   TUTTI_TRY(hold_in_windows(*segment));
   TUTTI_TRY(open_to_messages(*segment));
   return segment;
+}
+
+Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate_counted(std::size_t bytes) {
+  ++allocations_;
+  return heap_->allocate(bytes, deadline());
 }
 
 // Where it cannot be had, the segment goes without: rows that need it stage.
@@ -135,6 +140,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::register_memory(void
                   "no peer access between these GPUs: nothing to register");
   }
   const std::pair<void*, std::size_t> range{address, bytes};
+  ++registrations_;
   TUTTI_ASSIGN(auto segments, exchanged(heap_->register_ranges({&range, 1}, deadline())));
   if (!segments.front()->zero_copy()) {
     log_once(LogLevel::kWarn,
@@ -186,6 +192,7 @@ Status CommunicatorImpl::register_late_requests() {
       ranges.emplace_back(request.output, request.sides.output);
     }
   }
+  registrations_ += ranges.size();
   TUTTI_ASSIGN(const auto segments, exchanged(heap_->register_ranges(ranges, deadline())));
   for (const auto& segment : segments) heap_->hide(*segment);
   Status result;

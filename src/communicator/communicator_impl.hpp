@@ -138,6 +138,12 @@ class CommunicatorImpl {
   FlightRecorder& recorder() { return *recorder_; }
 
   NcclDriver* nccl_driver() const { return machinery_.nccl; }
+  // Null on the host backend.
+  CudaDriver* cuda() const { return backend() == Backend::kCuda ? machinery_.cuda : nullptr; }
+  Result<StreamState> stream_state(Stream stream) { return engine_->stream_state(stream); }
+  Communicator::Counters counters() const {
+    return {.allocations = allocations_, .registrations = registrations_, .exchanges = exchanges_};
+  }
 
  private:
   CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
@@ -221,7 +227,10 @@ class CommunicatorImpl {
     return status.is_ok() ? std::move(answer) : Result<T>(status);
   }
 
-  std::unique_ptr<Bootstrap> bootstrap_;
+  Result<std::shared_ptr<SymmetricSegment>> allocate_counted(std::size_t bytes);
+
+  std::atomic<std::uint64_t> allocations_ = 0, registrations_ = 0, exchanges_ = 0;
+  std::unique_ptr<Bootstrap> bootstrap_;  // counts exchanges_
   CommunicatorOptions options_;
   Machinery machinery_;
   std::atomic<std::chrono::milliseconds> timeout_;

@@ -9,6 +9,7 @@
 #include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/try.hpp"
+#include "bootstrap/counted_bootstrap.hpp"
 #include "bootstrap/identity.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "communicator/watchdog.hpp"
@@ -174,7 +175,7 @@ int device_for(const CommunicatorOptions& options, CudaDriver* cuda, int local_r
 
 CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
                                    const CommunicatorOptions& options, const Machinery& machinery)
-    : bootstrap_(std::move(bootstrap)),
+    : bootstrap_(std::make_unique<CountedBootstrap>(std::move(bootstrap), exchanges_)),
       options_(options),
       machinery_(machinery),
       timeout_(options.timeout.count() > 0 ? options.timeout
@@ -299,12 +300,12 @@ Status CommunicatorImpl::verify_peers() {
     if (heap.is_ok()) {
       heap_ = std::move(heap).value();
       heap_->on_unmap([this](const std::byte* local) { windows_.let_go(local); });
-      auto own = heap_->allocate(layout_.bytes(), deadline());
+      auto own = allocate_counted(layout_.bytes());
       reach = own.status();
       if (own.is_ok()) own_ = std::move(own).value();
     }
     if (reach.is_ok() && cuda && size() > 1 && Knobs::process().flag("TUTTI_P2P_VERIFY")) {
-      TUTTI_ASSIGN(const auto scratch, heap_->allocate(64 * KiB, deadline()));
+      TUTTI_ASSIGN(const auto scratch, allocate_counted(64 * KiB));
       reach = verify_peer_access(*bootstrap_, *machinery_.cuda, *scratch, deadline());
     }
   }
