@@ -27,8 +27,8 @@ struct ShardedOptions {
   // How many layers may be gathered at once, and how many gradients be under way: 2 gather the next
   // one under the computation of this one. >= 1, equal on every rank.
   int depth = 2;
-  // Of all_gather and reduce_scatter. An algorithm that is not given is copy_engine on CUDA, which
-  // leaves the multiprocessors to the computation, and chosen by size on the host.
+  // Of all_gather and reduce_scatter. Where neither an algorithm nor sm_budget is given, it is
+  // copy_engine on CUDA, which leaves the multiprocessors to the computation.
   CallOptions gather = {};
   CallOptions reduce = {};
 };

@@ -20,7 +20,8 @@ namespace {
 struct KeptOptions {
   KeptOptions(const CallOptions& given, Backend backend)
       : options(given), algorithm(given.algorithm) {
-    if (algorithm.empty() && backend == Backend::kCuda) algorithm = "copy_engine";
+    const bool free_to_choose = algorithm.empty() && !given.sm_budget;
+    if (free_to_choose && backend == Backend::kCuda) algorithm = "copy_engine";
   }
   CallOptions get() const {
     CallOptions copy = options;
