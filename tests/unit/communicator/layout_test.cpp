@@ -27,7 +27,7 @@ TEST(LayoutTest, PartsFollowEachOtherAligned) {
     EXPECT_EQ(bytes % 256, 0u);
   }
   EXPECT_EQ(parts.message_offset(), parts.packet_offset(parts.packet_areas));
-  EXPECT_EQ(parts.signal_offset(), parts.message_offset() + sizeof(MessageMemory) + 4 * MiB);
+  EXPECT_EQ(parts.signal_offset(), parts.message_offset() + sizeof(MessageMemory) + 8 * MiB);
   EXPECT_EQ(parts.bytes(), parts.signal_offset() + sizeof(device::impl::SignalMemory));
 }
 
@@ -55,7 +55,7 @@ TEST(LayoutTest, MessagesHaveSlotsOrNone) {
     EXPECT_EQ(slot % 256, 0u);
     EXPECT_LE(Messages::packet_slots_bytes(ranks) + slots * slot, parts.message_bytes) << ranks;
   }
-  EXPECT_EQ(parts.message_slot_bytes(2), kMoversBatch);
+  EXPECT_EQ(parts.message_slot_bytes(2), 2 * kMoversBatch);
   EXPECT_EQ(layout({"TUTTI_MESSAGE_BYTES=64M"}, true).message_slot_bytes(2), 2 * kMoversBatch);
   const Layout little = layout({"TUTTI_MESSAGE_BYTES=100K"}, true);
   EXPECT_EQ(little.message_slot_bytes(2), 0u);
