@@ -83,7 +83,7 @@ TEST(Explain, KnowsHowMuchGoesThroughStagingAtOnce) {
   arguments.mode = "graph";
   const auto question = read_question(arguments, gpus(4), kNccl);
   EXPECT_TRUE(question->request.capturing);
-  EXPECT_EQ(question->request.staging_bytes, 64u << 10);
+  EXPECT_EQ(question->request.staging_bytes, 16u << 10);
 }
 
 TEST(Explain, LimitsSmsOnlyWhereItIsTold) {
