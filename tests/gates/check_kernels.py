@@ -91,6 +91,8 @@ PROMISES = {
     "broadcast_one_shot_push_kernel": POLLS_ONE,
     "reduce_two_shot_staged_kernel": Promise(loads=RANKS, stores=1, barriers=2, stack=3 * STACK_BYTES),
     "reduce_one_shot_push_kernel": POLLS_TOGETHER,
+    # A chunk into a slot, or to its place, or from a slot: as many vectors as a thread has under way.
+    "send_recv_push_kernel": Promise(loads=8, stores=8, barriers=2, loops=2),
     "meeting_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
     "reduce_scatter_pull_kernel": Promise(loads=RANKS, stores=1, barriers=2),
     # Pushing, where every rank but the own one gets a part, and reducing.
@@ -126,7 +128,7 @@ def row_kernel(name: str) -> Kernel | None:
     match = re.search(r"(\w+)<tutti::Reduction<(?:tutti::)?([\w ]+), tutti::(\w+)>(?:, (\d+))? ?>", name)
     if match:
         return Kernel(*match.groups()[:3], int(match[4] or 0))
-    moves = re.search(r"::(\w+_kernel)\(tutti::Work\)$", name)
+    moves = re.search(r"::(\w+_kernel)\(tutti::Work(?:, tutti::Messages)?\)$", name)
     return Kernel(moves[1], "unsigned char", "moved", 0) if moves else None
 
 
