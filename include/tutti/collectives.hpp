@@ -185,9 +185,13 @@ struct Recv {
 // between one group_start() and its group_end() on one communicator and stream is one operation,
 // where no message waits for another one but for those to, or from, the same peer; it goes where
 // the first of them stands. From 33 messages on it is several, one behind the other.
-// Buffers: any pointers; none has to be symmetric, and symmetric ones are not faster. No buffer of
-// a group's recv() may overlap another buffer of the group.
-// Order and errors: as for all_reduce(). Ends that differ in count or dtype are kMismatch.
+// Buffers: any pointers. None has to be symmetric; a long message (above 64 KiB) into symmetric
+// memory is zero-copy, whatever the other end has. No buffer of a group's recv() may overlap
+// another buffer of the group. Order and errors: as for all_reduce(). What `options` say must be
+// equal at both ends. Ends that differ in count, dtype or options are kMismatch, or, one short and
+// one long, kTimeout. Operations of one pair run one after the other: replays at once of graphs
+// that were captured on two streams are kInvalidArgument in status(). On NCCL (no peer access, or
+// TUTTI_DISABLE) prepare_nccl() comes first, since it takes all ranks.
 Status send(Communicator& communicator, const Send& call);
 Status recv(Communicator& communicator, const Recv& call);
 

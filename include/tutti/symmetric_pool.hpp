@@ -40,13 +40,13 @@ class SymmetricBlock {
   std::unique_ptr<SymmetricBlockImpl> impl_;
 };
 
-// Blocks come in sizes that are at most an eighth larger than what is asked for. take() gives the
-// free block of that size that was given back first; where none is free it allocates one. That
-// depends on the calls alone: every rank takes and gives back in the same order, and then has the
-// same block, at the same offset, without asking the others. A loop that takes and gives back the
-// same sizes allocates in its first iteration at most. Ranks whose calls differ are found by the
-// next operation on such a block (kMismatch) or, where one of them allocates alone, by its
-// deadline.
+// Blocks come in sizes that are at most an eighth larger than what is asked for, from 2 KiB on.
+// take() gives the free block of that size that was given back first; where none is free it
+// allocates one. That depends on the calls alone: every rank takes and gives back in the same
+// order, and then has the same block, at the same offset, without asking the others. A loop that
+// takes and gives back the same sizes allocates in its first iteration at most. Ranks whose calls
+// differ are found by the next operation on such a block (kMismatch) or, where one of them
+// allocates alone, by its deadline.
 //
 // From one thread at a time. Destroying the pool frees what is in it, as trim() does.
 class SymmetricPool {

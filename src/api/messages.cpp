@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <tuple>
 
 #include "api/group.hpp"
 #include "base/try.hpp"
@@ -75,12 +77,32 @@ Status join_own(int rank, std::vector<Call>& calls) {
   }
 }
 
+// In an order that both ends of each message know, whatever order the calls were made in: then no
+// operation, where there are several, waits for what the other end has in a later one.
+void sort_alike(int rank, std::vector<Call>& calls) {
+  using Place = std::tuple<int, int, int, int>;  // which of its pair and way, the pair, the sender
+  std::map<std::pair<int, bool>, int> seen;
+  std::vector<std::pair<Place, Call>> placed;
+  placed.reserve(calls.size());
+  for (Call& call : calls) {
+    const MessageCall& message = call.messages.front();
+    const bool sent = message.input != nullptr;
+    const Place place = {seen[{message.peer, sent}]++, std::min(rank, message.peer),
+                         std::max(rank, message.peer), sent ? rank : message.peer};
+    placed.emplace_back(place, std::move(call));
+  }
+  std::stable_sort(placed.begin(), placed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < calls.size(); ++i) calls[i] = std::move(placed[i].second);
+}
+
 }  // namespace
 
 Result<std::vector<Call>> operations_of(CommunicatorImpl& communicator,
                                         const std::vector<Call>& messages) {
   std::vector<Call> calls = messages;
   TUTTI_TRY(join_own(communicator.rank(), calls));
+  sort_alike(communicator.rank(), calls);
   std::map<std::string, std::vector<Call>> by_row;  // both ends go through the rows in one order
   for (const Call& call : calls) {
     TUTTI_ASSIGN(const Plan plan, communicator.plan_message(call.messages.front(), call));

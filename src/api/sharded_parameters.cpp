@@ -81,7 +81,11 @@ class ShardedParametersImpl {
   Status release(int layer, Stream compute);
   Result<void*> gradient(int layer, Stream compute);
   Status reduce_gradient(int layer, void* to, Stream compute, ReduceOp op);
-  Status finish(Stream compute) { return reduced_.hold(compute); }
+  // What was prefetched and never gathered as well: its block may be freed behind this.
+  Status finish(Stream compute) {
+    for (const Layer& layer : layers_) TUTTI_TRY(layer.ready.hold(compute));
+    return reduced_.hold(compute);
+  }
   Status updated(Stream compute) {
     TUTTI_TRY(written_.set(compute));
     return written_.hold(copy_in_.get());

@@ -170,9 +170,9 @@ class CommunicatorImpl {
   // messages.cpp
   Result<Plan> plan_message_locked(const MessageCall& message, const Call& call, bool captured);
   Result<Prepared> prepare_messages(Prepared prepared);
-  void add_message(const MessageCall& call, const Plan& plan, Messages& messages) const;
+  Status add_message(const MessageCall& call, const Plan& plan, bool captured, Messages& messages);
   std::uint32_t signature_of(const MessageCall& call, const Message& message) const;
-  void point_at_output(const MessageCall& call, Message& message) const;
+  Status point_at_output(const MessageCall& call, bool captured, Message& message);
   Status open_to_messages(const SymmetricSegment& segment);
 
   BufferPlace place_of(const Prepared& prepared, std::size_t bytes, BufferPlace alone) const;
@@ -257,8 +257,6 @@ class CommunicatorImpl {
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
-  // By entry of the table of windows, which registration it holds.
-  std::vector<std::uint32_t> windows_of_messages_ = std::vector<std::uint32_t>(kMessageWindows);
   using PlanKey =
       std::tuple<Collective, std::size_t, DataType, OpKind, std::size_t, bool, bool, bool, bool,
                  bool, bool, std::size_t, std::size_t, std::string, std::optional<int>>;

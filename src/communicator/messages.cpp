@@ -16,7 +16,8 @@ Result<Plan> CommunicatorImpl::plan_message(const MessageCall& message, const Ca
   return plan_message_locked(message, call, stream.capturing);
 }
 
-// Where buffers lie is no matter: the other end would not know.
+// Where buffers lie is no matter: the other end would not know. Nor can NCCL's communicator be made
+// here, for which all ranks would have to come.
 Result<Plan> CommunicatorImpl::plan_message_locked(const MessageCall& message, const Call& call,
                                                    bool captured) {
   Request request = request_for(Collective::kSendRecv, {.count = message.count,
@@ -24,7 +25,7 @@ Result<Plan> CommunicatorImpl::plan_message_locked(const MessageCall& message, c
                                                         .algorithm = call.options.algorithm,
                                                         .sm_budget = call.options.sm_budget,
                                                         .captured = captured});
-  request.nccl_ready = nccl_.is_open() || !captured;
+  request.nccl_ready = nccl_.is_open();
   TUTTI_ASSIGN(Plan plan, plan_for(request));
   if (call.options.blocks > 0) plan.blocks = call.options.blocks;
   plan.blocks = std::min(plan.blocks, blocks_within(request, topology_));
@@ -63,7 +64,7 @@ Result<Prepared> CommunicatorImpl::prepare_messages(Prepared prepared) {
   prepared.plan.blocks = 1;
   for (const MessageCall& message : call.messages) {
     TUTTI_ASSIGN(const Plan plan, plan_message_locked(message, call, prepared.captured));
-    add_message(message, plan, messages);
+    TUTTI_TRY(add_message(message, plan, prepared.captured, messages));
     prepared.plan.blocks = std::max(prepared.plan.blocks, plan.blocks);
   }
   prepared.plan.blocks = std::min(prepared.plan.blocks, kLanes);
@@ -73,8 +74,8 @@ Result<Prepared> CommunicatorImpl::prepare_messages(Prepared prepared) {
   return prepared;
 }
 
-void CommunicatorImpl::add_message(const MessageCall& call, const Plan& plan,
-                                   Messages& messages) const {
+Status CommunicatorImpl::add_message(const MessageCall& call, const Plan& plan, bool captured,
+                                     Messages& messages) {
   Message& message = messages.at[messages.number++];
   message = {.input = static_cast<const std::byte*>(call.input),
              .output = static_cast<std::byte*>(call.output),
@@ -90,30 +91,34 @@ void CommunicatorImpl::add_message(const MessageCall& call, const Plan& plan,
   if (!message.in_packets) {
     const std::size_t part = ceil_div(message.bytes, static_cast<std::size_t>(message.lanes));
     message.chunk_bytes = std::min(messages.slot_bytes, round_up(part, 16));
-    if (!message.is_sent()) point_at_output(call, message);
+    if (!message.is_sent()) TUTTI_TRY(point_at_output(call, captured, message));
   }
   message.signature = signature_of(call, message);
+  return Status::ok();
 }
 
 // Both ends count registrations alike, so that the sender finds the place where it is.
 Status CommunicatorImpl::open_to_messages(const SymmetricSegment& segment) {
   if (!segment.zero_copy() || layout_.message_bytes == 0) return Status::ok();
-  const std::uint32_t window = window_of(segment.id), index = window % kMessageWindows;
+  const std::uint32_t window = window_of(segment.id);
+  if (window == 0) return Status::ok();
   MessageWindow entry{};
   for (int r = 0; r < size(); ++r) entry.at.at[r] = segment.at[r];
   entry.window = window;
-  windows_of_messages_[index] = window;
-  return engine_->fill_window(index, entry);
+  return engine_->fill_window(window, entry);
 }
 
-void CommunicatorImpl::point_at_output(const MessageCall& call, Message& message) const {
+// A driver cannot be asked inside a capture.
+Status CommunicatorImpl::point_at_output(const MessageCall& call, bool captured, Message& message) {
   const auto segment = heap_->find(call.output, call.bytes());
-  if (segment == nullptr || !segment->zero_copy()) return;
-  const std::uint32_t window = window_of(segment->id);
-  if (windows_of_messages_[window % kMessageWindows] != window) return;
-  message.window = window;
+  if (segment == nullptr || !segment->zero_copy()) return Status::ok();
+  if (!captured) {
+    if (const Status alive = heap_->check_alive(*segment); !alive.is_ok()) return fail(alive);
+  }
+  message.window = window_of(segment->id);
   message.offset =
       static_cast<std::uint64_t>(static_cast<const std::byte*>(call.output) - segment->local);
+  return Status::ok();
 }
 
 // Equal at both ends exactly where they mean the same.

@@ -152,8 +152,9 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
   if (!reason.empty()) return reason;
 
   if ((row.needs & kNeedsNccl) != 0 && !request.nccl_ready) {
-    return "needs NCCL's communicator, which cannot be made inside a capture: call prepare_nccl() "
-           "first";
+    return "needs NCCL's communicator, which cannot be made inside a capture, nor by two ranks: "
+           "call "
+           "prepare_nccl() first";
   }
   if ((row.needs & kNeedsNcclWindows) != 0) reason = why_not_in_windows(request, topology);
   if (!reason.empty()) return reason;

@@ -35,6 +35,15 @@ class MessageBook {
       posted_[i] = true;
     }
   }
+  // f(message) for each that was posted, and has not come whole.
+  template <class F>
+  void for_each_posted(F&& f) const {
+    for (int i = 0; messages_ != nullptr && i < messages_->number; ++i) {
+      const Message& message = messages_->at[i];
+      const bool is_long = !message.in_packets && !message.is_sent();
+      if (is_long && posted_[i] && left_[i] > 0) f(message);
+    }
+  }
   // Whether the sender knows where to; if not, it asks find(message, chunk, place).
   template <class Find>
   bool is_posted(const Message& message, std::uint64_t chunk, Find&& find) {

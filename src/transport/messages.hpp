@@ -37,7 +37,9 @@ constexpr TUTTI_BODY std::size_t most_in_packets(int lanes) {
 struct MessageFlags {
   Flag chunks[kChunkSlots];  // slot by slot: `epoch` - 1 is the chunk that has come
   Flag credits;              // so many chunks that this rank sent there are taken
-  Flag posts[2];             // where the message that begins with chunk `epoch` - 1 is to go
+  // Of the message that begins with chunk `epoch` - 1: where it is to go, in halves, and which one
+  // that is.
+  Flag posts[3];
 };
 
 // What is posted, in the upper halves of the flags' second words: a registration and an offset in
@@ -46,29 +48,29 @@ struct PostedPlace {
   std::uint32_t window;  // as Message::window
   std::uint64_t offset;  // below 2^48
 
-  TUTTI_BODY Flag first(std::uint64_t epoch) const { return half(epoch, offset); }
+  TUTTI_BODY Flag first(std::uint64_t epoch) const { return flag_of(epoch, offset); }
   TUTTI_BODY Flag second(std::uint64_t epoch) const {
-    return half(epoch, std::uint64_t{window} << 16 | offset >> 32);
+    return flag_of(epoch, std::uint64_t{window} << 16 | offset >> 32);
+  }
+  static TUTTI_BODY Flag flag_of(std::uint64_t epoch, std::uint64_t word) {
+    return {epoch, word << 32 | static_cast<std::uint32_t>(epoch)};
   }
   static TUTTI_BODY PostedPlace of(const Flag& first, const Flag& second) {
     const std::uint64_t high = second.check >> 32;
     return {static_cast<std::uint32_t>(high >> 16), (high & 0xffff) << 32 | first.check >> 32};
   }
-
- private:
-  static TUTTI_BODY Flag half(std::uint64_t epoch, std::uint64_t word) {
-    return {epoch, word << 32 | static_cast<std::uint32_t>(epoch)};
-  }
 };
 
-// Where a registration lies on each rank, in a table by the low bits of its number.
+// Where a registration lies on each rank, in a table by its number. Entries are never given to
+// another one: a post of it may be under way, or wait in a graph. Later ones have none.
 struct MessageWindow {
   PeerPointers at;
   std::uint64_t window;  // as Message::window; 0: none
 };
 inline constexpr std::uint32_t kMessageWindows = 1024;
-// Of a registration's number, 16 bits, never 0.
-constexpr std::uint32_t window_of(std::uint32_t registration) { return registration % 0xffff + 1; }
+constexpr std::uint32_t window_of(std::uint32_t registration) {
+  return registration + 1 < kMessageWindows ? registration + 1 : 0;
+}
 
 // What each rank exposes to its peers; slots follow: those for packets of every other rank, and
 // then those for chunks.

@@ -19,7 +19,6 @@ bool rings_take(DataType dtype, OpKind op) {
   return op != OpKind::kPreMulSum && !(rounds && is_fp8(dtype));
 }
 
-// What NCCL 2.27 to 2.30 has symmetric kernels for; it takes its other ones for the rest.
 // Measured as two_shot_geometry() was, of the whole message.
 Geometry one_shot_geometry(const Extent& extent) {
   const std::size_t bytes = extent.bytes;

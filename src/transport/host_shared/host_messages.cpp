@@ -25,21 +25,24 @@ void HostTeam::post_turns() {
   book_.post_turns([this](const Message& message, std::uint64_t chunk) {
     const PostedPlace place{message.window, message.offset};
     Flag* const posts = work_.messages->flags(message.peer, block_, work_.rank).posts;
-    const Flag said[] = {place.first(chunk + 1), place.second(chunk + 1)};
-    for (int half = 0; half < 2; ++half) {
-      word(posts[half].check).store(said[half].check, std::memory_order_relaxed);
-      word(posts[half].epoch).store(said[half].epoch, std::memory_order_release);
+    const Flag said[] = {place.first(chunk + 1), place.second(chunk + 1),
+                         PostedPlace::flag_of(chunk + 1, message.signature)};
+    for (int part = 0; part < 3; ++part) {
+      word(posts[part].check).store(said[part].check, std::memory_order_relaxed);
+      word(posts[part].epoch).store(said[part].epoch, std::memory_order_release);
     }
   });
 }
 
 bool HostTeam::find_post(const Message& message, std::uint64_t chunk, std::byte*& place) const {
   MessageFlags& flags = work_.messages->flags(work_.rank, block_, message.peer);
-  Flag seen[2];
-  for (int half = 0; half < 2; ++half) {
-    if (word(flags.posts[half].epoch).load(std::memory_order_acquire) != chunk + 1) return false;
-    seen[half] = flag_now(flags.posts[half]);
+  Flag seen[3];
+  for (int part = 0; part < 3; ++part) {
+    if (word(flags.posts[part].epoch).load(std::memory_order_acquire) != chunk + 1) return false;
+    seen[part] = flag_now(flags.posts[part]);
   }
+  if (seen[2].check != check_word(message.signature, chunk + 1))
+    return true;  // move_found() says so
   const PostedPlace posted = PostedPlace::of(seen[0], seen[1]);
   if (posted.window != 0) place = work_.messages->place_of(posted, message.peer);
   return posted.window == 0 || place != nullptr;
@@ -85,20 +88,36 @@ Outcome HostTeam::next_move(MessageMove& move) {
     return Flag{flag_now(awaited_flag(waits, chunk)).epoch, 0};
   };
   const auto come = [&] { return book_.pick(move, ready); };
-  if (wait_until(waits.peer, chunk + 1, come, look) != Outcome::kDone) return Outcome::kFailed;
+  if (wait_until(waits.peer, chunk + 1, come, look) != Outcome::kDone) {
+    // Nobody who comes from now on may store there.
+    book_.for_each_posted([this](const Message& message) {
+      Flag* const posts = work_.messages->flags(message.peer, block_, work_.rank).posts;
+      word(posts[0].epoch).store(0, std::memory_order_relaxed);
+    });
+    return Outcome::kFailed;
+  }
   if (looked) tell(0);
   return move_found(move);
 }
 
 // A flag stays until its slot is free again, so it is that of this very chunk.
 Outcome HostTeam::move_found(const MessageMove& move) const {
-  if (move.kind != MessageMove::kTake) return Outcome::kDone;
   const Message& message = work_.messages->at[move.message];
+  if (move.kind == MessageMove::kSend && !message.in_packets) return post_found(message, move);
+  if (move.kind != MessageMove::kTake) return Outcome::kDone;
   const Flag seen = flag_now(awaited_flag(message, move.chunk));
   const std::uint64_t check = check_word(message.signature, move.chunk + 1);
   const bool whole = static_cast<std::uint32_t>(seen.check) == static_cast<std::uint32_t>(check);
   if (!whole || seen.check == check) return Outcome::kDone;
   return fail(FailureReason::kMismatch, message.peer, move.chunk + 1, seen, 0);
+}
+
+// It stands until the last chunk has come.
+Outcome HostTeam::post_found(const Message& message, const MessageMove& move) const {
+  const std::uint64_t first = move.chunk + 1 - move.index;
+  const Flag seen = flag_now(work_.messages->flags(work_.rank, block_, message.peer).posts[2]);
+  if (seen.check == check_word(message.signature, first)) return Outcome::kDone;
+  return fail(FailureReason::kMismatch, message.peer, first, seen, 0);
 }
 
 Outcome HostTeam::take_marked(std::byte* to, const std::byte* from, std::size_t bytes,

@@ -207,6 +207,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   bool is_ready(const Message& message, std::uint64_t chunk);
   Flag& awaited_flag(const Message& message, std::uint64_t chunk) const;
   Outcome move_found(const MessageMove& move) const;
+  Outcome post_found(const Message& message, const MessageMove& move) const;
   // Polls until `come()`. Now and then `look()` tells for whom, and gives what to report in the
   // end.
   template <class Come, class Look>

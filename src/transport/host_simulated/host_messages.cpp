@@ -38,17 +38,20 @@ void HostTeam::post_turns() {
     memory().send(fiber(), Publish::kEarlierKernels);
     memory().store_flag(fiber(), &posts[0], place.first(chunk + 1));
     memory().store_flag(fiber(), &posts[1], place.second(chunk + 1));
+    memory().store_flag(fiber(), &posts[2], PostedPlace::flag_of(chunk + 1, message.signature));
   });
 }
 
 bool HostTeam::find_post(const Message& message, std::uint64_t chunk, std::byte*& place) const {
   const Flag* const posts = work_.messages->flags(work_.rank, block_, message.peer).posts;
-  Flag seen[2];
-  for (int half = 0; half < 2; ++half) {
-    seen[half] = memory().read_flag(&posts[half]);
-    const bool whole = static_cast<std::uint32_t>(seen[half].check) == seen[half].epoch;
-    if (seen[half].epoch != chunk + 1 || !whole) return false;
+  Flag seen[3];
+  for (int part = 0; part < 3; ++part) {
+    seen[part] = memory().read_flag(&posts[part]);
+    const bool whole = static_cast<std::uint32_t>(seen[part].check) == seen[part].epoch;
+    if (seen[part].epoch != chunk + 1 || !whole) return false;
   }
+  const bool other = seen[2].check != check_word(message.signature, chunk + 1);
+  if (other && !left_out(Kind::kNoSignature, 0)) return true;  // next_move() says so
   const PostedPlace posted = PostedPlace::of(seen[0], seen[1]);
   if (posted.window != 0) place = work_.messages->place_of(posted, message.peer);
   return posted.window == 0 || place != nullptr;
@@ -83,6 +86,12 @@ Outcome HostTeam::next_move(MessageMove& move) {
     if (waited != Waited::kArrived) {
       std::uint64_t chunk = 0;
       const Message& waits = book_.first_waiting(chunk);
+      if (!left_out(Kind::kFlagsNotTakenBack, 0)) {
+        book_.for_each_posted([this](const Message& message) {
+          memory().store_flag(
+              fiber(), &work_.messages->flags(message.peer, block_, work_.rank).posts[0], {});
+        });
+      }
       const bool called_off = waited == Waited::kCalledOff;
       return fail(called_off ? FailureReason::kAborted : FailureReason::kTimeout, waits.peer,
                   chunk + 1, {});
@@ -94,7 +103,15 @@ Outcome HostTeam::next_move(MessageMove& move) {
   const bool takes = move.kind == MessageMove::kTake;
   if (!takes && !message.in_packets && !left_out(Kind::kNoAcquire, 0)) {
     const Flag* const posts = work_.messages->flags(work_.rank, block_, message.peer).posts;
-    for (int half = 0; half < 2; ++half) memory().acquire(fiber(), &posts[half]);
+    for (int part = 0; part < 3; ++part) memory().acquire(fiber(), &posts[part]);
+  }
+  if (!takes && !message.in_packets && !left_out(Kind::kNoSignature, 0)) {
+    const std::uint64_t first = move.chunk + 1 - move.index;
+    const Flag seen =
+        memory().read_flag(&work_.messages->flags(work_.rank, block_, message.peer).posts[2]);
+    if (seen.check != check_word(message.signature, first)) {
+      return fail(FailureReason::kMismatch, message.peer, first, seen);
+    }
   }
   if (!left_out(takes ? Kind::kNoChunkAcquire : Kind::kNoCreditAcquire, 0)) {
     memory().acquire(fiber(), flag);

@@ -85,16 +85,15 @@ class MessageMoves {
   static __device__ bool is_postmaster() { return in_half() >= movers(); }
   static __device__ int thread() { return static_cast<int>(in_half() - movers()); }
 
-  // The threads of a half, for each other's accesses as well. Who fails leaves, once: others go on
-  // without it.
+  // The threads of a half, for each other's accesses as well.
   static __device__ void meet() {
     asm volatile("barrier.cta.sync %0, %1;" ::"r"(takes() ? 2 : 1), "r"(half_threads()) : "memory");
   }
 
-  static __device__ Outcome leave() {
+  // Likewise, by whole warps that need not wait for the others.
+  static __device__ void come() {
     asm volatile("barrier.cta.arrive %0, %1;" ::"r"(takes() ? 2 : 1), "r"(half_threads())
                  : "memory");
-    return Outcome::kFailed;
   }
 
   static __device__ uint2 load_eight(const std::byte* from, int width, std::size_t left) {

@@ -17,7 +17,7 @@ namespace tutti {
 template <class Protocol = Faithful>
 class MessageTeam : public MessageMoves<Protocol> {
   using Base = MessageMoves<Protocol>;
-  using Base::thread, Base::meet, Base::leave, Base::ahead_, Base::ahead_of_, Base::load_eight;
+  using Base::thread, Base::meet, Base::ahead_, Base::ahead_of_, Base::load_eight;
   using Base::work_, Base::kWarp, Base::takes, Base::movers, Base::mover, Base::is_postmaster;
 
  public:
@@ -108,8 +108,6 @@ class MessageTeam : public MessageMoves<Protocol> {
     meet();
     move = half_.moves[step_ % 2];
     if (is_postmaster()) {
-      if (step_ == 0 && is_last_)
-        kept_ = load_relaxed_gpu(counts_);  // for the end; comes meanwhile
       failed_ = __any_sync(~0u, failed_ || half_.failed != 0);
       if (!failed_) tell_of_last();
       last_ = move;
@@ -128,14 +126,12 @@ class MessageTeam : public MessageMoves<Protocol> {
   }
 
   __device__ Outcome close_messages() const {
-    if (alone_ >= 0) meet();  // all have read the count
-    if (!is_postmaster() || !is_last_) return Outcome::kDone;
-    // Who else ran with this peer would have counted on.
-    if (kept_ != begun_) {
-      return fail(work_, FailureReason::kOverlap, {begun_, Flag{kept_, 0}, work_.rank, 0});
-    }
-    *counts_ = chunk_;
-    return Outcome::kDone;
+    if (!is_postmaster() || !is_last_ || failed_) return Outcome::kDone;
+    // Who else ran with this peer began with the same count: one of the two finds another.
+    const std::uint64_t seen =
+        alone_ >= 0 ? counted_on_ : compare_and_swap(counts_, begun_, chunk_);
+    if (seen == begun_) return Outcome::kDone;
+    return fail(work_, FailureReason::kOverlap, {begun_, Flag{seen, 0}, work_.rank, 0});
   }
 
  private:
@@ -182,6 +178,10 @@ class MessageTeam : public MessageMoves<Protocol> {
     }
     chunk_ = begun_;
     failed_ = poison != 0;
+    // It is counted on at once, when all have read it: the answer comes while packets travel.
+    __syncwarp();
+    is_postmaster() ? meet() : Base::come();
+    if (is_last_ && !failed_) counted_on_ = compare_and_swap(counts_, begun_, begun_ + chunks_);
     if (takes() && is_last_ && !failed_) tell_credits(begun_);
     return true;
   }
@@ -189,14 +189,14 @@ class MessageTeam : public MessageMoves<Protocol> {
   // A message in packets has no more chunks in a lane than slots: nobody waits to be told that some
   // of them are taken.
   __device__ Outcome next_alone(MessageMove& move) {
-    if (failed_) return leave();
+    if (failed_) return Outcome::kFailed;
     move = {MessageMove::kNothing, alone_, index_, chunk_, nullptr};
     if (index_ == chunks_) return Outcome::kDone;
     move.kind = takes() ? MessageMove::kTake : MessageMove::kSend;
     if (!takes() && chunk_ >= kPacketSlots + credit_) {
       const Flag* const credits = &flags_from_peer().credits;
       if (wait_for(credits, chunk_ + 1 - kPacketSlots, false) != Outcome::kDone) {
-        return leave();
+        return Outcome::kFailed;
       }
     }
     if (!takes() && is_last_) tell_chunk(chunk_);
@@ -206,12 +206,9 @@ class MessageTeam : public MessageMoves<Protocol> {
   }
 
   __device__ Outcome pass_alone(const MessageMove& move, Outcome carried) {
-    if (carried != Outcome::kDone) return leave();
-    if (!is_last_) return Outcome::kDone;
-    if (move.index == 0) kept_ = load_relaxed_gpu(counts_);  // for the end; comes meanwhile
-    if (!takes()) return Outcome::kDone;
+    if (carried != Outcome::kDone || !is_last_ || !takes()) return carried;
     const Flag* const flag = &flags_from_peer().chunks[move.chunk % kChunkSlots];
-    return wait_for(flag, move.chunk + 1, true) == Outcome::kDone ? Outcome::kDone : leave();
+    return wait_for(flag, move.chunk + 1, true);
   }
 
   // --- by the postmaster, each thread for its message ---
@@ -221,7 +218,10 @@ class MessageTeam : public MessageMoves<Protocol> {
     std::uint64_t start = 0;
     for (unsigned polls = 0;; ++polls) {
       const unsigned unfinished = __ballot_sync(~0u, index_ < chunks_);
-      if (failed_) return {MessageMove::kNothing, -1, 0, 0, nullptr};
+      if (failed_) {
+        take_post_back();
+        return {MessageMove::kNothing, -1, 0, 0, nullptr};
+      }
       const bool told = !tells_of_last();
       if (unfinished == 0) {
         return {told ? MessageMove::kNothing : MessageMove::kIdle, 0, 0, 0, nullptr};
@@ -316,16 +316,29 @@ class MessageTeam : public MessageMoves<Protocol> {
     Flag* const posts = flags_at_peer().posts;
     store_flag(&posts[0], place.first(chunk_ + 1));
     store_flag(&posts[1], place.second(chunk_ + 1));
+    store_flag(&posts[2], PostedPlace::flag_of(chunk_ + 1, signature_));
     posted_ = true;
+  }
+  // Nobody who comes from now on may store there. But for a mismatch, which the peer finds by it.
+  __device__ void take_post_back() const {
+    const bool stands = takes() && posted_ && !in_packets_ && !is_own_ && index_ < chunks_;
+    const std::uint32_t poison = load_relaxed_gpu(&work_.control->poison);
+    if (!stands || Control::reason_of(poison) == FailureReason::kMismatch) return;
+    store_flag(&flags_at_peer().posts[0], Flag{});
   }
   // Where the message goes. `other`: the post names a registration that is not known here.
   __device__ bool find_post(bool& other) {
     const Flag* const posts = flags_from_peer().posts;
     const Flag first = load_acquire_flag(&posts[0]), second = load_acquire_flag(&posts[1]);
-    const bool come = first.epoch == chunk_ + 1 && second.epoch == chunk_ + 1 && is_whole(first) &&
-                      is_whole(second);
-    if (!come) return false;
+    const Flag message = load_acquire_flag(&posts[2]);
+    const auto is_new = [this](const Flag& flag) {
+      return flag.epoch == chunk_ + 1 && is_whole(flag);
+    };
+    if (!is_new(first) || !is_new(second) || !is_new(message)) return false;
     posted_ = true;
+    other = message.check != check_word(signature_, chunk_ + 1);
+    if (other) fail(work_, FailureReason::kMismatch, {chunk_ + 1, message, peer_, 0});
+    if (other) return false;
     const PostedPlace place = PostedPlace::of(first, second);
     if (place.window == 0) return true;
     place_ = messages_->place_of(place, peer_);
@@ -402,7 +415,7 @@ class MessageTeam : public MessageMoves<Protocol> {
   std::uint32_t chunks_ = 0, index_ = 0;  // of it in this lane
   std::uint64_t begun_ = 0, chunk_ = 0;   // of the pair: before the operation, and its next
   std::uint32_t of_pair_ = 0;             // of the pair in this operation
-  std::uint64_t kept_ = 0;                // the count, when the first chunk was under way
+  std::uint64_t counted_on_ = 0;          // what was found when it was counted on
   std::byte* place_ = nullptr;            // where the message goes, or comes, at once
   std::uint64_t credit_ = 0;              // chunks that the peer is known to have taken
   std::uint64_t* counts_ = nullptr;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -186,6 +187,89 @@ TEST(MessagesApiTest, MoreThanOneOperationHolds) {
     require_ok(group_end());
     for (int m = 0; m < kMessages; ++m) {
       EXPECT_EQ(in[static_cast<std::size_t>(m)], 1000 * (1 - rank) + m);
+    }
+  });
+}
+
+// Cut into operations, no end may wait for what the other one has in a later one.
+TEST(MessagesApiTest, LongOnesInAnyOrderOfCallsAreCutAlike) {
+  constexpr int kMessages = 40;
+  constexpr std::size_t kCount = 50'000;
+  auto groups = groups_of(2, std::chrono::seconds(20));
+  on_all_ranks(2, [&](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    std::vector<std::vector<int>> out(kMessages), in(kMessages);
+    group_start();
+    for (int m = 0; m < kMessages; ++m) {
+      out[static_cast<std::size_t>(m)].assign(kCount, 1000 * rank + m);
+      require_ok(send(group, {.buffer = out[static_cast<std::size_t>(m)].data(),
+                              .count = kCount,
+                              .dtype = DataType::kInt32,
+                              .peer = 1 - rank}));
+    }
+    for (int m = 0; m < kMessages; ++m) {
+      in[static_cast<std::size_t>(m)].assign(kCount, -1);
+      require_ok(recv(group, {.buffer = in[static_cast<std::size_t>(m)].data(),
+                              .count = kCount,
+                              .dtype = DataType::kInt32,
+                              .peer = 1 - rank}));
+    }
+    require_ok(group_end());
+    for (int m = 0; m < kMessages; ++m) {
+      EXPECT_EQ(in[static_cast<std::size_t>(m)], std::vector<int>(kCount, 1000 * (1 - rank) + m));
+    }
+  });
+}
+
+// Into symmetric memory the sender stores itself: not if it means another message.
+TEST(MessagesApiTest, NothingIsStoredWhereAnotherMessageIsAwaited) {
+  constexpr std::size_t kTaken = 40'000, kSent = 60'000;
+  auto groups = groups_of(2, std::chrono::milliseconds(5000));
+  on_all_ranks(2, [&](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    SymmetricMemory memory = take(group.allocate(kSent * sizeof(float)));
+    auto* const data = static_cast<float*>(memory.data());
+    std::fill_n(data, kSent, rank == 0 ? 1.0F : 2.0F);
+    require_ok(barrier(group));
+    const Status status = rank == 0 ? send(group, {.buffer = data, .count = kSent, .peer = 1})
+                                    : recv(group, {.buffer = data, .count = kTaken, .peer = 0});
+    EXPECT_FALSE(status.is_ok());
+    if (rank == 0) {
+      EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
+    } else {
+      EXPECT_EQ(std::count(data, data + kSent, 2.0F), static_cast<std::ptrdiff_t>(kSent));
+    }
+  });
+}
+
+TEST(MessagesApiTest, LongOnesGoStraightIntoSymmetricMemory) {
+  constexpr std::size_t kCount = 100'003;
+  auto groups = groups_of(3);
+  on_all_ranks(3, [&](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    SymmetricMemory memory = take(group.allocate((kCount + 5) * sizeof(int)));
+    int* const taken = static_cast<int*>(memory.data()) + 3;
+    std::vector<int> sent(kCount);
+    for (int round = 0; round < 8; ++round) {
+      std::fill_n(static_cast<int*>(memory.data()), kCount + 5, -7);
+      for (std::size_t i = 0; i < kCount; ++i) {
+        sent[i] = round * 1'000'000 + rank * 100'000 + static_cast<int>(i % 1000);
+      }
+      group_start();
+      require_ok(send(group, {.buffer = sent.data(),
+                              .count = kCount,
+                              .dtype = DataType::kInt32,
+                              .peer = (rank + 1) % 3}));
+      require_ok(recv(
+          group,
+          {.buffer = taken, .count = kCount, .dtype = DataType::kInt32, .peer = (rank + 2) % 3}));
+      require_ok(group_end());
+      const int from = (rank + 2) % 3;
+      for (std::size_t i = 0; i < kCount; ++i) {
+        ASSERT_EQ(taken[i], round * 1'000'000 + from * 100'000 + static_cast<int>(i % 1000));
+      }
+      EXPECT_EQ(taken[-1], -7);
+      EXPECT_EQ(taken[kCount], -7);
     }
   });
 }
