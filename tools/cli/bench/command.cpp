@@ -29,23 +29,6 @@ std::string print(const Record& record, const BenchOptions& options, Format form
   }
 }
 
-// One line per row, with the first element of the first rank that saw something wrong.
-void note_wrong(const GroupOutcome& group, const std::vector<Row>& rows, Outcome& outcome) {
-  for (std::size_t k = 0; k < rows.size(); ++k) {
-    if (rows[k].wrong.value_or(0) == 0) continue;
-    outcome.exit_code = kFailure;
-    const auto& ranks = group.measurements;
-    const auto first = std::find_if(ranks.begin(), ranks.end(), [&](const auto& rank) {
-      return rank[k].wrong.value_or(0) > 0;
-    });
-    outcome.notes.push_back(
-        fmt::format("WRONG RESULT with {} ranks, {} bytes, {}{}: {} elements, "
-                    "first {}",
-                    group.ranks, rows[k].bytes, rows[k].algorithm,
-                    rows[k].in_place ? " in place" : "", *rows[k].wrong, (*first)[k].first_wrong));
-  }
-}
-
 // One group after the other; the first that fails is the last.
 void run_groups(const BenchOptions& options, Outcome& outcome) {
   for (const int ranks : options.ranks) {

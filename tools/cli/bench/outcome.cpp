@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -97,6 +98,22 @@ int run_campaign(const BenchOptions& options, const std::string& command_line,
 int report_usage(const Status& status) {
   fmt::print(stderr, "tutti bench: {}\n", status.message());
   return kUsage;
+}
+
+void note_wrong(const GroupOutcome& group, const std::vector<Row>& rows, Outcome& outcome) {
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    if (rows[k].wrong.value_or(0) == 0) continue;
+    outcome.exit_code = kFailure;
+    const auto& ranks = group.measurements;
+    const auto first = std::find_if(ranks.begin(), ranks.end(), [&](const auto& rank) {
+      return rank[k].wrong.value_or(0) > 0;
+    });
+    outcome.notes.push_back(
+        fmt::format("WRONG RESULT with {} ranks, {} bytes, {}{}: {} elements, "
+                    "first {}",
+                    group.ranks, rows[k].bytes, rows[k].algorithm,
+                    rows[k].in_place ? " in place" : "", *rows[k].wrong, (*first)[k].first_wrong));
+  }
 }
 
 }  // namespace tutti::cli

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/group.hpp"
 #include "bench/options.hpp"
 #include "bench/record.hpp"
 #include "bench/supervisor.hpp"
@@ -35,5 +36,8 @@ int run_campaign(const BenchOptions& options, const std::string& command_line,
 
 // "tutti bench: ..." on standard error; returns kUsage.
 int report_usage(const Status& status);
+
+// One line per row, with the first element of the first rank that saw something wrong.
+void note_wrong(const GroupOutcome& group, const std::vector<Row>& rows, Outcome& outcome);
 
 }  // namespace tutti::cli

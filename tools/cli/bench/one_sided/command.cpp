@@ -1,9 +1,5 @@
 #include "bench/one_sided/command.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "base/try.hpp"
 #include "bench/group.hpp"
 #include "bench/launcher.hpp"
@@ -55,21 +51,6 @@ Result<std::vector<Row>> rows_of(const GroupOutcome& group, const OneSidedOption
     row.busbw_gbps = row.algbw_gbps;
   }
   return rows;
-}
-
-// One line per row, with the first element of the first rank that saw something wrong.
-void note_wrong(const GroupOutcome& group, const std::vector<Row>& rows, Outcome& outcome) {
-  for (std::size_t k = 0; k < rows.size(); ++k) {
-    if (rows[k].wrong.value_or(0) == 0) continue;
-    outcome.exit_code = kFailure;
-    const auto& ranks = group.measurements;
-    const auto first = std::find_if(ranks.begin(), ranks.end(), [&](const auto& rank) {
-      return rank[k].wrong.value_or(0) > 0;
-    });
-    outcome.notes.push_back(
-        fmt::format("WRONG RESULT with {} ranks, {} bytes, {}: {} elements, first {}", group.ranks,
-                    rows[k].bytes, rows[k].algorithm, *rows[k].wrong, (*first)[k].first_wrong));
-  }
 }
 
 // One group after the other; the first that fails is the last.
