@@ -39,8 +39,9 @@ constexpr std::size_t kPushedCount = 1401;  // likewise, of three pieces
 constexpr std::size_t kDealtCount = 2100;   // likewise: 7 passes in three slots, or 5 in halves
 constexpr std::size_t kHidden = 340;        // five tokens; a pass ends within one
 constexpr std::size_t kCopiedBytes = 1024;  // chunks of copy engines
-constexpr int kRaceFound = 66;              // ThreadSanitizer's exit code
-constexpr int kWrongResult = 40;
+constexpr int kRaceExitCode = 66;           // ThreadSanitizer's exit code
+constexpr int kWrongExitCode = 40;
+constexpr int kAttempts = 5;  // at schedules in which what is missing shows
 
 struct Case {
   const Algorithm* row;
@@ -224,7 +225,7 @@ void run_case(const Case& test) {
   on_all_ranks(world.ranks(), [&](int rank) {
     if (!run_rank(world, rank, test)) right = false;
   });
-  if (!right) ::_exit(kWrongResult);
+  if (!right) ::_exit(kWrongExitCode);
 }
 
 // How many barriers one operation passes.
@@ -293,20 +294,43 @@ Children::Child run_child(const std::function<void(Wire&)>& function, bool quiet
   return child;
 }
 
+enum class Verdict { kNoComplaint, kRace, kWrongResult };
+
+Verdict verdict_of(const Children::Child& child) {
+  if (!WIFEXITED(child.wait_status)) return Verdict::kNoComplaint;
+  switch (WEXITSTATUS(child.wait_status)) {
+    case kRaceExitCode:
+      return Verdict::kRace;
+    case kWrongExitCode:
+      return Verdict::kWrongResult;
+    default:
+      return Verdict::kNoComplaint;
+  }
+}
+
+bool takes_something_away(const Weakening& taken) {
+  return (taken.skip_barrier | taken.no_release | taken.no_acquire | taken.no_poll |
+          taken.no_clear | taken.no_chunk_wait | taken.no_chunk_release | taken.no_chunk_acquire |
+          taken.no_credit_wait | taken.no_credit_release | taken.no_credit_acquire) != 0;
+}
+
+// That something is missing can be seen in some schedules only: a machine that is busy may run one
+// in which all is in order by luck. What is whole must be in order the first time.
 bool run_and_judge(const Case& test) {
-  const Weakening& taken = test.weakening;
-  const bool weakened =
-      (taken.skip_barrier | taken.no_release | taken.no_acquire | taken.no_poll | taken.no_clear |
-       taken.no_chunk_wait | taken.no_chunk_release | taken.no_chunk_acquire |
-       taken.no_credit_wait | taken.no_credit_release | taken.no_credit_acquire) != 0;
-  const Children::Child child = run_child([&](Wire&) { run_case(test); }, weakened);
-  const bool race = WIFEXITED(child.wait_status) && WEXITSTATUS(child.wait_status) == kRaceFound;
-  const bool wrong = WIFEXITED(child.wait_status) && WEXITSTATUS(child.wait_status) == kWrongResult;
-  const bool as_it_should = weakened ? race || wrong : child.succeeded();
+  const bool weakened = takes_something_away(test.weakening);
+  const int attempts = weakened ? kAttempts : 1;
+  Children::Child child;
+  Verdict verdict = Verdict::kNoComplaint;
+  for (int i = 0; i < attempts && verdict == Verdict::kNoComplaint; ++i) {
+    child = run_child([&](Wire&) { run_case(test); }, weakened);
+    verdict = verdict_of(child);
+  }
+  const bool as_it_should = weakened ? verdict != Verdict::kNoComplaint : child.succeeded();
   fmt::print("{} {}: {}\n", as_it_should ? "passed" : "FAILED", test.name,
-             race    ? "a race was reported"
-             : wrong ? "a result was wrong"
-                     : "no complaint, the process " + child.describe_end());
+             verdict == Verdict::kRace ? "a race was reported"
+             : verdict == Verdict::kWrongResult
+                 ? "a result was wrong"
+                 : "no complaint, the process " + child.describe_end());
   std::fflush(stdout);
   return as_it_should;
 }
