@@ -250,8 +250,8 @@ class CommunicatorImpl {
   std::shared_ptr<SymmetricSegment> own_;  // channels and staging, see Layout
   std::unique_ptr<Captures> captures_;
   NcclSession nccl_;
-  NcclWindows windows_, copies_;                // for kernels, for copy engines; only where nccl_ is
-  unsigned named_windows_ = kNeedsNothing;      // of rows that may be chosen unasked
+  NcclWindows windows_, copies_;            // for kernels, for copy engines; only where nccl_ is
+  unsigned named_windows_ = kNeedsNothing;  // of rows that may be chosen unasked
   std::unique_ptr<OperationWatch> nccl_watch_;  // made before nccl_ is open
   std::uint64_t nccl_capture_ = 0;              // the latest that NCCL is part of
   const std::shared_ptr<std::atomic<int>> nccl_graphs_ = std::make_shared<std::atomic<int>>(0);
@@ -261,8 +261,7 @@ class CommunicatorImpl {
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
   using PlanKey =
       std::tuple<Collective, std::size_t, DataType, OpKind, std::size_t, bool, bool, bool, bool,
-                 bool, bool, bool, bool, std::size_t, std::size_t, std::string,
-                 std::optional<int>>;
+                 bool, bool, bool, bool, std::size_t, std::size_t, std::string, std::optional<int>>;
   std::map<PlanKey, Plan> plans_;
 
   // Between start_capture and finish_capture: what is to be registered.

@@ -106,9 +106,9 @@ Status warm_up_nccl_with(NcclSession& session, std::byte* scratch, std::size_t b
                          NcclPlace place, Stream stream) {
   const auto ranks = static_cast<std::size_t>(place.ranks);
   const std::size_t pieces = bytes / (2 * ranks * sizeof(float)) * ranks * sizeof(float);
-  constexpr std::array kAll{Collective::kAllReduce, Collective::kAllGather,
+  constexpr std::array kAll{Collective::kAllReduce,     Collective::kAllGather,
                             Collective::kReduceScatter, Collective::kBroadcast,
-                            Collective::kReduce, Collective::kAllToAll};
+                            Collective::kReduce,        Collective::kAllToAll};
   constexpr std::array kCopied{Collective::kAllGather, Collective::kAllToAll};
   const bool copies = session.mover() == NcclMover::kCopyEngines;
   for (const Collective collective :

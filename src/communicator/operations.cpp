@@ -77,12 +77,12 @@ Result<Plan> CommunicatorImpl::plan(Collective collective, const Communicator::Q
 }
 
 Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
-  const PlanKey key{request.collective, request.count,         request.dtype,
-                    request.op,         request.hidden,        request.in_place,
-                    request.symmetric,  request.capturing,     request.nccl_ready,
-                    request.in_blocks,  request.windows.ready, request.copies.ready,
-                    request.default_stream, request.packet_bytes, request.ring_bytes,
-                    request.algorithm,  request.sm_budget};
+  const PlanKey key{
+      request.collective,     request.count,        request.dtype,         request.op,
+      request.hidden,         request.in_place,     request.symmetric,     request.capturing,
+      request.nccl_ready,     request.in_blocks,    request.windows.ready, request.copies.ready,
+      request.default_stream, request.packet_bytes, request.ring_bytes,    request.algorithm,
+      request.sm_budget};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   TUTTI_ASSIGN(const Plan plan, choose(request, topology_, *table_));
   log(LogLevel::kInfo, "{} bytes, {}{}: {}", request.bytes(),

@@ -87,7 +87,8 @@ class Join {
 
   Status abandon(StatusCode code, const char* why) {
     abandoned_ = true;
-    return {code, fmt::format("ncclCommInitRank: rank {} of {} {}", member_.rank, member_.size, why)};
+    return {code,
+            fmt::format("ncclCommInitRank: rank {} of {} {}", member_.rank, member_.size, why)};
   }
 
   // Whether somebody takes the communicator.

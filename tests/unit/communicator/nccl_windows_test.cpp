@@ -230,9 +230,8 @@ TEST(NcclWindowsTest, OlderVersionsLeaveCopyEnginesOut) {
   Windows windows;
   const auto memory = windows.allocate();
   windows.nccl().fail_next("create", Status(StatusCode::kUnsupported, "too old"), 1);
-  windows.all([&](int r) {
-    return windows.group(r).impl().prepare_nccl_windows(kNeedsNcclCopyEngines);
-  });
+  windows.all(
+      [&](int r) { return windows.group(r).impl().prepare_nccl_windows(kNeedsNcclCopyEngines); });
   for (int r = 0; r < kRanks; ++r) {
     EXPECT_THAT(explain(windows.group(r), "all_gather", {.count = 64}),
                 HasSubstr("there are none: rank 1: "));

@@ -125,8 +125,7 @@ TEST_F(NcclOverStub, CopyEnginesAreAPolicyOfTheCommunicator) {
   const NcclComm kernels = join();
   EXPECT_NE(kernels, nullptr);
   EXPECT_EQ(state_->cta_policy, -1) << "whose default no version has to be told";
-  const auto copies =
-      nccl_->create({NcclId{}, 1, 2, NcclMover::kCopyEngines}, soon(5000));
+  const auto copies = nccl_->create({NcclId{}, 1, 2, NcclMover::kCopyEngines}, soon(5000));
   ASSERT_TRUE(copies.is_ok()) << copies.status().message();
   EXPECT_EQ(state_->cta_policy, 2);  // NCCL_CTA_POLICY_ZERO
   EXPECT_EQ(state_->rank, 1);

@@ -129,8 +129,8 @@ int ncclRedOpDestroy(int /*op*/, void* /*comm*/) {
 }
 
 #ifndef STUB_IS_OLD
-// ncclConfig_t of 2.28: 16 bytes that say what it is, four numbers, a name, two numbers, a name, and
-// the rest, of which only the policy may be set.
+// ncclConfig_t of 2.28: 16 bytes that say what it is, four numbers, a name, two numbers, a name,
+// and the rest, of which only the policy may be set.
 int ncclCommInitRankConfig(void** comm, int size, Id id, int rank, void* config) {
   struct Config {
     std::size_t size;
