@@ -23,7 +23,8 @@ enum Needs : unsigned {
   kNeedsPeerAccess = 1u << 0,
   kNeedsMulticast = 1u << 1,
   kNeedsNccl = 1u << 2,
-  kNeedsNcclWindows = 1u << 3,  // over both buffers
+  kNeedsNcclWindows = 1u << 3,      // over both buffers
+  kNeedsNcclCopyEngines = 1u << 4,  // with windows of their own
 };
 
 enum class Order : std::uint8_t {

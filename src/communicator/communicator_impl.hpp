@@ -101,8 +101,8 @@ class CommunicatorImpl {
   Status start_capture();
   Status finish_capture();
   Status prepare_nccl();
-  // And NCCL's windows, for calls that are going to name rows which need them. Collective.
-  Status prepare_nccl_windows();
+  // And NCCL's windows, for calls that are going to name rows with these needs. Collective.
+  Status prepare_nccl_windows(unsigned needs = kNeedsNcclWindows);
   Status set_timeout(std::chrono::milliseconds timeout);
   void abort(std::string_view reason);
   Status status();
@@ -196,14 +196,16 @@ class CommunicatorImpl {
   Status retain_nccl_graph(Stream stream);
   Status prepare_nccl_locked();
   Status prepare_nccl_for(Prepared& prepared);
-  bool windows_are_named() const;
+  unsigned windows_that_are_named() const;
   bool may_open_windows(const Call& call) const;
-  Status open_windows();
+  NcclWindows* windows_for(const Algorithm& row);  // null: it needs none
+  Status open_windows(unsigned needs);
+  Status open_windows(NcclWindows& windows);
   Status hold_in_windows(const SymmetricSegment& segment);
   NcclWindows::Group window_group();
   NcclSession& session_of(const Prepared& prepared);
-  Status warm_up_nccl();
-  Status warm_up_nccl_on(Stream stream);
+  Status warm_up_nccl(NcclSession& session);
+  Status warm_up_nccl_on(Stream stream, NcclSession& session);
   Status wait_for_warm_up(Stream stream);
   void drain_nccl(Deadline deadline);
   void close_nccl(Deadline deadline);
@@ -248,8 +250,8 @@ class CommunicatorImpl {
   std::shared_ptr<SymmetricSegment> own_;  // channels and staging, see Layout
   std::unique_ptr<Captures> captures_;
   NcclSession nccl_;
-  NcclWindows windows_;                         // open only where nccl_ is
-  bool windows_named_ = false;                  // rows that need them may be chosen unasked
+  NcclWindows windows_, copies_;            // for kernels, for copy engines; only where nccl_ is
+  unsigned named_windows_ = kNeedsNothing;  // of rows that may be chosen unasked
   std::unique_ptr<OperationWatch> nccl_watch_;  // made before nccl_ is open
   std::uint64_t nccl_capture_ = 0;              // the latest that NCCL is part of
   const std::shared_ptr<std::atomic<int>> nccl_graphs_ = std::make_shared<std::atomic<int>>(0);
@@ -259,7 +261,7 @@ class CommunicatorImpl {
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
   using PlanKey =
       std::tuple<Collective, std::size_t, DataType, OpKind, std::size_t, bool, bool, bool, bool,
-                 bool, bool, std::size_t, std::size_t, std::string, std::optional<int>>;
+                 bool, bool, bool, bool, std::size_t, std::size_t, std::string, std::optional<int>>;
   std::map<PlanKey, Plan> plans_;
 
   // Between start_capture and finish_capture: what is to be registered.

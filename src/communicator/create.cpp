@@ -182,8 +182,10 @@ CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
                                            : Knobs::process().milliseconds("TUTTI_TIMEOUT_MS")),
       device_(device_for(options, machinery.cuda, machinery.local_rank)),
       nccl_(machinery.nccl, machinery.cuda),
-      windows_(machinery.nccl, machinery.cuda) {
+      windows_(NcclMover::kKernels, machinery.nccl, machinery.cuda),
+      copies_(NcclMover::kCopyEngines, machinery.nccl, machinery.cuda) {
   windows_.session().keep_windows_for(nccl_graphs_);
+  copies_.session().keep_windows_for(nccl_graphs_);
 }
 
 Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
@@ -194,7 +196,7 @@ Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
       new CommunicatorImpl(std::move(bootstrap), options, machinery));
   TUTTI_TRY(made->agree());
   TUTTI_TRY(made->open_memory());
-  made->windows_named_ = made->windows_are_named();
+  made->named_windows_ = made->windows_that_are_named();
   TUTTI_TRY(made->bootstrap_->barrier(made->deadline()));
   log(LogLevel::kInfo, "communicator of {} ranks: {}", made->size(), to_text(made->topology_));
   return made;
@@ -299,7 +301,10 @@ Status CommunicatorImpl::verify_peers() {
     reach = heap.status();
     if (heap.is_ok()) {
       heap_ = std::move(heap).value();
-      heap_->on_unmap([this](const std::byte* local) { windows_.let_go(local); });
+      heap_->on_unmap([this](const std::byte* local) {
+        windows_.let_go(local);
+        copies_.let_go(local);
+      });
       auto own = allocate_counted(layout_.bytes());
       reach = own.status();
       if (own.is_ok()) own_ = std::move(own).value();

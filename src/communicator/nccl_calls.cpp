@@ -1,5 +1,8 @@
 #include "communicator/nccl_calls.hpp"
 
+#include <array>
+#include <span>
+
 #include "base/try.hpp"
 
 namespace tutti {
@@ -71,6 +74,13 @@ Status give_to_nccl(NcclSession& session, const Call& call, NcclPlace place) {
     case Collective::kReduceScatter:
       return session.reduce_scatter(reduction_of(call, sides.output));
     case Collective::kAllToAll:
+      if (session.mover() == NcclMover::kCopyEngines) {
+        return session.all_to_all({.input = call.input,
+                                   .output = call.output,
+                                   .bytes = sides.input / static_cast<std::size_t>(place.ranks),
+                                   .stream = call.stream});
+      }
+      return session.exchange(exchange_of(call, place));
     case Collective::kGather:
     case Collective::kScatter:
       return session.exchange(exchange_of(call, place));
@@ -96,9 +106,13 @@ Status warm_up_nccl_with(NcclSession& session, std::byte* scratch, std::size_t b
                          NcclPlace place, Stream stream) {
   const auto ranks = static_cast<std::size_t>(place.ranks);
   const std::size_t pieces = bytes / (2 * ranks * sizeof(float)) * ranks * sizeof(float);
+  constexpr std::array kAll{Collective::kAllReduce,     Collective::kAllGather,
+                            Collective::kReduceScatter, Collective::kBroadcast,
+                            Collective::kReduce,        Collective::kAllToAll};
+  constexpr std::array kCopied{Collective::kAllGather, Collective::kAllToAll};
+  const bool copies = session.mover() == NcclMover::kCopyEngines;
   for (const Collective collective :
-       {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
-        Collective::kBroadcast, Collective::kReduce, Collective::kAllToAll}) {
+       copies ? std::span<const Collective>(kCopied) : std::span<const Collective>(kAll)) {
     TUTTI_TRY(give_to_nccl(session,
                            {.collective = collective,
                             .input = scratch,

@@ -34,13 +34,13 @@ std::string words_of(const Operation& operation) {
 Status CommunicatorImpl::prepare_nccl() {
   const std::lock_guard lock(mutex_);
   TUTTI_TRY(prepare_nccl_locked());
-  return windows_named_ ? open_windows() : Status::ok();
+  return open_windows(named_windows_);
 }
 
-Status CommunicatorImpl::prepare_nccl_windows() {
+Status CommunicatorImpl::prepare_nccl_windows(unsigned needs) {
   const std::lock_guard lock(mutex_);
   TUTTI_TRY(prepare_nccl_locked());
-  return open_windows();
+  return open_windows(needs);
 }
 
 // What the chosen row needs of NCCL, made at the first eager operation that takes such a row. Where
@@ -51,9 +51,9 @@ Status CommunicatorImpl::prepare_nccl_for(Prepared& prepared) {
     return {StatusCode::kUnavailable,
             "NCCL's communicator cannot be made inside a capture: call prepare_nccl() first"};
   }
-  const bool on_windows = (prepared.operation.row->needs & kNeedsNcclWindows) != 0;
-  if (!on_windows || windows_.are_open()) return Status::ok();
-  TUTTI_TRY(open_windows());
+  NcclWindows* const windows = windows_for(*prepared.operation.row);
+  if (windows == nullptr || windows->are_open()) return Status::ok();
+  TUTTI_TRY(open_windows(*windows));
   TUTTI_ASSIGN(prepared.operation.row, choose_row(prepared));
   failure_->note(prepared.operation);
   return Status::ok();
@@ -63,42 +63,64 @@ Status CommunicatorImpl::prepare_nccl_for(Prepared& prepared) {
 // so nobody has them whom no row runs on. Whether one may be chosen is known beforehand to all
 // ranks alike: settings, tables and options were compared when the communicator was made, and a
 // call that names a row is made on every rank.
-bool CommunicatorImpl::windows_are_named() const {
-  return heap_ != nullptr && !options_.deterministic &&
-         names_row_that_needs(kNeedsNcclWindows, topology_, *table_,
-                              Knobs::process().text("TUTTI_TUNE"));
+unsigned CommunicatorImpl::windows_that_are_named() const {
+  unsigned named = kNeedsNothing;
+  if (heap_ == nullptr || options_.deterministic) return named;
+  const std::string tune = Knobs::process().text("TUTTI_TUNE");
+  for (const Needs need : {kNeedsNcclWindows, kNeedsNcclCopyEngines}) {
+    if (names_row_that_needs(need, topology_, *table_, tune)) named |= need;
+  }
+  return named;
 }
 
 bool CommunicatorImpl::may_open_windows(const Call& call) const {
-  if (windows_.settled()) return false;
-  if (call.options.algorithm.empty()) return windows_named_;
-  const auto row = find_algorithm(call.collective, call.options.algorithm);
-  return row.is_ok() && ((*row)->needs & kNeedsNcclWindows) != 0;
+  unsigned needs = named_windows_;
+  if (!call.options.algorithm.empty()) {
+    const auto row = find_algorithm(call.collective, call.options.algorithm);
+    needs = row.is_ok() ? (*row)->needs : unsigned{kNeedsNothing};
+  }
+  return ((needs & kNeedsNcclWindows) != 0 && !windows_.settled()) ||
+         ((needs & kNeedsNcclCopyEngines) != 0 && !copies_.settled());
+}
+
+NcclWindows* CommunicatorImpl::windows_for(const Algorithm& row) {
+  if ((row.needs & kNeedsNcclCopyEngines) != 0) return &copies_;
+  return (row.needs & kNeedsNcclWindows) != 0 ? &windows_ : nullptr;
 }
 
 NcclWindows::Group CommunicatorImpl::window_group() {
   return {*bootstrap_, timeout_.load(), [this] { return failure_->failed(); }};
 }
 
-Status CommunicatorImpl::open_windows() {
-  if (heap_ == nullptr || size() == 1 || windows_.settled()) return Status::ok();
+Status CommunicatorImpl::open_windows(unsigned needs) {
+  if ((needs & kNeedsNcclWindows) != 0) TUTTI_TRY(open_windows(windows_));
+  return (needs & kNeedsNcclCopyEngines) != 0 ? open_windows(copies_) : Status::ok();
+}
+
+Status CommunicatorImpl::open_windows(NcclWindows& windows) {
+  if (heap_ == nullptr || size() == 1 || windows.settled()) return Status::ok();
   const DeviceScope scope(*machinery_.cuda, device_);
   TUTTI_TRY(scope.status());
-  TUTTI_TRY(exchanged(windows_.open(window_group())));
+  // For what warms them up: NCCL makes its copy engines ready at the first operation on windows.
+  const bool copies = &windows == &copies_;
+  if (copies) TUTTI_TRY(exchanged(windows.hold(*own_, window_group())));
+  TUTTI_TRY(exchanged(windows.open(window_group())));
   plans_.clear();  // they may be of another mind now
-  return Status::ok();
+  return copies && windows.are_open() ? warm_up_nccl(windows.session()) : Status::ok();
 }
 
 Status CommunicatorImpl::hold_in_windows(const SymmetricSegment& segment) {
-  const bool were_open = windows_.are_open();
-  TUTTI_TRY(exchanged(windows_.hold(segment, window_group())));
-  if (were_open && !windows_.are_open()) plans_.clear();
+  for (NcclWindows* windows : {&windows_, &copies_}) {
+    const bool were_open = windows->are_open();
+    TUTTI_TRY(exchanged(windows->hold(segment, window_group())));
+    if (were_open && !windows->are_open()) plans_.clear();
+  }
   return Status::ok();
 }
 
 NcclSession& CommunicatorImpl::session_of(const Prepared& prepared) {
-  const bool on_windows = (prepared.operation.row->needs & kNeedsNcclWindows) != 0;
-  return on_windows ? windows_.session() : nccl_;
+  NcclWindows* const windows = windows_for(*prepared.operation.row);
+  return windows != nullptr ? windows->session() : nccl_;
 }
 
 Status CommunicatorImpl::prepare_nccl_locked() {
@@ -126,33 +148,34 @@ Status CommunicatorImpl::prepare_nccl_locked() {
   if (nccl_watch_ == nullptr) {
     TUTTI_ASSIGN(nccl_watch_, OperationWatch::create(*machinery_.cuda, device_));
   }
-  const Status opened = nccl_.open(from_bytes<NcclId>(ids.front()), rank(), size(), deadline(),
-                                   [this] { return failure_->failed(); });
+  const Status opened =
+      nccl_.open({.id = from_bytes<NcclId>(ids.front()), .rank = rank(), .size = size()},
+                 deadline(), [this] { return failure_->failed(); });
   if (!opened.is_ok()) return leaves_usable(opened.code()) ? opened : fail(opened);
-  return warm_up_nccl();
+  return warm_up_nccl(nccl_);
 }
 
 // NCCL connects its ranks when an algorithm is used for the first time, which a capture forbids:
 // each range of sizes once, now, in the staging of eager operations.
-Status CommunicatorImpl::warm_up_nccl() {
+Status CommunicatorImpl::warm_up_nccl(NcclSession& session) {
   if (own_ == nullptr || size() == 1) return Status::ok();
   TUTTI_ASSIGN(const Stream stream, machinery_.cuda->create_stream(device_));
-  Status status = warm_up_nccl_on(stream);
+  Status status = warm_up_nccl_on(stream, session);
   if (status.is_ok()) status = wait_for_warm_up(stream);
   const Status destroyed = machinery_.cuda->destroy_stream(stream);
   if (status.is_ok()) return destroyed;
   return fail(status);
 }
 
-Status CommunicatorImpl::warm_up_nccl_on(Stream stream) {
-  const NcclSession::Call call = nccl_.enter();
+Status CommunicatorImpl::warm_up_nccl_on(Stream stream, NcclSession& session) {
+  const NcclSession::Call call = session.enter();
   if (!call) return failure_->status();
   TUTTI_TRY(engine_->enter_stream(stream));
   TUTTI_ASSIGN(const auto ticket,
                nccl_watch_->begin(Operation{}, std::chrono::milliseconds(0), stream));
   std::byte* const scratch = own_->local + layout_.staging_offset(0);
   for (std::size_t bytes = 1 * KiB; bytes <= layout_.staging_bytes; bytes *= 4) {
-    TUTTI_TRY(warm_up_nccl_with(nccl_, scratch, bytes, {rank(), size()}, stream));
+    TUTTI_TRY(warm_up_nccl_with(session, scratch, bytes, {rank(), size()}, stream));
   }
   return nccl_watch_->end(ticket, stream);
 }
@@ -217,6 +240,7 @@ Status CommunicatorImpl::retain_nccl_graph(Stream stream) {
 Status CommunicatorImpl::nccl_error() {
   Status error = nccl_.async_error();
   if (error.is_ok()) error = windows_.session().async_error();
+  if (error.is_ok()) error = copies_.session().async_error();
   return error.is_ok() ? error : error.with_context(whereabouts());
 }
 
@@ -259,6 +283,7 @@ void CommunicatorImpl::end_failed_nccl() {
   if (!nccl_.is_open() || !failure_->failed() || failure_->awaits_accounts()) return;
   nccl_.end(NcclSession::How::kAbort);
   windows_.end(NcclSession::How::kAbort);
+  copies_.end(NcclSession::How::kAbort);
 }
 
 // Waits for this rank's operations, while the watchdog still looks after them.
@@ -279,9 +304,10 @@ void CommunicatorImpl::close_nccl(Deadline deadline) {
   const auto how = failed ? NcclSession::How::kAbort : NcclSession::How::kDestroy;
   nccl_.end(how);
   windows_.end(how);
+  copies_.end(how);
   if (*nccl_graphs_ > 0) return;  // it ends with them
   const Deadline limit = failed ? Deadline(kAbortLimit) : deadline;
-  if (nccl_.wait_ended(limit) && windows_.wait_ended(limit)) return;
+  if (nccl_.wait_ended(limit) && windows_.wait_ended(limit) && copies_.wait_ended(limit)) return;
   log(LogLevel::kWarn, "NCCL's communicator has not ended in time and is left behind");
 }
 

@@ -38,10 +38,11 @@ NcclSession::NcclSession(NcclDriver* nccl, CudaDriver* cuda) {
   state_->cuda = cuda;
 }
 
-Status NcclSession::open(const NcclId& id, int rank, int size, Deadline deadline,
+Status NcclSession::open(const NcclMember& member, Deadline deadline,
                          const NcclDriver::GiveUp& give_up) {
   TUTTI_ASSIGN(state_->device, state_->cuda->current_device());
-  TUTTI_ASSIGN(state_->comm, state_->nccl->create(id, rank, size, deadline, give_up));
+  TUTTI_ASSIGN(state_->comm, state_->nccl->create(member, deadline, give_up));
+  state_->mover = member.mover;
   open_.store(true, std::memory_order_release);
   return Status::ok();
 }
@@ -86,6 +87,10 @@ Status NcclSession::broadcast(const NcclBroadcast& call) {
 
 Status NcclSession::exchange(const NcclExchange& call) {
   return state_->nccl->exchange(state_->comm, call);
+}
+
+Status NcclSession::all_to_all(const NcclAllToAll& call) {
+  return state_->nccl->all_to_all(state_->comm, call);
 }
 
 Status NcclSession::all_reduce(const NcclReduction& call) {

@@ -27,9 +27,10 @@ class NcclSession {
   NcclSession(NcclDriver* nccl, CudaDriver* cuda);
 
   // Once. Blocks as NcclDriver::create does; the calling thread's device is the communicator's.
-  Status open(const NcclId& id, int rank, int size, Deadline deadline,
-              const NcclDriver::GiveUp& give_up);
+  Status open(const NcclMember& member, Deadline deadline, const NcclDriver::GiveUp& give_up);
   bool is_open() const { return open_.load(std::memory_order_acquire); }  // stays, once it is
+
+  NcclMover mover() const { return state_->mover; }  // of what is open
 
   // While one is held no communicator is freed. False: there is none, or it is about to end. Does
   // not outlive the session.
@@ -55,6 +56,7 @@ class NcclSession {
   Status reduce(const NcclReduction& call);
   Status broadcast(const NcclBroadcast& call);
   Status exchange(const NcclExchange& call);
+  Status all_to_all(const NcclAllToAll& call);
 
   // Makes `bytes` from `base` on a window, on a thread that can be left behind: NCCL waits without
   // an end for a rank that has failed. kTimeout or kAborted says so; no further window can be made
@@ -86,7 +88,8 @@ class NcclSession {
     NcclDriver* nccl = nullptr;
     CudaDriver* cuda = nullptr;
     int device = -1;
-    NcclComm comm = nullptr;  // written before anybody else knows of it
+    NcclComm comm = nullptr;  // both written before anybody else knows of them
+    NcclMover mover = NcclMover::kKernels;
     std::mutex mutex;
     std::condition_variable changed;
     int calls = 0;  // under way

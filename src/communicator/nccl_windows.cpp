@@ -71,7 +71,9 @@ Result<bool> NcclWindows::all_did(const Group& group, const Status& mine) {
   TUTTI_ASSIGN(const auto answers, group.bootstrap.all_gather(text, Deadline(group.timeout)));
   const auto why = blame(answers);
   if (!why) return true;
-  log_once(LogLevel::kWarn, "nccl_window is left out: " + *why);
+  const bool copies = mover_ == NcclMover::kCopyEngines;
+  log_once(LogLevel::kWarn,
+           fmt::format("{} is left out: {}", copies ? "nccl_copy_engine" : "nccl_window", *why));
   const std::lock_guard lock(mutex_);
   why_none_ = *why;
   given_up_.store(true, std::memory_order_release);  // who sees it asks for the text
@@ -97,8 +99,11 @@ Status NcclWindows::open(const Group& group) {
     return {StatusCode::kMismatch, "rank 0 runs another version of tutti"};
   }
   const Deadline deadline = limit_of(group);
-  mine = session_.open(from_bytes<NcclId>(ids.front()), group.bootstrap.rank(),
-                       group.bootstrap.size(), deadline, group.give_up);
+  const NcclMember member{.id = from_bytes<NcclId>(ids.front()),
+                          .rank = group.bootstrap.rank(),
+                          .size = group.bootstrap.size(),
+                          .mover = mover_};
+  mine = session_.open(member, deadline, group.give_up);
   if (mine.is_ok()) mine = register_blocks(group, deadline);
   TUTTI_ASSIGN(const bool all_made, all_did(group, mine));
   if (!all_made) session_.end(NcclSession::How::kAbort);  // nothing has run on it

@@ -1,6 +1,7 @@
-// Memory that NCCL's symmetric kernels may run on (rows `nccl_window`). NCCL takes them
-// wherever both buffers lie in windows, and a call cannot opt out: so windows are on a communicator
-// of NCCL's that nothing else runs on, and the rows `nccl` stay what they were, on the same memory.
+// Memory that NCCL's symmetric kernels (rows `nccl_window`) or its copy engines (rows
+// `nccl_copy_engine`) may run on. NCCL takes them wherever both buffers lie in windows, and a call
+// cannot opt out: so windows are on a communicator of NCCL's that nothing else runs on, one for
+// each of the two, and the rows `nccl` stay what they were, on the same memory.
 //
 // Windows are whole allocations of the heap's own: they exist on every rank for the same time, and
 // come and go in the same order, by collective calls. A user's memory may go on one rank alone, at
@@ -24,7 +25,8 @@ namespace tutti {
 
 class NcclWindows {
  public:
-  NcclWindows(NcclDriver* nccl, CudaDriver* cuda) : nccl_(nccl), session_(nccl, cuda) {}
+  NcclWindows(NcclMover mover, NcclDriver* nccl, CudaDriver* cuda)
+      : mover_(mover), nccl_(nccl), session_(nccl, cuda) {}
 
   // Who makes windows together. What fails in NCCL is agreed on, and leaves the ranks in step; a
   // status that is not ok says that they are not.
@@ -67,6 +69,7 @@ class NcclWindows {
   // on, and the answer is false.
   Result<bool> all_did(const Group& group, const Status& mine);
 
+  const NcclMover mover_;
   NcclDriver* const nccl_;
   NcclSession session_;
   std::vector<Block> blocks_;  // in the order of their allocation, which all ranks share

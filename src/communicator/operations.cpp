@@ -63,7 +63,8 @@ Request CommunicatorImpl::request_for(Collective collective,
           .has_lanes = layout_.message_slot_bytes(size()) > 0,
           .bidirectional_bytes = Knobs::process().integer("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES"),
           .capturing = query.captured,
-          .no_windows = windows_.why_none(),
+          .windows = {.none = windows_.why_none()},
+          .copies = {.none = copies_.why_none()},
           .deterministic = options_.deterministic,
           .sm_budget = query.sm_budget,
           .algorithm = std::string(query.algorithm),
@@ -76,11 +77,12 @@ Result<Plan> CommunicatorImpl::plan(Collective collective, const Communicator::Q
 }
 
 Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
-  const PlanKey key{request.collective, request.count,         request.dtype,
-                    request.op,         request.hidden,        request.in_place,
-                    request.symmetric,  request.capturing,     request.nccl_ready,
-                    request.in_blocks,  request.windows_ready, request.packet_bytes,
-                    request.ring_bytes, request.algorithm,     request.sm_budget};
+  const PlanKey key{
+      request.collective,     request.count,        request.dtype,         request.op,
+      request.hidden,         request.in_place,     request.symmetric,     request.capturing,
+      request.nccl_ready,     request.in_blocks,    request.windows.ready, request.copies.ready,
+      request.default_stream, request.packet_bytes, request.ring_bytes,    request.algorithm,
+      request.sm_budget};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   TUTTI_ASSIGN(const Plan plan, choose(request, topology_, *table_));
   log(LogLevel::kInfo, "{} bytes, {}{}: {}", request.bytes(),
@@ -158,7 +160,9 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
                                                   .sm_budget = call.options.sm_budget,
                                                   .captured = prepared.captured});
   request.nccl_ready = nccl_.is_open() || !prepared.captured;
-  request.windows_ready = windows_.are_open() || !prepared.captured;
+  request.windows.ready = windows_.are_open() || !prepared.captured;
+  request.copies.ready = copies_.are_open() || !prepared.captured;
+  request.default_stream = is_default_stream(call.stream);
   request.in_blocks = NcclWindows::can_hold(prepared.input.get(), call.input) &&
                       NcclWindows::can_hold(prepared.output.get(), call.output);
   request.packet_bytes = layout_.packet_room(prepared.area);

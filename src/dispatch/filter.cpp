@@ -63,14 +63,17 @@ std::string nccl_version_text(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
 }
 
-std::string why_not_in_windows(const Request& request, const Topology& topology) {
-  if (topology.nccl_version < kFirstNcclWithWindows) {
-    return fmt::format("needs NCCL 2.27 or newer on every rank, and the oldest is {}",
-                       nccl_version_text(topology.nccl_version));
+std::string why_not_in_windows(const Algorithm& row, const Request& request,
+                               const Topology& topology) {
+  const bool copies = (row.needs & kNeedsNcclCopyEngines) != 0;
+  const Request::Windows& windows = copies ? request.copies : request.windows;
+  if (topology.nccl_version < (copies ? kFirstNcclWithCopyEngines : kFirstNcclWithWindows)) {
+    return fmt::format("needs NCCL {} or newer on every rank, and the oldest is {}",
+                       copies ? "2.28" : "2.27", nccl_version_text(topology.nccl_version));
   }
   if (topology.ranks == 1) return "needs two ranks or more";
-  if (!request.no_windows.empty()) {
-    return fmt::format("needs windows of NCCL's, and there are none: {}", request.no_windows);
+  if (!windows.none.empty()) {
+    return fmt::format("needs windows of NCCL's, and there are none: {}", windows.none);
   }
   // In place, other pieces would be aligned on some ranks and not on others.
   const auto ranks = static_cast<std::size_t>(topology.ranks);
@@ -81,9 +84,12 @@ std::string why_not_in_windows(const Request& request, const Topology& topology)
     return "needs both buffers in memory that this communicator allocated, aligned to 16 bytes: "
            "NCCL's windows hold no other";
   }
-  if (!request.windows_ready) {
+  if (!windows.ready) {
     return "needs windows of NCCL's, which cannot be made inside a capture: call prepare_nccl() "
            "with this row in TUTTI_TUNE or in a table, or take it once outside";
+  }
+  if (copies && request.default_stream) {
+    return "needs a stream of one's own: NCCL's copy engines take no default stream";
   }
   return {};
 }
@@ -108,7 +114,7 @@ std::optional<int> budget_of(const Request& request, const Topology& topology) {
 std::string why_not_in_budget(const Algorithm& row, const Request& request,
                               const Topology& topology) {
   const auto budget = budget_of(request, topology);
-  if (!budget || only_meets(row)) return {};
+  if (!budget || only_meets(row) || (row.needs & kNeedsNcclCopyEngines) != 0) return {};
   if ((row.needs & kNeedsNccl) != 0) {
     return fmt::format("takes as many SMs as NCCL likes, and the budget is {}", *budget);
   }
@@ -156,7 +162,9 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
            "call "
            "prepare_nccl() first";
   }
-  if ((row.needs & kNeedsNcclWindows) != 0) reason = why_not_in_windows(request, topology);
+  if ((row.needs & (kNeedsNcclWindows | kNeedsNcclCopyEngines)) != 0) {
+    reason = why_not_in_windows(row, request, topology);
+  }
   if (!reason.empty()) return reason;
   reason = why_not_in_budget(row, request, topology);
   if (!reason.empty()) return reason;
@@ -201,6 +209,9 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
   if ((row.needs & kNeedsNcclWindows) != 0 && topology.nccl_version < kFirstNcclThatAbortsThem) {
     return fmt::format("is taken by itself with NCCL 2.29.7 or newer: {} cannot abort its kernels",
                        nccl_version_text(topology.nccl_version));
+  }
+  if ((row.needs & kNeedsNcclCopyEngines) != 0) {
+    return "is taken by name alone: no abort ends a stream that waits in NCCL's copy engines";
   }
   // Through slots its chunks are short, which nobody measured to be fast.
   if (row.ring_directions > 0 && (request.in_place || !request.symmetric)) {

@@ -27,11 +27,17 @@ struct Request {
   std::int64_t bidirectional_bytes = kSizeAutomatic;  // TUTTI_RING_BIDIRECTIONAL_MAX_BYTES
   bool capturing = false;
   bool nccl_ready = true;  // its communicator is there, or can be made now
-  // Of NCCL's windows: whether they can hold both buffers as they lie, whether they are open
-  // or can be opened now, and why the ranks agreed that there will be none.
+  // Of NCCL's windows, for its kernels and for its copy engines: whether they can hold both buffers
+  // as they lie; whether they are open or can be opened now, and why the ranks agreed that there
+  // will be none.
   bool in_blocks = true;
-  bool windows_ready = true;
-  std::string no_windows;
+  struct Windows {
+    bool ready = true;
+    std::string none;
+    friend bool operator==(const Windows&, const Windows&) = default;
+  };
+  Windows windows, copies;
+  bool default_stream = false;  // the legacy one
   bool deterministic = false;
   std::optional<int> sm_budget = {};  // multiprocessors that it may take; 0: copy engines alone
   std::string algorithm;              // forced by the call; empty: none

@@ -78,6 +78,11 @@ struct CudaLaunch {
   bool programmatic = false;  // may start while its predecessor drains (dependent launch)
 };
 
+// The one that waits for all others: cudaStreamLegacy, by its name or by none.
+inline bool is_default_stream(Stream stream) {
+  return reinterpret_cast<std::uintptr_t>(stream) <= 1;
+}
+
 class CudaDriver {
  public:
   virtual ~CudaDriver() = default;

@@ -33,6 +33,8 @@ Status FakeNccl::begin(const std::string& name, NcclComm comm, const NcclReducti
                     {},
                     {},
                     {},
+                    {},
+                    member != nullptr ? member->mover : NcclMover::kKernels,
                     member != nullptr && in_windows(*member, call.input, call.output)});
   for (const int whose : {rank, -1}) {
     const auto failure = failures_.find({name, whose});
@@ -56,8 +58,9 @@ Result<NcclId> FakeNccl::unique_id() {
   return id;
 }
 
-Result<NcclComm> FakeNccl::create(const NcclId& id, int rank, int size, Deadline deadline,
+Result<NcclComm> FakeNccl::create(const NcclMember& joining, Deadline deadline,
                                   const GiveUp& give_up) {
+  const auto& [id, rank, size, mover] = joining;
   std::unique_lock lock(mutex_);
   TUTTI_TRY(begin("create", nullptr, {}, rank));
   if (rank < 0 || rank >= size) {
@@ -69,7 +72,11 @@ Result<NcclComm> FakeNccl::create(const NcclId& id, int rank, int size, Deadline
                     fmt::format("create: rank {} is there already", rank));
     }
   }
-  members_.push_back({id, rank, size});
+  calls_.back().mover = mover;
+  if (mover == NcclMover::kCopyEngines && version_code < 22800) {
+    return Status(StatusCode::kUnsupported, "create: too old for copy engines");
+  }
+  members_.push_back(Member{joining});
   Member& member = members_.back();
   while (hold_create) {
     lock.unlock();
@@ -273,6 +280,16 @@ Status FakeNccl::exchange(NcclComm comm, const NcclExchange& call) {
   calls_.back().exchange = call;
   TUTTI_TRY(begun);
   return run(lock, "exchange", comm, call.stream);
+}
+
+Status FakeNccl::all_to_all(NcclComm comm, const NcclAllToAll& call) {
+  std::unique_lock lock(mutex_);
+  const Status begun = begin("all_to_all", comm);
+  calls_.back().all_to_all = call;
+  const Member* member = member_of(comm);
+  calls_.back().in_windows = member != nullptr && in_windows(*member, call.input, call.output);
+  TUTTI_TRY(begun);
+  return run(lock, "all_to_all", comm, call.stream);
 }
 
 Status FakeNccl::group_start() {

@@ -25,6 +25,8 @@ class FakeNccl : public NcclDriver {
     NcclAllGather all_gather;
     NcclBroadcast broadcast;
     NcclExchange exchange;
+    NcclAllToAll all_to_all;
+    NcclMover mover = NcclMover::kKernels;  // of the communicator
     bool in_windows = false;  // both buffers, so that NCCL takes its symmetric kernels
   };
 
@@ -32,7 +34,7 @@ class FakeNccl : public NcclDriver {
   int version_number() override { return version_code; }
   Result<NcclId> unique_id() override;
   // Refuses a rank that is there already, or out of range.
-  Result<NcclComm> create(const NcclId& id, int rank, int size, Deadline deadline,
+  Result<NcclComm> create(const NcclMember& member, Deadline deadline,
                           const GiveUp& give_up = nullptr) override;
   Status destroy(NcclComm comm) override;
   Status abort(NcclComm comm) override;
@@ -44,6 +46,7 @@ class FakeNccl : public NcclDriver {
   Status reduce(NcclComm comm, const NcclReduction& call) override;
   Status broadcast(NcclComm comm, const NcclBroadcast& call) override;
   Status exchange(NcclComm comm, const NcclExchange& call) override;
+  Status all_to_all(NcclComm comm, const NcclAllToAll& call) override;
   // Returns when every rank has called as often: hangs where one has failed, as the real one does.
   Result<NcclWindow> register_window(NcclComm comm, std::byte* base, std::size_t bytes) override;
   Status deregister_window(NcclComm comm, NcclWindow window) override;
@@ -82,9 +85,7 @@ class FakeNccl : public NcclDriver {
     const std::byte* base;
     std::size_t bytes;
   };
-  struct Member {  // a communicator is the address of one
-    NcclId id;
-    int rank = -1, size = 0;
+  struct Member : NcclMember {  // a communicator is the address of one
     bool open = true;
     bool interrupted = false;
     int under_way = 0;        // calls

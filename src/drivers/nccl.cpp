@@ -41,8 +41,8 @@ Status nccl_status(const NcclLibrary& library, int result, const char* call, Ncc
 // a thread for each operation.)
 class Join {
  public:
-  Join(std::shared_ptr<const NcclLibrary> library, const NcclId& id, int rank, int size)
-      : library_(std::move(library)), id_(id), rank_(rank), size_(size) {}
+  Join(std::shared_ptr<const NcclLibrary> library, const NcclMember& member)
+      : library_(std::move(library)), member_(member) {}
 
   // On the thread of its own. `device` is the caller's; negative: none.
   void run(int device) {
@@ -50,8 +50,7 @@ class Join {
     NcclComm comm = nullptr;
     if (device >= 0) status = real_cuda()->set_device(device);
     if (status.is_ok()) {
-      status = nccl_status(*library_, library_->comm_init_rank(&comm, size_, id_, rank_),
-                           "ncclCommInitRank", nullptr);
+      status = nccl_status(*library_, call(&comm), "ncclCommInitRank", nullptr);
     }
     NcclComm const made = status.is_ok() ? comm : nullptr;
     const bool taken = finish(made, std::move(status));
@@ -78,9 +77,18 @@ class Join {
   }
 
  private:
+  int call(NcclComm* comm) const {
+    const auto& [id, rank, size, mover] = member_;
+    if (mover == NcclMover::kKernels) return library_->comm_init_rank(comm, size, id, rank);
+    NcclConfig config;
+    config.cta_policy = kNcclCtaPolicyZero;
+    return library_->comm_init_rank_config(comm, size, id, rank, &config);
+  }
+
   Status abandon(StatusCode code, const char* why) {
     abandoned_ = true;
-    return {code, fmt::format("ncclCommInitRank: rank {} of {} {}", rank_, size_, why)};
+    return {code,
+            fmt::format("ncclCommInitRank: rank {} of {} {}", member_.rank, member_.size, why)};
   }
 
   // Whether somebody takes the communicator.
@@ -94,8 +102,7 @@ class Join {
   }
 
   const std::shared_ptr<const NcclLibrary> library_;
-  const NcclId id_;
-  const int rank_, size_;
+  const NcclMember member_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool done_ = false, abandoned_ = false;
@@ -116,13 +123,17 @@ class RealNccl final : public NcclDriver {
     return id;
   }
 
-  Result<NcclComm> create(const NcclId& id, int rank, int size, Deadline deadline,
+  Result<NcclComm> create(const NcclMember& member, Deadline deadline,
                           const GiveUp& give_up) override {
+    if (member.mover == NcclMover::kCopyEngines &&
+        (library_->version < kNcclFirstCopyVersion || library_->comm_init_rank_config == nullptr)) {
+      return too_old_to("move data with copy engines", "2.28");
+    }
     int device = -1;
     if (CudaDriver* cuda = real_cuda()) {
       TUTTI_ASSIGN(device, cuda->current_device());
     }
-    const auto join = std::make_shared<Join>(library_, id, rank, size);
+    const auto join = std::make_shared<Join>(library_, member);
     std::thread([join, device] { join->run(device); }).detach();
     return join->wait(deadline, give_up);
   }
@@ -205,10 +216,23 @@ class RealNccl final : public NcclDriver {
     return check(library_->window_deregister(comm, window), "ncclCommWindowDeregister", comm);
   }
 
+  Status all_to_all(NcclComm comm, const NcclAllToAll& call) override {
+    if (library_->all_to_all == nullptr) return too_old_to("exchange pieces in one call", "2.28");
+    return check(library_->all_to_all(call.input, call.output, call.bytes,
+                                      nccl_data_type(DataType::kUint8), comm, call.stream),
+                 "ncclAlltoAll", comm);
+  }
+
   Status group_start() override { return check(library_->group_start(), "ncclGroupStart"); }
   Status group_end() override { return check(library_->group_end(), "ncclGroupEnd"); }
 
  private:
+  Status too_old_to(std::string_view what, std::string_view first) const {
+    return {StatusCode::kUnsupported,
+            fmt::format("NCCL {} does not {}: it takes {} or newer",
+                        nccl_version_text(library_->version), what, first)};
+  }
+
   Status check(int result, const char* call, NcclComm comm = nullptr) const {
     return nccl_status(*library_, result, call, comm);
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -49,6 +50,14 @@ struct NcclBroadcast {
   Stream stream = nullptr;
 };
 
+// Likewise: as many pieces as ranks on both sides.
+struct NcclAllToAll {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::size_t bytes = 0;  // of a piece
+  Stream stream = nullptr;
+};
+
 // Likewise: sends and receives that go on together. Where two ranks have several for each other,
 // they match in their order.
 struct NcclExchange {
@@ -71,6 +80,19 @@ struct NcclExchange {
 // whose address and size are multiples of this (2.27; newer versions are content with 4 KiB).
 inline constexpr std::size_t kNcclWindowAlignment = 2 * 1024 * 1024;
 
+// What a communicator moves bytes with where both buffers lie in windows and nothing is computed.
+enum class NcclMover : std::uint8_t {
+  kKernels,
+  kCopyEngines,  // which take no default stream
+};
+
+// What a rank makes its communicator as.
+struct NcclMember {
+  NcclId id;
+  int rank = -1, size = 0;
+  NcclMover mover = NcclMover::kKernels;
+};
+
 class NcclDriver {
  public:
   virtual ~NcclDriver() = default;
@@ -80,9 +102,10 @@ class NcclDriver {
   // Blocks until every rank has called, at most until `deadline`: then kTimeout; or until
   // `give_up`, asked a hundred times a second, says true: then kAborted. What was half made is
   // given up. The calling thread's device must be set. From several ranks of one process: one
-  // thread per rank, not inside a group.
+  // thread per rank, not inside a group. kUnsupported where this NCCL is too old for `mover` (copy
+  // engines: before 2.28).
   using GiveUp = std::function<bool()>;
-  virtual Result<NcclComm> create(const NcclId& id, int rank, int size, Deadline deadline,
+  virtual Result<NcclComm> create(const NcclMember& member, Deadline deadline,
                                   const GiveUp& give_up = nullptr) = 0;
   // Both end the communicator: no other call with it may be under way or follow. They may block for
   // as long as a graph that holds its operations exists, or the device has other work.
@@ -101,6 +124,8 @@ class NcclDriver {
   virtual Status reduce(NcclComm comm, const NcclReduction& call) = 0;
   virtual Status broadcast(NcclComm comm, const NcclBroadcast& call) = 0;
   virtual Status exchange(NcclComm comm, const NcclExchange& call) = 0;
+  // kUnsupported where this NCCL has none (before 2.28).
+  virtual Status all_to_all(NcclComm comm, const NcclAllToAll& call) = 0;
   // From now on operations of `comm` whose buffers all lie in windows may run on NCCL's symmetric
   // kernels; every rank has to give them at the same offset. Blocks until every rank has called,
   // without an end where one has failed: only abort() ends that. Outside captures. kUnsupported

@@ -52,6 +52,8 @@ Result<NcclLibrary> load_nccl_calls(const DynamicLibrary& library) {
   library.find("ncclGetLastError", calls.get_last_error);
   library.find("ncclRedOpCreatePreMulSum", calls.create_pre_mul_sum);
   library.find("ncclRedOpDestroy", calls.destroy_op);
+  library.find("ncclCommInitRankConfig", calls.comm_init_rank_config);
+  library.find("ncclAlltoAll", calls.all_to_all);
   library.find("ncclCommWindowRegister", calls.window_register);
   library.find("ncclCommWindowDeregister", calls.window_deregister);
   if (!missing.empty()) {

@@ -2,6 +2,8 @@
 // version since 2.11 can be loaded.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <string>
 
 #include "drivers/dynamic_library.hpp"
@@ -18,9 +20,34 @@ inline constexpr int kNcclRevokeDefault = 0;
 inline constexpr int kNcclScalarHostImmediate = 1;     // ncclScalarResidence_t
 inline constexpr int kNcclFirstFp8Version = 22400;     // 2.24.0
 inline constexpr int kNcclFirstWindowVersion = 22700;  // 2.27.0
+inline constexpr int kNcclFirstCopyVersion = 22800;    // 2.28.0
 // NCCL_WIN_COLL_SYMMETRIC: for kernels that read and write peers' buffers. Whether they use
 // multicast as well is for NCCL_NVLS_ENABLE to say; nothing here asks for it.
 inline constexpr int kNcclWindowSymmetric = 1;
+inline constexpr int kNcclCtaPolicyZero = 2;  // NCCL_CTA_POLICY_ZERO: copy engines where they can
+
+// ncclConfig_t as it is in 2.28; newer versions take it, and know it by its size and version.
+struct NcclConfig {
+  static constexpr int kUndefined = std::numeric_limits<int>::min();
+
+  std::size_t size = sizeof(NcclConfig);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 22800;
+  int blocking = kUndefined;
+  int cga_cluster_size = kUndefined;
+  int min_ctas = kUndefined;
+  int max_ctas = kUndefined;
+  const char* net_name = nullptr;
+  int split_share = kUndefined;
+  int traffic_class = kUndefined;
+  const char* comm_name = nullptr;
+  int collnet_enable = kUndefined;
+  int cta_policy = kUndefined;
+  int shrink_share = kUndefined;
+  int nvls_ctas = kUndefined;
+  int channels_per_net_peer = kUndefined;
+  int nvlink_centric_sched = kUndefined;
+};
 
 // ncclAllReduce and ncclReduceScatter.
 using NcclReducing = int (*)(const void*, void*, std::size_t, int dtype, int op, NcclComm, Stream);
@@ -54,6 +81,8 @@ struct NcclLibrary {
   const char* (*get_last_error)(NcclComm) = nullptr;
   int (*create_pre_mul_sum)(int* op, void* scalar, int dtype, int residence, NcclComm) = nullptr;
   int (*destroy_op)(int op, NcclComm) = nullptr;
+  int (*comm_init_rank_config)(NcclComm*, int size, NcclId, int rank, NcclConfig*) = nullptr;
+  int (*all_to_all)(const void*, void*, std::size_t, int dtype, NcclComm, Stream) = nullptr;
   int (*window_register)(NcclComm, void*, std::size_t, NcclWindow*, int flags) = nullptr;
   int (*window_deregister)(NcclComm, NcclWindow) = nullptr;
 };

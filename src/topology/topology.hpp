@@ -57,6 +57,7 @@ Machine discover_machine(CudaDriver* cuda, NvmlDriver* nvml);
 // As Topology::nccl_version. Symmetric kernels before the second do not see an abort: one that
 // waits for a lost rank ends with its process.
 inline constexpr int kFirstNcclWithWindows = 22700;
+inline constexpr int kFirstNcclWithCopyEngines = 22800;
 inline constexpr int kFirstNcclThatAbortsThem = 22907;
 
 // What choosing an algorithm may know of a group. The same on every rank.

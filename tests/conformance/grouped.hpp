@@ -106,19 +106,19 @@ int run_selections(Space space, Collective collective, const SelectionOptions& o
   return run_grouped(space.backend, cells, run);
 }
 
-inline bool needs_windows(Collective collective, std::string_view algorithm) {
+// Which windows of NCCL's a row needs, if any.
+inline unsigned windows_of(Collective collective, std::string_view algorithm) {
   const auto row = find_algorithm(collective, algorithm);
-  return row.is_ok() && ((*row)->needs & kNeedsNcclWindows) != 0;
+  return row.is_ok() ? (*row)->needs & (kNeedsNcclWindows | kNeedsNcclCopyEngines) : 0;
 }
 
 // Made here: NCCL's communicators cannot be made inside a capture. They may not be there.
 template <class Cell>
 void prepare_nccl_for(Communicator& group, Collective collective, const std::vector<Cell>& cells) {
   (void)group.prepare_nccl();
-  const bool windows = std::any_of(cells.begin(), cells.end(), [&](const Cell& cell) {
-    return needs_windows(collective, cell.algorithm);
-  });
-  if (windows) (void)group.impl().prepare_nccl_windows();
+  unsigned windows = kNeedsNothing;
+  for (const Cell& cell : cells) windows |= windows_of(collective, cell.algorithm);
+  (void)group.impl().prepare_nccl_windows(windows);
 }
 
 // Whether NCCL's windows hold what a cell's buffers lie in, as they lie there.

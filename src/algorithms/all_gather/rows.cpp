@@ -81,6 +81,18 @@ constexpr Algorithm kRows[] = {
      .only_where_measured = true,
      .takes = moves,
      .geometry = library_geometry},
+    {.id = "all_gather/nccl_copy_engine",
+     .collective = Collective::kAllGather,
+     .family = Family::kNccl,
+     .needs = kNeedsPeerAccess | kNeedsNccl | kNeedsNcclCopyEngines,
+     .max_ranks_cuda = kMaxCudaRanks,
+     // Not measured yet: as this project's own.
+     .cost = {.steps = 13, .steps_per_rank = 2, .wire = pieces_wire},
+     .text = "NCCL's copy engines, on memory that it knows as windows",
+     .peers_read_input = false,
+     .only_where_measured = true,
+     .takes = moves,
+     .geometry = library_geometry},
 };
 
 }  // namespace

@@ -96,7 +96,7 @@ bool is_refused(const Rank& rank, MovementBench& bench, const MovementCell& cell
                         .algorithm = cell.algorithm,
                         .captured = cell.mode != Mode::kEager});
   if (plan.status().code() == StatusCode::kUnsupported) return true;
-  if (!needs_windows(cell.collective, cell.algorithm)) return false;
+  if (windows_of(cell.collective, cell.algorithm) == kNeedsNothing) return false;
   const MovementBench::Buffers buffers = bench.prepare(cell);
   return !windows_hold(cell.buffers, buffers.input, buffers.output);
 }

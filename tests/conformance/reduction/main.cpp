@@ -80,7 +80,7 @@ bool is_refused(const Bench& bench, const Cell& cell) {
                                            .algorithm = cell.algorithm,
                                            .captured = cell.mode != Mode::kEager});
   if (plan.status().code() == StatusCode::kUnsupported) return true;
-  if (!needs_windows(collective, cell.algorithm)) return false;
+  if (windows_of(collective, cell.algorithm) == kNeedsNothing) return false;
   const ReductionBench::Call call = bench.by_kind.at(cell.buffers)->prepare(cell);
   return !windows_hold(cell.buffers, call.input, call.output);
 }

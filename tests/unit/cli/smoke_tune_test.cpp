@@ -76,6 +76,41 @@ TEST_F(TuneTest, WritesWhatExplainThenSays) {
   }
 }
 
+// Each collective has entries of its own beside the others', and explain names them.
+TEST_F(TuneTest, TunesAnyCollective) {
+  ASSERT_EQ(tune({"--bytes", "1K"}).exit_code, 0);
+  for (const char* collective : {"all_gather", "reduce_scatter", "all_to_all", "broadcast",
+                                 "reduce", "gather", "scatter", "send_recv"}) {
+    const auto before = table();
+    const Ended ended = tune({collective, "--ranks", "3", "--bytes", "1K,8K"});
+    ASSERT_EQ(ended.exit_code, 0) << collective << ": " << ended.err;
+    ASSERT_EQ(table().size(), before.size() + 2) << collective;
+    for (const TuningEntry& entry : before) EXPECT_THAT(table(), testing::Contains(entry));
+    const Ended explained = run_tutti(
+        {"explain", collective, "--backend", "host", "--ranks", "3", "--bytes", "3K", "--json"},
+        with_cache());
+    ASSERT_EQ(explained.exit_code, 0) << explained.err;
+    const auto plan = nlohmann::json::parse(explained.out).at("plan");
+    EXPECT_EQ(plan.at("source"), "user_cache") << collective;
+    EXPECT_THAT(std::string(plan.at("algorithm")), testing::StartsWith(collective));
+  }
+}
+
+TEST_F(TuneTest, TunesByTokensWhatHasTokens) {
+  const Ended ended = tune({"all_reduce_residual_rms_norm", "--rows", "1,4", "--hidden", "1024"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(table(), ElementsAre(range(0, 4096), range(4097, 16384)));
+}
+
+TEST_F(TuneTest, ChoosesNothingThatIsWrongOfOtherCollectives) {
+  const Ended ended = tune({"all_gather", "--ranks", "3", "--bytes", "768", "--algorithms",
+                            "push,one_shot_push", "--inject", "flip:1:push"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("# WRONG RESULT with 3 ranks, 768"));
+  ASSERT_EQ(table().size(), 1u);
+  EXPECT_EQ(table()[0].algorithm, "all_gather/one_shot_push");
+}
+
 TEST_F(TuneTest, RunsRanksAsThreads) {
   const Ended ended =
       tune({"--launch", "threads", "--bytes", "1K", "--output", folder_ / "x.json"});

@@ -50,6 +50,21 @@ TEST_F(TuneOptionsTest, TwoRanksOnTheHost) {
   EXPECT_THAT(parse({"--backend", "host"}, kEightGpus)->bench.ranks, ElementsAre(2));
 }
 
+TEST_F(TuneOptionsTest, AnyCollectiveWithSizes) {
+  EXPECT_EQ(parse({}, kEightGpus)->bench.collective, Collective::kAllReduce);
+  const auto gather = parse({"all_gather"}, kEightGpus);
+  ASSERT_TRUE(gather.is_ok()) << gather.status().to_string();
+  EXPECT_EQ(gather->bench.collective, Collective::kAllGather);
+  EXPECT_THAT(gather->bench.algorithms, testing::Contains("copy_engine"));
+  const auto norm =
+      parse({"all_reduce_residual_rms_norm", "--rows", "1,32", "--hidden", "1024"}, kEightGpus);
+  ASSERT_TRUE(norm.is_ok()) << norm.status().to_string();
+  EXPECT_THAT(norm->bench.bytes, ElementsAre(2048, 65536));
+  expect_refused({"barrier"}, "nothing to choose");
+  expect_refused({"all_sing"}, "all_sing");
+  expect_refused({"all_reduce_residual_rms_norm"}, "--rows 1,2,4 --hidden 8192");
+}
+
 TEST_F(TuneOptionsTest, WritesTheUsersTableAndMakesItsFolder) {
   EXPECT_EQ(parse({}, kHostOnly)->bench.output, folder_ / "cache/tutti/tuning.json");
   EXPECT_TRUE(std::filesystem::is_directory(folder_ / "cache/tutti"));
@@ -81,6 +96,23 @@ TEST_F(TuneOptionsTest, ReachTheRanks) {
   theirs->bench.worker_fd = options->bench.worker_fd;
   theirs->bench.output = options->bench.output;  // written by the launcher alone
   EXPECT_EQ(theirs->bench, options->bench);
+}
+
+TEST_F(TuneOptionsTest, TheCollectiveReachesTheRanks) {
+  for (const auto& words : {std::vector<std::string>{"reduce_scatter", "--bytes", "1K"},
+                            std::vector<std::string>{"all_reduce_residual_rms_norm", "--rows", "2",
+                                                     "--hidden", "64"}}) {
+    const auto options = parse(words, kEightGpus);
+    ASSERT_TRUE(options.is_ok()) << options.status().to_string();
+    std::vector<std::string> theirs = rank_words(*options);
+    theirs.erase(theirs.begin());
+    theirs.insert(theirs.end(), {"--worker-fd", "5"});
+    const auto read = parse(theirs, kEightGpus);
+    ASSERT_TRUE(read.is_ok()) << read.status().to_string();
+    EXPECT_EQ(read->bench.collective, options->bench.collective);
+    EXPECT_EQ(read->bench.bytes, options->bench.bytes);
+    EXPECT_EQ(read->bench.hidden, options->bench.hidden);
+  }
 }
 
 TEST(Forecast, FollowsWhatWasMeasured) {

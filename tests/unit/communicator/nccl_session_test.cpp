@@ -18,7 +18,7 @@ Deadline soon() { return Deadline(milliseconds(10000)); }
 
 class NcclSessionTest : public ::testing::Test {
  protected:
-  void open() { require_ok(session_.open(*nccl_.unique_id(), 0, 1, soon(), nullptr)); }
+  void open() { require_ok(session_.open({*nccl_.unique_id(), 0, 1}, soon(), nullptr)); }
 
   FakeCuda cuda_{std::make_shared<FakeCudaWorld>(1)};
   FakeNccl nccl_;

@@ -52,6 +52,7 @@ TEST(Budget, OfNoneLeavesCopyEnginesThatMoveAndNothingElse) {
   EXPECT_THAT(reason("reduce_scatter/copy_engine", 0), HasSubstr("reduces on SMs between"));
   EXPECT_THAT(reason("all_gather/nccl", 0), HasSubstr("as many SMs as NCCL likes"));
   EXPECT_THAT(reason("all_gather/nccl_window", 0), HasSubstr("as many SMs as NCCL likes"));
+  EXPECT_THAT(reason("all_gather/nccl_copy_engine", 0), IsEmpty());
 }
 
 // What the property says is what the rows are: programs of copies, of collectives that reduce

@@ -410,9 +410,9 @@ Request random_request(std::mt19937& random) {
   request.in_place = random() % 2 == 0;
   request.capturing = random() % 2 == 0;
   request.nccl_ready = !request.capturing || random() % 2 == 0;
-  request.windows_ready = request.nccl_ready && (!request.capturing || random() % 2 == 0);
+  request.windows.ready = request.nccl_ready && (!request.capturing || random() % 2 == 0);
   request.in_blocks = request.symmetric && random() % 4 != 0;
-  if (random() % 8 == 0) request.no_windows = "rank 1: no room";
+  if (random() % 8 == 0) request.windows.none = "rank 1: no room";
   request.staging_bytes = request.capturing ? 256 * KiB : 16 * MiB;
   if (random() % 4 == 0) request.algorithm = kTestRows[random() % std::size(kTestRows)].id;
   if (random() % 4 == 0) request.tune = "all_reduce:4K-1M:@lean";

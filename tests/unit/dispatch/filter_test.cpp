@@ -81,12 +81,12 @@ TEST(Filter, WindowsOfNccl) {
   EXPECT_THAT(why(), HasSubstr("memory that this communicator allocated"));
   request.in_blocks = true;
   request.capturing = true;
-  request.windows_ready = false;
+  request.windows.ready = false;
   EXPECT_THAT(why(), HasSubstr("call prepare_nccl() with this row in TUTTI_TUNE"));
   request.nccl_ready = false;
   EXPECT_THAT(why(), HasSubstr("needs NCCL's communicator"));
   request = {};
-  request.no_windows = "rank 3: no room";
+  request.windows.none = "rank 3: no room";
   EXPECT_THAT(why(), HasSubstr("there are none: rank 3: no room"));
   topology.nccl_version = 22605;
   EXPECT_THAT(why(), HasSubstr("needs NCCL 2.27 or newer on every rank, and the oldest is 2.26.5"));
@@ -264,6 +264,36 @@ TEST(Filter, WindowsTakePiecesOfWholeVectors) {
   };
   EXPECT_THAT(why(8 * 32), IsEmpty());
   EXPECT_THAT(why(8 * 24), HasSubstr("pieces of whole 16 bytes, and they have 24"));
+}
+
+// Each kind of windows is there or not for itself; and of the two, one has further needs.
+TEST(Filter, NcclsCopyEnginesAreTakenByNameAlone) {
+  const Algorithm& copies = **find_algorithm(Collective::kAllGather, "nccl_copy_engine");
+  const Algorithm& kernels = **find_algorithm(Collective::kAllGather, "nccl_window");
+  Request request;
+  request.collective = Collective::kAllGather;
+  request.count = 1024;
+  Topology topology = eight_h200();
+  EXPECT_THAT(why_not(copies, request, topology), IsEmpty());
+  EXPECT_THAT(why_not_by_itself(copies, request, topology, true), HasSubstr("by name alone"));
+  EXPECT_THAT(why_not_by_itself(kernels, request, topology, true), IsEmpty());
+  request.sm_budget = 0;
+  EXPECT_THAT(why_not_by_itself(copies, request, topology, false), Not(IsEmpty()));
+  request.sm_budget.reset();
+  request.copies.none = "rank 1: too old";
+  EXPECT_THAT(why_not(copies, request, topology), HasSubstr("rank 1: too old"));
+  EXPECT_THAT(why_not(kernels, request, topology), IsEmpty());
+  request.copies = {.ready = false};
+  EXPECT_THAT(why_not(copies, request, topology), HasSubstr("inside a capture"));
+  EXPECT_THAT(why_not(kernels, request, topology), IsEmpty());
+  request.copies = {};
+  request.default_stream = true;
+  EXPECT_THAT(why_not(copies, request, topology), HasSubstr("default stream"));
+  EXPECT_THAT(why_not(kernels, request, topology), IsEmpty());
+  request.default_stream = false;
+  topology.nccl_version = 22703;
+  EXPECT_THAT(why_not(copies, request, topology), HasSubstr("2.28 or newer"));
+  EXPECT_THAT(why_not(kernels, request, topology), IsEmpty());
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ class NcclOverStub : public testing::Test {
   }
 
   NcclComm join() {
-    const auto comm = nccl_->create(NcclId{}, 0, 1, soon(5000));
+    const auto comm = nccl_->create({NcclId{}, 0, 1}, soon(5000));
     EXPECT_TRUE(comm.is_ok()) << comm.status().message();
     return comm.is_ok() ? *comm : nullptr;
   }
@@ -62,7 +62,7 @@ class NcclOverStub : public testing::Test {
 TEST_F(NcclOverStub, PassesTheIdByValue) {
   const auto id = nccl_->unique_id();
   ASSERT_TRUE(id.is_ok());
-  ASSERT_TRUE(nccl_->create(*id, 2, 3, soon(5000)).is_ok());
+  ASSERT_TRUE(nccl_->create({*id, 2, 3}, soon(5000)).is_ok());
   EXPECT_EQ(state_->rank, 2);
   EXPECT_EQ(state_->size, 3);
   EXPECT_EQ(std::string(state_->id.data(), state_->id.size()), std::string(128, 'x'));
@@ -118,6 +118,37 @@ TEST_F(NcclOverStub, ReducesToARootAndBroadcastsFromOne) {
   EXPECT_NE(nccl_->reduce(comm, {.count = 1}).message().find("ncclReduce"), std::string::npos);
   state_->next_result = 1;
   EXPECT_NE(nccl_->broadcast(comm, {}).message().find("ncclBroadcast"), std::string::npos);
+}
+
+// A communicator whose collectives take copy engines is asked for by its configuration.
+TEST_F(NcclOverStub, CopyEnginesAreAPolicyOfTheCommunicator) {
+  const NcclComm kernels = join();
+  EXPECT_NE(kernels, nullptr);
+  EXPECT_EQ(state_->cta_policy, -1) << "whose default no version has to be told";
+  const auto copies = nccl_->create({NcclId{}, 1, 2, NcclMover::kCopyEngines}, soon(5000));
+  ASSERT_TRUE(copies.is_ok()) << copies.status().message();
+  EXPECT_EQ(state_->cta_policy, 2);  // NCCL_CTA_POLICY_ZERO
+  EXPECT_EQ(state_->rank, 1);
+  EXPECT_TRUE(nccl_->all_to_all(*copies, {.bytes = 34}));
+  EXPECT_EQ(state_->exchanges_at_once, 1);
+  EXPECT_EQ(state_->count, 34U);
+  EXPECT_EQ(state_->dtype, 1);  // ncclUint8
+  state_->next_result = 1;
+  EXPECT_NE(nccl_->all_to_all(*copies, {}).message().find("ncclAlltoAll"), std::string::npos);
+}
+
+TEST_F(NcclOverStub, OldVersionsHaveNoCopyEngines) {
+  state_->version = 22703;
+  reopen();
+  const auto refused =
+      nccl_->create({NcclId{}, 0, 1, NcclMover::kCopyEngines}, soon(5000)).status();
+  EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
+  EXPECT_NE(refused.message().find("2.28"), std::string::npos) << refused.message();
+  EXPECT_EQ(state_->inits, 0);
+  std::string why;
+  const auto old = open_nccl(STUB_NCCL_OLD, &why);
+  ASSERT_NE(old, nullptr) << why;
+  EXPECT_EQ(old->all_to_all(nullptr, {}).code(), StatusCode::kUnsupported);
 }
 
 // A piece to each rank and one from each, all in one group.
@@ -241,7 +272,7 @@ TEST_F(NcclOverStub, AsynchronousErrorsBlameThePeer) {
 
 TEST_F(NcclOverStub, NonBlockingCommunicatorsAreRefusedWithAdvice) {
   state_->next_result = 7;
-  const auto comm = nccl_->create(NcclId{}, 0, 2, soon(5000));
+  const auto comm = nccl_->create({NcclId{}, 0, 2}, soon(5000));
   ASSERT_FALSE(comm.is_ok());
   EXPECT_EQ(comm.status().code(), StatusCode::kUnsupported);
   EXPECT_NE(comm.status().message().find("NCCL_COMM_BLOCKING"), std::string::npos);
@@ -252,7 +283,7 @@ TEST_F(NcclOverStub, NonBlockingCommunicatorsAreRefusedWithAdvice) {
 
 TEST_F(NcclOverStub, AFailedInitLeavesNothingBehind) {
   state_->next_result = 3;
-  EXPECT_EQ(nccl_->create(NcclId{}, 0, 2, soon(5000)).status().code(), StatusCode::kNccl);
+  EXPECT_EQ(nccl_->create({NcclId{}, 0, 2}, soon(5000)).status().code(), StatusCode::kNccl);
   for (int i = 0; i < 1000 && state_->aborts == 0; ++i)
     std::this_thread::sleep_for(milliseconds(5));
   EXPECT_EQ(state_->aborts, 1);
@@ -260,7 +291,7 @@ TEST_F(NcclOverStub, AFailedInitLeavesNothingBehind) {
 
 TEST_F(NcclOverStub, WaitingForTheOthersEnds) {
   state_->hold_init = true;
-  const auto comm = nccl_->create(NcclId{}, 1, 4, soon(30));
+  const auto comm = nccl_->create({NcclId{}, 1, 4}, soon(30));
   ASSERT_FALSE(comm.is_ok());
   EXPECT_EQ(comm.status().code(), StatusCode::kTimeout);
   EXPECT_NE(comm.status().message().find("rank 1 of 4"), std::string::npos);
@@ -275,7 +306,7 @@ TEST_F(NcclOverStub, WaitingForTheOthersEnds) {
 TEST_F(NcclOverStub, WhoeverGivesUpWaitingIsLeftAlone) {
   state_->hold_init = true;
   int asked = 0;
-  const auto comm = nccl_->create(NcclId{}, 1, 4, soon(60000), [&] { return ++asked == 3; });
+  const auto comm = nccl_->create({NcclId{}, 1, 4}, soon(60000), [&] { return ++asked == 3; });
   EXPECT_EQ(comm.status().code(), StatusCode::kAborted);
   EXPECT_EQ(asked, 3);
   state_->hold_init = false;

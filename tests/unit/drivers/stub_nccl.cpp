@@ -2,7 +2,9 @@
 // time so that a slip in the library's prototypes shows.
 #include "stub_nccl.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <thread>
 
@@ -127,6 +129,36 @@ int ncclRedOpDestroy(int /*op*/, void* /*comm*/) {
 }
 
 #ifndef STUB_IS_OLD
+// ncclConfig_t of 2.28: 16 bytes that say what it is, four numbers, a name, two numbers, a name,
+// and the rest, of which only the policy may be set.
+int ncclCommInitRankConfig(void** comm, int size, Id id, int rank, void* config) {
+  struct Config {
+    std::size_t size;
+    unsigned magic, version;
+    int numbers[4];
+    const char* net;
+    int shares[2];
+    const char* name;
+    int collnet, policy, others[4];
+  } given;
+  std::memcpy(&given, config, sizeof given);
+  const auto unset = [](int number) { return number == INT_MIN; };
+  const bool as_it_should = given.size == sizeof given && given.magic == 0xcafebeef &&
+                            given.version == 22800 && given.net == nullptr &&
+                            given.name == nullptr && std::ranges::all_of(given.numbers, unset) &&
+                            std::ranges::all_of(given.shares, unset) && unset(given.collnet) &&
+                            std::ranges::all_of(given.others, unset);
+  if (!as_it_should) return kInvalidUsage;
+  state.cta_policy = given.policy;
+  return ncclCommInitRank(comm, size, id, rank);
+}
+
+int ncclAlltoAll(const void* input, void* output, std::size_t count, int dtype, void* comm,
+                 void* stream) {
+  state.exchanges_at_once += 1;
+  return ncclAllGather(input, output, count, dtype, comm, stream);
+}
+
 int ncclCommWindowRegister(void* /*comm*/, void* base, std::size_t bytes, void** window,
                            int flags) {
   state.window_base = base;

@@ -30,6 +30,9 @@ struct StubNccl {
   std::array<unsigned char, 8> scalar{};  // as many bytes as the element type has are read
   std::array<char, 128> id{};
 
+  int cta_policy = -1;        // of the latest ncclCommInitRankConfig
+  int exchanges_at_once = 0;  // calls of ncclAlltoAll
+
   bool makes_windows = true;
   int windows_open = 0, window_flags = -1;
   void* window_base = nullptr;

@@ -22,23 +22,24 @@ Status RunnableRows::open() {
   unsigned needs = options_.choice == Choice::kAuto ? kNeedsNccl : kNeedsNothing;
   for (const std::string& name : options_.algorithms) needs |= needs_of(name);
   if ((needs & kNeedsNccl) != 0) nccl_ = communicator_.prepare_nccl();
-  if ((needs & kNeedsNcclWindows) != 0) windows_ = open_windows();
+  needs &= kNeedsNcclWindows | kNeedsNcclCopyEngines;
+  if (needs != 0) windows_ = open_windows(needs);
   return communicator_.status();
 }
 
-Status RunnableRows::open_windows() {
+Status RunnableRows::open_windows(unsigned needs) {
   if (options_.buffers != BufferKind::kSymmetric) {
     return {StatusCode::kUnsupported,
             "NCCL's windows hold what the communicator allocated: --buffers symmetric"};
   }
-  return communicator_.impl().prepare_nccl_windows();
+  return communicator_.impl().prepare_nccl_windows(needs);
 }
 
 Result<Plan> RunnableRows::plan(const Communicator::Query& query) const {
   TUTTI_ASSIGN(Plan plan, communicator_.impl().plan(options_.collective, query));
   const unsigned needs = needs_of(query.algorithm);
   if ((needs & kNeedsNccl) != 0) TUTTI_TRY(nccl_);
-  if ((needs & kNeedsNcclWindows) != 0) TUTTI_TRY(windows_);
+  if ((needs & (kNeedsNcclWindows | kNeedsNcclCopyEngines)) != 0) TUTTI_TRY(windows_);
   return plan;
 }
 

@@ -39,7 +39,7 @@ class RunnableRows {
 
  private:
   unsigned needs_of(std::string_view algorithm) const;
-  Status open_windows();
+  Status open_windows(unsigned needs);
 
   Communicator& communicator_;
   const BenchOptions& options_;

@@ -55,20 +55,20 @@ std::vector<std::size_t> chunks_for(const Algorithm& row, std::size_t bytes) {
 
 }  // namespace
 
-std::vector<Configuration> candidates_for(const Algorithm& row, std::size_t bytes, int ranks,
+std::vector<Configuration> candidates_for(const Algorithm& row, const Extent& extent,
                                           Backend backend) {
-  if (!runs(row, ranks, backend)) return {};
+  if (!runs(row, extent.ranks, backend)) return {};
   const Configuration own{.algorithm = std::string(row.name())};
   std::vector<Configuration> result = {own};
-  if (backend == Backend::kCuda && row.geometry != nullptr) {
-    for (const Geometry& geometry : geometries_around(row.geometry({bytes, ranks}))) {
+  if (backend == Backend::kCuda && row.geometry != nullptr && !row.sends_messages) {
+    for (const Geometry& geometry : geometries_around(row.geometry(extent))) {
       Configuration varied = own;
       varied.blocks = geometry.blocks;
       varied.threads = geometry.threads;
       result.push_back(varied);
     }
   }
-  for (const std::size_t chunk : chunks_for(row, bytes)) {
+  for (const std::size_t chunk : chunks_for(row, extent.bytes)) {
     Configuration varied = own;
     varied.chunk_bytes = chunk;
     result.push_back(varied);

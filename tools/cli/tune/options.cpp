@@ -44,6 +44,9 @@ Result<TuneOptions> check_tune_arguments(const TuneArguments& arguments,
   if (bench.output.empty() && bench.worker_fd.empty()) TUTTI_TRY(use_table(bench, table));
   TuneOptions options;
   TUTTI_ASSIGN(options.bench, check_arguments(bench, machine));
+  if (options.bench.collective == Collective::kBarrier) {
+    return wrong("barrier has no sizes, and one algorithm: there is nothing to choose");
+  }
   if (!arguments.seconds.empty()) {
     TUTTI_ASSIGN(const int seconds, parse_int("--seconds", arguments.seconds, {1, kMostSeconds}));
     options.seconds = std::chrono::seconds(seconds);
@@ -57,7 +60,7 @@ Result<TuneOptions> check_tune_arguments(const TuneArguments& arguments,
 
 std::vector<std::string> rank_words(const TuneOptions& options) {
   std::vector<std::string> words = sweep_words(options.bench);
-  words.insert(words.begin(), "tune");
+  words.insert(words.begin(), {"tune", std::string(to_string(options.bench.collective))});
   words.insert(words.end(), {"--seconds", fmt::format("{}", options.seconds.count())});
   if (!options.without.empty()) {
     words.insert(words.end(), {"--without", fmt::format("{}", fmt::join(options.without, ","))});

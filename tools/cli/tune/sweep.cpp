@@ -17,16 +17,17 @@ namespace {
 
 constexpr int kMostFailures = 4;  // of groups with one number of ranks
 
-std::string id_of(const std::string& algorithm) {
-  return fmt::format("{}/{}", to_string(Collective::kAllReduce), algorithm);
+std::string id_of(Collective collective, const std::string& algorithm) {
+  return fmt::format("{}/{}", to_string(collective), algorithm);
 }
 
 // Those of rows that cannot run are counted, too.
 std::size_t count_candidates(const TuneOptions& options, int ranks, std::size_t bytes) {
   std::size_t count = 0;
   for (const std::string& name : options.bench.algorithms) {
-    const auto row = find_algorithm(Collective::kAllReduce, name);
-    if (row.is_ok()) count += candidates_for(**row, bytes, ranks, options.bench.backend).size();
+    const auto row = find_algorithm(options.bench.collective, name);
+    const Extent extent{bytes, ranks, options.bench.token_bytes()};
+    if (row.is_ok()) count += candidates_for(**row, extent, options.bench.backend).size();
   }
   return count;
 }
@@ -59,6 +60,7 @@ double Sweep::expected(int ranks, std::size_t bytes) const {
 TuningEntry Sweep::entry_for(int ranks, std::size_t bytes) const {
   const bool cuda = options_.bench.backend == Backend::kCuda;
   TuningEntry entry;
+  entry.collective = options_.bench.collective;
   entry.backend = options_.bench.backend;
   entry.gpu = cuda ? environment_.gpu : "";
   entry.ranks = ranks;
@@ -193,13 +195,13 @@ void Sweep::take(const SweepPart& part, const Dropped& dropped) {
 void Sweep::take(const SweepPart& part, const Tuned& tuned) {
   const std::size_t bytes = part.bytes[tuned.size];
   TuningEntry entry = entry_for(part.ranks, bytes);
-  entry.algorithm = id_of(tuned.best.algorithm);
+  entry.algorithm = id_of(entry.collective, tuned.best.algorithm);
   entry.blocks = tuned.best.blocks;
   entry.threads = tuned.best.threads;
   entry.chunk_bytes = tuned.best.chunk_bytes;
   entry.time_us = tuned.time_us;
   entry.samples = tuned.samples;
-  if (!tuned.runner_up.empty()) entry.runner_up = id_of(tuned.runner_up);
+  if (!tuned.runner_up.empty()) entry.runner_up = id_of(entry.collective, tuned.runner_up);
   entry.runner_up_us = tuned.runner_up_us;
   const Status written = add_to_table(options_.bench.output, entry);
   if (!written.is_ok()) return fail(written.to_string());

@@ -78,7 +78,7 @@ class RankTuner : public Track {
 
 // What auto would not take though a table named it.
 std::string RankTuner::why_not_tuned(const Algorithm& row) const {
-  if ((row.needs & kNeedsNcclWindows) == 0) return {};
+  if ((row.needs & (kNeedsNcclWindows | kNeedsNcclCopyEngines)) == 0) return {};
   return why_not_by_itself(row, Request{}, communicator_.impl().topology(), true);
 }
 
@@ -92,12 +92,13 @@ Result<std::vector<Configuration>> RankTuner::choose_candidates() {
       TUTTI_TRY(report_(Skipped{name, "is emulated here, and no table may name it"}));
       continue;
     }
-    TUTTI_ASSIGN(const Algorithm* row, find_algorithm(Collective::kAllReduce, name));
+    TUTTI_ASSIGN(const Algorithm* row, find_algorithm(options_.bench.collective, name));
     if (const std::string why = why_not_tuned(*row); !why.empty()) {
       TUTTI_TRY(report_(Skipped{name, why}));
       continue;
     }
-    for (auto& each : candidates_for(*row, bytes, communicator_.size(), communicator_.backend())) {
+    const Extent extent{bytes, communicator_.size(), options_.bench.token_bytes()};
+    for (auto& each : candidates_for(*row, extent, communicator_.backend())) {
       const bool without = std::ranges::count(options_.without, to_text(each)) > 0;
       if (!without) candidates.push_back(std::move(each));
     }
@@ -111,7 +112,7 @@ Status RankTuner::tune() {
   const auto sizes_left = static_cast<int>(options_.bench.bytes.size() - size_);
   size_end_ = now + (end_ - now) / sizes_left;
   iteration_ = 0;
-  sampler_.begin(options_.bench.bytes[size_], false);
+  sampler_.begin(options_.bench.message_bytes(size_, communicator_.size()), false);
   TUTTI_ASSIGN(candidates_, choose_candidates());
   trials_.clear();
   trials_.resize(candidates_.size());
