@@ -352,7 +352,11 @@ TEST(OneSided, AbortReleasesWhoWaits) {
 TEST(OneSided, TheEndOfAPeerEndsAWait) {
   const GroupSpec spec{.kind = RankKind::kProcesses, .ranks = 2, .timeout = 30s};
   const std::string failures = run_group(spec, [](Rank& rank) {
-    if (rank.number() == 1) ::_exit(0);
+    if (rank.number() == 1) {  // not before the other has a group
+      require_ok(wait_signal(rank.group, {.peer = 0, .channel = 1}));
+      ::_exit(0);
+    }
+    require_ok(signal(rank.group, {.peer = 1, .channel = 1}));
     const auto start = std::chrono::steady_clock::now();
     const Status status = wait_signal(rank.group, {.peer = 1, .channel = 0});
     require_failure(status, StatusCode::kPeerFailed);

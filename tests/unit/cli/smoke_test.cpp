@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
                     std::vector<std::string>{"bench", "all_reduce", "-f", "1"},
                     std::vector<std::string>{"bench", "all_reduce", "--ranks", "999"},
                     std::vector<std::string>{"bench", "all_reduce", "--output", "/no/such/x.json"},
-                    std::vector<std::string>{"tune", "all_reduce"},
+                    std::vector<std::string>{"tune", "all_sing"},
                     std::vector<std::string>{"tune", "--ranks", "0"},
                     std::vector<std::string>{"tune", "--algorithms", "auto"},
                     std::vector<std::string>{"tune", "--output", "/no/such/x.json"},

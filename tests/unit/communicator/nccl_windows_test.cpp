@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "nccl_group.hpp"
+#include "nccl_windows_group.hpp"
 
 namespace tutti::test {
 namespace {
@@ -16,74 +16,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kPatient{60000}, kShort{1000};
-constexpr auto kPrepared = NcclGroup::Nccl::kPrepared;
-constexpr int kRanks = 2;
-
-// A group with memory of its own.
-class Windows {
- public:
-  explicit Windows(milliseconds timeout = kPatient, std::size_t granularity = 2 * MiB)
-      : world(kRanks, timeout, kPrepared, granularity) {}
-
-  FakeNccl& nccl() { return world.nccl; }
-  Communicator& group(int rank) { return world.group(rank); }
-
-  // Collective; a status per rank.
-  template <class Step>
-  std::array<Status, kRanks> each(Step&& step) {
-    std::array<Status, kRanks> answers;
-    on_all_ranks(kRanks, [&](int r) { answers[static_cast<std::size_t>(r)] = step(r); });
-    return answers;
-  }
-  template <class Step>
-  void all(Step&& step) {
-    for (const Status& answer : each(std::forward<Step>(step))) require_ok(answer);
-  }
-
-  using Memory = std::array<SymmetricMemory, kRanks>;
-  Memory allocate(std::size_t bytes = 4096) {
-    Memory memory;
-    all([&](int r) {
-      auto made = group(r).allocate(bytes);
-      if (made.is_ok()) memory[static_cast<std::size_t>(r)] = *std::move(made);
-      return made.status();
-    });
-    return memory;
-  }
-
-  AllReduce call(const Memory& memory, int rank, std::string_view algorithm) {
-    auto* const data = static_cast<float*>(memory[static_cast<std::size_t>(rank)].data());
-    return {.input = data,
-            .output = data + 512,
-            .count = 100,
-            .stream = world.stream(rank),
-            .options = {.algorithm = algorithm}};
-  }
-  std::array<Status, kRanks> reduce(const Memory& memory, std::string_view algorithm) {
-    return each([&](int r) { return all_reduce(group(r), call(memory, r, algorithm)); });
-  }
-  void open() {
-    all([&](int r) { return group(r).impl().prepare_nccl_windows(); });
-  }
-  // What `auto` and people are told of the row.
-  std::string explanation(int rank) { return explain(group(rank), "all_reduce", {.count = 100}); }
-
-  int count(const std::string& name) {
-    int found = 0;
-    for (const auto& each : nccl().calls()) found += each.name == name;
-    return found;
-  }
-  // Of all all_reduce calls since `first`, how many NCCL takes its symmetric kernels for.
-  int in_windows(std::size_t first) {
-    const auto calls = nccl().calls();
-    return static_cast<int>(std::count_if(calls.begin() + static_cast<std::ptrdiff_t>(first),
-                                          calls.end(),
-                                          [](const auto& each) { return each.in_windows; }));
-  }
-
-  NcclGroup world;
-};
+constexpr milliseconds kShort{1000};
+constexpr int kRanks = Windows::kRanks;
 
 // ---- Who has them
 
@@ -163,80 +97,6 @@ TEST(NcclWindowsTest, TheOtherRowStaysWithoutThemOnTheSameMemory) {
   const std::size_t first = windows.nccl().calls().size();
   for (const Status& status : windows.reduce(memory, "nccl")) require_ok(status);
   EXPECT_EQ(windows.in_windows(first), 0);
-}
-
-// A third communicator, with windows over all memory and over what it is warmed up with.
-TEST(NcclWindowsTest, CopyEnginesHaveACommunicatorOfTheirOwn) {
-  Windows windows;
-  windows.open();
-  const auto memory = windows.allocate();
-  const auto at = [&](int r) {
-    return static_cast<std::byte*>(memory[static_cast<std::size_t>(r)].data());
-  };
-  const auto gather = [&](int r) {
-    return all_gather(windows.group(r), {.input = at(r) + 2048,
-                                         .output = at(r),
-                                         .count = 32,
-                                         .dtype = DataType::kUint8,
-                                         .stream = windows.world.stream(r),
-                                         .options = {.algorithm = "nccl_copy_engine"}});
-  };
-  windows.all(gather);
-  EXPECT_EQ(windows.nccl().open_communicators(), 3 * kRanks);
-  EXPECT_EQ(windows.nccl().open_windows(), 3 * kRanks);
-  const std::size_t first = windows.nccl().calls().size();
-  windows.all(gather);
-  windows.all([&](int r) {
-    return all_to_all(windows.group(r), {.input = at(r) + 2048,
-                                         .output = at(r),
-                                         .count = 64,
-                                         .dtype = DataType::kUint8,
-                                         .stream = windows.world.stream(r),
-                                         .options = {.algorithm = "nccl_copy_engine"}});
-  });
-  EXPECT_EQ(windows.in_windows(first), 2 * kRanks);
-  const auto calls = windows.nccl().calls();
-  for (std::size_t k = first; k < calls.size(); ++k) {
-    if (!calls[k].in_windows) continue;
-    EXPECT_EQ(calls[k].mover, NcclMover::kCopyEngines) << calls[k].name;
-  }
-  const std::size_t kernels = calls.size();
-  for (const Status& status : windows.reduce(memory, "nccl_window")) require_ok(status);
-  EXPECT_EQ(windows.nccl().calls().at(kernels).mover, NcclMover::kKernels);
-  windows.world.groups.clear();
-  EXPECT_EQ(windows.nccl().open_communicators(), 0);
-  EXPECT_EQ(windows.nccl().windows_left_behind(), 0);
-}
-
-// NCCL would fail, and the group with it.
-TEST(NcclWindowsTest, CopyEnginesTakeNoDefaultStream) {
-  Windows windows;
-  const auto memory = windows.allocate();
-  for (const Status& refused : windows.each([&](int r) {
-         auto* const data = static_cast<std::byte*>(memory[static_cast<std::size_t>(r)].data());
-         return all_gather(windows.group(r), {.input = data + 2048,
-                                              .output = data,
-                                              .count = 32,
-                                              .dtype = DataType::kUint8,
-                                              .options = {.algorithm = "nccl_copy_engine"}});
-       })) {
-    EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
-    EXPECT_THAT(refused.message(), HasSubstr("no default stream"));
-  }
-  for (int r = 0; r < kRanks; ++r) EXPECT_TRUE(windows.group(r).status().is_ok());
-}
-
-TEST(NcclWindowsTest, OlderVersionsLeaveCopyEnginesOut) {
-  Windows windows;
-  const auto memory = windows.allocate();
-  windows.nccl().fail_next("create", Status(StatusCode::kUnsupported, "too old"), 1);
-  windows.all(
-      [&](int r) { return windows.group(r).impl().prepare_nccl_windows(kNeedsNcclCopyEngines); });
-  for (int r = 0; r < kRanks; ++r) {
-    EXPECT_THAT(explain(windows.group(r), "all_gather", {.count = 64}),
-                HasSubstr("there are none: rank 1: "));
-  }
-  for (const Status& status : windows.reduce(memory, "nccl_window")) require_ok(status);
 }
 
 TEST(NcclWindowsTest, OtherMemoryHasNone) {

@@ -1,0 +1,89 @@
+// NCCL's copy engines: on what they run, and when not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nccl_windows_group.hpp"
+
+namespace tutti::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kRanks = Windows::kRanks;
+
+// A third communicator, with windows over all memory and over what it is warmed up with.
+TEST(NcclCopyEngineTest, HasACommunicatorOfItsOwn) {
+  Windows windows;
+  windows.open();
+  const auto memory = windows.allocate();
+  const auto at = [&](int r) {
+    return static_cast<std::byte*>(memory[static_cast<std::size_t>(r)].data());
+  };
+  const auto gather = [&](int r) {
+    return all_gather(windows.group(r), {.input = at(r) + 2048,
+                                         .output = at(r),
+                                         .count = 32,
+                                         .dtype = DataType::kUint8,
+                                         .stream = windows.world.stream(r),
+                                         .options = {.algorithm = "nccl_copy_engine"}});
+  };
+  windows.all(gather);
+  EXPECT_EQ(windows.nccl().open_communicators(), 3 * kRanks);
+  EXPECT_EQ(windows.nccl().open_windows(), 3 * kRanks);
+  const std::size_t first = windows.nccl().calls().size();
+  windows.all(gather);
+  windows.all([&](int r) {
+    return all_to_all(windows.group(r), {.input = at(r) + 2048,
+                                         .output = at(r),
+                                         .count = 64,
+                                         .dtype = DataType::kUint8,
+                                         .stream = windows.world.stream(r),
+                                         .options = {.algorithm = "nccl_copy_engine"}});
+  });
+  EXPECT_EQ(windows.in_windows(first), 2 * kRanks);
+  const auto calls = windows.nccl().calls();
+  for (std::size_t k = first; k < calls.size(); ++k) {
+    if (!calls[k].in_windows) continue;
+    EXPECT_EQ(calls[k].mover, NcclMover::kCopyEngines) << calls[k].name;
+  }
+  const std::size_t kernels = calls.size();
+  for (const Status& status : windows.reduce(memory, "nccl_window")) require_ok(status);
+  EXPECT_EQ(windows.nccl().calls().at(kernels).mover, NcclMover::kKernels);
+  windows.world.groups.clear();
+  EXPECT_EQ(windows.nccl().open_communicators(), 0);
+  EXPECT_EQ(windows.nccl().windows_left_behind(), 0);
+}
+
+// NCCL would fail, and the group with it.
+TEST(NcclCopyEngineTest, TakesNoDefaultStream) {
+  Windows windows;
+  const auto memory = windows.allocate();
+  for (const Status& refused : windows.each([&](int r) {
+         auto* const data = static_cast<std::byte*>(memory[static_cast<std::size_t>(r)].data());
+         return all_gather(windows.group(r), {.input = data + 2048,
+                                              .output = data,
+                                              .count = 32,
+                                              .dtype = DataType::kUint8,
+                                              .options = {.algorithm = "nccl_copy_engine"}});
+       })) {
+    EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
+    EXPECT_THAT(refused.message(), HasSubstr("no default stream"));
+  }
+  for (int r = 0; r < kRanks; ++r) EXPECT_TRUE(windows.group(r).status().is_ok());
+}
+
+TEST(NcclCopyEngineTest, IsLeftOutByOlderVersions) {
+  Windows windows;
+  const auto memory = windows.allocate();
+  windows.nccl().fail_next("create", Status(StatusCode::kUnsupported, "too old"), 1);
+  windows.all(
+      [&](int r) { return windows.group(r).impl().prepare_nccl_windows(kNeedsNcclCopyEngines); });
+  for (int r = 0; r < kRanks; ++r) {
+    EXPECT_THAT(explain(windows.group(r), "all_gather", {.count = 64}),
+                HasSubstr("there are none: rank 1: "));
+  }
+  for (const Status& status : windows.reduce(memory, "nccl_window")) require_ok(status);
+}
+
+}  // namespace
+}  // namespace tutti::test
