@@ -160,6 +160,64 @@ Status gather(Communicator& communicator, const Gather& call);
 // Buffers, order and errors: as for all_reduce(), but that `output` alone has to be symmetric.
 Status scatter(Communicator& communicator, const Scatter& call);
 
+// Counts that the device reads when the operation runs: a graph is replayed with others. They lie
+// in memory of this rank's that its device reaches (on the host backend: any), and are there when
+// `stream` reaches the operation. Ranks tell each other what they find, and each one that learns of
+// a count beyond max_count fails with kInvalidArgument in status(): nothing is moved.
+struct DeviceCounts {
+  const std::size_t* given = nullptr;
+  std::size_t* found = nullptr;  // `ranks` of them are written there; null: not asked for
+  std::size_t max_count = 0;     // no count is larger; above 0; equal on every rank
+};
+
+// Of these each rank has as many elements as it likes, below 2^32 - 1 of each piece. Counts come
+// from the host or from the device. What the host gave may go once the call has returned.
+struct AllGatherV {
+  const void* input = nullptr;          // as many elements as this rank's count
+  void* output = nullptr;               // those of all ranks, one behind the other
+  const std::size_t* counts = nullptr;  // of all `ranks` ranks; equal on every rank
+  DeviceCounts device_counts = {};      // `given`: one, this rank's; `found`: all ranks'
+  DataType dtype = DataType::kFloat32;
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+struct ReduceScatterV {
+  const void* input = nullptr;          // all ranks' pieces, one behind the other
+  void* output = nullptr;               // as many elements as this rank's count
+  const std::size_t* counts = nullptr;  // of all `ranks` pieces; equal on every rank
+  DeviceCounts device_counts = {};      // `given`: likewise; `found` is not used
+  DataType dtype = DataType::kFloat32;
+  ReduceOp op = {};
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+struct AllToAllV {
+  const void* input = nullptr;               // what each rank gets, one behind the other
+  void* output = nullptr;                    // what comes from each rank, likewise
+  const std::size_t* send_counts = nullptr;  // `ranks` of them: elements for each
+  const std::size_t* recv_counts = nullptr;  // `ranks` of them: elements from each
+  std::size_t max_count = 0;                 // no count of any rank is larger; equal on every rank
+  DeviceCounts device_counts = {};           // `given`: for each rank; `found`: from each
+  DataType dtype = DataType::kFloat32;
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+// all_gather(), reduce_scatter() and all_to_all() of pieces of any lengths, zero included.
+// Collective. What is chosen depends on the longest piece alone, as if all were so long.
+// In place: as for the even ones, at this rank's piece, with counts from the host; with counts from
+// the device buffers do not overlap.
+// Buffers, order and errors: as for the even ones. Of all_gather_v and all_to_all_v `output` alone
+// has to be symmetric, of reduce_scatter_v `input`: on all ranks or on none, also where a rank has
+// nothing there. Registration after a capture leaves them staged. What two ranks say of the same
+// piece must be the same: where it is not, the one that finds it fails with kMismatch, and tells
+// the others. A call that is refused for its counts is refused on this rank alone.
+Status all_gather_v(Communicator& communicator, const AllGatherV& call);
+Status reduce_scatter_v(Communicator& communicator, const ReduceScatterV& call);
+Status all_to_all_v(Communicator& communicator, const AllToAllV& call);
+
 struct Send {
   const void* buffer = nullptr;  // `count` elements of this rank; any pointer
   std::size_t count = 0;         // equal in the peer's recv(); 0: nothing is done

@@ -132,7 +132,8 @@ class Communicator {
   // What a call with these arguments would run, without running it.
   struct Query {
     // Of the larger side: all_gather's and gather's output, reduce_scatter's and scatter's input,
-    // either one of all_to_all's: ranks * their `count`.
+    // either one of all_to_all's: ranks * their `count`. Of pieces of any lengths (all_gather_v and
+    // so on): ranks * the longest one.
     std::size_t count = 0;
     DataType dtype = DataType::kFloat32;
     ReduceOp op = {};
@@ -141,6 +142,7 @@ class Communicator {
     bool in_place = false;
     std::string_view algorithm;         // as in CallOptions
     std::optional<int> sm_budget = {};  // likewise
+    bool counts_on_device = false;      // of pieces of any lengths
     // Inside a graph capture that will not register its buffers, prepare_nccl() having been called.
     bool captured = false;
   };

@@ -6,15 +6,18 @@
 #include <vector>
 
 #include "algorithms/all_gather/rows.hpp"
+#include "algorithms/all_gather_v/rows.hpp"
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "algorithms/all_to_all/rows.hpp"
+#include "algorithms/all_to_all_v/rows.hpp"
 #include "algorithms/barrier/rows.hpp"
 #include "algorithms/broadcast/rows.hpp"
 #include "algorithms/gather/rows.hpp"
 #include "algorithms/meeting.hpp"
 #include "algorithms/reduce/rows.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
+#include "algorithms/reduce_scatter_v/rows.hpp"
 #include "algorithms/scatter/rows.hpp"
 #include "algorithms/send_recv/rows.hpp"
 #include "base/units.hpp"
@@ -84,6 +87,12 @@ std::span<const Algorithm> rows_of(Collective collective) {
       return barrier_rows();
     case Collective::kSendRecv:
       return send_recv_rows();
+    case Collective::kAllGatherV:
+      return all_gather_v_rows();
+    case Collective::kReduceScatterV:
+      return reduce_scatter_v_rows();
+    case Collective::kAllToAllV:
+      return all_to_all_v_rows();
     case Collective::kAllReduce:
       break;
   }
@@ -125,6 +134,7 @@ RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks
 }
 
 int most_blocks(const Algorithm& row, std::size_t staging_bytes) {
+  if (row.publishes_counts) return kCountBlocks;
   if (row.ring_directions == 0) return kMaxBlocks;
   constexpr std::size_t kSmallestChunk = 256;
   const std::size_t slots = std::size_t{RingSlots::kPerBlock} * row.ring_directions;

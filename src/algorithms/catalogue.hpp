@@ -110,6 +110,10 @@ struct Algorithm {
   bool fetches_into_staging = false;
   // Rows between pairs of ranks: each block is a lane of them.
   bool sends_messages = false;
+  // Rows whose ranks tell each other counts, where not all know them: kCountBlocks blocks at most.
+  bool publishes_counts = false;
+  // Rows for counts that the host knows, and not for those that lie on the device.
+  bool counts_on_host = false;
   // Not to be taken because the cost model says so.
   bool only_where_measured = false;
   // Rows whose data travels in packets: what a message takes that is so large on the wire.

@@ -13,6 +13,7 @@ struct Shape {
   bool in_place = false;
   RootSide root = RootSide::kNone;
   bool pairwise = false;
+  bool uneven = false;
 };
 
 // In the order of the enumeration.
@@ -32,6 +33,18 @@ constexpr Shape kShapes[] = {
     {.name = "scatter", .output = Shape::kPiece, .pieces = true, .root = RootSide::kInput},
     {.name = "barrier"},
     {.name = "send_recv", .pairwise = true},
+    {.name = "all_gather_v",
+     .input = Shape::kPiece,
+     .pieces = true,
+     .in_place = true,
+     .uneven = true},
+    {.name = "reduce_scatter_v",
+     .output = Shape::kPiece,
+     .reduces = true,
+     .pieces = true,
+     .in_place = true,
+     .uneven = true},
+    {.name = "all_to_all_v", .pieces = true, .uneven = true},
 };
 static_assert(std::size(kShapes) == std::size(kAllCollectives));
 
@@ -56,6 +69,7 @@ Result<Collective> parse_collective(std::string_view name) {
 bool is_pairwise(Collective collective) { return shape_of(collective).pairwise; }
 bool reduces(Collective collective) { return shape_of(collective).reduces; }
 bool has_pieces(Collective collective) { return shape_of(collective).pieces; }
+bool is_uneven(Collective collective) { return shape_of(collective).uneven; }
 bool runs_in_place(Collective collective) { return shape_of(collective).in_place; }
 RootSide root_side(Collective collective) { return shape_of(collective).root; }
 bool has_root(Collective collective) { return root_side(collective) != RootSide::kNone; }

@@ -23,14 +23,18 @@ enum class Collective : std::uint8_t {
   kScatter,
   kBarrier,
   kSendRecv,
+  kAllGatherV,
+  kReduceScatterV,
+  kAllToAllV,
 };
 inline constexpr Collective kAllCollectives[] = {
-    Collective::kAllReduce, Collective::kAllReduceResidualRmsNorm,
-    Collective::kAllGather, Collective::kReduceScatter,
-    Collective::kAllToAll,  Collective::kBroadcast,
-    Collective::kReduce,    Collective::kGather,
-    Collective::kScatter,   Collective::kBarrier,
-    Collective::kSendRecv,
+    Collective::kAllReduce,      Collective::kAllReduceResidualRmsNorm,
+    Collective::kAllGather,      Collective::kReduceScatter,
+    Collective::kAllToAll,       Collective::kBroadcast,
+    Collective::kReduce,         Collective::kGather,
+    Collective::kScatter,        Collective::kBarrier,
+    Collective::kSendRecv,       Collective::kAllGatherV,
+    Collective::kReduceScatterV, Collective::kAllToAllV,
 };
 std::string_view to_string(Collective collective);  // "all_reduce"
 Result<Collective> parse_collective(std::string_view name);
@@ -45,6 +49,10 @@ bool reduces(Collective collective);
 // Whether its larger side holds a piece of every rank, one behind the other and as long as each
 // other: counts are whole multiples of the ranks.
 bool has_pieces(Collective collective);
+
+// Whether those pieces are as long as ranks like: counts are of as many pieces as there are ranks,
+// each as long as the longest may be.
+bool is_uneven(Collective collective);
 
 // Whether its input may lie in its output, or its output in its input, on all ranks; else the two
 // are apart, but for what only concerns the root.

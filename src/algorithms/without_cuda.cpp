@@ -3,11 +3,13 @@
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "algorithms/all_to_all/rows.hpp"
+#include "algorithms/all_to_all_v/rows.hpp"
 #include "algorithms/broadcast/rows.hpp"
 #include "algorithms/gather/rows.hpp"
 #include "algorithms/meeting.hpp"
 #include "algorithms/reduce/rows.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
+#include "algorithms/reduce_scatter_v/rows.hpp"
 #include "algorithms/scatter/rows.hpp"
 #include "algorithms/send_recv/rows.hpp"
 
@@ -46,6 +48,12 @@ CudaKernel cuda_reduce_scatter_one_shot_push(DataType, OpKind, int) { return nul
 
 CudaKernel cuda_all_to_all_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_to_all_one_shot_push(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_reduce_scatter_v_pull(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_scatter_v_one_shot_push(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_all_to_all_v_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_to_all_v_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_broadcast_one_shot_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_broadcast_two_shot(DataType, OpKind, int) { return nullptr; }

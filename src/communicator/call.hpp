@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.hpp"
+#include "communicator/lengths.hpp"
 #include "transport/messages.hpp"
 #include "tutti/collectives.hpp"
 
@@ -26,7 +27,7 @@ struct Call {
   Collective collective = Collective::kAllReduce;
   const void* input = nullptr;  // which peers may read; null where the root alone has one
   void* output = nullptr;       // which peers may write; likewise
-  std::size_t count = 0;        // elements of the larger of both
+  std::size_t count = 0;        // elements of the larger of both; of uneven pieces: see is_uneven()
   DataType dtype = DataType::kFloat32;
   ReduceOp op = {};
   int root = 0;  // where the collective has one
@@ -35,9 +36,13 @@ struct Call {
   TokenNorm norm = {};  // what follows the reduction; `hidden` is 0 where nothing does
   // Of kSendRecv, which has neither input nor output then: one or more, all by one row.
   std::vector<MessageCall> messages = {};
+  Lengths lengths = {};  // of uneven pieces
 
   std::size_t bytes() const { return count * size_of(dtype); }  // of the larger side
-  Sides sides(int rank, int ranks) const { return sides_of(collective, bytes(), rank, ranks); }
+  Sides sides(int rank, int ranks) const {
+    if (is_uneven(collective)) return lengths.sides(collective, rank, size_of(dtype));
+    return sides_of(collective, bytes(), rank, ranks);
+  }
 };
 
 }  // namespace tutti

@@ -60,8 +60,9 @@ struct Prepared {
   bool captured = false;
   std::shared_ptr<SymmetricSegment> input, output;  // null: plain
   bool staged = false;
-  int late_slot = -1;                // captured, to be registered by finish_capture()
-  std::optional<Messages> messages;  // of rows that send some
+  int late_slot = -1;                 // captured, to be registered by finish_capture()
+  std::optional<Messages> messages;   // of rows that send some
+  std::optional<PieceCounts> counts;  // of uneven pieces
   // While it is given to NCCL.
   NcclSession::Call nccl_call;
   std::optional<OperationWatch::Ticket> watched;
@@ -259,9 +260,9 @@ class CommunicatorImpl {
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
-  using PlanKey =
-      std::tuple<Collective, std::size_t, DataType, OpKind, std::size_t, bool, bool, bool, bool,
-                 bool, bool, bool, bool, std::size_t, std::size_t, std::string, std::optional<int>>;
+  using PlanKey = std::tuple<Collective, std::size_t, DataType, OpKind, std::size_t, bool, bool,
+                             bool, bool, bool, bool, bool, bool, std::size_t, std::size_t,
+                             std::string, std::optional<int>, bool>;
   std::map<PlanKey, Plan> plans_;
 
   // Between start_capture and finish_capture: what is to be registered.

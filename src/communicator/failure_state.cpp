@@ -167,6 +167,18 @@ Status FailureState::from_record() const {
       return {StatusCode::kInvalidArgument,
               fmt::format("{}: replayed on rank {} before finish_capture() registered its buffers",
                           describe_operation(record_.sequence), record_.waiting_rank)};
+    case FailureReason::kOtherCount:
+      return {
+          StatusCode::kMismatch,
+          fmt::format("{}: rank {} has a piece of {} elements where rank {} was told of {} (the "
+                      "counts of all ranks must agree)",
+                      describe_operation(record_.sequence), record_.missing_rank,
+                      record_.seen_epoch, record_.waiting_rank, record_.expected_epoch)};
+    case FailureReason::kTooMany:
+      return {StatusCode::kInvalidArgument,
+              fmt::format("{}: rank {} has a count of {} on its device, and max_count is {}",
+                          describe_operation(record_.sequence), record_.missing_rank,
+                          record_.seen_epoch, record_.expected_epoch)};
     case FailureReason::kAborted:
     case FailureReason::kNone:
       break;

@@ -51,6 +51,26 @@ NcclExchange exchange_of(const Call& call) {
   return exchange;
 }
 
+// Pieces that are empty need no message: both ends know that they are.
+NcclExchange exchange_of_lengths(const Call& call) {
+  const std::size_t element = size_of(call.dtype);
+  const auto sent = firsts_of(call.lengths.sent), taken = firsts_of(call.lengths.taken);
+  const bool same = call.collective == Collective::kAllGatherV;
+  NcclExchange exchange{.sends = {}, .receives = {}, .stream = call.stream};
+  for (std::size_t r = 0; r < call.lengths.sent.size(); ++r) {
+    const auto peer = static_cast<int>(r);
+    if (const std::size_t count = call.lengths.sent[r]; count > 0) {
+      const std::size_t first = same ? 0 : sent[r];
+      exchange.sends.push_back({peer, bytes_at(call.input, first * element), count * element});
+    }
+    if (const std::size_t count = call.lengths.taken[r]; count > 0) {
+      exchange.receives.push_back(
+          {peer, bytes_at(call.output, taken[r] * element), count * element});
+    }
+  }
+  return exchange;
+}
+
 NcclReduction reduction_of(const Call& call, std::size_t output_bytes) {
   return {.input = call.input,
           .output = call.output,
@@ -59,6 +79,23 @@ NcclReduction reduction_of(const Call& call, std::size_t output_bytes) {
           .op = call.op,
           .root = call.root,
           .stream = call.stream};
+}
+
+// Each rank is the root of its own piece.
+std::vector<NcclReduction> reductions_of(const Call& call) {
+  const auto firsts = firsts_of(call.lengths.sent);
+  std::vector<NcclReduction> reductions;
+  for (std::size_t r = 0; r < call.lengths.sent.size(); ++r) {
+    if (call.lengths.sent[r] == 0) continue;
+    reductions.push_back({.input = bytes_at(call.input, firsts[r] * size_of(call.dtype)),
+                          .output = call.output,
+                          .count = call.lengths.sent[r],
+                          .dtype = call.dtype,
+                          .op = call.op,
+                          .root = static_cast<int>(r),
+                          .stream = call.stream});
+  }
+  return reductions;
 }
 
 }  // namespace
@@ -94,6 +131,11 @@ Status give_to_nccl(NcclSession& session, const Call& call, NcclPlace place) {
       return session.reduce(reduction_of(call, sides.output));
     case Collective::kSendRecv:
       return session.exchange(exchange_of(call));
+    case Collective::kAllGatherV:
+    case Collective::kAllToAllV:
+      return session.exchange(exchange_of_lengths(call));
+    case Collective::kReduceScatterV:
+      return session.reduce_together(reductions_of(call));
     case Collective::kAllReduce:
     case Collective::kAllReduceResidualRmsNorm:
     case Collective::kBarrier:

@@ -85,6 +85,17 @@ Status NcclSession::broadcast(const NcclBroadcast& call) {
   return state_->nccl->broadcast(state_->comm, call);
 }
 
+Status NcclSession::reduce_together(const std::vector<NcclReduction>& calls) {
+  TUTTI_TRY(state_->nccl->group_start());
+  Status first;
+  for (const NcclReduction& call : calls) {
+    const Status one = state_->nccl->reduce(state_->comm, call);
+    if (first.is_ok()) first = one;
+  }
+  const Status ended = state_->nccl->group_end();
+  return first.is_ok() ? ended : first;
+}
+
 Status NcclSession::exchange(const NcclExchange& call) {
   return state_->nccl->exchange(state_->comm, call);
 }

@@ -54,6 +54,7 @@ class NcclSession {
   Status all_gather(const NcclAllGather& call);
   Status reduce_scatter(const NcclReduction& call);
   Status reduce(const NcclReduction& call);
+  Status reduce_together(const std::vector<NcclReduction>& calls);  // in one group
   Status broadcast(const NcclBroadcast& call);
   Status exchange(const NcclExchange& call);
   Status all_to_all(const NcclAllToAll& call);

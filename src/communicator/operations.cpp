@@ -62,6 +62,7 @@ Request CommunicatorImpl::request_for(Collective collective,
           .ring_bytes = layout_.ring_bytes(query.captured ? 1 : 0),
           .has_lanes = layout_.message_slot_bytes(size()) > 0,
           .bidirectional_bytes = Knobs::process().integer("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES"),
+          .counts_on_device = query.counts_on_device,
           .capturing = query.captured,
           .windows = {.none = windows_.why_none()},
           .copies = {.none = copies_.why_none()},
@@ -78,11 +79,11 @@ Result<Plan> CommunicatorImpl::plan(Collective collective, const Communicator::Q
 
 Result<Plan> CommunicatorImpl::plan_for(const Request& request) {
   const PlanKey key{
-      request.collective,     request.count,        request.dtype,         request.op,
-      request.hidden,         request.in_place,     request.symmetric,     request.capturing,
-      request.nccl_ready,     request.in_blocks,    request.windows.ready, request.copies.ready,
-      request.default_stream, request.packet_bytes, request.ring_bytes,    request.algorithm,
-      request.sm_budget};
+      request.collective,     request.count,           request.dtype,         request.op,
+      request.hidden,         request.in_place,        request.symmetric,     request.capturing,
+      request.nccl_ready,     request.in_blocks,       request.windows.ready, request.copies.ready,
+      request.default_stream, request.packet_bytes,    request.ring_bytes,    request.algorithm,
+      request.sm_budget,      request.counts_on_device};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   TUTTI_ASSIGN(const Plan plan, choose(request, topology_, *table_));
   log(LogLevel::kInfo, "{} bytes, {}{}: {}", request.bytes(),
@@ -147,9 +148,13 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
   const Call& call = prepared.call;
   // Where the root's alone lies, only the root knows: the choice must not depend on it.
   const RootSide alone = root_side(call.collective);
-  const bool has_input = alone == RootSide::kInput || zero_copy(prepared.input);
-  const bool has_output = alone == RootSide::kOutput || zero_copy(prepared.output);
-  const bool late = prepared.captured && registering_;
+  // Of uneven pieces peers touch the larger side alone; the other one may be empty on some ranks.
+  const bool uneven = is_uneven(call.collective), computes = reduces(call.collective);
+  const bool has_input =
+      alone == RootSide::kInput || (uneven && !computes) || zero_copy(prepared.input);
+  const bool has_output =
+      alone == RootSide::kOutput || (uneven && computes) || zero_copy(prepared.output);
+  const bool late = prepared.captured && registering_ && !uneven;
   Request request = request_for(call.collective, {.count = call.count,
                                                   .dtype = call.dtype,
                                                   .op = call.op,
@@ -158,6 +163,7 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
                                                   .in_place = prepared.in_place,
                                                   .algorithm = call.options.algorithm,
                                                   .sm_budget = call.options.sm_budget,
+                                                  .counts_on_device = call.lengths.are_on_device(),
                                                   .captured = prepared.captured});
   request.nccl_ready = nccl_.is_open() || !prepared.captured;
   request.windows.ready = windows_.are_open() || !prepared.captured;
@@ -200,6 +206,9 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
                         .dtype = call.dtype,
                         .op = call.op.kind,
                         .root = call.root};
+  if (is_uneven(call.collective) && size() <= kMaxRanks) {
+    prepared.counts = call.lengths.counts(call.collective, call.dtype);
+  }
   failure_->note(prepared.operation);
   if (runs_on_nccl(prepared)) {
     TUTTI_TRY(prepare_nccl_for(prepared));
@@ -223,7 +232,9 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
   const bool shares = row->ring_directions > 0 || (passes && layout_.ring_bytes(prepared.area) > 0);
   if (shares) prepared.channel = layout_.ring_channel(prepared.area);
   // Copies are enqueued with their addresses: for them it is not enough to know those later.
-  const bool can_wait = registering_ && !in_place_staging && !by_switch && row->program == nullptr;
+  const bool even = !is_uneven(call.collective);
+  const bool can_wait =
+      registering_ && even && !in_place_staging && !by_switch && row->program == nullptr;
   const bool is_late = can_wait && !direct && prepared.call.bytes() > 0;
   if (!stream.capturing || row->packets != nullptr || (shares && !is_late)) return prepared;
 
@@ -347,6 +358,7 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
     work.messages = &*prepared.messages;
     work.signature = prepared.messages->at[0].signature;
   }
+  if (prepared.counts) work.counts = &*prepared.counts;
   return work;
 }
 
@@ -443,6 +455,11 @@ std::uint32_t CommunicatorImpl::signature_of(const Prepared& prepared) const {
     hash.add(__builtin_bit_cast(std::uint32_t, call.norm.epsilon));
     hash.add(static_cast<std::uint64_t>(call.norm.output_dtype));
     hash.add(__builtin_bit_cast(std::uint32_t, call.norm.scale));
+  }
+  if (is_uneven(call.collective)) {
+    hash.add(static_cast<std::uint64_t>(call.lengths.are_on_device()));
+    const bool agreed = call.lengths.are_agreed(call.collective);
+    for (const std::size_t length : call.lengths.taken) hash.add(agreed ? length : 0);
   }
   const bool touched = !prepared.staged && prepared.late_slot < 0;
   if (touched && prepared.operation.row->peers_read_input) {

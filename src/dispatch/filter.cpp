@@ -146,6 +146,9 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
   if (reason.empty() && nccl_scales_alone(row, request, topology)) {
     reason = fmt::format("leaves elements unwritten in {} of one rank", to_string(request.op));
   }
+  if (reason.empty() && request.counts_on_device && row.counts_on_host) {
+    reason = "needs counts on the host, and they lie on the device";
+  }
   if (reason.empty()) reason = why_not_in_packets(row, request, topology.ranks);
   if (reason.empty() && row.sends_messages && !request.has_lanes) {
     reason = "needs slots for messages, for which TUTTI_MESSAGE_BYTES leaves no room";

@@ -25,6 +25,7 @@ struct Request {
   std::size_t ring_bytes = 0;     // staging for chunks that go around a ring
   bool has_lanes = true;          // slots for messages between ranks
   std::int64_t bidirectional_bytes = kSizeAutomatic;  // TUTTI_RING_BIDIRECTIONAL_MAX_BYTES
+  bool counts_on_device = false;                      // of uneven pieces
   bool capturing = false;
   bool nccl_ready = true;  // its communicator is there, or can be made now
   // Of NCCL's windows, for its kernels and for its copy engines: whether they can hold both buffers

@@ -10,7 +10,10 @@ namespace tutti {
 Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const Work& work, Stream stream) {
   constexpr int kWarp = 32;
   const int needed = std::clamp(body.threads, work.ranks, kMaxThreads);
-  void* arguments[] = {const_cast<Work*>(&work), const_cast<Messages*>(work.messages)};
+  // Kernels have one more at most.
+  const void* const more = work.counts != nullptr ? static_cast<const void*>(work.counts)
+                                                  : static_cast<const void*>(work.messages);
+  void* arguments[] = {const_cast<Work*>(&work), const_cast<void*>(more)};
   return cuda.launch(
       {.kernel = body.kernel,
        .blocks = work.blocks,

@@ -59,6 +59,27 @@ class HostTiles {
     deal_tiles<T>(range, block_, work_.blocks, f);
   }
 
+  template <class T, class F>
+  void for_each_tile_between(Range range, const std::byte*, const std::byte*, F&& f) const {
+    for_each_tile<T>(range, f);
+  }
+
+  // --- counts ---
+
+  template <class Load, class IsRight>
+  Outcome learn_counts(Load&& load, IsRight&& is_right) {
+    for (int from = 0; from < work_.ranks; ++from) {
+      for (int to = 0; to < work_.ranks; ++to) {
+        const std::uint32_t count = load(from, to);
+        counted_[from][to] = count;
+        const CountVerdict verdict = is_right(from, to, count);
+        if (!verdict.is_right) return team().refuse(from, count, verdict);
+      }
+    }
+    return Outcome::kDone;
+  }
+  std::uint32_t counted(int from, int to) const { return counted_[from][to]; }
+
   // Of a chunk that is all this block's.
   template <class T, class Load, class Use>
   void for_each_of_chunk(std::size_t count, Load&& load, Use&& use) const {
@@ -232,6 +253,26 @@ class HostTiles {
     return Outcome::kDone;
   }
 
+  template <class T, class Count>
+  void push_some(PacketAt at, Count&& count, const Column& column) const {
+    push_column<T>(at, count, column);
+  }
+  template <class T, class Count>
+  Outcome poll_some(PacketAt at, Count&& count, Column& column) const {
+    return poll<T>(at, count, column);
+  }
+  static Words word_of(std::uint64_t number) {
+    Words words;
+    std::memcpy(words.at, &number, sizeof number);
+    return words;
+  }
+  static std::uint64_t number_of(const Words& words) {
+    std::uint64_t number;
+    std::memcpy(&number, words.at, sizeof number);
+    return number;
+  }
+  bool is_last_slice() const { return block_ + 1 == work_.blocks; }
+
   template <class T>
   TileInPlace<T> part_of(const Column& column, int rank, int count) const {
     return {reinterpret_cast<const T*>(column.at[rank].at), count};
@@ -341,6 +382,7 @@ class HostTiles {
   Team& team() { return static_cast<Team&>(*this); }
 
   Words held_[2][kHostHeldTiles];
+  std::uint32_t counted_[tutti::kMaxRanks][tutti::kMaxRanks];
 };
 
 }  // namespace tutti

@@ -12,6 +12,9 @@
 //                            bytes lie one behind the other in them, accesses are as those allow.
 //   load, store, store_all   Ordinary accesses, ordered by the arrivals and waits around them.
 //   copy_in, copy_out        Own buffer to own staging, and back. Ordinary.
+//   for_each_tile_between(range, from, to, f)
+//                            for_each_tile for accesses to these two addresses alone, from which
+//                            places count.
 //   arrive(publish)          Tells every rank's same block that this one has come so far; `publish`
 //                            says what is released with it. Scope: system.
 //   wait()                   Until every rank's same block has arrived as often as this one.
@@ -20,7 +23,16 @@
 //   barrier(publish)         arrive, then wait.
 //   publish_scalar(x)        Ordinary store to own memory, released by the next arrival.
 //   scalar_of(rank)          Ordinary load, after a wait.
-//   finish()                 Ends the operation: keeps the epoch for the next one; fails if another
+//   publish_counts(f)        f(rank), likewise: what this rank has for each. Not where it is
+//                            poisoned: a peer may still read what it had for the operation before.
+//   learn_counts(load, is_right)
+//                            load(from, to) for every two ranks, once for the block; fails where
+//                            one is not right, and tells what would be. published(from, to) is what
+//                            `from` has published.
+//   counted(from, to)        What was learnt.
+//   refuse(rank, count, v)   Fails: that is what `rank` has, and verdict v says what would be
+//   right. finish()                 Ends the operation: keeps the epoch for the next one; fails if
+//   another
 //                            operation was using the channel at the last wait.
 //
 // A body whose data is its own flag (transport/packets.hpp) uses none of these but the ones below.
@@ -43,6 +55,9 @@
 //   push_to(rank, at, ..)    Into the slot at that rank alone.
 //   poll(at)                 Until every other rank's tile is there, then takes and empties them.
 //                            Relaxed (host: acquire). Bounded by the deadline.
+//   push_some, poll_some     push_column and poll of those tiles alone that have any elements.
+//   word_of, number_of       A number as a tile, and back.
+//   is_last_slice()          Whether this is the thread that comes last to slices.
 //   poll_from(source, at)    Likewise, of that rank's alone.
 //   place_own(column, tile)  Among what was polled: the own tile, which does not travel.
 //   store_tile, store_column Into the output: one tile, or tile k of every other rank's share.
@@ -156,6 +171,13 @@ struct Range {
 struct TileAt {
   std::size_t first = 0;
   int count = 0;
+};
+
+// What is said of a count.
+struct CountVerdict {
+  bool is_right = true;
+  FailureReason why = FailureReason::kNone;
+  std::uint64_t right = 0;  // what would be
 };
 
 // One address per rank, in registers: only ever indexed by constants, or through of().

@@ -14,6 +14,7 @@ inline constexpr int kMaxRanks = 16;
 inline constexpr int kMaxCudaRanks = 8;
 inline constexpr int kMaxBlocks = 128;
 inline constexpr int kMaxThreads = 512;      // per block
+inline constexpr int kCountBlocks = 32;      // of operations whose ranks tell each other counts
 inline constexpr int kMaxClusterBlocks = 8;  // as every GPU has them that knows clusters
 
 // How many of a grid's blocks share a token, where it has so many of each: of the powers of two
@@ -61,12 +62,14 @@ struct RingFlags {
 };
 
 // What each rank exposes to its peers per channel. One writer per word: flags[b][s] is written by
-// rank s alone, scalars[b] by the owner, of rings[b] each word by one neighbour.
+// rank s alone, scalars[b] and counts[b] by the owner, of rings[b] each word by one neighbour.
 struct ChannelMemory {
   Flag flags[kMaxBlocks][kMaxRanks];
   double scalars[kMaxBlocks];  // kPreMulSum: the owner's multiplier, published before block b's
                                // first barrier of the operation
   RingFlags rings[kMaxBlocks];
+  // What the owner has for each rank, published likewise (transport/counts.hpp).
+  std::uint32_t counts[kCountBlocks][kMaxRanks];
 };
 
 // What each rank exposes to its peers per packet area; its slots follow, one generation behind the
@@ -136,7 +139,8 @@ struct TokenNorm {
   float scale;            // of that
 };
 
-struct Messages;  // transport/messages.hpp
+struct Messages;     // transport/messages.hpp
+struct PieceCounts;  // transport/counts.hpp
 
 struct Work {
   std::size_t count;  // elements
@@ -165,7 +169,10 @@ struct Work {
   bool meets;
 
   PacketArea packets;
-  const Messages* messages;  // of rows that send some; to a kernel they are an argument of its own
+  // Of rows that send some, and of those whose pieces have lengths of their own. To a kernel they
+  // are an argument of its own.
+  const Messages* messages;
+  const PieceCounts* counts;
 
   PeerPointers channels;  // ChannelMemory of each rank
   std::uint64_t* epochs;  // [kMaxBlocks], private to this rank and channel

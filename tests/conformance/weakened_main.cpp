@@ -17,11 +17,13 @@
 #include <vector>
 
 #include "algorithms/catalogue.hpp"
+#include "communicator/lengths.hpp"
 #include "launch/host.hpp"
 #include "support/buffer_passing.hpp"
 #include "support/children.hpp"
 #include "support/host_world.hpp"
 #include "support/ranks.hpp"
+#include "support/uneven.hpp"
 
 #if !defined(__SANITIZE_THREAD__)
 #error "this program needs -fsanitize=thread"
@@ -60,7 +62,14 @@ std::size_t count_of(const Algorithm& row) {
   if (has_pieces(row.collective) && row.pushes_through_staging) return kPushedCount;
   return has_pieces(row.collective) ? kCount - kCount % ranks_for(row, kRanks) : kCount;
 }
-Sides sides_of(const Algorithm& row, int rank) {
+// Uneven pieces are others in each round.
+UnevenCounts counts_of(const Algorithm& row, int rank, int round) {
+  const int ranks = ranks_for(row, kRanks);
+  return {row.collective, count_of(row) / static_cast<std::size_t>(ranks),
+          static_cast<std::uint64_t>(round) + 3, rank, ranks};
+}
+Sides sides_of(const Algorithm& row, int rank, int round) {
+  if (is_uneven(row.collective)) return counts_of(row, rank, round).sides(row.collective, rank);
   return sides_of(row.collective, count_of(row), rank, ranks_for(row, kRanks));
 }
 Extent extent_of(const Algorithm& row) {
@@ -112,6 +121,26 @@ class Matrices {
   float* result_ = nullptr;
 };
 
+// Where ranks tell each other counts, those of every other round lie on the device.
+class Counts {
+ public:
+  void prepare(const Case& test, int round, Work& work) {
+    const Algorithm& row = *test.row;
+    if (!is_uneven(row.collective)) return;
+    UnevenCounts all = counts_of(row, work.rank, round);
+    given_ = all.sent;
+    Lengths lengths{.sent = std::move(all.sent), .taken = std::move(all.taken)};
+    const bool may_be = row.publishes_counts && test.buffers != Buffers::kInPlace;
+    if (may_be && round % 2 == 1) lengths = {.on_device = {given_.data(), nullptr, kCount}};
+    counts_ = lengths.counts(row.collective, DataType::kFloat32);
+    work.counts = &counts_;
+  }
+
+ private:
+  std::vector<std::size_t> given_;
+  PieceCounts counts_{};
+};
+
 // What pushes through staging stages its sums in every other round: the first barrier of a round is
 // there for those who still copy sums of the one before.
 Work work_for(HostWorld& world, int rank, const Case& test, int round) {
@@ -122,20 +151,22 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
   Work work = world.work(rank, count, is_staged(*row, buffers) != turns);
   work.ring = ring_slots(*row, kStagingBytes, work.blocks, 0);
   work.chunk_bytes = kCopiedBytes;
-  if (has_root(row->collective) && row->packets != nullptr) {
+  const bool own_slots = has_root(row->collective) || is_uneven(row->collective);
+  if (own_slots && row->packets != nullptr) {
     work.packets.slot_bytes = packet_use(*row, extent_of(*row), DataType::kFloat32).slot_bytes;
   }
   work.root = root_of(row->collective, round, world.ranks());
   if (!has_input(row->collective, rank, work.root)) work.input = nullptr;
   if (!has_output(row->collective, rank, work.root)) work.output = nullptr;
   if (buffers != Buffers::kInPlace || normalises(*row)) return work;
-  if (const Sides sides = sides_of(*row, rank); sides.input > sides.output) {
+  const Sides sides = sides_of(*row, rank, round);
+  if (sides.input > sides.output || row->collective == Collective::kReduceScatterV) {
     work.output = world.input<std::byte>(rank) + sides.place * sizeof(float);
     return work;
   }
   for (int r = 0; r < world.ranks(); ++r) {
     work.inputs.at[r] =
-        reinterpret_cast<std::byte*>(world.output<float>(r) + sides_of(*row, r).place);
+        reinterpret_cast<std::byte*>(world.output<float>(r) + sides_of(*row, r, round).place);
   }
   work.input = work.inputs.at[rank];
   return work;
@@ -143,7 +174,14 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
 
 // What comes to place i of rank `rank`'s output.
 template <class Value>
-float moved(const Case& test, int rank, int root, std::size_t i, const Value& value) {
+float moved(const Case& test, int rank, int root, int round, std::size_t i, const Value& value) {
+  for (int r = 0; is_uneven(test.row->collective) && r < kRanks; ++r) {
+    const std::vector<std::size_t> sent = counts_of(*test.row, r, round).sent;
+    const std::size_t count = sent[static_cast<std::size_t>(rank)];
+    const bool each = test.row->collective == Collective::kAllToAllV;
+    if (i < count) return value(r, (each ? UnevenCounts::before(sent, rank) : 0) + i);
+    i -= count;
+  }
   if (root_side(test.row->collective) == RootSide::kInput) return value(root, i);
   const std::size_t piece = count_of(*test.row) / ranks_for(*test.row, kRanks);
   const bool own = test.row->collective == Collective::kAllToAll;  // else everybody's is the same
@@ -188,12 +226,14 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
   if (test.row->collective == Collective::kBarrier) return meet(world, rank, test);
   const HostBody body = test.row->host(DataType::kFloat32, OpKind::kSum);
   const bool normalised = normalises(*test.row);
-  const Sides sides = sides_of(*test.row, rank);
   Matrices matrices;
+  Counts counts;
   bool right = true;
   for (int round = 0; round < kRounds; ++round) {
     Work work = work_for(world, rank, test, round);
     matrices.prepare(test, work);
+    counts.prepare(test, round, work);
+    const Sides sides = sides_of(*test.row, rank, round);
     auto* const input = reinterpret_cast<float*>(const_cast<std::byte*>(work.input));
     const auto* const output = reinterpret_cast<const float*>(work.output);
     const auto value = [&](int r, std::size_t i) {
@@ -210,7 +250,8 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
       float expected = normalised ? Matrices::residual_at(i) : 0;
       const std::size_t first = sides.input > sides.output ? sides.place : 0;
       for (int r = 0; r < world.ranks(); ++r) expected += value(r, first + i);
-      if (!reduces(test.row->collective)) expected = moved(test, rank, work.root, first + i, value);
+      if (!reduces(test.row->collective))
+        expected = moved(test, rank, work.root, round, first + i, value);
       right = right && output[i] == expected;
     }
     if (normalised) right = right && matrices.is_normalised(output);

@@ -58,8 +58,16 @@ std::vector<Setup> setups_for_mutations(const Algorithm& row) {
   for (const Buffers buffers : kAllBuffers) {
     if (!runs(row, buffers)) continue;
     const bool scales = row.takes(DataType::kFloat32, OpKind::kPreMulSum);
-    all.push_back({&row, test::ranks_for(row, 3), 1, 127, scales ? 3 : 4, buffers,
-                   scales ? OpKind::kPreMulSum : OpKind::kSum});
+    Setup setup{&row,
+                test::ranks_for(row, 3),
+                1,
+                127,
+                scales ? 3 : 4,
+                buffers,
+                scales ? OpKind::kPreMulSum : OpKind::kSum};
+    all.push_back(setup);
+    setup.counts_on_device = true;
+    if (has_device_counts(setup)) all.push_back(setup);
   }
   return all;
 }
@@ -99,10 +107,11 @@ std::vector<std::string> table_of(const std::vector<MutationResult>& results) {
   for (const MutationResult& result : results) {
     const Algorithm& row = *result.setup.row;
     const bool is_all_reduce = row.collective == Collective::kAllReduce;
-    lines.push_back(fmt::format("| {} | {} | {} | {} | {} |", is_all_reduce ? row.name() : row.id,
-                                to_string(result.setup.buffers), describe(result.mutation),
-                                to_string(result.finding.violation.breach),
-                                result.finding.schedules));
+    lines.push_back(fmt::format(
+        "| {} | {}{} | {} | {} | {} |", is_all_reduce ? row.name() : row.id,
+        to_string(result.setup.buffers), result.setup.counts_on_device ? ", device counts" : "",
+        describe(result.mutation), to_string(result.finding.violation.breach),
+        result.finding.schedules));
   }
   return lines;
 }

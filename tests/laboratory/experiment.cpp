@@ -30,8 +30,13 @@ std::size_t unit_of(const Setup& setup) {
 }  // namespace
 
 std::string Setup::name() const {
-  return fmt::format("{} ranks={} blocks={} count={} operations={} {} {}", row->id, ranks, blocks,
-                     count, operations, to_string(buffers), tutti::to_string(op));
+  return fmt::format("{} ranks={} blocks={} count={} operations={} {} {}{}", row->id, ranks, blocks,
+                     count, operations, to_string(buffers), tutti::to_string(op),
+                     counts_on_device ? " counts on the device" : "");
+}
+
+bool has_device_counts(const Setup& setup) {
+  return setup.row->publishes_counts && setup.buffers != Buffers::kInPlace && setup.count > 0;
 }
 
 std::vector<Setup> all_setups() {
@@ -61,7 +66,10 @@ std::vector<Setup> all_setups() {
             row.packets == nullptr ? shape.count : std::min(shape.count, kLongest);
         // Two operations around a ring take as many steps as many others do.
         const int operations = row.ring_directions > 0 ? 2 : 3;
-        all.push_back({&row, shape.ranks, shape.blocks, count, operations, buffers, shape.op});
+        Setup setup{&row, shape.ranks, shape.blocks, count, operations, buffers, shape.op};
+        all.push_back(setup);
+        setup.counts_on_device = true;
+        if (has_device_counts(setup)) all.push_back(setup);
       }
     }
   }
@@ -78,7 +86,8 @@ Experiment::Experiment(const Setup& setup)
   if (only_meets()) setup_.count = 2;
   const std::size_t bytes = packet_use().bytes();
   for (int r = 0; r < setup.ranks; ++r) {
-    ranks_.push_back(std::make_unique<Rank>(sides(r), bytes));
+    const Sides most = sides_of(setup_.row->collective, setup_.count, r, setup.ranks);
+    ranks_.push_back(std::make_unique<Rank>(most, bytes));
   }
   lay_out();
 }
@@ -91,7 +100,8 @@ PacketUse Experiment::packet_use() const {
       DataType::kFloat32);
   // Tiles are small here, and so are shares.
   const std::size_t expansion = packet_expansion(*setup_.row, DataType::kFloat32);
-  const std::size_t whole = setup_.count * sizeof(float) * expansion;
+  const std::size_t tile = is_uneven() ? 16 : 0;  // how long a piece is, behind it
+  const std::size_t whole = (setup_.count * sizeof(float) + tile) * expansion;
   use.slot_bytes = std::min(use.slot_bytes, (whole + 255) / 256 * 256);
   return use;
 }
@@ -109,6 +119,9 @@ void Experiment::lay_out() {
     memory.add_data(reinterpret_cast<std::byte*>(rank.channel.scalars),
                     static_cast<std::size_t>(setup_.blocks) * sizeof(double),
                     fmt::format("scalars {}", r));
+    memory.add_data(reinterpret_cast<std::byte*>(rank.channel.counts),
+                    static_cast<std::size_t>(setup_.blocks) * sizeof rank.channel.counts[0],
+                    fmt::format("counts {}", r));
     const std::size_t flags = static_cast<std::size_t>(setup_.blocks) * kMaxRanks;
     memory.add_flags(&rank.channel.flags[0][0], flags);
     constexpr std::size_t kPerRing = sizeof(RingFlags) / sizeof(Flag);
@@ -231,8 +244,9 @@ Work Experiment::work_for(int index, int operation) {
   const Collective collective = setup_.row->collective;
   const bool reads = test::has_input(collective, index, work.root);
   const bool writes = test::has_output(collective, index, work.root);
-  work.input = reads ? reinterpret_cast<std::byte*>(input_of(index)) : nullptr;
-  work.output = writes ? reinterpret_cast<std::byte*>(output_of(index)) : nullptr;
+  work.input = reads ? reinterpret_cast<std::byte*>(input_of(index, operation)) : nullptr;
+  work.output = writes ? reinterpret_cast<std::byte*>(output_of(index, operation)) : nullptr;
+  if (is_uneven()) work.counts = &rank.counts;
   work.stage_input = staged && setup_.row->peers_read_input;
   work.stage_output = staged && setup_.row->peers_write_output;
   // Where it has halves, or thirds: room for a tile of every rank in each, or two.
@@ -244,10 +258,11 @@ Work Experiment::work_for(int index, int operation) {
     work.packets.memory.at[r] = reinterpret_cast<std::byte*>(next.packets.data());
     work.channels.at[r] = reinterpret_cast<std::byte*>(&peer.channel);
     work.staging.at[r] = peer.staging.bytes();
-    work.inputs.at[r] = reinterpret_cast<std::byte*>(input_of(r));
+    work.inputs.at[r] = reinterpret_cast<std::byte*>(input_of(r, operation));
     work.outputs.at[r] =
-        work.stage_output ? next.staging.bytes()
-                          : reinterpret_cast<std::byte*>(output_of((index + 1 + r) % setup_.ranks));
+        work.stage_output
+            ? next.staging.bytes()
+            : reinterpret_cast<std::byte*>(output_of((index + 1 + r) % setup_.ranks, operation));
   }
   work.packets.generation_bytes = packet_use().bytes();
   work.packets.slot_bytes = packet_use().slot_bytes;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/buffer_passing.hpp"
+#include "support/uneven.hpp"
 #include "transport/host_team.hpp"
 
 namespace tutti::laboratory {
@@ -22,6 +23,7 @@ struct Setup {
   int operations = 2;
   Buffers buffers = Buffers::kDirect;
   OpKind op = OpKind::kSum;
+  bool counts_on_device = false;  // of uneven pieces
 
   // "all_reduce/one_shot ranks=2 blocks=1 count=5 operations=2 staged premulsum"
   std::string name() const;
@@ -29,6 +31,9 @@ struct Setup {
 
 // What one operation stages at a time, in bytes: small, so that small messages take several passes.
 inline constexpr std::size_t kStagingBytes = 256;
+
+// Whether its counts can be the device's.
+bool has_device_counts(const Setup& setup);
 
 // Every row that has a host body and is not between pairs of ranks (messages_test.cpp), with every
 // way of passing buffers, by ranks, blocks and counts.
@@ -94,20 +99,31 @@ class Experiment {
   // Of element `i` of the message, which is the larger side.
   float expected(int rank, int operation, std::size_t i) const;
   float moved(int rank, int operation, std::size_t i) const;
+  float moved_unevenly(int rank, int operation, std::size_t i) const;
+  void give_counts(Rank& rank, int index, int operation);
+  void check_found(const Rank& rank, int index, int operation);
   int root(int operation) const {
     return test::root_of(setup_.row->collective, operation, setup_.ranks);
   }
-  Sides sides(int rank) const {
-    return sides_of(setup_.row->collective, setup_.count, rank, setup_.ranks);
+  // Uneven pieces are others in each operation.
+  bool is_uneven() const { return tutti::is_uneven(setup_.row->collective); }
+  test::UnevenCounts counts(int rank, int operation) const {
+    return {setup_.row->collective, piece(), static_cast<std::uint64_t>(operation) + 3, rank,
+            setup_.ranks};
   }
-  // Where bits are moved, of each rank.
+  Sides sides(int rank, int operation) const {
+    const Collective collective = setup_.row->collective;
+    return is_uneven() ? counts(rank, operation).sides(collective, rank)
+                       : sides_of(collective, setup_.count, rank, setup_.ranks);
+  }
+  // Of each rank, or the longest one.
   std::size_t piece() const { return setup_.count / static_cast<std::size_t>(setup_.ranks); }
   // Where a rank's input and output lie. In place, the smaller one lies in the larger one.
-  float* input_of(int rank) const;
-  float* output_of(int rank) const;
+  float* input_of(int rank, int operation) const;
+  float* output_of(int rank, int operation) const;
   bool in_one_buffer() const;
   // Where in the message a rank's output begins.
-  std::size_t first_of_output(int rank) const;
+  std::size_t first_of_output(int rank, int operation) const;
   // Where tokens are normalised behind the sum.
   bool normalises() const { return hidden_ > 0; }
   float* residual_of(Rank& rank) const;

@@ -14,7 +14,10 @@ void Experiment::between_operations(Rank& rank, int index) {
   simulation_.memory().end_kernel(simulation_.fiber_of(index, 0), setup_.blocks);
   if (rank.control.poison == 0) {
     if (rank.started > 0) check_output(rank, index, rank.started - 1);
-    if (rank.started < setup_.operations) write_input(rank, index, rank.started);
+    if (rank.started < setup_.operations) {
+      if (is_uneven()) give_counts(rank, index, rank.started);
+      write_input(rank, index, rank.started);
+    }
     simulation_.memory().end_kernel(simulation_.fiber_of(index, 0), setup_.blocks);
   }
   rank.ended = 0;
@@ -41,8 +44,40 @@ float Experiment::expected(int rank, int operation, std::size_t i) const {
   return setup_.op == OpKind::kAvg ? sum / static_cast<float>(setup_.ranks) : sum;
 }
 
+void Experiment::give_counts(Rank& rank, int index, int operation) {
+  const test::UnevenCounts all = counts(index, operation);
+  Lengths lengths{.sent = all.sent, .taken = all.taken};
+  if (setup_.counts_on_device) {
+    std::copy(all.sent.begin(), all.sent.end(), rank.given.begin());
+    rank.found.fill(~std::size_t{0});
+    lengths = {.on_device = {rank.given.data(), rank.found.data(), piece()}};
+  }
+  rank.counts = lengths.counts(setup_.row->collective, DataType::kFloat32);
+}
+
+void Experiment::check_found(const Rank& rank, int index, int operation) {
+  const test::UnevenCounts all = counts(index, operation);
+  if (reduces(setup_.row->collective) || !setup_.counts_on_device) return;
+  if (std::equal(all.taken.begin(), all.taken.end(), rank.found.begin())) return;
+  simulation_.report(Breach::kWrongResult,
+                     fmt::format("operation {} of rank {}: other counts found", operation, index));
+}
+
+float Experiment::moved_unevenly(int rank, int operation, std::size_t i) const {
+  const bool own = setup_.row->collective == Collective::kAllToAllV;
+  for (int r = 0; r < setup_.ranks; ++r) {
+    const std::vector<std::size_t> sent = counts(r, operation).sent;
+    const std::size_t count = sent[static_cast<std::size_t>(rank)];
+    const std::size_t first = own ? test::UnevenCounts::before(sent, rank) : 0;
+    if (i < count) return input_value(r, operation, first + i);
+    i -= count;
+  }
+  return kPoison;
+}
+
 float Experiment::moved(int rank, int operation, std::size_t i) const {
   const Collective collective = setup_.row->collective;
+  if (is_uneven()) return moved_unevenly(rank, operation, i);
   if (root_side(collective) == RootSide::kInput) return input_value(root(operation), operation, i);
   // Of all_to_all each rank gets its own pieces, else everybody's are the same.
   const bool own = collective == Collective::kAllToAll;
@@ -54,22 +89,22 @@ bool Experiment::in_one_buffer() const {
   return setup_.buffers == Buffers::kInPlace && !normalises();
 }
 
-float* Experiment::input_of(int rank) const {
+float* Experiment::input_of(int rank, int operation) const {
   Rank& own = *ranks_[static_cast<std::size_t>(rank)];
-  const Sides sides = this->sides(rank);
+  const Sides sides = this->sides(rank, operation);
   const bool within = in_one_buffer() && sides.input <= sides.output;
   return within ? own.output.data() + sides.place : own.input.data();
 }
 
-float* Experiment::output_of(int rank) const {
+float* Experiment::output_of(int rank, int operation) const {
   Rank& own = *ranks_[static_cast<std::size_t>(rank)];
-  const Sides sides = this->sides(rank);
+  const Sides sides = this->sides(rank, operation);
   const bool within = in_one_buffer() && sides.input > sides.output;
   return within ? own.input.data() + sides.place : own.output.data();
 }
 
-std::size_t Experiment::first_of_output(int rank) const {
-  const Sides sides = this->sides(rank);
+std::size_t Experiment::first_of_output(int rank, int operation) const {
+  const Sides sides = this->sides(rank, operation);
   return sides.input > sides.output ? sides.place : 0;
 }
 
@@ -110,10 +145,10 @@ void Experiment::write_input(Rank& rank, int index, int operation) {
   if (normalises()) return write_tokens(rank, index, operation);
   if (only_meets())
     return store(index, word_of(index, operation), input_value(index, operation, 0));
-  float* const input = input_of(index);
-  const std::size_t count = sides(index).input;
-  for (std::size_t i = 0; i < sides(index).output; ++i) {
-    float* const to = output_of(index) + i;
+  float* const input = input_of(index, operation);
+  const std::size_t count = sides(index, operation).input;
+  for (std::size_t i = 0; i < sides(index, operation).output; ++i) {
+    float* const to = output_of(index, operation) + i;
     if (to < input || to >= input + count) store(index, to, kPoison);
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -122,7 +157,9 @@ void Experiment::write_input(Rank& rank, int index, int operation) {
 }
 
 // Of two, by turns: a rank may be ahead by one operation.
-float* Experiment::word_of(int rank, int operation) const { return input_of(rank) + operation % 2; }
+float* Experiment::word_of(int rank, int operation) const {
+  return input_of(rank, operation) + operation % 2;
+}
 
 void Experiment::check_meeting(int index, int operation) {
   for (int r = 0; r < setup_.ranks; ++r) {
@@ -137,9 +174,10 @@ void Experiment::check_meeting(int index, int operation) {
 
 void Experiment::check_output(Rank& rank, int index, int operation) {
   if (only_meets()) return check_meeting(index, operation);
-  for (std::size_t i = 0; i < sides(index).output; ++i) {
-    const float seen = load(index, output_of(index) + i);
-    const float right = expected(index, operation, first_of_output(index) + i);
+  if (is_uneven()) check_found(rank, index, operation);
+  for (std::size_t i = 0; i < sides(index, operation).output; ++i) {
+    const float seen = load(index, output_of(index, operation) + i);
+    const float right = expected(index, operation, first_of_output(index, operation) + i);
     if (seen == right || (std::isnan(seen) && std::isnan(right))) continue;
     return simulation_.report(Breach::kWrongResult,
                               fmt::format("operation {} of rank {}: element {} is {}, expected {}",

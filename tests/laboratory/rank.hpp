@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "communicator/lengths.hpp"
 #include "laboratory/experiment.hpp"
 
 namespace tutti::laboratory {
@@ -65,6 +66,8 @@ struct Experiment::Rank {
   Control control{};
   FailureRecord failure{};
   std::uint32_t abort = 0;
+  PieceCounts counts{};  // of the operation that it is in
+  std::array<std::size_t, kMaxRanks> given{}, found{};
   int ended = 0;     // blocks that have ended the current operation
   int started = 0;   // operations
   int followed = 0;  // of these, those whose second kernel may begin

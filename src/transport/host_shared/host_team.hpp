@@ -76,6 +76,15 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
 
   void publish_scalar(double scalar) const { channel(work_.rank).scalars[block_] = scalar; }
   double scalar_of(int rank) const { return channel(rank).scalars[block_]; }
+  template <class F>
+  void publish_counts(F&& count) const {
+    if (poisoned()) return;
+    for (int to = 0; to < work_.ranks; ++to) channel(work_.rank).counts[block_][to] = count(to);
+  }
+  std::uint32_t published(int from, int to) const { return channel(from).counts[block_][to]; }
+  Outcome refuse(int rank, std::uint64_t count, const CountVerdict& verdict) const {
+    return fail(verdict.why, rank, verdict.right, Flag{count, 0}, 0);
+  }
 
   void arrive(Publish);  // always releases: the language has no weaker way
   Outcome wait();

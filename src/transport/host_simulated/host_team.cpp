@@ -61,6 +61,20 @@ double HostTeam::scalar_of(int rank) const {
   return scalar;
 }
 
+// --- counts ---
+
+void HostTeam::publish_count(int to, std::uint32_t count) {
+  store_bytes(reinterpret_cast<std::byte*>(&channel(work_.rank).counts[block_][to]),
+              reinterpret_cast<const std::byte*>(&count), sizeof count);
+}
+
+std::uint32_t HostTeam::published(int from, int to) const {
+  std::uint32_t count = 0;
+  load_bytes(reinterpret_cast<std::byte*>(&count),
+             reinterpret_cast<const std::byte*>(&channel(from).counts[block_][to]), sizeof count);
+  return count;
+}
+
 // --- barriers ---
 
 void HostTeam::arrive(Publish publish) {
@@ -132,6 +146,7 @@ Outcome HostTeam::finish() {
     environment_.trace->copies_in = copies_in_;
     environment_.trace->copies_out = copies_out_;
     environment_.trace->scalars = scalars_;
+    environment_.trace->counts = counts_;
     environment_.trace->bulk_waits = bulk_waits_;
   }
   if (memory().copies_in_bulk(fiber())) {

@@ -61,6 +61,15 @@ class HostTeam : public HostTiles<HostTeam, 16> {
 
   void publish_scalar(double scalar);
   double scalar_of(int rank) const;
+  template <class F>
+  void publish_counts(F&& count) {
+    if (ended_ || left_out(simulated::Mutation::Kind::kNoCounts, counts_++)) return;
+    for (int to = 0; to < work_.ranks; ++to) publish_count(to, count(to));
+  }
+  std::uint32_t published(int from, int to) const;
+  Outcome refuse(int rank, std::uint64_t count, const CountVerdict& verdict) const {
+    return fail(verdict.why, rank, verdict.right, Flag{count, 0});
+  }
 
   void arrive(Publish publish);
   Outcome wait();
@@ -174,6 +183,7 @@ class HostTeam : public HostTiles<HostTeam, 16> {
     int part;
     bool is_last;
   };
+  void publish_count(int to, std::uint32_t count);
   void note_part(int part) const;
   void send_packet(std::uint64_t* to, std::uint64_t packet) const;
   Outcome take_packet(int source, std::uint64_t* from, Place place, std::uint64_t& packet) const;
@@ -211,7 +221,7 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   std::uint64_t epoch_;
   std::uint64_t launch_ = 0;
   std::uint64_t generation_ = 0;  // the launch, as far as it chooses the slots
-  int barriers_ = 0, copies_in_ = 0, copies_out_ = 0, scalars_ = 0, bulk_waits_ = 0;
+  int barriers_ = 0, copies_in_ = 0, copies_out_ = 0, scalars_ = 0, counts_ = 0, bulk_waits_ = 0;
   std::uint64_t sent_[2] = {}, taken_[2] = {};  // chunks, by direction
   bool ended_;                                  // poisoned before it began
   bool copies_in_bulk_ = false;

@@ -97,6 +97,8 @@ std::string describe(const Mutation& mutation) {
       return fmt::format("copy {} out of staging left out", at);
     case Kind::kNoScalar:
       return "multiplier not published";
+    case Kind::kNoCounts:
+      return "counts not published";
     case Kind::kNoBulkWait:
       return fmt::format("wait {} for bulk copies left out", at);
     case Kind::kNoSignature:
@@ -175,6 +177,7 @@ std::vector<Mutation> mutations_of(const Trace& trace, int ranks) {
   for (int i = 0; i < trace.copies_in; ++i) all.push_back({Kind::kNoCopyIn, i, 0});
   for (int i = 0; i < trace.copies_out; ++i) all.push_back({Kind::kNoCopyOut, i, 0});
   for (int i = 0; i < trace.scalars; ++i) all.push_back({Kind::kNoScalar, i, 0});
+  for (int i = 0; i < trace.counts; ++i) all.push_back({Kind::kNoCounts, i, 0});
   for (int i = 0; i < trace.bulk_waits; ++i) all.push_back({Kind::kNoBulkWait, i, 0});
   if (barriers > 0) all.push_back({Kind::kEpochNotKept, 0, 0});
   if (trace.parts > 0) add_of_packets(trace, ranks, all);

@@ -26,6 +26,7 @@ struct Mutation {
     kNoCopyIn,           // staging is not filled
     kNoCopyOut,          // nor emptied
     kNoScalar,           // the multiplier is not published
+    kNoCounts,           // nor what a rank has for each
     kNoBulkWait,         // goes on before its bulk copies are complete
     kNoSignature,        // does not compare what the peer runs
     kNoPoison,           // begins although the rank is poisoned, and nobody takes flags back
@@ -64,7 +65,7 @@ std::string describe(const Mutation& mutation);
 // What one operation of a block did: what there is to take away.
 struct Trace {
   std::vector<Publish> arrivals;
-  int copies_in = 0, copies_out = 0, scalars = 0, bulk_waits = 0;
+  int copies_in = 0, copies_out = 0, scalars = 0, counts = 0, bulk_waits = 0;
   int parts = 0;                 // of packets
   int chunks[2] = {};            // that went around a ring, by direction
   bool uses_credits = false;     // its chunks go through slots

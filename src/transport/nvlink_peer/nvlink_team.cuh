@@ -59,6 +59,14 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     deal_tiles<T>(range, width, thread, threads, f);
   }
+  template <class T, class F>
+  __device__ void for_each_tile_between(Range range, const std::byte* from, const std::byte* to,
+                                        F&& f) const {
+    const auto bits = [&](const std::byte* at) {
+      return reinterpret_cast<std::uintptr_t>(at + range.first * sizeof(T));
+    };
+    for_each_tile<T>(range, width_of(bits(from) | bits(to)), f);
+  }
   // Tile `thread` of the range, and every `threads`-th behind it.
   template <class T, class F>
   static __device__ void deal_tiles(Range range, int width, std::size_t thread, std::size_t threads,
@@ -135,10 +143,9 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   }
   template <class T>
   __device__ void copy_out(Range range, std::size_t origin) const {
-    const std::byte* staging = work_.staging.at[work_.rank];
-    for_each_tile<T>(range, [&](auto access, TileAt at) {
-      const auto value = load<T>(staging, access, TileAt{at.first - origin, at.count});
-      store<T>(work_.output, access, at, value);
+    const std::byte* const staging = work_.staging.at[work_.rank] - origin * sizeof(T);
+    for_each_tile_between<T>(range, staging, work_.output, [&](auto access, TileAt at) {
+      store<T>(work_.output, access, at, load<T>(staging, access, at));
     });
   }
 
@@ -146,6 +153,32 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     if (threadIdx.x == 0) channel(work_.rank).scalars[blockIdx.x] = scalar;
   }
   __device__ double scalar_of(int rank) const { return channel(rank).scalars[blockIdx.x]; }
+
+  template <class F>
+  __device__ void publish_counts(F&& count) const {
+    const int to = static_cast<int>(threadIdx.x);
+    if (to < work_.ranks && !ended_) channel(work_.rank).counts[blockIdx.x][to] = count(to);
+  }
+  __device__ std::uint32_t published(int from, int to) const {
+    return load_relaxed_system(&channel(from).counts[blockIdx.x][to]);
+  }
+  template <class Load, class IsRight>
+  __device__ Outcome learn_counts(Load&& load, IsRight&& is_right) const {
+    bool wrong = false;
+    const int pairs = work_.ranks * work_.ranks;
+    for (int pair = static_cast<int>(threadIdx.x); pair < pairs; pair += blockDim.x) {
+      const int from = pair / work_.ranks, to = pair % work_.ranks;
+      const std::uint32_t count = load(from, to);
+      table().at[from][to] = count;
+      const CountVerdict verdict = is_right(from, to, count);
+      wrong = wrong || (!verdict.is_right && refuse(from, count, verdict) != Outcome::kDone);
+    }
+    return __syncthreads_or(wrong) ? Outcome::kFailed : Outcome::kDone;
+  }
+  __device__ std::uint32_t counted(int from, int to) const { return table().at[from][to]; }
+  __device__ Outcome refuse(int rank, std::uint64_t count, const CountVerdict& verdict) const {
+    return fail(work_, verdict.why, {verdict.right, Flag{count, 0}, rank, 0});
+  }
 
   __device__ void arrive(Publish publish) {
     const int index = barriers_++;
@@ -191,6 +224,15 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   }
 
  protected:
+  struct CountTable {
+    std::uint32_t at[kMaxRanks][kMaxRanks];
+  };
+  // Of kernels that learn counts.
+  static __device__ CountTable& table() {
+    __shared__ CountTable table;
+    return table;
+  }
+
   // The widest access that all buffers allow.
   __device__ int width() const { return width_; }
 

@@ -200,33 +200,31 @@ class PacketTeam : public TokenVerbs<Cluster> {
   }
 
   template <class T, class Count>
-  __device__ Outcome poll(PacketAt at, Count&&, Column& column) {
-    using Code = PacketCode<T>;
-    std::uint64_t packets[kMaxOthers][2 * Code::kPackets];
-    std::byte* const from = own_ + offset<T>(at);
-    std::uint32_t start = 0;
-    Aside aside;
-    for (unsigned polls = 0;; ++polls) {
-      load_all(from, packets);
-      aside = look_aside();
-      end_all_loads(work_);
-      if (all_there<Code>(packets) || !Protocol::polls()) break;
-      if (!is_time_to_look(polls, start)) continue;
-      const int missing = first_missing(packets);
-      const Outcome end = look_for_packets(work_, {launch_, missing, polls, waited_since(start)});
-      if (end != Outcome::kDone) return end;
-    }
-    keep(aside);
-    if (Protocol::empties()) clear_all<2 * Code::kPackets>(from);
+  __device__ void push_some(PacketAt at, Count&& count, const Column& column) const {
     TUTTI_UNROLL
-    for (int r = 0; r < kMaxRanks; ++r) {
-      if (r >= ranks()) break;
-      // Others follow each other in rank order: rank r is the r-th of them, or the one before.
-      const Words at_it = decoded<Code>(packets[r < kMaxOthers ? r : r - 1]);
-      const Words before = decoded<Code>(packets[r > 0 ? r - 1 : 0]);
-      column.at[r] = chosen(r < work_.rank, at_it, before);
+    for (int step = 0; step < kMaxOthers; ++step) {
+      if (step < others() && count(rank_after(step)) > 0) push<T>(step, at, column.at[step]);
     }
-    return Outcome::kDone;
+  }
+
+  static __device__ Words word_of(std::uint64_t number) { return {number, 0}; }
+  static __device__ std::uint64_t number_of(const Words& words) { return words.at[0]; }
+  __device__ Outcome refuse(int rank, std::uint64_t count, const CountVerdict& verdict) const {
+    return fail(work_, verdict.why, {verdict.right, Flag{count, 0}, rank, 0});
+  }
+  __device__ bool is_last_slice() const { return first_slice() + 1 == gridDim.x * blockDim.x; }
+
+  template <class T, class Count>
+  __device__ Outcome poll(PacketAt at, Count&&, Column& column) {
+    return poll_expected<T>(at, ~0u, column);
+  }
+  template <class T, class Count>
+  __device__ Outcome poll_some(PacketAt at, Count&& count, Column& column) {
+    unsigned expected = 0;  // of the others, in the order of ranks
+    for (int i = 0; i < others(); ++i) {
+      if (count(i < work_.rank ? i : i + 1) > 0) expected |= 1u << i;
+    }
+    return poll_expected<T>(at, expected, column);
   }
 
   template <class T>
@@ -255,6 +253,37 @@ class PacketTeam : public TokenVerbs<Cluster> {
   }
 
  private:
+  // Of the others that have a tile there, as bits.
+  template <class T>
+  __device__ Outcome poll_expected(PacketAt at, unsigned expected, Column& column) {
+    using Code = PacketCode<T>;
+    std::uint64_t packets[kMaxOthers][2 * Code::kPackets];
+    std::byte* const from = own_ + offset<T>(at);
+    std::uint32_t start = 0;
+    Aside aside;
+    for (unsigned polls = 0;; ++polls) {
+      load_all(from, packets);
+      aside = look_aside();
+      end_all_loads(work_);
+      if (all_there<Code>(packets, expected) || !Protocol::polls()) break;
+      if (!is_time_to_look(polls, start)) continue;
+      const int missing = first_missing(packets, expected);
+      const Outcome end = look_for_packets(work_, {launch_, missing, polls, waited_since(start)});
+      if (end != Outcome::kDone) return end;
+    }
+    keep(aside);
+    if (Protocol::empties()) clear_all<2 * Code::kPackets>(from);
+    TUTTI_UNROLL
+    for (int r = 0; r < kMaxRanks; ++r) {
+      if (r >= ranks()) break;
+      // Others follow each other in rank order: rank r is the r-th of them, or the one before.
+      const Words at_it = decoded<Code>(packets[r < kMaxOthers ? r : r - 1]);
+      const Words before = decoded<Code>(packets[r > 0 ? r - 1 : 0]);
+      column.at[r] = chosen(r < work_.rank, at_it, before);
+    }
+    return Outcome::kDone;
+  }
+
   // What comes beside the packets, polled together with them: the announcement of one peer, and
   // whether another operation is on the area.
   struct Aside {
@@ -333,12 +362,13 @@ class PacketTeam : public TokenVerbs<Cluster> {
   }
 
   template <class Code, int kPackets>
-  __device__ bool all_there(const std::uint64_t (&packets)[kMaxOthers][kPackets]) const {
+  __device__ bool all_there(const std::uint64_t (&packets)[kMaxOthers][kPackets],
+                            unsigned expected) const {
     std::uint32_t least = ~0u;
     TUTTI_UNROLL
     for (int i = 0; i < kMaxOthers; ++i) {
       if (i >= others()) break;
-      least = min(least, least_presence<Code>(packets[i]));
+      if ((expected >> i & 1u) != 0) least = min(least, least_presence<Code>(packets[i]));
     }
     return least != 0;
   }
@@ -352,14 +382,15 @@ class PacketTeam : public TokenVerbs<Cluster> {
 
   // The first rank whose packets are not all there.
   template <int kPackets>
-  __device__ int first_missing(const std::uint64_t (&packets)[kMaxOthers][kPackets]) const {
+  __device__ int first_missing(const std::uint64_t (&packets)[kMaxOthers][kPackets],
+                               unsigned expected) const {
     int missing = others();
     TUTTI_UNROLL
     for (int i = kMaxOthers - 1; i >= 0; --i) {
       bool there = true;
       TUTTI_UNROLL
       for (int p = 0; p < kPackets; ++p) there = there && packets[i][p] != 0;
-      if (i < others() && !there) missing = i;
+      if (i < others() && !there && (expected >> i & 1u) != 0) missing = i;
     }
     return missing < work_.rank ? missing : missing + 1;
   }

@@ -25,24 +25,24 @@ std::size_t before_output(const MovementCell& cell) {
 
 // What rank `rank` has for place `place`: any bytes, and now and then a stretch of ones or zeros,
 // which packets must not take for nothing.
-void append_piece(const MovementCell& cell, int rank, int place, Bytes& to) {
+void append_piece(const MovementCell& cell, int rank, int place, std::size_t bytes, Bytes& to) {
   const auto source = static_cast<std::uint64_t>(rank) * 64 + static_cast<std::uint64_t>(place);
   std::mt19937_64 random(cell.seed * 4096 + source);
   std::size_t at = to.size();
-  to.resize(at + cell.piece_bytes());
+  to.resize(at + bytes);
   while (at < to.size()) {
     const std::uint64_t word = random();
     const std::uint64_t what = word % 8 == 0 ? 0 : word % 8 == 1 ? ~std::uint64_t{0} : word;
-    const std::size_t bytes = std::min(sizeof what, to.size() - at);
-    std::memcpy(&to[at], &what, bytes);
-    at += bytes;
+    const std::size_t some = std::min(sizeof what, to.size() - at);
+    std::memcpy(&to[at], &what, some);
+    at += some;
   }
 }
 
 Bytes input_of(const MovementCell& cell, int rank) {
   Bytes bytes;
   for (int place = 0; cell.sends(rank) && place < cell.pieces(); ++place) {
-    append_piece(cell, rank, place, bytes);
+    append_piece(cell, rank, place, cell.piece_bytes(rank, place), bytes);
   }
   return bytes;
 }
@@ -68,7 +68,8 @@ Bytes MovementBench::expected(const MovementCell& cell) const {
   const int place = cell.pieces() > 1 ? rank_.number() : 0;
   Bytes all;
   for (int r = 0; cell.receives(rank_.number()) && r < cell.ranks; ++r) {
-    if (cell.sends_to(r, rank_.number())) append_piece(cell, r, place, all);
+    if (!cell.sends_to(r, rank_.number())) continue;
+    append_piece(cell, r, place, cell.piece_bytes(r, rank_.number()), all);
   }
   return all;
 }
@@ -84,9 +85,7 @@ void MovementBench::write(std::byte* area, std::size_t before, ByteView payload)
 
 MovementBench::Buffers MovementBench::prepare(const MovementCell& cell) {
   const Bytes own = input_of(cell, rank_.number());
-  const std::size_t place =
-      sides_of(cell.collective, cell.larger(), rank_.number(), cell.ranks).place *
-      size_of(cell.dtype);
+  const std::size_t place = cell.sides(rank_.number()).place;
   const bool sends = cell.sends(rank_.number()), receives = cell.receives(rank_.number());
   const bool in_place = cell.in_place && sends;
   Bytes poison = expected(cell);
@@ -98,7 +97,35 @@ MovementBench::Buffers MovementBench::prepare(const MovementCell& cell) {
   write(output(), before_output(cell), poison);
   std::byte* const to = output() + before_output(cell);
   const std::byte* const from = in_place ? to + place : input() + before_input(cell);
+  give_counts(cell);
   return {sends ? from : nullptr, receives ? to : nullptr};
+}
+
+// What the device finds: the counts that the rank has, and nonsense where others come.
+void MovementBench::give_counts(const MovementCell& cell) {
+  if (!cell.counts_on_device) return;
+  std::vector<std::size_t> counts = cell.counts(rank_.number()).sent;
+  rank_.device.write(counts_.get(), reinterpret_cast<const std::byte*>(counts.data()),
+                     counts.size() * sizeof(std::size_t));
+  counts.assign(counts.size(), ~std::size_t{0});
+  rank_.device.write(counts_.get() + kCountsBytes,
+                     reinterpret_cast<const std::byte*>(counts.data()),
+                     counts.size() * sizeof(std::size_t));
+}
+
+DeviceCounts MovementBench::device_counts(const MovementCell& cell) const {
+  if (!cell.counts_on_device) return {};
+  return {.given = reinterpret_cast<const std::size_t*>(counts_.get()),
+          .found = reinterpret_cast<std::size_t*>(counts_.get() + kCountsBytes),
+          .max_count = cell.count};
+}
+
+std::string MovementBench::check_counts(const MovementCell& cell) {
+  if (!cell.counts_on_device) return {};
+  std::vector<std::size_t> found(static_cast<std::size_t>(cell.ranks));
+  rank_.device.read(reinterpret_cast<std::byte*>(found.data()), counts_.get() + kCountsBytes,
+                    found.size() * sizeof(std::size_t));
+  return found == cell.counts(rank_.number()).taken ? "" : "other counts were found";
 }
 
 std::string MovementBench::compare(const std::byte* area, std::size_t before, ByteView expected) {
@@ -121,7 +148,7 @@ std::string MovementBench::check(const MovementCell& cell) {
   const std::string out = compare(output(), before_output(cell), expected(cell));
   if (!out.empty()) return "output: " + out;
   const std::string in = compare(input(), before_input(cell), input_of(cell, rank_.number()));
-  return in.empty() ? in : "input: " + in;
+  return in.empty() ? check_counts(cell) : "input: " + in;
 }
 
 }  // namespace tutti::test

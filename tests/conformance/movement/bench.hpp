@@ -21,11 +21,15 @@ class MovementBench {
     std::byte* output;
   };
   Buffers prepare(const MovementCell& cell);
+  // Of a cell whose counts lie there; prepare() has written them.
+  DeviceCounts device_counts(const MovementCell& cell) const;
   // Empty where the output is right, the input is what it was and nothing beside them was touched.
   std::string check(const MovementCell& cell);
 
  private:
   Bytes expected(const MovementCell& cell) const;
+  void give_counts(const MovementCell& cell);
+  std::string check_counts(const MovementCell& cell);
   void write(std::byte* area, std::size_t before, ByteView payload);
   std::string compare(const std::byte* area, std::size_t before, ByteView expected);
   std::byte* input() const { return memory_; }
@@ -36,6 +40,8 @@ class MovementBench {
   std::optional<OwnedMemory> own_;
   SymmetricMemory shared_;
   std::byte* memory_ = nullptr;
+  static constexpr std::size_t kCountsBytes = 256;
+  OwnedMemory counts_{rank_.device, 2 * kCountsBytes, MemoryKind::kOrdinary};
 };
 
 }  // namespace tutti::test

@@ -30,13 +30,19 @@ enum Dimension : std::size_t {
   kOutputOffset,
   kInPlace,
   kRoot,
-  kGrid
+  kGrid,
+  kSource
 };
 enum Root : int { kFirst, kMiddle, kLast, kRoots };
 
 // In place the root's two sides are one where they are equally long.
 bool has_in_place(Collective collective) {
   return runs_in_place(collective) || collective == Collective::kBroadcast;
+}
+// Null where none is named.
+const Algorithm* row_of(Collective collective, std::string_view name) {
+  const auto row = find_algorithm(collective, name);
+  return row.is_ok() ? *row : nullptr;
 }
 int root_at(int choice, int ranks) {
   return choice == kFirst ? 0 : choice == kMiddle ? ranks / 2 : ranks - 1;
@@ -72,28 +78,53 @@ bool MovementCell::sends_to(int rank, int other) const {
 }
 
 int MovementCell::pieces() const {
-  return collective == Collective::kAllToAll || collective == Collective::kScatter ? ranks : 1;
+  const bool each = collective == Collective::kAllToAll || collective == Collective::kAllToAllV;
+  return each || collective == Collective::kScatter ? ranks : 1;
+}
+
+Sides MovementCell::sides(int rank) const {
+  Sides sides = is_uneven(collective) ? counts(rank).sides(collective, rank)
+                                      : sides_of(collective, larger(), rank, ranks);
+  for (std::size_t* each : {&sides.input, &sides.output, &sides.place}) *each *= size_of(dtype);
+  return sides;
 }
 
 std::string MovementCell::to_string() const {
   return fmt::format(
       "{} {} {} {} buffers={} {} dtype={} count={} offsets={},{}{} root={} blocks={} threads={} "
-      "seed={}",
+      "counts={} seed={}",
       tutti::to_string(collective), algorithm.empty() ? "auto" : algorithm, ranks,
       tutti::test::to_string(kind), tutti::test::to_string(buffers), tutti::test::to_string(mode),
       tutti::to_string(dtype), count, input_offset, output_offset, in_place ? " in place" : "",
-      root, blocks, threads, seed);
+      root, blocks, threads, counts_on_device ? "device" : "host", seed);
 }
 
 std::vector<MovementCell> MovementSpace::selection() const {
   const auto size = [](const auto& values) { return static_cast<int>(std::size(values)); };
-  const std::vector<int> sizes = {
-      size(algorithms), size(kinds),   size(ranks),         size(kAllBufferKinds), size(kAllModes),
-      size(kDtypes),    size(kCounts), size(kInputOffsets), size(kOutputOffsets),  2,
-      kRoots,           size(kGrids)};
+  const std::vector<int> sizes = {size(algorithms),
+                                  size(kinds),
+                                  size(ranks),
+                                  size(kAllBufferKinds),
+                                  size(kAllModes),
+                                  size(kDtypes),
+                                  size(kCounts),
+                                  size(kInputOffsets),
+                                  size(kOutputOffsets),
+                                  2,
+                                  kRoots,
+                                  size(kGrids),
+                                  2};
+  const auto has_no_device_counts = [&](const Combination& c) {
+    const auto row = c[kAlgorithm] == kAny
+                         ? nullptr
+                         : row_of(collective, algorithms[static_cast<std::size_t>(c[kAlgorithm])]);
+    return c[kCount] != kAny && kCounts[c[kCount]] == 0 ? true
+                                                        : row != nullptr && row->counts_on_host;
+  };
   const auto allowed = [&](const Combination& c) {
     if (!buffers_fit(backend, c)) return false;
-    if (c[kInPlace] == 1 && !has_in_place(collective)) return false;
+    if (c[kInPlace] == 1 && (!has_in_place(collective) || c[kSource] == 1)) return false;
+    if (c[kSource] == 1 && (!is_uneven(collective) || has_no_device_counts(c))) return false;
     if (c[kRoot] > kFirst && !has_root(collective)) return false;
     const std::size_t least = c[kDtype] == kAny ? 1 : size_of(kDtypes[c[kDtype]]);
     const int rank_count = c[kRanks] == kAny ? 1 : ranks[static_cast<std::size_t>(c[kRanks])];
@@ -117,7 +148,9 @@ std::vector<MovementCell> MovementSpace::selection() const {
                      .root = root_at(c[kRoot], ranks[at(kRanks)]),
                      .blocks = kGrids[at(kGrid)].blocks,
                      .threads = kGrids[at(kGrid)].threads,
-                     .seed = seed * 1000 + cells.size()});
+                     .seed = seed * 1000 + cells.size(),
+                     .counts_on_device = c[kSource] == 1,
+                     .counts_seed = seed * 1000 + cells.size()});
   }
   return cells;
 }

@@ -32,20 +32,31 @@ Status send_around(Communicator& group, const AllGather& sides) {
 }
 
 Status move(Communicator& group, const MovementCell& cell, const MovementBench::Buffers& buffers,
-            Stream stream) {
+            const DeviceCounts& device, Stream stream) {
   const CallOptions how{
       .algorithm = cell.algorithm, .blocks = cell.blocks, .threads = cell.threads};
   const auto fill = [&](auto call) {
     call.input = buffers.input;
     call.output = buffers.output;
-    call.count = cell.count;
+    if constexpr (requires { call.count; }) call.count = cell.count;
     call.dtype = cell.dtype;
     call.stream = stream;
     call.options = how;
     if constexpr (requires { call.root; }) call.root = cell.root;
     return call;
   };
+  const UnevenCounts counts = cell.counts(group.rank());
+  const auto fill_uneven = [&](auto call) {
+    call = fill(call);
+    call.device_counts = device;
+    if (!cell.counts_on_device) give_counts(call, counts, cell.count);
+    return call;
+  };
   switch (cell.collective) {
+    case Collective::kAllGatherV:
+      return all_gather_v(group, fill_uneven(AllGatherV{}));
+    case Collective::kAllToAllV:
+      return all_to_all_v(group, fill_uneven(AllToAllV{}));
     case Collective::kSendRecv:
       return send_around(group, fill(AllGather{}));
     case Collective::kAllToAll:
@@ -63,7 +74,9 @@ Status move(Communicator& group, const MovementCell& cell, const MovementBench::
 
 void run_once(Rank& rank, MovementBench& bench, MovementCell cell, const OwnedStream& stream) {
   const MovementBench::Buffers buffers = bench.prepare(cell);
-  const auto enqueue = [&] { require_ok(move(rank.group, cell, buffers, stream.get())); };
+  const auto enqueue = [&] {
+    require_ok(move(rank.group, cell, buffers, bench.device_counts(cell), stream.get()));
+  };
   const auto judge = [&](std::string_view when) {
     stream.wait();
     require_ok(rank.group.status());
@@ -80,6 +93,7 @@ void run_once(Rank& rank, MovementBench& bench, MovementCell cell, const OwnedSt
   if (late) require_ok(rank.group.finish_capture());
   for (int replay = 0; replay < 2; ++replay) {
     cell.seed += 100'000;
+    if (cell.counts_on_device) ++cell.counts_seed;
     (void)bench.prepare(cell);
     graph.launch(stream.get());
     judge(fmt::format("replay {}", replay));
@@ -94,6 +108,7 @@ bool is_refused(const Rank& rank, MovementBench& bench, const MovementCell& cell
                         .symmetric = cell.buffers != BufferKind::kPlain,
                         .in_place = cell.in_place && runs_in_place(cell.collective),
                         .algorithm = cell.algorithm,
+                        .counts_on_device = cell.counts_on_device,
                         .captured = cell.mode != Mode::kEager});
   if (plan.status().code() == StatusCode::kUnsupported) return true;
   if (windows_of(cell.collective, cell.algorithm) == kNeedsNothing) return false;
@@ -160,8 +175,8 @@ int main(int argc, char** argv) {
       },
       [&](CLI::App& app) {
         app.add_option("--collective", names,
-                       "all_gather,all_to_all,broadcast,gather,scatter,send_recv: all, unless some "
-                       "are named")
+                       "all_gather,all_to_all,broadcast,gather,scatter,send_recv,all_gather_v,"
+                       "all_to_all_v: all, unless some are named")
             ->delimiter(',');
       });
 }

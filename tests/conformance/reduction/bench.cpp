@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "algorithms/catalogue.hpp"
 #include "base/units.hpp"
 #include "support/check.hpp"
 #include "support/compare.hpp"
@@ -66,17 +67,43 @@ const Answer& ReductionBench::answer(const Cell& cell) {
 }
 
 std::size_t ReductionBench::input_bytes(const Cell& cell) const {
-  const auto pieces = has_pieces(collective_) ? static_cast<std::size_t>(cell.ranks) : 1;
-  return pieces * cell.count * size_of(cell.dtype);
+  return sides(cell).input * size_of(cell.dtype);
 }
 
 std::size_t ReductionBench::part_bytes(const Cell& cell) const {
   const bool gets = !has_root(collective_) || rank_.number() == root_of(cell);
-  return gets ? cell.count * size_of(cell.dtype) : 0;
+  return gets ? sides(cell).output * size_of(cell.dtype) : 0;
 }
 
 std::size_t ReductionBench::place(const Cell& cell) const {
-  return sides_of(collective_, input_bytes(cell), rank_.number(), cell.ranks).place;
+  return sides(cell).place * size_of(cell.dtype);
+}
+
+Sides ReductionBench::sides(const Cell& cell) const {
+  if (is_uneven(collective_)) return counts(cell).sides(collective_, rank_.number());
+  const auto pieces = has_pieces(collective_) ? static_cast<std::size_t>(cell.ranks) : 1;
+  return sides_of(collective_, cell.count * pieces, rank_.number(), cell.ranks);
+}
+
+// Replays, whose seeds differ by thousands, have the counts of the capture.
+UnevenCounts ReductionBench::counts(const Cell& cell) const {
+  return {collective_, cell.count, cell.seed % 97'000, rank_.number(), cell.ranks};
+}
+
+// Of every third cell that may have them there.
+bool ReductionBench::are_on_device(const Cell& cell) {
+  const auto row = find_algorithm(Collective::kReduceScatterV, cell.algorithm);
+  const bool may_be = cell.count > 0 && !cell.in_place && !(row.is_ok() && (*row)->counts_on_host);
+  const auto any = cell.count + static_cast<std::size_t>(cell.offset + cell.ranks);
+  return may_be && (any + cell.seed % 97'000) % 3 == 0;
+}
+
+DeviceCounts ReductionBench::give_counts(const Cell& cell) {
+  if (!is_uneven(collective_) || !are_on_device(cell)) return {};
+  const std::vector<std::size_t> all = counts(cell).sent;
+  rank_.device.write(counts_.get(), reinterpret_cast<const std::byte*>(all.data()),
+                     all.size() * sizeof(std::size_t));
+  return {.given = reinterpret_cast<const std::size_t*>(counts_.get()), .max_count = cell.count};
 }
 
 void ReductionBench::write(std::byte* area, std::size_t before, ByteView payload) {
@@ -101,7 +128,8 @@ ReductionBench::Call ReductionBench::prepare(const Cell& cell) {
           .output = gets ? to : nullptr,
           .op = {cell.op, known.scalar},
           .root = root_of(cell),
-          .blocks = blocks_of(cell)};
+          .blocks = blocks_of(cell),
+          .device_counts = give_counts(cell)};
 }
 
 // Says which canary is gone.

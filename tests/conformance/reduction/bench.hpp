@@ -9,6 +9,7 @@
 #include "conformance/cell.hpp"
 #include "support/group.hpp"
 #include "support/oracle.hpp"
+#include "support/uneven.hpp"
 
 namespace tutti::test {
 
@@ -23,8 +24,12 @@ class ReductionBench {
     std::byte* output;  // null where this rank gets nothing
     ReduceOp op;
     int root, blocks;
+    DeviceCounts device_counts;  // of uneven pieces, where they come from there
   };
   Call prepare(const Cell& cell);
+  // Of uneven pieces.
+  UnevenCounts counts(const Cell& cell) const;
+  static bool are_on_device(const Cell& cell);
   // Empty where the output is right, the input is what it was but for an output in place, and
   // nothing beside them was touched.
   std::string check(const Cell& cell);
@@ -35,6 +40,8 @@ class ReductionBench {
   std::size_t input_bytes(const Cell& cell) const;
   std::size_t part_bytes(const Cell& cell) const;
   std::size_t place(const Cell& cell) const;
+  Sides sides(const Cell& cell) const;
+  DeviceCounts give_counts(const Cell& cell);
   void write(std::byte* area, std::size_t before, ByteView payload);
   std::string read(const std::byte* area, std::size_t before, Bytes& payload);
   std::byte* input() const { return memory_; }
@@ -47,6 +54,7 @@ class ReductionBench {
   std::optional<OwnedMemory> own_;
   SymmetricMemory shared_;
   std::byte* memory_ = nullptr;
+  OwnedMemory counts_{rank_.device, 256, MemoryKind::kOrdinary};
 };
 
 }  // namespace tutti::test

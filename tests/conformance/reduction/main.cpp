@@ -17,17 +17,24 @@ template <class AnyCall>
 AnyCall as(const ReductionBench::Call& call, const Cell& cell, Stream stream) {
   AnyCall result{.input = call.input,
                  .output = call.output,
-                 .count = cell.count,
                  .dtype = cell.dtype,
                  .op = call.op,
                  .stream = stream,
                  .options = {.algorithm = cell.algorithm, .blocks = call.blocks}};
+  if constexpr (requires { result.count; }) result.count = cell.count;
   if constexpr (requires { result.root; }) result.root = call.root;
   return result;
 }
 
 Status run_call(Communicator& group, Collective collective, const Cell& cell,
-                const ReductionBench::Call& call, Stream stream) {
+                const ReductionBench& bench, const ReductionBench::Call& call, Stream stream) {
+  if (collective == Collective::kReduceScatterV) {
+    auto uneven = as<ReduceScatterV>(call, cell, stream);
+    const UnevenCounts counts = bench.counts(cell);
+    uneven.device_counts = call.device_counts;
+    if (call.device_counts.given == nullptr) give_counts(uneven, counts, cell.count);
+    return reduce_scatter_v(group, uneven);
+  }
   if (collective == Collective::kReduce) return reduce(group, as<Reduce>(call, cell, stream));
   return reduce_scatter(group, as<ReduceScatter>(call, cell, stream));
 }
@@ -43,7 +50,7 @@ void run_once(Bench& all, Cell cell, const OwnedStream& stream) {
   ReductionBench& bench = *all.by_kind.at(cell.buffers);
   const ReductionBench::Call call = bench.prepare(cell);
   const auto enqueue = [&] {
-    require_ok(run_call(rank.group, all.collective, cell, call, stream.get()));
+    require_ok(run_call(rank.group, all.collective, cell, bench, call, stream.get()));
   };
   const auto judge = [&](std::string_view when) {
     stream.wait();
@@ -71,14 +78,16 @@ void run_once(Bench& all, Cell cell, const OwnedStream& stream) {
 bool is_refused(const Bench& bench, const Cell& cell) {
   const Collective collective = bench.collective;
   const auto pieces = has_pieces(collective) ? static_cast<std::size_t>(cell.ranks) : 1;
-  const auto plan = bench.rank.group.plan(to_string(collective),
-                                          {.count = cell.count * pieces,
-                                           .dtype = cell.dtype,
-                                           .op = {.kind = cell.op},
-                                           .symmetric = cell.buffers != BufferKind::kPlain,
-                                           .in_place = cell.in_place && runs_in_place(collective),
-                                           .algorithm = cell.algorithm,
-                                           .captured = cell.mode != Mode::kEager});
+  const auto plan = bench.rank.group.plan(
+      to_string(collective),
+      {.count = cell.count * pieces,
+       .dtype = cell.dtype,
+       .op = {.kind = cell.op},
+       .symmetric = cell.buffers != BufferKind::kPlain,
+       .in_place = cell.in_place && runs_in_place(collective),
+       .algorithm = cell.algorithm,
+       .counts_on_device = is_uneven(collective) && ReductionBench::are_on_device(cell),
+       .captured = cell.mode != Mode::kEager});
   if (plan.status().code() == StatusCode::kUnsupported) return true;
   if (windows_of(collective, cell.algorithm) == kNeedsNothing) return false;
   const ReductionBench::Call call = bench.by_kind.at(cell.buffers)->prepare(cell);
@@ -116,8 +125,9 @@ int run(const std::vector<std::string>& names, const SelectionOptions& options) 
   int worst = 0;
   for (const std::string& name : names) {
     const Collective collective = take(parse_collective(name));
-    const bool known =
-        collective == Collective::kReduceScatter || collective == Collective::kReduce;
+    const bool known = collective == Collective::kReduceScatter ||
+                       collective == Collective::kReduceScatterV ||
+                       collective == Collective::kReduce;
     require(known, fmt::format("{} gives no rank a part of a reduction", name));
     const int code = run_collective(collective, options);
     if (code != 0 && (worst == 0 || worst == kSkipped)) worst = code;
@@ -133,14 +143,15 @@ int main(int argc, char** argv) {
   ::setenv("TUTTI_STAGING_BYTES", "16K", 0);
   ::setenv("TUTTI_CAPTURE_STAGING_BYTES", "8K", 0);
   ::setenv("TUTTI_DEBUG", "OFF", 0);
-  std::vector<std::string> names = {"reduce_scatter", "reduce"};
+  std::vector<std::string> names = {"reduce_scatter", "reduce_scatter_v", "reduce"};
   return tutti::test::main_of_selections(
-      argc, argv, "Every row of reduce_scatter and reduce, bit for bit",
+      argc, argv, "Every row of reduce_scatter, reduce_scatter_v and reduce, bit for bit",
       [&](const tutti::test::SelectionOptions& options) {
         return tutti::test::run(names, options);
       },
       [&](CLI::App& app) {
-        app.add_option("--collective", names, "reduce_scatter,reduce: both, unless one is named")
+        app.add_option("--collective", names,
+                       "reduce_scatter,reduce_scatter_v,reduce: all, unless some are named")
             ->delimiter(',');
       });
 }

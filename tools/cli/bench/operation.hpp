@@ -26,9 +26,9 @@ struct PutAndWait {
   Stream stream = nullptr;
 };
 
-using Operation =
-    std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather, ReduceScatter, AllToAll, Broadcast,
-                 Reduce, Gather, Scatter, Barrier, SendRecv, PutAndWait, Get>;
+using Operation = std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather, ReduceScatter,
+                               AllToAll, Broadcast, Reduce, Gather, Scatter, Barrier, SendRecv,
+                               AllGatherV, ReduceScatterV, AllToAllV, PutAndWait, Get>;
 
 inline Status run(Communicator& communicator, const AllReduce& call) {
   return all_reduce(communicator, call);
@@ -56,6 +56,15 @@ inline Status run(Communicator& communicator, const Gather& call) {
 }
 inline Status run(Communicator& communicator, const Scatter& call) {
   return scatter(communicator, call);
+}
+inline Status run(Communicator& communicator, const AllGatherV& call) {
+  return all_gather_v(communicator, call);
+}
+inline Status run(Communicator& communicator, const ReduceScatterV& call) {
+  return reduce_scatter_v(communicator, call);
+}
+inline Status run(Communicator& communicator, const AllToAllV& call) {
+  return all_to_all_v(communicator, call);
 }
 inline Status run(Communicator& communicator, const Barrier& call) {
   return barrier(communicator, call);

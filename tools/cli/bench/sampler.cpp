@@ -26,7 +26,10 @@ Status Sampler::open() {
   TUTTI_ASSIGN(engine_, cuda ? make_cuda_engine(communicator_, options_)
                              : make_host_engine(communicator_, options_));
   const std::size_t message = *std::max_element(options_.bytes.begin(), options_.bytes.end());
-  const std::size_t largest = std::max(sides(message).input, sides(message).output);
+  const Sides whole = is_uneven(options_.collective)
+                          ? sides_of(options_.collective, message, 0, communicator_.size())
+                          : sides(message);
+  const std::size_t largest = std::max(whole.input, whole.output);
   Arena::Shape shape{.kind = options_.buffers,
                      .slot_bytes = largest,
                      .inputs = slots(largest),
@@ -41,6 +44,7 @@ Status Sampler::open() {
 
 void Sampler::begin(std::size_t bytes, bool in_place) {
   bytes_ = bytes;
+  if (is_uneven(options_.collective)) lengths_ = lengths(bytes, communicator_.rank());
   host_.resize(sides(bytes).input);
   pattern_ = {.operations = options_.operations(),
               .inputs = arena_.shape().inputs,
@@ -62,7 +66,19 @@ void Sampler::begin(std::size_t bytes, bool in_place) {
 // Residual and weight lie behind the input, what is normalised behind what was added up.
 Sides Sampler::sides(std::size_t bytes) const {
   if (options_.normalises()) return {2 * bytes + options_.token_bytes(), 2 * bytes, 0};
-  return sides_of(options_.collective, bytes, communicator_.rank(), communicator_.size());
+  const int rank = communicator_.rank();
+  if (!is_uneven(options_.collective)) {
+    return sides_of(options_.collective, bytes, rank, communicator_.size());
+  }
+  const Sides sides = lengths(bytes, rank).sides(options_.collective, rank);
+  const std::size_t element = size_of(options_.dtype);
+  return {sides.input * element, sides.output * element, sides.place * element};
+}
+
+PieceLengths Sampler::lengths(std::size_t bytes, int rank) const {
+  const int ranks = communicator_.size();
+  const std::size_t longest = bytes / size_of(options_.dtype) / static_cast<std::size_t>(ranks);
+  return {options_.collective, longest, rank, ranks};
 }
 
 Communicator::Query Sampler::query(std::string_view algorithm) const {
@@ -87,7 +103,13 @@ Operation Sampler::operation(const Configuration& configuration, std::byte* inpu
   const auto fill = [&](auto call, std::size_t bytes) {
     call.input = input;
     call.output = output;
-    call.count = bytes / size_of(options_.dtype);
+    if constexpr (requires { call.count; }) call.count = bytes / size_of(options_.dtype);
+    if constexpr (requires { call.counts; }) call.counts = lengths_.taken.data();
+    if constexpr (requires { call.send_counts; }) {
+      call.send_counts = lengths_.sent.data();
+      call.recv_counts = lengths_.taken.data();
+      call.max_count = piece_bytes() / size_of(options_.dtype);
+    }
     call.dtype = options_.dtype;
     call.options = how;
     if constexpr (requires { call.op; }) call.op = inputs_->op(communicator_.rank());
@@ -114,6 +136,12 @@ Operation Sampler::operation(const Configuration& configuration, std::byte* inpu
       return Barrier{.options = how};
     case Collective::kSendRecv:
       return fill(SendRecv{}, bytes_);
+    case Collective::kAllGatherV:
+      return fill(AllGatherV{}, bytes_);
+    case Collective::kReduceScatterV:
+      return fill(ReduceScatterV{}, bytes_);
+    case Collective::kAllToAllV:
+      return fill(AllToAllV{}, bytes_);
     case Collective::kAllReduceResidualRmsNorm:
       break;
   }
@@ -179,28 +207,39 @@ std::size_t Sampler::piece_bytes() const {
 // A period of what comes from rank `rank`, beginning where it begins in that one's input.
 Bytes Sampler::moved_from(int rank, std::uint32_t iteration) const {
   Bytes period = inputs_->input(rank, iteration);
-  const bool has_many =
-      options_.collective == Collective::kAllToAll || options_.collective == Collective::kScatter;
+  const bool uneven = options_.collective == Collective::kAllToAllV;
+  const bool has_many = uneven || options_.collective == Collective::kAllToAll ||
+                        options_.collective == Collective::kScatter;
   if (!has_many) return period;
-  const std::size_t place = piece_bytes() * static_cast<std::size_t>(communicator_.rank());
+  const int own = communicator_.rank();
+  const std::size_t place =
+      uneven ? PieceLengths::before(lengths(bytes_, rank).sent, own) * size_of(options_.dtype)
+             : piece_bytes() * static_cast<std::size_t>(own);
   const auto first = static_cast<std::ptrdiff_t>(place % period.size());
   std::rotate(period.begin(), period.begin() + first, period.end());
   return period;
 }
 
 // By output, one behind the other. Root is rank 0.
-std::vector<Bytes> Sampler::expected(std::uint32_t iteration) const {
-  if (reduces(options_.collective)) return {reduced(iteration)};
+std::vector<Sampler::Part> Sampler::expected(std::uint32_t iteration) const {
+  const std::size_t all = sides(bytes_).output;
+  if (reduces(options_.collective)) return {{reduced(iteration), all}};
   const int ranks = communicator_.size();
   if (is_pairwise(options_.collective)) {
-    return {moved_from((communicator_.rank() + ranks - 1) % ranks, iteration)};
+    return {{moved_from((communicator_.rank() + ranks - 1) % ranks, iteration), all}};
   }
-  std::vector<Bytes> periods;
+  std::vector<Part> parts;
   const bool from_root = root_side(options_.collective) == RootSide::kInput;
   const int sources = from_root ? 1 : ranks;
-  periods.reserve(static_cast<std::size_t>(sources));
-  for (int r = 0; r < sources; ++r) periods.push_back(moved_from(r, iteration));
-  return periods;
+  parts.reserve(static_cast<std::size_t>(sources));
+  for (int r = 0; r < sources; ++r) {
+    const std::size_t bytes =
+        is_uneven(options_.collective)
+            ? lengths_.taken[static_cast<std::size_t>(r)] * size_of(options_.dtype)
+            : all / static_cast<std::size_t>(sources);
+    parts.push_back({moved_from(r, iteration), bytes});
+  }
+  return parts;
 }
 
 // Else there is nothing to check.
@@ -249,13 +288,15 @@ Status Sampler::sample_checked(Trial& trial) {
 // Of the outputs that were read.
 Mismatches Sampler::count_wrong() const {
   if (norm_inputs_) return norm_inputs_->count_wrong(host_, iteration_);
-  const std::size_t part = host_.size() / expected_.size(), element = size_of(options_.dtype);
+  const std::size_t element = size_of(options_.dtype);
   Mismatches all;
-  for (std::size_t k = 0; k < expected_.size(); ++k) {
-    const auto got = std::span(host_).subspan(k * part, part);
-    const Mismatches found = count_mismatches(got, expected_[k], element);
-    if (all.count == 0 && found.count > 0) all.first = k * part / element + found.first;
+  std::size_t first = 0;
+  for (const Part& part : expected_) {
+    const auto got = std::span(host_).subspan(first, part.bytes);
+    const Mismatches found = count_mismatches(got, part.period, element);
+    if (all.count == 0 && found.count > 0) all.first = first / element + found.first;
     all.count += found.count;
+    first += part.bytes;
   }
   return all;
 }

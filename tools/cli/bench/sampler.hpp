@@ -11,6 +11,7 @@
 #include "bench/arena.hpp"
 #include "bench/engine.hpp"
 #include "bench/inputs.hpp"
+#include "bench/lengths.hpp"
 #include "bench/norm_inputs.hpp"
 #include "bench/rank.hpp"
 #include "bench/runnable.hpp"
@@ -73,12 +74,18 @@ class Sampler {
   Communicator::Query query(std::string_view algorithm) const;
   // What an operation reads and writes, in bytes, for a message of so many.
   Sides sides(std::size_t bytes) const;
+  PieceLengths lengths(std::size_t bytes, int rank) const;
   Operation operation(const Configuration& configuration, std::byte* input,
                       std::byte* output) const;
   Bytes reduced(std::uint32_t iteration) const;
   std::size_t piece_bytes() const;  // where bits are moved, of each rank
   Bytes moved_from(int rank, std::uint32_t iteration) const;
-  std::vector<Bytes> expected(std::uint32_t iteration) const;
+  // What a part of an output repeats, and how many bytes of it there are.
+  struct Part {
+    Bytes period;
+    std::size_t bytes;
+  };
+  std::vector<Part> expected(std::uint32_t iteration) const;
   bool has_output() const;
   Mismatches count_wrong() const;
   void arrange(Contender& contender, const Arena& arena) const;
@@ -94,11 +101,12 @@ class Sampler {
   std::vector<std::byte> host_;
   Pattern pattern_;
   std::size_t bytes_ = 0;
+  PieceLengths lengths_;  // of uneven pieces; calls point at them
   std::optional<ExactInputs> inputs_;
   std::optional<NormInputs> norm_inputs_;  // instead, where tokens are normalised
   std::uint32_t iteration_ = 0;
-  Bytes input_;                  // a period
-  std::vector<Bytes> expected_;  // one of each part of the output, which are as long as each other
+  Bytes input_;                 // a period
+  std::vector<Part> expected_;  // of the output, one behind the other
   std::chrono::steady_clock::time_point last_sign_of_life_ = std::chrono::steady_clock::now();
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench/lengths.hpp"
+
 namespace tutti::cli {
 namespace {
 
@@ -52,7 +54,8 @@ double bus_bandwidth(Collective collective, double algorithm_bandwidth, int rank
   if (is_pairwise(collective)) return algorithm_bandwidth;
   // Of each byte: there, and back where every rank gets what was reduced.
   const int crossings = reduces(collective) && !has_pieces(collective) ? 2 : 1;
-  return algorithm_bandwidth * crossings * (ranks - 1) / ranks;
+  const double share = is_uneven(collective) ? share_of_lengths(ranks) : 1;
+  return algorithm_bandwidth * share * crossings * (ranks - 1) / ranks;
 }
 
 }  // namespace tutti::cli

@@ -15,6 +15,8 @@ enum class FailureReason : std::uint32_t {
   kMismatch,       // a peer runs another operation: the signatures differ
   kOverlap,        // two operations ran on one channel, or packet area, at once
   kNotRegistered,  // a captured buffer was never registered
+  kOtherCount,     // a peer has another number of elements for this rank than it takes
+  kTooMany,        // a count on the device is beyond what the call allows
 };
 
 struct FailureRecord {

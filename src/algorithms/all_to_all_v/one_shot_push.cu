@@ -1,0 +1,21 @@
+#include "algorithms/all_to_all_v/one_shot_push.hpp"
+#include "algorithms/all_to_all_v/rows.hpp"
+#include "transport/nvlink_peer/packet_team.cuh"
+
+namespace tutti {
+namespace {
+
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    all_to_all_v_one_shot_push_kernel(const __grid_constant__ Work work,
+                                      const __grid_constant__ PieceCounts counts) {
+  PacketTeam<> team(work);
+  all_to_all_v_one_shot_push(team, work, counts);
+}
+
+}  // namespace
+
+CudaKernel cuda_all_to_all_v_one_shot_push(DataType, OpKind, int) {
+  return reinterpret_cast<CudaKernel>(&all_to_all_v_one_shot_push_kernel);
+}
+
+}  // namespace tutti

@@ -1,0 +1,21 @@
+#include "algorithms/all_to_all_v/push.hpp"
+#include "algorithms/all_to_all_v/rows.hpp"
+#include "transport/nvlink_peer/nvlink_team.cuh"
+
+namespace tutti {
+namespace {
+
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    all_to_all_v_push_kernel(const __grid_constant__ Work work,
+                             const __grid_constant__ PieceCounts counts) {
+  NvlinkTeam<> team(work);
+  all_to_all_v_push(team, work, counts);
+}
+
+}  // namespace
+
+CudaKernel cuda_all_to_all_v_push(DataType, OpKind, int) {
+  return reinterpret_cast<CudaKernel>(&all_to_all_v_push_kernel);
+}
+
+}  // namespace tutti

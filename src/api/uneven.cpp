@@ -1,0 +1,152 @@
+// Calls of collectives whose pieces are as long as ranks like.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "api/group.hpp"
+#include "base/try.hpp"
+#include "communicator/communicator_impl.hpp"
+#include "tutti/collectives.hpp"
+
+namespace tutti {
+namespace {
+
+// Counts travel between ranks in 32 bits.
+constexpr std::size_t kMostCount = std::numeric_limits<std::uint32_t>::max() - 1;
+
+Status invalid(const Call& call, std::string_view text) {
+  return {StatusCode::kInvalidArgument, fmt::format("{}: {}", to_string(call.collective), text)};
+}
+
+std::uintptr_t address(const void* buffer) { return reinterpret_cast<std::uintptr_t>(buffer); }
+
+Status check_values(const Call& call) {
+  if (static_cast<std::size_t>(call.dtype) >= kAllDataTypes.size()) {
+    return invalid(call, "unknown dtype");
+  }
+  if (static_cast<std::size_t>(call.op.kind) >= kAllOps.size()) return invalid(call, "unknown op");
+  return Status::ok();
+}
+
+Status check_lengths(const Call& call, std::span<const std::size_t> lengths, std::size_t most) {
+  for (std::size_t r = 0; r < lengths.size(); ++r) {
+    if (lengths[r] <= most) continue;
+    return invalid(
+        call, fmt::format("the count of rank {} is {}, and the most is {}", r, lengths[r], most));
+  }
+  return Status::ok();
+}
+
+Status check_buffer(const Call& call, const void* buffer, std::size_t bytes) {
+  if (bytes == 0) return Status::ok();
+  if (buffer == nullptr) return invalid(call, "null buffer");
+  const std::size_t element = size_of(call.dtype);
+  if (address(buffer) % element == 0) return Status::ok();
+  return invalid(call,
+                 fmt::format("buffers must be aligned to the element size, {} bytes", element));
+}
+
+// `call.count` is of the longest piece by now.
+Status check_buffers(const Call& call, int rank, int ranks) {
+  Sides sides = call.sides(rank, ranks);
+  TUTTI_TRY(check_buffer(call, call.input, sides.input));
+  TUTTI_TRY(check_buffer(call, call.output, sides.output));
+  const std::uintptr_t input = address(call.input), output = address(call.output);
+  const bool empty = sides.input == 0 || sides.output == 0;
+  if (empty || input + sides.input <= output || output + sides.output <= input) return Status::ok();
+  const bool may_be = runs_in_place(call.collective) && !call.lengths.are_on_device();
+  if (may_be && sides.are_in_place(call.input, call.output)) return Status::ok();
+  if (!may_be) {
+    return invalid(call, call.lengths.are_on_device()
+                             ? "input and output overlap: with counts on the device it does not "
+                               "run in place"
+                             : "input and output overlap: it does not run in place");
+  }
+  return invalid(call,
+                 "input and output overlap: in place, the smaller one lies where this rank's piece "
+                 "of the larger one does, and else it lies outside");
+}
+
+// All but `call.count` and its lengths is as the user gave it. `most`: the longest piece of any
+// rank.
+Status submit_uneven(Communicator& communicator, Call call, std::size_t most) {
+  const int ranks = communicator.size();
+  TUTTI_TRY(check_values(call));
+  if (most > kMostCount) {
+    return invalid(call, fmt::format("a count of {}: below 2^32 - 1 are taken", most));
+  }
+  TUTTI_TRY(check_lengths(call, call.lengths.sent, most));
+  TUTTI_TRY(check_lengths(call, call.lengths.taken, most));
+  call.count = most * static_cast<std::size_t>(ranks);
+  if (most == 0) call.input = call.output = nullptr;
+  TUTTI_TRY(check_buffers(call, communicator.rank(), ranks));
+  return submit(communicator, call);
+}
+
+// One source of counts: the host's, or the device's.
+Status check_sources(const Call& call, bool has_counts, const DeviceCounts& device) {
+  if (has_counts == (device.given != nullptr)) {
+    return invalid(call, has_counts ? "counts on the host and on the device: give one of them"
+                                    : "no counts: give them on the host, or on the device");
+  }
+  if (device.given != nullptr && device.max_count == 0) {
+    return invalid(call, "max_count is 0: counts on the device need a limit");
+  }
+  return Status::ok();
+}
+
+std::vector<std::size_t> lengths_at(const std::size_t* counts, int ranks) {
+  return counts == nullptr ? std::vector<std::size_t>()
+                           : std::vector<std::size_t>(counts, counts + ranks);
+}
+
+template <class AnyCall>
+Call as_call(Collective collective, const AnyCall& call) {
+  Call result{.collective = collective,
+              .input = call.input,
+              .output = call.output,
+              .dtype = call.dtype,
+              .stream = call.stream,
+              .options = call.options};
+  if constexpr (requires { call.op; }) result.op = call.op;
+  result.lengths.on_device = call.device_counts;
+  return result;
+}
+
+std::size_t longest_of(const Lengths& lengths) {
+  if (lengths.are_on_device()) return lengths.on_device.max_count;
+  return *std::max_element(lengths.taken.begin(), lengths.taken.end());
+}
+
+}  // namespace
+
+Status all_gather_v(Communicator& communicator, const AllGatherV& call) {
+  Call all = as_call(Collective::kAllGatherV, call);
+  TUTTI_TRY(check_sources(all, call.counts != nullptr, call.device_counts));
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  all.lengths.taken = lengths_at(call.counts, communicator.size());
+  if (call.counts != nullptr) all.lengths.sent.assign(ranks, call.counts[communicator.rank()]);
+  return submit_uneven(communicator, all, longest_of(all.lengths));
+}
+
+Status reduce_scatter_v(Communicator& communicator, const ReduceScatterV& call) {
+  Call all = as_call(Collective::kReduceScatterV, call);
+  TUTTI_TRY(check_sources(all, call.counts != nullptr, call.device_counts));
+  all.lengths.sent = all.lengths.taken = lengths_at(call.counts, communicator.size());
+  return submit_uneven(communicator, all, longest_of(all.lengths));
+}
+
+Status all_to_all_v(Communicator& communicator, const AllToAllV& call) {
+  Call all = as_call(Collective::kAllToAllV, call);
+  const bool sends = call.send_counts != nullptr, takes = call.recv_counts != nullptr;
+  TUTTI_TRY(check_sources(all, sends || takes, call.device_counts));
+  if (sends != takes) return invalid(all, "send_counts and recv_counts: give both");
+  all.lengths.sent = lengths_at(call.send_counts, communicator.size());
+  all.lengths.taken = lengths_at(call.recv_counts, communicator.size());
+  return submit_uneven(communicator, all, sends ? call.max_count : longest_of(all.lengths));
+}
+
+}  // namespace tutti
