@@ -21,6 +21,10 @@ std::string to_string(const Operation& operation) {
                        operation.count, to_string(operation.dtype), operation.sends ? "to" : "from",
                        operation.peer);
   }
+  if (is_uneven(collective)) {
+    return fmt::format("{} #{} (up to {} x {} of a rank)", operation.row->id, operation.sequence,
+                       operation.count, elements_text(collective, operation.dtype, operation.op));
+  }
   const std::string root = has_root(collective) ? fmt::format(", root {}", operation.root) : "";
   return fmt::format("{} #{} ({} x {}{})", operation.row->id, operation.sequence, operation.count,
                      elements_text(collective, operation.dtype, operation.op), root);

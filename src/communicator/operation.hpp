@@ -13,7 +13,7 @@ namespace tutti {
 struct Operation {
   std::uint64_t sequence = 0;  // counted per communicator, from 1
   const Algorithm* row = nullptr;
-  std::size_t count = 0;
+  std::size_t count = 0;  // of uneven pieces: of the longest
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;
   int root = 0;  // where the collective has one
@@ -24,7 +24,8 @@ struct Operation {
 };
 
 // "all_reduce/two_shot #42 (1048576 x bf16, sum)", "broadcast/two_shot #43 (7 x bf16, root 2)",
-// "send_recv/push #44 (7 x bf16, to rank 2)", "send_recv/push #45 (3 messages, 96 bytes)"
+// "all_gather_v/push #43 (up to 7 x bf16 of a rank)", "send_recv/push #44 (7 x bf16, to rank 2)",
+// "send_recv/push #45 (3 messages, 96 bytes)"
 std::string to_string(const Operation& operation);
 
 }  // namespace tutti

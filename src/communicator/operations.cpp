@@ -202,7 +202,9 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
   TUTTI_ASSIGN(const Algorithm* row, choose_row(prepared));
   prepared.operation = {.sequence = ++sequence_,
                         .row = row,
-                        .count = call.count,
+                        .count = is_uneven(call.collective)
+                                     ? call.count / static_cast<std::size_t>(size())
+                                     : call.count,
                         .dtype = call.dtype,
                         .op = call.op.kind,
                         .root = call.root};

@@ -1,4 +1,4 @@
-// all_to_all on the command line, on the host backend, good and bad.
+// all_to_all and pieces of any lengths on the command line, on the host backend, good and bad.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -46,6 +46,32 @@ TEST(BenchExchange, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench({"--in-place"}).err, HasSubstr("all_to_all takes two buffers"));
   EXPECT_THAT(bench({"--chained"}).err, HasSubstr("its output is no input"));
   EXPECT_THAT(bench({"--algorithms", "ring"}).err, HasSubstr("known: push, one_shot_push"));
+}
+
+// Of pieces of any lengths.
+TEST(BenchUneven, MeasuresEveryRowAndChecksIt) {
+  for (const char* collective : {"all_gather_v", "reduce_scatter_v", "all_to_all_v"}) {
+    const Ended ended = run_tutti({"bench", collective, "--backend", "host", "-n", "3", "-w", "1",
+                                   "--ranks", "2,3", "--bytes", "1024,262144", "--format", "json"});
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    const auto rows = nlohmann::json::parse(ended.out).at("rows");
+    EXPECT_GE(rows.size(), 2u * 2u * 2u);
+    for (const auto& row : rows) {
+      const double ranks = row.at("ranks");
+      EXPECT_EQ(row.at("collective"), collective);
+      EXPECT_EQ(row.at("wrong"), 0) << row;
+      const double share = (ranks + 1) / (2 * ranks) * (ranks - 1) / ranks;
+      EXPECT_NEAR(row.at("busbw_gbps"), row.at("algbw_gbps").get<double>() * share,
+                  0.01 * row.at("algbw_gbps").get<double>() + 0.01);
+    }
+  }
+}
+
+TEST(BenchUneven, FindsOneBit) {
+  const Ended ended = run_tutti({"bench", "all_to_all_v", "--backend", "host", "-n", "3", "-w", "1",
+                                 "--bytes", "4096", "--inject", "flip:1:push"});
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.out + ended.err, HasSubstr("rank 1, element 0 of 768"));
 }
 
 TEST(ExplainExchange, SaysWhichRowAndWhy) {

@@ -79,8 +79,9 @@ TEST_F(TuneTest, WritesWhatExplainThenSays) {
 // Each collective has entries of its own beside the others', and explain names them.
 TEST_F(TuneTest, TunesAnyCollective) {
   ASSERT_EQ(tune({"--bytes", "1K"}).exit_code, 0);
-  for (const char* collective : {"all_gather", "reduce_scatter", "all_to_all", "broadcast",
-                                 "reduce", "gather", "scatter", "send_recv"}) {
+  for (const char* collective :
+       {"all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter",
+        "send_recv", "all_gather_v", "reduce_scatter_v", "all_to_all_v"}) {
     const auto before = table();
     const Ended ended = tune({collective, "--ranks", "3", "--bytes", "1K,8K"});
     ASSERT_EQ(ended.exit_code, 0) << collective << ": " << ended.err;

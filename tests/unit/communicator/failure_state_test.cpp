@@ -99,6 +99,22 @@ TEST_F(FailureStateTest, ABufferThatWasNeverRegistered) {
   EXPECT_THAT(state_.status().message(), HasSubstr("finish_capture()"));
 }
 
+TEST_F(FailureStateTest, CountsThatAreWrongAreTold) {
+  write(FailureReason::kOtherCount);
+  EXPECT_TRUE(state_.collect());
+  EXPECT_EQ(state_.status().code(), StatusCode::kMismatch);
+  EXPECT_THAT(state_.status().message(),
+              HasSubstr("rank 5 has a piece of 82 elements where rank 3 was told of 83"));
+}
+
+TEST_F(FailureStateTest, ACountBeyondTheLimitIsTold) {
+  write(FailureReason::kTooMany);
+  EXPECT_TRUE(state_.collect());
+  EXPECT_EQ(state_.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(state_.status().message(),
+              HasSubstr("rank 5 has a count of 82 on its device, and max_count is 83"));
+}
+
 TEST_F(FailureStateTest, TheCauseComesBeforeTheWaitItEnded) {
   EXPECT_TRUE(state_.fail({StatusCode::kPeerFailed, "rank 5's process ended"}));
   write(FailureReason::kAborted);

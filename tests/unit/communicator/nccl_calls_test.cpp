@@ -163,5 +163,88 @@ TEST(NcclCalls, TheRootOfABroadcastAndAReductionIsTold) {
   }
 }
 
+// Pieces one behind the other, and no message for what is empty.
+TEST(NcclCalls, UnevenPiecesAreExchanged) {
+  NcclGroup world(2, kEnough);
+  std::array<std::uint16_t, 24> buffer{};
+  for (int r = 0; r < 2; ++r) {
+    const std::array<std::size_t, 2> sent =
+        r == 0 ? std::array<std::size_t, 2>{3, 0} : std::array<std::size_t, 2>{4, 2};
+    const std::array<std::size_t, 2> taken =
+        r == 0 ? std::array<std::size_t, 2>{3, 4} : std::array<std::size_t, 2>{0, 2};
+    require_ok(all_to_all_v(world.group(r), {.input = buffer.data(),
+                                             .output = &buffer[12],
+                                             .send_counts = sent.data(),
+                                             .recv_counts = taken.data(),
+                                             .max_count = 4,
+                                             .dtype = DataType::kBfloat16,
+                                             .stream = world.stream(r),
+                                             .options = {.algorithm = "nccl"}}));
+    const NcclExchange call = calls_named(world.nccl, "exchange").back().exchange;
+    ASSERT_EQ(call.sends.size(), r == 0 ? 1U : 2U);
+    ASSERT_EQ(call.receives.size(), r == 0 ? 2U : 1U);
+    EXPECT_EQ(call.sends.back().from, r == 0 ? &buffer[0] : &buffer[4]);
+    EXPECT_EQ(call.sends.back().bytes, r == 0 ? 6U : 4U);
+    EXPECT_EQ(call.receives.back().rank, 1);
+    EXPECT_EQ(call.receives.back().to, r == 0 ? &buffer[15] : &buffer[12]);
+    EXPECT_EQ(call.receives.back().bytes, r == 0 ? 8U : 4U);
+  }
+}
+
+TEST(NcclCalls, WhatIsGatheredUnevenlyIsTheSameForEveryRank) {
+  NcclGroup world(2, kEnough);
+  std::array<std::uint16_t, 24> buffer{};
+  const std::array<std::size_t, 2> counts{3, 2};
+  for (int r = 0; r < 2; ++r) {
+    require_ok(all_gather_v(world.group(r), {.input = buffer.data(),
+                                             .output = &buffer[12],
+                                             .counts = counts.data(),
+                                             .dtype = DataType::kBfloat16,
+                                             .stream = world.stream(r),
+                                             .options = {.algorithm = "nccl"}}));
+    const NcclExchange call = calls_named(world.nccl, "exchange").back().exchange;
+    ASSERT_EQ(call.sends.size(), 2U);
+    for (const auto& send : call.sends) {
+      EXPECT_EQ(send.from, buffer.data());
+      EXPECT_EQ(send.bytes, 2 * counts[static_cast<std::size_t>(r)]);
+    }
+    EXPECT_EQ(call.receives[1].to, &buffer[15]);
+    EXPECT_EQ(call.receives[1].bytes, 4U);
+  }
+}
+
+// A reduction to the owner of each piece that has any elements.
+TEST(NcclCalls, UnevenPiecesAreReducedToTheirRanks) {
+  NcclGroup world(2, kEnough);
+  const auto reduced = [&] { return calls_named(world.nccl, "reduce"); };
+  std::array<float, 24> buffer{};
+  const std::array<std::size_t, 2> both{3, 2}, one{0, 5};
+  for (int r = 0; r < 2; ++r) {
+    const ReduceScatterV call{.input = buffer.data(),
+                              .output = &buffer[12],
+                              .counts = both.data(),
+                              .op = ReduceOp::max(),
+                              .stream = world.stream(r),
+                              .options = {.algorithm = "nccl"}};
+    std::size_t before = reduced().size();
+    require_ok(reduce_scatter_v(world.group(r), call));
+    if (r == 0) before = reduced().size() - 2;  // the first call has warmed NCCL up
+    const auto calls = reduced();
+    ASSERT_EQ(calls.size(), before + 2);
+    for (int root = 0; root < 2; ++root) {
+      const NcclReduction& each = calls[before + static_cast<std::size_t>(root)].reduction;
+      EXPECT_EQ(each.root, root);
+      EXPECT_EQ(each.input, &buffer[root == 0 ? 0 : 3]);
+      EXPECT_EQ(each.output, &buffer[12]);
+      EXPECT_EQ(each.count, both[static_cast<std::size_t>(root)]);
+      EXPECT_EQ(each.op.kind, OpKind::kMax);
+    }
+    ReduceScatterV other = call;
+    other.counts = one.data();
+    require_ok(reduce_scatter_v(world.group(r), other));
+    EXPECT_EQ(reduced().size(), before + 3);
+  }
+}
+
 }  // namespace
 }  // namespace tutti::test

@@ -8,7 +8,7 @@ void add_measuring(CLI::App& bench, BenchArguments& a) {
       "collective", a.collective,
       "all_reduce, all_reduce_residual_rms_norm, all_gather, reduce_scatter, all_to_all, "
       "broadcast, reduce, gather, scatter, send_recv, all_gather_v, reduce_scatter_v, all_to_all_v "
-          "or barrier");
+      "or barrier");
   bench.add_option("--ranks", a.ranks,
                    "Numbers of ranks: 2,4,8 (default: all GPUs; 2 on the host)");
   add_sweep_options(bench, a);
