@@ -69,6 +69,9 @@ struct ReduceScatter {
   const void* input = nullptr;  // ranks * count elements of this rank
   void* output = nullptr;       // `count` elements
   std::size_t count = 0;        // of one rank's output; equal on every rank; may be 0
+  // More than 1: of a matrix, row-major, which is split along its last dimension: the input is
+  // [rows, ranks * count / rows], the output [rows, count / rows]. Equal on every rank.
+  std::size_t rows = 1;
   DataType dtype = DataType::kFloat32;
   ReduceOp op = {};
   Stream stream = nullptr;
@@ -88,6 +91,8 @@ struct AllToAll {
 // `count` of them from r * count on, to the bit where rows reduce in rank order. Collective.
 // In place: `output` is input + rank * count elements, on all ranks or on none; no other overlap is
 // taken. Of the input nothing else is changed.
+// Of rows that are split, rank r's output has of each row the columns from r * count / rows on. Not
+// in place. kInvalidArgument where `rows` does not divide `count`, or a row has 2^32 elements.
 // Buffers, order and errors: as for all_reduce(). An output in place is found by its input.
 Status reduce_scatter(Communicator& communicator, const ReduceScatter& call);
 

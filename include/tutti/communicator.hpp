@@ -137,7 +137,9 @@ class Communicator {
     std::size_t count = 0;
     DataType dtype = DataType::kFloat32;
     ReduceOp op = {};
-    std::size_t hidden = 0;  // all_reduce_residual_rms_norm: `count` is that of all tokens
+    // all_reduce_residual_rms_norm: of a token, and `count` is that of all tokens. reduce_scatter:
+    // of a row of the input, where rows are split; else 0.
+    std::size_t hidden = 0;
     bool symmetric = true;
     bool in_place = false;
     std::string_view algorithm;         // as in CallOptions

@@ -110,6 +110,8 @@ struct Algorithm {
   bool fetches_into_staging = false;
   // Rows between pairs of ranks: each block is a lane of them.
   bool sends_messages = false;
+  // Rows for a matrix that is split along its last dimension, and for nothing else.
+  bool splits_rows = false;
   // Rows whose ranks tell each other counts, where not all know them: kCountBlocks blocks at most.
   bool publishes_counts = false;
   // Rows for counts that the host knows, and not for those that lie on the device.

@@ -43,6 +43,7 @@ CudaKernel cuda_all_gather_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_reduce_scatter_pull(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_scatter_pull_rows(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_one_shot_push(DataType, OpKind, int) { return nullptr; }
 

@@ -20,6 +20,9 @@ Status check_overlap(const Call& call, int rank, int ranks) {
   const std::uintptr_t input = address(call.input), output = address(call.output);
   const bool apart = input + sides.input <= output || output + sides.output <= input;
   if (apart) return Status::ok();
+  if (call.norm.hidden > 0) {
+    return invalid(call, "input and output overlap: where rows are split it does not run in place");
+  }
   if (!runs_in_place(call.collective)) {
     return invalid(call,
                    "input and output overlap: it does not run in place, since other ranks' pieces "

@@ -33,7 +33,9 @@ struct Call {
   int root = 0;  // where the collective has one
   Stream stream = nullptr;
   CallOptions options = {};
-  TokenNorm norm = {};  // what follows the reduction; `hidden` is 0 where nothing does
+  // What follows the reduction; `hidden` is 0 where nothing does. Where rows are split it is how
+  // long these are, and the rest says nothing.
+  TokenNorm norm = {};
   // Of kSendRecv, which has neither input nor output then: one or more, all by one row.
   std::vector<MessageCall> messages = {};
   Lengths lengths = {};  // of uneven pieces

@@ -94,6 +94,18 @@ std::string why_not_in_windows(const Algorithm& row, const Request& request,
   return {};
 }
 
+// Of reduce_scatter, which splits a matrix along its last dimension where its rows are told.
+std::string why_not_of_rows(const Algorithm& row, const Request& request) {
+  if (request.collective != Collective::kReduceScatter) return {};
+  if (row.splits_rows && request.hidden == 0) {
+    return "is for a matrix that is split along its last dimension";
+  }
+  if (!row.splits_rows && request.hidden > 0) {
+    return "takes pieces one behind the other, and these are parts of rows";
+  }
+  return {};
+}
+
 std::string why_not_in_packets(const Algorithm& row, const Request& request, int ranks) {
   const std::size_t needed = packet_use(row, request.extent(ranks), request.dtype).bytes();
   if (row.packets == nullptr || (request.packet_bytes > 0 && needed <= request.packet_bytes)) {
@@ -146,6 +158,7 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
   if (reason.empty() && nccl_scales_alone(row, request, topology)) {
     reason = fmt::format("leaves elements unwritten in {} of one rank", to_string(request.op));
   }
+  if (reason.empty()) reason = why_not_of_rows(row, request);
   if (reason.empty() && request.counts_on_device && row.counts_on_host) {
     reason = "needs counts on the host, and they lie on the device";
   }

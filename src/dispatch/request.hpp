@@ -17,7 +17,7 @@ struct Request {
   std::size_t count = 0;
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;
-  std::size_t hidden = 0;  // elements of a token; 0: the collective knows none
+  std::size_t hidden = 0;  // elements of a token, or of a row that is split; 0: there are none
   bool in_place = false;
   bool symmetric = true;          // input and output both; else staged
   std::size_t staging_bytes = 0;  // of one pass through staging; 0: large enough for all

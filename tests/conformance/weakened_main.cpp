@@ -151,6 +151,7 @@ Work work_for(HostWorld& world, int rank, const Case& test, int round) {
   Work work = world.work(rank, count, is_staged(*row, buffers) != turns);
   work.ring = ring_slots(*row, kStagingBytes, work.blocks, 0);
   work.chunk_bytes = kCopiedBytes;
+  work.norm.hidden = static_cast<std::uint32_t>(row_length(*row, count_of(*row), world.ranks()));
   const bool own_slots = has_root(row->collective) || is_uneven(row->collective);
   if (own_slots && row->packets != nullptr) {
     work.packets.slot_bytes = packet_use(*row, extent_of(*row), DataType::kFloat32).slot_bytes;
@@ -249,7 +250,9 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
     for (std::size_t i = 0; output != nullptr && i < sides.output; ++i) {
       float expected = normalised ? Matrices::residual_at(i) : 0;
       const std::size_t first = sides.input > sides.output ? sides.place : 0;
-      for (int r = 0; r < world.ranks(); ++r) expected += value(r, first + i);
+      const std::size_t at =
+          in_message(*test.row, count_of(*test.row), rank, world.ranks(), first, i);
+      for (int r = 0; r < world.ranks(); ++r) expected += value(r, at);
       if (!reduces(test.row->collective))
         expected = moved(test, rank, work.root, round, first + i, value);
       right = right && output[i] == expected;

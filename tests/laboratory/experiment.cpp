@@ -276,6 +276,8 @@ Work Experiment::work_for(int index, int operation) {
   work.scalar = setup_.op == OpKind::kPreMulSum ? index + 1 : 1;
   work.scaled_by_peers = setup_.op == OpKind::kPreMulSum;
   work.divisor = setup_.op == OpKind::kAvg ? setup_.ranks : 1;
+  work.norm.hidden =
+      static_cast<std::uint32_t>(test::row_length(*setup_.row, setup_.count, setup_.ranks));
   if (normalises()) {
     work.norm = {.residual = reinterpret_cast<const std::byte*>(residual_of(rank)),
                  .weight = rank.weight.bytes(),

@@ -177,7 +177,9 @@ void Experiment::check_output(Rank& rank, int index, int operation) {
   if (is_uneven()) check_found(rank, index, operation);
   for (std::size_t i = 0; i < sides(index, operation).output; ++i) {
     const float seen = load(index, output_of(index, operation) + i);
-    const float right = expected(index, operation, first_of_output(index, operation) + i);
+    const std::size_t at = test::in_message(*setup_.row, setup_.count, index, setup_.ranks,
+                                            first_of_output(index, operation), i);
+    const float right = expected(index, operation, at);
     if (seen == right || (std::isnan(seen) && std::isnan(right))) continue;
     return simulation_.report(Breach::kWrongResult,
                               fmt::format("operation {} of rank {}: element {} is {}, expected {}",

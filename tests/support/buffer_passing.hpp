@@ -31,7 +31,8 @@ inline bool runs(const Algorithm& row, Buffers buffers) {
   if (buffers == Buffers::kStaged) return touched;
   if (touched && root_side(row.collective) == RootSide::kInput && row.peers_read_input)
     return false;
-  if (buffers == Buffers::kInPlace && !runs_in_place(row.collective)) return false;
+  const bool in_place = runs_in_place(row.collective) && !row.splits_rows;
+  if (buffers == Buffers::kInPlace && !in_place) return false;
   return buffers != Buffers::kInPlace || !row.in_place_needs_staging || !row.peers_read_input;
 }
 
@@ -59,6 +60,25 @@ inline bool has_input(Collective collective, int rank, int root) {
 }
 inline bool has_output(Collective collective, int rank, int root) {
   return root_side(collective) != RootSide::kOutput || rank == root;
+}
+
+// How long the rows of a matrix are, of so many elements in all, that a row of the catalogue splits
+// among so many ranks: there are three of them, or two, or one. 0: it splits none.
+inline std::size_t row_length(const Algorithm& row, std::size_t count, int ranks) {
+  if (!row.splits_rows) return 0;
+  const std::size_t piece = count / static_cast<std::size_t>(ranks);
+  return count / (piece % 3 == 0 ? 3 : piece % 2 == 0 ? 2 : 1);
+}
+
+// Where in the message element i of rank `rank`'s output is reduced, which begins at `first` where
+// no rows are split.
+inline std::size_t in_message(const Algorithm& row, std::size_t count, int rank, int ranks,
+                              std::size_t first, std::size_t i) {
+  const std::size_t length = row_length(row, count, ranks);
+  if (length == 0) return first + i;
+  const std::size_t columns = length / static_cast<std::size_t>(ranks);
+  if (columns == 0) return i;
+  return i / columns * length + static_cast<std::size_t>(rank) * columns + i % columns;
 }
 
 // Some rows are for two ranks alone.

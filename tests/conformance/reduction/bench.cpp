@@ -90,6 +90,35 @@ UnevenCounts ReductionBench::counts(const Cell& cell) const {
   return {collective_, cell.count, cell.seed % 97'000, rank_.number(), cell.ranks};
 }
 
+// Of the row that is for them, and now and then where one is chosen.
+std::size_t ReductionBench::rows(Collective collective, const Cell& cell) {
+  const bool named = cell.algorithm == "reduce_scatter/pull_rows";
+  const bool chosen = cell.algorithm.empty() && cell.offset % 2 == 1;
+  const bool may_be = collective == Collective::kReduceScatter && !cell.in_place && cell.count > 0;
+  if (!may_be || !(named || chosen)) return 1;
+  for (const std::size_t rows : {16, 5, 4, 3, 2}) {
+    if (cell.count % rows == 0) return rows;
+  }
+  return cell.count;
+}
+
+// Of what is expected, the part that this rank gets.
+Bytes ReductionBench::part_of(const Cell& cell, const Bytes& expected) const {
+  const std::size_t part = part_bytes(cell), rows = ReductionBench::rows(collective_, cell);
+  const std::size_t columns = part / rows;
+  const auto at = [&](std::size_t row) {
+    const std::size_t before = rows == 1 ? 0 : row * columns * static_cast<std::size_t>(cell.ranks);
+    const std::size_t own =
+        rows == 1 ? place(cell) : columns * static_cast<std::size_t>(rank_.number());
+    return expected.begin() + static_cast<std::ptrdiff_t>(before + own);
+  };
+  Bytes all;
+  for (std::size_t row = 0; row < rows; ++row) {
+    all.insert(all.end(), at(row), at(row) + static_cast<std::ptrdiff_t>(columns));
+  }
+  return all;
+}
+
 // Of every third cell that may have them there.
 bool ReductionBench::are_on_device(const Cell& cell) {
   const auto row = find_algorithm(Collective::kReduceScatterV, cell.algorithm);
@@ -117,8 +146,8 @@ void ReductionBench::write(std::byte* area, std::size_t before, ByteView payload
 ReductionBench::Call ReductionBench::prepare(const Cell& cell) {
   const Answer& known = answer(cell);
   const std::size_t first = place(cell);
-  Bytes poison(part_bytes(cell));
-  for (std::size_t i = 0; i < poison.size(); ++i) poison[i] = ~known.expected[first + i];
+  Bytes poison = part_of(cell, known.expected);
+  for (std::byte& each : poison) each = ~each;
   write(input(), before_input(cell), ByteView(known.input).first(input_bytes(cell)));
   write(output(), before_output(cell), poison);
   std::byte* const from = input() + before_input(cell);
@@ -150,7 +179,7 @@ std::string ReductionBench::check(const Cell& cell) {
   const Answer& known = answer(cell);
   const std::size_t part = part_bytes(cell);
   const auto first = static_cast<std::ptrdiff_t>(place(cell));
-  const ByteView expected = ByteView(known.expected).subspan(place(cell), part);
+  const Bytes expected = part_of(cell, known.expected);
   Bytes in(input_bytes(cell)), out(part);
   std::string text = read(input(), before_input(cell), in);
   if (!text.empty()) return "input: " + text;

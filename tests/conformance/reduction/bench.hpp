@@ -29,6 +29,8 @@ class ReductionBench {
   Call prepare(const Cell& cell);
   // Of uneven pieces.
   UnevenCounts counts(const Cell& cell) const;
+  // Of reduce_scatter: of the matrix that is split.
+  static std::size_t rows(Collective collective, const Cell& cell);
   static bool are_on_device(const Cell& cell);
   // Empty where the output is right, the input is what it was but for an output in place, and
   // nothing beside them was touched.
@@ -40,6 +42,7 @@ class ReductionBench {
   std::size_t input_bytes(const Cell& cell) const;
   std::size_t part_bytes(const Cell& cell) const;
   std::size_t place(const Cell& cell) const;
+  Bytes part_of(const Cell& cell, const Bytes& expected) const;
   Sides sides(const Cell& cell) const;
   DeviceCounts give_counts(const Cell& cell);
   void write(std::byte* area, std::size_t before, ByteView payload);

@@ -23,6 +23,9 @@ AnyCall as(const ReductionBench::Call& call, const Cell& cell, Stream stream) {
                  .options = {.algorithm = cell.algorithm, .blocks = call.blocks}};
   if constexpr (requires { result.count; }) result.count = cell.count;
   if constexpr (requires { result.root; }) result.root = call.root;
+  if constexpr (requires { result.rows; }) {
+    result.rows = ReductionBench::rows(Collective::kReduceScatter, cell);
+  }
   return result;
 }
 
@@ -78,11 +81,13 @@ void run_once(Bench& all, Cell cell, const OwnedStream& stream) {
 bool is_refused(const Bench& bench, const Cell& cell) {
   const Collective collective = bench.collective;
   const auto pieces = has_pieces(collective) ? static_cast<std::size_t>(cell.ranks) : 1;
+  const std::size_t rows = ReductionBench::rows(collective, cell);
   const auto plan = bench.rank.group.plan(
       to_string(collective),
       {.count = cell.count * pieces,
        .dtype = cell.dtype,
        .op = {.kind = cell.op},
+       .hidden = rows > 1 ? cell.count / rows * pieces : 0,
        .symmetric = cell.buffers != BufferKind::kPlain,
        .in_place = cell.in_place && runs_in_place(collective),
        .algorithm = cell.algorithm,
@@ -94,7 +99,10 @@ bool is_refused(const Bench& bench, const Cell& cell) {
   return !windows_hold(cell.buffers, call.input, call.output);
 }
 
-void run_cells(Rank& rank, Collective collective, const std::vector<Cell>& cells, Backend backend) {
+void run_cells(Rank& rank, Collective collective, std::vector<Cell> cells, Backend backend) {
+  for (Cell& cell : cells) {  // rows are not split in place
+    cell.in_place = cell.in_place && cell.algorithm != "reduce_scatter/pull_rows";
+  }
   const OwnedStream stream(rank.device);
   Bench bench{rank, collective, {}};
   for (const BufferKind kind : kAllBufferKinds) {

@@ -17,11 +17,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The rows that the host can run.
+// The rows that the host can run, of pieces one behind the other.
 std::vector<std::string_view> host_rows() {
   std::vector<std::string_view> names;
   for (const Algorithm& row : rows_of(Collective::kReduceScatter)) {
-    if (row.host != nullptr) names.push_back(row.name());
+    if (row.host != nullptr && !row.splits_rows) names.push_back(row.name());
   }
   return names;
 }
@@ -54,6 +54,22 @@ TEST_F(ReduceScatterTest, BadArgumentsAreRefused) {
                  "dtype");
   expect_refused({.input = v, .output = v, .count = 1, .op = {static_cast<OpKind>(99)}}, "op");
   expect_refused({.input = v, .output = v, .count = 1, .options = {.algorithm = "ring"}}, "pull");
+}
+
+TEST_F(ReduceScatterTest, RowsMustDivideTheCountAndAreNotSplitInPlace) {
+  float* const v = values_.data();
+  expect_refused({.input = v, .output = v + 32, .count = 7, .rows = 2}, "2 rows do not divide");
+  expect_refused({.input = v, .output = v + 32, .count = 7, .rows = 0}, "0 rows do not divide");
+  expect_refused({.input = v, .output = v, .count = 8, .rows = 2}, "rows are split");
+  ReduceScatter call{.input = v, .output = v + 32, .count = 8, .rows = 2};
+  EXPECT_TRUE(reduce_scatter(group(), call));
+  call.options.algorithm = "pull";
+  const Status status = reduce_scatter(group(), call);
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_THAT(status.message(), HasSubstr("takes pieces one behind the other"));
+  call.rows = 1;
+  call.options.algorithm = "pull_rows";
+  EXPECT_THAT(reduce_scatter(group(), call).message(), HasSubstr("is for a matrix"));
 }
 
 TEST_F(ReduceScatterTest, NothingNeedsNoBuffer) {
@@ -192,6 +208,45 @@ TEST(ReduceScatterPlacesTest, AnotherCollectiveIsFoundAndNamed) {
                                                          .options = {.algorithm = "two_shot"}});
     EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
     EXPECT_THAT(status.message(), HasSubstr("reduce_scatter/pull #1 (2 x fp32, sum)"));
+  });
+}
+
+// Element (i, j) of a matrix of 5 rows is i, j and the rank in one number: a rank gets its columns
+// of each row, through staging and without.
+TEST(ReduceScatterRows, EveryRankGetsItsColumns) {
+  constexpr int kRanks = 3, kRows = 5, kColumns = 7, kAll = kRows * kRanks * kColumns;
+  auto groups = take(Communicator::create_in_process(kRanks, {.backend = Backend::kHost}));
+  on_all_ranks(kRanks, [&](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    const SymmetricMemory memory = take(group.allocate(kAll * sizeof(int)));
+    std::vector<int> plain(kAll);
+    for (int* const input : {static_cast<int*>(memory.data()), plain.data()}) {
+      for (int e = 0; e < kAll; ++e) input[e] = e + 1000 * rank;
+      std::vector<int> output(kRows * kColumns, -1);
+      require_ok(reduce_scatter(group, {.input = input,
+                                        .output = output.data(),
+                                        .count = output.size(),
+                                        .rows = kRows,
+                                        .dtype = DataType::kInt32}));
+      for (int e = 0; e < kRows * kColumns; ++e) {
+        const int at = e / kColumns * kRanks * kColumns + rank * kColumns + e % kColumns;
+        ASSERT_EQ(output[static_cast<std::size_t>(e)], 3 * at + 3000) << e;
+      }
+    }
+  });
+}
+
+// A matrix and pieces of as many elements are not the same operation.
+TEST(ReduceScatterRows, AnotherNumberOfRowsIsAMismatch) {
+  auto groups = take(Communicator::create_in_process(
+      2, {.backend = Backend::kHost, .timeout = std::chrono::milliseconds(5000)}));
+  on_all_ranks(2, [&](int rank) {
+    std::array<float, 24> input{};
+    std::array<float, 12> output{};
+    const Status status = reduce_scatter(
+        groups[static_cast<std::size_t>(rank)],
+        {.input = input.data(), .output = output.data(), .count = 12, .rows = rank == 0 ? 3U : 4U});
+    EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
   });
 }
 
