@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "algorithms/collective.hpp"
+#include "algorithms/catalogue.hpp"
 #include "transport/counts.hpp"
 #include "tutti/collectives.hpp"
 

@@ -98,6 +98,13 @@ PROMISES = {
     # Pushing, where every rank but the own one gets a part, and reducing.
     "reduce_scatter_push_kernel": Promise(loads=RANKS, stores=1, barriers=2, stack=3 * STACK_BYTES),
     "reduce_scatter_one_shot_push_kernel": POLLS_TOGETHER,
+    # Of pieces of any lengths: one rank's piece after the other.
+    "all_to_all_v_push_kernel": Promise(loads=1, stores=1, barriers=2),
+    "all_to_all_v_one_shot_push_kernel": POLLS_TOGETHER,
+    "reduce_scatter_v_pull_kernel": Promise(loads=RANKS, stores=1, barriers=2),
+    "reduce_scatter_v_one_shot_push_kernel": POLLS_TOGETHER,
+    # Scaled bytes put aside where the tile begins, over the cut at the end of a row.
+    "reduce_scatter_pull_rows_kernel": Promise(loads=RANKS, stores=1, barriers=2, stack=2 * STACK_BYTES),
     # Emulated, they load one rank's part after the other.
     "multicast_one_shot_kernel": Promise(loads=1, stores=0, barriers=2),
     "multicast_two_shot_kernel": Promise(loads=1, stores=0, barriers=2),

@@ -47,7 +47,7 @@ TEST(BenchScatter, FindsOneBit) {
 TEST(BenchScatter, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench({"--in-place"}).err, HasSubstr("its output is a part of an input"));
   EXPECT_THAT(bench({"--chained"}).err, HasSubstr("its output is a part of an input"));
-  EXPECT_THAT(bench({"--algorithms", "ring"}).err, HasSubstr("known: pull, pull_rows, push, one_shot_push"));
+  EXPECT_THAT(bench({"--algorithms", "ring"}).err, HasSubstr("known: pull, pull_rows, push"));
 }
 
 TEST(ExplainScatter, SaysWhichRowAndWhy) {

@@ -93,6 +93,20 @@ Communicator::Query Sampler::query(std::string_view algorithm) const {
           .captured = options_.mode == Mode::kGraph};
 }
 
+// Elements in all, or those of each piece.
+template <class AnyCall>
+void Sampler::give_length(AnyCall& call, std::size_t bytes) const {
+  if constexpr (requires { call.count; }) {
+    call.count = bytes / size_of(options_.dtype);
+  } else if constexpr (requires { call.counts; }) {
+    call.counts = lengths_.taken.data();
+  } else {
+    call.send_counts = lengths_.sent.data();
+    call.recv_counts = lengths_.taken.data();
+    call.max_count = piece_bytes() / size_of(options_.dtype);
+  }
+}
+
 Operation Sampler::operation(const Configuration& configuration, std::byte* input,
                              std::byte* output) const {
   const CallOptions how{.algorithm = configuration.algorithm,
@@ -103,13 +117,7 @@ Operation Sampler::operation(const Configuration& configuration, std::byte* inpu
   const auto fill = [&](auto call, std::size_t bytes) {
     call.input = input;
     call.output = output;
-    if constexpr (requires { call.count; }) call.count = bytes / size_of(options_.dtype);
-    if constexpr (requires { call.counts; }) call.counts = lengths_.taken.data();
-    if constexpr (requires { call.send_counts; }) {
-      call.send_counts = lengths_.sent.data();
-      call.recv_counts = lengths_.taken.data();
-      call.max_count = piece_bytes() / size_of(options_.dtype);
-    }
+    give_length(call, bytes);
     call.dtype = options_.dtype;
     call.options = how;
     if constexpr (requires { call.op; }) call.op = inputs_->op(communicator_.rank());

@@ -75,6 +75,8 @@ class Sampler {
   // What an operation reads and writes, in bytes, for a message of so many.
   Sides sides(std::size_t bytes) const;
   PieceLengths lengths(std::size_t bytes, int rank) const;
+  template <class AnyCall>
+  void give_length(AnyCall& call, std::size_t bytes) const;
   Operation operation(const Configuration& configuration, std::byte* input,
                       std::byte* output) const;
   Bytes reduced(std::uint32_t iteration) const;
