@@ -26,6 +26,7 @@ enum Needs : unsigned {
   kNeedsNcclWindows = 1u << 3,      // over both buffers
   kNeedsNcclCopyEngines = 1u << 4,  // with windows of their own
 };
+inline constexpr unsigned kNeedsAnyWindows = kNeedsNcclWindows | kNeedsNcclCopyEngines;
 
 enum class Order : std::uint8_t {
   kRankOrder,       // the same bits as every other such row: ranks 0..n-1, rounded once

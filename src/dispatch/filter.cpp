@@ -178,7 +178,7 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
            "call "
            "prepare_nccl() first";
   }
-  if ((row.needs & (kNeedsNcclWindows | kNeedsNcclCopyEngines)) != 0) {
+  if ((row.needs & kNeedsAnyWindows) != 0) {
     reason = why_not_in_windows(row, request, topology);
   }
   if (!reason.empty()) return reason;

@@ -109,7 +109,7 @@ int run_selections(Space space, Collective collective, const SelectionOptions& o
 // Which windows of NCCL's a row needs, if any.
 inline unsigned windows_of(Collective collective, std::string_view algorithm) {
   const auto row = find_algorithm(collective, algorithm);
-  return row.is_ok() ? (*row)->needs & (kNeedsNcclWindows | kNeedsNcclCopyEngines) : 0;
+  return row.is_ok() ? (*row)->needs & kNeedsAnyWindows : 0;
 }
 
 // Made here: NCCL's communicators cannot be made inside a capture. They may not be there.

@@ -15,6 +15,27 @@
 
 namespace tutti {
 
+// Polls each tile of this rank's piece from every other rank, reduces it with the own one, and
+// stores it.
+template <class Reduction, class Team, class Tiles>
+TUTTI_BODY Outcome reduce_polled(Team& team, const Work& work, const Tiles& tiles,
+                                 const std::byte* own) {
+  using T = typename Reduction::Element;
+  const Outcome outcome = team.for_each_slice(tiles.slices, [&](Slice k) {
+    typename Team::Column column;
+    const TileAt tile = tiles.tile(0, k);
+    const auto mine = team.template load_from<T>(own, tile);
+    const auto count = [&](int) { return tile.count; };
+    if (team.template poll<T>({0, k}, count, column) != Outcome::kDone) return Outcome::kFailed;
+    team.place_own(column, mine);
+    const auto sum = reduce_column<Reduction>(team, column, tile.count, work.divisor);
+    team.template store_tile<T>(tile, sum);
+    return Outcome::kDone;
+  });
+  if (outcome != Outcome::kDone) return Outcome::kFailed;
+  return team.close_packets();
+}
+
 template <class Reduction, class Team>
 TUTTI_BODY Outcome reduce_scatter_one_shot_push(Team& team, const Work& work) {
   using T = typename Reduction::Element;
@@ -38,19 +59,7 @@ TUTTI_BODY Outcome reduce_scatter_one_shot_push(Team& team, const Work& work) {
   team.announce();
   team.launch_trigger();
 
-  const Outcome outcome = team.for_each_slice(tiles.slices, [&](Slice k) {
-    Column column;
-    const TileAt tile = tiles.tile(0, k);
-    const auto mine = team.template load_from<T>(own, tile);
-    const auto count = [&](int) { return tile.count; };
-    if (team.template poll<T>({0, k}, count, column) != Outcome::kDone) return Outcome::kFailed;
-    team.place_own(column, mine);
-    const auto sum = reduce_column<Reduction>(team, column, tile.count, work.divisor);
-    team.template store_tile<T>(tile, sum);
-    return Outcome::kDone;
-  });
-  if (outcome != Outcome::kDone) return Outcome::kFailed;
-  return team.close_packets();
+  return reduce_polled<Reduction>(team, work, tiles, own);
 }
 
 }  // namespace tutti

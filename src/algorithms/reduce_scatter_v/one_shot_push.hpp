@@ -9,9 +9,8 @@
 // which does not travel, is loaded by the thread that then overwrites it.
 #pragma once
 
-#include "algorithms/columns.hpp"
+#include "algorithms/reduce_scatter/one_shot_push.hpp"
 #include "algorithms/uneven.hpp"
-#include "transport/packets.hpp"
 
 namespace tutti {
 
@@ -45,19 +44,7 @@ TUTTI_BODY Outcome reduce_scatter_v_one_shot_push(Team& team, const Work& work,
   team.announce();
   team.launch_trigger();
 
-  const Outcome outcome = team.for_each_slice(tiles.slices, [&](Slice k) {
-    Column column;
-    const TileAt tile = tiles.tile(0, k);
-    const auto kept = team.template load_from<T>(own, tile);
-    const auto count = [&](int) { return tile.count; };
-    if (team.template poll<T>({0, k}, count, column) != Outcome::kDone) return Outcome::kFailed;
-    team.place_own(column, kept);
-    const auto sum = reduce_column<Reduction>(team, column, tile.count, work.divisor);
-    team.template store_tile<T>(tile, sum);
-    return Outcome::kDone;
-  });
-  if (outcome != Outcome::kDone) return Outcome::kFailed;
-  return team.close_packets();
+  return reduce_polled<Reduction>(team, work, tiles, own);
 }
 
 }  // namespace tutti

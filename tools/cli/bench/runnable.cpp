@@ -22,7 +22,7 @@ Status RunnableRows::open() {
   unsigned needs = options_.choice == Choice::kAuto ? kNeedsNccl : kNeedsNothing;
   for (const std::string& name : options_.algorithms) needs |= needs_of(name);
   if ((needs & kNeedsNccl) != 0) nccl_ = communicator_.prepare_nccl();
-  needs &= kNeedsNcclWindows | kNeedsNcclCopyEngines;
+  needs &= kNeedsAnyWindows;
   if (needs != 0) windows_ = open_windows(needs);
   return communicator_.status();
 }
@@ -39,7 +39,7 @@ Result<Plan> RunnableRows::plan(const Communicator::Query& query) const {
   TUTTI_ASSIGN(Plan plan, communicator_.impl().plan(options_.collective, query));
   const unsigned needs = needs_of(query.algorithm);
   if ((needs & kNeedsNccl) != 0) TUTTI_TRY(nccl_);
-  if ((needs & (kNeedsNcclWindows | kNeedsNcclCopyEngines)) != 0) TUTTI_TRY(windows_);
+  if ((needs & kNeedsAnyWindows) != 0) TUTTI_TRY(windows_);
   return plan;
 }
 

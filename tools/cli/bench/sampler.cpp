@@ -70,15 +70,13 @@ Sides Sampler::sides(std::size_t bytes) const {
   if (!is_uneven(options_.collective)) {
     return sides_of(options_.collective, bytes, rank, communicator_.size());
   }
-  const Sides sides = lengths(bytes, rank).sides(options_.collective, rank);
-  const std::size_t element = size_of(options_.dtype);
-  return {sides.input * element, sides.output * element, sides.place * element};
+  return lengths(bytes, rank).sides(options_.collective, rank, size_of(options_.dtype));
 }
 
-PieceLengths Sampler::lengths(std::size_t bytes, int rank) const {
+Lengths Sampler::lengths(std::size_t bytes, int rank) const {
   const int ranks = communicator_.size();
   const std::size_t longest = bytes / size_of(options_.dtype) / static_cast<std::size_t>(ranks);
-  return {options_.collective, longest, rank, ranks};
+  return piece_lengths(options_.collective, longest, rank, ranks);
 }
 
 Communicator::Query Sampler::query(std::string_view algorithm) const {
@@ -221,7 +219,8 @@ Bytes Sampler::moved_from(int rank, std::uint32_t iteration) const {
   if (!has_many) return period;
   const int own = communicator_.rank();
   const std::size_t place =
-      uneven ? PieceLengths::before(lengths(bytes_, rank).sent, own) * size_of(options_.dtype)
+      uneven ? firsts_of(lengths(bytes_, rank).sent)[static_cast<std::size_t>(own)] *
+                   size_of(options_.dtype)
              : piece_bytes() * static_cast<std::size_t>(own);
   const auto first = static_cast<std::ptrdiff_t>(place % period.size());
   std::rotate(period.begin(), period.begin() + first, period.end());

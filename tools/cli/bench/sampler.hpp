@@ -74,7 +74,7 @@ class Sampler {
   Communicator::Query query(std::string_view algorithm) const;
   // What an operation reads and writes, in bytes, for a message of so many.
   Sides sides(std::size_t bytes) const;
-  PieceLengths lengths(std::size_t bytes, int rank) const;
+  Lengths lengths(std::size_t bytes, int rank) const;
   template <class AnyCall>
   void give_length(AnyCall& call, std::size_t bytes) const;
   Operation operation(const Configuration& configuration, std::byte* input,
@@ -103,7 +103,7 @@ class Sampler {
   std::vector<std::byte> host_;
   Pattern pattern_;
   std::size_t bytes_ = 0;
-  PieceLengths lengths_;  // of uneven pieces; calls point at them
+  Lengths lengths_;  // of uneven pieces; calls point at them
   std::optional<ExactInputs> inputs_;
   std::optional<NormInputs> norm_inputs_;  // instead, where tokens are normalised
   std::uint32_t iteration_ = 0;
