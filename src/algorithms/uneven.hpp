@@ -87,9 +87,12 @@ class Exchange {
     }
     return longest;
   }
-  // Tells the device's user what came from `from`.
-  TUTTI_BODY void tell_found(int from) const {
-    if (counts_.found != nullptr) counts_.found[from] = team_.counted(from, work_.rank);
+  // Tells the device's user what came from each rank, if that was asked for.
+  TUTTI_BODY void tell_found() const {
+    TUTTI_NO_UNROLL
+    for (int from = 0; counts_.found != nullptr && from < work_.ranks; ++from) {
+      counts_.found[from] = team_.counted(from, work_.rank);
+    }
   }
 
  private:

@@ -60,7 +60,8 @@ TUTTI_BODY Outcome all_to_all_v_push(Team& team, const Work& work, const PieceCo
     }
     if (slot == 0) break;
   }
-  for (int r = 0; r < work.ranks; ++r) exchange.tell_found(r);
+  // One tile: by one thread.
+  team.template for_each_tile<T>(Range{0, 1}, [&](auto, TileAt) { exchange.tell_found(); });
   return team.finish();
 }
 
