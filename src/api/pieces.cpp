@@ -2,17 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <limits>
+
+#include "api/checks.hpp"
+#include "base/try.hpp"
 
 namespace tutti {
 namespace {
-
-Status invalid(const Call& call, std::string_view text) {
-  return {StatusCode::kInvalidArgument, fmt::format("{}: {}", to_string(call.collective), text)};
-}
-
-std::uintptr_t address(const void* buffer) { return reinterpret_cast<std::uintptr_t>(buffer); }
 
 // `call.count` is of all pieces by now.
 Status check_overlap(const Call& call, int rank, int ranks) {
@@ -36,10 +32,7 @@ Status check_overlap(const Call& call, int rank, int ranks) {
 }
 
 Status check(const Call& call, int ranks) {
-  if (static_cast<std::size_t>(call.dtype) >= kAllDataTypes.size()) {
-    return invalid(call, "unknown dtype");
-  }
-  if (static_cast<std::size_t>(call.op.kind) >= kAllOps.size()) return invalid(call, "unknown op");
+  TUTTI_TRY(check_types(call));
   if (call.count == 0) return Status::ok();
   const std::size_t element = size_of(call.dtype);
   const std::size_t all = element * static_cast<std::size_t>(ranks);
@@ -47,11 +40,8 @@ Status check(const Call& call, int ranks) {
     return invalid(call, "ranks x count overflows");
   }
   if (call.input == nullptr || call.output == nullptr) return invalid(call, "null buffer");
-  if (address(call.input) % element != 0 || address(call.output) % element != 0) {
-    return invalid(call,
-                   fmt::format("buffers must be aligned to the element size, {} bytes", element));
-  }
-  return Status::ok();
+  TUTTI_TRY(check_alignment(call, call.input));
+  return check_alignment(call, call.output);
 }
 
 }  // namespace

@@ -1,21 +1,16 @@
 // Calls of collectives of which one rank, the root, has an input or an output alone; and barrier.
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <limits>
 
+#include "api/checks.hpp"
 #include "api/group.hpp"
+#include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti {
 namespace {
-
-Status invalid(const Call& call, std::string_view text) {
-  return {StatusCode::kInvalidArgument, fmt::format("{}: {}", to_string(call.collective), text)};
-}
-
-std::uintptr_t address(const void* buffer) { return reinterpret_cast<std::uintptr_t>(buffer); }
 
 // On the root, which alone has both sides. `call.count` is of the larger one.
 Status check_overlap(const Call& call, int ranks) {
@@ -30,10 +25,7 @@ Status check_overlap(const Call& call, int ranks) {
 }
 
 Status check_values(const Call& call, int ranks) {
-  if (static_cast<std::size_t>(call.dtype) >= kAllDataTypes.size()) {
-    return invalid(call, "unknown dtype");
-  }
-  if (static_cast<std::size_t>(call.op.kind) >= kAllOps.size()) return invalid(call, "unknown op");
+  TUTTI_TRY(check_types(call));
   if (call.root < 0 || call.root >= ranks) {
     return invalid(call, fmt::format("root {}: there are {} ranks", call.root, ranks));
   }
@@ -43,14 +35,6 @@ Status check_values(const Call& call, int ranks) {
     return invalid(call, pieces > 1 ? "ranks x count overflows" : "count overflows");
   }
   return Status::ok();
-}
-
-Status check_buffer(const Call& call, const void* buffer) {
-  if (buffer == nullptr) return invalid(call, "null buffer");
-  const std::size_t element = size_of(call.dtype);
-  if (address(buffer) % element == 0) return Status::ok();
-  return invalid(call,
-                 fmt::format("buffers must be aligned to the element size, {} bytes", element));
 }
 
 // `call.count` is as the user gave it. Equal arguments give equal answers on every rank, but for

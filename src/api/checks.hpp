@@ -1,0 +1,41 @@
+// What can be seen to be wrong with a call of any collective, without asking anybody.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "communicator/call.hpp"
+
+namespace tutti {
+
+inline Status invalid(const Call& call, std::string_view text) {
+  return {StatusCode::kInvalidArgument, fmt::format("{}: {}", to_string(call.collective), text)};
+}
+
+inline std::uintptr_t address(const void* buffer) {
+  return reinterpret_cast<std::uintptr_t>(buffer);
+}
+
+inline Status check_types(const Call& call) {
+  if (static_cast<std::size_t>(call.dtype) >= kAllDataTypes.size()) {
+    return invalid(call, "unknown dtype");
+  }
+  if (static_cast<std::size_t>(call.op.kind) >= kAllOps.size()) return invalid(call, "unknown op");
+  return Status::ok();
+}
+
+inline Status check_alignment(const Call& call, const void* buffer) {
+  const std::size_t element = size_of(call.dtype);
+  if (address(buffer) % element == 0) return Status::ok();
+  return invalid(call,
+                 fmt::format("buffers must be aligned to the element size, {} bytes", element));
+}
+
+// Of one that holds anything.
+inline Status check_buffer(const Call& call, const void* buffer) {
+  return buffer == nullptr ? invalid(call, "null buffer") : check_alignment(call, buffer);
+}
+
+}  // namespace tutti
