@@ -63,7 +63,9 @@ Result<Family> parse_family(std::string_view name) {
       fmt::format("unknown family '{}'; known: one_shot, two_shot, multicast, nccl", name));
 }
 
-bool only_meets(const Algorithm& row) { return row.cuda == cuda_meeting; }
+bool only_meets(const Algorithm& row) {
+  return row.cuda == cuda_meeting || row.cuda == cuda_barrier_multicast;
+}
 
 std::span<const Algorithm> rows_of(Collective collective) {
   switch (collective) {

@@ -68,6 +68,16 @@ class SwitchOrder {
   unsigned ranks_, first_, step_;
 };
 
+// Into every rank's output.
+template <class T, class Team, class Access, class Value>
+TUTTI_BODY void store_by_switch(const Team& team, const Pointers<Team::kMaxRanks>& outputs,
+                                Access access, TileAt tile, const Value& value) {
+  if constexpr (Team::kHasMulticast && Access::kIsWhole) {
+    if (team.has_multicast_output()) return team.template store_multicast<T>(tile, value);
+  }
+  team.template store_all<T>(outputs, access, tile, value);
+}
+
 // Every rank's buffers as one. Tiles that are not whole go by way of the peers.
 template <class Reduction, class Team>
 class Fabric {
@@ -88,25 +98,18 @@ class Fabric {
     return reduce_tile<Reduction>(team_, buffers_.inputs, access, tile, scalars_);
   }
 
-  // Into every rank's output.
   template <class Access>
   TUTTI_BODY void store(Access access, TileAt tile, const Value& value) const {
-    if constexpr (Team::kHasMulticast) {
-      if constexpr (Access::kIsWhole) {
-        if (team_.has_multicast()) return team_.template store_multicast<T>(tile, value);
-      }
-    }
-    team_.template store_all<T>(buffers_.outputs, access, tile, value);
+    store_by_switch<T>(team_, buffers_.outputs, access, tile, value);
   }
 
   // For whole tiles alone.
   template <class Access>
   TUTTI_BODY Value load_reduce(Access access, TileAt tile) const {
     static_assert(kSwitchReduces<T, Op>, "no switch reduces this");
-    if constexpr (Team::kHasMulticast) {
-      if constexpr (Access::kIsWhole) {
-        if (team_.has_multicast()) return averaged(team_.template load_reduce<T, kSwitchOp>(tile));
-      }
+    if constexpr (Team::kHasMulticast && Access::kIsWhole) {
+      if (team_.has_multicast_input())
+        return averaged(team_.template load_reduce<T, kSwitchOp>(tile));
     }
 #if !defined(__CUDACC__)
     assert(team_.template is_whole_tile<T>(buffers_.inputs, access, tile) &&

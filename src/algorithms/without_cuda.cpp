@@ -4,6 +4,7 @@
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "algorithms/all_to_all/rows.hpp"
 #include "algorithms/all_to_all_v/rows.hpp"
+#include "algorithms/barrier/rows.hpp"
 #include "algorithms/broadcast/rows.hpp"
 #include "algorithms/gather/rows.hpp"
 #include "algorithms/meeting.hpp"
@@ -41,9 +42,11 @@ CudaKernel cuda_normalise_tokens(DataType, int) { return nullptr; }
 
 CudaKernel cuda_all_gather_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_gather_multicast(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_reduce_scatter_pull(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_pull_rows(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_scatter_multicast(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
@@ -60,6 +63,7 @@ CudaKernel cuda_broadcast_one_shot_push(DataType, OpKind, int) { return nullptr;
 CudaKernel cuda_broadcast_two_shot(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_reduce_one_shot_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_multicast(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_two_shot_staged(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_gather_pull(DataType, OpKind, int) { return nullptr; }
@@ -69,6 +73,8 @@ CudaKernel cuda_scatter_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_scatter_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_send_recv_push(DataType, OpKind, int) { return nullptr; }
+
+CudaKernel cuda_barrier_multicast(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_meeting(DataType, OpKind, int) { return nullptr; }
 

@@ -336,6 +336,9 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
     work.channels.at[r] = own_->at[r] + layout_.channel_offset(prepared.channel);
     work.staging.at[r] = own_->at[r] + layout_.staging_offset(prepared.channel);
   }
+  if (own_->multicast != nullptr) {
+    work.multicast_channel = own_->multicast + layout_.channel_offset(prepared.channel);
+  }
   for (int r = 0; work.stage_output && r < size(); ++r) {
     work.outputs.at[r] = work.staging.at[(rank() + 1 + r) % size()];
   }

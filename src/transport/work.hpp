@@ -174,8 +174,9 @@ struct Work {
   const Messages* messages;
   const PieceCounts* counts;
 
-  PeerPointers channels;  // ChannelMemory of each rank
-  std::uint64_t* epochs;  // [kMaxBlocks], private to this rank and channel
+  PeerPointers channels;         // ChannelMemory of each rank
+  std::byte* multicast_channel;  // that of all, where it is bound to a multicast object; else null
+  std::uint64_t* epochs;         // [kMaxBlocks], private to this rank and channel
   Control* control;
   FailureRecord* failure;      // host memory
   const std::uint32_t* abort;  // host memory; not 0: end now

@@ -108,6 +108,10 @@ PROMISES = {
     # Emulated, they load one rank's part after the other.
     "multicast_one_shot_kernel": Promise(loads=1, stores=0, barriers=2),
     "multicast_two_shot_kernel": Promise(loads=1, stores=0, barriers=2),
+    "all_gather_multicast_kernel": Promise(loads=1, stores=RANKS, barriers=2),
+    "reduce_scatter_multicast_kernel": Promise(loads=1, stores=0, barriers=2),
+    "reduce_multicast_kernel": Promise(loads=1, stores=0, barriers=2),
+    "barrier_multicast_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
     # Where a share is whole: what came and what is added; sent on, sent back, and kept.
     "ring_kernel": Promise(loads=2, stores=3, barriers=1, block_fences=True),
 }

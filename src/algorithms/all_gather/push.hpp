@@ -14,8 +14,9 @@
 
 namespace tutti {
 
-template <class Team>
-TUTTI_BODY Outcome all_gather_push(Team& team, const Work& work) {
+// store_to_all(outputs, access, tile, value) puts a tile into everybody's output.
+template <class Team, class StoreToAll>
+TUTTI_BODY Outcome give_my_piece(Team& team, const Work& work, StoreToAll&& store_to_all) {
   using T = std::uint8_t;
   const std::size_t piece = piece_of(work), slot = slot_bytes(work);
 
@@ -31,8 +32,7 @@ TUTTI_BODY Outcome all_gather_push(Team& team, const Work& work) {
 
     team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
       const auto value = team.template load<T>(work.input, access, tile);
-      const TileAt at{tile.first + shift, tile.count};
-      team.template store_all<T>(buffers.outputs, access, at, value);
+      store_to_all(buffers.outputs, access, TileAt{tile.first + shift, tile.count}, value);
     });
 
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
@@ -45,6 +45,14 @@ TUTTI_BODY Outcome all_gather_push(Team& team, const Work& work) {
     if (slot == 0) break;
   }
   return team.finish();
+}
+
+template <class Team>
+TUTTI_BODY Outcome all_gather_push(Team& team, const Work& work) {
+  const auto store_to_all = [&](const auto& outputs, auto access, TileAt tile, const auto& value) {
+    team.template store_all<std::uint8_t>(outputs, access, tile, value);
+  };
+  return give_my_piece(team, work, store_to_all);
 }
 
 }  // namespace tutti

@@ -14,8 +14,9 @@
 
 namespace tutti {
 
+// `asks`: whether this rank has the switch reduce; else it only gives its input.
 template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_multicast_one_shot(Team& team, const Work& work) {
+TUTTI_BODY Outcome reduce_all_by_switch(Team& team, const Work& work, bool asks) {
   using T = typename Reduction::Element;
   const std::size_t chunk = chunk_elements(work, sizeof(T));
   const Publish entry = first_publish(work);
@@ -31,7 +32,8 @@ TUTTI_BODY Outcome all_reduce_multicast_one_shot(Team& team, const Work& work) {
     if (team.wait() != Outcome::kDone) return Outcome::kFailed;
 
     const Fabric<Reduction, Team> fabric(team, work, buffers);
-    team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
+    const Range asked{part.first, asks ? part.count : 0};
+    team.template for_each_tile<T>(asked, [&](auto access, TileAt tile) {
       const auto value = fabric.reduce(access, {tile.first - origin, tile.count});
       team.template store<T>(work.output, access, tile, value);
     });
@@ -40,6 +42,11 @@ TUTTI_BODY Outcome all_reduce_multicast_one_shot(Team& team, const Work& work) {
     if (chunk == 0) break;
   }
   return team.finish();
+}
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome all_reduce_multicast_one_shot(Team& team, const Work& work) {
+  return reduce_all_by_switch<Reduction>(team, work, true);
 }
 
 }  // namespace tutti

@@ -25,6 +25,20 @@ constexpr Algorithm kRows[] = {
      .geometry = meeting_geometry,
      .host = host_barrier_flags,
      .cuda = cuda_meeting},
+    {.id = "barrier/multicast",
+     .collective = Collective::kBarrier,
+     .family = Family::kMulticast,
+     .needs = kNeedsPeerAccess | kNeedsMulticast,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .cost = {.steps = 1.5, .wire = nothing},
+     .text = "as flags, but the switch tells every other rank",
+     .peers_read_input = false,
+     .only_where_measured = true,
+     .takes = moves,
+     .geometry = meeting_geometry,
+     .host = host_barrier_flags,
+     .cuda = cuda_barrier_multicast},
 };
 
 }  // namespace

@@ -5,6 +5,9 @@
 
 namespace tutti {
 
+// Null in builds without CUDA.
+CudaKernel cuda_barrier_multicast(DataType dtype, OpKind op, int ranks);
+
 std::span<const Algorithm> barrier_rows();
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "algorithms/fabric.hpp"
 #include "algorithms/geometry.hpp"
 #include "algorithms/takes.hpp"
 
@@ -15,11 +16,18 @@ Geometry staged_geometry(const Extent& extent) {
   return two_shot_geometry({extent.bytes, std::max(extent.ranks - 1, 1), extent.token_bytes});
 }
 
+// The root does it all.
+Geometry multicast_geometry(const Extent& extent) {
+  return two_shot_geometry({extent.bytes, 1, extent.token_bytes});
+}
+
 // The root is sent all of each.
 double one_shot_wire(int ranks) { return ranks - 1; }
 double one_shot_local(int ranks) { return 4 + ranks; }
 double staged_wire(int ranks) { return ranks > 1 ? 1 : 0; }
 double staged_local(int) { return 3; }
+double multicast_wire(int) { return 1; }
+double multicast_local(int) { return 2; }
 
 // As half of all_reduce's rows take, of which each does the first one.
 constexpr Algorithm kRows[] = {
@@ -54,6 +62,22 @@ constexpr Algorithm kRows[] = {
      .geometry = staged_geometry,
      .host = host_reduce_two_shot_staged,
      .cuda = cuda_reduce_two_shot_staged},
+    {.id = "reduce/multicast",
+     .collective = Collective::kReduce,
+     .family = Family::kMulticast,
+     .needs = kNeedsPeerAccess | kNeedsMulticast,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kNone,
+     // Not measured by anybody here: as all_reduce/multicast_one_shot, of which the root does its
+     // part.
+     .cost = {.steps = 4, .wire = multicast_wire, .local = multicast_local},
+     .text = "the root has the switch reduce everybody's input",
+     .only_where_measured = true,
+     .takes = switch_reduces,
+     .geometry = multicast_geometry,
+     .host = host_reduce_multicast,
+     .cuda = cuda_reduce_multicast},
     {.id = "reduce/nccl",
      .collective = Collective::kReduce,
      .family = Family::kNccl,

@@ -8,10 +8,12 @@ namespace tutti {
 
 HostBody host_reduce_one_shot_push(DataType dtype, OpKind op);
 HostBody host_reduce_two_shot_staged(DataType dtype, OpKind op);
+HostBody host_reduce_multicast(DataType dtype, OpKind op);
 
 // Null in builds without CUDA.
 CudaKernel cuda_reduce_one_shot_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_reduce_two_shot_staged(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_reduce_multicast(DataType dtype, OpKind op, int ranks);
 
 std::span<const Algorithm> reduce_rows();
 

@@ -31,8 +31,9 @@ TUTTI_BODY void stage_slots(Team& team, const Work& work, Range part, std::size_
   }
 }
 
-template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_pull(Team& team, const Work& work) {
+// reducer(buffers) gives f(access, tile), which gives that tile of everybody's input, reduced.
+template <class Reduction, class Team, class Reducer>
+TUTTI_BODY Outcome reduce_my_piece(Team& team, const Work& work, Reducer&& reducer) {
   using T = typename Reduction::Element;
   const std::size_t piece = piece_of(work), mine = static_cast<std::size_t>(work.rank);
   const std::size_t slot = work.stage_input ? slot_of(work, work.ranks, sizeof(T)) : piece;
@@ -48,10 +49,9 @@ TUTTI_BODY Outcome reduce_scatter_pull(Team& team, const Work& work) {
     const auto buffers = team.buffers(piece * sizeof(T));
     if (team.wait() != Outcome::kDone) return Outcome::kFailed;
 
-    const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
+    const auto reduced = reducer(buffers);
     team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
-      const TileAt at{tile.first + shift, tile.count};
-      const auto value = reduce_tile<Reduction>(team, buffers.inputs, access, at, scalars);
+      const auto value = reduced(access, TileAt{tile.first + shift, tile.count});
       team.template store<T>(work.output, access, tile, value);
     });
 
@@ -59,6 +59,16 @@ TUTTI_BODY Outcome reduce_scatter_pull(Team& team, const Work& work) {
     if (slot == 0) break;
   }
   return team.finish();
+}
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome reduce_scatter_pull(Team& team, const Work& work) {
+  return reduce_my_piece<Reduction>(team, work, [&](const auto& buffers) {
+    const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
+    return [&team, &buffers, scalars](auto access, TileAt tile) {
+      return reduce_tile<Reduction>(team, buffers.inputs, access, tile, scalars);
+    };
+  });
 }
 
 }  // namespace tutti

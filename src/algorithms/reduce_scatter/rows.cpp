@@ -1,6 +1,7 @@
 #include "algorithms/reduce_scatter/rows.hpp"
 
 #include "algorithms/all_reduce/rows.hpp"
+#include "algorithms/fabric.hpp"
 #include "algorithms/moving.hpp"
 #include "algorithms/reduce_scatter/copy_engine.hpp"
 #include "algorithms/takes.hpp"
@@ -12,6 +13,8 @@ namespace {
 Geometry copy_engine_geometry(const Extent& extent) { return spread(share_of(extent), 512, 64); }
 
 double push_local(int) { return 1; }
+// The switch asks every rank for everybody's piece.
+double multicast_wire(int) { return 1; }
 // As half of two_shot_push.
 double one_shot_push_local(int) { return 8; }
 // What is fetched is stored, and loaded with the own part.
@@ -87,6 +90,21 @@ constexpr Algorithm kRows[] = {
      .geometry = packets_of_pieces_geometry,
      .host = host_reduce_scatter_one_shot_push,
      .cuda = cuda_reduce_scatter_one_shot_push},
+    {.id = "reduce_scatter/multicast",
+     .collective = Collective::kReduceScatter,
+     .family = Family::kMulticast,
+     .needs = kNeedsPeerAccess | kNeedsMulticast,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kNone,
+     // Not measured by anybody here: as pull.
+     .cost = {.steps = 4, .wire = multicast_wire, .local = own_piece_local},
+     .text = "each rank has the switch reduce its piece",
+     .only_where_measured = true,
+     .takes = switch_reduces,
+     .geometry = two_shot_geometry,
+     .host = host_reduce_scatter_multicast,
+     .cuda = cuda_reduce_scatter_multicast},
     {.id = "reduce_scatter/copy_engine",
      .collective = Collective::kReduceScatter,
      .family = Family::kOneShot,

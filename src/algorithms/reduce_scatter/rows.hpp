@@ -9,6 +9,7 @@ HostBody host_reduce_scatter_pull(DataType dtype, OpKind op);
 HostBody host_reduce_scatter_pull_rows(DataType dtype, OpKind op);
 HostBody host_reduce_scatter_push(DataType dtype, OpKind op);
 HostBody host_reduce_scatter_one_shot_push(DataType dtype, OpKind op);
+HostBody host_reduce_scatter_multicast(DataType dtype, OpKind op);
 HostBody host_reduce_scatter_copy_engine(DataType dtype, OpKind op);
 
 // Null in builds without CUDA. Between copies run all_reduce's kernels.
@@ -16,6 +17,7 @@ CudaKernel cuda_reduce_scatter_pull(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_reduce_scatter_pull_rows(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_reduce_scatter_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_reduce_scatter_one_shot_push(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_reduce_scatter_multicast(DataType dtype, OpKind op, int ranks);
 
 std::span<const Algorithm> reduce_scatter_rows();
 

@@ -20,7 +20,8 @@ class BasicMulticastTeam : public NvlinkTeam<Protocol> {
   static constexpr bool kHasMulticast = true;
 
   // The same in all threads, and on all ranks.
-  __device__ bool has_multicast() const { return pointers().input != nullptr; }
+  __device__ bool has_multicast_input() const { return pointers().input != nullptr; }
+  __device__ bool has_multicast_output() const { return pointers().output != nullptr; }
 
   template <class T, SwitchOp kOp>
   __device__ auto load_reduce(TileAt at) const {
@@ -39,7 +40,14 @@ class BasicMulticastTeam : public NvlinkTeam<Protocol> {
   // The same memory is reached by two addresses, the rank's own and that of all.
   __device__ void arrive(Publish publish) {
     fence_between_addresses();
-    Base::arrive(publish);
+    if (this->work_.multicast_channel == nullptr) return Base::arrive(publish);
+    // One store tells all ranks.
+    Base::arrive_by(publish, 1, [&](int, const Flag& flag) {
+      auto* const channels = reinterpret_cast<ChannelMemory*>(this->work_.multicast_channel);
+      store_vector_multicast(
+          reinterpret_cast<std::byte*>(&channels->flags[blockIdx.x][this->work_.rank]),
+          __builtin_bit_cast(uint4, flag));
+    });
   }
   __device__ Outcome wait() {
     const Outcome waited = Base::wait();

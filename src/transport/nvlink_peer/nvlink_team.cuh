@@ -181,16 +181,9 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   }
 
   __device__ void arrive(Publish publish) {
-    const int index = barriers_++;
-    Protocol::before_barrier(work_.rank, index);
-    if (Protocol::skip_barrier(index)) return;
-    ++epoch_;
-    if (publish != Publish::kEarlierKernels) __syncthreads();  // the whole block has come so far
-    const int peer = static_cast<int>(threadIdx.x);
-    if (ended_ || peer >= work_.ranks) return;
-    if (publish == Publish::kStores && Protocol::release(index)) fence_release_system();
-    store_flag(&channel(peer).flags[blockIdx.x][work_.rank],
-               Flag{epoch_, check_word(work_.signature, epoch_)});
+    arrive_by(publish, work_.ranks, [&](int peer, const Flag& flag) {
+      store_flag(&channel(peer).flags[blockIdx.x][work_.rank], flag);
+    });
   }
 
   __device__ Outcome wait() {
@@ -231,6 +224,20 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   static __device__ CountTable& table() {
     __shared__ CountTable table;
     return table;
+  }
+
+  // tell(thread, flag) by each of the first `tellers` threads.
+  template <class Tell>
+  __device__ void arrive_by(Publish publish, int tellers, Tell&& tell) {
+    const int index = barriers_++;
+    Protocol::before_barrier(work_.rank, index);
+    if (Protocol::skip_barrier(index)) return;
+    ++epoch_;
+    if (publish != Publish::kEarlierKernels) __syncthreads();  // the whole block has come so far
+    const int thread = static_cast<int>(threadIdx.x);
+    if (ended_ || thread >= tellers) return;
+    if (publish == Publish::kStores && Protocol::release(index)) fence_release_system();
+    tell(thread, Flag{epoch_, check_word(work_.signature, epoch_)});
   }
 
   // The widest access that all buffers allow.

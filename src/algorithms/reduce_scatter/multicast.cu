@@ -1,0 +1,24 @@
+#include "algorithms/reduce_scatter/multicast.hpp"
+#include "algorithms/reduce_scatter/rows.hpp"
+#include "transport/multicast/multicast_team.cuh"
+
+namespace tutti {
+namespace {
+
+template <class Reduction>
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    reduce_scatter_multicast_kernel(const __grid_constant__ Work work) {
+  MulticastTeam team(work);
+  reduce_scatter_multicast<Reduction>(team, work);
+}
+
+}  // namespace
+
+CudaKernel cuda_reduce_scatter_multicast(DataType dtype, OpKind op, int) {
+  return with_switch_reduction(dtype, op, [](auto reduction) -> CudaKernel {
+    return reinterpret_cast<CudaKernel>(
+        &reduce_scatter_multicast_kernel<typename decltype(reduction)::Type>);
+  });
+}
+
+}  // namespace tutti
