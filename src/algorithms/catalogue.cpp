@@ -135,8 +135,8 @@ RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks
           .directions = row.ring_directions};
 }
 
-int most_blocks(const Algorithm& row, std::size_t staging_bytes) {
-  if (row.publishes_counts) return kCountBlocks;
+int most_blocks(const Algorithm& row, std::size_t staging_bytes, bool tells_counts) {
+  if (row.publishes_counts && tells_counts) return kCountBlocks;
   if (row.ring_directions == 0) return kMaxBlocks;
   constexpr std::size_t kSmallestChunk = 256;
   const std::size_t slots = std::size_t{RingSlots::kPerBlock} * row.ring_directions;

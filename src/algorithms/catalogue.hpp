@@ -113,7 +113,8 @@ struct Algorithm {
   bool sends_messages = false;
   // Rows for a matrix that is split along its last dimension, and for nothing else.
   bool splits_rows = false;
-  // Rows whose ranks tell each other counts, where not all know them: kCountBlocks blocks at most.
+  // Rows whose ranks tell each other counts, where not all know them: by kCountBlocks blocks at
+  // most.
   bool publishes_counts = false;
   // Rows for counts that the host knows, and not for those that lie on the device.
   bool counts_on_host = false;
@@ -156,8 +157,9 @@ inline constexpr std::size_t kNoSlots = std::size_t{1} << 62;
 RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks,
                      std::size_t chunk_bytes);
 
-// How many blocks find slots of a useful size in so much staging.
-int most_blocks(const Algorithm& row, std::size_t staging_bytes);
+// How many blocks find slots of a useful size in so much staging, and words for counts where ranks
+// tell each other some.
+int most_blocks(const Algorithm& row, std::size_t staging_bytes, bool tells_counts);
 
 // `name` is an id or the part after the slash. kInvalidArgument lists the known ones.
 Result<const Algorithm*> find_algorithm(Collective collective, std::string_view name,

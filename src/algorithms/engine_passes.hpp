@@ -55,6 +55,16 @@ class EnginePass {
   void copy(std::byte* to, const std::byte* from, std::size_t count) const {
     stages_.copy(to, from, count * element_bytes_);
   }
+  // To the same place of everybody's outputs, or of staging where those are staged: by the switch,
+  // or one by one, the next rank's first.
+  void copy_to_all(std::size_t place, const std::byte* from, std::size_t count) const {
+    const std::size_t at = place * element_bytes_;
+    if (work_.multicast.output != nullptr) return copy(work_.multicast.output + at, from, count);
+    for (int step = 0; step < work_.ranks; ++step) {
+      std::byte* const to = work_.outputs.at[step] + at;
+      if (from != to) copy(to, from, count);  // else it is in place
+    }
+  }
   // Every rank's input is there. Where others do not see the own one as it is, show_all() calls
   // show() for each part that they fetch at once; before it, they have read what was shown last.
   template <class ShowAll>

@@ -178,8 +178,9 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
   if (call.options.threads > 0) prepared.plan.threads = call.options.threads;
   if (call.options.chunk_bytes > 0) prepared.plan.chunk_bytes = call.options.chunk_bytes;
   TUTTI_ASSIGN(const Algorithm* row, find_algorithm(request.collective, prepared.plan.algorithm));
+  const bool tells_counts = !call.lengths.are_agreed(call.collective);
   prepared.plan.blocks =
-      std::min({prepared.plan.blocks, most_blocks(*row, request.ring_bytes),
+      std::min({prepared.plan.blocks, most_blocks(*row, request.ring_bytes, tells_counts),
                 most_blocks_at_once(topology_), blocks_within(request, topology_)});
   prepared.plan.threads = std::max(prepared.plan.threads, row->min_threads);
   return row;

@@ -59,9 +59,11 @@ class HostTiles {
     deal_tiles<T>(range, block_, work_.blocks, f);
   }
 
-  template <class T, class F>
-  void for_each_tile_between(Range range, const std::byte*, const std::byte*, F&& f) const {
-    for_each_tile<T>(range, f);
+  template <class T>
+  void copy_between(Range range, const std::byte* from, std::byte* to) const {
+    for_each_tile<T>(range, [&](HostAccess access, TileAt tile) {
+      team().template store<T>(to, access, tile, team().template load<T>(from, access, tile));
+    });
   }
 
   // --- counts ---

@@ -12,9 +12,8 @@
 //                            bytes lie one behind the other in them, accesses are as those allow.
 //   load, store, store_all   Ordinary accesses, ordered by the arrivals and waits around them.
 //   copy_in, copy_out        Own buffer to own staging, and back. Ordinary.
-//   for_each_tile_between(range, from, to, f)
-//                            for_each_tile for accesses to these two addresses alone, from which
-//                            places count.
+//   block()                  Which one of the grid this is.
+//   copy_between(r, from, to) Range r of one address to the same of another. Ordinary.
 //   arrive(publish)          Tells every rank's same block that this one has come so far; `publish`
 //                            says what is released with it. Scope: system.
 //   wait()                   Until every rank's same block has arrived as often as this one.

@@ -174,9 +174,8 @@ struct Work {
   const Messages* messages;
   const PieceCounts* counts;
 
-  PeerPointers channels;         // ChannelMemory of each rank
-  std::byte* multicast_channel;  // that of all, where it is bound to a multicast object; else null
-  std::uint64_t* epochs;         // [kMaxBlocks], private to this rank and channel
+  PeerPointers channels;  // ChannelMemory of each rank
+  std::uint64_t* epochs;  // [kMaxBlocks], private to this rank and channel
   Control* control;
   FailureRecord* failure;      // host memory
   const std::uint32_t* abort;  // host memory; not 0: end now
@@ -186,6 +185,9 @@ struct Work {
   double divisor;        // kAvg: ranks; else 1
 
   TokenNorm norm;  // where the collective has one; then `output` is for the sum and the residual
+
+  // ChannelMemory of all ranks as one, where it is bound to a multicast object; else null.
+  std::byte* multicast_channel;
 };
 
 }  // namespace tutti

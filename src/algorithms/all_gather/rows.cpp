@@ -1,6 +1,7 @@
 #include "algorithms/all_gather/rows.hpp"
 
 #include "algorithms/all_gather/copy_engine.hpp"
+#include "algorithms/all_gather/copy_engine_multicast.hpp"
 #include "algorithms/meeting.hpp"
 #include "algorithms/moving.hpp"
 
@@ -74,6 +75,27 @@ constexpr Algorithm kRows[] = {
      .host = host_all_gather_copy_engine,
      .cuda = cuda_meeting,
      .program = all_gather_copy_engine},
+    {.id = "all_gather/copy_engine_multicast",
+     .collective = Collective::kAllGather,
+     .family = Family::kMulticast,
+     .needs = kNeedsPeerAccess | kNeedsMulticast,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     // Not measured by anybody here: as copy_engine, which a budget of no SMs takes before it.
+     .cost = {.steps = 14,
+              .steps_per_rank = 2,
+              .host_steps = 4,
+              .wire = pieces_wire,
+              .local = own_piece_local},
+     .text = "each rank copies its input once, by copy engine, and the switch into every output",
+     .peers_read_input = false,
+     .peers_write_output = true,
+     .only_where_measured = true,
+     .takes = moves,
+     .geometry = meeting_geometry,
+     .host = host_all_gather_copy_engine_multicast,
+     .cuda = cuda_meeting,
+     .program = all_gather_copy_engine_multicast},
     {.id = "all_gather/nccl",
      .collective = Collective::kAllGather,
      .family = Family::kNccl,

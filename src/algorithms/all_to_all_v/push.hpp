@@ -4,7 +4,8 @@
 //   phase 1  publish what I have for each rank
 //   phase 2  barrier: every output may be written, staging is free, all counts are there
 //   phase 3  learn who has how much for whom: where my pieces go follows from that
-//   phase 4  store each rank its piece, the next rank's first
+//   phase 4  store each rank its piece, each block another one's first: links and own memory are
+//            busy at once
 //   phase 5  barrier: every piece is written
 //   phase 6  stage out (only for outputs that peers cannot address)
 //
@@ -40,15 +41,13 @@ TUTTI_BODY Outcome all_to_all_v_push(Team& team, const Work& work, const PieceCo
 
     TUTTI_NO_UNROLL
     for (int step = 0; step < work.ranks; ++step) {
-      const int rank = rank_behind(work, step);
+      const int turn = (team.block() + step) % work.ranks, rank = rank_behind(work, turn);
       const Range part = cut({done, slot}, exchange.count(work.rank, rank));
       const std::byte* const from = work.input + exchange.first_for(rank);
       // Slots start at each pass anew.
-      std::byte* const to = buffers.outputs.of(step) +
+      std::byte* const to = buffers.outputs.of(turn) +
                             (work.stage_output ? mine - done : exchange.place(work.rank, rank));
-      team.template for_each_tile_between<T>(part, from, to, [&](auto access, TileAt tile) {
-        team.template store<T>(to, access, tile, team.template load<T>(from, access, tile));
-      });
+      team.template copy_between<T>(part, from, to);
     }
 
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;

@@ -64,10 +64,7 @@ TUTTI_BODY void stage_parts(Team& team, const Work& work, const Parts& parts, Ra
     std::byte* const slot =
         work.staging.at[work.rank] + static_cast<std::size_t>(r) * pass.count * sizeof(T);
     std::byte* const to = slot - pass.first * sizeof(T);
-    const Range part = cut(pass, whole.count);
-    team.template for_each_tile_between<T>(part, from, to, [&](auto access, TileAt tile) {
-      team.template store<T>(to, access, tile, team.template load<T>(from, access, tile));
-    });
+    team.template copy_between<T>(cut(pass, whole.count), from, to);
   }
 }
 

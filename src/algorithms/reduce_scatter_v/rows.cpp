@@ -9,12 +9,6 @@ namespace {
 // As half of two_shot_push.
 double one_shot_push_local(int) { return 8; }
 
-Geometry pull_geometry(const Extent& extent) {
-  Geometry geometry = two_shot_geometry(extent);
-  geometry.blocks = std::min(geometry.blocks, kCountBlocks);
-  return geometry;
-}
-
 // Costs are reduce_scatter's.
 constexpr Algorithm kRows[] = {
     {.id = "reduce_scatter_v/pull",
@@ -28,7 +22,7 @@ constexpr Algorithm kRows[] = {
      .text = "each rank reads its piece of everybody's input and reduces it",
      .publishes_counts = true,
      .takes = takes_everything,
-     .geometry = pull_geometry,
+     .geometry = two_shot_geometry,
      .host = host_reduce_scatter_v_pull,
      .cuda = cuda_reduce_scatter_v_pull},
     {.id = "reduce_scatter_v/one_shot_push",

@@ -3,7 +3,8 @@
 // the teams of the host TeamStages (algorithms/team_stages.hpp).
 //
 // Kernels run one after the other, and copies too; neither waits for the other unless told to.
-// Ranks only ever copy into their own memory: one that wakes up late disturbs nobody.
+// Ranks copy into their own memory alone, so that one that wakes up late disturbs nobody; where a
+// program does not keep to that, it says so.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ class Stages {
   // GPUs copies that the kernel waited for have ended, as earlier kernels have.
   virtual void reduce(const Work& part, Publish publish) = 0;
 
-  // Into own memory. Nothing if `bytes` is 0.
+  // Nothing if `bytes` is 0.
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
 
   virtual Mark kernels() = 0;

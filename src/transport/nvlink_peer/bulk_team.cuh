@@ -28,8 +28,6 @@ class BulkTeam : public NvlinkTeam<Protocol> {
     }
   }
 
-  __device__ int block() const { return static_cast<int>(blockIdx.x); }
-
   template <class T>
   __device__ void bulk_copy(std::byte* to, const std::byte* from, std::size_t count) {
     const auto bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);

@@ -29,6 +29,7 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   }
 
   __device__ int ranks() const { return work_.ranks; }
+  __device__ int block() const { return static_cast<int>(blockIdx.x); }
 
   // Reads many parameters: best between arrive() and wait(). Decides how wide accesses can be.
   __device__ Buffers<kMaxRanks> buffers(std::size_t piece = 0) {
@@ -59,13 +60,40 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     deal_tiles<T>(range, width, thread, threads, f);
   }
-  template <class T, class F>
-  __device__ void for_each_tile_between(Range range, const std::byte* from, const std::byte* to,
-                                        F&& f) const {
-    const auto bits = [&](const std::byte* at) {
-      return reinterpret_cast<std::uintptr_t>(at + range.first * sizeof(T));
+  // A thread's tiles are for_each_tile's, several of them under way.
+  template <class T>
+  __device__ void copy_between(Range range, const std::byte* from, std::byte* to) const {
+    constexpr std::size_t kStep = tile_elements<T>();
+    constexpr int kAhead = 8;
+    const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+    const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const auto copy = [&](auto access, TileAt at) {
+      store<T>(to, access, at, load<T>(from, access, at));
     };
-    for_each_tile<T>(range, width_of(bits(from) | bits(to)), f);
+    from += range.first * sizeof(T);
+    to += range.first * sizeof(T);
+    const int width =
+        width_of(reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to));
+    if (width != 16) return deal_tiles<T>({0, range.count}, width, thread, threads, copy);
+    const std::size_t whole = range.count / kStep, rest = range.count % kStep;
+    TUTTI_NO_UNROLL
+    for (std::size_t tile = thread; tile < whole; tile += kAhead * threads) {
+      uint4 part[kAhead];
+      TUTTI_UNROLL
+      for (int i = 0; i < kAhead; ++i) {
+        const std::size_t at = tile + i * threads;
+        part[i] = at < whole ? load_vector(from + at * 16) : uint4{};
+      }
+      end_of_loads();
+      TUTTI_UNROLL
+      for (int i = 0; i < kAhead; ++i) {
+        const std::size_t at = tile + i * threads;
+        if (at < whole) store_vector(to + at * 16, part[i]);
+      }
+    }
+    if (rest > 0 && thread == whole % threads) {
+      copy(NarrowAccess{width}, {whole * kStep, static_cast<int>(rest)});
+    }
   }
   // Tile `thread` of the range, and every `threads`-th behind it.
   template <class T, class F>
@@ -144,7 +172,11 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   template <class T>
   __device__ void copy_out(Range range, std::size_t origin) const {
     const std::byte* const staging = work_.staging.at[work_.rank] - origin * sizeof(T);
-    for_each_tile_between<T>(range, staging, work_.output, [&](auto access, TileAt at) {
+    const auto bits = [&](const std::byte* at) {
+      return reinterpret_cast<std::uintptr_t>(at + range.first * sizeof(T));
+    };
+    const int width = width_of(bits(staging) | bits(work_.output));
+    for_each_tile<T>(range, width, [&](auto access, TileAt at) {
       store<T>(work_.output, access, at, load<T>(staging, access, at));
     });
   }

@@ -25,8 +25,6 @@ class RingTeam : public NvlinkTeam<Protocol> {
     if (is_first_lane()) progress.passes[warp()] = 0;
   }
 
-  __device__ int block() const { return static_cast<int>(blockIdx.x); }
-
   // The barrier before it has made every warp see the progress of none.
   __device__ void open_ring() {
     std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(work_.input) |

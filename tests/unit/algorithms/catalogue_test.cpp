@@ -59,7 +59,7 @@ TEST(CatalogueTest, SlotsOfARingFitIntoStaging) {
       continue;
     }
     for (const std::size_t staging : {4096u, 5120u, 1u << 20, 8u << 20}) {
-      const int blocks = most_blocks(row, staging);
+      const int blocks = most_blocks(row, staging, false);
       for (const std::size_t wanted : {0u, 1u, 100u, 1u << 16, 1u << 30}) {
         const RingSlots slots = ring_slots(row, staging, blocks, wanted);
         ASSERT_GE(slots.chunk_bytes, 16u) << row.id << " " << staging;

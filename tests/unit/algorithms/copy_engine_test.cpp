@@ -9,6 +9,7 @@
 #include <bitset>
 #include <vector>
 
+#include "algorithms/all_gather/copy_engine_multicast.hpp"
 #include "algorithms/all_reduce/copy_engine.hpp"
 #include "algorithms/all_to_all/copy_engine.hpp"
 #include "algorithms/bodies.hpp"
@@ -193,6 +194,7 @@ std::vector<Setting> settings() {
       if (staged) all.push_back({scatter_copy_engine, ranks, staged});  // it always is
       all.push_back({all_reduce_two_shot_copy_engine, ranks, staged});
       all.push_back({all_gather_copy_engine, ranks, staged});
+      all.push_back({all_gather_copy_engine_multicast, ranks, staged});
       all.push_back({reduce_scatter_copy_engine, ranks, staged});
       all.push_back({all_to_all_copy_engine, ranks, staged});
     }
@@ -216,6 +218,21 @@ TEST(CopyEngineTest, EveryWaitIsNeeded) {
       EXPECT_GT(races_of(setting, k).races, 0)
           << setting.ranks << " ranks, staged " << setting.staged << ": without wait " << k;
     }
+  }
+}
+
+// Each rank stores its piece by one copy for all of them, and the switch tells them apart.
+TEST(CopyEngineTest, OneCopyServesAllRanksWhereThereIsMulticast) {
+  constexpr int kRanks = 4;
+  HostWorld world(kRanks, kCount * sizeof(float), kStagingBytes);
+  std::vector<std::byte> all(kCount * sizeof(float));
+  for (const bool multicast : {false, true}) {
+    StageGraph graph;
+    RankStages stages(graph, sizeof(float), -1);
+    Work work = world.work(1, kCount, false);
+    if (multicast) work.multicast.output = all.data();
+    all_gather_copy_engine_multicast(stages, work, sizeof(float));
+    EXPECT_EQ(stages.copied, multicast ? 1 : kRanks);
   }
 }
 
