@@ -4,8 +4,8 @@
 //   phase 1  publish what I have for each rank
 //   phase 2  barrier: every output may be written, staging is free, all counts are there
 //   phase 3  learn who has how much for whom: where my pieces go follows from that
-//   phase 4  store each rank its piece, each block another one's first: links and own memory are
-//            busy at once
+//   phase 4  store each rank its piece: short ones the next rank's first, which is far; of long
+//            ones each block another rank's, so that links and own memory are busy at once
 //   phase 5  barrier: every piece is written
 //   phase 6  stage out (only for outputs that peers cannot address)
 //
@@ -26,6 +26,8 @@ TUTTI_BODY Outcome all_to_all_v_push(Team& team, const Work& work, const PieceCo
   using T = std::uint8_t;
   const std::size_t slot = work.stage_output ? uneven_slot(work, 1) : piece_of(work);
   const std::size_t mine = static_cast<std::size_t>(work.rank) * slot;
+  constexpr std::size_t kLong = 1024 * 1024;
+  const int begin = piece_of(work) < kLong ? 0 : team.block() % work.ranks;
   std::size_t longest = 0;
 
   Exchange<Team> exchange(team, work, counts);
@@ -41,7 +43,8 @@ TUTTI_BODY Outcome all_to_all_v_push(Team& team, const Work& work, const PieceCo
 
     TUTTI_NO_UNROLL
     for (int step = 0; step < work.ranks; ++step) {
-      const int turn = (team.block() + step) % work.ranks, rank = rank_behind(work, turn);
+      const int turn = begin + step < work.ranks ? begin + step : begin + step - work.ranks;
+      const int rank = rank_behind(work, turn);
       const Range part = cut({done, slot}, exchange.count(work.rank, rank));
       const std::byte* const from = work.input + exchange.first_for(rank);
       // Slots start at each pass anew.
