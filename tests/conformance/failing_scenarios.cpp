@@ -8,6 +8,7 @@
 #include "conformance/scenarios.hpp"
 #include "support/check.hpp"
 #include "support/lane.hpp"
+#include "tutti/collectives.hpp"
 
 namespace tutti::test {
 namespace {
@@ -238,6 +239,57 @@ void abort_from_another_thread(Rank& rank) {
   require_terminal(rank, lane, status);
 }
 
+// Copies that are enqueued behind a meeting to which rank 0 never comes, several operations of
+// them: an abort ends them all, and else the deadline. `run` enqueues one.
+template <class Run>
+void copies_without_rank_0(Rank& rank, bool aborts, Run&& run) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
+  const SymmetricMemory memory = take(rank.group.allocate(kRoom));
+  work_once(rank, lane);
+  const auto start = Clock::now();
+  const auto abort = [&] {
+    if (rank.number() != 1 || !aborts) return;
+    std::this_thread::sleep_for(milliseconds(100));
+    rank.group.abort("enough of it");
+  };
+  const Status status = without_rank_0(rank, [&] {
+    Status ended;
+    const auto enqueue = [&] {
+      for (int k = 0; k < 3 && ended.is_ok(); ++k) ended = run(rank, lane, memory);
+      if (ended.is_ok()) ended = lane.finish();
+    };
+    run_together(enqueue, abort);
+    return ended;
+  });
+  if (aborts) {
+    require_failure(status, StatusCode::kAborted, {"rank 1", "enough of it"});
+    require(Clock::now() - start < kPatient / 2, "the abort ended nothing");
+  } else {
+    require_failure(status, StatusCode::kTimeout, {"#2", "for rank 0"});
+  }
+  require_terminal(rank, lane, status);
+}
+
+Status gather_by_copies(Rank& rank, Lane& lane, const SymmetricMemory& memory) {
+  auto* const output = static_cast<std::byte*>(memory.data());
+  return all_gather(rank.group, {.input = output + kRoom / 2,
+                                 .output = output,
+                                 .count = 1000,
+                                 .dtype = DataType::kUint8,
+                                 .stream = lane.stream(),
+                                 .options = {.algorithm = "copy_engine"}});
+}
+Status reduce_by_copies(Rank&, Lane& lane, const SymmetricMemory&) {
+  return lane.start(lane.prepare({.count = 1000, .algorithm = "two_shot_copy_engine"}));
+}
+void abort_ends_gathering_copies(Rank& rank) {
+  copies_without_rank_0(rank, true, gather_by_copies);
+}
+void abort_ends_reducing_copies(Rank& rank) { copies_without_rank_0(rank, true, reduce_by_copies); }
+void deadline_ends_gathering_copies(Rank& rank) {
+  copies_without_rank_0(rank, false, gather_by_copies);
+}
+
 // A second group over the same connections goes on when the first has failed.
 void failure_stays_in_its_group(Rank& rank) {
   const auto other = take(rank.group.split(0, rank.number()));
@@ -285,6 +337,9 @@ constexpr Scenario kFailing[] = {
     {"deadline_of_one_call", 2, kPatient, deadline_of_one_call},
     {"deadline_changed_in_a_wait", 2, kPatient, deadline_changed_in_a_wait},
     {"abort_from_another_thread", 2, kPatient, abort_from_another_thread},
+    {"abort_ends_gathering_copies", 2, kPatient, abort_ends_gathering_copies},
+    {"abort_ends_reducing_copies", 2, kPatient, abort_ends_reducing_copies},
+    {"deadline_ends_gathering_copies", 2, kShort, deadline_ends_gathering_copies},
     {"failure_stays_in_its_group", 2, kPatient, failure_stays_in_its_group},
 };
 
