@@ -55,6 +55,10 @@ class EnginePass {
   void copy(std::byte* to, const std::byte* from, std::size_t count) const {
     stages_.copy(to, from, count * element_bytes_);
   }
+  // What this rank has itself, while what others have is under way.
+  void copy_own(std::byte* to, const std::byte* from, std::size_t count) const {
+    if (from != to) stages_.copy_among_kernels(to, from, count * element_bytes_);  // else in place
+  }
   // To the same place of everybody's outputs, or of staging where those are staged: by the switch,
   // or one by one, the next rank's first.
   void copy_to_all(std::size_t place, const std::byte* from, std::size_t count) const {

@@ -45,8 +45,8 @@ void CudaStages::reduce(const Work& part, Publish) {
   if (status_.is_ok()) status_ = launch_on_cuda(cuda_, body_, part, stream_);
 }
 
-void CudaStages::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (status_.is_ok() && bytes > 0) status_ = cuda_.copy_async(to, from, bytes, lane_.stream);
+void CudaStages::copy_on(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (status_.is_ok() && bytes > 0) status_ = cuda_.copy_async(to, from, bytes, stream);
 }
 
 Stages::Mark CudaStages::mark(Stream stream) {

@@ -43,7 +43,12 @@ class CudaStages : public Stages {
       : cuda_(cuda), body_(body), lane_(lane), stream_(stream) {}
 
   void reduce(const Work& part, Publish publish) override;
-  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    copy_on(lane_.stream, to, from, bytes);
+  }
+  void copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    copy_on(stream_, to, from, bytes);
+  }
   Mark kernels() override { return mark(stream_); }
   Mark copies() override { return mark(lane_.stream); }
   void kernels_wait(Mark copies) override { wait(stream_, copies); }
@@ -53,6 +58,7 @@ class CudaStages : public Stages {
   const Status& status() const { return status_; }
 
  private:
+  void copy_on(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes);
   Mark mark(Stream stream);
   void wait(Stream stream, Mark mark);
 

@@ -12,14 +12,14 @@ void all_gather_copy_engine(Stages& stages, const Work& work, std::size_t elemen
   one.count = piece_of(work);
   for_each_pass(stages, one, element_bytes, [&](const EnginePass& pass) {
     const std::size_t first = pass.all().first, count = pass.all().count;
-    const auto fetch = [&](int rank, const std::byte* from) {
-      std::byte* const to = pass.output(static_cast<std::size_t>(rank) * one.count + first);
-      if (from != to) pass.copy(to, from, count);  // else it is in place
+    const auto place = [&](int rank) {
+      return pass.output(static_cast<std::size_t>(rank) * one.count + first);
     };
     pass.begin([&] { pass.show(pass.all()); });
     stages.copies_wait(stages.kernels());
-    pass.for_each_other([&](int rank) { fetch(rank, pass.input_of(rank, first)); });
-    fetch(work.rank, work.input + first * element_bytes);
+    pass.for_each_other(
+        [&](int rank) { pass.copy(place(rank), pass.input_of(rank, first), count); });
+    pass.copy_own(place(work.rank), work.input + first * element_bytes, count);
     pass.end();
   });
 }

@@ -19,17 +19,17 @@ void fetch_part(Stages& stages, const Work& work, const Range& part, std::size_t
     return pass.is_staged() ? work.staging.at[from] + static_cast<std::size_t>(to) * slot
                             : work.inputs.at[from] + in_piece(to);
   };
-  const auto fetch = [&](int rank, const std::byte* from) {
-    pass.copy(work.output + in_piece(rank), from, part.count);
-  };
   pass.begin([&] {
     pass.for_each_other([&](int rank) {
       pass.copy(shown(work.rank, rank), work.input + in_piece(rank), part.count);
     });
   });
   stages.copies_wait(stages.kernels());
-  pass.for_each_other([&](int rank) { fetch(rank, shown(rank, work.rank)); });
-  fetch(work.rank, work.input + in_piece(work.rank));
+  pass.for_each_other([&](int rank) {
+    pass.copy(work.output + in_piece(rank), shown(rank, work.rank), part.count);
+  });
+  const std::size_t own = in_piece(work.rank);
+  pass.copy_own(work.output + own, work.input + own, part.count);
   pass.end();
 }
 

@@ -14,8 +14,8 @@ void gather_copy_engine(Stages& stages, const Work& work, std::size_t element_by
   one.count = piece_of(work);
   for_each_pass(stages, one, element_bytes, [&](const EnginePass& pass) {
     const std::size_t first = pass.all().first, count = pass.all().count;
-    const auto fetch = [&](int rank, const std::byte* from) {
-      pass.copy(pass.output(static_cast<std::size_t>(rank) * one.count + first), from, count);
+    const auto place = [&](int rank) {
+      return pass.output(static_cast<std::size_t>(rank) * one.count + first);
     };
     if (!is_root) {
       pass.begin([&] { pass.show(pass.all()); });
@@ -23,8 +23,9 @@ void gather_copy_engine(Stages& stages, const Work& work, std::size_t element_by
     }
     pass.meet(first_publish(work));
     stages.copies_wait(stages.kernels());
-    pass.for_each_other([&](int rank) { fetch(rank, pass.input_of(rank, first)); });
-    fetch(work.rank, work.input + first * element_bytes);
+    pass.for_each_other(
+        [&](int rank) { pass.copy(place(rank), pass.input_of(rank, first), count); });
+    pass.copy_own(place(work.rank), work.input + first * element_bytes, count);
     pass.end();
   });
 }

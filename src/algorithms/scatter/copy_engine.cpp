@@ -22,8 +22,8 @@ void fetch_part(Stages& stages, const Work& work, const Range& part, std::size_t
   if (is_root) {
     pass.begin([&] {
       pass.for_each_other([&](int rank) { pass.copy(shown(rank), own(rank), part.count); });
-      pass.copy(output, own(work.rank), part.count);
     });
+    pass.copy_own(output, own(work.rank), part.count);
     return pass.meet(Publish::kLoads);
   }
   pass.meet(first_publish(work));

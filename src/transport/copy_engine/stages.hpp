@@ -29,6 +29,10 @@ class Stages {
   // Nothing if `bytes` is 0.
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
 
+  // Likewise, but in the order of the kernels, while other copies go on: for what a rank has
+  // itself.
+  virtual void copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
+
   virtual Mark kernels() = 0;
   virtual Mark copies() = 0;
   virtual void kernels_wait(Mark copies) = 0;

@@ -108,6 +108,11 @@ class RankStages : public Stages {
     last_copy_ = node;
     ++copied;
   }
+  void copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    if (bytes == 0) return;
+    kernel({{from, bytes, false}, {to, bytes, true}});
+    ++copied;
+  }
   void kernel(std::vector<Access> accesses) {
     const int node = graph_.add(std::move(accesses), last_kernel_);
     for (const int earlier : kernels_wait_) graph_.order(earlier, node);
