@@ -134,6 +134,9 @@ Status read_size(const ExplainArguments& a, Request& request) {
   if (a.rows.empty() != a.hidden.empty() || (tokens && a.rows.empty())) {
     return wrong("--rows and --hidden come together: a message is rows x hidden elements");
   }
+  if (a.split_rows && (a.rows.empty() || request.collective != Collective::kReduceScatter)) {
+    return wrong("--split-rows is of reduce_scatter, with --rows and --hidden");
+  }
   if (a.rows.empty()) {
     TUTTI_ASSIGN(const std::size_t bytes, parse_bytes(a.bytes.empty() ? "1M" : a.bytes));
     request.count = bytes / size_of(request.dtype);
@@ -143,7 +146,7 @@ Status read_size(const ExplainArguments& a, Request& request) {
   TUTTI_ASSIGN(const int rows, parse_int("--rows", a.rows, {0}));
   TUTTI_ASSIGN(const int hidden, parse_int("--hidden", a.hidden, {1}));
   request.count = static_cast<std::size_t>(rows) * static_cast<std::size_t>(hidden);
-  if (tokens) request.hidden = static_cast<std::size_t>(hidden);
+  if (tokens || (a.split_rows && rows > 1)) request.hidden = static_cast<std::size_t>(hidden);
   return Status::ok();
 }
 

@@ -13,7 +13,7 @@ namespace tutti::cli {
 struct ExplainArguments {
   std::string collective, ranks, bytes, rows, hidden, dtype, op, algorithm, buffers, mode, backend,
       gpu, sm_budget;
-  bool in_place = false, deterministic = false, json = false;
+  bool in_place = false, deterministic = false, split_rows = false, json = false;
 };
 
 struct Question {

@@ -78,6 +78,7 @@ void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
   explain.add_option("--bytes", a.bytes, "Size of the message: 1M");
   explain.add_option("--rows", a.rows, "Or as many tokens of --hidden elements: 32");
   explain.add_option("--hidden", a.hidden, "Elements of a token: 8192");
+  explain.add_flag("--split-rows", a.split_rows, "reduce_scatter: a rank gets its columns of each");
   explain.add_option("-d,--dtype", a.dtype, "Element type: bf16");
   explain.add_option("-o,--op", a.op, "Reduction: sum");
   explain.add_option("--algorithm", a.algorithm, "As if the call named it");

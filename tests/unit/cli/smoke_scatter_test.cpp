@@ -38,6 +38,27 @@ TEST(BenchScatter, MeasuresEveryRowAndChecksIt) {
   }
 }
 
+// Rows that begin everywhere in a period of the inputs, and more of them than a period has.
+TEST(BenchScatter, SplitsRows) {
+  const Ended ended = bench({"--ranks", "2,3,4", "--rows", "2,5,100", "--hidden", "1032",
+                             "--split-rows", "--format", "json", "--check", "on"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const auto rows = nlohmann::json::parse(ended.out).at("rows");
+  EXPECT_EQ(rows.size(), 9u);
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.at("algorithm"), "pull_rows");
+    EXPECT_EQ(row.at("hidden"), 1032);
+    EXPECT_EQ(row.at("wrong"), 0) << row;
+  }
+  const Ended wrong =
+      bench({"--rows", "5", "--hidden", "1032", "--split-rows", "--inject", "flip:1:pull_rows"});
+  EXPECT_NE(wrong.exit_code, 0);
+  EXPECT_THAT(wrong.out + wrong.err, HasSubstr("rank 1, element 0 of 2580"));
+  const Ended explained = run_tutti({"explain", "reduce_scatter", "--ranks", "2", "--backend",
+                                     "host", "--rows", "5", "--hidden", "1032", "--split-rows"});
+  EXPECT_THAT(explained.out, HasSubstr("* reduce_scatter/pull_rows"));
+}
+
 TEST(BenchScatter, FindsOneBit) {
   const Ended ended = bench({"--bytes", "4096", "--inject", "flip:1:pull"});
   EXPECT_NE(ended.exit_code, 0);
@@ -48,6 +69,16 @@ TEST(BenchScatter, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench({"--in-place"}).err, HasSubstr("its output is a part of an input"));
   EXPECT_THAT(bench({"--chained"}).err, HasSubstr("its output is a part of an input"));
   EXPECT_THAT(bench({"--algorithms", "ring"}).err, HasSubstr("known: pull, pull_rows, push"));
+  EXPECT_THAT(bench({"--split-rows"}).err, HasSubstr("--split-rows needs --rows and --hidden"));
+  EXPECT_THAT(bench({"--split-rows", "--ranks", "5", "--rows", "2", "--hidden", "1032"}).err,
+              HasSubstr("rows of 1032 elements are not whole parts for 5 ranks"));
+  EXPECT_THAT(bench({"--split-rows", "--rows", "1", "--hidden", "1032"}).err,
+              HasSubstr("one row is split as any message"));
+  EXPECT_THAT(
+      run_tutti({"bench", "all_reduce", "--split-rows", "--rows", "2", "--hidden", "64"}).err,
+      HasSubstr("reduce_scatter alone splits rows"));
+  EXPECT_THAT(run_tutti({"explain", "reduce_scatter", "--split-rows"}).err,
+              HasSubstr("--split-rows is of reduce_scatter, with --rows and --hidden"));
 }
 
 TEST(ExplainScatter, SaysWhichRowAndWhy) {

@@ -180,6 +180,7 @@ Status check_algorithms(BenchOptions& options, std::string_view text, const Benc
       const bool cuda = options.backend == Backend::kCuda;
       // What would be emulated runs when it is named.
       if ((row.needs & kNeedsMulticast) != 0 && !(cuda && machine.multicast)) continue;
+      if (row.splits_rows != options.split_rows) continue;
       if ((cuda ? row.max_ranks_cuda : row.max_ranks_host) > 0) {
         options.algorithms.emplace_back(row.name());
       }
@@ -307,6 +308,23 @@ Status check_parts(const BenchOptions& options) {
                            to_string(options.collective), what));
 }
 
+// Of a matrix that is split along its last dimension.
+Status check_split_rows(const BenchOptions& options) {
+  if (options.collective != Collective::kReduceScatter) {
+    return wrong("--split-rows: reduce_scatter alone splits rows");
+  }
+  if (options.hidden == 0) return wrong("--split-rows needs --rows and --hidden");
+  if (options.bytes.front() == options.token_bytes()) {
+    return wrong("--split-rows: one row is split as any message; give --rows 2 or more");
+  }
+  for (const int ranks : options.ranks) {
+    if (options.hidden % ranks == 0) continue;
+    return wrong(fmt::format("--split-rows: rows of {} elements are not whole parts for {} ranks",
+                             options.hidden, ranks));
+  }
+  return Status::ok();
+}
+
 // A barrier has no size.
 Status check_meeting(BenchOptions& options, const BenchArguments& arguments) {
   const bool sized = !arguments.min_bytes.empty() || !arguments.max_bytes.empty() ||
@@ -349,6 +367,7 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   options.timeout = machine.timeout;
   options.chained = arguments.chained;
   options.in_place = arguments.in_place;
+  options.split_rows = arguments.split_rows;
   options.append = arguments.append;
   options.repro = arguments.repro;
   options.output = arguments.output;
@@ -369,6 +388,7 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   if (!reduces(options.collective)) TUTTI_TRY(check_moving(options));
   const bool in_parts = has_pieces(options.collective) || has_root(options.collective);
   if (reduces(options.collective) && in_parts) TUTTI_TRY(check_parts(options));
+  if (options.split_rows) TUTTI_TRY(check_split_rows(options));
   TUTTI_TRY(check_files(options, machine));
   return options;
 }
@@ -395,12 +415,13 @@ std::vector<std::string> group_words(const BenchOptions& options) {
 
 std::vector<std::string> sweep_words(const BenchOptions& options) {
   std::vector<std::string> bytes, rows;
+  const bool in_rows = options.normalises() || options.split_rows;
   for (const std::size_t size : options.bytes) {
     bytes.push_back(format_bytes(size));
-    if (options.normalises()) rows.push_back(fmt::format("{}", size / options.token_bytes()));
+    if (in_rows) rows.push_back(fmt::format("{}", size / options.token_bytes()));
   }
   std::vector<std::string> words = group_words(options);
-  if (options.normalises()) {
+  if (in_rows) {
     add(words, "--rows", fmt::format("{}", fmt::join(rows, ",")));
     add(words, "--hidden", options.hidden);
   } else {
@@ -417,6 +438,7 @@ std::vector<std::string> to_arguments(const BenchOptions& options) {
   add(words, "--buffers", to_string(options.buffers));
   add(words, "--mode", to_string(options.mode));
   add(words, "--graph-operations", options.graph_operations);
+  if (options.split_rows) words.emplace_back("--split-rows");
   if (options.chained) words.emplace_back("--chained");
   if (options.in_place) words.emplace_back("--in-place");
   add(words, "--cache", to_string(options.cache));

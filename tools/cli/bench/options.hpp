@@ -34,7 +34,7 @@ struct BenchArguments {
   std::string algorithms, sm_budget, buffers, mode, graph_operations, cache, iterations, warmup,
       check;
   std::string format, output, trace, launch, timeout_ms, inject, worker_fd;
-  bool in_place = false, chained = false, append = false, repro = false;
+  bool in_place = false, chained = false, append = false, repro = false, split_rows = false;
 };
 
 // A defect that a rank makes on purpose, so that tests can see it found. Not listed in the help.
@@ -54,6 +54,7 @@ struct BenchOptions {
   std::vector<int> ranks;            // a group after the other
   std::vector<std::size_t> bytes;    // messages; each is rounded down to whole elements
   int hidden = 0;                    // elements per row, where messages are rows; else 0
+  bool split_rows = false;           // each rank gets its columns of every row
   std::size_t token_bytes() const { return static_cast<std::size_t>(hidden) * size_of(dtype); }
   // Message number `size` of so many ranks: where each has a part of it, of whole elements.
   std::size_t message_bytes(std::size_t size, int group) const {
