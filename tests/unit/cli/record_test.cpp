@@ -92,13 +92,20 @@ TEST(Record, KeepsTheVersionOfAPeer) {
   EXPECT_FALSE(check_same_machine(peer, some_record()));  // nothing of tutti goes into its file
 }
 
-TEST(Record, KeepsTheShapeOfTensors) {
+TEST(Record, KeepsTheShapeOfTensorsAndTheRoot) {
   Record record = some_record();
   EXPECT_EQ(to_json_text(record).find("hidden"), std::string::npos) << "of messages";
-  for (Row& row : record.rows) row.hidden = 8192;
+  EXPECT_EQ(to_json_text(record).find("root"), std::string::npos) << "rank 0";
+  for (Row& row : record.rows) {
+    row.hidden = 8192;
+    row.root = 2;
+  }
   const auto read = record_from_json_text(to_json_text(record), "x.json");
   ASSERT_TRUE(read.is_ok()) << read.status().to_string();
-  for (const Row& row : read->rows) EXPECT_EQ(row.hidden, 8192);
+  for (const Row& row : read->rows) {
+    EXPECT_EQ(row.hidden, 8192);
+    EXPECT_EQ(row.root, 2);
+  }
 }
 
 TEST(Record, HasTheFieldsOfItsSchema) {

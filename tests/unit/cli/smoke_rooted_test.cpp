@@ -45,6 +45,25 @@ TEST_P(BenchRooted, FindsOneBit) {
   EXPECT_THAT(ended.out + ended.err, HasSubstr("rank 0, element 0 of"));
 }
 
+// Another rank has what the others have not.
+TEST_P(BenchRooted, AnyRankMayBeTheRoot) {
+  const Ended ended =
+      bench(GetParam(), {"--ranks", "3", "--bytes", "262144", "--root", "1", "--format", "json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const auto rows = nlohmann::json::parse(ended.out).at("rows");
+  EXPECT_GE(rows.size(), 2u);
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.at("root"), 1);
+    EXPECT_EQ(row.at("wrong"), 0) << row;
+  }
+  const Ended wrong = bench(GetParam(), {"--ranks", "3", "--bytes", "4096", "--root", "1",
+                                         "--inject", "flip:1:one_shot_push"});
+  EXPECT_THAT(wrong.out + wrong.err, HasSubstr("rank 1, element 0 of"));
+  EXPECT_THAT(bench(GetParam(), {"--ranks", "2,3", "--root", "2"}).err,
+              HasSubstr("--root 2: of 2 ranks the last one is 1"));
+  EXPECT_THAT(bench("all_gather", {"--root", "0"}).err, HasSubstr("--root: all_gather has none"));
+}
+
 TEST_P(BenchRooted, RefusesWhatItCannotMeasure) {
   EXPECT_NE(bench(GetParam(), {"--in-place"}).exit_code, 0);
   EXPECT_THAT(bench(GetParam(), {"--chained"}).err, HasSubstr("chained"));

@@ -16,6 +16,7 @@ void add_measuring(CLI::App& bench, BenchArguments& a) {
   bench.add_option("--hidden", a.hidden, "Elements per row: 8192");
   bench.add_flag("--split-rows", a.split_rows,
                  "reduce_scatter: a rank gets its columns of every row");
+  bench.add_option("--root", a.root, "Of broadcast, reduce, gather and scatter: 0");
   bench.add_option("-o,--op", a.op, "Reduction: sum, prod, min, max, avg, premulsum");
   bench.add_option("--algorithms", a.algorithms, "auto, all, or names: one_shot,two_shot,nccl");
   bench.add_option("--sm-budget", a.sm_budget, "Multiprocessors at most; 0: copy engines alone");

@@ -325,6 +325,20 @@ Status check_split_rows(const BenchOptions& options) {
   return Status::ok();
 }
 
+Status check_root(BenchOptions& options, std::string_view text) {
+  if (text.empty()) return Status::ok();
+  TUTTI_ASSIGN(options.root, parse_int("--root", text, {0}));
+  if (!has_root(options.collective)) {
+    return wrong(fmt::format("--root: {} has none", to_string(options.collective)));
+  }
+  for (const int ranks : options.ranks) {
+    if (options.root < ranks) continue;
+    return wrong(
+        fmt::format("--root {}: of {} ranks the last one is {}", options.root, ranks, ranks - 1));
+  }
+  return Status::ok();
+}
+
 // A barrier has no size.
 Status check_meeting(BenchOptions& options, const BenchArguments& arguments) {
   const bool sized = !arguments.min_bytes.empty() || !arguments.max_bytes.empty() ||
@@ -389,6 +403,7 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   const bool in_parts = has_pieces(options.collective) || has_root(options.collective);
   if (reduces(options.collective) && in_parts) TUTTI_TRY(check_parts(options));
   if (options.split_rows) TUTTI_TRY(check_split_rows(options));
+  TUTTI_TRY(check_root(options, arguments.root));
   TUTTI_TRY(check_files(options, machine));
   return options;
 }
@@ -438,6 +453,7 @@ std::vector<std::string> to_arguments(const BenchOptions& options) {
   add(words, "--buffers", to_string(options.buffers));
   add(words, "--mode", to_string(options.mode));
   add(words, "--graph-operations", options.graph_operations);
+  if (options.root > 0) add(words, "--root", options.root);
   if (options.split_rows) words.emplace_back("--split-rows");
   if (options.chained) words.emplace_back("--chained");
   if (options.in_place) words.emplace_back("--in-place");

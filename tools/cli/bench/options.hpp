@@ -30,7 +30,7 @@ std::string_view to_string(LaunchKind launch);   // "processes", "threads"
 // The text of each option; empty: not given.
 struct BenchArguments {
   std::string collective;
-  std::string backend, ranks, min_bytes, max_bytes, factor, bytes, rows, hidden, dtype, op;
+  std::string backend, ranks, min_bytes, max_bytes, factor, bytes, rows, hidden, root, dtype, op;
   std::string algorithms, sm_budget, buffers, mode, graph_operations, cache, iterations, warmup,
       check;
   std::string format, output, trace, launch, timeout_ms, inject, worker_fd;
@@ -54,6 +54,7 @@ struct BenchOptions {
   std::vector<int> ranks;            // a group after the other
   std::vector<std::size_t> bytes;    // messages; each is rounded down to whole elements
   int hidden = 0;                    // elements per row, where messages are rows; else 0
+  int root = 0;                      // where the collective has one
   bool split_rows = false;           // each rank gets its columns of every row
   std::size_t token_bytes() const { return static_cast<std::size_t>(hidden) * size_of(dtype); }
   // Message number `size` of so many ranks: where each has a part of it, of whole elements.

@@ -26,6 +26,7 @@ Row describe(const Measurement& m, const BenchOptions& options, int ranks) {
           .bytes = bytes,
           .count = bytes / size_of(options.dtype),
           .hidden = options.hidden,
+          .root = options.root,
           .in_place = m.in_place,
           .buffers = std::string(to_string(options.buffers)),
           .mode = std::string(to_string(options.mode)),
@@ -66,7 +67,8 @@ Result<Row> row_of(const std::vector<const Measurement*>& ranks, const BenchOpti
 
 auto key_of(const Row& r) {
   return std::tie(r.collective, r.algorithm, r.backend, r.ranks, r.dtype, r.op, r.bytes, r.hidden,
-                  r.in_place, r.buffers, r.mode, r.graph_operations, r.chained, r.cache, r.launch);
+                  r.root, r.in_place, r.buffers, r.mode, r.graph_operations, r.chained, r.cache,
+                  r.launch);
 }
 
 }  // namespace

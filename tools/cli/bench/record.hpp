@@ -45,6 +45,7 @@ struct Row {
   std::string dtype, op;
   std::size_t bytes = 0, count = 0;
   int hidden = 0;  // elements per row of the tensor; 0: no tensor was asked for
+  int root = 0;    // where the collective has one
   bool in_place = false;
   std::string buffers, mode;
   int graph_operations = 0;

@@ -102,6 +102,7 @@ ordered_json to_value(const Row& r) {
                         {"wrong", r.wrong ? ordered_json(*r.wrong) : ordered_json(nullptr)},
                         {"chosen", r.chosen}};
   if (r.hidden > 0) value["hidden"] = r.hidden;
+  if (r.root > 0) value["root"] = r.root;
   if (r.emulated) value["emulated"] = true;
   if (r.overlap) value["overlap"] = to_value(*r.overlap);
   return value;
@@ -173,6 +174,7 @@ Row row_from(const ordered_json& j) {
           .bytes = integer_in<std::size_t>(j, "bytes"),
           .count = integer_in<std::size_t>(j, "count"),
           .hidden = j.contains("hidden") ? integer_in<int>(j, "hidden") : 0,
+          .root = j.contains("root") ? integer_in<int>(j, "root") : 0,
           .in_place = j.at("in_place"),
           .buffers = j.at("buffers"),
           .mode = j.at("mode"),

@@ -123,6 +123,7 @@ Operation Sampler::operation(const Configuration& configuration, std::byte* inpu
     give_length(call, bytes);
     call.dtype = options_.dtype;
     call.options = how;
+    if constexpr (requires { call.root; }) call.root = options_.root;
     if constexpr (requires { call.op; }) call.op = inputs_->op(communicator_.rank());
     return Operation(call);
   };
@@ -253,7 +254,7 @@ Bytes Sampler::moved_from(int rank, std::uint32_t iteration) const {
   return period;
 }
 
-// By output, one behind the other. Root is rank 0.
+// By output, one behind the other.
 std::vector<Sampler::Part> Sampler::expected(std::uint32_t iteration) const {
   const std::size_t all = sides(bytes_).output;
   if (reduces(options_.collective)) return {{reduced(iteration), all}};
@@ -270,7 +271,7 @@ std::vector<Sampler::Part> Sampler::expected(std::uint32_t iteration) const {
         is_uneven(options_.collective)
             ? lengths_.taken[static_cast<std::size_t>(r)] * size_of(options_.dtype)
             : all / static_cast<std::size_t>(sources);
-    parts.push_back({moved_from(r, iteration), bytes});
+    parts.push_back({moved_from(from_root ? options_.root : r, iteration), bytes});
   }
   return parts;
 }
@@ -278,7 +279,8 @@ std::vector<Sampler::Part> Sampler::expected(std::uint32_t iteration) const {
 // Else there is nothing to check.
 bool Sampler::has_output() const {
   if (options_.collective == Collective::kBarrier) return false;
-  return root_side(options_.collective) != RootSide::kOutput || communicator_.rank() == 0;
+  return root_side(options_.collective) != RootSide::kOutput ||
+         communicator_.rank() == options_.root;
 }
 
 Status Sampler::fill_inputs(std::uint32_t iteration) {

@@ -10,8 +10,8 @@ namespace tutti::cli {
 namespace {
 
 auto group_key(const Row& r) {
-  return std::tie(r.collective, r.backend, r.ranks, r.dtype, r.op, r.hidden, r.buffers, r.mode,
-                  r.graph_operations, r.chained, r.cache, r.launch);
+  return std::tie(r.collective, r.backend, r.ranks, r.dtype, r.op, r.hidden, r.root, r.buffers,
+                  r.mode, r.graph_operations, r.chained, r.cache, r.launch);
 }
 
 }  // namespace
@@ -115,6 +115,7 @@ std::string title_of(const Group& group) {
   std::string text =
       fmt::format("{}, {} ranks ({}), {}{}, backend {}, {} buffers, {}", r.collective, r.ranks,
                   r.launch, r.dtype, r.op == kNoOp ? "" : " " + r.op, r.backend, r.buffers, r.mode);
+  if (r.root > 0) text += fmt::format(", root {}", r.root);
   if (r.graph_operations > 0) text += fmt::format(" of {} operations", r.graph_operations);
   if (r.chained) text += ", chained";
   return text + fmt::format(", cache {}", r.cache);
