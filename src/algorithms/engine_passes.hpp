@@ -59,6 +59,14 @@ class EnginePass {
   void copy_own(std::byte* to, const std::byte* from, std::size_t count) const {
     if (from != to) stages_.copy_among_kernels(to, from, count * element_bytes_);  // else in place
   }
+  // This pass's part of everybody's input, each to its place in pieces of so many elements.
+  void fetch_pieces(std::size_t piece) const {
+    const auto place = [&](int rank) {
+      return output(static_cast<std::size_t>(rank) * piece + all_.first);
+    };
+    for_each_other([&](int rank) { copy(place(rank), input_of(rank, all_.first), all_.count); });
+    copy_own(place(work_.rank), work_.input + all_.first * element_bytes_, all_.count);
+  }
   // To the same place of everybody's outputs, or of staging where those are staged: by the switch,
   // or one by one, the next rank's first.
   void copy_to_all(std::size_t place, const std::byte* from, std::size_t count) const {

@@ -222,18 +222,20 @@ void deadline_changed_in_a_wait(Rank& rank) {
   require(Clock::now() - start < kPatient / 2, "the new deadline was not kept");
 }
 
+// Rank 1's doing, while it waits on another thread.
+void abort_soon(Rank& rank) {
+  if (rank.number() != 1) return;
+  std::this_thread::sleep_for(milliseconds(100));
+  rank.group.abort("enough of it");
+}
+
 // Rank 1 aborts from a second thread, while it and all others but rank 0 wait for rank 0.
 void abort_from_another_thread(Rank& rank) {
   Lane lane(rank, BufferKind::kPlain, kRoom);
   work_once(rank, lane);
   const auto start = Clock::now();
-  const Status status = without_rank_0(rank, [&] {
-    return run_beside(lane, [&] {
-      if (rank.number() != 1) return;
-      std::this_thread::sleep_for(milliseconds(100));
-      rank.group.abort("enough of it");
-    });
-  });
+  const Status status =
+      without_rank_0(rank, [&] { return run_beside(lane, [&] { abort_soon(rank); }); });
   require_failure(status, StatusCode::kAborted, {"rank 1", "enough of it"});
   require(Clock::now() - start < kPatient / 2, "the abort ended nothing");
   require_terminal(rank, lane, status);
@@ -247,18 +249,15 @@ void copies_without_rank_0(Rank& rank, bool aborts, Run&& run) {
   const SymmetricMemory memory = take(rank.group.allocate(kRoom));
   work_once(rank, lane);
   const auto start = Clock::now();
-  const auto abort = [&] {
-    if (rank.number() != 1 || !aborts) return;
-    std::this_thread::sleep_for(milliseconds(100));
-    rank.group.abort("enough of it");
-  };
   const Status status = without_rank_0(rank, [&] {
     Status ended;
     const auto enqueue = [&] {
       for (int k = 0; k < 3 && ended.is_ok(); ++k) ended = run(rank, lane, memory);
       if (ended.is_ok()) ended = lane.finish();
     };
-    run_together(enqueue, abort);
+    run_together(enqueue, [&] {
+      if (aborts) abort_soon(rank);
+    });
     return ended;
   });
   if (aborts) {

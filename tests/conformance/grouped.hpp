@@ -129,6 +129,19 @@ inline bool windows_hold(BufferKind kind, const void* input, const void* output)
   return kind == BufferKind::kSymmetric && aligned(input) && aligned(output);
 }
 
+// Cells of rows that need windows: into memory that those hold, as they hold it, or few would run.
+template <class Cell>
+void fit_windows(Collective collective, Cell& cell) {
+  if (windows_of(collective, cell.algorithm) == kNeedsNothing) return;
+  cell.buffers = BufferKind::kSymmetric;
+  if constexpr (requires { cell.offset; }) {
+    cell.offset = 0;
+  } else {
+    cell.input_offset = cell.output_offset = 0;
+  }
+  cell.count = std::max(cell.count - cell.count % 16, std::size_t{16});
+}
+
 // run(cell) for those that are not refused, of which there must be more than of others.
 template <class Cell, class IsRefused, class Run>
 void run_possible(const std::vector<Cell>& cells, const IsRefused& is_refused, const Run& run) {

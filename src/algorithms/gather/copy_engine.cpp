@@ -13,19 +13,13 @@ void gather_copy_engine(Stages& stages, const Work& work, std::size_t element_by
   Work one = work;
   one.count = piece_of(work);
   for_each_pass(stages, one, element_bytes, [&](const EnginePass& pass) {
-    const std::size_t first = pass.all().first, count = pass.all().count;
-    const auto place = [&](int rank) {
-      return pass.output(static_cast<std::size_t>(rank) * one.count + first);
-    };
     if (!is_root) {
       pass.begin([&] { pass.show(pass.all()); });
       return pass.meet(Publish::kLoads);
     }
     pass.meet(first_publish(work));
     stages.copies_wait(stages.kernels());
-    pass.for_each_other(
-        [&](int rank) { pass.copy(place(rank), pass.input_of(rank, first), count); });
-    pass.copy_own(place(work.rank), work.input + first * element_bytes, count);
+    pass.fetch_pieces(one.count);
     pass.end();
   });
 }

@@ -1,6 +1,5 @@
 // tutti_conformance_movement: every row of the collectives that move bits, byte for byte. In each
 // round every pair of values of any two dimensions occurs.
-#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -117,16 +116,8 @@ bool is_refused(const Rank& rank, MovementBench& bench, const MovementCell& cell
   return !windows_hold(cell.buffers, buffers.input, buffers.output);
 }
 
-// Rows that need windows: into memory that these hold, as they hold it, or few cells would run.
-void fit_windows(MovementCell& cell) {
-  if (windows_of(cell.collective, cell.algorithm) == kNeedsNothing) return;
-  cell.buffers = BufferKind::kSymmetric;
-  cell.input_offset = cell.output_offset = 0;
-  cell.count = std::max(cell.count - cell.count % 16, std::size_t{16});
-}
-
 void run_cells(Rank& rank, std::vector<MovementCell> cells, Backend backend) {
-  for (MovementCell& cell : cells) fit_windows(cell);
+  for (MovementCell& cell : cells) fit_windows(cell.collective, cell);
   const OwnedStream stream(rank.device);
   std::map<BufferKind, std::unique_ptr<MovementBench>> benches;
   for (const BufferKind kind : kAllBufferKinds) {

@@ -1,7 +1,6 @@
 // tutti_conformance_reduction: every row of the collectives of which a rank gets a part of the
 // reduction against the reference of all_reduce, bit for bit. In each round every pair of values of
 // any two dimensions occurs.
-#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -103,10 +102,7 @@ bool is_refused(const Bench& bench, const Cell& cell) {
 void run_cells(Rank& rank, Collective collective, std::vector<Cell> cells, Backend backend) {
   for (Cell& cell : cells) {  // rows are not split in place
     cell.in_place = cell.in_place && cell.algorithm != "reduce_scatter/pull_rows";
-    if (windows_of(collective, cell.algorithm) == kNeedsNothing) continue;
-    cell.buffers = BufferKind::kSymmetric;  // else few cells would run
-    cell.offset = 0;
-    cell.count = std::max(cell.count - cell.count % 16, std::size_t{16});
+    fit_windows(collective, cell);
   }
   const OwnedStream stream(rank.device);
   Bench bench{rank, collective, {}};

@@ -72,8 +72,10 @@ TEST(BenchScatter, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench({"--split-rows"}).err, HasSubstr("--split-rows needs --rows and --hidden"));
   EXPECT_THAT(bench({"--split-rows", "--ranks", "5", "--rows", "2", "--hidden", "1032"}).err,
               HasSubstr("rows of 1032 elements are not whole parts for 5 ranks"));
-  EXPECT_THAT(bench({"--split-rows", "--rows", "1", "--hidden", "1032"}).err,
-              HasSubstr("one row is split as any message"));
+  for (const char* rows : {"1", "2,1"}) {
+    EXPECT_THAT(bench({"--split-rows", "--rows", rows, "--hidden", "1032"}).err,
+                HasSubstr("one row is split as any message"));
+  }
   EXPECT_THAT(
       run_tutti({"bench", "all_reduce", "--split-rows", "--rows", "2", "--hidden", "64"}).err,
       HasSubstr("reduce_scatter alone splits rows"));

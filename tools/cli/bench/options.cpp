@@ -314,7 +314,7 @@ Status check_split_rows(const BenchOptions& options) {
     return wrong("--split-rows: reduce_scatter alone splits rows");
   }
   if (options.hidden == 0) return wrong("--split-rows needs --rows and --hidden");
-  if (options.bytes.front() == options.token_bytes()) {
+  if (std::count(options.bytes.begin(), options.bytes.end(), options.token_bytes()) > 0) {
     return wrong("--split-rows: one row is split as any message; give --rows 2 or more");
   }
   for (const int ranks : options.ranks) {
@@ -430,13 +430,12 @@ std::vector<std::string> group_words(const BenchOptions& options) {
 
 std::vector<std::string> sweep_words(const BenchOptions& options) {
   std::vector<std::string> bytes, rows;
-  const bool in_rows = options.normalises() || options.split_rows;
   for (const std::size_t size : options.bytes) {
     bytes.push_back(format_bytes(size));
-    if (in_rows) rows.push_back(fmt::format("{}", size / options.token_bytes()));
+    if (options.has_rows()) rows.push_back(fmt::format("{}", size / options.token_bytes()));
   }
   std::vector<std::string> words = group_words(options);
-  if (in_rows) {
+  if (options.has_rows()) {
     add(words, "--rows", fmt::format("{}", fmt::join(rows, ",")));
     add(words, "--hidden", options.hidden);
   } else {

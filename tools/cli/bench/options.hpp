@@ -62,6 +62,7 @@ struct BenchOptions {
     const int parts = has_pieces(collective) ? group : 1;
     return bytes[size] - bytes[size] % (size_of(dtype) * static_cast<std::size_t>(parts));
   }
+  bool has_rows() const { return normalises() || split_rows; }
   bool normalises() const { return collective == Collective::kAllReduceResidualRmsNorm; }
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;

@@ -79,16 +79,11 @@ Lengths Sampler::lengths(std::size_t bytes, int rank) const {
   return piece_lengths(options_.collective, longest, rank, ranks);
 }
 
-std::size_t Sampler::row_length() const {
-  const bool splits = options_.split_rows && bytes_ > options_.token_bytes();
-  return options_.normalises() || splits ? static_cast<std::size_t>(options_.hidden) : 0;
-}
-
 Communicator::Query Sampler::query(std::string_view algorithm) const {
   return {.count = bytes_ / size_of(options_.dtype),
           .dtype = options_.dtype,
           .op = {options_.op},
-          .hidden = row_length(),
+          .hidden = options_.has_rows() ? static_cast<std::size_t>(options_.hidden) : 0,
           .symmetric = arena_.zero_copy(),
           .in_place = pattern_.in_place,
           .algorithm = algorithm,
@@ -133,7 +128,7 @@ Operation Sampler::operation(const Configuration& configuration, std::byte* inpu
     case Collective::kAllGather:
       return fill(AllGather{}, piece_bytes());
     case Collective::kReduceScatter:
-      return fill(ReduceScatter{.rows = row_length() > 0 ? bytes_ / options_.token_bytes() : 1},
+      return fill(ReduceScatter{.rows = options_.split_rows ? bytes_ / options_.token_bytes() : 1},
                   piece_bytes());
     case Collective::kAllToAll:
       return fill(AllToAll{}, piece_bytes());
@@ -208,7 +203,7 @@ Result<std::unique_ptr<Trial>> Sampler::prepare(const Configuration& configurati
 Bytes Sampler::reduced(std::uint32_t iteration) const {
   Bytes period = inputs_->expected(iteration);
   const Sides sides = this->sides(bytes_);
-  if (row_length() > 0) return split(period);
+  if (options_.split_rows) return split(period);
   const std::size_t first = sides.input > sides.output ? sides.place % period.size() : 0;
   std::rotate(period.begin(), period.begin() + static_cast<std::ptrdiff_t>(first), period.end());
   return period;
@@ -218,19 +213,15 @@ Bytes Sampler::reduced(std::uint32_t iteration) const {
 Bytes Sampler::split(const Bytes& period) const {
   const std::size_t row = options_.token_bytes();
   const std::size_t columns = row / static_cast<std::size_t>(communicator_.size());
-  Bytes all;
-  all.reserve(piece_bytes());
-  for (std::size_t r = 0; r < bytes_; r += row) {
-    std::size_t at = (r + columns * static_cast<std::size_t>(communicator_.rank())) % period.size();
-    for (std::size_t left = columns; left > 0;) {
-      const std::size_t run = std::min(left, period.size() - at);
-      const auto from = period.begin() + static_cast<std::ptrdiff_t>(at);
-      all.insert(all.end(), from, from + static_cast<std::ptrdiff_t>(run));
-      left -= run;
-      at = 0;
-    }
+  const std::size_t first = columns * static_cast<std::size_t>(communicator_.rank());
+  Bytes whole(bytes_), own;
+  tile(whole, period);
+  own.reserve(piece_bytes());
+  for (std::size_t r = first; r < bytes_; r += row) {
+    const auto from = whole.begin() + static_cast<std::ptrdiff_t>(r);
+    own.insert(own.end(), from, from + static_cast<std::ptrdiff_t>(columns));
   }
-  return all;
+  return own;
 }
 
 std::size_t Sampler::piece_bytes() const {

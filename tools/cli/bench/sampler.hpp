@@ -79,8 +79,6 @@ class Sampler {
   void give_length(AnyCall& call, std::size_t bytes) const;
   Operation operation(const Configuration& configuration, std::byte* input,
                       std::byte* output) const;
-  // How long the rows are that tokens are, or that are split; 0: there are none.
-  std::size_t row_length() const;
   Bytes reduced(std::uint32_t iteration) const;
   Bytes split(const Bytes& period) const;
   std::size_t piece_bytes() const;  // where bits are moved, of each rank
