@@ -132,7 +132,8 @@ RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks
   const std::size_t slots =
       static_cast<std::size_t>(blocks) * row.ring_directions * RingSlots::kPerBlock;
   return {.chunk_bytes = std::min(wanted, staging_bytes / slots / kUnit * kUnit),
-          .directions = row.ring_directions};
+          .directions = row.ring_directions,
+          .always = !row.peers_write_output};
 }
 
 int most_blocks(const Algorithm& row, std::size_t staging_bytes, bool tells_counts) {

@@ -37,6 +37,18 @@ inline Geometry two_shot_geometry(const Extent& extent) {
   return spread(share, extent.ranks > 4 ? 256 : 512, kMaxBlocks);
 }
 
+// Of bulk copies. Measured on 2 H200s with a bare program: as many blocks reach 85 % of what 128 do
+// that store.
+inline Geometry bulk_geometry(const Extent& extent) { return spread(share_of(extent), 512, 32); }
+
+// Measured on 2 and 4 H200s: all blocks, and chunks that are long to what telling of them takes,
+// about 2 us. A warp more than moves tiles tells neighbours.
+inline Geometry ring_geometry(const Extent& extent) {
+  Geometry geometry = spread(share_of(extent), 512, kMaxBlocks);
+  geometry.chunk_bytes = 64 * KiB;
+  return geometry;
+}
+
 // A slot for every other rank holds the message.
 inline PacketUse whole_packets(const Extent& on_wire) {
   return {round_up(on_wire.bytes, 256), on_wire.ranks - 1};

@@ -14,6 +14,13 @@ inline bool is_fp8(DataType dtype) {
   return dtype == DataType::kFloat8E4M3 || dtype == DataType::kFloat8E5M2;
 }
 
+// Of those that round on the way. Multipliers would be applied before the first rounding of many,
+// elsewhere before the only one; and 8-bit floats have no bits to spare for many.
+inline bool rings_take(DataType dtype, OpKind op) {
+  const bool rounds = op != OpKind::kMin && op != OpKind::kMax;
+  return op != OpKind::kPreMulSum && !(rounds && is_fp8(dtype));
+}
+
 // NCCL scales in the element's own type, which 8-bit floats cannot do.
 inline bool nccl_takes(DataType dtype, OpKind op) {
   return !is_fp8(dtype) || (op != OpKind::kAvg && op != OpKind::kPreMulSum);

@@ -41,6 +41,8 @@ CudaKernel cuda_all_reduce_residual_rms_norm_two_shot_push(DataType, OpKind, int
 CudaKernel cuda_normalise_tokens(DataType, int) { return nullptr; }
 
 CudaKernel cuda_all_gather_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_gather_push_tma(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_gather_ring(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_multicast(DataType, OpKind, int) { return nullptr; }
 
@@ -48,6 +50,8 @@ CudaKernel cuda_reduce_scatter_pull(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_pull_rows(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_multicast(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_scatter_push_tma(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_scatter_ring(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_all_to_all_push(DataType, OpKind, int) { return nullptr; }

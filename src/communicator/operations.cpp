@@ -345,8 +345,10 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   }
   if (prepared.operation.row->packets != nullptr) point_at_packets(prepared, work);
   work.staging_bytes = layout_.staging_size(prepared.channel);
-  work.ring = ring_slots(*prepared.operation.row, prepared.staged ? work.staging_bytes : kNoSlots,
-                         work.blocks, prepared.plan.chunk_bytes);
+  const Algorithm& row = *prepared.operation.row;
+  const bool in_slots = prepared.staged || !row.peers_write_output;
+  work.ring = ring_slots(row, in_slots ? work.staging_bytes : kNoSlots, work.blocks,
+                         prepared.plan.chunk_bytes);
   work.chunk_bytes = prepared.plan.chunk_bytes;
   if (prepared.plan.chunk_bytes > 0) {
     work.staging_bytes = std::clamp(round_up(prepared.plan.chunk_bytes, 256), kLeastStagingBytes,

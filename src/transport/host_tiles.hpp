@@ -94,7 +94,15 @@ class HostTiles {
     deal_tiles<T>(Range{0, range.count}, 0, 1, [&](HostAccess access, TileAt tile) {
       const auto value = f(access, tile);
       const TileAt at{range.first + tile.first, tile.count};
-      for (int r = 0; r < work_.ranks; ++r) team().template bulk_store<T>(to.at[r], at, value);
+      for (int r = 0; r < work_.ranks; ++r) team().template store_in_bulk<T>(to.at[r], at, value);
+    });
+  }
+
+  template <class T, class F>
+  void bulk_store(std::byte* to, Range range, F&& f) {
+    deal_tiles<T>(Range{0, range.count}, 0, 1, [&](HostAccess access, TileAt tile) {
+      const TileAt at{range.first + tile.first, tile.count};
+      team().template store_in_bulk<T>(to, at, f(access, tile));
     });
   }
 

@@ -29,9 +29,8 @@
 //                            one is not right, and tells what would be. published(from, to) is what
 //                            `from` has published.
 //   counted(from, to)        What was learnt.
-//   refuse(rank, count, v)   Fails: that is what `rank` has, and verdict v says what would be
-//   right. finish()                 Ends the operation: keeps the epoch for the next one; fails if
-//   another
+//   refuse(rank, count, v)   Fails: that is what `rank` has, and v says what would be right.
+//   finish()                 Ends the operation: keeps the epoch for the next one; fails if another
 //                            operation was using the channel at the last wait.
 //
 // A body whose data is its own flag (transport/packets.hpp) uses none of these but the ones below.
@@ -93,7 +92,8 @@
 // A body whose chunks go around a ring of slots (RingSlots) passes one barrier, and then uses
 // these. On GPUs RingTeam has them, whose warps do not wait for each other.
 //
-//   open_ring()              Counting of chunks begins.
+//   open_ring(piece)         Counting of chunks begins. Where pieces of so many bytes lie one behind
+//                            the other in the buffers, accesses are as those allow.
 //   slot_to(direction, at)   Until the slot of the next chunk that way is free. Acquires. Credits
 //                            tell of slots forwards; back there are none: that the slot is free
 //                            follows from what came forwards from that neighbour before.
@@ -115,6 +115,7 @@
 //                            f(access, tile) for each tile of as many elements as the range has, by
 //                            its place there; what it gives goes to the range in each of `to`. The
 //                            tile's loads in f are before that.
+//   bulk_store(to, range, f) Likewise into `to` alone.
 //   bulk_wait()              Until all of them are complete: sources are free, and the next arrival
 //                            releases what was written with the block's stores. Uniform over the
 //                            block; fails where the deadline passes.

@@ -96,6 +96,7 @@ struct RingSlots {
   static constexpr int kPerBlock = 4;  // in each direction
   std::size_t chunk_bytes = 0;         // what a slot holds: a multiple of 16
   int directions = 0;                  // 0: no ring
+  bool always = false;                 // also where neighbours reach the outputs
 
   constexpr std::size_t offset(int block, Direction direction, std::uint64_t chunk) const {
     const std::size_t ring = static_cast<std::size_t>(block) * directions + direction;
@@ -189,5 +190,10 @@ struct Work {
   // ChannelMemory of all ranks as one, where it is bound to a multicast object; else null.
   std::byte* multicast_channel;
 };
+
+// Whether what goes around a ring goes through slots, or from output to output.
+constexpr bool goes_through_slots(const Work& work) {
+  return work.stage_output || work.ring.always;
+}
 
 }  // namespace tutti

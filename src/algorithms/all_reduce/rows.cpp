@@ -12,13 +12,6 @@
 namespace tutti {
 namespace {
 
-// Multipliers would be applied before the first rounding of many, elsewhere before the only one;
-// and 8-bit floats have no bits to spare for many.
-bool rings_take(DataType dtype, OpKind op) {
-  const bool rounds = op != OpKind::kMin && op != OpKind::kMax;
-  return op != OpKind::kPreMulSum && !(rounds && is_fp8(dtype));
-}
-
 // Measured as two_shot_geometry() was, of the whole message.
 Geometry one_shot_geometry(const Extent& extent) {
   const std::size_t bytes = extent.bytes;
@@ -30,17 +23,6 @@ Geometry one_shot_geometry(const Extent& extent) {
 Geometry one_shot_push_geometry(const Extent& extent) { return push_spread(extent.bytes); }
 
 Geometry two_shot_push_geometry(const Extent& extent) { return push_spread(share_of(extent)); }
-
-// Measured on 2 H200s with a bare program: as many blocks reach 85 % of what 128 do that store.
-Geometry two_shot_tma_geometry(const Extent& extent) { return spread(share_of(extent), 512, 32); }
-
-// Measured on 2 and 4 H200s: all blocks, and chunks that are long to what telling of them takes,
-// about 2 us. A warp more than moves tiles tells neighbours.
-Geometry ring_geometry(const Extent& extent) {
-  Geometry geometry = spread(share_of(extent), 512, kMaxBlocks);
-  geometry.chunk_bytes = 64 * KiB;
-  return geometry;
-}
 
 // A few copies of each share's length: measured with bare programs on 2 and 4 H200s, one more of
 // them costs 4 us.
@@ -169,7 +151,7 @@ constexpr Algorithm kRows[] = {
      .min_threads = 64,
      .shared_bytes = kBulkBytes,
      .takes = takes_everything,
-     .geometry = two_shot_tma_geometry,
+     .geometry = bulk_geometry,
      .host = host_all_reduce_two_shot_tma,
      .cuda = cuda_all_reduce_two_shot_tma},
     {.id = "all_reduce/one_shot_copy_engine",

@@ -13,6 +13,8 @@ namespace {
 Geometry copy_engine_geometry(const Extent& extent) { return spread(share_of(extent), 512, 64); }
 
 double push_local(int) { return 1; }
+// What comes is stored, and loaded with the own part.
+double ring_local(int) { return 3; }
 // The switch asks every rank for everybody's piece.
 double multicast_wire(int) { return 1; }
 // As half of two_shot_push.
@@ -70,6 +72,42 @@ constexpr Algorithm kRows[] = {
      .geometry = two_shot_geometry,
      .host = host_reduce_scatter_push,
      .cuda = cuda_reduce_scatter_push},
+    {.id = "reduce_scatter/push_tma",
+     .collective = Collective::kReduceScatter,
+     .family = Family::kOneShot,
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kRankOrder,
+     // Of one pass.
+     .cost = {.steps = 6.5, .wire = pieces_wire, .local = push_local},
+     .text = "as push, by bulk copies, which take few multiprocessors",
+     .peers_read_input = false,
+     .pushes_through_staging = true,
+     .only_where_measured = true,
+     .least_compute = 90,
+     .min_threads = 64,
+     .shared_bytes = kBulkBytes,
+     .takes = takes_everything,
+     .geometry = bulk_geometry,
+     .host = host_reduce_scatter_push_tma,
+     .cuda = cuda_reduce_scatter_push_tma},
+    {.id = "reduce_scatter/ring",
+     .collective = Collective::kReduceScatter,
+     .needs = kNeedsPeerAccess,
+     .max_ranks_host = kMaxRanks,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .order = Order::kNone,
+     .cost = {.steps = -1, .steps_per_rank = 4.1, .wire = pieces_wire, .local = ring_local},
+     .text = "sums go from rank to rank, chunk by chunk, and end where they are whole",
+     .peers_read_input = false,
+     .ring_directions = 1,
+     .only_where_measured = true,
+     .min_threads = 64,
+     .takes = rings_take,
+     .geometry = ring_geometry,
+     .host = host_reduce_scatter_ring,
+     .cuda = cuda_reduce_scatter_ring},
     {.id = "reduce_scatter/one_shot_push",
      .collective = Collective::kReduceScatter,
      .family = Family::kOneShot,

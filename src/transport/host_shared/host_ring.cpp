@@ -33,7 +33,7 @@ Outcome HostTeam::pass(unsigned moves) {
     }
     if ((moves & taken(direction)) != 0) ++taken_[direction];
   }
-  if (work_.stage_output && (moves & taken(kForward)) != 0) {
+  if (goes_through_slots(work_) && (moves & taken(kForward)) != 0) {
     // Release: who sees the count stores into the slot after it was loaded from.
     const bool release = !weakened(&Weakening::no_credit_release, 0);
     signal(ring(sender(kForward)).credits, epoch_ + taken_[kForward],

@@ -102,7 +102,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   Outcome bulk_wait() const { return Outcome::kDone; }
 
   // host_ring.cpp
-  void open_ring() const {}
+  void open_ring(std::size_t) const {}
   Outcome slot_to(Direction direction, std::byte*& at) const;
   Outcome slot_from(Direction direction, std::byte*& at) const;
   Outcome pass(unsigned moves);
@@ -144,10 +144,10 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   }
 
  private:
-  friend HostTiles;  // push, take, bulk_store
+  friend HostTiles;  // push, take, store_in_bulk
 
   template <class T>
-  void bulk_store(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) const {
+  void store_in_bulk(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) const {
     store<T>(to, HostAccess{}, tile, value);
   }
 

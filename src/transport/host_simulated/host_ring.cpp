@@ -47,7 +47,7 @@ Outcome HostTeam::pass(unsigned moves) {
     }
     if ((moves & taken(direction)) != 0) ++taken_[direction];
   }
-  const bool frees = work_.stage_output && (moves & taken(kForward)) != 0;
+  const bool frees = goes_through_slots(work_) && (moves & taken(kForward)) != 0;
   if (frees && !left_out(Kind::kNoCredit, 0)) {
     tell(ring(sender(kForward)).credits, epoch_ + taken_[kForward]);
   }

@@ -113,7 +113,7 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   Outcome close_messages() const;
 
   // host_ring.cpp
-  void open_ring() const {}
+  void open_ring(std::size_t) const {}
   Outcome slot_to(Direction direction, std::byte*& at) const;
   Outcome slot_from(Direction direction, std::byte*& at) const;
   Outcome pass(unsigned moves);
@@ -131,10 +131,10 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   }
 
  private:
-  friend HostTiles;  // push, take, bulk_store
+  friend HostTiles;  // push, take, store_in_bulk
 
   template <class T>
-  void bulk_store(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) {
+  void store_in_bulk(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) {
     const auto* const from = reinterpret_cast<const std::byte*>(value.at);
     std::byte* const at = to + tile.first * sizeof(T);
     const std::size_t bytes = tile.count * sizeof(T);

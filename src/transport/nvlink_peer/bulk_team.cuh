@@ -43,21 +43,17 @@ class BulkTeam : public NvlinkTeam<Protocol> {
 
   template <class T, class F>
   __device__ void bulk_store_all(const Pointers<kMaxRanks>& to, Range range, F&& f) {
-    if (is_mover()) return;
-    constexpr std::size_t kStep = Base::template tile_elements<T>();
-    std::size_t whole = 0;
-    if constexpr (kHasBulkCopies) {
-      if (this->width() == 16) whole = range.count / kStep * kStep;
-      store_slots<T>(to, Range{range.first, whole}, f);
-    }
-    const NarrowAccess access{this->width()};
-    TUTTI_NO_UNROLL
-    for (std::size_t at = whole + threadIdx.x * kStep; at < range.count; at += adders() * kStep) {
-      const std::size_t left = range.count - at;
-      const TileAt tile{at, static_cast<int>(left < kStep ? left : kStep)};
-      const auto value = f(access, tile);
-      this->template store_all<T>(to, access, TileAt{range.first + at, tile.count}, value);
-    }
+    add_up<T>(range, f, [&](auto&& store) {
+      TUTTI_UNROLL
+      for (int r = 0; r < kMaxRanks; ++r) {
+        if (r < work_.ranks) store(to.at[r]);
+      }
+    });
+  }
+
+  template <class T, class F>
+  __device__ void bulk_store(std::byte* to, Range range, F&& f) {
+    add_up<T>(range, f, [to](auto&& store) { store(to); });
   }
 
   __device__ Outcome bulk_wait() {
@@ -89,9 +85,32 @@ class BulkTeam : public NvlinkTeam<Protocol> {
     }
   }
 
-  // Whole tiles. What they become goes from a slot to all ranks, and the next ones into the other.
-  template <class T, class F>
-  __device__ void store_slots(const Pointers<kMaxRanks>& to, Range range, F&& f) {
+  // for_each_target(store) calls store(address) for each place where the range goes.
+  template <class T, class F, class ForEachTarget>
+  __device__ void add_up(Range range, F&& f, ForEachTarget&& for_each_target) {
+    if (is_mover()) return;
+    constexpr std::size_t kStep = Base::template tile_elements<T>();
+    std::size_t whole = 0;
+    if constexpr (kHasBulkCopies) {
+      if (this->width() == 16) whole = range.count / kStep * kStep;
+      store_slots<T>(Range{range.first, whole}, f, for_each_target);
+    }
+    const NarrowAccess access{this->width()};
+    TUTTI_NO_UNROLL
+    for (std::size_t at = whole + threadIdx.x * kStep; at < range.count; at += adders() * kStep) {
+      const std::size_t left = range.count - at;
+      const TileAt tile{at, static_cast<int>(left < kStep ? left : kStep)};
+      const auto value = f(access, tile);
+      for_each_target([&](std::byte* to) {
+        this->template store<T>(to, access, TileAt{range.first + at, tile.count}, value);
+      });
+    }
+  }
+
+  // Whole tiles. What they become goes from a slot to every target, and the next ones into the
+  // other.
+  template <class T, class F, class ForEachTarget>
+  __device__ void store_slots(Range range, F&& f, ForEachTarget&& for_each_target) {
     constexpr std::size_t kStep = Base::template tile_elements<T>();
     constexpr std::size_t kHolds = kBulkSlotBytes / sizeof(T);
     TUTTI_NO_UNROLL
@@ -112,17 +131,12 @@ class BulkTeam : public NvlinkTeam<Protocol> {
       fence_proxy_async_shared();
       fence_proxy_async_global();
       meet_adders();
-      if (threadIdx.x == 0) store_slot(to, (range.first + first) * sizeof(T), sums, tiles * 16);
+      if (threadIdx.x != 0) continue;
+      for_each_target([&](std::byte* to) {
+        tutti::bulk_store(to + (range.first + first) * sizeof(T), sums, tiles * 16);
+      });
+      end_bulk_group();
     }
-  }
-
-  __device__ void store_slot(const Pointers<kMaxRanks>& to, std::size_t offset, const uint4* sums,
-                             unsigned bytes) const {
-    TUTTI_UNROLL
-    for (int r = 0; r < kMaxRanks; ++r) {
-      if (r < work_.ranks) bulk_store(to.at[r] + offset, sums, bytes);
-    }
-    end_bulk_group();
   }
 
   // All warps but the mover's.

@@ -26,10 +26,10 @@ class RingTeam : public NvlinkTeam<Protocol> {
   }
 
   // The barrier before it has made every warp see the progress of none.
-  __device__ void open_ring() {
+  __device__ void open_ring(std::size_t piece) {
     std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(work_.input) |
-                          reinterpret_cast<std::uintptr_t>(work_.output);
-    if (!work_.stage_output && work_.ranks > 1) {
+                          reinterpret_cast<std::uintptr_t>(work_.output) | piece;
+    if (!goes_through_slots(work_) && work_.ranks > 1) {
       bits |= reinterpret_cast<std::uintptr_t>(output_at(kForward)) |
               reinterpret_cast<std::uintptr_t>(output_at(kReverse));
     }
@@ -63,11 +63,12 @@ class RingTeam : public NvlinkTeam<Protocol> {
   __device__ void for_each_of_chunk(std::size_t count, Load&& load, Use&& use) const {
     if (is_messenger()) return;
     constexpr unsigned kStep = Base::template tile_elements<T>();
-    constexpr int kAhead = sizeof(T) == 1 ? 2 : 4;  // as many as find registers
+    using Part = decltype(load(WideAccess{}, TileAt{}));
+    constexpr bool kAddsBytes = sizeof(T) == 1 && sizeof(Part) > 16;
+    constexpr int kAhead = kAddsBytes ? 2 : 4;  // as many as find registers
     const unsigned movers = blockDim.x - kWarp;
     const unsigned whole = width_ == 16 ? static_cast<unsigned>(count / kStep) : 0;
     const auto tile_at = [](unsigned tile) { return TileAt{std::size_t{tile} * kStep, kStep}; };
-    using Part = decltype(load(WideAccess{}, TileAt{}));
     using Words = Tile<std::uint32_t, sizeof(Part) / 4>;  // which stay whole registers
     TUTTI_NO_UNROLL
     for (unsigned tile = threadIdx.x; tile < whole; tile += kAhead * movers) {
@@ -146,7 +147,7 @@ class RingTeam : public NvlinkTeam<Protocol> {
 
   // By the messenger.
   __device__ Outcome tell(unsigned moves) const {
-    if (!work_.stage_output) moves &= ~taken(kForward);  // there are no slots
+    if (!goes_through_slots(work_)) moves &= ~taken(kForward);  // there are no slots
     if ((moves & ~taken(kReverse)) == 0) return Outcome::kDone;
     if (await_warps() != Outcome::kDone) return Outcome::kFailed;
     if (!is_first_lane()) return Outcome::kDone;

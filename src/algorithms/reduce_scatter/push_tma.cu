@@ -1,0 +1,26 @@
+#include "algorithms/instantiate.hpp"
+#include "algorithms/reduce_scatter/push_tma.hpp"
+#include "algorithms/reduce_scatter/rows.hpp"
+#include "transport/nvlink_peer/bulk_team.cuh"
+
+namespace tutti {
+namespace {
+
+template <class Reduction>
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    reduce_scatter_push_tma_kernel(const __grid_constant__ Work work) {
+  __shared__ BulkMoves moves;
+  BulkTeam<> team(work, moves);
+  reduce_scatter_push_tma<Reduction>(team, work);
+}
+
+}  // namespace
+
+CudaKernel cuda_reduce_scatter_push_tma(DataType dtype, OpKind op, int) {
+  return with_reduction(dtype, op, [](auto reduction) -> CudaKernel {
+    return reinterpret_cast<CudaKernel>(
+        &reduce_scatter_push_tma_kernel<typename decltype(reduction)::Type>);
+  });
+}
+
+}  // namespace tutti
