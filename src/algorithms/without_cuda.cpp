@@ -50,7 +50,7 @@ CudaKernel cuda_reduce_scatter_pull(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_pull_rows(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_multicast(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_push(DataType, OpKind, int) { return nullptr; }
-CudaKernel cuda_reduce_scatter_push_tma(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_scatter_pull_tma(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_ring(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_one_shot_push(DataType, OpKind, int) { return nullptr; }
 

@@ -94,15 +94,25 @@ class HostTiles {
     deal_tiles<T>(Range{0, range.count}, 0, 1, [&](HostAccess access, TileAt tile) {
       const auto value = f(access, tile);
       const TileAt at{range.first + tile.first, tile.count};
-      for (int r = 0; r < work_.ranks; ++r) team().template store_in_bulk<T>(to.at[r], at, value);
+      for (int r = 0; r < work_.ranks; ++r) team().template bulk_store<T>(to.at[r], at, value);
     });
   }
 
-  template <class T, class F>
-  void bulk_store(std::byte* to, Range range, F&& f) {
+  template <class T, class Use>
+  Outcome bulk_fetch(const Pointers<kMaxRanks>& from, Range range, Use&& use) const {
     deal_tiles<T>(Range{0, range.count}, 0, 1, [&](HostAccess access, TileAt tile) {
-      const TileAt at{range.first + tile.first, tile.count};
-      team().template store_in_bulk<T>(to, at, f(access, tile));
+      use(access, tile, [&](int rank) {
+        const TileAt at{range.first + tile.first, tile.count};
+        return team().template load<T>(from.at[rank], access, at);
+      });
+    });
+    return Outcome::kDone;
+  }
+
+  template <class T>
+  void copy_beside(std::byte* to, const std::byte* from, std::size_t count) const {
+    deal_tiles<T>(Range{0, count}, 0, 1, [&](HostAccess access, TileAt tile) {
+      team().template store<T>(to, access, tile, team().template load<T>(from, access, tile));
     });
   }
 

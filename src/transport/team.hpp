@@ -116,6 +116,13 @@
 //                            its place there; what it gives goes to the range in each of `to`. The
 //                            tile's loads in f are before that.
 //   bulk_store(to, range, f) Likewise into `to` alone.
+//   bulk_fetch(from, r, use) use(access, tile, part_of) for each tile of as many elements as range r
+//                            has, by its place there; part_of(rank) is that tile of the range in
+//                            `from` of that rank. All are loads of this block, begun after it comes
+//                            here and over when it returns. Uniform over the block; fails where the
+//                            deadline passes.
+//   copy_beside(to, from, n) n elements, in own memory, by threads that pass no bulk copies.
+//                            Ordinary.
 //   bulk_wait()              Until all of them are complete: sources are free, and the next arrival
 //                            releases what was written with the block's stores. Uniform over the
 //                            block; fails where the deadline passes.

@@ -2,8 +2,8 @@
 // them, so that few blocks keep the links busy, and a matmul beside has the other multiprocessors.
 //
 //   phase 1  barrier: every output may be written; staging is free
-//   phase 2  bulk copies take my input to all ranks at my place, one rank after the other, the next
-//            one first
+//   phase 2  bulk copies take my input to all other ranks at my place, one rank after the other, the
+//            next one first; to my own output ordinary accesses do, beside them
 //   phase 3  bulk_wait, barrier: every piece is written
 //   phase 4  stage out, bulk_wait (only for outputs that peers cannot address)
 //
@@ -34,12 +34,14 @@ TUTTI_BODY Outcome all_gather_push_tma(Team& team, const Work& work) {
     const auto buffers = team.buffers(piece);
     if (team.wait() != Outcome::kDone) return Outcome::kFailed;
 
+    const std::byte* const from = work.input + part.first;
     TUTTI_NO_UNROLL
-    for (int step = 0; step < work.ranks; ++step) {
+    for (int step = 0; step + 1 < work.ranks; ++step) {
       std::byte* const to = buffers.outputs.of(step) + place(work.rank);
-      const std::byte* const from = work.input + part.first;
-      if (to != from) team.template bulk_copy<T>(to, from, part.count);
+      team.template bulk_copy<T>(to, from, part.count);
     }
+    std::byte* const own = buffers.outputs.of(work.ranks - 1) + place(work.rank);
+    if (own != from) team.template copy_beside<T>(own, from, part.count);
 
     if (team.bulk_wait() != Outcome::kDone) return Outcome::kFailed;
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;

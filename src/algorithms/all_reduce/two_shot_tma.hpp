@@ -34,8 +34,7 @@ class BulkBlock {
 
   TUTTI_BODY BulkBlock(Team& team, const Work& work) : team_(team), work_(work) {}
 
-  template <class Pass>
-  TUTTI_BODY void push(const Pass& pass) const {
+  TUTTI_BODY void push(const StagedPass& pass) const {
     TUTTI_NO_UNROLL
     for (int step = 1; step < work_.ranks; ++step) {
       const int next = work_.rank + step;
@@ -51,18 +50,19 @@ class BulkBlock {
                          const Scalars<Reduction, kRanks>& scalars) const {
     const Range share = pass.share_of(work_.rank);
     const Range part = part_of(pass, share.count);
+    Pointers<kRanks> from;
+    TUTTI_UNROLL
+    for (int r = 0; r < kRanks; ++r) {
+      if (r >= work_.ranks) continue;
+      from.at[r] = r == work_.rank ? const_cast<std::byte*>(input_at(share.first + part.first))
+                                   : staging_at(work_.rank, pass.place(r) + part.first);
+    }
     const std::size_t place =
         work_.stage_output ? pass.place(work_.ranks + work_.rank) : share.first;
-    team_.template bulk_store_all<T>(outputs, Range{place + part.first, part.count},
-                                     reducer(pass, part, scalars));
-  }
-
-  // Of pieces: into the own output alone.
-  template <class Pass>
-  TUTTI_BODY void reduce_own(const Pass& pass, const Scalars<Reduction, kRanks>& scalars) const {
-    const Range part = part_of(pass, pass.share_of(work_.rank).count);
-    team_.template bulk_store<T>(work_.output, Range{pass.done + part.first, part.count},
-                                 reducer(pass, part, scalars));
+    team_.template bulk_store_all<T>(
+        outputs, Range{place + part.first, part.count}, [&](auto access, TileAt tile) {
+          return reduce_tile<Reduction, true>(team_, from, access, tile, scalars);
+        });
   }
 
   TUTTI_BODY void copy_out(const StagedPass& pass) const {
@@ -87,27 +87,9 @@ class BulkBlock {
     return work_.staging.at[rank] + first * sizeof(T);
   }
   // This block's part of a slot, as far as a share of `count` elements fills it.
-  template <class Pass>
-  TUTTI_BODY Range part_of(const Pass& pass, std::size_t count) const {
+  TUTTI_BODY Range part_of(const StagedPass& pass, std::size_t count) const {
     const Range slot{0, pass.slot};
     return cut(shard(slot, team_.block(), work_.blocks, 16 / sizeof(T)), count);
-  }
-
-  // f(access, tile): that tile of this block's part of everybody's share for this rank, reduced.
-  template <class Pass>
-  TUTTI_BODY auto reducer(const Pass& pass, Range part,
-                          const Scalars<Reduction, kRanks>& scalars) const {
-    Pointers<kRanks> from;
-    TUTTI_UNROLL
-    for (int r = 0; r < kRanks; ++r) {
-      if (r >= work_.ranks) continue;
-      from.at[r] = r == work_.rank
-                       ? const_cast<std::byte*>(input_at(pass.first_of(r) + part.first))
-                       : staging_at(work_.rank, pass.place(r) + part.first);
-    }
-    return [this, from, &scalars](auto access, TileAt tile) {
-      return reduce_tile<Reduction, true>(team_, from, access, tile, scalars);
-    };
   }
 
   Team& team_;

@@ -72,12 +72,11 @@ TUTTI_BODY void reduce_pushed(Team& team, const Work& work, const PiecePass& pas
   });
 }
 
-// `block` pushes a pass, and reduce(pass, scalars) reduces one; settle() waits until what these have
-// begun is complete.
-template <class Reduction, class Team, class Block, class Reduce>
-TUTTI_BODY Outcome push_pieces(Team& team, const Work& work, const Block& block, Reduce&& reduce) {
+template <class Reduction, class Team>
+TUTTI_BODY Outcome reduce_scatter_push(Team& team, const Work& work) {
   using T = typename Reduction::Element;
   const PiecePasses passes(work, sizeof(T));
+  const StagedBlock<Reduction, Team> block(team, work);
   if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
   team.arrive(first_publish(work));
   (void)team.buffers(passes.piece * sizeof(T));  // which accesses pieces allow
@@ -87,21 +86,11 @@ TUTTI_BODY Outcome push_pieces(Team& team, const Work& work, const Block& block,
   TUTTI_NO_UNROLL
   for (std::size_t k = 0; k <= passes.number; ++k) {
     if (k < passes.number) block.push(passes.pass(k));
-    if (k > 0) reduce(passes.pass(k - 1), scalars);
-    if (block.settle() != Outcome::kDone) return Outcome::kFailed;
+    if (k > 0) reduce_pushed<Reduction>(team, work, passes.pass(k - 1), scalars);
     if (k == passes.number) break;
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
   }
   return team.finish();
-}
-
-template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_push(Team& team, const Work& work) {
-  const StagedBlock<Reduction, Team> block(team, work);
-  return push_pieces<Reduction>(
-      team, work, block, [&](const PiecePass& pass, const auto& scalars) {
-        reduce_pushed<Reduction>(team, work, pass, scalars);
-      });
 }
 
 }  // namespace tutti

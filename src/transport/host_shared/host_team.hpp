@@ -144,10 +144,10 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   }
 
  private:
-  friend HostTiles;  // push, take, store_in_bulk
+  friend HostTiles;  // push, take, bulk_store
 
   template <class T>
-  void store_in_bulk(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) const {
+  void bulk_store(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) const {
     store<T>(to, HostAccess{}, tile, value);
   }
 

@@ -131,10 +131,10 @@ class HostTeam : public HostTiles<HostTeam, 16> {
   }
 
  private:
-  friend HostTiles;  // push, take, store_in_bulk
+  friend HostTiles;  // push, take, bulk_store
 
   template <class T>
-  void store_in_bulk(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) {
+  void bulk_store(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) {
     const auto* const from = reinterpret_cast<const std::byte*>(value.at);
     std::byte* const at = to + tile.first * sizeof(T);
     const std::size_t bytes = tile.count * sizeof(T);

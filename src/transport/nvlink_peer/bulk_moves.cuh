@@ -13,11 +13,26 @@ __device__ __forceinline__ uint4* bulk_slot(unsigned index) {
   return bulk_slots + index * (kBulkSlotBytes / sizeof(uint4));
 }
 
+// How long a phase of a load barrier has taken, if that was too long. It depends on no peer, and who
+// ended now would leave shared memory that is still written to: so nothing but the deadline calls it
+// off.
+__device__ inline std::uint64_t await_load(const Work& work, std::uint64_t* barrier,
+                                           unsigned phase) {
+  std::uint64_t start = 0;
+  for (unsigned polls = 0; !is_loaded(barrier, phase); ++polls) {
+    if (polls < kPollsBeforeClock || polls % kPollsPerClock != 0) continue;
+    const std::uint64_t now = global_timer_ns();
+    if (start == 0) start = now;
+    if (now - start > timeout_ns(work)) return now - start;
+  }
+  return 0;
+}
+
 // In shared memory, so that it takes no registers of other threads; the mover's alone.
 class BulkMoves {
  public:
   __device__ void open() {
-    for (std::uint64_t& barrier : loaded_) init_load_barrier(&barrier);
+    for (std::uint64_t& barrier : loaded_) init_load_barrier(&barrier, 1);
     fence_load_barriers();
     begun_ = passed_on_ = 0;
     late_ns_ = 0;
@@ -57,24 +72,11 @@ class BulkMoves {
   // The oldest load, once it is there.
   __device__ void pass_on(const Work& work) {
     const unsigned index = passed_on_ % kBulkMoves;
-    late_ns_ = await(work, &loaded_[index], passed_on_ / kBulkMoves);
+    late_ns_ = await_load(work, &loaded_[index], passed_on_ / kBulkMoves);
     if (late_ns_ != 0) return;
     bulk_store(to_[index], bulk_slot(index), bytes_[index]);
     end_bulk_group();
     ++passed_on_;
-  }
-
-  // How long it took, if that was too long. It depends on no peer, and who ended now would leave
-  // shared memory that is still written to: so nothing but the deadline calls it off.
-  static __device__ std::uint64_t await(const Work& work, std::uint64_t* barrier, unsigned phase) {
-    std::uint64_t start = 0;
-    for (unsigned polls = 0; !is_loaded(barrier, phase); ++polls) {
-      if (polls < kPollsBeforeClock || polls % kPollsPerClock != 0) continue;
-      const std::uint64_t now = global_timer_ns();
-      if (start == 0) start = now;
-      if (now - start > timeout_ns(work)) return now - start;
-    }
-    return 0;
   }
 
   std::uint64_t loaded_[kBulkMoves];  // mbarriers

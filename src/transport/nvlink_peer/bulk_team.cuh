@@ -6,6 +6,7 @@
 // Where addresses do not allow it, and on GPUs before Hopper, all warps but the mover copy.
 #pragma once
 
+#include "transport/nvlink_peer/bulk_fetches.cuh"
 #include "transport/nvlink_peer/bulk_moves.cuh"
 #include "transport/nvlink_peer/nvlink_team.cuh"
 
@@ -21,10 +22,13 @@ class BulkTeam : public NvlinkTeam<Protocol> {
   static constexpr int kWarp = 32;
 
   // All threads of the block, two warps at least, with kBulkBytes of dynamic shared memory; `moves`
-  // is in shared memory.
-  __device__ BulkTeam(const Work& work, BulkMoves& moves) : Base(work), moves_(moves) {
+  // is in shared memory, and so is what a body needs that fetches.
+  __device__ BulkTeam(const Work& work, BulkMoves& moves, BulkFetches* fetches = nullptr)
+      : Base(work), moves_(moves), fetches_(fetches) {
     if constexpr (kHasBulkCopies) {
-      if (issues_moves()) moves.open();
+      if (!issues_moves()) return;
+      moves.open();
+      if (fetches != nullptr) fetches->open(work.ranks, adders() / kWarp);
     }
   }
 
@@ -43,17 +47,51 @@ class BulkTeam : public NvlinkTeam<Protocol> {
 
   template <class T, class F>
   __device__ void bulk_store_all(const Pointers<kMaxRanks>& to, Range range, F&& f) {
-    add_up<T>(range, f, [&](auto&& store) {
-      TUTTI_UNROLL
-      for (int r = 0; r < kMaxRanks; ++r) {
-        if (r < work_.ranks) store(to.at[r]);
-      }
-    });
+    if (is_mover()) return;
+    constexpr std::size_t kStep = Base::template tile_elements<T>();
+    std::size_t whole = 0;
+    if constexpr (kHasBulkCopies) {
+      if (this->width() == 16) whole = range.count / kStep * kStep;
+      store_slots<T>(to, Range{range.first, whole}, f);
+    }
+    const NarrowAccess access{this->width()};
+    TUTTI_NO_UNROLL
+    for (std::size_t at = whole + threadIdx.x * kStep; at < range.count; at += adders() * kStep) {
+      const std::size_t left = range.count - at;
+      const TileAt tile{at, static_cast<int>(left < kStep ? left : kStep)};
+      const auto value = f(access, tile);
+      this->template store_all<T>(to, access, TileAt{range.first + at, tile.count}, value);
+    }
   }
 
-  template <class T, class F>
-  __device__ void bulk_store(std::byte* to, Range range, F&& f) {
-    add_up<T>(range, f, [to](auto&& store) { store(to); });
+  // The slots are free: moves have been waited for, and so have stores.
+  template <class T, class Use>
+  __device__ Outcome bulk_fetch(const Pointers<kMaxRanks>& from, Range range, Use&& use) {
+    constexpr std::size_t kStep = Base::template tile_elements<T>();
+    const std::size_t whole =
+        kHasBulkCopies && this->width() == 16 ? range.count / kStep * kStep : 0;
+    std::uint64_t late_ns = 0;
+    if constexpr (kHasBulkCopies) late_ns = fetch_whole<T>(from, Range{range.first, whole}, use);
+    if (!is_mover()) {
+      const NarrowAccess access{this->width()};
+      TUTTI_NO_UNROLL
+      for (std::size_t at = whole + threadIdx.x * kStep; at < range.count;
+           at += adders() * kStep) {
+        const std::size_t left = range.count - at;
+        const TileAt tile{at, static_cast<int>(left < kStep ? left : kStep)};
+        use(access, tile, [&](int rank) {
+          const TileAt there{range.first + at, tile.count};
+          return this->template load<T>(from.of(rank), access, there);
+        });
+      }
+    }
+    if (late_ns != 0) fail(work_, FailureReason::kTimeout, {this->epoch_, {}, work_.rank, late_ns});
+    return __syncthreads_or(late_ns != 0) ? Outcome::kFailed : Outcome::kDone;
+  }
+
+  template <class T>
+  __device__ void copy_beside(std::byte* to, const std::byte* from, std::size_t count) const {
+    if (!is_mover()) this->template copy_dealt<T>(to, from, count, threadIdx.x, adders());
   }
 
   __device__ Outcome bulk_wait() {
@@ -74,6 +112,44 @@ class BulkTeam : public NvlinkTeam<Protocol> {
   static __device__ bool is_mover() { return threadIdx.x >= adders(); }
   static __device__ bool issues_moves() { return threadIdx.x == adders(); }
 
+  // Whole tiles: the mover has chunk after chunk of every rank brought, the others use them. If not
+  // 0, somebody has waited for so long, and too long.
+  template <class T, class Use>
+  __device__ std::uint64_t fetch_whole(const Pointers<kMaxRanks>& from, Range range, Use&& use) {
+    const std::size_t bytes = range.count * sizeof(T);
+    const std::size_t step = BulkFetches::chunk_bytes(work_.ranks);
+    if (issues_moves()) fence_proxy_async_global();  // as BulkMoves::move()
+    std::uint64_t late_ns = 0;
+    TUTTI_NO_UNROLL
+    for (std::size_t at = 0; at < bytes && late_ns == 0; at += step, ++fetched_) {
+      const auto length = static_cast<std::uint32_t>(bytes - at < step ? bytes - at : step);
+      if (is_mover()) {
+        if (!issues_moves()) continue;
+        late_ns = fetches_->begin(work_, fetched_, [&](int rank) {
+          return BulkPart{from.of(rank) + range.first * sizeof(T) + at, length};
+        });
+        continue;
+      }
+      late_ns = fetches_->await(work_, fetched_);
+      if (late_ns == 0) use_chunk<T>(at / sizeof(T), length, use);
+      fetches_->give_back(fetched_);
+    }
+    return late_ns;
+  }
+
+  template <class T, class Use>
+  __device__ void use_chunk(std::size_t first, unsigned bytes, Use&& use) const {
+    constexpr std::size_t kStep = Base::template tile_elements<T>();
+    using Part = Tile<T, static_cast<int>(kStep)>;
+    TUTTI_NO_UNROLL
+    for (unsigned k = threadIdx.x; k < bytes / 16; k += adders()) {
+      const TileAt tile{first + k * kStep, static_cast<int>(kStep)};
+      use(WideAccess{}, tile, [&](int rank) {
+        return __builtin_bit_cast(Part, BulkFetches::part(work_.ranks, fetched_, rank)[k]);
+      });
+    }
+  }
+
   template <class T>
   __device__ void copy_tiles(std::byte* to, const std::byte* from, Range range) const {
     constexpr std::size_t kStep = Base::template tile_elements<T>();
@@ -85,32 +161,9 @@ class BulkTeam : public NvlinkTeam<Protocol> {
     }
   }
 
-  // for_each_target(store) calls store(address) for each place where the range goes.
-  template <class T, class F, class ForEachTarget>
-  __device__ void add_up(Range range, F&& f, ForEachTarget&& for_each_target) {
-    if (is_mover()) return;
-    constexpr std::size_t kStep = Base::template tile_elements<T>();
-    std::size_t whole = 0;
-    if constexpr (kHasBulkCopies) {
-      if (this->width() == 16) whole = range.count / kStep * kStep;
-      store_slots<T>(Range{range.first, whole}, f, for_each_target);
-    }
-    const NarrowAccess access{this->width()};
-    TUTTI_NO_UNROLL
-    for (std::size_t at = whole + threadIdx.x * kStep; at < range.count; at += adders() * kStep) {
-      const std::size_t left = range.count - at;
-      const TileAt tile{at, static_cast<int>(left < kStep ? left : kStep)};
-      const auto value = f(access, tile);
-      for_each_target([&](std::byte* to) {
-        this->template store<T>(to, access, TileAt{range.first + at, tile.count}, value);
-      });
-    }
-  }
-
-  // Whole tiles. What they become goes from a slot to every target, and the next ones into the
-  // other.
-  template <class T, class F, class ForEachTarget>
-  __device__ void store_slots(Range range, F&& f, ForEachTarget&& for_each_target) {
+  // Whole tiles. What they become goes from a slot to all ranks, and the next ones into the other.
+  template <class T, class F>
+  __device__ void store_slots(const Pointers<kMaxRanks>& to, Range range, F&& f) {
     constexpr std::size_t kStep = Base::template tile_elements<T>();
     constexpr std::size_t kHolds = kBulkSlotBytes / sizeof(T);
     TUTTI_NO_UNROLL
@@ -131,12 +184,17 @@ class BulkTeam : public NvlinkTeam<Protocol> {
       fence_proxy_async_shared();
       fence_proxy_async_global();
       meet_adders();
-      if (threadIdx.x != 0) continue;
-      for_each_target([&](std::byte* to) {
-        tutti::bulk_store(to + (range.first + first) * sizeof(T), sums, tiles * 16);
-      });
-      end_bulk_group();
+      if (threadIdx.x == 0) store_slot(to, (range.first + first) * sizeof(T), sums, tiles * 16);
     }
+  }
+
+  __device__ void store_slot(const Pointers<kMaxRanks>& to, std::size_t offset, const uint4* sums,
+                             unsigned bytes) const {
+    TUTTI_UNROLL
+    for (int r = 0; r < kMaxRanks; ++r) {
+      if (r < work_.ranks) bulk_store(to.at[r] + offset, sums, bytes);
+    }
+    end_bulk_group();
   }
 
   // All warps but the mover's.
@@ -145,7 +203,9 @@ class BulkTeam : public NvlinkTeam<Protocol> {
   }
 
   BulkMoves& moves_;
-  unsigned sums_ = 0;  // slots of them
+  BulkFetches* fetches_;
+  unsigned sums_ = 0;     // slots of them
+  unsigned fetched_ = 0;  // chunks
 };
 
 }  // namespace tutti

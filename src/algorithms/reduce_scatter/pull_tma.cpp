@@ -1,4 +1,4 @@
-#include "algorithms/reduce_scatter/push_tma.hpp"
+#include "algorithms/reduce_scatter/pull_tma.hpp"
 
 #include "algorithms/instantiate.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
@@ -6,9 +6,9 @@
 
 namespace tutti {
 
-HostBody host_reduce_scatter_push_tma(DataType dtype, OpKind op) {
+HostBody host_reduce_scatter_pull_tma(DataType dtype, OpKind op) {
   return with_reduction(dtype, op, [](auto reduction) -> HostBody {
-    return reduce_scatter_push_tma<typename decltype(reduction)::Type, HostTeam>;
+    return reduce_scatter_pull_tma<typename decltype(reduction)::Type, HostTeam>;
   });
 }
 

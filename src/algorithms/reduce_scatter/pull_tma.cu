@@ -1,5 +1,5 @@
 #include "algorithms/instantiate.hpp"
-#include "algorithms/reduce_scatter/push_tma.hpp"
+#include "algorithms/reduce_scatter/pull_tma.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
 #include "transport/nvlink_peer/bulk_team.cuh"
 
@@ -8,18 +8,19 @@ namespace {
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    reduce_scatter_push_tma_kernel(const __grid_constant__ Work work) {
+    reduce_scatter_pull_tma_kernel(const __grid_constant__ Work work) {
   __shared__ BulkMoves moves;
-  BulkTeam<> team(work, moves);
-  reduce_scatter_push_tma<Reduction>(team, work);
+  __shared__ BulkFetches fetches;
+  BulkTeam<> team(work, moves, &fetches);
+  reduce_scatter_pull_tma<Reduction>(team, work);
 }
 
 }  // namespace
 
-CudaKernel cuda_reduce_scatter_push_tma(DataType dtype, OpKind op, int) {
+CudaKernel cuda_reduce_scatter_pull_tma(DataType dtype, OpKind op, int) {
   return with_reduction(dtype, op, [](auto reduction) -> CudaKernel {
     return reinterpret_cast<CudaKernel>(
-        &reduce_scatter_push_tma_kernel<typename decltype(reduction)::Type>);
+        &reduce_scatter_pull_tma_kernel<typename decltype(reduction)::Type>);
   });
 }
 

@@ -1,0 +1,75 @@
+// reduce_scatter/pull_tma: as pull, phase for phase, but bulk copies fetch what ranks have into
+// shared memory: few threads issue them, so that few blocks keep the links busy, and a matmul
+// beside has the other multiprocessors.
+//
+//   phase 1  stage in: bulk copies, bulk_wait (only for inputs that peers cannot address)
+//   phase 2  barrier: every input is there
+//   phase 3  fetch my piece from all ranks, reduce, store to own output
+//   phase 4  barrier: nobody reads my input any more
+//
+// A block has the same run of every piece, in staging as well: it stages what its like at other
+// ranks fetch. In place is safe: nobody else reads my piece of my input, of which a tile has been
+// fetched before it is overwritten.
+//
+// Cost: as pull.
+#pragma once
+
+#include "algorithms/pieces.hpp"
+#include "algorithms/reduction.hpp"
+
+namespace tutti {
+
+// This block's part of every rank's piece, into slots.
+template <class T, class Team>
+TUTTI_BODY Outcome stage_in_bulk(Team& team, const Work& work, Range part, std::size_t done,
+                                 std::size_t slot) {
+  (void)team.buffers(piece_of(work) * sizeof(T));  // which accesses pieces and slots allow
+  TUTTI_NO_UNROLL
+  for (int r = 0; r < work.ranks; ++r) {
+    const auto index = static_cast<std::size_t>(r);
+    const std::size_t from = index * piece_of(work) + part.first;
+    const std::size_t to = index * slot + part.first - done;
+    team.template bulk_copy<T>(work.staging.at[work.rank] + to * sizeof(T),
+                               work.input + from * sizeof(T), part.count);
+  }
+  return team.bulk_wait();
+}
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome reduce_scatter_pull_tma(Team& team, const Work& work) {
+  using T = typename Reduction::Element;
+  const std::size_t piece = piece_of(work), mine = static_cast<std::size_t>(work.rank);
+  const std::size_t slot = work.stage_input ? slot_of(work, work.ranks, sizeof(T)) : piece;
+  if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
+
+  for (std::size_t done = 0; done < piece || done == 0; done += slot) {
+    const Range slots{done, slot};
+    const Range part = cut(shard(slots, team.block(), work.blocks, 16 / sizeof(T)), piece);
+    if (work.stage_input && stage_in_bulk<T>(team, work, part, done, slot) != Outcome::kDone) {
+      return Outcome::kFailed;
+    }
+
+    team.arrive(first_publish(work));
+    const auto buffers = team.buffers(piece * sizeof(T));
+    if (team.wait() != Outcome::kDone) return Outcome::kFailed;
+
+    // From a place in the output to the same in inputs, or in slots, which start at each pass anew.
+    const std::size_t shift = work.stage_input ? mine * slot - done : mine * piece;
+    const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
+    const auto reduce = [&](auto access, TileAt tile, const auto& part_of) {
+      const auto value = reduce_one_by_one<Reduction>(team, scalars, part_of);
+      team.template store<T>(work.output, access, TileAt{part.first + tile.first, tile.count},
+                             value);
+    };
+    if (team.template bulk_fetch<T>(buffers.inputs, Range{part.first + shift, part.count},
+                                    reduce) != Outcome::kDone) {
+      return Outcome::kFailed;
+    }
+
+    if (team.barrier(Publish::kLoads) != Outcome::kDone) return Outcome::kFailed;
+    if (slot == 0) break;
+  }
+  return team.finish();
+}
+
+}  // namespace tutti
