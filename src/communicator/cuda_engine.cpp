@@ -98,7 +98,7 @@ class CudaEngine : public Engine {
     TUTTI_ASSIGN(CopyLane * lane, lanes_.lane_for(stream));
     CudaStages stages(cuda_, body, *lane, stream);
     row.program(stages, work, size_of(moved_as(row.collective, operation.dtype)));
-    return stages.status();
+    return stages.finish();
   }
 
   Status run(const OneSidedWork& work, Mover mover, Stream stream) override {

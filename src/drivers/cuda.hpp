@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,12 @@ inline bool is_default_stream(Stream stream) {
   return reinterpret_cast<std::uintptr_t>(stream) <= 1;
 }
 
+struct CudaCopy {
+  void* to;
+  const void* from;
+  std::size_t bytes;
+};
+
 class CudaDriver {
  public:
   virtual ~CudaDriver() = default;
@@ -126,6 +133,9 @@ class CudaDriver {
   // In any direction. Waits for this copy alone: it is not ordered behind work on any stream.
   virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual Status copy_async(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
+  // Disjoint copies, maybe at once, in any order; none of 0 bytes. Not in a capture, nor on the null
+  // stream.
+  virtual Status copy_batch(std::span<const CudaCopy> copies, Stream stream) = 0;
   virtual Status set_async(void* to, int value, std::size_t bytes, Stream stream) = 0;
 
   virtual Result<Stream> create_stream(

@@ -1,6 +1,7 @@
 // What an address is, cudaIpc, and memory of the plain kind.
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "base/try.hpp"
 #include "drivers/real_cuda.hpp"
@@ -167,6 +168,31 @@ Status RealCuda::copy(void* to, const void* from, std::size_t bytes) {
 Status RealCuda::copy_async(void* to, const void* from, std::size_t bytes, Stream stream) {
   // cudaMemcpyDefault: the driver knows from the addresses where either side is.
   return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+}
+
+// Toolkits before 13 have another signature, or none.
+Status RealCuda::copy_batch(std::span<const CudaCopy> copies, Stream stream) {
+#if CUDART_VERSION >= 13000
+  std::vector<void*> to;
+  std::vector<const void*> from;
+  std::vector<std::size_t> bytes;
+  for (const CudaCopy& copy : copies) {
+    to.push_back(copy.to);
+    from.push_back(copy.from);
+    bytes.push_back(copy.bytes);
+  }
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  std::size_t first = 0;  // of the copies that have these attributes
+  return check(cudaMemcpyBatchAsync(to.data(), from.data(), bytes.data(), copies.size(),
+                                    &attributes, &first, 1, stream),
+               "cudaMemcpyBatchAsync");
+#else
+  for (const CudaCopy& copy : copies) {
+    TUTTI_TRY(copy_async(copy.to, copy.from, copy.bytes, stream));
+  }
+  return Status::ok();
+#endif
 }
 
 Status RealCuda::set_async(void* to, int value, std::size_t bytes, Stream stream) {

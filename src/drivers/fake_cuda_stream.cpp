@@ -65,6 +65,18 @@ Status FakeCuda::copy_async(void* to, const void* from, std::size_t bytes, Strea
   return submit(stream, [=, this] { return transfer(to, from, bytes); });
 }
 
+Status FakeCuda::copy_batch(std::span<const CudaCopy> copies, Stream stream) {
+  TUTTI_TRY(enter("copy_batch"));
+  TUTTI_ASSIGN(const CudaCapture capture, capture_of(stream));
+  if (stream == nullptr || capture.state != CudaCapture::State::kNone) {
+    return refused("copy_batch: in a capture, or on the null stream");
+  }
+  for (std::size_t k = copies.size(); k-- > 0;) {
+    TUTTI_TRY(transfer(copies[k].to, copies[k].from, copies[k].bytes));
+  }
+  return Status::ok();
+}
+
 Status FakeCuda::set_async(void* to, int value, std::size_t bytes, Stream stream) {
   TUTTI_TRY(enter("set_async"));
   return submit(stream, [=] {

@@ -48,6 +48,7 @@ class RealCuda final : public CudaDriver {
   Status free_mapped_host(std::byte* address) override;
   Status copy(void* to, const void* from, std::size_t bytes) override;
   Status copy_async(void* to, const void* from, std::size_t bytes, Stream stream) override;
+  Status copy_batch(std::span<const CudaCopy> copies, Stream stream) override;
   Status set_async(void* to, int value, std::size_t bytes, Stream stream) override;
 
   Result<Stream> create_stream(int device) override;

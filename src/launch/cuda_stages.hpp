@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "launch/cuda.hpp"
 #include "transport/copy_engine/stages.hpp"
@@ -14,7 +15,8 @@ struct CopyLane {
   static constexpr std::size_t kEvents = 32;
   Stream stream = nullptr;
   std::array<CudaEvent, kEvents> events{};
-  std::size_t taken = 0;  // marks: they go round
+  std::size_t taken = 0;     // marks: they go round
+  bool is_captured = false;  // what it serves
 };
 
 // One lane for what is not captured, and one for each of a few captures that are under way at once:
@@ -44,21 +46,23 @@ class CudaStages : public Stages {
 
   void reduce(const Work& part, Publish publish) override;
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
-    copy_on(lane_.stream, to, from, bytes);
+    if (bytes > 0) gathered_.push_back({to, from, bytes});
   }
-  void copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) override {
-    copy_on(stream_, to, from, bytes);
-  }
+  void copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) override;
   Mark kernels() override { return mark(stream_); }
   Mark copies() override { return mark(lane_.stream); }
   void kernels_wait(Mark copies) override { wait(stream_, copies); }
   void copies_wait(Mark kernels) override { wait(lane_.stream, kernels); }
 
-  // Of the first thing that could not be enqueued; nothing was after it.
-  const Status& status() const { return status_; }
+  // The program has ended. Of the first thing that could not be enqueued; nothing was after it.
+  const Status& finish() {
+    enqueue_copies();
+    return status_;
+  }
 
  private:
-  void copy_on(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes);
+  // What no verb stands between: as one batch, where that is allowed.
+  void enqueue_copies();
   Mark mark(Stream stream);
   void wait(Stream stream, Mark mark);
 
@@ -66,6 +70,7 @@ class CudaStages : public Stages {
   CudaBody body_;
   CopyLane& lane_;
   Stream stream_;
+  std::vector<CudaCopy> gathered_;
   Status status_ = Status::ok();
 };
 

@@ -2,7 +2,8 @@
 // host, which enqueues kernels and copies. Executors: CudaStages (launch/cuda_stages.hpp), and over
 // the teams of the host TeamStages (algorithms/team_stages.hpp).
 //
-// Kernels run one after the other, and copies too; neither waits for the other unless told to.
+// Kernels run one after the other, and copies too, but for those that no other verb stands between:
+// these may be under way at once, in any order. Neither waits for the other unless told to.
 // Ranks copy into their own memory alone, so that one that wakes up late disturbs nobody; where a
 // program does not keep to that, it says so.
 #pragma once

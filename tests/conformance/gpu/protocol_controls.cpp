@@ -181,7 +181,7 @@ class Trials {
     }
     CudaStages stages(cuda, body, *take(lanes_.lane_for(bare_.stream())), bare_.stream());
     row_.program(stages, work, sizeof(float));
-    require_ok(stages.status());
+    require_ok(stages.finish());
   }
 
   bool is_wrong() {

@@ -25,7 +25,7 @@ namespace {
 
 using test::HostWorld;
 
-constexpr std::size_t kNodes = 1024;
+constexpr std::size_t kNodes = 2048;
 
 struct Access {
   const std::byte* first;
@@ -103,9 +103,9 @@ class RankStages : public Stages {
   }
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     if (bytes == 0) return;
-    const int node = graph_.add({{from, bytes, false}, {to, bytes, true}}, last_copy_);
+    const int node = graph_.add({{from, bytes, false}, {to, bytes, true}}, last_copies_);
     for (const int earlier : copies_wait_) graph_.order(earlier, node);
-    last_copy_ = node;
+    together_.push_back(node);
     ++copied;
   }
   void copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) override {
@@ -114,17 +114,26 @@ class RankStages : public Stages {
     ++copied;
   }
   void kernel(std::vector<Access> accesses) {
+    end_together();
     const int node = graph_.add(std::move(accesses), last_kernel_);
     for (const int earlier : kernels_wait_) graph_.order(earlier, node);
     last_kernel_ = node;
   }
 
-  Mark kernels() override { return last_kernel_; }
-  Mark copies() override { return last_copy_; }
+  Mark kernels() override {
+    end_together();
+    return last_kernel_;
+  }
+  Mark copies() override {
+    end_together();
+    return last_copies_;
+  }
   void kernels_wait(Mark copies) override {
+    end_together();
     if (waits++ != without_) kernels_wait_.push_back(copies);
   }
   void copies_wait(Mark kernels) override {
+    end_together();
     if (waits++ != without_) copies_wait_.push_back(kernels);
   }
 
@@ -135,10 +144,20 @@ class RankStages : public Stages {
   int waits = 0, copied = 0;
 
  private:
+  // Copies are ordered behind those that a verb stands before, and not among themselves.
+  void end_together() {
+    if (together_.empty()) return;
+    const int end = graph_.add({}, last_copies_);
+    for (const int copy : together_) graph_.order(copy, end);
+    together_.clear();
+    last_copies_ = end;
+  }
+
   StageGraph& graph_;
   std::size_t element_bytes_;
   int without_;
-  int last_kernel_ = -1, last_copy_ = -1;
+  int last_kernel_ = -1, last_copies_ = -1;
+  std::vector<int> together_;
   std::vector<int> kernels_wait_, copies_wait_;
 };
 
@@ -239,6 +258,22 @@ TEST(CopyEngineTest, OneCopyServesAllRanksWhereThereIsMulticast) {
     all_gather_copy_engine_multicast(stages, work, sizeof(float));
     EXPECT_EQ(stages.copied, multicast ? 1 : kRanks);
   }
+}
+
+// Nothing orders copies that no verb stands between: a program that counts on it races.
+TEST(CopyEngineTest, CopiesTogetherMustNotDependOnEachOther) {
+  const auto races = [](bool apart) {
+    StageGraph graph;
+    RankStages stages(graph, 1, -1);
+    std::byte bytes[3];
+    stages.copy(&bytes[1], &bytes[0], 1);
+    if (apart) (void)stages.copies();
+    stages.copy(&bytes[2], &bytes[1], 1);
+    (void)stages.copies();
+    return graph.races();
+  };
+  EXPECT_EQ(races(true), 0);
+  EXPECT_EQ(races(false), 1);
 }
 
 }  // namespace

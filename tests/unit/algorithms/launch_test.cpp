@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <vector>
@@ -90,7 +91,7 @@ TEST(LaunchTest, EachCaptureHasALaneForItsCopies) {
     if (!lane.is_ok()) return nullptr;
     CudaStages stages(cuda, {}, **lane, stream);
     stages.copies_wait(stages.kernels());  // whereby the lane becomes part of the capture
-    EXPECT_TRUE(stages.status().is_ok()) << stages.status().message();
+    EXPECT_TRUE(stages.finish().is_ok()) << stages.finish().message();
     return (*lane)->stream;
   };
 
@@ -124,11 +125,45 @@ TEST(LaunchTest, NothingIsEnqueuedBehindWhatCouldNotBe) {
   CudaStages stages(cuda, {}, **lanes.lane_for(stream), stream);
   std::byte from[8] = {}, to[8] = {};
   cuda.fail("copy_async", 1);
-  for (int k = 0; k < 3; ++k) stages.copy(to, from, sizeof to);
+  for (int k = 0; k < 3; ++k) stages.copy_among_kernels(to, from, sizeof to);
   stages.kernels_wait(stages.copies());
-  EXPECT_FALSE(stages.status().is_ok());
+  EXPECT_FALSE(stages.finish().is_ok());
   EXPECT_EQ(cuda.calls("copy_async"), 2);
   EXPECT_EQ(cuda.calls("record_event"), 0);
+}
+
+// As one batch: but for a single one, and in captures, which take no batches.
+TEST(LaunchTest, CopiesThatNothingStandsBetweenGoTogether) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
+  CopyLanes lanes(cuda);
+  ASSERT_TRUE(lanes.create(0).is_ok());
+  const Stream stream = *cuda.create_stream(0);
+  std::byte from[6], to[6] = {};
+  for (int k = 0; k < 6; ++k) from[k] = static_cast<std::byte>(k + 1);
+  const auto copy_six = [&] {
+    std::memset(to, 0, sizeof to);
+    CudaStages stages(cuda, {}, **lanes.lane_for(stream), stream);
+    stages.copies_wait(stages.kernels());
+    for (int k = 0; k < 3; ++k) stages.copy(to + k, from + k, 1);
+    stages.copy(to, from, 0);
+    stages.kernels_wait(stages.copies());
+    stages.copy(to + 3, from + 3, 1);
+    stages.copy_among_kernels(to + 4, from + 4, 1);
+    stages.copy(to + 5, from + 5, 1);
+    stages.kernels_wait(stages.copies());
+    EXPECT_TRUE(stages.finish().is_ok()) << stages.finish().message();
+  };
+  copy_six();
+  EXPECT_TRUE(std::equal(std::begin(from), std::end(from), std::begin(to)));
+  EXPECT_EQ(cuda.calls("copy_batch"), 1);
+  EXPECT_EQ(cuda.calls("copy_async"), 3);
+
+  ASSERT_TRUE(cuda.begin_capture(stream).is_ok());
+  copy_six();
+  ASSERT_TRUE(cuda.end_capture(stream).is_ok());
+  EXPECT_EQ(cuda.calls("copy_batch"), 1);
+  EXPECT_EQ(cuda.calls("copy_async"), 9);
+  EXPECT_FALSE(cuda.begin_capture(stream).is_ok() && cuda.copy_batch({}, stream).is_ok());
 }
 
 bool takes_all(DataType, OpKind) { return true; }
