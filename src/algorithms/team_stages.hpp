@@ -64,6 +64,8 @@ class TeamStages : public Stages {
     }
   }
 
+  void end_batch() override {}
+
   void copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) override {
     copy_now({to, from, bytes});
   }

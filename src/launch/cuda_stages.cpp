@@ -42,7 +42,7 @@ Result<CopyLane*> CopyLanes::lane_for(Stream stream) {
                             kCaptures));
 }
 
-void CudaStages::enqueue_copies() {
+void CudaStages::end_batch() {
   const bool batched = gathered_.size() > 1 && !lane_.is_captured;
   if (batched && status_.is_ok()) status_ = cuda_.copy_batch(gathered_, lane_.stream);
   for (const CudaCopy& copy : gathered_) {
@@ -53,24 +53,24 @@ void CudaStages::enqueue_copies() {
 }
 
 void CudaStages::reduce(const Work& part, Publish) {
-  enqueue_copies();
+  end_batch();
   if (status_.is_ok()) status_ = launch_on_cuda(cuda_, body_, part, stream_);
 }
 
 void CudaStages::copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) {
-  enqueue_copies();
+  end_batch();
   if (status_.is_ok() && bytes > 0) status_ = cuda_.copy_async(to, from, bytes, stream_);
 }
 
 Stages::Mark CudaStages::mark(Stream stream) {
-  enqueue_copies();
+  end_batch();
   const std::size_t index = lane_.taken++ % CopyLane::kEvents;
   if (status_.is_ok()) status_ = cuda_.record_event(lane_.events[index], stream);
   return static_cast<Mark>(index);
 }
 
 void CudaStages::wait(Stream stream, Mark mark) {
-  enqueue_copies();
+  end_batch();
   if (!status_.is_ok()) return;
   status_ = cuda_.wait_event(stream, lane_.events[static_cast<std::size_t>(mark)]);
 }

@@ -48,6 +48,7 @@ class CudaStages : public Stages {
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     if (bytes > 0) gathered_.push_back({to, from, bytes});
   }
+  void end_batch() override;
   void copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) override;
   Mark kernels() override { return mark(stream_); }
   Mark copies() override { return mark(lane_.stream); }
@@ -56,13 +57,11 @@ class CudaStages : public Stages {
 
   // The program has ended. Of the first thing that could not be enqueued; nothing was after it.
   const Status& finish() {
-    enqueue_copies();
+    end_batch();
     return status_;
   }
 
  private:
-  // What no verb stands between: as one batch, where that is allowed.
-  void enqueue_copies();
   Mark mark(Stream stream);
   void wait(Stream stream, Mark mark);
 
@@ -70,7 +69,7 @@ class CudaStages : public Stages {
   CudaBody body_;
   CopyLane& lane_;
   Stream stream_;
-  std::vector<CudaCopy> gathered_;
+  std::vector<CudaCopy> gathered_;  // what no verb stands between
   Status status_ = Status::ok();
 };
 

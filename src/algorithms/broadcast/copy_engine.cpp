@@ -75,6 +75,7 @@ class Spread {
     });
   }
   void keep() const {
+    stages_.end_batch();  // it copies what was fetched
     for (int whose = 0; whose < work_.ranks; ++whose) {
       copy(output(whose), shown(work_.rank, whose), whose);
     }

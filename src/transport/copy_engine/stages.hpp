@@ -30,7 +30,10 @@ class Stages {
   // Nothing if `bytes` is 0.
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
 
-  // Likewise, but in the order of the kernels, while other copies go on: for what a rank has
+  // Copies from here on come behind those so far.
+  virtual void end_batch() = 0;
+
+  // Likewise a copy, but in the order of the kernels, while other copies go on: for what a rank has
   // itself.
   virtual void copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
 
