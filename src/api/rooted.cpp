@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "algorithms/catalogue.hpp"
 #include "api/checks.hpp"
 #include "api/group.hpp"
 #include "base/try.hpp"
@@ -37,6 +38,12 @@ Status check_values(const Call& call, int ranks) {
   return Status::ok();
 }
 
+// NCCL's copy engines find the root's side by where each rank has its own of the same.
+bool takes_both_sides(const Call& call) {
+  const auto row = find_algorithm(call.collective, call.options.algorithm);
+  return row.is_ok() && ((*row)->needs & kNeedsNcclCopyEngines) != 0;
+}
+
 // `call.count` is as the user gave it. Equal arguments give equal answers on every rank, but for
 // what is wrong with the root's own buffers.
 Status submit_rooted(Communicator& communicator, Call call) {
@@ -45,15 +52,16 @@ Status submit_rooted(Communicator& communicator, Call call) {
   if (!checked.is_ok()) return checked;
   const bool is_root = communicator.rank() == call.root;
   const RootSide alone = root_side(call.collective);
-  if (!is_root && alone == RootSide::kInput) call.input = nullptr;
-  if (!is_root && alone == RootSide::kOutput) call.output = nullptr;
+  const bool has_both = is_root || takes_both_sides(call);
+  if (!has_both && alone == RootSide::kInput) call.input = nullptr;
+  if (!has_both && alone == RootSide::kOutput) call.output = nullptr;
   if (has_pieces(call.collective)) call.count *= static_cast<std::size_t>(ranks);
   if (call.count == 0) {
     call.input = call.output = nullptr;  // where they lie must not make a difference between ranks
     return submit(communicator, call);
   }
-  if (is_root || alone != RootSide::kInput) checked = check_buffer(call, call.input);
-  if (checked.is_ok() && (is_root || alone != RootSide::kOutput)) {
+  if (has_both || alone != RootSide::kInput) checked = check_buffer(call, call.input);
+  if (checked.is_ok() && (has_both || alone != RootSide::kOutput)) {
     checked = check_buffer(call, call.output);
   }
   if (checked.is_ok() && is_root) checked = check_overlap(call, ranks);

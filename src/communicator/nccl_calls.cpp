@@ -38,6 +38,19 @@ NcclExchange exchange_of(const Call& call, NcclPlace place) {
   return exchange;
 }
 
+NcclPieces pieces_of(const Call& call, NcclPlace place) {
+  using Way = NcclPieces::Way;
+  const RootSide alone = root_side(call.collective);
+  return {.way = alone == RootSide::kOutput  ? Way::kGather
+                 : alone == RootSide::kInput ? Way::kScatter
+                                             : Way::kAllToAll,
+          .input = call.input,
+          .output = call.output,
+          .bytes = call.bytes() / static_cast<std::size_t>(place.ranks),
+          .root = call.root,
+          .stream = call.stream};
+}
+
 NcclExchange exchange_of(const Call& call) {
   NcclExchange exchange{.sends = {}, .receives = {}, .stream = call.stream};
   for (const MessageCall& message : call.messages) {
@@ -111,16 +124,10 @@ Status give_to_nccl(NcclSession& session, const Call& call, NcclPlace place) {
     case Collective::kReduceScatter:
       return session.reduce_scatter(reduction_of(call, sides.output));
     case Collective::kAllToAll:
-      if (session.mover() == NcclMover::kCopyEngines) {
-        return session.all_to_all({.input = call.input,
-                                   .output = call.output,
-                                   .bytes = sides.input / static_cast<std::size_t>(place.ranks),
-                                   .stream = call.stream});
-      }
-      return session.exchange(exchange_of(call, place));
     case Collective::kGather:
     case Collective::kScatter:
-      return session.exchange(exchange_of(call, place));
+      return session.mover() == NcclMover::kCopyEngines ? session.move_pieces(pieces_of(call, place))
+                                                        : session.exchange(exchange_of(call, place));
     case Collective::kBroadcast:
       return session.broadcast({.input = call.input,
                                 .output = call.output,

@@ -100,8 +100,8 @@ Status NcclSession::exchange(const NcclExchange& call) {
   return state_->nccl->exchange(state_->comm, call);
 }
 
-Status NcclSession::all_to_all(const NcclAllToAll& call) {
-  return state_->nccl->all_to_all(state_->comm, call);
+Status NcclSession::move_pieces(const NcclPieces& call) {
+  return state_->nccl->move_pieces(state_->comm, call);
 }
 
 Status NcclSession::all_reduce(const NcclReduction& call) {

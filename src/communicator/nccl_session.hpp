@@ -57,7 +57,7 @@ class NcclSession {
   Status reduce_together(const std::vector<NcclReduction>& calls);  // in one group
   Status broadcast(const NcclBroadcast& call);
   Status exchange(const NcclExchange& call);
-  Status all_to_all(const NcclAllToAll& call);
+  Status move_pieces(const NcclPieces& call);
 
   // Makes `bytes` from `base` on a window, on a thread that can be left behind: NCCL waits without
   // an end for a rank that has failed. kTimeout or kAborted says so; no further window can be made

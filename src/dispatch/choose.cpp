@@ -71,6 +71,19 @@ std::optional<Plan> from_model(const Question& question) {
   return plan_for(question, *best, PlanSource::kModel);
 }
 
+// Of a budget that leaves `plan` few of its blocks: what is made for few, where there is such a row.
+Plan within_budget(const Question& question, Plan plan) {
+  const Request& request = question.request;
+  const int blocks = blocks_within(request, question.topology);
+  for (const Algorithm& row : question.rows) {
+    if (row.stands_in_for != plan.algorithm || row.collective != request.collective) continue;
+    const Plan other = plan_for(question, row, PlanSource::kModel);
+    const bool is_squeezed = blocks <= row.stands_in_up_to && other.blocks == blocks;
+    if (is_squeezed && why_not_unnamed(row, request, question.topology).empty()) return other;
+  }
+  return plan;
+}
+
 Status nothing_can_run(const Question& question) {
   const Request& request = question.request;
   const Topology& topology = question.topology;
@@ -110,8 +123,8 @@ Result<Plan> answer(const Question& question) {
       return plan;
     }
   }
-  if (auto plan = from_table(question)) return *std::move(plan);
-  if (auto plan = from_model(question)) return *std::move(plan);
+  if (auto plan = from_table(question)) return within_budget(question, *std::move(plan));
+  if (auto plan = from_model(question)) return within_budget(question, *std::move(plan));
   return nothing_can_run(question);
 }
 

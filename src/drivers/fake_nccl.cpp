@@ -282,14 +282,14 @@ Status FakeNccl::exchange(NcclComm comm, const NcclExchange& call) {
   return run(lock, "exchange", comm, call.stream);
 }
 
-Status FakeNccl::all_to_all(NcclComm comm, const NcclAllToAll& call) {
+Status FakeNccl::move_pieces(NcclComm comm, const NcclPieces& call) {
   std::unique_lock lock(mutex_);
-  const Status begun = begin("all_to_all", comm);
-  calls_.back().all_to_all = call;
+  const Status begun = begin("move_pieces", comm);
+  calls_.back().pieces = call;
   const Member* member = member_of(comm);
   calls_.back().in_windows = member != nullptr && in_windows(*member, call.input, call.output);
   TUTTI_TRY(begun);
-  return run(lock, "all_to_all", comm, call.stream);
+  return run(lock, "move_pieces", comm, call.stream);
 }
 
 Status FakeNccl::group_start() {

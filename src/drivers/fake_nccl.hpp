@@ -25,7 +25,7 @@ class FakeNccl : public NcclDriver {
     NcclAllGather all_gather;
     NcclBroadcast broadcast;
     NcclExchange exchange;
-    NcclAllToAll all_to_all;
+    NcclPieces pieces;
     NcclMover mover = NcclMover::kKernels;  // of the communicator
     bool in_windows = false;  // both buffers, so that NCCL takes its symmetric kernels
   };
@@ -46,7 +46,7 @@ class FakeNccl : public NcclDriver {
   Status reduce(NcclComm comm, const NcclReduction& call) override;
   Status broadcast(NcclComm comm, const NcclBroadcast& call) override;
   Status exchange(NcclComm comm, const NcclExchange& call) override;
-  Status all_to_all(NcclComm comm, const NcclAllToAll& call) override;
+  Status move_pieces(NcclComm comm, const NcclPieces& call) override;
   // Returns when every rank has called as often: hangs where one has failed, as the real one does.
   Result<NcclWindow> register_window(NcclComm comm, std::byte* base, std::size_t bytes) override;
   Status deregister_window(NcclComm comm, NcclWindow window) override;

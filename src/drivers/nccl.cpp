@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <tuple>
 
 #include "base/convert.hpp"
 #include "base/knobs.hpp"
@@ -216,10 +217,24 @@ class RealNccl final : public NcclDriver {
     return check(library_->window_deregister(comm, window), "ncclCommWindowDeregister", comm);
   }
 
-  Status all_to_all(NcclComm comm, const NcclAllToAll& call) override {
-    if (library_->all_to_all == nullptr) return too_old_to("exchange pieces in one call", "2.28");
-    return check(library_->all_to_all(call.input, call.output, call.bytes,
-                                      nccl_data_type(DataType::kUint8), comm, call.stream),
+  Status move_pieces(NcclComm comm, const NcclPieces& call) override {
+    if (library_->all_to_all == nullptr || library_->gather == nullptr ||
+        library_->scatter == nullptr) {
+      return too_old_to("move pieces in one call", "2.28");
+    }
+    const auto [input, output, bytes] = std::tuple(call.input, call.output, call.bytes);
+    const int type = nccl_data_type(DataType::kUint8);
+    switch (call.way) {
+      case NcclPieces::Way::kGather:
+        return check(library_->gather(input, output, bytes, type, call.root, comm, call.stream),
+                     "ncclGather", comm);
+      case NcclPieces::Way::kScatter:
+        return check(library_->scatter(input, output, bytes, type, call.root, comm, call.stream),
+                     "ncclScatter", comm);
+      case NcclPieces::Way::kAllToAll:
+        break;
+    }
+    return check(library_->all_to_all(input, output, bytes, type, comm, call.stream),
                  "ncclAlltoAll", comm);
   }
 

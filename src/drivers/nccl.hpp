@@ -50,11 +50,15 @@ struct NcclBroadcast {
   Stream stream = nullptr;
 };
 
-// Likewise: as many pieces as ranks on both sides.
-struct NcclAllToAll {
+// Pieces in one call. A side holds as many as there are ranks, or one: of a gather the input, of a
+// scatter the output.
+struct NcclPieces {
+  enum class Way { kAllToAll, kGather, kScatter };
+  Way way = Way::kAllToAll;
   const void* input = nullptr;
   void* output = nullptr;
   std::size_t bytes = 0;  // of a piece
+  int root = 0;           // but for kAllToAll
   Stream stream = nullptr;
 };
 
@@ -125,7 +129,7 @@ class NcclDriver {
   virtual Status broadcast(NcclComm comm, const NcclBroadcast& call) = 0;
   virtual Status exchange(NcclComm comm, const NcclExchange& call) = 0;
   // kUnsupported where this NCCL has none (before 2.28).
-  virtual Status all_to_all(NcclComm comm, const NcclAllToAll& call) = 0;
+  virtual Status move_pieces(NcclComm comm, const NcclPieces& call) = 0;
   // From now on operations of `comm` whose buffers all lie in windows may run on NCCL's symmetric
   // kernels; every rank has to give them at the same offset. Blocks until every rank has called,
   // without an end where one has failed: only abort() ends that. Outside captures. kUnsupported

@@ -54,6 +54,8 @@ Result<NcclLibrary> load_nccl_calls(const DynamicLibrary& library) {
   library.find("ncclRedOpDestroy", calls.destroy_op);
   library.find("ncclCommInitRankConfig", calls.comm_init_rank_config);
   library.find("ncclAlltoAll", calls.all_to_all);
+  library.find("ncclGather", calls.gather);
+  library.find("ncclScatter", calls.scatter);
   library.find("ncclCommWindowRegister", calls.window_register);
   library.find("ncclCommWindowDeregister", calls.window_deregister);
   if (!missing.empty()) {

@@ -83,6 +83,8 @@ struct NcclLibrary {
   int (*destroy_op)(int op, NcclComm) = nullptr;
   int (*comm_init_rank_config)(NcclComm*, int size, NcclId, int rank, NcclConfig*) = nullptr;
   int (*all_to_all)(const void*, void*, std::size_t, int dtype, NcclComm, Stream) = nullptr;
+  int (*gather)(const void*, void*, std::size_t, int dtype, int root, NcclComm, Stream) = nullptr;
+  int (*scatter)(const void*, void*, std::size_t, int dtype, int root, NcclComm, Stream) = nullptr;
   int (*window_register)(NcclComm, void*, std::size_t, NcclWindow*, int flags) = nullptr;
   int (*window_deregister)(NcclComm, NcclWindow) = nullptr;
 };

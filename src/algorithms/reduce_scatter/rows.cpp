@@ -50,6 +50,8 @@ constexpr Algorithm kRows[] = {
      .cost = {.steps = 5.5, .wire = pieces_wire, .local = own_piece_local},
      .text = "as pull, by bulk copies, which take few multiprocessors",
      .only_where_measured = true,
+     .stands_in_for = "reduce_scatter/pull",
+     .stands_in_up_to = 16,
      .least_compute = 90,
      .min_threads = 64,
      .shared_bytes = kBulkBytes,

@@ -68,6 +68,17 @@ constexpr Algorithm kRows[] = {
      .peers_read_input = false,
      .takes = moves,
      .geometry = library_geometry},
+    {.id = "scatter/nccl_copy_engine",
+     .collective = Collective::kScatter,
+     .family = Family::kNccl,
+     .needs = kNeedsPeerAccess | kNeedsNccl | kNeedsNcclCopyEngines,
+     .max_ranks_cuda = kMaxCudaRanks,
+     .cost = {.steps = 22, .steps_per_rank = 2, .wire = pieces_wire},
+     .text = "NCCL's copy engines, on memory that it knows as windows",
+     .peers_read_input = false,
+     .only_where_measured = true,
+     .takes = moves,
+     .geometry = library_geometry},
 };
 
 }  // namespace

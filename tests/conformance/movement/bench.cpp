@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/units.hpp"
+#include "conformance/grouped.hpp"
 #include "support/check.hpp"
 
 namespace tutti::test {
@@ -98,7 +99,9 @@ MovementBench::Buffers MovementBench::prepare(const MovementCell& cell) {
   std::byte* const to = output() + before_output(cell);
   const std::byte* const from = in_place ? to + place : input() + before_input(cell);
   give_counts(cell);
-  return {sends ? from : nullptr, receives ? to : nullptr};
+  // NCCL's copy engines are told on every rank where the root's side lies.
+  const bool both = (windows_of(cell.collective, cell.algorithm) & kNeedsNcclCopyEngines) != 0;
+  return {sends || both ? from : nullptr, receives || both ? to : nullptr};
 }
 
 // What the device finds: the counts that the rank has, and nonsense where others come.

@@ -54,6 +54,52 @@ TEST(NcclCopyEngineTest, HasACommunicatorOfItsOwn) {
   EXPECT_EQ(windows.nccl().windows_left_behind(), 0);
 }
 
+// Every rank gives both sides, the root's at the same place: who lacks one is refused before NCCL
+// takes another way than the others.
+TEST(NcclCopyEngineTest, GathersAndScattersTakeBothSidesOnEveryRank) {
+  Windows windows;
+  windows.open();
+  const auto memory = windows.allocate();
+  const auto at = [&](int r) {
+    return static_cast<std::byte*>(memory[static_cast<std::size_t>(r)].data());
+  };
+  const auto move = [&](int r, bool gathers, bool both) {
+    const auto fill = [&](auto call) {
+      const bool has_input = both || gathers || r == 1, has_output = both || !gathers || r == 1;
+      call.input = has_input ? at(r) : nullptr;
+      call.output = has_output ? at(r) + 2048 : nullptr;
+      call.count = 32;
+      call.dtype = DataType::kUint8;
+      call.root = 1;
+      call.stream = windows.world.stream(r);
+      call.options = {.algorithm = "nccl_copy_engine"};
+      return call;
+    };
+    return gathers ? gather(windows.group(r), fill(Gather{}))
+                   : scatter(windows.group(r), fill(Scatter{}));
+  };
+  for (const bool gathers : {true, false}) {
+    windows.all([&](int r) { return move(r, gathers, true); });
+    const std::size_t first = windows.nccl().calls().size();
+    windows.all([&](int r) { return move(r, gathers, true); });
+    EXPECT_EQ(windows.in_windows(first), kRanks);
+    const auto calls = windows.nccl().calls();
+    for (std::size_t k = first; k < calls.size(); ++k) {
+      if (!calls[k].in_windows) continue;
+      const auto& [way, input, output, bytes, root, stream] = calls[k].pieces;
+      EXPECT_EQ(way, gathers ? NcclPieces::Way::kGather : NcclPieces::Way::kScatter);
+      EXPECT_EQ(input, at(calls[k].rank));
+      EXPECT_EQ(output, at(calls[k].rank) + 2048);
+      EXPECT_EQ(bytes, 32U);
+      EXPECT_EQ(root, 1);
+      EXPECT_NE(stream, nullptr);
+    }
+    const Status refused = move(0, gathers, false);
+    EXPECT_FALSE(refused.is_ok());
+    EXPECT_THAT(refused.message(), HasSubstr("null buffer"));
+  }
+}
+
 // NCCL would fail, and the group with it.
 TEST(NcclCopyEngineTest, TakesNoDefaultStream) {
   Windows windows;

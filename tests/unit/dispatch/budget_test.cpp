@@ -94,6 +94,31 @@ TEST(Budget, OfNoneLeavesReductionsNothingAndSaysWhyForEachRow) {
   }
 }
 
+// With few multiprocessors a row that is made for them takes the place of the one that is not: of a
+// grid that the budget cuts, on GPUs that can run it, and not where a call says what it wants.
+TEST(Budget, OfFewTakesWhatIsMadeForFew) {
+  const auto chosen = [](const Request& request, const Topology& topology = eight_h200()) {
+    return choose(request, topology, TuningTable::empty())->algorithm;
+  };
+  const auto asked = [](std::optional<int> budget, std::size_t bytes) {
+    Request request = asking(Collective::kReduceScatter, budget, bytes);
+    request.packet_bytes = 0;
+    return request;
+  };
+  ASSERT_EQ(chosen(asked(std::nullopt, 64 * MiB)), "reduce_scatter/pull");
+  EXPECT_EQ(chosen(asked(8, 64 * MiB)), "reduce_scatter/pull_tma");
+  EXPECT_EQ(plan_of(asked(16, 64 * MiB))->blocks, 16);
+  EXPECT_EQ(chosen(asked(16, 64 * MiB)), "reduce_scatter/pull_tma");
+  EXPECT_EQ(chosen(asked(17, 64 * MiB)), "reduce_scatter/pull");
+  EXPECT_EQ(chosen(asked(16, 64 * KiB)), "reduce_scatter/pull") << "which needs no more blocks";
+  Request named = asked(8, 64 * MiB);
+  named.algorithm = "pull";
+  EXPECT_EQ(chosen(named), "reduce_scatter/pull");
+  Topology ampere = eight_h200();
+  ampere.compute = 80;
+  EXPECT_EQ(chosen(asked(8, 64 * MiB), ampere), "reduce_scatter/pull");
+}
+
 TEST(Budget, CapsGridsWhoeverChoseThem) {
   const Request free = asking(Collective::kAllReduce, std::nullopt);
   ASSERT_GT(plan_of(free)->blocks, 16);

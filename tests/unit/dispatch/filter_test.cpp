@@ -138,6 +138,7 @@ TEST(Filter, RoomForPackets) {
 TEST(Filter, RingsThroughSlotsAreHadByNameAlone) {
   Algorithm row = kTestRows[0];
   row.ring_directions = 1;
+  row.peers_write_output = row.in_place_needs_staging = true;
   Request request;
   EXPECT_THAT(why_not_by_itself(row, request, eight_h200(), true), IsEmpty());
   request.in_place = true;
@@ -145,6 +146,13 @@ TEST(Filter, RingsThroughSlotsAreHadByNameAlone) {
   request.in_place = false;
   request.symmetric = false;
   EXPECT_THAT(why_not_by_itself(row, request, eight_h200(), true), HasSubstr("symmetric"));
+
+  request.in_place = request.symmetric = true;
+  row.in_place_needs_staging = false;
+  EXPECT_THAT(why_not_by_itself(row, request, eight_h200(), true), IsEmpty());
+  request.symmetric = false;
+  row.peers_write_output = false;  // its chunks go through slots whatever the buffers are
+  EXPECT_THAT(why_not_by_itself(row, request, eight_h200(), true), IsEmpty());
 }
 
 TEST(Filter, RingsNeedStaging) {

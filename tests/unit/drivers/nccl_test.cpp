@@ -129,12 +129,24 @@ TEST_F(NcclOverStub, CopyEnginesAreAPolicyOfTheCommunicator) {
   ASSERT_TRUE(copies.is_ok()) << copies.status().message();
   EXPECT_EQ(state_->cta_policy, 2);  // NCCL_CTA_POLICY_ZERO
   EXPECT_EQ(state_->rank, 1);
-  EXPECT_TRUE(nccl_->all_to_all(*copies, {.bytes = 34}));
+  EXPECT_TRUE(nccl_->move_pieces(*copies, {.bytes = 34}));
   EXPECT_EQ(state_->exchanges_at_once, 1);
   EXPECT_EQ(state_->count, 34U);
   EXPECT_EQ(state_->dtype, 1);  // ncclUint8
   state_->next_result = 1;
-  EXPECT_NE(nccl_->all_to_all(*copies, {}).message().find("ncclAlltoAll"), std::string::npos);
+  EXPECT_NE(nccl_->move_pieces(*copies, {}).message().find("ncclAlltoAll"), std::string::npos);
+  using Way = NcclPieces::Way;
+  for (const auto& [way, name] : {std::pair(Way::kGather, "ncclGather"),
+                                  std::pair(Way::kScatter, "ncclScatter")}) {
+    const NcclPieces pieces{.way = way, .bytes = 56, .root = 1};
+    EXPECT_TRUE(nccl_->move_pieces(*copies, pieces));
+    EXPECT_EQ(state_->count, 56U);
+    EXPECT_EQ(state_->root, 1);
+    state_->next_result = 1;
+    EXPECT_NE(nccl_->move_pieces(*copies, pieces).message().find(name), std::string::npos);
+  }
+  EXPECT_EQ(state_->gathers_at_once, 2);
+  EXPECT_EQ(state_->scatters_at_once, 2);
 }
 
 TEST_F(NcclOverStub, OldVersionsHaveNoCopyEngines) {
@@ -148,7 +160,7 @@ TEST_F(NcclOverStub, OldVersionsHaveNoCopyEngines) {
   std::string why;
   const auto old = open_nccl(STUB_NCCL_OLD, &why);
   ASSERT_NE(old, nullptr) << why;
-  EXPECT_EQ(old->all_to_all(nullptr, {}).code(), StatusCode::kUnsupported);
+  EXPECT_EQ(old->move_pieces(nullptr, {}).code(), StatusCode::kUnsupported);
 }
 
 // A piece to each rank and one from each, all in one group.

@@ -100,7 +100,7 @@ int ncclAllGather(const void* /*input*/, void* /*output*/, std::size_t count, in
 
 int ncclReduceScatter(const void* input, void* output, std::size_t count, int dtype, int op,
                       void* comm, void* stream) {
-  state.scatters += 1;
+  state.scatters_at_once += 1;
   return ncclAllReduce(input, output, count, dtype, op, comm, stream);
 }
 
@@ -157,6 +157,18 @@ int ncclAlltoAll(const void* input, void* output, std::size_t count, int dtype, 
                  void* stream) {
   state.exchanges_at_once += 1;
   return ncclAllGather(input, output, count, dtype, comm, stream);
+}
+
+int ncclGather(const void* input, void* output, std::size_t count, int dtype, int root, void* comm,
+               void* stream) {
+  state.gathers_at_once += 1;
+  return ncclBroadcast(input, output, count, dtype, root, comm, stream);
+}
+
+int ncclScatter(const void* input, void* output, std::size_t count, int dtype, int root, void* comm,
+                void* stream) {
+  state.scatters += 1;
+  return ncclBroadcast(input, output, count, dtype, root, comm, stream);
 }
 
 int ncclCommWindowRegister(void* /*comm*/, void* base, std::size_t bytes, void** window,

@@ -32,6 +32,7 @@ struct StubNccl {
 
   int cta_policy = -1;        // of the latest ncclCommInitRankConfig
   int exchanges_at_once = 0;  // calls of ncclAlltoAll
+  int gathers_at_once = 0, scatters_at_once = 0;
 
   bool makes_windows = true;
   int windows_open = 0, window_flags = -1;
