@@ -33,10 +33,14 @@ Outcome HostTeam::slot_from(Direction direction, std::byte*& at) const {
                    .acquires = !left_out(Kind::kNoChunkAcquire, direction)});
 }
 
-// One fence for all that is told, as on GPUs.
+// One fence for all that is told, as on GPUs: none where nothing is.
 Outcome HostTeam::pass(unsigned moves) {
   note_pass(moves);
-  if (!left_out(Kind::kPassNotReleased, static_cast<int>(moves))) memory().release(fiber());
+  const bool frees = goes_through_slots(work_) && (moves & taken(kForward)) != 0;
+  const bool tells = frees || (moves & (sent(kForward) | sent(kReverse))) != 0;
+  if (tells && !left_out(Kind::kPassNotReleased, static_cast<int>(moves))) {
+    memory().release(fiber());
+  }
   memory().send(fiber(), Publish::kEarlierKernels);
   for (const Direction direction : {kForward, kReverse}) {
     if ((moves & sent(direction)) != 0) {
@@ -47,7 +51,6 @@ Outcome HostTeam::pass(unsigned moves) {
     }
     if ((moves & taken(direction)) != 0) ++taken_[direction];
   }
-  const bool frees = goes_through_slots(work_) && (moves & taken(kForward)) != 0;
   if (frees && !left_out(Kind::kNoCredit, 0)) {
     tell(ring(sender(kForward)).credits, epoch_ + taken_[kForward]);
   }
