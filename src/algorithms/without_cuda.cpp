@@ -41,7 +41,7 @@ CudaKernel cuda_all_reduce_residual_rms_norm_two_shot_push(DataType, OpKind, int
 CudaKernel cuda_normalise_tokens(DataType, int) { return nullptr; }
 
 CudaKernel cuda_all_gather_push(DataType, OpKind, int) { return nullptr; }
-CudaKernel cuda_all_gather_push_tma(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_gather_pull_tma(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_ring(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_multicast(DataType, OpKind, int) { return nullptr; }

@@ -109,13 +109,6 @@ class HostTiles {
     return Outcome::kDone;
   }
 
-  template <class T>
-  void copy_beside(std::byte* to, const std::byte* from, std::size_t count) const {
-    deal_tiles<T>(Range{0, count}, 0, 1, [&](HostAccess access, TileAt tile) {
-      team().template store<T>(to, access, tile, team().template load<T>(from, access, tile));
-    });
-  }
-
   // --- messages: a lane is one thread, which sends and takes in turns ---
 
   int lane() const { return block_; }

@@ -121,8 +121,6 @@
 //                            `from` of that rank. All are loads of this block, begun after it comes
 //                            here and over when it returns. Uniform over the block; fails where the
 //                            deadline passes.
-//   copy_beside(to, from, n) n elements, in own memory, by threads that pass no bulk copies.
-//                            Ordinary.
 //   bulk_wait()              Until all of them are complete: sources are free, and the next arrival
 //                            releases what was written with the block's stores. Uniform over the
 //                            block; fails where the deadline passes.

@@ -113,7 +113,8 @@ PROMISES = {
     "reduce_multicast_kernel": Promise(loads=1, stores=0, barriers=2),
     "barrier_multicast_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
     # Where a share is whole: what came and what is added; sent on, sent back, and kept.
-    "all_gather_push_tma_kernel": Promise(loads=8, stores=8, barriers=2, block_fences=True, bulk=True),
+    # What ranks have comes into shared memory, and is used from there.
+    "all_gather_pull_tma_kernel": Promise(loads=0, stores=0, barriers=2, block_fences=True, bulk=True),
     "all_gather_ring_kernel": Promise(loads=1, stores=3, barriers=1, block_fences=True),
     "reduce_scatter_pull_tma_kernel": Promise(loads=0, stores=0, barriers=2, block_fences=True, bulk=True),
     "reduce_scatter_ring_kernel": Promise(loads=2, stores=2, barriers=1, block_fences=True),

@@ -1,7 +1,7 @@
 // The verbs of bulk copies on GPUs. The last warp of a block, the mover, has its first lane pass
 // what is copied through slots in shared memory, a few loads and stores under way at once. All
 // other warps add up, into two more slots; thread 0 has them stored. Neither waits for the other
-// before bulk_wait().
+// before bulk_wait(). Of what is fetched the same lane has chunks brought that the other warps use.
 //
 // Where addresses do not allow it, and on GPUs before Hopper, all warps but the mover copy.
 #pragma once
@@ -87,11 +87,6 @@ class BulkTeam : public NvlinkTeam<Protocol> {
     }
     if (late_ns != 0) fail(work_, FailureReason::kTimeout, {this->epoch_, {}, work_.rank, late_ns});
     return __syncthreads_or(late_ns != 0) ? Outcome::kFailed : Outcome::kDone;
-  }
-
-  template <class T>
-  __device__ void copy_beside(std::byte* to, const std::byte* from, std::size_t count) const {
-    if (!is_mover()) this->template copy_dealt<T>(to, from, count, threadIdx.x, adders());
   }
 
   __device__ Outcome bulk_wait() {

@@ -63,24 +63,19 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   // A thread's tiles are for_each_tile's, several of them under way.
   template <class T>
   __device__ void copy_between(Range range, const std::byte* from, std::byte* to) const {
-    const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-    const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    const std::size_t offset = range.first * sizeof(T);
-    copy_dealt<T>(to + offset, from + offset, range.count, thread, threads);
-  }
-  // Vector `thread`, and every `threads`-th behind it.
-  template <class T>
-  __device__ void copy_dealt(std::byte* to, const std::byte* from, std::size_t count,
-                             std::size_t thread, std::size_t threads) const {
     constexpr std::size_t kStep = tile_elements<T>();
     constexpr int kAhead = 8;
+    const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+    const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     const auto copy = [&](auto access, TileAt at) {
       store<T>(to, access, at, load<T>(from, access, at));
     };
+    from += range.first * sizeof(T);
+    to += range.first * sizeof(T);
     const int width =
         width_of(reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to));
-    if (width != 16) return deal_tiles<T>({0, count}, width, thread, threads, copy);
-    const std::size_t whole = count / kStep, rest = count % kStep;
+    if (width != 16) return deal_tiles<T>({0, range.count}, width, thread, threads, copy);
+    const std::size_t whole = range.count / kStep, rest = range.count % kStep;
     TUTTI_NO_UNROLL
     for (std::size_t tile = thread; tile < whole; tile += kAhead * threads) {
       uint4 part[kAhead];

@@ -107,9 +107,9 @@ TEST(Budget, OfFewTakesWhatIsMadeForFew) {
   };
   ASSERT_EQ(chosen(asked(std::nullopt, 64 * MiB)), "reduce_scatter/pull");
   EXPECT_EQ(chosen(asked(8, 64 * MiB)), "reduce_scatter/pull_tma");
-  EXPECT_EQ(plan_of(asked(16, 64 * MiB))->blocks, 16);
-  EXPECT_EQ(chosen(asked(16, 64 * MiB)), "reduce_scatter/pull_tma");
-  EXPECT_EQ(chosen(asked(17, 64 * MiB)), "reduce_scatter/pull");
+  EXPECT_EQ(plan_of(asked(32, 64 * MiB))->blocks, 32);
+  EXPECT_EQ(chosen(asked(32, 64 * MiB)), "reduce_scatter/pull_tma");
+  EXPECT_EQ(chosen(asked(33, 64 * MiB)), "reduce_scatter/pull");
   EXPECT_EQ(chosen(asked(16, 64 * KiB)), "reduce_scatter/pull") << "which needs no more blocks";
   Request named = asked(8, 64 * MiB);
   named.algorithm = "pull";
