@@ -158,8 +158,8 @@ Status reduce(Communicator& communicator, const Reduce& call);
 // The root's `output` becomes all ranks' inputs, one behind the other. Collective. Bits are moved
 // as they are. Not in place: the root's input lies outside its output.
 // Buffers, order and errors: as for all_reduce(), but that `input` alone has to be symmetric.
-// Algorithm `nccl_copy_engine`: every rank gives an `output` as the root's, at the same place of the
-// same allocation; the root's alone is written.
+// Algorithm `nccl_copy_engine`: every rank gives an `output` as the root's, at the same place of
+// the same allocation; the root's alone is written.
 Status gather(Communicator& communicator, const Gather& call);
 
 // Rank r's `output` becomes, of the root's input, the `count` elements from r * count on.

@@ -1,5 +1,5 @@
-// Chunks that go around a ring of ranks: sums on their way, then what is whole. all_reduce/ring does
-// both, reduce_scatter/ring the first, all_gather/ring the second.
+// Chunks that go around a ring of ranks: sums on their way, then what is whole. all_reduce/ring
+// does both, reduce_scatter/ring the first, all_gather/ring the second.
 //
 // Every block is a ring of its own over its part of each rank's share, which is cut into chunks.
 // All ranks go through the same steps, two chunks at each, and no step waits for the one before:

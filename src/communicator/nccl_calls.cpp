@@ -126,8 +126,9 @@ Status give_to_nccl(NcclSession& session, const Call& call, NcclPlace place) {
     case Collective::kAllToAll:
     case Collective::kGather:
     case Collective::kScatter:
-      return session.mover() == NcclMover::kCopyEngines ? session.move_pieces(pieces_of(call, place))
-                                                        : session.exchange(exchange_of(call, place));
+      return session.mover() == NcclMover::kCopyEngines
+                 ? session.move_pieces(pieces_of(call, place))
+                 : session.exchange(exchange_of(call, place));
     case Collective::kBroadcast:
       return session.broadcast({.input = call.input,
                                 .output = call.output,

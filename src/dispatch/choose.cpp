@@ -71,7 +71,8 @@ std::optional<Plan> from_model(const Question& question) {
   return plan_for(question, *best, PlanSource::kModel);
 }
 
-// Of a budget that leaves `plan` few of its blocks: what is made for few, where there is such a row.
+// Of a budget that leaves `plan` few of its blocks: what is made for few, where there is such a
+// row.
 Plan within_budget(const Question& question, Plan plan) {
   const Request& request = question.request;
   const int blocks = blocks_within(request, question.topology);

@@ -230,8 +230,7 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
     return "is taken by name alone: no abort ends a stream that waits in NCCL's copy engines";
   }
   // Through slots its chunks are short, which nobody measured to be fast.
-  const bool needs_slots =
-      !request.symmetric || (request.in_place && row.in_place_needs_staging);
+  const bool needs_slots = !request.symmetric || (request.in_place && row.in_place_needs_staging);
   if (row.ring_directions > 0 && row.peers_write_output && needs_slots) {
     return "is taken by itself where chunks go from output to output: out of place, and symmetric";
   }

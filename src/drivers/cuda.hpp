@@ -133,8 +133,8 @@ class CudaDriver {
   // In any direction. Waits for this copy alone: it is not ordered behind work on any stream.
   virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual Status copy_async(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
-  // Disjoint copies, maybe at once, in any order; none of 0 bytes. Not in a capture, nor on the null
-  // stream.
+  // Disjoint copies, maybe at once, in any order; none of 0 bytes. Not in a capture, nor on the
+  // null stream.
   virtual Status copy_batch(std::span<const CudaCopy> copies, Stream stream) = 0;
   virtual Status set_async(void* to, int value, std::size_t bytes, Stream stream) = 0;
 

@@ -139,7 +139,8 @@ class FakeCuda final : public CudaDriver {
   Status free_mapped_host(std::byte* address) override;
   Status copy(void* to, const void* from, std::size_t bytes) override;
   Status copy_async(void* to, const void* from, std::size_t bytes, Stream stream) override;
-  Status copy_batch(std::span<const CudaCopy> copies, Stream stream) override;  // the last one first
+  Status copy_batch(std::span<const CudaCopy> copies,
+                    Stream stream) override;  // the last one first
   Status set_async(void* to, int value, std::size_t bytes, Stream stream) override;
 
   Result<Stream> create_stream(int device) override;

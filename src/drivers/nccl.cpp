@@ -6,8 +6,8 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
-#include <utility>
 #include <tuple>
+#include <utility>
 
 #include "base/convert.hpp"
 #include "base/knobs.hpp"

@@ -92,7 +92,8 @@
 // A body whose chunks go around a ring of slots (RingSlots) passes one barrier, and then uses
 // these. On GPUs RingTeam has them, whose warps do not wait for each other.
 //
-//   open_ring(piece)         Counting of chunks begins. Where pieces of so many bytes lie one behind
+//   open_ring(piece)         Counting of chunks begins. Where pieces of so many bytes lie one
+//   behind
 //                            the other in the buffers, accesses are as those allow.
 //   slot_to(direction, at)   Until the slot of the next chunk that way is free. Acquires. Credits
 //                            tell of slots forwards; back there are none: that the slot is free
@@ -116,7 +117,8 @@
 //                            its place there; what it gives goes to the range in each of `to`. The
 //                            tile's loads in f are before that.
 //   bulk_store(to, range, f) Likewise into `to` alone.
-//   bulk_fetch(from, r, use) use(access, tile, part_of) for each tile of as many elements as range r
+//   bulk_fetch(from, r, use) use(access, tile, part_of) for each tile of as many elements as range
+//   r
 //                            has, by its place there; part_of(rank) is that tile of the range in
 //                            `from` of that rank. All are loads of this block, begun after it comes
 //                            here and over when it returns. Uniform over the block; fails where the

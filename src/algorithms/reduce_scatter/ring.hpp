@@ -1,4 +1,5 @@
-// reduce_scatter/ring: sums of pieces go around, and end where they are whole (algorithms/ring.hpp).
+// reduce_scatter/ring: sums of pieces go around, and end where they are whole
+// (algorithms/ring.hpp).
 //
 // Outputs hold one piece, so sums on their way go through slots, whatever the buffers are: no peer
 // touches any. In place is safe: my piece of the input is what I add last, an element by the thread

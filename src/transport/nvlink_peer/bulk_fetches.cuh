@@ -32,8 +32,8 @@ class BulkFetches {
     fence_load_barriers();
   }
 
-  // part_of(rank) says what is to be brought, the next rank's first. If not 0, the chunk's place has
-  // been waited for so long.
+  // part_of(rank) says what is to be brought, the next rank's first. If not 0, the chunk's place
+  // has been waited for so long.
   template <class PartOf>
   __device__ std::uint64_t begin(const Work& work, unsigned chunk, PartOf&& part_of) {
     const unsigned stage = chunk % kStages, turn = chunk / kStages;

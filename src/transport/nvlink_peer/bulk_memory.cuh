@@ -31,8 +31,8 @@ __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// `barrier`: in shared memory. A phase is complete when so many have arrived, each load once, and all
-// that they bring is there.
+// `barrier`: in shared memory. A phase is complete when so many have arrived, each load once, and
+// all that they bring is there.
 __device__ __forceinline__ void init_load_barrier(std::uint64_t* barrier, unsigned arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
                "r"(arrivals)
@@ -40,7 +40,8 @@ __device__ __forceinline__ void init_load_barrier(std::uint64_t* barrier, unsign
 }
 // Without a load. Releases, at the block's scope.
 __device__ __forceinline__ void arrive_at_load_barrier(std::uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+               : "memory");
 }
 __device__ __forceinline__ void fence_load_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

@@ -13,9 +13,9 @@ __device__ __forceinline__ uint4* bulk_slot(unsigned index) {
   return bulk_slots + index * (kBulkSlotBytes / sizeof(uint4));
 }
 
-// How long a phase of a load barrier has taken, if that was too long. It depends on no peer, and who
-// ended now would leave shared memory that is still written to: so nothing but the deadline calls it
-// off.
+// How long a phase of a load barrier has taken, if that was too long. It depends on no peer, and
+// who ended now would leave shared memory that is still written to: so nothing but the deadline
+// calls it off.
 __device__ inline std::uint64_t await_load(const Work& work, std::uint64_t* barrier,
                                            unsigned phase) {
   std::uint64_t start = 0;

@@ -75,8 +75,7 @@ class BulkTeam : public NvlinkTeam<Protocol> {
     if (!is_mover()) {
       const NarrowAccess access{this->width()};
       TUTTI_NO_UNROLL
-      for (std::size_t at = whole + threadIdx.x * kStep; at < range.count;
-           at += adders() * kStep) {
+      for (std::size_t at = whole + threadIdx.x * kStep; at < range.count; at += adders() * kStep) {
         const std::size_t left = range.count - at;
         const TileAt tile{at, static_cast<int>(left < kStep ? left : kStep)};
         use(access, tile, [&](int rank) {

@@ -53,7 +53,8 @@ TEST_F(ReduceScatterTest, BadArgumentsAreRefused) {
   expect_refused({.input = v, .output = v, .count = 1, .dtype = static_cast<DataType>(99)},
                  "dtype");
   expect_refused({.input = v, .output = v, .count = 1, .op = {static_cast<OpKind>(99)}}, "op");
-  expect_refused({.input = v, .output = v, .count = 1, .options = {.algorithm = "two_shot"}}, "pull");
+  expect_refused({.input = v, .output = v, .count = 1, .options = {.algorithm = "two_shot"}},
+                 "pull");
 }
 
 TEST_F(ReduceScatterTest, RowsMustDivideTheCountAndAreNotSplitInPlace) {

@@ -136,8 +136,8 @@ TEST_F(NcclOverStub, CopyEnginesAreAPolicyOfTheCommunicator) {
   state_->next_result = 1;
   EXPECT_NE(nccl_->move_pieces(*copies, {}).message().find("ncclAlltoAll"), std::string::npos);
   using Way = NcclPieces::Way;
-  for (const auto& [way, name] : {std::pair(Way::kGather, "ncclGather"),
-                                  std::pair(Way::kScatter, "ncclScatter")}) {
+  for (const auto& [way, name] :
+       {std::pair(Way::kGather, "ncclGather"), std::pair(Way::kScatter, "ncclScatter")}) {
     const NcclPieces pieces{.way = way, .bytes = 56, .root = 1};
     EXPECT_TRUE(nccl_->move_pieces(*copies, pieces));
     EXPECT_EQ(state_->count, 56U);
