@@ -67,6 +67,9 @@ std::string passed_over(const Choice& choice) {
 std::string why_taken(const Choice& choice, const Algorithm& row) {
   if (choice.is(PlanSource::kCall)) return "; named in the call";
   if (choice.is(PlanSource::kOverride)) return "; named in TUTTI_TUNE";
+  if (choice.is(PlanSource::kModel) && !row.stands_in_for.empty()) {
+    return fmt::format("; made for few SMs, it stands in for {}", name_of_id(row.stands_in_for));
+  }
   if (choice.is(PlanSource::kModel)) {
     return (choice.named ? "; the fastest that does not stage" : "; the fastest") +
            passed_over(choice);
@@ -97,6 +100,10 @@ std::string why_not_taken(const Choice& choice, const Algorithm& row) {
   if (choice.is(PlanSource::kOverride)) return fmt::format("; TUTTI_TUNE names {}", taken);
   const std::string limit = limit_of(choice, row);
   if (!limit.empty()) return "; " + limit;
+  const auto taker = find_algorithm(row.collective, taken, choice.question.rows);
+  if (taker.is_ok() && (*taker)->stands_in_for == row.id) {
+    return fmt::format("; {} stands in for it where SMs are few", taken);
+  }
   if (!choice.named) return fmt::format("; no faster than {}", taken);
   const TuningTable::Match& match = choice.named->match;
   if (choice.is(PlanSource::kModel)) {

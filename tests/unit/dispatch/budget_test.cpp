@@ -111,6 +111,9 @@ TEST(Budget, OfFewTakesWhatIsMadeForFew) {
   EXPECT_EQ(chosen(asked(32, 64 * MiB)), "reduce_scatter/pull_tma");
   EXPECT_EQ(chosen(asked(33, 64 * MiB)), "reduce_scatter/pull");
   EXPECT_EQ(chosen(asked(16, 64 * KiB)), "reduce_scatter/pull") << "which needs no more blocks";
+  EXPECT_THAT(explain(asked(8, 64 * MiB), eight_h200(), TuningTable::empty()),
+              AllOf(HasSubstr("made for few SMs, it stands in for pull"),
+                    HasSubstr("pull_tma stands in for it where SMs are few")));
   Request named = asked(8, 64 * MiB);
   named.algorithm = "pull";
   EXPECT_EQ(chosen(named), "reduce_scatter/pull");
