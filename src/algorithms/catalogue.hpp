@@ -120,8 +120,9 @@ struct Algorithm {
   bool counts_on_host = false;
   // Not to be taken because the cost model says so.
   bool only_where_measured = false;
-  // Rows made for few multiprocessors: which one they stand in for where a budget leaves that no
-  // more than so many of the blocks that it would have.
+  // Rows made for few multiprocessors: which one they stand in for where a budget leaves that few
+  // of its blocks: so many, times the other ranks, of each of which its threads have a part under
+  // way.
   std::string_view stands_in_for = {};
   int stands_in_up_to = 0;
   // Rows whose data travels in packets: what a message takes that is so large on the wire.

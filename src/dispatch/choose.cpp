@@ -71,16 +71,16 @@ std::optional<Plan> from_model(const Question& question) {
   return plan_for(question, *best, PlanSource::kModel);
 }
 
-// Of a budget that leaves `plan` few of its blocks: what is made for few, where there is such a
-// row.
+// Of a budget that cuts `plan` to few blocks: what is made for few, where there is such a row.
 Plan within_budget(const Question& question, Plan plan) {
   const Request& request = question.request;
   const int blocks = blocks_within(request, question.topology);
+  const int others = question.topology.ranks - 1;
   for (const Algorithm& row : question.rows) {
     if (row.stands_in_for != plan.algorithm || row.collective != request.collective) continue;
     const Plan other = plan_for(question, row, PlanSource::kModel);
-    const bool is_squeezed = blocks <= row.stands_in_up_to && other.blocks == blocks;
-    if (is_squeezed && why_not_unnamed(row, request, question.topology).empty()) return other;
+    const bool is_cut = other.blocks == blocks && blocks * others <= row.stands_in_up_to;
+    if (is_cut && why_not_unnamed(row, request, question.topology).empty()) return other;
   }
   return plan;
 }

@@ -97,29 +97,37 @@ TEST(Budget, OfNoneLeavesReductionsNothingAndSaysWhyForEachRow) {
 // With few multiprocessors a row that is made for them takes the place of the one that is not: of a
 // grid that the budget cuts, on GPUs that can run it, and not where a call says what it wants.
 TEST(Budget, OfFewTakesWhatIsMadeForFew) {
-  const auto chosen = [](const Request& request, const Topology& topology = eight_h200()) {
-    return choose(request, topology, TuningTable::empty())->algorithm;
+  const auto on = [](int ranks) {
+    Topology topology = eight_h200();
+    topology.ranks = ranks;
+    return topology;
   };
   const auto asked = [](std::optional<int> budget, std::size_t bytes) {
     Request request = asking(Collective::kReduceScatter, budget, bytes);
     request.packet_bytes = 0;
     return request;
   };
-  ASSERT_EQ(chosen(asked(std::nullopt, 64 * MiB)), "reduce_scatter/pull");
-  EXPECT_EQ(chosen(asked(8, 64 * MiB)), "reduce_scatter/pull_tma");
-  EXPECT_EQ(plan_of(asked(32, 64 * MiB))->blocks, 32);
-  EXPECT_EQ(chosen(asked(32, 64 * MiB)), "reduce_scatter/pull_tma");
-  EXPECT_EQ(chosen(asked(33, 64 * MiB)), "reduce_scatter/pull");
-  EXPECT_EQ(chosen(asked(16, 64 * KiB)), "reduce_scatter/pull") << "which needs no more blocks";
-  EXPECT_THAT(explain(asked(8, 64 * MiB), eight_h200(), TuningTable::empty()),
+  const auto chosen = [](const Request& request, const Topology& topology) {
+    return choose(request, topology, TuningTable::empty())->algorithm;
+  };
+  const std::string pull = "reduce_scatter/pull", few = "reduce_scatter/pull_tma";
+  ASSERT_EQ(chosen(asked(std::nullopt, 64 * MiB), on(2)), pull);
+  EXPECT_EQ(chosen(asked(8, 64 * MiB), on(2)), few);
+  EXPECT_EQ(chosen(asked(32, 64 * MiB), on(2)), few);
+  EXPECT_EQ(chosen(asked(33, 64 * MiB), on(2)), pull);
+  EXPECT_EQ(chosen(asked(4, 64 * MiB), on(8)), few);
+  EXPECT_EQ(plan_of(asked(4, 64 * MiB))->blocks, 4);
+  EXPECT_EQ(chosen(asked(5, 64 * MiB), on(8)), pull) << "whose threads have 7 parts under way";
+  EXPECT_EQ(chosen(asked(16, 64 * KiB), on(2)), pull) << "which needs no more blocks";
+  EXPECT_THAT(explain(asked(8, 64 * MiB), on(2), TuningTable::empty()),
               AllOf(HasSubstr("made for few SMs, it stands in for pull"),
                     HasSubstr("pull_tma stands in for it where SMs are few")));
   Request named = asked(8, 64 * MiB);
   named.algorithm = "pull";
-  EXPECT_EQ(chosen(named), "reduce_scatter/pull");
-  Topology ampere = eight_h200();
+  EXPECT_EQ(chosen(named, on(2)), pull);
+  Topology ampere = on(2);
   ampere.compute = 80;
-  EXPECT_EQ(chosen(asked(8, 64 * MiB), ampere), "reduce_scatter/pull");
+  EXPECT_EQ(chosen(asked(8, 64 * MiB), ampere), pull);
 }
 
 TEST(Budget, CapsGridsWhoeverChoseThem) {
