@@ -19,8 +19,9 @@ class BulkFetches {
   static __device__ std::size_t chunk_bytes(int ranks) {
     return kStageBytes / static_cast<unsigned>(ranks) / 128 * 128;
   }
-  static __device__ const uint4* part(int ranks, unsigned chunk, int rank) {
-    return place(ranks, chunk, rank);
+  // Rank 0's part of a chunk; the others' follow.
+  static __device__ uint4* parts(unsigned chunk) {
+    return bulk_slot(0) + chunk % kStages * (kStageBytes / sizeof(uint4));
   }
 
   // Before a barrier of the block.
@@ -43,7 +44,8 @@ class BulkFetches {
     for (int step = 1; step <= work.ranks; ++step) {
       const int next = work.rank + step, rank = next < work.ranks ? next : next - work.ranks;
       const BulkPart part = part_of(rank);
-      bulk_load(place(work.ranks, chunk, rank), part.from, part.bytes, &loaded_[stage]);
+      const std::size_t place = static_cast<unsigned>(rank) * chunk_bytes(work.ranks);
+      bulk_load(parts(chunk) + place / sizeof(uint4), part.from, part.bytes, &loaded_[stage]);
     }
     return 0;
   }
@@ -62,12 +64,6 @@ class BulkFetches {
  private:
   static constexpr int kStages = 2;  // long loads are what counts
   static constexpr std::size_t kStageBytes = kBulkBytes / kStages;
-
-  static __device__ uint4* place(int ranks, unsigned chunk, int rank) {
-    const std::size_t stage = chunk % kStages * kStageBytes;
-    const std::size_t at = stage + static_cast<unsigned>(rank) * chunk_bytes(ranks);
-    return bulk_slot(0) + at / sizeof(uint4);
-  }
 
   std::uint64_t loaded_[kStages], given_back_[kStages];  // mbarriers
 };

@@ -135,11 +135,13 @@ class BulkTeam : public NvlinkTeam<Protocol> {
   __device__ void use_chunk(std::size_t first, unsigned bytes, Use&& use) const {
     constexpr std::size_t kStep = Base::template tile_elements<T>();
     using Part = Tile<T, static_cast<int>(kStep)>;
+    const uint4* const parts = BulkFetches::parts(fetched_);
+    const unsigned stride = BulkFetches::chunk_bytes(work_.ranks) / 16, tiles = bytes / 16;
     TUTTI_NO_UNROLL
-    for (unsigned k = threadIdx.x; k < bytes / 16; k += adders()) {
+    for (unsigned k = threadIdx.x; k < tiles; k += adders()) {
       const TileAt tile{first + k * kStep, static_cast<int>(kStep)};
-      use(WideAccess{}, tile, [&](int rank) {
-        return __builtin_bit_cast(Part, BulkFetches::part(work_.ranks, fetched_, rank)[k]);
+      use(WideAccess{}, tile, [=](int rank) {
+        return __builtin_bit_cast(Part, parts[static_cast<unsigned>(rank) * stride + k]);
       });
     }
   }
