@@ -220,6 +220,20 @@ class Listings(unittest.TestCase):
             self.refuses(tma(read, "\n".join((text, fence, load))), "no bulk_store")
             self.refuses(tma(read, "\n".join((text, fence, store))), "no bulk_load")
 
+    def test_stores_from_shared_memory(self):
+        """What bulk copies brought is stored in a loop of its own, which looks nothing up in global memory."""
+        def fetch(text: str):
+            functions = sass("\n".join((text, "FENCE.VIEW.ASYNC.S", "UBLKCP.S.G [UR6], [UR4], UR5",
+                                        "UBLKCP.G.S [UR6], [UR4], UR5")))
+            functions[0].name = "_ZN5tutti12_GLOBAL__N_126all_gather_pull_tma_kernelENS_4WorkE"
+            return functions
+
+        load = next(line for line in SASS.splitlines() if "R88.64] * 8" in line)
+        stores = SASS.replace(load, "LDS.128 R56, [R4]")
+        self.assertEqual(check_kernels.check_functions(fetch(stores)), [])
+        looks_up = stores.replace("LDS.128 R56, [R4]", "LDS.128 R56, [R4]\nLD.E.64 R6, desc[UR4][R8.64]")
+        self.refuses(fetch(looks_up), "no loop with 0 loads and 1 stores")
+
     def test_moving_kernel(self):
         """One that moves bits has no reduction in its name, and stores to every rank what it loads once."""
         def push(text: str, name: str = "22all_gather_push_kernel"):
