@@ -68,7 +68,7 @@ TEST(BenchScatter, FindsOneBit) {
 TEST(BenchScatter, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench({"--in-place"}).err, HasSubstr("its output is a part of an input"));
   EXPECT_THAT(bench({"--chained"}).err, HasSubstr("its output is a part of an input"));
-  EXPECT_THAT(bench({"--algorithms", "ring"}).err, HasSubstr("known: pull, pull_rows, push"));
+  EXPECT_THAT(bench({"--algorithms", "flags"}).err, HasSubstr("known: pull, pull_tma, pull_rows"));
   EXPECT_THAT(bench({"--split-rows"}).err, HasSubstr("--split-rows needs --rows and --hidden"));
   EXPECT_THAT(bench({"--split-rows", "--ranks", "5", "--rows", "2", "--hidden", "1032"}).err,
               HasSubstr("rows of 1032 elements are not whole parts for 5 ranks"));

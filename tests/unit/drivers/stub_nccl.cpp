@@ -100,7 +100,7 @@ int ncclAllGather(const void* /*input*/, void* /*output*/, std::size_t count, in
 
 int ncclReduceScatter(const void* input, void* output, std::size_t count, int dtype, int op,
                       void* comm, void* stream) {
-  state.scatters_at_once += 1;
+  state.scatters += 1;
   return ncclAllReduce(input, output, count, dtype, op, comm, stream);
 }
 
@@ -167,7 +167,7 @@ int ncclGather(const void* input, void* output, std::size_t count, int dtype, in
 
 int ncclScatter(const void* input, void* output, std::size_t count, int dtype, int root, void* comm,
                 void* stream) {
-  state.scatters += 1;
+  state.scatters_at_once += 1;
   return ncclBroadcast(input, output, count, dtype, root, comm, stream);
 }
 
