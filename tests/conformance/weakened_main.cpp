@@ -310,13 +310,15 @@ std::vector<Case> cases_of(const Algorithm& row, Buffers buffers, int barriers) 
   }
   // Through slots what nobody adds to goes one way.
   const bool one_way = row.collective == Collective::kAllGather && is_staged(row, buffers);
-  for (int way = 0; way < (one_way ? 1 : row.ring_directions); ++way) {
+  const int ways = std::min(row.ring_directions, one_way ? 1 : 2);
+  for (int way = 0; way < ways; ++way) {
     const unsigned bit = 1u << way;
     add({.no_chunk_wait = bit}, fmt::format("without waits for chunks, direction {}", way));
     add({.no_chunk_release = bit}, fmt::format("without releases of chunks, direction {}", way));
     add({.no_chunk_acquire = bit}, fmt::format("without acquires of chunks, direction {}", way));
   }
-  if (row.ring_directions > 0 && is_staged(row, buffers)) {
+  const bool in_slots = is_staged(row, buffers) || !row.peers_write_output;
+  if (row.ring_directions > 0 && in_slots) {
     add({.no_credit_wait = 1}, "without waits for credits");
     add({.no_credit_release = 1}, "without releases of credits");
     add({.no_credit_acquire = 1}, "without acquires of credits");
