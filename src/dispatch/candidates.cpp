@@ -64,10 +64,15 @@ std::string passed_over(const Choice& choice) {
   return fmt::format("; {}, which cannot run here", claim_of(*first));
 }
 
+// Whether `taken`, which the plan takes, is there for a budget's sake: no table named it.
+bool stands_in(const Choice& choice, const Algorithm& taken) {
+  return choice.is(PlanSource::kModel) && !taken.stands_in_for.empty();
+}
+
 std::string why_taken(const Choice& choice, const Algorithm& row) {
   if (choice.is(PlanSource::kCall)) return "; named in the call";
   if (choice.is(PlanSource::kOverride)) return "; named in TUTTI_TUNE";
-  if (choice.is(PlanSource::kModel) && !row.stands_in_for.empty()) {
+  if (stands_in(choice, row)) {
     return fmt::format("; made for few SMs, it stands in for {}", name_of_id(row.stands_in_for));
   }
   if (choice.is(PlanSource::kModel)) {
@@ -101,7 +106,7 @@ std::string why_not_taken(const Choice& choice, const Algorithm& row) {
   const std::string limit = limit_of(choice, row);
   if (!limit.empty()) return "; " + limit;
   const auto taker = find_algorithm(row.collective, taken, choice.question.rows);
-  if (taker.is_ok() && (*taker)->stands_in_for == row.id) {
+  if (taker.is_ok() && stands_in(choice, **taker) && (*taker)->stands_in_for == row.id) {
     return fmt::format("; {} stands in for it where SMs are few", taken);
   }
   if (!choice.named) return fmt::format("; no faster than {}", taken);
