@@ -18,6 +18,13 @@ inline Geometry push_pieces_geometry(const Extent& extent) {
   return stores_geometry(share_of(extent));
 }
 
+// Of blocks that store to one rank each: as many for every rank.
+inline Geometry per_peer_geometry(const Extent& extent) {
+  Geometry geometry = stores_geometry(extent.bytes);
+  geometry.blocks = std::max(geometry.blocks / extent.ranks, 1) * extent.ranks;
+  return geometry;
+}
+
 inline Geometry packets_of_pieces_geometry(const Extent& extent) {
   return push_spread(share_of(extent));
 }

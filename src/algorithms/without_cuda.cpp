@@ -41,6 +41,7 @@ CudaKernel cuda_all_reduce_residual_rms_norm_two_shot_push(DataType, OpKind, int
 CudaKernel cuda_normalise_tokens(DataType, int) { return nullptr; }
 
 CudaKernel cuda_all_gather_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_gather_push_per_peer(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_pull_tma(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_ring(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_gather_one_shot_push(DataType, OpKind, int) { return nullptr; }
@@ -50,11 +51,13 @@ CudaKernel cuda_reduce_scatter_pull(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_pull_rows(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_multicast(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_reduce_scatter_push_per_peer(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_pull_tma(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_ring(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_reduce_scatter_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_all_to_all_push(DataType, OpKind, int) { return nullptr; }
+CudaKernel cuda_all_to_all_push_per_peer(DataType, OpKind, int) { return nullptr; }
 CudaKernel cuda_all_to_all_one_shot_push(DataType, OpKind, int) { return nullptr; }
 
 CudaKernel cuda_reduce_scatter_v_pull(DataType, OpKind, int) { return nullptr; }

@@ -81,6 +81,9 @@ PROMISES = {
     # Each rank gets its own piece: a tile of every one is under way at once.
     "all_to_all_push_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
     "all_to_all_one_shot_push_kernel": POLLS_TOGETHER,
+    # Blocks bound to one rank: as many vectors as a thread has under way.
+    "all_gather_push_per_peer_kernel": Promise(loads=8, stores=8, barriers=2),
+    "all_to_all_push_per_peer_kernel": Promise(loads=8, stores=8, barriers=2),
     # A root has something for each rank, or gets something of each.
     "scatter_push_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
     "scatter_one_shot_push_kernel": POLLS_ONE,
@@ -97,6 +100,7 @@ PROMISES = {
     "reduce_scatter_pull_kernel": Promise(loads=RANKS, stores=1, barriers=2),
     # Pushing, where every rank but the own one gets a part, and reducing.
     "reduce_scatter_push_kernel": Promise(loads=RANKS, stores=1, barriers=2, stack=3 * STACK_BYTES),
+    "reduce_scatter_push_per_peer_kernel": Promise(loads=8, stores=8, barriers=2, loops=2, stack=3 * STACK_BYTES),
     "reduce_scatter_one_shot_push_kernel": POLLS_TOGETHER,
     # Of pieces of any lengths: one rank's piece after the other, as many vectors as a thread has under way.
     "all_to_all_v_push_kernel": Promise(loads=8, stores=8, barriers=2),

@@ -7,6 +7,7 @@
 namespace tutti {
 
 HostBody host_all_gather_push(DataType dtype, OpKind op);
+HostBody host_all_gather_push_per_peer(DataType dtype, OpKind op);
 HostBody host_all_gather_pull_tma(DataType dtype, OpKind op);
 HostBody host_all_gather_ring(DataType dtype, OpKind op);
 HostBody host_all_gather_one_shot_push(DataType dtype, OpKind op);
@@ -16,6 +17,7 @@ HostBody host_all_gather_copy_engine_multicast(DataType dtype, OpKind op);
 
 // Null in builds without CUDA.
 CudaKernel cuda_all_gather_push(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_gather_push_per_peer(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_gather_pull_tma(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_gather_ring(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_gather_one_shot_push(DataType dtype, OpKind op, int ranks);

@@ -7,11 +7,13 @@
 namespace tutti {
 
 HostBody host_all_to_all_push(DataType dtype, OpKind op);
+HostBody host_all_to_all_push_per_peer(DataType dtype, OpKind op);
 HostBody host_all_to_all_one_shot_push(DataType dtype, OpKind op);
 HostBody host_all_to_all_copy_engine(DataType dtype, OpKind op);
 
 // Null in builds without CUDA.
 CudaKernel cuda_all_to_all_push(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_all_to_all_push_per_peer(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_to_all_one_shot_push(DataType dtype, OpKind op, int ranks);
 
 std::span<const Algorithm> all_to_all_rows();

@@ -8,6 +8,7 @@ namespace tutti {
 HostBody host_reduce_scatter_pull(DataType dtype, OpKind op);
 HostBody host_reduce_scatter_pull_rows(DataType dtype, OpKind op);
 HostBody host_reduce_scatter_push(DataType dtype, OpKind op);
+HostBody host_reduce_scatter_push_per_peer(DataType dtype, OpKind op);
 HostBody host_reduce_scatter_pull_tma(DataType dtype, OpKind op);
 HostBody host_reduce_scatter_ring(DataType dtype, OpKind op);
 HostBody host_reduce_scatter_one_shot_push(DataType dtype, OpKind op);
@@ -18,6 +19,7 @@ HostBody host_reduce_scatter_copy_engine(DataType dtype, OpKind op);
 CudaKernel cuda_reduce_scatter_pull(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_reduce_scatter_pull_rows(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_reduce_scatter_push(DataType dtype, OpKind op, int ranks);
+CudaKernel cuda_reduce_scatter_push_per_peer(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_reduce_scatter_pull_tma(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_reduce_scatter_ring(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_reduce_scatter_one_shot_push(DataType dtype, OpKind op, int ranks);

@@ -45,7 +45,8 @@ TEST(BenchExchange, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench({"--op", "max"}).err, HasSubstr("all_to_all reduces nothing"));
   EXPECT_THAT(bench({"--in-place"}).err, HasSubstr("all_to_all takes two buffers"));
   EXPECT_THAT(bench({"--chained"}).err, HasSubstr("its output is no input"));
-  EXPECT_THAT(bench({"--algorithms", "ring"}).err, HasSubstr("known: push, one_shot_push"));
+  EXPECT_THAT(bench({"--algorithms", "ring"}).err,
+              HasSubstr("known: push, push_per_peer, one_shot_push"));
 }
 
 // Of pieces of any lengths.

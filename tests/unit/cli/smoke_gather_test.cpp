@@ -48,7 +48,8 @@ TEST(BenchGather, FindsOneBit) {
 TEST(BenchGather, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench({"--op", "max"}).err, HasSubstr("all_gather reduces nothing"));
   EXPECT_THAT(bench({"--chained"}).err, HasSubstr("its output is no input"));
-  EXPECT_THAT(bench({"--algorithms", "two_shot"}).err, HasSubstr("known: push, pull_tma, ring"));
+  EXPECT_THAT(bench({"--algorithms", "two_shot"}).err,
+              HasSubstr("known: push, push_per_peer, pull_tma"));
 }
 
 TEST(ExplainGather, SaysWhichRowAndWhy) {

@@ -1,0 +1,20 @@
+#include "algorithms/all_to_all/push_per_peer.hpp"
+#include "algorithms/all_to_all/rows.hpp"
+#include "transport/nvlink_peer/nvlink_team.cuh"
+
+namespace tutti {
+namespace {
+
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    all_to_all_push_per_peer_kernel(const __grid_constant__ Work work) {
+  NvlinkTeam<> team(work);
+  all_to_all_push_per_peer(team, work);
+}
+
+}  // namespace
+
+CudaKernel cuda_all_to_all_push_per_peer(DataType, OpKind, int) {
+  return reinterpret_cast<CudaKernel>(&all_to_all_push_per_peer_kernel);
+}
+
+}  // namespace tutti

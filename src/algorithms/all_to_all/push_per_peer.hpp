@@ -1,0 +1,19 @@
+// all_to_all/push_per_peer: as push, by blocks that are bound to one rank each
+// (algorithms/push_per_peer.hpp).
+//
+// Cost: 3 hops (two flags, a store), and 2 for each further pass; (n-1)/n x bytes over each rank's
+// links. Nobody touches another rank's input.
+#pragma once
+
+#include "algorithms/push_per_peer.hpp"
+
+namespace tutti {
+
+template <class Team>
+TUTTI_BODY Outcome all_to_all_push_per_peer(Team& team, const Work& work) {
+  return push_pieces_bound(team, work, [&](int rank) {
+    return work.input + static_cast<std::size_t>(rank) * piece_of(work);
+  });
+}
+
+}  // namespace tutti

@@ -1,0 +1,25 @@
+#include "algorithms/instantiate.hpp"
+#include "algorithms/reduce_scatter/push_per_peer.hpp"
+#include "algorithms/reduce_scatter/rows.hpp"
+#include "transport/nvlink_peer/nvlink_team.cuh"
+
+namespace tutti {
+namespace {
+
+template <class Reduction>
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    reduce_scatter_push_per_peer_kernel(const __grid_constant__ Work work) {
+  NvlinkTeam<> team(work);
+  reduce_scatter_push_per_peer<Reduction>(team, work);
+}
+
+}  // namespace
+
+CudaKernel cuda_reduce_scatter_push_per_peer(DataType dtype, OpKind op, int) {
+  return with_reduction(dtype, op, [](auto reduction) -> CudaKernel {
+    return reinterpret_cast<CudaKernel>(
+        &reduce_scatter_push_per_peer_kernel<typename decltype(reduction)::Type>);
+  });
+}
+
+}  // namespace tutti
