@@ -52,12 +52,14 @@ struct PiecePass {
 struct PiecePasses {
   std::size_t piece, slot, number;
   int ranks;
+  bool staged;
 
-  TUTTI_BODY PiecePasses(const Work& work, std::size_t element_bytes, bool staged = true)
+  TUTTI_BODY PiecePasses(const Work& work, std::size_t element_bytes, bool in_slots = true)
       : piece(piece_of(work)),
-        slot(staged ? slot_of(work, 2 * work.ranks, element_bytes) : piece),
+        slot(in_slots ? slot_of(work, 2 * work.ranks, element_bytes) : piece),
         number(slot == 0 ? 1 : (piece + slot - 1) / slot),
-        ranks(work.ranks) {}
+        ranks(work.ranks),
+        staged(in_slots) {}
 
   TUTTI_BODY PiecePass pass(std::size_t k) const {
     const Range part = cut({k * slot, slot}, piece);

@@ -39,16 +39,16 @@ TUTTI_BODY void for_each_bound(const Team& team, const Work& work, F&& f) {
   }
 }
 
-// push(rank, pass, group): to oneself as well. take(pass, group), where `takes`. Behind the first
-// barrier; what follows it may begin.
+// push(rank, pass, group): to oneself as well. take(pass, group), of what is staged. Behind the
+// first barrier.
 template <class Team, class Push, class Take>
-TUTTI_BODY Outcome push_bound(Team& team, const Work& work, const PiecePasses& passes, bool takes,
-                              Push&& push, Take&& take) {
+TUTTI_BODY Outcome push_bound(Team& team, const Work& work, const PiecePasses& passes, Push&& push,
+                              Take&& take) {
   TUTTI_NO_UNROLL
   for (std::size_t k = 0; k <= passes.number; ++k) {
     for_each_bound(team, work, [&](int rank, BlockGroup group) {
       if (k < passes.number) push(rank, passes.pass(k), group);
-      if (k > 0 && takes && rank == work.rank) take(passes.pass(k - 1), group);
+      if (k > 0 && passes.staged && rank == work.rank) take(passes.pass(k - 1), group);
     });
     if (k == passes.number) break;
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
@@ -86,7 +86,7 @@ TUTTI_BODY Outcome push_pieces_bound(Team& team, const Work& work, HasFor&& has_
                                     work.output + place_of(r));
     }
   };
-  return push_bound(team, work, passes, work.stage_output, push, take);
+  return push_bound(team, work, passes, push, take);
 }
 
 }  // namespace tutti

@@ -30,7 +30,7 @@ TUTTI_BODY Outcome reduce_scatter_push_per_peer(Team& team, const Work& work) {
   const auto take = [&](const PiecePass& pass, BlockGroup group) {
     reduce_pushed<Reduction>(team, work, group, pass, scalars);
   };
-  return push_bound(team, work, passes, true, push, take);
+  return push_bound(team, work, passes, push, take);
 }
 
 }  // namespace tutti
