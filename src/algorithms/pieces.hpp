@@ -33,41 +33,6 @@ TUTTI_BODY std::size_t slot_bytes(const Work& work) {
   return staged ? slot_of(work, work.ranks, 1) : piece_of(work);
 }
 
-// One pass over a part of every piece, in elements. The same on all ranks.
-struct PiecePass {
-  std::size_t piece, done, share;
-  int whole;                 // all of them
-  std::size_t slot, places;  // of staging, as in a StagedPass
-
-  TUTTI_BODY std::size_t first_of(int rank) const {
-    return piece * static_cast<std::size_t>(rank) + done;
-  }
-  TUTTI_BODY Range share_of(int rank) const { return {first_of(rank), share}; }
-  TUTTI_BODY std::size_t place(int index) const {
-    return places + slot * static_cast<std::size_t>(index);
-  }
-};
-
-// A slot per rank for what it sends, in each half of staging. One pass where nothing is staged.
-struct PiecePasses {
-  std::size_t piece, slot, number;
-  int ranks;
-  bool staged;
-
-  TUTTI_BODY PiecePasses(const Work& work, std::size_t element_bytes, bool in_slots = true)
-      : piece(piece_of(work)),
-        slot(in_slots ? slot_of(work, 2 * work.ranks, element_bytes) : piece),
-        number(slot == 0 ? 1 : (piece + slot - 1) / slot),
-        ranks(work.ranks),
-        staged(in_slots) {}
-
-  TUTTI_BODY PiecePass pass(std::size_t k) const {
-    const Range part = cut({k * slot, slot}, piece);
-    const std::size_t half = slot * static_cast<std::size_t>(ranks);
-    return {piece, part.first, part.count, ranks, slot, k % 2 * half};
-  }
-};
-
 // Tile `tile` of every other rank's piece, the next rank's first.
 template <class T, class Team>
 TUTTI_BODY auto load_pieces(const Team& team, const Work& work, TileAt tile) {

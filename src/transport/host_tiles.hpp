@@ -58,18 +58,17 @@ class HostTiles {
   void for_each_tile(Range range, F&& f) const {
     deal_tiles<T>(range, block_, work_.blocks, f);
   }
-  template <class T, class F>
-  void for_each_tile(BlockGroup group, Range range, F&& f) const {
-    deal_tiles<T>(range, group.index, group.size, f);
-  }
 
   template <class T>
   void copy_between(Range range, const std::byte* from, std::byte* to) const {
-    copy_between<T>(BlockGroup{block_, work_.blocks}, range, from, to);
+    for_each_tile<T>(range, [&](HostAccess access, TileAt tile) {
+      team().template store<T>(to, access, tile, team().template load<T>(from, access, tile));
+    });
   }
+
   template <class T>
-  void copy_between(BlockGroup group, Range range, const std::byte* from, std::byte* to) const {
-    for_each_tile<T>(group, range, [&](HostAccess access, TileAt tile) {
+  void copy_alone(Range range, const std::byte* from, std::byte* to) const {
+    deal_tiles<T>(range, 0, 1, [&](HostAccess access, TileAt tile) {
       team().template store<T>(to, access, tile, team().template load<T>(from, access, tile));
     });
   }

@@ -14,8 +14,7 @@
 //   copy_in, copy_out        Own buffer to own staging, and back. Ordinary.
 //   block()                  Which one of the grid this is.
 //   copy_between(r, from, to) Range r of one address to the same of another. Ordinary.
-//   for_each_tile(group, ..), copy_between(group, ..)
-//                            Likewise, of tiles that are dealt to that group of blocks alone.
+//   copy_alone(r, from, to)  Likewise, all of it by this block: nothing is dealt out.
 //   arrive(publish)          Tells every rank's same block that this one has come so far; `publish`
 //                            says what is released with it. Scope: system.
 //   wait()                   Until every rank's same block has arrived as often as this one.
@@ -169,11 +168,6 @@ constexpr unsigned taken(Direction direction) { return 4u << direction; }
 
 // What a switch reduces by.
 enum class SwitchOp : std::uint8_t { kSum, kMin, kMax };
-
-// Blocks that have a range among them: how many, and which one of them this is.
-struct BlockGroup {
-  int index = 0, size = 1;
-};
 
 // A run of elements [first, first + count) of a buffer.
 struct Range {

@@ -178,6 +178,7 @@ void write_results(Corpus& corpus) {
   overlap.samples_us = {1800, 1801.5};
   overlap.matmul_us = {1650, 1700};
   overlap.gather_us = {700, 650.25};
+  overlap.megahertz = {1980, 1755.5};
   overlap.wrong = 0;
   corpus.write("results/overlap", cli::to_json_text(overlap));
   corpus.write("results/skipped", cli::to_json_text(cli::Skipped{"nccl", "not found"}));

@@ -100,7 +100,8 @@ PROMISES = {
     "reduce_scatter_pull_kernel": Promise(loads=RANKS, stores=1, barriers=2),
     # Pushing, where every rank but the own one gets a part, and reducing.
     "reduce_scatter_push_kernel": Promise(loads=RANKS, stores=1, barriers=2, stack=3 * STACK_BYTES),
-    "reduce_scatter_push_per_peer_kernel": Promise(loads=8, stores=8, barriers=2, loops=2, stack=3 * STACK_BYTES),
+    "reduce_scatter_push_per_peer_kernel": Promise(loads=8, stores=8, barriers=2, stack=4 * STACK_BYTES, block_fences=True,
+                                                   bulk=True),
     "reduce_scatter_one_shot_push_kernel": POLLS_TOGETHER,
     # Of pieces of any lengths: one rank's piece after the other, as many vectors as a thread has under way.
     "all_to_all_v_push_kernel": Promise(loads=8, stores=8, barriers=2),

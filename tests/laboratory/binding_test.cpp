@@ -21,8 +21,8 @@ class TurnedTeam {
   Outcome barrier(Publish publish) { return team_.barrier(publish); }
   Outcome finish() { return team_.finish(); }
   template <class T>
-  void copy_between(BlockGroup group, Range range, const std::byte* from, std::byte* to) const {
-    team_.template copy_between<T>(group, range, from, to);
+  void copy_alone(Range range, const std::byte* from, std::byte* to) const {
+    team_.template copy_alone<T>(range, from, to);
   }
 
  private:

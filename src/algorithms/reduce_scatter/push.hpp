@@ -22,10 +22,42 @@
 
 namespace tutti {
 
-template <class Reduction, class Team>
-TUTTI_BODY void reduce_pushed(Team& team, const Work& work, BlockGroup group, const PiecePass& pass,
-                              const Scalars<Reduction, Team::kMaxRanks>& scalars) {
-  using T = typename Reduction::Element;
+// One pass over a part of every piece, in elements. The same on all ranks.
+struct PiecePass {
+  std::size_t piece, done, share;
+  int whole;                 // all of them
+  std::size_t slot, places;  // of staging, as in a StagedPass
+
+  TUTTI_BODY std::size_t first_of(int rank) const {
+    return piece * static_cast<std::size_t>(rank) + done;
+  }
+  TUTTI_BODY Range share_of(int rank) const { return {first_of(rank), share}; }
+  TUTTI_BODY std::size_t place(int index) const {
+    return places + slot * static_cast<std::size_t>(index);
+  }
+};
+
+// A slot per rank for what it sends, in each half of staging.
+struct PiecePasses {
+  std::size_t piece, slot, number;
+  int ranks;
+
+  TUTTI_BODY PiecePasses(const Work& work, std::size_t element_bytes)
+      : piece(piece_of(work)),
+        slot(slot_of(work, 2 * work.ranks, element_bytes)),
+        number(slot == 0 ? 1 : (piece + slot - 1) / slot),
+        ranks(work.ranks) {}
+
+  TUTTI_BODY PiecePass pass(std::size_t k) const {
+    const Range part = cut({k * slot, slot}, piece);
+    const std::size_t half = slot * static_cast<std::size_t>(ranks);
+    return {piece, part.first, part.count, ranks, slot, k % 2 * half};
+  }
+};
+
+// Where this rank finds everybody's part of a pass: its own in its input.
+template <class T, class Team, class Pass>
+TUTTI_BODY Pointers<Team::kMaxRanks> pushed_parts(const Work& work, const Pass& pass) {
   std::byte* const own = const_cast<std::byte*>(work.input) + pass.first_of(work.rank) * sizeof(T);
   Pointers<Team::kMaxRanks> from;
   TUTTI_UNROLL
@@ -33,7 +65,15 @@ TUTTI_BODY void reduce_pushed(Team& team, const Work& work, BlockGroup group, co
     if (r >= work.ranks) continue;
     from.at[r] = r == work.rank ? own : work.staging.at[work.rank] + pass.place(r) * sizeof(T);
   }
-  team.template for_each_tile<T>(group, Range{0, pass.share}, [&](auto access, TileAt tile) {
+  return from;
+}
+
+template <class Reduction, class Team>
+TUTTI_BODY void reduce_pushed(Team& team, const Work& work, const PiecePass& pass,
+                              const Scalars<Reduction, Team::kMaxRanks>& scalars) {
+  using T = typename Reduction::Element;
+  const Pointers<Team::kMaxRanks> from = pushed_parts<T, Team>(work, pass);
+  team.template for_each_tile<T>(Range{0, pass.share}, [&](auto access, TileAt tile) {
     const auto value = reduce_tile<Reduction, true>(team, from, access, tile, scalars);
     team.template store<T>(work.output, access, TileAt{pass.done + tile.first, tile.count}, value);
   });
@@ -44,7 +84,6 @@ TUTTI_BODY Outcome reduce_scatter_push(Team& team, const Work& work) {
   using T = typename Reduction::Element;
   const PiecePasses passes(work, sizeof(T));
   const StagedBlock<Reduction, Team> block(team, work);
-  const BlockGroup all{team.block(), work.blocks};
   if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
   team.arrive(first_publish(work));
   (void)team.buffers(passes.piece * sizeof(T));  // which accesses pieces allow
@@ -54,7 +93,7 @@ TUTTI_BODY Outcome reduce_scatter_push(Team& team, const Work& work) {
   TUTTI_NO_UNROLL
   for (std::size_t k = 0; k <= passes.number; ++k) {
     if (k < passes.number) block.push(passes.pass(k));
-    if (k > 0) reduce_pushed<Reduction>(team, work, all, passes.pass(k - 1), scalars);
+    if (k > 0) reduce_pushed<Reduction>(team, work, passes.pass(k - 1), scalars);
     if (k == passes.number) break;
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
   }

@@ -1,7 +1,7 @@
 #include "algorithms/instantiate.hpp"
 #include "algorithms/reduce_scatter/push_per_peer.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
-#include "transport/nvlink_peer/nvlink_team.cuh"
+#include "transport/nvlink_peer/bulk_team.cuh"
 
 namespace tutti {
 namespace {
@@ -9,7 +9,9 @@ namespace {
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
     reduce_scatter_push_per_peer_kernel(const __grid_constant__ Work work) {
-  NvlinkTeam<> team(work);
+  __shared__ BulkMoves moves;
+  __shared__ BulkFetches fetches;
+  BulkTeam<> team(work, moves, &fetches);
   reduce_scatter_push_per_peer<Reduction>(team, work);
 }
 

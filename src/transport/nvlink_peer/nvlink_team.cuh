@@ -60,24 +60,23 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     deal_tiles<T>(range, width, thread, threads, f);
   }
-  template <class T, class F>
-  __device__ void for_each_tile(BlockGroup group, Range range, F&& f) const {
-    const std::size_t threads = static_cast<std::size_t>(group.size) * blockDim.x;
-    const std::size_t thread = static_cast<std::size_t>(group.index) * blockDim.x + threadIdx.x;
-    deal_tiles<T>(range, width_, thread, threads, f);
-  }
+  // A thread's tiles are for_each_tile's.
   template <class T>
   __device__ void copy_between(Range range, const std::byte* from, std::byte* to) const {
-    copy_between<T>(BlockGroup{block(), static_cast<int>(gridDim.x)}, range, from, to);
+    const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+    const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    copy_dealt<T>(range, from, to, thread, threads);
   }
-  // A thread's tiles are for_each_tile's, several of them under way.
   template <class T>
-  __device__ void copy_between(BlockGroup group, Range range, const std::byte* from,
-                               std::byte* to) const {
+  __device__ void copy_alone(Range range, const std::byte* from, std::byte* to) const {
+    copy_dealt<T>(range, from, to, threadIdx.x, blockDim.x);
+  }
+  // Tile `thread` of the range, and every `threads`-th behind it, several of them under way.
+  template <class T>
+  __device__ void copy_dealt(Range range, const std::byte* from, std::byte* to, std::size_t thread,
+                             std::size_t threads) const {
     constexpr std::size_t kStep = tile_elements<T>();
     constexpr int kAhead = 8;
-    const std::size_t threads = static_cast<std::size_t>(group.size) * blockDim.x;
-    const std::size_t thread = static_cast<std::size_t>(group.index) * blockDim.x + threadIdx.x;
     const auto copy = [&](auto access, TileAt at) {
       store<T>(to, access, at, load<T>(from, access, at));
     };

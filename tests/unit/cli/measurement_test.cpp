@@ -42,6 +42,7 @@ TEST(Report, OverlapSurvivesTheJourney) {
                                 .samples_us = {3, 4},
                                 .matmul_us = {1, 1.5},
                                 .gather_us = {2, 2.5},
+                                .megahertz = {1980, 1755},
                                 .wrong = 7,
                                 .first_wrong = "rank 1"};
   const auto received = report_from_json_text(to_json_text(sent));
@@ -55,6 +56,7 @@ TEST(Report, OverlapSurvivesTheJourney) {
   EXPECT_EQ(got.samples_us, sent.samples_us);
   EXPECT_EQ(got.matmul_us, sent.matmul_us);
   EXPECT_EQ(got.gather_us, sent.gather_us);
+  EXPECT_EQ(got.megahertz, sent.megahertz);
   EXPECT_EQ(got.wrong, sent.wrong);
   EXPECT_EQ(got.first_wrong, sent.first_wrong);
 }

@@ -1,6 +1,7 @@
 // The two streams of a rank, on GPUs that do not exist: what is enqueued where, and in which order.
 #include <gtest/gtest.h>
 
+#include "bench/overlap/kernels.hpp"
 #include "bench/overlap/lanes.hpp"
 #include "plain_memory.hpp"
 #include "unit/communicator/nccl_group.hpp"
@@ -129,6 +130,26 @@ TEST(CudaLanes, EachAlone) {
     EXPECT_EQ(seen.products.size(), lead);
     EXPECT_EQ(seen.times.matmul, 0);
   }
+}
+
+// Kernels that are not in the build are missed when the lanes are made, not in a sample.
+TEST(CudaLanes, ClocksAndPausesNeedKernels) {
+  if (clock_kernel() != nullptr) GTEST_SKIP() << "this build has them";
+  test::NcclGroup group(kRanks, std::chrono::seconds(20));
+  group.cuda.on_launch = [](const CudaLaunch&) { return Status::ok(); };
+  test::on_all_ranks(kRanks, [&](int rank) {
+    for (const bool clocks : {false, true}) {
+      OverlapOptions options;
+      options.clocks = clocks;
+      options.pause_ms = clocks ? 0 : 1;
+      PlainMemory memory;
+      const Operands operands(memory, {}, {});
+      std::vector<Enqueued> products;
+      const auto lanes = make_cuda_lanes(group.cuda, group.group(rank), options, operands,
+                                         std::make_unique<NotedMatmul>(group.nccl, rank, products));
+      EXPECT_EQ(lanes.status().code(), StatusCode::kUnavailable);
+    }
+  });
 }
 
 }  // namespace

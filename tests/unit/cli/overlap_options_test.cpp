@@ -62,6 +62,9 @@ const BadInput kBadInputs[] = {
     {"csv", {"--format", "csv"}, "not csv"},
     {"csv_file", {"--output", "x.csv"}, "not csv"},
     {"more_ranks_than_gpus", {"--ranks", "9"}, "there are 8 GPUs here"},
+    {"unknown_compute", {"--compute", "nothing"}, "'nothing'; known are matmul, arithmetic"},
+    {"long_pause", {"--pause", "10001"}, "--pause: 10001 is not between 0 and 10000"},
+    {"clocks_on_the_host", {"--clocks"}, "a GPU's multiprocessors", kHostOnly},
     {"no_iterations", {"-n", "0"}, "--iterations: 0 is not between"},
 };
 INSTANTIATE_TEST_SUITE_P(Bad, OverlapRefused, testing::ValuesIn(kBadInputs),
@@ -98,11 +101,24 @@ TEST(OverlapOptions, ModesHaveAnOrderAndComeOnce) {
               ElementsAre(Phase::kMatmul, Phase::kOverlap));
 }
 
+TEST(OverlapOptions, WhatIsBesideTheGather) {
+  const OverlapOptions plain = parsed({}, kEightGpus);
+  EXPECT_EQ(plain.compute, Compute::kMatmul);
+  EXPECT_EQ(plain.pause_ms, 0);
+  EXPECT_FALSE(plain.clocks);
+  const OverlapOptions options =
+      parsed({"--compute", "arithmetic", "--pause", "20", "--clocks"}, kEightGpus);
+  EXPECT_EQ(options.compute, Compute::kArithmetic);
+  EXPECT_EQ(options.pause_ms, 20);
+  EXPECT_TRUE(options.clocks);
+}
+
 TEST(OverlapOptions, WordsGiveTheSameAgain) {
   const std::vector<std::vector<std::string>> lines = {
       {"--m", "96", "--n", "80", "--k", "64", "--ag-mb", "3", "--ranks", "4", "--check", "off"},
       {"--dependent", "--dtype", "fp32", "--tf32", "--ranks", "2", "-n", "7", "-w", "0"},
       {"--modes", "all_gather,overlap", "--algorithms", "push,nccl", "--buffers", "plain"},
+      {"--compute", "arithmetic", "--pause", "20", "--clocks", "--ranks", "2"},
       {"--backend", "host", "--launch", "threads", "--inject", "flip:1:matmul"}};
   for (const auto& line : lines) {
     const OverlapOptions options = parsed(line, kEightGpus);
@@ -113,6 +129,9 @@ TEST(OverlapOptions, WordsGiveTheSameAgain) {
     EXPECT_EQ(to_arguments(again), to_arguments(options));
     EXPECT_EQ(again.bench, options.bench);
     EXPECT_EQ(again.phases, options.phases);
+    EXPECT_EQ(again.compute, options.compute);
+    EXPECT_EQ(again.pause_ms, options.pause_ms);
+    EXPECT_EQ(again.clocks, options.clocks);
     EXPECT_EQ(again.part_bytes(2), options.part_bytes(2));
   }
 }

@@ -77,6 +77,31 @@ TEST(OverlapRows, AreComparedWithTheirParts) {
   EXPECT_EQ(overlap.per_rank[1], (RankTimes{125, 125, 127, 127}));
 }
 
+TEST(OverlapRows, TheSlowestRanksClockCounts) {
+  OverlapOutcome outcome = some_outcome();
+  outcome.measurements[0][3].megahertz = {1980, 1970, 1990};
+  outcome.measurements[1][3].megahertz = {1755, 1700, 1800};
+  const auto rows = rows_of(outcome, some_options());
+  ASSERT_TRUE(rows.is_ok()) << rows.status().to_string();
+  EXPECT_EQ(rows->back().overlap->megahertz, 1755);
+  EXPECT_EQ(rows->front().overlap->megahertz, 0);
+  const std::string text = print_overlap_table({.rows = *rows});
+  EXPECT_THAT(text, HasSubstr("   1755       0"));
+}
+
+TEST(OverlapRows, RestAndWhatIsBesideTellRowsApart) {
+  OverlapOptions options = some_options();
+  const OverlapRow plain = *rows_of(some_outcome(), options)->front().overlap;
+  options.pause_ms = 20;
+  const OverlapRow rested = *rows_of(some_outcome(), options)->front().overlap;
+  options.compute = Compute::kArithmetic;
+  const OverlapRow arithmetic = *rows_of(some_outcome(), options)->front().overlap;
+  EXPECT_TRUE(plain.same_matmul(plain));
+  EXPECT_FALSE(plain.same_matmul(rested));
+  EXPECT_FALSE(rested.same_matmul(arithmetic));
+  EXPECT_EQ(arithmetic.compute, "arithmetic");
+}
+
 TEST(OverlapRows, NothingIsExposedBelowZero) {
   OverlapOutcome outcome = some_outcome();
   for (auto& rank : outcome.measurements) rank[3].samples_us = {90, 90, 90};

@@ -90,6 +90,20 @@ TEST_F(BenchOverlap, HasLinesForEachAlgorithm) {
   EXPECT_EQ(rows[4].at("algorithm"), "copy_engine");
 }
 
+TEST_F(BenchOverlap, ArithmeticInsteadOfAMatmul) {
+  const auto rows = rows_of({"--ag-mb", "1", "--compute", "arithmetic", "--pause", "5"});
+  ASSERT_EQ(rows.size(), 4u);
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.at("overlap").at("compute"), "arithmetic");
+    EXPECT_EQ(row.at("overlap").at("pause_ms"), 5);
+  }
+  EXPECT_EQ(rows[0].at("overlap").at("library"), "arithmetic");
+  const Ended wrong =
+      overlap({"--ag-mb", "1", "--compute", "arithmetic", "--inject", "flip:1:matmul"});
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("element 0 of the product"));
+}
+
 TEST_F(BenchOverlap, PrintsTablesAndAppends) {
   const ScratchFolder folder;
   const auto run = [&](const char* mebibytes) {

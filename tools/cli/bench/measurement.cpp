@@ -32,12 +32,12 @@ json to_value(const Measurement& m) {
 }
 
 json to_value(const OverlapMeasurement& m) {
-  return {{"kind", "overlap"},           {"phase", static_cast<int>(m.phase)},
-          {"algorithm", m.algorithm},    {"chosen", m.chosen},
-          {"plan", to_value(m.plan)},    {"library", m.library},
-          {"samples_us", m.samples_us},  {"matmul_us", m.matmul_us},
-          {"gather_us", m.gather_us},    {"wrong", to_value(m.wrong)},
-          {"first_wrong", m.first_wrong}};
+  return {{"kind", "overlap"},          {"phase", static_cast<int>(m.phase)},
+          {"algorithm", m.algorithm},   {"chosen", m.chosen},
+          {"plan", to_value(m.plan)},   {"library", m.library},
+          {"samples_us", m.samples_us}, {"matmul_us", m.matmul_us},
+          {"gather_us", m.gather_us},   {"megahertz", m.megahertz},
+          {"wrong", to_value(m.wrong)}, {"first_wrong", m.first_wrong}};
 }
 
 json to_value(const Skipped& skipped) {
@@ -140,6 +140,7 @@ OverlapMeasurement overlap_from(const json& value) {
   value.at("samples_us").get_to(m.samples_us);
   value.at("matmul_us").get_to(m.matmul_us);
   value.at("gather_us").get_to(m.gather_us);
+  value.at("megahertz").get_to(m.megahertz);
   m.wrong = wrong_from(value);
   value.at("first_wrong").get_to(m.first_wrong);
   return m;

@@ -40,6 +40,7 @@ struct OverlapMeasurement {
   std::vector<double> samples_us = {};  // from the common start until all has ended
   std::vector<double> matmul_us = {};   // of its own within each; empty where there is none
   std::vector<double> gather_us = {};
+  std::vector<double> megahertz = {};       // of the multiprocessors meanwhile; empty: not measured
   std::optional<std::uint64_t> wrong = {};  // elements; empty: not checked
   std::string first_wrong = {};             // for people
 };

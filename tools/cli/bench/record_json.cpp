@@ -56,21 +56,25 @@ ordered_json to_value(const OverlapRow& o) {
                         {"p90", rounded(times.p90)},
                         {"max", rounded(times.max)}});
   }
-  return {{"phase", o.phase},
-          {"m", o.m},
-          {"n", o.n},
-          {"k", o.k},
-          {"dependent", o.dependent},
-          {"tf32", o.tf32},
-          {"library", o.library},
-          {"mean_us", rounded(o.mean_us)},
-          {"per_rank_us", std::move(per_rank)},
-          {"matmul_us", rounded(o.matmul_us)},
-          {"gather_us", rounded(o.gather_us)},
-          {"tflops", rounded(o.tflops)},
-          {"exposed_us", to_value(o.exposed_us)},
-          {"efficiency", to_value(o.efficiency)},
-          {"matmul_slowdown", to_value(o.matmul_slowdown)}};
+  ordered_json value = {{"phase", o.phase},
+                        {"m", o.m},
+                        {"n", o.n},
+                        {"k", o.k},
+                        {"dependent", o.dependent},
+                        {"tf32", o.tf32},
+                        {"library", o.library},
+                        {"mean_us", rounded(o.mean_us)},
+                        {"per_rank_us", std::move(per_rank)},
+                        {"matmul_us", rounded(o.matmul_us)},
+                        {"gather_us", rounded(o.gather_us)},
+                        {"tflops", rounded(o.tflops)},
+                        {"exposed_us", to_value(o.exposed_us)},
+                        {"efficiency", to_value(o.efficiency)},
+                        {"matmul_slowdown", to_value(o.matmul_slowdown)}};
+  if (o.compute != OverlapRow{}.compute) value["compute"] = o.compute;
+  if (o.pause_ms > 0) value["pause_ms"] = o.pause_ms;
+  if (o.megahertz > 0) value["megahertz"] = rounded(o.megahertz);
+  return value;
 }
 
 ordered_json to_value(const Row& r) {
@@ -150,11 +154,14 @@ OverlapRow overlap_from(const ordered_json& j) {
                .k = integer_in<std::size_t>(j, "k"),
                .dependent = j.at("dependent"),
                .tf32 = j.at("tf32"),
+               .compute = j.value("compute", OverlapRow{}.compute),
+               .pause_ms = j.contains("pause_ms") ? integer_in<int>(j, "pause_ms") : 0,
                .library = j.at("library"),
                .mean_us = j.at("mean_us"),
                .matmul_us = j.at("matmul_us"),
                .gather_us = j.at("gather_us"),
                .tflops = j.at("tflops"),
+               .megahertz = j.value("megahertz", 0.0),
                .exposed_us = optional_from(j, "exposed_us"),
                .efficiency = optional_from(j, "efficiency"),
                .matmul_slowdown = optional_from(j, "matmul_slowdown")};

@@ -17,6 +17,11 @@ void add_overlap_options(CLI::App& overlap, OverlapArguments& a) {
   overlap.add_flag("--dependent", a.dependent,
                    "Gather A, m / ranks rows from each rank, then multiply it");
   overlap.add_option("--modes", a.modes, "Of matmul,all_gather,sequential,overlap: all");
+  overlap.add_option(
+      "--compute", a.compute,
+      "Beside the all_gather: matmul, or arithmetic that touches no memory (matmul)");
+  overlap.add_option("--pause", a.pause, "Milliseconds of rest before each sample: 0");
+  overlap.add_flag("--clocks", a.clocks, "Measure the clock of the multiprocessors, too");
   overlap.add_option("--algorithms", a.bench.algorithms,
                      "Of the all_gather: auto, all, or names: copy_engine,nccl (auto)");
   overlap.add_option("--buffers", a.bench.buffers, "symmetric, registered or plain");

@@ -7,9 +7,12 @@
 // kernels of the gather, which the copies of a copy engine have as well.
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "base/try.hpp"
 #include "bench/cuda_wait.hpp"
+#include "bench/overlap/clocks.hpp"
+#include "bench/overlap/kernels.hpp"
 #include "bench/overlap/lanes.hpp"
 
 namespace tutti::cli {
@@ -21,13 +24,17 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMostRoundsAtOnce = 16;
 constexpr int kRunAhead = 3;  // untimed products that give the host a lead
 constexpr Clock::duration kBatch = 1s;
+constexpr std::chrono::nanoseconds kLead = 300us;  // likewise, behind a pause
 
-// Of one sample. `begun` is where the matmul begins that overlaps.
+// Of one sample. `begun` is where the matmul begins that overlaps. Clocks are read on the device
+// before the matmul and behind it, if at all.
 struct Marks {
   CudaEvent start = nullptr, begun = nullptr, multiplied = nullptr, gathered = nullptr,
             end = nullptr;
+  ClockReading *before = nullptr, *after = nullptr;
 };
 constexpr std::size_t kMarks = 5;
+constexpr std::size_t kReadingBytes = kMostMultiprocessors * sizeof(ClockReading);  // of one set
 
 class CudaLanes final : public Lanes {
  public:
@@ -38,11 +45,14 @@ class CudaLanes final : public Lanes {
         operands_(operands),
         matmul_(std::move(matmul)),
         dependent_(options.dependent),
+        clocks_(options.clocks),
+        pause_(options.pause_ms),
         patience_(2 * options.bench.timeout + 10s) {}
 
   // Nothing can be done about a failure here; one that matters has shown before.
   ~CudaLanes() override {
     if (ready_ != nullptr) events_.push_back(ready_);
+    if (readings_ != nullptr) static_cast<void>(cuda_.free(readings_).is_ok());
     for (const CudaEvent event : events_) static_cast<void>(cuda_.destroy_event(event).is_ok());
     for (const Stream stream : {side_, main_}) {
       if (stream != nullptr) static_cast<void>(cuda_.destroy_stream(stream).is_ok());
@@ -58,6 +68,7 @@ class CudaLanes final : public Lanes {
     TUTTI_ASSIGN(side_, cuda_.create_stream(device));
     TUTTI_ASSIGN(ready_, cuda_.create_event(false));
     TUTTI_ASSIGN(barrier_, communicator_.allocate(sizeof(float)));
+    if (clocks_ || pause_ > 0ms) TUTTI_TRY(load_kernels());
     TUTTI_TRY(multiply());  // loads its kernel, before any other spins
     return wait();
   }
@@ -68,12 +79,17 @@ class CudaLanes final : public Lanes {
     const auto begin = Clock::now();
     std::vector<Marks> marks(acts.size() * static_cast<std::size_t>(rounds));
     TUTTI_TRY(make_events(marks));
-    for (int k = 0; k < kRunAhead; ++k) TUTTI_TRY(multiply());
+    if (clocks_) TUTTI_TRY(make_readings(marks));
+    for (int k = 0; pause_ == 0ms && k < kRunAhead; ++k) TUTTI_TRY(multiply());
     std::size_t next = 0;
     for (int round = 0; round < rounds; ++round) {
-      for (const Act* act : acts) TUTTI_TRY(enqueue(*act, poison, marks[next++]));
+      for (const Act* act : acts) {
+        if (pause_ > 0ms) TUTTI_TRY(rest());
+        TUTTI_TRY(enqueue(*act, poison, marks[next++]));
+      }
     }
     TUTTI_TRY(wait());
+    if (clocks_) TUTTI_TRY(take_readings(marks.size()));
     next = 0;
     for (int round = 0; round < rounds; ++round) {
       for (Act* act : acts) {
@@ -87,6 +103,65 @@ class CudaLanes final : public Lanes {
   }
 
  private:
+  Status load_kernels() {
+    if (clock_kernel() == nullptr) {
+      return {StatusCode::kUnavailable, "this build has no CUDA kernels"};
+    }
+    TUTTI_ASSIGN(const auto properties, cuda_.properties(communicator_.device()));
+    multiprocessors_ = properties.multiprocessors;
+    TUTTI_TRY(cuda_.load_kernel(clock_kernel(), 0));
+    return cuda_.load_kernel(hold_kernel(), 0);
+  }
+
+  // A sample has two sets of readings, one for each multiprocessor.
+  Status make_readings(std::vector<Marks>& marks) {
+    const std::size_t sets = 2 * marks.size(), bytes = sets * kReadingBytes;
+    if (sets * kMostMultiprocessors > taken_.size()) {
+      if (readings_ != nullptr) TUTTI_TRY(cuda_.free(readings_));
+      readings_ = nullptr;
+      TUTTI_ASSIGN(readings_, cuda_.allocate(communicator_.device(), bytes));
+      taken_.resize(sets * kMostMultiprocessors);
+    }
+    TUTTI_TRY(cuda_.set_async(readings_, 0, bytes, main_));
+    auto* at = reinterpret_cast<ClockReading*>(readings_);
+    for (Marks& each : marks) {
+      each.before = at;
+      each.after = at + kMostMultiprocessors;
+      at += 2 * kMostMultiprocessors;
+    }
+    return Status::ok();
+  }
+
+  Status take_readings(std::size_t samples) {
+    return cuda_.copy(taken_.data(), readings_, 2 * samples * kReadingBytes);
+  }
+
+  double megahertz_of(const Marks& marks) const {
+    const auto set = [&](const ClockReading* at) {
+      const auto index = at - reinterpret_cast<const ClockReading*>(readings_);
+      return std::span(taken_).subspan(static_cast<std::size_t>(index), kMostMultiprocessors);
+    };
+    return mean_megahertz(set(marks.before), set(marks.after));
+  }
+
+  Status read_clocks(ClockReading* into) {
+    if (!clocks_) return Status::ok();
+    void* arguments[] = {&into};
+    return cuda_.launch({.kernel = clock_kernel(),
+                         .blocks = multiprocessors_,
+                         .arguments = arguments,
+                         .stream = main_});
+  }
+
+  // The GPU has nothing to do, and then what gives the host a lead.
+  Status rest() {
+    TUTTI_TRY(wait());
+    std::this_thread::sleep_for(pause_);
+    std::uint64_t nanoseconds = kLead.count();
+    void* arguments[] = {&nanoseconds};
+    return cuda_.launch({.kernel = hold_kernel(), .arguments = arguments, .stream = main_});
+  }
+
   Status make_events(std::vector<Marks>& marks) {
     while (events_.size() < kMarks * marks.size()) {
       TUTTI_ASSIGN(const CudaEvent event, cuda_.create_event(true));
@@ -94,7 +169,8 @@ class CudaLanes final : public Lanes {
     }
     for (std::size_t k = 0; k < marks.size(); ++k) {
       const CudaEvent* const at = &events_[kMarks * k];
-      marks[k] = {at[0], at[1], at[2], at[3], at[4]};
+      marks[k] = {
+          .start = at[0], .begun = at[1], .multiplied = at[2], .gathered = at[3], .end = at[4]};
     }
     return Status::ok();
   }
@@ -106,7 +182,8 @@ class CudaLanes final : public Lanes {
 
   Status multiply(const Marks& marks) {
     TUTTI_TRY(multiply());
-    return cuda_.record_event(marks.multiplied, main_);
+    TUTTI_TRY(cuda_.record_event(marks.multiplied, main_));
+    return read_clocks(marks.after);
   }
 
   Status gather(AllGather call, Stream stream, const Marks& marks) {
@@ -128,6 +205,7 @@ class CudaLanes final : public Lanes {
     if (act.phase == Phase::kOverlap) {
       TUTTI_TRY(gather(act.gather, side_, marks));
       TUTTI_TRY(cuda_.wait_event(main_, marks.start));
+      TUTTI_TRY(read_clocks(marks.before));
       TUTTI_TRY(cuda_.record_event(marks.begun, main_));
       TUTTI_TRY(multiply(marks));
       return cuda_.wait_event(main_, marks.gathered);
@@ -148,6 +226,9 @@ class CudaLanes final : public Lanes {
     TUTTI_TRY(all_reduce(
         communicator_,
         {.input = barrier_.data(), .output = barrier_.data(), .count = 1, .stream = first}));
+    // Where the matmul comes behind the all_gather nothing is to lie between the two.
+    const bool is_first = act.phase == Phase::kMatmul || act.phase == Phase::kSequential;
+    if (is_first && !dependent_) TUTTI_TRY(read_clocks(marks.before));
     TUTTI_TRY(cuda_.record_event(marks.start, first));
     TUTTI_TRY(run(act, marks));
     return cuda_.record_event(marks.end, main_);
@@ -167,6 +248,7 @@ class CudaLanes final : public Lanes {
     TUTTI_TRY(between(times.total, marks.start, marks.end));
     if (multiplies(phase)) {
       TUTTI_TRY(between(times.matmul, before_product, marks.multiplied));
+      if (clocks_) times.megahertz = megahertz_of(marks);
     }
     if (gathers(phase)) {
       TUTTI_TRY(between(times.gather, before_gather, marks.gathered));
@@ -180,12 +262,16 @@ class CudaLanes final : public Lanes {
   Communicator& communicator_;
   const Operands& operands_;
   const std::unique_ptr<Matmul> matmul_;
-  const bool dependent_;
+  const bool dependent_, clocks_;
+  const std::chrono::milliseconds pause_;
   const std::chrono::milliseconds patience_;
   Stream main_ = nullptr, side_ = nullptr;
   SymmetricMemory barrier_;
   CudaEvent ready_ = nullptr;  // the main stream has come to a sample; of one after the other
   std::vector<CudaEvent> events_;
+  int multiprocessors_ = 0;
+  CudaAddress readings_ = nullptr;   // on the device
+  std::vector<ClockReading> taken_;  // from there
   int rounds_at_once_ = 1;  // this rank's own affair: batches differ in nothing that others see
 };
 

@@ -35,6 +35,17 @@ Result<std::vector<double>> slowest(const std::vector<const OverlapMeasurement*>
   return slowest_rank(all);
 }
 
+// 0 where it was not measured.
+double slowest_clock(const std::vector<const OverlapMeasurement*>& ranks) {
+  double slowest = 0;
+  for (const OverlapMeasurement* rank : ranks) {
+    if (rank->megahertz.empty()) continue;
+    const double here = summarize(rank->megahertz).p50;
+    slowest = slowest == 0 ? here : std::min(slowest, here);
+  }
+  return slowest;
+}
+
 Row describe(const OverlapMeasurement& m, const OverlapOptions& options, int ranks) {
   const BenchOptions& bench = options.bench;
   const auto parts = static_cast<std::size_t>(gathers(m.phase) ? ranks : 0);
@@ -63,6 +74,8 @@ Row describe(const OverlapMeasurement& m, const OverlapOptions& options, int ran
                                 .k = options.matmul.k,
                                 .dependent = options.dependent,
                                 .tf32 = options.matmul.tf32,
+                                .compute = std::string(to_string(options.compute)),
+                                .pause_ms = options.pause_ms,
                                 .library = m.library}};
 }
 
@@ -91,6 +104,7 @@ Result<Row> row_of(const std::vector<const OverlapMeasurement*>& ranks,
   overlap.matmul_us = summarize(std::move(matmul)).p50;
   overlap.gather_us = summarize(std::move(gather)).p50;
   overlap.tflops = tflops(options.matmul, overlap.matmul_us);
+  overlap.megahertz = slowest_clock(ranks);
   row.algbw_gbps = algorithm_bandwidth(row.bytes, overlap.gather_us);
   row.busbw_gbps = bus_bandwidth(Collective::kAllGather, row.algbw_gbps, row.ranks);
   return row;

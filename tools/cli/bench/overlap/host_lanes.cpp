@@ -62,6 +62,7 @@ class HostLanes final : public Lanes {
         operands_(operands),
         matmul_(std::move(matmul)),
         dependent_(options.dependent),
+        pause_(options.pause_ms),
         second_(communicator.rank(), communicator.size()) {}
 
   Status open() {
@@ -75,6 +76,7 @@ class HostLanes final : public Lanes {
     for (int round = 0; round < rounds; ++round) {
       for (Act* act : acts) {
         if (poison) fill_outputs(*act);
+        std::this_thread::sleep_for(pause_);
         TUTTI_TRY(align());
         LaneTimes times;
         TUTTI_TRY(time_once(*act, times));
@@ -138,6 +140,7 @@ class HostLanes final : public Lanes {
   const Operands& operands_;
   const std::unique_ptr<Matmul> matmul_;
   const bool dependent_;
+  const std::chrono::milliseconds pause_;
   SymmetricMemory barrier_;
   SecondThread second_;
 };

@@ -17,6 +17,7 @@ struct LaneTimes {
   double total = 0;   // from the common start until both have ended
   double matmul = 0;  // of its own, within that
   double gather = 0;
+  double megahertz = 0;  // of the multiprocessors during the matmul; 0: not measured
 };
 
 // What is measured: a phase, with the all_gather of one row.

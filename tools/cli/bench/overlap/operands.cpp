@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/try.hpp"
+#include "bench/overlap/arithmetic.hpp"
 #include "tutti/device/scalar.hpp"
 
 namespace tutti::cli {
@@ -125,7 +126,30 @@ bool Operands::is_right(std::size_t row, std::size_t column, double got) const {
   return std::abs(got - want) <= bound;  // never of NaN
 }
 
+std::size_t Operands::product_bytes_of(const Setting& setting) {
+  if (setting.threads > 0) return setting.threads * sizeof(std::uint32_t);
+  return setting.matmul.m * setting.matmul.n * size_of(setting.matmul.dtype);
+}
+
+Result<Mismatches> Operands::check_arithmetic(bool flip) const {
+  const Numbers& first = setting_.dependent ? parts_.front() : matrices_.front();
+  const auto seed = from_bytes<std::uint32_t>(ByteView(first.period()).first(4));
+  TUTTI_ASSIGN(const std::uint32_t steps, arithmetic_steps(setting_.matmul, setting_.threads));
+  Bytes results(product_bytes());
+  TUTTI_TRY(memory_.read(results, places_.c));
+  if (flip) results.front() ^= std::byte{1};
+  Mismatches found;
+  for (std::size_t t = 0; t < setting_.threads; ++t) {
+    const auto got =
+        from_bytes<std::uint32_t>(ByteView(results).subspan(t * sizeof steps).first(4));
+    if (got == arithmetic_result(seed + static_cast<std::uint32_t>(t), steps)) continue;
+    if (found.count++ == 0) found.first = t;
+  }
+  return found;
+}
+
 Result<Mismatches> Operands::check_product(bool flip) const {
+  if (setting_.threads > 0) return check_arithmetic(flip);
   const MatmulShape& shape = setting_.matmul;
   Mismatches found;
   Bytes got(element());

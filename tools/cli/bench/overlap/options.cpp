@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kMostRows = 1 << 20;  // of a matrix: no product of sizes overflows
 constexpr int kMostMebibytes = 1 << 16;
+constexpr int kMostPause = 10'000;  // ms
 
 Status wrong(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
 
@@ -118,6 +119,21 @@ Status check_gather(OverlapOptions& options, const std::string& ag_mb, const Def
   return Status::ok();
 }
 
+Status check_compute(OverlapOptions& options, const OverlapArguments& arguments) {
+  if (arguments.compute == to_string(Compute::kArithmetic)) {
+    options.compute = Compute::kArithmetic;
+  } else if (!arguments.compute.empty() && arguments.compute != to_string(Compute::kMatmul)) {
+    return wrong(
+        fmt::format("unknown --compute '{}'; known are matmul, arithmetic", arguments.compute));
+  }
+  if (!arguments.pause.empty()) {
+    TUTTI_ASSIGN(options.pause_ms, parse_int("--pause", arguments.pause, {0, kMostPause}));
+  }
+  options.clocks = arguments.clocks;
+  if (!options.clocks || options.bench.backend == Backend::kCuda) return Status::ok();
+  return wrong("--clocks are those of a GPU's multiprocessors; give --backend cuda");
+}
+
 Status check_format(const BenchOptions& options) {
   const bool csv = std::filesystem::path(options.output).extension() == ".csv";
   if (options.format != Format::kCsv && (!csv || options.append)) return Status::ok();
@@ -130,6 +146,10 @@ void add(std::vector<std::string>& words, std::string option, const auto& value)
 }
 
 }  // namespace
+
+std::string_view to_string(Compute compute) {
+  return compute == Compute::kMatmul ? "matmul" : "arithmetic";
+}
 
 std::size_t OverlapOptions::part_bytes(int ranks) const {
   if (!dependent) return ag_mb * MiB;
@@ -149,6 +169,7 @@ Result<OverlapOptions> check_overlap_arguments(const OverlapArguments& arguments
   TUTTI_TRY(check_type(options, arguments.tf32));
   TUTTI_TRY(check_phases(options, arguments.modes));
   TUTTI_TRY(check_gather(options, arguments.ag_mb, defaults));
+  TUTTI_TRY(check_compute(options, arguments));
   TUTTI_TRY(check_format(options.bench));
   return options;
 }
@@ -164,6 +185,9 @@ std::vector<std::string> to_arguments(const OverlapOptions& options) {
   add(words, "--modes", fmt::format("{}", fmt::join(phases, ",")));
   if (options.matmul.tf32) words.emplace_back("--tf32");
   if (options.dependent) words.emplace_back("--dependent");
+  add(words, "--compute", to_string(options.compute));
+  add(words, "--pause", options.pause_ms);
+  if (options.clocks) words.emplace_back("--clocks");
   add(words, "--buffers", to_string(options.bench.buffers));
   add(words, "--iterations", options.bench.iterations);
   add(words, "--warmup", options.bench.warmup);

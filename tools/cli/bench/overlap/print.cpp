@@ -19,6 +19,7 @@ std::string title_of_overlap(const Group& group) {
                                      [](const Row* each) { return each->bytes > 0; });
   std::string text = title_of(group) + fmt::format("; m {}, n {}, k {}", any.m, any.n, any.k);
   if (any.tf32) text += ", TF32";
+  if (any.pause_ms > 0) text += fmt::format(", {} ms of rest before each", any.pause_ms);
   if (row != group.rows.end()) text += fmt::format(", {}", (*row)->overlap->library);
   if (gathered == group.rows.end()) return text;
   const std::size_t part = (*gathered)->bytes / static_cast<std::size_t>((*gathered)->ranks);
@@ -43,11 +44,12 @@ std::string times_text(const RankTimes& times) {
 }
 
 std::string heading() {
-  return fmt::format("#{:>11}{:>16}{:>9}{:>10}{:>10}{:>10}{:>10}{:>9}{:>9}{:>10}{:>8}{:>8}{:>8}\n",
-                     "mode", "algorithm", "rank", "avg", "p50", "p90", "max", "matmul", "busbw",
-                     "exposed", "effic.", "matmul", "#wrong") +
-         fmt::format("#{:>36}{:>10}{:>10}{:>10}{:>10}{:>9}{:>9}{:>10}{:>8}{:>8}\n", "", "(us)",
-                     "(us)", "(us)", "(us)", "TFLOP/s", "(GB/s)", "(us)", "", "slower");
+  return fmt::format(
+             "#{:>11}{:>16}{:>9}{:>10}{:>10}{:>10}{:>10}{:>9}{:>9}{:>10}{:>8}{:>8}{:>8}{:>8}\n",
+             "mode", "algorithm", "rank", "avg", "p50", "p90", "max", "matmul", "busbw", "exposed",
+             "effic.", "matmul", "clock", "#wrong") +
+         fmt::format("#{:>36}{:>10}{:>10}{:>10}{:>10}{:>9}{:>9}{:>10}{:>8}{:>8}{:>8}\n", "", "(us)",
+                     "(us)", "(us)", "(us)", "TFLOP/s", "(GB/s)", "(us)", "", "slower", "(MHz)");
 }
 
 std::string lines_of(const Row& row) {
@@ -64,11 +66,12 @@ std::string lines_of(const Row& row) {
   }
   begin("slowest");
   text += times_text({overlap.mean_us, row.time_us.p50, row.time_us.p90, row.time_us.max});
-  return text + fmt::format("{:>9}{:>9}{:>10}{:>8}{:>8}{:>8}\n", rate_text(overlap.tflops),
+  return text + fmt::format("{:>9}{:>9}{:>10}{:>8}{:>8}{:>8}{:>8}\n", rate_text(overlap.tflops),
                             rate_text(row.busbw_gbps),
                             both ? optional_text(overlap.exposed_us, 1) : "-",
                             both ? optional_text(overlap.efficiency, 3) : "-",
                             both ? optional_text(overlap.matmul_slowdown, 3, "x") : "-",
+                            overlap.megahertz > 0 ? fmt::format("{:.0f}", overlap.megahertz) : "-",
                             row.wrong ? fmt::format("{}", *row.wrong) : "N/A");
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/try.hpp"
 #include "bench/arena.hpp"
+#include "bench/overlap/arithmetic.hpp"
 #include "bench/overlap/lanes.hpp"
 #include "bench/runnable.hpp"
 
@@ -32,6 +33,7 @@ class RankOverlap {
  private:
   Status open();
   Status open_operands();
+  Result<std::unique_ptr<Matmul>> make_matmul(CudaDriver* driver);
   Status choose_entries();
   void add_entry(Phase phase, const Runnable& row);
   Status take_samples();
@@ -52,7 +54,8 @@ class RankOverlap {
   Arena arena_;                                       // what is gathered
   std::vector<std::shared_ptr<std::byte>> matrices_;  // the others
   std::optional<Operands> operands_;
-  std::string library_;  // that multiplies
+  std::string library_;      // that multiplies
+  std::size_t threads_ = 0;  // of arithmetic
   std::unique_ptr<Lanes> lanes_;
   std::vector<Entry> entries_;
   std::vector<Act*> acts_;  // of the entries
@@ -67,9 +70,7 @@ Status RankOverlap::open() {
   TUTTI_ASSIGN(memory_, cuda ? make_cuda_engine(communicator_, bench)
                              : make_host_engine(communicator_, bench));
   CudaDriver* const driver = cuda ? real_cuda() : nullptr;  // there, since the engine is
-  TUTTI_ASSIGN(std::unique_ptr<Matmul> matmul,
-               cuda ? make_cublas_lt_matmul(*driver, communicator_.device(), options_.matmul)
-                    : make_blas_matmul(options_.matmul));
+  TUTTI_ASSIGN(std::unique_ptr<Matmul> matmul, make_matmul(driver));
   library_ = matmul->library();
   TUTTI_TRY(open_operands());
   TUTTI_ASSIGN(
@@ -77,6 +78,20 @@ Status RankOverlap::open() {
                   ? make_cuda_lanes(*driver, communicator_, options_, *operands_, std::move(matmul))
                   : make_host_lanes(communicator_, options_, *operands_, std::move(matmul)));
   return Status::ok();
+}
+
+// `driver`: null on the host.
+Result<std::unique_ptr<Matmul>> RankOverlap::make_matmul(CudaDriver* driver) {
+  if (options_.compute == Compute::kArithmetic) {
+    threads_ = 1;
+    if (driver != nullptr) {
+      TUTTI_ASSIGN(const auto properties, driver->properties(communicator_.device()));
+      threads_ = static_cast<std::size_t>(properties.multiprocessors) * kArithmeticThreads;
+    }
+    return make_arithmetic(driver, options_.matmul, threads_);
+  }
+  if (driver == nullptr) return make_blas_matmul(options_.matmul);
+  return make_cublas_lt_matmul(*driver, communicator_.device(), options_.matmul);
 }
 
 Status RankOverlap::open_operands() {
@@ -87,24 +102,24 @@ Status RankOverlap::open_operands() {
                                    {.kind = options_.bench.buffers, .slot_bytes = whole}));
   Operands::Places places{.part = arena_.input(0, part).data(),
                           .gathered = arena_.output(0, whole).data()};
-  const auto allocate = [&](std::size_t elements) -> Result<std::byte*> {
-    TUTTI_ASSIGN(auto memory, memory_->allocate(elements * size_of(options_.matmul.dtype)));
+  const Operands::Setting setting{.matmul = options_.matmul,
+                                  .dependent = options_.dependent,
+                                  .rank = communicator_.rank(),
+                                  .ranks = communicator_.size(),
+                                  .part_bytes = part,
+                                  .threads = threads_};
+  const auto allocate = [&](std::size_t bytes) -> Result<std::byte*> {
+    TUTTI_ASSIGN(auto memory, memory_->allocate(bytes));
     matrices_.push_back(std::move(memory));
     return matrices_.back().get();
   };
   places.a = places.gathered;
   if (!options_.dependent) {
-    TUTTI_ASSIGN(places.a, allocate(m * k));
+    TUTTI_ASSIGN(places.a, allocate(m * k * size_of(dtype)));
   }
-  TUTTI_ASSIGN(places.b, allocate(k * n));
-  TUTTI_ASSIGN(places.c, allocate(m * n));
-  operands_.emplace(*memory_,
-                    Operands::Setting{.matmul = options_.matmul,
-                                      .dependent = options_.dependent,
-                                      .rank = communicator_.rank(),
-                                      .ranks = communicator_.size(),
-                                      .part_bytes = part},
-                    places);
+  TUTTI_ASSIGN(places.b, allocate(k * n * size_of(dtype)));
+  TUTTI_ASSIGN(places.c, allocate(Operands::product_bytes_of(setting)));
+  operands_.emplace(*memory_, setting, places);
   return Status::ok();
 }
 
@@ -166,6 +181,7 @@ Status RankOverlap::run() {
       measurement.samples_us.push_back(times.total);
       if (multiplies(act.phase)) measurement.matmul_us.push_back(times.matmul);
       if (gathers(act.phase)) measurement.gather_us.push_back(times.gather);
+      if (times.megahertz > 0) measurement.megahertz.push_back(times.megahertz);
     }
     TUTTI_TRY(report_(measurement));
   }
