@@ -12,9 +12,7 @@
 // that takes it there, and blocks need to meet their like alone. Of fewer blocks than ranks each is
 // bound to several, which it serves one after the other.
 //
-// A block has a run of every piece for itself, and room for it in every slot: passes are its own
-// affair. Behind a push it waits for its stores to arrive, some 10 us where links are full. So that
-// not all do that at once, blocks begin with passes of different lengths.
+// A block has a run of every piece for itself, and room for it in every slot.
 //
 // Passes take turns with two halves of staging, as those of all_reduce/two_shot_staged, which says
 // why that is right: a slot is filled by push k behind barrier k - 1, to which its owner came after
@@ -58,26 +56,19 @@ struct BoundPasses {
     // More blocks than a slot has vectors have nothing to do.
     if (staged && vectors < static_cast<std::size_t>(like)) like = static_cast<int>(vectors);
     run_ = index < like ? shard({0, piece}, index, like, unit) : Range{};
-    first_ = room_ = run_.count;
-    if (!staged) return;
-    const std::size_t room = vectors / static_cast<std::size_t>(like);
-    room_ = room * unit;
+    room_ = staged ? vectors / static_cast<std::size_t>(like) * unit : run_.count;
     room_at_ = room_ * static_cast<std::size_t>(index);
-    if (run_.count <= room_) return;
-    constexpr int kPhases = 4;
-    first_ = (room * static_cast<std::size_t>(1 + index % kPhases) + kPhases - 1) / kPhases * unit;
-    number += (run_.count - first_ + room_ - 1) / room_;
+    if (run_.count > room_) number = (run_.count + room_ - 1) / room_;
   }
 
   TUTTI_BODY BoundPass pass(std::size_t k) const {
-    const Range part = k == 0 ? Range{0, first_} : Range{first_ + (k - 1) * room_, room_};
-    const Range mine = cut(part, run_.count);
-    return {piece, {run_.first + mine.first, mine.count}, slot_, k % 2 * half_ + room_at_};
+    const Range part = cut({run_.first + k * room_, room_}, run_.first + run_.count);
+    return {piece, part, slot_, k % 2 * half_ + room_at_};
   }
 
  private:
   Range run_;  // of each piece
-  std::size_t slot_, half_, room_, room_at_ = 0, first_;
+  std::size_t slot_, half_, room_, room_at_;
 };
 
 // f(rank) for each rank this block is bound to: not the same one first on every rank.

@@ -97,6 +97,13 @@ Status RealCuda::load_kernel(const void* kernel, std::size_t shared_bytes) {
   // Asking for its attributes loads the kernel's module on the current device.
   cudaFuncAttributes attributes{};
   TUTTI_TRY(check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes"));
+  // The driver would set some shared memory aside for as many small blocks as fit. A multiprocessor
+  // on which others run that did with less is divided anew only when they have ended.
+  if (shared_bytes + attributes.sharedSizeBytes == 0) {
+    return check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                      cudaSharedmemCarveoutMaxL1),
+                 "cudaFuncSetAttribute");
+  }
   if (shared_bytes + attributes.sharedSizeBytes <= kDefaultSharedBytes) return Status::ok();
   return check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(shared_bytes)),

@@ -118,7 +118,7 @@ TEST(OverlapOptions, WordsGiveTheSameAgain) {
       {"--m", "96", "--n", "80", "--k", "64", "--ag-mb", "3", "--ranks", "4", "--check", "off"},
       {"--dependent", "--dtype", "fp32", "--tf32", "--ranks", "2", "-n", "7", "-w", "0"},
       {"--modes", "all_gather,overlap", "--algorithms", "push,nccl", "--buffers", "plain"},
-      {"--compute", "arithmetic", "--pause", "20", "--clocks", "--ranks", "2"},
+      {"--compute", "arithmetic", "--pause", "20", "--clocks", "--in-place", "--ranks", "2"},
       {"--backend", "host", "--launch", "threads", "--inject", "flip:1:matmul"}};
   for (const auto& line : lines) {
     const OverlapOptions options = parsed(line, kEightGpus);

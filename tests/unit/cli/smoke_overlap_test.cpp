@@ -104,6 +104,18 @@ TEST_F(BenchOverlap, ArithmeticInsteadOfAMatmul) {
   EXPECT_THAT(wrong.err, HasSubstr("element 0 of the product"));
 }
 
+TEST_F(BenchOverlap, GathersInPlace) {
+  for (const char* dependent : {"", "--dependent"}) {
+    std::vector<std::string> words = {"--ranks", "4", "--in-place"};
+    words.emplace_back(*dependent == '\0' ? "--ag-mb=1" : dependent);
+    for (const auto& row : rows_of(words)) {
+      EXPECT_EQ(row.at("in_place").get<bool>(), row.at("bytes") > 0);
+    }
+    words.insert(words.end(), {"--inject", "flip:0:push"});
+    EXPECT_EQ(overlap(words).exit_code, 1);
+  }
+}
+
 TEST_F(BenchOverlap, PrintsTablesAndAppends) {
   const ScratchFolder folder;
   const auto run = [&](const char* mebibytes) {

@@ -20,6 +20,7 @@ void add_overlap_options(CLI::App& overlap, OverlapArguments& a) {
   overlap.add_option(
       "--compute", a.compute,
       "Beside the all_gather: matmul, or arithmetic that touches no memory (matmul)");
+  overlap.add_flag("--in-place", a.bench.in_place, "What a rank puts in lies where it is gathered");
   overlap.add_option("--pause", a.pause, "Milliseconds of rest before each sample: 0");
   overlap.add_flag("--clocks", a.clocks, "Measure the clock of the multiprocessors, too");
   overlap.add_option("--algorithms", a.bench.algorithms,

@@ -198,7 +198,11 @@ class CudaLanes final : public Lanes {
       TUTTI_TRY(cuda_.set_async(places.c, kPoison, operands_.product_bytes(), main_));
     }
     if (!gathers(act.phase)) return Status::ok();
-    return cuda_.set_async(places.gathered, kPoison, operands_.gathered_bytes(), main_);
+    for (const std::span<std::byte> run : operands_.written_by_gather()) {
+      if (run.empty()) continue;
+      TUTTI_TRY(cuda_.set_async(run.data(), kPoison, run.size(), main_));
+    }
+    return Status::ok();
   }
 
   Status run(const Act& act, const Marks& marks) {

@@ -58,6 +58,7 @@ Row describe(const OverlapMeasurement& m, const OverlapOptions& options, int ran
           .op = std::string(kNoOp),
           .bytes = bytes,
           .count = bytes / size_of(bench.dtype),
+          .in_place = bench.in_place && gathers(m.phase),
           .buffers = std::string(to_string(bench.buffers)),
           .mode = std::string(to_string(bench.mode)),
           .cache = std::string(to_string(bench.cache)),

@@ -92,7 +92,8 @@ class HostLanes final : public Lanes {
       std::fill(at, at + bytes, std::byte{kPoison});
     };
     if (multiplies(act.phase)) fill(operands_.places().c, operands_.product_bytes());
-    if (gathers(act.phase)) fill(operands_.places().gathered, operands_.gathered_bytes());
+    if (!gathers(act.phase)) return;
+    for (const auto run : operands_.written_by_gather()) fill(run.data(), run.size());
   }
 
   // An all-reduce of one element ends when every rank has begun it.

@@ -131,6 +131,13 @@ std::size_t Operands::product_bytes_of(const Setting& setting) {
   return setting.matmul.m * setting.matmul.n * size_of(setting.matmul.dtype);
 }
 
+std::array<std::span<std::byte>, 2> Operands::written_by_gather() const {
+  const std::span all(places_.gathered, gathered_bytes());
+  const std::size_t mine = setting_.part_bytes * static_cast<std::size_t>(setting_.rank);
+  if (places_.part != places_.gathered + mine) return {all, {}};
+  return {all.first(mine), all.subspan(mine + setting_.part_bytes)};
+}
+
 Result<Mismatches> Operands::check_arithmetic(bool flip) const {
   const Numbers& first = setting_.dependent ? parts_.front() : matrices_.front();
   const auto seed = from_bytes<std::uint32_t>(ByteView(first.period()).first(4));

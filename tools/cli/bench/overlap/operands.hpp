@@ -5,7 +5,9 @@
 // what a GPU draws, and so its clock, depends on them.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -54,6 +56,10 @@ class Operands {
   std::size_t gathered_bytes() const {
     return setting_.part_bytes * static_cast<std::size_t>(setting_.ranks);
   }
+
+  // What an all_gather writes: all but what lies in its place already. Of two runs one may be
+  // empty.
+  std::array<std::span<std::byte>, 2> written_by_gather() const;
 
   // Other numbers than before, in all that is read.
   Status fill(std::uint32_t iteration);

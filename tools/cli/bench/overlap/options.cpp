@@ -188,6 +188,7 @@ std::vector<std::string> to_arguments(const OverlapOptions& options) {
   add(words, "--compute", to_string(options.compute));
   add(words, "--pause", options.pause_ms);
   if (options.clocks) words.emplace_back("--clocks");
+  if (options.bench.in_place) words.emplace_back("--in-place");
   add(words, "--buffers", to_string(options.bench.buffers));
   add(words, "--iterations", options.bench.iterations);
   add(words, "--warmup", options.bench.warmup);

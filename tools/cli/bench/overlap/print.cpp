@@ -24,7 +24,8 @@ std::string title_of_overlap(const Group& group) {
   if (gathered == group.rows.end()) return text;
   const std::size_t part = (*gathered)->bytes / static_cast<std::size_t>((*gathered)->ranks);
   text += fmt::format("; {} from each rank", format_bytes(part));
-  return any.dependent ? text + ", which are A" : text;
+  if (any.dependent) text += ", which are A";
+  return (*gathered)->in_place ? text + ", in place" : text;
 }
 
 std::string optional_text(const std::optional<double>& value, int decimals,

@@ -113,6 +113,9 @@ Status RankOverlap::open_operands() {
     matrices_.push_back(std::move(memory));
     return matrices_.back().get();
   };
+  if (options_.bench.in_place) {
+    places.part = places.gathered + part * static_cast<std::size_t>(communicator_.rank());
+  }
   places.a = places.gathered;
   if (!options_.dependent) {
     TUTTI_ASSIGN(places.a, allocate(m * k * size_of(dtype)));
@@ -156,7 +159,8 @@ Status RankOverlap::choose_entries() {
   TUTTI_ASSIGN(const std::vector<Runnable> rows,
                rows_.all({.count = operands_->gathered_bytes() / size_of(dtype),
                           .dtype = dtype,
-                          .symmetric = arena_.zero_copy()}));
+                          .symmetric = arena_.zero_copy(),
+                          .in_place = options_.bench.in_place}));
   for (const Runnable& row : rows) {
     TUTTI_TRY(end_as_told(options_.bench.inject, communicator_.rank(), row.algorithm));
     for (const Phase phase : phases) {
