@@ -14,6 +14,9 @@ inline bool is_fp8(DataType dtype) {
   return dtype == DataType::kFloat8E4M3 || dtype == DataType::kFloat8E5M2;
 }
 
+// Of those whose kernels push beside what reduces: 16 elements a vector leave no registers for it.
+inline bool takes_no_bytes(DataType dtype, OpKind) { return size_of(dtype) > 1; }
+
 // Of those that round on the way. Multipliers would be applied before the first rounding of many,
 // elsewhere before the only one; and 8-bit floats have no bits to spare for many.
 inline bool rings_take(DataType dtype, OpKind op) {

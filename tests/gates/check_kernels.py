@@ -37,7 +37,7 @@ STACK_BYTES = 32
 class Promise(NamedTuple):
     """Of a row's kernel: the 16-byte accesses of one trip through its wide loop, narrower ones there,
     its barriers, how many such loops it has, its stack, whether its warps tell each other anything, how
-    many accesses to local memory are let pass in the loop, and whether bulk copies carry its data. Where it is
+    many accesses to local memory are let pass in the loop, and which bulk copies carry its data. Where it is
     for just so many ranks it has no stack."""
     loads: int
     stores: int
@@ -47,7 +47,7 @@ class Promise(NamedTuple):
     stack: int = STACK_BYTES
     block_fences: bool = False
     local: int = 0
-    bulk: bool = False
+    bulk: tuple[str, ...] = ()
 
 
 # A loop that polls for packets has those of every other rank under way at once, the announcement of one,
@@ -56,6 +56,8 @@ class Promise(NamedTuple):
 POLLS_TOGETHER = Promise(loads=RANKS - 1 + 1, stores=0, barriers=0, narrow=1, local=2)
 # Likewise, of one rank's.
 POLLS_ONE = POLLS_TOGETHER._replace(loads=1 + 1)
+# Into shared memory, and from there.
+BULK_BOTH_WAYS = ("bulk_load", "bulk_store")
 PROMISES = {
     "one_shot_kernel": Promise(loads=RANKS, stores=1, barriers=2),
     "two_shot_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
@@ -72,7 +74,7 @@ PROMISES = {
     "two_shot_staged_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2, loops=2, stack=3 * STACK_BYTES),
     # What is added up goes into shared memory. ptxas fences within the block besides, for bulk copies.
     "two_shot_tma_kernel": Promise(loads=RANKS, stores=0, barriers=2, stack=2 * STACK_BYTES, block_fences=True,
-                                   bulk=True),
+                                   bulk=BULK_BOTH_WAYS),
     # Between copies, all in own memory.
     "between_copies_kernel": Promise(loads=RANKS, stores=1, barriers=1),
     # What a rank has goes to all of them. They are compiled for bytes alone.
@@ -100,8 +102,9 @@ PROMISES = {
     "reduce_scatter_pull_kernel": Promise(loads=RANKS, stores=1, barriers=2),
     # Pushing, where every rank but the own one gets a part, and reducing.
     "reduce_scatter_push_kernel": Promise(loads=RANKS, stores=1, barriers=2, stack=3 * STACK_BYTES),
+    # Some push, and others reduce what bulk copies bring.
     "reduce_scatter_push_per_peer_kernel": Promise(loads=8, stores=8, barriers=2, stack=4 * STACK_BYTES, block_fences=True,
-                                                   bulk=True),
+                                                   bulk=("bulk_load",)),
     "reduce_scatter_one_shot_push_kernel": POLLS_TOGETHER,
     # Of pieces of any lengths: one rank's piece after the other, as many vectors as a thread has under way.
     "all_to_all_v_push_kernel": Promise(loads=8, stores=8, barriers=2),
@@ -119,10 +122,10 @@ PROMISES = {
     "barrier_multicast_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
     # Where a share is whole: what came and what is added; sent on, sent back, and kept.
     # What ranks have comes into shared memory, and is used from there.
-    "all_gather_pull_tma_kernel": Promise(loads=0, stores=1, barriers=2, block_fences=True, bulk=True),
+    "all_gather_pull_tma_kernel": Promise(loads=0, stores=1, barriers=2, block_fences=True, bulk=BULK_BOTH_WAYS),
     "all_gather_ring_kernel": Promise(loads=1, stores=3, barriers=1, block_fences=True),
     "reduce_scatter_pull_tma_kernel": Promise(loads=0, stores=1, barriers=2, stack=4 * STACK_BYTES, block_fences=True,
-                                              bulk=True),
+                                              bulk=BULK_BOTH_WAYS),
     "reduce_scatter_ring_kernel": Promise(loads=2, stores=2, barriers=1, block_fences=True),
     "ring_kernel": Promise(loads=2, stores=3, barriers=1, block_fences=True),
 }
@@ -246,8 +249,8 @@ def check_registers(function: Function, promise: Promise):
 
 def check_bulk(function: Function, promise: Promise):
     kinds = {step.kind for step in function.steps}
-    for kind in ("bulk_load", "bulk_store"):
-        if promise.bulk and kind not in kinds:
+    for kind in promise.bulk:
+        if kind not in kinds:
             yield f"has no {kind}, and promises bulk copies"
 
 

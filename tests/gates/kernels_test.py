@@ -220,6 +220,19 @@ class Listings(unittest.TestCase):
             self.refuses(tma(read, "\n".join((text, fence, load))), "no bulk_store")
             self.refuses(tma(read, "\n".join((text, fence, store))), "no bulk_load")
 
+    def test_bulk_loads_alone(self):
+        """Of a kernel whose stores are plain."""
+        def push(text: str):
+            functions = sass(text)
+            functions[0].name = functions[0].name.replace("15one_shot_kernel", "35reduce_scatter_push_per_peer_kernel")
+            return functions
+
+        store = "STG.E.128.STRONG.SYS desc[UR4][R74.64], R56\nBRA L"
+        moves = SASS.replace(store, store.replace("R56\n", "R56 * 8\n"))
+        loads = "FENCE.VIEW.ASYNC.S\nUBLKCP.S.G [UR6], [UR4], UR5"
+        self.assertEqual(check_kernels.check_functions(push(f"{moves}\n{loads}")), [])
+        self.refuses(push(moves), "no bulk_load")
+
     def test_stores_from_shared_memory(self):
         """What bulk copies brought is stored in a loop of its own, which looks nothing up in global memory."""
         def fetch(text: str):

@@ -19,8 +19,12 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
 
 CudaKernel cuda_reduce_scatter_push_per_peer(DataType dtype, OpKind op, int) {
   return with_reduction(dtype, op, [](auto reduction) -> CudaKernel {
-    return reinterpret_cast<CudaKernel>(
-        &reduce_scatter_push_per_peer_kernel<typename decltype(reduction)::Type>);
+    using Reduction = typename decltype(reduction)::Type;
+    if constexpr (sizeof(typename Reduction::Element) == 1) {
+      return nullptr;  // not taken
+    } else {
+      return reinterpret_cast<CudaKernel>(&reduce_scatter_push_per_peer_kernel<Reduction>);
+    }
   });
 }
 

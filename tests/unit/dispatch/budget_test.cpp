@@ -130,6 +130,22 @@ TEST(Budget, OfFewTakesWhatIsMadeForFew) {
   EXPECT_EQ(chosen(asked(8, 64 * MiB), ampere), pull);
 }
 
+TEST(Budget, FewBlocksAreBoundToOneRankEach) {
+  Topology two = eight_h200();
+  two.ranks = 2;
+  for (const Collective collective : {Collective::kAllGather, Collective::kAllToAll}) {
+    const std::string push = std::string(to_string(collective)) + "/push";
+    const auto chosen = [&](std::optional<int> budget) {
+      Request request = asking(collective, budget, 64 * MiB);
+      request.packet_bytes = 0;
+      return choose(request, two, TuningTable::empty())->algorithm;
+    };
+    EXPECT_EQ(chosen(std::nullopt), push);
+    EXPECT_EQ(chosen(32), push + "_per_peer");
+    EXPECT_EQ(chosen(33), push);
+  }
+}
+
 TEST(Budget, CapsGridsWhoeverChoseThem) {
   const Request free = asking(Collective::kAllReduce, std::nullopt);
   ASSERT_GT(plan_of(free)->blocks, 16);
