@@ -275,7 +275,7 @@ TEST(MessagesApiTest, LongOnesGoStraightIntoSymmetricMemory) {
 }
 
 TEST(MessagesApiTest, WhoNeverSendsIsNamed) {
-  auto groups = groups_of(3, std::chrono::milliseconds(100));
+  auto groups = groups_of(3, std::chrono::milliseconds(500));
   std::vector<float> data(100);
   const Status status = recv(groups[0], {.buffer = data.data(), .count = 100, .peer = 2});
   EXPECT_EQ(status.code(), StatusCode::kTimeout);
@@ -285,7 +285,7 @@ TEST(MessagesApiTest, WhoNeverSendsIsNamed) {
 
 // A long one fills its slots, and waits for the taker.
 TEST(MessagesApiTest, WhoNeverTakesIsNamed) {
-  auto groups = groups_of(2, std::chrono::milliseconds(100));
+  auto groups = groups_of(2, std::chrono::milliseconds(500));
   std::vector<float> data(4'000'000);
   const Status status = send(groups[0], {.buffer = data.data(), .count = data.size(), .peer = 1});
   EXPECT_EQ(status.code(), StatusCode::kTimeout);
