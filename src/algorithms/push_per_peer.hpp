@@ -26,9 +26,9 @@ namespace tutti {
 // One pass of a block over a part of its run of every piece, in elements.
 struct BoundPass {
   std::size_t piece;
-  Range part;  // of each of them
-  std::size_t slot,
-      room_at;  // of staging: a slot for each rank that sends, this block's room in it
+  Range part;           // of each of them
+  std::size_t slot;     // of staging: each rank that sends has one, of so many elements
+  std::size_t room_at;  // this block's room in it, and in which half
 
   TUTTI_BODY std::size_t first_of(int rank) const {
     return piece * static_cast<std::size_t>(rank) + part.first;

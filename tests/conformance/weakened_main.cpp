@@ -59,8 +59,7 @@ bool normalises(const Algorithm& row) {
 // passes.
 std::size_t count_of(const Algorithm& row) {
   if (has_root(row.collective) && !has_pieces(row.collective)) return kDealtCount;
-  const bool in_halves = row.pushes_through_staging || row.id.ends_with("/push_per_peer");
-  if (has_pieces(row.collective) && in_halves) return kPushedCount;
+  if (has_pieces(row.collective) && stages_in_halves(row)) return kPushedCount;
   return has_pieces(row.collective) ? kCount - kCount % ranks_for(row, kRanks) : kCount;
 }
 // Uneven pieces are others in each round.

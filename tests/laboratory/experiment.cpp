@@ -250,9 +250,7 @@ Work Experiment::work_for(int index, int operation) {
   work.stage_input = staged && setup_.row->peers_read_input;
   work.stage_output = staged && setup_.row->peers_write_output;
   // Where it has halves, or thirds: room for a tile of every rank in each, or two.
-  const bool divided = setup_.row->pushes_through_staging ||
-                       setup_.row->id.ends_with("/push_per_peer") ||
-                       collective == Collective::kBroadcast;
+  const bool divided = test::stages_in_halves(*setup_.row) || collective == Collective::kBroadcast;
   work.staging_bytes = divided ? 2 * kStagingBytes : kStagingBytes;
   for (int r = 0; r < setup_.ranks; ++r) {
     Rank& peer = *ranks_[static_cast<std::size_t>(r)];

@@ -81,6 +81,12 @@ inline std::size_t in_message(const Algorithm& row, std::size_t count, int rank,
   return i / columns * length + static_cast<std::size_t>(rank) * columns + i % columns;
 }
 
+// Whether passes take turns with two halves of staging: what they push goes there, whatever the
+// buffers are, or where outputs are staged.
+inline bool stages_in_halves(const Algorithm& row) {
+  return row.pushes_through_staging || row.id.ends_with("/push_per_peer");
+}
+
 // Some rows are for two ranks alone.
 inline int ranks_for(const Algorithm& row, int wanted) {
   return std::min(wanted, row.max_ranks_host);
