@@ -62,32 +62,10 @@ function(tutti_room name)
   target_precompile_headers(tutti_${name} REUSE_FROM tutti_precompiled)
 endfunction()
 
-# tutti_test(name SOURCES a.cpp [LABELS unit] [TIMEOUT 60] [TESTS_HEADERS]): an executable of GoogleTest cases linked
-# with the whole library (internals included), every case a ctest of its own.
-function(tutti_test name)
-  cmake_parse_arguments(TEST "TESTS_HEADERS" "TIMEOUT" "SOURCES;LABELS" ${ARGN})
-  if(NOT TEST_TIMEOUT)
-    set(TEST_TIMEOUT 60)
-  endif()
-  add_executable(${name} ${TEST_SOURCES})
-  target_link_libraries(${name} PRIVATE tutti_internal tutti_warnings GTest::gmock GTest::gtest_main)
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_precompile_headers(${name} REUSE_FROM tutti_precompiled_tests)
-  # Unit tests run briefly: -O1 compiles them in 60 % of the time that -O3 takes.
-  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    TEST_LIST ${name}_cases PROPERTIES TIMEOUT ${TEST_TIMEOUT})
-  # Checks for undefined behaviour double the time of compiling GoogleMock. They are for what is
-  # tested: in the library, unless that is templates of its headers.
-  if(TUTTI_SANITIZER STREQUAL "address" AND NOT TEST_TESTS_HEADERS)
-    # Of the sources: options of the target would stand before those of tutti_flags.
-    set_property(SOURCE ${TEST_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=undefined)
-  endif()
-  # Labels separately: gtest_discover_tests would take the second for the name of a property.
-  set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
-  file(WRITE ${labels_file} "if(${name}_cases)
-  set_tests_properties(\${${name}_cases} PROPERTIES LABELS \"${TEST_LABELS}\")
-endif()
-")
-  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
+# tutti_lightly_optimised(TARGET...): what runs briefly. -O1 compiles it in 60 % of the time that -O3
+# takes.
+function(tutti_lightly_optimised)
+  foreach(target ${ARGN})
+    target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+  endforeach()
 endfunction()

@@ -12,12 +12,15 @@ namespace tutti {
 
 struct Algorithm;  // algorithms/catalogue.hpp
 struct Work;       // transport/work.hpp
-class HostTeam;    // transport/host_team.hpp
+class HostTeam;    // transport/host_shared/host_team.hpp
 class Stages;      // transport/copy_engine/stages.hpp
 enum class Outcome : std::uint8_t;
 
-// A body instantiated for one element type and reduction.
-using HostBody = Outcome (*)(HostTeam& team, const Work& work);
+// A body instantiated for one team, element type and reduction. The header of a body has an entry
+// for it, host_<collective>_<name><Team>(dtype, op), which finds the instantiation.
+template <class Team>
+using BodyOf = Outcome (*)(Team& team, const Work& work);
+using HostBody = BodyOf<HostTeam>;
 using CudaKernel = const void*;  // __global__ void(Work), Work by value
 
 // A body that copy engines run with kernels in between, enqueued by the host.

@@ -32,10 +32,10 @@ inline constexpr bool kSwitchReduces<T, Max> = kSwitchReduces<T, Min>;
 
 // Calls select(Tag<Reduction<T, Op>>{}) where the switch can do it, and returns what it returns;
 // else a value of its type that was not set.
-template <class Select>
+template <class Team = void, class Select>
 auto with_switch_reduction(DataType dtype, OpKind op, Select&& select) {
   using Result = decltype(select(Tag<Reduction<float, Sum>>{}));
-  return with_reduction(dtype, op, [&](auto reduction) -> Result {
+  return with_reduction<Team>(dtype, op, [&](auto reduction) -> Result {
     using R = typename decltype(reduction)::Type;
     if constexpr (kSwitchReduces<typename R::Element, typename R::Op>) return select(reduction);
     return Result{};

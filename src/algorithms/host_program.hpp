@@ -4,21 +4,20 @@
 #include "algorithms/bodies.hpp"
 #include "algorithms/instantiate.hpp"
 #include "algorithms/team_stages.hpp"
-#include "transport/host_team.hpp"
 
 namespace tutti {
 
-template <class Reduction, EngineProgram kProgram>
-Outcome run_by_team(HostTeam& team, const Work& work) {
-  TeamStages<Reduction, HostTeam> stages(team, work);
+template <class Team, class Reduction, EngineProgram kProgram>
+Outcome run_by_team(Team& team, const Work& work) {
+  TeamStages<Reduction, Team> stages(team, work);
   kProgram(stages, work, sizeof(typename Reduction::Element));
   return stages.finish();
 }
 
-template <EngineProgram kProgram>
-HostBody host_program(DataType dtype, OpKind op) {
-  return with_reduction(dtype, op, [](auto reduction) -> HostBody {
-    return run_by_team<typename decltype(reduction)::Type, kProgram>;
+template <class Team, EngineProgram kProgram>
+BodyOf<Team> host_program(DataType dtype, OpKind op) {
+  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return run_by_team<Team, typename decltype(reduction)::Type, kProgram>;
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/reduction.hpp"
 #include "tutti/types.hpp"
 
@@ -51,11 +52,23 @@ auto with_element(DataType dtype, Select&& select) {
   return select(Tag<std::uint64_t>{});
 }
 
-// Calls select(Tag<Reduction<T, Op>>{}) and returns what it returns. Averages and pre-multiplied
-// sums are an Average; where that is Sum, plain sums share its instantiation, and so keep their
-// sign.
-template <class Average = ScaledSum, class Select>
-auto with_reduction(DataType dtype, OpKind op, Select&& select) {
+// A team for tests may say kFloatSumsOnly: its bodies are instantiated for sums of floats alone.
+template <class Team>
+inline constexpr bool kFloatSumsOnly = requires {
+  requires Team::kFloatSumsOnly;
+};
+
+template <class Average, class Select>
+auto with_float_sum(DataType dtype, OpKind op, Select&& select) {
+  using Result = decltype(select(Tag<Reduction<float, Sum>>{}));
+  if (dtype != DataType::kFloat32) return Result{};
+  if (op == OpKind::kSum) return select(Tag<Reduction<float, Sum>>{});
+  const bool averages = op == OpKind::kAvg || op == OpKind::kPreMulSum;
+  return averages ? select(Tag<Reduction<float, Average>>{}) : Result{};
+}
+
+template <class Average, class Select>
+auto with_any_reduction(DataType dtype, OpKind op, Select&& select) {
   return with_element(dtype, [&](auto element) {
     using T = typename decltype(element)::Type;
     using Summed = std::conditional_t<std::is_same_v<Average, Sum>, T, Wrapping<T>>;
@@ -76,6 +89,18 @@ auto with_reduction(DataType dtype, OpKind op, Select&& select) {
   });
 }
 
+// Calls select(Tag<Reduction<T, Op>>{}) and returns what it returns. Averages and pre-multiplied
+// sums are an Average; if that is Sum, plain sums share its instantiation, and so keep their sign.
+// Returns an empty result for what `Team` has no instantiations of.
+template <class Team = void, class Average = ScaledSum, class Select>
+auto with_reduction(DataType dtype, OpKind op, Select&& select) {
+  if constexpr (kFloatSumsOnly<Team>) {
+    return with_float_sum<Average>(dtype, op, select);
+  } else {
+    return with_any_reduction<Average>(dtype, op, select);
+  }
+}
+
 // Calls select(std::integral_constant<int, n>{}) and returns what it returns. n is the number of
 // ranks where a kernel of its own for just so many is worth its compilation: for the sums that
 // inference and training wait for. Else it is 0, any number.
@@ -94,9 +119,9 @@ auto with_exact_ranks(int ranks, Select&& select) {
 }
 
 // For bodies that divide by Work::divisor where it is not 1, and know no multipliers.
-template <class Select>
+template <class Team = void, class Select>
 auto with_column_reduction(DataType dtype, OpKind op, Select&& select) {
-  return with_reduction<Sum>(dtype, op, select);
+  return with_reduction<Team, Sum>(dtype, op, select);
 }
 
 }  // namespace tutti

@@ -1,6 +1,5 @@
 // What a fuzz target is made of. A target is one file that defines LLVMFuzzerTestOneInput:
-// libFuzzer calls it with what it invents (preset host-fuzz), replay.cpp with the kept corpus and
-// with mutations of it (every other build).
+// libFuzzer calls it with the kept corpus and with what it invents (preset host-fuzz).
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// What holds for every input. Ends the process where it does not: both drivers keep the input.
+// What holds for every input. Ends the process where it does not: libFuzzer keeps the input.
 inline void must_hold(bool holds, const char* property) {
   if (holds) return;
   std::fprintf(stderr, "does not hold: %s\n", property);

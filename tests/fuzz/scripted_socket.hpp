@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "drivers/sockets.hpp"
+#include "fakes/fake_sockets.hpp"
 
 namespace tutti::fuzz {
 

@@ -1,16 +1,13 @@
 """Negative controls of the gates: each rule, broken in a small tree, must be refused by name."""
 
-import json
 import tempfile
 import unittest
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import check_budgets
 import check_documents
 import check_doors
 import check_layers
-import second_chance
 
 RULE = """```include-rule
 base   ->
@@ -191,39 +188,6 @@ class Documents(Tree):
 
     def test_result_without_schema(self):
         self.refuses("results/a/b.json", "{}", "schema")
-
-
-class SecondChance(unittest.TestCase):
-    TESTS = json.dumps({"tests": [
-        {"name": "Slow", "properties": [{"name": "LABELS", "value": ["unit", "wall_clock"]}]},
-        {"name": "Exact", "properties": [{"name": "LABELS", "value": ["unit"]}]},
-        {"name": "Bare"}]})
-
-    def why_not(self, *cases: tuple) -> str:
-        suite = ElementTree.Element("testsuite")
-        for name, status, output in cases:
-            case = ElementTree.SubElement(suite, "testcase", name=name, status=status)
-            ElementTree.SubElement(case, "system-out").text = output
-        return second_chance.why_not(ElementTree.tostring(suite, encoding="unicode"), self.TESTS)
-
-    def test_what_waits_for_a_clock_has_one(self):
-        self.assertEqual(self.why_not(("Slow", "fail", "too late"), ("Exact", "run", "WARNING: ThreadSanitizer: "),
-                                      ("Bare", "notrun", "")), "")
-
-    def test_nothing_else_has(self):
-        self.assertIn("Exact", self.why_not(("Slow", "fail", ""), ("Exact", "fail", "")))
-        self.assertIn("Bare", self.why_not(("Bare", "fail", "")))
-
-    def test_a_sanitizer_is_believed_at_once(self):
-        for said in ("WARNING: ThreadSanitizer: data race", "ERROR: AddressSanitizer: x",
-                     "ERROR: LeakSanitizer: y", "a.cpp:1:2: runtime error: overflow"):
-            self.assertIn("sanitizer", self.why_not(("Slow", "fail", said)))
-
-    def test_many_are_no_accident(self):
-        self.assertIn("4 tests", self.why_not(*((f"Slow{k}", "fail", "") for k in range(4))))
-
-    def test_other_failures(self):
-        self.assertIn("no test failed", self.why_not(("Slow", "run", "")))
 
 
 if __name__ == "__main__":

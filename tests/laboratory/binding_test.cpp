@@ -4,7 +4,7 @@
 
 #include "algorithms/push_per_peer.hpp"
 #include "laboratory/campaigns.hpp"
-#include "transport/host_team.hpp"
+#include "simulator/bodies.hpp"
 
 namespace tutti::laboratory {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 // A team whose blocks change places from rank to rank, but for what they tell each other.
 class TurnedTeam {
  public:
-  TurnedTeam(HostTeam& team, const Work& work) : team_(team), work_(work) {}
+  TurnedTeam(SimulatedTeam& team, const Work& work) : team_(team), work_(work) {}
 
   int block() const { return (team_.block() + work_.rank) % work_.blocks; }
   void arrive(Publish publish) { team_.arrive(publish); }
@@ -26,29 +26,25 @@ class TurnedTeam {
   }
 
  private:
-  HostTeam& team_;
+  SimulatedTeam& team_;
   const Work& work_;
 };
 
-HostBody bound_the_same(DataType, OpKind) {
-  return [](HostTeam& team, const Work& work) {
-    return push_pieces_bound(team, work, [&](int) { return work.input; });
-  };
+Outcome bound_the_same(SimulatedTeam& team, const Work& work) {
+  return push_pieces_bound(team, work, [&](int) { return work.input; });
 }
 
-HostBody bound_in_turn(DataType, OpKind) {
-  return [](HostTeam& team, const Work& work) {
-    TurnedTeam turned(team, work);
-    return push_pieces_bound(turned, work, [&](int) { return work.input; });
-  };
+Outcome bound_in_turn(SimulatedTeam& team, const Work& work) {
+  TurnedTeam turned(team, work);
+  return push_pieces_bound(turned, work, [&](int) { return work.input; });
 }
 
-Finding found_with(HostBody (*body)(DataType, OpKind), int ranks, int blocks) {
+Finding found_with(SimulatedBody body, int ranks, int blocks) {
   const auto rows = catalogue();
   const auto row = std::ranges::find(rows, "all_gather/push_per_peer", &Algorithm::id);
-  Algorithm changed = *row;
-  changed.host = body;
-  return run_random({&changed, ranks, blocks, 127, 3, Buffers::kStaged}, 1, 300);
+  Setup setup{&*row, ranks, blocks, 127, 3, Buffers::kStaged};
+  setup.body = body;
+  return run_random(setup, 1, 300);
 }
 
 TEST(Binding, SameBlocksServeARankOnEveryRank) {

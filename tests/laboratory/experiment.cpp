@@ -79,7 +79,8 @@ std::vector<Setup> all_setups() {
 Experiment::Experiment(const Setup& setup)
     : setup_(setup),
       hidden_(hidden_of(setup)),
-      body_(setup.row->host(DataType::kFloat32, setup.op)),
+      body_(setup.body != nullptr ? setup.body
+                                  : simulated_body(setup.row->host, DataType::kFloat32, setup.op)),
       simulation_(setup.ranks, setup.blocks) {
   const std::size_t unit = unit_of(setup);
   setup_.count = (setup_.count + unit - 1) / unit * unit;
@@ -192,9 +193,7 @@ bool Experiment::changed_after_wake(Stop stop) const {
 void Experiment::run_block(int index, int block, const Options& options) {
   Rank& rank = *ranks_[static_cast<std::size_t>(index)];
   const int fiber = simulation_.fiber_of(index, block);
-  const HostBody then = setup_.row->then.host == nullptr
-                            ? nullptr
-                            : setup_.row->then.host(DataType::kFloat32, setup_.op);
+  const SimulatedBody then = simulated_body(setup_.row->then.host, DataType::kFloat32, setup_.op);
   if (block == 0) between_operations(rank, index);
   for (int operation = 0; operation < setup_.operations; ++operation) {
     simulation_.wait_for_count(fiber, rank.started, operation + 1);
@@ -213,9 +212,9 @@ void Experiment::run_block(int index, int block, const Options& options) {
 }
 
 // False where a block failed that should not have.
-bool Experiment::run_kernel(HostBody body, const Work& work, int block, const Options& options,
+bool Experiment::run_kernel(SimulatedBody body, const Work& work, int block, const Options& options,
                             simulated::Trace* trace) {
-  HostTeam team(work, block, {simulation_, options.mutation, trace});
+  SimulatedTeam team(work, block, {simulation_, options.mutation, trace});
   const Outcome outcome = body(team, work);
   simulation_.wait_until_delivered(simulation_.fiber_of(work.rank, block));
   if (outcome == Outcome::kDone || options.stop.rank >= 0 || options.mismatch) return true;

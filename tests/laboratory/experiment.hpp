@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "simulator/bodies.hpp"
 #include "support/buffer_passing.hpp"
 #include "support/uneven.hpp"
-#include "transport/host_team.hpp"
 
 namespace tutti::laboratory {
 
@@ -24,6 +24,7 @@ struct Setup {
   Buffers buffers = Buffers::kDirect;
   OpKind op = OpKind::kSum;
   bool counts_on_device = false;  // of uneven pieces
+  SimulatedBody body = nullptr;   // null: the one of `row`
 
   // "all_reduce/one_shot ranks=2 blocks=1 count=5 operations=2 staged premulsum"
   std::string name() const;
@@ -81,7 +82,7 @@ class Experiment {
   void lay_out();
   Work work_for(int rank, int operation);
   void run_block(int rank, int block, const Options& options);
-  bool run_kernel(HostBody body, const Work& work, int block, const Options& options,
+  bool run_kernel(SimulatedBody body, const Work& work, int block, const Options& options,
                   simulated::Trace* trace);
   // By the last block of a rank to end a kernel: what the stream does between two of them.
   void between_kernels(Rank& rank, int index);
@@ -135,7 +136,7 @@ class Experiment {
 
   Setup setup_;
   std::size_t hidden_;
-  HostBody body_;
+  SimulatedBody body_;
   simulated::Simulation simulation_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   simulated::Trace trace_;

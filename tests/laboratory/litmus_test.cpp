@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "transport/host_simulated/simulation.hpp"
+#include "simulator/simulation.hpp"
 
 namespace tutti::simulated {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "algorithms/send_recv/rows.hpp"
-#include "transport/host_team.hpp"
+#include "simulator/bodies.hpp"
 
 namespace tutti::laboratory {
 namespace {
@@ -230,7 +230,7 @@ class Stage {
     Rank& rank = at(index);
     const int fiber = simulation_.fiber_of(index, lane);
     if (lane == 0) begin_group(index);
-    const HostBody body = host_send_recv_push(DataType::kUint8, OpKind::kSum);
+    const SimulatedBody body = host_send_recv_push<SimulatedTeam>(DataType::kUint8, OpKind::kSum);
     const auto groups = static_cast<int>(scene_.ranks[static_cast<std::size_t>(index)].size());
     for (int group = 0; group < groups; ++group) {
       simulation_.wait_for_count(fiber, rank.started, group + 1);
@@ -243,7 +243,7 @@ class Stage {
       work.control = &rank.control;
       work.failure = &rank.failure;
       work.abort = &rank.abort;
-      HostTeam team(work, lane, {simulation_, mutation_, nullptr});
+      SimulatedTeam team(work, lane, {simulation_, mutation_, nullptr});
       const Outcome outcome = body(team, work);
       simulation_.wait_until_delivered(fiber);
       if (outcome != Outcome::kDone && !may_fail_) {

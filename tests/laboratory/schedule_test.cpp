@@ -5,7 +5,7 @@
 #include <set>
 
 #include "laboratory/campaigns.hpp"
-#include "transport/host_simulated/simulation.hpp"
+#include "simulator/simulation.hpp"
 
 namespace tutti::laboratory {
 namespace {

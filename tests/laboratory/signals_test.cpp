@@ -7,7 +7,7 @@
 #include <memory>
 #include <set>
 
-#include "transport/host_simulated/simulation.hpp"
+#include "simulator/simulation.hpp"
 #include "tutti/device/peers.hpp"
 
 namespace tutti::simulated {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "communicator/communicator_impl.hpp"
-#include "drivers/fake_cuda.hpp"
+#include "fakes/fake_cuda.hpp"
 #include "support/check.hpp"
 #include "support/ranks.hpp"
 

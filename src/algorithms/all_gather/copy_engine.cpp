@@ -2,7 +2,6 @@
 
 #include "algorithms/all_gather/rows.hpp"
 #include "algorithms/engine_passes.hpp"
-#include "algorithms/host_program.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
@@ -16,10 +15,6 @@ void all_gather_copy_engine(Stages& stages, const Work& work, std::size_t elemen
     pass.fetch_pieces(one.count);
     pass.end();
   });
-}
-
-HostBody host_all_gather_copy_engine(DataType, OpKind) {
-  return run_by_team<Reduction<std::uint8_t, Sum>, all_gather_copy_engine>;
 }
 
 }  // namespace tutti

@@ -10,13 +10,14 @@
 // read.
 #pragma once
 
-#include <cstddef>
+#include "algorithms/all_gather/rows.hpp"
+#include "algorithms/host_program.hpp"
 
 namespace tutti {
 
-class Stages;
-struct Work;
-
-void all_gather_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+template <class Team>
+BodyOf<Team> host_all_gather_copy_engine(DataType, OpKind) {
+  return run_by_team<Team, Reduction<std::uint8_t, Sum>, all_gather_copy_engine>;
+}
 
 }  // namespace tutti

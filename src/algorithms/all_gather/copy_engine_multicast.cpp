@@ -2,7 +2,6 @@
 
 #include "algorithms/all_gather/rows.hpp"
 #include "algorithms/engine_passes.hpp"
-#include "algorithms/host_program.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
@@ -41,10 +40,6 @@ void all_gather_copy_engine_multicast(Stages& stages, const Work& work, std::siz
     if (slot == 0) break;
   }
   if (moved.stage_output) stages.kernels_wait(stages.copies());
-}
-
-HostBody host_all_gather_copy_engine_multicast(DataType, OpKind) {
-  return run_by_team<Reduction<std::uint8_t, Sum>, all_gather_copy_engine_multicast>;
 }
 
 }  // namespace tutti

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "algorithms/all_gather/push.hpp"
+#include "algorithms/bodies.hpp"
 #include "algorithms/fabric.hpp"
 
 namespace tutti {
@@ -20,6 +21,11 @@ TUTTI_BODY Outcome all_gather_multicast(Team& team, const Work& work) {
     store_by_switch<std::uint8_t>(team, outputs, access, tile, value);
   };
   return give_my_piece(team, work, store_to_all);
+}
+
+template <class Team>
+BodyOf<Team> host_all_gather_multicast(DataType, OpKind) {
+  return all_gather_multicast<Team>;
 }
 
 }  // namespace tutti

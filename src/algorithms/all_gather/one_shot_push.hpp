@@ -8,6 +8,7 @@
 // place is safe.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/pieces.hpp"
 #include "transport/packets.hpp"
 
@@ -49,6 +50,11 @@ TUTTI_BODY Outcome all_gather_one_shot_push(Team& team, const Work& work) {
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
+}
+
+template <class Team>
+BodyOf<Team> host_all_gather_one_shot_push(DataType, OpKind) {
+  return all_gather_one_shot_push<Team>;
 }
 
 }  // namespace tutti

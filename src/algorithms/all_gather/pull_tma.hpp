@@ -13,6 +13,7 @@
 // Cost: 4 hops (two flags, a load's way there and back), (n-1)/n x bytes over each rank's links.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
@@ -58,6 +59,11 @@ TUTTI_BODY Outcome all_gather_pull_tma(Team& team, const Work& work) {
     if (slot == 0) break;
   }
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_all_gather_pull_tma(DataType, OpKind) {
+  return all_gather_pull_tma<Team>;
 }
 
 }  // namespace tutti

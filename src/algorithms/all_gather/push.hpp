@@ -10,6 +10,7 @@
 // it, with what they read.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
@@ -53,6 +54,11 @@ TUTTI_BODY Outcome all_gather_push(Team& team, const Work& work) {
     team.template store_all<std::uint8_t>(outputs, access, tile, value);
   };
   return give_my_piece(team, work, store_to_all);
+}
+
+template <class Team>
+BodyOf<Team> host_all_gather_push(DataType, OpKind) {
+  return all_gather_push<Team>;
 }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 // output.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/push_per_peer.hpp"
 
 namespace tutti {
@@ -13,6 +14,11 @@ namespace tutti {
 template <class Team>
 TUTTI_BODY Outcome all_gather_push_per_peer(Team& team, const Work& work) {
   return push_pieces_bound(team, work, [&](int) { return work.input; });
+}
+
+template <class Team>
+BodyOf<Team> host_all_gather_push_per_peer(DataType, OpKind) {
+  return all_gather_push_per_peer<Team>;
 }
 
 }  // namespace tutti

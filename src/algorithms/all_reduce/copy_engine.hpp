@@ -1,14 +1,19 @@
 // The programs of all_reduce whose bytes copy engines move.
 #pragma once
 
-#include <cstddef>
+#include "algorithms/all_reduce/rows.hpp"
+#include "algorithms/host_program.hpp"
 
 namespace tutti {
 
-class Stages;
-struct Work;
+template <class Team>
+BodyOf<Team> host_all_reduce_one_shot_copy_engine(DataType dtype, OpKind op) {
+  return host_program<Team, all_reduce_one_shot_copy_engine>(dtype, op);
+}
 
-void all_reduce_one_shot_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
-void all_reduce_two_shot_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+template <class Team>
+BodyOf<Team> host_all_reduce_two_shot_copy_engine(DataType dtype, OpKind op) {
+  return host_program<Team, all_reduce_two_shot_copy_engine>(dtype, op);
+}
 
 }  // namespace tutti

@@ -49,4 +49,11 @@ TUTTI_BODY Outcome all_reduce_multicast_one_shot(Team& team, const Work& work) {
   return reduce_all_by_switch<Reduction>(team, work, true);
 }
 
+template <class Team>
+BodyOf<Team> host_all_reduce_multicast_one_shot(DataType dtype, OpKind op) {
+  return with_switch_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return all_reduce_multicast_one_shot<typename decltype(reduction)::Type, Team>;
+  });
+}
+
 }  // namespace tutti

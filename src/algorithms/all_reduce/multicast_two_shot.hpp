@@ -53,4 +53,11 @@ TUTTI_BODY Outcome all_reduce_multicast_two_shot(Team& team, const Work& work) {
   return team.finish();
 }
 
+template <class Team>
+BodyOf<Team> host_all_reduce_multicast_two_shot(DataType dtype, OpKind op) {
+  return with_switch_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return all_reduce_multicast_two_shot<typename decltype(reduction)::Type, Team>;
+  });
+}
+
 }  // namespace tutti

@@ -8,6 +8,7 @@
 // Cost: 4 hops (two flags, and a load's way there and back), (n-1) x bytes over each rank's links.
 #pragma once
 
+#include "algorithms/instantiate.hpp"
 #include "algorithms/reduction.hpp"
 #include "transport/team.hpp"
 
@@ -41,6 +42,13 @@ TUTTI_BODY Outcome all_reduce_one_shot(Team& team, const Work& work) {
     if (chunk == 0) break;
   }
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_all_reduce_one_shot(DataType dtype, OpKind op) {
+  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return all_reduce_one_shot<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

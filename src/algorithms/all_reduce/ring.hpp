@@ -8,6 +8,7 @@
 // each way.
 #pragma once
 
+#include "algorithms/instantiate.hpp"
 #include "algorithms/ring.hpp"
 
 namespace tutti {
@@ -15,6 +16,13 @@ namespace tutti {
 template <class Reduction, class Team>
 TUTTI_BODY Outcome all_reduce_ring(Team& team, const Work& work) {
   return go_around<RingTurns{.adds = true, .spreads = true}, Reduction>(team, work);
+}
+
+template <class Team>
+BodyOf<Team> host_all_reduce_ring(DataType dtype, OpKind op) {
+  return with_column_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return all_reduce_ring<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

@@ -5,17 +5,28 @@
 
 namespace tutti {
 
-HostBody host_all_reduce_one_shot(DataType dtype, OpKind op);
-HostBody host_all_reduce_two_shot(DataType dtype, OpKind op);
-HostBody host_all_reduce_one_shot_push(DataType dtype, OpKind op);
-HostBody host_all_reduce_two_shot_push(DataType dtype, OpKind op);
-HostBody host_all_reduce_two_shot_staged(DataType dtype, OpKind op);
-HostBody host_all_reduce_two_shot_tma(DataType dtype, OpKind op);
-HostBody host_all_reduce_ring(DataType dtype, OpKind op);  // and ring_bidirectional
-HostBody host_all_reduce_one_shot_copy_engine(DataType dtype, OpKind op);
-HostBody host_all_reduce_two_shot_copy_engine(DataType dtype, OpKind op);
-HostBody host_all_reduce_multicast_one_shot(DataType dtype, OpKind op);
-HostBody host_all_reduce_multicast_two_shot(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_one_shot(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_two_shot(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_one_shot_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_two_shot_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_two_shot_staged(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_two_shot_tma(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_ring(DataType dtype, OpKind op);  // and ring_bidirectional
+template <class Team>
+BodyOf<Team> host_all_reduce_one_shot_copy_engine(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_two_shot_copy_engine(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_multicast_one_shot(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_multicast_two_shot(DataType dtype, OpKind op);
 
 // Null in builds without CUDA.
 CudaKernel cuda_all_reduce_one_shot(DataType dtype, OpKind op, int ranks);
@@ -28,6 +39,10 @@ CudaKernel cuda_all_reduce_ring(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_copy_engine(DataType dtype, OpKind op, int ranks);  // between copies
 CudaKernel cuda_all_reduce_multicast_one_shot(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_reduce_multicast_two_shot(DataType dtype, OpKind op, int ranks);
+
+// Programs of copy engines.
+void all_reduce_one_shot_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+void all_reduce_two_shot_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
 
 std::span<const Algorithm> all_reduce_rows();
 

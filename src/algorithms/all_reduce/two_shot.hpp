@@ -11,6 +11,7 @@
 #pragma once
 
 #include "algorithms/epilogue.hpp"
+#include "algorithms/instantiate.hpp"
 #include "algorithms/reduction.hpp"
 #include "transport/team.hpp"
 
@@ -58,6 +59,13 @@ TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const Work& work) {
     if (chunk == 0) break;
   }
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_all_reduce_two_shot(DataType dtype, OpKind op) {
+  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return all_reduce_two_shot<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

@@ -13,6 +13,7 @@
 
 #include "algorithms/columns.hpp"
 #include "algorithms/epilogue.hpp"
+#include "algorithms/instantiate.hpp"
 #include "transport/packets.hpp"
 
 namespace tutti {
@@ -67,6 +68,13 @@ TUTTI_BODY Outcome all_reduce_two_shot_push(Team& team, const Work& work) {
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
+}
+
+template <class Team>
+BodyOf<Team> host_all_reduce_two_shot_push(DataType dtype, OpKind op) {
+  return with_column_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return all_reduce_two_shot_push<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

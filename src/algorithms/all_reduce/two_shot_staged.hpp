@@ -27,6 +27,7 @@
 #pragma once
 
 #include "algorithms/all_reduce/staged_passes.hpp"
+#include "algorithms/instantiate.hpp"
 
 namespace tutti {
 
@@ -142,6 +143,13 @@ class StagedBlock {
 template <class Reduction, class Team>
 TUTTI_BODY Outcome all_reduce_two_shot_staged(Team& team, const Work& work) {
   return run_staged_passes<Reduction>(team, work, StagedBlock<Reduction, Team>(team, work));
+}
+
+template <class Team>
+BodyOf<Team> host_all_reduce_two_shot_staged(DataType dtype, OpKind op) {
+  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return all_reduce_two_shot_staged<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

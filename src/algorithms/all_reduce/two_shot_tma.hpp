@@ -22,6 +22,7 @@
 #pragma once
 
 #include "algorithms/all_reduce/staged_passes.hpp"
+#include "algorithms/instantiate.hpp"
 
 namespace tutti {
 
@@ -99,6 +100,13 @@ class BulkBlock {
 template <class Reduction, class Team>
 TUTTI_BODY Outcome all_reduce_two_shot_tma(Team& team, const Work& work) {
   return run_staged_passes<Reduction>(team, work, BulkBlock<Reduction, Team>(team, work));
+}
+
+template <class Team>
+BodyOf<Team> host_all_reduce_two_shot_tma(DataType dtype, OpKind op) {
+  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return all_reduce_two_shot_tma<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

@@ -11,6 +11,7 @@
 // needs of its first tile is loaded before anything is waited for.
 #pragma once
 
+#include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/token.hpp"
 
 namespace tutti {
@@ -65,6 +66,14 @@ template <class Reduction, class Team>
 TUTTI_BODY Outcome all_reduce_residual_rms_norm_one_shot_push(Team& team, const Work& work) {
   return team.template with_token_access<typename Reduction::Element>(
       work, [&](auto access) { return rms_norm_one_shot_push<Reduction>(team, work, access); });
+}
+
+template <class Team>
+BodyOf<Team> host_all_reduce_residual_rms_norm_one_shot_push(DataType dtype, OpKind) {
+  return with_normalised<Team>(dtype, [](auto reduction) -> BodyOf<Team> {
+    using Reduced = typename decltype(reduction)::Type;
+    return all_reduce_residual_rms_norm_one_shot_push<Reduced, Team>;
+  });
 }
 
 }  // namespace tutti

@@ -87,7 +87,7 @@ double two_shot_local(int ranks) { return 3.0 / ranks + 2; }
 double two_shot_push_local(int) { return 18; }
 
 constexpr Follower kNormalise{.grid = normalising_grid,
-                              .host = host_normalise_tokens,
+                              .host = host_normalise_tokens<HostTeam>,
                               .cuda = cuda_normalise_tokens,
                               .kernels = kNormalisers};
 
@@ -112,7 +112,7 @@ constexpr Algorithm kRows[] = {
      .cluster = one_shot_push_cluster,
      .takes = is_normalised,
      .geometry = one_shot_push_geometry,
-     .host = host_all_reduce_residual_rms_norm_one_shot_push,
+     .host = host_all_reduce_residual_rms_norm_one_shot_push<HostTeam>,
      .cuda = cuda_all_reduce_residual_rms_norm_one_shot_push},
     {.id = "all_reduce_residual_rms_norm/one_shot_push_split",
      .collective = Collective::kAllReduceResidualRmsNorm,
@@ -129,7 +129,7 @@ constexpr Algorithm kRows[] = {
      .packets = whole_packets,
      .takes = is_normalised,
      .geometry = one_shot_push_split_geometry,
-     .host = host_all_reduce_residual_rms_norm_one_shot_push_split,
+     .host = host_all_reduce_residual_rms_norm_one_shot_push_split<HostTeam>,
      .cuda = cuda_all_reduce_residual_rms_norm_one_shot_push_split,
      .then = kNormalise},
     {.id = "all_reduce_residual_rms_norm/two_shot",
@@ -144,7 +144,7 @@ constexpr Algorithm kRows[] = {
      .peers_write_output = true,
      .takes = is_normalised,
      .geometry = two_shot_geometry,
-     .host = host_all_reduce_residual_rms_norm_two_shot,
+     .host = host_all_reduce_residual_rms_norm_two_shot<HostTeam>,
      .cuda = cuda_all_reduce_residual_rms_norm_two_shot,
      .then = kNormalise},
     {.id = "all_reduce_residual_rms_norm/two_shot_push",
@@ -165,7 +165,7 @@ constexpr Algorithm kRows[] = {
      .packets = shared_packets,
      .takes = is_normalised,
      .geometry = two_shot_push_geometry,
-     .host = host_all_reduce_residual_rms_norm_two_shot_push,
+     .host = host_all_reduce_residual_rms_norm_two_shot_push<HostTeam>,
      .cuda = cuda_all_reduce_residual_rms_norm_two_shot_push,
      .then = kNormalise},
 };

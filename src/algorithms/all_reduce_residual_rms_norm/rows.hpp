@@ -6,11 +6,16 @@
 
 namespace tutti {
 
-HostBody host_all_reduce_residual_rms_norm_one_shot_push(DataType dtype, OpKind op);
-HostBody host_all_reduce_residual_rms_norm_one_shot_push_split(DataType dtype, OpKind op);
-HostBody host_all_reduce_residual_rms_norm_two_shot(DataType dtype, OpKind op);
-HostBody host_all_reduce_residual_rms_norm_two_shot_push(DataType dtype, OpKind op);
-HostBody host_normalise_tokens(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_residual_rms_norm_one_shot_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_residual_rms_norm_one_shot_push_split(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_residual_rms_norm_two_shot(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_reduce_residual_rms_norm_two_shot_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_normalise_tokens(DataType dtype, OpKind op);
 
 // Null in builds without CUDA.
 CudaKernel cuda_all_reduce_residual_rms_norm_one_shot_push(DataType dtype, OpKind op, int ranks);
@@ -29,10 +34,12 @@ std::span<const Algorithm> all_reduce_residual_rms_norm_rows();
 
 // Of what can be normalised: sums of fp32, fp16 and bf16.
 bool is_normalised(DataType dtype, OpKind op);
-template <class Select>
+template <class Team = void, class Select>
 auto with_normalised(DataType dtype, Select&& select) {
-  if (dtype == DataType::kFloat16) return select(Tag<Reduction<Half, Sum>>{});
-  if (dtype == DataType::kBfloat16) return select(Tag<Reduction<Bfloat16, Sum>>{});
+  if constexpr (!kFloatSumsOnly<Team>) {
+    if (dtype == DataType::kFloat16) return select(Tag<Reduction<Half, Sum>>{});
+    if (dtype == DataType::kBfloat16) return select(Tag<Reduction<Bfloat16, Sum>>{});
+  }
   return select(Tag<Reduction<float, Sum>>{});
 }
 

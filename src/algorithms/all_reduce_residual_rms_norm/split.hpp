@@ -11,6 +11,10 @@
 // where it is in all_reduce: when the second kernel begins, nobody reads this rank's buffers.
 #pragma once
 
+#include "algorithms/all_reduce/one_shot_push.hpp"
+#include "algorithms/all_reduce/two_shot.hpp"
+#include "algorithms/all_reduce/two_shot_push.hpp"
+#include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/token.hpp"
 
 namespace tutti {
@@ -64,6 +68,38 @@ TUTTI_BODY Outcome normalise_tokens(Team& team, const Work& work, Access access)
       store_result<T, Output>(team, work.norm, access, tile);
     });
     return Outcome::kDone;
+  });
+}
+
+template <class Team>
+BodyOf<Team> host_all_reduce_residual_rms_norm_one_shot_push_split(DataType dtype, OpKind) {
+  return with_normalised<Team>(dtype, [](auto reduction) -> BodyOf<Team> {
+    return all_reduce_one_shot_push<typename decltype(reduction)::Type, Team, PlusResidual>;
+  });
+}
+
+template <class Team>
+BodyOf<Team> host_all_reduce_residual_rms_norm_two_shot(DataType dtype, OpKind) {
+  return with_normalised<Team>(dtype, [](auto reduction) -> BodyOf<Team> {
+    return all_reduce_two_shot<typename decltype(reduction)::Type, Team, PlusResidual>;
+  });
+}
+
+template <class Team>
+BodyOf<Team> host_all_reduce_residual_rms_norm_two_shot_push(DataType dtype, OpKind) {
+  return with_normalised<Team>(dtype, [](auto reduction) -> BodyOf<Team> {
+    return all_reduce_two_shot_push<typename decltype(reduction)::Type, Team, PlusResidual>;
+  });
+}
+
+template <class Team>
+BodyOf<Team> host_normalise_tokens(DataType dtype, OpKind) {
+  return with_normalised<Team>(dtype, [](auto reduction) -> BodyOf<Team> {
+    using T = typename decltype(reduction)::Type::Element;
+    return [](Team& team, const Work& work) {
+      return team.template with_token_access<T>(
+          work, [&](auto access) { return normalise_tokens<T, AnyOutput>(team, work, access); });
+    };
   });
 }
 

@@ -2,7 +2,6 @@
 
 #include "algorithms/all_to_all/rows.hpp"
 #include "algorithms/engine_passes.hpp"
-#include "algorithms/host_program.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
@@ -43,10 +42,6 @@ void all_to_all_copy_engine(Stages& stages, const Work& work, std::size_t elemen
     fetch_part(stages, moved, cut(Range{done, slot}, piece), slot);
     if (slot == 0) break;
   }
-}
-
-HostBody host_all_to_all_copy_engine(DataType, OpKind) {
-  return run_by_team<Reduction<std::uint8_t, Sum>, all_to_all_copy_engine>;
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 // it is, so bits travel beside marks. Nobody touches another rank's buffers, so any will do.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/pieces.hpp"
 #include "transport/packets.hpp"
 
@@ -81,6 +82,11 @@ TUTTI_BODY Outcome all_to_all_one_shot_push(Team& team, const Work& work) {
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
+}
+
+template <class Team>
+BodyOf<Team> host_all_to_all_one_shot_push(DataType, OpKind) {
+  return all_to_all_one_shot_push<Team>;
 }
 
 }  // namespace tutti

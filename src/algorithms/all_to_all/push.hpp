@@ -11,6 +11,7 @@
 // of the links waits for its turn, and no rank is written by everybody at once.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
@@ -76,6 +77,11 @@ TUTTI_BODY Outcome all_to_all_push(Team& team, const Work& work) {
     if (slot == 0) break;
   }
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_all_to_all_push(DataType, OpKind) {
+  return all_to_all_push<Team>;
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 // links. Nobody touches another rank's input.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/push_per_peer.hpp"
 
 namespace tutti {
@@ -14,6 +15,11 @@ TUTTI_BODY Outcome all_to_all_push_per_peer(Team& team, const Work& work) {
   return push_pieces_bound(team, work, [&](int rank) {
     return work.input + static_cast<std::size_t>(rank) * piece_of(work);
   });
+}
+
+template <class Team>
+BodyOf<Team> host_all_to_all_push_per_peer(DataType, OpKind) {
+  return all_to_all_push_per_peer<Team>;
 }
 
 }  // namespace tutti

@@ -1,6 +1,5 @@
 #include "algorithms/all_to_all/rows.hpp"
 
-#include "algorithms/all_to_all/copy_engine.hpp"
 #include "algorithms/meeting.hpp"
 #include "algorithms/moving.hpp"
 
@@ -25,7 +24,7 @@ constexpr Algorithm kRows[] = {
      .peers_write_output = true,
      .takes = moves,
      .geometry = push_pieces_geometry,
-     .host = host_all_to_all_push,
+     .host = host_all_to_all_push<HostTeam>,
      .cuda = cuda_all_to_all_push},
     {.id = "all_to_all/push_per_peer",
      .collective = Collective::kAllToAll,
@@ -42,7 +41,7 @@ constexpr Algorithm kRows[] = {
      .stands_in_up_to = 32,
      .takes = moves,
      .geometry = per_peer_geometry,
-     .host = host_all_to_all_push_per_peer,
+     .host = host_all_to_all_push_per_peer<HostTeam>,
      .cuda = cuda_all_to_all_push_per_peer},
     {.id = "all_to_all/one_shot_push",
      .collective = Collective::kAllToAll,
@@ -57,7 +56,7 @@ constexpr Algorithm kRows[] = {
      .packets = packets_of_pieces,
      .takes = moves,
      .geometry = packets_of_pieces_geometry,
-     .host = host_all_to_all_one_shot_push,
+     .host = host_all_to_all_one_shot_push<HostTeam>,
      .cuda = cuda_all_to_all_one_shot_push},
     {.id = "all_to_all/copy_engine",
      .collective = Collective::kAllToAll,
@@ -74,7 +73,7 @@ constexpr Algorithm kRows[] = {
      .only_where_measured = true,
      .takes = moves,
      .geometry = meeting_geometry,
-     .host = host_all_to_all_copy_engine,
+     .host = host_all_to_all_copy_engine<HostTeam>,
      .cuda = cuda_meeting,
      .program = all_to_all_copy_engine},
     {.id = "all_to_all/nccl",

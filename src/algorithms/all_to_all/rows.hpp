@@ -6,15 +6,22 @@
 
 namespace tutti {
 
-HostBody host_all_to_all_push(DataType dtype, OpKind op);
-HostBody host_all_to_all_push_per_peer(DataType dtype, OpKind op);
-HostBody host_all_to_all_one_shot_push(DataType dtype, OpKind op);
-HostBody host_all_to_all_copy_engine(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_to_all_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_to_all_push_per_peer(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_to_all_one_shot_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_to_all_copy_engine(DataType dtype, OpKind op);
 
 // Null in builds without CUDA.
 CudaKernel cuda_all_to_all_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_to_all_push_per_peer(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_to_all_one_shot_push(DataType dtype, OpKind op, int ranks);
+
+// Programs of copy engines.
+void all_to_all_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
 
 std::span<const Algorithm> all_to_all_rows();
 

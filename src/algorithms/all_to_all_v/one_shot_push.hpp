@@ -12,6 +12,7 @@
 // do; in place is safe where the same goes to everybody.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/uneven.hpp"
 #include "transport/packets.hpp"
 
@@ -115,6 +116,13 @@ TUTTI_BODY Outcome all_to_all_v_one_shot_push(Team& team, const Work& work,
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
+}
+
+template <class Team>
+BodyOf<Team> host_all_to_all_v_one_shot_push(DataType, OpKind) {
+  return [](Team& team, const Work& work) {
+    return all_to_all_v_one_shot_push(team, work, *work.counts);
+  };
 }
 
 }  // namespace tutti

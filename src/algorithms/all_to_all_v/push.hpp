@@ -17,6 +17,7 @@
 // read.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/uneven.hpp"
 
 namespace tutti {
@@ -65,6 +66,11 @@ TUTTI_BODY Outcome all_to_all_v_push(Team& team, const Work& work, const PieceCo
   // One tile: by one thread.
   team.template for_each_tile<T>(Range{0, 1}, [&](auto, TileAt) { exchange.tell_found(); });
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_all_to_all_v_push(DataType, OpKind) {
+  return [](Team& team, const Work& work) { return all_to_all_v_push(team, work, *work.counts); };
 }
 
 }  // namespace tutti

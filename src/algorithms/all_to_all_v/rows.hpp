@@ -6,8 +6,10 @@
 
 namespace tutti {
 
-HostBody host_all_to_all_v_push(DataType dtype, OpKind op);
-HostBody host_all_to_all_v_one_shot_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_to_all_v_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_all_to_all_v_one_shot_push(DataType dtype, OpKind op);
 
 // Null in builds without CUDA. __global__ void(Work, PieceCounts).
 CudaKernel cuda_all_to_all_v_push(DataType dtype, OpKind op, int ranks);

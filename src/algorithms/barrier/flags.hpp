@@ -5,6 +5,7 @@
 // Cost: 1 hop (a flag).
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "transport/team.hpp"
 
 namespace tutti {
@@ -13,6 +14,11 @@ template <class Team>
 TUTTI_BODY Outcome barrier_flags(Team& team, const Work&) {
   if (team.barrier(Publish::kEarlierKernels) != Outcome::kDone) return Outcome::kFailed;
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_barrier_flags(DataType, OpKind) {
+  return barrier_flags<Team>;
 }
 
 }  // namespace tutti

@@ -1,14 +1,10 @@
 #include "algorithms/barrier/rows.hpp"
 
-#include "algorithms/barrier/flags.hpp"
 #include "algorithms/meeting.hpp"
 #include "algorithms/moving.hpp"
-#include "transport/host_team.hpp"
 
 namespace tutti {
 namespace {
-
-HostBody host_barrier_flags(DataType, OpKind) { return barrier_flags<HostTeam>; }
 
 double nothing(int) { return 0; }
 
@@ -23,7 +19,7 @@ constexpr Algorithm kRows[] = {
      .peers_read_input = false,
      .takes = moves,
      .geometry = meeting_geometry,
-     .host = host_barrier_flags,
+     .host = host_barrier_flags<HostTeam>,
      .cuda = cuda_meeting},
     {.id = "barrier/multicast",
      .collective = Collective::kBarrier,
@@ -37,7 +33,7 @@ constexpr Algorithm kRows[] = {
      .only_where_measured = true,
      .takes = moves,
      .geometry = meeting_geometry,
-     .host = host_barrier_flags,
+     .host = host_barrier_flags<HostTeam>,
      .cuda = cuda_barrier_multicast},
 };
 

@@ -5,6 +5,9 @@
 
 namespace tutti {
 
+template <class Team>
+BodyOf<Team> host_barrier_flags(DataType dtype, OpKind op);
+
 // Null in builds without CUDA.
 CudaKernel cuda_barrier_multicast(DataType dtype, OpKind op, int ranks);
 

@@ -2,7 +2,6 @@
 
 #include "algorithms/broadcast/rows.hpp"
 #include "algorithms/engine_passes.hpp"
-#include "algorithms/host_program.hpp"
 #include "algorithms/rooted.hpp"
 
 namespace tutti {
@@ -96,10 +95,6 @@ void broadcast_copy_engine(Stages& stages, const Work& work, std::size_t element
   const RootedPasses passes(moved, 1,
                             work.stage_output ? work.staging_bytes : RootedPasses::kOnePass, false);
   for (std::size_t k = 0; k < passes.number; ++k) Spread(stages, moved, passes, k).run();
-}
-
-HostBody host_broadcast_copy_engine(DataType, OpKind) {
-  return run_by_team<Reduction<std::uint8_t, Sum>, broadcast_copy_engine>;
 }
 
 }  // namespace tutti

@@ -14,13 +14,14 @@
 // (n-2)/(n-1) x bytes over those of the others, all of them by copy engines: kernels only meet.
 #pragma once
 
-#include <cstddef>
+#include "algorithms/broadcast/rows.hpp"
+#include "algorithms/host_program.hpp"
 
 namespace tutti {
 
-class Stages;
-struct Work;
-
-void broadcast_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+template <class Team>
+BodyOf<Team> host_broadcast_copy_engine(DataType, OpKind) {
+  return run_by_team<Team, Reduction<std::uint8_t, Sum>, broadcast_copy_engine>;
+}
 
 }  // namespace tutti

@@ -8,6 +8,7 @@
 // place is safe.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "transport/packets.hpp"
 
 namespace tutti {
@@ -46,6 +47,11 @@ TUTTI_BODY Outcome broadcast_one_shot_push(Team& team, const Work& work) {
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
+}
+
+template <class Team>
+BodyOf<Team> host_broadcast_one_shot_push(DataType, OpKind) {
+  return broadcast_one_shot_push<Team>;
 }
 
 }  // namespace tutti

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "algorithms/broadcast/copy_engine.hpp"
 #include "algorithms/meeting.hpp"
 #include "algorithms/moving.hpp"
 
@@ -44,7 +43,7 @@ constexpr Algorithm kRows[] = {
      .packets = whole_packets,
      .takes = moves,
      .geometry = one_shot_geometry,
-     .host = host_broadcast_one_shot_push,
+     .host = host_broadcast_one_shot_push<HostTeam>,
      .cuda = cuda_broadcast_one_shot_push},
     {.id = "broadcast/two_shot",
      .collective = Collective::kBroadcast,
@@ -58,7 +57,7 @@ constexpr Algorithm kRows[] = {
      .peers_write_output = true,
      .takes = moves,
      .geometry = two_shot_geometry_of,
-     .host = host_broadcast_two_shot,
+     .host = host_broadcast_two_shot<HostTeam>,
      .cuda = cuda_broadcast_two_shot},
     {.id = "broadcast/copy_engine",
      .collective = Collective::kBroadcast,
@@ -77,7 +76,7 @@ constexpr Algorithm kRows[] = {
      .only_where_measured = true,
      .takes = moves,
      .geometry = meeting_geometry,
-     .host = host_broadcast_copy_engine,
+     .host = host_broadcast_copy_engine<HostTeam>,
      .cuda = cuda_meeting,
      .program = broadcast_copy_engine},
     {.id = "broadcast/nccl",

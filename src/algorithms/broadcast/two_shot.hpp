@@ -18,6 +18,7 @@
 // touches the root's input, so any will do, and in place is safe.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/rooted.hpp"
 
 namespace tutti {
@@ -108,6 +109,11 @@ TUTTI_BODY Outcome broadcast_two_shot(Team& team, const Work& work) {
   }
   if (copies) block.copy_out(number - 1);
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_broadcast_two_shot(DataType, OpKind) {
+  return broadcast_two_shot<Team>;
 }
 
 }  // namespace tutti

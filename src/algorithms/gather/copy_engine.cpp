@@ -2,7 +2,6 @@
 
 #include "algorithms/engine_passes.hpp"
 #include "algorithms/gather/rows.hpp"
-#include "algorithms/host_program.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
@@ -22,10 +21,6 @@ void gather_copy_engine(Stages& stages, const Work& work, std::size_t element_by
     pass.fetch_pieces(one.count);
     pass.end();
   });
-}
-
-HostBody host_gather_copy_engine(DataType, OpKind) {
-  return run_by_team<Reduction<std::uint8_t, Sum>, gather_copy_engine>;
 }
 
 }  // namespace tutti

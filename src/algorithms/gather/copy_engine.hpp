@@ -9,13 +9,14 @@
 // them by copy engines: kernels only meet.
 #pragma once
 
-#include <cstddef>
+#include "algorithms/gather/rows.hpp"
+#include "algorithms/host_program.hpp"
 
 namespace tutti {
 
-class Stages;
-struct Work;
-
-void gather_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+template <class Team>
+BodyOf<Team> host_gather_copy_engine(DataType, OpKind) {
+  return run_by_team<Team, Reduction<std::uint8_t, Sum>, gather_copy_engine>;
+}
 
 }  // namespace tutti

@@ -8,6 +8,7 @@
 // it is, so bits travel beside marks. Nobody touches another rank's buffers, so any will do.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/pieces.hpp"
 #include "transport/packets.hpp"
 
@@ -54,6 +55,11 @@ TUTTI_BODY Outcome gather_one_shot_push(Team& team, const Work& work) {
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
+}
+
+template <class Team>
+BodyOf<Team> host_gather_one_shot_push(DataType, OpKind) {
+  return gather_one_shot_push<Team>;
 }
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 // Nobody touches the root's output, so any will do.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
@@ -84,6 +85,11 @@ TUTTI_BODY Outcome gather_pull(Team& team, const Work& work) {
     if (slot == 0) break;
   }
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_gather_pull(DataType, OpKind) {
+  return gather_pull<Team>;
 }
 
 }  // namespace tutti

@@ -1,6 +1,5 @@
 #include "algorithms/gather/rows.hpp"
 
-#include "algorithms/gather/copy_engine.hpp"
 #include "algorithms/meeting.hpp"
 #include "algorithms/moving.hpp"
 
@@ -19,7 +18,7 @@ constexpr Algorithm kRows[] = {
      .text = "the root reads everybody's input",
      .takes = moves,
      .geometry = push_pieces_geometry,
-     .host = host_gather_pull,
+     .host = host_gather_pull<HostTeam>,
      .cuda = cuda_gather_pull},
     {.id = "gather/one_shot_push",
      .collective = Collective::kGather,
@@ -35,7 +34,7 @@ constexpr Algorithm kRows[] = {
      .packets = packets_of_pieces,
      .takes = moves,
      .geometry = packets_of_pieces_geometry,
-     .host = host_gather_one_shot_push,
+     .host = host_gather_one_shot_push<HostTeam>,
      .cuda = cuda_gather_one_shot_push},
     {.id = "gather/copy_engine",
      .collective = Collective::kGather,
@@ -52,7 +51,7 @@ constexpr Algorithm kRows[] = {
      .only_where_measured = true,
      .takes = moves,
      .geometry = meeting_geometry,
-     .host = host_gather_copy_engine,
+     .host = host_gather_copy_engine<HostTeam>,
      .cuda = cuda_meeting,
      .program = gather_copy_engine},
     {.id = "gather/nccl",

@@ -10,12 +10,20 @@
 #pragma once
 
 #include "algorithms/all_reduce/multicast_one_shot.hpp"
+#include "algorithms/fabric.hpp"
 
 namespace tutti {
 
 template <class Reduction, class Team>
 TUTTI_BODY Outcome reduce_multicast(Team& team, const Work& work) {
   return reduce_all_by_switch<Reduction>(team, work, work.rank == work.root);
+}
+
+template <class Team>
+BodyOf<Team> host_reduce_multicast(DataType dtype, OpKind op) {
+  return with_switch_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return reduce_multicast<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

@@ -6,9 +6,12 @@
 
 namespace tutti {
 
-HostBody host_reduce_one_shot_push(DataType dtype, OpKind op);
-HostBody host_reduce_two_shot_staged(DataType dtype, OpKind op);
-HostBody host_reduce_multicast(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_reduce_one_shot_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_reduce_two_shot_staged(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_reduce_multicast(DataType dtype, OpKind op);
 
 // Null in builds without CUDA.
 CudaKernel cuda_reduce_one_shot_push(DataType dtype, OpKind op, int ranks);

@@ -19,6 +19,7 @@
 // input was loaded passes ago, or by the thread that loads it.
 #pragma once
 
+#include "algorithms/instantiate.hpp"
 #include "algorithms/reduction.hpp"
 #include "algorithms/rooted.hpp"
 #include "transport/packets.hpp"
@@ -120,6 +121,13 @@ TUTTI_BODY Outcome reduce_two_shot_staged(Team& team, const Work& work) {
   }
   if (copies) block.copy_out(number - 1);
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_reduce_two_shot_staged(DataType dtype, OpKind op) {
+  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return reduce_two_shot_staged<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

@@ -1,7 +1,6 @@
 #include "algorithms/reduce_scatter/copy_engine.hpp"
 
 #include "algorithms/engine_passes.hpp"
-#include "algorithms/host_program.hpp"
 #include "algorithms/pieces.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
 
@@ -97,10 +96,6 @@ void reduce_scatter_copy_engine(Stages& stages, const Work& work, std::size_t el
     Scatter(stages, work, pass, slot).run();
     if (length == 0) break;
   }
-}
-
-HostBody host_reduce_scatter_copy_engine(DataType dtype, OpKind op) {
-  return host_program<reduce_scatter_copy_engine>(dtype, op);
 }
 
 }  // namespace tutti

@@ -14,13 +14,14 @@
 // them by copy engines. In place is safe: nobody else reads my piece of my input.
 #pragma once
 
-#include <cstddef>
+#include "algorithms/host_program.hpp"
+#include "algorithms/reduce_scatter/rows.hpp"
 
 namespace tutti {
 
-class Stages;
-struct Work;
-
-void reduce_scatter_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+template <class Team>
+BodyOf<Team> host_reduce_scatter_copy_engine(DataType dtype, OpKind op) {
+  return host_program<Team, reduce_scatter_copy_engine>(dtype, op);
+}
 
 }  // namespace tutti

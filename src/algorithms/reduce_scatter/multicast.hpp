@@ -23,4 +23,11 @@ TUTTI_BODY Outcome reduce_scatter_multicast(Team& team, const Work& work) {
   });
 }
 
+template <class Team>
+BodyOf<Team> host_reduce_scatter_multicast(DataType dtype, OpKind op) {
+  return with_switch_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return reduce_scatter_multicast<typename decltype(reduction)::Type, Team>;
+  });
+}
+
 }  // namespace tutti

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "algorithms/columns.hpp"
+#include "algorithms/instantiate.hpp"
 #include "algorithms/pieces.hpp"
 #include "transport/packets.hpp"
 
@@ -60,6 +61,13 @@ TUTTI_BODY Outcome reduce_scatter_one_shot_push(Team& team, const Work& work) {
   team.launch_trigger();
 
   return reduce_polled<Reduction>(team, work, tiles, own);
+}
+
+template <class Team>
+BodyOf<Team> host_reduce_scatter_one_shot_push(DataType dtype, OpKind op) {
+  return with_column_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return reduce_scatter_one_shot_push<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

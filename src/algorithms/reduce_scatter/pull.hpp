@@ -10,6 +10,7 @@
 // thread that then overwrites it.
 #pragma once
 
+#include "algorithms/instantiate.hpp"
 #include "algorithms/pieces.hpp"
 #include "algorithms/reduction.hpp"
 
@@ -68,6 +69,13 @@ TUTTI_BODY Outcome reduce_scatter_pull(Team& team, const Work& work) {
     return [&team, &buffers, scalars](auto access, TileAt tile) {
       return reduce_tile<Reduction>(team, buffers.inputs, access, tile, scalars);
     };
+  });
+}
+
+template <class Team>
+BodyOf<Team> host_reduce_scatter_pull(DataType dtype, OpKind op) {
+  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return reduce_scatter_pull<typename decltype(reduction)::Type, Team>;
   });
 }
 

@@ -10,6 +10,7 @@
 // the output would lie in parts that peers still read.
 #pragma once
 
+#include "algorithms/instantiate.hpp"
 #include "algorithms/pieces.hpp"
 #include "algorithms/reduction.hpp"
 
@@ -94,6 +95,13 @@ TUTTI_BODY Outcome reduce_scatter_pull_rows(Team& team, const Work& work) {
     if (slot == 0) break;
   }
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_reduce_scatter_pull_rows(DataType dtype, OpKind op) {
+  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return reduce_scatter_pull_rows<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

@@ -14,6 +14,7 @@
 // Cost: as pull.
 #pragma once
 
+#include "algorithms/instantiate.hpp"
 #include "algorithms/pieces.hpp"
 #include "algorithms/reduction.hpp"
 
@@ -70,6 +71,13 @@ TUTTI_BODY Outcome reduce_scatter_pull_tma(Team& team, const Work& work) {
     if (slot == 0) break;
   }
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_reduce_scatter_pull_tma(DataType dtype, OpKind op) {
+  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return reduce_scatter_pull_tma<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

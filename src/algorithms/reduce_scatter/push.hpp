@@ -18,6 +18,7 @@
 #pragma once
 
 #include "algorithms/all_reduce/two_shot_staged.hpp"
+#include "algorithms/instantiate.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
@@ -98,6 +99,13 @@ TUTTI_BODY Outcome reduce_scatter_push(Team& team, const Work& work) {
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
   }
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_reduce_scatter_push(DataType dtype, OpKind op) {
+  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return reduce_scatter_push<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

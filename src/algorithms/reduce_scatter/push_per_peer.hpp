@@ -7,6 +7,7 @@
 // fetched before it is overwritten, and nothing of that is pushed.
 #pragma once
 
+#include "algorithms/instantiate.hpp"
 #include "algorithms/push_per_peer.hpp"
 #include "algorithms/reduce_scatter/push.hpp"
 
@@ -38,6 +39,13 @@ TUTTI_BODY Outcome reduce_scatter_push_per_peer(Team& team, const Work& work) {
     return team.template bulk_fetch<T>(parts, Range{0, pass.part.count}, reduce);
   };
   return push_bound(team, work, passes, push, take);
+}
+
+template <class Team>
+BodyOf<Team> host_reduce_scatter_push_per_peer(DataType dtype, OpKind op) {
+  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return reduce_scatter_push_per_peer<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

@@ -8,6 +8,7 @@
 // Cost: n - 1 hops behind a barrier; (n-1)/n x bytes over one link each way.
 #pragma once
 
+#include "algorithms/instantiate.hpp"
 #include "algorithms/ring.hpp"
 
 namespace tutti {
@@ -15,6 +16,13 @@ namespace tutti {
 template <class Reduction, class Team>
 TUTTI_BODY Outcome reduce_scatter_ring(Team& team, const Work& work) {
   return go_around<RingTurns{.adds = true, .spreads = false}, Reduction>(team, work);
+}
+
+template <class Team>
+BodyOf<Team> host_reduce_scatter_ring(DataType dtype, OpKind op) {
+  return with_column_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    return reduce_scatter_ring<typename decltype(reduction)::Type, Team>;
+  });
 }
 
 }  // namespace tutti

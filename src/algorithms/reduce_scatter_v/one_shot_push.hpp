@@ -9,6 +9,7 @@
 // which does not travel, is loaded by the thread that then overwrites it.
 #pragma once
 
+#include "algorithms/instantiate.hpp"
 #include "algorithms/reduce_scatter/one_shot_push.hpp"
 #include "algorithms/uneven.hpp"
 
@@ -45,6 +46,16 @@ TUTTI_BODY Outcome reduce_scatter_v_one_shot_push(Team& team, const Work& work,
   team.launch_trigger();
 
   return reduce_polled<Reduction>(team, work, tiles, own);
+}
+
+template <class Team>
+BodyOf<Team> host_reduce_scatter_v_one_shot_push(DataType dtype, OpKind op) {
+  return with_column_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    using Reduced = typename decltype(reduction)::Type;
+    return [](Team& team, const Work& work) {
+      return reduce_scatter_v_one_shot_push<Reduced>(team, work, *work.counts);
+    };
+  });
 }
 
 }  // namespace tutti

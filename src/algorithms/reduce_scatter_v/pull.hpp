@@ -11,6 +11,7 @@
 // links. In place is safe as in reduce_scatter/pull.
 #pragma once
 
+#include "algorithms/instantiate.hpp"
 #include "algorithms/reduction.hpp"
 #include "algorithms/uneven.hpp"
 
@@ -103,6 +104,16 @@ TUTTI_BODY Outcome reduce_scatter_v_pull(Team& team, const Work& work, const Pie
     if (slot == 0) break;
   }
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_reduce_scatter_v_pull(DataType dtype, OpKind op) {
+  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
+    using Reduced = typename decltype(reduction)::Type;
+    return [](Team& team, const Work& work) {
+      return reduce_scatter_v_pull<Reduced>(team, work, *work.counts);
+    };
+  });
 }
 
 }  // namespace tutti

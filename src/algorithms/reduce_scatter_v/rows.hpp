@@ -5,8 +5,10 @@
 
 namespace tutti {
 
-HostBody host_reduce_scatter_v_pull(DataType dtype, OpKind op);
-HostBody host_reduce_scatter_v_one_shot_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_reduce_scatter_v_pull(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_reduce_scatter_v_one_shot_push(DataType dtype, OpKind op);
 
 // Null in builds without CUDA. __global__ void(Work, PieceCounts).
 CudaKernel cuda_reduce_scatter_v_pull(DataType dtype, OpKind op, int ranks);

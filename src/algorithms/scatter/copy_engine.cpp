@@ -1,7 +1,6 @@
 #include "algorithms/scatter/copy_engine.hpp"
 
 #include "algorithms/engine_passes.hpp"
-#include "algorithms/host_program.hpp"
 #include "algorithms/pieces.hpp"
 #include "algorithms/scatter/rows.hpp"
 
@@ -42,10 +41,6 @@ void scatter_copy_engine(Stages& stages, const Work& work, std::size_t element_b
     fetch_part(stages, moved, cut(Range{done, slot}, piece), slot);
     if (slot == 0) break;
   }
-}
-
-HostBody host_scatter_copy_engine(DataType, OpKind) {
-  return run_by_team<Reduction<std::uint8_t, Sum>, scatter_copy_engine>;
 }
 
 }  // namespace tutti

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "algorithms/all_to_all/push.hpp"
+#include "algorithms/bodies.hpp"
 
 namespace tutti {
 
@@ -42,6 +43,11 @@ TUTTI_BODY Outcome scatter_push(Team& team, const Work& work) {
     if (slot == 0) break;
   }
   return team.finish();
+}
+
+template <class Team>
+BodyOf<Team> host_scatter_push(DataType, OpKind) {
+  return scatter_push<Team>;
 }
 
 }  // namespace tutti

@@ -2,7 +2,6 @@
 
 #include "algorithms/meeting.hpp"
 #include "algorithms/moving.hpp"
-#include "algorithms/scatter/copy_engine.hpp"
 
 namespace tutti {
 namespace {
@@ -21,7 +20,7 @@ constexpr Algorithm kRows[] = {
      .peers_write_output = true,
      .takes = moves,
      .geometry = push_pieces_geometry,
-     .host = host_scatter_push,
+     .host = host_scatter_push<HostTeam>,
      .cuda = cuda_scatter_push},
     {.id = "scatter/one_shot_push",
      .collective = Collective::kScatter,
@@ -37,7 +36,7 @@ constexpr Algorithm kRows[] = {
      .packets = packets_of_pieces,
      .takes = moves,
      .geometry = packets_of_pieces_geometry,
-     .host = host_scatter_one_shot_push,
+     .host = host_scatter_one_shot_push<HostTeam>,
      .cuda = cuda_scatter_one_shot_push},
     {.id = "scatter/copy_engine",
      .collective = Collective::kScatter,
@@ -55,7 +54,7 @@ constexpr Algorithm kRows[] = {
      .only_where_measured = true,
      .takes = moves,
      .geometry = meeting_geometry,
-     .host = host_scatter_copy_engine,
+     .host = host_scatter_copy_engine<HostTeam>,
      .cuda = cuda_meeting,
      .program = scatter_copy_engine},
     {.id = "scatter/nccl",

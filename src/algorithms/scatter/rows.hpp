@@ -6,13 +6,19 @@
 
 namespace tutti {
 
-HostBody host_scatter_push(DataType dtype, OpKind op);
-HostBody host_scatter_one_shot_push(DataType dtype, OpKind op);
-HostBody host_scatter_copy_engine(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_scatter_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_scatter_one_shot_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_scatter_copy_engine(DataType dtype, OpKind op);
 
 // Null in builds without CUDA.
 CudaKernel cuda_scatter_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_scatter_one_shot_push(DataType dtype, OpKind op, int ranks);
+
+// Programs of copy engines.
+void scatter_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
 
 std::span<const Algorithm> scatter_rows();
 

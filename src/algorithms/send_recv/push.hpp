@@ -12,6 +12,7 @@
 // over the sender's links, twice as much in packets.
 #pragma once
 
+#include "algorithms/bodies.hpp"
 #include "transport/messages.hpp"
 
 namespace tutti {
@@ -53,6 +54,11 @@ TUTTI_BODY Outcome send_recv_push(Team& team, const Messages& messages) {
     if (team.pass(move, carried) != Outcome::kDone) return Outcome::kFailed;
   }
   return team.close_messages();
+}
+
+template <class Team>
+BodyOf<Team> host_send_recv_push(DataType, OpKind) {
+  return [](Team& team, const Work& work) { return send_recv_push(team, *work.messages); };
 }
 
 }  // namespace tutti

@@ -5,7 +5,8 @@
 
 namespace tutti {
 
-HostBody host_send_recv_push(DataType dtype, OpKind op);
+template <class Team>
+BodyOf<Team> host_send_recv_push(DataType dtype, OpKind op);
 
 // Null in builds without CUDA. __global__ void(Work, Messages).
 CudaKernel cuda_send_recv_push(DataType dtype, OpKind op, int ranks);

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "support/host_world.hpp"
-#include "transport/host_team.hpp"
+#include "transport/host_shared/host_team.hpp"
 
 namespace tutti::test {
 namespace {
@@ -42,7 +42,7 @@ class Emulated {
   HostWorld world_;
 };
 
-TEST(FabricTest, TheOrderIsTheSwitchs) {
+TEST(EmulatedSwitchTest, TheOrderIsTheSwitchs) {
   Emulated<float, Sum> emulated;
   std::set<float> sums;
   for (std::uint64_t sequence = 1; sequence <= 100; ++sequence) {
@@ -54,7 +54,7 @@ TEST(FabricTest, TheOrderIsTheSwitchs) {
   for (const float sum : sums) EXPECT_NEAR(sum, 1.0928571f, 1e-6);
 }
 
-TEST(FabricTest, EveryRankComesOnce) {
+TEST(EmulatedSwitchTest, EveryRankComesOnce) {
   Work work{};
   work.ranks = kRanks;
   std::set<int> first;
@@ -68,7 +68,7 @@ TEST(FabricTest, EveryRankComesOnce) {
   EXPECT_EQ(first.size(), 5u) << "anyone may come first";
 }
 
-TEST(FabricTest, TakesWhatASwitchReducesAsOthersDo) {
+TEST(EmulatedSwitchTest, TakesWhatASwitchReducesAsOthersDo) {
   const auto taken = [](OpKind op) {
     std::set<DataType> types;
     for (const DataType dtype : kAllDataTypes) {

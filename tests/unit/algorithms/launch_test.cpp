@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "drivers/fake_cuda.hpp"
+#include "fakes/fake_cuda.hpp"
 #include "launch/cuda_stages.hpp"
 
 namespace tutti {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "drivers/fake_cuda.hpp"
+#include "fakes/fake_cuda.hpp"
 #include "support/check.hpp"
 
 namespace tutti {

@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "bootstrap/bootstrap.hpp"
+#include "fakes/fake_sockets.hpp"
 #include "unit/bootstrap/ranks.hpp"
 
 namespace tutti {

@@ -7,6 +7,8 @@
 
 #include <array>
 
+#include "fakes/fake_sockets.hpp"
+
 namespace tutti {
 namespace {
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "bootstrap/failure_notice.hpp"
+#include "fakes/fake_sockets.hpp"
 #include "unit/bootstrap/strangers.hpp"
 
 namespace tutti {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "fakes/fake_sockets.hpp"
 #include "unit/bootstrap/strangers.hpp"
 
 namespace tutti {

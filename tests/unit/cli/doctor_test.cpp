@@ -4,7 +4,7 @@
 
 #include "base/units.hpp"
 #include "doctor/findings.hpp"
-#include "drivers/fake_cuda.hpp"
+#include "fakes/fake_cuda.hpp"
 
 namespace tutti::cli {
 namespace {

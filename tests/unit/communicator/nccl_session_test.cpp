@@ -4,8 +4,8 @@
 
 #include <thread>
 
-#include "drivers/fake_cuda.hpp"
-#include "drivers/fake_nccl.hpp"
+#include "fakes/fake_cuda.hpp"
+#include "fakes/fake_nccl.hpp"
 #include "support/check.hpp"
 
 namespace tutti::test {

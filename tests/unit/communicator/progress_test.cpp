@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "communicator/engine.hpp"
-#include "drivers/fake_cuda.hpp"
+#include "fakes/fake_cuda.hpp"
 #include "support/check.hpp"
 
 namespace tutti::test {

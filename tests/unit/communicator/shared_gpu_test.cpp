@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "communicator/communicator_impl.hpp"
-#include "drivers/fake_cuda.hpp"
-#include "drivers/fake_nccl.hpp"
+#include "fakes/fake_cuda.hpp"
+#include "fakes/fake_nccl.hpp"
 #include "support/check.hpp"
 #include "support/run_ranks.hpp"
 #include "tutti/collectives.hpp"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "communicator/communicator_impl.hpp"
-#include "drivers/fake_cuda.hpp"
-#include "drivers/fake_nccl.hpp"
+#include "fakes/fake_cuda.hpp"
+#include "fakes/fake_nccl.hpp"
 #include "support/check.hpp"
 #include "support/run_ranks.hpp"
 #include "transport/work.hpp"

@@ -1,5 +1,5 @@
 // The fake of CUDA behaves as CUDA does where the library relies on it.
-#include "drivers/fake_cuda.hpp"
+#include "fakes/fake_cuda.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "drivers/fake_nccl.hpp"
+#include "fakes/fake_nccl.hpp"
 
 #include <gtest/gtest.h>
 

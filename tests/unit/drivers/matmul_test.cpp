@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "drivers/fake_cuda.hpp"
+#include "fakes/fake_cuda.hpp"
 
 namespace tutti {
 namespace {

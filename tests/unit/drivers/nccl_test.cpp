@@ -12,7 +12,7 @@
 
 #include "base/try.hpp"
 #include "drivers/nccl_library.hpp"
-#include "stub_nccl.hpp"
+#include "fakes/stub_nccl.hpp"
 
 namespace tutti {
 namespace {

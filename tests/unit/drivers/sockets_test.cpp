@@ -10,6 +10,8 @@
 #include <array>
 #include <chrono>
 
+#include "fakes/fake_sockets.hpp"
+
 namespace tutti {
 namespace {
 

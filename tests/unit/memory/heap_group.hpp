@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "drivers/fake_cuda.hpp"
 #include "drivers/shared_memory.hpp"
+#include "fakes/fake_cuda.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "support/bootstrap_shim.hpp"
 #include "support/ranks.hpp"

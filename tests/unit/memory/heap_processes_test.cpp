@@ -6,8 +6,8 @@
 
 #include "bootstrap/bootstrap.hpp"
 #include "drivers/cuda.hpp"
-#include "drivers/fake_cuda.hpp"
 #include "drivers/shared_memory.hpp"
+#include "fakes/fake_cuda.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "support/children.hpp"
 #include "support/ranks.hpp"

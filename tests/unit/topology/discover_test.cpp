@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "drivers/fake_cuda.hpp"
 #include "drivers/nvml.hpp"
+#include "fakes/fake_cuda.hpp"
 #include "topology/topology.hpp"
 
 namespace tutti {

@@ -1,0 +1,88 @@
+#include "fakes/fake_sockets.hpp"
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+bool reaches_zero(std::atomic<int>& countdown) {
+  return countdown.load() >= 0 && countdown.fetch_sub(1) == 0;
+}
+
+}  // namespace
+
+Result<std::vector<SocketAddress>> FakeSockets::resolve(const std::string& host, std::uint16_t port,
+                                                        Deadline deadline) {
+  return inner_.resolve(host, port, deadline);
+}
+
+Result<Fd> FakeSockets::listen(const SocketAddress& address) { return inner_.listen(address); }
+
+Result<Fd> FakeSockets::accept(int listener) { return inner_.accept(listener); }
+
+Result<Fd> FakeSockets::connect(const SocketAddress& address) {
+  if (reaches_zero(fail_connect_at)) {
+    return Status(StatusCode::kUnavailable, "cannot connect: made to fail");
+  }
+  return inner_.connect(address);
+}
+
+Status FakeSockets::connected(int socket) { return inner_.connected(socket); }
+
+Result<SocketAddress> FakeSockets::local_address(int socket) {
+  return inner_.local_address(socket);
+}
+
+Result<SocketAddress> FakeSockets::remote_address(int socket) {
+  return inner_.remote_address(socket);
+}
+
+Result<SocketPeer> FakeSockets::peer(int socket) {
+  auto peer = inner_.peer(socket);
+  if (peer.is_ok() && foreign_user_id != 0) peer->user_id = foreign_user_id;
+  return peer;
+}
+
+Result<SocketTransfer> FakeSockets::send(int socket, std::span<const ByteView> parts,
+                                         std::span<const int> descriptors) {
+  if (reaches_zero(fail_send_at)) return Status(StatusCode::kSystem, "cannot send: made to fail");
+  std::vector<ByteView> cut;
+  std::size_t left = max_transfer_bytes;
+  for (const ByteView part : parts) {
+    cut.push_back(part.first(std::min(left, part.size())));
+    left -= cut.back().size();
+  }
+  return inner_.send(socket, cut, descriptors);
+}
+
+Result<SocketTransfer> FakeSockets::receive(int socket, std::span<std::byte> into,
+                                            std::vector<Fd>& descriptors) {
+  if (reaches_zero(fail_receive_at)) {
+    return Status(StatusCode::kSystem, "cannot receive: made to fail");
+  }
+  const std::size_t before = descriptors.size();
+  auto result = inner_.receive(socket, into.first(std::min(max_transfer_bytes.load(), into.size())),
+                               descriptors);
+  if (lose_descriptors && descriptors.size() > before) {
+    descriptors.resize(before);
+    return Status(StatusCode::kResourceExhausted, "descriptors were lost: made to fail");
+  }
+  return result;
+}
+
+Status FakeSockets::wait(std::span<SocketWait> waits, Deadline deadline) {
+  return inner_.wait(waits, deadline);
+}
+
+Result<Fd> FakeSockets::make_event() { return inner_.make_event(); }
+
+void FakeSockets::wake(int event) { inner_.wake(event); }
+
+void FakeSockets::clear(int event) { inner_.clear(event); }
+
+Result<Fd> FakeSockets::watch_process(std::int64_t process_id) {
+  if (!can_watch_processes) return Status(StatusCode::kUnavailable, "an old kernel: made to fail");
+  return inner_.watch_process(process_id);
+}
+
+}  // namespace tutti

@@ -1,0 +1,34 @@
+# tutti_test(name SOURCES a.cpp b.cpp LABELS unit): an executable of GoogleTest cases linked with the
+# whole library (internals included). Each suite is a ctest of its own: `name.Suite`.
+function(tutti_test name)
+  cmake_parse_arguments(TEST "" "" "SOURCES;LABELS" ${ARGN})
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE tutti_test_support tutti_warnings GTest::gmock
+    GTest::gtest_main)
+  target_precompile_headers(${name} REUSE_FROM tutti_precompiled_tests)
+  tutti_lightly_optimised(${name})
+  # Checks for undefined behaviour double the time of compiling GoogleMock. They are for what is
+  # tested, in the library. Of the sources: options of the target would stand before tutti_flags'.
+  if(TUTTI_SANITIZER STREQUAL "address")
+    set_property(SOURCE ${TEST_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=undefined)
+  endif()
+  tutti_suites(${name} ${TEST_LABELS})
+endfunction()
+
+# tutti_check_undefined(SOURCES...): of an executable in the same folder, these are checked after all.
+function(tutti_check_undefined)
+  if(TUTTI_SANITIZER STREQUAL "address")
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -fsanitize=undefined)
+  endif()
+endfunction()
+
+# tutti_suites(executable LABELS...): asked for when ctest starts, so that no list is kept.
+function(tutti_suites name)
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)
+  file(GENERATE OUTPUT ${file} CONTENT "set(name ${name})
+set(labels ${ARGN})
+set(executable $<TARGET_FILE:${name}>)
+include(${PROJECT_SOURCE_DIR}/tests/find_suites.cmake)
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
+endfunction()
