@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Proves one thing about an installed copy of tutti:
+#   prove.sh product BUILD NINJA      the target tutti_product builds all that installing copies
 #   prove.sh install BUILD WORK       installs BUILD into WORK/prefix, then moves it to WORK/moved
 #   prove.sh cmake FORM WORK PROGRAM  a project finds it by find_package, builds and runs
 #   prove.sh pkg_config WORK PROGRAM  a program is built with what pkg-config says, and runs
@@ -13,6 +14,24 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cxx=${CXX:-c++}
 
 die() { printf 'package: %s\n' "$*" >&2; exit 1; }
+
+# builds_what_is_installed BUILD NINJA TARGET
+builds_what_is_installed() {
+  local build=$1 words file count=0
+  words=$("$2" -C "$build" -t commands "$3" | tr -s ' ' '\n')
+  while read -r file; do
+    grep -qxF "${file#"$build"/}" <<<"$words" || { echo "$3 does not build $file"; return 1; }
+    count=$((count + 1))
+  done < <(find "$build" -name cmake_install.cmake -exec grep -ohE '"[^"]+"' {} + | tr -d '"' |
+    grep -E "^$build/(bin|lib)/" | sort -u)
+  echo "$3 builds the $count files of bin/ and lib/ that are installed"
+  [[ $count -ge 3 ]]
+}
+
+prove_product() {
+  builds_what_is_installed "$@" tutti_product || die "installing behind ./dev bench would fail"
+  ! builds_what_is_installed "$@" tutti_cli || die "the command alone was accepted"
+}
 
 install_copy() {
   local build=$1 work=$2
@@ -95,6 +114,7 @@ prove_symbols() {
 what=$1
 shift
 case "$what" in
+  product) prove_product "$@" ;;
   install) install_copy "$@" ;;
   cmake) prove_cmake "$@" ;;
   pkg_config) prove_pkg_config "$@" ;;
