@@ -5,6 +5,13 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tutti)
 
+# What installing copies: all that `./dev bench` builds.
+add_custom_target(tutti_product)
+add_dependencies(tutti_product tutti tutti_static)
+if(TUTTI_TOOLS)
+  add_dependencies(tutti_product tutti_cli)
+endif()
+
 install(DIRECTORY include/tutti DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
 install(TARGETS tutti EXPORT tutti_shared)

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tutti/communicator.hpp"
+#include "tutti/export.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
@@ -48,7 +49,7 @@ struct AllReduce {
 // Errors: kInvalidArgument (null, misaligned, partly overlapping, unknown algorithm: nothing was
 // done), kUnsupported (no algorithm takes it; says why for each), and the communicator's failure if
 // it is poisoned. What goes wrong on the device shows in Communicator::status().
-Status all_reduce(Communicator& communicator, const AllReduce& call);
+TUTTI_API Status all_reduce(Communicator& communicator, const AllReduce& call);
 
 struct AllGather {
   const void* input = nullptr;  // `count` elements of this rank
@@ -63,7 +64,7 @@ struct AllGather {
 // Bits are moved as they are. In place: `input` is output + rank * count elements, on all ranks or
 // on none; no other overlap is taken.
 // Buffers, order and errors: as for all_reduce(). An input in place is found by its output.
-Status all_gather(Communicator& communicator, const AllGather& call);
+TUTTI_API Status all_gather(Communicator& communicator, const AllGather& call);
 
 struct ReduceScatter {
   const void* input = nullptr;  // ranks * count elements of this rank
@@ -94,12 +95,12 @@ struct AllToAll {
 // Of rows that are split, rank r's output has of each row the columns from r * count / rows on. Not
 // in place. kInvalidArgument where `rows` does not divide `count`, or a row has 2^32 elements.
 // Buffers, order and errors: as for all_reduce(). An output in place is found by its input.
-Status reduce_scatter(Communicator& communicator, const ReduceScatter& call);
+TUTTI_API Status reduce_scatter(Communicator& communicator, const ReduceScatter& call);
 
 // Every rank's `output` becomes what all ranks have for it, one piece behind the other. Collective.
 // Bits are moved as they are. Not in place: `input` and `output` do not overlap.
 // Buffers, order and errors: as for all_reduce().
-Status all_to_all(Communicator& communicator, const AllToAll& call);
+TUTTI_API Status all_to_all(Communicator& communicator, const AllToAll& call);
 
 // Of these one rank, the root, has an input or an output alone. What other ranks give for that
 // buffer is not looked at; null will do. Where it is wrong the root alone is told so, and does
@@ -148,26 +149,26 @@ struct Scatter {
 // Every rank's `output` becomes the root's input. Collective. Bits are moved as they are.
 // Buffers, order and errors: as for all_reduce(), but that `output` alone has to be symmetric. In
 // place on the root, or not.
-Status broadcast(Communicator& communicator, const Broadcast& call);
+TUTTI_API Status broadcast(Communicator& communicator, const Broadcast& call);
 
 // The root's `output` becomes what all_reduce() would give, to the bit where rows reduce in rank
 // order. Collective. Buffers, order and errors: as for all_reduce(); none has to be symmetric. In
 // place on the root, or not.
-Status reduce(Communicator& communicator, const Reduce& call);
+TUTTI_API Status reduce(Communicator& communicator, const Reduce& call);
 
 // The root's `output` becomes all ranks' inputs, one behind the other. Collective. Bits are moved
 // as they are. Not in place: the root's input lies outside its output.
 // Buffers, order and errors: as for all_reduce(), but that `input` alone has to be symmetric.
 // Algorithm `nccl_copy_engine`: every rank gives an `output` as the root's, at the same place of
 // the same allocation; the root's alone is written.
-Status gather(Communicator& communicator, const Gather& call);
+TUTTI_API Status gather(Communicator& communicator, const Gather& call);
 
 // Rank r's `output` becomes, of the root's input, the `count` elements from r * count on.
 // Collective. Bits are moved as they are. Not in place: the root's output lies outside its input.
 // Buffers, order and errors: as for all_reduce(), but that `output` alone has to be symmetric.
 // Algorithm `nccl_copy_engine`: every rank gives an `input` as the root's, at the same place of the
 // same allocation; the root's alone is read.
-Status scatter(Communicator& communicator, const Scatter& call);
+TUTTI_API Status scatter(Communicator& communicator, const Scatter& call);
 
 // Counts that the device reads when the operation runs: a graph is replayed with others. They lie
 // in memory of this rank's that its device reaches (on the host backend: any), and are there when
@@ -223,9 +224,9 @@ struct AllToAllV {
 // nothing there. Registration after a capture leaves them staged. What two ranks say of the same
 // piece must be the same: where it is not, the one that finds it fails with kMismatch, and tells
 // the others. A call that is refused for its counts is refused on this rank alone.
-Status all_gather_v(Communicator& communicator, const AllGatherV& call);
-Status reduce_scatter_v(Communicator& communicator, const ReduceScatterV& call);
-Status all_to_all_v(Communicator& communicator, const AllToAllV& call);
+TUTTI_API Status all_gather_v(Communicator& communicator, const AllGatherV& call);
+TUTTI_API Status reduce_scatter_v(Communicator& communicator, const ReduceScatterV& call);
+TUTTI_API Status all_to_all_v(Communicator& communicator, const AllToAllV& call);
 
 struct Send {
   const void* buffer = nullptr;  // `count` elements of this rank; any pointer
@@ -259,8 +260,8 @@ struct Recv {
 // one long, kTimeout. Operations of one pair run one after the other: replays at once of graphs
 // that were captured on two streams are kInvalidArgument in status(). On NCCL (no peer access, or
 // TUTTI_DISABLE) prepare_nccl() comes first, since it takes all ranks.
-Status send(Communicator& communicator, const Send& call);
-Status recv(Communicator& communicator, const Recv& call);
+TUTTI_API Status send(Communicator& communicator, const Send& call);
+TUTTI_API Status recv(Communicator& communicator, const Recv& call);
 
 struct Barrier {
   Stream stream = nullptr;
@@ -270,7 +271,7 @@ struct Barrier {
 // What is enqueued behind it on any rank's stream begins when what came before it on all of them
 // has ended, and sees what that wrote. Collective. On the host it returns when every rank has come.
 // Errors: as for all_reduce().
-Status barrier(Communicator& communicator, const Barrier& call = {});
+TUTTI_API Status barrier(Communicator& communicator, const Barrier& call = {});
 
 // What a transformer's layer does behind a row-parallel matrix product, in one operation. Matrices
 // are [tokens, hidden], row-major and without gaps.
@@ -302,17 +303,17 @@ struct AllReduceResidualRmsNorm {
 // output == input and residual_output == residual.
 // Order and errors: as for all_reduce(). A graph, a group and an algorithm's name in `options`
 // ("one_shot_push") are used alike.
-Status all_reduce_residual_rms_norm(Communicator& communicator,
-                                    const AllReduceResidualRmsNorm& call);
+TUTTI_API Status all_reduce_residual_rms_norm(Communicator& communicator,
+                                              const AllReduceResidualRmsNorm& call);
 
 // Between the two, operations of this thread are only noted; group_end runs them together. Needed
 // where one thread drives several ranks. Calls nest; only the outermost group_end runs anything.
-void group_start();
-Status group_end();  // the first failure; all operations were tried
+TUTTI_API void group_start();
+TUTTI_API Status group_end();  // the first failure; all operations were tried
 
 // One line per algorithm of "all_reduce", "broadcast" and so on: taken, or why not, with the
 // predicted or measured time.
-std::string explain(const Communicator& communicator, std::string_view collective,
-                    const Communicator::Query& query);
+TUTTI_API std::string explain(const Communicator& communicator, std::string_view collective,
+                              const Communicator::Query& query);
 
 }  // namespace tutti

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tutti/export.hpp"
 #include "tutti/status.hpp"
 #include "tutti/symmetric_memory.hpp"
 #include "tutti/tuning.hpp"
@@ -37,10 +38,10 @@ struct CommunicatorOptions {
 class UniqueId {
  public:
   // Ranks on this host only.
-  static Result<UniqueId> create();
+  TUTTI_API static Result<UniqueId> create();
   // Ranks on several hosts: rank 0 listens on `host`:`port` (port 0 is not possible here).
-  static Result<UniqueId> create_tcp(std::string_view host, int port);
-  static Result<UniqueId> from_text(std::string_view text);
+  TUTTI_API static Result<UniqueId> create_tcp(std::string_view host, int port);
+  TUTTI_API static Result<UniqueId> from_text(std::string_view text);
   const std::string& text() const { return text_; }  // at most 127 printable characters; a secret
 
  private:
@@ -53,40 +54,41 @@ class Communicator {
   // Collective. Waits for all `size` ranks, at most the timeout. Each rank may be a process or a
   // thread. Errors: kTimeout names the ranks that did not come; kMismatch names the setting or
   // version that differs; kUnsupported/kUnavailable say why the backend cannot run here.
-  static Result<Communicator> create(const UniqueId& id, int rank, int size,
-                                     const CommunicatorOptions& options = {});
+  TUTTI_API static Result<Communicator> create(const UniqueId& id, int rank, int size,
+                                               const CommunicatorOptions& options = {});
 
   // Collective. Rank, size and meeting point from torchrun, Open MPI, SLURM, PMI or tutti's
   // launcher.
-  static Result<Communicator> create_from_environment(const CommunicatorOptions& options = {});
+  TUTTI_API static Result<Communicator> create_from_environment(
+      const CommunicatorOptions& options = {});
 
   // All `ranks` ranks in this process, made by one call from one thread. Element r is rank r's;
   // on CUDA it drives device r (options.device is ignored).
-  static Result<std::vector<Communicator>> create_in_process(
+  TUTTI_API static Result<std::vector<Communicator>> create_in_process(
       int ranks, const CommunicatorOptions& options = {});
 
-  Communicator(Communicator&&) noexcept;
-  Communicator& operator=(Communicator&&) noexcept;
+  TUTTI_API Communicator(Communicator&&) noexcept;
+  TUTTI_API Communicator& operator=(Communicator&&) noexcept;
   // Waits for this rank's own work, at most the timeout, after which what runs on NCCL is aborted.
   // Never hangs, never reports.
-  ~Communicator();
+  TUTTI_API ~Communicator();
 
-  int rank() const;
-  int size() const;
-  Backend backend() const;  // kHost or kCuda
-  int device() const;       // CUDA ordinal; -1 on the host
+  TUTTI_API int rank() const;
+  TUTTI_API int size() const;
+  TUTTI_API Backend backend() const;  // kHost or kCuda
+  TUTTI_API int device() const;       // CUDA ordinal; -1 on the host
 
   // Collective. Ranks of equal `color` form a group, ordered by (key, rank). A rank with a negative
   // color takes part and gets null.
-  Result<std::unique_ptr<Communicator>> split(int color, int key);
+  TUTTI_API Result<std::unique_ptr<Communicator>> split(int color, int key);
 
   // Collective. `bytes` > 0, equal on every rank. Not inside a capture.
-  Result<SymmetricMemory> allocate(std::size_t bytes);
+  TUTTI_API Result<SymmetricMemory> allocate(std::size_t bytes);
 
   // Collective. Memory of the caller's (cudaMalloc or VMM on CUDA; any on the host backend), which
   // must stay allocated and in place until the result is destroyed. Where peers cannot address it,
   // the result says zero_copy() == false. Not inside a capture.
-  Result<SymmetricMemory> register_memory(void* address, std::size_t bytes);
+  TUTTI_API Result<SymmetricMemory> register_memory(void* address, std::size_t bytes);
 
   // Collective, outside captures. Between the two, buffers of captured operations that are not
   // symmetric are noted instead of staged; finish_capture registers them, so that replays are
@@ -95,27 +97,27 @@ class Communicator {
   // Graphs of one communicator replay beside its other calls, and beside graphs that were captured
   // on other streams. Two that were captured on one stream share memory in some algorithms: replay
   // them one after the other. Where they meet, status() says kInvalidArgument.
-  Status start_capture();
-  Status finish_capture();
+  TUTTI_API Status start_capture();
+  TUTTI_API Status finish_capture();
 
   // Collective. Makes what is made lazily otherwise and cannot be made inside a capture: NCCL's
   // communicator, and windows over what is allocated where TUTTI_TUNE or a table names a row that
   // needs them. Waits for all ranks, at most the timeout. kUnavailable where NCCL is not there.
-  Status prepare_nccl();
+  TUTTI_API Status prepare_nccl();
 
   // For every wait of this rank that begins or goes on from now on, also in graphs that were
   // captured before; a deadline of a single call stays what it is. From any thread. Error:
   // kInvalidArgument unless `timeout` > 0.
-  Status set_timeout(std::chrono::milliseconds timeout);
+  TUTTI_API Status set_timeout(std::chrono::milliseconds timeout);
 
   // From any thread, also while an operation runs or a kernel spins: ends it on every rank with
   // kAborted and `reason`. Poisons the communicator.
-  void abort(std::string_view reason);
+  TUTTI_API void abort(std::string_view reason);
 
   // Never blocks. The first failure, with the operation, its sequence number, the waiting rank, the
   // missing rank, the expected and the seen value; ok while there is none. Every later call returns
   // the same failure.
-  Status status() const;
+  TUTTI_API Status status() const;
 
   // What this rank has asked for since the communicator was made, its own creation included. A loop
   // whose buffers are there leaves all of them as they are.
@@ -127,7 +129,7 @@ class Communicator {
     friend bool operator==(const Counters&, const Counters&) = default;
   };
   // Never blocks. From any thread.
-  Counters counters() const;
+  TUTTI_API Counters counters() const;
 
   // What a call with these arguments would run, without running it.
   struct Query {
@@ -149,7 +151,7 @@ class Communicator {
     bool captured = false;
   };
   // `collective`: "all_reduce", "broadcast". kInvalidArgument lists the known ones.
-  Result<Plan> plan(std::string_view collective, const Query& query) const;
+  TUTTI_API Result<Plan> plan(std::string_view collective, const Query& query) const;
 
   CommunicatorImpl& impl() const { return *impl_; }
   explicit Communicator(std::unique_ptr<CommunicatorImpl> impl);

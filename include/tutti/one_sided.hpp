@@ -34,6 +34,7 @@
 
 #include "tutti/communicator.hpp"
 #include "tutti/device/peers.hpp"
+#include "tutti/export.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
@@ -58,10 +59,10 @@ struct Put {
 };
 
 // Copies `count` elements into the symmetric memory of `peer`.
-Status put(Communicator& communicator, const Put& call);
+TUTTI_API Status put(Communicator& communicator, const Put& call);
 
 // The same, and one signal to `peer` on `channel` behind it, also where `count` is 0.
-Status put_signal(Communicator& communicator, const Put& call, int channel);
+TUTTI_API Status put_signal(Communicator& communicator, const Put& call, int channel);
 
 struct Get {
   const void* from = nullptr;  // this rank's address of the place in symmetric memory
@@ -75,7 +76,7 @@ struct Get {
 
 // Copies `count` elements from the symmetric memory of `peer`. What the peer wrote there is seen if
 // a signal that it sent behind that was waited for, or after a barrier().
-Status get(Communicator& communicator, const Get& call);
+TUTTI_API Status get(Communicator& communicator, const Get& call);
 
 struct Signal {
   int peer = 0;
@@ -85,7 +86,7 @@ struct Signal {
 
 // One signal to `peer`, behind everything that is before it on the stream: what this rank wrote or
 // put until here is seen by whoever waits for it.
-Status signal(Communicator& communicator, const Signal& call);
+TUTTI_API Status signal(Communicator& communicator, const Signal& call);
 
 struct WaitSignal {
   int peer = 0;  // who sends
@@ -100,12 +101,13 @@ struct WaitSignal {
 // takes them. What follows sees what was before them on the peer. Where the deadline passes it
 // fails with kTimeout, which names both ranks, the channel, and how many signals were expected and
 // seen; that poisons the communicator. abort() and the end of a peer end it, too.
-Status wait_signal(Communicator& communicator, const WaitSignal& call);
+TUTTI_API Status wait_signal(Communicator& communicator, const WaitSignal& call);
 
 // What kernels of the caller's own take (tutti/device/peers.hpp). On the host backend they are
 // functions that this rank calls; of a wait that failed in one the group hears with this rank's
 // next call, or status(). Valid as long as the communicator and `memory`; `memory` must be this
 // communicator's. Local: asks no other rank.
-Result<device::Peers> device_peers(Communicator& communicator, const SymmetricMemory& memory);
+TUTTI_API Result<device::Peers> device_peers(Communicator& communicator,
+                                             const SymmetricMemory& memory);
 
 }  // namespace tutti

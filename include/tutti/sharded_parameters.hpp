@@ -8,6 +8,7 @@
 
 #include "tutti/collectives.hpp"
 #include "tutti/communicator.hpp"
+#include "tutti/export.hpp"
 #include "tutti/status.hpp"
 #include "tutti/types.hpp"
 
@@ -63,41 +64,42 @@ class ShardedParameters {
  public:
   // Collective. The communicator and the shards outlive the result. Errors: kInvalidArgument says
   // what is wrong with which layer; those of Communicator::allocate().
-  static Result<ShardedParameters> create(Communicator& communicator,
-                                          const std::vector<ShardedLayer>& layers,
-                                          const ShardedOptions& options = {});
-  ShardedParameters(ShardedParameters&&) noexcept;
-  ShardedParameters& operator=(ShardedParameters&&) noexcept;
-  ~ShardedParameters();
+  TUTTI_API static Result<ShardedParameters> create(Communicator& communicator,
+                                                    const std::vector<ShardedLayer>& layers,
+                                                    const ShardedOptions& options = {});
+  TUTTI_API ShardedParameters(ShardedParameters&&) noexcept;
+  TUTTI_API ShardedParameters& operator=(ShardedParameters&&) noexcept;
+  TUTTI_API ~ShardedParameters();
 
-  int layers() const;
+  TUTTI_API int layers() const;
 
   // Begins to gather `layer`; of one that is gathered, or under way, nothing. It reads the shard in
   // a stream of its own: what has written it is to be ordered before, by updated(). Error:
   // kInvalidArgument where `depth` others are gathered and not released.
-  Status prefetch(int layer);
+  TUTTI_API Status prefetch(int layer);
 
   // The whole layer: ranks * count elements, to be read in `compute`'s order until release().
   // Gathers what was not prefetched.
-  Result<const void*> gathered(int layer, Stream compute);
+  TUTTI_API Result<const void*> gathered(int layer, Stream compute);
 
   // `compute` has been given everything that reads the layer.
-  Status release(int layer, Stream compute);
+  TUTTI_API Status release(int layer, Stream compute);
 
   // Where the layer's gradient belongs: ranks * count elements of its type, to be written in
   // `compute`'s order; what is there is not defined. Until reduce_gradient(), the same address.
-  Result<void*> gradient(int layer, Stream compute);
+  TUTTI_API Result<void*> gradient(int layer, Stream compute);
 
   // `compute` has been given everything that writes gradient(layer). `shard_gradient`, `count`
   // elements in any memory of this rank's device, becomes this rank's part of the reduction over
   // all ranks; it is there behind finish().
-  Status reduce_gradient(int layer, void* shard_gradient, Stream compute, ReduceOp op = {});
+  TUTTI_API Status reduce_gradient(int layer, void* shard_gradient, Stream compute,
+                                   ReduceOp op = {});
 
   // What `compute` is given from now on finds every gradient that was reduced so far.
-  Status finish(Stream compute);
+  TUTTI_API Status finish(Stream compute);
 
   // Prefetches from now on find what `compute` has been given so far to write into shards.
-  Status updated(Stream compute);
+  TUTTI_API Status updated(Stream compute);
 
  private:
   explicit ShardedParameters(std::unique_ptr<ShardedParametersImpl> impl);

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "tutti/export.hpp"
+
 namespace tutti {
 
 // What kind of failure. The text says which; the code says what a caller can do about it.
@@ -29,7 +31,7 @@ enum class StatusCode : std::uint8_t {
   kInternal,           // a defect in tutti
 };
 
-std::string_view to_string(StatusCode code);
+TUTTI_API std::string_view to_string(StatusCode code);
 
 class [[nodiscard]] Status {
  public:
@@ -47,10 +49,10 @@ class [[nodiscard]] Status {
   const std::source_location& where() const { return where_; }
 
   // "timeout: all_reduce #42: rank 3 waited ..."; "ok" for success.
-  std::string to_string() const;
+  TUTTI_API std::string to_string() const;
 
   // The same failure with `context` and ": " before its text. Success stays success.
-  Status with_context(std::string_view context) const;
+  TUTTI_API Status with_context(std::string_view context) const;
 
  private:
   StatusCode code_ = StatusCode::kOk;

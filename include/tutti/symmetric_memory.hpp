@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "tutti/export.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti {
@@ -20,15 +21,15 @@ class SymmetricMemory {
 
   // This rank's part: `size()` bytes, 16-byte aligned if allocated. Every rank uses the same offset
   // into its own part in any one operation.
-  void* data() const;
-  std::size_t size() const;
+  TUTTI_API void* data() const;
+  TUTTI_API std::size_t size() const;
 
   // The same bytes of `rank`, as this rank addresses them; null where the memory is staged.
-  void* peer(int rank) const;
+  TUTTI_API void* peer(int rank) const;
 
   // False where peers cannot address the memory (register_memory only): operations then copy
   // through the communicator's staging, and say so once.
-  bool zero_copy() const;
+  TUTTI_API bool zero_copy() const;
 
   explicit operator bool() const { return impl_ != nullptr; }
   SymmetricMemoryImpl* impl() const { return impl_.get(); }

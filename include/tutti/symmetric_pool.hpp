@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tutti/communicator.hpp"
+#include "tutti/export.hpp"
 #include "tutti/status.hpp"
 #include "tutti/types.hpp"
 
@@ -17,16 +18,17 @@ class SymmetricPoolImpl;
 // pool and the communicator.
 class SymmetricBlock {
  public:
-  SymmetricBlock();
+  TUTTI_API SymmetricBlock();
   explicit SymmetricBlock(std::unique_ptr<SymmetricBlockImpl> impl);
-  SymmetricBlock(SymmetricBlock&&) noexcept;
-  SymmetricBlock& operator=(SymmetricBlock&&) noexcept;  // what was held before is given back
-  ~SymmetricBlock();
+  TUTTI_API SymmetricBlock(SymmetricBlock&&) noexcept;
+  TUTTI_API SymmetricBlock& operator=(
+      SymmetricBlock&&) noexcept;  // what was held before is given back
+  TUTTI_API ~SymmetricBlock();
 
   // This rank's part: `bytes()` bytes as they were asked for, 256-byte aligned. Zero where nobody
   // had the block before, else whatever was left there.
-  void* data() const;
-  std::size_t bytes() const;
+  TUTTI_API void* data() const;
+  TUTTI_API std::size_t bytes() const;
   explicit operator bool() const { return impl_ != nullptr; }
 
   // Back to the pool, which lets whoever takes the block next wait for what `stream` has been given
@@ -34,7 +36,7 @@ class SymmetricBlock {
   // Destroying a block without this is right where its next taker's stream is ordered behind this
   // one's in another way: the same stream, an event, a synchronisation.
   // Errors: kInvalidArgument within a capture (the block stays taken), kCuda.
-  Status give_back(Stream stream);
+  TUTTI_API Status give_back(Stream stream);
 
  private:
   std::unique_ptr<SymmetricBlockImpl> impl_;
@@ -52,27 +54,27 @@ class SymmetricBlock {
 class SymmetricPool {
  public:
   // The communicator outlives the last take().
-  explicit SymmetricPool(Communicator& communicator);
-  SymmetricPool(SymmetricPool&&) noexcept;
-  SymmetricPool& operator=(SymmetricPool&&) noexcept;
-  ~SymmetricPool();
+  TUTTI_API explicit SymmetricPool(Communicator& communicator);
+  TUTTI_API SymmetricPool(SymmetricPool&&) noexcept;
+  TUTTI_API SymmetricPool& operator=(SymmetricPool&&) noexcept;
+  TUTTI_API ~SymmetricPool();
 
   // `bytes` > 0, equal on every rank. The block may be used in `stream`'s order (CUDA), and in what
   // is ordered behind it. Where it allocates: collective, waits for the other ranks, at most the
   // communicator's timeout.
   // Errors: kInvalidArgument (0 bytes; within a capture of `stream`: graphs keep their memory, so
   // they need an allocation, or a block that was taken before), and those of allocate().
-  Result<SymmetricBlock> take(std::size_t bytes, Stream stream = nullptr);
+  TUTTI_API Result<SymmetricBlock> take(std::size_t bytes, Stream stream = nullptr);
 
   // Gives what is not taken back to the communicator. Local; every rank does it at the same place
   // in its calls, when its work on these blocks has ended.
-  void trim();
+  TUTTI_API void trim();
 
   struct Use {
     std::size_t blocks = 0;  // taken and free
     std::size_t taken_bytes = 0, free_bytes = 0;
   };
-  Use use() const;
+  TUTTI_API Use use() const;
 
  private:
   std::shared_ptr<SymmetricPoolImpl> impl_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "tutti/export.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
@@ -20,7 +21,7 @@ enum class PlanSource : std::uint8_t {
   kPublished,  // measured by others, on a GPU of which there are no measurements of tutti's own
   kModel,      // cost model: nothing measured fits
 };
-std::string_view to_string(PlanSource source);
+TUTTI_API std::string_view to_string(PlanSource source);
 
 struct Plan {
   std::string algorithm;        // "all_reduce/two_shot"
@@ -31,6 +32,6 @@ struct Plan {
   bool emulated = false;  // it was named, and what it needs is done by a loop over the peers
   friend bool operator==(const Plan&, const Plan&) = default;
 };
-std::string to_string(const Plan& plan);
+TUTTI_API std::string to_string(const Plan& plan);
 
 }  // namespace tutti

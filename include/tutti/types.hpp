@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "tutti/export.hpp"
 #include "tutti/status.hpp"
 
 struct CUstream_st;
@@ -35,10 +36,11 @@ inline constexpr std::array<DataType, 12> kAllDataTypes = {
     DataType::kInt32,      DataType::kUint32,     DataType::kInt64,   DataType::kUint64,
 };
 
-std::size_t size_of(DataType dtype);  // bytes of one element
-bool is_floating(DataType dtype);
-std::string_view to_string(DataType dtype);          // "bf16", "fp8_e4m3", "int32", ...
-Result<DataType> parse_data_type(std::string_view);  // also "bfloat16", "half", "float", "double"
+TUTTI_API std::size_t size_of(DataType dtype);  // bytes of one element
+TUTTI_API bool is_floating(DataType dtype);
+TUTTI_API std::string_view to_string(DataType dtype);  // "bf16", "fp8_e4m3", "int32", ...
+// Also takes "bfloat16", "half", "float", "double".
+TUTTI_API Result<DataType> parse_data_type(std::string_view);
 
 // How elements of all ranks become one. Ranks are taken in the order 0..n-1, starting from rank 0's
 // value. fp16, bf16 and fp8 accumulate in fp32 and round once; other types use their own
@@ -68,11 +70,11 @@ struct ReduceOp {
   friend bool operator==(const ReduceOp&, const ReduceOp&) = default;
 };
 
-std::string_view to_string(OpKind op);  // "sum", "prod", "min", "max", "avg", "premulsum"
-Result<OpKind> parse_op(std::string_view);
+TUTTI_API std::string_view to_string(OpKind op);  // "sum", "prod", "min", "max", "avg", "premulsum"
+TUTTI_API Result<OpKind> parse_op(std::string_view);
 
 enum class Backend : std::uint8_t { kAuto, kHost, kCuda };
-std::string_view to_string(Backend backend);  // "auto", "host", "cuda"
-Result<Backend> parse_backend(std::string_view);
+TUTTI_API std::string_view to_string(Backend backend);  // "auto", "host", "cuda"
+TUTTI_API Result<Backend> parse_backend(std::string_view);
 
 }  // namespace tutti

@@ -1,6 +1,8 @@
 // The version of the headers this program was compiled against.
 #pragma once
 
+#include "tutti/export.hpp"
+
 #define TUTTI_VERSION_MAJOR 0
 #define TUTTI_VERSION_MINOR 1
 #define TUTTI_VERSION_PATCH 0
@@ -11,6 +13,6 @@
 namespace tutti {
 
 // The version of the library this program is running with, "major.minor.patch".
-const char* version();
+TUTTI_API const char* version();
 
 }  // namespace tutti

@@ -171,11 +171,6 @@ class Documents(Tree):
     def test_test_that_is_gone(self):
         self.refuses("tests/a_test.cpp", "TEST(Bootstrap, Renamed) {}\n", "Bootstrap.DropsNoise")
 
-    def test_fuzz_target_that_is_gone(self):
-        self.write("tests/fuzz/CMakeLists.txt", "fuzz_target(frames)\n")
-        self.write("SECURITY.md", "`fuzz.frames`\n")
-        self.assertEqual(check_documents.check(self.root), [])
-        self.refuses("tests/fuzz/CMakeLists.txt", "fuzz_target(messages)\n", "fuzz.frames")
 
     def test_threat_without_a_test(self):
         self.refuses("SECURITY.md", "| threat | test |\n|---|---|\n| noise | |\n", "noise")

@@ -1,18 +1,37 @@
 #!/usr/bin/env bash
 # Proves one thing about an installed copy of tutti:
-#   prove.sh install     BUILD WORK   installs BUILD into WORK/prefix, then moves it to WORK/moved
-#   prove.sh cmake FORM  WORK         a project finds it by find_package, builds and runs
-#   prove.sh pkg_config  WORK         a program is built with what pkg-config says, and runs
-#   prove.sh headers     WORK         each public header compiles alone and needs no other library
+#   prove.sh product BUILD NINJA      the target tutti_product builds all that installing copies
+#   prove.sh install BUILD WORK       installs BUILD into WORK/prefix, then moves it to WORK/moved
+#   prove.sh cmake FORM WORK PROGRAM  a project finds it by find_package, builds and runs
+#   prove.sh pkg_config WORK PROGRAM  a program is built with what pkg-config says, and runs
+#   prove.sh headers WORK             each public header compiles alone and needs no other library
 #   prove.sh headers_refused WORK     and a header that does not is refused
-#   prove.sh symbols     WORK         libtutti.so exports what the public headers declare, no more
-# The compiler is $CXX; the program is the README's example.
+#   prove.sh symbols WORK             libtutti.so exports what the public headers declare, no more
+#   prove.sh symbols_refused WORK     and what is missing or too much is refused
+# The compiler is $CXX.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-program=$here/../../examples/all_reduce.cpp
 cxx=${CXX:-c++}
 
 die() { printf 'package: %s\n' "$*" >&2; exit 1; }
+
+# builds_what_is_installed BUILD NINJA TARGET
+builds_what_is_installed() {
+  local build=$1 words file count=0
+  words=$("$2" -C "$build" -t commands "$3" | tr -s ' ' '\n')
+  while read -r file; do
+    grep -qxF "${file#"$build"/}" <<<"$words" || { echo "$3 does not build $file"; return 1; }
+    count=$((count + 1))
+  done < <(find "$build" -name cmake_install.cmake -exec grep -ohE '"[^"]+"' {} + | tr -d '"' |
+    grep -E "^$build/(bin|lib)/" | sort -u)
+  echo "$3 builds the $count files of bin/ and lib/ that are installed"
+  [[ $count -ge 3 ]]
+}
+
+prove_product() {
+  builds_what_is_installed "$@" tutti_product || die "installing behind ./dev bench would fail"
+  ! builds_what_is_installed "$@" tutti_cli || die "the command alone was accepted"
+}
 
 install_copy() {
   local build=$1 work=$2
@@ -25,7 +44,8 @@ install_copy() {
 library_dir() { dirname "$(find "$1/moved" -name libtutti.so)"; }
 
 prove_cmake() {
-  local form=$1 work=$2 build=$2/build-$1
+  local form=$1 work=$2 program=$3 build
+  build=$work/$form-$(basename "$program" .cpp)
   rm -rf "$build"
   cmake -S "$here/consumer" -B "$build" -DCMAKE_PREFIX_PATH="$work/moved" -DFORM="$form" \
     -DPROGRAM="$program" -DCMAKE_CXX_COMPILER="$cxx"
@@ -34,7 +54,7 @@ prove_cmake() {
 }
 
 prove_pkg_config() {
-  local work=$1 libraries flags
+  local work=$1 program=$2 libraries flags
   libraries=$(library_dir "$work")
   export PKG_CONFIG_PATH=$libraries/pkgconfig
   pkg-config --exact-version="$(sed -n 's/.*TUTTI_VERSION_STRING "\(.*\)"/\1/p' \
@@ -76,28 +96,31 @@ prove_headers_refused() {
   done
 }
 
+# with_symbols SCRIPT WORK: runs it on the headers, on a program that calls every function, and on
+# libtutti.so.
+with_symbols() {
+  local script=$1 work=$2 object
+  object=$work/$(basename "$script" .py).o
+  "$cxx" -std=c++20 -I"$work/moved/include" -c "$here/every_function.cpp" -o "$object"
+  python3 -B "$here/$script" "$work/moved/include" "$object" "$(library_dir "$work")/libtutti.so"
+}
+
 prove_symbols() {
-  local work=$1 library exported headers name
-  library=$(library_dir "$work")/libtutti.so
-  readelf -d "$library" | grep -q 'SONAME.*\[libtutti\.so\.[0-9]*\]' || die "no soname"
-  exported=$(nm -DC --defined-only "$library" | awk '$2 ~ /[TWBDRV]/' | cut -d' ' -f3-)
-  headers=$(cat "$work"/moved/include/tutti/*.hpp)
-  while read -r name; do
-    [[ $name == tutti::* ]] || die "$name is exported"
-    name=${name#tutti::}
-    grep -qw "$(grep -oE '^[A-Za-z_]+' <<<"$name")" <<<"$headers" || die "tutti::$name is exported"
-  done <<<"$exported"
-  echo "$(wc -l <<<"$exported") symbols, all public"
+  readelf -d "$(library_dir "$1")/libtutti.so" | grep -q 'SONAME.*\[libtutti\.so\.[0-9]*\]' ||
+    die "no soname"
+  with_symbols surface.py "$1"
 }
 
 what=$1
 shift
 case "$what" in
+  product) prove_product "$@" ;;
   install) install_copy "$@" ;;
   cmake) prove_cmake "$@" ;;
   pkg_config) prove_pkg_config "$@" ;;
   headers) prove_headers "$@" ;;
   headers_refused) prove_headers_refused "$@" ;;
   symbols) prove_symbols "$@" ;;
+  symbols_refused) with_symbols surface_test.py "$@" ;;
   *) die "unknown proof $what" ;;
 esac

@@ -17,6 +17,9 @@ bool memory_leaked() {
 }  // namespace tutti::test
 
 #if defined(__SANITIZE_THREAD__)
-// The first race ends the process: a child that ends by _exit() would not tell of it otherwise.
-extern "C" const char* __tsan_default_options() { return "halt_on_error=1:exitcode=66"; }
+// The first race ends the process: a child that ends by _exit() would not tell of it otherwise. The
+// run-time library finds this where it is exported.
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
+  return "halt_on_error=1:exitcode=66";
+}
 #endif
