@@ -171,7 +171,6 @@ class Documents(Tree):
     def test_test_that_is_gone(self):
         self.refuses("tests/a_test.cpp", "TEST(Bootstrap, Renamed) {}\n", "Bootstrap.DropsNoise")
 
-
     def test_threat_without_a_test(self):
         self.refuses("SECURITY.md", "| threat | test |\n|---|---|\n| noise | |\n", "noise")
 

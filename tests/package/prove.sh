@@ -8,6 +8,7 @@
 #   prove.sh headers_refused WORK     and a header that does not is refused
 #   prove.sh symbols WORK             libtutti.so exports what the public headers declare, no more
 #   prove.sh symbols_refused WORK     and what is missing or too much is refused
+#   prove.sh no_test_code WORK LIBRARY...  the library holds no test code; the LIBRARYs do (control)
 # The compiler is $CXX.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -111,6 +112,20 @@ prove_symbols() {
   with_symbols surface.py "$1"
 }
 
+# holds_test_code LIBRARY: whether it defines a fake of the machine or a simulated rank.
+holds_test_code() { nm -C --defined-only "$1" | grep -qE ' tutti::(Fake|Simulated|simulated::)'; }
+
+prove_no_test_code() {
+  local work=$1 library
+  shift
+  for library in "$(library_dir "$work")"/libtutti.{a,so}; do
+    ! holds_test_code "$library" || die "$library holds test code"
+  done
+  for library in "$@"; do
+    holds_test_code "$library" || die "control: $library holds test code, which was not seen"
+  done
+}
+
 what=$1
 shift
 case "$what" in
@@ -121,6 +136,7 @@ case "$what" in
   headers) prove_headers "$@" ;;
   headers_refused) prove_headers_refused "$@" ;;
   symbols) prove_symbols "$@" ;;
+  no_test_code) prove_no_test_code "$@" ;;
   symbols_refused) with_symbols surface_test.py "$@" ;;
   *) die "unknown proof $what" ;;
 esac
