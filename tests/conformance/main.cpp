@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <random>
 #include <tuple>
 
 #include "algorithms/catalogue.hpp"
@@ -32,6 +33,7 @@ struct Options {
   std::size_t max_count = Space::kMillion;
   std::uint64_t seed = 1;
   bool full = false, list = false, huge = false;
+  std::size_t cells = 0;  // of --full, at random; 0: all
   int silence_s = 240, rounds = 5, soak = 0;
 };
 
@@ -56,6 +58,7 @@ void declare(CLI::App& app, Options& options) {
       ->envname("CONFORMANCE_SEED");
   app.add_option("--rounds", options.rounds, "selections, each with inputs of its own");
   app.add_flag("--full", options.full, "every cell, not a selection");
+  app.add_option("--cells", options.cells, "of --full, only so many, drawn by --seed");
   app.add_option("--soak", options.soak,
                  "instead: one random series of so many operations for each group");
   app.add_flag("--huge", options.huge, "instead: more than 2^32 elements, with each row");
@@ -122,6 +125,16 @@ std::vector<Cell> selections(Space space, const Options& options) {
     cells.insert(cells.end(), more.begin(), more.end());
     ++space.seed;
   }
+  return cells;
+}
+
+// All cells, or as many of them as are asked for.
+std::vector<Cell> drawn(const Space& space, const Options& options) {
+  std::vector<Cell> cells = space.everything();
+  if (options.cells == 0 || options.cells >= cells.size()) return cells;
+  std::shuffle(cells.begin(), cells.end(), std::mt19937_64(options.seed));
+  cells.resize(options.cells);
+  cells.shrink_to_fit();
   return cells;
 }
 
@@ -224,9 +237,9 @@ int run(const Options& options) {
   }
   if (options.soak > 0) return soak(space, options);
   if (options.huge) return huge(space);
-  const std::vector<Cell> cells = options.full ? space.everything() : selections(space, options);
+  const std::vector<Cell> cells = options.full ? drawn(space, options) : selections(space, options);
   fmt::print("seed {}: {} cells ({})\n", options.seed, cells.size(),
-             options.full ? "all" : "every pair of values occurs in each round");
+             options.full ? "of the whole product" : "every pair of values occurs in each round");
   Totals totals;
   for (const auto& session : sessions_of(cells)) {
     if (!options.list) run_and_print(space, session, options, totals);
