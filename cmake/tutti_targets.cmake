@@ -69,3 +69,15 @@ function(tutti_lightly_optimised)
     target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
   endforeach()
 endfunction()
+
+# tutti_always_optimised(TARGET...): what computes much, and is to be fast in every build. g++ takes a
+# precompiled header at the optimisation it was made with alone.
+function(tutti_always_optimised)
+  foreach(target ${ARGN})
+    if(CMAKE_BUILD_TYPE STREQUAL "Release")
+      target_precompile_headers(${target} REUSE_FROM tutti_precompiled)
+    else()
+      target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O2>)
+    endif()
+  endforeach()
+endfunction()

@@ -3,6 +3,7 @@
 # section NAME COMMAND...   runs it, whatever the ones before did
 # summarise                 prints what failed once more, and how long each section took, last;
 #                           returns 1 if any failed
+set -o pipefail
 section_names=()
 section_outcomes=()
 section_logs=$(mktemp -d)
