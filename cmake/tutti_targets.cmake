@@ -70,6 +70,14 @@ function(tutti_lightly_optimised)
   endforeach()
 endfunction()
 
+# tutti_not_optimised(TARGET...): what mostly waits for what it calls, as tests do: -O0, in a third of
+# the time.
+function(tutti_not_optimised)
+  foreach(target ${ARGN})
+    target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O0>)
+  endforeach()
+endfunction()
+
 # tutti_always_optimised(TARGET...): what computes much, and is to be fast in every build. g++ takes a
 # precompiled header at the optimisation it was made with alone.
 function(tutti_always_optimised)

@@ -6,7 +6,7 @@ function(tutti_test name)
   target_link_libraries(${name} PRIVATE tutti_test_support tutti_warnings GTest::gmock
     GTest::gtest_main)
   target_precompile_headers(${name} REUSE_FROM tutti_precompiled_tests)
-  tutti_lightly_optimised(${name})
+  tutti_not_optimised(${name})
   # Checks for undefined behaviour double the time of compiling GoogleMock. They are for what is
   # tested, in the library. Of the sources: options of the target would stand before tutti_flags'.
   if(TUTTI_SANITIZER STREQUAL "address")
