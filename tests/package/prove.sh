@@ -107,7 +107,7 @@ with_symbols() {
 }
 
 prove_symbols() {
-  readelf -d "$(library_dir "$1")/libtutti.so" | grep -q 'SONAME.*\[libtutti\.so\.[0-9]*\]' ||
+  readelf -d "$(library_dir "$1")/libtutti.so" | grep 'SONAME.*\[libtutti\.so\.[0-9]*\]' >/dev/null ||
     die "no soname"
   with_symbols surface.py "$1"
 }
