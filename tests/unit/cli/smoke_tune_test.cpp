@@ -11,6 +11,7 @@
 
 #include "run_tutti.hpp"
 #include "scratch_folder.hpp"
+#include "support/patience.hpp"
 #include "tune/table_file.hpp"
 
 namespace tutti::cli {
@@ -146,13 +147,14 @@ TEST_F(TuneTest, ResumesBehindWhatTheTableHas) {
 // one never.
 TEST_F(TuneTest, KeepsFinishedSizesWhenItIsInterrupted) {
   const auto interrupt = [this](pid_t pid) {
-    for (int k = 0; k < 5000 && !std::filesystem::exists(file_); ++k) {
+    const auto end = std::chrono::steady_clock::now() + test::kPatience;
+    while (!std::filesystem::exists(file_) && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     ::kill(pid, SIGINT);
   };
   const Ended ended = tune({"--bytes", "16K,1K", "--algorithms", "two_shot,one_shot_push",
-                            "--inject", "hang:1:one_shot_push", "--timeout-ms", "60000"},
+                            "--inject", "hang:1:one_shot_push"},
                            {"TUTTI_PACKET_BYTES=8K"}, interrupt);
   EXPECT_EQ(ended.exit_code, 128 + SIGINT);
   EXPECT_THAT(ended.err, HasSubstr("# interrupted; --resume goes on"));
