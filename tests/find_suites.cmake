@@ -5,7 +5,7 @@ if(NOT EXISTS ${executable})
   return()
 endif()
 execute_process(COMMAND ${executable} --gtest_list_tests
-  OUTPUT_VARIABLE listed RESULT_VARIABLE failed TIMEOUT 60)
+  OUTPUT_VARIABLE listed RESULT_VARIABLE failed TIMEOUT 600)
 if(failed)
   message(FATAL_ERROR "${executable} --gtest_list_tests: ${failed}")
 endif()

@@ -43,7 +43,8 @@ std::string fill_time(const Choice& choice, const Algorithm& row, double& time_u
   const Load load = load_of(choice.question, row);
   const TuningEntry* entry = choice.named ? choice.named->match.entry : nullptr;
   const bool staged = passes_of(load) > 0;
-  if (entry != nullptr && entry->provenance == Provenance::kMeasured && !staged) {
+  if (entry != nullptr && entry->provenance == Provenance::kMeasured &&
+      is_as_measured(choice.question, row)) {
     if (entry->algorithm == row.id) time_us = entry->time_us;
     if (entry->runner_up == row.id) time_us = entry->runner_up_us;
   }
@@ -86,7 +87,7 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
     if (!entry.algorithm.ends_with(to_string(row.family))) {
       text += fmt::format(", which cannot run here; next is {}", to_string(row.family));
     }
-  } else if (goes_through_staging(row, choice.question.request)) {
+  } else if (!is_as_measured(choice.question, row)) {
     text = fmt::format("; {} names it for symmetric buffers", choice.named->match.source->name);
   }
   return text + passed_over(choice);

@@ -5,16 +5,29 @@
 #include "dispatch/filter.hpp"
 
 namespace tutti {
+namespace {
+
+// A buffer that only the root has is never one that peers are known to reach.
+bool stages_any_buffer(const Algorithm& row) {
+  const RootSide alone = root_side(row.collective);
+  return (row.peers_read_input && alone == RootSide::kInput) ||
+         (row.peers_write_output && alone == RootSide::kOutput);
+}
+
+}  // namespace
 
 // The communicator decides by the same properties (Prepared::staged). What goes through staging in
 // any case does so in passes of its own: a buffer that peers do not reach only costs it a copy.
 bool goes_through_staging(const Algorithm& row, const Request& request) {
   if (row.ring_directions > 0 || row.pushes_through_staging) return false;
   if (!row.peers_read_input && !row.peers_write_output) return false;
-  const RootSide alone = root_side(request.collective);
-  if (row.peers_read_input && alone == RootSide::kInput) return true;
-  if (row.peers_write_output && alone == RootSide::kOutput) return true;
+  if (stages_any_buffer(row)) return true;
   return !request.symmetric || (request.in_place && row.in_place_needs_staging);
+}
+
+bool is_as_measured(const Question& question, const Algorithm& row) {
+  if (!goes_through_staging(row, question.request)) return true;
+  return stages_any_buffer(row) && passes_of(load_of(question, row)) <= 1;
 }
 
 Load load_of(const Question& question, const Algorithm& row) {
@@ -88,7 +101,7 @@ const Algorithm* fastest_row(const Question& question) {
 }
 
 const Algorithm* overtaken_by(const Question& question, const Algorithm& row) {
-  if (!goes_through_staging(row, question.request)) return nullptr;
+  if (is_as_measured(question, row)) return nullptr;
   const Algorithm* direct = fastest(question, [&question](const Algorithm& other) {
     return !goes_through_staging(other, question.request);
   });

@@ -30,12 +30,15 @@ std::optional<Named> named_by_tables(const Question& question);
 bool goes_through_staging(const Algorithm& row, const Request& request);
 Load load_of(const Question& question, const Algorithm& row);
 
+// Tables hold what buffers take that peers reach. Whether that holds for this request, too: it does
+// not stage, or it stages those buffers as well, in one pass.
+bool is_as_measured(const Question& question, const Algorithm& row);
+
 // By the model, of the rows that can run; of equal ones the first. Null: none.
 const Algorithm* fastest_row(const Question& question);
 
-// Tables hold what buffers take that peers reach. Where `row` would pass through staging, a row
-// that does not may be faster: that one, or null. Among rows that all stage, the table's order
-// stands.
+// Where `row`, which a table names, would stage more than it did there, a row that does not stage
+// may be faster: that one, or null. Among rows that all stage, the table's order stands.
 const Algorithm* overtaken_by(const Question& question, const Algorithm& row);
 
 }  // namespace tutti

@@ -53,10 +53,8 @@ int run_grouped(Backend backend, const std::vector<Cell>& all, const Run& run) {
   for (const Cell& cell : all) groups[{cell.kind, cell.ranks}].push_back(cell);
   int failed = 0;
   for (const auto& [key, cells] : groups) {
-    const GroupSpec spec{.backend = backend,
-                         .kind = key.first,
-                         .ranks = key.second,
-                         .limit = std::chrono::seconds(600)};
+    const GroupSpec spec{
+        .backend = backend, .kind = key.first, .ranks = key.second, .limit = std::chrono::hours(1)};
     const std::string wrong = run_isolated(
         [&] {
           const std::string text = run_group(spec, [&](Rank& rank) { run(rank, cells); });

@@ -223,7 +223,7 @@ std::string why_no_backend(const Space& space) {
   int most = 1;
   for (const int ranks : space.ranks) most = std::max(most, ranks);
   return run_isolated([&] { require(why_no_gpus(1).empty(), why_no_gpus(1)); },
-                      std::chrono::seconds(60));
+                      kPatience);
 }
 
 int run(const Options& options) {

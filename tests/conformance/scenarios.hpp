@@ -15,6 +15,7 @@ struct Scenario {
   int min_ranks;
   std::chrono::milliseconds timeout;  // of the communicator
   void (*run)(Rank& rank);
+  bool outlasts_a_deadline = false;  // of a second or more, where there are more than two ranks
 };
 
 std::span<const Scenario> working_scenarios();

@@ -7,12 +7,12 @@
 #include "conformance/scenarios.hpp"
 #include "support/check.hpp"
 #include "support/lane.hpp"
+#include "support/patience.hpp"
 
 namespace tutti::test {
 namespace {
 
 constexpr std::size_t kRoom = 256 * KiB;
-constexpr std::chrono::milliseconds kPatient{60000};
 
 Trial trial_of(std::size_t count, std::uint64_t seed) { return {.count = count, .seed = seed}; }
 
@@ -127,13 +127,13 @@ void refused_calls_change_nothing(Rank& rank) {
 }
 
 constexpr Scenario kWorking[] = {
-    {"two_communicators", 1, kPatient, two_communicators},
-    {"two_streams", 1, kPatient, two_streams},
-    {"sub_group_then_whole_group", 2, kPatient, sub_group_then_whole_group},
-    {"random_delays", 2, kPatient, random_delays},
-    {"scalars_per_rank", 1, kPatient, scalars_per_rank},
-    {"plain_inputs", 1, kPatient, plain_inputs},
-    {"refused_calls_change_nothing", 1, kPatient, refused_calls_change_nothing},
+    {"two_communicators", 1, kPatience, two_communicators},
+    {"two_streams", 1, kPatience, two_streams},
+    {"sub_group_then_whole_group", 2, kPatience, sub_group_then_whole_group},
+    {"random_delays", 2, kPatience, random_delays},
+    {"scalars_per_rank", 1, kPatience, scalars_per_rank},
+    {"plain_inputs", 1, kPatience, plain_inputs},
+    {"refused_calls_change_nothing", 1, kPatience, refused_calls_change_nothing},
 };
 
 // What one thread does for all ranks.

@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
 
 #include "support/children.hpp"
+#include "tutti/communicator.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::test {
@@ -28,5 +30,24 @@ const std::string* result_line(const Children::Child& child);
 inline constexpr std::chrono::milliseconds kGoneLimit{1000};
 // What is allowed beyond a limit: more on a machine with more to do than cores.
 std::chrono::milliseconds slack();
+// Whether limits are looked at: for a machine that has nothing else to do. What ended a wait shows
+// in the error anyway.
+inline bool times_count = false;
+
+// The deadline of a wait for who is stopped, from the moment that it is.
+inline constexpr std::chrono::milliseconds kShort{300};
+
+// The parent's word, by SIGUSR1, that the victim has met its fate. To be listened for before ranks
+// are forked.
+void listen_for_the_fate();
+bool fate_is_known();
+// On a thread of its own: once the fate is known, the group's waits end soon.
+class HurryAfterTheFate {
+ public:
+  explicit HurryAfterTheFate(Communicator& group);
+
+ private:
+  std::jthread thread_;
+};
 
 }  // namespace tutti::test

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "drivers/nccl.hpp"
+#include "faults/ending.hpp"
 #include "faults/misfortunes.hpp"
 #include "faults/random_scene.hpp"
 #include "faults/scene.hpp"
@@ -56,8 +57,7 @@ void add_scenes(const Options& options, std::span<const Moment> moments, const S
 }
 
 bool has_nccl() {
-  return run_isolated([] { require(real_nccl() != nullptr, ""); }, std::chrono::seconds(60))
-      .empty();
+  return run_isolated([] { require(real_nccl() != nullptr, ""); }, kPatience).empty();
 }
 
 std::vector<Scene> all_scenes(const Options& options, Backend backend) {
@@ -103,7 +103,7 @@ std::vector<Fault> random_faults(const Options& options) {
 std::string control() {
   RandomScene scene = draw_scene(Backend::kHost, 3, 2);
   scene.fate = Fate::kPaused;
-  scene.pause = std::chrono::milliseconds(2000);
+  scene.pause = std::chrono::milliseconds(1000);
   return play(scene).empty() ? "   a group that ran out of time was taken for a healthy one\n" : "";
 }
 
@@ -135,7 +135,7 @@ int run(const Options& options) {
   if (options.backend == "cuda") {
     const std::string why = run_isolated(
         [&] { require(why_no_gpus(options.ranks).empty(), why_no_gpus(options.ranks)); },
-        std::chrono::seconds(60));
+        kPatience);
     if (!why.empty()) {
       fmt::print("skipped: {}\n0 passed, 0 failed\n", why);
       return kSkipped;
@@ -168,6 +168,8 @@ int main(int argc, char** argv) {
   app.add_option("--campaign", options.campaign,
                  "random fates at random moments instead, so many of them");
   app.add_flag("--control", options.control, "that the campaign finds what it looks for");
+  app.add_flag("--times", tutti::test::times_count,
+               "errors must come in time as well: on a machine that has nothing else to do");
   app.add_flag("--list", options.list, "print the names and run nothing");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -1,7 +1,9 @@
 #include "faults/misfortunes.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -27,7 +29,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-GroupSpec spec_of(Backend backend, int ranks, milliseconds timeout) {
+GroupSpec spec_of(Backend backend, int ranks, milliseconds timeout = kPatience) {
   return {.backend = backend, .kind = RankKind::kProcesses, .ranks = ranks, .timeout = timeout};
 }
 
@@ -72,7 +74,7 @@ void limit_files(rlim_t bytes) {
 std::string no_memory_for_a_group(Backend, int ranks) {
   return without_traces([&](const Traces&) {
     const UniqueId id = take(UniqueId::create());
-    const GroupSpec spec = spec_of(Backend::kHost, ranks, milliseconds(20000));
+    const GroupSpec spec = spec_of(Backend::kHost, ranks);
     return run_ranks(RankKind::kProcesses, ranks, [&](int number) {
       if (number == 1) limit_files(MiB);
       const auto group = Communicator::create(id, number, ranks, options_for(spec));
@@ -84,7 +86,7 @@ std::string no_memory_for_a_group(Backend, int ranks) {
 // Everybody learns who could not allocate, and the group goes on.
 std::string no_memory_for_an_allocation(Backend, int ranks) {
   return without_traces([&](const Traces&) {
-    return run_group(spec_of(Backend::kHost, ranks, milliseconds(20000)), [](Rank& rank) {
+    return run_group(spec_of(Backend::kHost, ranks), [](Rank& rank) {
       if (rank.number() == 1) limit_files(MiB);
       require_failure(rank.group.allocate(64 * MiB).status(), StatusCode::kResourceExhausted,
                       {"rank 1"});
@@ -110,13 +112,10 @@ bool pester(int family, const sockaddr* address, socklen_t bytes, std::mt19937& 
 }
 
 // Until it is killed, or has no descriptors left.
-void pester_for_ever(int family, const sockaddr* address, socklen_t bytes, Wire& parent) {
+void pester_for_ever(int family, const sockaddr* address, socklen_t bytes, int answered) {
   std::mt19937 random(7);
-  bool told = false;
   for (;;) {
-    const bool answered = pester(family, address, bytes, random);
-    if (answered && !told) parent.say("connected");
-    told = told || answered;
+    if (pester(family, address, bytes, random)) (void)!::write(answered, "x", 1);
     std::this_thread::sleep_for(milliseconds(1));
   }
 }
@@ -134,12 +133,23 @@ std::uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-// The group forms around a stranger: rank 1 comes late, so that there is time for it.
-std::string form_despite(const UniqueId& id, int ranks, const ChildFunction& stranger) {
-  Children strangers(1, stranger);
-  const GroupSpec spec = spec_of(Backend::kHost, ranks, milliseconds(20000));
-  std::string failures = run_ranks(RankKind::kProcesses, ranks, [&](int number) {
-    if (number == 1) std::this_thread::sleep_for(milliseconds(700));
+// Calls until it is killed, and writes to `answered` whenever it was let in.
+using Stranger = std::function<void(int answered)>;
+
+// The group forms around a stranger: rank 1 does not come before that one.
+std::string form_despite(const UniqueId& id, int ranks, const Stranger& stranger) {
+  int ends[2];
+  require(::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0, "no pipe");
+  const Fd heard(ends[0]), answered(ends[1]);
+  const Children strangers(1, [&](int, Wire&) { stranger(answered.get()); });
+  const GroupSpec spec = spec_of(Backend::kHost, ranks);
+  return run_ranks(RankKind::kProcesses, ranks, [&](int number) {
+    if (number == 1) {
+      pollfd wait{heard.get(), POLLIN, 0};
+      const milliseconds most = kPatience;
+      require(::poll(&wait, 1, static_cast<int>(most.count())) == 1, "the stranger met nobody");
+      std::this_thread::sleep_for(milliseconds(50));  // for more of its calls
+    }
     Communicator group = take(Communicator::create(id, number, ranks, options_for(spec)));
     const auto device = make_device(Backend::kHost, -1);
     Rank rank{group, *device, spec};
@@ -147,23 +157,18 @@ std::string form_despite(const UniqueId& id, int ranks, const ChildFunction& str
     for (std::uint64_t seed = 1; seed <= 20; ++seed)
       lane.expect_right({.count = 1000, .seed = seed});
   });
-  if (!strangers.wait_for_line(0, "connected", milliseconds(100))) {
-    failures += "the stranger never reached the group";
-  }
-  return failures;
 }
 
 std::string stranger_on_the_port(Backend, int ranks) {
   return without_traces([&](const Traces&) {
     const std::uint16_t port = free_port();
-    return form_despite(
-        take(UniqueId::create_tcp("127.0.0.1", port)), ranks, [port](int, Wire& parent) {
-          sockaddr_in address{};
-          address.sin_family = AF_INET;
-          address.sin_port = htons(port);
-          address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-          pester_for_ever(AF_INET, reinterpret_cast<sockaddr*>(&address), sizeof address, parent);
-        });
+    return form_despite(take(UniqueId::create_tcp("127.0.0.1", port)), ranks, [port](int answered) {
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(port);
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      pester_for_ever(AF_INET, reinterpret_cast<sockaddr*>(&address), sizeof address, answered);
+    });
   });
 }
 
@@ -181,12 +186,12 @@ std::string first_socket_below(const std::string& folder) {
 std::string stranger_in_the_directory(Backend, int ranks) {
   return without_traces([&](const Traces& traces) {
     const UniqueId id = take(UniqueId::create());
-    return form_despite(id, ranks, [&](int, Wire& parent) {
+    return form_despite(id, ranks, [&](int answered) {
       sockaddr_un address{};
       address.sun_family = AF_UNIX;
       const std::string path = first_socket_below(traces.directory());
       path.copy(address.sun_path, sizeof address.sun_path - 1);
-      pester_for_ever(AF_UNIX, reinterpret_cast<sockaddr*>(&address), sizeof address, parent);
+      pester_for_ever(AF_UNIX, reinterpret_cast<sockaddr*>(&address), sizeof address, answered);
     });
   });
 }

@@ -7,7 +7,9 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "faults/stage.hpp"
 #include "support/check.hpp"
 #include "support/lane.hpp"
+#include "support/patience.hpp"
 #include "support/series.hpp"
 
 namespace tutti::test {
@@ -23,12 +26,17 @@ namespace {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using Clock = Ending::Clock;
 
-constexpr int kOperations = 150;         // where nothing comes of it
-constexpr milliseconds kOutlives{1300};  // how long a child outlives the victim
+constexpr int kOperations = 150;  // where nothing comes of it
 constexpr std::string_view kReason = "enough of this";
+constexpr std::string_view kChild = "child ";  // the line that names it
+
+bool has_ended(pid_t process) {
+  std::ifstream stat(fmt::format("/proc/{}/stat", process));
+  std::string text;
+  return !std::getline(stat, text) || text.find(") Z") != std::string::npos;
+}
 
 bool is_harmless(Fate fate) { return fate == Fate::kPaused || fate == Fate::kForks; }
 // The victim's process is there, but does not come: only the deadline ends the wait for it.
@@ -53,6 +61,8 @@ class RandomPlayer {
     std::jthread fate;
     const Status status = [&] {
       Rank rank{*group, *device, spec};
+      std::optional<HurryAfterTheFate> hurry;
+      if (!is_victim() && stays_away(scene_.fate)) hurry.emplace(*group);
       return run(rank, fate);
     }();
     if (leaves_ && scene_.fate == Fate::kExits) {
@@ -61,7 +71,7 @@ class RandomPlayer {
       std::exit(kChildSucceeded);
     }
     if (leaves_) group.reset();
-    if (leaves_) std::this_thread::sleep_for(2 * scene_.deadline());
+    while (leaves_ && !fate_is_known()) std::this_thread::sleep_for(milliseconds(2));
     parent_.say(to_line(status));
   }
 
@@ -73,7 +83,7 @@ class RandomPlayer {
       Lane symmetric(rank, BufferKind::kSymmetric, Series::kMostBytes);
       Lane plain(rank, BufferKind::kPlain, Series::kMostBytes);
       Series series(scene_.seed);
-      const auto end = Clock::now() + seconds(60);
+      const auto end = Clock::now() + kPatience;
       Status status;
       for (int i = 0; status.is_ok() && Clock::now() < end; ++i) {
         if (leaves_ || (is_harmless(scene_.fate) && i == kOperations)) return status;
@@ -106,17 +116,23 @@ class RandomPlayer {
         if (::fork() == 0) ::_exit(kChildSucceeded);
         return;
       case Fate::kForksAndDies:
-        if (::fork() == 0) {
-          std::this_thread::sleep_for(kOutlives);
-          ::_exit(kChildSucceeded);
-        }
-        ::raise(SIGKILL);
-        return;
+        return fork_and_die();
       case Fate::kKilled:
       case Fate::kStopped:
       case Fate::kPaused:
         return;
     }
+  }
+
+  // Whoever judges ends the child.
+  void fork_and_die() {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(static_cast<unsigned>(std::chrono::seconds(4 * kPatience).count()));
+      for (;;) ::pause();
+    }
+    parent_.say(fmt::format("{}{}", kChild, child));
+    ::raise(SIGKILL);
   }
 
   const RandomScene& scene_;
@@ -136,22 +152,33 @@ class RandomDirector {
 
   std::string run() {
     Children& children = stage_.children();
-    if (!children.wait_for_line(scene_.victim, "now ", seconds(60))) return "   it never began\n";
+    if (!children.wait_for_line(scene_.victim, "now ", kPatience)) return "   it never began\n";
     strike();
-    children.listen([&] { return all_have_ended(); }, patience());
+    children.listen([&] { return all_have_ended(); }, kPatience);
     for (int r = 0; r < scene_.ranks; ++r) judge(r);
-    if (scene_.fate == Fate::kStopped) stage_.expect_late_failure(scene_.victim, patience());
-    children.finish(seconds(30));
+    if (scene_.fate == Fate::kStopped) stage_.expect_late_failure(scene_.victim, kPatience);
+    const bool lives_on = scene_.fate == Fate::kLeaves && !stage_.child(scene_.victim).ended;
+    if (lives_on) children.signal(scene_.victim, SIGUSR1);
+    children.finish(kPatience);
     for (int r = 0; r < scene_.ranks; ++r) judge_process(r);
-    if (scene_.fate == Fate::kForksAndDies) {
-      std::this_thread::sleep_until(stage_.marked_at() + kOutlives + milliseconds(300));
-    }
+    if (scene_.fate == Fate::kForksAndDies) end_orphan();
     stage_.expect_nothing_left();
     return stage_.complaints();
   }
 
  private:
-  Clock::duration patience() const { return scene_.deadline() + seconds(30); }
+  // It has lived through all that, with copies of all descriptors.
+  void end_orphan() {
+    for (const std::string& line : stage_.child(scene_.victim).lines) {
+      if (!line.starts_with(kChild)) continue;
+      const pid_t orphan = std::stoi(line.substr(kChild.size()));
+      if (has_ended(orphan)) stage_.complain(scene_.victim, "its child did not outlive it");
+      ::kill(orphan, SIGKILL);
+      for (const auto end = Clock::now() + kPatience; Clock::now() < end && !has_ended(orphan);) {
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+    }
+  }
 
   void strike() {
     Children& children = stage_.children();
@@ -160,6 +187,7 @@ class RandomDirector {
     if (scene_.fate == Fate::kStopped || scene_.fate == Fate::kPaused) {
       children.signal(scene_.victim, SIGSTOP);
     }
+    if (stays_away(scene_.fate)) stage_.tell_of_the_fate(scene_.victim);
     if (scene_.fate != Fate::kPaused) return;
     children.listen([] { return false; }, scene_.pause);
     children.signal(scene_.victim, SIGCONT);
@@ -192,7 +220,7 @@ class RandomDirector {
     if (ending.code != expected()) return stage_.complain(rank, "unexpected:" + ending.text);
     if (ending.code == StatusCode::kOk) return;
     const bool ran_out = ending.code == StatusCode::kTimeout;
-    stage_.expect_within(rank, ending, ran_out ? scene_.deadline() : kGoneLimit);
+    stage_.expect_within(rank, ending, ran_out ? kShort : kGoneLimit);
     std::vector<std::string> parts = {fmt::format("rank {}", scene_.victim)};
     if (ending.code == StatusCode::kAborted) parts = {std::string(kReason)};
     stage_.expect_parts(rank, ending, ran_out ? parts_of_a_timeout() : parts);
@@ -240,7 +268,7 @@ std::string RandomScene::name() const {
 
 milliseconds RandomScene::deadline() const {
   if (fate == Fate::kPaused && pause >= milliseconds(1000)) return pause / 2;
-  return stays_away(fate) ? milliseconds(1000) : milliseconds(20000);
+  return kPatience;
 }
 
 RandomScene draw_scene(Backend backend, int ranks, unsigned seed) {

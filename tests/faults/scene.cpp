@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -12,16 +13,13 @@
 #include "faults/stage.hpp"
 #include "support/check.hpp"
 #include "support/lane.hpp"
+#include "support/patience.hpp"
 
 namespace tutti::test {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using Clock = Stage::Clock;
-
-constexpr milliseconds kHesitation{1500};  // of whoever is to be late
-constexpr milliseconds kSetUp{60000};      // of NCCL
 
 // --- the ranks ---
 
@@ -33,22 +31,23 @@ class Player {
   void play(const UniqueId& id) {
     if (is_victim() && scene_.moment == Moment::kBeforeInit) {
       parent_.say("ready");
-      std::this_thread::sleep_for(seconds(600));
+      std::this_thread::sleep_for(kNever);
     }
     const GroupSpec spec{.backend = scene_.backend,
                          .kind = RankKind::kProcesses,
                          .ranks = scene_.ranks,
-                         .timeout = runs_on_nccl() ? kSetUp : scene_.deadline()};
+                         .timeout = scene_.deadline()};
     auto group = Communicator::create(id, number_, scene_.ranks, options_for(spec));
     if (!group.is_ok()) return parent_.say(to_line(group.status()));
     const auto device = make_device(scene_.backend, group->device());
     Rank rank{*group, *device, spec};
+    std::optional<HurryAfterTheFate> hurry;
+    if (!is_victim() && scene_.signal == SIGSTOP && !scene_.forms()) hurry.emplace(*group);
     parent_.say(to_line(run_until_failure(rank)));
   }
 
  private:
   bool is_victim() const { return number_ == scene_.victim; }
-  bool runs_on_nccl() const { return scene_.algorithm == "nccl"; }
   bool is_late() const { return number_ == (scene_.victim + 1) % scene_.ranks; }
 
   Status run_until_failure(Rank& rank) {
@@ -57,10 +56,9 @@ class Player {
       const std::size_t count = scene_.moment == Moment::kBusy ? 200000 : 1000;
       const Trial trial{.count = count, .algorithm = scene_.algorithm};
       Status status = lane.run(lane.prepare(trial));
-      if (status.is_ok()) status = rank.group.set_timeout(scene_.deadline());
       if (status.is_ok()) parent_.say("made");
       if (status.is_ok()) before_second(rank);
-      const auto end = Clock::now() + seconds(60);
+      const auto end = Clock::now() + kPatience;
       while (status.is_ok() && Clock::now() < end) {
         status = lane.run(lane.prepare(trial));
       }
@@ -73,14 +71,15 @@ class Player {
 
   void before_second(Rank& rank) {
     if (scene_.moment == Moment::kInside && is_late()) {
-      const auto end = Clock::now() + kHesitation;
-      while (Clock::now() < end && rank.group.status().is_ok()) {
+      while (!fate_is_known() && rank.group.status().is_ok()) {
         std::this_thread::sleep_for(milliseconds(2));
       }
     }
     if (!is_victim()) return;
     parent_.say("ready");
-    if (scene_.moment == Moment::kBetween) std::this_thread::sleep_for(kHesitation);
+    while (scene_.moment == Moment::kBetween && rank.group.status().is_ok()) {
+      std::this_thread::sleep_for(milliseconds(2));
+    }
   }
 
   const Scene& scene_;
@@ -104,12 +103,13 @@ class Director {
     wait_for_the_moment();
     children.signal(scene_.victim, scene_.signal);
     stage_.mark();
-    children.listen([&] { return all_others_are_done(); }, patience());
+    stage_.tell_of_the_fate(scene_.victim);
+    children.listen([&] { return all_others_are_done(); }, kPatience);
     for (int r = 0; r < scene_.ranks; ++r) {
       if (r != scene_.victim) judge(r);
     }
     end_victim();
-    children.finish(seconds(30));
+    children.finish(kPatience);
     for (int r = 0; r < scene_.ranks; ++r) {
       const auto& child = stage_.child(r);
       if (r != scene_.victim && !child.succeeded()) stage_.complain(r, child.describe_end());
@@ -119,26 +119,23 @@ class Director {
   }
 
  private:
-  Clock::duration patience() const { return scene_.deadline() + kHesitation + seconds(30); }
-
   void wait_for_the_moment() {
-    constexpr seconds kLimit{60};
     const auto random_ms = [&](unsigned most) { return milliseconds(random_() % most); };
     switch (scene_.moment) {
       case Moment::kDuringInit:
         std::this_thread::sleep_for(random_ms(40));
         return;
       case Moment::kBusy:
-        stage_.children().wait_for_line(scene_.victim, "ready", kLimit);
+        stage_.children().wait_for_line(scene_.victim, "ready", kPatience);
         std::this_thread::sleep_for(random_ms(100));
         return;
       case Moment::kInside:
-        stage_.children().wait_for_line(scene_.victim, "ready", kLimit);
-        std::this_thread::sleep_for(milliseconds(200));  // now it is in the operation
+        stage_.children().wait_for_line(scene_.victim, "ready", kPatience);
+        std::this_thread::sleep_for(milliseconds(100));  // now it is in the operation
         return;
       case Moment::kBeforeInit:
       case Moment::kBetween:
-        stage_.children().wait_for_line(scene_.victim, "ready", kLimit);
+        stage_.children().wait_for_line(scene_.victim, "ready", kPatience);
         return;
     }
   }
@@ -151,21 +148,20 @@ class Director {
     return true;
   }
 
-  bool forms_still() const {
-    return scene_.moment == Moment::kBeforeInit || scene_.moment == Moment::kDuringInit;
-  }
-
   void judge(int rank) {
     const std::string* line = result_line(stage_.child(rank));
     if (line == nullptr) return stage_.complain(rank, "no result in time");
     const Ending result = from_line(*line);
     const bool killed = scene_.signal == SIGKILL;
     const bool noticed_end = result.code == StatusCode::kPeerFailed && killed;
-    const bool ran_out = result.code == StatusCode::kTimeout && (!killed || forms_still());
+    const bool ran_out = result.code == StatusCode::kTimeout && (!killed || scene_.forms());
     if (!noticed_end && !ran_out) return stage_.complain(rank, "unexpected:" + result.text);
-    stage_.expect_within(rank, result, noticed_end ? kGoneLimit : scene_.deadline() + kHesitation);
+    stage_.expect_within(rank, result,
+                         noticed_end      ? kGoneLimit
+                         : scene_.forms() ? scene_.deadline()
+                                          : kShort);
     // A group that forms names who is missing; later also the operation and the wait.
-    const bool in_operation = !forms_still() && result.code == StatusCode::kTimeout;
+    const bool in_operation = !scene_.forms() && result.code == StatusCode::kTimeout;
     stage_.expect_parts(rank, result,
                         in_operation ? parts_of_a_timeout(scene_.algorithm)
                                      : std::vector<std::string>{fmt::format("{}", scene_.victim)});
@@ -174,7 +170,7 @@ class Director {
   void end_victim() {
     if (scene_.signal != SIGSTOP) return;
     if (scene_.moment != Moment::kBeforeInit) {
-      return stage_.expect_late_failure(scene_.victim, patience());
+      return stage_.expect_late_failure(scene_.victim, kPatience);
     }
     stage_.children().signal(scene_.victim, SIGCONT);
     stage_.children().signal(scene_.victim, SIGKILL);
@@ -209,8 +205,8 @@ std::string Scene::name() const {
 }
 
 std::chrono::milliseconds Scene::deadline() const {
-  const bool forms = moment == Moment::kBeforeInit || moment == Moment::kDuringInit;
-  return signal == SIGSTOP || forms ? milliseconds(3000) : milliseconds(20000);
+  if (moment == Moment::kBeforeInit) return milliseconds(500);
+  return moment == Moment::kDuringInit ? milliseconds(2000) : milliseconds(kPatience);
 }
 
 std::string play(const Scene& scene) { return Director(scene).run(); }

@@ -31,8 +31,11 @@ struct Scene {
   unsigned seed = 1;           // of the random moments
   std::string algorithm = {};  // of the operations; empty: chosen
 
+  // The group, when the victim meets its fate.
+  bool forms() const { return moment == Moment::kBeforeInit || moment == Moment::kDuringInit; }
   std::string name() const;  // "SIGKILL of rank 0 inside an operation"
-  // Of the communicators: short where it is the deadline that has to end the waits.
+  // Of the communicators: short where it ends the wait for who does not join. Else it is shortened
+  // where it has to end the waits, once it does.
   std::chrono::milliseconds deadline() const;
 };
 

@@ -16,6 +16,7 @@ Stage::Stage(int ranks, const Part& part)
       children_(ranks, [&](int number, Wire& parent) { part(id_, number, parent); }) {}
 
 UniqueId Stage::make_id(const Traces& traces) {
+  listen_for_the_fate();
   ::setenv("TUTTI_RUNTIME_DIR", traces.directory().c_str(), 1);
   return take(UniqueId::create());
 }
@@ -25,6 +26,7 @@ void Stage::complain(int rank, std::string_view what) {
 }
 
 void Stage::expect_within(int rank, const Ending& ending, milliseconds limit) {
+  if (!times_count) return;
   const auto took = std::chrono::duration_cast<milliseconds>(ending.at - marked_at_);
   if (took <= limit + slack()) return;
   complain(rank, fmt::format("{} ms to the error, {} ms are allowed:{}", took.count(),

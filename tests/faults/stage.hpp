@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -28,12 +29,17 @@ class Stage {
     return children_.all()[static_cast<std::size_t>(rank)];
   }
 
-  // From now on times count.
+  // The victim meets its fate, and times begin.
   void mark() { marked_at_ = Clock::now(); }
-  Clock::time_point marked_at() const { return marked_at_; }
+  // What all others may know.
+  void tell_of_the_fate(int victim) {
+    for (int rank = 0; rank < static_cast<int>(children_.all().size()); ++rank) {
+      if (rank != victim && !child(rank).ended) children_.signal(rank, SIGUSR1);
+    }
+  }
 
   void complain(int rank, std::string_view what);
-  // The error came in time, with what slack() allows.
+  // The error came in time, with what slack() allows, where times_count.
   void expect_within(int rank, const Ending& ending, std::chrono::milliseconds limit);
   void expect_parts(int rank, const Ending& ending, const std::vector<std::string>& parts);
   // Who was stopped is woken, finds its group failed and says so.

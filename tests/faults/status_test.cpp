@@ -15,6 +15,7 @@
 #include "support/children.hpp"
 #include "support/group.hpp"
 #include "support/lane.hpp"
+#include "support/patience.hpp"
 #include "unit/cli/run_tutti.hpp"
 
 namespace tutti::test {
@@ -24,10 +25,10 @@ using cli::Ended;
 using cli::run_tutti;
 using nlohmann::json;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
+using Clock = std::chrono::steady_clock;
 constexpr int kRanks = 3, kVictim = 1;
 
 // One folder for the whole process: settings are read once.
@@ -80,12 +81,10 @@ void work_once(Rank& rank, Lane& lane) {
 // Three ranks that have done one operation and then play.
 class Cast {
  public:
-  Cast(milliseconds timeout, const Play& play)
+  explicit Cast(const Play& play)
       : id_(take(UniqueId::create())), children_(kRanks, [&](int number, Wire& parent) {
-          const GroupSpec spec{.backend = Backend::kHost,
-                               .kind = RankKind::kProcesses,
-                               .ranks = kRanks,
-                               .timeout = timeout};
+          const GroupSpec spec{
+              .backend = Backend::kHost, .kind = RankKind::kProcesses, .ranks = kRanks};
           Communicator group = take(Communicator::create(id_, number, kRanks, options_for(spec)));
           const auto device = make_device(Backend::kHost, -1);
           Rank rank{group, *device, spec};
@@ -96,7 +95,7 @@ class Cast {
 
   Children& children() { return children_; }
   void wait_for(int rank, const char* line) {
-    require(children_.wait_for_line(rank, line, seconds(60)), line);
+    require(children_.wait_for_line(rank, line, kPatience), line);
   }
   void wait_for_survivors(const char* line) {
     for (const int rank : {0, 2}) wait_for(rank, line);
@@ -120,7 +119,7 @@ class Cast {
   json look_until_all_wait() const {
     const json victim_alone = json::array({kVictim});
     json group;
-    for (int attempt = 0; attempt < 200; ++attempt) {
+    for (const auto end = Clock::now() + kPatience; Clock::now() < end;) {
       group = look();
       const bool all = !group.is_null() &&
                        group.at("members").at(0).value("waits_for", json()) == victim_alone &&
@@ -152,19 +151,27 @@ json merged(const TraceDirectory& directory) {
   return json::parse(ended.out).at("groups").at(0);
 }
 
-// The victim never comes to the second operation; the others wait in it.
+volatile std::sig_atomic_t told = 0;  // by SIGUSR1
+
+// The victim never comes to the second operation; the others wait in it, until they are told that
+// it has been long enough.
 void stay_away(Rank& rank, Lane& lane, Wire& parent) {
   if (rank.number() == kVictim) {
     parent.say("ready");
     ::pause();
   }
+  ::signal(SIGUSR1, [](int) { told = 1; });
+  const std::jthread deadline([&](const std::stop_token& over) {
+    while (told == 0 && !over.stop_requested()) std::this_thread::sleep_for(milliseconds(2));
+    (void)rank.group.set_timeout(milliseconds(1));
+  });
   parent.say(lane.run(lane.prepare({.count = 1000})).is_ok() ? "no failure" : "failed");
   ::pause();
 }
 
 TEST(StatusOfAGroup, ThatHangsOnAStoppedRankNamesIt) {
   const TraceDirectory& directory = empty_directory();
-  Cast cast(seconds(8), stay_away);
+  Cast cast(stay_away);
   cast.wait_for(kVictim, "ready");
   cast.children().signal(kVictim, SIGSTOP);
   const json group = cast.look_until_all_wait();
@@ -180,6 +187,7 @@ TEST(StatusOfAGroup, ThatHangsOnAStoppedRankNamesIt) {
               HasSubstr(fmt::format("-> rank 1: its process ({}) is stopped", cast.pid(kVictim))));
   EXPECT_THAT(ended.out, HasSubstr("it has not begun #2"));
 
+  for (const int rank : {0, 2}) cast.children().signal(rank, SIGUSR1);
   cast.wait_for_survivors("failed");  // at the deadline
   EXPECT_EQ(directory.files(), 3u);
   EXPECT_EQ(culprits(merged(directory)), std::vector{kVictim});
@@ -190,7 +198,7 @@ TEST(StatusOfAGroup, ThatHangsOnAStoppedRankNamesIt) {
 
 TEST(StatusOfAGroup, OneOfWhichWasKilledNamesItAfterwards) {
   const TraceDirectory& directory = empty_directory();
-  Cast cast(seconds(60), stay_away);
+  Cast cast(stay_away);
   cast.wait_for(kVictim, "ready");
   (void)cast.look_until_all_wait();
   cast.children().signal(kVictim, SIGKILL);
@@ -204,9 +212,9 @@ TEST(StatusOfAGroup, OneOfWhichWasKilledNamesItAfterwards) {
 
 TEST(StatusOfAGroup, OneOfWhichRunsAnotherOperationNamesIt) {
   const TraceDirectory& directory = empty_directory();
-  Cast cast(seconds(60), [](Rank& rank, Lane& lane, Wire& parent) {
+  Cast cast([](Rank& rank, Lane& lane, Wire& parent) {
     const bool odd = rank.number() == kVictim;
-    if (odd) std::this_thread::sleep_for(milliseconds(500));  // so that the others are in it
+    if (odd) std::this_thread::sleep_for(milliseconds(200));  // so that the others are in it
     const std::size_t count = odd ? 999 : 1000;
     parent.say(lane.run(lane.prepare({.count = count})).is_ok() ? "no failure" : "failed");
     ::pause();
@@ -225,28 +233,26 @@ TEST(StatusOfAGroup, OneOfWhichRunsAnotherOperationNamesIt) {
   EXPECT_THAT(group.at("culprits").dump(), HasSubstr("others run"));
 }
 
-volatile std::sig_atomic_t may_leave = 0;
-
 // Negative control: nobody is blamed where nothing is wrong, busy or idle, and nothing is left.
 TEST(StatusOfAGroup, ThatIsWellBlamesNobody) {
   const TraceDirectory& directory = empty_directory();
-  Cast cast(seconds(60), [](Rank&, Lane& lane, Wire& parent) {
-    ::signal(SIGUSR1, [](int) { may_leave = 1; });
+  Cast cast([](Rank&, Lane& lane, Wire& parent) {
+    ::signal(SIGUSR1, [](int) { told = 1; });
     parent.say("busy");
     for (int k = 0; k < 300; ++k) require_ok(lane.run(lane.prepare({.count = 1000})));
     parent.say("idle");
-    while (may_leave == 0) std::this_thread::sleep_for(milliseconds(2));
+    while (told == 0) std::this_thread::sleep_for(milliseconds(2));
   });
   for (const char* moment : {"busy", "idle"}) {
     for (int rank = 0; rank < kRanks; ++rank) cast.wait_for(rank, moment);
-    const json group = cast.look(30);
+    const json group = cast.look(300);
     EXPECT_EQ(group.at("health"), "healthy") << group.dump(1);
     EXPECT_TRUE(group.at("culprits").empty());
-    EXPECT_EQ(run_tutti({"status", "--patience", "30", "--group", name_of(group)}).exit_code, 0);
+    EXPECT_EQ(run_tutti({"status", "--patience", "300", "--group", name_of(group)}).exit_code, 0);
   }
   EXPECT_EQ(directory.files(), 3u);
   for (int rank = 0; rank < kRanks; ++rank) cast.children().signal(rank, SIGUSR1);
-  for (const auto& child : cast.children().finish(seconds(60))) {
+  for (const auto& child : cast.children().finish(kPatience)) {
     EXPECT_TRUE(child.succeeded()) << child.describe_end();
   }
   EXPECT_EQ(directory.files(), 0u);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "support/patience.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
@@ -35,7 +36,7 @@ class Device {
   virtual CudaDriver* cuda() = 0;  // null on the host
 
   // Throws where the stream is not idle by then.
-  void wait(Stream stream, std::chrono::seconds limit = std::chrono::seconds(60));
+  void wait(Stream stream, std::chrono::seconds limit = kPatience);
 };
 
 // `ordinal`: the CUDA device; unused on the host.

@@ -15,8 +15,8 @@ struct GroupSpec {
   Backend backend = Backend::kHost;
   RankKind kind = RankKind::kThreads;
   int ranks = 2;
-  std::chrono::milliseconds timeout{60000};  // of the communicator
-  std::chrono::seconds limit{300};           // for everything
+  std::chrono::milliseconds timeout = kPatience;  // of the communicator
+  std::chrono::seconds limit = 2 * kPatience;     // for everything
 };
 
 struct Rank {

@@ -1,11 +1,13 @@
 // The memory of a few ranks in one process as bodies see it, without a communicator around it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "base/units.hpp"
+#include "support/patience.hpp"
 #include "transport/work.hpp"
 
 namespace tutti::test {
@@ -24,7 +26,7 @@ class HostWorld {
       memory.input.resize(buffer_bytes / sizeof(double) + 1);
       memory.output.resize(buffer_bytes / sizeof(double) + 1);
       memory.epochs.resize(kMaxBlocks);
-      memory.control.timeout_ns = 60'000'000'000;
+      memory.control.timeout_ns = std::chrono::nanoseconds(kPatience).count();
     }
   }
 

@@ -108,8 +108,7 @@ std::string run_isolated(const std::function<void()>& function, std::chrono::sec
 }
 
 bool has_gpus(int ranks) {
-  return run_isolated([&] { require(why_no_gpus(ranks).empty(), ""); }, std::chrono::seconds(60))
-      .empty();
+  return run_isolated([&] { require(why_no_gpus(ranks).empty(), ""); }, kPatience).empty();
 }
 
 }  // namespace tutti::test

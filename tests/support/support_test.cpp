@@ -198,9 +198,9 @@ TEST(ChildrenTest, LinesOfAChildThatIsKilledAreKept) {
     parent.say("second\nhalf");
     ::pause();
   });
-  ASSERT_TRUE(children.wait_for_line(0, "second", std::chrono::seconds(30)));
+  ASSERT_TRUE(children.wait_for_line(0, "second", kPatience));
   children.signal(0, SIGKILL);
-  const auto& child = children.finish(std::chrono::seconds(30)).front();
+  const auto& child = children.finish(kPatience).front();
   EXPECT_THAT(child.lines, ::testing::ElementsAre("first", "second half"));
   EXPECT_FALSE(child.succeeded());
 }

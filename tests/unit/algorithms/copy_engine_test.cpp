@@ -264,7 +264,7 @@ TEST(CopyEngineTest, CopiesTogetherMustNotDependOnEachOther) {
   const auto races = [](bool apart) {
     StageGraph graph;
     RankStages stages(graph, 1, -1);
-    std::byte bytes[3];
+    std::byte bytes[3]{};
     stages.copy(&bytes[1], &bytes[0], 1);
     if (apart) stages.end_batch();
     stages.copy(&bytes[2], &bytes[1], 1);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "tutti/tutti.hpp"
 
@@ -190,8 +191,8 @@ TEST(RmsNormGroup, RunsWithAllReducesInOneGroup) {
 
 // What differs on one rank is found, not computed with.
 TEST(RmsNormGroup, AnotherEpsilonIsAnotherOperation) {
-  auto groups = take(Communicator::create_in_process(
-      2, {.backend = Backend::kHost, .timeout = std::chrono::milliseconds(20000)}));
+  auto groups =
+      take(Communicator::create_in_process(2, {.backend = Backend::kHost, .timeout = kPatience}));
   std::vector<Buffers> buffers(2);
   std::vector<Status> statuses(2);
   on_all_ranks(2, [&](int rank) {

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/patience.hpp"
 #include "support/ranks.hpp"
+#include "support/told.hpp"
 #include "tutti/tutti.hpp"
 
 namespace tutti::test {
@@ -100,8 +102,8 @@ TEST(AllToAllPiecesTest, EveryPieceComesToItsPlace) {
 
 // Two collectives that take as many bytes are not the same operation.
 TEST(AllToAllPiecesTest, AnotherCollectiveIsFoundAndNamed) {
-  auto groups = take(Communicator::create_in_process(
-      2, {.backend = Backend::kHost, .timeout = std::chrono::milliseconds(5000)}));
+  auto groups =
+      take(Communicator::create_in_process(2, {.backend = Backend::kHost, .timeout = kPatience}));
   on_all_ranks(2, [&](int rank) {
     std::array<float, 2> input{}, output{};
     Communicator& group = groups[static_cast<std::size_t>(rank)];
@@ -114,7 +116,8 @@ TEST(AllToAllPiecesTest, AnotherCollectiveIsFoundAndNamed) {
                                                          .count = 1,
                                                          .options = {.algorithm = "push"}});
     EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
-    EXPECT_THAT(status.message(), HasSubstr("all_to_all/push #1 (2 x fp32)"));
+    EXPECT_THAT(told(group, "all_to_all/push #1 (2 x fp32)"),
+                HasSubstr("all_to_all/push #1 (2 x fp32)"));
   });
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "tutti/tutti.hpp"
 
@@ -18,9 +19,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<Communicator> groups_of(int ranks, std::chrono::milliseconds timeout = {}) {
+std::vector<Communicator> groups_of(int ranks) {
   return take(
-      Communicator::create_in_process(ranks, {.backend = Backend::kHost, .timeout = timeout}));
+      Communicator::create_in_process(ranks, {.backend = Backend::kHost, .timeout = kPatience}));
 }
 
 class MessageCallTest : public ::testing::Test {
@@ -195,7 +196,7 @@ TEST(MessagesApiTest, MoreThanOneOperationHolds) {
 TEST(MessagesApiTest, LongOnesInAnyOrderOfCallsAreCutAlike) {
   constexpr int kMessages = 40;
   constexpr std::size_t kCount = 50'000;
-  auto groups = groups_of(2, std::chrono::seconds(20));
+  auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {
     Communicator& group = groups[static_cast<std::size_t>(rank)];
     std::vector<std::vector<int>> out(kMessages), in(kMessages);
@@ -224,7 +225,7 @@ TEST(MessagesApiTest, LongOnesInAnyOrderOfCallsAreCutAlike) {
 // Into symmetric memory the sender stores itself: not if it means another message.
 TEST(MessagesApiTest, NothingIsStoredWhereAnotherMessageIsAwaited) {
   constexpr std::size_t kTaken = 40'000, kSent = 60'000;
-  auto groups = groups_of(2, std::chrono::milliseconds(5000));
+  auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {
     Communicator& group = groups[static_cast<std::size_t>(rank)];
     SymmetricMemory memory = take(group.allocate(kSent * sizeof(float)));
@@ -275,7 +276,8 @@ TEST(MessagesApiTest, LongOnesGoStraightIntoSymmetricMemory) {
 }
 
 TEST(MessagesApiTest, WhoNeverSendsIsNamed) {
-  auto groups = groups_of(3, std::chrono::milliseconds(500));
+  auto groups = groups_of(3);
+  require_ok(groups[0].set_timeout(std::chrono::milliseconds(50)));
   std::vector<float> data(100);
   const Status status = recv(groups[0], {.buffer = data.data(), .count = 100, .peer = 2});
   EXPECT_EQ(status.code(), StatusCode::kTimeout);
@@ -285,7 +287,8 @@ TEST(MessagesApiTest, WhoNeverSendsIsNamed) {
 
 // A long one fills its slots, and waits for the taker.
 TEST(MessagesApiTest, WhoNeverTakesIsNamed) {
-  auto groups = groups_of(2, std::chrono::milliseconds(500));
+  auto groups = groups_of(2);
+  require_ok(groups[0].set_timeout(std::chrono::milliseconds(50)));
   std::vector<float> data(4'000'000);
   const Status status = send(groups[0], {.buffer = data.data(), .count = data.size(), .peer = 1});
   EXPECT_EQ(status.code(), StatusCode::kTimeout);
@@ -295,7 +298,7 @@ TEST(MessagesApiTest, WhoNeverTakesIsNamed) {
 
 TEST(MessagesApiTest, EndsThatDifferAreFound) {
   for (const std::size_t count : {std::size_t{7}, std::size_t{50'000}}) {
-    auto groups = groups_of(2, std::chrono::milliseconds(5000));
+    auto groups = groups_of(2);
     on_all_ranks(2, [&](int rank) {
       Communicator& group = groups[static_cast<std::size_t>(rank)];
       std::vector<float> data(count + 1);
@@ -310,7 +313,7 @@ TEST(MessagesApiTest, EndsThatDifferAreFound) {
 }
 
 TEST(MessagesApiTest, AnAbortEndsTheWait) {
-  auto groups = groups_of(2, std::chrono::seconds(60));
+  auto groups = groups_of(2);
   std::vector<float> data(10);
   on_all_ranks(2, [&](int rank) {
     if (rank == 1) {

@@ -26,7 +26,8 @@ using namespace std::chrono_literals;
 constexpr int kLastChannel = device::kSignalChannels - 1;
 
 std::vector<Communicator> groups_of(int ranks) {
-  return take(Communicator::create_in_process(ranks, {.backend = Backend::kHost, .timeout = 20s}));
+  return take(
+      Communicator::create_in_process(ranks, {.backend = Backend::kHost, .timeout = kPatience}));
 }
 
 // Ranks as threads, each with symmetric memory.
@@ -60,7 +61,7 @@ std::vector<std::byte> noise(std::size_t bytes, std::uint64_t seed) {
 
 // What another rank's failure becomes here, once the news has come.
 StatusCode told(const Communicator& group) {
-  const auto end = std::chrono::steady_clock::now() + 10s;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
   while (group.status().is_ok() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(1ms);
   }
@@ -287,7 +288,7 @@ TEST(OneSided, ADeadlineNamesTheMissingRank) {
     Communicator& group = groups[static_cast<std::size_t>(rank)];
     if (rank == 1) {
       (void)signal(group, {.peer = 2, .channel = 7});
-      (void)wait_signal(group, {.peer = 0, .channel = 7, .timeout = 10s});
+      (void)wait_signal(group, {.peer = 0, .channel = 7});
       said[1] = group.status();
     } else if (rank == 2) {
       require_ok(wait_signal(group, {.peer = 1, .channel = 7}));
@@ -337,7 +338,6 @@ TEST(OneSided, AbortReleasesWhoWaits) {
   for (const int aborts : {0, 1}) {
     auto groups = groups_of(2);
     Status said;
-    const auto start = std::chrono::steady_clock::now();
     {
       std::jthread waits([&] { said = wait_signal(groups[0], {.peer = 1, .channel = 0}); });
       std::this_thread::sleep_for(20ms);
@@ -345,22 +345,19 @@ TEST(OneSided, AbortReleasesWhoWaits) {
     }
     EXPECT_EQ(said.code(), StatusCode::kAborted) << said.to_string();
     EXPECT_THAT(said.message(), HasSubstr("enough"));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 15s) << "long before the deadline";
   }
 }
 
 TEST(OneSided, TheEndOfAPeerEndsAWait) {
-  const GroupSpec spec{.kind = RankKind::kProcesses, .ranks = 2, .timeout = 30s};
+  const GroupSpec spec{.kind = RankKind::kProcesses, .ranks = 2};
   const std::string failures = run_group(spec, [](Rank& rank) {
     if (rank.number() == 1) {  // not before the other has a group
       require_ok(wait_signal(rank.group, {.peer = 0, .channel = 1}));
       ::_exit(0);
     }
     require_ok(signal(rank.group, {.peer = 1, .channel = 1}));
-    const auto start = std::chrono::steady_clock::now();
     const Status status = wait_signal(rank.group, {.peer = 1, .channel = 0});
     require_failure(status, StatusCode::kPeerFailed);
-    require(std::chrono::steady_clock::now() - start < 15s, "long before the deadline");
   });
   EXPECT_EQ(failures, "");
 }

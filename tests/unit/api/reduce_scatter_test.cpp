@@ -9,7 +9,9 @@
 #include "algorithms/catalogue.hpp"
 #include "support/check.hpp"
 #include "support/inputs.hpp"
+#include "support/patience.hpp"
 #include "support/ranks.hpp"
+#include "support/told.hpp"
 #include "tutti/tutti.hpp"
 
 namespace tutti::test {
@@ -194,8 +196,8 @@ TEST(ReduceScatterBitsTest, APieceHasTheBitsOfAllReduce) {
 
 // Two collectives that take as many bytes are not the same operation.
 TEST(ReduceScatterPlacesTest, AnotherCollectiveIsFoundAndNamed) {
-  auto groups = take(Communicator::create_in_process(
-      2, {.backend = Backend::kHost, .timeout = std::chrono::milliseconds(5000)}));
+  auto groups =
+      take(Communicator::create_in_process(2, {.backend = Backend::kHost, .timeout = kPatience}));
   on_all_ranks(2, [&](int rank) {
     std::array<float, 2> input{}, output{};
     Communicator& group = groups[static_cast<std::size_t>(rank)];
@@ -208,7 +210,8 @@ TEST(ReduceScatterPlacesTest, AnotherCollectiveIsFoundAndNamed) {
                                                          .count = 2,
                                                          .options = {.algorithm = "two_shot"}});
     EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
-    EXPECT_THAT(status.message(), HasSubstr("reduce_scatter/pull #1 (2 x fp32, sum)"));
+    EXPECT_THAT(told(group, "reduce_scatter/pull #1 (2 x fp32, sum)"),
+                HasSubstr("reduce_scatter/pull #1 (2 x fp32, sum)"));
   });
 }
 
@@ -239,8 +242,8 @@ TEST(ReduceScatterRows, EveryRankGetsItsColumns) {
 
 // A matrix and pieces of as many elements are not the same operation.
 TEST(ReduceScatterRows, AnotherNumberOfRowsIsAMismatch) {
-  auto groups = take(Communicator::create_in_process(
-      2, {.backend = Backend::kHost, .timeout = std::chrono::milliseconds(5000)}));
+  auto groups =
+      take(Communicator::create_in_process(2, {.backend = Backend::kHost, .timeout = kPatience}));
   on_all_ranks(2, [&](int rank) {
     std::array<float, 24> input{};
     std::array<float, 12> output{};

@@ -151,8 +151,8 @@ TEST_F(SymmetricPoolTest, RegistrationsAreCountedToo) {
 
 // Rank 1 gives back in the other order: it then holds another block than rank 0.
 TEST(SymmetricPoolOrder, NegativeControlRanksThatGiveBackInAnotherOrderAreFound) {
-  auto groups = take(Communicator::create_in_process(
-      2, {.backend = Backend::kHost, .timeout = std::chrono::milliseconds(5000)}));
+  auto groups =
+      take(Communicator::create_in_process(2, {.backend = Backend::kHost, .timeout = kPatience}));
   on_all_ranks(2, [&](int rank) {
     Communicator& group = groups[static_cast<std::size_t>(rank)];
     SymmetricPool pool(group);

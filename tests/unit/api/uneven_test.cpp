@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "tutti/tutti.hpp"
 
@@ -123,8 +124,8 @@ int value(int from, int to, std::size_t i) {
 
 template <class Run>
 void on_three_ranks(const Run& run) {
-  auto groups = take(Communicator::create_in_process(
-      kRanks, {.backend = Backend::kHost, .timeout = std::chrono::milliseconds(5000)}));
+  auto groups = take(
+      Communicator::create_in_process(kRanks, {.backend = Backend::kHost, .timeout = kPatience}));
   on_all_ranks(kRanks, [&](int rank) { run(groups[static_cast<std::size_t>(rank)], rank); });
 }
 

@@ -86,9 +86,7 @@ TEST_P(Failures, EndWaitsAtOnceAlsoTheAnnouncersOwn) {
       EXPECT_EQ(waiting.get().code(), StatusCode::kAborted);
       over.count_down();
     } else if (group.rank() == 1) {
-      const auto began = Deadline::Clock::now();
-      EXPECT_EQ(group.barrier(soon()).code(), StatusCode::kAborted);
-      EXPECT_LT(Deadline::Clock::now() - began, 30s) << "must not be the deadline";
+      EXPECT_EQ(group.barrier(soon()).code(), StatusCode::kAborted) << "and not kTimeout";
       over.count_down();
     } else {
       over.wait();  // is a member, and never comes

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "unit/bootstrap/ranks.hpp"
@@ -24,6 +25,8 @@ inline std::string name_of(GroupKind kind) {
   }
   return "";
 }
+
+inline void PrintTo(GroupKind kind, std::ostream* out) { *out << name_of(kind); }
 
 inline GroupId make_id(GroupKind kind) {
   auto id = kind == GroupKind::kTcp ? GroupId::tcp("127.0.0.1", 0) : GroupId::local();

@@ -2,6 +2,7 @@
 // are dropped and reported, and nobody else is harmed.
 #include <sys/socket.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -45,6 +46,7 @@ class Strangers : public ::testing::TestWithParam<GroupKind> {
   JoinOptions options() {
     JoinOptions options = options_in(directory_);
     options.strangers = &strangers_;
+    options.stranger_deadline = kNever;  // members must not wait for it
     return options;
   }
 
@@ -63,12 +65,10 @@ class Strangers : public ::testing::TestWithParam<GroupKind> {
 
   // The member that is still missing comes, and the group is made.
   void expect_group(std::future<JoinResult> root) {
-    const auto began = Deadline::Clock::now();
     const auto member = join_group_with(id_, 1, 2, soon(), options_in(directory_));
     EXPECT_TRUE(member.is_ok()) << member.status().to_string();
     const JoinResult group = root.get();
     EXPECT_TRUE(group.is_ok()) << group.status().to_string();
-    EXPECT_LT(Deadline::Clock::now() - began, 4s) << "strangers have 5 s, members must not wait";
   }
 
   const TemporaryDirectory directory_;
@@ -101,7 +101,7 @@ TEST_P(Strangers, NegativeControlWithoutTheCheckAReplayGetsIn) {
   words[12] = std::byte{3};  // it says it is one of three
   say(call, words);
   careless.strangers = nullptr;  // rank 0 counts them
-  const auto member = join_group_with(id_, 1, 3, Deadline(20s), careless);
+  const auto member = join_group_with(id_, 1, 3, soon(), careless);
   EXPECT_EQ(member.status().code(), StatusCode::kMismatch) << member.status().to_string();
   ::shutdown(call.get(), SHUT_RDWR);
   EXPECT_FALSE(root.get().is_ok());
@@ -221,6 +221,7 @@ class Rogues : public ::testing::Test {
 
   void TearDown() override {
     for (auto& group : groups_) group->set_failure_handler(nullptr);
+    rogue_.reset();  // or the others' goodbyes would wait for its answer
   }
 
   // Rank 2 is thrown out at once and named, with `why`; the others go on without it.
@@ -245,9 +246,6 @@ class Rogues : public ::testing::Test {
       EXPECT_EQ((*parts)[1 - rank], pattern(1 - rank, 100));
     });
   }
-
-  // What is promised is a second; a machine that has more to do gets more.
-  static constexpr auto kPatience = 10s;
 
   const TemporaryDirectory directory_;
   const GroupId id_ = make_id(GroupKind::kLocal);
@@ -314,13 +312,14 @@ TEST_F(Rogues, ThatStopInsideAFrameAreNamedByTheTimeout) {
   header.sequence = 2;
   header.length = 1000;
   rogue_->say(view_of(header));
-  run_threads(2, [&](int rank) {
-    const auto parts = groups_[rank]->all_gather(pattern(rank, 10), Deadline(300ms));
+  // Rank 1's part is there when rank 0 waits: what the pair does comes behind it.
+  for (const int rank : {1, 0}) {
+    const auto parts = groups_[rank]->all_gather(pattern(rank, 10), Deadline(50ms));
     EXPECT_EQ(parts.status().code(), StatusCode::kTimeout);
-    EXPECT_NE(parts.status().message().find("did not hear from rank 2 of 3"), std::string::npos)
-        << parts.status().to_string();
-  });
-  expect_pair_is_unharmed();
+    const char* const missing = rank == 0 ? "rank 2 of 3" : "ranks 0 and 2 of 3";
+    EXPECT_THAT(parts.status().message(), ::testing::HasSubstr(missing));
+    expect_pair_is_unharmed();
+  }
 }
 
 TEST(RogueIdentities, OfAnotherLengthAreRefusedByName) {

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <thread>
 
 namespace tutti::testing {
@@ -66,6 +68,7 @@ ForkedRank::ForkedRank(const Body& body) {
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) std::abort();
   pid_ = ::fork();
   if (pid_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::close(ends[0]);
     std::string complaint = body([&](const std::string& text) { write_line(ends[1], text); });
     std::replace(complaint.begin(), complaint.end(), '\n', ' ');
@@ -129,6 +132,19 @@ std::string ForkedRank::complaint(std::chrono::milliseconds within) {
     if (text == "(ended)" || text == "(silent)") return text;
   }
 }
+
+std::string wait_to_be_killed() {
+  for (;;) ::pause();
+}
+
+SharedFlag::SharedFlag() {
+  void* const memory =
+      ::mmap(nullptr, sizeof *flag_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) std::abort();
+  flag_ = new (memory) std::atomic<bool>(false);
+}
+
+SharedFlag::~SharedFlag() { ::munmap(flag_, sizeof *flag_); }
 
 std::unique_ptr<Bootstrap> join_or_fail(const GroupId& id, int rank, int size,
                                         const JoinOptions& options) {

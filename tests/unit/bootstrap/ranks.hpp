@@ -4,21 +4,36 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/fd.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "bootstrap/join.hpp"
+#include "support/patience.hpp"
 
 namespace tutti::testing {
 
 using namespace std::chrono_literals;
+using test::kNever;
+using test::kPatience;
 
 // Long enough for anything that must succeed on a busy machine.
-inline Deadline soon() { return Deadline(60s); }
+inline Deadline soon() { return Deadline(kPatience); }
+
+// Of deadlines that have to pass, and not before others have done something: calls
+// `attempt(limit)` with longer and longer ones until it returns true. False if it never does.
+inline bool with_longer_limits(
+    const std::function<bool(std::chrono::milliseconds limit)>& attempt) {
+  for (std::chrono::milliseconds limit = 100ms; limit < kPatience; limit *= 4) {
+    if (attempt(limit)) return true;
+  }
+  return false;
+}
 
 // An empty directory of mode 0700, removed with all that is in it.
 class TemporaryDirectory {
@@ -47,10 +62,10 @@ class ForkedRank {
   ForkedRank& operator=(ForkedRank&&) = delete;
 
   // The next line it says; "(ended)" or "(silent)" where there is none within the time.
-  std::string line(std::chrono::milliseconds within = 60s);
+  std::string line(std::chrono::milliseconds within = 2 * kPatience);
   void signal(int number) const;
   // Its complaint; also where it was killed or does not end in time.
-  std::string complaint(std::chrono::milliseconds within = 60s);
+  std::string complaint(std::chrono::milliseconds within = 2 * kPatience);
 
  private:
   void reap();
@@ -58,6 +73,26 @@ class ForkedRank {
   pid_t pid_ = -1;
   Fd lines_;
   std::string pending_;
+};
+
+// For a body whose process is to be killed.
+std::string wait_to_be_killed();
+
+// What processes that were forked from this one see as well.
+class SharedFlag {
+ public:
+  SharedFlag();
+  ~SharedFlag();
+  SharedFlag(const SharedFlag&) = delete;
+  SharedFlag& operator=(const SharedFlag&) = delete;
+
+  void set() { flag_->store(true); }
+  void wait() const {
+    while (!flag_->load()) std::this_thread::sleep_for(1ms);
+  }
+
+ private:
+  std::atomic<bool>* flag_;
 };
 
 // What went wrong, for ForkedRank::Body; empty for success.

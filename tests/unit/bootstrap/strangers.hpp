@@ -86,7 +86,7 @@ inline Status shake_hands(Handshake& handshake, SocketDriver& sockets, int socke
 }
 
 // True once the other end has closed the connection.
-inline bool is_hung_up_on(int socket, std::chrono::milliseconds within = 60s) {
+inline bool is_hung_up_on(int socket, std::chrono::milliseconds within = kPatience) {
   const Deadline deadline(within);
   std::array<char, 256> rest{};
   while (!deadline.passed()) {

@@ -99,6 +99,8 @@ struct BadQuestion {
   std::string name;
   std::string ExplainArguments::*field;
   std::string value, text;
+
+  friend void PrintTo(const BadQuestion& of, std::ostream* out) { *out << of.name; }
 };
 
 class RefusedQuestion : public testing::TestWithParam<BadQuestion> {};

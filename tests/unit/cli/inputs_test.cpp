@@ -12,6 +12,12 @@
 
 #include "base/convert.hpp"
 
+namespace tutti {
+
+static void PrintTo(DataType dtype, std::ostream* out) { *out << to_string(dtype); }
+
+}  // namespace tutti
+
 namespace tutti::cli {
 namespace {
 

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+namespace tutti {
+
+static void PrintTo(OpKind op, std::ostream* out) { *out << to_string(op); }
+
+}  // namespace tutti
+
 namespace tutti::cli {
 namespace {
 
@@ -131,7 +137,8 @@ TEST_P(OperationReport, SurvivesTheJourney) {
   EXPECT_EQ(got.ended_ns, sent.ended_ns);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, OperationReport, testing::Values(OpKind::kMax, std::nullopt));
+INSTANTIATE_TEST_SUITE_P(Ops, OperationReport, testing::Values(OpKind::kMax, std::nullopt),
+                         [](const auto& tested) { return tested.param ? "max" : "none"; });
 
 TEST(Report, NoiseIsRefused) {
   for (const char* noise :

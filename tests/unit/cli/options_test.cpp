@@ -37,6 +37,8 @@ struct BadInput {
   std::vector<std::string> words;
   std::string text;  // part of the message
   BenchMachine machine = kHostOnly;
+
+  friend void PrintTo(const BadInput& of, std::ostream* out) { *out << of.name; }
 };
 
 class Refused : public testing::TestWithParam<BadInput> {};

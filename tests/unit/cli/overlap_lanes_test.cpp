@@ -84,7 +84,7 @@ Seen run_one(test::NcclGroup& group, int rank, Phase phase, bool dependent) {
 }
 
 std::vector<Seen> run_all(Phase phase, bool dependent = false) {
-  test::NcclGroup group(kRanks, std::chrono::seconds(20));
+  test::NcclGroup group(kRanks);
   group.cuda.on_launch = [](const CudaLaunch&) { return Status::ok(); };
   const FakeCudaOpen before = group.cuda.open();
   std::vector<Seen> seen(kRanks);
@@ -135,7 +135,7 @@ TEST(CudaLanes, EachAlone) {
 // Kernels that are not in the build are missed when the lanes are made, not in a sample.
 TEST(CudaLanes, ClocksAndPausesNeedKernels) {
   if (clock_kernel() != nullptr) GTEST_SKIP() << "this build has them";
-  test::NcclGroup group(kRanks, std::chrono::seconds(20));
+  test::NcclGroup group(kRanks);
   group.cuda.on_launch = [](const CudaLaunch&) { return Status::ok(); };
   test::on_all_ranks(kRanks, [&](int rank) {
     for (const bool clocks : {false, true}) {

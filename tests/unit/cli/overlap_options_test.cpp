@@ -34,6 +34,8 @@ struct BadInput {
   std::vector<std::string> words;
   std::string text;  // part of the message
   BenchMachine machine = kEightGpus;
+
+  friend void PrintTo(const BadInput& of, std::ostream* out) { *out << of.name; }
 };
 
 class OverlapRefused : public testing::TestWithParam<BadInput> {};

@@ -7,13 +7,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "bench/child_process.hpp"
 #include "scratch_folder.hpp"
+#include "support/patience.hpp"
 
 namespace tutti::cli {
 namespace {
 
-constexpr unsigned kMostSeconds = 60;
+constexpr unsigned kMostSeconds = 2 * std::chrono::seconds(test::kPatience).count();
 
 void redirect(int descriptor, const std::string& path) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -27,6 +31,16 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
+std::vector<std::string> with_timeout(std::vector<std::string> environment) {
+  const std::string name = "TUTTI_TIMEOUT_MS=";
+  const auto is_timeout = [&](const std::string& setting) { return setting.starts_with(name); };
+  if (std::ranges::none_of(environment, is_timeout)) {
+    const std::chrono::milliseconds timeout = test::kPatience;
+    environment.push_back(name + std::to_string(timeout.count()));
+  }
+  return environment;
+}
+
 }  // namespace
 
 Ended run_tutti(const std::vector<std::string>& arguments,
@@ -35,7 +49,7 @@ Ended run_tutti(const std::vector<std::string>& arguments,
   const ScratchFolder folder;
   std::vector<std::string> words = arguments;
   words.insert(words.begin(), TUTTI_COMMAND);
-  std::vector<std::string> settings = environment_with(environment);
+  std::vector<std::string> settings = environment_with(with_timeout(environment));
   const std::vector<char*> argv = pointers(words), envp = pointers(settings);
   const std::string out = folder / "out", err = folder / "err";
   const pid_t pid = ::fork();

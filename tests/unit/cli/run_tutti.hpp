@@ -15,7 +15,7 @@ struct Ended {
 };
 
 // `environment` ("NAME=value") comes on top of ours; `meanwhile` is called while it runs. Killed
-// after a minute.
+// where it hangs; what it waits for has as long as tests have.
 Ended run_tutti(const std::vector<std::string>& arguments,
                 const std::vector<std::string>& environment = {},
                 const std::function<void(pid_t)>& meanwhile = {});

@@ -55,7 +55,8 @@ TEST_P(BenchOneSided, RefusesWhatItCannotMeasure) {
   EXPECT_NE(bench(GetParam(), {"--ranks", "17"}).exit_code, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, BenchOneSided, testing::Values("put", "get"));
+INSTANTIATE_TEST_SUITE_P(Both, BenchOneSided, testing::Values("put", "get"),
+                         [](const auto& tested) { return std::string(tested.param); });
 
 }  // namespace
 }  // namespace tutti::cli

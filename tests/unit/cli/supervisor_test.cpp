@@ -14,6 +14,8 @@
 #include <cerrno>
 #include <thread>
 
+#include "support/patience.hpp"
+
 namespace tutti::cli {
 namespace {
 
@@ -22,7 +24,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr Patience kPatient{.quiet = milliseconds(30000), .grace = milliseconds(30000)};
+constexpr Patience kPatient{.quiet = test::kPatience, .grace = test::kPatience};
 
 // `script` finds its pipe as $OUT.
 RankProcess start(const std::string& script) {
@@ -49,18 +51,15 @@ const std::string kDone = send(R"({"kind":"done"})");
 struct Outcome {
   Supervision supervision;
   std::vector<int> reported;  // ranks, in order of arrival
-  milliseconds took{};
 };
 
 Outcome watch(const std::vector<std::string>& scripts, const Patience& patience) {
   Outcome outcome;
-  const auto begin = std::chrono::steady_clock::now();
   std::vector<RankProcess> ranks;
   for (const std::string& script : scripts) ranks.push_back(start(script));
   outcome.supervision = supervise(std::move(ranks), patience, [&](int rank, const Report&) {
     outcome.reported.push_back(rank);
   });
-  outcome.took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child was left behind";
   EXPECT_EQ(errno, ECHILD);
   return outcome;
@@ -103,21 +102,19 @@ TEST(Supervisor, TellsTheRanksOwnWords) {
 }
 
 TEST(Supervisor, KillsRanksThatDoNotEndAfterAFailure) {
-  const Outcome outcome = watch({"exec sleep 60", "exit 1"},
-                                {.quiet = milliseconds(30000), .grace = milliseconds(200)});
+  const Outcome outcome =
+      watch({"exec sleep 3600", "exit 1"}, {.quiet = test::kPatience, .grace = milliseconds(200)});
   EXPECT_THAT(outcome.supervision.failures,
               ElementsAre("rank 1: ended with code 1 before its work was done",
                           "rank 0: did not end after another rank failed; killed"));
-  EXPECT_LT(outcome.took, milliseconds(10000));
 }
 
 TEST(Supervisor, KillsAGroupFromWhichNothingIsHeard) {
-  const Outcome outcome = watch({"exec sleep 60", "exec sleep 60"},
-                                {.quiet = milliseconds(300), .grace = milliseconds(30000)});
+  const Outcome outcome = watch({"exec sleep 3600", "exec sleep 3600"},
+                                {.quiet = milliseconds(300), .grace = test::kPatience});
   EXPECT_THAT(outcome.supervision.failures,
               ElementsAre("rank 0: nothing was heard from any rank for 300 ms; killed",
                           "rank 1: nothing was heard from any rank for 300 ms; killed"));
-  EXPECT_LT(outcome.took, milliseconds(10000));
 }
 
 TEST(Supervisor, WaitsForASlowGroupThatIsAlive) {
@@ -129,18 +126,17 @@ TEST(Supervisor, WaitsForASlowGroupThatIsAlive) {
 }
 
 TEST(Supervisor, KillsARankThatClosesItsPipeAndStays) {
-  const Outcome outcome = watch({"eval \"exec $OUT>&-\"; exec sleep 60"},
+  const Outcome outcome = watch({"eval \"exec $OUT>&-\"; exec sleep 3600"},
                                 {.quiet = milliseconds(300), .grace = milliseconds(300)});
   ASSERT_EQ(outcome.supervision.failures.size(), 1u);
-  EXPECT_LT(outcome.took, milliseconds(10000));
 }
 
 TEST(Supervisor, RefusesNonsense) {
   EXPECT_THAT(watch({send("noise") + kDone}, kPatient).supervision.failures,
               ElementsAre(HasSubstr("not a report")));
-  EXPECT_THAT(
-      watch({"printf '\\377\\377\\377\\377' >&$OUT; exec sleep 60"}, kPatient).supervision.failures,
-      ElementsAre(HasSubstr("a frame claims 4294967295 bytes")));
+  EXPECT_THAT(watch({"printf '\\377\\377\\377\\377' >&$OUT; exec sleep 3600"}, kPatient)
+                  .supervision.failures,
+              ElementsAre(HasSubstr("a frame claims 4294967295 bytes")));
 }
 
 class Interrupted : public testing::TestWithParam<int> {};
@@ -151,12 +147,11 @@ TEST_P(Interrupted, EndsAllRanks) {
   std::thread sender([&] {
     for (; !ended; std::this_thread::sleep_for(milliseconds(50))) ::kill(::getpid(), GetParam());
   });
-  const Outcome outcome = watch({"exec sleep 60", "exec sleep 60"}, kPatient);
+  const Outcome outcome = watch({"exec sleep 3600", "exec sleep 3600"}, kPatient);
   ended = true;
   sender.join();
   ::signal(GetParam(), SIG_DFL);
   EXPECT_EQ(outcome.supervision.interrupted_by, GetParam());
-  EXPECT_LT(outcome.took, milliseconds(10000));
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, Interrupted, testing::Values(SIGINT, SIGTERM),
@@ -177,7 +172,7 @@ TEST(ChildProcess, EndsWithItsObject) {
   pid_t pid = -1;
   {
     const auto child = ChildProcess::start(
-        {.program = "/bin/sleep", .arguments = {"60"}, .environment = {}, .inherited = {}});
+        {.program = "/bin/sleep", .arguments = {"3600"}, .environment = {}, .inherited = {}});
     ASSERT_TRUE(child.is_ok());
     pid = child->pid();
     EXPECT_EQ(::kill(pid, 0), 0);

@@ -17,8 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr CommunicatorOptions kHost{.backend = Backend::kHost,
-                                    .timeout = std::chrono::milliseconds(60000)};
+constexpr CommunicatorOptions kHost{.backend = Backend::kHost, .timeout = kPatience};
 
 // Creates a group of threads in which rank 1 has other options; every rank's answer.
 std::vector<Status> create_with(const CommunicatorOptions& usual, const CommunicatorOptions& odd) {
@@ -58,7 +57,7 @@ TEST(CreateTest, DifferentOptionsAreAMismatchOnEveryRank) {
 TEST(CreateTest, ARankThatNeverComesIsNamed) {
   const UniqueId id = take(UniqueId::create());
   CommunicatorOptions options = kHost;
-  options.timeout = std::chrono::milliseconds(1000);
+  options.timeout = std::chrono::milliseconds(200);
   on_all_ranks(2, [&](int rank) {
     const Status answer = Communicator::create(id, rank, 3, options).status();
     EXPECT_EQ(answer.code(), StatusCode::kTimeout);

@@ -8,8 +8,6 @@
 namespace tutti::test {
 namespace {
 
-constexpr milliseconds kEnough{1000};  // for ranks that call one behind the other
-
 std::vector<FakeNccl::Call> calls_named(const FakeNccl& nccl, std::string_view name) {
   std::vector<FakeNccl::Call> calls = nccl.calls();
   std::erase_if(calls, [name](const FakeNccl::Call& call) { return call.name != name; });
@@ -19,7 +17,7 @@ std::vector<FakeNccl::Call> calls_named(const FakeNccl& nccl, std::string_view n
 // As bytes, of one rank: from its place in the output, where it is in place. prepare_nccl() has run
 // both collectives.
 TEST(NcclCalls, WhatIsGatheredTravelsAsBytes) {
-  NcclGroup world(2, kEnough);
+  NcclGroup world(2);
   const auto gathered = [&] { return calls_named(world.nccl, "all_gather"); };
   EXPECT_GT(gathered().size(), 2U);
   std::array<std::array<std::uint16_t, 6>, 2> outputs{};
@@ -41,7 +39,7 @@ TEST(NcclCalls, WhatIsGatheredTravelsAsBytes) {
 
 // In place, each rank's piece lies in its own input; `count` is that of a piece.
 TEST(NcclCalls, ReduceScatterGivesPiecesTheirOperation) {
-  NcclGroup world(2, kEnough);
+  NcclGroup world(2);
   const auto scattered = [&] { return calls_named(world.nccl, "reduce_scatter"); };
   EXPECT_GT(scattered().size(), 2U);
   std::array<std::array<std::uint16_t, 6>, 2> inputs{};
@@ -66,7 +64,7 @@ TEST(NcclCalls, ReduceScatterGivesPiecesTheirOperation) {
 
 // Likewise, of one piece; prepare_nccl() has run it.
 TEST(NcclCalls, WhatIsExchangedTravelsAsBytes) {
-  NcclGroup world(2, kEnough);
+  NcclGroup world(2);
   const auto exchanged = [&] { return calls_named(world.nccl, "exchange"); };
   EXPECT_GT(exchanged().size(), 2U);
   std::array<std::array<std::uint16_t, 12>, 2> buffers{};
@@ -96,7 +94,7 @@ TEST(NcclCalls, WhatIsExchangedTravelsAsBytes) {
 
 // The root's side alone is looked at on the root alone.
 TEST(NcclCalls, GatherAndScatterSendAndReceiveWithTheRootAlone) {
-  NcclGroup world(2, kEnough);
+  NcclGroup world(2);
   std::array<std::uint16_t, 12> buffer{};
   for (int r = 0; r < 2; ++r) {
     const bool is_root = r == 1;
@@ -134,7 +132,7 @@ TEST(NcclCalls, GatherAndScatterSendAndReceiveWithTheRootAlone) {
 }
 
 TEST(NcclCalls, TheRootOfABroadcastAndAReductionIsTold) {
-  NcclGroup world(2, kEnough);
+  NcclGroup world(2);
   std::array<std::uint16_t, 6> buffer{};
   for (int r = 0; r < 2; ++r) {
     require_ok(broadcast(world.group(r), {.input = r == 1 ? buffer.data() : nullptr,
@@ -165,7 +163,7 @@ TEST(NcclCalls, TheRootOfABroadcastAndAReductionIsTold) {
 
 // Pieces one behind the other, and no message for what is empty.
 TEST(NcclCalls, UnevenPiecesAreExchanged) {
-  NcclGroup world(2, kEnough);
+  NcclGroup world(2);
   std::array<std::uint16_t, 24> buffer{};
   for (int r = 0; r < 2; ++r) {
     const std::array<std::size_t, 2> sent =
@@ -192,7 +190,7 @@ TEST(NcclCalls, UnevenPiecesAreExchanged) {
 }
 
 TEST(NcclCalls, WhatIsGatheredUnevenlyIsTheSameForEveryRank) {
-  NcclGroup world(2, kEnough);
+  NcclGroup world(2);
   std::array<std::uint16_t, 24> buffer{};
   const std::array<std::size_t, 2> counts{3, 2};
   for (int r = 0; r < 2; ++r) {
@@ -215,7 +213,7 @@ TEST(NcclCalls, WhatIsGatheredUnevenlyIsTheSameForEveryRank) {
 
 // A reduction to the owner of each piece that has any elements.
 TEST(NcclCalls, UnevenPiecesAreReducedToTheirRanks) {
-  NcclGroup world(2, kEnough);
+  NcclGroup world(2);
   const auto reduced = [&] { return calls_named(world.nccl, "reduce"); };
   std::array<float, 24> buffer{};
   const std::array<std::size_t, 2> both{3, 2}, one{0, 5};

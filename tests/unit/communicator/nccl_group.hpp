@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "fakes/fake_cuda.hpp"
 #include "fakes/fake_nccl.hpp"
 #include "support/check.hpp"
+#include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "tutti/collectives.hpp"
 
@@ -25,8 +27,8 @@ class NcclGroup {
 
   // `timeout` holds from then on: making the group takes what it takes. `granularity`: of VMM
   // allocations; real GPUs have 2 MiB.
-  NcclGroup(int ranks, milliseconds timeout, Nccl state = Nccl::kPrepared,
-            std::size_t granularity = 2 * MiB)
+  explicit NcclGroup(int ranks, milliseconds timeout = kPatience, Nccl state = Nccl::kPrepared,
+                     std::size_t granularity = 2 * MiB)
       : cuda(world_of(ranks, granularity)), values_(static_cast<std::size_t>(ranks)) {
     nccl.on_stream = [this](Stream stream, FakeNccl::Gate gate) {
       cuda.add_gate(stream, std::move(gate));
@@ -36,8 +38,7 @@ class NcclGroup {
     on_all_ranks(ranks, [&](int r) {
       const auto k = static_cast<std::size_t>(r);
       made[k] = take(CommunicatorImpl::create(
-          std::move(bootstraps[k]),
-          {.backend = Backend::kCuda, .device = r, .timeout = milliseconds(60000)},
+          std::move(bootstraps[k]), {.backend = Backend::kCuda, .device = r, .timeout = kPatience},
           {.cuda = &cuda, .nccl = &nccl}));
     });
     for (int r = 0; r < ranks; ++r) {
@@ -45,7 +46,7 @@ class NcclGroup {
       streams.push_back(take(cuda.create_stream(r)));
     }
     if (state == Nccl::kPrepared) prepare();
-    for (Communicator& group : groups) require_ok(group.set_timeout(timeout));
+    set_timeout(timeout);
   }
 
   int size() const { return static_cast<int>(values_.size()); }
@@ -67,7 +68,7 @@ class NcclGroup {
 
   // Until `done`, or `limit` has passed.
   template <class Done>
-  static bool wait_until(Done&& done, milliseconds limit = milliseconds(10000)) {
+  static bool wait_until(Done&& done, milliseconds limit = kPatience) {
     const Deadline end(limit);
     while (!done()) {
       if (end.passed()) return false;
@@ -75,8 +76,16 @@ class NcclGroup {
     }
     return true;
   }
+  bool says(int rank, std::string_view words) {
+    return group(rank).status().message().find(words) != std::string::npos;
+  }
+  // From now on, for what is under way as well. Before, ranks that call one behind the other have
+  // all the time.
+  void set_timeout(milliseconds timeout) {
+    for (Communicator& group : groups) require_ok(group.set_timeout(timeout));
+  }
   // The failure of a rank, once it has one and its stream has come to rest.
-  Status failure_of(int rank, milliseconds limit = milliseconds(10000)) {
+  Status failure_of(int rank, milliseconds limit = kPatience) {
     const bool failed =
         wait_until([&] { return !group(rank).status().is_ok() && idle(rank); }, limit);
     return failed ? group(rank).status() : Status::ok();

@@ -7,6 +7,7 @@
 #include "fakes/fake_cuda.hpp"
 #include "fakes/fake_nccl.hpp"
 #include "support/check.hpp"
+#include "support/patience.hpp"
 
 namespace tutti::test {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using How = NcclSession::How;
 
-Deadline soon() { return Deadline(milliseconds(10000)); }
+Deadline soon() { return Deadline(kPatience); }
 
 class NcclSessionTest : public ::testing::Test {
  protected:
@@ -57,7 +58,7 @@ TEST_F(NcclSessionTest, AnAbortInterruptsCallsThatStay) {
     }
     return false;
   };
-  for (int k = 0; k < 5000 && !was_called("interrupt"); ++k) {
+  for (const Deadline end = soon(); !end.passed() && !was_called("interrupt");) {
     std::this_thread::sleep_for(milliseconds(1));
   }
   EXPECT_TRUE(was_called("interrupt"));

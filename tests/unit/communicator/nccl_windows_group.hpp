@@ -15,8 +15,8 @@ class Windows {
  public:
   static constexpr int kRanks = 2;
 
-  explicit Windows(milliseconds timeout = milliseconds(60000), std::size_t granularity = 2 * MiB)
-      : world(kRanks, timeout, NcclGroup::Nccl::kPrepared, granularity) {}
+  explicit Windows(std::size_t granularity = 2 * MiB)
+      : world(kRanks, kPatience, NcclGroup::Nccl::kPrepared, granularity) {}
 
   FakeNccl& nccl() { return world.nccl; }
   Communicator& group(int rank) { return world.group(rank); }

@@ -5,6 +5,12 @@
 #include "fakes/fake_cuda.hpp"
 #include "support/check.hpp"
 
+namespace tutti {
+
+static void PrintTo(Backend backend, std::ostream* out) { *out << to_string(backend); }
+
+}  // namespace tutti
+
 namespace tutti::test {
 namespace {
 

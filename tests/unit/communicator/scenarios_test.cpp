@@ -10,6 +10,12 @@ struct Setting {
   Scenario scenario;
   RankKind kind;
   int ranks;
+
+  std::string name() const {
+    return std::string(scenario.name) + "_" + std::to_string(ranks) + "_" +
+           std::string(to_string(kind));
+  }
+  friend void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name(); }
 };
 
 class ScenarioTest : public ::testing::TestWithParam<Setting> {};
@@ -25,7 +31,12 @@ std::vector<Setting> all_runs() {
   for (const auto scenarios : {working_scenarios(), failing_scenarios()}) {
     for (const Scenario& scenario : scenarios) {
       for (const RankKind kind : {RankKind::kThreads, RankKind::kProcesses}) {
-        for (const int ranks : {scenario.min_ranks, 4}) runs.push_back({scenario, kind, ranks});
+        for (const int ranks : {scenario.min_ranks, 4}) {
+          // How it passes differs between groups of two and of more, and not between the kinds.
+          const bool again =
+              scenario.outlasts_a_deadline && ranks == 4 && kind == RankKind::kThreads;
+          if (!again) runs.push_back({scenario, kind, ranks});
+        }
       }
     }
   }
@@ -33,11 +44,7 @@ std::vector<Setting> all_runs() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ScenarioTest, ::testing::ValuesIn(all_runs()),
-                         [](const auto& tested) {
-                           const Setting& run = tested.param;
-                           return std::string(run.scenario.name) + "_" + std::to_string(run.ranks) +
-                                  "_" + std::string(to_string(run.kind));
-                         });
+                         [](const auto& tested) { return tested.param.name(); });
 
 TEST(GroupTest, OneThreadDrivesAllRanks) {
   for (const int ranks : {1, 2, 5}) EXPECT_EQ(drive_all_ranks(Backend::kHost, ranks), "");

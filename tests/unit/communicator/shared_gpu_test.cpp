@@ -35,7 +35,7 @@ std::string on_gpus(int gpus, const std::function<void(Communicator&)>& f,
         {.backend = Backend::kCuda, .device = rank % gpus}, {.cuda = &cuda, .nccl = &nccl})));
     f(group);
   };
-  return run_ranks(RankKind::kThreads, kRanks, on_rank, std::chrono::seconds(60));
+  return run_ranks(RankKind::kThreads, kRanks, on_rank);
 }
 
 Status reduce(Communicator& group, const CallOptions& options) {
@@ -53,7 +53,7 @@ std::string with_sharing(bool allowed, const std::function<std::string()>& test)
     const std::string wrong = test();
     require(wrong.empty(), wrong);
   };
-  return run_isolated(run, std::chrono::seconds(60));
+  return run_isolated(run, kPatience);
 }
 
 TEST(SharedGpu, IsAnErrorThatSaysHowToAllowIt) {

@@ -5,13 +5,15 @@
 #include <array>
 #include <thread>
 
+#include "support/patience.hpp"
+
 namespace tutti {
 namespace {
 
 TEST(FakeNccl, RecordsWhatIsAskedPerRank) {
   FakeNccl nccl;
   const NcclId id = *nccl.unique_id();
-  const NcclComm comm = *nccl.create({id, 1, 2}, Deadline(std::chrono::seconds(1)));
+  const NcclComm comm = *nccl.create({id, 1, 2}, Deadline(test::kPatience));
   NcclReduction call;
   call.count = 5;
   EXPECT_TRUE(nccl.all_reduce(comm, call).is_ok());
@@ -24,7 +26,7 @@ TEST(FakeNccl, RecordsWhatIsAskedPerRank) {
 
 TEST(FakeNccl, RecordsWhatIsGathered) {
   FakeNccl nccl;
-  const NcclComm comm = *nccl.create({*nccl.unique_id(), 1, 2}, Deadline(std::chrono::seconds(1)));
+  const NcclComm comm = *nccl.create({*nccl.unique_id(), 1, 2}, Deadline(test::kPatience));
   EXPECT_TRUE(nccl.all_gather(comm, {.bytes = 12}).is_ok());
   EXPECT_EQ(nccl.calls().back().name, "all_gather");
   EXPECT_EQ(nccl.calls().back().rank, 1);
@@ -36,7 +38,7 @@ TEST(FakeNccl, RecordsWhatIsGathered) {
 
 TEST(FakeNccl, RecordsWhatIsReducedAndScattered) {
   FakeNccl nccl;
-  const NcclComm comm = *nccl.create({*nccl.unique_id(), 1, 2}, Deadline(std::chrono::seconds(1)));
+  const NcclComm comm = *nccl.create({*nccl.unique_id(), 1, 2}, Deadline(test::kPatience));
   EXPECT_TRUE(nccl.reduce_scatter(comm, {.count = 12}).is_ok());
   EXPECT_EQ(nccl.calls().back().name, "reduce_scatter");
   EXPECT_EQ(nccl.calls().back().rank, 1);
@@ -48,7 +50,7 @@ TEST(FakeNccl, RecordsWhatIsReducedAndScattered) {
 
 TEST(FakeNccl, RecordsWhatIsExchanged) {
   FakeNccl nccl;
-  const NcclComm comm = *nccl.create({*nccl.unique_id(), 1, 2}, Deadline(std::chrono::seconds(1)));
+  const NcclComm comm = *nccl.create({*nccl.unique_id(), 1, 2}, Deadline(test::kPatience));
   EXPECT_TRUE(nccl.exchange(comm, {.sends = {{0, nullptr, 12}}}).is_ok());
   EXPECT_EQ(nccl.calls().back().name, "exchange");
   EXPECT_EQ(nccl.calls().back().rank, 1);
@@ -60,7 +62,7 @@ TEST(FakeNccl, RecordsWhatIsExchanged) {
 
 TEST(FakeNccl, RecordsWhatHasARoot) {
   FakeNccl nccl;
-  const NcclComm comm = *nccl.create({*nccl.unique_id(), 1, 2}, Deadline(std::chrono::seconds(1)));
+  const NcclComm comm = *nccl.create({*nccl.unique_id(), 1, 2}, Deadline(test::kPatience));
   EXPECT_TRUE(nccl.broadcast(comm, {.bytes = 12, .root = 1}).is_ok());
   EXPECT_EQ(nccl.calls().back().broadcast.root, 1);
   EXPECT_TRUE(nccl.reduce(comm, {.count = 3, .root = 1}).is_ok());
@@ -73,7 +75,7 @@ TEST(FakeNccl, RecordsWhatHasARoot) {
 
 TEST(FakeNccl, RefusesWhatTheRealOneCannotTake) {
   FakeNccl nccl;
-  const Deadline deadline(std::chrono::seconds(1));
+  const Deadline deadline(test::kPatience);
   const NcclId id = *nccl.unique_id();
   const NcclComm comm = *nccl.create({id, 0, 2}, deadline);
   EXPECT_FALSE(nccl.create({id, 0, 2}, deadline).is_ok());  // there already
@@ -96,7 +98,7 @@ TEST(FakeNccl, FailsOnceOnRequest) {
 // Collective, and it does not end where a rank has failed: until that is aborted.
 TEST(FakeNccl, WindowsWaitForEveryRank) {
   FakeNccl nccl;
-  const Deadline deadline(std::chrono::seconds(1));
+  const Deadline deadline(test::kPatience);
   const NcclId id = *nccl.unique_id();
   const NcclComm comms[] = {*nccl.create({id, 0, 2}, deadline), *nccl.create({id, 1, 2}, deadline)};
   std::array<std::byte, 64> memory{};
@@ -136,7 +138,7 @@ TEST(FakeNccl, OperationsWaitForEveryRank) {
   FakeNccl nccl;
   std::vector<FakeNccl::Gate> gates;
   nccl.on_stream = [&](Stream, FakeNccl::Gate gate) { gates.push_back(std::move(gate)); };
-  const Deadline deadline(std::chrono::seconds(1));
+  const Deadline deadline(test::kPatience);
   const NcclId id = *nccl.unique_id();
   const NcclComm comms[] = {*nccl.create({id, 0, 2}, deadline), *nccl.create({id, 1, 2}, deadline)};
   for (const int rank : {0, 0, 1}) EXPECT_TRUE(nccl.all_reduce(comms[rank], {}).is_ok());

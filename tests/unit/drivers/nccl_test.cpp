@@ -13,13 +13,14 @@
 #include "base/try.hpp"
 #include "drivers/nccl_library.hpp"
 #include "fakes/stub_nccl.hpp"
+#include "support/patience.hpp"
 
 namespace tutti {
 namespace {
 
 using std::chrono::milliseconds;
 
-Deadline soon(int ms) { return Deadline(milliseconds(ms)); }
+Deadline soon() { return Deadline(test::kPatience); }
 
 // The driver over the stand-in library, whose state is fresh for each test.
 class NcclOverStub : public testing::Test {
@@ -41,8 +42,15 @@ class NcclOverStub : public testing::Test {
     ASSERT_NE(nccl_, nullptr) << why;
   }
 
+  // Of what is given up on another thread.
+  void wait_for_an_abort() {
+    for (const Deadline end = soon(); !end.passed() && state_->aborts == 0;) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  }
+
   NcclComm join() {
-    const auto comm = nccl_->create({NcclId{}, 0, 1}, soon(5000));
+    const auto comm = nccl_->create({NcclId{}, 0, 1}, soon());
     EXPECT_TRUE(comm.is_ok()) << comm.status().message();
     return comm.is_ok() ? *comm : nullptr;
   }
@@ -62,7 +70,7 @@ class NcclOverStub : public testing::Test {
 TEST_F(NcclOverStub, PassesTheIdByValue) {
   const auto id = nccl_->unique_id();
   ASSERT_TRUE(id.is_ok());
-  ASSERT_TRUE(nccl_->create({*id, 2, 3}, soon(5000)).is_ok());
+  ASSERT_TRUE(nccl_->create({*id, 2, 3}, soon()).is_ok());
   EXPECT_EQ(state_->rank, 2);
   EXPECT_EQ(state_->size, 3);
   EXPECT_EQ(std::string(state_->id.data(), state_->id.size()), std::string(128, 'x'));
@@ -125,7 +133,7 @@ TEST_F(NcclOverStub, CopyEnginesAreAPolicyOfTheCommunicator) {
   const NcclComm kernels = join();
   EXPECT_NE(kernels, nullptr);
   EXPECT_EQ(state_->cta_policy, -1) << "whose default no version has to be told";
-  const auto copies = nccl_->create({NcclId{}, 1, 2, NcclMover::kCopyEngines}, soon(5000));
+  const auto copies = nccl_->create({NcclId{}, 1, 2, NcclMover::kCopyEngines}, soon());
   ASSERT_TRUE(copies.is_ok()) << copies.status().message();
   EXPECT_EQ(state_->cta_policy, 2);  // NCCL_CTA_POLICY_ZERO
   EXPECT_EQ(state_->rank, 1);
@@ -152,8 +160,7 @@ TEST_F(NcclOverStub, CopyEnginesAreAPolicyOfTheCommunicator) {
 TEST_F(NcclOverStub, OldVersionsHaveNoCopyEngines) {
   state_->version = 22703;
   reopen();
-  const auto refused =
-      nccl_->create({NcclId{}, 0, 1, NcclMover::kCopyEngines}, soon(5000)).status();
+  const auto refused = nccl_->create({NcclId{}, 0, 1, NcclMover::kCopyEngines}, soon()).status();
   EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
   EXPECT_NE(refused.message().find("2.28"), std::string::npos) << refused.message();
   EXPECT_EQ(state_->inits, 0);
@@ -284,46 +291,42 @@ TEST_F(NcclOverStub, AsynchronousErrorsBlameThePeer) {
 
 TEST_F(NcclOverStub, NonBlockingCommunicatorsAreRefusedWithAdvice) {
   state_->next_result = 7;
-  const auto comm = nccl_->create({NcclId{}, 0, 2}, soon(5000));
+  const auto comm = nccl_->create({NcclId{}, 0, 2}, soon());
   ASSERT_FALSE(comm.is_ok());
   EXPECT_EQ(comm.status().code(), StatusCode::kUnsupported);
   EXPECT_NE(comm.status().message().find("NCCL_COMM_BLOCKING"), std::string::npos);
   // What is half made is given up meanwhile; not in the middle of another test.
-  for (int i = 0; i < 1000 && state_->aborts == 0; ++i)
-    std::this_thread::sleep_for(milliseconds(5));
+  wait_for_an_abort();
 }
 
 TEST_F(NcclOverStub, AFailedInitLeavesNothingBehind) {
   state_->next_result = 3;
-  EXPECT_EQ(nccl_->create({NcclId{}, 0, 2}, soon(5000)).status().code(), StatusCode::kNccl);
-  for (int i = 0; i < 1000 && state_->aborts == 0; ++i)
-    std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_EQ(nccl_->create({NcclId{}, 0, 2}, soon()).status().code(), StatusCode::kNccl);
+  wait_for_an_abort();
   EXPECT_EQ(state_->aborts, 1);
 }
 
 TEST_F(NcclOverStub, WaitingForTheOthersEnds) {
   state_->hold_init = true;
-  const auto comm = nccl_->create({NcclId{}, 1, 4}, soon(30));
+  const auto comm = nccl_->create({NcclId{}, 1, 4}, Deadline(milliseconds(30)));
   ASSERT_FALSE(comm.is_ok());
   EXPECT_EQ(comm.status().code(), StatusCode::kTimeout);
   EXPECT_NE(comm.status().message().find("rank 1 of 4"), std::string::npos);
   // They come after all: what nobody waits for any more is given up.
   EXPECT_EQ(state_->aborts, 0);
   state_->hold_init = false;
-  for (int i = 0; i < 1000 && state_->aborts == 0; ++i)
-    std::this_thread::sleep_for(milliseconds(5));
+  wait_for_an_abort();
   EXPECT_EQ(state_->aborts, 1);
 }
 
 TEST_F(NcclOverStub, WhoeverGivesUpWaitingIsLeftAlone) {
   state_->hold_init = true;
   int asked = 0;
-  const auto comm = nccl_->create({NcclId{}, 1, 4}, soon(60000), [&] { return ++asked == 3; });
+  const auto comm = nccl_->create({NcclId{}, 1, 4}, soon(), [&] { return ++asked == 3; });
   EXPECT_EQ(comm.status().code(), StatusCode::kAborted);
   EXPECT_EQ(asked, 3);
   state_->hold_init = false;
-  for (int i = 0; i < 1000 && state_->aborts == 0; ++i)
-    std::this_thread::sleep_for(milliseconds(5));
+  wait_for_an_abort();
   EXPECT_EQ(state_->aborts, 1);
 }
 

@@ -11,6 +11,7 @@
 #include <chrono>
 
 #include "fakes/fake_sockets.hpp"
+#include "support/patience.hpp"
 
 namespace tutti {
 namespace {
@@ -69,14 +70,14 @@ class Sockets : public ::testing::TestWithParam<bool> {
     ASSERT_TRUE(caller.is_ok()) << caller.status().to_string();
     here_ = std::move(caller).value();
     SocketWait wait{.fd = listener->get(), .read = true};
-    ASSERT_TRUE(sockets_.wait({&wait, 1}, Deadline(30s)).is_ok());
+    ASSERT_TRUE(sockets_.wait({&wait, 1}, Deadline(test::kPatience)).is_ok());
     there_ = std::move(sockets_.accept(listener->get())).value();
     ASSERT_TRUE(there_.valid());
     EXPECT_TRUE(sockets_.connected(here_.get()).is_ok());
     ::unlink(path.c_str());
   }
 
-  SocketWait state(const Fd& socket, std::chrono::milliseconds within = 30s) {
+  SocketWait state(const Fd& socket, std::chrono::milliseconds within = test::kPatience) {
     SocketWait wait{.fd = socket.get(), .read = true};
     EXPECT_TRUE(sockets_.wait({&wait, 1}, Deadline(within)).is_ok());
     return wait;
@@ -168,7 +169,7 @@ TEST_P(Sockets, LostDescriptorsAreAnError) {
 }
 
 TEST(SocketDriver, ResolvesNamesWithinItsDeadline) {
-  const auto local = real_sockets().resolve("localhost", 80, Deadline(30s));
+  const auto local = real_sockets().resolve("localhost", 80, Deadline(test::kPatience));
   ASSERT_TRUE(local.is_ok()) << local.status().to_string();
   EXPECT_TRUE(local->front().is_loopback());
   EXPECT_EQ(local->front().port(), 80);
@@ -216,7 +217,7 @@ TEST(SocketDriver, SeesAProcessEnd) {
   ASSERT_TRUE(real_sockets().wait({&wait, 1}, Deadline(20ms)).is_ok());
   EXPECT_FALSE(wait.readable);
   ::kill(child, SIGKILL);
-  ASSERT_TRUE(real_sockets().wait({&wait, 1}, Deadline(30s)).is_ok());
+  ASSERT_TRUE(real_sockets().wait({&wait, 1}, Deadline(test::kPatience)).is_ok());
   EXPECT_TRUE(wait.readable);
   ::waitpid(child, nullptr, 0);
   EXPECT_FALSE(real_sockets().watch_process(child).is_ok());

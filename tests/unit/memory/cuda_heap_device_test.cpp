@@ -14,6 +14,7 @@
 #include "drivers/cuda.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "support/children.hpp"
+#include "support/patience.hpp"
 #include "support/ranks.hpp"
 
 namespace tutti::test {
@@ -24,7 +25,7 @@ using namespace std::chrono_literals;
 constexpr int kRanks = 2;
 constexpr std::size_t kBytes = 1 * MiB;
 
-Deadline soon() { return Deadline(60s); }
+Deadline soon() { return Deadline(kPatience); }
 
 void require(const Status& status, std::string_view what) {
   if (!status.is_ok()) throw std::runtime_error(fmt::format("{}: {}", what, status.to_string()));
@@ -160,7 +161,7 @@ void run_ranks_in(int processes) {
                  [&](int thread) { failures[thread] = run_rank(id, process * threads + thread); });
     for (const std::string& failure : failures) require(failure.empty(), failure);
   });
-  for (const auto& child : children.finish(150s)) {
+  for (const auto& child : children.finish(2 * kPatience)) {
     const std::string said = child.lines.empty() ? "" : child.lines.back();
     if (said.starts_with(kSkipped)) GTEST_SKIP() << said;
     EXPECT_TRUE(child.succeeded()) << child.describe_end() << ": " << said;

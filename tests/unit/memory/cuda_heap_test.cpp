@@ -59,7 +59,8 @@ class CudaHeapTest : public ::testing::TestWithParam<std::vector<int>> {
 };
 INSTANTIATE_TEST_SUITE_P(Groups, CudaHeapTest,
                          ::testing::Values(std::vector<int>{0, 0, 0}, std::vector<int>{0, 1, 2},
-                                           std::vector<int>{0, 1, 1, 0}));
+                                           std::vector<int>{0, 1, 1, 0}),
+                         name_of_places);
 
 TEST_P(CudaHeapTest, EveryKindOfMemoryIsReachableByEveryRanksGpu) {
   expect_reachable(group_, group_.allocate(kBytes));

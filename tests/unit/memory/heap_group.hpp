@@ -16,11 +16,12 @@
 #include "fakes/fake_cuda.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "support/bootstrap_shim.hpp"
+#include "support/patience.hpp"
 #include "support/ranks.hpp"
 
 namespace tutti::test {
 
-inline Deadline soon() { return Deadline(std::chrono::seconds(20)); }
+inline Deadline soon() { return Deadline(kPatience); }
 
 inline int open_descriptors() {
   int count = 0;
@@ -57,6 +58,15 @@ class LockedSharedMemory final : public SharedMemoryDriver {
 };
 
 enum class HeapKind { kHost, kCuda };
+inline void PrintTo(HeapKind kind, std::ostream* out) {
+  *out << (kind == HeapKind::kHost ? "host" : "cuda");
+}
+// "processes_0_1_0" of {0, 1, 0}.
+inline std::string name_of_places(const ::testing::TestParamInfo<std::vector<int>>& places) {
+  std::string name = "processes";
+  for (const int process : places.param) name += "_" + std::to_string(process);
+  return name;
+}
 using Segment = std::shared_ptr<SymmetricSegment>;
 using Ranges = std::vector<std::pair<void*, std::size_t>>;
 

@@ -10,16 +10,15 @@
 #include "fakes/fake_cuda.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "support/children.hpp"
+#include "support/patience.hpp"
 #include "support/ranks.hpp"
 
 namespace tutti::test {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::size_t kBytes = 100000;
 
-Deadline soon() { return Deadline(20s); }
+Deadline soon() { return Deadline(kPatience); }
 
 void require(bool condition, std::string_view what) {
   if (!condition) throw std::runtime_error(std::string(what));
@@ -62,7 +61,7 @@ void expect_exchange(int processes, int threads, const MakeHeap& make_heap) {
     });
     for (const std::string& failure : failures) require(failure.empty(), failure);
   });
-  for (const auto& child : children.finish(50s)) {
+  for (const auto& child : children.finish(2 * kPatience)) {
     EXPECT_TRUE(child.succeeded())
         << child.describe_end() << ": " << (child.lines.empty() ? "" : child.lines.back());
   }

@@ -21,7 +21,8 @@ class VerifyPeerAccessTest : public ::testing::TestWithParam<std::vector<int>> {
 };
 INSTANTIATE_TEST_SUITE_P(Groups, VerifyPeerAccessTest,
                          ::testing::Values(std::vector<int>{0, 0, 0}, std::vector<int>{0, 1, 2},
-                                           std::vector<int>{0, 1, 1, 0}));
+                                           std::vector<int>{0, 1, 1, 0}),
+                         name_of_places);
 
 TEST_P(VerifyPeerAccessTest, IsOkAndLeavesTheMemoryZero) {
   const auto segments = group_.allocate(4096);

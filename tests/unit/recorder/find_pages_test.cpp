@@ -10,14 +10,15 @@
 #include <fstream>
 #include <thread>
 
+#include "base/deadline.hpp"
 #include "bootstrap/identity.hpp"
 #include "support/children.hpp"
+#include "support/patience.hpp"
 #include "unit/recorder/pages.hpp"
 
 namespace tutti::test {
 namespace {
 
-using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 // This test's own: others run at the same time.
@@ -43,7 +44,7 @@ ChildFunction busy_child(std::uint64_t group, const std::string& folder = {}) {
 
 WriterState wait_for_state(std::uint64_t group, WriterState wanted) {
   WriterState seen = WriterState::kUnknown;
-  for (int look = 0; look < 2000 && seen != wanted; ++look) {
+  for (const Deadline end(kPatience); !end.passed() && seen != wanted;) {
     const auto pages = own_pages(group);
     seen = pages.size() == 1 ? pages[0].writer : WriterState::kUnknown;
     if (seen != wanted) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -54,7 +55,7 @@ WriterState wait_for_state(std::uint64_t group, WriterState wanted) {
 TEST(FindPages, OfAnotherProcessWithoutStoppingIt) {
   constexpr std::uint64_t kOwn = 0x1001;
   Children children(1, busy_child(kOwn));
-  ASSERT_TRUE(children.wait_for_line(0, "ready", seconds(20)));
+  ASSERT_TRUE(children.wait_for_line(0, "ready", kPatience));
   const auto pages = own_pages(kOwn);
   ASSERT_EQ(pages.size(), 1u);
   EXPECT_EQ(pages[0].writer, WriterState::kRunning);
@@ -65,7 +66,7 @@ TEST(FindPages, OfAnotherProcessWithoutStoppingIt) {
 TEST(FindPages, SeesThatAProcessIsStopped) {
   constexpr std::uint64_t kOwn = 0x1002;
   Children children(1, busy_child(kOwn));
-  ASSERT_TRUE(children.wait_for_line(0, "ready", seconds(20)));
+  ASSERT_TRUE(children.wait_for_line(0, "ready", kPatience));
   children.signal(0, SIGSTOP);
   EXPECT_EQ(wait_for_state(kOwn, WriterState::kStopped), WriterState::kStopped);
   children.signal(0, SIGCONT);
@@ -75,10 +76,10 @@ TEST(FindPages, SeesThatAProcessIsStopped) {
 TEST(FindPages, NothingIsLeftOfAProcessThatWasKilled) {
   constexpr std::uint64_t kOwn = 0x1003;
   Children children(1, busy_child(kOwn));
-  ASSERT_TRUE(children.wait_for_line(0, "ready", seconds(20)));
+  ASSERT_TRUE(children.wait_for_line(0, "ready", kPatience));
   ASSERT_EQ(own_pages(kOwn).size(), 1u);
   children.signal(0, SIGKILL);
-  children.finish(seconds(20));
+  children.finish(kPatience);
   EXPECT_EQ(own_pages(kOwn).size(), 0u);
 }
 
@@ -86,10 +87,10 @@ TEST(FindPages, TheLastWordsOfAKilledProcessStayInAFolder) {
   constexpr std::uint64_t kOwn = 0x1004;
   const TraceFolder folder;
   Children children(1, busy_child(kOwn, folder.path()));
-  ASSERT_TRUE(children.wait_for_line(0, "ready", seconds(20)));
+  ASSERT_TRUE(children.wait_for_line(0, "ready", kPatience));
   EXPECT_EQ(own_pages(kOwn).size(), 1u);  // while it lives it is found like any other
   children.signal(0, SIGKILL);
-  children.finish(seconds(20));
+  children.finish(kPatience);
   const auto found = take(pages_in_folder(folder.path(), this_process().host_id));
   ASSERT_EQ(found.pages.size(), 1u);
   EXPECT_EQ(found.pages[0].writer, WriterState::kEnded);
@@ -108,12 +109,12 @@ TEST(FindPages, AForkedChildNeitherDoublesNorEndsAPage) {
     recorder.reset();  // as an exit handler might
     ::pause();
   });
-  ASSERT_TRUE(children.wait_for_line(0, "ready", seconds(20)));
+  ASSERT_TRUE(children.wait_for_line(0, "ready", kPatience));
   const auto pages = own_pages(kOwn);
   ASSERT_EQ(pages.size(), 1u);
   EXPECT_EQ(pages[0].page.process_id, ::getpid());
   children.signal(0, SIGKILL);
-  children.finish(seconds(20));
+  children.finish(kPatience);
   EXPECT_EQ(folder.files(), 1u);
   EXPECT_FALSE(look_at(*recorder).closed);
 }

@@ -194,7 +194,7 @@ TEST(FlightRecorder, CostsLittlePerOperation) {
               *std::min_element(ns.begin(), ns.end()));
   RecordProperty("ns_per_operation", std::to_string(ns[kSeries / 2]));
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LT(*std::min_element(ns.begin(), ns.end()), 100.0);
+  EXPECT_LT(*std::min_element(ns.begin(), ns.end()), 1000.0) << "less than a system call takes";
 #endif
 }
 

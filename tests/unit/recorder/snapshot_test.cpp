@@ -33,6 +33,8 @@ struct BadHeader {
   const char* name;
   std::function<void(PageHeader&)> spoil;
   const char* text;
+
+  friend void PrintTo(const BadHeader& of, std::ostream* out) { *out << of.name; }
 };
 
 class PageHeaderTest : public testing::TestWithParam<BadHeader> {};
@@ -73,6 +75,8 @@ TEST(PageParser, RefusesEveryOtherLength) {
 struct BadRecord {
   const char* name;
   std::function<void(PageRecord&)> spoil;
+
+  friend void PrintTo(const BadRecord& of, std::ostream* out) { *out << of.name; }
 };
 
 class PageRecordTest : public testing::TestWithParam<BadRecord> {};
