@@ -222,8 +222,7 @@ std::string why_no_backend(const Space& space) {
   if (space.backend == Backend::kHost) return {};
   int most = 1;
   for (const int ranks : space.ranks) most = std::max(most, ranks);
-  return run_isolated([&] { require(why_no_gpus(1).empty(), why_no_gpus(1)); },
-                      kPatience);
+  return run_isolated([&] { require(why_no_gpus(1).empty(), why_no_gpus(1)); }, kPatience);
 }
 
 int run(const Options& options) {
