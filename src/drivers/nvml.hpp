@@ -32,12 +32,4 @@ NvmlDriver* real_nvml(std::string* why = nullptr);
 // The same from another file.
 std::unique_ptr<NvmlDriver> open_nvml(const std::string& library, std::string* why = nullptr);
 
-class FakeNvml : public NvmlDriver {
- public:
-  Result<std::string> driver_version() override { return version; }
-  Result<std::vector<NvmlGpu>> gpus() override { return all; }
-  std::string version = "0.0";
-  std::vector<NvmlGpu> all;
-};
-
 }  // namespace tutti

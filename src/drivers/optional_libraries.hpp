@@ -28,12 +28,4 @@ OptionalLibraries& real_optional_libraries();
 Result<FoundLibrary> look_at_cublas_lt(const std::string& library);
 Result<FoundLibrary> look_at_ucx(const std::string& library);
 
-class FakeOptionalLibraries final : public OptionalLibraries {
- public:
-  Result<FoundLibrary> cublas_lt() override { return cublas_lt_answer; }
-  Result<FoundLibrary> ucx() override { return ucx_answer; }
-  Result<FoundLibrary> cublas_lt_answer = Status(StatusCode::kUnavailable, "no cuBLASLt");
-  Result<FoundLibrary> ucx_answer = Status(StatusCode::kUnavailable, "no UCX");
-};
-
 }  // namespace tutti

@@ -141,8 +141,6 @@ class RealSharedMemory final : public SharedMemoryDriver {
   const std::string name_;
 };
 
-bool reaches_zero(int& countdown) { return countdown >= 0 && countdown-- == 0; }
-
 }  // namespace
 
 SharedMemoryDriver& real_shared_memory() {
@@ -204,23 +202,6 @@ Result<Bytes> read_sealed_memory(int fd, std::size_t max_bytes) {
   }
   content.resize(static_cast<std::size_t>(bytes));
   return content;
-}
-
-Result<Fd> FakeSharedMemory::create(std::size_t bytes) {
-  if (reaches_zero(fail_create_at)) return failure("allocate", bytes, ENOSPC);
-  return inner_.create(bytes);
-}
-
-Result<std::byte*> FakeSharedMemory::map(int fd, std::size_t bytes) {
-  if (reaches_zero(fail_map_at)) return failure("map", bytes, ENOMEM);
-  auto address = inner_.map(fd, bytes);
-  if (address.is_ok()) ++mapped;
-  return address;
-}
-
-void FakeSharedMemory::unmap(std::byte* address, std::size_t bytes) {
-  inner_.unmap(address, bytes);
-  if (address != nullptr) --mapped;
 }
 
 }  // namespace tutti

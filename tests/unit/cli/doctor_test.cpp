@@ -5,6 +5,7 @@
 #include "base/units.hpp"
 #include "doctor/findings.hpp"
 #include "fakes/fake_cuda.hpp"
+#include "fakes/fake_optional_libraries.hpp"
 
 namespace tutti::cli {
 namespace {

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <string>
 
+#include "fakes/fake_shared_memory.hpp"
+
 namespace tutti {
 namespace {
 

@@ -1,5 +1,6 @@
 // One rank fails at every place where it can: every rank returns a failure that names it, nothing
 // stays open, and the heaps work on.
+#include "fakes/fake_shared_memory.hpp"
 #include "unit/memory/heap_group.hpp"
 
 namespace tutti::test {

@@ -14,6 +14,7 @@
 
 #include "drivers/shared_memory.hpp"
 #include "fakes/fake_cuda.hpp"
+#include "fakes/fake_shared_memory.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "support/bootstrap_shim.hpp"
 #include "support/patience.hpp"

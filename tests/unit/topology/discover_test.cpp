@@ -5,6 +5,7 @@
 
 #include "drivers/nvml.hpp"
 #include "fakes/fake_cuda.hpp"
+#include "fakes/fake_nvml.hpp"
 #include "topology/topology.hpp"
 
 namespace tutti {
