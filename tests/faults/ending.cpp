@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <csignal>
 #include <stdlib.h>
@@ -46,15 +47,17 @@ std::chrono::milliseconds slack() {
 
 namespace {
 
-volatile std::sig_atomic_t known = 0;
+// Written by a signal handler, read by any thread.
+std::atomic<bool> known = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
 
 }  // namespace
 
 void listen_for_the_fate() {
-  std::signal(SIGUSR1, [](int) { known = 1; });
+  std::signal(SIGUSR1, [](int) { known = true; });
 }
 
-bool fate_is_known() { return known != 0; }
+bool fate_is_known() { return known; }
 
 HurryAfterTheFate::HurryAfterTheFate(Communicator& group)
     : thread_([&group](const std::stop_token& over) {
