@@ -71,10 +71,10 @@ function(tutti_lightly_optimised)
 endfunction()
 
 # tutti_not_optimised(TARGET...): what mostly waits for what it calls, as tests do: -O0, in a third of
-# the time.
+# the time, whatever the preset says.
 function(tutti_not_optimised)
   foreach(target ${ARGN})
-    target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O0>)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
   endforeach()
 endfunction()
 
