@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <stdlib.h>
@@ -151,7 +152,7 @@ json merged(const TraceDirectory& directory) {
   return json::parse(ended.out).at("groups").at(0);
 }
 
-volatile std::sig_atomic_t told = 0;  // by SIGUSR1
+std::atomic<bool> told = false;  // by SIGUSR1
 
 // The victim never comes to the second operation; the others wait in it, until they are told that
 // it has been long enough.
@@ -160,9 +161,9 @@ void stay_away(Rank& rank, Lane& lane, Wire& parent) {
     parent.say("ready");
     ::pause();
   }
-  ::signal(SIGUSR1, [](int) { told = 1; });
+  ::signal(SIGUSR1, [](int) { told = true; });
   const std::jthread deadline([&](const std::stop_token& over) {
-    while (told == 0 && !over.stop_requested()) std::this_thread::sleep_for(milliseconds(2));
+    while (!told && !over.stop_requested()) std::this_thread::sleep_for(milliseconds(2));
     (void)rank.group.set_timeout(milliseconds(1));
   });
   parent.say(lane.run(lane.prepare({.count = 1000})).is_ok() ? "no failure" : "failed");
@@ -237,11 +238,11 @@ TEST(StatusOfAGroup, OneOfWhichRunsAnotherOperationNamesIt) {
 TEST(StatusOfAGroup, ThatIsWellBlamesNobody) {
   const TraceDirectory& directory = empty_directory();
   Cast cast([](Rank&, Lane& lane, Wire& parent) {
-    ::signal(SIGUSR1, [](int) { told = 1; });
+    ::signal(SIGUSR1, [](int) { told = true; });
     parent.say("busy");
     for (int k = 0; k < 300; ++k) require_ok(lane.run(lane.prepare({.count = 1000})));
     parent.say("idle");
-    while (told == 0) std::this_thread::sleep_for(milliseconds(2));
+    while (!told) std::this_thread::sleep_for(milliseconds(2));
   });
   for (const char* moment : {"busy", "idle"}) {
     for (int rank = 0; rank < kRanks; ++rank) cast.wait_for(rank, moment);
