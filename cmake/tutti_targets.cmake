@@ -34,7 +34,10 @@ target_include_directories(tutti_flags INTERFACE
 target_compile_definitions(tutti_flags INTERFACE TUTTI_WITH_CUDA=$<BOOL:${TUTTI_WITH_CUDA}>)
 
 if(TUTTI_SANITIZER STREQUAL "address")
-  set(sanitizer -fsanitize=address,undefined -fno-sanitize-recover=all)
+  # Null pointers and accesses beyond an object are AddressSanitizer's; to check for them twice takes a
+  # quarter of the time to compile.
+  set(sanitizer -fsanitize=address,undefined -fno-sanitize=null,object-size,pointer-overflow
+                -fno-sanitize-recover=all)
 elseif(TUTTI_SANITIZER STREQUAL "thread")
   # A memcpy that the compiler expands in place is one that ThreadSanitizer does not see.
   set(sanitizer -fsanitize=thread -fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset)
