@@ -11,16 +11,16 @@
 namespace tutti::test {
 namespace {
 
-constexpr int kRanks = 5;
-constexpr std::size_t kCount = 512;
+constexpr int kFabricRanks = 5;
+constexpr std::size_t kFabricCount = 512;
 
 // Rank 0's view of what five ranks gave.
 template <class T, class Op>
 class Emulated {
  public:
-  Emulated() : world_(kRanks, kCount * sizeof(T), 64 * KiB) {
-    for (int r = 0; r < kRanks; ++r) {
-      for (std::size_t i = 0; i < kCount; ++i) world_.input<T>(r)[i] = value(r, i);
+  Emulated() : world_(kFabricRanks, kFabricCount * sizeof(T), 64 * KiB) {
+    for (int r = 0; r < kFabricRanks; ++r) {
+      for (std::size_t i = 0; i < kFabricCount; ++i) world_.input<T>(r)[i] = value(r, i);
     }
   }
 
@@ -31,7 +31,7 @@ class Emulated {
 
   // The tile of `count` elements at `first`, by way of the switch.
   Tile<T, HostTeam::tile_elements<T>()> load_reduce(TileAt tile, std::uint64_t sequence = 1) {
-    Work work = world_.work(0, kCount, false);
+    Work work = world_.work(0, kFabricCount, false);
     work.sequence = sequence;
     HostTeam team(work, 0);
     const auto buffers = team.buffers();
@@ -56,12 +56,12 @@ TEST(EmulatedSwitchTest, TheOrderIsTheSwitchs) {
 
 TEST(EmulatedSwitchTest, EveryRankComesOnce) {
   Work work{};
-  work.ranks = kRanks;
+  work.ranks = kFabricRanks;
   std::set<int> first;
   for (std::size_t at = 0; at < 100; ++at) {
     const SwitchOrder order(work, TileAt{at * 16, 16});
     std::set<int> ranks;
-    for (int k = 0; k < kRanks; ++k) ranks.insert(order.rank(k));
+    for (int k = 0; k < kFabricRanks; ++k) ranks.insert(order.rank(k));
     EXPECT_EQ(ranks, (std::set<int>{0, 1, 2, 3, 4}));
     first.insert(order.rank(0));
   }

@@ -17,14 +17,14 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::size_t kCount = 3001, kStagingBytes = 64 * KiB;
+constexpr std::size_t kManyElements = 3001, kStagingBytes = 64 * KiB;
 using Elements = std::vector<Bfloat16>;
 using Groups = std::vector<Elements>;  // by rank
 
 Groups random_inputs(int ranks) {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
-  Groups inputs(static_cast<std::size_t>(ranks), Elements(kCount));
+  Groups inputs(static_cast<std::size_t>(ranks), Elements(kManyElements));
   for (Elements& input : inputs) {
     for (Bfloat16& element : input) element = from_float<Bfloat16>(normal(random));
   }
@@ -34,18 +34,18 @@ Groups random_inputs(int ranks) {
 Groups reduced(const Algorithm& row, const Groups& inputs, int blocks,
                std::size_t staging_bytes = kStagingBytes) {
   const int ranks = static_cast<int>(inputs.size());
-  HostWorld world(ranks, kCount * sizeof(Bfloat16), kStagingBytes);
-  Groups outputs(inputs.size(), Elements(kCount));
+  HostWorld world(ranks, kManyElements * sizeof(Bfloat16), kStagingBytes);
+  Groups outputs(inputs.size(), Elements(kManyElements));
   on_all_ranks(ranks, [&](int rank) {
     const Elements& input = inputs[static_cast<std::size_t>(rank)];
-    std::memcpy(world.input<Bfloat16>(rank), input.data(), kCount * sizeof(Bfloat16));
-    Work work = world.work(rank, kCount, false);
+    std::memcpy(world.input<Bfloat16>(rank), input.data(), kManyElements * sizeof(Bfloat16));
+    Work work = world.work(rank, kManyElements, false);
     work.blocks = blocks;
     work.ring = ring_slots(row, kStagingBytes, blocks, 256);
     work.staging_bytes = staging_bytes;
     EXPECT_EQ(run_on_host(row.host(DataType::kBfloat16, OpKind::kSum), work), Outcome::kDone);
     const Bfloat16* output = world.output<Bfloat16>(rank);
-    outputs[static_cast<std::size_t>(rank)].assign(output, output + kCount);
+    outputs[static_cast<std::size_t>(rank)].assign(output, output + kManyElements);
   });
   return outputs;
 }
@@ -133,7 +133,7 @@ TEST(OrderTest, RingsRoundOncePerStep) {
     const Elements sum = reduced(row, inputs, 1).front();
     const Elements once = reduced(rows_of(Collective::kAllReduce).front(), inputs, 1).front();
     int off = 0;
-    for (std::size_t i = 0; i < kCount; ++i) {
+    for (std::size_t i = 0; i < kManyElements; ++i) {
       double exact = 0, magnitude = 0;
       for (const Elements& input : inputs) {
         exact += to_float(input[i]);

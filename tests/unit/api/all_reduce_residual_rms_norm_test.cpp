@@ -15,13 +15,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::size_t kHidden = 1024, kTokens = 2, kCount = kTokens * kHidden;
+constexpr std::size_t kHidden = 1024, kTokens = 2, kElements = kTokens * kHidden;
 
 // A call that is right, of buffers that lie one behind the other.
 struct Buffers {
-  std::vector<float> values = std::vector<float>(6 * kCount, 1.0F);
+  std::vector<float> values = std::vector<float>(6 * kElements, 1.0F);
 
-  float* at(std::size_t matrix) { return values.data() + matrix * kCount; }
+  float* at(std::size_t matrix) { return values.data() + matrix * kElements; }
   AllReduceResidualRmsNorm call() {
     return {.input = at(0),
             .residual = at(1),
@@ -177,15 +177,15 @@ TEST(RmsNormGroup, RunsWithAllReducesInOneGroup) {
     EXPECT_TRUE(all_reduce_residual_rms_norm(groups[r], call));
     EXPECT_TRUE(all_reduce(groups[r], {.input = buffers[r].at(3),
                                        .output = buffers[r].at(5),
-                                       .count = kCount,
+                                       .count = kElements,
                                        .options = {.algorithm = name}}));
   }
   EXPECT_EQ(buffers[0].at(3)[0], 1.0F) << "nothing runs before group_end";
   ASSERT_TRUE(group_end());
   for (Buffers& each : buffers) {
-    EXPECT_EQ(each.at(3)[kCount - 1], 3.0F);
-    EXPECT_NEAR(each.at(4)[kCount - 1], 1.0F, 1e-5F);
-    EXPECT_EQ(each.at(5)[kCount - 1], 6.0F);
+    EXPECT_EQ(each.at(3)[kElements - 1], 3.0F);
+    EXPECT_NEAR(each.at(4)[kElements - 1], 1.0F, 1e-5F);
+    EXPECT_EQ(each.at(5)[kElements - 1], 6.0F);
   }
 }
 

@@ -13,16 +13,12 @@
 #include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "tutti/tutti.hpp"
+#include "unit/api/groups.hpp"
 
 namespace tutti::test {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::vector<Communicator> groups_of(int ranks) {
-  return take(
-      Communicator::create_in_process(ranks, {.backend = Backend::kHost, .timeout = kPatience}));
-}
 
 class MessageCallTest : public ::testing::Test {
  protected:

@@ -15,6 +15,7 @@
 #include "support/group.hpp"
 #include "support/ranks.hpp"
 #include "tutti/tutti.hpp"
+#include "unit/api/groups.hpp"
 
 namespace tutti::test {
 namespace {
@@ -24,11 +25,6 @@ using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
 constexpr int kLastChannel = device::kSignalChannels - 1;
-
-std::vector<Communicator> groups_of(int ranks) {
-  return take(
-      Communicator::create_in_process(ranks, {.backend = Backend::kHost, .timeout = kPatience}));
-}
 
 // Ranks as threads, each with symmetric memory.
 struct Member {
@@ -60,7 +56,7 @@ std::vector<std::byte> noise(std::size_t bytes, std::uint64_t seed) {
 }
 
 // What another rank's failure becomes here, once the news has come.
-StatusCode told(const Communicator& group) {
+StatusCode code_told(const Communicator& group) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (group.status().is_ok() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(1ms);
@@ -299,8 +295,8 @@ TEST(OneSided, ADeadlineNamesTheMissingRank) {
   EXPECT_THAT(said[2].message(),
               AllOf(HasSubstr("wait_signal on channel 7"), HasSubstr("rank 2 waited"),
                     HasSubstr("for rank 1"), HasSubstr("expected signal 3, seen 1")));
-  EXPECT_EQ(said[1].code(), StatusCode::kTimeout) << "the others are told";
-  EXPECT_EQ(told(groups[0]), StatusCode::kTimeout);
+  EXPECT_EQ(said[1].code(), StatusCode::kTimeout) << "the others are code_told";
+  EXPECT_EQ(code_told(groups[0]), StatusCode::kTimeout);
   EXPECT_EQ(signal(groups[2], {.peer = 0}).code(), StatusCode::kTimeout) << "and stay out";
 }
 
@@ -331,7 +327,7 @@ TEST(OneSided, AKernelsWaitFailsTheSameWay) {
   EXPECT_EQ(*static_cast<int*>(memory[1].data()), 0) << "a failed rank stores nothing";
   EXPECT_THAT(groups[0].status().to_string(), AllOf(HasSubstr("timeout"), HasSubstr("for rank 1"),
                                                     HasSubstr("block 4"), HasSubstr("channel 3")));
-  EXPECT_EQ(told(groups[1]), StatusCode::kTimeout) << "the others are told";
+  EXPECT_EQ(code_told(groups[1]), StatusCode::kTimeout) << "the others are code_told";
 }
 
 TEST(OneSided, AbortReleasesWhoWaits) {

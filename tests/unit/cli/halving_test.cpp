@@ -63,7 +63,8 @@ std::vector<Configuration> candidates_of(int algorithms, int variations) {
   return result;
 }
 
-std::optional<Verdict> verdict_of(const std::vector<Configuration>& candidates, Track& track) {
+std::optional<HalvingResult> verdict_of(const std::vector<Configuration>& candidates,
+                                        Track& track) {
   const auto verdict = halve(candidates, track, {});
   EXPECT_TRUE(verdict.is_ok()) << verdict.status().to_string();
   return verdict.is_ok() ? *verdict : std::nullopt;

@@ -5,6 +5,7 @@
 
 #include "base/units.hpp"
 #include "bench/arguments.hpp"
+#include "machines.hpp"
 #include "scratch_folder.hpp"
 
 namespace tutti::cli {
@@ -12,9 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-const BenchMachine kHostOnly{.gpus = 0, .why_no_gpu = "libcuda.so.1 not found"};
-const BenchMachine kEightGpus{.gpus = 8, .why_no_gpu = ""};
 
 Result<BenchOptions> parse(std::vector<std::string> words, const BenchMachine& machine) {
   CLI::App app;

@@ -4,6 +4,7 @@
 #include "base/units.hpp"
 #include "bench/overlap/arguments.hpp"
 #include "bench/overlap/options.hpp"
+#include "machines.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -11,10 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const BenchMachine kHostOnly{.gpus = 0, .why_no_gpu = "libcuda.so.1 not found"};
-const BenchMachine kEightGpus{.gpus = 8, .why_no_gpu = ""};
-
-Result<OverlapOptions> parse(std::vector<std::string> words, const BenchMachine& machine) {
+Result<OverlapOptions> parse_overlap(std::vector<std::string> words, const BenchMachine& machine) {
   CLI::App app;
   OverlapArguments arguments;
   add_overlap_options(app, arguments);
@@ -23,31 +21,31 @@ Result<OverlapOptions> parse(std::vector<std::string> words, const BenchMachine&
   return check_overlap_arguments(arguments, machine);
 }
 
-OverlapOptions parsed(const std::vector<std::string>& words, const BenchMachine& machine) {
-  auto options = parse(words, machine);
+OverlapOptions parsed_overlap(const std::vector<std::string>& words, const BenchMachine& machine) {
+  auto options = parse_overlap(words, machine);
   EXPECT_TRUE(options.is_ok()) << options.status().to_string();
   return options.is_ok() ? *options : OverlapOptions{};
 }
 
-struct BadInput {
+struct BadOverlap {
   std::string name;
   std::vector<std::string> words;
   std::string text;  // part of the message
   BenchMachine machine = kEightGpus;
 
-  friend void PrintTo(const BadInput& of, std::ostream* out) { *out << of.name; }
+  friend void PrintTo(const BadOverlap& of, std::ostream* out) { *out << of.name; }
 };
 
-class OverlapRefused : public testing::TestWithParam<BadInput> {};
+class OverlapRefused : public testing::TestWithParam<BadOverlap> {};
 
 TEST_P(OverlapRefused, WithAMessageThatHelps) {
-  const auto options = parse(GetParam().words, GetParam().machine);
+  const auto options = parse_overlap(GetParam().words, GetParam().machine);
   ASSERT_FALSE(options.is_ok());
   EXPECT_EQ(options.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(options.status().message(), HasSubstr(GetParam().text));
 }
 
-const BadInput kBadInputs[] = {
+const BadOverlap kBadOverlaps[] = {
     {"no_rows", {"--m", "0"}, "--m: 0 is not between 1 and"},
     {"too_many_columns", {"--n", "1048577"}, "--n: 1048577 is not between"},
     {"no_number", {"--k", "8k"}, "--k: '8k' is not a whole number"},
@@ -69,11 +67,11 @@ const BadInput kBadInputs[] = {
     {"clocks_on_the_host", {"--clocks"}, "a GPU's multiprocessors", kHostOnly},
     {"no_iterations", {"-n", "0"}, "--iterations: 0 is not between"},
 };
-INSTANTIATE_TEST_SUITE_P(Bad, OverlapRefused, testing::ValuesIn(kBadInputs),
+INSTANTIATE_TEST_SUITE_P(Bad, OverlapRefused, testing::ValuesIn(kBadOverlaps),
                          [](const auto& parameter) { return parameter.param.name; });
 
 TEST(OverlapOptions, DefaultsAreOfTheBackend) {
-  const OverlapOptions cuda = parsed({}, kEightGpus);
+  const OverlapOptions cuda = parsed_overlap({}, kEightGpus);
   EXPECT_EQ(cuda.bench.backend, Backend::kCuda);
   EXPECT_THAT(cuda.bench.ranks, ElementsAre(8));
   EXPECT_EQ(cuda.matmul.m * cuda.matmul.n * cuda.matmul.k, std::size_t{1} << 39);
@@ -84,7 +82,7 @@ TEST(OverlapOptions, DefaultsAreOfTheBackend) {
   EXPECT_EQ(cuda.bench.mode, Mode::kEager);
   EXPECT_EQ(cuda.bench.choice, Choice::kAuto);
   EXPECT_EQ(cuda.phases.size(), 4u);
-  const OverlapOptions host = parsed({"--backend", "host"}, kEightGpus);
+  const OverlapOptions host = parsed_overlap({"--backend", "host"}, kEightGpus);
   EXPECT_EQ(host.matmul.dtype, DataType::kFloat32);
   EXPECT_EQ(host.matmul.m, 512u);
   EXPECT_EQ(host.part_bytes(2), 4 * MiB);
@@ -93,23 +91,23 @@ TEST(OverlapOptions, DefaultsAreOfTheBackend) {
 
 TEST(OverlapOptions, WhatIsDependentFollowsFromTheMatrix) {
   const OverlapOptions options =
-      parsed({"--dependent", "--ranks", "4", "--m", "4096", "--k", "512"}, kEightGpus);
+      parsed_overlap({"--dependent", "--ranks", "4", "--m", "4096", "--k", "512"}, kEightGpus);
   EXPECT_EQ(options.part_bytes(4), 1024u * 512u * 2u);
   EXPECT_THAT(options.phases, ElementsAre(Phase::kMatmul, Phase::kAllGather, Phase::kSequential));
 }
 
 TEST(OverlapOptions, ModesHaveAnOrderAndComeOnce) {
-  EXPECT_THAT(parsed({"--modes", "overlap,matmul,overlap"}, kEightGpus).phases,
+  EXPECT_THAT(parsed_overlap({"--modes", "overlap,matmul,overlap"}, kEightGpus).phases,
               ElementsAre(Phase::kMatmul, Phase::kOverlap));
 }
 
 TEST(OverlapOptions, WhatIsBesideTheGather) {
-  const OverlapOptions plain = parsed({}, kEightGpus);
+  const OverlapOptions plain = parsed_overlap({}, kEightGpus);
   EXPECT_EQ(plain.compute, Compute::kMatmul);
   EXPECT_EQ(plain.pause_ms, 0);
   EXPECT_FALSE(plain.clocks);
   const OverlapOptions options =
-      parsed({"--compute", "arithmetic", "--pause", "20", "--clocks"}, kEightGpus);
+      parsed_overlap({"--compute", "arithmetic", "--pause", "20", "--clocks"}, kEightGpus);
   EXPECT_EQ(options.compute, Compute::kArithmetic);
   EXPECT_EQ(options.pause_ms, 20);
   EXPECT_TRUE(options.clocks);
@@ -123,11 +121,11 @@ TEST(OverlapOptions, WordsGiveTheSameAgain) {
       {"--compute", "arithmetic", "--pause", "20", "--clocks", "--in-place", "--ranks", "2"},
       {"--backend", "host", "--launch", "threads", "--inject", "flip:1:matmul"}};
   for (const auto& line : lines) {
-    const OverlapOptions options = parsed(line, kEightGpus);
+    const OverlapOptions options = parsed_overlap(line, kEightGpus);
     std::vector<std::string> words = to_arguments(options);
     ASSERT_THAT(words, testing::Contains("overlap"));
     words.erase(words.begin(), words.begin() + 2);  // bench overlap
-    const OverlapOptions again = parsed(words, kEightGpus);
+    const OverlapOptions again = parsed_overlap(words, kEightGpus);
     EXPECT_EQ(to_arguments(again), to_arguments(options));
     EXPECT_EQ(again.bench, options.bench);
     EXPECT_EQ(again.phases, options.phases);

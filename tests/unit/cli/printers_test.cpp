@@ -3,21 +3,13 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
-
+#include "golden.hpp"
 #include "some_record.hpp"
 
 namespace tutti::cli {
 namespace {
 
 // Tables are wider than source text is.
-std::string golden(const std::string& name) {
-  std::ifstream file(std::string(TUTTI_GOLDEN) + "/" + name);
-  EXPECT_TRUE(file.is_open()) << name;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 Record in_place_record() {
   Record record = some_record();
   record.rows.resize(3);

@@ -67,4 +67,9 @@ Ended run_tutti(const std::vector<std::string>& arguments,
   return {.exit_code = code, .out = folder.read("out"), .err = folder.read("err")};
 }
 
+Ended bench(const std::string& what, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"bench", what, "--backend", "host", "-n", "3", "-w", "1"});
+  return run_tutti(arguments);
+}
+
 }  // namespace tutti::cli

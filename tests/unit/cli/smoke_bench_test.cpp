@@ -14,15 +14,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-Ended bench(std::vector<std::string> arguments) {
-  const std::vector<std::string> common = {"bench", "all_reduce", "--backend", "host",
-                                           "-n",    "3",          "-w",        "1"};
-  arguments.insert(arguments.begin(), common.begin(), common.end());
-  return run_tutti(arguments);
-}
-
 TEST(Bench, MeasuresEveryAlgorithmAndChecksIt) {
-  const Ended ended = bench({"--ranks", "2,3", "--bytes", "0,4,1000,64K", "--in-place"});
+  const Ended ended =
+      bench("all_reduce", {"--ranks", "2,3", "--bytes", "0,4,1000,64K", "--in-place"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("all_reduce, 3 ranks (processes), fp32 sum, backend host"));
   EXPECT_THAT(ended.out, HasSubstr("#wrong"));
@@ -66,7 +60,7 @@ class BenchVariant : public testing::TestWithParam<Variant> {};
 TEST_P(BenchVariant, GivesRightResults) {
   std::vector<std::string> arguments = GetParam().arguments;
   arguments.insert(arguments.end(), {"--format", "json"});
-  const Ended ended = bench(arguments);
+  const Ended ended = bench("all_reduce", arguments);
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   const auto rows = nlohmann::json::parse(ended.out).at("rows");
   ASSERT_FALSE(rows.empty());
@@ -95,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Host, BenchVariant, testing::ValuesIn(kVariants),
                          [](const auto& parameter) { return parameter.param.name; });
 
 TEST(Bench, MarksWhatAutoTakesOnce) {
-  const Ended ended = bench({"--bytes", "1K,1M", "--format", "json"});
+  const Ended ended = bench("all_reduce", {"--bytes", "1K,1M", "--format", "json"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   int chosen = 0;
   const auto rows = nlohmann::json::parse(ended.out).at("rows");
@@ -106,13 +100,13 @@ TEST(Bench, MarksWhatAutoTakesOnce) {
 }
 
 TEST(Bench, NamesAnAlgorithmThatCannotRunHere) {
-  const Ended ended = bench({"--algorithms", "one_shot,nccl", "--bytes", "1K"});
+  const Ended ended = bench("all_reduce", {"--algorithms", "one_shot,nccl", "--bytes", "1K"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_THAT(ended.out, ContainsRegex("# 2 ranks: nccl: .*host"));
 }
 
 TEST(Bench, UncheckedIsNotRight) {
-  const Ended ended = bench({"--check", "off", "--bytes", "1K", "--format", "json"});
+  const Ended ended = bench("all_reduce", {"--check", "off", "--bytes", "1K", "--format", "json"});
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_TRUE(nlohmann::json::parse(ended.out).at("rows").at(0).at("wrong").is_null());
 }
@@ -128,7 +122,7 @@ TEST(Bench, AppendsToItsFile) {
     std::vector<std::string> words = two;
     words.insert(words.end(), {"--bytes", bytes});
     if (append) words.emplace_back("--append");
-    return bench(words).exit_code;
+    return bench("all_reduce", words).exit_code;
   };
   ASSERT_EQ(run("1K,2K", true), 0);
   EXPECT_EQ(rows().size(), 4u);
@@ -141,7 +135,8 @@ TEST(Bench, AppendsToItsFile) {
 TEST(Bench, AppendsToNothingElse) {
   const ScratchFolder folder;
   folder.write("x.json", "mine");
-  const Ended ended = bench({"--bytes", "1K", "--output", folder / "x.json", "--append"});
+  const Ended ended =
+      bench("all_reduce", {"--bytes", "1K", "--output", folder / "x.json", "--append"});
   EXPECT_EQ(ended.exit_code, 2);
   EXPECT_THAT(ended.out, IsEmpty());
   EXPECT_EQ(folder.read("x.json"), "mine");
@@ -166,8 +161,8 @@ void expect_bars(const nlohmann::json& events, int group, int rank) {
 TEST(Bench, WritesATraceOfEveryRank) {
   for (const char* launch : {"processes", "threads"}) {
     const ScratchFolder folder;
-    const Ended ended = bench(
-        {"--ranks", "2,3", "--bytes", "1K", "--launch", launch, "--trace", folder / "trace.json"});
+    const Ended ended = bench("all_reduce", {"--ranks", "2,3", "--bytes", "1K", "--launch", launch,
+                                             "--trace", folder / "trace.json"});
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     const auto trace = nlohmann::json::parse(folder.read("trace.json"));
     const auto& events = trace.at("traceEvents");
@@ -181,7 +176,7 @@ TEST(Bench, WritesATraceOfEveryRank) {
 }
 
 TEST(Bench, PrintsACommandThatRepeatsARow) {
-  const Ended ended = bench({"--bytes", "1K", "--algorithms", "two_shot", "--repro"});
+  const Ended ended = bench("all_reduce", {"--bytes", "1K", "--algorithms", "two_shot", "--repro"});
   const std::size_t at = ended.out.find("tutti bench ");
   ASSERT_NE(at, std::string::npos) << ended.out;
   std::vector<std::string> words;
@@ -197,8 +192,8 @@ TEST(Bench, PrintsACommandThatRepeatsARow) {
 
 TEST(Bench, FindsAWrongElement) {
   const ScratchFolder folder;
-  const Ended ended =
-      bench({"--ranks", "3", "--bytes", "1K", "--inject", "flip:1", "--output", folder / "x.json"});
+  const Ended ended = bench("all_reduce", {"--ranks", "3", "--bytes", "1K", "--inject", "flip:1",
+                                           "--output", folder / "x.json"});
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.err, HasSubstr("WRONG RESULT with 3 ranks, 1024 bytes, one_shot: 2 elements, "
                                    "first rank 1, element 0 of 256"));
@@ -207,15 +202,16 @@ TEST(Bench, FindsAWrongElement) {
 }
 
 TEST(Bench, FindsAWrongElementAmongThreads) {
-  const Ended ended = bench({"--launch", "threads", "--bytes", "1K", "--inject", "flip:0"});
+  const Ended ended =
+      bench("all_reduce", {"--launch", "threads", "--bytes", "1K", "--inject", "flip:0"});
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.err, HasSubstr("WRONG RESULT"));
 }
 
 TEST(Bench, NamesARankThatCrashes) {
   const ScratchFolder folder;
-  const Ended ended = bench(
-      {"--ranks", "3", "--bytes", "1K", "--inject", "crash:1", "--output", folder / "x.json"});
+  const Ended ended = bench("all_reduce", {"--ranks", "3", "--bytes", "1K", "--inject", "crash:1",
+                                           "--output", folder / "x.json"});
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.err, HasSubstr("rank 1: ended by signal 9 (Killed)"));
   EXPECT_EQ(folder.files(), 0u);
@@ -227,8 +223,8 @@ TEST(Bench, EndsThoughARankHangsAndTracesWhatFailed) {
   const ScratchFolder folder;
   Ended ended;
   for (const char* timeout_ms : {"1000", "10000", "100000"}) {
-    ended = bench({"--ranks", "2", "--bytes", "1K", "--inject", "hang:0", "--timeout-ms",
-                   timeout_ms, "--trace", folder / "trace.json"});
+    ended = bench("all_reduce", {"--ranks", "2", "--bytes", "1K", "--inject", "hang:0",
+                                 "--timeout-ms", timeout_ms, "--trace", folder / "trace.json"});
     if (ended.err.find("rank 1: timeout: all_reduce/") != std::string::npos) break;
   }
   EXPECT_EQ(ended.exit_code, 1);

@@ -10,17 +10,11 @@ namespace {
 
 using testing::HasSubstr;
 
-Ended bench(std::vector<std::string> arguments) {
-  const std::vector<std::string> common = {"bench", "all_to_all", "--backend", "host",
-                                           "-n",    "3",          "-w",        "1"};
-  arguments.insert(arguments.begin(), common.begin(), common.end());
-  return run_tutti(arguments);
-}
-
 // Three ranks have no 1024 bytes of floats in whole pieces: what is measured is what is told. The
 // last size is more than a period of inputs a piece.
 TEST(BenchExchange, MeasuresEveryRowAndChecksIt) {
-  const Ended ended = bench({"--ranks", "2,3", "--bytes", "1024,65536,262144", "--format", "json"});
+  const Ended ended =
+      bench("all_to_all", {"--ranks", "2,3", "--bytes", "1024,65536,262144", "--format", "json"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   const auto rows = nlohmann::json::parse(ended.out).at("rows");
   EXPECT_GE(rows.size(), 2u * 3u * 3u);
@@ -36,16 +30,16 @@ TEST(BenchExchange, MeasuresEveryRowAndChecksIt) {
 }
 
 TEST(BenchExchange, FindsOneBit) {
-  const Ended ended = bench({"--bytes", "4096", "--inject", "flip:1:push"});
+  const Ended ended = bench("all_to_all", {"--bytes", "4096", "--inject", "flip:1:push"});
   EXPECT_NE(ended.exit_code, 0);
   EXPECT_THAT(ended.out + ended.err, HasSubstr("rank 1, element 0 of 1024"));
 }
 
 TEST(BenchExchange, RefusesWhatItCannotMeasure) {
-  EXPECT_THAT(bench({"--op", "max"}).err, HasSubstr("all_to_all reduces nothing"));
-  EXPECT_THAT(bench({"--in-place"}).err, HasSubstr("all_to_all takes two buffers"));
-  EXPECT_THAT(bench({"--chained"}).err, HasSubstr("its output is no input"));
-  EXPECT_THAT(bench({"--algorithms", "ring"}).err,
+  EXPECT_THAT(bench("all_to_all", {"--op", "max"}).err, HasSubstr("all_to_all reduces nothing"));
+  EXPECT_THAT(bench("all_to_all", {"--in-place"}).err, HasSubstr("all_to_all takes two buffers"));
+  EXPECT_THAT(bench("all_to_all", {"--chained"}).err, HasSubstr("its output is no input"));
+  EXPECT_THAT(bench("all_to_all", {"--algorithms", "ring"}).err,
               HasSubstr("known: push, push_per_peer, one_shot_push"));
 }
 

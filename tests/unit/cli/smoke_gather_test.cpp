@@ -10,20 +10,13 @@ namespace {
 
 using testing::HasSubstr;
 
-Ended bench(std::vector<std::string> arguments) {
-  const std::vector<std::string> common = {"bench", "all_gather", "--backend", "host",
-                                           "-n",    "3",          "-w",        "1"};
-  arguments.insert(arguments.begin(), common.begin(), common.end());
-  return run_tutti(arguments);
-}
-
 // Three ranks have no 1024 bytes of floats in whole parts: what is measured is what is told.
 TEST(BenchGather, MeasuresEveryRowAndChecksIt) {
   for (const char* mode : {"", "--in-place"}) {
     std::vector<std::string> words = {"--ranks",    "2,3",      "--bytes",
                                       "1024,65536", "--format", "json"};
     if (*mode != '\0') words.emplace_back(mode);
-    const Ended ended = bench(words);
+    const Ended ended = bench("all_gather", words);
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     const auto rows = nlohmann::json::parse(ended.out).at("rows");
     EXPECT_GE(rows.size(), 2u * 2u * 3u) << mode;
@@ -40,15 +33,15 @@ TEST(BenchGather, MeasuresEveryRowAndChecksIt) {
 }
 
 TEST(BenchGather, FindsOneBit) {
-  const Ended ended = bench({"--bytes", "4096", "--inject", "flip:1:push"});
+  const Ended ended = bench("all_gather", {"--bytes", "4096", "--inject", "flip:1:push"});
   EXPECT_NE(ended.exit_code, 0);
   EXPECT_THAT(ended.out + ended.err, HasSubstr("rank 1, element 0 of 1024"));
 }
 
 TEST(BenchGather, RefusesWhatItCannotMeasure) {
-  EXPECT_THAT(bench({"--op", "max"}).err, HasSubstr("all_gather reduces nothing"));
-  EXPECT_THAT(bench({"--chained"}).err, HasSubstr("its output is no input"));
-  EXPECT_THAT(bench({"--algorithms", "two_shot"}).err,
+  EXPECT_THAT(bench("all_gather", {"--op", "max"}).err, HasSubstr("all_gather reduces nothing"));
+  EXPECT_THAT(bench("all_gather", {"--chained"}).err, HasSubstr("its output is no input"));
+  EXPECT_THAT(bench("all_gather", {"--algorithms", "two_shot"}).err,
               HasSubstr("known: push, push_per_peer, pull_tma"));
 }
 

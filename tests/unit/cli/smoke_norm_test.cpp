@@ -12,17 +12,10 @@ using testing::HasSubstr;
 
 constexpr const char* kName = "all_reduce_residual_rms_norm";
 
-Ended bench(std::vector<std::string> arguments) {
-  const std::vector<std::string> common = {"bench", kName, "--backend", "host",
-                                           "-n",    "3",   "-w",        "1"};
-  arguments.insert(arguments.begin(), common.begin(), common.end());
-  return run_tutti(arguments);
-}
-
 TEST(BenchNorm, MeasuresEveryRowAndChecksIt) {
   for (const char* dtype : {"bf16", "fp16", "fp32"}) {
-    const Ended ended = bench({"--ranks", "2,3", "--rows", "1,3,16", "--hidden", "1032", "-d",
-                               dtype, "--format", "json"});
+    const Ended ended = bench(kName, {"--ranks", "2,3", "--rows", "1,3,16", "--hidden", "1032",
+                                      "-d", dtype, "--format", "json"});
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     const auto rows = nlohmann::json::parse(ended.out).at("rows");
     EXPECT_EQ(rows.size(), 2u * 3u * 4u);
@@ -35,18 +28,20 @@ TEST(BenchNorm, MeasuresEveryRowAndChecksIt) {
 }
 
 TEST(BenchNorm, FindsOneBit) {
-  const Ended ended = bench({"--rows", "2", "--hidden", "1024", "--inject", "flip:1:two_shot"});
+  const Ended ended =
+      bench(kName, {"--rows", "2", "--hidden", "1024", "--inject", "flip:1:two_shot"});
   EXPECT_NE(ended.exit_code, 0);
   EXPECT_THAT(ended.out + ended.err, HasSubstr("rank 1, element 0 of"));
 }
 
 TEST(BenchNorm, RefusesWhatItCannotMeasure) {
-  EXPECT_THAT(bench({"--bytes", "1M"}).err, HasSubstr("--rows 1,2,4 --hidden 8192"));
-  EXPECT_THAT(bench({"--rows", "2", "--hidden", "1024", "-d", "int32"}).err,
+  EXPECT_THAT(bench(kName, {"--bytes", "1M"}).err, HasSubstr("--rows 1,2,4 --hidden 8192"));
+  EXPECT_THAT(bench(kName, {"--rows", "2", "--hidden", "1024", "-d", "int32"}).err,
               HasSubstr("takes sums of fp16, bf16 and fp32"));
-  EXPECT_THAT(bench({"--rows", "2", "--hidden", "1024", "--in-place"}).err,
+  EXPECT_THAT(bench(kName, {"--rows", "2", "--hidden", "1024", "--in-place"}).err,
               HasSubstr("neither --chained nor --in-place"));
-  EXPECT_THAT(bench({"--rows", "2", "--hidden", "1000"}).err, HasSubstr("multiple of 8 from 1024"));
+  EXPECT_THAT(bench(kName, {"--rows", "2", "--hidden", "1000"}).err,
+              HasSubstr("multiple of 8 from 1024"));
 }
 
 TEST(ExplainNorm, SaysWhichRowAndWhy) {

@@ -10,13 +10,6 @@ namespace {
 
 using testing::HasSubstr;
 
-Ended bench(const std::string& what, std::vector<std::string> arguments) {
-  const std::vector<std::string> common = {"bench", what, "--backend", "host",
-                                           "-n",    "3",  "-w",        "1"};
-  arguments.insert(arguments.begin(), common.begin(), common.end());
-  return run_tutti(arguments);
-}
-
 class BenchOneSided : public testing::TestWithParam<const char*> {};
 
 TEST_P(BenchOneSided, MeasuresEachSizeAndChecksIt) {

@@ -10,13 +10,6 @@ namespace {
 
 using testing::HasSubstr;
 
-Ended bench(const std::string& collective, std::vector<std::string> arguments) {
-  const std::vector<std::string> common = {"bench", collective, "--backend", "host",
-                                           "-n",    "3",        "-w",        "1"};
-  arguments.insert(arguments.begin(), common.begin(), common.end());
-  return run_tutti(arguments);
-}
-
 class BenchRooted : public testing::TestWithParam<const char*> {};
 
 // Bytes are the larger side's; those of pieces cross a root's links but for its own.

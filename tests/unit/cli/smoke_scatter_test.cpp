@@ -10,19 +10,12 @@ namespace {
 
 using testing::HasSubstr;
 
-Ended bench(std::vector<std::string> arguments) {
-  const std::vector<std::string> common = {
-      "bench", "reduce_scatter", "--backend", "host", "-n", "3", "-w", "1"};
-  arguments.insert(arguments.begin(), common.begin(), common.end());
-  return run_tutti(arguments);
-}
-
 // Three ranks have no 1024 bytes of floats in whole pieces: what is measured is what is told. The
 // larger pieces begin within a period of the inputs, which is another one for each rank.
 TEST(BenchScatter, MeasuresEveryRowAndChecksIt) {
   for (const char* op : {"sum", "avg"}) {
-    const Ended ended =
-        bench({"--ranks", "2,3", "--bytes", "1024,262144", "--format", "json", "--op", op});
+    const Ended ended = bench("reduce_scatter", {"--ranks", "2,3", "--bytes", "1024,262144",
+                                                 "--format", "json", "--op", op});
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     const auto rows = nlohmann::json::parse(ended.out).at("rows");
     EXPECT_GE(rows.size(), 2u * 2u * 3u) << op;
@@ -40,8 +33,9 @@ TEST(BenchScatter, MeasuresEveryRowAndChecksIt) {
 
 // Rows that begin everywhere in a period of the inputs, and more of them than a period has.
 TEST(BenchScatter, SplitsRows) {
-  const Ended ended = bench({"--ranks", "2,3,4", "--rows", "2,5,100", "--hidden", "1032",
-                             "--split-rows", "--format", "json", "--check", "on"});
+  const Ended ended =
+      bench("reduce_scatter", {"--ranks", "2,3,4", "--rows", "2,5,100", "--hidden", "1032",
+                               "--split-rows", "--format", "json", "--check", "on"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   const auto rows = nlohmann::json::parse(ended.out).at("rows");
   EXPECT_EQ(rows.size(), 9u);
@@ -50,8 +44,8 @@ TEST(BenchScatter, SplitsRows) {
     EXPECT_EQ(row.at("hidden"), 1032);
     EXPECT_EQ(row.at("wrong"), 0) << row;
   }
-  const Ended wrong =
-      bench({"--rows", "5", "--hidden", "1032", "--split-rows", "--inject", "flip:1:pull_rows"});
+  const Ended wrong = bench("reduce_scatter", {"--rows", "5", "--hidden", "1032", "--split-rows",
+                                               "--inject", "flip:1:pull_rows"});
   EXPECT_NE(wrong.exit_code, 0);
   EXPECT_THAT(wrong.out + wrong.err, HasSubstr("rank 1, element 0 of 2580"));
   const Ended explained = run_tutti({"explain", "reduce_scatter", "--ranks", "2", "--backend",
@@ -60,20 +54,26 @@ TEST(BenchScatter, SplitsRows) {
 }
 
 TEST(BenchScatter, FindsOneBit) {
-  const Ended ended = bench({"--bytes", "4096", "--inject", "flip:1:pull"});
+  const Ended ended = bench("reduce_scatter", {"--bytes", "4096", "--inject", "flip:1:pull"});
   EXPECT_NE(ended.exit_code, 0);
   EXPECT_THAT(ended.out + ended.err, HasSubstr("rank 1, element 0 of 512"));
 }
 
 TEST(BenchScatter, RefusesWhatItCannotMeasure) {
-  EXPECT_THAT(bench({"--in-place"}).err, HasSubstr("its output is a part of an input"));
-  EXPECT_THAT(bench({"--chained"}).err, HasSubstr("its output is a part of an input"));
-  EXPECT_THAT(bench({"--algorithms", "flags"}).err, HasSubstr("known: pull, pull_tma, pull_rows"));
-  EXPECT_THAT(bench({"--split-rows"}).err, HasSubstr("--split-rows needs --rows and --hidden"));
-  EXPECT_THAT(bench({"--split-rows", "--ranks", "5", "--rows", "2", "--hidden", "1032"}).err,
-              HasSubstr("rows of 1032 elements are not whole parts for 5 ranks"));
+  EXPECT_THAT(bench("reduce_scatter", {"--in-place"}).err,
+              HasSubstr("its output is a part of an input"));
+  EXPECT_THAT(bench("reduce_scatter", {"--chained"}).err,
+              HasSubstr("its output is a part of an input"));
+  EXPECT_THAT(bench("reduce_scatter", {"--algorithms", "flags"}).err,
+              HasSubstr("known: pull, pull_tma, pull_rows"));
+  EXPECT_THAT(bench("reduce_scatter", {"--split-rows"}).err,
+              HasSubstr("--split-rows needs --rows and --hidden"));
+  EXPECT_THAT(
+      bench("reduce_scatter", {"--split-rows", "--ranks", "5", "--rows", "2", "--hidden", "1032"})
+          .err,
+      HasSubstr("rows of 1032 elements are not whole parts for 5 ranks"));
   for (const char* rows : {"1", "2,1"}) {
-    EXPECT_THAT(bench({"--split-rows", "--rows", rows, "--hidden", "1032"}).err,
+    EXPECT_THAT(bench("reduce_scatter", {"--split-rows", "--rows", rows, "--hidden", "1032"}).err,
                 HasSubstr("one row is split as any message"));
   }
   EXPECT_THAT(

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "machines.hpp"
 #include "scratch_folder.hpp"
 #include "tune/arguments.hpp"
 #include "tune/forecast.hpp"
@@ -11,9 +12,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-const BenchMachine kHostOnly{.gpus = 0, .why_no_gpu = "none"};
-const BenchMachine kEightGpus{.gpus = 8, .why_no_gpu = ""};
 
 Result<TuneOptions> parse(std::vector<std::string> words, const BenchMachine& machine,
                           const std::string& table) {

@@ -6,9 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <fstream>
-#include <iterator>
-
+#include "golden.hpp"
 #include "status/print.hpp"
 
 namespace tutti::cli {
@@ -224,11 +222,6 @@ std::vector<Verdict> shown() {
   stopped.writer = WriterState::kStopped;
   FoundPage fails = failed(rank_in(0, 4, {1}));
   return judge({fails, stopped}, kLive);
-}
-
-std::string golden(const std::string& name) {
-  std::ifstream file(std::string(TUTTI_GOLDEN) + "/" + name);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST(StatusPrinter, PrintsText) { EXPECT_EQ(print_verdicts(shown(), 2), golden("status.txt")); }

@@ -9,8 +9,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kRanks = Windows::kRanks;
-
 // A third communicator, with windows over all memory and over what it is warmed up with.
 TEST(NcclCopyEngineTest, HasACommunicatorOfItsOwn) {
   Windows windows;
@@ -28,8 +26,8 @@ TEST(NcclCopyEngineTest, HasACommunicatorOfItsOwn) {
                                          .options = {.algorithm = "nccl_copy_engine"}});
   };
   windows.all(gather);
-  EXPECT_EQ(windows.nccl().open_communicators(), 3 * kRanks);
-  EXPECT_EQ(windows.nccl().open_windows(), 3 * kRanks);
+  EXPECT_EQ(windows.nccl().open_communicators(), 3 * Windows::kRanks);
+  EXPECT_EQ(windows.nccl().open_windows(), 3 * Windows::kRanks);
   const std::size_t first = windows.nccl().calls().size();
   windows.all(gather);
   windows.all([&](int r) {
@@ -40,7 +38,7 @@ TEST(NcclCopyEngineTest, HasACommunicatorOfItsOwn) {
                                          .stream = windows.world.stream(r),
                                          .options = {.algorithm = "nccl_copy_engine"}});
   });
-  EXPECT_EQ(windows.in_windows(first), 2 * kRanks);
+  EXPECT_EQ(windows.in_windows(first), 2 * Windows::kRanks);
   const auto calls = windows.nccl().calls();
   for (std::size_t k = first; k < calls.size(); ++k) {
     if (!calls[k].in_windows) continue;
@@ -82,7 +80,7 @@ TEST(NcclCopyEngineTest, GathersAndScattersTakeBothSidesOnEveryRank) {
     windows.all([&](int r) { return move(r, gathers, true); });
     const std::size_t first = windows.nccl().calls().size();
     windows.all([&](int r) { return move(r, gathers, true); });
-    EXPECT_EQ(windows.in_windows(first), kRanks);
+    EXPECT_EQ(windows.in_windows(first), Windows::kRanks);
     const auto calls = windows.nccl().calls();
     for (std::size_t k = first; k < calls.size(); ++k) {
       if (!calls[k].in_windows) continue;
@@ -115,7 +113,7 @@ TEST(NcclCopyEngineTest, TakesNoDefaultStream) {
     EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
     EXPECT_THAT(refused.message(), HasSubstr("no default stream"));
   }
-  for (int r = 0; r < kRanks; ++r) EXPECT_TRUE(windows.group(r).status().is_ok());
+  for (int r = 0; r < Windows::kRanks; ++r) EXPECT_TRUE(windows.group(r).status().is_ok());
 }
 
 // The other rank waits for the one that cannot, for half of its timeout.
@@ -127,7 +125,7 @@ TEST(NcclCopyEngineTest, IsLeftOutByOlderVersions) {
   windows.all(
       [&](int r) { return windows.group(r).impl().prepare_nccl_windows(kNeedsNcclCopyEngines); });
   windows.world.set_timeout(kPatience);
-  for (int r = 0; r < kRanks; ++r) {
+  for (int r = 0; r < Windows::kRanks; ++r) {
     EXPECT_THAT(explain(windows.group(r), "all_gather", {.count = 64}),
                 HasSubstr("there are none: rank 1: "));
   }

@@ -15,8 +15,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr int kRanks = Windows::kRanks;
-
 // ---- Who has them
 
 TEST(NcclWindowsTest, NobodyHasThemUnasked) {
@@ -24,7 +22,7 @@ TEST(NcclWindowsTest, NobodyHasThemUnasked) {
   const auto memory = windows.allocate();
   for (const Status& status : windows.reduce(memory, "nccl")) require_ok(status);
   windows.all([&](int r) { return windows.group(r).prepare_nccl(); });
-  EXPECT_EQ(windows.nccl().open_communicators(), kRanks);
+  EXPECT_EQ(windows.nccl().open_communicators(), Windows::kRanks);
   EXPECT_EQ(windows.count("register_window"), 0);
 }
 
@@ -33,14 +31,14 @@ TEST(NcclWindowsTest, ACallThatNamesTheRowOpensThem) {
   Windows windows;
   const auto before = windows.allocate();
   for (const Status& status : windows.reduce(before, "nccl_window")) require_ok(status);
-  EXPECT_EQ(windows.nccl().open_communicators(), 2 * kRanks);
-  EXPECT_EQ(windows.nccl().open_windows(), kRanks);
+  EXPECT_EQ(windows.nccl().open_communicators(), 2 * Windows::kRanks);
+  EXPECT_EQ(windows.nccl().open_windows(), Windows::kRanks);
   const auto after = windows.allocate();
-  EXPECT_EQ(windows.nccl().open_windows(), 2 * kRanks);
+  EXPECT_EQ(windows.nccl().open_windows(), 2 * Windows::kRanks);
   for (const auto* memory : {&before, &after}) {
     const std::size_t first = windows.nccl().calls().size();
     for (const Status& status : windows.reduce(*memory, "nccl_window")) require_ok(status);
-    EXPECT_EQ(windows.in_windows(first), kRanks);
+    EXPECT_EQ(windows.in_windows(first), Windows::kRanks);
   }
 }
 
@@ -68,12 +66,12 @@ TEST(NcclWindowsTest, WhatIsGatheredAndScatteredUsesThemToo) {
   };
   const auto place = [](int r) { return static_cast<std::size_t>(r); };
   windows.all([&](int r) { return gather_into(r, 2048, 32); });
-  EXPECT_EQ(windows.nccl().open_communicators(), 2 * kRanks);
-  EXPECT_EQ(windows.in_windows(0), kRanks);
+  EXPECT_EQ(windows.nccl().open_communicators(), 2 * Windows::kRanks);
+  EXPECT_EQ(windows.in_windows(0), Windows::kRanks);
   windows.all([&](int r) { return gather_into(r, 32 * place(r), 32); });
   windows.all([&](int r) { return scatter_into(r, 512); });
   windows.all([&](int r) { return scatter_into(r, 8 * place(r)); });
-  EXPECT_EQ(windows.in_windows(0), 4 * kRanks);
+  EXPECT_EQ(windows.in_windows(0), 4 * Windows::kRanks);
   // The watchdog asks for errors whenever it likes.
   const auto calls = [&] {
     const auto all = windows.nccl().calls();
@@ -106,7 +104,7 @@ TEST(NcclWindowsTest, TheOtherRowStaysWithoutThemOnTheSameMemory) {
 TEST(NcclWindowsTest, OtherMemoryHasNone) {
   Windows windows;
   windows.open();
-  for (int r = 0; r < kRanks; ++r) {
+  for (int r = 0; r < Windows::kRanks; ++r) {
     AllReduce plain = windows.world.call(r);
     plain.options.algorithm = "nccl_window";
     const Status refused = all_reduce(windows.group(r), plain);
@@ -121,12 +119,12 @@ TEST(NcclWindowsTest, OneThreadMayDriveAllRanks) {
   const auto memory = windows.allocate();
   for (int k = 0; k < 3; ++k) {  // the first opens them
     group_start();
-    for (int r = 0; r < kRanks; ++r) {
+    for (int r = 0; r < Windows::kRanks; ++r) {
       require_ok(all_reduce(windows.group(r), windows.call(memory, r, "nccl_window")));
     }
     require_ok(group_end());
   }
-  EXPECT_EQ(windows.in_windows(0), 3 * kRanks);
+  EXPECT_EQ(windows.in_windows(0), 3 * Windows::kRanks);
 }
 
 // ---- Their life
@@ -138,7 +136,7 @@ TEST(NcclWindowsTest, MemoryFromThePoolKeepsItsWindow) {
     const auto memory = windows.allocate(static_cast<std::size_t>(1000 * k + 4096));
     for (const Status& status : windows.reduce(memory, "nccl_window")) require_ok(status);
   }
-  EXPECT_EQ(windows.count("register_window"), kRanks);
+  EXPECT_EQ(windows.count("register_window"), Windows::kRanks);
   EXPECT_EQ(windows.count("deregister_window"), 0);
 }
 
@@ -153,19 +151,19 @@ TEST(NcclWindowsTest, TheyEndBeforeTheirMemory) {
   };
   (void)windows.allocate(4 * MiB);
   (void)windows.allocate(6 * MiB);
-  EXPECT_EQ(windows.nccl().open_windows(), 2 * kRanks);
+  EXPECT_EQ(windows.nccl().open_windows(), 2 * Windows::kRanks);
   windows.world.cuda.fail("create_allocation", 0);  // so the pool is emptied
   const auto memory = windows.allocate(8 * MiB);
-  EXPECT_EQ(ended, 2 * kRanks);
+  EXPECT_EQ(ended, 2 * Windows::kRanks);
   EXPECT_EQ(mapped, ended);
-  EXPECT_EQ(windows.nccl().open_windows(), kRanks);
+  EXPECT_EQ(windows.nccl().open_windows(), Windows::kRanks);
   for (const Status& status : windows.reduce(memory, "nccl_window")) require_ok(status);
 }
 
 // Allocates, frees and fails to reuse a block: how many windows are left then.
 int windows_after_a_failed_reuse(Windows& windows) {
   (void)windows.allocate();
-  EXPECT_EQ(windows.nccl().open_windows(), kRanks);
+  EXPECT_EQ(windows.nccl().open_windows(), Windows::kRanks);
   windows.world.cuda.fail("set_async", 0);
   for (const Status& status :
        windows.each([&](int r) { return windows.group(r).allocate(4096).status(); })) {
@@ -184,8 +182,8 @@ TEST(NcclWindowsTest, ABlockThatCannotBeZeroedGoesWithItsWindow) {
 TEST(NcclWindowsTest, WhatTheHeapDoesNotTellOfStays) {
   Windows windows;
   windows.open();
-  for (int r = 0; r < kRanks; ++r) windows.group(r).impl().heap().on_unmap(nullptr);
-  EXPECT_EQ(windows_after_a_failed_reuse(windows), kRanks);
+  for (int r = 0; r < Windows::kRanks; ++r) windows.group(r).impl().heap().on_unmap(nullptr);
+  EXPECT_EQ(windows_after_a_failed_reuse(windows), Windows::kRanks);
 }
 
 TEST(NcclWindowsTest, TheyEndBeforeTheirCommunicator) {
@@ -196,7 +194,7 @@ TEST(NcclWindowsTest, TheyEndBeforeTheirCommunicator) {
   windows.world.groups.clear();
   EXPECT_EQ(windows.nccl().open_communicators(), 0);
   EXPECT_EQ(windows.nccl().windows_left_behind(), 0);
-  EXPECT_EQ(windows.count("deregister_window"), kRanks);
+  EXPECT_EQ(windows.count("deregister_window"), Windows::kRanks);
   EXPECT_EQ(windows.count("abort"), 0);
 }
 
@@ -207,13 +205,13 @@ TEST(NcclWindowsTest, AnAbortDoesNotTouchThem) {
   const auto memory = windows.allocate();
   require_ok(all_reduce(windows.group(1), windows.call(memory, 1, "nccl_window")));
   windows.group(0).abort("enough");
-  for (int r = 0; r < kRanks; ++r) {
+  for (int r = 0; r < Windows::kRanks; ++r) {
     EXPECT_EQ(windows.world.failure_of(r).code(), StatusCode::kAborted);
   }
   windows.world.groups.clear();
   EXPECT_EQ(windows.nccl().open_communicators(), 0);
   EXPECT_EQ(windows.count("deregister_window"), 0);
-  EXPECT_EQ(windows.count("abort"), 2 * kRanks);
+  EXPECT_EQ(windows.count("abort"), 2 * Windows::kRanks);
 }
 
 TEST(NcclWindowsTest, WaitsOnThemAreWatchedToo) {
@@ -233,7 +231,7 @@ TEST(NcclWindowsTest, WaitsOnThemAreWatchedToo) {
 TEST(NcclWindowsTest, NoneIsMadeInsideACapture) {
   Windows windows;
   const auto memory = windows.allocate();
-  for (int r = 0; r < kRanks; ++r) {
+  for (int r = 0; r < Windows::kRanks; ++r) {
     const Stream stream = windows.world.stream(r);
     require_ok(windows.world.cuda.begin_capture(stream));
     const Status refused = all_reduce(windows.group(r), windows.call(memory, r, "nccl_window"));
@@ -249,8 +247,8 @@ TEST(NcclWindowsTest, GraphsKeepThem) {
   Windows windows;
   windows.open();
   auto memory = windows.allocate();
-  std::array<CudaGraph, kRanks> graphs{};
-  for (int r = 0; r < kRanks; ++r) {
+  std::array<CudaGraph, Windows::kRanks> graphs{};
+  for (int r = 0; r < Windows::kRanks; ++r) {
     const Stream stream = windows.world.stream(r);
     require_ok(windows.world.cuda.begin_capture(stream));
     require_ok(all_reduce(windows.group(r), windows.call(memory, r, "nccl_window")));
@@ -258,7 +256,7 @@ TEST(NcclWindowsTest, GraphsKeepThem) {
   }
   windows.world.groups.clear();
   std::this_thread::sleep_for(milliseconds(50));
-  EXPECT_EQ(windows.nccl().open_windows(), kRanks);
+  EXPECT_EQ(windows.nccl().open_windows(), Windows::kRanks);
   EXPECT_EQ(windows.count("deregister_window"), 0);
   for (const CudaGraph graph : graphs) require_ok(windows.world.cuda.destroy_graph(graph));
   EXPECT_TRUE(NcclGroup::wait_until([&] { return windows.nccl().open_communicators() == 0; }));
@@ -284,7 +282,7 @@ class NcclWindowFailureTest : public ::testing::TestWithParam<Failing> {
       EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.to_string();
       EXPECT_THAT(status.message(), HasSubstr(reason));
     }
-    for (int r = 0; r < kRanks; ++r) {
+    for (int r = 0; r < Windows::kRanks; ++r) {
       EXPECT_TRUE(windows.group(r).status().is_ok()) << windows.group(r).status().to_string();
       EXPECT_THAT(windows.explanation(r), HasSubstr("there are none: " + reason));
     }
@@ -298,7 +296,7 @@ class NcclWindowFailureTest : public ::testing::TestWithParam<Failing> {
   // for it as long as that takes.
   template <class Step>
   static auto while_the_other_waits(Windows& windows, int rank, const Step& step) {
-    for (int r = 0; r < kRanks; ++r) {
+    for (int r = 0; r < Windows::kRanks; ++r) {
       if (r != rank) require_ok(windows.group(r).set_timeout(milliseconds(1000)));
     }
     auto result = step();
@@ -332,7 +330,8 @@ TEST_P(LaterNcclWindowFailureTest, LeavesTheRowOutAsWell) {
   windows.nccl().fail_next(step, Status(StatusCode::kNccl, "no more of it"), rank);
   const auto second = while_the_other_waits(windows, rank, [&] { return windows.allocate(); });
   const auto third = windows.allocate();
-  EXPECT_EQ(windows.count("register_window"), 2 * kRanks) << "once it has failed, none is made";
+  EXPECT_EQ(windows.count("register_window"), 2 * Windows::kRanks)
+      << "once it has failed, none is made";
   expect_left_out(windows, rank == 0 ? first : second, "rank " + std::to_string(rank));
 }
 
@@ -351,7 +350,7 @@ TEST_F(NcclWindowFailureTest, HalfOfTheTimeoutIsForNccl) {
   windows.world.set_timeout(milliseconds(2000));
   windows.nccl().fail_next("create", Status(StatusCode::kNccl, "no more of it"), 0);
   windows.open();
-  for (int r = 0; r < kRanks; ++r) EXPECT_TRUE(windows.group(r).status().is_ok());
+  for (int r = 0; r < Windows::kRanks; ++r) EXPECT_TRUE(windows.group(r).status().is_ok());
 }
 
 // Without the failure none of that happens: what the tests above see is its work.
@@ -393,12 +392,12 @@ TEST_F(NcclWindowFailureTest, AnAbortEndsTheWaitForTheOthers) {
 
 // The oldest of the ranks counts, on every rank: what differs is agreed on at creation.
 TEST(NcclWindowsTest, RanksWithDifferentNcclsChooseAlike) {
-  FakeCuda cuda(std::make_shared<FakeCudaWorld>(kRanks));
-  std::array<FakeNccl, kRanks> nccls;
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(Windows::kRanks));
+  std::array<FakeNccl, Windows::kRanks> nccls;
   nccls[1].version_code = 22605;
-  auto bootstraps = make_in_process_group(kRanks);
-  std::array<std::string, kRanks> explained;
-  on_all_ranks(kRanks, [&](int r) {
+  auto bootstraps = make_in_process_group(Windows::kRanks);
+  std::array<std::string, Windows::kRanks> explained;
+  on_all_ranks(Windows::kRanks, [&](int r) {
     const auto k = static_cast<std::size_t>(r);
     const Communicator group(take(CommunicatorImpl::create(std::move(bootstraps[k]),
                                                            {.backend = Backend::kCuda, .device = r},

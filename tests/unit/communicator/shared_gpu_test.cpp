@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kRanks = 4;
+constexpr int kSharing = 4;
 
 // What went wrong on any rank of a group on so many GPUs. `launched`: with how many blocks.
 std::string on_gpus(int gpus, const std::function<void(Communicator&)>& f,
@@ -28,14 +28,14 @@ std::string on_gpus(int gpus, const std::function<void(Communicator&)>& f,
     return Status::ok();
   };
   FakeNccl nccl;
-  auto bootstraps = make_in_process_group(kRanks);
+  auto bootstraps = make_in_process_group(kSharing);
   const auto on_rank = [&](int rank) {
     Communicator group(take(CommunicatorImpl::create(
         std::move(bootstraps[static_cast<std::size_t>(rank)]),
         {.backend = Backend::kCuda, .device = rank % gpus}, {.cuda = &cuda, .nccl = &nccl})));
     f(group);
   };
-  return run_ranks(RankKind::kThreads, kRanks, on_rank);
+  return run_ranks(RankKind::kThreads, kSharing, on_rank);
 }
 
 Status reduce(Communicator& group, const CallOptions& options) {
@@ -69,18 +69,18 @@ TEST(SharedGpu, BlocksOfAllRanksHaveRoomOnIt) {
       require_ok(reduce(group, {.algorithm = "two_shot", .blocks = 128}));
     };
     const std::string wrong = on_gpus(gpus, run, seen);
-    return right == kRanks ? wrong : wrong + " other grids";
+    return right == kSharing ? wrong : wrong + " other grids";
   };
   // Of 132 multiprocessors, half of a quarter, in eights.
   EXPECT_EQ(with_sharing(true, [&] { return launched(1, 16); }), "");
   EXPECT_EQ(with_sharing(true, [&] { return launched(2, 32); }), "");
-  EXPECT_EQ(with_sharing(true, [&] { return launched(kRanks, 128); }), "");
+  EXPECT_EQ(with_sharing(true, [&] { return launched(kSharing, 128); }), "");
 }
 
 TEST(SharedGpu, LeavesNothingToNcclAndToNoTable) {
   const auto look = [](Communicator& group) {
     const Topology& topology = group.impl().topology();
-    require(topology.ranks_per_gpu == kRanks && !topology.nccl, to_text(topology));
+    require(topology.ranks_per_gpu == kSharing && !topology.nccl, to_text(topology));
     require(topology.gpu.ends_with(", 4 ranks on one"), topology.gpu);
     const Status refused = reduce(group, {.algorithm = "nccl"});
     require(refused.message().find("ranks share one") != std::string::npos, refused.message());

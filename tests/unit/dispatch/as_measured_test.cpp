@@ -7,23 +7,13 @@
 #include "base/units.hpp"
 #include "dispatch/choose.hpp"
 #include "dispatch/filter.hpp"
+#include "unit/dispatch/rows.hpp"
 #include "unit/tuning/entries.hpp"
 
 namespace tutti {
 namespace {
 
 using testing::HasSubstr;
-
-Request bytes_of(std::size_t bytes) {
-  Request request;
-  request.count = bytes;
-  request.dtype = DataType::kUint8;
-  return request;
-}
-
-TuningTable cache_of(TuningEntry entry) {
-  return *TuningTable::from_sources({{PlanSource::kUserCache, "cache", {std::move(entry)}}});
-}
 
 // What only the root has is staged however it lies, so a table's time has that in it. More passes
 // are another matter.

@@ -35,7 +35,7 @@ std::string reason(std::string_view id, std::optional<int> budget,
   return row.is_ok() ? why_not(**row, asking(*collective, budget), topology) : "no such row";
 }
 
-Result<Plan> plan_of(const Request& request, const TuningTable& table = TuningTable::empty()) {
+Result<Plan> budgeted(const Request& request, const TuningTable& table = TuningTable::empty()) {
   return choose(request, eight_h200(), table);
 }
 
@@ -71,20 +71,20 @@ TEST(Budget, OnlyRowsThatReduceNothingOnlyMeet) {
 TEST(Budget, OfNoneIsEnoughToTakeCopyEngines) {
   for (const Collective collective : kMoving) {
     const std::string id = std::string(to_string(collective)) + "/copy_engine";
-    const auto plan = plan_of(asking(collective, 0));
+    const auto plan = budgeted(asking(collective, 0));
     ASSERT_TRUE(plan.is_ok()) << plan.status().to_string();
     EXPECT_EQ(plan->algorithm, id);
     EXPECT_EQ(plan->source, PlanSource::kModel);
     EXPECT_EQ(plan->blocks, 1);
-    EXPECT_NE(plan_of(asking(collective, std::nullopt))->algorithm, id);
-    EXPECT_NE(plan_of(asking(collective, 1))->algorithm, id);
+    EXPECT_NE(budgeted(asking(collective, std::nullopt))->algorithm, id);
+    EXPECT_NE(budgeted(asking(collective, 1))->algorithm, id);
   }
 }
 
 TEST(Budget, OfNoneLeavesReductionsNothingAndSaysWhyForEachRow) {
   for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter,
                                       Collective::kReduce, Collective::kAllReduceResidualRmsNorm}) {
-    const auto plan = plan_of(asking(collective, 0));
+    const auto plan = budgeted(asking(collective, 0));
     ASSERT_EQ(plan.status().code(), StatusCode::kUnsupported) << to_string(collective);
     EXPECT_THAT(plan.status().message(), HasSubstr("with a budget of 0 SMs"));
     for (const Algorithm& row : rows_of(collective)) {
@@ -116,7 +116,7 @@ TEST(Budget, OfFewTakesWhatIsMadeForFew) {
   EXPECT_EQ(chosen(asked(32, 64 * MiB), on(2)), few);
   EXPECT_EQ(chosen(asked(33, 64 * MiB), on(2)), pull);
   EXPECT_EQ(chosen(asked(4, 64 * MiB), on(8)), few);
-  EXPECT_EQ(plan_of(asked(4, 64 * MiB))->blocks, 4);
+  EXPECT_EQ(budgeted(asked(4, 64 * MiB))->blocks, 4);
   EXPECT_EQ(chosen(asked(5, 64 * MiB), on(8)), pull) << "whose threads have 7 parts under way";
   EXPECT_EQ(chosen(asked(16, 64 * KiB), on(2)), pull) << "which needs no more blocks";
   EXPECT_THAT(explain(asked(8, 64 * MiB), on(2), TuningTable::empty()),
@@ -148,17 +148,17 @@ TEST(Budget, FewBlocksAreBoundToOneRankEach) {
 
 TEST(Budget, CapsGridsWhoeverChoseThem) {
   const Request free = asking(Collective::kAllReduce, std::nullopt);
-  ASSERT_GT(plan_of(free)->blocks, 16);
+  ASSERT_GT(budgeted(free)->blocks, 16);
   for (const int budget : {1, 7, 16}) {
     Request request = asking(Collective::kAllReduce, budget);
-    EXPECT_EQ(plan_of(request)->blocks, budget);  // the model
+    EXPECT_EQ(budgeted(request)->blocks, budget);  // the model
     request.algorithm = "two_shot";
-    EXPECT_EQ(plan_of(request)->blocks, budget);  // the call
+    EXPECT_EQ(budgeted(request)->blocks, budget);  // the call
     request.algorithm.clear();
     request.tune = "all_reduce:@two_shot_push";
-    EXPECT_EQ(plan_of(request)->blocks, budget);  // TUTTI_TUNE
+    EXPECT_EQ(budgeted(request)->blocks, budget);  // TUTTI_TUNE
   }
-  EXPECT_EQ(*plan_of(asking(Collective::kAllReduce, 1000)), *plan_of(free));
+  EXPECT_EQ(*budgeted(asking(Collective::kAllReduce, 1000)), *budgeted(free));
 }
 
 // A table knows grids that were the fastest, without any limit.
@@ -167,8 +167,8 @@ TEST(Budget, CapsTheGridsOfTables) {
   entry.blocks = 96;
   const TuningTable table =
       *TuningTable::from_sources({{PlanSource::kShipped, "shipped", {entry}}});
-  EXPECT_EQ(plan_of(asking(Collective::kAllReduce, std::nullopt), table)->blocks, 96);
-  const auto plan = plan_of(asking(Collective::kAllReduce, 24), table);
+  EXPECT_EQ(budgeted(asking(Collective::kAllReduce, std::nullopt), table)->blocks, 96);
+  const auto plan = budgeted(asking(Collective::kAllReduce, 24), table);
   EXPECT_EQ(plan->algorithm, "all_reduce/two_shot_push");
   EXPECT_EQ(plan->source, PlanSource::kShipped);
   EXPECT_EQ(plan->blocks, 24);
@@ -179,16 +179,17 @@ TEST(Budget, ATablesRowThatIsOutFallsThrough) {
   entry.collective = Collective::kAllGather;
   const TuningTable table =
       *TuningTable::from_sources({{PlanSource::kShipped, "shipped", {entry}}});
-  EXPECT_EQ(plan_of(asking(Collective::kAllGather, std::nullopt), table)->algorithm,
+  EXPECT_EQ(budgeted(asking(Collective::kAllGather, std::nullopt), table)->algorithm,
             "all_gather/push");
-  EXPECT_EQ(plan_of(asking(Collective::kAllGather, 0), table)->algorithm, "all_gather/copy_engine");
+  EXPECT_EQ(budgeted(asking(Collective::kAllGather, 0), table)->algorithm,
+            "all_gather/copy_engine");
 }
 
 TEST(Budget, LeavesOutGridsThatNobodyCanCap) {
   EXPECT_THAT(reason("all_reduce/nccl", 64), HasSubstr("NCCL likes, and the budget is 64"));
   EXPECT_THAT(reason("all_reduce_residual_rms_norm/two_shot", 64),
               HasSubstr("has a second kernel"));
-  const auto tokens = plan_of(asking(Collective::kAllReduceResidualRmsNorm, 64, 1 * MiB));
+  const auto tokens = budgeted(asking(Collective::kAllReduceResidualRmsNorm, 64, 1 * MiB));
   ASSERT_TRUE(tokens.is_ok()) << tokens.status().to_string();
   EXPECT_EQ(tokens->algorithm, "all_reduce_residual_rms_norm/one_shot_push");
   EXPECT_EQ(tokens->blocks, 64);
@@ -200,15 +201,15 @@ TEST(Budget, LeavesOutGridsThatNobodyCanCap) {
 TEST(Budget, ARowThatIsNamedDoesNotWinOverIt) {
   Request request = asking(Collective::kAllGather, 0);
   request.algorithm = "push";
-  EXPECT_EQ(plan_of(request).status().code(), StatusCode::kUnsupported);
-  EXPECT_THAT(plan_of(request).status().message(),
+  EXPECT_EQ(budgeted(request).status().code(), StatusCode::kUnsupported);
+  EXPECT_THAT(budgeted(request).status().message(),
               HasSubstr("all_gather/push was asked for, but moves bytes on SMs"));
   request.algorithm = "copy_engine";
-  EXPECT_TRUE(plan_of(request).is_ok());
+  EXPECT_TRUE(budgeted(request).is_ok());
 }
 
 TEST(Budget, BelowZeroIsAnError) {
-  const auto plan = plan_of(asking(Collective::kAllGather, -1));
+  const auto plan = budgeted(asking(Collective::kAllGather, -1));
   EXPECT_EQ(plan.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(plan.status().message(), HasSubstr("sm_budget is -1"));
 }

@@ -18,17 +18,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-Request bytes_of(std::size_t bytes) {
-  Request request;
-  request.count = bytes;
-  request.dtype = DataType::kUint8;
-  return request;
-}
-
-TuningTable table_of(std::vector<TuningSource> sources) {
-  return *TuningTable::from_sources(std::move(sources));
-}
-
 Plan plan_of(const Request& request, const TuningTable& table = TuningTable::empty(),
              const Topology& topology = eight_h200()) {
   const auto plan = choose(request, topology, table, kTestRows);

@@ -29,7 +29,7 @@ struct Errors {
   double worst() const { return std::ranges::max(of_predictions); }
 };
 
-const Algorithm& row_of(std::string_view name) {
+const Algorithm& reduction_of(std::string_view name) {
   return **find_algorithm(Collective::kAllReduce, name);
 }
 
@@ -53,7 +53,7 @@ Errors errors_of_results(bool nccl) {
     if (results.at("environment").at("gpu") != "NVIDIA H200") continue;
     for (const auto& row : results.at("rows")) {
       if (!is_as_in_tables(row) || (row.at("algorithm") == "nccl") != nccl) continue;
-      errors.add(row_of(row.at("algorithm").get<std::string>()),
+      errors.add(reduction_of(row.at("algorithm").get<std::string>()),
                  {row.at("ranks").get<int>(), row.at("bytes").get<std::size_t>()},
                  row.at("time_us").at("p50"));
     }
@@ -83,7 +83,8 @@ struct Measured {
 
 Errors errors_of(std::span<const Measured> points) {
   Errors errors;
-  for (const Measured& point : points) errors.add(row_of(point.row), {8, point.bytes}, point.us);
+  for (const Measured& point : points)
+    errors.add(reduction_of(point.row), {8, point.bytes}, point.us);
   return errors;
 }
 

@@ -1,7 +1,9 @@
-// Rows that exist only here, so that a test does not change its meaning when a real row is added.
+// Requests, and rows that exist only here, so that a test does not change its meaning when a real
+// row is added.
 #pragma once
 
 #include "algorithms/catalogue.hpp"
+#include "dispatch/choose.hpp"
 
 namespace tutti {
 
@@ -79,5 +81,12 @@ inline constexpr Algorithm kTestRows[] = {
      .only_where_measured = true,
      .takes = takes_all},
 };
+
+inline Request bytes_of(std::size_t bytes) {
+  Request request;
+  request.count = bytes;
+  request.dtype = DataType::kUint8;
+  return request;
+}
 
 }  // namespace tutti

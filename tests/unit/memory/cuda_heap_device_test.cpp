@@ -16,6 +16,7 @@
 #include "support/children.hpp"
 #include "support/patience.hpp"
 #include "support/ranks.hpp"
+#include "unit/memory/require.hpp"
 
 namespace tutti::test {
 namespace {
@@ -24,20 +25,6 @@ using namespace std::chrono_literals;
 
 constexpr int kRanks = 2;
 constexpr std::size_t kBytes = 1 * MiB;
-
-Deadline soon() { return Deadline(kPatience); }
-
-void require(const Status& status, std::string_view what) {
-  if (!status.is_ok()) throw std::runtime_error(fmt::format("{}: {}", what, status.to_string()));
-}
-template <class T>
-T require(Result<T> result, std::string_view what) {
-  require(result.status(), what);
-  return *std::move(result);
-}
-void require(bool condition, std::string_view what) {
-  if (!condition) throw std::runtime_error(std::string(what));
-}
 
 // One rank's life. Throws where something is not as it should be.
 class RankOnGpu {

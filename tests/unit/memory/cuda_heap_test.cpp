@@ -7,10 +7,10 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr std::size_t kBytes = 64 * KiB;
+constexpr std::size_t kHeapBytes = 64 * KiB;
 
 // cudaMalloc'ed memory on every rank's own GPU.
-Ranges allocate_each(HeapGroup& group, std::size_t bytes = kBytes) {
+Ranges allocate_each(HeapGroup& group, std::size_t bytes = kHeapBytes) {
   Ranges ranges;
   for (int rank = 0; rank < group.size(); ++rank)
     ranges.push_back({*group.cuda(rank).allocate(group.device(rank), bytes), bytes});
@@ -22,19 +22,19 @@ struct VirtualMemory {
   CudaAddress address = nullptr;
 };
 VirtualMemory map_virtual(FakeCuda& cuda, int device, Result<CudaAllocation> allocation) {
-  return {*allocation, *cuda.map_allocation(*allocation, kBytes, {device})};
+  return {*allocation, *cuda.map_allocation(*allocation, kHeapBytes, {device})};
 }
 void unmap_virtual(FakeCuda& cuda, const VirtualMemory& memory) {
-  ASSERT_TRUE(cuda.unmap_allocation(memory.address, kBytes).is_ok());
+  ASSERT_TRUE(cuda.unmap_allocation(memory.address, kHeapBytes).is_ok());
   ASSERT_TRUE(cuda.release_allocation(memory.allocation).is_ok());
 }
 Ranges virtual_each(HeapGroup& group, std::vector<VirtualMemory>& memory) {
   Ranges ranges;
   for (int rank = 0; rank < group.size(); ++rank) {
     FakeCuda& cuda = group.cuda(rank);
-    memory.push_back(
-        map_virtual(cuda, group.device(rank), cuda.create_allocation(group.device(rank), kBytes)));
-    ranges.push_back({memory.back().address, kBytes});
+    memory.push_back(map_virtual(cuda, group.device(rank),
+                                 cuda.create_allocation(group.device(rank), kHeapBytes)));
+    ranges.push_back({memory.back().address, kHeapBytes});
   }
   return ranges;
 }
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Groups, CudaHeapTest,
                          name_of_places);
 
 TEST_P(CudaHeapTest, EveryKindOfMemoryIsReachableByEveryRanksGpu) {
-  expect_reachable(group_, group_.allocate(kBytes));
+  expect_reachable(group_, group_.allocate(kHeapBytes));
   const auto ranges = allocate_each(group_);
   const auto plain = group_.register_one(ranges);
   expect_reachable(group_, plain);
@@ -141,7 +141,8 @@ TEST_P(CudaHeapTest, MemoryThatWasFreedAndGivenOutAgainIsNoticed) {
   EXPECT_TRUE(group_.heap(1).check_alive(*segments[1]).is_ok());
   ASSERT_TRUE(cuda.free(at(ranges, 1)).is_ok());
   EXPECT_EQ(group_.heap(1).check_alive(*segments[1]).code(), StatusCode::kInvalidArgument);
-  ASSERT_EQ(*cuda.allocate(group_.device(1), kBytes), at(ranges, 1)) << "the same address again";
+  ASSERT_EQ(*cuda.allocate(group_.device(1), kHeapBytes), at(ranges, 1))
+      << "the same address again";
   const Status moved = group_.heap(1).check_alive(*segments[1]);
   EXPECT_EQ(moved.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(moved.message(), HasSubstr("freed and given out again"));
@@ -161,7 +162,7 @@ TEST_P(CudaHeapTest, VirtualMemoryWhoseHandleIsUsedAgainIsNotMistakenForTheOld) 
   segments[1] = nullptr;  // rank 1 is done with it; the others keep theirs
   unmap_virtual(cuda, memory[1]);
   const auto again =
-      map_virtual(cuda, group_.device(1), cuda.create_allocation(group_.device(1), kBytes));
+      map_virtual(cuda, group_.device(1), cuda.create_allocation(group_.device(1), kHeapBytes));
   ranges[1].first = again.address;
   const auto renewed = group_.register_one(ranges);
   expect_symmetric(renewed);
@@ -178,7 +179,7 @@ TEST_P(CudaHeapTest, WhatPeersCannotMapIsStagedOnAllRanksWithTheReason) {
   const auto open = group_.open();
   for (const auto& [kind, reason] : cases) {
     auto other = ranges;
-    other[1].first = *group_.cuda(1).allocate_kind(kind, group_.device(1), kBytes);
+    other[1].first = *group_.cuda(1).allocate_kind(kind, group_.device(1), kHeapBytes);
     for (const Segment& segment : group_.register_one(other)) {
       EXPECT_FALSE(segment->zero_copy());
       EXPECT_THAT(segment->why_staged, HasSubstr(reason));
@@ -186,7 +187,7 @@ TEST_P(CudaHeapTest, WhatPeersCannotMapIsStagedOnAllRanksWithTheReason) {
     }
     ASSERT_TRUE(group_.cuda(1).free(at(other, 1)).is_ok());
   }
-  std::vector<std::byte> plain(kBytes);
+  std::vector<std::byte> plain(kHeapBytes);
   ranges[1].first = plain.data();
   for (const Segment& segment : group_.register_one(ranges))
     EXPECT_THAT(segment->why_staged, HasSubstr("rank 1: the memory is not known to CUDA"));
@@ -210,7 +211,7 @@ TEST_P(CudaHeapTest, OneStagedRangeLeavesTheOthersOfItsBatchZeroCopy) {
 TEST_P(CudaHeapTest, ARangeBeyondItsAllocationIsRefusedOnAllRanks) {
   Ranges ranges = allocate_each(group_);
   for (auto& range : ranges) range.second = 1000;
-  ranges[1].first = at(ranges, 1) + kBytes - 999;
+  ranges[1].first = at(ranges, 1) + kHeapBytes - 999;
   std::vector<Ranges> batch;
   for (const auto& range : ranges) batch.push_back({range});
   for (const auto& result : group_.try_register(batch)) {
@@ -223,8 +224,8 @@ TEST_P(CudaHeapTest, ARangeBeyondItsAllocationIsRefusedOnAllRanks) {
 TEST_P(CudaHeapTest, AVirtualRangeBeyondItsAllocationIsStaged) {
   std::vector<VirtualMemory> memory;
   Ranges ranges = virtual_each(group_, memory);
-  for (auto& range : ranges) range.second = kBytes / 2;
-  ranges[0].first = at(ranges, 0) + kBytes - 100;
+  for (auto& range : ranges) range.second = kHeapBytes / 2;
+  ranges[0].first = at(ranges, 0) + kHeapBytes - 100;
   for (const Segment& segment : group_.register_one(ranges))
     EXPECT_THAT(segment->why_staged, HasSubstr("rank 0: the range of 32768 bytes spans several"));
 }
@@ -233,9 +234,9 @@ TEST_P(CudaHeapTest, VirtualMemoryThatCannotBeExportedIsStagedForOtherProcesses)
   std::vector<VirtualMemory> memory;
   Ranges ranges = virtual_each(group_, memory);
   FakeCuda& cuda = group_.cuda(1);
-  ranges[1].first =
-      map_virtual(cuda, group_.device(1), cuda.create_private_allocation(group_.device(1), kBytes))
-          .address;
+  ranges[1].first = map_virtual(cuda, group_.device(1),
+                                cuda.create_private_allocation(group_.device(1), kHeapBytes))
+                        .address;
   for (const Segment& segment : group_.register_one(ranges)) {
     EXPECT_EQ(segment->zero_copy(), group_.one_process());
     if (!group_.one_process()) {
@@ -247,7 +248,7 @@ TEST_P(CudaHeapTest, VirtualMemoryThatCannotBeExportedIsStagedForOtherProcesses)
 TEST(CudaHeap, MemoryOnAnotherGpuThanTheRanksIsStaged) {
   HeapGroup group(HeapKind::kCuda, {0, 0});
   Ranges ranges = allocate_each(group);
-  ranges[0].first = *group.cuda(0).allocate(1, kBytes);
+  ranges[0].first = *group.cuda(0).allocate(1, kHeapBytes);
   for (const Segment& segment : group.register_one(ranges))
     EXPECT_THAT(segment->why_staged, HasSubstr("rank 0: the memory is on GPU 1"));
 }
@@ -256,7 +257,7 @@ TEST(CudaHeap, WithoutPeerAccessAllocationFailsAndRegistrationIsStaged) {
   for (const auto& places : {std::vector<int>{0, 0}, std::vector<int>{0, 1}}) {
     HeapGroup group(HeapKind::kCuda, places);
     group.world->without_peer_access = {{1, 0}};
-    for (const auto& result : group.try_allocate(kBytes)) {
+    for (const auto& result : group.try_allocate(kHeapBytes)) {
       EXPECT_EQ(result.status().code(), StatusCode::kCuda);
       EXPECT_THAT(result.status().message(), HasSubstr("peer access"));
     }

@@ -7,7 +7,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr std::size_t kBytes = 64 * KiB;
+constexpr std::size_t kFabricBytes = 64 * KiB;
 constexpr const char* kCreate = "create_fabric_allocation";
 
 // Ranks 1 and 2 share a process; all GPUs promise fabric handles.
@@ -20,7 +20,7 @@ class FabricTest : public ::testing::Test {
   // Every rank fails with the same words, and nothing stays open.
   void expect_failure(StatusCode code, const ::testing::Matcher<const std::string&>& words) {
     const auto open = group_.open();
-    for (const auto& result : group_.try_allocate(kBytes)) {
+    for (const auto& result : group_.try_allocate(kFabricBytes)) {
       EXPECT_EQ(result.status().code(), code);
       EXPECT_THAT(result.status().message(), words);
     }
@@ -32,8 +32,9 @@ class FabricTest : public ::testing::Test {
     Ranges ranges;
     for (int rank = 0; rank < group_.size(); ++rank) {
       FakeCuda& cuda = group_.cuda(rank);
-      const CudaAllocation allocation = *(cuda.*create)(group_.device(rank), kBytes);
-      ranges.push_back({*cuda.map_allocation(allocation, kBytes, {group_.device(rank)}), kBytes});
+      const CudaAllocation allocation = *(cuda.*create)(group_.device(rank), kFabricBytes);
+      ranges.push_back(
+          {*cuda.map_allocation(allocation, kFabricBytes, {group_.device(rank)}), kFabricBytes});
     }
     return ranges;
   }
@@ -47,7 +48,7 @@ class FabricIsThereTest : public FabricTest {
 };
 
 TEST_F(FabricIsThereTest, ButIsNotAskedForWhereDescriptorsDo) {
-  expect_symmetric(group_.allocate(kBytes));
+  expect_symmetric(group_.allocate(kFabricBytes));
   for (int rank = 0; rank < group_.size(); ++rank) {
     EXPECT_EQ(group_.cuda(rank).calls(kCreate), 0);
     EXPECT_EQ(group_.cuda(rank).calls("export_fabric"), 0);
@@ -55,7 +56,7 @@ TEST_F(FabricIsThereTest, ButIsNotAskedForWhereDescriptorsDo) {
 }
 
 TEST_F(FabricTest, CarriesSymmetricMemoryWithoutDescriptors) {
-  const auto segments = group_.allocate(kBytes);
+  const auto segments = group_.allocate(kFabricBytes);
   expect_symmetric(segments);
   for (int rank = 0; rank < group_.size(); ++rank) {
     for (int part = 0; part < group_.size(); ++part)
@@ -95,7 +96,7 @@ TEST_F(FabricTest, AGpuThatPromisesNoneIsNotAsked) {
 TEST_F(FabricTest, AnotherFailureIsNoRefusal) {
   group_.cuda(0).fail(kCreate, 0);
   expect_failure(StatusCode::kResourceExhausted, HasSubstr("fails as the test asks"));
-  expect_symmetric(group_.allocate(kBytes));
+  expect_symmetric(group_.allocate(kFabricBytes));
 }
 
 // Each has fabric handles, but of a fabric of its own.
@@ -128,7 +129,8 @@ TEST_F(FabricTest, UsersMemoryThatWasNotMadeForItIsStagedWithTheReason) {
   }
   Ranges ranges;
   for (int rank = 0; rank < group_.size(); ++rank)
-    ranges.push_back({*group_.cuda(rank).allocate(group_.device(rank), kBytes), kBytes});
+    ranges.push_back(
+        {*group_.cuda(rank).allocate(group_.device(rank), kFabricBytes), kFabricBytes});
   for (const Segment& segment : group_.register_one(ranges)) {
     EXPECT_FALSE(segment->zero_copy());
     EXPECT_THAT(segment->why_staged, HasSubstr("cannot be mapped from other hosts"));

@@ -19,10 +19,9 @@
 #include "support/bootstrap_shim.hpp"
 #include "support/patience.hpp"
 #include "support/ranks.hpp"
+#include "unit/memory/require.hpp"
 
 namespace tutti::test {
-
-inline Deadline soon() { return Deadline(kPatience); }
 
 inline int open_descriptors() {
   int count = 0;

@@ -12,17 +12,12 @@
 #include "support/children.hpp"
 #include "support/patience.hpp"
 #include "support/ranks.hpp"
+#include "unit/memory/require.hpp"
 
 namespace tutti::test {
 namespace {
 
-constexpr std::size_t kBytes = 100000;
-
-Deadline soon() { return Deadline(kPatience); }
-
-void require(bool condition, std::string_view what) {
-  if (!condition) throw std::runtime_error(std::string(what));
-}
+constexpr std::size_t kSharedBytes = 100000;
 
 using MakeHeap =
     std::function<Result<std::unique_ptr<SymmetricHeap>>(Bootstrap& bootstrap, int thread)>;
@@ -36,12 +31,12 @@ std::string exchange_marks(const GroupId& id, int rank, int size, int thread,
   if (!bootstrap.is_ok()) return bootstrap.status().to_string();
   auto heap = make_heap(**bootstrap, thread);
   if (!heap.is_ok()) return heap.status().to_string();
-  auto segment = (*heap)->allocate(kBytes, soon());
+  auto segment = (*heap)->allocate(kSharedBytes, soon());
   if (!segment.is_ok()) return segment.status().to_string();
-  for (int to = 0; to < size; ++to) (*segment)->at[to][kBytes - 1 - rank] = mark(rank, to);
+  for (int to = 0; to < size; ++to) (*segment)->at[to][kSharedBytes - 1 - rank] = mark(rank, to);
   if (const Status met = (*bootstrap)->barrier(soon()); !met.is_ok()) return met.to_string();
   for (int from = 0; from < size; ++from) {
-    if ((*segment)->local[kBytes - 1 - from] != mark(from, rank))
+    if ((*segment)->local[kSharedBytes - 1 - from] != mark(from, rank))
       return fmt::format("rank {} does not see what rank {} wrote", rank, from);
   }
   if (const Status met = (*bootstrap)->barrier(soon()); !met.is_ok()) return met.to_string();

@@ -34,4 +34,12 @@ inline Topology eight_h200() {
   return topology;
 }
 
+inline TuningTable table_of(std::vector<TuningSource> sources) {
+  return *TuningTable::from_sources(std::move(sources));
+}
+
+inline TuningTable cache_of(TuningEntry entry) {
+  return table_of({{PlanSource::kUserCache, "cache", {std::move(entry)}}});
+}
+
 }  // namespace tutti

@@ -25,7 +25,7 @@ class Halving {
     for (std::size_t k = 0; k < candidates.size(); ++k) runners_.push_back({.candidate = k});
   }
 
-  Result<std::optional<Verdict>> run() {
+  Result<std::optional<HalvingResult>> run() {
     TUTTI_TRY(drop_wrong());
     rounds_left_ = count_rounds();
     for (int samples = options_.first_samples;; samples *= 2) {
@@ -35,8 +35,8 @@ class Halving {
     }
     TUTTI_TRY(sample(options_.final_samples));
     TUTTI_TRY(drop_wrong());
-    if (runners_.empty()) return std::optional<Verdict>();
-    return std::optional<Verdict>(verdict());
+    if (runners_.empty()) return std::optional<HalvingResult>();
+    return std::optional<HalvingResult>(result());
   }
 
  private:
@@ -110,16 +110,16 @@ class Halving {
     return {runner.candidate, runner.time_us, static_cast<int>(runner.samples_us.size())};
   }
 
-  Verdict verdict() {
+  HalvingResult result() {
     const double good = runners_.front().time_us * kAsGoodAs;
     const Runner* winner = &runners_.front();
     for (const Runner& runner : runners_) {
       if (runner.time_us <= good && runner.candidate < winner->candidate) winner = &runner;
     }
-    Verdict verdict{.winner = standing(*winner), .runner_up = {}};
+    HalvingResult result{.winner = standing(*winner), .runner_up = {}};
     const auto other = find_other_algorithm(*winner);
-    if (other != runners_.end()) verdict.runner_up = standing(*other);
-    return verdict;
+    if (other != runners_.end()) result.runner_up = standing(*other);
+    return result;
   }
 
   const std::span<const Configuration> candidates_;
@@ -131,8 +131,8 @@ class Halving {
 
 }  // namespace
 
-Result<std::optional<Verdict>> halve(std::span<const Configuration> candidates, Track& track,
-                                     const HalvingOptions& options) {
+Result<std::optional<HalvingResult>> halve(std::span<const Configuration> candidates, Track& track,
+                                           const HalvingOptions& options) {
   return Halving(candidates, track, options).run();
 }
 

@@ -37,14 +37,14 @@ struct Standing {
   int samples = 0;
 };
 
-struct Verdict {
+struct HalvingResult {
   Standing winner;
   std::optional<Standing> runner_up;  // the best of another algorithm
 };
 
 // Time that runs out takes samples away, down to one of each, and no check. Nothing where no
 // candidate is right. Of candidates that are as good as equal the first in the list wins.
-Result<std::optional<Verdict>> halve(std::span<const Configuration> candidates, Track& track,
-                                     const HalvingOptions& options);
+Result<std::optional<HalvingResult>> halve(std::span<const Configuration> candidates, Track& track,
+                                           const HalvingOptions& options);
 
 }  // namespace tutti::cli

@@ -61,7 +61,7 @@ class RankTuner : public Track {
   std::string why_not_tuned(const Algorithm& row) const;
   Result<std::vector<Configuration>> choose_candidates();
   Result<bool> gives_exact_results(std::size_t candidate);
-  Status report_verdict(const Verdict& verdict);
+  Status report_result(const HalvingResult& result);
   Result<std::vector<double>> most_of_ranks(const std::vector<double>& mine);
 
   Communicator& communicator_;
@@ -116,9 +116,9 @@ Status RankTuner::tune() {
   TUTTI_ASSIGN(candidates_, choose_candidates());
   trials_.clear();
   trials_.resize(candidates_.size());
-  TUTTI_ASSIGN(const auto verdict,
+  TUTTI_ASSIGN(const auto result,
                halve(candidates_, *this, {.operations = options_.bench.operations()}));
-  return verdict ? report_verdict(*verdict) : Status::ok();
+  return result ? report_result(*result) : Status::ok();
 }
 
 Result<bool> RankTuner::gives_exact_results(std::size_t candidate) {
@@ -159,14 +159,14 @@ Result<std::vector<std::vector<double>>> RankTuner::sample(std::span<const std::
   return result;
 }
 
-Status RankTuner::report_verdict(const Verdict& verdict) {
+Status RankTuner::report_result(const HalvingResult& result) {
   Tuned tuned{.size = size_,
-              .best = candidates_[verdict.winner.candidate],
-              .time_us = verdict.winner.time_us,
-              .samples = verdict.winner.samples};
-  if (verdict.runner_up) {
-    tuned.runner_up = candidates_[verdict.runner_up->candidate].algorithm;
-    tuned.runner_up_us = verdict.runner_up->time_us;
+              .best = candidates_[result.winner.candidate],
+              .time_us = result.winner.time_us,
+              .samples = result.winner.samples};
+  if (result.runner_up) {
+    tuned.runner_up = candidates_[result.runner_up->candidate].algorithm;
+    tuned.runner_up_us = result.runner_up->time_us;
   }
   return report_(tuned);
 }
