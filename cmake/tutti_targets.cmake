@@ -56,6 +56,30 @@ if(TUTTI_SANITIZER)
   target_link_options(tutti_flags INTERFACE ${sanitizer})
 endif()
 
+# tutti_by_folder(TARGET): where CMAKE_UNITY_BUILD is on, the target's sources of one folder are compiled
+# in one go, which takes a third of the time. So what a folder's sources keep to themselves has names
+# that are different. Generated sources, and targets of which nobody says so, are compiled as ever.
+set(tutti_unity_build ${CMAKE_UNITY_BUILD})
+set(CMAKE_UNITY_BUILD OFF)
+function(tutti_by_folder target)
+  if(NOT tutti_unity_build)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  foreach(source ${sources})
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    cmake_path(IS_PREFIX PROJECT_SOURCE_DIR ${source} is_ours)
+    cmake_path(IS_PREFIX PROJECT_BINARY_DIR ${source} is_generated)
+    if(is_ours AND NOT is_generated AND source MATCHES "\\.cpp$")
+      cmake_path(GET source PARENT_PATH folder)
+      cmake_path(GET folder FILENAME folder)
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder})
+    endif()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP
+    UNITY_BUILD_CODE_BEFORE_INCLUDE "// NOLINTNEXTLINE(bugprone-suspicious-include)")
+endfunction()
+
 # tutti_room(base a.cpp b.cpp): the object library tutti_base, part of libtutti.
 function(tutti_room name)
   add_library(tutti_${name} OBJECT ${ARGN})
@@ -63,6 +87,7 @@ function(tutti_room name)
     PUBLIC tutti_flags fmt::fmt nlohmann_json::nlohmann_json Threads::Threads
     PRIVATE tutti_warnings)
   target_precompile_headers(tutti_${name} REUSE_FROM tutti_precompiled)
+  tutti_by_folder(tutti_${name})
 endfunction()
 
 # tutti_lightly_optimised(TARGET...): what runs briefly. -O1 compiles it in 60 % of the time that -O3

@@ -70,7 +70,7 @@ Status submit_rooted(Communicator& communicator, Call call) {
 
 // Of what all of them have.
 template <class AnyCall>
-Call as_call(Collective collective, const AnyCall& call) {
+Call as_rooted_call(Collective collective, const AnyCall& call) {
   return {.collective = collective,
           .input = call.input,
           .output = call.output,
@@ -84,21 +84,21 @@ Call as_call(Collective collective, const AnyCall& call) {
 }  // namespace
 
 Status broadcast(Communicator& communicator, const Broadcast& call) {
-  return submit_rooted(communicator, as_call(Collective::kBroadcast, call));
+  return submit_rooted(communicator, as_rooted_call(Collective::kBroadcast, call));
 }
 
 Status reduce(Communicator& communicator, const Reduce& call) {
-  Call reduction = as_call(Collective::kReduce, call);
+  Call reduction = as_rooted_call(Collective::kReduce, call);
   reduction.op = call.op;
   return submit_rooted(communicator, reduction);
 }
 
 Status gather(Communicator& communicator, const Gather& call) {
-  return submit_rooted(communicator, as_call(Collective::kGather, call));
+  return submit_rooted(communicator, as_rooted_call(Collective::kGather, call));
 }
 
 Status scatter(Communicator& communicator, const Scatter& call) {
-  return submit_rooted(communicator, as_call(Collective::kScatter, call));
+  return submit_rooted(communicator, as_rooted_call(Collective::kScatter, call));
 }
 
 Status barrier(Communicator& communicator, const Barrier& call) {

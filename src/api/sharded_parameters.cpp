@@ -16,22 +16,6 @@
 namespace tutti {
 namespace {
 
-// What is done with a layer, whose name outlives the caller's text.
-struct KeptOptions {
-  KeptOptions(const CallOptions& given, Backend backend)
-      : options(given), algorithm(given.algorithm) {
-    const bool free_to_choose = algorithm.empty() && !given.sm_budget;
-    if (free_to_choose && backend == Backend::kCuda) algorithm = "copy_engine";
-  }
-  CallOptions get() const {
-    CallOptions copy = options;
-    copy.algorithm = algorithm;
-    return copy;
-  }
-  CallOptions options;
-  std::string algorithm;
-};
-
 Status check(const std::vector<ShardedLayer>& layers, const ShardedOptions& options, int ranks) {
   if (layers.empty()) return {StatusCode::kInvalidArgument, "sharded parameters without a layer"};
   if (options.depth < 1) {
@@ -92,6 +76,22 @@ class ShardedParametersImpl {
   }
 
  private:
+  // What is done with a layer, whose name outlives the caller's text.
+  struct KeptOptions {
+    KeptOptions(const CallOptions& given, Backend backend)
+        : options(given), algorithm(given.algorithm) {
+      const bool free_to_choose = algorithm.empty() && !given.sm_budget;
+      if (free_to_choose && backend == Backend::kCuda) algorithm = "copy_engine";
+    }
+    CallOptions get() const {
+      CallOptions copy = options;
+      copy.algorithm = algorithm;
+      return copy;
+    }
+    CallOptions options;
+    std::string algorithm;
+  };
+
   struct Layer {
     ShardedLayer sharded;
     SymmetricBlock weights = {};   // held while it is gathered

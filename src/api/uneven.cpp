@@ -81,7 +81,7 @@ std::vector<std::size_t> lengths_at(const std::size_t* counts, int ranks) {
 }
 
 template <class AnyCall>
-Call as_call(Collective collective, const AnyCall& call) {
+Call as_uneven_call(Collective collective, const AnyCall& call) {
   Call result{.collective = collective,
               .input = call.input,
               .output = call.output,
@@ -101,7 +101,7 @@ std::size_t longest_of(const Lengths& lengths) {
 }  // namespace
 
 Status all_gather_v(Communicator& communicator, const AllGatherV& call) {
-  Call all = as_call(Collective::kAllGatherV, call);
+  Call all = as_uneven_call(Collective::kAllGatherV, call);
   TUTTI_TRY(check_sources(all, call.counts != nullptr, call.device_counts));
   const auto ranks = static_cast<std::size_t>(communicator.size());
   all.lengths.taken = lengths_at(call.counts, communicator.size());
@@ -110,14 +110,14 @@ Status all_gather_v(Communicator& communicator, const AllGatherV& call) {
 }
 
 Status reduce_scatter_v(Communicator& communicator, const ReduceScatterV& call) {
-  Call all = as_call(Collective::kReduceScatterV, call);
+  Call all = as_uneven_call(Collective::kReduceScatterV, call);
   TUTTI_TRY(check_sources(all, call.counts != nullptr, call.device_counts));
   all.lengths.sent = all.lengths.taken = lengths_at(call.counts, communicator.size());
   return submit_uneven(communicator, all, longest_of(all.lengths));
 }
 
 Status all_to_all_v(Communicator& communicator, const AllToAllV& call) {
-  Call all = as_call(Collective::kAllToAllV, call);
+  Call all = as_uneven_call(Collective::kAllToAllV, call);
   const bool sends = call.send_counts != nullptr, takes = call.recv_counts != nullptr;
   TUTTI_TRY(check_sources(all, sends || takes, call.device_counts));
   if (sends != takes) return invalid(all, "send_counts and recv_counts: give both");

@@ -14,6 +14,7 @@
 #include "base/hash.hpp"
 #include "base/log.hpp"
 #include "base/text_file.hpp"
+#include "base/trim.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
 
@@ -22,13 +23,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "TUTTI_";
 constexpr std::int64_t kMostMilliseconds = INT32_MAX;  // 24 days; nanoseconds fit in 64 bits
-
-std::string_view trim(std::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 

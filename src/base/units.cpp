@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/trim.hpp"
+
 namespace tutti {
 namespace {
 
@@ -14,12 +16,6 @@ struct Unit {
   std::size_t bytes;
 };
 constexpr std::array<Unit, 4> kUnits = {{{'T', 1024 * GiB}, {'G', GiB}, {'M', MiB}, {'K', KiB}}};
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 Status malformed(std::string_view text) {
   return {StatusCode::kInvalidArgument,

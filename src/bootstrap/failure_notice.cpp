@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = 4096;
+constexpr std::size_t kMaxNoticeBytes = 4096;
 
 struct Head {
   std::int32_t rank = -1;
@@ -19,7 +19,7 @@ struct Head {
 
 Bytes encode_failure(const GroupFailure& failure) {
   const Head head{failure.rank, static_cast<std::uint32_t>(failure.code)};
-  const ByteView text = view_of(std::string_view(failure.text).substr(0, kMaxTextBytes));
+  const ByteView text = view_of(std::string_view(failure.text).substr(0, kMaxNoticeBytes));
   Bytes bytes = to_bytes(view_of(head));
   bytes.insert(bytes.end(), text.begin(), text.end());
   return bytes;
@@ -27,7 +27,7 @@ Bytes encode_failure(const GroupFailure& failure) {
 
 Result<GroupFailure> decode_failure(ByteView bytes, int group_size) {
   const Status wrong(StatusCode::kMismatch, "a failure notice that cannot be right");
-  if (bytes.size() < sizeof(Head) || bytes.size() > sizeof(Head) + kMaxTextBytes) return wrong;
+  if (bytes.size() < sizeof(Head) || bytes.size() > sizeof(Head) + kMaxNoticeBytes) return wrong;
   const auto head = from_bytes<Head>(bytes.first(sizeof(Head)));
   const bool known_code = head.code != static_cast<std::uint32_t>(StatusCode::kOk) &&
                           head.code <= static_cast<std::uint32_t>(StatusCode::kInternal);

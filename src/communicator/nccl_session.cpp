@@ -14,7 +14,7 @@ namespace {
 // For calls that only enqueue to return by themselves.
 constexpr std::chrono::milliseconds kGrace{500};
 // Between looks at what nobody announces.
-constexpr std::chrono::milliseconds kPeriod{10};
+constexpr std::chrono::milliseconds kPollPeriod{10};
 
 }  // namespace
 
@@ -135,7 +135,7 @@ Status NcclSession::register_window(std::byte* base, std::size_t bytes, Deadline
       return {StatusCode::kTimeout, "NCCL waited in vain for another rank to register its memory"};
     }
     if (give_up && give_up()) return {StatusCode::kAborted, "gave up waiting for other ranks"};
-    registration->ended.wait_until(lock, std::min(deadline.end(), Deadline(kPeriod).end()));
+    registration->ended.wait_until(lock, std::min(deadline.end(), Deadline(kPollPeriod).end()));
   }
   return registration->status;
 }
@@ -162,7 +162,7 @@ void NcclSession::keep_windows_for(std::shared_ptr<const std::atomic<int>> graph
 
 // Alone with the communicator, whose device may be in replays of graphs.
 void NcclSession::deregister_all(State& state) {
-  while (state.graphs != nullptr && *state.graphs > 0) std::this_thread::sleep_for(kPeriod);
+  while (state.graphs != nullptr && *state.graphs > 0) std::this_thread::sleep_for(kPollPeriod);
   for (const Window& window : state.windows) {
     const Status status = state.nccl->deregister_window(state.comm, window.handle);
     if (!status.is_ok()) log(LogLevel::kInfo, "the end of a window: {}", status.message());

@@ -84,7 +84,7 @@ Bytes encode(const Member& member) {
   return out.take();
 }
 
-Status malformed() {
+Status no_part_of_the_check() {
   return {StatusCode::kMismatch,
           "a rank sent something else than its part of the peer access check: all ranks must make "
           "the same calls in the same order"};
@@ -99,7 +99,7 @@ Result<std::vector<Member>> decode_members(const std::vector<Bytes>& per_rank) {
     member.pci_bus_id = in.get_text();
     member.token = in.get<std::uint64_t>();
     member.status = in.get_status();
-    if (!in.complete()) return malformed();
+    if (!in.complete()) return no_part_of_the_check();
     members.push_back(std::move(member));
   }
   return members;
@@ -123,7 +123,7 @@ Result<std::vector<Report>> decode_reports(const std::vector<Bytes>& per_rank) {
         verdicts->push_back(in.get_enum(Verdict::kFailed));
     }
     report.status = in.get_status();
-    if (!in.complete()) return malformed();
+    if (!in.complete()) return no_part_of_the_check();
     reports.push_back(std::move(report));
   }
   return reports;

@@ -12,14 +12,14 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::size_t kRoom = 256 * KiB;
+constexpr std::size_t kLargeRoom = 256 * KiB;
 
 Trial trial_of(std::size_t count, std::uint64_t seed) { return {.count = count, .seed = seed}; }
 
 void two_communicators(Rank& rank) {
   const auto other = take(rank.group.split(0, rank.number()));
-  Lane first(rank, BufferKind::kSymmetric, kRoom);
-  Lane second(rank, *other, BufferKind::kPlain, kRoom);
+  Lane first(rank, BufferKind::kSymmetric, kLargeRoom);
+  Lane second(rank, *other, BufferKind::kPlain, kLargeRoom);
   for (std::uint64_t k = 1; k <= 20; ++k) {
     const Trial a = trial_of(1000 * k, k), b = trial_of(3000, 100 + k);
     const AllReduce call_a = first.prepare(a), call_b = second.prepare(b);
@@ -34,7 +34,7 @@ void two_communicators(Rank& rank) {
 void two_streams(Rank& rank) {
   std::deque<Lane> lanes;
   for (int k = 0; k < 6; ++k) {
-    lanes.emplace_back(rank, k % 3 == 0 ? BufferKind::kPlain : BufferKind::kSymmetric, kRoom);
+    lanes.emplace_back(rank, k % 3 == 0 ? BufferKind::kPlain : BufferKind::kSymmetric, kLargeRoom);
   }
   for (std::uint64_t round = 1; round <= 5; ++round) {
     const auto trial = [&](std::size_t k) { return trial_of(5000 * k + round, round); };
@@ -50,14 +50,14 @@ void two_streams(Rank& rank) {
 }
 
 void sub_group_then_whole_group(Rank& rank) {
-  Lane whole(rank, BufferKind::kSymmetric, kRoom);
+  Lane whole(rank, BufferKind::kSymmetric, kLargeRoom);
   for (std::uint64_t round = 1; round <= 3; ++round) {
     // Halves in reverse order; rank 0 alone stays out of the second round.
     const int color = round == 2 && rank.number() == 0 ? -1 : rank.number() % 2;
     const auto part = take(rank.group.split(color, -rank.number()));
     require((part == nullptr) == (color < 0), "a negative colour gives no group");
     if (part != nullptr) {
-      Lane lane(rank, *part, BufferKind::kSymmetric, kRoom);
+      Lane lane(rank, *part, BufferKind::kSymmetric, kLargeRoom);
       lane.expect_right(trial_of(4099, round));
       whole.expect_right(trial_of(1 + 777 * round, round));
       lane.expect_right(trial_of(16, round));
@@ -69,7 +69,8 @@ void sub_group_then_whole_group(Rank& rank) {
 }
 
 void random_delays(Rank& rank) {
-  Lane direct(rank, BufferKind::kSymmetric, kRoom), staged(rank, BufferKind::kPlain, kRoom);
+  Lane direct(rank, BufferKind::kSymmetric, kLargeRoom),
+      staged(rank, BufferKind::kPlain, kLargeRoom);
   constexpr std::string_view kRows[] = {"one_shot", "two_shot", "two_shot_staged", "two_shot_tma"};
   std::mt19937_64 common(5);  // what to run: the same on every rank
   std::mt19937_64 own(static_cast<std::uint64_t>(rank.number()));
@@ -84,7 +85,8 @@ void random_delays(Rank& rank) {
 }
 
 void scalars_per_rank(Rank& rank) {
-  Lane direct(rank, BufferKind::kSymmetric, kRoom), staged(rank, BufferKind::kPlain, kRoom);
+  Lane direct(rank, BufferKind::kSymmetric, kLargeRoom),
+      staged(rank, BufferKind::kPlain, kLargeRoom);
   for (const DataType dtype : {DataType::kBfloat16, DataType::kFloat64, DataType::kInt8}) {
     for (const std::string_view algorithm :
          {"one_shot", "two_shot", "two_shot_staged", "two_shot_tma"}) {
@@ -101,7 +103,8 @@ void scalars_per_rank(Rank& rank) {
 
 // What no peer reads need not be symmetric.
 void plain_inputs(Rank& rank) {
-  Lane direct(rank, BufferKind::kSymmetric, kRoom), plain(rank, BufferKind::kPlain, kRoom);
+  Lane direct(rank, BufferKind::kSymmetric, kLargeRoom),
+      plain(rank, BufferKind::kPlain, kLargeRoom);
   for (const std::string_view algorithm : {"two_shot", "two_shot_staged", "two_shot_tma"}) {
     const Trial trial{.count = 20011, .seed = 7, .algorithm = algorithm};
     AllReduce call = direct.prepare(trial);
@@ -115,7 +118,7 @@ void plain_inputs(Rank& rank) {
 // Memory is given back and taken again, and a group goes on after calls that were refused.
 void refused_calls_change_nothing(Rank& rank) {
   for (std::uint64_t k = 1; k <= 10; ++k) {
-    Lane lane(rank, k % 2 == 0 ? BufferKind::kRegistered : BufferKind::kSymmetric, kRoom * k);
+    Lane lane(rank, k % 2 == 0 ? BufferKind::kRegistered : BufferKind::kSymmetric, kLargeRoom * k);
     AllReduce call = lane.prepare(trial_of(100, k));
     call.options.algorithm = "no_such_algorithm";
     require_failure(lane.run(call), StatusCode::kInvalidArgument, {"one_shot", "two_shot"});
@@ -145,7 +148,7 @@ class AllRanks {
     for (Communicator& group : groups_) {
       devices_.push_back(make_device(backend, group.device()));
       ranks_.push_back(Rank{group, *devices_.back(), spec_});
-      lanes_.emplace_back(ranks_.back(), BufferKind::kPlain, kRoom);
+      lanes_.emplace_back(ranks_.back(), BufferKind::kPlain, kLargeRoom);
     }
   }
 

@@ -28,8 +28,6 @@ constexpr std::string_view kGivingBack[] = {
 
 thread_local std::unordered_map<const FakeCuda*, int> current_devices;
 
-Status refused(std::string text) { return {StatusCode::kCuda, std::move(text)}; }
-
 Result<std::uint64_t> inode_of(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return refused("not an open descriptor");

@@ -66,6 +66,9 @@ class FakeCudaWorld {
   std::vector<std::size_t> used_bytes_;                   // per device
 };
 
+// What CUDA says no to.
+inline Status refused(std::string text) { return {StatusCode::kCuda, std::move(text)}; }
+
 // What one process has open: all zero when nothing has leaked.
 struct FakeCudaOpen {
   std::size_t allocations = 0;  // allocate(), allocate_kind(), allocate_mapped_host()

@@ -11,8 +11,6 @@
 namespace tutti {
 namespace {
 
-Status refused(std::string text) { return {StatusCode::kCuda, std::move(text)}; }
-
 bool all_open(const std::vector<FakeCuda::Gate>& gates) {
   return std::all_of(gates.begin(), gates.end(), [](const auto& gate) { return gate->load(); });
 }

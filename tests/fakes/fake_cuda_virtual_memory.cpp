@@ -11,12 +11,6 @@
 #include "fakes/fake_cuda.hpp"
 
 namespace tutti {
-namespace {
-
-Status refused(std::string text) { return {StatusCode::kCuda, std::move(text)}; }
-
-}  // namespace
-
 Result<std::size_t> FakeCuda::allocation_granularity(int device) {
   TUTTI_TRY(enter("allocation_granularity"));
   TUTTI_TRY(check_device(device));

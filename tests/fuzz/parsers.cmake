@@ -42,3 +42,4 @@ target_include_directories(tutti_parsers PUBLIC ${PROJECT_SOURCE_DIR}/tools/cli
   ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(tutti_parsers
   PUBLIC tutti_flags fmt::fmt nlohmann_json::nlohmann_json Threads::Threads)
+tutti_by_folder(tutti_parsers)

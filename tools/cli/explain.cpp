@@ -21,8 +21,6 @@
 namespace tutti::cli {
 namespace {
 
-Status wrong(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
-
 Result<int> read_ranks(std::string_view text, int otherwise) {
   if (text.empty()) return otherwise;
   int ranks = 0;

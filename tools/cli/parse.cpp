@@ -5,12 +5,6 @@
 #include <charconv>
 
 namespace tutti::cli {
-namespace {
-
-Status wrong(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
-
-}  // namespace
-
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> parts;
   while (true) {

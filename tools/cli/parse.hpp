@@ -2,12 +2,17 @@
 #pragma once
 
 #include <limits>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tutti/status.hpp"
 
 namespace tutti::cli {
+
+// kInvalidArgument.
+inline Status wrong(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
 
 // The parts between commas; one, maybe empty, where there is no comma.
 std::vector<std::string_view> split(std::string_view text);

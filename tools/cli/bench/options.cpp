@@ -34,8 +34,6 @@ constexpr std::array<Name<Injection::Kind>, 3> kInjections = {{{Injection::Kind:
 constexpr int kMostOperations = 1000;
 constexpr int kMostSamples = 1'000'000;
 
-Status wrong(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
-
 Result<std::size_t> parse_size(std::string_view option, std::string_view text) {
   auto size = parse_bytes(text);
   if (!size.is_ok()) return size.status().with_context(option);

@@ -13,8 +13,6 @@ namespace {
 
 constexpr int kMostSeconds = 24 * 60 * 60;
 
-Status wrong(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
-
 // All of them; empty where there is no choice.
 std::string ranks_of(const BenchArguments& arguments, const BenchMachine& machine) {
   if (arguments.backend == to_string(Backend::kHost) || machine.gpus < 2) return {};

@@ -16,8 +16,6 @@ constexpr int kMostRows = 1 << 20;  // of a matrix: no product of sizes overflow
 constexpr int kMostMebibytes = 1 << 16;
 constexpr int kMostPause = 10'000;  // ms
 
-Status wrong(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
-
 // Where nothing is said: what a GPU does in a second or two, and what a core does.
 struct Defaults {
   int extent, mebibytes;
