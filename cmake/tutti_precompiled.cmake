@@ -13,7 +13,7 @@ if(TUTTI_TESTS)
   find_package(GTest REQUIRED)
   add_executable(tutti_precompiled_tests EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
   target_link_libraries(tutti_precompiled_tests PRIVATE tutti_flags tutti_warnings fmt::fmt GTest::gmock
-    GTest::gtest_main)
+    GTest::gtest_main tutti_undefined_unchecked)
   tutti_not_optimised(tutti_precompiled_tests)
   target_precompile_headers(tutti_precompiled_tests PRIVATE ${standard_headers} <gtest/gtest.h>
     <gmock/gmock.h>)

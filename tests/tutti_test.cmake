@@ -8,11 +8,7 @@ function(tutti_test name)
   target_precompile_headers(${name} REUSE_FROM tutti_precompiled_tests)
   tutti_not_optimised(${name})
   tutti_by_folder(${name})
-  # Checks for undefined behaviour double the time of compiling GoogleMock. They are for what is
-  # tested, in the library. Of the sources: options of the target would stand before tutti_flags'.
-  if(TUTTI_SANITIZER STREQUAL "address")
-    set_property(SOURCE ${TEST_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=undefined)
-  endif()
+  target_link_libraries(${name} PRIVATE tutti_undefined_unchecked)
   tutti_suites(${name} ${TEST_LABELS})
 endfunction()
 
