@@ -42,6 +42,9 @@ bool is_harmless(Fate fate) { return fate == Fate::kPaused || fate == Fate::kFor
 // The victim's process is there, but does not come: only the deadline ends the wait for it.
 bool stays_away(Fate fate) { return fate == Fate::kStopped || fate == Fate::kLeaves; }
 
+// The others' deadline is shortened once they wait for the victim.
+bool is_given_up(const RandomScene& scene) { return stays_away(scene.fate) || scene.too_long; }
+
 // --- the ranks ---
 
 class RandomPlayer {
@@ -53,7 +56,7 @@ class RandomPlayer {
     const GroupSpec spec{.backend = scene_.backend,
                          .kind = RankKind::kProcesses,
                          .ranks = scene_.ranks,
-                         .timeout = scene_.deadline()};
+                         .timeout = kPatience};
     auto made = Communicator::create(id, number_, scene_.ranks, options_for(spec));
     if (!made.is_ok()) return parent_.say(to_line(made.status()));
     auto group = std::make_unique<Communicator>(std::move(made).value());
@@ -62,7 +65,7 @@ class RandomPlayer {
     const Status status = [&] {
       Rank rank{*group, *device, spec};
       std::optional<HurryAfterTheFate> hurry;
-      if (!is_victim() && stays_away(scene_.fate)) hurry.emplace(*group);
+      if (!is_victim() && is_given_up(scene_)) hurry.emplace(*group);
       return run(rank, fate);
     }();
     if (leaves_ && scene_.fate == Fate::kExits) {
@@ -87,6 +90,7 @@ class RandomPlayer {
       Status status;
       for (int i = 0; status.is_ok() && Clock::now() < end; ++i) {
         if (leaves_ || (is_harmless(scene_.fate) && i == kOperations)) return status;
+        if (i == kOperations / 2) await_pause();
         const Trial trial = series.next();
         Lane& lane = series.plain() ? plain : symmetric;
         status = lane.run(lane.prepare(trial));
@@ -99,6 +103,13 @@ class RandomPlayer {
       const Status status = rank.group.status();
       return status.is_ok() ? Status(StatusCode::kInternal, failure.what()) : status;
     }
+  }
+
+  // Or the series would be over before the victim is stopped, where the parent has little time.
+  void await_pause() {
+    if (!is_victim() || scene_.fate != Fate::kPaused) return;
+    const auto end = Clock::now() + kPatience;
+    while (!fate_is_known() && Clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
   }
 
   // On a thread of its own. What the parent does to the victim starts with "now", too.
@@ -187,10 +198,19 @@ class RandomDirector {
     if (scene_.fate == Fate::kStopped || scene_.fate == Fate::kPaused) {
       children.signal(scene_.victim, SIGSTOP);
     }
-    if (stays_away(scene_.fate)) stage_.tell_of_the_fate(scene_.victim);
+    if (is_given_up(scene_)) stage_.tell_of_the_fate(scene_.victim);
     if (scene_.fate != Fate::kPaused) return;
-    children.listen([] { return false; }, scene_.pause);
+    children.signal(scene_.victim, SIGUSR1);  // which it gets when it goes on
+    children.listen([&] { return scene_.too_long && somebody_has_ended(); },
+                    scene_.too_long ? kPatience : scene_.pause);
     children.signal(scene_.victim, SIGCONT);
+  }
+
+  bool somebody_has_ended() const {
+    for (int r = 0; r < scene_.ranks; ++r) {
+      if (result_line(stage_.child(r)) != nullptr || stage_.child(r).ended) return true;
+    }
+    return false;
   }
 
   // Whether the victim, too, has something to say at the end.
@@ -264,11 +284,6 @@ std::string_view to_string(Fate fate) {
 std::string RandomScene::name() const {
   return fmt::format("campaign {}: rank {} of {} {} after {} us", seed, victim, ranks,
                      to_string(fate), after.count());
-}
-
-milliseconds RandomScene::deadline() const {
-  if (fate == Fate::kPaused && pause >= milliseconds(1000)) return pause / 2;
-  return kPatience;
 }
 
 RandomScene draw_scene(Backend backend, int ranks, unsigned seed) {

@@ -32,10 +32,10 @@ struct RandomScene {
   Fate fate = Fate::kKilled;
   std::chrono::microseconds after{0};    // the victim's first operation
   unsigned seed = 1;                     // of the operations
-  std::chrono::milliseconds pause{150};  // of a victim that goes on; should be below the deadline
+  std::chrono::milliseconds pause{150};  // of a victim that goes on
+  bool too_long = false;                 // the pause: until others have given up
 
   std::string name() const;
-  std::chrono::milliseconds deadline() const;  // of the communicators
 };
 
 // Everything about it drawn by `seed`. On CUDA with `ranks` ranks, on the host with 2 to 4.
