@@ -18,7 +18,9 @@ struct CallOptions {
   std::string_view algorithm;
   // For this call alone; 0: the communicator's. Host backend and eager CUDA calls.
   std::chrono::milliseconds timeout{0};
-  // In place of the plan's; 0: as planned. Equal on every rank.
+  // In place of the plan's; 0: as planned; as much of them as there is room for. Equal on every
+  // rank. kInvalidArgument: blocks or threads below 0, chunks beyond 2^40 bytes, a negative
+  // timeout.
   int blocks = 0;
   int threads = 0;
   std::size_t chunk_bytes = 0;

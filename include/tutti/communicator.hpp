@@ -28,7 +28,7 @@ struct CommunicatorOptions {
   // GPUs.
   int device = -1;
   // Every wait of this communicator ends by then, but for replays of captured operations on NCCL.
-  // 0: TUTTI_TIMEOUT_MS.
+  // 0: TUTTI_TIMEOUT_MS. Longer than a century is a century; negative is kInvalidArgument.
   std::chrono::milliseconds timeout{0};
   // Leave out every algorithm whose bits depend on more than the inputs and the number of ranks.
   bool deterministic = false;

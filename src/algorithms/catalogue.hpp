@@ -156,6 +156,9 @@ int packet_expansion(const Algorithm& row, DataType dtype);
 // What `row` takes of a generation of packets for a message; nothing where it uses none.
 PacketUse packet_use(const Algorithm& row, Extent extent, DataType dtype);
 
+// A chunk this long holds any message.
+inline constexpr std::size_t kMostChunkBytes = std::size_t{1} << 40;
+
 // How `row` divides staging among so many blocks, into chunks of at most `chunk_bytes` (0: 64 KiB).
 // Where chunks go from output to output there is no end of staging: kNoSlots.
 inline constexpr std::size_t kNoSlots = std::size_t{1} << 62;

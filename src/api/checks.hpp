@@ -33,6 +33,18 @@ inline Status check_alignment(const Call& call, const void* buffer) {
                  fmt::format("buffers must be aligned to the element size, {} bytes", element));
 }
 
+inline Status check_options(const CallOptions& options) {
+  const auto refuse = [](std::string text) {
+    return Status(StatusCode::kInvalidArgument, std::move(text));
+  };
+  if (options.timeout.count() < 0) return refuse("a timeout must not be negative");
+  if (options.blocks < 0 || options.threads < 0) {
+    return refuse("blocks and threads must not be negative");
+  }
+  if (options.chunk_bytes <= kMostChunkBytes) return Status::ok();
+  return refuse(fmt::format("chunk_bytes {}: at most {}", options.chunk_bytes, kMostChunkBytes));
+}
+
 // Of one that holds anything.
 inline Status check_buffer(const Call& call, const void* buffer) {
   return buffer == nullptr ? invalid(call, "null buffer") : check_alignment(call, buffer);

@@ -1,11 +1,15 @@
 #include "tutti/communicator.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <thread>
 
 #include "base/knobs.hpp"
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "communicator/communicator_impl.hpp"
+#include "drivers/cuda.hpp"
 #include "memory/symmetric_heap.hpp"
 
 extern char** environ;
@@ -14,8 +18,21 @@ namespace tutti {
 namespace {
 
 Deadline creation_deadline(const CommunicatorOptions& options) {
-  return Deadline(options.timeout.count() > 0 ? options.timeout
+  return Deadline(options.timeout.count() > 0 ? limited(options.timeout)
                                               : Knobs::process().milliseconds("TUTTI_TIMEOUT_MS"));
+}
+
+Status check(const CommunicatorOptions& options) {
+  if (options.timeout.count() < 0) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("timeout {} ms: a deadline must not be negative", options.timeout.count())};
+  }
+  const auto backends = {Backend::kAuto, Backend::kHost, Backend::kCuda};
+  if (std::ranges::find(backends, options.backend) == backends.end()) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("unknown backend {}", static_cast<int>(options.backend))};
+  }
+  return Status::ok();
 }
 
 std::vector<std::string> process_environment() {
@@ -40,6 +57,20 @@ Status check_group(int rank, int size) {
   return Status::ok();
 }
 
+// Before anything is made for so many.
+Status check_fits_in_process(int ranks, Backend backend) {
+  int most = kMaxRanks;
+  CudaDriver* const cuda = backend == Backend::kHost ? nullptr : real_cuda();
+  if (cuda != nullptr) {
+    if (const auto devices = cuda->device_count(); devices.is_ok()) most = std::max(most, *devices);
+  }
+  if (ranks <= most) return Status::ok();
+  return {StatusCode::kUnsupported,
+          fmt::format("{} ranks in one process: the host backend takes up to {}, CUDA one for each "
+                      "GPU",
+                      ranks, kMaxRanks)};
+}
+
 }  // namespace
 
 Result<UniqueId> UniqueId::create() {
@@ -62,6 +93,7 @@ Result<UniqueId> UniqueId::from_text(std::string_view text) {
 
 Result<Communicator> Communicator::create(const UniqueId& id, int rank, int size,
                                           const CommunicatorOptions& options) {
+  TUTTI_TRY(check(options));
   TUTTI_TRY(check_group(rank, size));
   TUTTI_ASSIGN(const GroupId group_id, GroupId::from_text(id.text()));
   TUTTI_ASSIGN(auto group, join_group(group_id, rank, size, creation_deadline(options)));
@@ -69,6 +101,7 @@ Result<Communicator> Communicator::create(const UniqueId& id, int rank, int size
 }
 
 Result<Communicator> Communicator::create_from_environment(const CommunicatorOptions& options) {
+  TUTTI_TRY(check(options));
   TUTTI_ASSIGN(const LaunchEnvironment launched, read_launch_environment(process_environment()));
   TUTTI_ASSIGN(auto group, join_group_from_environment(launched, creation_deadline(options)));
   return create_on(std::move(group), options, launched.local_rank);
@@ -76,7 +109,9 @@ Result<Communicator> Communicator::create_from_environment(const CommunicatorOpt
 
 Result<std::vector<Communicator>> Communicator::create_in_process(
     int ranks, const CommunicatorOptions& options) {
+  TUTTI_TRY(check(options));
   TUTTI_TRY(check_group(0, ranks));
+  TUTTI_TRY(check_fits_in_process(ranks, options.backend));
   auto groups = make_in_process_group(ranks);
   std::vector<std::optional<Result<Communicator>>> made(groups.size());
   {

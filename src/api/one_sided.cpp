@@ -83,7 +83,7 @@ Status wait_signal(Communicator& communicator, const WaitSignal& call) {
                                       .channel = call.channel,
                                       .times = call.times,
                                       .stream = call.stream,
-                                      .timeout = call.timeout});
+                                      .timeout = limited(call.timeout)});
 }
 
 Result<device::Peers> device_peers(Communicator& communicator, const SymmetricMemory& memory) {

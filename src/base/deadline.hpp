@@ -1,9 +1,16 @@
 // A moment after which a wait must have ended. Passed down by value; never extended.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 namespace tutti {
+
+// Longer timeouts mean this one: a century, of which the nanoseconds fit in 64 bits.
+inline constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(24 * 365 * 100);
+inline std::chrono::milliseconds limited(std::chrono::milliseconds timeout) {
+  return std::min(timeout, kLongestTimeout);
+}
 
 class Deadline {
  public:

@@ -178,7 +178,7 @@ CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
     : bootstrap_(std::make_unique<CountedBootstrap>(std::move(bootstrap), exchanges_)),
       options_(options),
       machinery_(machinery),
-      timeout_(options.timeout.count() > 0 ? options.timeout
+      timeout_(options.timeout.count() > 0 ? limited(options.timeout)
                                            : Knobs::process().milliseconds("TUTTI_TIMEOUT_MS")),
       device_(device_for(options, machinery.cuda, machinery.local_rank)),
       nccl_(machinery.nccl, machinery.cuda),

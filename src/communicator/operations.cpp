@@ -328,7 +328,7 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   work.sequence = prepared.operation.sequence;
   if (!prepared.captured) {
     work.timeout_ns =
-        static_cast<std::uint64_t>(std::chrono::nanoseconds(call.options.timeout).count());
+        static_cast<std::uint64_t>(std::chrono::nanoseconds(limited(call.options.timeout)).count());
   }
   work.input = static_cast<const std::byte*>(call.input);
   work.output = static_cast<std::byte*>(call.output);

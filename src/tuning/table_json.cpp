@@ -173,7 +173,7 @@ Result<TuningEntry> parse_entry(const Json& json) {
   entry.algorithm = reader.text("algorithm");
   entry.blocks = reader.integer<int>("blocks", 0, kMostBlocks, true);
   entry.threads = reader.integer<int>("threads", 0, kMostThreads, true);
-  entry.chunk_bytes = reader.integer<std::size_t>("chunk_bytes", 0, SIZE_MAX, true);
+  entry.chunk_bytes = reader.integer<std::size_t>("chunk_bytes", 0, kMostChunkBytes, true);
   entry.time_us = reader.microseconds("time_us", published);
   entry.runner_up = reader.text("runner_up", true);
   entry.runner_up_us = reader.microseconds("runner_up_us", true);

@@ -128,6 +128,7 @@ TEST(TuningJson, EachBrokenFieldIsNamed) {
       {"blocks", 1 << 20},
       {"threads", 2048},
       {"chunk_bytes", 0.5},
+      {"chunk_bytes", ~std::uint64_t{0} - 14},
       {"time_us", -1},
       {"time_us", "fast"},
       {"runner_up", "nccl"},
