@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "exit_code.hpp"
+#include "tell.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -43,7 +44,7 @@ std::string print_env(const Knobs& knobs, bool json) {
 }
 
 int run_env(bool json) {
-  fmt::print("{}", print_env(Knobs::process_unreported(), json));
+  tell(stdout, "{}", print_env(Knobs::process_unreported(), json));
   return kSuccess;
 }
 

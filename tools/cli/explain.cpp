@@ -16,6 +16,7 @@
 #include "drivers/nvml.hpp"
 #include "exit_code.hpp"
 #include "parse.hpp"
+#include "tell.hpp"
 #include "tuning/table.hpp"
 
 namespace tutti::cli {
@@ -192,18 +193,19 @@ int run_explain(const ExplainArguments& arguments) {
   const auto question =
       read_question(arguments, machine, nccl == nullptr ? 0 : nccl->version_number());
   if (!question.is_ok()) {
-    fmt::print(stderr, "tutti explain: {}\n", question.status().message());
+    tell(stderr, "tutti explain: {}\n", question.status().message());
     return kUsage;
   }
   const Knobs& knobs = Knobs::process();
   const auto table =
       TuningTable::load(knobs.path("TUTTI_TUNING_FILE"), knobs.path("TUTTI_TUNING_CACHE"));
   if (!table.is_ok()) {
-    fmt::print(stderr, "tutti explain: {}\n", table.status().to_string());
+    tell(stderr, "tutti explain: {}\n", table.status().to_string());
     return kFailure;
   }
-  fmt::print("{}", arguments.json ? print_json(*question, *table)
-                                  : explain(question->request, question->topology, *table));
+  tell(stdout, "{}",
+       arguments.json ? print_json(*question, *table)
+                      : explain(question->request, question->topology, *table));
   return choose(question->request, question->topology, *table).is_ok() ? kSuccess : kFailure;
 }
 

@@ -1,7 +1,14 @@
 // The `tutti` command: what can be asked of it, and which function answers.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
 #include <functional>
 
 #include "bench/arguments.hpp"
@@ -16,6 +23,7 @@
 #include "explain.hpp"
 #include "report/command.hpp"
 #include "status/command.hpp"
+#include "tell.hpp"
 #include "tune/arguments.hpp"
 #include "tune/command.hpp"
 #include "tutti/version.hpp"
@@ -123,6 +131,24 @@ void add_others(CLI::App& app, DoctorArguments& doctor_arguments, ReportArgument
   report.callback([&] { answer = [&] { return run_report(r); }; });
 }
 
+// Where a descriptor is closed, the next file that is opened must not take its place. What is open
+// for reading alone cannot be written to, which is noticed.
+void occupy_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDONLY);
+  }
+}
+
+// A result that is lost is a failure.
+int flushed(int exit_code) {
+  errno = 0;
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  if (!lost) return exit_code;
+  tell(stderr, "tutti: cannot write to standard output: {}\n",
+       errno != 0 ? std::strerror(errno) : "what was written before is lost");
+  return exit_code == kSuccess ? kFailure : exit_code;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Collectives on symmetric memory: measure, explain and check");
   app.name("tutti");
@@ -156,4 +182,13 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace tutti::cli
 
-int main(int argc, char** argv) { return tutti::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace tutti::cli;
+  occupy_standard_descriptors();
+  try {
+    return flushed(run(argc, argv));
+  } catch (const std::exception& error) {
+    tell(stderr, "tutti: {}\n", error.what());
+  }
+  return kFailure;
+}

@@ -34,9 +34,15 @@ constexpr std::array<Name<Injection::Kind>, 3> kInjections = {{{Injection::Kind:
 constexpr int kMostOperations = 1000;
 constexpr int kMostSamples = 1'000'000;
 
+// More than any machine has, and small enough to count with.
+constexpr std::size_t kMostBytes = std::size_t{64} << 40;
+
 Result<std::size_t> parse_size(std::string_view option, std::string_view text) {
   auto size = parse_bytes(text);
   if (!size.is_ok()) return size.status().with_context(option);
+  if (*size > kMostBytes) {
+    return wrong(fmt::format("{} {}: at most {}", option, text, format_bytes(kMostBytes)));
+  }
   return size;
 }
 

@@ -9,6 +9,7 @@
 #include "base/try.hpp"
 #include "machine.hpp"
 #include "output_file.hpp"
+#include "tell.hpp"
 #include "tutti/version.hpp"
 
 namespace tutti::cli {
@@ -76,27 +77,27 @@ int run_campaign(const BenchOptions& options, const std::string& command_line,
 
   const bool for_people = options.format == Format::kTable || options.format == Format::kMarkdown;
   if (outcome.exit_code <= kFailure) {
-    fmt::print("{}", print(outcome.record, options.format));
+    tell(stdout, "{}", print(outcome.record, options.format));
     for (const std::string& command : outcome.repro) {
-      fmt::print(for_people ? stdout : stderr, "{}\n", command);
+      tell(for_people ? stdout : stderr, "{}\n", command);
     }
   }
   for (const std::string& note : outcome.notes) {
-    fmt::print(for_people && outcome.exit_code == kSuccess ? stdout : stderr, "# {}\n", note);
+    tell(for_people && outcome.exit_code == kSuccess ? stdout : stderr, "# {}\n", note);
   }
   const Status written = write_output(options, *old_record, outcome, print);
   if (!written.is_ok()) {
-    fmt::print(stderr, "tutti bench: {}\n", written.to_string());
+    tell(stderr, "tutti bench: {}\n", written.to_string());
     return kFailure;
   }
   if (!options.output.empty() && !outcome.complete) {
-    fmt::print(stderr, "tutti bench: {} was not written, since the run failed\n", options.output);
+    tell(stderr, "tutti bench: {} was not written, since the run failed\n", options.output);
   }
   return outcome.exit_code;
 }
 
 int report_usage(const Status& status) {
-  fmt::print(stderr, "tutti bench: {}\n", status.message());
+  tell(stderr, "tutti bench: {}\n", status.message());
   return kUsage;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/units.hpp"
+#include "tell.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -17,14 +18,14 @@ Progress::Progress(const BenchOptions& options, std::FILE* stream)
     : options_(options), stream_(::isatty(::fileno(stream)) == 1 ? stream : nullptr) {}
 
 Progress::~Progress() {
-  if (stream_ != nullptr) fmt::print(stream_, "{}", kWipe);
+  if (stream_ != nullptr) tell(stream_, "{}", kWipe);
 }
 
 void Progress::show(int ranks, const Measurement& measurement) {
   if (stream_ == nullptr) return;
-  fmt::print(stream_, "{}{} ranks: size {} of {} ({}), {} measured", kWipe, ranks,
-             measurement.size + 1, options_.bytes.size(),
-             format_bytes(options_.bytes[measurement.size]), measurement.algorithm);
+  tell(stream_, "{}{} ranks: size {} of {} ({}), {} measured", kWipe, ranks, measurement.size + 1,
+       options_.bytes.size(), format_bytes(options_.bytes[measurement.size]),
+       measurement.algorithm);
   std::fflush(stream_);
 }
 

@@ -8,6 +8,7 @@
 
 #include "doctor/findings.hpp"
 #include "exit_code.hpp"
+#include "tell.hpp"
 
 namespace tutti::cli {
 
@@ -15,9 +16,9 @@ int run_doctor(const DoctorArguments& arguments) {
   const Facts facts = gather_facts();
   const std::vector<Finding> findings = judge(facts);
   const bool colour = ::isatty(STDOUT_FILENO) == 1;
-  fmt::print("{}", arguments.json
-                       ? print_findings_json(findings, facts)
-                       : to_text(facts.machine) + "\n" + print_findings(findings, colour));
+  tell(stdout, "{}",
+       arguments.json ? print_findings_json(findings, facts)
+                      : to_text(facts.machine) + "\n" + print_findings(findings, colour));
   const bool broken = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.severity == Severity::kBroken;
   });

@@ -10,6 +10,7 @@
 #include "exit_code.hpp"
 #include "output_file.hpp"
 #include "report/pages.hpp"
+#include "tell.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -70,20 +71,20 @@ Status write(const Page& page) {
 int run_report(const ReportArguments& arguments) {
   const auto pages = render(arguments);
   if (!pages.is_ok()) {
-    fmt::print(stderr, "tutti report: {}\n", pages.status().message());
+    tell(stderr, "tutti report: {}\n", pages.status().message());
     return kUsage;
   }
   int exit_code = kSuccess;
   for (const Page& page : *pages) {
     if (is_current(page)) continue;
     if (arguments.check) {
-      fmt::print(stderr, "tutti report: {} is stale; `tutti report` renders it again\n", page.path);
+      tell(stderr, "tutti report: {} is stale; `tutti report` renders it again\n", page.path);
       exit_code = kFailure;
     } else if (const Status status = write(page); !status.is_ok()) {
-      fmt::print(stderr, "tutti report: {}\n", status.to_string());
+      tell(stderr, "tutti report: {}\n", status.to_string());
       exit_code = kFailure;
     } else {
-      fmt::print("wrote {}\n", page.path);
+      tell(stdout, "wrote {}\n", page.path);
     }
   }
   return exit_code;

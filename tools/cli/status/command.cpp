@@ -10,6 +10,7 @@
 #include "bootstrap/identity.hpp"
 #include "exit_code.hpp"
 #include "status/print.hpp"
+#include "tell.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -81,19 +82,19 @@ int run_status(const StatusArguments& arguments) {
   auto found = question.is_ok() ? find(arguments, question->jury) : question.status();
   const Status status = found.is_ok() ? keep_group(*found, arguments.group) : found.status();
   if (!status.is_ok()) {
-    fmt::print(stderr, "tutti status: {}\n", status.message());
+    tell(stderr, "tutti status: {}\n", status.message());
     return kUsage;
   }
   for (const std::string& refused : found->refused) {
-    fmt::print(stderr, "tutti status: {}\n", refused);
+    tell(stderr, "tutti status: {}\n", refused);
   }
   const auto verdicts = judge(found->pages, question->jury);
   if (arguments.json) {
-    fmt::print("{}", print_verdicts_json(verdicts, question->operations));
+    tell(stdout, "{}", print_verdicts_json(verdicts, question->operations));
   } else if (verdicts.empty()) {
-    fmt::print("no group of this user runs here\n");
+    tell(stdout, "no group of this user runs here\n");
   } else {
-    fmt::print("{}", print_verdicts(verdicts, question->operations));
+    tell(stdout, "{}", print_verdicts(verdicts, question->operations));
   }
   return worst_of(verdicts) == Health::kHealthy ? kSuccess : kFailure;
 }

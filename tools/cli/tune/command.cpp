@@ -6,6 +6,7 @@
 #include "bench/rank.hpp"
 #include "exit_code.hpp"
 #include "machine.hpp"
+#include "tell.hpp"
 #include "tune/sweep.hpp"
 #include "tune/table_file.hpp"
 #include "tune/worker.hpp"
@@ -14,7 +15,7 @@ namespace tutti::cli {
 namespace {
 
 int report_usage(const Status& status) {
-  fmt::print(stderr, "tutti tune: {}\n", status.message());
+  tell(stderr, "tutti tune: {}\n", status.message());
   return kUsage;
 }
 

@@ -8,6 +8,7 @@
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "exit_code.hpp"
+#include "tell.hpp"
 #include "tune/candidates.hpp"
 #include "tune/table_file.hpp"
 #include "tune/worker.hpp"
@@ -79,8 +80,8 @@ void Sweep::announce() const {
       candidates += count_candidates(options_, part.ranks, bytes);
     }
   }
-  fmt::print(stderr, "numbers of ranks: {}, sizes: {}, candidates: {}; about {}\n", parts_.size(),
-             sizes, candidates, duration_text(forecast_.left(0)));
+  tell(stderr, "numbers of ranks: {}, sizes: {}, candidates: {}; about {}\n", parts_.size(), sizes,
+       candidates, duration_text(forecast_.left(0)));
 }
 
 int Sweep::run() {
@@ -88,16 +89,16 @@ int Sweep::run() {
   for (const SweepPart& part : parts_) {
     if (interrupted_by_ == 0) run_part(part);
   }
-  fmt::print("{}: {} sizes measured\n", options_.bench.output, measured_);
+  tell(stdout, "{}: {} sizes measured\n", options_.bench.output, measured_);
   if (interrupted_by_ == 0) return failed_ ? kFailure : kSuccess;
-  fmt::print(stderr, "# interrupted; --resume goes on\n");
+  tell(stderr, "# interrupted; --resume goes on\n");
   constexpr int kSignalled = 128;  // as shells have it
   return kSignalled + interrupted_by_;
 }
 
 void Sweep::fail(const std::string& text) {
   failed_ = true;
-  fmt::print(stderr, "# {}\n", text);
+  tell(stderr, "# {}\n", text);
 }
 
 // Until all sizes are measured, or groups fail for what cannot be left out.
@@ -169,7 +170,7 @@ Result<Sweep::Attempt> Sweep::attempt(const SweepPart& part, const TuneOptions& 
     if (const auto* skipped = std::get_if<Skipped>(&report)) {
       const std::string text =
           fmt::format("{} ranks: {}: {}", part.ranks, skipped->algorithm, skipped->why);
-      if (told_.insert(text).second) fmt::print(stderr, "# {}\n", text);
+      if (told_.insert(text).second) tell(stderr, "# {}\n", text);
     } else if (const auto* tuned = std::get_if<Tuned>(&report)) {
       take(part, *tuned);
       attempt.finished.push_back(part.bytes[tuned->size]);
@@ -208,12 +209,11 @@ void Sweep::take(const SweepPart& part, const Tuned& tuned) {
   ++measured_;
   forecast_.finish(expected(part.ranks, bytes));
   const std::chrono::duration<double> elapsed = Clock::now() - begin_;
-  fmt::print(stderr, "{} ranks, {}: {}, {:.2f} us{}; {} left\n", part.ranks, format_bytes(bytes),
-             to_text(tuned.best), tuned.time_us,
-             tuned.runner_up.empty()
-                 ? ""
-                 : fmt::format(" ({} {:.2f})", tuned.runner_up, tuned.runner_up_us),
-             duration_text(forecast_.left(elapsed.count())));
+  tell(stderr, "{} ranks, {}: {}, {:.2f} us{}; {} left\n", part.ranks, format_bytes(bytes),
+       to_text(tuned.best), tuned.time_us,
+       tuned.runner_up.empty() ? ""
+                               : fmt::format(" ({} {:.2f})", tuned.runner_up, tuned.runner_up_us),
+       duration_text(forecast_.left(elapsed.count())));
 }
 
 }  // namespace tutti::cli
