@@ -9,7 +9,6 @@
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "communicator/communicator_impl.hpp"
-#include "drivers/cuda.hpp"
 #include "memory/symmetric_heap.hpp"
 
 extern char** environ;
@@ -59,16 +58,10 @@ Status check_group(int rank, int size) {
 
 // Before anything is made for so many.
 Status check_fits_in_process(int ranks, Backend backend) {
-  int most = kMaxRanks;
-  CudaDriver* const cuda = backend == Backend::kHost ? nullptr : real_cuda();
-  if (cuda != nullptr) {
-    if (const auto devices = cuda->device_count(); devices.is_ok()) most = std::max(most, *devices);
-  }
+  const int most = most_ranks_in_process(backend);
   if (ranks <= most) return Status::ok();
   return {StatusCode::kUnsupported,
-          fmt::format("{} ranks in one process: the host backend takes up to {}, CUDA one for each "
-                      "GPU",
-                      ranks, kMaxRanks)};
+          fmt::format("{} ranks in one process: this machine takes up to {}", ranks, most)};
 }
 
 }  // namespace

@@ -48,6 +48,9 @@ struct Machinery {
   static Machinery real();
 };
 
+// On threads: as many as the host backend takes, or as there are GPUs.
+int most_ranks_in_process(Backend backend);
+
 // A call whose choices are made: it can be started without asking anybody.
 struct Prepared {
   Call call;

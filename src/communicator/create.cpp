@@ -173,6 +173,13 @@ int device_for(const CommunicatorOptions& options, CudaDriver* cuda, int local_r
 
 }  // namespace
 
+int most_ranks_in_process(Backend backend) {
+  CudaDriver* const cuda = backend == Backend::kHost ? nullptr : real_cuda();
+  if (cuda == nullptr) return kMaxRanks;
+  const auto devices = cuda->device_count();
+  return devices.is_ok() ? std::max(kMaxRanks, *devices) : kMaxRanks;
+}
+
 CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
                                    const CommunicatorOptions& options, const Machinery& machinery)
     : bootstrap_(std::make_unique<CountedBootstrap>(std::move(bootstrap), exchanges_)),

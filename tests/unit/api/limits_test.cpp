@@ -97,7 +97,7 @@ TEST(Limits, TooManyRanksAreRefusedBeforeAnythingIsMade) {
   for (const int ranks : {17, 1000, 1'000'000'000}) {
     const auto made = Communicator::create_in_process(ranks, {.backend = Backend::kHost});
     EXPECT_EQ(made.status().code(), StatusCode::kUnsupported) << made.status().to_string();
-    EXPECT_THAT(made.status().message(), HasSubstr("takes up to 16"));
+    EXPECT_THAT(made.status().message(), HasSubstr("takes up to"));
   }
 }
 
