@@ -56,16 +56,16 @@ if(TUTTI_SANITIZER)
   target_link_options(tutti_flags INTERFACE ${sanitizer})
 endif()
 
-# Checks for undefined behaviour double the time of compiling GoogleMock. They are for what is tested, in
-# the library. Linked last, for its options to stand behind tutti_flags'.
+# UBSan doubles the time to compile GoogleMock, so tests are compiled without it: the library that they
+# test has it. Targets link this last, so that its option comes after those of tutti_flags.
 add_library(tutti_undefined_unchecked INTERFACE)
 if(TUTTI_SANITIZER STREQUAL "address")
   target_compile_options(tutti_undefined_unchecked INTERFACE -fno-sanitize=undefined)
 endif()
 
-# tutti_by_folder(TARGET): where CMAKE_UNITY_BUILD is on, the target's sources of one folder are compiled
-# in one go, which takes a third of the time. So what a folder's sources keep to themselves has names
-# that are different. Generated sources, and targets of which nobody says so, are compiled as ever.
+# tutti_by_folder(TARGET): if CMAKE_UNITY_BUILD is on, the target's sources of one folder are compiled as
+# one translation unit, in a third of the time. Names in anonymous namespaces must therefore be unique
+# within a folder. Generated sources are compiled alone. Targets that do not call this are not affected.
 set(tutti_unity_build ${CMAKE_UNITY_BUILD})
 set(CMAKE_UNITY_BUILD OFF)
 function(tutti_by_folder target)

@@ -16,11 +16,12 @@ struct CallOptions {
   // Forces an algorithm: "two_shot" or "all_reduce/two_shot". Empty: chosen by size and machine.
   // An unknown name is kInvalidArgument and lists the known ones.
   std::string_view algorithm;
-  // For this call alone; 0: the communicator's. Host backend and eager CUDA calls.
+  // For this call alone; 0 means the communicator's. Host backend and eager CUDA calls. Capped at
+  // 100 years; a negative timeout is kInvalidArgument.
   std::chrono::milliseconds timeout{0};
-  // In place of the plan's; 0: as planned; as much of them as there is room for. Equal on every
-  // rank. kInvalidArgument: blocks or threads below 0, chunks beyond 2^40 bytes, a negative
-  // timeout.
+  // These override the plan; 0 means as planned. They must be equal on every rank. Larger values
+  // than the machine or the buffers allow are reduced to what fits. Negative blocks or threads, and
+  // chunk_bytes above 2^40, are kInvalidArgument.
   int blocks = 0;
   int threads = 0;
   std::size_t chunk_bytes = 0;

@@ -28,7 +28,7 @@ struct CommunicatorOptions {
   // GPUs.
   int device = -1;
   // Every wait of this communicator ends by then, but for replays of captured operations on NCCL.
-  // 0: TUTTI_TIMEOUT_MS. Longer than a century is a century; negative is kInvalidArgument.
+  // 0 means TUTTI_TIMEOUT_MS. Capped at 100 years; a negative timeout is kInvalidArgument.
   std::chrono::milliseconds timeout{0};
   // Leave out every algorithm whose bits depend on more than the inputs and the number of ranks.
   bool deterministic = false;
@@ -63,7 +63,8 @@ class Communicator {
       const CommunicatorOptions& options = {});
 
   // All `ranks` ranks in this process, made by one call from one thread. Element r is rank r's;
-  // on CUDA it drives device r (options.device is ignored).
+  // on CUDA it drives device r (options.device is ignored). kUnsupported above 16 ranks, or above
+  // the number of GPUs where there are more.
   TUTTI_API static Result<std::vector<Communicator>> create_in_process(
       int ranks, const CommunicatorOptions& options = {});
 

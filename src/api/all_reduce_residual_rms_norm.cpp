@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "api/checks.hpp"
 #include "api/group.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
@@ -12,11 +13,8 @@
 namespace tutti {
 namespace {
 
+constexpr std::string_view kNorm = "all_reduce_residual_rms_norm";
 constexpr std::size_t kLeastHidden = 1024, kMostHidden = 16384, kHiddenUnit = 8;
-
-Status invalid_norm(std::string_view text) {
-  return {StatusCode::kInvalidArgument, fmt::format("all_reduce_residual_rms_norm: {}", text)};
-}
 
 DataType output_dtype(const AllReduceResidualRmsNorm& call) {
   return call.output_dtype.value_or(call.dtype);
@@ -29,28 +27,29 @@ bool has_8_bits(DataType dtype) {
 Status check_types(const AllReduceResidualRmsNorm& call) {
   if (call.dtype != DataType::kFloat16 && call.dtype != DataType::kBfloat16 &&
       call.dtype != DataType::kFloat32) {
-    return invalid_norm("dtype must be fp16, bf16 or fp32");
+    return invalid(kNorm, "dtype must be fp16, bf16 or fp32");
   }
   if (call.output_dtype && !has_8_bits(*call.output_dtype)) {
-    return invalid_norm("output_dtype must be fp8_e4m3 or fp8_e5m2, or left out");
+    return invalid(kNorm, "output_dtype must be fp8_e4m3 or fp8_e5m2, or left out");
   }
   if (!(call.epsilon >= 0) || std::isinf(call.epsilon)) {
-    return invalid_norm(fmt::format("epsilon {} must be finite and not negative", call.epsilon));
+    return invalid(kNorm, fmt::format("epsilon {} must be finite and not negative", call.epsilon));
   }
   if (!(call.scale > 0) || std::isinf(call.scale)) {
-    return invalid_norm(fmt::format("scale {} must be finite and above 0", call.scale));
+    return invalid(kNorm, fmt::format("scale {} must be finite and above 0", call.scale));
   }
-  if (call.scale != 1 && !call.output_dtype) return invalid_norm("scale is for 8-bit output alone");
+  if (call.scale != 1 && !call.output_dtype)
+    return invalid(kNorm, "scale is for 8-bit output alone");
   return Status::ok();
 }
 
 Status check_shape(const AllReduceResidualRmsNorm& call) {
   if (call.hidden < kLeastHidden || call.hidden > kMostHidden || call.hidden % kHiddenUnit != 0) {
-    return invalid_norm(fmt::format("hidden {} must be a multiple of {} from {} to {}", call.hidden,
-                                    kHiddenUnit, kLeastHidden, kMostHidden));
+    return invalid(kNorm, fmt::format("hidden {} must be a multiple of {} from {} to {}",
+                                      call.hidden, kHiddenUnit, kLeastHidden, kMostHidden));
   }
   if (call.tokens > std::numeric_limits<std::size_t>::max() / (call.hidden * size_of(call.dtype))) {
-    return invalid_norm("tokens x hidden overflows");
+    return invalid(kNorm, "tokens x hidden overflows");
   }
   return Status::ok();
 }
@@ -82,20 +81,22 @@ bool may_be_one(const Buffer& a, const Buffer& b) {
 Status check_overlap(const Buffer& a, const Buffer& b) {
   const bool apart = a.address + a.bytes <= b.address || b.address + b.bytes <= a.address;
   if (apart || (!a.written && !b.written) || may_be_one(a, b)) return Status::ok();
-  return invalid_norm(fmt::format(
-      "{} and {} overlap: only output may be input, unless it has 8 bits, and residual_output "
-      "residual",
-      a.name, b.name));
+  return invalid(
+      kNorm,
+      fmt::format(
+          "{} and {} overlap: only output may be input, unless it has 8 bits, and residual_output "
+          "residual",
+          a.name, b.name));
 }
 
 Status check_buffers(const AllReduceResidualRmsNorm& call) {
   if (call.tokens == 0) return Status::ok();
   const auto buffers = buffers_of(call);
   for (const Buffer& buffer : buffers) {
-    if (buffer.address == 0) return invalid_norm(fmt::format("{} is null", buffer.name));
+    if (buffer.address == 0) return invalid(kNorm, fmt::format("{} is null", buffer.name));
     if (buffer.address % buffer.element != 0) {
-      return invalid_norm(fmt::format("{} must be aligned to its element size, {} bytes",
-                                      buffer.name, buffer.element));
+      return invalid(kNorm, fmt::format("{} must be aligned to its element size, {} bytes",
+                                        buffer.name, buffer.element));
     }
   }
   for (std::size_t b = 1; b < buffers.size(); ++b) {

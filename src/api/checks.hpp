@@ -10,8 +10,11 @@
 
 namespace tutti {
 
+inline Status invalid(std::string_view operation, std::string_view text) {
+  return {StatusCode::kInvalidArgument, fmt::format("{}: {}", operation, text)};
+}
 inline Status invalid(const Call& call, std::string_view text) {
-  return {StatusCode::kInvalidArgument, fmt::format("{}: {}", to_string(call.collective), text)};
+  return invalid(to_string(call.collective), text);
 }
 
 inline std::uintptr_t address(const void* buffer) {
@@ -33,16 +36,14 @@ inline Status check_alignment(const Call& call, const void* buffer) {
                  fmt::format("buffers must be aligned to the element size, {} bytes", element));
 }
 
-inline Status check_options(const CallOptions& options) {
-  const auto refuse = [](std::string text) {
-    return Status(StatusCode::kInvalidArgument, std::move(text));
-  };
-  if (options.timeout.count() < 0) return refuse("a timeout must not be negative");
+inline Status check_options(std::string_view operation, const CallOptions& options) {
+  if (options.timeout.count() < 0) return invalid(operation, "a timeout must not be negative");
   if (options.blocks < 0 || options.threads < 0) {
-    return refuse("blocks and threads must not be negative");
+    return invalid(operation, "blocks and threads must not be negative");
   }
   if (options.chunk_bytes <= kMostChunkBytes) return Status::ok();
-  return refuse(fmt::format("chunk_bytes {}: at most {}", options.chunk_bytes, kMostChunkBytes));
+  return invalid(operation,
+                 fmt::format("chunk_bytes {}: at most {}", options.chunk_bytes, kMostChunkBytes));
 }
 
 // Of one that holds anything.

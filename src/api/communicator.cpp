@@ -16,11 +16,6 @@ extern char** environ;
 namespace tutti {
 namespace {
 
-Deadline creation_deadline(const CommunicatorOptions& options) {
-  return Deadline(options.timeout.count() > 0 ? limited(options.timeout)
-                                              : Knobs::process().milliseconds("TUTTI_TIMEOUT_MS"));
-}
-
 Status check(const CommunicatorOptions& options) {
   if (options.timeout.count() < 0) {
     return {StatusCode::kInvalidArgument,
@@ -89,14 +84,14 @@ Result<Communicator> Communicator::create(const UniqueId& id, int rank, int size
   TUTTI_TRY(check(options));
   TUTTI_TRY(check_group(rank, size));
   TUTTI_ASSIGN(const GroupId group_id, GroupId::from_text(id.text()));
-  TUTTI_ASSIGN(auto group, join_group(group_id, rank, size, creation_deadline(options)));
+  TUTTI_ASSIGN(auto group, join_group(group_id, rank, size, Deadline(timeout_of(options))));
   return create_on(std::move(group), options, rank);
 }
 
 Result<Communicator> Communicator::create_from_environment(const CommunicatorOptions& options) {
   TUTTI_TRY(check(options));
   TUTTI_ASSIGN(const LaunchEnvironment launched, read_launch_environment(process_environment()));
-  TUTTI_ASSIGN(auto group, join_group_from_environment(launched, creation_deadline(options)));
+  TUTTI_ASSIGN(auto group, join_group_from_environment(launched, Deadline(timeout_of(options))));
   return create_on(std::move(group), options, launched.local_rank);
 }
 

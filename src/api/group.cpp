@@ -120,9 +120,7 @@ Status run_in_this_thread(std::vector<Noted>& operations) {
 }  // namespace
 
 Status submit(Communicator& communicator, const Call& call) {
-  if (const Status options = check_options(call.options); !options.is_ok()) {
-    return options.with_context(to_string(call.collective));
-  }
+  TUTTI_TRY(check_options(to_string(call.collective), call.options));
   if (depth == 0 && call.messages.empty()) return communicator.impl().execute(call);
   if (depth == 0) {
     TUTTI_ASSIGN(const auto operations, operations_of(communicator.impl(), {call}));

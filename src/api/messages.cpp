@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "api/checks.hpp"
 #include "api/group.hpp"
 #include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
@@ -15,10 +16,6 @@
 
 namespace tutti {
 namespace {
-
-Status invalid(std::string_view name, std::string_view text) {
-  return {StatusCode::kInvalidArgument, fmt::format("{}: {}", name, text)};
-}
 
 template <class AnyCall>
 Status check(std::string_view name, const AnyCall& call, int ranks) {

@@ -22,8 +22,8 @@ Status check(const std::vector<ShardedLayer>& layers, const ShardedOptions& opti
   if (options.depth < 1) {
     return {StatusCode::kInvalidArgument, fmt::format("depth {}: at least 1", options.depth)};
   }
-  TUTTI_TRY(check_options(options.gather));
-  TUTTI_TRY(check_options(options.reduce));
+  TUTTI_TRY(check_options("gather", options.gather));
+  TUTTI_TRY(check_options("reduce", options.reduce));
   constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max() / 2;
   for (std::size_t k = 0; k < layers.size(); ++k) {
     const ShardedLayer& layer = layers[k];

@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// Longer timeouts mean this one: a century, of which the nanoseconds fit in 64 bits.
+// Longer timeouts are capped at 100 years, which in nanoseconds fit in 64 bits.
 inline constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(24 * 365 * 100);
 inline std::chrono::milliseconds limited(std::chrono::milliseconds timeout) {
   return std::min(timeout, kLongestTimeout);

@@ -22,6 +22,7 @@ namespace tutti {
 namespace {
 
 constexpr std::string_view kPrefix = "TUTTI_";
+constexpr std::string_view kBlanks = " \t\r";
 constexpr std::int64_t kMostMilliseconds = INT32_MAX;  // 24 days; nanoseconds fit in 64 bits
 
 char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
@@ -218,7 +219,7 @@ void Knobs::read_file(std::string_view text) {
   int line_number = 0;
   for_each_part(text, '\n', [&](std::string_view line) {
     ++line_number;
-    line = trim(line.substr(0, line.find('#')));
+    line = trim(line.substr(0, line.find('#')), kBlanks);
     if (line.empty()) return;
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos) {
@@ -226,7 +227,8 @@ void Knobs::read_file(std::string_view text) {
                        line_number, line));
       return;
     }
-    set(trim(line.substr(0, equals)), trim(line.substr(equals + 1)), KnobSource::kFile);
+    set(trim(line.substr(0, equals), kBlanks), trim(line.substr(equals + 1), kBlanks),
+        KnobSource::kFile);
   });
 }
 

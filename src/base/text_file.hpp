@@ -11,8 +11,8 @@ namespace tutti {
 
 inline constexpr std::size_t kMostTextBytes = std::size_t{256} << 20;
 
-// Nothing where there is no such file. kSystem where there is one that cannot be read to its end: a
-// folder, a FIFO, or more than kMostTextBytes.
+// Nothing if there is no such file. kSystem if it cannot be read, is a folder, FIFO, socket or
+// block device, or is longer than kMostTextBytes.
 Result<std::optional<std::string>> read_text_file(const std::string& path);
 
 }  // namespace tutti

@@ -76,9 +76,10 @@ Status CommunicatorImpl::set_timeout(std::chrono::milliseconds timeout) {
     return {StatusCode::kInvalidArgument,
             fmt::format("set_timeout({} ms): a deadline must be > 0", timeout.count())};
   }
-  timeout_ = limited(timeout);
+  timeout = limited(timeout);
+  timeout_ = timeout;
   return engine_->set_timeout(
-      static_cast<std::uint64_t>(std::chrono::nanoseconds(limited(timeout)).count()));
+      static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout).count()));
 }
 
 void CommunicatorImpl::abort(std::string_view reason) {

@@ -48,6 +48,9 @@ struct Machinery {
   static Machinery real();
 };
 
+// What `options` says, or TUTTI_TIMEOUT_MS.
+std::chrono::milliseconds timeout_of(const CommunicatorOptions& options);
+
 // On threads: as many as the host backend takes, or as there are GPUs.
 int most_ranks_in_process(Backend backend);
 

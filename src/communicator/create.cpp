@@ -173,6 +173,11 @@ int device_for(const CommunicatorOptions& options, CudaDriver* cuda, int local_r
 
 }  // namespace
 
+std::chrono::milliseconds timeout_of(const CommunicatorOptions& options) {
+  return options.timeout.count() > 0 ? limited(options.timeout)
+                                     : Knobs::process().milliseconds("TUTTI_TIMEOUT_MS");
+}
+
 int most_ranks_in_process(Backend backend) {
   CudaDriver* const cuda = backend == Backend::kHost ? nullptr : real_cuda();
   if (cuda == nullptr) return kMaxRanks;
@@ -185,8 +190,7 @@ CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
     : bootstrap_(std::make_unique<CountedBootstrap>(std::move(bootstrap), exchanges_)),
       options_(options),
       machinery_(machinery),
-      timeout_(options.timeout.count() > 0 ? limited(options.timeout)
-                                           : Knobs::process().milliseconds("TUTTI_TIMEOUT_MS")),
+      timeout_(timeout_of(options)),
       device_(device_for(options, machinery.cuda, machinery.local_rank)),
       nccl_(machinery.nccl, machinery.cuda),
       windows_(NcclMover::kKernels, machinery.nccl, machinery.cuda),

@@ -202,8 +202,7 @@ Status CommunicatorImpl::start_on_nccl(Prepared& prepared) {
   if (prepared.captured) {
     status = retain_nccl_graph(call.stream);
   } else {
-    const auto ticket =
-        nccl_watch_->begin(prepared.operation, limited(call.options.timeout), call.stream);
+    const auto ticket = nccl_watch_->begin(prepared.operation, call.options.timeout, call.stream);
     status = ticket.status();
     if (ticket.is_ok()) prepared.watched = *ticket;
   }

@@ -191,8 +191,8 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
   if (failure_->failed()) return failure_->status();
   TUTTI_ASSIGN(const StreamState stream, engine_->stream_state(call.stream));
 
-  Prepared prepared;
-  prepared.call = call;
+  Prepared prepared{.call = call};
+  prepared.call.options.timeout = limited(call.options.timeout);
   prepared.sides = call.sides(rank(), size());
   prepared.in_place =
       runs_in_place(call.collective) && prepared.sides.are_in_place(call.input, call.output);
@@ -328,7 +328,7 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   work.sequence = prepared.operation.sequence;
   if (!prepared.captured) {
     work.timeout_ns =
-        static_cast<std::uint64_t>(std::chrono::nanoseconds(limited(call.options.timeout)).count());
+        static_cast<std::uint64_t>(std::chrono::nanoseconds(call.options.timeout).count());
   }
   work.input = static_cast<const std::byte*>(call.input);
   work.output = static_cast<std::byte*>(call.output);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/trim.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "dispatch/choose.hpp"
@@ -16,12 +17,6 @@ std::string_view take_until(std::string_view& text, char separator) {
   const std::string_view part = text.substr(0, end);
   text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   return part;
-}
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
 }
 
 Status malformed(std::string_view what) {

@@ -42,7 +42,7 @@ bool is_harmless(Fate fate) { return fate == Fate::kPaused || fate == Fate::kFor
 // The victim's process is there, but does not come: only the deadline ends the wait for it.
 bool stays_away(Fate fate) { return fate == Fate::kStopped || fate == Fate::kLeaves; }
 
-// The others' deadline is shortened once they wait for the victim.
+// The other ranks run out of time: their deadline is shortened once the victim has met its fate.
 bool is_given_up(const RandomScene& scene) { return stays_away(scene.fate) || scene.too_long; }
 
 // --- the ranks ---
@@ -105,7 +105,7 @@ class RandomPlayer {
     }
   }
 
-  // Or the series would be over before the victim is stopped, where the parent has little time.
+  // Keeps the series from ending before the parent, on a busy machine, has stopped the victim.
   void await_pause() {
     if (!is_victim() || scene_.fate != Fate::kPaused) return;
     const auto end = Clock::now() + kPatience;

@@ -131,8 +131,8 @@ void add_others(CLI::App& app, DoctorArguments& doctor_arguments, ReportArgument
   report.callback([&] { answer = [&] { return run_report(r); }; });
 }
 
-// Where a descriptor is closed, the next file that is opened must not take its place. What is open
-// for reading alone cannot be written to, which is noticed.
+// Fills closed standard descriptors, so that no file or socket that is opened later gets their
+// numbers. They are read-only, so that writing to them is an error, which flushed() reports.
 void occupy_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDONLY);

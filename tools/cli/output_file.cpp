@@ -80,7 +80,7 @@ Result<Target> follow(const std::string& path) {
   return target;
 }
 
-// As who had it before, and whom it let read. Whoever may not give a file away keeps it.
+// Gives the new file the owner and mode of the old one; false where this user may not.
 bool keep_ownership(int fd, const Target& target) {
   if (!target.there) return ::fchmod(fd, ordinary_mode()) == 0;
   struct stat own {};
@@ -133,9 +133,7 @@ Status check_writable(const std::string& path) {
 
 Status write_file_atomically(const std::string& path, std::string_view text) {
   TUTTI_ASSIGN(const Target target, follow(path));
-  // A folder is in the way of rename, which says so.
-  const bool replaced = target.is_file() || S_ISDIR(target.there->st_mode);
-  const Status status = replaced ? replace(target, text) : write_into(target, text);
+  const Status status = target.is_file() ? replace(target, text) : write_into(target, text);
   return status.with_context(fmt::format("cannot write '{}'", path));
 }
 

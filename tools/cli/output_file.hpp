@@ -12,10 +12,11 @@ namespace tutti::cli {
 // kInvalidArgument says what is in the way.
 Status check_writable(const std::string& path);
 
-// Readers of `path` see what was there before or all of `text`: a temporary file beside it is
-// written, synchronised and renamed, with the owner and the mode of what was there. Symlinks are
-// followed; devices and FIFOs are written to, and so is a file of an owner whom only its owner
-// could give the new one. On failure nothing is left behind.
+// Replaces a file atomically: a temporary file next to it is written, synchronised and renamed,
+// with the owner and mode of the old file. Readers see the old text or all of `text`; on failure
+// the old file stays. Symlinks are followed. Devices and FIFOs are written to, not replaced. If
+// this user may not give the new file to the owner of the old one, the old one is overwritten in
+// place.
 Status write_file_atomically(const std::string& path, std::string_view text);
 
 // kInvalidArgument where there is none; else as read_text_file().

@@ -9,8 +9,8 @@
 
 namespace tutti::cli {
 
-// Never fails: a command goes on without its reader, and main() tells in the end what of its output
-// could not be written.
+// Ignores errors, so that a command still writes its files if nobody reads its output. At the end
+// main() reports if standard output was lost.
 template <class... Args>
 void tell(std::FILE* to, fmt::format_string<Args...> text, Args&&... args) {
   const std::string line = fmt::format(text, std::forward<Args>(args)...);

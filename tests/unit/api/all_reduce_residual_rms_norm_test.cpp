@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "support/check.hpp"
-#include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "tutti/tutti.hpp"
+#include "unit/api/groups.hpp"
 
 namespace tutti::test {
 namespace {
@@ -191,8 +191,7 @@ TEST(RmsNormGroup, RunsWithAllReducesInOneGroup) {
 
 // What differs on one rank is found, not computed with.
 TEST(RmsNormGroup, AnotherEpsilonIsAnotherOperation) {
-  auto groups =
-      take(Communicator::create_in_process(2, {.backend = Backend::kHost, .timeout = kPatience}));
+  auto groups = groups_of(2);
   std::vector<Buffers> buffers(2);
   std::vector<Status> statuses(2);
   on_all_ranks(2, [&](int rank) {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "support/check.hpp"
-#include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "support/told.hpp"
 #include "tutti/tutti.hpp"
+#include "unit/api/groups.hpp"
 
 namespace tutti::test {
 namespace {
@@ -102,8 +102,7 @@ TEST(AllToAllPiecesTest, EveryPieceComesToItsPlace) {
 
 // Two collectives that take as many bytes are not the same operation.
 TEST(AllToAllPiecesTest, AnotherCollectiveIsFoundAndNamed) {
-  auto groups =
-      take(Communicator::create_in_process(2, {.backend = Backend::kHost, .timeout = kPatience}));
+  auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {
     std::array<float, 2> input{}, output{};
     Communicator& group = groups[static_cast<std::size_t>(rank)];

@@ -9,9 +9,9 @@
 
 #include "algorithms/catalogue.hpp"
 #include "support/check.hpp"
-#include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "tutti/tutti.hpp"
+#include "unit/api/groups.hpp"
 
 namespace tutti::test {
 namespace {
@@ -35,13 +35,10 @@ void expect_two(std::vector<Communicator>& groups, const CallOptions& options) {
   });
 }
 
-std::vector<Communicator> pair_of(const CommunicatorOptions& options) {
-  return take(Communicator::create_in_process(kPair, options));
-}
-
 TEST(Limits, TheLongestTimeoutIsAsGoodAsNone) {
   for (const milliseconds longest : {milliseconds(9223372036853), milliseconds::max()}) {
-    auto groups = pair_of({.backend = Backend::kHost, .timeout = longest});
+    auto groups = take(
+        Communicator::create_in_process(kPair, {.backend = Backend::kHost, .timeout = longest}));
     expect_two(groups, {});
     for (Communicator& group : groups) require_ok(group.set_timeout(longest));
     expect_two(groups, {.timeout = longest});
@@ -62,7 +59,7 @@ TEST(Limits, OptionsOfACommunicatorAreChecked) {
 }
 
 TEST(Limits, OptionsOfACallAreChecked) {
-  auto groups = pair_of({.backend = Backend::kHost, .timeout = kPatience});
+  auto groups = groups_of(kPair);
   const auto refusal = [&](const CallOptions& options) {
     float value = 1;
     const Status status =
@@ -80,7 +77,7 @@ TEST(Limits, OptionsOfACallAreChecked) {
 }
 
 TEST(Limits, EveryAlgorithmTakesTheLargestOptions) {
-  auto groups = pair_of({.backend = Backend::kHost, .timeout = kPatience});
+  auto groups = groups_of(kPair);
   constexpr int kMost = std::numeric_limits<int>::max();
   for (const Algorithm& row : rows_of(Collective::kAllReduce)) {
     for (const std::size_t chunk : {std::size_t{1}, kMostChunkBytes}) {

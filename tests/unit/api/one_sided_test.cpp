@@ -295,7 +295,7 @@ TEST(OneSided, ADeadlineNamesTheMissingRank) {
   EXPECT_THAT(said[2].message(),
               AllOf(HasSubstr("wait_signal on channel 7"), HasSubstr("rank 2 waited"),
                     HasSubstr("for rank 1"), HasSubstr("expected signal 3, seen 1")));
-  EXPECT_EQ(said[1].code(), StatusCode::kTimeout) << "the others are code_told";
+  EXPECT_EQ(said[1].code(), StatusCode::kTimeout) << "the others are told";
   EXPECT_EQ(code_told(groups[0]), StatusCode::kTimeout);
   EXPECT_EQ(signal(groups[2], {.peer = 0}).code(), StatusCode::kTimeout) << "and stay out";
 }
@@ -327,7 +327,7 @@ TEST(OneSided, AKernelsWaitFailsTheSameWay) {
   EXPECT_EQ(*static_cast<int*>(memory[1].data()), 0) << "a failed rank stores nothing";
   EXPECT_THAT(groups[0].status().to_string(), AllOf(HasSubstr("timeout"), HasSubstr("for rank 1"),
                                                     HasSubstr("block 4"), HasSubstr("channel 3")));
-  EXPECT_EQ(code_told(groups[1]), StatusCode::kTimeout) << "the others are code_told";
+  EXPECT_EQ(code_told(groups[1]), StatusCode::kTimeout) << "the others are told";
 }
 
 TEST(OneSided, AbortReleasesWhoWaits) {

@@ -9,10 +9,10 @@
 #include "algorithms/catalogue.hpp"
 #include "support/check.hpp"
 #include "support/inputs.hpp"
-#include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "support/told.hpp"
 #include "tutti/tutti.hpp"
+#include "unit/api/groups.hpp"
 
 namespace tutti::test {
 namespace {
@@ -196,8 +196,7 @@ TEST(ReduceScatterBitsTest, APieceHasTheBitsOfAllReduce) {
 
 // Two collectives that take as many bytes are not the same operation.
 TEST(ReduceScatterPlacesTest, AnotherCollectiveIsFoundAndNamed) {
-  auto groups =
-      take(Communicator::create_in_process(2, {.backend = Backend::kHost, .timeout = kPatience}));
+  auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {
     std::array<float, 2> input{}, output{};
     Communicator& group = groups[static_cast<std::size_t>(rank)];
@@ -242,8 +241,7 @@ TEST(ReduceScatterRows, EveryRankGetsItsColumns) {
 
 // A matrix and pieces of as many elements are not the same operation.
 TEST(ReduceScatterRows, AnotherNumberOfRowsIsAMismatch) {
-  auto groups =
-      take(Communicator::create_in_process(2, {.backend = Backend::kHost, .timeout = kPatience}));
+  auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {
     std::array<float, 24> input{};
     std::array<float, 12> output{};

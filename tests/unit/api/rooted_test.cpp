@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "support/check.hpp"
-#include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "support/told.hpp"
 #include "tutti/tutti.hpp"
+#include "unit/api/groups.hpp"
 
 namespace tutti::test {
 namespace {
@@ -128,8 +128,7 @@ TEST(RootedGroupTest, TheRootsBufferIsLookedAtOnTheRootAlone) {
 
 // Two roots are two operations, and the message tells them apart.
 TEST(RootedGroupTest, AnotherRootIsFoundAndNamed) {
-  auto groups =
-      take(Communicator::create_in_process(2, {.backend = Backend::kHost, .timeout = kPatience}));
+  auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {
     std::array<float, 2> input{}, output{};
     const Status status =

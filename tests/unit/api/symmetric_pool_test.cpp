@@ -10,6 +10,7 @@
 #include "support/group.hpp"
 #include "support/ranks.hpp"
 #include "tutti/tutti.hpp"
+#include "unit/api/groups.hpp"
 
 namespace tutti::test {
 namespace {
@@ -151,8 +152,7 @@ TEST_F(SymmetricPoolTest, RegistrationsAreCountedToo) {
 
 // Rank 1 gives back in the other order: it then holds another block than rank 0.
 TEST(SymmetricPoolOrder, NegativeControlRanksThatGiveBackInAnotherOrderAreFound) {
-  auto groups =
-      take(Communicator::create_in_process(2, {.backend = Backend::kHost, .timeout = kPatience}));
+  auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {
     Communicator& group = groups[static_cast<std::size_t>(rank)];
     SymmetricPool pool(group);

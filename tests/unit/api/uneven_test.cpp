@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "support/check.hpp"
-#include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "tutti/tutti.hpp"
+#include "unit/api/groups.hpp"
 
 namespace tutti::test {
 namespace {
@@ -124,8 +124,7 @@ int value(int from, int to, std::size_t i) {
 
 template <class Run>
 void on_three_ranks(const Run& run) {
-  auto groups = take(
-      Communicator::create_in_process(kRanks, {.backend = Backend::kHost, .timeout = kPatience}));
+  auto groups = groups_of(kRanks);
   on_all_ranks(kRanks, [&](int rank) { run(groups[static_cast<std::size_t>(rank)], rank); });
 }
 

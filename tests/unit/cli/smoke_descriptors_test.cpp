@@ -18,14 +18,18 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
+// Through a shell, which opens and closes descriptors as it is told.
+int exit_code_of(const std::string& arguments, const std::string& environment = {}) {
+  const std::string line = environment + " " + TUTTI_COMMAND + " " + arguments;
+  const int status = std::system(line.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 class Descriptors : public testing::TestWithParam<const char*> {
  protected:
-  // Through a shell, which opens and closes as it is told.
   int run(const std::string& redirections) {
-    const std::string line = std::string(TUTTI_COMMAND) + " " + GetParam() + " " + redirections;
-    const std::string table = "TUTTI_TUNING_CACHE=" + (folder_ / "table.json") + " ";
-    const int status = std::system((table + line).c_str());
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return exit_code_of(std::string(GetParam()) + " " + redirections,
+                        "TUTTI_TUNING_CACHE=" + (folder_ / "table.json"));
   }
 
   ScratchFolder folder_;
@@ -67,10 +71,8 @@ TEST(Sizes, NoNumberIsTooLargeToBeRefused) {
   for (const char* size : {"18446744073709551615", "9223372036854775807", "16777215T"}) {
     for (const char* option : {"bench all_reduce --bytes", "bench all_reduce -b",
                                "bench all_reduce -e", "bench put --bytes"}) {
-      const std::string line = std::string(TUTTI_COMMAND) + " " + option + " " + size +
-                               " --backend host >/dev/null 2>" + (folder / "err");
-      const int status = std::system(line.c_str());
-      EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 2) << line;
+      const std::string line = std::string(option) + " " + size + " --backend host";
+      EXPECT_EQ(exit_code_of(line + " >/dev/null 2>" + (folder / "err")), 2) << line;
       EXPECT_THAT(folder.read("err"), HasSubstr("at most 64T")) << line;
     }
   }

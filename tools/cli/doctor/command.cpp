@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "doctor/findings.hpp"

@@ -1,7 +1,5 @@
 #include "tune/command.hpp"
 
-#include <fmt/core.h>
-
 #include "base/knobs.hpp"
 #include "bench/rank.hpp"
 #include "exit_code.hpp"
