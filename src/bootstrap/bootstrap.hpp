@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -80,7 +81,14 @@ class Bootstrap {
   virtual void announce_failure(const GroupFailure& failure) = 0;
 
   // Says goodbye: the end of this process is no failure of this group any more. Never blocks.
-  virtual void leave() = 0;
+  // `last` tells the others when that was ("after all_reduce/ring #41 (...)", at most 4 KiB), and
+  // that everything this rank will ever send has been sent; empty: nothing is said of that.
+  virtual void leave(std::string_view last) = 0;
+
+  // Called like the failure handler, behind failures that were told before, for each member that
+  // leaves and says when.
+  using LeaveHandler = std::function<void(int rank, const std::string& last)>;
+  virtual void set_leave_handler(LeaveHandler handler) = 0;
 
   // The lowest member that has said goodbye, or -1.
   virtual int departed() const = 0;

@@ -41,7 +41,10 @@ class CountedBootstrap final : public Bootstrap {
   void announce_failure(const GroupFailure& failure) override {
     counted_->announce_failure(failure);
   }
-  void leave() override { counted_->leave(); }
+  void leave(std::string_view last) override { counted_->leave(last); }
+  void set_leave_handler(LeaveHandler handler) override {
+    counted_->set_leave_handler(std::move(handler));
+  }
   int departed() const override { return counted_->departed(); }
 
  private:

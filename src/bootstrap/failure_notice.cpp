@@ -37,6 +37,17 @@ Result<GroupFailure> decode_failure(ByteView bytes, int group_size) {
                       std::string(reinterpret_cast<const char*>(text.data()), text.size())};
 }
 
+Bytes encode_last_words(std::string_view last) {
+  return to_bytes(view_of(last.substr(0, kMaxNoticeBytes)));
+}
+
+Result<std::string> decode_last_words(ByteView bytes) {
+  if (bytes.size() > kMaxNoticeBytes) {
+    return Status(StatusCode::kMismatch, "last words that cannot be right");
+  }
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
 Status to_status(const GroupFailure& failure) { return {failure.code, failure.text}; }
 
 std::string rank_list(const std::vector<int>& ranks) {

@@ -1,7 +1,9 @@
-// A failure as it travels between ranks, and how ranks are named in texts.
+// A failure, and a member's last words, as they travel between ranks; and how ranks are named in
+// texts.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -13,6 +15,10 @@ namespace tutti {
 Bytes encode_failure(const GroupFailure& failure);
 // kMismatch where the bytes cannot be one, or its rank is none of `group_size`.
 Result<GroupFailure> decode_failure(ByteView bytes, int group_size);
+
+// Cut likewise.
+Bytes encode_last_words(std::string_view last);
+Result<std::string> decode_last_words(ByteView bytes);
 
 Status to_status(const GroupFailure& failure);
 

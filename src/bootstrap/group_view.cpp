@@ -62,7 +62,7 @@ GroupView::~GroupView() {
     static_cast<void>(side_.release());
     return;
   }
-  leave();
+  leave({});
   mesh_->inbox().close(members_.group);
 }
 
@@ -209,17 +209,19 @@ void GroupView::announce_failure(const GroupFailure& failure) {
   mesh_->inbox().fail(members_.group, failure);
 }
 
-void GroupView::leave() {
+void GroupView::set_leave_handler(LeaveHandler handler) {
+  mesh_->inbox().set_leave_handler(members_.group, std::move(handler));
+}
+
+void GroupView::leave(std::string_view last) {
   if (mesh_->lost_in_fork() || left_.exchange(true)) return;
   mesh_->inbox().leave(members_.group);
+  const auto words = std::make_shared<const Bytes>(encode_last_words(last));
   for (const int member : members_.ranks) {
     if (member == mesh_->rank()) continue;
-    Message goodbye;
-    goodbye.kind = FrameKind::kLeave;
-    goodbye.group = members_.group;
-    mesh_->send(member, std::move(goodbye));
+    mesh_->send(member, {FrameKind::kLeave, members_.group, 0, words, {}});
   }
-  if (side_ != nullptr) side_->leave();
+  if (side_ != nullptr) side_->leave({});
 }
 
 int GroupView::departed() const { return mesh_->inbox().departed(members_.group); }

@@ -31,7 +31,8 @@ class GroupView final : public Bootstrap {
   Result<std::unique_ptr<Bootstrap>> split(int color, int key, Deadline deadline) override;
   void set_failure_handler(FailureHandler handler) override;
   void announce_failure(const GroupFailure& failure) override;
-  void leave() override;
+  void leave(std::string_view last) override;
+  void set_leave_handler(LeaveHandler handler) override;
   int departed() const override;
 
  private:

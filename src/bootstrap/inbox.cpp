@@ -62,7 +62,11 @@ Status Inbox::deliver(int from, Message message) {
 
 Status Inbox::take_notice(Group& group, int from, const Message& message) {
   if (message.kind == FrameKind::kLeave) {
-    group.senders[from].left = true;
+    Sender& sender = group.senders[from];
+    if (sender.left) return Status::ok();
+    TUTTI_ASSIGN(sender.last, decode_last_words(*message.payload));
+    sender.left = true;
+    if (!sender.last.empty()) group.news.emplace_back(Left{from, sender.last});
     return Status::ok();
   }
   TUTTI_ASSIGN(GroupFailure failure,
@@ -73,7 +77,7 @@ Status Inbox::take_notice(Group& group, int from, const Message& message) {
 
 void Inbox::fail_locked(Group& group, GroupFailure failure) {
   if (!group.failure) group.failure = failure;
-  group.news.push_back(std::move(failure));
+  group.news.emplace_back(std::move(failure));
 }
 
 void Inbox::peer_lost_locked(Group& group, int peer) {
@@ -151,8 +155,9 @@ Status Inbox::first_obstacle(const Group& group, const Call& call) const {
     const Sender& sender = group.senders[member];
     if (sender.queue.empty() && (sender.left || peers_[member].said_goodbye)) {
       return {StatusCode::kPeerFailed,
-              fmt::format("rank {} has left the group and cannot take part in {} #{}", rank,
-                          to_string(call.kind), call.sequence)};
+              fmt::format("rank {} has left the group{}{} and cannot take part in {} #{}", rank,
+                          sender.last.empty() ? "" : " ", sender.last, to_string(call.kind),
+                          call.sequence)};
     }
   }
   return Status::ok();
@@ -200,6 +205,11 @@ void Inbox::set_handler(std::uint64_t id, Bootstrap::FailureHandler handler) {
   start_notifying();
 }
 
+void Inbox::set_leave_handler(std::uint64_t id, Bootstrap::LeaveHandler handler) {
+  const std::lock_guard lock(mutex_);
+  groups_.at(id).leave_handler = std::move(handler);
+}
+
 void Inbox::fail(std::uint64_t id, const GroupFailure& failure) {
   {
     const std::lock_guard lock(mutex_);
@@ -237,14 +247,24 @@ void Inbox::wait_for_handler(std::unique_lock<std::mutex>& lock, const Group& gr
   changed_.wait(lock, [&] { return !group.in_handler; });
 }
 
+std::function<void()> Inbox::next_call(Group& group) {
+  const News news = std::move(group.news.front());
+  group.news.pop_front();
+  if (const auto* failure = std::get_if<GroupFailure>(&news)) {
+    return [handler = group.handler, failure = *failure] { handler(failure); };
+  }
+  const auto& left = std::get<Left>(news);
+  return [handler = group.leave_handler, rank = group.rank_of(left.member), last = left.last] {
+    if (handler) handler(rank, last);
+  };
+}
+
 void Inbox::notify_all_due(std::unique_lock<std::mutex>& lock) {
   while (Group* group = next_due()) {
     group->in_handler = true;
-    const Bootstrap::FailureHandler handler = group->handler;
-    const GroupFailure failure = std::move(group->news.front());
-    group->news.pop_front();
+    const std::function<void()> call = next_call(*group);
     lock.unlock();
-    handler(failure);
+    call();
     lock.lock();
     group->in_handler = false;
     changed_.notify_all();

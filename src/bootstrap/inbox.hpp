@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "bootstrap/bootstrap.hpp"
@@ -49,6 +50,8 @@ class Inbox {
   Result<std::vector<Message>> receive(const Call& call, Deadline deadline);
 
   void set_handler(std::uint64_t group, Bootstrap::FailureHandler handler);
+  // Called only while there is a handler for failures, too.
+  void set_leave_handler(std::uint64_t group, Bootstrap::LeaveHandler handler);
   // This rank's own announcement: ends waits here, calls no handler.
   void fail(std::uint64_t group, const GroupFailure& failure);
   void leave(std::uint64_t group);
@@ -62,14 +65,21 @@ class Inbox {
   struct Sender {
     std::deque<Message> queue;
     bool left = false;
+    std::string last;   // words
     int announced = 0;  // failures
   };
+  struct Left {
+    int member;
+    std::string last;
+  };
+  using News = std::variant<GroupFailure, Left>;
   struct Group {
     std::vector<int> members;  // empty until opened
     std::vector<Sender> senders;
     std::optional<GroupFailure> failure;  // the first
-    std::deque<GroupFailure> news;        // of other members, for the handler
+    std::deque<News> news;                // of other members, for the handlers
     Bootstrap::FailureHandler handler;
+    Bootstrap::LeaveHandler leave_handler;
     bool left = false, in_handler = false;
     int rank_of(int member) const;  // of the group; -1 where it is none
   };
@@ -90,6 +100,7 @@ class Inbox {
   void notify_until_stopped();
   void notify_all_due(std::unique_lock<std::mutex>& lock);
   Group* next_due();
+  static std::function<void()> next_call(Group& group);
   void wait_for_handler(std::unique_lock<std::mutex>& lock, const Group& group);
 
   const int self_;

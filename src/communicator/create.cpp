@@ -285,9 +285,11 @@ Status CommunicatorImpl::open_memory() {
   } else {
     engine_ = make_host_engine(sizes, machinery_.weakening, recorder_->waits_for());
   }
-  failure_ = std::make_unique<FailureState>(*engine_->memory().failure, *engine_->memory().abort,
+  failure_ = std::make_unique<FailureState>(*engine_->memory().failure, *engine_->memory().notices,
                                             recorder_.get());
   captures_ = std::make_unique<Captures>(layout_.capture_channels, kLateBuffers);
+  bootstrap_->set_leave_handler(
+      [this](int rank, const std::string& last) { failure_->hear_of_leaving(rank, last); });
   bootstrap_->set_failure_handler([this](const GroupFailure& failure) {
     failure_->hear(failure.rank, {failure.code, failure.text});
     engine_->poison();

@@ -61,7 +61,7 @@ class CudaEngine : public Engine {
     memory_.signals =
         reinterpret_cast<device::impl::SignalCounters*>(memory_.windows + kMessageWindows);
     memory_.failure = reinterpret_cast<FailureRecord*>(host_words_);
-    memory_.abort = reinterpret_cast<std::uint32_t*>(host_words_ + kHostBytes / 2);
+    memory_.notices = reinterpret_cast<std::uint32_t*>(host_words_ + kHostBytes / 2);
     told_ = reinterpret_cast<std::uint16_t*>(host_words_ + 3 * kHostBytes / 4);
     *told_ = Control::kTold >> 16;
 
@@ -144,7 +144,7 @@ class CudaEngine : public Engine {
   }
 
   // By a copy engine, which needs no multiprocessor, into the half that kernels leave alone: what
-  // one of them found stays. Kernels that spin read the abort word.
+  // one of them found stays. Kernels that spin read the notices.
   void poison() override {
     const std::lock_guard lock(words_mutex_);
     if (std::exchange(poisoned_, true)) return;

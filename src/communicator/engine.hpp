@@ -17,7 +17,7 @@ namespace tutti {
 class CudaDriver;
 struct Weakening;
 
-// Memory of one rank that no peer touches. Zeroed. On CUDA, the record and the abort word are host
+// Memory of one rank that no peer touches. Zeroed. On CUDA, the record and the notices are host
 // memory that kernels reach, the others device memory.
 struct PrivateMemory {
   std::uint64_t* epochs = nullptr;    // [channels][kMaxBlocks]
@@ -28,7 +28,7 @@ struct PrivateMemory {
   LateBuffers* late = nullptr;  // [late buffers]; null on the host
   device::impl::SignalCounters* signals = nullptr;
   FailureRecord* failure = nullptr;
-  std::uint32_t* abort = nullptr;
+  std::uint32_t* notices = nullptr;  // see Notice
 };
 
 struct EngineSizes {

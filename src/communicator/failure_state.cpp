@@ -44,7 +44,7 @@ bool FailureState::fail(const Status& cause, Source source, std::optional<Inquir
   inquiry_ = std::move(inquiry);
   if (recorder_ != nullptr) recorder_->fail(cause);
   failed_.store(true, std::memory_order_release);
-  std::atomic_ref(abort_word_).store(1, std::memory_order_release);
+  std::atomic_ref(notices_).fetch_or(Notice::kAbort, std::memory_order_release);
   return true;
 }
 
@@ -52,7 +52,7 @@ bool FailureState::collect() {
   if (!record_complete()) return false;
   const auto reason = static_cast<FailureReason>(record_.reason);
   const bool waited = reason == FailureReason::kTimeout || reason == FailureReason::kAborted ||
-                      reason == FailureReason::kMismatch;
+                      reason == FailureReason::kMismatch || reason == FailureReason::kLeft;
   if (recorder_ != nullptr && waited) recorder_->waited_for(record_.missing_rank);
   return !failed() && fail(from_record(), Source::kRecord);
 }
@@ -75,6 +75,19 @@ void FailureState::hear(int rank, const Status& failure) {
     account_ = fmt::format("rank {} runs {}", rank, head_of(failure.message()));
     heard_.notify_all();
   }
+}
+
+// Release: the words are there before the notice.
+void FailureState::hear_of_leaving(int rank, std::string last) {
+  const std::lock_guard lock(mutex_);
+  left_[rank] = std::move(last);
+  std::atomic_ref(notices_).fetch_or(Notice::left(rank), std::memory_order_release);
+}
+
+std::string FailureState::last_words() const {
+  if (failed()) return {};
+  const Operation last = latest();
+  return last.row == nullptr ? "before its first operation" : "after " + to_string(last);
 }
 
 void FailureState::await_account(std::chrono::milliseconds limit) {
@@ -183,6 +196,8 @@ Status FailureState::from_record() const {
               fmt::format("{}: rank {} has a count of {} on its device, and max_count is {}",
                           describe_operation(record_.sequence), record_.missing_rank,
                           record_.seen_epoch, record_.expected_epoch)};
+    case FailureReason::kLeft:
+      return {StatusCode::kPeerFailed, describe_left()};
     case FailureReason::kAborted:
     case FailureReason::kNone:
       break;
@@ -203,6 +218,19 @@ std::string FailureState::describe_wait() const {
       describe_operation(record_.sequence), record_.waiting_rank,
       static_cast<double>(record_.waited_ns) * 1e-9, record_.missing_rank, record_.expected_epoch,
       record_.seen_epoch, record_.block);
+}
+
+std::string FailureState::describe_left() const {
+  const auto said = left_.find(record_.missing_rank);
+  const std::string awaited =
+      record_.signal != 0
+          ? fmt::format("wait_signal on channel {} (signal {}, {} came)", record_.signal - 1,
+                        record_.expected_epoch, record_.seen_epoch)
+          : describe_operation(record_.sequence);
+  return fmt::format(
+      "{}: rank {} waits for rank {}, which left the group {}: every rank must make the same calls "
+      "before it destroys its communicator",
+      awaited, record_.waiting_rank, record_.missing_rank, said == left_.end() ? "" : said->second);
 }
 
 std::string FailureState::describe_others() const {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,15 +24,15 @@ namespace tutti {
 
 class FailureState {
  public:
-  // `record` and `abort_word` are the engine's; all must outlive this object's last use. The
-  // recorder, if any, is told of the first failure and of who was missing.
-  FailureState(FailureRecord& record, std::uint32_t& abort_word, FlightRecorder* recorder = nullptr)
-      : record_(record), abort_word_(abort_word), recorder_(recorder) {}
+  // `record` and `notices` are the engine's; all must outlive this object's last use. The recorder,
+  // if any, is told of the first failure and of who was missing.
+  FailureState(FailureRecord& record, std::uint32_t& notices, FlightRecorder* recorder = nullptr)
+      : record_(record), notices_(notices), recorder_(recorder) {}
 
   // Remembers a call, so that a record with its sequence number can be explained.
   void note(const Operation& operation);
 
-  // Poisons: sets the abort word that every wait of this rank looks at. True if it was the first.
+  // Poisons: sets the notice that every wait of this rank looks at. True if it was the first.
   bool fail(const Status& cause) { return fail(cause, Source::kCaller); }
 
   // Takes up a record that a kernel or a host thread has completed. True if it is the first
@@ -47,6 +48,11 @@ class FailureState {
   // Where this rank found that a peer runs another operation, the peer's account says which; where
   // it waited for nobody knows whom, each account says where that rank is.
   void hear(int rank, const Status& failure);
+  // Rank `rank` has left in order; `last` says when, "after all_reduce/ring #41 (...)". A wait for
+  // more than it has sent fails from now on.
+  void hear_of_leaving(int rank, std::string last);
+  // Likewise of this rank, for the others; empty if it has failed.
+  std::string last_words() const;
   // Waits for the account of the peer that runs another operation, if there is one to come.
   void await_account(std::chrono::milliseconds limit);
   // Whether accounts of a wait are still to come, or to be given; as long as there is patience.
@@ -80,6 +86,7 @@ class FailureState {
   bool record_complete() const;
   Status from_record() const;
   std::string describe_wait() const;
+  std::string describe_left() const;
   std::string describe_operation(std::uint64_t sequence) const;
   bool found_mismatch() const;
   bool was_told_of_mismatch() const;
@@ -91,7 +98,7 @@ class FailureState {
   static constexpr std::size_t kRemembered = 256;
 
   FailureRecord& record_;
-  std::uint32_t& abort_word_;
+  std::uint32_t& notices_;
   FlightRecorder* recorder_;
   std::atomic<bool> failed_ = false;
   mutable std::mutex mutex_;
@@ -101,6 +108,7 @@ class FailureState {
   std::string account_;         // what the peer runs that disagrees
   bool account_given_ = false;  // what this rank runs was told
   std::optional<Inquiry> inquiry_;
+  std::map<int, std::string> left_;  // by rank: its last words
   std::uint64_t latest_ = 0;
   std::array<Operation, kRemembered> recent_{};
 };

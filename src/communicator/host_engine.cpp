@@ -22,7 +22,7 @@ class HostEngine : public Engine {
                .late = nullptr,
                .signals = &signals_,
                .failure = &failure_,
-               .abort = &abort_};
+               .notices = &notices_};
   }
 
   Result<StreamState> stream_state(Stream) override { return StreamState{}; }
@@ -65,7 +65,7 @@ class HostEngine : public Engine {
   device::impl::SignalCounters signals_{};
   Control control_{};
   FailureRecord failure_{};
-  std::uint32_t abort_ = 0;
+  std::uint32_t notices_ = 0;
   const Weakening* weakening_;
   std::uint64_t* waits_for_;
 };

@@ -25,7 +25,7 @@ device::impl::Signals CommunicatorImpl::signals(std::chrono::nanoseconds timeout
   signals.counters = memory.signals;
   signals.control = memory.control;
   signals.failure = memory.failure;
-  signals.abort = memory.abort;
+  signals.notices = memory.notices;
   signals.timeout_ns = static_cast<std::uint64_t>(timeout.count());
   return signals;
 }

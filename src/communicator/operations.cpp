@@ -357,7 +357,7 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   work.epochs = memory.epochs + static_cast<std::size_t>(prepared.channel) * kMaxBlocks;
   work.control = memory.control;
   work.failure = memory.failure;
-  work.abort = memory.abort;
+  work.notices = memory.notices;
   work.scalar = call.op.scalar;
   work.scaled_by_peers = call.op.kind == OpKind::kPreMulSum;
   work.divisor = call.op.kind == OpKind::kAvg ? size() : 1;

@@ -178,8 +178,8 @@ struct Work {
   PeerPointers channels;  // ChannelMemory of each rank
   std::uint64_t* epochs;  // [kMaxBlocks], private to this rank and channel
   Control* control;
-  FailureRecord* failure;      // host memory
-  const std::uint32_t* abort;  // host memory; not 0: end now
+  FailureRecord* failure;        // host memory
+  const std::uint32_t* notices;  // host memory; see Notice
 
   double scalar;         // kPreMulSum: this rank's multiplier
   bool scaled_by_peers;  // kPreMulSum: multipliers are read from the peers

@@ -34,21 +34,10 @@ void work_once(Rank& rank, Lane& lane) {
   (void)take(meeting->allocate(256));
 }
 
-// Until the group has failed: what a rank sees that is in no operation.
-Status wait_for_failure(Rank& rank) {
-  const auto end = Clock::now() + kPatience;
-  for (;;) {
-    const Status status = rank.group.status();
-    if (!status.is_ok()) return status;
-    require(Clock::now() < end, "this rank was not told of the failure");
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-}
-
 // What a rank sees while rank 0 stays away: rank 0 itself, that the group has failed.
 template <class Run>
 Status without_rank_0(Rank& rank, Run&& run) {
-  return rank.number() == 0 ? wait_for_failure(rank) : run();
+  return rank.number() == 0 ? wait_for_failure(rank.group) : run();
 }
 
 // An operation, with something on a second thread while it waits.
@@ -299,7 +288,7 @@ void failure_stays_in_its_group(Rank& rank) {
   Lane lane(rank, *other, BufferKind::kSymmetric, kRoom);
   lane.expect_right({.count = 100});
   if (rank.number() == 0) rank.group.abort("only this one");
-  require_failure(wait_for_failure(rank), StatusCode::kAborted, {"only this one"});
+  require_failure(wait_for_failure(rank.group), StatusCode::kAborted, {"only this one"});
   lane.expect_right({.count = 1000});
 }
 
@@ -316,7 +305,7 @@ void mismatched_allocation(Rank& rank) {
 void rank_missing_in_an_allocation(Rank& rank) {
   shorten_deadline(rank);
   const Status status =
-      rank.number() == 0 ? wait_for_failure(rank) : rank.group.allocate(4096).status();
+      rank.number() == 0 ? wait_for_failure(rank.group) : rank.group.allocate(4096).status();
   require_failure(status, StatusCode::kTimeout, {"allocate", rank_text(0)});
   require_failure(rank.group.status(), StatusCode::kTimeout);
   require_failure(rank.group.allocate(4096).status(), StatusCode::kTimeout);
@@ -347,6 +336,16 @@ constexpr Scenario kFailing[] = {
 };
 
 }  // namespace
+
+Status wait_for_failure(Communicator& group) {
+  const auto end = Clock::now() + kPatience;
+  for (;;) {
+    const Status status = group.status();
+    if (!status.is_ok()) return status;
+    require(Clock::now() < end, "this rank was not told of the failure");
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+}
 
 std::span<const Scenario> failing_scenarios() { return kFailing; }
 

@@ -20,6 +20,10 @@ struct Scenario {
 
 std::span<const Scenario> working_scenarios();
 std::span<const Scenario> failing_scenarios();
+std::span<const Scenario> leaving_scenarios();
+
+// Until the group has failed: what a rank sees that is in no operation.
+Status wait_for_failure(Communicator& group);
 
 // One thread drives all ranks of one process between group_start and group_end. Empty if it works.
 std::string drive_all_ranks(Backend backend, int ranks);

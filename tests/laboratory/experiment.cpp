@@ -271,7 +271,7 @@ Work Experiment::work_for(int index, int operation) {
   work.epochs = rank.epochs.data();
   work.control = &rank.control;
   work.failure = &rank.failure;
-  work.abort = &rank.abort;
+  work.notices = &rank.notices;
   work.scalar = setup_.op == OpKind::kPreMulSum ? index + 1 : 1;
   work.scaled_by_peers = setup_.op == OpKind::kPreMulSum;
   work.divisor = setup_.op == OpKind::kAvg ? setup_.ranks : 1;

@@ -125,7 +125,7 @@ class Stage {
     FailureRecord failure{};
     ChannelMemory channel{};
     std::vector<std::uint64_t> epochs;
-    std::uint32_t abort = 0;
+    std::uint32_t notices = 0;
     int ended = 0, started = 0;
   };
 
@@ -242,7 +242,7 @@ class Stage {
       work.epochs = rank.epochs.data();
       work.control = &rank.control;
       work.failure = &rank.failure;
-      work.abort = &rank.abort;
+      work.notices = &rank.notices;
       SimulatedTeam team(work, lane, {simulation_, mutation_, nullptr});
       const Outcome outcome = body(team, work);
       simulation_.wait_until_delivered(fiber);

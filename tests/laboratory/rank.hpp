@@ -65,7 +65,7 @@ struct Experiment::Rank {
   std::array<std::uint64_t, kMaxBlocks> epochs{};
   Control control{};
   FailureRecord failure{};
-  std::uint32_t abort = 0;
+  std::uint32_t notices = 0;
   PieceCounts counts{};  // of the operation that it is in
   std::array<std::size_t, kMaxRanks> given{}, found{};
   int ended = 0;     // blocks that have ended the current operation

@@ -37,7 +37,7 @@ struct Ranks {
   SignalCounters counters[kRanks] = {};
   Control control[kRanks] = {};
   FailureRecord failure{};
-  std::uint32_t abort = 0;
+  std::uint32_t notices = 0;
   Missing missing;
   int fiber = 0;  // which one runs
 
@@ -58,7 +58,7 @@ struct Ranks {
     peers.signals.counters = &counters[rank];
     peers.signals.control = &control[rank];
     peers.signals.failure = &failure;
-    peers.signals.abort = &abort;
+    peers.signals.notices = &notices;
     return peers;
   }
 
@@ -122,6 +122,7 @@ struct SimulatedMemory {
   static std::uint64_t load(const std::uint64_t* from) { return *from; }
   static void store(std::uint64_t* to, std::uint64_t value) { *to = value; }
   static std::uint32_t look(const std::uint32_t* from) { return *from; }
+  static std::uint32_t look_acquire(const std::uint32_t* from) { return *from; }
   // Of failures, of which there are none here.
   static void poison(std::uint32_t* word, std::uint32_t reason) { *word = reason; }
   static bool claim(std::uint32_t* word) { return (*word)++ == 0; }
@@ -241,6 +242,33 @@ TEST(Signals, WithoutWaitingForRoomDataIsOverwritten) {
     take(peers, got);
   });
   EXPECT_TRUE(found.breaches.contains(Breach::kEarlyStore));
+}
+
+// Between a poll and the look at the notices, a peer signals and leaves.
+struct LeavesMeanwhile : device::impl::SystemMemory {
+  static std::uint32_t look_acquire(const std::uint32_t*) {
+    store_release(arrived, 1);
+    return Notice::left(1);
+  }
+  static inline std::uint64_t* arrived = nullptr;
+};
+
+TEST(Signals, APeerThatSignalsAndLeavesIsNotMissed) {
+  SignalMemory memory[2] = {};
+  SignalCounters counters{};
+  Control control{.poison = 0, .claimed = 0, .timeout_ns = 60'000'000'000};
+  FailureRecord failure{};
+  Peers peers{};
+  peers.ranks = 2;
+  for (int r = 0; r < 2; ++r) peers.signals.of[r] = &memory[r];
+  peers.signals.counters = &counters;
+  peers.signals.control = &control;
+  peers.signals.failure = &failure;
+  LeavesMeanwhile::arrived = &memory[0].arrived[3][1];
+  EXPECT_TRUE(device::impl::take_signals<LeavesMeanwhile>(peers, {1, 3, 0, 0, 0, 0}, 1));
+  EXPECT_FALSE(device::impl::take_signals<LeavesMeanwhile>(peers, {1, 3, 0, 0, 0, 0}, 1));
+  EXPECT_EQ(failure.reason, static_cast<std::uint32_t>(FailureReason::kLeft));
+  EXPECT_EQ(failure.seen_epoch, 1u);
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ CONFIGURATIONS = {
         "RANKS=2 OPERATIONS=2 CHUNKS=3 BULK",
         "RANKS=3 OPERATIONS=2 CHUNKS=2",
     ),
+    "leaving": ("RANKS=2 MOST=3",),
 }
 
 MUTATION = re.compile(

@@ -56,7 +56,10 @@ class BootstrapShim final : public Bootstrap {
     inner_->set_failure_handler(std::move(handler));
   }
   void announce_failure(const GroupFailure& failure) override { inner_->announce_failure(failure); }
-  void leave() override { inner_->leave(); }
+  void leave(std::string_view last) override { inner_->leave(last); }
+  void set_leave_handler(LeaveHandler handler) override {
+    inner_->set_leave_handler(std::move(handler));
+  }
   int departed() const override { return inner_->departed(); }
 
  private:

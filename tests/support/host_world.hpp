@@ -41,7 +41,7 @@ class HostWorld {
     return reinterpret_cast<T*>(at(rank).output.data());
   }
   FailureRecord& failure(int rank) { return at(rank).failure; }
-  std::uint32_t& abort_word(int rank) { return at(rank).abort; }
+  std::uint32_t& notices(int rank) { return at(rank).notices; }
   Control& control(int rank) { return at(rank).control; }
 
   // An operation of rank `rank` on its input and output.
@@ -74,7 +74,7 @@ class HostWorld {
     work.epochs = at(rank).epochs.data();
     work.control = &at(rank).control;
     work.failure = &at(rank).failure;
-    work.abort = &at(rank).abort;
+    work.notices = &at(rank).notices;
     work.scalar = work.divisor = 1;
     return work;
   }
@@ -87,7 +87,7 @@ class HostWorld {
     std::uint64_t launches = 0;
     Control control{};
     FailureRecord failure{};
-    std::uint32_t abort = 0;
+    std::uint32_t notices = 0;
   };
   RankMemory& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
 

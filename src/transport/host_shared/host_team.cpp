@@ -86,8 +86,14 @@ Outcome HostTeam::finish() {
 
 bool HostTeam::poisoned() const {
   if (std::atomic_ref(work_.control->poison).load(std::memory_order_relaxed) != 0) return true;
-  auto& abort = const_cast<std::uint32_t&>(*work_.abort);
-  return std::atomic_ref(abort).load(std::memory_order_relaxed) != 0;
+  auto& notices = const_cast<std::uint32_t&>(*work_.notices);
+  return (std::atomic_ref(notices).load(std::memory_order_relaxed) & Notice::kAbort) != 0;
+}
+
+// Acquire: a poll after this finds all that the rank sent.
+bool HostTeam::has_left(int rank) const {
+  auto& notices = const_cast<std::uint32_t&>(*work_.notices);
+  return (std::atomic_ref(notices).load(std::memory_order_acquire) & Notice::left(rank)) != 0;
 }
 
 Outcome HostTeam::fail(FailureReason reason, int missing, std::uint64_t expected, const Flag& seen,

@@ -16,6 +16,7 @@ struct Weakening {
   unsigned no_release = 0;    // bit k: barrier k signals without release
   unsigned no_acquire = 0;    // bit k: barrier k waits without acquire
   void (*before_barrier)(int rank, int barrier) = nullptr;  // for delays
+  void (*after_poll)(int rank) = nullptr;  // between one in vain and a look at what ends the wait
 
   // Of packets, whose parts of an operation are numbered from 0.
   unsigned no_poll = 0;   // bit k: what lies in part k's slots is taken as it is
@@ -227,6 +228,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   Outcome fail(FailureReason reason, int missing, std::uint64_t expected, const Flag& seen,
                std::uint64_t waited_ns) const;
   bool poisoned() const;
+  bool has_left(int rank) const;
 
   const Weakening* weakening_;
   std::uint64_t* waits_for_;

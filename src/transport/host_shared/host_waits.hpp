@@ -23,6 +23,7 @@ Outcome HostTeam::wait_until(int rank, std::uint64_t expected, Come&& come, Look
   constexpr std::uint64_t kSpins = 256;         // polls before the first yield: about a microsecond
   constexpr std::uint64_t kPollsPerClock = 64;  // yields between two looks at the clock
   Clock::time_point start{};
+  bool left = false;
   for (std::uint64_t polls = 0; !come(); ++polls) {
     if (polls < kSpins) continue;
     if (polls == kSpins) start = Clock::now();
@@ -35,7 +36,12 @@ Outcome HostTeam::wait_until(int rank, std::uint64_t expected, Come&& come, Look
       return fail(FailureReason::kMismatch, rank, expected, seen, 0);
     }
     seen.epoch = std::min(seen.epoch, expected - 1);  // of what is waited for, not all has come
+    if (weakening_ != nullptr && weakening_->after_poll != nullptr) {
+      weakening_->after_poll(work_.rank);
+    }
     if (poisoned()) return fail(FailureReason::kAborted, rank, expected, seen, waited);
+    if (left) return fail(FailureReason::kLeft, rank, expected, seen, waited);  // polled again
+    left = has_left(rank);
     const std::uint64_t limit =
         work_.timeout_ns != 0
             ? work_.timeout_ns

@@ -216,6 +216,11 @@ __device__ __forceinline__ std::uint32_t load_relaxed_system(const std::uint32_t
   asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
   return v;
 }
+__device__ __forceinline__ std::uint32_t load_acquire_system(const std::uint32_t* from) {
+  std::uint32_t v;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+  return v;
+}
 __device__ __forceinline__ void store_relaxed_system(std::uint32_t* to, std::uint32_t v) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
 }

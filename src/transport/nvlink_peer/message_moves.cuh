@@ -115,16 +115,12 @@ class MessageMoves {
 
  private:
   __device__ Outcome take(const std::byte* from, MarkedFrom source, std::uint64_t* packets) const {
-    std::uint64_t start = 0;
-    for (unsigned polls = 0;; ++polls) {
+    for (Patience patience;;) {
       load_packets(from, packets);
       if (packets[0] >> 32 == source.mark && packets[1] >> 32 == source.mark) return Outcome::kDone;
       if (!Protocol::polls()) return Outcome::kDone;
-      if (polls < kPollsBeforeClock || polls % kPollsPerClock != 0) continue;
-      const std::uint64_t now = global_timer_ns();
-      if (start == 0) start = now;
-      const Outcome end = look_up(work_, polls % kPollsPerHostLook == 0,
-                                  {source.mark, {}, source.peer, now - start});
+      if (!patience.is_tried()) continue;
+      const Outcome end = patience.look_up(work_, {source.mark, {}, source.peer, 0});
       if (end != Outcome::kDone) return end;
     }
   }

@@ -215,8 +215,7 @@ class MessageTeam : public MessageMoves<Protocol> {
 
   // What can be done next. Where that is nothing yet: nothing, until what was done has been told.
   __device__ MessageMove choose() {
-    std::uint64_t start = 0;
-    for (unsigned polls = 0;; ++polls) {
+    for (Patience patience;;) {
       const unsigned unfinished = __ballot_sync(~0u, index_ < chunks_);
       if (failed_) {
         take_post_back();
@@ -238,14 +237,11 @@ class MessageTeam : public MessageMoves<Protocol> {
       const unsigned all = __ballot_sync(~0u, ready);
       if (all != 0) return take_turn(all);
       if (!told) return {MessageMove::kIdle, 0, 0, 0, nullptr};
-      if (polls < kPollsBeforeClock || polls % kPollsPerClock != 0) continue;
-      const std::uint64_t now = global_timer_ns();
-      if (start == 0) start = now;
+      if (!patience.is_tried()) continue;
       const unsigned waiting = __ballot_sync(~0u, is_next);
       Outcome end = Outcome::kDone;
       if (thread() == __ffs(waiting) - 1) {
-        end = look_up(work_, polls % kPollsPerHostLook == 0,
-                      {chunk_ + 1, awaited(), peer_, now - start});
+        end = patience.look_up(work_, {chunk_ + 1, awaited(), peer_, 0});
       }
       if (__any_sync(~0u, end != Outcome::kDone)) failed_ = true;
     }
@@ -379,8 +375,7 @@ class MessageTeam : public MessageMoves<Protocol> {
   }
   // `signed_flag`: it is that of a chunk of this message.
   __device__ Outcome wait_for(const Flag* flag, std::uint64_t epoch, bool signed_flag) const {
-    std::uint64_t start = 0;
-    for (unsigned polls = 0;; ++polls) {
+    for (Patience patience;;) {
       const Flag seen = load_acquire_flag(flag);
       if (seen.epoch >= epoch && is_whole(seen)) {
         if (!signed_flag || seen.epoch > epoch || seen.check == check_word(signature_, epoch)) {
@@ -388,11 +383,8 @@ class MessageTeam : public MessageMoves<Protocol> {
         }
         return fail(work_, FailureReason::kMismatch, {epoch, seen, peer_, 0});
       }
-      if (polls < kPollsBeforeClock || polls % kPollsPerClock != 0) continue;
-      const std::uint64_t now = global_timer_ns();
-      if (start == 0) start = now;
-      const Outcome end =
-          look_up(work_, polls % kPollsPerHostLook == 0, {epoch, seen, peer_, now - start});
+      if (!patience.is_tried()) continue;
+      const Outcome end = patience.look_up(work_, {epoch, seen, peer_, 0});
       if (end != Outcome::kDone) return end;
     }
   }

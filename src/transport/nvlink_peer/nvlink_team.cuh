@@ -291,19 +291,15 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
 
   // One thread waits for one flag, which `peer` sets.
   __device__ Outcome wait_for(const Flag* flag, int peer, std::uint64_t epoch, bool acquire) const {
-    std::uint64_t start = 0;
-    for (unsigned polls = 0;; ++polls) {
+    for (Patience patience;;) {
       const Flag seen = acquire ? load_acquire_flag(flag) : load_relaxed_flag(flag);
       if (seen.epoch >= epoch && is_whole(seen)) {
         const bool other = seen.epoch == epoch && seen.check != check_word(work_.signature, epoch);
         if (!other) return Outcome::kDone;
         return fail(work_, FailureReason::kMismatch, {epoch, seen, peer, 0});
       }
-      if (polls < kPollsBeforeClock || polls % kPollsPerClock != 0) continue;
-      const std::uint64_t now = global_timer_ns();
-      if (start == 0) start = now;
-      const Waiting waiting{epoch, seen, peer, now - start};
-      const Outcome end = look_up(work_, polls % kPollsPerHostLook == 0, waiting);
+      if (!patience.is_tried()) continue;
+      const Outcome end = patience.look_up(work_, {epoch, seen, peer, 0});
       if (end != Outcome::kDone) return end;
     }
   }

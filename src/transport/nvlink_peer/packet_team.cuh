@@ -22,9 +22,9 @@ struct PacketWait {
 __device__ __noinline__ inline Outcome look_for_packets(const Work& work, PacketWait wait) {
   const auto* const own =
       reinterpret_cast<const PacketMemory*>(work.packets.memory.at[work.ranks - 1]);
+  const Flag* const flag = &own->flags[blockIdx.x][wait.source];
   const std::uint64_t epoch = wait.launch + 1;
-  Waiting waiting{epoch, load_relaxed_flag(&own->flags[blockIdx.x][wait.source]), wait.source,
-                  wait.waited_ns};
+  Waiting waiting{epoch, load_relaxed_flag(flag), wait.source, wait.waited_ns};
   const Flag& seen = waiting.seen;
   if (seen.epoch == epoch && is_whole(seen) && seen.check != check_word(work.signature, epoch)) {
     return fail(work, FailureReason::kMismatch, waiting);
@@ -34,7 +34,11 @@ __device__ __noinline__ inline Outcome look_for_packets(const Work& work, Packet
     waiting.missing = work.rank;
     return fail(work, FailureReason::kOverlap, waiting);
   }
-  return look_up(work, wait.polls % kPollsPerHostLook == 0, waiting);
+  const Look look = look_up(work, wait.polls % kPollsPerHostLook == 0, waiting);
+  if (look == Look::kFailed) return Outcome::kFailed;
+  // Who has begun the launch before it left, has pushed all of it.
+  if (look != Look::kLeft || load_relaxed_flag(flag).epoch >= epoch) return Outcome::kDone;
+  return fail(work, FailureReason::kLeft, waiting);
 }
 
 // For exactly kRanks ranks, or for any number of them (0), which takes more registers and tests.

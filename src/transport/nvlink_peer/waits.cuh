@@ -101,19 +101,59 @@ __device__ inline std::uint64_t timeout_ns(const Work& work) {
   return work.timeout_ns != 0 ? work.timeout_ns : load_relaxed_gpu(&work.control->timeout_ns);
 }
 
-// The slow part of a wait: has somebody called it off, or is it over?
-__device__ __noinline__ inline Outcome look_up(const Work& work, bool look_at_host,
-                                               Waiting waiting) {
+// What a look shows. kLeft: the awaited rank has left the group; of what it sent, nothing is on its
+// way any more.
+enum class Look : std::uint8_t { kGoOn, kLeft, kFailed };
+
+// What the host has to say to a wait for rank `missing`. Acquire: a poll after this finds all that
+// a rank sent which has left.
+__device__ inline Look look_at_host(const Work& work, const Waiting& waiting) {
+  const std::uint32_t notices = load_acquire_system(work.notices);
+  if ((notices & Notice::kAbort) != 0) {
+    fail(work, FailureReason::kAborted, waiting);
+    return Look::kFailed;
+  }
+  return (notices & Notice::left(waiting.missing)) != 0 ? Look::kLeft : Look::kGoOn;
+}
+
+// The slow part of a wait: has somebody called it off, or is it over? `at_host`: whether to ask the
+// host, too.
+__device__ __noinline__ inline Look look_up(const Work& work, bool at_host, Waiting waiting) {
   const std::uint32_t poison = load_relaxed_gpu(&work.control->poison);
   if (poison != 0) {
     take_flags_back(work, Control::reason_of(poison));
-    return Outcome::kFailed;
+    return Look::kFailed;
   }
-  if (look_at_host && load_relaxed_system(work.abort) != 0) {
-    return fail(work, FailureReason::kAborted, waiting);
+  if (waiting.waited_ns > timeout_ns(work)) {
+    fail(work, FailureReason::kTimeout, waiting);
+    return Look::kFailed;
   }
-  if (waiting.waited_ns > timeout_ns(work)) return fail(work, FailureReason::kTimeout, waiting);
-  return Outcome::kDone;
+  return at_host ? look_at_host(work, waiting) : Look::kGoOn;
 }
+
+// How long one thread goes on polling.
+class Patience {
+ public:
+  // Behind each poll that found nothing: whether to look up. The first polls read no clock.
+  __device__ bool is_tried() {
+    ++polls_;
+    return polls_ > kPollsBeforeClock && polls_ % kPollsPerClock == 0;
+  }
+  // Where the rank had left at the look before, it was polled in vain since: nothing will come.
+  __device__ Outcome look_up(const Work& work, Waiting waiting) {
+    const std::uint64_t now = global_timer_ns();
+    if (start_ == 0) start_ = now;
+    waiting.waited_ns = now - start_;
+    if (left_) return fail(work, FailureReason::kLeft, waiting);
+    const Look look = tutti::look_up(work, polls_ % kPollsPerHostLook == 0, waiting);
+    left_ = look == Look::kLeft;
+    return look == Look::kFailed ? Outcome::kFailed : Outcome::kDone;
+  }
+
+ private:
+  unsigned polls_ = 0;
+  bool left_ = false;
+  std::uint64_t start_ = 0;
+};
 
 }  // namespace tutti

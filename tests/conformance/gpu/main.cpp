@@ -74,8 +74,8 @@ void add(std::vector<Test>& tests, const Scenario& scenario, RankKind kind, int 
 std::vector<Test> all_tests(const Options& options, const std::vector<int>& ranks) {
   std::vector<Test> tests;
   std::vector<std::span<const Scenario>> lists = {
-      working_scenarios(), failing_scenarios(), graph_scenarios(), capture_failures(),
-      surroundings(),      protocol_controls(), one_sided()};
+      working_scenarios(), failing_scenarios(), leaving_scenarios(), graph_scenarios(),
+      capture_failures(),  surroundings(),      protocol_controls(), one_sided()};
   const auto add_nccl = [&lists](const char* names, int version, std::span<const Scenario> list) {
     const std::string why = why_no_nccl(version);
     if (why.empty()) lists.push_back(list);

@@ -82,7 +82,7 @@ class Bare {
     work.control = reinterpret_cast<Control*>(private_.get());
     work.epochs = reinterpret_cast<std::uint64_t*>(private_.get() + 256);
     work.failure = reinterpret_cast<FailureRecord*>(host_);
-    work.abort = reinterpret_cast<std::uint32_t*>(host_ + kHostBytes / 2);
+    work.notices = reinterpret_cast<std::uint32_t*>(host_ + kHostBytes / 2);
     work.scalar = work.divisor = 1;
     return work;
   }

@@ -145,7 +145,7 @@ TEST_P(Collectives, GroupsComeAndGoAtDifferentTimes) {
       ASSERT_TRUE(half.is_ok());
       if (group.rank() == round % size()) std::this_thread::sleep_for(1ms);
       ASSERT_TRUE((*half)->barrier(soon()).is_ok());
-      (*half)->leave();
+      (*half)->leave({});
     }
   });
 }

@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -11,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "support/patience.hpp"
 #include "unit/bootstrap/groups.hpp"
 
 namespace tutti {
@@ -192,8 +195,8 @@ TEST_P(Failures, LeavingIsNone) {
     EXPECT_EQ(group.departed(), -1);
     ASSERT_TRUE(group.barrier(soon()).is_ok());
     if (group.rank() == 1) {
-      group.leave();
-      group.leave();
+      group.leave({});
+      group.leave({});
     } else {
       const Status status = group.barrier(soon());
       EXPECT_EQ(status.code(), StatusCode::kPeerFailed);
@@ -203,6 +206,50 @@ TEST_P(Failures, LeavingIsNone) {
     over.arrive_and_wait();
     group.set_failure_handler(nullptr);
     EXPECT_TRUE(witness.seen().empty());
+  });
+}
+
+// Behind a failure that was told before, also to a handler that is set late; once.
+TEST_P(Failures, WhoLeavesSaysWhen) {
+  with_group(GetParam(), 3, [](Bootstrap& group) {
+    auto copy = group.split(0, 0, soon());
+    ASSERT_TRUE(copy.is_ok());
+    if (group.rank() == 1) {
+      (*copy)->announce_failure({1, StatusCode::kCuda, "it failed"});
+      (*copy)->leave("after all_reduce #41");
+      (*copy)->leave("after all_reduce #42");
+    }
+    if (group.rank() == 2) (*copy)->leave({});
+    ASSERT_TRUE(group.barrier(soon()).is_ok());
+    if (group.rank() == 0) {
+      Witness witness;
+      std::promise<std::string> heard;
+      (*copy)->set_leave_handler([&](int rank, const std::string& last) {
+        heard.set_value(fmt::format("rank {} {}, {} failed", rank, last, witness.seen().size()));
+      });
+      (*copy)->set_failure_handler(witness.handler());
+      auto words = heard.get_future();
+      ASSERT_EQ(words.wait_for(kPatience), std::future_status::ready);
+      EXPECT_EQ(words.get(), "rank 1 after all_reduce #41, 1 failed");
+      (*copy)->set_failure_handler(nullptr);
+    }
+    EXPECT_TRUE(group.barrier(soon()).is_ok());
+  });
+}
+
+TEST_P(Failures, WhoHasLeftIsNamedWithItsLastWords) {
+  with_group(GetParam(), 2, [](Bootstrap& group) {
+    auto copy = group.split(0, 0, soon());
+    ASSERT_TRUE(copy.is_ok());
+    if (group.rank() == 1) (*copy)->leave("after all_reduce #41" + std::string(5000, '.'));
+    if (group.rank() == 0) {
+      const Status status = (*copy)->barrier(soon());
+      EXPECT_EQ(status.code(), StatusCode::kPeerFailed);
+      EXPECT_THAT(status.message(),
+                  ::testing::StartsWith("rank 1 has left the group after all_reduce #41..."));
+      EXPECT_LT(status.message().size(), 4300u);
+    }
+    EXPECT_TRUE(group.barrier(soon()).is_ok());
   });
 }
 

@@ -223,7 +223,7 @@ TEST_P(Processes, LeavingAndThenEndingIsNoFailure) {
   };
   const auto leave = [](Bootstrap& group, const ForkedRank::Say&) {
     if (const Status status = group.barrier(soon()); !status.is_ok()) return status.to_string();
-    group.leave();
+    group.leave({});
     ::_exit(0);  // no destructor, no goodbye
     return std::string();
   };
@@ -271,7 +271,7 @@ TEST_P(Processes, AForkedChildMayDestroyItsCopy) {
       if (!group.is_ok()) return text_of(group);
       const pid_t child = ::fork();
       if (child == 0) {
-        (*group)->leave();
+        (*group)->leave({});
         group->reset();
         ::_exit(7);
       }

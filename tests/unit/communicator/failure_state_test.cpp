@@ -38,8 +38,8 @@ class FailureStateTest : public ::testing::Test {
   }
 
   FailureRecord record_{};
-  std::uint32_t abort_word_ = 0;
-  FailureState state_{record_, abort_word_};
+  std::uint32_t notices_ = 0;
+  FailureState state_{record_, notices_};
 };
 
 TEST_F(FailureStateTest, NothingHasFailed) {
@@ -57,14 +57,14 @@ TEST_F(FailureStateTest, ATimeoutNamesTheOperationBothRanksAndTheValues) {
       AllOf(HasSubstr("all_reduce/two_shot #42 (1042 x bf16, sum)"),
             HasSubstr("rank 3 waited 2.500 s for rank 5"),
             HasSubstr("expected flag 83, seen 82 (block 7)"), HasSubstr("TUTTI_TIMEOUT_MS")));
-  EXPECT_EQ(abort_word_, 1u);
+  EXPECT_EQ(notices_, Notice::kAbort);
 }
 
 TEST_F(FailureStateTest, TheRecorderIsToldOfTheFirstFailureAndOfWhoIsMissing) {
   auto recorder = FlightRecorder::open({.rank = 3, .ranks = 8}, {});
   ASSERT_TRUE(recorder.is_ok());
   FlightRecorder& told = **recorder;
-  FailureState state(record_, abort_word_, &told);
+  FailureState state(record_, notices_, &told);
   write(FailureReason::kOverlap);
   EXPECT_TRUE(state.collect());
   EXPECT_EQ(*told.waits_for(), 0u);  // nobody waited
@@ -113,6 +113,32 @@ TEST_F(FailureStateTest, ACountBeyondTheLimitIsTold) {
   EXPECT_EQ(state_.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(state_.status().message(),
               HasSubstr("rank 5 has a count of 82 on its device, and max_count is 83"));
+}
+
+TEST_F(FailureStateTest, ARankThatHasLeftIsNamedWithItsLastWords) {
+  EXPECT_EQ(state_.last_words(), "after all_reduce/two_shot #42 (1042 x bf16, sum)");
+  state_.hear_of_leaving(5, "after all_reduce/two_shot #41 (1041 x bf16, sum)");
+  EXPECT_FALSE(state_.failed());
+  EXPECT_EQ(notices_, Notice::left(5));
+  write(FailureReason::kLeft);
+  EXPECT_TRUE(state_.collect());
+  EXPECT_EQ(state_.status().code(), StatusCode::kPeerFailed);
+  EXPECT_EQ(state_.status().message(),
+            "all_reduce/two_shot #42 (1042 x bf16, sum): rank 3 waits for rank 5, which left the "
+            "group after all_reduce/two_shot #41 (1041 x bf16, sum): every rank must make the same "
+            "calls before it destroys its communicator");
+  EXPECT_EQ(state_.last_words(), "") << "who has failed does not say that it is done";
+}
+
+TEST_F(FailureStateTest, ARankThatLeftBeforeASignalIsNamedToo) {
+  EXPECT_EQ(FailureState(record_, notices_).last_words(), "before its first operation");
+  state_.hear_of_leaving(5, "before its first operation");
+  write(FailureReason::kLeft, 0);
+  record_.signal = 4;
+  EXPECT_TRUE(state_.collect());
+  EXPECT_THAT(state_.status().message(),
+              ::testing::StartsWith("wait_signal on channel 3 (signal 83, 82 came): rank 3 waits "
+                                    "for rank 5, which left the group before its first operation"));
 }
 
 TEST_F(FailureStateTest, TheCauseComesBeforeTheWaitItEnded) {
@@ -169,7 +195,7 @@ TEST_F(FailureStateTest, AWaitForNobodyKnowsWhomAsksTheOthers) {
 TEST_F(FailureStateTest, WhoDoesNotAnswerIsNamed) {
   auto recorder = FlightRecorder::open({.rank = 1, .ranks = 3}, {});
   ASSERT_TRUE(recorder.is_ok());
-  FailureState state(record_, abort_word_, recorder->get());
+  FailureState state(record_, notices_, recorder->get());
   EXPECT_TRUE(state.fail_waiting(kLate, kWhere, 1, 3));
   state.hear(0, kLate);
   while (state.awaits_accounts()) std::this_thread::sleep_for(std::chrono::milliseconds(10));

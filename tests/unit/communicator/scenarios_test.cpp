@@ -28,7 +28,7 @@ TEST_P(ScenarioTest, Host) {
 
 std::vector<Setting> all_runs() {
   std::vector<Setting> runs;
-  for (const auto scenarios : {working_scenarios(), failing_scenarios()}) {
+  for (const auto scenarios : {working_scenarios(), failing_scenarios(), leaving_scenarios()}) {
     for (const Scenario& scenario : scenarios) {
       for (const RankKind kind : {RankKind::kThreads, RankKind::kProcesses}) {
         for (const int ranks : {scenario.min_ranks, 4}) {

@@ -125,7 +125,7 @@ std::string run_rank(const GroupId& id, int rank) {
   try {
     const auto bootstrap = require(join_group(id, rank, kRanks, soon()), "join_group");
     RankOnGpu(*real_cuda(), *bootstrap, rank).run();
-    bootstrap->leave();
+    bootstrap->leave({});
   } catch (const std::exception& failure) {
     return fmt::format("rank {}: {}", rank, failure.what());
   }

@@ -40,7 +40,7 @@ std::string exchange_marks(const GroupId& id, int rank, int size, int thread,
       return fmt::format("rank {} does not see what rank {} wrote", rank, from);
   }
   if (const Status met = (*bootstrap)->barrier(soon()); !met.is_ok()) return met.to_string();
-  (*bootstrap)->leave();
+  (*bootstrap)->leave({});
   return {};
 }
 

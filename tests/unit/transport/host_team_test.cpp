@@ -88,10 +88,43 @@ TEST(HostTeamTest, TheAbortWordEndsAWait) {
   const Work work = world.work(0, 1, false);
   std::jthread aborts([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    std::atomic_ref(world.abort_word(0)).store(1);
+    std::atomic_ref(world.notices(0)).store(Notice::kAbort);
   });
   EXPECT_EQ(HostTeam(work, 0).barrier(Publish::kStores), Outcome::kFailed);
   EXPECT_EQ(reason_of(world, 0), FailureReason::kAborted);
+}
+
+TEST(HostTeamTest, AWaitForARankThatHasLeftEnds) {
+  HostWorld world(2, 64);
+  const Work work = world.work(0, 1, false);
+  std::jthread leaves([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::atomic_ref(world.notices(0)).fetch_or(Notice::left(1));
+  });
+  EXPECT_EQ(HostTeam(work, 0).barrier(Publish::kStores), Outcome::kFailed);
+  EXPECT_EQ(reason_of(world, 0), FailureReason::kLeft);
+  EXPECT_EQ(world.failure(0).missing_rank, 1);
+}
+
+// A rank may come, and leave, between a poll of its flag and the look at the notices: the next poll
+// finds what it sent.
+HostWorld* world_of_leaver = nullptr;
+
+TEST(HostTeamTest, WhoLeavesBehindItsFlagIsNotMissed) {
+  HostWorld world(2, 64);
+  world_of_leaver = &world;
+  Weakening weakening;
+  weakening.after_poll = [](int waiting) {
+    const Work work = world_of_leaver->work(waiting, 1, false);
+    Flag& flag = reinterpret_cast<ChannelMemory*>(work.channels.at[waiting])->flags[0][1];
+    std::atomic_ref(flag.check).store(std::uint64_t{work.signature} << 32 | 1);
+    std::atomic_ref(flag.epoch).store(1);
+    std::atomic_ref(world_of_leaver->notices(waiting)).fetch_or(Notice::left(1));
+  };
+  const Work work = world.work(0, 1, false);
+  HostTeam team(work, 0, &weakening);
+  EXPECT_EQ(team.barrier(Publish::kStores), Outcome::kDone);
+  EXPECT_EQ(world.notices(0), Notice::left(1)) << "it was not looked at";
 }
 
 // Of four ranks, 1 has come and 0 and 3 have not: rank 2 says so while it waits, and to the end,
@@ -112,7 +145,7 @@ TEST(HostTeamTest, ALongWaitTellsForWhomItWaits) {
     std::atomic_ref(flag_of(0).check).store(std::uint64_t{work.signature} << 32 | 1);
     std::atomic_ref(flag_of(0).epoch).store(1);
     is_told(0b1000);
-    std::atomic_ref(world.abort_word(2)).store(1);
+    std::atomic_ref(world.notices(2)).store(Notice::kAbort);
   });
   EXPECT_EQ(HostTeam(work, 0, nullptr, &waits_for).barrier(Publish::kStores), Outcome::kFailed);
   comes.join();

@@ -11,12 +11,21 @@ namespace tutti {
 enum class FailureReason : std::uint32_t {
   kNone = 0,
   kTimeout,        // the deadline passed in a wait
-  kAborted,        // the abort word was set from outside
+  kAborted,        // called off from outside
   kMismatch,       // a peer runs another operation: the signatures differ
   kOverlap,        // two operations ran on one channel, or packet area, at once
   kNotRegistered,  // a captured buffer was never registered
   kOtherCount,     // a peer has another number of elements for this rank than it takes
   kTooMany,        // a count on the device is beyond what the call allows
+  kLeft,           // a peer has left the group, and what is awaited of it never came
+};
+
+// What the host tells waits that go on, as bits of one word in host memory.
+struct Notice {
+  static constexpr std::uint32_t kAbort = 1;  // end now
+  // That rank has left: all that it will ever send has been sent. A wait for it that has read this
+  // polls once more before it gives up, and reads it with acquire.
+  static constexpr std::uint32_t left(int rank) { return 2u << rank; }
 };
 
 struct FailureRecord {

@@ -144,6 +144,17 @@ struct SystemMemory {
 #endif
   }
 
+  // The host's word; acquires at system scope.
+  static TUTTI_DEVICE std::uint32_t look_acquire(const std::uint32_t* from) {
+#if defined(__CUDA_ARCH__)
+    std::uint32_t value;
+    asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+    return value;
+#else
+    return std::atomic_ref(const_cast<std::uint32_t&>(*from)).load(std::memory_order_acquire);
+#endif
+  }
+
   // `bytes` bytes, this thread's part of them. Relaxed, system scope: a peer may be at either end.
   template <class Threads>
   static TUTTI_DEVICE void copy(const Threads& threads, std::byte* to, const std::byte* from,

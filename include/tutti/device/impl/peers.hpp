@@ -58,6 +58,7 @@ TUTTI_DEVICE void send_signal(const Peers& peers, int peer, int channel) {
 struct WaitForSignal {
   int peer, channel, block;
   std::uint64_t expected, seen, waited_ns;
+  bool peer_left = false;  // at the last look; it was polled since
 };
 
 // Poisons this rank, and fills the record unless somebody was first.
@@ -79,15 +80,21 @@ TUTTI_DEVICE void fail(const Signals& signals, int rank, FailureReason reason,
   Memory::publish(&record.state, 1);
 }
 
-// Has somebody called the wait off, or is it over?
+// Has somebody called the wait off, has the peer left, or is it over?
 template <class Memory>
-TUTTI_DEVICE bool ends(const Peers& peers, const WaitForSignal& wait, bool look_at_host) {
+TUTTI_DEVICE bool ends(const Peers& peers, WaitForSignal& wait, bool look_at_host) {
   const Signals& signals = peers.signals;
-  if (look_at_host && Memory::look(signals.abort) != 0) {
+  const std::uint32_t notices = look_at_host ? Memory::look_acquire(signals.notices) : 0;
+  if ((notices & Notice::kAbort) != 0) {
     fail<Memory>(signals, peers.rank, FailureReason::kAborted, wait);
     return true;
   }
   if (!is_healthy<Memory>(peers)) return true;
+  if (wait.peer_left) {
+    fail<Memory>(signals, peers.rank, FailureReason::kLeft, wait);
+    return true;
+  }
+  wait.peer_left = (notices & Notice::left(wait.peer)) != 0;
   const std::uint64_t limit =
       signals.timeout_ns != 0 ? signals.timeout_ns : Memory::load(&signals.control->timeout_ns);
   if (wait.waited_ns <= limit) return false;

@@ -29,9 +29,9 @@ struct Signals {
   SignalMemory* of[kMaxPeers];  // by rank, as this rank addresses it
   SignalCounters* counters;     // this rank's
   Control* control;
-  FailureRecord* failure;      // host memory
-  const std::uint32_t* abort;  // host memory; not 0: end now
-  std::uint64_t timeout_ns;    // 0: control->timeout_ns
+  FailureRecord* failure;        // host memory
+  const std::uint32_t* notices;  // host memory; see Notice
+  std::uint64_t timeout_ns;      // 0: control->timeout_ns
 };
 
 }  // namespace impl
