@@ -185,7 +185,7 @@ Result<std::vector<Message>> Inbox::receive(const Call& call, Deadline deadline)
     TUTTI_TRY(first_obstacle(group, call));
     if (complete(group)) break;
     if (deadline.passed()) return timeout(group, call, began);
-    changed_.wait_until(lock, deadline.end());
+    changed_.wait_until(lock, deadline.next_look());
   }
   std::vector<Message> messages;
   for (const int member : group.members) {

@@ -57,7 +57,7 @@ Status Rendezvous::run_until(Deadline deadline, const std::function<bool()>& com
 }
 
 Rendezvous::Clock::time_point Rendezvous::next_event(Deadline deadline) const {
-  Clock::time_point next = deadline.end();
+  Clock::time_point next = Clock::now() + deadline.left();
   for (const Visitor& visitor : visitors_) next = std::min(next, visitor.until);
   for (const auto& [rank, dial] : dials_) {
     if (!dial.socket.valid()) next = std::min(next, dial.not_before);

@@ -52,9 +52,8 @@ void SocketMesh::say_goodbye() {
   for (int r = 0; r < size(); ++r) {
     if (r != rank()) send(r, control_message(FrameKind::kGoodbye));
   }
-  const Deadline deadline(kGoodbye);
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, deadline.end(), [&] {
+  (void)Deadline(kGoodbye).wait(changed_, lock, [&] {
     return std::all_of(peers_.begin(), peers_.end(),
                        [](const Peer& peer) { return !peer.open || peer.saw_goodbye; });
   });
@@ -85,8 +84,8 @@ void SocketMesh::send(int to, Message message) {
 Status SocketMesh::flush(const std::vector<int>& members, Deadline deadline) {
   std::unique_lock lock(mutex_);
   const auto sent = [&](int member) { return peers_[member].writer.empty(); };
-  const bool all = changed_.wait_until(
-      lock, deadline.end(), [&] { return std::all_of(members.begin(), members.end(), sent); });
+  const bool all = deadline.wait(changed_, lock,
+                                 [&] { return std::all_of(members.begin(), members.end(), sent); });
   if (all) return Status::ok();
   std::vector<int> blocked;
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -128,7 +127,7 @@ bool SocketMesh::wait_for_work(std::vector<SocketWait>& waits) {
     }
   }
   waits.back() = {.fd = event_.get(), .read = true};
-  const Status waited = sockets_.wait(waits, Deadline(std::chrono::minutes(1)));
+  const Status waited = sockets_.wait(waits, std::nullopt);
   if (!waited.is_ok()) {
     for (int r = 0; r < size(); ++r) drop(r, waited.message());
     return false;

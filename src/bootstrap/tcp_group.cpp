@@ -76,7 +76,7 @@ class TcpJoin {
       auto found = sockets_.resolve(root_.host, root_.port, request_.deadline);
       const bool again = found.status().code() == StatusCode::kUnavailable;
       if (found.is_ok() || !again || request_.deadline.passed()) return found;
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      std::this_thread::sleep_for(Deadline::kBetweenLooks);
     }
   }
 
@@ -85,8 +85,8 @@ class TcpJoin {
   Result<Fd> listen_as_root() {
     SocketAddress here = addresses_.front();
     if (!loopback_only_ && here.is_loopback()) here = here.wildcard();
-    const Deadline in_use(std::min<Deadline::Clock::duration>(
-        std::chrono::seconds(2), request_.deadline.end() - Deadline::Clock::now()));
+    const Deadline in_use(
+        std::min<Deadline::Clock::duration>(std::chrono::seconds(2), request_.deadline.left()));
     for (;;) {
       auto listener = sockets_.listen(here);
       if (listener.is_ok()) return listener;
@@ -118,7 +118,7 @@ class TcpJoin {
 
   // Only rank 0 knows who is missing: it gives up a little earlier, so that the others hear it.
   Deadline roots_deadline() const {
-    const auto left = request_.deadline.end() - Deadline::Clock::now();
+    const auto left = request_.deadline.left();
     const Deadline::Clock::duration slack = std::chrono::milliseconds(250);
     return Deadline(left - std::min(slack, left / 10));
   }

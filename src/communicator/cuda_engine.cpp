@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "base/try.hpp"
 #include "communicator/engine.hpp"
 #include "drivers/cuda.hpp"
@@ -160,9 +161,9 @@ class CudaEngine : public Engine {
   }
 
   bool drain(std::uint64_t timeout_ns) override {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
+    const Deadline end{std::chrono::nanoseconds(timeout_ns)};
     const DeviceScope scope(cuda_, device_);
-    while (std::chrono::steady_clock::now() < end) {
+    while (!end.passed()) {
       if (collectives_ended() && one_sided_.caught_up()) return true;
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }

@@ -93,7 +93,7 @@ std::string FailureState::last_words() const {
 void FailureState::await_account(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   if (!found_mismatch()) return;
-  heard_.wait_for(lock, limit, [&] { return !account_.empty(); });
+  (void)Deadline(limit).wait(heard_, lock, [&] { return !account_.empty(); });
 }
 
 bool FailureState::awaits_accounts() {

@@ -135,7 +135,7 @@ Status NcclSession::register_window(std::byte* base, std::size_t bytes, Deadline
       return {StatusCode::kTimeout, "NCCL waited in vain for another rank to register its memory"};
     }
     if (give_up && give_up()) return {StatusCode::kAborted, "gave up waiting for other ranks"};
-    registration->ended.wait_until(lock, std::min(deadline.end(), Deadline(kPollPeriod).end()));
+    registration->ended.wait_until(lock, deadline.next_look(kPollPeriod));
   }
   return registration->status;
 }
@@ -183,7 +183,7 @@ void NcclSession::end(How how) {
 void NcclSession::leave_calls(State& state, How how) {
   std::unique_lock lock(state.mutex);
   const auto none = [&] { return state.calls == 0; };
-  if (how == How::kAbort && !state.changed.wait_for(lock, kGrace, none)) {
+  if (how == How::kAbort && !Deadline(kGrace).wait(state.changed, lock, none)) {
     lock.unlock();
     const Status interrupted = state.nccl->interrupt(state.comm);
     lock.lock();
@@ -210,7 +210,7 @@ void NcclSession::run_end(State& state, How how) {
 
 bool NcclSession::wait_ended(Deadline deadline) {
   std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_until(lock, deadline.end(), [this] { return state_->ended; });
+  return deadline.wait(state_->changed, lock, [this] { return state_->ended; });
 }
 
 }  // namespace tutti

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/deadline.hpp"
 #include "communicator/operation.hpp"
 #include "drivers/cuda.hpp"
 
@@ -18,7 +19,7 @@ namespace tutti {
 
 class OperationWatch {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = RunningClock;
 
   static Result<std::unique_ptr<OperationWatch>> create(CudaDriver& cuda, int device);
   ~OperationWatch();

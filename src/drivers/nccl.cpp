@@ -71,7 +71,7 @@ class Join {
       if (give_up && give_up()) {
         return abandon(StatusCode::kAborted, "gave up waiting for the others");
       }
-      ended_.wait_until(lock, std::min(deadline.end(), Deadline(kPeriod).end()));
+      ended_.wait_until(lock, deadline.next_look(kPeriod));
     }
     TUTTI_TRY(status_);
     return comm_;

@@ -135,7 +135,7 @@ class RealSockets final : public SocketDriver {
                     fmt::format("cannot start a thread: {}", error.what()));
     }
     std::unique_lock lock(lookup->mutex);
-    if (!lookup->changed.wait_until(lock, deadline.end(), [&] { return lookup->done; })) {
+    if (!deadline.wait(lookup->changed, lock, [&] { return lookup->done; })) {
       return Status(StatusCode::kTimeout, fmt::format("the name \"{}\" was not resolved in time; "
                                                       "give a numeric address",
                                                       host));
@@ -262,7 +262,7 @@ class RealSockets final : public SocketDriver {
     return SocketTransfer{static_cast<std::size_t>(received), received == 0 && !into.empty()};
   }
 
-  Status wait(std::span<SocketWait> waits, Deadline deadline) override {
+  Status wait(std::span<SocketWait> waits, std::optional<Deadline> deadline) override {
     std::vector<pollfd> polls;
     polls.reserve(waits.size());
     for (const SocketWait& wait : waits) {
@@ -271,7 +271,10 @@ class RealSockets final : public SocketDriver {
       if (wait.write) events |= POLLOUT;
       polls.push_back({wait.fd, events, 0});
     }
-    const int count = ::poll(polls.data(), polls.size(), deadline.remaining_ms());
+    int count = 0;
+    do {
+      count = ::poll(polls.data(), polls.size(), deadline ? deadline->poll_ms() : -1);
+    } while (count == 0 && deadline && !deadline->passed());
     if (count < 0 && errno != EINTR) return system_failure("cannot wait for sockets", errno);
     for (std::size_t i = 0; i < waits.size(); ++i) {
       const short seen = count > 0 ? polls[i].revents : short{0};

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -100,8 +101,8 @@ class SocketDriver {
   virtual Result<SocketTransfer> receive(int socket, std::span<std::byte> into,
                                          std::vector<Fd>& descriptors) = 0;
 
-  // Returns when something is the case, or at the deadline.
-  virtual Status wait(std::span<SocketWait> waits, Deadline deadline) = 0;
+  // Returns when something is the case, or at the deadline. Without one, for who can be woken.
+  virtual Status wait(std::span<SocketWait> waits, std::optional<Deadline> deadline) = 0;
 
   // A descriptor that is readable from wake() until clear().
   virtual Result<Fd> make_event() = 0;

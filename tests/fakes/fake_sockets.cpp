@@ -70,7 +70,7 @@ Result<SocketTransfer> FakeSockets::receive(int socket, std::span<std::byte> int
   return result;
 }
 
-Status FakeSockets::wait(std::span<SocketWait> waits, Deadline deadline) {
+Status FakeSockets::wait(std::span<SocketWait> waits, std::optional<Deadline> deadline) {
   return inner_.wait(waits, deadline);
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,7 +43,7 @@ class FakeSockets : public SocketDriver {
                               std::span<const int> descriptors) override;
   Result<SocketTransfer> receive(int socket, std::span<std::byte> into,
                                  std::vector<Fd>& descriptors) override;
-  Status wait(std::span<SocketWait> waits, Deadline deadline) override;
+  Status wait(std::span<SocketWait> waits, std::optional<Deadline> deadline) override;
   Result<Fd> make_event() override;
   void wake(int event) override;
   void clear(int event) override;

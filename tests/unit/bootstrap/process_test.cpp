@@ -111,7 +111,7 @@ TEST_P(Processes, ADeathBetweenCallsReachesTheHandler) {
     if (const Status status = group.barrier(soon()); !status.is_ok()) return status.to_string();
     say("ready");
     auto failure = told.get_future();
-    if (failure.wait_until(soon().end()) != std::future_status::ready) return std::string("deaf");
+    if (failure.wait_for(kPatience) != std::future_status::ready) return std::string("deaf");
     say("noticed");
     group.set_failure_handler(nullptr);
     const GroupFailure what = failure.get();
@@ -204,6 +204,53 @@ TEST_P(Processes, AStoppedPeerIsNamedByTheTimeout) {
     EXPECT_EQ(first, "");
     EXPECT_EQ(second, "");
     return true;
+  }));
+}
+
+// Beyond the deadline: as a laptop that is shut, or a container that is frozen.
+void stop_together(const std::vector<ForkedRank>& ranks, std::chrono::milliseconds limit) {
+  for (const ForkedRank& rank : ranks) rank.signal(SIGSTOP);
+  std::this_thread::sleep_for(limit + limit / 10);
+  for (const ForkedRank& rank : ranks) rank.signal(SIGCONT);
+}
+
+// Rank 0 comes once all have been woken.
+TEST_P(Processes, StoppedTogetherTheyGoOn) {
+  EXPECT_TRUE(with_longer_limits([&](std::chrono::milliseconds limit) {
+    SharedFlag awake;
+    const auto gather = [&](Bootstrap& group, const ForkedRank::Say& say) {
+      say("ready");
+      if (group.rank() == 0) awake.wait();
+      return text_of(group.all_gather(Bytes(4'000'000), Deadline(limit)));
+    };
+    std::vector<ForkedRank> ranks;
+    for (const int rank : {0, 1, 2}) ranks.push_back(start(rank, 3, gather));
+    for (ForkedRank& rank : ranks) EXPECT_EQ(rank.line(), "ready");
+    std::this_thread::sleep_for(limit / 10);  // into the call
+    stop_together(ranks, limit);
+    awake.set();
+    return std::all_of(ranks.begin(), ranks.end(),
+                       [](ForkedRank& rank) { return rank.complaint().empty(); });
+  }));
+}
+
+TEST_P(Processes, StoppedTogetherWhileTheyMeetTheyGoOn) {
+  EXPECT_TRUE(with_longer_limits([&](std::chrono::milliseconds limit) {
+    SharedFlag awake;
+    std::vector<ForkedRank> ranks;
+    for (const int rank : {0, 1, 2}) {
+      ranks.emplace_back([&, rank](const ForkedRank::Say& say) {
+        say("ready");
+        if (rank == 0) awake.wait();
+        return text_of(join_group_with(id_, rank, 3, Deadline(limit), options_in(directory_)));
+      });
+    }
+    for (ForkedRank& rank : ranks) EXPECT_EQ(rank.line(), "ready");
+    std::this_thread::sleep_for(limit / 10);
+    stop_together(ranks, limit);
+    awake.set();
+    return std::all_of(ranks.begin(), ranks.end(),
+                       [](ForkedRank& rank) { return rank.complaint().empty(); });
   }));
 }
 

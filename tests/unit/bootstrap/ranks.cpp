@@ -113,7 +113,10 @@ std::string ForkedRank::line(std::chrono::milliseconds within) {
       return text;
     }
     pollfd wait{lines_.get(), POLLIN, 0};
-    if (::poll(&wait, 1, deadline.remaining_ms()) == 0) return "(silent)";
+    if (::poll(&wait, 1, deadline.poll_ms()) == 0) {
+      if (deadline.passed()) return "(silent)";
+      continue;
+    }
     std::array<char, 4096> buffer{};
     const ssize_t got = ::read(lines_.get(), buffer.data(), buffer.size());
     if (got <= 0) return "(ended)";
@@ -124,7 +127,7 @@ std::string ForkedRank::line(std::chrono::milliseconds within) {
 std::string ForkedRank::complaint(std::chrono::milliseconds within) {
   const Deadline deadline(within);
   for (;;) {
-    std::string text = line(std::chrono::milliseconds(deadline.remaining_ms()));
+    std::string text = line(std::chrono::ceil<std::chrono::milliseconds>(deadline.left()));
     if (text.starts_with(kComplaint)) {
       reap();
       return text.substr(kComplaint.size());

@@ -54,9 +54,9 @@ class Supervisor {
         closing = true;  // its end is not announced by a descriptor: look again soon
       }
     }
-    constexpr int kSoonMs = 10, kAgainMs = 200;
+    constexpr std::chrono::milliseconds kSoon{10};
     const Deadline& next = grace_ ? *grace_ : quiet_;
-    interrupts_.poll(descriptors, next.remaining_ms(closing ? kSoonMs : kAgainMs));
+    interrupts_.poll(descriptors, next.poll_ms(closing ? kSoon : Deadline::kBetweenLooks));
   }
 
   void look_at(int rank) {
