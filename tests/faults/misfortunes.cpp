@@ -196,6 +196,55 @@ std::string stranger_in_the_directory(Backend, int ranks) {
   });
 }
 
+// --- all at once ---
+
+// Rank 0 comes to the operation in which the others wait when all have been stopped for longer than
+// `limit`, and woken.
+std::string stop_together(const UniqueId& id, int ranks, milliseconds limit) {
+  int ends[2];
+  require(::pipe2(ends, O_CLOEXEC) == 0, "no pipe");
+  const Fd awake(ends[0]), wake(ends[1]);
+  const GroupSpec spec = spec_of(Backend::kHost, ranks);
+  Children children(ranks, [&](int number, Wire& parent) {
+    Communicator group = take(Communicator::create(id, number, ranks, options_for(spec)));
+    const auto device = make_device(Backend::kHost, -1);
+    Rank rank{group, *device, spec};
+    Lane lane(rank, BufferKind::kPlain, 64 * KiB);
+    require_ok(group.set_timeout(limit));
+    parent.say("ready");
+    char byte = 0;
+    if (number == 0) require(::read(awake.get(), &byte, 1) == 1, "was not woken");
+    lane.expect_right({.count = 1000});
+  });
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (!children.wait_for_line(rank, "ready", kPatience)) return "a rank is not ready\n";
+  }
+  std::this_thread::sleep_for(limit / 10);  // into the operation
+  for (int rank = 0; rank < ranks; ++rank) children.signal(rank, SIGSTOP);
+  std::this_thread::sleep_for(limit + limit / 10);
+  for (int rank = 0; rank < ranks; ++rank) children.signal(rank, SIGCONT);
+  std::this_thread::sleep_for(limit / 4);  // for them to see how late it is
+  require(::write(wake.get(), "x", 1) == 1, "rank 0 is gone");
+  std::string failures;
+  for (const Children::Child& child : children.finish(kPatience)) {
+    if (child.succeeded()) continue;
+    failures += fmt::format("{}: {}\n", child.describe_end(), child.lines.back());
+  }
+  return failures;
+}
+
+// The shorter the deadline, the more of it a busy machine takes from those who have to go on.
+std::string all_stopped_together(Backend, int ranks) {
+  return without_traces([&](const Traces&) {
+    std::string failures;
+    for (milliseconds limit{1000}; limit < kPatience; limit *= 4) {
+      failures = stop_together(take(UniqueId::create()), ranks, limit);
+      if (failures.empty()) break;
+    }
+    return failures;
+  });
+}
+
 constexpr Misfortune kMisfortunes[] = {
     {"mismatched counts", false, mismatched_counts},
     {"a rank that never arrives", false, rank_never_arrives},
@@ -204,6 +253,7 @@ constexpr Misfortune kMisfortunes[] = {
     {"no shared memory for an allocation", true, no_memory_for_an_allocation},
     {"a stranger on the bootstrap port", true, stranger_on_the_port},
     {"a stranger in the runtime directory", true, stranger_in_the_directory},
+    {"all ranks are stopped together", true, all_stopped_together},
 };
 
 }  // namespace

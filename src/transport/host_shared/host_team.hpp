@@ -1,5 +1,6 @@
 // The verbs on a machine without a GPU: ranks are threads or processes over shared memory, a block
-// is one thread. Waits spin briefly, then yield, so that many ranks make progress on few cores.
+// is one thread. Waits spin briefly, then yield, so that many ranks make progress on few cores, and
+// sleep once they are long (tutti/device/impl/host_wait.hpp).
 #pragma once
 
 #include <atomic>

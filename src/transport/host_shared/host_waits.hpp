@@ -2,10 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
-#include <sched.h>
 
 #include "transport/host_shared/host_team.hpp"
+#include "tutti/device/impl/host_wait.hpp"
 
 namespace tutti {
 
@@ -19,19 +18,11 @@ inline Flag flag_now(Flag& flag) {
 
 template <class Come, class Look>
 Outcome HostTeam::wait_until(int rank, std::uint64_t expected, Come&& come, Look&& look) const {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::uint64_t kSpins = 256;         // polls before the first yield: about a microsecond
-  constexpr std::uint64_t kPollsPerClock = 64;  // yields between two looks at the clock
-  Clock::time_point start{};
-  bool left = false;
-  for (std::uint64_t polls = 0; !come(); ++polls) {
-    if (polls < kSpins) continue;
-    if (polls == kSpins) start = Clock::now();
-    sched_yield();
-    if (polls % kPollsPerClock != 0) continue;
+  device::impl::HostWait wait;
+  for (bool left = false; !come();) {
+    if (!wait.pause()) continue;
     Flag seen = look();
-    const auto waited = static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+    const std::uint64_t waited = wait.waited_ns();
     if (seen.epoch == expected && is_other_operation(seen, expected)) {
       return fail(FailureReason::kMismatch, rank, expected, seen, 0);
     }

@@ -212,6 +212,7 @@ void stop_together(const std::vector<ForkedRank>& ranks, std::chrono::millisecon
   for (const ForkedRank& rank : ranks) rank.signal(SIGSTOP);
   std::this_thread::sleep_for(limit + limit / 10);
   for (const ForkedRank& rank : ranks) rank.signal(SIGCONT);
+  std::this_thread::sleep_for(limit / 10);  // for them to see how late it is
 }
 
 // Rank 0 comes once all have been woken.

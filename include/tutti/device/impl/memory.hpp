@@ -3,12 +3,11 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <thread>
 
+#include "tutti/device/impl/host_wait.hpp"
 #include "tutti/device/threads.hpp"
 
 namespace tutti::device::impl {
@@ -31,6 +30,11 @@ __device__ inline void load_relaxed(std::uint32_t& v, const std::byte* from) {
 }
 __device__ inline void store_relaxed(std::byte* to, std::uint32_t v) {
   asm volatile("st.relaxed.sys.u32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
+}
+__device__ inline std::uint64_t now_ns() {
+  std::uint64_t ns;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+  return ns;
 }
 struct Octet {
   std::uint8_t bits;
@@ -85,16 +89,6 @@ __device__ inline void copy_on_device(unsigned thread, unsigned threads, std::by
 }
 
 #endif
-
-// Polls between two looks at what else may end a wait, and how many come before the first. On a GPU
-// the host's word, which is across PCIe, is looked at more rarely still.
-struct Polling {
-#if defined(__CUDA_ARCH__)
-  static constexpr unsigned kFirst = 64, kEach = 64, kPerHostLook = 1024;
-#else
-  static constexpr unsigned kFirst = 256, kEach = 64, kPerHostLook = 64;
-#endif
-};
 
 struct SystemMemory {
   // Release, system scope: a peer that acquires `value` sees what this thread did and saw before.
@@ -167,22 +161,28 @@ struct SystemMemory {
   }
 
   // Until *word >= `expected`; acquires. False once `ends(seen, waited_ns, look_at_host)` says so,
-  // which is asked now and then. The first polls read no clock.
+  // which is asked now and then. The first polls read no clock. On a GPU the host's word, which is
+  // across PCIe, is looked at more rarely still.
   template <class Ends>
   static TUTTI_DEVICE bool wait(std::uint64_t* word, std::uint64_t expected, const Ends& ends) {
+#if defined(__CUDA_ARCH__)
+    constexpr unsigned kFirst = 64, kEach = 64, kPerHostLook = 1024;
     std::uint64_t start = 0;
     for (unsigned polls = 0;; ++polls) {
       const std::uint64_t seen = load_acquire(word);
       if (seen >= expected) return true;
-      if (polls < Polling::kFirst) continue;
-#if !defined(__CUDA_ARCH__)
-      std::this_thread::yield();
-#endif
-      if (polls % Polling::kEach != 0) continue;
+      if (polls < kFirst || polls % kEach != 0) continue;
       const std::uint64_t now = now_ns();
       if (start == 0) start = now;
-      if (ends(seen, now - start, polls % Polling::kPerHostLook == 0)) return false;
+      if (ends(seen, now - start, polls % kPerHostLook == 0)) return false;
     }
+#else
+    for (HostWait wait;;) {
+      const std::uint64_t seen = load_acquire(word);
+      if (seen >= expected) return true;
+      if (wait.pause() && ends(seen, wait.waited_ns(), true)) return false;
+    }
+#endif
   }
 
   // Whoever is first; relaxed.
@@ -207,18 +207,6 @@ struct SystemMemory {
     asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 #else
     std::atomic_ref(*to).store(value, std::memory_order_release);
-#endif
-  }
-
-  static TUTTI_DEVICE std::uint64_t now_ns() {
-#if defined(__CUDA_ARCH__)
-    std::uint64_t ns;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
-    return ns;
-#else
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 #endif
   }
 };
