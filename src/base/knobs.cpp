@@ -332,17 +332,20 @@ KnobSource Knobs::source(std::string_view name) const { return find(name).source
 
 std::uint64_t Knobs::hash() const {
   Hash hash;
+  for (const auto& [name, value] : group_values()) hash.add(name).add(value);
+  return hash.value();
+}
+
+std::vector<std::pair<std::string, std::string>> Knobs::group_values() const {
+  std::vector<std::pair<std::string, std::string>> values;
   for (const Setting& setting : settings_) {
     if (setting.knob->scope != KnobScope::kGroup || setting.knob->secret) continue;
-    hash.add(setting.knob->name);
     // "16M" and "16384K" are one value.
-    if (setting.knob->type == KnobType::kString) {
-      hash.add(setting.value);
-    } else {
-      hash.add(static_cast<std::uint64_t>(setting.number));
-    }
+    const bool is_text = setting.knob->type == KnobType::kString;
+    values.emplace_back(setting.knob->name,
+                        is_text ? setting.value : fmt::format("{}", setting.number));
   }
-  return hash.value();
+  return values;
 }
 
 }  // namespace tutti

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tutti/status.hpp"
@@ -80,6 +81,9 @@ class Knobs {
   const std::vector<std::string>& warnings() const { return warnings_; }
   // The same on two ranks whose knobs of group scope have the same values, wherever from.
   std::uint64_t hash() const;
+  // What goes into it: names and values, of which one that can be written in several ways ("16M")
+  // is a number.
+  std::vector<std::pair<std::string, std::string>> group_values() const;
 
  private:
   struct Setting {

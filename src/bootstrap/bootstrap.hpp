@@ -22,6 +22,7 @@
 #include "base/bytes.hpp"
 #include "base/deadline.hpp"
 #include "base/fd.hpp"
+#include "bootstrap/rank_names.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti {
@@ -33,6 +34,8 @@ struct PeerIdentity {
   std::uint64_t process_token = 0;  // random per process: equal only for ranks of one process
   // Of the folder where ranks of one host meet: equal where two ranks see the same one.
   std::uint64_t folder_id = 0;
+  // In clock ticks since the host's boot: tells apart two processes of one number. 0: unknown.
+  std::uint64_t process_start = 0;
 };
 
 // A failure as it is told to the group: who it is about, and rule 5's text.
@@ -51,6 +54,12 @@ class Bootstrap {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual const std::vector<PeerIdentity>& identities() const = 0;
+
+  // For every text that names a rank of this group.
+  virtual RankNames names() const = 0;
+  // To be called once nothing can fail any more that belongs to the split() this group came of: its
+  // texts have the numbers of the group that was split until then, and its own ones afterwards.
+  virtual void found() = 0;
 
   // Collective. Element r of the answer is what rank r gave; lengths may differ, at most
   // kMaxMessageBytes each. kTimeout names the ranks that were not heard from.

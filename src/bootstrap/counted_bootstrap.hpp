@@ -19,6 +19,8 @@ class CountedBootstrap final : public Bootstrap {
   int rank() const override { return counted_->rank(); }
   int size() const override { return counted_->size(); }
   const std::vector<PeerIdentity>& identities() const override { return counted_->identities(); }
+  RankNames names() const override { return counted_->names(); }
+  void found() override { counted_->found(); }
 
   Result<std::vector<Bytes>> all_gather(ByteView mine, Deadline deadline) override {
     ++exchanges_;

@@ -53,7 +53,7 @@ GroupView::GroupView(std::shared_ptr<Mesh> mesh, Members members)
     : mesh_(std::move(mesh)), members_(std::move(members)) {
   const auto at = std::find(members_.ranks.begin(), members_.ranks.end(), mesh_->rank());
   rank_ = static_cast<int>(at - members_.ranks.begin());
-  mesh_->inbox().open(members_.group, members_.ranks);
+  mesh_->inbox().open(members_.group, members_.ranks, members_.names);
 }
 
 GroupView::~GroupView() {
@@ -77,7 +77,12 @@ Message GroupView::message(FrameKind kind) const {
 Result<std::vector<Message>> GroupView::finish(FrameKind kind, Deadline deadline) {
   auto messages = mesh_->inbox().receive({members_.group, sequence_, kind}, deadline);
   if (messages.is_ok()) {
-    broken_ = mesh_->flush(members_.ranks, deadline);
+    const std::vector<int> blocked = mesh_->flush(members_.ranks, deadline);
+    if (!blocked.empty()) {
+      broken_ = {StatusCode::kTimeout,
+                 fmt::format("{} did not take what was sent to it in time: stopped, or overloaded",
+                             names().of(blocked))};
+    }
   } else {
     broken_ = messages.status();
   }
@@ -146,7 +151,9 @@ Status GroupView::open_side_group(Deadline deadline) {
   TUTTI_ASSIGN(const GroupId id,
                group_id_from(true, {reinterpret_cast<const char*>(address.data()), address.size()},
                              hmac_sha256(mesh_->secret(), address)));
-  TUTTI_ASSIGN(side_, join_group(id, rank_, size(), deadline));
+  JoinOptions options;
+  options.names = names();
+  TUTTI_ASSIGN(side_, join_group_with(id, rank_, size(), deadline, options));
   return Status::ok();
 }
 
@@ -176,8 +183,9 @@ Result<std::unique_ptr<Bootstrap>> GroupView::split(int color, int key, Deadline
   std::vector<std::tuple<int, int>> chosen;  // (key, rank of this group)
   for (int r = 0; r < size(); ++r) {
     if (votes[r].size() != sizeof(SplitVote)) {
-      broken_ = {StatusCode::kMismatch,
-                 fmt::format("rank {} gave no colour and key: all ranks must call split", r)};
+      broken_ = {
+          StatusCode::kMismatch,
+          fmt::format("{} gave no colour and key: all ranks must call split", names().of(r))};
       return broken_;
     }
     const auto theirs = from_bytes<SplitVote>(votes[r]);
@@ -186,11 +194,19 @@ Result<std::unique_ptr<Bootstrap>> GroupView::split(int color, int key, Deadline
   if (color < 0) return std::unique_ptr<Bootstrap>();
   std::sort(chosen.begin(), chosen.end());
   Members child{child_group_id(members_.group, split, color), {}, {}};
+  std::vector<int> ranks;
   for (const auto& [their_key, r] : chosen) {
+    ranks.push_back(r);
     child.ranks.push_back(members_.ranks[r]);
     child.identities.push_back(members_.identities[r]);
   }
+  child.names = names().split(ranks);
   return std::unique_ptr<Bootstrap>(std::make_unique<GroupView>(mesh_, std::move(child)));
+}
+
+void GroupView::found() {
+  mesh_->inbox().found(members_.group);
+  if (side_ != nullptr) side_->found();
 }
 
 void GroupView::set_failure_handler(FailureHandler handler) {
@@ -226,8 +242,9 @@ void GroupView::leave(std::string_view last) {
 
 int GroupView::departed() const { return mesh_->inbox().departed(members_.group); }
 
-Result<std::unique_ptr<Bootstrap>> make_root_group(std::shared_ptr<Mesh> mesh, Deadline deadline) {
-  GroupView::Members members{kHelloGroup, {}, {}};
+Result<std::unique_ptr<Bootstrap>> make_root_group(std::shared_ptr<Mesh> mesh, Deadline deadline,
+                                                   const RankNames& names) {
+  GroupView::Members members{kHelloGroup, {}, {}, names};
   for (int r = 0; r < mesh->size(); ++r) members.ranks.push_back(r);
   members.identities.resize(members.ranks.size());
   GroupView hello(mesh, members);

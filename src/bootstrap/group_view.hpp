@@ -16,6 +16,7 @@ class GroupView final : public Bootstrap {
     std::uint64_t group = 0;
     std::vector<int> ranks;                // of the mesh, by rank of the group
     std::vector<PeerIdentity> identities;  // by rank of the group
+    RankNames names = {};
   };
   GroupView(std::shared_ptr<Mesh> mesh, Members members);
   ~GroupView() override;
@@ -23,6 +24,8 @@ class GroupView final : public Bootstrap {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.ranks.size()); }
   const std::vector<PeerIdentity>& identities() const override { return members_.identities; }
+  RankNames names() const override { return mesh_->inbox().names(members_.group); }
+  void found() override;
 
   Result<std::vector<Bytes>> all_gather(ByteView mine, Deadline deadline) override;
   Result<std::vector<std::vector<Fd>>> exchange_descriptors(

@@ -16,6 +16,7 @@
 #include "base/knobs.hpp"
 #include "bootstrap/private_directory.hpp"
 #include "drivers/host_files.hpp"
+#include "drivers/processes.hpp"
 
 namespace tutti {
 namespace {
@@ -78,6 +79,7 @@ PeerIdentity this_process() {
     identity.host_id = read_host_id();
     identity.folder_id = read_folder_id();
     identity.process_id = ::getpid();
+    identity.process_start = process_facts(::getpid()).value_or(ProcessFacts{}).start;
     // Without random bytes the process id must do: unique on one host, as long as it lives.
     identity.process_token =
         token.is_ok() ? first_word(*token) : static_cast<std::uint64_t>(identity.process_id);

@@ -84,9 +84,9 @@ void Inbox::peer_lost_locked(Group& group, int peer) {
   const int rank = group.rank_of(peer);
   if (rank < 0 || group.left || group.senders[peer].left || peers_[peer].said_goodbye) return;
   fail_locked(group, {rank, StatusCode::kPeerFailed,
-                      fmt::format("rank {} is gone without having left the group: {}; make a new "
+                      fmt::format("{} is gone without having left the group: {}; make a new "
                                   "communicator without it",
-                                  rank, peers_[peer].why)});
+                                  group.names.of(rank), peers_[peer].why)});
 }
 
 void Inbox::peer_gone(int peer, const std::string& why) {
@@ -109,16 +109,27 @@ void Inbox::peer_said_goodbye(int peer) {
   changed_.notify_all();
 }
 
-void Inbox::open(std::uint64_t id, std::vector<int> members) {
+void Inbox::open(std::uint64_t id, std::vector<int> members, RankNames names) {
   {
     const std::lock_guard lock(mutex_);
     Group& group = find_or_make(id);
     group.members = std::move(members);
+    group.names = std::move(names);
     for (const int member : group.members) {
       if (peers_[member].gone) peer_lost_locked(group, member);
     }
   }
   start_notifying();
+}
+
+void Inbox::found(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  groups_.at(id).names.found();
+}
+
+RankNames Inbox::names(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  return groups_.at(id).names;
 }
 
 void Inbox::close(std::uint64_t id) {
@@ -143,10 +154,10 @@ Status Inbox::first_obstacle(const Group& group, const Call& call) const {
     const Message& front = sender.queue.front();
     if (front.kind != call.kind || front.sequence != call.sequence) {
       return {StatusCode::kMismatch,
-              fmt::format("rank {} is at {} #{}, this rank at {} #{}: all ranks must make the same "
+              fmt::format("{} is at {} #{}, this rank at {} #{}: all ranks must make the same "
                           "calls in the same order",
-                          rank, to_string(front.kind), front.sequence, to_string(call.kind),
-                          call.sequence)};
+                          group.names.of(rank), to_string(front.kind), front.sequence,
+                          to_string(call.kind), call.sequence)};
     }
   }
   if (complete(group)) return Status::ok();
@@ -155,9 +166,9 @@ Status Inbox::first_obstacle(const Group& group, const Call& call) const {
     const Sender& sender = group.senders[member];
     if (sender.queue.empty() && (sender.left || peers_[member].said_goodbye)) {
       return {StatusCode::kPeerFailed,
-              fmt::format("rank {} has left the group{}{} and cannot take part in {} #{}", rank,
-                          sender.last.empty() ? "" : " ", sender.last, to_string(call.kind),
-                          call.sequence)};
+              fmt::format("{} has left the group{}{} and cannot take part in {} #{}",
+                          group.names.of(rank), sender.last.empty() ? "" : " ", sender.last,
+                          to_string(call.kind), call.sequence)};
     }
   }
   return Status::ok();
@@ -171,10 +182,10 @@ Status Inbox::timeout(const Group& group, const Call& call,
   }
   const std::chrono::duration<double> waited = Deadline::Clock::now() - began;
   return {StatusCode::kTimeout,
-          fmt::format("{} #{}: rank {} waited {:.3f} s and did not hear from {} of {}: stopped, "
-                      "late, or not making this call",
-                      to_string(call.kind), call.sequence, group.rank_of(self_), waited.count(),
-                      rank_list(missing), group.members.size())};
+          fmt::format("{} #{}: {} waited {:.3f} s and did not hear from {} of {}: stopped, late, "
+                      "or not making this call",
+                      to_string(call.kind), call.sequence, group.names.of(group.rank_of(self_)),
+                      waited.count(), group.names.of(missing), group.members.size())};
 }
 
 Result<std::vector<Message>> Inbox::receive(const Call& call, Deadline deadline) {

@@ -37,7 +37,10 @@ class Inbox {
   void peer_said_goodbye(int peer);
 
   // A group of which this rank is a member. Messages for it may have come before.
-  void open(std::uint64_t group, std::vector<int> members);
+  void open(std::uint64_t group, std::vector<int> members, RankNames names);
+  // See Bootstrap.
+  void found(std::uint64_t group);
+  RankNames names(std::uint64_t group);
   // Waits for a handler in progress; drops what comes later.
   void close(std::uint64_t group);
 
@@ -75,6 +78,7 @@ class Inbox {
   using News = std::variant<GroupFailure, Left>;
   struct Group {
     std::vector<int> members;  // empty until opened
+    RankNames names;
     std::vector<Sender> senders;
     std::optional<GroupFailure> failure;  // the first
     std::deque<News> news;                // of other members, for the handlers

@@ -16,10 +16,14 @@ constexpr std::size_t kMaxIdBytes = 127;
 
 JobDirectory::JobDirectory(SocketDriver& sockets, const std::string& runtime_directory,
                            std::string_view job)
-    : sockets_(sockets),
-      runtime_directory_(runtime_directory),
-      path_(fmt::format("{}/tutti-job-{:016x}", runtime_directory,
-                        first_word(sha256(view_of(job))))) {}
+    : JobDirectory(sockets, runtime_directory,
+                   Path{fmt::format("{}/tutti-job-{:016x}", runtime_directory,
+                                    first_word(sha256(view_of(job))))}) {}
+
+JobDirectory JobDirectory::of_name(SocketDriver& sockets, const std::string& runtime_directory,
+                                   const std::string& name) {
+  return {sockets, runtime_directory, Path{runtime_directory + "/" + name}};
+}
 
 Status JobDirectory::take_down(const std::string& place, int size) {
   MeetingPlace left_over(sockets_, place, size);

@@ -15,6 +15,9 @@ class JobDirectory {
  public:
   // `job` tells apart the jobs of this user on this host.
   JobDirectory(SocketDriver& sockets, const std::string& runtime_directory, std::string_view job);
+  // One that was found, by the name of its directory.
+  static JobDirectory of_name(SocketDriver& sockets, const std::string& runtime_directory,
+                              const std::string& name);
 
   // Rank 0: takes down what an earlier job has left, and publishes a new id. kMismatch where a job
   // of this name is just starting.
@@ -28,6 +31,11 @@ class JobDirectory {
   const std::string& path() const { return path_; }
 
  private:
+  struct Path {
+    std::string text;
+  };
+  JobDirectory(SocketDriver& sockets, const std::string& runtime_directory, Path path)
+      : sockets_(sockets), runtime_directory_(runtime_directory), path_(std::move(path.text)) {}
   Status take_down(const std::string& place, int size);
   std::string file() const { return path_ + "/id"; }
 

@@ -17,7 +17,7 @@ Result<std::unique_ptr<Bootstrap>> make_socket_group(const JoinRequest& request,
   setup.secret = request.id.secret();
   setup.is_unix = request.id.is_local();
   TUTTI_ASSIGN(const std::shared_ptr<SocketMesh> mesh, SocketMesh::start(std::move(setup)));
-  TUTTI_ASSIGN(auto group, make_root_group(mesh, request.deadline));
+  TUTTI_ASSIGN(auto group, make_root_group(mesh, request.deadline, request.options.names));
   mesh->established(group->identities());
   return group;
 }

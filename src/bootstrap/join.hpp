@@ -21,6 +21,7 @@ struct JoinOptions {
   std::chrono::milliseconds stranger_deadline{5000};  // for a connection to prove itself
   bool check_proofs = true;  // tests turn it off, to see that they would notice
   int* strangers = nullptr;  // counts the connections that were dropped
+  RankNames names = {};      // where the ranks are those of a group that came of split()
 };
 
 Result<std::unique_ptr<Bootstrap>> join_group_with(const GroupId& id, int rank, int size,

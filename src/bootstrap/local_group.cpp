@@ -2,6 +2,7 @@
 #include "base/knobs.hpp"
 #include "base/try.hpp"
 #include "bootstrap/join.hpp"
+#include "bootstrap/left_behind.hpp"
 #include "bootstrap/meeting_place.hpp"
 #include "bootstrap/private_directory.hpp"
 #include "bootstrap/rendezvous.hpp"
@@ -9,13 +10,9 @@
 namespace tutti {
 namespace {
 
-Result<std::string> meeting_directory(const JoinRequest& request) {
-  if (!request.options.runtime_directory.empty()) {
-    return request.options.runtime_directory + "/" + request.id.address();
-  }
-  TUTTI_ASSIGN(const std::string base,
-               runtime_directory(Knobs::process().text("TUTTI_RUNTIME_DIR")));
-  return base + "/" + request.id.address();
+Result<std::string> base_directory(const JoinRequest& request) {
+  if (!request.options.runtime_directory.empty()) return request.options.runtime_directory;
+  return runtime_directory(Knobs::process().text("TUTTI_RUNTIME_DIR"));
 }
 
 Rendezvous::Setup rendezvous_setup(const JoinRequest& request, const std::string& directory) {
@@ -26,6 +23,7 @@ Rendezvous::Setup rendezvous_setup(const JoinRequest& request, const std::string
   setup.check_user = true;
   setup.stranger_deadline = request.options.stranger_deadline;
   setup.called_off = request.options.called_off;
+  setup.names = request.options.names;
   return setup;
 }
 
@@ -51,7 +49,9 @@ Status meet(const JoinRequest& request, MeetingPlace& place, Rendezvous& rendezv
 }  // namespace
 
 Result<std::unique_ptr<Bootstrap>> join_local(const JoinRequest& request) {
-  TUTTI_ASSIGN(const std::string directory, meeting_directory(request));
+  TUTTI_ASSIGN(const std::string base, base_directory(request));
+  if (request.rank == 0) remove_left_behind(*request.options.sockets, base, request.id.address());
+  const std::string directory = base + "/" + request.id.address();
   MeetingPlace place(*request.options.sockets, directory, request.size);
   Rendezvous rendezvous(rendezvous_setup(request, directory));
   const Status met = meet(request, place, rendezvous);

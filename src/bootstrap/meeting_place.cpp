@@ -18,7 +18,7 @@ Result<SocketAddress> MeetingPlace::address(int rank) const {
 
 bool MeetingPlace::is_alive() const {
   const auto here = address(0);
-  return here.is_ok() && sockets_.connect(*here).is_ok();
+  return here.is_ok() && sockets_.connect(*here).status().code() != StatusCode::kUnavailable;
 }
 
 void MeetingPlace::remove(const std::string& directory, int size) {
@@ -46,7 +46,7 @@ Result<Fd> MeetingPlace::try_listen(int rank, bool create_directory) {
   // In use, or the directory has just been taken down. A socket that nobody answers at is left
   // over.
   const auto probe = sockets_.connect(here);
-  if (!probe.is_ok()) {
+  if (probe.status().code() == StatusCode::kUnavailable) {
     remove_file(path(rank));
     return listener;
   }

@@ -24,9 +24,9 @@ class Mesh {
   // Hands a message over for delivery, in order per receiver; to itself too. Never blocks; a peer
   // that is gone is noticed by the inbox.
   virtual void send(int to, Message message) = 0;
-  // Waits until what was sent to `members` has left this process. kTimeout names the ranks (by
-  // their place in `members`) that do not take it.
-  virtual Status flush(const std::vector<int>& members, Deadline deadline) = 0;
+  // Waits until what was sent to `members` has left this process. The places in `members` of those
+  // that have not taken it by then; none is success.
+  virtual std::vector<int> flush(const std::vector<int>& members, Deadline deadline) = 0;
 
   virtual bool carries_descriptors() const = 0;
   // What both ends of every connection know and no stranger does.
@@ -42,7 +42,9 @@ class Mesh {
 // The group in which ranks tell each other who they are, or why no group came about.
 inline constexpr std::uint64_t kHelloGroup = 1;
 
-// A group of all ranks of `mesh`. Collective: the ranks tell each other who they are.
-Result<std::unique_ptr<Bootstrap>> make_root_group(std::shared_ptr<Mesh> mesh, Deadline deadline);
+// A group of all ranks of `mesh`. Collective: the ranks tell each other who they are. `names`,
+// where the mesh is made for a group that came of split().
+Result<std::unique_ptr<Bootstrap>> make_root_group(std::shared_ptr<Mesh> mesh, Deadline deadline,
+                                                   const RankNames& names = {});
 
 }  // namespace tutti

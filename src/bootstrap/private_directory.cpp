@@ -25,9 +25,13 @@ Status failure(std::string_view what, const std::string& path, int error) {
           fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(error))};
 }
 
-bool is_own_directory(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+bool is_private(const struct stat& info) {
+  return info.st_uid == ::geteuid() && (info.st_mode & 07777) == 0700;
+}
+
+std::string says_why_not_private(const struct stat& info) {
+  return fmt::format("belongs to user {} with mode {:o}, but must belong to user {} with mode 700",
+                     info.st_uid, info.st_mode & 07777, ::geteuid());
 }
 
 Status write_all(int fd, std::string_view text, const std::string& path) {
@@ -47,14 +51,25 @@ Result<std::string> runtime_directory(std::string_view configured) {
     std::string path(configured);
     while (path.size() > 1 && path.back() == '/') path.pop_back();
     struct stat info {};
-    if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return path;
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("TUTTI_RUNTIME_DIR is \"{}\", which is no directory; make it, or "
-                              "leave the variable unset",
-                              configured));
+    if (::stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("TUTTI_RUNTIME_DIR is \"{}\", which is no directory; make it, or "
+                                "leave the variable unset",
+                                configured));
+    }
+    if (is_private(info)) return path;
+    return Status(
+        StatusCode::kPermission,
+        fmt::format("TUTTI_RUNTIME_DIR is \"{}\", which {}; chmod 700 one of your own, or "
+                    "leave the variable unset",
+                    configured, says_why_not_private(info)));
   }
   const char* session = std::getenv("XDG_RUNTIME_DIR");
-  if (session != nullptr && is_own_directory(session)) return std::string(session);
+  struct stat info {};
+  if (session != nullptr && ::stat(session, &info) == 0 && S_ISDIR(info.st_mode) &&
+      is_private(info)) {
+    return std::string(session);
+  }
   return std::string("/tmp");
 }
 
@@ -64,11 +79,9 @@ Status check_private_directory(const std::string& path) {
   if (!directory.valid() || ::fstat(directory.get(), &info) != 0) {
     return failure("open the directory", path, errno);
   }
-  if (info.st_uid == ::geteuid() && (info.st_mode & 07777) == 0700) return Status::ok();
-  return {StatusCode::kPermission,
-          fmt::format("{} belongs to user {} with mode {:o}, but must belong to user {} with mode "
-                      "700; remove it, or set TUTTI_RUNTIME_DIR",
-                      path, info.st_uid, info.st_mode & 07777, ::geteuid())};
+  if (is_private(info)) return Status::ok();
+  return {StatusCode::kPermission, fmt::format("{} {}; remove it, or set TUTTI_RUNTIME_DIR", path,
+                                               says_why_not_private(info))};
 }
 
 Status make_private_directory(const std::string& path) {

@@ -10,8 +10,8 @@
 namespace tutti {
 
 // Where ranks of one host meet: `configured` (TUTTI_RUNTIME_DIR) if not empty, else
-// $XDG_RUNTIME_DIR where it is a directory of this user, else /tmp. kInvalidArgument where
-// `configured` is no directory.
+// $XDG_RUNTIME_DIR where it is a private directory of this user, else /tmp. kInvalidArgument where
+// `configured` is no directory, kPermission where it is not this user's with mode 0700.
 Result<std::string> runtime_directory(std::string_view configured);
 
 // Makes `path` with mode 0700, or takes the one that is there if it is a directory of this user

@@ -235,13 +235,13 @@ std::vector<int> Rendezvous::missing() const {
 
 Status Rendezvous::timeout() const {
   const std::chrono::duration<double> waited = Clock::now() - began_;
-  std::string text =
-      fmt::format("rank {} waited {:.3f} s at {} and did not meet {} of {}", setup_.terms.rank,
-                  waited.count(), setup_.place, rank_list(missing()), setup_.terms.size);
+  std::string text = fmt::format("{} waited {:.3f} s at {} and did not meet {} of {}",
+                                 setup_.names.of(setup_.terms.rank), waited.count(), setup_.place,
+                                 setup_.names.of(missing()), setup_.terms.size);
   StatusCode code = StatusCode::kTimeout;
   for (const auto& [rank, dial] : dials_) {
     if (dial.last.is_ok()) continue;
-    text += fmt::format("; rank {}: {}", rank, dial.last.message());
+    text += fmt::format("; {}: {}", setup_.names.of(rank), dial.last.message());
     if (dial.last.code() == StatusCode::kPermission) code = StatusCode::kPermission;
   }
   if (strangers_ > 0) {
@@ -260,7 +260,7 @@ GroupFailure Rendezvous::reason_of(int rank) {
     if (auto failure = decode_failure(*message.payload, setup_.terms.size)) return *failure;
   }
   return {rank, StatusCode::kPeerFailed,
-          fmt::format("rank {} ended while the group was being formed", rank)};
+          fmt::format("{} ended while the group was being formed", setup_.names.of(rank))};
 }
 
 void Rendezvous::give_up(const GroupFailure& failure) {

@@ -25,6 +25,7 @@ class Rendezvous {
     bool check_user = false;                            // UNIX: the other end must run as this user
     std::chrono::milliseconds stranger_deadline{5000};  // to prove oneself
     std::function<bool()> called_off;  // asked now and then until rank 0 is met; may be empty
+    RankNames names = {};
   };
   explicit Rendezvous(Setup setup);
 

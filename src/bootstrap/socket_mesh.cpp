@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "base/try.hpp"
-#include "bootstrap/failure_notice.hpp"
 #include "bootstrap/identity.hpp"
+#include "drivers/processes.hpp"
 
 namespace tutti {
 namespace {
+
+constexpr char kEnded[] = "its process has ended";
 
 Message control_message(FrameKind kind) {
   Message message;
@@ -81,19 +83,16 @@ void SocketMesh::send(int to, Message message) {
   if (!peer.writer.empty()) sockets_.wake(event_.get());  // the thread sends the rest
 }
 
-Status SocketMesh::flush(const std::vector<int>& members, Deadline deadline) {
+std::vector<int> SocketMesh::flush(const std::vector<int>& members, Deadline deadline) {
   std::unique_lock lock(mutex_);
   const auto sent = [&](int member) { return peers_[member].writer.empty(); };
-  const bool all = deadline.wait(changed_, lock,
-                                 [&] { return std::all_of(members.begin(), members.end(), sent); });
-  if (all) return Status::ok();
+  (void)deadline.wait(changed_, lock,
+                      [&] { return std::all_of(members.begin(), members.end(), sent); });
   std::vector<int> blocked;
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (!sent(members[i])) blocked.push_back(static_cast<int>(i));
   }
-  return {StatusCode::kTimeout,
-          fmt::format("{} did not take what was sent to it in time: stopped, or overloaded",
-                      rank_list(blocked))};
+  return blocked;
 }
 
 void SocketMesh::established(const std::vector<PeerIdentity>& identities) {
@@ -106,19 +105,48 @@ void SocketMesh::established(const std::vector<PeerIdentity>& identities) {
         theirs.process_token == mine.process_token) {
       continue;
     }
-    if (auto process = sockets_.watch_process(theirs.process_id)) {
-      peers_[r].process = std::move(process).value();
-    }
+    watch_locked(peers_[r], theirs);
   }
   sockets_.wake(event_.get());
+}
+
+// What cannot be seen in /proc to begin with is not looked for there.
+void SocketMesh::watch_locked(Peer& peer, const PeerIdentity& identity) {
+  if (auto process = sockets_.watch_process(identity.process_id)) {
+    peer.process = std::move(process).value();
+    return;
+  }
+  const auto facts = process_facts(static_cast<pid_t>(identity.process_id));
+  if (!facts || facts->start != identity.process_start) return;
+  peer.looked_for = identity;
+  looks_ = true;
+}
+
+void SocketMesh::look_for_ended() {
+  const auto now = Deadline::Clock::now();
+  if (now - looked_ < kBetweenLooks) return;
+  looked_ = now;
+  std::vector<std::pair<int, PeerIdentity>> looked_for;
+  {
+    const std::lock_guard lock(mutex_);
+    for (int r = 0; r < size(); ++r) {
+      const Peer& peer = peers_[r];
+      if (peer.open && peer.looked_for.process_id > 0) looked_for.emplace_back(r, peer.looked_for);
+    }
+  }
+  for (const auto& [r, who] : looked_for) {
+    if (has_ended(static_cast<pid_t>(who.process_id), who.process_start)) lose(r, kEnded);
+  }
 }
 
 // Two lines per peer, its socket and its process; then the event.
 bool SocketMesh::wait_for_work(std::vector<SocketWait>& waits) {
   waits.assign(2 * peers_.size() + 1, {});
+  std::chrono::milliseconds limit = std::chrono::minutes(1);
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return false;
+    if (looks_) limit = kBetweenLooks;
     for (std::size_t r = 0; r < peers_.size(); ++r) {
       const Peer& peer = peers_[r];
       if (!peer.open) continue;
@@ -127,7 +155,7 @@ bool SocketMesh::wait_for_work(std::vector<SocketWait>& waits) {
     }
   }
   waits.back() = {.fd = event_.get(), .read = true};
-  const Status waited = sockets_.wait(waits, std::nullopt);
+  const Status waited = sockets_.wait(waits, Deadline(limit));
   if (!waited.is_ok()) {
     for (int r = 0; r < size(); ++r) drop(r, waited.message());
     return false;
@@ -142,6 +170,7 @@ void SocketMesh::run() {
     for (int r = 0; r < size(); ++r) {
       if (waits[2 * r].fd >= 0) serve(r, waits[2 * r], waits[2 * r + 1]);
     }
+    look_for_ended();
   }
 }
 
@@ -157,11 +186,15 @@ void SocketMesh::serve(int r, const SocketWait& socket, const SocketWait& proces
     send_failed = peer.send_failed;
   }
   const bool ended = process.readable || process.hung_up;
-  if (!socket.readable && !ended && !send_failed) return;
-  // What a peer sent before its end still counts: a leave above all.
-  std::string why = ended ? "its process has ended" : "its connection is broken";
-  const bool goes_on = read_from(r, ended || send_failed, why);
-  if (!goes_on || ended || send_failed) drop(r, why);
+  if (ended || send_failed) return lose(r, ended ? kEnded : "its connection is broken");
+  std::string why;
+  if (socket.readable && !read_from(r, false, why)) drop(r, why);
+}
+
+// What a peer sent before its end still counts: a leave above all.
+void SocketMesh::lose(int r, std::string why) {
+  read_from(r, true, why);
+  drop(r, why);
 }
 
 bool SocketMesh::read_from(int r, bool to_the_end, std::string& why) {

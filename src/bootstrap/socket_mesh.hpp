@@ -31,21 +31,22 @@ class SocketMesh final : public Mesh {
   int size() const override { return static_cast<int>(peers_.size()); }
   Inbox& inbox() override { return inbox_; }
   void send(int to, Message message) override;
-  Status flush(const std::vector<int>& members, Deadline deadline) override;
+  std::vector<int> flush(const std::vector<int>& members, Deadline deadline) override;
   bool carries_descriptors() const override { return setup_.is_unix; }
   const Digest& secret() const override { return setup_.secret; }
 
   // The first group has come about. From now on processes of this host are watched as well: a
   // forked child can hold a dead peer's connection open, but not its process id. Where the kernel
-  // cannot watch processes, only connections tell.
+  // cannot watch processes, /proc is read now and then.
   void established(const std::vector<PeerIdentity>& identities);
 
  private:
-  static constexpr std::chrono::milliseconds kGoodbye{1000};
+  static constexpr std::chrono::milliseconds kGoodbye{1000}, kBetweenLooks{250};
 
   struct Peer {
     Fd socket, process;
-    FrameReader reader;  // of the thread alone
+    PeerIdentity looked_for;  // in /proc, where `process` cannot be had; else of no process
+    FrameReader reader;       // of the thread alone
     FrameWriter writer;
     bool open = false;
     bool send_failed = false;  // found by a sender; the thread reads what is left, and closes
@@ -55,7 +56,10 @@ class SocketMesh final : public Mesh {
   explicit SocketMesh(Setup setup);
   void run();
   bool wait_for_work(std::vector<SocketWait>& waits);
+  void watch_locked(Peer& peer, const PeerIdentity& identity);
+  void look_for_ended();
   void serve(int peer, const SocketWait& socket, const SocketWait& process);
+  void lose(int peer, std::string why);
   // False once the connection is at its end; `why` says how.
   bool read_from(int peer, bool to_the_end, std::string& why);
   bool take(int peer, Message message, std::string& why);
@@ -71,6 +75,8 @@ class SocketMesh final : public Mesh {
   std::condition_variable changed_;
   std::vector<Peer> peers_;
   bool stopping_ = false, established_ = false;
+  bool looks_ = false;  // for somebody in /proc
+  std::chrono::steady_clock::time_point looked_;
   Worker worker_;
 };
 

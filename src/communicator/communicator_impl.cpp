@@ -86,7 +86,8 @@ Status CommunicatorImpl::set_timeout(std::chrono::milliseconds timeout) {
 }
 
 void CommunicatorImpl::abort(std::string_view reason) {
-  (void)fail({StatusCode::kAborted, fmt::format("aborted on rank {}: {}", rank(), reason)});
+  (void)fail({StatusCode::kAborted,
+              fmt::format("aborted on {}: {}", bootstrap_->names().of(rank()), reason)});
 }
 
 Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::split(int color, int key) {

@@ -158,6 +158,7 @@ class CommunicatorImpl {
 
   // create.cpp
   Status agree();
+  Status name_differences();
   void open_recorder();
   Status open_memory();
   Status verify_peers();

@@ -11,6 +11,7 @@
 #include "base/try.hpp"
 #include "bootstrap/counted_bootstrap.hpp"
 #include "bootstrap/identity.hpp"
+#include "communicator/agreement.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "communicator/watchdog.hpp"
 #include "drivers/cuda.hpp"
@@ -35,25 +36,42 @@ struct RankInfo {
   char name[64] = {};
 };
 
-struct Compared {
-  const char* what;
-  std::uint64_t RankInfo::*value;
-};
-constexpr Compared kMustAgree[] = {{"library version", &RankInfo::version},
-                                   {"settings (TUTTI_* variables or tutti.conf)", &RankInfo::knobs},
-                                   {"tuning tables", &RankInfo::tables},
-                                   {"communicator options", &RankInfo::options}};
+bool agree_on_settings(const RankInfo& a, const RankInfo& b) {
+  return a.knobs == b.knobs && a.tables == b.tables && a.options == b.options;
+}
 
-Status compare(const std::vector<RankInfo>& infos) {
-  for (const Compared& compared : kMustAgree) {
-    for (std::size_t r = 1; r < infos.size(); ++r) {
-      const auto first = infos[0].*compared.value, other = infos[r].*compared.value;
-      if (first == other) continue;
-      return {StatusCode::kMismatch, fmt::format("ranks 0 and {} differ in their {}: {:x} and {:x}",
-                                                 r, compared.what, first, other)};
-    }
+// The rest of what a rank of another version sends is not believed, but it begins like this.
+std::string version_of(ByteView info) {
+  if (info.size() < sizeof(std::uint64_t)) return "of unknown version";
+  return version_text(from_bytes<std::uint64_t>(info.first(sizeof(std::uint64_t))));
+}
+
+Status compare_versions(const std::vector<Bytes>& answers, const RankNames& names) {
+  const std::string first = version_of(answers[0]);
+  for (std::size_t r = 1; r < answers.size(); ++r) {
+    const std::string other = version_of(answers[r]);
+    if (other == first && answers[r].size() == answers[0].size()) continue;
+    const char* const build = other == first ? "another build of " : "";
+    return {StatusCode::kMismatch,
+            fmt::format("{} runs {}tutti {}, {} runs tutti {}: install the same for all ranks",
+                        names.of(r), build, other, names.of(0), first)};
   }
   return Status::ok();
+}
+
+Result<std::vector<RankInfo>> read_infos(const std::vector<Bytes>& answers,
+                                         const RankNames& names) {
+  TUTTI_TRY(compare_versions(answers, names));
+  std::vector<RankInfo> infos;
+  for (std::size_t r = 0; r < answers.size(); ++r) {
+    if (answers[r].size() != sizeof(RankInfo)) {
+      return Status(StatusCode::kMismatch,
+                    fmt::format("{} runs another build of tutti", names.of(r)));
+    }
+    infos.push_back(from_bytes<RankInfo>(answers[r]));
+    infos.back().name[sizeof RankInfo::name - 1] = '\0';  // whatever has come, it is read as text
+  }
+  return infos;
 }
 
 int nvlinks_of(NvmlDriver* nvml, const std::string& pci_bus_id) {
@@ -100,18 +118,18 @@ bool on_one_gpu(const RankInfo& a, const RankInfo& b) {
 }
 
 // Why the ranks cannot run on GPUs; empty if they can.
-std::string why_not_cuda(const std::vector<RankInfo>& infos) {
+std::string why_not_cuda(const std::vector<RankInfo>& infos, const RankNames& names) {
   const bool may_share = Knobs::process().flag("TUTTI_SHARE_GPUS");
   for (std::size_t r = 0; r < infos.size(); ++r) {
     if (infos[r].has_gpu == 0) {
       std::string why;
       if (real_cuda(&why) != nullptr) why = "no usable GPU";
-      return fmt::format("rank {} has no GPU ({})", r, why);
+      return fmt::format("{} has no GPU ({})", names.of(r), why);
     }
     for (std::size_t other = 0; other < r && !may_share; ++other) {
       if (on_one_gpu(infos[r], infos[other])) {
-        return fmt::format("ranks {} and {} share one GPU (TUTTI_SHARE_GPUS=1 allows it)", other,
-                           r);
+        return fmt::format("{} share one GPU (TUTTI_SHARE_GPUS=1 allows it)",
+                           names.of({static_cast<int>(other), static_cast<int>(r)}));
       }
     }
   }
@@ -202,13 +220,14 @@ CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
 Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
     std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
     const Machinery& machinery) {
-  set_log_rank(bootstrap->rank());
+  set_log_rank(bootstrap->names().world(bootstrap->rank()));
   std::unique_ptr<CommunicatorImpl> made(
       new CommunicatorImpl(std::move(bootstrap), options, machinery));
   TUTTI_TRY(made->agree());
   TUTTI_TRY(made->open_memory());
   made->named_windows_ = made->windows_that_are_named();
   TUTTI_TRY(made->bootstrap_->barrier(made->deadline()));
+  made->bootstrap_->found();
   log(LogLevel::kInfo, "communicator of {} ranks: {}", made->size(), to_text(made->topology_));
   return made;
 }
@@ -223,18 +242,15 @@ Status CommunicatorImpl::agree() {
       describe(options_, machinery_, device_,
                bootstrap_->identities()[static_cast<std::size_t>(rank())], *table_);
   TUTTI_ASSIGN(const auto answers, bootstrap_->all_gather(view_of(mine), deadline()));
-  std::vector<RankInfo> infos;
-  for (std::size_t r = 0; r < answers.size(); ++r) {
-    if (answers[r].size() != sizeof(RankInfo)) {
-      return {StatusCode::kMismatch, fmt::format("rank {} runs another version of tutti", r)};
-    }
-    infos.push_back(from_bytes<RankInfo>(answers[r]));
-    infos.back().name[sizeof RankInfo::name - 1] = '\0';  // whatever has come, it is read as text
-  }
-  TUTTI_TRY(compare(infos));
+  const RankNames names = bootstrap_->names();
+  TUTTI_ASSIGN(const std::vector<RankInfo> infos, read_infos(answers, names));
+  const bool alike = std::all_of(infos.begin(), infos.end(), [&](const RankInfo& info) {
+    return agree_on_settings(info, infos.front());
+  });
+  if (!alike) return name_differences();
   group_ = infos.front().group;
 
-  const std::string why_not = why_not_cuda(infos);
+  const std::string why_not = why_not_cuda(infos, names);
   if (options_.backend == Backend::kCuda && !why_not.empty()) {
     return {StatusCode::kUnavailable, "backend cuda: " + why_not};
   }
@@ -244,18 +260,42 @@ Status CommunicatorImpl::agree() {
   return Status::ok();
 }
 
+// All ranks have seen that hashes differ, so all take part in the exchange of what they are of.
+Status CommunicatorImpl::name_differences() {
+  const RankNames names = bootstrap_->names();
+  const Bytes mine = encode(agreed_values(Knobs::process(), *table_, options_));
+  TUTTI_ASSIGN(const auto answers, bootstrap_->all_gather(mine, deadline()));
+  std::vector<std::vector<AgreedValue>> values;
+  for (std::size_t r = 0; r < answers.size(); ++r) {
+    auto decoded = decode_agreed_values(answers[r]);
+    TUTTI_TRY(decoded.status().with_context(names.of(r)));
+    values.push_back(std::move(decoded).value());
+  }
+  const std::string found = differences(values, names);
+  return {StatusCode::kMismatch,
+          fmt::format("ranks have different settings: {}; give all the same TUTTI_* variables, "
+                      "tutti.conf, tuning tables and communicator options",
+                      found.empty() ? "only their hashes tell" : found)};
+}
+
 // A group works without its recorder.
 void CommunicatorImpl::open_recorder() {
   const Knobs& knobs = Knobs::process();
   if (!knobs.flag("TUTTI_RECORDER")) return;
   const std::string folder = knobs.path("TUTTI_TRACE_DIR");
-  const RecordedRank mine{
-      .group = group_,
-      .rank = rank(),
-      .ranks = size(),
-      .host_id = bootstrap_->identities()[static_cast<std::size_t>(rank())].host_id,
-      .backend = backend(),
-      .device = device_};
+  const auto& peers = bootstrap_->identities();
+  const std::uint64_t host_id = peers[static_cast<std::size_t>(rank())].host_id;
+  const auto ranks_here =
+      static_cast<int>(std::count_if(peers.begin(), peers.end(), [&](const PeerIdentity& peer) {
+        return peer.host_id == host_id;
+      }));
+  const RecordedRank mine{.group = group_,
+                          .rank = rank(),
+                          .ranks = size(),
+                          .ranks_here = ranks_here,
+                          .host_id = host_id,
+                          .backend = backend(),
+                          .device = device_};
   auto opened = FlightRecorder::open(mine, folder);
   if (!opened.is_ok() && !folder.empty()) {
     log_once(LogLevel::kWarn, fmt::format("TUTTI_TRACE_DIR: {}; nothing will be left there",
@@ -285,8 +325,10 @@ Status CommunicatorImpl::open_memory() {
   } else {
     engine_ = make_host_engine(sizes, machinery_.weakening, recorder_->waits_for());
   }
+  RankNames names = bootstrap_->names();
+  names.found();  // operations come once it is
   failure_ = std::make_unique<FailureState>(*engine_->memory().failure, *engine_->memory().notices,
-                                            recorder_.get());
+                                            recorder_.get(), std::move(names));
   captures_ = std::make_unique<Captures>(layout_.capture_channels, kLateBuffers);
   bootstrap_->set_leave_handler(
       [this](int rank, const std::string& last) { failure_->hear_of_leaving(rank, last); });

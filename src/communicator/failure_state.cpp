@@ -72,7 +72,7 @@ void FailureState::hear(int rank, const Status& failure) {
     said = head_of(failure.message());
     if (recorder_ != nullptr && said != inquiry_->operation) recorder_->waited_for(rank);
   } else if (found_mismatch() && record_.missing_rank == rank && account_.empty()) {
-    account_ = fmt::format("rank {} runs {}", rank, head_of(failure.message()));
+    account_ = fmt::format("{} runs {}", names_.of(rank), head_of(failure.message()));
     heard_.notify_all();
   }
 }
@@ -121,8 +121,8 @@ Status FailureState::account(const std::string& whereabouts) const {
   if (was_told_of_wait())
     return {cause_.code(), fmt::format("{}: {}", whereabouts, cause_.message())};
   // Whoever hears this before the cause has the cause from it.
-  return {cause_.code(), fmt::format("{}: run by rank {}; {}", describe_operation(record_.sequence),
-                                     record_.waiting_rank, cause_.message())};
+  return {cause_.code(), fmt::format("{}: run by {}; {}", describe_operation(record_.sequence),
+                                     waiting(), cause_.message())};
 }
 
 Operation FailureState::latest() const {
@@ -150,8 +150,7 @@ Status FailureState::status() const {
              record_.reason == static_cast<std::uint32_t>(FailureReason::kAborted)) {
     more = describe_wait();
   } else if (was_told_of_mismatch()) {
-    more =
-        fmt::format("rank {} runs {}", record_.waiting_rank, describe_operation(record_.sequence));
+    more = fmt::format("{} runs {}", waiting(), describe_operation(record_.sequence));
   }
   if (more.empty()) return cause_;
   return {cause_.code(), fmt::format("{}; {}", cause_.message(), more), cause_.where()};
@@ -170,32 +169,32 @@ Status FailureState::from_record() const {
     case FailureReason::kMismatch:
       return {
           StatusCode::kMismatch,
-          fmt::format("{}: rank {} runs another operation than rank {} at this point: signature "
+          fmt::format("{}: {} runs another operation than {} at this point: signature "
                       "{:08x} here, {:08x} there (operation, algorithm, count, dtype, op, buffer "
                       "kind and offset must agree)",
-                      describe_operation(record_.sequence), record_.missing_rank,
-                      record_.waiting_rank, record_.expected_signature, record_.seen_signature)};
+                      describe_operation(record_.sequence), missing(), waiting(),
+                      record_.expected_signature, record_.seen_signature)};
     case FailureReason::kOverlap:
       return {StatusCode::kInvalidArgument,
-              fmt::format("{}: another operation of this communicator ran at the same time on rank "
-                          "{}: order the streams, or use two communicators",
-                          describe_operation(record_.sequence), record_.waiting_rank)};
+              fmt::format("{}: another operation of this communicator ran at the same time on {}: "
+                          "order the streams, or use two communicators",
+                          describe_operation(record_.sequence), waiting())};
     case FailureReason::kNotRegistered:
       return {StatusCode::kInvalidArgument,
-              fmt::format("{}: replayed on rank {} before finish_capture() registered its buffers",
-                          describe_operation(record_.sequence), record_.waiting_rank)};
+              fmt::format("{}: replayed on {} before finish_capture() registered its buffers",
+                          describe_operation(record_.sequence), waiting())};
     case FailureReason::kOtherCount:
       return {
           StatusCode::kMismatch,
-          fmt::format("{}: rank {} has a piece of {} elements where rank {} was told of {} (the "
-                      "counts of all ranks must agree)",
-                      describe_operation(record_.sequence), record_.missing_rank,
-                      record_.seen_epoch, record_.waiting_rank, record_.expected_epoch)};
+          fmt::format("{}: {} has a piece of {} elements where {} was told of {} (the counts of "
+                      "all ranks must agree)",
+                      describe_operation(record_.sequence), missing(), record_.seen_epoch,
+                      waiting(), record_.expected_epoch)};
     case FailureReason::kTooMany:
       return {StatusCode::kInvalidArgument,
-              fmt::format("{}: rank {} has a count of {} on its device, and max_count is {}",
-                          describe_operation(record_.sequence), record_.missing_rank,
-                          record_.seen_epoch, record_.expected_epoch)};
+              fmt::format("{}: {} has a count of {} on its device, and max_count is {}",
+                          describe_operation(record_.sequence), missing(), record_.seen_epoch,
+                          record_.expected_epoch)};
     case FailureReason::kLeft:
       return {StatusCode::kPeerFailed, describe_left()};
     case FailureReason::kAborted:
@@ -208,16 +207,15 @@ Status FailureState::from_record() const {
 std::string FailureState::describe_wait() const {
   if (record_.signal != 0) {
     return fmt::format(
-        "wait_signal on channel {}: rank {} waited {:.3f} s for rank {}: expected signal {}, seen "
-        "{} (block {})",
-        record_.signal - 1, record_.waiting_rank, static_cast<double>(record_.waited_ns) * 1e-9,
-        record_.missing_rank, record_.expected_epoch, record_.seen_epoch, record_.block);
+        "wait_signal on channel {}: {} waited {:.3f} s for {}: expected signal {}, seen {} (block "
+        "{})",
+        record_.signal - 1, waiting(), static_cast<double>(record_.waited_ns) * 1e-9, missing(),
+        record_.expected_epoch, record_.seen_epoch, record_.block);
   }
-  return fmt::format(
-      "{}: rank {} waited {:.3f} s for rank {}: expected flag {}, seen {} (block {})",
-      describe_operation(record_.sequence), record_.waiting_rank,
-      static_cast<double>(record_.waited_ns) * 1e-9, record_.missing_rank, record_.expected_epoch,
-      record_.seen_epoch, record_.block);
+  return fmt::format("{}: {} waited {:.3f} s for {}: expected flag {}, seen {} (block {})",
+                     describe_operation(record_.sequence), waiting(),
+                     static_cast<double>(record_.waited_ns) * 1e-9, missing(),
+                     record_.expected_epoch, record_.seen_epoch, record_.block);
 }
 
 std::string FailureState::describe_left() const {
@@ -228,9 +226,9 @@ std::string FailureState::describe_left() const {
                         record_.expected_epoch, record_.seen_epoch)
           : describe_operation(record_.sequence);
   return fmt::format(
-      "{}: rank {} waits for rank {}, which left the group {}: every rank must make the same calls "
-      "before it destroys its communicator",
-      awaited, record_.waiting_rank, record_.missing_rank, said == left_.end() ? "" : said->second);
+      "{}: {} waits for {}, which left the group {}: every rank must make the same calls before it "
+      "destroys its communicator",
+      awaited, waiting(), missing(), said == left_.end() ? "" : said->second);
 }
 
 std::string FailureState::describe_others() const {
@@ -241,8 +239,8 @@ std::string FailureState::describe_others() const {
     if (static_cast<int>(r) == inquiry_->rank || said == inquiry_->operation) continue;
     silent = silent || said.empty();
     const char* const comma = text.empty() ? "" : ", ";
-    text += said.empty() ? fmt::format("{}rank {} does not answer", comma, r)
-                         : fmt::format("{}rank {} is at {}", comma, r, said);
+    text += said.empty() ? fmt::format("{}{} does not answer", comma, names_.of(r))
+                         : fmt::format("{}{} is at {}", comma, names_.of(r), said);
   }
   if (silent && !inquiry_->until.passed()) return "the other ranks are being asked where they are";
   return text.empty() ? "every other rank is in it, too" : text;

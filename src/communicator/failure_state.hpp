@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "bootstrap/rank_names.hpp"
 #include "communicator/operation.hpp"
 #include "recorder/flight_recorder.hpp"
 #include "transport/work.hpp"
@@ -26,8 +27,9 @@ class FailureState {
  public:
   // `record` and `notices` are the engine's; all must outlive this object's last use. The recorder,
   // if any, is told of the first failure and of who was missing.
-  FailureState(FailureRecord& record, std::uint32_t& notices, FlightRecorder* recorder = nullptr)
-      : record_(record), notices_(notices), recorder_(recorder) {}
+  FailureState(FailureRecord& record, std::uint32_t& notices, FlightRecorder* recorder = nullptr,
+               RankNames names = {})
+      : record_(record), notices_(notices), recorder_(recorder), names_(std::move(names)) {}
 
   // Remembers a call, so that a record with its sequence number can be explained.
   void note(const Operation& operation);
@@ -87,6 +89,8 @@ class FailureState {
   Status from_record() const;
   std::string describe_wait() const;
   std::string describe_left() const;
+  std::string missing() const { return names_.of(record_.missing_rank); }
+  std::string waiting() const { return names_.of(record_.waiting_rank); }
   std::string describe_operation(std::uint64_t sequence) const;
   bool found_mismatch() const;
   bool was_told_of_mismatch() const;
@@ -100,6 +104,7 @@ class FailureState {
   FailureRecord& record_;
   std::uint32_t& notices_;
   FlightRecorder* recorder_;
+  const RankNames names_;
   std::atomic<bool> failed_ = false;
   mutable std::mutex mutex_;
   std::condition_variable heard_;

@@ -254,10 +254,9 @@ Status CommunicatorImpl::nccl_failure() {
       late->operations > 1 ? fmt::format(" and {} behind it", late->operations - 1) : "";
   const Status cause(
       StatusCode::kTimeout,
-      fmt::format(
-          "{}{}: rank {} waited {:.3f} s in NCCL, which does not tell for whom (the deadline "
-          "is TUTTI_TIMEOUT_MS or the communicator's timeout)",
-          words, more, rank(), late->waited.count()));
+      fmt::format("{}{}: {} waited {:.3f} s in NCCL, which does not tell for whom (the deadline "
+                  "is TUTTI_TIMEOUT_MS or the communicator's timeout)",
+                  words, more, bootstrap_->names().of(rank()), late->waited.count()));
   if (failure_->fail_waiting(cause, words + more, rank(), size())) tell(cause);
   return Status::ok();
 }

@@ -39,7 +39,7 @@ Status check_window_memory(const std::byte* base, std::size_t bytes) {
 constexpr std::byte kCause{1}, kWaited{2};
 
 // The rank to blame, if any: one that failed by itself rather than one that waited for it.
-std::optional<std::string> blame(std::span<const Bytes> answers) {
+std::optional<std::string> blame(std::span<const Bytes> answers, const RankNames& names) {
   std::optional<std::string> found;
   bool found_cause = false;
   for (std::size_t r = 0; r < answers.size(); ++r) {
@@ -48,7 +48,7 @@ std::optional<std::string> blame(std::span<const Bytes> answers) {
     if (found && (found_cause || !cause)) continue;
     found_cause = cause;
     const auto* text = reinterpret_cast<const char*>(answers[r].data());
-    found = fmt::format("rank {}: {}", r, std::string_view(text, answers[r].size()).substr(1));
+    found = fmt::format("{}: {}", names.of(r), std::string_view(text, answers[r].size()).substr(1));
   }
   return found;
 }
@@ -69,7 +69,7 @@ Result<bool> NcclWindows::all_did(const Group& group, const Status& mine) {
     text.insert(text.begin(), waited ? kWaited : kCause);
   }
   TUTTI_ASSIGN(const auto answers, group.bootstrap.all_gather(text, Deadline(group.timeout)));
-  const auto why = blame(answers);
+  const auto why = blame(answers, group.bootstrap.names());
   if (!why) return true;
   const bool copies = mover_ == NcclMover::kCopyEngines;
   log_once(LogLevel::kWarn,
@@ -96,7 +96,8 @@ Status NcclWindows::open(const Group& group) {
   if (!all_ready) return Status::ok();
   TUTTI_ASSIGN(const auto ids, group.bootstrap.all_gather(view_of(id), Deadline(group.timeout)));
   if (ids.front().size() != sizeof(NcclId)) {
-    return {StatusCode::kMismatch, "rank 0 runs another version of tutti"};
+    return {StatusCode::kMismatch,
+            fmt::format("{} runs another version of tutti", group.bootstrap.names().of(0))};
   }
   const Deadline deadline = limit_of(group);
   const NcclMember member{.id = from_bytes<NcclId>(ids.front()),

@@ -42,26 +42,36 @@ bool is_own(const std::string& folder) {
 }  // namespace
 
 std::optional<ProcessFacts> parse_process_facts(std::string_view stat) {
-  // "17 (any (name) at all) S 1 17 ...": the state is field 3, the start field 22.
-  constexpr int kFieldsToStart = 19;
+  // "17 (any (name) at all) S 1 17 ...": the state is field 3.
+  constexpr int kThreads = 20 - 3, kStart = 22 - 3;  // so many fields after it
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string_view::npos || stat.size() < name_end + 3) return std::nullopt;
   ProcessFacts facts;
   facts.state = stat[name_end + 2];
   std::string_view rest = stat.substr(name_end + 2);
-  for (int field = 0; field < kFieldsToStart; ++field) {
+  std::optional<int> threads;
+  for (int field = 0; field < kStart; ++field) {
+    if (field == kThreads) threads = whole_number<int>(rest.substr(0, rest.find(' ')));
     const std::size_t space = rest.find(' ');
     if (space == std::string_view::npos) return std::nullopt;
     rest.remove_prefix(space + 1);
   }
   const auto start = whole_number<std::uint64_t>(rest.substr(0, rest.find(' ')));
-  if (!start) return std::nullopt;
+  if (!start || !threads) return std::nullopt;
+  facts.threads = *threads;
   facts.start = *start;
   return facts;
 }
 
 std::optional<ProcessFacts> process_facts(pid_t process) {
   return parse_process_facts(kernel_text(fmt::format("/proc/{}/stat", process)));
+}
+
+bool ProcessFacts::ended() const { return state == 'X' || (state == 'Z' && threads <= 1); }
+
+bool has_ended(pid_t process, std::uint64_t start) {
+  const auto facts = process_facts(process);
+  return !facts || facts->start != start || facts->ended();
 }
 
 std::vector<OpenDescriptor> descriptors_with(std::string_view text) {

@@ -319,12 +319,14 @@ class RealSockets final : public SocketDriver {
       case ENOENT:
       case ECONNREFUSED:
       case ECONNRESET:
-      case EAGAIN:  // the listener's queue is full
       case ETIMEDOUT:
       case EHOSTUNREACH:
       case ENETUNREACH:
         return {StatusCode::kUnavailable,
                 fmt::format("{}: {}", what, std::generic_category().message(error))};
+      case EAGAIN:
+        return {StatusCode::kResourceExhausted,
+                fmt::format("{}: too many wait there to be let in", what)};
       default:
         return system_failure(what, error);
     }

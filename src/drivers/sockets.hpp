@@ -85,7 +85,7 @@ class SocketDriver {
   // An invalid Fd where nobody waits.
   virtual Result<Fd> accept(int listener) = 0;
   // The connection may still be under way; once writable, connected() tells. kUnavailable where
-  // nobody listens (yet).
+  // nobody listens (yet), kResourceExhausted where somebody does whose queue is full.
   virtual Result<Fd> connect(const SocketAddress& address) = 0;
   virtual Status connected(int socket) = 0;
   virtual Result<SocketAddress> local_address(int socket) = 0;

@@ -137,7 +137,7 @@ Result<std::vector<HeapMessage>> CollectiveHeap::exchange(const HeapMessage& min
                                                           Deadline deadline) {
   const auto gathered = bootstrap_.all_gather(encode(mine), deadline);
   TUTTI_TRY(gathered.status().with_context(describe(mine.call)));
-  return decode_messages(*gathered);
+  return decode_messages(*gathered, bootstrap_.names());
 }
 
 Result<std::vector<Status>> CollectiveHeap::exchange_outcomes(const HeapCall& call,
@@ -145,7 +145,7 @@ Result<std::vector<Status>> CollectiveHeap::exchange_outcomes(const HeapCall& ca
                                                               Deadline deadline) {
   const auto gathered = bootstrap_.all_gather(encode_outcomes(mine), deadline);
   TUTTI_TRY(gathered.status().with_context(describe(call)));
-  return combine_outcomes(*gathered, mine.size());
+  return combine_outcomes(*gathered, mine.size(), bootstrap_.names());
 }
 
 // ---- Allocation
@@ -182,7 +182,7 @@ Result<AllocationPlan> CollectiveHeap::plan(const HeapCall& call, Deadline deadl
     mine.granularity = *granularity;
   }
   TUTTI_ASSIGN(const auto messages, exchange(mine, deadline));
-  TUTTI_TRY(check_agreement(messages));
+  TUTTI_TRY(check_agreement(messages, bootstrap_.names()));
 
   AllocationPlan plan;
   std::vector<std::vector<FreeBlock>> free_blocks;
@@ -330,9 +330,9 @@ Result<Connection> CollectiveHeap::connect(const HeapCall& call, const Batch& ba
   }
   TUTTI_ASSIGN(const auto messages, exchange(mine, deadline));
   Connection made;
-  made.status = check_agreement(messages);
+  made.status = check_agreement(messages, bootstrap_.names());
   if (!made.status.is_ok()) return made;
-  TUTTI_TRY(check_offers(messages));
+  TUTTI_TRY(check_offers(messages, bootstrap_.names()));
 
   const auto descriptors = exchange_descriptors(messages, batch, deadline);
   made.parts.resize(call.sizes.size());
@@ -388,18 +388,19 @@ Result<OpenedPart> CollectiveHeap::open_peer(std::size_t rank, const Offer& offe
                                              const std::vector<int>& devices) {
   PeerOffer peer{rank, offer, -1, devices};
   if (offer.how == Offer::How::kPointer && !places_.same_process(rank))
-    return Status(
-        StatusCode::kMismatch,
-        fmt::format("rank {} offers an address, which means nothing in another process", rank));
+    return Status(StatusCode::kMismatch,
+                  fmt::format("{} offers an address, which means nothing in another process",
+                              bootstrap_.names().of(rank)));
   if (offer.descriptor >= 0 && !places_.same_process(rank)) {
     const auto index = static_cast<std::size_t>(offer.descriptor);
     if (rank >= descriptors.size() || index >= descriptors[rank].size())
-      return Status(StatusCode::kSystem, fmt::format("no descriptor came from rank {}", rank));
+      return Status(StatusCode::kSystem,
+                    fmt::format("no descriptor came from {}", bootstrap_.names().of(rank)));
     peer.descriptor = descriptors[rank][index].get();
   }
   auto opened = backend_->open(peer);
-  TUTTI_TRY(opened.status().with_context(fmt::format("memory of rank {}", rank)));
-  return opened;
+  if (opened.is_ok()) return opened;
+  return opened.status().with_context(fmt::format("memory of {}", bootstrap_.names().of(rank)));
 }
 
 }  // namespace

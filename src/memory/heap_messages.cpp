@@ -46,29 +46,32 @@ bool holds(const Offer& offer, std::uint64_t bytes) {
 }
 
 Status malformed() {
-  return {StatusCode::kMismatch,
-          "a rank sent something that is no message about symmetric memory: all ranks must run the "
-          "same version of tutti and make the same calls in the same order"};
+  return {
+      StatusCode::kMismatch,
+      "what it sent is no message about symmetric memory: all ranks must run the same version of "
+      "tutti and make the same calls in the same order"};
 }
 
-Status disagreement(std::span<const HeapMessage> per_rank, std::size_t other) {
+Status disagreement(std::span<const HeapMessage> per_rank, std::size_t other,
+                    const RankNames& names) {
+  const std::string we = names.of(0), they = names.of(other);
   const HeapCall& first = per_rank[0].call;
   const HeapCall& second = per_rank[other].call;
   std::string detail;
   if (first.kind == second.kind && first.sizes.size() == second.sizes.size()) {
     const auto [a, b] = std::mismatch(first.sizes.begin(), first.sizes.end(), second.sizes.begin());
     if (a != first.sizes.end()) {
-      detail = fmt::format("; range {} has {} bytes on rank 0, {} bytes on rank {}",
-                           a - first.sizes.begin(), *a, *b, other);
+      detail = fmt::format("; range {} has {} bytes on {}, {} bytes on {}", a - first.sizes.begin(),
+                           *a, we, *b, they);
     } else if (first.first_id != second.first_id) {
-      detail = fmt::format("; rank 0 has {} segments so far, rank {} has {}", first.first_id, other,
+      detail = fmt::format("; {} has {} segments so far, {} has {}", we, first.first_id, they,
                            second.first_id);
     }
   }
   return {StatusCode::kMismatch,
-          fmt::format("ranks disagree on symmetric memory: rank 0 calls {}, rank {} calls {}{}. "
-                      "Every rank must allocate and register the same sizes in the same order",
-                      describe(first), other, describe(second), detail)};
+          fmt::format("ranks disagree on symmetric memory: {} calls {}, {} calls {}{}. Every rank "
+                      "must allocate and register the same sizes in the same order",
+                      we, describe(first), they, describe(second), detail)};
 }
 
 }  // namespace
@@ -131,36 +134,40 @@ Result<HeapMessage> decode_message(ByteView bytes) {
   return message;
 }
 
-Result<std::vector<HeapMessage>> decode_messages(std::span<const Bytes> per_rank) {
+Result<std::vector<HeapMessage>> decode_messages(std::span<const Bytes> per_rank,
+                                                 const RankNames& names) {
   std::vector<HeapMessage> messages;
-  for (const Bytes& bytes : per_rank) {
-    TUTTI_ASSIGN(HeapMessage message, decode_message(bytes));
-    messages.push_back(std::move(message));
+  for (std::size_t rank = 0; rank < per_rank.size(); ++rank) {
+    auto message = decode_message(per_rank[rank]);
+    TUTTI_TRY(message.status().with_context(names.of(rank)));
+    messages.push_back(std::move(message).value());
   }
   return messages;
 }
 
-Status check_agreement(std::span<const HeapMessage> per_rank) {
+Status check_agreement(std::span<const HeapMessage> per_rank, const RankNames& names) {
   for (std::size_t rank = 1; rank < per_rank.size(); ++rank) {
-    if (per_rank[rank].call != per_rank[0].call) return disagreement(per_rank, rank);
+    if (per_rank[rank].call != per_rank[0].call) return disagreement(per_rank, rank, names);
   }
   for (std::size_t rank = 0; rank < per_rank.size(); ++rank) {
     if (!per_rank[rank].status.is_ok())
       return per_rank[rank].status.with_context(
-          fmt::format("{}: rank {}", describe(per_rank[rank].call), rank));
+          fmt::format("{}: {}", describe(per_rank[rank].call), names.of(rank)));
   }
   return Status::ok();
 }
 
-Status check_offers(std::span<const HeapMessage> per_rank) {
+Status check_offers(std::span<const HeapMessage> per_rank, const RankNames& names) {
   for (std::size_t rank = 0; rank < per_rank.size(); ++rank) {
     const HeapMessage& message = per_rank[rank];
-    if (message.offers.size() != message.call.sizes.size()) return malformed();
+    if (message.offers.size() != message.call.sizes.size()) {
+      return malformed().with_context(names.of(rank));
+    }
     for (std::size_t k = 0; k < message.offers.size(); ++k) {
       if (holds(message.offers[k], message.call.sizes[k])) continue;
       return {StatusCode::kMismatch,
-              fmt::format("{}: rank {} offers memory that does not hold range {} of {} bytes",
-                          describe(message.call), rank, k, message.call.sizes[k])};
+              fmt::format("{}: {} offers memory that does not hold range {} of {} bytes",
+                          describe(message.call), names.of(rank), k, message.call.sizes[k])};
     }
   }
   return Status::ok();
@@ -184,13 +191,14 @@ Result<std::vector<Status>> decode_outcomes(ByteView bytes, std::size_t expected
   return outcomes;
 }
 
-Result<std::vector<Status>> combine_outcomes(std::span<const Bytes> per_rank,
-                                             std::size_t expected) {
+Result<std::vector<Status>> combine_outcomes(std::span<const Bytes> per_rank, std::size_t expected,
+                                             const RankNames& names) {
   std::vector<Status> combined(expected);
   for (std::size_t rank = 0; rank < per_rank.size(); ++rank) {
-    TUTTI_ASSIGN(const auto outcomes, decode_outcomes(per_rank[rank], expected));
+    const auto outcomes = decode_outcomes(per_rank[rank], expected);
+    TUTTI_TRY(outcomes.status().with_context(names.of(rank)));
     for (std::size_t k = 0; k < expected; ++k) {
-      if (combined[k].is_ok()) combined[k] = outcomes[k].with_context(fmt::format("rank {}", rank));
+      if (combined[k].is_ok()) combined[k] = (*outcomes)[k].with_context(names.of(rank));
     }
   }
   return combined;

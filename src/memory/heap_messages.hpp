@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "bootstrap/rank_names.hpp"
 #include "memory/pool.hpp"
 #include "tutti/status.hpp"
 
@@ -65,21 +66,25 @@ struct HeapMessage {
 
 Bytes encode(const HeapMessage& message);
 Result<HeapMessage> decode_message(ByteView bytes);
-Result<std::vector<HeapMessage>> decode_messages(std::span<const Bytes> per_rank);
+
+// What follows names ranks as `names` does.
+Result<std::vector<HeapMessage>> decode_messages(std::span<const Bytes> per_rank,
+                                                 const RankNames& names = {});
 
 // kMismatch where calls differ: names the first two ranks that disagree, and what each has given.
 // Otherwise the failure of the lowest rank that has one, with its number. The same on every rank.
-Status check_agreement(std::span<const HeapMessage> per_rank);
+Status check_agreement(std::span<const HeapMessage> per_rank, const RankNames& names = {});
 
 // kMismatch where some message lacks the offers that its call needs, or offers less than was asked
 // for.
-Status check_offers(std::span<const HeapMessage> per_rank);
+Status check_offers(std::span<const HeapMessage> per_rank, const RankNames& names = {});
 
 // The second half: what became of each segment on the sending rank.
 Bytes encode_outcomes(std::span<const Status> outcomes);
 Result<std::vector<Status>> decode_outcomes(ByteView bytes, std::size_t expected);
 
 // Element k: the failure of the lowest rank that could not serve segment k, or success.
-Result<std::vector<Status>> combine_outcomes(std::span<const Bytes> per_rank, std::size_t expected);
+Result<std::vector<Status>> combine_outcomes(std::span<const Bytes> per_rank, std::size_t expected,
+                                             const RankNames& names = {});
 
 }  // namespace tutti

@@ -84,13 +84,16 @@ Bytes encode(const Member& member) {
   return out.take();
 }
 
-Status no_part_of_the_check() {
-  return {StatusCode::kMismatch,
-          "a rank sent something else than its part of the peer access check: all ranks must make "
-          "the same calls in the same order"};
+Status no_part_of_the_check(const std::string& sender) {
+  return {
+      StatusCode::kMismatch,
+      fmt::format("{} sent something else than its part of the peer access check: all ranks must "
+                  "make the same calls in the same order",
+                  sender)};
 }
 
-Result<std::vector<Member>> decode_members(const std::vector<Bytes>& per_rank) {
+Result<std::vector<Member>> decode_members(const std::vector<Bytes>& per_rank,
+                                           const RankNames& names) {
   std::vector<Member> members;
   for (const Bytes& bytes : per_rank) {
     WireReader in(bytes);
@@ -99,7 +102,7 @@ Result<std::vector<Member>> decode_members(const std::vector<Bytes>& per_rank) {
     member.pci_bus_id = in.get_text();
     member.token = in.get<std::uint64_t>();
     member.status = in.get_status();
-    if (!in.complete()) return no_part_of_the_check();
+    if (!in.complete()) return no_part_of_the_check(names.of(members.size()));
     members.push_back(std::move(member));
   }
   return members;
@@ -113,7 +116,8 @@ Bytes encode(const Report& report) {
   return out.take();
 }
 
-Result<std::vector<Report>> decode_reports(const std::vector<Bytes>& per_rank) {
+Result<std::vector<Report>> decode_reports(const std::vector<Bytes>& per_rank,
+                                           const RankNames& names) {
   std::vector<Report> reports;
   for (const Bytes& bytes : per_rank) {
     WireReader in(bytes);
@@ -123,7 +127,7 @@ Result<std::vector<Report>> decode_reports(const std::vector<Bytes>& per_rank) {
         verdicts->push_back(in.get_enum(Verdict::kFailed));
     }
     report.status = in.get_status();
-    if (!in.complete()) return no_part_of_the_check();
+    if (!in.complete()) return no_part_of_the_check(names.of(reports.size()));
     reports.push_back(std::move(report));
   }
   return reports;
@@ -185,10 +189,11 @@ class PeerCheck {
 
 Status PeerCheck::run() {
   TUTTI_ASSIGN(const auto introduced, bootstrap_.all_gather(encode(introduce()), deadline_));
-  TUTTI_ASSIGN(members_, decode_members(introduced));
+  TUTTI_ASSIGN(members_, decode_members(introduced, bootstrap_.names()));
   for (std::size_t rank = 0; rank < size_; ++rank) {
     if (!members_[rank].status.is_ok())
-      return members_[rank].status.with_context(fmt::format("peer access check: rank {}", rank));
+      return members_[rank].status.with_context(
+          fmt::format("peer access check: {}", bootstrap_.names().of(rank)));
   }
   TUTTI_ASSIGN(auto reports, gather(known()));
   const bool all_known = std::all_of(reports.begin(), reports.end(), [](const Report& report) {
@@ -281,19 +286,21 @@ Result<Verdict> PeerCheck::compare(const std::byte* device_bytes, std::size_t wr
 
 Result<std::vector<Report>> PeerCheck::gather(const Report& mine) {
   TUTTI_ASSIGN(const auto gathered, bootstrap_.all_gather(encode(mine), deadline_));
-  return decode_reports(gathered);
+  return decode_reports(gathered, bootstrap_.names());
 }
 
 std::string PeerCheck::pair_text(std::size_t from, std::size_t to) const {
-  return fmt::format("rank {} (GPU {}) to rank {} (GPU {})", from, members_[from].pci_bus_id, to,
-                     members_[to].pci_bus_id);
+  const RankNames names = bootstrap_.names();
+  return fmt::format("{} (GPU {}) to {} (GPU {})", names.of(from), members_[from].pci_bus_id,
+                     names.of(to), members_[to].pci_bus_id);
 }
 
 Status PeerCheck::conclude(const std::vector<Report>& reports) {
   for (std::size_t rank = 0; rank < size_; ++rank) {
     if (!reports[rank].status.is_ok())
       return {StatusCode::kUnavailable,
-              fmt::format("peer access check: rank {}: {}", rank, reports[rank].status.message())};
+              fmt::format("peer access check: {}: {}", bootstrap_.names().of(rank),
+                          reports[rank].status.message())};
   }
   std::optional<std::pair<std::size_t, std::size_t>> failed;
   for (std::size_t from = 0; from < size_; ++from) {

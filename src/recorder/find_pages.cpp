@@ -55,17 +55,9 @@ Result<Snapshot> read_and_parse(int fd) {
 
 WriterState state_of(std::int64_t process, std::uint64_t start) {
   const auto facts = process_facts(static_cast<pid_t>(process));
-  if (!facts || facts->start != start) return WriterState::kEnded;
-  switch (facts->state) {
-    case 'T':
-    case 't':
-      return WriterState::kStopped;
-    case 'Z':
-    case 'X':
-      return WriterState::kEnded;
-    default:
-      return WriterState::kRunning;
-  }
+  if (!facts || facts->start != start || facts->ended()) return WriterState::kEnded;
+  const bool stopped = facts->state == 'T' || facts->state == 't';
+  return stopped ? WriterState::kStopped : WriterState::kRunning;
 }
 
 FoundPages sorted(FoundPages found) {

@@ -58,6 +58,7 @@ PageHeader describe(const RecordedRank& rank) {
   header.group = rank.group;
   header.rank = rank.rank;
   header.ranks = rank.ranks;
+  header.ranks_here = static_cast<std::uint32_t>(rank.ranks_here);
   header.host_id = rank.host_id;
   header.process_id = ::getpid();
   header.process_start = process_facts(::getpid()).value_or(ProcessFacts{}).start;

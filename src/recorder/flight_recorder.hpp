@@ -25,6 +25,7 @@ namespace tutti {
 struct RecordedRank {
   std::uint64_t group = 0;  // random; the same on every rank
   int rank = 0, ranks = 1;
+  int ranks_here = 0;  // of the group, on this host; 0: unknown
   std::uint64_t host_id = 0;
   Backend backend = Backend::kHost;
   int device = -1;

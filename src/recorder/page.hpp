@@ -58,7 +58,8 @@ struct PageHeader {
   std::int32_t backend, device;
   std::int64_t opened_unix_ns;  // the time of day
   std::uint64_t opened_ns;      // and the steady clock at that moment
-  std::uint32_t library_version, unused;
+  std::uint32_t library_version;
+  std::uint32_t ranks_here;  // of the group, on this host; 0: the writer is older than this
   std::array<char, 64> host;
   // Written by the rank's thread while it waits: bit r: rank r has not come. Stays after a failure.
   std::uint64_t waits_for;

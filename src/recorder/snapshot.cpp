@@ -136,6 +136,10 @@ Result<Snapshot> parse_page(ByteView bytes) {
   snapshot.group = header.group;
   snapshot.rank = header.rank;
   snapshot.ranks = header.ranks;
+  // What cannot be is as good as unknown.
+  if (header.ranks_here <= static_cast<std::uint32_t>(header.ranks)) {
+    snapshot.ranks_here = static_cast<int>(header.ranks_here);
+  }
   snapshot.host = text_of(header.host);
   snapshot.host_id = header.host_id;
   snapshot.process_id = header.process_id;

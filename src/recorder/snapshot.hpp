@@ -44,6 +44,7 @@ struct RecordedFailure {
 struct Snapshot {
   std::uint64_t group = 0;
   int rank = 0, ranks = 1;
+  int ranks_here = 0;  // of the group, on its host; 0: unknown
   std::string host;
   std::uint64_t host_id = 0;
   std::int64_t process_id = 0;

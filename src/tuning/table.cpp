@@ -51,6 +51,19 @@ bool holds_for(const TuningEntry& entry, const Topology& topology) {
          entry.ranks == topology.ranks && topology.hosts == 1;
 }
 
+std::uint64_t hash_of(const TuningSource& source) {
+  Hash hash;
+  hash.add(source.entries.size());
+  for (const TuningEntry& entry : source.entries) {
+    hash.add(to_string(entry.collective)).add(to_string(entry.backend)).add(entry.gpu);
+    hash.add(static_cast<std::uint64_t>(entry.ranks)).add(entry.min_bytes).add(entry.max_bytes);
+    hash.add(entry.algorithm).add(static_cast<std::uint64_t>(entry.blocks));
+    hash.add(static_cast<std::uint64_t>(entry.threads)).add(entry.chunk_bytes);
+    if (entry.provenance == Provenance::kPublished) hash.add("published").add(entry.runner_up);
+  }
+  return hash.value();
+}
+
 Result<TuningTable> TuningTable::load(const std::string& user_file, const std::string& user_cache) {
   std::vector<TuningSource> sources;
   if (!user_file.empty()) {
@@ -106,14 +119,7 @@ std::uint64_t TuningTable::hash() const {
   Hash hash;
   for (const TuningSource& source : sources_) {
     if (source.entries.empty()) continue;  // the same as no source at all
-    hash.add(static_cast<std::uint64_t>(source.source)).add(source.entries.size());
-    for (const TuningEntry& entry : source.entries) {
-      hash.add(to_string(entry.collective)).add(to_string(entry.backend)).add(entry.gpu);
-      hash.add(static_cast<std::uint64_t>(entry.ranks)).add(entry.min_bytes).add(entry.max_bytes);
-      hash.add(entry.algorithm).add(static_cast<std::uint64_t>(entry.blocks));
-      hash.add(static_cast<std::uint64_t>(entry.threads)).add(entry.chunk_bytes);
-      if (entry.provenance == Provenance::kPublished) hash.add("published").add(entry.runner_up);
-    }
+    hash.add(static_cast<std::uint64_t>(source.source)).add(hash_of(source));
   }
   return hash.value();
 }

@@ -47,6 +47,8 @@ struct TuningSource {
   std::vector<TuningEntry> entries;
 };
 
+std::uint64_t hash_of(const TuningSource& source);  // of everything that can change a choice
+
 // In the order of precedence. Built once per process; a value.
 class TuningTable {
  public:

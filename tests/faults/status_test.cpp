@@ -145,6 +145,25 @@ std::vector<int> culprits(const json& group) {
   return ranks;
 }
 
+// Who is to blame in groups that the process alone is left of; empty where nobody is.
+std::vector<int> look_until_alone(pid_t last) {
+  for (const auto end = Clock::now() + kPatience; Clock::now() < end;) {
+    const json status = json::parse(run_tutti({"status", "--json"}).out);
+    for (const json& group : status.at("groups")) {
+      std::size_t others = 0;
+      bool is_here = false;
+      for (const json& member : group.at("members")) {
+        const bool is_last = member.value("pid", -1) == last;
+        is_here = is_here || is_last;
+        others += !is_last && member.at("state") != "absent" ? 1 : 0;
+      }
+      if (is_here && others == 0 && group.at("members").size() == kRanks) return culprits(group);
+    }
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  return {};
+}
+
 // The one group in the directory, and the exit code that goes with a failure.
 json merged(const TraceDirectory& directory) {
   const Ended ended = run_tutti({"status", "--json", "--merge", directory.path()});
@@ -193,6 +212,9 @@ TEST(StatusOfAGroup, ThatHangsOnAStoppedRankNamesIt) {
   EXPECT_EQ(directory.files(), 3u);
   EXPECT_EQ(culprits(merged(directory)), std::vector{kVictim});
   EXPECT_EQ(merged(directory).at("members").at(0).at("failure").at("code"), "timeout");
+  // Once the others are gone, and no folder keeps what they knew, it still is.
+  for (const int rank : {0, 2}) cast.children().signal(rank, SIGKILL);
+  EXPECT_EQ(look_until_alone(cast.pid(kVictim)), std::vector{kVictim});
   directory.remove_page_of(kVictim);  // as if it had never written
   EXPECT_EQ(culprits(merged(directory)), std::vector{kVictim});
 }

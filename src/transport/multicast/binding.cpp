@@ -24,7 +24,7 @@ Status agree(Bootstrap& bootstrap, const Status& mine, Deadline deadline) {
     if (answer.size() == 1 && answer[0] == std::byte{1}) continue;
     const char* const why = reinterpret_cast<const char*>(answer.data());
     return {StatusCode::kUnavailable,
-            fmt::format("rank {}: {}", r,
+            fmt::format("{}: {}", bootstrap.names().of(r),
                         answer.empty() ? "nothing" : std::string(why + 1, answer.size() - 1))};
   }
   return Status::ok();

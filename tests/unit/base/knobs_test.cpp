@@ -16,6 +16,7 @@
 namespace tutti {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -143,6 +144,22 @@ TEST(Knobs, HashIsOfValuesThatAGroupShares) {
         "TUTTI_TIMEOUT_MS=10000", "TUTTI_STAGING_BYTES=4M", "TUTTI_CAPTURE_CHANNELS=1",
         "TUTTI_CAPTURE_STAGING_BYTES=1M", "TUTTI_P2P_VERIFY=0"}) {
     EXPECT_NE(Knobs::parse({entry}, "").hash(), plain) << entry;
+  }
+}
+
+TEST(Knobs, WhatAGroupSharesHasNamesAndOneSpelling) {
+  const auto values =
+      Knobs::parse({"TUTTI_STAGING_BYTES=64K", "TUTTI_DISABLE=yes", "TUTTI_TUNE=all_reduce:@nccl",
+                    "TUTTI_SECRET=abc", "TUTTI_RUNTIME_DIR=/x"},
+                   "")
+          .group_values();
+  using Value = std::pair<std::string, std::string>;
+  EXPECT_THAT(values, Contains(Value("TUTTI_STAGING_BYTES", "65536")));
+  EXPECT_THAT(values, Contains(Value("TUTTI_DISABLE", "1")));
+  EXPECT_THAT(values, Contains(Value("TUTTI_TUNE", "all_reduce:@nccl")));
+  for (const auto& [name, value] : values) {
+    EXPECT_NE(name, "TUTTI_SECRET");
+    EXPECT_NE(name, "TUTTI_RUNTIME_DIR");
   }
 }
 

@@ -12,6 +12,7 @@
 #include <future>
 #include <thread>
 
+#include "fakes/fake_sockets.hpp"
 #include "unit/bootstrap/groups.hpp"
 
 namespace tutti {
@@ -25,14 +26,18 @@ class Processes : public ::testing::TestWithParam<GroupKind> {
   using Body = std::function<std::string(Bootstrap&, const ForkedRank::Say&)>;
   ForkedRank start(int rank, int size, const Body& body) {
     return ForkedRank([=, this](const ForkedRank::Say& say) {
-      auto group = join_group_with(id_, rank, size, soon(), options_in(directory_));
+      JoinOptions options = options_in(directory_);
+      options.sockets = sockets_;
+      auto group = join_group_with(id_, rank, size, soon(), options);
       if (!group.is_ok()) return group.status().to_string();
       return body(**group, say);
     });
   }
+  void lose_a_rank_whose_child_lives_on(SocketDriver& sockets);
 
   const TemporaryDirectory directory_;
   const GroupId id_ = make_id(GetParam());
+  SocketDriver* sockets_ = &real_sockets();
 };
 INSTANTIATE_TEST_SUITE_P(Groups, Processes, ::testing::Values(GroupKind::kLocal, GroupKind::kTcp),
                          [](const auto& parameter) { return name_of(parameter.param); });
@@ -282,9 +287,40 @@ TEST_P(Processes, LeavingAndThenEndingIsNoFailure) {
   EXPECT_EQ(zero.complaint(), "");
 }
 
+// The processes of a group that are all killed while it forms leave its folder behind, and the next
+// group of any name takes it down.
+TEST(ProcessesOfTwoGroups, WhatTheOneLeavesTheNextTakesDown) {
+  const TemporaryDirectory directory;
+  const GroupId first = *GroupId::local(), second = *GroupId::local();
+  {
+    std::vector<ForkedRank> ranks;
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks.emplace_back([&, rank](const ForkedRank::Say&) {  // rank 2 never comes
+        return text_of(join_group_with(first, rank, 3, soon(), options_in(directory)));
+      });
+    }
+    const Deadline deadline = soon();
+    while (directory.entries().size() < 3 && !deadline.passed()) std::this_thread::sleep_for(1ms);
+    for (const ForkedRank& rank : ranks) rank.signal(SIGKILL);
+  }
+  ASSERT_EQ(directory.entries().size(), 3u);  // the folder, and a socket of each
+  run_threads(2, [&](int rank) {
+    EXPECT_NE(join_or_fail(second, rank, 2, options_in(directory)), nullptr);
+  });
+  EXPECT_TRUE(directory.entries().empty()) << "left behind: " << directory.entries().front();
+}
+
 // The dead rank's child still holds its connections; the end of its process is noticed all the
 // same.
 TEST_P(Processes, ADeathIsNoticedThoughAForkedChildLivesOn) {
+  FakeSockets old_kernel(real_sockets());
+  old_kernel.can_watch_processes = false;  // then /proc tells
+  for (SocketDriver* sockets : {&real_sockets(), static_cast<SocketDriver*>(&old_kernel)}) {
+    lose_a_rank_whose_child_lives_on(*sockets);
+  }
+}
+
+void Processes::lose_a_rank_whose_child_lives_on(SocketDriver& sockets) {
   const auto fork_and_wait = [](Bootstrap& group, const ForkedRank::Say& say) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -302,6 +338,7 @@ TEST_P(Processes, ADeathIsNoticedThoughAForkedChildLivesOn) {
     const Status status = group.barrier(soon());
     return status.code() == StatusCode::kPeerFailed ? std::string() : status.to_string();
   };
+  sockets_ = &sockets;
   ForkedRank zero = start(0, 2, gather), victim = start(1, 2, fork_and_wait);
   ASSERT_EQ(zero.line(), "ready");
   const pid_t child = std::atoi(victim.line().c_str());

@@ -99,6 +99,71 @@ TEST(Verdict, AGroupThatIsWellBlamesNobody) {
   EXPECT_THAT(judge({}, kLive), IsEmpty());
 }
 
+FoundPage stopped(FoundPage found) {
+  found.writer = WriterState::kStopped;
+  return found;
+}
+
+// The others gave up on it at the deadline and ended; their records went with them.
+TEST(Verdict, AStoppedProcessIsSuspectedBeforeRanksThatAreGone) {
+  for (const FoundPage& survivor : {stopped(rank_after(1, 3)), stopped(rank_in(1, 4, {0}))}) {
+    const Verdict verdict = judge_one({survivor});
+    EXPECT_NE(verdict.health, Health::kHealthy);
+    EXPECT_THAT(culprits(verdict), ElementsAre(1));
+    EXPECT_THAT(why(verdict), HasSubstr("process (1001) is stopped"));
+  }
+  // Also where one of the others is there still, and was told of an end.
+  const FoundPage told = failed(rank_after(0, 3), StatusCode::kPeerFailed);
+  EXPECT_THAT(culprits(judge_one({told, stopped(rank_after(1, 3))})), ElementsAre(1));
+  // Negative controls: what runs is not suspected for that, nor what is stopped where the rank that
+  // the others wait for is there.
+  EXPECT_THAT(culprits(judge_one({rank_in(1, 4, {0})})), ElementsAre(0));
+  EXPECT_THAT(culprits(judge_one({stopped(rank_in(0, 4, {1})), rank_after(1, 3)})), ElementsAre(1));
+}
+
+TEST(Verdict, AGroupWithAStoppedOrDeadRankIsNotHealthy) {
+  const std::vector well = {rank_after(0, 4), rank_after(1, 4), rank_after(2, 4)};
+  for (const WriterState state : {WriterState::kStopped, WriterState::kEnded}) {
+    auto pages = well;
+    pages[2].writer = state;
+    const Verdict verdict = judge_one(pages);
+    EXPECT_EQ(verdict.health, Health::kIncomplete);
+    EXPECT_THAT(culprits(verdict), ElementsAre(2));
+  }
+  auto pages = well;
+  pages[2].writer = WriterState::kEnded;
+  pages[2].page.closed = true;
+  EXPECT_EQ(judge_one(pages).health, Health::kHealthy) << "it has said goodbye";
+}
+
+TEST(Verdict, AGroupThatLacksARankOfThisHostIsNotHealthy) {
+  std::vector pages = {rank_after(0, 4), rank_after(2, 4)};
+  for (FoundPage& found : pages) found.page.ranks_here = 3;
+  const Verdict verdict = judge_one(pages);
+  EXPECT_EQ(verdict.health, Health::kIncomplete);
+  EXPECT_THAT(culprits(verdict), ElementsAre(1));
+  // One that is on another host is not missed, before or after its pages are brought here, too.
+  for (FoundPage& found : pages) found.page.ranks_here = 2;
+  EXPECT_EQ(judge_one(pages).health, Health::kHealthy);
+  pages.insert(pages.begin() + 1, rank_after(1, 4));
+  pages[1].page.host_id = 77;
+  pages[1].page.ranks_here = 1;
+  EXPECT_EQ(judge_one(pages).health, Health::kHealthy);
+  pages.erase(pages.begin());
+  EXPECT_EQ(judge_one(pages).health, Health::kIncomplete);
+}
+
+// The first pages of a group are there before the last ones.
+TEST(Verdict, AGroupThatIsBeingMadeLacksNobody) {
+  FoundPage first = rank_after(0, 1);
+  first.page.ranks_here = 3;
+  first.page.operations.clear();
+  first.page.opened_ns = kNow - kSecond / 2;
+  EXPECT_EQ(judge_one({first}).health, Health::kHealthy);
+  first.page.opened_ns = kNow - 60 * kSecond;
+  EXPECT_EQ(judge_one({first}).health, Health::kIncomplete);
+}
+
 TEST(Verdict, AShortWaitIsNoWait) {
   const std::vector pages = {rank_in(0, 4, {1}), rank_after(1, 3), rank_in(2, 4, {1})};
   Jury patient = kLive;

@@ -42,6 +42,25 @@ class FailureStateTest : public ::testing::Test {
   FailureState state_{record_, notices_};
 };
 
+// Every sentence with a rank in it.
+TEST_F(FailureStateTest, RanksAreNamedAsTheirGroupNamesThem) {
+  RankNames names = RankNames().split({10, 11, 12, 13, 14, 15});
+  names.found();
+  for (const FailureReason reason :
+       {FailureReason::kTimeout, FailureReason::kMismatch, FailureReason::kOverlap,
+        FailureReason::kNotRegistered, FailureReason::kOtherCount, FailureReason::kTooMany}) {
+    write(reason);
+    std::uint32_t abort_word = 0;
+    FailureState state(record_, abort_word, nullptr, names);
+    EXPECT_TRUE(state.collect());
+    const bool is_missing_named =
+        reason != FailureReason::kOverlap && reason != FailureReason::kNotRegistered;
+    EXPECT_THAT(state.status().message(),
+                HasSubstr(is_missing_named ? "world rank 15 (rank 5 of the split group)"
+                                           : "world rank 13 (rank 3 of the split group)"));
+  }
+}
+
 TEST_F(FailureStateTest, NothingHasFailed) {
   EXPECT_FALSE(state_.collect());
   EXPECT_TRUE(state_.status().is_ok());

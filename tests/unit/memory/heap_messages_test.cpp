@@ -82,6 +82,25 @@ TEST(HeapMessages, TheLowestRankThatFailedCountsForEachSegment) {
   EXPECT_EQ((*combined)[1].message(), "rank 1: x");
 }
 
+TEST(HeapMessages, WhoSendsNoMessageIsNamed) {
+  const Bytes good = encode(example()), bad(3);
+  EXPECT_THAT(decode_messages(std::vector{good, good, bad}).status().message(),
+              HasSubstr("rank 2: what it sent is no message"));
+  RankNames names = RankNames().split({4, 6, 8});
+  names.found();
+  EXPECT_THAT(decode_messages(std::vector{good, good, bad}, names).status().message(),
+              HasSubstr("world rank 8 (rank 2 of the split group): what it sent"));
+  EXPECT_THAT(combine_outcomes(std::vector{bad}, 1, names).status().message(),
+              HasSubstr("world rank 4 (rank 0 of the split group): what it sent"));
+  std::vector<HeapMessage> messages(3, example());
+  messages[1].offers.clear();
+  EXPECT_THAT(check_offers(messages).message(), HasSubstr("rank 1: what it sent"));
+  messages[1] = example();
+  messages[1].call.sizes.push_back(1);
+  EXPECT_THAT(check_agreement(messages, names).message(),
+              HasSubstr("world rank 6 (rank 1 of the split group) calls"));
+}
+
 TEST(HeapMessages, DisagreementNamesBothRanksAndWhatTheyGave) {
   std::vector<HeapMessage> messages(3);
   for (HeapMessage& message : messages) message.call = {HeapCall::Kind::kRegister, 1, 0, {10, 20}};

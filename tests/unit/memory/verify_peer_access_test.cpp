@@ -70,6 +70,20 @@ TEST_P(VerifyPeerAccessTest, ACopyThatFailsIsUnavailableOnAllRanksAndNotCached) 
   for (const Status& status : verify(group_, segments)) EXPECT_TRUE(status.is_ok());
 }
 
+TEST(VerifyPeerAccess, NamesWhoSendsNoPartOfIt) {
+  HeapGroup group(HeapKind::kCuda, {0, 1, 2});
+  const auto segments = group.allocate(4096);
+  for (const int wrong : {0, 1}) {  // of its exchanges
+    group.bootstrap(1).instead_of = [=, seen = 0](Bytes truth) mutable {
+      return seen++ == wrong ? Bytes(3) : truth;
+    };
+    for (const Status& status : verify(group, segments)) {
+      EXPECT_EQ(status.code(), StatusCode::kMismatch);
+      EXPECT_THAT(status.message(), HasSubstr("rank 1 sent something else than its part"));
+    }
+  }
+}
+
 TEST(VerifyPeerAccess, RefusesMemoryThatIsTooSmallOrStaged) {
   HeapGroup group(HeapKind::kCuda, {0, 1});
   const auto small = group.allocate(4095);

@@ -62,6 +62,16 @@ const BadHeader kBadHeaders[] = {
 INSTANTIATE_TEST_SUITE_P(Spoiled, PageHeaderTest, testing::ValuesIn(kBadHeaders),
                          [](const auto& of) { return of.param.name; });
 
+TEST(PageParser, MoreRanksOnAHostThanInTheGroupAreUnknown) {
+  Bytes page = good_page();
+  header_of(page).ranks_here = 2;
+  EXPECT_EQ(take(parse_page(page)).ranks_here, 2);
+  for (const std::uint32_t many : {4U, 0xffffffffU}) {
+    header_of(page).ranks_here = many;
+    EXPECT_EQ(take(parse_page(page)).ranks_here, 0);
+  }
+}
+
 TEST(PageParser, RefusesEveryOtherLength) {
   Bytes page = good_page();
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, sizeof(PageHeader) - 1,

@@ -23,14 +23,9 @@ std::uint64_t position(const Member& member) {
   return in_operation(*operation) ? 2 * operation->sequence + 1 : 2 * operation->sequence + 2;
 }
 
-bool is_stopped(const Member& member) {
-  return member.found && member.found->writer == WriterState::kStopped;
-}
-// Its process has ended, and it had not said goodbye.
-bool is_dead(const Member& member) {
-  return member.found && member.found->writer == WriterState::kEnded &&
-         !member.found->page.closed && !member.found->page.failure;
-}
+bool is_stopped(const Member& member) { return member.is_stopped(); }
+bool is_dead(const Member& member) { return member.is_dead(); }
+bool is_absent(const Member& member) { return !member.found; }
 
 bool is_told_of_an_end(const Member& member) {
   return member.found && member.found->page.failure &&
@@ -60,7 +55,11 @@ class Inquiry {
     Ranks named = those([&](const Member& m) {
       return !waiters_of(m.rank).empty() || is_dead(m) || (told && !m.found);
     });
-    if (named.empty()) named = those([](const Member& m) { return !m.found; });
+    if (named.empty()) named = those(is_absent);
+    // Who is absent may have given up on one that is stopped, and ended; its record went with it.
+    const bool only_absent =
+        std::all_of(named.begin(), named.end(), [&](int r) { return is_absent(at(r)); });
+    if (Ranks stopped = those(is_stopped); only_absent && !stopped.empty()) return stopped;
     if (!named.empty()) return named;
     std::uint64_t furthest = 0;
     for (const Member& member : members_) furthest = std::max(furthest, position(member));

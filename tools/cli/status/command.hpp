@@ -13,8 +13,9 @@ struct StatusArguments {
   bool json = false;
 };
 
-// 0 where every group is healthy or there is none, 1 where one waits for too long or has failed, 2
-// where what was asked cannot be right, or a folder holds no page.
+// 0 where every group is healthy or there is none, 1 where a rank is stopped or gone, or a group
+// waits for too long or has failed, 2 where what was asked cannot be right, or a folder holds no
+// page.
 int run_status(const StatusArguments& arguments);
 
 }  // namespace tutti::cli

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/names.hpp"
 #include "status/blame.hpp"
@@ -14,8 +15,10 @@ namespace {
 constexpr Name<Activity> kActivities[] = {
     {Activity::kAbsent, "absent"},   {Activity::kIdle, "idle"},     {Activity::kBusy, "busy"},
     {Activity::kWaiting, "waiting"}, {Activity::kFailed, "failed"}, {Activity::kLeft, "left"}};
-constexpr Name<Health> kHealths[] = {
-    {Health::kHealthy, "healthy"}, {Health::kWaiting, "waiting"}, {Health::kFailed, "failed"}};
+constexpr Name<Health> kHealths[] = {{Health::kHealthy, "healthy"},
+                                     {Health::kIncomplete, "incomplete"},
+                                     {Health::kWaiting, "waiting"},
+                                     {Health::kFailed, "failed"}};
 
 Activity activity_of(const Snapshot& page) {
   if (page.failure) return Activity::kFailed;
@@ -44,10 +47,26 @@ Member member_of(const FoundPage& found, std::uint64_t now_ns) {
   return member;
 }
 
-Health health_of(const Verdict& verdict, double patience) {
-  Health health = Health::kHealthy;
+// Whether a rank has no page that should have one on the hosts whose pages are here. A group that
+// has only just been made is still writing its first ones.
+bool lacks_pages(std::span<const FoundPage> pages, std::uint64_t now_ns) {
+  constexpr std::uint64_t kYoungNs = 5'000'000'000;
+  std::map<std::uint64_t, int> ranks_on;  // by host
+  bool young = true;
+  for (const FoundPage& found : pages) {
+    ranks_on[found.page.host_id] = found.page.ranks_here;
+    young = young && found.page.operations.empty() && now_ns < found.page.opened_ns + kYoungNs;
+  }
+  int expected = 0;
+  for (const auto& [host, ranks] : ranks_on) expected += ranks;
+  return !young && static_cast<int>(pages.size()) < expected;
+}
+
+Health health_of(const Verdict& verdict, double patience, bool lacks_pages) {
+  Health health = lacks_pages ? Health::kIncomplete : Health::kHealthy;
   for (const Member& member : verdict.members) {
     if (member.activity == Activity::kFailed) return Health::kFailed;
+    if (member.is_stopped() || member.is_dead()) health = std::max(health, Health::kIncomplete);
     const bool under_way =
         member.activity == Activity::kBusy || member.activity == Activity::kWaiting;
     if (under_way && member.seconds >= patience) health = Health::kWaiting;
@@ -81,7 +100,8 @@ Verdict judge_group(std::span<const FoundPage> pages, const Jury& jury) {
     const auto r = static_cast<std::size_t>(found.page.rank);
     if (r < verdict.members.size()) verdict.members[r] = member_of(found, now_ns);
   }
-  verdict.health = health_of(verdict, std::chrono::duration<double>(jury.patience).count());
+  verdict.health = health_of(verdict, std::chrono::duration<double>(jury.patience).count(),
+                             lacks_pages(pages, now_ns));
   verdict.first_failed = first_failed(verdict.members);
   if (verdict.health != Health::kHealthy) verdict.culprits = blame(verdict.members);
   return verdict;

@@ -28,12 +28,19 @@ struct Member {
   std::vector<int> waits_for;
   double seconds = 0;  // in its operation, or since the last one ended
 
+  bool is_stopped() const { return found && found->writer == WriterState::kStopped; }
+  // Its process has ended, and it had not said goodbye.
+  bool is_dead() const {
+    return found && found->writer == WriterState::kEnded && !found->page.closed &&
+           !found->page.failure;
+  }
   const RecordedOperation* operation() const { return found ? found->page.current() : nullptr; }
 };
 
 enum class Health : std::uint8_t {
   kHealthy,
-  kWaiting,  // an operation has been under way for longer than anybody has patience
+  kIncomplete,  // nobody waits yet, but a rank is stopped or gone
+  kWaiting,     // an operation has been under way for longer than anybody has patience
   kFailed,
 };
 std::string_view to_string(Health health);  // "healthy"
