@@ -1,6 +1,7 @@
 #include "bootstrap/socket_mesh.hpp"
 
 #include <fmt/format.h>
+#include <optional>
 
 #include <algorithm>
 
@@ -142,11 +143,11 @@ void SocketMesh::look_for_ended() {
 // Two lines per peer, its socket and its process; then the event.
 bool SocketMesh::wait_for_work(std::vector<SocketWait>& waits) {
   waits.assign(2 * peers_.size() + 1, {});
-  std::chrono::milliseconds limit = std::chrono::minutes(1);
+  std::optional<Deadline> until;  // else it is woken
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return false;
-    if (looks_) limit = kBetweenLooks;
+    if (looks_) until = Deadline(kBetweenLooks);
     for (std::size_t r = 0; r < peers_.size(); ++r) {
       const Peer& peer = peers_[r];
       if (!peer.open) continue;
@@ -155,7 +156,7 @@ bool SocketMesh::wait_for_work(std::vector<SocketWait>& waits) {
     }
   }
   waits.back() = {.fd = event_.get(), .read = true};
-  const Status waited = sockets_.wait(waits, Deadline(limit));
+  const Status waited = sockets_.wait(waits, until);
   if (!waited.is_ok()) {
     for (int r = 0; r < size(); ++r) drop(r, waited.message());
     return false;

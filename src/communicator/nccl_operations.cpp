@@ -141,7 +141,8 @@ Status CommunicatorImpl::prepare_nccl_locked() {
                                    own.is_ok() ? view_of(id) : ByteView{}, deadline())));
   TUTTI_TRY(own);
   if (ids.front().size() != sizeof(NcclId)) {
-    return {StatusCode::kNccl, "rank 0 could not make an NCCL id"};
+    return {StatusCode::kNccl,
+            fmt::format("{} could not make an NCCL id", bootstrap_->names().of(0))};
   }
   const DeviceScope scope(*machinery_.cuda, device_);
   TUTTI_TRY(scope.status());

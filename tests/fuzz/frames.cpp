@@ -93,7 +93,7 @@ class Expectation {
 
 void check_inbox(const Heard& heard) {
   Inbox inbox(0, 3);
-  inbox.open(kGroup, {0, 1, 2});
+  inbox.open(kGroup, {0, 1, 2}, {});
   Expectation expected;
   for (const Message& message : heard.messages) {
     const bool acceptable = expected.take(message);

@@ -1,11 +1,12 @@
-// What ranks tell each other about symmetric memory, and how they tell of failures: bytes that are
-// understood are the bytes that would have been written.
+// What ranks tell each other about symmetric memory, of their settings, and how they tell of
+// failures: bytes that are understood are the bytes that would have been written.
 #include "memory/heap_messages.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "bootstrap/failure_notice.hpp"
+#include "communicator/agreement.hpp"
 #include "fuzz/fuzz.hpp"
 #include "memory/pool.hpp"
 
@@ -62,6 +63,16 @@ void check_outcomes(ByteView bytes) {
   }
 }
 
+void check_settings(ByteView bytes) {
+  const auto values = decode_agreed_values(bytes);
+  if (!values.is_ok()) return;
+  const Bytes written = encode(*values);
+  must_hold(std::equal(written.begin(), written.end(), bytes.begin(), bytes.end()),
+            "settings are the bytes that they were read from");
+  const std::array<std::vector<AgreedValue>, 2> twice = {*values, *values};
+  must_hold(differences(twice, {}).empty(), "a rank agrees with itself");
+}
+
 void check_failure(ByteView bytes) {
   constexpr int kRanks = 4;
   const auto failure = decode_failure(bytes, kRanks);
@@ -82,5 +93,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_message(bytes);
   check_outcomes(bytes);
   check_failure(bytes);
+  check_settings(bytes);
   return 0;
 }

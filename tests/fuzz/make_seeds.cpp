@@ -10,6 +10,7 @@
 #include "bootstrap/failure_notice.hpp"
 #include "bootstrap/frame.hpp"
 #include "bootstrap/handshake.hpp"
+#include "communicator/agreement.hpp"
 #include "fuzz/fuzz.hpp"
 #include "fuzz/scripted_socket.hpp"
 #include "memory/heap_messages.hpp"
@@ -121,6 +122,9 @@ void write_heap_messages(Corpus& corpus) {
   corpus.write("heap_messages/outcomes", encode_outcomes(outcomes));
   corpus.write("heap_messages/failure",
                encode_failure({3, StatusCode::kTimeout, "rank 3 did not come"}));
+  corpus.write("heap_messages/settings",
+               encode(std::vector<AgreedValue>{{"TUTTI_DISABLE", "0", ""},
+                                               {"TUTTI_TUNING_FILE", "12ab", "/a.json"}}));
 }
 
 // The beginning of a page: what comes after its first records is empty.

@@ -1,6 +1,7 @@
 # tutti_parsers: what reads bytes from outside, and what that needs. Rooms that are needed nearly
 # whole, and single files of the others.
 set(sources
+  communicator/agreement.cpp
   drivers/host_files.cpp
   drivers/shared_memory.cpp
   drivers/socket_address.cpp

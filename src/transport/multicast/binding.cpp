@@ -92,7 +92,8 @@ class MulticastBinder {
 
   Status import(const std::vector<Fd>& from_first) {
     if (from_first.size() != 1) {
-      return {StatusCode::kUnavailable, "no multicast object has come from rank 0"};
+      return {StatusCode::kUnavailable,
+              fmt::format("no multicast object has come from {}", place_.bootstrap.names().of(0))};
     }
     TUTTI_ASSIGN(made_->object_, place_.cuda.import_allocation(from_first.front().get()));
     made_->has_object_ = true;

@@ -119,7 +119,8 @@ TEST(RuntimeDirectory, IsTheSessionsWhereThatIsPrivate) {
   EXPECT_EQ(*runtime_directory(""), directory.path());
   ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
   EXPECT_EQ(*runtime_directory(""), "/tmp");
-  before == nullptr ? ::unsetenv("XDG_RUNTIME_DIR") : ::setenv("XDG_RUNTIME_DIR", kept.c_str(), 1);
+  if (before == nullptr) ::unsetenv("XDG_RUNTIME_DIR");
+  if (before != nullptr) ::setenv("XDG_RUNTIME_DIR", kept.c_str(), 1);
   ASSERT_EQ(::chmod(directory.path().c_str(), 0700), 0);
 }
 
