@@ -92,7 +92,7 @@ TEST(Agreement, TravelsWholeOrNotAtAll) {
 // ---- between ranks
 
 // What each of three ranks says where rank 1 sends `lie(number of the exchange, truth)`.
-std::vector<Status> create_with(const std::function<Bytes(int, Bytes)>& lie) {
+std::vector<Status> create_with_liar(const std::function<Bytes(int, Bytes)>& lie) {
   auto bootstraps = make_in_process_group(3);
   std::vector<Status> answers(3);
   on_all_ranks(3, [&](int rank) {
@@ -115,7 +115,7 @@ Bytes with_word(Bytes info, std::size_t word, std::uint64_t value) {
 }
 
 TEST(Agreement, EveryRankLearnsWhoHasWhichSetting) {
-  const auto answers = create_with([](int exchange, Bytes truth) {
+  const auto answers = create_with_liar([](int exchange, Bytes truth) {
     if (exchange == 0) return with_word(std::move(truth), 1, 12345);  // its settings' hash
     Values values = take(decode_agreed_values(truth));
     for (AgreedValue& each : values) {
@@ -134,7 +134,7 @@ TEST(Agreement, VersionsAreSaidAsTheyAreWritten) {
   EXPECT_EQ(version_text(TUTTI_VERSION), TUTTI_VERSION_STRING);
   EXPECT_EQ(version_text(11203), "1.12.3");
   for (const std::size_t more : {std::size_t{0}, std::size_t{8}}) {  // another layout, too
-    const auto answers = create_with([&](int, Bytes truth) {
+    const auto answers = create_with_liar([&](int, Bytes truth) {
       truth.resize(truth.size() + more);
       return with_word(std::move(truth), 0, TUTTI_VERSION + 1);
     });
@@ -148,7 +148,7 @@ TEST(Agreement, VersionsAreSaidAsTheyAreWritten) {
 }
 
 TEST(Agreement, AnotherBuildOfOneVersionIsNamed) {
-  const auto answers = create_with([](int, Bytes truth) {
+  const auto answers = create_with_liar([](int, Bytes truth) {
     truth.push_back(std::byte{0});
     return truth;
   });

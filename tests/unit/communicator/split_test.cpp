@@ -17,7 +17,7 @@ using ::testing::Not;
 
 using std::chrono::milliseconds;
 
-constexpr CommunicatorOptions kHost{.backend = Backend::kHost, .timeout = kPatience};
+constexpr CommunicatorOptions kOnHost{.backend = Backend::kHost, .timeout = kPatience};
 
 // Calls body(group, rank) on a thread for each of four ranks.
 template <class Body>
@@ -25,7 +25,7 @@ void with_world(const Body& body) {
   auto bootstraps = make_in_process_group(4);
   on_all_ranks(4, [&](int rank) {
     auto& bootstrap = bootstraps[static_cast<std::size_t>(rank)];
-    const auto group = take(CommunicatorImpl::create(std::move(bootstrap), kHost, Machinery{}));
+    const auto group = take(CommunicatorImpl::create(std::move(bootstrap), kOnHost, Machinery{}));
     body(*group, rank);
     require_ok(group->bootstrap().barrier(Deadline(kPatience)));
   });
@@ -50,6 +50,7 @@ TEST(SplitTest, AnOperationThatWaitsInVainNamesRanksByBothNumbers) {
 TEST(SplitTest, AnAbortNamesTheRankByBothNumbers) {
   with_world([](CommunicatorImpl& world, int rank) {
     const auto half = take(world.split(rank % 2, 0));
+    require_ok(world.bootstrap().barrier(Deadline(kPatience)));
     if (rank != 3) return;
     half->abort("enough");
     EXPECT_EQ(half->status().message(),

@@ -90,11 +90,11 @@ TEST(HeapMessages, WhoSendsNoMessageIsNamed) {
   names.found();
   EXPECT_THAT(decode_messages(std::vector{good, good, bad}, names).status().message(),
               HasSubstr("world rank 8 (rank 2 of the split group): what it sent"));
-  EXPECT_THAT(combine_outcomes(std::vector{bad}, 1, names).status().message(),
+  EXPECT_THAT(combine_outcomes(std::vector<Bytes>{bad}, 1, names).status().message(),
               HasSubstr("world rank 4 (rank 0 of the split group): what it sent"));
   std::vector<HeapMessage> messages(3, example());
-  messages[1].offers.clear();
-  EXPECT_THAT(check_offers(messages).message(), HasSubstr("rank 1: what it sent"));
+  messages[0].offers.clear();
+  EXPECT_THAT(check_offers(messages).message(), HasSubstr("rank 0: what it sent"));
   messages[1] = example();
   messages[1].call.sizes.push_back(1);
   EXPECT_THAT(check_agreement(messages, names).message(),
