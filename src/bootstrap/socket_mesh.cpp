@@ -1,9 +1,9 @@
 #include "bootstrap/socket_mesh.hpp"
 
 #include <fmt/format.h>
-#include <optional>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/try.hpp"
 #include "bootstrap/identity.hpp"
