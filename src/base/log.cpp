@@ -15,6 +15,8 @@
 #include "base/fd.hpp"
 #include "base/host_name.hpp"
 #include "base/knobs.hpp"
+#include "base/printable.hpp"
+#include "base/write_all.hpp"
 
 namespace tutti {
 namespace {
@@ -35,15 +37,6 @@ std::string_view name_of(LogLevel level) {
   return "?";
 }
 
-void write_all(int fd, std::string_view line) {
-  while (!line.empty()) {
-    const ssize_t written = ::write(fd, line.data(), line.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody is left to tell
-    line.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 std::string format_line(LogLevel level, std::string_view text) {
   timeval now{};
   ::gettimeofday(&now, nullptr);
@@ -53,7 +46,7 @@ std::string format_line(LogLevel level, std::string_view text) {
   const std::string rank = thread_rank < 0 ? "" : fmt::format("rank {} ", thread_rank);
   return fmt::format("tutti {:02}:{:02}:{:02}.{:03} {}:{} {}{} {}\n", local.tm_hour, local.tm_min,
                      local.tm_sec, now.tv_usec / 1000, host, ::getpid(), rank, name_of(level),
-                     text);
+                     printable(text));
 }
 
 // Where lines go. One per process; never destroyed, so that threads may log until the end.
@@ -74,7 +67,8 @@ class Log {
 
   void write(std::string_view line) {
     const std::scoped_lock lock(mutex_);
-    write_all(file_.valid() ? file_.get() : STDERR_FILENO, line);
+    // Nobody is left to tell of an error.
+    (void)write_all(file_.valid() ? file_.get() : STDERR_FILENO, line);
   }
 
   bool first_time(std::string_view text) {
@@ -94,12 +88,15 @@ class Log {
     file_.reset();
     if (file_pattern.empty()) return;
     const std::string path = expand_log_file(file_pattern, host_name(), ::getpid());
-    file_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-    if (file_.valid()) return;
-    write_all(STDERR_FILENO,
-              format_line(LogLevel::kWarn, fmt::format("TUTTI_DEBUG_FILE: cannot open '{}' ({}); "
-                                                       "logging to stderr",
-                                                       path, std::strerror(errno))));
+    // Without O_NONBLOCK a FIFO's reader would be waited for here.
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    file_.reset(::open(path.c_str(), kFlags | O_NONBLOCK, 0644));
+    if (file_.valid() && ::fcntl(file_.get(), F_SETFL, O_APPEND) == 0) return;
+    (void)write_all(
+        STDERR_FILENO,
+        format_line(LogLevel::kWarn,
+                    fmt::format("TUTTI_DEBUG_FILE: cannot open '{}' ({}); logging to stderr", path,
+                                std::strerror(errno))));
   }
 
   std::atomic<LogLevel> level_{LogLevel::kWarn};

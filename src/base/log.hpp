@@ -1,6 +1,7 @@
 // TUTTI_DEBUG = OFF | WARN | INFO | TRACE, to stderr or TUTTI_DEBUG_FILE (%h host, %p pid).
 // Each line: "tutti 12:03:44.123 host:pid rank 3 WARN text", written at once, so that lines of
-// several threads and processes do not mix. Warnings are on by default. From any thread.
+// several threads and processes do not mix; control characters in TEXT are escaped. Warnings are on
+// by default. From any thread. A FIFO that nobody reads is refused, as what cannot be opened.
 #pragma once
 
 #include <fmt/core.h>

@@ -13,6 +13,7 @@
 
 #include "base/fd.hpp"
 #include "base/try.hpp"
+#include "base/write_all.hpp"
 
 namespace tutti {
 namespace {
@@ -32,16 +33,6 @@ bool is_private(const struct stat& info) {
 std::string says_why_not_private(const struct stat& info) {
   return fmt::format("belongs to user {} with mode {:o}, but must belong to user {} with mode 700",
                      info.st_uid, info.st_mode & 07777, ::geteuid());
-}
-
-Status write_all(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return failure("write", path, errno);
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return Status::ok();
 }
 
 }  // namespace
@@ -88,7 +79,10 @@ Status make_private_directory(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0) {
     ::chmod(path.c_str(), 0700);  // whatever the umask took away
   } else if (errno != EEXIST) {
-    return failure("make the directory", path, errno);
+    const bool refused = errno == EROFS || errno == EACCES || errno == EPERM;
+    const Status made = failure("make the directory", path, errno);
+    if (!refused) return made;
+    return {made.code(), made.message() + "; TUTTI_RUNTIME_DIR names another place"};
   }
   return check_private_directory(path);
 }
@@ -121,7 +115,8 @@ Status write_private_file(const std::string& path, std::string_view text) {
   remove_file(draft);
   const Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.valid()) return failure("create", draft, errno);
-  Status written = write_all(file.get(), text, draft);
+  const int error = write_all(file.get(), text);
+  Status written = error == 0 ? Status::ok() : failure("write", draft, error);
   if (written.is_ok() && ::rename(draft.c_str(), path.c_str()) != 0) {
     written = failure("create", path, errno);
   }

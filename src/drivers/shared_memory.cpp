@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/try.hpp"
+#include "base/write_all.hpp"
 #include "drivers/host_files.hpp"
 
 namespace tutti {
@@ -172,12 +173,9 @@ Result<Fd> create_private_file(const std::string& path, std::size_t bytes) {
 Result<Fd> make_sealed_memory(ByteView content) {
   Fd memory(::memfd_create("tutti-sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory.valid()) return failure("open", content.size(), errno);
-  std::size_t done = 0;
-  while (done < content.size()) {
-    const ssize_t written = ::write(memory.get(), content.data() + done, content.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return failure("write", content.size(), errno);
-    done += static_cast<std::size_t>(written);
+  const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
+  if (const int error = write_all(memory.get(), text); error != 0) {
+    return failure("write", content.size(), error);
   }
   if (::fcntl(memory.get(), F_ADD_SEALS,
               F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {

@@ -16,6 +16,7 @@
 #include "base/fd.hpp"
 #include "base/text_file.hpp"
 #include "base/try.hpp"
+#include "base/write_all.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -38,14 +39,9 @@ Result<Temporary> create_beside(const std::string& path) {
   return made;
 }
 
-Status write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return {StatusCode::kSystem, std::strerror(errno)};
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return Status::ok();
+Status write_text(int fd, std::string_view text) {
+  const int error = write_all(fd, text);
+  return error == 0 ? Status::ok() : Status(StatusCode::kSystem, std::strerror(error));
 }
 
 // mkostemp makes 0600; a new result is as readable as any file its user makes.
@@ -94,7 +90,7 @@ Status write_into(const Target& target, std::string_view text) {
   const int truncate = target.is_file() ? O_TRUNC : 0;
   const Fd fd(::open(target.path.c_str(), O_WRONLY | O_CLOEXEC | truncate));
   if (!fd.valid()) return {StatusCode::kSystem, std::strerror(errno)};
-  return write_all(fd.get(), text);
+  return write_text(fd.get(), text);
 }
 
 Status replace(const Target& target, std::string_view text) {
@@ -103,7 +99,7 @@ Status replace(const Target& target, std::string_view text) {
     ::unlink(temporary.path.c_str());
     return write_into(target, text);
   }
-  Status status = write_all(temporary.fd.get(), text);
+  Status status = write_text(temporary.fd.get(), text);
   if (status.is_ok() && (::fsync(temporary.fd.get()) != 0 ||
                          ::rename(temporary.path.c_str(), target.path.c_str()) != 0)) {
     status = {StatusCode::kSystem, std::strerror(errno)};

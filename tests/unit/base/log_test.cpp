@@ -1,5 +1,6 @@
 #include "base/log.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -70,6 +71,24 @@ TEST_F(LogTest, LevelsBelowTheChosenOneAreLeftOut) {
   log(LogLevel::kInfo, "nor this");
   log(LogLevel::kWarn, "this");
   EXPECT_THAT(lines(), SizeIs(1));
+}
+
+TEST_F(LogTest, OneTextIsOneLine) {
+  log(LogLevel::kWarn, "a\nb\x1b[31m");
+  const auto written = lines();
+  ASSERT_THAT(written, SizeIs(1));
+  EXPECT_THAT(written[0], HasSubstr("WARN a\\nb\\x1b[31m"));
+}
+
+// Else the first line would wait for whoever reads it.
+TEST_F(LogTest, AFifoThatNobodyReadsIsRefused) {
+  std::filesystem::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  testing::internal::CaptureStderr();
+  log_configure(LogLevel::kWarn, path_.string());
+  log(LogLevel::kWarn, "still heard");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("cannot open"), HasSubstr("WARN still heard")));
 }
 
 TEST_F(LogTest, OncePerText) {

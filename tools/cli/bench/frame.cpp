@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/write_all.hpp"
+
 namespace tutti::cli {
 namespace {
 
@@ -29,16 +31,10 @@ Status write_frame(int fd, std::string_view payload) {
   const auto length = static_cast<Length>(payload.size());
   std::string frame(reinterpret_cast<const char*>(&length), sizeof length);
   frame += payload;
-  for (std::size_t at = 0; at < frame.size();) {
-    const ssize_t written = ::write(fd, frame.data() + at, frame.size() - at);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      return {StatusCode::kPeerFailed,
-              fmt::format("the launcher does not read any more: {}", std::strerror(errno))};
-    }
-    at += static_cast<std::size_t>(written);
-  }
-  return Status::ok();
+  const int error = write_all(fd, frame);
+  if (error == 0) return Status::ok();
+  return {StatusCode::kPeerFailed,
+          fmt::format("the launcher does not read any more: {}", std::strerror(error))};
 }
 
 Status FrameReader::read_from(int fd) {
