@@ -11,7 +11,7 @@ namespace tutti {
 class DynamicLibrary {
  public:
   // `name` is a file, or a soname that the loader's own search finds. kUnavailable holds the
-  // loader's words.
+  // loader's words, or says that it is a folder, a FIFO or the like.
   static Result<DynamicLibrary> open(const std::string& name);
   // Only where something in this process has loaded `soname` already.
   static Result<DynamicLibrary> open_loaded(const std::string& soname);

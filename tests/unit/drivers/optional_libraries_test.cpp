@@ -1,7 +1,12 @@
 #include "drivers/optional_libraries.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
 
 namespace tutti {
 namespace {
@@ -37,6 +42,15 @@ TEST(OptionalLibraries, FilesThatAreSomethingElseAreRefused) {
   EXPECT_THAT(refusal(look_at_cublas_lt(STUB_UCX)), HasSubstr("has no cublasLtGetVersion"));
   EXPECT_THAT(refusal(look_at_ucx(STUB_CUBLAS_LT)),
               HasSubstr("has no ucp_get_version, ucp_get_version_string"));
+}
+
+// The loader would wait for whoever writes to the FIFO.
+TEST(OptionalLibraries, WhatIsNoFileIsRefused) {
+  const std::string fifo = testing::TempDir() + "tutti_library_" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(refusal(look_at_ucx(fifo)), HasSubstr("it is no file"));
+  ::unlink(fifo.c_str());
+  EXPECT_THAT(refusal(look_at_ucx(testing::TempDir())), HasSubstr("it is no file"));
 }
 
 TEST(OptionalLibraries, AbsentOnesAreNamed) {
