@@ -44,7 +44,9 @@ TUTTI_API Result<DataType> parse_data_type(std::string_view);
 
 // How elements of all ranks become one. Ranks are taken in the order 0..n-1, starting from rank 0's
 // value. fp16, bf16 and fp8 accumulate in fp32 and round once; other types use their own
-// arithmetic, integers wrap. A NaN among the inputs gives NaN. Results beyond fp8's range saturate.
+// arithmetic, integers wrap. A NaN among the inputs gives NaN. What is finite in fp32 saturates
+// where it is beyond fp8's range. What overflows fp32 itself is infinite: fp8_e5m2 keeps it so,
+// fp8_e4m3, which has no infinity, gives +-448.
 enum class OpKind : std::uint8_t {
   kSum,
   kProd,
@@ -58,7 +60,9 @@ inline constexpr std::array<OpKind, 6> kAllOps = {OpKind::kSum, OpKind::kProd, O
 
 struct ReduceOp {
   OpKind kind = OpKind::kSum;
-  double scalar = 1.0;  // kPreMulSum: this rank's multiplier, converted to the accumulator's type
+  // kPreMulSum: this rank's multiplier, converted to the accumulator's type. Integers truncate it
+  // and take the nearest end of their range for what is outside, 0 for NaN.
+  double scalar = 1.0;
 
   static constexpr ReduceOp sum() { return {}; }
   static constexpr ReduceOp prod() { return {OpKind::kProd, 1.0}; }
