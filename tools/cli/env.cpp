@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "exit_code.hpp"
 #include "tell.hpp"
 
@@ -28,18 +29,20 @@ std::string print_json(const Knobs& knobs) {
 
 std::string print_env(const Knobs& knobs, bool json) {
   if (json) return print_json(knobs);
+  const auto shown = [&](const Knob& knob) { return printable(knobs.display(knob.name)); };
   std::size_t name_width = 0, value_width = 0;
   for (const Knob& knob : all_knobs()) {
     name_width = std::max(name_width, knob.name.size());
-    value_width = std::max(value_width, knobs.display(knob.name).size());
+    value_width = std::max(value_width, shown(knob).size());
   }
   std::string text;
   for (const Knob& knob : all_knobs()) {
-    text +=
-        fmt::format("{:<{}}  {:<{}}  {:<11}  {}\n", knob.name, name_width, knobs.display(knob.name),
-                    value_width, to_string(knobs.source(knob.name)), knob.text);
+    text += fmt::format("{:<{}}  {:<{}}  {:<11}  {}\n", knob.name, name_width, shown(knob),
+                        value_width, to_string(knobs.source(knob.name)), knob.text);
   }
-  for (const std::string& warning : knobs.warnings()) text += fmt::format("warning: {}\n", warning);
+  for (const std::string& warning : knobs.warnings()) {
+    text += fmt::format("warning: {}\n", printable(warning));
+  }
   return text;
 }
 

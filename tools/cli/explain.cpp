@@ -4,11 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/knobs.hpp"
+#include "base/printable.hpp"
 #include "base/try.hpp"
-#include "base/units.hpp"
 #include "communicator/layout.hpp"
 #include "dispatch/choose.hpp"
 #include "drivers/cuda.hpp"
@@ -22,15 +21,7 @@
 namespace tutti::cli {
 namespace {
 
-Result<int> read_ranks(std::string_view text, int otherwise) {
-  if (text.empty()) return otherwise;
-  int ranks = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  if (error != std::errc() || end != text.data() + text.size() || ranks < 1) {
-    return wrong(fmt::format("--ranks: '{}' is not a number of ranks, 1 or more", text));
-  }
-  return ranks;
-}
+constexpr int kMostRanks = 1 << 20;  // as tables have
 
 bool all_reach(const Machine& machine, int ranks) {
   if (machine.peer_access.size() < static_cast<std::size_t>(ranks)) return false;
@@ -69,7 +60,7 @@ Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine
   Topology topology;
   if (!a.gpu.empty()) {
     if (backend == Backend::kHost) return wrong("--gpu describes a machine for --backend cuda");
-    topology = described(a.gpu);
+    topology = described(printable(a.gpu));
   } else if (backend == Backend::kCuda || (backend == Backend::kAuto && gpus > 0)) {
     if (gpus == 0) {
       return wrong(
@@ -89,7 +80,10 @@ Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine
     topology.peer_access = true;
   }
   const bool here = a.gpu.empty() && topology.backend == Backend::kCuda;
-  TUTTI_ASSIGN(topology.ranks, read_ranks(a.ranks, here ? gpus : 2));
+  topology.ranks = here ? gpus : 2;
+  if (!a.ranks.empty()) {
+    TUTTI_ASSIGN(topology.ranks, parse_int("--ranks", a.ranks, {1, kMostRanks}));
+  }
   if (here && topology.ranks > gpus) {
     return wrong(
         fmt::format("--ranks {}: there are {} GPUs here; --gpu \"{}\" asks about a larger "
@@ -137,14 +131,14 @@ Status read_size(const ExplainArguments& a, Request& request) {
     return wrong("--split-rows is of reduce_scatter, with --rows and --hidden");
   }
   if (a.rows.empty()) {
-    TUTTI_ASSIGN(const std::size_t bytes, parse_bytes(a.bytes.empty() ? "1M" : a.bytes));
+    TUTTI_ASSIGN(const std::size_t bytes, parse_size("--bytes", a.bytes.empty() ? "1M" : a.bytes));
     request.count = bytes / size_of(request.dtype);
     return Status::ok();
   }
   if (!a.bytes.empty()) return wrong("sizes come from --bytes, or --rows and --hidden");
   TUTTI_ASSIGN(const int rows, parse_int("--rows", a.rows, {0}));
   TUTTI_ASSIGN(const int hidden, parse_int("--hidden", a.hidden, {1}));
-  request.count = static_cast<std::size_t>(rows) * static_cast<std::size_t>(hidden);
+  TUTTI_ASSIGN(request.count, elements_of(rows, hidden, request.dtype));
   if (tokens || (a.split_rows && rows > 1)) request.hidden = static_cast<std::size_t>(hidden);
   return Status::ok();
 }
@@ -193,14 +187,14 @@ int run_explain(const ExplainArguments& arguments) {
   const auto question =
       read_question(arguments, machine, nccl == nullptr ? 0 : nccl->version_number());
   if (!question.is_ok()) {
-    tell(stderr, "tutti explain: {}\n", question.status().message());
+    tell_line(stderr, "tutti explain: {}", question.status().message());
     return kUsage;
   }
   const Knobs& knobs = Knobs::process();
   const auto table =
       TuningTable::load(knobs.path("TUTTI_TUNING_FILE"), knobs.path("TUTTI_TUNING_CACHE"));
   if (!table.is_ok()) {
-    tell(stderr, "tutti explain: {}\n", table.status().to_string());
+    tell_line(stderr, "tutti explain: {}", table.status().to_string());
     return kFailure;
   }
   tell(stdout, "{}",

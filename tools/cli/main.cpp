@@ -5,11 +5,15 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <new>
+#include <string>
+#include <string_view>
 
 #include "bench/arguments.hpp"
 #include "bench/command.hpp"
@@ -144,9 +148,41 @@ int flushed(int exit_code) {
   errno = 0;
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
   if (!lost) return exit_code;
-  tell(stderr, "tutti: cannot write to standard output: {}\n",
-       errno != 0 ? std::strerror(errno) : "what was written before is lost");
+  tell_line(stderr, "tutti: cannot write to standard output: {}",
+            errno != 0 ? std::strerror(errno) : "what was written before is lost");
   return exit_code == kSuccess ? kFailure : exit_code;
+}
+
+struct Typed {
+  const CLI::App* command;  // the innermost one that was understood
+  std::string name;         // "tutti bench overlap"
+};
+
+Typed what_was_typed(const CLI::App& app) {
+  Typed typed{&app, app.get_name()};
+  for (auto inner = app.get_subcommands(); !inner.empty();
+       inner = typed.command->get_subcommands()) {
+    typed.command = inner.front();
+    typed.name += " " + typed.command->get_name();
+  }
+  return typed;
+}
+
+int refuse(const CLI::App& app, std::string_view why) {
+  tell_line(stderr, "tutti: {}; `{} --help` lists what it takes", why, what_was_typed(app).name);
+  return kUsage;
+}
+
+// An option with an empty value: scripts give one where a variable is not set.
+const CLI::Option* find_empty(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const auto& values = option->results();
+    if (std::find(values.begin(), values.end(), "") != values.end()) return option;
+  }
+  for (const CLI::App* inner : app.get_subcommands()) {
+    if (const CLI::Option* empty = find_empty(*inner); empty != nullptr) return empty;
+  }
+  return nullptr;
 }
 
 int run(int argc, char** argv) {
@@ -173,8 +209,16 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
+    const auto unknown = app.remaining();
+    if (!asked && app.get_subcommands().empty() && !unknown.empty()) {
+      return refuse(app, fmt::format("'{}' is no command", unknown.front()));
+    }
+    if (!asked) return refuse(app, error.what());
     app.exit(error);
-    return asked ? kSuccess : kUsage;
+    return kSuccess;
+  }
+  if (const CLI::Option* empty = find_empty(app); empty != nullptr) {
+    return refuse(app, empty->get_name() + " has an empty value; leave it out for the default");
   }
   return answer();
 }
@@ -187,8 +231,10 @@ int main(int argc, char** argv) {
   occupy_standard_descriptors();
   try {
     return flushed(run(argc, argv));
+  } catch (const std::bad_alloc&) {
+    tell_line(stderr, "tutti: there is not enough memory for this; give smaller sizes");
   } catch (const std::exception& error) {
-    tell(stderr, "tutti: {}\n", error.what());
+    tell_line(stderr, "tutti: {}", error.what());
   }
   return kFailure;
 }

@@ -4,7 +4,10 @@
 
 #include <charconv>
 
+#include "base/units.hpp"
+
 namespace tutti::cli {
+
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> parts;
   while (true) {
@@ -26,6 +29,22 @@ Result<int> parse_int(std::string_view option, std::string_view text, IntRange r
         fmt::format("{}: {} is not between {} and {}", option, value, range.least, range.most));
   }
   return static_cast<int>(value);
+}
+
+Result<std::size_t> parse_size(std::string_view option, std::string_view text) {
+  auto size = parse_bytes(text);
+  if (!size.is_ok()) return size.status().with_context(option);
+  if (*size > kMostMessageBytes) {
+    return wrong(fmt::format("{} {}: at most {}", option, text, format_bytes(kMostMessageBytes)));
+  }
+  return size;
+}
+
+Result<std::size_t> elements_of(int rows, int hidden, DataType dtype) {
+  const auto elements = static_cast<std::size_t>(rows) * static_cast<std::size_t>(hidden);
+  if (elements <= kMostMessageBytes / size_of(dtype)) return elements;
+  return wrong(fmt::format("--rows {} --hidden {}: a message is at most {}", rows, hidden,
+                           format_bytes(kMostMessageBytes)));
 }
 
 }  // namespace tutti::cli

@@ -1,6 +1,7 @@
 // Values that options are made of.
 #pragma once
 
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "tutti/status.hpp"
+#include "tutti/types.hpp"
 
 namespace tutti::cli {
 
@@ -23,5 +25,11 @@ struct IntRange {
 
 // kInvalidArgument names `option`.
 Result<int> parse_int(std::string_view option, std::string_view text, IntRange range);
+
+// A size of a message. More than any machine has is refused, so that sizes can be counted with.
+inline constexpr std::size_t kMostMessageBytes = std::size_t{64} << 40;
+Result<std::size_t> parse_size(std::string_view option, std::string_view text);
+// The elements of so many rows; the same limit.
+Result<std::size_t> elements_of(int rows, int hidden, DataType dtype);
 
 }  // namespace tutti::cli

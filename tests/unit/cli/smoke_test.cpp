@@ -30,11 +30,12 @@ TEST(Command, HelpHidesWhatIsForTests) {
 
 class BadCommand : public testing::TestWithParam<std::vector<std::string>> {};
 
-TEST_P(BadCommand, EndsWithCode2OneMessageAndNothingRun) {
+TEST_P(BadCommand, EndsWithCode2OneLineAndNothingRun) {
   const Ended ended = run_tutti(GetParam());
   EXPECT_EQ(ended.exit_code, 2);
   EXPECT_THAT(ended.out, IsEmpty());
-  EXPECT_FALSE(ended.err.empty());
+  EXPECT_THAT(ended.err, testing::StartsWith("tutti"));
+  EXPECT_EQ(std::ranges::count(ended.err, '\n'), 1) << ended.err;
 }
 
 INSTANTIATE_TEST_SUITE_P(

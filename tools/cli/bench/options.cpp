@@ -34,18 +34,6 @@ constexpr std::array<Name<Injection::Kind>, 3> kInjections = {{{Injection::Kind:
 constexpr int kMostOperations = 1000;
 constexpr int kMostSamples = 1'000'000;
 
-// More than any machine has, and small enough to count with.
-constexpr std::size_t kMostBytes = std::size_t{64} << 40;
-
-Result<std::size_t> parse_size(std::string_view option, std::string_view text) {
-  auto size = parse_bytes(text);
-  if (!size.is_ok()) return size.status().with_context(option);
-  if (*size > kMostBytes) {
-    return wrong(fmt::format("{} {}: at most {}", option, text, format_bytes(kMostBytes)));
-  }
-  return size;
-}
-
 template <class E, std::size_t N>
 Status choose_name(E& into, const std::array<Name<E>, N>& names, std::string_view option,
                    std::string_view text) {
@@ -141,8 +129,8 @@ Status check_rows(BenchOptions& options, const BenchArguments& arguments) {
   TUTTI_ASSIGN(options.hidden, parse_int("--hidden", arguments.hidden, {1}));
   for (const std::string_view part : split(arguments.rows)) {
     TUTTI_ASSIGN(const int rows, parse_int("--rows", part, {1}));
-    options.bytes.push_back(static_cast<std::size_t>(rows) *
-                            static_cast<std::size_t>(options.hidden) * size_of(options.dtype));
+    TUTTI_ASSIGN(const std::size_t elements, elements_of(rows, options.hidden, options.dtype));
+    options.bytes.push_back(elements * size_of(options.dtype));
   }
   return Status::ok();
 }

@@ -79,25 +79,25 @@ int run_campaign(const BenchOptions& options, const std::string& command_line,
   if (outcome.exit_code <= kFailure) {
     tell(stdout, "{}", print(outcome.record, options.format));
     for (const std::string& command : outcome.repro) {
-      tell(for_people ? stdout : stderr, "{}\n", command);
+      tell_line(for_people ? stdout : stderr, "{}", command);
     }
   }
   for (const std::string& note : outcome.notes) {
-    tell(for_people && outcome.exit_code == kSuccess ? stdout : stderr, "# {}\n", note);
+    tell_line(for_people && outcome.exit_code == kSuccess ? stdout : stderr, "# {}", note);
   }
   const Status written = write_output(options, *old_record, outcome, print);
   if (!written.is_ok()) {
-    tell(stderr, "tutti bench: {}\n", written.to_string());
+    tell_line(stderr, "tutti bench: {}", written.to_string());
     return kFailure;
   }
   if (!options.output.empty() && !outcome.complete) {
-    tell(stderr, "tutti bench: {} was not written, since the run failed\n", options.output);
+    tell_line(stderr, "tutti bench: {} was not written, since the run failed", options.output);
   }
   return outcome.exit_code;
 }
 
 int report_usage(const Status& status) {
-  tell(stderr, "tutti bench: {}\n", status.message());
+  tell_line(stderr, "tutti bench: {}", status.message());
   return kUsage;
 }
 

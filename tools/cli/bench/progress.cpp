@@ -16,12 +16,13 @@ Progress::Progress(const BenchOptions& options, std::FILE* stream)
     : options_(options), stream_(::isatty(::fileno(stream)) == 1 ? stream : nullptr) {}
 
 Progress::~Progress() {
-  if (stream_ != nullptr) tell(stream_, "{}", kWipe);
+  if (stream_ != nullptr) tell_as_is(stream_, kWipe);
 }
 
 void Progress::show(int ranks, const Measurement& measurement) {
   if (stream_ == nullptr) return;
-  tell(stream_, "{}{} ranks: size {} of {} ({}), {} measured", kWipe, ranks, measurement.size + 1,
+  tell_as_is(stream_, kWipe);
+  tell(stream_, "{} ranks: size {} of {} ({}), {} measured", ranks, measurement.size + 1,
        options_.bytes.size(), format_bytes(options_.bytes[measurement.size]),
        measurement.algorithm);
   std::fflush(stream_);

@@ -14,9 +14,12 @@ int run_doctor(const DoctorArguments& arguments) {
   const Facts facts = gather_facts();
   const std::vector<Finding> findings = judge(facts);
   const bool colour = ::isatty(STDOUT_FILENO) == 1;
-  tell(stdout, "{}",
-       arguments.json ? print_findings_json(findings, facts)
-                      : to_text(facts.machine) + "\n" + print_findings(findings, colour));
+  if (arguments.json) {
+    tell(stdout, "{}", print_findings_json(findings, facts));
+  } else {
+    tell(stdout, "{}\n", to_text(facts.machine));
+    tell_as_is(stdout, print_findings(findings, colour));  // with its colours
+  }
   const bool broken = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.severity == Severity::kBroken;
   });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "doctor/findings.hpp"
 
 namespace tutti::cli {
@@ -19,9 +20,9 @@ std::string print_findings(const std::vector<Finding>& findings, bool colour) {
   for (const Finding& finding : findings) {
     const bool red = colour && finding.severity == Severity::kBroken;
     text += fmt::format("{}{:<6}  {:<{}}  {}{}\n", red ? kRed : "", to_string(finding.severity),
-                        finding.subject, width, finding.text, red ? kPlain : "");
+                        finding.subject, width, printable(finding.text), red ? kPlain : "");
     if (!finding.fix.empty())
-      text += fmt::format("{:<8}{:<{}}  -> {}\n", "", "", width, finding.fix);
+      text += fmt::format("{:<8}{:<{}}  -> {}\n", "", "", width, printable(finding.fix));
   }
   return text;
 }

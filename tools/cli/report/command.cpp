@@ -71,20 +71,20 @@ Status write(const Page& page) {
 int run_report(const ReportArguments& arguments) {
   const auto pages = render(arguments);
   if (!pages.is_ok()) {
-    tell(stderr, "tutti report: {}\n", pages.status().message());
+    tell_line(stderr, "tutti report: {}", pages.status().message());
     return kUsage;
   }
   int exit_code = kSuccess;
   for (const Page& page : *pages) {
     if (is_current(page)) continue;
     if (arguments.check) {
-      tell(stderr, "tutti report: {} is stale; `tutti report` renders it again\n", page.path);
+      tell_line(stderr, "tutti report: {} is stale; `tutti report` renders it again", page.path);
       exit_code = kFailure;
     } else if (const Status status = write(page); !status.is_ok()) {
-      tell(stderr, "tutti report: {}\n", status.to_string());
+      tell_line(stderr, "tutti report: {}", status.to_string());
       exit_code = kFailure;
     } else {
-      tell(stdout, "wrote {}\n", page.path);
+      tell_line(stdout, "wrote {}", page.path);
     }
   }
   return exit_code;

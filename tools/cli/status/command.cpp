@@ -82,17 +82,17 @@ int run_status(const StatusArguments& arguments) {
   auto found = question.is_ok() ? find(arguments, question->jury) : question.status();
   const Status status = found.is_ok() ? keep_group(*found, arguments.group) : found.status();
   if (!status.is_ok()) {
-    tell(stderr, "tutti status: {}\n", status.message());
+    tell_line(stderr, "tutti status: {}", status.message());
     return kUsage;
   }
   for (const std::string& refused : found->refused) {
-    tell(stderr, "tutti status: {}\n", refused);
+    tell_line(stderr, "tutti status: {}", refused);
   }
   const auto verdicts = judge(found->pages, question->jury);
   if (arguments.json) {
     tell(stdout, "{}", print_verdicts_json(verdicts, question->operations));
   } else if (verdicts.empty()) {
-    tell(stdout, "no group of this user runs here\n");
+    tell_line(stdout, "no group of this user runs here");
   } else {
     tell(stdout, "{}", print_verdicts(verdicts, question->operations));
   }

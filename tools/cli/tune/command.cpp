@@ -13,7 +13,7 @@ namespace tutti::cli {
 namespace {
 
 int report_usage(const Status& status) {
-  tell(stderr, "tutti tune: {}\n", status.message());
+  tell_line(stderr, "tutti tune: {}", status.message());
   return kUsage;
 }
 

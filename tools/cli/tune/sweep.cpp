@@ -80,8 +80,8 @@ void Sweep::announce() const {
       candidates += count_candidates(options_, part.ranks, bytes);
     }
   }
-  tell(stderr, "numbers of ranks: {}, sizes: {}, candidates: {}; about {}\n", parts_.size(), sizes,
-       candidates, duration_text(forecast_.left(0)));
+  tell_line(stderr, "numbers of ranks: {}, sizes: {}, candidates: {}; about {}", parts_.size(),
+            sizes, candidates, duration_text(forecast_.left(0)));
 }
 
 int Sweep::run() {
@@ -89,16 +89,16 @@ int Sweep::run() {
   for (const SweepPart& part : parts_) {
     if (interrupted_by_ == 0) run_part(part);
   }
-  tell(stdout, "{}: {} sizes measured\n", options_.bench.output, measured_);
+  tell_line(stdout, "{}: {} sizes measured", options_.bench.output, measured_);
   if (interrupted_by_ == 0) return failed_ ? kFailure : kSuccess;
-  tell(stderr, "# interrupted; --resume goes on\n");
+  tell_line(stderr, "# interrupted; --resume goes on");
   constexpr int kSignalled = 128;  // as shells have it
   return kSignalled + interrupted_by_;
 }
 
 void Sweep::fail(const std::string& text) {
   failed_ = true;
-  tell(stderr, "# {}\n", text);
+  tell_line(stderr, "# {}", text);
 }
 
 // Until all sizes are measured, or groups fail for what cannot be left out.
@@ -170,7 +170,7 @@ Result<Sweep::Attempt> Sweep::attempt(const SweepPart& part, const TuneOptions& 
     if (const auto* skipped = std::get_if<Skipped>(&report)) {
       const std::string text =
           fmt::format("{} ranks: {}: {}", part.ranks, skipped->algorithm, skipped->why);
-      if (told_.insert(text).second) tell(stderr, "# {}\n", text);
+      if (told_.insert(text).second) tell_line(stderr, "# {}", text);
     } else if (const auto* tuned = std::get_if<Tuned>(&report)) {
       take(part, *tuned);
       attempt.finished.push_back(part.bytes[tuned->size]);
@@ -209,11 +209,12 @@ void Sweep::take(const SweepPart& part, const Tuned& tuned) {
   ++measured_;
   forecast_.finish(expected(part.ranks, bytes));
   const std::chrono::duration<double> elapsed = Clock::now() - begin_;
-  tell(stderr, "{} ranks, {}: {}, {:.2f} us{}; {} left\n", part.ranks, format_bytes(bytes),
-       to_text(tuned.best), tuned.time_us,
-       tuned.runner_up.empty() ? ""
-                               : fmt::format(" ({} {:.2f})", tuned.runner_up, tuned.runner_up_us),
-       duration_text(forecast_.left(elapsed.count())));
+  tell_line(stderr, "{} ranks, {}: {}, {:.2f} us{}; {} left", part.ranks, format_bytes(bytes),
+            to_text(tuned.best), tuned.time_us,
+            tuned.runner_up.empty()
+                ? ""
+                : fmt::format(" ({} {:.2f})", tuned.runner_up, tuned.runner_up_us),
+            duration_text(forecast_.left(elapsed.count())));
 }
 
 }  // namespace tutti::cli
