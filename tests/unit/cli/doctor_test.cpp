@@ -6,6 +6,7 @@
 #include "doctor/findings.hpp"
 #include "fakes/fake_cuda.hpp"
 #include "fakes/fake_optional_libraries.hpp"
+#include "scratch_folder.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -111,6 +112,35 @@ TEST(Doctor, JudgesLimits) {
   EXPECT_EQ(find(judge(facts), "shared memory").severity, Severity::kBroken);
   facts.shared_memory_free = 64 * MiB;
   EXPECT_THAT(find(judge(facts), "/dev/shm").fix, HasSubstr("--shm-size"));
+}
+
+TEST(Doctor, SeesFoldersThatCannotBeWritten) {
+  Facts facts = healthy();
+  facts.runtime_folder = facts.trace_folder = "/tmp";
+  EXPECT_EQ(broken(judge(facts)), 0u);
+  EXPECT_THAT(find(judge(facts), "runtime folder").text, HasSubstr("meet in /tmp"));
+  facts.why_shm_not_writable = "nothing can be made in /dev/shm: Read-only file system";
+  facts.why_no_runtime_folder = "nothing can be made in /tmp: Read-only file system";
+  facts.why_no_trace_folder = facts.why_no_runtime_folder;
+  EXPECT_EQ(broken(judge(facts)), 2u);
+  for (const char* subject : {"/dev/shm", "runtime folder", "trace folder"}) {
+    EXPECT_THAT(find(judge(facts), subject).text, HasSubstr("Read-only")) << subject;
+    EXPECT_FALSE(find(judge(facts), subject).fix.empty()) << subject;
+  }
+}
+
+TEST(Doctor, TriesFolders) {
+  const ScratchFolder folder;
+  EXPECT_EQ(why_not_writable(folder.path()), "");
+  EXPECT_EQ(folder.files(), 0u);
+  for (const char* other : {"/proc", "/no/such/folder", "/dev/null"}) {  // also for root
+    EXPECT_THAT(why_not_writable(other), HasSubstr(std::string("nothing can be made in ") + other));
+  }
+}
+
+TEST(Doctor, EscapesWhatOthersNamed) {
+  const std::vector<Finding> findings = {{Severity::kBroken, "a", "b\x1b[2J", "c\nd"}};
+  EXPECT_EQ(print_findings(findings, false), "BROKEN  a  b\\x1b[2J\n           -> c\\nd\n");
 }
 
 TEST(Doctor, SaysWhetherMulticastIsUsed) {

@@ -6,8 +6,13 @@
 
 #include <fmt/core.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
 #include "base/knobs.hpp"
 #include "base/units.hpp"
+#include "bootstrap/private_directory.hpp"
 #include "communicator/layout.hpp"
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
@@ -44,7 +49,29 @@ void add_communicator_memory(Facts& facts) {
       format_bytes(layout.signal_offset() - layout.packet_offset(0)), layout.packet_areas);
 }
 
+void look_at_folders(Facts& facts) {
+  const Knobs& knobs = Knobs::process();
+  const auto runtime = runtime_directory(knobs.text("TUTTI_RUNTIME_DIR"));
+  facts.runtime_folder = runtime.is_ok() ? *runtime : knobs.text("TUTTI_RUNTIME_DIR");
+  facts.why_no_runtime_folder =
+      runtime.is_ok() ? why_not_writable(*runtime) : runtime.status().message();
+  facts.trace_folder = knobs.path("TUTTI_TRACE_DIR");
+  if (!facts.trace_folder.empty()) facts.why_no_trace_folder = why_not_writable(facts.trace_folder);
+  facts.shared_memory_free = free_shared_memory();
+  facts.why_shm_not_writable = why_not_writable("/dev/shm");
+}
+
 }  // namespace
+
+std::string why_not_writable(const std::string& folder) {
+  std::string probe = folder + "/tutti-doctor-XXXXXX";
+  if (::mkdtemp(probe.data()) == nullptr) {
+    return fmt::format("nothing can be made in {}: {}", folder,
+                       std::generic_category().message(errno));
+  }
+  ::rmdir(probe.c_str());
+  return {};
+}
 
 void look_for_libraries(OptionalLibraries& libraries, Facts& facts) {
   facts.cublas_lt = libraries.cublas_lt();
@@ -70,7 +97,7 @@ Facts gather_facts() {
   }
   const auto memory = real_shared_memory().create(1 * MiB);
   if (!memory.is_ok()) facts.why_no_shared_memory = memory.status().message();
-  facts.shared_memory_free = free_shared_memory();
+  look_at_folders(facts);
   facts.open_files = limit_of(RLIMIT_NOFILE).soft;
   facts.open_files_most = limit_of(RLIMIT_NOFILE).hard;
   facts.locked_memory = limit_of(RLIMIT_MEMLOCK).soft;

@@ -27,6 +27,11 @@ struct Facts {
   std::vector<PeerTransfer> transfers;
   std::string why_no_shared_memory;      // empty: anonymous shared memory can be made
   std::uint64_t shared_memory_free = 0;  // of /dev/shm
+  std::string why_shm_not_writable;      // empty: files can be made in /dev/shm
+  std::string runtime_folder;            // where ranks meet
+  std::string why_no_runtime_folder;     // empty: folders can be made there
+  std::string trace_folder;              // TUTTI_TRACE_DIR; empty: none is set
+  std::string why_no_trace_folder;       // empty: it can be written to
   std::uint64_t open_files = 0, locked_memory = 0, processes = 0;  // soft limits
   std::uint64_t open_files_most = 0;                               // hard limit
   std::uint64_t communicator_bytes = 0;                            // per rank
@@ -34,6 +39,9 @@ struct Facts {
 };
 
 Facts gather_facts();
+
+// Empty if a folder can be made in `folder`, which is found out by making one.
+std::string why_not_writable(const std::string& folder);
 
 // The part of it that can be asked of stand-ins.
 void look_for_libraries(OptionalLibraries& libraries, Facts& facts);

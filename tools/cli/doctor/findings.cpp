@@ -151,7 +151,10 @@ void judge_memory(const Facts& facts, std::vector<Finding>& findings) {
   const std::string text =
       fmt::format("{} of {} free", amount(facts.shared_memory_free), amount(total));
   constexpr std::uint64_t kEnough = 512 * MiB;
-  if (total == 0) {
+  if (total > 0 && !facts.why_shm_not_writable.empty()) {
+    findings.push_back(note("/dev/shm", facts.why_shm_not_writable + "; tutti uses memfd",
+                            "NCCL needs it: mount -o remount,rw,mode=1777 /dev/shm"));
+  } else if (total == 0) {
     findings.push_back(note("/dev/shm", "not there; tutti uses memfd, but NCCL needs it"));
   } else if (facts.shared_memory_free < kEnough) {
     findings.push_back(note("/dev/shm", text,
@@ -163,6 +166,20 @@ void judge_memory(const Facts& facts, std::vector<Finding>& findings) {
   findings.push_back(good("memory per communicator",
                           fmt::format("{} per rank = {}", amount(facts.communicator_bytes),
                                       facts.communicator_formula)));
+}
+
+void judge_folders(const Facts& facts, std::vector<Finding>& findings) {
+  findings.push_back(
+      facts.why_no_runtime_folder.empty()
+          ? good("runtime folder", "ranks that are processes meet in " + facts.runtime_folder)
+          : broken("runtime folder", facts.why_no_runtime_folder + "; ranks are to meet there",
+                   "let this user write there, or name a local folder where it can: "
+                   "TUTTI_RUNTIME_DIR=FOLDER"));
+  if (facts.trace_folder.empty()) return;
+  findings.push_back(facts.why_no_trace_folder.empty()
+                         ? good("trace folder", facts.trace_folder)
+                         : broken("trace folder", facts.why_no_trace_folder + "; no record stays",
+                                  "set TUTTI_TRACE_DIR to a folder that this user can write"));
 }
 
 void judge_limits(const Facts& facts, std::vector<Finding>& findings) {
@@ -199,6 +216,7 @@ std::vector<Finding> judge(const Facts& facts) {
   judge_libraries(facts, findings);
   judge_optional_libraries(facts, findings);
   judge_memory(facts, findings);
+  judge_folders(facts, findings);
   judge_limits(facts, findings);
   return findings;
 }
