@@ -112,19 +112,41 @@ ordered_json to_value(const Row& r) {
   return value;
 }
 
+[[noreturn]] void refuse(const char* name, const std::string& what, const ordered_json& value) {
+  throw nlohmann::detail::type_error::create(302, fmt::format("{} {}", name, what), &value);
+}
+
+// Nothing that is counted is negative.
+template <class T>
+T count_in(const ordered_json& j, const char* name, T least = 0) {
+  const T value = integer_in<T>(j, name);
+  if (value < least) refuse(name, fmt::format("is {}, and at least {}", value, least), j.at(name));
+  return value;
+}
+
+// Times in microseconds, rates, and ratios. Beyond this they are none, and could not be drawn.
+constexpr double kMostNumber = 1e15;
+
+double number(const ordered_json& value, const char* name) {
+  const auto result = value.get<double>();
+  if (std::abs(result) <= kMostNumber) return result;
+  refuse(name, fmt::format("is beyond {:g}", kMostNumber), value);
+}
+double number_in(const ordered_json& j, const char* name) { return number(j.at(name), name); }
+
 Statistics statistics_from(const ordered_json& j) {
-  return {.p50 = j.at("p50"),
-          .p90 = j.at("p90"),
-          .p99 = j.at("p99"),
-          .min = j.at("min"),
-          .max = j.at("max"),
+  return {.p50 = number_in(j, "p50"),
+          .p90 = number_in(j, "p90"),
+          .p99 = number_in(j, "p99"),
+          .min = number_in(j, "min"),
+          .max = number_in(j, "max"),
           .n = integer_in<std::size_t>(j, "n")};
 }
 
 Environment environment_from(const ordered_json& j) {
   Environment e{.host = j.at("host"),
                 .gpu = j.at("gpu"),
-                .gpus = integer_in<int>(j, "gpus"),
+                .gpus = count_in<int>(j, "gpus"),
                 .driver = j.at("driver"),
                 .cuda = j.at("cuda"),
                 .nccl = j.at("nccl"),
@@ -134,9 +156,10 @@ Environment environment_from(const ordered_json& j) {
                 .command = j.at("command")};
   if (j.contains("calibration")) {
     const ordered_json& c = j["calibration"];
-    e.calibration = {.kernel_gap_us = c.at("kernel_gap_us"), .hop_us = c.at("hop_us")};
+    e.calibration = {.kernel_gap_us = number_in(c, "kernel_gap_us"),
+                     .hop_us = number_in(c, "hop_us")};
     if (c.contains("copy_gbps")) {
-      e.calibration.copy_gbps = c.at("copy_gbps");
+      e.calibration.copy_gbps = number_in(c, "copy_gbps");
       e.calibration.copy_bytes = integer_in<std::size_t>(c, "copy_bytes");
     }
   }
@@ -144,7 +167,7 @@ Environment environment_from(const ordered_json& j) {
 }
 
 std::optional<double> optional_from(const ordered_json& j, const char* name) {
-  return j.at(name).is_null() ? std::nullopt : std::optional(j.at(name).get<double>());
+  return j.at(name).is_null() ? std::nullopt : std::optional(number_in(j, name));
 }
 
 OverlapRow overlap_from(const ordered_json& j) {
@@ -155,18 +178,19 @@ OverlapRow overlap_from(const ordered_json& j) {
                .dependent = j.at("dependent"),
                .tf32 = j.at("tf32"),
                .compute = j.value("compute", OverlapRow{}.compute),
-               .pause_ms = j.contains("pause_ms") ? integer_in<int>(j, "pause_ms") : 0,
+               .pause_ms = j.contains("pause_ms") ? count_in<int>(j, "pause_ms") : 0,
                .library = j.at("library"),
-               .mean_us = j.at("mean_us"),
-               .matmul_us = j.at("matmul_us"),
-               .gather_us = j.at("gather_us"),
-               .tflops = j.at("tflops"),
-               .megahertz = j.value("megahertz", 0.0),
+               .mean_us = number_in(j, "mean_us"),
+               .matmul_us = number_in(j, "matmul_us"),
+               .gather_us = number_in(j, "gather_us"),
+               .tflops = number_in(j, "tflops"),
+               .megahertz = j.contains("megahertz") ? number_in(j, "megahertz") : 0,
                .exposed_us = optional_from(j, "exposed_us"),
                .efficiency = optional_from(j, "efficiency"),
                .matmul_slowdown = optional_from(j, "matmul_slowdown")};
   for (const ordered_json& times : j.at("per_rank_us")) {
-    o.per_rank.push_back({times.at("mean"), times.at("p50"), times.at("p90"), times.at("max")});
+    o.per_rank.push_back({number_in(times, "mean"), number_in(times, "p50"),
+                          number_in(times, "p90"), number_in(times, "max")});
   }
   return o;
 }
@@ -175,30 +199,32 @@ Row row_from(const ordered_json& j) {
   Row row{.collective = j.at("collective"),
           .algorithm = j.at("algorithm"),
           .backend = j.at("backend"),
-          .ranks = integer_in<int>(j, "ranks"),
+          .ranks = count_in<int>(j, "ranks", 1),
           .dtype = j.at("dtype"),
           .op = j.at("op"),
           .bytes = integer_in<std::size_t>(j, "bytes"),
           .count = integer_in<std::size_t>(j, "count"),
-          .hidden = j.contains("hidden") ? integer_in<int>(j, "hidden") : 0,
-          .root = j.contains("root") ? integer_in<int>(j, "root") : 0,
+          .hidden = j.contains("hidden") ? count_in<int>(j, "hidden") : 0,
+          .root = j.contains("root") ? count_in<int>(j, "root") : 0,
           .in_place = j.at("in_place"),
           .buffers = j.at("buffers"),
           .mode = j.at("mode"),
-          .graph_operations = integer_in<int>(j, "graph_operations"),
+          .graph_operations = count_in<int>(j, "graph_operations"),
           .chained = j.at("chained"),
           .cache = j.at("cache"),
           .launch = j.value("launch", "processes"),
-          .blocks = integer_in<int>(j, "blocks"),
-          .threads = integer_in<int>(j, "threads"),
+          .blocks = count_in<int>(j, "blocks"),
+          .threads = count_in<int>(j, "threads"),
           .chunk_bytes = integer_in<std::size_t>(j, "chunk_bytes"),
           .time_us = statistics_from(j.at("time_us")),
-          .per_rank_p50_us = j.at("per_rank_p50_us"),
-          .copy_us = j.at("copy_us"),
-          .algbw_gbps = j.at("algbw_gbps"),
-          .busbw_gbps = j.at("busbw_gbps"),
+          .copy_us = number_in(j, "copy_us"),
+          .algbw_gbps = number_in(j, "algbw_gbps"),
+          .busbw_gbps = number_in(j, "busbw_gbps"),
           .chosen = j.at("chosen"),
           .emulated = j.value("emulated", false)};
+  for (const auto& time : j.at("per_rank_p50_us").get_ref<const ordered_json::array_t&>()) {
+    row.per_rank_p50_us.push_back(number(time, "per_rank_p50_us"));
+  }
   if (!j.at("wrong").is_null()) row.wrong = integer_in<std::uint64_t>(j, "wrong");
   if (j.contains("overlap")) row.overlap = overlap_from(j["overlap"]);
   return row;

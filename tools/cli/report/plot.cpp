@@ -104,9 +104,10 @@ std::string curve(const std::vector<const Row*>& rows, const Frame& frame, const
 }  // namespace
 
 std::string render_plot(const std::vector<const Row*>& all, const std::string& title) {
-  std::vector<const Row*> rows;  // what a logarithm can show
+  constexpr double kLeast = 1e-3;  // a nanosecond; times are kept with no more decimals
+  std::vector<const Row*> rows;    // what a logarithm can show
   std::copy_if(all.begin(), all.end(), std::back_inserter(rows),
-               [](const Row* row) { return row->bytes > 0 && row->time_us.p50 > 0; });
+               [](const Row* row) { return row->bytes > 0 && row->time_us.p50 >= kLeast; });
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row* a, const Row* b) { return a->bytes < b->bytes; });
   const std::vector<Series> curves = series_of(rows);
