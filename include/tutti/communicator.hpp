@@ -25,7 +25,7 @@ struct CommunicatorOptions {
   // kAuto: CUDA where every rank has a GPU of its own, else host.
   Backend backend = Backend::kAuto;
   // CUDA ordinal for this rank; -1: the launcher's local rank, or the rank, modulo the visible
-  // GPUs.
+  // GPUs. Below -1: kInvalidArgument.
   int device = -1;
   // Every wait of this communicator ends by then, but for replays of captured operations on NCCL.
   // On the host, time in which this process was suspended does not count (docs/errors.md).

@@ -91,7 +91,7 @@ TUTTI_API Status signal(Communicator& communicator, const Signal& call);
 struct WaitSignal {
   int peer = 0;  // who sends
   int channel = 0;
-  std::uint64_t times = 1;  // how many; 0 waits for none
+  std::uint64_t times = 1;  // how many, at most 2^62; 0 waits for none
   Stream stream = nullptr;
   // For this call alone; 0: the communicator's. Host backend and eager CUDA calls.
   std::chrono::milliseconds timeout{0};

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <limits>
 
 #include "api/checks.hpp"
 #include "api/group.hpp"
@@ -21,8 +20,7 @@ Status check(const AllReduce& call) {
   if (static_cast<std::size_t>(call.op.kind) >= kAllOps.size()) return invalid(kName, "unknown op");
   if (call.count == 0) return Status::ok();
   const std::size_t element = size_of(call.dtype);
-  if (call.count > std::numeric_limits<std::size_t>::max() / element)
-    return invalid(kName, "count overflows");
+  if (call.count > kMostBytes / element) return invalid(kName, "count overflows");
   if (call.input == nullptr || call.output == nullptr) return invalid(kName, "null buffer");
   const auto input = reinterpret_cast<std::uintptr_t>(call.input);
   const auto output = reinterpret_cast<std::uintptr_t>(call.output);

@@ -48,7 +48,7 @@ Status check_shape(const AllReduceResidualRmsNorm& call) {
     return invalid(kNorm, fmt::format("hidden {} must be a multiple of {} from {} to {}",
                                       call.hidden, kHiddenUnit, kLeastHidden, kMostHidden));
   }
-  if (call.tokens > std::numeric_limits<std::size_t>::max() / (call.hidden * size_of(call.dtype))) {
+  if (call.tokens > kMostBytes / (call.hidden * size_of(call.dtype))) {
     return invalid(kNorm, "tokens x hidden overflows");
   }
   return Status::ok();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/units.hpp"
 #include "communicator/call.hpp"
 
 namespace tutti {
@@ -40,6 +41,11 @@ inline Status check_options(std::string_view operation, const CallOptions& optio
   if (options.timeout.count() < 0) return invalid(operation, "a timeout must not be negative");
   if (options.blocks < 0 || options.threads < 0) {
     return invalid(operation, "blocks and threads must not be negative");
+  }
+  if (options.sm_budget.value_or(0) < 0) {
+    return invalid(operation,
+                   fmt::format("sm_budget is {}: a number of SMs from 0 on, or none for no limit",
+                               *options.sm_budget));
   }
   if (options.chunk_bytes <= kMostChunkBytes) return Status::ok();
   return invalid(operation,

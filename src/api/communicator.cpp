@@ -7,6 +7,7 @@
 
 #include "base/knobs.hpp"
 #include "base/try.hpp"
+#include "base/units.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "memory/symmetric_heap.hpp"
@@ -20,6 +21,11 @@ Status check(const CommunicatorOptions& options) {
   if (options.timeout.count() < 0) {
     return {StatusCode::kInvalidArgument,
             fmt::format("timeout {} ms: a deadline must not be negative", options.timeout.count())};
+  }
+  if (options.device < -1) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("device {}: a GPU's number from 0 on, or -1 for this rank's own",
+                        options.device)};
   }
   const auto backends = {Backend::kAuto, Backend::kHost, Backend::kCuda};
   if (std::ranges::find(backends, options.backend) == backends.end()) {
@@ -157,6 +163,10 @@ Result<SymmetricMemory> Communicator::allocate(std::size_t bytes) {
 Result<SymmetricMemory> Communicator::register_memory(void* address, std::size_t bytes) {
   if (address == nullptr || bytes == 0) {
     return Status(StatusCode::kInvalidArgument, "register_memory: null address or zero bytes");
+  }
+  if (bytes > kMostBytes) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("register_memory: {} bytes, and at most {}", bytes, kMostBytes));
   }
   TUTTI_ASSIGN(auto segment, impl_->register_memory(address, bytes));
   return SymmetricMemory(std::make_shared<SymmetricMemoryImpl>(std::move(segment), bytes));

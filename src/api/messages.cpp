@@ -26,7 +26,7 @@ Status check(std::string_view name, const AnyCall& call, int ranks) {
     return invalid(name, fmt::format("rank {}: there are {} ranks", call.peer, ranks));
   }
   const std::size_t element = size_of(call.dtype);
-  if (call.count > std::numeric_limits<std::size_t>::max() / element) {
+  if (call.count > kMostBytes / element) {
     return invalid(name, "count overflows");
   }
   if (call.count == 0) return Status::ok();

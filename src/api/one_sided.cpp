@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "api/group.hpp"
 #include "base/try.hpp"
+#include "base/units.hpp"
 #include "communicator/communicator_impl.hpp"
 
 namespace tutti {
@@ -35,7 +34,7 @@ Status run_copy(Communicator& communicator, OneSided kind, const AnyCall& call, 
     return invalid(kind, "unknown dtype");
   }
   const std::size_t element = size_of(call.dtype);
-  if (call.count > std::numeric_limits<std::size_t>::max() / element) {
+  if (call.count > kMostBytes / element) {
     return invalid(kind, "count overflows");
   }
   if (call.count > 0 && (call.from == nullptr || call.to == nullptr)) {
@@ -77,6 +76,10 @@ Status wait_signal(Communicator& communicator, const WaitSignal& call) {
   constexpr OneSided kKind = OneSided::kWaitSignal;
   TUTTI_TRY(check_peer(communicator, kKind, call.peer));
   TUTTI_TRY(check_channel(kKind, call.channel));
+  constexpr std::uint64_t kMostTimes = std::uint64_t{1}
+                                       << 62;  // counts are compared as differences
+  if (call.times > kMostTimes)
+    return invalid(kKind, fmt::format("times {}: at most 2^62", call.times));
   if (call.timeout.count() < 0) return invalid(kKind, "a deadline must not be negative");
   return communicator.impl().execute({.kind = kKind,
                                       .peer = call.peer,

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "api/checks.hpp"
 #include "base/try.hpp"
 
@@ -36,7 +34,7 @@ Status check(const Call& call, int ranks) {
   if (call.count == 0) return Status::ok();
   const std::size_t element = size_of(call.dtype);
   const std::size_t all = element * static_cast<std::size_t>(ranks);
-  if (call.count > std::numeric_limits<std::size_t>::max() / all) {
+  if (call.count > kMostBytes / all) {
     return invalid(call, "ranks x count overflows");
   }
   if (call.input == nullptr || call.output == nullptr) return invalid(call, "null buffer");

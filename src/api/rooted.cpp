@@ -32,7 +32,7 @@ Status check_values(const Call& call, int ranks) {
   }
   const std::size_t element = size_of(call.dtype);
   const std::size_t pieces = has_pieces(call.collective) ? static_cast<std::size_t>(ranks) : 1;
-  if (call.count > std::numeric_limits<std::size_t>::max() / (element * pieces)) {
+  if (call.count > kMostBytes / (element * pieces)) {
     return invalid(call, pieces > 1 ? "ranks x count overflows" : "count overflows");
   }
   return Status::ok();

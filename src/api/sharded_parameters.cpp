@@ -24,7 +24,6 @@ Status check(const std::vector<ShardedLayer>& layers, const ShardedOptions& opti
   }
   TUTTI_TRY(check_options("gather", options.gather));
   TUTTI_TRY(check_options("reduce", options.reduce));
-  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max() / 2;
   for (std::size_t k = 0; k < layers.size(); ++k) {
     const ShardedLayer& layer = layers[k];
     const auto refuse = [k](std::string_view why) {
@@ -36,7 +35,7 @@ Status check(const std::vector<ShardedLayer>& layers, const ShardedOptions& opti
       return refuse("unknown dtype");
     }
     const std::size_t element = size_of(layer.dtype);
-    if (layer.count > kMost / element / static_cast<std::size_t>(ranks)) {
+    if (layer.count > kMostBytes / element / static_cast<std::size_t>(ranks)) {
       return refuse("its size overflows");
     }
   }

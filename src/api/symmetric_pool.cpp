@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -145,8 +144,9 @@ SymmetricPool::~SymmetricPool() {
 
 Result<SymmetricBlock> SymmetricPool::take(std::size_t bytes, Stream stream) {
   if (bytes == 0) return Status(StatusCode::kInvalidArgument, "take(0): bytes must be > 0");
-  if (bytes > std::numeric_limits<std::size_t>::max() / 2) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("take({}): more than there is", bytes));
+  if (bytes > kMaxAllocationBytes) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("take({}): at most {} bytes", bytes, kMaxAllocationBytes));
   }
   TUTTI_ASSIGN(PooledSegment taken, impl_->take(rounded_up(bytes), stream));
   return SymmetricBlock(std::make_unique<SymmetricBlockImpl>(impl_, std::move(taken), bytes));

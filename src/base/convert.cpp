@@ -1,5 +1,6 @@
 #include "base/convert.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -48,6 +49,20 @@ void store_element(DataType dtype, void* at, double value) {
   visit_data_type(dtype, [&]<class T>() {
     const T element = to_element<T>(value);
     std::memcpy(at, &element, sizeof element);
+  });
+}
+
+double within_range(DataType dtype, double value) {
+  return visit_data_type(dtype, [&]<class T>() {
+    if constexpr (!std::is_integral_v<T>) {
+      return value;
+    } else {
+      if (std::isnan(value)) return 0.0;
+      const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
+      const double least = static_cast<double>(std::numeric_limits<T>::min());
+      const double most = sizeof(T) < 8 ? beyond - 1 : std::nextafter(beyond, 0.0);
+      return std::clamp(value, least, most);
+    }
   });
 }
 

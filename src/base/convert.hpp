@@ -12,4 +12,8 @@ void store_element(DataType dtype, void* at, double value);
 // Exact, except for 64-bit integers beyond 2^53. `at` may be unaligned.
 double load_element(DataType dtype, const void* at);
 
+// What an integer type can hold of `value`, as store_element() would: so that a conversion to it is
+// defined. Of 64 bits, the nearest double within the range. Other types: `value` itself.
+double within_range(DataType dtype, double value);
+
 }  // namespace tutti

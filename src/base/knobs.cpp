@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "TUTTI_";
 constexpr std::string_view kBlanks = " \t\r";
+constexpr std::size_t kMostRoom = 1024 * GiB;          // all of a communicator's fits in 64 bits
 constexpr std::int64_t kMostMilliseconds = INT32_MAX;  // 24 days; nanoseconds fit in 64 bits
 
 char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
@@ -58,9 +59,9 @@ std::optional<std::int64_t> parse_bool(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<std::int64_t> parse_size(std::string_view text) {
+std::optional<std::int64_t> parse_size(std::string_view text, std::size_t most = INT64_MAX) {
   const auto bytes = parse_bytes(text);
-  if (!bytes.is_ok() || *bytes > INT64_MAX) return std::nullopt;
+  if (!bytes.is_ok() || *bytes > most) return std::nullopt;
   return static_cast<std::int64_t>(*bytes);
 }
 
@@ -86,7 +87,7 @@ std::optional<std::int64_t> parse_value(const Knob& knob, std::string_view text)
     case KnobType::kBool:
       return parse_bool(text);
     case KnobType::kBytes:
-      return parse_size(text);
+      return parse_size(text, kMostRoom);
     case KnobType::kSizeLimit:
       if (text == "-1") return kSizeAlways;
       if (text == "-2") return kSizeAutomatic;
@@ -110,7 +111,7 @@ std::string expectation(const Knob& knob) {
     case KnobType::kBool:
       return "0 or 1";
     case KnobType::kBytes:
-      return "a size such as 65536, 64K or 16M";
+      return "a size such as 65536, 64K or 16M, at most 1T";
     case KnobType::kSizeLimit:
       return "0 (never), -1 (always), -2 (automatic) or a size such as 64K";
     case KnobType::kMilliseconds:

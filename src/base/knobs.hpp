@@ -24,7 +24,7 @@ enum class KnobType : std::uint8_t {
   kChoice,  // one of `choices`, in any case
   kInt,
   kBool,          // 0 1, false true, off on, no yes
-  kBytes,         // "16M"
+  kBytes,         // "16M"; at most 1T
   kSizeLimit,     // see kSizeNever below
   kMilliseconds,  // at least 1: no wait is without an end, and none ends before it began
 };

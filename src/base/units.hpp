@@ -10,6 +10,9 @@
 
 namespace tutti {
 
+// No buffer is longer: addresses have no more bits. Sums and roundings of such sizes fit in 64.
+inline constexpr std::size_t kMostBytes = std::size_t{1} << 57;
+
 inline constexpr std::size_t KiB = 1024;
 inline constexpr std::size_t MiB = 1024 * KiB;
 inline constexpr std::size_t GiB = 1024 * MiB;

@@ -105,6 +105,10 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
   if (bytes == 0) return Status(StatusCode::kInvalidArgument, "allocate(0): bytes must be > 0");
+  if (bytes > kMaxAllocationBytes) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("allocate({}): at most {} bytes", bytes, kMaxAllocationBytes));
+  }
   if (heap_ == nullptr) {
     return Status(StatusCode::kUnavailable,
                   "no peer access between these GPUs: no symmetric memory");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/convert.hpp"
 #include "base/hash.hpp"
 #include "base/knobs.hpp"
 #include "base/log.hpp"
@@ -358,7 +359,7 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   work.control = memory.control;
   work.failure = memory.failure;
   work.notices = memory.notices;
-  work.scalar = call.op.scalar;
+  work.scalar = within_range(call.dtype, call.op.scalar);
   work.scaled_by_peers = call.op.kind == OpKind::kPreMulSum;
   work.divisor = call.op.kind == OpKind::kAvg ? size() : 1;
   work.norm = call.norm;

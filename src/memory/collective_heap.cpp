@@ -23,7 +23,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMaxAllocationBytes = std::size_t{1} << 46;
 constexpr std::size_t kMaxRangesPerCall = 65536;
 // Received from every rank at once, they must fit into the usual limit of 1024 open files.
 constexpr std::size_t kMaxDescriptorsPerCall = 64;

@@ -19,6 +19,10 @@
 
 namespace tutti {
 
+// More than any machine has. Beyond it nothing is asked of the ranks, and nothing fails but the
+// call.
+inline constexpr std::size_t kMaxAllocationBytes = std::size_t{1} << 46;
+
 class Bootstrap;
 class CudaDriver;
 class SharedMemoryDriver;

@@ -44,6 +44,18 @@ TEST(Convert, IntegersTruncateAndStayInRange) {
   EXPECT_EQ(unsigned_value, UINT64_MAX);
 }
 
+TEST(Convert, OfIntegersTheRangeIsKept) {
+  EXPECT_EQ(within_range(DataType::kInt8, 1000), 127);
+  EXPECT_EQ(within_range(DataType::kInt8, -1e300), -128);
+  EXPECT_EQ(within_range(DataType::kInt8, 2.5), 2.5);
+  EXPECT_EQ(within_range(DataType::kUint32, 1e20), 4294967295.0);
+  EXPECT_EQ(within_range(DataType::kInt32, std::nan("")), 0);
+  EXPECT_EQ(static_cast<std::int64_t>(within_range(DataType::kInt64, 1e30)), INT64_MAX - 1023);
+  EXPECT_EQ(static_cast<std::int64_t>(within_range(DataType::kInt64, -1e30)), INT64_MIN);
+  EXPECT_EQ(static_cast<std::uint64_t>(within_range(DataType::kUint64, 1e30)), UINT64_MAX - 2047);
+  EXPECT_EQ(within_range(DataType::kFloat32, 1e300), 1e300);
+}
+
 // 1 + 2^-11 is a tie between two halves; a bit far below it decides. Rounding to float first loses
 // that bit and would take the even neighbour below.
 TEST(Convert, NarrowTypesAreRoundedOnce) {

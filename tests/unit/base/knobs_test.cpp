@@ -87,10 +87,11 @@ TEST(Knobs, AnUnknownNameIsWarnedAboutOnce) {
 
 TEST(Knobs, AMalformedValueIsWarnedAboutAndTheOneBeforeIsUsed) {
   for (const char* entry :
-       {"TUTTI_TIMEOUT_MS=0", "TUTTI_TIMEOUT_MS=-5", "TUTTI_TIMEOUT_MS=1s", "TUTTI_TIMEOUT_MS=",
-        "TUTTI_TIMEOUT_MS=2147483648", "TUTTI_DISABLE=2", "TUTTI_DISABLE=", "TUTTI_RANK=one",
-        "TUTTI_RANK=1 ", "TUTTI_STAGING_BYTES=-1", "TUTTI_STAGING_BYTES=16Q", "TUTTI_DEBUG=LOUD",
-        "TUTTI_RANK=99999999999999999999", "TUTTI_STAGING_BYTES=9223372036854775808"}) {
+       {"TUTTI_TIMEOUT_MS=0", "TUTTI_TIMEOUT_MS=-5", "TUTTI_TIMEOUT_MS=1s",
+        "TUTTI_TIMEOUT_MS=", "TUTTI_TIMEOUT_MS=2147483648", "TUTTI_DISABLE=2",
+        "TUTTI_DISABLE=", "TUTTI_RANK=one", "TUTTI_RANK=1 ", "TUTTI_STAGING_BYTES=-1",
+        "TUTTI_STAGING_BYTES=16Q", "TUTTI_DEBUG=LOUD", "TUTTI_RANK=99999999999999999999",
+        "TUTTI_STAGING_BYTES=9223372036854775808", "TUTTI_STAGING_BYTES=1025G"}) {
     const std::string text = entry;
     const std::string name = text.substr(0, text.find('='));
     const Knobs knobs = Knobs::parse({text}, "");
