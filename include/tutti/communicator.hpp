@@ -54,7 +54,8 @@ class Communicator {
  public:
   // Collective. Waits for all `size` ranks, at most the timeout. Each rank may be a process or a
   // thread. Errors: kTimeout names the ranks that did not come; kMismatch names the setting or
-  // version that differs; kUnsupported/kUnavailable say why the backend cannot run here.
+  // version that differs; kUnsupported/kUnavailable say why the backend cannot run here;
+  // kResourceExhausted names the rank that ran out of something, and the limit.
   TUTTI_API static Result<Communicator> create(const UniqueId& id, int rank, int size,
                                                const CommunicatorOptions& options = {});
 
@@ -83,20 +84,24 @@ class Communicator {
   TUTTI_API int device() const;       // CUDA ordinal; -1 on the host
 
   // Collective. Ranks of equal `color` form a group, ordered by (key, rank). A rank with a negative
-  // color takes part and gets null.
+  // color takes part and gets null. Where a rank cannot make its part, all of the new group fail;
+  // this communicator stays usable.
   TUTTI_API Result<std::unique_ptr<Communicator>> split(int color, int key);
 
-  // Collective. `bytes` > 0, equal on every rank. Not inside a capture.
+  // Collective. `bytes` > 0, equal on every rank. Not inside a capture. kResourceExhausted on every
+  // rank names one that ran out of memory, maps or descriptors; the communicator stays usable.
   TUTTI_API Result<SymmetricMemory> allocate(std::size_t bytes);
 
   // Collective. Memory of the caller's (cudaMalloc or VMM on CUDA; any on the host backend), which
   // must stay allocated and in place until the result is destroyed. Where peers cannot address it,
-  // the result says zero_copy() == false. Not inside a capture.
+  // the result says zero_copy() == false. kResourceExhausted as for allocate. Not inside a capture.
   TUTTI_API Result<SymmetricMemory> register_memory(void* address, std::size_t bytes);
 
   // Collective, outside captures. Between the two, buffers of captured operations that are not
   // symmetric are noted instead of staged; finish_capture registers them, so that replays are
   // zero-copy. A replay whose inputs were never registered fails with kInvalidArgument in status().
+  // Where finish_capture says kResourceExhausted, nothing was registered: call it again once there
+  // is room, or start_capture, which forgets what was noted.
   //
   // Graphs of one communicator replay beside its other calls, and beside graphs that were captured
   // on other streams. Two that were captured on one stream share memory in some algorithms: replay

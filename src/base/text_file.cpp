@@ -7,15 +7,19 @@
 #include <fmt/core.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/fd.hpp"
+#include "base/system_error.hpp"
 
 namespace tutti {
 namespace {
 
 Status cannot_read(const std::string& path, std::string_view why) {
   return {StatusCode::kSystem, fmt::format("cannot read '{}': {}", path, why)};
+}
+
+Status cannot_read(const std::string& path, int error) {
+  return system_failure(fmt::format("cannot read '{}'", path), error);
 }
 
 }  // namespace
@@ -26,9 +30,9 @@ Result<std::optional<std::string>> read_text_file(const std::string& path) {
   if (!file.valid() && (errno == ENOENT || errno == ENOTDIR)) return std::optional<std::string>();
   struct stat status {};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) {
-    return cannot_read(path, std::strerror(errno));
+    return cannot_read(path, errno);
   }
-  if (S_ISDIR(status.st_mode)) return cannot_read(path, std::strerror(EISDIR));
+  if (S_ISDIR(status.st_mode)) return cannot_read(path, EISDIR);
   if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) {
     return cannot_read(path, "it is neither a file nor a character device");
   }
@@ -37,7 +41,7 @@ Result<std::optional<std::string>> read_text_file(const std::string& path) {
     const ssize_t got = ::read(file.get(), buffer, sizeof buffer);
     if (got == 0) return std::optional(std::move(text));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return cannot_read(path, std::strerror(errno));
+    if (got < 0) return cannot_read(path, errno);
     text.append(buffer, static_cast<std::size_t>(got));
   }
   return cannot_read(path, fmt::format("it is longer than {} bytes", kMostTextBytes));

@@ -7,8 +7,9 @@
 // of different groups over the same connections from different threads is fine.
 //
 // Failures are final: once a member is gone, has announced a failure, or a collective call of this
-// rank has failed, every later one returns that failure. A call refused with kInvalidArgument did
-// nothing and changes nothing. Destroying a Bootstrap leaves its group.
+// rank has failed, every later one returns that failure (but for a lack of descriptors, see there).
+// A call refused with kInvalidArgument did nothing and changes nothing. Destroying a Bootstrap
+// leaves its group.
 #pragma once
 
 #include <array>
@@ -68,7 +69,9 @@ class Bootstrap {
   // Collective. Rank r receives what every rank addressed to r: `outgoing[r]` goes to rank r (any
   // of them may be empty). Only among ranks of one host; descriptors are duplicated, the caller
   // keeps its own. At most kMaxDescriptors from one rank to one other. Element r of the answer is
-  // what rank r sent here. kUnsupported where passes_descriptors() is false.
+  // what rank r sent here. kUnsupported where passes_descriptors() is false. kResourceExhausted
+  // names a rank that may open no more: one that could send none on every rank, one that could take
+  // none on that rank alone, which tells the others. The group goes on.
   virtual Result<std::vector<std::vector<Fd>>> exchange_descriptors(
       const std::vector<std::vector<int>>& outgoing, Deadline deadline) = 0;
 

@@ -7,8 +7,18 @@
 
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
+#include "bootstrap/failure_notice.hpp"
 
 namespace tutti {
+
+Message without_descriptors(const Message& message, const Status& why) {
+  Message notice;
+  notice.kind = message.kind;
+  notice.group = message.group;
+  notice.sequence = message.sequence;
+  notice.payload = std::make_shared<const Bytes>(encode_failure({-1, why.code(), why.message()}));
+  return notice;
+}
 
 std::string_view to_string(FrameKind kind) {
   switch (kind) {
@@ -62,8 +72,10 @@ std::span<std::byte> FrameReader::missing_part() {
 
 void FrameReader::finish_message(std::vector<Message>& messages) {
   messages.push_back({header_.kind, header_.group, header_.sequence,
-                      std::make_shared<const Bytes>(std::move(payload_)), std::move(descriptors_)});
+                      std::make_shared<const Bytes>(std::move(payload_)), std::move(descriptors_),
+                      lost_descriptors_});
   header_bytes_ = payload_bytes_ = 0;
+  lost_descriptors_ = false;
   payload_.clear();
   descriptors_.clear();
 }
@@ -73,7 +85,8 @@ Status FrameReader::after(std::size_t bytes, std::vector<Message>& messages) {
     header_bytes_ += bytes;
     if (header_bytes_ < sizeof header_) return Status::ok();
     TUTTI_TRY(check_header(header_));
-    if (descriptors_.size() != header_.descriptors) {
+    const bool lost = lost_descriptors_ && descriptors_.empty() && header_.descriptors > 0;
+    if (!lost && descriptors_.size() != header_.descriptors) {
       return {StatusCode::kMismatch, fmt::format("a frame announced {} descriptors and brought {}",
                                                  header_.descriptors, descriptors_.size())};
     }
@@ -91,21 +104,24 @@ Result<FrameReader::Progress> FrameReader::read(SocketDriver& sockets, int socke
     TUTTI_ASSIGN(const SocketTransfer got, sockets.receive(socket, missing_part(), descriptors_));
     if (got.closed) return Progress{.closed = true};
     if (got.bytes == 0) return Progress{.blocked = true};
+    lost_descriptors_ |= got.lost_descriptors;
     TUTTI_TRY(after(got.bytes, messages));
     total += got.bytes;
   }
   return Progress{};
 }
 
-void FrameWriter::add(Message message) {
+FrameWriter::Outgoing FrameWriter::outgoing(Message message) {
   FrameHeader header;
   header.kind = message.kind;
   header.group = message.group;
   header.sequence = message.sequence;
   header.length = static_cast<std::uint32_t>(message.payload->size());
   header.descriptors = static_cast<std::uint32_t>(message.descriptors.size());
-  queue_.push_back({header, std::move(message), 0});
+  return {header, std::move(message), 0};
 }
+
+void FrameWriter::add(Message message) { queue_.push_back(outgoing(std::move(message))); }
 
 Result<SocketTransfer> FrameWriter::flush(SocketDriver& sockets, int socket) {
   while (!queue_.empty()) {
@@ -116,9 +132,14 @@ Result<SocketTransfer> FrameWriter::flush(SocketDriver& sockets, int socket) {
                                         payload.subspan(front.sent_bytes - of_header)};
     std::vector<int> descriptors;
     for (const Fd& fd : front.message.descriptors) descriptors.push_back(fd.get());
-    TUTTI_ASSIGN(const SocketTransfer sent, sockets.send(socket, parts, descriptors));
-    if (sent.closed || sent.bytes == 0) return sent;
-    front.sent_bytes += sent.bytes;
+    const auto sent = sockets.send(socket, parts, descriptors);
+    if (sent.status().code() == StatusCode::kResourceExhausted && !descriptors.empty()) {
+      front = outgoing(without_descriptors(front.message, sent.status()));
+      continue;
+    }
+    TUTTI_TRY(sent.status());
+    if (sent->closed || sent->bytes == 0) return sent;
+    front.sent_bytes += sent->bytes;
     front.message.descriptors.clear();  // they went with the first byte
     if (front.sent_bytes == header.size() + payload.size()) queue_.pop_front();
   }

@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little, "frames are sent in th
 
 enum class FrameKind : std::uint16_t {
   kGather = 1,   // one rank's part of an all_gather
-  kDescriptors,  // descriptors for the receiver
+  kDescriptors,  // descriptors for the receiver; or a FailureNotice, where the sender has none left
   kFailure,      // a FailureNotice, then its text
   kLeave,        // the sender has left this group
   kAddresses,    // where the ranks listen; only while the connections are made
@@ -50,8 +50,12 @@ struct Message {
   std::uint64_t group = 0;
   std::uint64_t sequence = 0;
   Payload payload = std::make_shared<const Bytes>();
-  std::vector<Fd> descriptors;
+  std::vector<Fd> descriptors = {};
+  bool lost_descriptors = false;  // this process could take none of them
 };
+
+// What goes to the receiver in place of `message`, whose descriptors cannot be sent.
+Message without_descriptors(const Message& message, const Status& why);
 
 // kMismatch says which field of a received header cannot be right.
 Status check_header(const FrameHeader& header);
@@ -82,6 +86,7 @@ class FrameReader {
   Bytes payload_;
   std::size_t payload_bytes_ = 0;
   std::vector<Fd> descriptors_;
+  bool lost_descriptors_ = false;
 };
 
 // One connection's outgoing side: what could not be sent at once is kept in order. The caller
@@ -91,7 +96,8 @@ class FrameWriter {
   void add(Message message);
   bool empty() const { return queue_.empty(); }
   void clear() { queue_.clear(); }
-  // Sends until nothing is left or the socket would block. A failure, or `closed`, is final.
+  // Sends until nothing is left or the socket would block. A failure, or `closed`, is final; but
+  // where the system has no room for a message's descriptors, its receiver is told so instead.
   Result<SocketTransfer> flush(SocketDriver& sockets, int socket);
 
  private:
@@ -100,6 +106,8 @@ class FrameWriter {
     Message message;
     std::size_t sent_bytes = 0;
   };
+  static Outgoing outgoing(Message message);
+
   std::deque<Outgoing> queue_;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/system_error.hpp"
 #include "base/try.hpp"
 #include "bootstrap/failure_notice.hpp"
 #include "bootstrap/identity.hpp"
@@ -22,25 +23,76 @@ std::uint64_t child_group_id(std::uint64_t parent, std::uint64_t split, int colo
   return first_word(hash.finish());
 }
 
-Result<std::vector<std::vector<Fd>>> duplicate(const std::vector<std::vector<int>>& outgoing) {
-  std::vector<std::vector<Fd>> copies(outgoing.size());
+using Descriptors = std::vector<std::vector<Fd>>;  // per rank
+
+Status check_descriptors(const std::vector<std::vector<int>>& outgoing, std::size_t ranks) {
+  if (outgoing.size() != ranks) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("descriptors for {} ranks were given in a group of {}", outgoing.size(),
+                        ranks)};
+  }
   for (std::size_t rank = 0; rank < outgoing.size(); ++rank) {
     if (outgoing[rank].size() > Bootstrap::kMaxDescriptors) {
-      return Status(StatusCode::kInvalidArgument,
-                    fmt::format("{} descriptors for rank {}, at most {} fit into one call",
-                                outgoing[rank].size(), rank, Bootstrap::kMaxDescriptors));
+      return {StatusCode::kInvalidArgument,
+              fmt::format("{} descriptors for rank {}, at most {} fit into one call",
+                          outgoing[rank].size(), rank, Bootstrap::kMaxDescriptors)};
     }
     for (const int fd : outgoing[rank]) {
+      if (::fcntl(fd, F_GETFD) >= 0) continue;
+      return {StatusCode::kInvalidArgument, fmt::format("{} is no open descriptor", fd)};
+    }
+  }
+  return Status::ok();
+}
+
+Result<Descriptors> duplicate(const std::vector<std::vector<int>>& outgoing) {
+  Descriptors copies(outgoing.size());
+  for (std::size_t rank = 0; rank < outgoing.size(); ++rank) {
+    for (const int fd : outgoing[rank]) {
       copies[rank].emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-      if (copies[rank].back().valid()) continue;
-      return errno == EBADF
-                 ? Status(StatusCode::kInvalidArgument, fmt::format("{} is no open descriptor", fd))
-                 : Status(StatusCode::kResourceExhausted,
-                          "cannot duplicate a descriptor; raise the limit of open files "
-                          "(ulimit -n)");
+      if (!copies[rank].back().valid())
+        return system_failure("cannot duplicate a descriptor", errno);
     }
   }
   return copies;
+}
+
+// What came from every rank, or who has no descriptors left: first a rank that could send none,
+// which all see, then this one.
+Result<Descriptors> take_descriptors_of(std::vector<Message> messages, int self) {
+  const int ranks = static_cast<int>(messages.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (messages[rank].payload->empty()) continue;
+    TUTTI_ASSIGN(const GroupFailure failure, decode_failure(*messages[rank].payload, ranks));
+    return to_status(failure).with_context(fmt::format("rank {}", rank));
+  }
+  Descriptors incoming;
+  incoming.reserve(messages.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (messages[rank].lost_descriptors) {
+      return system_failure(
+          fmt::format("rank {}: cannot take the descriptors of rank {}", self, rank), EMFILE);
+    }
+    incoming.push_back(std::move(messages[rank].descriptors));
+  }
+  return incoming;
+}
+
+// Whether a rank can open the connections of the side group, and rank 0's place for it.
+Bytes encode_readiness(const Status& ready, std::string_view place) {
+  Bytes bytes(1, std::byte{ready.is_ok()});
+  const Bytes rest = ready.is_ok() ? to_bytes(view_of(place))
+                                   : encode_failure({-1, ready.code(), ready.message()});
+  bytes.insert(bytes.end(), rest.begin(), rest.end());
+  return bytes;
+}
+
+Result<Bytes> decode_readiness(const Bytes& answer, int ranks) {
+  if (answer.empty()) return Status(StatusCode::kMismatch, "it said nothing of its descriptors");
+  const ByteView rest = ByteView(answer).subspan(1);
+  if (answer.front() == std::byte{1}) return to_bytes(rest);
+  TUTTI_ASSIGN(const GroupFailure failure, decode_failure(rest, ranks));
+  return to_status(failure);
 }
 
 struct SplitVote {
@@ -114,40 +166,50 @@ Result<std::vector<Bytes>> GroupView::all_gather(ByteView mine, Deadline deadlin
 Result<std::vector<std::vector<Fd>>> GroupView::exchange_descriptors(
     const std::vector<std::vector<int>>& outgoing, Deadline deadline) {
   TUTTI_TRY(broken_);
-  if (outgoing.size() != members_.ranks.size()) {
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("descriptors for {} ranks were given in a group of {}",
-                              outgoing.size(), members_.ranks.size()));
-  }
-  TUTTI_ASSIGN(auto copies, duplicate(outgoing));
+  TUTTI_TRY(check_descriptors(outgoing, members_.ranks.size()));
   if (!mesh_->carries_descriptors()) return exchange_beside(outgoing, deadline);
   ++sequence_;
-  for (std::size_t rank = 0; rank < copies.size(); ++rank) {
+  // Who has none left takes part all the same, so that all stay in step.
+  auto copies = duplicate(outgoing);
+  for (std::size_t rank = 0; rank < outgoing.size(); ++rank) {
     Message part = message(FrameKind::kDescriptors);
-    part.descriptors = std::move(copies[rank]);
+    if (copies.is_ok()) {
+      part.descriptors = std::move((*copies)[rank]);
+    } else {
+      part = without_descriptors(part, copies.status());
+    }
     mesh_->send(members_.ranks[rank], std::move(part));
   }
   TUTTI_ASSIGN(auto messages, finish(FrameKind::kDescriptors, deadline));
-  std::vector<std::vector<Fd>> incoming;
-  incoming.reserve(messages.size());
-  for (Message& part : messages) incoming.push_back(std::move(part.descriptors));
-  return incoming;
+  return take_descriptors_of(std::move(messages), rank_);
 }
 
 bool GroupView::passes_descriptors() const {
   return mesh_->carries_descriptors() || all_can_meet(members_.identities);
 }
 
-// Rank 0 invents a meeting place and tells it over the connections there are. Its secret is never
-// sent: everyone derives it from the mesh's.
-Status GroupView::open_side_group(Deadline deadline) {
-  Bytes place;
-  if (rank_ == 0) {
-    TUTTI_ASSIGN(const GroupId id, GroupId::local());
-    place = to_bytes(view_of(id.address()));
+// Rank 0 invents a meeting place and tells it over the connections there are. Nobody goes there
+// unless all have the descriptors that it takes.
+Result<Bytes> GroupView::agree_on_place(Deadline deadline) {
+  Status ready = real_sockets().reserve(descriptors_to_join(size()));
+  std::string place;
+  if (rank_ == 0 && ready.is_ok()) {
+    const auto id = GroupId::local();
+    ready = id.status();
+    if (id.is_ok()) place = id->address();
   }
-  TUTTI_ASSIGN(const auto places, all_gather(place, deadline));
-  const ByteView address = places.front();
+  TUTTI_ASSIGN(const auto answers, all_gather(encode_readiness(ready, place), deadline));
+  std::vector<Bytes> places;
+  for (int rank = 0; rank < size(); ++rank) {
+    auto answer = decode_readiness(answers[rank], size());
+    TUTTI_TRY(answer.status().with_context(fmt::format("rank {}", rank)));
+    places.push_back(std::move(answer).value());
+  }
+  return places.front();
+}
+
+// Its secret is never sent: everyone derives it from the mesh's.
+Status GroupView::open_side_group(ByteView address, Deadline deadline) {
   TUTTI_ASSIGN(const GroupId id,
                group_id_from(true, {reinterpret_cast<const char*>(address.data()), address.size()},
                              hmac_sha256(mesh_->secret(), address)));
@@ -165,14 +227,16 @@ Result<std::vector<std::vector<Fd>>> GroupView::exchange_beside(
                   "(TUTTI_RUNTIME_DIR can name one that all ranks see); split the group");
   }
   if (side_ == nullptr) {
-    Status opened = open_side_group(deadline);
+    TUTTI_ASSIGN(const Bytes place, agree_on_place(deadline));
+    const Status opened = open_side_group(place, deadline);
     if (!opened.is_ok()) {
       broken_ = opened.with_context("opening UNIX connections for descriptors");
       return broken_;
     }
   }
   auto incoming = side_->exchange_descriptors(outgoing, deadline);
-  broken_ = incoming.status();
+  // Who lacks descriptors may have some later.
+  if (incoming.status().code() != StatusCode::kResourceExhausted) broken_ = incoming.status();
   return incoming;
 }
 

@@ -44,7 +44,8 @@ class GroupView final : public Bootstrap {
   Result<std::vector<Message>> finish(FrameKind kind, Deadline deadline);
   Result<std::vector<std::vector<Fd>>> exchange_beside(
       const std::vector<std::vector<int>>& outgoing, Deadline deadline);
-  Status open_side_group(Deadline deadline);
+  Result<Bytes> agree_on_place(Deadline deadline);
+  Status open_side_group(ByteView address, Deadline deadline);
 
   const std::shared_ptr<Mesh> mesh_;
   const Members members_;

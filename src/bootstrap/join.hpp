@@ -24,6 +24,10 @@ struct JoinOptions {
   RankNames names = {};      // where the ranks are those of a group that came of split()
 };
 
+// How many descriptors a rank opens at most while it joins `size` ranks over UNIX sockets: one for
+// each of the others, and a few.
+constexpr std::size_t descriptors_to_join(int size) { return static_cast<std::size_t>(size) + 4; }
+
 Result<std::unique_ptr<Bootstrap>> join_group_with(const GroupId& id, int rank, int size,
                                                    Deadline deadline, const JoinOptions& options);
 

@@ -15,30 +15,43 @@ Result<std::string> base_directory(const JoinRequest& request) {
   return runtime_directory(Knobs::process().text("TUTTI_RUNTIME_DIR"));
 }
 
-Rendezvous::Setup rendezvous_setup(const JoinRequest& request, const std::string& directory) {
+Rendezvous::Setup rendezvous_setup(const JoinRequest& request, const MeetingPlace& place) {
   Rendezvous::Setup setup;
   setup.sockets = request.options.sockets;
   setup.terms = {request.rank, request.size, request.id.secret(), 0, request.options.check_proofs};
-  setup.place = directory;
+  setup.place = place.directory();
   setup.check_user = true;
   setup.stranger_deadline = request.options.stranger_deadline;
   setup.called_off = request.options.called_off;
   setup.names = request.options.names;
+  setup.told = [&place, rank = request.rank] { return place.word_for(rank); };
+  setup.leave_word = [&place, create = request.options.create_directory](const auto& absent,
+                                                                         const auto& failure) {
+    place.leave_word(absent, failure, create);
+  };
   return setup;
+}
+
+Result<Fd> listen(const JoinRequest& request, MeetingPlace& place) {
+  const JoinOptions& options = request.options;
+  TUTTI_TRY(options.sockets->reserve(descriptors_to_join(request.size)));
+  if (request.rank + 1 == request.size) return Fd();  // nobody dials the last rank
+  return place.listen(request.rank, options.create_directory, request.deadline);
 }
 
 // Every rank listens for those above it and dials those below it.
 Status meet(const JoinRequest& request, MeetingPlace& place, Rendezvous& rendezvous) {
-  if (request.rank + 1 < request.size) {
-    TUTTI_ASSIGN(Fd listener,
-                 place.listen(request.rank, request.options.create_directory, request.deadline));
-    rendezvous.listen_at(std::move(listener));
-  }
   for (int r = request.rank + 1; r < request.size; ++r) rendezvous.expect(r);
   for (int r = 0; r < request.rank; ++r) {
     TUTTI_ASSIGN(const SocketAddress address, place.address(r));
     rendezvous.dial(r, {address});
   }
+  auto listener = listen(request, place);
+  if (listener.status().code() == StatusCode::kResourceExhausted) {
+    return rendezvous.fail_here(listener.status());
+  }
+  TUTTI_TRY(listener.status());
+  rendezvous.listen_at(std::move(listener).value());
   TUTTI_TRY(rendezvous.run(request.deadline));
   rendezvous.close_listener();
   // Before this rank says who it is: once all have, no socket of any rank is left.
@@ -53,12 +66,12 @@ Result<std::unique_ptr<Bootstrap>> join_local(const JoinRequest& request) {
   if (request.rank == 0) remove_left_behind(*request.options.sockets, base, request.id.address());
   const std::string directory = base + "/" + request.id.address();
   MeetingPlace place(*request.options.sockets, directory, request.size);
-  Rendezvous rendezvous(rendezvous_setup(request, directory));
+  Rendezvous rendezvous(rendezvous_setup(request, place));
   const Status met = meet(request, place, rendezvous);
   if (request.options.strangers != nullptr) *request.options.strangers += rendezvous.strangers();
   auto group = met.is_ok() ? make_socket_group(request, rendezvous.take_connections())
                            : Result<std::unique_ptr<Bootstrap>>(met);
-  place.end(group.status());
+  place.end(request.rank, group.status());
   return group;
 }
 

@@ -2,13 +2,37 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <thread>
 
 #include "base/try.hpp"
+#include "bootstrap/failure_notice.hpp"
 #include "bootstrap/private_directory.hpp"
 
 namespace tutti {
+namespace {
+
+// "1 8 what happened": rank, code, text.
+std::string word_of(const GroupFailure& failure) {
+  return fmt::format("{} {} {}", failure.rank, static_cast<unsigned>(failure.code), failure.text);
+}
+
+std::optional<GroupFailure> failure_in(std::string_view word, int size) {
+  int rank = -1;
+  unsigned code = 0;
+  const char* const end = word.data() + word.size();
+  const auto after_rank = std::from_chars(word.data(), end, rank);
+  if (after_rank.ec != std::errc() || after_rank.ptr == end) return std::nullopt;
+  const auto after_code = std::from_chars(after_rank.ptr + 1, end, code);
+  if (after_code.ec != std::errc() || after_code.ptr == end || code > 0xff) return std::nullopt;
+  const GroupFailure said{rank, static_cast<StatusCode>(code), {after_code.ptr + 1, end}};
+  // The same limits as for what comes over a connection.
+  auto failure = decode_failure(encode_failure(said), size);
+  return failure.is_ok() ? std::optional(std::move(failure).value()) : std::nullopt;
+}
+
+}  // namespace
 
 std::string MeetingPlace::path(int rank) const { return fmt::format("{}/r{}", directory_, rank); }
 
@@ -21,9 +45,30 @@ bool MeetingPlace::is_alive() const {
   return here.is_ok() && sockets_.connect(*here).status().code() != StatusCode::kUnavailable;
 }
 
+std::string MeetingPlace::word_path(int rank) const {
+  return fmt::format("{}/x{}", directory_, rank);
+}
+
 void MeetingPlace::remove(const std::string& directory, int size) {
-  for (int rank = 0; rank < size; ++rank) remove_file(fmt::format("{}/r{}", directory, rank));
+  for (int rank = 0; rank < size; ++rank) {
+    remove_file(fmt::format("{}/r{}", directory, rank));
+    remove_file(fmt::format("{}/x{}", directory, rank));
+  }
   remove_directory(directory);
+}
+
+void MeetingPlace::leave_word(const std::vector<int>& ranks, const GroupFailure& failure,
+                              bool create_directory) const {
+  const Status there =
+      create_directory ? make_private_directory(directory_) : check_private_directory(directory_);
+  if (!there.is_ok()) return;
+  for (const int rank : ranks) write_word(word_path(rank), word_of(failure));
+}
+
+std::optional<GroupFailure> MeetingPlace::word_for(int rank) const {
+  const auto word = read_word(word_path(rank));
+  if (!word || !check_private_directory(directory_).is_ok()) return std::nullopt;
+  return failure_in(*word, size_);
 }
 
 void MeetingPlace::close() {
@@ -31,10 +76,12 @@ void MeetingPlace::close() {
   listening_ = -1;
 }
 
-void MeetingPlace::end(const Status& outcome) {
+void MeetingPlace::end(int rank, const Status& outcome) {
   close();
+  remove_file(word_path(rank));
   const bool all = !outcome.is_ok() && outcome.code() != StatusCode::kMismatch;
-  remove(directory_, all ? size_ : 0);
+  for (int r = 0; all && r < size_; ++r) remove_file(path(r));
+  remove_directory(directory_);
 }
 
 Result<Fd> MeetingPlace::try_listen(int rank, bool create_directory) {

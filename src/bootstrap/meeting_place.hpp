@@ -1,10 +1,14 @@
 // The directory in which the ranks of a local group find each other: a socket r<k> per rank, there
-// for as long as the group forms.
+// for as long as the group forms. Who has no descriptor left for a socket leaves a word to each
+// rank instead: a symbolic link x<k>, which is made and read without one.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/deadline.hpp"
+#include "bootstrap/bootstrap.hpp"
 #include "drivers/sockets.hpp"
 
 namespace tutti {
@@ -19,12 +23,17 @@ class MeetingPlace {
   Result<SocketAddress> address(int rank) const;
   // Rank 0 of some group listens here.
   bool is_alive() const;
+  // Leaves a word to each of `ranks` that the group cannot come about. Best effort.
+  void leave_word(const std::vector<int>& ranks, const GroupFailure& failure,
+                  bool create_directory) const;
+  // What another rank has left for this one, if anything.
+  std::optional<GroupFailure> word_for(int rank) const;
   // Nobody will look for this rank any more.
   void close();
-  // Takes down what is left. After success only the directory, once it is empty; after a failure
-  // also the sockets of the others, who may have been killed; but not where this process is the one
-  // that does not fit (kMismatch).
-  void end(const Status& outcome);
+  // Takes down what is left for `rank`. After success only the directory, once it is empty; after a
+  // failure also the sockets of the others, who may have been killed; but not where this process is
+  // the one that does not fit (kMismatch).
+  void end(int rank, const Status& outcome);
 
   const std::string& directory() const { return directory_; }
 
@@ -34,6 +43,7 @@ class MeetingPlace {
  private:
   Result<Fd> try_listen(int rank, bool create_directory);
   std::string path(int rank) const;
+  std::string word_path(int rank) const;
 
   SocketDriver& sockets_;
   const std::string directory_;

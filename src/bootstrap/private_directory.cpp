@@ -6,24 +6,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <system_error>
 
 #include "base/fd.hpp"
+#include "base/system_error.hpp"
 #include "base/try.hpp"
 #include "base/write_all.hpp"
 
 namespace tutti {
 namespace {
 
+constexpr std::size_t kMaxWordBytes = 1023;  // every file system takes so long a link
+
 Status failure(std::string_view what, const std::string& path, int error) {
-  const auto code = error == ENOENT                      ? StatusCode::kUnavailable
-                    : error == ENOSPC || error == EMFILE ? StatusCode::kResourceExhausted
-                                                         : StatusCode::kSystem;
-  return {code,
-          fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(error))};
+  const Status failed = system_failure(fmt::format("cannot {} {}", what, path), error);
+  return error == ENOENT ? Status(StatusCode::kUnavailable, failed.message()) : failed;
 }
 
 bool is_private(const struct stat& info) {
@@ -65,11 +66,9 @@ Result<std::string> runtime_directory(std::string_view configured) {
 }
 
 Status check_private_directory(const std::string& path) {
-  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info {};
-  if (!directory.valid() || ::fstat(directory.get(), &info) != 0) {
-    return failure("open the directory", path, errno);
-  }
+  struct stat info {};  // of a link itself, where it is one; no descriptor is needed
+  if (::lstat(path.c_str(), &info) != 0) return failure("look at the directory", path, errno);
+  if (!S_ISDIR(info.st_mode)) return failure("use the directory", path, ENOTDIR);
   if (is_private(info)) return Status::ok();
   return {StatusCode::kPermission, fmt::format("{} {}; remove it, or set TUTTI_RUNTIME_DIR", path,
                                                says_why_not_private(info))};
@@ -122,6 +121,19 @@ Status write_private_file(const std::string& path, std::string_view text) {
   }
   if (!written.is_ok()) remove_file(draft);
   return written;
+}
+
+void write_word(const std::string& path, std::string text) {
+  text.resize(std::min(text.size(), kMaxWordBytes));
+  // What is there already says as much.
+  [[maybe_unused]] const int failed = ::symlink(text.c_str(), path.c_str());
+}
+
+std::optional<std::string> read_word(const std::string& path) {
+  std::array<char, kMaxWordBytes + 1> text{};
+  const ssize_t length = ::readlink(path.c_str(), text.data(), text.size());
+  if (length <= 0) return std::nullopt;
+  return std::string(text.data(), static_cast<std::size_t>(length));
 }
 
 void remove_file(const std::string& path) { ::unlink(path.c_str()); }

@@ -27,6 +27,11 @@ Result<std::optional<std::string>> read_private_file(const std::string& path,
 // Appears whole or not at all, in place of an earlier one.
 Status write_private_file(const std::string& path, std::string_view text);
 
+// A short text as the target of a symbolic link, which takes no descriptor. Best effort.
+void write_word(const std::string& path, std::string text);
+// Nothing where there is none.
+std::optional<std::string> read_word(const std::string& path);
+
 // Without complaint where they are not there (or not empty).
 void remove_file(const std::string& path);
 void remove_directory(const std::string& path);

@@ -23,6 +23,20 @@ milliseconds pause_before(std::size_t attempt, const Status& last) {
 
 }  // namespace
 
+void tell_all(SocketDriver& sockets, const std::vector<Fd>& connections,
+              const GroupFailure& failure) {
+  Message notice;
+  notice.kind = FrameKind::kFailure;
+  notice.group = kHelloGroup;
+  notice.payload = std::make_shared<const Bytes>(encode_failure(failure));
+  for (const Fd& connection : connections) {
+    if (!connection.valid()) continue;
+    FrameWriter writer;
+    writer.add({notice.kind, notice.group, 0, notice.payload});
+    static_cast<void>(writer.flush(sockets, connection.get()));
+  }
+}
+
 Rendezvous::Rendezvous(Setup setup)
     : setup_(std::move(setup)),
       sockets_(*setup_.sockets),
@@ -45,13 +59,21 @@ Status Rendezvous::reach(Deadline deadline) {
 
 Status Rendezvous::run_until(Deadline deadline, const std::function<bool()>& complete) {
   while (!complete()) {
-    start_dials();
+    TUTTI_TRY(start_dials());
     TUTTI_TRY(wait_and_serve(deadline));
     if (complete()) break;
+    TUTTI_TRY(ask_around());
     if (deadline.passed()) return fail(timeout(), missing().front());
-    if (setup_.called_off && setup_.called_off()) {
-      return {StatusCode::kUnavailable, "the meeting place has moved"};
-    }
+  }
+  return Status::ok();
+}
+
+Status Rendezvous::ask_around() {
+  if (const auto failure = setup_.told ? setup_.told() : std::nullopt) {
+    return fail(to_status(*failure), failure->rank);
+  }
+  if (setup_.called_off && setup_.called_off()) {
+    return {StatusCode::kUnavailable, "the meeting place has moved"};
   }
   return Status::ok();
 }
@@ -62,7 +84,7 @@ Rendezvous::Clock::time_point Rendezvous::next_event(Deadline deadline) const {
   for (const auto& [rank, dial] : dials_) {
     if (!dial.socket.valid()) next = std::min(next, dial.not_before);
   }
-  if (setup_.called_off) next = std::min(next, Clock::now() + milliseconds(50));
+  if (setup_.called_off || setup_.told) next = std::min(next, Clock::now() + milliseconds(50));
   return next;
 }
 
@@ -108,7 +130,9 @@ Status Rendezvous::serve_all() {
 
 Status Rendezvous::accept_visitors() {
   while (listener_.valid()) {
-    TUTTI_ASSIGN(Fd socket, sockets_.accept(listener_.get()));
+    auto accepted = sockets_.accept(listener_.get());
+    if (!accepted.is_ok()) return fail_here(accepted.status());
+    Fd socket = std::move(accepted).value();
     if (!socket.valid()) break;
     if (visitors_.size() == kMaxVisitors) {
       drop_stranger("too many were waiting");
@@ -176,7 +200,7 @@ void Rendezvous::drop_stranger(const std::string& why) {
                                         setup_.terms.rank, setup_.place, why));
 }
 
-void Rendezvous::start_dials() {
+Status Rendezvous::start_dials() {
   for (auto& [rank, dial] : dials_) {
     if (dial.socket.valid() || Clock::now() < dial.not_before) continue;
     const SocketAddress& address = dial.addresses[dial.attempt++ % dial.addresses.size()];
@@ -186,9 +210,11 @@ void Rendezvous::start_dials() {
       dial.socket = std::move(socket).value();
     } else {
       dial.last = socket.status();
+      if (dial.last.code() == StatusCode::kResourceExhausted) return fail_here(dial.last);
       dial.not_before = Clock::now() + pause_before(dial.attempt, dial.last);
     }
   }
+  return Status::ok();
 }
 
 // Until the system has made the connection there is no handshake.
@@ -263,23 +289,19 @@ GroupFailure Rendezvous::reason_of(int rank) {
           fmt::format("{} ended while the group was being formed", setup_.names.of(rank))};
 }
 
-void Rendezvous::give_up(const GroupFailure& failure) {
-  Message notice;
-  notice.kind = FrameKind::kFailure;
-  notice.group = kHelloGroup;
-  notice.payload = std::make_shared<const Bytes>(encode_failure(failure));
-  for (const Fd& connection : connections_) {
-    if (!connection.valid()) continue;
-    FrameWriter writer;
-    writer.add({notice.kind, notice.group, 0, notice.payload, {}});
-    // Best effort: whoever misses it sees the connection end.
-    static_cast<void>(writer.flush(sockets_, connection.get()));
-  }
-}
-
 Status Rendezvous::fail(const Status& status, int rank) {
   give_up({rank, status.code(), status.message()});
   return status;
+}
+
+Status Rendezvous::fail_here(const Status& status) {
+  const int rank = setup_.terms.rank;
+  const Status named = status.with_context(fmt::format("rank {}", rank));
+  // First: whoever hears of it takes down what was left for him.
+  if (setup_.leave_word && status.code() == StatusCode::kResourceExhausted) {
+    setup_.leave_word(missing(), {rank, named.code(), named.message()});
+  }
+  return fail(named, rank);
 }
 
 }  // namespace tutti

@@ -16,6 +16,11 @@
 
 namespace tutti {
 
+// Tells the other ends that no group will come about. Best effort: whoever misses it sees the
+// connection end.
+void tell_all(SocketDriver& sockets, const std::vector<Fd>& connections,
+              const GroupFailure& failure);
+
 class Rendezvous {
  public:
   struct Setup {
@@ -26,6 +31,10 @@ class Rendezvous {
     std::chrono::milliseconds stranger_deadline{5000};  // to prove oneself
     std::function<bool()> called_off;  // asked now and then until rank 0 is met; may be empty
     RankNames names = {};
+    // Both may be empty. Asked now and then: the failure of a rank that could not even connect.
+    std::function<std::optional<GroupFailure>()> told;
+    // Leaves that to ranks that are not connected, where this rank is the one.
+    std::function<void(const std::vector<int>& absent, const GroupFailure&)> leave_word;
   };
   explicit Rendezvous(Setup setup);
 
@@ -40,7 +49,9 @@ class Rendezvous {
   // The same until everyone dialled is there; who is expected may come meanwhile or later.
   Status reach(Deadline deadline);
   // Tells everyone who is there that no group will come about.
-  void give_up(const GroupFailure& failure);
+  void give_up(const GroupFailure& failure) { tell_all(sockets_, connections_, failure); }
+  // This rank has no descriptors, say: all others are told, those too that are not here yet.
+  Status fail_here(const Status& status);
   // The failure a peer told us, if that is why its connection ended.
   GroupFailure reason_of(int rank);
 
@@ -73,7 +84,8 @@ class Rendezvous {
   Status serve_visitor(Visitor& visitor);
   Verdict admit(const Handshake::Claim& claim);
   void drop_stranger(const std::string& why);
-  void start_dials();
+  Status start_dials();
+  Status ask_around();
   Status serve_dial(int rank, Dial& dial);
   Status connect_dial(int rank, Dial& dial);
   Status check_user(int socket);

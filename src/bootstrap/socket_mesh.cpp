@@ -7,6 +7,7 @@
 
 #include "base/try.hpp"
 #include "bootstrap/identity.hpp"
+#include "bootstrap/rendezvous.hpp"
 #include "drivers/processes.hpp"
 
 namespace tutti {
@@ -35,9 +36,20 @@ SocketMesh::SocketMesh(Setup setup)
 
 Result<std::shared_ptr<SocketMesh>> SocketMesh::start(Setup setup) {
   std::shared_ptr<SocketMesh> mesh(new SocketMesh(std::move(setup)));
-  TUTTI_ASSIGN(mesh->event_, mesh->sockets_.make_event());
-  TUTTI_TRY(mesh->worker_.start([raw = mesh.get()] { raw->run(); }));
-  return mesh;
+  const Status started = mesh->start_thread();
+  if (started.is_ok()) return mesh;
+  // The others have met this rank, and would take the end of its connections for the end of it.
+  const int rank = mesh->rank();
+  const Status told = started.with_context(fmt::format("rank {}", rank));
+  std::vector<Fd> connections;
+  for (Peer& peer : mesh->peers_) connections.push_back(std::move(peer.socket));
+  tell_all(mesh->sockets_, connections, {rank, told.code(), told.message()});
+  return told;
+}
+
+Status SocketMesh::start_thread() {
+  TUTTI_ASSIGN(event_, sockets_.make_event());
+  return worker_.start([this] { run(); });
 }
 
 SocketMesh::~SocketMesh() {

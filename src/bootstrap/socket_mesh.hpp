@@ -22,6 +22,7 @@ class SocketMesh final : public Mesh {
     Digest secret{};
     bool is_unix = true;
   };
+  // A failure names this rank, and has been told to the others.
   static Result<std::shared_ptr<SocketMesh>> start(Setup setup);
   // Once established, says goodbye and waits at most kGoodbye for the answers, so that nothing sent
   // before is lost.
@@ -54,6 +55,7 @@ class SocketMesh final : public Mesh {
   };
 
   explicit SocketMesh(Setup setup);
+  Status start_thread();
   void run();
   bool wait_for_work(std::vector<SocketWait>& waits);
   void watch_locked(Peer& peer, const PeerIdentity& identity);

@@ -41,7 +41,13 @@ class TcpJoin {
 
   Result<std::unique_ptr<Bootstrap>> run() {
     TUTTI_ASSIGN(addresses_, resolve_root());
-    TUTTI_ASSIGN(Fd listener, request_.rank == 0 ? listen_as_root() : listen_anywhere());
+    const Status room = sockets_.reserve(descriptors_to_join(request_.size));
+    if (!room.is_ok()) return tell_root(room);
+    auto listening = request_.rank == 0 ? listen_as_root() : listen_anywhere();
+    if (listening.status().code() == StatusCode::kResourceExhausted) {
+      return tell_root(listening.status());
+    }
+    TUTTI_ASSIGN(Fd listener, std::move(listening));
     std::uint16_t port = 0;
     if (listener.valid()) {
       TUTTI_ASSIGN(const SocketAddress here, sockets_.local_address(listener.get()));
@@ -68,6 +74,19 @@ class TcpJoin {
     setup.stranger_deadline = options.stranger_deadline;
     setup.called_off = options.called_off;
     return setup;
+  }
+
+  // One descriptor is enough to tell rank 0, which tells everyone.
+  Status tell_root(const Status& room) {
+    const int rank = request_.rank;
+    const Status failed = room.with_context(fmt::format("rank {}", rank));
+    if (rank == 0) return failed;
+    Rendezvous rendezvous(setup(0));
+    rendezvous.dial(0, addresses_);
+    if (rendezvous.reach(request_.deadline).is_ok()) {
+      rendezvous.give_up({rank, failed.code(), failed.message()});
+    }
+    return failed;
   }
 
   // A name may become known only while its machine comes up.

@@ -165,8 +165,10 @@ Status CommunicatorImpl::start_capture() {
   if (backend() != Backend::kCuda) {
     return {StatusCode::kUnsupported, "the host backend captures nothing"};
   }
-  if (registering_)
+  if (registering_ && !unfinished_)
     return {StatusCode::kInvalidArgument, "start_capture() without finish_capture()"};
+  unfinished_ = false;
+  late_requests_.clear();
   TUTTI_TRY(sweep_captures());
   registering_ = true;
   return Status::ok();
@@ -184,9 +186,11 @@ Status CommunicatorImpl::finish_capture() {
   if (failure_->failed()) return failure_->status();
   if (!registering_)
     return {StatusCode::kInvalidArgument, "finish_capture() without start_capture()"};
-  registering_ = false;
   const Status status = register_late_requests();
-  late_requests_.clear();
+  // Nothing has been registered then, on any rank, and it may be tried again.
+  unfinished_ = status.code() == StatusCode::kResourceExhausted;
+  registering_ = unfinished_;
+  if (!unfinished_) late_requests_.clear();
   return status;
 }
 

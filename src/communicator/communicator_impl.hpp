@@ -157,6 +157,8 @@ class CommunicatorImpl {
                    const Machinery& machinery);
 
   // create.cpp
+  Status open();
+  Status of_this_rank(const Status& status) const;  // which the others do not have
   Status agree();
   Status name_differences();
   void open_recorder();
@@ -282,6 +284,8 @@ class CommunicatorImpl {
     std::uint64_t capture_id;
   };
   bool registering_ = false;
+  bool unfinished_ =
+      false;  // finish_capture() has failed for want of something, and may be repeated
   std::vector<LateRequest> late_requests_;
 };
 

@@ -223,20 +223,34 @@ Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
   set_log_rank(bootstrap->names().world(bootstrap->rank()));
   std::unique_ptr<CommunicatorImpl> made(
       new CommunicatorImpl(std::move(bootstrap), options, machinery));
-  TUTTI_TRY(made->agree());
-  TUTTI_TRY(made->open_memory());
-  made->named_windows_ = made->windows_that_are_named();
-  TUTTI_TRY(made->bootstrap_->barrier(made->deadline()));
-  made->bootstrap_->found();
+  const Status opened = made->open();
+  if (!opened.is_ok()) {
+    // Others may wait for a step that this rank does not come to: so they end, with the same text.
+    made->bootstrap_->announce_failure({made->rank(), opened.code(), opened.message()});
+    return opened;
+  }
   log(LogLevel::kInfo, "communicator of {} ranks: {}", made->size(), to_text(made->topology_));
   return made;
 }
 
+Status CommunicatorImpl::open() {
+  TUTTI_TRY(agree());
+  TUTTI_TRY(open_memory());
+  named_windows_ = windows_that_are_named();
+  TUTTI_TRY(bootstrap_->barrier(deadline()));
+  bootstrap_->found();
+  return Status::ok();
+}
+
+Status CommunicatorImpl::of_this_rank(const Status& status) const {
+  return status.with_context(fmt::format("rank {}", rank()));
+}
+
 Status CommunicatorImpl::agree() {
   const Knobs& knobs = Knobs::process();
-  TUTTI_ASSIGN(TuningTable table, TuningTable::load(knobs.text("TUTTI_TUNING_FILE"),
-                                                    knobs.text("TUTTI_TUNING_CACHE")));
-  table_ = std::make_shared<const TuningTable>(std::move(table));
+  auto table = TuningTable::load(knobs.text("TUTTI_TUNING_FILE"), knobs.text("TUTTI_TUNING_CACHE"));
+  TUTTI_TRY(of_this_rank(table.status()));
+  table_ = std::make_shared<const TuningTable>(std::move(table).value());
 
   const RankInfo mine =
       describe(options_, machinery_, device_,
@@ -321,7 +335,9 @@ Status CommunicatorImpl::open_memory() {
       .late_buffers = cuda ? kLateBuffers : 0,
       .timeout_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout_.load()).count())};
   if (cuda) {
-    TUTTI_ASSIGN(engine_, make_cuda_engine(*machinery_.cuda, device_, sizes));
+    auto engine = make_cuda_engine(*machinery_.cuda, device_, sizes);
+    TUTTI_TRY(of_this_rank(engine.status()));
+    engine_ = std::move(engine).value();
   } else {
     engine_ = make_host_engine(sizes, machinery_.weakening, recorder_->waits_for());
   }
@@ -378,6 +394,7 @@ Status CommunicatorImpl::verify_peers() {
   if (reach.is_ok()) return Status::ok();
   own_.reset();
   heap_.reset();
+  if (reach.code() == StatusCode::kResourceExhausted) return reach;
   if (!cuda || !topology_.nccl) {
     return reach.with_context(
         cuda ? "peers cannot reach each other's memory, and NCCL is not loadable" : "host backend");

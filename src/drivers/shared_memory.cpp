@@ -18,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/system_error.hpp"
 #include "base/try.hpp"
 #include "base/write_all.hpp"
 #include "drivers/host_files.hpp"
@@ -25,13 +26,21 @@
 namespace tutti {
 namespace {
 
-Status failure(std::string_view what, std::size_t bytes, int error) {
-  const bool full = error == ENOSPC || error == ENOMEM || error == EFBIG || error == EMFILE ||
-                    error == ENFILE || error == EDQUOT;
+// What to do where a step ran out of something: descriptors name their limit themselves.
+std::string_view advice_on(std::string_view step, int error) {
+  if (is_lack_of_descriptors(error)) return {};
+  if (step == "map" && error == ENOMEM) {
+    return "; this process may map no more: raise vm.max_map_count (sysctl), or the limit of its "
+           "address space (ulimit -v)";
+  }
+  return "; free or enlarge /dev/shm, or the container's memory limit";
+}
+
+Status failure(std::string_view step, std::size_t bytes, int error) {
+  const bool full = error == EFBIG || code_of_system_error(error) == StatusCode::kResourceExhausted;
   return {full ? StatusCode::kResourceExhausted : StatusCode::kSystem,
-          fmt::format("cannot {} {} bytes of shared memory: {}{}", what, bytes,
-                      std::generic_category().message(error),
-                      full ? "; free or enlarge /dev/shm, or the container's memory limit" : "")};
+          fmt::format("cannot {} {} bytes of shared memory: {}{}", step, bytes,
+                      system_error_text(error), full ? advice_on(step, error) : "")};
 }
 
 // Takes the pages now: without it a full file system is a SIGBUS at the first store.
@@ -161,8 +170,7 @@ std::unique_ptr<SharedMemoryDriver> named_shared_memory(std::string name) {
 Result<Fd> create_private_file(const std::string& path, std::size_t bytes) {
   Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.valid()) {
-    return Status(StatusCode::kSystem, fmt::format("cannot create {}: {}", path,
-                                                   std::generic_category().message(errno)));
+    return system_failure(fmt::format("cannot create {}", path), errno);
   }
   const Status taken = take_pages(file, bytes);
   if (taken.is_ok()) return file;

@@ -21,20 +21,11 @@
 #include <system_error>
 #include <thread>
 
+#include "base/system_error.hpp"
 #include "base/try.hpp"
 
 namespace tutti {
 namespace {
-
-Status system_failure(std::string_view what, int error) {
-  const auto code = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
-                            error == ETOOMANYREFS
-                        ? StatusCode::kResourceExhausted
-                        : StatusCode::kSystem;
-  const std::string_view advice =
-      error == EMFILE || error == ETOOMANYREFS ? "; raise the limit of open files (ulimit -n)" : "";
-  return {code, fmt::format("{}: {}{}", what, std::generic_category().message(error), advice)};
-}
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
@@ -87,9 +78,10 @@ void look_up(const std::string& host, std::uint16_t port, Lookup& lookup) {
   lookup.changed.notify_all();
 }
 
-// Takes the descriptors out of a received control message; `lost` where some did not fit.
-void take_descriptors(msghdr& message, std::vector<Fd>& descriptors, bool& lost) {
-  lost = (message.msg_flags & MSG_CTRUNC) != 0;
+// Takes the descriptors out of a received control message. False where some were lost: then all are
+// closed again, since who is short of descriptors should not keep a part.
+bool take_descriptors(msghdr& message, std::vector<Fd>& descriptors) {
+  const std::size_t before = descriptors.size();
   for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
        control = CMSG_NXTHDR(&message, control)) {
     if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
@@ -100,6 +92,9 @@ void take_descriptors(msghdr& message, std::vector<Fd>& descriptors, bool& lost)
       descriptors.emplace_back(fd);
     }
   }
+  const bool complete = (message.msg_flags & MSG_CTRUNC) == 0;
+  if (!complete) descriptors.resize(before);
+  return complete;
 }
 
 union ControlBuffer {
@@ -235,9 +230,9 @@ class RealSockets final : public SocketDriver {
     ControlBuffer control;
     if (!descriptors.empty()) attach_descriptors(message, control, descriptors);
     const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) return SocketTransfer{static_cast<std::size_t>(sent), false};
+    if (sent >= 0) return SocketTransfer{.bytes = static_cast<std::size_t>(sent)};
     if (would_block(errno)) return SocketTransfer{};
-    if (errno == EPIPE || errno == ECONNRESET) return SocketTransfer{0, true};
+    if (errno == EPIPE || errno == ECONNRESET) return SocketTransfer{.closed = true};
     return system_failure("cannot send", errno);
   }
 
@@ -253,13 +248,13 @@ class RealSockets final : public SocketDriver {
     const ssize_t received = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (received < 0) {
       if (would_block(errno)) return SocketTransfer{};
-      if (errno == ECONNRESET) return SocketTransfer{0, true};
+      if (errno == ECONNRESET) return SocketTransfer{.closed = true};
       return system_failure("cannot receive", errno);
     }
-    bool lost = false;
-    take_descriptors(message, descriptors, lost);
-    if (lost) return system_failure("descriptors sent by a peer were lost", EMFILE);
-    return SocketTransfer{static_cast<std::size_t>(received), received == 0 && !into.empty()};
+    const bool complete = take_descriptors(message, descriptors);
+    return SocketTransfer{.bytes = static_cast<std::size_t>(received),
+                          .closed = received == 0 && !into.empty(),
+                          .lost_descriptors = !complete};
   }
 
   Status wait(std::span<SocketWait> waits, std::optional<Deadline> deadline) override {
@@ -281,6 +276,19 @@ class RealSockets final : public SocketDriver {
       waits[i].hung_up = (seen & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
       waits[i].readable = (seen & POLLIN) != 0 || (waits[i].read && waits[i].hung_up);
       waits[i].writable = (seen & POLLOUT) != 0 || (waits[i].write && waits[i].hung_up);
+    }
+    return Status::ok();
+  }
+
+  Status reserve(std::size_t descriptors) override {
+    // One at a time: ranks that are threads would each count what the others try.
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    std::vector<Fd> held;
+    while (held.size() < descriptors) {
+      held.emplace_back(::eventfd(0, EFD_CLOEXEC));
+      if (held.back().valid()) continue;
+      return system_failure(fmt::format("cannot open {} descriptors", descriptors), errno);
     }
     return Status::ok();
   }

@@ -56,6 +56,7 @@ Result<HostPort> parse_host_port(std::string_view text);
 struct SocketTransfer {
   std::size_t bytes = 0;
   bool closed = false;
+  bool lost_descriptors = false;  // some came with these bytes, but this process may open no more
 };
 
 // One line of a wait: what is asked for, and what is the case afterwards.
@@ -96,13 +97,16 @@ class SocketDriver {
   // `descriptors` (UNIX only) go with the first byte. Never raises SIGPIPE.
   virtual Result<SocketTransfer> send(int socket, std::span<const ByteView> parts,
                                       std::span<const int> descriptors) = 0;
-  // Appends what came with these bytes to `descriptors`. kResourceExhausted where some were lost
-  // because this process may open no more.
+  // Appends the descriptors that came with these bytes, unless they were lost.
   virtual Result<SocketTransfer> receive(int socket, std::span<std::byte> into,
                                          std::vector<Fd>& descriptors) = 0;
 
   // Returns when something is the case, or at the deadline. Without one, for who can be woken.
   virtual Status wait(std::span<SocketWait> waits, std::optional<Deadline> deadline) = 0;
+
+  // Whether this process may open so many descriptors now; none is kept. kResourceExhausted names
+  // the limit.
+  virtual Status reserve(std::size_t descriptors) = 0;
 
   // A descriptor that is readable from wake() until clear().
   virtual Result<Fd> make_event() = 0;

@@ -75,6 +75,10 @@ class CollectiveHeap final : public SymmetricHeap {
  private:
   HeapCall begin(HeapCall::Kind kind) { return {kind, ++sequence_, next_id_, {}}; }
   std::size_t size() const { return places_.process_tokens.size(); }
+  // A failure as the outcome of this rank.
+  Status named(const Status& status) const {
+    return status.with_context(bootstrap_.names().of(places_.rank));
+  }
   std::vector<int> devices_here(std::span<const HeapMessage> messages) const;
 
   Result<std::vector<HeapMessage>> exchange(const HeapMessage& mine, Deadline deadline);
@@ -199,7 +203,7 @@ Result<AllocationPlan> CollectiveHeap::plan(const HeapCall& call, Deadline deadl
 Result<Parts> CollectiveHeap::reuse(const HeapCall& call, const AllocationPlan& plan,
                                     Deadline deadline) {
   Parts parts = state_->take(*plan.pool.reuse);
-  const Status zeroed = backend_->zero(parts.at[places_.rank], plan.bytes, deadline);
+  const Status zeroed = named(backend_->zero(parts.at[places_.rank], plan.bytes, deadline));
   const auto outcomes = exchange_outcomes(call, {&zeroed, 1}, deadline);
   const Status reused =
       outcomes.is_ok() ? (*outcomes)[0].with_context(describe(call)) : outcomes.status();
@@ -233,7 +237,9 @@ Result<Connection> CollectiveHeap::create(const HeapCall& call, const Allocation
     export_parts(batch);
     // Unlike a user's memory, the heap's own is of no use where others cannot reach it.
     const Offer& offer = batch.parts[0].offer;
-    if (offer.how == Offer::How::kStaged) batch.status = {StatusCode::kUnavailable, offer.reason};
+    if (batch.status.is_ok() && offer.how == Offer::How::kStaged) {
+      batch.status = {StatusCode::kUnavailable, offer.reason};
+    }
   } else {
     batch.status = part.status();
   }
@@ -250,6 +256,11 @@ Result<std::vector<Segment>> CollectiveHeap::register_ranges(std::span<const Ran
   const Batch batch = offer(ranges);
   TUTTI_ASSIGN(Connection made, connect(call, batch, deadline));
   TUTTI_TRY(made.status);
+  for (const Status& outcome : made.outcomes) {
+    if (outcome.code() == StatusCode::kResourceExhausted) {
+      return outcome.with_context(describe(call));
+    }
+  }
 
   std::vector<std::shared_ptr<HeapSegment>> segments;
   for (std::size_t k = 0; k < ranges.size(); ++k) {
@@ -304,6 +315,10 @@ void CollectiveHeap::export_parts(Batch& batch) {
       continue;
     }
     auto descriptor = backend_->export_part(part);
+    if (descriptor.status().code() == StatusCode::kResourceExhausted) {
+      batch.status = descriptor.status();  // later there may be room: nothing is staged for that
+      return;
+    }
     if (!descriptor.is_ok()) {
       part.offer = Offer::staged(descriptor.status().message());
     } else if (descriptor->valid() && batch.descriptors.size() == kMaxDescriptorsPerCall) {
@@ -333,12 +348,12 @@ Result<Connection> CollectiveHeap::connect(const HeapCall& call, const Batch& ba
   if (!made.status.is_ok()) return made;
   TUTTI_TRY(check_offers(messages, bootstrap_.names()));
 
-  const auto descriptors = exchange_descriptors(messages, batch, deadline);
+  const auto descriptors = exchange_descriptors(messages, batch, deadline);  // names its rank
   made.parts.resize(call.sizes.size());
   std::vector<Status> mine_opened(call.sizes.size(), descriptors.status());
   for (std::size_t k = 0; k < call.sizes.size() && descriptors.is_ok(); ++k) {
     auto parts = open(k, messages, batch, *descriptors);
-    mine_opened[k] = parts.status();
+    mine_opened[k] = named(parts.status());
     if (parts.is_ok()) made.parts[k] = *std::move(parts);
   }
   TUTTI_ASSIGN(made.outcomes, exchange_outcomes(call, mine_opened, deadline));

@@ -46,6 +46,14 @@ void log_failure(const Status& status) {
   if (!status.is_ok()) log(LogLevel::kWarn, "closing GPU memory: {}", status.to_string());
 }
 
+// Where something has run out, a later call may find room: that is no reason to stage for ever.
+Result<LocalPart> staged_because(const Status& why) {
+  if (why.code() == StatusCode::kResourceExhausted) return why;
+  LocalPart part;
+  part.offer = Offer::staged(why.message());
+  return part;
+}
+
 class CudaBackend final : public HeapBackend {
  public:
   CudaBackend(CudaDriver& cuda, int device, GroupPlaces places)
@@ -212,10 +220,7 @@ Result<LocalPart> CudaBackend::offer_malloc(const CudaPointer& pointer) {
   }
   if (!places_.one_process) {
     const auto handle = cuda_.ipc_handle(pointer.base);
-    if (!handle.is_ok()) {
-      part.offer = Offer::staged(handle.status().message());
-      return part;
-    }
+    if (!handle.is_ok()) return staged_because(handle.status());
     part.offer.handle = handle->bytes;
   }
   part.offer.how = Offer::How::kMalloc;
@@ -226,10 +231,7 @@ Result<LocalPart> CudaBackend::offer_malloc(const CudaPointer& pointer) {
 Result<LocalPart> CudaBackend::offer_virtual(const CudaPointer& pointer) {
   LocalPart part;
   auto retained = retain(pointer);
-  if (!retained.is_ok()) {
-    part.offer = Offer::staged(retained.status().message());
-    return part;
-  }
+  if (!retained.is_ok()) return staged_because(retained.status());
   part.mapping = *std::move(retained);
   part.offer.how = Offer::How::kVirtual;
   part.offer.identity = part.mapping->number();

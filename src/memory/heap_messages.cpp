@@ -198,7 +198,7 @@ Result<std::vector<Status>> combine_outcomes(std::span<const Bytes> per_rank, st
     const auto outcomes = decode_outcomes(per_rank[rank], expected);
     TUTTI_TRY(outcomes.status().with_context(names.of(rank)));
     for (std::size_t k = 0; k < expected; ++k) {
-      if (combined[k].is_ok()) combined[k] = (*outcomes)[k].with_context(names.of(rank));
+      if (combined[k].is_ok()) combined[k] = (*outcomes)[k];
     }
   }
   return combined;

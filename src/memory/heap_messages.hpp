@@ -79,7 +79,8 @@ Status check_agreement(std::span<const HeapMessage> per_rank, const RankNames& n
 // for.
 Status check_offers(std::span<const HeapMessage> per_rank, const RankNames& names = {});
 
-// The second half: what became of each segment on the sending rank.
+// The second half: what became of each segment on the sending rank. A failure's text says whose it
+// is: mostly, but not always, the sender's.
 Bytes encode_outcomes(std::span<const Status> outcomes);
 Result<std::vector<Status>> decode_outcomes(ByteView bytes, std::size_t expected);
 

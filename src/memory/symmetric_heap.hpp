@@ -64,7 +64,9 @@ class SymmetricHeap {
 
   // Collective. One exchange for all of them, in order; element k of the answer belongs to element
   // k of `ranges`. kMismatch where ranks give different numbers or sizes. If one rank's memory
-  // cannot be mapped by a peer the segment is staged on every rank, with the reason.
+  // cannot be mapped by a peer the segment is staged on every rank, with the reason; but where a
+  // rank has run out of something the call fails with kResourceExhausted on every rank, which names
+  // it, and nothing is registered: later it may succeed.
   virtual Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
       std::span<const std::pair<void*, std::size_t>> ranges, Deadline deadline) = 0;
 

@@ -9,6 +9,10 @@ bool reaches_zero(std::atomic<int>& countdown) {
   return countdown.load() >= 0 && countdown.fetch_sub(1) == 0;
 }
 
+Status no_descriptors() {
+  return {StatusCode::kResourceExhausted, "no more descriptors: made to fail"};
+}
+
 }  // namespace
 
 Result<std::vector<SocketAddress>> FakeSockets::resolve(const std::string& host, std::uint16_t port,
@@ -16,11 +20,27 @@ Result<std::vector<SocketAddress>> FakeSockets::resolve(const std::string& host,
   return inner_.resolve(host, port, deadline);
 }
 
-Result<Fd> FakeSockets::listen(const SocketAddress& address) { return inner_.listen(address); }
+bool FakeSockets::exhausted() { return reaches_zero(exhaust_at); }
 
-Result<Fd> FakeSockets::accept(int listener) { return inner_.accept(listener); }
+Result<Fd> FakeSockets::listen(const SocketAddress& address) {
+  if (exhausted()) return no_descriptors();
+  return inner_.listen(address);
+}
+
+// Only where somebody waits: else no descriptor would be opened.
+Result<Fd> FakeSockets::accept(int listener) {
+  auto socket = inner_.accept(listener);
+  if (socket.is_ok() && socket->valid() && exhausted()) return no_descriptors();
+  return socket;
+}
+
+Status FakeSockets::reserve(std::size_t descriptors) {
+  if (exhausted()) return no_descriptors();
+  return inner_.reserve(descriptors);
+}
 
 Result<Fd> FakeSockets::connect(const SocketAddress& address) {
+  if (exhausted()) return no_descriptors();
   if (reaches_zero(fail_connect_at)) {
     return Status(StatusCode::kUnavailable, "cannot connect: made to fail");
   }
@@ -45,6 +65,7 @@ Result<SocketPeer> FakeSockets::peer(int socket) {
 
 Result<SocketTransfer> FakeSockets::send(int socket, std::span<const ByteView> parts,
                                          std::span<const int> descriptors) {
+  if (refuse_descriptors && !descriptors.empty()) return no_descriptors();
   if (reaches_zero(fail_send_at)) return Status(StatusCode::kSystem, "cannot send: made to fail");
   std::vector<ByteView> cut;
   std::size_t left = max_transfer_bytes;
@@ -63,9 +84,9 @@ Result<SocketTransfer> FakeSockets::receive(int socket, std::span<std::byte> int
   const std::size_t before = descriptors.size();
   auto result = inner_.receive(socket, into.first(std::min(max_transfer_bytes.load(), into.size())),
                                descriptors);
-  if (lose_descriptors && descriptors.size() > before) {
+  if (result.is_ok() && descriptors.size() > before && (lose_descriptors || exhausted())) {
     descriptors.resize(before);
-    return Status(StatusCode::kResourceExhausted, "descriptors were lost: made to fail");
+    result->lost_descriptors = true;
   }
   return result;
 }
@@ -74,14 +95,18 @@ Status FakeSockets::wait(std::span<SocketWait> waits, std::optional<Deadline> de
   return inner_.wait(waits, deadline);
 }
 
-Result<Fd> FakeSockets::make_event() { return inner_.make_event(); }
+Result<Fd> FakeSockets::make_event() {
+  if (exhausted()) return no_descriptors();
+  return inner_.make_event();
+}
 
 void FakeSockets::wake(int event) { inner_.wake(event); }
 
 void FakeSockets::clear(int event) { inner_.clear(event); }
 
 Result<Fd> FakeSockets::watch_process(std::int64_t process_id) {
-  if (!can_watch_processes) return Status(StatusCode::kUnavailable, "an old kernel: made to fail");
+  if (!can_watch_processes || exhausted())
+    return Status(StatusCode::kUnavailable, "an old kernel: made to fail");
   return inner_.watch_process(process_id);
 }
 

@@ -24,8 +24,11 @@ class FakeSockets : public SocketDriver {
   std::atomic<std::size_t> max_transfer_bytes{std::numeric_limits<std::size_t>::max()};
   // Count down; the call that reaches 0 fails as if the connection had broken.
   std::atomic<int> fail_send_at{-1}, fail_receive_at{-1};
-  std::atomic<int> fail_connect_at{-1};           // as if nobody listened
-  std::atomic<bool> lose_descriptors{false};      // receive() fails as if no more could be opened
+  std::atomic<int> fail_connect_at{-1};       // as if nobody listened
+  std::atomic<bool> lose_descriptors{false};  // receive() loses them as if no more could be opened
+  std::atomic<bool> refuse_descriptors{false};  // send() with some fails: too many on their way
+  // Counts down; the call that reaches 0 finds that this process may open no more descriptors.
+  std::atomic<int> exhaust_at{-1};
   std::atomic<bool> can_watch_processes{true};    // false: an old kernel
   std::atomic<std::uint32_t> foreign_user_id{0};  // not 0: what peer() says
 
@@ -44,12 +47,15 @@ class FakeSockets : public SocketDriver {
   Result<SocketTransfer> receive(int socket, std::span<std::byte> into,
                                  std::vector<Fd>& descriptors) override;
   Status wait(std::span<SocketWait> waits, std::optional<Deadline> deadline) override;
+  Status reserve(std::size_t descriptors) override;
   Result<Fd> make_event() override;
   void wake(int event) override;
   void clear(int event) override;
   Result<Fd> watch_process(std::int64_t process_id) override;
 
  private:
+  bool exhausted();
+
   SocketDriver& inner_;
 };
 

@@ -52,9 +52,10 @@ class MulticastBinder {
     };
     TUTTI_TRY(all_have(measure()));
     const Status created = is_first() ? create() : Status::ok();
-    TUTTI_ASSIGN(const auto received,
-                 place_.bootstrap.exchange_descriptors(addressed_to_all(), deadline));
-    TUTTI_TRY(all_have(is_first() ? created : import(received.front())));
+    const auto received = place_.bootstrap.exchange_descriptors(addressed_to_all(), deadline);
+    Status arrived = received.status();
+    if (arrived.is_ok()) arrived = is_first() ? created : import(received->front());
+    TUTTI_TRY(all_have(arrived));
     TUTTI_TRY(all_have(add_device()));
     TUTTI_TRY(all_have(bind_memory()));
     TUTTI_TRY(all_have(map()));

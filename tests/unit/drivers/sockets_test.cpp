@@ -1,6 +1,7 @@
 #include "drivers/sockets.hpp"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -157,15 +158,28 @@ TEST_P(Sockets, KnowTheirPeer) {
   EXPECT_EQ(sockets_.peer(there_.get())->user_id, 4711u);
 }
 
-TEST_P(Sockets, LostDescriptorsAreAnError) {
+// The limit itself: as many as fit are opened by the system, and closed here.
+TEST_P(Sockets, LostDescriptorsAreTold) {
   if (!GetParam()) GTEST_SKIP() << "TCP carries no descriptors";
   const ByteView word = view_of(std::string_view("x"));
-  const std::array<int, 1> mine{here_.get()};
+  const std::array<int, 2> mine{here_.get(), here_.get()};
   ASSERT_TRUE(sockets_.send(here_.get(), {&word, 1}, mine).is_ok());
   EXPECT_TRUE(state(there_).readable);
-  sockets_.lose_descriptors = true;
-  EXPECT_EQ(receive().status().code(), StatusCode::kResourceExhausted);
-  EXPECT_TRUE(descriptors_.empty());
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const Fd next(::dup(here_.get()));  // the lowest number that is free, and then one more
+  const rlimit one_more{static_cast<rlim_t>(next.get()) + 2, usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &one_more), 0);
+  const auto got = receive();
+  const Status room = sockets_.reserve(2);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  ASSERT_TRUE(got.is_ok());
+  EXPECT_EQ(got->bytes, 1u) << "what came with them is there";
+  EXPECT_TRUE(got->lost_descriptors);
+  EXPECT_TRUE(descriptors_.empty()) << "a part of them is of no use";
+  EXPECT_EQ(room.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(room.message().find(std::to_string(one_more.rlim_cur)), std::string::npos) << "limit";
+  EXPECT_TRUE(sockets_.reserve(2).is_ok());
 }
 
 TEST(SocketDriver, ResolvesNamesWithinItsDeadline) {

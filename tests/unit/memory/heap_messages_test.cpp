@@ -71,9 +71,9 @@ TEST(HeapMessages, OutcomesOfAnotherLengthAreRefused) {
 }
 
 TEST(HeapMessages, TheLowestRankThatFailedCountsForEachSegment) {
-  const Status failure(StatusCode::kCuda, "x");
+  const Status failure(StatusCode::kCuda, "rank 2: x");
   const std::vector<Status> fine(2);
-  const std::vector<Status> second = {Status(), failure};
+  const std::vector<Status> second = {Status(), Status(StatusCode::kCuda, "rank 1: x")};
   const std::vector<Bytes> per_rank = {encode_outcomes(fine), encode_outcomes(second),
                                        encode_outcomes(std::vector<Status>{failure, failure})};
   const auto combined = combine_outcomes(per_rank, 2);
