@@ -4,6 +4,7 @@
 
 #include "api/checks.hpp"
 #include "api/group.hpp"
+#include "api/guard.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
 
@@ -39,16 +40,18 @@ Status check(const AllReduce& call) {
 }  // namespace
 
 Status all_reduce(Communicator& communicator, const AllReduce& call) {
-  const Status checked = check(call);
-  if (!checked.is_ok()) return checked;
-  return submit(communicator, {.collective = Collective::kAllReduce,
-                               .input = call.input,
-                               .output = call.output,
-                               .count = call.count,
-                               .dtype = call.dtype,
-                               .op = call.op,
-                               .stream = call.stream,
-                               .options = call.options});
+  return guarded(communicator, [&]() -> Status {
+    const Status checked = check(call);
+    if (!checked.is_ok()) return checked;
+    return submit(communicator, {.collective = Collective::kAllReduce,
+                                 .input = call.input,
+                                 .output = call.output,
+                                 .count = call.count,
+                                 .dtype = call.dtype,
+                                 .op = call.op,
+                                 .stream = call.stream,
+                                 .options = call.options});
+  });
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 
 #include "api/checks.hpp"
 #include "api/group.hpp"
+#include "api/guard.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
 
@@ -118,23 +119,25 @@ Status check(const AllReduceResidualRmsNorm& call) {
 
 Status all_reduce_residual_rms_norm(Communicator& communicator,
                                     const AllReduceResidualRmsNorm& call) {
-  const Status checked = check(call);
-  if (!checked.is_ok()) return checked;
-  return submit(communicator, {.collective = Collective::kAllReduceResidualRmsNorm,
-                               .input = call.input,
-                               .output = call.residual_output,
-                               .count = call.tokens * call.hidden,
-                               .dtype = call.dtype,
-                               .stream = call.stream,
-                               .options = call.options,
-                               .norm = {.residual = static_cast<const std::byte*>(call.residual),
-                                        .weight = static_cast<const std::byte*>(call.weight),
-                                        .output = static_cast<std::byte*>(call.output),
-                                        .tokens = static_cast<std::uint32_t>(call.tokens),
-                                        .hidden = static_cast<std::uint32_t>(call.hidden),
-                                        .epsilon = call.epsilon,
-                                        .output_dtype = output_dtype(call),
-                                        .scale = call.scale}});
+  return guarded(communicator, [&]() -> Status {
+    const Status checked = check(call);
+    if (!checked.is_ok()) return checked;
+    return submit(communicator, {.collective = Collective::kAllReduceResidualRmsNorm,
+                                 .input = call.input,
+                                 .output = call.residual_output,
+                                 .count = call.tokens * call.hidden,
+                                 .dtype = call.dtype,
+                                 .stream = call.stream,
+                                 .options = call.options,
+                                 .norm = {.residual = static_cast<const std::byte*>(call.residual),
+                                          .weight = static_cast<const std::byte*>(call.weight),
+                                          .output = static_cast<std::byte*>(call.output),
+                                          .tokens = static_cast<std::uint32_t>(call.tokens),
+                                          .hidden = static_cast<std::uint32_t>(call.hidden),
+                                          .epsilon = call.epsilon,
+                                          .output_dtype = output_dtype(call),
+                                          .scale = call.scale}});
+  });
 }
 
 }  // namespace tutti

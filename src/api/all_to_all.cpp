@@ -1,3 +1,4 @@
+#include "api/guard.hpp"
 #include "api/pieces.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
@@ -5,13 +6,15 @@
 namespace tutti {
 
 Status all_to_all(Communicator& communicator, const AllToAll& call) {
-  return submit_pieces(communicator, {.collective = Collective::kAllToAll,
-                                      .input = call.input,
-                                      .output = call.output,
-                                      .count = call.count,
-                                      .dtype = call.dtype,
-                                      .stream = call.stream,
-                                      .options = call.options});
+  return guarded(communicator, [&]() -> Status {
+    return submit_pieces(communicator, {.collective = Collective::kAllToAll,
+                                        .input = call.input,
+                                        .output = call.output,
+                                        .count = call.count,
+                                        .dtype = call.dtype,
+                                        .stream = call.stream,
+                                        .options = call.options});
+  });
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "api/guard.hpp"
 #include "base/knobs.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
@@ -65,65 +66,93 @@ Status check_fits_in_process(int ranks, Backend backend) {
           fmt::format("{} ranks in one process: this machine takes up to {}", ranks, most)};
 }
 
+// Where a thread cannot be had its rank is missed by those that have one: they are told.
+std::vector<Result<Communicator>> create_on_threads(std::vector<std::unique_ptr<Bootstrap>> groups,
+                                                    CommunicatorOptions options) {
+  options.device = -1;
+  const Status never(StatusCode::kInternal, "not made");
+  std::vector<Result<Communicator>> made;
+  made.reserve(groups.size());
+  for (std::size_t r = 0; r < groups.size(); ++r) made.emplace_back(never);
+  std::vector<std::jthread> threads;
+  threads.reserve(groups.size());
+  for (std::size_t r = 0; r < groups.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    const auto create = [&made, &groups, &options, r, rank] {
+      made[r] = guarded([&] { return create_on(std::move(groups[r]), options, rank); });
+    };
+    guarded_by([&] { (void)threads.emplace_back(create); },
+               [&](const Status& failure) {
+                 made[r] = failure;
+                 groups[r]->announce_failure({rank, failure.code(), failure.message()});
+               });
+  }
+  threads.clear();  // joins them
+  return made;
+}
+
 }  // namespace
 
 Result<UniqueId> UniqueId::create() {
-  TUTTI_ASSIGN(const GroupId id, GroupId::local());
-  return UniqueId(id.to_text());
+  return guarded([&]() -> Result<UniqueId> {
+    TUTTI_ASSIGN(const GroupId id, GroupId::local());
+    return UniqueId(id.to_text());
+  });
 }
 
 Result<UniqueId> UniqueId::create_tcp(std::string_view host, int port) {
-  if (port < 1 || port > 65535) {
-    return Status(StatusCode::kInvalidArgument, "a port is between 1 and 65535");
-  }
-  TUTTI_ASSIGN(const GroupId id, GroupId::tcp(std::string(host), static_cast<std::uint16_t>(port)));
-  return UniqueId(id.to_text());
+  return guarded([&]() -> Result<UniqueId> {
+    if (port < 1 || port > 65535) {
+      return Status(StatusCode::kInvalidArgument, "a port is between 1 and 65535");
+    }
+    TUTTI_ASSIGN(const GroupId id,
+                 GroupId::tcp(std::string(host), static_cast<std::uint16_t>(port)));
+    return UniqueId(id.to_text());
+  });
 }
 
 Result<UniqueId> UniqueId::from_text(std::string_view text) {
-  TUTTI_ASSIGN(const GroupId id, GroupId::from_text(text));
-  return UniqueId(id.to_text());
+  return guarded([&]() -> Result<UniqueId> {
+    TUTTI_ASSIGN(const GroupId id, GroupId::from_text(text));
+    return UniqueId(id.to_text());
+  });
 }
 
 Result<Communicator> Communicator::create(const UniqueId& id, int rank, int size,
                                           const CommunicatorOptions& options) {
-  TUTTI_TRY(check(options));
-  TUTTI_TRY(check_group(rank, size));
-  TUTTI_ASSIGN(const GroupId group_id, GroupId::from_text(id.text()));
-  TUTTI_ASSIGN(auto group, join_group(group_id, rank, size, Deadline(timeout_of(options))));
-  return create_on(std::move(group), options, rank);
+  return guarded([&]() -> Result<Communicator> {
+    TUTTI_TRY(check(options));
+    TUTTI_TRY(check_group(rank, size));
+    TUTTI_ASSIGN(const GroupId group_id, GroupId::from_text(id.text()));
+    TUTTI_ASSIGN(auto group, join_group(group_id, rank, size, Deadline(timeout_of(options))));
+    return create_on(std::move(group), options, rank);
+  });
 }
 
 Result<Communicator> Communicator::create_from_environment(const CommunicatorOptions& options) {
-  TUTTI_TRY(check(options));
-  TUTTI_ASSIGN(const LaunchEnvironment launched, read_launch_environment(process_environment()));
-  TUTTI_ASSIGN(auto group, join_group_from_environment(launched, Deadline(timeout_of(options))));
-  return create_on(std::move(group), options, launched.local_rank);
+  return guarded([&]() -> Result<Communicator> {
+    TUTTI_TRY(check(options));
+    TUTTI_ASSIGN(const LaunchEnvironment launched, read_launch_environment(process_environment()));
+    TUTTI_ASSIGN(auto group, join_group_from_environment(launched, Deadline(timeout_of(options))));
+    return create_on(std::move(group), options, launched.local_rank);
+  });
 }
 
 Result<std::vector<Communicator>> Communicator::create_in_process(
     int ranks, const CommunicatorOptions& options) {
-  TUTTI_TRY(check(options));
-  TUTTI_TRY(check_group(0, ranks));
-  TUTTI_TRY(check_fits_in_process(ranks, options.backend));
-  auto groups = make_in_process_group(ranks);
-  std::vector<std::optional<Result<Communicator>>> made(groups.size());
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t r = 0; r < groups.size(); ++r) {
-      threads.emplace_back([&, r] {
-        CommunicatorOptions mine = options;
-        mine.device = -1;
-        made[r] = create_on(std::move(groups[r]), mine, static_cast<int>(r));
-      });
+  return guarded([&]() -> Result<std::vector<Communicator>> {
+    TUTTI_TRY(check(options));
+    TUTTI_TRY(check_group(0, ranks));
+    TUTTI_TRY(check_fits_in_process(ranks, options.backend));
+    auto groups = make_in_process_group(ranks);
+    auto made = create_on_threads(std::move(groups), options);
+    std::vector<Communicator> communicators;
+    for (auto& result : made) {
+      if (!result.is_ok()) return result.status();
+      communicators.push_back(std::move(result).value());
     }
-  }
-  std::vector<Communicator> communicators;
-  for (auto& result : made) {
-    if (!result->is_ok()) return result->status();
-    communicators.push_back(std::move(*result).value());
-  }
-  return communicators;
+    return communicators;
+  });
 }
 
 Communicator::Communicator(std::unique_ptr<CommunicatorImpl> impl) : impl_(std::move(impl)) {}
@@ -137,9 +166,11 @@ Backend Communicator::backend() const { return impl_->backend(); }
 int Communicator::device() const { return impl_->device(); }
 
 Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
-  TUTTI_ASSIGN(auto impl, impl_->split(color, key));
-  if (impl == nullptr) return std::unique_ptr<Communicator>();
-  return std::make_unique<Communicator>(std::move(impl));
+  return guarded(*impl_, [&]() -> Result<std::unique_ptr<Communicator>> {
+    TUTTI_ASSIGN(auto impl, impl_->split(color, key));
+    if (impl == nullptr) return std::unique_ptr<Communicator>();
+    return std::make_unique<Communicator>(std::move(impl));
+  });
 }
 
 // What SymmetricMemory holds on to: the segment outlives the communicator if it must.
@@ -156,44 +187,62 @@ class SymmetricMemoryImpl {
 };
 
 Result<SymmetricMemory> Communicator::allocate(std::size_t bytes) {
-  TUTTI_ASSIGN(auto segment, impl_->allocate(bytes));
-  return SymmetricMemory(std::make_shared<SymmetricMemoryImpl>(std::move(segment), bytes));
+  return guarded(*impl_, [&]() -> Result<SymmetricMemory> {
+    TUTTI_ASSIGN(auto segment, impl_->allocate(bytes));
+    return SymmetricMemory(std::make_shared<SymmetricMemoryImpl>(std::move(segment), bytes));
+  });
 }
 
 Result<SymmetricMemory> Communicator::register_memory(void* address, std::size_t bytes) {
-  if (address == nullptr || bytes == 0) {
-    return Status(StatusCode::kInvalidArgument, "register_memory: null address or zero bytes");
-  }
-  if (bytes > kMostBytes) {
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("register_memory: {} bytes, and at most {}", bytes, kMostBytes));
-  }
-  TUTTI_ASSIGN(auto segment, impl_->register_memory(address, bytes));
-  return SymmetricMemory(std::make_shared<SymmetricMemoryImpl>(std::move(segment), bytes));
+  return guarded(*impl_, [&]() -> Result<SymmetricMemory> {
+    if (address == nullptr || bytes == 0) {
+      return Status(StatusCode::kInvalidArgument, "register_memory: null address or zero bytes");
+    }
+    if (bytes > kMostBytes) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("register_memory: {} bytes, and at most {}", bytes, kMostBytes));
+    }
+    TUTTI_ASSIGN(auto segment, impl_->register_memory(address, bytes));
+    return SymmetricMemory(std::make_shared<SymmetricMemoryImpl>(std::move(segment), bytes));
+  });
 }
 
-Status Communicator::start_capture() { return impl_->start_capture(); }
-Status Communicator::finish_capture() { return impl_->finish_capture(); }
-Status Communicator::prepare_nccl() { return impl_->prepare_nccl(); }
+Status Communicator::start_capture() {
+  return guarded(*impl_, [&] { return impl_->start_capture(); });
+}
+Status Communicator::finish_capture() {
+  return guarded(*impl_, [&] { return impl_->finish_capture(); });
+}
+Status Communicator::prepare_nccl() {
+  return guarded(*impl_, [&] { return impl_->prepare_nccl(); });
+}
 Status Communicator::set_timeout(std::chrono::milliseconds timeout) {
-  return impl_->set_timeout(timeout);
+  return guarded([&] { return impl_->set_timeout(timeout); });
 }
 
-void Communicator::abort(std::string_view reason) { impl_->abort(reason); }
-Status Communicator::status() const { return impl_->status(); }
+void Communicator::abort(std::string_view reason) {
+  guarded([&] { impl_->abort(reason); });
+}
+Status Communicator::status() const {
+  return guarded([&] { return impl_->status(); });
+}
 Communicator::Counters Communicator::counters() const { return impl_->counters(); }
 
 Result<Plan> Communicator::plan(std::string_view collective, const Query& query) const {
-  TUTTI_ASSIGN(const Collective which, parse_collective(collective));
-  return impl_->plan(which, query);
+  return guarded([&]() -> Result<Plan> {
+    TUTTI_ASSIGN(const Collective which, parse_collective(collective));
+    return impl_->plan(which, query);
+  });
 }
 
 std::string explain(const Communicator& communicator, std::string_view collective,
                     const Communicator::Query& query) {
-  const auto which = parse_collective(collective);
-  if (!which.is_ok()) return which.status().message() + "\n";
-  CommunicatorImpl& impl = communicator.impl();
-  return explain(impl.request_for(*which, query), impl.topology(), impl.table());
+  return guarded_text([&]() -> std::string {
+    const auto which = parse_collective(collective);
+    if (!which.is_ok()) return which.status().message() + "\n";
+    CommunicatorImpl& impl = communicator.impl();
+    return explain(impl.request_for(*which, query), impl.topology(), impl.table());
+  });
 }
 
 void* SymmetricMemory::data() const { return impl_ ? impl_->segment().local : nullptr; }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/checks.hpp"
+#include "api/guard.hpp"
 #include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
 
@@ -80,9 +81,12 @@ Status run_in_threads(std::vector<Noted>& operations) {
     threads.reserve(by_communicator.size());
     std::size_t next = 0;
     for (const auto& entry : by_communicator) {
-      threads.emplace_back([&entry, &status = statuses[next++]] {
-        status = run_in_order(*entry.first, entry.second);
-      });
+      Status& status = statuses[next++];
+      const auto run = [&entry, &status] {
+        status = guarded(*entry.first, [&] { return run_in_order(*entry.first, entry.second); });
+      };
+      guarded_by([&] { (void)threads.emplace_back(run); },
+                 [&](const Status& failure) { status = entry.first->break_off(failure); });
     }
   }
   const auto failed = std::find_if(statuses.begin(), statuses.end(),
@@ -117,6 +121,21 @@ Status run_in_this_thread(std::vector<Noted>& operations) {
   return first;
 }
 
+Status not_in_group() {
+  return {StatusCode::kInvalidArgument, "group_end() without group_start()"};
+}
+
+Status run_noted(std::vector<Noted>& operations) {
+  for (Noted& operation : operations) operation.call.options.algorithm = operation.algorithm;
+  const Status joined = join_messages(operations);
+  for (Noted& operation : operations) operation.call.options.algorithm = operation.algorithm;
+  const bool agree = std::any_of(operations.begin(), operations.end(), [](const Noted& operation) {
+    return operation.communicator->must_agree(operation.call);
+  });
+  const Status ended = agree ? run_in_threads(operations) : run_in_this_thread(operations);
+  return joined.is_ok() ? ended : joined;
+}
+
 }  // namespace
 
 Status submit(Communicator& communicator, const Call& call) {
@@ -135,18 +154,17 @@ bool in_group() { return depth > 0; }
 void group_start() { ++depth; }
 
 Status group_end() {
-  if (depth == 0) return {StatusCode::kInvalidArgument, "group_end() without group_start()"};
-  if (--depth > 0) return Status::ok();
+  const bool outside = depth == 0;
+  if (!outside && --depth > 0) return Status::ok();
   std::vector<Noted> operations;
   operations.swap(noted);
-  for (Noted& operation : operations) operation.call.options.algorithm = operation.algorithm;
-  const Status joined = join_messages(operations);
-  for (Noted& operation : operations) operation.call.options.algorithm = operation.algorithm;
-  const bool agree = std::any_of(operations.begin(), operations.end(), [](const Noted& operation) {
-    return operation.communicator->must_agree(operation.call);
-  });
-  const Status ended = agree ? run_in_threads(operations) : run_in_this_thread(operations);
-  return joined.is_ok() ? ended : joined;
+  return guarded_by([&] { return outside ? not_in_group() : run_noted(operations); },
+                    [&](const Status& failure) {
+                      for (const Noted& operation : operations) {
+                        (void)operation.communicator->break_off(failure);
+                      }
+                      return failure;
+                    });
 }
 
 }  // namespace tutti

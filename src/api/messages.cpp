@@ -10,6 +10,7 @@
 
 #include "api/checks.hpp"
 #include "api/group.hpp"
+#include "api/guard.hpp"
 #include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
@@ -116,17 +117,21 @@ Result<std::vector<Call>> operations_of(CommunicatorImpl& communicator,
 }
 
 Status send(Communicator& communicator, const Send& call) {
-  TUTTI_TRY(check("send", call, communicator.size()));
-  return submit_message(
-      communicator, call,
-      {.input = call.buffer, .count = call.count, .dtype = call.dtype, .peer = call.peer});
+  return guarded(communicator, [&]() -> Status {
+    TUTTI_TRY(check("send", call, communicator.size()));
+    return submit_message(
+        communicator, call,
+        {.input = call.buffer, .count = call.count, .dtype = call.dtype, .peer = call.peer});
+  });
 }
 
 Status recv(Communicator& communicator, const Recv& call) {
-  TUTTI_TRY(check("recv", call, communicator.size()));
-  return submit_message(
-      communicator, call,
-      {.output = call.buffer, .count = call.count, .dtype = call.dtype, .peer = call.peer});
+  return guarded(communicator, [&]() -> Status {
+    TUTTI_TRY(check("recv", call, communicator.size()));
+    return submit_message(
+        communicator, call,
+        {.output = call.buffer, .count = call.count, .dtype = call.dtype, .peer = call.peer});
+  });
 }
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "api/group.hpp"
+#include "api/guard.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "communicator/communicator_impl.hpp"
@@ -53,47 +54,57 @@ Status run_copy(Communicator& communicator, OneSided kind, const AnyCall& call, 
 }  // namespace
 
 Status put(Communicator& communicator, const Put& call) {
-  return run_copy(communicator, OneSided::kPut, call, 0);
+  return guarded(communicator,
+                 [&]() -> Status { return run_copy(communicator, OneSided::kPut, call, 0); });
 }
 
 Status put_signal(Communicator& communicator, const Put& call, int channel) {
-  return run_copy(communicator, OneSided::kPutSignal, call, channel);
+  return guarded(communicator, [&]() -> Status {
+    return run_copy(communicator, OneSided::kPutSignal, call, channel);
+  });
 }
 
 Status get(Communicator& communicator, const Get& call) {
-  return run_copy(communicator, OneSided::kGet, call, 0);
+  return guarded(communicator,
+                 [&]() -> Status { return run_copy(communicator, OneSided::kGet, call, 0); });
 }
 
 Status signal(Communicator& communicator, const Signal& call) {
-  constexpr OneSided kKind = OneSided::kSignal;
-  TUTTI_TRY(check_peer(communicator, kKind, call.peer));
-  TUTTI_TRY(check_channel(kKind, call.channel));
-  return communicator.impl().execute(
-      {.kind = kKind, .peer = call.peer, .channel = call.channel, .stream = call.stream});
+  return guarded(communicator, [&]() -> Status {
+    constexpr OneSided kKind = OneSided::kSignal;
+    TUTTI_TRY(check_peer(communicator, kKind, call.peer));
+    TUTTI_TRY(check_channel(kKind, call.channel));
+    return communicator.impl().execute(
+        {.kind = kKind, .peer = call.peer, .channel = call.channel, .stream = call.stream});
+  });
 }
 
 Status wait_signal(Communicator& communicator, const WaitSignal& call) {
-  constexpr OneSided kKind = OneSided::kWaitSignal;
-  TUTTI_TRY(check_peer(communicator, kKind, call.peer));
-  TUTTI_TRY(check_channel(kKind, call.channel));
-  constexpr std::uint64_t kMostTimes = std::uint64_t{1}
-                                       << 62;  // counts are compared as differences
-  if (call.times > kMostTimes)
-    return invalid(kKind, fmt::format("times {}: at most 2^62", call.times));
-  if (call.timeout.count() < 0) return invalid(kKind, "a deadline must not be negative");
-  return communicator.impl().execute({.kind = kKind,
-                                      .peer = call.peer,
-                                      .channel = call.channel,
-                                      .times = call.times,
-                                      .stream = call.stream,
-                                      .timeout = limited(call.timeout)});
+  return guarded(communicator, [&]() -> Status {
+    constexpr OneSided kKind = OneSided::kWaitSignal;
+    TUTTI_TRY(check_peer(communicator, kKind, call.peer));
+    TUTTI_TRY(check_channel(kKind, call.channel));
+    constexpr std::uint64_t kMostTimes = std::uint64_t{1} << 62;  // counts are differences
+    if (call.times > kMostTimes) {
+      return invalid(kKind, fmt::format("times {}: at most 2^62", call.times));
+    }
+    if (call.timeout.count() < 0) return invalid(kKind, "a deadline must not be negative");
+    return communicator.impl().execute({.kind = kKind,
+                                        .peer = call.peer,
+                                        .channel = call.channel,
+                                        .times = call.times,
+                                        .stream = call.stream,
+                                        .timeout = limited(call.timeout)});
+  });
 }
 
 Result<device::Peers> device_peers(Communicator& communicator, const SymmetricMemory& memory) {
-  if (!memory) return Status(StatusCode::kInvalidArgument, "device_peers: no memory");
-  auto peers = communicator.impl().device_peers(memory.data(), memory.size());
-  if (peers.is_ok()) return peers;
-  return peers.status().with_context("device_peers");
+  return guarded([&]() -> Result<device::Peers> {
+    if (!memory) return Status(StatusCode::kInvalidArgument, "device_peers: no memory");
+    auto peers = communicator.impl().device_peers(memory.data(), memory.size());
+    if (peers.is_ok()) return peers;
+    return peers.status().with_context("device_peers");
+  });
 }
 
 }  // namespace tutti

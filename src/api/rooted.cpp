@@ -6,6 +6,7 @@
 #include "algorithms/catalogue.hpp"
 #include "api/checks.hpp"
 #include "api/group.hpp"
+#include "api/guard.hpp"
 #include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
@@ -84,28 +85,38 @@ Call as_rooted_call(Collective collective, const AnyCall& call) {
 }  // namespace
 
 Status broadcast(Communicator& communicator, const Broadcast& call) {
-  return submit_rooted(communicator, as_rooted_call(Collective::kBroadcast, call));
+  return guarded(communicator, [&]() -> Status {
+    return submit_rooted(communicator, as_rooted_call(Collective::kBroadcast, call));
+  });
 }
 
 Status reduce(Communicator& communicator, const Reduce& call) {
-  Call reduction = as_rooted_call(Collective::kReduce, call);
-  reduction.op = call.op;
-  return submit_rooted(communicator, reduction);
+  return guarded(communicator, [&]() -> Status {
+    Call reduction = as_rooted_call(Collective::kReduce, call);
+    reduction.op = call.op;
+    return submit_rooted(communicator, reduction);
+  });
 }
 
 Status gather(Communicator& communicator, const Gather& call) {
-  return submit_rooted(communicator, as_rooted_call(Collective::kGather, call));
+  return guarded(communicator, [&]() -> Status {
+    return submit_rooted(communicator, as_rooted_call(Collective::kGather, call));
+  });
 }
 
 Status scatter(Communicator& communicator, const Scatter& call) {
-  return submit_rooted(communicator, as_rooted_call(Collective::kScatter, call));
+  return guarded(communicator, [&]() -> Status {
+    return submit_rooted(communicator, as_rooted_call(Collective::kScatter, call));
+  });
 }
 
 Status barrier(Communicator& communicator, const Barrier& call) {
-  return submit(communicator, {.collective = Collective::kBarrier,
-                               .dtype = DataType::kUint8,
-                               .stream = call.stream,
-                               .options = call.options});
+  return guarded(communicator, [&]() -> Status {
+    return submit(communicator, {.collective = Collective::kBarrier,
+                                 .dtype = DataType::kUint8,
+                                 .stream = call.stream,
+                                 .options = call.options});
+  });
 }
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/checks.hpp"
+#include "api/guard.hpp"
 #include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "communicator/stream_marks.hpp"
@@ -61,6 +62,7 @@ class ShardedParametersImpl {
   }
 
   Status open();
+  CommunicatorImpl& communicator() { return communicator_; }
   int layers() const { return static_cast<int>(layers_.size()); }
   Status prefetch(int layer);
   Result<const void*> gathered(int layer, Stream compute);
@@ -259,10 +261,12 @@ Status ShardedParametersImpl::scatter(Layer& layer, ReduceOp op) {
 Result<ShardedParameters> ShardedParameters::create(Communicator& communicator,
                                                     const std::vector<ShardedLayer>& layers,
                                                     const ShardedOptions& options) {
-  TUTTI_TRY(check(layers, options, communicator.size()));
-  auto impl = std::make_unique<ShardedParametersImpl>(communicator, layers, options);
-  TUTTI_TRY(impl->open());
-  return ShardedParameters(std::move(impl));
+  return guarded(communicator, [&]() -> Result<ShardedParameters> {
+    TUTTI_TRY(check(layers, options, communicator.size()));
+    auto impl = std::make_unique<ShardedParametersImpl>(communicator, layers, options);
+    TUTTI_TRY(impl->open());
+    return ShardedParameters(std::move(impl));
+  });
 }
 
 ShardedParameters::ShardedParameters(std::unique_ptr<ShardedParametersImpl> impl)
@@ -272,21 +276,31 @@ ShardedParameters& ShardedParameters::operator=(ShardedParameters&&) noexcept = 
 ShardedParameters::~ShardedParameters() = default;
 
 int ShardedParameters::layers() const { return impl_->layers(); }
-Status ShardedParameters::prefetch(int layer) { return impl_->prefetch(layer); }
+Status ShardedParameters::prefetch(int layer) {
+  return guarded(impl_->communicator(), [&]() -> Status { return impl_->prefetch(layer); });
+}
 Result<const void*> ShardedParameters::gathered(int layer, Stream compute) {
-  return impl_->gathered(layer, compute);
+  return guarded(impl_->communicator(),
+                 [&]() -> Result<const void*> { return impl_->gathered(layer, compute); });
 }
 Status ShardedParameters::release(int layer, Stream compute) {
-  return impl_->release(layer, compute);
+  return guarded(impl_->communicator(), [&]() -> Status { return impl_->release(layer, compute); });
 }
 Result<void*> ShardedParameters::gradient(int layer, Stream compute) {
-  return impl_->gradient(layer, compute);
+  return guarded(impl_->communicator(),
+                 [&]() -> Result<void*> { return impl_->gradient(layer, compute); });
 }
 Status ShardedParameters::reduce_gradient(int layer, void* shard_gradient, Stream compute,
                                           ReduceOp op) {
-  return impl_->reduce_gradient(layer, shard_gradient, compute, op);
+  return guarded(impl_->communicator(), [&]() -> Status {
+    return impl_->reduce_gradient(layer, shard_gradient, compute, op);
+  });
 }
-Status ShardedParameters::finish(Stream compute) { return impl_->finish(compute); }
-Status ShardedParameters::updated(Stream compute) { return impl_->updated(compute); }
+Status ShardedParameters::finish(Stream compute) {
+  return guarded(impl_->communicator(), [&]() -> Status { return impl_->finish(compute); });
+}
+Status ShardedParameters::updated(Stream compute) {
+  return guarded(impl_->communicator(), [&]() -> Status { return impl_->updated(compute); });
+}
 
 }  // namespace tutti

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <deque>
+#include <list>
 #include <map>
 #include <utility>
 
+#include "api/guard.hpp"
 #include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "communicator/stream_marks.hpp"
@@ -41,11 +42,16 @@ struct PooledSegment {
   StreamMark last_use;
 };
 
+// One of them while it is taken.
+using Held = std::list<PooledSegment>;
+
 class SymmetricPoolImpl {
  public:
   explicit SymmetricPoolImpl(CommunicatorImpl& communicator) : communicator_(communicator) {}
 
-  Result<PooledSegment> take(std::size_t bytes, Stream stream) {
+  CommunicatorImpl& communicator() { return communicator_; }
+
+  Result<Held> take(std::size_t bytes, Stream stream) {
     auto& queue = free_[bytes];
     if (queue.empty()) {
       TUTTI_ASSIGN(StreamMark mark, StreamMark::create(communicator_));
@@ -55,22 +61,26 @@ class SymmetricPoolImpl {
     }
     TUTTI_TRY(check_not_captured(queue.front().last_use, stream));
     TUTTI_TRY(queue.front().last_use.hold(stream));
-    PooledSegment taken = std::move(queue.front());
-    queue.pop_front();
-    taken.last_use.clear();
+    Held taken;
+    taken.splice(taken.begin(), queue, queue.begin());
+    taken.front().last_use.clear();
     ++taken_blocks_;
     taken_bytes_ += bytes;
     return taken;
   }
 
-  void put(PooledSegment segment) {
+  // Asks for no memory: the block brings its place in the list.
+  void put(Held held) {
+    const std::size_t bytes = held.front().bytes;
     --taken_blocks_;
-    taken_bytes_ -= segment.bytes;
-    const std::size_t bytes = segment.bytes;
-    if (!closed_) free_[bytes].push_back(std::move(segment));
+    taken_bytes_ -= bytes;
+    auto& queue = free_.at(bytes);
+    if (!closed_) queue.splice(queue.end(), held);
   }
 
-  void trim() { free_.clear(); }
+  void trim() {
+    for (auto& [bytes, queue] : free_) queue.clear();
+  }
   // The pool's owner is gone: what comes back is freed.
   void close() {
     closed_ = true;
@@ -88,29 +98,29 @@ class SymmetricPoolImpl {
 
  private:
   CommunicatorImpl& communicator_;
-  std::map<std::size_t, std::deque<PooledSegment>> free_;  // by size, given back first to last
+  std::map<std::size_t, Held> free_;  // by size, given back first to last
   std::size_t taken_blocks_ = 0, taken_bytes_ = 0;
   bool closed_ = false;
 };
 
 class SymmetricBlockImpl {
  public:
-  SymmetricBlockImpl(std::shared_ptr<SymmetricPoolImpl> pool, PooledSegment held, std::size_t bytes)
+  SymmetricBlockImpl(std::shared_ptr<SymmetricPoolImpl> pool, Held held, std::size_t bytes)
       : pool_(std::move(pool)), held_(std::move(held)), bytes_(bytes) {}
   ~SymmetricBlockImpl() { pool_->put(std::move(held_)); }
   SymmetricBlockImpl(const SymmetricBlockImpl&) = delete;
   SymmetricBlockImpl& operator=(const SymmetricBlockImpl&) = delete;
 
-  void* data() const { return held_.segment->local; }
+  void* data() const { return held_.front().segment->local; }
   std::size_t bytes() const { return bytes_; }
   Status mark(Stream stream) {
-    TUTTI_TRY(check_not_captured(held_.last_use, stream));
-    return held_.last_use.set(stream);
+    TUTTI_TRY(check_not_captured(held_.front().last_use, stream));
+    return held_.front().last_use.set(stream);
   }
 
  private:
   std::shared_ptr<SymmetricPoolImpl> pool_;
-  PooledSegment held_;
+  Held held_;
   std::size_t bytes_;
 };
 
@@ -124,14 +134,18 @@ void* SymmetricBlock::data() const { return impl_ ? impl_->data() : nullptr; }
 std::size_t SymmetricBlock::bytes() const { return impl_ ? impl_->bytes() : 0; }
 
 Status SymmetricBlock::give_back(Stream stream) {
-  if (impl_ == nullptr) return Status::ok();
-  TUTTI_TRY(impl_->mark(stream));
-  impl_.reset();
-  return Status::ok();
+  return guarded([&]() -> Status {
+    if (impl_ == nullptr) return Status::ok();
+    TUTTI_TRY(impl_->mark(stream));
+    impl_.reset();
+    return Status::ok();
+  });
 }
 
-SymmetricPool::SymmetricPool(Communicator& communicator)
-    : impl_(std::make_shared<SymmetricPoolImpl>(communicator.impl())) {}
+// Without memory for it take() will say so.
+SymmetricPool::SymmetricPool(Communicator& communicator) {
+  guarded([&] { impl_ = std::make_shared<SymmetricPoolImpl>(communicator.impl()); });
+}
 SymmetricPool::SymmetricPool(SymmetricPool&&) noexcept = default;
 SymmetricPool& SymmetricPool::operator=(SymmetricPool&& other) noexcept {
   if (impl_ != nullptr && impl_ != other.impl_) impl_->close();
@@ -143,16 +157,21 @@ SymmetricPool::~SymmetricPool() {
 }
 
 Result<SymmetricBlock> SymmetricPool::take(std::size_t bytes, Stream stream) {
-  if (bytes == 0) return Status(StatusCode::kInvalidArgument, "take(0): bytes must be > 0");
-  if (bytes > kMaxAllocationBytes) {
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("take({}): at most {} bytes", bytes, kMaxAllocationBytes));
-  }
-  TUTTI_ASSIGN(PooledSegment taken, impl_->take(rounded_up(bytes), stream));
-  return SymmetricBlock(std::make_unique<SymmetricBlockImpl>(impl_, std::move(taken), bytes));
+  if (impl_ == nullptr) return Status(StatusCode::kResourceExhausted, "out of memory");
+  return guarded(impl_->communicator(), [&]() -> Result<SymmetricBlock> {
+    if (bytes == 0) return Status(StatusCode::kInvalidArgument, "take(0): bytes must be > 0");
+    if (bytes > kMaxAllocationBytes) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("take({}): at most {} bytes", bytes, kMaxAllocationBytes));
+    }
+    TUTTI_ASSIGN(Held taken, impl_->take(rounded_up(bytes), stream));
+    return SymmetricBlock(std::make_unique<SymmetricBlockImpl>(impl_, std::move(taken), bytes));
+  });
 }
 
-void SymmetricPool::trim() { impl_->trim(); }
-SymmetricPool::Use SymmetricPool::use() const { return impl_->use(); }
+void SymmetricPool::trim() {
+  if (impl_ != nullptr) impl_->trim();
+}
+SymmetricPool::Use SymmetricPool::use() const { return impl_ != nullptr ? impl_->use() : Use{}; }
 
 }  // namespace tutti

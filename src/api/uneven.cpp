@@ -7,6 +7,7 @@
 
 #include "api/checks.hpp"
 #include "api/group.hpp"
+#include "api/guard.hpp"
 #include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
@@ -101,29 +102,35 @@ std::size_t longest_of(const Lengths& lengths) {
 }  // namespace
 
 Status all_gather_v(Communicator& communicator, const AllGatherV& call) {
-  Call all = as_uneven_call(Collective::kAllGatherV, call);
-  TUTTI_TRY(check_sources(all, call.counts != nullptr, call.device_counts));
-  const auto ranks = static_cast<std::size_t>(communicator.size());
-  all.lengths.taken = lengths_at(call.counts, communicator.size());
-  if (call.counts != nullptr) all.lengths.sent.assign(ranks, call.counts[communicator.rank()]);
-  return submit_uneven(communicator, all, longest_of(all.lengths));
+  return guarded(communicator, [&]() -> Status {
+    Call all = as_uneven_call(Collective::kAllGatherV, call);
+    TUTTI_TRY(check_sources(all, call.counts != nullptr, call.device_counts));
+    const auto ranks = static_cast<std::size_t>(communicator.size());
+    all.lengths.taken = lengths_at(call.counts, communicator.size());
+    if (call.counts != nullptr) all.lengths.sent.assign(ranks, call.counts[communicator.rank()]);
+    return submit_uneven(communicator, all, longest_of(all.lengths));
+  });
 }
 
 Status reduce_scatter_v(Communicator& communicator, const ReduceScatterV& call) {
-  Call all = as_uneven_call(Collective::kReduceScatterV, call);
-  TUTTI_TRY(check_sources(all, call.counts != nullptr, call.device_counts));
-  all.lengths.sent = all.lengths.taken = lengths_at(call.counts, communicator.size());
-  return submit_uneven(communicator, all, longest_of(all.lengths));
+  return guarded(communicator, [&]() -> Status {
+    Call all = as_uneven_call(Collective::kReduceScatterV, call);
+    TUTTI_TRY(check_sources(all, call.counts != nullptr, call.device_counts));
+    all.lengths.sent = all.lengths.taken = lengths_at(call.counts, communicator.size());
+    return submit_uneven(communicator, all, longest_of(all.lengths));
+  });
 }
 
 Status all_to_all_v(Communicator& communicator, const AllToAllV& call) {
-  Call all = as_uneven_call(Collective::kAllToAllV, call);
-  const bool sends = call.send_counts != nullptr, takes = call.recv_counts != nullptr;
-  TUTTI_TRY(check_sources(all, sends || takes, call.device_counts));
-  if (sends != takes) return invalid(all, "send_counts and recv_counts: give both");
-  all.lengths.sent = lengths_at(call.send_counts, communicator.size());
-  all.lengths.taken = lengths_at(call.recv_counts, communicator.size());
-  return submit_uneven(communicator, all, sends ? call.max_count : longest_of(all.lengths));
+  return guarded(communicator, [&]() -> Status {
+    Call all = as_uneven_call(Collective::kAllToAllV, call);
+    const bool sends = call.send_counts != nullptr, takes = call.recv_counts != nullptr;
+    TUTTI_TRY(check_sources(all, sends || takes, call.device_counts));
+    if (sends != takes) return invalid(all, "send_counts and recv_counts: give both");
+    all.lengths.sent = lengths_at(call.send_counts, communicator.size());
+    all.lengths.taken = lengths_at(call.recv_counts, communicator.size());
+    return submit_uneven(communicator, all, sends ? call.max_count : longest_of(all.lengths));
+  });
 }
 
 }  // namespace tutti

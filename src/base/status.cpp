@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "base/guard.hpp"
+
 namespace tutti {
 
 std::string_view to_string(StatusCode code) {
@@ -40,12 +42,19 @@ std::string_view to_string(StatusCode code) {
 
 std::string Status::to_string() const {
   if (is_ok()) return "ok";
-  return fmt::format("{}: {}", tutti::to_string(code_), message_);
+  return guarded_text([&] { return fmt::format("{}: {}", tutti::to_string(code_), message_); });
 }
 
 Status Status::with_context(std::string_view context) const {
   if (is_ok()) return {};
-  return {code_, fmt::format("{}: {}", context, message_), where_};
+  // Without memory for a longer text it is still the same kind of failure.
+  return guarded_by(
+      [&]() -> Status {
+        return {code_, fmt::format("{}: {}", context, message_), where_};
+      },
+      [&](const Status& failure) -> Status {
+        return {code_, failure.message(), where_};
+      });
 }
 
 }  // namespace tutti

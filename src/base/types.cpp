@@ -1,5 +1,6 @@
 #include "tutti/types.hpp"
 
+#include "base/guard.hpp"
 #include "base/names.hpp"
 #include "tutti/device/scalar.hpp"
 
@@ -44,17 +45,18 @@ bool is_floating(DataType dtype) { return dtype <= DataType::kFloat8E5M2; }
 
 std::string_view to_string(DataType dtype) { return name_of<DataType>(kDataTypes, dtype); }
 Result<DataType> parse_data_type(std::string_view text) {
-  return parse_name<DataType>(kDataTypes, kDataTypeAliases, "data type", text);
+  return guarded(
+      [&] { return parse_name<DataType>(kDataTypes, kDataTypeAliases, "data type", text); });
 }
 
 std::string_view to_string(OpKind op) { return name_of<OpKind>(kOps, op); }
 Result<OpKind> parse_op(std::string_view text) {
-  return parse_name<OpKind>(kOps, {}, "reduction", text);
+  return guarded([&] { return parse_name<OpKind>(kOps, {}, "reduction", text); });
 }
 
 std::string_view to_string(Backend backend) { return name_of<Backend>(kBackends, backend); }
 Result<Backend> parse_backend(std::string_view text) {
-  return parse_name<Backend>(kBackends, {}, "backend", text);
+  return guarded([&] { return parse_name<Backend>(kBackends, {}, "backend", text); });
 }
 
 }  // namespace tutti

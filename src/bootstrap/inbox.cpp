@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/guard.hpp"
 #include "base/try.hpp"
 #include "bootstrap/failure_notice.hpp"
 
@@ -275,7 +276,7 @@ void Inbox::notify_all_due(std::unique_lock<std::mutex>& lock) {
     group->in_handler = true;
     const std::function<void()> call = next_call(*group);
     lock.unlock();
-    call();
+    guarded(call);
     lock.lock();
     group->in_handler = false;
     changed_.notify_all();

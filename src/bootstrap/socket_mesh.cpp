@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/guard.hpp"
 #include "base/try.hpp"
 #include "bootstrap/identity.hpp"
 #include "bootstrap/rendezvous.hpp"
@@ -177,7 +178,15 @@ bool SocketMesh::wait_for_work(std::vector<SocketWait>& waits) {
   return true;
 }
 
+// Where the thread breaks off nobody is heard any more: better all connections end, too.
 void SocketMesh::run() {
+  guarded_by([this] { serve_until_stopped(); },
+             [this](const Status& failure) {
+               for (int r = 0; r < size(); ++r) drop(r, failure.message());
+             });
+}
+
+void SocketMesh::serve_until_stopped() {
   std::vector<SocketWait> waits;
   while (wait_for_work(waits)) {
     for (int r = 0; r < size(); ++r) {

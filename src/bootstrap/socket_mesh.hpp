@@ -57,6 +57,7 @@ class SocketMesh final : public Mesh {
   explicit SocketMesh(Setup setup);
   Status start_thread();
   void run();
+  void serve_until_stopped();
   bool wait_for_work(std::vector<SocketWait>& waits);
   void watch_locked(Peer& peer, const PeerIdentity& identity);
   void look_for_ended();

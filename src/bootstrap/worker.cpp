@@ -3,10 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
-
 #include <pthread.h>
-#include <system_error>
+
+#include "base/guard.hpp"
 
 namespace tutti {
 
@@ -14,15 +13,11 @@ Status Worker::start(std::function<void()> body) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the new thread
-  Status status;
-  try {
-    thread_ = std::thread(std::move(body));
+  const Status status = guarded([&] {
+    thread_ = std::thread([body = std::move(body)] { guarded(body); });
     owner_ = ::getpid();
-  } catch (const std::system_error& error) {
-    status = {StatusCode::kResourceExhausted,
-              fmt::format("cannot start a thread: {}; raise the limit of processes (ulimit -u)",
-                          error.what())};
-  }
+    return Status::ok();
+  });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return status;
 }

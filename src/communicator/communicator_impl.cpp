@@ -90,6 +90,8 @@ void CommunicatorImpl::abort(std::string_view reason) {
               fmt::format("aborted on {}: {}", bootstrap_->names().of(rank()), reason)});
 }
 
+Status CommunicatorImpl::break_off(const Status& cause) { return fail(of_this_rank(cause)); }
+
 Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::split(int color, int key) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();

@@ -112,6 +112,8 @@ class CommunicatorImpl {
   Status prepare_nccl_windows(unsigned needs = kNeedsNcclWindows);
   Status set_timeout(std::chrono::milliseconds timeout);
   void abort(std::string_view reason);
+  // An exception has ended what this rank did with the others: the failure of the group.
+  Status break_off(const Status& cause);
   Status status();
 
   // In steps, so that one thread can drive several ranks: whether preparing a call asks the other

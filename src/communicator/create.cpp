@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/guard.hpp"
 #include "base/hash.hpp"
 #include "base/knobs.hpp"
 #include "base/log.hpp"
@@ -223,7 +224,8 @@ Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
   set_log_rank(bootstrap->names().world(bootstrap->rank()));
   std::unique_ptr<CommunicatorImpl> made(
       new CommunicatorImpl(std::move(bootstrap), options, machinery));
-  const Status opened = made->open();
+  const Status opened = guarded_by([&] { return made->open(); },
+                                   [&](const Status& cause) { return made->of_this_rank(cause); });
   if (!opened.is_ok()) {
     // Others may wait for a step that this rank does not come to: so they end, with the same text.
     made->bootstrap_->announce_failure({made->rank(), opened.code(), opened.message()});

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/guard.hpp"
 #include "communicator/communicator_impl.hpp"
 
 namespace tutti {
@@ -40,17 +41,21 @@ class Watchdog {
     if (thread_.joinable()) thread_.join();
   }
 
+  static void look_at(CommunicatorImpl& communicator, bool queries) {
+    communicator.collect_failure();
+    communicator.end_failed_nccl();
+    if (!queries) return;
+    communicator.watch_nccl();
+    communicator.record_progress();
+  }
+
   void look() {
     constexpr auto kPeriod = std::chrono::milliseconds(10);
     constexpr int kLooksPerQuery = 10;  // a query of an event takes a lock of the driver's
     std::unique_lock lock(mutex_);
     for (int looks = 0; !ending_; ++looks) {
       for (CommunicatorImpl* communicator : watched_) {
-        communicator->collect_failure();
-        communicator->end_failed_nccl();
-        if (looks % kLooksPerQuery != 0) continue;
-        communicator->watch_nccl();
-        communicator->record_progress();
+        guarded([&] { look_at(*communicator, looks % kLooksPerQuery == 0); });  // or next time
       }
       wake_.wait_for(lock, kPeriod);
     }

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "base/guard.hpp"
 #include "base/units.hpp"
 #include "tutti/tuning.hpp"
 
@@ -26,11 +27,13 @@ std::string_view to_string(PlanSource source) {
 }
 
 std::string to_string(const Plan& plan) {
-  std::string text = plan.algorithm;
-  if (plan.blocks > 0) text += fmt::format(", {} x {} threads", plan.blocks, plan.threads);
-  if (plan.chunk_bytes > 0) text += fmt::format(", chunks of {}", format_bytes(plan.chunk_bytes));
-  if (plan.emulated) text += ", emulated";
-  return text + fmt::format(" ({})", to_string(plan.source));
+  return guarded_text([&] {
+    std::string text = plan.algorithm;
+    if (plan.blocks > 0) text += fmt::format(", {} x {} threads", plan.blocks, plan.threads);
+    if (plan.chunk_bytes > 0) text += fmt::format(", chunks of {}", format_bytes(plan.chunk_bytes));
+    if (plan.emulated) text += ", emulated";
+    return text + fmt::format(" ({})", to_string(plan.source));
+  });
 }
 
 }  // namespace tutti

@@ -168,6 +168,7 @@ Result<Segment> CollectiveHeap::allocate(std::size_t bytes, Deadline deadline) {
   segment->capacity = plan.bytes;
   segment->parts = *std::move(parts);
   segment->block = {block, plan.bytes};
+  segment->room = Pool::room_for(segment->block);
   state_->add({&segment, 1});
   return Segment(segment);
 }

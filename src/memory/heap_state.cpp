@@ -27,7 +27,7 @@ void HeapState::give_back(HeapSegment& segment) {
   const std::lock_guard lock(mutex_);
   if (segment.block.bytes > 0) {
     allocated_bytes_ -= segment.block.bytes;
-    pool_.put(segment.block, std::move(segment.parts));
+    pool_.put(std::move(segment.room), std::move(segment.parts));
   } else {
     count_mappings(segment.parts, -1);
   }

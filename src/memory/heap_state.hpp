@@ -21,6 +21,7 @@ class HeapSegment final : public SymmetricSegment {
 
   Parts parts;
   FreeBlock block;  // what returns to the pool; 0 bytes for a registration
+  Pool::Room room;  // for it
   std::weak_ptr<HeapState> state;
 };
 

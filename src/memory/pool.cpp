@@ -45,9 +45,16 @@ PoolDecision decide_pool(std::span<const std::vector<FreeBlock>> free_blocks, st
   return decision;
 }
 
-void Pool::put(FreeBlock block, Parts parts) {
-  bytes_ += block.bytes;
-  entries_.emplace(block.number, Entry{block.bytes, std::move(parts)});
+Pool::Room Pool::room_for(FreeBlock block) {
+  Entries one;
+  one.emplace(block.number, Entry{block.bytes, {}});
+  return one.extract(one.begin());
+}
+
+void Pool::put(Room room, Parts parts) {
+  bytes_ += room.mapped().bytes;
+  room.mapped().parts = std::move(parts);
+  entries_.insert(std::move(room));
 }
 
 Parts Pool::take(std::uint32_t number) {

@@ -49,8 +49,19 @@ PoolDecision decide_pool(std::span<const std::vector<FreeBlock>> free_blocks, st
 
 // One rank's free blocks. The caller synchronises.
 class Pool {
+  struct Entry {
+    std::uint64_t bytes;
+    Parts parts;
+  };
+  using Entries = std::map<std::uint32_t, Entry>;
+
  public:
-  void put(FreeBlock block, Parts parts);
+  // Room in a pool for one block: made with the block, so that giving it back asks for no memory.
+  using Room = Entries::node_type;
+  static Room room_for(FreeBlock block);
+
+  void put(Room room, Parts parts);
+  void put(FreeBlock block, Parts parts) { put(room_for(block), std::move(parts)); }
   // Requires that the block is here.
   Parts take(std::uint32_t number);
   // What `numbers` held, to be closed by the caller outside its locks.
@@ -60,11 +71,7 @@ class Pool {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  struct Entry {
-    std::uint64_t bytes;
-    Parts parts;
-  };
-  std::map<std::uint32_t, Entry> entries_;
+  Entries entries_;
   std::size_t bytes_ = 0;
 };
 
