@@ -7,6 +7,7 @@
 #include "dispatch/choose.hpp"
 #include "dispatch/filter.hpp"
 #include "dispatch/question.hpp"
+#include "dispatch/rings.hpp"
 
 namespace tutti {
 namespace {
@@ -70,6 +71,18 @@ bool stands_in(const Choice& choice, const Algorithm& taken) {
   return choice.is(PlanSource::kModel) && !taken.stands_in_for.empty();
 }
 
+// What a table says of the rings is theirs alone while it decides.
+RingChoice ring_instead(const Choice& choice, const Algorithm& row) {
+  const bool from_model = !choice.named || choice.is(PlanSource::kModel);
+  return ring_meant(choice.question, row, from_model ? nullptr : choice.named->match.entry);
+}
+
+// Of a ring that was taken: why it goes that way round.
+std::string ways_of(const Choice& choice, const Algorithm& row) {
+  const std::string why = ring_instead(choice, row).why;
+  return why.empty() ? why : "; " + why;
+}
+
 std::string why_taken(const Choice& choice, const Algorithm& row) {
   if (choice.is(PlanSource::kCall)) return "; named in the call";
   if (choice.is(PlanSource::kOverride)) return "; named in TUTTI_TUNE";
@@ -78,11 +91,13 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
   }
   if (choice.is(PlanSource::kModel)) {
     return (choice.named ? "; the fastest that does not stage" : "; the fastest") +
-           passed_over(choice);
+           passed_over(choice) + ways_of(choice, row);
   }
   const TuningEntry& entry = *choice.named->match.entry;
   std::string text;
-  if (entry.provenance == Provenance::kPublished) {
+  if (entry.provenance == Provenance::kMeasured && entry.algorithm != row.id) {
+    text = "; " + claim_of(choice.named->match);
+  } else if (entry.provenance == Provenance::kPublished) {
     text = "; " + claim_of(choice.named->match);
     if (!entry.algorithm.ends_with(to_string(row.family))) {
       text += fmt::format(", which cannot run here; next is {}", to_string(row.family));
@@ -90,13 +105,17 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
   } else if (!is_as_measured(choice.question, row)) {
     text = fmt::format("; {} names it for symmetric buffers", choice.named->match.source->name);
   }
-  return text + passed_over(choice);
+  return text + passed_over(choice) + ways_of(choice, row);
 }
 
 // Of a row that could run, but that nobody asked for.
 std::string limit_of(const Choice& choice, const Algorithm& row) {
   const bool measured = choice.named && choice.named->match.entry->algorithm == row.id;
-  return why_not_by_itself(row, choice.question.request, choice.question.topology, measured);
+  std::string reason =
+      why_not_by_itself(row, choice.question.request, choice.question.topology, measured);
+  if (!reason.empty()) return reason;
+  const RingChoice ring = ring_instead(choice, row);
+  return ring.row == &row ? reason : fmt::format("is not the ring that is meant: {}", ring.why);
 }
 
 std::string why_not_taken(const Choice& choice, const Algorithm& row) {

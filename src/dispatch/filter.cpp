@@ -141,12 +141,6 @@ std::string why_not_in_budget(const Algorithm& row, const Request& request,
   return {};
 }
 
-// Where nothing is measured. Two ranks are each other's neighbours both ways; for more of them it
-// is the size up to which CTRAN lets its rings on Hopper come around both ways.
-std::size_t automatic_bidirectional_bytes(const Topology& topology) {
-  return topology.ranks > 2 && topology.backend == Backend::kCuda ? 4 * MiB : 0;
-}
-
 }  // namespace
 
 std::string why_not(const Algorithm& row, const Request& request, const Topology& topology) {
@@ -234,14 +228,7 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
   if (row.ring_directions > 0 && row.peers_write_output && needs_slots) {
     return "is taken by itself where chunks go from output to output: out of place, and symmetric";
   }
-  const std::int64_t limit = request.bidirectional_bytes;
-  if (row.ring_directions < 2 || limit == kSizeAlways) return {};
-  if (limit == kSizeAutomatic && measured) return {};
-  const std::size_t most = limit == kSizeAutomatic ? automatic_bidirectional_bytes(topology)
-                                                   : static_cast<std::size_t>(limit);
-  if (most > 0 && request.bytes() <= most) return {};
-  return fmt::format("is taken by itself up to {} (TUTTI_RING_BIDIRECTIONAL_MAX_BYTES={})",
-                     format_bytes(most), limit);
+  return {};
 }
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dispatch/filter.hpp"
+#include "dispatch/rings.hpp"
 
 namespace tutti {
 namespace {
@@ -64,6 +65,7 @@ const Algorithm* fastest(const Question& question, Admits admits) {
   for (const Algorithm& row : question.rows) {
     if (row.collective != question.request.collective || !admits(row)) continue;
     if (!may_take(question, row, false)) continue;
+    if (ring_meant(question, row, nullptr).row != &row) continue;
     const double us = expected_us(question, row);
     if (best != nullptr && us >= best_us) continue;
     best = &row;
@@ -87,7 +89,9 @@ const Algorithm* row_of(const Question& question, const TuningEntry& entry) {
   }
   // A cache may name a row of another build.
   const auto row = find_algorithm(question.request.collective, entry.algorithm, question.rows);
-  return row.is_ok() && may_take(question, **row, true) ? *row : nullptr;
+  if (!row.is_ok()) return nullptr;
+  const Algorithm* meant = ring_meant(question, **row, &entry).row;
+  return meant != nullptr && may_take(question, *meant, true) ? meant : nullptr;
 }
 
 // A measured choice is left for a predicted one only if that is better by more than the model errs

@@ -164,38 +164,6 @@ TEST(Filter, RingsNeedStaging) {
   EXPECT_THAT(why_not(row, request, eight_h200()), IsEmpty());
 }
 
-// 0 never, -1 always, -2 what is measured, and elsewhere small messages of three ranks or more, >0
-// up to so many bytes.
-TEST(Filter, HowFarRingsMayComeAroundBothWays) {
-  Algorithm both = kTestRows[0];
-  both.ring_directions = 2;
-  const auto taken = [&](std::int64_t limit, std::size_t bytes, int ranks, bool measured) {
-    Request request;
-    request.count = bytes / size_of(request.dtype);
-    request.bidirectional_bytes = limit;
-    Topology topology = eight_h200();
-    topology.ranks = ranks;
-    return why_not_by_itself(both, request, topology, measured).empty();
-  };
-  EXPECT_FALSE(taken(kSizeNever, 1024, 8, true));
-  EXPECT_FALSE(taken(kSizeNever, 0, 8, true));
-  EXPECT_TRUE(taken(kSizeAlways, 1 << 30, 2, false));
-  EXPECT_TRUE(taken(1 << 20, 1 << 20, 8, false)) << "inclusive";
-  EXPECT_FALSE(taken(1 << 20, (1 << 20) + 4, 8, true)) << "whatever a table says";
-  EXPECT_TRUE(taken(kSizeAutomatic, 4 << 20, 3, false));
-  EXPECT_FALSE(taken(kSizeAutomatic, (4 << 20) + 4, 3, false));
-  EXPECT_TRUE(taken(kSizeAutomatic, (4 << 20) + 4, 3, true));
-  EXPECT_FALSE(taken(kSizeAutomatic, 1024, 2, false)) << "the same as one way";
-
-  Algorithm one_way = both;
-  one_way.ring_directions = 1;
-  Request request;
-  request.bidirectional_bytes = kSizeNever;
-  EXPECT_THAT(why_not_by_itself(one_way, request, eight_h200(), false), IsEmpty());
-  EXPECT_THAT(why_not_by_itself(both, request, eight_h200(), true),
-              HasSubstr("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES=0"));
-}
-
 TEST(Filter, WhatIsNotMeasuredIsNotTakenByItself) {
   Algorithm row = kTestRows[0];
   const auto why = [&row](bool measured) {
