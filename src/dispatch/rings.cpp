@@ -41,15 +41,11 @@ Ways automatic_ways(const Question& question, const Algorithm& one, const Algori
                     const TuningEntry* entry) {
   const Topology& topology = question.topology;
   if (entry != nullptr && entry->provenance == Provenance::kMeasured) {
-    const auto names = [entry](const Algorithm& first, const Algorithm& second) {
-      return entry->algorithm == first.id && entry->runner_up == second.id;
-    };
-    if (names(one, both) || names(both, one)) {
-      return {entry->algorithm == both.id,
-              fmt::format("{} us one way, {} both ways, measured",
-                          names(one, both) ? entry->time_us : entry->runner_up_us,
-                          names(both, one) ? entry->time_us : entry->runner_up_us)};
-    }
+    const bool compares = entry->runner_up == both.id || entry->runner_up == one.id;
+    const std::string times =
+        compares ? fmt::format(", {} us before {}", entry->time_us, entry->runner_up_us) : "";
+    if (entry->algorithm == both.id) return {true, "both ways, measured" + times};
+    if (compares) return {false, "one way, measured" + times};
   }
   if (topology.ranks <= 2) return {false, "one way, since two ranks are neighbours both ways"};
   if (!model_knows_rings(topology)) {

@@ -16,8 +16,9 @@ struct RingChoice {
 
 // Of `row` and the other ring of its collective, by TUTTI_RING_BIDIRECTIONAL_MAX_BYTES: 0 one way,
 // -1 both ways, a number both ways up to so many bytes. -2: the first of `entry`, if it compares
-// both; else by the model, where that was fitted to both; else by what a machine's size is.
-// `entry`: what a table says, or null. Rows that are no rings stay as they are.
+// both, or names the one both ways; else by the model, where that was fitted to both; else by what
+// a machine's size is. `entry`: what a table says, or null. Rows that are no rings stay as they
+// are.
 RingChoice ring_meant(const Question& question, const Algorithm& row, const TuningEntry* entry);
 
 // Up to which size a ring comes around both ways where nobody measured it and no model knows: what

@@ -106,13 +106,14 @@ TEST(Rings, AutomaticIsWhatATableMeasuredOfBoth) {
   EXPECT_EQ(c.chosen(GiB), kBoth);
   c.table = naming(kOne, kBoth, 4, 5);
   EXPECT_EQ(c.chosen(1024), kOne);
-  // Of one ring alone it says which row is ahead of the others, and not which way round.
+  // Of the one-way ring alone it says that it is ahead of other rows, and not which way round.
   c.table = naming(kOne, "all_reduce/two_shot", 4, 5);
   EXPECT_EQ(c.chosen(MiB), kBoth);
   EXPECT_EQ(c.chosen(GiB), kOne);
+  // The other one is not named unless it was measured.
   c.table = naming(kBoth, "", 4, 0);
   EXPECT_EQ(c.chosen(MiB), kBoth);
-  EXPECT_EQ(c.chosen(GiB), kOne);
+  EXPECT_EQ(c.chosen(GiB), kBoth);
 }
 
 TEST(Rings, ANamedRingIsWhatItsNameSays) {
@@ -206,8 +207,8 @@ TEST(Rings, ExplainSaysWhichIsMeantAndWhy) {
   EXPECT_THAT(
       c.explained(16 * MiB),
       AllOf(ContainsRegex("  \\* all_reduce/ring +100.5 us .*"
-                          "; TUTTI_RING_BIDIRECTIONAL_MAX_BYTES=-2: 100.5 us one way, 102.25 both "
-                          "ways, measured\n"),
+                          "; TUTTI_RING_BIDIRECTIONAL_MAX_BYTES=-2: one way, measured, 100.5 us "
+                          "before 102.25\n"),
             ContainsRegex("    all_reduce/ring_bidirectional +102.2 us .*; is not the ring that is "
                           "meant: TUTTI_RING_BIDIRECTIONAL_MAX_BYTES=-2")));
   c.limit = kSizeAlways;
