@@ -30,6 +30,9 @@ struct Plan {
   std::size_t chunk_bytes = 0;  // staged rows: bytes per pass; 0: the whole staging
   PlanSource source = PlanSource::kModel;
   bool emulated = false;  // it was named, and what it needs is done by a loop over the peers
+  // Of a group of one rank, where nothing is computed: no row runs. Its input is copied in the
+  // order of the stream, or nothing is done where that lies in place.
+  bool alone = false;
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 TUTTI_API std::string to_string(const Plan& plan);

@@ -194,6 +194,8 @@ class CommunicatorImpl {
   std::uint32_t signature_of(const Prepared& prepared) const;
   void record_start(const Prepared& prepared, std::uint32_t signature);
   Status run(const Prepared& prepared);
+  Status run_row(const Prepared& prepared);
+  Status run_alone(const Prepared& prepared);
 
   // one_sided.cpp
   Status check_one_sided() const;

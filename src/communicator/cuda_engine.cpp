@@ -102,6 +102,12 @@ class CudaEngine : public Engine {
     return stages.finish();
   }
 
+  Status copy(void* to, const void* from, std::size_t bytes, Stream stream) override {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    return cuda_.copy_async(to, from, bytes, stream);
+  }
+
   Status run(const OneSidedWork& work, Mover mover, Stream stream) override {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());

@@ -59,7 +59,10 @@ class Engine {
   virtual Status run(const Operation& operation, const Work& work, const Plan& plan,
                      Stream stream) = 0;
 
-  // The same for one peer's memory, and for signals. From any thread, also beside run().
+  // Copies within this rank's memory, in the order of the stream; host: at once. Disjoint.
+  virtual Status copy(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
+
+  // As run() above, of one peer's memory and of signals. From any thread, also beside that.
   virtual Status run(const OneSidedWork& work, Mover mover, Stream stream) = 0;
 
   // Orders an operation that is not captured behind the last one, whatever stream that was on.

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cstring>
 #include <vector>
 
 #include "communicator/engine.hpp"
@@ -32,6 +33,11 @@ class HostEngine : public Engine {
     const auto run = [&](HostBody body) { return run_on_host(body, work, weakening_, waits_for_); };
     if (run(row.host(operation.dtype, operation.op)) != Outcome::kDone) return Status::ok();
     if (row.then.host != nullptr) (void)run(row.then.host(operation.dtype, operation.op));
+    return Status::ok();
+  }
+
+  Status copy(void* to, const void* from, std::size_t bytes, Stream) override {
+    std::memcpy(to, from, bytes);
     return Status::ok();
   }
 

@@ -175,6 +175,8 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
   request.packet_bytes = layout_.packet_room(prepared.area);
   request.ring_bytes = layout_.ring_bytes(prepared.area);
   TUTTI_ASSIGN(prepared.plan, plan_for(request));
+  // Pieces that differ between sender and taker are for the row to find.
+  prepared.plan.alone &= prepared.sides.input == prepared.sides.output;
   if (call.options.blocks > 0) prepared.plan.blocks = call.options.blocks;
   if (call.options.threads > 0) prepared.plan.threads = call.options.threads;
   if (call.options.chunk_bytes > 0) prepared.plan.chunk_bytes = call.options.chunk_bytes;
@@ -219,6 +221,7 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
     if (runs_on_nccl(prepared)) return prepared;
     row = prepared.operation.row;
   }
+  if (prepared.plan.alone) return prepared;
 
   const bool by_switch = (row->needs & kNeedsMulticast) != 0 && topology_.multicast;
   const auto reached = [by_switch](const std::shared_ptr<SymmetricSegment>& segment) {
@@ -263,7 +266,7 @@ Status CommunicatorImpl::register_late(Prepared& prepared, CaptureLease& lease,
 }
 
 bool CommunicatorImpl::runs_on_nccl(const Prepared& prepared) const {
-  return (prepared.operation.row->needs & kNeedsNccl) != 0;
+  return !prepared.plan.alone && (prepared.operation.row->needs & kNeedsNccl) != 0;
 }
 
 Status CommunicatorImpl::start(Prepared& prepared) {
@@ -288,10 +291,8 @@ Status CommunicatorImpl::execute(const Call& call) {
 }
 
 Status CommunicatorImpl::run(const Prepared& prepared) {
-  const Work work = make_work(prepared);
   const std::uint64_t sequence = prepared.operation.sequence;
-  record_start(prepared, work.signature);
-  Status status = engine_->run(prepared.operation, work, prepared.plan, prepared.call.stream);
+  Status status = prepared.plan.alone ? run_alone(prepared) : run_row(prepared);
   if (status.is_ok() && backend() == Backend::kCuda) return status;
   if (status.is_ok()) {
     collect_failure();
@@ -300,6 +301,20 @@ Status CommunicatorImpl::run(const Prepared& prepared) {
   }
   recorder_->end(sequence, status.is_ok());
   return status;
+}
+
+Status CommunicatorImpl::run_row(const Prepared& prepared) {
+  const Work work = make_work(prepared);
+  record_start(prepared, work.signature);
+  return engine_->run(prepared.operation, work, prepared.plan, prepared.call.stream);
+}
+
+// Nobody compares its signature.
+Status CommunicatorImpl::run_alone(const Prepared& prepared) {
+  const Call& call = prepared.call;
+  record_start(prepared, 0);
+  if (call.input == call.output || prepared.sides.output == 0) return Status::ok();
+  return engine_->copy(call.output, call.input, prepared.sides.output, call.stream);
 }
 
 void CommunicatorImpl::record_start(const Prepared& prepared, std::uint32_t signature) {

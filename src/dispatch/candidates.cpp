@@ -93,6 +93,7 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
     return (choice.named ? "; the fastest that does not stage" : "; the fastest") +
            passed_over(choice) + ways_of(choice, row);
   }
+  if (choice.plan->alone) return "; one rank alone: its input is copied, and no row runs";
   const TuningEntry& entry = *choice.named->match.entry;
   std::string text;
   if (entry.provenance == Provenance::kMeasured && entry.algorithm != row.id) {

@@ -85,6 +85,22 @@ Plan within_budget(const Question& question, Plan plan) {
   return plan;
 }
 
+// One rank has nobody to wait for. What it gets is what it puts in, but where that is normalised or
+// multiplied; where the host does not know how much that is, a kernel has to ask. Rows and NCCL are
+// taken where somebody names them.
+bool is_copy(const Request& request, const Topology& topology) {
+  if (topology.ranks > 1 || request.only_nccl || request.counts_on_device) return false;
+  if (is_pairwise(request.collective)) return false;
+  if (request.collective == Collective::kAllReduceResidualRmsNorm) return false;
+  return !reduces(request.collective) || request.op != OpKind::kPreMulSum;
+}
+
+Plan unless_alone(const Question& question, Plan plan) {
+  plan.alone = is_copy(question.request, question.topology);
+  if (plan.alone) plan.blocks = plan.threads = 1;
+  return plan;
+}
+
 Status nothing_can_run(const Question& question) {
   const Request& request = question.request;
   const Topology& topology = question.topology;
@@ -124,8 +140,9 @@ Result<Plan> answer(const Question& question) {
       return plan;
     }
   }
-  if (auto plan = from_table(question)) return within_budget(question, *std::move(plan));
-  if (auto plan = from_model(question)) return within_budget(question, *std::move(plan));
+  auto plan = from_table(question);
+  if (!plan) plan = from_model(question);
+  if (plan) return unless_alone(question, within_budget(question, *std::move(plan)));
   return nothing_can_run(question);
 }
 

@@ -29,10 +29,12 @@ std::string_view to_string(PlanSource source) {
 std::string to_string(const Plan& plan) {
   return guarded_text([&] {
     std::string text = plan.algorithm;
+    const auto source = to_string(plan.source);
+    if (plan.alone) return text + fmt::format(": one rank alone, a copy ({})", source);
     if (plan.blocks > 0) text += fmt::format(", {} x {} threads", plan.blocks, plan.threads);
     if (plan.chunk_bytes > 0) text += fmt::format(", chunks of {}", format_bytes(plan.chunk_bytes));
     if (plan.emulated) text += ", emulated";
-    return text + fmt::format(" ({})", to_string(plan.source));
+    return text + fmt::format(" ({})", source);
   });
 }
 

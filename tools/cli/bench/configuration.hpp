@@ -10,6 +10,7 @@ struct Configuration {
   std::string algorithm;        // "two_shot"
   int blocks = 0, threads = 0;  // 0: as planned
   std::size_t chunk_bytes = 0;  // 0: as planned
+  bool by_itself = false;       // what auto takes, where no row runs: the call names none
   friend bool operator==(const Configuration&, const Configuration&) = default;
 };
 

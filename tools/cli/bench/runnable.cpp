@@ -69,7 +69,9 @@ Result<std::vector<Runnable>> RunnableRows::all(const Communicator::Query& query
     TUTTI_ASSIGN(const std::optional<Plan> plan, plan_or_skip(named));
     if (!plan) continue;
     // What auto takes runs as auto would run it: a table may say how.
-    const bool is_chosen = chosen.is_ok() && chosen->algorithm == plan->algorithm;
+    // One rank alone takes no row, and those that are named are rows.
+    const bool takes_row = chosen.is_ok() && (!chosen->alone || options_.choice == Choice::kAuto);
+    const bool is_chosen = takes_row && chosen->algorithm == plan->algorithm;
     rows.push_back({.algorithm = name, .plan = is_chosen ? *chosen : *plan, .chosen = is_chosen});
   }
   return rows;

@@ -107,7 +107,9 @@ void Sampler::give_length(AnyCall& call, std::size_t bytes) const {
 
 Operation Sampler::operation(const Configuration& configuration, std::byte* input,
                              std::byte* output) const {
-  const CallOptions how{.algorithm = configuration.algorithm,
+  const std::string_view name =
+      configuration.by_itself ? std::string_view() : configuration.algorithm;
+  const CallOptions how{.algorithm = name,
                         .blocks = configuration.blocks,
                         .threads = configuration.threads,
                         .chunk_bytes = configuration.chunk_bytes,

@@ -64,7 +64,8 @@ Status RankBench::measure(std::size_t size, bool in_place) {
     TUTTI_ASSIGN(entry.trial, sampler_.prepare({.algorithm = entry.measurement.algorithm,
                                                 .blocks = plan.blocks,
                                                 .threads = plan.threads,
-                                                .chunk_bytes = plan.chunk_bytes}));
+                                                .chunk_bytes = plan.chunk_bytes,
+                                                .by_itself = plan.alone}));
   }
   if (!entries.empty()) TUTTI_TRY(take_samples(entries));
   for (auto& [measurement, trial] : entries) {
