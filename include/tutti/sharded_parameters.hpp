@@ -28,9 +28,11 @@ struct ShardedOptions {
   // How many layers may be gathered at once, and how many gradients be under way: 2 gather the next
   // one under the computation of this one. >= 1, equal on every rank.
   int depth = 2;
-  // Of all_gather and reduce_scatter. Where neither an algorithm nor sm_budget is given, it is
-  // copy_engine on CUDA, which leaves the multiprocessors to the computation.
+  // Of all_gather. Where neither an algorithm nor sm_budget is given, it is copy_engine on CUDA,
+  // which leaves the multiprocessors to the computation.
   CallOptions gather = {};
+  // Of reduce_scatter, which takes multiprocessors in any case: as in any call, the one that is the
+  // fastest. sm_budget has it take few of them.
   CallOptions reduce = {};
 };
 

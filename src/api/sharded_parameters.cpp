@@ -54,11 +54,18 @@ class ShardedParametersImpl {
         rank_(static_cast<std::size_t>(communicator.rank())),
         ranks_(static_cast<std::size_t>(communicator.size())),
         depth_(static_cast<std::size_t>(options.depth)),
-        gather_(options.gather, backend_),
-        reduce_(options.reduce, backend_),
+        gather_(options.gather),
+        reduce_(options.reduce),
         weights_(communicator),
         gradients_(communicator) {
     for (const ShardedLayer& layer : layers) layers_.push_back({.sharded = layer});
+    // Gathering leaves the multiprocessors to the computation. Reducing takes some whoever moves
+    // the bytes: it is what is chosen for any call, and few blocks where sm_budget says so.
+    const CallOptions& gather = options.gather;
+    const bool free_to_choose = gather.algorithm.empty() && !gather.sm_budget;
+    if (free_to_choose && backend_ == Backend::kCuda && ranks_ > 1) {
+      gather_.algorithm = "copy_engine";
+    }
   }
 
   Status open();
@@ -82,11 +89,7 @@ class ShardedParametersImpl {
  private:
   // What is done with a layer, whose name outlives the caller's text.
   struct KeptOptions {
-    KeptOptions(const CallOptions& given, Backend backend)
-        : options(given), algorithm(given.algorithm) {
-      const bool free_to_choose = algorithm.empty() && !given.sm_budget;
-      if (free_to_choose && backend == Backend::kCuda) algorithm = "copy_engine";
-    }
+    explicit KeptOptions(const CallOptions& given) : options(given), algorithm(given.algorithm) {}
     CallOptions get() const {
       CallOptions copy = options;
       copy.algorithm = algorithm;

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "recorder/find_pages.hpp"
+#include "recorder/snapshot.hpp"
 #include "support/check.hpp"
 #include "support/fake_gpus.hpp"
 #include "support/group.hpp"
@@ -264,6 +266,45 @@ TEST_F(ShardedParametersStreams, AGradientsBlockIsTakenAgainBehindItsReduction) 
   EXPECT_FALSE(gpus_.idle(probe_));
   *gate = true;
   EXPECT_TRUE(gpus_.idle(probe_));
+}
+
+// The rows of what ran, in order: by `options`, a layer gathered and its gradient reduced.
+std::vector<std::string> rows_that_ran(int ranks, const ShardedOptions& options) {
+  constexpr std::size_t kLarge = std::size_t{1} << 20;
+  FakeGpus gpus(ranks);
+  on_all_ranks(ranks, [&](int rank) {
+    const Stream compute = gpus.make_stream(rank);
+    std::byte* const shard = take(gpus.cuda.allocate(rank, kLarge * sizeof(float)));
+    {
+      Communicator& group = gpus.groups[static_cast<std::size_t>(rank)];
+      auto sharded = take(
+          ShardedParameters::create(group, {{reinterpret_cast<float*>(shard), kLarge}}, options));
+      take(sharded.gathered(0, compute));
+      take(sharded.gradient(0, compute));
+      require_ok(sharded.reduce_gradient(0, shard, compute));
+      require_ok(sharded.finish(compute));
+    }
+    require_ok(gpus.cuda.free(shard));
+  });
+  std::vector<std::string> rows;
+  const auto page =
+      take(parse_page(take(read_page(gpus.groups[0].impl().recorder().descriptor()))));
+  for (const RecordedOperation& operation : page.operations) rows.push_back(operation.row);
+  return rows;
+}
+
+// What reduces takes multiprocessors whoever moves the bytes: the fastest, unless few are asked
+// for.
+TEST(ShardedParametersRows, GatherByCopyEnginesAndReduceByWhatIsChosen) {
+  using Rows = std::vector<std::string>;
+  EXPECT_EQ(rows_that_ran(2, {}), (Rows{"all_gather/copy_engine", "reduce_scatter/pull"}));
+  ShardedOptions few;
+  few.gather.sm_budget = few.reduce.sm_budget = 8;
+  EXPECT_EQ(rows_that_ran(2, few), (Rows{"all_gather/push_per_peer", "reduce_scatter/pull_tma"}));
+  ShardedOptions named;
+  named.gather.algorithm = "push";
+  named.reduce.algorithm = "copy_engine";
+  EXPECT_EQ(rows_that_ran(2, named), (Rows{"all_gather/push", "reduce_scatter/copy_engine"}));
 }
 
 TEST(ShardedParametersAlone, OneGpuNeedsNoOther) {
