@@ -63,6 +63,13 @@ std::string passed_over(const Choice& choice) {
   const auto first =
       question.table.find(question.request.collective, question.topology, question.request.bytes());
   if (!first || (choice.named && choice.named->match.index == first->index)) return {};
+  const TuningEntry& entry = *first->entry;
+  const Algorithm* published =
+      entry.provenance == Provenance::kPublished ? published_row(question, entry) : nullptr;
+  if (published != nullptr) {
+    return fmt::format("; {}, whose {} the model expects to be far slower", claim_of(*first),
+                       published->name());
+  }
   return fmt::format("; {}, which cannot run here", claim_of(*first));
 }
 
@@ -86,6 +93,7 @@ std::string ways_of(const Choice& choice, const Algorithm& row) {
 std::string why_taken(const Choice& choice, const Algorithm& row) {
   if (choice.is(PlanSource::kCall)) return "; named in the call";
   if (choice.is(PlanSource::kOverride)) return "; named in TUTTI_TUNE";
+  if (choice.plan->alone) return "; one rank alone: its input is copied, and no row runs";
   if (stands_in(choice, row)) {
     return fmt::format("; made for few SMs, it stands in for {}", name_of_id(row.stands_in_for));
   }
@@ -93,7 +101,6 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
     return (choice.named ? "; the fastest that does not stage" : "; the fastest") +
            passed_over(choice) + ways_of(choice, row);
   }
-  if (choice.plan->alone) return "; one rank alone: its input is copied, and no row runs";
   const TuningEntry& entry = *choice.named->match.entry;
   std::string text;
   if (entry.provenance == Provenance::kMeasured && entry.algorithm != row.id) {

@@ -81,11 +81,38 @@ const Algorithm* fastest_of(const Question& question, std::string_view family) {
   });
 }
 
+// A choice of others', or one that was measured with other buffers, is left for a predicted one
+// only if that is better by more than the model errs (docs/performance_notes.md).
+constexpr double kDoubt = 1.25;
+
+}  // namespace
+
+const Algorithm* published_row(const Question& question, const TuningEntry& entry) {
+  const Algorithm* best = fastest_of(question, entry.algorithm);
+  return best != nullptr ? best : fastest_of(question, entry.runner_up);
+}
+
+// Their times are of other kernels: which of two families is ahead may be another one here. The
+// model is fitted to our own on Hopper's NVLink, and has a say there alone; of a switch it knows
+// nothing that was measured.
+bool is_doubted(const Question& question, const Algorithm& published) {
+  const Topology& topology = question.topology;
+  const bool fitted = topology.nvlinks > 0 && topology.compute / 10 == 9;
+  if (!fitted || topology.backend != Backend::kCuda) return false;
+  if ((published.needs & kNeedsMulticast) != 0) return false;
+  if (!is_as_measured(question, published)) return false;  // see overtaken_by()
+  const Algorithm* best = fastest_row(question);
+  return best != nullptr &&
+         kDoubt * expected_us(question, *best) < expected_us(question, published);
+}
+
+namespace {
+
 // What an entry stands for, if it can run; else null.
 const Algorithm* row_of(const Question& question, const TuningEntry& entry) {
   if (entry.provenance == Provenance::kPublished) {
-    const Algorithm* best = fastest_of(question, entry.algorithm);
-    return best != nullptr ? best : fastest_of(question, entry.runner_up);
+    const Algorithm* best = published_row(question, entry);
+    return best != nullptr && !is_doubted(question, *best) ? best : nullptr;
   }
   // A cache may name a row of another build.
   const auto row = find_algorithm(question.request.collective, entry.algorithm, question.rows);
@@ -93,10 +120,6 @@ const Algorithm* row_of(const Question& question, const TuningEntry& entry) {
   const Algorithm* meant = ring_meant(question, **row, &entry).row;
   return meant != nullptr && may_take(question, *meant, true) ? meant : nullptr;
 }
-
-// A measured choice is left for a predicted one only if that is better by more than the model errs
-// (docs/performance_notes.md).
-constexpr double kDoubt = 1.25;
 
 }  // namespace
 

@@ -27,6 +27,13 @@ struct Named {
 // By the first source that names a row which can run.
 std::optional<Named> named_by_tables(const Question& question);
 
+// What others published stands for: the fastest row of the family, or of the next one; null: none
+// can run.
+const Algorithm* published_row(const Question& question, const TuningEntry& entry);
+
+// Whether the model is sure that another row is faster than that one.
+bool is_doubted(const Question& question, const Algorithm& published);
+
 bool goes_through_staging(const Algorithm& row, const Request& request);
 Load load_of(const Question& question, const Algorithm& row);
 

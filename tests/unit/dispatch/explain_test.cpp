@@ -85,7 +85,14 @@ TuningEntry published(std::string family, std::string next) {
   return entry;
 }
 
-std::string explained(const TuningEntry& entry, const Topology& topology = eight_h200()) {
+// Where the model has no say in it.
+Topology eight_b200() {
+  Topology topology = eight_h200();
+  topology.compute = 100;
+  return topology;
+}
+
+std::string explained(const TuningEntry& entry, const Topology& topology = eight_b200()) {
   const auto table = TuningTable::from_sources({{PlanSource::kPublished, "published", {entry}}});
   return explain(megabyte(), topology, *table, kTestRows);
 }
