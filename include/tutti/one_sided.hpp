@@ -43,7 +43,7 @@ namespace tutti {
 // where the communicator fails before the stream has come to it, it still touches the peer's
 // memory, which must stay until then. A kernel looks first.
 enum class Mover : std::uint8_t {
-  kAuto,  // puts: kernels; gets: kernels up to 256 KiB, copy engines above
+  kAuto,  // puts: kernels; gets: kernels up to 64 KiB, copy engines above
   kKernel,
   kCopyEngine,  // takes no multiprocessor
 };
