@@ -222,7 +222,6 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
     row = prepared.operation.row;
   }
   if (prepared.plan.alone) return prepared;
-
   const bool by_switch = (row->needs & kNeedsMulticast) != 0 && topology_.multicast;
   const auto reached = [by_switch](const std::shared_ptr<SymmetricSegment>& segment) {
     return zero_copy(segment) && (!by_switch || segment->multicast != nullptr);

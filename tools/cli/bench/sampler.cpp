@@ -107,13 +107,12 @@ void Sampler::give_length(AnyCall& call, std::size_t bytes) const {
 
 Operation Sampler::operation(const Configuration& configuration, std::byte* input,
                              std::byte* output) const {
-  const std::string_view name =
-      configuration.by_itself ? std::string_view() : configuration.algorithm;
-  const CallOptions how{.algorithm = name,
-                        .blocks = configuration.blocks,
-                        .threads = configuration.threads,
-                        .chunk_bytes = configuration.chunk_bytes,
-                        .sm_budget = options_.sm_budget};
+  const CallOptions how{
+      .algorithm = configuration.by_itself ? "" : std::string_view(configuration.algorithm),
+      .blocks = configuration.blocks,
+      .threads = configuration.threads,
+      .chunk_bytes = configuration.chunk_bytes,
+      .sm_budget = options_.sm_budget};
   const auto fill = [&](auto call, std::size_t bytes) {
     call.input = input;
     call.output = output;
