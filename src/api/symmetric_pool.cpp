@@ -142,9 +142,10 @@ Status SymmetricBlock::give_back(Stream stream) {
   });
 }
 
-// Without memory for it take() will say so.
+// Without memory for it take() will say so. The others take from theirs together with this rank.
 SymmetricPool::SymmetricPool(Communicator& communicator) {
-  guarded([&] { impl_ = std::make_shared<SymmetricPoolImpl>(communicator.impl()); });
+  guarded_by([&] { impl_ = std::make_shared<SymmetricPoolImpl>(communicator.impl()); },
+             [&](const Status& failure) { (void)communicator.impl().break_off(failure); });
 }
 SymmetricPool::SymmetricPool(SymmetricPool&&) noexcept = default;
 SymmetricPool& SymmetricPool::operator=(SymmetricPool&& other) noexcept {

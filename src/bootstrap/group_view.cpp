@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/guard.hpp"
 #include "base/system_error.hpp"
 #include "base/try.hpp"
 #include "bootstrap/failure_notice.hpp"
@@ -114,7 +115,7 @@ GroupView::~GroupView() {
     static_cast<void>(side_.release());
     return;
   }
-  leave({});
+  guarded([&] { leave({}); });
   mesh_->inbox().close(members_.group);
 }
 

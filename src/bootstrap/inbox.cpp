@@ -113,6 +113,7 @@ void Inbox::peer_said_goodbye(int peer) {
 void Inbox::open(std::uint64_t id, std::vector<int> members, RankNames names) {
   {
     const std::lock_guard lock(mutex_);
+    opened_.insert(id);
     Group& group = find_or_make(id);
     group.members = std::move(members);
     group.names = std::move(names);
@@ -139,7 +140,7 @@ void Inbox::close(std::uint64_t id) {
   group.handler = nullptr;
   wait_for_handler(lock, group);
   groups_.erase(id);
-  closed_.insert(id);
+  closed_.insert(opened_.extract(id));
 }
 
 bool Inbox::complete(const Group& group) const {

@@ -111,7 +111,7 @@ class Inbox {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, Group> groups_;
-  std::set<std::uint64_t> closed_;
+  std::set<std::uint64_t> opened_, closed_;  // to close a group takes no memory
   std::vector<Peer> peers_;
   Worker notifier_;  // started by the first failure that has a handler
   bool stopping_ = false;

@@ -52,7 +52,7 @@ class Sweep {
     if (!check_private_directory(place).is_ok()) return;
     const std::vector<std::string> found = names_in(place);
     if (found.empty() ? may_be_starting(place) : !all_dead(place, found)) return;
-    for (const std::string& socket : found) remove_file(place + "/" + socket);
+    for (const std::string& socket : found) remove_file(fmt::format("{}/{}", place, socket));
     remove_directory(place);
   }
 

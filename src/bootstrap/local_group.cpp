@@ -1,6 +1,7 @@
 // A group on one host: UNIX sockets in a directory of this user, and no TCP at all.
 #include "base/knobs.hpp"
 #include "base/try.hpp"
+#include "bootstrap/failure_notice.hpp"
 #include "bootstrap/join.hpp"
 #include "bootstrap/left_behind.hpp"
 #include "bootstrap/meeting_place.hpp"
@@ -71,6 +72,10 @@ Result<std::unique_ptr<Bootstrap>> join_local(const JoinRequest& request) {
   if (request.options.strangers != nullptr) *request.options.strangers += rendezvous.strangers();
   auto group = met.is_ok() ? make_socket_group(request, rendezvous.take_connections())
                            : Result<std::unique_ptr<Bootstrap>>(met);
+  // A rank that left a word may have been let in just before: its end alone says less.
+  if (const auto word = group.is_ok() ? std::nullopt : place.word_for(request.rank)) {
+    group = to_status(*word);
+  }
   place.end(request.rank, group.status());
   return group;
 }

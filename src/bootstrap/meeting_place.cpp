@@ -13,6 +13,8 @@
 namespace tutti {
 namespace {
 
+constexpr int kMostAttempts = 100;
+
 // "1 8 what happened": rank, code, text.
 std::string word_of(const GroupFailure& failure) {
   return fmt::format("{} {} {}", failure.rank, static_cast<unsigned>(failure.code), failure.text);
@@ -45,24 +47,40 @@ bool MeetingPlace::is_alive() const {
   return here.is_ok() && sockets_.connect(*here).status().code() != StatusCode::kUnavailable;
 }
 
+std::string MeetingPlace::words_path() const { return directory_ + "/words"; }
+
 std::string MeetingPlace::word_path(int rank) const {
-  return fmt::format("{}/x{}", directory_, rank);
+  return fmt::format("{}/x{}", words_path(), rank);
 }
 
 void MeetingPlace::remove(const std::string& directory, int size) {
   for (int rank = 0; rank < size; ++rank) {
     remove_file(fmt::format("{}/r{}", directory, rank));
-    remove_file(fmt::format("{}/x{}", directory, rank));
+    remove_file(fmt::format("{}/words/x{}", directory, rank));
   }
+  remove_directory(directory + "/words");
   remove_directory(directory);
 }
 
 void MeetingPlace::leave_word(const std::vector<int>& ranks, const GroupFailure& failure,
                               bool create_directory) const {
-  const Status there =
-      create_directory ? make_private_directory(directory_) : check_private_directory(directory_);
-  if (!there.is_ok()) return;
-  for (const int rank : ranks) write_word(word_path(rank), word_of(failure));
+  // All appear at once: else who has read his might tell another, who would leave before his comes.
+  const std::string draft = fmt::format("{}/words{}", directory_, failure.rank);
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    const Status there =
+        create_directory ? make_private_directory(directory_) : check_private_directory(directory_);
+    if (!there.is_ok()) return;
+    // Between the two the last of those who have left may have taken the directory down.
+    const Status made = make_private_directory(draft);
+    if (made.code() == StatusCode::kUnavailable) continue;
+    if (!made.is_ok()) return;
+    for (const int rank : ranks) {
+      write_word(fmt::format("{}/x{}", draft, rank), word_of(failure));
+    }
+    if (move_directory(draft, words_path())) return;
+    for (const int rank : ranks) remove_file(fmt::format("{}/x{}", draft, rank));
+    return remove_directory(draft);  // another rank has been faster
+  }
 }
 
 std::optional<GroupFailure> MeetingPlace::word_for(int rank) const {
@@ -79,6 +97,7 @@ void MeetingPlace::close() {
 void MeetingPlace::end(int rank, const Status& outcome) {
   close();
   remove_file(word_path(rank));
+  remove_directory(words_path());
   const bool all = !outcome.is_ok() && outcome.code() != StatusCode::kMismatch;
   for (int r = 0; all && r < size_; ++r) remove_file(path(r));
   remove_directory(directory_);

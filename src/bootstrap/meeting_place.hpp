@@ -1,6 +1,6 @@
 // The directory in which the ranks of a local group find each other: a socket r<k> per rank, there
 // for as long as the group forms. Who has no descriptor left for a socket leaves a word to each
-// rank instead: a symbolic link x<k>, which is made and read without one.
+// rank instead: a symbolic link words/x<k>, which is made and read without one.
 #pragma once
 
 #include <optional>
@@ -43,6 +43,7 @@ class MeetingPlace {
  private:
   Result<Fd> try_listen(int rank, bool create_directory);
   std::string path(int rank) const;
+  std::string words_path() const;
   std::string word_path(int rank) const;
 
   SocketDriver& sockets_;

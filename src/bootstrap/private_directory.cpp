@@ -140,4 +140,8 @@ void remove_file(const std::string& path) { ::unlink(path.c_str()); }
 
 void remove_directory(const std::string& path) { ::rmdir(path.c_str()); }
 
+bool move_directory(const std::string& from, const std::string& to) {
+  return ::rename(from.c_str(), to.c_str()) == 0;
+}
+
 }  // namespace tutti

@@ -35,5 +35,7 @@ std::optional<std::string> read_word(const std::string& path);
 // Without complaint where they are not there (or not empty).
 void remove_file(const std::string& path);
 void remove_directory(const std::string& path);
+// False where there is one already that is not empty.
+bool move_directory(const std::string& from, const std::string& to);
 
 }  // namespace tutti

@@ -289,9 +289,27 @@ GroupFailure Rendezvous::reason_of(int rank) {
           fmt::format("{} ended while the group was being formed", setup_.names.of(rank))};
 }
 
+// Who has let this rank in, and waits for it already, is there as well.
+void Rendezvous::take_late_verdicts() {
+  for (auto& [rank, dial] : dials_) {
+    if (!dial.socket.valid() || !dial.handshake) continue;
+    const Status stepped = dial.handshake->step(sockets_, dial.socket.get());
+    if (stepped.is_ok() && dial.handshake->done()) connections_[rank] = std::move(dial.socket);
+  }
+}
+
 Status Rendezvous::fail(const Status& status, int rank) {
+  take_late_verdicts();
   give_up({rank, status.code(), status.message()});
   return status;
+}
+
+void Rendezvous::turn_away(const Status& status, Deadline deadline) {
+  for (Fd& told : connections_) told.reset();
+  while (!expected_.empty() && !deadline.passed() && wait_and_serve(deadline).is_ok()) {
+    give_up({-1, status.code(), status.message()});
+    for (Fd& told : connections_) told.reset();
+  }
 }
 
 Status Rendezvous::fail_here(const Status& status) {

@@ -52,6 +52,9 @@ class Rendezvous {
   void give_up(const GroupFailure& failure) { tell_all(sockets_, connections_, failure); }
   // This rank has no descriptors, say: all others are told, those too that are not here yet.
   Status fail_here(const Status& status);
+  // After a failure: lets in everyone who is still expected, tells each, and closes the connection,
+  // until all have come.
+  void turn_away(const Status& status, Deadline deadline);
   // The failure a peer told us, if that is why its connection ended.
   GroupFailure reason_of(int rank);
 
@@ -92,6 +95,7 @@ class Rendezvous {
   Status serve_all();
   Status timeout() const;
   std::vector<int> missing() const;
+  void take_late_verdicts();
   Status fail(const Status& status, int rank);
 
   Setup setup_;

@@ -79,7 +79,7 @@ class SocketMesh final : public Mesh {
   std::vector<Peer> peers_;
   bool stopping_ = false, established_ = false;
   bool looks_ = false;  // for somebody in /proc
-  std::chrono::steady_clock::time_point looked_;
+  Deadline::Clock::time_point looked_;
   Worker worker_;
 };
 

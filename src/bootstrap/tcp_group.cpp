@@ -42,10 +42,10 @@ class TcpJoin {
   Result<std::unique_ptr<Bootstrap>> run() {
     TUTTI_ASSIGN(addresses_, resolve_root());
     const Status room = sockets_.reserve(descriptors_to_join(request_.size));
-    if (!room.is_ok()) return tell_root(room);
+    if (!room.is_ok() && request_.rank > 0) return tell_root(of_this_rank(room));
     auto listening = request_.rank == 0 ? listen_as_root() : listen_anywhere();
     if (listening.status().code() == StatusCode::kResourceExhausted) {
-      return tell_root(listening.status());
+      return tell_root(of_this_rank(listening.status()));
     }
     TUTTI_ASSIGN(Fd listener, std::move(listening));
     std::uint16_t port = 0;
@@ -55,16 +55,25 @@ class TcpJoin {
     }
     Rendezvous rendezvous(setup(port));
     rendezvous.listen_at(std::move(listener));
+    if (!room.is_ok()) return turn_all_away(rendezvous, of_this_rank(room));
     const Status met = request_.rank == 0 ? meet_as_root(rendezvous) : meet(rendezvous);
     if (request_.options.strangers != nullptr) {
       *request_.options.strangers += rendezvous.strangers();
     }
+    if (met.code() == StatusCode::kResourceExhausted && request_.rank == 0) {
+      rendezvous.turn_away(met, within(kLateRanks));
+    }
+    const bool is_alone = request_.rank > 0 && rendezvous.socket(0) < 0;
+    if (met.code() == StatusCode::kResourceExhausted && is_alone) return tell_root(met);
     TUTTI_TRY(met);
     rendezvous.close_listener();
     return make_socket_group(request_, rendezvous.take_connections());
   }
 
  private:
+  // So long rank 0 waits to tell a failure to those who have not come yet.
+  static constexpr std::chrono::seconds kLateRanks{10};
+
   Rendezvous::Setup setup(std::uint16_t port) const {
     const JoinOptions& options = request_.options;
     Rendezvous::Setup setup;
@@ -76,10 +85,24 @@ class TcpJoin {
     return setup;
   }
 
+  Status of_this_rank(const Status& status) const {
+    return status.with_context(fmt::format("rank {}", request_.rank));
+  }
+
+  // Rank 0 without descriptors for all connections at once still has those for one at a time.
+  Status turn_all_away(Rendezvous& rendezvous, const Status& failed) {
+    for (int r = 1; r < request_.size; ++r) rendezvous.expect(r);
+    rendezvous.turn_away(failed, within(kLateRanks));
+    return failed;
+  }
+
+  Deadline within(Deadline::Clock::duration limit) const {
+    return Deadline(std::min(limit, request_.deadline.left()));
+  }
+
   // One descriptor is enough to tell rank 0, which tells everyone.
-  Status tell_root(const Status& room) {
+  Status tell_root(const Status& failed) {
     const int rank = request_.rank;
-    const Status failed = room.with_context(fmt::format("rank {}", rank));
     if (rank == 0) return failed;
     Rendezvous rendezvous(setup(0));
     rendezvous.dial(0, addresses_);
@@ -104,8 +127,7 @@ class TcpJoin {
   Result<Fd> listen_as_root() {
     SocketAddress here = addresses_.front();
     if (!loopback_only_ && here.is_loopback()) here = here.wildcard();
-    const Deadline in_use(
-        std::min<Deadline::Clock::duration>(std::chrono::seconds(2), request_.deadline.left()));
+    const Deadline in_use = within(std::chrono::seconds(2));
     for (;;) {
       auto listener = sockets_.listen(here);
       if (listener.is_ok()) return listener;

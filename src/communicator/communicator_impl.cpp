@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/guard.hpp"
 #include "base/log.hpp"
 #include "base/try.hpp"
 #include "communicator/watchdog.hpp"
@@ -24,18 +25,22 @@ Machinery Machinery::real() {
 
 CommunicatorImpl::~CommunicatorImpl() {
   const Deadline end = deadline();
-  drain_nccl(end);
+  guarded([&] { drain_nccl(end); });
   // Meanwhile the others may fail, or leave, and what waits for them here must hear of it.
   if (engine_ != nullptr && !engine_->drain(static_cast<std::uint64_t>(
                                 std::chrono::nanoseconds(timeout_.load()).count()))) {
-    (void)fail({StatusCode::kTimeout, "destroyed while an operation was still running"});
+    guarded([&] {
+      (void)fail({StatusCode::kTimeout, "destroyed while an operation was still running"});
+    });
   }
   unwatch(*this);
   bootstrap_->set_failure_handler(nullptr);
-  if (failure_ != nullptr) collect_failure();
-  close_nccl(end);
+  guarded([&] {
+    if (failure_ != nullptr) collect_failure();
+  });
+  guarded([&] { close_nccl(end); });
   // One whose memory could not be opened has no words: it never took part.
-  bootstrap_->leave(failure_ == nullptr ? std::string() : failure_->last_words());
+  guarded([&] { bootstrap_->leave(failure_ == nullptr ? std::string() : failure_->last_words()); });
 }
 
 Status CommunicatorImpl::fail(const Status& cause) {

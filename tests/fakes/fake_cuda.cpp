@@ -131,9 +131,9 @@ FakeCuda::~FakeCuda() {
   for (const auto& [bytes, address] : free_addresses_) ::munmap(address, bytes);
 }
 
-void FakeCuda::fail(std::string_view method, int k) {
+void FakeCuda::fail(std::string_view method, int k, bool exhausted) {
   const std::lock_guard lock(mutex_);
-  failure_ = {std::string(method), k, false};
+  failure_ = {std::string(method), k, false, exhausted};
 }
 
 bool FakeCuda::has_failed() const {
@@ -174,7 +174,7 @@ Status FakeCuda::enter(std::string_view method) {
   failure_.happened = true;
   const bool memory =
       method == "create_allocation" || method == "create_fabric_allocation" || method == "allocate";
-  return {memory ? StatusCode::kResourceExhausted : StatusCode::kCuda,
+  return {memory || failure_.exhausted ? StatusCode::kResourceExhausted : StatusCode::kCuda,
           fmt::format("{} fails as the test asks", method)};
 }
 

@@ -90,7 +90,8 @@ class FakeCuda final : public CudaDriver {
 
   // The k-th call (from 0) of this method from now on fails, once. An empty name counts the calls
   // of all methods that can fail for want of something, which leaves out those that give back.
-  void fail(std::string_view method, int k);
+  // `exhausted`: as if there were no more of what it takes, whatever that is.
+  void fail(std::string_view method, int k, bool exhausted = false);
   bool has_failed() const;                   // whether that call has come
   int calls(std::string_view method) const;  // so far
   FakeCudaOpen open() const;
@@ -214,6 +215,7 @@ class FakeCuda final : public CudaDriver {
     std::string method;
     int left = -1;
     bool happened = false;
+    bool exhausted = false;
   };
 
   Status enter(std::string_view method);

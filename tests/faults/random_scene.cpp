@@ -40,7 +40,7 @@ bool has_ended(pid_t process) {
 
 bool is_harmless(Fate fate) { return fate == Fate::kPaused || fate == Fate::kForks; }
 // The victim's process is there, but does not come: only the deadline ends the wait for it.
-bool stays_away(Fate fate) { return fate == Fate::kStopped || fate == Fate::kLeaves; }
+bool stays_away(Fate fate) { return fate == Fate::kStopped; }
 
 // The other ranks run out of time: their deadline is shortened once the victim has met its fate.
 bool is_given_up(const RandomScene& scene) { return stays_away(scene.fate) || scene.too_long; }

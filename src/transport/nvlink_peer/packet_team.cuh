@@ -22,10 +22,14 @@ struct PacketWait {
 __device__ __noinline__ inline Outcome look_for_packets(const Work& work, PacketWait wait) {
   const auto* const own =
       reinterpret_cast<const PacketMemory*>(work.packets.memory.at[work.ranks - 1]);
-  const Flag* const flag = &own->flags[blockIdx.x][wait.source];
+  const bool at_host = wait.polls % kPollsPerHostLook == 0;
+  const bool left = at_host && has_left(work, wait.source);
   const std::uint64_t epoch = wait.launch + 1;
-  Waiting waiting{epoch, load_relaxed_flag(flag), wait.source, wait.waited_ns};
+  Waiting waiting{epoch, load_relaxed_flag(&own->flags[blockIdx.x][wait.source]), wait.source,
+                  wait.waited_ns};
   const Flag& seen = waiting.seen;
+  // Who had begun the launch before it left, has pushed all of it.
+  if (left && seen.epoch < epoch) return fail(work, FailureReason::kLeft, waiting);
   if (seen.epoch == epoch && is_whole(seen) && seen.check != check_word(work.signature, epoch)) {
     return fail(work, FailureReason::kMismatch, waiting);
   }
@@ -34,11 +38,7 @@ __device__ __noinline__ inline Outcome look_for_packets(const Work& work, Packet
     waiting.missing = work.rank;
     return fail(work, FailureReason::kOverlap, waiting);
   }
-  const Look look = look_up(work, wait.polls % kPollsPerHostLook == 0, waiting);
-  if (look == Look::kFailed) return Outcome::kFailed;
-  // Who has begun the launch before it left, has pushed all of it.
-  if (look != Look::kLeft || load_relaxed_flag(flag).epoch >= epoch) return Outcome::kDone;
-  return fail(work, FailureReason::kLeft, waiting);
+  return look_up(work, at_host, waiting);
 }
 
 // For exactly kRanks ranks, or for any number of them (0), which takes more registers and tests.

@@ -101,34 +101,25 @@ __device__ inline std::uint64_t timeout_ns(const Work& work) {
   return work.timeout_ns != 0 ? work.timeout_ns : load_relaxed_gpu(&work.control->timeout_ns);
 }
 
-// What a look shows. kLeft: the awaited rank has left the group; of what it sent, nothing is on its
-// way any more.
-enum class Look : std::uint8_t { kGoOn, kLeft, kFailed };
-
-// What the host has to say to a wait for rank `missing`. Acquire: a poll after this finds all that
-// a rank sent which has left.
-__device__ inline Look look_at_host(const Work& work, const Waiting& waiting) {
-  const std::uint32_t notices = load_acquire_system(work.notices);
-  if ((notices & Notice::kAbort) != 0) {
-    fail(work, FailureReason::kAborted, waiting);
-    return Look::kFailed;
-  }
-  return (notices & Notice::left(waiting.missing)) != 0 ? Look::kLeft : Look::kGoOn;
-}
-
-// The slow part of a wait: has somebody called it off, or is it over? `at_host`: whether to ask the
-// host, too.
-__device__ __noinline__ inline Look look_up(const Work& work, bool at_host, Waiting waiting) {
+// The slow part of a wait: has somebody called it off, or is it over? Its shape keeps registers for
+// those who call it: what fails, fails at the end.
+__device__ __noinline__ inline Outcome look_up(const Work& work, bool look_at_host,
+                                               Waiting waiting) {
   const std::uint32_t poison = load_relaxed_gpu(&work.control->poison);
   if (poison != 0) {
     take_flags_back(work, Control::reason_of(poison));
-    return Look::kFailed;
+    return Outcome::kFailed;
   }
-  if (waiting.waited_ns > timeout_ns(work)) {
-    fail(work, FailureReason::kTimeout, waiting);
-    return Look::kFailed;
+  if (look_at_host && (load_relaxed_system(work.notices) & Notice::kAbort) != 0) {
+    return fail(work, FailureReason::kAborted, waiting);
   }
-  return at_host ? look_at_host(work, waiting) : Look::kGoOn;
+  if (waiting.waited_ns > timeout_ns(work)) return fail(work, FailureReason::kTimeout, waiting);
+  return Outcome::kDone;
+}
+
+// Whether a rank has left the group. Acquire: a poll after this finds all that it sent.
+__device__ inline bool has_left(const Work& work, int rank) {
+  return (load_acquire_system(work.notices) & Notice::left(rank)) != 0;
 }
 
 // How long one thread goes on polling.
@@ -145,9 +136,10 @@ class Patience {
     if (start_ == 0) start_ = now;
     waiting.waited_ns = now - start_;
     if (left_) return fail(work, FailureReason::kLeft, waiting);
-    const Look look = tutti::look_up(work, polls_ % kPollsPerHostLook == 0, waiting);
-    left_ = look == Look::kLeft;
-    return look == Look::kFailed ? Outcome::kFailed : Outcome::kDone;
+    const bool at_host = polls_ % kPollsPerHostLook == 0;
+    const Outcome end = tutti::look_up(work, at_host, waiting);
+    if (at_host) left_ = has_left(work, waiting.missing);
+    return end;
   }
 
  private:

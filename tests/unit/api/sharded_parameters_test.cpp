@@ -270,7 +270,7 @@ TEST_F(ShardedParametersStreams, AGradientsBlockIsTakenAgainBehindItsReduction) 
 
 // The rows of what ran, in order: by `options`, a layer gathered and its gradient reduced.
 std::vector<std::string> rows_that_ran(int ranks, const ShardedOptions& options) {
-  constexpr std::size_t kLarge = std::size_t{1} << 20;
+  constexpr std::size_t kLarge = std::size_t{1} << 22;  // beyond what packets carry
   FakeGpus gpus(ranks);
   on_all_ranks(ranks, [&](int rank) {
     const Stream compute = gpus.make_stream(rank);

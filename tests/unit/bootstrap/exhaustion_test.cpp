@@ -40,11 +40,11 @@ INSTANTIATE_TEST_SUITE_P(Groups, Exhaustion, ::testing::Values(GroupKind::kLocal
                          [](const auto& parameter) { return name_of(parameter.param); });
 
 TEST_P(Exhaustion, OfARankThatJoinsIsToldToAll) {
-  // Over TCP nobody can be told by a rank 0 that takes no calls.
-  const int first = GetParam() == GroupKind::kTcp ? 1 : 0;
-  for (int failing = first; failing < kSize; ++failing) {
+  for (int failing = 0; failing < kSize; ++failing) {
     int failures = 0;
     for (int k = 0; k < kMostCalls; ++k) {
+      // Without a place to listen at rank 0 can tell nobody: the others time out.
+      if (GetParam() == GroupKind::kTcp && failing == 0 && k == 1) continue;
       bool has_failed = false;
       const auto answers = join(failing, k, has_failed);
       if (!has_failed) break;

@@ -115,7 +115,7 @@ TEST_P(RefusedQuestion, SaysWhy) {
 
 const BadQuestion kBadQuestions[] = {
     {"collective", &ExplainArguments::collective, "all", "unknown collective 'all'"},
-    {"ranks", &ExplainArguments::ranks, "0", "1 or more"},
+    {"ranks", &ExplainArguments::ranks, "0", "not between 1 and"},
     {"ranks_text", &ExplainArguments::ranks, "8x", "'8x'"},
     {"more_ranks_than_gpus", &ExplainArguments::ranks, "3", "there are 2 GPUs here"},
     {"bytes", &ExplainArguments::bytes, "much", "'much' is not a size"},

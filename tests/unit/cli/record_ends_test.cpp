@@ -41,8 +41,10 @@ void show(const Record& record) {
   EXPECT_FALSE(print_table(record).empty());
   EXPECT_FALSE(print_markdown(record).empty());
   EXPECT_FALSE(print_csv(record).empty());
-  EXPECT_FALSE(print_overlap_markdown(record).empty());
-  EXPECT_FALSE(print_overlap_table(record).empty());
+  Record overlaps = record;
+  std::erase_if(overlaps.rows, [](const Row& row) { return !row.overlap; });
+  EXPECT_FALSE(print_overlap_markdown(overlaps).empty());
+  EXPECT_FALSE(print_overlap_table(overlaps).empty());
   for (const char* what : {"all_reduce", "overlap"}) {
     const ResultFile file{
         .path = "results/m/x.json", .machine = "m", .what = what, .record = record};
@@ -83,6 +85,7 @@ TEST(RecordEnds, RefusalsNameTheField) {
   EXPECT_THAT(refusal("/rows/0/ranks", 0), AllOf(HasSubstr("ranks is 0"), HasSubstr("least 1")));
   EXPECT_THAT(refusal("/rows/0/blocks", -1), HasSubstr("blocks is -1"));
   EXPECT_THAT(refusal("/rows/0/time_us/p50", 1.7e308), HasSubstr("p50 is beyond 1e+15"));
+  EXPECT_THAT(refusal("/rows/0/time_us/p99", true), HasSubstr("p99 must be a number"));
   EXPECT_THAT(refusal("/rows/0/time_us/n", -1), HasSubstr("n must be an integer that fits"));
 }
 

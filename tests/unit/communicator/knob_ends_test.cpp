@@ -12,9 +12,9 @@
 namespace tutti {
 namespace {
 
-using testing::AnyOf;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr const char* kEnds[] = {"0",
                                  "-1",

@@ -79,24 +79,35 @@ TEST_P(HeapFailureTest, ReuseOfGpuMemory) {
   });
 }
 
+class UserMemory {
+ public:
+  explicit UserMemory(HeapGroup& group) : ranges(group.size()) {
+    for (int rank = 0; rank < group.size(); ++rank) {
+      FakeCuda& cuda = group.cuda(rank);
+      const int device = group.device(rank);
+      ranges[rank].push_back({*cuda.allocate(device, 4096), 4096});
+      allocations_.push_back(*cuda.create_allocation(device, 64 * KiB));
+      ranges[rank].push_back(
+          {*cuda.map_allocation(allocations_[rank], 64 * KiB, {device}), 64 * KiB});
+    }
+  }
+
+  std::vector<Ranges> ranges;  // per rank: of cudaMalloc, and mapped
+
+ private:
+  std::vector<CudaAllocation> allocations_;
+};
+
 // Where a rank's part cannot be mapped the segment is staged on all; where the range cannot be
 // right, the call fails on all.
 TEST_P(HeapFailureTest, RegistrationOfGpuMemory) {
   HeapGroup group(HeapKind::kCuda, GetParam());
-  std::vector<Ranges> ranges(group.size());
-  std::vector<CudaAllocation> allocations;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    FakeCuda& cuda = group.cuda(rank);
-    const int device = group.device(rank);
-    ranges[rank].push_back({*cuda.allocate(device, 4096), 4096});
-    allocations.push_back(*cuda.create_allocation(device, 64 * KiB));
-    ranges[rank].push_back({*cuda.map_allocation(allocations[rank], 64 * KiB, {device}), 64 * KiB});
-  }
+  const UserMemory memory(group);
   const auto before = group.open();
   const int descriptors = open_descriptors();
   with_every_call_failing([&](int k) {
     group.cuda(kFailing).fail("", k);
-    auto results = group.try_register(ranges);
+    auto results = group.try_register(memory.ranges);
     const bool failed = group.cuda(kFailing).has_failed();
     for (const auto& result : results) {
       EXPECT_EQ(result.is_ok(), results[0].is_ok());
@@ -116,6 +127,48 @@ TEST_P(HeapFailureTest, RegistrationOfGpuMemory) {
     EXPECT_EQ(open_descriptors(), descriptors);
     return failed;
   });
+}
+
+// But what has run out may be there later: nothing is staged for ever for that.
+TEST_P(HeapFailureTest, RegistrationWithoutDescriptorsOrMapsFailsAndMayBeRepeated) {
+  HeapGroup group(HeapKind::kCuda, GetParam());
+  const UserMemory memory(group);
+  const auto before = group.open();
+  with_every_call_failing([&](int k) {
+    group.cuda(kFailing).fail("", k, true);
+    auto results = group.try_register(memory.ranges);
+    const bool failed = group.cuda(kFailing).has_failed();
+    group.cuda(kFailing).fail("", -1);
+    for (const auto& result : results) {
+      EXPECT_EQ(result.status().code(), failed ? StatusCode::kResourceExhausted : StatusCode::kOk)
+          << "call " << k << result.status().to_string();
+      if (failed) expect_failure_of(result.status(), "rank 1");
+    }
+    results.clear();
+    EXPECT_EQ(group.open(), before) << "after call " << k;
+    for (const auto& result : group.try_register(memory.ranges)) {
+      EXPECT_TRUE(result.is_ok()) << result.status().to_string();
+      if (!result.is_ok()) continue;
+      for (const Segment& segment : *result) EXPECT_TRUE(segment->zero_copy());
+    }
+    return failed;
+  });
+}
+
+TEST_P(HeapFailureTest, AllocationWithoutDescriptorsOrMapsSaysSo) {
+  HeapGroup group(HeapKind::kCuda, GetParam());
+  with_every_call_failing([&](int k) {
+    group.cuda(kFailing).fail("", k, true);
+    const auto results = group.try_allocate(64 * KiB * (k + 1));
+    const bool failed = group.cuda(kFailing).has_failed();
+    group.cuda(kFailing).fail("", -1);
+    for (const auto& result : results) {
+      EXPECT_EQ(result.status().code(), failed ? StatusCode::kResourceExhausted : StatusCode::kOk)
+          << "call " << k << result.status().to_string();
+    }
+    return failed;
+  });
+  expect_symmetric(group.allocate(4096));
 }
 
 TEST_P(HeapFailureTest, AllocationOfHostMemory) {

@@ -128,6 +128,7 @@ T count_in(const ordered_json& j, const char* name, T least = 0) {
 constexpr double kMostNumber = 1e15;
 
 double number(const ordered_json& value, const char* name) {
+  if (!value.is_number()) refuse(name, "must be a number", value);
   const auto result = value.get<double>();
   if (std::abs(result) <= kMostNumber) return result;
   refuse(name, fmt::format("is beyond {:g}", kMostNumber), value);

@@ -13,16 +13,29 @@ namespace tutti::device::impl {
 // Polls for about a microsecond, then yields, so that many ranks make progress on few cores. What
 // takes longer than a millisecond is no hop but a rank that is late: then it sleeps, and leaves the
 // core to others. Nobody wakes it, so that whoever stores the word pays nothing; it looks again
-// after a 16th of the time that it has waited, and after a millisecond at most.
+// after a 16th of the time that it has waited, and after a millisecond at most: two, once it has
+// waited for a second, so that even where a sleep costs 16 us it takes less than 1 % of a core.
 class HostWait {
  public:
   // After a poll that was in vain. True: it is time to see what else may end the wait.
-  bool pause() {
-    if (polls_++ < kPolls) return false;
+  bool pause() { return polls_++ >= kPolls && give_way(); }
+
+  // When pause() was last true; without the polls before the first of them.
+  std::uint64_t waited_ns() const { return static_cast<std::uint64_t>(waited_); }
+
+ private:
+  static constexpr std::uint64_t kPolls = 256, kYieldsPerLook = 64;
+  static constexpr std::int64_t kYields = 1'000'000;    // ns, of all yields together
+  static constexpr std::int64_t kLong = 1'000'000'000;  // ns
+  static constexpr std::int64_t kShortestSleep = 50'000, kLongestSleep = 1'000'000;  // ns
+
+  // Not inlined, so that the polls before it are a short loop.
+  [[gnu::noinline]] bool give_way() {
     if (polls_ == kPolls + 1) start_ = running_ns();
     if (waited_ >= kYields) {
+      const std::int64_t longest = waited_ < kLong ? kLongestSleep : 2 * kLongestSleep;
       std::this_thread::sleep_for(
-          std::chrono::nanoseconds(std::clamp(waited_ / 16, kShortestSleep, kLongestSleep)));
+          std::chrono::nanoseconds(std::clamp(waited_ / 16, kShortestSleep, longest)));
     } else {
       std::this_thread::yield();
       if (polls_ % kYieldsPerLook != 1) return false;
@@ -30,14 +43,6 @@ class HostWait {
     waited_ = std::max(waited_, running_ns() - start_);
     return true;
   }
-
-  // When pause() was last true; without the polls before the first of them.
-  std::uint64_t waited_ns() const { return static_cast<std::uint64_t>(waited_); }
-
- private:
-  static constexpr std::uint64_t kPolls = 256, kYieldsPerLook = 64;
-  static constexpr std::int64_t kYields = 1'000'000;  // ns, of all yields together
-  static constexpr std::int64_t kShortestSleep = 50'000, kLongestSleep = 1'000'000;  // ns
 
   std::uint64_t polls_ = 0;
   std::int64_t start_ = 0, waited_ = 0;
