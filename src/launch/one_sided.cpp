@@ -12,7 +12,7 @@ constexpr int kThreads = 512;
 constexpr std::size_t kBytesPerBlock = 32 * KiB;
 constexpr std::size_t kMostBlocks = 64;
 constexpr std::size_t kGetsByKernel = 64 * KiB;  // up to so much, where nobody says how
-constexpr std::size_t kStreamsKept = 16;          // beyond that, ends that have come are reused
+constexpr std::size_t kStreamsKept = 16;         // beyond that, ends that have come are reused
 
 bool by_copy_engine(const OneSidedWork& work, Mover mover) {
   if (work.kind == OneSided::kSignal || work.kind == OneSided::kWaitSignal) return false;
