@@ -44,8 +44,6 @@ if(NOT TUTTI_CUDA STREQUAL "OFF")
     set(CMAKE_CUDA_EXTENSIONS OFF)
     set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
     set(TUTTI_WITH_CUDA ON)
-    include(CheckCompilerFlag)
-    check_compiler_flag(CUDA --compress-mode=size TUTTI_CUDA_COMPRESSES)  # from CUDA 12.8 on
     message(STATUS "tutti: CUDA backend for ${CMAKE_CUDA_ARCHITECTURES}")
   elseif(TUTTI_CUDA STREQUAL "ON")
     message(FATAL_ERROR "TUTTI_CUDA=ON, but no nvcc was found. Put it on PATH, set CUDACXX, or "
