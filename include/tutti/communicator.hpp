@@ -73,9 +73,9 @@ class Communicator {
   TUTTI_API Communicator(Communicator&&) noexcept;
   TUTTI_API Communicator& operator=(Communicator&&) noexcept;
   // Waits for this rank's own work, at most the timeout, after which what runs on NCCL is aborted.
-  // Replays of graphs and kernels of the caller's own must have ended. Then the rank has left: a
-  // call of the others that waits for it fails with kPeerFailed at once; one that it has taken part
-  // in does not. Never hangs, never reports.
+  // Replays of graphs and kernels of the caller's own must have ended. After that the rank has left
+  // the group: a later call of the other ranks that waits for it fails at once with kPeerFailed;
+  // calls in which it took part still complete. Never hangs, never reports.
   TUTTI_API ~Communicator();
 
   TUTTI_API int rank() const;

@@ -31,8 +31,8 @@ struct ShardedOptions {
   // Of all_gather. Where neither an algorithm nor sm_budget is given, it is copy_engine on CUDA,
   // which leaves the multiprocessors to the computation.
   CallOptions gather = {};
-  // Of reduce_scatter, which takes multiprocessors in any case: as in any call, the one that is the
-  // fastest. sm_budget has it take few of them.
+  // Of reduce_scatter, which needs multiprocessors in any case: the fastest algorithm, as in any
+  // call. sm_budget limits how many it takes.
   CallOptions reduce = {};
 };
 

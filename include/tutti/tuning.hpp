@@ -30,8 +30,8 @@ struct Plan {
   std::size_t chunk_bytes = 0;  // staged rows: bytes per pass; 0: the whole staging
   PlanSource source = PlanSource::kModel;
   bool emulated = false;  // it was named, and what it needs is done by a loop over the peers
-  // Of a group of one rank, where nothing is computed: no row runs. Its input is copied in the
-  // order of the stream, or nothing is done where that lies in place.
+  // True in a group of one rank where nothing is computed: no kernel runs. The input is copied in
+  // stream order; in place, nothing is done.
   bool alone = false;
   friend bool operator==(const Plan&, const Plan&) = default;
 };

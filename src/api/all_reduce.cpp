@@ -5,6 +5,7 @@
 #include "api/checks.hpp"
 #include "api/group.hpp"
 #include "api/guard.hpp"
+#include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
 
@@ -41,8 +42,7 @@ Status check(const AllReduce& call) {
 
 Status all_reduce(Communicator& communicator, const AllReduce& call) {
   return guarded(communicator, [&]() -> Status {
-    const Status checked = check(call);
-    if (!checked.is_ok()) return checked;
+    TUTTI_TRY(check(call));
     return submit(communicator, {.collective = Collective::kAllReduce,
                                  .input = call.input,
                                  .output = call.output,

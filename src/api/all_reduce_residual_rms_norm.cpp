@@ -8,6 +8,7 @@
 #include "api/checks.hpp"
 #include "api/group.hpp"
 #include "api/guard.hpp"
+#include "base/try.hpp"
 #include "communicator/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
 
@@ -120,8 +121,7 @@ Status check(const AllReduceResidualRmsNorm& call) {
 Status all_reduce_residual_rms_norm(Communicator& communicator,
                                     const AllReduceResidualRmsNorm& call) {
   return guarded(communicator, [&]() -> Status {
-    const Status checked = check(call);
-    if (!checked.is_ok()) return checked;
+    TUTTI_TRY(check(call));
     return submit(communicator, {.collective = Collective::kAllReduceResidualRmsNorm,
                                  .input = call.input,
                                  .output = call.residual_output,

@@ -60,19 +60,21 @@ Result<Descriptors> duplicate(const std::vector<std::vector<int>>& outgoing) {
 
 // What came from every rank, or who has no descriptors left: first a rank that could send none,
 // which all see, then this one.
-Result<Descriptors> take_descriptors_of(std::vector<Message> messages, int self) {
+Result<Descriptors> take_descriptors_of(std::vector<Message> messages, int self,
+                                        const RankNames& names) {
   const int ranks = static_cast<int>(messages.size());
   for (int rank = 0; rank < ranks; ++rank) {
     if (messages[rank].payload->empty()) continue;
     TUTTI_ASSIGN(const GroupFailure failure, decode_failure(*messages[rank].payload, ranks));
-    return to_status(failure).with_context(fmt::format("rank {}", rank));
+    return to_status(failure).with_context(names.of(rank));
   }
   Descriptors incoming;
   incoming.reserve(messages.size());
   for (int rank = 0; rank < ranks; ++rank) {
     if (messages[rank].lost_descriptors) {
       return system_failure(
-          fmt::format("rank {}: cannot take the descriptors of rank {}", self, rank), EMFILE);
+          fmt::format("{}: cannot take the descriptors of {}", names.of(self), names.of(rank)),
+          EMFILE);
     }
     incoming.push_back(std::move(messages[rank].descriptors));
   }
@@ -182,7 +184,7 @@ Result<std::vector<std::vector<Fd>>> GroupView::exchange_descriptors(
     mesh_->send(members_.ranks[rank], std::move(part));
   }
   TUTTI_ASSIGN(auto messages, finish(FrameKind::kDescriptors, deadline));
-  return take_descriptors_of(std::move(messages), rank_);
+  return take_descriptors_of(std::move(messages), rank_, names());
 }
 
 bool GroupView::passes_descriptors() const {
@@ -203,7 +205,7 @@ Result<Bytes> GroupView::agree_on_place(Deadline deadline) {
   std::vector<Bytes> places;
   for (int rank = 0; rank < size(); ++rank) {
     auto answer = decode_readiness(answers[rank], size());
-    TUTTI_TRY(answer.status().with_context(fmt::format("rank {}", rank)));
+    TUTTI_TRY(answer.status().with_context(names().of(rank)));
     places.push_back(std::move(answer).value());
   }
   return places.front();

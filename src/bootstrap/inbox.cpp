@@ -67,7 +67,7 @@ Status Inbox::take_notice(Group& group, int from, const Message& message) {
     if (sender.left) return Status::ok();
     TUTTI_ASSIGN(sender.last, decode_last_words(*message.payload));
     sender.left = true;
-    if (!sender.last.empty()) group.news.emplace_back(Left{from, sender.last});
+    if (!sender.last.empty()) group.news.emplace_back(Left{from});
     return Status::ok();
   }
   TUTTI_ASSIGN(GroupFailure failure,
@@ -266,8 +266,9 @@ std::function<void()> Inbox::next_call(Group& group) {
   if (const auto* failure = std::get_if<GroupFailure>(&news)) {
     return [handler = group.handler, failure = *failure] { handler(failure); };
   }
-  const auto& left = std::get<Left>(news);
-  return [handler = group.leave_handler, rank = group.rank_of(left.member), last = left.last] {
+  const int member = std::get<Left>(news).member;
+  return [handler = group.leave_handler, rank = group.rank_of(member),
+          last = group.senders[member].last] {
     if (handler) handler(rank, last);
   };
 }

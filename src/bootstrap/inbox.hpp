@@ -73,7 +73,6 @@ class Inbox {
   };
   struct Left {
     int member;
-    std::string last;
   };
   using News = std::variant<GroupFailure, Left>;
   struct Group {

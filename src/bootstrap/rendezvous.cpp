@@ -314,7 +314,7 @@ void Rendezvous::turn_away(const Status& status, Deadline deadline) {
 
 Status Rendezvous::fail_here(const Status& status) {
   const int rank = setup_.terms.rank;
-  const Status named = status.with_context(fmt::format("rank {}", rank));
+  const Status named = status.with_context(setup_.names.of(rank));
   // First: whoever hears of it takes down what was left for him.
   if (setup_.leave_word && status.code() == StatusCode::kResourceExhausted) {
     setup_.leave_word(missing(), {rank, named.code(), named.message()});

@@ -86,7 +86,7 @@ class TcpJoin {
   }
 
   Status of_this_rank(const Status& status) const {
-    return status.with_context(fmt::format("rank {}", request_.rank));
+    return status.with_context(request_.options.names.of(request_.rank));
   }
 
   // Rank 0 without descriptors for all connections at once still has those for one at a time.

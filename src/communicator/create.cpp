@@ -245,7 +245,7 @@ Status CommunicatorImpl::open() {
 }
 
 Status CommunicatorImpl::of_this_rank(const Status& status) const {
-  return status.with_context(fmt::format("rank {}", rank()));
+  return status.with_context(bootstrap_->names().of(rank()));
 }
 
 Status CommunicatorImpl::agree() {

@@ -96,9 +96,7 @@ const Algorithm* published_row(const Question& question, const TuningEntry& entr
 // model is fitted to our own on Hopper's NVLink, and has a say there alone; of a switch it knows
 // nothing that was measured.
 bool is_doubted(const Question& question, const Algorithm& published) {
-  const Topology& topology = question.topology;
-  const bool fitted = topology.nvlinks > 0 && topology.compute / 10 == 9;
-  if (!fitted || topology.backend != Backend::kCuda) return false;
+  if (!is_fitted(question.topology)) return false;
   if ((published.needs & kNeedsMulticast) != 0) return false;
   if (!is_as_measured(question, published)) return false;  // see overtaken_by()
   const Algorithm* best = fastest_row(question);

@@ -23,8 +23,7 @@ const Algorithm* other_ring(Rows rows, const Algorithm& row) {
 // are joined by other links.
 constexpr int kMostModelled = 8;
 bool model_knows_rings(const Topology& topology) {
-  return topology.backend == Backend::kCuda && topology.nvlinks > 0 && topology.compute / 10 == 9 &&
-         topology.ranks <= kMostModelled;
+  return is_fitted(topology) && topology.ranks <= kMostModelled;
 }
 
 struct Ways {

@@ -67,6 +67,10 @@ std::size_t passes_of(const Load& load) {
   return std::max<std::size_t>(ceil_div(load.staged_bytes, load.staging_bytes), 1);
 }
 
+bool is_fitted(const Topology& topology) {
+  return topology.backend == Backend::kCuda && topology.nvlinks > 0 && topology.compute / 10 == 9;
+}
+
 double predicted_us(const Algorithm& algorithm, const Load& load, const Topology& topology) {
   const MachineModel machine = machine_model(topology);
   if (load.ranks <= 1) return machine.base_us;  // no hop, and a local copy at most

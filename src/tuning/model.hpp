@@ -23,6 +23,10 @@ struct MachineModel {
 
 MachineModel machine_model(const Topology& topology);
 
+// Whether the model was fitted to times of tutti's own rows on such a machine: GPUs of Hopper's
+// generation with NVLink.
+bool is_fitted(const Topology& topology);
+
 // An operation as far as it can cost time.
 struct Load {
   int ranks = 1;

@@ -11,6 +11,9 @@
 
 namespace tutti::test {
 
+// Of groups that tests make themselves.
+inline constexpr CommunicatorOptions kOnHost{.backend = Backend::kHost, .timeout = kPatience};
+
 struct GroupSpec {
   Backend backend = Backend::kHost;
   RankKind kind = RankKind::kThreads;

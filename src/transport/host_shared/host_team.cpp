@@ -84,16 +84,18 @@ Outcome HostTeam::finish() {
   return Outcome::kDone;
 }
 
+std::uint32_t HostTeam::notices(std::memory_order order) const {
+  return std::atomic_ref(const_cast<std::uint32_t&>(*work_.notices)).load(order);
+}
+
 bool HostTeam::poisoned() const {
   if (std::atomic_ref(work_.control->poison).load(std::memory_order_relaxed) != 0) return true;
-  auto& notices = const_cast<std::uint32_t&>(*work_.notices);
-  return (std::atomic_ref(notices).load(std::memory_order_relaxed) & Notice::kAbort) != 0;
+  return (notices(std::memory_order_relaxed) & Notice::kAbort) != 0;
 }
 
 // Acquire: a poll after this finds all that the rank sent.
 bool HostTeam::has_left(int rank) const {
-  auto& notices = const_cast<std::uint32_t&>(*work_.notices);
-  return (std::atomic_ref(notices).load(std::memory_order_acquire) & Notice::left(rank)) != 0;
+  return (notices(std::memory_order_acquire) & Notice::left(rank)) != 0;
 }
 
 Outcome HostTeam::fail(FailureReason reason, int missing, std::uint64_t expected, const Flag& seen,

@@ -228,6 +228,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   void tell(std::uint64_t missing) const;
   Outcome fail(FailureReason reason, int missing, std::uint64_t expected, const Flag& seen,
                std::uint64_t waited_ns) const;
+  std::uint32_t notices(std::memory_order order) const;
   bool poisoned() const;
   bool has_left(int rank) const;
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/group.hpp"
 #include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "tutti/collectives.hpp"
@@ -60,7 +61,6 @@ using ::testing::Eq;
 using ::testing::HasSubstr;
 
 constexpr int kMostAllocations = 20'000;
-constexpr CommunicatorOptions kHost{.backend = Backend::kHost, .timeout = kPatience};
 
 // What a call says while its n-th allocation fails; `failed`: whether it had so many.
 template <class F>
@@ -100,7 +100,9 @@ void with_every_allocation(std::string_view name, const std::function<Subject()>
   EXPECT_GT(failures, 0) << name << " asks for no memory: leave it out";
 }
 
-Communicator alone() { return std::move(take(Communicator::create_in_process(1, kHost)).front()); }
+Communicator alone() {
+  return std::move(take(Communicator::create_in_process(1, kOnHost)).front());
+}
 
 struct Case {
   const char* name;
@@ -253,7 +255,7 @@ TEST(ExceptionsTest, CreationInProcess) {
   bool failed = true;
   for (int n = 0; failed && n < kMostAllocations; n = next_after(n)) {
     const Status status = with_failing_allocation(
-        n, failed, [] { return status_of(Communicator::create_in_process(3, kHost)); });
+        n, failed, [] { return status_of(Communicator::create_in_process(3, kOnHost)); });
     if (status.is_ok()) continue;
     ++failures;
     EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.to_string();
@@ -267,7 +269,7 @@ TEST(ExceptionsTest, TheOthersAreTold) {
     int told = 0;
     bool failed = true;
     for (int n = 0; failed && n < kMostAllocations; n = n < 4 ? n + 1 : 2 * n) {
-      auto groups = take(Communicator::create_in_process(2, kHost));
+      auto groups = take(Communicator::create_in_process(2, kOnHost));
       std::array<Status, 2> answers;
       on_all_ranks(2, [&](int rank) {
         Communicator& group = groups[static_cast<std::size_t>(rank)];

@@ -17,8 +17,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr CommunicatorOptions kHost{.backend = Backend::kHost, .timeout = kPatience};
-
 // Creates a group of threads in which rank 1 has other options; every rank's answer.
 std::vector<Status> create_with(const CommunicatorOptions& usual, const CommunicatorOptions& odd) {
   const UniqueId id = take(UniqueId::create());
@@ -33,7 +31,7 @@ std::vector<Status> create_with(const CommunicatorOptions& usual, const Communic
 TEST(CreateTest, ThreadsMeetByAUniqueId) {
   const UniqueId id = take(UniqueId::create());
   on_all_ranks(4, [&](int rank) {
-    Communicator group = take(Communicator::create(id, rank, 4, kHost));
+    Communicator group = take(Communicator::create(id, rank, 4, kOnHost));
     EXPECT_EQ(group.rank(), rank);
     EXPECT_EQ(group.size(), 4);
     EXPECT_EQ(group.backend(), Backend::kHost);
@@ -46,9 +44,9 @@ TEST(CreateTest, ThreadsMeetByAUniqueId) {
 }
 
 TEST(CreateTest, DifferentOptionsAreAMismatchOnEveryRank) {
-  CommunicatorOptions odd = kHost;
+  CommunicatorOptions odd = kOnHost;
   odd.deterministic = true;
-  for (const Status& answer : create_with(kHost, odd)) {
+  for (const Status& answer : create_with(kOnHost, odd)) {
     EXPECT_EQ(answer.code(), StatusCode::kMismatch);
     EXPECT_THAT(answer.message(),
                 HasSubstr("rank 1 has option deterministic=true, rank 0 has false;"));
@@ -57,7 +55,7 @@ TEST(CreateTest, DifferentOptionsAreAMismatchOnEveryRank) {
 
 TEST(CreateTest, ARankThatNeverComesIsNamed) {
   const UniqueId id = take(UniqueId::create());
-  CommunicatorOptions options = kHost;
+  CommunicatorOptions options = kOnHost;
   options.timeout = std::chrono::milliseconds(200);
   on_all_ranks(2, [&](int rank) {
     const Status answer = Communicator::create(id, rank, 3, options).status();
@@ -68,21 +66,21 @@ TEST(CreateTest, ARankThatNeverComesIsNamed) {
 
 TEST(CreateTest, RanksOutsideTheGroupAreRefusedAtOnce) {
   const UniqueId id = take(UniqueId::create());
-  EXPECT_EQ(Communicator::create(id, 3, 3, kHost).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(Communicator::create(id, -1, 3, kHost).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(Communicator::create(id, 0, 0, kHost).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Communicator::create(id, 3, 3, kOnHost).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Communicator::create(id, -1, 3, kOnHost).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Communicator::create(id, 0, 0, kOnHost).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Communicator::create_in_process(0).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST(CreateTest, TheHostBackendHasALimit) {
-  const auto made = Communicator::create_in_process(17, kHost);
+  const auto made = Communicator::create_in_process(17, kOnHost);
   EXPECT_EQ(made.status().code(), StatusCode::kUnsupported);
   EXPECT_THAT(made.status().message(), HasSubstr("16"));
 }
 
 TEST(CreateTest, CudaWithoutAGpuSaysWhatIsMissing) {
   if (real_cuda() != nullptr && real_cuda()->device_count().is_ok()) GTEST_SKIP() << "has a GPU";
-  CommunicatorOptions options = kHost;
+  CommunicatorOptions options = kOnHost;
   options.backend = Backend::kCuda;
   const auto made = Communicator::create_in_process(2, options);
   EXPECT_EQ(made.status().code(), StatusCode::kUnavailable);
@@ -100,7 +98,7 @@ TEST(CreateTest, UniqueIdsTravelAsText) {
 }
 
 TEST(CreateTest, ACommunicatorMayBeMovedAndDestroyedInAnyOrder) {
-  auto groups = take(Communicator::create_in_process(3, kHost));
+  auto groups = take(Communicator::create_in_process(3, kOnHost));
   Communicator moved = std::move(groups[1]);
   groups.erase(groups.begin());
   groups.clear();
@@ -110,14 +108,14 @@ TEST(CreateTest, ACommunicatorMayBeMovedAndDestroyedInAnyOrder) {
 
 // What a deterministic group may run, every group may; here all rows of the host are.
 TEST(CreateTest, DeterministicGroupsRun) {
-  CommunicatorOptions options = kHost;
+  CommunicatorOptions options = kOnHost;
   options.deterministic = true;
   auto groups = take(Communicator::create_in_process(1, options));
   EXPECT_TRUE(groups[0].plan("all_reduce", {.count = 100}).is_ok());
 }
 
 TEST(CreateTest, TheHostCapturesNothing) {
-  auto groups = take(Communicator::create_in_process(1, kHost));
+  auto groups = take(Communicator::create_in_process(1, kOnHost));
   EXPECT_EQ(groups[0].start_capture().code(), StatusCode::kUnsupported);
   EXPECT_EQ(groups[0].finish_capture().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(groups[0].prepare_nccl().code(), StatusCode::kUnavailable);

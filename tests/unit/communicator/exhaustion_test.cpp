@@ -11,7 +11,7 @@
 #include <functional>
 #include <set>
 
-#include "support/sanitizers.hpp"
+#include "support/group.hpp"
 #include "tutti/collectives.hpp"
 #include "tutti/communicator.hpp"
 #include "unit/bootstrap/ranks.hpp"
@@ -24,7 +24,6 @@ using ::testing::HasSubstr;
 
 constexpr int kSize = 3, kFailing = 1;
 constexpr int kMostFree = 60;
-constexpr CommunicatorOptions kHostBackend{.backend = Backend::kHost, .timeout = kPatience};
 
 // While it lives this process may open `free` more descriptors.
 class Shortage {
@@ -105,7 +104,7 @@ void on_processes(const UniqueId& id, const std::function<std::string(Communicat
   ranks.reserve(kSize);
   for (int rank = 0; rank < kSize; ++rank) {
     ranks.emplace_back([&, rank](const ForkedRank::Say&) {
-      auto group = Communicator::create(id, rank, kSize, kHostBackend);
+      auto group = Communicator::create(id, rank, kSize, kOnHost);
       return group.is_ok() ? body(*group) : group.status().to_string();
     });
   }
@@ -161,7 +160,7 @@ TEST(ExhaustionInCreation, OfDescriptorsIsToldToAll) {
       for (; free < kMostFree; ++free) {
         std::optional<Shortage> shortage;
         if (rank == kFailing) shortage.emplace(free);
-        const auto group = Communicator::create(ids[free], rank, kSize, kHostBackend);
+        const auto group = Communicator::create(ids[free], rank, kSize, kOnHost);
         bool exhausted = false;
         const std::string complaint = complaint_of(group.status(), "ulimit -n", exhausted);
         if (!complaint.empty()) return std::to_string(free) + " left: " + complaint;

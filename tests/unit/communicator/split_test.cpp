@@ -4,6 +4,7 @@
 
 #include "communicator/communicator_impl.hpp"
 #include "support/check.hpp"
+#include "support/group.hpp"
 #include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "tutti/collectives.hpp"
@@ -16,8 +17,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 using std::chrono::milliseconds;
-
-constexpr CommunicatorOptions kOnHost{.backend = Backend::kHost, .timeout = kPatience};
 
 // Calls body(group, rank) on a thread for each of four ranks.
 template <class Body>
