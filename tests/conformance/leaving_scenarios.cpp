@@ -16,10 +16,16 @@ namespace {
 
 constexpr std::size_t kLaneBytes = 64 * KiB;
 
-// A second group of the same ranks, in which `work` is done by all. Then rank 1 leaves it, and the
-// others go on to `wait`, for what rank 1 never sends.
-template <class Work, class Wait>
-void rank_1_leaves(Rank& rank, const Work& work, const Wait& wait) {
+// All ranks of the parent group are here: an allocation takes every one of them.
+void meet(Rank& rank) { (void)take(rank.group.allocate(256)); }
+
+void do_nothing(Communicator&, Lane&) {}
+
+// A second group of the same ranks, in which `work` is done by all. Then rank 1 leaves it; the
+// others do the `rest`, and go on to `wait` for what rank 1 never sends. The first of them that
+// fails fails all: hence nobody waits before all are through.
+template <class Work, class Rest, class Wait>
+void rank_1_leaves(Rank& rank, const Work& work, const Rest& rest, const Wait& wait) {
   auto group = take(rank.group.split(0, rank.number()));
   auto lane = std::make_unique<Lane>(rank, *group, BufferKind::kSymmetric, kLaneBytes);
   work(*group, *lane);
@@ -27,16 +33,20 @@ void rank_1_leaves(Rank& rank, const Work& work, const Wait& wait) {
     lane.reset();
     group.reset();
   } else {
+    rest(*group, *lane);
+  }
+  meet(rank);
+  if (rank.number() != 1) {
     require_failure(wait(*group, *lane), StatusCode::kPeerFailed,
                     {"rank 1", "left the group", "before it destroys its communicator"});
   }
-  (void)take(rank.group.allocate(256));  // the parent goes on, with all ranks
+  meet(rank);  // the parent goes on, with all ranks
 }
 
 void rank_leaves_before(Rank& rank, std::string_view algorithm) {
   const Trial trial{.dtype = DataType::kInt32, .count = 1000, .algorithm = algorithm};
   rank_1_leaves(
-      rank, [&](Communicator&, Lane& lane) { lane.expect_right(trial); },
+      rank, [&](Communicator&, Lane& lane) { lane.expect_right(trial); }, do_nothing,
       [&](Communicator& group, Lane& lane) {
         const Status status = lane.run(lane.prepare(trial));
         // Of more than two, one finds it and the others hear of it.
@@ -63,7 +73,7 @@ void rank_leaves_a_pair(Rank& rank, std::size_t count) {
     return started.is_ok() ? lane.finish() : started;
   };
   rank_1_leaves(
-      rank, [&](Communicator& group, Lane& lane) { require_ok(exchange(group, lane)); },
+      rank, [&](Communicator& group, Lane& lane) { require_ok(exchange(group, lane)); }, do_nothing,
       [&](Communicator& group, Lane& lane) {
         if (rank.number() == 0) return exchange(group, lane);
         return wait_for_failure(group);
@@ -86,11 +96,14 @@ void rank_leaves_before_a_signal(Rank& rank) {
         require_ok(lane.finish());
       },
       [&](Communicator& group, Lane& lane) {
-        const Stream stream = lane.stream();
-        require_ok(wait_signal(group, {.peer = 1, .channel = 5, .stream = stream}));
-        require_ok(wait_signal(group, {.peer = 1, .channel = 5, .stream = stream}));
+        for (int times = 0; times < 2; ++times) {
+          require_ok(wait_signal(group, {.peer = 1, .channel = 5, .stream = lane.stream()}));
+        }
         require_ok(lane.finish());
-        const Status waited = wait_signal(group, {.peer = 1, .channel = 5, .stream = stream});
+      },
+      [&](Communicator& group, Lane& lane) {
+        const Status waited =
+            wait_signal(group, {.peer = 1, .channel = 5, .stream = lane.stream()});
         return waited.is_ok() ? lane.finish() : waited;
       });
 }

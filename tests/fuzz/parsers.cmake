@@ -3,6 +3,7 @@
 set(sources
   communicator/agreement.cpp
   drivers/host_files.cpp
+  drivers/processes.cpp
   drivers/shared_memory.cpp
   drivers/socket_address.cpp
   drivers/sockets.cpp

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "tutti/device/threads.hpp"
+
 namespace tutti {
 
 // What went wrong, for the text of the failure. Filled by the first that fails; `state` is written
@@ -25,7 +27,7 @@ struct Notice {
   static constexpr std::uint32_t kAbort = 1;  // end now
   // That rank has left: all that it will ever send has been sent. A wait for it that has read this
   // polls once more before it gives up, and reads it with acquire.
-  static constexpr std::uint32_t left(int rank) { return 2u << rank; }
+  TUTTI_DEVICE static constexpr std::uint32_t left(int rank) { return 2u << rank; }
 };
 
 struct FailureRecord {
