@@ -28,7 +28,7 @@ endif()
 add_library(tutti_flags INTERFACE)
 target_compile_options(tutti_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
-  $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false --expt-relaxed-constexpr>)
+  $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false --expt-relaxed-constexpr ${TUTTI_CUDA_COMPRESSION}>)
 target_include_directories(tutti_flags INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
 target_compile_definitions(tutti_flags INTERFACE TUTTI_WITH_CUDA=$<BOOL:${TUTTI_WITH_CUDA}>)
