@@ -51,7 +51,7 @@ const Wait kWaits[] = {
     in_all_reduce("one_shot"),
     in_all_reduce("one_shot_push"),
     in_all_reduce("ring"),
-    {"recv", [](Communicator& group) { return exchange(group, 1 << 20); }},
+    {"recv", [](Communicator& group) { return exchange(group, 100'000); }},
     {"recv_in_packets", [](Communicator& group) { return exchange(group, 100); }},
     {"wait_signal",
      [](Communicator& group) {
