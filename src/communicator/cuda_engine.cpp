@@ -13,6 +13,7 @@
 #include "launch/cuda_stages.hpp"
 #include "launch/one_sided.hpp"
 #include "memory/device_scope.hpp"
+#include "memory/rank_memory.hpp"
 
 namespace tutti {
 namespace {
@@ -26,10 +27,8 @@ class CudaEngine : public Engine {
     const DeviceScope scope(cuda_, device_);
     if (event_ != nullptr) (void)cuda_.destroy_event(event_);
     if (side_ != nullptr) (void)cuda_.destroy_stream(side_);
-    // Where a kernel still runs, its words must stay: leaking them beats corrupting them.
-    if (!drained_) return;
-    if (device_words_ != nullptr) (void)cuda_.free(device_words_);
-    if (host_words_ != nullptr) (void)cuda_.free_mapped_host(host_words_);
+    // Where a kernel still runs, its memory must stay: leaking it beats corrupting it.
+    if (!drained_) own_.leave_behind();
   }
 
   Status initialise(const EngineSizes& sizes) {
@@ -46,24 +45,25 @@ class CudaEngine : public Engine {
     TUTTI_ASSIGN(side_, cuda_.create_stream(device_));
     TUTTI_ASSIGN(event_, cuda_.create_event(false));
     TUTTI_TRY(lanes_.create(device_));
-    TUTTI_ASSIGN(device_words_, cuda_.allocate(device_, bytes));
-    TUTTI_TRY(cuda_.set_async(device_words_, 0, bytes, side_));
+    TUTTI_ASSIGN(own_, RankMemory::create(cuda_, device_,
+                                          {.device_bytes = bytes, .host_bytes = kHostBytes}));
+    CudaAddress const words = own_.device_memory();
+    TUTTI_TRY(cuda_.set_async(words, 0, bytes, side_));
     TUTTI_TRY(cuda_.synchronize(side_));
-    TUTTI_ASSIGN(host_words_, cuda_.allocate_mapped_host(kHostBytes));
-    std::memset(host_words_, 0, kHostBytes);
+    std::byte* const on_host = own_.host_memory();
+    std::memset(on_host, 0, kHostBytes);
 
-    memory_.control = reinterpret_cast<Control*>(device_words_);
-    memory_.launches = reinterpret_cast<std::uint64_t*>(device_words_ + sizeof(Control));
-    memory_.epochs = reinterpret_cast<std::uint64_t*>(device_words_ + kHeaderBytes);
-    memory_.late = reinterpret_cast<LateBuffers*>(device_words_ + kHeaderBytes + epochs);
-    memory_.messages =
-        reinterpret_cast<MessageCounts*>(device_words_ + kHeaderBytes + epochs + late);
+    memory_.control = reinterpret_cast<Control*>(words);
+    memory_.launches = reinterpret_cast<std::uint64_t*>(words + sizeof(Control));
+    memory_.epochs = reinterpret_cast<std::uint64_t*>(words + kHeaderBytes);
+    memory_.late = reinterpret_cast<LateBuffers*>(words + kHeaderBytes + epochs);
+    memory_.messages = reinterpret_cast<MessageCounts*>(words + kHeaderBytes + epochs + late);
     memory_.windows = reinterpret_cast<MessageWindow*>(memory_.messages + kMessageCounts);
     memory_.signals =
         reinterpret_cast<device::impl::SignalCounters*>(memory_.windows + kMessageWindows);
-    memory_.failure = reinterpret_cast<FailureRecord*>(host_words_);
-    memory_.notices = reinterpret_cast<std::uint32_t*>(host_words_ + kHostBytes / 2);
-    told_ = reinterpret_cast<std::uint16_t*>(host_words_ + 3 * kHostBytes / 4);
+    memory_.failure = reinterpret_cast<FailureRecord*>(on_host);
+    memory_.notices = reinterpret_cast<std::uint32_t*>(on_host + kHostBytes / 2);
+    told_ = reinterpret_cast<std::uint16_t*>(on_host + 3 * kHostBytes / 4);
     *told_ = Control::kTold >> 16;
 
     const Control control{.poison = 0, .claimed = 0, .timeout_ns = sizes.timeout_ns};
@@ -216,8 +216,7 @@ class CudaEngine : public Engine {
   Stream last_ = nullptr;
   std::atomic<bool> used_ = false;
   bool drained_ = true;
-  CudaAddress device_words_ = nullptr;
-  std::byte* host_words_ = nullptr;
+  RankMemory own_;
   std::uint16_t* told_ = nullptr;  // what the device's half-word becomes; host memory
 };
 
