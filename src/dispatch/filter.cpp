@@ -52,6 +52,19 @@ std::string why_not_on_machine(const Algorithm& row, const Topology& topology) {
   return {};
 }
 
+// The driver gives graphs too few queues for more: the kernels of one would wait behind those of
+// another, which wait for them.
+constexpr int kMostCapturedThreads = 3;
+
+std::string why_not_captured(const Request& request, const Topology& topology) {
+  const bool threads_share = topology.one_process && topology.ranks_per_gpu > kMostCapturedThreads;
+  if (!request.capturing || !threads_share) return {};
+  return fmt::format(
+      "cannot be captured where more than {} ranks of one process share a GPU, and {} do: give "
+      "each rank a process of its own",
+      kMostCapturedThreads, topology.ranks_per_gpu);
+}
+
 // NCCL 2.28.3 scales for a rank alone in a kernel that leaves the last of 65537 8-byte elements as
 // it was. Whatever else it may leave: no other row is slower there.
 bool nccl_scales_alone(const Algorithm& row, const Request& request, const Topology& topology) {
@@ -149,6 +162,7 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
     reason = fmt::format("does not take {} of {}", to_string(request.op), to_string(request.dtype));
   }
   if (reason.empty()) reason = why_not_on_machine(row, topology);
+  if (reason.empty()) reason = why_not_captured(request, topology);
   if (reason.empty() && nccl_scales_alone(row, request, topology)) {
     reason = fmt::format("leaves elements unwritten in {} of one rank", to_string(request.op));
   }

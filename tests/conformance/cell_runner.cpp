@@ -45,7 +45,9 @@ CellRunner::CellRunner(Rank& rank, const std::vector<Cell>& cells)
 }
 
 std::string CellRunner::why_not(const Cell& cell) const {
-  if (!is_choosy(cell.algorithm)) return {};
+  const bool captured = cell.mode != Mode::kEager;
+  const bool shared = captured && rank_.group.impl().topology().ranks_per_gpu > 1;
+  if (!is_choosy(cell.algorithm) && !shared) return {};
   const bool aligned = cell.offset * size_of(cell.dtype) % 16 == 0;
   if (needs(cell, kNeedsNcclWindows) && !(aligned && cell.buffers == BufferKind::kSymmetric)) {
     return "windows of NCCL's hold no such buffers";
@@ -54,7 +56,8 @@ std::string CellRunner::why_not(const Cell& cell) const {
                                                     .dtype = cell.dtype,
                                                     .op = {.kind = cell.op},
                                                     .in_place = cell.in_place,
-                                                    .algorithm = cell.algorithm});
+                                                    .algorithm = cell.algorithm,
+                                                    .captured = captured});
   return plan.status().code() == StatusCode::kUnsupported ? plan.status().message() : "";
 }
 
@@ -82,6 +85,7 @@ std::string CellRunner::run_graph(const Cell& cell, Workbench& bench) {
   const CapturedGraph graph(*rank_.device.cuda(), stream_.get(),
                             [&] { require_ok(all_reduce(rank_.group, call)); });
   if (late) require_ok(rank_.group.finish_capture());
+  graph.instantiate(rank_.group);
   for (int replay = 0; replay < 2; ++replay) {
     if (replay > 0) trial.seed += 1000;
     (void)bench.prepare(trial, stream_.get());

@@ -272,5 +272,24 @@ TEST(Filter, NcclsCopyEnginesAreTakenByNameAlone) {
   EXPECT_THAT(why_not(kernels, request, topology), IsEmpty());
 }
 
+// Threads that share a GPU; where ranks are processes, or do not share, any number is captured.
+TEST(Filter, CapturesOfRanksOfOneProcessThatShareAGpu) {
+  Topology topology = eight_h200();
+  topology.one_process = true;
+  Request request;
+  request.capturing = true;
+  const auto why = [&] { return reason("quick", topology, request); };
+  EXPECT_THAT(why(), IsEmpty());
+  topology.ranks_per_gpu = 3;
+  EXPECT_THAT(why(), IsEmpty());
+  topology.ranks_per_gpu = 4;
+  EXPECT_THAT(why(), HasSubstr("more than 3 ranks of one process share a GPU, and 4 do"));
+  topology.one_process = false;
+  EXPECT_THAT(why(), IsEmpty());
+  topology.one_process = true;
+  request.capturing = false;
+  EXPECT_THAT(why(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace tutti
