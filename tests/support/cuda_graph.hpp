@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "communicator/communicator_impl.hpp"
 #include "drivers/cuda.hpp"
 #include "support/check.hpp"
 
@@ -34,6 +35,14 @@ class CapturedGraph {
   ~CapturedGraph() {
     if (exec_ != nullptr) (void)cuda_->destroy_graph_exec(exec_);
     if (graph_ != nullptr) (void)cuda_->destroy_graph(graph_);
+  }
+
+  // By all ranks, before the first launch. Instantiating waits for the kernels of the context.
+  // Where ranks are threads and share a GPU, another rank's kernel could wait for this one
+  // meanwhile.
+  void instantiate(Communicator& group) const {
+    exec_ = take(cuda_->instantiate(graph_));
+    if (group.impl().topology().ranks_per_gpu > 1) (void)take(group.allocate(256));
   }
 
   void launch(Stream stream) const {

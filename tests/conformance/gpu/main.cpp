@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "conformance/gpu/gpu_tests.hpp"
+#include "drivers/cuda.hpp"
 #include "drivers/nccl.hpp"
 #include "support/check.hpp"
 #include "support/device.hpp"
@@ -31,10 +32,11 @@ struct Test {
   std::function<std::string()> run;
 };
 
-// Why NCCL cannot be loaded, or is older than `version`; empty if it can.
-std::string why_no_nccl(int version) {
+// Why ranks cannot use NCCL, or one of this `version`; empty if they can.
+std::string why_no_nccl(int version, int ranks) {
   return run_isolated(
-      [version] {
+      [version, ranks] {
+        require(take(real_cuda()->device_count()) >= ranks, "NCCL refuses ranks that share a GPU");
         std::string why;
         NcclDriver* const nccl = real_nccl(&why);
         require(nccl != nullptr, why);
@@ -71,20 +73,25 @@ void add(std::vector<Test>& tests, const Scenario& scenario, RankKind kind, int 
                    [spec, run = scenario.run] { return run_group(spec, run); }});
 }
 
+// NCCL's, as far as `ranks` can use it. Says what is left out.
+void add_nccl(std::vector<std::span<const Scenario>>& lists, int ranks) {
+  const auto add_from = [&](const char* names, int version, std::span<const Scenario> list) {
+    const std::string why = why_no_nccl(version, ranks);
+    if (why.empty()) lists.push_back(list);
+    if (!why.empty()) fmt::print("skipped {} of {} ranks: {}\n", names, ranks, why);
+  };
+  add_from("nccl_*", 0, nccl_failures());
+  add_from("nccl_window_*", kFirstNcclWithWindows, nccl_windows());
+  add_from("waits in nccl_window", kFirstNcclThatAbortsThem, nccl_window_waits());
+}
+
 std::vector<Test> all_tests(const Options& options, const std::vector<int>& ranks) {
   std::vector<Test> tests;
-  std::vector<std::span<const Scenario>> lists = {
-      working_scenarios(), failing_scenarios(), leaving_scenarios(), graph_scenarios(),
-      capture_failures(),  surroundings(),      protocol_controls(), one_sided()};
-  const auto add_nccl = [&lists](const char* names, int version, std::span<const Scenario> list) {
-    const std::string why = why_no_nccl(version);
-    if (why.empty()) lists.push_back(list);
-    if (!why.empty()) fmt::print("skipped {}: {}\n", names, why);
-  };
-  add_nccl("nccl_*", 0, nccl_failures());
-  add_nccl("nccl_window_*", kFirstNcclWithWindows, nccl_windows());
-  add_nccl("waits in nccl_window", kFirstNcclThatAbortsThem, nccl_window_waits());
   for (const int n : ranks) {
+    std::vector<std::span<const Scenario>> lists = {
+        working_scenarios(), failing_scenarios(), leaving_scenarios(), graph_scenarios(),
+        capture_failures(),  surroundings(),      protocol_controls(), one_sided()};
+    add_nccl(lists, n);
     for (const auto list : lists) {
       for (const Scenario& scenario : list) {
         for (const RankKind kind : {RankKind::kThreads, RankKind::kProcesses}) {

@@ -132,7 +132,8 @@ class Trials {
     for (int attempt = 0; attempt < kTries; ++attempt) {
       ++round_;
       delay_at_random(weakening);
-      require(set_weakening(weakening, bare_.stream()), "the weakening could not be set");
+      require(set_weakening(rank_.number(), weakening, bare_.stream()),
+              "the weakening could not be set");
       run_once();
       wrong += is_wrong();
     }

@@ -34,8 +34,11 @@ Status wait_for_failure(Rank& rank) {
 
 // The operation waits its turn on rank 0, and everybody else for rank 0.
 void busy_gpu(Rank& rank) {
-  Lane lane(rank, BufferKind::kSymmetric, kRoom);
   const OwnedStream busy(rank.device);
+  // Loads the kernel, which would wait for those that run.
+  require(occupy_all_multiprocessors(busy.get(), milliseconds(0)), "the other kernel runs");
+  busy.wait();
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const Trial trial{.count = kCount, .seed = seed};
     const AllReduce call = lane.prepare(trial);
@@ -134,6 +137,15 @@ std::byte* same_address_again(Rank& rank, std::byte* address, MemoryKind kind) {
   return again;
 }
 
+// Freeing and allocating wait for the kernels of the context, which ranks that share a GPU may have
+// in common: no rank starts one meanwhile.
+std::byte* same_address_again_on_all(Rank& rank, std::byte* address, MemoryKind kind) {
+  (void)take(rank.group.allocate(256));
+  std::byte* const again = same_address_again(rank, address, kind);
+  (void)take(rank.group.allocate(256));
+  return again;
+}
+
 // Plain buffers: what an address holds now is what is reduced, eagerly and by a replay.
 void plain_memory_given_out_again(Rank& rank, MemoryKind kind) {
   const OwnedStream stream(rank.device);
@@ -153,7 +165,7 @@ void plain_memory_given_out_again(Rank& rank, MemoryKind kind) {
       stream.wait();
       check(rank, place, 1000 * round + k);
     }
-    std::byte* const again = same_address_again(rank, place.address, kind);
+    std::byte* const again = same_address_again_on_all(rank, place.address, kind);
     came_again = came_again || again == place.address;
     place.address = again;
   }

@@ -20,7 +20,19 @@
 namespace tutti::test {
 namespace {
 
-__device__ CudaWeakening device_weakening;
+// Ranks that are threads of one process and share a GPU share these, too: each has its own.
+__device__ CudaWeakening device_weakenings[kMaxCudaRanks];
+
+__device__ int& rank_of_block() {
+  __shared__ int rank;
+  return rank;
+}
+__device__ const CudaWeakening& weakening() { return device_weakenings[rank_of_block()]; }
+// First in each kernel, by all threads.
+__device__ void weaken_as(int rank) {
+  if (threadIdx.x == 0) rank_of_block() = rank;
+  __syncthreads();
+}
 
 // Bounded by what is asked for, which is at most a few milliseconds.
 __device__ void delay(std::uint32_t ns) {
@@ -33,70 +45,78 @@ __device__ bool has(std::uint32_t mask, int barrier) { return (mask >> barrier &
 
 struct Weakened {
   static __device__ bool skip_barrier(int barrier) {
-    return has(device_weakening.skip_barrier, barrier);
+    return has(weakening().skip_barrier, barrier);
   }
-  static __device__ bool release(int barrier) { return !has(device_weakening.no_release, barrier); }
+  static __device__ bool release(int barrier) { return !has(weakening().no_release, barrier); }
   // Asked by the threads that wait, before they look at the flags for the first time.
   static __device__ bool acquire(int barrier) {
-    delay(device_weakening.before_wait_ns[barrier % CudaWeakening::kBarriers]);
-    return !has(device_weakening.no_acquire, barrier);
+    delay(weakening().before_wait_ns[barrier % CudaWeakening::kBarriers]);
+    return !has(weakening().no_acquire, barrier);
   }
   static __device__ void before_barrier(int, int barrier) {
-    delay(device_weakening.before_arrival_ns[barrier % CudaWeakening::kBarriers]);
+    delay(weakening().before_arrival_ns[barrier % CudaWeakening::kBarriers]);
   }
-  static __device__ void before_push() { delay(device_weakening.before_arrival_ns[0]); }
-  static __device__ bool polls() { return !device_weakening.no_polls; }
-  static __device__ bool empties() { return !device_weakening.no_emptying; }
-  static __device__ bool waits_for_chunks() { return !device_weakening.no_polls; }
-  static __device__ bool releases_chunks() { return !has(device_weakening.no_release, 1); }
+  static __device__ void before_push() { delay(weakening().before_arrival_ns[0]); }
+  static __device__ bool polls() { return !weakening().no_polls; }
+  static __device__ bool empties() { return !weakening().no_emptying; }
+  static __device__ bool waits_for_chunks() { return !weakening().no_polls; }
+  static __device__ bool releases_chunks() { return !has(weakening().no_release, 1); }
 };
 
 using SumOfFloats = Reduction<float, Sum>;
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_one_shot(const __grid_constant__ Work work) {
+  weaken_as(work.rank);
   NvlinkTeam<Weakened> team(work);
   all_reduce_one_shot<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_two_shot(const __grid_constant__ Work work) {
+  weaken_as(work.rank);
   NvlinkTeam<Weakened> team(work);
   all_reduce_two_shot<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_multicast_one_shot(const __grid_constant__ Work work) {
+  weaken_as(work.rank);
   BasicMulticastTeam<Weakened> team(work);
   all_reduce_multicast_one_shot<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_multicast_two_shot(const __grid_constant__ Work work) {
+  weaken_as(work.rank);
   BasicMulticastTeam<Weakened> team(work);
   all_reduce_multicast_two_shot<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_one_shot_push(const __grid_constant__ Work work) {
+  weaken_as(work.rank);
   PacketTeam<0, Weakened> team(work);
   all_reduce_one_shot_push<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_two_shot_push(const __grid_constant__ Work work) {
+  weaken_as(work.rank);
   PacketTeam<0, Weakened> team(work);
   all_reduce_two_shot_push<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_two_shot_staged(const __grid_constant__ Work work) {
+  weaken_as(work.rank);
   NvlinkTeam<Weakened> team(work);
   all_reduce_two_shot_staged<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_two_shot_tma(const __grid_constant__ Work work) {
+  weaken_as(work.rank);
   __shared__ BulkMoves moves;
   BulkTeam<Weakened> team(work, moves);
   all_reduce_two_shot_tma<SumOfFloats>(team, work);
@@ -104,6 +124,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_between_copies(const __grid_constant__ Work work) {
+  weaken_as(work.rank);
   // It has one barrier at most: without that there is no epoch to keep.
   Work part = work;
   part.meets = work.meets && !Weakened::skip_barrier(0);
@@ -112,6 +133,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1) weakened_ring(const __grid_constant__ Work work) {
+  weaken_as(work.rank);
   __shared__ RingTeam<Weakened>::Progress progress;
   RingTeam<Weakened> team(work, progress);
   all_reduce_ring<SumOfFloats>(team, work);
@@ -143,8 +165,9 @@ CudaKernel weakened_kernel(std::string_view id) {
   return nullptr;
 }
 
-bool set_weakening(const CudaWeakening& weakening, Stream stream) {
-  return cudaMemcpyToSymbolAsync(device_weakening, &weakening, sizeof weakening, 0,
+bool set_weakening(int rank, const CudaWeakening& weakening, Stream stream) {
+  const std::size_t offset = static_cast<std::size_t>(rank) * sizeof weakening;
+  return cudaMemcpyToSymbolAsync(device_weakenings, &weakening, sizeof weakening, offset,
                                  cudaMemcpyHostToDevice, stream) == cudaSuccess;
 }
 

@@ -8,7 +8,7 @@
 
 namespace tutti::test {
 
-// What the next kernels on the current device do. Barriers are numbered from 0 in each kernel.
+// What the next kernels of a rank do. Barriers are numbered from 0 in each kernel.
 struct CudaWeakening {
   static constexpr int kBarriers = 4;
   std::uint32_t skip_barrier = 0;                   // bit k: barrier k is left out
@@ -25,6 +25,6 @@ struct CudaWeakening {
 CudaKernel weakened_kernel(std::string_view id);
 
 // In stream order. False where CUDA refuses.
-bool set_weakening(const CudaWeakening& weakening, Stream stream);
+bool set_weakening(int rank, const CudaWeakening& weakening, Stream stream);
 
 }  // namespace tutti::test
