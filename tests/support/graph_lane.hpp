@@ -17,6 +17,8 @@ class GraphLane {
         graph_(*rank.device.cuda(), lane_.stream(), [this] { require_ok(lane_.start(call_)); }) {}
 
   const AllReduce& call() const { return call_; }
+  // Of copies, before the first launch. Collective.
+  void instantiate(Communicator& group) { graph_.instantiate(group); }
 
   // Fresh data and a replay, which may be under way when this returns.
   void launch(std::uint64_t seed) {
