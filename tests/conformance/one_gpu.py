@@ -14,10 +14,11 @@ import sys
 import time
 from pathlib import Path
 
-# Each stream of ranks that are threads has a queue of its own. A kernel is loaded before any waits:
-# loading waits for all that run. What waits in vain says so soon.
-SHARED = {"TUTTI_SHARE_GPUS": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "32",
-          "CUDA_MODULE_LOADING": "EAGER", "TUTTI_TIMEOUT_MS": "20000"}
+# What waits in vain says so soon.
+SHARED = {"TUTTI_SHARE_GPUS": "1", "TUTTI_TIMEOUT_MS": "20000"}
+# Each stream has a queue of its own. A kernel is loaded before any waits: loading waits for all that
+# run in the process.
+OF_THREADS = {"CUDA_DEVICE_MAX_CONNECTIONS": "32", "CUDA_MODULE_LOADING": "EAGER"}
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed", re.MULTILINE)
 MOVEMENT = ["all_gather", "all_to_all", "broadcast", "gather", "scatter", "send_recv",
             "all_gather_v", "all_to_all_v"]
@@ -25,7 +26,7 @@ REDUCTION = ["reduce_scatter", "reduce_scatter_v", "reduce"]
 
 
 def runs() -> list[list[str]]:
-    """What to run: arguments of programs, the ones that find most first."""
+    """What to run: arguments of programs."""
     ranks = {"threads": "2,3", "processes": "2,3,4"}
     all_runs = []
     for kind in ranks:
@@ -36,13 +37,15 @@ def runs() -> list[list[str]]:
                      for name in MOVEMENT]
         all_runs += [["tutti_conformance_reduction", "--collective", name, *of_kind]
                      for name in REDUCTION]
-        all_runs.append(["tutti_gpu_tests", "--kind", kind, "--ranks", "2,3", "--limit", "60"])
+        all_runs.append(["tutti_gpu_tests", "--kind", kind, "--ranks", "2,3", "--limit", "60",
+                         "--together"])
     return all_runs
 
 
 def ended(command: list[str], limit: float) -> tuple[str, int | str]:
     """What a program printed, and how it ended. One that is late is killed with its ranks."""
-    with subprocess.Popen(command, env=os.environ | SHARED, stdout=subprocess.PIPE,
+    settings = SHARED | (OF_THREADS if "threads" in command else {})
+    with subprocess.Popen(command, env=os.environ | settings, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace",
                           start_new_session=True) as program:
         try:
@@ -59,10 +62,11 @@ def run(folder: Path, arguments: list[str], limit: float) -> bool:
     output, code = ended(command, limit)
     counts = COUNTS.findall(output)
     passed = code == 0 and sum(int(number) for number, _ in counts) > 0
-    print(f"{'passed' if passed else 'FAILED':<7} {time.monotonic() - began:6.1f} s  "
-          f"{counts[-1][0] if counts else 0:>5} cases  {' '.join(arguments)}", flush=True)
+    text = (f"{'passed' if passed else 'FAILED':<7} {time.monotonic() - began:6.1f} s  "
+            f"{counts[-1][0] if counts else 0:>5} cases  {' '.join(arguments)}")
     if not passed:
-        print(f"{output[-20_000:]}\n   exit code: {code}", flush=True)
+        text += f"\n{output[-20_000:]}\n   exit code: {code}"
+    print(text, flush=True)
     return passed
 
 
@@ -70,12 +74,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="that holds the programs")
     parser.add_argument("--only", default="", help="runs whose arguments hold this text")
-    parser.add_argument("--limit", type=float, default=300, help="seconds for one program")
+    parser.add_argument("--limit", type=float, default=400, help="seconds for one program")
     options = parser.parse_args()
     began = time.monotonic()
     chosen = [one for one in runs() if options.only in " ".join(one)]
-    failed = [one for one in chosen if not run(options.folder, one, options.limit)]
-    print(f"{len(chosen) - len(failed)} programs passed, {len(failed)} failed, "
+    # One after the other: processes take turns on a GPU, and those that poll take theirs, too.
+    failed = sum(not run(options.folder, one, options.limit) for one in chosen)
+    print(f"{len(chosen) - failed} programs passed, {failed} failed, "
           f"{time.monotonic() - began:.0f} s")
     return 1 if failed or not chosen else 0
 

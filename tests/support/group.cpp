@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "communicator/communicator_impl.hpp"
 #include "support/check.hpp"
 
 namespace tutti::test {
@@ -16,9 +17,21 @@ void run_rank(const GroupSpec& spec, Communicator group,
   function(rank);
 }
 
+// A stream for which the driver makes a queue waits for all kernels of the process: where ranks
+// share a GPU, also for one that waits for this rank. Queues stay when their stream goes: here are
+// enough.
+void make_queues(const Communicator& group) {
+  constexpr int kQueues = 32;  // CUDA_DEVICE_MAX_CONNECTIONS has no more
+  if (group.impl().topology().ranks_per_gpu <= 1) return;
+  const auto device = make_device(Backend::kCuda, group.device());
+  std::vector<OwnedStream> streams;
+  for (int k = 0; k < kQueues; ++k) streams.emplace_back(*device);
+}
+
 std::string run_as_threads(const GroupSpec& spec, const std::function<void(Rank&)>& function) {
   auto made = Communicator::create_in_process(spec.ranks, options_for(spec));
   if (!made.is_ok()) return "create_in_process: " + made.status().to_string() + "\n";
+  make_queues(made->front());
   return run_ranks(
       RankKind::kThreads, spec.ranks,
       [&](int rank) {

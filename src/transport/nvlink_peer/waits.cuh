@@ -135,11 +135,11 @@ class Patience {
     const std::uint64_t now = global_timer_ns();
     if (start_ == 0) start_ = now;
     waiting.waited_ns = now - start_;
-    const bool at_host = polls_ % kPollsPerHostLook == 0;
-    if (tutti::look_up(work, at_host, waiting) != Outcome::kDone) return Outcome::kFailed;
     if (left_) return fail(work, FailureReason::kLeft, waiting);
+    const bool at_host = polls_ % kPollsPerHostLook == 0;
+    const Outcome end = tutti::look_up(work, at_host, waiting);
     if (at_host) left_ = has_left(work, waiting.missing);
-    return Outcome::kDone;
+    return end;
   }
 
  private:

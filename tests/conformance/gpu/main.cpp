@@ -1,5 +1,5 @@
 // tutti_gpu_tests: what a group of ranks on GPUs must be able to do, and how it must fail. Every
-// test runs in a process of its own, with its own time limit.
+// test runs in a process of its own, with its own time limit, unless --together.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -24,12 +24,17 @@ struct Options {
   std::vector<std::string> kinds = {"threads", "processes"};
   std::string filter;
   int limit_s = 120;  // of one test
-  bool list = false;
+  bool together = false, list = false;
+
+  bool wants(RankKind kind) const {
+    return std::find(kinds.begin(), kinds.end(), to_string(kind)) != kinds.end();
+  }
 };
 
 struct Test {
   std::string name;  // "thousand_replays/2/threads"
   std::function<std::string()> run;
+  bool forks = true;  // a process that has used CUDA cannot
 };
 
 // Why ranks cannot use NCCL, or one of this `version`; empty if they can.
@@ -70,7 +75,8 @@ void add(std::vector<Test>& tests, const Scenario& scenario, RankKind kind, int 
                        .timeout = std::min(scenario.timeout, std::chrono::milliseconds(10000)),
                        .limit = std::chrono::hours(1)};
   tests.push_back({fmt::format("{}/{}/{}", scenario.name, ranks, to_string(kind)),
-                   [spec, run = scenario.run] { return run_group(spec, run); }});
+                   [spec, run = scenario.run] { return run_group(spec, run); },
+                   kind == RankKind::kProcesses});
 }
 
 // NCCL's, as far as `ranks` can use it. Says what is left out.
@@ -95,12 +101,11 @@ std::vector<Test> all_tests(const Options& options, const std::vector<int>& rank
     for (const auto list : lists) {
       for (const Scenario& scenario : list) {
         for (const RankKind kind : {RankKind::kThreads, RankKind::kProcesses}) {
-          const bool wanted = std::find(options.kinds.begin(), options.kinds.end(),
-                                        to_string(kind)) != options.kinds.end();
-          if (wanted) add(tests, scenario, kind, n);
+          if (options.wants(kind)) add(tests, scenario, kind, n);
         }
       }
     }
+    if (!options.wants(RankKind::kProcesses)) continue;  // of what follows, some forks
     for (const auto list : {whole_tests(), settings_of_cuda()}) {
       for (const WholeTest& whole : list) {
         tests.push_back(
@@ -128,6 +133,37 @@ bool run_one(const Test& test, int limit_s) {
   return text.empty();
 }
 
+struct Totals {
+  int passed = 0, failed = 0;
+};
+
+void run_each(const std::vector<Test>& tests, const Options& options, Totals& totals) {
+  for (const Test& test : tests) {
+    ++(run_one(test, options.limit_s) ? totals.passed : totals.failed);
+  }
+}
+
+// In one process, one behind the other: starting CUDA takes most of a test's time. Where one fails,
+// each is run by itself.
+void run_together(const std::vector<Test>& tests, const Options& options, Totals& totals) {
+  const auto all = [&] {
+    for (const Test& test : tests) {
+      const std::string failures = test.run();
+      if (!failures.empty()) throw Failure(fmt::format("{}: {}", test.name, failures));
+      fmt::print("passed {}\n", test.name);
+      std::fflush(stdout);
+    }
+  };
+  const auto seconds = options.limit_s + 2 * static_cast<int>(tests.size());
+  const std::string text = run_isolated(all, std::chrono::seconds(seconds));
+  if (text.empty()) {
+    totals.passed += static_cast<int>(tests.size());
+  } else {
+    fmt::print("together: {}\nnow each by itself\n", text);
+    run_each(tests, options, totals);
+  }
+}
+
 int run(const Options& options) {
   const std::string why = run_isolated([] { require(why_no_gpus(1).empty(), why_no_gpus(1)); },
                                        std::chrono::seconds(60));
@@ -135,16 +171,17 @@ int run(const Options& options) {
     fmt::print("skipped: {}\n0 passed, 0 failed\n", why);
     return kSkipped;
   }
-  int passed = 0, failed = 0;
-  for (const Test& test : all_tests(options, possible_ranks(options.ranks))) {
-    if (options.list) {
-      fmt::print("{}\n", test.name);
-      continue;
-    }
-    ++(run_one(test, options.limit_s) ? passed : failed);
+  std::vector<Test> together, apart;
+  for (Test& test : all_tests(options, possible_ranks(options.ranks))) {
+    if (options.list) fmt::print("{}\n", test.name);
+    (options.together && !test.forks ? together : apart).push_back(std::move(test));
   }
-  fmt::print("{} passed, {} failed\n", passed, failed);
-  return failed > 0 || (passed == 0 && !options.list) ? 1 : 0;
+  if (options.list) return 0;
+  Totals totals;
+  if (!together.empty()) run_together(together, options, totals);
+  run_each(apart, options, totals);
+  fmt::print("{} passed, {} failed\n", totals.passed, totals.failed);
+  return totals.failed > 0 || totals.passed == 0 ? 1 : 0;
 }
 
 }  // namespace
@@ -159,6 +196,8 @@ int main(int argc, char** argv) {
   app.add_option("--kind", options.kinds, "threads,processes")->delimiter(',');
   app.add_option("--filter", options.filter, "only tests whose name holds this text");
   app.add_option("--limit", options.limit_s, "seconds for one test");
+  app.add_flag("--together", options.together,
+               "tests whose ranks are threads run in one process, as long as they pass");
   app.add_flag("--list", options.list, "print the names and run nothing");
   CLI11_PARSE(app, argc, argv);
   try {

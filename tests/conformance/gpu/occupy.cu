@@ -37,4 +37,10 @@ bool occupy_all_multiprocessors(Stream stream, std::chrono::milliseconds time) {
   return cudaGetLastError() == cudaSuccess;
 }
 
+bool occupy_stream(Stream stream, std::chrono::milliseconds time) {
+  const auto ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
+  occupy<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(ns);
+  return cudaGetLastError() == cudaSuccess;
+}
+
 }  // namespace tutti::test

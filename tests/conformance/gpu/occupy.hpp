@@ -9,5 +9,7 @@ namespace tutti::test {
 
 // Fills every multiprocessor of the current device, in stream order. False where CUDA refuses.
 bool occupy_all_multiprocessors(Stream stream, std::chrono::milliseconds time);
+// A single thread: nobody waits for it but what is behind it on this stream.
+bool occupy_stream(Stream stream, std::chrono::milliseconds time);
 
 }  // namespace tutti::test

@@ -9,7 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/knobs.hpp"
 #include "base/units.hpp"
+#include "communicator/communicator_impl.hpp"
 #include "conformance/gpu/gpu_tests.hpp"
 #include "conformance/gpu/occupy.hpp"
 #include "support/cuda_graph.hpp"
@@ -65,7 +67,8 @@ void budgets_that_differ(Rank& rank) {
 }
 
 // The other kernel outlasts the deadline: an error that names rank 0. Rank 0's operation begins
-// when all is over, and must leave the others' memory alone.
+// when all is over, and must leave the others' memory alone. On a GPU that all ranks share, only
+// rank 0's stream is busy.
 void gpu_busy_for_too_long(Rank& rank) {
   Lane lane(rank, BufferKind::kSymmetric, kRoom);
   const OwnedStream busy(rank.device);
@@ -73,7 +76,10 @@ void gpu_busy_for_too_long(Rank& rank) {
   AllReduce call = lane.prepare(trial);
   call.options.timeout = milliseconds(300);
   if (rank.number() == 0) {
-    require(occupy_all_multiprocessors(busy.get(), milliseconds(2000)), "the other kernel runs");
+    const bool shared = rank.group.impl().topology().ranks_per_gpu > 1;
+    require(shared ? occupy_stream(call.stream, milliseconds(2000))
+                   : occupy_all_multiprocessors(busy.get(), milliseconds(2000)),
+            "the other kernel runs");
   }
   Bytes mine(kCount * sizeof(float)), later(mine.size());
   (void)lane.start(call);
@@ -236,11 +242,12 @@ void eager_and_graph(Rank& rank) {
   }
 }
 
-// Both kinds of groups in a process where CUDA begins with this setting.
-std::string with_setting(const char* name, const char* value, int ranks) {
+// Groups in a process where CUDA begins with this setting.
+std::string with_setting(const char* name, const char* value, int ranks,
+                         const std::vector<RankKind>& kinds) {
   ::setenv(name, value, 1);
   std::string wrong;
-  for (const RankKind kind : {RankKind::kProcesses, RankKind::kThreads}) {
+  for (const RankKind kind : kinds) {
     const GroupSpec spec{
         .backend = Backend::kCuda, .kind = kind, .ranks = ranks, .timeout = kPatient};
     wrong += run_group(spec, eager_and_graph);
@@ -248,12 +255,19 @@ std::string with_setting(const char* name, const char* value, int ranks) {
   return wrong;
 }
 
-std::string lazy_loading(int ranks) { return with_setting("CUDA_MODULE_LOADING", "LAZY", ranks); }
+const std::vector<RankKind> kBothKinds = {RankKind::kProcesses, RankKind::kThreads};
+
+std::string lazy_loading(int ranks) {
+  return with_setting("CUDA_MODULE_LOADING", "LAZY", ranks, kBothKinds);
+}
+// Ranks that are threads and share a GPU need a connection each: their kernels wait for each other.
 std::string one_connection(int ranks) {
-  return with_setting("CUDA_DEVICE_MAX_CONNECTIONS", "1", ranks);
+  const bool shared = Knobs::process().flag("TUTTI_SHARE_GPUS");
+  return with_setting("CUDA_DEVICE_MAX_CONNECTIONS", "1", ranks,
+                      shared ? std::vector{RankKind::kProcesses} : kBothKinds);
 }
 std::string blocking_launches(int ranks) {
-  return with_setting("CUDA_LAUNCH_BLOCKING", "1", ranks);
+  return with_setting("CUDA_LAUNCH_BLOCKING", "1", ranks, kBothKinds);
 }
 
 // One thread that drives all ranks cannot do so where each launch waits for its kernel: the first

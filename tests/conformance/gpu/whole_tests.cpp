@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/knobs.hpp"
 #include "base/units.hpp"
 #include "conformance/gpu/gpu_tests.hpp"
 #include "support/cuda_graph.hpp"
@@ -71,7 +72,7 @@ std::string visible_name(int index) {
   return std::string(rest.substr(0, rest.find(',')));
 }
 
-// Each process sees its own GPU alone, as number 0.
+// Each process sees its own GPU alone, as number 0. Where ranks share one, all see that.
 std::string one_visible_gpu_per_rank(int ranks) {
   const UniqueId id = take(UniqueId::create());
   const GroupSpec spec{.backend = Backend::kCuda,
@@ -79,7 +80,8 @@ std::string one_visible_gpu_per_rank(int ranks) {
                        .ranks = ranks,
                        .timeout = kDeadline};
   return run_ranks(RankKind::kProcesses, ranks, [&](int number) {
-    ::setenv("CUDA_VISIBLE_DEVICES", visible_name(number).c_str(), 1);
+    const bool shared = Knobs::process().flag("TUTTI_SHARE_GPUS");
+    ::setenv("CUDA_VISIBLE_DEVICES", visible_name(shared ? 0 : number).c_str(), 1);
     Communicator group = take(Communicator::create(id, number, ranks, options_for(spec)));
     require(group.device() == 0, "the only visible GPU is number 0");
     const auto device = make_device(Backend::kCuda, 0);
