@@ -46,7 +46,7 @@ CellRunner::CellRunner(Rank& rank, const std::vector<Cell>& cells)
 
 std::string CellRunner::why_not(const Cell& cell) const {
   const bool captured = cell.mode != Mode::kEager;
-  const bool shared = captured && rank_.group.impl().topology().ranks_per_gpu > 1;
+  const bool shared = captured && rank_.shares_gpu();
   if (!is_choosy(cell.algorithm) && !shared) return {};
   const bool aligned = cell.offset * size_of(cell.dtype) % 16 == 0;
   if (needs(cell, kNeedsNcclWindows) && !(aligned && cell.buffers == BufferKind::kSymmetric)) {

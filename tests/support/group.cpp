@@ -1,5 +1,6 @@
 #include "support/group.hpp"
 
+#include <exception>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -40,18 +41,36 @@ std::string run_as_threads(const GroupSpec& spec, const std::function<void(Rank&
       spec.limit);
 }
 
-std::string run_as_processes(const GroupSpec& spec, const std::function<void(Rank&)>& function) {
-  const UniqueId id = take(UniqueId::create());
+std::string run_as_processes(const std::vector<NamedRun>& series) {
+  std::vector<UniqueId> ids;
+  for (std::size_t k = 0; k < series.size(); ++k) ids.push_back(take(UniqueId::create()));
+  const GroupSpec& first = series.front().spec;
   return run_ranks(
-      RankKind::kProcesses, spec.ranks,
+      RankKind::kProcesses, first.ranks,
       [&](int rank) {
-        run_rank(spec, take(Communicator::create(id, rank, spec.ranks, options_for(spec))),
-                 function);
+        for (std::size_t k = 0; k < series.size(); ++k) {
+          const auto& [name, spec, function] = series[k];
+          run_rank(spec, take(Communicator::create(ids[k], rank, spec.ranks, options_for(spec))),
+                   function);
+        }
       },
-      spec.limit);
+      first.limit);
+}
+
+// Says in which of a series something was wrong.
+std::function<void(Rank&)> named(const NamedRun& run) {
+  return [&run](Rank& rank) {
+    try {
+      run.function(rank);
+    } catch (const std::exception& failure) {
+      throw Failure(run.name + ": " + failure.what());
+    }
+  };
 }
 
 }  // namespace
+
+bool Rank::shares_gpu() const { return group.impl().topology().ranks_per_gpu > 1; }
 
 CommunicatorOptions options_for(const GroupSpec& spec) {
   return {.backend = spec.backend, .timeout = spec.timeout};
@@ -59,7 +78,18 @@ CommunicatorOptions options_for(const GroupSpec& spec) {
 
 std::string run_group(const GroupSpec& spec, const std::function<void(Rank&)>& function) {
   return spec.kind == RankKind::kThreads ? run_as_threads(spec, function)
-                                         : run_as_processes(spec, function);
+                                         : run_as_processes({{"", spec, function}});
+}
+
+std::string run_series(const std::vector<NamedRun>& series) {
+  std::vector<NamedRun> with_names = series;
+  for (std::size_t k = 0; k < series.size(); ++k) with_names[k].function = named(series[k]);
+  if (series.front().spec.kind == RankKind::kProcesses) return run_as_processes(with_names);
+  std::string wrong;
+  for (const NamedRun& run : with_names) {
+    if (wrong.empty()) wrong = run_as_threads(run.spec, run.function);
+  }
+  return wrong;
 }
 
 }  // namespace tutti::test

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "support/device.hpp"
 #include "support/run_ranks.hpp"
@@ -29,12 +30,22 @@ struct Rank {
 
   int number() const { return group.rank(); }
   int size() const { return group.size(); }
+  bool shares_gpu() const;  // with other ranks (TUTTI_SHARE_GPUS=1)
 };
 
 // Makes the group (threads by Communicator::create_in_process, processes by a unique id), runs
 // `function` on every rank and returns what went wrong, as run_ranks() does. Processes are forked
 // from this one: it must have no threads and must not have used CUDA.
 std::string run_group(const GroupSpec& spec, const std::function<void(Rank&)>& function);
+
+// Several groups of one kind and size, one after the other in the same ranks. Ends with the first
+// in which something is wrong, which is named.
+struct NamedRun {
+  std::string name;
+  GroupSpec spec;
+  std::function<void(Rank&)> function;
+};
+std::string run_series(const std::vector<NamedRun>& series);
 
 CommunicatorOptions options_for(const GroupSpec& spec);
 

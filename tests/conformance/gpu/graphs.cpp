@@ -21,10 +21,15 @@ Trial trial_of(std::size_t count, std::string_view algorithm) {
   return {.count = count, .algorithm = algorithm};
 }
 
+// Processes that share a GPU take turns on it, of milliseconds.
+std::uint64_t replays(const Rank& rank, std::uint64_t many) {
+  return rank.shares_gpu() ? many / 10 : many;
+}
+
 void thousand_replays(Rank& rank) {
   GraphLane direct(rank, BufferKind::kSymmetric, trial_of(4099, "two_shot"));
   GraphLane staged(rank, BufferKind::kPlain, trial_of(1000, "one_shot"));
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= replays(rank, 1000); ++seed) {
     direct.replay(seed);
     if (seed % 4 == 0) staged.replay(seed);
   }
@@ -44,7 +49,7 @@ void eager_calls_between_replays(Rank& rank) {
   GraphLane graph(rank, BufferKind::kSymmetric, trial_of(5000, "two_shot"));
   GraphLane staged(rank, BufferKind::kPlain, trial_of(30000, "two_shot"));
   Lane eager(rank, BufferKind::kPlain, 256 * KiB);
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= replays(rank, 200); ++seed) {
     graph.replay(seed);
     eager.expect_right({.count = 37 * seed, .seed = seed});
     staged.replay(seed);
@@ -59,7 +64,7 @@ void graphs_interleaved(Rank& rank) {
   graphs.emplace_back(rank, BufferKind::kPlain, trial_of(3001, "one_shot"));
   graphs.emplace_back(rank, BufferKind::kPlain,
                       Trial{.dtype = DataType::kBfloat16, .count = 9000, .in_place = true});
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= replays(rank, 200); ++seed) {
     for (std::size_t k = 0; k < graphs.size(); ++k) {
       graphs[(k + seed) % graphs.size()].launch(seed);
     }

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <utility>
 
 #include "conformance/gpu/gpu_tests.hpp"
 #include "drivers/cuda.hpp"
@@ -31,10 +33,14 @@ struct Options {
   }
 };
 
+// A scenario of ranks of one kind, or a test that makes its ranks itself.
 struct Test {
   std::string name;  // "thousand_replays/2/threads"
-  std::function<std::string()> run;
-  bool forks = true;  // a process that has used CUDA cannot
+  GroupSpec spec;
+  std::function<void(Rank&)> scenario = {};
+  std::string (*whole)(int ranks) = nullptr;
+
+  std::string run() const { return scenario ? run_group(spec, scenario) : whole(spec.ranks); }
 };
 
 // Why ranks cannot use NCCL, or one of this `version`; empty if they can.
@@ -74,9 +80,8 @@ void add(std::vector<Test>& tests, const Scenario& scenario, RankKind kind, int 
                        .ranks = ranks,
                        .timeout = std::min(scenario.timeout, std::chrono::milliseconds(10000)),
                        .limit = std::chrono::hours(1)};
-  tests.push_back({fmt::format("{}/{}/{}", scenario.name, ranks, to_string(kind)),
-                   [spec, run = scenario.run] { return run_group(spec, run); },
-                   kind == RankKind::kProcesses});
+  tests.push_back(
+      {fmt::format("{}/{}/{}", scenario.name, ranks, to_string(kind)), spec, scenario.run});
 }
 
 // NCCL's, as far as `ranks` can use it. Says what is left out.
@@ -108,8 +113,7 @@ std::vector<Test> all_tests(const Options& options, const std::vector<int>& rank
     if (!options.wants(RankKind::kProcesses)) continue;  // of what follows, some forks
     for (const auto list : {whole_tests(), settings_of_cuda()}) {
       for (const WholeTest& whole : list) {
-        tests.push_back(
-            {fmt::format("{}/{}", whole.name, n), [run = whole.run, n] { return run(n); }});
+        tests.push_back({fmt::format("{}/{}", whole.name, n), {.ranks = n}, {}, whole.run});
       }
     }
   }
@@ -143,25 +147,40 @@ void run_each(const std::vector<Test>& tests, const Options& options, Totals& to
   }
 }
 
-// In one process, one behind the other: starting CUDA takes most of a test's time. Where one fails,
-// each is run by itself.
+// Scenarios of one kind and number of ranks, one after the other in the same ranks: starting CUDA
+// takes most of a test's time. Where one fails, each is run by itself.
 void run_together(const std::vector<Test>& tests, const Options& options, Totals& totals) {
-  const auto all = [&] {
-    for (const Test& test : tests) {
-      const std::string failures = test.run();
-      if (!failures.empty()) throw Failure(fmt::format("{}: {}", test.name, failures));
-      fmt::print("passed {}\n", test.name);
-      std::fflush(stdout);
-    }
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<NamedRun> series;
+  for (const Test& test : tests) series.push_back({test.name, test.spec, test.scenario});
+  const auto run_all = [&] {
+    const std::string failures = run_series(series);
+    if (!failures.empty()) throw Failure(failures);
   };
-  const auto seconds = options.limit_s + 2 * static_cast<int>(tests.size());
-  const std::string text = run_isolated(all, std::chrono::seconds(seconds));
+  const auto limit = std::chrono::seconds(options.limit_s + 2 * static_cast<int>(tests.size()));
+  const std::string text = run_isolated(run_all, limit);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const std::string what =
+      fmt::format("{} scenarios of {} {}", tests.size(), tests.front().spec.ranks,
+                  to_string(tests.front().spec.kind));
   if (text.empty()) {
     totals.passed += static_cast<int>(tests.size());
+    fmt::print("passed {} ({:.1f} s)\n", what, took.count());
   } else {
-    fmt::print("together: {}\nnow each by itself\n", text);
-    run_each(tests, options, totals);
+    fmt::print("{} together ({:.1f} s): {}\nnow each by itself\n", what, took.count(), text);
   }
+  std::fflush(stdout);
+  if (!text.empty()) run_each(tests, options, totals);
+}
+
+// Takes the scenarios out of `tests`.
+void run_all_together(std::vector<Test>& tests, const Options& options, Totals& totals) {
+  std::map<std::pair<RankKind, int>, std::vector<Test>> groups;
+  for (const Test& test : tests) {
+    if (test.scenario) groups[{test.spec.kind, test.spec.ranks}].push_back(test);
+  }
+  std::erase_if(tests, [](const Test& test) { return bool(test.scenario); });
+  for (const auto& [group, scenarios] : groups) run_together(scenarios, options, totals);
 }
 
 int run(const Options& options) {
@@ -171,15 +190,14 @@ int run(const Options& options) {
     fmt::print("skipped: {}\n0 passed, 0 failed\n", why);
     return kSkipped;
   }
-  std::vector<Test> together, apart;
-  for (Test& test : all_tests(options, possible_ranks(options.ranks))) {
-    if (options.list) fmt::print("{}\n", test.name);
-    (options.together && !test.forks ? together : apart).push_back(std::move(test));
+  std::vector<Test> tests = all_tests(options, possible_ranks(options.ranks));
+  if (options.list) {
+    for (const Test& test : tests) fmt::print("{}\n", test.name);
+    return 0;
   }
-  if (options.list) return 0;
   Totals totals;
-  if (!together.empty()) run_together(together, options, totals);
-  run_each(apart, options, totals);
+  if (options.together) run_all_together(tests, options, totals);
+  run_each(tests, options, totals);
   fmt::print("{} passed, {} failed\n", totals.passed, totals.failed);
   return totals.failed > 0 || totals.passed == 0 ? 1 : 0;
 }
@@ -197,7 +215,7 @@ int main(int argc, char** argv) {
   app.add_option("--filter", options.filter, "only tests whose name holds this text");
   app.add_option("--limit", options.limit_s, "seconds for one test");
   app.add_flag("--together", options.together,
-               "tests whose ranks are threads run in one process, as long as they pass");
+               "scenarios run one after the other in the same ranks, as long as they pass");
   app.add_flag("--list", options.list, "print the names and run nothing");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -11,7 +11,6 @@
 
 #include "base/knobs.hpp"
 #include "base/units.hpp"
-#include "communicator/communicator_impl.hpp"
 #include "conformance/gpu/gpu_tests.hpp"
 #include "conformance/gpu/occupy.hpp"
 #include "support/cuda_graph.hpp"
@@ -76,9 +75,8 @@ void gpu_busy_for_too_long(Rank& rank) {
   AllReduce call = lane.prepare(trial);
   call.options.timeout = milliseconds(300);
   if (rank.number() == 0) {
-    const bool shared = rank.group.impl().topology().ranks_per_gpu > 1;
-    require(shared ? occupy_stream(call.stream, milliseconds(2000))
-                   : occupy_all_multiprocessors(busy.get(), milliseconds(2000)),
+    require(rank.shares_gpu() ? occupy_stream(call.stream, milliseconds(2000))
+                              : occupy_all_multiprocessors(busy.get(), milliseconds(2000)),
             "the other kernel runs");
   }
   Bytes mine(kCount * sizeof(float)), later(mine.size());
