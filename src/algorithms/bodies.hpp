@@ -11,9 +11,9 @@
 namespace tutti {
 
 struct Algorithm;  // algorithms/catalogue.hpp
-struct Work;       // transport/work.hpp
-class HostTeam;    // transport/host_shared/host_team.hpp
-class Stages;      // transport/copy_engine/stages.hpp
+struct Work;       // device/work.hpp
+class HostTeam;    // device/host_shared/host_team.hpp
+class Stages;      // device/copy_engine/stages.hpp
 enum class Outcome : std::uint8_t;
 
 // A body instantiated for one team, element type and reduction. The header of a body has an entry

@@ -21,7 +21,7 @@
 #include "algorithms/scatter/rows.hpp"
 #include "algorithms/send_recv/rows.hpp"
 #include "base/units.hpp"
-#include "transport/work.hpp"
+#include "device/work.hpp"
 
 namespace tutti {
 

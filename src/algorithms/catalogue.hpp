@@ -15,7 +15,7 @@
 
 namespace tutti {
 
-struct RingSlots;  // transport/work.hpp
+struct RingSlots;  // device/work.hpp
 
 // What a row cannot run without. A bit set.
 enum Needs : unsigned {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
-#include "transport/copy_engine/stages.hpp"
+#include "device/copy_engine/stages.hpp"
 
 namespace tutti {
 

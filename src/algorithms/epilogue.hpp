@@ -1,7 +1,7 @@
 // What becomes of each tile of a reduction before anybody is sent it.
 #pragma once
 
-#include "transport/team.hpp"
+#include "device/team.hpp"
 
 namespace tutti {
 

@@ -7,7 +7,7 @@
 
 #include "algorithms/instantiate.hpp"
 #include "algorithms/reduction.hpp"
-#include "transport/team.hpp"
+#include "device/team.hpp"
 
 namespace tutti {
 

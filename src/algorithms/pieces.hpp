@@ -2,7 +2,7 @@
 // elements, which are bytes where bits are moved.
 #pragma once
 
-#include "transport/team.hpp"
+#include "device/team.hpp"
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "transport/team.hpp"
+#include "device/team.hpp"
 #include "tutti/device/scalar.hpp"
 #include "tutti/types.hpp"
 

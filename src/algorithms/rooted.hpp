@@ -3,7 +3,7 @@
 // between two ranks while the next one is between two others.
 #pragma once
 
-#include "transport/team.hpp"
+#include "device/team.hpp"
 
 namespace tutti {
 

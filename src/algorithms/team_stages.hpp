@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "algorithms/reduction.hpp"
-#include "transport/copy_engine/stages.hpp"
+#include "device/copy_engine/stages.hpp"
 
 namespace tutti {
 

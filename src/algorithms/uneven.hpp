@@ -4,7 +4,7 @@
 #pragma once
 
 #include "algorithms/pieces.hpp"
-#include "transport/counts.hpp"
+#include "device/counts.hpp"
 
 namespace tutti {
 

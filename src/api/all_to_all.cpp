@@ -1,6 +1,6 @@
 #include "api/guard.hpp"
 #include "api/pieces.hpp"
-#include "communicator/communicator_impl.hpp"
+#include "group/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/units.hpp"
-#include "communicator/call.hpp"
+#include "operation/call.hpp"
 
 namespace tutti {
 

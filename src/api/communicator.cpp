@@ -10,7 +10,7 @@
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "bootstrap/bootstrap.hpp"
-#include "communicator/communicator_impl.hpp"
+#include "group/communicator_impl.hpp"
 #include "memory/symmetric_heap.hpp"
 
 extern char** environ;

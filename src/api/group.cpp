@@ -8,7 +8,7 @@
 #include "api/checks.hpp"
 #include "api/guard.hpp"
 #include "base/try.hpp"
-#include "communicator/communicator_impl.hpp"
+#include "group/communicator_impl.hpp"
 
 namespace tutti {
 namespace {

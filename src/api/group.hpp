@@ -1,7 +1,7 @@
 // How a checked call gets to its communicator: at once, or noted between group_start and group_end.
 #pragma once
 
-#include "communicator/call.hpp"
+#include "operation/call.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/guard.hpp"
-#include "communicator/communicator_impl.hpp"
+#include "group/communicator_impl.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti {

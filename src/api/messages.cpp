@@ -12,7 +12,7 @@
 #include "api/group.hpp"
 #include "api/guard.hpp"
 #include "base/try.hpp"
-#include "communicator/communicator_impl.hpp"
+#include "group/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti {

@@ -7,7 +7,7 @@
 #include "api/guard.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
-#include "communicator/communicator_impl.hpp"
+#include "group/communicator_impl.hpp"
 
 namespace tutti {
 namespace {

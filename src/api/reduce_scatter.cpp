@@ -4,7 +4,7 @@
 
 #include "api/guard.hpp"
 #include "api/pieces.hpp"
-#include "communicator/communicator_impl.hpp"
+#include "group/communicator_impl.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti {

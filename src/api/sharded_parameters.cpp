@@ -11,8 +11,8 @@
 #include "api/checks.hpp"
 #include "api/guard.hpp"
 #include "base/try.hpp"
-#include "communicator/communicator_impl.hpp"
-#include "communicator/stream_marks.hpp"
+#include "group/communicator_impl.hpp"
+#include "group/stream_marks.hpp"
 #include "tutti/symmetric_pool.hpp"
 
 namespace tutti {

@@ -10,8 +10,8 @@
 
 #include "api/guard.hpp"
 #include "base/try.hpp"
-#include "communicator/communicator_impl.hpp"
-#include "communicator/stream_marks.hpp"
+#include "group/communicator_impl.hpp"
+#include "group/stream_marks.hpp"
 #include "memory/symmetric_heap.hpp"
 
 namespace tutti {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/catalogue.hpp"
-#include "communicator/communicator_impl.hpp"
+#include "group/communicator_impl.hpp"
 #include "support/check.hpp"
 #include "support/cuda_graph.hpp"
 

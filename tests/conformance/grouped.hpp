@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.hpp"
-#include "communicator/communicator_impl.hpp"
+#include "group/communicator_impl.hpp"
 #include "support/check.hpp"
 #include "support/group.hpp"
 #include "support/workbench.hpp"

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "algorithms/catalogue.hpp"
-#include "communicator/lengths.hpp"
-#include "launch/host.hpp"
+#include "executors/peer/host.hpp"
+#include "operation/lengths.hpp"
 #include "support/buffer_passing.hpp"
 #include "support/children.hpp"
 #include "support/host_world.hpp"

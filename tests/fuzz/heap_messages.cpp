@@ -6,8 +6,8 @@
 #include <array>
 
 #include "bootstrap/failure_notice.hpp"
-#include "communicator/agreement.hpp"
 #include "fuzz/fuzz.hpp"
+#include "group/agreement.hpp"
 #include "memory/pool.hpp"
 
 namespace tutti::fuzz {

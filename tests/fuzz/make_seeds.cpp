@@ -10,13 +10,13 @@
 #include "bootstrap/failure_notice.hpp"
 #include "bootstrap/frame.hpp"
 #include "bootstrap/handshake.hpp"
-#include "communicator/agreement.hpp"
 #include "fuzz/fuzz.hpp"
 #include "fuzz/scripted_socket.hpp"
+#include "group/agreement.hpp"
+#include "group/recorder/page.hpp"
 #include "memory/heap_messages.hpp"
-#include "recorder/page.hpp"
+#include "planning/table.hpp"
 #include "topology/topology.hpp"
-#include "tuning/table.hpp"
 #include "unit/cli/some_record.hpp"
 
 namespace tutti::fuzz {

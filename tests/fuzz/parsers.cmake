@@ -1,7 +1,7 @@
 # tutti_parsers: what reads bytes from outside, and what that needs. Rooms that are needed nearly
 # whole, and single files of the others.
 set(sources
-  communicator/agreement.cpp
+  group/agreement.cpp
   drivers/host_files.cpp
   drivers/processes.cpp
   drivers/shared_memory.cpp
@@ -9,7 +9,7 @@ set(sources
   drivers/sockets.cpp
   memory/heap_messages.cpp
   memory/pool.cpp
-  recorder/snapshot.cpp
+  group/recorder/snapshot.cpp
   topology/json.cpp
   topology/text.cpp)
 list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
@@ -35,7 +35,7 @@ namespace tutti {
 ")
 list(APPEND sources ${CMAKE_CURRENT_BINARY_DIR}/no_bodies.cpp)
 
-foreach(room base bootstrap tuning transport algorithms dispatch)
+foreach(room base bootstrap planning device algorithms)
   list(APPEND sources $<TARGET_OBJECTS:tutti_${room}>)
 endforeach()
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "fuzz/fuzz.hpp"
-#include "recorder/snapshot.hpp"
+#include "group/recorder/snapshot.hpp"
 
 namespace tutti::fuzz {
 namespace {

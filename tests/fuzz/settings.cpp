@@ -9,9 +9,9 @@
 #include "base/knobs.hpp"
 #include "base/units.hpp"
 #include "bootstrap/bootstrap.hpp"
-#include "dispatch/choose.hpp"
 #include "drivers/sockets.hpp"
 #include "fuzz/fuzz.hpp"
+#include "planning/choose.hpp"
 
 namespace tutti::fuzz {
 namespace {

@@ -1,6 +1,6 @@
 // Tuning tables: written by `tutti tune`, by hand, or by somebody else.
 #include "fuzz/fuzz.hpp"
-#include "tuning/table.hpp"
+#include "planning/table.hpp"
 
 namespace tutti::fuzz {
 namespace {

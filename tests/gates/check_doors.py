@@ -6,7 +6,7 @@ from pathlib import Path
 from source_tree import code_files, includes, line_of, main, without_comments_and_strings
 
 DRIVERS = "src/drivers/"
-MULTICAST = "src/transport/multicast/"
+MULTICAST = "src/device/multicast/"
 # Only builds with TUTTI_MULTICAST have it; nothing else there speaks to the machine.
 MULTICAST_DRIVER = MULTICAST + "driver_real.cpp"
 

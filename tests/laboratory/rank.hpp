@@ -5,8 +5,8 @@
 #include <array>
 #include <vector>
 
-#include "communicator/lengths.hpp"
 #include "laboratory/experiment.hpp"
+#include "operation/lengths.hpp"
 
 namespace tutti::laboratory {
 

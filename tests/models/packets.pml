@@ -1,4 +1,4 @@
-// Packets, as src/transport/packets.hpp tells them: data that is its own flag. Each launch pushes its
+// Packets, as src/device/packets.hpp tells them: data that is its own flag. Each launch pushes its
 // words into slots at the peers, where an empty word is zero; the owner polls until none is empty,
 // takes them, and empties them at once. No packet needs a fence.
 //

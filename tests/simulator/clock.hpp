@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "transport/team.hpp"
+#include "device/team.hpp"
 
 namespace tutti::simulated {
 

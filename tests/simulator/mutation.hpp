@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/team.hpp"
+#include "device/team.hpp"
 
 namespace tutti::simulated {
 

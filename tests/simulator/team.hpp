@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/host_tiles.hpp"
 #include "simulator/mutation.hpp"
 #include "simulator/simulation.hpp"
-#include "transport/host_tiles.hpp"
 
 namespace tutti {
 

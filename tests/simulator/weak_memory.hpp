@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
+#include "device/work.hpp"
 #include "simulator/clock.hpp"
 #include "simulator/schedule.hpp"
-#include "transport/work.hpp"
 
 namespace tutti::simulated {
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <utility>
 
-#include "communicator/communicator_impl.hpp"
 #include "drivers/cuda.hpp"
+#include "group/communicator_impl.hpp"
 #include "support/check.hpp"
 
 namespace tutti::test {

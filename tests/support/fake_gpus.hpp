@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "communicator/communicator_impl.hpp"
 #include "fakes/fake_cuda.hpp"
+#include "group/communicator_impl.hpp"
 #include "support/check.hpp"
 #include "support/ranks.hpp"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "communicator/communicator_impl.hpp"
+#include "group/communicator_impl.hpp"
 #include "support/check.hpp"
 
 namespace tutti::test {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "device/work.hpp"
 #include "support/patience.hpp"
-#include "transport/work.hpp"
 
 namespace tutti::test {
 

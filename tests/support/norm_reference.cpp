@@ -45,7 +45,7 @@ float halved(const Floats& x) {
   return halved(half);
 }
 
-// As collectives.hpp and transport/token_sum.hpp have it: of 16 bytes, then of 32 of those, which
+// As collectives.hpp and device/token_sum.hpp have it: of 16 bytes, then of 32 of those, which
 // are dealt to 32 lanes.
 float sum_of_squares(const Floats& token, std::size_t element) {
   const std::size_t per_part = 16 / element;

@@ -8,15 +8,15 @@
 #include "base/knobs.hpp"
 #include "base/printable.hpp"
 #include "base/try.hpp"
-#include "communicator/layout.hpp"
-#include "dispatch/choose.hpp"
 #include "drivers/cuda.hpp"
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
 #include "exit_code.hpp"
+#include "group/layout.hpp"
 #include "parse.hpp"
+#include "planning/choose.hpp"
+#include "planning/table.hpp"
 #include "tell.hpp"
-#include "tuning/table.hpp"
 
 namespace tutti::cli {
 namespace {

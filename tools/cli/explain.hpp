@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "dispatch/request.hpp"
+#include "planning/request.hpp"
 #include "topology/topology.hpp"
 #include "tutti/status.hpp"
 

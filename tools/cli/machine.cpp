@@ -3,12 +3,12 @@
 #include <ctime>
 
 #include "base/knobs.hpp"
+#include "device/multicast/support.hpp"
+#include "device/work.hpp"
 #include "drivers/cuda.hpp"
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
 #include "topology/topology.hpp"
-#include "transport/multicast/support.hpp"
-#include "transport/work.hpp"
 
 namespace tutti::cli {
 namespace {

@@ -2,7 +2,7 @@
 """Puts what a result file measured into a tuning table, as `tutti tune` would have written it.
 
     python3 tools/tuning/entries_of_results.py results/h200x2/send_recv.json --ranks 2 \\
-        --table src/tuning/tables/h200.json
+        --table src/planning/tables/h200.json
 
 Of each size at which two rows or more were measured in graphs, on symmetric buffers, out of place: the fastest,
 with the grid of the file's run, its median, and the next one. What is not 2 % better is no reason to leave what comes

@@ -1,6 +1,6 @@
 #include "algorithms/all_gather/multicast.hpp"
 #include "algorithms/all_gather/rows.hpp"
-#include "transport/multicast/multicast_team.cuh"
+#include "device/multicast/multicast_team.cuh"
 
 namespace tutti {
 namespace {

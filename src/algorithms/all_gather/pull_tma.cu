@@ -1,6 +1,6 @@
 #include "algorithms/all_gather/pull_tma.hpp"
 #include "algorithms/all_gather/rows.hpp"
-#include "transport/nvlink_peer/bulk_team.cuh"
+#include "device/nvlink_peer/bulk_team.cuh"
 
 namespace tutti {
 namespace {

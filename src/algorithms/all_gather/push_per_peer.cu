@@ -1,6 +1,6 @@
 #include "algorithms/all_gather/push_per_peer.hpp"
 #include "algorithms/all_gather/rows.hpp"
-#include "transport/nvlink_peer/nvlink_team.cuh"
+#include "device/nvlink_peer/nvlink_team.cuh"
 
 namespace tutti {
 namespace {

@@ -1,6 +1,6 @@
 #include "algorithms/all_gather/ring.hpp"
 #include "algorithms/all_gather/rows.hpp"
-#include "transport/nvlink_peer/ring_team.cuh"
+#include "device/nvlink_peer/ring_team.cuh"
 
 namespace tutti {
 namespace {

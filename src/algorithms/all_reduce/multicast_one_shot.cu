@@ -1,6 +1,6 @@
 #include "algorithms/all_reduce/multicast_one_shot.hpp"
 #include "algorithms/all_reduce/rows.hpp"
-#include "transport/multicast/multicast_team.cuh"
+#include "device/multicast/multicast_team.cuh"
 
 namespace tutti {
 namespace {

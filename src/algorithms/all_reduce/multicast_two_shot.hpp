@@ -12,7 +12,7 @@
 #pragma once
 
 #include "algorithms/fabric.hpp"
-#include "transport/team.hpp"
+#include "device/team.hpp"
 
 namespace tutti {
 

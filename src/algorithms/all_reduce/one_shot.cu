@@ -1,7 +1,7 @@
 #include "algorithms/all_reduce/one_shot.hpp"
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/instantiate.hpp"
-#include "transport/nvlink_peer/nvlink_team.cuh"
+#include "device/nvlink_peer/nvlink_team.cuh"
 
 namespace tutti {
 namespace {

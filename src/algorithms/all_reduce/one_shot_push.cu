@@ -1,7 +1,7 @@
 #include "algorithms/all_reduce/one_shot_push.hpp"
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/instantiate.hpp"
-#include "transport/nvlink_peer/packet_team.cuh"
+#include "device/nvlink_peer/packet_team.cuh"
 
 namespace tutti {
 namespace {

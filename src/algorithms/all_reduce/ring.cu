@@ -1,7 +1,7 @@
 #include "algorithms/all_reduce/ring.hpp"
 #include "algorithms/all_reduce/rows.hpp"
 #include "algorithms/instantiate.hpp"
-#include "transport/nvlink_peer/ring_team.cuh"
+#include "device/nvlink_peer/ring_team.cuh"
 
 namespace tutti {
 namespace {

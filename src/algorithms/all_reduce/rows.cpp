@@ -6,7 +6,7 @@
 #include "algorithms/geometry.hpp"
 #include "algorithms/takes.hpp"
 #include "base/units.hpp"
-#include "transport/work.hpp"
+#include "device/work.hpp"
 
 namespace tutti {
 namespace {

@@ -13,7 +13,7 @@
 #include "algorithms/epilogue.hpp"
 #include "algorithms/instantiate.hpp"
 #include "algorithms/reduction.hpp"
-#include "transport/team.hpp"
+#include "device/team.hpp"
 
 namespace tutti {
 

@@ -14,7 +14,7 @@
 #include "algorithms/columns.hpp"
 #include "algorithms/epilogue.hpp"
 #include "algorithms/instantiate.hpp"
-#include "transport/packets.hpp"
+#include "device/packets.hpp"
 
 namespace tutti {
 

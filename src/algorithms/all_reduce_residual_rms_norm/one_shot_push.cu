@@ -1,6 +1,6 @@
 #include "algorithms/all_reduce_residual_rms_norm/one_shot_push.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
-#include "transport/nvlink_peer/token_team.cuh"
+#include "device/nvlink_peer/token_team.cuh"
 
 namespace tutti {
 namespace {

@@ -3,9 +3,9 @@
 #include "algorithms/all_reduce/two_shot_push.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
 #include "algorithms/all_reduce_residual_rms_norm/split.hpp"
-#include "transport/nvlink_peer/local_team.cuh"
-#include "transport/nvlink_peer/nvlink_team.cuh"
-#include "transport/nvlink_peer/packet_team.cuh"
+#include "device/nvlink_peer/local_team.cuh"
+#include "device/nvlink_peer/nvlink_team.cuh"
+#include "device/nvlink_peer/packet_team.cuh"
 
 namespace tutti {
 namespace {

@@ -4,7 +4,7 @@
 //   residual_output = round(sum + residual)
 //   output = round(residual_output / sqrt(mean(residual_output^2) + epsilon) * weight)
 //
-// In fp32, each rounded once; the mean's sum in the order of transport/token_sum.hpp. 8-bit output
+// In fp32, each rounded once; the mean's sum in the order of device/token_sum.hpp. 8-bit output
 // is divided by its scale before it is rounded, and saturates.
 #pragma once
 
@@ -12,8 +12,8 @@
 #include <type_traits>
 
 #include "algorithms/columns.hpp"
-#include "transport/packets.hpp"
-#include "transport/token_sum.hpp"
+#include "device/packets.hpp"
+#include "device/token_sum.hpp"
 
 namespace tutti {
 

@@ -1,6 +1,6 @@
 #include "algorithms/all_to_all/push.hpp"
 #include "algorithms/all_to_all/rows.hpp"
-#include "transport/nvlink_peer/nvlink_team.cuh"
+#include "device/nvlink_peer/nvlink_team.cuh"
 
 namespace tutti {
 namespace {

@@ -1,6 +1,6 @@
 #include "algorithms/all_to_all_v/one_shot_push.hpp"
 #include "algorithms/all_to_all_v/rows.hpp"
-#include "transport/nvlink_peer/packet_team.cuh"
+#include "device/nvlink_peer/packet_team.cuh"
 
 namespace tutti {
 namespace {

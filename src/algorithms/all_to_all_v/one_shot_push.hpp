@@ -14,7 +14,7 @@
 
 #include "algorithms/bodies.hpp"
 #include "algorithms/uneven.hpp"
-#include "transport/packets.hpp"
+#include "device/packets.hpp"
 
 namespace tutti {
 

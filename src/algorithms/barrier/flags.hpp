@@ -6,7 +6,7 @@
 #pragma once
 
 #include "algorithms/bodies.hpp"
-#include "transport/team.hpp"
+#include "device/team.hpp"
 
 namespace tutti {
 

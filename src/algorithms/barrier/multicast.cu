@@ -1,6 +1,6 @@
 #include "algorithms/barrier/flags.hpp"
 #include "algorithms/barrier/rows.hpp"
-#include "transport/multicast/multicast_team.cuh"
+#include "device/multicast/multicast_team.cuh"
 
 namespace tutti {
 namespace {

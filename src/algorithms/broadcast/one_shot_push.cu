@@ -1,6 +1,6 @@
 #include "algorithms/broadcast/one_shot_push.hpp"
 #include "algorithms/broadcast/rows.hpp"
-#include "transport/nvlink_peer/packet_team.cuh"
+#include "device/nvlink_peer/packet_team.cuh"
 
 namespace tutti {
 namespace {

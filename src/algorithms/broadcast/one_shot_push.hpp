@@ -9,7 +9,7 @@
 #pragma once
 
 #include "algorithms/bodies.hpp"
-#include "transport/packets.hpp"
+#include "device/packets.hpp"
 
 namespace tutti {
 

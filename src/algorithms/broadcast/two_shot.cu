@@ -1,6 +1,6 @@
 #include "algorithms/broadcast/rows.hpp"
 #include "algorithms/broadcast/two_shot.hpp"
-#include "transport/nvlink_peer/nvlink_team.cuh"
+#include "device/nvlink_peer/nvlink_team.cuh"
 
 namespace tutti {
 namespace {

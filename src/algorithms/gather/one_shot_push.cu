@@ -1,6 +1,6 @@
 #include "algorithms/gather/one_shot_push.hpp"
 #include "algorithms/gather/rows.hpp"
-#include "transport/nvlink_peer/packet_team.cuh"
+#include "device/nvlink_peer/packet_team.cuh"
 
 namespace tutti {
 namespace {

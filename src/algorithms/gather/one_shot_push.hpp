@@ -10,7 +10,7 @@
 
 #include "algorithms/bodies.hpp"
 #include "algorithms/pieces.hpp"
-#include "transport/packets.hpp"
+#include "device/packets.hpp"
 
 namespace tutti {
 

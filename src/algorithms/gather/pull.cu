@@ -1,6 +1,6 @@
 #include "algorithms/gather/pull.hpp"
 #include "algorithms/gather/rows.hpp"
-#include "transport/nvlink_peer/nvlink_team.cuh"
+#include "device/nvlink_peer/nvlink_team.cuh"
 
 namespace tutti {
 namespace {

@@ -1,6 +1,6 @@
 #include "algorithms/reduce/multicast.hpp"
 #include "algorithms/reduce/rows.hpp"
-#include "transport/multicast/multicast_team.cuh"
+#include "device/multicast/multicast_team.cuh"
 
 namespace tutti {
 namespace {

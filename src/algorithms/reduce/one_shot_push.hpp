@@ -9,7 +9,7 @@
 
 #include "algorithms/columns.hpp"
 #include "algorithms/instantiate.hpp"
-#include "transport/packets.hpp"
+#include "device/packets.hpp"
 
 namespace tutti {
 

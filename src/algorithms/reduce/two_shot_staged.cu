@@ -1,7 +1,7 @@
 #include "algorithms/instantiate.hpp"
 #include "algorithms/reduce/rows.hpp"
 #include "algorithms/reduce/two_shot_staged.hpp"
-#include "transport/nvlink_peer/nvlink_team.cuh"
+#include "device/nvlink_peer/nvlink_team.cuh"
 
 namespace tutti {
 namespace {

@@ -22,7 +22,7 @@
 #include "algorithms/instantiate.hpp"
 #include "algorithms/reduction.hpp"
 #include "algorithms/rooted.hpp"
-#include "transport/packets.hpp"
+#include "device/packets.hpp"
 
 namespace tutti {
 

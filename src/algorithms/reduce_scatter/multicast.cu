@@ -1,6 +1,6 @@
 #include "algorithms/reduce_scatter/multicast.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
-#include "transport/multicast/multicast_team.cuh"
+#include "device/multicast/multicast_team.cuh"
 
 namespace tutti {
 namespace {

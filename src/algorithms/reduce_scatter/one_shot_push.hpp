@@ -12,7 +12,7 @@
 #include "algorithms/columns.hpp"
 #include "algorithms/instantiate.hpp"
 #include "algorithms/pieces.hpp"
-#include "transport/packets.hpp"
+#include "device/packets.hpp"
 
 namespace tutti {
 

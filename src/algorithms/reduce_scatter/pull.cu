@@ -1,7 +1,7 @@
 #include "algorithms/instantiate.hpp"
 #include "algorithms/reduce_scatter/pull.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
-#include "transport/nvlink_peer/nvlink_team.cuh"
+#include "device/nvlink_peer/nvlink_team.cuh"
 
 namespace tutti {
 namespace {

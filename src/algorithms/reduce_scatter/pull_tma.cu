@@ -1,7 +1,7 @@
 #include "algorithms/instantiate.hpp"
 #include "algorithms/reduce_scatter/pull_tma.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
-#include "transport/nvlink_peer/bulk_team.cuh"
+#include "device/nvlink_peer/bulk_team.cuh"
 
 namespace tutti {
 namespace {

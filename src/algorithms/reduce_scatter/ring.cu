@@ -1,7 +1,7 @@
 #include "algorithms/instantiate.hpp"
 #include "algorithms/reduce_scatter/ring.hpp"
 #include "algorithms/reduce_scatter/rows.hpp"
-#include "transport/nvlink_peer/ring_team.cuh"
+#include "device/nvlink_peer/ring_team.cuh"
 
 namespace tutti {
 namespace {

@@ -1,7 +1,7 @@
 #include "algorithms/instantiate.hpp"
 #include "algorithms/reduce_scatter_v/one_shot_push.hpp"
 #include "algorithms/reduce_scatter_v/rows.hpp"
-#include "transport/nvlink_peer/packet_team.cuh"
+#include "device/nvlink_peer/packet_team.cuh"
 
 namespace tutti {
 namespace {

@@ -1,6 +1,6 @@
 #include "algorithms/scatter/push.hpp"
 #include "algorithms/scatter/rows.hpp"
-#include "transport/nvlink_peer/nvlink_team.cuh"
+#include "device/nvlink_peer/nvlink_team.cuh"
 
 namespace tutti {
 namespace {

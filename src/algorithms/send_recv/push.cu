@@ -1,6 +1,6 @@
 #include "algorithms/send_recv/push.hpp"
 #include "algorithms/send_recv/rows.hpp"
-#include "transport/nvlink_peer/message_team.cuh"
+#include "device/nvlink_peer/message_team.cuh"
 
 namespace tutti {
 namespace {

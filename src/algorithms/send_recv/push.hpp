@@ -13,7 +13,7 @@
 #pragma once
 
 #include "algorithms/bodies.hpp"
-#include "transport/messages.hpp"
+#include "device/messages.hpp"
 
 namespace tutti {
 

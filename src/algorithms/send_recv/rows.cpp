@@ -2,7 +2,7 @@
 
 #include "algorithms/geometry.hpp"
 #include "algorithms/moving.hpp"
-#include "transport/messages.hpp"
+#include "device/messages.hpp"
 
 namespace tutti {
 namespace {

@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "base/units.hpp"
-#include "communicator/communicator_impl.hpp"
 #include "conformance/gpu/gpu_tests.hpp"
+#include "group/communicator_impl.hpp"
 #include "support/graph_lane.hpp"
 
 namespace tutti::test {

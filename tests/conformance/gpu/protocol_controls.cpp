@@ -11,10 +11,10 @@
 #include "base/units.hpp"
 #include "conformance/gpu/gpu_tests.hpp"
 #include "conformance/gpu/weakened.hpp"
+#include "device/work.hpp"
 #include "drivers/cuda.hpp"
-#include "launch/cuda_stages.hpp"
+#include "executors/copy_engine/cuda_stages.hpp"
 #include "support/check.hpp"
-#include "transport/work.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti::test {

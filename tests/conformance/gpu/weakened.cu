@@ -11,11 +11,11 @@
 #include "algorithms/all_reduce/two_shot_tma.hpp"
 #include "algorithms/team_stages.hpp"
 #include "conformance/gpu/weakened.hpp"
-#include "transport/multicast/multicast_team.cuh"
-#include "transport/nvlink_peer/bulk_team.cuh"
-#include "transport/nvlink_peer/nvlink_team.cuh"
-#include "transport/nvlink_peer/packet_team.cuh"
-#include "transport/nvlink_peer/ring_team.cuh"
+#include "device/multicast/multicast_team.cuh"
+#include "device/nvlink_peer/bulk_team.cuh"
+#include "device/nvlink_peer/nvlink_team.cuh"
+#include "device/nvlink_peer/packet_team.cuh"
+#include "device/nvlink_peer/ring_team.cuh"
 
 namespace tutti::test {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <map>
 
-#include "communicator/communicator_impl.hpp"
 #include "conformance/grouped.hpp"
 #include "conformance/movement/bench.hpp"
+#include "group/communicator_impl.hpp"
 #include "support/cuda_graph.hpp"
 #include "tutti/collectives.hpp"
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "transport/work.hpp"
+#include "device/work.hpp"
 
 namespace tutti {
 namespace {

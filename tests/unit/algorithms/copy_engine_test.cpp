@@ -17,8 +17,8 @@
 #include "algorithms/gather/copy_engine.hpp"
 #include "algorithms/reduce_scatter/copy_engine.hpp"
 #include "algorithms/scatter/copy_engine.hpp"
+#include "device/copy_engine/stages.hpp"
 #include "support/host_world.hpp"
-#include "transport/copy_engine/stages.hpp"
 
 namespace tutti {
 namespace {

@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "algorithms/catalogue.hpp"
-#include "launch/host.hpp"
+#include "executors/peer/host.hpp"
 #include "support/buffer_passing.hpp"
 #include "support/host_world.hpp"
 #include "support/ranks.hpp"

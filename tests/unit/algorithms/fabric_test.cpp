@@ -5,8 +5,8 @@
 
 #include <set>
 
+#include "device/host_shared/host_team.hpp"
 #include "support/host_world.hpp"
-#include "transport/host_shared/host_team.hpp"
 
 namespace tutti::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "executors/copy_engine/cuda_stages.hpp"
 #include "fakes/fake_cuda.hpp"
-#include "launch/cuda_stages.hpp"
 
 namespace tutti {
 namespace {

@@ -1,5 +1,5 @@
 // How puts, gets and signals are enqueued on GPUs, and how blocks share a copy.
-#include "launch/one_sided.hpp"
+#include "executors/peer/one_sided.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "algorithms/catalogue.hpp"
-#include "launch/host.hpp"
+#include "executors/peer/host.hpp"
 #include "support/host_world.hpp"
 #include "support/ranks.hpp"
 #include "tutti/device/scalar.hpp"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "recorder/find_pages.hpp"
-#include "recorder/snapshot.hpp"
+#include "group/recorder/find_pages.hpp"
+#include "group/recorder/snapshot.hpp"
 #include "support/check.hpp"
 #include "support/fake_gpus.hpp"
 #include "support/group.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
-#include "transport/work.hpp"
+#include "device/work.hpp"
 
 namespace tutti::cli {
 namespace {

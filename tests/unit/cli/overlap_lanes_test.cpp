@@ -4,7 +4,7 @@
 #include "bench/overlap/kernels.hpp"
 #include "bench/overlap/lanes.hpp"
 #include "plain_memory.hpp"
-#include "unit/communicator/nccl_group.hpp"
+#include "unit/group/nccl_group.hpp"
 
 namespace tutti::cli {
 namespace {

@@ -3,7 +3,7 @@
 // each of these lengths once, where it has a piece of its own for each.
 #pragma once
 
-#include "communicator/lengths.hpp"
+#include "operation/lengths.hpp"
 
 namespace tutti::cli {
 

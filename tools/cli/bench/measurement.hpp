@@ -9,7 +9,7 @@
 
 #include "bench/configuration.hpp"
 #include "bench/overlap/phase.hpp"
-#include "recorder/snapshot.hpp"
+#include "group/recorder/snapshot.hpp"
 #include "tutti/status.hpp"
 #include "tutti/tuning.hpp"
 

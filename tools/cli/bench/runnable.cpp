@@ -8,7 +8,7 @@
 
 #include "algorithms/catalogue.hpp"
 #include "base/try.hpp"
-#include "communicator/communicator_impl.hpp"
+#include "group/communicator_impl.hpp"
 
 namespace tutti::cli {
 

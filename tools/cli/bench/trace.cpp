@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "base/try.hpp"
-#include "communicator/communicator_impl.hpp"
-#include "recorder/find_pages.hpp"
+#include "group/communicator_impl.hpp"
+#include "group/recorder/find_pages.hpp"
 
 namespace tutti::cli {
 namespace {

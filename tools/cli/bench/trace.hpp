@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/snapshot.hpp"
+#include "group/recorder/snapshot.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti::cli {

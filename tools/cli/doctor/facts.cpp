@@ -13,11 +13,11 @@
 #include "base/knobs.hpp"
 #include "base/units.hpp"
 #include "bootstrap/private_directory.hpp"
-#include "communicator/layout.hpp"
+#include "device/multicast/support.hpp"
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
 #include "drivers/shared_memory.hpp"
-#include "transport/multicast/support.hpp"
+#include "group/layout.hpp"
 
 namespace tutti::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/find_pages.hpp"
+#include "group/recorder/find_pages.hpp"
 
 namespace tutti::cli {
 

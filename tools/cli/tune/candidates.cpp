@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/units.hpp"
-#include "transport/work.hpp"
+#include "device/work.hpp"
 
 namespace tutti::cli {
 namespace {

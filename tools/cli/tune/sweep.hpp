@@ -9,9 +9,9 @@
 
 #include "bench/launcher.hpp"
 #include "bench/record.hpp"
+#include "planning/table.hpp"
 #include "tune/forecast.hpp"
 #include "tune/options.hpp"
-#include "tuning/table.hpp"
 
 namespace tutti::cli {
 

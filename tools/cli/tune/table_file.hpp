@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tuning/table.hpp"
+#include "planning/table.hpp"
 
 namespace tutti::cli {
 

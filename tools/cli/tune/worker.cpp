@@ -10,8 +10,8 @@
 #include "bench/sampler.hpp"
 #include "bench/statistics.hpp"
 #include "bootstrap/bootstrap.hpp"
-#include "communicator/communicator_impl.hpp"
-#include "dispatch/filter.hpp"
+#include "group/communicator_impl.hpp"
+#include "planning/filter.hpp"
 #include "tune/candidates.hpp"
 #include "tune/halving.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/options.hpp"
-#include "communicator/one_sided.hpp"
+#include "group/one_sided.hpp"
 
 namespace tutti::cli {
 

@@ -8,8 +8,8 @@
 #include "bench/arena.hpp"
 #include "bench/inputs.hpp"
 #include "bench/runnable.hpp"
-#include "communicator/communicator_impl.hpp"
-#include "launch/one_sided.hpp"
+#include "executors/peer/one_sided.hpp"
+#include "group/communicator_impl.hpp"
 
 namespace tutti::cli {
 namespace {

@@ -1,0 +1,244 @@
+// The verbs on a machine without a GPU: ranks are threads or processes over shared memory, a block
+// is one thread. Waits spin briefly, then yield, so that many ranks make progress on few cores, and
+// sleep once they are long (tutti/device/impl/host_wait.hpp).
+#pragma once
+
+#include <atomic>
+#include <cstring>
+
+#include "device/host_tiles.hpp"
+
+namespace tutti {
+
+// What a test may take away from the protocol, to see that its absence is found. Barriers are
+// numbered from 0 in the order in which one operation of one block passes them.
+struct Weakening {
+  unsigned skip_barrier = 0;  // bit k: barrier k is left out
+  unsigned no_release = 0;    // bit k: barrier k signals without release
+  unsigned no_acquire = 0;    // bit k: barrier k waits without acquire
+  void (*before_barrier)(int rank, int barrier) = nullptr;  // for delays
+  void (*after_poll)(int rank) = nullptr;  // between one in vain and a look at what ends the wait
+
+  // Of packets, whose parts of an operation are numbered from 0.
+  unsigned no_poll = 0;   // bit k: what lies in part k's slots is taken as it is
+  unsigned no_clear = 0;  // bit k: part k's slots stay as they are
+
+  // Of a ring. Bit k: chunks in direction k; bit 0: credits. Of messages: bit 0 of each.
+  unsigned no_chunk_wait = 0, no_chunk_release = 0, no_chunk_acquire = 0;
+  unsigned no_credit_wait = 0, no_credit_release = 0, no_credit_acquire = 0;
+};
+
+class HostTeam : public HostTiles<HostTeam, 1024> {
+ public:
+  static constexpr bool kCopiesLate = false;  // those of copy engines, now and then
+
+  // `waits_for`, if any, is a word for whoever looks at this rank from outside: while a wait is
+  // long enough to yield, bit r says that rank r has not come. It stays as it is when the wait
+  // fails.
+  HostTeam(const Work& work, int block, const Weakening* weakening = nullptr,
+           std::uint64_t* waits_for = nullptr)
+      : HostTiles(work, block),
+        weakening_(weakening),
+        waits_for_(waits_for),
+        epoch_(work.epochs[block]),
+        first_epoch_(epoch_) {}
+
+  template <class T>
+  TileInPlace<T> load(const std::byte* from, HostAccess, TileAt tile) const {
+    return {reinterpret_cast<const T*>(from) + tile.first, tile.count};
+  }
+
+  template <class T>
+  void store(std::byte* to, HostAccess, TileAt tile,
+             const Tile<T, tile_elements<T>()>& value) const {
+    std::memcpy(to + tile.first * sizeof(T), value.at, tile.count * sizeof(T));
+  }
+  template <class T>
+  void store(std::byte* to, HostAccess, TileAt tile, const TileInPlace<T>& value) const {
+    std::memcpy(to + tile.first * sizeof(T), value.at, tile.count * sizeof(T));
+  }
+
+  template <class T>
+  void copy_in(Range range, std::size_t origin) const {
+    std::byte* staging = work_.staging.at[work_.rank];
+    for_each_tile<T>(range, [&](HostAccess, TileAt tile) {
+      std::memcpy(staging + (tile.first - origin) * sizeof(T), work_.input + tile.first * sizeof(T),
+                  tile.count * sizeof(T));
+    });
+  }
+
+  template <class T>
+  void copy_out(Range range, std::size_t origin) const {
+    const std::byte* staging = work_.staging.at[work_.rank];
+    for_each_tile<T>(range, [&](HostAccess, TileAt tile) {
+      std::memcpy(work_.output + tile.first * sizeof(T),
+                  staging + (tile.first - origin) * sizeof(T), tile.count * sizeof(T));
+    });
+  }
+
+  void publish_scalar(double scalar) const { channel(work_.rank).scalars[block_] = scalar; }
+  double scalar_of(int rank) const { return channel(rank).scalars[block_]; }
+  template <class F>
+  void publish_counts(F&& count) const {
+    if (poisoned()) return;
+    for (int to = 0; to < work_.ranks; ++to) channel(work_.rank).counts[block_][to] = count(to);
+  }
+  std::uint32_t published(int from, int to) const { return channel(from).counts[block_][to]; }
+  Outcome refuse(int rank, std::uint64_t count, const CountVerdict& verdict) const {
+    return fail(verdict.why, rank, verdict.right, Flag{count, 0}, 0);
+  }
+
+  void arrive(Publish);  // always releases: the language has no weaker way
+  Outcome wait();
+  Outcome barrier(Publish publish) {
+    arrive(publish);
+    return wait();
+  }
+  Outcome finish();
+
+  // Bulk copies are made at once.
+  template <class T>
+  void bulk_copy(std::byte* to, const std::byte* from, std::size_t count) const {
+    if (count > 0) std::memcpy(to, from, count * sizeof(T));  // else null, maybe
+  }
+  Outcome bulk_wait() const { return Outcome::kDone; }
+
+  // host_ring.cpp
+  void open_ring(std::size_t) const {}
+  Outcome slot_to(Direction direction, std::byte*& at) const;
+  Outcome slot_from(Direction direction, std::byte*& at) const;
+  Outcome pass(unsigned moves);
+
+  // host_messages.cpp
+  void open_messages(const Messages& messages);
+  Outcome next_move(MessageMove& move);
+  void copy_chunk(std::byte* to, const std::byte* from, std::size_t bytes) const {
+    std::memcpy(to, from, bytes);
+  }
+  void push_marked(std::byte* to, const std::byte* from, std::size_t bytes,
+                   std::uint32_t mark) const;
+  Outcome take_marked(std::byte* to, const std::byte* from, std::size_t bytes,
+                      MarkedFrom source) const;
+  Outcome pass(const MessageMove& move, Outcome carried);
+  Outcome close_messages() const;
+
+  // host_packets.cpp. A launch is this thread's call: before and behind it there is nothing to wait
+  // for.
+  void launch_wait() const {}
+  void launch_trigger() const {}
+  void ask_launch();
+  Outcome open_packets();
+  void announce();
+  Outcome close_packets() const;
+
+  using HostTiles::load_from, HostTiles::store_to;
+  template <class T>
+  Words load_from(const std::byte* from, HostAccess, TileAt tile) const {
+    Words words;
+    const auto bytes = static_cast<std::size_t>(tile.count) * sizeof(T);
+    if (bytes > 0) std::memcpy(words.at, from + tile.first * sizeof(T), bytes);  // else null, maybe
+    std::memset(words.at + bytes, 0, (8 - bytes % 8) % 8);
+    return words;
+  }
+  template <class T>
+  void store_to(std::byte* to, HostAccess, TileAt tile, const Words& words) const {
+    std::memcpy(to + tile.first * sizeof(T), words.at, tile.count * sizeof(T));
+  }
+
+ private:
+  friend HostTiles;  // push, take, bulk_store
+
+  template <class T>
+  void bulk_store(std::byte* to, TileAt tile, const Tile<T, tile_elements<T>()>& value) const {
+    store<T>(to, HostAccess{}, tile, value);
+  }
+
+  // Relaxed: the word is all there is to see. That a slot was emptied before it is filled again,
+  // the announcements say.
+  static std::uint64_t load_packet(std::uint64_t& word) {
+    return std::atomic_ref(word).load(std::memory_order_relaxed);
+  }
+  static void store_packet(std::uint64_t& word, std::uint64_t packet) {
+    std::atomic_ref(word).store(packet, std::memory_order_relaxed);
+  }
+
+  // To the rank `step` + 1 places on.
+  template <class T>
+  void push(int step, PacketAt at, int count, const Words& words) const {
+    using Code = PacketCode<T>;
+    std::uint64_t* const to = packets_at<T>(rank_after(step), launch_, work_.rank, at);
+    for (std::size_t w = 0; w < packets_of<T>(count); w += Code::kPackets) {
+      std::uint64_t data, packets[Code::kPackets];
+      std::memcpy(&data, words.at + w / Code::kPackets * 8, 8);
+      Code::encode(data, packets);
+      for (int p = 0; p < Code::kPackets; ++p) store_packet(to[w + p], packets[p]);
+    }
+  }
+
+  // Waits for the tile of rank `source`, takes it and empties its place.
+  template <class T>
+  Outcome take(int source, PacketAt at, int count, Words& words) const {
+    using Code = PacketCode<T>;
+    const bool waits = !weakened(&Weakening::no_poll, at.part);
+    const bool clears = !weakened(&Weakening::no_clear, at.part);
+    std::uint64_t* const from = packets_at<T>(work_.rank, launch_, source, at);
+    for (std::size_t w = 0; w < packets_of<T>(count); w += Code::kPackets) {
+      std::uint64_t packets[Code::kPackets];
+      for (int p = 0; p < Code::kPackets; ++p) {
+        std::uint64_t& word = from[w + p];
+        packets[p] = load_packet(word);
+        if (packets[p] == 0 && waits) {
+          if (wait_for_packet(source, word) != Outcome::kDone) return Outcome::kFailed;
+          packets[p] = load_packet(word);
+        }
+        if (clears) store_packet(word, 0);
+      }
+      const std::uint64_t data = Code::decode(packets);
+      std::memcpy(words.at + w / Code::kPackets * 8, &data, 8);
+    }
+    return Outcome::kDone;
+  }
+
+  bool weakened(unsigned Weakening::*mask, int index) const {
+    return weakening_ != nullptr && ((weakening_->*mask) >> index & 1u) != 0;
+  }
+  void signal(Flag& flag, std::uint64_t epoch, std::memory_order order) const;
+  // `flags`: what this rank's block has been told by every rank.
+  Outcome wait_for(Flag* flags, int rank, std::uint64_t epoch, std::memory_order order) const;
+  // `missing()`: for whom it waits, as bits.
+  template <class Missing>
+  Outcome wait_for(Flag& flag, int rank, std::uint64_t epoch, std::memory_order order,
+                   Missing&& missing) const;
+  Outcome wait_for_ring(Flag& flag, int rank, std::uint64_t epoch, bool acquire) const;
+  void take_flags_back() const;
+  Outcome wait_for_packet(int source, std::uint64_t& packet) const;
+  void tell_credits(int peer, std::uint64_t taken) const;
+  void post_turns();
+  bool find_post(const Message& message, std::uint64_t chunk, std::byte*& place) const;
+  bool is_ready(const Message& message, std::uint64_t chunk);
+  Flag& awaited_flag(const Message& message, std::uint64_t chunk) const;
+  Outcome move_found(const MessageMove& move) const;
+  Outcome post_found(const Message& message, const MessageMove& move) const;
+  // Polls until `come()`. Now and then `look()` tells for whom, and gives what to report in the
+  // end.
+  template <class Come, class Look>
+  Outcome wait_until(int rank, std::uint64_t expected, Come&& come, Look&& look) const;
+  bool is_other_operation(const Flag& seen, std::uint64_t epoch) const;
+  std::uint64_t missing_ranks(Flag* flags, std::uint64_t epoch) const;
+  void tell(std::uint64_t missing) const;
+  Outcome fail(FailureReason reason, int missing, std::uint64_t expected, const Flag& seen,
+               std::uint64_t waited_ns) const;
+  std::uint32_t notices(std::memory_order order) const;
+  bool poisoned() const;
+  bool has_left(int rank) const;
+
+  const Weakening* weakening_;
+  std::uint64_t* waits_for_;
+  std::uint64_t epoch_, first_epoch_;
+  int barriers_ = 0;
+  std::uint64_t sent_[2] = {}, taken_[2] = {};  // chunks around a ring, by direction
+  std::uint64_t launch_ = 0;                    // which launch on the packet area this is
+  bool open_ = false;                           // not where the rank is poisoned
+};
+
+}  // namespace tutti

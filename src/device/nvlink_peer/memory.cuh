@@ -1,0 +1,234 @@
+// The memory instructions the NVLink team is made of, each with its order and scope spelled out.
+// Peer words are accessed at system scope: the writer is another GPU, or the host.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/team.hpp"
+
+namespace tutti {
+
+// Data of a peer: relaxed at system scope, so that no cache line from before a barrier is served.
+__device__ __forceinline__ uint4 load_vector(const std::byte* from) {
+  uint4 v;
+  asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(from)
+               : "memory");
+  return v;
+}
+
+__device__ __forceinline__ void store_vector(std::byte* to, uint4 v) {
+  asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y),
+               "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
+__device__ __forceinline__ unsigned load_u32(const std::byte* from) {
+  unsigned v;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_u32(std::byte* to, unsigned v) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
+}
+__device__ __forceinline__ unsigned load_u16(const std::byte* from) {
+  unsigned short v;
+  asm volatile("ld.relaxed.sys.global.u16 %0, [%1];" : "=h"(v) : "l"(from) : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_u16(std::byte* to, unsigned v) {
+  asm volatile("st.relaxed.sys.global.u16 [%0], %1;" ::"l"(to), "h"(static_cast<unsigned short>(v))
+               : "memory");
+}
+__device__ __forceinline__ unsigned load_u8(const std::byte* from) {
+  unsigned v;
+  asm volatile("ld.relaxed.sys.global.u8 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_u8(std::byte* to, unsigned v) {
+  asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(to), "r"(v) : "memory");
+}
+
+// Word `w` (of four) of a tile that starts at `from`, by the widest accesses allowed. Elements past
+// `count` read as zero.
+template <int kElementBytes>
+__device__ __forceinline__ unsigned load_word(const std::byte* from, int w, int width, int count) {
+  const int first_byte = 4 * w;
+  if (first_byte >= count * kElementBytes) return 0;
+  const std::byte* at = from + first_byte;
+  if (width >= 4 && first_byte + 4 <= count * kElementBytes) return load_u32(at);
+  unsigned word = 0;
+  TUTTI_UNROLL
+  for (int k = 0; k < 4; k += kElementBytes) {
+    if (first_byte + k >= count * kElementBytes) break;
+    if constexpr (kElementBytes == 2) word |= load_u16(at + k) << 8 * k;
+    if constexpr (kElementBytes == 1) word |= load_u8(at + k) << 8 * k;
+  }
+  return word;
+}
+
+template <int kElementBytes>
+__device__ __forceinline__ void store_word(std::byte* to, int w, unsigned word, int width,
+                                           int count) {
+  const int first_byte = 4 * w;
+  if (first_byte >= count * kElementBytes) return;
+  std::byte* at = to + first_byte;
+  if (width >= 4 && first_byte + 4 <= count * kElementBytes) return store_u32(at, word);
+  TUTTI_UNROLL
+  for (int k = 0; k < 4; k += kElementBytes) {
+    if (first_byte + k >= count * kElementBytes) break;
+    if constexpr (kElementBytes == 2) store_u16(at + k, word >> 8 * k);
+    if constexpr (kElementBytes == 1) store_u8(at + k, word >> 8 * k & 0xffu);
+  }
+}
+
+__device__ __forceinline__ uint2 load_u64(const std::byte* from) {
+  uint2 v;
+  asm volatile("ld.relaxed.sys.global.v2.u32 {%0, %1}, [%2];"
+               : "=r"(v.x), "=r"(v.y)
+               : "l"(from)
+               : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_u64(std::byte* to, uint2 v) {
+  asm volatile("st.relaxed.sys.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y)
+               : "memory");
+}
+
+__device__ __forceinline__ std::uint64_t pack(uint2 v) {
+  return static_cast<std::uint64_t>(v.y) << 32 | v.x;
+}
+__device__ __forceinline__ uint2 unpack(std::uint64_t v) {
+  return uint2{static_cast<unsigned>(v), static_cast<unsigned>(v >> 32)};
+}
+
+// `count` elements from `from`, which is aligned to `width` bytes.
+template <int kElementBytes>
+__device__ __forceinline__ uint4 load_pieces(const std::byte* from, int width, int count) {
+  if (width >= 8 && count * kElementBytes == 16) {
+    const uint2 low = load_u64(from), high = load_u64(from + 8);
+    return uint4{low.x, low.y, high.x, high.y};
+  }
+  return uint4{load_word<kElementBytes>(from, 0, width, count),
+               load_word<kElementBytes>(from, 1, width, count),
+               load_word<kElementBytes>(from, 2, width, count),
+               load_word<kElementBytes>(from, 3, width, count)};
+}
+
+template <int kElementBytes>
+__device__ __forceinline__ void store_pieces(std::byte* to, uint4 v, int width, int count) {
+  if (width >= 8 && count * kElementBytes == 16) {
+    store_u64(to, uint2{v.x, v.y});
+    store_u64(to + 8, uint2{v.z, v.w});
+    return;
+  }
+  store_word<kElementBytes>(to, 0, v.x, width, count);
+  store_word<kElementBytes>(to, 1, v.y, width, count);
+  store_word<kElementBytes>(to, 2, v.z, width, count);
+  store_word<kElementBytes>(to, 3, v.w, width, count);
+}
+
+// Flags: both words in one access; which need not arrive as one (see Flag).
+__device__ __forceinline__ void store_flag(Flag* to, Flag flag) {
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(flag.epoch),
+               "l"(flag.check)
+               : "memory");
+}
+// Acquire at every poll: it costs the poller nothing that it would not spend waiting, where a fence
+// after a relaxed poll would wait for this thread's own flags to arrive at the peers, and a second,
+// acquiring load would take another trip to the cache.
+__device__ __forceinline__ Flag load_acquire_flag(const Flag* from) {
+  Flag flag;
+  asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(flag.epoch), "=l"(flag.check)
+               : "l"(from)
+               : "memory");
+  return flag;
+}
+__device__ __forceinline__ Flag load_relaxed_flag(const Flag* from) {
+  Flag flag;
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(flag.epoch), "=l"(flag.check)
+               : "l"(from)
+               : "memory");
+  return flag;
+}
+
+// Packets, two in one access: each arrives whole, the two perhaps apart.
+__device__ __forceinline__ void store_packets(std::byte* to, const std::uint64_t* packets) {
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(packets[0]),
+               "l"(packets[1])
+               : "memory");
+}
+__device__ __forceinline__ void load_packets(const std::byte* from, std::uint64_t* packets) {
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(packets[0]), "=l"(packets[1])
+               : "l"(from)
+               : "memory");
+}
+
+// Release: before a relaxed flag store. Waits until this thread's stores, and those it has seen,
+// have arrived: with stores to peers on the way, a trip over the link and back.
+__device__ __forceinline__ void fence_release_system() {
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+// Words of this rank's own: other blocks of this GPU read and write them.
+__device__ __forceinline__ std::uint32_t load_relaxed_gpu(const std::uint32_t* from) {
+  std::uint32_t v;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+  return v;
+}
+__device__ __forceinline__ std::uint64_t load_relaxed_gpu(const std::uint64_t* from) {
+  std::uint64_t v;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(from) : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_relaxed_gpu(std::uint64_t* to, std::uint64_t v) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(v) : "memory");
+}
+__device__ __forceinline__ std::uint64_t compare_and_swap(std::uint64_t* at, std::uint64_t expected,
+                                                          std::uint64_t value) {
+  std::uint64_t seen;
+  asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(seen)
+               : "l"(at), "l"(expected), "l"(value)
+               : "memory");
+  return seen;
+}
+// Words in shared memory, which the warps of a block write for each other.
+__device__ __forceinline__ void store_release_block(std::uint32_t* to, std::uint32_t v) {
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
+  asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+__device__ __forceinline__ std::uint32_t load_acquire_block(const std::uint32_t* from) {
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(from));
+  std::uint32_t v;
+  asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+  return v;
+}
+// Words the host reads or writes.
+__device__ __forceinline__ std::uint32_t load_relaxed_system(const std::uint32_t* from) {
+  std::uint32_t v;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+  return v;
+}
+__device__ __forceinline__ std::uint32_t load_acquire_system(const std::uint32_t* from) {
+  std::uint32_t v;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_relaxed_system(std::uint32_t* to, std::uint32_t v) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
+}
+
+__device__ __forceinline__ std::uint64_t global_timer_ns() {
+  std::uint64_t ns;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+  return ns;
+}
+
+}  // namespace tutti

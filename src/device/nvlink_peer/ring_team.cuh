@@ -1,0 +1,188 @@
+// The verbs of a ring on GPUs. Warps go through the body each for itself, none waits for another:
+// all but the last move tiles, and poll for what they need. The last one, the messenger, tells
+// neighbours what the others have done: its fence waits until their stores have arrived, a trip
+// over the link and back, while they go on to the next chunk.
+#pragma once
+
+#include "device/nvlink_peer/nvlink_team.cuh"
+
+namespace tutti {
+
+template <class Protocol = Faithful>
+class RingTeam : public NvlinkTeam<Protocol> {
+  using Base = NvlinkTeam<Protocol>;
+  using Base::work_;
+
+ public:
+  static constexpr int kWarp = 32;
+  // How many passes each warp has come to. In shared memory; written by that warp alone.
+  struct Progress {
+    std::uint32_t passes[kMaxThreads / kWarp];
+  };
+
+  // All threads of the block, two warps at least.
+  __device__ RingTeam(const Work& work, Progress& progress) : Base(work), progress_(progress) {
+    if (is_first_lane()) progress.passes[warp()] = 0;
+  }
+
+  // The barrier before it has made every warp see the progress of none.
+  __device__ void open_ring(std::size_t piece) {
+    std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(work_.input) |
+                          reinterpret_cast<std::uintptr_t>(work_.output) | piece;
+    if (!goes_through_slots(work_) && work_.ranks > 1) {
+      bits |= reinterpret_cast<std::uintptr_t>(output_at(kForward)) |
+              reinterpret_cast<std::uintptr_t>(output_at(kReverse));
+    }
+    width_ = width_of(bits);
+  }
+
+  // Outputs start with the next rank's; this rank's own is the last.
+  __device__ std::byte* output_at(Direction direction) const {
+    const bool late = work_.late != nullptr;
+    const PeerPointers& outputs = late ? work_.late->outputs : work_.outputs;
+    return outputs.at[direction == kForward ? 0 : work_.ranks - 2];
+  }
+
+  __device__ Outcome slot_to(Direction direction, std::byte*& at) const {
+    constexpr std::uint64_t kSlots = RingSlots::kPerBlock;
+    const std::uint64_t chunk = sent_[direction];
+    const int to = neighbour(direction);
+    at = slot(to, direction, chunk);
+    if (is_messenger() || direction == kReverse || chunk < kSlots) return Outcome::kDone;
+    return await(ring(work_.rank).credits, to, chunk - kSlots + 1);
+  }
+
+  __device__ Outcome slot_from(Direction direction, std::byte*& at) const {
+    const std::uint64_t chunk = taken_[direction];
+    at = slot(work_.rank, direction, chunk);
+    if (is_messenger() || !Protocol::waits_for_chunks()) return Outcome::kDone;
+    return await(ring(work_.rank).chunks[direction], neighbour(other(direction)), chunk + 1);
+  }
+
+  template <class T, class Load, class Use>
+  __device__ void for_each_of_chunk(std::size_t count, Load&& load, Use&& use) const {
+    if (is_messenger()) return;
+    constexpr unsigned kStep = Base::template tile_elements<T>();
+    using Part = decltype(load(WideAccess{}, TileAt{}));
+    constexpr bool kAddsBytes = sizeof(T) == 1 && sizeof(Part) > 16;
+    constexpr int kAhead = kAddsBytes ? 2 : 4;  // as many as find registers
+    const unsigned movers = blockDim.x - kWarp;
+    const unsigned whole = width_ == 16 ? static_cast<unsigned>(count / kStep) : 0;
+    const auto tile_at = [](unsigned tile) { return TileAt{std::size_t{tile} * kStep, kStep}; };
+    using Words = Tile<std::uint32_t, sizeof(Part) / 4>;  // which stay whole registers
+    TUTTI_NO_UNROLL
+    for (unsigned tile = threadIdx.x; tile < whole; tile += kAhead * movers) {
+      Words part[kAhead];
+      TUTTI_UNROLL
+      for (int i = 0; i < kAhead; ++i) {
+        part[i] = {};  // see reduce_ahead()
+        const unsigned at = tile + i * movers;
+        if (at < whole) part[i] = __builtin_bit_cast(Words, load(WideAccess{}, tile_at(at)));
+      }
+      this->end_of_loads();
+      TUTTI_UNROLL
+      for (int i = 0; i < kAhead; ++i) {
+        const unsigned at = tile + i * movers;
+        if (at < whole) use(WideAccess{}, tile_at(at), __builtin_bit_cast(Part, part[i]));
+      }
+    }
+    const std::size_t done = std::size_t{whole} * kStep;
+    Base::template deal_tiles<T>(
+        Range{done, count - done}, width_, threadIdx.x, movers,
+        [&](auto access, TileAt tile) { use(access, tile, load(access, tile)); });
+  }
+
+  __device__ Outcome pass(unsigned moves) {
+    TUTTI_UNROLL
+    for (int d = 0; d < 2; ++d) {
+      const auto direction = static_cast<Direction>(d);
+      if ((moves & sent(direction)) != 0) ++sent_[d];
+      if ((moves & taken(direction)) != 0) ++taken_[d];
+    }
+    ++passes_;
+    if (is_messenger()) return tell(moves);
+    __syncwarp();
+    // Release: the messenger that sees it has seen what this warp's lanes did before.
+    if (is_first_lane()) store_release_block(&progress_.passes[warp()], passes_);
+    return Outcome::kDone;
+  }
+
+  __device__ Outcome finish() const {
+    if (threadIdx.x != 0) return Outcome::kDone;
+    // Who else ran on the channel began with the same epoch: one of the two finds another.
+    const std::uint64_t first = this->first_epoch_;
+    const std::uint64_t last = this->epoch_ + sent_[kForward];
+    if (compare_and_swap(&work_.epochs[blockIdx.x], first, last) == first) return Outcome::kDone;
+    return fail(work_, FailureReason::kOverlap, {last, {}, work_.rank, 0});
+  }
+
+ private:
+  static __device__ int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
+  static __device__ bool is_first_lane() { return threadIdx.x % kWarp == 0; }
+  static __device__ int warps() { return static_cast<int>(blockDim.x) / kWarp; }
+  static __device__ bool is_messenger() { return warp() == warps() - 1; }
+  static __device__ Direction other(Direction direction) {
+    return direction == kForward ? kReverse : kForward;
+  }
+
+  __device__ int neighbour(Direction direction) const {
+    const int rank = work_.rank + (direction == kForward ? 1 : -1);
+    return rank < 0 ? work_.ranks - 1 : rank == work_.ranks ? 0 : rank;
+  }
+  __device__ RingFlags& ring(int rank) const { return this->channel(rank).rings[blockIdx.x]; }
+  __device__ std::byte* slot(int owner, Direction direction, std::uint64_t chunk) const {
+    return work_.staging.at[owner] +
+           work_.ring.offset(static_cast<int>(blockIdx.x), direction, chunk);
+  }
+
+  // By a warp, for so many chunks of this operation.
+  __device__ Outcome await(const Flag& flag, int peer, std::uint64_t chunks) const {
+    Outcome outcome = Outcome::kDone;
+    if (is_first_lane()) outcome = this->wait_for(&flag, peer, this->epoch_ + chunks, true);
+    // Also the lanes' acquire: they have met the one that polled.
+    return __shfl_sync(~0u, static_cast<int>(outcome), 0) == static_cast<int>(Outcome::kDone)
+               ? Outcome::kDone
+               : Outcome::kFailed;
+  }
+
+  // By the messenger.
+  __device__ Outcome tell(unsigned moves) const {
+    if (!goes_through_slots(work_)) moves &= ~taken(kForward);  // there are no slots
+    if ((moves & ~taken(kReverse)) == 0) return Outcome::kDone;
+    if (await_warps() != Outcome::kDone) return Outcome::kFailed;
+    if (!is_first_lane()) return Outcome::kDone;
+    if (Protocol::releases_chunks()) fence_release_system();
+    const int next = neighbour(kForward), before = neighbour(kReverse);
+    if ((moves & sent(kForward)) != 0) count(ring(next).chunks[kForward], sent_[kForward]);
+    if ((moves & sent(kReverse)) != 0) count(ring(before).chunks[kReverse], sent_[kReverse]);
+    if ((moves & taken(kForward)) != 0) count(ring(before).credits, taken_[kForward]);
+    return Outcome::kDone;
+  }
+  __device__ void count(Flag& flag, std::uint64_t chunks) const {
+    const std::uint64_t epoch = this->epoch_ + chunks;
+    store_flag(&flag, Flag{epoch, check_word(work_.signature, epoch)});
+  }
+
+  // Until all warps have come to this pass, each of which keeps the deadline; or one has failed.
+  __device__ Outcome await_warps() const {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const bool watches = lane < warps() - 1;
+    for (unsigned polls = 1;; ++polls) {
+      const bool come = !watches || load_acquire_block(&progress_.passes[lane]) >= passes_;
+      if (__all_sync(~0u, come)) return Outcome::kDone;
+      if (polls % kPollsPerClock != 0) continue;
+      const std::uint32_t poison = load_relaxed_gpu(&work_.control->poison);
+      if (poison == 0) continue;
+      // Once more: what was told since another warp gave up.
+      if (is_first_lane()) take_flags_back(work_, Control::reason_of(poison));
+      return Outcome::kFailed;
+    }
+  }
+
+  Progress& progress_;
+  std::uint32_t passes_ = 0;
+  std::uint64_t sent_[2] = {}, taken_[2] = {};
+  int width_ = 0;
+};
+
+}  // namespace tutti

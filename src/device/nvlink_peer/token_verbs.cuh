@@ -1,0 +1,214 @@
+// What teams on GPUs do in own memory: tiles of any buffer, and the verbs of bodies that work on
+// whole tokens. What these call a block is a cluster, where the kernel was launched in clusters.
+#pragma once
+
+#include "device/nvlink_peer/block_sum.cuh"
+#include "device/nvlink_peer/cluster.cuh"
+#include "device/nvlink_peer/waits.cuh"
+
+namespace tutti {
+
+// All addresses of the operation are 16-byte aligned and the tile is whole.
+struct WideAccess {
+  static constexpr bool kLoadsAhead = true;
+  static constexpr bool kIsWhole = true;
+};
+// Anything else: accesses of `width` bytes (8, 4, 2 or 1, never less than the element).
+struct NarrowAccess {
+  static constexpr bool kLoadsAhead = false;
+  static constexpr bool kIsWhole = false;
+  int width;
+};
+
+// The widest access that so many bytes at an address aligned to `width` allow.
+__device__ inline int step_within(int bytes, int width) {
+  while (width > bytes) width /= 2;
+  return width;
+}
+
+// A tile whose address or length allows no access of 16 bytes; of a short one the rest is zero.
+__device__ __noinline__ inline uint4 load_narrow(const std::byte* from, int width, int bytes) {
+  std::uint64_t low = 0, high = 0;
+  for (int at = 0; at < bytes;) {
+    const int step = step_within(bytes - at, min(width, 8));
+    const std::uint64_t piece = step == 8   ? pack(load_u64(from + at))
+                                : step == 4 ? load_u32(from + at)
+                                : step == 2 ? load_u16(from + at)
+                                            : load_u8(from + at);
+    (at < 8 ? low : high) |= piece << (8 * at & 63);
+    at += step;
+  }
+  const uint2 first = unpack(low), second = unpack(high);
+  return uint4{first.x, first.y, second.x, second.y};
+}
+
+__device__ __noinline__ inline void store_narrow(std::byte* to, uint4 value, int width, int bytes) {
+  const std::uint64_t low = pack(uint2{value.x, value.y}), high = pack(uint2{value.z, value.w});
+  for (int at = 0; at < bytes;) {
+    const int step = step_within(bytes - at, min(width, 8));
+    const std::uint64_t piece = (at < 8 ? low : high) >> (8 * at & 63);
+    const auto word = static_cast<std::uint32_t>(piece);
+    if (step == 8) store_u64(to + at, unpack(piece));
+    if (step == 4) store_u32(to + at, word);
+    if (step == 2) store_u16(to + at, word);
+    if (step == 1) store_u8(to + at, word);
+    at += step;
+  }
+}
+
+// `Crew`: the blocks that share a token, a Cluster or a single one.
+template <class Crew>
+class TokenVerbs {
+ public:
+  static constexpr int kTileParts = 1;
+  template <class T>
+  static constexpr __host__ __device__ int tile_elements() {
+    return static_cast<int>(16 / sizeof(T));
+  }
+
+  struct alignas(16) Words {
+    std::uint64_t at[2];
+  };
+  template <class T>
+  static __device__ Tile<T, tile_elements<T>()> tile_of(const Words& words) {
+    return __builtin_bit_cast(Tile<T, tile_elements<T>()>, words);
+  }
+  template <class T, int kCount>
+  static __device__ Words words_of(const Tile<T, kCount>& tile) {
+    return __builtin_bit_cast(Words, tile);
+  }
+
+  template <class T>
+  __device__ Words load_from(const std::byte* buffer, TileAt tile) const {
+    const std::byte* const from = buffer + tile.first * sizeof(T);
+    const int width = width_of(reinterpret_cast<std::uintptr_t>(buffer));
+    return __builtin_bit_cast(
+        Words, width == 16 && tile.count == tile_elements<T>()
+                   ? load_vector(from)
+                   : load_narrow(from, width, tile.count * static_cast<int>(sizeof(T))));
+  }
+  template <class T>
+  __device__ void store_to(std::byte* buffer, TileAt tile, const Words& words) const {
+    std::byte* const to = buffer + tile.first * sizeof(T);
+    const int width = width_of(reinterpret_cast<std::uintptr_t>(buffer));
+    const auto value = __builtin_bit_cast(uint4, words);
+    if (width == 16 && tile.count == tile_elements<T>()) {
+      store_vector(to, value);
+    } else {
+      store_narrow(to, value, width, tile.count * static_cast<int>(sizeof(T)));
+    }
+  }
+
+  template <class T>
+  __device__ Words load_from(const std::byte* buffer, WideAccess, TileAt tile) const {
+    return __builtin_bit_cast(Words, load_vector(buffer + tile.first * sizeof(T)));
+  }
+  template <class T>
+  __device__ Words load_from(const std::byte* buffer, NarrowAccess access, TileAt tile) const {
+    const int bytes = tile.count * static_cast<int>(sizeof(T));
+    return __builtin_bit_cast(Words,
+                              load_narrow(buffer + tile.first * sizeof(T), access.width, bytes));
+  }
+  // A tile that is whole in one type may be half a one or a quarter in another.
+  template <class T>
+  __device__ void store_to(std::byte* buffer, WideAccess, TileAt tile, const Words& words) const {
+    std::byte* const to = buffer + tile.first * sizeof(T);
+    const int bytes = tile.count * static_cast<int>(sizeof(T));
+    const auto value = __builtin_bit_cast(uint4, words);
+    if (bytes == 16) store_vector(to, value);
+    if (bytes == 8) store_u64(to, uint2{value.x, value.y});
+    if (bytes == 4) store_u32(to, value.x);
+  }
+  template <class T>
+  __device__ void store_to(std::byte* buffer, NarrowAccess access, TileAt tile,
+                           const Words& words) const {
+    store_narrow(buffer + tile.first * sizeof(T), __builtin_bit_cast(uint4, words), access.width,
+                 tile.count * static_cast<int>(sizeof(T)));
+  }
+
+  // Of an operation on tokens of T.
+  template <class T, class F>
+  __device__ Outcome with_token_access(const Work& work, F&& f) const {
+    const auto bits = [](const std::byte* buffer) {
+      return reinterpret_cast<std::uintptr_t>(buffer);
+    };
+    const std::uintptr_t inputs =
+        bits(work.input) | bits(work.output) | bits(work.norm.residual) | bits(work.norm.weight);
+    // Elements of 8 bits take less of what a tile is stored to.
+    const bool narrows = work.norm.output_dtype == DataType::kFloat8E4M3 ||
+                         work.norm.output_dtype == DataType::kFloat8E5M2;
+    const std::uintptr_t output = bits(work.norm.output);
+    const std::uintptr_t whole = inputs | output * (narrows ? sizeof(T) : 1);
+    const bool is_whole = work.norm.hidden % tile_elements<T>() == 0;
+    if (is_whole && width_of(whole) == 16) return f(WideAccess{});
+    return f(NarrowAccess{width_of(inputs | output)});
+  }
+
+  __device__ Slice first_token() const { return Crew::index(); }
+  __device__ Slice first_of_token() const { return Crew::thread(); }
+  __device__ Slice next_token(Slice token) const { return token + Crew::count(); }
+  __device__ Slice next_of_token(Slice k) const { return k + Crew::threads(); }
+  template <class F>
+  __device__ Outcome for_each_token(Slice tokens, F&& f) const {
+    TUTTI_NO_UNROLL
+    for (Slice token = first_token(); token < tokens; token = next_token(token)) {
+      if (f(token) != Outcome::kDone) return Outcome::kFailed;
+    }
+    return Outcome::kDone;
+  }
+  template <class F>
+  __device__ void for_each_of_token(Slice tiles, F&& f) const {
+    TUTTI_NO_UNROLL
+    for (Slice k = first_of_token(); k < tiles; k = next_of_token(k)) f(k);
+  }
+  // In registers.
+  __device__ bool holds(Slice k) const { return k < kHeldTiles * Crew::threads(); }
+  __device__ void hold(Slice k, const Words& words) {
+    TUTTI_UNROLL
+    for (Slice i = 0; i < kHeldTiles; ++i) {
+      if (is_held_in(i, k)) held_[i] = words;
+    }
+  }
+  template <class F>
+  __device__ void hold_beside(Slice tiles, F&& load) {
+    TUTTI_UNROLL
+    for (Slice i = 0; i < kHeldTiles; ++i) {
+      const Slice k = first_of_token() + i * Crew::threads();
+      beside_[i] = k < tiles ? load(k) : Words{};
+    }
+  }
+  __device__ Words held(Slice k) const { return chosen(k, held_); }
+  __device__ Words held_beside(Slice k) const { return chosen(k, beside_); }
+  template <class F>
+  __device__ Outcome sum_of_token(Slice tiles, F&& f, float& sum) {
+    forget_held();
+    return block_sum_.over(tiles, f, sum);
+  }
+
+ protected:
+  // What some path around a loop leaves unset holds its registers all the way around.
+  __device__ void forget_held() {
+    TUTTI_UNROLL
+    for (Words& held : held_) held = {};
+  }
+
+ private:
+  static constexpr Slice kHeldTiles = 1;  // that a thread holds of a token, each with one beside it
+
+  static __device__ bool is_held_in(Slice i, Slice k) {
+    return k - i * Crew::threads() < Crew::threads();
+  }
+  static __device__ Words chosen(Slice k, const Words (&from)[kHeldTiles]) {
+    Words words = from[0];
+    TUTTI_UNROLL
+    for (Slice i = 1; i < kHeldTiles; ++i) {
+      if (is_held_in(i, k)) words = from[i];
+    }
+    return words;
+  }
+
+  Words held_[kHeldTiles], beside_[kHeldTiles];
+  BlockSum block_sum_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,78 @@
+#include "executors/copy_engine/cuda_stages.hpp"
+
+#include <fmt/format.h>
+
+#include "base/try.hpp"
+
+namespace tutti {
+
+CopyLanes::~CopyLanes() {
+  for (CopyLane& lane : lanes_) {
+    for (CudaEvent event : lane.events) {
+      if (event != nullptr) (void)cuda_.destroy_event(event);
+    }
+    if (lane.stream != nullptr) (void)cuda_.destroy_stream(lane.stream);
+  }
+}
+
+Status CopyLanes::create(int device) {
+  for (CopyLane& lane : lanes_) {
+    TUTTI_ASSIGN(lane.stream, cuda_.create_stream(device));
+    for (CudaEvent& event : lane.events) {
+      TUTTI_ASSIGN(event, cuda_.create_event(false));
+    }
+    lane.is_captured = &lane != &lanes_.front();
+  }
+  return Status::ok();
+}
+
+Result<CopyLane*> CopyLanes::lane_for(Stream stream) {
+  TUTTI_ASSIGN(const CudaCapture capture, cuda_.capture_of(stream));
+  if (capture.state == CudaCapture::State::kNone) return &lanes_[0];
+  CopyLane* idle = nullptr;
+  for (std::size_t k = 1; k < lanes_.size(); ++k) {
+    TUTTI_ASSIGN(const CudaCapture other, cuda_.capture_of(lanes_[k].stream));
+    if (other.state == CudaCapture::State::kActive && other.id == capture.id) return &lanes_[k];
+    if (other.state == CudaCapture::State::kNone && idle == nullptr) idle = &lanes_[k];
+  }
+  if (idle != nullptr) return idle;
+  return Status(StatusCode::kResourceExhausted,
+                fmt::format("copy engines serve {} captures of a communicator at once: end one, or "
+                            "choose a row without them",
+                            kCaptures));
+}
+
+void CudaStages::end_batch() {
+  const bool batched = gathered_.size() > 1 && !lane_.is_captured;
+  if (batched && status_.is_ok()) status_ = cuda_.copy_batch(gathered_, lane_.stream);
+  for (const CudaCopy& copy : gathered_) {
+    if (batched || !status_.is_ok()) break;
+    status_ = cuda_.copy_async(copy.to, copy.from, copy.bytes, lane_.stream);
+  }
+  gathered_.clear();
+}
+
+void CudaStages::reduce(const Work& part, Publish) {
+  end_batch();
+  if (status_.is_ok()) status_ = launch_on_cuda(cuda_, body_, part, stream_);
+}
+
+void CudaStages::copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) {
+  end_batch();
+  if (status_.is_ok() && bytes > 0) status_ = cuda_.copy_async(to, from, bytes, stream_);
+}
+
+Stages::Mark CudaStages::mark(Stream stream) {
+  end_batch();
+  const std::size_t index = lane_.taken++ % CopyLane::kEvents;
+  if (status_.is_ok()) status_ = cuda_.record_event(lane_.events[index], stream);
+  return static_cast<Mark>(index);
+}
+
+void CudaStages::wait(Stream stream, Mark mark) {
+  end_batch();
+  if (!status_.is_ok()) return;
+  status_ = cuda_.wait_event(stream, lane_.events[static_cast<std::size_t>(mark)]);
+}
+
+}  // namespace tutti

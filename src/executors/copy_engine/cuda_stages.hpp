@@ -1,0 +1,76 @@
+// Runs a body of copies and kernels (device/copy_engine/stages.hpp): kernels on the caller's
+// stream, copies on one of the communicator's own, events where one waits for the other.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "device/copy_engine/stages.hpp"
+#include "executors/peer/cuda.hpp"
+
+namespace tutti {
+
+// A stream for copies. Not thread-safe.
+struct CopyLane {
+  static constexpr std::size_t kEvents = 32;
+  Stream stream = nullptr;
+  std::array<CudaEvent, kEvents> events{};
+  std::size_t taken = 0;     // marks: they go round
+  bool is_captured = false;  // what it serves
+};
+
+// One lane for what is not captured, and one for each of a few captures that are under way at once:
+// a stream stays part of a capture until that ends.
+class CopyLanes {
+ public:
+  static constexpr std::size_t kCaptures = 4;
+
+  explicit CopyLanes(CudaDriver& cuda) : cuda_(cuda) {}
+  ~CopyLanes();
+  CopyLanes(const CopyLanes&) = delete;
+  CopyLanes& operator=(const CopyLanes&) = delete;
+
+  Status create(int device);
+  // kResourceExhausted where as many other captures have lanes.
+  Result<CopyLane*> lane_for(Stream stream);
+
+ private:
+  CudaDriver& cuda_;
+  std::array<CopyLane, 1 + kCaptures> lanes_;
+};
+
+class CudaStages : public Stages {
+ public:
+  CudaStages(CudaDriver& cuda, const CudaBody& body, CopyLane& lane, Stream stream)
+      : cuda_(cuda), body_(body), lane_(lane), stream_(stream) {}
+
+  void reduce(const Work& part, Publish publish) override;
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    if (bytes > 0) gathered_.push_back({to, from, bytes});
+  }
+  void end_batch() override;
+  void copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) override;
+  Mark kernels() override { return mark(stream_); }
+  Mark copies() override { return mark(lane_.stream); }
+  void kernels_wait(Mark copies) override { wait(stream_, copies); }
+  void copies_wait(Mark kernels) override { wait(lane_.stream, kernels); }
+
+  // The program has ended. Of the first thing that could not be enqueued; nothing was after it.
+  const Status& finish() {
+    end_batch();
+    return status_;
+  }
+
+ private:
+  Mark mark(Stream stream);
+  void wait(Stream stream, Mark mark);
+
+  CudaDriver& cuda_;
+  CudaBody body_;
+  CopyLane& lane_;
+  Stream stream_;
+  std::vector<CudaCopy> gathered_;  // what no verb stands between
+  Status status_ = Status::ok();
+};
+
+}  // namespace tutti

@@ -1,0 +1,242 @@
+#include "group/communicator_impl.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/guard.hpp"
+#include "base/log.hpp"
+#include "base/try.hpp"
+#include "device/multicast/binding.hpp"
+#include "device/multicast/support.hpp"
+#include "drivers/cuda.hpp"
+#include "drivers/nvml.hpp"
+#include "group/watchdog.hpp"
+
+namespace tutti {
+
+Machinery Machinery::real() {
+  return {.cuda = real_cuda(),
+          .nccl = real_nccl(),
+          .nvml = real_nvml(),
+          .multicast = why_no_multicast().empty() ? real_multicast() : nullptr};
+}
+
+CommunicatorImpl::~CommunicatorImpl() {
+  const Deadline end = deadline();
+  guarded([&] { drain_nccl(end); });
+  // Meanwhile the others may fail, or leave, and what waits for them here must hear of it.
+  if (engine_ != nullptr && !engine_->drain(static_cast<std::uint64_t>(
+                                std::chrono::nanoseconds(timeout_.load()).count()))) {
+    guarded([&] {
+      (void)fail({StatusCode::kTimeout, "destroyed while an operation was still running"});
+    });
+  }
+  unwatch(*this);
+  bootstrap_->set_failure_handler(nullptr);
+  guarded([&] {
+    if (failure_ != nullptr) collect_failure();
+  });
+  guarded([&] { close_nccl(end); });
+  // One whose memory could not be opened has no words: it never took part.
+  guarded([&] { bootstrap_->leave(failure_ == nullptr ? std::string() : failure_->last_words()); });
+}
+
+Status CommunicatorImpl::fail(const Status& cause) {
+  if (failure_->fail(cause)) tell(cause);
+  return failure_->status();
+}
+
+void CommunicatorImpl::tell(const Status& cause) {
+  engine_->poison();
+  log(LogLevel::kWarn, "{}", cause.to_string());
+  bootstrap_->announce_failure({.rank = rank(), .code = cause.code(), .text = cause.message()});
+}
+
+void CommunicatorImpl::collect_failure() {
+  if (failure_->account_due(nccl_.is_open())) {
+    const Status account = failure_->account(whereabouts());
+    bootstrap_->announce_failure(
+        {.rank = rank(), .code = account.code(), .text = account.message()});
+  }
+  if (failure_->collect()) tell(failure_->status());
+}
+
+void CommunicatorImpl::record_progress() {
+  const std::uint64_t started = started_.load(std::memory_order_acquire);  // before the questions
+  if (!engine_->caught_up()) return;
+  const auto oldest = nccl_.is_open() ? nccl_watch_->oldest() : std::nullopt;
+  recorder_->done_through(oldest ? std::min(started, oldest->operation.sequence - 1) : started);
+}
+
+Status CommunicatorImpl::status() {
+  collect_failure();
+  if (!failure_->failed()) {
+    if (const Status error = nccl_error(); !error.is_ok()) return fail(error);
+  }
+  return failure_->status();
+}
+
+// Not under the lock: an operation that waits too long holds it.
+Status CommunicatorImpl::set_timeout(std::chrono::milliseconds timeout) {
+  if (timeout.count() <= 0) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("set_timeout({} ms): a deadline must be > 0", timeout.count())};
+  }
+  timeout = limited(timeout);
+  timeout_ = timeout;
+  return engine_->set_timeout(
+      static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout).count()));
+}
+
+void CommunicatorImpl::abort(std::string_view reason) {
+  (void)fail({StatusCode::kAborted,
+              fmt::format("aborted on {}: {}", bootstrap_->names().of(rank()), reason)});
+}
+
+Status CommunicatorImpl::break_off(const Status& cause) { return fail(of_this_rank(cause)); }
+
+Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::split(int color, int key) {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  TUTTI_ASSIGN(auto group, exchanged(bootstrap_->split(color, key, deadline())));
+  if (group == nullptr) return std::unique_ptr<CommunicatorImpl>();
+  CommunicatorOptions options = options_;
+  options.device = device_;
+  options.backend = backend();
+  return create(std::move(group), options, machinery_);
+}
+
+Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  if (bytes == 0) return Status(StatusCode::kInvalidArgument, "allocate(0): bytes must be > 0");
+  if (bytes > kMaxAllocationBytes) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("allocate({}): at most {} bytes", bytes, kMaxAllocationBytes));
+  }
+  if (heap_ == nullptr) {
+    return Status(StatusCode::kUnavailable,
+                  "no peer access between these GPUs: no symmetric memory");
+  }
+  TUTTI_TRY(sweep_captures());
+  TUTTI_ASSIGN(auto segment, exchanged(allocate_counted(bytes)));
+  if (topology_.multicast) TUTTI_TRY(bind_to_one_address(*segment));
+  TUTTI_TRY(hold_in_windows(*segment));
+  TUTTI_TRY(open_to_messages(*segment));
+  return segment;
+}
+
+Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate_counted(std::size_t bytes) {
+  ++allocations_;
+  return heap_->allocate(bytes, deadline());
+}
+
+// Where it cannot be had, the segment goes without: rows that need it stage.
+Status CommunicatorImpl::bind_to_one_address(SymmetricSegment& segment) {
+  const MulticastPlace place{*bootstrap_, *machinery_.cuda, *machinery_.multicast, device_};
+  const auto binding = exchanged(bind_to_multicast(place, segment, deadline()));
+  if (!binding.is_ok()) {
+    if (failure_->failed()) return binding.status();
+    log_once(LogLevel::kWarn, fmt::format("no multicast: {}", binding.status().message()));
+    return Status::ok();
+  }
+  segment.multicast = (*binding)->address();
+  segment.binding = *binding;
+  return Status::ok();
+}
+
+Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::register_memory(void* address,
+                                                                            std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  if (heap_ == nullptr) {
+    return Status(StatusCode::kUnavailable,
+                  "no peer access between these GPUs: nothing to register");
+  }
+  const std::pair<void*, std::size_t> range{address, bytes};
+  ++registrations_;
+  TUTTI_ASSIGN(auto segments, exchanged(heap_->register_ranges({&range, 1}, deadline())));
+  if (!segments.front()->zero_copy()) {
+    log_once(LogLevel::kWarn,
+             fmt::format("registered memory will be staged: {}", segments.front()->why_staged));
+  }
+  TUTTI_TRY(open_to_messages(*segments.front()));
+  return segments.front();
+}
+
+Status CommunicatorImpl::start_capture() {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  if (backend() != Backend::kCuda) {
+    return {StatusCode::kUnsupported, "the host backend captures nothing"};
+  }
+  if (registering_ && !unfinished_)
+    return {StatusCode::kInvalidArgument, "start_capture() without finish_capture()"};
+  unfinished_ = false;
+  late_requests_.clear();
+  TUTTI_TRY(sweep_captures());
+  registering_ = true;
+  return Status::ok();
+}
+
+Status CommunicatorImpl::sweep_captures() {
+  const std::vector<int> slots = captures_->sweep();
+  for (const int slot : slots) TUTTI_TRY(engine_->fill_late(slot, LateBuffers{}));
+  captures_->give_late_slots(slots);
+  return Status::ok();
+}
+
+Status CommunicatorImpl::finish_capture() {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  if (!registering_)
+    return {StatusCode::kInvalidArgument, "finish_capture() without start_capture()"};
+  const Status status = register_late_requests();
+  // Nothing has been registered then, on any rank, and it may be tried again.
+  unfinished_ = status.code() == StatusCode::kResourceExhausted;
+  registering_ = unfinished_;
+  if (!unfinished_) late_requests_.clear();
+  return status;
+}
+
+// All buffers noted since start_capture() in one exchange: those that peers read or write.
+Status CommunicatorImpl::register_late_requests() {
+  std::vector<std::pair<void*, std::size_t>> ranges;
+  for (const LateRequest& request : late_requests_) {
+    if (request.row->peers_read_input) {
+      ranges.emplace_back(const_cast<void*>(request.input), request.sides.input);
+    }
+    if (request.row->peers_write_output) {
+      ranges.emplace_back(request.output, request.sides.output);
+    }
+  }
+  registrations_ += ranges.size();
+  TUTTI_ASSIGN(const auto segments, exchanged(heap_->register_ranges(ranges, deadline())));
+  for (const auto& segment : segments) heap_->hide(*segment);
+  Status result;
+  std::size_t next = 0;
+  for (const LateRequest& request : late_requests_) {
+    const auto input = request.row->peers_read_input ? segments[next++] : nullptr;
+    const auto output = request.row->peers_write_output ? segments[next++] : nullptr;
+    for (const auto& [segment, bytes] :
+         {std::pair(input, request.sides.input), std::pair(output, request.sides.output)}) {
+      if (segment == nullptr || segment->zero_copy() || !result.is_ok()) continue;
+      result =
+          Status(StatusCode::kUnsupported,
+                 fmt::format("a captured buffer of {} bytes cannot be registered: {}; replaying "
+                             "this graph will fail",
+                             bytes, segment->why_staged));
+    }
+    CaptureLease* lease = captures_->find(request.capture_id);
+    if (lease == nullptr || !result.is_ok()) continue;
+    TUTTI_TRY(engine_->fill_late(request.slot, late_buffers({input.get()}, {output.get()})));
+    for (const auto& segment : {input, output}) {
+      if (segment != nullptr) lease->segments.push_back(segment);
+    }
+  }
+  return result;
+}
+
+}  // namespace tutti

@@ -1,0 +1,408 @@
+// How a communicator comes to be: the ranks compare what must agree, choose the backend, open their
+// memory and prove that peers really reach it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/guard.hpp"
+#include "base/hash.hpp"
+#include "base/knobs.hpp"
+#include "base/log.hpp"
+#include "base/try.hpp"
+#include "bootstrap/counted_bootstrap.hpp"
+#include "bootstrap/identity.hpp"
+#include "drivers/cuda.hpp"
+#include "drivers/nvml.hpp"
+#include "drivers/shared_memory.hpp"
+#include "group/agreement.hpp"
+#include "group/communicator_impl.hpp"
+#include "group/watchdog.hpp"
+#include "tutti/version.hpp"
+
+namespace tutti {
+namespace {
+
+// What each rank tells the others first. Fixed size, no pointers.
+struct RankInfo {
+  std::uint64_t version = TUTTI_VERSION;
+  std::uint64_t knobs = 0, tables = 0;
+  std::uint64_t options = 0;
+  std::uint64_t host = 0, process = 0;
+  std::uint64_t group = 0;   // random: rank 0's names the group
+  std::int32_t backend = 0;  // what was asked for
+  std::int32_t has_gpu = 0, has_nccl = 0, nccl_version = 0;
+  std::int32_t compute = 0, multiprocessors = 0, nvlinks = 0, multicast = 0;
+  std::uint8_t uuid[16] = {};
+  char name[64] = {};
+};
+
+bool agree_on_settings(const RankInfo& a, const RankInfo& b) {
+  return a.knobs == b.knobs && a.tables == b.tables && a.options == b.options;
+}
+
+// The rest of what a rank of another version sends is not believed, but it begins like this.
+std::string version_of(ByteView info) {
+  if (info.size() < sizeof(std::uint64_t)) return "of unknown version";
+  return version_text(from_bytes<std::uint64_t>(info.first(sizeof(std::uint64_t))));
+}
+
+Status compare_versions(const std::vector<Bytes>& answers, const RankNames& names) {
+  const std::string first = version_of(answers[0]);
+  for (std::size_t r = 1; r < answers.size(); ++r) {
+    const std::string other = version_of(answers[r]);
+    if (other == first && answers[r].size() == answers[0].size()) continue;
+    const char* const build = other == first ? "another build of " : "";
+    return {StatusCode::kMismatch,
+            fmt::format("{} runs {}tutti {}, {} runs tutti {}: install the same for all ranks",
+                        names.of(r), build, other, names.of(0), first)};
+  }
+  return Status::ok();
+}
+
+Result<std::vector<RankInfo>> read_infos(const std::vector<Bytes>& answers,
+                                         const RankNames& names) {
+  TUTTI_TRY(compare_versions(answers, names));
+  std::vector<RankInfo> infos;
+  for (std::size_t r = 0; r < answers.size(); ++r) {
+    if (answers[r].size() != sizeof(RankInfo)) {
+      return Status(StatusCode::kMismatch,
+                    fmt::format("{} runs another build of tutti", names.of(r)));
+    }
+    infos.push_back(from_bytes<RankInfo>(answers[r]));
+    infos.back().name[sizeof RankInfo::name - 1] = '\0';  // whatever has come, it is read as text
+  }
+  return infos;
+}
+
+int nvlinks_of(NvmlDriver* nvml, const std::string& pci_bus_id) {
+  if (nvml == nullptr) return 0;
+  const auto gpus = nvml->gpus();
+  if (!gpus.is_ok()) return 0;
+  const auto found = std::find_if(gpus->begin(), gpus->end(),
+                                  [&](const NvmlGpu& gpu) { return gpu.pci_bus_id == pci_bus_id; });
+  return found == gpus->end() ? 0 : found->nvlinks;
+}
+
+RankInfo describe(const CommunicatorOptions& options, const Machinery& machinery, int device,
+                  const PeerIdentity& identity, const TuningTable& table) {
+  RankInfo info;
+  info.knobs = Knobs::process().hash();
+  info.tables = table.hash();
+  info.options = Hash()
+                     .add(static_cast<std::uint64_t>(options.backend))
+                     .add(static_cast<std::uint64_t>(options.deterministic))
+                     .add(static_cast<std::uint64_t>(options.timeout.count()))
+                     .value();
+  const auto random = random_digest();
+  info.group = random.is_ok() ? first_word(*random) : identity.process_token;
+  info.host = identity.host_id;
+  info.process = identity.process_token;
+  info.backend = static_cast<std::int32_t>(options.backend);
+  info.has_nccl = machinery.nccl != nullptr;
+  if (machinery.nccl != nullptr) info.nccl_version = machinery.nccl->version_number();
+  if (machinery.cuda == nullptr || options.backend == Backend::kHost || device < 0) return info;
+  const auto gpu = machinery.cuda->properties(device);
+  if (!gpu.is_ok()) return info;
+  info.has_gpu = 1;
+  info.compute = gpu->compute_major * 10 + gpu->compute_minor;
+  info.multiprocessors = gpu->multiprocessors;
+  info.multicast = gpu->multicast && machinery.multicast != nullptr;
+  info.nvlinks = nvlinks_of(machinery.nvml, gpu->pci_bus_id);
+  std::memcpy(info.uuid, gpu->uuid.data(), sizeof info.uuid);
+  gpu->name.copy(info.name, sizeof info.name - 1);
+  return info;
+}
+
+bool on_one_gpu(const RankInfo& a, const RankInfo& b) {
+  return a.host == b.host && std::memcmp(a.uuid, b.uuid, sizeof a.uuid) == 0;
+}
+
+// Why the ranks cannot run on GPUs; empty if they can.
+std::string why_not_cuda(const std::vector<RankInfo>& infos, const RankNames& names) {
+  const bool may_share = Knobs::process().flag("TUTTI_SHARE_GPUS");
+  for (std::size_t r = 0; r < infos.size(); ++r) {
+    if (infos[r].has_gpu == 0) {
+      std::string why;
+      if (real_cuda(&why) != nullptr) why = "no usable GPU";
+      return fmt::format("{} has no GPU ({})", names.of(r), why);
+    }
+    for (std::size_t other = 0; other < r && !may_share; ++other) {
+      if (on_one_gpu(infos[r], infos[other])) {
+        return fmt::format("{} share one GPU (TUTTI_SHARE_GPUS=1 allows it)",
+                           names.of({static_cast<int>(other), static_cast<int>(r)}));
+      }
+    }
+  }
+  return {};
+}
+
+template <class Key>
+int distinct(const std::vector<RankInfo>& infos, Key key) {
+  std::vector<std::uint64_t> values;
+  values.reserve(infos.size());
+  for (const RankInfo& info : infos) values.push_back(key(info));
+  std::sort(values.begin(), values.end());
+  return static_cast<int>(std::unique(values.begin(), values.end()) - values.begin());
+}
+
+Topology topology_of(const std::vector<RankInfo>& infos, Backend backend) {
+  Topology topology;
+  topology.backend = backend;
+  topology.ranks = static_cast<int>(infos.size());
+  topology.hosts = distinct(infos, [](const RankInfo& info) { return info.host; });
+  topology.processes = distinct(infos, [](const RankInfo& info) { return info.process; });
+  topology.one_process = topology.processes == 1;
+  topology.peer_access = topology.hosts == 1;  // CUDA: until verified
+  if (backend == Backend::kHost) return topology;
+  topology.gpu = infos.front().name;
+  topology.compute = infos.front().compute;
+  topology.multiprocessors = infos.front().multiprocessors;
+  topology.nvlinks = infos.front().nvlinks;
+  topology.nccl = true;
+  topology.nccl_version = infos.front().nccl_version;
+  topology.multicast = topology.ranks > 1 && topology.hosts == 1;  // until objects are bound
+  for (const RankInfo& info : infos) {
+    if (topology.gpu != info.name) topology.gpu = "mixed";
+    topology.compute = std::min(topology.compute, info.compute);
+    topology.multiprocessors = std::min(topology.multiprocessors, info.multiprocessors);
+    topology.nvlinks = std::min(topology.nvlinks, info.nvlinks);
+    topology.nccl = topology.nccl && info.has_nccl != 0;
+    topology.nccl_version = std::min<int>(topology.nccl_version, info.nccl_version);
+    topology.multicast = topology.multicast && info.multicast != 0;
+    const auto sharing = std::count_if(
+        infos.begin(), infos.end(), [&](const RankInfo& other) { return on_one_gpu(info, other); });
+    topology.ranks_per_gpu = std::max(topology.ranks_per_gpu, static_cast<int>(sharing));
+  }
+  // No table knows what such ranks take, NCCL refuses them, and no switch is between them.
+  if (topology.ranks_per_gpu > 1) {
+    topology.gpu += fmt::format(", {} ranks on one", topology.ranks_per_gpu);
+    topology.nccl = topology.multicast = false;
+  }
+  return topology;
+}
+
+int device_for(const CommunicatorOptions& options, CudaDriver* cuda, int local_rank) {
+  if (cuda == nullptr || options.backend == Backend::kHost) return -1;
+  const auto count = cuda->device_count();
+  if (!count.is_ok() || *count == 0) return -1;
+  if (options.device >= 0) return options.device < *count ? options.device : -1;
+  return local_rank % *count;
+}
+
+}  // namespace
+
+std::chrono::milliseconds timeout_of(const CommunicatorOptions& options) {
+  return options.timeout.count() > 0 ? limited(options.timeout)
+                                     : Knobs::process().milliseconds("TUTTI_TIMEOUT_MS");
+}
+
+int most_ranks_in_process(Backend backend) {
+  CudaDriver* const cuda = backend == Backend::kHost ? nullptr : real_cuda();
+  if (cuda == nullptr) return kMaxRanks;
+  const auto devices = cuda->device_count();
+  return devices.is_ok() ? std::max(kMaxRanks, *devices) : kMaxRanks;
+}
+
+CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
+                                   const CommunicatorOptions& options, const Machinery& machinery)
+    : bootstrap_(std::make_unique<CountedBootstrap>(std::move(bootstrap), exchanges_)),
+      options_(options),
+      machinery_(machinery),
+      timeout_(timeout_of(options)),
+      device_(device_for(options, machinery.cuda, machinery.local_rank)),
+      nccl_(machinery.nccl, machinery.cuda),
+      windows_(NcclMover::kKernels, machinery.nccl, machinery.cuda),
+      copies_(NcclMover::kCopyEngines, machinery.nccl, machinery.cuda) {
+  windows_.session().keep_windows_for(nccl_graphs_);
+  copies_.session().keep_windows_for(nccl_graphs_);
+}
+
+Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
+    std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
+    const Machinery& machinery) {
+  set_log_rank(bootstrap->names().world(bootstrap->rank()));
+  std::unique_ptr<CommunicatorImpl> made(
+      new CommunicatorImpl(std::move(bootstrap), options, machinery));
+  const Status opened = guarded_by([&] { return made->open(); },
+                                   [&](const Status& cause) { return made->of_this_rank(cause); });
+  if (!opened.is_ok()) {
+    // Others may wait for a step that this rank does not come to: so they end, with the same text.
+    made->bootstrap_->announce_failure({made->rank(), opened.code(), opened.message()});
+    return opened;
+  }
+  log(LogLevel::kInfo, "communicator of {} ranks: {}", made->size(), to_text(made->topology_));
+  return made;
+}
+
+Status CommunicatorImpl::open() {
+  TUTTI_TRY(agree());
+  TUTTI_TRY(open_memory());
+  named_windows_ = windows_that_are_named();
+  TUTTI_TRY(bootstrap_->barrier(deadline()));
+  bootstrap_->found();
+  return Status::ok();
+}
+
+Status CommunicatorImpl::of_this_rank(const Status& status) const {
+  return status.with_context(bootstrap_->names().of(rank()));
+}
+
+Status CommunicatorImpl::agree() {
+  const Knobs& knobs = Knobs::process();
+  auto table = TuningTable::load(knobs.text("TUTTI_TUNING_FILE"), knobs.text("TUTTI_TUNING_CACHE"));
+  TUTTI_TRY(of_this_rank(table.status()));
+  table_ = std::make_shared<const TuningTable>(std::move(table).value());
+
+  const RankInfo mine =
+      describe(options_, machinery_, device_,
+               bootstrap_->identities()[static_cast<std::size_t>(rank())], *table_);
+  TUTTI_ASSIGN(const auto answers, bootstrap_->all_gather(view_of(mine), deadline()));
+  const RankNames names = bootstrap_->names();
+  TUTTI_ASSIGN(const std::vector<RankInfo> infos, read_infos(answers, names));
+  const bool alike = std::all_of(infos.begin(), infos.end(), [&](const RankInfo& info) {
+    return agree_on_settings(info, infos.front());
+  });
+  if (!alike) return name_differences();
+  group_ = infos.front().group;
+
+  const std::string why_not = why_not_cuda(infos, names);
+  if (options_.backend == Backend::kCuda && !why_not.empty()) {
+    return {StatusCode::kUnavailable, "backend cuda: " + why_not};
+  }
+  const bool cuda = options_.backend != Backend::kHost && why_not.empty();
+  topology_ = topology_of(infos, cuda ? Backend::kCuda : Backend::kHost);
+  if (!cuda) device_ = -1;
+  return Status::ok();
+}
+
+// All ranks have seen that hashes differ, so all take part in the exchange of what they are of.
+Status CommunicatorImpl::name_differences() {
+  const RankNames names = bootstrap_->names();
+  const Bytes mine = encode(agreed_values(Knobs::process(), *table_, options_));
+  TUTTI_ASSIGN(const auto answers, bootstrap_->all_gather(mine, deadline()));
+  std::vector<std::vector<AgreedValue>> values;
+  for (std::size_t r = 0; r < answers.size(); ++r) {
+    auto decoded = decode_agreed_values(answers[r]);
+    TUTTI_TRY(decoded.status().with_context(names.of(r)));
+    values.push_back(std::move(decoded).value());
+  }
+  const std::string found = differences(values, names);
+  return {StatusCode::kMismatch,
+          fmt::format("ranks have different settings: {}; give all the same TUTTI_* variables, "
+                      "tutti.conf, tuning tables and communicator options",
+                      found.empty() ? "only their hashes tell" : found)};
+}
+
+// A group works without its recorder.
+void CommunicatorImpl::open_recorder() {
+  const Knobs& knobs = Knobs::process();
+  if (!knobs.flag("TUTTI_RECORDER")) return;
+  const std::string folder = knobs.path("TUTTI_TRACE_DIR");
+  const auto& peers = bootstrap_->identities();
+  const std::uint64_t host_id = peers[static_cast<std::size_t>(rank())].host_id;
+  const auto ranks_here =
+      static_cast<int>(std::count_if(peers.begin(), peers.end(), [&](const PeerIdentity& peer) {
+        return peer.host_id == host_id;
+      }));
+  const RecordedRank mine{.group = group_,
+                          .rank = rank(),
+                          .ranks = size(),
+                          .ranks_here = ranks_here,
+                          .host_id = host_id,
+                          .backend = backend(),
+                          .device = device_};
+  auto opened = FlightRecorder::open(mine, folder);
+  if (!opened.is_ok() && !folder.empty()) {
+    log_once(LogLevel::kWarn, fmt::format("TUTTI_TRACE_DIR: {}; nothing will be left there",
+                                          opened.status().message()));
+    opened = FlightRecorder::open(mine, {});
+  }
+  if (opened.is_ok()) {
+    recorder_ = std::move(opened).value();
+  } else {
+    log_once(LogLevel::kWarn, fmt::format("`tutti status` will see nothing of this process: {}",
+                                          opened.status().message()));
+  }
+}
+
+Status CommunicatorImpl::open_memory() {
+  open_recorder();
+  const bool cuda = backend() == Backend::kCuda;
+  layout_ = layout_from(Knobs::process(), cuda);
+  constexpr int kLateBuffers = 4096;
+  const EngineSizes sizes{
+      .ranks = size(),
+      .channels = layout_.channels(),
+      .late_buffers = cuda ? kLateBuffers : 0,
+      .timeout_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout_.load()).count())};
+  if (cuda) {
+    auto engine = make_cuda_engine(*machinery_.cuda, device_, sizes);
+    TUTTI_TRY(of_this_rank(engine.status()));
+    engine_ = std::move(engine).value();
+  } else {
+    engine_ = make_host_engine(sizes, machinery_.weakening, recorder_->waits_for());
+  }
+  RankNames names = bootstrap_->names();
+  names.found();  // operations come once it is
+  failure_ = std::make_unique<FailureState>(*engine_->memory().failure, *engine_->memory().notices,
+                                            recorder_.get(), std::move(names));
+  captures_ = std::make_unique<Captures>(layout_.capture_channels, kLateBuffers);
+  bootstrap_->set_leave_handler(
+      [this](int rank, const std::string& last) { failure_->hear_of_leaving(rank, last); });
+  bootstrap_->set_failure_handler([this](const GroupFailure& failure) {
+    failure_->hear(failure.rank, {failure.code, failure.text});
+    engine_->poison();
+  });
+  if (cuda) watch(*this);
+  return verify_peers();
+}
+
+// Symmetric memory, unless peers cannot reach it: then NCCL carries everything, or nothing does.
+Status CommunicatorImpl::verify_peers() {
+  const bool cuda = backend() == Backend::kCuda;
+  Status reach;
+  if (cuda && size() > kMaxCudaRanks) {
+    reach =
+        Status(StatusCode::kUnavailable, fmt::format("more than {} ranks on GPUs", kMaxCudaRanks));
+  } else if (!cuda && size() > kMaxRanks) {
+    return {StatusCode::kUnsupported,
+            fmt::format("the host backend takes up to {} ranks", kMaxRanks)};
+  } else {
+    auto heap = cuda ? make_cuda_heap(*bootstrap_, *machinery_.cuda, device_)
+                     : make_host_heap(*bootstrap_, real_shared_memory());
+    reach = heap.status();
+    if (heap.is_ok()) {
+      heap_ = std::move(heap).value();
+      heap_->on_unmap([this](const std::byte* local) {
+        windows_.let_go(local);
+        copies_.let_go(local);
+      });
+      auto own = allocate_counted(layout_.bytes());
+      reach = own.status();
+      if (own.is_ok()) own_ = std::move(own).value();
+    }
+    if (reach.is_ok() && cuda && size() > 1 && Knobs::process().flag("TUTTI_P2P_VERIFY")) {
+      TUTTI_ASSIGN(const auto scratch, allocate_counted(64 * KiB));
+      reach = verify_peer_access(*bootstrap_, *machinery_.cuda, *scratch, deadline());
+    }
+  }
+  topology_.peer_access = reach.is_ok();
+  topology_.multicast = topology_.multicast && reach.is_ok() && bootstrap_->passes_descriptors();
+  if (topology_.multicast) {
+    TUTTI_TRY(bind_to_one_address(*own_));
+    topology_.multicast = own_->multicast != nullptr;
+  }
+  if (reach.is_ok()) return Status::ok();
+  own_.reset();
+  heap_.reset();
+  if (reach.code() == StatusCode::kResourceExhausted) return reach;
+  if (!cuda || !topology_.nccl) {
+    return reach.with_context(
+        cuda ? "peers cannot reach each other's memory, and NCCL is not loadable" : "host backend");
+  }
+  log_once(LogLevel::kWarn, fmt::format("every operation goes to NCCL: {}", reach.message()));
+  return prepare_nccl_locked();
+}
+
+}  // namespace tutti

@@ -1,0 +1,232 @@
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "base/try.hpp"
+#include "drivers/cuda.hpp"
+#include "executors/copy_engine/cuda_stages.hpp"
+#include "executors/peer/one_sided.hpp"
+#include "group/engine.hpp"
+#include "memory/device_scope.hpp"
+#include "memory/rank_memory.hpp"
+
+namespace tutti {
+namespace {
+
+class CudaEngine : public Engine {
+ public:
+  CudaEngine(CudaDriver& cuda, int device)
+      : cuda_(cuda), device_(device), lanes_(cuda), one_sided_(cuda) {}
+
+  ~CudaEngine() override {
+    const DeviceScope scope(cuda_, device_);
+    if (event_ != nullptr) (void)cuda_.destroy_event(event_);
+    if (side_ != nullptr) (void)cuda_.destroy_stream(side_);
+    // Where a kernel still runs, its memory must stay: leaking it beats corrupting it.
+    if (!drained_) own_.leave_behind();
+  }
+
+  Status initialise(const EngineSizes& sizes) {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    TUTTI_ASSIGN(const CudaDeviceProperties gpu, cuda_.properties(device_));
+    has_clusters_ = gpu.compute_major >= 9;
+    const std::size_t epochs = sizeof(std::uint64_t) * kMaxBlocks * sizes.channels;
+    const std::size_t late = sizeof(LateBuffers) * sizes.late_buffers;
+    const std::size_t counts = sizeof(MessageCounts) * kMessageCounts;
+    const std::size_t windows = sizeof(MessageWindow) * kMessageWindows;
+    const std::size_t signals = sizeof(device::impl::SignalCounters);
+    const std::size_t bytes = kHeaderBytes + epochs + late + counts + windows + signals;
+    TUTTI_ASSIGN(side_, cuda_.create_stream(device_));
+    TUTTI_ASSIGN(event_, cuda_.create_event(false));
+    TUTTI_TRY(lanes_.create(device_));
+    TUTTI_ASSIGN(own_, RankMemory::create(cuda_, device_,
+                                          {.device_bytes = bytes, .host_bytes = kHostBytes}));
+    CudaAddress const words = own_.device_memory();
+    TUTTI_TRY(cuda_.set_async(words, 0, bytes, side_));
+    TUTTI_TRY(cuda_.synchronize(side_));
+    std::byte* const on_host = own_.host_memory();
+    std::memset(on_host, 0, kHostBytes);
+
+    memory_.control = reinterpret_cast<Control*>(words);
+    memory_.launches = reinterpret_cast<std::uint64_t*>(words + sizeof(Control));
+    memory_.epochs = reinterpret_cast<std::uint64_t*>(words + kHeaderBytes);
+    memory_.late = reinterpret_cast<LateBuffers*>(words + kHeaderBytes + epochs);
+    memory_.messages = reinterpret_cast<MessageCounts*>(words + kHeaderBytes + epochs + late);
+    memory_.windows = reinterpret_cast<MessageWindow*>(memory_.messages + kMessageCounts);
+    memory_.signals =
+        reinterpret_cast<device::impl::SignalCounters*>(memory_.windows + kMessageWindows);
+    memory_.failure = reinterpret_cast<FailureRecord*>(on_host);
+    memory_.notices = reinterpret_cast<std::uint32_t*>(on_host + kHostBytes / 2);
+    told_ = reinterpret_cast<std::uint16_t*>(on_host + 3 * kHostBytes / 4);
+    *told_ = Control::kTold >> 16;
+
+    const Control control{.poison = 0, .claimed = 0, .timeout_ns = sizes.timeout_ns};
+    TUTTI_TRY(copy_in(memory_.control, &control, sizeof control));
+    TUTTI_TRY(one_sided_.load());
+    return load_all_kernels(cuda_, gpu.compute_major * 10 + gpu.compute_minor, sizes.ranks);
+  }
+
+  Result<StreamState> stream_state(Stream stream) override {
+    TUTTI_ASSIGN(const CudaCapture capture, cuda_.capture_of(stream));
+    if (capture.state == CudaCapture::State::kInvalidated) {
+      return Status(StatusCode::kInvalidArgument, "the stream's capture has been invalidated");
+    }
+    return StreamState{.capturing = capture.state == CudaCapture::State::kActive,
+                       .capture_id = capture.id,
+                       .graph = capture.graph};
+  }
+
+  Status run(const Operation& operation, const Work& work, const Plan& plan,
+             Stream stream) override {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    const Algorithm& row = *operation.row;
+    const CudaBody body{.kernel = row.cuda(operation.dtype, operation.op, work.ranks),
+                        .threads = plan.threads,
+                        .starts_early = row.starts_early,
+                        .shared_bytes = row.shared_bytes,
+                        .cluster = has_clusters_ && row.cluster != nullptr ? row.cluster(work) : 0};
+    if (row.program == nullptr) {
+      TUTTI_TRY(launch_on_cuda(cuda_, body, work, stream));
+      return row.then.kernels > 0 ? follow(operation, work, stream) : Status::ok();
+    }
+    TUTTI_ASSIGN(CopyLane * lane, lanes_.lane_for(stream));
+    CudaStages stages(cuda_, body, *lane, stream);
+    row.program(stages, work, size_of(moved_as(row.collective, operation.dtype)));
+    return stages.finish();
+  }
+
+  Status copy(void* to, const void* from, std::size_t bytes, Stream stream) override {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    return cuda_.copy_async(to, from, bytes, stream);
+  }
+
+  Status run(const OneSidedWork& work, Mover mover, Stream stream) override {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    return one_sided_.run(work, mover, stream);
+  }
+
+  // An event behind every eager operation: the next one may come on another stream, when this one
+  // no longer exists.
+  Status enter_stream(Stream stream) override {
+    if (!used_ || stream == last_) return Status::ok();
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    return cuda_.wait_event(stream, event_);
+  }
+  Status leave_stream(Stream stream) override {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    used_ = true;
+    last_ = stream;
+    return cuda_.record_event(event_, stream);
+  }
+
+  Status fill_late(int slot, const LateBuffers& buffers) override {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    return copy_in(memory_.late + slot, &buffers, sizeof buffers);
+  }
+
+  Status fill_window(std::uint32_t index, const MessageWindow& window) override {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    return copy_in(memory_.windows + index, &window, sizeof window);
+  }
+
+  // Kernels that spin read the word again and again; a copy on a stream of our own reaches it.
+  Status set_timeout(std::uint64_t timeout_ns) override {
+    const std::lock_guard lock(words_mutex_);
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    return copy_in(&memory_.control->timeout_ns, &timeout_ns, sizeof timeout_ns);
+  }
+
+  // By a copy engine, which needs no multiprocessor, into the half that kernels leave alone: what
+  // one of them found stays. Kernels that spin read the notices.
+  void poison() override {
+    const std::lock_guard lock(words_mutex_);
+    if (std::exchange(poisoned_, true)) return;
+    const DeviceScope scope(cuda_, device_);
+    auto* const halves = reinterpret_cast<std::uint16_t*>(&memory_.control->poison);
+    (void)cuda_.copy_async(halves + 1, told_, sizeof *told_, side_);
+  }
+
+  bool caught_up() override {
+    if (!used_) return true;
+    const auto finished = cuda_.event_finished(event_);
+    return finished.is_ok() && *finished;
+  }
+
+  bool drain(std::uint64_t timeout_ns) override {
+    const Deadline end{std::chrono::nanoseconds(timeout_ns)};
+    const DeviceScope scope(cuda_, device_);
+    while (!end.passed()) {
+      if (collectives_ended() && one_sided_.caught_up()) return true;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    drained_ = false;
+    return false;
+  }
+
+ private:
+  bool collectives_ended() {
+    if (!used_) return true;
+    const auto finished = cuda_.event_finished(event_);
+    return !finished.is_ok() || *finished;  // a broken device runs nothing any more
+  }
+
+  static_assert(std::endian::native == std::endian::little, "the high half is the second one");
+  static constexpr std::size_t kHostBytes = 4096;
+  static constexpr std::size_t kHeaderBytes = 256;  // control and launches
+  static_assert(sizeof(Control) + sizeof(std::uint64_t) * Layout::kMaxPacketAreas <= kHeaderBytes);
+
+  Status follow(const Operation& operation, Work work, Stream stream) {
+    const Follower& then = operation.row->then;
+    const Follower::Grid grid = then.grid(work, size_of(operation.dtype));
+    work.blocks = grid.blocks;
+    const CudaBody body{.kernel = then.cuda(operation.dtype, grid.kernel),
+                        .threads = grid.threads,
+                        .starts_early = true};
+    return launch_on_cuda(cuda_, body, work, stream);
+  }
+
+  Status copy_in(void* to, const void* from, std::size_t bytes) {
+    TUTTI_TRY(cuda_.copy_async(to, from, bytes, side_));
+    return cuda_.synchronize(side_);
+  }
+
+  CudaDriver& cuda_;
+  int device_;
+  bool has_clusters_ = false;
+  std::mutex words_mutex_;  // what other threads than the caller's write into the control block
+  bool poisoned_ = false;
+  Stream side_ = nullptr;  // for words of our own; never waits for the user's streams
+  CopyLanes lanes_;
+  CudaOneSided one_sided_;
+  CudaEvent event_ = nullptr;
+  Stream last_ = nullptr;
+  std::atomic<bool> used_ = false;
+  bool drained_ = true;
+  RankMemory own_;
+  std::uint16_t* told_ = nullptr;  // what the device's half-word becomes; host memory
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_cuda_engine(CudaDriver& cuda, int device,
+                                                 const EngineSizes& sizes) {
+  auto engine = std::make_unique<CudaEngine>(cuda, device);
+  TUTTI_TRY(engine->initialise(sizes));
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace tutti

@@ -1,0 +1,258 @@
+#include "group/failure_state.hpp"
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+// An account begins with the operation that its rank is at.
+std::string_view head_of(std::string_view account) { return account.substr(0, account.find(": ")); }
+
+}  // namespace
+
+std::string to_string(const Operation& operation) {
+  const Collective collective = operation.row->collective;
+  if (operation.messages > 1) {
+    return fmt::format("{} #{} ({} messages, {} bytes)", operation.row->id, operation.sequence,
+                       operation.messages, operation.count);
+  }
+  if (operation.messages == 1) {
+    return fmt::format("{} #{} ({} x {}, {} rank {})", operation.row->id, operation.sequence,
+                       operation.count, to_string(operation.dtype), operation.sends ? "to" : "from",
+                       operation.peer);
+  }
+  if (is_uneven(collective)) {
+    return fmt::format("{} #{} (up to {} x {} of a rank)", operation.row->id, operation.sequence,
+                       operation.count, elements_text(collective, operation.dtype, operation.op));
+  }
+  const std::string root = has_root(collective) ? fmt::format(", root {}", operation.root) : "";
+  return fmt::format("{} #{} ({} x {}{})", operation.row->id, operation.sequence, operation.count,
+                     elements_text(collective, operation.dtype, operation.op), root);
+}
+
+void FailureState::note(const Operation& operation) {
+  const std::lock_guard lock(mutex_);
+  recent_[operation.sequence % kRemembered] = operation;
+  latest_ = operation.sequence;
+}
+
+bool FailureState::fail(const Status& cause, Source source, std::optional<Inquiry> inquiry) {
+  const std::lock_guard lock(mutex_);
+  if (failed_.load(std::memory_order_relaxed)) return false;
+  cause_ = cause;
+  source_ = source;
+  inquiry_ = std::move(inquiry);
+  if (recorder_ != nullptr) recorder_->fail(cause);
+  failed_.store(true, std::memory_order_release);
+  std::atomic_ref(notices_).fetch_or(Notice::kAbort, std::memory_order_release);
+  return true;
+}
+
+bool FailureState::collect() {
+  if (!record_complete()) return false;
+  const auto reason = static_cast<FailureReason>(record_.reason);
+  const bool waited = reason == FailureReason::kTimeout || reason == FailureReason::kAborted ||
+                      reason == FailureReason::kMismatch || reason == FailureReason::kLeft;
+  if (recorder_ != nullptr && waited) recorder_->waited_for(record_.missing_rank);
+  return !failed() && fail(from_record(), Source::kRecord);
+}
+
+bool FailureState::fail_waiting(const Status& cause, std::string operation, int rank, int ranks,
+                                std::chrono::milliseconds patience) {
+  return fail(cause, Source::kCaller,
+              Inquiry{std::move(operation), rank, Deadline(patience),
+                      std::vector<std::string>(static_cast<std::size_t>(ranks))});
+}
+
+void FailureState::hear(int rank, const Status& failure) {
+  if (fail(failure, Source::kPeer)) return;
+  const std::lock_guard lock(mutex_);
+  if (inquiry_ && rank >= 0 && static_cast<std::size_t>(rank) < inquiry_->said.size()) {
+    std::string& said = inquiry_->said[static_cast<std::size_t>(rank)];
+    said = head_of(failure.message());
+    if (recorder_ != nullptr && said != inquiry_->operation) recorder_->waited_for(rank);
+  } else if (found_mismatch() && record_.missing_rank == rank && account_.empty()) {
+    account_ = fmt::format("{} runs {}", names_.of(rank), head_of(failure.message()));
+    heard_.notify_all();
+  }
+}
+
+// Release: the words are there before the notice.
+void FailureState::hear_of_leaving(int rank, std::string last) {
+  const std::lock_guard lock(mutex_);
+  left_[rank] = std::move(last);
+  std::atomic_ref(notices_).fetch_or(Notice::left(rank), std::memory_order_release);
+}
+
+std::string FailureState::last_words() const {
+  if (failed()) return {};
+  const Operation last = latest();
+  return last.row == nullptr ? "before its first operation" : "after " + to_string(last);
+}
+
+void FailureState::await_account(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  if (!found_mismatch()) return;
+  (void)Deadline(limit).wait(heard_, lock, [&] { return !account_.empty(); });
+}
+
+bool FailureState::awaits_accounts() {
+  const std::lock_guard lock(mutex_);
+  if (!inquiry_) return was_told_of_wait() && !account_given_;
+  bool silent = false;
+  for (std::size_t r = 0; r < inquiry_->said.size(); ++r) {
+    if (static_cast<int>(r) == inquiry_->rank || !inquiry_->said[r].empty()) continue;
+    if (inquiry_->until.passed() && recorder_ != nullptr)
+      recorder_->waited_for(static_cast<int>(r));
+    silent = true;
+  }
+  return silent && !inquiry_->until.passed();
+}
+
+bool FailureState::account_due(bool answers) {
+  const std::lock_guard lock(mutex_);
+  if (account_given_ || !(was_told_of_mismatch() || (answers && was_told_of_wait()))) return false;
+  account_given_ = true;
+  return true;
+}
+
+Status FailureState::account(const std::string& whereabouts) const {
+  const std::lock_guard lock(mutex_);
+  if (was_told_of_wait())
+    return {cause_.code(), fmt::format("{}: {}", whereabouts, cause_.message())};
+  // Whoever hears this before the cause has the cause from it.
+  return {cause_.code(), fmt::format("{}: run by {}; {}", describe_operation(record_.sequence),
+                                     waiting(), cause_.message())};
+}
+
+Operation FailureState::latest() const {
+  const std::lock_guard lock(mutex_);
+  return recent_[latest_ % kRemembered];
+}
+
+bool FailureState::found_mismatch() const {
+  return source_ == Source::kRecord &&
+         record_.reason == static_cast<std::uint32_t>(FailureReason::kMismatch);
+}
+
+// While an operation of its own was under way.
+bool FailureState::was_told_of_mismatch() const {
+  return source_ != Source::kRecord && cause_.code() == StatusCode::kMismatch && record_complete();
+}
+
+Status FailureState::status() const {
+  if (!failed()) return Status::ok();
+  const std::lock_guard lock(mutex_);
+  std::string more = account_;
+  if (inquiry_) {
+    more = describe_others();
+  } else if (record_complete() &&
+             record_.reason == static_cast<std::uint32_t>(FailureReason::kAborted)) {
+    more = describe_wait();
+  } else if (was_told_of_mismatch()) {
+    more = fmt::format("{} runs {}", waiting(), describe_operation(record_.sequence));
+  }
+  if (more.empty()) return cause_;
+  return {cause_.code(), fmt::format("{}; {}", cause_.message(), more), cause_.where()};
+}
+
+bool FailureState::record_complete() const {
+  return std::atomic_ref(record_.state).load(std::memory_order_acquire) != 0;
+}
+
+Status FailureState::from_record() const {
+  switch (static_cast<FailureReason>(record_.reason)) {
+    case FailureReason::kTimeout:
+      return {StatusCode::kTimeout,
+              fmt::format("{} (the deadline is TUTTI_TIMEOUT_MS or the communicator's timeout)",
+                          describe_wait())};
+    case FailureReason::kMismatch:
+      return {
+          StatusCode::kMismatch,
+          fmt::format("{}: {} runs another operation than {} at this point: signature "
+                      "{:08x} here, {:08x} there (operation, algorithm, count, dtype, op, buffer "
+                      "kind and offset must agree)",
+                      describe_operation(record_.sequence), missing(), waiting(),
+                      record_.expected_signature, record_.seen_signature)};
+    case FailureReason::kOverlap:
+      return {StatusCode::kInvalidArgument,
+              fmt::format("{}: another operation of this communicator ran at the same time on {}: "
+                          "order the streams, or use two communicators",
+                          describe_operation(record_.sequence), waiting())};
+    case FailureReason::kNotRegistered:
+      return {StatusCode::kInvalidArgument,
+              fmt::format("{}: replayed on {} before finish_capture() registered its buffers",
+                          describe_operation(record_.sequence), waiting())};
+    case FailureReason::kOtherCount:
+      return {
+          StatusCode::kMismatch,
+          fmt::format("{}: {} has a piece of {} elements where {} was told of {} (the counts of "
+                      "all ranks must agree)",
+                      describe_operation(record_.sequence), missing(), record_.seen_epoch,
+                      waiting(), record_.expected_epoch)};
+    case FailureReason::kTooMany:
+      return {StatusCode::kInvalidArgument,
+              fmt::format("{}: {} has a count of {} on its device, and max_count is {}",
+                          describe_operation(record_.sequence), missing(), record_.seen_epoch,
+                          record_.expected_epoch)};
+    case FailureReason::kLeft:
+      return {StatusCode::kPeerFailed, describe_left()};
+    case FailureReason::kAborted:
+    case FailureReason::kNone:
+      break;
+  }
+  return {StatusCode::kAborted, describe_wait()};
+}
+
+std::string FailureState::describe_wait() const {
+  if (record_.signal != 0) {
+    return fmt::format(
+        "wait_signal on channel {}: {} waited {:.3f} s for {}: expected signal {}, seen {} (block "
+        "{})",
+        record_.signal - 1, waiting(), static_cast<double>(record_.waited_ns) * 1e-9, missing(),
+        record_.expected_epoch, record_.seen_epoch, record_.block);
+  }
+  return fmt::format("{}: {} waited {:.3f} s for {}: expected flag {}, seen {} (block {})",
+                     describe_operation(record_.sequence), waiting(),
+                     static_cast<double>(record_.waited_ns) * 1e-9, missing(),
+                     record_.expected_epoch, record_.seen_epoch, record_.block);
+}
+
+std::string FailureState::describe_left() const {
+  const auto said = left_.find(record_.missing_rank);
+  const std::string awaited =
+      record_.signal != 0
+          ? fmt::format("wait_signal on channel {} (signal {}, {} came)", record_.signal - 1,
+                        record_.expected_epoch, record_.seen_epoch)
+          : describe_operation(record_.sequence);
+  return fmt::format(
+      "{}: {} waits for {}, which left the group {}: every rank must make the same calls before it "
+      "destroys its communicator",
+      awaited, waiting(), missing(), said == left_.end() ? "" : said->second);
+}
+
+std::string FailureState::describe_others() const {
+  std::string text;
+  bool silent = false;
+  for (std::size_t r = 0; r < inquiry_->said.size(); ++r) {
+    const std::string& said = inquiry_->said[r];
+    if (static_cast<int>(r) == inquiry_->rank || said == inquiry_->operation) continue;
+    silent = silent || said.empty();
+    const char* const comma = text.empty() ? "" : ", ";
+    text += said.empty() ? fmt::format("{}{} does not answer", comma, names_.of(r))
+                         : fmt::format("{}{} is at {}", comma, names_.of(r), said);
+  }
+  if (silent && !inquiry_->until.passed()) return "the other ranks are being asked where they are";
+  return text.empty() ? "every other rank is in it, too" : text;
+}
+
+// Called with the lock held, or before anybody else can see the object fail.
+std::string FailureState::describe_operation(std::uint64_t sequence) const {
+  const Operation& operation = recent_[sequence % kRemembered];
+  if (operation.row == nullptr || operation.sequence != sequence) {
+    return fmt::format("operation #{}", sequence);
+  }
+  return to_string(operation);
+}
+
+}  // namespace tutti

@@ -1,0 +1,121 @@
+// The first failure of a communicator, and everything a message needs to explain it. Written by the
+// operation that failed, by a peer's announcement or by abort(), from any thread; read without
+// blocking.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "bootstrap/rank_names.hpp"
+#include "device/work.hpp"
+#include "group/operation.hpp"
+#include "group/recorder/flight_recorder.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti {
+
+class FailureState {
+ public:
+  // `record` and `notices` are the engine's; all must outlive this object's last use. The recorder,
+  // if any, is told of the first failure and of who was missing.
+  FailureState(FailureRecord& record, std::uint32_t& notices, FlightRecorder* recorder = nullptr,
+               RankNames names = {})
+      : record_(record), notices_(notices), recorder_(recorder), names_(std::move(names)) {}
+
+  // Remembers a call, so that a record with its sequence number can be explained.
+  void note(const Operation& operation);
+
+  // Poisons: sets the notice that every wait of this rank looks at. True if it was the first.
+  bool fail(const Status& cause) { return fail(cause, Source::kCaller); }
+
+  // Takes up a record that a kernel or a host thread has completed. True if it is the first
+  // failure.
+  bool collect();
+
+  // The same for an operation that ran out of time without a record of who was missing: the other
+  // ranks' accounts will tell where they are; so long is waited for them.
+  bool fail_waiting(const Status& cause, std::string operation, int rank, int ranks,
+                    std::chrono::milliseconds patience = std::chrono::milliseconds(200));
+
+  // Another rank's failure: this rank's first, or an account of the one that it knows already.
+  // Where this rank found that a peer runs another operation, the peer's account says which; where
+  // it waited for nobody knows whom, each account says where that rank is.
+  void hear(int rank, const Status& failure);
+  // Rank `rank` has left in order; `last` says when, "after all_reduce/ring #41 (...)". A wait for
+  // more than it has sent fails from now on.
+  void hear_of_leaving(int rank, std::string last);
+  // Likewise of this rank, for the others; empty if it has failed.
+  std::string last_words() const;
+  // Waits for the account of the peer that runs another operation, if there is one to come.
+  void await_account(std::chrono::milliseconds limit);
+  // Whether accounts of a wait are still to come, or to be given; as long as there is patience.
+  bool awaits_accounts();
+  // True once, where this rank was told of a failure that wants its account: that a peer found it
+  // in another operation; or, if it `answers` that, that a peer waited too long.
+  bool account_due(bool answers);
+  // `whereabouts` is the answer to a wait.
+  Status account(const std::string& whereabouts) const;
+
+  // The latest operation that was noted; its row is null where there is none.
+  Operation latest() const;
+
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+
+  // The cause; where a wait was cut short by it, with what that wait was; where ranks disagreed,
+  // with what the other one runs.
+  Status status() const;
+
+ private:
+  // Where the other ranks are, while or after this one waited in `operation`.
+  struct Inquiry {
+    std::string operation;
+    int rank = 0;
+    Deadline until;
+    std::vector<std::string> said;  // by rank; empty: nothing yet
+  };
+  enum class Source : std::uint8_t { kCaller, kRecord, kPeer };
+  bool fail(const Status& cause, Source source, std::optional<Inquiry> inquiry = std::nullopt);
+
+  bool record_complete() const;
+  Status from_record() const;
+  std::string describe_wait() const;
+  std::string describe_left() const;
+  std::string missing() const { return names_.of(record_.missing_rank); }
+  std::string waiting() const { return names_.of(record_.waiting_rank); }
+  std::string describe_operation(std::uint64_t sequence) const;
+  bool found_mismatch() const;
+  bool was_told_of_mismatch() const;
+  bool was_told_of_wait() const {
+    return source_ == Source::kPeer && cause_.code() == StatusCode::kTimeout;
+  }
+  std::string describe_others() const;
+
+  static constexpr std::size_t kRemembered = 256;
+
+  FailureRecord& record_;
+  std::uint32_t& notices_;
+  FlightRecorder* recorder_;
+  const RankNames names_;
+  std::atomic<bool> failed_ = false;
+  mutable std::mutex mutex_;
+  std::condition_variable heard_;
+  Status cause_;
+  Source source_ = Source::kCaller;
+  std::string account_;         // what the peer runs that disagrees
+  bool account_given_ = false;  // what this rank runs was told
+  std::optional<Inquiry> inquiry_;
+  std::map<int, std::string> left_;  // by rank: its last words
+  std::uint64_t latest_ = 0;
+  std::array<Operation, kRemembered> recent_{};
+};
+
+}  // namespace tutti

@@ -1,0 +1,42 @@
+#include "group/layout.hpp"
+
+#include <algorithm>
+
+#include "base/knobs.hpp"
+
+namespace tutti {
+
+std::size_t Layout::message_slot_bytes(int ranks) const {
+  constexpr std::size_t kLeast = 256, kMost = 2 * kMoversBatch;
+  if (ranks == 1) return kLeast;  // its messages to itself need none
+  const std::size_t packets = Messages::packet_slots_bytes(ranks);
+  const std::size_t slots = static_cast<std::size_t>(ranks - 1) * kLanes * kChunkSlots;
+  if (message_bytes < packets + slots * kLeast) return 0;
+  const std::size_t most = std::min((message_bytes - packets) / slots, kMost);
+  const std::size_t unit = most < kMoversBatch ? kLeast : kMoversBatch;
+  return most / unit * unit;
+}
+
+Layout layout_from(const Knobs& knobs, bool captures) {
+  const auto bytes = [&](const char* name) {
+    constexpr std::int64_t kLeast = 4096;
+    return round_up(static_cast<std::size_t>(std::max(knobs.integer(name), kLeast)), 256);
+  };
+  const auto packets = static_cast<std::size_t>(knobs.integer("TUTTI_PACKET_BYTES"));
+  constexpr std::int64_t kMostChannels = 1024;
+  return {.capture_channels = captures
+                                  ? static_cast<int>(std::clamp<std::int64_t>(
+                                        knobs.integer("TUTTI_CAPTURE_CHANNELS"), 0, kMostChannels))
+                                  : 0,
+          .stream_channels = captures ? 1 : 0,
+          .staging_bytes = bytes("TUTTI_STAGING_BYTES"),
+          .capture_staging_bytes = bytes("TUTTI_CAPTURE_STAGING_BYTES"),
+          .packet_bytes = round_up(packets, 256),
+          .packet_areas = packets == 0 ? 0
+                          : captures   ? Layout::kMaxPacketAreas
+                                       : 1,
+          .message_bytes =
+              round_up(static_cast<std::size_t>(knobs.integer("TUTTI_MESSAGE_BYTES")), 256)};
+}
+
+}  // namespace tutti

@@ -1,7 +1,0 @@
-#include "launch/one_sided.hpp"
-
-namespace tutti {
-
-const void* one_sided_kernel() { return nullptr; }
-
-}  // namespace tutti

@@ -1,0 +1,184 @@
+// Why each row was taken, or was not.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "planning/choose.hpp"
+#include "planning/filter.hpp"
+#include "planning/question.hpp"
+#include "planning/rings.hpp"
+
+namespace tutti {
+namespace {
+
+// What was chosen, and by what.
+struct Choice {
+  const Question& question;
+  Result<Plan> plan;
+  std::optional<Named> named;
+
+  bool is(PlanSource source) const { return plan.is_ok() && plan->source == source; }
+  bool takes(const Algorithm& row) const { return plan.is_ok() && plan->algorithm == row.id; }
+  std::string_view taken() const { return name_of_id(plan->algorithm); }
+};
+
+std::string staging_text(const Load& load) {
+  const std::size_t passes = passes_of(load);
+  return fmt::format("{} pass{} through {} of staging", passes, passes == 1 ? "" : "es",
+                     format_bytes(std::min(load.staging_bytes, load.staged_bytes)));
+}
+
+// "shipped h200.json names two_shot"
+std::string claim_of(const TuningTable::Match& match) {
+  const TuningEntry& entry = *match.entry;
+  const std::string_view name = name_of_id(entry.algorithm);
+  return entry.provenance == Provenance::kPublished
+             ? fmt::format("published: {} ({})", name, entry.source)
+             : fmt::format("{} names {}", match.source->name, name);
+}
+
+// Where the time comes from.
+std::string fill_time(const Choice& choice, const Algorithm& row, double& time_us) {
+  if (is_emulated(row, choice.question.topology)) return "emulated by a loop over the peers";
+  const Load load = load_of(choice.question, row);
+  const TuningEntry* entry = choice.named ? choice.named->match.entry : nullptr;
+  const bool staged = passes_of(load) > 0;
+  if (entry != nullptr && entry->provenance == Provenance::kMeasured &&
+      is_as_measured(choice.question, row)) {
+    if (entry->algorithm == row.id) time_us = entry->time_us;
+    if (entry->runner_up == row.id) time_us = entry->runner_up_us;
+  }
+  if (time_us > 0) {
+    return fmt::format("measured on {}, {} samples at {} bytes or less; {}", entry->date,
+                       entry->samples, entry->max_bytes, choice.named->match.source->name);
+  }
+  time_us = predicted_us(row, load, choice.question.topology);
+  return staged ? "cost model, " + staging_text(load) : "cost model";
+}
+
+// What the tables say where no row can do it; empty where they say nothing.
+std::string passed_over(const Choice& choice) {
+  const Question& question = choice.question;
+  const auto first =
+      question.table.find(question.request.collective, question.topology, question.request.bytes());
+  if (!first || (choice.named && choice.named->match.index == first->index)) return {};
+  const TuningEntry& entry = *first->entry;
+  const Algorithm* published =
+      entry.provenance == Provenance::kPublished ? published_row(question, entry) : nullptr;
+  if (published != nullptr) {
+    return fmt::format("; {}, whose {} the model expects to be far slower", claim_of(*first),
+                       published->name());
+  }
+  return fmt::format("; {}, which cannot run here", claim_of(*first));
+}
+
+// Whether `taken`, which the plan takes, is there for a budget's sake: no table named it.
+bool stands_in(const Choice& choice, const Algorithm& taken) {
+  return choice.is(PlanSource::kModel) && !taken.stands_in_for.empty();
+}
+
+// What a table says of the rings is theirs alone while it decides.
+RingChoice ring_instead(const Choice& choice, const Algorithm& row) {
+  const bool from_model = !choice.named || choice.is(PlanSource::kModel);
+  return ring_meant(choice.question, row, from_model ? nullptr : choice.named->match.entry);
+}
+
+// Of a ring that was taken: why it goes that way round.
+std::string ways_of(const Choice& choice, const Algorithm& row) {
+  const std::string why = ring_instead(choice, row).why;
+  return why.empty() ? why : "; " + why;
+}
+
+std::string why_taken(const Choice& choice, const Algorithm& row) {
+  if (choice.is(PlanSource::kCall)) return "; named in the call";
+  if (choice.is(PlanSource::kOverride)) return "; named in TUTTI_TUNE";
+  if (choice.plan->alone) return "; one rank alone: its input is copied, and no row runs";
+  if (stands_in(choice, row)) {
+    return fmt::format("; made for few SMs, it stands in for {}", name_of_id(row.stands_in_for));
+  }
+  if (choice.is(PlanSource::kModel)) {
+    return (choice.named ? "; the fastest that does not stage" : "; the fastest") +
+           passed_over(choice) + ways_of(choice, row);
+  }
+  const TuningEntry& entry = *choice.named->match.entry;
+  std::string text;
+  if (entry.provenance == Provenance::kMeasured && entry.algorithm != row.id) {
+    text = "; " + claim_of(choice.named->match);
+  } else if (entry.provenance == Provenance::kPublished) {
+    text = "; " + claim_of(choice.named->match);
+    if (!entry.algorithm.ends_with(to_string(row.family))) {
+      text += fmt::format(", which cannot run here; next is {}", to_string(row.family));
+    }
+  } else if (!is_as_measured(choice.question, row)) {
+    text = fmt::format("; {} names it for symmetric buffers", choice.named->match.source->name);
+  }
+  return text + passed_over(choice) + ways_of(choice, row);
+}
+
+// Of a row that could run, but that nobody asked for.
+std::string limit_of(const Choice& choice, const Algorithm& row) {
+  const bool measured = choice.named && choice.named->match.entry->algorithm == row.id;
+  std::string reason =
+      why_not_by_itself(row, choice.question.request, choice.question.topology, measured);
+  if (!reason.empty()) return reason;
+  const RingChoice ring = ring_instead(choice, row);
+  return ring.row == &row ? reason : fmt::format("is not the ring that is meant: {}", ring.why);
+}
+
+std::string why_not_taken(const Choice& choice, const Algorithm& row) {
+  if (!choice.plan.is_ok()) return {};  // that is told above all rows
+  const std::string_view taken = choice.taken();
+  if (choice.is(PlanSource::kCall)) return fmt::format("; the call names {}", taken);
+  if (choice.is(PlanSource::kOverride)) return fmt::format("; TUTTI_TUNE names {}", taken);
+  const std::string limit = limit_of(choice, row);
+  if (!limit.empty()) return "; " + limit;
+  const auto taker = find_algorithm(row.collective, taken, choice.question.rows);
+  if (taker.is_ok() && stands_in(choice, **taker) && (*taker)->stands_in_for == row.id) {
+    return fmt::format("; {} stands in for it where SMs are few", taken);
+  }
+  if (!choice.named) return fmt::format("; no faster than {}", taken);
+  const TuningTable::Match& match = choice.named->match;
+  if (choice.is(PlanSource::kModel)) {
+    if (choice.named->row == &row) {
+      return fmt::format(
+          "; {} names it for symmetric buffers, but staged it is expected to be slower than {}",
+          match.source->name, taken);
+    }
+    if (goes_through_staging(row, choice.question.request)) return "; it would stage as well";
+    return fmt::format("; no faster than {}", taken);
+  }
+  if (match.entry->provenance == Provenance::kPublished) {
+    const Family family = choice.named->row->family;
+    return row.family == family ? fmt::format("; no faster than {}", taken)
+                                : fmt::format("; published: {} is ahead", to_string(family));
+  }
+  return match.entry->runner_up == row.id ? fmt::format("; slower than {}", taken)
+                                          : "; " + claim_of(match);
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(const Request& request, const Topology& topology,
+                                  const TuningTable& table, Rows rows) {
+  const Question question{request, topology, table, rows};
+  const Choice choice{question, answer(question), named_by_tables(question)};
+  std::vector<Candidate> result;
+  for (const Algorithm& row : rows) {
+    if (row.collective != request.collective) continue;
+    Candidate candidate;
+    candidate.algorithm = row.id;
+    candidate.chosen = choice.takes(row);
+    candidate.why = candidate.chosen ? why_not(row, request, topology)
+                                     : why_not_unnamed(row, request, topology);
+    candidate.possible = candidate.why.empty();
+    if (candidate.possible) {
+      candidate.why = fill_time(choice, row, candidate.predicted_us);
+      candidate.why += candidate.chosen ? why_taken(choice, row) : why_not_taken(choice, row);
+    }
+    result.push_back(std::move(candidate));
+  }
+  return result;
+}
+
+}  // namespace tutti

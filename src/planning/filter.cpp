@@ -1,0 +1,248 @@
+#include "planning/filter.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "base/units.hpp"
+
+namespace tutti {
+namespace {
+
+std::string why_not_on_backend(const Algorithm& row, const Topology& topology) {
+  const bool cuda = topology.backend == Backend::kCuda;
+  const int most = cuda ? row.max_ranks_cuda : row.max_ranks_host;
+  const bool has_entry =
+      cuda ? row.cuda != nullptr || (row.needs & kNeedsNccl) != 0 : row.host != nullptr;
+  if (most == 0 || !has_entry) {
+    return fmt::format("is not there for the {} backend", to_string(topology.backend));
+  }
+  if (topology.ranks > most) {
+    return fmt::format("takes at most {} ranks, and the group has {}", most, topology.ranks);
+  }
+  return {};
+}
+
+// On the host, ranks of one machine address each other's memory by sharing it.
+bool peers_reach_each_other(const Topology& topology) {
+  if (topology.ranks == 1) return true;
+  return topology.backend == Backend::kHost ? topology.hosts == 1 : topology.peer_access;
+}
+
+std::string why_not_on_machine(const Algorithm& row, const Topology& topology) {
+  if ((row.needs & kNeedsPeerAccess) != 0 && !peers_reach_each_other(topology)) {
+    return topology.hosts > 1
+               ? fmt::format("needs peer access, and the group spans {} hosts", topology.hosts)
+               : "needs peer access between all GPUs, which is not there (`tutti doctor` says why)";
+  }
+  if (topology.backend == Backend::kCuda && topology.compute < row.least_compute) {
+    return fmt::format("needs GPUs of compute capability {}.{} or newer, and the oldest is {}.{}",
+                       row.least_compute / 10, row.least_compute % 10, topology.compute / 10,
+                       topology.compute % 10);
+  }
+  if ((row.needs & kNeedsNccl) != 0 && topology.ranks_per_gpu > 1) {
+    return "needs a GPU per rank, as NCCL does, and ranks share one";
+  }
+  if ((row.needs & kNeedsNccl) != 0 && !topology.nccl) {
+    return "needs NCCL, which not every rank could load (install libnccl2, or set "
+           "TUTTI_NCCL_LIBRARY to its path)";
+  }
+  return {};
+}
+
+// The driver gives graphs too few queues for more: the kernels of one would wait behind those of
+// another, which wait for them.
+constexpr int kMostCapturedThreads = 3;
+
+std::string why_not_captured(const Request& request, const Topology& topology) {
+  const bool threads_share = topology.one_process && topology.ranks_per_gpu > kMostCapturedThreads;
+  if (!request.capturing || !threads_share) return {};
+  return fmt::format(
+      "cannot be captured where more than {} ranks of one process share a GPU, and {} do: give "
+      "each rank a process of its own",
+      kMostCapturedThreads, topology.ranks_per_gpu);
+}
+
+// NCCL 2.28.3 scales for a rank alone in a kernel that leaves the last of 65537 8-byte elements as
+// it was. Whatever else it may leave: no other row is slower there.
+bool nccl_scales_alone(const Algorithm& row, const Request& request, const Topology& topology) {
+  const bool scales = request.op == OpKind::kAvg || request.op == OpKind::kPreMulSum;
+  return (row.needs & kNeedsNccl) != 0 && topology.ranks == 1 && scales;
+}
+
+std::string nccl_version_text(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+std::string why_not_in_windows(const Algorithm& row, const Request& request,
+                               const Topology& topology) {
+  const bool copies = (row.needs & kNeedsNcclCopyEngines) != 0;
+  const Request::Windows& windows = copies ? request.copies : request.windows;
+  if (topology.nccl_version < (copies ? kFirstNcclWithCopyEngines : kFirstNcclWithWindows)) {
+    return fmt::format("needs NCCL {} or newer on every rank, and the oldest is {}",
+                       copies ? "2.28" : "2.27", nccl_version_text(topology.nccl_version));
+  }
+  if (topology.ranks == 1) return "needs two ranks or more";
+  if (!windows.none.empty()) {
+    return fmt::format("needs windows of NCCL's, and there are none: {}", windows.none);
+  }
+  // In place, other pieces would be aligned on some ranks and not on others.
+  const auto ranks = static_cast<std::size_t>(topology.ranks);
+  if (has_pieces(request.collective) && request.bytes() / ranks % 16 != 0) {
+    return fmt::format("needs pieces of whole 16 bytes, and they have {}", request.bytes() / ranks);
+  }
+  if (!request.symmetric || !request.in_blocks) {
+    return "needs both buffers in memory that this communicator allocated, aligned to 16 bytes: "
+           "NCCL's windows hold no other";
+  }
+  if (!windows.ready) {
+    return "needs windows of NCCL's, which cannot be made inside a capture: call prepare_nccl() "
+           "with this row in TUTTI_TUNE or in a table, or take it once outside";
+  }
+  if (copies && request.default_stream) {
+    return "needs a stream of one's own: NCCL's copy engines take no default stream";
+  }
+  return {};
+}
+
+// Of reduce_scatter, which splits a matrix along its last dimension where its rows are told.
+std::string why_not_of_rows(const Algorithm& row, const Request& request) {
+  if (request.collective != Collective::kReduceScatter) return {};
+  if (row.splits_rows && request.hidden == 0) {
+    return "is for a matrix that is split along its last dimension";
+  }
+  if (!row.splits_rows && request.hidden > 0) {
+    return "takes pieces one behind the other, and these are parts of rows";
+  }
+  return {};
+}
+
+std::string why_not_in_packets(const Algorithm& row, const Request& request, int ranks) {
+  const std::size_t needed = packet_use(row, request.extent(ranks), request.dtype).bytes();
+  if (row.packets == nullptr || (request.packet_bytes > 0 && needed <= request.packet_bytes)) {
+    return {};
+  }
+  return fmt::format(
+      "sends packets: a message of {} bytes needs {} of them, and there is room for {} "
+      "(TUTTI_PACKET_BYTES{})",
+      request.bytes(), format_bytes(needed), format_bytes(request.packet_bytes),
+      request.capturing ? ", and on how many streams this communicator was captured" : "");
+}
+
+// On the host no budget is looked at: it has no multiprocessors.
+std::optional<int> budget_of(const Request& request, const Topology& topology) {
+  return topology.backend == Backend::kCuda ? request.sm_budget : std::nullopt;
+}
+
+std::string why_not_in_budget(const Algorithm& row, const Request& request,
+                              const Topology& topology) {
+  const auto budget = budget_of(request, topology);
+  if (!budget || only_meets(row) || (row.needs & kNeedsNcclCopyEngines) != 0) return {};
+  if ((row.needs & kNeedsNccl) != 0) {
+    return fmt::format("takes as many SMs as NCCL likes, and the budget is {}", *budget);
+  }
+  if (*budget == 0) {
+    return row.program != nullptr ? "reduces on SMs between its copies, and the budget is 0"
+                                  : "moves bytes on SMs, and the budget is 0";
+  }
+  if (row.then.kernels > 0) {
+    return fmt::format("has a second kernel of as many blocks as tokens, and the budget is {} SMs",
+                       *budget);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string why_not(const Algorithm& row, const Request& request, const Topology& topology) {
+  std::string reason = why_not_on_backend(row, topology);
+  if (reason.empty() && row.takes != nullptr && !row.takes(request.dtype, request.op)) {
+    reason = fmt::format("does not take {} of {}", to_string(request.op), to_string(request.dtype));
+  }
+  if (reason.empty()) reason = why_not_on_machine(row, topology);
+  if (reason.empty()) reason = why_not_captured(request, topology);
+  if (reason.empty() && nccl_scales_alone(row, request, topology)) {
+    reason = fmt::format("leaves elements unwritten in {} of one rank", to_string(request.op));
+  }
+  if (reason.empty()) reason = why_not_of_rows(row, request);
+  if (reason.empty() && request.counts_on_device && row.counts_on_host) {
+    reason = "needs counts on the host, and they lie on the device";
+  }
+  if (reason.empty()) reason = why_not_in_packets(row, request, topology.ranks);
+  if (reason.empty() && row.sends_messages && !request.has_lanes) {
+    reason = "needs slots for messages, for which TUTTI_MESSAGE_BYTES leaves no room";
+  }
+  if (reason.empty() && row.ring_directions > 0 && request.ring_bytes == 0) {
+    reason =
+        "needs staging for its chunks, which captures on further streams of a communicator do not "
+        "have";
+  }
+  if (!reason.empty()) return reason;
+
+  if ((row.needs & kNeedsNccl) != 0 && !request.nccl_ready) {
+    return "needs NCCL's communicator, which cannot be made inside a capture, nor by two ranks: "
+           "call "
+           "prepare_nccl() first";
+  }
+  if ((row.needs & kNeedsAnyWindows) != 0) {
+    reason = why_not_in_windows(row, request, topology);
+  }
+  if (!reason.empty()) return reason;
+  reason = why_not_in_budget(row, request, topology);
+  if (!reason.empty()) return reason;
+  if (request.deterministic && row.order != Order::kRankOrder) {
+    return fmt::format("reduces in the order '{}', and deterministic results need rank_order",
+                       to_string(row.order));
+  }
+  // NCCL has no barrier.
+  const bool may_be_nccls = request.collective != Collective::kBarrier;
+  if (request.only_nccl && may_be_nccls && (row.needs & kNeedsNccl) == 0) {
+    return "is left out: TUTTI_DISABLE=1 leaves every operation to NCCL";
+  }
+  return {};
+}
+
+bool is_emulated(const Algorithm& row, const Topology& topology) {
+  return (row.needs & kNeedsMulticast) != 0 && !topology.multicast;
+}
+
+std::string why_not_unnamed(const Algorithm& row, const Request& request,
+                            const Topology& topology) {
+  std::string reason = why_not(row, request, topology);
+  if (reason.empty() && is_emulated(row, topology)) {
+    reason =
+        "needs NVLink multicast, which is off or not there; named, it is emulated by a loop over "
+        "the peers";
+  }
+  return reason;
+}
+
+int blocks_within(const Request& request, const Topology& topology) {
+  return std::max(budget_of(request, topology).value_or(std::numeric_limits<int>::max()), 1);
+}
+
+std::string why_not_by_itself(const Algorithm& row, const Request& request,
+                              const Topology& topology, bool measured) {
+  // Whoever gives no SM has asked for copy engines, whatever else would be faster.
+  const bool meant = only_meets(row) && budget_of(request, topology) == 0;
+  if (row.only_where_measured && !measured && !meant) {
+    return "is taken by itself where a table of measurements names it";
+  }
+  if ((row.needs & kNeedsNcclWindows) != 0 && topology.nccl_version < kFirstNcclThatAbortsThem) {
+    return fmt::format("is taken by itself with NCCL 2.29.7 or newer: {} cannot abort its kernels",
+                       nccl_version_text(topology.nccl_version));
+  }
+  if ((row.needs & kNeedsNcclCopyEngines) != 0) {
+    return "is taken by name alone: no abort ends a stream that waits in NCCL's copy engines";
+  }
+  // Through slots its chunks are short, which nobody measured to be fast.
+  const bool needs_slots = !request.symmetric || (request.in_place && row.in_place_needs_staging);
+  if (row.ring_directions > 0 && row.peers_write_output && needs_slots) {
+    return "is taken by itself where chunks go from output to output: out of place, and symmetric";
+  }
+  return {};
+}
+
+}  // namespace tutti

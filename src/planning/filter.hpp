@@ -1,0 +1,30 @@
+// Whether a row can run what is asked for.
+#pragma once
+
+#include <string>
+
+#include "algorithms/catalogue.hpp"
+#include "planning/request.hpp"
+#include "topology/topology.hpp"
+
+namespace tutti {
+
+// Empty if it can; else the reason, worded to follow the row's name: "needs NCCL, which ...".
+std::string why_not(const Algorithm& row, const Request& request, const Topology& topology);
+
+// Whether it would only do what a switch does by a loop over the peers. Such rows run when they are
+// named, to test them.
+bool is_emulated(const Algorithm& row, const Topology& topology);
+
+// As why_not(), of a row that nobody named.
+std::string why_not_unnamed(const Algorithm& row, const Request& request, const Topology& topology);
+
+// The most blocks that the request's budget of multiprocessors leaves a grid.
+int blocks_within(const Request& request, const Topology& topology);
+
+// Why it may be had by its name alone, though it can run; empty if `auto` may take it. `measured`:
+// a table names it.
+std::string why_not_by_itself(const Algorithm& row, const Request& request,
+                              const Topology& topology, bool measured);
+
+}  // namespace tutti

@@ -1,0 +1,89 @@
+#include "planning/rings.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/units.hpp"
+
+namespace tutti {
+namespace {
+
+const Algorithm* other_ring(Rows rows, const Algorithm& row) {
+  for (const Algorithm& other : rows) {
+    if (other.collective == row.collective && other.ring_directions > 0 &&
+        other.ring_directions != row.ring_directions) {
+      return &other;
+    }
+  }
+  return nullptr;
+}
+
+// The costs of rings are fitted to Hopper's NVLink, on 3 and 4 ranks. More ranks than a host has
+// are joined by other links.
+constexpr int kMostModelled = 8;
+bool model_knows_rings(const Topology& topology) {
+  return is_fitted(topology) && topology.ranks <= kMostModelled;
+}
+
+struct Ways {
+  bool both = false;
+  std::string why;
+};
+
+Ways up_to(std::size_t most, std::size_t bytes) {
+  if (most == 0) return {false, "one way"};
+  return {bytes <= most, fmt::format("both ways up to {}", format_bytes(most))};
+}
+
+Ways automatic_ways(const Question& question, const Algorithm& one, const Algorithm& both,
+                    const TuningEntry* entry) {
+  const Topology& topology = question.topology;
+  if (entry != nullptr && entry->provenance == Provenance::kMeasured) {
+    const bool compares = entry->runner_up == both.id || entry->runner_up == one.id;
+    const std::string times =
+        compares ? fmt::format(", {} us before {}", entry->time_us, entry->runner_up_us) : "";
+    if (entry->algorithm == both.id) return {true, "both ways, measured" + times};
+    if (compares) return {false, "one way, measured" + times};
+  }
+  if (topology.ranks <= 2) return {false, "one way, since two ranks are neighbours both ways"};
+  if (!model_knows_rings(topology)) {
+    return up_to(bidirectional_bytes_of(topology), question.request.bytes());
+  }
+  const double one_us = predicted_us(one, load_of(question, one), topology);
+  const double both_us = predicted_us(both, load_of(question, both), topology);
+  return {both_us < one_us,
+          fmt::format("{:.1f} us one way, {:.1f} both ways, by the model", one_us, both_us)};
+}
+
+Ways ways_meant(const Question& question, const Algorithm& one, const Algorithm& both,
+                const TuningEntry* entry) {
+  const std::int64_t limit = question.request.bidirectional_bytes;
+  if (limit == kSizeNever) return {false, "one way"};
+  if (limit == kSizeAlways) return {true, "both ways"};
+  if (limit > 0) return up_to(static_cast<std::size_t>(limit), question.request.bytes());
+  return automatic_ways(question, one, both, entry);
+}
+
+}  // namespace
+
+std::size_t bidirectional_bytes_of(const Topology& topology) {
+  if (topology.ranks <= 2 || topology.backend != Backend::kCuda) return 0;
+  const bool recent = topology.compute >= 100;
+  const std::size_t per_rank = recent ? 2 * MiB : 512 * KiB;
+  return std::min(per_rank * static_cast<std::size_t>(topology.ranks),
+                  recent ? 128 * MiB : 32 * MiB);
+}
+
+RingChoice ring_meant(const Question& question, const Algorithm& row, const TuningEntry* entry) {
+  if (row.ring_directions == 0) return {&row, {}};
+  const Algorithm* other = other_ring(question.rows, row);
+  const Algorithm* one = row.ring_directions == 1 ? &row : other;
+  const Algorithm* both = row.ring_directions == 1 ? other : &row;
+  if (both == nullptr) return {one, {}};
+  const Ways ways = ways_meant(question, one != nullptr ? *one : *both, *both, entry);
+  return {ways.both ? both : one, fmt::format("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES={}: {}",
+                                              question.request.bidirectional_bytes, ways.why)};
+}
+
+}  // namespace tutti

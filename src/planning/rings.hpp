@@ -1,0 +1,28 @@
+// Which of two rings is meant where one is taken: the one that goes one way, or the one that comes
+// around both ways. A row that is forced is what its name says.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "planning/question.hpp"
+
+namespace tutti {
+
+struct RingChoice {
+  const Algorithm* row = nullptr;  // null: a ring both ways alone, which is not to be taken
+  std::string why;                 // of this one and not the other; empty where there is no other
+};
+
+// Of `row` and the other ring of its collective, by TUTTI_RING_BIDIRECTIONAL_MAX_BYTES: 0 one way,
+// -1 both ways, a number both ways up to so many bytes. -2: the first of `entry`, if it compares
+// both, or names the one both ways; else by the model, where that was fitted to both; else by what
+// a machine's size is. `entry`: what a table says, or null. Rows that are no rings stay as they
+// are.
+RingChoice ring_meant(const Question& question, const Algorithm& row, const TuningEntry* entry);
+
+// Up to which size a ring comes around both ways where nobody measured it and no model knows: what
+// CTRAN's rings were measured to cross at on 8 to 64 hosts, in proportion to the ranks.
+std::size_t bidirectional_bytes_of(const Topology& topology);
+
+}  // namespace tutti

@@ -1,0 +1,127 @@
+#include "planning/table.hpp"
+
+#include <fmt/core.h>
+
+#include "base/hash.hpp"
+#include "base/text_file.hpp"
+#include "base/try.hpp"
+#include "planning/shipped_tables.hpp"
+
+namespace tutti {
+namespace {
+
+bool same_kind(const TuningEntry& a, const TuningEntry& b) {
+  return a.collective == b.collective && a.backend == b.backend && a.gpu == b.gpu &&
+         a.ranks == b.ranks;
+}
+
+Status check_overlaps(const TuningSource& source) {
+  const auto& entries = source.entries;
+  for (std::size_t j = 0; j < entries.size(); ++j) {
+    for (std::size_t i = 0; i < j; ++i) {
+      const TuningEntry &a = entries[i], &b = entries[j];
+      if (!same_kind(a, b) || a.max_bytes < b.min_bytes || b.max_bytes < a.min_bytes) continue;
+      return {
+          StatusCode::kInvalidArgument,
+          fmt::format("{}: entries {} ({}, {}-{} bytes) and {} ({}, {}-{} bytes) overlap; ranges "
+                      "are inclusive at both ends",
+                      source.name, i, a.algorithm, a.min_bytes, a.max_bytes, j, b.algorithm,
+                      b.min_bytes, b.max_bytes)};
+    }
+  }
+  return Status::ok();
+}
+
+Status check_algorithms(const TuningSource& source) {
+  for (std::size_t i = 0; i < source.entries.size(); ++i) {
+    const TuningEntry& entry = source.entries[i];
+    if (entry.provenance == Provenance::kPublished) continue;  // a family, known as such
+    const auto row = find_algorithm(entry.collective, entry.algorithm);
+    if (!row.is_ok()) {
+      return row.status().with_context(fmt::format("{}: entry {}: algorithm", source.name, i));
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+bool holds_for(const TuningEntry& entry, const Topology& topology) {
+  return entry.backend == topology.backend && entry.gpu == topology.gpu &&
+         entry.ranks == topology.ranks && topology.hosts == 1;
+}
+
+std::uint64_t hash_of(const TuningSource& source) {
+  Hash hash;
+  hash.add(source.entries.size());
+  for (const TuningEntry& entry : source.entries) {
+    hash.add(to_string(entry.collective)).add(to_string(entry.backend)).add(entry.gpu);
+    hash.add(static_cast<std::uint64_t>(entry.ranks)).add(entry.min_bytes).add(entry.max_bytes);
+    hash.add(entry.algorithm).add(static_cast<std::uint64_t>(entry.blocks));
+    hash.add(static_cast<std::uint64_t>(entry.threads)).add(entry.chunk_bytes);
+    if (entry.provenance == Provenance::kPublished) hash.add("published").add(entry.runner_up);
+  }
+  return hash.value();
+}
+
+Result<TuningTable> TuningTable::load(const std::string& user_file, const std::string& user_cache) {
+  std::vector<TuningSource> sources;
+  if (!user_file.empty()) {
+    TUTTI_ASSIGN(const auto text, read_text_file(user_file));
+    if (!text) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("TUTTI_TUNING_FILE names '{}', which does not exist", user_file));
+    }
+    TUTTI_ASSIGN(auto entries, parse_tuning_json(*text, user_file));
+    sources.push_back({PlanSource::kUserFile, user_file, std::move(entries)});
+    TUTTI_TRY(check_algorithms(sources.back()));
+  }
+  if (!user_cache.empty()) {
+    TUTTI_ASSIGN(const auto text, read_text_file(user_cache));
+    if (text) {
+      TUTTI_ASSIGN(auto entries, parse_tuning_json(*text, user_cache));
+      sources.push_back({PlanSource::kUserCache, user_cache, std::move(entries)});
+    }
+  }
+  for (const ShippedTable& table : shipped_tables()) {
+    const std::string name = fmt::format("shipped {}", table.name);
+    TUTTI_ASSIGN(auto entries, parse_tuning_json(table.json, name));
+    const PlanSource source = table.published ? PlanSource::kPublished : PlanSource::kShipped;
+    sources.push_back({source, name, std::move(entries)});
+  }
+  return from_sources(std::move(sources));
+}
+
+Result<TuningTable> TuningTable::from_sources(std::vector<TuningSource> sources) {
+  for (const TuningSource& source : sources) TUTTI_TRY(check_overlaps(source));
+  TuningTable table;
+  table.sources_ = std::move(sources);
+  return table;
+}
+
+std::optional<TuningTable::Match> TuningTable::find(Collective collective, const Topology& topology,
+                                                    std::size_t bytes, std::size_t first) const {
+  for (std::size_t index = first; index < sources_.size(); ++index) {
+    bool decides = false;
+    for (const TuningEntry& entry : sources_[index].entries) {
+      if (entry.collective != collective || !holds_for(entry, topology)) continue;
+      if (entry.min_bytes <= bytes && bytes <= entry.max_bytes) {
+        return Match{&entry, &sources_[index], index};
+      }
+      decides = true;
+    }
+    if (decides) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t TuningTable::hash() const {
+  Hash hash;
+  for (const TuningSource& source : sources_) {
+    if (source.entries.empty()) continue;  // the same as no source at all
+    hash.add(static_cast<std::uint64_t>(source.source)).add(hash_of(source));
+  }
+  return hash.value();
+}
+
+}  // namespace tutti

@@ -1,0 +1,62 @@
+// What a table names is taken where the request is as what was measured.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/units.hpp"
+#include "planning/choose.hpp"
+#include "planning/filter.hpp"
+#include "unit/planning/entries.hpp"
+#include "unit/planning/rows.hpp"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+
+// What only the root has is staged however it lies, so a table's time has that in it. More passes
+// are another matter.
+TEST(AsMeasured, ATablesRowStaysWhereItStagedWhenItWasMeasured) {
+  TuningEntry entry = entry_of(0, MiB, "scatter/copy_engine");
+  entry.collective = Collective::kScatter;
+  const TuningTable table = cache_of(entry);
+  Request request = bytes_of(256 * KiB);
+  request.collective = Collective::kScatter;
+  const auto source = [&] { return choose(request, eight_h200(), table)->source; };
+  request.staging_bytes = 512 * KiB;
+  EXPECT_EQ(source(), PlanSource::kUserCache);
+  EXPECT_THAT(explain(request, eight_h200(), table), HasSubstr("measured on 2026-11-20"));
+  request.staging_bytes = 4 * KiB;
+  EXPECT_EQ(source(), PlanSource::kModel);
+}
+
+// Or tuning finds what nobody then takes.
+TEST(AsMeasured, WhateverATableNamesForSymmetricBuffersIsTaken) {
+  Topology topology = eight_h200();
+  topology.backend = Backend::kHost;
+  topology.gpu.clear();
+  topology.ranks = 3;
+  topology.nccl = false;
+  int named = 0;
+  for (const Algorithm& row : catalogue()) {
+    Request request = bytes_of(3 * KiB);
+    request.collective = row.collective;
+    request.packet_bytes = request.ring_bytes = request.staging_bytes = MiB;
+    if (!why_not_unnamed(row, request, topology).empty()) continue;
+    if (!why_not_by_itself(row, request, topology, true).empty()) continue;
+    TuningEntry entry = entry_of(0, MiB, std::string(row.id), topology.ranks);
+    entry.collective = row.collective;
+    entry.backend = Backend::kHost;
+    entry.gpu.clear();
+    const auto plan = choose(request, topology, cache_of(entry));
+    ASSERT_TRUE(plan.is_ok()) << plan.status().to_string();
+    EXPECT_EQ(plan->algorithm, row.id);
+    EXPECT_EQ(plan->source, PlanSource::kUserCache) << row.id;
+    ++named;
+  }
+  EXPECT_GT(named, 30);
+}
+
+}  // namespace
+}  // namespace tutti
