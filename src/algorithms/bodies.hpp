@@ -10,20 +10,20 @@
 
 namespace tutti {
 
-struct Algorithm;  // algorithms/catalogue.hpp
-struct Work;       // device/work.hpp
-class HostTeam;    // device/host_shared/host_team.hpp
-class Stages;      // device/copy_engine/stages.hpp
+struct Algorithm;   // algorithms/catalogue.hpp
+struct KernelArgs;  // device/kernel_args.hpp
+class HostTeam;     // device/host_shared/host_team.hpp
+class Stages;       // device/copy_engine/stages.hpp
 enum class Outcome : std::uint8_t;
 
 // A body instantiated for one team, element type and reduction. The header of a body has an entry
 // for it, host_<collective>_<name><Team>(dtype, op), which finds the instantiation.
 template <class Team>
-using BodyOf = Outcome (*)(Team& team, const Work& work);
+using BodyOf = Outcome (*)(Team& team, const KernelArgs& work);
 using HostBody = BodyOf<HostTeam>;
-using CudaKernel = const void*;  // __global__ void(Work), Work by value
+using CudaKernel = const void*;  // __global__ void(KernelArgs), KernelArgs by value
 
 // A body that copy engines run with kernels in between, enqueued by the host.
-using EngineProgram = void (*)(Stages& stages, const Work& work, std::size_t element_bytes);
+using EngineProgram = void (*)(Stages& stages, const KernelArgs& work, std::size_t element_bytes);
 
 }  // namespace tutti

@@ -21,7 +21,7 @@
 #include "algorithms/scatter/rows.hpp"
 #include "algorithms/send_recv/rows.hpp"
 #include "base/units.hpp"
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 
 namespace tutti {
 

@@ -15,7 +15,7 @@
 
 namespace tutti {
 
-struct RingSlots;  // device/work.hpp
+struct RingSlots;  // device/kernel_args.hpp
 
 // What a row cannot run without. A bit set.
 enum Needs : unsigned {
@@ -77,7 +77,7 @@ struct Follower {
     int blocks = 1;  // more than kMaxBlocks, maybe
     int threads = 1;
   };
-  Grid (*grid)(const Work& work, std::size_t element_bytes) = nullptr;
+  Grid (*grid)(const KernelArgs& work, std::size_t element_bytes) = nullptr;
   HostBody (*host)(DataType, OpKind) = nullptr;
   CudaKernel (*cuda)(DataType, int kernel) = nullptr;
   int kernels = 0;
@@ -132,7 +132,7 @@ struct Algorithm {
   int min_threads = 1;           // per block (CUDA)
   std::size_t shared_bytes = 0;  // likewise, besides what the kernel declares
   // Rows whose kernel is launched in clusters where GPUs have them: of how many blocks. Null: none.
-  int (*cluster)(const Work& work) = nullptr;
+  int (*cluster)(const KernelArgs& work) = nullptr;
 
   bool (*takes)(DataType, OpKind) = nullptr;
   Geometry (*geometry)(const Extent& extent) = nullptr;  // where no table says better

@@ -65,7 +65,7 @@ RootSide root_side(Collective collective);
 bool has_root(Collective collective);
 
 // What bodies of its rows take elements for: where bits are moved all types are bytes, and share an
-// instantiation. Work::count counts these.
+// instantiation. KernelArgs::count counts these.
 DataType moved_as(Collective collective, DataType dtype);
 
 // What is told of an operation's elements: "bf16, sum", or "bf16" where nothing is computed.

@@ -22,7 +22,7 @@ struct EngineChunks {
 // One pass over the message. Places are elements of the message.
 class EnginePass {
  public:
-  EnginePass(Stages& stages, const Work& work, std::size_t element_bytes, Range all)
+  EnginePass(Stages& stages, const KernelArgs& work, std::size_t element_bytes, Range all)
       : stages_(stages), work_(work), element_bytes_(element_bytes), all_(all) {}
 
   const Range& all() const { return all_; }
@@ -102,7 +102,7 @@ class EnginePass {
   }
 
   void meet(Publish publish) const {
-    Work nothing = part(work_.output, 0);
+    KernelArgs nothing = part(work_.output, 0);
     nothing.meets = true;
     stages_.reduce(nothing, publish);
   }
@@ -114,8 +114,8 @@ class EnginePass {
   }
 
   // A kernel that reduces so many elements, once its inputs are set.
-  Work part(std::byte* to, std::size_t count) const {
-    Work part = work_;
+  KernelArgs part(std::byte* to, std::size_t count) const {
+    KernelArgs part = work_;
     part.count = count;
     part.input = part.output = to;
     part.stage_input = part.stage_output = false;
@@ -129,14 +129,14 @@ class EnginePass {
   }
 
   Stages& stages_;
-  const Work& work_;
+  const KernelArgs& work_;
   std::size_t element_bytes_;
   Range all_;
 };
 
 // f(pass) for each one.
 template <class F>
-void for_each_pass(Stages& stages, const Work& work, std::size_t element_bytes, F&& f) {
+void for_each_pass(Stages& stages, const KernelArgs& work, std::size_t element_bytes, F&& f) {
   const std::size_t length = chunk_elements(work, element_bytes);
   for (std::size_t done = 0; done < work.count || done == 0; done += length) {
     f(EnginePass(stages, work, element_bytes, {done, std::min(length, work.count - done)}));

@@ -13,7 +13,7 @@ struct NoEpilogue {
 
   // What a tile is combined with, loaded before the tile is there.
   template <class T, class Team>
-  static TUTTI_BODY Operand load(const Team&, const Work&, TileAt) {
+  static TUTTI_BODY Operand load(const Team&, const KernelArgs&, TileAt) {
     return {};
   }
   // `reduced`: elements, or the words that they are.

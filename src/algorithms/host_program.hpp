@@ -8,7 +8,7 @@
 namespace tutti {
 
 template <class Team, class Reduction, EngineProgram kProgram>
-Outcome run_by_team(Team& team, const Work& work) {
+Outcome run_by_team(Team& team, const KernelArgs& work) {
   TeamStages<Reduction, Team> stages(team, work);
   kProgram(stages, work, sizeof(typename Reduction::Element));
   return stages.finish();

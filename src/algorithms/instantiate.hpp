@@ -118,7 +118,7 @@ auto with_exact_ranks(int ranks, Select&& select) {
   return select(std::integral_constant<int, 0>{});
 }
 
-// For bodies that divide by Work::divisor where it is not 1, and know no multipliers.
+// For bodies that divide by KernelArgs::divisor where it is not 1, and know no multipliers.
 template <class Team = void, class Select>
 auto with_column_reduction(DataType dtype, OpKind op, Select&& select) {
   return with_reduction<Team, Sum>(dtype, op, select);

@@ -7,19 +7,19 @@
 namespace tutti {
 
 // Of the larger side: pieces lie one behind the other there, in the order of the ranks.
-TUTTI_BODY std::size_t piece_of(const Work& work) {
+TUTTI_BODY std::size_t piece_of(const KernelArgs& work) {
   return work.count / static_cast<std::size_t>(work.ranks);
 }
 
 // Which rank comes `step` + 1 places on: the next one first, this one last.
-TUTTI_BODY int rank_behind(const Work& work, int step) {
+TUTTI_BODY int rank_behind(const KernelArgs& work, int step) {
   const int rank = work.rank + 1 + step;
   return rank < work.ranks ? rank : rank - work.ranks;
 }
 
 // So much of each piece, in whole vectors, goes through staging in one pass, which has so many
 // slots of it.
-TUTTI_BODY std::size_t slot_of(const Work& work, int slots, std::size_t element_bytes) {
+TUTTI_BODY std::size_t slot_of(const KernelArgs& work, int slots, std::size_t element_bytes) {
   const std::size_t piece = piece_of(work), unit = 16 / element_bytes;
   const std::size_t fits = work.staging_bytes / (static_cast<std::size_t>(slots) * 16) * unit;
   if (fits >= piece) return piece;
@@ -28,14 +28,14 @@ TUTTI_BODY std::size_t slot_of(const Work& work, int slots, std::size_t element_
 }
 
 // Of bytes: a slot for every rank. All of a piece where peers reach the buffers.
-TUTTI_BODY std::size_t slot_bytes(const Work& work) {
+TUTTI_BODY std::size_t slot_bytes(const KernelArgs& work) {
   const bool staged = work.stage_input || work.stage_output;
   return staged ? slot_of(work, work.ranks, 1) : piece_of(work);
 }
 
 // Tile `tile` of every other rank's piece, the next rank's first.
 template <class T, class Team>
-TUTTI_BODY auto load_pieces(const Team& team, const Work& work, TileAt tile) {
+TUTTI_BODY auto load_pieces(const Team& team, const KernelArgs& work, TileAt tile) {
   typename Team::Column column;
   const std::size_t piece = piece_of(work) * sizeof(T);
   TUTTI_UNROLL

@@ -43,7 +43,8 @@ struct BoundPasses {
   std::size_t piece, number = 1;
   bool staged;  // else there is one pass
 
-  TUTTI_BODY BoundPasses(const Work& work, int block, std::size_t element_bytes, bool in_slots)
+  TUTTI_BODY BoundPasses(const KernelArgs& work, int block, std::size_t element_bytes,
+                         bool in_slots)
       : piece(piece_of(work)), staged(in_slots) {
     const std::size_t unit = 16 / element_bytes;
     const bool alone = work.blocks < work.ranks;
@@ -73,7 +74,7 @@ struct BoundPasses {
 
 // f(rank) for each rank this block is bound to: not the same one first on every rank.
 template <class Team, class F>
-TUTTI_BODY void for_each_bound(const Team& team, const Work& work, F&& f) {
+TUTTI_BODY void for_each_bound(const Team& team, const KernelArgs& work, F&& f) {
   const int first = team.block() % work.ranks;
   const int bound = (work.ranks - first + work.blocks - 1) / work.blocks;
   TUTTI_NO_UNROLL
@@ -82,8 +83,8 @@ TUTTI_BODY void for_each_bound(const Team& team, const Work& work, F&& f) {
 
 // push(rank, pass): to oneself as well. take(pass), of what is staged. Behind the first barrier.
 template <class Team, class Push, class Take>
-TUTTI_BODY Outcome push_bound(Team& team, const Work& work, const BoundPasses& passes, Push&& push,
-                              Take&& take) {
+TUTTI_BODY Outcome push_bound(Team& team, const KernelArgs& work, const BoundPasses& passes,
+                              Push&& push, Take&& take) {
   Outcome taken = Outcome::kDone;
   TUTTI_NO_UNROLL
   for (std::size_t k = 0; k <= passes.number; ++k) {
@@ -100,7 +101,7 @@ TUTTI_BODY Outcome push_bound(Team& team, const Work& work, const BoundPasses& p
 
 // Pieces go as they are: has_for(rank) is where this rank has that one's.
 template <class Team, class HasFor>
-TUTTI_BODY Outcome push_pieces_bound(Team& team, const Work& work, HasFor&& has_for) {
+TUTTI_BODY Outcome push_pieces_bound(Team& team, const KernelArgs& work, HasFor&& has_for) {
   using T = std::uint8_t;
   const BoundPasses passes(work, team.block(), 1, work.stage_output);
   const auto place_of = [&](int rank) { return static_cast<std::size_t>(rank) * passes.piece; };

@@ -121,7 +121,7 @@ struct Reduction {
 template <class Reduction, int kRanks, bool = Reduction::Op::kScaled>
 struct Scalars {
   template <class Team>
-  TUTTI_BODY Scalars(const Team&, const Work&) {}
+  TUTTI_BODY Scalars(const Team&, const KernelArgs&) {}
 };
 template <class Reduction, int kRanks>
 struct Scalars<Reduction, kRanks, true> {
@@ -129,7 +129,8 @@ struct Scalars<Reduction, kRanks, true> {
   A at[kRanks];
   A divisor;
   template <class Team>
-  TUTTI_BODY Scalars(const Team& team, const Work& work) : divisor(static_cast<A>(work.divisor)) {
+  TUTTI_BODY Scalars(const Team& team, const KernelArgs& work)
+      : divisor(static_cast<A>(work.divisor)) {
     TUTTI_UNROLL
     for (int r = 0; r < kRanks; ++r) {
       at[r] = A{1};

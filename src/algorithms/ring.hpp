@@ -45,7 +45,7 @@ struct RingCut {
   std::size_t count, share, part, piece;
   int block, partitions;
 
-  TUTTI_BODY RingCut(const Work& work, std::size_t share_length, int block_index,
+  TUTTI_BODY RingCut(const KernelArgs& work, std::size_t share_length, int block_index,
                      std::size_t element_bytes)
       : count(work.count), share(share_length), block(block_index) {
     const std::size_t unit = 16 / element_bytes;
@@ -81,7 +81,7 @@ class RingBlock {
   using T = typename Reduction::Element;
   static constexpr bool kHasPieces = !(kTurns.adds && kTurns.spreads);
 
-  TUTTI_BODY RingBlock(Team& team, const Work& work)
+  TUTTI_BODY RingBlock(Team& team, const KernelArgs& work)
       : team_(team),
         work_(work),
         cut_(work, share_of(work), team.block(), sizeof(T)),
@@ -141,7 +141,7 @@ class RingBlock {
     Part came, own;
   };
 
-  static TUTTI_BODY std::size_t share_of(const Work& work) {
+  static TUTTI_BODY std::size_t share_of(const KernelArgs& work) {
     return kHasPieces ? piece_of(work) : divided(work.count, work.ranks, 16 / sizeof(T));
   }
 
@@ -268,7 +268,7 @@ class RingBlock {
   }
 
   Team& team_;
-  const Work& work_;
+  const KernelArgs& work_;
   RingCut cut_;
   const bool direct_;  // from output to output
   const int whole_;    // which share is whole here, and adding is over
@@ -278,7 +278,7 @@ class RingBlock {
 };
 
 template <RingTurns kTurns, class Reduction, class Team>
-TUTTI_BODY Outcome go_around(Team& team, const Work& work) {
+TUTTI_BODY Outcome go_around(Team& team, const KernelArgs& work) {
   RingBlock<kTurns, Reduction, Team> block(team, work);
   if (team.barrier(Publish::kEarlierKernels) != Outcome::kDone) return Outcome::kFailed;
   team.open_ring(block.piece_bytes());

@@ -16,7 +16,7 @@ struct RootedPasses {
 
   // Of at most `longest` elements each. To the root go shares as well where there is no other rank,
   // or, `with_root`, where there is one.
-  TUTTI_BODY RootedPasses(const Work& work, std::size_t element_bytes, std::size_t longest,
+  TUTTI_BODY RootedPasses(const KernelArgs& work, std::size_t element_bytes, std::size_t longest,
                           bool with_root)
       : count(work.count), unit(16 / element_bytes), ranks(work.ranks) {
     const bool alone = work.ranks == 1 || (with_root && work.ranks == 2);

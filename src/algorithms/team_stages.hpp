@@ -12,7 +12,7 @@ namespace tutti {
 
 // What a kernel between copies does.
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_between_copies(Team& team, const Work& part, Publish publish) {
+TUTTI_BODY Outcome reduce_between_copies(Team& team, const KernelArgs& part, Publish publish) {
   using T = typename Reduction::Element;
   Pointers<Team::kMaxRanks> from;
   TUTTI_UNROLL
@@ -32,7 +32,7 @@ TUTTI_BODY Outcome reduce_between_copies(Team& team, const Work& part, Publish p
 // Such a kernel as a whole. What copies have brought, and what they have taken away, the stream has
 // seen to: one that only meets has nothing of its own to release.
 template <class Reduction, class Team>
-__device__ void run_between_copies(Team& team, const Work& work) {
+__device__ void run_between_copies(Team& team, const KernelArgs& work) {
   (void)team.buffers();
   const Publish publish = work.count == 0 ? Publish::kEarlierKernels : Publish::kStores;
   const Outcome outcome = reduce_between_copies<Reduction>(team, work, publish);
@@ -48,10 +48,10 @@ class TeamStages : public Stages {
 
   // Engines copy at some time before a kernel waits for them: of teams that search for what can go
   // wrong, in every other operation at once, and else as late as they may.
-  TeamStages(Team& team, const Work& work)
+  TeamStages(Team& team, const KernelArgs& work)
       : team_(team), late_(Team::kCopiesLate && work.sequence % 2 == 0) {}
 
-  void reduce(const Work& part, Publish publish) override {
+  void reduce(const KernelArgs& part, Publish publish) override {
     if (outcome_ != Outcome::kDone) return;
     outcome_ = reduce_between_copies<Reduction>(team_, part, publish);
   }

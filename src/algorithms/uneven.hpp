@@ -1,6 +1,6 @@
 // Pieces of any lengths, as the bodies of all_gather_v, reduce_scatter_v and all_to_all_v see them.
-// Work::count is of as many pieces as there are ranks, each as long as the longest may be: of that
-// depend staging, slots and the grid, which are alike on every rank.
+// KernelArgs::count is of as many pieces as there are ranks, each as long as the longest may be: of
+// that depend staging, slots and the grid, which are alike on every rank.
 #pragma once
 
 #include "algorithms/pieces.hpp"
@@ -9,7 +9,7 @@
 namespace tutti {
 
 // As slot_of(), of whole vectors of 16 bytes also where there is one pass.
-TUTTI_BODY std::size_t uneven_slot(const Work& work, std::size_t element_bytes) {
+TUTTI_BODY std::size_t uneven_slot(const KernelArgs& work, std::size_t element_bytes) {
   const std::size_t unit = 16 / element_bytes;
   const std::size_t slot = slot_of(work, work.ranks, element_bytes);
   const std::size_t whole = (slot + unit - 1) / unit * unit;
@@ -18,7 +18,7 @@ TUTTI_BODY std::size_t uneven_slot(const Work& work, std::size_t element_bytes) 
 }
 
 // No count is larger.
-TUTTI_BODY std::uint32_t most_of(const Work& work, const PieceCounts& counts) {
+TUTTI_BODY std::uint32_t most_of(const KernelArgs& work, const PieceCounts& counts) {
   return static_cast<std::uint32_t>(piece_of(work) >> counts.bits);
 }
 
@@ -28,11 +28,11 @@ TUTTI_BODY std::uint32_t published_count(std::size_t count) {
   return static_cast<std::uint32_t>(count < kMost ? count : kMost);
 }
 
-// Who has how much for whom: the same on every rank. In elements of Work::count.
+// Who has how much for whom: the same on every rank. In elements of KernelArgs::count.
 template <class Team>
 class Exchange {
  public:
-  TUTTI_BODY Exchange(Team& team, const Work& work, const PieceCounts& counts)
+  TUTTI_BODY Exchange(Team& team, const KernelArgs& work, const PieceCounts& counts)
       : team_(team), work_(work), counts_(counts) {}
 
   // Before the first arrival, which releases it.
@@ -97,7 +97,7 @@ class Exchange {
 
  private:
   Team& team_;
-  const Work& work_;
+  const KernelArgs& work_;
   const PieceCounts& counts_;
 };
 

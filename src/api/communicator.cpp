@@ -44,9 +44,9 @@ std::vector<std::string> process_environment() {
 
 Result<Communicator> create_on(std::unique_ptr<Bootstrap> group, const CommunicatorOptions& options,
                                int local_rank) {
-  Machinery machinery = Machinery::real();
-  machinery.local_rank = local_rank;
-  TUTTI_ASSIGN(auto impl, CommunicatorImpl::create(std::move(group), options, machinery));
+  Drivers drivers = Drivers::real();
+  drivers.local_rank = local_rank;
+  TUTTI_ASSIGN(auto impl, CommunicatorImpl::create(std::move(group), options, drivers));
   return Communicator(std::move(impl));
 }
 

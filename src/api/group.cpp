@@ -101,7 +101,7 @@ Status run_in_this_thread(std::vector<Noted>& operations) {
   const auto note = [&first](const Status& status) {
     if (first.is_ok()) first = status;
   };
-  std::vector<std::pair<CommunicatorImpl*, Prepared>> prepared;
+  std::vector<std::pair<CommunicatorImpl*, PlannedOperation>> prepared;
   NcclDriver* nccl = nullptr;
   for (const Noted& operation : operations) {
     auto one = operation.communicator->prepare(operation.call);

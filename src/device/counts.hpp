@@ -21,9 +21,9 @@ struct PieceCounts {
   // The host was told nothing: `given` was, as elements of the call, in memory of this rank's.
   const std::size_t* given;
   std::size_t* found;  // `ranks` of them, likewise: what came from each; null: nobody asks
-  std::uint32_t bits;  // an element of the call is 1 << bits of Work::count
-  // By rank, as elements of Work::count: what goes there, and what comes from there. Of kParts, the
-  // piece of each, in both.
+  std::uint32_t bits;  // an element of the call is 1 << bits of KernelArgs::count
+  // By rank, as elements of KernelArgs::count: what goes there, and what comes from there. Of
+  // kParts, the piece of each, in both.
   Range sent[kMaxRanks], taken[kMaxRanks];
 
   TUTTI_BODY bool is_on_device() const { return given != nullptr; }

@@ -39,7 +39,7 @@ class HostTiles {
     Words at[kMaxRanks];
   };
 
-  HostTiles(const Work& work, int block) : work_(work), block_(block) {}
+  HostTiles(const KernelArgs& work, int block) : work_(work), block_(block) {}
 
   int ranks() const { return work_.ranks; }
   int others() const { return work_.ranks - 1; }
@@ -153,7 +153,7 @@ class HostTiles {
   // --- tokens: a block is one thread, which has all tiles of its tokens ---
 
   template <class T, class F>
-  Outcome with_token_access(const Work&, F&& f) const {
+  Outcome with_token_access(const KernelArgs&, F&& f) const {
     return f(HostAccess{});
   }
   Slice first_token() const { return static_cast<Slice>(block_); }
@@ -380,7 +380,7 @@ class HostTiles {
     record.reason = static_cast<std::uint32_t>(reason);
   }
 
-  const Work& work_;
+  const KernelArgs& work_;
   int block_;
   MessageBook book_;
 

@@ -63,13 +63,13 @@ struct PostedPlace {
 
 // Where a registration lies on each rank, in a table by its number. Entries are never given to
 // another one: a post of it may be under way, or wait in a graph. Later ones have none.
-struct MessageWindow {
+struct RegistrationEntry {
   PeerPointers at;
   std::uint64_t window;  // as Message::window; 0: none
 };
-inline constexpr std::uint32_t kMessageWindows = 1024;
+inline constexpr std::uint32_t kRegistrationEntries = 1024;
 constexpr std::uint32_t window_of(std::uint32_t registration) {
-  return registration + 1 < kMessageWindows ? registration + 1 : 0;
+  return registration + 1 < kRegistrationEntries ? registration + 1 : 0;
 }
 
 // What each rank exposes to its peers; slots follow: those for packets of every other rank, and
@@ -126,14 +126,14 @@ struct Messages {
   Message at[kMaxMessages];
   std::int32_t number;
   std::int32_t ranks;
-  std::size_t slot_bytes;        // of slots for chunks; a multiple of 16
-  PeerPointers memory;           // MessageMemory, by rank
-  MessageCounts* counts;         // [kMessageCounts]
-  const MessageWindow* windows;  // [kMessageWindows]
+  std::size_t slot_bytes;            // of slots for chunks; a multiple of 16
+  PeerPointers memory;               // MessageMemory, by rank
+  MessageCounts* counts;             // [kMessageCounts]
+  const RegistrationEntry* windows;  // [kRegistrationEntries]
 
   // Where a message to `peer` goes that is posted there; null where that is not known here.
   TUTTI_BODY std::byte* place_of(PostedPlace place, int peer) const {
-    const MessageWindow& window = windows[place.window % kMessageWindows];
+    const RegistrationEntry& window = windows[place.window % kRegistrationEntries];
     return window.window == place.window ? window.at.at[peer] + place.offset : nullptr;
   }
 

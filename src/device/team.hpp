@@ -129,7 +129,8 @@
 //                            block; fails where the deadline passes.
 //
 // On GPUs whose links go through a switch that can do it MulticastTeam has these as well, for whole
-// tiles; algorithms/fabric.hpp does the same by a loop over the peers where they are not.
+// tiles; algorithms/multicast_buffers.hpp does the same by a loop over the peers where they are
+// not.
 //
 //   is_whole_tile(from, ..)  Whether a tile is vectors of 16 bytes, aligned to them at every rank.
 //   load_reduce(tile)        Of every rank's input, reduced by the switch, in its order. Relaxed.
@@ -138,7 +139,7 @@
 
 #include <cstddef>
 
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 #include "tutti/device/scalar.hpp"
 
 namespace tutti {
@@ -240,7 +241,7 @@ TUTTI_BODY Range shard(Range whole, int rank, int ranks, std::size_t unit) {
 }
 
 // What the first arrival releases: inputs that peers read in place were written before.
-TUTTI_BODY Publish first_publish(const Work& work) {
+TUTTI_BODY Publish first_publish(const KernelArgs& work) {
   return work.stage_input || work.scaled_by_peers ? Publish::kStores : Publish::kEarlierKernels;
 }
 
@@ -252,7 +253,7 @@ TUTTI_BODY Range cut(Range range, std::size_t end) {
 }
 
 // Elements per pass over a message: all of it, or as many as fit into staging, spread evenly.
-TUTTI_BODY std::size_t chunk_elements(const Work& work, std::size_t element_bytes) {
+TUTTI_BODY std::size_t chunk_elements(const KernelArgs& work, std::size_t element_bytes) {
   const bool staged = work.stage_input || work.stage_output;
   const std::size_t fits = work.staging_bytes / element_bytes;
   if (!staged || fits >= work.count) return work.count;

@@ -43,7 +43,7 @@ class Captures {
   // What the graph's destructor runs: safe on any thread, also after this object has gone.
   std::function<void()> on_graph_destroyed(std::uint64_t id);
 
-  // A slot whose LateBuffers are empty. kResourceExhausted if all are in use.
+  // A slot whose DeferredBuffers are empty. kResourceExhausted if all are in use.
   Result<int> take_late_slot(CaptureLease& lease);
 
   // Outside captures: closes what dead graphs had registered, and names their slots, which the

@@ -16,7 +16,7 @@
 
 namespace tutti {
 
-Machinery Machinery::real() {
+Drivers Drivers::real() {
   return {.cuda = real_cuda(),
           .nccl = real_nccl(),
           .nvml = real_nvml(),
@@ -105,7 +105,7 @@ Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::split(int color, int
   CommunicatorOptions options = options_;
   options.device = device_;
   options.backend = backend();
-  return create(std::move(group), options, machinery_);
+  return create(std::move(group), options, drivers_);
 }
 
 Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t bytes) {
@@ -135,7 +135,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate_counted(std
 
 // Where it cannot be had, the segment goes without: rows that need it stage.
 Status CommunicatorImpl::bind_to_one_address(SymmetricSegment& segment) {
-  const MulticastPlace place{*bootstrap_, *machinery_.cuda, *machinery_.multicast, device_};
+  const MulticastPlace place{*bootstrap_, *drivers_.cuda, *drivers_.multicast, device_};
   const auto binding = exchanged(bind_to_multicast(place, segment, deadline()));
   if (!binding.is_ok()) {
     if (failure_->failed()) return binding.status();
@@ -183,7 +183,7 @@ Status CommunicatorImpl::start_capture() {
 
 Status CommunicatorImpl::sweep_captures() {
   const std::vector<int> slots = captures_->sweep();
-  for (const int slot : slots) TUTTI_TRY(engine_->fill_late(slot, LateBuffers{}));
+  for (const int slot : slots) TUTTI_TRY(engine_->fill_late(slot, DeferredBuffers{}));
   captures_->give_late_slots(slots);
   return Status::ok();
 }

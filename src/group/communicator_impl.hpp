@@ -34,18 +34,18 @@ namespace tutti {
 class CudaDriver;
 class MulticastDriver;
 class NvmlDriver;
-struct Weakening;
+struct ProtocolMutation;
 
 // What a communicator works with; tests put fakes in.
-struct Machinery {
+struct Drivers {
   CudaDriver* cuda = nullptr;
   NcclDriver* nccl = nullptr;
   NvmlDriver* nvml = nullptr;
   MulticastDriver* multicast = nullptr;  // null where it may not be used
-  const Weakening* weakening = nullptr;
+  const ProtocolMutation* weakening = nullptr;
   int local_rank = 0;  // among the ranks of this host, for the default GPU
 
-  static Machinery real();
+  static Drivers real();
 };
 
 // What `options` says, or TUTTI_TIMEOUT_MS.
@@ -55,7 +55,7 @@ std::chrono::milliseconds timeout_of(const CommunicatorOptions& options);
 int most_ranks_in_process(Backend backend);
 
 // A call whose choices are made: it can be started without asking anybody.
-struct Prepared {
+struct PlannedOperation {
   Call call;
   Sides sides;  // in bytes
   bool in_place = false;
@@ -89,7 +89,7 @@ class CommunicatorImpl {
  public:
   static Result<std::unique_ptr<CommunicatorImpl>> create(std::unique_ptr<Bootstrap> bootstrap,
                                                           const CommunicatorOptions& options,
-                                                          const Machinery& machinery);
+                                                          const Drivers& drivers);
   ~CommunicatorImpl();
 
   int rank() const { return bootstrap_->rank(); }
@@ -120,13 +120,13 @@ class CommunicatorImpl {
   // ranks something (then each rank needs a thread of its own), preparing it, starting it, and what
   // comes once NCCL has it (`given`: what NCCL's group said), whatever start() returned.
   bool must_agree(const Call& call);
-  Result<Prepared> prepare(const Call& call);
-  Status start(Prepared& prepared);
+  Result<PlannedOperation> prepare(const Call& call);
+  Status start(PlannedOperation& prepared);
   // What a message would run on: the same at both of its ends.
   Result<Plan> plan_message(const MessageCall& message, const Call& call);
-  Status settle(Prepared& prepared, const Status& given);
+  Status settle(PlannedOperation& prepared, const Status& given);
   Status execute(const Call& call);
-  bool runs_on_nccl(const Prepared& prepared) const;
+  bool runs_on_nccl(const PlannedOperation& prepared) const;
 
   // one_sided.cpp. From any thread, also while another one's call waits.
   Status execute(const OneSidedCall& call);
@@ -146,9 +146,9 @@ class CommunicatorImpl {
   void end_failed_nccl();
   FlightRecorder& recorder() { return *recorder_; }
 
-  NcclDriver* nccl_driver() const { return machinery_.nccl; }
+  NcclDriver* nccl_driver() const { return drivers_.nccl; }
   // Null on the host backend.
-  CudaDriver* cuda() const { return backend() == Backend::kCuda ? machinery_.cuda : nullptr; }
+  CudaDriver* cuda() const { return backend() == Backend::kCuda ? drivers_.cuda : nullptr; }
   Result<StreamState> stream_state(Stream stream) { return engine_->stream_state(stream); }
   Communicator::Counters counters() const {
     return {.allocations = allocations_, .registrations = registrations_, .exchanges = exchanges_};
@@ -156,7 +156,7 @@ class CommunicatorImpl {
 
  private:
   CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
-                   const Machinery& machinery);
+                   const Drivers& drivers);
 
   // create.cpp
   Status open();
@@ -171,31 +171,32 @@ class CommunicatorImpl {
 
   // operations.cpp
   Result<Plan> plan_for(const Request& request);
-  Status find_buffers(Prepared& prepared);
-  Result<const Algorithm*> choose_row(Prepared& prepared);
+  Status find_buffers(PlannedOperation& prepared);
+  Result<const Algorithm*> choose_row(PlannedOperation& prepared);
   Result<CaptureLease*> lease_for(const StreamState& stream);
-  Status register_late(Prepared& prepared, CaptureLease& lease, const StreamState& stream);
-  Work make_work(const Prepared& prepared) const;
-  void point_at_packets(const Prepared& prepared, Work& work) const;
-  void point_at_buffers(const Prepared& prepared, Work& work) const;
+  Status register_late(PlannedOperation& prepared, CaptureLease& lease, const StreamState& stream);
+  KernelArgs make_work(const PlannedOperation& prepared) const;
+  void point_at_packets(const PlannedOperation& prepared, KernelArgs& work) const;
+  void point_at_buffers(const PlannedOperation& prepared, KernelArgs& work) const;
 
   // messages.cpp
   Result<Plan> plan_message_locked(const MessageCall& message, const Call& call, bool captured);
-  Result<Prepared> prepare_messages(Prepared prepared);
+  Result<PlannedOperation> prepare_messages(PlannedOperation prepared);
   Status add_message(const MessageCall& call, const Plan& plan, bool captured, Messages& messages);
   std::uint32_t signature_of(const MessageCall& call, const Message& message) const;
   Status point_at_output(const MessageCall& call, bool captured, Message& message);
   Status open_to_messages(const SymmetricSegment& segment);
 
-  BufferPlace place_of(const Prepared& prepared, std::size_t bytes, BufferPlace alone) const;
-  BufferPlace input_place(const Prepared& prepared) const;
-  BufferPlace output_place(const Prepared& prepared) const;
-  LateBuffers late_buffers(const BufferPlace& input, const BufferPlace& output) const;
-  std::uint32_t signature_of(const Prepared& prepared) const;
-  void record_start(const Prepared& prepared, std::uint32_t signature);
-  Status run(const Prepared& prepared);
-  Status run_row(const Prepared& prepared);
-  Status run_alone(const Prepared& prepared);
+  BufferPlace place_of(const PlannedOperation& prepared, std::size_t bytes,
+                       BufferPlace alone) const;
+  BufferPlace input_place(const PlannedOperation& prepared) const;
+  BufferPlace output_place(const PlannedOperation& prepared) const;
+  DeferredBuffers late_buffers(const BufferPlace& input, const BufferPlace& output) const;
+  std::uint32_t signature_of(const PlannedOperation& prepared) const;
+  void record_start(const PlannedOperation& prepared, std::uint32_t signature);
+  Status run(const PlannedOperation& prepared);
+  Status run_row(const PlannedOperation& prepared);
+  Status run_alone(const PlannedOperation& prepared);
 
   // one_sided.cpp
   Status check_one_sided() const;
@@ -203,13 +204,13 @@ class CommunicatorImpl {
   Result<device::Peers> peers_at(const void* address, std::size_t bytes, bool captured) const;
 
   // nccl_operations.cpp
-  Status start_on_nccl(Prepared& prepared);
+  Status start_on_nccl(PlannedOperation& prepared);
   Status nccl_error();
   Status nccl_failure();
   std::string whereabouts();
   Status retain_nccl_graph(Stream stream);
   Status prepare_nccl_locked();
-  Status prepare_nccl_for(Prepared& prepared);
+  Status prepare_nccl_for(PlannedOperation& prepared);
   unsigned windows_that_are_named() const;
   bool may_open_windows(const Call& call) const;
   NcclWindows* windows_for(const Algorithm& row);  // null: it needs none
@@ -217,7 +218,7 @@ class CommunicatorImpl {
   Status open_windows(NcclWindows& windows);
   Status hold_in_windows(const SymmetricSegment& segment);
   NcclWindows::Group window_group();
-  NcclSession& session_of(const Prepared& prepared);
+  NcclSession& session_of(const PlannedOperation& prepared);
   Status warm_up_nccl(NcclSession& session);
   Status warm_up_nccl_on(Stream stream, NcclSession& session);
   Status wait_for_warm_up(Stream stream);
@@ -248,7 +249,7 @@ class CommunicatorImpl {
   std::atomic<std::uint64_t> allocations_ = 0, registrations_ = 0, exchanges_ = 0;
   std::unique_ptr<Bootstrap> bootstrap_;  // counts exchanges_
   CommunicatorOptions options_;
-  Machinery machinery_;
+  Drivers drivers_;
   std::atomic<std::chrono::milliseconds> timeout_;
   int device_ = -1;
   Topology topology_;

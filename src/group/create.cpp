@@ -84,7 +84,7 @@ int nvlinks_of(NvmlDriver* nvml, const std::string& pci_bus_id) {
   return found == gpus->end() ? 0 : found->nvlinks;
 }
 
-RankInfo describe(const CommunicatorOptions& options, const Machinery& machinery, int device,
+RankInfo describe(const CommunicatorOptions& options, const Drivers& drivers, int device,
                   const PeerIdentity& identity, const TuningTable& table) {
   RankInfo info;
   info.knobs = Knobs::process().hash();
@@ -99,16 +99,16 @@ RankInfo describe(const CommunicatorOptions& options, const Machinery& machinery
   info.host = identity.host_id;
   info.process = identity.process_token;
   info.backend = static_cast<std::int32_t>(options.backend);
-  info.has_nccl = machinery.nccl != nullptr;
-  if (machinery.nccl != nullptr) info.nccl_version = machinery.nccl->version_number();
-  if (machinery.cuda == nullptr || options.backend == Backend::kHost || device < 0) return info;
-  const auto gpu = machinery.cuda->properties(device);
+  info.has_nccl = drivers.nccl != nullptr;
+  if (drivers.nccl != nullptr) info.nccl_version = drivers.nccl->version_number();
+  if (drivers.cuda == nullptr || options.backend == Backend::kHost || device < 0) return info;
+  const auto gpu = drivers.cuda->properties(device);
   if (!gpu.is_ok()) return info;
   info.has_gpu = 1;
   info.compute = gpu->compute_major * 10 + gpu->compute_minor;
   info.multiprocessors = gpu->multiprocessors;
-  info.multicast = gpu->multicast && machinery.multicast != nullptr;
-  info.nvlinks = nvlinks_of(machinery.nvml, gpu->pci_bus_id);
+  info.multicast = gpu->multicast && drivers.multicast != nullptr;
+  info.nvlinks = nvlinks_of(drivers.nvml, gpu->pci_bus_id);
   std::memcpy(info.uuid, gpu->uuid.data(), sizeof info.uuid);
   gpu->name.copy(info.name, sizeof info.name - 1);
   return info;
@@ -205,25 +205,25 @@ int most_ranks_in_process(Backend backend) {
 }
 
 CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
-                                   const CommunicatorOptions& options, const Machinery& machinery)
+                                   const CommunicatorOptions& options, const Drivers& drivers)
     : bootstrap_(std::make_unique<CountedBootstrap>(std::move(bootstrap), exchanges_)),
       options_(options),
-      machinery_(machinery),
+      drivers_(drivers),
       timeout_(timeout_of(options)),
-      device_(device_for(options, machinery.cuda, machinery.local_rank)),
-      nccl_(machinery.nccl, machinery.cuda),
-      windows_(NcclMover::kKernels, machinery.nccl, machinery.cuda),
-      copies_(NcclMover::kCopyEngines, machinery.nccl, machinery.cuda) {
+      device_(device_for(options, drivers.cuda, drivers.local_rank)),
+      nccl_(drivers.nccl, drivers.cuda),
+      windows_(NcclMover::kKernels, drivers.nccl, drivers.cuda),
+      copies_(NcclMover::kCopyEngines, drivers.nccl, drivers.cuda) {
   windows_.session().keep_windows_for(nccl_graphs_);
   copies_.session().keep_windows_for(nccl_graphs_);
 }
 
 Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
     std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
-    const Machinery& machinery) {
+    const Drivers& drivers) {
   set_log_rank(bootstrap->names().world(bootstrap->rank()));
   std::unique_ptr<CommunicatorImpl> made(
-      new CommunicatorImpl(std::move(bootstrap), options, machinery));
+      new CommunicatorImpl(std::move(bootstrap), options, drivers));
   const Status opened = guarded_by([&] { return made->open(); },
                                    [&](const Status& cause) { return made->of_this_rank(cause); });
   if (!opened.is_ok()) {
@@ -255,7 +255,7 @@ Status CommunicatorImpl::agree() {
   table_ = std::make_shared<const TuningTable>(std::move(table).value());
 
   const RankInfo mine =
-      describe(options_, machinery_, device_,
+      describe(options_, drivers_, device_,
                bootstrap_->identities()[static_cast<std::size_t>(rank())], *table_);
   TUTTI_ASSIGN(const auto answers, bootstrap_->all_gather(view_of(mine), deadline()));
   const RankNames names = bootstrap_->names();
@@ -337,11 +337,11 @@ Status CommunicatorImpl::open_memory() {
       .late_buffers = cuda ? kLateBuffers : 0,
       .timeout_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout_.load()).count())};
   if (cuda) {
-    auto engine = make_cuda_engine(*machinery_.cuda, device_, sizes);
+    auto engine = make_cuda_engine(*drivers_.cuda, device_, sizes);
     TUTTI_TRY(of_this_rank(engine.status()));
     engine_ = std::move(engine).value();
   } else {
-    engine_ = make_host_engine(sizes, machinery_.weakening, recorder_->waits_for());
+    engine_ = make_host_engine(sizes, drivers_.weakening, recorder_->waits_for());
   }
   RankNames names = bootstrap_->names();
   names.found();  // operations come once it is
@@ -369,7 +369,7 @@ Status CommunicatorImpl::verify_peers() {
     return {StatusCode::kUnsupported,
             fmt::format("the host backend takes up to {} ranks", kMaxRanks)};
   } else {
-    auto heap = cuda ? make_cuda_heap(*bootstrap_, *machinery_.cuda, device_)
+    auto heap = cuda ? make_cuda_heap(*bootstrap_, *drivers_.cuda, device_)
                      : make_host_heap(*bootstrap_, real_shared_memory());
     reach = heap.status();
     if (heap.is_ok()) {
@@ -384,7 +384,7 @@ Status CommunicatorImpl::verify_peers() {
     }
     if (reach.is_ok() && cuda && size() > 1 && Knobs::process().flag("TUTTI_P2P_VERIFY")) {
       TUTTI_ASSIGN(const auto scratch, allocate_counted(64 * KiB));
-      reach = verify_peer_access(*bootstrap_, *machinery_.cuda, *scratch, deadline());
+      reach = verify_peer_access(*bootstrap_, *drivers_.cuda, *scratch, deadline());
     }
   }
   topology_.peer_access = reach.is_ok();

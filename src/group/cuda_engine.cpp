@@ -37,9 +37,9 @@ class CudaEngine : public Engine {
     TUTTI_ASSIGN(const CudaDeviceProperties gpu, cuda_.properties(device_));
     has_clusters_ = gpu.compute_major >= 9;
     const std::size_t epochs = sizeof(std::uint64_t) * kMaxBlocks * sizes.channels;
-    const std::size_t late = sizeof(LateBuffers) * sizes.late_buffers;
+    const std::size_t late = sizeof(DeferredBuffers) * sizes.late_buffers;
     const std::size_t counts = sizeof(MessageCounts) * kMessageCounts;
-    const std::size_t windows = sizeof(MessageWindow) * kMessageWindows;
+    const std::size_t windows = sizeof(RegistrationEntry) * kRegistrationEntries;
     const std::size_t signals = sizeof(device::impl::SignalCounters);
     const std::size_t bytes = kHeaderBytes + epochs + late + counts + windows + signals;
     TUTTI_ASSIGN(side_, cuda_.create_stream(device_));
@@ -56,11 +56,11 @@ class CudaEngine : public Engine {
     memory_.control = reinterpret_cast<Control*>(words);
     memory_.launches = reinterpret_cast<std::uint64_t*>(words + sizeof(Control));
     memory_.epochs = reinterpret_cast<std::uint64_t*>(words + kHeaderBytes);
-    memory_.late = reinterpret_cast<LateBuffers*>(words + kHeaderBytes + epochs);
+    memory_.late = reinterpret_cast<DeferredBuffers*>(words + kHeaderBytes + epochs);
     memory_.messages = reinterpret_cast<MessageCounts*>(words + kHeaderBytes + epochs + late);
-    memory_.windows = reinterpret_cast<MessageWindow*>(memory_.messages + kMessageCounts);
+    memory_.windows = reinterpret_cast<RegistrationEntry*>(memory_.messages + kMessageCounts);
     memory_.signals =
-        reinterpret_cast<device::impl::SignalCounters*>(memory_.windows + kMessageWindows);
+        reinterpret_cast<device::impl::SignalCounters*>(memory_.windows + kRegistrationEntries);
     memory_.failure = reinterpret_cast<FailureRecord*>(on_host);
     memory_.notices = reinterpret_cast<std::uint32_t*>(on_host + kHostBytes / 2);
     told_ = reinterpret_cast<std::uint16_t*>(on_host + 3 * kHostBytes / 4);
@@ -82,7 +82,7 @@ class CudaEngine : public Engine {
                        .graph = capture.graph};
   }
 
-  Status run(const Operation& operation, const Work& work, const Plan& plan,
+  Status run(const Operation& operation, const KernelArgs& work, const Plan& plan,
              Stream stream) override {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
@@ -130,13 +130,13 @@ class CudaEngine : public Engine {
     return cuda_.record_event(event_, stream);
   }
 
-  Status fill_late(int slot, const LateBuffers& buffers) override {
+  Status fill_late(int slot, const DeferredBuffers& buffers) override {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
     return copy_in(memory_.late + slot, &buffers, sizeof buffers);
   }
 
-  Status fill_window(std::uint32_t index, const MessageWindow& window) override {
+  Status fill_window(std::uint32_t index, const RegistrationEntry& window) override {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
     return copy_in(memory_.windows + index, &window, sizeof window);
@@ -189,7 +189,7 @@ class CudaEngine : public Engine {
   static constexpr std::size_t kHeaderBytes = 256;  // control and launches
   static_assert(sizeof(Control) + sizeof(std::uint64_t) * Layout::kMaxPacketAreas <= kHeaderBytes);
 
-  Status follow(const Operation& operation, Work work, Stream stream) {
+  Status follow(const Operation& operation, KernelArgs work, Stream stream) {
     const Follower& then = operation.row->then;
     const Follower::Grid grid = then.grid(work, size_of(operation.dtype));
     work.blocks = grid.blocks;

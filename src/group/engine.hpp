@@ -15,17 +15,17 @@
 namespace tutti {
 
 class CudaDriver;
-struct Weakening;
+struct ProtocolMutation;
 
 // Memory of one rank that no peer touches. Zeroed. On CUDA, the record and the notices are host
 // memory that kernels reach, the others device memory.
 struct PrivateMemory {
-  std::uint64_t* epochs = nullptr;    // [channels][kMaxBlocks]
-  std::uint64_t* launches = nullptr;  // [Layout::kMaxPacketAreas]
-  MessageCounts* messages = nullptr;  // [kMessageCounts]
-  MessageWindow* windows = nullptr;   // [kMessageWindows]
+  std::uint64_t* epochs = nullptr;       // [channels][kMaxBlocks]
+  std::uint64_t* launches = nullptr;     // [Layout::kMaxPacketAreas]
+  MessageCounts* messages = nullptr;     // [kMessageCounts]
+  RegistrationEntry* windows = nullptr;  // [kRegistrationEntries]
   Control* control = nullptr;
-  LateBuffers* late = nullptr;  // [late buffers]; null on the host
+  DeferredBuffers* late = nullptr;  // [late buffers]; null on the host
   device::impl::SignalCounters* signals = nullptr;
   FailureRecord* failure = nullptr;
   std::uint32_t* notices = nullptr;  // see Notice
@@ -56,7 +56,7 @@ class Engine {
 
   // Starts the body of the operation's row. CUDA: returns once enqueued. Host: returns when done; a
   // failed body is not an error here, the failure record says what happened.
-  virtual Status run(const Operation& operation, const Work& work, const Plan& plan,
+  virtual Status run(const Operation& operation, const KernelArgs& work, const Plan& plan,
                      Stream stream) = 0;
 
   // Copies within this rank's memory, in the order of the stream; host: at once. Disjoint.
@@ -70,10 +70,10 @@ class Engine {
   virtual Status leave_stream(Stream stream) = 0;
 
   // Fills late buffer `slot`; outside captures.
-  virtual Status fill_late(int slot, const LateBuffers& buffers) = 0;
+  virtual Status fill_late(int slot, const DeferredBuffers& buffers) = 0;
 
   // Fills entry `index` of the table of windows; outside captures.
-  virtual Status fill_window(std::uint32_t index, const MessageWindow& window) = 0;
+  virtual Status fill_window(std::uint32_t index, const RegistrationEntry& window) = 0;
 
   // The deadline of waits that have none of their own, from now on. From any thread.
   virtual Status set_timeout(std::uint64_t timeout_ns) = 0;
@@ -94,7 +94,7 @@ class Engine {
 
 // `weakening`, for tests, and `waits_for` (see HostTeam) outlive the engine.
 std::unique_ptr<Engine> make_host_engine(const EngineSizes& sizes,
-                                         const Weakening* weakening = nullptr,
+                                         const ProtocolMutation* weakening = nullptr,
                                          std::uint64_t* waits_for = nullptr);
 Result<std::unique_ptr<Engine>> make_cuda_engine(CudaDriver& cuda, int device,
                                                  const EngineSizes& sizes);

@@ -16,7 +16,7 @@
 
 #include "base/deadline.hpp"
 #include "bootstrap/rank_names.hpp"
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 #include "group/operation.hpp"
 #include "group/recorder/flight_recorder.hpp"
 #include "tutti/status.hpp"

@@ -10,7 +10,7 @@ namespace {
 
 class HostEngine : public Engine {
  public:
-  HostEngine(const EngineSizes& sizes, const Weakening* weakening, std::uint64_t* waits_for)
+  HostEngine(const EngineSizes& sizes, const ProtocolMutation* weakening, std::uint64_t* waits_for)
       : epochs_(static_cast<std::size_t>(sizes.channels) * kMaxBlocks),
         weakening_(weakening),
         waits_for_(waits_for) {
@@ -28,7 +28,7 @@ class HostEngine : public Engine {
 
   Result<StreamState> stream_state(Stream) override { return StreamState{}; }
 
-  Status run(const Operation& operation, const Work& work, const Plan&, Stream) override {
+  Status run(const Operation& operation, const KernelArgs& work, const Plan&, Stream) override {
     const Algorithm& row = *operation.row;
     const auto run = [&](HostBody body) { return run_on_host(body, work, weakening_, waits_for_); };
     if (run(row.host(operation.dtype, operation.op)) != Outcome::kDone) return Status::ok();
@@ -48,8 +48,8 @@ class HostEngine : public Engine {
 
   Status enter_stream(Stream) override { return Status::ok(); }
   Status leave_stream(Stream) override { return Status::ok(); }
-  Status fill_late(int, const LateBuffers&) override { return Status::ok(); }
-  Status fill_window(std::uint32_t index, const MessageWindow& window) override {
+  Status fill_late(int, const DeferredBuffers&) override { return Status::ok(); }
+  Status fill_window(std::uint32_t index, const RegistrationEntry& window) override {
     windows_[index] = window;
     return Status::ok();
   }
@@ -67,18 +67,19 @@ class HostEngine : public Engine {
   std::vector<std::uint64_t> epochs_;
   std::uint64_t launches_[Layout::kMaxPacketAreas] = {};
   std::vector<MessageCounts> messages_ = std::vector<MessageCounts>(kMessageCounts);
-  std::vector<MessageWindow> windows_ = std::vector<MessageWindow>(kMessageWindows);
+  std::vector<RegistrationEntry> windows_ = std::vector<RegistrationEntry>(kRegistrationEntries);
   device::impl::SignalCounters signals_{};
   Control control_{};
   FailureRecord failure_{};
   std::uint32_t notices_ = 0;
-  const Weakening* weakening_;
+  const ProtocolMutation* weakening_;
   std::uint64_t* waits_for_;
 };
 
 }  // namespace
 
-std::unique_ptr<Engine> make_host_engine(const EngineSizes& sizes, const Weakening* weakening,
+std::unique_ptr<Engine> make_host_engine(const EngineSizes& sizes,
+                                         const ProtocolMutation* weakening,
                                          std::uint64_t* waits_for) {
   return std::make_unique<HostEngine>(sizes, weakening, waits_for);
 }

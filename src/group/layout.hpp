@@ -16,8 +16,8 @@
 #include <cstddef>
 
 #include "base/units.hpp"
+#include "device/kernel_args.hpp"
 #include "device/messages.hpp"
-#include "device/work.hpp"
 #include "tutti/device/impl/signals.hpp"
 
 namespace tutti {

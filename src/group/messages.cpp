@@ -33,7 +33,7 @@ Result<Plan> CommunicatorImpl::plan_message_locked(const MessageCall& message, c
   return plan;
 }
 
-Result<Prepared> CommunicatorImpl::prepare_messages(Prepared prepared) {
+Result<PlannedOperation> CommunicatorImpl::prepare_messages(PlannedOperation prepared) {
   const Call& call = prepared.call;
   const MessageCall& first = call.messages.front();
   TUTTI_ASSIGN(prepared.plan, plan_message_locked(first, call, prepared.captured));
@@ -102,7 +102,7 @@ Status CommunicatorImpl::open_to_messages(const SymmetricSegment& segment) {
   if (!segment.zero_copy() || layout_.message_bytes == 0) return Status::ok();
   const std::uint32_t window = window_of(segment.id);
   if (window == 0) return Status::ok();
-  MessageWindow entry{};
+  RegistrationEntry entry{};
   for (int r = 0; r < size(); ++r) entry.at.at[r] = segment.at[r];
   entry.window = window;
   return engine_->fill_window(window, entry);

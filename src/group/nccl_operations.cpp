@@ -45,7 +45,7 @@ Status CommunicatorImpl::prepare_nccl_windows(unsigned needs) {
 
 // What the chosen row needs of NCCL, made at the first eager operation that takes such a row. Where
 // the ranks find that they can have no windows, another row is chosen.
-Status CommunicatorImpl::prepare_nccl_for(Prepared& prepared) {
+Status CommunicatorImpl::prepare_nccl_for(PlannedOperation& prepared) {
   if (!prepared.captured) TUTTI_TRY(prepare_nccl_locked());
   if (!nccl_.is_open()) {
     return {StatusCode::kUnavailable,
@@ -99,7 +99,7 @@ Status CommunicatorImpl::open_windows(unsigned needs) {
 
 Status CommunicatorImpl::open_windows(NcclWindows& windows) {
   if (heap_ == nullptr || size() == 1 || windows.settled()) return Status::ok();
-  const DeviceScope scope(*machinery_.cuda, device_);
+  const DeviceScope scope(*drivers_.cuda, device_);
   TUTTI_TRY(scope.status());
   // For what warms them up: NCCL makes its copy engines ready at the first operation on windows.
   const bool copies = &windows == &copies_;
@@ -118,7 +118,7 @@ Status CommunicatorImpl::hold_in_windows(const SymmetricSegment& segment) {
   return Status::ok();
 }
 
-NcclSession& CommunicatorImpl::session_of(const Prepared& prepared) {
+NcclSession& CommunicatorImpl::session_of(const PlannedOperation& prepared) {
   NcclWindows* const windows = windows_for(*prepared.operation.row);
   return windows != nullptr ? windows->session() : nccl_;
 }
@@ -133,7 +133,7 @@ Status CommunicatorImpl::prepare_nccl_locked() {
   NcclId id{};
   Status own;
   if (rank() == 0) {
-    auto made = machinery_.nccl->unique_id();
+    auto made = drivers_.nccl->unique_id();
     if (made.is_ok()) id = *made;
     own = made.status();
   }
@@ -144,10 +144,10 @@ Status CommunicatorImpl::prepare_nccl_locked() {
     return {StatusCode::kNccl,
             fmt::format("{} could not make an NCCL id", bootstrap_->names().of(0))};
   }
-  const DeviceScope scope(*machinery_.cuda, device_);
+  const DeviceScope scope(*drivers_.cuda, device_);
   TUTTI_TRY(scope.status());
   if (nccl_watch_ == nullptr) {
-    TUTTI_ASSIGN(nccl_watch_, OperationWatch::create(*machinery_.cuda, device_));
+    TUTTI_ASSIGN(nccl_watch_, OperationWatch::create(*drivers_.cuda, device_));
   }
   const Status opened =
       nccl_.open({.id = from_bytes<NcclId>(ids.front()), .rank = rank(), .size = size()},
@@ -160,10 +160,10 @@ Status CommunicatorImpl::prepare_nccl_locked() {
 // each range of sizes once, now, in the staging of eager operations.
 Status CommunicatorImpl::warm_up_nccl(NcclSession& session) {
   if (own_ == nullptr || size() == 1) return Status::ok();
-  TUTTI_ASSIGN(const Stream stream, machinery_.cuda->create_stream(device_));
+  TUTTI_ASSIGN(const Stream stream, drivers_.cuda->create_stream(device_));
   Status status = warm_up_nccl_on(stream, session);
   if (status.is_ok()) status = wait_for_warm_up(stream);
-  const Status destroyed = machinery_.cuda->destroy_stream(stream);
+  const Status destroyed = drivers_.cuda->destroy_stream(stream);
   if (status.is_ok()) return destroyed;
   return fail(status);
 }
@@ -185,7 +185,7 @@ Status CommunicatorImpl::warm_up_nccl_on(Stream stream, NcclSession& session) {
 Status CommunicatorImpl::wait_for_warm_up(Stream stream) {
   const Deadline end(timeout_.load() + std::chrono::seconds(1));
   while (!end.passed()) {
-    TUTTI_ASSIGN(const bool finished, machinery_.cuda->stream_finished(stream));
+    TUTTI_ASSIGN(const bool finished, drivers_.cuda->stream_finished(stream));
     if (failure_->failed()) return failure_->status();
     if (finished) return Status::ok();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -193,7 +193,7 @@ Status CommunicatorImpl::wait_for_warm_up(Stream stream) {
   return {StatusCode::kTimeout, "prepare_nccl(): earlier work did not end before the deadline"};
 }
 
-Status CommunicatorImpl::start_on_nccl(Prepared& prepared) {
+Status CommunicatorImpl::start_on_nccl(PlannedOperation& prepared) {
   const Call& call = prepared.call;
   NcclSession& session = session_of(prepared);
   prepared.nccl_call = session.enter();
@@ -213,7 +213,7 @@ Status CommunicatorImpl::start_on_nccl(Prepared& prepared) {
   return leaves_usable(status.code()) ? status : fail(status);
 }
 
-Status CommunicatorImpl::settle(Prepared& prepared, const Status& given) {
+Status CommunicatorImpl::settle(PlannedOperation& prepared, const Status& given) {
   if (!prepared.nccl_call) return Status::ok();
   const std::lock_guard lock(mutex_);
   Status status = given;
@@ -232,7 +232,7 @@ Status CommunicatorImpl::settle(Prepared& prepared, const Status& given) {
 Status CommunicatorImpl::retain_nccl_graph(Stream stream) {
   TUTTI_ASSIGN(const StreamState state, engine_->stream_state(stream));
   if (state.capture_id == nccl_capture_) return Status::ok();
-  TUTTI_TRY(machinery_.cuda->retain_on_graph(state.graph, [graphs = nccl_graphs_] { --*graphs; }));
+  TUTTI_TRY(drivers_.cuda->retain_on_graph(state.graph, [graphs = nccl_graphs_] { --*graphs; }));
   nccl_capture_ = state.capture_id;
   ++*nccl_graphs_;
   return Status::ok();

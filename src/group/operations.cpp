@@ -1,4 +1,4 @@
-// From a call to a running operation: plan, channel, Work.
+// From a call to a running operation: plan, channel, KernelArgs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -120,7 +120,7 @@ Result<CaptureLease*> CommunicatorImpl::lease_for(const StreamState& stream) {
                               layout_.capture_channels));
   }
   CaptureLease& lease = captures_->open(stream.capture_id, channel);
-  const Status retained = machinery_.cuda->retain_on_graph(
+  const Status retained = drivers_.cuda->retain_on_graph(
       stream.graph, captures_->on_graph_destroyed(stream.capture_id));
   if (!retained.is_ok()) return fail(retained);
   return &lease;
@@ -129,7 +129,7 @@ Result<CaptureLease*> CommunicatorImpl::lease_for(const StreamState& stream) {
 // The segments that hold the call's buffers, if any. In place, the smaller side lies in the larger
 // one's: alone, it would lie elsewhere in each rank's segment. A driver cannot be asked inside a
 // capture.
-Status CommunicatorImpl::find_buffers(Prepared& prepared) {
+Status CommunicatorImpl::find_buffers(PlannedOperation& prepared) {
   if (heap_ == nullptr) return Status::ok();
   const Call& call = prepared.call;
   const bool within_output = prepared.in_place && prepared.sides.input <= prepared.sides.output;
@@ -145,7 +145,7 @@ Status CommunicatorImpl::find_buffers(Prepared& prepared) {
 }
 
 // What runs, and with which grid: chosen, unless the call says it.
-Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
+Result<const Algorithm*> CommunicatorImpl::choose_row(PlannedOperation& prepared) {
   const Call& call = prepared.call;
   // Where the root's alone lies, only the root knows: the choice must not depend on it.
   const RootSide alone = root_side(call.collective);
@@ -189,12 +189,12 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(Prepared& prepared) {
   return row;
 }
 
-Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
+Result<PlannedOperation> CommunicatorImpl::prepare(const Call& call) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
   TUTTI_ASSIGN(const StreamState stream, engine_->stream_state(call.stream));
 
-  Prepared prepared{.call = call};
+  PlannedOperation prepared{.call = call};
   prepared.call.options.timeout = limited(call.options.timeout);
   prepared.sides = call.sides(rank(), size());
   prepared.in_place =
@@ -251,7 +251,7 @@ Result<Prepared> CommunicatorImpl::prepare(const Call& call) {
 }
 
 // Buffers of a captured operation that finish_capture() will register.
-Status CommunicatorImpl::register_late(Prepared& prepared, CaptureLease& lease,
+Status CommunicatorImpl::register_late(PlannedOperation& prepared, CaptureLease& lease,
                                        const StreamState& stream) {
   TUTTI_ASSIGN(prepared.late_slot, captures_->take_late_slot(lease));
   late_requests_.push_back({.slot = prepared.late_slot,
@@ -264,11 +264,11 @@ Status CommunicatorImpl::register_late(Prepared& prepared, CaptureLease& lease,
   return Status::ok();
 }
 
-bool CommunicatorImpl::runs_on_nccl(const Prepared& prepared) const {
+bool CommunicatorImpl::runs_on_nccl(const PlannedOperation& prepared) const {
   return !prepared.plan.alone && (prepared.operation.row->needs & kNeedsNccl) != 0;
 }
 
-Status CommunicatorImpl::start(Prepared& prepared) {
+Status CommunicatorImpl::start(PlannedOperation& prepared) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
   const NvtxRange range(prepared.operation.row->id.data());
@@ -283,13 +283,13 @@ Status CommunicatorImpl::start(Prepared& prepared) {
 }
 
 Status CommunicatorImpl::execute(const Call& call) {
-  TUTTI_ASSIGN(Prepared prepared, prepare(call));
+  TUTTI_ASSIGN(PlannedOperation prepared, prepare(call));
   const Status started = start(prepared);
   const Status settled = settle(prepared, Status::ok());
   return started.is_ok() ? settled : started;
 }
 
-Status CommunicatorImpl::run(const Prepared& prepared) {
+Status CommunicatorImpl::run(const PlannedOperation& prepared) {
   const std::uint64_t sequence = prepared.operation.sequence;
   Status status = prepared.plan.alone ? run_alone(prepared) : run_row(prepared);
   if (status.is_ok() && backend() == Backend::kCuda) return status;
@@ -302,21 +302,21 @@ Status CommunicatorImpl::run(const Prepared& prepared) {
   return status;
 }
 
-Status CommunicatorImpl::run_row(const Prepared& prepared) {
-  const Work work = make_work(prepared);
+Status CommunicatorImpl::run_row(const PlannedOperation& prepared) {
+  const KernelArgs work = make_work(prepared);
   record_start(prepared, work.signature);
   return engine_->run(prepared.operation, work, prepared.plan, prepared.call.stream);
 }
 
 // Nobody compares its signature.
-Status CommunicatorImpl::run_alone(const Prepared& prepared) {
+Status CommunicatorImpl::run_alone(const PlannedOperation& prepared) {
   const Call& call = prepared.call;
   record_start(prepared, 0);
   if (call.input == call.output || prepared.sides.output == 0) return Status::ok();
   return engine_->copy(call.output, call.input, prepared.sides.output, call.stream);
 }
 
-void CommunicatorImpl::record_start(const Prepared& prepared, std::uint32_t signature) {
+void CommunicatorImpl::record_start(const PlannedOperation& prepared, std::uint32_t signature) {
   const bool host = backend() == Backend::kHost;
   const bool computes = reduces(prepared.call.collective);
   recorder_->begin({.sequence = prepared.operation.sequence,
@@ -330,10 +330,10 @@ void CommunicatorImpl::record_start(const Prepared& prepared, std::uint32_t sign
                                                : OperationState::kEnqueued});
 }
 
-Work CommunicatorImpl::make_work(const Prepared& prepared) const {
+KernelArgs CommunicatorImpl::make_work(const PlannedOperation& prepared) const {
   const Call& call = prepared.call;
   const PrivateMemory& memory = engine_->memory();
-  Work work{};
+  KernelArgs work{};
   work.count = call.bytes() / size_of(moved_as(call.collective, call.dtype));
   work.rank = rank();
   work.ranks = size();
@@ -385,7 +385,7 @@ Work CommunicatorImpl::make_work(const Prepared& prepared) const {
   return work;
 }
 
-void CommunicatorImpl::point_at_packets(const Prepared& prepared, Work& work) const {
+void CommunicatorImpl::point_at_packets(const PlannedOperation& prepared, KernelArgs& work) const {
   const Call& call = prepared.call;
   const int area = prepared.area;
   for (int r = 0; r < size(); ++r) {
@@ -398,7 +398,7 @@ void CommunicatorImpl::point_at_packets(const Prepared& prepared, Work& work) co
   work.packets.launches = engine_->memory().launches + area;
 }
 
-void CommunicatorImpl::point_at_buffers(const Prepared& prepared, Work& work) const {
+void CommunicatorImpl::point_at_buffers(const PlannedOperation& prepared, KernelArgs& work) const {
   const bool reads = prepared.operation.row->peers_read_input;
   const bool writes = prepared.operation.row->peers_write_output;
   work.stage_input = prepared.staged && reads;
@@ -412,33 +412,33 @@ void CommunicatorImpl::point_at_buffers(const Prepared& prepared, Work& work) co
     work.multicast = {staging, staging};
   }
   if (prepared.staged || (!reads && !writes)) return;
-  const LateBuffers now = late_buffers(reads ? input_place(prepared) : BufferPlace{},
-                                       writes ? output_place(prepared) : BufferPlace{});
+  const DeferredBuffers now = late_buffers(reads ? input_place(prepared) : BufferPlace{},
+                                           writes ? output_place(prepared) : BufferPlace{});
   work.inputs = now.inputs;
   work.outputs = now.outputs;
   work.multicast = now.multicast;
 }
 
 // In place, each rank's smaller side has a place of its own in larger ones that lie alike.
-BufferPlace CommunicatorImpl::place_of(const Prepared& prepared, std::size_t bytes,
+BufferPlace CommunicatorImpl::place_of(const PlannedOperation& prepared, std::size_t bytes,
                                        BufferPlace alone) const {
   if (!prepared.in_place || bytes == prepared.sides.larger()) return alone;
   return {alone.segment, alone.offset - prepared.sides.place, prepared.call.sides(1, size()).place};
 }
 
-BufferPlace CommunicatorImpl::input_place(const Prepared& prepared) const {
+BufferPlace CommunicatorImpl::input_place(const PlannedOperation& prepared) const {
   return place_of(prepared, prepared.sides.input,
                   {prepared.input.get(), offset_in(*prepared.input, prepared.call.input)});
 }
 
-BufferPlace CommunicatorImpl::output_place(const Prepared& prepared) const {
+BufferPlace CommunicatorImpl::output_place(const PlannedOperation& prepared) const {
   return place_of(prepared, prepared.sides.output,
                   {prepared.output.get(), offset_in(*prepared.output, prepared.call.output)});
 }
 
-LateBuffers CommunicatorImpl::late_buffers(const BufferPlace& input,
-                                           const BufferPlace& output) const {
-  LateBuffers buffers{};
+DeferredBuffers CommunicatorImpl::late_buffers(const BufferPlace& input,
+                                               const BufferPlace& output) const {
+  DeferredBuffers buffers{};
   for (int r = 0; r < size(); ++r) {
     const int next = (rank() + 1 + r) % size();
     if (input.segment != nullptr) buffers.inputs.at[r] = input.at(r);
@@ -455,7 +455,7 @@ LateBuffers CommunicatorImpl::late_buffers(const BufferPlace& input,
 }
 
 // Equal on two ranks exactly where they mean the same operation on the same symmetric buffers.
-std::uint32_t CommunicatorImpl::signature_of(const Prepared& prepared) const {
+std::uint32_t CommunicatorImpl::signature_of(const PlannedOperation& prepared) const {
   const Call& call = prepared.call;
   Hash hash;
   hash.add(prepared.operation.row->id);

@@ -6,15 +6,15 @@
 #include "base/units.hpp"
 #include "planning/choose.hpp"
 #include "planning/filter.hpp"
-#include "planning/question.hpp"
 #include "planning/rings.hpp"
+#include "planning/selection.hpp"
 
 namespace tutti {
 namespace {
 
 // What was chosen, and by what.
 struct Choice {
-  const Question& question;
+  const Selection& selection;
   Result<Plan> plan;
   std::optional<Named> named;
 
@@ -40,12 +40,12 @@ std::string claim_of(const TuningTable::Match& match) {
 
 // Where the time comes from.
 std::string fill_time(const Choice& choice, const Algorithm& row, double& time_us) {
-  if (is_emulated(row, choice.question.topology)) return "emulated by a loop over the peers";
-  const Load load = load_of(choice.question, row);
+  if (is_emulated(row, choice.selection.topology)) return "emulated by a loop over the peers";
+  const Load load = load_of(choice.selection, row);
   const TuningEntry* entry = choice.named ? choice.named->match.entry : nullptr;
   const bool staged = passes_of(load) > 0;
   if (entry != nullptr && entry->provenance == Provenance::kMeasured &&
-      is_as_measured(choice.question, row)) {
+      is_as_measured(choice.selection, row)) {
     if (entry->algorithm == row.id) time_us = entry->time_us;
     if (entry->runner_up == row.id) time_us = entry->runner_up_us;
   }
@@ -53,19 +53,19 @@ std::string fill_time(const Choice& choice, const Algorithm& row, double& time_u
     return fmt::format("measured on {}, {} samples at {} bytes or less; {}", entry->date,
                        entry->samples, entry->max_bytes, choice.named->match.source->name);
   }
-  time_us = predicted_us(row, load, choice.question.topology);
+  time_us = predicted_us(row, load, choice.selection.topology);
   return staged ? "cost model, " + staging_text(load) : "cost model";
 }
 
 // What the tables say where no row can do it; empty where they say nothing.
 std::string passed_over(const Choice& choice) {
-  const Question& question = choice.question;
-  const auto first =
-      question.table.find(question.request.collective, question.topology, question.request.bytes());
+  const Selection& selection = choice.selection;
+  const auto first = selection.table.find(selection.request.collective, selection.topology,
+                                          selection.request.bytes());
   if (!first || (choice.named && choice.named->match.index == first->index)) return {};
   const TuningEntry& entry = *first->entry;
   const Algorithm* published =
-      entry.provenance == Provenance::kPublished ? published_row(question, entry) : nullptr;
+      entry.provenance == Provenance::kPublished ? published_row(selection, entry) : nullptr;
   if (published != nullptr) {
     return fmt::format("; {}, whose {} the model expects to be far slower", claim_of(*first),
                        published->name());
@@ -81,7 +81,7 @@ bool stands_in(const Choice& choice, const Algorithm& taken) {
 // What a table says of the rings is theirs alone while it decides.
 RingChoice ring_instead(const Choice& choice, const Algorithm& row) {
   const bool from_model = !choice.named || choice.is(PlanSource::kModel);
-  return ring_meant(choice.question, row, from_model ? nullptr : choice.named->match.entry);
+  return ring_meant(choice.selection, row, from_model ? nullptr : choice.named->match.entry);
 }
 
 // Of a ring that was taken: why it goes that way round.
@@ -110,7 +110,7 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
     if (!entry.algorithm.ends_with(to_string(row.family))) {
       text += fmt::format(", which cannot run here; next is {}", to_string(row.family));
     }
-  } else if (!is_as_measured(choice.question, row)) {
+  } else if (!is_as_measured(choice.selection, row)) {
     text = fmt::format("; {} names it for symmetric buffers", choice.named->match.source->name);
   }
   return text + passed_over(choice) + ways_of(choice, row);
@@ -120,7 +120,7 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
 std::string limit_of(const Choice& choice, const Algorithm& row) {
   const bool measured = choice.named && choice.named->match.entry->algorithm == row.id;
   std::string reason =
-      why_not_by_itself(row, choice.question.request, choice.question.topology, measured);
+      why_not_by_itself(row, choice.selection.request, choice.selection.topology, measured);
   if (!reason.empty()) return reason;
   const RingChoice ring = ring_instead(choice, row);
   return ring.row == &row ? reason : fmt::format("is not the ring that is meant: {}", ring.why);
@@ -133,7 +133,7 @@ std::string why_not_taken(const Choice& choice, const Algorithm& row) {
   if (choice.is(PlanSource::kOverride)) return fmt::format("; TUTTI_TUNE names {}", taken);
   const std::string limit = limit_of(choice, row);
   if (!limit.empty()) return "; " + limit;
-  const auto taker = find_algorithm(row.collective, taken, choice.question.rows);
+  const auto taker = find_algorithm(row.collective, taken, choice.selection.rows);
   if (taker.is_ok() && stands_in(choice, **taker) && (*taker)->stands_in_for == row.id) {
     return fmt::format("; {} stands in for it where SMs are few", taken);
   }
@@ -145,7 +145,7 @@ std::string why_not_taken(const Choice& choice, const Algorithm& row) {
           "; {} names it for symmetric buffers, but staged it is expected to be slower than {}",
           match.source->name, taken);
     }
-    if (goes_through_staging(row, choice.question.request)) return "; it would stage as well";
+    if (goes_through_staging(row, choice.selection.request)) return "; it would stage as well";
     return fmt::format("; no faster than {}", taken);
   }
   if (match.entry->provenance == Provenance::kPublished) {
@@ -161,8 +161,8 @@ std::string why_not_taken(const Choice& choice, const Algorithm& row) {
 
 std::vector<Candidate> candidates(const Request& request, const Topology& topology,
                                   const TuningTable& table, Rows rows) {
-  const Question question{request, topology, table, rows};
-  const Choice choice{question, answer(question), named_by_tables(question)};
+  const Selection selection{request, topology, table, rows};
+  const Choice choice{selection, select(selection), named_by_tables(selection)};
   std::vector<Candidate> result;
   for (const Algorithm& row : rows) {
     if (row.collective != request.collective) continue;

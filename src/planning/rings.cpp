@@ -36,9 +36,9 @@ Ways up_to(std::size_t most, std::size_t bytes) {
   return {bytes <= most, fmt::format("both ways up to {}", format_bytes(most))};
 }
 
-Ways automatic_ways(const Question& question, const Algorithm& one, const Algorithm& both,
+Ways automatic_ways(const Selection& selection, const Algorithm& one, const Algorithm& both,
                     const TuningEntry* entry) {
-  const Topology& topology = question.topology;
+  const Topology& topology = selection.topology;
   if (entry != nullptr && entry->provenance == Provenance::kMeasured) {
     const bool compares = entry->runner_up == both.id || entry->runner_up == one.id;
     const std::string times =
@@ -48,21 +48,21 @@ Ways automatic_ways(const Question& question, const Algorithm& one, const Algori
   }
   if (topology.ranks <= 2) return {false, "one way, since two ranks are neighbours both ways"};
   if (!model_knows_rings(topology)) {
-    return up_to(bidirectional_bytes_of(topology), question.request.bytes());
+    return up_to(bidirectional_bytes_of(topology), selection.request.bytes());
   }
-  const double one_us = predicted_us(one, load_of(question, one), topology);
-  const double both_us = predicted_us(both, load_of(question, both), topology);
+  const double one_us = predicted_us(one, load_of(selection, one), topology);
+  const double both_us = predicted_us(both, load_of(selection, both), topology);
   return {both_us < one_us,
           fmt::format("{:.1f} us one way, {:.1f} both ways, by the model", one_us, both_us)};
 }
 
-Ways ways_meant(const Question& question, const Algorithm& one, const Algorithm& both,
+Ways ways_meant(const Selection& selection, const Algorithm& one, const Algorithm& both,
                 const TuningEntry* entry) {
-  const std::int64_t limit = question.request.bidirectional_bytes;
+  const std::int64_t limit = selection.request.bidirectional_bytes;
   if (limit == kSizeNever) return {false, "one way"};
   if (limit == kSizeAlways) return {true, "both ways"};
-  if (limit > 0) return up_to(static_cast<std::size_t>(limit), question.request.bytes());
-  return automatic_ways(question, one, both, entry);
+  if (limit > 0) return up_to(static_cast<std::size_t>(limit), selection.request.bytes());
+  return automatic_ways(selection, one, both, entry);
 }
 
 }  // namespace
@@ -75,15 +75,15 @@ std::size_t bidirectional_bytes_of(const Topology& topology) {
                   recent ? 128 * MiB : 32 * MiB);
 }
 
-RingChoice ring_meant(const Question& question, const Algorithm& row, const TuningEntry* entry) {
+RingChoice ring_meant(const Selection& selection, const Algorithm& row, const TuningEntry* entry) {
   if (row.ring_directions == 0) return {&row, {}};
-  const Algorithm* other = other_ring(question.rows, row);
+  const Algorithm* other = other_ring(selection.rows, row);
   const Algorithm* one = row.ring_directions == 1 ? &row : other;
   const Algorithm* both = row.ring_directions == 1 ? other : &row;
   if (both == nullptr) return {one, {}};
-  const Ways ways = ways_meant(question, one != nullptr ? *one : *both, *both, entry);
+  const Ways ways = ways_meant(selection, one != nullptr ? *one : *both, *both, entry);
   return {ways.both ? both : one, fmt::format("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES={}: {}",
-                                              question.request.bidirectional_bytes, ways.why)};
+                                              selection.request.bidirectional_bytes, ways.why)};
 }
 
 }  // namespace tutti

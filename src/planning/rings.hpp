@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "planning/question.hpp"
+#include "planning/selection.hpp"
 
 namespace tutti {
 
@@ -19,7 +19,7 @@ struct RingChoice {
 // both, or names the one both ways; else by the model, where that was fitted to both; else by what
 // a machine's size is. `entry`: what a table says, or null. Rows that are no rings stay as they
 // are.
-RingChoice ring_meant(const Question& question, const Algorithm& row, const TuningEntry* entry);
+RingChoice ring_meant(const Selection& selection, const Algorithm& row, const TuningEntry* entry);
 
 // Up to which size a ring comes around both ways where nobody measured it and no model knows: what
 // CTRAN's rings were measured to cross at on 8 to 64 hosts, in proportion to the ranks.

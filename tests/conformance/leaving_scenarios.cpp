@@ -24,8 +24,8 @@ void do_nothing(Communicator&, Lane&) {}
 // A second group of the same ranks, in which `work` is done by all. Then rank 1 leaves it; the
 // others do the `rest`, and go on to `wait` for what rank 1 never sends. The first of them that
 // fails fails all: hence nobody waits before all are through.
-template <class Work, class Rest, class Wait>
-void rank_1_leaves(Rank& rank, const Work& work, const Rest& rest, const Wait& wait) {
+template <class KernelArgs, class Rest, class Wait>
+void rank_1_leaves(Rank& rank, const KernelArgs& work, const Rest& rest, const Wait& wait) {
   auto group = take(rank.group.split(0, rank.number()));
   auto lane = std::make_unique<Lane>(rank, *group, BufferKind::kSymmetric, kLaneBytes);
   work(*group, *lane);

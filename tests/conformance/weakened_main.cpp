@@ -53,7 +53,7 @@ constexpr int kAttempts = 5;  // at schedules in which what is missing shows
 struct Case {
   const Algorithm* row;
   Buffers buffers;
-  Weakening weakening;
+  ProtocolMutation weakening;
   std::string name;
 };
 
@@ -86,7 +86,7 @@ Extent extent_of(const Algorithm& row) {
 // where the residual was, and the result where the input was.
 class Matrices {
  public:
-  void prepare(const Case& test, Work& work) {
+  void prepare(const Case& test, KernelArgs& work) {
     if (!normalises(*test.row)) return;
     const bool in_place = test.buffers == Buffers::kInPlace;
     auto* const residual = in_place ? reinterpret_cast<float*>(work.output) : residual_.data();
@@ -129,7 +129,7 @@ class Matrices {
 // Where ranks tell each other counts, those of every other round lie on the device.
 class Counts {
  public:
-  void prepare(const Case& test, int round, Work& work) {
+  void prepare(const Case& test, int round, KernelArgs& work) {
     const Algorithm& row = *test.row;
     if (!is_uneven(row.collective)) return;
     UnevenCounts all = counts_of(row, work.rank, round);
@@ -148,12 +148,12 @@ class Counts {
 
 // What pushes through staging stages its sums in every other round: the first barrier of a round is
 // there for those who still copy sums of the one before.
-Work work_for(HostWorld& world, int rank, const Case& test, int round) {
+KernelArgs work_for(HostWorld& world, int rank, const Case& test, int round) {
   const auto& [row, buffers, weakening, name] = test;
   const bool turns = row->pushes_through_staging && round % 2 == 1;
   const std::size_t moved = size_of(moved_as(row->collective, DataType::kFloat32));
   const std::size_t count = count_of(*row) * sizeof(float) / moved;
-  Work work = world.work(rank, count, is_staged(*row, buffers) != turns);
+  KernelArgs work = world.work(rank, count, is_staged(*row, buffers) != turns);
   work.ring = ring_slots(*row, kStagingBytes, work.blocks, 0);
   work.chunk_bytes = kCopiedBytes;
   work.norm.hidden = static_cast<std::uint32_t>(row_length(*row, count_of(*row), world.ranks()));
@@ -202,7 +202,7 @@ bool meet(HostWorld& world, int rank, const Case& test) {
   for (int round = 0; round < kRounds; ++round) {
     const auto value = [&](int r) { return round * 5 + r + 1; };
     world.input<int>(rank)[round % 2] = value(rank);
-    const Work work = work_for(world, rank, test, round);
+    const KernelArgs work = work_for(world, rank, test, round);
     if (run_on_host(body, work, &test.weakening) != Outcome::kDone) return false;
     for (int r = 0; r < world.ranks(); ++r) {
       right = right && world.input<int>(r)[round % 2] == value(r);
@@ -216,7 +216,7 @@ bool meet(HostWorld& world, int rank, const Case& test) {
 // seen the last one: what that releases would make up for what this one did not.
 thread_local bool sends = false;
 
-void wait_to_send(const Case& test, const Work& work) {
+void wait_to_send(const Case& test, const KernelArgs& work) {
   if (!has_root(test.row->collective)) return;
   const bool from_root = root_side(test.row->collective) == RootSide::kInput;
   sends = from_root == (work.rank == work.root);
@@ -236,7 +236,7 @@ bool run_rank(HostWorld& world, int rank, const Case& test) {
   Counts counts;
   bool right = true;
   for (int round = 0; round < kRounds; ++round) {
-    Work work = work_for(world, rank, test, round);
+    KernelArgs work = work_for(world, rank, test, round);
     matrices.prepare(test, work);
     counts.prepare(test, round, work);
     const Sides sides = sides_of(*test.row, rank, round);
@@ -298,7 +298,7 @@ int parts_of(const Algorithm& row) {
 
 std::vector<Case> cases_of(const Algorithm& row, Buffers buffers, int barriers) {
   std::vector<Case> cases;
-  const auto add = [&](Weakening weakening, std::string what) {
+  const auto add = [&](ProtocolMutation weakening, std::string what) {
     weakening.before_barrier = wait_to_arrive;
     cases.push_back(
         {&row, buffers, weakening, fmt::format("{}, {}: {}", row.id, to_string(buffers), what)});
@@ -361,7 +361,7 @@ Verdict verdict_of(const Children::Child& child) {
   }
 }
 
-bool takes_something_away(const Weakening& taken) {
+bool takes_something_away(const ProtocolMutation& taken) {
   return (taken.skip_barrier | taken.no_release | taken.no_acquire | taken.no_poll |
           taken.no_clear | taken.no_chunk_wait | taken.no_chunk_release | taken.no_chunk_acquire |
           taken.no_credit_wait | taken.no_credit_release | taken.no_credit_acquire) != 0;

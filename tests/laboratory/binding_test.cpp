@@ -12,7 +12,7 @@ namespace {
 // A team whose blocks change places from rank to rank, but for what they tell each other.
 class TurnedTeam {
  public:
-  TurnedTeam(SimulatedTeam& team, const Work& work) : team_(team), work_(work) {}
+  TurnedTeam(SimulatedTeam& team, const KernelArgs& work) : team_(team), work_(work) {}
 
   int block() const { return (team_.block() + work_.rank) % work_.blocks; }
   void arrive(Publish publish) { team_.arrive(publish); }
@@ -27,14 +27,14 @@ class TurnedTeam {
 
  private:
   SimulatedTeam& team_;
-  const Work& work_;
+  const KernelArgs& work_;
 };
 
-Outcome bound_the_same(SimulatedTeam& team, const Work& work) {
+Outcome bound_the_same(SimulatedTeam& team, const KernelArgs& work) {
   return push_pieces_bound(team, work, [&](int) { return work.input; });
 }
 
-Outcome bound_in_turn(SimulatedTeam& team, const Work& work) {
+Outcome bound_in_turn(SimulatedTeam& team, const KernelArgs& work) {
   TurnedTeam turned(team, work);
   return push_pieces_bound(turned, work, [&](int) { return work.input; });
 }

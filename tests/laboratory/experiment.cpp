@@ -197,7 +197,7 @@ void Experiment::run_block(int index, int block, const Options& options) {
   if (block == 0) between_operations(rank, index);
   for (int operation = 0; operation < setup_.operations; ++operation) {
     simulation_.wait_for_count(fiber, rank.started, operation + 1);
-    Work work = work_for(index, operation);
+    KernelArgs work = work_for(index, operation);
     if (options.mismatch && index == 1) work.signature ^= 1;
     const bool traced = index == 0 && block == 0 && operation == 0;
     if (!run_kernel(body_, work, block, options, traced ? &trace_ : nullptr)) return;
@@ -212,8 +212,8 @@ void Experiment::run_block(int index, int block, const Options& options) {
 }
 
 // False where a block failed that should not have.
-bool Experiment::run_kernel(SimulatedBody body, const Work& work, int block, const Options& options,
-                            simulated::Trace* trace) {
+bool Experiment::run_kernel(SimulatedBody body, const KernelArgs& work, int block,
+                            const Options& options, simulated::Trace* trace) {
   SimulatedTeam team(work, block, {simulation_, options.mutation, trace});
   const Outcome outcome = body(team, work);
   simulation_.wait_until_delivered(simulation_.fiber_of(work.rank, block));
@@ -228,10 +228,10 @@ void Experiment::between_kernels(Rank& rank, int index) {
   ++rank.followed;
 }
 
-Work Experiment::work_for(int index, int operation) {
+KernelArgs Experiment::work_for(int index, int operation) {
   Rank& rank = *ranks_[static_cast<std::size_t>(index)];
   const bool staged = is_staged(*setup_.row, setup_.buffers);
-  Work work{};
+  KernelArgs work{};
   work.count =
       setup_.count * sizeof(float) / size_of(moved_as(setup_.row->collective, DataType::kFloat32));
   work.rank = index;

@@ -80,9 +80,9 @@ class Experiment {
 
   PacketUse packet_use() const;
   void lay_out();
-  Work work_for(int rank, int operation);
+  KernelArgs work_for(int rank, int operation);
   void run_block(int rank, int block, const Options& options);
-  bool run_kernel(SimulatedBody body, const Work& work, int block, const Options& options,
+  bool run_kernel(SimulatedBody body, const KernelArgs& work, int block, const Options& options,
                   simulated::Trace* trace);
   // By the last block of a rank to end a kernel: what the stream does between two of them.
   void between_kernels(Rank& rank, int index);

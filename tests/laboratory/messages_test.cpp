@@ -234,7 +234,7 @@ class Stage {
     const auto groups = static_cast<int>(scene_.ranks[static_cast<std::size_t>(index)].size());
     for (int group = 0; group < groups; ++group) {
       simulation_.wait_for_count(fiber, rank.started, group + 1);
-      Work work{};
+      KernelArgs work{};
       work.rank = index;
       work.ranks = ranks();
       work.blocks = scene_.lanes;
@@ -282,7 +282,7 @@ class Stage {
   }
 
   const Scene& scene_;
-  std::vector<MessageWindow> windows_ = std::vector<MessageWindow>(kMessageWindows);
+  std::vector<RegistrationEntry> windows_ = std::vector<RegistrationEntry>(kRegistrationEntries);
   simulated::Simulation simulation_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   const Mutation* mutation_ = nullptr;

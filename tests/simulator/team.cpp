@@ -7,7 +7,7 @@ using Kind = simulated::Mutation::Kind;
 
 }  // namespace
 
-SimulatedTeam::SimulatedTeam(const Work& work, int block, const Environment& environment)
+SimulatedTeam::SimulatedTeam(const KernelArgs& work, int block, const Environment& environment)
     : HostTiles(work, block),
       environment_(environment),
       epoch_(work.epochs[block]),

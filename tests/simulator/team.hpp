@@ -23,7 +23,7 @@ class SimulatedTeam : public HostTiles<SimulatedTeam, 16> {
     simulated::Trace* trace = nullptr;  // filled by what this block does
   };
 
-  SimulatedTeam(const Work& work, int block, const Environment& environment);
+  SimulatedTeam(const KernelArgs& work, int block, const Environment& environment);
 
   template <class T>
   Tile<T, tile_elements<T>()> load(const std::byte* from, HostAccess, TileAt tile) const {

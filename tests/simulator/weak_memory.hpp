@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 #include "simulator/clock.hpp"
 #include "simulator/schedule.hpp"
 

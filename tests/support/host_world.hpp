@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 #include "support/patience.hpp"
 
 namespace tutti::test {
@@ -45,8 +45,8 @@ class HostWorld {
   Control& control(int rank) { return at(rank).control; }
 
   // An operation of rank `rank` on its input and output.
-  Work work(int rank, std::size_t count, bool staged) {
-    Work work{};
+  KernelArgs work(int rank, std::size_t count, bool staged) {
+    KernelArgs work{};
     work.count = count;
     work.rank = rank;
     work.ranks = ranks();

@@ -96,9 +96,9 @@ Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine
   return topology;
 }
 
-std::string print_json(const Question& question, const TuningTable& table) {
+std::string print_json(const Selection& selection, const TuningTable& table) {
   nlohmann::ordered_json value;
-  const auto plan = choose(question.request, question.topology, table);
+  const auto plan = choose(selection.request, selection.topology, table);
   if (plan.is_ok()) {
     value["plan"] = {{"algorithm", plan->algorithm},
                      {"blocks", plan->blocks},
@@ -109,9 +109,9 @@ std::string print_json(const Question& question, const TuningTable& table) {
     value["plan"] = nullptr;
     value["why"] = plan.status().to_string();
   }
-  value["topology"] = nlohmann::json(question.topology);
+  value["topology"] = nlohmann::json(selection.topology);
   value["candidates"] = nlohmann::ordered_json::array();
-  for (const Candidate& c : candidates(question.request, question.topology, table)) {
+  for (const Candidate& c : candidates(selection.request, selection.topology, table)) {
     value["candidates"].push_back({{"algorithm", c.algorithm},
                                    {"possible", c.possible},
                                    {"chosen", c.chosen},
@@ -145,12 +145,12 @@ Status read_size(const ExplainArguments& a, Request& request) {
 
 }  // namespace
 
-Result<Question> read_question(const ExplainArguments& a, const Machine& machine, int nccl) {
-  Question question;
-  TUTTI_ASSIGN(question.request.collective, parse_collective(a.collective));
-  TUTTI_ASSIGN(question.topology, read_topology(a, machine, nccl));
-  Request& request = question.request;
-  const bool cuda = question.topology.backend == Backend::kCuda;
+Result<Selection> read_question(const ExplainArguments& a, const Machine& machine, int nccl) {
+  Selection selection;
+  TUTTI_ASSIGN(selection.request.collective, parse_collective(a.collective));
+  TUTTI_ASSIGN(selection.topology, read_topology(a, machine, nccl));
+  Request& request = selection.request;
+  const bool cuda = selection.topology.backend == Backend::kCuda;
   TUTTI_ASSIGN(request.dtype, parse_data_type(!a.dtype.empty() ? a.dtype : cuda ? "bf16" : "fp32"));
   TUTTI_ASSIGN(request.op, parse_op(a.op.empty() ? "sum" : a.op));
   TUTTI_TRY(read_size(a, request));
@@ -178,16 +178,16 @@ Result<Question> read_question(const ExplainArguments& a, const Machine& machine
   request.algorithm = a.algorithm;
   request.tune = Knobs::process().text("TUTTI_TUNE");
   request.only_nccl = Knobs::process().flag("TUTTI_DISABLE");
-  return question;
+  return selection;
 }
 
 int run_explain(const ExplainArguments& arguments) {
   const Machine machine = discover_machine(real_cuda(), real_nvml());
   NcclDriver* const nccl = real_nccl();
-  const auto question =
+  const auto selection =
       read_question(arguments, machine, nccl == nullptr ? 0 : nccl->version_number());
-  if (!question.is_ok()) {
-    tell_line(stderr, "tutti explain: {}", question.status().message());
+  if (!selection.is_ok()) {
+    tell_line(stderr, "tutti explain: {}", selection.status().message());
     return kUsage;
   }
   const Knobs& knobs = Knobs::process();
@@ -198,9 +198,9 @@ int run_explain(const ExplainArguments& arguments) {
     return kFailure;
   }
   tell(stdout, "{}",
-       arguments.json ? print_json(*question, *table)
-                      : explain(question->request, question->topology, *table));
-  return choose(question->request, question->topology, *table).is_ok() ? kSuccess : kFailure;
+       arguments.json ? print_json(*selection, *table)
+                      : explain(selection->request, selection->topology, *table));
+  return choose(selection->request, selection->topology, *table).is_ok() ? kSuccess : kFailure;
 }
 
 }  // namespace tutti::cli

@@ -16,14 +16,15 @@ struct ExplainArguments {
   bool in_place = false, deterministic = false, split_rows = false, json = false;
 };
 
-struct Question {
+struct Selection {
   Request request;
   Topology topology;
 };
 
 // What is asked, of this `machine` or of the one that --gpu describes: all its GPUs reach each
 // other and NCCL is there. `nccl`: the version that this machine has, 22809 for 2.28.9; 0: none.
-Result<Question> read_question(const ExplainArguments& arguments, const Machine& machine, int nccl);
+Result<Selection> read_question(const ExplainArguments& arguments, const Machine& machine,
+                                int nccl);
 
 int run_explain(const ExplainArguments& arguments);
 

@@ -3,8 +3,8 @@
 #include <ctime>
 
 #include "base/knobs.hpp"
+#include "device/kernel_args.hpp"
 #include "device/multicast/support.hpp"
-#include "device/work.hpp"
 #include "drivers/cuda.hpp"
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"

@@ -6,8 +6,8 @@
 
 namespace tutti {
 // Passes are over a piece; staging shows a part of it.
-void all_gather_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
-  Work one = work;
+void all_gather_copy_engine(Stages& stages, const KernelArgs& work, std::size_t element_bytes) {
+  KernelArgs one = work;
   one.count = piece_of(work);
   for_each_pass(stages, one, element_bytes, [&](const EnginePass& pass) {
     pass.begin([&] { pass.show(pass.all()); });

@@ -8,7 +8,7 @@ namespace tutti {
 namespace {
 
 // Where rank `rank`'s slot of a pass goes in the output.
-void copy_out(const EnginePass& pass, const Work& work, std::size_t slot) {
+void copy_out(const EnginePass& pass, const KernelArgs& work, std::size_t slot) {
   const std::size_t piece = piece_of(work);
   for (int r = 0; r < work.ranks; ++r) {
     const auto rank = static_cast<std::size_t>(r);
@@ -19,8 +19,9 @@ void copy_out(const EnginePass& pass, const Work& work, std::size_t slot) {
 
 }  // namespace
 
-void all_gather_copy_engine_multicast(Stages& stages, const Work& work, std::size_t element_bytes) {
-  Work moved = work;
+void all_gather_copy_engine_multicast(Stages& stages, const KernelArgs& work,
+                                      std::size_t element_bytes) {
+  KernelArgs moved = work;
   moved.count = work.count * element_bytes;
   const std::size_t piece = piece_of(moved), slot = slot_bytes(moved);
   const auto mine = static_cast<std::size_t>(moved.rank);

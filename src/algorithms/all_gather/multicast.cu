@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    all_gather_multicast_kernel(const __grid_constant__ Work work) {
+    all_gather_multicast_kernel(const __grid_constant__ KernelArgs work) {
   MulticastTeam team(work);
   all_gather_multicast(team, work);
 }

@@ -11,12 +11,12 @@
 
 #include "algorithms/all_gather/push.hpp"
 #include "algorithms/bodies.hpp"
-#include "algorithms/fabric.hpp"
+#include "algorithms/multicast_buffers.hpp"
 
 namespace tutti {
 
 template <class Team>
-TUTTI_BODY Outcome all_gather_multicast(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_gather_multicast(Team& team, const KernelArgs& work) {
   const auto store_to_all = [&](const auto& outputs, auto access, TileAt tile, const auto& value) {
     store_by_switch<std::uint8_t>(team, outputs, access, tile, value);
   };

@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    all_gather_pull_tma_kernel(const __grid_constant__ Work work) {
+    all_gather_pull_tma_kernel(const __grid_constant__ KernelArgs work) {
   __shared__ BulkMoves moves;
   __shared__ BulkFetches fetches;
   BulkTeam<> team(work, moves, &fetches);

@@ -19,7 +19,7 @@
 namespace tutti {
 
 template <class Team>
-TUTTI_BODY Outcome all_gather_pull_tma(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_gather_pull_tma(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   const std::size_t piece = piece_of(work);
   const std::size_t slot = work.stage_input ? slot_of(work, 1, 1) : piece;

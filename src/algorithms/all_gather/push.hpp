@@ -17,7 +17,7 @@ namespace tutti {
 
 // store_to_all(outputs, access, tile, value) puts a tile into everybody's output.
 template <class Team, class StoreToAll>
-TUTTI_BODY Outcome give_my_piece(Team& team, const Work& work, StoreToAll&& store_to_all) {
+TUTTI_BODY Outcome give_my_piece(Team& team, const KernelArgs& work, StoreToAll&& store_to_all) {
   using T = std::uint8_t;
   const std::size_t piece = piece_of(work), slot = slot_bytes(work);
 
@@ -49,7 +49,7 @@ TUTTI_BODY Outcome give_my_piece(Team& team, const Work& work, StoreToAll&& stor
 }
 
 template <class Team>
-TUTTI_BODY Outcome all_gather_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_gather_push(Team& team, const KernelArgs& work) {
   const auto store_to_all = [&](const auto& outputs, auto access, TileAt tile, const auto& value) {
     team.template store_all<std::uint8_t>(outputs, access, tile, value);
   };

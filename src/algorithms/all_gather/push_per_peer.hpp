@@ -12,7 +12,7 @@
 namespace tutti {
 
 template <class Team>
-TUTTI_BODY Outcome all_gather_push_per_peer(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_gather_push_per_peer(Team& team, const KernelArgs& work) {
   return push_pieces_bound(team, work, [&](int) { return work.input; });
 }
 

@@ -12,7 +12,7 @@
 namespace tutti {
 
 template <class Team>
-TUTTI_BODY Outcome all_gather_ring(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_gather_ring(Team& team, const KernelArgs& work) {
   using Bytes = Reduction<std::uint8_t, Sum>;  // of which none is added
   return go_around<RingTurns{.adds = false, .spreads = true}, Bytes>(team, work);
 }

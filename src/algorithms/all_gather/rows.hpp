@@ -32,8 +32,9 @@ CudaKernel cuda_all_gather_one_shot_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_gather_multicast(DataType dtype, OpKind op, int ranks);
 
 // Programs of copy engines.
-void all_gather_copy_engine_multicast(Stages& stages, const Work& work, std::size_t element_bytes);
-void all_gather_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+void all_gather_copy_engine_multicast(Stages& stages, const KernelArgs& work,
+                                      std::size_t element_bytes);
+void all_gather_copy_engine(Stages& stages, const KernelArgs& work, std::size_t element_bytes);
 
 std::span<const Algorithm> all_gather_rows();
 

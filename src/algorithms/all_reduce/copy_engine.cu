@@ -8,7 +8,7 @@ namespace {
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    between_copies_kernel(const __grid_constant__ Work work) {
+    between_copies_kernel(const __grid_constant__ KernelArgs work) {
   NvlinkTeam<> team(work);
   run_between_copies<Reduction>(team, work);
 }

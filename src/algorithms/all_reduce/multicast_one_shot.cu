@@ -7,7 +7,7 @@ namespace {
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    multicast_one_shot_kernel(const __grid_constant__ Work work) {
+    multicast_one_shot_kernel(const __grid_constant__ KernelArgs work) {
   MulticastTeam team(work);
   all_reduce_multicast_one_shot<Reduction>(team, work);
 }

@@ -9,14 +9,14 @@
 // everything. Each rank gets its own order of the sum.
 #pragma once
 
-#include "algorithms/fabric.hpp"
+#include "algorithms/multicast_buffers.hpp"
 #include "device/team.hpp"
 
 namespace tutti {
 
 // `asks`: whether this rank has the switch reduce; else it only gives its input.
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_all_by_switch(Team& team, const Work& work, bool asks) {
+TUTTI_BODY Outcome reduce_all_by_switch(Team& team, const KernelArgs& work, bool asks) {
   using T = typename Reduction::Element;
   const std::size_t chunk = chunk_elements(work, sizeof(T));
   const Publish entry = first_publish(work);
@@ -45,7 +45,7 @@ TUTTI_BODY Outcome reduce_all_by_switch(Team& team, const Work& work, bool asks)
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_multicast_one_shot(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_reduce_multicast_one_shot(Team& team, const KernelArgs& work) {
   return reduce_all_by_switch<Reduction>(team, work, true);
 }
 

@@ -11,13 +11,13 @@
 // as there. One rank decides on each sum, so all have the same.
 #pragma once
 
-#include "algorithms/fabric.hpp"
+#include "algorithms/multicast_buffers.hpp"
 #include "device/team.hpp"
 
 namespace tutti {
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_multicast_two_shot(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_reduce_multicast_two_shot(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   constexpr std::size_t kUnit = Team::template tile_elements<T>();
   const std::size_t chunk = chunk_elements(work, sizeof(T));

@@ -8,7 +8,7 @@ namespace {
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    one_shot_kernel(const __grid_constant__ Work work) {
+    one_shot_kernel(const __grid_constant__ KernelArgs work) {
   NvlinkTeam<> team(work);
   all_reduce_one_shot<Reduction>(team, work);
 }

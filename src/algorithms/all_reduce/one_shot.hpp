@@ -15,7 +15,7 @@
 namespace tutti {
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_one_shot(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_reduce_one_shot(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const std::size_t chunk = chunk_elements(work, sizeof(T));
   const Publish entry = first_publish(work);

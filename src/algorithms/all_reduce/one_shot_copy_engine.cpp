@@ -13,7 +13,8 @@
 
 namespace tutti {
 
-void all_reduce_one_shot_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
+void all_reduce_one_shot_copy_engine(Stages& stages, const KernelArgs& work,
+                                     std::size_t element_bytes) {
   const int other = work.ranks - 1 - work.rank;  // this one, if it is alone
   for_each_pass(stages, work, element_bytes, [&](const EnginePass& pass) {
     const EngineChunks chunks = pass.chunks_of(pass.all().count);
@@ -23,7 +24,7 @@ void all_reduce_one_shot_copy_engine(Stages& stages, const Work& work, std::size
 
     for (std::size_t k = 0; k < chunks.number; ++k) {
       const std::size_t at = place(k), count = chunks.length(k);
-      Work part = pass.part(pass.output(at), count);
+      KernelArgs part = pass.part(pass.output(at), count);
       part.inputs.at[other] = pass.output(at);
       part.inputs.at[work.rank] = pass.input_of(work.rank, at);
       if (other != work.rank) pass.copy(pass.output(at), pass.input_of(other, at), count);

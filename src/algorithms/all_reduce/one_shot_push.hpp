@@ -16,7 +16,7 @@
 namespace tutti {
 
 template <class Reduction, class Team, class Epilogue = NoEpilogue>
-TUTTI_BODY Outcome all_reduce_one_shot_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_reduce_one_shot_push(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const Shares<Team::template tile_elements<T>()> whole(work.count, 1);
   const Slice first = team.first_slice();

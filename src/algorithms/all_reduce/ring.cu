@@ -7,7 +7,8 @@ namespace tutti {
 namespace {
 
 template <class Reduction>
-__global__ void __launch_bounds__(kMaxThreads, 1) ring_kernel(const __grid_constant__ Work work) {
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    ring_kernel(const __grid_constant__ KernelArgs work) {
   __shared__ RingTeam<>::Progress progress;
   RingTeam<> team(work, progress);
   all_reduce_ring<Reduction>(team, work);

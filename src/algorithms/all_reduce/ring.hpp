@@ -14,7 +14,7 @@
 namespace tutti {
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_ring(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_reduce_ring(Team& team, const KernelArgs& work) {
   return go_around<RingTurns{.adds = true, .spreads = true}, Reduction>(team, work);
 }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "algorithms/fabric.hpp"
 #include "algorithms/geometry.hpp"
+#include "algorithms/multicast_buffers.hpp"
 #include "algorithms/takes.hpp"
 #include "base/units.hpp"
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 
 namespace tutti {
 namespace {

@@ -41,8 +41,10 @@ CudaKernel cuda_all_reduce_multicast_one_shot(DataType dtype, OpKind op, int ran
 CudaKernel cuda_all_reduce_multicast_two_shot(DataType dtype, OpKind op, int ranks);
 
 // Programs of copy engines.
-void all_reduce_one_shot_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
-void all_reduce_two_shot_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+void all_reduce_one_shot_copy_engine(Stages& stages, const KernelArgs& work,
+                                     std::size_t element_bytes);
+void all_reduce_two_shot_copy_engine(Stages& stages, const KernelArgs& work,
+                                     std::size_t element_bytes);
 
 std::span<const Algorithm> all_reduce_rows();
 

@@ -30,7 +30,7 @@ struct StagedPasses {
   std::size_t count, unit, slot, number;
   int ranks, slots;
 
-  TUTTI_BODY StagedPasses(const Work& work, std::size_t element_bytes)
+  TUTTI_BODY StagedPasses(const KernelArgs& work, std::size_t element_bytes)
       : count(work.count), unit(16 / element_bytes), ranks(work.ranks) {
     slots = work.stage_output ? 2 * ranks : ranks;
     const std::size_t fits = work.staging_bytes / (2 * slots * 16);  // units
@@ -51,7 +51,7 @@ struct StagedPasses {
 // All of an operation but what a block moves: `block` pushes, reduces and copies out a pass, which
 // is nothing where sums are not staged, and settle() waits until what these have begun is complete.
 template <class Reduction, class Team, class Block>
-TUTTI_BODY Outcome run_staged_passes(Team& team, const Work& work, const Block& block) {
+TUTTI_BODY Outcome run_staged_passes(Team& team, const KernelArgs& work, const Block& block) {
   const StagedPasses passes(work, sizeof(typename Reduction::Element));
   if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
   team.arrive(first_publish(work));

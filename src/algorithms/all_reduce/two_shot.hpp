@@ -18,7 +18,7 @@
 namespace tutti {
 
 template <class Reduction, class Team, class Epilogue = NoEpilogue>
-TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   constexpr std::size_t kUnit = Team::template tile_elements<T>();
   const std::size_t chunk = chunk_elements(work, sizeof(T));

@@ -26,7 +26,7 @@ namespace {
 
 class TwoShot {
  public:
-  TwoShot(Stages& stages, const Work& work, const EnginePass& pass)
+  TwoShot(Stages& stages, const KernelArgs& work, const EnginePass& pass)
       : stages_(stages),
         work_(work),
         pass_(pass),
@@ -74,21 +74,21 @@ class TwoShot {
 
   void reduce(std::size_t k) const {
     const std::size_t own = place(work_.rank, k);
-    Work part = pass_.part(pass_.sums_of(work_.rank, own), chunks_.length(k));
+    KernelArgs part = pass_.part(pass_.sums_of(work_.rank, own), chunks_.length(k));
     pass_.for_each_other([&](int rank) { part.inputs.at[rank] = pass_.output(place(rank, k)); });
     part.inputs.at[work_.rank] = pass_.input_of(work_.rank, own);
     part.meets = true;
     stages_.reduce(part, Publish::kStores);
   }
   void reduce_rest() const {
-    Work part = pass_.part(pass_.output(rest_.first), rest_.count);
+    KernelArgs part = pass_.part(pass_.output(rest_.first), rest_.count);
     for (int r = 0; r < work_.ranks; ++r) part.inputs.at[r] = pass_.input_of(r, rest_.first);
     part.meets = true;
     stages_.reduce(part, Publish::kLoads);
   }
 
   Stages& stages_;
-  const Work& work_;
+  const KernelArgs& work_;
   const EnginePass& pass_;
   std::size_t share_;
   EngineChunks chunks_;
@@ -97,7 +97,8 @@ class TwoShot {
 
 }  // namespace
 
-void all_reduce_two_shot_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
+void all_reduce_two_shot_copy_engine(Stages& stages, const KernelArgs& work,
+                                     std::size_t element_bytes) {
   for_each_pass(stages, work, element_bytes,
                 [&](const EnginePass& pass) { TwoShot(stages, work, pass).run(); });
 }

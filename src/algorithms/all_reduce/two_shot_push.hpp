@@ -19,7 +19,7 @@
 namespace tutti {
 
 template <class Reduction, class Team, class Epilogue = NoEpilogue>
-TUTTI_BODY Outcome all_reduce_two_shot_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_reduce_two_shot_push(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   using Column = typename Team::Column;
   constexpr int kScatter = 0, kGather = 1;  // parts of a generation

@@ -38,7 +38,7 @@ class StagedBlock {
 
   static constexpr int kRanks = Team::kMaxRanks;
 
-  TUTTI_BODY StagedBlock(Team& team, const Work& work) : team_(team), work_(work) {}
+  TUTTI_BODY StagedBlock(Team& team, const KernelArgs& work) : team_(team), work_(work) {}
 
   // `Pass`: a StagedPass, or what says as much of other shares.
   template <class Pass>
@@ -137,11 +137,11 @@ class StagedBlock {
   }
 
   Team& team_;
-  const Work& work_;
+  const KernelArgs& work_;
 };
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_two_shot_staged(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_reduce_two_shot_staged(Team& team, const KernelArgs& work) {
   return run_staged_passes<Reduction>(team, work, StagedBlock<Reduction, Team>(team, work));
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    two_shot_tma_kernel(const __grid_constant__ Work work) {
+    two_shot_tma_kernel(const __grid_constant__ KernelArgs work) {
   __shared__ BulkMoves moves;
   BulkTeam<> team(work, moves);
   all_reduce_two_shot_tma<Reduction>(team, work);

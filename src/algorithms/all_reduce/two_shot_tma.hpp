@@ -33,7 +33,7 @@ class BulkBlock {
 
   static constexpr int kRanks = Team::kMaxRanks;
 
-  TUTTI_BODY BulkBlock(Team& team, const Work& work) : team_(team), work_(work) {}
+  TUTTI_BODY BulkBlock(Team& team, const KernelArgs& work) : team_(team), work_(work) {}
 
   TUTTI_BODY void push(const StagedPass& pass) const {
     TUTTI_NO_UNROLL
@@ -94,11 +94,11 @@ class BulkBlock {
   }
 
   Team& team_;
-  const Work& work_;
+  const KernelArgs& work_;
 };
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_two_shot_tma(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_reduce_two_shot_tma(Team& team, const KernelArgs& work) {
   return run_staged_passes<Reduction>(team, work, BulkBlock<Reduction, Team>(team, work));
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 template <class Reduction, int kRanks>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    rms_norm_one_shot_push_kernel(const __grid_constant__ Work work) {
+    rms_norm_one_shot_push_kernel(const __grid_constant__ KernelArgs work) {
   TokenTeam<kRanks> team(work);
   all_reduce_residual_rms_norm_one_shot_push<Reduction>(team, work);
 }

@@ -17,7 +17,7 @@
 namespace tutti {
 
 template <class Reduction, class Team, class Access>
-TUTTI_BODY Outcome rms_norm_one_shot_push(Team& team, const Work& work, Access access) {
+TUTTI_BODY Outcome rms_norm_one_shot_push(Team& team, const KernelArgs& work, Access access) {
   using T = typename Reduction::Element;
   using Words = typename Team::Words;
   const TokenWork<T, Team, Access> all(team, work, access);
@@ -63,7 +63,7 @@ TUTTI_BODY Outcome rms_norm_one_shot_push(Team& team, const Work& work, Access a
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_residual_rms_norm_one_shot_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_reduce_residual_rms_norm_one_shot_push(Team& team, const KernelArgs& work) {
   return team.template with_token_access<typename Reduction::Element>(
       work, [&](auto access) { return rms_norm_one_shot_push<Reduction>(team, work, access); });
 }

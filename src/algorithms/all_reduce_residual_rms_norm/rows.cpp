@@ -5,7 +5,7 @@
 #include "algorithms/geometry.hpp"
 #include "algorithms/takes.hpp"
 #include "base/units.hpp"
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 
 namespace tutti {
 
@@ -45,7 +45,9 @@ Geometry one_shot_push_geometry(const Extent& extent) {
   return clusters_for(extent, tokens_of(extent));
 }
 
-int one_shot_push_cluster(const Work& work) { return cluster_of(work.blocks, work.norm.tokens); }
+int one_shot_push_cluster(const KernelArgs& work) {
+  return cluster_of(work.blocks, work.norm.tokens);
+}
 
 PacketUse one_shot_packets(const Extent& on_wire) {
   return {tokens_of(on_wire) * round_up(on_wire.token_bytes, kTokenUnit), on_wire.ranks - 1};
@@ -56,7 +58,7 @@ Geometry one_shot_push_split_geometry(const Extent& extent) { return push_spread
 Geometry two_shot_push_geometry(const Extent& extent) { return push_spread(share_of(extent)); }
 
 // Whether all of it is vectors of 16 bytes; of output with 8 bits, as many elements.
-bool has_whole_tiles(const Work& work, std::size_t element_bytes) {
+bool has_whole_tiles(const KernelArgs& work, std::size_t element_bytes) {
   const auto bits = [](const std::byte* buffer) {
     return reinterpret_cast<std::uintptr_t>(buffer);
   };
@@ -68,7 +70,7 @@ bool has_whole_tiles(const Work& work, std::size_t element_bytes) {
 
 // A block for each token, of which a thread holds two tiles (measured on 2 H200s: with one or four
 // it takes up to 5 % longer).
-Follower::Grid normalising_grid(const Work& work, std::size_t element_bytes) {
+Follower::Grid normalising_grid(const KernelArgs& work, std::size_t element_bytes) {
   Follower::Grid grid;
   grid.kernel = !has_whole_tiles(work, element_bytes)             ? kAnyTiles
                 : work.norm.output_dtype == DataType::kFloat8E4M3 ? kWholeTilesToE4M3

@@ -12,21 +12,21 @@ namespace {
 
 template <class Reduction, int kRanks>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    rms_norm_one_shot_push_split_kernel(const __grid_constant__ Work work) {
+    rms_norm_one_shot_push_split_kernel(const __grid_constant__ KernelArgs work) {
   PacketTeam<kRanks> team(work);
   all_reduce_one_shot_push<Reduction, PacketTeam<kRanks>, PlusResidual>(team, work);
 }
 
 template <class Reduction, int kRanks>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    rms_norm_two_shot_push_kernel(const __grid_constant__ Work work) {
+    rms_norm_two_shot_push_kernel(const __grid_constant__ KernelArgs work) {
   PacketTeam<kRanks> team(work);
   all_reduce_two_shot_push<Reduction, PacketTeam<kRanks>, PlusResidual>(team, work);
 }
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    rms_norm_two_shot_kernel(const __grid_constant__ Work work) {
+    rms_norm_two_shot_kernel(const __grid_constant__ KernelArgs work) {
   NvlinkTeam<> team(work);
   all_reduce_two_shot<Reduction, NvlinkTeam<>, PlusResidual>(team, work);
 }
@@ -34,14 +34,14 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
 // Three blocks on a multiprocessor: its memory keeps busy while one of them sums up.
 template <class T, class Output>
 __global__ void __launch_bounds__(kMaxThreads, 3)
-    normalise_whole_tiles_kernel(const __grid_constant__ Work work) {
+    normalise_whole_tiles_kernel(const __grid_constant__ KernelArgs work) {
   LocalTeam team(work);
   normalise_tokens<T, Output>(team, work, WideAccess{});
 }
 
 template <class T>
 __global__ void __launch_bounds__(kMaxThreads, 2)
-    normalise_any_tiles_kernel(const __grid_constant__ Work work) {
+    normalise_any_tiles_kernel(const __grid_constant__ KernelArgs work) {
   LocalTeam team(work);
   team.with_token_access<T>(
       work, [&](auto access) { return normalise_tokens<T, AnyOutput>(team, work, access); });

@@ -25,7 +25,7 @@ struct PlusResidual {
   // on 2 H200s, up to 1 us later at 64 to 256 tokens.
   static constexpr bool kTriggers = false;
   template <class T, class Team>
-  static TUTTI_BODY auto load(const Team& team, const Work& work, TileAt tile) {
+  static TUTTI_BODY auto load(const Team& team, const KernelArgs& work, TileAt tile) {
     return team.template load_from<T>(work.norm.residual, tile);
   }
   template <class T, class Team>
@@ -42,7 +42,7 @@ struct PlusResidual {
 
 // `Output`: what elements are written as; AnyOutput: as the operation says.
 template <class T, class Output, class Team, class Access>
-TUTTI_BODY Outcome normalise_tokens(Team& team, const Work& work, Access access) {
+TUTTI_BODY Outcome normalise_tokens(Team& team, const KernelArgs& work, Access access) {
   using Words = typename Team::Words;
   const Tokens<Team::template tile_elements<T>(), Access::kIsWhole> tokens(work);
   const auto weight = [&](Slice k) {
@@ -96,7 +96,7 @@ template <class Team>
 BodyOf<Team> host_normalise_tokens(DataType dtype, OpKind) {
   return with_normalised<Team>(dtype, [](auto reduction) -> BodyOf<Team> {
     using T = typename decltype(reduction)::Type::Element;
-    return [](Team& team, const Work& work) {
+    return [](Team& team, const KernelArgs& work) {
       return team.template with_token_access<T>(
           work, [&](auto access) { return normalise_tokens<T, AnyOutput>(team, work, access); });
     };

@@ -23,7 +23,7 @@ struct Tokens {
   Slice hidden;
   Slice count, tiles;  // tokens, and tiles of each
 
-  TUTTI_BODY explicit Tokens(const Work& work)
+  TUTTI_BODY explicit Tokens(const KernelArgs& work)
       : hidden(work.norm.hidden),
         count(work.norm.tokens),
         tiles((hidden + kTileElements - 1) / kTileElements) {}
@@ -139,7 +139,7 @@ class TokenWork {
  public:
   const Tokens<Team::template tile_elements<T>(), Access::kIsWhole> tokens;
 
-  TUTTI_BODY TokenWork(Team& team, const Work& work, Access access)
+  TUTTI_BODY TokenWork(Team& team, const KernelArgs& work, Access access)
       : tokens(work), team_(team), work_(work), access_(access) {}
 
   TUTTI_BODY Words load(const std::byte* buffer, TileAt at) const {
@@ -202,7 +202,7 @@ class TokenWork {
 
  private:
   Team& team_;
-  const Work& work_;
+  const KernelArgs& work_;
   Access access_;
 };
 

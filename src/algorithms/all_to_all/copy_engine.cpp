@@ -8,7 +8,7 @@ namespace tutti {
 namespace {
 
 // One pass: `part` of every piece, staged in slots of `slot` bytes.
-void fetch_part(Stages& stages, const Work& work, const Range& part, std::size_t slot) {
+void fetch_part(Stages& stages, const KernelArgs& work, const Range& part, std::size_t slot) {
   const EnginePass pass(stages, work, 1, part);
   const auto in_piece = [&](int rank) {
     return static_cast<std::size_t>(rank) * piece_of(work) + part.first;
@@ -34,8 +34,8 @@ void fetch_part(Stages& stages, const Work& work, const Range& part, std::size_t
 
 }  // namespace
 
-void all_to_all_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
-  Work moved = work;
+void all_to_all_copy_engine(Stages& stages, const KernelArgs& work, std::size_t element_bytes) {
+  KernelArgs moved = work;
   moved.count = work.count * element_bytes;
   const std::size_t piece = piece_of(moved), slot = slot_bytes(moved);
   for (std::size_t done = 0; done < piece || done == 0; done += slot) {

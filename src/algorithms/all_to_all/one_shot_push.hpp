@@ -30,8 +30,8 @@ struct Pieces {
 
 // Tile k of every other rank's piece, in the order of sending.
 template <class Team, class Tiles>
-TUTTI_BODY typename Team::Column load_pieces(Team& team, const Work& work, const Tiles& pieces,
-                                             Slice k) {
+TUTTI_BODY typename Team::Column load_pieces(Team& team, const KernelArgs& work,
+                                             const Tiles& pieces, Slice k) {
   using T = std::uint8_t;
   if (pieces.piece % 16 == 0) return team.template load_column<T>(pieces, k);
   typename Team::Column column;  // each piece is aligned in its own way
@@ -45,7 +45,7 @@ TUTTI_BODY typename Team::Column load_pieces(Team& team, const Work& work, const
 }
 
 template <class Team>
-TUTTI_BODY Outcome all_to_all_one_shot_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_to_all_one_shot_push(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   using Column = typename Team::Column;
   const Pieces<Team::template tile_elements<T>()> pieces(piece_of(work));

@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    all_to_all_push_kernel(const __grid_constant__ Work work) {
+    all_to_all_push_kernel(const __grid_constant__ KernelArgs work) {
   NvlinkTeam<> team(work);
   all_to_all_push(team, work);
 }

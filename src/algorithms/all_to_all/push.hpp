@@ -46,7 +46,7 @@ TUTTI_BODY void scatter_tile(Team& team, const Pointers<Team::kMaxRanks>& to, Ac
 }
 
 template <class Team>
-TUTTI_BODY Outcome all_to_all_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_to_all_push(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   const std::size_t piece = piece_of(work), slot = slot_bytes(work);
 

@@ -11,7 +11,7 @@
 namespace tutti {
 
 template <class Team>
-TUTTI_BODY Outcome all_to_all_push_per_peer(Team& team, const Work& work) {
+TUTTI_BODY Outcome all_to_all_push_per_peer(Team& team, const KernelArgs& work) {
   return push_pieces_bound(team, work, [&](int rank) {
     return work.input + static_cast<std::size_t>(rank) * piece_of(work);
   });

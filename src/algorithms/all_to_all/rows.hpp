@@ -21,7 +21,7 @@ CudaKernel cuda_all_to_all_push_per_peer(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_to_all_one_shot_push(DataType dtype, OpKind op, int ranks);
 
 // Programs of copy engines.
-void all_to_all_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+void all_to_all_copy_engine(Stages& stages, const KernelArgs& work, std::size_t element_bytes);
 
 std::span<const Algorithm> all_to_all_rows();
 

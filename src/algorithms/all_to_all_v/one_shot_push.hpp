@@ -35,7 +35,8 @@ TUTTI_BODY Slice slices_of(const Range (&pieces)[kMaxRanks], int ranks) {
 }
 
 template <class Team>
-TUTTI_BODY void push_counts(Team& team, const Work& work, const PieceCounts& counts, Slice at) {
+TUTTI_BODY void push_counts(Team& team, const KernelArgs& work, const PieceCounts& counts,
+                            Slice at) {
   typename Team::Column column;
   TUTTI_UNROLL
   for (int step = 0; step < Team::kMaxRanks; ++step) {
@@ -47,7 +48,8 @@ TUTTI_BODY void push_counts(Team& team, const Work& work, const PieceCounts& cou
 }
 
 template <class Team>
-TUTTI_BODY Outcome check_counts(Team& team, const Work& work, const PieceCounts& counts, Slice at) {
+TUTTI_BODY Outcome check_counts(Team& team, const KernelArgs& work, const PieceCounts& counts,
+                                Slice at) {
   typename Team::Column column;
   const auto whole = [](int) { return 8; };
   if (team.template poll<std::uint8_t>({0, at}, whole, column) != Outcome::kDone) {
@@ -64,7 +66,7 @@ TUTTI_BODY Outcome check_counts(Team& team, const Work& work, const PieceCounts&
 }
 
 template <class Team>
-TUTTI_BODY Outcome all_to_all_v_one_shot_push(Team& team, const Work& work,
+TUTTI_BODY Outcome all_to_all_v_one_shot_push(Team& team, const KernelArgs& work,
                                               const PieceCounts& counts) {
   using T = std::uint8_t;
   using Column = typename Team::Column;
@@ -120,7 +122,7 @@ TUTTI_BODY Outcome all_to_all_v_one_shot_push(Team& team, const Work& work,
 
 template <class Team>
 BodyOf<Team> host_all_to_all_v_one_shot_push(DataType, OpKind) {
-  return [](Team& team, const Work& work) {
+  return [](Team& team, const KernelArgs& work) {
     return all_to_all_v_one_shot_push(team, work, *work.counts);
   };
 }

@@ -23,7 +23,8 @@
 namespace tutti {
 
 template <class Team>
-TUTTI_BODY Outcome all_to_all_v_push(Team& team, const Work& work, const PieceCounts& counts) {
+TUTTI_BODY Outcome all_to_all_v_push(Team& team, const KernelArgs& work,
+                                     const PieceCounts& counts) {
   using T = std::uint8_t;
   const std::size_t slot = work.stage_output ? uneven_slot(work, 1) : piece_of(work);
   const std::size_t mine = static_cast<std::size_t>(work.rank) * slot;
@@ -70,7 +71,9 @@ TUTTI_BODY Outcome all_to_all_v_push(Team& team, const Work& work, const PieceCo
 
 template <class Team>
 BodyOf<Team> host_all_to_all_v_push(DataType, OpKind) {
-  return [](Team& team, const Work& work) { return all_to_all_v_push(team, work, *work.counts); };
+  return [](Team& team, const KernelArgs& work) {
+    return all_to_all_v_push(team, work, *work.counts);
+  };
 }
 
 }  // namespace tutti

@@ -11,7 +11,7 @@ BodyOf<Team> host_all_to_all_v_push(DataType dtype, OpKind op);
 template <class Team>
 BodyOf<Team> host_all_to_all_v_one_shot_push(DataType dtype, OpKind op);
 
-// Null in builds without CUDA. __global__ void(Work, PieceCounts).
+// Null in builds without CUDA. __global__ void(KernelArgs, PieceCounts).
 CudaKernel cuda_all_to_all_v_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_all_to_all_v_one_shot_push(DataType dtype, OpKind op, int ranks);
 

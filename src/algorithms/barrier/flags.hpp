@@ -11,7 +11,7 @@
 namespace tutti {
 
 template <class Team>
-TUTTI_BODY Outcome barrier_flags(Team& team, const Work&) {
+TUTTI_BODY Outcome barrier_flags(Team& team, const KernelArgs&) {
   if (team.barrier(Publish::kEarlierKernels) != Outcome::kDone) return Outcome::kFailed;
   return team.finish();
 }

@@ -7,7 +7,7 @@ namespace {
 
 // The team tells all ranks by one store.
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    barrier_multicast_kernel(const __grid_constant__ Work work) {
+    barrier_multicast_kernel(const __grid_constant__ KernelArgs work) {
   MulticastTeam team(work);
   barrier_flags(team, work);
 }

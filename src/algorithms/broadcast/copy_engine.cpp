@@ -11,7 +11,7 @@ namespace {
 // staging: share by share, as it is fetched.
 class Spread {
  public:
-  Spread(Stages& stages, const Work& work, const RootedPasses& passes, std::size_t k)
+  Spread(Stages& stages, const KernelArgs& work, const RootedPasses& passes, std::size_t k)
       : stages_(stages),
         work_(work),
         pass_(stages, work, 1, passes.all(k)),
@@ -81,7 +81,7 @@ class Spread {
   }
 
   Stages& stages_;
-  const Work& work_;
+  const KernelArgs& work_;
   const EnginePass pass_;
   const RootedPasses& passes_;
   std::size_t k_;
@@ -89,8 +89,8 @@ class Spread {
 
 }  // namespace
 
-void broadcast_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
-  Work moved = work;
+void broadcast_copy_engine(Stages& stages, const KernelArgs& work, std::size_t element_bytes) {
+  KernelArgs moved = work;
   moved.count = work.count * element_bytes;
   const RootedPasses passes(moved, 1,
                             work.stage_output ? work.staging_bytes : RootedPasses::kOnePass, false);

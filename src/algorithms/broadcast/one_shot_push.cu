@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    broadcast_one_shot_push_kernel(const __grid_constant__ Work work) {
+    broadcast_one_shot_push_kernel(const __grid_constant__ KernelArgs work) {
   PacketTeam<> team(work);
   broadcast_one_shot_push(team, work);
 }

@@ -14,7 +14,7 @@
 namespace tutti {
 
 template <class Team>
-TUTTI_BODY Outcome broadcast_one_shot_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome broadcast_one_shot_push(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   const Shares<Team::template tile_elements<T>()> tiles(work.count, 1);
   const Slice first = team.first_slice();

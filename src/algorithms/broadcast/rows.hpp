@@ -18,7 +18,7 @@ CudaKernel cuda_broadcast_one_shot_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_broadcast_two_shot(DataType dtype, OpKind op, int ranks);
 
 // Programs of copy engines.
-void broadcast_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+void broadcast_copy_engine(Stages& stages, const KernelArgs& work, std::size_t element_bytes);
 
 std::span<const Algorithm> broadcast_rows();
 

@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    broadcast_two_shot_kernel(const __grid_constant__ Work work) {
+    broadcast_two_shot_kernel(const __grid_constant__ KernelArgs work) {
   NvlinkTeam<> team(work);
   broadcast_two_shot(team, work);
 }

@@ -31,12 +31,12 @@ class BroadcastBlock {
   static constexpr int kSlots = 3;
 
   // Where work.chunk_bytes says nothing, there is one pass.
-  static TUTTI_BODY std::size_t longest(const Work& work) {
+  static TUTTI_BODY std::size_t longest(const KernelArgs& work) {
     if (work.stage_output) return work.staging_bytes / kSlots / 16 * 16;
     return work.chunk_bytes == 0 ? RootedPasses::kOnePass : work.chunk_bytes;
   }
 
-  TUTTI_BODY BroadcastBlock(Team& team, const Work& work)
+  TUTTI_BODY BroadcastBlock(Team& team, const KernelArgs& work)
       : passes(work, 1, longest(work), false), team_(team), work_(work) {}
 
   TUTTI_BODY void push(std::size_t k, const Pointers<Team::kMaxRanks>& outputs) const {
@@ -88,11 +88,11 @@ class BroadcastBlock {
   }
 
   Team& team_;
-  const Work& work_;
+  const KernelArgs& work_;
 };
 
 template <class Team>
-TUTTI_BODY Outcome broadcast_two_shot(Team& team, const Work& work) {
+TUTTI_BODY Outcome broadcast_two_shot(Team& team, const KernelArgs& work) {
   const BroadcastBlock<Team> block(team, work);
   const bool is_root = work.rank == work.root, copies = work.stage_output && !is_root;
   const std::size_t number = block.passes.number, late = work.ranks > 2 ? 2 : 1;

@@ -7,9 +7,9 @@
 namespace tutti {
 
 // Passes are over a piece; staging shows a part of it.
-void gather_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
+void gather_copy_engine(Stages& stages, const KernelArgs& work, std::size_t element_bytes) {
   const bool is_root = work.rank == work.root;
-  Work one = work;
+  KernelArgs one = work;
   one.count = piece_of(work);
   for_each_pass(stages, one, element_bytes, [&](const EnginePass& pass) {
     if (!is_root) {

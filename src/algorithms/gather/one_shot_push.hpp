@@ -15,7 +15,7 @@
 namespace tutti {
 
 template <class Team>
-TUTTI_BODY Outcome gather_one_shot_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome gather_one_shot_push(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   const std::size_t piece = piece_of(work);
   const Shares<Team::template tile_elements<T>()> tiles(piece, 1);

@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    gather_pull_kernel(const __grid_constant__ Work work) {
+    gather_pull_kernel(const __grid_constant__ KernelArgs work) {
   NvlinkTeam<> team(work);
   gather_pull(team, work);
 }

@@ -16,8 +16,8 @@ namespace tutti {
 
 // `tile` of each rank's `from`, to the place of that rank's piece in the output.
 template <class Team, class Access>
-TUTTI_BODY void gather_tile(Team& team, const Work& work, const Pointers<Team::kMaxRanks>& from,
-                            Access access, TileAt tile) {
+TUTTI_BODY void gather_tile(Team& team, const KernelArgs& work,
+                            const Pointers<Team::kMaxRanks>& from, Access access, TileAt tile) {
   using T = std::uint8_t;
   const auto load = [&](int rank) { return team.template load<T>(from.of(rank), access, tile); };
   const auto store = [&](int rank, const auto& value) {
@@ -47,7 +47,7 @@ TUTTI_BODY void gather_tile(Team& team, const Work& work, const Pointers<Team::k
 // Where each rank's piece would begin, of which others show what comes from `origin` on. The own
 // one is not shown.
 template <int kRanks>
-TUTTI_BODY Pointers<kRanks> pieces_from(const Work& work, const Pointers<kRanks>& inputs,
+TUTTI_BODY Pointers<kRanks> pieces_from(const KernelArgs& work, const Pointers<kRanks>& inputs,
                                         std::size_t origin) {
   Pointers<kRanks> from;
   TUTTI_UNROLL
@@ -60,7 +60,7 @@ TUTTI_BODY Pointers<kRanks> pieces_from(const Work& work, const Pointers<kRanks>
 }
 
 template <class Team>
-TUTTI_BODY Outcome gather_pull(Team& team, const Work& work) {
+TUTTI_BODY Outcome gather_pull(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   const std::size_t piece = piece_of(work);
   const std::size_t slot = work.stage_input ? slot_of(work, 1, 1) : piece;

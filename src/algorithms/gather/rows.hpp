@@ -18,7 +18,7 @@ CudaKernel cuda_gather_pull(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_gather_one_shot_push(DataType dtype, OpKind op, int ranks);
 
 // Programs of copy engines.
-void gather_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+void gather_copy_engine(Stages& stages, const KernelArgs& work, std::size_t element_bytes);
 
 std::span<const Algorithm> gather_rows();
 

@@ -10,12 +10,12 @@
 #pragma once
 
 #include "algorithms/all_reduce/multicast_one_shot.hpp"
-#include "algorithms/fabric.hpp"
+#include "algorithms/multicast_buffers.hpp"
 
 namespace tutti {
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_multicast(Team& team, const Work& work) {
+TUTTI_BODY Outcome reduce_multicast(Team& team, const KernelArgs& work) {
   return reduce_all_by_switch<Reduction>(team, work, work.rank == work.root);
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    reduce_one_shot_push_kernel(const __grid_constant__ Work work) {
+    reduce_one_shot_push_kernel(const __grid_constant__ KernelArgs work) {
   PacketTeam<> team(work);
   reduce_one_shot_push<Reduction>(team, work);
 }

@@ -14,7 +14,7 @@
 namespace tutti {
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_one_shot_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome reduce_one_shot_push(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const Shares<Team::template tile_elements<T>()> tiles(work.count, 1);
   const Slice first = team.first_slice();

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "algorithms/fabric.hpp"
 #include "algorithms/geometry.hpp"
+#include "algorithms/multicast_buffers.hpp"
 #include "algorithms/takes.hpp"
 
 namespace tutti {

@@ -8,7 +8,7 @@ namespace {
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    reduce_two_shot_staged_kernel(const __grid_constant__ Work work) {
+    reduce_two_shot_staged_kernel(const __grid_constant__ KernelArgs work) {
   NvlinkTeam<> team(work);
   reduce_two_shot_staged<Reduction>(team, work);
 }

@@ -33,12 +33,12 @@ class ReduceBlock {
 
   // So many elements of all shares go through a half of staging, which is a slot for every other
   // rank: for what it sends to be reduced, and at the root for its sums. None is for both.
-  static TUTTI_BODY std::size_t longest(const Work& work) {
+  static TUTTI_BODY std::size_t longest(const KernelArgs& work) {
     const auto slots = static_cast<std::size_t>(work.ranks > 1 ? work.ranks - 1 : 1);
     return work.staging_bytes / (2 * slots * 16) * (16 / sizeof(T)) * slots;
   }
 
-  TUTTI_BODY ReduceBlock(Team& team, const Work& work)
+  TUTTI_BODY ReduceBlock(Team& team, const KernelArgs& work)
       : passes(work, sizeof(T), longest(work), true), team_(team), work_(work) {}
 
   TUTTI_BODY void push(std::size_t k) const {
@@ -97,11 +97,11 @@ class ReduceBlock {
   }
 
   Team& team_;
-  const Work& work_;
+  const KernelArgs& work_;
 };
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_two_shot_staged(Team& team, const Work& work) {
+TUTTI_BODY Outcome reduce_two_shot_staged(Team& team, const KernelArgs& work) {
   const ReduceBlock<Reduction, Team> block(team, work);
   const std::size_t number = block.passes.number;
   const bool copies = work.rank == work.root;

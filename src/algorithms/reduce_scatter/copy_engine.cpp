@@ -11,7 +11,7 @@ namespace {
 class Scatter {
  public:
   // Chunks are as long as a slot.
-  Scatter(Stages& stages, const Work& work, const EnginePass& pass, std::size_t slot)
+  Scatter(Stages& stages, const KernelArgs& work, const EnginePass& pass, std::size_t slot)
       : stages_(stages),
         work_(work),
         pass_(pass),
@@ -41,7 +41,7 @@ class Scatter {
 
   static constexpr std::size_t kHalves = 2;
   // Of the parts that are fetched, without the own one, and behind them of those that are shown.
-  static int slots(const Work& work) {
+  static int slots(const KernelArgs& work) {
     const int others = std::max(work.ranks - 1, 1);
     return others + (work.stage_input ? work.ranks : others);
   }
@@ -71,7 +71,8 @@ class Scatter {
   }
 
   void reduce(std::size_t k) const {
-    Work part = pass_.part(pass_.output(pass_.all().first + chunks_.first(k)), chunks_.length(k));
+    KernelArgs part =
+        pass_.part(pass_.output(pass_.all().first + chunks_.first(k)), chunks_.length(k));
     pass_.for_each_other([&](int rank) { part.inputs.at[rank] = fetched_from(rank, k); });
     part.inputs.at[work_.rank] = input_for(work_.rank, k);
     part.meets = k + 1 == chunks_.number;
@@ -79,7 +80,7 @@ class Scatter {
   }
 
   Stages& stages_;
-  const Work& work_;
+  const KernelArgs& work_;
   const EnginePass& pass_;
   std::size_t element_bytes_;
   EngineChunks chunks_;
@@ -87,7 +88,7 @@ class Scatter {
 
 }  // namespace
 
-void reduce_scatter_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
+void reduce_scatter_copy_engine(Stages& stages, const KernelArgs& work, std::size_t element_bytes) {
   const std::size_t piece = piece_of(work);
   const std::size_t slot = slot_of(work, Scatter::slots(work), element_bytes);
   const std::size_t length = work.stage_input ? slot : piece;

@@ -7,7 +7,7 @@ namespace {
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    reduce_scatter_multicast_kernel(const __grid_constant__ Work work) {
+    reduce_scatter_multicast_kernel(const __grid_constant__ KernelArgs work) {
   MulticastTeam team(work);
   reduce_scatter_multicast<Reduction>(team, work);
 }

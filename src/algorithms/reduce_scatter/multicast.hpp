@@ -10,13 +10,13 @@
 // it.
 #pragma once
 
-#include "algorithms/fabric.hpp"
+#include "algorithms/multicast_buffers.hpp"
 #include "algorithms/reduce_scatter/pull.hpp"
 
 namespace tutti {
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_multicast(Team& team, const Work& work) {
+TUTTI_BODY Outcome reduce_scatter_multicast(Team& team, const KernelArgs& work) {
   return reduce_my_piece<Reduction>(team, work, [&](const auto& buffers) {
     const Fabric<Reduction, Team> fabric(team, work, buffers);
     return [fabric](auto access, TileAt tile) { return fabric.reduce(access, tile); };

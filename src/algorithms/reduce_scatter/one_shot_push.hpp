@@ -19,7 +19,7 @@ namespace tutti {
 // Polls each tile of this rank's piece from every other rank, reduces it with the own one, and
 // stores it.
 template <class Reduction, class Team, class Tiles>
-TUTTI_BODY Outcome reduce_polled(Team& team, const Work& work, const Tiles& tiles,
+TUTTI_BODY Outcome reduce_polled(Team& team, const KernelArgs& work, const Tiles& tiles,
                                  const std::byte* own) {
   using T = typename Reduction::Element;
   const Outcome outcome = team.for_each_slice(tiles.slices, [&](Slice k) {
@@ -38,7 +38,7 @@ TUTTI_BODY Outcome reduce_polled(Team& team, const Work& work, const Tiles& tile
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_one_shot_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome reduce_scatter_one_shot_push(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   using Column = typename Team::Column;
   const std::size_t piece = piece_of(work);

@@ -8,7 +8,7 @@ namespace {
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    reduce_scatter_pull_kernel(const __grid_constant__ Work work) {
+    reduce_scatter_pull_kernel(const __grid_constant__ KernelArgs work) {
   NvlinkTeam<> team(work);
   reduce_scatter_pull<Reduction>(team, work);
 }

@@ -18,7 +18,7 @@ namespace tutti {
 
 // The tiles of each slot that block b stages are the tiles that block b of its rank reads.
 template <class T, class Team>
-TUTTI_BODY void stage_slots(Team& team, const Work& work, Range part, std::size_t slot) {
+TUTTI_BODY void stage_slots(Team& team, const KernelArgs& work, Range part, std::size_t slot) {
   (void)team.buffers(piece_of(work) * sizeof(T));  // which accesses pieces and slots allow
   TUTTI_NO_UNROLL
   for (int r = 0; r < work.ranks; ++r) {
@@ -34,7 +34,7 @@ TUTTI_BODY void stage_slots(Team& team, const Work& work, Range part, std::size_
 
 // reducer(buffers) gives f(access, tile), which gives that tile of everybody's input, reduced.
 template <class Reduction, class Team, class Reducer>
-TUTTI_BODY Outcome reduce_my_piece(Team& team, const Work& work, Reducer&& reducer) {
+TUTTI_BODY Outcome reduce_my_piece(Team& team, const KernelArgs& work, Reducer&& reducer) {
   using T = typename Reduction::Element;
   const std::size_t piece = piece_of(work), mine = static_cast<std::size_t>(work.rank);
   const std::size_t slot = work.stage_input ? slot_of(work, work.ranks, sizeof(T)) : piece;
@@ -63,7 +63,7 @@ TUTTI_BODY Outcome reduce_my_piece(Team& team, const Work& work, Reducer&& reduc
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_pull(Team& team, const Work& work) {
+TUTTI_BODY Outcome reduce_scatter_pull(Team& team, const KernelArgs& work) {
   return reduce_my_piece<Reduction>(team, work, [&](const auto& buffers) {
     const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
     return [&team, &buffers, scalars](auto access, TileAt tile) {

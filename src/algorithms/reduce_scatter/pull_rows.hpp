@@ -21,7 +21,7 @@ struct SplitRows {
   std::size_t columns;
   std::size_t others;  // columns of a row of the input that are not this output's
 
-  TUTTI_BODY explicit SplitRows(const Work& work)
+  TUTTI_BODY explicit SplitRows(const KernelArgs& work)
       : columns(work.norm.hidden / static_cast<unsigned>(work.ranks)),
         others(work.norm.hidden - columns) {}
 
@@ -49,8 +49,8 @@ TUTTI_BODY void for_each_tile_of_rows(const Team& team, Range part, std::size_t 
 
 // As stage_slots() of reduce_scatter/pull.
 template <class T, class Team>
-TUTTI_BODY void stage_rows(const Team& team, const Work& work, const SplitRows& rows, Range part,
-                           std::size_t slot) {
+TUTTI_BODY void stage_rows(const Team& team, const KernelArgs& work, const SplitRows& rows,
+                           Range part, std::size_t slot) {
   TUTTI_NO_UNROLL
   for (int r = 0; r < work.ranks; ++r) {
     std::byte* const to =
@@ -64,7 +64,7 @@ TUTTI_BODY void stage_rows(const Team& team, const Work& work, const SplitRows& 
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_pull_rows(Team& team, const Work& work) {
+TUTTI_BODY Outcome reduce_scatter_pull_rows(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const SplitRows rows(work);
   const std::size_t piece = piece_of(work), mine = static_cast<std::size_t>(work.rank);

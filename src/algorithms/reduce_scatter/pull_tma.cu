@@ -8,7 +8,7 @@ namespace {
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    reduce_scatter_pull_tma_kernel(const __grid_constant__ Work work) {
+    reduce_scatter_pull_tma_kernel(const __grid_constant__ KernelArgs work) {
   __shared__ BulkMoves moves;
   __shared__ BulkFetches fetches;
   BulkTeam<> team(work, moves, &fetches);

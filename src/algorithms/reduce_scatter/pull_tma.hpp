@@ -22,7 +22,7 @@ namespace tutti {
 
 // This block's part of every rank's piece, into slots.
 template <class T, class Team>
-TUTTI_BODY Outcome stage_in_bulk(Team& team, const Work& work, Range part, std::size_t done,
+TUTTI_BODY Outcome stage_in_bulk(Team& team, const KernelArgs& work, Range part, std::size_t done,
                                  std::size_t slot) {
   (void)team.buffers(piece_of(work) * sizeof(T));  // which accesses pieces and slots allow
   TUTTI_NO_UNROLL
@@ -37,7 +37,7 @@ TUTTI_BODY Outcome stage_in_bulk(Team& team, const Work& work, Range part, std::
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_pull_tma(Team& team, const Work& work) {
+TUTTI_BODY Outcome reduce_scatter_pull_tma(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const std::size_t piece = piece_of(work), mine = static_cast<std::size_t>(work.rank);
   const std::size_t slot = work.stage_input ? slot_of(work, work.ranks, sizeof(T)) : piece;

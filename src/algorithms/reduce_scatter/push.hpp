@@ -43,7 +43,7 @@ struct PiecePasses {
   std::size_t piece, slot, number;
   int ranks;
 
-  TUTTI_BODY PiecePasses(const Work& work, std::size_t element_bytes)
+  TUTTI_BODY PiecePasses(const KernelArgs& work, std::size_t element_bytes)
       : piece(piece_of(work)),
         slot(slot_of(work, 2 * work.ranks, element_bytes)),
         number(slot == 0 ? 1 : (piece + slot - 1) / slot),
@@ -58,7 +58,7 @@ struct PiecePasses {
 
 // Where this rank finds everybody's part of a pass: its own in its input.
 template <class T, class Team, class Pass>
-TUTTI_BODY Pointers<Team::kMaxRanks> pushed_parts(const Work& work, const Pass& pass) {
+TUTTI_BODY Pointers<Team::kMaxRanks> pushed_parts(const KernelArgs& work, const Pass& pass) {
   std::byte* const own = const_cast<std::byte*>(work.input) + pass.first_of(work.rank) * sizeof(T);
   Pointers<Team::kMaxRanks> from;
   TUTTI_UNROLL
@@ -70,7 +70,7 @@ TUTTI_BODY Pointers<Team::kMaxRanks> pushed_parts(const Work& work, const Pass& 
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY void reduce_pushed(Team& team, const Work& work, const PiecePass& pass,
+TUTTI_BODY void reduce_pushed(Team& team, const KernelArgs& work, const PiecePass& pass,
                               const Scalars<Reduction, Team::kMaxRanks>& scalars) {
   using T = typename Reduction::Element;
   const Pointers<Team::kMaxRanks> from = pushed_parts<T, Team>(work, pass);
@@ -81,7 +81,7 @@ TUTTI_BODY void reduce_pushed(Team& team, const Work& work, const PiecePass& pas
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome reduce_scatter_push(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const PiecePasses passes(work, sizeof(T));
   const StagedBlock<Reduction, Team> block(team, work);

@@ -14,7 +14,7 @@
 namespace tutti {
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_push_per_peer(Team& team, const Work& work) {
+TUTTI_BODY Outcome reduce_scatter_push_per_peer(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const BoundPasses passes(work, team.block(), sizeof(T), true);
   if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);

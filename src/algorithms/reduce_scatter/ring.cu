@@ -8,7 +8,7 @@ namespace {
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    reduce_scatter_ring_kernel(const __grid_constant__ Work work) {
+    reduce_scatter_ring_kernel(const __grid_constant__ KernelArgs work) {
   __shared__ RingTeam<>::Progress progress;
   RingTeam<> team(work, progress);
   reduce_scatter_ring<Reduction>(team, work);

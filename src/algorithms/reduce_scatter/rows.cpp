@@ -1,8 +1,8 @@
 #include "algorithms/reduce_scatter/rows.hpp"
 
 #include "algorithms/all_reduce/rows.hpp"
-#include "algorithms/fabric.hpp"
 #include "algorithms/moving.hpp"
+#include "algorithms/multicast_buffers.hpp"
 #include "algorithms/takes.hpp"
 
 namespace tutti {

@@ -35,7 +35,7 @@ CudaKernel cuda_reduce_scatter_one_shot_push(DataType dtype, OpKind op, int rank
 CudaKernel cuda_reduce_scatter_multicast(DataType dtype, OpKind op, int ranks);
 
 // Programs of copy engines.
-void reduce_scatter_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+void reduce_scatter_copy_engine(Stages& stages, const KernelArgs& work, std::size_t element_bytes);
 
 std::span<const Algorithm> reduce_scatter_rows();
 

@@ -8,7 +8,7 @@ namespace {
 
 template <class Reduction>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    reduce_scatter_v_one_shot_push_kernel(const __grid_constant__ Work work,
+    reduce_scatter_v_one_shot_push_kernel(const __grid_constant__ KernelArgs work,
                                           const __grid_constant__ PieceCounts counts) {
   PacketTeam<> team(work);
   reduce_scatter_v_one_shot_push<Reduction>(team, work, counts);

@@ -16,7 +16,7 @@
 namespace tutti {
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_v_one_shot_push(Team& team, const Work& work,
+TUTTI_BODY Outcome reduce_scatter_v_one_shot_push(Team& team, const KernelArgs& work,
                                                   const PieceCounts& counts) {
   using T = typename Reduction::Element;
   using Column = typename Team::Column;
@@ -52,7 +52,7 @@ template <class Team>
 BodyOf<Team> host_reduce_scatter_v_one_shot_push(DataType dtype, OpKind op) {
   return with_column_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
     using Reduced = typename decltype(reduction)::Type;
-    return [](Team& team, const Work& work) {
+    return [](Team& team, const KernelArgs& work) {
       return reduce_scatter_v_one_shot_push<Reduced>(team, work, *work.counts);
     };
   });

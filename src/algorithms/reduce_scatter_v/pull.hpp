@@ -30,7 +30,7 @@ class Parts {
     part.count = counts_.given[rank];
     return part;
   }
-  TUTTI_BODY bool fit(const Work& work) const {
+  TUTTI_BODY bool fit(const KernelArgs& work) const {
     for (int r = 0; r < work.ranks; ++r) {
       if (counts_.sent_to(r) > piece_of(work)) return false;
     }
@@ -41,7 +41,7 @@ class Parts {
     team.publish_counts([&](int rank) { return published_count(counts_.sent_to(rank)); });
   }
   template <class Team>
-  TUTTI_BODY Outcome compare(Team& team, const Work& work) const {
+  TUTTI_BODY Outcome compare(Team& team, const KernelArgs& work) const {
     const std::size_t most = piece_of(work);
     const auto load = [&](int from, int to) { return team.published(from, to); };
     return team.learn_counts(load, [&](int, int to, std::uint32_t count) {
@@ -57,7 +57,7 @@ class Parts {
 
 // The tiles of each slot that block b stages are the tiles that block b of its rank reads.
 template <class T, class Team>
-TUTTI_BODY void stage_parts(Team& team, const Work& work, const Parts& parts, Range pass) {
+TUTTI_BODY void stage_parts(Team& team, const KernelArgs& work, const Parts& parts, Range pass) {
   TUTTI_NO_UNROLL
   for (int r = 0; r < work.ranks; ++r) {
     const Range whole = parts.of(r);
@@ -70,7 +70,8 @@ TUTTI_BODY void stage_parts(Team& team, const Work& work, const Parts& parts, Ra
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_v_pull(Team& team, const Work& work, const PieceCounts& counts) {
+TUTTI_BODY Outcome reduce_scatter_v_pull(Team& team, const KernelArgs& work,
+                                         const PieceCounts& counts) {
   using T = typename Reduction::Element;
   const Parts parts(counts);
   const bool compares = !counts.agreed, fits = !compares || parts.fit(work);
@@ -110,7 +111,7 @@ template <class Team>
 BodyOf<Team> host_reduce_scatter_v_pull(DataType dtype, OpKind op) {
   return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
     using Reduced = typename decltype(reduction)::Type;
-    return [](Team& team, const Work& work) {
+    return [](Team& team, const KernelArgs& work) {
       return reduce_scatter_v_pull<Reduced>(team, work, *work.counts);
     };
   });

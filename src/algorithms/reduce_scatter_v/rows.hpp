@@ -10,7 +10,7 @@ BodyOf<Team> host_reduce_scatter_v_pull(DataType dtype, OpKind op);
 template <class Team>
 BodyOf<Team> host_reduce_scatter_v_one_shot_push(DataType dtype, OpKind op);
 
-// Null in builds without CUDA. __global__ void(Work, PieceCounts).
+// Null in builds without CUDA. __global__ void(KernelArgs, PieceCounts).
 CudaKernel cuda_reduce_scatter_v_pull(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_reduce_scatter_v_one_shot_push(DataType dtype, OpKind op, int ranks);
 

@@ -8,7 +8,7 @@ namespace tutti {
 namespace {
 
 // One pass: `part` of every piece, shown in slots of `slot` bytes.
-void fetch_part(Stages& stages, const Work& work, const Range& part, std::size_t slot) {
+void fetch_part(Stages& stages, const KernelArgs& work, const Range& part, std::size_t slot) {
   const EnginePass pass(stages, work, 1, part);
   const bool is_root = work.rank == work.root;
   const auto shown = [&](int rank) {
@@ -33,8 +33,8 @@ void fetch_part(Stages& stages, const Work& work, const Range& part, std::size_t
 
 }  // namespace
 
-void scatter_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes) {
-  Work moved = work;
+void scatter_copy_engine(Stages& stages, const KernelArgs& work, std::size_t element_bytes) {
+  KernelArgs moved = work;
   moved.count = work.count * element_bytes;
   const std::size_t piece = piece_of(moved), slot = slot_of(moved, moved.ranks, 1);
   for (std::size_t done = 0; done < piece || done == 0; done += slot) {

@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    scatter_one_shot_push_kernel(const __grid_constant__ Work work) {
+    scatter_one_shot_push_kernel(const __grid_constant__ KernelArgs work) {
   PacketTeam<> team(work);
   scatter_one_shot_push(team, work);
 }

@@ -14,7 +14,7 @@
 namespace tutti {
 
 template <class Team>
-TUTTI_BODY Outcome scatter_one_shot_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome scatter_one_shot_push(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   using Column = typename Team::Column;
   const Shares<Team::template tile_elements<T>()> tiles(piece_of(work), 1);

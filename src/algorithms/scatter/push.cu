@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    scatter_push_kernel(const __grid_constant__ Work work) {
+    scatter_push_kernel(const __grid_constant__ KernelArgs work) {
   NvlinkTeam<> team(work);
   scatter_push(team, work);
 }

@@ -15,7 +15,7 @@
 namespace tutti {
 
 template <class Team>
-TUTTI_BODY Outcome scatter_push(Team& team, const Work& work) {
+TUTTI_BODY Outcome scatter_push(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   const std::size_t piece = piece_of(work);
   const std::size_t slot = work.stage_output ? slot_of(work, 1, 1) : piece;

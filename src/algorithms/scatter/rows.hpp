@@ -18,7 +18,7 @@ CudaKernel cuda_scatter_push(DataType dtype, OpKind op, int ranks);
 CudaKernel cuda_scatter_one_shot_push(DataType dtype, OpKind op, int ranks);
 
 // Programs of copy engines.
-void scatter_copy_engine(Stages& stages, const Work& work, std::size_t element_bytes);
+void scatter_copy_engine(Stages& stages, const KernelArgs& work, std::size_t element_bytes);
 
 std::span<const Algorithm> scatter_rows();
 

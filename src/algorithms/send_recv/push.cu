@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    send_recv_push_kernel(const __grid_constant__ Work work,
+    send_recv_push_kernel(const __grid_constant__ KernelArgs work,
                           const __grid_constant__ Messages messages) {
   __shared__ MessageTeam<>::Shared shared;
   MessageTeam<> team(work, shared);

@@ -58,7 +58,7 @@ TUTTI_BODY Outcome send_recv_push(Team& team, const Messages& messages) {
 
 template <class Team>
 BodyOf<Team> host_send_recv_push(DataType, OpKind) {
-  return [](Team& team, const Work& work) { return send_recv_push(team, *work.messages); };
+  return [](Team& team, const KernelArgs& work) { return send_recv_push(team, *work.messages); };
 }
 
 }  // namespace tutti

@@ -8,7 +8,7 @@ namespace tutti {
 template <class Team>
 BodyOf<Team> host_send_recv_push(DataType dtype, OpKind op);
 
-// Null in builds without CUDA. __global__ void(Work, Messages).
+// Null in builds without CUDA. __global__ void(KernelArgs, Messages).
 CudaKernel cuda_send_recv_push(DataType dtype, OpKind op, int ranks);
 
 std::span<const Algorithm> send_recv_rows();

@@ -26,7 +26,7 @@ class Stages {
   // part.output. If `part.meets`, it then tells every rank's same block that this one has come so
   // far, and waits for them. `publish`: what is released with that where a team does all of it. On
   // GPUs copies that the kernel waited for have ended, as earlier kernels have.
-  virtual void reduce(const Work& part, Publish publish) = 0;
+  virtual void reduce(const KernelArgs& part, Publish publish) = 0;
 
   // Nothing if `bytes` is 0.
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;

@@ -14,8 +14,8 @@ void HostTeam::open_messages(const Messages& messages) {
 
 // Release: who sees the count fills the slots after they were loaded from.
 void HostTeam::tell_credits(int peer, std::uint64_t taken) const {
-  if (weakened(&Weakening::no_credit_release, 1)) return;
-  const bool release = !weakened(&Weakening::no_credit_release, 0);
+  if (weakened(&ProtocolMutation::no_credit_release, 1)) return;
+  const bool release = !weakened(&ProtocolMutation::no_credit_release, 0);
   signal(work_.messages->flags(peer, block_, work_.rank).credits, taken,
          release ? std::memory_order_release : std::memory_order_relaxed);
 }
@@ -51,9 +51,9 @@ bool HostTeam::find_post(const Message& message, std::uint64_t chunk, std::byte*
 bool HostTeam::is_ready(const Message& message, std::uint64_t chunk) {
   MessageFlags& flags = work_.messages->flags(work_.rank, block_, message.peer);
   if (!message.is_sent()) {
-    const bool acquire = !weakened(&Weakening::no_chunk_acquire, 0);
+    const bool acquire = !weakened(&ProtocolMutation::no_chunk_acquire, 0);
     const auto order = acquire ? std::memory_order_acquire : std::memory_order_relaxed;
-    return weakened(&Weakening::no_chunk_wait, 0) ||
+    return weakened(&ProtocolMutation::no_chunk_wait, 0) ||
            word(flags.chunks[chunk % kChunkSlots].epoch).load(order) > chunk;
   }
   const auto find = [this](const Message& sent, std::uint64_t first, std::byte*& place) {
@@ -61,8 +61,8 @@ bool HostTeam::is_ready(const Message& message, std::uint64_t chunk) {
   };
   if (!book_.is_posted(message, chunk, find)) return false;
   const auto slots = static_cast<std::uint64_t>(slots_of(message.in_packets));
-  if (chunk < slots || weakened(&Weakening::no_credit_wait, 0)) return true;
-  const bool acquire = !weakened(&Weakening::no_credit_acquire, 0);
+  if (chunk < slots || weakened(&ProtocolMutation::no_credit_wait, 0)) return true;
+  const bool acquire = !weakened(&ProtocolMutation::no_credit_acquire, 0);
   const auto order = acquire ? std::memory_order_acquire : std::memory_order_relaxed;
   return word(flags.credits.epoch).load(order) > chunk - slots;
 }
@@ -126,7 +126,7 @@ Outcome HostTeam::take_marked(std::byte* to, const std::byte* from, std::size_t 
     auto& packet = *const_cast<std::uint64_t*>(reinterpret_cast<const std::uint64_t*>(from));
     const auto come = [&] { return load_packet(packet) >> 32 == source.mark; };
     const auto look = [&] { return Flag{}; };
-    if (!weakened(&Weakening::no_poll, 0) &&
+    if (!weakened(&ProtocolMutation::no_poll, 0) &&
         wait_until(source.peer, source.mark, come, look) != Outcome::kDone) {
       return Outcome::kFailed;
     }
@@ -151,7 +151,7 @@ Outcome HostTeam::pass(const MessageMove& move, Outcome carried) {
   book_.note(move);
   if (move.kind == MessageMove::kSend) {
     // Release: who sees the flag finds the chunk. Packets need none.
-    const bool release = !message.in_packets && !weakened(&Weakening::no_chunk_release, 0);
+    const bool release = !message.in_packets && !weakened(&ProtocolMutation::no_chunk_release, 0);
     Flag& flag =
         work_.messages->flags(message.peer, block_, work_.rank).chunks[move.chunk % kChunkSlots];
     word(flag.check)

@@ -9,10 +9,10 @@ void HostTeam::arrive(Publish) {
   if (weakening_ != nullptr && weakening_->before_barrier != nullptr) {
     weakening_->before_barrier(work_.rank, index);
   }
-  if (weakened(&Weakening::skip_barrier, index)) return;
+  if (weakened(&ProtocolMutation::skip_barrier, index)) return;
   ++epoch_;
   // Release: a peer that sees the flag sees what this block wrote before.
-  const bool release = !weakened(&Weakening::no_release, index);
+  const bool release = !weakened(&ProtocolMutation::no_release, index);
   for (int r = 0; r < work_.ranks; ++r) {
     signal(channel(r).flags[block_][work_.rank], epoch_,
            release ? std::memory_order_release : std::memory_order_relaxed);
@@ -21,9 +21,9 @@ void HostTeam::arrive(Publish) {
 
 Outcome HostTeam::wait() {
   const int index = barriers_ - 1;
-  if (weakened(&Weakening::skip_barrier, index)) return Outcome::kDone;
+  if (weakened(&ProtocolMutation::skip_barrier, index)) return Outcome::kDone;
   // Acquire: what a peer's block wrote before its flag is read after this.
-  const bool acquire = !weakened(&Weakening::no_acquire, index);
+  const bool acquire = !weakened(&ProtocolMutation::no_acquire, index);
   Flag* const flags = channel(work_.rank).flags[block_];
   for (int r = 0; r < work_.ranks; ++r) {
     const auto order = acquire ? std::memory_order_acquire : std::memory_order_relaxed;

@@ -12,7 +12,7 @@ namespace tutti {
 
 // What a test may take away from the protocol, to see that its absence is found. Barriers are
 // numbered from 0 in the order in which one operation of one block passes them.
-struct Weakening {
+struct ProtocolMutation {
   unsigned skip_barrier = 0;  // bit k: barrier k is left out
   unsigned no_release = 0;    // bit k: barrier k signals without release
   unsigned no_acquire = 0;    // bit k: barrier k waits without acquire
@@ -35,7 +35,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   // `waits_for`, if any, is a word for whoever looks at this rank from outside: while a wait is
   // long enough to yield, bit r says that rank r has not come. It stays as it is when the wait
   // fails.
-  HostTeam(const Work& work, int block, const Weakening* weakening = nullptr,
+  HostTeam(const KernelArgs& work, int block, const ProtocolMutation* weakening = nullptr,
            std::uint64_t* waits_for = nullptr)
       : HostTiles(work, block),
         weakening_(weakening),
@@ -179,8 +179,8 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   template <class T>
   Outcome take(int source, PacketAt at, int count, Words& words) const {
     using Code = PacketCode<T>;
-    const bool waits = !weakened(&Weakening::no_poll, at.part);
-    const bool clears = !weakened(&Weakening::no_clear, at.part);
+    const bool waits = !weakened(&ProtocolMutation::no_poll, at.part);
+    const bool clears = !weakened(&ProtocolMutation::no_clear, at.part);
     std::uint64_t* const from = packets_at<T>(work_.rank, launch_, source, at);
     for (std::size_t w = 0; w < packets_of<T>(count); w += Code::kPackets) {
       std::uint64_t packets[Code::kPackets];
@@ -199,7 +199,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
     return Outcome::kDone;
   }
 
-  bool weakened(unsigned Weakening::*mask, int index) const {
+  bool weakened(unsigned ProtocolMutation::*mask, int index) const {
     return weakening_ != nullptr && ((weakening_->*mask) >> index & 1u) != 0;
   }
   void signal(Flag& flag, std::uint64_t epoch, std::memory_order order) const;
@@ -232,7 +232,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   bool poisoned() const;
   bool has_left(int rank) const;
 
-  const Weakening* weakening_;
+  const ProtocolMutation* weakening_;
   std::uint64_t* waits_for_;
   std::uint64_t epoch_, first_epoch_;
   int barriers_ = 0;

@@ -14,7 +14,7 @@ class BasicMulticastTeam : public NvlinkTeam<Protocol> {
   using Base = NvlinkTeam<Protocol>;
 
  public:
-  __device__ explicit BasicMulticastTeam(const Work& work) : Base(work) {}
+  __device__ explicit BasicMulticastTeam(const KernelArgs& work) : Base(work) {}
 
 #if TUTTI_MULTICAST
   static constexpr bool kHasMulticast = true;
@@ -61,12 +61,12 @@ class BasicMulticastTeam : public NvlinkTeam<Protocol> {
 
  private:
   __device__ const MulticastPointers& pointers() const {
-    const Work& work = this->work_;
+    const KernelArgs& work = this->work_;
     return work.late != nullptr ? work.late->multicast : work.multicast;
   }
 #endif
 };
 
-using MulticastTeam = BasicMulticastTeam<Faithful>;
+using MulticastTeam = BasicMulticastTeam<ProductionProtocol>;
 
 }  // namespace tutti

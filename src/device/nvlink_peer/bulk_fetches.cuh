@@ -36,7 +36,7 @@ class BulkFetches {
   // part_of(rank) says what is to be brought, the next rank's first. If not 0, the chunk's place
   // has been waited for so long.
   template <class PartOf>
-  __device__ std::uint64_t begin(const Work& work, unsigned chunk, PartOf&& part_of) {
+  __device__ std::uint64_t begin(const KernelArgs& work, unsigned chunk, PartOf&& part_of) {
     const unsigned stage = chunk % kStages, turn = chunk / kStages;
     const std::uint64_t late_ns = turn == 0 ? 0 : await_load(work, &given_back_[stage], turn - 1);
     if (late_ns != 0) return late_ns;
@@ -51,7 +51,7 @@ class BulkFetches {
   }
 
   // Until all parts of the chunk are there. If not 0, they have been waited for so long.
-  __device__ std::uint64_t await(const Work& work, unsigned chunk) {
+  __device__ std::uint64_t await(const KernelArgs& work, unsigned chunk) {
     return await_load(work, &loaded_[chunk % kStages], chunk / kStages);
   }
 

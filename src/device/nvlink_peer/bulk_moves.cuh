@@ -16,7 +16,7 @@ __device__ __forceinline__ uint4* bulk_slot(unsigned index) {
 // How long a phase of a load barrier has taken, if that was too long. It depends on no peer, and
 // who ended now would leave shared memory that is still written to: so nothing but the deadline
 // calls it off.
-__device__ inline std::uint64_t await_load(const Work& work, std::uint64_t* barrier,
+__device__ inline std::uint64_t await_load(const KernelArgs& work, std::uint64_t* barrier,
                                            unsigned phase) {
   std::uint64_t start = 0;
   for (unsigned polls = 0; !is_loaded(barrier, phase); ++polls) {
@@ -39,7 +39,8 @@ class BulkMoves {
   }
 
   // Both addresses and `bytes` are multiples of 16.
-  __device__ void move(const Work& work, std::byte* to, const std::byte* from, std::size_t bytes) {
+  __device__ void move(const KernelArgs& work, std::byte* to, const std::byte* from,
+                       std::size_t bytes) {
     // What the flags that were waited for told is before these copies.
     fence_proxy_async_global();
     TUTTI_NO_UNROLL
@@ -51,7 +52,7 @@ class BulkMoves {
   }
 
   // Until everything has arrived. If not 0, it has not: so long was a load waited for.
-  __device__ std::uint64_t end(const Work& work) {
+  __device__ std::uint64_t end(const KernelArgs& work) {
     while (passed_on_ != begun_ && late_ns_ == 0) pass_on(work);
     wait_bulk_stores();
     return late_ns_;
@@ -70,7 +71,7 @@ class BulkMoves {
   }
 
   // The oldest load, once it is there.
-  __device__ void pass_on(const Work& work) {
+  __device__ void pass_on(const KernelArgs& work) {
     const unsigned index = passed_on_ % kBulkMoves;
     late_ns_ = await_load(work, &loaded_[index], passed_on_ / kBulkMoves);
     if (late_ns_ != 0) return;

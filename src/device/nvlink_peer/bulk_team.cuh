@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-template <class Protocol = Faithful>
+template <class Protocol = ProductionProtocol>
 class BulkTeam : public NvlinkTeam<Protocol> {
   using Base = NvlinkTeam<Protocol>;
   using Base::work_;
@@ -23,7 +23,7 @@ class BulkTeam : public NvlinkTeam<Protocol> {
 
   // All threads of the block, two warps at least, with kBulkBytes of dynamic shared memory; `moves`
   // is in shared memory, and so is what a body needs that fetches.
-  __device__ BulkTeam(const Work& work, BulkMoves& moves, BulkFetches* fetches = nullptr)
+  __device__ BulkTeam(const KernelArgs& work, BulkMoves& moves, BulkFetches* fetches = nullptr)
       : Base(work), moves_(moves), fetches_(fetches) {
     if constexpr (kHasBulkCopies) {
       if (!issues_moves()) return;

@@ -8,7 +8,7 @@ namespace tutti {
 
 class LocalTeam : public TokenVerbs<SingleBlock> {
  public:
-  __device__ explicit LocalTeam(const Work& work) : work_(work) {}
+  __device__ explicit LocalTeam(const KernelArgs& work) : work_(work) {}
 
   __device__ void launch_wait() {
 #if __CUDA_ARCH__ >= 900
@@ -69,7 +69,7 @@ class LocalTeam : public TokenVerbs<SingleBlock> {
 
   static __device__ Slice tile_of_thread(Slice i) { return threadIdx.x + i * blockDim.x; }
 
-  const Work& work_;
+  const KernelArgs& work_;
   Words held_[kHeldTiles], beside_[kHeldTiles];
   int turn_ = 0;
   bool poisoned_ = false;

@@ -14,7 +14,7 @@ class MessageMoves {
  public:
   static constexpr int kWarp = 32;
 
-  __device__ explicit MessageMoves(const Work& work) : work_(work) {}
+  __device__ explicit MessageMoves(const KernelArgs& work) : work_(work) {}
 
   __device__ void copy_chunk(std::byte* to, const std::byte* from, std::size_t bytes) const {
     if (is_postmaster()) return;
@@ -108,7 +108,7 @@ class MessageMoves {
     store_word<1>(to, 1, data.y, width, count);
   }
 
-  const Work& work_;
+  const KernelArgs& work_;
   // What was loaded before it was known where it goes, and where it was loaded from.
   uint2 ahead_ = {};
   const std::byte* ahead_of_ = nullptr;

@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-template <class Protocol = Faithful>
+template <class Protocol = ProductionProtocol>
 class MessageTeam : public MessageMoves<Protocol> {
   using Base = MessageMoves<Protocol>;
   using Base::thread, Base::meet, Base::ahead_, Base::ahead_of_, Base::load_eight;
@@ -33,7 +33,7 @@ class MessageTeam : public MessageMoves<Protocol> {
   };
 
   // All threads of the block, of which each half has two warps at least.
-  __device__ MessageTeam(const Work& work, Shared& shared)
+  __device__ MessageTeam(const KernelArgs& work, Shared& shared)
       : Base(work), half_(shared.halves[takes()]) {
     if (is_postmaster() && thread() == 0) half_.failed = 0;
   }

@@ -10,14 +10,14 @@
 
 namespace tutti {
 
-template <class Protocol = Faithful>
+template <class Protocol = ProductionProtocol>
 class NvlinkTeam : public TokenVerbs<SingleBlock> {
  public:
   static constexpr int kMaxRanks = kMaxCudaRanks;
   static constexpr bool kHasMulticast = false;
 
   // All threads of the block. Reads the epoch and the poison word; touches nothing of a peer's.
-  __device__ explicit NvlinkTeam(const Work& work) : work_(work) {
+  __device__ explicit NvlinkTeam(const KernelArgs& work) : work_(work) {
     epoch_ = load_relaxed_gpu(&work.epochs[blockIdx.x]);
     first_epoch_ = epoch_;
     late_ = work.late != nullptr;
@@ -304,7 +304,7 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     }
   }
 
-  const Work& work_;
+  const KernelArgs& work_;
   std::uint64_t epoch_, first_epoch_;
 
  private:

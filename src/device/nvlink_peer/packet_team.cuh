@@ -19,7 +19,7 @@ struct PacketWait {
 
 // The slow part of a wait for packets: has somebody called it off, will they never come, or is it
 // over? Out of line, as look_up().
-__device__ __noinline__ inline Outcome look_for_packets(const Work& work, PacketWait wait) {
+__device__ __noinline__ inline Outcome look_for_packets(const KernelArgs& work, PacketWait wait) {
   const auto* const own =
       reinterpret_cast<const PacketMemory*>(work.packets.memory.at[work.ranks - 1]);
   const bool at_host = wait.polls % kPollsPerHostLook == 0;
@@ -42,7 +42,7 @@ __device__ __noinline__ inline Outcome look_for_packets(const Work& work, Packet
 }
 
 // For exactly kRanks ranks, or for any number of them (0), which takes more registers and tests.
-template <int kRanks = 0, class Protocol = Faithful>
+template <int kRanks = 0, class Protocol = ProductionProtocol>
 class PacketTeam : public TokenVerbs<Cluster> {
  public:
   static constexpr int kMaxRanks = kRanks != 0 ? kRanks : kMaxCudaRanks;
@@ -51,7 +51,7 @@ class PacketTeam : public TokenVerbs<Cluster> {
     Words at[kMaxRanks];
   };
 
-  __device__ explicit PacketTeam(const Work& work) : work_(work) {}
+  __device__ explicit PacketTeam(const KernelArgs& work) : work_(work) {}
 
   __device__ int ranks() const { return kRanks != 0 ? kRanks : work_.ranks; }
   __device__ int others() const { return ranks() - 1; }
@@ -424,7 +424,7 @@ class PacketTeam : public TokenVerbs<Cluster> {
     return {Code::decode(packets), Code::decode(packets + Code::kPackets)};
   }
 
-  const Work& work_;
+  const KernelArgs& work_;
   std::uint64_t found_ = 0;  // the launch word at the beginning
   bool poisoned_ = false;    // likewise
   std::uint64_t launch_ = 0;

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-template <class Protocol = Faithful>
+template <class Protocol = ProductionProtocol>
 class RingTeam : public NvlinkTeam<Protocol> {
   using Base = NvlinkTeam<Protocol>;
   using Base::work_;
@@ -21,7 +21,8 @@ class RingTeam : public NvlinkTeam<Protocol> {
   };
 
   // All threads of the block, two warps at least.
-  __device__ RingTeam(const Work& work, Progress& progress) : Base(work), progress_(progress) {
+  __device__ RingTeam(const KernelArgs& work, Progress& progress)
+      : Base(work), progress_(progress) {
     if (is_first_lane()) progress.passes[warp()] = 0;
   }
 

@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-template <int kRanks = 0, class Protocol = Faithful>
+template <int kRanks = 0, class Protocol = ProductionProtocol>
 class TokenTeam : public PacketTeam<kRanks, Protocol> {
   using Base = PacketTeam<kRanks, Protocol>;
 

@@ -128,7 +128,7 @@ class TokenVerbs {
 
   // Of an operation on tokens of T.
   template <class T, class F>
-  __device__ Outcome with_token_access(const Work& work, F&& f) const {
+  __device__ Outcome with_token_access(const KernelArgs& work, F&& f) const {
     const auto bits = [](const std::byte* buffer) {
       return reinterpret_cast<std::uintptr_t>(buffer);
     };

@@ -6,9 +6,9 @@
 
 namespace tutti {
 
-// What a test may take away from the protocol; see Weakening in host_team.hpp. The library's
-// kernels are built with Faithful, which costs nothing.
-struct Faithful {
+// What a test may take away from the protocol; see ProtocolMutation in host_team.hpp. The library's
+// kernels are built with ProductionProtocol, which costs nothing.
+struct ProductionProtocol {
   static __device__ bool skip_barrier(int) { return false; }
   static __device__ bool release(int) { return true; }
   static __device__ bool acquire(int) { return true; }
@@ -42,7 +42,7 @@ __device__ inline int width_of(std::uintptr_t bits) {
 // Between the loads of a tile, or of packets, and their uses. ptxas, left alone, uses the first
 // before it issues the last, and so waits twice for the link. It does not move uses up over a
 // branch, be it one that is never taken.
-__device__ __forceinline__ void end_all_loads(const Work& work) {
+__device__ __forceinline__ void end_all_loads(const KernelArgs& work) {
   if (work.ranks > kMaxCudaRanks) asm volatile("trap;");
 }
 
@@ -56,7 +56,7 @@ struct Waiting {
 
 // By a thread of a block that gives up, long after the block arrived: nobody who comes from now on
 // may go on. But for a mismatch, which peers find by these flags.
-__device__ __noinline__ inline void take_flags_back(const Work& work, FailureReason why) {
+__device__ __noinline__ inline void take_flags_back(const KernelArgs& work, FailureReason why) {
   if (why == FailureReason::kMismatch) return;
   for (int r = 0; r < work.ranks; ++r) {
     auto& channel = *reinterpret_cast<ChannelMemory*>(work.channels.at[r]);
@@ -75,7 +75,7 @@ __device__ __noinline__ inline void take_flags_back(const Work& work, FailureRea
 
 // Writes the failure record, unless another block was first, and poisons this rank. Out of line: it
 // takes values, so that a team stays in registers.
-__device__ __noinline__ inline Outcome fail(const Work& work, FailureReason reason,
+__device__ __noinline__ inline Outcome fail(const KernelArgs& work, FailureReason reason,
                                             Waiting waiting) {
   atomicCAS(&work.control->poison, 0u, static_cast<std::uint32_t>(reason));
   take_flags_back(work, reason);
@@ -97,13 +97,13 @@ __device__ __noinline__ inline Outcome fail(const Work& work, FailureReason reas
   return Outcome::kFailed;
 }
 
-__device__ inline std::uint64_t timeout_ns(const Work& work) {
+__device__ inline std::uint64_t timeout_ns(const KernelArgs& work) {
   return work.timeout_ns != 0 ? work.timeout_ns : load_relaxed_gpu(&work.control->timeout_ns);
 }
 
 // The slow part of a wait: has somebody called it off, or is it over? Its shape keeps registers for
 // those who call it: what fails, fails at the end.
-__device__ __noinline__ inline Outcome look_up(const Work& work, bool look_at_host,
+__device__ __noinline__ inline Outcome look_up(const KernelArgs& work, bool look_at_host,
                                                Waiting waiting) {
   const std::uint32_t poison = load_relaxed_gpu(&work.control->poison);
   if (poison != 0) {
@@ -118,7 +118,7 @@ __device__ __noinline__ inline Outcome look_up(const Work& work, bool look_at_ho
 }
 
 // Whether a rank has left the group. Acquire: a poll after this finds all that it sent.
-__device__ inline bool has_left(const Work& work, int rank) {
+__device__ inline bool has_left(const KernelArgs& work, int rank) {
   return (load_acquire_system(work.notices) & Notice::left(rank)) != 0;
 }
 
@@ -131,7 +131,7 @@ class Patience {
     return polls_ > kPollsBeforeClock && polls_ % kPollsPerClock == 0;
   }
   // Where the rank had left at the look before, it was polled in vain since: nothing will come.
-  __device__ Outcome look_up(const Work& work, Waiting waiting) {
+  __device__ Outcome look_up(const KernelArgs& work, Waiting waiting) {
     const std::uint64_t now = global_timer_ns();
     if (start_ == 0) start_ = now;
     waiting.waited_ns = now - start_;

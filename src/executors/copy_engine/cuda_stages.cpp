@@ -52,7 +52,7 @@ void CudaStages::end_batch() {
   gathered_.clear();
 }
 
-void CudaStages::reduce(const Work& part, Publish) {
+void CudaStages::reduce(const KernelArgs& part, Publish) {
   end_batch();
   if (status_.is_ok()) status_ = launch_on_cuda(cuda_, body_, part, stream_);
 }

@@ -44,7 +44,7 @@ class CudaStages : public Stages {
   CudaStages(CudaDriver& cuda, const CudaBody& body, CopyLane& lane, Stream stream)
       : cuda_(cuda), body_(body), lane_(lane), stream_(stream) {}
 
-  void reduce(const Work& part, Publish publish) override;
+  void reduce(const KernelArgs& part, Publish publish) override;
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     if (bytes > 0) gathered_.push_back({to, from, bytes});
   }

@@ -7,13 +7,14 @@
 
 namespace tutti {
 
-Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const Work& work, Stream stream) {
+Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const KernelArgs& work,
+                      Stream stream) {
   constexpr int kWarp = 32;
   const int needed = std::clamp(body.threads, work.ranks, kMaxThreads);
   // Kernels have one more at most.
   const void* const more = work.counts != nullptr ? static_cast<const void*>(work.counts)
                                                   : static_cast<const void*>(work.messages);
-  void* arguments[] = {const_cast<Work*>(&work), const_cast<void*>(more)};
+  void* arguments[] = {const_cast<KernelArgs*>(&work), const_cast<void*>(more)};
   return cuda.launch(
       {.kernel = body.kernel,
        .blocks = work.blocks,

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "algorithms/catalogue.hpp"
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 #include "drivers/cuda.hpp"
 
 namespace tutti {
@@ -16,7 +16,8 @@ struct CudaBody {
 };
 
 // Returns once enqueued. The kernel's arguments are the work, and its messages where it has some.
-Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const Work& work, Stream stream);
+Status launch_on_cuda(CudaDriver& cuda, const CudaBody& body, const KernelArgs& work,
+                      Stream stream);
 
 // Loads every kernel of the rows for so many ranks on the current device, now: a kernel that is
 // loaded lazily would wait for one that spins. `compute`: the device's, as Topology::compute. Rows

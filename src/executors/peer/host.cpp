@@ -2,7 +2,7 @@
 
 namespace tutti {
 
-Outcome run_on_host(HostBody body, const Work& work, const Weakening* weakening,
+Outcome run_on_host(HostBody body, const KernelArgs& work, const ProtocolMutation* weakening,
                     std::uint64_t* waits_for) {
   for (int block = 0; block < work.blocks; ++block) {
     HostTeam team(work, block, weakening, waits_for);

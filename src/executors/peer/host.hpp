@@ -7,7 +7,8 @@
 
 namespace tutti {
 
-Outcome run_on_host(HostBody body, const Work& work, const Weakening* weakening = nullptr,
+Outcome run_on_host(HostBody body, const KernelArgs& work,
+                    const ProtocolMutation* weakening = nullptr,
                     std::uint64_t* waits_for = nullptr);
 
 }  // namespace tutti

@@ -37,7 +37,7 @@ struct PageRecord {
   std::uint64_t sequence;
   std::uint64_t count, bytes;
   std::uint64_t started_ns, ended_ns;  // steady clock; 0: not yet
-  std::uint32_t signature;             // as in Work
+  std::uint32_t signature;             // as in KernelArgs
   std::uint32_t state;                 // OperationState
   std::uint32_t dtype, op;             // DataType, OpKind
   std::array<char, 64> row;            // "all_reduce/one_shot"; ends with a zero

@@ -11,7 +11,7 @@
 #include "base/units.hpp"
 #include "conformance/gpu/gpu_tests.hpp"
 #include "conformance/gpu/weakened.hpp"
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 #include "drivers/cuda.hpp"
 #include "executors/copy_engine/cuda_stages.hpp"
 #include "support/check.hpp"
@@ -55,8 +55,8 @@ class Bare {
   std::byte* input() { return part(rank_.number(), 1); }
   std::byte* output() { return part(rank_.number(), 2); }
 
-  Work work(const Algorithm& row, bool staged) {
-    Work work{};
+  KernelArgs work(const Algorithm& row, bool staged) {
+    KernelArgs work{};
     work.count = kCount;
     work.rank = rank_.number();
     work.ranks = rank_.size();
@@ -175,7 +175,7 @@ class Trials {
     require(!bare_.failed(), fmt::format("{} failed, for reason {}", row_.id, bare_.reason()));
   }
 
-  void launch(const CudaBody& body, const Work& work) {
+  void launch(const CudaBody& body, const KernelArgs& work) {
     CudaDriver& cuda = *rank_.device.cuda();
     if (row_.program == nullptr) {
       return require_ok(launch_on_cuda(cuda, body, work, bare_.stream()));

@@ -66,56 +66,56 @@ struct Weakened {
 using SumOfFloats = Reduction<float, Sum>;
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    weakened_one_shot(const __grid_constant__ Work work) {
+    weakened_one_shot(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   NvlinkTeam<Weakened> team(work);
   all_reduce_one_shot<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    weakened_two_shot(const __grid_constant__ Work work) {
+    weakened_two_shot(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   NvlinkTeam<Weakened> team(work);
   all_reduce_two_shot<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    weakened_multicast_one_shot(const __grid_constant__ Work work) {
+    weakened_multicast_one_shot(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   BasicMulticastTeam<Weakened> team(work);
   all_reduce_multicast_one_shot<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    weakened_multicast_two_shot(const __grid_constant__ Work work) {
+    weakened_multicast_two_shot(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   BasicMulticastTeam<Weakened> team(work);
   all_reduce_multicast_two_shot<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    weakened_one_shot_push(const __grid_constant__ Work work) {
+    weakened_one_shot_push(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   PacketTeam<0, Weakened> team(work);
   all_reduce_one_shot_push<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    weakened_two_shot_push(const __grid_constant__ Work work) {
+    weakened_two_shot_push(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   PacketTeam<0, Weakened> team(work);
   all_reduce_two_shot_push<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    weakened_two_shot_staged(const __grid_constant__ Work work) {
+    weakened_two_shot_staged(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   NvlinkTeam<Weakened> team(work);
   all_reduce_two_shot_staged<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    weakened_two_shot_tma(const __grid_constant__ Work work) {
+    weakened_two_shot_tma(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   __shared__ BulkMoves moves;
   BulkTeam<Weakened> team(work, moves);
@@ -123,16 +123,17 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    weakened_between_copies(const __grid_constant__ Work work) {
+    weakened_between_copies(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   // It has one barrier at most: without that there is no epoch to keep.
-  Work part = work;
+  KernelArgs part = work;
   part.meets = work.meets && !Weakened::skip_barrier(0);
   NvlinkTeam<Weakened> team(part);
   run_between_copies<SumOfFloats>(team, part);
 }
 
-__global__ void __launch_bounds__(kMaxThreads, 1) weakened_ring(const __grid_constant__ Work work) {
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    weakened_ring(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   __shared__ RingTeam<Weakened>::Progress progress;
   RingTeam<Weakened> team(work, progress);

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 
 namespace tutti {
 namespace {

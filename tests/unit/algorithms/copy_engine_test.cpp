@@ -89,7 +89,7 @@ class RankStages : public Stages {
   RankStages(StageGraph& graph, std::size_t element_bytes, int without)
       : graph_(graph), element_bytes_(element_bytes), without_(without) {}
 
-  void reduce(const Work& part, Publish) override {
+  void reduce(const KernelArgs& part, Publish) override {
     const std::size_t bytes = part.count * element_bytes_;
     std::vector<Access> accesses;
     for (int r = 0; bytes > 0 && r < part.ranks; ++r) {
@@ -182,7 +182,7 @@ Races races_of(const Setting& setting, int without = -1) {
                                 RankStages(graph, sizeof(float), without));
   for (int r = 0; r < setting.ranks; ++r) {
     RankStages& stages = ranks[static_cast<std::size_t>(r)];
-    Work work = world.work(r, kCount, setting.staged);
+    KernelArgs work = world.work(r, kCount, setting.staged);
     work.chunk_bytes = kChunkBytes;
     for (int operation = 0; operation < 2; ++operation) {
       stages.kernel({{work.input, kCount * sizeof(float), true},
@@ -252,7 +252,7 @@ TEST(CopyEngineTest, OneCopyServesAllRanksWhereThereIsMulticast) {
   for (const bool multicast : {false, true}) {
     StageGraph graph;
     RankStages stages(graph, sizeof(float), -1);
-    Work work = world.work(1, kCount, false);
+    KernelArgs work = world.work(1, kCount, false);
     if (multicast) work.multicast.output = all.data();
     all_gather_copy_engine_multicast(stages, work, sizeof(float));
     EXPECT_EQ(stages.copied, multicast ? 1 : kRanks);

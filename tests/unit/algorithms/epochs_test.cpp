@@ -24,7 +24,7 @@ int run_operations(const Algorithm& row, std::uint64_t first_epoch) {
   HostWorld world(ranks, kCount * sizeof(float), kStagingBytes);
   std::atomic<int> wrong = 0;
   on_all_ranks(ranks, [&](int rank) {
-    Work work = world.work(rank, kCount, false);
+    KernelArgs work = world.work(rank, kCount, false);
     std::fill_n(work.epochs, kMaxBlocks, first_epoch);
     *work.packets.launches = LaunchWord::at(first_epoch % kManyLaunches);
     float* const input = world.input<float>(rank);

@@ -1,10 +1,9 @@
 // The emulated switch does what a switch does, and refuses what a switch refuses.
-#include "algorithms/fabric.hpp"
-
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "algorithms/multicast_buffers.hpp"
 #include "device/host_shared/host_team.hpp"
 #include "support/host_world.hpp"
 
@@ -31,7 +30,7 @@ class Emulated {
 
   // The tile of `count` elements at `first`, by way of the switch.
   Tile<T, HostTeam::tile_elements<T>()> load_reduce(TileAt tile, std::uint64_t sequence = 1) {
-    Work work = world_.work(0, kFabricCount, false);
+    KernelArgs work = world_.work(0, kFabricCount, false);
     work.sequence = sequence;
     HostTeam team(work, 0);
     const auto buffers = team.buffers();
@@ -55,7 +54,7 @@ TEST(EmulatedSwitchTest, TheOrderIsTheSwitchs) {
 }
 
 TEST(EmulatedSwitchTest, EveryRankComesOnce) {
-  Work work{};
+  KernelArgs work{};
   work.ranks = kFabricRanks;
   std::set<int> first;
   for (std::size_t at = 0; at < 100; ++at) {

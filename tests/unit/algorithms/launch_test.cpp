@@ -21,7 +21,7 @@ TEST(LaunchTest, ThreadsAreWholeWarpsAndStartsAreEarlyWhereTheRowSaysSo) {
     seen = launch;
     return Status::ok();
   };
-  Work work{};
+  KernelArgs work{};
   work.ranks = 2;
   work.blocks = 3;
   for (const bool early : {false, true}) {
@@ -73,7 +73,7 @@ TEST(LaunchTest, GridsOfTokensGiveEachThreadATile) {
     const Geometry geometry = (*row)->geometry({std::size_t{tokens} * kTokenBytes, 4, kTokenBytes});
     EXPECT_EQ(geometry.blocks, blocks) << tokens;
     EXPECT_EQ(geometry.threads, threads) << tokens;
-    Work work{};
+    KernelArgs work{};
     work.blocks = geometry.blocks;
     work.norm.tokens = tokens;
     EXPECT_EQ((*row)->cluster(work), cluster) << tokens;
@@ -192,7 +192,7 @@ TEST(LaunchTest, ClustersHaveATokenEach) {
        {std::array{1, 8, 8}, {2, 16, 8}, {16, 128, 8}, {17, 68, 4}, {250, 128, 1}}) {
     const auto bytes = static_cast<std::size_t>(tokens) * kTokenBytes;
     EXPECT_EQ((*row)->geometry({bytes, 4, kTokenBytes}).blocks, blocks) << tokens;
-    Work work{};
+    KernelArgs work{};
     work.ranks = 4;
     work.blocks = blocks;
     work.norm.tokens = static_cast<std::uint32_t>(tokens);
@@ -207,7 +207,7 @@ TEST(LaunchTest, TheSecondKernelSuitsTheTokens) {
   ASSERT_TRUE(row.is_ok());
   alignas(16) std::byte memory[32];
   const auto grid = [&](std::uint32_t hidden, DataType output, std::size_t offset) {
-    Work work{};
+    KernelArgs work{};
     work.output = memory;
     work.norm = {.weight = memory,
                  .output = memory + offset,

@@ -39,7 +39,7 @@ Groups reduced(const Algorithm& row, const Groups& inputs, int blocks,
   on_all_ranks(ranks, [&](int rank) {
     const Elements& input = inputs[static_cast<std::size_t>(rank)];
     std::memcpy(world.input<Bfloat16>(rank), input.data(), kManyElements * sizeof(Bfloat16));
-    Work work = world.work(rank, kManyElements, false);
+    KernelArgs work = world.work(rank, kManyElements, false);
     work.blocks = blocks;
     work.ring = ring_slots(row, kStagingBytes, blocks, 256);
     work.staging_bytes = staging_bytes;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kElementBytes = 2, kUnit = 16 / kElementBytes;
 
-Work work_of(int ranks, int blocks, std::size_t piece, std::size_t staging_bytes) {
-  Work work{};
+KernelArgs work_of(int ranks, int blocks, std::size_t piece, std::size_t staging_bytes) {
+  KernelArgs work{};
   work.ranks = ranks;
   work.blocks = blocks;
   work.count = piece * static_cast<std::size_t>(ranks);
@@ -29,7 +29,7 @@ const Case kCases[] = {{2, 2, 1000, 1024},  {2, 7, 1000, 1024}, {3, 2, 999, 512}
 
 // Calls f(block, passes) for the blocks that are bound to `rank`.
 template <class F>
-void for_each_bound_to(const Work& work, int rank, bool staged, F&& f) {
+void for_each_bound_to(const KernelArgs& work, int rank, bool staged, F&& f) {
   for (int block = 0; block < work.blocks; ++block) {
     const bool bound =
         work.blocks < work.ranks ? rank % work.blocks == block : block % work.ranks == rank;
@@ -39,7 +39,7 @@ void for_each_bound_to(const Work& work, int rank, bool staged, F&& f) {
 
 TEST(BoundPasses, CoverEveryPieceOnce) {
   for (const Case& c : kCases) {
-    const Work work = work_of(c.ranks, c.blocks, c.piece, c.staging_bytes);
+    const KernelArgs work = work_of(c.ranks, c.blocks, c.piece, c.staging_bytes);
     for (const bool staged : {false, true}) {
       for (int rank = 0; rank < c.ranks; ++rank) {
         std::vector<int> covered(c.piece);
@@ -60,7 +60,7 @@ TEST(BoundPasses, CoverEveryPieceOnce) {
 // Of blocks that are bound to one rank, in one half of its staging; and halves lie apart.
 TEST(BoundPasses, NoTwoBlocksShareRoom) {
   for (const Case& c : kCases) {
-    const Work work = work_of(c.ranks, c.blocks, c.piece, c.staging_bytes);
+    const KernelArgs work = work_of(c.ranks, c.blocks, c.piece, c.staging_bytes);
     for (int rank = 0; rank < c.ranks; ++rank) {
       std::set<std::size_t> taken[2];
       for_each_bound_to(work, rank, true, [&](int block, const BoundPasses& passes) {

@@ -85,7 +85,7 @@ void expect_reference(const test::InputSpec& spec) {
   constexpr int kElements = SmallTiles::tile_elements<T>();
   constexpr std::size_t kCount = 40 * kElements;
   const SmallTiles team{spec};
-  Work work{};
+  KernelArgs work{};
   work.ranks = spec.ranks;
   work.scaled_by_peers = spec.op == OpKind::kPreMulSum;
   work.divisor = spec.op == OpKind::kAvg ? spec.ranks : 1;

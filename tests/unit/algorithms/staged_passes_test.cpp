@@ -13,7 +13,7 @@ void for_each_case(Check check) {
       for (const std::size_t element_bytes : {1, 2, 4, 8}) {
         for (const std::size_t staging_bytes : {kLeastStagingBytes, std::size_t{66 * 256}}) {
           for (const bool stage_output : {false, true}) {
-            Work work{};
+            KernelArgs work{};
             work.count = count;
             work.ranks = ranks;
             work.staging_bytes = staging_bytes;
@@ -29,7 +29,7 @@ void for_each_case(Check check) {
 }
 
 TEST(StagedPassesTest, SharesFollowEachOtherAndCoverEverything) {
-  for_each_case([](const Work& work, std::size_t element_bytes) {
+  for_each_case([](const KernelArgs& work, std::size_t element_bytes) {
     const StagedPasses passes(work, element_bytes);
     std::size_t next = 0;
     for (std::size_t k = 0; k < passes.number; ++k) {
@@ -48,7 +48,7 @@ TEST(StagedPassesTest, SharesFollowEachOtherAndCoverEverything) {
 }
 
 TEST(StagedPassesTest, PlacesAreAlignedApartAndWithinTheirHalf) {
-  for_each_case([](const Work& work, std::size_t element_bytes) {
+  for_each_case([](const KernelArgs& work, std::size_t element_bytes) {
     const StagedPasses passes(work, element_bytes);
     const int places = work.stage_output ? 2 * work.ranks : work.ranks;
     std::size_t end_of_half = 0;
@@ -67,7 +67,7 @@ TEST(StagedPassesTest, PlacesAreAlignedApartAndWithinTheirHalf) {
 }
 
 TEST(StagedPassesTest, AreNoMoreThanStagingAsksFor) {
-  Work work{};
+  KernelArgs work{};
   work.ranks = 2;
   work.staging_bytes = 1024;  // a half has two slots of 256 bytes
   for (const std::size_t count : {1, 128, 129, 256, 257}) {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 
 namespace tutti::cli {
 namespace {

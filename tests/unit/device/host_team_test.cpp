@@ -26,7 +26,7 @@ TEST(HostTeamTest, ABarrierLetsNobodyPastBeforeAllHaveCome) {
   HostWorld world(kRanks, 64);
   std::atomic<int> arrived = 0;
   on_all_ranks(kRanks, [&](int rank) {
-    const Work work = world.work(rank, 1, false);
+    const KernelArgs work = world.work(rank, 1, false);
     HostTeam team(work, 0);
     for (int round = 1; round <= kRounds; ++round) {
       arrived.fetch_add(1, std::memory_order_relaxed);
@@ -40,7 +40,7 @@ TEST(HostTeamTest, ABarrierLetsNobodyPastBeforeAllHaveCome) {
 
 TEST(HostTeamTest, TheDeadlineEndsAWaitAndIsTold) {
   HostWorld world(3, 64);
-  Work work = world.work(2, 1, false);
+  KernelArgs work = world.work(2, 1, false);
   work.sequence = 42;
   work.timeout_ns = 50 * kMillisecond;
   // Rank 0 has come, rank 1 has not.
@@ -63,7 +63,7 @@ TEST(HostTeamTest, TheDeadlineEndsAWaitAndIsTold) {
 TEST(HostTeamTest, TheCommunicatorsDeadlineHoldsWhereTheCallHasNone) {
   HostWorld world(2, 64);
   world.control(0).timeout_ns = 20 * kMillisecond;
-  const Work work = world.work(0, 1, false);
+  const KernelArgs work = world.work(0, 1, false);
   EXPECT_EQ(HostTeam(work, 0).barrier(Publish::kStores), Outcome::kFailed);
   EXPECT_EQ(reason_of(world, 0), FailureReason::kTimeout);
 }
@@ -71,7 +71,7 @@ TEST(HostTeamTest, TheCommunicatorsDeadlineHoldsWhereTheCallHasNone) {
 TEST(HostTeamTest, AnotherSignatureIsAMismatchOnBothSides) {
   HostWorld world(2, 64);
   on_all_ranks(2, [&](int rank) {
-    Work work = world.work(rank, 1, false);
+    KernelArgs work = world.work(rank, 1, false);
     if (rank == 1) work.signature = 0x5678;
     EXPECT_EQ(HostTeam(work, 0).barrier(Publish::kStores), Outcome::kFailed);
   });
@@ -85,7 +85,7 @@ TEST(HostTeamTest, AnotherSignatureIsAMismatchOnBothSides) {
 
 TEST(HostTeamTest, TheAbortWordEndsAWait) {
   HostWorld world(2, 64);
-  const Work work = world.work(0, 1, false);
+  const KernelArgs work = world.work(0, 1, false);
   std::jthread aborts([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     std::atomic_ref(world.notices(0)).store(Notice::kAbort);
@@ -96,7 +96,7 @@ TEST(HostTeamTest, TheAbortWordEndsAWait) {
 
 TEST(HostTeamTest, AWaitForARankThatHasLeftEnds) {
   HostWorld world(2, 64);
-  const Work work = world.work(0, 1, false);
+  const KernelArgs work = world.work(0, 1, false);
   std::jthread leaves([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     std::atomic_ref(world.notices(0)).fetch_or(Notice::left(1));
@@ -113,15 +113,15 @@ HostWorld* world_of_leaver = nullptr;
 TEST(HostTeamTest, WhoLeavesBehindItsFlagIsNotMissed) {
   HostWorld world(2, 64);
   world_of_leaver = &world;
-  Weakening weakening;
+  ProtocolMutation weakening;
   weakening.after_poll = [](int waiting) {
-    const Work work = world_of_leaver->work(waiting, 1, false);
+    const KernelArgs work = world_of_leaver->work(waiting, 1, false);
     Flag& flag = reinterpret_cast<ChannelMemory*>(work.channels.at[waiting])->flags[0][1];
     std::atomic_ref(flag.check).store(std::uint64_t{work.signature} << 32 | 1);
     std::atomic_ref(flag.epoch).store(1);
     std::atomic_ref(world_of_leaver->notices(waiting)).fetch_or(Notice::left(1));
   };
-  const Work work = world.work(0, 1, false);
+  const KernelArgs work = world.work(0, 1, false);
   HostTeam team(work, 0, &weakening);
   EXPECT_EQ(team.barrier(Publish::kStores), Outcome::kDone);
   EXPECT_EQ(world.notices(0), Notice::left(1)) << "it was not looked at";
@@ -131,7 +131,7 @@ TEST(HostTeamTest, WhoLeavesBehindItsFlagIsNotMissed) {
 // which is an abort here.
 TEST(HostTeamTest, ALongWaitTellsForWhomItWaits) {
   HostWorld world(4, 64);
-  const Work work = world.work(2, 1, false);
+  const KernelArgs work = world.work(2, 1, false);
   const auto flag_of = [&](int rank) -> Flag& {
     return reinterpret_cast<ChannelMemory*>(work.channels.at[2])->flags[0][rank];
   };
@@ -157,7 +157,7 @@ TEST(HostTeamTest, AWaitThatEndsWellTellsNothingAnyMore) {
   HostWorld world(2, 64);
   std::uint64_t waits_for[2] = {};
   on_all_ranks(2, [&](int rank) {
-    const Work work = world.work(rank, 1, false);
+    const KernelArgs work = world.work(rank, 1, false);
     HostTeam team(work, 0, nullptr, &waits_for[rank]);
     if (rank == 1) {
       while (std::atomic_ref(waits_for[0]).load() != 0b10) std::this_thread::yield();
@@ -171,7 +171,7 @@ TEST(HostTeamTest, AWaitThatEndsWellTellsNothingAnyMore) {
 TEST(HostTeamTest, APoisonedRankWaitsForNobody) {
   HostWorld world(2, 64);
   world.control(0).poison = static_cast<std::uint32_t>(FailureReason::kTimeout);
-  const Work work = world.work(0, 1, false);
+  const KernelArgs work = world.work(0, 1, false);
   EXPECT_EQ(HostTeam(work, 0).barrier(Publish::kStores), Outcome::kFailed);
 }
 
@@ -179,7 +179,7 @@ TEST(HostTeamTest, APoisonedRankWaitsForNobody) {
 TEST(HostTeamTest, WhoGivesUpTakesItsFlagsBack) {
   HostWorld world(2, 64);
   for (const int rank : {0, 1}) {
-    Work work = world.work(rank, 1, false);
+    KernelArgs work = world.work(rank, 1, false);
     work.timeout_ns = kMillisecond;
     EXPECT_EQ(HostTeam(work, 0).barrier(Publish::kStores), Outcome::kFailed);
     EXPECT_EQ(reason_of(world, rank), FailureReason::kTimeout);
@@ -193,10 +193,10 @@ TEST(HostTeamTest, WhoIsToldTakesItsFlagsBackButForAMismatch) {
   for (const auto found : {FailureReason::kNone, FailureReason::kMismatch}) {
     HostWorld world(2, 64);
     world.control(0).poison = Control::kTold | static_cast<std::uint32_t>(found);
-    const Work work = world.work(0, 1, false);
+    const KernelArgs work = world.work(0, 1, false);
     EXPECT_EQ(HostTeam(work, 0).barrier(Publish::kStores), Outcome::kFailed);
     const bool stands = found == FailureReason::kMismatch;
-    Work late = world.work(1, 1, false);
+    KernelArgs late = world.work(1, 1, false);
     late.signature = 0x5678;
     late.timeout_ns = kMillisecond;
     EXPECT_EQ(HostTeam(late, 0).barrier(Publish::kStores), Outcome::kFailed);
@@ -206,7 +206,7 @@ TEST(HostTeamTest, WhoIsToldTakesItsFlagsBackButForAMismatch) {
 
 TEST(HostTeamTest, TheFirstFailureIsTheOneThatIsTold) {
   HostWorld world(2, 64);
-  Work work = world.work(0, 1, false);
+  KernelArgs work = world.work(0, 1, false);
   work.timeout_ns = kMillisecond;
   work.sequence = 1;
   EXPECT_EQ(HostTeam(work, 0).barrier(Publish::kStores), Outcome::kFailed);
@@ -217,7 +217,7 @@ TEST(HostTeamTest, TheFirstFailureIsTheOneThatIsTold) {
 
 TEST(HostTeamTest, TwoOperationsOnOneChannelAreFound) {
   HostWorld world(1, 64);
-  const Work work = world.work(0, 1, false);
+  const KernelArgs work = world.work(0, 1, false);
   HostTeam first(work, 0), second(work, 0);
   EXPECT_EQ(first.barrier(Publish::kStores), Outcome::kDone);
   EXPECT_EQ(second.barrier(Publish::kStores), Outcome::kDone);
@@ -230,7 +230,7 @@ TEST(HostTeamTest, EpochsGrowBeyondThirtyTwoBits) {
   constexpr std::uint64_t kNear = (std::uint64_t{1} << 32) - 2;
   HostWorld world(2, 64);
   on_all_ranks(2, [&](int rank) {
-    const Work work = world.work(rank, 1, false);
+    const KernelArgs work = world.work(rank, 1, false);
     work.epochs[0] = kNear;
     HostTeam team(work, 0);
     for (int k = 0; k < 5; ++k) ASSERT_EQ(team.barrier(Publish::kStores), Outcome::kDone);

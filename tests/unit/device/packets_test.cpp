@@ -116,8 +116,8 @@ class PacketWaits : public ::testing::TestWithParam<const char*> {
     return (*find_algorithm(Collective::kAllReduce, GetParam()))
         ->host(DataType::kFloat32, OpKind::kSum);
   }
-  Work work(int rank, std::chrono::nanoseconds timeout = kPatience) {
-    Work work = world_.work(rank, kCount, false);
+  KernelArgs work(int rank, std::chrono::nanoseconds timeout = kPatience) {
+    KernelArgs work = world_.work(rank, kCount, false);
     work.timeout_ns = static_cast<std::uint64_t>(timeout.count());
     return work;
   }
@@ -147,7 +147,7 @@ TEST_P(PacketWaits, TheDeadlineEndsThemAndIsTold) {
 // Rank 1 sends less than the others wait for: what it announced says why, long before the deadline.
 TEST_P(PacketWaits, PacketsThatNeverComeAreAMismatch) {
   on_all_ranks(3, [&](int rank) {
-    Work mine = work(rank);
+    KernelArgs mine = work(rank);
     if (rank == 1) {
       mine.count = 10;
       mine.signature = 0x5678;
@@ -161,7 +161,7 @@ TEST_P(PacketWaits, PacketsThatNeverComeAreAMismatch) {
 
 TEST_P(PacketWaits, APoisonedRankPushesNothing) {
   world_.control(0).poison = static_cast<std::uint32_t>(FailureReason::kTimeout);
-  const Work mine = work(0);
+  const KernelArgs mine = work(0);
   EXPECT_EQ(run_on_host(body(), mine), Outcome::kFailed);
   for (int step = 0; step < 3; ++step) {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(mine.packets.memory.at[step]);
@@ -173,7 +173,7 @@ TEST_P(PacketWaits, APoisonedRankPushesNothing) {
 
 TEST_P(PacketWaits, BlocksOfAnotherOperationAreAnOverlap) {
   on_all_ranks(3, [&](int rank) {
-    const Work mine = work(rank);
+    const KernelArgs mine = work(rank);
     if (rank == 0) *mine.packets.launches += 1;  // another operation's block has been counted
     EXPECT_EQ(run_on_host(body(), mine), rank == 0 ? Outcome::kFailed : Outcome::kDone);
   });

@@ -40,14 +40,14 @@ TEST(CutTest, KeepsWhatLiesBeforeTheEnd) {
 }
 
 TEST(ChunkTest, OnePassWhereNothingIsStaged) {
-  Work work{};
+  KernelArgs work{};
   work.count = 1000;
   work.staging_bytes = 256;
   EXPECT_EQ(chunk_elements(work, 4), 1000u);
 }
 
 TEST(ChunkTest, StagedPassesFitAndAreEven) {
-  Work work{};
+  KernelArgs work{};
   work.stage_input = true;
   work.staging_bytes = 1024;
   for (const std::size_t count : {0, 1, 255, 256, 257, 300, 513, 100000}) {
@@ -67,7 +67,7 @@ TEST(ForEachTileTest, TheBlocksTouchEveryElementOnce) {
   for (const std::size_t count : {0, 1, 255, 256, 257, 5000}) {
     for (const int blocks : {1, 2, 7}) {
       std::vector<int> touched(count + 10, 0);
-      Work work{};
+      KernelArgs work{};
       work.ranks = 1;
       work.blocks = blocks;
       std::vector<std::uint64_t> epochs(kMaxBlocks);

@@ -101,10 +101,9 @@ std::vector<Status> create_with_liar(const std::function<Bytes(int, Bytes)>& lie
     shim->instead_of = [&, exchange = 0](Bytes truth) mutable {
       return rank == 1 ? lie(exchange++, std::move(truth)) : truth;
     };
-    answers[r] =
-        CommunicatorImpl::create(std::move(shim), {.backend = Backend::kHost, .timeout = kPatience},
-                                 Machinery{})
-            .status();
+    answers[r] = CommunicatorImpl::create(
+                     std::move(shim), {.backend = Backend::kHost, .timeout = kPatience}, Drivers{})
+                     .status();
   });
   return answers;
 }

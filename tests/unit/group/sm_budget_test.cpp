@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 #include "fakes/fake_cuda.hpp"
 #include "fakes/fake_nccl.hpp"
 #include "group/communicator_impl.hpp"
@@ -39,7 +39,7 @@ Launches launches_of(const OnRank& run) {
   std::mutex mutex;
   Launches launches;
   cuda.on_launch = [&](const CudaLaunch& launch) {
-    const auto& work = *static_cast<const Work*>(launch.arguments[0]);
+    const auto& work = *static_cast<const KernelArgs*>(launch.arguments[0]);
     const std::lock_guard lock(mutex);
     Launched& mine = launches[static_cast<std::size_t>(work.rank)];
     mine.blocks.push_back(launch.blocks);

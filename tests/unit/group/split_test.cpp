@@ -24,7 +24,7 @@ void with_world(const Body& body) {
   auto bootstraps = make_in_process_group(4);
   on_all_ranks(4, [&](int rank) {
     auto& bootstrap = bootstraps[static_cast<std::size_t>(rank)];
-    const auto group = take(CommunicatorImpl::create(std::move(bootstrap), kOnHost, Machinery{}));
+    const auto group = take(CommunicatorImpl::create(std::move(bootstrap), kOnHost, Drivers{}));
     body(*group, rank);
     require_ok(group->bootstrap().barrier(Deadline(kPatience)));
   });

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "base/units.hpp"
-#include "planning/question.hpp"
+#include "planning/selection.hpp"
 #include "unit/planning/entries.hpp"
 #include "unit/planning/rows.hpp"
 

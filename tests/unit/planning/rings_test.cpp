@@ -39,7 +39,7 @@ struct RingCase {
   // Whatever of the two is asked about, the answer is the same.
   std::string meant(std::size_t bytes, const TuningEntry* entry = nullptr) const {
     const Request asked = request(bytes);
-    const Question question{asked, topology, table, rows};
+    const Selection question{asked, topology, table, rows};
     const RingChoice one = ring_meant(question, row(kOne), entry);
     const RingChoice both = ring_meant(question, row(kBoth), entry);
     EXPECT_EQ(one.row, both.row);
@@ -229,7 +229,7 @@ TEST(Rings, ExplainSaysWhichIsMeantAndWhy) {
 TEST(Rings, WhatHasNoOtherStaysAsItIs) {
   RingCase c;
   const Request request = c.request(MiB);
-  const Question question{request, c.topology, c.table, c.rows};
+  const Selection question{request, c.topology, c.table, c.rows};
   for (const std::string_view name : {"reduce_scatter/ring", "reduce_scatter/pull"}) {
     const Algorithm& row = **find_algorithm(Collective::kReduceScatter, name);
     EXPECT_EQ(ring_meant(question, row, nullptr).row, &row);

@@ -16,7 +16,7 @@ namespace {
 constexpr int kRoundsAtOnce = 16;
 constexpr int kRunAhead = 3;  // untimed samples that give the host a lead
 
-class Graph : public Prepared {
+class Graph : public PlannedOperation {
  public:
   explicit Graph(CudaDriver& cuda) : cuda_(cuda) {}
   // Nothing can be done about a failure here; one that matters shows in the next call.

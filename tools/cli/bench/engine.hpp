@@ -17,9 +17,9 @@
 namespace tutti::cli {
 
 // What an engine keeps for a contender: a captured graph.
-class Prepared {
+class PlannedOperation {
  public:
-  virtual ~Prepared() = default;
+  virtual ~PlannedOperation() = default;
 };
 
 // One configuration at one size. A sample runs all `operations` once, in order.
@@ -28,7 +28,7 @@ struct Contender {
   std::vector<Operation> operations;  // their streams are the engine's to set
   std::vector<std::span<std::byte>> outputs;
   bool repeatable = true;  // running it once more changes nothing: its inputs are not overwritten
-  std::unique_ptr<Prepared> prepared;
+  std::unique_ptr<PlannedOperation> prepared;
   std::vector<double> samples_us;  // per operation
 };
 

@@ -27,23 +27,23 @@ Result<T> parse_number(std::string_view option, std::string_view text, T most) {
                 fmt::format("{}: '{}' is no number between 0 and {}", option, text, most));
 }
 
-struct Question {
+struct Selection {
   Jury jury;
   int operations = 0;
 };
 
-Result<Question> read_question(const StatusArguments& arguments) {
-  Question question;
+Result<Selection> read_question(const StatusArguments& arguments) {
+  Selection selection;
   if (!arguments.operations.empty()) {
-    TUTTI_ASSIGN(question.operations, parse_number("--operations", arguments.operations,
-                                                   static_cast<int>(kPageRecords)));
+    TUTTI_ASSIGN(selection.operations, parse_number("--operations", arguments.operations,
+                                                    static_cast<int>(kPageRecords)));
   }
   if (!arguments.patience.empty()) {
     TUTTI_ASSIGN(const double seconds,
                  parse_number("--patience", arguments.patience, kMostSeconds));
-    question.jury.patience = std::chrono::nanoseconds(std::llround(seconds * 1e9));
+    selection.jury.patience = std::chrono::nanoseconds(std::llround(seconds * 1e9));
   }
-  return question;
+  return selection;
 }
 
 // What lies in a folder is looked at as of its last moment: what had not ended by then never did.
@@ -78,8 +78,8 @@ Status keep_group(FoundPages& found, const std::string& name) {
 }  // namespace
 
 int run_status(const StatusArguments& arguments) {
-  auto question = read_question(arguments);
-  auto found = question.is_ok() ? find(arguments, question->jury) : question.status();
+  auto selection = read_question(arguments);
+  auto found = selection.is_ok() ? find(arguments, selection->jury) : selection.status();
   const Status status = found.is_ok() ? keep_group(*found, arguments.group) : found.status();
   if (!status.is_ok()) {
     tell_line(stderr, "tutti status: {}", status.message());
@@ -88,13 +88,13 @@ int run_status(const StatusArguments& arguments) {
   for (const std::string& refused : found->refused) {
     tell_line(stderr, "tutti status: {}", refused);
   }
-  const auto verdicts = judge(found->pages, question->jury);
+  const auto verdicts = judge(found->pages, selection->jury);
   if (arguments.json) {
-    tell(stdout, "{}", print_verdicts_json(verdicts, question->operations));
+    tell(stdout, "{}", print_verdicts_json(verdicts, selection->operations));
   } else if (verdicts.empty()) {
     tell_line(stdout, "no group of this user runs here");
   } else {
-    tell(stdout, "{}", print_verdicts(verdicts, question->operations));
+    tell(stdout, "{}", print_verdicts(verdicts, selection->operations));
   }
   return worst_of(verdicts) == Health::kHealthy ? kSuccess : kFailure;
 }

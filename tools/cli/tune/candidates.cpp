@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/units.hpp"
-#include "device/work.hpp"
+#include "device/kernel_args.hpp"
 
 namespace tutti::cli {
 namespace {

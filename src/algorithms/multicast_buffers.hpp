@@ -51,7 +51,7 @@ inline bool switch_reduces(DataType dtype, OpKind op) {
 // and the ranks that ask.
 class SwitchOrder {
  public:
-  TUTTI_BODY SwitchOrder(const Work& work, TileAt tile)
+  TUTTI_BODY SwitchOrder(const KernelArgs& work, TileAt tile)
       : ranks_(static_cast<unsigned>(work.ranks)) {
     auto lot = static_cast<std::uint32_t>(tile.first) * 0x9e3779b1u;
     lot ^= static_cast<std::uint32_t>(work.sequence) * 0x85ebca6bu;
@@ -87,7 +87,8 @@ class Fabric {
   using Value = Tile<T, kElements>;
 
  public:
-  TUTTI_BODY Fabric(const Team& team, const Work& work, const Buffers<Team::kMaxRanks>& buffers)
+  TUTTI_BODY Fabric(const Team& team, const KernelArgs& work,
+                    const Buffers<Team::kMaxRanks>& buffers)
       : team_(team), work_(work), buffers_(buffers), scalars_(team, work) {}
 
   // The tile of every rank's input, reduced.
@@ -141,7 +142,7 @@ class Fabric {
   }
 
   const Team& team_;
-  const Work& work_;
+  const KernelArgs& work_;
   const Buffers<Team::kMaxRanks>& buffers_;
   const Scalars<Reduction, Team::kMaxRanks> scalars_;
 };

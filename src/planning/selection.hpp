@@ -8,15 +8,15 @@
 
 namespace tutti {
 
-// One question and all that may answer it.
-struct Question {
+// What is asked for, and all that may be chosen.
+struct Selection {
   const Request& request;
   const Topology& topology;
   const TuningTable& table;
   Rows rows;
 };
 
-Result<Plan> answer(const Question& question);
+Result<Plan> select(const Selection& selection);
 
 // What the tables name for the size that is asked for.
 struct Named {
@@ -25,27 +25,27 @@ struct Named {
 };
 
 // By the first source that names a row which can run.
-std::optional<Named> named_by_tables(const Question& question);
+std::optional<Named> named_by_tables(const Selection& selection);
 
 // What others published stands for: the fastest row of the family, or of the next one; null: none
 // can run.
-const Algorithm* published_row(const Question& question, const TuningEntry& entry);
+const Algorithm* published_row(const Selection& selection, const TuningEntry& entry);
 
 // Whether the model is sure that another row is faster than that one.
-bool is_doubted(const Question& question, const Algorithm& published);
+bool is_doubted(const Selection& selection, const Algorithm& published);
 
 bool goes_through_staging(const Algorithm& row, const Request& request);
-Load load_of(const Question& question, const Algorithm& row);
+Load load_of(const Selection& selection, const Algorithm& row);
 
 // Tables hold what buffers take that peers reach. Whether that holds for this request, too: it does
 // not stage, or it stages those buffers as well, in one pass.
-bool is_as_measured(const Question& question, const Algorithm& row);
+bool is_as_measured(const Selection& selection, const Algorithm& row);
 
 // By the model, of the rows that can run; of equal ones the first. Null: none.
-const Algorithm* fastest_row(const Question& question);
+const Algorithm* fastest_row(const Selection& selection);
 
 // Where `row`, which a table names, would stage more than it did there, a row that does not stage
 // may be faster: that one, or null. Among rows that all stage, the table's order stands.
-const Algorithm* overtaken_by(const Question& question, const Algorithm& row);
+const Algorithm* overtaken_by(const Selection& selection, const Algorithm& row);
 
 }  // namespace tutti

@@ -122,8 +122,8 @@ struct MulticastPointers {
 };
 
 // Buffers of a captured operation, filled in by finish_capture(). In device memory.
-struct LateBuffers {
-  PeerPointers inputs, outputs;  // as in Work
+struct DeferredBuffers {
+  PeerPointers inputs, outputs;  // as in KernelArgs
   MulticastPointers multicast;
   std::uint32_t ready;
 };
@@ -143,7 +143,7 @@ struct TokenNorm {
 struct Messages;     // device/messages.hpp
 struct PieceCounts;  // device/counts.hpp
 
-struct Work {
+struct KernelArgs {
   std::size_t count;  // elements
   int rank, ranks;
   int root;    // of collectives that have one
@@ -157,12 +157,12 @@ struct Work {
   PeerPointers inputs;   // by rank; unused where staged
   PeerPointers outputs;  // starting with the next rank, this rank last; staging where staged
   MulticastPointers multicast;
-  const LateBuffers* late;    // if not null, holds inputs, outputs and multicast
-  bool stage_input;           // peers read staging, not inputs
-  bool stage_output;          // peers write staging, not outputs
-  PeerPointers staging;       // by rank
-  std::size_t staging_bytes;  // a multiple of 256
-  RingSlots ring;             // in staging
+  const DeferredBuffers* late;  // if not null, holds inputs, outputs and multicast
+  bool stage_input;             // peers read staging, not inputs
+  bool stage_output;            // peers write staging, not outputs
+  PeerPointers staging;         // by rank
+  std::size_t staging_bytes;    // a multiple of 256
+  RingSlots ring;               // in staging
 
   // Of rows that copy engines move: how much is reduced while more is copied (0: all of it), and
   // whether the kernel between copies ends with a barrier.
@@ -192,7 +192,7 @@ struct Work {
 };
 
 // Whether what goes around a ring goes through slots, or from output to output.
-constexpr bool goes_through_slots(const Work& work) {
+constexpr bool goes_through_slots(const KernelArgs& work) {
   return work.stage_output || work.ring.always;
 }
 
