@@ -147,10 +147,12 @@ int most_blocks(const Algorithm& row, std::size_t staging_bytes, bool tells_coun
 
 Result<const Algorithm*> find_algorithm(Collective collective, std::string_view name,
                                         std::span<const Algorithm> rows) {
+  for (const Algorithm& row : rows) {
+    if (row.collective == collective && (row.id == name || row.name() == name)) return &row;
+  }
   std::string known;
   for (const Algorithm& row : rows) {
     if (row.collective != collective) continue;
-    if (row.id == name || row.name() == name) return &row;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name());
   }
   return Status(
