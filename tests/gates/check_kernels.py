@@ -153,7 +153,7 @@ def row_kernel(name: str) -> Kernel | None:
     match = re.search(r"(\w+)<tutti::Reduction<(?:tutti::)?([\w ]+), tutti::(\w+)>(?:, (\d+))? ?>", name)
     if match:
         return Kernel(*match.groups()[:3], int(match[4] or 0))
-    moves = re.search(r"::(\w+_kernel)\(tutti::KernelArgs(?:, tutti::Messages)?\)$", name)
+    moves = re.search(r"::(\w+_kernel)\(tutti::KernelArgs(?:, tutti::(?:Messages|PieceCounts))?\)$", name)
     return Kernel(moves[1], "unsigned char", "moved", 0) if moves else None
 
 

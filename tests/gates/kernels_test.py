@@ -249,16 +249,17 @@ class Listings(unittest.TestCase):
 
     def test_moving_kernel(self):
         """One that moves bits has no reduction in its name, and stores to every rank what it loads once."""
-        def push(text: str, name: str = "22all_gather_push_kernel"):
+        def push(text: str, name: str = "22all_gather_push_kernel", beside: str = ""):
             functions = sass(text)
-            functions[0].name = f"_ZN5tutti12_GLOBAL__N_1{name}ENS_4WorkE"
+            functions[0].name = f"_ZN5tutti12_GLOBAL__N_1{name}ENS_4WorkE{beside}"
             return functions
 
         load, store = "R88.64] * 8", "STG.E.128.STRONG.SYS desc[UR4][R74.64], R56\nBRA L"
         moves = SASS.replace(load, "R88.64]").replace(store, store.replace("R56\n", "R56 * 8\n"))
         self.assertEqual(check_kernels.check_functions(push(moves)), [])
         self.refuses(push(moves.replace("R56 * 8", "R56 * 7")), "no loop with 1 loads and 8 stores")
-        self.refuses(push(moves, "23all_gather_shove_kernel"), "say in check_kernels.py")
+        for beside in ("", "NS_8MessagesE", "NS_11PieceCountsE"):
+            self.refuses(push(moves, "23all_gather_shove_kernel", beside), "say in check_kernels.py")
 
     def test_new_kernel(self):
         functions = sass(SASS)
