@@ -82,5 +82,27 @@ TEST(ForEachTileTest, TheBlocksTouchEveryElementOnce) {
   }
 }
 
+// So the tiles of an owner's piece are spread in reduce_scatter_v/pull, however long it is. On GPUs
+// they go to threads as they go to blocks here.
+TEST(ForEachTileTest, NoBlockHasMoreThanATileMoreThanAnother) {
+  constexpr std::size_t kTile = HostTeam::tile_elements<float>();
+  Work work{};
+  work.ranks = 1;
+  std::vector<std::uint64_t> epochs(kMaxBlocks);
+  work.epochs = epochs.data();
+  for (const std::size_t count : {std::size_t{0}, kTile - 1, 5 * kTile, 100 * kTile + 1}) {
+    for (work.blocks = 1; work.blocks <= kMaxBlocks; ++work.blocks) {
+      const auto blocks = static_cast<std::size_t>(work.blocks);
+      for (int b = 0; b < work.blocks; ++b) {
+        std::size_t tiles = 0;
+        HostTeam(work, b).for_each_tile<float>({3, count}, [&](HostAccess, TileAt) { ++tiles; });
+        const std::size_t all = (count + kTile - 1) / kTile;
+        EXPECT_GE(tiles, all / blocks);
+        EXPECT_LE(tiles, (all + blocks - 1) / blocks);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tutti
