@@ -86,7 +86,7 @@ TEST(ForEachTileTest, TheBlocksTouchEveryElementOnce) {
 // they go to threads as they go to blocks here.
 TEST(ForEachTileTest, NoBlockHasMoreThanATileMoreThanAnother) {
   constexpr std::size_t kTile = HostTeam::tile_elements<float>();
-  Work work{};
+  KernelArgs work{};
   work.ranks = 1;
   std::vector<std::uint64_t> epochs(kMaxBlocks);
   work.epochs = epochs.data();
