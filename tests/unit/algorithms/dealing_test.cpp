@@ -180,24 +180,30 @@ KernelArgs staged_work(const StagedCase& c) {
   return work;
 }
 
+// The beginning and end of every part that a block has in a pass of one piece, in order.
+std::vector<std::pair<std::size_t, std::size_t>> parts_in_passes(const Work& work,
+                                                                 std::size_t bytes, int to) {
+  std::vector<std::pair<std::size_t, std::size_t>> parts;
+  for (int b = 0; b < work.blocks; ++b) {
+    const Dealing dealing(work, b);
+    const Range run = dealing.run_of(bytes, 1, to);
+    for (std::size_t done = 0; done < dealing.longest_run(bytes); done += dealing.room()) {
+      const Range part = dealing.in_pass(run, done);
+      EXPECT_LE(part.count, dealing.room());
+      if (part.count > 0) parts.emplace_back(part.first, part.first + part.count);
+    }
+  }
+  std::sort(parts.begin(), parts.end());
+  return parts;
+}
+
 TEST(DealingTest, PassesCoverEveryPieceOnce) {
   for (const StagedCase& c : kStagedCases) {
     const KernelArgs work = staged_work(c);
     for (const std::size_t bytes : {0, 1, 15, 16, 17, 129, 1000, 5000, 23'457}) {
       for (int to = 0; to < c.ranks; to += 3) {
-        std::vector<std::pair<std::size_t, std::size_t>> parts;  // first and end
-        for (int b = 0; b < c.blocks; ++b) {
-          const Dealing dealing(work, b);
-          const Range run = dealing.run_of(bytes, 1, to);
-          for (std::size_t done = 0; done < dealing.longest_run(bytes); done += dealing.room()) {
-            const Range part = dealing.in_pass(run, done);
-            EXPECT_LE(part.count, dealing.room());
-            if (part.count > 0) parts.emplace_back(part.first, part.first + part.count);
-          }
-        }
-        std::sort(parts.begin(), parts.end());
         std::size_t next = 0;
-        for (const auto& [first, end] : parts) {
+        for (const auto& [first, end] : parts_in_passes(work, bytes, to)) {
           EXPECT_EQ(first, next);
           next = end;
         }
