@@ -181,7 +181,7 @@ KernelArgs staged_work(const StagedCase& c) {
 }
 
 // The beginning and end of every part that a block has in a pass of one piece, in order.
-std::vector<std::pair<std::size_t, std::size_t>> parts_in_passes(const Work& work,
+std::vector<std::pair<std::size_t, std::size_t>> parts_in_passes(const KernelArgs& work,
                                                                  std::size_t bytes, int to) {
   std::vector<std::pair<std::size_t, std::size_t>> parts;
   for (int b = 0; b < work.blocks; ++b) {
