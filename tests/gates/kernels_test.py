@@ -9,7 +9,7 @@ from pathlib import Path
 import check_kernels
 from kernel_listing import read_frames, read_ptx, read_sass, read_stacks
 
-NAME = "_ZN5tutti12_GLOBAL__N_115one_shot_kernelINS_9ReductionI{}NS_3SumEEEEEvNS_4WorkE"
+NAME = "_ZN5tutti12_GLOBAL__N_115one_shot_kernelINS_9ReductionI{}NS_3SumEEEEEvNS_10KernelArgsE"
 FLOAT, BYTE, HALF = "f", "a", "NS_4HalfE"
 
 # What one_shot's kernel is made of, as far as the rules go. L: is where the wide loop begins.
@@ -238,7 +238,7 @@ class Listings(unittest.TestCase):
         def fetch(text: str):
             functions = sass("\n".join((text, "FENCE.VIEW.ASYNC.S", "UBLKCP.S.G [UR6], [UR4], UR5",
                                         "UBLKCP.G.S [UR6], [UR4], UR5")))
-            functions[0].name = "_ZN5tutti12_GLOBAL__N_126all_gather_pull_tma_kernelENS_4WorkE"
+            functions[0].name = "_ZN5tutti12_GLOBAL__N_126all_gather_pull_tma_kernelENS_10KernelArgsE"
             return functions
 
         load = next(line for line in SASS.splitlines() if "R88.64] * 8" in line)
@@ -251,7 +251,7 @@ class Listings(unittest.TestCase):
         """One that moves bits has no reduction in its name, and stores to every rank what it loads once."""
         def push(text: str, name: str = "22all_gather_push_kernel", beside: str = ""):
             functions = sass(text)
-            functions[0].name = f"_ZN5tutti12_GLOBAL__N_1{name}ENS_4WorkE{beside}"
+            functions[0].name = f"_ZN5tutti12_GLOBAL__N_1{name}ENS_10KernelArgsE{beside}"
             return functions
 
         load, store = "R88.64] * 8", "STG.E.128.STRONG.SYS desc[UR4][R74.64], R56\nBRA L"
