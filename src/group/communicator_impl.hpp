@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/knobs.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "drivers/nccl.hpp"
 #include "group/captures.hpp"
@@ -253,6 +254,14 @@ class CommunicatorImpl {
   std::atomic<std::chrono::milliseconds> timeout_;
   int device_ = -1;
   Topology topology_;
+  // What choices depend on, read once: each call would look for the names.
+  struct Settings {
+    std::int64_t bidirectional_bytes =
+        Knobs::process().integer("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES");
+    std::string tune = Knobs::process().text("TUTTI_TUNE");
+    bool only_nccl = Knobs::process().flag("TUTTI_DISABLE");
+  };
+  const Settings settings_ = {};
   std::shared_ptr<const TuningTable> table_;
   Layout layout_;
 

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "base/bytes.hpp"
-#include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/try.hpp"
 #include "drivers/cuda.hpp"
@@ -66,7 +65,7 @@ Status CommunicatorImpl::prepare_nccl_for(PlannedOperation& prepared) {
 unsigned CommunicatorImpl::windows_that_are_named() const {
   unsigned named = kNeedsNothing;
   if (heap_ == nullptr || options_.deterministic) return named;
-  const std::string tune = Knobs::process().text("TUTTI_TUNE");
+  const std::string& tune = settings_.tune;
   for (const Needs need : {kNeedsNcclWindows, kNeedsNcclCopyEngines}) {
     if (names_row_that_needs(need, topology_, *table_, tune)) named |= need;
   }

@@ -6,7 +6,6 @@
 
 #include "base/convert.hpp"
 #include "base/hash.hpp"
-#include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/nvtx.hpp"
 #include "base/try.hpp"
@@ -62,7 +61,7 @@ Request CommunicatorImpl::request_for(Collective collective,
           .packet_bytes = layout_.packet_room(query.captured ? 1 : 0),
           .ring_bytes = layout_.ring_bytes(query.captured ? 1 : 0),
           .has_lanes = layout_.message_slot_bytes(size()) > 0,
-          .bidirectional_bytes = Knobs::process().integer("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES"),
+          .bidirectional_bytes = settings_.bidirectional_bytes,
           .counts_on_device = query.counts_on_device,
           .capturing = query.captured,
           .windows = {.none = windows_.why_none()},
@@ -70,8 +69,8 @@ Request CommunicatorImpl::request_for(Collective collective,
           .deterministic = options_.deterministic,
           .sm_budget = query.sm_budget,
           .algorithm = std::string(query.algorithm),
-          .tune = Knobs::process().text("TUTTI_TUNE"),
-          .only_nccl = Knobs::process().flag("TUTTI_DISABLE")};
+          .tune = settings_.tune,
+          .only_nccl = settings_.only_nccl};
 }
 
 Result<Plan> CommunicatorImpl::plan(Collective collective, const Communicator::Query& query) const {
