@@ -1,8 +1,8 @@
 """Everything that runs on GPUs, with ranks that share one: one_gpu.py FOLDER_OF_PROGRAMS
 
 Ranks as threads (2 and 3) and as processes (2, 3 and 4): every row of every collective, eager, in
-graphs and registered afterwards, and the GPU tests. The last lines of each program are printed with
-its seconds; what failed is printed whole.
+graphs and registered afterwards, and the GPU tests. Prints one line for each program, and the output
+of those that failed.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-# What waits in vain says so soon.
+# A wait that hangs ends after 20 seconds, with an error that names it.
 SHARED = {"TUTTI_SHARE_GPUS": "1", "TUTTI_TIMEOUT_MS": "20000"}
 # Each stream has a queue of its own. A kernel is loaded before any waits: loading waits for all that
 # run in the process.
