@@ -85,7 +85,7 @@ std::string CellRunner::run_graph(const Cell& cell, Workbench& bench) {
   const CapturedGraph graph(*rank_.device.cuda(), stream_.get(),
                             [&] { require_ok(all_reduce(rank_.group, call)); });
   if (late) require_ok(rank_.group.finish_capture());
-  graph.instantiate(rank_.group);
+  graph.instantiate(rank_);
   for (int replay = 0; replay < 2; ++replay) {
     if (replay > 0) trial.seed += 1000;
     (void)bench.prepare(trial, stream_.get());

@@ -16,9 +16,6 @@ namespace {
 
 constexpr std::size_t kLaneBytes = 64 * KiB;
 
-// All ranks of the parent group are here: an allocation takes every one of them.
-void meet(Rank& rank) { (void)take(rank.group.allocate(256)); }
-
 void do_nothing(Communicator&, Lane&) {}
 
 // A second group of the same ranks, in which `work` is done by all. Then rank 1 leaves it; the
@@ -35,12 +32,12 @@ void rank_1_leaves(Rank& rank, const KernelArgs& work, const Rest& rest, const W
   } else {
     rest(*group, *lane);
   }
-  meet(rank);
+  rank.meet();
   if (rank.number() != 1) {
     require_failure(wait(*group, *lane), StatusCode::kPeerFailed,
                     {"rank 1", "left the group", "before it destroys its communicator"});
   }
-  meet(rank);  // the parent goes on, with all ranks
+  rank.meet();  // the parent goes on, with all ranks
 }
 
 void rank_leaves_before(Rank& rank, std::string_view algorithm) {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "drivers/cuda.hpp"
-#include "group/communicator_impl.hpp"
 #include "support/check.hpp"
+#include "support/group.hpp"
 
 namespace tutti::test {
 
@@ -40,9 +40,9 @@ class CapturedGraph {
   // By all ranks, before the first launch. Instantiating waits for the kernels of the context.
   // Where ranks are threads and share a GPU, another rank's kernel could wait for this one
   // meanwhile.
-  void instantiate(Communicator& group) const {
+  void instantiate(const Rank& rank) const {
     exec_ = take(cuda_->instantiate(graph_));
-    if (group.impl().topology().ranks_per_gpu > 1) (void)take(group.allocate(256));
+    if (rank.shares_gpu()) rank.meet();
   }
 
   void launch(Stream stream) const {

@@ -18,7 +18,7 @@ class GraphLane {
 
   const AllReduce& call() const { return call_; }
   // Of copies, before the first launch. Collective.
-  void instantiate(Communicator& group) { graph_.instantiate(group); }
+  void instantiate(const Rank& rank) { graph_.instantiate(rank); }
 
   // Fresh data and a replay, which may be under way when this returns.
   void launch(std::uint64_t seed) {

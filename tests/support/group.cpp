@@ -71,6 +71,7 @@ std::function<void(Rank&)> named(const NamedRun& run) {
 }  // namespace
 
 bool Rank::shares_gpu() const { return group.impl().topology().ranks_per_gpu > 1; }
+void Rank::meet() const { (void)take(group.allocate(256)); }
 
 CommunicatorOptions options_for(const GroupSpec& spec) {
   return {.backend = spec.backend, .timeout = spec.timeout};

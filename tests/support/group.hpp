@@ -31,6 +31,7 @@ struct Rank {
   int number() const { return group.rank(); }
   int size() const { return group.size(); }
   bool shares_gpu() const;  // with other ranks (TUTTI_SHARE_GPUS=1)
+  void meet() const;        // collective: returns once all ranks have called it
 };
 
 // Makes the group (threads by Communicator::create_in_process, processes by a unique id), runs

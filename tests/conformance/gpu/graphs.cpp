@@ -122,8 +122,8 @@ void graphs_of_copy_engines(Rank& rank) {
   GraphLane direct(rank, BufferKind::kSymmetric, trial_of(kCount, kRow));
   GraphLane staged(rank, BufferKind::kPlain, trial_of(300000, kRow));
   Lane eager(rank, BufferKind::kSymmetric, kCount * sizeof(float));
-  direct.instantiate(rank.group);
-  staged.instantiate(rank.group);
+  direct.instantiate(rank);
+  staged.instantiate(rank);
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     direct.replay(seed);
     eager.expect_right({.count = 159'999 * seed, .seed = seed, .algorithm = kRow});
@@ -141,8 +141,8 @@ void graphs_of_copy_engines(Rank& rank) {
     inner.emplace(cuda, second.stream(), [&] { require_ok(second.start(inner_call)); });
     require_ok(first.start(outer_call));
   });
-  outer.instantiate(rank.group);
-  inner->instantiate(rank.group);
+  outer.instantiate(rank);
+  inner->instantiate(rank);
   for (trial.seed = 1; trial.seed <= 8; ++trial.seed) {
     (void)first.prepare(trial);
     (void)second.prepare(trial);

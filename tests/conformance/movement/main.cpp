@@ -91,7 +91,7 @@ void run_once(Rank& rank, MovementBench& bench, MovementCell cell, const OwnedSt
   if (late) require_ok(rank.group.start_capture());
   const CapturedGraph graph(*rank.device.cuda(), stream.get(), enqueue);
   if (late) require_ok(rank.group.finish_capture());
-  graph.instantiate(rank.group);
+  graph.instantiate(rank);
   for (int replay = 0; replay < 2; ++replay) {
     cell.seed += 100'000;
     if (cell.counts_on_device) ++cell.counts_seed;

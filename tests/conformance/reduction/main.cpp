@@ -69,7 +69,7 @@ void run_once(Bench& all, Cell cell, const OwnedStream& stream) {
   if (late) require_ok(rank.group.start_capture());
   const CapturedGraph graph(*rank.device.cuda(), stream.get(), enqueue);
   if (late) require_ok(rank.group.finish_capture());
-  graph.instantiate(rank.group);
+  graph.instantiate(rank);
   for (int replay = 0; replay < 2; ++replay) {
     cell.seed += 97'000;  // of the same root
     (void)bench.prepare(cell);

@@ -32,7 +32,7 @@ void run_once(Rank& rank, NormBench& bench, const NormCell& cell, const OwnedStr
   }
   const CapturedGraph graph(*rank.device.cuda(), stream.get(),
                             [&] { require_ok(all_reduce_residual_rms_norm(rank.group, call)); });
-  graph.instantiate(rank.group);
+  graph.instantiate(rank);
   for (int replay = 0; replay < 2; ++replay) {
     (void)bench.prepare(cell, answer, stream.get());
     graph.launch(stream.get());
