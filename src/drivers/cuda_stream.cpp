@@ -10,8 +10,8 @@ constexpr std::size_t kDefaultSharedBytes = 48 * 1024;
 
 cudaEvent_t event_of(CudaEvent event) { return static_cast<cudaEvent_t>(event); }
 
-// A query by one thread breaks a capture of another that was begun in global mode, unless it is
-// made in relaxed mode.
+// Some calls, a query among them, break a capture that was begun in global mode, also another
+// thread's, unless they are made in relaxed mode.
 class RelaxedCapture {
  public:
   RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
@@ -39,6 +39,7 @@ Result<Stream> RealCuda::create_stream(int device) {
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
   cudaStream_t stream = nullptr;
+  const RelaxedCapture relaxed;
   TUTTI_TRY(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                   "cudaStreamCreateWithFlags"));
   return stream;
@@ -63,6 +64,7 @@ Status RealCuda::wait_event(Stream stream, CudaEvent event) {
 Result<CudaEvent> RealCuda::create_event(bool timed) {
   TUTTI_TRY(ensure_context());
   cudaEvent_t event = nullptr;
+  const RelaxedCapture relaxed;
   TUTTI_TRY(
       check(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming),
             "cudaEventCreateWithFlags"));

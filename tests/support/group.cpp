@@ -1,5 +1,8 @@
 #include "support/group.hpp"
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -57,11 +60,14 @@ std::string run_as_processes(const std::vector<NamedRun>& series) {
       first.limit);
 }
 
-// Says in which of a series something was wrong.
+// Says how long each of a series took, and in which something was wrong.
 std::function<void(Rank&)> named(const NamedRun& run) {
   return [&run](Rank& rank) {
+    const auto start = std::chrono::steady_clock::now();
     try {
       run.function(rank);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      if (rank.number() == 0) fmt::print("   {} ({:.1f} s)\n", run.name, took.count());
     } catch (const std::exception& failure) {
       throw Failure(run.name + ": " + failure.what());
     }
@@ -72,6 +78,9 @@ std::function<void(Rank&)> named(const NamedRun& run) {
 
 bool Rank::shares_gpu() const { return group.impl().topology().ranks_per_gpu > 1; }
 void Rank::meet() const { (void)take(group.allocate(256)); }
+void Rank::meet_before_freeing() const {
+  if (shares_gpu() && spec.kind == RankKind::kThreads) meet();
+}
 
 CommunicatorOptions options_for(const GroupSpec& spec) {
   return {.backend = spec.backend, .timeout = spec.timeout};

@@ -32,6 +32,10 @@ struct Rank {
   int size() const { return group.size(); }
   bool shares_gpu() const;  // with other ranks (TUTTI_SHARE_GPUS=1)
   void meet() const;        // collective: returns once all ranks have called it
+  // Collective, before memory is freed that only some of the ranks are done with: where threads
+  // share a GPU, freeing waits for the kernels of all of them, and what a rank launches meanwhile
+  // waits, too. Nothing elsewhere.
+  void meet_before_freeing() const;
 };
 
 // Makes the group (threads by Communicator::create_in_process, processes by a unique id), runs

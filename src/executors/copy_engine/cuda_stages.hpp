@@ -20,7 +20,9 @@ struct CopyLane {
 };
 
 // One lane for what is not captured, and one for each of a few captures that are under way at once:
-// a stream stays part of a capture until that ends.
+// a stream stays part of a capture until that ends. Those of captures are made by the first capture
+// that needs them: a process has few hardware queues, and streams that share one wait for each
+// other.
 class CopyLanes {
  public:
   static constexpr std::size_t kCaptures = 4;
@@ -35,7 +37,10 @@ class CopyLanes {
   Result<CopyLane*> lane_for(Stream stream);
 
  private:
+  Status complete(CopyLane& lane);
+
   CudaDriver& cuda_;
+  int device_ = 0;
   std::array<CopyLane, 1 + kCaptures> lanes_;
 };
 

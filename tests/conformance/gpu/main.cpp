@@ -147,8 +147,16 @@ void run_each(const std::vector<Test>& tests, const Options& options, Totals& to
   }
 }
 
+// Those from the first on that `failures` names; all if it names none.
+std::vector<Test> not_passed(const std::vector<Test>& tests, const std::string& failures) {
+  const auto first = std::find_if(tests.begin(), tests.end(), [&](const Test& test) {
+    return failures.find(test.name + ":") != std::string::npos;
+  });
+  return {first == tests.end() ? tests.begin() : first, tests.end()};
+}
+
 // Scenarios of one kind and number of ranks, one after the other in the same ranks: starting CUDA
-// takes most of a test's time. Where one fails, each is run by itself.
+// takes most of a test's time. From one that fails on, each is run by itself.
 void run_together(const std::vector<Test>& tests, const Options& options, Totals& totals) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<NamedRun> series;
@@ -167,10 +175,13 @@ void run_together(const std::vector<Test>& tests, const Options& options, Totals
     totals.passed += static_cast<int>(tests.size());
     fmt::print("passed {} ({:.1f} s)\n", what, took.count());
   } else {
-    fmt::print("{} together ({:.1f} s): {}\nnow each by itself\n", what, took.count(), text);
+    const std::vector<Test> left = not_passed(tests, text);
+    totals.passed += static_cast<int>(tests.size() - left.size());
+    fmt::print("{} together ({:.1f} s): {}\nfrom there on each by itself\n", what, took.count(),
+               text);
+    run_each(left, options, totals);
   }
   std::fflush(stdout);
-  if (!text.empty()) run_each(tests, options, totals);
 }
 
 // Takes the scenarios out of `tests`.

@@ -145,6 +145,7 @@ void signals_in_graphs(Rank& rank) {
       give_back();
       finish(rank, stream);
     }
+    rank.meet_before_freeing();
   }
 }
 
@@ -179,6 +180,7 @@ void kernels_of_users(Rank& rank) {
   require_ok(signal(rank.group, {.peer = next_of(rank), .channel = 5, .stream = other.get()}));
   finish(rank, stream);
   finish(rank, other);
+  rank.meet_before_freeing();
 }
 
 void expect_timeout(Rank& rank, int channel) {
@@ -250,6 +252,7 @@ void waits_beside_collectives(Rank& rank) {
   require_ok(signal(rank.group, {.peer = next_of(rank), .channel = 8, .stream = computes.get()}));
   finish(rank, waits);
   finish(rank, computes);
+  rank.meet_before_freeing();
 }
 
 constexpr Scenario kOneSided[] = {
