@@ -63,6 +63,11 @@ Result<Family> parse_family(std::string_view name) {
       fmt::format("unknown family '{}'; known: one_shot, two_shot, multicast, nccl", name));
 }
 
+std::string_view executor_of(const Algorithm& row) {
+  if (!row.executor.empty()) return row.executor;
+  return (row.needs & kNeedsNccl) != 0 ? kNcclExecutor : kPeerExecutor;
+}
+
 bool only_meets(const Algorithm& row) {
   return row.cuda == cuda_meeting || row.cuda == cuda_barrier_multicast;
 }

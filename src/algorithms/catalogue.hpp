@@ -95,7 +95,8 @@ struct Algorithm {
   int max_ranks_cuda = 0;
   Order order = Order::kRankOrder;
   Cost cost;
-  std::string_view text;  // one line for docs and `tutti explain`
+  std::string_view text;           // one line for docs and `tutti explain`
+  std::string_view executor = {};  // of a caller's own; empty: as `needs` says
 
   // Whether symmetric input or output is read or written by peers (else only this rank touches it).
   bool peers_read_input = true;
@@ -143,6 +144,11 @@ struct Algorithm {
 
   std::string_view name() const { return name_of_id(id); }
 };
+
+// What runs an algorithm: kernels and bodies on peers' memory, NCCL, or one that a caller has
+// brought.
+inline constexpr std::string_view kPeerExecutor = "peer", kNcclExecutor = "nccl";
+std::string_view executor_of(const Algorithm& row);
 
 // Whether its kernel does nothing but let ranks meet: what bytes there are, copy engines move.
 bool only_meets(const Algorithm& row);

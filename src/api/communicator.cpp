@@ -214,7 +214,7 @@ Status Communicator::finish_capture() {
   return guarded(*impl_, [&] { return impl_->finish_capture(); });
 }
 Status Communicator::prepare_nccl() {
-  return guarded(*impl_, [&] { return impl_->prepare_nccl(); });
+  return guarded(*impl_, [&] { return impl_->prepare_executor(kNcclExecutor); });
 }
 Status Communicator::set_timeout(std::chrono::milliseconds timeout) {
   return guarded([&] { return impl_->set_timeout(timeout); });

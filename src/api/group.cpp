@@ -94,28 +94,36 @@ Status run_in_threads(std::vector<Noted>& operations) {
   return failed == statuses.end() ? Status::ok() : *failed;
 }
 
-// Operations that only have to be enqueued: prepared one after the other, then started together.
-// NCCL wants to know that one thread serves several of its communicators.
+// Whether it is one of these: executors of several groups may share what hands operations over.
+bool holds(const std::vector<Batch*>& batches, const Batch& batch) {
+  return std::any_of(batches.begin(), batches.end(),
+                     [&](const Batch* one) { return one->is_same(batch); });
+}
+
+// Operations that only have to be enqueued: prepared one after the other, then started together,
+// within the batches of their executors.
 Status run_in_this_thread(std::vector<Noted>& operations) {
   Status first;
   const auto note = [&first](const Status& status) {
     if (first.is_ok()) first = status;
   };
   std::vector<std::pair<CommunicatorImpl*, PlannedOperation>> prepared;
-  NcclDriver* nccl = nullptr;
+  std::vector<Batch*> batches;
   for (const Noted& operation : operations) {
     auto one = operation.communicator->prepare(operation.call);
     note(one.status());
     if (!one.is_ok()) continue;
-    if (operation.communicator->runs_on_nccl(*one)) nccl = operation.communicator->nccl_driver();
+    Batch* const batch = one->executor == nullptr ? nullptr : one->executor->batch();
+    if (batch != nullptr && !holds(batches, *batch)) batches.push_back(batch);
     prepared.emplace_back(operation.communicator, std::move(*one));
   }
-  if (nccl != nullptr) {
-    const Status opened = nccl->group_start();
-    if (!opened.is_ok()) return opened;
-  }
+  for (Batch* batch : batches) TUTTI_TRY(batch->begin());
   for (auto& [communicator, operation] : prepared) note(communicator->start(operation));
-  const Status ended = nccl == nullptr ? Status::ok() : nccl->group_end();
+  Status ended;
+  for (Batch* batch : batches) {
+    const Status one = batch->end();
+    if (ended.is_ok()) ended = one;
+  }
   note(ended);
   for (auto& [communicator, operation] : prepared) note(communicator->settle(operation, ended));
   return first;

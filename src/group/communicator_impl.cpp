@@ -11,6 +11,7 @@
 #include "device/multicast/binding.hpp"
 #include "device/multicast/support.hpp"
 #include "drivers/cuda.hpp"
+#include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
 #include "group/watchdog.hpp"
 
@@ -25,7 +26,9 @@ Drivers Drivers::real() {
 
 CommunicatorImpl::~CommunicatorImpl() {
   const Deadline end = deadline();
-  guarded([&] { drain_nccl(end); });
+  guarded([&] {
+    for (const auto& executor : executors_) executor->drain(end);
+  });
   // Meanwhile the others may fail, or leave, and what waits for them here must hear of it.
   if (engine_ != nullptr && !engine_->drain(static_cast<std::uint64_t>(
                                 std::chrono::nanoseconds(timeout_.load()).count()))) {
@@ -38,7 +41,9 @@ CommunicatorImpl::~CommunicatorImpl() {
   guarded([&] {
     if (failure_ != nullptr) collect_failure();
   });
-  guarded([&] { close_nccl(end); });
+  guarded([&] {
+    for (const auto& executor : executors_) executor->close(end);
+  });
   // One whose memory could not be opened has no words: it never took part.
   guarded([&] { bootstrap_->leave(failure_ == nullptr ? std::string() : failure_->last_words()); });
 }
@@ -54,9 +59,39 @@ void CommunicatorImpl::tell(const Status& cause) {
   bootstrap_->announce_failure({.rank = rank(), .code = cause.code(), .text = cause.message()});
 }
 
+void CommunicatorImpl::fail_waiting(const Status& cause, const std::string& operation) {
+  if (failure_->fail_waiting(cause, operation, rank(), size())) tell(cause);
+}
+
+Status CommunicatorImpl::exchanged(const Status& answer) {
+  const StatusCode code = answer.code();
+  if (code != StatusCode::kTimeout && code != StatusCode::kPeerFailed) return answer;
+  return fail(answer);
+}
+
+GroupServices::OwnMemory CommunicatorImpl::own_memory() {
+  if (own_ == nullptr) return {};
+  return {own_.get(), own_->local + layout_.staging_offset(0), layout_.staging_bytes};
+}
+
+// For ranks that cannot tell for whom they wait. Empty where no executor leaves that open.
+std::string CommunicatorImpl::position() {
+  bool answers = false;
+  for (const auto& executor : executors_) {
+    const auto oldest = executor->position();
+    if (oldest && !oldest->empty()) return *oldest;
+    answers = answers || oldest.has_value();
+  }
+  if (!answers) return {};
+  const Operation latest = failure_->latest();
+  if (latest.row == nullptr) return "no operation yet";
+  return to_string(latest) + (engine_->caught_up() ? ", which has ended" : "");
+}
+
 void CommunicatorImpl::collect_failure() {
-  if (failure_->account_due(nccl_.is_open())) {
-    const Status account = failure_->account(whereabouts());
+  const std::string where = failure_->failed() ? position() : std::string();
+  if (failure_->account_due(!where.empty())) {
+    const Status account = failure_->account(where);
     bootstrap_->announce_failure(
         {.rank = rank(), .code = account.code(), .text = account.message()});
   }
@@ -66,14 +101,35 @@ void CommunicatorImpl::collect_failure() {
 void CommunicatorImpl::record_progress() {
   const std::uint64_t started = started_.load(std::memory_order_acquire);  // before the questions
   if (!engine_->caught_up()) return;
-  const auto oldest = nccl_.is_open() ? nccl_watch_->oldest() : std::nullopt;
-  recorder_->done_through(oldest ? std::min(started, oldest->operation.sequence - 1) : started);
+  std::uint64_t ended = started;
+  for (const auto& executor : executors_) ended = std::min(ended, executor->ended_through(started));
+  recorder_->done_through(ended);
+}
+
+void CommunicatorImpl::check_executors() {
+  for (const auto& executor : executors_) {
+    if (failure_->failed()) return;
+    if (const Status failure = executor->check(); !failure.is_ok()) (void)fail(failure);
+  }
+}
+
+void CommunicatorImpl::cancel_if_failed() {
+  if (!failure_->failed() || failure_->awaits_accounts()) return;
+  for (const auto& executor : executors_) executor->cancel();
+}
+
+Status CommunicatorImpl::prepare_executor(std::string_view name, unsigned needs) {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  if (Executor* const executor = executor_for(name)) return executor->prepare_all(needs);
+  return {StatusCode::kUnavailable, fmt::format("this group has no executor {}", name)};
 }
 
 Status CommunicatorImpl::status() {
   collect_failure();
-  if (!failure_->failed()) {
-    if (const Status error = nccl_error(); !error.is_ok()) return fail(error);
+  for (const auto& executor : executors_) {
+    if (failure_->failed()) break;
+    if (const Status error = executor->known_error(); !error.is_ok()) return fail(error);
   }
   return failure_->status();
 }
@@ -123,7 +179,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t
   TUTTI_TRY(sweep_captures());
   TUTTI_ASSIGN(auto segment, exchanged(allocate_counted(bytes)));
   if (topology_.multicast) TUTTI_TRY(bind_to_one_address(*segment));
-  TUTTI_TRY(hold_in_windows(*segment));
+  for (const auto& executor : executors_) TUTTI_TRY(executor->add_segment(*segment));
   TUTTI_TRY(open_to_messages(*segment));
   return segment;
 }

@@ -13,15 +13,12 @@
 
 #include "base/knobs.hpp"
 #include "bootstrap/bootstrap.hpp"
-#include "drivers/nccl.hpp"
+#include "executors/executor.hpp"
 #include "group/captures.hpp"
 #include "group/engine.hpp"
 #include "group/failure_state.hpp"
 #include "group/layout.hpp"
-#include "group/nccl_session.hpp"
-#include "group/nccl_windows.hpp"
 #include "group/one_sided.hpp"
-#include "group/operation_watch.hpp"
 #include "group/recorder/flight_recorder.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "operation/call.hpp"
@@ -34,6 +31,7 @@ namespace tutti {
 
 class CudaDriver;
 class MulticastDriver;
+class NcclDriver;
 class NvmlDriver;
 struct ProtocolMutation;
 
@@ -55,26 +53,6 @@ std::chrono::milliseconds timeout_of(const CommunicatorOptions& options);
 // On threads: as many as the host backend takes, or as there are GPUs.
 int most_ranks_in_process(Backend backend);
 
-// A call whose choices are made: it can be started without asking anybody.
-struct PlannedOperation {
-  Call call;
-  Sides sides;  // in bytes
-  bool in_place = false;
-  Operation operation;
-  Plan plan;
-  int channel = 0;
-  int area = 0;  // of packets and rings: the stream's (Captures::area)
-  bool captured = false;
-  std::shared_ptr<SymmetricSegment> input, output;  // null: plain
-  bool staged = false;
-  int late_slot = -1;                 // captured, to be registered by finish_capture()
-  std::optional<Messages> messages;   // of rows that send some
-  std::optional<PieceCounts> counts;  // of uneven pieces
-  // While it is given to NCCL.
-  NcclSession::Call nccl_call;
-  std::optional<OperationWatch::Ticket> watched;
-};
-
 // Where a buffer lies on each rank: in its segment there, at offset + rank * step. No segment:
 // peers do not touch it.
 struct BufferPlace {
@@ -86,21 +64,21 @@ struct BufferPlace {
   }
 };
 
-class CommunicatorImpl {
+class CommunicatorImpl : private GroupServices {
  public:
   static Result<std::unique_ptr<CommunicatorImpl>> create(std::unique_ptr<Bootstrap> bootstrap,
                                                           const CommunicatorOptions& options,
                                                           const Drivers& drivers);
-  ~CommunicatorImpl();
+  ~CommunicatorImpl() override;
 
   int rank() const { return bootstrap_->rank(); }
   int size() const { return bootstrap_->size(); }
   Backend backend() const { return topology_.backend; }
-  int device() const { return device_; }
-  const Topology& topology() const { return topology_; }
+  int device() const override { return device_; }
+  const Topology& topology() const override { return topology_; }
   const TuningTable& table() const { return *table_; }
   const Layout& layout() const { return layout_; }
-  Bootstrap& bootstrap() { return *bootstrap_; }
+  Bootstrap& bootstrap() override { return *bootstrap_; }
   SymmetricHeap& heap() { return *heap_; }
 
   Result<std::unique_ptr<CommunicatorImpl>> split(int color, int key);
@@ -108,9 +86,9 @@ class CommunicatorImpl {
   Result<std::shared_ptr<SymmetricSegment>> register_memory(void* address, std::size_t bytes);
   Status start_capture();
   Status finish_capture();
-  Status prepare_nccl();
-  // And NCCL's windows, for calls that are going to name rows with these needs. Collective.
-  Status prepare_nccl_windows(unsigned needs = kNeedsNcclWindows);
+  // Collective: makes what an executor's operations may need, for algorithms with these Needs; with
+  // none, for those that may be chosen unasked. kUnavailable where there is no such executor.
+  Status prepare_executor(std::string_view name, unsigned needs = kNeedsNothing);
   Status set_timeout(std::chrono::milliseconds timeout);
   void abort(std::string_view reason);
   // An exception has ended what this rank did with the others: the failure of the group.
@@ -119,15 +97,14 @@ class CommunicatorImpl {
 
   // In steps, so that one thread can drive several ranks: whether preparing a call asks the other
   // ranks something (then each rank needs a thread of its own), preparing it, starting it, and what
-  // comes once NCCL has it (`given`: what NCCL's group said), whatever start() returned.
+  // comes once its batch has ended (`handed_over`: what the batch said), whatever start() returned.
   bool must_agree(const Call& call);
   Result<PlannedOperation> prepare(const Call& call);
   Status start(PlannedOperation& prepared);
   // What a message would run on: the same at both of its ends.
   Result<Plan> plan_message(const MessageCall& message, const Call& call);
-  Status settle(PlannedOperation& prepared, const Status& given);
+  Status settle(PlannedOperation& prepared, const Status& handed_over);
   Status execute(const Call& call);
-  bool runs_on_nccl(const PlannedOperation& prepared) const;
 
   // one_sided.cpp. From any thread, also while another one's call waits.
   Status execute(const OneSidedCall& call);
@@ -141,16 +118,17 @@ class CommunicatorImpl {
   void collect_failure();
   // Records how far the stream has come. Called by the watchdog.
   void record_progress();
-  // Finds what is late or wrong in NCCL. Called by the watchdog.
-  void watch_nccl();
-  // Where the group has failed, ends what NCCL does. Called by the watchdog.
-  void end_failed_nccl();
+  // Finds what is late or wrong in executors. Called by the watchdog.
+  void check_executors();
+  // Where the group has failed, ends what executors do. Called by the watchdog.
+  void cancel_if_failed();
   FlightRecorder& recorder() { return *recorder_; }
 
-  NcclDriver* nccl_driver() const { return drivers_.nccl; }
   // Null on the host backend.
-  CudaDriver* cuda() const { return backend() == Backend::kCuda ? drivers_.cuda : nullptr; }
-  Result<StreamState> stream_state(Stream stream) { return engine_->stream_state(stream); }
+  CudaDriver* cuda() const override {
+    return backend() == Backend::kCuda ? drivers_.cuda : nullptr;
+  }
+  Result<StreamState> stream_state(Stream stream) override { return engine_->stream_state(stream); }
   Communicator::Counters counters() const {
     return {.allocations = allocations_, .registrations = registrations_, .exchanges = exchanges_};
   }
@@ -168,7 +146,20 @@ class CommunicatorImpl {
   Status open_memory();
   Status verify_peers();
   Status bind_to_one_address(SymmetricSegment& segment);
-  Deadline deadline() const { return Deadline(timeout_.load()); }
+
+  // What executors ask.
+  Deadline deadline() const override { return Deadline(timeout_.load()); }
+  std::chrono::milliseconds timeout() const override { return timeout_.load(); }
+  bool has_failed() const override { return failure_->failed(); }
+  Status failure() const override { return failure_->status(); }
+  Status fail(const Status& cause) override;
+  void fail_waiting(const Status& cause, const std::string& operation) override;
+  Status exchanged(const Status& answer) override;
+  using GroupServices::exchanged;
+  void forget_plans() override { plans_.clear(); }
+  Status enter_stream(Stream stream) override { return engine_->enter_stream(stream); }
+  OwnMemory own_memory() override;
+  std::string position() override;
 
   // operations.cpp
   Result<Plan> plan_for(const Request& request);
@@ -195,6 +186,10 @@ class CommunicatorImpl {
   DeferredBuffers late_buffers(const BufferPlace& input, const BufferPlace& output) const;
   std::uint32_t signature_of(const PlannedOperation& prepared) const;
   void record_start(const PlannedOperation& prepared, std::uint32_t signature);
+  Executor* executor_for(std::string_view name) const;  // null: peers
+  void add_facts(Request& request, const Executor::Buffers* buffers) const;
+  Status prepare_for_executor(PlannedOperation& prepared);
+  Status start_on_executor(PlannedOperation& prepared);
   Status run(const PlannedOperation& prepared);
   Status run_row(const PlannedOperation& prepared);
   Status run_alone(const PlannedOperation& prepared);
@@ -204,47 +199,11 @@ class CommunicatorImpl {
   device::impl::Signals signals(std::chrono::nanoseconds timeout) const;
   Result<device::Peers> peers_at(const void* address, std::size_t bytes, bool captured) const;
 
-  // nccl_operations.cpp
-  Status start_on_nccl(PlannedOperation& prepared);
-  Status nccl_error();
-  Status nccl_failure();
-  std::string whereabouts();
-  Status retain_nccl_graph(Stream stream);
-  Status prepare_nccl_locked();
-  Status prepare_nccl_for(PlannedOperation& prepared);
-  unsigned windows_that_are_named() const;
-  bool may_open_windows(const Call& call) const;
-  NcclWindows* windows_for(const Algorithm& row);  // null: it needs none
-  Status open_windows(unsigned needs);
-  Status open_windows(NcclWindows& windows);
-  Status hold_in_windows(const SymmetricSegment& segment);
-  NcclWindows::Group window_group();
-  NcclSession& session_of(const PlannedOperation& prepared);
-  Status warm_up_nccl(NcclSession& session);
-  Status warm_up_nccl_on(Stream stream, NcclSession& session);
-  Status wait_for_warm_up(Stream stream);
-  void drain_nccl(Deadline deadline);
-  void close_nccl(Deadline deadline);
   Status sweep_captures();
   Status register_late_requests();
 
-  // The first failure, which is returned, is told.
-  Status fail(const Status& cause);
   // Poisons this rank and tells the others.
   void tell(const Status& cause);
-  // The answer of an exchange among the ranks. One that broke off leaves them out of step, which is
-  // a failure of the group.
-  Status exchanged(const Status& answer) {
-    const StatusCode code = answer.code();
-    if (code != StatusCode::kTimeout && code != StatusCode::kPeerFailed) return answer;
-    return fail(answer);
-  }
-  template <class T>
-  Result<T> exchanged(Result<T> answer) {
-    const Status status = exchanged(answer.status());
-    return status.is_ok() ? std::move(answer) : Result<T>(status);
-  }
-
   Result<std::shared_ptr<SymmetricSegment>> allocate_counted(std::size_t bytes);
 
   std::atomic<std::uint64_t> allocations_ = 0, registrations_ = 0, exchanges_ = 0;
@@ -273,12 +232,7 @@ class CommunicatorImpl {
   std::unique_ptr<SymmetricHeap> heap_;
   std::shared_ptr<SymmetricSegment> own_;  // channels and staging, see Layout
   std::unique_ptr<Captures> captures_;
-  NcclSession nccl_;
-  NcclWindows windows_, copies_;            // for kernels, for copy engines; only where nccl_ is
-  unsigned named_windows_ = kNeedsNothing;  // of rows that may be chosen unasked
-  std::unique_ptr<OperationWatch> nccl_watch_;  // made before nccl_ is open
-  std::uint64_t nccl_capture_ = 0;              // the latest that NCCL is part of
-  const std::shared_ptr<std::atomic<int>> nccl_graphs_ = std::make_shared<std::atomic<int>>(0);
+  std::vector<std::unique_ptr<Executor>> executors_;  // made once the topology is known
 
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;

@@ -13,8 +13,10 @@
 #include "bootstrap/counted_bootstrap.hpp"
 #include "bootstrap/identity.hpp"
 #include "drivers/cuda.hpp"
+#include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
 #include "drivers/shared_memory.hpp"
+#include "executors/make.hpp"
 #include "group/agreement.hpp"
 #include "group/communicator_impl.hpp"
 #include "group/watchdog.hpp"
@@ -210,13 +212,7 @@ CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
       options_(options),
       drivers_(drivers),
       timeout_(timeout_of(options)),
-      device_(device_for(options, drivers.cuda, drivers.local_rank)),
-      nccl_(drivers.nccl, drivers.cuda),
-      windows_(NcclMover::kKernels, drivers.nccl, drivers.cuda),
-      copies_(NcclMover::kCopyEngines, drivers.nccl, drivers.cuda) {
-  windows_.session().keep_windows_for(nccl_graphs_);
-  copies_.session().keep_windows_for(nccl_graphs_);
-}
+      device_(device_for(options, drivers.cuda, drivers.local_rank)) {}
 
 Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
     std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
@@ -237,8 +233,11 @@ Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
 
 Status CommunicatorImpl::open() {
   TUTTI_TRY(agree());
+  executors_ = make_executors(*this, {.nccl = drivers_.nccl,
+                                      .table = *table_,
+                                      .tune = settings_.tune,
+                                      .deterministic = options_.deterministic});
   TUTTI_TRY(open_memory());
-  named_windows_ = windows_that_are_named();
   TUTTI_TRY(bootstrap_->barrier(deadline()));
   bootstrap_->found();
   return Status::ok();
@@ -375,8 +374,7 @@ Status CommunicatorImpl::verify_peers() {
     if (heap.is_ok()) {
       heap_ = std::move(heap).value();
       heap_->on_unmap([this](const std::byte* local) {
-        windows_.let_go(local);
-        copies_.let_go(local);
+        for (const auto& executor : executors_) executor->remove_segment(local);
       });
       auto own = allocate_counted(layout_.bytes());
       reach = own.status();
@@ -402,7 +400,8 @@ Status CommunicatorImpl::verify_peers() {
         cuda ? "peers cannot reach each other's memory, and NCCL is not loadable" : "host backend");
   }
   log_once(LogLevel::kWarn, fmt::format("every operation goes to NCCL: {}", reach.message()));
-  return prepare_nccl_locked();
+  Executor* const nccl = executor_for(kNcclExecutor);
+  return nccl->prepare_all(kNeedsNothing);
 }
 
 }  // namespace tutti

@@ -6,8 +6,9 @@
 
 #include "device/messages.hpp"
 #include "device/one_sided.hpp"
+#include "executors/services.hpp"
 #include "group/layout.hpp"
-#include "group/operation.hpp"
+#include "operation/operation.hpp"
 #include "tutti/one_sided.hpp"
 #include "tutti/tuning.hpp"
 #include "tutti/types.hpp"
@@ -36,13 +37,6 @@ struct EngineSizes {
   int channels = 1;
   int late_buffers = 0;
   std::uint64_t timeout_ns = 0;
-};
-
-// A stream as an operation meets it.
-struct StreamState {
-  bool capturing = false;
-  std::uint64_t capture_id = 0;
-  void* graph = nullptr;
 };
 
 class Engine {

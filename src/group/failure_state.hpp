@@ -17,8 +17,8 @@
 #include "base/deadline.hpp"
 #include "bootstrap/rank_names.hpp"
 #include "device/kernel_args.hpp"
-#include "group/operation.hpp"
 #include "group/recorder/flight_recorder.hpp"
+#include "operation/operation.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti {

@@ -16,8 +16,7 @@ Result<Plan> CommunicatorImpl::plan_message(const MessageCall& message, const Ca
   return plan_message_locked(message, call, stream.capturing);
 }
 
-// Where buffers lie is no matter: the other end would not know. Nor can NCCL's communicator be made
-// here, for which all ranks would have to come.
+// Where buffers lie is no matter: the other end would not know.
 Result<Plan> CommunicatorImpl::plan_message_locked(const MessageCall& message, const Call& call,
                                                    bool captured) {
   Request request = request_for(Collective::kSendRecv, {.count = message.count,
@@ -25,7 +24,8 @@ Result<Plan> CommunicatorImpl::plan_message_locked(const MessageCall& message, c
                                                         .algorithm = call.options.algorithm,
                                                         .sm_budget = call.options.sm_budget,
                                                         .captured = captured});
-  request.nccl_ready = nccl_.is_open();
+  const Executor::Buffers anywhere;
+  add_facts(request, &anywhere);
   TUTTI_ASSIGN(Plan plan, plan_for(request));
   if (call.options.blocks > 0) plan.blocks = call.options.blocks;
   plan.blocks = std::min(plan.blocks, blocks_within(request, topology_));
@@ -49,10 +49,8 @@ Result<PlannedOperation> CommunicatorImpl::prepare_messages(PlannedOperation pre
                         .peer = first.peer,
                         .sends = first.input != nullptr};
   failure_->note(prepared.operation);
-  if (runs_on_nccl(prepared)) {
-    TUTTI_TRY(prepare_nccl_for(prepared));
-    return prepared;
-  }
+  TUTTI_TRY(prepare_for_executor(prepared));
+  if (prepared.executor != nullptr) return prepared;
   Messages messages{};
   messages.ranks = size();
   messages.slot_bytes = layout_.message_slot_bytes(size());

@@ -38,6 +38,12 @@ std::vector<std::uint64_t> from_message(const Bytes& bytes) {
   return words;
 }
 
+// A failure that has started nothing on this rank.
+bool leaves_usable(StatusCode code) {
+  return code == StatusCode::kUnsupported || code == StatusCode::kInvalidArgument ||
+         code == StatusCode::kUnavailable;
+}
+
 // Blocks wait for those of all other ranks: where these share a GPU, all have to be on it at once.
 // Half of it stays free, since a cluster needs neighbouring multiprocessors.
 int most_blocks_at_once(const Topology& topology) {
@@ -50,27 +56,27 @@ int most_blocks_at_once(const Topology& topology) {
 
 Request CommunicatorImpl::request_for(Collective collective,
                                       const Communicator::Query& query) const {
-  return {.collective = collective,
-          .count = query.count,
-          .dtype = query.dtype,
-          .op = query.op.kind,
-          .hidden = query.hidden,
-          .in_place = query.in_place,
-          .symmetric = query.symmetric,
-          .staging_bytes = layout_.staging_size(query.captured ? 1 : 0),
-          .packet_bytes = layout_.packet_room(query.captured ? 1 : 0),
-          .ring_bytes = layout_.ring_bytes(query.captured ? 1 : 0),
-          .has_lanes = layout_.message_slot_bytes(size()) > 0,
-          .bidirectional_bytes = settings_.bidirectional_bytes,
-          .counts_on_device = query.counts_on_device,
-          .capturing = query.captured,
-          .windows = {.none = windows_.why_none()},
-          .copies = {.none = copies_.why_none()},
-          .deterministic = options_.deterministic,
-          .sm_budget = query.sm_budget,
-          .algorithm = std::string(query.algorithm),
-          .tune = settings_.tune,
-          .only_nccl = settings_.only_nccl};
+  Request request{.collective = collective,
+                  .count = query.count,
+                  .dtype = query.dtype,
+                  .op = query.op.kind,
+                  .hidden = query.hidden,
+                  .in_place = query.in_place,
+                  .symmetric = query.symmetric,
+                  .staging_bytes = layout_.staging_size(query.captured ? 1 : 0),
+                  .packet_bytes = layout_.packet_room(query.captured ? 1 : 0),
+                  .ring_bytes = layout_.ring_bytes(query.captured ? 1 : 0),
+                  .has_lanes = layout_.message_slot_bytes(size()) > 0,
+                  .bidirectional_bytes = settings_.bidirectional_bytes,
+                  .counts_on_device = query.counts_on_device,
+                  .capturing = query.captured,
+                  .deterministic = options_.deterministic,
+                  .sm_budget = query.sm_budget,
+                  .algorithm = std::string(query.algorithm),
+                  .tune = settings_.tune,
+                  .only_nccl = settings_.only_nccl};
+  add_facts(request, nullptr);
+  return request;
 }
 
 Result<Plan> CommunicatorImpl::plan(Collective collective, const Communicator::Query& query) const {
@@ -98,8 +104,8 @@ bool CommunicatorImpl::must_agree(const Call& call) {
   const std::lock_guard lock(mutex_);
   if (!stream.is_ok()) return false;
   if (stream->capturing && captures_->find(stream->capture_id) == nullptr) return true;
-  if (!topology_.nccl) return false;
-  return !nccl_.is_open() || may_open_windows(call);  // what is NCCL's may have to be made
+  return std::any_of(executors_.begin(), executors_.end(),
+                     [&call](const auto& executor) { return executor->may_exchange(call); });
 }
 
 // The first operation of a capture agrees on a channel that is free on every rank: one exchange of
@@ -165,12 +171,10 @@ Result<const Algorithm*> CommunicatorImpl::choose_row(PlannedOperation& prepared
                                                   .sm_budget = call.options.sm_budget,
                                                   .counts_on_device = call.lengths.are_on_device(),
                                                   .captured = prepared.captured});
-  request.nccl_ready = nccl_.is_open() || !prepared.captured;
-  request.windows.ready = windows_.are_open() || !prepared.captured;
-  request.copies.ready = copies_.are_open() || !prepared.captured;
+  const Executor::Buffers buffers{call.input, call.output, prepared.input.get(),
+                                  prepared.output.get()};
+  add_facts(request, &buffers);
   request.default_stream = is_default_stream(call.stream);
-  request.in_blocks = NcclWindows::can_hold(prepared.input.get(), call.input) &&
-                      NcclWindows::can_hold(prepared.output.get(), call.output);
   request.packet_bytes = layout_.packet_room(prepared.area);
   request.ring_bytes = layout_.ring_bytes(prepared.area);
   TUTTI_ASSIGN(prepared.plan, plan_for(request));
@@ -215,12 +219,9 @@ Result<PlannedOperation> CommunicatorImpl::prepare(const Call& call) {
     prepared.counts = call.lengths.counts(call.collective, call.dtype);
   }
   failure_->note(prepared.operation);
-  if (runs_on_nccl(prepared)) {
-    TUTTI_TRY(prepare_nccl_for(prepared));
-    if (runs_on_nccl(prepared)) return prepared;
-    row = prepared.operation.row;
-  }
-  if (prepared.plan.alone) return prepared;
+  TUTTI_TRY(prepare_for_executor(prepared));
+  if (prepared.executor != nullptr || prepared.plan.alone) return prepared;
+  row = prepared.operation.row;
   const bool by_switch = (row->needs & kNeedsMulticast) != 0 && topology_.multicast;
   const auto reached = [by_switch](const std::shared_ptr<SymmetricSegment>& segment) {
     return zero_copy(segment) && (!by_switch || segment->multicast != nullptr);
@@ -263,15 +264,35 @@ Status CommunicatorImpl::register_late(PlannedOperation& prepared, CaptureLease&
   return Status::ok();
 }
 
-bool CommunicatorImpl::runs_on_nccl(const PlannedOperation& prepared) const {
-  return !prepared.plan.alone && (prepared.operation.row->needs & kNeedsNccl) != 0;
+Executor* CommunicatorImpl::executor_for(std::string_view name) const {
+  for (const auto& executor : executors_) {
+    if (executor->name() == name) return executor.get();
+  }
+  return nullptr;
+}
+
+void CommunicatorImpl::add_facts(Request& request, const Executor::Buffers* buffers) const {
+  for (const auto& executor : executors_) executor->add_facts(request, buffers);
+}
+
+// Until an executor takes it: some learn only then that they cannot run what was chosen.
+Status CommunicatorImpl::prepare_for_executor(PlannedOperation& prepared) {
+  while (!prepared.plan.alone) {
+    prepared.executor = executor_for(executor_of(*prepared.operation.row));
+    if (prepared.executor == nullptr) return Status::ok();
+    TUTTI_ASSIGN(const Executor::Ready ready, prepared.executor->prepare(prepared));
+    if (ready == Executor::Ready::kYes) return Status::ok();
+    TUTTI_ASSIGN(prepared.operation.row, choose_row(prepared));
+    failure_->note(prepared.operation);
+  }
+  return Status::ok();
 }
 
 Status CommunicatorImpl::start(PlannedOperation& prepared) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
   const NvtxRange range(prepared.operation.row->id.data());
-  if (runs_on_nccl(prepared)) return start_on_nccl(prepared);
+  if (prepared.executor != nullptr) return start_on_executor(prepared);
   if (prepared.captured) return run(prepared);
   Status status = engine_->enter_stream(prepared.call.stream);
   if (status.is_ok()) status = run(prepared);
@@ -279,6 +300,29 @@ Status CommunicatorImpl::start(PlannedOperation& prepared) {
   // Release: whoever sees the number finds the event behind that operation.
   if (status.is_ok()) started_.store(prepared.operation.sequence, std::memory_order_release);
   return status.is_ok() || failure_->failed() ? status : fail(status);
+}
+
+Status CommunicatorImpl::start_on_executor(PlannedOperation& prepared) {
+  record_start(prepared, 0);
+  const auto ticket = prepared.executor->enqueue(prepared);
+  if (ticket.is_ok()) {
+    prepared.ticket = *ticket;
+    return Status::ok();
+  }
+  recorder_->end(prepared.operation.sequence, false);
+  return leaves_usable(ticket.status().code()) ? ticket.status() : fail(ticket.status());
+}
+
+Status CommunicatorImpl::settle(PlannedOperation& prepared, const Status& handed_over) {
+  if (prepared.executor == nullptr) return Status::ok();
+  const std::lock_guard lock(mutex_);
+  const Status status = prepared.executor->settle(prepared, handed_over);
+  if (!status.is_ok()) return leaves_usable(status.code()) ? status : fail(status);
+  // Release, as in start().
+  if (prepared.ticket && !prepared.captured) {
+    started_.store(prepared.operation.sequence, std::memory_order_release);
+  }
+  return status;
 }
 
 Status CommunicatorImpl::execute(const Call& call) {

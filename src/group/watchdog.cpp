@@ -43,9 +43,9 @@ class Watchdog {
 
   static void look_at(CommunicatorImpl& communicator, bool queries) {
     communicator.collect_failure();
-    communicator.end_failed_nccl();
+    communicator.cancel_if_failed();
     if (!queries) return;
-    communicator.watch_nccl();
+    communicator.check_executors();
     communicator.record_progress();
   }
 

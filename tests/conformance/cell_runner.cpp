@@ -41,7 +41,8 @@ CellRunner::CellRunner(Rank& rank, const std::vector<Cell>& cells)
   }
   // Made here: it cannot be made inside a capture. Where NCCL is missing its cells are skipped.
   if (any_needs(cells, kNeedsNccl)) (void)rank.group.prepare_nccl();
-  if (any_needs(cells, kNeedsNcclWindows)) (void)rank.group.impl().prepare_nccl_windows();
+  if (any_needs(cells, kNeedsNcclWindows))
+    (void)rank.group.impl().prepare_executor(kNcclExecutor, kNeedsNcclWindows);
 }
 
 std::string CellRunner::why_not(const Cell& cell) const {

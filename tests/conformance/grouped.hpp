@@ -116,7 +116,7 @@ void prepare_nccl_for(Communicator& group, Collective collective, const std::vec
   (void)group.prepare_nccl();
   unsigned windows = kNeedsNothing;
   for (const Cell& cell : cells) windows |= windows_of(collective, cell.algorithm);
-  (void)group.impl().prepare_nccl_windows(windows);
+  (void)group.impl().prepare_executor(kNcclExecutor, windows);
 }
 
 // Whether NCCL's windows hold what a cell's buffers lie in, as they lie there.

@@ -25,7 +25,7 @@ Trial trial_of(std::size_t count, std::uint64_t seed = 1,
 
 void open_windows(Communicator& group) {
   require_ok(group.set_timeout(kSetUp));
-  require_ok(group.impl().prepare_nccl_windows());
+  require_ok(group.impl().prepare_executor(kNcclExecutor, kNeedsNcclWindows));
   require(group.impl().topology().nccl, "no NCCL");
   const auto plan = group.plan("all_reduce", {.count = 1000, .algorithm = "nccl_window"});
   require_ok(plan.status());

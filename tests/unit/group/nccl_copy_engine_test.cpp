@@ -122,8 +122,9 @@ TEST(NcclCopyEngineTest, IsLeftOutByOlderVersions) {
   const auto memory = windows.allocate();
   require_ok(windows.group(0).set_timeout(milliseconds(1000)));
   windows.nccl().fail_next("create", Status(StatusCode::kUnsupported, "too old"), 1);
-  windows.all(
-      [&](int r) { return windows.group(r).impl().prepare_nccl_windows(kNeedsNcclCopyEngines); });
+  windows.all([&](int r) {
+    return windows.group(r).impl().prepare_executor(kNcclExecutor, kNeedsNcclCopyEngines);
+  });
   windows.world.set_timeout(kPatience);
   for (int r = 0; r < Windows::kRanks; ++r) {
     EXPECT_THAT(explain(windows.group(r), "all_gather", {.count = 64}),

@@ -56,7 +56,7 @@ class Windows {
     return each([&](int r) { return all_reduce(group(r), call(memory, r, algorithm)); });
   }
   void open() {
-    all([&](int r) { return group(r).impl().prepare_nccl_windows(); });
+    all([&](int r) { return group(r).impl().prepare_executor(kNcclExecutor, kNeedsNcclWindows); });
   }
   // What `auto` and people are told of the row.
   std::string explanation(int rank) { return explain(group(rank), "all_reduce", {.count = 100}); }

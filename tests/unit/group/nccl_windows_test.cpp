@@ -376,12 +376,12 @@ TEST_F(NcclWindowFailureTest, AnAbortEndsTheWaitForTheOthers) {
   (void)windows.allocate();
   windows.nccl().fail_next("register_window", Status(StatusCode::kNccl, "no more of it"), 0);
   const auto answers = windows.each([&](int r) -> Status {
-    if (r == 1) return windows.group(r).impl().prepare_nccl_windows();
+    if (r == 1) return windows.group(r).impl().prepare_executor(kNcclExecutor, kNeedsNcclWindows);
     std::jthread abort([&] {
       std::this_thread::sleep_for(milliseconds(100));
       windows.group(0).abort("not now");
     });
-    return windows.group(r).impl().prepare_nccl_windows();
+    return windows.group(r).impl().prepare_executor(kNcclExecutor, kNeedsNcclWindows);
   });
   for (const Status& answer : answers) EXPECT_EQ(answer.code(), StatusCode::kAborted);
   windows.world.groups.clear();

@@ -1,4 +1,4 @@
-#include "group/operation_watch.hpp"
+#include "executors/nccl/operation_watch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -32,7 +32,7 @@ Status RunnableRows::open_windows(unsigned needs) {
     return {StatusCode::kUnsupported,
             "NCCL's windows hold what the communicator allocated: --buffers symmetric"};
   }
-  return communicator_.impl().prepare_nccl_windows(needs);
+  return communicator_.impl().prepare_executor(kNcclExecutor, needs);
 }
 
 Result<Plan> RunnableRows::plan(const Communicator::Query& query) const {

@@ -1,7 +1,7 @@
 // Calls as NCCL has them.
 #pragma once
 
-#include "group/nccl_session.hpp"
+#include "executors/nccl/session.hpp"
 #include "operation/call.hpp"
 
 namespace tutti {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "bootstrap/bootstrap.hpp"
-#include "group/nccl_session.hpp"
+#include "executors/nccl/session.hpp"
 #include "memory/symmetric_heap.hpp"
 
 namespace tutti {

@@ -1,4 +1,4 @@
-#include "group/nccl_session.hpp"
+#include "executors/nccl/session.hpp"
 
 #include <algorithm>
 #include <chrono>

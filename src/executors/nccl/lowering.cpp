@@ -1,4 +1,4 @@
-#include "group/nccl_calls.hpp"
+#include "executors/nccl/lowering.hpp"
 
 #include <array>
 #include <span>

@@ -1,4 +1,4 @@
-#include "group/operation_watch.hpp"
+#include "executors/nccl/operation_watch.hpp"
 
 #include <algorithm>
 
@@ -79,7 +79,7 @@ std::optional<OperationWatch::Oldest> OperationWatch::oldest() {
   (void)ask_device(Clock::now());
   if (next_ == first_) return std::nullopt;
   const Pair& pair = at(first_);
-  return Oldest{pair.operation, pair.begun.has_value()};
+  return Oldest{pair.operation, pair.begun.has_value(), first_};
 }
 
 // They end in order: between one that has ended and one that has not, the border is looked for.

@@ -1,4 +1,4 @@
-#include "group/nccl_windows.hpp"
+#include "executors/nccl/windows.hpp"
 
 #include <fmt/format.h>
 

@@ -13,7 +13,7 @@
 
 #include "base/deadline.hpp"
 #include "drivers/cuda.hpp"
-#include "group/operation.hpp"
+#include "operation/operation.hpp"
 
 namespace tutti {
 
@@ -38,6 +38,7 @@ class OperationWatch {
   struct Oldest {
     Operation operation;
     bool begun = false;  // on the device
+    Ticket ticket = 0;
   };
   std::optional<Oldest> oldest();
   // An operation that is beyond its deadline by now.

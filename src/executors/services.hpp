@@ -1,0 +1,75 @@
+// What an executor may ask of the group that it works for. A group outlives its executors.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "base/deadline.hpp"
+#include "tutti/status.hpp"
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+class Bootstrap;
+class CudaDriver;
+class SymmetricSegment;
+struct Topology;
+
+// A stream as an operation meets it.
+struct StreamState {
+  bool capturing = false;
+  std::uint64_t capture_id = 0;
+  void* graph = nullptr;
+};
+
+class GroupServices {
+ public:
+  virtual ~GroupServices() = default;
+
+  virtual Bootstrap& bootstrap() = 0;
+  virtual const Topology& topology() const = 0;
+  virtual CudaDriver* cuda() const = 0;  // null on the host backend
+  virtual int device() const = 0;        // its CUDA ordinal
+  // The deadline of what ranks do together outside operations; that of operations is its length,
+  // unless a call has its own.
+  virtual Deadline deadline() const = 0;
+  virtual std::chrono::milliseconds timeout() const = 0;
+
+  // Of the group. From any thread.
+  virtual bool has_failed() const = 0;
+  virtual Status failure() const = 0;
+  // The group fails, for `cause` where it had not failed before; answers why it has. From any
+  // thread.
+  virtual Status fail(const Status& cause) = 0;
+  // Likewise, of an operation that waited too long, and cannot tell for whom: the other ranks are
+  // asked where they are.
+  virtual void fail_waiting(const Status& cause, const std::string& operation) = 0;
+  // The answer of an exchange among the ranks. One that broke off leaves them out of step, which is
+  // a failure of the group.
+  virtual Status exchanged(const Status& answer) = 0;
+  template <class T>
+  Result<T> exchanged(Result<T> answer) {
+    const Status status = exchanged(answer.status());
+    return status.is_ok() ? std::move(answer) : Result<T>(status);
+  }
+
+  // What planning asked an executor for may have another answer now.
+  virtual void forget_plans() = 0;
+
+  virtual Result<StreamState> stream_state(Stream stream) = 0;
+  // Orders work on `stream` behind the group's operations before it.
+  virtual Status enter_stream(Stream stream) = 0;
+  // The memory that the group keeps for itself on every rank; null where it has none. Eager
+  // operations may use `staging` of it, `staging_bytes` long, in stream order.
+  struct OwnMemory {
+    const SymmetricSegment* segment = nullptr;
+    std::byte* staging = nullptr;
+    std::size_t staging_bytes = 0;
+  };
+  virtual OwnMemory own_memory() = 0;
+  // Where this rank is, in words. From any thread.
+  virtual std::string position() = 0;
+};
+
+}  // namespace tutti
