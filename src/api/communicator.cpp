@@ -241,7 +241,7 @@ std::string explain(const Communicator& communicator, std::string_view collectiv
     const auto which = parse_collective(collective);
     if (!which.is_ok()) return which.status().message() + "\n";
     CommunicatorImpl& impl = communicator.impl();
-    return explain(impl.request_for(*which, query), impl.topology(), impl.table());
+    return explain(impl.question(*which, query), impl.topology(), impl.table());
   });
 }
 

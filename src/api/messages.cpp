@@ -101,10 +101,11 @@ Result<std::vector<Call>> operations_of(CommunicatorImpl& communicator,
   std::vector<Call> calls = messages;
   TUTTI_TRY(join_own(communicator.rank(), calls));
   sort_alike(communicator.rank(), calls);
-  std::map<std::string, std::vector<Call>> by_row;  // both ends go through the rows in one order
+  std::map<std::string_view, std::vector<Call>>
+      by_row;  // both ends go through the rows in one order
   for (const Call& call : calls) {
-    TUTTI_ASSIGN(const Plan plan, communicator.plan_message(call.messages.front(), call));
-    std::vector<Call>& row = by_row[plan.algorithm];
+    TUTTI_ASSIGN(const OperationPlan plan, communicator.plan_message(call.messages.front(), call));
+    std::vector<Call>& row = by_row[plan.algorithm->id];
     if (row.empty() || row.back().messages.size() == kMaxMessages) {
       row.push_back(call);
     } else {

@@ -10,13 +10,17 @@
 // Calls are made under the group's lock, one at a time, unless "from any thread" is said.
 #pragma once
 
+#include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/deadline.hpp"
+#include "device/kernel_args.hpp"
 #include "executors/planned_operation.hpp"
 #include "executors/services.hpp"
+#include "operation/one_sided_call.hpp"
 #include "planning/request.hpp"
 #include "tutti/status.hpp"
 
@@ -45,6 +49,7 @@ class Executor {
     const void* output = nullptr;
     const SymmetricSegment* input_segment = nullptr;  // null: plain
     const SymmetricSegment* output_segment = nullptr;
+    Stream stream = nullptr;
   };
   // Fills in what a choice depends on: the same on every rank. Null: a question about any call,
   // whatever may have to be made for it.
@@ -64,9 +69,15 @@ class Executor {
   // Null where operations need no batch.
   virtual Batch* batch() { return nullptr; }
 
-  // Returns once the operation is under way. A failure that leaves the group usable (kUnsupported,
-  // kInvalidArgument, kUnavailable) has started nothing.
+  // Returns once the operation is under way; on the host backend executors of peers' memory return
+  // when it has ended.
   virtual Result<Ticket> enqueue(PlannedOperation& operation) = 0;
+  // Whether such a failure of enqueue() or settle() has started nothing: the group goes on.
+  virtual bool leaves_usable(const PlannedOperation&, const Status& failure) const {
+    const StatusCode code = failure.code();
+    return code == StatusCode::kUnsupported || code == StatusCode::kInvalidArgument ||
+           code == StatusCode::kUnavailable;
+  }
   // Whatever enqueue() returned. `handed_over`: what the end of the batch said.
   virtual Status settle(PlannedOperation&, const Status& handed_over) { return handed_over; }
 
@@ -83,16 +94,46 @@ class Executor {
   virtual Status check() { return Status::ok(); }
   // Likewise, of what the executor knows without asking the device.
   virtual Status known_error() { return Status::ok(); }
-  // The group has failed: nothing more is waited for. Does not block. From any thread, and again.
+  // The group has failed: operations that have not begun do nothing any more. Does not block. From
+  // any thread, and again.
+  virtual void hear_of_failure() {}
+  // Likewise, once ranks have said where they are: nothing more is waited for.
   virtual void cancel() {}
   // Waits until this rank's operations have ended; those that do not by then fail the group.
   virtual void drain(Deadline) {}
   virtual void close(Deadline) {}
+  // The deadline of waits that have none of their own, from now on. From any thread.
+  virtual Status set_timeout(std::chrono::nanoseconds) { return Status::ok(); }
 
-  // Collective: symmetric memory that was allocated.
+  // Collective: memory that peers reach was allocated or registered.
   virtual Status add_segment(const SymmetricSegment&) { return Status::ok(); }
-  // This rank's part of it is about to be unmapped.
+  // This rank's part of what was allocated is about to be unmapped.
   virtual void remove_segment(const std::byte*) {}
+  // So much symmetric memory it keeps for itself, and is given once ranks reach each other's.
+  virtual std::size_t memory_bytes() const { return 0; }
+  virtual void take_memory(std::shared_ptr<SymmetricSegment>) {}
+  virtual GroupServices::OwnMemory scratch() { return {}; }
+
+  // What a wait that ends leaves for messages about it, and whom waits look at; null: none.
+  struct Words {
+    FailureRecord* record = nullptr;
+    std::uint32_t* notices = nullptr;
+  };
+  virtual Words words() { return {}; }
+
+  // Communicator::start_capture() and finish_capture().
+  virtual Status start_capture() { return Status::ok(); }
+  virtual Status finish_capture() { return Status::ok(); }
+  // Takes back what belonged to graphs that are gone. Outside captures.
+  virtual Status sweep() { return Status::ok(); }
+
+  // On one peer's memory, and signals. From any thread, also beside the group's operations.
+  // kUnsupported where the executor has none.
+  virtual Status execute(const OneSidedCall&) { return not_one_sided(); }
+  virtual Result<device::Peers> device_peers(const void*, std::size_t) { return not_one_sided(); }
+
+ private:
+  static Status not_one_sided() { return {StatusCode::kUnsupported, "no one-sided operations"}; }
 };
 
 }  // namespace tutti

@@ -11,6 +11,7 @@ namespace tutti {
 
 class NcclDriver;
 class TuningTable;
+struct ProtocolMutation;
 
 // What they are made with; all outlives them.
 struct ExecutorParts {
@@ -18,9 +19,11 @@ struct ExecutorParts {
   const TuningTable& table;
   const std::string& tune;  // the text of TUTTI_TUNE
   bool deterministic = false;
+  const ProtocolMutation* mutation = nullptr;  // tests': what bodies on the host leave out
+  std::uint64_t* waits_for = nullptr;          // where these say for whom they wait
 };
 
-std::vector<std::unique_ptr<Executor>> make_executors(GroupServices& group,
-                                                      const ExecutorParts& parts);
+Result<std::vector<std::unique_ptr<Executor>>> make_executors(GroupServices& group,
+                                                              const ExecutorParts& parts);
 
 }  // namespace tutti

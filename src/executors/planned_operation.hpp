@@ -8,7 +8,7 @@
 #include "memory/symmetric_heap.hpp"
 #include "operation/call.hpp"
 #include "operation/operation.hpp"
-#include "tutti/tuning.hpp"
+#include "planning/plan.hpp"
 
 namespace tutti {
 
@@ -17,9 +17,8 @@ class Executor;
 // The number of an operation that an executor has been given: of one executor they grow.
 using Ticket = std::uint64_t;
 
-// What an executor keeps of one operation, from prepare() to settle().
-class Binding {
- public:
+// What an executor keeps of one operation, from prepare() to settle(). The executor owns it.
+struct Binding {
   virtual ~Binding() = default;
 };
 
@@ -27,19 +26,16 @@ struct PlannedOperation {
   Call call;
   Sides sides;  // in bytes
   bool in_place = false;
-  Operation operation;
-  Plan plan;
   bool captured = false;
   std::shared_ptr<SymmetricSegment> input, output;  // null: plain
-  Executor* executor = nullptr;
-  std::unique_ptr<Binding> binding;
+  OperationPlan plan;
+  Operation operation;  // in words
+  // Equal on two ranks exactly where they mean the same operation on the same symmetric buffers; 0:
+  // nobody compares it.
+  std::uint32_t signature = 0;
+  Executor* executor = nullptr;  // null: a rank alone, whose input is copied
+  Binding* binding = nullptr;
   std::optional<Ticket> ticket;  // once it is enqueued
-  int channel = 0;
-  int area = 0;  // of packets and rings: the stream's (Captures::area)
-  bool staged = false;
-  int late_slot = -1;                 // captured, to be registered by finish_capture()
-  std::optional<Messages> messages;   // of rows that send some
-  std::optional<PieceCounts> counts;  // of uneven pieces
 };
 
 }  // namespace tutti

@@ -3,9 +3,15 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/deadline.hpp"
+#include "executors/streams.hpp"
+#include "operation/call.hpp"
+#include "planning/plan.hpp"
 #include "tutti/status.hpp"
 #include "tutti/types.hpp"
 
@@ -13,15 +19,9 @@ namespace tutti {
 
 class Bootstrap;
 class CudaDriver;
+class SymmetricHeap;
 class SymmetricSegment;
 struct Topology;
-
-// A stream as an operation meets it.
-struct StreamState {
-  bool capturing = false;
-  std::uint64_t capture_id = 0;
-  void* graph = nullptr;
-};
 
 class GroupServices {
  public:
@@ -57,9 +57,9 @@ class GroupServices {
   // What planning asked an executor for may have another answer now.
   virtual void forget_plans() = 0;
 
-  virtual Result<StreamState> stream_state(Stream stream) = 0;
-  // Orders work on `stream` behind the group's operations before it.
-  virtual Status enter_stream(Stream stream) = 0;
+  virtual Streams& streams() = 0;
+  // Null where ranks do not reach each other's memory.
+  virtual SymmetricHeap* heap() = 0;
   // The memory that the group keeps for itself on every rank; null where it has none. Eager
   // operations may use `staging` of it, `staging_bytes` long, in stream order.
   struct OwnMemory {
@@ -68,6 +68,12 @@ class GroupServices {
     std::size_t staging_bytes = 0;
   };
   virtual OwnMemory own_memory() = 0;
+  // Collective: registers memory of a user's, so that it is not found by its address.
+  virtual Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
+      const std::vector<std::pair<void*, std::size_t>>& ranges) = 0;
+  // What a message would run on: the same at both of its ends.
+  virtual Result<OperationPlan> plan_message(const MessageCall& message, const Call& call,
+                                             bool captured) = 0;
   // Where this rank is, in words. From any thread.
   virtual std::string position() = 0;
 };

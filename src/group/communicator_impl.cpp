@@ -27,15 +27,9 @@ Drivers Drivers::real() {
 CommunicatorImpl::~CommunicatorImpl() {
   const Deadline end = deadline();
   guarded([&] {
+    // Meanwhile the others may fail, or leave, and what waits for them here must hear of it.
     for (const auto& executor : executors_) executor->drain(end);
   });
-  // Meanwhile the others may fail, or leave, and what waits for them here must hear of it.
-  if (engine_ != nullptr && !engine_->drain(static_cast<std::uint64_t>(
-                                std::chrono::nanoseconds(timeout_.load()).count()))) {
-    guarded([&] {
-      (void)fail({StatusCode::kTimeout, "destroyed while an operation was still running"});
-    });
-  }
   unwatch(*this);
   bootstrap_->set_failure_handler(nullptr);
   guarded([&] {
@@ -54,7 +48,7 @@ Status CommunicatorImpl::fail(const Status& cause) {
 }
 
 void CommunicatorImpl::tell(const Status& cause) {
-  engine_->poison();
+  for (const auto& executor : executors_) executor->hear_of_failure();
   log(LogLevel::kWarn, "{}", cause.to_string());
   bootstrap_->announce_failure({.rank = rank(), .code = cause.code(), .text = cause.message()});
 }
@@ -70,8 +64,10 @@ Status CommunicatorImpl::exchanged(const Status& answer) {
 }
 
 GroupServices::OwnMemory CommunicatorImpl::own_memory() {
-  if (own_ == nullptr) return {};
-  return {own_.get(), own_->local + layout_.staging_offset(0), layout_.staging_bytes};
+  for (const auto& executor : executors_) {
+    if (const OwnMemory own = executor->scratch(); own.segment != nullptr) return own;
+  }
+  return {};
 }
 
 // For ranks that cannot tell for whom they wait. Empty where no executor leaves that open.
@@ -85,7 +81,7 @@ std::string CommunicatorImpl::position() {
   if (!answers) return {};
   const Operation latest = failure_->latest();
   if (latest.row == nullptr) return "no operation yet";
-  return to_string(latest) + (engine_->caught_up() ? ", which has ended" : "");
+  return to_string(latest) + (streams_->caught_up() ? ", which has ended" : "");
 }
 
 void CommunicatorImpl::collect_failure() {
@@ -100,7 +96,6 @@ void CommunicatorImpl::collect_failure() {
 
 void CommunicatorImpl::record_progress() {
   const std::uint64_t started = started_.load(std::memory_order_acquire);  // before the questions
-  if (!engine_->caught_up()) return;
   std::uint64_t ended = started;
   for (const auto& executor : executors_) ended = std::min(ended, executor->ended_through(started));
   recorder_->done_through(ended);
@@ -121,7 +116,7 @@ void CommunicatorImpl::cancel_if_failed() {
 Status CommunicatorImpl::prepare_executor(std::string_view name, unsigned needs) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
-  if (Executor* const executor = executor_for(name)) return executor->prepare_all(needs);
+  if (Executor* const executor = executor_named(name)) return executor->prepare_all(needs);
   return {StatusCode::kUnavailable, fmt::format("this group has no executor {}", name)};
 }
 
@@ -142,8 +137,8 @@ Status CommunicatorImpl::set_timeout(std::chrono::milliseconds timeout) {
   }
   timeout = limited(timeout);
   timeout_ = timeout;
-  return engine_->set_timeout(
-      static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout).count()));
+  for (const auto& executor : executors_) TUTTI_TRY(executor->set_timeout(timeout));
+  return Status::ok();
 }
 
 void CommunicatorImpl::abort(std::string_view reason) {
@@ -176,11 +171,10 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t
     return Status(StatusCode::kUnavailable,
                   "no peer access between these GPUs: no symmetric memory");
   }
-  TUTTI_TRY(sweep_captures());
+  for (const auto& executor : executors_) TUTTI_TRY(executor->sweep());
   TUTTI_ASSIGN(auto segment, exchanged(allocate_counted(bytes)));
   if (topology_.multicast) TUTTI_TRY(bind_to_one_address(*segment));
   for (const auto& executor : executors_) TUTTI_TRY(executor->add_segment(*segment));
-  TUTTI_TRY(open_to_messages(*segment));
   return segment;
 }
 
@@ -218,7 +212,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::register_memory(void
     log_once(LogLevel::kWarn,
              fmt::format("registered memory will be staged: {}", segments.front()->why_staged));
   }
-  TUTTI_TRY(open_to_messages(*segments.front()));
+  for (const auto& executor : executors_) TUTTI_TRY(executor->add_segment(*segments.front()));
   return segments.front();
 }
 
@@ -228,71 +222,23 @@ Status CommunicatorImpl::start_capture() {
   if (backend() != Backend::kCuda) {
     return {StatusCode::kUnsupported, "the host backend captures nothing"};
   }
-  if (registering_ && !unfinished_)
-    return {StatusCode::kInvalidArgument, "start_capture() without finish_capture()"};
-  unfinished_ = false;
-  late_requests_.clear();
-  TUTTI_TRY(sweep_captures());
-  registering_ = true;
-  return Status::ok();
-}
-
-Status CommunicatorImpl::sweep_captures() {
-  const std::vector<int> slots = captures_->sweep();
-  for (const int slot : slots) TUTTI_TRY(engine_->fill_late(slot, DeferredBuffers{}));
-  captures_->give_late_slots(slots);
+  for (const auto& executor : executors_) TUTTI_TRY(executor->start_capture());
   return Status::ok();
 }
 
 Status CommunicatorImpl::finish_capture() {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
-  if (!registering_)
-    return {StatusCode::kInvalidArgument, "finish_capture() without start_capture()"};
-  const Status status = register_late_requests();
-  // Nothing has been registered then, on any rank, and it may be tried again.
-  unfinished_ = status.code() == StatusCode::kResourceExhausted;
-  registering_ = unfinished_;
-  if (!unfinished_) late_requests_.clear();
-  return status;
+  for (const auto& executor : executors_) TUTTI_TRY(executor->finish_capture());
+  return Status::ok();
 }
 
-// All buffers noted since start_capture() in one exchange: those that peers read or write.
-Status CommunicatorImpl::register_late_requests() {
-  std::vector<std::pair<void*, std::size_t>> ranges;
-  for (const LateRequest& request : late_requests_) {
-    if (request.row->peers_read_input) {
-      ranges.emplace_back(const_cast<void*>(request.input), request.sides.input);
-    }
-    if (request.row->peers_write_output) {
-      ranges.emplace_back(request.output, request.sides.output);
-    }
-  }
+Result<std::vector<std::shared_ptr<SymmetricSegment>>> CommunicatorImpl::register_ranges(
+    const std::vector<std::pair<void*, std::size_t>>& ranges) {
   registrations_ += ranges.size();
-  TUTTI_ASSIGN(const auto segments, exchanged(heap_->register_ranges(ranges, deadline())));
+  TUTTI_ASSIGN(auto segments, exchanged(heap_->register_ranges(ranges, deadline())));
   for (const auto& segment : segments) heap_->hide(*segment);
-  Status result;
-  std::size_t next = 0;
-  for (const LateRequest& request : late_requests_) {
-    const auto input = request.row->peers_read_input ? segments[next++] : nullptr;
-    const auto output = request.row->peers_write_output ? segments[next++] : nullptr;
-    for (const auto& [segment, bytes] :
-         {std::pair(input, request.sides.input), std::pair(output, request.sides.output)}) {
-      if (segment == nullptr || segment->zero_copy() || !result.is_ok()) continue;
-      result =
-          Status(StatusCode::kUnsupported,
-                 fmt::format("a captured buffer of {} bytes cannot be registered: {}; replaying "
-                             "this graph will fail",
-                             bytes, segment->why_staged));
-    }
-    CaptureLease* lease = captures_->find(request.capture_id);
-    if (lease == nullptr || !result.is_ok()) continue;
-    TUTTI_TRY(engine_->fill_late(request.slot, late_buffers({input.get()}, {output.get()})));
-    for (const auto& segment : {input, output}) {
-      if (segment != nullptr) lease->segments.push_back(segment);
-    }
-  }
-  return result;
+  return segments;
 }
 
 }  // namespace tutti

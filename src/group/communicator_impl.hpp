@@ -1,27 +1,23 @@
-// One group of ranks: owns its bootstrap, its memory, its engine and its failure.
+// One group of ranks: owns its bootstrap, its memory, its executors and its failure.
 #pragma once
 
 #include <atomic>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "base/knobs.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "executors/executor.hpp"
-#include "group/captures.hpp"
-#include "group/engine.hpp"
 #include "group/failure_state.hpp"
-#include "group/layout.hpp"
-#include "group/one_sided.hpp"
+#include "group/plan_cache.hpp"
 #include "group/recorder/flight_recorder.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "operation/call.hpp"
+#include "operation/one_sided_call.hpp"
 #include "planning/choose.hpp"
 #include "planning/table.hpp"
 #include "topology/topology.hpp"
@@ -53,17 +49,6 @@ std::chrono::milliseconds timeout_of(const CommunicatorOptions& options);
 // On threads: as many as the host backend takes, or as there are GPUs.
 int most_ranks_in_process(Backend backend);
 
-// Where a buffer lies on each rank: in its segment there, at offset + rank * step. No segment:
-// peers do not touch it.
-struct BufferPlace {
-  const SymmetricSegment* segment = nullptr;
-  std::size_t offset = 0, step = 0;
-
-  std::byte* at(int rank) const {
-    return segment->at[rank] + offset + static_cast<std::size_t>(rank) * step;
-  }
-};
-
 class CommunicatorImpl : private GroupServices {
  public:
   static Result<std::unique_ptr<CommunicatorImpl>> create(std::unique_ptr<Bootstrap> bootstrap,
@@ -77,9 +62,8 @@ class CommunicatorImpl : private GroupServices {
   int device() const override { return device_; }
   const Topology& topology() const override { return topology_; }
   const TuningTable& table() const { return *table_; }
-  const Layout& layout() const { return layout_; }
   Bootstrap& bootstrap() override { return *bootstrap_; }
-  SymmetricHeap& heap() { return *heap_; }
+  SymmetricHeap* heap() override { return heap_.get(); }
 
   Result<std::unique_ptr<CommunicatorImpl>> split(int color, int key);
   Result<std::shared_ptr<SymmetricSegment>> allocate(std::size_t bytes);
@@ -102,15 +86,17 @@ class CommunicatorImpl : private GroupServices {
   Result<PlannedOperation> prepare(const Call& call);
   Status start(PlannedOperation& prepared);
   // What a message would run on: the same at both of its ends.
-  Result<Plan> plan_message(const MessageCall& message, const Call& call);
+  Result<OperationPlan> plan_message(const MessageCall& message, const Call& call);
   Status settle(PlannedOperation& prepared, const Status& handed_over);
   Status execute(const Call& call);
 
-  // one_sided.cpp. From any thread, also while another one's call waits.
+  // From any thread, also while another one's call waits.
   Status execute(const OneSidedCall& call);
   Result<device::Peers> device_peers(const void* address, std::size_t bytes) const;
 
-  Request request_for(Collective collective, const Communicator::Query& query) const;
+  // What `query` asks, whatever may have to be made for it.
+  Request question(Collective collective, const Communicator::Query& query) const;
+  Rows rows() const { return catalogue(); }
   Result<Plan> plan(Collective collective, const Communicator::Query& query) const;
 
   // Takes up what a kernel has written, and tells the group. Called by the watchdog and by
@@ -128,7 +114,7 @@ class CommunicatorImpl : private GroupServices {
   CudaDriver* cuda() const override {
     return backend() == Backend::kCuda ? drivers_.cuda : nullptr;
   }
-  Result<StreamState> stream_state(Stream stream) override { return engine_->stream_state(stream); }
+  Streams& streams() override { return *streams_; }
   Communicator::Counters counters() const {
     return {.allocations = allocations_, .registrations = registrations_, .exchanges = exchanges_};
   }
@@ -144,6 +130,7 @@ class CommunicatorImpl : private GroupServices {
   Status name_differences();
   void open_recorder();
   Status open_memory();
+  Result<std::vector<std::shared_ptr<SymmetricSegment>>> give_memory_to_executors();
   Status verify_peers();
   Status bind_to_one_address(SymmetricSegment& segment);
 
@@ -157,50 +144,27 @@ class CommunicatorImpl : private GroupServices {
   Status exchanged(const Status& answer) override;
   using GroupServices::exchanged;
   void forget_plans() override { plans_.clear(); }
-  Status enter_stream(Stream stream) override { return engine_->enter_stream(stream); }
   OwnMemory own_memory() override;
+  Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
+      const std::vector<std::pair<void*, std::size_t>>& ranges) override;
+  Result<OperationPlan> plan_message(const MessageCall& message, const Call& call,
+                                     bool captured) override;
   std::string position() override;
 
   // operations.cpp
-  Result<Plan> plan_for(const Request& request);
-  Status find_buffers(PlannedOperation& prepared);
-  Result<const Algorithm*> choose_row(PlannedOperation& prepared);
-  Result<CaptureLease*> lease_for(const StreamState& stream);
-  Status register_late(PlannedOperation& prepared, CaptureLease& lease, const StreamState& stream);
-  KernelArgs make_work(const PlannedOperation& prepared) const;
-  void point_at_packets(const PlannedOperation& prepared, KernelArgs& work) const;
-  void point_at_buffers(const PlannedOperation& prepared, KernelArgs& work) const;
-
-  // messages.cpp
-  Result<Plan> plan_message_locked(const MessageCall& message, const Call& call, bool captured);
-  Result<PlannedOperation> prepare_messages(PlannedOperation prepared);
-  Status add_message(const MessageCall& call, const Plan& plan, bool captured, Messages& messages);
-  std::uint32_t signature_of(const MessageCall& call, const Message& message) const;
-  Status point_at_output(const MessageCall& call, bool captured, Message& message);
-  Status open_to_messages(const SymmetricSegment& segment);
-
-  BufferPlace place_of(const PlannedOperation& prepared, std::size_t bytes,
-                       BufferPlace alone) const;
-  BufferPlace input_place(const PlannedOperation& prepared) const;
-  BufferPlace output_place(const PlannedOperation& prepared) const;
-  DeferredBuffers late_buffers(const BufferPlace& input, const BufferPlace& output) const;
-  std::uint32_t signature_of(const PlannedOperation& prepared) const;
-  void record_start(const PlannedOperation& prepared, std::uint32_t signature);
-  Executor* executor_for(std::string_view name) const;  // null: peers
+  Request request_for(Collective collective, const Communicator::Query& query) const;
+  Request request_of(const PlannedOperation& operation) const;
   void add_facts(Request& request, const Executor::Buffers* buffers) const;
-  Status prepare_for_executor(PlannedOperation& prepared);
-  Status start_on_executor(PlannedOperation& prepared);
-  Status run(const PlannedOperation& prepared);
-  Status run_row(const PlannedOperation& prepared);
-  Status run_alone(const PlannedOperation& prepared);
-
-  // one_sided.cpp
-  Status check_one_sided() const;
-  device::impl::Signals signals(std::chrono::nanoseconds timeout) const;
-  Result<device::Peers> peers_at(const void* address, std::size_t bytes, bool captured) const;
-
-  Status sweep_captures();
-  Status register_late_requests();
+  Result<OperationPlan> plan_for(const Request& request);
+  Status find_buffers(PlannedOperation& operation);
+  Status choose_plan(PlannedOperation& operation);
+  Executor* executor_named(std::string_view name) const;  // null: there is none
+  Status prepare_executor_of(PlannedOperation& operation);
+  Status enqueue(PlannedOperation& operation);
+  Status copy_alone(const PlannedOperation& operation);
+  Status wait_on_host(const PlannedOperation& operation);
+  void note_started(const PlannedOperation& operation);
+  void record_start(const PlannedOperation& operation);
 
   // Poisons this rank and tells the others.
   void tell(const Status& cause);
@@ -222,39 +186,19 @@ class CommunicatorImpl : private GroupServices {
   };
   const Settings settings_ = {};
   std::shared_ptr<const TuningTable> table_;
-  Layout layout_;
 
   std::uint64_t group_ = 0;  // random; the same on every rank
-  // Outlives the engine, whose waits tell it for whom they wait.
+  // Outlives the executors, whose waits tell it for whom they wait.
   std::unique_ptr<FlightRecorder> recorder_ = std::make_unique<FlightRecorder>();
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<FailureState> failure_;
+  std::unique_ptr<Streams> streams_;
   std::unique_ptr<SymmetricHeap> heap_;
-  std::shared_ptr<SymmetricSegment> own_;  // channels and staging, see Layout
-  std::unique_ptr<Captures> captures_;
   std::vector<std::unique_ptr<Executor>> executors_;  // made once the topology is known
+  std::unique_ptr<FailureState> failure_;             // of words that an executor keeps
 
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
-  using PlanKey = std::tuple<Collective, std::size_t, DataType, OpKind, std::size_t, bool, bool,
-                             bool, bool, bool, bool, bool, bool, std::size_t, std::size_t,
-                             std::string, std::optional<int>, bool>;
-  std::map<PlanKey, Plan> plans_;
-
-  // Between start_capture and finish_capture: what is to be registered.
-  struct LateRequest {
-    int slot;
-    const Algorithm* row;
-    const void* input;
-    void* output;
-    Sides sides;  // in bytes
-    std::uint64_t capture_id;
-  };
-  bool registering_ = false;
-  bool unfinished_ =
-      false;  // finish_capture() has failed for want of something, and may be repeated
-  std::vector<LateRequest> late_requests_;
+  PlanCache plans_;
 };
 
 }  // namespace tutti

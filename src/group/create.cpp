@@ -10,6 +10,7 @@
 #include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/try.hpp"
+#include "base/units.hpp"
 #include "bootstrap/counted_bootstrap.hpp"
 #include "bootstrap/identity.hpp"
 #include "drivers/cuda.hpp"
@@ -233,10 +234,6 @@ Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
 
 Status CommunicatorImpl::open() {
   TUTTI_TRY(agree());
-  executors_ = make_executors(*this, {.nccl = drivers_.nccl,
-                                      .table = *table_,
-                                      .tune = settings_.tune,
-                                      .deterministic = options_.deterministic});
   TUTTI_TRY(open_memory());
   TUTTI_TRY(bootstrap_->barrier(deadline()));
   bootstrap_->found();
@@ -328,39 +325,53 @@ void CommunicatorImpl::open_recorder() {
 Status CommunicatorImpl::open_memory() {
   open_recorder();
   const bool cuda = backend() == Backend::kCuda;
-  layout_ = layout_from(Knobs::process(), cuda);
-  constexpr int kLateBuffers = 4096;
-  const EngineSizes sizes{
-      .ranks = size(),
-      .channels = layout_.channels(),
-      .late_buffers = cuda ? kLateBuffers : 0,
-      .timeout_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout_.load()).count())};
   if (cuda) {
-    auto engine = make_cuda_engine(*drivers_.cuda, device_, sizes);
-    TUTTI_TRY(of_this_rank(engine.status()));
-    engine_ = std::move(engine).value();
+    auto streams = make_cuda_streams(*drivers_.cuda, device_);
+    TUTTI_TRY(of_this_rank(streams.status()));
+    streams_ = std::move(streams).value();
   } else {
-    engine_ = make_host_engine(sizes, drivers_.weakening, recorder_->waits_for());
+    streams_ = make_host_streams();
   }
+  auto executors = make_executors(*this, {.nccl = drivers_.nccl,
+                                          .table = *table_,
+                                          .tune = settings_.tune,
+                                          .deterministic = options_.deterministic,
+                                          .mutation = drivers_.weakening,
+                                          .waits_for = recorder_->waits_for()});
+  TUTTI_TRY(of_this_rank(executors.status()));
+  executors_ = std::move(executors).value();
   RankNames names = bootstrap_->names();
   names.found();  // operations come once it is
-  failure_ = std::make_unique<FailureState>(*engine_->memory().failure, *engine_->memory().notices,
-                                            recorder_.get(), std::move(names));
-  captures_ = std::make_unique<Captures>(layout_.capture_channels, kLateBuffers);
+  const Executor::Words words = executors_.front()->words();
+  failure_ = std::make_unique<FailureState>(*words.record, *words.notices, recorder_.get(),
+                                            std::move(names));
   bootstrap_->set_leave_handler(
       [this](int rank, const std::string& last) { failure_->hear_of_leaving(rank, last); });
   bootstrap_->set_failure_handler([this](const GroupFailure& failure) {
     failure_->hear(failure.rank, {failure.code, failure.text});
-    engine_->poison();
+    for (const auto& executor : executors_) executor->hear_of_failure();
   });
   if (cuda) watch(*this);
   return verify_peers();
+}
+
+Result<std::vector<std::shared_ptr<SymmetricSegment>>>
+CommunicatorImpl::give_memory_to_executors() {
+  std::vector<std::shared_ptr<SymmetricSegment>> given;
+  for (const auto& executor : executors_) {
+    if (executor->memory_bytes() == 0) continue;
+    TUTTI_ASSIGN(auto own, allocate_counted(executor->memory_bytes()));
+    executor->take_memory(own);
+    given.push_back(std::move(own));
+  }
+  return given;
 }
 
 // Symmetric memory, unless peers cannot reach it: then NCCL carries everything, or nothing does.
 Status CommunicatorImpl::verify_peers() {
   const bool cuda = backend() == Backend::kCuda;
   Status reach;
+  std::vector<std::shared_ptr<SymmetricSegment>> own;
   if (cuda && size() > kMaxCudaRanks) {
     reach =
         Status(StatusCode::kUnavailable, fmt::format("more than {} ranks on GPUs", kMaxCudaRanks));
@@ -376,9 +387,9 @@ Status CommunicatorImpl::verify_peers() {
       heap_->on_unmap([this](const std::byte* local) {
         for (const auto& executor : executors_) executor->remove_segment(local);
       });
-      auto own = allocate_counted(layout_.bytes());
-      reach = own.status();
-      if (own.is_ok()) own_ = std::move(own).value();
+      auto given = give_memory_to_executors();
+      reach = given.status();
+      if (given.is_ok()) own = std::move(given).value();
     }
     if (reach.is_ok() && cuda && size() > 1 && Knobs::process().flag("TUTTI_P2P_VERIFY")) {
       TUTTI_ASSIGN(const auto scratch, allocate_counted(64 * KiB));
@@ -387,12 +398,14 @@ Status CommunicatorImpl::verify_peers() {
   }
   topology_.peer_access = reach.is_ok();
   topology_.multicast = topology_.multicast && reach.is_ok() && bootstrap_->passes_descriptors();
-  if (topology_.multicast) {
-    TUTTI_TRY(bind_to_one_address(*own_));
-    topology_.multicast = own_->multicast != nullptr;
+  for (const auto& segment : own) {
+    if (!topology_.multicast) break;
+    TUTTI_TRY(bind_to_one_address(*segment));
+    topology_.multicast = segment->multicast != nullptr;
   }
   if (reach.is_ok()) return Status::ok();
-  own_.reset();
+  own.clear();
+  for (const auto& executor : executors_) executor->take_memory(nullptr);
   heap_.reset();
   if (reach.code() == StatusCode::kResourceExhausted) return reach;
   if (!cuda || !topology_.nccl) {
@@ -400,7 +413,7 @@ Status CommunicatorImpl::verify_peers() {
         cuda ? "peers cannot reach each other's memory, and NCCL is not loadable" : "host backend");
   }
   log_once(LogLevel::kWarn, fmt::format("every operation goes to NCCL: {}", reach.message()));
-  Executor* const nccl = executor_for(kNcclExecutor);
+  Executor* const nccl = executor_named(kNcclExecutor);
   return nccl->prepare_all(kNeedsNothing);
 }
 

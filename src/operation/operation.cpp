@@ -4,6 +4,25 @@
 
 namespace tutti {
 
+Operation describe(const Call& call, int ranks) {
+  if (call.messages.empty()) {
+    const bool uneven = is_uneven(call.collective);
+    return {.count = uneven ? call.count / static_cast<std::size_t>(ranks) : call.count,
+            .dtype = call.dtype,
+            .op = call.op.kind,
+            .root = call.root};
+  }
+  const MessageCall& first = call.messages.front();
+  const bool alone = call.messages.size() == 1;
+  std::size_t bytes = 0;
+  for (const MessageCall& message : call.messages) bytes += message.bytes();
+  return {.count = alone ? first.count : bytes,
+          .dtype = alone ? first.dtype : DataType::kUint8,
+          .messages = static_cast<int>(call.messages.size()),
+          .peer = first.peer,
+          .sends = first.input != nullptr};
+}
+
 std::string to_string(const Operation& operation) {
   const Collective collective = operation.row->collective;
   if (operation.messages > 1) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "algorithms/catalogue.hpp"
+#include "operation/call.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
@@ -27,5 +28,8 @@ struct Operation {
 // "all_gather_v/push #43 (up to 7 x bf16 of a rank)", "send_recv/push #44 (7 x bf16, to rank 2)",
 // "send_recv/push #45 (3 messages, 96 bytes)"
 std::string to_string(const Operation& operation);
+
+// Of a call, before it has a number and an algorithm.
+Operation describe(const Call& call, int ranks);
 
 }  // namespace tutti

@@ -162,7 +162,8 @@ std::string why_not_taken(const Choice& choice, const Algorithm& row) {
 std::vector<Candidate> candidates(const Request& request, const Topology& topology,
                                   const TuningTable& table, Rows rows) {
   const Selection selection{request, topology, table, rows};
-  const Choice choice{selection, select(selection), named_by_tables(selection)};
+  const Choice choice{selection, choose(request, topology, table, rows),
+                      named_by_tables(selection)};
   std::vector<Candidate> result;
   for (const Algorithm& row : rows) {
     if (row.collective != request.collective) continue;

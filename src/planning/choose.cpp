@@ -6,35 +6,37 @@
 #include <optional>
 
 #include "base/try.hpp"
+#include "device/kernel_args.hpp"
 #include "planning/filter.hpp"
 #include "planning/selection.hpp"
 
 namespace tutti {
 namespace {
 
-Plan plan_for(const Selection& selection, const Algorithm& row, PlanSource source) {
+OperationPlan plan_for(const Selection& selection, const Algorithm& row, PlanSource source) {
   // On the host a block is a part of one thread's work: more than one only costs barriers.
   Geometry geometry;
   if (row.geometry != nullptr && selection.topology.backend == Backend::kCuda) {
     geometry = row.geometry(selection.request.extent(selection.topology.ranks));
   }
-  geometry.blocks = std::min(geometry.blocks, blocks_within(selection.request, selection.topology));
-  return {std::string(row.id),  geometry.blocks, geometry.threads,
-          geometry.chunk_bytes, source,          is_emulated(row, selection.topology)};
+  return {.algorithm = &row,
+          .blocks = std::min(geometry.blocks, blocks_within(selection.request, selection.topology)),
+          .threads = geometry.threads,
+          .chunk_bytes = geometry.chunk_bytes,
+          .source = source,
+          .emulated = is_emulated(row, selection.topology)};
 }
 
-Plan plan_for(const Selection& selection, const Algorithm& row, const TuningTable::Match& match) {
-  Plan plan = plan_for(selection, row, match.source->source);
-  if (match.entry->blocks > 0) {
-    plan.blocks =
-        std::min(match.entry->blocks, blocks_within(selection.request, selection.topology));
-  }
+OperationPlan plan_for(const Selection& selection, const Algorithm& row,
+                       const TuningTable::Match& match) {
+  OperationPlan plan = plan_for(selection, row, match.source->source);
+  if (match.entry->blocks > 0) plan.blocks = match.entry->blocks;
   if (match.entry->threads > 0) plan.threads = match.entry->threads;
   if (match.entry->chunk_bytes > 0) plan.chunk_bytes = match.entry->chunk_bytes;
   return plan;
 }
 
-Result<Plan> forced(const Selection& selection, std::string_view name, PlanSource source) {
+Result<OperationPlan> forced(const Selection& selection, std::string_view name, PlanSource source) {
   TUTTI_ASSIGN(const Algorithm* row,
                find_algorithm(selection.request.collective, name, selection.rows));
   const std::string reason = why_not(*row, selection.request, selection.topology);
@@ -58,7 +60,7 @@ Result<std::optional<std::string>> overridden(const Selection& selection) {
   return std::optional<std::string>();
 }
 
-std::optional<Plan> from_table(const Selection& selection) {
+std::optional<OperationPlan> from_table(const Selection& selection) {
   const auto named = named_by_tables(selection);
   if (!named) return std::nullopt;
   const Algorithm* faster = overtaken_by(selection, *named->row);
@@ -66,20 +68,20 @@ std::optional<Plan> from_table(const Selection& selection) {
   return plan_for(selection, *named->row, named->match);
 }
 
-std::optional<Plan> from_model(const Selection& selection) {
+std::optional<OperationPlan> from_model(const Selection& selection) {
   const Algorithm* best = fastest_row(selection);
   if (best == nullptr) return std::nullopt;
   return plan_for(selection, *best, PlanSource::kModel);
 }
 
 // Of a budget that cuts `plan` to few blocks: what is made for few, where there is such a row.
-Plan within_budget(const Selection& selection, Plan plan) {
+OperationPlan within_budget(const Selection& selection, OperationPlan plan) {
   const Request& request = selection.request;
   const int blocks = blocks_within(request, selection.topology);
   const int others = selection.topology.ranks - 1;
   for (const Algorithm& row : selection.rows) {
-    if (row.stands_in_for != plan.algorithm || row.collective != request.collective) continue;
-    const Plan other = plan_for(selection, row, PlanSource::kModel);
+    if (row.stands_in_for != plan.algorithm->id || row.collective != request.collective) continue;
+    const OperationPlan other = plan_for(selection, row, PlanSource::kModel);
     const bool is_cut = other.blocks == blocks && blocks * others <= row.stands_in_up_to;
     if (is_cut && why_not_unnamed(row, request, selection.topology).empty()) return other;
   }
@@ -96,8 +98,48 @@ bool is_copy(const Request& request, const Topology& topology) {
   return !reduces(request.collective) || request.op != OpKind::kPreMulSum;
 }
 
-Plan unless_alone(const Selection& selection, Plan plan) {
-  plan.alone = is_copy(selection.request, selection.topology);
+// Blocks wait for those of all other ranks: where these share a GPU, all have to be on it at once.
+// Half of it stays free, since a cluster needs neighbouring multiprocessors.
+int most_blocks_at_once(const Topology& topology) {
+  if (topology.ranks_per_gpu <= 1) return kMaxBlocks;
+  const int share = topology.multiprocessors / (2 * topology.ranks_per_gpu);
+  return std::max(share - share % kMaxClusterBlocks, 1);
+}
+
+// What the call says of the grid, and what limits it.
+OperationPlan with_grid(const Selection& selection, OperationPlan plan) {
+  const auto& [request, topology, table, rows] = selection;
+  const Algorithm& row = *plan.algorithm;
+  if (request.blocks > 0) plan.blocks = request.blocks;
+  if (request.threads > 0) plan.threads = request.threads;
+  if (request.chunk_bytes > 0) plan.chunk_bytes = request.chunk_bytes;
+  plan.blocks = std::min({plan.blocks, most_blocks(row, request.ring_bytes, request.tells_counts),
+                          most_blocks_at_once(topology), blocks_within(request, topology)});
+  plan.threads = std::max(plan.threads, row.min_threads);
+  return plan;
+}
+
+// Where the root's alone lies, only the root knows: that buffer is never one that peers reach.
+OperationPlan with_staging(const Request& request, const Topology& topology, OperationPlan plan) {
+  const Algorithm& row = *plan.algorithm;
+  const bool by_switch = (row.needs & kNeedsMulticast) != 0 && topology.multicast;
+  const BufferReach needed = by_switch ? BufferReach::kSwitch : BufferReach::kPeers;
+  const RootSide alone = root_side(request.collective);
+  const bool input = alone != RootSide::kInput && request.input_reach >= needed;
+  const bool output = alone != RootSide::kOutput && request.output_reach >= needed;
+  const bool direct = (!row.peers_read_input || input) && (!row.peers_write_output || output);
+  const bool in_place = request.in_place && row.in_place_needs_staging;
+  // Copies are enqueued with their addresses: for them it is not enough to know those later.
+  plan.late = request.registers_late && !direct && !in_place && !by_switch &&
+              row.program == nullptr && request.count > 0;
+  plan.staged = (!direct || in_place) && !plan.late;
+  return plan;
+}
+
+// Of one rank, unless somebody names an algorithm. Pieces that differ between sender and receiver
+// are for an algorithm to find.
+OperationPlan unless_alone(const Selection& selection, OperationPlan plan) {
+  plan.alone = is_copy(selection.request, selection.topology) && !selection.request.sizes_differ;
   if (plan.alone) plan.blocks = plan.threads = 1;
   return plan;
 }
@@ -122,9 +164,7 @@ Status nothing_can_run(const Selection& selection) {
   return {StatusCode::kUnsupported, std::move(text)};
 }
 
-}  // namespace
-
-Result<Plan> select(const Selection& selection) {
+Result<OperationPlan> chosen(const Selection& selection) {
   const Request& request = selection.request;
   if (request.sm_budget && *request.sm_budget < 0) {
     return Status(StatusCode::kInvalidArgument,
@@ -143,13 +183,22 @@ Result<Plan> select(const Selection& selection) {
   }
   auto plan = from_table(selection);
   if (!plan) plan = from_model(selection);
-  if (plan) return unless_alone(selection, within_budget(selection, *std::move(plan)));
+  if (plan) return unless_alone(selection, within_budget(selection, *plan));
   return nothing_can_run(selection);
+}
+
+}  // namespace
+
+Result<OperationPlan> select(const Selection& selection) {
+  TUTTI_ASSIGN(const OperationPlan plan, chosen(selection));
+  if (plan.alone) return plan;
+  return with_staging(selection.request, selection.topology, with_grid(selection, plan));
 }
 
 Result<Plan> choose(const Request& request, const Topology& topology, const TuningTable& table,
                     Rows rows) {
-  return select({request, topology, table, rows});
+  TUTTI_ASSIGN(const OperationPlan plan, select({request, topology, table, rows}));
+  return describe(plan);
 }
 
 }  // namespace tutti

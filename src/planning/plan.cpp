@@ -1,3 +1,5 @@
+#include "planning/plan.hpp"
+
 #include <fmt/core.h>
 
 #include "base/guard.hpp"
@@ -24,6 +26,16 @@ std::string_view to_string(PlanSource source) {
       return "model";
   }
   return "?";
+}
+
+Plan describe(const OperationPlan& plan) {
+  return {.algorithm = std::string(plan.algorithm->id),
+          .blocks = plan.blocks,
+          .threads = plan.threads,
+          .chunk_bytes = plan.chunk_bytes,
+          .source = plan.source,
+          .emulated = plan.emulated,
+          .alone = plan.alone};
 }
 
 std::string to_string(const Plan& plan) {

@@ -1,16 +1,24 @@
-// What is asked of one operation, as far as a choice may depend on it. The same on every rank.
+// What is asked of one operation, as far as a choice may depend on it. The same on every rank. A
+// plain value, which plans are kept under: the texts that it names live as long as it does.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
 
 #include "algorithms/catalogue.hpp"
 #include "base/knobs.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
+
+// Who can address a buffer as it lies.
+enum class BufferReach : std::uint8_t {
+  kOwner,   // this rank alone: peers need a copy in staging
+  kPeers,   // the other ranks, too
+  kSwitch,  // and all ranks' parts of it at once, by NVLink multicast
+};
 
 struct Request {
   Collective collective = Collective::kAllReduce;
@@ -19,13 +27,17 @@ struct Request {
   OpKind op = OpKind::kSum;
   std::size_t hidden = 0;  // elements of a token, or of a row that is split; 0: there are none
   bool in_place = false;
-  bool symmetric = true;          // input and output both; else staged
+  bool symmetric = true;  // input and output both, as far as ranks know it; else staged
+  BufferReach input_reach = BufferReach::kSwitch, output_reach = BufferReach::kSwitch;
+  bool registers_late = false;    // finish_capture() will register what peers do not reach
+  bool sizes_differ = false;      // of input and output, where one rank is alone
   std::size_t staging_bytes = 0;  // of one pass through staging; 0: large enough for all
   std::size_t packet_bytes = 0;   // room for packets in a generation
   std::size_t ring_bytes = 0;     // staging for chunks that go around a ring
   bool has_lanes = true;          // slots for messages between ranks
   std::int64_t bidirectional_bytes = kSizeAutomatic;  // TUTTI_RING_BIDIRECTIONAL_MAX_BYTES
   bool counts_on_device = false;                      // of uneven pieces
+  bool tells_counts = false;  // not all ranks know them: they tell each other
   bool capturing = false;
   bool nccl_ready = true;  // its communicator is there, or can be made now
   // Of NCCL's windows, for its kernels and for its copy engines: whether they can hold both buffers
@@ -34,15 +46,17 @@ struct Request {
   bool in_blocks = true;
   struct Windows {
     bool ready = true;
-    std::string none;
+    std::string_view none = {};
     friend bool operator==(const Windows&, const Windows&) = default;
   };
   Windows windows, copies;
   bool default_stream = false;  // the legacy one
   bool deterministic = false;
   std::optional<int> sm_budget = {};  // multiprocessors that it may take; 0: copy engines alone
-  std::string algorithm;              // forced by the call; empty: none
-  std::string tune;                   // the text of TUTTI_TUNE; empty: none
+  int blocks = 0, threads = 0;        // told by the call; 0: not
+  std::size_t chunk_bytes = 0;        // likewise
+  std::string_view algorithm = {};    // forced by the call; empty: none
+  std::string_view tune = {};         // the text of TUTTI_TUNE; empty: none
   bool only_nccl = false;             // TUTTI_DISABLE=1
 
   std::size_t bytes() const { return count * size_of(dtype); }

@@ -1,10 +1,11 @@
-// What choosing and explaining ask alike.
+// What choosing and explaining ask alike, and what a group asks, which needs no description.
 #pragma once
 
 #include <optional>
 
 #include "planning/choose.hpp"
 #include "planning/model.hpp"
+#include "planning/plan.hpp"
 
 namespace tutti {
 
@@ -16,7 +17,7 @@ struct Selection {
   Rows rows;
 };
 
-Result<Plan> select(const Selection& selection);
+Result<OperationPlan> select(const Selection& selection);
 
 // What the tables name for the size that is asked for.
 struct Named {

@@ -11,8 +11,8 @@
 #include "drivers/cuda.hpp"
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
+#include "executors/peer/layout.hpp"
 #include "exit_code.hpp"
-#include "group/layout.hpp"
 #include "parse.hpp"
 #include "planning/choose.hpp"
 #include "planning/table.hpp"
@@ -176,7 +176,8 @@ Result<Selection> read_question(const ExplainArguments& a, const Machine& machin
   request.in_place = a.in_place;
   request.deterministic = a.deterministic;
   request.algorithm = a.algorithm;
-  request.tune = Knobs::process().text("TUTTI_TUNE");
+  static const std::string tune = Knobs::process().text("TUTTI_TUNE");  // the request names it
+  request.tune = tune;
   request.only_nccl = Knobs::process().flag("TUTTI_DISABLE");
   return selection;
 }

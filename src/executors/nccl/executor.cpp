@@ -38,9 +38,11 @@ std::string words_of(const Operation& operation) {
 
 // While it is given to NCCL.
 struct NcclExecutor::Given : Binding {
-  NcclSession::Call call;
+  NcclSession::Call under_way;
   std::optional<OperationWatch::Ticket> watched;  // not where it is captured
 };
+
+NcclExecutor::~NcclExecutor() = default;
 
 NcclExecutor::NcclExecutor(GroupServices& group, const ExecutorParts& parts)
     : group_(group),
@@ -101,7 +103,7 @@ Result<Executor::Ready> NcclExecutor::prepare(PlannedOperation& operation) {
     return Status(StatusCode::kUnavailable,
                   "NCCL's communicator cannot be made inside a capture: call prepare_nccl() first");
   }
-  operation.binding = std::make_unique<Given>();
+  if (operation.binding == nullptr) operation.binding = new_binding();
   NcclWindows* const windows = windows_for(*operation.operation.row);
   if (windows == nullptr || windows->are_open()) return Ready::kYes;
   TUTTI_TRY(open_windows(*windows));
@@ -195,7 +197,7 @@ Status NcclExecutor::warm_up(NcclSession& session) {
 Status NcclExecutor::warm_up_on(Stream stream, NcclSession& session) {
   const NcclSession::Call call = session.enter();
   if (!call) return group_.failure();
-  TUTTI_TRY(group_.enter_stream(stream));
+  TUTTI_TRY(group_.streams().enter(stream));
   TUTTI_ASSIGN(const auto ticket, watch_->begin(Operation{}, std::chrono::milliseconds(0), stream));
   const GroupServices::OwnMemory own = group_.own_memory();
   for (std::size_t bytes = 1 * KiB; bytes <= own.staging_bytes; bytes *= 4) {
@@ -216,11 +218,23 @@ Status NcclExecutor::wait_for_warm_up(Stream stream) {
   return {StatusCode::kTimeout, "prepare_nccl(): earlier work did not end before the deadline"};
 }
 
+Binding* NcclExecutor::new_binding() {
+  if (idle_.empty()) return bindings_.emplace_back(std::make_unique<Given>()).get();
+  Given* const given = idle_.back();
+  idle_.pop_back();
+  return given;
+}
+
+void NcclExecutor::release(Given& given) {
+  given.watched.reset();
+  idle_.push_back(&given);
+}
+
 Result<Ticket> NcclExecutor::enqueue(PlannedOperation& operation) {
   NcclSession& session = session_of(*operation.operation.row);
   auto& given = static_cast<Given&>(*operation.binding);
-  given.call = session.enter();
-  if (!given.call) return group_.failure();  // NCCL ends where the group has failed
+  given.under_way = session.enter();
+  if (!given.under_way) return group_.failure();  // NCCL ends where the group has failed
   const Status status = give(session, operation, given);
   if (!status.is_ok()) return status;
   return given.watched.value_or(0);
@@ -239,13 +253,17 @@ Status NcclExecutor::give(NcclSession& session, PlannedOperation& operation, Giv
 
 Status NcclExecutor::settle(PlannedOperation& operation, const Status& handed_over) {
   auto& given = static_cast<Given&>(*operation.binding);
-  if (!given.call) return Status::ok();
+  if (!given.under_way) {
+    release(given);
+    return Status::ok();
+  }
   Status status = handed_over;
   if (given.watched) {
     const Status ended = watch_->end(*given.watched, operation.call.stream);
     if (status.is_ok()) status = ended;
   }
-  given.call.leave();
+  given.under_way.leave();
+  release(given);
   return status;
 }
 
@@ -261,7 +279,7 @@ std::uint64_t NcclExecutor::ended_through(std::uint64_t started) {
 
 // NCCL frees no communicator while there are graphs with its operations: see close().
 Status NcclExecutor::retain_graph(Stream stream) {
-  TUTTI_ASSIGN(const StreamState state, group_.stream_state(stream));
+  TUTTI_ASSIGN(const StreamState state, group_.streams().state(stream));
   if (state.capture_id == capture_) return Status::ok();
   TUTTI_TRY(group_.cuda()->retain_on_graph(state.graph, [graphs = graphs_] { --*graphs; }));
   capture_ = state.capture_id;
@@ -334,6 +352,7 @@ void NcclExecutor::close(Deadline deadline) {
 }
 
 Status NcclExecutor::add_segment(const SymmetricSegment& segment) {
+  if (segment.capacity == 0) return Status::ok();  // a user's: see windows.hpp
   for (NcclWindows* windows : {&windows_, &copies_}) {
     const bool were_open = windows->are_open();
     TUTTI_TRY(group_.exchanged(windows->hold(segment, window_group())));

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <vector>
 
 #include "executors/executor.hpp"
 #include "executors/make.hpp"
@@ -17,6 +18,7 @@ namespace tutti {
 class NcclExecutor : public Executor {
  public:
   NcclExecutor(GroupServices& group, const ExecutorParts& parts);
+  ~NcclExecutor() override;
 
   std::string_view name() const override { return kNcclExecutor; }
   void add_facts(Request& request, const Buffers* buffers) const override;
@@ -54,6 +56,8 @@ class NcclExecutor : public Executor {
   };
   struct Given;  // an operation that NCCL has
 
+  Binding* new_binding();
+  void release(Given& given);
   bool has_symmetric_memory() const { return group_.own_memory().segment != nullptr; }
   // Windows that algorithms need which may be chosen unasked. They cost an exchange for each
   // allocation, a second communicator of NCCL's and address space, so nobody has them whom no
@@ -79,7 +83,9 @@ class NcclExecutor : public Executor {
   NcclDriver* const driver_;
   GroupCalls batch_;
   NcclSession session_;
-  NcclWindows windows_, copies_;           // for kernels, for copy engines; only where session_ is
+  NcclWindows windows_, copies_;  // for kernels, for copy engines; only where session_ is
+  std::vector<std::unique_ptr<Given>> bindings_;
+  std::vector<Given*> idle_;
   std::unique_ptr<OperationWatch> watch_;  // made before session_ is open
   std::uint64_t capture_ = 0;              // the latest that NCCL is part of
   const std::shared_ptr<std::atomic<int>> graphs_ = std::make_shared<std::atomic<int>>(0);

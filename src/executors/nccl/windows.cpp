@@ -55,10 +55,8 @@ std::optional<std::string> blame(std::span<const Bytes> answers, const RankNames
 
 }  // namespace
 
-std::string NcclWindows::why_none() const {
-  if (!given_up()) return {};
-  const std::lock_guard lock(mutex_);
-  return why_none_;
+std::string_view NcclWindows::why_none() const {
+  return given_up() ? std::string_view(why_none_) : std::string_view();
 }
 
 Result<bool> NcclWindows::all_did(const Group& group, const Status& mine) {
@@ -74,7 +72,7 @@ Result<bool> NcclWindows::all_did(const Group& group, const Status& mine) {
   const bool copies = mover_ == NcclMover::kCopyEngines;
   log_once(LogLevel::kWarn,
            fmt::format("{} is left out: {}", copies ? "nccl_copy_engine" : "nccl_window", *why));
-  const std::lock_guard lock(mutex_);
+  if (given_up()) return false;
   why_none_ = *why;
   given_up_.store(true, std::memory_order_release);  // who sees it asks for the text
   return false;

@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bootstrap/bootstrap.hpp"
@@ -45,7 +45,7 @@ class NcclWindows {
   bool settled() const { return session_.is_open() || given_up(); }
   bool are_open() const { return session_.is_open() && !given_up(); }
   // Why there are none and will be none; the same on every rank. From any thread.
-  std::string why_none() const;
+  std::string_view why_none() const;
   // Aligned to 16 bytes: with others, of types of 1 and 2 bytes, NCCL 2.28.3's symmetric kernels
   // leave elements wrong (every fourth of fp16 one element off, with 2 and with 3 H200s).
   static bool can_hold(const SymmetricSegment* segment, const void* buffer) {
@@ -75,8 +75,7 @@ class NcclWindows {
   std::vector<Block> blocks_;  // in the order of their allocation, which all ranks share
   bool given_up() const { return given_up_.load(std::memory_order_acquire); }
 
-  mutable std::mutex mutex_;
-  std::string why_none_;  // written before given_up_
+  std::string why_none_;  // written once, before given_up_
   std::atomic<bool> given_up_ = false;
 };
 

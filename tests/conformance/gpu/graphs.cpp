@@ -158,7 +158,7 @@ void graphs_of_copy_engines(Rank& rank) {
 // A thousand captures, one after the other: channels and mappings return.
 void thousand_graphs(Rank& rank) {
   Lane lane(rank, BufferKind::kPlain, 64 * KiB);
-  SymmetricHeap& heap = rank.group.impl().heap();
+  SymmetricHeap& heap = *rank.group.impl().heap();
   HeapUse before{};
   for (std::uint64_t k = 1; k <= 1000; ++k) {
     const Trial trial{.count = 1000 + k, .seed = k};

@@ -1,4 +1,4 @@
-#include "group/captures.hpp"
+#include "executors/peer/captures.hpp"
 
 #include <gtest/gtest.h>
 

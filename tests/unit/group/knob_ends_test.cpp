@@ -7,7 +7,7 @@
 
 #include "base/knobs.hpp"
 #include "bootstrap/environment.hpp"
-#include "group/layout.hpp"
+#include "executors/peer/layout.hpp"
 
 namespace tutti {
 namespace {

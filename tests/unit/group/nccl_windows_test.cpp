@@ -182,7 +182,7 @@ TEST(NcclWindowsTest, ABlockThatCannotBeZeroedGoesWithItsWindow) {
 TEST(NcclWindowsTest, WhatTheHeapDoesNotTellOfStays) {
   Windows windows;
   windows.open();
-  for (int r = 0; r < Windows::kRanks; ++r) windows.group(r).impl().heap().on_unmap(nullptr);
+  for (int r = 0; r < Windows::kRanks; ++r) windows.group(r).impl().heap()->on_unmap(nullptr);
   EXPECT_EQ(windows_after_a_failed_reuse(windows), Windows::kRanks);
 }
 

@@ -1,8 +1,8 @@
 // How the host ends a rank's operations, and leaves known what one of their blocks has found.
 #include <gtest/gtest.h>
 
+#include "executors/peer/engine.hpp"
 #include "fakes/fake_cuda.hpp"
-#include "group/engine.hpp"
 #include "support/check.hpp"
 
 namespace tutti {
@@ -21,10 +21,11 @@ class PoisonTest : public ::testing::TestWithParam<Backend> {
  protected:
   PoisonTest()
       : engine_(GetParam() == Backend::kHost ? make_host_engine(kSizes)
-                                             : take(make_cuda_engine(cuda_, 0, kSizes))),
+                                             : take(make_cuda_engine(cuda_, 0, *streams_, kSizes))),
         control_(*engine_->memory().control) {}
 
   FakeCuda cuda_{std::make_shared<FakeCudaWorld>(1)};
+  std::unique_ptr<Streams> streams_ = make_host_streams();
   std::unique_ptr<Engine> engine_;
   Control& control_;
 };

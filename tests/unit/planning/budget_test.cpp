@@ -154,7 +154,7 @@ TEST(Budget, CapsGridsWhoeverChoseThem) {
     EXPECT_EQ(budgeted(request)->blocks, budget);  // the model
     request.algorithm = "two_shot";
     EXPECT_EQ(budgeted(request)->blocks, budget);  // the call
-    request.algorithm.clear();
+    request.algorithm = {};
     request.tune = "all_reduce:@two_shot_push";
     EXPECT_EQ(budgeted(request)->blocks, budget);  // TUTTI_TUNE
   }

@@ -39,10 +39,11 @@ TEST(ChooseAlone, OneRankCopies) {
     request.only_nccl = false;
     request.algorithm = rows_of(collective).front().name();
     EXPECT_FALSE(alone()) << to_string(collective);
-    request.tune = fmt::format("{}:@{}", to_string(collective), request.algorithm);
-    request.algorithm.clear();
+    const std::string tune = fmt::format("{}:@{}", to_string(collective), request.algorithm);
+    request.tune = tune;
+    request.algorithm = {};
     EXPECT_FALSE(alone()) << to_string(collective);
-    request.tune.clear();
+    request.tune = {};
     if (!reduces(collective) || norm) continue;
     request.op = OpKind::kAvg;
     EXPECT_TRUE(alone()) << "the average of one";

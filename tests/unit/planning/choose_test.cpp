@@ -157,7 +157,7 @@ TEST(Choose, AForcedRowThatCannotRunIsAnErrorWithItsReason) {
   EXPECT_EQ(called.status().code(), StatusCode::kUnsupported);
   EXPECT_THAT(called.status().message(),
               AllOf(HasSubstr("all_reduce/switch was asked for"), HasSubstr("peer access")));
-  request.algorithm.clear();
+  request.algorithm = {};
   request.tune = "all_reduce:@ring";
   const auto tuned = choose(request, eight_h200(), TuningTable::empty(), kTestRows);
   ASSERT_FALSE(tuned.is_ok());
@@ -187,7 +187,7 @@ TEST(Choose, WithoutMulticastItsRowsAreEmulated) {
   const auto real = choose(request, topology, table, kTestRows);
   EXPECT_FALSE(real->emulated);
   EXPECT_THAT(to_string(*real), testing::Not(HasSubstr("emulated")));
-  request.algorithm.clear();
+  request.algorithm = {};
   EXPECT_EQ(choose(request, topology, table, kTestRows)->algorithm, "all_reduce/switch");
 }
 
@@ -198,7 +198,7 @@ TEST(Choose, AnUnknownNameListsTheKnownOnes) {
   ASSERT_FALSE(called.is_ok());
   EXPECT_EQ(called.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(called.status().message(), HasSubstr("quick, lean, ring, switch, nccl"));
-  request.algorithm.clear();
+  request.algorithm = {};
   request.tune = "all_reduce:@qwick";
   const auto tuned = choose(request, eight_h200(), TuningTable::empty(), kTestRows);
   EXPECT_EQ(tuned.status().code(), StatusCode::kInvalidArgument);

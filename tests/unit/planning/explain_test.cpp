@@ -26,7 +26,7 @@ TEST(Explain, SaysWhatWasAskedWhatIsTakenAndWhyOfEachRow) {
   const std::string text = explain(megabyte(), topology, TuningTable::empty(), kTestRows);
   EXPECT_THAT(text, HasSubstr("all_reduce of 1M (524288 x bf16, sum), symmetric\n"));
   EXPECT_THAT(text, HasSubstr(to_text(topology)));
-  EXPECT_THAT(text, HasSubstr("plan: all_reduce/lean, 1025 x 256 threads (model)\n"));
+  EXPECT_THAT(text, HasSubstr("plan: all_reduce/lean, 128 x 256 threads (model)\n"));
   EXPECT_THAT(text, ContainsRegex("  \\* all_reduce/lean +[0-9.]+ us  cost model; the fastest\n"));
   EXPECT_THAT(text,
               ContainsRegex("    all_reduce/quick +[0-9.]+ us  cost model; no faster than lean\n"));

@@ -78,7 +78,7 @@ TEST(Overrides, WindowsByTablesTakeAnNcclThatAborts) {
   EXPECT_TRUE(named());
   request.tune = "all_reduce:@nccl";
   EXPECT_FALSE(named());
-  request.tune.clear();
+  request.tune = {};
   topology.nccl_version = 22907;
   topology.ranks = 4;  // the table is of 8
   EXPECT_FALSE(taken());

@@ -18,8 +18,8 @@
 
 #include "base/knobs.hpp"
 #include "base/units.hpp"
+#include "executors/peer/layout.hpp"
 #include "executors/peer/one_sided.hpp"
-#include "group/layout.hpp"
 #include "planning/choose.hpp"
 #include "planning/filter.hpp"
 #include "unit/planning/entries.hpp"

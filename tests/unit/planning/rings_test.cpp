@@ -122,7 +122,7 @@ TEST(Rings, ANamedRingIsWhatItsNameSays) {
   Request request = c.request(MiB);
   request.algorithm = "ring_bidirectional";
   EXPECT_EQ(choose(request, c.topology, c.table)->algorithm, kBoth);
-  request.algorithm.clear();
+  request.algorithm = {};
   request.tune = "all_reduce:@ring_bidirectional";
   EXPECT_EQ(choose(request, c.topology, c.table)->algorithm, kBoth);
 }

@@ -17,7 +17,7 @@
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
 #include "drivers/shared_memory.hpp"
-#include "group/layout.hpp"
+#include "executors/peer/layout.hpp"
 
 namespace tutti::cli {
 namespace {

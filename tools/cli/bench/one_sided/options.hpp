@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/options.hpp"
-#include "group/one_sided.hpp"
+#include "operation/one_sided_call.hpp"
 
 namespace tutti::cli {
 

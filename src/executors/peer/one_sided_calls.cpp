@@ -1,12 +1,12 @@
 // From a one-sided call to a running one. None of it takes part in what ranks do together: neither
 // the lock, under which a collective may wait, nor its number, which ranks compare.
-#include "group/one_sided.hpp"
-
 #include <fmt/format.h>
 
 #include "base/nvtx.hpp"
 #include "base/try.hpp"
-#include "group/communicator_impl.hpp"
+#include "executors/peer/executor.hpp"
+#include "memory/symmetric_heap.hpp"
+#include "operation/one_sided_call.hpp"
 
 namespace tutti {
 
@@ -15,7 +15,7 @@ std::string_view to_string(OneSided kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-device::impl::Signals CommunicatorImpl::signals(std::chrono::nanoseconds timeout) const {
+device::impl::Signals PeerExecutor::signals(std::chrono::nanoseconds timeout) const {
   const PrivateMemory& memory = engine_->memory();
   device::impl::Signals signals{};
   for (int r = 0; r < size(); ++r) {
@@ -30,23 +30,23 @@ device::impl::Signals CommunicatorImpl::signals(std::chrono::nanoseconds timeout
   return signals;
 }
 
-Status CommunicatorImpl::check_one_sided() const {
-  if (failure_->failed()) return failure_->status();
-  if (heap_ != nullptr) return Status::ok();
+Status PeerExecutor::check_one_sided() const {
+  if (group_.has_failed()) return group_.failure();
+  if (group_.heap() != nullptr) return Status::ok();
   return {StatusCode::kUnavailable,
           "no peer access between these GPUs: nobody reaches another one's memory"};
 }
 
 // `bytes` may be 0: then there is no memory, only signals.
-Result<device::Peers> CommunicatorImpl::peers_at(const void* address, std::size_t bytes,
-                                                 bool captured) const {
+Result<device::Peers> PeerExecutor::peers_at(const void* address, std::size_t bytes,
+                                             bool captured) const {
   device::Peers peers{};
   peers.rank = rank();
   peers.ranks = size();
   peers.bytes = bytes;
   peers.signals = signals(std::chrono::nanoseconds(0));
   if (bytes == 0) return peers;
-  const auto segment = heap_->find(address, bytes);
+  const auto segment = group_.heap()->find(address, bytes);
   if (segment == nullptr) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("{} bytes at {} are not in symmetric memory of this communicator",
@@ -56,21 +56,22 @@ Result<device::Peers> CommunicatorImpl::peers_at(const void* address, std::size_
     return Status(StatusCode::kUnsupported,
                   fmt::format("peers cannot address this memory: {}", segment->why_staged));
   }
-  if (!captured) TUTTI_TRY(heap_->check_alive(*segment));  // a capture may not ask the driver
+  if (!captured)
+    TUTTI_TRY(group_.heap()->check_alive(*segment));  // a capture may not ask the driver
   const auto offset = static_cast<const std::byte*>(address) - segment->local;
   for (int r = 0; r < size(); ++r) peers.at[r] = segment->at[r] + offset;
   return peers;
 }
 
-Result<device::Peers> CommunicatorImpl::device_peers(const void* address, std::size_t bytes) const {
+Result<device::Peers> PeerExecutor::device_peers(const void* address, std::size_t bytes) {
   TUTTI_TRY(check_one_sided());
   return peers_at(address, bytes, false);
 }
 
-Status CommunicatorImpl::execute(const OneSidedCall& call) {
+Status PeerExecutor::execute(const OneSidedCall& call) {
   TUTTI_TRY(check_one_sided());
   const NvtxRange range(to_string(call.kind).data());
-  TUTTI_ASSIGN(const StreamState stream, engine_->stream_state(call.stream));
+  TUTTI_ASSIGN(const StreamState stream, group_.streams().state(call.stream));
   OneSidedWork work{};
   work.kind = call.kind;
   const auto peers = peers_at(call.place(), call.bytes, stream.capturing);
@@ -83,10 +84,7 @@ Status CommunicatorImpl::execute(const OneSidedCall& call) {
   work.peer = call.peer;
   work.channel = call.channel;
   work.times = call.times;
-  const Status status = engine_->run(work, call.mover, call.stream);
-  if (!status.is_ok()) return failure_->failed() ? failure_->status() : status;
-  if (backend() == Backend::kHost) collect_failure();
-  return failure_->status();
+  return engine_->run(work, call.mover, call.stream);
 }
 
 }  // namespace tutti

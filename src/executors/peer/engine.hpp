@@ -1,16 +1,15 @@
-// What differs between the backends when an operation runs: where private memory lives, how a body
-// is started, and what a stream is. One per communicator.
+// What differs between the backends where a body runs: where private memory lives, and how a body
+// is started. One per communicator.
 #pragma once
 
 #include <memory>
 
 #include "device/messages.hpp"
 #include "device/one_sided.hpp"
-#include "executors/services.hpp"
-#include "group/layout.hpp"
+#include "executors/peer/layout.hpp"
+#include "executors/streams.hpp"
 #include "operation/operation.hpp"
 #include "tutti/one_sided.hpp"
-#include "tutti/tuning.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
@@ -45,23 +44,13 @@ class Engine {
 
   const PrivateMemory& memory() const { return memory_; }
 
-  // kInvalidArgument if the stream's capture has been invalidated.
-  virtual Result<StreamState> stream_state(Stream stream) = 0;
-
-  // Starts the body of the operation's row. CUDA: returns once enqueued. Host: returns when done; a
-  // failed body is not an error here, the failure record says what happened.
-  virtual Status run(const Operation& operation, const KernelArgs& work, const Plan& plan,
+  // Starts the body of the operation's algorithm. CUDA: returns once enqueued. Host: returns when
+  // done; a failed body is not an error here, the failure record says what happened.
+  virtual Status run(const Operation& operation, const KernelArgs& work, int threads,
                      Stream stream) = 0;
-
-  // Copies within this rank's memory, in the order of the stream; host: at once. Disjoint.
-  virtual Status copy(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
 
   // As run() above, of one peer's memory and of signals. From any thread, also beside that.
   virtual Status run(const OneSidedWork& work, Mover mover, Stream stream) = 0;
-
-  // Orders an operation that is not captured behind the last one, whatever stream that was on.
-  virtual Status enter_stream(Stream stream) = 0;
-  virtual Status leave_stream(Stream stream) = 0;
 
   // Fills late buffer `slot`; outside captures.
   virtual Status fill_late(int slot, const DeferredBuffers& buffers) = 0;
@@ -76,9 +65,6 @@ class Engine {
   // any thread; does not wait.
   virtual void poison() = 0;
 
-  // Whether every operation that was started and not captured has ended. From any thread.
-  virtual bool caught_up() = 0;
-
   // Waits until this rank's own work has ended, at most `timeout_ns`; false if it did not.
   virtual bool drain(std::uint64_t timeout_ns) = 0;
 
@@ -90,7 +76,7 @@ class Engine {
 std::unique_ptr<Engine> make_host_engine(const EngineSizes& sizes,
                                          const ProtocolMutation* weakening = nullptr,
                                          std::uint64_t* waits_for = nullptr);
-Result<std::unique_ptr<Engine>> make_cuda_engine(CudaDriver& cuda, int device,
+Result<std::unique_ptr<Engine>> make_cuda_engine(CudaDriver& cuda, int device, Streams& streams,
                                                  const EngineSizes& sizes);
 
 }  // namespace tutti

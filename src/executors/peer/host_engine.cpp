@@ -1,9 +1,8 @@
 #include <atomic>
-#include <cstring>
 #include <vector>
 
+#include "executors/peer/engine.hpp"
 #include "executors/peer/host.hpp"
-#include "group/engine.hpp"
 
 namespace tutti {
 namespace {
@@ -26,18 +25,11 @@ class HostEngine : public Engine {
                .notices = &notices_};
   }
 
-  Result<StreamState> stream_state(Stream) override { return StreamState{}; }
-
-  Status run(const Operation& operation, const KernelArgs& work, const Plan&, Stream) override {
+  Status run(const Operation& operation, const KernelArgs& work, int, Stream) override {
     const Algorithm& row = *operation.row;
     const auto run = [&](HostBody body) { return run_on_host(body, work, weakening_, waits_for_); };
     if (run(row.host(operation.dtype, operation.op)) != Outcome::kDone) return Status::ok();
     if (row.then.host != nullptr) (void)run(row.then.host(operation.dtype, operation.op));
-    return Status::ok();
-  }
-
-  Status copy(void* to, const void* from, std::size_t bytes, Stream) override {
-    std::memcpy(to, from, bytes);
     return Status::ok();
   }
 
@@ -46,8 +38,6 @@ class HostEngine : public Engine {
     return Status::ok();
   }
 
-  Status enter_stream(Stream) override { return Status::ok(); }
-  Status leave_stream(Stream) override { return Status::ok(); }
   Status fill_late(int, const DeferredBuffers&) override { return Status::ok(); }
   Status fill_window(std::uint32_t index, const RegistrationEntry& window) override {
     windows_[index] = window;
@@ -60,7 +50,6 @@ class HostEngine : public Engine {
   void poison() override {
     std::atomic_ref(control_.poison).fetch_or(Control::kTold, std::memory_order_relaxed);
   }
-  bool caught_up() override { return true; }
   bool drain(std::uint64_t) override { return true; }
 
  private:

@@ -1,4 +1,3 @@
-#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstring>
@@ -10,8 +9,8 @@
 #include "base/try.hpp"
 #include "drivers/cuda.hpp"
 #include "executors/copy_engine/cuda_stages.hpp"
+#include "executors/peer/engine.hpp"
 #include "executors/peer/one_sided.hpp"
-#include "group/engine.hpp"
 #include "memory/device_scope.hpp"
 #include "memory/rank_memory.hpp"
 
@@ -20,12 +19,11 @@ namespace {
 
 class CudaEngine : public Engine {
  public:
-  CudaEngine(CudaDriver& cuda, int device)
-      : cuda_(cuda), device_(device), lanes_(cuda), one_sided_(cuda) {}
+  CudaEngine(CudaDriver& cuda, int device, Streams& streams)
+      : cuda_(cuda), device_(device), streams_(streams), lanes_(cuda), one_sided_(cuda) {}
 
   ~CudaEngine() override {
     const DeviceScope scope(cuda_, device_);
-    if (event_ != nullptr) (void)cuda_.destroy_event(event_);
     if (side_ != nullptr) (void)cuda_.destroy_stream(side_);
     // Where a kernel still runs, its memory must stay: leaking it beats corrupting it.
     if (!drained_) own_.leave_behind();
@@ -43,7 +41,6 @@ class CudaEngine : public Engine {
     const std::size_t signals = sizeof(device::impl::SignalCounters);
     const std::size_t bytes = kHeaderBytes + epochs + late + counts + windows + signals;
     TUTTI_ASSIGN(side_, cuda_.create_stream(device_));
-    TUTTI_ASSIGN(event_, cuda_.create_event(false));
     TUTTI_TRY(lanes_.create(device_));
     TUTTI_ASSIGN(own_, RankMemory::create(cuda_, device_,
                                           {.device_bytes = bytes, .host_bytes = kHostBytes}));
@@ -72,23 +69,13 @@ class CudaEngine : public Engine {
     return load_all_kernels(cuda_, gpu.compute_major * 10 + gpu.compute_minor, sizes.ranks);
   }
 
-  Result<StreamState> stream_state(Stream stream) override {
-    TUTTI_ASSIGN(const CudaCapture capture, cuda_.capture_of(stream));
-    if (capture.state == CudaCapture::State::kInvalidated) {
-      return Status(StatusCode::kInvalidArgument, "the stream's capture has been invalidated");
-    }
-    return StreamState{.capturing = capture.state == CudaCapture::State::kActive,
-                       .capture_id = capture.id,
-                       .graph = capture.graph};
-  }
-
-  Status run(const Operation& operation, const KernelArgs& work, const Plan& plan,
+  Status run(const Operation& operation, const KernelArgs& work, int threads,
              Stream stream) override {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
     const Algorithm& row = *operation.row;
     const CudaBody body{.kernel = row.cuda(operation.dtype, operation.op, work.ranks),
-                        .threads = plan.threads,
+                        .threads = threads,
                         .starts_early = row.starts_early,
                         .shared_bytes = row.shared_bytes,
                         .cluster = has_clusters_ && row.cluster != nullptr ? row.cluster(work) : 0};
@@ -102,32 +89,10 @@ class CudaEngine : public Engine {
     return stages.finish();
   }
 
-  Status copy(void* to, const void* from, std::size_t bytes, Stream stream) override {
-    const DeviceScope scope(cuda_, device_);
-    TUTTI_TRY(scope.status());
-    return cuda_.copy_async(to, from, bytes, stream);
-  }
-
   Status run(const OneSidedWork& work, Mover mover, Stream stream) override {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
     return one_sided_.run(work, mover, stream);
-  }
-
-  // An event behind every eager operation: the next one may come on another stream, when this one
-  // no longer exists.
-  Status enter_stream(Stream stream) override {
-    if (!used_ || stream == last_) return Status::ok();
-    const DeviceScope scope(cuda_, device_);
-    TUTTI_TRY(scope.status());
-    return cuda_.wait_event(stream, event_);
-  }
-  Status leave_stream(Stream stream) override {
-    const DeviceScope scope(cuda_, device_);
-    TUTTI_TRY(scope.status());
-    used_ = true;
-    last_ = stream;
-    return cuda_.record_event(event_, stream);
   }
 
   Status fill_late(int slot, const DeferredBuffers& buffers) override {
@@ -160,17 +125,11 @@ class CudaEngine : public Engine {
     (void)cuda_.copy_async(halves + 1, told_, sizeof *told_, side_);
   }
 
-  bool caught_up() override {
-    if (!used_) return true;
-    const auto finished = cuda_.event_finished(event_);
-    return finished.is_ok() && *finished;
-  }
-
   bool drain(std::uint64_t timeout_ns) override {
     const Deadline end{std::chrono::nanoseconds(timeout_ns)};
     const DeviceScope scope(cuda_, device_);
     while (!end.passed()) {
-      if (collectives_ended() && one_sided_.caught_up()) return true;
+      if (streams_.caught_up(true) && one_sided_.caught_up()) return true;
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     drained_ = false;
@@ -178,12 +137,6 @@ class CudaEngine : public Engine {
   }
 
  private:
-  bool collectives_ended() {
-    if (!used_) return true;
-    const auto finished = cuda_.event_finished(event_);
-    return !finished.is_ok() || *finished;  // a broken device runs nothing any more
-  }
-
   static_assert(std::endian::native == std::endian::little, "the high half is the second one");
   static constexpr std::size_t kHostBytes = 4096;
   static constexpr std::size_t kHeaderBytes = 256;  // control and launches
@@ -206,15 +159,13 @@ class CudaEngine : public Engine {
 
   CudaDriver& cuda_;
   int device_;
+  Streams& streams_;
   bool has_clusters_ = false;
   std::mutex words_mutex_;  // what other threads than the caller's write into the control block
   bool poisoned_ = false;
   Stream side_ = nullptr;  // for words of our own; never waits for the user's streams
   CopyLanes lanes_;
   CudaOneSided one_sided_;
-  CudaEvent event_ = nullptr;
-  Stream last_ = nullptr;
-  std::atomic<bool> used_ = false;
   bool drained_ = true;
   RankMemory own_;
   std::uint16_t* told_ = nullptr;  // what the device's half-word becomes; host memory
@@ -222,9 +173,9 @@ class CudaEngine : public Engine {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_cuda_engine(CudaDriver& cuda, int device,
+Result<std::unique_ptr<Engine>> make_cuda_engine(CudaDriver& cuda, int device, Streams& streams,
                                                  const EngineSizes& sizes) {
-  auto engine = std::make_unique<CudaEngine>(cuda, device);
+  auto engine = std::make_unique<CudaEngine>(cuda, device, streams);
   TUTTI_TRY(engine->initialise(sizes));
   return std::unique_ptr<Engine>(std::move(engine));
 }

@@ -1,4 +1,4 @@
-#include "group/layout.hpp"
+#include "executors/peer/layout.hpp"
 
 #include <algorithm>
 

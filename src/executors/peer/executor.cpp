@@ -1,0 +1,267 @@
+#include "executors/peer/executor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "base/knobs.hpp"
+#include "base/try.hpp"
+#include "bootstrap/bootstrap.hpp"
+#include "drivers/cuda.hpp"
+#include "memory/symmetric_heap.hpp"
+#include "topology/topology.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr int kLateBuffers = 4096;
+
+Bytes to_message(const std::vector<std::uint64_t>& words) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(words.data());
+  return {bytes, bytes + words.size() * sizeof(std::uint64_t)};
+}
+
+std::vector<std::uint64_t> from_message(const Bytes& bytes) {
+  std::vector<std::uint64_t> words(bytes.size() / sizeof(std::uint64_t));
+  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint64_t));
+  return words;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PeerExecutor>> PeerExecutor::create(GroupServices& group,
+                                                           const ExecutorParts& parts) {
+  const bool cuda = group.cuda() != nullptr;
+  const int late_buffers = cuda ? kLateBuffers : 0;
+  std::unique_ptr<PeerExecutor> made(
+      new PeerExecutor(group, layout_from(Knobs::process(), cuda), late_buffers));
+  made->rank_ = group.bootstrap().rank();
+  made->ranks_ = group.bootstrap().size();
+  const EngineSizes sizes{
+      .ranks = made->ranks_,
+      .channels = made->layout_.channels(),
+      .late_buffers = late_buffers,
+      .timeout_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(group.timeout()).count())};
+  if (cuda) {
+    TUTTI_ASSIGN(made->engine_,
+                 make_cuda_engine(*group.cuda(), group.device(), group.streams(), sizes));
+  } else {
+    made->engine_ = make_host_engine(sizes, parts.mutation, parts.waits_for);
+  }
+  return made;
+}
+
+GroupServices::OwnMemory PeerExecutor::scratch() {
+  if (own_ == nullptr) return {};
+  return {own_.get(), own_->local + layout_.staging_offset(0), layout_.staging_bytes};
+}
+
+void PeerExecutor::add_facts(Request& request, const Buffers* buffers) const {
+  int area = request.capturing ? 1 : 0;
+  if (buffers != nullptr && !is_pairwise(request.collective)) {
+    if (request.capturing) area = captures_.area(buffers->stream);
+    request.registers_late = request.capturing && registering_ && !is_uneven(request.collective);
+    request.symmetric = request.symmetric || request.registers_late;
+  }
+  request.staging_bytes = layout_.staging_size(request.capturing ? 1 : 0);
+  request.packet_bytes = layout_.packet_room(area);
+  request.ring_bytes = layout_.ring_bytes(area);
+  request.has_lanes = layout_.message_slot_bytes(size()) > 0;
+}
+
+// The first operation of a capture asks for a channel.
+bool PeerExecutor::may_exchange(const Call& call) const {
+  const auto stream = group_.streams().state(call.stream);
+  return stream.is_ok() && stream->capturing && captures_.find(stream->capture_id) == nullptr;
+}
+
+PeerExecutor::Launch& PeerExecutor::new_launch() {
+  if (idle_.empty()) return *launches_.emplace_back(std::make_unique<Launch>());
+  Launch* const launch = idle_.back();
+  idle_.pop_back();
+  launch->channel = launch->area = 0;
+  launch->late_slot = -1;
+  return *launch;
+}
+
+// The first operation of a capture agrees on a channel that is free on every rank: one exchange of
+// bitmaps among the hosts, no CUDA call.
+Result<CaptureLease*> PeerExecutor::lease_for(const StreamState& stream) {
+  if (CaptureLease* known = captures_.find(stream.capture_id)) return known;
+  TUTTI_ASSIGN(const auto answers, group_.exchanged(group_.bootstrap().all_gather(
+                                       to_message(captures_.free_channels()), group_.deadline())));
+  std::vector<std::vector<std::uint64_t>> bitmaps;
+  bitmaps.reserve(answers.size());
+  for (const Bytes& answer : answers) bitmaps.push_back(from_message(answer));
+  const int channel = Captures::lowest_common(bitmaps);
+  if (channel == 0) {
+    return Status(StatusCode::kResourceExhausted,
+                  fmt::format("all {} capture channels are in use: destroy graphs, or raise "
+                              "TUTTI_CAPTURE_CHANNELS",
+                              layout_.capture_channels));
+  }
+  CaptureLease& lease = captures_.open(stream.capture_id, channel);
+  const Status retained =
+      group_.cuda()->retain_on_graph(stream.graph, captures_.on_graph_destroyed(stream.capture_id));
+  if (!retained.is_ok()) return group_.fail(retained);
+  return &lease;
+}
+
+Result<Executor::Ready> PeerExecutor::prepare(PlannedOperation& operation) {
+  Launch& launch = new_launch();
+  operation.binding = &launch;
+  const Call& call = operation.call;
+  Status status;
+  if (!call.messages.empty()) {
+    status = add_messages(operation, launch);
+  } else {
+    if (is_uneven(call.collective)) {
+      launch.counts = call.lengths.counts(call.collective, call.dtype);
+    }
+    status = find_channel(operation, launch);
+  }
+  if (status.is_ok()) {
+    fill_args(operation, launch);
+    operation.signature = launch.args.signature;
+    return Ready::kYes;
+  }
+  idle_.push_back(&launch);
+  return status;
+}
+
+// A capture's own staging is small. What passes through it in any case shares that of rings.
+Status PeerExecutor::find_channel(const PlannedOperation& operation, Launch& launch) {
+  const Algorithm& row = *operation.plan.algorithm;
+  if (operation.captured) launch.area = captures_.area(operation.call.stream);
+  const bool passes = row.pushes_through_staging || row.fetches_into_staging;
+  const bool shares = row.ring_directions > 0 || (passes && layout_.ring_bytes(launch.area) > 0);
+  if (shares) launch.channel = layout_.ring_channel(launch.area);
+  const bool late = operation.plan.late;
+  if (!operation.captured || row.packets != nullptr || (shares && !late)) return Status::ok();
+
+  TUTTI_ASSIGN(const StreamState stream, group_.streams().state(operation.call.stream));
+  TUTTI_ASSIGN(CaptureLease * lease, lease_for(stream));
+  if (!shares) launch.channel = lease->channel;
+  return late ? register_late(operation, *lease, stream, launch) : Status::ok();
+}
+
+// Buffers of a captured operation that finish_capture() will register.
+Status PeerExecutor::register_late(const PlannedOperation& operation, CaptureLease& lease,
+                                   const StreamState& stream, Launch& launch) {
+  TUTTI_ASSIGN(launch.late_slot, captures_.take_late_slot(lease));
+  late_requests_.push_back({.slot = launch.late_slot,
+                            .row = operation.plan.algorithm,
+                            .input = operation.call.input,
+                            .output = operation.call.output,
+                            .sides = operation.sides,
+                            .capture_id = stream.capture_id});
+  return Status::ok();
+}
+
+Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
+  const auto& launch = static_cast<const Launch&>(*operation.binding);
+  const Stream stream = operation.call.stream;
+  if (!operation.captured) TUTTI_TRY(group_.streams().enter(stream));
+  TUTTI_TRY(engine_->run(operation.operation, launch.args, operation.plan.threads, stream));
+  if (!operation.captured) TUTTI_TRY(group_.streams().leave(stream));
+  return operation.operation.sequence;
+}
+
+Status PeerExecutor::settle(PlannedOperation& operation, const Status&) {
+  idle_.push_back(static_cast<Launch*>(operation.binding));
+  return Status::ok();
+}
+
+// Operations end in the order of their start: an event stands behind the latest alone.
+bool PeerExecutor::has_ended(Ticket) { return group_.streams().caught_up(); }
+
+std::uint64_t PeerExecutor::ended_through(std::uint64_t started) {
+  return group_.streams().caught_up() ? started : 0;
+}
+
+void PeerExecutor::drain(Deadline deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.left());
+  if (engine_->drain(static_cast<std::uint64_t>(left.count()))) return;
+  (void)group_.fail({StatusCode::kTimeout, "destroyed while an operation was still running"});
+}
+
+Status PeerExecutor::set_timeout(std::chrono::nanoseconds timeout) {
+  return engine_->set_timeout(static_cast<std::uint64_t>(timeout.count()));
+}
+
+Status PeerExecutor::start_capture() {
+  if (registering_ && !unfinished_) {
+    return {StatusCode::kInvalidArgument, "start_capture() without finish_capture()"};
+  }
+  unfinished_ = false;
+  late_requests_.clear();
+  TUTTI_TRY(sweep());
+  registering_ = true;
+  return Status::ok();
+}
+
+Status PeerExecutor::sweep() {
+  const std::vector<int> slots = captures_.sweep();
+  for (const int slot : slots) TUTTI_TRY(engine_->fill_late(slot, DeferredBuffers{}));
+  captures_.give_late_slots(slots);
+  return Status::ok();
+}
+
+Status PeerExecutor::finish_capture() {
+  if (!registering_) {
+    return {StatusCode::kInvalidArgument, "finish_capture() without start_capture()"};
+  }
+  const Status status = register_late_requests();
+  // Nothing has been registered then, on any rank, and it may be tried again.
+  unfinished_ = status.code() == StatusCode::kResourceExhausted;
+  registering_ = unfinished_;
+  if (!unfinished_) late_requests_.clear();
+  return status;
+}
+
+// All buffers noted since start_capture() in one exchange: those that peers read or write.
+Status PeerExecutor::register_late_requests() {
+  std::vector<std::pair<void*, std::size_t>> ranges;
+  for (const LateRequest& request : late_requests_) {
+    if (request.row->peers_read_input) {
+      ranges.emplace_back(const_cast<void*>(request.input), request.sides.input);
+    }
+    if (request.row->peers_write_output) {
+      ranges.emplace_back(request.output, request.sides.output);
+    }
+  }
+  TUTTI_ASSIGN(const auto segments, group_.register_ranges(ranges));
+  Status result;
+  std::size_t next = 0;
+  for (const LateRequest& request : late_requests_) {
+    const auto input = request.row->peers_read_input ? segments[next++] : nullptr;
+    const auto output = request.row->peers_write_output ? segments[next++] : nullptr;
+    for (const auto& [segment, bytes] :
+         {std::pair(input, request.sides.input), std::pair(output, request.sides.output)}) {
+      if (segment == nullptr || segment->zero_copy() || !result.is_ok()) continue;
+      result =
+          Status(StatusCode::kUnsupported,
+                 fmt::format("a captured buffer of {} bytes cannot be registered: {}; replaying "
+                             "this graph will fail",
+                             bytes, segment->why_staged));
+    }
+    if (result.is_ok()) TUTTI_TRY(fill_late(request, input, output));
+  }
+  return result;
+}
+
+Status PeerExecutor::fill_late(const LateRequest& request,
+                               const std::shared_ptr<SymmetricSegment>& input,
+                               const std::shared_ptr<SymmetricSegment>& output) {
+  CaptureLease* const lease = captures_.find(request.capture_id);
+  if (lease == nullptr) return Status::ok();
+  TUTTI_TRY(engine_->fill_late(request.slot, late_buffers({input.get()}, {output.get()})));
+  for (const auto& segment : {input, output}) {
+    if (segment != nullptr) lease->segments.push_back(segment);
+  }
+  return Status::ok();
+}
+
+}  // namespace tutti

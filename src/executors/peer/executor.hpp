@@ -1,0 +1,135 @@
+// Runs algorithms whose ranks reach each other's memory: kernels and copy engines on GPUs, bodies
+// on the host. It keeps one symmetric segment of the group's (layout.hpp), and words of this rank
+// alone (engine.hpp).
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "executors/executor.hpp"
+#include "executors/make.hpp"
+#include "executors/peer/captures.hpp"
+#include "executors/peer/engine.hpp"
+#include "executors/peer/layout.hpp"
+
+namespace tutti {
+
+class PeerExecutor : public Executor {
+ public:
+  static Result<std::unique_ptr<PeerExecutor>> create(GroupServices& group,
+                                                      const ExecutorParts& parts);
+
+  std::string_view name() const override { return kPeerExecutor; }
+  void add_facts(Request& request, const Buffers* buffers) const override;
+  bool may_exchange(const Call& call) const override;
+  Result<Ready> prepare(PlannedOperation& operation) override;
+  Result<Ticket> enqueue(PlannedOperation& operation) override;
+  bool leaves_usable(const PlannedOperation& operation, const Status&) const override {
+    return operation.captured;
+  }
+  Status settle(PlannedOperation& operation, const Status& handed_over) override;
+  bool has_ended(Ticket ticket) override;
+  std::uint64_t ended_through(std::uint64_t started) override;
+  void hear_of_failure() override { engine_->poison(); }
+  void drain(Deadline deadline) override;
+  Status set_timeout(std::chrono::nanoseconds timeout) override;
+
+  Status add_segment(const SymmetricSegment& segment) override;
+  std::size_t memory_bytes() const override { return layout_.bytes(); }
+  void take_memory(std::shared_ptr<SymmetricSegment> own) override { own_ = std::move(own); }
+  GroupServices::OwnMemory scratch() override;
+  Words words() override { return {engine_->memory().failure, engine_->memory().notices}; }
+
+  Status start_capture() override;
+  Status finish_capture() override;
+  Status sweep() override;
+
+  // one_sided_calls.cpp
+  Status execute(const OneSidedCall& call) override;
+  Result<device::Peers> device_peers(const void* address, std::size_t bytes) override;
+
+ private:
+  // Where a buffer lies on each rank: in its segment there, at offset + rank * step. No segment:
+  // peers do not touch it.
+  struct BufferPlace {
+    const SymmetricSegment* segment = nullptr;
+    std::size_t offset = 0, step = 0;
+
+    std::byte* at(int rank) const {
+      return segment->at[rank] + offset + static_cast<std::size_t>(rank) * step;
+    }
+  };
+  // What the kernel, or the host thread, is given.
+  struct Launch : Binding {
+    int channel = 0;
+    int area = 0;         // of packets and rings: the stream's (Captures::area)
+    int late_slot = -1;   // captured, to be registered by finish_capture()
+    Messages messages{};  // of algorithms that send some
+    PieceCounts counts{};
+    KernelArgs args{};
+  };
+  // Between start_capture and finish_capture: what is to be registered.
+  struct LateRequest {
+    int slot;
+    const Algorithm* row;
+    const void* input;
+    void* output;
+    Sides sides;  // in bytes
+    std::uint64_t capture_id;
+  };
+
+  PeerExecutor(GroupServices& group, Layout layout, int late_buffers)
+      : group_(group), layout_(layout), captures_(layout.capture_channels, late_buffers) {}
+
+  int rank() const { return rank_; }
+  int size() const { return ranks_; }
+  Launch& new_launch();
+  Result<CaptureLease*> lease_for(const StreamState& stream);
+  Status find_channel(const PlannedOperation& operation, Launch& launch);
+  Status register_late(const PlannedOperation& operation, CaptureLease& lease,
+                       const StreamState& stream, Launch& launch);
+  Status register_late_requests();
+  Status fill_late(const LateRequest& request, const std::shared_ptr<SymmetricSegment>& input,
+                   const std::shared_ptr<SymmetricSegment>& output);
+
+  // arguments.cpp
+  void fill_args(const PlannedOperation& operation, Launch& launch) const;
+  void point_at_own_memory(const PlannedOperation& operation, Launch& launch) const;
+  void point_at_packets(const PlannedOperation& operation, Launch& launch) const;
+  void point_at_buffers(const PlannedOperation& operation, Launch& launch) const;
+  BufferPlace place_of(const PlannedOperation& operation, std::size_t bytes,
+                       BufferPlace alone) const;
+  BufferPlace input_place(const PlannedOperation& operation) const;
+  BufferPlace output_place(const PlannedOperation& operation) const;
+  DeferredBuffers late_buffers(const BufferPlace& input, const BufferPlace& output) const;
+  std::uint32_t signature_of(const PlannedOperation& operation, const Launch& launch) const;
+
+  // messages.cpp
+  Status add_messages(PlannedOperation& operation, Launch& launch);
+  Status add_message(const MessageCall& call, const OperationPlan& plan, bool captured,
+                     Messages& messages);
+  std::uint32_t signature_of(const MessageCall& call, const Message& message) const;
+  Status point_at_output(const MessageCall& call, bool captured, Message& message);
+
+  // one_sided_calls.cpp
+  Status check_one_sided() const;
+  device::impl::Signals signals(std::chrono::nanoseconds timeout) const;
+  Result<device::Peers> peers_at(const void* address, std::size_t bytes, bool captured) const;
+
+  GroupServices& group_;
+  const Layout layout_;
+  int rank_ = 0, ranks_ = 1;
+  std::unique_ptr<Engine> engine_;
+  std::shared_ptr<SymmetricSegment> own_;  // channels and staging, see Layout
+  mutable Captures captures_;              // a stream has an area once it was asked for
+  std::vector<std::unique_ptr<Launch>> launches_;
+  std::vector<Launch*> idle_;
+
+  bool registering_ = false;
+  bool unfinished_ = false;  // finish_capture() has failed for want of something: once more
+  std::vector<LateRequest> late_requests_;
+};
+
+}  // namespace tutti

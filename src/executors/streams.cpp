@@ -1,0 +1,96 @@
+#include "executors/streams.hpp"
+
+#include <atomic>
+#include <cstring>
+
+#include "base/try.hpp"
+#include "drivers/cuda.hpp"
+#include "memory/device_scope.hpp"
+
+namespace tutti {
+namespace {
+
+class CudaStreams : public Streams {
+ public:
+  CudaStreams(CudaDriver& cuda, int device) : cuda_(cuda), device_(device) {}
+  ~CudaStreams() override {
+    const DeviceScope scope(cuda_, device_);
+    if (event_ != nullptr) (void)cuda_.destroy_event(event_);
+  }
+
+  Status initialise() {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    TUTTI_ASSIGN(event_, cuda_.create_event(false));
+    return Status::ok();
+  }
+
+  Result<StreamState> state(Stream stream) override {
+    TUTTI_ASSIGN(const CudaCapture capture, cuda_.capture_of(stream));
+    if (capture.state == CudaCapture::State::kInvalidated) {
+      return Status(StatusCode::kInvalidArgument, "the stream's capture has been invalidated");
+    }
+    return StreamState{.capturing = capture.state == CudaCapture::State::kActive,
+                       .capture_id = capture.id,
+                       .graph = capture.graph};
+  }
+
+  // An event behind every eager operation: the next one may come on another stream, when this one
+  // no longer exists.
+  Status enter(Stream stream) override {
+    if (!used_ || stream == last_) return Status::ok();
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    return cuda_.wait_event(stream, event_);
+  }
+  Status leave(Stream stream) override {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    used_ = true;
+    last_ = stream;
+    return cuda_.record_event(event_, stream);
+  }
+
+  Status copy(void* to, const void* from, std::size_t bytes, Stream stream) override {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    return cuda_.copy_async(to, from, bytes, stream);
+  }
+
+  bool caught_up(bool if_broken) override {
+    if (!used_) return true;
+    const auto finished = cuda_.event_finished(event_);
+    return finished.is_ok() ? *finished : if_broken;
+  }
+
+ private:
+  CudaDriver& cuda_;
+  const int device_;
+  CudaEvent event_ = nullptr;
+  Stream last_ = nullptr;
+  std::atomic<bool> used_ = false;
+};
+
+class HostStreams : public Streams {
+ public:
+  Result<StreamState> state(Stream) override { return StreamState{}; }
+  Status enter(Stream) override { return Status::ok(); }
+  Status leave(Stream) override { return Status::ok(); }
+  Status copy(void* to, const void* from, std::size_t bytes, Stream) override {
+    std::memcpy(to, from, bytes);
+    return Status::ok();
+  }
+  bool caught_up(bool) override { return true; }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Streams>> make_cuda_streams(CudaDriver& cuda, int device) {
+  auto streams = std::make_unique<CudaStreams>(cuda, device);
+  TUTTI_TRY(streams->initialise());
+  return std::unique_ptr<Streams>(std::move(streams));
+}
+
+std::unique_ptr<Streams> make_host_streams() { return std::make_unique<HostStreams>(); }
+
+}  // namespace tutti

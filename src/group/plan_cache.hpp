@@ -1,0 +1,49 @@
+// Plans that were made, by what was asked.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+
+#include "planning/plan.hpp"
+#include "planning/request.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti {
+
+class PlanCache {
+ public:
+  // What is kept for the request; else what `make` answers, which is kept. The texts that a request
+  // names outlive the cache, but for its algorithm's name.
+  template <class Make>
+  Result<OperationPlan> find(Request request, const Make& make) {
+    if (!request.algorithm.empty()) {
+      // By the text of the descriptor: the caller's may be gone by the next call.
+      const auto named = find_algorithm(request.collective, request.algorithm);
+      if (!named.is_ok()) return named.status();
+      request.algorithm = (*named)->id;
+    }
+    if (const auto found = plans_.find(request); found != plans_.end()) return found->second;
+    Result<OperationPlan> made = make(request);
+    if (made.is_ok()) plans_.emplace(request, *made);
+    return made;
+  }
+  void clear() { plans_.clear(); }
+
+ private:
+  struct HashOf {
+    std::size_t operator()(const Request& request) const {
+      // Of what differs most from call to call; the rest is compared.
+      std::uint64_t mixed = request.count * 0x9e3779b97f4a7c15u;
+      mixed ^= static_cast<std::uint64_t>(request.collective) << 56 |
+               static_cast<std::uint64_t>(request.dtype) << 48 |
+               static_cast<std::uint64_t>(request.op) << 40 |
+               std::uint64_t{request.symmetric} << 33 | std::uint64_t{request.in_place} << 32 |
+               request.packet_bytes;
+      return static_cast<std::size_t>(mixed ^ mixed >> 29);
+    }
+  };
+  std::unordered_map<Request, OperationPlan, HashOf> plans_;
+};
+
+}  // namespace tutti

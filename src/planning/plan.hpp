@@ -1,0 +1,26 @@
+// What runs an operation, and how: decided here and nowhere else.
+#pragma once
+
+#include <cstddef>
+
+#include "algorithms/catalogue.hpp"
+#include "tutti/tuning.hpp"
+
+namespace tutti {
+
+struct OperationPlan {
+  const Algorithm* algorithm = nullptr;
+  int blocks = 1;               // of the grid (CUDA); sequential parts (host)
+  int threads = 1;              // per block (CUDA)
+  std::size_t chunk_bytes = 0;  // staged: bytes per pass; 0: the whole staging
+  PlanSource source = PlanSource::kModel;
+  bool emulated = false;  // it was named, and what it needs is done by a loop over the peers
+  bool alone = false;     // one rank: a copy, and no algorithm runs
+  bool staged = false;    // what peers touch of this rank's buffers goes through staging
+  bool late = false;      // peers will reach the buffers once finish_capture() has registered them
+};
+
+// For people, and for callers who ask.
+Plan describe(const OperationPlan& plan);
+
+}  // namespace tutti
