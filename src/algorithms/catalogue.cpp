@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "algorithms/all_gather/rows.hpp"
@@ -72,7 +73,9 @@ bool only_meets(const Algorithm& row) {
   return row.cuda == cuda_meeting || row.cuda == cuda_barrier_multicast;
 }
 
-std::span<const Algorithm> rows_of(Collective collective) {
+namespace {
+
+std::span<const Algorithm> own_rows_of(Collective collective) {
   switch (collective) {
     case Collective::kAllReduceResidualRmsNorm:
       return all_reduce_residual_rms_norm_rows();
@@ -104,6 +107,28 @@ std::span<const Algorithm> rows_of(Collective collective) {
       break;
   }
   return all_reduce_rows();
+}
+
+// With a caller's; only of collectives for which it has some.
+std::map<Collective, std::vector<Algorithm>>& extended() {
+  static std::map<Collective, std::vector<Algorithm>> rows;
+  return rows;
+}
+
+}  // namespace
+
+void add_to_catalogue(std::span<const Algorithm> rows) {
+  for (const Algorithm& row : rows) {
+    const auto own = own_rows_of(row.collective);
+    std::vector<Algorithm>& all = extended()[row.collective];
+    if (all.empty()) all.assign(own.begin(), own.end());
+    all.push_back(row);
+  }
+}
+
+std::span<const Algorithm> rows_of(Collective collective) {
+  const auto found = extended().find(collective);
+  return found == extended().end() ? own_rows_of(collective) : found->second;
 }
 
 std::span<const Algorithm> catalogue() {

@@ -156,6 +156,10 @@ bool only_meets(const Algorithm& row);
 std::span<const Algorithm> catalogue();
 std::span<const Algorithm> rows_of(Collective collective);
 
+// Adds a caller's own, for an executor of its own, behind the others of their collectives. Before
+// anybody asks for the catalogue.
+void add_to_catalogue(std::span<const Algorithm> rows);
+
 // Bytes on the wire for each one of the message: 2 where integers travel beside marks (PacketCode).
 int packet_expansion(const Algorithm& row, DataType dtype);
 

@@ -94,8 +94,8 @@ class Executor {
   virtual Status check() { return Status::ok(); }
   // Likewise, of what the executor knows without asking the device.
   virtual Status known_error() { return Status::ok(); }
-  // The group has failed: operations that have not begun do nothing any more. Does not block. From
-  // any thread, and again.
+  // The group has failed: operations that have not begun do nothing any more, and those that do not
+  // wait by themselves for that end soon. Does not block. From any thread, and again.
   virtual void hear_of_failure() {}
   // Likewise, once ranks have said where they are: nothing more is waited for.
   virtual void cancel() {}

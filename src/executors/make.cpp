@@ -5,6 +5,19 @@
 #include "executors/peer/executor.hpp"
 
 namespace tutti {
+namespace {
+
+std::vector<ExecutorKind>& registered() {
+  static std::vector<ExecutorKind> kinds;
+  return kinds;
+}
+
+}  // namespace
+
+void register_executor(const ExecutorKind& kind) {
+  add_to_catalogue(kind.algorithms);
+  registered().push_back(kind);
+}
 
 Result<std::vector<std::unique_ptr<Executor>>> make_executors(GroupServices& group,
                                                               const ExecutorParts& parts) {
@@ -12,6 +25,10 @@ Result<std::vector<std::unique_ptr<Executor>>> make_executors(GroupServices& gro
   TUTTI_ASSIGN(auto peers, PeerExecutor::create(group, parts));
   executors.push_back(std::move(peers));
   executors.push_back(std::make_unique<NcclExecutor>(group, parts));
+  for (const ExecutorKind& kind : registered()) {
+    TUTTI_ASSIGN(auto made, kind.make(group));
+    executors.push_back(std::move(made));
+  }
   return executors;
 }
 

@@ -1,8 +1,10 @@
-// The executors that every group has.
+// The executors that every group has: those of the library, and a caller's.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "executors/executor.hpp"
@@ -13,7 +15,17 @@ class NcclDriver;
 class TuningTable;
 struct ProtocolMutation;
 
-// What they are made with; all outlives them.
+// A caller's own kind, for each group of this process: its name, what makes one for a group
+// (collective; it may ask the other ranks), and the algorithms that run on it, which name it.
+struct ExecutorKind {
+  std::string_view name;
+  Result<std::unique_ptr<Executor>> (*make)(GroupServices& group) = nullptr;
+  std::span<const Algorithm> algorithms;
+};
+// Before the process makes a group or asks for the catalogue.
+void register_executor(const ExecutorKind& kind);
+
+// What the library's are made with; all outlives them.
 struct ExecutorParts {
   NcclDriver* nccl = nullptr;  // null: not loadable
   const TuningTable& table;

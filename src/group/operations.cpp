@@ -242,12 +242,11 @@ Status CommunicatorImpl::copy_alone(const PlannedOperation& operation) {
   return operation.captured ? Status::ok() : streams_->leave(call.stream);
 }
 
-// A call on the host returns when its operation has ended.
+// A call on the host returns when its operation has ended: nobody touches its buffers any more.
+// Where the group has failed, executors end it soon.
 Status CommunicatorImpl::wait_on_host(const PlannedOperation& operation) {
-  if (operation.executor != nullptr) {
-    while (!operation.executor->has_ended(*operation.ticket) && !failure_->failed()) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
+  while (operation.executor != nullptr && !operation.executor->has_ended(*operation.ticket)) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   collect_failure();
   if (failure_->failed()) failure_->await_account(kAccountLimit);

@@ -14,9 +14,8 @@ namespace {
 std::string why_not_on_backend(const Algorithm& row, const Topology& topology) {
   const bool cuda = topology.backend == Backend::kCuda;
   const int most = cuda ? row.max_ranks_cuda : row.max_ranks_host;
-  const bool has_entry =
-      cuda ? row.cuda != nullptr || (row.needs & kNeedsNccl) != 0 : row.host != nullptr;
-  if (most == 0 || !has_entry) {
+  const bool has_body = cuda ? row.cuda != nullptr : row.host != nullptr;
+  if (most == 0 || (!has_body && executor_of(row) == kPeerExecutor)) {
     return fmt::format("is not there for the {} backend", to_string(topology.backend));
   }
   if (topology.ranks > most) {

@@ -29,6 +29,7 @@ struct SelectionOptions {
   std::vector<int> ranks;
   std::uint64_t seed = 1;
   int rounds = 2;
+  bool tickets = false;  // also on the executor of the tests' own
 };
 
 // What there is of kinds and ranks on this machine, of those that were asked for.
@@ -158,9 +159,10 @@ void run_possible(const std::vector<Cell>& cells, const IsRefused& is_refused, c
 
 // What run(options) returns, as such a program's main(). add_options(app) adds what only this one
 // has.
-inline int main_of_selections(int argc, char** argv, const std::string& what,
-                              const std::function<int(const SelectionOptions&)>& run,
-                              const std::function<void(CLI::App&)>& add_options = {}) {
+inline int main_of_selections(
+    int argc, char** argv, const std::string& what,
+    const std::function<int(const SelectionOptions&)>& run,
+    const std::function<void(CLI::App&, SelectionOptions&)>& add_options = {}) {
   SelectionOptions options;
   CLI::App app(what);
   app.add_option("--backend", options.backend, "host or cuda");
@@ -169,7 +171,7 @@ inline int main_of_selections(int argc, char** argv, const std::string& what,
   app.add_option("--rows", options.rows, "names of rows")->delimiter(',');
   app.add_option("--seed", options.seed, "of the selection and the inputs");
   app.add_option("--rounds", options.rounds, "selections, each with inputs of its own");
-  if (add_options) add_options(app);
+  if (add_options) add_options(app, options);
   CLI11_PARSE(app, argc, argv);
   try {
     return run(options);

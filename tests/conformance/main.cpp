@@ -19,6 +19,7 @@
 #include "support/check.hpp"
 #include "support/device.hpp"
 #include "support/run_ranks.hpp"
+#include "tickets/ticket_executor.hpp"
 
 namespace tutti::test {
 namespace {
@@ -34,6 +35,7 @@ struct Options {
   std::uint64_t seed = 1;
   bool full = false, list = false, huge = false;
   std::size_t cells = 0;  // of --full, at random; 0: all
+  bool tickets = false;
   int silence_s = 240, rounds = 5, soak = 0;
 };
 
@@ -62,6 +64,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--soak", options.soak,
                  "instead: one random series of so many operations for each group");
   app.add_flag("--huge", options.huge, "instead: more than 2^32 elements, with each row");
+  app.add_flag("--tickets", options.tickets, "also on the executor of the tests' own");
   app.add_flag("--list", options.list, "print the cells and run nothing");
   app.add_option("--silence", options.silence_s,
                  "seconds without a result before a group is ended");
@@ -226,6 +229,7 @@ std::string why_no_backend(const Space& space) {
 }
 
 int run(const Options& options) {
+  if (options.tickets) register_ticket_executor();
   Space space = space_from(options);
   if (const std::string why = why_no_backend(space); !why.empty()) {
     fmt::print("skipped: {}\n0 passed, 0 failed\n", why);

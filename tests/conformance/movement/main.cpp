@@ -7,6 +7,7 @@
 #include "conformance/movement/bench.hpp"
 #include "group/communicator_impl.hpp"
 #include "support/cuda_graph.hpp"
+#include "tickets/ticket_executor.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti::test {
@@ -123,6 +124,10 @@ void run_cells(Rank& rank, std::vector<MovementCell> cells, Backend backend) {
   std::map<BufferKind, std::unique_ptr<MovementBench>> benches;
   for (const BufferKind kind : kAllBufferKinds) {
     if (kind == BufferKind::kRegisteredVirtual && backend == Backend::kHost) continue;
+    const bool needed = std::any_of(cells.begin(), cells.end(), [kind](const MovementCell& cell) {
+      return cell.buffers == kind;
+    });
+    if (!needed) continue;
     benches[kind] = std::make_unique<MovementBench>(rank, kind, MovementSpace::kMostBytes);
   }
   prepare_nccl_for(rank.group, cells.front().collective, cells);
@@ -132,12 +137,18 @@ void run_cells(Rank& rank, std::vector<MovementCell> cells, Backend backend) {
       [&](const MovementCell& cell) { run_once(rank, *benches.at(cell.buffers), cell, stream); });
 }
 
+// What needs no symmetric memory, which ranks on several nodes have not.
+void keep_plain(std::vector<MovementCell>& cells) {
+  std::erase_if(cells, [](const MovementCell& cell) { return cell.buffers != BufferKind::kPlain; });
+}
+
 int run_collective(Collective collective, const SelectionOptions& options) {
   const Backend backend = take(parse_backend(options.backend));
   fmt::print("{}\n", to_string(collective));
   return run_selections(MovementSpace{.collective = collective}, collective, options,
-                        [backend](Rank& rank, const std::vector<MovementCell>& cells) {
-                          run_cells(rank, cells, backend);
+                        [&](Rank& rank, std::vector<MovementCell> cells) {
+                          if (options.tickets) keep_plain(cells);
+                          run_cells(rank, std::move(cells), backend);
                         });
 }
 
@@ -147,6 +158,7 @@ bool moves_bits(Collective collective) {
 
 // Of those that are named, or of all: the worst exit code.
 int run(const std::vector<std::string>& names, const SelectionOptions& options) {
+  if (options.tickets) register_ticket_executor();
   std::vector<Collective> collectives;
   for (const std::string& name : names) collectives.push_back(take(parse_collective(name)));
   for (const Collective each : kAllCollectives) {
@@ -175,7 +187,9 @@ int main(int argc, char** argv) {
       [&](const tutti::test::SelectionOptions& options) {
         return tutti::test::run(names, options);
       },
-      [&](CLI::App& app) {
+      [&](CLI::App& app, tutti::test::SelectionOptions& options) {
+        app.add_flag("--tickets", options.tickets,
+                     "on plain buffers, also on the executor of the tests' own");
         app.add_option("--collective", names,
                        "all_gather,all_to_all,broadcast,gather,scatter,send_recv,all_gather_v,"
                        "all_to_all_v: all, unless some are named")

@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
       [&](const tutti::test::SelectionOptions& options) {
         return tutti::test::run(names, options);
       },
-      [&](CLI::App& app) {
+      [&](CLI::App& app, tutti::test::SelectionOptions&) {
         app.add_option("--collective", names,
                        "reduce_scatter,reduce_scatter_v,reduce: all, unless some are named")
             ->delimiter(',');
