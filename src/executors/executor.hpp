@@ -78,7 +78,8 @@ class Executor {
     return code == StatusCode::kUnsupported || code == StatusCode::kInvalidArgument ||
            code == StatusCode::kUnavailable;
   }
-  // Whatever enqueue() returned. `handed_over`: what the end of the batch said.
+  // Whatever enqueue() returned, where the operation is still bound. `handed_over`: what the end of
+  // the batch said.
   virtual Status settle(PlannedOperation&, const Status& handed_over) { return handed_over; }
 
   // Whether the operation with this ticket has ended on this rank. From any thread.

@@ -159,6 +159,9 @@ class CommunicatorImpl : private GroupServices {
   Status find_buffers(PlannedOperation& operation);
   Status choose_plan(PlannedOperation& operation);
   Executor* executor_named(std::string_view name) const;  // null: there is none
+  Status prepare_locked(PlannedOperation& operation);
+  Status start_locked(PlannedOperation& operation);
+  Status prepare_and_start(PlannedOperation& operation);
   Status prepare_executor_of(PlannedOperation& operation);
   Status enqueue(PlannedOperation& operation);
   Status copy_alone(const PlannedOperation& operation);

@@ -166,11 +166,16 @@ Status CommunicatorImpl::choose_plan(PlannedOperation& operation) {
 }
 
 Result<PlannedOperation> CommunicatorImpl::prepare(const Call& call) {
-  const std::lock_guard lock(mutex_);
-  if (failure_->failed()) return failure_->status();
-  TUTTI_ASSIGN(const StreamState stream, streams_->state(call.stream));
-
   PlannedOperation operation{.call = call};
+  const std::lock_guard lock(mutex_);
+  TUTTI_TRY(prepare_locked(operation));
+  return operation;
+}
+
+Status CommunicatorImpl::prepare_locked(PlannedOperation& operation) {
+  if (failure_->failed()) return failure_->status();
+  const Call& call = operation.call;
+  TUTTI_ASSIGN(const StreamState stream, streams_->state(call.stream));
   operation.call.options.timeout = limited(call.options.timeout);
   operation.sides = call.sides(rank(), size());
   operation.in_place =
@@ -181,8 +186,7 @@ Result<PlannedOperation> CommunicatorImpl::prepare(const Call& call) {
   operation.operation.row = operation.plan.algorithm;
   operation.operation.sequence = ++sequence_;
   failure_->note(operation.operation);
-  TUTTI_TRY(prepare_executor_of(operation));
-  return operation;
+  return prepare_executor_of(operation);
 }
 
 // Until an executor takes it: some learn only then that they cannot run what was chosen.
@@ -212,6 +216,10 @@ Executor* CommunicatorImpl::executor_named(std::string_view name) const {
 
 Status CommunicatorImpl::start(PlannedOperation& operation) {
   const std::lock_guard lock(mutex_);
+  return start_locked(operation);
+}
+
+Status CommunicatorImpl::start_locked(PlannedOperation& operation) {
   if (failure_->failed()) return failure_->status();
   const NvtxRange range(operation.operation.row->id.data());
   record_start(operation);
@@ -264,7 +272,7 @@ void CommunicatorImpl::note_started(const PlannedOperation& operation) {
 }
 
 Status CommunicatorImpl::settle(PlannedOperation& operation, const Status& handed_over) {
-  if (operation.executor == nullptr) return Status::ok();
+  if (operation.binding == nullptr) return Status::ok();
   const std::lock_guard lock(mutex_);
   const Status status = operation.executor->settle(operation, handed_over);
   if (!status.is_ok()) {
@@ -276,9 +284,15 @@ Status CommunicatorImpl::settle(PlannedOperation& operation, const Status& hande
   return status;
 }
 
+Status CommunicatorImpl::prepare_and_start(PlannedOperation& operation) {
+  const std::lock_guard lock(mutex_);
+  TUTTI_TRY(prepare_locked(operation));
+  return start_locked(operation);
+}
+
 Status CommunicatorImpl::execute(const Call& call) {
-  TUTTI_ASSIGN(PlannedOperation operation, prepare(call));
-  const Status started = start(operation);
+  PlannedOperation operation{.call = call};
+  const Status started = prepare_and_start(operation);
   const Status settled = settle(operation, Status::ok());
   return started.is_ok() ? settled : started;
 }

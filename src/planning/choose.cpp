@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/hash.hpp"
 #include "base/try.hpp"
 #include "device/kernel_args.hpp"
 #include "planning/filter.hpp"
@@ -136,6 +137,18 @@ OperationPlan with_staging(const Request& request, const Topology& topology, Ope
   return plan;
 }
 
+OperationPlan with_fingerprint(OperationPlan plan) {
+  plan.fingerprint = Hash()
+                         .add(plan.algorithm->id)
+                         .add(static_cast<std::uint64_t>(plan.blocks))
+                         .add(static_cast<std::uint64_t>(plan.threads))
+                         .add(plan.chunk_bytes)
+                         .add(static_cast<std::uint64_t>(plan.staged))
+                         .add(static_cast<std::uint64_t>(plan.late))
+                         .value();
+  return plan;
+}
+
 // Of one rank, unless somebody names an algorithm. Pieces that differ between sender and receiver
 // are for an algorithm to find.
 OperationPlan unless_alone(const Selection& selection, OperationPlan plan) {
@@ -192,7 +205,8 @@ Result<OperationPlan> chosen(const Selection& selection) {
 Result<OperationPlan> select(const Selection& selection) {
   TUTTI_ASSIGN(const OperationPlan plan, chosen(selection));
   if (plan.alone) return plan;
-  return with_staging(selection.request, selection.topology, with_grid(selection, plan));
+  return with_fingerprint(
+      with_staging(selection.request, selection.topology, with_grid(selection, plan)));
 }
 
 Result<Plan> choose(const Request& request, const Topology& topology, const TuningTable& table,

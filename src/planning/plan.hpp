@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "algorithms/catalogue.hpp"
 #include "tutti/tuning.hpp"
@@ -18,6 +19,7 @@ struct OperationPlan {
   bool alone = false;     // one rank: a copy, and no algorithm runs
   bool staged = false;    // what peers touch of this rank's buffers goes through staging
   bool late = false;      // peers will reach the buffers once finish_capture() has registered them
+  std::uint64_t fingerprint = 0;  // of all that ranks must have alike: algorithm, grid, staging
 };
 
 // For people, and for callers who ask.

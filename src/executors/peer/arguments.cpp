@@ -151,22 +151,15 @@ DeferredBuffers PeerExecutor::late_buffers(const BufferPlace& input,
 std::uint32_t PeerExecutor::signature_of(const PlannedOperation& operation,
                                          const Launch& launch) const {
   const Call& call = operation.call;
-  Hash hash;
-  hash.add(operation.plan.algorithm->id);
-  hash.add(static_cast<std::uint64_t>(call.dtype));
-  hash.add(static_cast<std::uint64_t>(call.op.kind));
+  WordHash hash;
+  hash.add(operation.plan.fingerprint);
+  hash.add(static_cast<std::uint64_t>(call.dtype) | static_cast<std::uint64_t>(call.op.kind) << 8 |
+           std::uint64_t{operation.captured} << 16 | static_cast<std::uint64_t>(call.root) << 32);
   hash.add(call.count);
-  hash.add(static_cast<std::uint64_t>(call.root));
   hash.add(static_cast<std::uint64_t>(launch.channel));
   if (operation.plan.algorithm->packets != nullptr) {
     hash.add(static_cast<std::uint64_t>(launch.area));
   }
-  hash.add(static_cast<std::uint64_t>(operation.plan.blocks));
-  hash.add(static_cast<std::uint64_t>(operation.plan.threads));
-  hash.add(operation.plan.chunk_bytes);
-  hash.add(static_cast<std::uint64_t>(operation.plan.staged));
-  hash.add(static_cast<std::uint64_t>(launch.late_slot >= 0));
-  hash.add(static_cast<std::uint64_t>(operation.captured));
   if (call.norm.hidden > 0) {
     hash.add(call.norm.hidden);
     hash.add(__builtin_bit_cast(std::uint32_t, call.norm.epsilon));
@@ -178,7 +171,7 @@ std::uint32_t PeerExecutor::signature_of(const PlannedOperation& operation,
     const bool agreed = call.lengths.are_agreed(call.collective);
     for (const std::size_t length : call.lengths.taken) hash.add(agreed ? length : 0);
   }
-  const bool touched = !operation.plan.staged && launch.late_slot < 0;
+  const bool touched = !operation.plan.staged && !operation.plan.late;
   if (touched && operation.plan.algorithm->peers_read_input) {
     hash.add(operation.input->id);
     hash.add(input_place(operation).offset);

@@ -163,14 +163,17 @@ Status PeerExecutor::register_late(const PlannedOperation& operation, CaptureLea
 Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
   const auto& launch = static_cast<const Launch&>(*operation.binding);
   const Stream stream = operation.call.stream;
+  // What it was bound to is passed by value, or read before this returns.
+  idle_.push_back(static_cast<Launch*>(std::exchange(operation.binding, nullptr)));
   if (!operation.captured) TUTTI_TRY(group_.streams().enter(stream));
   TUTTI_TRY(engine_->run(operation.operation, launch.args, operation.plan.threads, stream));
   if (!operation.captured) TUTTI_TRY(group_.streams().leave(stream));
   return operation.operation.sequence;
 }
 
+// Only what was not enqueued is still bound.
 Status PeerExecutor::settle(PlannedOperation& operation, const Status&) {
-  idle_.push_back(static_cast<Launch*>(operation.binding));
+  idle_.push_back(static_cast<Launch*>(std::exchange(operation.binding, nullptr)));
   return Status::ok();
 }
 
