@@ -49,6 +49,8 @@ bool reduces(Collective collective);
 // Whether its larger side holds a piece of every rank, one behind the other and as long as each
 // other: counts are whole multiples of the ranks.
 bool has_pieces(Collective collective);
+// Whether its input is one of them.
+bool input_is_piece(Collective collective);
 
 // Whether those pieces are as long as ranks like: counts are of as many pieces as there are ranks,
 // each as long as the longest may be.

@@ -113,43 +113,40 @@ std::vector<NcclReduction> reductions_of(const Call& call) {
 
 }  // namespace
 
+namespace {
+
+Status give_reduction(NcclSession& session, const Call& call, std::size_t output_bytes) {
+  if (is_uneven(call.collective)) return session.reduce_together(reductions_of(call));
+  const NcclReduction reduction = reduction_of(call, output_bytes);
+  if (has_root(call.collective)) return session.reduce(reduction);
+  return has_pieces(call.collective) ? session.reduce_scatter(reduction)
+                                     : session.all_reduce(reduction);
+}
+
+}  // namespace
+
+// The shape of the collective says which of NCCL's calls it is.
 Status give_to_nccl(NcclSession& session, const Call& call, NcclPlace place) {
   const Sides sides = call.sides(place.rank, place.ranks);
-  switch (call.collective) {
-    case Collective::kAllGather:
-      return session.all_gather({.input = call.input,
-                                 .output = call.output,
-                                 .bytes = sides.input,
-                                 .stream = call.stream});
-    case Collective::kReduceScatter:
-      return session.reduce_scatter(reduction_of(call, sides.output));
-    case Collective::kAllToAll:
-    case Collective::kGather:
-    case Collective::kScatter:
-      return session.mover() == NcclMover::kCopyEngines
-                 ? session.move_pieces(pieces_of(call, place))
-                 : session.exchange(exchange_of(call, place));
-    case Collective::kBroadcast:
-      return session.broadcast({.input = call.input,
-                                .output = call.output,
-                                .bytes = sides.output,
-                                .root = call.root,
-                                .stream = call.stream});
-    case Collective::kReduce:
-      return session.reduce(reduction_of(call, sides.output));
-    case Collective::kSendRecv:
-      return session.exchange(exchange_of(call));
-    case Collective::kAllGatherV:
-    case Collective::kAllToAllV:
-      return session.exchange(exchange_of_lengths(call));
-    case Collective::kReduceScatterV:
-      return session.reduce_together(reductions_of(call));
-    case Collective::kAllReduce:
-    case Collective::kAllReduceResidualRmsNorm:
-    case Collective::kBarrier:
-      break;
+  const Collective collective = call.collective;
+  if (is_pairwise(collective)) return session.exchange(exchange_of(call));
+  if (reduces(collective)) return give_reduction(session, call, sides.output);
+  if (is_uneven(collective)) return session.exchange(exchange_of_lengths(call));
+  if (!has_pieces(collective)) {
+    return session.broadcast({.input = call.input,
+                              .output = call.output,
+                              .bytes = sides.output,
+                              .root = call.root,
+                              .stream = call.stream});
   }
-  return session.all_reduce(reduction_of(call, sides.output));
+  if (input_is_piece(collective) && !has_root(collective)) {
+    return session.all_gather({.input = call.input,
+                               .output = call.output,
+                               .bytes = sides.input,
+                               .stream = call.stream});
+  }
+  return session.mover() == NcclMover::kCopyEngines ? session.move_pieces(pieces_of(call, place))
+                                                    : session.exchange(exchange_of(call, place));
 }
 
 Status warm_up_nccl_with(NcclSession& session, std::byte* scratch, std::size_t bytes,
