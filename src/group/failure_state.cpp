@@ -57,10 +57,12 @@ void FailureState::hear(int rank, const Status& failure) {
   }
 }
 
-// Release: the words are there before the notice.
+// Release: the words are there before the notice. Waits for memory of peers know only so many
+// ranks.
 void FailureState::hear_of_leaving(int rank, std::string last) {
   const std::lock_guard lock(mutex_);
   left_[rank] = std::move(last);
+  if (rank >= kMaxRanks) return;
   std::atomic_ref(notices_).fetch_or(Notice::left(rank), std::memory_order_release);
 }
 

@@ -149,6 +149,14 @@ TEST_F(FailureStateTest, ARankThatHasLeftIsNamedWithItsLastWords) {
   EXPECT_EQ(state_.last_words(), "") << "who has failed does not say that it is done";
 }
 
+// The word of notices has bits for as many ranks as share memory.
+TEST_F(FailureStateTest, NoWaitHearsOfRanksBeyondThoseThatShareMemory) {
+  for (const int rank : {kMaxRanks, 31, 40, 63}) state_.hear_of_leaving(rank, "at once");
+  EXPECT_EQ(notices_, 0U);
+  state_.hear_of_leaving(kMaxRanks - 1, "at once");
+  EXPECT_EQ(notices_, Notice::left(kMaxRanks - 1));
+}
+
 TEST_F(FailureStateTest, ARankThatLeftBeforeASignalIsNamedToo) {
   EXPECT_EQ(FailureState(record_, notices_).last_words(), "before its first operation");
   state_.hear_of_leaving(5, "before its first operation");
