@@ -102,9 +102,11 @@ Result<std::unique_ptr<SymmetricHeap>> make_cuda_heap(Bootstrap& bootstrap, Cuda
 
 // Collective. Writes a pattern from every rank into every other rank's part of `segment` (at least
 // 4 KiB) and reads it back from both sides, by real transfers. Ok on every rank, or kUnavailable on
-// every rank with one line that names the first directed pair that failed. The answer is cached per
-// process and pair (by GPU uuid). What is checked with is zero afterwards.
+// every rank with one line that names the first directed pair that failed; all of them, as ranks,
+// are added to `lost`. The answer is cached per process and pair (by GPU uuid). What is checked
+// with is zero afterwards.
+using RankPairs = std::vector<std::pair<int, int>>;
 Status verify_peer_access(Bootstrap& bootstrap, CudaDriver& cuda, const SymmetricSegment& segment,
-                          Deadline deadline);
+                          Deadline deadline, RankPairs* lost = nullptr);
 
 }  // namespace tutti

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <random>
 #include <tuple>
 #include <utility>
@@ -156,6 +155,7 @@ class PeerCheck {
                              kScratchBytes / (2 * size_) / kSlotAlignment * kSlotAlignment)) {}
 
   Status run();
+  const RankPairs& lost() const { return lost_; }  // what run() has found
 
  private:
   Member introduce();
@@ -166,7 +166,7 @@ class PeerCheck {
   Result<Verdict> compare(const std::byte* device_bytes, std::size_t writer, std::size_t reader);
   Result<std::vector<Report>> gather(const Report& mine);
   Status conclude(const std::vector<Report>& reports);
-  std::string pair_text(std::size_t from, std::size_t to) const;
+  std::string pair_text(int from, int to) const;
 
   // Of `owner`'s part: where `writer`'s data arrives, and where the owner keeps data in transit.
   std::byte* inbound(std::size_t owner, std::size_t writer) const {
@@ -185,6 +185,7 @@ class PeerCheck {
   const std::size_t slot_bytes_;
   int device_ = -1;
   std::vector<Member> members_;
+  RankPairs lost_;
 };
 
 Status PeerCheck::run() {
@@ -289,10 +290,11 @@ Result<std::vector<Report>> PeerCheck::gather(const Report& mine) {
   return decode_reports(gathered, bootstrap_.names());
 }
 
-std::string PeerCheck::pair_text(std::size_t from, std::size_t to) const {
+std::string PeerCheck::pair_text(int from, int to) const {
   const RankNames names = bootstrap_.names();
-  return fmt::format("{} (GPU {}) to {} (GPU {})", names.of(from), members_[from].pci_bus_id,
-                     names.of(to), members_[to].pci_bus_id);
+  const auto gpu = [this](int rank) { return members_[static_cast<std::size_t>(rank)].pci_bus_id; };
+  return fmt::format("{} (GPU {}) to {} (GPU {})", names.of(from), gpu(from), names.of(to),
+                     gpu(to));
 }
 
 Status PeerCheck::conclude(const std::vector<Report>& reports) {
@@ -302,7 +304,6 @@ Status PeerCheck::conclude(const std::vector<Report>& reports) {
               fmt::format("peer access check: {}: {}", bootstrap_.names().of(rank),
                           reports[rank].status.message())};
   }
-  std::optional<std::pair<std::size_t, std::size_t>> failed;
   for (std::size_t from = 0; from < size_; ++from) {
     for (std::size_t to = 0; to < size_; ++to) {
       if (from == to) continue;
@@ -311,23 +312,25 @@ Status PeerCheck::conclude(const std::vector<Report>& reports) {
       const bool unread = reports[to].fetched[from] == Verdict::kFailed &&
                           reports[from].arrived[to] == Verdict::kOk;
       const bool bad = lost || unread;
-      if (bad && !failed) failed = {from, to};
+      if (bad) lost_.emplace_back(static_cast<int>(from), static_cast<int>(to));
       VerdictCache::process().set(cuda_, members_[from].uuid, members_[to].uuid,
                                   bad ? Verdict::kFailed : Verdict::kOk);
     }
   }
-  if (!failed) return Status::ok();
+  if (lost_.empty()) return Status::ok();
   return {StatusCode::kUnavailable,
           fmt::format("data is lost on the way from {} although the driver grants peer access; "
                       "check ACS and IOMMU settings and `nvidia-smi topo -p2p rw`",
-                      pair_text(failed->first, failed->second))};
+                      pair_text(lost_.front().first, lost_.front().second))};
 }
 
 }  // namespace
 
 Status verify_peer_access(Bootstrap& bootstrap, CudaDriver& cuda, const SymmetricSegment& segment,
-                          Deadline deadline) {
-  Status status = PeerCheck(bootstrap, cuda, segment, deadline).run();
+                          Deadline deadline, RankPairs* lost) {
+  PeerCheck check(bootstrap, cuda, segment, deadline);
+  Status status = check.run();
+  if (lost != nullptr) lost->insert(lost->end(), check.lost().begin(), check.lost().end());
   if (status.code() == StatusCode::kUnavailable && bootstrap.rank() == 0)
     log_once(LogLevel::kWarn, status.message());
   return status;

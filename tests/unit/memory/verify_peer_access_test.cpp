@@ -60,6 +60,22 @@ TEST_P(VerifyPeerAccessTest, NamesTheDirectedPairOnWhichDataIsLost) {
   }
 }
 
+TEST_P(VerifyPeerAccessTest, TellsAllPairsOnWhichDataIsLost) {
+  HeapGroup group(HeapKind::kCuda, GetParam());
+  group.world->lossy = {{0, 1}, {2, 0}};
+  const auto segments = group.allocate(4096);
+  for (int again = 0; again < 2; ++again) {
+    std::vector<RankPairs> lost(static_cast<std::size_t>(group.size()));
+    on_all_ranks(group.size(), [&](int rank) {
+      EXPECT_FALSE(verify_peer_access(group.bootstrap(rank), group.cuda(rank), *segments[rank],
+                                      soon(), &lost[static_cast<std::size_t>(rank)]));
+    });
+    for (const RankPairs& pairs : lost) {
+      EXPECT_THAT(pairs, ::testing::ElementsAre(std::pair(0, 1), std::pair(2, 0)));
+    }
+  }
+}
+
 TEST_P(VerifyPeerAccessTest, ACopyThatFailsIsUnavailableOnAllRanksAndNotCached) {
   const auto segments = group_.allocate(4096);
   for (int k = 0; k < 3; ++k) {
