@@ -56,6 +56,10 @@ class Communicator {
   // thread. Errors: kTimeout names the ranks that did not come; kMismatch names the setting or
   // version that differs; kUnsupported/kUnavailable say why the backend cannot run here;
   // kResourceExhausted names the rank that ran out of something, and the limit.
+  //
+  // Ranks on several hosts, or more of them than share memory (16 on the host, 8 on GPUs), make a
+  // group without symmetric memory: operations that NCCL cannot run are refused with kUnsupported,
+  // and split() makes groups that share memory.
   TUTTI_API static Result<Communicator> create(const UniqueId& id, int rank, int size,
                                                const CommunicatorOptions& options = {});
 
@@ -65,8 +69,7 @@ class Communicator {
       const CommunicatorOptions& options = {});
 
   // All `ranks` ranks in this process, made by one call from one thread. Element r is rank r's;
-  // on CUDA it drives device r (options.device is ignored). kUnsupported above 16 ranks, or above
-  // the number of GPUs where there are more.
+  // on CUDA it drives device r (options.device is ignored). kUnsupported above 256 ranks.
   TUTTI_API static Result<std::vector<Communicator>> create_in_process(
       int ranks, const CommunicatorOptions& options = {});
 

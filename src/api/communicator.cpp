@@ -59,11 +59,11 @@ Status check_group(int rank, int size) {
 }
 
 // Before anything is made for so many.
-Status check_fits_in_process(int ranks, Backend backend) {
-  const int most = most_ranks_in_process(backend);
-  if (ranks <= most) return Status::ok();
+Status check_fits_in_process(int ranks) {
+  constexpr int kMost = 256;  // threads, each with a page of records
+  if (ranks <= kMost) return Status::ok();
   return {StatusCode::kUnsupported,
-          fmt::format("{} ranks in one process: this machine takes up to {}", ranks, most)};
+          fmt::format("{} ranks in one process: it takes up to {}", ranks, kMost)};
 }
 
 // Where a thread cannot be had its rank is missed by those that have one: they are told.
@@ -143,7 +143,7 @@ Result<std::vector<Communicator>> Communicator::create_in_process(
   return guarded([&]() -> Result<std::vector<Communicator>> {
     TUTTI_TRY(check(options));
     TUTTI_TRY(check_group(0, ranks));
-    TUTTI_TRY(check_fits_in_process(ranks, options.backend));
+    TUTTI_TRY(check_fits_in_process(ranks));
     auto groups = make_in_process_group(ranks);
     auto made = create_on_threads(std::move(groups), options);
     std::vector<Communicator> communicators;

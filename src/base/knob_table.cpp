@@ -49,6 +49,8 @@ constexpr Knob kKnobs[] = {
     {"TUTTI_RING_BIDIRECTIONAL_MAX_BYTES", kSizeLimit, "-2",
      "messages whose ring may come around both ways; 0 none, -1 all, -2 by machine"},
     {"TUTTI_P2P_VERIFY", kBool, "1", "check peer access by real transfers before it is used"},
+    {"TUTTI_TOPOLOGY", kString, "system",
+     "which ranks share memory: system, nolocal (each is a node) or vnode:K (K nodes)"},
     {"TUTTI_SHARE_GPUS", kBool, "0", "1 lets ranks share a GPU: to try things out, not to be fast"},
     {"TUTTI_NVTX", kBool, "1", "mark operations on the timeline of Nsight Systems", kProcess},
 };

@@ -58,8 +58,9 @@ class GroupServices {
   virtual void forget_plans() = 0;
 
   virtual Streams& streams() = 0;
-  // Null where ranks do not reach each other's memory.
+  // Null where ranks do not reach each other's memory, and why they do not.
   virtual SymmetricHeap* heap() = 0;
+  virtual const std::string& why_no_heap() const = 0;
   // The memory that the group keeps for itself on every rank; null where it has none. Eager
   // operations may use `staging` of it, `staging_bytes` long, in stream order.
   struct OwnMemory {

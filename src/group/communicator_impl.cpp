@@ -156,7 +156,7 @@ Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::split(int color, int
   CommunicatorOptions options = options_;
   options.device = device_;
   options.backend = backend();
-  return create(std::move(group), options, drivers_);
+  return create(std::move(group), options, drivers_, node_);
 }
 
 Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t bytes) {
@@ -168,8 +168,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t
                   fmt::format("allocate({}): at most {} bytes", bytes, kMaxAllocationBytes));
   }
   if (heap_ == nullptr) {
-    return Status(StatusCode::kUnavailable,
-                  "no peer access between these GPUs: no symmetric memory");
+    return Status(StatusCode::kUnavailable, fmt::format("no symmetric memory: {}", why_no_heap_));
   }
   for (const auto& executor : executors_) TUTTI_TRY(executor->sweep());
   TUTTI_ASSIGN(auto segment, exchanged(allocate_counted(bytes)));
@@ -203,7 +202,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::register_memory(void
   if (failure_->failed()) return failure_->status();
   if (heap_ == nullptr) {
     return Status(StatusCode::kUnavailable,
-                  "no peer access between these GPUs: nothing to register");
+                  fmt::format("no peer would reach registered memory: {}", why_no_heap_));
   }
   const std::pair<void*, std::size_t> range{address, bytes};
   ++registrations_;
@@ -235,6 +234,8 @@ Status CommunicatorImpl::finish_capture() {
 
 Result<std::vector<std::shared_ptr<SymmetricSegment>>> CommunicatorImpl::register_ranges(
     const std::vector<std::pair<void*, std::size_t>>& ranges) {
+  if (heap_ == nullptr)
+    return std::vector<std::shared_ptr<SymmetricSegment>>();  // none are asked for
   registrations_ += ranges.size();
   TUTTI_ASSIGN(auto segments, exchanged(heap_->register_ranges(ranges, deadline())));
   for (const auto& segment : segments) heap_->hide(*segment);

@@ -46,14 +46,12 @@ struct Drivers {
 // What `options` says, or TUTTI_TIMEOUT_MS.
 std::chrono::milliseconds timeout_of(const CommunicatorOptions& options);
 
-// On threads: as many as the host backend takes, or as there are GPUs.
-int most_ranks_in_process(Backend backend);
-
 class CommunicatorImpl : private GroupServices {
  public:
-  static Result<std::unique_ptr<CommunicatorImpl>> create(std::unique_ptr<Bootstrap> bootstrap,
-                                                          const CommunicatorOptions& options,
-                                                          const Drivers& drivers);
+  // `node`: of a part of a group, the key of this rank's node there (topology/nodes.hpp).
+  static Result<std::unique_ptr<CommunicatorImpl>> create(
+      std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
+      const Drivers& drivers, std::optional<std::uint64_t> node = std::nullopt);
   ~CommunicatorImpl() override;
 
   int rank() const { return bootstrap_->rank(); }
@@ -64,6 +62,7 @@ class CommunicatorImpl : private GroupServices {
   const TuningTable& table() const { return *table_; }
   Bootstrap& bootstrap() override { return *bootstrap_; }
   SymmetricHeap* heap() override { return heap_.get(); }
+  const std::string& why_no_heap() const override { return why_no_heap_; }
 
   Result<std::unique_ptr<CommunicatorImpl>> split(int color, int key);
   Result<std::shared_ptr<SymmetricSegment>> allocate(std::size_t bytes);
@@ -130,8 +129,9 @@ class CommunicatorImpl : private GroupServices {
   Status name_differences();
   void open_recorder();
   Status open_memory();
-  Result<std::vector<std::shared_ptr<SymmetricSegment>>> give_memory_to_executors();
+  Status give_memory_to_executors();
   Status verify_peers();
+  Status open_heap(RankPairs& lost);
   Status bind_to_one_address(SymmetricSegment& segment);
 
   // What executors ask.
@@ -179,6 +179,7 @@ class CommunicatorImpl : private GroupServices {
   Drivers drivers_;
   std::atomic<std::chrono::milliseconds> timeout_;
   int device_ = -1;
+  std::optional<std::uint64_t> node_;  // empty until agree()
   Topology topology_;
   // What choices depend on, read once: each call would look for the names.
   struct Settings {
@@ -194,9 +195,11 @@ class CommunicatorImpl : private GroupServices {
   // Outlives the executors, whose waits tell it for whom they wait.
   std::unique_ptr<FlightRecorder> recorder_ = std::make_unique<FlightRecorder>();
   std::unique_ptr<Streams> streams_;
-  std::unique_ptr<SymmetricHeap> heap_;
-  std::vector<std::unique_ptr<Executor>> executors_;  // made once the topology is known
-  std::unique_ptr<FailureState> failure_;             // of words that an executor keeps
+  std::unique_ptr<SymmetricHeap> heap_;  // null: why_no_heap_ says why
+  std::string why_no_heap_;
+  std::vector<std::shared_ptr<SymmetricSegment>> own_;  // what executors keep for themselves
+  std::vector<std::unique_ptr<Executor>> executors_;    // made once the topology is known
+  std::unique_ptr<FailureState> failure_;               // of words that an executor keeps
 
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;

@@ -21,6 +21,7 @@
 #include "group/agreement.hpp"
 #include "group/communicator_impl.hpp"
 #include "group/watchdog.hpp"
+#include "topology/nodes.hpp"
 #include "tutti/version.hpp"
 
 namespace tutti {
@@ -31,7 +32,7 @@ struct RankInfo {
   std::uint64_t version = TUTTI_VERSION;
   std::uint64_t knobs = 0, tables = 0;
   std::uint64_t options = 0;
-  std::uint64_t host = 0, process = 0;
+  std::uint64_t host = 0, process = 0, node = 0;
   std::uint64_t group = 0;   // random: rank 0's names the group
   std::int32_t backend = 0;  // what was asked for
   std::int32_t has_gpu = 0, has_nccl = 0, nccl_version = 0;
@@ -156,7 +157,10 @@ Topology topology_of(const std::vector<RankInfo>& infos, Backend backend) {
   topology.hosts = distinct(infos, [](const RankInfo& info) { return info.host; });
   topology.processes = distinct(infos, [](const RankInfo& info) { return info.process; });
   topology.one_process = topology.processes == 1;
-  topology.peer_access = topology.hosts == 1;  // CUDA: until verified
+  std::vector<std::uint64_t> nodes;
+  for (const RankInfo& info : infos) nodes.push_back(info.node);
+  topology.node_of = number_nodes(nodes);
+  topology.within_nodes = peer_ways(backend);  // CUDA: until verified
   if (backend == Backend::kHost) return topology;
   topology.gpu = infos.front().name;
   topology.compute = infos.front().compute;
@@ -164,7 +168,7 @@ Topology topology_of(const std::vector<RankInfo>& infos, Backend backend) {
   topology.nvlinks = infos.front().nvlinks;
   topology.nccl = true;
   topology.nccl_version = infos.front().nccl_version;
-  topology.multicast = topology.ranks > 1 && topology.hosts == 1;  // until objects are bound
+  topology.multicast = topology.ranks > 1 && topology.nodes() == 1;  // until objects are bound
   for (const RankInfo& info : infos) {
     if (topology.gpu != info.name) topology.gpu = "mixed";
     topology.compute = std::min(topology.compute, info.compute);
@@ -185,6 +189,31 @@ Topology topology_of(const std::vector<RankInfo>& infos, Backend backend) {
   return topology;
 }
 
+Result<std::uint64_t> node_of_rank(std::uint64_t host, int rank, int ranks) {
+  TUTTI_ASSIGN(const NodeLayout layout, parse_node_layout(Knobs::process().text("TUTTI_TOPOLOGY")));
+  return node_key(layout, host, rank, ranks);
+}
+
+// Why the ranks cannot have symmetric memory, as all of them know before they try; empty if they
+// may have it. GPUs of several hosts may share an NVLink fabric.
+std::string why_no_memory(const Topology& topology) {
+  const bool cuda = topology.backend == Backend::kCuda;
+  const int nodes = topology.nodes(), most = cuda ? kMaxCudaRanks : kMaxRanks;
+  if (nodes > 1 && (!cuda || nodes > topology.hosts)) {
+    return fmt::format("ranks are on {} nodes", nodes);
+  }
+  if (topology.ranks <= most) return {};
+  return fmt::format("{} ranks, and at most {} share memory", topology.ranks, most);
+}
+
+// What has been found out about GPUs; memory of the host needs no proof.
+void record_reach(Topology& topology, bool is_verified, const RankPairs& lost) {
+  if (topology.backend == Backend::kHost) return;
+  if (!is_verified && lost.empty()) topology.within_nodes = Reach::kNone;
+  if (is_verified && topology.nodes() > 1) topology.between_nodes = topology.within_nodes;
+  for (const auto& [from, to] : lost) topology.limited.push_back({from, to, Reach::kNone});
+}
+
 int device_for(const CommunicatorOptions& options, CudaDriver* cuda, int local_rank) {
   if (cuda == nullptr || options.backend == Backend::kHost) return -1;
   const auto count = cuda->device_count();
@@ -200,13 +229,6 @@ std::chrono::milliseconds timeout_of(const CommunicatorOptions& options) {
                                      : Knobs::process().milliseconds("TUTTI_TIMEOUT_MS");
 }
 
-int most_ranks_in_process(Backend backend) {
-  CudaDriver* const cuda = backend == Backend::kHost ? nullptr : real_cuda();
-  if (cuda == nullptr) return kMaxRanks;
-  const auto devices = cuda->device_count();
-  return devices.is_ok() ? std::max(kMaxRanks, *devices) : kMaxRanks;
-}
-
 CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
                                    const CommunicatorOptions& options, const Drivers& drivers)
     : bootstrap_(std::make_unique<CountedBootstrap>(std::move(bootstrap), exchanges_)),
@@ -217,10 +239,11 @@ CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
 
 Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
     std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
-    const Drivers& drivers) {
+    const Drivers& drivers, std::optional<std::uint64_t> node) {
   set_log_rank(bootstrap->names().world(bootstrap->rank()));
   std::unique_ptr<CommunicatorImpl> made(
       new CommunicatorImpl(std::move(bootstrap), options, drivers));
+  made->node_ = node;
   const Status opened = guarded_by([&] { return made->open(); },
                                    [&](const Status& cause) { return made->of_this_rank(cause); });
   if (!opened.is_ok()) {
@@ -250,9 +273,14 @@ Status CommunicatorImpl::agree() {
   TUTTI_TRY(of_this_rank(table.status()));
   table_ = std::make_shared<const TuningTable>(std::move(table).value());
 
-  const RankInfo mine =
-      describe(options_, drivers_, device_,
-               bootstrap_->identities()[static_cast<std::size_t>(rank())], *table_);
+  const PeerIdentity& identity = bootstrap_->identities()[static_cast<std::size_t>(rank())];
+  RankInfo mine = describe(options_, drivers_, device_, identity, *table_);
+  if (!node_) {
+    const auto node = node_of_rank(identity.host_id, rank(), size());
+    TUTTI_TRY(of_this_rank(node.status()));
+    node_ = *node;
+  }
+  mine.node = *node_;
   TUTTI_ASSIGN(const auto answers, bootstrap_->all_gather(view_of(mine), deadline()));
   const RankNames names = bootstrap_->names();
   TUTTI_ASSIGN(const std::vector<RankInfo> infos, read_infos(answers, names));
@@ -355,66 +383,61 @@ Status CommunicatorImpl::open_memory() {
   return verify_peers();
 }
 
-Result<std::vector<std::shared_ptr<SymmetricSegment>>>
-CommunicatorImpl::give_memory_to_executors() {
-  std::vector<std::shared_ptr<SymmetricSegment>> given;
+Status CommunicatorImpl::give_memory_to_executors() {
   for (const auto& executor : executors_) {
     if (executor->memory_bytes() == 0) continue;
     TUTTI_ASSIGN(auto own, allocate_counted(executor->memory_bytes()));
     executor->take_memory(own);
-    given.push_back(std::move(own));
+    own_.push_back(std::move(own));
   }
-  return given;
+  return Status::ok();
 }
 
 // Symmetric memory, unless peers cannot reach it: then NCCL carries everything, or nothing does.
 Status CommunicatorImpl::verify_peers() {
   const bool cuda = backend() == Backend::kCuda;
-  Status reach;
-  std::vector<std::shared_ptr<SymmetricSegment>> own;
-  if (cuda && size() > kMaxCudaRanks) {
-    reach =
-        Status(StatusCode::kUnavailable, fmt::format("more than {} ranks on GPUs", kMaxCudaRanks));
-  } else if (!cuda && size() > kMaxRanks) {
-    return {StatusCode::kUnsupported,
-            fmt::format("the host backend takes up to {} ranks", kMaxRanks)};
-  } else {
-    auto heap = cuda ? make_cuda_heap(*bootstrap_, *drivers_.cuda, device_)
-                     : make_host_heap(*bootstrap_, real_shared_memory());
-    reach = heap.status();
-    if (heap.is_ok()) {
-      heap_ = std::move(heap).value();
-      heap_->on_unmap([this](const std::byte* local) {
-        for (const auto& executor : executors_) executor->remove_segment(local);
-      });
-      auto given = give_memory_to_executors();
-      reach = given.status();
-      if (given.is_ok()) own = std::move(given).value();
-    }
-    if (reach.is_ok() && cuda && size() > 1 && Knobs::process().flag("TUTTI_P2P_VERIFY")) {
-      TUTTI_ASSIGN(const auto scratch, allocate_counted(64 * KiB));
-      reach = verify_peer_access(*bootstrap_, *drivers_.cuda, *scratch, deadline());
-    }
-  }
-  topology_.peer_access = reach.is_ok();
+  why_no_heap_ = why_no_memory(topology_);
+  const bool tried = why_no_heap_.empty();
+  RankPairs lost;
+  const Status reach = tried ? open_heap(lost) : Status(StatusCode::kUnavailable, why_no_heap_);
+  record_reach(topology_, reach.is_ok(), lost);
   topology_.multicast = topology_.multicast && reach.is_ok() && bootstrap_->passes_descriptors();
-  for (const auto& segment : own) {
+  for (const auto& segment : own_) {
     if (!topology_.multicast) break;
     TUTTI_TRY(bind_to_one_address(*segment));
     topology_.multicast = segment->multicast != nullptr;
   }
   if (reach.is_ok()) return Status::ok();
-  own.clear();
+  own_.clear();
   for (const auto& executor : executors_) executor->take_memory(nullptr);
   heap_.reset();
   if (reach.code() == StatusCode::kResourceExhausted) return reach;
-  if (!cuda || !topology_.nccl) {
-    return reach.with_context(
-        cuda ? "peers cannot reach each other's memory, and NCCL is not loadable" : "host backend");
+  why_no_heap_ = reach.message();
+  if (cuda && topology_.nccl) {
+    log_once(LogLevel::kWarn, fmt::format("every operation goes to NCCL: {}", reach.message()));
+    return executor_named(kNcclExecutor)->prepare_all(kNeedsNothing);
   }
-  log_once(LogLevel::kWarn, fmt::format("every operation goes to NCCL: {}", reach.message()));
-  Executor* const nccl = executor_named(kNcclExecutor);
-  return nccl->prepare_all(kNeedsNothing);
+  // Such a group may be split: its first operation says what it lacks.
+  const bool is_apart = reach.code() == StatusCode::kUnavailable && topology_.nodes() > 1;
+  if (!tried || is_apart) {
+    log(LogLevel::kInfo, "no symmetric memory: {}", why_no_heap_);
+    return Status::ok();
+  }
+  return reach.with_context(
+      cuda ? "peers cannot reach each other's memory, and NCCL is not loadable" : "host backend");
+}
+
+Status CommunicatorImpl::open_heap(RankPairs& lost) {
+  const bool cuda = backend() == Backend::kCuda;
+  TUTTI_ASSIGN(heap_, cuda ? make_cuda_heap(*bootstrap_, *drivers_.cuda, device_)
+                           : make_host_heap(*bootstrap_, real_shared_memory()));
+  heap_->on_unmap([this](const std::byte* local) {
+    for (const auto& executor : executors_) executor->remove_segment(local);
+  });
+  TUTTI_TRY(give_memory_to_executors());
+  if (!cuda || size() == 1 || !Knobs::process().flag("TUTTI_P2P_VERIFY")) return Status::ok();
+  TUTTI_ASSIGN(const auto scratch, allocate_counted(64 * KiB));
+  return verify_peer_access(*bootstrap_, *drivers_.cuda, *scratch, deadline(), &lost);
 }
 
 }  // namespace tutti

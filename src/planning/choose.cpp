@@ -165,7 +165,8 @@ Status nothing_can_run(const Selection& selection) {
                   to_string(request.collective), to_string(request.op), to_string(request.dtype),
                   topology.ranks, to_string(topology.backend));
   if (request.sm_budget) text += fmt::format(" with a budget of {} SMs", *request.sm_budget);
-  if (topology.backend == Backend::kCuda && !topology.peer_access && !topology.nccl) {
+  const bool peers = topology.all_reach(Reach::kPeerMemory);
+  if (topology.backend == Backend::kCuda && !peers && !topology.nccl) {
     text += "; it takes peer access between all GPUs, or NCCL, and there is neither";
   }
   for (const Algorithm& row : selection.rows) {

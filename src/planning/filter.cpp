@@ -11,6 +11,11 @@
 namespace tutti {
 namespace {
 
+// The ranks that an algorithm's limit counts: those that share memory.
+int ranks_in_reach(const Topology& topology) {
+  return topology.all_reach(Reach::kPeerMemory) ? topology.ranks : topology.most_ranks_on_a_node();
+}
+
 std::string why_not_on_backend(const Algorithm& row, const Topology& topology) {
   const bool cuda = topology.backend == Backend::kCuda;
   const int most = cuda ? row.max_ranks_cuda : row.max_ranks_host;
@@ -18,23 +23,39 @@ std::string why_not_on_backend(const Algorithm& row, const Topology& topology) {
   if (most == 0 || (!has_body && executor_of(row) == kPeerExecutor)) {
     return fmt::format("is not there for the {} backend", to_string(topology.backend));
   }
-  if (topology.ranks > most) {
-    return fmt::format("takes at most {} ranks, and the group has {}", most, topology.ranks);
+  if (const int ranks = ranks_in_reach(topology); ranks > most) {
+    return fmt::format("takes at most {} ranks on a node, and one has {}", most, ranks);
   }
   return {};
 }
 
-// On the host, ranks of one machine address each other's memory by sharing it.
-bool peers_reach_each_other(const Topology& topology) {
-  if (topology.ranks == 1) return true;
-  return topology.backend == Backend::kHost ? topology.hosts == 1 : topology.peer_access;
+std::string why_no_peer_access(const Topology& topology) {
+  const auto apart = topology.pair_without(Reach::kPeerMemory);
+  if (!apart) return {};
+  if (topology.nodes() > 1) {
+    return fmt::format("needs memory of all ranks, which are on {} nodes", topology.nodes());
+  }
+  if (topology.limited.empty()) {
+    return "needs peer access between all GPUs, which is not there (`tutti doctor` says why)";
+  }
+  return fmt::format(
+      "needs peer access between all GPUs, and rank {} does not reach rank {} (`tutti doctor` says "
+      "why)",
+      apart->first, apart->second);
 }
 
 std::string why_not_on_machine(const Algorithm& row, const Topology& topology) {
-  if ((row.needs & kNeedsPeerAccess) != 0 && !peers_reach_each_other(topology)) {
-    return topology.hosts > 1
-               ? fmt::format("needs peer access, and the group spans {} hosts", topology.hosts)
-               : "needs peer access between all GPUs, which is not there (`tutti doctor` says why)";
+  if ((row.needs & kNeedsPeerAccess) != 0) {
+    std::string reason = why_no_peer_access(topology);
+    if (!reason.empty()) return reason;
+  }
+  if (row.program != nullptr && topology.backend == Backend::kCuda) {
+    if (const auto apart = topology.pair_without(Reach::kCopyEngine)) {
+      return fmt::format(
+          "needs copy engines between all GPUs, and those of rank {} do not reach "
+          "rank {}",
+          apart->first, apart->second);
+    }
   }
   if (topology.backend == Backend::kCuda && topology.compute < row.least_compute) {
     return fmt::format("needs GPUs of compute capability {}.{} or newer, and the oldest is {}.{}",

@@ -48,7 +48,7 @@ Status check_algorithms(const TuningSource& source) {
 
 bool holds_for(const TuningEntry& entry, const Topology& topology) {
   return entry.backend == topology.backend && entry.gpu == topology.gpu &&
-         entry.ranks == topology.ranks && topology.hosts == 1;
+         entry.ranks == topology.ranks && topology.nodes() == 1;
 }
 
 std::uint64_t hash_of(const TuningSource& source) {

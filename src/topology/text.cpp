@@ -82,6 +82,22 @@ std::string short_name(std::string_view name) {
   return all.empty() ? "gpu" : all;
 }
 
+// Empty for one node.
+std::string nodes_text(const Topology& topology) {
+  const int nodes = topology.nodes();
+  if (nodes == 1) return {};
+  const int least = topology.least_ranks_on_a_node(), most = topology.most_ranks_on_a_node();
+  const std::string ranks =
+      least == most ? counted(most, "rank") : fmt::format("{} to {} ranks", least, most);
+  return fmt::format(", {} of {}", counted(nodes, "node"), ranks);
+}
+
+std::string_view peer_access_text(const Topology& topology) {
+  if (topology.all_reach(Reach::kPeerMemory)) return "peer access";
+  const bool within_nodes = topology.nodes() > 1 && topology.peer_access_within_nodes();
+  return within_nodes ? "peer access within nodes" : "no peer access";
+}
+
 }  // namespace
 
 std::string to_text(const Machine& machine) {
@@ -94,14 +110,15 @@ std::string to_text(const Machine& machine) {
 }
 
 std::string to_text(const Topology& topology) {
-  const std::string group = fmt::format(
-      "{}: {} in {} on {}", to_string(topology.backend), counted(topology.ranks, "rank"),
-      counted(topology.processes, "process"), counted(topology.hosts, "host"));
+  const std::string group =
+      fmt::format("{}: {} in {} on {}{}", to_string(topology.backend),
+                  counted(topology.ranks, "rank"), counted(topology.processes, "process"),
+                  counted(topology.hosts, "host"), nodes_text(topology));
   const std::string_view nccl = topology.nccl ? "NCCL" : "no NCCL";
   if (topology.backend == Backend::kHost) return fmt::format("{}, {}", group, nccl);
-  return fmt::format("{}, {} (sm_{}, {}, {}), {}peer access, {}multicast, {}", group, topology.gpu,
+  return fmt::format("{}, {} (sm_{}, {}, {}), {}, {}multicast, {}", group, topology.gpu,
                      topology.compute, counted(topology.multiprocessors, "multiprocessor"),
-                     counted(topology.nvlinks, "NVLink"), topology.peer_access ? "" : "no ",
+                     counted(topology.nvlinks, "NVLink"), peer_access_text(topology),
                      topology.multicast ? "" : "no ", nccl);
 }
 

@@ -5,9 +5,12 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "topology/reach.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
@@ -60,6 +63,11 @@ inline constexpr int kFirstNcclWithWindows = 22700;
 inline constexpr int kFirstNcclWithCopyEngines = 22800;
 inline constexpr int kFirstNcclThatAbortsThem = 22907;
 
+// The ways between ranks that can share memory.
+constexpr Reach peer_ways(Backend backend) {
+  return backend == Backend::kCuda ? Reach::kPeerMemory | Reach::kCopyEngine : Reach::kPeerMemory;
+}
+
 // What choosing an algorithm may know of a group. The same on every rank.
 struct Topology {
   Backend backend = Backend::kHost;
@@ -72,10 +80,27 @@ struct Topology {
   int multiprocessors = 0;
   int ranks_per_gpu = 1;  // where most ranks share one (TUTTI_SHARE_GPUS)
   int nvlinks = 0;
-  bool peer_access = false;  // every ordered pair, by the driver's word and verified by transfer
   bool multicast = false;
   bool nccl = false;     // loadable on every rank
   int nccl_version = 0;  // of the oldest: 22809 is 2.28.9; 0: unknown
+
+  // A node is where ranks can share memory: a host (a container, where its namespaces differ), or
+  // what TUTTI_TOPOLOGY makes of it. Numbered from 0 as ranks are; empty: all ranks are on node 0.
+  std::vector<int> node_of;
+  // Of ordered pairs of ranks. On CUDA, peer memory has been verified by transfers.
+  Reach within_nodes = Reach::kPeerMemory, between_nodes = Reach::kNone;
+  std::vector<PairReach> limited;  // the pairs that have less than that
+
+  int node(int rank) const;
+  int nodes() const;
+  int least_ranks_on_a_node() const;
+  int most_ranks_on_a_node() const;
+  Reach reach(int from, int to) const;
+  // An ordered pair of ranks that lacks `way`, on one node or on two; nothing where no pair does.
+  std::optional<std::pair<int, int>> pair_without(Reach way) const;
+  bool all_reach(Reach way) const { return !pair_without(way); }
+  // Whether every rank reaches the memory of all others on its node.
+  bool peer_access_within_nodes() const;
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 

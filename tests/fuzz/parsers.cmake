@@ -11,6 +11,7 @@ set(sources
   memory/pool.cpp
   group/recorder/snapshot.cpp
   topology/json.cpp
+  topology/reach.cpp
   topology/text.cpp)
 list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
 list(APPEND sources

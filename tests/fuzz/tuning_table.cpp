@@ -24,7 +24,7 @@ void check_lookup(const TuningTable& table) {
   topology.backend = Backend::kCuda;
   topology.gpu = "NVIDIA H200";
   topology.ranks = 2;
-  topology.peer_access = true;
+  topology.within_nodes = peer_ways(Backend::kCuda);
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{65536}, SIZE_MAX}) {
     const auto match = table.find(Collective::kAllReduce, topology, bytes);
     if (!match) continue;

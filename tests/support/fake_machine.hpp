@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -104,7 +103,7 @@ class FakeMachine {
     return *this;
   }
 
-  // Ranks are spread over so many machines like this one.
+  // Ranks are spread evenly over so many machines like this one.
   FakeMachine& hosts(int count) {
     hosts_ = count;
     return *this;
@@ -121,6 +120,9 @@ class FakeMachine {
     group.one_process = one_process_;
     group.nccl = nccl_;
     group.nccl_version = nccl_ ? 22907 : 0;
+    for (int rank = 0; hosts_ > 1 && rank < ranks; ++rank) {
+      group.node_of.push_back(rank * hosts_ / ranks);
+    }
     if (machine_.gpus.empty()) return group;
     const Gpu& first = machine_.gpus.front();
     group.backend = Backend::kCuda;
@@ -129,7 +131,13 @@ class FakeMachine {
     group.multiprocessors = first.multiprocessors;
     group.nvlinks = first.nvlinks;
     group.multicast = first.multicast;
-    group.peer_access = hosts_ == 1 && all_reach_each_other(ranks);
+    group.within_nodes = peer_ways(Backend::kCuda);
+    for (int from = 0; from < ranks; ++from) {
+      for (int to = 0; to < ranks; ++to) {
+        if (group.node(from) != group.node(to) || reaches(from, to, ranks / hosts_)) continue;
+        group.limited.push_back({from, to, Reach::kNone});
+      }
+    }
     return group;
   }
 
@@ -148,14 +156,12 @@ class FakeMachine {
     return gpu;
   }
 
-  bool all_reach_each_other(int ranks) const {
-    const std::size_t used = std::min(static_cast<std::size_t>(ranks), machine_.gpus.size());
-    for (std::size_t from = 0; from < used; ++from) {
-      for (std::size_t to = 0; to < used; ++to) {
-        if (!machine_.peer_access[from][to]) return false;
-      }
-    }
-    return true;
+  // Ranks of one machine, of which each has so many.
+  bool reaches(int from, int to, int ranks_here) const {
+    const auto gpu = [&](int rank) {
+      return static_cast<std::size_t>(rank % ranks_here) % machine_.gpus.size();
+    };
+    return machine_.peer_access[gpu(from)][gpu(to)];
   }
 
   Machine machine_;

@@ -17,21 +17,23 @@
 #include "planning/choose.hpp"
 #include "planning/table.hpp"
 #include "tell.hpp"
+#include "topology/nodes.hpp"
 
 namespace tutti::cli {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;  // as tables have
 
-bool all_reach(const Machine& machine, int ranks) {
-  if (machine.peer_access.size() < static_cast<std::size_t>(ranks)) return false;
-  for (int i = 0; i < ranks; ++i) {
-    for (int j = 0; j < ranks; ++j) {
-      const auto from = static_cast<std::size_t>(i), to = static_cast<std::size_t>(j);
-      if (i != j && !machine.peer_access[from][to]) return false;
+// What the driver says of the first `ranks` GPUs.
+std::vector<PairReach> pairs_apart(const Machine& machine, int ranks) {
+  std::vector<PairReach> apart;
+  for (int from = 0; from < ranks; ++from) {
+    for (int to = 0; to < ranks; ++to) {
+      const auto i = static_cast<std::size_t>(from), j = static_cast<std::size_t>(to);
+      if (from != to && !machine.peer_access[i][j]) apart.push_back({from, to, Reach::kNone});
     }
   }
-  return true;
+  return apart;
 }
 
 // On a machine that is only described: new enough for everything.
@@ -46,9 +48,19 @@ Topology described(const std::string& gpu) {
                      : blackwell ? 100
                                  : 90,
           .nvlinks = ampere ? 12 : 18,
-          .peer_access = true,
           .nccl = true,
           .nccl_version = kAnyNccl};
+}
+
+// As TUTTI_TOPOLOGY divides the ranks of one host.
+Result<std::vector<int>> nodes_by_setting(int ranks) {
+  TUTTI_ASSIGN(const NodeLayout layout, parse_node_layout(Knobs::process().text("TUTTI_TOPOLOGY")));
+  if (layout.kind == NodeLayout::Kind::kSystem) return std::vector<int>();
+  std::vector<std::uint64_t> keys;
+  for (int rank = 0; rank < ranks; ++rank) {
+    TUTTI_ASSIGN(keys.emplace_back(), node_key(layout, 0, rank, ranks));
+  }
+  return number_nodes(keys);
 }
 
 Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine, int nccl) {
@@ -76,8 +88,6 @@ Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine
                 .nvlinks = first.nvlinks,
                 .nccl = nccl > 0,
                 .nccl_version = nccl};
-  } else {
-    topology.peer_access = true;
   }
   const bool here = a.gpu.empty() && topology.backend == Backend::kCuda;
   topology.ranks = here ? gpus : 2;
@@ -90,7 +100,9 @@ Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine
                     "machine",
                     topology.ranks, gpus, topology.gpu));
   }
-  if (here) topology.peer_access = all_reach(machine, topology.ranks);
+  topology.within_nodes = peer_ways(topology.backend);
+  if (here) topology.limited = pairs_apart(machine, topology.ranks);
+  TUTTI_ASSIGN(topology.node_of, nodes_by_setting(topology.ranks));
   topology.processes = topology.ranks;
   topology.one_process = topology.ranks == 1;
   return topology;

@@ -34,7 +34,7 @@ Status PeerExecutor::check_one_sided() const {
   if (group_.has_failed()) return group_.failure();
   if (group_.heap() != nullptr) return Status::ok();
   return {StatusCode::kUnavailable,
-          "no peer access between these GPUs: nobody reaches another one's memory"};
+          fmt::format("no rank reaches another one's memory: {}", group_.why_no_heap())};
 }
 
 // `bytes` may be 0: then there is no memory, only signals.

@@ -36,6 +36,15 @@ TEST(CatalogueTest, RowsSayWhereTheyRunAndWhatTheyCost) {
   }
 }
 
+// Where ranks do not reach each other's memory, nothing but NCCL is left.
+TEST(CatalogueTest, RowsOfPeerMemorySaySoAndTakeNoMoreRanksThanThereIsRoomFor) {
+  for (const Algorithm& row : catalogue()) {
+    const bool peers = (row.needs & kNeedsPeerAccess) != 0;
+    EXPECT_TRUE(peers || row.needs == kNeedsNccl) << row.id;
+    EXPECT_TRUE(!peers || row.max_ranks_cuda <= kMaxCudaRanks) << row.id;
+  }
+}
+
 TEST(CatalogueTest, GridsFitTheChannel) {
   for (const Algorithm& row : catalogue()) {
     if ((row.needs & kNeedsNccl) != 0) continue;

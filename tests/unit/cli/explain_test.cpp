@@ -41,7 +41,7 @@ TEST(Explain, AsksAboutThisMachineByDefault) {
   ASSERT_TRUE(question.is_ok()) << question.status().to_string();
   EXPECT_EQ(question->topology.backend, Backend::kCuda);
   EXPECT_EQ(question->topology.ranks, 4);
-  EXPECT_TRUE(question->topology.peer_access);
+  EXPECT_TRUE(question->topology.all_reach(Reach::kPeerMemory));
   EXPECT_TRUE(question->topology.nccl);
   EXPECT_EQ(question->request.dtype, DataType::kBfloat16);
   EXPECT_EQ(question->request.count, 512u * 1024);
@@ -57,10 +57,11 @@ TEST(Explain, UsesTheHostWhereThereIsNoGpu) {
 TEST(Explain, SeesAPairThatDoesNotReachEachOther) {
   Machine machine = gpus(4);
   machine.peer_access[3][1] = false;
-  EXPECT_FALSE(read_question(asking(), machine, kNccl)->topology.peer_access);
+  EXPECT_EQ(read_question(asking(), machine, kNccl)->topology.pair_without(Reach::kPeerMemory),
+            std::pair(3, 1));
   ExplainArguments arguments = asking();
   arguments.ranks = "3";  // without GPU 3
-  EXPECT_TRUE(read_question(arguments, machine, kNccl)->topology.peer_access);
+  EXPECT_TRUE(read_question(arguments, machine, kNccl)->topology.all_reach(Reach::kPeerMemory));
 }
 
 TEST(Explain, AsksAboutAMachineThatIsDescribed) {

@@ -113,6 +113,19 @@ TEST(Command, ExplainsWhatCannotRun) {
   EXPECT_THAT(ended.out, HasSubstr("no plan"));
 }
 
+TEST(Command, ExplainsOtherLayoutsOfNodes) {
+  const auto explain = [](const char* layout) {
+    return run_tutti({"explain", "all_reduce", "--gpu", "NVIDIA H200", "--ranks", "4"},
+                     {std::string("TUTTI_TOPOLOGY=") + layout});
+  };
+  const Ended apart = explain("vnode:2");
+  EXPECT_EQ(apart.exit_code, 0) << apart.err;
+  EXPECT_THAT(apart.out, testing::AllOf(HasSubstr("2 nodes of 2 ranks"),
+                                        HasSubstr("needs memory of all ranks, which are on 2")));
+  EXPECT_EQ(explain("vnode:3").exit_code, 2);
+  EXPECT_THAT(explain("rings").err, HasSubstr("known are system, nolocal, vnode:K"));
+}
+
 TEST(Command, ListsSettings) {
   const Ended ended = run_tutti({"env"}, {"TUTTI_TIMEOUT_MS=77"});
   EXPECT_EQ(ended.exit_code, 0);

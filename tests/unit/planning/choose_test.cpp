@@ -79,7 +79,7 @@ TEST_F(Precedence, ATablesRowThatCannotRunFallsThrough) {
   request_.dtype = DataType::kFloat32;  // the ring does not take it
   EXPECT_EQ(plan_of(request_, all_).source, PlanSource::kUserCache);
   Topology topology = eight_h200();
-  topology.peer_access = false;
+  topology.within_nodes = Reach::kNone;
   EXPECT_EQ(plan_of(request_, all_, topology).source, PlanSource::kShipped);
   request_.deterministic = true;
   EXPECT_EQ(plan_of(request_, table_of({shipped_})).source, PlanSource::kModel);
@@ -151,7 +151,7 @@ TEST(Choose, AForcedRowThatCannotRunIsAnErrorWithItsReason) {
   Request request = bytes_of(64);
   request.algorithm = "switch";
   Topology apart = eight_h200();
-  apart.peer_access = false;
+  apart.within_nodes = Reach::kNone;
   const auto called = choose(request, apart, TuningTable::empty(), kTestRows);
   ASSERT_FALSE(called.is_ok());
   EXPECT_EQ(called.status().code(), StatusCode::kUnsupported);
@@ -207,13 +207,13 @@ TEST(Choose, AnUnknownNameListsTheKnownOnes) {
 
 TEST(Choose, NoPeerAccessLeavesNccl) {
   Topology topology = eight_h200();
-  topology.peer_access = false;
+  topology.within_nodes = Reach::kNone;
   EXPECT_EQ(plan_of(bytes_of(64), TuningTable::empty(), topology).algorithm, "all_reduce/nccl");
 }
 
 TEST(Choose, NeitherPeerAccessNorNcclNamesBoth) {
   Topology topology = eight_h200();
-  topology.peer_access = false;
+  topology.within_nodes = Reach::kNone;
   topology.nccl = false;
   const auto plan = choose(bytes_of(64), topology, TuningTable::empty(), kTestRows);
   ASSERT_FALSE(plan.is_ok());
@@ -225,7 +225,7 @@ TEST(Choose, NeitherPeerAccessNorNcclNamesBoth) {
 
 TEST(Choose, DeterministicWithNothingLeftSaysWhatWasLeftOut) {
   Topology topology = eight_h200();
-  topology.peer_access = false;
+  topology.within_nodes = Reach::kNone;
   Request request = bytes_of(64);
   request.deterministic = true;
   const auto plan = choose(request, topology, TuningTable::empty(), kTestRows);
@@ -249,7 +249,7 @@ TEST(Choose, DisabledTakesNcclOrSaysSo) {
 TEST(Choose, OneRankAlone) {
   Topology topology = eight_h200();
   topology.ranks = 1;
-  topology.peer_access = false;
+  topology.within_nodes = Reach::kNone;
   topology.nccl = false;
   EXPECT_EQ(plan_of(bytes_of(64), TuningTable::empty(), topology).algorithm, "all_reduce/quick");
 }
@@ -412,7 +412,7 @@ Topology random_topology(std::mt19937& random) {
   Topology topology = eight_h200();
   topology.backend = random() % 2 == 0 ? Backend::kCuda : Backend::kHost;
   topology.ranks = static_cast<int>(random() % 18) + 1;
-  topology.peer_access = random() % 4 != 0;
+  if (random() % 4 == 0) topology.within_nodes = Reach::kNone;
   topology.nccl = random() % 2 == 0;
   topology.nccl_version = topology.nccl ? std::array{22605, 22803, 22907}[random() % 3] : 0;
   return topology;

@@ -28,7 +28,7 @@ inline Topology eight_h200() {
   topology.compute = 90;
   topology.multiprocessors = 132;
   topology.nvlinks = 18;
-  topology.peer_access = true;
+  topology.within_nodes = peer_ways(Backend::kCuda);
   topology.nccl = true;
   topology.nccl_version = 22907;
   return topology;

@@ -159,7 +159,7 @@ TEST(Explain, WithoutAPlanSaysWhy) {
   Request request = megabyte();
   request.algorithm = "switch";
   Topology topology = eight_h200();
-  topology.peer_access = false;
+  topology.within_nodes = Reach::kNone;
   const std::string text = explain(request, topology, TuningTable::empty(), kTestRows);
   EXPECT_THAT(text, HasSubstr("no plan: all_reduce/switch was asked for, but needs peer access"));
   EXPECT_THAT(text, testing::Not(HasSubstr("*")));

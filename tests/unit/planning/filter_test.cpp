@@ -40,7 +40,7 @@ TEST(Filter, RanksUpToTheRowsLimitInclusive) {
   Topology topology = eight_h200();
   EXPECT_THAT(reason("quick", topology), IsEmpty());
   topology.ranks = 9;
-  EXPECT_THAT(reason("quick", topology), HasSubstr("at most 8 ranks, and the group has 9"));
+  EXPECT_THAT(reason("quick", topology), HasSubstr("at most 8 ranks on a node, and one has 9"));
   topology.backend = Backend::kHost;
   topology.ranks = 16;
   EXPECT_THAT(reason("quick", topology), IsEmpty());
@@ -180,7 +180,7 @@ TEST(Filter, Machine) {
   Topology topology = eight_h200();
   topology.nccl = false;
   EXPECT_THAT(reason("nccl", topology), HasSubstr("TUTTI_NCCL_LIBRARY"));
-  topology.peer_access = false;
+  topology.within_nodes = Reach::kNone;
   EXPECT_THAT(reason("quick", topology), HasSubstr("needs peer access"));
   EXPECT_THAT(reason("switch", topology), HasSubstr("needs peer access"));
 }
@@ -196,19 +196,62 @@ TEST(Filter, GpusThatAreNewEnough) {
   EXPECT_THAT(why_not(row, {}, topology), IsEmpty());
 }
 
-TEST(Filter, SeveralHosts) {
+TEST(Filter, SeveralNodes) {
   Topology topology = eight_h200();
+  topology.node_of = {0, 0, 0, 0, 1, 1, 1, 1};
+  EXPECT_THAT(reason("quick", topology),
+              HasSubstr("needs memory of all ranks, which are on 2 nodes"));
+  EXPECT_THAT(reason("nccl", topology), IsEmpty());
   topology.backend = Backend::kHost;
-  topology.peer_access = false;  // a word of the GPU's driver: the host backend does not ask
+  EXPECT_THAT(reason("quick", topology), HasSubstr("on 2 nodes"));
+  topology.backend = Backend::kCuda;
+  topology.between_nodes = peer_ways(Backend::kCuda);  // GPUs of one NVLink fabric
   EXPECT_THAT(reason("quick", topology), IsEmpty());
-  topology.hosts = 2;
-  EXPECT_THAT(reason("quick", topology), HasSubstr("spans 2 hosts"));
+}
+
+TEST(Filter, APairThatDoesNotReachIsNamed) {
+  Topology topology = eight_h200();
+  topology.limited = {{3, 1, Reach::kNone}};
+  EXPECT_THAT(reason("quick", topology), HasSubstr("rank 3 does not reach rank 1"));
+  EXPECT_THAT(reason("nccl", topology), IsEmpty());
+  topology.limited = {{3, 1, Reach::kPeerMemory}};
+  EXPECT_THAT(reason("quick", topology), IsEmpty());
+}
+
+TEST(Filter, CopyEnginesHaveAReachOfTheirOwn) {
+  Algorithm row = row_of("quick");
+  Topology topology = eight_h200();
+  topology.limited = {{2, 6, Reach::kPeerMemory}};
+  EXPECT_THAT(why_not(row, {}, topology), IsEmpty());
+  row.program = [](Stages&, const KernelArgs&, std::size_t) {};
+  EXPECT_THAT(why_not(row, {}, topology), HasSubstr("those of rank 2 do not reach rank 6"));
+  topology.limited.clear();
+  EXPECT_THAT(why_not(row, {}, topology), IsEmpty());
+  topology.backend = Backend::kHost;  // whose threads copy
+  topology.within_nodes = peer_ways(Backend::kHost);
+  EXPECT_THAT(why_not(row, {}, topology), IsEmpty());
+}
+
+// Ranks on other nodes do not count, but where all share memory.
+TEST(Filter, LimitsCountTheRanksOfANode) {
+  Topology topology = eight_h200();
+  topology.ranks = 16;
+  topology.node_of = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+  Algorithm row = row_of("quick");
+  EXPECT_THAT(why_not(row, {}, topology), HasSubstr("on 2 nodes"));
+  row.needs = kNeedsNothing;
+  EXPECT_THAT(why_not(row, {}, topology), IsEmpty());
+  topology.node_of[8] = 0;
+  EXPECT_THAT(why_not(row, {}, topology), HasSubstr("at most 8 ranks on a node, and one has 9"));
+  topology.node_of[8] = 1;
+  topology.between_nodes = topology.within_nodes;
+  EXPECT_THAT(why_not(row, {}, topology), HasSubstr("one has 16"));
 }
 
 TEST(Filter, OneRankNeedsNoPeers) {
   Topology topology = eight_h200();
   topology.ranks = 1;
-  topology.peer_access = false;
+  topology.within_nodes = Reach::kNone;
   EXPECT_THAT(reason("quick", topology), IsEmpty());
 }
 

@@ -91,7 +91,7 @@ TEST(Rings, OnTheHostAsWell) {
   RingCase c;
   c.topology = {};
   c.topology.ranks = 4;
-  c.topology.peer_access = true;
+  c.topology.within_nodes = peer_ways(Backend::kCuda);
   EXPECT_EQ(c.meant(1024), kOne);
   c.limit = kSizeAlways;
   EXPECT_EQ(c.meant(GiB), kBoth);

@@ -58,7 +58,7 @@ TEST(TuningTable, OnlyEntriesOfTheSameMachineCount) {
   topology.backend = Backend::kHost;
   EXPECT_EQ(found(table, 5, topology), "none");
   topology = eight_h200();
-  topology.hosts = 2;
+  topology.node_of = {0, 0, 0, 0, 1, 1, 1, 1};
   EXPECT_EQ(found(table, 5, topology), "none");
 }
 

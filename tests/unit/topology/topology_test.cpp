@@ -68,6 +68,15 @@ TEST(Topology, GroupsInOneLine) {
             "18 NVLinks), peer access, no multicast, NCCL");
   EXPECT_EQ(to_text(FakeMachine().one_process().nccl(false).topology(2)),
             "host: 2 ranks in 1 process on 1 host, no NCCL");
+  Topology nodes = FakeMachine().one_process().nccl(false).topology(4);
+  nodes.node_of = {0, 0, 1, 1};
+  EXPECT_EQ(to_text(nodes), "host: 4 ranks in 1 process on 1 host, 2 nodes of 2 ranks, no NCCL");
+  nodes.node_of = {0, 1, 2, 2};
+  EXPECT_THAT(to_text(nodes), HasSubstr("3 nodes of 1 to 2 ranks"));
+  const FakeMachine two = h200x8().hosts(2);
+  EXPECT_THAT(to_text(two.topology(16)), HasSubstr("NVLinks), peer access within nodes, "));
+  FakeMachine odd = h200x8();
+  EXPECT_THAT(to_text(odd.cannot_reach(1, 0).topology(8)), HasSubstr("), no peer access, "));
 }
 
 TEST(Topology, ResultsAreFiledUnderTheMachinesKind) {
@@ -89,12 +98,106 @@ TEST(Topology, ResultsAreFiledUnderTheMachinesKind) {
 }
 
 TEST(Topology, AGroupHasPeerAccessOnlyWhereEveryPairHas) {
-  EXPECT_TRUE(h200x8().topology(8).peer_access);
+  EXPECT_TRUE(h200x8().topology(8).all_reach(Reach::kPeerMemory));
   FakeMachine odd = h200x8();
   odd.cannot_reach(5, 2);
-  EXPECT_FALSE(odd.topology(8).peer_access);
-  EXPECT_TRUE(odd.topology(4).peer_access);  // GPU 5 takes no part
-  EXPECT_FALSE(h200x8().hosts(2).topology(16).peer_access);
+  EXPECT_EQ(odd.topology(8).pair_without(Reach::kPeerMemory), std::pair(5, 2));
+  EXPECT_FALSE(odd.topology(8).peer_access_within_nodes());
+  EXPECT_TRUE(odd.topology(4).all_reach(Reach::kPeerMemory));  // GPU 5 takes no part
+  EXPECT_FALSE(h200x8().hosts(2).topology(16).all_reach(Reach::kPeerMemory));
+  EXPECT_TRUE(h200x8().hosts(2).topology(16).peer_access_within_nodes());
+}
+
+TEST(Topology, RanksAreCountedByNode) {
+  const Topology one = h200x8().topology(8);
+  EXPECT_EQ(one.nodes(), 1);
+  EXPECT_EQ(one.node(7), 0);
+  EXPECT_EQ(one.most_ranks_on_a_node(), 8);
+  EXPECT_EQ(one.least_ranks_on_a_node(), 8);
+
+  Topology three;
+  three.ranks = 6;
+  three.node_of = {0, 0, 1, 0, 2, 2};
+  EXPECT_EQ(three.nodes(), 3);
+  EXPECT_EQ(three.node(4), 2);
+  EXPECT_EQ(three.most_ranks_on_a_node(), 3);
+  EXPECT_EQ(three.least_ranks_on_a_node(), 1);
+}
+
+TEST(Topology, ReachIsOfOrderedPairs) {
+  Topology group;
+  group.ranks = 4;
+  group.node_of = {0, 0, 1, 1};
+  group.within_nodes = Reach::kPeerMemory | Reach::kCopyEngine;
+  group.between_nodes = Reach::kNetwork;
+  group.limited = {{1, 0, Reach::kCopyEngine}, {0, 3, Reach::kNone}};
+  EXPECT_EQ(group.reach(0, 1), Reach::kPeerMemory | Reach::kCopyEngine);
+  EXPECT_EQ(group.reach(1, 0), Reach::kCopyEngine);
+  EXPECT_EQ(group.reach(1, 2), Reach::kNetwork);
+  EXPECT_EQ(group.reach(0, 3), Reach::kNone);
+  EXPECT_EQ(group.reach(3, 0), Reach::kNetwork);
+  EXPECT_EQ(group.pair_without(Reach::kPeerMemory), std::pair(1, 0));
+  EXPECT_EQ(group.pair_without(Reach::kCopyEngine), std::pair(0, 2));
+  EXPECT_FALSE(group.peer_access_within_nodes());
+
+  group.limited = {{0, 3, Reach::kNone}};
+  EXPECT_TRUE(group.peer_access_within_nodes());
+  group.within_nodes = group.within_nodes | Reach::kNetwork;
+  EXPECT_EQ(group.pair_without(Reach::kNetwork), std::pair(0, 3));
+  group.limited.clear();
+  EXPECT_TRUE(group.all_reach(Reach::kNetwork));
+  group.within_nodes = Reach::kNone;
+  EXPECT_EQ(group.pair_without(Reach::kPeerMemory), std::pair(0, 1));
+  group.node_of = {0, 1, 2, 3};
+  EXPECT_TRUE(group.all_reach(Reach::kNetwork));  // there is no pair within a node
+}
+
+TEST(Topology, NodesAndReachSurviveJson) {
+  Topology group = h200x8().hosts(2).topology(8);
+  group.between_nodes = Reach::kNetwork;
+  group.limited = {{3, 1, Reach::kCopyEngine}};
+  EXPECT_EQ(through_json(group), group);
+  EXPECT_FALSE(nlohmann::json(group).at("peer_access").get<bool>());
+  EXPECT_TRUE(nlohmann::json(h200x8().topology(8)).at("peer_access").get<bool>());
+}
+
+// A document from before nodes were known.
+nlohmann::json without_nodes(const Topology& topology, bool peer_access) {
+  nlohmann::json json = topology;
+  json.erase("node_of");
+  json.erase("reach");
+  json["peer_access"] = peer_access;
+  return json;
+}
+
+TEST(Topology, DocumentsWithoutNodesAreRead) {
+  EXPECT_EQ(without_nodes(h200x8().topology(8), true).get<Topology>(), h200x8().topology(8));
+  EXPECT_EQ(without_nodes(FakeMachine().topology(4), false).get<Topology>(),
+            FakeMachine().topology(4));
+  const auto apart = without_nodes(h200x8().topology(8), false).get<Topology>();
+  EXPECT_EQ(apart.within_nodes, Reach::kNone);
+  const auto fabric = without_nodes(h200x8().hosts(2).topology(4), true).get<Topology>();
+  EXPECT_EQ(fabric.node_of, std::vector({0, 0, 1, 1}));
+  EXPECT_TRUE(fabric.all_reach(Reach::kPeerMemory));
+  const auto hosts = without_nodes(FakeMachine().hosts(2).topology(4), true).get<Topology>();
+  EXPECT_FALSE(hosts.all_reach(Reach::kPeerMemory));
+}
+
+TEST(Topology, DocumentsWithNodesThatCannotBeAreNotBelieved) {
+  const nlohmann::json good = h200x8().hosts(2).topology(4);
+  const auto refuses = [&](const char* path, const nlohmann::json& value) {
+    nlohmann::json bad = good;
+    bad[nlohmann::json::json_pointer(path)] = value;
+    EXPECT_THROW(static_cast<void>(bad.get<Topology>()), nlohmann::json::exception) << path;
+  };
+  refuses("/node_of", {0, 0, 1});
+  refuses("/node_of", {0, 0, 1, 3});
+  refuses("/node_of", {0, -1, 1, 1});
+  refuses("/reach/within_nodes", {"telepathy"});
+  refuses("/reach/limited", {{{"from", 0}, {"to", 4}, {"reach", nlohmann::json::array()}}});
+  nlohmann::json old = without_nodes(h200x8().topology(2), true);
+  old["hosts"] = 3;
+  EXPECT_THROW(static_cast<void>(old.get<Topology>()), nlohmann::json::exception);
 }
 
 TEST(Topology, ThisHost) {
