@@ -70,6 +70,24 @@ TEST(TicketsTest, OperationsComeBackInTheirOrderAndBesidePeersOwn) {
   });
 }
 
+// More ranks than can share memory: nothing else runs there, so it is chosen unasked.
+TEST(TicketsTest, AGroupOf64Gathers) {
+  constexpr int kRanks = 64;
+  auto groups = take(Communicator::create_in_process(kRanks, kOnHost));
+  on_all_ranks(kRanks, [&groups](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    const std::int32_t mine[] = {rank, -rank};
+    std::vector<std::int32_t> all(2 * kRanks);
+    const Status status = all_gather(
+        group, {.input = mine, .output = all.data(), .count = 2, .dtype = DataType::kInt32});
+    ASSERT_TRUE(status.is_ok()) << status.message();
+    for (int r = 0; r < kRanks; ++r) {
+      EXPECT_EQ(all[static_cast<std::size_t>(2 * r)], r);
+      EXPECT_EQ(all[static_cast<std::size_t>(2 * r + 1)], -r);
+    }
+  });
+}
+
 TEST(TicketsTest, GroupsOfCallsAreServedToo) {
   in_group(3, [](Communicator& group) {
     std::vector<std::int32_t> first(10, group.rank()), second(20, 2 * group.rank());
