@@ -69,9 +69,7 @@ Result<Collective> parse_collective(std::string_view name) {
 bool is_pairwise(Collective collective) { return shape_of(collective).pairwise; }
 bool reduces(Collective collective) { return shape_of(collective).reduces; }
 bool has_pieces(Collective collective) { return shape_of(collective).pieces; }
-bool input_is_piece(Collective collective) {
-  return shape_of(collective).input == Shape::kPiece;
-}
+bool input_is_piece(Collective collective) { return shape_of(collective).input == Shape::kPiece; }
 bool is_uneven(Collective collective) { return shape_of(collective).uneven; }
 bool runs_in_place(Collective collective) { return shape_of(collective).in_place; }
 RootSide root_side(Collective collective) { return shape_of(collective).root; }

@@ -140,10 +140,8 @@ Status give_to_nccl(NcclSession& session, const Call& call, NcclPlace place) {
                               .stream = call.stream});
   }
   if (input_is_piece(collective) && !has_root(collective)) {
-    return session.all_gather({.input = call.input,
-                               .output = call.output,
-                               .bytes = sides.input,
-                               .stream = call.stream});
+    return session.all_gather(
+        {.input = call.input, .output = call.output, .bytes = sides.input, .stream = call.stream});
   }
   return session.mover() == NcclMover::kCopyEngines ? session.move_pieces(pieces_of(call, place))
                                                     : session.exchange(exchange_of(call, place));

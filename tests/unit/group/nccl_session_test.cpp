@@ -1,9 +1,8 @@
-#include "executors/nccl/session.hpp"
-
 #include <gtest/gtest.h>
 
 #include <thread>
 
+#include "executors/nccl/session.hpp"
 #include "fakes/fake_cuda.hpp"
 #include "fakes/fake_nccl.hpp"
 #include "support/check.hpp"
