@@ -5,10 +5,10 @@
 #include <thread>
 #include <vector>
 
-#include "api/checks.hpp"
 #include "api/guard.hpp"
 #include "base/try.hpp"
 #include "group/communicator_impl.hpp"
+#include "operation/checks.hpp"
 
 namespace tutti {
 namespace {

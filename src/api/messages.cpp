@@ -8,11 +8,11 @@
 #include <map>
 #include <tuple>
 
-#include "api/checks.hpp"
 #include "api/group.hpp"
 #include "api/guard.hpp"
 #include "base/try.hpp"
 #include "group/communicator_impl.hpp"
+#include "operation/checks.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti {

@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "api/checks.hpp"
 #include "api/guard.hpp"
 #include "base/try.hpp"
 #include "group/communicator_impl.hpp"
 #include "group/stream_marks.hpp"
+#include "operation/checks.hpp"
 #include "tutti/symmetric_pool.hpp"
 
 namespace tutti {

@@ -5,11 +5,11 @@
 #include <limits>
 #include <span>
 
-#include "api/checks.hpp"
 #include "api/group.hpp"
 #include "api/guard.hpp"
 #include "base/try.hpp"
 #include "group/communicator_impl.hpp"
+#include "operation/checks.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti {
@@ -32,20 +32,7 @@ Status check_buffers(const Call& call, int rank, int ranks) {
   const Sides sides = call.sides(rank, ranks);
   if (sides.input > 0) TUTTI_TRY(check_buffer(call, call.input));
   if (sides.output > 0) TUTTI_TRY(check_buffer(call, call.output));
-  const std::uintptr_t input = address(call.input), output = address(call.output);
-  const bool empty = sides.input == 0 || sides.output == 0;
-  if (empty || input + sides.input <= output || output + sides.output <= input) return Status::ok();
-  const bool may_be = runs_in_place(call.collective) && !call.lengths.are_on_device();
-  if (may_be && sides.are_in_place(call.input, call.output)) return Status::ok();
-  if (!may_be) {
-    return invalid(call, call.lengths.are_on_device()
-                             ? "input and output overlap: with counts on the device it does not "
-                               "run in place"
-                             : "input and output overlap: it does not run in place");
-  }
-  return invalid(call,
-                 "input and output overlap: in place, the smaller one lies where this rank's piece "
-                 "of the larger one does, and else it lies outside");
+  return check_overlap(call, rank, ranks);
 }
 
 // All but `call.count` and its lengths is as the user gave it. `most`: the longest piece of any
