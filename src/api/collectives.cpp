@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "algorithms/catalogue.hpp"
+#include "api/as_call.hpp"
 #include "api/group.hpp"
 #include "api/guard.hpp"
 #include "base/try.hpp"
@@ -14,21 +15,6 @@
 
 namespace tutti {
 namespace {
-
-// Of what the user's calls have: a root and an operation only where the collective has them.
-template <class UsersCall>
-Call as_call(Collective collective, const UsersCall& call) {
-  Call result{.collective = collective,
-              .input = call.input,
-              .output = call.output,
-              .count = call.count,
-              .dtype = call.dtype,
-              .stream = call.stream,
-              .options = call.options};
-  if constexpr (requires { call.op; }) result.op = call.op;
-  if constexpr (requires { call.root; }) result.root = call.root;
-  return result;
-}
 
 // NCCL's copy engines find the root's buffer by where each rank has its own of the same.
 bool takes_both_buffers(const Call& call) {

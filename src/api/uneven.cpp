@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "api/as_call.hpp"
 #include "api/group.hpp"
 #include "api/guard.hpp"
 #include "base/try.hpp"
@@ -68,15 +69,9 @@ std::vector<std::size_t> lengths_at(const std::size_t* counts, int ranks) {
                            : std::vector<std::size_t>(counts, counts + ranks);
 }
 
-template <class AnyCall>
-Call as_uneven_call(Collective collective, const AnyCall& call) {
-  Call result{.collective = collective,
-              .input = call.input,
-              .output = call.output,
-              .dtype = call.dtype,
-              .stream = call.stream,
-              .options = call.options};
-  if constexpr (requires { call.op; }) result.op = call.op;
+template <class UsersCall>
+Call as_uneven_call(Collective collective, const UsersCall& call) {
+  Call result = as_call(collective, call);
   result.lengths.on_device = call.device_counts;
   return result;
 }

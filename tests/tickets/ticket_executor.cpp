@@ -154,25 +154,18 @@ class TicketExecutor : public Executor {
 bool takes_all(DataType, OpKind) { return true; }
 double all_to_all_ranks(int ranks) { return ranks; }
 
-constexpr int kMostRanks = 1024;
-constexpr Algorithm kAlgorithms[] = {
-    {.id = "all_reduce/exchanged",
-     .collective = Collective::kAllReduce,
-     .max_ranks_host = kMostRanks,
-     .cost = {.steps = 1000, .wire = all_to_all_ranks},
-     .text = "every rank sends its input to every other one over sockets",
-     .executor = kName,
-     .peers_read_input = false,
-     .takes = takes_all},
-    {.id = "all_gather/exchanged",
-     .collective = Collective::kAllGather,
-     .max_ranks_host = kMostRanks,
-     .cost = {.steps = 1000, .wire = all_to_all_ranks},
-     .text = "every rank sends its input to every other one over sockets",
-     .executor = kName,
-     .peers_read_input = false,
-     .takes = takes_all},
-};
+constexpr Algorithm exchanged(std::string_view id, Collective collective) {
+  return {.id = id,
+          .collective = collective,
+          .max_ranks_host = 1024,
+          .cost = {.steps = 1000, .wire = all_to_all_ranks},
+          .text = "every rank sends its input to every other one over sockets",
+          .executor = kName,
+          .peers_read_input = false,
+          .takes = takes_all};
+}
+constexpr Algorithm kAlgorithms[] = {exchanged("all_reduce/exchanged", Collective::kAllReduce),
+                                     exchanged("all_gather/exchanged", Collective::kAllGather)};
 
 }  // namespace
 
