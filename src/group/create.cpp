@@ -158,6 +158,7 @@ Topology topology_of(const std::vector<RankInfo>& infos, Backend backend) {
   topology.processes = distinct(infos, [](const RankInfo& info) { return info.process; });
   topology.one_process = topology.processes == 1;
   std::vector<std::uint64_t> nodes;
+  nodes.reserve(infos.size());
   for (const RankInfo& info : infos) nodes.push_back(info.node);
   topology.node_of = number_nodes(nodes);
   topology.within_nodes = peer_ways(backend);  // CUDA: until verified
