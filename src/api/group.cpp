@@ -117,7 +117,12 @@ Status run_in_this_thread(std::vector<Noted>& operations) {
     if (batch != nullptr && !holds(batches, *batch)) batches.push_back(batch);
     prepared.emplace_back(operation.communicator, std::move(*one));
   }
-  for (Batch* batch : batches) TUTTI_TRY(batch->begin());
+  for (Batch* batch : batches) {
+    const Status begun = batch->begin();
+    if (begun.is_ok()) continue;
+    for (auto& [communicator, operation] : prepared) (void)communicator->settle(operation, begun);
+    return begun;
+  }
   for (auto& [communicator, operation] : prepared) note(communicator->start(operation));
   Status ended;
   for (Batch* batch : batches) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/bytes.hpp"
 #include "base/log.hpp"
@@ -103,11 +104,13 @@ Result<Executor::Ready> NcclExecutor::prepare(PlannedOperation& operation) {
     return Status(StatusCode::kUnavailable,
                   "NCCL's communicator cannot be made inside a capture: call prepare_nccl() first");
   }
-  if (operation.binding == nullptr) operation.binding = new_binding();
   NcclWindows* const windows = windows_for(*operation.operation.row);
-  if (windows == nullptr || windows->are_open()) return Ready::kYes;
-  TUTTI_TRY(open_windows(*windows));
-  return Ready::kPlanAgain;
+  if (windows != nullptr && !windows->are_open()) {
+    TUTTI_TRY(open_windows(*windows));
+    return Ready::kPlanAgain;
+  }
+  operation.binding = &given_.take();
+  return Ready::kYes;
 }
 
 Status NcclExecutor::prepare_all(unsigned needs) {
@@ -218,18 +221,6 @@ Status NcclExecutor::wait_for_warm_up(Stream stream) {
   return {StatusCode::kTimeout, "prepare_nccl(): earlier work did not end before the deadline"};
 }
 
-Binding* NcclExecutor::new_binding() {
-  if (idle_.empty()) return bindings_.emplace_back(std::make_unique<Given>()).get();
-  Given* const given = idle_.back();
-  idle_.pop_back();
-  return given;
-}
-
-void NcclExecutor::release(Given& given) {
-  given.watched.reset();
-  idle_.push_back(&given);
-}
-
 Result<Ticket> NcclExecutor::enqueue(PlannedOperation& operation) {
   NcclSession& session = session_of(*operation.operation.row);
   auto& given = static_cast<Given&>(*operation.binding);
@@ -252,18 +243,15 @@ Status NcclExecutor::give(NcclSession& session, PlannedOperation& operation, Giv
 }
 
 Status NcclExecutor::settle(PlannedOperation& operation, const Status& handed_over) {
-  auto& given = static_cast<Given&>(*operation.binding);
-  if (!given.under_way) {
-    release(given);
-    return Status::ok();
-  }
-  Status status = handed_over;
-  if (given.watched) {
-    const Status ended = watch_->end(*given.watched, operation.call.stream);
+  auto& given = static_cast<Given&>(*std::exchange(operation.binding, nullptr));
+  Status status;
+  if (given.under_way) status = handed_over;
+  if (const auto watched = std::exchange(given.watched, std::nullopt)) {
+    const Status ended = watch_->end(*watched, operation.call.stream);
     if (status.is_ok()) status = ended;
   }
   given.under_way.leave();
-  release(given);
+  given_.give_back(given);
   return status;
 }
 

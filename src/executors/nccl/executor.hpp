@@ -5,8 +5,8 @@
 
 #include <atomic>
 #include <memory>
-#include <vector>
 
+#include "executors/binding_pool.hpp"
 #include "executors/executor.hpp"
 #include "executors/make.hpp"
 #include "executors/nccl/operation_watch.hpp"
@@ -56,8 +56,6 @@ class NcclExecutor : public Executor {
   };
   struct Given;  // an operation that NCCL has
 
-  Binding* new_binding();
-  void release(Given& given);
   bool has_symmetric_memory() const { return group_.own_memory().segment != nullptr; }
   // Windows that algorithms need which may be chosen unasked. They cost an exchange for each
   // allocation, a second communicator of NCCL's and address space, so nobody has them whom no
@@ -84,8 +82,7 @@ class NcclExecutor : public Executor {
   GroupCalls batch_;
   NcclSession session_;
   NcclWindows windows_, copies_;  // for kernels, for copy engines; only where session_ is
-  std::vector<std::unique_ptr<Given>> bindings_;
-  std::vector<Given*> idle_;
+  BindingPool<Given> given_;
   std::unique_ptr<OperationWatch> watch_;  // made before session_ is open
   std::uint64_t capture_ = 0;              // the latest that NCCL is part of
   const std::shared_ptr<std::atomic<int>> graphs_ = std::make_shared<std::atomic<int>>(0);

@@ -77,15 +77,6 @@ bool PeerExecutor::may_exchange(const Call& call) const {
   return stream.is_ok() && stream->capturing && captures_.find(stream->capture_id) == nullptr;
 }
 
-PeerExecutor::Launch& PeerExecutor::new_launch() {
-  if (idle_.empty()) return *launches_.emplace_back(std::make_unique<Launch>());
-  Launch* const launch = idle_.back();
-  idle_.pop_back();
-  launch->channel = launch->area = 0;
-  launch->late_slot = -1;
-  return *launch;
-}
-
 // The first operation of a capture agrees on a channel that is free on every rank: one exchange of
 // bitmaps among the hosts, no CUDA call.
 Result<CaptureLease*> PeerExecutor::lease_for(const StreamState& stream) {
@@ -110,25 +101,31 @@ Result<CaptureLease*> PeerExecutor::lease_for(const StreamState& stream) {
 }
 
 Result<Executor::Ready> PeerExecutor::prepare(PlannedOperation& operation) {
-  Launch& launch = new_launch();
+  Launch& launch = launches_.take();
+  const Status bound = bind(operation, launch);
+  if (!bound.is_ok()) {
+    launches_.give_back(launch);
+    return bound;
+  }
   operation.binding = &launch;
+  return Ready::kYes;
+}
+
+Status PeerExecutor::bind(PlannedOperation& operation, Launch& launch) {
   const Call& call = operation.call;
-  Status status;
+  launch.channel = launch.area = 0;
+  launch.late_slot = -1;
   if (!call.messages.empty()) {
-    status = add_messages(operation, launch);
+    TUTTI_TRY(add_messages(operation, launch));
   } else {
     if (is_uneven(call.collective)) {
       launch.counts = call.lengths.counts(call.collective, call.dtype);
     }
-    status = find_channel(operation, launch);
+    TUTTI_TRY(find_channel(operation, launch));
   }
-  if (status.is_ok()) {
-    fill_args(operation, launch);
-    operation.signature = launch.args.signature;
-    return Ready::kYes;
-  }
-  idle_.push_back(&launch);
-  return status;
+  fill_args(operation, launch);
+  operation.signature = launch.args.signature;
+  return Status::ok();
 }
 
 // A capture's own staging is small. What passes through it in any case shares that of rings.
@@ -161,10 +158,8 @@ Status PeerExecutor::register_late(const PlannedOperation& operation, CaptureLea
 }
 
 Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
-  const auto& launch = static_cast<const Launch&>(*operation.binding);
+  const Launch& launch = release(operation);  // it is passed by value, or read before this returns
   const Stream stream = operation.call.stream;
-  // What it was bound to is passed by value, or read before this returns.
-  idle_.push_back(static_cast<Launch*>(std::exchange(operation.binding, nullptr)));
   if (!operation.captured) TUTTI_TRY(group_.streams().enter(stream));
   TUTTI_TRY(engine_->run(operation.operation, launch.args, operation.plan.threads, stream));
   if (!operation.captured) TUTTI_TRY(group_.streams().leave(stream));
@@ -173,8 +168,14 @@ Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
 
 // Only what was not enqueued is still bound.
 Status PeerExecutor::settle(PlannedOperation& operation, const Status&) {
-  idle_.push_back(static_cast<Launch*>(std::exchange(operation.binding, nullptr)));
+  (void)release(operation);
   return Status::ok();
+}
+
+PeerExecutor::Launch& PeerExecutor::release(PlannedOperation& operation) {
+  auto& launch = static_cast<Launch&>(*std::exchange(operation.binding, nullptr));
+  launches_.give_back(launch);
+  return launch;
 }
 
 // Operations end in the order of their start: an event stands behind the latest alone.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "executors/binding_pool.hpp"
 #include "executors/executor.hpp"
 #include "executors/make.hpp"
 #include "executors/peer/captures.hpp"
@@ -85,7 +86,8 @@ class PeerExecutor : public Executor {
 
   int rank() const { return rank_; }
   int size() const { return ranks_; }
-  Launch& new_launch();
+  Status bind(PlannedOperation& operation, Launch& launch);
+  Launch& release(PlannedOperation& operation);
   Result<CaptureLease*> lease_for(const StreamState& stream);
   Status find_channel(const PlannedOperation& operation, Launch& launch);
   Status register_late(const PlannedOperation& operation, CaptureLease& lease,
@@ -124,8 +126,7 @@ class PeerExecutor : public Executor {
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<SymmetricSegment> own_;  // channels and staging, see Layout
   mutable Captures captures_;              // a stream has an area once it was asked for
-  std::vector<std::unique_ptr<Launch>> launches_;
-  std::vector<Launch*> idle_;
+  BindingPool<Launch> launches_;
 
   bool registering_ = false;
   bool unfinished_ = false;  // finish_capture() has failed for want of something: once more
