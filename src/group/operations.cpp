@@ -229,8 +229,9 @@ Status CommunicatorImpl::start_locked(PlannedOperation& operation) {
     return backend() == Backend::kHost ? wait_on_host(operation) : Status::ok();
   }
   recorder_->end(operation.operation.sequence, false);
-  const bool usable =
-      operation.executor != nullptr && operation.executor->leaves_usable(operation, status);
+  const bool usable = operation.executor == nullptr
+                          ? operation.captured
+                          : operation.executor->leaves_usable(operation, status);
   return usable ? status : fail(status);
 }
 

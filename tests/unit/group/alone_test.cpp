@@ -211,6 +211,15 @@ TEST_F(AloneOnCuda, IsCaptured) {
   require_ok(cuda_.destroy_graph(graph));
 }
 
+// What could not be captured is the caller's to know: nothing has run.
+TEST_F(AloneOnCuda, ACopyThatIsNotCapturedLeavesTheGroupUsable) {
+  require_ok(cuda_.begin_capture(streams_[0]));
+  cuda_.fail("copy_async", 0);
+  EXPECT_FALSE(all_reduce(group_, filled<AllReduce>({input(), output(), streams_[0]})).is_ok());
+  EXPECT_TRUE(group_.status().is_ok()) << group_.status().message();
+  require_ok(all_reduce(group_, filled<AllReduce>({input(), output(), streams_[1]})));
+}
+
 TEST_F(AloneOnCuda, RowsThatAreNamedRun) {
   AllReduce call = filled<AllReduce>({input(), output(), streams_[0]});
   call.options.algorithm = "one_shot";
