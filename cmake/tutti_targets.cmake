@@ -10,7 +10,7 @@ add_library(tutti_warnings INTERFACE)
 target_compile_options(tutti_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
     -Woverloaded-virtual -Wno-missing-field-initializers>
-  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers>
   $<$<AND:$<BOOL:${strict}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>
   $<$<AND:$<BOOL:${strict}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings>)
 

@@ -16,8 +16,7 @@ class HostTeam;     // device/host_shared/host_team.hpp
 class Stages;       // device/copy_engine/stages.hpp
 enum class Outcome : std::uint8_t;
 
-// A body instantiated for one team, element type and reduction. The header of a body has an entry
-// for it, host_<collective>_<name><Team>(dtype, op), which finds the instantiation.
+// A body instantiated for one team, element type and reduction.
 template <class Team>
 using BodyOf = Outcome (*)(Team& team, const KernelArgs& work);
 using HostBody = BodyOf<HostTeam>;

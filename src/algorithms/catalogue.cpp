@@ -3,24 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
-#include "algorithms/all_gather/rows.hpp"
-#include "algorithms/all_gather_v/rows.hpp"
-#include "algorithms/all_reduce/rows.hpp"
-#include "algorithms/all_reduce_residual_rms_norm/rows.hpp"
-#include "algorithms/all_to_all/rows.hpp"
-#include "algorithms/all_to_all_v/rows.hpp"
-#include "algorithms/barrier/rows.hpp"
-#include "algorithms/broadcast/rows.hpp"
-#include "algorithms/gather/rows.hpp"
-#include "algorithms/meeting.hpp"
-#include "algorithms/reduce/rows.hpp"
-#include "algorithms/reduce_scatter/rows.hpp"
-#include "algorithms/reduce_scatter_v/rows.hpp"
-#include "algorithms/scatter/rows.hpp"
-#include "algorithms/send_recv/rows.hpp"
+#include "algorithms/moving.hpp"
 #include "base/units.hpp"
 #include "device/kernel_args.hpp"
 
@@ -69,78 +54,40 @@ std::string_view executor_of(const Algorithm& row) {
   return (row.needs & kNeedsNccl) != 0 ? kNcclExecutor : kPeerExecutor;
 }
 
-bool only_meets(const Algorithm& row) {
-  return row.cuda == cuda_meeting || row.cuda == cuda_barrier_multicast;
-}
+bool only_meets(const Algorithm& row) { return row.geometry == meeting_geometry; }
 
 namespace {
 
-std::span<const Algorithm> own_rows_of(Collective collective) {
-  switch (collective) {
-    case Collective::kAllReduceResidualRmsNorm:
-      return all_reduce_residual_rms_norm_rows();
-    case Collective::kAllGather:
-      return all_gather_rows();
-    case Collective::kReduceScatter:
-      return reduce_scatter_rows();
-    case Collective::kAllToAll:
-      return all_to_all_rows();
-    case Collective::kBroadcast:
-      return broadcast_rows();
-    case Collective::kReduce:
-      return reduce_rows();
-    case Collective::kGather:
-      return gather_rows();
-    case Collective::kScatter:
-      return scatter_rows();
-    case Collective::kBarrier:
-      return barrier_rows();
-    case Collective::kSendRecv:
-      return send_recv_rows();
-    case Collective::kAllGatherV:
-      return all_gather_v_rows();
-    case Collective::kReduceScatterV:
-      return reduce_scatter_v_rows();
-    case Collective::kAllToAllV:
-      return all_to_all_v_rows();
-    case Collective::kAllReduce:
-      break;
-  }
-  return all_reduce_rows();
-}
-
-// With a caller's; only of collectives for which it has some.
-std::map<Collective, std::vector<Algorithm>>& extended() {
-  static std::map<Collective, std::vector<Algorithm>> rows;
+// The library's and a caller's; empty where there are none of these.
+std::vector<Algorithm>& extended() {
+  static std::vector<Algorithm> rows;
   return rows;
 }
 
 }  // namespace
 
 void add_to_catalogue(std::span<const Algorithm> rows) {
+  std::vector<Algorithm>& all = extended();
+  if (all.empty()) all.assign(library_algorithms().begin(), library_algorithms().end());
   for (const Algorithm& row : rows) {
-    const auto own = own_rows_of(row.collective);
-    std::vector<Algorithm>& all = extended()[row.collective];
-    if (all.empty()) all.assign(own.begin(), own.end());
-    all.push_back(row);
+    const auto last = std::find_if(all.rbegin(), all.rend(), [&](const Algorithm& other) {
+      return other.collective == row.collective;
+    });
+    all.insert(last.base(), row);
   }
 }
 
-std::span<const Algorithm> rows_of(Collective collective) {
-  const auto found = extended().find(collective);
-  return found == extended().end() ? own_rows_of(collective) : found->second;
+std::span<const Algorithm> catalogue() {
+  return extended().empty() ? library_algorithms() : std::span<const Algorithm>(extended());
 }
 
-std::span<const Algorithm> catalogue() {
-  static const std::vector<Algorithm> all = [] {
-    std::vector<Algorithm> rows;
-    for (const Collective collective : kAllCollectives) {
-      const auto some = rows_of(collective);
-      rows.insert(rows.end(), some.begin(), some.end());
-    }
-    return rows;
-  }();
-  return all;
+// Those of a collective are neighbours.
+std::span<const Algorithm> rows_of(Collective collective) {
+  const auto all = catalogue();
+  const auto first = std::ranges::find(all, collective, &Algorithm::collective);
+  const auto end = std::find_if(first, all.end(),
+                                [&](const Algorithm& row) { return row.collective != collective; });
+  return {first, end};
 }
 
 int packet_expansion(const Algorithm& row, DataType dtype) {

@@ -154,6 +154,7 @@ std::string_view executor_of(const Algorithm& row);
 bool only_meets(const Algorithm& row);
 
 std::span<const Algorithm> catalogue();
+std::span<const Algorithm> library_algorithms();  // generated from algorithms.cmake
 std::span<const Algorithm> rows_of(Collective collective);
 
 // Adds a caller's own, for an executor of its own, behind the others of their collectives. Before

@@ -27,6 +27,12 @@ inline Geometry push_spread(std::size_t bytes) {
   return spread(bytes, bytes <= 512 * KiB ? 256 : 512, kMaxBlocks);
 }
 
+// Of packets that hold the message, and of those that hold a share of it.
+inline Geometry whole_packets_geometry(const Extent& extent) { return push_spread(extent.bytes); }
+inline Geometry shared_packets_geometry(const Extent& extent) {
+  return push_spread(share_of(extent));
+}
+
 // Of what a rank reduces of everybody's. Measured on 8x H200 (docs/performance_notes.md): small
 // blocks while that is little, since a barrier waits for a whole block; more threads per block once
 // bandwidth counts.

@@ -124,4 +124,38 @@ auto with_column_reduction(DataType dtype, OpKind op, Select&& select) {
   return with_reduction<Team, Sum>(dtype, op, select);
 }
 
+// What a body is instantiated for, as a word of its descriptor: select<Team>(dtype, op, f) calls
+// f(Tag<Reduction<T, Op>>{}) and returns what it returns, as with_reduction() does.
+struct EveryReduction {
+  template <class Team = void, class Select>
+  static auto select(DataType dtype, OpKind op, Select&& f) {
+    return with_reduction<Team>(dtype, op, f);
+  }
+};
+struct ColumnReductions {
+  template <class Team = void, class Select>
+  static auto select(DataType dtype, OpKind op, Select&& f) {
+    return with_column_reduction<Team>(dtype, op, f);
+  }
+};
+// As EveryReduction, but not of elements of one byte.
+struct WideReductions {
+  template <class Team = void, class Select>
+  static auto select(DataType dtype, OpKind op, Select&& f) {
+    using Result = decltype(f(Tag<Reduction<float, Sum>>{}));
+    return with_reduction<Team>(dtype, op, [&](auto reduction) -> Result {
+      using Element = typename decltype(reduction)::Type::Element;
+      if constexpr (sizeof(Element) > 1) return f(reduction);
+      return Result{};
+    });
+  }
+};
+// What moves bits has one instantiation, whatever they mean.
+struct MovedBytes {
+  template <class Team = void, class Select>
+  static auto select(DataType, OpKind, Select&& f) {
+    return f(Tag<Reduction<std::uint8_t, Sum>>{});
+  }
+};
+
 }  // namespace tutti

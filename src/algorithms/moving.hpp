@@ -24,10 +24,7 @@ inline Geometry per_peer_geometry(const Extent& extent) {
   geometry.blocks = std::max(geometry.blocks / extent.ranks, 1) * extent.ranks;
   return geometry;
 }
-
-inline Geometry packets_of_pieces_geometry(const Extent& extent) {
-  return push_spread(share_of(extent));
-}
+inline bool is_bound_to_peers(const Algorithm& row) { return row.geometry == per_peer_geometry; }
 
 // A slot for every other rank holds a piece.
 inline PacketUse packets_of_pieces(const Extent& on_wire) {
@@ -42,5 +39,8 @@ inline double pieces_wire(int ranks) { return (ranks - 1.0) / ranks; }
 inline double own_piece_local(int ranks) { return 2.0 / ranks; }
 // Of packets: as all_reduce's, of a piece.
 inline double packets_of_pieces_local(int ranks) { return 7 + 1.0 / ranks; }
+
+// Likewise, of packets of pieces that differ: those of the other ranks are loaded as well.
+inline double packets_to_each_local(int ranks) { return 8 - 1.0 / ranks; }
 
 }  // namespace tutti

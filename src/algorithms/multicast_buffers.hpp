@@ -42,6 +42,13 @@ auto with_switch_reduction(DataType dtype, OpKind op, Select&& select) {
   });
 }
 
+struct SwitchReductions {
+  template <class Team = void, class Select>
+  static auto select(DataType dtype, OpKind op, Select&& f) {
+    return with_switch_reduction<Team>(dtype, op, f);
+  }
+};
+
 // Multipliers would have to be applied before the switch sees the data.
 inline bool switch_reduces(DataType dtype, OpKind op) {
   return op != OpKind::kPreMulSum && with_switch_reduction(dtype, op, [](auto) { return true; });

@@ -27,19 +27,7 @@ TUTTI_BODY Outcome reduce_between_copies(Team& team, const KernelArgs& part, Pub
   return part.meets ? team.barrier(publish) : Outcome::kDone;
 }
 
-#if defined(__CUDACC__)
-
-// Such a kernel as a whole. What copies have brought, and what they have taken away, the stream has
-// seen to: one that only meets has nothing of its own to release.
-template <class Reduction, class Team>
-__device__ void run_between_copies(Team& team, const KernelArgs& work) {
-  (void)team.buffers();
-  const Publish publish = work.count == 0 ? Publish::kEarlierKernels : Publish::kStores;
-  const Outcome outcome = reduce_between_copies<Reduction>(team, work, publish);
-  if (work.meets && outcome == Outcome::kDone) team.finish();
-}
-
-#else
+#if !defined(__CUDACC__)
 
 template <class Reduction, class Team>
 class TeamStages : public Stages {

@@ -81,7 +81,7 @@ def check(root: Path) -> list[str]:
         *check_example(root),
         *check_listed(root, "src/base/knob_table.cpp", r'\{"(TUTTI_\w+)"', "docs/settings.md"),
         *check_listed(root, "include/tutti/status.hpp", r"(?m)^  (k[A-Z]\w+),", "docs/errors.md"),
-        *check_listed(root, "src/algorithms/*/rows.cpp", r'"(\w+/\w+)"', "docs/algorithms.md"),
+        *check_listed(root, "src/algorithms/*/*.hpp", r'\.id = "(\w+/\w+)"', "docs/algorithms.md"),
         *check_tests_named(root),
         *check_links(root),
         *check_json(root),

@@ -166,7 +166,7 @@ class Documents(Tree):
         self.refuses("include/tutti/status.hpp", "  kNew,  // why\n", "errors.md", "kNew")
 
     def test_row_without_text(self):
-        self.refuses("src/algorithms/all_reduce/rows.cpp", '{"all_reduce/new"}', "all_reduce/new")
+        self.refuses("src/algorithms/all_reduce/new.hpp", '.id = "all_reduce/new"', "all_reduce/new")
 
     def test_test_that_is_gone(self):
         self.refuses("tests/a_test.cpp", "TEST(Bootstrap, Renamed) {}\n", "Bootstrap.DropsNoise")

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/send_recv/rows.hpp"
+#include "algorithms/send_recv/push.hpp"
 #include "simulator/bodies.hpp"
 
 namespace tutti::laboratory {
@@ -230,7 +230,7 @@ class Stage {
     Rank& rank = at(index);
     const int fiber = simulation_.fiber_of(index, lane);
     if (lane == 0) begin_group(index);
-    const SimulatedBody body = host_send_recv_push<SimulatedTeam>(DataType::kUint8, OpKind::kSum);
+    const SimulatedBody body = simulated_body(SendRecvPush::host, DataType::kUint8, OpKind::kSum);
     const auto groups = static_cast<int>(scene_.ranks[static_cast<std::size_t>(index)].size());
     for (int group = 0; group < groups; ++group) {
       simulation_.wait_for_count(fiber, rank.started, group + 1);

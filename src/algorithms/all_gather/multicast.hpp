@@ -10,22 +10,48 @@
 #pragma once
 
 #include "algorithms/all_gather/push.hpp"
-#include "algorithms/bodies.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/multicast_buffers.hpp"
 
 namespace tutti {
 
-template <class Team>
-TUTTI_BODY Outcome all_gather_multicast(Team& team, const KernelArgs& work) {
+struct AllGatherMulticast {
+  using Kernel = MulticastKernel;
+  using Types = MovedBytes;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_gather/multicast",
+      .collective = Collective::kAllGather,
+      .family = Family::kMulticast,
+      .needs = kNeedsPeerAccess | kNeedsMulticast,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      // Not measured by anybody here: as push, whose bytes all come in as well.
+      .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
+      .text = "every rank stores its input once, and the switch into everybody's output",
+      .peers_read_input = false,
+      .peers_write_output = true,
+      .only_where_measured = true,
+      .takes = moves,
+      .geometry = push_pieces_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises{.loads = 1, .stores = kMaxCudaRanks, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "3", .wire = "B/n out, (n-1)/n B in"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
+
+template <class, class Team>
+TUTTI_BODY Outcome AllGatherMulticast::run(Team& team, const KernelArgs& work) {
   const auto store_to_all = [&](const auto& outputs, auto access, TileAt tile, const auto& value) {
     store_by_switch<std::uint8_t>(team, outputs, access, tile, value);
   };
   return give_my_piece(team, work, store_to_all);
-}
-
-template <class Team>
-BodyOf<Team> host_all_gather_multicast(DataType, OpKind) {
-  return all_gather_multicast<Team>;
 }
 
 }  // namespace tutti

@@ -8,14 +8,47 @@
 // place is safe.
 #pragma once
 
-#include "algorithms/bodies.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/pieces.hpp"
 #include "device/packets.hpp"
 
 namespace tutti {
 
-template <class Team>
-TUTTI_BODY Outcome all_gather_one_shot_push(Team& team, const KernelArgs& work) {
+struct AllGatherOneShotPush {
+  using Kernel = PacketKernel;
+  using Types = MovedBytes;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_gather/one_shot_push",
+      .collective = Collective::kAllGather,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 2.4,
+               .host_steps = 5.5,
+               .wire = pieces_wire,
+               .local = packets_of_pieces_local},
+      .text = "every rank sends its input to everybody, in words that are their own flags",
+      .peers_read_input = false,
+      .starts_early = true,
+      .packets = packets_of_pieces,
+      .takes = moves,
+      .geometry = shared_packets_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises = kPollsTogether;
+  static constexpr Traffic kTraffic{.hops = "1", .wire = "2 (n-1)/n B"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
+
+template <class, class Team>
+TUTTI_BODY Outcome AllGatherOneShotPush::run(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   const std::size_t piece = piece_of(work);
   const Shares<Team::template tile_elements<T>()> tiles(piece, 1);
@@ -50,11 +83,6 @@ TUTTI_BODY Outcome all_gather_one_shot_push(Team& team, const KernelArgs& work) 
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
-}
-
-template <class Team>
-BodyOf<Team> host_all_gather_one_shot_push(DataType, OpKind) {
-  return all_gather_one_shot_push<Team>;
 }
 
 }  // namespace tutti

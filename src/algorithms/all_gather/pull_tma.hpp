@@ -13,13 +13,48 @@
 // Cost: 4 hops (two flags, a load's way there and back), (n-1)/n x bytes over each rank's links.
 #pragma once
 
-#include "algorithms/bodies.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
 
-template <class Team>
-TUTTI_BODY Outcome all_gather_pull_tma(Team& team, const KernelArgs& work) {
+struct AllGatherPullTma {
+  using Kernel = BulkFetchKernel;
+  using Types = MovedBytes;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_gather/pull_tma",
+      .collective = Collective::kAllGather,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 5.5, .host_steps = 4, .wire = pieces_wire, .local = own_piece_local},
+      .text = "each rank fetches everybody's input by bulk copies, which take few multiprocessors",
+      .only_where_measured = true,
+      .least_compute = 90,
+      .min_threads = 64,
+      .shared_bytes = kBulkBytes,
+      .takes = moves,
+      .geometry = bulk_geometry,
+      .host = host,
+      .cuda = cuda};
+  // Where a share is whole: what came and what is added; sent on, sent back, and kept.
+  // What ranks have comes into shared memory, and is used from there.
+  static constexpr KernelPromises kPromises{
+      .stores = 1, .barriers = 2, .block_fences = true, .bulk_loads = true, .bulk_stores = true};
+  static constexpr Traffic kTraffic{.hops = "4", .wire = "(n-1)/n B"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
+
+template <class, class Team>
+TUTTI_BODY Outcome AllGatherPullTma::run(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   const std::size_t piece = piece_of(work);
   const std::size_t slot = work.stage_input ? slot_of(work, 1, 1) : piece;
@@ -59,11 +94,6 @@ TUTTI_BODY Outcome all_gather_pull_tma(Team& team, const KernelArgs& work) {
     if (slot == 0) break;
   }
   return team.finish();
-}
-
-template <class Team>
-BodyOf<Team> host_all_gather_pull_tma(DataType, OpKind) {
-  return all_gather_pull_tma<Team>;
 }
 
 }  // namespace tutti

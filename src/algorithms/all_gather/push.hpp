@@ -10,10 +10,41 @@
 // it, with what they read.
 #pragma once
 
-#include "algorithms/bodies.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
+
+struct AllGatherPush {
+  using Kernel = PeerKernel;
+  using Types = MovedBytes;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_gather/push",
+      .collective = Collective::kAllGather,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      // As measured on 2 H200s; so are all other rows.
+      .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
+      .text = "every rank stores its input into everybody's output",
+      .peers_read_input = false,
+      .peers_write_output = true,
+      .takes = moves,
+      .geometry = push_pieces_geometry,
+      .host = host,
+      .cuda = cuda};
+  // What a rank has goes to all of them. They are compiled for bytes alone.
+  static constexpr KernelPromises kPromises{.loads = 1, .stores = kMaxCudaRanks, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "3", .wire = "(n-1)/n B"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 // store_to_all(outputs, access, tile, value) puts a tile into everybody's output.
 template <class Team, class StoreToAll>
@@ -48,17 +79,12 @@ TUTTI_BODY Outcome give_my_piece(Team& team, const KernelArgs& work, StoreToAll&
   return team.finish();
 }
 
-template <class Team>
-TUTTI_BODY Outcome all_gather_push(Team& team, const KernelArgs& work) {
+template <class, class Team>
+TUTTI_BODY Outcome AllGatherPush::run(Team& team, const KernelArgs& work) {
   const auto store_to_all = [&](const auto& outputs, auto access, TileAt tile, const auto& value) {
     team.template store_all<std::uint8_t>(outputs, access, tile, value);
   };
   return give_my_piece(team, work, store_to_all);
-}
-
-template <class Team>
-BodyOf<Team> host_all_gather_push(DataType, OpKind) {
-  return all_gather_push<Team>;
 }
 
 }  // namespace tutti

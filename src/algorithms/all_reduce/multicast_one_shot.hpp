@@ -9,10 +9,44 @@
 // everything. Each rank gets its own order of the sum.
 #pragma once
 
+#include "algorithms/all_reduce/one_shot.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
 #include "algorithms/multicast_buffers.hpp"
 #include "device/team.hpp"
 
 namespace tutti {
+
+struct AllReduceMulticastOneShot {
+  using Kernel = MulticastKernel;
+  using Types = SwitchReductions;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  // Not measured by anybody here: each rank's input goes out once for every rank that asks for it.
+  static double wire(int ranks) { return ranks; }
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_reduce/multicast_one_shot",
+      .family = Family::kMulticast,
+      .needs = kNeedsPeerAccess | kNeedsMulticast,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kNone,
+      .cost = {.steps = 4, .wire = wire, .local = times<2>},
+      .text = "every rank has the switch reduce everybody's input",
+      .in_place_needs_staging = true,
+      .takes = switch_reduces,
+      .geometry = AllReduceOneShot::geometry,
+      .host = host,
+      .cuda = cuda};
+  // Emulated, they load one rank's part after the other.
+  static constexpr KernelPromises kPromises{.loads = 1, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "4", .wire = "n B out, B in"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 // `asks`: whether this rank has the switch reduce; else it only gives its input.
 template <class Reduction, class Team>
@@ -45,15 +79,8 @@ TUTTI_BODY Outcome reduce_all_by_switch(Team& team, const KernelArgs& work, bool
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_multicast_one_shot(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome AllReduceMulticastOneShot::run(Team& team, const KernelArgs& work) {
   return reduce_all_by_switch<Reduction>(team, work, true);
-}
-
-template <class Team>
-BodyOf<Team> host_all_reduce_multicast_one_shot(DataType dtype, OpKind op) {
-  return with_switch_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return all_reduce_multicast_one_shot<typename decltype(reduction)::Type, Team>;
-  });
 }
 
 }  // namespace tutti

@@ -11,13 +11,45 @@
 // as there. One rank decides on each sum, so all have the same.
 #pragma once
 
+#include "algorithms/all_reduce/two_shot.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
 #include "algorithms/multicast_buffers.hpp"
 #include "device/team.hpp"
 
 namespace tutti {
 
+struct AllReduceMulticastTwoShot {
+  using Kernel = MulticastKernel;
+  using Types = SwitchReductions;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static double wire(int ranks) { return 1 + 1.0 / ranks; }
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_reduce/multicast_two_shot",
+      .family = Family::kMulticast,
+      .needs = kNeedsPeerAccess | kNeedsMulticast,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kSameOnAllRanks,
+      .cost = {.steps = 5, .wire = wire, .local = AllReduceTwoShot::local},
+      .text = "each rank has the switch reduce its shard, and store it to everyone",
+      .peers_write_output = true,
+      .takes = switch_reduces,
+      .geometry = two_shot_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises{.loads = 1, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "5", .wire = "(1 + 1/n) B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
+
 template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_multicast_two_shot(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome AllReduceMulticastTwoShot::run(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   constexpr std::size_t kUnit = Team::template tile_elements<T>();
   const std::size_t chunk = chunk_elements(work, sizeof(T));
@@ -51,13 +83,6 @@ TUTTI_BODY Outcome all_reduce_multicast_two_shot(Team& team, const KernelArgs& w
     if (chunk == 0) break;
   }
   return team.finish();
-}
-
-template <class Team>
-BodyOf<Team> host_all_reduce_multicast_two_shot(DataType dtype, OpKind op) {
-  return with_switch_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return all_reduce_multicast_two_shot<typename decltype(reduction)::Type, Team>;
-  });
 }
 
 }  // namespace tutti

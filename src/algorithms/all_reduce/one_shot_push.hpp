@@ -9,11 +9,48 @@
 #pragma once
 
 #include "algorithms/columns.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
 #include "algorithms/epilogue.hpp"
-#include "algorithms/instantiate.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/takes.hpp"
 #include "device/packets.hpp"
 
 namespace tutti {
+
+struct AllReduceOneShotPush {
+  using Kernel = ExactPacketKernel;
+  using Types = ColumnReductions;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  // On the host words are stored and loaded one by one, in own slots as well: measured on 2 ranks
+  // of a virtual machine, 0.16 ns a byte each time, as much as memcpy takes for two; and below 1
+  // KiB 0.3 us more than one_shot takes, and 0.9 us more than two_shot.
+  static double local(int ranks) { return 7 * ranks + 1; }
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_reduce/one_shot_push",
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      .cost = {.steps = 1.4, .host_steps = 5.5, .wire = one_shot_wire, .local = local},
+      .text = "every rank sends its input to everybody, in words that are their own flags",
+      .peers_read_input = false,
+      .starts_early = true,
+      .packets = whole_packets,
+      .takes = takes_no_multipliers,
+      .geometry = whole_packets_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises = kPollsTogether;
+  static constexpr Traffic kTraffic{.hops = "1", .wire = "(n-1) B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 template <class Reduction, class Team, class Epilogue = NoEpilogue>
 TUTTI_BODY Outcome all_reduce_one_shot_push(Team& team, const KernelArgs& work) {
@@ -51,11 +88,9 @@ TUTTI_BODY Outcome all_reduce_one_shot_push(Team& team, const KernelArgs& work) 
   return team.close_packets();
 }
 
-template <class Team>
-BodyOf<Team> host_all_reduce_one_shot_push(DataType dtype, OpKind op) {
-  return with_column_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return all_reduce_one_shot_push<typename decltype(reduction)::Type, Team>;
-  });
+template <class Reduction, class Team>
+TUTTI_BODY Outcome AllReduceOneShotPush::run(Team& team, const KernelArgs& work) {
+  return all_reduce_one_shot_push<Reduction>(team, work);
 }
 
 }  // namespace tutti

@@ -10,12 +10,45 @@
 // In place is safe: an element is read by the one thread, on one rank, that then overwrites it.
 #pragma once
 
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
 #include "algorithms/epilogue.hpp"
-#include "algorithms/instantiate.hpp"
+#include "algorithms/geometry.hpp"
 #include "algorithms/reduction.hpp"
+#include "algorithms/takes.hpp"
 #include "device/team.hpp"
 
 namespace tutti {
+
+struct AllReduceTwoShot {
+  using Kernel = PeerKernel;
+  using Types = EveryReduction;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static double local(int ranks) { return 2.0 / ranks; }
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_reduce/two_shot",
+      .family = Family::kTwoShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      .cost = {.steps = 5, .wire = two_shot_wire, .local = local},
+      .text = "each rank reduces its shard of everybody's input and writes it to everyone",
+      .peers_write_output = true,
+      .takes = takes_everything,
+      .geometry = two_shot_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises{
+      .loads = kMaxCudaRanks, .stores = kMaxCudaRanks, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "5", .wire = "2 (n-1)/n B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 template <class Reduction, class Team, class Epilogue = NoEpilogue>
 TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const KernelArgs& work) {
@@ -61,11 +94,9 @@ TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const KernelArgs& work) {
   return team.finish();
 }
 
-template <class Team>
-BodyOf<Team> host_all_reduce_two_shot(DataType dtype, OpKind op) {
-  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return all_reduce_two_shot<typename decltype(reduction)::Type, Team>;
-  });
+template <class Reduction, class Team>
+TUTTI_BODY Outcome AllReduceTwoShot::run(Team& team, const KernelArgs& work) {
+  return all_reduce_two_shot<Reduction>(team, work);
 }
 
 }  // namespace tutti

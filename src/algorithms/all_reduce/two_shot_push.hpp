@@ -12,11 +12,48 @@
 #pragma once
 
 #include "algorithms/columns.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
 #include "algorithms/epilogue.hpp"
-#include "algorithms/instantiate.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/takes.hpp"
 #include "device/packets.hpp"
 
 namespace tutti {
+
+struct AllReduceTwoShotPush {
+  using Kernel = ExactPacketKernel;
+  using Types = ColumnReductions;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_reduce/two_shot_push",
+      .family = Family::kTwoShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      .cost = {.steps = 1.8,
+               .steps_per_rank = 0.3,
+               .host_steps = 9,
+               .wire = two_shot_wire,
+               .local = times<16>},
+      .text = "every rank sends each rank its share, which sends the sum to everybody, likewise",
+      .peers_read_input = false,
+      .starts_early = true,
+      .packets = shared_packets,
+      .takes = takes_no_multipliers,
+      .geometry = shared_packets_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises{
+      .loads = kMaxCudaRanks, .narrow = 1, .loops = 2, .local = 2};
+  static constexpr Traffic kTraffic{.hops = "2", .wire = "2 (n-1)/n B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 template <class Reduction, class Team, class Epilogue = NoEpilogue>
 TUTTI_BODY Outcome all_reduce_two_shot_push(Team& team, const KernelArgs& work) {
@@ -70,11 +107,9 @@ TUTTI_BODY Outcome all_reduce_two_shot_push(Team& team, const KernelArgs& work) 
   return team.close_packets();
 }
 
-template <class Team>
-BodyOf<Team> host_all_reduce_two_shot_push(DataType dtype, OpKind op) {
-  return with_column_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return all_reduce_two_shot_push<typename decltype(reduction)::Type, Team>;
-  });
+template <class Reduction, class Team>
+TUTTI_BODY Outcome AllReduceTwoShotPush::run(Team& team, const KernelArgs& work) {
+  return all_reduce_two_shot_push<Reduction>(team, work);
 }
 
 }  // namespace tutti

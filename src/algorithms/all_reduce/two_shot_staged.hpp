@@ -27,9 +27,50 @@
 #pragma once
 
 #include "algorithms/all_reduce/staged_passes.hpp"
-#include "algorithms/instantiate.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/takes.hpp"
 
 namespace tutti {
+
+struct AllReduceTwoShotStaged {
+  using Kernel = PeerKernel;
+  using Types = EveryReduction;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_reduce/two_shot_staged",
+      .family = Family::kTwoShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      // Of one pass, as measured on 2 H200s.
+      .cost = {.steps = 7.8, .wire = two_shot_wire, .local = times<2>},
+      .text = "every rank pushes each rank its share, which pushes the sum to everyone, in passes",
+      .peers_read_input = false,
+      .peers_write_output = true,
+      .pushes_through_staging = true,
+      .only_where_measured = true,
+      .takes = takes_everything,
+      .geometry = two_shot_geometry,
+      .host = host,
+      .cuda = cuda};
+  // Pushing, where every share is whole, and reducing. 8-bit floats put aside what counts the
+  // passes.
+  static constexpr KernelPromises kPromises{.loads = kMaxCudaRanks,
+                                            .stores = kMaxCudaRanks,
+                                            .barriers = 2,
+                                            .loops = 2,
+                                            .stack_bytes = 96};
+  static constexpr Traffic kTraffic{.hops = "5, and 2 for each further pass",
+                                    .wire = "2 (n-1)/n B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 template <class Reduction, class Team>
 class StagedBlock {
@@ -141,15 +182,8 @@ class StagedBlock {
 };
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_two_shot_staged(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome AllReduceTwoShotStaged::run(Team& team, const KernelArgs& work) {
   return run_staged_passes<Reduction>(team, work, StagedBlock<Reduction, Team>(team, work));
-}
-
-template <class Team>
-BodyOf<Team> host_all_reduce_two_shot_staged(DataType dtype, OpKind op) {
-  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return all_reduce_two_shot_staged<typename decltype(reduction)::Type, Team>;
-  });
 }
 
 }  // namespace tutti

@@ -22,9 +22,54 @@
 #pragma once
 
 #include "algorithms/all_reduce/staged_passes.hpp"
-#include "algorithms/instantiate.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/takes.hpp"
 
 namespace tutti {
+
+struct AllReduceTwoShotTma {
+  using Kernel = BulkKernel;
+  using Types = EveryReduction;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_reduce/two_shot_tma",
+      .family = Family::kTwoShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      // Of one pass, as measured on 2 H200s.
+      .cost = {.steps = 9.4, .wire = two_shot_wire, .local = times<2>},
+      .text = "as two_shot_staged, by bulk copies, which take few multiprocessors",
+      .peers_read_input = false,
+      .peers_write_output = true,
+      .pushes_through_staging = true,
+      .only_where_measured = true,
+      .least_compute = 90,
+      .min_threads = 64,
+      .shared_bytes = kBulkBytes,
+      .takes = takes_everything,
+      .geometry = bulk_geometry,
+      .host = host,
+      .cuda = cuda};
+  // What is added up goes into shared memory. ptxas fences within the block besides, for bulk
+  // copies.
+  static constexpr KernelPromises kPromises{.loads = kMaxCudaRanks,
+                                            .barriers = 2,
+                                            .stack_bytes = 64,
+                                            .block_fences = true,
+                                            .bulk_loads = true,
+                                            .bulk_stores = true};
+  static constexpr Traffic kTraffic{.hops = "5, and 2 for each further pass",
+                                    .wire = "2 (n-1)/n B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 template <class Reduction, class Team>
 class BulkBlock {
@@ -98,15 +143,8 @@ class BulkBlock {
 };
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome all_reduce_two_shot_tma(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome AllReduceTwoShotTma::run(Team& team, const KernelArgs& work) {
   return run_staged_passes<Reduction>(team, work, BulkBlock<Reduction, Team>(team, work));
-}
-
-template <class Team>
-BodyOf<Team> host_all_reduce_two_shot_tma(DataType dtype, OpKind op) {
-  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return all_reduce_two_shot_tma<typename decltype(reduction)::Type, Team>;
-  });
 }
 
 }  // namespace tutti

@@ -7,11 +7,44 @@
 // it is, so bits travel beside marks. Nobody touches another rank's buffers, so any will do.
 #pragma once
 
-#include "algorithms/bodies.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/pieces.hpp"
 #include "device/packets.hpp"
 
 namespace tutti {
+
+struct AllToAllOneShotPush {
+  using Kernel = PacketKernel;
+  using Types = MovedBytes;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_to_all/one_shot_push",
+      .collective = Collective::kAllToAll,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 2.4,
+               .host_steps = 5.5,
+               .wire = pieces_wire,
+               .local = packets_to_each_local},
+      .text = "every rank sends each rank its piece, in words that are their own flags",
+      .peers_read_input = false,
+      .starts_early = true,
+      .packets = packets_of_pieces,
+      .takes = moves,
+      .geometry = shared_packets_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises = kPollsTogether;
+  static constexpr Traffic kTraffic{.hops = "1", .wire = "2 (n-1)/n B"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 // Pieces of equally many tiles, of which only the last one may be short. Tile k of all of them
 // belongs to one thread.
@@ -44,8 +77,8 @@ TUTTI_BODY typename Team::Column load_pieces(Team& team, const KernelArgs& work,
   return column;
 }
 
-template <class Team>
-TUTTI_BODY Outcome all_to_all_one_shot_push(Team& team, const KernelArgs& work) {
+template <class, class Team>
+TUTTI_BODY Outcome AllToAllOneShotPush::run(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   using Column = typename Team::Column;
   const Pieces<Team::template tile_elements<T>()> pieces(piece_of(work));
@@ -82,11 +115,6 @@ TUTTI_BODY Outcome all_to_all_one_shot_push(Team& team, const KernelArgs& work) 
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
-}
-
-template <class Team>
-BodyOf<Team> host_all_to_all_one_shot_push(DataType, OpKind) {
-  return all_to_all_one_shot_push<Team>;
 }
 
 }  // namespace tutti

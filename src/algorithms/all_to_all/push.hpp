@@ -11,10 +11,41 @@
 // of the links waits for its turn, and no rank is written by everybody at once.
 #pragma once
 
-#include "algorithms/bodies.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
+
+struct AllToAllPush {
+  using Kernel = PeerKernel;
+  using Types = MovedBytes;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_to_all/push",
+      .collective = Collective::kAllToAll,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
+      .text = "every rank stores its piece for each rank into that one's output",
+      .peers_read_input = false,
+      .peers_write_output = true,
+      .takes = moves,
+      .geometry = push_pieces_geometry,
+      .host = host,
+      .cuda = cuda};
+  // Each rank gets its own piece: a tile of every one is under way at once.
+  static constexpr KernelPromises kPromises{
+      .loads = kMaxCudaRanks, .stores = kMaxCudaRanks, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "3", .wire = "(n-1)/n B"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 // To every rank, the next one first, at `at` what load(step) gives for it.
 template <class Team, class Access, class Load>
@@ -45,8 +76,8 @@ TUTTI_BODY void scatter_tile(Team& team, const Pointers<Team::kMaxRanks>& to, Ac
   }
 }
 
-template <class Team>
-TUTTI_BODY Outcome all_to_all_push(Team& team, const KernelArgs& work) {
+template <class, class Team>
+TUTTI_BODY Outcome AllToAllPush::run(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   const std::size_t piece = piece_of(work), slot = slot_bytes(work);
 
@@ -77,11 +108,6 @@ TUTTI_BODY Outcome all_to_all_push(Team& team, const KernelArgs& work) {
     if (slot == 0) break;
   }
   return team.finish();
-}
-
-template <class Team>
-BodyOf<Team> host_all_to_all_push(DataType, OpKind) {
-  return all_to_all_push<Team>;
 }
 
 }  // namespace tutti

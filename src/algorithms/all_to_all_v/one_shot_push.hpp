@@ -12,11 +12,48 @@
 // do; in place is safe where the same goes to everybody.
 #pragma once
 
-#include "algorithms/bodies.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/uneven.hpp"
+#include "algorithms/uneven_rows.hpp"
+#include "device/counts.hpp"
 #include "device/packets.hpp"
 
 namespace tutti {
+
+struct AllToAllVOneShotPush {
+  using Kernel = PacketKernel;
+  using Types = MovedBytes;
+  using Beside = PieceCounts;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_to_all_v/one_shot_push",
+      .collective = Collective::kAllToAllV,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 2.6,
+               .host_steps = 5.5,
+               .wire = pieces_wire,
+               .local = packets_to_each_local},
+      .text = "every rank sends each rank its piece, in words that are their own flags",
+      .peers_read_input = false,
+      .starts_early = true,
+      .counts_on_host = true,
+      .packets = packets_of_counted_pieces,
+      .takes = moves,
+      .geometry = shared_packets_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises = kPollsTogether;
+  static constexpr Traffic kTraffic{.hops = "1", .wire = "2 (n-1)/n B"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work, const PieceCounts& counts);
+};
 
 // Tiles of one slot.
 template <class Team>
@@ -65,9 +102,9 @@ TUTTI_BODY Outcome check_counts(Team& team, const KernelArgs& work, const PieceC
   return Outcome::kDone;
 }
 
-template <class Team>
-TUTTI_BODY Outcome all_to_all_v_one_shot_push(Team& team, const KernelArgs& work,
-                                              const PieceCounts& counts) {
+template <class, class Team>
+TUTTI_BODY Outcome AllToAllVOneShotPush::run(Team& team, const KernelArgs& work,
+                                             const PieceCounts& counts) {
   using T = std::uint8_t;
   using Column = typename Team::Column;
   const auto tile_of = [](const Range& piece, Slice k) {
@@ -118,13 +155,6 @@ TUTTI_BODY Outcome all_to_all_v_one_shot_push(Team& team, const KernelArgs& work
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
-}
-
-template <class Team>
-BodyOf<Team> host_all_to_all_v_one_shot_push(DataType, OpKind) {
-  return [](Team& team, const KernelArgs& work) {
-    return all_to_all_v_one_shot_push(team, work, *work.counts);
-  };
 }
 
 }  // namespace tutti

@@ -16,11 +16,46 @@
 // everybody: nobody writes my place in my output, which is my input.
 #pragma once
 
-#include "algorithms/bodies.hpp"
 #include "algorithms/dealing.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/uneven.hpp"
+#include "algorithms/uneven_rows.hpp"
+#include "device/counts.hpp"
 
 namespace tutti {
+
+struct AllToAllVPush {
+  using Kernel = PeerKernel;
+  using Types = MovedBytes;
+  using Beside = PieceCounts;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_to_all_v/push",
+      .collective = Collective::kAllToAllV,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 7, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
+      .text = "every rank tells what it has for each, and stores it into that one's output",
+      .peers_read_input = false,
+      .peers_write_output = true,
+      .publishes_counts = true,
+      .takes = moves,
+      .geometry = counted_geometry,
+      .host = host,
+      .cuda = cuda};
+  // Of pieces of any lengths: one rank's piece after the other, as many vectors as a thread has
+  // under way.
+  static constexpr KernelPromises kPromises{.loads = 8, .stores = 8, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "5", .wire = "(n-1)/n B"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work, const PieceCounts& counts);
+};
 
 // The step of rank_behind() that a block begins with. Short pieces go to the next rank first, since
 // remote stores take longest. With long pieces half of the blocks copy the own piece first and half
@@ -93,9 +128,9 @@ class DealtPush {
   const Exchange<Team>& exchange_;
 };
 
-template <class Team>
-TUTTI_BODY Outcome all_to_all_v_push(Team& team, const KernelArgs& work,
-                                     const PieceCounts& counts) {
+template <class, class Team>
+TUTTI_BODY Outcome AllToAllVPush::run(Team& team, const KernelArgs& work,
+                                      const PieceCounts& counts) {
   Exchange<Team> exchange(team, work, counts);
   const DealtPush<Team> dealt(team, work, exchange);
   std::size_t done = 0, longest = 0;
@@ -118,13 +153,6 @@ TUTTI_BODY Outcome all_to_all_v_push(Team& team, const KernelArgs& work,
   team.template for_each_tile<std::uint8_t>(Range{0, 1},
                                             [&](auto, TileAt) { exchange.tell_found(); });
   return team.finish();
-}
-
-template <class Team>
-BodyOf<Team> host_all_to_all_v_push(DataType, OpKind) {
-  return [](Team& team, const KernelArgs& work) {
-    return all_to_all_v_push(team, work, *work.counts);
-  };
 }
 
 }  // namespace tutti

@@ -8,13 +8,45 @@
 // place is safe.
 #pragma once
 
-#include "algorithms/bodies.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/moving.hpp"
 #include "device/packets.hpp"
 
 namespace tutti {
 
-template <class Team>
-TUTTI_BODY Outcome broadcast_one_shot_push(Team& team, const KernelArgs& work) {
+struct BroadcastOneShotPush {
+  using Kernel = PacketKernel;
+  using Types = MovedBytes;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "broadcast/one_shot_push",
+      .collective = Collective::kBroadcast,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 2.4, .host_steps = 5.5, .wire = one_shot_wire, .local = times<4>},
+      .text = "the root sends its input to everybody, in words that are their own flags",
+      .peers_read_input = false,
+      .starts_early = true,
+      .packets = whole_packets,
+      .takes = moves,
+      .geometry = whole_packets_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises = kPollsOne;
+  static constexpr Traffic kTraffic{.hops = "1", .wire = "2 (n-1) B, from the root"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
+
+template <class, class Team>
+TUTTI_BODY Outcome BroadcastOneShotPush::run(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   const Shares<Team::template tile_elements<T>()> tiles(work.count, 1);
   const Slice first = team.first_slice();
@@ -47,11 +79,6 @@ TUTTI_BODY Outcome broadcast_one_shot_push(Team& team, const KernelArgs& work) {
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
-}
-
-template <class Team>
-BodyOf<Team> host_broadcast_one_shot_push(DataType, OpKind) {
-  return broadcast_one_shot_push<Team>;
 }
 
 }  // namespace tutti

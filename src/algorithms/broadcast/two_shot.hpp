@@ -18,10 +18,55 @@
 // touches the root's input, so any will do, and in place is safe.
 #pragma once
 
-#include "algorithms/bodies.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/rooted.hpp"
 
 namespace tutti {
+
+struct BroadcastTwoShot {
+  using Kernel = PeerKernel;
+  using Types = MovedBytes;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  // Of a share; with more than two ranks in passes, of which one is on its way from the root while
+  // the one before is passed on. Each costs a barrier, and the last one is passed on alone.
+  static Geometry geometry(const Extent& extent) {
+    const auto others = static_cast<std::size_t>(std::max(extent.ranks - 1, 1));
+    const std::size_t share = ceil_div(extent.bytes, others);
+    Geometry geometry = stores_geometry(share);
+    constexpr std::size_t kPasses = 12, kLeast = 1 * MiB;
+    if (extent.ranks > 2) {
+      geometry.chunk_bytes = round_up(std::max(ceil_div(extent.bytes, kPasses), kLeast), 256);
+    }
+    return geometry;
+  }
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "broadcast/two_shot",
+      .collective = Collective::kBroadcast,
+      .family = Family::kTwoShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 5, .steps_per_rank = 0.5, .wire = root_wire, .local = times<2>},
+      .text = "the root stores each rank a share, which that one stores to the others, in passes",
+      .peers_read_input = false,
+      .peers_write_output = true,
+      .takes = moves,
+      .geometry = geometry,
+      .host = host,
+      .cuda = cuda};
+  // The root stores a share to one rank at a time, and to its own output.
+  static constexpr KernelPromises kPromises{.loads = 1, .stores = 2, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "3, and 2 for each further pass",
+                                    .wire = "B from the root, (n-2)/(n-1) B from others"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 template <class Team>
 class BroadcastBlock {
@@ -91,8 +136,8 @@ class BroadcastBlock {
   const KernelArgs& work_;
 };
 
-template <class Team>
-TUTTI_BODY Outcome broadcast_two_shot(Team& team, const KernelArgs& work) {
+template <class, class Team>
+TUTTI_BODY Outcome BroadcastTwoShot::run(Team& team, const KernelArgs& work) {
   const BroadcastBlock<Team> block(team, work);
   const bool is_root = work.rank == work.root, copies = work.stage_output && !is_root;
   const std::size_t number = block.passes.number, late = work.ranks > 2 ? 2 : 1;
@@ -109,11 +154,6 @@ TUTTI_BODY Outcome broadcast_two_shot(Team& team, const KernelArgs& work) {
   }
   if (copies) block.copy_out(number - 1);
   return team.finish();
-}
-
-template <class Team>
-BodyOf<Team> host_broadcast_two_shot(DataType, OpKind) {
-  return broadcast_two_shot<Team>;
 }
 
 }  // namespace tutti

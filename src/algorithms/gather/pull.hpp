@@ -9,10 +9,38 @@
 // Nobody touches the root's output, so any will do.
 #pragma once
 
-#include "algorithms/bodies.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/pieces.hpp"
 
 namespace tutti {
+
+struct GatherPull {
+  using Kernel = PeerKernel;
+  using Types = MovedBytes;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "gather/pull",
+      .collective = Collective::kGather,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
+      .text = "the root reads everybody's input",
+      .takes = moves,
+      .geometry = push_pieces_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises{
+      .loads = kMaxCudaRanks, .stores = kMaxCudaRanks, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "4", .wire = "(n-1)/n B, to the root"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 // `tile` of each rank's `from`, to the place of that rank's piece in the output.
 template <class Team, class Access>
@@ -59,8 +87,8 @@ TUTTI_BODY Pointers<kRanks> pieces_from(const KernelArgs& work, const Pointers<k
   return from;
 }
 
-template <class Team>
-TUTTI_BODY Outcome gather_pull(Team& team, const KernelArgs& work) {
+template <class, class Team>
+TUTTI_BODY Outcome GatherPull::run(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   const std::size_t piece = piece_of(work);
   const std::size_t slot = work.stage_input ? slot_of(work, 1, 1) : piece;
@@ -85,11 +113,6 @@ TUTTI_BODY Outcome gather_pull(Team& team, const KernelArgs& work) {
     if (slot == 0) break;
   }
   return team.finish();
-}
-
-template <class Team>
-BodyOf<Team> host_gather_pull(DataType, OpKind) {
-  return gather_pull<Team>;
 }
 
 }  // namespace tutti

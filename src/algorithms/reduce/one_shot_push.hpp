@@ -8,13 +8,48 @@
 #pragma once
 
 #include "algorithms/columns.hpp"
-#include "algorithms/instantiate.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/takes.hpp"
 #include "device/packets.hpp"
 
 namespace tutti {
 
+struct ReduceOneShotPush {
+  using Kernel = PacketKernel;
+  using Types = ColumnReductions;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static double local(int ranks) { return 4 + ranks; }
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "reduce/one_shot_push",
+      .collective = Collective::kReduce,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      .cost = {.steps = 2, .host_steps = 5.5, .wire = one_shot_wire, .local = local},
+      .text = "every rank sends its input to the root, in words that are their own flags",
+      .peers_read_input = false,
+      .starts_early = true,
+      .packets = whole_packets,
+      .takes = takes_no_multipliers,
+      .geometry = whole_packets_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises = kPollsTogether;
+  static constexpr Traffic kTraffic{.hops = "1", .wire = "(n-1) B, to the root"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
+
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_one_shot_push(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome ReduceOneShotPush::run(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const Shares<Team::template tile_elements<T>()> tiles(work.count, 1);
   const Slice first = team.first_slice();
@@ -49,13 +84,6 @@ TUTTI_BODY Outcome reduce_one_shot_push(Team& team, const KernelArgs& work) {
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
-}
-
-template <class Team>
-BodyOf<Team> host_reduce_one_shot_push(DataType dtype, OpKind op) {
-  return with_column_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return reduce_one_shot_push<typename decltype(reduction)::Type, Team>;
-  });
 }
 
 }  // namespace tutti

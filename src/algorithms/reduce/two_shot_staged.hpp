@@ -19,12 +19,50 @@
 // input was loaded passes ago, or by the thread that loads it.
 #pragma once
 
-#include "algorithms/instantiate.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
 #include "algorithms/reduction.hpp"
 #include "algorithms/rooted.hpp"
+#include "algorithms/takes.hpp"
 #include "device/packets.hpp"
 
 namespace tutti {
+
+struct ReduceTwoShotStaged {
+  using Kernel = PeerKernel;
+  using Types = EveryReduction;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  // Shares are dealt to all but the root.
+  static Geometry geometry(const Extent& extent) {
+    return two_shot_geometry({extent.bytes, std::max(extent.ranks - 1, 1), extent.token_bytes});
+  }
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "reduce/two_shot_staged",
+      .collective = Collective::kReduce,
+      .family = Family::kTwoShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      .cost = {.steps = 7, .wire = root_wire, .local = times<3>},
+      .text = "every rank but the root reduces a share and stores it to the root, in passes",
+      .peers_read_input = false,
+      .pushes_through_staging = true,
+      .takes = takes_everything,
+      .geometry = geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises{
+      .loads = kMaxCudaRanks, .stores = 1, .barriers = 2, .stack_bytes = 96};
+  static constexpr Traffic kTraffic{.hops = "5, and 2 for each further pass", .wire = "B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 template <class Reduction, class Team>
 class ReduceBlock {
@@ -101,7 +139,7 @@ class ReduceBlock {
 };
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_two_shot_staged(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome ReduceTwoShotStaged::run(Team& team, const KernelArgs& work) {
   const ReduceBlock<Reduction, Team> block(team, work);
   const std::size_t number = block.passes.number;
   const bool copies = work.rank == work.root;
@@ -121,13 +159,6 @@ TUTTI_BODY Outcome reduce_two_shot_staged(Team& team, const KernelArgs& work) {
   }
   if (copies) block.copy_out(number - 1);
   return team.finish();
-}
-
-template <class Team>
-BodyOf<Team> host_reduce_two_shot_staged(DataType dtype, OpKind op) {
-  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return reduce_two_shot_staged<typename decltype(reduction)::Type, Team>;
-  });
 }
 
 }  // namespace tutti

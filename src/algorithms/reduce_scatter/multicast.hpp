@@ -10,23 +10,49 @@
 // it.
 #pragma once
 
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/multicast_buffers.hpp"
 #include "algorithms/reduce_scatter/pull.hpp"
 
 namespace tutti {
 
+struct ReduceScatterMulticast {
+  using Kernel = MulticastKernel;
+  using Types = SwitchReductions;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "reduce_scatter/multicast",
+      .collective = Collective::kReduceScatter,
+      .family = Family::kMulticast,
+      .needs = kNeedsPeerAccess | kNeedsMulticast,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kNone,
+      // Not measured by anybody here: as pull.
+      .cost = {.steps = 4, .wire = times<1>, .local = own_piece_local},
+      .text = "each rank has the switch reduce its piece",
+      .only_where_measured = true,
+      .takes = switch_reduces,
+      .geometry = two_shot_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises{.loads = 1, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "4", .wire = "B out, B/n in"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
+
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_multicast(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome ReduceScatterMulticast::run(Team& team, const KernelArgs& work) {
   return reduce_my_piece<Reduction>(team, work, [&](const auto& buffers) {
     const Fabric<Reduction, Team> fabric(team, work, buffers);
     return [fabric](auto access, TileAt tile) { return fabric.reduce(access, tile); };
-  });
-}
-
-template <class Team>
-BodyOf<Team> host_reduce_scatter_multicast(DataType dtype, OpKind op) {
-  return with_switch_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return reduce_scatter_multicast<typename decltype(reduction)::Type, Team>;
   });
 }
 

@@ -10,11 +10,48 @@
 #pragma once
 
 #include "algorithms/columns.hpp"
-#include "algorithms/instantiate.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/pieces.hpp"
+#include "algorithms/takes.hpp"
 #include "device/packets.hpp"
 
 namespace tutti {
+
+struct ReduceScatterOneShotPush {
+  using Kernel = ExactPacketKernel;
+  using Types = ColumnReductions;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "reduce_scatter/one_shot_push",
+      .collective = Collective::kReduceScatter,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      .cost = {.steps = 1.1,
+               .steps_per_rank = 0.15,
+               .host_steps = 5.5,
+               .wire = pieces_wire,
+               .local = times<8>},
+      .text = "every rank sends each rank its piece, in words that are their own flags",
+      .peers_read_input = false,
+      .starts_early = true,
+      .packets = packets_of_pieces,
+      .takes = takes_no_multipliers,
+      .geometry = shared_packets_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises = kPollsTogether;
+  static constexpr Traffic kTraffic{.hops = "1", .wire = "(n-1)/n B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 // Polls each tile of this rank's piece from every other rank, reduces it with the own one, and
 // stores it.
@@ -38,7 +75,7 @@ TUTTI_BODY Outcome reduce_polled(Team& team, const KernelArgs& work, const Tiles
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_one_shot_push(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome ReduceScatterOneShotPush::run(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   using Column = typename Team::Column;
   const std::size_t piece = piece_of(work);
@@ -61,13 +98,6 @@ TUTTI_BODY Outcome reduce_scatter_one_shot_push(Team& team, const KernelArgs& wo
   team.launch_trigger();
 
   return reduce_polled<Reduction>(team, work, tiles, own);
-}
-
-template <class Team>
-BodyOf<Team> host_reduce_scatter_one_shot_push(DataType dtype, OpKind op) {
-  return with_column_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return reduce_scatter_one_shot_push<typename decltype(reduction)::Type, Team>;
-  });
 }
 
 }  // namespace tutti

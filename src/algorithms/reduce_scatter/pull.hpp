@@ -10,11 +10,42 @@
 // thread that then overwrites it.
 #pragma once
 
-#include "algorithms/instantiate.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/pieces.hpp"
 #include "algorithms/reduction.hpp"
+#include "algorithms/takes.hpp"
 
 namespace tutti {
+
+struct ReduceScatterPull {
+  using Kernel = PeerKernel;
+  using Types = EveryReduction;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "reduce_scatter/pull",
+      .collective = Collective::kReduceScatter,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      // Without the store to everyone.
+      .cost = {.steps = 4, .wire = pieces_wire, .local = own_piece_local},
+      .text = "each rank reads its piece of everybody's input and reduces it",
+      .takes = takes_everything,
+      .geometry = two_shot_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises{.loads = kMaxCudaRanks, .stores = 1, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "4", .wire = "(n-1)/n B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 // The tiles of each slot that block b stages are the tiles that block b of its rank reads.
 template <class T, class Team>
@@ -63,19 +94,12 @@ TUTTI_BODY Outcome reduce_my_piece(Team& team, const KernelArgs& work, Reducer&&
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_pull(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome ReduceScatterPull::run(Team& team, const KernelArgs& work) {
   return reduce_my_piece<Reduction>(team, work, [&](const auto& buffers) {
     const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
     return [&team, &buffers, scalars](auto access, TileAt tile) {
       return reduce_tile<Reduction>(team, buffers.inputs, access, tile, scalars);
     };
-  });
-}
-
-template <class Team>
-BodyOf<Team> host_reduce_scatter_pull(DataType dtype, OpKind op) {
-  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return reduce_scatter_pull<typename decltype(reduction)::Type, Team>;
   });
 }
 

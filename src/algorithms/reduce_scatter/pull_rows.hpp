@@ -10,11 +10,45 @@
 // the output would lie in parts that peers still read.
 #pragma once
 
-#include "algorithms/instantiate.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/pieces.hpp"
 #include "algorithms/reduction.hpp"
+#include "algorithms/takes.hpp"
 
 namespace tutti {
+
+struct ReduceScatterPullRows {
+  using Kernel = PeerKernel;
+  using Types = EveryReduction;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "reduce_scatter/pull_rows",
+      .collective = Collective::kReduceScatter,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      // As pull.
+      .cost = {.steps = 4, .wire = pieces_wire, .local = own_piece_local},
+      .text = "pull, of a matrix that is split along its last dimension",
+      .splits_rows = true,
+      .takes = takes_everything,
+      .geometry = two_shot_geometry,
+      .host = host,
+      .cuda = cuda};
+  // Scaled bytes put aside where the tile begins, over the cut at the end of a row.
+  static constexpr KernelPromises kPromises{
+      .loads = kMaxCudaRanks, .stores = 1, .barriers = 2, .stack_bytes = 64};
+  static constexpr Traffic kTraffic{.hops = "4", .wire = "(n-1)/n B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 // What is split: an output has so many columns of each row.
 struct SplitRows {
@@ -64,7 +98,7 @@ TUTTI_BODY void stage_rows(const Team& team, const KernelArgs& work, const Split
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_pull_rows(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome ReduceScatterPullRows::run(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const SplitRows rows(work);
   const std::size_t piece = piece_of(work), mine = static_cast<std::size_t>(work.rank);
@@ -95,13 +129,6 @@ TUTTI_BODY Outcome reduce_scatter_pull_rows(Team& team, const KernelArgs& work) 
     if (slot == 0) break;
   }
   return team.finish();
-}
-
-template <class Team>
-BodyOf<Team> host_reduce_scatter_pull_rows(DataType dtype, OpKind op) {
-  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return reduce_scatter_pull_rows<typename decltype(reduction)::Type, Team>;
-  });
 }
 
 }  // namespace tutti

@@ -14,11 +14,52 @@
 // Cost: as pull.
 #pragma once
 
-#include "algorithms/instantiate.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/pieces.hpp"
 #include "algorithms/reduction.hpp"
+#include "algorithms/takes.hpp"
 
 namespace tutti {
+
+struct ReduceScatterPullTma {
+  using Kernel = BulkFetchKernel;
+  using Types = EveryReduction;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "reduce_scatter/pull_tma",
+      .collective = Collective::kReduceScatter,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      .cost = {.steps = 5.5, .wire = pieces_wire, .local = own_piece_local},
+      .text = "as pull, by bulk copies, which take few multiprocessors",
+      .only_where_measured = true,
+      .stands_in_for = "reduce_scatter/pull",
+      .stands_in_up_to = 32,
+      .least_compute = 90,
+      .min_threads = 64,
+      .shared_bytes = kBulkBytes,
+      .takes = takes_everything,
+      .geometry = bulk_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises{.stores = 1,
+                                            .barriers = 2,
+                                            .stack_bytes = 128,
+                                            .block_fences = true,
+                                            .bulk_loads = true,
+                                            .bulk_stores = true};
+  static constexpr Traffic kTraffic{.hops = "4", .wire = "(n-1)/n B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 // This block's part of every rank's piece, into slots.
 template <class T, class Team>
@@ -37,7 +78,7 @@ TUTTI_BODY Outcome stage_in_bulk(Team& team, const KernelArgs& work, Range part,
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_pull_tma(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome ReduceScatterPullTma::run(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const std::size_t piece = piece_of(work), mine = static_cast<std::size_t>(work.rank);
   const std::size_t slot = work.stage_input ? slot_of(work, work.ranks, sizeof(T)) : piece;
@@ -71,13 +112,6 @@ TUTTI_BODY Outcome reduce_scatter_pull_tma(Team& team, const KernelArgs& work) {
     if (slot == 0) break;
   }
   return team.finish();
-}
-
-template <class Team>
-BodyOf<Team> host_reduce_scatter_pull_tma(DataType dtype, OpKind op) {
-  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return reduce_scatter_pull_tma<typename decltype(reduction)::Type, Team>;
-  });
 }
 
 }  // namespace tutti

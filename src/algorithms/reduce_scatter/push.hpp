@@ -18,10 +18,47 @@
 #pragma once
 
 #include "algorithms/all_reduce/two_shot_staged.hpp"
-#include "algorithms/instantiate.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/pieces.hpp"
+#include "algorithms/takes.hpp"
 
 namespace tutti {
+
+struct ReduceScatterPush {
+  using Kernel = PeerKernel;
+  using Types = EveryReduction;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "reduce_scatter/push",
+      .collective = Collective::kReduceScatter,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      // Of one pass.
+      .cost = {.steps = 5.2, .wire = pieces_wire, .local = times<1>},
+      .text = "every rank pushes each rank its piece, which reduces it, in passes",
+      .peers_read_input = false,
+      .pushes_through_staging = true,
+      .only_where_measured = true,
+      .takes = takes_everything,
+      .geometry = two_shot_geometry,
+      .host = host,
+      .cuda = cuda};
+  // Pushing, where every rank but the own one gets a part, and reducing.
+  static constexpr KernelPromises kPromises{
+      .loads = kMaxCudaRanks, .stores = 1, .barriers = 2, .stack_bytes = 96};
+  static constexpr Traffic kTraffic{.hops = "3, and 2 for each further pass", .wire = "(n-1)/n B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
 
 // One pass over a part of every piece, in elements. The same on all ranks.
 struct PiecePass {
@@ -81,7 +118,7 @@ TUTTI_BODY void reduce_pushed(Team& team, const KernelArgs& work, const PiecePas
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_push(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome ReduceScatterPush::run(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const PiecePasses passes(work, sizeof(T));
   const StagedBlock<Reduction, Team> block(team, work);
@@ -99,13 +136,6 @@ TUTTI_BODY Outcome reduce_scatter_push(Team& team, const KernelArgs& work) {
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
   }
   return team.finish();
-}
-
-template <class Team>
-BodyOf<Team> host_reduce_scatter_push(DataType dtype, OpKind op) {
-  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return reduce_scatter_push<typename decltype(reduction)::Type, Team>;
-  });
 }
 
 }  // namespace tutti

@@ -7,14 +7,56 @@
 // fetched before it is overwritten, and nothing of that is pushed.
 #pragma once
 
-#include "algorithms/instantiate.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/push_per_peer.hpp"
 #include "algorithms/reduce_scatter/push.hpp"
+#include "algorithms/takes.hpp"
 
 namespace tutti {
 
+struct ReduceScatterPushPerPeer {
+  using Kernel = BulkFetchKernel;
+  using Types = WideReductions;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "reduce_scatter/push_per_peer",
+      .collective = Collective::kReduceScatter,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      .cost = {.steps = 5.2, .wire = pieces_wire, .local = times<1>},
+      .text = "as push, by blocks that are bound to one rank each",
+      .peers_read_input = false,
+      .pushes_through_staging = true,
+      .only_where_measured = true,
+      .least_compute = 90,
+      .min_threads = 64,
+      .shared_bytes = kBulkBytes,
+      .takes = takes_no_bytes,
+      .geometry = per_peer_geometry,
+      .host = host,
+      .cuda = cuda};
+  // Some push, and others reduce what bulk copies bring.
+  static constexpr KernelPromises kPromises{.loads = 8,
+                                            .stores = 8,
+                                            .barriers = 2,
+                                            .stack_bytes = 128,
+                                            .block_fences = true,
+                                            .bulk_loads = true};
+  static constexpr Traffic kTraffic{.hops = "3, and 2 for each further pass", .wire = "(n-1)/n B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
+
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_push_per_peer(Team& team, const KernelArgs& work) {
+TUTTI_BODY Outcome ReduceScatterPushPerPeer::run(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const BoundPasses passes(work, team.block(), sizeof(T), true);
   if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
@@ -39,13 +81,6 @@ TUTTI_BODY Outcome reduce_scatter_push_per_peer(Team& team, const KernelArgs& wo
     return team.template bulk_fetch<T>(parts, Range{0, pass.part.count}, reduce);
   };
   return push_bound(team, work, passes, push, take);
-}
-
-template <class Team>
-BodyOf<Team> host_reduce_scatter_push_per_peer(DataType dtype, OpKind op) {
-  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return reduce_scatter_push_per_peer<typename decltype(reduction)::Type, Team>;
-  });
 }
 
 }  // namespace tutti

@@ -8,21 +8,49 @@
 // Cost: n - 1 hops behind a barrier; (n-1)/n x bytes over one link each way.
 #pragma once
 
-#include "algorithms/instantiate.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/ring.hpp"
+#include "algorithms/takes.hpp"
 
 namespace tutti {
 
-template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_ring(Team& team, const KernelArgs& work) {
-  return go_around<RingTurns{.adds = true, .spreads = false}, Reduction>(team, work);
-}
+struct ReduceScatterRing {
+  using Kernel = RingKernel;
+  using Types = ColumnReductions;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
 
-template <class Team>
-BodyOf<Team> host_reduce_scatter_ring(DataType dtype, OpKind op) {
-  return with_column_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    return reduce_scatter_ring<typename decltype(reduction)::Type, Team>;
-  });
+  static constexpr Algorithm kAlgorithm{
+      .id = "reduce_scatter/ring",
+      .collective = Collective::kReduceScatter,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kNone,
+      .cost = {.steps = -1, .steps_per_rank = 4.1, .wire = pieces_wire, .local = times<3>},
+      .text = "sums go from rank to rank, chunk by chunk, and end where they are whole",
+      .peers_read_input = false,
+      .ring_directions = 1,
+      .only_where_measured = true,
+      .min_threads = 64,
+      .takes = rings_take,
+      .geometry = ring_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises{
+      .loads = 2, .stores = 2, .barriers = 1, .block_fences = true};
+  static constexpr Traffic kTraffic{.hops = "1 + n", .wire = "(n-1)/n B, to one neighbour"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
+
+template <class Reduction, class Team>
+TUTTI_BODY Outcome ReduceScatterRing::run(Team& team, const KernelArgs& work) {
+  return go_around<RingTurns{.adds = true, .spreads = false}, Reduction>(team, work);
 }
 
 }  // namespace tutti

@@ -9,14 +9,54 @@
 // which does not travel, is loaded by the thread that then overwrites it.
 #pragma once
 
-#include "algorithms/instantiate.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/reduce_scatter/one_shot_push.hpp"
+#include "algorithms/takes.hpp"
 #include "algorithms/uneven.hpp"
+#include "device/counts.hpp"
 
 namespace tutti {
 
+struct ReduceScatterVOneShotPush {
+  using Kernel = PacketKernel;
+  using Types = ColumnReductions;
+  using Beside = PieceCounts;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "reduce_scatter_v/one_shot_push",
+      .collective = Collective::kReduceScatterV,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      .cost = {.steps = 1.1,
+               .steps_per_rank = 0.15,
+               .host_steps = 5.5,
+               .wire = pieces_wire,
+               .local = times<8>},
+      .text = "every rank sends each rank its piece, in words that are their own flags",
+      .peers_read_input = false,
+      .starts_early = true,
+      .counts_on_host = true,
+      .packets = packets_of_pieces,
+      .takes = takes_no_multipliers,
+      .geometry = shared_packets_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises = kPollsTogether;
+  static constexpr Traffic kTraffic{.hops = "1", .wire = "(n-1)/n B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work, const PieceCounts& counts);
+};
+
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_v_one_shot_push(Team& team, const KernelArgs& work,
+TUTTI_BODY Outcome ReduceScatterVOneShotPush::run(Team& team, const KernelArgs& work,
                                                   const PieceCounts& counts) {
   using T = typename Reduction::Element;
   using Column = typename Team::Column;
@@ -46,16 +86,6 @@ TUTTI_BODY Outcome reduce_scatter_v_one_shot_push(Team& team, const KernelArgs& 
   team.launch_trigger();
 
   return reduce_polled<Reduction>(team, work, tiles, own);
-}
-
-template <class Team>
-BodyOf<Team> host_reduce_scatter_v_one_shot_push(DataType dtype, OpKind op) {
-  return with_column_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    using Reduced = typename decltype(reduction)::Type;
-    return [](Team& team, const KernelArgs& work) {
-      return reduce_scatter_v_one_shot_push<Reduced>(team, work, *work.counts);
-    };
-  });
 }
 
 }  // namespace tutti

@@ -11,11 +11,44 @@
 // links. In place is safe as in reduce_scatter/pull.
 #pragma once
 
-#include "algorithms/instantiate.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/reduction.hpp"
+#include "algorithms/takes.hpp"
 #include "algorithms/uneven.hpp"
+#include "device/counts.hpp"
 
 namespace tutti {
+
+struct ReduceScatterVPull {
+  using Kernel = PeerKernel;
+  using Types = EveryReduction;
+  using Beside = PieceCounts;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "reduce_scatter_v/pull",
+      .collective = Collective::kReduceScatterV,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .order = Order::kRankOrder,
+      .cost = {.steps = 4, .wire = pieces_wire, .local = own_piece_local},
+      .text = "each rank reads its piece of everybody's input and reduces it",
+      .publishes_counts = true,
+      .takes = takes_everything,
+      .geometry = two_shot_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises{.loads = kMaxCudaRanks, .stores = 1, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "4", .wire = "(n-1)/n B"};
+
+  template <class Reduction, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work, const PieceCounts& counts);
+};
 
 // The pieces of an input, which are alike on every rank.
 class Parts {
@@ -70,8 +103,8 @@ TUTTI_BODY void stage_parts(Team& team, const KernelArgs& work, const Parts& par
 }
 
 template <class Reduction, class Team>
-TUTTI_BODY Outcome reduce_scatter_v_pull(Team& team, const KernelArgs& work,
-                                         const PieceCounts& counts) {
+TUTTI_BODY Outcome ReduceScatterVPull::run(Team& team, const KernelArgs& work,
+                                           const PieceCounts& counts) {
   using T = typename Reduction::Element;
   const Parts parts(counts);
   const bool compares = !counts.agreed, fits = !compares || parts.fit(work);
@@ -105,16 +138,6 @@ TUTTI_BODY Outcome reduce_scatter_v_pull(Team& team, const KernelArgs& work,
     if (slot == 0) break;
   }
   return team.finish();
-}
-
-template <class Team>
-BodyOf<Team> host_reduce_scatter_v_pull(DataType dtype, OpKind op) {
-  return with_reduction<Team>(dtype, op, [](auto reduction) -> BodyOf<Team> {
-    using Reduced = typename decltype(reduction)::Type;
-    return [](Team& team, const KernelArgs& work) {
-      return reduce_scatter_v_pull<Reduced>(team, work, *work.counts);
-    };
-  });
 }
 
 }  // namespace tutti

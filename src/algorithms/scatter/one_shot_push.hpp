@@ -7,14 +7,47 @@
 // it is, so bits travel beside marks. Nobody touches another rank's buffers, so any will do.
 #pragma once
 
-#include "algorithms/bodies.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "algorithms/pieces.hpp"
 #include "device/packets.hpp"
 
 namespace tutti {
 
-template <class Team>
-TUTTI_BODY Outcome scatter_one_shot_push(Team& team, const KernelArgs& work) {
+struct ScatterOneShotPush {
+  using Kernel = PacketKernel;
+  using Types = MovedBytes;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "scatter/one_shot_push",
+      .collective = Collective::kScatter,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 2.4,
+               .host_steps = 5.5,
+               .wire = pieces_wire,
+               .local = packets_of_pieces_local},
+      .text = "the root sends each rank its piece, in words that are their own flags",
+      .peers_read_input = false,
+      .starts_early = true,
+      .packets = packets_of_pieces,
+      .takes = moves,
+      .geometry = shared_packets_geometry,
+      .host = host,
+      .cuda = cuda};
+  static constexpr KernelPromises kPromises = kPollsOne;
+  static constexpr Traffic kTraffic{.hops = "1", .wire = "2 (n-1)/n B, from the root"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
+
+template <class, class Team>
+TUTTI_BODY Outcome ScatterOneShotPush::run(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   using Column = typename Team::Column;
   const Shares<Team::template tile_elements<T>()> tiles(piece_of(work), 1);
@@ -51,11 +84,6 @@ TUTTI_BODY Outcome scatter_one_shot_push(Team& team, const KernelArgs& work) {
   });
   if (outcome != Outcome::kDone) return Outcome::kFailed;
   return team.close_packets();
-}
-
-template <class Team>
-BodyOf<Team> host_scatter_one_shot_push(DataType, OpKind) {
-  return scatter_one_shot_push<Team>;
 }
 
 }  // namespace tutti

@@ -10,12 +10,43 @@
 #pragma once
 
 #include "algorithms/all_to_all/push.hpp"
-#include "algorithms/bodies.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 
 namespace tutti {
 
-template <class Team>
-TUTTI_BODY Outcome scatter_push(Team& team, const KernelArgs& work) {
+struct ScatterPush {
+  using Kernel = PeerKernel;
+  using Types = MovedBytes;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "scatter/push",
+      .collective = Collective::kScatter,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
+      .text = "the root stores its piece for each rank into that one's output",
+      .peers_read_input = false,
+      .peers_write_output = true,
+      .takes = moves,
+      .geometry = push_pieces_geometry,
+      .host = host,
+      .cuda = cuda};
+  // A root has something for each rank, or gets something of each.
+  static constexpr KernelPromises kPromises{
+      .loads = kMaxCudaRanks, .stores = kMaxCudaRanks, .barriers = 2};
+  static constexpr Traffic kTraffic{.hops = "3", .wire = "(n-1)/n B, from the root"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work);
+};
+
+template <class, class Team>
+TUTTI_BODY Outcome ScatterPush::run(Team& team, const KernelArgs& work) {
   using T = std::uint8_t;
   const std::size_t piece = piece_of(work);
   const std::size_t slot = work.stage_output ? slot_of(work, 1, 1) : piece;
@@ -43,11 +74,6 @@ TUTTI_BODY Outcome scatter_push(Team& team, const KernelArgs& work) {
     if (slot == 0) break;
   }
   return team.finish();
-}
-
-template <class Team>
-BodyOf<Team> host_scatter_push(DataType, OpKind) {
-  return scatter_push<Team>;
 }
 
 }  // namespace tutti

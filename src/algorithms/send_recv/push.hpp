@@ -12,10 +12,50 @@
 // over the sender's links, twice as much in packets.
 #pragma once
 
-#include "algorithms/bodies.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
 #include "device/messages.hpp"
 
 namespace tutti {
+
+struct SendRecvPush {
+  using Kernel = MessageKernel;
+  using Types = MovedBytes;
+  using Beside = Messages;
+  static HostBody host(DataType dtype, OpKind op);
+  static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
+
+  // Lanes, as many as find a packets' chunk each.
+  static Geometry geometry(const Extent& extent) {
+    const std::size_t chunks = std::max<std::size_t>(ceil_div(extent.bytes, kPacketChunk), 1);
+    return {static_cast<int>(std::min<std::size_t>(chunks, kLanes)), kMaxThreads};
+  }
+
+  static constexpr Algorithm kAlgorithm{
+      .id = "send_recv/push",
+      .collective = Collective::kSendRecv,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 3, .host_steps = 4, .wire = times<1>, .local = times<3>},
+      .text = "the sender stores chunks into slots at the taker, short ones as packets",
+      .peers_read_input = false,
+      .starts_early = true,
+      .sends_messages = true,
+      .min_threads = 128,
+      .takes = moves,
+      .geometry = geometry,
+      .host = host,
+      .cuda = cuda};
+  // A chunk into a slot, or to its place, or from a slot: as many vectors as a thread has under
+  // way.
+  static constexpr KernelPromises kPromises{.loads = 8, .stores = 8, .barriers = 2, .loops = 2};
+  static constexpr Traffic kTraffic{.hops = "3", .wire = "the message"};
+
+  template <class, class Team>
+  static TUTTI_BODY Outcome run(Team& team, const KernelArgs& work, const Messages& messages);
+};
 
 template <class Team>
 TUTTI_BODY Outcome carry_out(Team& team, const Messages& messages, const MessageMove& move) {
@@ -43,8 +83,8 @@ TUTTI_BODY Outcome carry_out(Team& team, const Messages& messages, const Message
   return Outcome::kDone;
 }
 
-template <class Team>
-TUTTI_BODY Outcome send_recv_push(Team& team, const Messages& messages) {
+template <class, class Team>
+TUTTI_BODY Outcome SendRecvPush::run(Team& team, const KernelArgs&, const Messages& messages) {
   team.open_messages(messages);
   for (;;) {
     MessageMove move = {};
@@ -54,11 +94,6 @@ TUTTI_BODY Outcome send_recv_push(Team& team, const Messages& messages) {
     if (team.pass(move, carried) != Outcome::kDone) return Outcome::kFailed;
   }
   return team.close_messages();
-}
-
-template <class Team>
-BodyOf<Team> host_send_recv_push(DataType, OpKind) {
-  return [](Team& team, const KernelArgs& work) { return send_recv_push(team, *work.messages); };
 }
 
 }  // namespace tutti

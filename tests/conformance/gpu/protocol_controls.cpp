@@ -124,7 +124,7 @@ class Trials {
  public:
   Trials(Rank& rank, const Algorithm& row, bool staged)
       : rank_(rank), row_(row), staged_(staged), bare_(rank), lanes_(*rank.device.cuda()) {
-    require_ok(rank.device.cuda()->load_kernel(weakened_kernel(row.id), row.shared_bytes));
+    require_ok(rank.device.cuda()->load_kernel(weakened_kernel(row), row.shared_bytes));
     if (row.program != nullptr) require_ok(lanes_.create(rank.group.device()));
   }
 
@@ -174,7 +174,7 @@ class Trials {
     CudaDriver& cuda = *rank_.device.cuda();
     require_ok(cuda.copy_async(bare_.input(), values_.data(), kBytes, bare_.stream()));
     const CudaBody body{
-        .kernel = weakened_kernel(row_.id), .threads = kThreads, .shared_bytes = row_.shared_bytes};
+        .kernel = weakened_kernel(row_), .threads = kThreads, .shared_bytes = row_.shared_bytes};
     launch(body, bare_.work(row_, staged_));
     busy_ += Clock::now() - start;
     delay_ns_ = std::clamp<std::uint64_t>(busy_.count(), delay_ns_, kLongestDelayNs);
@@ -312,7 +312,7 @@ void every_protocol_is_needed(Rank& rank) {
   }
   for (const Algorithm& row : rows_of(Collective::kAllReduce)) {
     if (row.cuda == nullptr) continue;
-    require(weakened_kernel(row.id) != nullptr,
+    require(weakened_kernel(row) != nullptr,
             fmt::format("{} has no weakened kernel: add it to weakened.cu", row.id));
     if (row.packets != nullptr) {
       control_packets(rank, row);

@@ -9,7 +9,7 @@
 #include "algorithms/all_reduce/two_shot_push.hpp"
 #include "algorithms/all_reduce/two_shot_staged.hpp"
 #include "algorithms/all_reduce/two_shot_tma.hpp"
-#include "algorithms/team_stages.hpp"
+#include "algorithms/between_copies.hpp"
 #include "conformance/gpu/weakened.hpp"
 #include "device/multicast/multicast_team.cuh"
 #include "device/nvlink_peer/bulk_team.cuh"
@@ -69,49 +69,49 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_one_shot(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   NvlinkTeam<Weakened> team(work);
-  all_reduce_one_shot<SumOfFloats>(team, work);
+  AllReduceOneShot::run<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_two_shot(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   NvlinkTeam<Weakened> team(work);
-  all_reduce_two_shot<SumOfFloats>(team, work);
+  AllReduceTwoShot::run<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_multicast_one_shot(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   BasicMulticastTeam<Weakened> team(work);
-  all_reduce_multicast_one_shot<SumOfFloats>(team, work);
+  AllReduceMulticastOneShot::run<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_multicast_two_shot(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   BasicMulticastTeam<Weakened> team(work);
-  all_reduce_multicast_two_shot<SumOfFloats>(team, work);
+  AllReduceMulticastTwoShot::run<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_one_shot_push(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   PacketTeam<0, Weakened> team(work);
-  all_reduce_one_shot_push<SumOfFloats>(team, work);
+  AllReduceOneShotPush::run<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_two_shot_push(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   PacketTeam<0, Weakened> team(work);
-  all_reduce_two_shot_push<SumOfFloats>(team, work);
+  AllReduceTwoShotPush::run<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
     weakened_two_shot_staged(const __grid_constant__ KernelArgs work) {
   weaken_as(work.rank);
   NvlinkTeam<Weakened> team(work);
-  all_reduce_two_shot_staged<SumOfFloats>(team, work);
+  AllReduceTwoShotStaged::run<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
   weaken_as(work.rank);
   __shared__ BulkMoves moves;
   BulkTeam<Weakened> team(work, moves);
-  all_reduce_two_shot_tma<SumOfFloats>(team, work);
+  AllReduceTwoShotTma::run<SumOfFloats>(team, work);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
   KernelArgs part = work;
   part.meets = work.meets && !Weakened::skip_barrier(0);
   NvlinkTeam<Weakened> team(part);
-  run_between_copies<SumOfFloats>(team, part);
+  BetweenCopies::run<SumOfFloats>(team, part);
 }
 
 __global__ void __launch_bounds__(kMaxThreads, 1)
@@ -137,32 +137,30 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
   weaken_as(work.rank);
   __shared__ RingTeam<Weakened>::Progress progress;
   RingTeam<Weakened> team(work, progress);
-  all_reduce_ring<SumOfFloats>(team, work);
+  AllReduceRing::run<SumOfFloats>(team, work);
 }
 
 }  // namespace
 
-CudaKernel weakened_kernel(std::string_view id) {
-  if (id == "all_reduce/one_shot") return reinterpret_cast<CudaKernel>(&weakened_one_shot);
-  if (id == "all_reduce/two_shot") return reinterpret_cast<CudaKernel>(&weakened_two_shot);
-  if (id == "all_reduce/multicast_one_shot") {
-    return reinterpret_cast<CudaKernel>(&weakened_multicast_one_shot);
+CudaKernel weakened_kernel(const Algorithm& row) {
+  const struct {
+    CudaKernel (*entry)(DataType, OpKind, int);
+    void (*weakened)(KernelArgs);
+  } kernels[] = {
+      {AllReduceOneShot::cuda, weakened_one_shot},
+      {AllReduceTwoShot::cuda, weakened_two_shot},
+      {AllReduceMulticastOneShot::cuda, weakened_multicast_one_shot},
+      {AllReduceMulticastTwoShot::cuda, weakened_multicast_two_shot},
+      {AllReduceOneShotPush::cuda, weakened_one_shot_push},
+      {AllReduceTwoShotPush::cuda, weakened_two_shot_push},
+      {AllReduceTwoShotStaged::cuda, weakened_two_shot_staged},
+      {AllReduceTwoShotTma::cuda, weakened_two_shot_tma},
+      {BetweenCopies::cuda, weakened_between_copies},
+      {AllReduceRing::cuda, weakened_ring},
+  };
+  for (const auto& [entry, weakened] : kernels) {
+    if (row.cuda == entry) return reinterpret_cast<CudaKernel>(weakened);
   }
-  if (id == "all_reduce/multicast_two_shot") {
-    return reinterpret_cast<CudaKernel>(&weakened_multicast_two_shot);
-  }
-  if (id == "all_reduce/one_shot_push") {
-    return reinterpret_cast<CudaKernel>(&weakened_one_shot_push);
-  }
-  if (id == "all_reduce/two_shot_push") {
-    return reinterpret_cast<CudaKernel>(&weakened_two_shot_push);
-  }
-  if (id == "all_reduce/two_shot_staged") {
-    return reinterpret_cast<CudaKernel>(&weakened_two_shot_staged);
-  }
-  if (id == "all_reduce/two_shot_tma") return reinterpret_cast<CudaKernel>(&weakened_two_shot_tma);
-  if (id.ends_with("_copy_engine")) return reinterpret_cast<CudaKernel>(&weakened_between_copies);
-  if (id.starts_with("all_reduce/ring")) return reinterpret_cast<CudaKernel>(&weakened_ring);
   return nullptr;
 }
 

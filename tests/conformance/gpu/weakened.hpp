@@ -22,7 +22,7 @@ struct CudaWeakening {
 };
 
 // Null where the row has no weakened kernel.
-CudaKernel weakened_kernel(std::string_view id);
+CudaKernel weakened_kernel(const Algorithm& row);
 
 // In stream order. False where CUDA refuses.
 bool set_weakening(int rank, const CudaWeakening& weakening, Stream stream);

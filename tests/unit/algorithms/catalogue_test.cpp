@@ -23,6 +23,18 @@ TEST(CatalogueTest, IdsAreUniqueAndNameTheirCollective) {
   }
 }
 
+// rows_of() is a part of the catalogue.
+TEST(CatalogueTest, AlgorithmsOfACollectiveAreNeighbours) {
+  std::size_t all = 0;
+  for (const Collective collective : kAllCollectives) {
+    const auto rows = rows_of(collective);
+    EXPECT_FALSE(rows.empty()) << to_string(collective);
+    for (const Algorithm& row : rows) EXPECT_EQ(row.collective, collective) << row.id;
+    all += rows.size();
+  }
+  EXPECT_EQ(all, catalogue().size());
+}
+
 TEST(CatalogueTest, RowsSayWhereTheyRunAndWhatTheyCost) {
   for (const Algorithm& row : catalogue()) {
     EXPECT_GT(row.max_ranks_host + row.max_ranks_cuda, 0) << row.id;

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "algorithms/all_gather/copy_engine_multicast.hpp"
-#include "algorithms/all_reduce/copy_engine.hpp"
+#include "algorithms/all_reduce/one_shot_copy_engine.hpp"
+#include "algorithms/all_reduce/two_shot_copy_engine.hpp"
 #include "algorithms/all_to_all/copy_engine.hpp"
 #include "algorithms/bodies.hpp"
 #include "algorithms/broadcast/copy_engine.hpp"
@@ -210,16 +211,16 @@ Races races_of(const Setting& setting, int without = -1) {
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   for (const bool staged : {false, true}) {
-    all.push_back({all_reduce_one_shot_copy_engine, 2, staged});
+    all.push_back({AllReduceOneShotCopyEngine::program, 2, staged});
     for (const int ranks : {2, 3, 4}) {
-      all.push_back({broadcast_copy_engine, ranks, staged});
-      all.push_back({gather_copy_engine, ranks, staged});
-      if (staged) all.push_back({scatter_copy_engine, ranks, staged});  // it always is
-      all.push_back({all_reduce_two_shot_copy_engine, ranks, staged});
-      all.push_back({all_gather_copy_engine, ranks, staged});
-      all.push_back({all_gather_copy_engine_multicast, ranks, staged});
-      all.push_back({reduce_scatter_copy_engine, ranks, staged});
-      all.push_back({all_to_all_copy_engine, ranks, staged});
+      all.push_back({BroadcastCopyEngine::program, ranks, staged});
+      all.push_back({GatherCopyEngine::program, ranks, staged});
+      if (staged) all.push_back({ScatterCopyEngine::program, ranks, staged});  // it always is
+      all.push_back({AllReduceTwoShotCopyEngine::program, ranks, staged});
+      all.push_back({AllGatherCopyEngine::program, ranks, staged});
+      all.push_back({AllGatherCopyEngineMulticast::program, ranks, staged});
+      all.push_back({ReduceScatterCopyEngine::program, ranks, staged});
+      all.push_back({AllToAllCopyEngine::program, ranks, staged});
     }
   }
   return all;
@@ -254,7 +255,7 @@ TEST(CopyEngineTest, OneCopyServesAllRanksWhereThereIsMulticast) {
     RankStages stages(graph, sizeof(float), -1);
     KernelArgs work = world.work(1, kCount, false);
     if (multicast) work.multicast.output = all.data();
-    all_gather_copy_engine_multicast(stages, work, sizeof(float));
+    AllGatherCopyEngineMulticast::program(stages, work, sizeof(float));
     EXPECT_EQ(stages.copied, multicast ? 1 : kRanks);
   }
 }

@@ -135,7 +135,7 @@ std::vector<PlannedCopy> plan_of(const PushCase& c) {
     counts.agreed = true;
     for (int block = 0; block < c.blocks; ++block) {
       PlanningTeam team(work, c.table, block, plan);
-      EXPECT_EQ(all_to_all_v_push(team, work, counts), Outcome::kDone);
+      EXPECT_EQ(AllToAllVPush::run<void>(team, work, counts), Outcome::kDone);
     }
   }
   return plan;

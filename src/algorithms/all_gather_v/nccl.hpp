@@ -1,0 +1,26 @@
+// all_gather_v/nccl: NVIDIA's library, where it is installed: sends and receives in a group.
+#pragma once
+
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/moving.hpp"
+
+namespace tutti {
+
+struct AllGatherVNccl {
+  static constexpr Algorithm kAlgorithm{
+      .id = "all_gather_v/nccl",
+      .collective = Collective::kAllGatherV,
+      .family = Family::kNccl,
+      .needs = kNeedsNccl,
+      .max_ranks_cuda = 1 << 20,
+      .cost = {.steps = 4.8, .steps_per_rank = 0.8, .wire = pieces_wire},
+      .text = "NVIDIA's library, where it is installed: sends and receives in a group",
+      .peers_read_input = false,
+      .counts_on_host = true,
+      .takes = moves,
+      .geometry = library_geometry};
+  static constexpr Traffic kTraffic{.hops = kNcclsOwn, .wire = "(n-1)/n B"};
+};
+
+}  // namespace tutti
