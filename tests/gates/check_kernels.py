@@ -28,120 +28,46 @@ ROOT = Path(__file__).resolve().parents[2]
 RANKS = 8  # kMaxCudaRanks: the wide loop has one access per rank
 
 
-# Bytes of stack, over all of a kernel. In the wide loop there is no access to local memory; outside it
-# a few values are put aside, above all over the calls of look_up() and fail(), which are out of line so
-# that the loop has the registers.
-STACK_BYTES = 32
+# Bytes of stack that polls for integers have, over all of a kernel. In the wide loop there is no access to
+# local memory; outside it a few values are put aside, above all over the calls of look_up() and fail(), which
+# are out of line so that the loop has the registers.
+STACK_OF_INTEGERS = 5 * 32
 
 
 class Promise(NamedTuple):
-    """Of a row's kernel: the 16-byte accesses of one trip through its wide loop, narrower ones there,
-    its barriers, how many such loops it has, its stack, whether its warps tell each other anything, how
-    many accesses to local memory are let pass in the loop, and which bulk copies carry its data. Where it is
-    for just so many ranks it has no stack."""
-    loads: int
-    stores: int
-    barriers: int
+    """KernelPromises (src/algorithms/descriptor.hpp): tutti_describe prints them."""
+    loads: int = 0
+    stores: int = 0
+    barriers: int = 0
     narrow: int = 0
     loops: int = 1
-    stack: int = STACK_BYTES
+    stack_bytes: int = 32
     block_fences: bool = False
     local: int = 0
-    bulk: tuple[str, ...] = ()
+    bulk_loads: bool = False
+    bulk_stores: bool = False
 
 
-# A loop that polls for packets has those of every other rank under way at once, the announcement of one,
-# and the word that counts launches. For any number of ranks a value or two are put aside there, too:
-# what polls has the time.
-POLLS_TOGETHER = Promise(loads=RANKS - 1 + 1, stores=0, barriers=0, narrow=1, local=2)
-# Likewise, of one rank's.
-POLLS_ONE = POLLS_TOGETHER._replace(loads=1 + 1)
-# Into shared memory, and from there.
-BULK_BOTH_WAYS = ("bulk_load", "bulk_store")
-PROMISES = {
-    "one_shot_kernel": Promise(loads=RANKS, stores=1, barriers=2),
-    "two_shot_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
-    "one_shot_push_kernel": POLLS_TOGETHER,
-    "two_shot_push_kernel": POLLS_TOGETHER._replace(loops=2),
-    # Once where all accesses are wide, once where they are not. For any number of ranks it puts aside what
-    # it knows of tokens, over the same calls. With stores to a cluster, a failure's fence is one of the block, too.
-    "rms_norm_one_shot_push_kernel": POLLS_TOGETHER._replace(loops=2, stack=3 * STACK_BYTES, block_fences=True),
-    # all_reduce's, with a residual: of two_shot it comes beside the inputs of all ranks, and finds one register too few.
-    "rms_norm_one_shot_push_split_kernel": POLLS_TOGETHER,
-    "rms_norm_two_shot_push_kernel": POLLS_TOGETHER._replace(loops=2),
-    "rms_norm_two_shot_kernel": Promise(loads=RANKS + 1, stores=RANKS, barriers=2, stack=2 * STACK_BYTES, local=1),
-    # Pushing, where every share is whole, and reducing. 8-bit floats put aside what counts the passes.
-    "two_shot_staged_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2, loops=2, stack=3 * STACK_BYTES),
-    # What is added up goes into shared memory. ptxas fences within the block besides, for bulk copies.
-    "two_shot_tma_kernel": Promise(loads=RANKS, stores=0, barriers=2, stack=2 * STACK_BYTES, block_fences=True,
-                                   bulk=BULK_BOTH_WAYS),
-    # Between copies, all in own memory.
-    "between_copies_kernel": Promise(loads=RANKS, stores=1, barriers=1),
-    # What a rank has goes to all of them. They are compiled for bytes alone.
-    "all_gather_push_kernel": Promise(loads=1, stores=RANKS, barriers=2),
-    "all_gather_one_shot_push_kernel": POLLS_TOGETHER,
-    # Each rank gets its own piece: a tile of every one is under way at once.
-    "all_to_all_push_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
-    "all_to_all_one_shot_push_kernel": POLLS_TOGETHER,
-    # Blocks bound to one rank: as many vectors as a thread has under way.
-    "all_gather_push_per_peer_kernel": Promise(loads=8, stores=8, barriers=2),
-    "all_to_all_push_per_peer_kernel": Promise(loads=8, stores=8, barriers=2),
-    # A root has something for each rank, or gets something of each.
-    "scatter_push_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
-    "scatter_one_shot_push_kernel": POLLS_ONE,
-    "gather_pull_kernel": Promise(loads=RANKS, stores=RANKS, barriers=2),
-    "gather_one_shot_push_kernel": POLLS_TOGETHER,
-    # The root stores a share to one rank at a time, and to its own output.
-    "broadcast_two_shot_kernel": Promise(loads=1, stores=2, barriers=2),
-    "broadcast_one_shot_push_kernel": POLLS_ONE,
-    "reduce_two_shot_staged_kernel": Promise(loads=RANKS, stores=1, barriers=2, stack=3 * STACK_BYTES),
-    "reduce_one_shot_push_kernel": POLLS_TOGETHER,
-    # A chunk into a slot, or to its place, or from a slot: as many vectors as a thread has under way.
-    "send_recv_push_kernel": Promise(loads=8, stores=8, barriers=2, loops=2),
-    "meeting_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
-    "reduce_scatter_pull_kernel": Promise(loads=RANKS, stores=1, barriers=2),
-    # Pushing, where every rank but the own one gets a part, and reducing.
-    "reduce_scatter_push_kernel": Promise(loads=RANKS, stores=1, barriers=2, stack=3 * STACK_BYTES),
-    # Some push, and others reduce what bulk copies bring.
-    "reduce_scatter_push_per_peer_kernel": Promise(loads=8, stores=8, barriers=2, stack=4 * STACK_BYTES, block_fences=True,
-                                                   bulk=("bulk_load",)),
-    "reduce_scatter_one_shot_push_kernel": POLLS_TOGETHER,
-    # Of pieces of any lengths: one rank's piece after the other, as many vectors as a thread has under way.
-    "all_to_all_v_push_kernel": Promise(loads=8, stores=8, barriers=2),
-    "all_to_all_v_one_shot_push_kernel": POLLS_TOGETHER,
-    "reduce_scatter_v_pull_kernel": Promise(loads=RANKS, stores=1, barriers=2),
-    "reduce_scatter_v_one_shot_push_kernel": POLLS_TOGETHER,
-    # Scaled bytes put aside where the tile begins, over the cut at the end of a row.
-    "reduce_scatter_pull_rows_kernel": Promise(loads=RANKS, stores=1, barriers=2, stack=2 * STACK_BYTES),
-    # Emulated, they load one rank's part after the other.
-    "multicast_one_shot_kernel": Promise(loads=1, stores=0, barriers=2),
-    "multicast_two_shot_kernel": Promise(loads=1, stores=0, barriers=2),
-    "all_gather_multicast_kernel": Promise(loads=1, stores=RANKS, barriers=2),
-    "reduce_scatter_multicast_kernel": Promise(loads=1, stores=0, barriers=2),
-    "reduce_multicast_kernel": Promise(loads=1, stores=0, barriers=2),
-    "barrier_multicast_kernel": Promise(loads=0, stores=0, barriers=1, loops=0),
-    # Where a share is whole: what came and what is added; sent on, sent back, and kept.
-    # What ranks have comes into shared memory, and is used from there.
-    "all_gather_pull_tma_kernel": Promise(loads=0, stores=1, barriers=2, block_fences=True, bulk=BULK_BOTH_WAYS),
-    "all_gather_ring_kernel": Promise(loads=1, stores=3, barriers=1, block_fences=True),
-    "reduce_scatter_pull_tma_kernel": Promise(loads=0, stores=1, barriers=2, stack=4 * STACK_BYTES, block_fences=True,
-                                              bulk=BULK_BOTH_WAYS),
-    "reduce_scatter_ring_kernel": Promise(loads=2, stores=2, barriers=1, block_fences=True),
-    "ring_kernel": Promise(loads=2, stores=3, barriers=1, block_fences=True),
-}
+Promises = dict[str, Promise]  # by the body's struct
+
+
+def read_promises(text: str) -> Promises:
+    return {body: Promise(**promises) for body, promises in json.loads(text).items()}
+
+
 INTEGERS = r"signed char|unsigned char|(unsigned )?(int|long)( long)?"
 
 
 class Kernel(NamedTuple):
-    """What the name of a row's kernel says."""
-    name: str
+    """What the name of an algorithm's kernel says."""
+    body: str
     element: str
     op: str
     ranks: int  # exactly so many; 0: any number
 
     def __str__(self) -> str:
         exact = f", {self.ranks} ranks" if self.ranks else ""
-        return f"{self.name}<{self.element}, {self.op}{exact}>"
+        return f"{self.body}<{self.element}, {self.op}{exact}>"
 
 
 def demangle(names: list[str]) -> list[str]:
@@ -149,28 +75,26 @@ def demangle(names: list[str]) -> list[str]:
     return said.stdout.splitlines()
 
 
-def row_kernel(name: str) -> Kernel | None:
-    match = re.search(r"(\w+)<tutti::Reduction<(?:tutti::)?([\w ]+), tutti::(\w+)>(?:, (\d+))? ?>", name)
-    if match:
-        return Kernel(*match.groups()[:3], int(match[4] or 0))
-    moves = re.search(r"::(\w+_kernel)\(tutti::KernelArgs(?:, tutti::(?:Messages|PieceCounts))?\)$", name)
-    return Kernel(moves[1], "unsigned char", "moved", 0) if moves else None
+def kernel_of(name: str) -> Kernel | None:
+    """None for what is no algorithm's own kernel: local_kernel comes behind one."""
+    match = re.search(r"(?<!local)_kernel<tutti::(\w+), tutti::Reduction<(?:tutti::)?([\w ]+), tutti::(\w+)>, (\d+)>", name)
+    return Kernel(*match.groups()[:3], int(match[4])) if match else None
 
 
-def promise_of(kernel: Kernel) -> Promise:
-    """A kernel for so many ranks has as many accesses. Packets of integers take twice as many, and with
-    them registers: more is put aside. The largest and smallest of 8-bit floats find three registers too
-    few where all ranks' shares are pushed and reduced in one kernel."""
-    promise = PROMISES[kernel.name]
-    if kernel.name == "two_shot_staged_kernel" and re.fullmatch(r"Float8\w+ M(ax|in)",
+def promise_of(kernel: Kernel, promises: Promises) -> Promise:
+    """A kernel for so many ranks has as many accesses, and puts nothing aside. Packets of integers take twice
+    as many, and with them registers: more is put aside. The largest and smallest of 8-bit floats find three
+    registers too few where all ranks' shares are pushed and reduced in one kernel."""
+    promise = promises[kernel.body]
+    if kernel.body == "AllReduceTwoShotStaged" and re.fullmatch(r"Float8\w+ M(ax|in)",
                                                                 f"{kernel.element} {kernel.op}"):
         promise = promise._replace(local=3)
     if kernel.ranks:
-        promise = promise._replace(loads=promise.loads - RANKS + kernel.ranks, stack=0, local=0)
+        promise = promise._replace(loads=promise.loads - RANKS + kernel.ranks, stack_bytes=0, local=0)
     polls = promise.narrow > 0 and promise.stores == 0
     if not polls or not re.fullmatch(INTEGERS, kernel.element):
         return promise
-    return promise._replace(loads=2 * (promise.loads - 1) + 1, stack=5 * STACK_BYTES)
+    return promise._replace(loads=2 * (promise.loads - 1) + 1, stack_bytes=STACK_OF_INTEGERS)
 
 
 # --- the rules: each takes a function and yields what is wrong with it ------------------------------
@@ -247,36 +171,44 @@ def check_registers(function: Function, promise: Promise):
         spills = sum(step.kind == "local" for step in steps)
         if spills > promise.local:
             yield f"{spills} accesses to local memory in the wide loop"
-    if function.stack_bytes > promise.stack:
-        yield f"{function.stack_bytes} bytes of stack, {promise.stack} are allowed"
+    if function.stack_bytes > promise.stack_bytes:
+        yield f"{function.stack_bytes} bytes of stack, {promise.stack_bytes} are allowed"
 
 
 def check_bulk(function: Function, promise: Promise):
     kinds = {step.kind for step in function.steps}
-    for kind in promise.bulk:
-        if kind not in kinds:
+    for kind, promised in (("bulk_load", promise.bulk_loads), ("bulk_store", promise.bulk_stores)):
+        if promised and kind not in kinds:
             yield f"has no {kind}, and promises bulk copies"
 
 
-def check_row(function: Function, kernel: Kernel):
-    if kernel.name not in PROMISES:
-        yield "a new kernel: say in check_kernels.py what it promises"
+def check_kernel(function: Function, kernel: Kernel, promises: Promises):
+    if kernel.body not in promises:
+        yield "a new kernel: its header says nothing of what it promises"
         return
     for check in (check_scopes, check_polls, check_width, check_flight, check_registers, check_bulk):
-        yield from check(function, promise_of(kernel))
+        yield from check(function, promise_of(kernel, promises))
 
 
-def check_functions(functions: list[Function]) -> list[str]:
+def check_functions(functions: list[Function], promises: Promises) -> list[str]:
     """One line per finding and function, in their order; equal ones once."""
-    findings, kernels = {}, 0
+    findings, kernels = {}, set()
     for function, name in zip(functions, demangle([function.name for function in functions])):
-        kernel = row_kernel(name)
-        kernels += kernel is not None
-        for finding in (*check_any(function), *(check_row(function, kernel) if kernel else ())):
+        kernel = kernel_of(name)
+        if kernel:
+            kernels.add(kernel.body)
+        for finding in (*check_any(function), *(check_kernel(function, kernel, promises) if kernel else ())):
             findings[f"{kernel or name}: {finding}"] = None
-    if kernels == 0:
-        findings["no kernel of any row found: nothing was checked"] = None
+    if not kernels:
+        findings["no kernel of any algorithm found: nothing was checked"] = None
     return list(findings)
+
+
+def check_all_found(functions: list[Function], promises: Promises) -> list[str]:
+    """Nothing is promised of kernels that are not there."""
+    found = {kernel.body for name in demangle([function.name for function in functions])
+             if (kernel := kernel_of(name))}
+    return [f"{body}: has no kernel" for body in promises if body not in found]
 
 
 def check_multicast_names(binaries: list[Path]) -> list[str]:
@@ -323,7 +255,7 @@ def ptx_command(command: str, output: Path) -> list[str]:
 
 
 def from_ptx(entry: dict, scratch: Path) -> list[Function]:
-    ptx = scratch / (Path(entry["file"]).stem + ".ptx")
+    ptx = scratch / (entry["file"].replace("/", "_") + ".ptx")  # files of several folders have the same name
     command = ptx_command(entry["command"], ptx)
     if "ccache" in command[0]:
         del command[0]
@@ -362,7 +294,9 @@ def main() -> int:
         return 1
     with tempfile.TemporaryDirectory() as scratch:
         evidence, functions = gather(build, Path(scratch))
-    findings = check_functions(functions) + check_multicast_names(binaries)
+    promises = read_promises(run(str(build / "bin/tutti_describe"), "promises"))
+    findings = [*check_functions(functions, promises), *check_all_found(functions, promises),
+                *check_multicast_names(binaries)]
     print(*findings, sep="\n", end="\n" if findings else "")
     print(f"{len(findings)} finding(s) in {len(functions)} functions: {evidence}")
     return 1 if findings else 0

@@ -7,10 +7,35 @@ import unittest
 from pathlib import Path
 
 import check_kernels
+from check_kernels import Promise
 from kernel_listing import read_frames, read_ptx, read_sass, read_stacks
 
-NAME = "_ZN5tutti12_GLOBAL__N_115one_shot_kernelINS_9ReductionI{}NS_3SumEEEEEvNS_10KernelArgsE"
+NAME = "_ZN5tutti11team_kernelINS_16AllReduceOneShotENS_9ReductionI{}NS_3SumEEELi0EEEvNS_10KernelArgsE"
 FLOAT, BYTE, HALF = "f", "a", "NS_4HalfE"
+
+POLLS = Promise(loads=8, narrow=1, local=2)
+PROMISES = {
+    "AllReduceOneShot": Promise(loads=8, stores=1, barriers=2),
+    "AllReduceOneShotPush": POLLS,
+    "AllReduceTwoShotTma": Promise(loads=8, barriers=2, stack_bytes=64, block_fences=True, bulk_loads=True,
+                                   bulk_stores=True),
+    "ReduceScatterPushPerPeer": Promise(loads=8, stores=8, barriers=2, stack_bytes=128, block_fences=True,
+                                        bulk_loads=True),
+    "AllGatherPullTma": Promise(stores=1, barriers=2, block_fences=True, bulk_loads=True, bulk_stores=True),
+    "AllGatherPush": Promise(loads=1, stores=8, barriers=2),
+}
+
+
+def check_functions(functions):
+    return check_kernels.check_functions(functions, PROMISES)
+
+
+def renamed(functions, body: str):
+    """As the kernel of another body."""
+    for function in functions:
+        function.name = function.name.replace("16AllReduceOneShot", f"{len(body)}{body}")
+    return functions
+
 
 # What one_shot's kernel is made of, as far as the rules go. L: is where the wide loop begins.
 SASS = """
@@ -70,11 +95,11 @@ def ptx(text: str, element: str = FLOAT):
 
 class Listings(unittest.TestCase):
     def setUp(self):
-        self.assertEqual(check_kernels.check_functions(sass(SASS)), [])
-        self.assertEqual(check_kernels.check_functions(ptx(PTX)), [])
+        self.assertEqual(check_functions(sass(SASS)), [])
+        self.assertEqual(check_functions(ptx(PTX)), [])
 
     def refuses(self, functions, *words: str) -> None:
-        findings = check_kernels.check_functions(functions)
+        findings = check_functions(functions)
         self.assertEqual(len(findings), 1, findings)
         for word in words:
             self.assertIn(word, findings[0])
@@ -101,7 +126,7 @@ class Listings(unittest.TestCase):
 
     def test_fence_between_warps(self):
         """Is for kernels that promise it, and no fence for peers."""
-        ring = check_kernels.Promise(loads=8, stores=1, barriers=2, block_fences=True)
+        ring = Promise(loads=8, stores=1, barriers=2, block_fences=True)
         for one_shot in (sass(SASS + "MEMBAR.ALL.CTA"), ptx(PTX + "fence.acq_rel.cta")):
             self.refuses(one_shot, "not of system scope")
             self.assertEqual(list(check_kernels.check_scopes(one_shot[0], ring)), [])
@@ -129,7 +154,7 @@ class Listings(unittest.TestCase):
         functions = sass(SASS.replace("BRA L", "BRA L\nLDG.E.STRONG.SYS R2, desc[UR4][R2.64]\nBRA 0x20"))
         loops = [[step.bytes for step in functions[0].within(loop)] for loop in functions[0].loops()]
         self.assertEqual([4 in widths for widths in loops], [False, True])
-        self.assertEqual(check_kernels.check_functions(functions), [])
+        self.assertEqual(check_functions(functions), [])
 
     def test_multicast(self):
         self.refuses(sass(SASS + "LDGMC.E.ADD.F32x4.RN.STRONG.SYS R8, [R2.64+URZ]"), "LDGMC", "multicast")
@@ -146,20 +171,20 @@ class Listings(unittest.TestCase):
         for store in ("UBLKCP.G.S [UR6], [UR4], UR5", "UBLKRED.G.S.ADD [UR6], [UR4], UR5", "UTMASTG.2D [UR4], [UR6]"):
             self.refuses(sass(SASS + store), "proxy fence", store.split()[0])
             self.refuses(sass(SASS + store + "\nFENCE.VIEW.ASYNC.S"), "proxy fence")
-            self.assertEqual(check_kernels.check_functions(sass(SASS + "FENCE.VIEW.ASYNC.S\n" + store)), [])
+            self.assertEqual(check_functions(sass(SASS + "FENCE.VIEW.ASYNC.S\n" + store)), [])
         for store in ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 256",
                       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r1], 256",
                       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, %r2}], [%r3]"):
             self.refuses(ptx(PTX + store), "proxy fence", store.split()[0])
-            self.assertEqual(check_kernels.check_functions(ptx(PTX + "fence.proxy.async.shared::cta\n" + store)), [])
+            self.assertEqual(check_functions(ptx(PTX + "fence.proxy.async.shared::cta\n" + store)), [])
 
     def test_use_before_the_last_load(self):
         early = SASS.replace("[R88.64] * 8", "[R88.64] * 7\n{}\nLDG.E.128.STRONG.SYS R60, desc[UR4][R88.64]")
         for use in ("FADD R4, R4, R58", "@P0 DADD R56, R56, R4", "STL [R1], R57"):
             self.assertIn("used before its last one is issued",
-                          "".join(check_kernels.check_functions(sass(early.format(use)))))
+                          "".join(check_functions(sass(early.format(use)))))
         for other in ("FADD R4, R4, R60", "FADD R58, R4, R4\nFADD R4, R58, R4"):  # later; another value
-            self.assertEqual(check_kernels.check_functions(sass(early.format(other))), [])
+            self.assertEqual(check_functions(sass(early.format(other))), [])
 
     def test_spill_in_the_wide_loop(self):
         spilling = SASS.replace("BRA L", "STL [R1], R2\nLDL R2, [R1]\nBRA L")
@@ -168,7 +193,7 @@ class Listings(unittest.TestCase):
         self.refuses(ptx(PTX.replace("bra L", "st.local.u32 [%rd1], %r1\nbra L")), "1 accesses to local memory")
 
     def test_spill_elsewhere(self):
-        self.assertEqual(check_kernels.check_functions(sass(SASS + "STL [R1], R2")), [])
+        self.assertEqual(check_functions(sass(SASS + "STL [R1], R2")), [])
 
     def test_stack(self):
         name = NAME.format(FLOAT)
@@ -176,28 +201,26 @@ class Listings(unittest.TestCase):
         report = f"ptxas info    : Function properties for {name}\n    {{}} bytes stack frame, 0 bytes spill stores\n"
         for read, text, functions in ((read_stacks, usage, sass(SASS)), (read_frames, report, ptx(PTX))):
             functions[0].stack_bytes = read(text.format(32))[name]
-            self.assertEqual(check_kernels.check_functions(functions), [])
+            self.assertEqual(check_functions(functions), [])
             functions[0].stack_bytes = read(text.format(40))[name]
             self.refuses(functions, "40 bytes of stack")
 
     def test_packets(self):
         def push(text: str, element: str = FLOAT):
-            functions = sass(text, element)
-            functions[0].name = functions[0].name.replace("15one_shot", "20one_shot_push")
-            return functions
+            return renamed(sass(text, element), "AllReduceOneShotPush")
 
         load, count = "LDG.E.128.STRONG.SYS R56, desc[UR4][R88.64]", "LDG.E.64.STRONG.GPU R64, desc[UR6][R64.64]"
         poll = f"L:\n{load} * {{}}\n{count}\nBRA L\nEXIT"
         for element, loads in ((FLOAT, 8), (HALF, 8), (BYTE, 15)):
-            self.assertEqual(check_kernels.check_functions(push(poll.format(loads), element)), [])
+            self.assertEqual(check_functions(push(poll.format(loads), element)), [])
             self.refuses(push(poll.format(loads - 1), element), f"no loop with {loads} loads")
             aside = poll.format(loads).replace("BRA L", "STL [R1], R2\nLDL R2, [R1]\nBRA L")
-            self.assertEqual(check_kernels.check_functions(push(aside, element)), [])
+            self.assertEqual(check_functions(push(aside, element)), [])
             self.refuses(push(aside.replace("BRA L", "LDL R2, [R1]\nBRA L"), element), "3 accesses to local memory")
             functions = push(poll.format(loads), element)
             functions[0].stack_bytes = 96
             if element == BYTE:
-                self.assertEqual(check_kernels.check_functions(functions), [])
+                self.assertEqual(check_functions(functions), [])
                 functions[0].stack_bytes = 168
             self.refuses(functions, "bytes of stack")
         early = poll.format(7).replace(count, f"IADD3 R2, R56, R3, R4\n{load.replace('R56', 'R60')}\n{count}")
@@ -205,9 +228,7 @@ class Listings(unittest.TestCase):
 
     def test_no_bulk_copies(self):
         def tma(read, text: str):
-            functions = read(text)
-            functions[0].name = functions[0].name.replace("15one_shot", "19two_shot_tma")
-            return functions
+            return renamed(read(text), "AllReduceTwoShotTma")
 
         machine = SASS.replace("STG.E.128.STRONG.SYS desc[UR4][R74.64], R56\nBRA L", "STS.128 [R2], R56\nBRA L")
         words = PTX.replace("st.relaxed.sys.global.v4.u32 [%rd1]", "st.shared.v4.u32 [%r1]")
@@ -216,55 +237,67 @@ class Listings(unittest.TestCase):
                 (ptx, words, "fence.proxy.async.shared::cta",
                  "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 256, [%r2]",
                  "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 256")):
-            self.assertEqual(check_kernels.check_functions(tma(read, "\n".join((text, fence, load, store)))), [])
+            self.assertEqual(check_functions(tma(read, "\n".join((text, fence, load, store)))), [])
             self.refuses(tma(read, "\n".join((text, fence, load))), "no bulk_store")
             self.refuses(tma(read, "\n".join((text, fence, store))), "no bulk_load")
 
     def test_bulk_loads_alone(self):
         """Of a kernel whose stores are plain."""
         def push(text: str):
-            functions = sass(text)
-            functions[0].name = functions[0].name.replace("15one_shot_kernel", "35reduce_scatter_push_per_peer_kernel")
-            return functions
+            return renamed(sass(text), "ReduceScatterPushPerPeer")
 
         store = "STG.E.128.STRONG.SYS desc[UR4][R74.64], R56\nBRA L"
         moves = SASS.replace(store, store.replace("R56\n", "R56 * 8\n"))
         loads = "FENCE.VIEW.ASYNC.S\nUBLKCP.S.G [UR6], [UR4], UR5"
-        self.assertEqual(check_kernels.check_functions(push(f"{moves}\n{loads}")), [])
+        self.assertEqual(check_functions(push(f"{moves}\n{loads}")), [])
         self.refuses(push(moves), "no bulk_load")
 
     def test_stores_from_shared_memory(self):
         """What bulk copies brought is stored in a loop of its own, which looks nothing up in global memory."""
         def fetch(text: str):
-            functions = sass("\n".join((text, "FENCE.VIEW.ASYNC.S", "UBLKCP.S.G [UR6], [UR4], UR5",
-                                        "UBLKCP.G.S [UR6], [UR4], UR5")))
-            functions[0].name = "_ZN5tutti12_GLOBAL__N_126all_gather_pull_tma_kernelENS_10KernelArgsE"
-            return functions
+            return renamed(sass("\n".join((text, "FENCE.VIEW.ASYNC.S", "UBLKCP.S.G [UR6], [UR4], UR5",
+                                           "UBLKCP.G.S [UR6], [UR4], UR5"))), "AllGatherPullTma")
 
         load = next(line for line in SASS.splitlines() if "R88.64] * 8" in line)
         stores = SASS.replace(load, "LDS.128 R56, [R4]")
-        self.assertEqual(check_kernels.check_functions(fetch(stores)), [])
+        self.assertEqual(check_functions(fetch(stores)), [])
         looks_up = stores.replace("LDS.128 R56, [R4]", "LDS.128 R56, [R4]\nLD.E.64 R6, desc[UR4][R8.64]")
         self.refuses(fetch(looks_up), "no loop with 0 loads and 1 stores")
 
     def test_moving_kernel(self):
-        """One that moves bits has no reduction in its name, and stores to every rank what it loads once."""
-        def push(text: str, name: str = "22all_gather_push_kernel", beside: str = ""):
-            functions = sass(text)
-            functions[0].name = f"_ZN5tutti12_GLOBAL__N_1{name}ENS_10KernelArgsE{beside}"
-            return functions
+        """One that moves bits stores to every rank what it loads once."""
+        def push(text: str, body: str = "AllGatherPush"):
+            return renamed(sass(text, "h"), body)
 
         load, store = "R88.64] * 8", "STG.E.128.STRONG.SYS desc[UR4][R74.64], R56\nBRA L"
         moves = SASS.replace(load, "R88.64]").replace(store, store.replace("R56\n", "R56 * 8\n"))
-        self.assertEqual(check_kernels.check_functions(push(moves)), [])
+        self.assertEqual(check_functions(push(moves)), [])
         self.refuses(push(moves.replace("R56 * 8", "R56 * 7")), "no loop with 1 loads and 8 stores")
-        for beside in ("", "NS_8MessagesE", "NS_11PieceCountsE"):
-            self.refuses(push(moves, "23all_gather_shove_kernel", beside), "say in check_kernels.py")
+        self.refuses(push(moves, "AllGatherShove"), "AllGatherShove", "says nothing of what it promises")
 
-    def test_new_kernel(self):
-        functions = sass(SASS)
-        functions[0].name = functions[0].name.replace("8one_shot", "8all_shot").replace("one_shot", "all_shot")
-        self.refuses(functions, "all_shot_kernel", "say in check_kernels.py")
+    def test_kernels_with_a_second_parameter(self):
+        for kind, beside in (("18team_beside_kernel", "NS_11PieceCountsE"), ("14message_kernel", "NS_8MessagesE")):
+            functions = sass(SASS)
+            functions[0].name = functions[0].name.replace("11team_kernel", kind) + beside
+            self.refuses(renamed(functions, "AllGatherShove"), "says nothing of what it promises")
+
+    def test_kernel_behind_an_algorithms_own(self):
+        """Promises nothing, but keeps the rules for every function."""
+        def local(text: str):
+            functions = renamed(sass(text), "Normalise")
+            functions[0].name = functions[0].name.replace("11team_kernel", "12local_kernel")
+            return functions + sass(SASS)
+
+        self.assertEqual(check_functions(local("EXIT")), [])
+        self.refuses(local("LDG.E.CONSTANT R0, desc[UR4][R2.64]\nEXIT"), "cached")
+
+    def test_missing_kernel(self):
+        self.assertEqual(check_kernels.check_all_found(sass(SASS), {"AllReduceOneShot": POLLS, "Gone": POLLS}),
+                         ["Gone: has no kernel"])
+
+    def test_promises_of_descriptors(self):
+        self.assertEqual(check_kernels.read_promises('{"A": {"loads": 8, "stack_bytes": 64}}'),
+                         {"A": Promise(loads=8, stack_bytes=64)})
 
     def test_nothing_to_check(self):
         self.refuses([], "nothing was checked")
@@ -316,10 +349,10 @@ class Compiled(unittest.TestCase):
                             f"{name}.cu", "-o", f"{name}.{kind}"], cwd=cls.folder, check=True)
 
     def check(self, faulty, fenced) -> None:
-        findings = "\n".join(check_kernels.check_functions(faulty))
+        findings = "\n".join(check_functions(faulty))
         for word in ("multimem(float*): ", "bulk(char*, char const*, unsigned int): ", "proxy fence"):
             self.assertIn(word, findings)
-        self.assertNotIn("proxy fence", "\n".join(check_kernels.check_functions(fenced)))
+        self.assertNotIn("proxy fence", "\n".join(check_functions(fenced)))
 
     def test_ptx(self):
         self.check(*(read_ptx((self.folder / f"{name}.ptx").read_text()) for name in ("faulty", "fenced")))
