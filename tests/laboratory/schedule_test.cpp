@@ -64,11 +64,14 @@ TEST(Exhaustive, OrdersOfIndependentStepsCountOnce) {
 }
 
 // Of an operation of 20 bytes: two, or three where it is pushed through staging and its sums are
-// pushed back, or goes in two passes; of packets, which are announced, and of a barrier one.
+// pushed back, or where a root deals shares by stores, in two passes; of packets, which are
+// announced, and of a barrier one.
 int barriers_of(const Algorithm& row) {
   if (row.packets != nullptr || row.collective == Collective::kBarrier) return 1;
   const bool pushes_back = row.pushes_through_staging && row.peers_write_output;
-  return pushes_back || row.id == "broadcast/two_shot" ? 3 : 2;
+  const bool deals = root_side(row.collective) == RootSide::kInput &&
+                     row.family == Family::kTwoShot && row.program == nullptr;
+  return pushes_back || deals ? 3 : 2;
 }
 
 // At each barrier but the last, either rank may see the other's next flag already, or neither does:

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "algorithms/catalogue.hpp"
+#include "algorithms/moving.hpp"
 
 namespace tutti::test {
 
@@ -84,7 +85,7 @@ inline std::size_t in_message(const Algorithm& row, std::size_t count, int rank,
 // Whether passes take turns with two halves of staging: what they push goes there, whatever the
 // buffers are, or where outputs are staged.
 inline bool stages_in_halves(const Algorithm& row) {
-  return row.pushes_through_staging || row.id.ends_with("/push_per_peer");
+  return row.pushes_through_staging || is_bound_to_peers(row);
 }
 
 // Some rows are for two ranks alone.

@@ -90,9 +90,14 @@ UnevenCounts ReductionBench::counts(const Cell& cell) const {
   return {collective_, cell.count, cell.seed % 97'000, rank_.number(), cell.ranks};
 }
 
+bool ReductionBench::is_for_rows(Collective collective, const Cell& cell) {
+  const auto row = find_algorithm(collective, cell.algorithm);
+  return row.is_ok() && (*row)->splits_rows;
+}
+
 // Of the row that is for them, and now and then where one is chosen.
 std::size_t ReductionBench::rows(Collective collective, const Cell& cell) {
-  const bool named = cell.algorithm == "reduce_scatter/pull_rows";
+  const bool named = is_for_rows(collective, cell);
   const bool chosen = cell.algorithm.empty() && cell.offset % 2 == 1;
   const bool may_be = collective == Collective::kReduceScatter && !cell.in_place && cell.count > 0;
   if (!may_be || !(named || chosen)) return 1;

@@ -30,6 +30,8 @@ class ReductionBench {
   // Of uneven pieces.
   UnevenCounts counts(const Cell& cell) const;
   // Of reduce_scatter: of the matrix that is split.
+  // Whether the algorithm that a cell names splits rows, and nothing else.
+  static bool is_for_rows(Collective collective, const Cell& cell);
   static std::size_t rows(Collective collective, const Cell& cell);
   static bool are_on_device(const Cell& cell);
   // Empty where the output is right, the input is what it was but for an output in place, and

@@ -102,7 +102,7 @@ bool is_refused(const Bench& bench, const Cell& cell) {
 
 void run_cells(Rank& rank, Collective collective, std::vector<Cell> cells, Backend backend) {
   for (Cell& cell : cells) {  // rows are not split in place
-    cell.in_place = cell.in_place && cell.algorithm != "reduce_scatter/pull_rows";
+    cell.in_place = cell.in_place && !ReductionBench::is_for_rows(collective, cell);
     fit_windows(collective, cell);
   }
   const OwnedStream stream(rank.device);
