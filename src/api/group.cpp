@@ -94,10 +94,10 @@ Status run_in_threads(std::vector<Noted>& operations) {
   return failed == statuses.end() ? Status::ok() : *failed;
 }
 
-// Whether it is one of these: executors of several groups may share what hands operations over.
+// Whether one of these begins it, too: executors of several groups may hand over together.
 bool holds(const std::vector<Batch*>& batches, const Batch& batch) {
   return std::any_of(batches.begin(), batches.end(),
-                     [&](const Batch* one) { return one->is_same(batch); });
+                     [&](const Batch* one) { return one->key() == batch.key(); });
 }
 
 // Operations that only have to be enqueued: prepared one after the other, then started together,
@@ -117,11 +117,12 @@ Status run_in_this_thread(std::vector<Noted>& operations) {
     if (batch != nullptr && !holds(batches, *batch)) batches.push_back(batch);
     prepared.emplace_back(operation.communicator, std::move(*one));
   }
-  for (Batch* batch : batches) {
-    const Status begun = batch->begin();
-    if (begun.is_ok()) continue;
-    for (auto& [communicator, operation] : prepared) (void)communicator->settle(operation, begun);
-    return begun;
+  for (std::size_t begun = 0; begun < batches.size(); ++begun) {
+    const Status refused = batches[begun]->begin();
+    if (refused.is_ok()) continue;
+    for (std::size_t earlier = 0; earlier < begun; ++earlier) (void)batches[earlier]->end();
+    for (auto& [communicator, operation] : prepared) (void)communicator->settle(operation, refused);
+    return refused;
   }
   for (auto& [communicator, operation] : prepared) note(communicator->start(operation));
   Status ended;

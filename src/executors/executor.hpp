@@ -30,8 +30,8 @@ namespace tutti {
 class Batch {
  public:
   virtual ~Batch() = default;
-  // Whether beginning the one begins the other.
-  virtual bool is_same(const Batch& other) const { return this == &other; }
+  // Beginning one batch begins all that have the same key.
+  virtual const void* key() const { return this; }
   virtual Status begin() = 0;
   virtual Status end() = 0;
 };
@@ -74,9 +74,7 @@ class Executor {
   virtual Result<Ticket> enqueue(PlannedOperation& operation) = 0;
   // Whether such a failure of enqueue() or settle() has started nothing: the group goes on.
   virtual bool leaves_usable(const PlannedOperation&, const Status& failure) const {
-    const StatusCode code = failure.code();
-    return code == StatusCode::kUnsupported || code == StatusCode::kInvalidArgument ||
-           code == StatusCode::kUnavailable;
+    return started_nothing(failure.code());
   }
   // Whatever enqueue() returned, where the operation is still bound. `handed_over`: what the end of
   // the batch said.
@@ -87,9 +85,12 @@ class Executor {
   // The highest sequence number up to which, of the operations to `started`, all that this executor
   // was given have ended. From any thread.
   virtual std::uint64_t ended_through(std::uint64_t started) = 0;
-  // The oldest operation that has not ended, in words for ranks that wait for this one; empty where
-  // there is none. Nothing where waits of this executor know for whom they are. From any thread.
-  virtual std::optional<std::string> position() { return std::nullopt; }
+  // Whether waits in its operations do not tell for which rank they wait: ranks then ask each other
+  // where they are. From any thread.
+  virtual bool waits_blindly() const { return false; }
+  // Of one that waits blindly: its oldest operation that has not ended, in words for the other
+  // ranks; empty where there is none. From any thread.
+  virtual std::string position() { return {}; }
 
   // What is wrong or late by now, for which the group then fails. From any thread.
   virtual Status check() { return Status::ok(); }
@@ -132,6 +133,13 @@ class Executor {
   // kUnsupported where the executor has none.
   virtual Status execute(const OneSidedCall&) { return not_one_sided(); }
   virtual Result<device::Peers> device_peers(const void*, std::size_t) { return not_one_sided(); }
+
+ protected:
+  // A caller's mistake, or something that is not there.
+  static bool started_nothing(StatusCode code) {
+    return code == StatusCode::kUnsupported || code == StatusCode::kInvalidArgument ||
+           code == StatusCode::kUnavailable;
+  }
 
  private:
   static Status not_one_sided() { return {StatusCode::kUnsupported, "no one-sided operations"}; }

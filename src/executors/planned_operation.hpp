@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "executors/streams.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "operation/call.hpp"
 #include "operation/operation.hpp"
@@ -26,7 +27,7 @@ struct PlannedOperation {
   Call call;
   Sides sides;  // in bytes
   bool in_place = false;
-  bool captured = false;
+  StreamState stream;  // as the operation met it
   std::shared_ptr<SymmetricSegment> input, output;  // null: plain
   OperationPlan plan;
   Operation operation;  // in words
@@ -36,6 +37,8 @@ struct PlannedOperation {
   Executor* executor = nullptr;  // null: a rank alone, whose input is copied
   Binding* binding = nullptr;
   std::optional<Ticket> ticket;  // once it is enqueued
+
+  bool captured() const { return stream.capturing; }
 };
 
 }  // namespace tutti

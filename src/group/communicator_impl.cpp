@@ -70,24 +70,25 @@ GroupServices::OwnMemory CommunicatorImpl::own_memory() {
   return {};
 }
 
-// For ranks that cannot tell for whom they wait. Empty where no executor leaves that open.
+bool CommunicatorImpl::waits_blindly() const {
+  return std::any_of(executors_.begin(), executors_.end(),
+                     [](const auto& executor) { return executor->waits_blindly(); });
+}
+
+// For ranks that cannot tell for whom they wait.
 std::string CommunicatorImpl::position() {
-  bool answers = false;
   for (const auto& executor : executors_) {
-    const auto oldest = executor->position();
-    if (oldest && !oldest->empty()) return *oldest;
-    answers = answers || oldest.has_value();
+    if (!executor->waits_blindly()) continue;
+    if (std::string oldest = executor->position(); !oldest.empty()) return oldest;
   }
-  if (!answers) return {};
   const Operation latest = failure_->latest();
   if (latest.row == nullptr) return "no operation yet";
   return to_string(latest) + (streams_->caught_up() ? ", which has ended" : "");
 }
 
 void CommunicatorImpl::collect_failure() {
-  const std::string where = failure_->failed() ? position() : std::string();
-  if (failure_->account_due(!where.empty())) {
-    const Status account = failure_->account(where);
+  if (failure_->failed() && failure_->account_due(waits_blindly())) {
+    const Status account = failure_->account(position());
     bootstrap_->announce_failure(
         {.rank = rank(), .code = account.code(), .text = account.message()});
   }
@@ -234,8 +235,7 @@ Status CommunicatorImpl::finish_capture() {
 
 Result<std::vector<std::shared_ptr<SymmetricSegment>>> CommunicatorImpl::register_ranges(
     const std::vector<std::pair<void*, std::size_t>>& ranges) {
-  if (heap_ == nullptr)
-    return std::vector<std::shared_ptr<SymmetricSegment>>();  // none are asked for
+  if (heap_ == nullptr) return std::vector<std::shared_ptr<SymmetricSegment>>();  // none asked for
   registrations_ += ranges.size();
   TUTTI_ASSIGN(auto segments, exchanged(heap_->register_ranges(ranges, deadline())));
   for (const auto& segment : segments) heap_->hide(*segment);

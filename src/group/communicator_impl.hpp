@@ -95,7 +95,6 @@ class CommunicatorImpl : private GroupServices {
 
   // What `query` asks, whatever may have to be made for it.
   Request question(Collective collective, const Communicator::Query& query) const;
-  Rows rows() const { return catalogue(); }
   Result<Plan> plan(Collective collective, const Communicator::Query& query) const;
 
   // Takes up what a kernel has written, and tells the group. Called by the watchdog and by
@@ -149,6 +148,7 @@ class CommunicatorImpl : private GroupServices {
       const std::vector<std::pair<void*, std::size_t>>& ranges) override;
   Result<OperationPlan> plan_message(const MessageCall& message, const Call& call,
                                      bool captured) override;
+  bool waits_blindly() const;
   std::string position() override;
 
   // operations.cpp
@@ -198,7 +198,9 @@ class CommunicatorImpl : private GroupServices {
   std::unique_ptr<SymmetricHeap> heap_;  // null: why_no_heap_ says why
   std::string why_no_heap_;
   std::vector<std::shared_ptr<SymmetricSegment>> own_;  // what executors keep for themselves
-  std::vector<std::unique_ptr<Executor>> executors_;    // made once the topology is known
+  // Made once the topology is known. The first one serves memory that peers reach: its words are
+  // the group's, and one-sided operations are its.
+  std::vector<std::unique_ptr<Executor>> executors_;
   std::unique_ptr<FailureState> failure_;               // of words that an executor keeps
 
   std::mutex mutex_;  // one operation, registration or capture step at a time

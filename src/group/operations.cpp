@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "base/log.hpp"
 #include "base/nvtx.hpp"
@@ -24,22 +25,21 @@ BufferReach reach_of(const std::shared_ptr<SymmetricSegment>& segment) {
 
 Request CommunicatorImpl::request_for(Collective collective,
                                       const Communicator::Query& query) const {
-  Request request{.collective = collective,
-                  .count = query.count,
-                  .dtype = query.dtype,
-                  .op = query.op.kind,
-                  .hidden = query.hidden,
-                  .in_place = query.in_place,
-                  .symmetric = query.symmetric,
-                  .bidirectional_bytes = settings_.bidirectional_bytes,
-                  .counts_on_device = query.counts_on_device,
-                  .capturing = query.captured,
-                  .deterministic = options_.deterministic,
-                  .sm_budget = query.sm_budget,
-                  .algorithm = query.algorithm,
-                  .tune = settings_.tune,
-                  .only_nccl = settings_.only_nccl};
-  return request;
+  return {.collective = collective,
+          .count = query.count,
+          .dtype = query.dtype,
+          .op = query.op.kind,
+          .hidden = query.hidden,
+          .in_place = query.in_place,
+          .symmetric = query.symmetric,
+          .bidirectional_bytes = settings_.bidirectional_bytes,
+          .counts_on_device = query.counts_on_device,
+          .capturing = query.captured,
+          .deterministic = options_.deterministic,
+          .sm_budget = query.sm_budget,
+          .algorithm = query.algorithm,
+          .tune = settings_.tune,
+          .only_nccl = settings_.only_nccl};
 }
 
 void CommunicatorImpl::add_facts(Request& request, const Executor::Buffers* buffers) const {
@@ -53,12 +53,12 @@ Request CommunicatorImpl::question(Collective collective, const Communicator::Qu
 }
 
 Result<Plan> CommunicatorImpl::plan(Collective collective, const Communicator::Query& query) const {
-  return choose(question(collective, query), topology_, *table_, rows());
+  return choose(question(collective, query), topology_, *table_);
 }
 
 Result<OperationPlan> CommunicatorImpl::plan_for(const Request& request) {
   return plans_.find(request, [this](const Request& asked) {
-    auto plan = select({asked, topology_, *table_, rows()});
+    auto plan = select({asked, topology_, *table_});
     if (plan.is_ok()) {
       log(LogLevel::kInfo, "{} bytes, {}{}: {}", asked.bytes(),
           elements_text(asked.collective, asked.dtype, asked.op), asked.symmetric ? "" : ", staged",
@@ -88,7 +88,7 @@ Status CommunicatorImpl::find_buffers(PlannedOperation& operation) {
       within_output ? operation.output : heap_->find(call.input, operation.sides.input);
   if (within_input) operation.output = operation.input;
   for (const auto& segment : {operation.input, operation.output}) {
-    if (segment == nullptr || operation.captured) continue;
+    if (segment == nullptr || operation.captured()) continue;
     if (const Status alive = heap_->check_alive(*segment); !alive.is_ok()) return fail(alive);
   }
   return Status::ok();
@@ -116,7 +116,7 @@ Request CommunicatorImpl::request_of(const PlannedOperation& operation) const {
                                                   .algorithm = call.options.algorithm,
                                                   .sm_budget = call.options.sm_budget,
                                                   .counts_on_device = call.lengths.are_on_device(),
-                                                  .captured = operation.captured});
+                                                  .captured = operation.captured()});
   request.input_reach = input;
   request.output_reach = output;
   request.sizes_differ = operation.sides.input != operation.sides.output;
@@ -159,7 +159,7 @@ Status CommunicatorImpl::choose_plan(PlannedOperation& operation) {
     TUTTI_TRY(find_buffers(operation));
     TUTTI_ASSIGN(operation.plan, plan_for(request_of(operation)));
   } else {
-    TUTTI_ASSIGN(operation.plan, plan_message(call.messages.front(), call, operation.captured));
+    TUTTI_ASSIGN(operation.plan, plan_message(call.messages.front(), call, operation.captured()));
   }
   operation.operation.row = operation.plan.algorithm;
   return Status::ok();
@@ -175,15 +175,13 @@ Result<PlannedOperation> CommunicatorImpl::prepare(const Call& call) {
 Status CommunicatorImpl::prepare_locked(PlannedOperation& operation) {
   if (failure_->failed()) return failure_->status();
   const Call& call = operation.call;
-  TUTTI_ASSIGN(const StreamState stream, streams_->state(call.stream));
+  TUTTI_ASSIGN(operation.stream, streams_->state(call.stream));
   operation.call.options.timeout = limited(call.options.timeout);
   operation.sides = call.sides(rank(), size());
   operation.in_place =
       runs_in_place(call.collective) && operation.sides.are_in_place(call.input, call.output);
-  operation.captured = stream.capturing;
-  TUTTI_TRY(choose_plan(operation));
   operation.operation = describe(call, size());
-  operation.operation.row = operation.plan.algorithm;
+  TUTTI_TRY(choose_plan(operation));
   operation.operation.sequence = ++sequence_;
   failure_->note(operation.operation);
   return prepare_executor_of(operation);
@@ -225,12 +223,12 @@ Status CommunicatorImpl::start_locked(PlannedOperation& operation) {
   record_start(operation);
   const Status status = enqueue(operation);
   if (status.is_ok()) {
-    note_started(operation);
+    if (operation.binding == nullptr) note_started(operation);
     return backend() == Backend::kHost ? wait_on_host(operation) : Status::ok();
   }
   recorder_->end(operation.operation.sequence, false);
   const bool usable = operation.executor == nullptr
-                          ? operation.captured
+                          ? operation.captured()
                           : operation.executor->leaves_usable(operation, status);
   return usable ? status : fail(status);
 }
@@ -244,11 +242,11 @@ Status CommunicatorImpl::enqueue(PlannedOperation& operation) {
 // Nobody compares its signature.
 Status CommunicatorImpl::copy_alone(const PlannedOperation& operation) {
   const Call& call = operation.call;
-  if (!operation.captured) TUTTI_TRY(streams_->enter(call.stream));
+  if (!operation.captured()) TUTTI_TRY(streams_->enter(call.stream));
   if (call.input != call.output && operation.sides.output > 0) {
     TUTTI_TRY(streams_->copy(call.output, call.input, operation.sides.output, call.stream));
   }
-  return operation.captured ? Status::ok() : streams_->leave(call.stream);
+  return operation.captured() ? Status::ok() : streams_->leave(call.stream);
 }
 
 // A call on the host returns when its operation has ended: nobody touches its buffers any more.
@@ -264,11 +262,10 @@ Status CommunicatorImpl::wait_on_host(const PlannedOperation& operation) {
   return status;
 }
 
-// Release: whoever sees the number finds the event behind that operation. What belongs to a batch
-// has its event when it is settled.
+// Once an event stands behind it: where it is still bound, when it is settled. Release: whoever sees
+// the number finds the event.
 void CommunicatorImpl::note_started(const PlannedOperation& operation) {
-  const bool in_batch = operation.executor != nullptr && operation.executor->batch() != nullptr;
-  if (operation.captured || in_batch) return;
+  if (operation.captured()) return;
   started_.store(operation.operation.sequence, std::memory_order_release);
 }
 
@@ -279,9 +276,7 @@ Status CommunicatorImpl::settle(PlannedOperation& operation, const Status& hande
   if (!status.is_ok()) {
     return operation.executor->leaves_usable(operation, status) ? status : fail(status);
   }
-  if (operation.ticket && !operation.captured) {
-    started_.store(operation.operation.sequence, std::memory_order_release);
-  }
+  if (operation.ticket) note_started(operation);
   return status;
 }
 
@@ -307,7 +302,7 @@ void CommunicatorImpl::record_start(const PlannedOperation& operation) {
                     .dtype = operation.operation.dtype,
                     .op = computes ? std::optional(operation.operation.op) : std::nullopt,
                     .signature = operation.signature,
-                    .state = operation.captured ? OperationState::kUntracked
+                    .state = operation.captured() ? OperationState::kUntracked
                              : host             ? OperationState::kRunning
                                                 : OperationState::kEnqueued});
 }

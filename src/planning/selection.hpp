@@ -14,7 +14,7 @@ struct Selection {
   const Request& request;
   const Topology& topology;
   const TuningTable& table;
-  Rows rows;
+  Rows rows = catalogue();
 };
 
 Result<OperationPlan> select(const Selection& selection);

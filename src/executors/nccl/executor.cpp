@@ -24,10 +24,13 @@ namespace {
 // For the end of a failed communicator, whose kernels return at once.
 constexpr std::chrono::seconds kAbortLimit{5};
 
-// What a caller may get wrong, and what is not there: nothing has been started then.
-bool started_nothing(StatusCode code) {
-  return code == StatusCode::kUnsupported || code == StatusCode::kInvalidArgument ||
-         code == StatusCode::kUnavailable;
+unsigned windows_named_by(const ExecutorParts& parts, const Topology& topology) {
+  unsigned named = kNeedsNothing;
+  if (parts.deterministic) return named;
+  for (const Needs need : {kNeedsNcclWindows, kNeedsNcclCopyEngines}) {
+    if (names_row_that_needs(need, topology, parts.table, parts.tune)) named |= need;
+  }
+  return named;
 }
 
 // Number 0 is what prepare_nccl() runs.
@@ -47,8 +50,8 @@ NcclExecutor::~NcclExecutor() = default;
 
 NcclExecutor::NcclExecutor(GroupServices& group, const ExecutorParts& parts)
     : group_(group),
-      parts_(parts),
       driver_(parts.nccl),
+      named_(windows_named_by(parts, group.topology())),
       batch_(driver_),
       session_(driver_, group.cuda()),
       windows_(NcclMover::kKernels, driver_, group.cuda()),
@@ -59,15 +62,6 @@ NcclExecutor::NcclExecutor(GroupServices& group, const ExecutorParts& parts)
 
 int NcclExecutor::rank() const { return group_.bootstrap().rank(); }
 int NcclExecutor::size() const { return group_.bootstrap().size(); }
-
-unsigned NcclExecutor::named_windows() const {
-  unsigned named = kNeedsNothing;
-  if (!has_symmetric_memory() || parts_.deterministic) return named;
-  for (const Needs need : {kNeedsNcclWindows, kNeedsNcclCopyEngines}) {
-    if (names_row_that_needs(need, group_.topology(), parts_.table, parts_.tune)) named |= need;
-  }
-  return named;
-}
 
 void NcclExecutor::add_facts(Request& request, const Buffers* buffers) const {
   const bool may_open = buffers == nullptr || !request.capturing;
@@ -99,7 +93,7 @@ bool NcclExecutor::may_exchange(const Call& call) const {
 // At the first eager operation whose algorithm needs it. Where the ranks find that they can have no
 // windows, another algorithm is chosen.
 Result<Executor::Ready> NcclExecutor::prepare(PlannedOperation& operation) {
-  if (!operation.captured) TUTTI_TRY(open());
+  if (!operation.captured()) TUTTI_TRY(open());
   if (!session_.is_open()) {
     return Status(StatusCode::kUnavailable,
                   "NCCL's communicator cannot be made inside a capture: call prepare_nccl() first");
@@ -233,8 +227,8 @@ Result<Ticket> NcclExecutor::enqueue(PlannedOperation& operation) {
 
 Status NcclExecutor::give(NcclSession& session, PlannedOperation& operation, Given& given) {
   const Call& call = operation.call;
-  if (operation.captured) {
-    TUTTI_TRY(retain_graph(call.stream));
+  if (operation.captured()) {
+    TUTTI_TRY(retain_graph(operation.stream));
   } else {
     TUTTI_ASSIGN(given.watched,
                  watch_->begin(operation.operation, call.options.timeout, call.stream));
@@ -266,8 +260,7 @@ std::uint64_t NcclExecutor::ended_through(std::uint64_t started) {
 }
 
 // NCCL frees no communicator while there are graphs with its operations: see close().
-Status NcclExecutor::retain_graph(Stream stream) {
-  TUTTI_ASSIGN(const StreamState state, group_.streams().state(stream));
+Status NcclExecutor::retain_graph(const StreamState& state) {
   if (state.capture_id == capture_) return Status::ok();
   TUTTI_TRY(group_.cuda()->retain_on_graph(state.graph, [graphs = graphs_] { --*graphs; }));
   capture_ = state.capture_id;
@@ -301,18 +294,20 @@ Status NcclExecutor::check() {
   return Status::ok();
 }
 
-std::optional<std::string> NcclExecutor::position() {
-  if (!session_.is_open()) return std::nullopt;
+std::string NcclExecutor::position() {
   const auto oldest = watch_->oldest();
-  if (!oldest) return std::string();
+  if (!oldest) return {};
   return words_of(oldest->operation) + (oldest->begun ? "" : ", to which its stream has not come");
 }
 
+void NcclExecutor::end_sessions(NcclSession::How how) {
+  session_.end(how);
+  windows_.end(how);
+  copies_.end(how);
+}
+
 void NcclExecutor::cancel() {
-  if (!session_.is_open()) return;
-  session_.end(NcclSession::How::kAbort);
-  windows_.end(NcclSession::How::kAbort);
-  copies_.end(NcclSession::How::kAbort);
+  if (session_.is_open()) end_sessions(NcclSession::How::kAbort);
 }
 
 void NcclExecutor::drain(Deadline deadline) {
@@ -329,10 +324,7 @@ void NcclExecutor::drain(Deadline deadline) {
 void NcclExecutor::close(Deadline deadline) {
   if (!session_.is_open()) return;
   const bool failed = group_.has_failed();
-  const auto how = failed ? NcclSession::How::kAbort : NcclSession::How::kDestroy;
-  session_.end(how);
-  windows_.end(how);
-  copies_.end(how);
+  end_sessions(failed ? NcclSession::How::kAbort : NcclSession::How::kDestroy);
   if (*graphs_ > 0) return;  // it ends with them
   const Deadline limit = failed ? Deadline(kAbortLimit) : deadline;
   if (session_.wait_ended(limit) && windows_.wait_ended(limit) && copies_.wait_ended(limit)) return;

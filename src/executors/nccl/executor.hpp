@@ -30,7 +30,8 @@ class NcclExecutor : public Executor {
   Status settle(PlannedOperation& operation, const Status& handed_over) override;
   bool has_ended(Ticket ticket) override;
   std::uint64_t ended_through(std::uint64_t started) override;
-  std::optional<std::string> position() override;
+  bool waits_blindly() const override { return session_.is_open(); }
+  std::string position() override;
   Status check() override;
   Status known_error() override;
   void cancel() override;
@@ -44,10 +45,7 @@ class NcclExecutor : public Executor {
   class GroupCalls : public Batch {
    public:
     explicit GroupCalls(NcclDriver* driver) : driver_(driver) {}
-    bool is_same(const Batch& other) const override {
-      const auto* const calls = dynamic_cast<const GroupCalls*>(&other);
-      return calls != nullptr && calls->driver_ == driver_;
-    }
+    const void* key() const override { return driver_; }
     Status begin() override { return driver_->group_start(); }
     Status end() override { return driver_->group_end(); }
 
@@ -60,9 +58,10 @@ class NcclExecutor : public Executor {
   // Windows that algorithms need which may be chosen unasked. They cost an exchange for each
   // allocation, a second communicator of NCCL's and address space, so nobody has them whom no
   // algorithm runs on. The same on every rank.
-  unsigned named_windows() const;
+  unsigned named_windows() const { return has_symmetric_memory() ? named_ : kNeedsNothing; }
   int rank() const;
   int size() const;
+  void end_sessions(NcclSession::How how);
   Status open();
   Status open_session();
   NcclWindows* windows_for(const Algorithm& algorithm);  // null: it needs none
@@ -73,12 +72,12 @@ class NcclExecutor : public Executor {
   Status warm_up(NcclSession& session);
   Status warm_up_on(Stream stream, NcclSession& session);
   Status wait_for_warm_up(Stream stream);
-  Status retain_graph(Stream stream);
+  Status retain_graph(const StreamState& state);
   Status give(NcclSession& session, PlannedOperation& operation, Given& given);
 
   GroupServices& group_;
-  const ExecutorParts parts_;
   NcclDriver* const driver_;
+  const unsigned named_;  // see named_windows()
   GroupCalls batch_;
   NcclSession session_;
   NcclWindows windows_, copies_;  // for kernels, for copy engines; only where session_ is

@@ -25,7 +25,7 @@ void PeerExecutor::fill_args(const PlannedOperation& operation, Launch& launch) 
   args.root = call.root;
   args.blocks = std::clamp(operation.plan.blocks, 1, kMaxBlocks);
   args.sequence = operation.operation.sequence;
-  if (!operation.captured) {
+  if (!operation.captured()) {
     args.timeout_ns =
         static_cast<std::uint64_t>(std::chrono::nanoseconds(call.options.timeout).count());
   }
@@ -154,7 +154,7 @@ std::uint32_t PeerExecutor::signature_of(const PlannedOperation& operation,
   WordHash hash;
   hash.add(operation.plan.fingerprint);
   hash.add(static_cast<std::uint64_t>(call.dtype) | static_cast<std::uint64_t>(call.op.kind) << 8 |
-           std::uint64_t{operation.captured} << 16 | static_cast<std::uint64_t>(call.root) << 32);
+           std::uint64_t{operation.captured()} << 16 | static_cast<std::uint64_t>(call.root) << 32);
   hash.add(call.count);
   hash.add(static_cast<std::uint64_t>(launch.channel));
   if (operation.plan.algorithm->packets != nullptr) {

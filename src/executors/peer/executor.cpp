@@ -131,38 +131,37 @@ Status PeerExecutor::bind(PlannedOperation& operation, Launch& launch) {
 // A capture's own staging is small. What passes through it in any case shares that of rings.
 Status PeerExecutor::find_channel(const PlannedOperation& operation, Launch& launch) {
   const Algorithm& row = *operation.plan.algorithm;
-  if (operation.captured) launch.area = captures_.area(operation.call.stream);
+  if (operation.captured()) launch.area = captures_.area(operation.call.stream);
   const bool passes = row.pushes_through_staging || row.fetches_into_staging;
   const bool shares = row.ring_directions > 0 || (passes && layout_.ring_bytes(launch.area) > 0);
   if (shares) launch.channel = layout_.ring_channel(launch.area);
   const bool late = operation.plan.late;
-  if (!operation.captured || row.packets != nullptr || (shares && !late)) return Status::ok();
+  if (!operation.captured() || row.packets != nullptr || (shares && !late)) return Status::ok();
 
-  TUTTI_ASSIGN(const StreamState stream, group_.streams().state(operation.call.stream));
-  TUTTI_ASSIGN(CaptureLease * lease, lease_for(stream));
+  TUTTI_ASSIGN(CaptureLease * lease, lease_for(operation.stream));
   if (!shares) launch.channel = lease->channel;
-  return late ? register_late(operation, *lease, stream, launch) : Status::ok();
+  return late ? register_late(operation, *lease, launch) : Status::ok();
 }
 
 // Buffers of a captured operation that finish_capture() will register.
 Status PeerExecutor::register_late(const PlannedOperation& operation, CaptureLease& lease,
-                                   const StreamState& stream, Launch& launch) {
+                                   Launch& launch) {
   TUTTI_ASSIGN(launch.late_slot, captures_.take_late_slot(lease));
   late_requests_.push_back({.slot = launch.late_slot,
                             .row = operation.plan.algorithm,
                             .input = operation.call.input,
                             .output = operation.call.output,
                             .sides = operation.sides,
-                            .capture_id = stream.capture_id});
+                            .capture_id = operation.stream.capture_id});
   return Status::ok();
 }
 
 Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
   const Launch& launch = release(operation);  // it is passed by value, or read before this returns
   const Stream stream = operation.call.stream;
-  if (!operation.captured) TUTTI_TRY(group_.streams().enter(stream));
+  if (!operation.captured()) TUTTI_TRY(group_.streams().enter(stream));
   TUTTI_TRY(engine_->run(operation.operation, launch.args, operation.plan.threads, stream));
-  if (!operation.captured) TUTTI_TRY(group_.streams().leave(stream));
+  if (!operation.captured()) TUTTI_TRY(group_.streams().leave(stream));
   return operation.operation.sequence;
 }
 

@@ -28,7 +28,7 @@ class PeerExecutor : public Executor {
   Result<Ready> prepare(PlannedOperation& operation) override;
   Result<Ticket> enqueue(PlannedOperation& operation) override;
   bool leaves_usable(const PlannedOperation& operation, const Status&) const override {
-    return operation.captured;
+    return operation.captured();
   }
   Status settle(PlannedOperation& operation, const Status& handed_over) override;
   bool has_ended(Ticket ticket) override;
@@ -90,8 +90,7 @@ class PeerExecutor : public Executor {
   Launch& release(PlannedOperation& operation);
   Result<CaptureLease*> lease_for(const StreamState& stream);
   Status find_channel(const PlannedOperation& operation, Launch& launch);
-  Status register_late(const PlannedOperation& operation, CaptureLease& lease,
-                       const StreamState& stream, Launch& launch);
+  Status register_late(const PlannedOperation& operation, CaptureLease& lease, Launch& launch);
   Status register_late_requests();
   Status fill_late(const LateRequest& request, const std::shared_ptr<SymmetricSegment>& input,
                    const std::shared_ptr<SymmetricSegment>& output);

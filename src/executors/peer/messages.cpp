@@ -23,8 +23,8 @@ Status PeerExecutor::add_messages(PlannedOperation& operation, Launch& launch) {
   OperationPlan& plan = operation.plan;
   plan.blocks = 1;
   for (const MessageCall& message : call.messages) {
-    TUTTI_ASSIGN(const OperationPlan one, group_.plan_message(message, call, operation.captured));
-    TUTTI_TRY(add_message(message, one, operation.captured, messages));
+    TUTTI_ASSIGN(const OperationPlan one, group_.plan_message(message, call, operation.captured()));
+    TUTTI_TRY(add_message(message, one, operation.captured(), messages));
     plan.blocks = std::max(plan.blocks, one.blocks);
   }
   plan.blocks = std::min(plan.blocks, kLanes);
