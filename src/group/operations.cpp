@@ -262,7 +262,7 @@ Status CommunicatorImpl::wait_on_host(const PlannedOperation& operation) {
   return status;
 }
 
-// Once an event stands behind it: where it is still bound, when it is settled. Release: whoever sees
+// Once an event stands behind it: of what is still bound, when it is settled. Release: whoever sees
 // the number finds the event.
 void CommunicatorImpl::note_started(const PlannedOperation& operation) {
   if (operation.captured()) return;
