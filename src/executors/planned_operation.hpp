@@ -27,7 +27,7 @@ struct PlannedOperation {
   Call call;
   Sides sides;  // in bytes
   bool in_place = false;
-  StreamState stream;  // as the operation met it
+  StreamState stream;                               // as the operation met it
   std::shared_ptr<SymmetricSegment> input, output;  // null: plain
   OperationPlan plan;
   Operation operation;  // in words

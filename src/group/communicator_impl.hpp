@@ -201,7 +201,7 @@ class CommunicatorImpl : private GroupServices {
   // Made once the topology is known. The first one serves memory that peers reach: its words are
   // the group's, and one-sided operations are its.
   std::vector<std::unique_ptr<Executor>> executors_;
-  std::unique_ptr<FailureState> failure_;               // of words that an executor keeps
+  std::unique_ptr<FailureState> failure_;  // of words that an executor keeps
 
   std::mutex mutex_;  // one operation, registration or capture step at a time
   std::uint64_t sequence_ = 0;

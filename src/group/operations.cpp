@@ -303,8 +303,8 @@ void CommunicatorImpl::record_start(const PlannedOperation& operation) {
                     .op = computes ? std::optional(operation.operation.op) : std::nullopt,
                     .signature = operation.signature,
                     .state = operation.captured() ? OperationState::kUntracked
-                             : host             ? OperationState::kRunning
-                                                : OperationState::kEnqueued});
+                             : host               ? OperationState::kRunning
+                                                  : OperationState::kEnqueued});
 }
 
 // From any thread, also while another one's call waits: neither the lock nor the number that ranks
