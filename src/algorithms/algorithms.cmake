@@ -64,8 +64,6 @@ set(tutti_algorithms
   gather/copy_engine
   gather/nccl
   gather/nccl_copy_engine
-  scatter/push
-  scatter/nccl
   barrier/flags
   barrier/multicast
   send_recv/push

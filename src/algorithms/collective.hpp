@@ -20,7 +20,6 @@ enum class Collective : std::uint8_t {
   kBroadcast,
   kReduce,
   kGather,
-  kScatter,
   kBarrier,
   kSendRecv,
   kAllGatherV,
@@ -32,7 +31,7 @@ inline constexpr Collective kAllCollectives[] = {
     Collective::kAllGather,      Collective::kReduceScatter,
     Collective::kAllToAll,       Collective::kBroadcast,
     Collective::kReduce,         Collective::kGather,
-    Collective::kScatter,        Collective::kBarrier,
+    Collective::kBarrier,
     Collective::kSendRecv,       Collective::kAllGatherV,
     Collective::kReduceScatterV, Collective::kAllToAllV,
 };

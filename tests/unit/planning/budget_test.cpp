@@ -41,8 +41,7 @@ Result<Plan> budgeted(const Request& request, const TuningTable& table = TuningT
 }
 
 constexpr Collective kMoving[] = {Collective::kAllGather, Collective::kAllToAll,
-                                  Collective::kBroadcast, Collective::kGather,
-                                  Collective::kScatter};
+                                  Collective::kBroadcast, Collective::kGather};
 
 TEST(Budget, OfNoneLeavesCopyEnginesThatMoveAndNothingElse) {
   EXPECT_THAT(reason("all_gather/copy_engine", 0), IsEmpty());
