@@ -139,6 +139,16 @@ struct Gather {
   CallOptions options = {};
 };
 
+struct Scatter {
+  const void* input = nullptr;  // root: ranks * count elements, those for rank r from r * count on
+  void* output = nullptr;       // `count` elements
+  std::size_t count = 0;        // of one rank; equal on every rank; may be 0
+  DataType dtype = DataType::kFloat32;
+  int root = 0;  // equal on every rank
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
 // Every rank's `output` becomes the root's input. Collective. Bits are moved as they are.
 // Buffers, order and errors: as for all_reduce(), but that `output` alone has to be symmetric. In
 // place on the root, or not.
@@ -155,6 +165,13 @@ TUTTI_API Status reduce(Communicator& communicator, const Reduce& call);
 // Algorithm `nccl_copy_engine`: every rank gives an `output` as the root's, at the same place of
 // the same allocation; the root's alone is written.
 TUTTI_API Status gather(Communicator& communicator, const Gather& call);
+
+// Rank r's `output` becomes, of the root's input, the `count` elements from r * count on.
+// Collective. Bits are moved as they are. Not in place: the root's output lies outside its input.
+// Buffers, order and errors: as for all_reduce(), but that `output` alone has to be symmetric.
+// Algorithm `nccl_copy_engine`: every rank gives an `input` as the root's, at the same place of the
+// same allocation; the root's alone is read.
+TUTTI_API Status scatter(Communicator& communicator, const Scatter& call);
 
 // Counts that the device reads when the operation runs: a graph is replayed with others. They lie
 // in memory of this rank's that its device reaches (on the host backend: any), and are there when

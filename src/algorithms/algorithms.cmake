@@ -64,6 +64,8 @@ set(tutti_algorithms
   gather/copy_engine
   gather/nccl
   gather/nccl_copy_engine
+  scatter/push
+  scatter/nccl
   barrier/flags
   barrier/multicast
   send_recv/push

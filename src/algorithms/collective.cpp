@@ -30,6 +30,7 @@ constexpr Shape kShapes[] = {
     {.name = "broadcast", .root = RootSide::kInput},
     {.name = "reduce", .reduces = true, .root = RootSide::kOutput},
     {.name = "gather", .input = Shape::kPiece, .pieces = true, .root = RootSide::kOutput},
+    {.name = "scatter", .output = Shape::kPiece, .pieces = true, .root = RootSide::kInput},
     {.name = "barrier"},
     {.name = "send_recv", .pairwise = true},
     {.name = "all_gather_v",

@@ -20,6 +20,7 @@ enum class Collective : std::uint8_t {
   kBroadcast,
   kReduce,
   kGather,
+  kScatter,
   kBarrier,
   kSendRecv,
   kAllGatherV,
@@ -31,7 +32,7 @@ inline constexpr Collective kAllCollectives[] = {
     Collective::kAllGather,      Collective::kReduceScatter,
     Collective::kAllToAll,       Collective::kBroadcast,
     Collective::kReduce,         Collective::kGather,
-    Collective::kBarrier,
+    Collective::kScatter,        Collective::kBarrier,
     Collective::kSendRecv,       Collective::kAllGatherV,
     Collective::kReduceScatterV, Collective::kAllToAllV,
 };

@@ -73,6 +73,10 @@ Status reduce(Communicator& communicator, const Reduce& call) {
 Status gather(Communicator& communicator, const Gather& call) {
   return run(communicator, Collective::kGather, call);
 }
+Status scatter(Communicator& communicator, const Scatter& call) {
+  return run(communicator, Collective::kScatter, call);
+}
+
 Status reduce_scatter(Communicator& communicator, const ReduceScatter& call) {
   return guarded(communicator, [&]() -> Status {
     Call whole = as_call(Collective::kReduceScatter, call);

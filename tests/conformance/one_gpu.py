@@ -20,7 +20,7 @@ SHARED = {"TUTTI_SHARE_GPUS": "1", "TUTTI_TIMEOUT_MS": "20000"}
 # run in the process.
 OF_THREADS = {"CUDA_DEVICE_MAX_CONNECTIONS": "32", "CUDA_MODULE_LOADING": "EAGER"}
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed", re.MULTILINE)
-MOVEMENT = ["all_gather", "all_to_all", "broadcast", "gather", "send_recv",
+MOVEMENT = ["all_gather", "all_to_all", "broadcast", "gather", "scatter", "send_recv",
             "all_gather_v", "all_to_all_v"]
 REDUCTION = ["reduce_scatter", "reduce_scatter_v", "reduce"]
 

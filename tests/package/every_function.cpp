@@ -132,6 +132,7 @@ void collectives(Communicator& group) {
   b.expect_copied(broadcast(group, {.input = in, .output = out, .count = n}), "broadcast");
   b.expect_copied(reduce(group, {.input = in, .output = out, .count = n}), "reduce");
   b.expect_copied(gather(group, {.input = in, .output = out, .count = n}), "gather");
+  b.expect_copied(scatter(group, {.input = in, .output = out, .count = n}), "scatter");
   b.expect_copied(all_gather_v(group, {.input = in, .output = out, .counts = &n}), "all_gather_v");
   b.expect_copied(reduce_scatter_v(group, {.input = in, .output = out, .counts = &n}),
                   "reduce_scatter_v");

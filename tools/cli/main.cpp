@@ -82,7 +82,7 @@ void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
       .add_option(
           "collective", a.collective,
           "all_reduce, all_reduce_residual_rms_norm, all_gather, reduce_scatter, all_to_all, "
-          "broadcast, reduce, gather, send_recv, all_gather_v, reduce_scatter_v, "
+          "broadcast, reduce, gather, scatter, send_recv, all_gather_v, reduce_scatter_v, "
           "all_to_all_v "
           "or barrier")
       ->required();

@@ -79,7 +79,7 @@ bool MovementCell::sends_to(int rank, int other) const {
 
 int MovementCell::pieces() const {
   const bool each = collective == Collective::kAllToAll || collective == Collective::kAllToAllV;
-  return each ? ranks : 1;
+  return each || collective == Collective::kScatter ? ranks : 1;
 }
 
 Sides MovementCell::sides(int rank) const {

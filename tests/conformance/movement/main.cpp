@@ -66,6 +66,8 @@ Status move(Communicator& group, const MovementCell& cell, const MovementBench::
       return broadcast(group, fill(Broadcast{}));
     case Collective::kGather:
       return gather(group, fill(Gather{}));
+    case Collective::kScatter:
+      return scatter(group, fill(Scatter{}));
     default:
       return all_gather(group, fill(AllGather{}));
   }
@@ -189,7 +191,7 @@ int main(int argc, char** argv) {
         app.add_flag("--tickets", options.tickets,
                      "on plain buffers, also on the executor of the tests' own");
         app.add_option("--collective", names,
-                       "all_gather,all_to_all,broadcast,gather,send_recv,all_gather_v,"
+                       "all_gather,all_to_all,broadcast,gather,scatter,send_recv,all_gather_v,"
                        "all_to_all_v: all, unless some are named")
             ->delimiter(',');
       });

@@ -98,6 +98,7 @@ class Fields : public testing::Test {
   Status run(const Broadcast& call) { return broadcast(group(), call); }
   Status run(const Reduce& call) { return reduce(group(), call); }
   Status run(const Gather& call) { return gather(group(), call); }
+  Status run(const Scatter& call) { return scatter(group(), call); }
   Status run(const AllGatherV& call) { return all_gather_v(group(), call); }
   Status run(const ReduceScatterV& call) { return reduce_scatter_v(group(), call); }
   Status run(const AllToAllV& call) { return all_to_all_v(group(), call); }
@@ -185,6 +186,7 @@ Rooted rooted(const void* from, void* to) {
 TEST_F(Fields, OfMovementsWithARoot) {
   [[maybe_unused]] const auto& [b1, b2, b3, b4, b5, b6, b7] = Broadcast{};
   [[maybe_unused]] const auto& [g1, g2, g3, g4, g5, g6, g7] = Gather{};
+  [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7] = Scatter{};
   const auto each = [&]<class Rooted>(const Rooted& call) {
     refuses(call, &Rooted::count, kTooMany);
     refuses(call, &Rooted::root, kNoRank);
@@ -193,6 +195,7 @@ TEST_F(Fields, OfMovementsWithARoot) {
   };
   each(rooted<Broadcast>(from_.data(), to_.data()));
   each(rooted<Gather>(from_.data(), to_.data()));
+  each(rooted<Scatter>(from_.data(), to_.data()));
 }
 
 TEST_F(Fields, OfPiecesOfAnyLengths) {

@@ -63,6 +63,7 @@ TEST_F(RootedTest, BadArgumentsAreRefused) {
   expect_checks(Broadcast{.input = v, .output = w, .count = 2}, broadcast);
   expect_checks(Reduce{.input = v, .output = w, .count = 2}, reduce);
   expect_checks(Gather{.input = v, .output = w, .count = 2}, gather);
+  expect_checks(Scatter{.input = v, .output = w, .count = 2}, scatter);
 }
 
 TEST_F(RootedTest, InPlaceWhereTheSidesAreAlike) {
@@ -70,6 +71,7 @@ TEST_F(RootedTest, InPlaceWhereTheSidesAreAlike) {
   EXPECT_TRUE(broadcast(group(), {.input = v, .output = v, .count = 2}));
   EXPECT_TRUE(reduce(group(), {.input = v, .output = v, .count = 2}));
   expect_refused(gather(group(), {.input = v, .output = v, .count = 2}), "does not run in place");
+  expect_refused(scatter(group(), {.input = v, .output = v, .count = 2}), "does not run in place");
 }
 
 TEST_F(RootedTest, ExplainHasALinePerAlgorithm) {
@@ -93,8 +95,13 @@ TEST(RootedGroupTest, TheRootsBufferIsLookedAtOnTheRootAlone) {
       const bool is_root = rank == root;
       std::vector<int> one(kCount), all(3 * kCount);
       for (std::size_t i = 0; i < all.size(); ++i) all[i] = root * 10'000 + static_cast<int>(i);
+      require_ok(scatter(group, {.input = is_root ? all.data() : any,
+                                 .output = one.data(),
+                                 .count = kCount,
+                                 .dtype = DataType::kInt32,
+                                 .root = root}));
       const auto first = static_cast<std::ptrdiff_t>(kCount) * rank;
-      std::copy_n(all.begin() + first, kCount, one.begin());
+      EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + first)) << root;
       std::vector<int> back(3 * kCount, -1);
       require_ok(gather(group, {.input = one.data(),
                                 .output = is_root ? back.data() : any,

@@ -15,7 +15,7 @@ class BenchRooted : public testing::TestWithParam<const char*> {};
 // Bytes are the larger side's; those of pieces cross a root's links but for its own.
 TEST_P(BenchRooted, MeasuresEveryRowAndChecksIt) {
   const std::string collective = GetParam();
-  const bool pieces = collective == "gather";
+  const bool pieces = collective == "gather" || collective == "scatter";
   const Ended ended =
       bench(collective, {"--ranks", "2,3", "--bytes", "1024,262144", "--format", "json"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
@@ -64,7 +64,7 @@ TEST_P(BenchRooted, RefusesWhatItCannotMeasure) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Collectives, BenchRooted,
-                         testing::Values("broadcast", "reduce", "gather"),
+                         testing::Values("broadcast", "reduce", "gather", "scatter"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(BenchBarrier, IsMeasuredOnce) {

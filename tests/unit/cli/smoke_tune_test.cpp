@@ -82,7 +82,7 @@ TEST_F(TuneTest, WritesWhatExplainThenSays) {
 TEST_F(TuneTest, TunesAnyCollective) {
   ASSERT_EQ(tune({"--bytes", "1K"}).exit_code, 0);
   for (const char* collective :
-       {"all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
+       {"all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter",
         "send_recv", "all_gather_v", "reduce_scatter_v", "all_to_all_v"}) {
     const auto before = table();
     const Ended ended = tune({collective, "--ranks", "3", "--bytes", "1K,8K"});

@@ -64,6 +64,7 @@ constexpr NamedOperation kOperations[] = {
      [](Communicator& g, const Sides2& s) { return broadcast(g, filled<Broadcast>(s)); }},
     {"reduce", [](Communicator& g, const Sides2& s) { return reduce(g, filled<Reduce>(s)); }},
     {"gather", [](Communicator& g, const Sides2& s) { return gather(g, filled<Gather>(s)); }},
+    {"scatter", [](Communicator& g, const Sides2& s) { return scatter(g, filled<Scatter>(s)); }},
     {"all_gather_v",
      [](Communicator& g, const Sides2& s) {
        AllGatherV call = filled<AllGatherV>(s);

@@ -113,6 +113,21 @@ TEST(NcclCalls, GatherAndScatterSendAndReceiveWithTheRootAlone) {
     if (is_root) {
       EXPECT_EQ(gathered.receives[1].to, &buffer[9]);
     }
+    require_ok(scatter(world.group(r), {.input = is_root ? &buffer[6] : nullptr,
+                                        .output = buffer.data(),
+                                        .count = 3,
+                                        .dtype = DataType::kBfloat16,
+                                        .root = 1,
+                                        .stream = world.stream(r),
+                                        .options = {.algorithm = "nccl"}}));
+    const NcclExchange scattered = calls_named(world.nccl, "exchange").back().exchange;
+    ASSERT_EQ(scattered.receives.size(), 1U);
+    EXPECT_EQ(scattered.receives[0].rank, 1);
+    EXPECT_EQ(scattered.receives[0].to, buffer.data());
+    ASSERT_EQ(scattered.sends.size(), is_root ? 2U : 0U);
+    if (is_root) {
+      EXPECT_EQ(scattered.sends[1].from, &buffer[9]);
+    }
   }
 }
 

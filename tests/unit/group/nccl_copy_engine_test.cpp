@@ -73,7 +73,8 @@ TEST(NcclCopyEngineTest, GathersAndScattersTakeBothSidesOnEveryRank) {
       call.options = {.algorithm = "nccl_copy_engine"};
       return call;
     };
-    return gather(windows.group(r), fill(Gather{}));
+    return gathers ? gather(windows.group(r), fill(Gather{}))
+                   : scatter(windows.group(r), fill(Scatter{}));
   };
   for (const bool gathers : {true}) {
     windows.all([&](int r) { return move(r, gathers, true); });

@@ -41,7 +41,8 @@ Result<Plan> budgeted(const Request& request, const TuningTable& table = TuningT
 }
 
 constexpr Collective kMoving[] = {Collective::kAllGather, Collective::kAllToAll,
-                                  Collective::kBroadcast, Collective::kGather};
+                                  Collective::kBroadcast, Collective::kGather,
+                                  Collective::kScatter};
 
 TEST(Budget, OfNoneLeavesCopyEnginesThatMoveAndNothingElse) {
   EXPECT_THAT(reason("all_gather/copy_engine", 0), IsEmpty());

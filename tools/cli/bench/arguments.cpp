@@ -7,7 +7,7 @@ void add_measuring(CLI::App& bench, BenchArguments& a) {
   bench.add_option(
       "collective", a.collective,
       "all_reduce, all_reduce_residual_rms_norm, all_gather, reduce_scatter, all_to_all, "
-      "broadcast, reduce, gather, send_recv, all_gather_v, reduce_scatter_v, all_to_all_v "
+      "broadcast, reduce, gather, scatter, send_recv, all_gather_v, reduce_scatter_v, all_to_all_v "
       "or barrier");
   bench.add_option("--ranks", a.ranks,
                    "Numbers of ranks: 2,4,8 (default: all GPUs; 2 on the host)");
@@ -16,7 +16,7 @@ void add_measuring(CLI::App& bench, BenchArguments& a) {
   bench.add_option("--hidden", a.hidden, "Elements per row: 8192");
   bench.add_flag("--split-rows", a.split_rows,
                  "reduce_scatter: a rank gets its columns of every row");
-  bench.add_option("--root", a.root, "Of broadcast, reduce and gather: 0");
+  bench.add_option("--root", a.root, "Of broadcast, reduce, gather and scatter: 0");
   bench.add_option("-o,--op", a.op, "Reduction: sum, prod, min, max, avg, premulsum");
   bench.add_option("--algorithms", a.algorithms, "auto, all, or names: one_shot,two_shot,nccl");
   bench.add_option("--sm-budget", a.sm_budget, "Multiprocessors at most; 0: copy engines alone");

@@ -27,7 +27,7 @@ struct PutAndWait {
 };
 
 using Operation = std::variant<AllReduce, AllReduceResidualRmsNorm, AllGather, ReduceScatter,
-                               AllToAll, Broadcast, Reduce, Gather, Barrier, SendRecv,
+                               AllToAll, Broadcast, Reduce, Gather, Scatter, Barrier, SendRecv,
                                AllGatherV, ReduceScatterV, AllToAllV, PutAndWait, Get>;
 
 inline Status run(Communicator& communicator, const AllReduce& call) {
@@ -53,6 +53,9 @@ inline Status run(Communicator& communicator, const Reduce& call) {
 }
 inline Status run(Communicator& communicator, const Gather& call) {
   return gather(communicator, call);
+}
+inline Status run(Communicator& communicator, const Scatter& call) {
+  return scatter(communicator, call);
 }
 inline Status run(Communicator& communicator, const AllGatherV& call) {
   return all_gather_v(communicator, call);

@@ -139,6 +139,8 @@ Operation Sampler::operation(const Configuration& configuration, std::byte* inpu
       return fill(Reduce{}, bytes_);
     case Collective::kGather:
       return fill(Gather{}, piece_bytes());
+    case Collective::kScatter:
+      return fill(Scatter{}, piece_bytes());
     case Collective::kBarrier:
       return Barrier{.options = how};
     case Collective::kSendRecv:
@@ -231,7 +233,8 @@ std::size_t Sampler::piece_bytes() const {
 Bytes Sampler::moved_from(int rank, std::uint32_t iteration) const {
   Bytes period = inputs_->input(rank, iteration);
   const bool uneven = options_.collective == Collective::kAllToAllV;
-  const bool has_many = uneven || options_.collective == Collective::kAllToAll;
+  const bool has_many = uneven || options_.collective == Collective::kAllToAll ||
+                        options_.collective == Collective::kScatter;
   if (!has_many) return period;
   const int own = communicator_.rank();
   const std::size_t place =

@@ -1,0 +1,25 @@
+// scatter/nccl: NVIDIA's library, where it is installed.
+#pragma once
+
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/moving.hpp"
+
+namespace tutti {
+
+struct ScatterNccl {
+  static constexpr Algorithm kAlgorithm{
+      .id = "scatter/nccl",
+      .collective = Collective::kScatter,
+      .family = Family::kNccl,
+      .needs = kNeedsNccl,
+      .max_ranks_cuda = 1 << 20,
+      .cost = {.steps = 4.8, .steps_per_rank = 0.8, .wire = pieces_wire},
+      .text = "NVIDIA's library, where it is installed",
+      .peers_read_input = false,
+      .takes = moves,
+      .geometry = library_geometry};
+  static constexpr Traffic kTraffic{.hops = kNcclsOwn, .wire = "(n-1)/n B"};
+};
+
+}  // namespace tutti
