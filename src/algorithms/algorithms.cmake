@@ -65,7 +65,10 @@ set(tutti_algorithms
   gather/nccl
   gather/nccl_copy_engine
   scatter/push
+  scatter/one_shot_push
+  scatter/copy_engine
   scatter/nccl
+  scatter/nccl_copy_engine
   barrier/flags
   barrier/multicast
   send_recv/push

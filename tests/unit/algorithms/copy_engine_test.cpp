@@ -17,6 +17,7 @@
 #include "algorithms/broadcast/copy_engine.hpp"
 #include "algorithms/gather/copy_engine.hpp"
 #include "algorithms/reduce_scatter/copy_engine.hpp"
+#include "algorithms/scatter/copy_engine.hpp"
 #include "device/copy_engine/stages.hpp"
 #include "support/host_world.hpp"
 
@@ -214,6 +215,7 @@ std::vector<Setting> settings() {
     for (const int ranks : {2, 3, 4}) {
       all.push_back({BroadcastCopyEngine::program, ranks, staged});
       all.push_back({GatherCopyEngine::program, ranks, staged});
+      if (staged) all.push_back({ScatterCopyEngine::program, ranks, staged});  // it always is
       all.push_back({AllReduceTwoShotCopyEngine::program, ranks, staged});
       all.push_back({AllGatherCopyEngine::program, ranks, staged});
       all.push_back({AllGatherCopyEngineMulticast::program, ranks, staged});

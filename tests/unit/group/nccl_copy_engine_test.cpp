@@ -76,7 +76,7 @@ TEST(NcclCopyEngineTest, GathersAndScattersTakeBothSidesOnEveryRank) {
     return gathers ? gather(windows.group(r), fill(Gather{}))
                    : scatter(windows.group(r), fill(Scatter{}));
   };
-  for (const bool gathers : {true}) {
+  for (const bool gathers : {true, false}) {
     windows.all([&](int r) { return move(r, gathers, true); });
     const std::size_t first = windows.nccl().calls().size();
     windows.all([&](int r) { return move(r, gathers, true); });

@@ -15,6 +15,22 @@ namespace {
 
 using testing::HasSubstr;
 
+// What only the root has is staged however it lies, so a table's time has that in it. More passes
+// are another matter.
+TEST(AsMeasured, ATablesRowStaysWhereItStagedWhenItWasMeasured) {
+  TuningEntry entry = entry_of(0, MiB, "scatter/copy_engine");
+  entry.collective = Collective::kScatter;
+  const TuningTable table = cache_of(entry);
+  Request request = bytes_of(256 * KiB);
+  request.collective = Collective::kScatter;
+  const auto source = [&] { return choose(request, eight_h200(), table)->source; };
+  request.staging_bytes = 512 * KiB;
+  EXPECT_EQ(source(), PlanSource::kUserCache);
+  EXPECT_THAT(explain(request, eight_h200(), table), HasSubstr("measured on 2026-11-20"));
+  request.staging_bytes = 4 * KiB;
+  EXPECT_EQ(source(), PlanSource::kModel);
+}
+
 // Or tuning finds what nobody then takes.
 TEST(AsMeasured, WhateverATableNamesForSymmetricBuffersIsTaken) {
   Topology topology = eight_h200();

@@ -1,0 +1,26 @@
+// scatter/nccl_copy_engine: NCCL's copy engines, on memory that it knows as windows.
+#pragma once
+
+#include "algorithms/descriptor.hpp"
+#include "algorithms/geometry.hpp"
+#include "algorithms/moving.hpp"
+
+namespace tutti {
+
+struct ScatterNcclCopyEngine {
+  static constexpr Algorithm kAlgorithm{
+      .id = "scatter/nccl_copy_engine",
+      .collective = Collective::kScatter,
+      .family = Family::kNccl,
+      .needs = kNeedsPeerAccess | kNeedsNccl | kNeedsNcclCopyEngines,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 22, .steps_per_rank = 2, .wire = pieces_wire},
+      .text = "NCCL's copy engines, on memory that it knows as windows",
+      .peers_read_input = false,
+      .only_where_measured = true,
+      .takes = moves,
+      .geometry = library_geometry};
+  static constexpr Traffic kTraffic{.hops = kNcclsOwn, .wire = "(n-1)/n B, from the root"};
+};
+
+}  // namespace tutti
