@@ -47,6 +47,7 @@ set(tutti_algorithms
   reduce_scatter/nccl
   reduce_scatter/nccl_window
   all_to_all/push
+  all_to_all/push_per_peer
   all_to_all/one_shot_push
   all_to_all/copy_engine
   all_to_all/nccl
