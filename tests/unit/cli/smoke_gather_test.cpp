@@ -41,8 +41,7 @@ TEST(BenchGather, FindsOneBit) {
 TEST(BenchGather, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench("all_gather", {"--op", "max"}).err, HasSubstr("all_gather reduces nothing"));
   EXPECT_THAT(bench("all_gather", {"--chained"}).err, HasSubstr("its output is no input"));
-  EXPECT_THAT(bench("all_gather", {"--algorithms", "two_shot"}).err,
-              HasSubstr("known: push, "));
+  EXPECT_THAT(bench("all_gather", {"--algorithms", "two_shot"}).err, HasSubstr("known: push, "));
 }
 
 TEST(ExplainGather, SaysWhichRowAndWhy) {
