@@ -15,11 +15,12 @@
 // CMake (algorithms.cmake) reads Kernel and Types, and generates host() and cuda(), which find the
 // instantiation of the body.
 //
-// An algorithm of copy engines has a program() in place of run(), and neither Kernel nor kPromises.
-// One that runs another one's body names host() and cuda() of that one, and has kAlgorithm and
-// kTraffic alone, as has one of a library. With `using Beside = PieceCounts;` run() takes that,
-// too: it is a second parameter of the kernel. cuda() of a Follower, which comes behind an
-// algorithm's own kernel, takes which of its kernels is meant.
+// An algorithm of copy engines has program() instead of run(), and neither Kernel nor kPromises. An
+// algorithm that runs another one's body has kAlgorithm and kTraffic alone; its kAlgorithm names
+// host() and cuda() of that other one. An algorithm of a library has kAlgorithm and kTraffic alone,
+// too. With `using Beside = PieceCounts;` run() takes a PieceCounts as well: the second parameter
+// of the kernel. A Follower runs after an algorithm's own kernel; its cuda() takes the number of
+// one of its kernels.
 #pragma once
 
 #include <string_view>

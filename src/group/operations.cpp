@@ -262,8 +262,8 @@ Status CommunicatorImpl::wait_on_host(const PlannedOperation& operation) {
   return status;
 }
 
-// Once an event stands behind it: of what is still bound, when it is settled. Release: whoever sees
-// the number finds the event.
+// Called once the operation's event is recorded: for what is still bound, that is in settle().
+// Release: a thread that reads the number finds the event recorded.
 void CommunicatorImpl::note_started(const PlannedOperation& operation) {
   if (operation.captured()) return;
   started_.store(operation.operation.sequence, std::memory_order_release);

@@ -26,7 +26,7 @@ constexpr std::chrono::seconds kAbortLimit{5};
 
 unsigned windows_named_by(const ExecutorParts& parts, const Topology& topology) {
   unsigned named = kNeedsNothing;
-  if (parts.deterministic) return named;
+  if (!topology.nccl || parts.deterministic) return named;
   for (const Needs need : {kNeedsNcclWindows, kNeedsNcclCopyEngines}) {
     if (names_row_that_needs(need, topology, parts.table, parts.tune)) named |= need;
   }

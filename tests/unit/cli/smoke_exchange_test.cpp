@@ -39,7 +39,8 @@ TEST(BenchExchange, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench("all_to_all", {"--op", "max"}).err, HasSubstr("all_to_all reduces nothing"));
   EXPECT_THAT(bench("all_to_all", {"--in-place"}).err, HasSubstr("all_to_all takes two buffers"));
   EXPECT_THAT(bench("all_to_all", {"--chained"}).err, HasSubstr("its output is no input"));
-  EXPECT_THAT(bench("all_to_all", {"--algorithms", "ring"}).err, HasSubstr("known: push, "));
+  EXPECT_THAT(bench("all_to_all", {"--algorithms", "ring"}).err,
+              HasSubstr("known: push, push_per_peer, one_shot_push"));
 }
 
 // Of pieces of any lengths.

@@ -41,7 +41,8 @@ TEST(BenchGather, FindsOneBit) {
 TEST(BenchGather, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench("all_gather", {"--op", "max"}).err, HasSubstr("all_gather reduces nothing"));
   EXPECT_THAT(bench("all_gather", {"--chained"}).err, HasSubstr("its output is no input"));
-  EXPECT_THAT(bench("all_gather", {"--algorithms", "two_shot"}).err, HasSubstr("known: push, "));
+  EXPECT_THAT(bench("all_gather", {"--algorithms", "two_shot"}).err,
+              HasSubstr("known: push, push_per_peer, pull_tma"));
 }
 
 TEST(ExplainGather, SaysWhichRowAndWhy) {
