@@ -28,8 +28,9 @@ struct CommunicatorOptions {
   // GPUs. Below -1: kInvalidArgument.
   int device = -1;
   // Every wait of this communicator ends by then, but for replays of captured operations on NCCL.
-  // On the host, time in which this process was suspended does not count (docs/errors.md).
-  // 0 means TUTTI_TIMEOUT_MS. Capped at 100 years; a negative timeout is kInvalidArgument.
+  // On the host, time in which this process was suspended does not count
+  // (docs/troubleshooting/errors.md). 0 means TUTTI_TIMEOUT_MS. Capped at 100 years; a negative
+  // timeout is kInvalidArgument.
   std::chrono::milliseconds timeout{0};
   // Leave out every algorithm whose bits depend on more than the inputs and the number of ranks.
   bool deterministic = false;

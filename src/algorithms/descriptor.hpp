@@ -66,7 +66,7 @@ inline constexpr KernelPromises kPollsTogether{
 // Likewise, of one rank's.
 inline constexpr KernelPromises kPollsOne{.loads = 1 + 1, .narrow = 1, .local = 2};
 
-// For docs/algorithms.md, where n is the number of ranks and B the message in bytes.
+// For docs/reference/algorithms.md, where n is the number of ranks and B the message in bytes.
 struct Traffic {
   std::string_view hops;  // a store or load across a link, and its arrival
   std::string_view wire;  // what each rank sends, or reads, over its links

@@ -33,9 +33,9 @@ inline Geometry shared_packets_geometry(const Extent& extent) {
   return push_spread(share_of(extent));
 }
 
-// Of what a rank reduces of everybody's. Measured on 8x H200 (docs/performance_notes.md): small
-// blocks while that is little, since a barrier waits for a whole block; more threads per block once
-// bandwidth counts.
+// Of what a rank reduces of everybody's. Measured on 8x H200 (docs/internals/performance_notes.md):
+// small blocks while that is little, since a barrier waits for a whole block; more threads per
+// block once bandwidth counts.
 inline Geometry two_shot_geometry(const Extent& extent) {
   const std::size_t share = share_of(extent);
   if (share <= 128 * KiB) return spread(share, 128, 64);

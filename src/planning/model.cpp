@@ -15,7 +15,8 @@ constexpr double kNvlinkHopUs = 1.0;
 constexpr double kMeasuredGbps = 330;
 
 // A copy within the GPU's memory: its load's and its fence's latency, and its bytes once read and
-// once written at 2 TB/s. Assumed; docs/performance_notes.md compares staged operations with it.
+// once written at 2 TB/s. Assumed; docs/internals/performance_notes.md compares staged operations
+// with it.
 constexpr double kCudaCopyUs = 1.0;
 constexpr double kCudaCopyGbps = 1000;
 constexpr int kMeasuredLinks = 18;

@@ -83,7 +83,7 @@ const Algorithm* fastest_of(const Selection& selection, std::string_view family)
 }
 
 // A choice of others', or one that was measured with other buffers, is left for a predicted one
-// only if that is better by more than the model errs (docs/performance_notes.md).
+// only if that is better by more than the model errs (docs/internals/performance_notes.md).
 constexpr double kDoubt = 1.25;
 
 }  // namespace

@@ -1,11 +1,11 @@
-"""The table of docs/algorithms.md is the one that descriptors give; --write puts it there."""
+"""The table of docs/reference/algorithms.md is the one that descriptors give; --write puts it there."""
 
 import argparse
 import subprocess
 import sys
 from pathlib import Path
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs/algorithms.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/reference/algorithms.md"
 BEGIN, END = "<!-- algorithms: check_algorithms.py --write -->\n", "<!-- end of algorithms -->\n"
 
 

@@ -79,9 +79,9 @@ def check_json(root: Path) -> list[str]:
 def check(root: Path) -> list[str]:
     return [
         *check_example(root),
-        *check_listed(root, "src/base/knob_table.cpp", r'\{"(TUTTI_\w+)"', "docs/settings.md"),
-        *check_listed(root, "include/tutti/status.hpp", r"(?m)^  (k[A-Z]\w+),", "docs/errors.md"),
-        *check_listed(root, "src/algorithms/*/*.hpp", r'\.id = "(\w+/\w+)"', "docs/algorithms.md"),
+        *check_listed(root, "src/base/knob_table.cpp", r'\{"(TUTTI_\w+)"', "docs/reference/settings.md"),
+        *check_listed(root, "include/tutti/status.hpp", r"(?m)^  (k[A-Z]\w+),", "docs/troubleshooting/errors.md"),
+        *check_listed(root, "src/algorithms/*/*.hpp", r'\.id = "(\w+/\w+)"', "docs/reference/algorithms.md"),
         *check_tests_named(root),
         *check_links(root),
         *check_json(root),

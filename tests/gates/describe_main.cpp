@@ -1,4 +1,4 @@
-// tutti_describe table: the table of docs/algorithms.md, of what descriptors say.
+// tutti_describe table: the table of docs/reference/algorithms.md, of what descriptors say.
 // tutti_describe promises: what their kernels promise, as JSON for check_kernels.py.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

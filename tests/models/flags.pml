@@ -1,4 +1,4 @@
-// Flags, epochs and the barrier, as docs/protocols.md tells them and both teams do them, over the
+// Flags, epochs and the barrier, as docs/internals/protocols.md tells them and both teams do them, over the
 // weak memory. Clocks and deadlines are left out: a wait that only its deadline would end is a
 // deadlock here.
 //

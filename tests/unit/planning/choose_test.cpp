@@ -342,7 +342,8 @@ TEST(Staged, InPlaceCountsWhereTheRowStagesIt) {
             "all_reduce/nccl");
 }
 
-// Where it changes on 4x H200 with the tables that are shipped; docs/performance_notes.md says so.
+// Where it changes on 4x H200 with the tables that are shipped; docs/internals/performance_notes.md
+// says so.
 TEST(Staged, WhereTheShippedTableGivesWay) {
   const auto table = TuningTable::load("", "");
   ASSERT_TRUE(table.is_ok()) << table.status().to_string();

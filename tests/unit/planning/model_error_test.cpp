@@ -1,4 +1,5 @@
-// How far the cost model is from what was measured; docs/performance_notes.md states the figures.
+// How far the cost model is from what was measured; docs/internals/performance_notes.md states the
+// figures.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -88,8 +89,8 @@ Errors errors_of(std::span<const Measured> points) {
   return errors;
 }
 
-// 8x H200: of version 3 in docs/performance_notes.md, and NCCL 2.28 in the same kind of graph, the
-// middle of what two machines gave.
+// 8x H200: of version 3 in docs/internals/performance_notes.md, and NCCL 2.28 in the same kind of
+// graph, the middle of what two machines gave.
 constexpr std::size_t kKi = 1024, kMi = kKi * kKi;
 constexpr Measured kOwnOfEight[] = {{"one_shot", kKi, 4.5},     {"one_shot", 64 * kKi, 6.3},
                                     {"two_shot", kKi, 6.1},     {"two_shot", 64 * kKi, 6.6},

@@ -124,7 +124,7 @@ std::vector<Page> render_docs(const std::vector<ResultFile>& files, const std::s
       "# Benchmarks\n\nRendered by `tutti report` from the files under `results/`, which hold what "
       "`tutti bench` and\nthe scripts of `tools/peers/` wrote. Times are those of the slowest "
       "rank, p50, in microseconds; GB = 1e9 "
-      "bytes. How they are taken: [performance_notes.md](performance_notes.md).\n";
+      "bytes. How they are taken: [performance_notes.md](internals/performance_notes.md).\n";
   if (files.empty()) text += "\nNothing has been measured yet.\n";
   const std::string plots = std::filesystem::path(docs).replace_extension().string();
   for (const Section& section : sections_of(files)) text += render(section, plots, pages);
