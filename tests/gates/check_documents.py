@@ -1,4 +1,4 @@
-"""Documents agree with the code: examples, settings, errors, algorithms, tests, links, JSON."""
+"""Documents agree with the code: examples, settings, errors, algorithms, tests, JSON."""
 
 import json
 import re
@@ -7,11 +7,6 @@ from pathlib import Path
 from source_tree import main
 
 GTEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
-
-
-def documents(root: Path):
-    yield from sorted(root.glob("*.md"))
-    yield from sorted((root / "docs").rglob("*.md"))
 
 
 def check_example(root: Path) -> list[str]:
@@ -51,15 +46,6 @@ def check_threats_tested(root: Path) -> list[str]:
             if not row.startswith("| threat") and "`" not in row.split("|")[-2]]
 
 
-def check_links(root: Path) -> list[str]:
-    findings = []
-    for document in documents(root):
-        for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
-            if "://" not in target and not (document.parent / target).exists():
-                findings.append(f"{document.relative_to(root)}: {target} does not exist")
-    return findings
-
-
 def check_json(root: Path) -> list[str]:
     findings = []
     for folder in (".", "src", "results"):
@@ -83,7 +69,6 @@ def check(root: Path) -> list[str]:
         *check_listed(root, "include/tutti/status.hpp", r"(?m)^  (k[A-Z]\w+),", "docs/troubleshooting/errors.md"),
         *check_listed(root, "src/algorithms/*/*.hpp", r'\.id = "(\w+/\w+)"', "docs/reference/algorithms.md"),
         *check_tests_named(root),
-        *check_links(root),
         *check_json(root),
     ]
 

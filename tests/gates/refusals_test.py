@@ -174,9 +174,6 @@ class Documents(Tree):
     def test_threat_without_a_test(self):
         self.refuses("SECURITY.md", "| threat | test |\n|---|---|\n| noise | |\n", "noise")
 
-    def test_broken_link(self):
-        self.refuses("docs/a.md", "[here](nowhere.md)\n", "nowhere.md")
-
     def test_broken_json(self):
         self.refuses("results/a/b.json", "{,}", "b.json")
 
