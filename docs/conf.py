@@ -4,6 +4,7 @@ a relative link between Markdown files means the same on the site and on a code 
 import re
 from pathlib import Path
 
+from breathe.directives.file import DoxygenFileDirective
 from pygments.lexers.special import TextLexer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,7 +16,9 @@ root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**.md"]
 exclude_patterns = ["build", "install", ".git"]
 extensions = ["myst_parser", "breathe"]
+highlight_language = "none"  # of a block that names no language
 smartquotes = False  # commands and options stay as they are typed
+suppress_warnings = ["duplicate_declaration.cpp"]  # namespace tutti, on each page of the API
 
 myst_heading_anchors = 4  # the anchors that code hosts make
 breathe_projects = {"tutti": str(ROOT / "build/docs/xml")}
@@ -24,8 +27,22 @@ breathe_default_members = ("members",)
 
 html_theme = "furo"
 html_title = f"tutti {release}"
-html_extra_path = ["site"]  # index.html, which leads to docs/index.html
+html_show_copyright = False
+html_extra_path = ["site/index.html"]  # leads to docs/index.html
+html_static_path = ["site/wide.css"]
+html_css_files = ["wide.css"]
+
+
+class Header(DoxygenFileDirective):
+    """`{header} status.hpp`: what a public header declares, functions first, without private members."""
+
+    def run(self):
+        self.options["sections"] = (
+            "briefdescription detaileddescription innernamespace func public-func public-static-func "
+            "public-attrib enum typedef var define public-type innerclass")
+        return super().run()
 
 
 def setup(app):
+    app.add_directive("header", Header)
     app.add_lexer("include-rule", TextLexer)  # ARCHITECTURE.md's, which gates.layers reads

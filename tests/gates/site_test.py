@@ -1,5 +1,5 @@
-"""Negative controls of the documents' site: with docs/conf.py, Sphinx and check_site.py refuse a tree with one
-fault. Runs where Sphinx is (`./dev docs`)."""
+"""Negative controls of `./dev docs`: Sphinx with docs/conf.py, check_site.py and check_snippets.py refuse a tree
+with one fault. Runs where Sphinx is."""
 
 import contextlib
 import io
@@ -10,8 +10,10 @@ from pathlib import Path
 from sphinx.cmd.build import build_main
 
 import check_site
+import check_snippets
 
-CONFIGURATION = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGURATION = ROOT / "docs"
 INDEX = "# Home\n\n```{toctree}\na\n```\n"
 PAGE = "# A page\n\nSee [home](index.md#home).\n"
 
@@ -73,6 +75,17 @@ class Site(unittest.TestCase):
         self.assertEqual(len(findings), 1, findings)
         self.assertIn("docs/a.html", findings[0])
         self.assertIn("| x | y |", findings[0])
+
+    def test_code_that_does_not_compile(self):
+        (self.root / "include").symlink_to(ROOT / "include")
+        code = "```cpp\ntutti::Status f(tutti::Communicator& group) { return tutti::barrier(group); }\n```\n"
+        self.write("a", PAGE + code)
+        self.assertEqual(check_snippets.check(self.root), [])
+        self.write("a", PAGE + code.replace("barrier", "barier"))
+        findings = check_snippets.check(self.root)
+        self.assertEqual(len(findings), 1, findings)
+        self.assertIn("docs/a.md:5", findings[0])
+        self.assertIn("barier", findings[0])
 
 
 if __name__ == "__main__":
