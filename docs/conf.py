@@ -13,7 +13,7 @@ project = "tutti"
 release = re.search(r'TUTTI_VERSION_STRING "([^"]+)"',
                     (ROOT / "include/tutti/version.hpp").read_text()).group(1)
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/**.md"]
+include_patterns = ["*.md", "docs/**.md", "examples/*.md"]
 exclude_patterns = ["build", "install", ".git"]
 extensions = ["myst_parser", "breathe"]
 highlight_language = "none"  # of a block that names no language
