@@ -13,7 +13,7 @@ namespace tutti::test {
 namespace {
 
 std::string order_of(const Algorithm& row) {
-  if (!reduces(row.collective)) return "moves bits";
+  if (!reduces(row.collective)) return "no reduction";
   if (row.family == Family::kNccl) return "NCCL's own";
   if (row.order == Order::kRankOrder) return "rank order";
   if (row.order == Order::kSameOnAllRanks) return "same on all ranks";
@@ -33,8 +33,8 @@ std::string needs_of(const Algorithm& row) {
   } all[] = {
       {(row.needs & kNeedsPeerAccess) != 0, "peer access"},
       {(row.needs & kNeedsMulticast) != 0, "multicast"},
-      {row.packets != nullptr, "room for packets"},
-      {row.least_compute == 90, "on GPUs Hopper or newer"},
+      {row.packets != nullptr, "packet buffers"},
+      {row.least_compute == 90, "Hopper or newer on GPUs"},
       {(row.needs & kNeedsNcclWindows) != 0, "NCCL 2.27 or newer at run time"},
       {(row.needs & kNeedsNcclCopyEngines) != 0, "NCCL 2.28 or newer at run time"},
       {(row.needs & kNeedsNccl) != 0 && (row.needs & kNeedsAnyWindows) == 0, "NCCL at run time"},

@@ -37,7 +37,7 @@ struct AllGatherCopyEngine {
                .host_steps = 4,
                .wire = pieces_wire,
                .local = own_piece_local},
-      .text = "each rank fetches everybody's input by copy engine",
+      .text = "each rank fetches every rank's input by copy engine",
       .only_where_measured = true,
       .takes = moves,
       .geometry = meeting_geometry,

@@ -41,7 +41,8 @@ struct AllGatherCopyEngineMulticast {
                .host_steps = 4,
                .wire = pieces_wire,
                .local = own_piece_local},
-      .text = "each rank copies its input once, by copy engine, and the switch into every output",
+      .text =
+          "each rank copies its input once by copy engine; the switch writes it into every output",
       .peers_read_input = false,
       .peers_write_output = true,
       .only_where_measured = true,

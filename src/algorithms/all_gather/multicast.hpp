@@ -31,7 +31,7 @@ struct AllGatherMulticast {
       .max_ranks_cuda = kMaxCudaRanks,
       // Not measured by anybody here: as push, whose bytes all come in as well.
       .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
-      .text = "every rank stores its input once, and the switch into everybody's output",
+      .text = "every rank stores its input once; the switch writes it into every output",
       .peers_read_input = false,
       .peers_write_output = true,
       .only_where_measured = true,

@@ -16,7 +16,7 @@ struct AllGatherNccl {
       .max_ranks_cuda = 1 << 20,
       // What more ranks take, as half of all_reduce's, which goes around twice.
       .cost = {.steps = 4.8, .steps_per_rank = 0.8, .wire = pieces_wire},
-      .text = "NVIDIA's library, where it is installed",
+      .text = "NCCL, if it is installed",
       .peers_read_input = false,
       .takes = moves,
       .geometry = library_geometry};

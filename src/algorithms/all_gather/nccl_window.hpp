@@ -16,7 +16,7 @@ struct AllGatherNcclWindow {
       .max_ranks_cuda = kMaxCudaRanks,
       // Not measured yet: as push, which its kernels for large messages are.
       .cost = {.steps = 5, .wire = pieces_wire},
-      .text = "NCCL's symmetric kernels, on memory that it knows as windows",
+      .text = "NCCL's symmetric kernels, on memory registered as windows",
       .peers_read_input = false,
       .only_where_measured = true,
       .takes = moves,

@@ -32,7 +32,7 @@ struct AllGatherOneShotPush {
                .host_steps = 5.5,
                .wire = pieces_wire,
                .local = packets_of_pieces_local},
-      .text = "every rank sends its input to everybody, in words that are their own flags",
+      .text = "every rank sends its input to all ranks, in words that are their own flags",
       .peers_read_input = false,
       .starts_early = true,
       .packets = packets_of_pieces,

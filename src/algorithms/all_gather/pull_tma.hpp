@@ -34,7 +34,7 @@ struct AllGatherPullTma {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = 5.5, .host_steps = 4, .wire = pieces_wire, .local = own_piece_local},
-      .text = "each rank fetches everybody's input by bulk copies, which take few multiprocessors",
+      .text = "each rank fetches every rank's input by bulk copies (TMA), which need few SMs",
       .only_where_measured = true,
       .least_compute = 90,
       .min_threads = 64,

@@ -26,7 +26,7 @@ struct AllGatherPushPerPeer {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
-      .text = "as push, by blocks that are bound to one rank each",
+      .text = "as push, but each thread block serves one peer",
       .peers_read_input = false,
       .peers_write_output = true,
       .only_where_measured = true,

@@ -27,7 +27,7 @@ struct AllGatherRing {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = -1, .steps_per_rank = 4.1, .wire = pieces_wire, .local = times<2>},
-      .text = "pieces go from rank to rank, chunk by chunk",
+      .text = "blocks go around the ring, chunk by chunk",
       .peers_read_input = false,
       .peers_write_output = true,
       .ring_directions = 1,

@@ -20,7 +20,7 @@ struct AllGatherRingBidirectional {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = 0.5, .steps_per_rank = 2.75, .wire = wire, .local = times<2>},
-      .text = "as ring, but pieces go around both ways",
+      .text = "as ring, in both directions",
       .peers_read_input = false,
       .peers_write_output = true,
       .ring_directions = 2,

@@ -15,7 +15,7 @@ struct AllGatherVNccl {
       .needs = kNeedsNccl,
       .max_ranks_cuda = 1 << 20,
       .cost = {.steps = 4.8, .steps_per_rank = 0.8, .wire = pieces_wire},
-      .text = "NVIDIA's library, where it is installed: sends and receives in a group",
+      .text = "NCCL, if it is installed: grouped sends and receives",
       .peers_read_input = false,
       .counts_on_host = true,
       .takes = moves,

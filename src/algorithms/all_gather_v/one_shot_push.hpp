@@ -21,7 +21,7 @@ struct AllGatherVOneShotPush {
                .host_steps = 5.5,
                .wire = pieces_wire,
                .local = packets_of_pieces_local},
-      .text = "every rank sends its input to everybody, in words that are their own flags",
+      .text = "every rank sends its input to all ranks, in words that are their own flags",
       .peers_read_input = false,
       .starts_early = true,
       .counts_on_host = true,

@@ -16,7 +16,7 @@ struct AllGatherVPush {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
-      .text = "every rank stores its input into everybody's output",
+      .text = "every rank stores its input into every rank's output",
       .peers_read_input = false,
       .peers_write_output = true,
       .publishes_counts = true,

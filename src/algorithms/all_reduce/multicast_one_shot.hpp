@@ -34,7 +34,7 @@ struct AllReduceMulticastOneShot {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kNone,
       .cost = {.steps = 4, .wire = wire, .local = times<2>},
-      .text = "every rank has the switch reduce everybody's input",
+      .text = "every rank reads the sum of all inputs from the switch",
       .in_place_needs_staging = true,
       .takes = switch_reduces,
       .geometry = AllReduceOneShot::geometry,

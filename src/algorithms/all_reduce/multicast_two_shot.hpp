@@ -35,7 +35,7 @@ struct AllReduceMulticastTwoShot {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kSameOnAllRanks,
       .cost = {.steps = 5, .wire = wire, .local = AllReduceTwoShot::local},
-      .text = "each rank has the switch reduce its shard, and store it to everyone",
+      .text = "each rank reads the sum of its shard from the switch, which stores it to all ranks",
       .peers_write_output = true,
       .takes = switch_reduces,
       .geometry = two_shot_geometry,

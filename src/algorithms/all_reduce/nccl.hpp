@@ -17,7 +17,7 @@ struct AllReduceNccl {
       .order = Order::kNone,
       // Fitted to what it was measured to take at 1 KiB, 2 to 8 ranks.
       .cost = {.steps = 2.5, .steps_per_rank = 1.6, .wire = two_shot_wire},
-      .text = "NVIDIA's library, where it is installed",
+      .text = "NCCL, if it is installed",
       .peers_read_input = false,
       .takes = nccl_takes,
       .geometry = library_geometry};

@@ -34,20 +34,19 @@ struct AllReduceOneShot {
   // H200s.
   static double wire(int ranks) { return ranks == 2 ? 1.36 : one_shot_wire(ranks); }
 
-  static constexpr Algorithm kAlgorithm{
-      .id = "all_reduce/one_shot",
-      .family = Family::kOneShot,
-      .needs = kNeedsPeerAccess,
-      .max_ranks_host = kMaxRanks,
-      .max_ranks_cuda = kMaxCudaRanks,
-      .order = Order::kRankOrder,
-      .cost = {.steps = 4, .wire = wire, .local = times<2>},
-      .text = "every rank reads everybody's input and reduces all of it",
-      .in_place_needs_staging = true,
-      .takes = takes_everything,
-      .geometry = geometry,
-      .host = host,
-      .cuda = cuda};
+  static constexpr Algorithm kAlgorithm{.id = "all_reduce/one_shot",
+                                        .family = Family::kOneShot,
+                                        .needs = kNeedsPeerAccess,
+                                        .max_ranks_host = kMaxRanks,
+                                        .max_ranks_cuda = kMaxCudaRanks,
+                                        .order = Order::kRankOrder,
+                                        .cost = {.steps = 4, .wire = wire, .local = times<2>},
+                                        .text = "every rank reads all inputs and reduces all of it",
+                                        .in_place_needs_staging = true,
+                                        .takes = takes_everything,
+                                        .geometry = geometry,
+                                        .host = host,
+                                        .cuda = cuda};
   static constexpr KernelPromises kPromises{.loads = kMaxCudaRanks, .stores = 1, .barriers = 2};
   static constexpr Traffic kTraffic{.hops = "4", .wire = "(n-1) B"};
 

@@ -35,7 +35,7 @@ struct AllReduceOneShotCopyEngine {
       .order = Order::kRankOrder,
       // Three kernels, copies, and what they wait for each other, as measured on 2 H200s.
       .cost = {.steps = 18.8, .host_steps = 4, .wire = one_shot_wire, .local = times<4>},
-      .text = "two ranks fetch each other's input by copy engine, and add",
+      .text = "two ranks fetch each other's input by copy engine and reduce",
       .peers_write_output = true,
       .in_place_needs_staging = true,
       .only_where_measured = true,

@@ -37,7 +37,7 @@ struct AllReduceOneShotPush {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kRankOrder,
       .cost = {.steps = 1.4, .host_steps = 5.5, .wire = one_shot_wire, .local = local},
-      .text = "every rank sends its input to everybody, in words that are their own flags",
+      .text = "every rank sends its input to all ranks, in words that are their own flags",
       .peers_read_input = false,
       .starts_early = true,
       .packets = whole_packets,

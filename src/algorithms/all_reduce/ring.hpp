@@ -30,7 +30,7 @@ struct AllReduceRing {
       .order = Order::kSameOnAllRanks,
       // Each of 2 (n - 1) passes takes as long as four hops: stores, a fence behind them, a flag.
       .cost = {.steps = -6, .steps_per_rank = 8.2, .wire = two_shot_wire, .local = times<5>},
-      .text = "sums go from rank to rank, chunk by chunk, and come around again",
+      .text = "ring reduce-scatter, then ring all-gather, chunk by chunk",
       .peers_read_input = false,
       .peers_write_output = true,
       .in_place_needs_staging = true,

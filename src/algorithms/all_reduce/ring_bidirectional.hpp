@@ -22,7 +22,7 @@ struct AllReduceRingBidirectional {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kSameOnAllRanks,
       .cost = {.steps = -4, .steps_per_rank = 6.85, .wire = wire, .local = times<5>},
-      .text = "as ring, but what is summed up comes around both ways",
+      .text = "as ring, in both directions",
       .peers_read_input = false,
       .peers_write_output = true,
       .in_place_needs_staging = true,

@@ -36,7 +36,7 @@ struct AllReduceTwoShot {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kRankOrder,
       .cost = {.steps = 5, .wire = two_shot_wire, .local = local},
-      .text = "each rank reduces its shard of everybody's input and writes it to everyone",
+      .text = "each rank reduces its shard of all inputs and writes it to all ranks",
       .peers_write_output = true,
       .takes = takes_everything,
       .geometry = two_shot_geometry,

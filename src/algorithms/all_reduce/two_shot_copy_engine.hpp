@@ -51,8 +51,7 @@ struct AllReduceTwoShotCopyEngine {
                .host_steps = 6,
                .wire = two_shot_wire,
                .local = local},
-      .text =
-          "each rank fetches its share of every input by copy engine, and then everybody's sums",
+      .text = "each rank fetches its share of every input by copy engine, then all sums",
       .peers_write_output = true,
       .in_place_needs_staging = true,
       .only_where_measured = true,

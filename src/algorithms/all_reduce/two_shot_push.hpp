@@ -39,7 +39,7 @@ struct AllReduceTwoShotPush {
                .host_steps = 9,
                .wire = two_shot_wire,
                .local = times<16>},
-      .text = "every rank sends each rank its share, which sends the sum to everybody, likewise",
+      .text = "every rank sends each rank its share; that rank sends the sum to all, in packets",
       .peers_read_input = false,
       .starts_early = true,
       .packets = shared_packets,

@@ -49,7 +49,7 @@ struct AllReduceTwoShotStaged {
       .order = Order::kRankOrder,
       // Of one pass, as measured on 2 H200s.
       .cost = {.steps = 7.8, .wire = two_shot_wire, .local = times<2>},
-      .text = "every rank pushes each rank its share, which pushes the sum to everyone, in passes",
+      .text = "every rank pushes each rank its share; that rank pushes the sum to all; in passes",
       .peers_read_input = false,
       .peers_write_output = true,
       .pushes_through_staging = true,

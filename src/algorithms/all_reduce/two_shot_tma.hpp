@@ -44,7 +44,7 @@ struct AllReduceTwoShotTma {
       .order = Order::kRankOrder,
       // Of one pass, as measured on 2 H200s.
       .cost = {.steps = 9.4, .wire = two_shot_wire, .local = times<2>},
-      .text = "as two_shot_staged, by bulk copies, which take few multiprocessors",
+      .text = "as two_shot_staged, by bulk copies (TMA), which need few SMs",
       .peers_read_input = false,
       .peers_write_output = true,
       .pushes_through_staging = true,

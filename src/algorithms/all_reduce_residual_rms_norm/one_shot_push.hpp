@@ -45,7 +45,7 @@ struct AllReduceResidualRmsNormOneShotPush {
                .host_steps = 5.5,
                .wire = one_shot_wire,
                .local = local},
-      .text = "every rank sends its input to everybody in packets, and normalises all of it",
+      .text = "every rank sends its input to all ranks in packets and normalises all tokens",
       .peers_read_input = false,
       .starts_early = true,
       .packets = packets,

@@ -30,8 +30,7 @@ struct AllReduceResidualRmsNormOneShotPushSplit {
                .host_steps = 7,
                .wire = one_shot_wire,
                .local = AllReduceResidualRmsNormOneShotPush::local},
-      .text =
-          "all_reduce's one_shot_push with the residual, and a kernel behind it that normalises",
+      .text = "all_reduce's one_shot_push with the residual, then a kernel that normalises",
       .peers_read_input = false,
       .starts_early = true,
       .packets = whole_packets,

@@ -27,7 +27,7 @@ struct AllReduceResidualRmsNormTwoShot {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kRankOrder,
       .cost = {.steps = 6.4, .wire = two_shot_wire, .local = local},
-      .text = "all_reduce's two_shot with the residual, and a kernel behind it that normalises",
+      .text = "all_reduce's two_shot with the residual, then a kernel that normalises",
       .peers_write_output = true,
       .takes = is_normalised,
       .geometry = two_shot_geometry,

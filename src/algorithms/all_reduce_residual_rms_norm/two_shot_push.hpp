@@ -29,8 +29,7 @@ struct AllReduceResidualRmsNormTwoShotPush {
                .host_steps = 10.5,
                .wire = two_shot_wire,
                .local = times<18>},
-      .text =
-          "all_reduce's two_shot_push with the residual, and a kernel behind it that normalises",
+      .text = "all_reduce's two_shot_push with the residual, then a kernel that normalises",
       .peers_read_input = false,
       .starts_early = true,
       .packets = shared_packets,

@@ -36,7 +36,7 @@ struct AllToAllCopyEngine {
                .host_steps = 4,
                .wire = pieces_wire,
                .local = own_piece_local},
-      .text = "each rank fetches its piece of everybody's input by copy engine",
+      .text = "each rank fetches its block of every rank's input by copy engine",
       .only_where_measured = true,
       .takes = moves,
       .geometry = meeting_geometry,

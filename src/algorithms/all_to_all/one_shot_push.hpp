@@ -31,7 +31,7 @@ struct AllToAllOneShotPush {
                .host_steps = 5.5,
                .wire = pieces_wire,
                .local = packets_to_each_local},
-      .text = "every rank sends each rank its piece, in words that are their own flags",
+      .text = "every rank sends each rank its block, in words that are their own flags",
       .peers_read_input = false,
       .starts_early = true,
       .packets = packets_of_pieces,

@@ -39,7 +39,7 @@ struct AllToAllVOneShotPush {
                .host_steps = 5.5,
                .wire = pieces_wire,
                .local = packets_to_each_local},
-      .text = "every rank sends each rank its piece, in words that are their own flags",
+      .text = "every rank sends each rank its block, in words that are their own flags",
       .peers_read_input = false,
       .starts_early = true,
       .counts_on_host = true,

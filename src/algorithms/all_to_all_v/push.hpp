@@ -40,7 +40,7 @@ struct AllToAllVPush {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = 7, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
-      .text = "every rank tells what it has for each, and stores it into that one's output",
+      .text = "ranks exchange counts, then store each rank's block into that rank's output",
       .peers_read_input = false,
       .peers_write_output = true,
       .publishes_counts = true,

@@ -25,7 +25,7 @@ struct BarrierFlags {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = 1.5, .wire = times<0>},
-      .text = "every rank tells every other that it has come, and waits for their word",
+      .text = "every rank sets a flag at every other rank and waits for theirs",
       .peers_read_input = false,
       .takes = moves,
       .geometry = meeting_geometry,

@@ -38,7 +38,7 @@ struct BroadcastCopyEngine {
       .max_ranks_cuda = kMaxCudaRanks,
       .cost =
           {.steps = 18, .steps_per_rank = 2, .host_steps = 4, .wire = root_wire, .local = times<2>},
-      .text = "each rank fetches a share from the root, then those of the others, by copy engine",
+      .text = "each rank fetches a share from the root, then the other shares, by copy engine",
       .peers_read_input = false,
       .peers_write_output = true,
       .only_where_measured = true,

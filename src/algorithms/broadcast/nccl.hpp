@@ -16,7 +16,7 @@ struct BroadcastNccl {
       .needs = kNeedsNccl,
       .max_ranks_cuda = 1 << 20,
       .cost = {.steps = 4.8, .steps_per_rank = 0.8, .wire = root_wire},
-      .text = "NVIDIA's library, where it is installed",
+      .text = "NCCL, if it is installed",
       .peers_read_input = false,
       .takes = moves,
       .geometry = library_geometry};

@@ -30,7 +30,7 @@ struct BroadcastOneShotPush {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = 2.4, .host_steps = 5.5, .wire = one_shot_wire, .local = times<4>},
-      .text = "the root sends its input to everybody, in words that are their own flags",
+      .text = "the root sends its input to all ranks, in words that are their own flags",
       .peers_read_input = false,
       .starts_early = true,
       .packets = whole_packets,

@@ -52,7 +52,7 @@ struct BroadcastTwoShot {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = 5, .steps_per_rank = 0.5, .wire = root_wire, .local = times<2>},
-      .text = "the root stores each rank a share, which that one stores to the others, in passes",
+      .text = "the root stores one share to each rank, which stores it to the others; in passes",
       .peers_read_input = false,
       .peers_write_output = true,
       .takes = moves,

@@ -23,24 +23,25 @@ struct GatherCopyEngine {
 
   static void program(Stages& stages, const KernelArgs& work, std::size_t element_bytes);
 
-  static constexpr Algorithm kAlgorithm{.id = "gather/copy_engine",
-                                        .collective = Collective::kGather,
-                                        .family = Family::kOneShot,
-                                        .needs = kNeedsPeerAccess,
-                                        .max_ranks_host = kMaxRanks,
-                                        .max_ranks_cuda = kMaxCudaRanks,
-                                        .cost = {.steps = 13,
-                                                 .steps_per_rank = 2,
-                                                 .host_steps = 4,
-                                                 .wire = pieces_wire,
-                                                 .local = own_piece_local},
-                                        .text = "the root fetches everybody's input by copy engine",
-                                        .only_where_measured = true,
-                                        .takes = moves,
-                                        .geometry = meeting_geometry,
-                                        .host = host,
-                                        .cuda = BarrierFlags::cuda,
-                                        .program = program};
+  static constexpr Algorithm kAlgorithm{
+      .id = "gather/copy_engine",
+      .collective = Collective::kGather,
+      .family = Family::kOneShot,
+      .needs = kNeedsPeerAccess,
+      .max_ranks_host = kMaxRanks,
+      .max_ranks_cuda = kMaxCudaRanks,
+      .cost = {.steps = 13,
+               .steps_per_rank = 2,
+               .host_steps = 4,
+               .wire = pieces_wire,
+               .local = own_piece_local},
+      .text = "the root fetches every rank's input by copy engine",
+      .only_where_measured = true,
+      .takes = moves,
+      .geometry = meeting_geometry,
+      .host = host,
+      .cuda = BarrierFlags::cuda,
+      .program = program};
   static constexpr Traffic kTraffic{.hops = "2, kernels and copies",
                                     .wire = "(n-1)/n B, to the root"};
 };

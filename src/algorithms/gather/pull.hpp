@@ -29,7 +29,7 @@ struct GatherPull {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
-      .text = "the root reads everybody's input",
+      .text = "the root reads every rank's input",
       .takes = moves,
       .geometry = push_pieces_geometry,
       .host = host,

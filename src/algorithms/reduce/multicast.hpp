@@ -39,7 +39,7 @@ struct ReduceMulticast {
       // Not measured by anybody here: as all_reduce/multicast_one_shot, of which the root does its
       // part.
       .cost = {.steps = 4, .wire = times<1>, .local = times<2>},
-      .text = "the root has the switch reduce everybody's input",
+      .text = "the root reads the sum of all inputs from the switch",
       .only_where_measured = true,
       .takes = switch_reduces,
       .geometry = geometry,

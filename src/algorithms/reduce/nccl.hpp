@@ -17,7 +17,7 @@ struct ReduceNccl {
       .max_ranks_cuda = 1 << 20,
       .order = Order::kNone,
       .cost = {.steps = 4.8, .steps_per_rank = 0.8, .wire = root_wire},
-      .text = "NVIDIA's library, where it is installed",
+      .text = "NCCL, if it is installed",
       .peers_read_input = false,
       .takes = nccl_takes,
       .geometry = library_geometry};

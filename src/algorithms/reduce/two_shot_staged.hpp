@@ -49,7 +49,7 @@ struct ReduceTwoShotStaged {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kRankOrder,
       .cost = {.steps = 7, .wire = root_wire, .local = times<3>},
-      .text = "every rank but the root reduces a share and stores it to the root, in passes",
+      .text = "every rank except the root reduces a share and stores it to the root; in passes",
       .peers_read_input = false,
       .pushes_through_staging = true,
       .takes = takes_everything,

@@ -47,7 +47,7 @@ struct ReduceScatterCopyEngine {
                .host_steps = 4,
                .wire = pieces_wire,
                .local = times<2>},
-      .text = "each rank fetches its piece of everybody's input by copy engine, and reduces it",
+      .text = "each rank fetches its block of every rank's input by copy engine and reduces it",
       .fetches_into_staging = true,
       .only_where_measured = true,
       .takes = takes_no_multipliers,

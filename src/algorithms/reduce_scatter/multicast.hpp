@@ -35,7 +35,7 @@ struct ReduceScatterMulticast {
       .order = Order::kNone,
       // Not measured by anybody here: as pull.
       .cost = {.steps = 4, .wire = times<1>, .local = own_piece_local},
-      .text = "each rank has the switch reduce its piece",
+      .text = "each rank reads the sum of its block from the switch",
       .only_where_measured = true,
       .takes = switch_reduces,
       .geometry = two_shot_geometry,

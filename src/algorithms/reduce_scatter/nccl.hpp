@@ -17,7 +17,7 @@ struct ReduceScatterNccl {
       .max_ranks_cuda = 1 << 20,
       .order = Order::kNone,
       .cost = {.steps = 2.5, .steps_per_rank = 0.8, .wire = pieces_wire},
-      .text = "NVIDIA's library, where it is installed",
+      .text = "NCCL, if it is installed",
       .peers_read_input = false,
       .takes = nccl_takes,
       .geometry = library_geometry};

@@ -18,7 +18,7 @@ struct ReduceScatterNcclWindow {
       .order = Order::kNone,  // NCCL documents none
       // Not measured yet: as pull, which its kernels for large messages are.
       .cost = {.steps = 5, .wire = pieces_wire},
-      .text = "NCCL's symmetric kernels, on memory that it knows as windows",
+      .text = "NCCL's symmetric kernels, on memory registered as windows",
       .peers_read_input = false,
       .only_where_measured = true,
       .takes = nccl_windows_take,

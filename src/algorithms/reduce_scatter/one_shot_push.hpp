@@ -38,7 +38,7 @@ struct ReduceScatterOneShotPush {
                .host_steps = 5.5,
                .wire = pieces_wire,
                .local = times<8>},
-      .text = "every rank sends each rank its piece, in words that are their own flags",
+      .text = "every rank sends each rank its block, in words that are their own flags",
       .peers_read_input = false,
       .starts_early = true,
       .packets = packets_of_pieces,

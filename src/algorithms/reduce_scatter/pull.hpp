@@ -35,7 +35,7 @@ struct ReduceScatterPull {
       .order = Order::kRankOrder,
       // Without the store to everyone.
       .cost = {.steps = 4, .wire = pieces_wire, .local = own_piece_local},
-      .text = "each rank reads its piece of everybody's input and reduces it",
+      .text = "each rank reads its block of every rank's input and reduces it",
       .takes = takes_everything,
       .geometry = two_shot_geometry,
       .host = host,

@@ -35,7 +35,7 @@ struct ReduceScatterPullRows {
       .order = Order::kRankOrder,
       // As pull.
       .cost = {.steps = 4, .wire = pieces_wire, .local = own_piece_local},
-      .text = "pull, of a matrix that is split along its last dimension",
+      .text = "as pull, for a matrix that is split along its last dimension",
       .splits_rows = true,
       .takes = takes_everything,
       .geometry = two_shot_geometry,

@@ -38,7 +38,7 @@ struct ReduceScatterPullTma {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kRankOrder,
       .cost = {.steps = 5.5, .wire = pieces_wire, .local = own_piece_local},
-      .text = "as pull, by bulk copies, which take few multiprocessors",
+      .text = "as pull, by bulk copies (TMA), which need few SMs",
       .only_where_measured = true,
       .stands_in_for = "reduce_scatter/pull",
       .stands_in_up_to = 32,

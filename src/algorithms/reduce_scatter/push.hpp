@@ -43,7 +43,7 @@ struct ReduceScatterPush {
       .order = Order::kRankOrder,
       // Of one pass.
       .cost = {.steps = 5.2, .wire = pieces_wire, .local = times<1>},
-      .text = "every rank pushes each rank its piece, which reduces it, in passes",
+      .text = "every rank pushes each rank its block; that rank reduces; in passes",
       .peers_read_input = false,
       .pushes_through_staging = true,
       .only_where_measured = true,

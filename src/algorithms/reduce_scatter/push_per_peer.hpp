@@ -31,7 +31,7 @@ struct ReduceScatterPushPerPeer {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kRankOrder,
       .cost = {.steps = 5.2, .wire = pieces_wire, .local = times<1>},
-      .text = "as push, by blocks that are bound to one rank each",
+      .text = "as push, but each thread block serves one peer",
       .peers_read_input = false,
       .pushes_through_staging = true,
       .only_where_measured = true,

@@ -31,7 +31,7 @@ struct ReduceScatterRing {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kNone,
       .cost = {.steps = -1, .steps_per_rank = 4.1, .wire = pieces_wire, .local = times<3>},
-      .text = "sums go from rank to rank, chunk by chunk, and end where they are whole",
+      .text = "partial sums go around the ring, chunk by chunk",
       .peers_read_input = false,
       .ring_directions = 1,
       .only_where_measured = true,

@@ -18,7 +18,7 @@ struct ReduceScatterVNccl {
       .max_ranks_cuda = 1 << 20,
       .order = Order::kNone,
       .cost = {.steps = 2.5, .steps_per_rank = 0.8, .wire = pieces_wire},
-      .text = "NVIDIA's library, where it is installed: a reduction to each rank, in a group",
+      .text = "NCCL, if it is installed: a grouped reduce to each rank",
       .peers_read_input = false,
       .counts_on_host = true,
       .takes = nccl_takes,

@@ -37,7 +37,7 @@ struct ReduceScatterVPull {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kRankOrder,
       .cost = {.steps = 4, .wire = pieces_wire, .local = own_piece_local},
-      .text = "each rank reads its piece of everybody's input and reduces it",
+      .text = "each rank reads its block of every rank's input and reduces it",
       .publishes_counts = true,
       .takes = takes_everything,
       .geometry = two_shot_geometry,

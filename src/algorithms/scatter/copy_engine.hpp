@@ -36,7 +36,7 @@ struct ScatterCopyEngine {
                .host_steps = 4,
                .wire = pieces_wire,
                .local = own_piece_local},
-      .text = "each rank fetches its piece of what the root shows by copy engine",
+      .text = "each rank fetches its block from the root by copy engine",
       .fetches_into_staging = true,
       .only_where_measured = true,
       .takes = moves,

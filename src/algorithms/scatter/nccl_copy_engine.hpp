@@ -15,7 +15,7 @@ struct ScatterNcclCopyEngine {
       .needs = kNeedsPeerAccess | kNeedsNccl | kNeedsNcclCopyEngines,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = 22, .steps_per_rank = 2, .wire = pieces_wire},
-      .text = "NCCL's copy engines, on memory that it knows as windows",
+      .text = "NCCL with copy engines, on memory registered as windows",
       .peers_read_input = false,
       .only_where_measured = true,
       .takes = moves,

@@ -31,7 +31,7 @@ struct ScatterOneShotPush {
                .host_steps = 5.5,
                .wire = pieces_wire,
                .local = packets_of_pieces_local},
-      .text = "the root sends each rank its piece, in words that are their own flags",
+      .text = "the root sends each rank its block, in words that are their own flags",
       .peers_read_input = false,
       .starts_early = true,
       .packets = packets_of_pieces,

@@ -29,7 +29,7 @@ struct ScatterPush {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
-      .text = "the root stores its piece for each rank into that one's output",
+      .text = "the root stores each rank's block into that rank's output",
       .peers_read_input = false,
       .peers_write_output = true,
       .takes = moves,

@@ -15,7 +15,7 @@ struct SendRecvNccl {
                                         .needs = kNeedsNccl,
                                         .max_ranks_cuda = 1 << 20,
                                         .cost = {.steps = 7, .wire = times<1>},
-                                        .text = "NVIDIA's library, where it is installed",
+                                        .text = "NCCL, if it is installed",
                                         .peers_read_input = false,
                                         .takes = moves,
                                         .geometry = library_geometry};

@@ -39,7 +39,7 @@ struct SendRecvPush {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .cost = {.steps = 3, .host_steps = 4, .wire = times<1>, .local = times<3>},
-      .text = "the sender stores chunks into slots at the taker, short ones as packets",
+      .text = "the sender stores chunks into the receiver's slots, short messages as packets",
       .peers_read_input = false,
       .starts_early = true,
       .sends_messages = true,
