@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "tutti/export.hpp"
 #include "tutti/status.hpp"
@@ -23,6 +24,12 @@ class SymmetricMemory {
   // into its own part in any one operation.
   TUTTI_API void* data() const;
   TUTTI_API std::size_t size() const;
+
+  // This rank's part as elements of type T: size() / sizeof(T) of them.
+  template <class T>
+  std::span<T> as() const {
+    return {static_cast<T*>(data()), size() / sizeof(T)};
+  }
 
   // The same bytes of `rank`, as this rank addresses them; null where the memory is staged.
   TUTTI_API void* peer(int rank) const;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "tutti/communicator.hpp"
 #include "tutti/export.hpp"
@@ -29,6 +30,13 @@ class SymmetricBlock {
   // had the block before, else whatever was left there.
   TUTTI_API void* data() const;
   TUTTI_API std::size_t bytes() const;
+
+  // This rank's part as elements of type T: bytes() / sizeof(T) of them.
+  template <class T>
+  std::span<T> as() const {
+    return {static_cast<T*>(data()), bytes() / sizeof(T)};
+  }
+
   explicit operator bool() const { return impl_ != nullptr; }
 
   // Back to the pool, which lets whoever takes the block next wait for what `stream` has been given

@@ -10,5 +10,6 @@
 #include "tutti/symmetric_memory.hpp"    // IWYU pragma: export
 #include "tutti/symmetric_pool.hpp"      // IWYU pragma: export
 #include "tutti/tuning.hpp"              // IWYU pragma: export
+#include "tutti/typed.hpp"               // IWYU pragma: export
 #include "tutti/types.hpp"               // IWYU pragma: export
 #include "tutti/version.hpp"             // IWYU pragma: export

@@ -9,7 +9,12 @@
 #include "tutti/export.hpp"
 #include "tutti/status.hpp"
 
+// CUDA's types, declared here so that DataTypeOf knows them whatever is included first.
 struct CUstream_st;
+struct __half;         // NOLINT(bugprone-reserved-identifier)
+struct __nv_bfloat16;  // NOLINT(bugprone-reserved-identifier)
+struct __nv_fp8_e4m3;  // NOLINT(bugprone-reserved-identifier)
+struct __nv_fp8_e5m2;  // NOLINT(bugprone-reserved-identifier)
 
 namespace tutti {
 
@@ -35,6 +40,44 @@ inline constexpr std::array<DataType, 12> kAllDataTypes = {
     DataType::kFloat8E4M3, DataType::kFloat8E5M2, DataType::kInt8,    DataType::kUint8,
     DataType::kInt32,      DataType::kUint32,     DataType::kInt64,   DataType::kUint64,
 };
+
+// tutti/device/scalar.hpp
+struct Half;
+struct Bfloat16;
+struct Float8E4M3;
+struct Float8E5M2;
+
+namespace detail {
+template <DataType dtype>
+struct DataTypeConstant {
+  static constexpr DataType value = dtype;
+};
+}  // namespace detail
+
+/// The DataType of elements of type T: `DataTypeOf<float>::value` is DataType::kFloat32. Specialise
+/// it for your own type that has the bits of one of these.
+template <class T>
+struct DataTypeOf;
+// clang-format off
+template <> struct DataTypeOf<double> : detail::DataTypeConstant<DataType::kFloat64> {};
+template <> struct DataTypeOf<float> : detail::DataTypeConstant<DataType::kFloat32> {};
+template <> struct DataTypeOf<Half> : detail::DataTypeConstant<DataType::kFloat16> {};
+template <> struct DataTypeOf<__half> : detail::DataTypeConstant<DataType::kFloat16> {};
+template <> struct DataTypeOf<Bfloat16> : detail::DataTypeConstant<DataType::kBfloat16> {};
+template <> struct DataTypeOf<__nv_bfloat16> : detail::DataTypeConstant<DataType::kBfloat16> {};
+template <> struct DataTypeOf<Float8E4M3> : detail::DataTypeConstant<DataType::kFloat8E4M3> {};
+template <> struct DataTypeOf<__nv_fp8_e4m3> : detail::DataTypeConstant<DataType::kFloat8E4M3> {};
+template <> struct DataTypeOf<Float8E5M2> : detail::DataTypeConstant<DataType::kFloat8E5M2> {};
+template <> struct DataTypeOf<__nv_fp8_e5m2> : detail::DataTypeConstant<DataType::kFloat8E5M2> {};
+template <> struct DataTypeOf<signed char> : detail::DataTypeConstant<DataType::kInt8> {};
+template <> struct DataTypeOf<unsigned char> : detail::DataTypeConstant<DataType::kUint8> {};
+template <> struct DataTypeOf<int> : detail::DataTypeConstant<DataType::kInt32> {};
+template <> struct DataTypeOf<unsigned> : detail::DataTypeConstant<DataType::kUint32> {};
+template <> struct DataTypeOf<long> : detail::DataTypeConstant<DataType::kInt64> {};
+template <> struct DataTypeOf<unsigned long> : detail::DataTypeConstant<DataType::kUint64> {};
+template <> struct DataTypeOf<long long> : detail::DataTypeConstant<DataType::kInt64> {};
+template <> struct DataTypeOf<unsigned long long> : detail::DataTypeConstant<DataType::kUint64> {};
+// clang-format on
 
 TUTTI_API std::size_t size_of(DataType dtype);  // bytes of one element
 TUTTI_API bool is_floating(DataType dtype);
