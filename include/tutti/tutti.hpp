@@ -1,4 +1,5 @@
-// Everything of the host API.
+/// \file
+/// The whole host API.
 #pragma once
 
 #include "tutti/collectives.hpp"         // IWYU pragma: export
