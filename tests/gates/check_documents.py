@@ -12,6 +12,7 @@ GTEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 def documents(root: Path):
     yield from sorted(root.glob("*.md"))
     yield from sorted((root / "docs").rglob("*.md"))
+    yield from sorted((root / "examples").glob("*.md"))
 
 
 def check_example(root: Path) -> list[str]:
