@@ -1,4 +1,5 @@
 # Decides whether the CUDA backend is built: TUTTI_WITH_CUDA. Needs nvcc; no GPU and no driver.
+include(tutti_architectures)
 set(TUTTI_WITH_CUDA OFF)
 
 # nvcc is looked for where toolkits put it, not on PATH alone.
@@ -14,23 +15,11 @@ function(tutti_find_nvcc)
   endif()
 endfunction()
 
-# Architecture-specific code ("90a") has no portable form: machine code alone. Others keep PTX.
-function(tutti_architectures out)
-  set(all)
-  foreach(architecture ${TUTTI_CUDA_ARCHITECTURES})
-    if(architecture MATCHES "^[0-9]+[af]$")
-      string(APPEND architecture "-real")
-    endif()
-    list(APPEND all ${architecture})
-  endforeach()
-  set(${out} ${all} PARENT_SCOPE)
-endfunction()
-
 if(NOT TUTTI_CUDA STREQUAL "OFF")
   include(CheckLanguage)
   tutti_find_nvcc()
   if(NOT CMAKE_CUDA_ARCHITECTURES)
-    tutti_architectures(CMAKE_CUDA_ARCHITECTURES)
+    tutti_architectures(CMAKE_CUDA_ARCHITECTURES ${TUTTI_CUDA_ARCHITECTURES})
   endif()
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)

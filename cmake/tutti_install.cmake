@@ -5,22 +5,26 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tutti)
 
-# What installing copies: all that `./dev bench` builds.
+# What installing copies: all that `./dev bench` builds. The command is linked with the static library, so it
+# runs wherever it is copied to; it needs no rpath.
 add_custom_target(tutti_product)
 add_dependencies(tutti_product tutti tutti_static)
 if(TUTTI_TOOLS)
   add_dependencies(tutti_product tutti_cli)
 endif()
 
+# The components are the Debian packages of tutti_package.cmake.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(DIRECTORY include/tutti DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
-install(TARGETS tutti EXPORT tutti_shared)
+install(TARGETS tutti EXPORT tutti_shared
+        LIBRARY COMPONENT library NAMELINK_COMPONENT development)
 install(TARGETS tutti_static EXPORT tutti_static)
 foreach(form shared static)
   install(EXPORT tutti_${form} NAMESPACE tutti:: DESTINATION ${package_dir})
 endforeach()
 if(TUTTI_TOOLS)
-  install(TARGETS tutti_cli)
+  install(TARGETS tutti_cli COMPONENT tools)
 endif()
 
 configure_package_config_file(cmake/tutti-config.cmake.in tutti-config.cmake
@@ -44,3 +48,4 @@ configure_file(cmake/tutti.pc.in tutti.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tutti.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+include(tutti_package)

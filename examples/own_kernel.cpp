@@ -1,37 +1,45 @@
-// A kernel of one's own over the memory of all ranks: heat that spreads around a ring of cells, of
-// which each rank has a part. A step needs the cells beside one's part, so that neighbours put
-// their edges into each other's memory, with a signal behind. All steps are one kernel; no host,
-// and no collective, comes in between.
+// Your own kernel over the memory of all ranks: heat spreads around a ring of cells, and each rank
+// has a part of the ring. A step needs the cells next to the part, so neighbours put their edge
+// cells into each other's memory and send a signal. All steps run in one kernel, without the host
+// and without collectives.
 //
-// This source is compiled by the host compiler, where ranks are threads, and, by own_kernel.cu, by
-// nvcc for GPUs. The result is compared with the same steps made by one thread.
+// The host compiler compiles this source for ranks that are threads; own_kernel.cu compiles it with
+// nvcc for GPUs. The result is compared with the same steps by one thread.
 #include <tutti/device/peers.hpp>
 #include <tutti/tutti.hpp>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
 
 namespace {
 
-constexpr int kCells = 1000;  // of a rank
+constexpr int kCells = 1000;  // per rank
 constexpr int kSteps = 300;
 
-// What each rank has in symmetric memory. Edges come for even and odd steps in turn: a neighbour
-// that is a step ahead does not write over what is still read. It is never two ahead.
+void check(const tutti::Status& status) {
+  if (status) return;
+  std::fprintf(stderr, "%s\n", status.to_string().c_str());
+  std::exit(1);
+}
+
+// The symmetric memory of a rank. Even and odd steps have separate edges, so that a neighbour that
+// is a step ahead does not overwrite what is still read. It is never two steps ahead.
 struct Part {
-  float edges[2][2];       // [step % 2][left, right]
+  float edges[2][2];       // [step % 2][left, right], written by the neighbours
   float cells[2][kCells];  // [step % 2]
 };
 enum Side : int { kLeft, kRight };
 
-// Weights are powers of two: no rounding hides what was computed with.
+// The weights are powers of two, so that results are exact.
 TUTTI_DEVICE float mixed(float left, float middle, float right) {
   return 0.25f * left + 0.5f * middle + 0.25f * right;
 }
 
-// Called by every thread of one block of each rank. Channel k carries what goes to the k-th side.
+// Called by all threads of one block of each rank. Signals on channel kLeft follow what is put to
+// the left neighbour, signals on channel kRight what is put to the right one.
 TUTTI_DEVICE void spread_heat(const tutti::device::Peers& peers,
                               const tutti::device::Block& block) {
   const int left = (peers.rank + peers.ranks - 1) % peers.ranks;
@@ -43,7 +51,7 @@ TUTTI_DEVICE void spread_heat(const tutti::device::Peers& peers,
   for (int step = 0; step < kSteps; ++step) {
     const float* const now = part.cells[step % 2];
     float* const then = part.cells[(step + 1) % 2];
-    // A left edge is what the left neighbour has at its right.
+    // To the left neighbour, this rank's first cell is at the right edge.
     peers.put_signal(block, {left, edge_at(step, kRight), &now[0], sizeof(float)}, kLeft);
     peers.put_signal(block, {right, edge_at(step, kLeft), &now[kCells - 1], sizeof(float)}, kRight);
     if (!peers.wait_signal(block, right, kLeft)) return;  // Communicator::status() says why
@@ -63,7 +71,7 @@ std::vector<float> first_cells(int ranks) {
   return cells;
 }
 
-// The same by one thread.
+// The same steps by one thread.
 std::vector<float> expected_cells(int ranks) {
   std::vector<float> now = first_cells(ranks), then = now;
   const std::size_t n = now.size();
@@ -82,34 +90,37 @@ std::vector<float> expected_cells(int ranks) {
 
 constexpr auto kBackend = tutti::Backend::kCuda;
 
+void check(cudaError_t error) {
+  if (error != cudaSuccess) check({tutti::StatusCode::kCuda, cudaGetErrorString(error)});
+}
+
 int most_ranks() {
   int devices = 0;
   return cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0;
 }
 
 void copy(void* to, const void* from, std::size_t bytes) {
-  cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
+  check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
 }
 
 __global__ void heat_kernel(const __grid_constant__ tutti::device::Peers peers) {
   spread_heat(peers, tutti::device::Block());
 }
 
-// CUDA loads a kernel when it is first used, which would wait for one that spins: all ranks load
-// theirs, and meet, before any of them starts.
-tutti::Status run(tutti::Communicator& group, const tutti::device::Peers& peers) {
-  cudaSetDevice(group.device());
+// CUDA loads a kernel on first use, and may wait for running kernels to do so. Therefore all ranks
+// load theirs and pass a barrier before any of them launches it.
+void run(tutti::Communicator& group, const tutti::device::Peers& peers) {
+  check(cudaSetDevice(group.device()));
   cudaFuncAttributes loaded;
-  cudaFuncGetAttributes(&loaded, heat_kernel);
+  check(cudaFuncGetAttributes(&loaded, heat_kernel));
   cudaStream_t stream = nullptr;
-  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-  const tutti::Status met = tutti::barrier(group, {.stream = stream});
-  cudaStreamSynchronize(stream);
-  if (met.is_ok()) heat_kernel<<<1, 256, 0, stream>>>(peers);
-  const cudaError_t ended = cudaStreamSynchronize(stream);
-  cudaStreamDestroy(stream);
-  if (ended != cudaSuccess) return {tutti::StatusCode::kCuda, cudaGetErrorString(ended)};
-  return met.is_ok() ? group.status() : met;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  check(tutti::barrier(group, {.stream = stream}));
+  check(cudaStreamSynchronize(stream));
+  heat_kernel<<<1, 256, 0, stream>>>(peers);
+  check(cudaStreamSynchronize(stream));
+  check(cudaStreamDestroy(stream));
+  check(group.status());
 }
 
 #else
@@ -120,24 +131,23 @@ int most_ranks() { return 3; }
 
 void copy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 
-tutti::Status run(tutti::Communicator& group, const tutti::device::Peers& peers) {
+void run(tutti::Communicator& group, const tutti::device::Peers& peers) {
   spread_heat(peers, tutti::device::Block());
-  return group.status();
+  check(group.status());
 }
 
 #endif
 
-// Every rank calls this. How many cells differ from what they should be; -1 where something failed.
+// Every rank calls this. Returns how many of its cells are wrong.
 int wrong_cells(tutti::Communicator& group) {
   auto memory = group.allocate(sizeof(Part));
-  if (!memory) return std::puts(memory.status().to_string().c_str()), -1;
+  check(memory.status());
   auto peers = tutti::device_peers(group, *memory);
-  if (!peers) return std::puts(peers.status().to_string().c_str()), -1;
+  check(peers.status());
   Part& part = *static_cast<Part*>(memory->data());
   const auto own = static_cast<std::ptrdiff_t>(group.rank()) * kCells;
   copy(part.cells[0], first_cells(group.size()).data() + own, sizeof part.cells[0]);
-  const tutti::Status status = run(group, *peers);
-  if (!status) return std::puts(status.to_string().c_str()), -1;
+  run(group, *peers);
   std::vector<float> cells(kCells);
   copy(cells.data(), part.cells[kSteps % 2], sizeof part.cells[0]);
   const std::vector<float> expected = expected_cells(group.size());
@@ -153,9 +163,12 @@ int wrong_cells(tutti::Communicator& group) {
 int main() {
   constexpr int kSkipped = 77;
   const int ranks = most_ranks() < 8 ? most_ranks() : 8;
-  if (ranks == 0) return std::puts("skipped: no GPU"), kSkipped;
+  if (ranks == 0) {
+    std::puts("skipped: no GPU");
+    return kSkipped;
+  }
   auto groups = tutti::Communicator::create_in_process(ranks, {.backend = kBackend});
-  if (!groups) return std::puts(groups.status().to_string().c_str()), 1;
+  check(groups.status());
   std::vector<int> wrong(static_cast<std::size_t>(ranks));
   {
     std::vector<std::jthread> threads;

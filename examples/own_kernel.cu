@@ -1,2 +1,2 @@
-// The same program on GPUs: one rank on each.
+// The same program on GPUs, one rank per GPU.
 #include "own_kernel.cpp"

@@ -19,7 +19,7 @@ void check(cublasStatus_t status) {
   }
 }
 
-// The values of this example have few digits: bf16 is the upper half of them.
+// The values of this example are exact in bf16, which is the upper half of a float.
 std::uint16_t to_bf16(float value) {
   return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
 }
@@ -67,7 +67,7 @@ class CudaMachine final : public Machine {
     for (const std::uint16_t one : bits) values.push_back(from_bf16(one));
     return values;
   }
-  // cuBLAS counts columns first: to it every matrix is its transpose, and c' = b' x a'.
+  // cuBLAS is column-major and sees the transpose of every matrix: c' = b' x a'.
   void multiply(const Product& p) override {
     const float one = 1, added = p.add ? 1 : 0;
     const auto m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);

@@ -1,14 +1,20 @@
-// What the example needs of a rank's machine: memory, a stream, and a matrix product.
+// What the example needs from a rank's device: memory, a stream and a matrix product.
 #pragma once
 
 #include <tutti/tutti.hpp>
 
 #include <cstddef>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
-// c [m, n] = a [m, k] x b [k, n], row-major and without gaps. What is transposed lies in memory as
-// [k, m] or [n, k]. `add`: c += instead.
+// Throws, so that main() can abort the other ranks.
+inline void check(const tutti::Status& status) {
+  if (!status) throw std::runtime_error(status.to_string());
+}
+
+// c [m, n] = a [m, k] x b [k, n], row-major without gaps. A transposed a or b is stored as [k, m]
+// or [n, k]. `add`: adds to c.
 struct Product {
   const void* a;
   const void* b;
@@ -17,14 +23,14 @@ struct Product {
   bool a_transposed = false, b_transposed = false, add = false;
 };
 
-// Of one rank, for its thread. Throws where something cannot be had.
+// The device of one rank, used by its thread. Throws on failure.
 class Machine {
  public:
   virtual ~Machine() = default;
 
   virtual tutti::DataType dtype() const = 0;         // of all matrices
-  virtual tutti::Stream stream() const = 0;          // of all that is computed
-  virtual void* allocate(std::size_t elements) = 0;  // zeros; ends with the machine
+  virtual tutti::Stream stream() const = 0;          // of the computation
+  virtual void* allocate(std::size_t elements) = 0;  // zeros; freed with the machine
   virtual void write(void* to, const std::vector<float>& values) = 0;
   virtual std::vector<float> read(const void* from, std::size_t elements) = 0;
   virtual void multiply(const Product& product) = 0;  // in the stream's order

@@ -1,5 +1,5 @@
-// A training step over sharded parameters: what a rank computes is compared with the unsharded
-// computation, element by element, and timed against it.
+// A training step with sharded parameters. Its results are compared with the unsharded computation,
+// element by element, and so is its time.
 //
 //   sharded_layers --ranks 8 --layers 8 --width 8192 --tokens 4096 --algorithm copy_engine
 //   sharded_layers --ranks 8 --layers 8 --width 8192 --tokens 4096 --algorithm nccl
@@ -24,8 +24,8 @@ struct Options {
   Shape shape;
   int iterations = 5;
   tutti::Backend backend = tutti::Backend::kAuto;
-  std::string algorithm;       // of gathering and reducing; empty: as ShardedOptions says
-  bool release_early = false;  // a mistake, to see that the comparison finds it
+  std::string algorithm;       // for gathering and reducing; empty: the default of ShardedOptions
+  bool release_early = false;  // an error, which the comparison must find
 };
 
 Options read_options(int count, char** arguments) {
@@ -73,10 +73,6 @@ std::unique_ptr<Machine> make_machine([[maybe_unused]] const tutti::Communicator
   return make_host_machine();
 }
 
-void require(const tutti::Status& status) {
-  if (!status.is_ok()) throw std::runtime_error(status.to_string());
-}
-
 void compare(const std::vector<float>& seen, const std::vector<float>& expected,
              const std::string& what) {
   const auto [at, right] = std::mismatch(seen.begin(), seen.end(), expected.begin());
@@ -85,8 +81,8 @@ void compare(const std::vector<float>& seen, const std::vector<float>& expected,
                            std::to_string(*at) + " instead of " + std::to_string(*right));
 }
 
-// Every rank's tokens through all layers, here alone, against what the ranks did together.
-void check(const tutti::Communicator& group, Model& model, const Shape& shape) {
+// Computes all ranks' tokens on this rank alone, and compares.
+void verify(const tutti::Communicator& group, Model& model, const Shape& shape) {
   const std::vector<float> output = model.output();
   if (std::count(output.begin(), output.end(), 0.0F) == static_cast<long>(output.size())) {
     throw std::runtime_error("the output is all zeros");
@@ -103,10 +99,10 @@ void check(const tutti::Communicator& group, Model& model, const Shape& shape) {
   model.load_tokens(group.rank());
 }
 
-// Milliseconds of one step, from when all ranks begin to when this one's stream is idle.
+// Milliseconds of one step, from a common start of all ranks until this rank's stream is idle.
 double time_of(tutti::Communicator& group, Machine& machine, int steps,
                const std::function<void()>& step) {
-  require(tutti::barrier(group, {.stream = machine.stream()}));
+  check(tutti::barrier(group, {.stream = machine.stream()}));
   machine.wait();
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < steps; ++i) step();
@@ -122,19 +118,19 @@ void run_rank(tutti::Communicator& group, const Options& options) {
   auto parameters = tutti::ShardedParameters::create(
       group, model.shards(),
       {.depth = options.release_early ? 1 : 2, .gather = call, .reduce = call});
-  require(parameters.status());
+  check(parameters.status());
 
   const auto step = [&] { model.step_sharded(*parameters, options.release_early); };
   step();
   machine->wait();
   const auto first = group.counters();
-  check(group, model, options.shape);
+  verify(group, model, options.shape);
   const double together = time_of(group, *machine, options.iterations, step);
   const auto last = group.counters();
-  check(group, model, options.shape);
+  verify(group, model, options.shape);
   const double alone =
       time_of(group, *machine, options.iterations, [&] { model.step_unsharded(); });
-  require(group.status());
+  check(group.status());
 
   if (group.rank() == 0) {
     std::printf("%d ranks, %s backend, %s: %zu layers of %zu x %zu, %zu tokens a rank\n",
@@ -157,7 +153,7 @@ void run_rank(tutti::Communicator& group, const Options& options) {
 int main(int count, char** arguments) try {
   const Options options = read_options(count, arguments);
   auto groups = tutti::Communicator::create_in_process(options.ranks, {.backend = options.backend});
-  require(groups.status());
+  check(groups.status());
   std::vector<std::string> wrong(groups->size());
   {
     std::vector<std::jthread> threads;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <stdexcept>
 #include <utility>
 
 namespace {
@@ -13,13 +12,10 @@ float sign(std::size_t a, std::size_t b, std::size_t c) {
   return (mixed * 0xFF51AFD7ED558CCD >> 63) != 0 ? -1.0F : 1.0F;
 }
 
-void require(const tutti::Status& status) {
-  if (!status.is_ok()) throw std::runtime_error(status.to_string());
-}
 template <class T>
-T require(tutti::Result<T> result) {
-  require(result.status());
-  return std::move(result).value();
+T value_of(tutti::Result<T> result) {
+  check(result.status());
+  return *std::move(result);
 }
 
 }  // namespace
@@ -29,8 +25,8 @@ float weight(std::size_t layer, std::size_t row, std::size_t column, const Shape
   return column == moved ? sign(layer, row, column) : 0.0F;
 }
 
-// A gradient is a sum over all ranks' tokens: of a column at most about 128 of them are not 0,
-// since bf16 holds the integers up to 256.
+// A gradient is a sum over all ranks' tokens. At most about 128 elements of a column are not 0,
+// because bf16 represents the integers up to 256.
 std::vector<float> input_of(int rank, int ranks, const Shape& shape) {
   const std::size_t apart =
       std::max<std::size_t>(1, static_cast<std::size_t>(ranks) * shape.tokens / 128);
@@ -115,28 +111,28 @@ void Model::input_gradient(std::size_t layer, const void* weights) {
   std::swap(flowing_, next_);
 }
 
-// While a layer computes, the next one is gathered, and the gradient before it reduced.
+// While a layer computes, the next layer is gathered and the previous gradient is reduced.
 void Model::step_sharded(tutti::ShardedParameters& parameters, bool release_early) {
   const tutti::Stream stream = machine_.stream();
   const int last = parameters.layers() - 1;
   for (int k = 0; k <= last; ++k) {
-    const void* weights = require(parameters.gathered(k, stream));
-    if (k < last && release_early) require(parameters.release(k, stream));
-    if (k < last) require(parameters.prefetch(k + 1));
+    const void* weights = value_of(parameters.gathered(k, stream));
+    if (k < last && release_early) check(parameters.release(k, stream));
+    if (k < last) check(parameters.prefetch(k + 1));
     forward(static_cast<std::size_t>(k), weights);
-    if (k < last && !release_early) require(parameters.release(k, stream));
+    if (k < last && !release_early) check(parameters.release(k, stream));
   }
   for (int k = last; k >= 0; --k) {
     const auto layer = static_cast<std::size_t>(k);
-    const void* weights = require(parameters.gathered(k, stream));
-    if (release_early) require(parameters.release(k, stream));
-    if (k > 0) require(parameters.prefetch(k - 1));
-    weight_gradient(layer, require(parameters.gradient(k, stream)), false);
-    require(parameters.reduce_gradient(k, shard_gradients_[layer], stream));
+    const void* weights = value_of(parameters.gathered(k, stream));
+    if (release_early) check(parameters.release(k, stream));
+    if (k > 0) check(parameters.prefetch(k - 1));
+    weight_gradient(layer, value_of(parameters.gradient(k, stream)), false);
+    check(parameters.reduce_gradient(k, shard_gradients_[layer], stream));
     if (k > 0) input_gradient(layer, weights);
-    if (!release_early) require(parameters.release(k, stream));
+    if (!release_early) check(parameters.release(k, stream));
   }
-  require(parameters.finish(stream));
+  check(parameters.finish(stream));
 }
 
 void Model::step_unsharded(bool add) {

@@ -1,9 +1,57 @@
-// The operations.
+/// \file
+/// Collective operations and point-to-point messages. tutti/typed.hpp has the same functions for
+/// std::span and other ranges.
+///
+/// What rank r receives:
+///
+/// - all_reduce(): the reduction of all inputs.
+/// - all_gather(): all inputs, in rank order.
+/// - reduce_scatter(): part r of the reduction of all inputs.
+/// - all_to_all(): part r of every rank's input, in rank order.
+/// - broadcast(): the root's input.
+/// - reduce(): the reduction of all inputs, on the root only.
+/// - gather(): all inputs, in rank order, on the root only.
+/// - scatter(): part r of the root's input.
+/// - all_gather_v(), reduce_scatter_v(), all_to_all_v(): the same with a count per part.
+/// - send(), recv(): a message between two ranks.
+/// - barrier(): no data; work after it starts when all ranks have reached it.
+/// - all_reduce_residual_rms_norm(): fused all-reduce, residual addition and RMSNorm.
+/// - group_start(), group_end(): several operations in one submission.
+/// - explain(): which algorithm a call would use, and why.
+///
+/// Common rules. Each function states only what differs.
+///
+/// **Collective.** Every rank calls the function, in the same order, with equal arguments except
+/// for pointers, the stream and the multiplier of OpKind::kPreMulSum.
+///
+/// **Buffers.** Any pointer, aligned to the element size; on CUDA it is memory of the rank's
+/// device. A count of 0 needs no buffers. Symmetric memory (Communicator::allocate(),
+/// Communicator::register_memory()) is zero-copy: it is used if every rank passes the same
+/// registration at the same offset. All other buffers are staged: copied through memory of the
+/// communicator. Buffers may overlap only in the way that a function describes as "in place", and
+/// then on all ranks.
+///
+/// **Order.** On CUDA a call returns once the operation is enqueued, and the output is valid when
+/// `stream` has passed the operation on this rank. On the host backend a call returns when the
+/// output is valid.
+///
+/// **Bits.** A reduction has the same bits on every rank. Algorithms that reduce in the order of
+/// ranks (OpKind) have the same bits as each other, on the host and on GPUs. Rings, NVLink switch
+/// algorithms and NCCL use another order; CommunicatorOptions::deterministic excludes them.
+/// Operations that do not reduce copy bits.
+///
+/// **Errors.** kInvalidArgument (null, misaligned or partly overlapping buffer, unknown algorithm,
+/// value out of range) and kUnsupported (no algorithm can run the call; the text gives the reason
+/// for each): nothing was done on this rank, and the communicator stays usable. The other ranks are
+/// not told, and wait for this rank until their timeout. After a failure of the communicator every
+/// call returns that failure. Failures while the operation runs, on CUDA after the call has
+/// returned, are in Communicator::status().
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "tutti/communicator.hpp"
@@ -12,69 +60,71 @@
 
 namespace tutti {
 
+/// What a call may prescribe. Equal on every rank, except `timeout`.
 struct CallOptions {
-  // Forces an algorithm: "two_shot" or "all_reduce/two_shot". Empty: chosen by size and machine.
-  // An unknown name is kInvalidArgument and lists the known ones.
-  std::string_view algorithm;
-  // For this call alone; 0 means the communicator's. Host backend and eager CUDA calls. Capped at
-  // 100 years; a negative timeout is kInvalidArgument.
+  /// Forces an algorithm: "two_shot" or "all_reduce/two_shot". Empty: chosen by size and machine.
+  /// An unknown name is kInvalidArgument; the text lists the known ones.
+  std::string_view algorithm = {};
+  /// Timeout of this call; 0: the communicator's. Applies on the host backend and to eager CUDA
+  /// calls, not to replays of a graph. At most 100 years; longer ones are shortened to that.
+  /// Negative: kInvalidArgument.
   std::chrono::milliseconds timeout{0};
-  // These override the plan; 0 means as planned. They must be equal on every rank. Larger values
-  // than the machine or the buffers allow are reduced to what fits. Negative blocks or threads, and
-  // chunk_bytes above 2^40, are kInvalidArgument.
+  /// Blocks of the grid (CUDA) or sequential parts (host); 0: as planned. More than the machine or
+  /// the buffers allow is reduced to what fits. Negative: kInvalidArgument.
   int blocks = 0;
+  /// Threads per block (CUDA); 0: as planned. Limits as for `blocks`.
   int threads = 0;
+  /// Bytes of one pass of a staged operation; 0: as planned. Reduced to what fits. Above 2^40:
+  /// kInvalidArgument.
   std::size_t chunk_bytes = 0;
-  // How many multiprocessors the operation may take; equal on every rank. Without one: no limit.
-  // 0: bytes are moved by copy engines alone, and a kernel of one block lets ranks meet in between.
-  // Algorithms that reduce, and NCCL's, are out. k > 0: grids of at most k blocks, `blocks` and
-  // tables included; algorithms of which that cannot be said, NCCL's among them, are out.
-  // Negative: kInvalidArgument. If nothing is left: kUnsupported. The host backend has none to
-  // spare, and does not look at it.
+  /// How many SMs the operation may use; unset: no limit.
+  ///
+  /// 0: copy engines move all bytes; kernels of one block only synchronize the ranks. Algorithms
+  /// that reduce, and NCCL's, are excluded. k > 0: no grid has more than k blocks, whatever
+  /// `blocks` or a tuning table says; algorithms that cannot guarantee this, such as NCCL's, are
+  /// excluded. Negative: kInvalidArgument. If no algorithm is left: kUnsupported. The host backend
+  /// ignores it.
   std::optional<int> sm_budget = {};
 };
 
+/// Arguments of all_reduce().
 struct AllReduce {
-  const void* input = nullptr;  // `count` elements of this rank
-  void* output = nullptr;       // `count` elements; `input` on all ranks, or overlapping it on none
-  std::size_t count = 0;        // equal on every rank; may be 0
+  const void* input = nullptr;  ///< `count` elements
+  void* output = nullptr;       ///< `count` elements
+  std::size_t count = 0;
   DataType dtype = DataType::kFloat32;
   ReduceOp op = {};
-  Stream stream = nullptr;  // CUDA: the stream the operation is ordered in
+  Stream stream = nullptr;
   CallOptions options = {};
 };
 
-// Reduces `count` elements over all ranks into every rank's `output`. Collective.
-// Buffers: any pointer (device memory on CUDA), aligned to the element size. Symmetric memory is
-// zero-copy; every rank then uses the same registration and offset. Anything else is staged.
-// Order: CUDA returns once the operation is enqueued; `output` is valid when `stream` reaches this
-// point on this rank. The host backend returns when `output` is valid.
-// Errors: kInvalidArgument (null, misaligned, partly overlapping, unknown algorithm: nothing was
-// done), kUnsupported (no algorithm takes it; says why for each), and the communicator's failure if
-// it is poisoned. What goes wrong on the device shows in Communicator::status().
+/// Every rank receives the reduction of all ranks' inputs.
+///
+/// In place: `output` is `input`.
 TUTTI_API Status all_reduce(Communicator& communicator, const AllReduce& call);
 
+/// Arguments of all_gather().
 struct AllGather {
-  const void* input = nullptr;  // `count` elements of this rank
-  void* output = nullptr;       // ranks * count elements, rank r's from r * count on
-  std::size_t count = 0;        // of one rank; equal on every rank; may be 0
+  const void* input = nullptr;  ///< `count` elements
+  void* output = nullptr;       ///< ranks * count elements
+  std::size_t count = 0;        ///< elements of one rank
   DataType dtype = DataType::kFloat32;
   Stream stream = nullptr;
   CallOptions options = {};
 };
 
-// Every rank's `output` becomes all ranks' inputs, one behind the other. Collective.
-// Bits are moved as they are. In place: `input` is output + rank * count elements, on all ranks or
-// on none; no other overlap is taken.
-// Buffers, order and errors: as for all_reduce(). An input in place is found by its output.
+/// Every rank receives all ranks' inputs: rank r's input is at [r*count, (r+1)*count) of `output`.
+///
+/// In place: `input` is output + rank * count elements. Then only `output` has to be at the same
+/// offset of its registration on every rank.
 TUTTI_API Status all_gather(Communicator& communicator, const AllGather& call);
 
+/// Arguments of reduce_scatter().
 struct ReduceScatter {
-  const void* input = nullptr;  // ranks * count elements of this rank
-  void* output = nullptr;       // `count` elements
-  std::size_t count = 0;        // of one rank's output; equal on every rank; may be 0
-  // More than 1: of a matrix, row-major, which is split along its last dimension: the input is
-  // [rows, ranks * count / rows], the output [rows, count / rows]. Equal on every rank.
+  const void* input = nullptr;  ///< ranks * count elements
+  void* output = nullptr;       ///< `count` elements
+  std::size_t count = 0;        ///< elements of one rank's output
+  /// Above 1: `input` is a row-major matrix [rows, ranks * count / rows] that is split by columns.
   std::size_t rows = 1;
   DataType dtype = DataType::kFloat32;
   ReduceOp op = {};
@@ -82,240 +132,283 @@ struct ReduceScatter {
   CallOptions options = {};
 };
 
-struct AllToAll {
-  const void* input = nullptr;  // ranks * count elements, those for rank j from j * count on
-  void* output = nullptr;       // ranks * count elements, those of rank r from r * count on
-  std::size_t count = 0;        // of one piece; equal on every rank; may be 0
-  DataType dtype = DataType::kFloat32;
-  Stream stream = nullptr;
-  CallOptions options = {};
-};
-
-// Rank r's `output` becomes, of what all_reduce() of all ranks * count elements would give, the
-// `count` of them from r * count on, to the bit where rows reduce in rank order. Collective.
-// In place: `output` is input + rank * count elements, on all ranks or on none; no other overlap is
-// taken. Of the input nothing else is changed.
-// Of rows that are split, rank r's output has of each row the columns from r * count / rows on. Not
-// in place. kInvalidArgument where `rows` does not divide `count`, or a row has 2^32 elements.
-// Buffers, order and errors: as for all_reduce(). An output in place is found by its input.
+/// Rank r receives elements [r*count, (r+1)*count) of the reduction of all ranks' inputs.
+///
+/// With `rows` > 1 rank r receives the columns [r*count/rows, (r+1)*count/rows) of the reduced
+/// matrix, as a matrix [rows, count / rows]. kInvalidArgument if `rows` does not divide `count`, or
+/// if a row of the input has 2^32 elements or more.
+///
+/// In place: `output` is input + rank * count elements; the rest of the input does not change. Then
+/// only `input` has to be at the same offset of its registration on every rank. Not in place with
+/// `rows` > 1.
 TUTTI_API Status reduce_scatter(Communicator& communicator, const ReduceScatter& call);
 
-// Every rank's `output` becomes what all ranks have for it, one piece behind the other. Collective.
-// Bits are moved as they are. Not in place: `input` and `output` do not overlap.
-// Buffers, order and errors: as for all_reduce().
+/// Arguments of all_to_all().
+struct AllToAll {
+  const void* input = nullptr;  ///< ranks * count elements
+  void* output = nullptr;       ///< ranks * count elements
+  std::size_t count = 0;        ///< elements from one rank to another
+  DataType dtype = DataType::kFloat32;
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+/// Rank r sends elements [j*count, (j+1)*count) of its input to rank j, and receives rank j's
+/// elements for it at [j*count, (j+1)*count) of its output.
+///
+/// Not in place.
 TUTTI_API Status all_to_all(Communicator& communicator, const AllToAll& call);
 
-// Of these one rank, the root, has an input or an output alone. What other ranks give for that
-// buffer is not looked at; null will do. Where it is wrong the root alone is told so, and does
-// nothing: the others wait for it until their deadline.
+/// Arguments of broadcast().
 struct Broadcast {
-  const void* input = nullptr;  // root: `count` elements; may be `output`
-  void* output = nullptr;       // `count` elements
-  std::size_t count = 0;        // equal on every rank; may be 0
-  DataType dtype = DataType::kFloat32;
-  int root = 0;  // equal on every rank
-  Stream stream = nullptr;
-  CallOptions options = {};
-};
-
-struct Reduce {
-  const void* input = nullptr;  // `count` elements of this rank
-  void* output = nullptr;       // root: `count` elements; may be `input`
-  std::size_t count = 0;        // equal on every rank; may be 0
-  DataType dtype = DataType::kFloat32;
-  ReduceOp op = {};
-  int root = 0;  // equal on every rank
-  Stream stream = nullptr;
-  CallOptions options = {};
-};
-
-struct Gather {
-  const void* input = nullptr;  // `count` elements of this rank
-  void* output = nullptr;       // root: ranks * count elements, rank r's from r * count on
-  std::size_t count = 0;        // of one rank; equal on every rank; may be 0
-  DataType dtype = DataType::kFloat32;
-  int root = 0;  // equal on every rank
-  Stream stream = nullptr;
-  CallOptions options = {};
-};
-
-struct Scatter {
-  const void* input = nullptr;  // root: ranks * count elements, those for rank r from r * count on
-  void* output = nullptr;       // `count` elements
-  std::size_t count = 0;        // of one rank; equal on every rank; may be 0
-  DataType dtype = DataType::kFloat32;
-  int root = 0;  // equal on every rank
-  Stream stream = nullptr;
-  CallOptions options = {};
-};
-
-// Every rank's `output` becomes the root's input. Collective. Bits are moved as they are.
-// Buffers, order and errors: as for all_reduce(), but that `output` alone has to be symmetric. In
-// place on the root, or not.
-TUTTI_API Status broadcast(Communicator& communicator, const Broadcast& call);
-
-// The root's `output` becomes what all_reduce() would give, to the bit where rows reduce in rank
-// order. Collective. Buffers, order and errors: as for all_reduce(); none has to be symmetric. In
-// place on the root, or not.
-TUTTI_API Status reduce(Communicator& communicator, const Reduce& call);
-
-// The root's `output` becomes all ranks' inputs, one behind the other. Collective. Bits are moved
-// as they are. Not in place: the root's input lies outside its output.
-// Buffers, order and errors: as for all_reduce(), but that `input` alone has to be symmetric.
-// Algorithm `nccl_copy_engine`: every rank gives an `output` as the root's, at the same place of
-// the same allocation; the root's alone is written.
-TUTTI_API Status gather(Communicator& communicator, const Gather& call);
-
-// Rank r's `output` becomes, of the root's input, the `count` elements from r * count on.
-// Collective. Bits are moved as they are. Not in place: the root's output lies outside its input.
-// Buffers, order and errors: as for all_reduce(), but that `output` alone has to be symmetric.
-// Algorithm `nccl_copy_engine`: every rank gives an `input` as the root's, at the same place of the
-// same allocation; the root's alone is read.
-TUTTI_API Status scatter(Communicator& communicator, const Scatter& call);
-
-// Counts that the device reads when the operation runs: a graph is replayed with others. They lie
-// in memory of this rank's that its device reaches (on the host backend: any), and are there when
-// `stream` reaches the operation. Ranks tell each other what they find, and each one that learns of
-// a count beyond max_count fails with kInvalidArgument in status(): nothing is moved.
-struct DeviceCounts {
-  const std::size_t* given = nullptr;
-  std::size_t* found = nullptr;  // `ranks` of them are written there; null: not asked for
-  std::size_t max_count = 0;     // no count is larger; above 0; equal on every rank
-};
-
-// Of these each rank has as many elements as it likes, below 2^32 - 1 of each piece. Counts come
-// from the host or from the device. What the host gave may go once the call has returned.
-struct AllGatherV {
-  const void* input = nullptr;          // as many elements as this rank's count
-  void* output = nullptr;               // those of all ranks, one behind the other
-  const std::size_t* counts = nullptr;  // of all `ranks` ranks; equal on every rank
-  DeviceCounts device_counts = {};      // `given`: one, this rank's; `found`: all ranks'
-  DataType dtype = DataType::kFloat32;
-  Stream stream = nullptr;
-  CallOptions options = {};
-};
-
-struct ReduceScatterV {
-  const void* input = nullptr;          // all ranks' pieces, one behind the other
-  void* output = nullptr;               // as many elements as this rank's count
-  const std::size_t* counts = nullptr;  // of all `ranks` pieces; equal on every rank
-  DeviceCounts device_counts = {};      // `given`: likewise; `found` is not used
-  DataType dtype = DataType::kFloat32;
-  ReduceOp op = {};
-  Stream stream = nullptr;
-  CallOptions options = {};
-};
-
-struct AllToAllV {
-  const void* input = nullptr;               // what each rank gets, one behind the other
-  void* output = nullptr;                    // what comes from each rank, likewise
-  const std::size_t* send_counts = nullptr;  // `ranks` of them: elements for each
-  const std::size_t* recv_counts = nullptr;  // `ranks` of them: elements from each
-  std::size_t max_count = 0;                 // no count of any rank is larger; equal on every rank
-  DeviceCounts device_counts = {};           // `given`: for each rank; `found`: from each
-  DataType dtype = DataType::kFloat32;
-  Stream stream = nullptr;
-  CallOptions options = {};
-};
-
-// all_gather(), reduce_scatter() and all_to_all() of pieces of any lengths, zero included.
-// Collective. What is chosen depends on the longest piece alone, as if all were so long.
-// In place: as for the even ones, at this rank's piece, with counts from the host; with counts from
-// the device buffers do not overlap.
-// Buffers, order and errors: as for the even ones. Of all_gather_v and all_to_all_v `output` alone
-// has to be symmetric, of reduce_scatter_v `input`: on all ranks or on none, also where a rank has
-// nothing there. Registration after a capture leaves them staged. What two ranks say of the same
-// piece must be the same: where it is not, the one that finds it fails with kMismatch, and tells
-// the others. A call that is refused for its counts is refused on this rank alone.
-TUTTI_API Status all_gather_v(Communicator& communicator, const AllGatherV& call);
-TUTTI_API Status reduce_scatter_v(Communicator& communicator, const ReduceScatterV& call);
-TUTTI_API Status all_to_all_v(Communicator& communicator, const AllToAllV& call);
-
-struct Send {
-  const void* buffer = nullptr;  // `count` elements of this rank; any pointer
-  std::size_t count = 0;         // equal in the peer's recv(); 0: nothing is done
-  DataType dtype = DataType::kFloat32;
-  int peer = 0;  // who takes it; this rank itself only in a group that holds the recv() as well
-  Stream stream = nullptr;
-  CallOptions options = {};
-};
-
-struct Recv {
-  void* buffer = nullptr;  // `count` elements; any pointer
+  const void* input = nullptr;  ///< root: `count` elements; ignored on other ranks
+  void* output = nullptr;       ///< `count` elements
   std::size_t count = 0;
   DataType dtype = DataType::kFloat32;
-  int peer = 0;  // who sends it
+  int root = 0;
   Stream stream = nullptr;
   CallOptions options = {};
 };
 
-// Between two ranks, which alone call: the peer's `buffer` becomes this rank's. Messages from one
-// rank to another are taken in the order in which they were sent.
-//
-// A send may wait until it is taken: two ranks that send to each other do so in a group. What is
-// between one group_start() and its group_end() on one communicator and stream is one operation,
-// where no message waits for another one but for those to, or from, the same peer; it goes where
-// the first of them stands. From 33 messages on it is several, one behind the other.
-// Buffers: any pointers. None has to be symmetric; a long message (above 64 KiB) into symmetric
-// memory is zero-copy, whatever the other end has. No buffer of a group's recv() may overlap
-// another buffer of the group. Order and errors: as for all_reduce(). What `options` say must be
-// equal at both ends. Ends that differ in count, dtype or options are kMismatch, or, one short and
-// one long, kTimeout. Operations of one pair run one after the other: replays at once of graphs
-// that were captured on two streams are kInvalidArgument in status(). On NCCL (no peer access, or
-// TUTTI_DISABLE) prepare_nccl() comes first, since it takes all ranks.
+/// Every rank receives the root's input.
+///
+/// The root-only buffer, `input`, is ignored on other ranks and may be null there. If it is
+/// invalid, only the root gets the error, and the other ranks wait until their timeout. For
+/// zero-copy only `output` has to be symmetric. In place, on the root: `input` is `output`.
+TUTTI_API Status broadcast(Communicator& communicator, const Broadcast& call);
+
+/// Arguments of reduce().
+struct Reduce {
+  const void* input = nullptr;  ///< `count` elements
+  void* output = nullptr;       ///< root: `count` elements; ignored on other ranks
+  std::size_t count = 0;
+  DataType dtype = DataType::kFloat32;
+  ReduceOp op = {};
+  int root = 0;
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+/// The root receives the reduction of all ranks' inputs.
+///
+/// The root-only buffer is `output`: see broadcast(). No buffer has to be symmetric. In place, on
+/// the root: `output` is `input`.
+TUTTI_API Status reduce(Communicator& communicator, const Reduce& call);
+
+/// Arguments of gather().
+struct Gather {
+  const void* input = nullptr;  ///< `count` elements
+  void* output = nullptr;       ///< root: ranks * count elements; ignored on other ranks
+  std::size_t count = 0;        ///< elements of one rank
+  DataType dtype = DataType::kFloat32;
+  int root = 0;
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+/// The root receives all ranks' inputs: rank r's input is at [r*count, (r+1)*count) of its output.
+///
+/// The root-only buffer is `output`: see broadcast(). For zero-copy only `input` has to be
+/// symmetric. Not in place.
+///
+/// The algorithm `nccl_copy_engine` needs `output` on every rank, at the same place of the same
+/// allocation; only the root's is written.
+TUTTI_API Status gather(Communicator& communicator, const Gather& call);
+
+/// Arguments of scatter().
+struct Scatter {
+  const void* input = nullptr;  ///< root: ranks * count elements; ignored on other ranks
+  void* output = nullptr;       ///< `count` elements
+  std::size_t count = 0;        ///< elements of one rank
+  DataType dtype = DataType::kFloat32;
+  int root = 0;
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+/// Rank r receives elements [r*count, (r+1)*count) of the root's input.
+///
+/// The root-only buffer is `input`: see broadcast(). For zero-copy only `output` has to be
+/// symmetric. Not in place.
+///
+/// The algorithm `nccl_copy_engine` needs `input` on every rank, at the same place of the same
+/// allocation; only the root's is read.
+TUTTI_API Status scatter(Communicator& communicator, const Scatter& call);
+
+/// Counts that the device reads when the operation runs, so that replays of a graph can have
+/// different counts.
+///
+/// `given` is memory of this rank that its device can address (host backend: any), and is valid
+/// when `stream` reaches the operation. Ranks exchange their counts within the operation. If a
+/// count is above `max_count`, each rank that reads it fails with kInvalidArgument in
+/// Communicator::status(), and nothing is moved.
+struct DeviceCounts {
+  const std::size_t* given = nullptr;
+  std::size_t* found = nullptr;  ///< receives a count per rank; null: not wanted
+  std::size_t max_count = 0;     ///< upper bound of all counts; above 0; equal on every rank
+};
+
+/// Arguments of all_gather_v().
+struct AllGatherV {
+  const void* input = nullptr;          ///< as many elements as this rank's count
+  void* output = nullptr;               ///< as many elements as all counts together
+  const std::size_t* counts = nullptr;  ///< a count per rank; equal on every rank
+  DeviceCounts device_counts = {};      ///< `given`: this rank's count; `found`: all counts
+  DataType dtype = DataType::kFloat32;
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+/// Every rank receives all ranks' inputs, in rank order and without gaps; ranks may have different
+/// counts. In place: `input` is this rank's part of `output`.
+///
+/// Rules of all_gather_v(), reduce_scatter_v() and all_to_all_v():
+///
+/// - Counts are 0 to 2^32 - 2. They come from the host (`counts`), and may be freed when the call
+///   has returned, or from the device (`device_counts`).
+/// - The algorithm is chosen as if every part were as long as the longest one, or as `max_count`.
+/// - With counts from the device the operation cannot be in place.
+/// - For zero-copy only `output` has to be symmetric; of reduce_scatter_v(), only `input`. Every
+///   rank passes symmetric memory or none does, ranks whose count is 0 included.
+/// - Communicator::finish_capture() does not register these buffers: they stay staged.
+/// - If two ranks give different counts for the same part, the rank that detects it fails with
+///   kMismatch and notifies the others.
+TUTTI_API Status all_gather_v(Communicator& communicator, const AllGatherV& call);
+
+/// Arguments of reduce_scatter_v().
+struct ReduceScatterV {
+  const void* input = nullptr;          ///< as many elements as all counts together
+  void* output = nullptr;               ///< as many elements as this rank's count
+  const std::size_t* counts = nullptr;  ///< a count per rank; equal on every rank
+  DeviceCounts device_counts = {};      ///< `given`: this rank's count; `found` is not used
+  DataType dtype = DataType::kFloat32;
+  ReduceOp op = {};
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+/// The reduction of all ranks' inputs is split into consecutive parts of counts[0], counts[1], ...
+/// elements, and rank r receives part r. In place: `output` is this rank's part of `input`.
+///
+/// Rules of variable counts: see all_gather_v().
+TUTTI_API Status reduce_scatter_v(Communicator& communicator, const ReduceScatterV& call);
+
+/// Arguments of all_to_all_v().
+struct AllToAllV {
+  const void* input = nullptr;               ///< the part for rank 0, for rank 1, ...; no gaps
+  void* output = nullptr;                    ///< the part from rank 0, from rank 1, ...; no gaps
+  const std::size_t* send_counts = nullptr;  ///< per rank: elements for that rank
+  const std::size_t* recv_counts = nullptr;  ///< per rank: elements from that rank
+  std::size_t max_count = 0;        ///< upper bound of all counts of all ranks; equal on every rank
+  DeviceCounts device_counts = {};  ///< `given`: per rank, for it; `found`: per rank, from it
+  DataType dtype = DataType::kFloat32;
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+/// Rank r sends send_counts[j] elements to rank j and receives recv_counts[j] elements from it.
+/// Rank r's send_counts[j] equals rank j's recv_counts[r]. Not in place.
+///
+/// Rules of variable counts: see all_gather_v().
+TUTTI_API Status all_to_all_v(Communicator& communicator, const AllToAllV& call);
+
+/// Arguments of send().
+struct Send {
+  const void* buffer = nullptr;  ///< `count` elements
+  std::size_t count = 0;         ///< equal in the peer's recv(); 0: nothing is sent
+  DataType dtype = DataType::kFloat32;
+  int peer = 0;  ///< the receiver; this rank itself only in a group that also has the recv()
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+/// Sends a message to one rank, which calls recv(). Only these two ranks call.
+///
+/// Rules of messages:
+///
+/// - Messages from one rank to another arrive in the order in which they were sent.
+/// - A send may wait until the peer receives. Two ranks that send to each other put the calls
+///   between group_start() and group_end().
+/// - Messages that one group has on one communicator and stream run as one operation, in the place
+///   of the first of them. Messages in a group run concurrently; only messages with the same peer
+///   are ordered. A group of more than 32 messages runs as several operations, one after another.
+/// - No buffer has to be symmetric. A message above 64 KiB is zero-copy if the receiver's buffer is
+///   symmetric memory. In a group no buffer of a recv() may overlap another buffer.
+/// - `options` must be equal at both ends. If count, dtype or options differ, the call fails with
+///   kMismatch; if the message is short for one end and long for the other, with kTimeout.
+/// - The operations of two ranks run one after another. Concurrent replays of graphs that were
+///   captured on two streams fail with kInvalidArgument in Communicator::status().
+/// - Messages run on NCCL if there is no peer access or TUTTI_DISABLE is set. All ranks must have
+///   called Communicator::prepare_nccl() before.
 TUTTI_API Status send(Communicator& communicator, const Send& call);
+
+/// Arguments of recv().
+struct Recv {
+  void* buffer = nullptr;  ///< `count` elements
+  std::size_t count = 0;   ///< equal in the peer's send(); 0: nothing is received
+  DataType dtype = DataType::kFloat32;
+  int peer = 0;  ///< the sender
+  Stream stream = nullptr;
+  CallOptions options = {};
+};
+
+/// Receives the next message of one rank, which calls send(). Rules of messages: see send().
 TUTTI_API Status recv(Communicator& communicator, const Recv& call);
 
+/// Arguments of barrier().
 struct Barrier {
   Stream stream = nullptr;
   CallOptions options = {};
 };
 
-// What is enqueued behind it on any rank's stream begins when what came before it on all of them
-// has ended, and sees what that wrote. Collective. On the host it returns when every rank has come.
-// Errors: as for all_reduce().
+/// Work after the barrier, on any rank's stream, starts when the work before it has ended on all
+/// ranks, and sees what that work wrote. On the host backend the call returns when all ranks have
+/// called it.
 TUTTI_API Status barrier(Communicator& communicator, const Barrier& call = {});
 
-// What a transformer's layer does behind a row-parallel matrix product, in one operation. Matrices
-// are [tokens, hidden], row-major and without gaps.
+/// Arguments of all_reduce_residual_rms_norm(). Matrices are row-major without gaps.
 struct AllReduceResidualRmsNorm {
-  const void* input = nullptr;           // [tokens, hidden]: this rank's part of the sum
-  const void* residual = nullptr;        // [tokens, hidden]: equal on every rank
-  const void* weight = nullptr;          // [hidden]: equal on every rank
-  void* residual_output = nullptr;       // [tokens, hidden]; may be `residual`
-  void* output = nullptr;                // [tokens, hidden]; may be `input` unless it has 8 bits
-  std::size_t tokens = 0;                // equal on every rank; may be 0
-  std::size_t hidden = 0;                // a multiple of 8, from 1024 to 16384
-  DataType dtype = DataType::kBfloat16;  // of all but 8-bit output: fp16, bf16 or fp32
-  float epsilon = 1e-6F;                 // finite, not negative; equal on every rank
-  // Another type of `output`: fp8_e4m3 or fp8_e5m2, which holds the result divided by `scale`.
+  const void* input = nullptr;      ///< [tokens, hidden]: this rank's summand
+  const void* residual = nullptr;   ///< [tokens, hidden]; equal on every rank
+  const void* weight = nullptr;     ///< [hidden]; equal on every rank
+  void* residual_output = nullptr;  ///< [tokens, hidden]; may be `residual`
+  void* output = nullptr;           ///< [tokens, hidden]; may be `input` unless it has 8 bits
+  std::size_t tokens = 0;
+  std::size_t hidden = 0;                ///< a multiple of 8, from 1024 to 16384
+  DataType dtype = DataType::kBfloat16;  ///< fp16, bf16 or fp32: type of all buffers
+  float epsilon = 1e-6F;                 ///< finite, not negative
+  /// Another type for `output`: fp8_e4m3 or fp8_e5m2. `output` is then the result divided by
+  /// `scale`.
   std::optional<DataType> output_dtype = {};
-  float scale = 1;  // finite, above 0; 1 where output_dtype is not given; equal on every rank
+  float scale = 1;  ///< finite, above 0; 1 if `output_dtype` is not set
   Stream stream = nullptr;
   CallOptions options = {};
 };
 
-// residual_output = all_reduce(input) + residual
-// output = residual_output / sqrt(mean(residual_output^2) + epsilon) * weight, token by token
-//
-// Collective. The all-reduce is a sum, with the bits of all_reduce(). Each line computes in fp32,
-// the first from the rounded sum, the second from the rounded residual_output, and rounds once;
-// before that rounding `output` is off by 2^-20 of its value at most. 8-bit output saturates. The
-// bits are the same on every rank, in every row and for every grid.
-// Buffers: any pointers, as for all_reduce(). One that is written may overlap no other, but for
-// output == input and residual_output == residual.
-// Order and errors: as for all_reduce(). A graph, a group and an algorithm's name in `options`
-// ("one_shot_push") are used alike.
+/// What a transformer layer does after a row-parallel matrix product, in one operation:
+///
+///     residual_output = all_reduce(input) + residual
+///     output = residual_output / sqrt(mean(residual_output^2) + epsilon) * weight   (per token)
+///
+/// The all-reduce is a sum. Both lines compute in fp32, from the rounded sum and from the rounded
+/// residual_output, and round once; before that rounding, the relative error of `output` is at most
+/// 2^-20. 8-bit outputs saturate. The bits are equal on every rank, for every algorithm and grid.
+///
+/// In place: `residual_output` is `residual`, and `output` is `input`. Graphs, groups and
+/// CallOptions::algorithm ("one_shot_push") work as for all_reduce().
 TUTTI_API Status all_reduce_residual_rms_norm(Communicator& communicator,
                                               const AllReduceResidualRmsNorm& call);
 
-// Between the two, operations of this thread are only noted; group_end runs them together. Needed
-// where one thread drives several ranks. Calls nest; only the outermost group_end runs anything.
+/// Starts a group: operations of this thread are recorded until group_end(), which submits them
+/// together. Needed if one thread drives several ranks, or if two ranks send to each other. Groups
+/// nest; only the outermost group_end() submits.
 TUTTI_API void group_start();
-TUTTI_API Status group_end();  // the first failure; all operations were tried
 
-// One line per algorithm of "all_reduce", "broadcast" and so on: taken, or why not, with the
-// predicted or measured time.
+/// Submits the operations since group_start(). Tries all of them, and returns the first failure.
+TUTTI_API Status group_end();
+
+/// One line per algorithm of `collective` ("all_reduce", "broadcast"): chosen, possible or
+/// excluded, with the reason and the predicted or measured time.
 TUTTI_API std::string explain(const Communicator& communicator, std::string_view collective,
                               const Communicator::Query& query);
 

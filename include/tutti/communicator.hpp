@@ -1,5 +1,6 @@
-// A group of ranks that compute together. "Collective" calls are made by every rank of the group,
-// in the same order, with matching arguments.
+/// \file
+/// The group of ranks that operations run in. "Collective" functions are called by every rank of
+/// the group, in the same order, with matching arguments.
 #pragma once
 
 #include <chrono>
@@ -21,152 +22,172 @@ namespace tutti {
 
 class CommunicatorImpl;
 
+/// How a communicator is created.
 struct CommunicatorOptions {
-  // kAuto: CUDA where every rank has a GPU of its own, else host.
+  /// kAuto: CUDA if every rank has a GPU of its own, otherwise host.
   Backend backend = Backend::kAuto;
-  // CUDA ordinal for this rank; -1: the launcher's local rank, or the rank, modulo the visible
-  // GPUs. Below -1: kInvalidArgument.
+  /// CUDA ordinal of this rank; -1: the launcher's local rank, or else the rank, modulo the number
+  /// of visible GPUs. Below -1: kInvalidArgument.
   int device = -1;
-  // Every wait of this communicator ends by then, but for replays of captured operations on NCCL.
-  // On the host, time in which this process was suspended does not count
-  // (docs/troubleshooting/errors.md). 0 means TUTTI_TIMEOUT_MS. Capped at 100 years; a negative
-  // timeout is kInvalidArgument.
+  /// Timeout of every wait of this communicator, except in replays of captured NCCL operations; 0:
+  /// TUTTI_TIMEOUT_MS. On the host, time in which the process was suspended does not count
+  /// (docs/troubleshooting/errors.md). At most 100 years; longer ones are shortened to that.
+  /// Negative: kInvalidArgument.
   std::chrono::milliseconds timeout{0};
-  // Leave out every algorithm whose bits depend on more than the inputs and the number of ranks.
+  /// Excludes every algorithm that does not reduce in the order of ranks, and so has other bits.
   bool deterministic = false;
 };
 
-// Proves membership and says where to meet. Make it on one rank, hand its text to the others.
+/// Identifies a group before it exists: where its ranks meet, and the secret that proves
+/// membership. One rank creates it and sends its text to the others.
 class UniqueId {
  public:
-  // Ranks on this host only.
+  /// For ranks on this host.
   TUTTI_API static Result<UniqueId> create();
-  // Ranks on several hosts: rank 0 listens on `host`:`port` (port 0 is not possible here).
+  /// For ranks on several hosts. Rank 0 listens on `host`:`port`; port 0 is kInvalidArgument.
   TUTTI_API static Result<UniqueId> create_tcp(std::string_view host, int port);
+  /// The id whose text() this is.
   TUTTI_API static Result<UniqueId> from_text(std::string_view text);
-  const std::string& text() const { return text_; }  // at most 127 printable characters; a secret
+  /// At most 127 printable characters. Contains a secret.
+  const std::string& text() const { return text_; }
 
  private:
   explicit UniqueId(std::string text) : text_(std::move(text)) {}
   std::string text_;
 };
 
+/// One rank's membership in a group.
 class Communicator {
  public:
-  // Collective. Waits for all `size` ranks, at most the timeout. Each rank may be a process or a
-  // thread. Errors: kTimeout names the ranks that did not come; kMismatch names the setting or
-  // version that differs; kUnsupported/kUnavailable say why the backend cannot run here;
-  // kResourceExhausted names the rank that ran out of something, and the limit.
-  //
-  // Ranks on several hosts, or more of them than share memory (16 on the host, 8 on GPUs), make a
-  // group without symmetric memory: operations that NCCL cannot run are refused with kUnsupported,
-  // and split() makes groups that share memory.
+  /// Collective. Creates a group of `size` ranks, each a process or a thread. Waits for all ranks,
+  /// at most for the timeout.
+  ///
+  /// Ranks on several hosts, or more ranks than can share memory (16 on the host, 8 on GPUs), form
+  /// a group without symmetric memory: only NCCL can run operations, others are kUnsupported.
+  /// split() makes groups that share memory.
+  ///
+  /// Errors: kTimeout names the missing ranks; kMismatch names the setting or version that differs;
+  /// kUnsupported and kUnavailable say why the backend cannot run here; kResourceExhausted names
+  /// the rank and the limit.
   TUTTI_API static Result<Communicator> create(const UniqueId& id, int rank, int size,
                                                const CommunicatorOptions& options = {});
 
-  // Collective. Rank, size and meeting point from torchrun, Open MPI, SLURM, PMI or tutti's
-  // launcher.
+  /// Collective. As create(), with rank, size and meeting point from the environment that torchrun,
+  /// Open MPI, SLURM, PMI or `tutti run` sets.
   TUTTI_API static Result<Communicator> create_from_environment(
       const CommunicatorOptions& options = {});
 
-  // All `ranks` ranks in this process, made by one call from one thread. Element r is rank r's;
-  // on CUDA it drives device r (options.device is ignored). kUnsupported above 256 ranks.
+  /// Creates a group of `ranks` ranks that all live in this process. One thread calls it once.
+  /// Element r of the result is rank r's; on CUDA rank r uses device r, and `options.device` is
+  /// ignored. More than 256 ranks: kUnsupported.
   TUTTI_API static Result<std::vector<Communicator>> create_in_process(
       int ranks, const CommunicatorOptions& options = {});
 
   TUTTI_API Communicator(Communicator&&) noexcept;
   TUTTI_API Communicator& operator=(Communicator&&) noexcept;
-  // Waits for this rank's own work, at most the timeout, after which what runs on NCCL is aborted.
-  // Replays of graphs and kernels of the caller's own must have ended. After that the rank has left
-  // the group: a later call of the other ranks that waits for it fails at once with kPeerFailed;
-  // calls in which it took part still complete. Never hangs, never reports.
+  /// Waits for this rank's operations, at most for the timeout; after that it aborts what runs on
+  /// NCCL. Graph replays and your own kernels must have ended.
+  ///
+  /// Then the rank has left the group. Operations that it took part in still complete on the other
+  /// ranks; later calls that wait for it fail at once with kPeerFailed.
   TUTTI_API ~Communicator();
 
   TUTTI_API int rank() const;
   TUTTI_API int size() const;
-  TUTTI_API Backend backend() const;  // kHost or kCuda
-  TUTTI_API int device() const;       // CUDA ordinal; -1 on the host
+  TUTTI_API Backend backend() const;  ///< kHost or kCuda
+  TUTTI_API int device() const;       ///< CUDA ordinal; -1 on the host
 
-  // Collective. Ranks of equal `color` form a group, ordered by (key, rank). A rank with a negative
-  // color takes part and gets null. Where a rank cannot make its part, all of the new group fail;
-  // this communicator stays usable.
+  /// Collective. Ranks with the same `color` form a new group, ordered by (key, rank). A rank with
+  /// a negative color takes part in the call and gets null. If one rank fails, all ranks of its new
+  /// group fail, and this communicator stays usable.
   TUTTI_API Result<std::unique_ptr<Communicator>> split(int color, int key);
 
-  // Collective. `bytes` > 0, equal on every rank. Not inside a capture. kResourceExhausted on every
-  // rank names one that ran out of memory, maps or descriptors; the communicator stays usable.
+  /// Collective, outside captures. Allocates `bytes` bytes of symmetric memory on every rank.
+  ///
+  /// `bytes` is above 0 and equal on every rank. If a rank runs out of memory, maps or descriptors,
+  /// every rank gets kResourceExhausted, which names that rank; the communicator stays usable.
   TUTTI_API Result<SymmetricMemory> allocate(std::size_t bytes);
 
-  // Collective. Memory of the caller's (cudaMalloc or VMM on CUDA; any on the host backend), which
-  // must stay allocated and in place until the result is destroyed. Where peers cannot address it,
-  // the result says zero_copy() == false. kResourceExhausted as for allocate. Not inside a capture.
+  /// Collective, outside captures. Makes memory of yours symmetric: from cudaMalloc or the VMM API
+  /// on CUDA, any on the host backend. It must stay allocated until the result is destroyed.
+  ///
+  /// If peers cannot address the memory, the result has zero_copy() == false. Errors: see
+  /// allocate().
   TUTTI_API Result<SymmetricMemory> register_memory(void* address, std::size_t bytes);
 
-  // Collective, outside captures. Between the two, buffers of captured operations that are not
-  // symmetric are noted instead of staged; finish_capture registers them, so that replays are
-  // zero-copy. A replay whose inputs were never registered fails with kInvalidArgument in status().
-  // Where finish_capture says kResourceExhausted, nothing was registered: call it again once there
-  // is room, or start_capture, which forgets what was noted.
-  //
-  // Graphs of one communicator replay beside its other calls, and beside graphs that were captured
-  // on other streams. Two that were captured on one stream share memory in some algorithms: replay
-  // them one after the other. Where they meet, status() says kInvalidArgument.
+  /// Collective, outside captures. From here to finish_capture(), captured operations remember
+  /// buffers that are not symmetric instead of staging them.
+  ///
+  /// Graphs of one communicator can replay concurrently with its other calls, and with graphs that
+  /// were captured on other streams. Two graphs that were captured on one stream may share memory:
+  /// replay them one after the other. If they overlap, status() is kInvalidArgument.
   TUTTI_API Status start_capture();
+
+  /// Collective, outside captures. Registers the buffers that were remembered since
+  /// start_capture(), so that replays are zero-copy. A replay before that fails with
+  /// kInvalidArgument in status().
+  ///
+  /// After kResourceExhausted nothing is registered: call it again when there is room, or call
+  /// start_capture(), which forgets the buffers.
   TUTTI_API Status finish_capture();
 
-  // Collective. Makes what is made lazily otherwise and cannot be made inside a capture: NCCL's
-  // communicator, and windows over what is allocated where TUTTI_TUNE or a table names a row that
-  // needs them. Waits for all ranks, at most the timeout. kUnavailable where NCCL is not there.
+  /// Collective. Creates what is otherwise created on first use and cannot be created inside a
+  /// capture: NCCL's communicator, and NCCL windows over the allocated memory if TUTTI_TUNE or a
+  /// tuning table names an algorithm that needs them. Waits for all ranks, at most for the timeout.
+  /// kUnavailable if NCCL is not installed.
   TUTTI_API Status prepare_nccl();
 
-  // For every wait of this rank that begins or goes on from now on, also in graphs that were
-  // captured before; a deadline of a single call stays what it is. From any thread. Error:
-  // kInvalidArgument unless `timeout` > 0.
+  /// Changes the timeout of this rank's waits, including waits in progress and graphs that were
+  /// captured before. The timeout of a single call (CallOptions::timeout) keeps its value. From any
+  /// thread. kInvalidArgument unless `timeout` > 0.
   TUTTI_API Status set_timeout(std::chrono::milliseconds timeout);
 
-  // From any thread, also while an operation runs or a kernel spins: ends it on every rank with
-  // kAborted and `reason`. Poisons the communicator.
+  /// Ends all operations on every rank with kAborted and `reason`, running kernels included. From
+  /// any thread. After that the communicator returns kAborted from every call.
   TUTTI_API void abort(std::string_view reason);
 
-  // Never blocks. The first failure, with the operation, its sequence number, the waiting rank, the
-  // missing rank, the expected and the seen value; ok while there is none. Every later call returns
-  // the same failure.
+  /// The first failure, with operation, sequence number, waiting rank, missing rank, expected and
+  /// seen value; ok if there is none. After a failure every call returns that failure. Never
+  /// blocks.
   TUTTI_API Status status() const;
 
-  // What this rank has asked for since the communicator was made, its own creation included. A loop
-  // whose buffers are there leaves all of them as they are.
+  /// What this rank has created since the communicator exists, its own creation included. A loop
+  /// that reuses its buffers does not change them.
   struct Counters {
-    std::uint64_t allocations = 0;    // of symmetric memory; after creation there are no others
-    std::uint64_t registrations = 0;  // of a user's memory, those of finish_capture() included
-    std::uint64_t exchanges = 0;      // over the bootstrap, in which every rank takes part
+    std::uint64_t allocations = 0;    ///< of symmetric memory
+    std::uint64_t registrations = 0;  ///< of the user's memory, by finish_capture() too
+    std::uint64_t exchanges = 0;      ///< messages between all ranks through the bootstrap
 
     friend bool operator==(const Counters&, const Counters&) = default;
   };
-  // Never blocks. From any thread.
+  /// Never blocks. From any thread.
   TUTTI_API Counters counters() const;
 
-  // What a call with these arguments would run, without running it.
+  /// Describes a call for plan() and explain().
   struct Query {
-    // Of the larger side: all_gather's and gather's output, reduce_scatter's and scatter's input,
-    // either one of all_to_all's: ranks * their `count`. Of pieces of any lengths (all_gather_v and
-    // so on): ranks * the longest one.
+    /// Elements of the larger buffer: ranks * the call's `count` for all_gather, gather,
+    /// reduce_scatter, scatter and all_to_all; ranks * the largest count for the v-variants.
     std::size_t count = 0;
     DataType dtype = DataType::kFloat32;
     ReduceOp op = {};
-    // all_reduce_residual_rms_norm: of a token, and `count` is that of all tokens. reduce_scatter:
-    // of a row of the input, where rows are split; else 0.
+    /// all_reduce_residual_rms_norm: elements of one token (`count` is that of all tokens).
+    /// reduce_scatter with rows > 1: elements of one row of the input. Otherwise 0.
     std::size_t hidden = 0;
-    bool symmetric = true;
+    bool symmetric = true;  ///< the buffers are symmetric memory
     bool in_place = false;
-    std::string_view algorithm;         // as in CallOptions
-    std::optional<int> sm_budget = {};  // likewise
-    bool counts_on_device = false;      // of pieces of any lengths
-    // Inside a graph capture that will not register its buffers, prepare_nccl() having been called.
+    std::string_view algorithm = {};    ///< see CallOptions::algorithm
+    std::optional<int> sm_budget = {};  ///< see CallOptions::sm_budget
+    bool counts_on_device = false;      ///< v-variants: DeviceCounts
+    /// Inside a graph capture whose buffers will not be registered, after prepare_nccl().
     bool captured = false;
   };
-  // `collective`: "all_reduce", "broadcast". kInvalidArgument lists the known ones.
+  /// What a call with these arguments would run. Runs nothing. `collective` is "all_reduce",
+  /// "broadcast", ...; an unknown one is kInvalidArgument, and the text lists the known ones.
   TUTTI_API Result<Plan> plan(std::string_view collective, const Query& query) const;
 
+  /// For the library.
   CommunicatorImpl& impl() const { return *impl_; }
+  /// For the library.
   explicit Communicator(std::unique_ptr<CommunicatorImpl> impl);
 
  private:

@@ -1,31 +1,37 @@
-// Operations of one rank on another one's memory, and signals that say when. Nothing here is
-// collective: the rank that calls is the only one that does, and ranks may differ in what they
-// call.
-//
-//   rank 0  put_signal(group, {.from = x, .to = memory.data(), .count = n, .peer = 1}, 0);
-//   rank 1  wait_signal(group, {.peer = 0, .channel = 0});  // then memory.data() holds x
-//
-// Memory. One side of a copy is this rank's own, at any address. The other is the peer's part of a
-// SymmetricMemory, and is named by this rank's address in its own part: the same offset is meant.
-// The peer takes no part. Who reads what a peer puts waits for a signal that it sent behind that;
-// who puts again into the same place knows, by a signal back or a barrier(), that it was read.
-//
-// Signals. From each rank to each, itself too, there are device::kSignalChannels channels. A signal
-// counts one; a wait takes the ones that it waited for; none is ever lost or reset. Calls of a rank
-// that signal the same peer on the same channel follow each other in stream order, and likewise
-// those that wait. Signals of kernels (tutti/device/peers.hpp) are the same ones.
-//
-// Order. On CUDA calls return once they are enqueued, and work in stream order, in graphs too: a
-// replay puts what lies there then, and goes on counting. On the host they return when they are
-// done. A put is over for this rank when its stream has passed it; the peer sees it once it has
-// waited for a signal that was sent later on the same stream, or both have passed a barrier().
-//
-// Errors of all of them: kInvalidArgument (a rank, channel or type that there is not, null, or an
-// address that is not symmetric memory of this communicator as far as `count` goes; or between
-// group_start() and group_end(), of which they are no part: nothing was done), kUnsupported
-// (registered memory that peers cannot address), kUnavailable (no peer access), and the
-// communicator's failure if it is poisoned. What goes wrong on the device shows in
-// Communicator::status().
+/// \file
+/// One-sided operations: copies into and out of a peer's symmetric memory, and signals. Only the
+/// calling rank takes part; nothing here is collective.
+///
+///     // rank 0
+///     put_signal(group, {.from = x, .to = memory.data(), .count = n, .peer = 1}, 0);
+///     // rank 1: after the wait, memory.data() holds x
+///     wait_signal(group, {.peer = 0, .channel = 0});
+///
+/// **Memory.** One side of a copy is memory of the calling rank, at any address. The other side is
+/// the peer's part of a SymmetricMemory. It is given as the calling rank's own address: the copy
+/// uses the same offset in the peer's part.
+///
+/// Before reading data put by a peer, wait for a signal that the peer sent after the put. Before
+/// putting to the same place again, make sure that the peer has read it: by a signal back, or by a
+/// barrier().
+///
+/// **Signals.** From each rank to each rank, itself included, there are device::kSignalChannels
+/// channels. A channel counts signals; a wait consumes the signals that it waited for. Signals are
+/// never lost or reset. Calls of one rank that signal the same peer on the same channel must be
+/// ordered by a stream; the same holds for calls that wait. Signals of kernels
+/// (tutti/device/peers.hpp) use the same channels.
+///
+/// **Order.** On CUDA calls return once the operation is enqueued, and run in stream order, also in
+/// graphs: a replay copies what is in the buffer then, and continues to count signals. On the host
+/// backend calls return when they are done. A put is complete on the calling rank when its stream
+/// has passed it. The peer sees it after it has waited for a signal that was sent later on the same
+/// stream, or after both have passed a barrier().
+///
+/// **Errors.** kInvalidArgument: unknown rank, channel or type, null, `count` elements that do not
+/// lie in symmetric memory of this communicator, or a call between group_start() and group_end().
+/// kUnsupported: registered memory that peers cannot address. kUnavailable: no peer access. In all
+/// these cases nothing was done. After a failure of the communicator every call returns that
+/// failure. Failures on the device are in Communicator::status().
 #pragma once
 
 #include <chrono>
@@ -39,74 +45,84 @@
 
 namespace tutti {
 
-// What moves the bytes, on CUDA. A copy that was given to a copy engine cannot be called back:
-// where the communicator fails before the stream has come to it, it still touches the peer's
-// memory, which must stay until then. A kernel looks first.
+/// What copies the bytes on CUDA.
+///
+/// A copy that was enqueued on a copy engine cannot be cancelled: if the communicator fails first,
+/// the copy still accesses the peer's memory, which must stay allocated until then. A kernel checks
+/// for a failure before it copies.
 enum class Mover : std::uint8_t {
-  kAuto,  // puts: kernels; gets: kernels up to 64 KiB, copy engines above
-  kKernel,
-  kCopyEngine,  // takes no multiprocessor
+  kAuto,        ///< puts: kernels; gets: kernels up to 64 KiB, copy engines above
+  kKernel,      ///< a kernel
+  kCopyEngine,  ///< a copy engine; uses no SM
 };
 
+/// Arguments of put() and put_signal().
 struct Put {
-  const void* from = nullptr;  // `count` elements of this rank; may be null where count is 0
-  void* to = nullptr;          // this rank's address of the place in symmetric memory; likewise
+  const void* from = nullptr;  ///< `count` elements of this rank; may be null if count is 0
+  void* to = nullptr;  ///< in symmetric memory, as this rank's address; may be null if count is 0
   std::size_t count = 0;
-  DataType dtype = DataType::kFloat32;  // bits are moved as they are; any alignment
-  int peer = 0;                         // whose part is written; this rank itself is fine
+  DataType dtype = DataType::kFloat32;  ///< bits are copied; any alignment
+  int peer = 0;                         ///< whose part is written; may be this rank
   Stream stream = nullptr;
   Mover mover = Mover::kAuto;
 };
 
-// Copies `count` elements into the symmetric memory of `peer`.
+/// Copies `count` elements into the symmetric memory of `peer`.
 TUTTI_API Status put(Communicator& communicator, const Put& call);
 
-// The same, and one signal to `peer` on `channel` behind it, also where `count` is 0.
+/// put(), and then a signal to `peer` on `channel`, also if `count` is 0.
 TUTTI_API Status put_signal(Communicator& communicator, const Put& call, int channel);
 
+/// Arguments of get().
 struct Get {
-  const void* from = nullptr;  // this rank's address of the place in symmetric memory
-  void* to = nullptr;          // `count` elements of this rank
+  const void* from = nullptr;  ///< in symmetric memory, as this rank's address
+  void* to = nullptr;          ///< `count` elements of this rank
   std::size_t count = 0;
-  DataType dtype = DataType::kFloat32;
-  int peer = 0;  // whose part is read
+  DataType dtype = DataType::kFloat32;  ///< bits are copied; any alignment
+  int peer = 0;                         ///< whose part is read; may be this rank
   Stream stream = nullptr;
   Mover mover = Mover::kAuto;
 };
 
-// Copies `count` elements from the symmetric memory of `peer`. What the peer wrote there is seen if
-// a signal that it sent behind that was waited for, or after a barrier().
+/// Copies `count` elements from the symmetric memory of `peer`. To see what the peer wrote there,
+/// first wait for a signal that the peer sent after the write, or pass a barrier().
 TUTTI_API Status get(Communicator& communicator, const Get& call);
 
+/// Arguments of signal().
 struct Signal {
-  int peer = 0;
-  int channel = 0;  // 0..device::kSignalChannels - 1
+  int peer = 0;     ///< the receiver
+  int channel = 0;  ///< 0 to device::kSignalChannels - 1
   Stream stream = nullptr;
 };
 
-// One signal to `peer`, behind everything that is before it on the stream: what this rank wrote or
-// put until here is seen by whoever waits for it.
+/// Sends one signal to `peer`, after all earlier work of the stream. When the peer has waited for
+/// it, it sees what this rank wrote or put before.
 TUTTI_API Status signal(Communicator& communicator, const Signal& call);
 
+/// Arguments of wait_signal().
 struct WaitSignal {
-  int peer = 0;  // who sends
-  int channel = 0;
-  std::uint64_t times = 1;  // how many, at most 2^62; 0 waits for none
+  int peer = 0;             ///< the sender
+  int channel = 0;          ///< 0 to device::kSignalChannels - 1
+  std::uint64_t times = 1;  ///< number of signals, at most 2^62; 0: does not wait
   Stream stream = nullptr;
-  // For this call alone; 0: the communicator's. Host backend and eager CUDA calls.
+  /// Timeout of this call; 0: the communicator's. Applies on the host backend and to eager CUDA
+  /// calls.
   std::chrono::milliseconds timeout{0};
 };
 
-// Until `times` signals more of `peer` have come on the channel than were waited for before, and
-// takes them. What follows sees what was before them on the peer. Where the deadline passes it
-// fails with kTimeout, which names both ranks, the channel, and how many signals were expected and
-// seen; that poisons the communicator. abort() and the end of a peer end it, too.
+/// Blocks until `times` further signals from `peer` arrive on `channel`, then consumes them. On
+/// CUDA it is the stream that blocks. Later work of the stream sees what the peer did before it
+/// sent the signals.
+///
+/// A timeout is kTimeout with both ranks, the channel, and the expected and received number of
+/// signals; the communicator has then failed. abort() and the end of the peer end the wait too.
 TUTTI_API Status wait_signal(Communicator& communicator, const WaitSignal& call);
 
-// What kernels of the caller's own take (tutti/device/peers.hpp). On the host backend they are
-// functions that this rank calls; of a wait that failed in one the group hears with this rank's
-// next call, or status(). Valid as long as the communicator and `memory`; `memory` must be this
-// communicator's. Local: asks no other rank.
+/// What your own kernels need to access `memory` and signals: see tutti/device/peers.hpp. Local.
+///
+/// The result is valid as long as the communicator and `memory`, which must belong to this
+/// communicator. On the host backend a "kernel" is a function that this rank calls; if a wait in it
+/// fails, the group learns of that at this rank's next call, or from its status().
 TUTTI_API Result<device::Peers> device_peers(Communicator& communicator,
                                              const SymmetricMemory& memory);
 

@@ -1,8 +1,10 @@
-// Symmetric memory that is allocated once and given out again and again, without a message.
+/// \file
+/// A pool of symmetric memory whose blocks are reused without inter-rank communication.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "tutti/communicator.hpp"
 #include "tutti/export.hpp"
@@ -14,65 +16,84 @@ namespace tutti {
 class SymmetricBlockImpl;
 class SymmetricPoolImpl;
 
-// A block of a pool. Whoever holds it has it alone; destroying it gives it back. It may outlive its
-// pool and the communicator.
+/// A block of a pool, owned by its holder. Destroying it returns it to the pool. It may outlive the
+/// pool and the communicator.
 class SymmetricBlock {
  public:
   TUTTI_API SymmetricBlock();
+  /// For the library.
   explicit SymmetricBlock(std::unique_ptr<SymmetricBlockImpl> impl);
   TUTTI_API SymmetricBlock(SymmetricBlock&&) noexcept;
-  TUTTI_API SymmetricBlock& operator=(
-      SymmetricBlock&&) noexcept;  // what was held before is given back
+  /// Returns the block that was held before.
+  TUTTI_API SymmetricBlock& operator=(SymmetricBlock&&) noexcept;
   TUTTI_API ~SymmetricBlock();
 
-  // This rank's part: `bytes()` bytes as they were asked for, 256-byte aligned. Zero where nobody
-  // had the block before, else whatever was left there.
+  /// This rank's part, 256-byte aligned. Its content is zero in a new block, and whatever its last
+  /// holder left in a reused one.
   TUTTI_API void* data() const;
+  /// Bytes of one rank's part, as requested.
   TUTTI_API std::size_t bytes() const;
+
+  /// This rank's part as bytes() / sizeof(T) elements.
+  template <class T>
+  std::span<T> as() const {
+    return {static_cast<T*>(data()), bytes() / sizeof(T)};
+  }
+
   explicit operator bool() const { return impl_ != nullptr; }
 
-  // Back to the pool, which lets whoever takes the block next wait for what `stream` has been given
-  // so far. The host backend does not look at `stream`. An empty handle: nothing happens.
-  // Destroying a block without this is right where its next taker's stream is ordered behind this
-  // one's in another way: the same stream, an event, a synchronisation.
-  // Errors: kInvalidArgument within a capture (the block stays taken), kCuda.
+  /// Returns the block to the pool. Its next holder's stream waits for the work that `stream` has
+  /// now. The host backend ignores `stream`. An empty handle: nothing happens.
+  ///
+  /// Destroying a block without this call is correct if the next holder's stream is ordered after
+  /// this one's in another way: same stream, event, synchronization.
+  ///
+  /// Errors: kInvalidArgument inside a capture (the block stays with its holder), kCuda.
   TUTTI_API Status give_back(Stream stream);
 
  private:
   std::unique_ptr<SymmetricBlockImpl> impl_;
 };
 
-// Blocks come in sizes that are at most an eighth larger than what is asked for, from 2 KiB on.
-// take() gives the free block of that size that was given back first; where none is free it
-// allocates one. That depends on the calls alone: every rank takes and gives back in the same
-// order, and then has the same block, at the same offset, without asking the others. A loop that
-// takes and gives back the same sizes allocates in its first iteration at most. Ranks whose calls
-// differ are found by the next operation on such a block (kMismatch) or, where one of them
-// allocates alone, by its deadline.
-//
-// From one thread at a time. Destroying the pool frees what is in it, as trim() does.
+/// A pool of symmetric memory.
+///
+/// Block sizes are at most an eighth larger than requested, and at least 2 KiB. take() returns the
+/// free block of that size that was returned first, or allocates one. So which block a call returns
+/// depends on the calls alone: if every rank takes and returns blocks in the same order, every rank
+/// gets the same block at the same offset, without asking the others. A loop that takes and returns
+/// the same sizes allocates in its first iteration only.
+///
+/// If ranks make different calls, the next operation on such a block fails with kMismatch; if only
+/// one rank allocates, that call fails with kTimeout.
+///
+/// Not thread-safe. Destroying the pool frees its blocks as trim() does.
 class SymmetricPool {
  public:
-  // The communicator outlives the last take().
+  /// The communicator must exist as long as take() is called.
   TUTTI_API explicit SymmetricPool(Communicator& communicator);
   TUTTI_API SymmetricPool(SymmetricPool&&) noexcept;
   TUTTI_API SymmetricPool& operator=(SymmetricPool&&) noexcept;
   TUTTI_API ~SymmetricPool();
 
-  // `bytes` > 0, equal on every rank. The block may be used in `stream`'s order (CUDA), and in what
-  // is ordered behind it. Where it allocates: collective, waits for the other ranks, at most the
-  // communicator's timeout.
-  // Errors: kInvalidArgument (0 bytes; within a capture of `stream`: graphs keep their memory, so
-  // they need an allocation, or a block that was taken before), and those of allocate().
+  /// Takes a block of `bytes` bytes per rank; above 0, equal on every rank. On CUDA it may be used
+  /// in the order of `stream`, and in what is ordered after that.
+  ///
+  /// If the call allocates it is collective: it waits for the other ranks, at most for the
+  /// communicator's timeout.
+  ///
+  /// Errors: kInvalidArgument (0 bytes, or inside a capture of `stream`: a graph keeps its memory,
+  /// so take the block before the capture), and those of Communicator::allocate().
   TUTTI_API Result<SymmetricBlock> take(std::size_t bytes, Stream stream = nullptr);
 
-  // Gives what is not taken back to the communicator. Local; every rank does it at the same place
-  // in its calls, when its work on these blocks has ended.
+  /// Returns free blocks to the communicator. Local. Every rank calls it at the same place among
+  /// its calls, when its work on these blocks has ended.
   TUTTI_API void trim();
 
+  /// What the pool holds.
   struct Use {
-    std::size_t blocks = 0;  // taken and free
-    std::size_t taken_bytes = 0, free_bytes = 0;
+    std::size_t blocks = 0;       ///< number of blocks, taken and free
+    std::size_t taken_bytes = 0;  ///< bytes of taken blocks
+    std::size_t free_bytes = 0;   ///< bytes of free blocks
   };
   TUTTI_API Use use() const;
 

@@ -1,4 +1,5 @@
-// Which algorithm a call would take, and why: values, the same on every rank.
+/// \file
+/// Which algorithm a call would use, and why. Equal on every rank.
 #pragma once
 
 #include <cstddef>
@@ -11,30 +12,34 @@
 
 namespace tutti {
 
-// Where a choice came from, in the order in which sources are asked.
+/// What decided a plan. Earlier sources take precedence.
 enum class PlanSource : std::uint8_t {
-  kCall,       // named in the call
-  kOverride,   // TUTTI_TUNE
-  kUserFile,   // the file named by TUTTI_TUNING_FILE
-  kUserCache,  // written by `tutti tune`
-  kShipped,    // measured on this kind of machine, shipped with the library
-  kPublished,  // measured by others, on a GPU of which there are no measurements of tutti's own
-  kModel,      // cost model: nothing measured fits
+  kCall,       ///< CallOptions::algorithm
+  kOverride,   ///< TUTTI_TUNE
+  kUserFile,   ///< the file that TUTTI_TUNING_FILE names
+  kUserCache,  ///< the table that `tutti tune` wrote
+  kShipped,    ///< measured on this kind of machine, shipped with the library
+  kPublished,  ///< published by others, for a GPU that tutti was not measured on
+  kModel,      ///< the cost model, if no measurement fits
 };
 TUTTI_API std::string_view to_string(PlanSource source);
 
+/// What a call runs.
 struct Plan {
-  std::string algorithm;        // "all_reduce/two_shot"
-  int blocks = 1;               // of the grid (CUDA); sequential parts (host)
-  int threads = 1;              // per block (CUDA)
-  std::size_t chunk_bytes = 0;  // staged rows: bytes per pass; 0: the whole staging
+  std::string algorithm = {};   ///< "all_reduce/two_shot"
+  int blocks = 1;               ///< of the grid (CUDA); sequential parts (host)
+  int threads = 1;              ///< per block (CUDA)
+  std::size_t chunk_bytes = 0;  ///< staged algorithms: bytes per pass; 0: all of the staging memory
   PlanSource source = PlanSource::kModel;
-  bool emulated = false;  // it was named, and what it needs is done by a loop over the peers
-  // True in a group of one rank where nothing is computed: no kernel runs. The input is copied in
-  // stream order; in place, nothing is done.
+  /// The algorithm was requested explicitly, and the NVLink switch that it needs is emulated by a
+  /// loop over the peers.
+  bool emulated = false;
+  /// The group has one rank and nothing is computed: no kernel runs. The input is copied in stream
+  /// order; in place, nothing happens.
   bool alone = false;
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+/// One line for people.
 TUTTI_API std::string to_string(const Plan& plan);
 
 }  // namespace tutti

@@ -1,4 +1,5 @@
-// Everything of the host API.
+/// \file
+/// The whole host API.
 #pragma once
 
 #include "tutti/collectives.hpp"         // IWYU pragma: export
@@ -10,5 +11,6 @@
 #include "tutti/symmetric_memory.hpp"    // IWYU pragma: export
 #include "tutti/symmetric_pool.hpp"      // IWYU pragma: export
 #include "tutti/tuning.hpp"              // IWYU pragma: export
+#include "tutti/typed.hpp"               // IWYU pragma: export
 #include "tutti/types.hpp"               // IWYU pragma: export
 #include "tutti/version.hpp"             // IWYU pragma: export

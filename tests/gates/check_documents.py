@@ -10,12 +10,12 @@ GTEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 
 
 def check_example(root: Path) -> list[str]:
-    """The README shows examples/all_reduce.cpp word for word."""
+    """The README shows examples/multi_process.cpp word for word."""
     block = re.search(r"```cpp\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
-    example = root / "examples/all_reduce.cpp"
+    example = root / "examples/multi_process.cpp"
     if block and block.group(1) == example.read_text():
         return []
-    return ["README.md: its first cpp block is not examples/all_reduce.cpp"]
+    return ["README.md: its first cpp block is not examples/multi_process.cpp"]
 
 
 def check_listed(root: Path, source: str, pattern: str, document: str) -> list[str]:

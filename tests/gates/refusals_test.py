@@ -146,7 +146,7 @@ class Budgets(Tree):
 class Documents(Tree):
     def setUp(self):
         super().setUp()
-        self.write("examples/all_reduce.cpp", "int main() {}\n")
+        self.write("examples/multi_process.cpp", "int main() {}\n")
         self.write("README.md", "```cpp\nint main() {}\n```\n")
         self.write("SECURITY.md", "`Bootstrap.DropsNoise`\n")
         self.write("tests/a_test.cpp", "TEST(Bootstrap, DropsNoise) {}\n")
@@ -157,7 +157,7 @@ class Documents(Tree):
         self.assert_refused(check_documents.check(self.root), *words)
 
     def test_other_example(self):
-        self.refuses("examples/all_reduce.cpp", "int main() { return 1; }\n", "README.md")
+        self.refuses("examples/multi_process.cpp", "int main() { return 1; }\n", "README.md")
 
     def test_setting_without_text(self):
         self.refuses("src/base/knob_table.cpp", '{"TUTTI_NEW", kInt}', "settings.md", "TUTTI_NEW")

@@ -8,6 +8,10 @@
 #   prove.sh headers_refused WORK     and a header that does not is refused
 #   prove.sh symbols WORK             libtutti.so exports what the public headers declare, no more
 #   prove.sh symbols_refused WORK     and what is missing or too much is refused
+#   prove.sh one_member WORK          structs may be initialised in part under the strictest warnings
+#   prove.sh packages BUILD WORK      each Debian package has its part, and the command runs from it
+#   prove.sh defaults SOURCE WORK     configured without options, there is nothing but the product
+#   prove.sh architectures SOURCE WORK  `native` is what nvidia-smi says, or sm_90a
 #   prove.sh no_test_code WORK LIBRARY...  the library holds no test code; the LIBRARYs do (control)
 # The compiler is $CXX.
 set -euo pipefail
@@ -61,7 +65,8 @@ prove_pkg_config() {
   pkg-config --exact-version="$(sed -n 's/.*TUTTI_VERSION_STRING "\(.*\)"/\1/p' \
     "$work/moved/include/tutti/version.hpp")" tutti || die "tutti.pc and version.hpp differ"
   read -ra flags <<<"$(pkg-config --cflags --libs tutti)"
-  "$cxx" "$program" -o "$work/by_pkg_config" "${flags[@]}" -pthread
+  [[ " ${flags[*]}" != *" -std"* ]] || die "tutti.pc chooses the program's C++ standard"
+  "$cxx" -std=c++20 "$program" -o "$work/by_pkg_config" "${flags[@]}" -pthread
   LD_LIBRARY_PATH=$libraries "$work/by_pkg_config"
 }
 
@@ -95,6 +100,93 @@ prove_headers_refused() {
   for header in lacks_include needs_json narrows; do
     ! compiles_alone "$bad" "$header.hpp" 2>/dev/null || die "$header.hpp was accepted"
   done
+}
+
+prove_one_member() {
+  "$cxx" -std=c++20 -Wall -Wextra -Werror -I"$1/moved/include" -fsyntax-only "$here/one_member.cpp"
+}
+
+# unpacked FOLDER PACKAGE: the files of FOLDER/PACKAGE_*.deb, unpacked into FOLDER/root.
+unpacked() {
+  local deb
+  deb=$(find "$1" -maxdepth 1 -name "$2_*.deb")
+  dpkg-deb -x "$deb" "$1/root"
+  dpkg-deb -c "$deb" | sed -n 's/^[^d].* \.\(\/[^ ]*\).*/\1/p'
+}
+
+# has FILES PATTERN: whether one of the files, one per line, matches.
+has() { grep -qE "$2" <<<"$1" || die "a package lacks $2; it has: $1"; }
+lacks() { ! grep -E "$2" <<<"$1" || die "a package has $2"; }
+
+prove_packages() {
+  local build=$1 folder=$2/packages library development tools
+  command -v dpkg-deb >/dev/null || { echo "no dpkg-deb here"; exit 77; }
+  rm -rf "$folder" && mkdir -p "$folder"
+  cpack --config "$build/CPackConfig.cmake" -B "$folder" >"$folder/log" || { cat "$folder/log"; exit 1; }
+  library=$(unpacked "$folder" libtutti)
+  development=$(unpacked "$folder" libtutti-dev)
+  tools=$(unpacked "$folder" tutti-tools)
+  has "$library" '/libtutti\.so\.0$'
+  lacks "$library" '\.hpp$|\.a$|/bin/'
+  has "$development" '/include/tutti/tutti\.hpp$'
+  has "$development" '/libtutti\.so$'
+  has "$development" '/libtutti\.a$'
+  has "$development" '/tutti-config\.cmake$'
+  has "$development" '/tutti\.pc$'
+  lacks "$development" 'libtutti\.so\.|/bin/'
+  has "$tools" '^/usr/bin/tutti$'
+  lacks "$tools" '/include/|/lib/'
+  dpkg-deb -f "$folder"/libtutti-dev_*.deb Depends | grep -F 'libtutti (= ' >/dev/null ||
+    die "libtutti-dev does not need its libtutti"
+  "$folder/root/usr/bin/tutti" --version
+  has "$(tar -tf "$folder"/tutti-*.tar.gz)" '/bin/tutti$'
+}
+
+prove_defaults() {
+  local source=$1 build=$2/defaults option
+  rm -rf "$build"
+  cmake -S "$source" -B "$build" -DTUTTI_CUDA=OFF -DCMAKE_CXX_COMPILER="$cxx" >/dev/null
+  for option in TUTTI_TESTS:BOOL=OFF TUTTI_EXAMPLES:BOOL=OFF TUTTI_WERROR:BOOL=OFF TUTTI_TOOLS:BOOL=ON \
+    CMAKE_BUILD_TYPE:STRING=Release; do
+    grep -xF "$option" "$build/CMakeCache.txt" || die "$option is not the default"
+  done
+  ! cmake --build "$build" --target help | grep -E 'gtest|unit_|example_|conformance' ||
+    die "more than the product would be built"
+}
+
+# chosen SOURCE FOLDER ARCHITECTURE...: as CMAKE_CUDA_ARCHITECTURES has them, with FOLDER's nvidia-smi.
+chosen() {
+  local source=$1 folder=$2
+  shift 2
+  cat >"$folder/choose.cmake" <<SCRIPT
+cmake_minimum_required(VERSION 3.25)
+include($source/cmake/tutti_architectures.cmake)
+tutti_architectures(all $*)
+message("\${all}")
+SCRIPT
+  cmake -DTUTTI_NVIDIA_SMI="$folder/nvidia-smi" -P "$folder/choose.cmake" 2>&1
+}
+
+# expect_chosen CAPABILITIES EXPECTED SOURCE FOLDER ARCHITECTURE...
+expect_chosen() {
+  local capabilities=$1 expected=$2 found
+  shift 2
+  printf '#!/bin/sh\nprintf "%s"\n' "$capabilities" >"$2/nvidia-smi"
+  chmod +x "$2/nvidia-smi"
+  found=$(chosen "$@")
+  [[ $found == "$expected" ]] || die "GPUs of $capabilities: $found instead of $expected"
+}
+
+prove_architectures() {
+  local source=$1 folder=$2/architectures
+  mkdir -p "$folder"
+  expect_chosen '9.0\n9.0\n' 90a-real "$source" "$folder" native
+  expect_chosen '8.0\n10.0\n' '80;100a-real' "$source" "$folder" native
+  expect_chosen '7.5\n' 90a-real "$source" "$folder" native
+  expect_chosen 'No devices were found\n' 90a-real "$source" "$folder" native
+  expect_chosen '9.0\n' '80;100a-real' "$source" "$folder" 80 100a
+  rm "$folder/nvidia-smi"
+  [[ $(chosen "$source" "$folder" native) == 90a-real ]] || die "without nvidia-smi it is not 90a"
 }
 
 # with_symbols SCRIPT WORK: runs it on the headers, on a program that calls every function, and on
@@ -139,6 +231,10 @@ case "$what" in
   headers) prove_headers "$@" ;;
   headers_refused) prove_headers_refused "$@" ;;
   symbols) prove_symbols "$@" ;;
+  one_member) prove_one_member "$@" ;;
+  packages) prove_packages "$@" ;;
+  defaults) prove_defaults "$@" ;;
+  architectures) prove_architectures "$@" ;;
   no_test_code) prove_no_test_code "$@" ;;
   symbols_refused) with_symbols surface_test.py "$@" ;;
   *) die "unknown proof $what" ;;

@@ -1,11 +1,12 @@
-// Element types and their conversions, the same bits on the host and on the device. The narrow
-// floating types are plain bit holders: arithmetic happens in the accumulator's type.
-//
-// Conversions are exact towards the wider type and round to nearest, ties to even, towards the
-// narrower one. Subnormals are kept. Narrowing makes any NaN the type's one canonical NaN, so that
-// the portable code and the hardware's instructions agree on all 2^32 floats. Results that are
-// finite but too large become infinity in Half and Bfloat16, and the largest finite value in the
-// two 8-bit types. An infinity stays one, except in Float8E4M3, which has none and takes +-448.
+/// \file
+/// Narrow floating-point types and their conversions, with the same bits on the host and on the
+/// device. The types only hold bits; arithmetic happens in the accumulator's type.
+///
+/// Widening is exact. Narrowing rounds to nearest, ties to even, and keeps subnormals. It turns
+/// every NaN into the type's canonical NaN, so that the portable code and the hardware's
+/// instructions agree on all 2^32 floats. A finite value that is too large becomes infinity in Half
+/// and Bfloat16, and the largest finite value in the two 8-bit types. Infinity stays infinity,
+/// except in Float8E4M3, which has none and uses +-448.
 #pragma once
 
 #include <cstddef>
@@ -22,30 +23,34 @@
 
 namespace tutti {
 
+/// IEEE binary16; the bits of CUDA's __half.
 struct Half {
   std::uint16_t bits;
   friend bool operator==(Half, Half) = default;
 };
+/// bfloat16; the bits of CUDA's __nv_bfloat16.
 struct Bfloat16 {
   std::uint16_t bits;
   friend bool operator==(Bfloat16, Bfloat16) = default;
 };
+/// OCP fp8 E4M3; the bits of CUDA's __nv_fp8_e4m3.
 struct Float8E4M3 {
   std::uint8_t bits;
   friend bool operator==(Float8E4M3, Float8E4M3) = default;
 };
+/// OCP fp8 E5M2; the bits of CUDA's __nv_fp8_e5m2.
 struct Float8E5M2 {
   std::uint8_t bits;
   friend bool operator==(Float8E5M2, Float8E5M2) = default;
 };
 
-// Integer code without branches or tables, which compilers vectorise. Its few floating additions
-// come out the same in a process that flushes subnormals to zero.
+/// Conversions without special instructions: integer code without branches or tables, which
+/// compilers vectorise. Its floating-point additions give the same result if the process flushes
+/// subnormals to zero.
 namespace portable {
 
-// Sign, exponent and mantissa below a float's: what the conversions need to know of a type.
-// `kLargest` is where finite overflow ends (infinity's bits where the type has one to offer),
-// `kInfinity` what an infinity becomes.
+// What encode() and decode_finite() need to know of a type. `kLargest`: the bits that a finite
+// value becomes if it is too large. `kInfinity`: the bits that infinity becomes.
 struct HalfFormat {
   static constexpr int kExponentBits = 5, kMantissaBits = 10;
   static constexpr std::int32_t kLargest = 0x7c00, kInfinity = 0x7c00, kNan = 0x7fff;
@@ -65,30 +70,31 @@ inline constexpr std::int32_t kFloatMagnitude = 0x7fffffff;
 TUTTI_HD std::int32_t bits_of(float value) { return __builtin_bit_cast(std::int32_t, value); }
 TUTTI_HD float float_of(std::int32_t bits) { return __builtin_bit_cast(float, bits); }
 
-// `condition ? a : b` by a mask: compilers turn the conditional operator into a jump where one side
-// holds a floating operation, and a loop with a jump is not vectorised.
+// `condition ? a : b` by a mask. If one side has a floating-point operation, compilers turn the
+// conditional operator into a jump, and do not vectorise a loop with a jump.
 TUTTI_HD std::int32_t select(bool condition, std::int32_t a, std::int32_t b) {
   return b ^ ((a ^ b) & -static_cast<std::int32_t>(condition));
 }
 
-// Sign bit of a float, moved to the top of a type of `width` bits.
+// The sign bit of a float, moved to the top of a type of `width` bits.
 TUTTI_HD std::int32_t sign_of(std::int32_t bits, int width) {
   return static_cast<std::int32_t>((static_cast<std::uint32_t>(bits) >> 31) << (width - 1));
 }
 
+// The bits of `value` in `Format`.
 template <class Format>
 TUTTI_HD std::int32_t encode(float value) {
   constexpr int kWidth = 1 + Format::kExponentBits + Format::kMantissaBits;
   constexpr int kBias = (1 << (Format::kExponentBits - 1)) - 1;
   constexpr int kShift = 23 - Format::kMantissaBits;
   constexpr std::int32_t kSmallestNormal = (127 - kBias + 1) << 23;
-  // A float whose last mantissa bit has the weight of the type's smallest subnormal: adding it lets
-  // the addition do the rounding.
+  // The last mantissa bit of this float has the weight of the type's smallest subnormal, so adding
+  // it rounds.
   constexpr std::int32_t kMagic = (127 + 1 - kBias - Format::kMantissaBits + 23) << 23;
 
   const std::int32_t bits = bits_of(value);
   const std::int32_t magnitude = bits & kFloatMagnitude;
-  // Clamped, so that the addition below neither overflows nor sees a NaN.
+  // Clamped: the addition below must not overflow or see a NaN.
   const std::int32_t small = select(magnitude < kSmallestNormal, magnitude, 0);
   const std::int32_t subnormal = bits_of(float_of(small) + float_of(kMagic)) - kMagic;
   const std::int32_t odd = (magnitude >> kShift) & 1;
@@ -102,7 +108,7 @@ TUTTI_HD std::int32_t encode(float value) {
   return select(magnitude > kFloatInfinity, Format::kNan, result);
 }
 
-// `magnitude` is the encoding without its sign, none of infinity and NaN.
+// The bits of a float. `magnitude` has no sign, and is neither infinity nor NaN.
 template <class Format>
 TUTTI_HD std::int32_t decode_finite(std::int32_t magnitude) {
   constexpr int kBias = (1 << (Format::kExponentBits - 1)) - 1;
@@ -110,7 +116,7 @@ TUTTI_HD std::int32_t decode_finite(std::int32_t magnitude) {
   constexpr std::int32_t kSmallestNormal = (127 - kBias + 1) << 23;
   const std::int32_t shifted = magnitude << kShift;
   const std::int32_t normal = shifted + ((127 - kBias) << 23);
-  // Subnormals: give them the implicit one they lack, then take it away again.
+  // Subnormals have no implicit one: add it, and subtract it again.
   const float subnormal = float_of(shifted + kSmallestNormal) - float_of(kSmallestNormal);
   return select(magnitude < (1 << Format::kMantissaBits), bits_of(subnormal), normal);
 }
@@ -133,7 +139,7 @@ TUTTI_HD float to_float(Float8E4M3 value) {
   return float_of(result | static_cast<std::int32_t>((value.bits & 0x80u) << 24));
 }
 
-// The upper half of a Half.
+// The bits are the upper byte of a Half.
 TUTTI_HD float to_float(Float8E5M2 value) {
   return to_float(Half{static_cast<std::uint16_t>(value.bits << 8)});
 }
@@ -164,6 +170,7 @@ TUTTI_HD T from_float(float value) {
 #define TUTTI_HARDWARE_FLOAT8 1
 #endif
 
+/// Exact.
 TUTTI_HD float to_float(Half value) {
 #if defined(TUTTI_HARDWARE_CONVERSIONS)
   float result;
@@ -174,11 +181,13 @@ TUTTI_HD float to_float(Half value) {
 #endif
 }
 
+/// Exact.
 TUTTI_HD float to_float(Bfloat16 value) { return portable::to_float(value); }
 
+/// Exact.
 TUTTI_HD float to_float(Float8E4M3 value) {
 #if defined(TUTTI_HARDWARE_FLOAT8)
-  std::uint32_t pair;  // two halves; the lower one is ours
+  std::uint32_t pair;  // two Half values; the lower one is used
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(static_cast<std::uint16_t>(value.bits)));
   return to_float(Half{static_cast<std::uint16_t>(pair)});
 #else
@@ -186,13 +195,15 @@ TUTTI_HD float to_float(Float8E4M3 value) {
 #endif
 }
 
+/// Exact.
 TUTTI_HD float to_float(Float8E5M2 value) {
   return to_float(Half{static_cast<std::uint16_t>(value.bits << 8)});
 }
 
+/// `value`.
 TUTTI_HD float to_float(float value) { return value; }
 
-// T is Half, Bfloat16, Float8E4M3, Float8E5M2 or float.
+/// Rounds as described on top. T is Half, Bfloat16, Float8E4M3, Float8E5M2 or float.
 template <class T>
 TUTTI_HD T from_float(float value) {
   if constexpr (std::is_same_v<T, float>) {
@@ -214,7 +225,7 @@ TUTTI_HD T from_float(float value) {
       return Float8E4M3{static_cast<std::uint8_t>(bits)};
     } else if constexpr (std::is_same_v<T, Float8E5M2>) {
       asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(bits) : "f"(0.0f), "f"(value));
-      // The instruction saturates infinities, too; here they stay what they are.
+      // The instruction saturates infinity too; here it stays infinity.
       const std::int32_t word = portable::bits_of(value);
       const bool infinite = (word & portable::kFloatMagnitude) == portable::kFloatInfinity;
       return Float8E5M2{static_cast<std::uint8_t>(
@@ -225,47 +236,48 @@ TUTTI_HD T from_float(float value) {
   }
 }
 
-// What an element type computes in, and its name as a value.
+/// The type that an element type computes in, and its DataType.
 template <class T>
 struct ElementTraits;
 
 namespace detail {
-template <class Wide, DataType dtype>
+template <class T, class Wide>
 struct Element {
   using Accumulator = Wide;
-  static constexpr DataType kDataType = dtype;
+  static constexpr DataType kDataType = DataTypeOf<T>::value;
 };
 }  // namespace detail
 
 template <>
-struct ElementTraits<double> : detail::Element<double, DataType::kFloat64> {};
+struct ElementTraits<double> : detail::Element<double, double> {};
 template <>
-struct ElementTraits<float> : detail::Element<float, DataType::kFloat32> {};
+struct ElementTraits<float> : detail::Element<float, float> {};
 template <>
-struct ElementTraits<Half> : detail::Element<float, DataType::kFloat16> {};
+struct ElementTraits<Half> : detail::Element<Half, float> {};
 template <>
-struct ElementTraits<Bfloat16> : detail::Element<float, DataType::kBfloat16> {};
+struct ElementTraits<Bfloat16> : detail::Element<Bfloat16, float> {};
 template <>
-struct ElementTraits<Float8E4M3> : detail::Element<float, DataType::kFloat8E4M3> {};
+struct ElementTraits<Float8E4M3> : detail::Element<Float8E4M3, float> {};
 template <>
-struct ElementTraits<Float8E5M2> : detail::Element<float, DataType::kFloat8E5M2> {};
+struct ElementTraits<Float8E5M2> : detail::Element<Float8E5M2, float> {};
 template <>
-struct ElementTraits<std::int8_t> : detail::Element<std::int8_t, DataType::kInt8> {};
+struct ElementTraits<std::int8_t> : detail::Element<std::int8_t, std::int8_t> {};
 template <>
-struct ElementTraits<std::uint8_t> : detail::Element<std::uint8_t, DataType::kUint8> {};
+struct ElementTraits<std::uint8_t> : detail::Element<std::uint8_t, std::uint8_t> {};
 template <>
-struct ElementTraits<std::int32_t> : detail::Element<std::int32_t, DataType::kInt32> {};
+struct ElementTraits<std::int32_t> : detail::Element<std::int32_t, std::int32_t> {};
 template <>
-struct ElementTraits<std::uint32_t> : detail::Element<std::uint32_t, DataType::kUint32> {};
+struct ElementTraits<std::uint32_t> : detail::Element<std::uint32_t, std::uint32_t> {};
 template <>
-struct ElementTraits<std::int64_t> : detail::Element<std::int64_t, DataType::kInt64> {};
+struct ElementTraits<std::int64_t> : detail::Element<std::int64_t, std::int64_t> {};
 template <>
-struct ElementTraits<std::uint64_t> : detail::Element<std::uint64_t, DataType::kUint64> {};
+struct ElementTraits<std::uint64_t> : detail::Element<std::uint64_t, std::uint64_t> {};
 
+/// The type that T computes in.
 template <class T>
 using AccumulatorOf = typename ElementTraits<T>::Accumulator;
 
-// To the accumulator's type and back; nothing happens where it is the element's own.
+/// To the accumulator's type, which may be T itself.
 template <class T>
 TUTTI_HD AccumulatorOf<T> widen(T value) {
   if constexpr (std::is_same_v<AccumulatorOf<T>, T>) {
@@ -274,6 +286,7 @@ TUTTI_HD AccumulatorOf<T> widen(T value) {
     return to_float(value);
   }
 }
+/// From the accumulator's type, which may be T itself.
 template <class T>
 TUTTI_HD T narrow(AccumulatorOf<T> value) {
   if constexpr (std::is_same_v<AccumulatorOf<T>, T>) {
@@ -283,8 +296,9 @@ TUTTI_HD T narrow(AccumulatorOf<T> value) {
   }
 }
 
-// Calls `f.template operator()<T>()` with the element type of `dtype` and returns its result:
-// visit_data_type(dtype, [&]<class T>() { return sizeof(T); }). Host only. Requires a valid dtype.
+/// Calls `f.template operator()<T>()` with the element type of `dtype` and returns its result, as
+/// in `visit_data_type(dtype, [&]<class T>() { return sizeof(T); })`. Host only. Requires a valid
+/// dtype.
 template <class F>
 decltype(auto) visit_data_type(DataType dtype, F&& f) {
   switch (dtype) {

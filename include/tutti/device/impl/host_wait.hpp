@@ -1,4 +1,4 @@
-// How a thread of the host waits for a word that another thread or process stores.
+// How a host thread waits for a word that another thread or process stores.
 #pragma once
 
 #include <algorithm>
@@ -10,26 +10,26 @@
 
 namespace tutti::device::impl {
 
-// Polls for about a microsecond, then yields, so that many ranks make progress on few cores. What
-// takes longer than a millisecond is no hop but a rank that is late: then it sleeps, and leaves the
-// core to others. Nobody wakes it, so that whoever stores the word pays nothing; it looks again
-// after a 16th of the time that it has waited, and after a millisecond at most: two, once it has
-// waited for a second, so that even where a sleep costs 16 us it takes less than 1 % of a core.
+// Polls for about a microsecond, then yields, so that many ranks make progress on few cores. After
+// a millisecond the peer must be late, so the thread sleeps and leaves the core to others. Nobody
+// wakes it, so storing the word costs nothing extra. A sleep lasts a 16th of the time waited so
+// far, at most 1 ms, or 2 ms after a second of waiting. Even if a sleep costs 16 us, this takes
+// less than 1 % of a core.
 class HostWait {
  public:
-  // After a poll that was in vain. True: it is time to see what else may end the wait.
+  // Call it after each poll that fails. True: check now whether something else ends the wait.
   bool pause() { return polls_++ >= kPolls && give_way(); }
 
-  // When pause() was last true; without the polls before the first of them.
+  // The time waited, as of the last pause() that returned true.
   std::uint64_t waited_ns() const { return static_cast<std::uint64_t>(waited_); }
 
  private:
   static constexpr std::uint64_t kPolls = 256, kYieldsPerLook = 64;
-  static constexpr std::int64_t kYields = 1'000'000;    // ns, of all yields together
+  static constexpr std::int64_t kYields = 1'000'000;    // ns, all yields together
   static constexpr std::int64_t kLong = 1'000'000'000;  // ns
   static constexpr std::int64_t kShortestSleep = 50'000, kLongestSleep = 1'000'000;  // ns
 
-  // Not inlined, so that the polls before it are a short loop.
+  // Not inlined, so that polling is a short loop.
   [[gnu::noinline]] bool give_way() {
     if (polls_ == kPolls + 1) start_ = running_ns();
     if (waited_ >= kYields) {

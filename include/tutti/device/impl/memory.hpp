@@ -1,5 +1,5 @@
-// The accesses that signals and copies are made of, each with its order and scope: on a GPU, and on
-// the host, where a peer is another thread or process.
+// The memory accesses of signals and copies, with their order and scope. On the host a peer is
+// another thread or process.
 #pragma once
 
 #include <atomic>
@@ -49,8 +49,8 @@ __device__ inline void store_relaxed(std::byte* to, Octet v) {
                : "memory");
 }
 
-// Unit `thread` of what there is, and every `threads`-th behind it. Loads of a few are under way
-// together. Returns the bytes of all whole units.
+// Copies the units `thread`, `thread` + `threads`, ... and keeps four loads in flight. Returns the
+// bytes of all whole units.
 template <class Unit>
 __device__ inline std::size_t copy_units(unsigned thread, unsigned threads, std::byte* to,
                                          const std::byte* from, std::size_t bytes) {
@@ -75,7 +75,7 @@ __device__ inline std::size_t copy_units(unsigned thread, unsigned threads, std:
   return units * kUnit;
 }
 
-// By the widest of 16, 4 and 1 bytes that both addresses allow.
+// Uses the widest of 16, 4 and 1 bytes that both addresses allow.
 __device__ inline void copy_on_device(unsigned thread, unsigned threads, std::byte* to,
                                       const std::byte* from, std::size_t bytes) {
   const auto bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
@@ -91,7 +91,8 @@ __device__ inline void copy_on_device(unsigned thread, unsigned threads, std::by
 #endif
 
 struct SystemMemory {
-  // Release, system scope: a peer that acquires `value` sees what this thread did and saw before.
+  // Release, system scope: a peer that acquires `value` sees what this thread did and saw before
+  // it.
   static TUTTI_DEVICE void store_release(std::uint64_t* to, std::uint64_t value) {
 #if defined(__CUDA_ARCH__)
     asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
@@ -110,7 +111,7 @@ struct SystemMemory {
 #endif
   }
 
-  // A rank's own words, which one user at a time counts in: relaxed.
+  // A rank's own counters, with one user at a time: relaxed.
   static TUTTI_DEVICE std::uint64_t load(std::uint64_t* from) {
 #if defined(__CUDA_ARCH__)
     std::uint64_t value;
@@ -127,7 +128,7 @@ struct SystemMemory {
     std::atomic_ref(*to).store(value, std::memory_order_relaxed);
 #endif
   }
-  // Words that another thread of this rank, or the host, may write: relaxed, system scope.
+  // A word that another thread of this rank or the host may write: relaxed, system scope.
   static TUTTI_DEVICE std::uint32_t look(const std::uint32_t* from) {
 #if defined(__CUDA_ARCH__)
     std::uint32_t value;
@@ -138,7 +139,7 @@ struct SystemMemory {
 #endif
   }
 
-  // The host's word; acquires at system scope.
+  // A word that the host writes: acquire, system scope.
   static TUTTI_DEVICE std::uint32_t look_acquire(const std::uint32_t* from) {
 #if defined(__CUDA_ARCH__)
     std::uint32_t value;
@@ -149,7 +150,7 @@ struct SystemMemory {
 #endif
   }
 
-  // `bytes` bytes, this thread's part of them. Relaxed, system scope: a peer may be at either end.
+  // Copies this thread's part of `bytes` bytes. Relaxed, system scope: either end may be a peer's.
   template <class Threads>
   static TUTTI_DEVICE void copy(const Threads& threads, std::byte* to, const std::byte* from,
                                 std::size_t bytes) {
@@ -160,9 +161,9 @@ struct SystemMemory {
 #endif
   }
 
-  // Until *word >= `expected`; acquires. False once `ends(seen, waited_ns, look_at_host)` says so,
-  // which is asked now and then. The first polls read no clock. On a GPU the host's word, which is
-  // across PCIe, is looked at more rarely still.
+  // Waits until *word >= `expected`, and acquires. Returns false when `ends(seen, waited_ns,
+  // look_at_host)` returns true; it is called at intervals. The first polls read no clock. On a GPU
+  // `look_at_host` is true more rarely, because the host's word is across PCIe.
   template <class Ends>
   static TUTTI_DEVICE bool wait(std::uint64_t* word, std::uint64_t expected, const Ends& ends) {
 #if defined(__CUDA_ARCH__)
@@ -185,7 +186,7 @@ struct SystemMemory {
 #endif
   }
 
-  // Whoever is first; relaxed.
+  // Sets the word if it is 0; relaxed.
   static TUTTI_DEVICE void poison(std::uint32_t* word, std::uint32_t reason) {
 #if defined(__CUDA_ARCH__)
     atomicCAS(word, 0u, reason);
@@ -194,6 +195,7 @@ struct SystemMemory {
     std::atomic_ref(*word).compare_exchange_strong(healthy, reason, std::memory_order_relaxed);
 #endif
   }
+  // True for the first caller; relaxed.
   static TUTTI_DEVICE bool claim(std::uint32_t* word) {
 #if defined(__CUDA_ARCH__)
     return atomicExch(word, 1u) == 0;
@@ -201,7 +203,7 @@ struct SystemMemory {
     return std::atomic_ref(*word).exchange(1, std::memory_order_relaxed) == 0;
 #endif
   }
-  // Release, system scope: the host that sees `value` sees what was stored before.
+  // Release, system scope: when the host sees `value`, it sees what was stored before.
   static TUTTI_DEVICE void publish(std::uint32_t* to, std::uint32_t value) {
 #if defined(__CUDA_ARCH__)
     asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");

@@ -1,5 +1,5 @@
-// The bodies of tutti/device/peers.hpp, over the memory that they work in: SystemMemory, or, in
-// tests, one that reorders what nothing orders.
+// The implementation of tutti/device/peers.hpp. The template parameter `Memory` is SystemMemory;
+// tests use a memory that reorders accesses which nothing orders.
 #pragma once
 
 #include <cassert>
@@ -42,8 +42,8 @@ TUTTI_DEVICE void get(const Peers& peers, const Threads& threads, const Get& get
                get.bytes);
 }
 
-// By one thread. The data is before the signal: what it stored, and what others did whom it has met
-// in a sync().
+// Called by one thread. Releases what this thread did, and what other threads did before a common
+// sync().
 template <class Memory>
 TUTTI_DEVICE void send_signal(const Peers& peers, int peer, int channel) {
   check_channel(peers, peer, channel);
@@ -54,14 +54,14 @@ TUTTI_DEVICE void send_signal(const Peers& peers, int peer, int channel) {
   Memory::store_release(&peers.signals.of[peer]->arrived[channel][peers.rank], count);
 }
 
-// A wait of one thread that has come to its end, as a failure tells it.
+// The state of one thread's wait, for the FailureRecord.
 struct WaitForSignal {
   int peer, channel, block;
   std::uint64_t expected, seen, waited_ns;
-  bool peer_left = false;  // at the last look; it was polled since
+  bool peer_left = false;  // as of the last check; the word was polled since
 };
 
-// Poisons this rank, and fills the record unless somebody was first.
+// Marks this rank as failed, and fills the record unless another wait was first.
 template <class Memory>
 TUTTI_DEVICE void fail(const Signals& signals, int rank, FailureReason reason,
                        const WaitForSignal& wait) {
@@ -80,7 +80,7 @@ TUTTI_DEVICE void fail(const Signals& signals, int rank, FailureReason reason,
   Memory::publish(&record.state, 1);
 }
 
-// Has somebody called the wait off, has the peer left, or is it over?
+// Whether the wait has to end: by an abort, a failure, the end of the peer, or its timeout.
 template <class Memory>
 TUTTI_DEVICE bool ends(const Peers& peers, WaitForSignal& wait, bool look_at_host) {
   const Signals& signals = peers.signals;
@@ -102,7 +102,7 @@ TUTTI_DEVICE bool ends(const Peers& peers, WaitForSignal& wait, bool look_at_hos
   return true;
 }
 
-// By one thread.
+// Called by one thread.
 template <class Memory>
 TUTTI_DEVICE bool take_signals(const Peers& peers, WaitForSignal wait, std::uint64_t times) {
   check_channel(peers, wait.peer, wait.channel);
@@ -137,7 +137,7 @@ TUTTI_DEVICE bool wait_signal(const Peers& peers, const Threads& threads, int pe
   return threads.all(good);
 }
 
-// A thread per peer, where there are as many. All signals leave before the first wait.
+// One thread per peer if there are enough. All signals are sent before the first wait.
 template <class Memory, class Threads>
 TUTTI_DEVICE bool barrier(const Peers& peers, const Threads& threads, int channel) {
   threads.sync();

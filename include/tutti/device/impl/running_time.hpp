@@ -1,6 +1,6 @@
-// Time in which this process ran. Deadlines of the host are measured in it: where all ranks were
+// The time in which this process ran. Timeouts on the host count this time: if all ranks were
 // suspended together (by SIGSTOP, a frozen container, a paused machine), none is late because of
-// that, and a wait goes on where it was.
+// it, and waits continue.
 #pragma once
 
 #include <atomic>
@@ -9,18 +9,20 @@
 
 namespace tutti::device::impl {
 
-// Whoever waits looks at this clock several times within kLongestStep. Where nobody has looked for
-// longer, the process did not run, and of that step kLongestStep counts alone: so a deadline comes
-// in any case. One clock for all threads; any of them may be the one that notices. Where several do
-// at once, one may have been told up to kLongestStep too much, and is told less the next time.
+// Every waiting thread reads this clock several times within kLongestStep. If no thread has read it
+// for longer, the process did not run; of that step only kLongestStep counts, so that a timeout
+// still passes in the end. All threads share one clock, and any of them may detect the step. If
+// several do at once, one of them may read up to kLongestStep too much, and reads less the next
+// time.
 class RunningTime {
  public:
   static constexpr std::int64_t kLongestStep = 250'000'000;  // ns
 
-  // `now`: ns of a clock that goes on while the process does not.
+  // `now`: ns of a clock that continues while the process is suspended.
   std::int64_t at(std::int64_t now) {
     for (;;) {
-      // Acquire, before lost_ is loaded: who sees a look also sees what was lost before it.
+      // Acquire, before lost_ is loaded: a thread that sees a reading also sees what was lost
+      // before.
       const std::int64_t latest = latest_.load(std::memory_order_acquire);
       std::int64_t lost = lost_.load(std::memory_order_relaxed);
       const std::int64_t step = now - lost - latest;
@@ -28,22 +30,22 @@ class RunningTime {
         if (step >= kLongestStep / 16) raise(latest, latest + step);
         return latest + step;
       }
-      // Of several threads that notice, one is the first; the others see its sum, and no step.
+      // If several threads detect the step, the first one adds it; the others see the sum, no step.
       lost_.compare_exchange_strong(lost, lost + step - kLongestStep, std::memory_order_relaxed);
     }
   }
 
  private:
-  // Seldom, so that threads that wait side by side do not take the cache line from each other.
-  // Release: with what this thread saw of lost_.
+  // Rare, so that concurrent waiters do not contend for the cache line. Release: publishes what
+  // this thread saw of lost_.
   void raise(std::int64_t latest, std::int64_t to) {
     while (latest < to && !latest_.compare_exchange_weak(latest, to, std::memory_order_release,
                                                          std::memory_order_relaxed)) {
     }
   }
 
-  std::atomic<std::int64_t> latest_ = 0;  // look, in the time that this clock tells
-  std::atomic<std::int64_t> lost_ = 0;    // what it is behind the other one
+  std::atomic<std::int64_t> latest_ = 0;  // the latest reading of this clock
+  std::atomic<std::int64_t> lost_ = 0;    // how far it is behind the other clock
 };
 
 inline constinit RunningTime process_time;

@@ -1,4 +1,4 @@
-// Where signals are counted, and what a Peers carries for that.
+// The counters of signals, and what a Peers needs to use them.
 #pragma once
 
 #include <cstdint>
@@ -7,27 +7,27 @@
 
 namespace tutti::device {
 
-inline constexpr int kMaxPeers = 16;        // ranks of a group
-inline constexpr int kSignalChannels = 64;  // between each two of them, in each direction
+inline constexpr int kMaxPeers = 16;        ///< most ranks that share memory
+inline constexpr int kSignalChannels = 64;  ///< from each rank to each rank
 
 namespace impl {
 
-// What each rank exposes to its peers: how many signals it was sent. One writer per word:
-// arrived[c][s] is written by rank s alone, which never takes a signal back. Never wraps.
+// How many signals each rank has received; its peers write it. One writer per word: only rank s
+// writes arrived[c][s], and only increments it. Never wraps.
 struct SignalMemory {
   std::uint64_t arrived[kSignalChannels][kMaxPeers];
 };
 
-// What each rank keeps for itself, so that nothing of a call is a constant: a replayed graph goes
-// on counting. One user at a time per word.
+// A rank's private counters. Calls have no constants in them, so a replayed graph continues to
+// count. One user at a time per word.
 struct SignalCounters {
-  std::uint64_t sent[kSignalChannels][kMaxPeers];   // to each rank
-  std::uint64_t taken[kSignalChannels][kMaxPeers];  // of each rank's, by waits
+  std::uint64_t sent[kSignalChannels][kMaxPeers];   // signals sent to each rank
+  std::uint64_t taken[kSignalChannels][kMaxPeers];  // signals of each rank, consumed by waits
 };
 
 struct Signals {
-  SignalMemory* of[kMaxPeers];  // by rank, as this rank addresses it
-  SignalCounters* counters;     // this rank's
+  SignalMemory* of[kMaxPeers];  // of each rank, as an address of this rank
+  SignalCounters* counters;     // this rank's own
   Control* control;
   FailureRecord* failure;        // host memory
   const std::uint32_t* notices;  // host memory; see Notice
