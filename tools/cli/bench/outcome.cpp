@@ -1,5 +1,7 @@
 #include "bench/outcome.hpp"
 
+#include <signal.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -119,6 +121,8 @@ int run_campaign(const BenchOptions& options, const std::string& command_line,
     measure(outcome);
     return outcome.exit_code;
   }
+  // A reader of the rows that has seen enough does not keep the file from being written.
+  if (!options.output.empty()) ::signal(SIGPIPE, SIG_IGN);
   outcome.record.tutti = version();
   outcome.record.commit = commit();
   outcome.record.environment = describe_environment(options.backend, command_line);
