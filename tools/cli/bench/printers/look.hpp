@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
 namespace tutti::cli {
 
-enum class Ink { kBold, kRed };
+enum class Ink : std::uint8_t { kBold, kRed };
 
 struct Look {
   bool colours = false;
