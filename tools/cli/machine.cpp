@@ -1,8 +1,12 @@
 #include "machine.hpp"
 
+#include <fmt/core.h>
+
+#include <cstdlib>
 #include <ctime>
 
 #include "base/knobs.hpp"
+#include "bootstrap/environment.hpp"
 #include "device/kernel_args.hpp"
 #include "device/multicast/support.hpp"
 #include "drivers/cuda.hpp"
@@ -22,6 +26,29 @@ std::string now() {
   return {text, length};
 }
 
+// A batch script of SLURM has the variables of a rank and is none: `srun` starts those.
+Result<LaunchEnvironment> launch_of_this_process() {
+  auto launch = read_launch_environment(process_environment());
+  if (launch.is_ok() && launch->launcher == "slurm" &&
+      std::getenv("SLURM_STEP_NUM_TASKS") == nullptr) {
+    return Status(StatusCode::kUnavailable, "srun did not start this process");
+  }
+  return launch;
+}
+
+// Empty where this build, this process and all GPUs can use NVLink multicast.
+std::string why_multicast_is_off(CudaDriver& cuda, int gpus) {
+  if (std::string why = why_no_multicast(); !why.empty()) return why;
+  if (Knobs::process().flag("TUTTI_SHARE_GPUS")) return "ranks share a GPU";
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    const auto properties = cuda.properties(gpu);
+    if (!properties.is_ok() || !properties->multicast) {
+      return fmt::format("GPU {} has none", gpu);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 BenchMachine bench_machine() {
@@ -31,14 +58,9 @@ BenchMachine bench_machine() {
     const Result<int> count = cuda->device_count();
     if (count.is_ok()) machine.gpus = *count;
     machine.why_no_gpu = count.is_ok() ? "the driver sees no GPU" : count.status().message();
-    machine.multicast = machine.gpus > 0 && why_no_multicast().empty();
-    for (int gpu = 0; gpu < machine.gpus && machine.multicast; ++gpu) {
-      const auto properties = cuda->properties(gpu);
-      machine.multicast = properties.is_ok() && properties->multicast;
-    }
+    machine.multicast = machine.gpus > 0 && why_multicast_is_off(*cuda, machine.gpus).empty();
     if (machine.gpus > 0 && Knobs::process().flag("TUTTI_SHARE_GPUS")) {
       machine.gpus = kMaxCudaRanks;  // as many ranks as that get one
-      machine.multicast = false;
     }
   }
   constexpr const char* kTimeout = "TUTTI_TIMEOUT_MS";
@@ -46,6 +68,7 @@ BenchMachine bench_machine() {
     machine.timeout = Knobs::process().milliseconds(kTimeout);
   }
   machine.records = Knobs::process().flag("TUTTI_RECORDER");
+  machine.launch = launch_of_this_process();
   return machine;
 }
 
@@ -59,7 +82,11 @@ Environment describe_environment(Backend backend, const std::string& command_lin
                           .cuda = machine.cuda_version,
                           .date = now(),
                           .command = command_line};
-  if (!machine.gpus.empty()) environment.gpu = machine.gpus.front().name;
+  if (!machine.gpus.empty()) {
+    environment.gpu = machine.gpus.front().name;
+    environment.why_no_multicast = why_multicast_is_off(*real_cuda(), environment.gpus);
+    environment.multicast = environment.why_no_multicast.empty();
+  }
   if (NcclDriver* nccl = cuda ? real_nccl() : nullptr; nccl != nullptr) {
     if (const auto version = nccl->version(); version.is_ok()) environment.nccl = *version;
   }

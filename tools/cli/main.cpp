@@ -21,6 +21,7 @@
 #include "bench/one_sided/command.hpp"
 #include "bench/overlap/arguments.hpp"
 #include "bench/overlap/command.hpp"
+#include "commit.hpp"
 #include "doctor/command.hpp"
 #include "env.hpp"
 #include "exit_code.hpp"
@@ -188,7 +189,7 @@ const CLI::Option* find_empty(const CLI::App& app) {
 int run(int argc, char** argv) {
   CLI::App app("Collectives on symmetric memory: measure, explain and check");
   app.name("tutti");
-  app.set_version_flag("--version", std::string("tutti ") + version());
+  app.set_version_flag("--version", fmt::format("tutti {} ({})", version(), commit()));
   app.require_subcommand(1);
   const std::string command_line =
       fmt::format("tutti {}", fmt::join(argv + (argc > 0 ? 1 : 0), argv + argc, " "));

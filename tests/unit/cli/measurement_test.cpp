@@ -17,6 +17,7 @@ TEST(Report, MeasurementSurvivesTheJourney) {
   sent.algorithm = "two_shot";
   sent.in_place = true;
   sent.chosen = true;
+  sent.last = true;
   sent.plan = {.algorithm = "all_reduce/two_shot",
                .blocks = 4,
                .threads = 256,
@@ -31,7 +32,7 @@ TEST(Report, MeasurementSurvivesTheJourney) {
   const auto& got = std::get<Measurement>(*received);
   EXPECT_EQ(got.size, sent.size);
   EXPECT_EQ(got.algorithm, sent.algorithm);
-  EXPECT_TRUE(got.in_place && got.chosen);
+  EXPECT_TRUE(got.in_place && got.chosen && got.last);
   EXPECT_EQ(got.plan, sent.plan);
   EXPECT_EQ(got.samples_us, sent.samples_us);
   EXPECT_EQ(got.unstaged_us, sent.unstaged_us);

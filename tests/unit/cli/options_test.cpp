@@ -30,6 +30,13 @@ BenchOptions parsed(const std::vector<std::string>& words, const BenchMachine& m
   return options.is_ok() ? *options : BenchOptions{};
 }
 
+// One of two ranks that mpirun started here.
+BenchMachine launched(int rank) {
+  BenchMachine machine = kHostOnly;
+  machine.launch = LaunchEnvironment{.launcher = "openmpi", .rank = rank, .size = 2, .job = ""};
+  return machine;
+}
+
 struct BadInput {
   std::string name;
   std::vector<std::string> words;
@@ -80,12 +87,25 @@ const BadInput kBadInputs[] = {
     {"unknown_format", {"--format", "xml"}, "known are table, markdown, csv, json"},
     {"unknown_check", {"--check", "maybe"}, "known are on, off"},
     {"bytes_of_nothing", {"--bytes", "1Q"}, "'1Q' is not a size"},
+    {"factor_and_step", {"-f", "2", "-i", "4K"}, "by --factor or by --stepbytes, not by both"},
+    {"step_zero", {"-i", "0"}, "--stepbytes: 0 does not make sizes grow"},
+    {"step_too_small", {"-i", "1"}, "--stepbytes 1: that makes more than 10000 sizes"},
     {"two_kinds_of_sizes", {"--bytes", "1K", "-e", "2K"}, "sizes come from one of"},
     {"rows_alone", {"--rows", "32"}, "--rows and --hidden come together"},
     {"zero_rows", {"--rows", "0", "--hidden", "64"}, "0 is not between 1 and"},
     {"cold_and_chained", {"--cache", "cold", "--chained"}, "measure them apart"},
     {"no_iterations", {"-n", "0"}, "--iterations: 0 is not between 1 and"},
     {"no_operations", {"--graph-operations", "0"}, "0 is not between 1 and 1000"},
+    {"graph_twice", {"-G", "1", "--mode", "eager"}, "-G says what --mode and"},
+    {"nccl_tests_graph_on_host", {"-G", "2"}, "graphs are of the CUDA backend"},
+    {"ranks_that_a_launcher_did_not_start",
+     {"--ranks", "4"},
+     "--ranks 4: openmpi started 2 ranks; leave --ranks out, or give --launch processes",
+     launched(0)},
+    {"trace_of_a_launchers_ranks",
+     {"--trace", "x.json"},
+     "ranks that openmpi started",
+     launched(0)},
     {"budget_below_none", {"--sm-budget=-1"}, "--sm-budget: -1 is not between 0 and"},
     {"append_with_budget",
      {"--sm-budget", "0", "--append", "--output", "x.json"},
@@ -105,7 +125,8 @@ TEST(BenchOptions, OnTheHostByDefault) {
   EXPECT_EQ(options.dtype, DataType::kFloat32);
   EXPECT_EQ(options.mode, Mode::kEager);
   EXPECT_EQ(options.operations(), 1);
-  EXPECT_THAT(options.algorithms,  // no GPU, no NCCL
+  EXPECT_THAT(options.algorithms, ElementsAre("auto"));  // no GPU, no NCCL
+  EXPECT_THAT(parsed({"--algorithms", "all"}, kHostOnly).algorithms,
               ElementsAre("one_shot", "two_shot", "one_shot_push", "two_shot_push",
                           "two_shot_staged", "two_shot_tma", "one_shot_copy_engine",
                           "two_shot_copy_engine", "ring", "ring_bidirectional"));
@@ -120,7 +141,47 @@ TEST(BenchOptions, OnGpusByDefault) {
   EXPECT_EQ(options.mode, Mode::kGraph);
   EXPECT_EQ(options.operations(), 10);
   EXPECT_GE(options.iterations, 50);
-  EXPECT_THAT(options.algorithms, testing::Contains("nccl"));
+  EXPECT_THAT(options.algorithms, ElementsAre("auto", "nccl"));
+  EXPECT_THAT(parsed({"--algorithms", "all"}, kEightGpus).algorithms, testing::Contains("nccl"));
+}
+
+// As in a command line of nccl-tests.
+TEST(BenchOptions, HaveTheNamesOfNcclTests) {
+  const auto options = parsed({"-b", "8", "-e", "32", "-i", "8", "-g", "4", "-c", "0", "-G", "3",
+                               "-d", "half", "-w", "1", "-n", "20"},
+                              kEightGpus);
+  EXPECT_THAT(options.bytes, ElementsAre(8, 16, 24, 32));
+  EXPECT_THAT(options.ranks, ElementsAre(4));
+  EXPECT_FALSE(options.check);
+  EXPECT_EQ(options.mode, Mode::kGraph);
+  EXPECT_EQ(options.graph_operations, 3);
+  EXPECT_EQ(options.dtype, DataType::kFloat16);
+  EXPECT_EQ(parsed({"-G", "0", "-c", "1"}, kEightGpus).mode, Mode::kEager);
+  const std::pair<const char*, Collective> names[] = {
+      {"all_reduce_perf", Collective::kAllReduce}, {"alltoall_perf", Collective::kAllToAll},
+      {"sendrecv_perf", Collective::kSendRecv},    {"broadcast_perf", Collective::kBroadcast},
+      {"reduce_perf", Collective::kReduce},        {"gather_perf", Collective::kGather}};
+  for (const auto& [name, collective] : names) {
+    BenchArguments arguments;
+    arguments.collective = name;
+    const auto parsed = check_arguments(arguments, kHostOnly);
+    ASSERT_TRUE(parsed.is_ok()) << name;
+    EXPECT_EQ(parsed->collective, collective) << name;
+  }
+}
+
+// The ranks are those that mpirun or torchrun started, unless --launch asks for others.
+TEST(BenchOptions, JoinALaunch) {
+  const BenchOptions first = parsed({"--ranks", "2"}, launched(0));
+  EXPECT_EQ(first.launcher, "openmpi");
+  EXPECT_TRUE(first.speaks);
+  const BenchOptions second = parsed({}, launched(1));
+  EXPECT_THAT(second.ranks, ElementsAre(2));
+  EXPECT_FALSE(second.speaks);
+  const BenchOptions own = parsed({"--launch", "processes", "--ranks", "4"}, launched(1));
+  EXPECT_EQ(own.launcher, "");
+  EXPECT_TRUE(own.speaks);
+  EXPECT_THAT(own.ranks, ElementsAre(4));
 }
 
 TEST(BenchOptions, SizesAreRoundedDownToElements) {
@@ -144,6 +205,8 @@ TEST(BenchOptions, AlgorithmsMayBeNamedByIdAndOnceEach) {
   EXPECT_THAT(
       parsed({"--algorithms", "all_reduce/two_shot,one_shot,two_shot"}, kHostOnly).algorithms,
       ElementsAre("two_shot", "one_shot"));
+  EXPECT_THAT(parsed({"--algorithms", "auto,two_shot,auto"}, kHostOnly).algorithms,
+              ElementsAre("auto", "two_shot"));
 }
 
 TEST(BenchOptions, ChainsOnTheHostAreSampledWhole) {
@@ -155,7 +218,8 @@ TEST(BenchOptions, SurviveTheirOwnCommandLine) {
       {},
       {"--ranks", "2,4", "--bytes", "0,1K,1000", "-d", "fp16", "-o", "max", "--chained"},
       {"--in-place", "--check", "off", "-n", "7", "-w", "0", "--launch", "threads"},
-      {"--algorithms", "auto", "--cache", "cold", "--buffers", "plain", "--timeout-ms", "99"},
+      {"--algorithms", "auto,ring", "--cache", "cold", "--buffers", "plain", "--timeout-ms", "99"},
+      {"--algorithms", "all"},
       {"--sm-budget", "0"},
       {"--sm-budget", "16", "--in-place"},
       {"--algorithms", "two_shot", "--inject", "flip:1", "--graph-operations", "3"},

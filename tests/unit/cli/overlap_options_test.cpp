@@ -80,7 +80,7 @@ TEST(OverlapOptions, DefaultsAreOfTheBackend) {
   EXPECT_EQ(cuda.bench.iterations, 200);
   EXPECT_EQ(cuda.bench.warmup, 50);
   EXPECT_EQ(cuda.bench.mode, Mode::kEager);
-  EXPECT_EQ(cuda.bench.choice, Choice::kAuto);
+  EXPECT_THAT(cuda.bench.algorithms, ElementsAre("auto"));
   EXPECT_EQ(cuda.phases.size(), 4u);
   const OverlapOptions host = parsed_overlap({"--backend", "host"}, kEightGpus);
   EXPECT_EQ(host.matmul.dtype, DataType::kFloat32);

@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "golden.hpp"
 #include "some_record.hpp"
 
@@ -36,10 +39,85 @@ TEST(Table, ShowsBothSidesUncheckedResultsAndCopies) {
   EXPECT_EQ(print_table(in_place_record()), golden("table_in_place.txt"));
 }
 
+// What auto takes, and NCCL: one table says it all.
+TEST(Table, OfTheDefaultHasNoSecondOne) {
+  Record record = some_record();
+  std::erase_if(record.rows, [](const Row& row) { return !row.chosen && row.algorithm != "nccl"; });
+  const std::string table = print_table(record);
+  EXPECT_EQ(table.find("time of each algorithm"), std::string::npos) << table;
+  EXPECT_NE(table.find("  one_shot               16.00    4.00x\n"), std::string::npos) << table;
+}
+
 TEST(Table, HasAColumnForWhatWasAskedAndCouldNotRun) {
-  const std::string table = print_table(some_record(), {"one_shot", "ring"});
-  EXPECT_NE(table.find("   one_shot       ring   two_shot       nccl  best"), std::string::npos);
-  EXPECT_NE(table.find("    4.00*       n/a       6.00      16.00   one_shot"), std::string::npos);
+  const std::string table = print_table(some_record(), {"auto", "one_shot", "ring"});
+  EXPECT_NE(table.find("best (speed-up over NCCL)  one_shot      ring   two_shot      nccl\n"),
+            std::string::npos)
+      << table;
+  EXPECT_NE(table.find("one_shot (4.00x)               4.00*      n/a       6.00     16.00\n"),
+            std::string::npos)
+      << table;
+}
+
+// Rows appear as they are measured, and all of them together are the whole table.
+TEST(Table, GrowsBySizes) {
+  const Record record = in_place_record();
+  BenchOptions options;
+  options.bytes = {1024};
+  options.algorithms = {"one_shot", "two_shot", "nccl"};
+  const auto whole = make_table_printer(options, {}), parts = make_table_printer(options, {});
+  std::string text = parts->begin(record);
+  const std::span<const Row> rows(record.rows);
+  const std::string first = parts->add(rows.first(3)), second = parts->add(rows.last(1));
+  EXPECT_NE(first.find("\n      1024        512 bf16   sum    6.00"), std::string::npos) << first;
+  EXPECT_NE(second.find("in-place"), std::string::npos) << second;
+  text += first + second + parts->end(record);
+  EXPECT_EQ(text, whole->whole(record));
+}
+
+// The longest name of every collective, with the longest type and reduction.
+TEST(Table, FitsForEveryCollective) {
+  for (const Collective collective : kAllCollectives) {
+    Record record = some_record();
+    record.environment.gpu = "NVIDIA H200 NVL";
+    for (const Algorithm& algorithm : rows_of(collective)) {
+      Row row = some_row(std::string(algorithm.name()), 1 << 28, 99999, true);
+      row.collective = to_string(collective);
+      row.dtype = "fp8_e4m3";
+      row.op = reduces(collective) ? "premulsum" : kNoOp;
+      record.rows = {row, some_row("nccl", 1 << 28, 99999)};
+      record.rows[1] = row;
+      record.rows[1].algorithm = "nccl";
+      record.rows[1].chosen = false;
+      std::istringstream lines(print_table(record));
+      for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 110u) << line;
+    }
+  }
+}
+
+TEST(Table, OfAllAlgorithmsIsSplitWhereItDoesNotFit) {
+  Record record = some_record();
+  record.rows.clear();
+  for (const Algorithm& algorithm : rows_of(Collective::kAllReduce)) {
+    record.rows.push_back(some_row(std::string(algorithm.name()), 1024, 4, record.rows.empty()));
+  }
+  const auto longest = [&](std::size_t width) {
+    std::size_t most = 0;
+    std::istringstream lines(print_table(record, {}, {.width = width}));
+    for (std::string line; std::getline(lines, line);) most = std::max(most, line.size());
+    return most;
+  };
+  EXPECT_LE(longest(110), 110u);
+  EXPECT_GT(longest(400), 200u);
+}
+
+TEST(Table, HasColoursWhereItIsTold) {
+  Record record = some_record();
+  EXPECT_EQ(print_table(record).find('\x1b'), std::string::npos);
+  record.rows[0].wrong = 3;
+  const std::string table = print_table(record, {}, {.colours = true});
+  EXPECT_NE(table.find("\x1b[31m      3\x1b[0m  \x1b[1mone_shot\x1b[0m  "), std::string::npos)
+      << table;
+  EXPECT_NE(table.find("\x1b[31m# Out of bounds values : 3 FAILED\x1b[0m\n"), std::string::npos);
 }
 
 // What is emulated is measured, said to be, and never the best.
@@ -55,7 +133,7 @@ TEST(Table, SaysWhatIsEmulated) {
   const std::string table = print_table(record);
   EXPECT_NE(table.find(note), std::string::npos) << table;
   EXPECT_EQ(table.find("two_shot (2.00x)"), std::string::npos) << table;
-  EXPECT_NE(table.find("  nccl (1.00x)\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("  nccl (1.00x) "), std::string::npos) << table;
   const auto read = record_from_json_text(to_json_text(record), "x.json");
   ASSERT_TRUE(read.is_ok()) << read.status().to_string();
   for (std::size_t k = 0; k < record.rows.size(); ++k) {
@@ -68,7 +146,7 @@ TEST(Table, OfTensorsShowsTheirShapes) {
   for (Row& row : record.rows) row.hidden = 64;
   const std::string shape = fmt::format("{}x64", record.rows.front().count / 64);
   const std::string table = print_table(record), markdown = print_markdown(record);
-  EXPECT_NE(table.find("      shape  type"), std::string::npos) << table;
+  EXPECT_NE(table.find("      shape type"), std::string::npos) << table;
   EXPECT_NE(table.find(shape), std::string::npos) << table;
   EXPECT_NE(markdown.find("(" + shape + ") |"), std::string::npos) << markdown;
   EXPECT_EQ(print_table(some_record()).find(shape), std::string::npos);
@@ -79,7 +157,7 @@ TEST(Table, OfTheHostNamesNoGpu) {
   record.environment.gpus = 0;
   record.rows.clear();
   record.environment.calibration = {};
-  EXPECT_EQ(print_table(record), "# tutti 0.1.0 on node1, 2026-11-21T01:02:03Z\n");
+  EXPECT_EQ(print_table(record), "# tutti 0.1.0 (be2dd1e4f3a2) on node1, 2026-11-21T01:02:03Z\n");
 }
 
 TEST(Table, OfTheHostHasTheRateOfCopies) {

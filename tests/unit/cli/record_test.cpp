@@ -11,6 +11,10 @@ namespace {
 
 using testing::HasSubstr;
 
+Result<std::vector<Row>> all_rows_of(const GroupOutcome& outcome, const BenchOptions& options) {
+  return rows_of(outcome, options, {0, outcome.measurements.front().size()});
+}
+
 BenchOptions options_of_two_ranks() {
   BenchOptions options;
   options.ranks = {2};
@@ -25,7 +29,7 @@ Measurement measured(std::vector<double> samples) {
 TEST(Rows, CountTheSlowestRank) {
   const GroupOutcome outcome{.ranks = 2,
                              .measurements = {{measured({1, 9, 2})}, {measured({5, 3, 4})}}};
-  const auto rows = rows_of(outcome, options_of_two_ranks());
+  const auto rows = all_rows_of(outcome, options_of_two_ranks());
   ASSERT_TRUE(rows.is_ok()) << rows.status().to_string();
   const Row& row = rows->front();
   EXPECT_EQ(row.time_us, (Statistics{5, 9, 9, 4, 9, 3}));
@@ -41,23 +45,23 @@ TEST(Rows, AddWrongElementsOverRanks) {
   GroupOutcome outcome{.ranks = 2, .measurements = {{measured({1})}, {measured({1})}}};
   outcome.measurements[0][0].wrong = 3;
   outcome.measurements[1][0].wrong = 4;
-  EXPECT_EQ(rows_of(outcome, options_of_two_ranks())->front().wrong, 7u);
+  EXPECT_EQ(all_rows_of(outcome, options_of_two_ranks())->front().wrong, 7u);
 }
 
 TEST(Rows, ShowWhatCopiesCost) {
   GroupOutcome outcome{.ranks = 2, .measurements = {{measured({10})}, {measured({12})}}};
   outcome.measurements[0][0].unstaged_us = {4};
   outcome.measurements[1][0].unstaged_us = {7};
-  EXPECT_DOUBLE_EQ(rows_of(outcome, options_of_two_ranks())->front().copy_us, 5);
+  EXPECT_DOUBLE_EQ(all_rows_of(outcome, options_of_two_ranks())->front().copy_us, 5);
 }
 
 TEST(Rows, NeedRanksThatMeasuredTheSame) {
   const GroupOutcome missing{.ranks = 2, .measurements = {{measured({1})}, {}}};
-  EXPECT_EQ(rows_of(missing, options_of_two_ranks()).status().code(), StatusCode::kMismatch);
+  EXPECT_EQ(all_rows_of(missing, options_of_two_ranks()).status().code(), StatusCode::kMismatch);
   Measurement other = measured({1});
   other.plan.blocks = 9;
   const GroupOutcome differing{.ranks = 2, .measurements = {{measured({1})}, {other}}};
-  EXPECT_EQ(rows_of(differing, options_of_two_ranks()).status().code(), StatusCode::kMismatch);
+  EXPECT_EQ(all_rows_of(differing, options_of_two_ranks()).status().code(), StatusCode::kMismatch);
 }
 
 TEST(Record, SurvivesJson) {
@@ -90,6 +94,21 @@ TEST(Record, KeepsTheVersionOfAPeer) {
   EXPECT_EQ(read->environment, peer.environment);
   EXPECT_EQ(to_json_text(some_record()).find("torch"), std::string::npos);
   EXPECT_FALSE(check_same_machine(peer, some_record()));  // nothing of tutti goes into its file
+}
+
+TEST(Record, KeepsTheCommitAndWhyThereIsNoMulticast) {
+  Record record = some_record();
+  record.rows.clear();
+  record.environment.why_no_multicast = "this build has none";
+  const std::string text = to_json_text(record);
+  EXPECT_THAT(text, testing::StartsWith("{\"schema\": \"tutti.bench/1\", \"tutti\": \"0.1.0\", "
+                                        "\"commit\": \"be2dd1e4f3a2\",\n"));
+  EXPECT_EQ(*record_from_json_text(text, "x.json"), record);
+  Record older = record;
+  older.commit = "";
+  const std::string without = to_json_text(older);
+  EXPECT_EQ(without.find("commit"), std::string::npos);
+  EXPECT_EQ(*record_from_json_text(without, "x.json"), older);
 }
 
 TEST(Record, KeepsTheShapeOfTensorsAndTheRoot) {
@@ -163,6 +182,16 @@ TEST(Merge, KeepsTheCommandsThatMadeTheRows) {
   EXPECT_EQ(merged.environment.command, "tutti bench all_reduce; tutti bench all_reduce --ranks 4");
   EXPECT_EQ(merge(merged, added).environment.command, merged.environment.command);
   EXPECT_EQ(merge({}, added).environment.command, added.environment.command);
+}
+
+TEST(Merge, KeepsTheCommitsThatMadeTheRows) {
+  Record old_record = some_record(), added = some_record();
+  EXPECT_EQ(merge(old_record, added).commit, "be2dd1e4f3a2");
+  added.commit = "0123456789ab";
+  EXPECT_EQ(merge(old_record, added).commit, "be2dd1e4f3a2; 0123456789ab");
+  old_record.commit = "";
+  EXPECT_EQ(merge(old_record, added).commit, "unknown; 0123456789ab");
+  EXPECT_EQ(merge({}, added).commit, "0123456789ab");
 }
 
 TEST(Merge, EveryFieldOfTheKeyCounts) {

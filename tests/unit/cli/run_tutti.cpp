@@ -68,6 +68,9 @@ Ended run_tutti(const std::vector<std::string>& arguments,
 }
 
 Ended bench(const std::string& what, std::vector<std::string> arguments) {
+  if (std::ranges::count(arguments, "--algorithms") == 0) {
+    arguments.insert(arguments.end(), {"--algorithms", "all"});
+  }
   arguments.insert(arguments.begin(), {"bench", what, "--backend", "host", "-n", "3", "-w", "1"});
   return run_tutti(arguments);
 }

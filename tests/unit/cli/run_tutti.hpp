@@ -20,7 +20,7 @@ Ended run_tutti(const std::vector<std::string>& arguments,
                 const std::vector<std::string>& environment = {},
                 const std::function<void(pid_t)>& meanwhile = {});
 
-// `tutti bench WHAT` on the host, of few runs.
+// `tutti bench WHAT` on the host, of few runs: of all algorithms, where none are named.
 Ended bench(const std::string& what, std::vector<std::string> arguments);
 
 }  // namespace tutti::cli

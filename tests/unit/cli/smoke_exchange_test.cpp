@@ -46,8 +46,9 @@ TEST(BenchExchange, RefusesWhatItCannotMeasure) {
 // Of pieces of any lengths.
 TEST(BenchUneven, MeasuresEveryRowAndChecksIt) {
   for (const char* collective : {"all_gather_v", "reduce_scatter_v", "all_to_all_v"}) {
-    const Ended ended = run_tutti({"bench", collective, "--backend", "host", "-n", "3", "-w", "1",
-                                   "--ranks", "2,3", "--bytes", "1024,262144", "--format", "json"});
+    const Ended ended =
+        run_tutti({"bench", collective, "--backend", "host", "-n", "3", "-w", "1", "--ranks", "2,3",
+                   "--bytes", "1024,262144", "--format", "json", "--algorithms", "all"});
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     const auto rows = nlohmann::json::parse(ended.out).at("rows");
     EXPECT_GE(rows.size(), 2u * 2u * 2u);
@@ -63,8 +64,9 @@ TEST(BenchUneven, MeasuresEveryRowAndChecksIt) {
 }
 
 TEST(BenchUneven, FindsOneBit) {
-  const Ended ended = run_tutti({"bench", "all_to_all_v", "--backend", "host", "-n", "3", "-w", "1",
-                                 "--bytes", "4096", "--inject", "flip:1:push"});
+  const Ended ended =
+      run_tutti({"bench", "all_to_all_v", "--backend", "host", "-n", "3", "-w", "1", "--bytes",
+                 "4096", "--inject", "flip:1:push", "--algorithms", "all"});
   EXPECT_NE(ended.exit_code, 0);
   EXPECT_THAT(ended.out + ended.err, HasSubstr("rank 1, element 0 of 768"));
 }

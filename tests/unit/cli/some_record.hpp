@@ -57,6 +57,7 @@ inline Row some_overlap_row(Phase phase, double time_us) {
 
 inline Record some_record() {
   return {.tutti = "0.1.0",
+          .commit = "be2dd1e4f3a2",
           .environment = {.host = "node1",
                           .gpu = "NVIDIA H200",
                           .gpus = 8,

@@ -75,6 +75,9 @@ TEST_F(TuneOptionsTest, RefusesWhatCannotBeRight) {
   expect_refused({"--seconds", "0"}, "--seconds: 0 is not between 1 and");
   expect_refused({"--output", "/nowhere/at/all.json"}, "cannot write '/nowhere/at/all.json'");
   EXPECT_THAT(cli::parse({}, kHostOnly, "").status().message(), HasSubstr("give --output FILE"));
+  BenchMachine launched = kHostOnly;
+  launched.launch = LaunchEnvironment{.launcher = "openmpi", .rank = 0, .size = 2, .job = ""};
+  EXPECT_THAT(parse({}, launched).status().message(), HasSubstr("run it without openmpi"));
 }
 
 TEST_F(TuneOptionsTest, ReachTheRanks) {

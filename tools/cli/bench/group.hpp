@@ -12,6 +12,8 @@
 
 namespace tutti::cli {
 
+struct GroupJob;
+
 struct GroupOutcome {
   int ranks = 0;
   std::vector<std::vector<Measurement>> measurements;  // per rank, in the order they were made
@@ -20,8 +22,19 @@ struct GroupOutcome {
   Supervision end = {};                                // whether the measurements are complete
 };
 
-// `on_progress` is called for each measurement of rank 0. A failure here is one to start at all.
-Result<GroupOutcome> measure_group(const BenchOptions& options, int ranks,
-                                   const std::function<void(const Measurement&)>& on_progress);
+// A part of each rank's measurements.
+struct Range {
+  std::size_t begin = 0, end = 0;
+};
+
+// What is told while a group measures.
+struct GroupListener {
+  std::function<void(const Measurement&)> on_progress;  // each of rank 0; may be empty
+  // All of one size and placement, as soon as every rank has measured them.
+  std::function<void(const GroupOutcome&, Range)> on_size;
+};
+
+// A failure here is one to start at all.
+Result<GroupOutcome> measure_group(const GroupJob& job, const GroupListener& listener);
 
 }  // namespace tutti::cli

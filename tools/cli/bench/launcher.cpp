@@ -13,6 +13,7 @@
 #include "base/fd.hpp"
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
+#include "group/communicator_impl.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -90,9 +91,46 @@ Result<Supervision> run_threads(const GroupJob& job, const OnReport& on_report) 
   return result;
 }
 
+bool is_measured_by_all(const Report& report) {
+  return std::holds_alternative<Measurement>(report) ||
+         std::holds_alternative<OverlapMeasurement>(report);
+}
+
+// Collective: gives every rank what all of them measured.
+Status exchange(Communicator& communicator, const GroupJob& job, const Report& mine,
+                const OnReport& on_report) {
+  const std::string text = to_json_text(mine);
+  const ByteView bytes = std::as_bytes(std::span(text));
+  TUTTI_ASSIGN(const auto all,
+               communicator.impl().bootstrap().all_gather(bytes, Deadline(job.options.timeout)));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const std::string_view theirs(reinterpret_cast<const char*>(all[rank].data()),
+                                  all[rank].size());
+    TUTTI_ASSIGN(const Report report, report_from_json_text(theirs));
+    on_report(static_cast<int>(rank), report);
+  }
+  return Status::ok();
+}
+
+Result<Supervision> run_joined(const GroupJob& job, const OnReport& on_report) {
+  TUTTI_ASSIGN(Communicator communicator, Communicator::create_from_environment(job.options));
+  const Reporter reporter = [&](const Report& report) {
+    if (is_measured_by_all(report)) return exchange(communicator, job, report, on_report);
+    if (std::holds_alternative<Skipped>(report)) on_report(communicator.rank(), report);
+    return Status::ok();
+  };
+  Supervision result;
+  const Status status = run_rank(communicator, job.work, reporter);
+  if (!status.is_ok()) {
+    result.failures.push_back(fmt::format("rank {}: {}", communicator.rank(), status.to_string()));
+  }
+  return result;
+}
+
 }  // namespace
 
 Result<Supervision> run_group(const GroupJob& job, const OnReport& on_report) {
+  if (job.joins) return run_joined(job, on_report);
   return job.launch == LaunchKind::kThreads ? run_threads(job, on_report)
                                             : run_processes(job, on_report);
 }

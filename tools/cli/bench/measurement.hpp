@@ -21,6 +21,7 @@ struct Measurement {
   std::string algorithm;  // "one_shot"
   bool in_place = false;
   bool chosen = false;  // what auto takes here
+  bool last = false;    // no other follows of this size and placement
   Plan plan;
   std::vector<double> samples_us = {};
   // The same on symmetric buffers, sample by sample between the others; empty where nothing is

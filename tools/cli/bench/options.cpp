@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 
 #include "algorithms/catalogue.hpp"
 #include "base/names.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
+#include "bench/sizes.hpp"
 #include "output_file.hpp"
 #include "parse.hpp"
 
@@ -28,6 +30,7 @@ constexpr std::array<Name<Format>, 4> kFormats = {{{Format::kTable, "table"},
 constexpr std::array<Name<LaunchKind>, 2> kLaunchKinds = {
     {{LaunchKind::kProcesses, "processes"}, {LaunchKind::kThreads, "threads"}}};
 constexpr std::array<Name<bool>, 2> kSwitches = {{{true, "on"}, {false, "off"}}};
+constexpr std::array<Name<bool>, 2> kSwitchAliases = {{{true, "1"}, {false, "0"}}};  // nccl-tests'
 constexpr std::array<Name<Injection::Kind>, 3> kInjections = {{{Injection::Kind::kFlip, "flip"},
                                                                {Injection::Kind::kCrash, "crash"},
                                                                {Injection::Kind::kHang, "hang"}}};
@@ -36,9 +39,43 @@ constexpr int kMostSamples = 1'000'000;
 
 template <class E, std::size_t N>
 Status choose_name(E& into, const std::array<Name<E>, N>& names, std::string_view option,
-                   std::string_view text) {
+                   std::string_view text, std::span<const Name<E>> aliases = {}) {
   if (text.empty()) return Status::ok();
-  TUTTI_ASSIGN(into, parse_name<E>(names, {}, option, text));
+  TUTTI_ASSIGN(into, parse_name<E>(names, aliases, option, text));
+  return Status::ok();
+}
+
+// By its own name, or by that of nccl-tests' program: "all_reduce_perf".
+Result<Collective> collective_of(std::string_view text) {
+  constexpr std::string_view kProgram = "_perf";
+  if (text == "alltoall_perf") return Collective::kAllToAll;
+  if (text == "sendrecv_perf") return Collective::kSendRecv;
+  if (text.ends_with(kProgram)) text.remove_suffix(kProgram.size());
+  return parse_collective(text);
+}
+
+// Ranks that another launcher has started are one group, unless --launch asks for others.
+Status check_launch(BenchOptions& options, const BenchArguments& arguments,
+                    const BenchMachine& machine) {
+  if (!arguments.launch.empty()) return Status::ok();
+  const Result<LaunchEnvironment>& launch = machine.launch;
+  if (launch.status().code() == StatusCode::kInvalidArgument) return launch.status();
+  if (!launch.is_ok() || launch->size < 2) return Status::ok();
+  options.launcher = launch->launcher;
+  options.speaks = launch->rank == 0;
+  if (!arguments.ranks.empty() && arguments.ranks != fmt::format("{}", launch->size)) {
+    return wrong(
+        fmt::format("--ranks {}: {} started {} ranks; leave --ranks out, or give --launch "
+                    "processes to start other ranks",
+                    arguments.ranks, launch->launcher, launch->size));
+  }
+  if (!arguments.trace.empty()) {
+    return wrong(
+        fmt::format("--trace: the ranks that {} started keep no trace; start `tutti "
+                    "bench` without it",
+                    launch->launcher));
+  }
+  options.ranks = {launch->size};
   return Status::ok();
 }
 
@@ -68,125 +105,82 @@ int most_ranks(const BenchOptions& options) {
   return most;
 }
 
-Status check_ranks(BenchOptions& options, std::string_view text, const BenchMachine& machine) {
+Status check_rank_count(const BenchOptions& options, int ranks, const BenchMachine& machine) {
+  if (ranks == 0) return wrong("--ranks: 0 ranks have nothing to reduce; give 1 or more");
+  // A launcher may show each of its ranks another GPU.
+  const bool own = options.launcher.empty();
+  if (own && options.backend == Backend::kCuda && ranks > machine.gpus) {
+    return wrong(
+        fmt::format("--ranks {}: there are {} GPUs here, and each rank needs its own; "
+                    "--backend host takes more ranks",
+                    ranks, machine.gpus));
+  }
+  if (ranks <= most_ranks(options)) return Status::ok();
+  return wrong(fmt::format("--ranks {}: no algorithm takes more than {} on the {} backend", ranks,
+                           most_ranks(options), to_string(options.backend)));
+}
+
+Status check_ranks(BenchOptions& options, const BenchArguments& arguments,
+                   const BenchMachine& machine) {
   const bool cuda = options.backend == Backend::kCuda;
-  if (text.empty()) {
+  TUTTI_TRY(check_launch(options, arguments, machine));
+  if (!options.launcher.empty()) return check_rank_count(options, options.ranks.front(), machine);
+  if (arguments.ranks.empty()) {
     options.ranks = {cuda ? machine.gpus : 2};
     return Status::ok();
   }
-  for (const std::string_view part : split(text)) {
+  for (const std::string_view part : split(arguments.ranks)) {
     TUTTI_ASSIGN(const int ranks, parse_int("--ranks", part, {0}));
-    if (ranks == 0) return wrong("--ranks: 0 ranks have nothing to reduce; give 1 or more");
-    if (cuda && ranks > machine.gpus) {
-      return wrong(
-          fmt::format("--ranks {}: there are {} GPUs here, and each rank needs its own; "
-                      "--backend host takes more ranks",
-                      ranks, machine.gpus));
-    }
-    if (ranks > most_ranks(options)) {
-      return wrong(fmt::format("--ranks {}: no algorithm takes more than {} on the {} backend",
-                               ranks, most_ranks(options), to_string(options.backend)));
-    }
+    TUTTI_TRY(check_rank_count(options, ranks, machine));
     options.ranks.push_back(ranks);
   }
   return Status::ok();
 }
 
-Status check_sweep(BenchOptions& options, const BenchArguments& arguments) {
-  std::size_t least = KiB;
-  std::size_t most = options.backend == Backend::kCuda ? 64 * MiB : 16 * MiB;
-  int factor = 2;
-  if (!arguments.min_bytes.empty()) {
-    TUTTI_ASSIGN(least, parse_size("--min-bytes", arguments.min_bytes));
-    if (arguments.max_bytes.empty()) most = std::max(most, least);
+// What runs here without being named: what would be emulated does not.
+std::vector<std::string> usable_algorithms(const BenchOptions& options,
+                                           const BenchMachine& machine) {
+  const bool cuda = options.backend == Backend::kCuda;
+  std::vector<std::string> names;
+  for (const Algorithm& row : rows_of(options.collective)) {
+    if ((row.needs & kNeedsMulticast) != 0 && !(cuda && machine.multicast)) continue;
+    if (row.splits_rows != options.split_rows) continue;
+    if ((cuda ? row.max_ranks_cuda : row.max_ranks_host) > 0) names.emplace_back(row.name());
   }
-  if (!arguments.max_bytes.empty()) {
-    TUTTI_ASSIGN(most, parse_size("--max-bytes", arguments.max_bytes));
-    if (arguments.min_bytes.empty()) least = std::min(least, most);
-  }
-  if (!arguments.factor.empty()) {
-    TUTTI_ASSIGN(factor, parse_int("--factor", arguments.factor, {}));
-  }
-  if (factor < 2) {
-    return wrong(fmt::format("--factor: {} does not make sizes grow; give 2 or more", factor));
-  }
-  if (least == 0) return wrong("--min-bytes: a sweep cannot start at 0; --bytes 0 measures 0");
-  if (least > most) {
-    return wrong(fmt::format("--min-bytes {} is larger than --max-bytes {}", format_bytes(least),
-                             format_bytes(most)));
-  }
-  for (std::size_t bytes = least; bytes <= most; bytes *= static_cast<std::size_t>(factor)) {
-    options.bytes.push_back(bytes);
-    if (bytes > most / static_cast<std::size_t>(factor)) break;
-  }
-  return Status::ok();
+  return names;
 }
 
-Status check_rows(BenchOptions& options, const BenchArguments& arguments) {
-  if (arguments.rows.empty() || arguments.hidden.empty()) {
-    return wrong("--rows and --hidden come together: a message is rows x hidden elements");
-  }
-  TUTTI_ASSIGN(options.hidden, parse_int("--hidden", arguments.hidden, {1}));
-  for (const std::string_view part : split(arguments.rows)) {
-    TUTTI_ASSIGN(const int rows, parse_int("--rows", part, {1}));
-    TUTTI_ASSIGN(const std::size_t elements, elements_of(rows, options.hidden, options.dtype));
-    options.bytes.push_back(elements * size_of(options.dtype));
-  }
-  return Status::ok();
-}
-
-Status check_sizes(BenchOptions& options, const BenchArguments& arguments) {
-  const bool swept =
-      !arguments.min_bytes.empty() || !arguments.max_bytes.empty() || !arguments.factor.empty();
-  const bool rows = !arguments.rows.empty() || !arguments.hidden.empty();
-  if (static_cast<int>(swept) + static_cast<int>(rows) +
-          static_cast<int>(!arguments.bytes.empty()) >
-      1) {
-    return wrong(
-        "sizes come from one of --min-bytes/--max-bytes/--factor, --bytes, or "
-        "--rows/--hidden");
-  }
-  if (rows) {
-    TUTTI_TRY(check_rows(options, arguments));
-  } else if (arguments.bytes.empty()) {
-    TUTTI_TRY(check_sweep(options, arguments));
-  } else {
-    for (const std::string_view part : split(arguments.bytes)) {
-      TUTTI_ASSIGN(const std::size_t bytes, parse_size("--bytes", part));
-      options.bytes.push_back(bytes);
-    }
-  }
-  for (std::size_t& bytes : options.bytes) bytes -= bytes % size_of(options.dtype);
-  const auto last = std::unique(options.bytes.begin(), options.bytes.end());
-  options.bytes.erase(last, options.bytes.end());
-  return Status::ok();
-}
-
+// By default what a call takes, and NCCL to compare it with.
 Status check_algorithms(BenchOptions& options, std::string_view text, const BenchMachine& machine) {
-  if (text == "auto") {
-    options.choice = Choice::kAuto;
-    return Status::ok();
-  }
   if (text.empty() || text == "all") {
-    for (const Algorithm& row : rows_of(options.collective)) {
-      const bool cuda = options.backend == Backend::kCuda;
-      // What would be emulated runs when it is named.
-      if ((row.needs & kNeedsMulticast) != 0 && !(cuda && machine.multicast)) continue;
-      if (row.splits_rows != options.split_rows) continue;
-      if ((cuda ? row.max_ranks_cuda : row.max_ranks_host) > 0) {
-        options.algorithms.emplace_back(row.name());
-      }
-    }
+    options.algorithms = usable_algorithms(options, machine);
+    if (text == "all") return Status::ok();
+    std::erase_if(options.algorithms, [](const std::string& name) { return name != kNcclName; });
+    options.algorithms.emplace(options.algorithms.begin(), kAutoName);
     return Status::ok();
   }
-  options.choice = Choice::kNamed;
   for (const std::string_view part : split(text)) {
-    TUTTI_ASSIGN(const Algorithm* row, find_algorithm(options.collective, part));
-    const std::string name(row->name());
+    std::string name(kAutoName);
+    if (part != kAutoName) {
+      TUTTI_ASSIGN(const Algorithm* row, find_algorithm(options.collective, part));
+      name = row->name();
+    }
     if (std::count(options.algorithms.begin(), options.algorithms.end(), name) == 0) {
       options.algorithms.push_back(name);
     }
   }
+  return Status::ok();
+}
+
+// nccl-tests' -G: so many operations in a graph, or none of that.
+Status check_cudagraph(BenchOptions& options, const BenchArguments& arguments) {
+  if (arguments.cudagraph.empty()) return Status::ok();
+  if (!arguments.mode.empty() || !arguments.graph_operations.empty()) {
+    return wrong("-G says what --mode and --graph-operations say; give one or the other");
+  }
+  TUTTI_ASSIGN(const int operations, parse_int("-G", arguments.cudagraph, {0, kMostOperations}));
+  options.mode = operations > 0 ? Mode::kGraph : Mode::kEager;
+  if (operations > 0) options.graph_operations = operations;
   return Status::ok();
 }
 
@@ -223,7 +217,8 @@ Status check_names(BenchOptions& options, const BenchArguments& arguments) {
   TUTTI_TRY(choose_name(options.mode, kModes, "--mode", arguments.mode));
   TUTTI_TRY(choose_name(options.buffers, kBufferKinds, "--buffers", arguments.buffers));
   TUTTI_TRY(choose_name(options.cache, kCaches, "--cache", arguments.cache));
-  TUTTI_TRY(choose_name(options.check, kSwitches, "--check", arguments.check));
+  TUTTI_TRY(
+      choose_name<bool>(options.check, kSwitches, "--check", arguments.check, kSwitchAliases));
   TUTTI_TRY(choose_name(options.format, kFormats, "--format", arguments.format));
   TUTTI_TRY(choose_name(options.launch, kLaunchKinds, "--launch", arguments.launch));
   return Status::ok();
@@ -331,25 +326,14 @@ Status check_root(BenchOptions& options, std::string_view text) {
   return Status::ok();
 }
 
-// A barrier has no size.
-Status check_meeting(BenchOptions& options, const BenchArguments& arguments) {
-  const bool sized = !arguments.min_bytes.empty() || !arguments.max_bytes.empty() ||
-                     !arguments.rows.empty() || !arguments.factor.empty();
-  if (sized || (!arguments.bytes.empty() && arguments.bytes != "0")) {
-    return wrong("barrier moves nothing: it is measured once, not by sizes");
-  }
-  options.bytes = {0};
-  return Status::ok();
-}
-
 void add(std::vector<std::string>& words, std::string option, const auto& value) {
   words.push_back(std::move(option));
   words.push_back(fmt::format("{}", value));
 }
 
-// What the launcher will write; its ranks write nothing.
+// What this process will write.
 Status check_files(const BenchOptions& options, const BenchMachine& machine) {
-  if (options.worker_fd >= 0) return Status::ok();
+  if (options.worker_fd >= 0 || !options.speaks) return Status::ok();
   if (!options.trace.empty() && !machine.records) {
     return wrong("--trace shows what the ranks record, and TUTTI_RECORDER is 0");
   }
@@ -379,15 +363,15 @@ Result<BenchOptions> check_arguments(const BenchArguments& arguments, const Benc
   options.output = arguments.output;
   options.trace = arguments.trace;
   if (!arguments.collective.empty()) {
-    TUTTI_ASSIGN(options.collective, parse_collective(arguments.collective));
+    TUTTI_ASSIGN(options.collective, collective_of(arguments.collective));
   }
   TUTTI_TRY(check_backend(options, arguments, machine));
-  TUTTI_TRY(check_ranks(options, arguments.ranks, machine));
+  TUTTI_TRY(check_ranks(options, arguments, machine));
   TUTTI_TRY(check_names(options, arguments));
   TUTTI_TRY(check_sizes(options, arguments));
-  if (options.collective == Collective::kBarrier) TUTTI_TRY(check_meeting(options, arguments));
   TUTTI_TRY(check_algorithms(options, arguments.algorithms, machine));
   TUTTI_TRY(check_numbers(options, arguments));
+  TUTTI_TRY(check_cudagraph(options, arguments));
   TUTTI_TRY(check_injection(options, arguments.inject));
   TUTTI_TRY(check_together(options));
   if (options.normalises()) TUTTI_TRY(check_tokens(options));
@@ -405,11 +389,7 @@ std::vector<std::string> group_words(const BenchOptions& options) {
   add(words, "--backend", to_string(options.backend));
   add(words, "--ranks", fmt::format("{}", fmt::join(options.ranks, ",")));
   add(words, "--dtype", to_string(options.dtype));
-  if (options.choice == Choice::kNamed) {
-    add(words, "--algorithms", fmt::format("{}", fmt::join(options.algorithms, ",")));
-  } else {
-    add(words, "--algorithms", options.choice == Choice::kAuto ? "auto" : "all");
-  }
+  add(words, "--algorithms", fmt::format("{}", fmt::join(options.algorithms, ",")));
   add(words, "--launch", to_string(options.launch));
   add(words, "--timeout-ms", options.timeout.count());
   if (options.inject.kind != Injection::Kind::kNone) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.hpp"
+#include "bootstrap/bootstrap.hpp"
 #include "tutti/communicator.hpp"
 #include "tutti/status.hpp"
 #include "tutti/types.hpp"
@@ -19,7 +20,10 @@ enum class BufferKind : std::uint8_t { kSymmetric, kRegistered, kPlain };
 enum class Cache : std::uint8_t { kHot, kCold };
 enum class Format : std::uint8_t { kTable, kMarkdown, kCsv, kJson };
 enum class LaunchKind : std::uint8_t { kProcesses, kThreads };
-enum class Choice : std::uint8_t { kAll, kAuto, kNamed };
+
+inline constexpr std::string_view kAutoName =
+    "auto";  // among algorithms: the one that a call takes
+inline constexpr std::string_view kNcclName = "nccl";  // what it is compared with
 
 std::string_view to_string(Mode mode);           // "graph", "eager"
 std::string_view to_string(BufferKind buffers);  // "symmetric", "registered", "plain"
@@ -30,9 +34,10 @@ std::string_view to_string(LaunchKind launch);   // "processes", "threads"
 // The text of each option; empty: not given.
 struct BenchArguments {
   std::string collective;
-  std::string backend, ranks, min_bytes, max_bytes, factor, bytes, rows, hidden, root, dtype, op;
-  std::string algorithms, sm_budget, buffers, mode, graph_operations, cache, iterations, warmup,
-      check;
+  std::string backend, ranks, min_bytes, max_bytes, factor, step, bytes, rows, hidden, root, dtype,
+      op;
+  std::string algorithms, sm_budget, buffers, mode, graph_operations, cudagraph, cache, iterations,
+      warmup, check;
   std::string format, output, trace, launch, timeout_ms, inject, worker_fd;
   bool in_place = false, chained = false, append = false, repro = false, split_rows = false;
 };
@@ -66,8 +71,7 @@ struct BenchOptions {
   bool normalises() const { return collective == Collective::kAllReduceResidualRmsNorm; }
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;
-  Choice choice = Choice::kAll;
-  std::vector<std::string> algorithms;  // names without the collective; kNamed and kAll
+  std::vector<std::string> algorithms;  // names without the collective, or kAutoName
   std::optional<int> sm_budget = {};    // as in CallOptions
   BufferKind buffers = BufferKind::kSymmetric;
   Mode mode = Mode::kEager;
@@ -83,6 +87,9 @@ struct BenchOptions {
   std::chrono::milliseconds timeout{10000};
   Injection inject;
   int worker_fd = -1;  // of a rank's process: where its measurements go
+  // That started this process as one of the ranks; empty: this command starts the ranks.
+  std::string launcher = {};
+  bool speaks = true;  // this process prints and writes; of a launcher's, rank 0 alone
 
   // How many operations one sample divides its time by.
   int operations() const { return backend == Backend::kCuda || chained ? graph_operations : 1; }
@@ -97,6 +104,8 @@ struct BenchMachine {
   std::chrono::milliseconds timeout{10000};  // where --timeout-ms is not given
   bool records = true;                       // what the ranks do: TUTTI_RECORDER
   bool multicast = false;                    // this build and all GPUs have it, and may use it
+  // What a launcher's variables say of this process. kUnavailable: no launcher started it.
+  Result<LaunchEnvironment> launch = Status(StatusCode::kUnavailable, "no launcher");
 };
 
 // Fills in what was not given. The first thing that cannot be right is kInvalidArgument.

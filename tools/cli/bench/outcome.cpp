@@ -1,12 +1,16 @@
 #include "bench/outcome.hpp"
 
+#include <signal.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
+#include "base/printable.hpp"
 #include "base/try.hpp"
+#include "commit.hpp"
 #include "machine.hpp"
 #include "output_file.hpp"
 #include "tell.hpp"
@@ -32,15 +36,55 @@ Result<Record> read_old(const BenchOptions& options, const Record& ours) {
   return record;
 }
 
+int refuse_usage(const Status& status) {
+  tell_line(stderr, "tutti bench: {}", status.message());
+  return kUsage;
+}
+
 // A trace of a run that failed is worth having, too; one that was interrupted has none.
 Status write_output(const BenchOptions& options, const Record& old_record, const Outcome& outcome,
-                    const Printer& print) {
+                    const MakePrinter& make_printer) {
   if (!options.trace.empty() && outcome.exit_code <= kFailure) {
     TUTTI_TRY(write_file_atomically(options.trace, to_trace_json(outcome.traced)));
   }
   if (options.output.empty() || !outcome.complete) return Status::ok();
   const Record merged = options.append ? merge(old_record, outcome.record) : outcome.record;
-  return write_file_atomically(options.output, print(merged, format_for(options)));
+  return write_file_atomically(options.output,
+                               make_printer(format_for(options), {})->whole(merged));
+}
+
+// Standard output while a campaign runs. What is there is seen at once, also through a pipe.
+class Screen {
+ public:
+  Screen(std::unique_ptr<Printer> printer, bool colours)
+      : printer_(std::move(printer)), colours_(colours) {}
+
+  void begin(const Record& record) { show(printable(printer_->begin(record), "\n")); }
+  void add(std::span<const Row> rows) { show(printer_->add(rows)); }
+  void end(const Record& record) { show(printer_->end(record)); }
+
+ private:
+  // Rows hold names of the catalogue, and escape only to colour them.
+  void show(const std::string& text) const {
+    if (text.empty()) return;
+    tell_as_is(stdout, colours_ ? text : printable(text, "\n"));
+    std::fflush(stdout);
+  }
+
+  std::unique_ptr<Printer> printer_;
+  bool colours_;
+};
+
+void tell_rest(const BenchOptions& options, const Outcome& outcome) {
+  const bool for_people = options.format == Format::kTable || options.format == Format::kMarkdown;
+  if (outcome.exit_code <= kFailure) {
+    for (const std::string& command : outcome.repro) {
+      tell_line(for_people ? stdout : stderr, "{}", command);
+    }
+  }
+  for (const std::string& note : outcome.notes) {
+    tell_line(for_people && outcome.exit_code == kSuccess ? stdout : stderr, "# {}", note);
+  }
 }
 
 }  // namespace
@@ -65,27 +109,36 @@ bool note_end(int ranks, const Supervision& end, Outcome& outcome) {
   return false;
 }
 
+void note_rows(const std::vector<Row>& rows, Outcome& outcome) {
+  outcome.record.rows.insert(outcome.record.rows.end(), rows.begin(), rows.end());
+  if (outcome.show) outcome.show(rows);
+}
+
 int run_campaign(const BenchOptions& options, const std::string& command_line,
-                 const std::function<void(Outcome&)>& measure, const Printer& print) {
+                 const std::function<void(Outcome&)>& measure, const MakePrinter& make_printer) {
   Outcome outcome;
+  if (!options.speaks) {  // another rank of the launch does
+    measure(outcome);
+    return outcome.exit_code;
+  }
+  // A reader of the rows that has seen enough does not keep the file from being written.
+  if (!options.output.empty()) ::signal(SIGPIPE, SIG_IGN);
   outcome.record.tutti = version();
+  outcome.record.commit = commit();
   outcome.record.environment = describe_environment(options.backend, command_line);
   const auto old_record = read_old(options, outcome.record);
-  if (!old_record.is_ok()) return report_usage(old_record.status());
+  if (!old_record.is_ok()) return refuse_usage(old_record.status());
+  Look look = look_of(stdout);
+  if (!options.launcher.empty()) look.colours = false;  // mpirun gives its ranks a terminal
+  Screen screen(make_printer(options.format, look), look.colours);
+  screen.begin(outcome.record);
+  outcome.show = [&](std::span<const Row> rows) { screen.add(rows); };
 
   measure(outcome);
 
-  const bool for_people = options.format == Format::kTable || options.format == Format::kMarkdown;
-  if (outcome.exit_code <= kFailure) {
-    tell(stdout, "{}", print(outcome.record, options.format));
-    for (const std::string& command : outcome.repro) {
-      tell_line(for_people ? stdout : stderr, "{}", command);
-    }
-  }
-  for (const std::string& note : outcome.notes) {
-    tell_line(for_people && outcome.exit_code == kSuccess ? stdout : stderr, "# {}", note);
-  }
-  const Status written = write_output(options, *old_record, outcome, print);
+  if (outcome.exit_code <= kFailure) screen.end(outcome.record);
+  tell_rest(options, outcome);
+  const Status written = write_output(options, *old_record, outcome, make_printer);
   if (!written.is_ok()) {
     tell_line(stderr, "tutti bench: {}", written.to_string());
     return kFailure;
@@ -96,24 +149,26 @@ int run_campaign(const BenchOptions& options, const std::string& command_line,
   return outcome.exit_code;
 }
 
-int report_usage(const Status& status) {
-  tell_line(stderr, "tutti bench: {}", status.message());
-  return kUsage;
+int report_usage(const Status& status, const BenchMachine& machine) {
+  const bool another_says_it = machine.launch.is_ok() && machine.launch->rank > 0;
+  return another_says_it ? kUsage : refuse_usage(status);
 }
 
-void note_wrong(const GroupOutcome& group, const std::vector<Row>& rows, Outcome& outcome) {
+void note_wrong(const GroupOutcome& group, Range range, const std::vector<Row>& rows,
+                Outcome& outcome) {
   for (std::size_t k = 0; k < rows.size(); ++k) {
     if (rows[k].wrong.value_or(0) == 0) continue;
     outcome.exit_code = kFailure;
     const auto& ranks = group.measurements;
+    const std::size_t at = range.begin + k;
     const auto first = std::find_if(ranks.begin(), ranks.end(), [&](const auto& rank) {
-      return rank[k].wrong.value_or(0) > 0;
+      return rank[at].wrong.value_or(0) > 0;
     });
     outcome.notes.push_back(
         fmt::format("WRONG RESULT with {} ranks, {} bytes, {}{}: {} elements, "
                     "first {}",
                     group.ranks, rows[k].bytes, rows[k].algorithm,
-                    rows[k].in_place ? " in place" : "", *rows[k].wrong, (*first)[k].first_wrong));
+                    rows[k].in_place ? " in place" : "", *rows[k].wrong, (*first)[at].first_wrong));
   }
 }
 

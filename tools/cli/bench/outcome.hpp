@@ -2,11 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "bench/group.hpp"
 #include "bench/options.hpp"
+#include "bench/printers/printers.hpp"
 #include "bench/record.hpp"
 #include "bench/supervisor.hpp"
 #include "exit_code.hpp"
@@ -15,6 +18,7 @@ namespace tutti::cli {
 
 struct Outcome {
   Record record;
+  std::function<void(std::span<const Row>)> show = {};  // prints rows that were just measured
   std::vector<TracedGroup> traced;
   std::vector<std::string> notes;  // algorithms that could not run; failures
   std::vector<std::string> repro;  // commands that repeat a row each, where they are wanted
@@ -26,18 +30,21 @@ void note_skipped(int ranks, const std::vector<Skipped>& skipped, Outcome& outco
 // Whether the group ended as it should; if not, that is noted.
 bool note_end(int ranks, const Supervision& end, Outcome& outcome);
 void note_failure(int ranks, const std::string& failure, Outcome& outcome);
+// Keeps them, and shows them.
+void note_rows(const std::vector<Row>& rows, Outcome& outcome);
 
-using Printer = std::function<std::string(const Record&, Format)>;
+using MakePrinter = std::function<std::unique_ptr<Printer>(Format, const Look&)>;
 
-// The whole of a launcher: reads the file that is appended to, lets `measure` fill the outcome,
-// prints it, writes the files. Returns the exit code.
+// The whole of a campaign: reads the file that is appended to, lets `measure` fill the outcome,
+// prints it meanwhile, writes the files. Returns the exit code.
 int run_campaign(const BenchOptions& options, const std::string& command_line,
-                 const std::function<void(Outcome&)>& measure, const Printer& print);
+                 const std::function<void(Outcome&)>& measure, const MakePrinter& make_printer);
 
-// "tutti bench: ..." on standard error; returns kUsage.
-int report_usage(const Status& status);
+// "tutti bench: ..." on standard error, by one process of a launch; returns kUsage.
+int report_usage(const Status& status, const BenchMachine& machine);
 
 // One line per row, with the first element of the first rank that saw something wrong.
-void note_wrong(const GroupOutcome& group, const std::vector<Row>& rows, Outcome& outcome);
+void note_wrong(const GroupOutcome& group, Range range, const std::vector<Row>& rows,
+                Outcome& outcome);
 
 }  // namespace tutti::cli

@@ -12,8 +12,10 @@ constexpr const char* kWipe = "\r\x1b[K";
 
 }  // namespace
 
-Progress::Progress(const BenchOptions& options, std::FILE* stream)
-    : options_(options), stream_(::isatty(::fileno(stream)) == 1 ? stream : nullptr) {}
+Progress::Progress(const BenchOptions& options, std::FILE* stream) : options_(options) {
+  const bool rows_show_it = options.format == Format::kTable && ::isatty(STDOUT_FILENO) == 1;
+  if (options.speaks && !rows_show_it && ::isatty(::fileno(stream)) == 1) stream_ = stream;
+}
 
 Progress::~Progress() {
   if (stream_ != nullptr) tell_as_is(stream_, kWipe);

@@ -1,4 +1,5 @@
-// One line on a terminal that says how far a long sweep is. Nothing elsewhere.
+// One line on a terminal that says how far a long sweep is. Nothing elsewhere, and nothing where
+// the rows themselves appear on a terminal.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,6 @@ namespace tutti::cli {
 
 class Progress {
  public:
-  // `stream` is written to only if it is a terminal.
   Progress(const BenchOptions& options, std::FILE* stream);
   ~Progress();  // wipes the line
   Progress(const Progress&) = delete;
@@ -21,7 +21,7 @@ class Progress {
 
  private:
   const BenchOptions& options_;
-  std::FILE* stream_;  // null: not a terminal
+  std::FILE* stream_ = nullptr;  // null: nothing is shown
 };
 
 }  // namespace tutti::cli

@@ -65,6 +65,12 @@ Result<Row> row_of(const std::vector<const Measurement*>& ranks, const BenchOpti
   return row;
 }
 
+// Each once, in order.
+std::string joined(const std::string& before, const std::string& added) {
+  if (before.find(added) != std::string::npos) return before;
+  return before.empty() ? added : before + "; " + added;
+}
+
 auto key_of(const Row& r) {
   return std::tie(r.collective, r.algorithm, r.backend, r.ranks, r.dtype, r.op, r.bytes, r.hidden,
                   r.root, r.in_place, r.buffers, r.mode, r.graph_operations, r.chained, r.cache,
@@ -73,10 +79,11 @@ auto key_of(const Row& r) {
 
 }  // namespace
 
-Result<std::vector<Row>> rows_of(const GroupOutcome& outcome, const BenchOptions& options) {
+Result<std::vector<Row>> rows_of(const GroupOutcome& outcome, const BenchOptions& options,
+                                 Range range) {
   std::vector<Row> rows;
   const std::vector<Measurement>& first = outcome.measurements.front();
-  for (std::size_t k = 0; k < first.size(); ++k) {
+  for (std::size_t k = range.begin; k < range.end; ++k) {
     std::vector<const Measurement*> same;
     for (const std::vector<Measurement>& rank : outcome.measurements) {
       if (k >= rank.size() || identity_of(rank[k]) != identity_of(first[k])) {
@@ -137,12 +144,12 @@ Record merge(const Record& old_record, Record added) {
     }
   }
   added.rows = std::move(rows);
-  const std::string& before = old_record.environment.command;
-  std::string& command = added.environment.command;
-  if (before.find(command) != std::string::npos) {
-    command = before;
-  } else if (!before.empty()) {
-    command = before + "; " + command;
+  added.environment.command = joined(old_record.environment.command, added.environment.command);
+  const bool unknown = old_record.commit.empty() && !old_record.rows.empty();
+  if (!added.commit.empty() && unknown) {
+    added.commit = joined("unknown", added.commit);
+  } else {
+    added.commit = joined(old_record.commit, added.commit);
   }
   return added;
 }

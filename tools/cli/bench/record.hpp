@@ -33,7 +33,8 @@ struct Environment {
   int gpus = 0;
   std::string driver, cuda, nccl = {};  // versions; empty: not there
   std::string torch = {};               // that measured, in place of tutti; empty: tutti did
-  bool multicast = false;               // whether any algorithm here used it
+  bool multicast = false;               // whether NVLink multicast could be used
+  std::string why_no_multicast = {};    // empty: it could, or that was not kept
   std::string date, command;
   Calibration calibration = {};
   friend bool operator==(const Environment&, const Environment&) = default;
@@ -65,15 +66,17 @@ struct Row {
 };
 
 struct Record {
-  std::string tutti;  // version
+  std::string tutti;        // version
+  std::string commit = {};  // of the build; empty: not kept
   Environment environment;
   std::vector<Row> rows = {};
   friend bool operator==(const Record&, const Record&) = default;
 };
 
-// Rows of one group of ranks, in the order of measuring; the slowest rank of each sample counts.
-// kMismatch where ranks did not measure the same.
-Result<std::vector<Row>> rows_of(const GroupOutcome& outcome, const BenchOptions& options);
+// Rows of a part of what a group of ranks measured, in the order of measuring; the slowest rank of
+// each sample counts. kMismatch where ranks did not measure the same.
+Result<std::vector<Row>> rows_of(const GroupOutcome& outcome, const BenchOptions& options,
+                                 Range range);
 
 // Whether two rows are of the same matmul, or both of none.
 bool same_matmul(const Row& a, const Row& b);
@@ -83,7 +86,7 @@ bool same_key(const Row& a, const Row& b);
 // kInvalidArgument where the two are not of one kind of machine, driver and version of tutti.
 Status check_same_machine(const Record& old_record, const Record& new_record);
 // `added` with all rows of `old_record` in front, those that were measured again replaced. Its
-// command becomes the commands that made the rows, each once.
+// command and commit become those that made the rows, each once.
 Record merge(const Record& old_record, Record added);
 
 std::string to_json_text(const Record& record);

@@ -41,6 +41,7 @@ ordered_json to_value(const Environment& e) {
                         {"multicast", e.multicast}, {"date", e.date},
                         {"command", e.command},     {"calibration", to_value(e.calibration)}};
   if (!e.torch.empty()) value["torch"] = e.torch;
+  if (!e.why_no_multicast.empty()) value["why_no_multicast"] = e.why_no_multicast;
   return value;
 }
 
@@ -153,6 +154,7 @@ Environment environment_from(const ordered_json& j) {
                 .nccl = j.at("nccl"),
                 .torch = j.value("torch", ""),
                 .multicast = j.at("multicast"),
+                .why_no_multicast = j.value("why_no_multicast", ""),
                 .date = j.at("date"),
                 .command = j.at("command")};
   if (j.contains("calibration")) {
@@ -232,7 +234,9 @@ Row row_from(const ordered_json& j) {
 }
 
 Record record_from(const ordered_json& j) {
-  Record record{.tutti = j.at("tutti"), .environment = environment_from(j.at("environment"))};
+  Record record{.tutti = j.at("tutti"),
+                .commit = j.value("commit", ""),
+                .environment = environment_from(j.at("environment"))};
   for (const ordered_json& row : j.at("rows")) record.rows.push_back(row_from(row));
   return record;
 }
@@ -245,9 +249,11 @@ std::string to_json_text(const Record& record) {
     return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   };
   std::string text = fmt::format(
-      "{{\"schema\": \"{}\", \"tutti\": {},\n \"environment\": {},\n "
+      "{{\"schema\": \"{}\", \"tutti\": {}{},\n \"environment\": {},\n "
       "\"rows\": [",
-      kSchema, line(record.tutti), line(to_value(record.environment)));
+      kSchema, line(record.tutti),
+      record.commit.empty() ? "" : ", \"commit\": " + line(record.commit),
+      line(to_value(record.environment)));
   const char* separator = "\n  ";
   for (const Row& row : record.rows) {
     text += separator + line(to_value(row));

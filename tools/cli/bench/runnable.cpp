@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "algorithms/catalogue.hpp"
+#include "base/knobs.hpp"
 #include "base/try.hpp"
 #include "group/communicator_impl.hpp"
 
@@ -19,8 +20,10 @@ unsigned RunnableRows::needs_of(std::string_view algorithm) const {
 
 Status RunnableRows::open() {
   if (communicator_.backend() != Backend::kCuda) return Status::ok();
-  unsigned needs = options_.choice == Choice::kAuto ? kNeedsNccl : kNeedsNothing;
-  for (const std::string& name : options_.algorithms) needs |= needs_of(name);
+  unsigned needs = kNeedsNothing;
+  for (const std::string& name : options_.algorithms) {
+    needs |= name == kAutoName ? kNeedsNccl : needs_of(name);  // auto may take NCCL
+  }
   if ((needs & kNeedsNccl) != 0) nccl_ = communicator_.prepare_nccl();
   needs &= kNeedsAnyWindows;
   if (needs != 0) windows_ = open_windows(needs);
@@ -35,8 +38,24 @@ Status RunnableRows::open_windows(unsigned needs) {
   return communicator_.impl().prepare_executor(kNcclExecutor, needs);
 }
 
+// Where ranks that are threads share a GPU.
+Status RunnableRows::check_graphs(std::string_view algorithm) const {
+  const bool threads_share = communicator_.backend() == Backend::kCuda &&
+                             options_.launch == LaunchKind::kThreads &&
+                             Knobs::process().flag("TUTTI_SHARE_GPUS");
+  if (!threads_share || options_.mode != Mode::kGraph) return Status::ok();
+  const auto row = find_algorithm(options_.collective, algorithm);
+  if (!row.is_ok() || (*row)->program == nullptr) return Status::ok();
+  return {
+      StatusCode::kUnsupported,
+      "before CUDA instantiates a graph with copies it may wait for a running kernel, which may "
+      "wait for this rank, since the ranks are threads that share a GPU; --launch processes or "
+      "--mode eager measures it"};
+}
+
 Result<Plan> RunnableRows::plan(const Communicator::Query& query) const {
   TUTTI_ASSIGN(Plan plan, communicator_.impl().plan(options_.collective, query));
+  TUTTI_TRY(check_graphs(query.algorithm));
   const unsigned needs = needs_of(query.algorithm);
   if ((needs & kNeedsNccl) != 0) TUTTI_TRY(nccl_);
   if ((needs & kNeedsAnyWindows) != 0) TUTTI_TRY(windows_);
@@ -56,23 +75,27 @@ Result<std::optional<Plan>> RunnableRows::plan_or_skip(const Communicator::Query
 
 Result<std::vector<Runnable>> RunnableRows::all(const Communicator::Query& query) {
   const Result<Plan> chosen = plan(query);
-  std::vector<std::string> names = options_.algorithms;
-  if (options_.choice == Choice::kAuto) {
-    TUTTI_TRY(chosen.status());
-    TUTTI_ASSIGN(const Algorithm* row, find_algorithm(options_.collective, chosen->algorithm));
-    names = {std::string(row->name())};
-  }
   std::vector<Runnable> rows;
-  for (const std::string& name : names) {
+  const auto add = [&](Runnable row) {
+    const bool known = std::ranges::any_of(
+        rows, [&](const Runnable& other) { return other.algorithm == row.algorithm; });
+    if (!known) rows.push_back(std::move(row));
+  };
+  for (const std::string& name : options_.algorithms) {
+    if (name == kAutoName) {
+      TUTTI_TRY(chosen.status());
+      TUTTI_ASSIGN(const Algorithm* row, find_algorithm(options_.collective, chosen->algorithm));
+      add({.algorithm = std::string(row->name()), .plan = *chosen, .chosen = true});
+      continue;
+    }
     Communicator::Query named = query;
     named.algorithm = name;
     TUTTI_ASSIGN(const std::optional<Plan> plan, plan_or_skip(named));
     if (!plan) continue;
-    // What auto takes runs as auto would run it: a table may say how.
-    // One rank alone takes no row, and those that are named are rows.
-    const bool takes_row = chosen.is_ok() && (!chosen->alone || options_.choice == Choice::kAuto);
-    const bool is_chosen = takes_row && chosen->algorithm == plan->algorithm;
-    rows.push_back({.algorithm = name, .plan = is_chosen ? *chosen : *plan, .chosen = is_chosen});
+    // What auto takes runs as auto would run it: a table may say how. One rank alone takes no row,
+    // and those that are named are rows.
+    const bool is_chosen = chosen.is_ok() && !chosen->alone && chosen->algorithm == plan->algorithm;
+    add({.algorithm = name, .plan = is_chosen ? *chosen : *plan, .chosen = is_chosen});
   }
   return rows;
 }

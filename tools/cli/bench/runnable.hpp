@@ -39,6 +39,7 @@ class RunnableRows {
 
  private:
   unsigned needs_of(std::string_view algorithm) const;
+  Status check_graphs(std::string_view algorithm) const;
   Status open_windows(unsigned needs);
 
   Communicator& communicator_;

@@ -22,14 +22,17 @@ class RankBench {
 
   Status run() {
     TUTTI_TRY(sampler_.open());
-    for (std::size_t size = 0; size < options_.bytes.size(); ++size) {
-      TUTTI_TRY(measure(size, false));
-      if (options_.in_place) TUTTI_TRY(measure(size, true));
-    }
-    return Status::ok();
+    TUTTI_TRY(sweep(false));
+    return options_.in_place ? sweep(true) : Status::ok();
   }
 
  private:
+  Status sweep(bool in_place) {
+    for (std::size_t size = 0; size < options_.bytes.size(); ++size) {
+      TUTTI_TRY(measure(size, in_place));
+    }
+    return Status::ok();
+  }
   Status measure(std::size_t size, bool in_place);
   Result<std::vector<Entry>> choose_entries(std::size_t size, bool in_place);
   Status take_samples(std::span<Entry> entries);
@@ -68,6 +71,7 @@ Status RankBench::measure(std::size_t size, bool in_place) {
                                                 .by_itself = plan.alone}));
   }
   if (!entries.empty()) TUTTI_TRY(take_samples(entries));
+  if (!entries.empty()) entries.back().measurement.last = true;
   for (auto& [measurement, trial] : entries) {
     measurement.samples_us = std::move(trial->contender.samples_us);
     if (trial->unstaged) measurement.unstaged_us = std::move(trial->unstaged->samples_us);

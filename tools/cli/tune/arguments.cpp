@@ -8,7 +8,7 @@ void add_tune_options(CLI::App& tune, TuneArguments& a) {
   tune.add_option(
       "collective", a.bench.collective,
       "all_reduce (the default), or any other that has sizes, as `tutti bench` takes it");
-  tune.add_option("--ranks", a.bench.ranks,
+  tune.add_option("-g,--ranks", a.bench.ranks,
                   "Numbers of ranks: 2,4,8 (default: 2 to all GPUs; 2 on the host)");
   add_sweep_options(tune, a.bench);
   tune.add_option("--rows", a.bench.rows, "Messages of rows x hidden elements: 32,64");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <numeric>
 
@@ -35,13 +36,20 @@ Status use_table(BenchArguments& arguments, const std::string& table) {
 Result<TuneOptions> check_tune_arguments(const TuneArguments& arguments,
                                          const BenchMachine& machine, const std::string& table) {
   BenchArguments bench = arguments.bench;
-  if (bench.algorithms == "auto") {
-    return wrong("--algorithms: auto is what a table decides; give all, or names");
+  if (bench.launch.empty() && machine.launch.is_ok() && machine.launch->size > 1) {
+    return wrong(
+        fmt::format("`tutti tune` starts its ranks; run it without {}, or with --launch "
+                    "processes",
+                    machine.launch->launcher));
   }
+  if (bench.algorithms.empty()) bench.algorithms = "all";
   if (bench.ranks.empty()) bench.ranks = ranks_of(bench, machine);
   if (bench.output.empty() && bench.worker_fd.empty()) TUTTI_TRY(use_table(bench, table));
   TuneOptions options;
   TUTTI_ASSIGN(options.bench, check_arguments(bench, machine));
+  if (std::ranges::count(options.bench.algorithms, kAutoName) > 0) {
+    return wrong("--algorithms: auto is what a table decides; give all, or names");
+  }
   if (options.bench.collective == Collective::kBarrier) {
     return wrong("barrier has no sizes, and one algorithm: there is nothing to choose");
   }

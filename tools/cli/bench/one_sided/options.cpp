@@ -31,7 +31,6 @@ Status check_movers(OneSidedOptions& options, const std::string& text) {
       if (known == options.movers.end()) options.movers.push_back(mover);
     }
   }
-  options.bench.choice = Choice::kNamed;
   options.bench.algorithms.clear();
   for (const Mover mover : options.movers) options.bench.algorithms.emplace_back(to_string(mover));
   return Status::ok();

@@ -112,6 +112,7 @@ Status RankOneSided::measure(std::size_t size) {
     entries.push_back(std::move(entry));
   }
   TUTTI_TRY(take_samples(entries));
+  entries.back().measurement.last = true;
   for (Entry& entry : entries) {
     entry.measurement.samples_us = std::move(entry.contender.samples_us);
     TUTTI_TRY(report_(entry.measurement));

@@ -5,7 +5,7 @@
 namespace tutti::cli {
 
 void add_overlap_options(CLI::App& overlap, OverlapArguments& a) {
-  overlap.add_option("--ranks", a.bench.ranks,
+  overlap.add_option("-g,--ranks", a.bench.ranks,
                      "Numbers of ranks: 2,4,8 (default: all GPUs; 2 on the host)");
   overlap.add_option("--backend", a.bench.backend, "auto, host or cuda");
   overlap.add_option("--m", a.m, "Rows of A and C: 8192 (512 on the host)");
@@ -28,7 +28,7 @@ void add_overlap_options(CLI::App& overlap, OverlapArguments& a) {
   overlap.add_option("--buffers", a.bench.buffers, "symmetric, registered or plain");
   overlap.add_option("-n,--iterations", a.bench.iterations, "Samples: 200 (20 on the host)");
   overlap.add_option("-w,--warmup", a.bench.warmup, "Samples that do not count: 50 (5)");
-  overlap.add_option("--check", a.bench.check, "Check results: on or off");
+  overlap.add_option("-c,--check", a.bench.check, "Check results: on or off");
   overlap.add_option("--format", a.bench.format, "What is printed: table, markdown or json");
   overlap.add_option("--output", a.bench.output,
                      "Write a file, too, in the format of its extension");

@@ -43,7 +43,7 @@ void measure(const OverlapOptions& options, Outcome& outcome) {
     auto rows = rows_of(*group, options);
     if (!rows.is_ok()) return note_failure(ranks, rows.status().to_string(), outcome);
     note_wrong(*group, *rows, outcome);
-    outcome.record.rows.insert(outcome.record.rows.end(), rows->begin(), rows->end());
+    note_rows(*rows, outcome);
   }
   outcome.complete = true;
 }
@@ -51,14 +51,18 @@ void measure(const OverlapOptions& options, Outcome& outcome) {
 }  // namespace
 
 int run_overlap(const OverlapArguments& arguments, const std::string& command_line) {
-  const auto options = check_overlap_arguments(arguments, bench_machine());
-  if (!options.is_ok()) return report_usage(options.status().with_context("overlap"));
+  const BenchMachine machine = bench_machine();
+  const auto options = check_overlap_arguments(arguments, machine);
+  if (!options.is_ok()) return report_usage(options.status().with_context("overlap"), machine);
   const BenchOptions& bench = options->bench;
   if (bench.worker_fd >= 0) {
     return run_rank_process(bench.worker_fd, bench.communicator(), overlap_work(*options));
   }
   return run_campaign(
-      bench, command_line, [&](Outcome& outcome) { measure(*options, outcome); }, print);
+      bench, command_line, [&](Outcome& outcome) { measure(*options, outcome); },
+      [](Format format, const Look&) {
+        return print_at_the_end([format](const Record& record) { return print(record, format); });
+      });
 }
 
 }  // namespace tutti::cli

@@ -150,6 +150,7 @@ Result<OverlapOutcome> measure_overlap(const OverlapOptions& options, int ranks)
   };
   TUTTI_ASSIGN(outcome.end, run_group({.ranks = ranks,
                                        .launch = options.bench.launch,
+                                       .joins = !options.bench.launcher.empty(),
                                        .options = options.bench.communicator(),
                                        .words = to_arguments(mine),
                                        .work = overlap_work(options)},

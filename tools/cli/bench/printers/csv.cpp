@@ -4,23 +4,38 @@
 #include "bench/printers/printers.hpp"
 
 namespace tutti::cli {
+namespace {
 
-std::string print_csv(const Record& record) {
-  std::string text =
-      "collective,algorithm,backend,ranks,dtype,op,bytes,count,in_place,buffers,mode,"
-      "graph_operations,chained,cache,launch,blocks,threads,chunk_bytes,p50_us,p90_us,p99_us,"
-      "min_us,max_us,n,copy_us,algbw_gbps,busbw_gbps,wrong,chosen\n";
-  for (const Row& r : record.rows) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", r.collective, r.algorithm,
-                        r.backend, r.ranks, r.dtype, r.op, r.bytes, r.count, r.in_place, r.buffers,
-                        r.mode, r.graph_operations, r.chained, r.cache, r.launch);
-    text +=
-        fmt::format("{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{:.3f},{:.3f},{:.3f},{},{}\n",
-                    r.blocks, r.threads, r.chunk_bytes, r.time_us.p50, r.time_us.p90, r.time_us.p99,
-                    r.time_us.min, r.time_us.max, r.time_us.n, r.copy_us, r.algbw_gbps,
-                    r.busbw_gbps, r.wrong ? fmt::format("{}", *r.wrong) : "", r.chosen);
-  }
-  return text;
+std::string csv_line(const Row& r) {
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", r.collective, r.algorithm,
+                     r.backend, r.ranks, r.dtype, r.op, r.bytes, r.count, r.in_place, r.buffers,
+                     r.mode, r.graph_operations, r.chained, r.cache, r.launch) +
+         fmt::format("{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{:.3f},{:.3f},{:.3f},{},{}\n",
+                     r.blocks, r.threads, r.chunk_bytes, r.time_us.p50, r.time_us.p90,
+                     r.time_us.p99, r.time_us.min, r.time_us.max, r.time_us.n, r.copy_us,
+                     r.algbw_gbps, r.busbw_gbps, r.wrong ? fmt::format("{}", *r.wrong) : "",
+                     r.chosen);
 }
+
+class CsvPrinter : public Printer {
+ public:
+  std::string begin(const Record&) override {
+    return "collective,algorithm,backend,ranks,dtype,op,bytes,count,in_place,buffers,mode,"
+           "graph_operations,chained,cache,launch,blocks,threads,chunk_bytes,p50_us,p90_us,p99_us,"
+           "min_us,max_us,n,copy_us,algbw_gbps,busbw_gbps,wrong,chosen\n";
+  }
+  std::string add(std::span<const Row> rows) override {
+    std::string text;
+    for (const Row& row : rows) text += csv_line(row);
+    return text;
+  }
+  std::string end(const Record&) override { return {}; }
+};
+
+}  // namespace
+
+std::unique_ptr<Printer> make_csv_printer() { return std::make_unique<CsvPrinter>(); }
+
+std::string print_csv(const Record& record) { return CsvPrinter().whole(record); }
 
 }  // namespace tutti::cli

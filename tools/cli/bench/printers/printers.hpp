@@ -1,9 +1,13 @@
 // A record as text for people and for programs.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "bench/printers/look.hpp"
 #include "bench/record.hpp"
 
 namespace tutti::cli {
@@ -14,7 +18,7 @@ struct Group {
   const Row& first() const { return *rows.front(); }
 };
 bool same_group(const Row& a, const Row& b);
-std::vector<Group> groups_of(const std::vector<Row>& rows);
+std::vector<Group> groups_of(std::span<const Row> rows);
 
 // Of one message size: the rows of its algorithms, out of place and in place.
 struct SizeView {
@@ -46,10 +50,32 @@ std::string shape_text(const Row& row);    // "32x8192"; empty where it is no te
 std::string time_text(double us);          // four significant digits or so
 std::string title_of(const Group& group);  // "all_reduce, 8 ranks, bf16, sum, cuda, graph, ..."
 
-// The first line of a table: by what, where and when.
+// A record as text that grows: what begin(), add() and end() return is printed one after the other.
+class Printer {
+ public:
+  virtual ~Printer() = default;
+  virtual std::string begin(const Record&) { return {}; }
+  virtual std::string add(std::span<const Row>) { return {}; }  // as soon as they are measured
+  virtual std::string end(const Record& record) = 0;            // which has all rows
+
+  std::string whole(const Record& record);
+};
+// Of what `options` asked for.
+std::unique_ptr<Printer> make_printer(Format format, const BenchOptions& options, const Look& look);
+std::unique_ptr<Printer> make_table_printer(const BenchOptions& options, const Look& look);
+std::unique_ptr<Printer> make_csv_printer();
+using PrintRecord = std::function<std::string(const Record&)>;
+std::unique_ptr<Printer> print_at_the_end(PrintRecord print);
+
+// The first lines of a table: by what, where and when.
 std::string print_environment(const Record& record);
-// A column for each of `asked`, measured or not, then for what else was measured.
-std::string print_table(const Record& record, const std::vector<std::string>& asked = {});
+// `asked`: algorithms that have columns, measured or not.
+std::string print_table(const Record& record, const std::vector<std::string>& asked = {},
+                        const Look& look = {});
+// One algorithm per column, in as many tables as it takes for lines to fit: a column for each of
+// `asked`, measured or not, then for what else was measured.
+std::string print_algorithms(const Group& group, const std::vector<std::string>& asked,
+                             const Look& look);
 std::string print_markdown(const Record& record);
 // The table of `group`, with columns for `beside`, rows of its kind from elsewhere. What is called
 // best is the best of `group` alone.

@@ -1,7 +1,9 @@
-// nccl-tests' columns for what auto takes, then one column per algorithm and the best.
-#include <fmt/core.h>
+// nccl-tests' layout: per size what auto takes, and NCCL to compare it with. Where more was
+// measured, all of it follows.
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/units.hpp"
@@ -10,76 +12,105 @@
 namespace tutti::cli {
 namespace {
 
-constexpr int kSideWidth = 9 + 8 + 8 + 8;
-
-bool has_in_place(const Group& group) {
-  return std::any_of(group.rows.begin(), group.rows.end(),
-                     [](const Row* r) { return r->in_place; });
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::count(names, name) > 0;
 }
 
-std::size_t width_of(const std::string& algorithm) {
-  return std::max<std::size_t>(algorithm.size(), 9) + 2;
+std::size_t longest_name(std::string_view collective) {
+  std::size_t longest = std::string_view("algorithm").size();
+  const auto parsed = parse_collective(collective);
+  if (!parsed.is_ok()) return longest;
+  for (const Algorithm& row : rows_of(*parsed)) longest = std::max(longest, row.name().size());
+  return longest;
 }
 
-// time algbw busbw #wrong, of one side.
-std::string side(const std::vector<const Row*>& rows) {
-  const Row* row = chosen_or_fastest(rows);
-  if (row == nullptr) return fmt::format("{:>9}{:>8}{:>8}{:>8}", "n/a", "n/a", "n/a", "n/a");
-  return fmt::format("{:>9}{:>8.2f}{:>8.2f}{:>8}", time_text(row->time_us.p50), row->algbw_gbps,
-                     row->busbw_gbps, row->wrong ? fmt::format("{}", *row->wrong) : "N/A");
-}
-
-std::string heading(const Group& group, const std::vector<std::string>& algorithms) {
-  const bool both = has_in_place(group);
-  std::string text = fmt::format("# {}\n", title_of(group));
-  text += fmt::format("#{:>33}{:^{}}", "", "out-of-place", kSideWidth);
-  if (both) text += fmt::format("{:^{}}", "in-place", kSideWidth);
-  text += "  time of each algorithm, us (* what auto takes)\n";
-  const std::string names = fmt::format("{:>9}{:>8}{:>8}{:>8}", "time", "algbw", "busbw", "#wrong");
-  const std::string units = fmt::format("{:>9}{:>8}{:>8}", "(us)", "(GB/s)", "(GB/s)");
-  const bool tensors = group.first().hidden > 0;
-  text +=
-      fmt::format("#{:>11}{:>11}{:>6}{:>5}", "size", tensors ? "shape" : "count", "type", "op") +
-      names + (both ? names : "");
-  for (const std::string& name : algorithms) text += fmt::format("{:>{}}", name, width_of(name));
-  text += "  best (speed-up over NCCL)\n";
-  text +=
-      fmt::format("#{:>11}{:>11}{:>6}{:>5}", "(B)", tensors ? "(r x hid)" : "(elements)", "", "");
-  text += both ? fmt::format("{}{:8}{}", units, "", units) : units;
-  return text + "\n";
-}
-
-std::string elements_of(const Row& row) {
-  const std::string shape = shape_text(row);
-  return shape.empty() ? fmt::format("{}", row.count) : shape;
-}
-
-std::string line(const Group& group, const SizeView& size,
-                 const std::vector<std::string>& algorithms) {
-  const Row& first = group.first();
-  const Row& any = size.out_of_place.empty() ? *size.in_place.front() : *size.out_of_place.front();
-  std::string text =
-      fmt::format(" {:>11}{:>11}{:>6}{:>5}", size.bytes, elements_of(any), first.dtype, first.op);
-  text += side(size.out_of_place);
-  if (has_in_place(group)) text += side(size.in_place);
-  for (const std::string& name : algorithms) {
-    const Row* row = row_of_algorithm(size.out_of_place, name);
-    const std::string time = row == nullptr ? "n/a" : time_text(row->time_us.p50);
-    text += fmt::format("{:>{}}{}", time, width_of(name) - 1,
-                        row != nullptr && row->chosen ? '*' : ' ');
-  }
-  return text + fmt::format("  {}\n", best_text(size.out_of_place));
-}
-
-std::vector<std::string> columns_of(const Group& group, const std::vector<std::string>& asked) {
-  std::vector<std::string> columns = asked;
-  for (std::string& name : algorithms_of(group)) {
-    if (std::find(columns.begin(), columns.end(), name) == columns.end()) {
-      columns.push_back(std::move(name));
+// Lines that fit, broken at commas.
+std::string comment(const std::string& text, const Look& look) {
+  std::string lines = "#";
+  std::size_t used = lines.size();
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t comma = text.find(", ", at);
+    const std::size_t end = comma == std::string::npos ? text.size() : comma + 1;
+    const std::string part = text.substr(at, end - at);
+    if (used > 1 && used + 1 + part.size() > look.width) {
+      lines += "\n#";
+      used = 1;
     }
+    lines += " " + part;
+    used += 1 + part.size();
+    at = end + 1;
   }
-  return columns;
+  return lines + "\n";
 }
+
+// The lines of one group and placement.
+class Lines {
+ public:
+  Lines(const Row& first, bool with_nccl)
+      : type_(std::max<std::size_t>(first.dtype.size(), 4) + 1),
+        op_(first.op == kNoOp ? 0 : std::max<std::size_t>(first.op.size(), 5) + 1),
+        root_(has_root_of(first) ? 5 : 0),
+        algorithm_(longest_name(first.collective)),
+        with_nccl_(with_nccl) {}
+
+  std::string heading(const Row& first) const {
+    const bool tensors = first.hidden > 0;
+    const std::string over = first.in_place ? "in-place" : "out-of-place";
+    std::string text = fmt::format("#\n#{:>{}}", over, lead() + (kSide + over.size()) / 2 - 1);
+    if (with_nccl_) text += fmt::format("{:>{}}", "NCCL", line_width() - text.size() + 2 - 9);
+    text += fmt::format("\n#{:>9}{:>11}", "size", tensors ? "shape" : "count");
+    text += cell("type", type_) + cell("redop", op_) + cell("root", root_);
+    text += fmt::format("{:>8}{:>8}{:>8}{:>7}  {:{}}", "time", "algbw", "busbw", "#wrong",
+                        "algorithm", with_nccl_ ? algorithm_ : 0);
+    if (with_nccl_) text += fmt::format("{:>8}{:>9}", "time", "speed-up");
+    text += fmt::format("\n#{:>9}{:>11}", "(B)", tensors ? "(r x hid)" : "(elements)");
+    text +=
+        fmt::format("{:{}}{:>8}{:>8}{:>8}", "", type_ + op_ + root_, "(us)", "(GB/s)", "(GB/s)");
+    if (with_nccl_) text += fmt::format("{:{}}{:>8}", "", 7 + 2 + algorithm_, "(us)");
+    return text + "\n";
+  }
+
+  // `shown` is one of `rows`.
+  std::string line(const Row& shown, const std::vector<const Row*>& rows, const Look& look) const {
+    const std::string shape = shape_text(shown);
+    std::string text = fmt::format("{:>10}{:>11}", shown.bytes,
+                                   shape.empty() ? fmt::format("{}", shown.count) : shape);
+    text +=
+        cell(shown.dtype, type_) + cell(shown.op, op_) + cell(fmt::format("{}", shown.root), root_);
+    text += fmt::format("{:>8}{:>8.2f}{:>8.2f}", time_text(shown.time_us.p50), shown.algbw_gbps,
+                        shown.busbw_gbps);
+    const std::uint64_t wrong = shown.wrong.value_or(0);
+    const std::string wrongs = fmt::format("{:>7}", shown.wrong ? fmt::format("{}", wrong) : "N/A");
+    text += wrong > 0 ? look.paint(Ink::kRed, wrongs) : wrongs;
+    const std::size_t name = shown.algorithm.size();
+    text += "  " + (shown.chosen ? look.paint(Ink::kBold, shown.algorithm) : shown.algorithm);
+    if (!with_nccl_) return text + "\n";
+    const Row* nccl = row_of_algorithm(rows, kNcclName);
+    const bool comparable = nccl != nullptr && shown.time_us.p50 > 0;
+    return text + fmt::format("{:{}}{:>8}{:>9}\n", "", algorithm_ - std::min(name, algorithm_),
+                              nccl == nullptr ? "n/a" : time_text(nccl->time_us.p50),
+                              comparable
+                                  ? fmt::format("{:.2f}x", nccl->time_us.p50 / shown.time_us.p50)
+                                  : "n/a");
+  }
+
+ private:
+  static constexpr std::size_t kSide = 8 + 8 + 8 + 7;
+
+  static bool has_root_of(const Row& row) {
+    const auto collective = parse_collective(row.collective);
+    return collective.is_ok() && has_root(*collective);
+  }
+  // Nothing where the column is not there.
+  static std::string cell(const std::string& text, std::size_t width) {
+    return width == 0 ? std::string() : fmt::format("{:>{}}", text, width);
+  }
+  std::size_t lead() const { return 10 + 11 + type_ + op_ + root_; }
+  std::size_t line_width() const { return lead() + kSide + 2 + algorithm_ + 8 + 9; }
+
+  std::size_t type_, op_, root_, algorithm_;  // widths; 0: no such column
+  bool with_nccl_;
+};
 
 std::string copies(const Group& group) {
   std::string text;
@@ -104,27 +135,8 @@ std::string emulations(const Group& group) {
   return text;
 }
 
-}  // namespace
-
-std::string print_environment(const Record& record) {
-  const Environment& e = record.environment;
-  std::string text = fmt::format("# tutti {} on {}", record.tutti, e.host);
-  if (e.gpus > 0) {
-    text += fmt::format(", {} x {}, driver {}, CUDA {}, NCCL {}", e.gpus, e.gpu, e.driver, e.cuda,
-                        e.nccl.empty() ? "not found" : e.nccl);
-  }
-  return text + fmt::format(", {}\n", e.date);
-}
-
-std::string print_table(const Record& record, const std::vector<std::string>& asked) {
-  std::string text = print_environment(record);
-  for (const Group& group : groups_of(record.rows)) {
-    const std::vector<std::string> algorithms = columns_of(group, asked);
-    text += "\n" + heading(group, algorithms);
-    for (const SizeView& size : sizes_of(group)) text += line(group, size, algorithms);
-    text += copies(group) + emulations(group);
-  }
-  const Calibration& c = record.environment.calibration;
+std::string calibration_lines(const Calibration& c) {
+  std::string text;
   if (c.kernel_gap_us > 0) {
     text +=
         fmt::format("# calibration: {:.2f} us between empty kernels in a graph", c.kernel_gap_us);
@@ -136,6 +148,153 @@ std::string print_table(const Record& record, const std::vector<std::string>& as
                         format_bytes(c.copy_bytes));
   }
   return text;
+}
+
+class TablePrinter : public Printer {
+ public:
+  TablePrinter(const std::vector<std::string>& asked, const std::string& sweep, const Look& look)
+      : asked_(asked), sweep_(sweep), look_(look) {}
+
+  std::string begin(const Record& record) override {
+    return print_environment(record) + (sweep_.empty() ? "" : comment(sweep_, look_));
+  }
+
+  std::string add(std::span<const Row> rows) override {
+    std::string text;
+    for (const Group& group : groups_of(rows)) {
+      if (!rows_.empty() && !same_group(rows_.front(), group.first())) text += end_group();
+      for (const bool in_place : {false, true}) text += add_side(group, in_place);
+    }
+    return text;
+  }
+
+  std::string end(const Record& record) override {
+    std::string text = end_group();
+    if (record.environment.gpus > 0) {
+      text +=
+          fmt::format("# NVLink multicast     : {}\n", record.environment.multicast ? "on" : "off");
+    }
+    return text + calibration_lines(record.environment.calibration);
+  }
+
+ private:
+  std::string add_side(const Group& group, bool in_place);
+  std::string end_group();
+  std::string sums() const;
+
+  const std::vector<std::string> asked_;
+  const std::string sweep_;
+  const Look look_;
+  std::vector<Row> rows_;       // of the group that is being printed
+  std::optional<Lines> lines_;  // of its placement that is being printed
+  bool in_place_ = false;
+  double bandwidths_ = 0;  // bus bandwidths of its lines
+  std::size_t count_ = 0;
+  bool without_auto_ = false;  // a line shows an algorithm that auto does not take
+};
+
+std::string TablePrinter::add_side(const Group& group, bool in_place) {
+  Group side;
+  std::ranges::copy_if(group.rows, std::back_inserter(side.rows),
+                       [&](const Row* row) { return row->in_place == in_place; });
+  if (side.rows.empty()) return {};
+  std::string text;
+  if (rows_.empty()) text += "#\n" + comment(title_of(side), look_);
+  if (!lines_ || in_place != in_place_) {
+    const bool nccl = has(asked_, kNcclName) || has(algorithms_of(side), kNcclName);
+    lines_.emplace(side.first(), nccl);
+    in_place_ = in_place;
+    text += lines_->heading(side.first());
+  }
+  for (const SizeView& size : sizes_of(side)) {
+    const std::vector<const Row*>& rows = in_place ? size.in_place : size.out_of_place;
+    const Row& shown = *chosen_or_fastest(rows);
+    without_auto_ |= !shown.chosen;
+    bandwidths_ += shown.busbw_gbps;
+    ++count_;
+    text += lines_->line(shown, rows, look_);
+  }
+  for (const Row* row : side.rows) rows_.push_back(*row);
+  return text;
+}
+
+// nccl-tests' last lines.
+std::string TablePrinter::sums() const {
+  std::uint64_t wrong = 0;
+  bool checked = false;
+  for (const Row& row : rows_) {
+    wrong += row.wrong.value_or(0);
+    checked |= row.wrong.has_value();
+  }
+  const std::string judged =
+      "# Out of bounds values : " +
+      (checked ? fmt::format("{} {}", wrong, wrong > 0 ? "FAILED" : "OK") : "not checked");
+  return (wrong > 0 ? look_.paint(Ink::kRed, judged) : judged) +
+         fmt::format("\n# Avg bus bandwidth    : {:.4f}\n",
+                     bandwidths_ / static_cast<double>(count_));
+}
+
+// Some size and placement has rows that its line does not show.
+bool has_more_than_its_lines(const Group& group) {
+  for (const SizeView& size : sizes_of(group)) {
+    for (const auto& rows : {size.out_of_place, size.in_place}) {
+      const Row* shown = chosen_or_fastest(rows);
+      const bool more = std::ranges::any_of(
+          rows, [&](const Row* row) { return row != shown && row->algorithm != kNcclName; });
+      if (more) return true;
+    }
+  }
+  return false;
+}
+
+std::string TablePrinter::end_group() {
+  if (rows_.empty()) return {};
+  Group group;
+  for (const Row& row : rows_) group.rows.push_back(&row);
+  std::string text;
+  if (without_auto_) {
+    text += "# where what auto takes was not measured, a line shows the fastest algorithm\n";
+  }
+  if (has_more_than_its_lines(group)) text += print_algorithms(group, asked_, look_);
+  text += copies(group) + emulations(group) + sums();
+  rows_.clear();
+  lines_.reset();
+  bandwidths_ = 0;
+  count_ = 0;
+  without_auto_ = false;
+  return text;
+}
+
+}  // namespace
+
+std::string print_environment(const Record& record) {
+  const Environment& e = record.environment;
+  std::string text =
+      fmt::format("# tutti {}{} on {}, {}\n", record.tutti,
+                  record.commit.empty() ? "" : " (" + record.commit + ")", e.host, e.date);
+  if (e.gpus == 0) return text;
+  text += fmt::format("# {} x {}, driver {}, CUDA {}, NCCL {}\n", e.gpus, e.gpu, e.driver, e.cuda,
+                      e.nccl.empty() ? "not found" : e.nccl);
+  const std::string why = e.why_no_multicast.empty() ? "" : " (" + e.why_no_multicast + ")";
+  return text + fmt::format("# NVLink multicast: {}{}\n", e.multicast ? "on" : "off", why);
+}
+
+std::unique_ptr<Printer> make_table_printer(const BenchOptions& options, const Look& look) {
+  const auto [least, most] = std::ranges::minmax(options.bytes);
+  const bool graph = options.mode == Mode::kGraph;
+  return std::make_unique<TablePrinter>(
+      options.algorithms,
+      fmt::format(
+          "minBytes {}, maxBytes {}, sizes: {}, warmup iters: {}, iters: {}, validation: {}, "
+          "graph: {}",
+          least, most, options.bytes.size(), options.warmup, options.iterations,
+          options.check ? 1 : 0, graph ? options.graph_operations : 0),
+      look);
+}
+
+std::string print_table(const Record& record, const std::vector<std::string>& asked,
+                        const Look& look) {
+  return TablePrinter(asked, "", look).whole(record);
 }
 
 }  // namespace tutti::cli

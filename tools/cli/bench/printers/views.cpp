@@ -20,7 +20,7 @@ bool same_group(const Row& a, const Row& b) {
   return group_key(a) == group_key(b) && same_matmul(a, b);
 }
 
-std::vector<Group> groups_of(const std::vector<Row>& rows) {
+std::vector<Group> groups_of(std::span<const Row> rows) {
   std::vector<Group> groups;
   for (const Row& row : rows) {
     const auto group = std::find_if(groups.begin(), groups.end(),
