@@ -131,6 +131,7 @@ void add_others(CLI::App& app, DoctorArguments& doctor_arguments, ReportArgument
       ->capture_default_str();
   report.add_option("--docs", r.docs, "File that is written")->capture_default_str();
   report.add_option("--readme", r.readme, "File whose headline is replaced")->capture_default_str();
+  report.add_option("--html", r.html, "Write one self-contained page to this file instead");
   report.add_flag("--check", r.check, "Write nothing; fail if something would change");
   report.callback([&] { answer = [&] { return run_report(r); }; });
 }

@@ -9,6 +9,7 @@ struct ReportArguments {
   std::string results = "results";
   std::string docs = "docs/benchmarks.md";
   std::string readme = "README.md";
+  std::string html;  // one page instead of docs and README; empty: none
   bool check = false;
 };
 
