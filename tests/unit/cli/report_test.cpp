@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "exit_code.hpp"
 #include "report/command.hpp"
 #include "report/pages.hpp"
@@ -314,8 +316,12 @@ TEST_F(ReportCommand, NeedsNoReadmeNorAHeadlineInIt) {
   EXPECT_EQ(run(false), kSuccess);
   EXPECT_EQ(folder_.read("README.md"), "no headline\n");
   arguments_.readme = folder_ / "none.md";
+  EXPECT_EQ(run(true), kUsage);  // a file that was named has to be there
+  arguments_.readme = "";
+  const std::filesystem::path here = std::filesystem::current_path();
+  std::filesystem::current_path(folder_ / "docs");
   EXPECT_EQ(run(true), kSuccess);
-  EXPECT_EQ(folder_.read("none.md"), "");
+  std::filesystem::current_path(here);
 }
 
 TEST_F(ReportCommand, LeavesAHeadlineWhoseResultsAreNotThere) {

@@ -55,9 +55,10 @@ struct Rendered {
 };
 
 // Adds the README with its headline replaced, if there is a README that has one.
-Status add_readme(const std::string& path, const std::vector<ResultFile>& files,
+Status add_readme(const std::string& named, const std::vector<ResultFile>& files,
                   Rendered& rendered) {
-  if (!fs::exists(path)) return Status::ok();
+  const std::string path = named.empty() ? "README.md" : named;
+  if (named.empty() && !fs::exists(path)) return Status::ok();
   TUTTI_ASSIGN(const std::string readme, read_file(path));
   const auto headline = find_headline(readme);
   if (!headline.is_ok()) return headline.status().with_context(path);
