@@ -4,59 +4,89 @@ namespace tutti {
 namespace {
 
 using enum KnobType;
+using enum KnobGroup;
 constexpr KnobScope kProcess = KnobScope::kProcess;
 
 constexpr Knob kKnobs[] = {
-    {"TUTTI_CONF_FILE", kString, "", "file of settings, instead of ~/.config/tutti.conf", kProcess},
-    {"TUTTI_DEBUG", kChoice, "WARN", "what is logged: OFF, WARN, INFO or TRACE", kProcess, false,
-     "OFF WARN INFO TRACE"},
-    {"TUTTI_DEBUG_FILE", kString, "", "log to this file, not stderr; %h is the host, %p the pid",
+    {"TUTTI_RANK", kLaunch, kInt, "-1", "this process's rank; -1: from the launcher", kProcess},
+    {"TUTTI_SIZE", kLaunch, kInt, "-1", "number of ranks; -1: from the launcher", kProcess},
+    {"TUTTI_LOCAL_RANK", kLaunch, kInt, "-1",
+     "rank among those of this host; -1: from the launcher", kProcess},
+    {"TUTTI_LOCAL_SIZE", kLaunch, kInt, "-1", "number of ranks on this host; -1: from the launcher",
      kProcess},
-    {"TUTTI_DISABLE", kBool, "0", "1 leaves every operation to NCCL"},
-    {"TUTTI_RECORDER", kBool, "1", "keep the last operations where `tutti status` finds them",
+    {"TUTTI_ROOT", kLaunch, kString, "", "host:port where rank 0 listens for ranks of other hosts",
      kProcess},
-    {"TUTTI_TRACE_DIR", kString, "", "folder where records stay after a failure or a kill",
+    {"TUTTI_SECRET", kLaunch, kString, "", "the group's secret, for ranks on several hosts",
+     kProcess, true},
+    {"TUTTI_SECRET_FILE", kLaunch, kString, "", "file (0600) that holds the group's secret",
      kProcess},
-    {"TUTTI_TIMEOUT_MS", kMilliseconds, "600000", "every wait of a communicator ends by then"},
-
-    {"TUTTI_TUNE", kString, "", "forced algorithms: all_reduce:0-64K:@one_shot;all_reduce:@nccl"},
-    {"TUTTI_TUNING_FILE", kString, "", "tuning table that is asked before all others", kProcess},
-    {"TUTTI_TUNING_CACHE", kString, "~/.cache/tutti/tuning.json",
-     "tuning table that `tutti tune` writes", kProcess},
-
-    {"TUTTI_RUNTIME_DIR", kString, "", "folder (0700) where ranks of one host meet", kProcess},
-    {"TUTTI_ROOT", kString, "", "host:port where rank 0 listens for ranks of other hosts",
+    {"TUTTI_RUNTIME_DIR", kLaunch, kString, "", "folder (0700) where ranks of one host meet",
      kProcess},
-    {"TUTTI_SECRET", kString, "", "the group's secret, for ranks on several hosts", kProcess, true},
-    {"TUTTI_SECRET_FILE", kString, "", "file (0600) that holds the group's secret", kProcess},
-    {"TUTTI_RANK", kInt, "-1", "this process's rank; -1: from the launcher", kProcess},
-    {"TUTTI_SIZE", kInt, "-1", "number of ranks; -1: from the launcher", kProcess},
-    {"TUTTI_LOCAL_RANK", kInt, "-1", "rank among those of this host; -1: from the launcher",
+    {"TUTTI_GROUP_FD", kLaunch, kInt, "-1", "descriptor that `tutti bench` hands to its ranks",
      kProcess},
-    {"TUTTI_LOCAL_SIZE", kInt, "-1", "number of ranks on this host; -1: from the launcher",
-     kProcess},
-    {"TUTTI_GROUP_FD", kInt, "-1", "descriptor that tutti's launcher handed down", kProcess},
-
-    {"TUTTI_NCCL_LIBRARY", kString, "", "path of libnccl.so.2, instead of the loader's search",
-     kProcess},
-    {"TUTTI_MULTICAST", kBool, "0", "1 allows NVLink multicast in builds that have it"},
-    {"TUTTI_STAGING_BYTES", kBytes, "8M",
-     "staging per rank for buffers that are not symmetric, rings, and pushed or fetched shares"},
-    {"TUTTI_CAPTURE_CHANNELS", kInt, "96", "graph captures that one communicator can serve"},
-    {"TUTTI_CAPTURE_STAGING_BYTES", kBytes, "16K", "staging per captured graph"},
-    {"TUTTI_MESSAGE_BYTES", kBytes, "8M", "room for messages between ranks; 0: none but by NCCL"},
-    {"TUTTI_PACKET_BYTES", kBytes, "8M", "room for packets per rank and generation; 0: no packets"},
-    {"TUTTI_RING_BIDIRECTIONAL_MAX_BYTES", kSizeLimit, "-2",
-     "messages whose ring may come around both ways; 0 none, -1 all, -2 by machine"},
-    {"TUTTI_P2P_VERIFY", kBool, "1", "check peer access by real transfers before it is used"},
-    {"TUTTI_TOPOLOGY", kString, "system",
+    {"TUTTI_TOPOLOGY", kLaunch, kString, "system",
      "which ranks share memory: system, nolocal (each is a node) or vnode:K (K nodes)"},
-    {"TUTTI_SHARE_GPUS", kBool, "0", "1 lets ranks share a GPU: to try things out, not to be fast"},
-    {"TUTTI_NVTX", kBool, "1", "mark operations on the timeline of Nsight Systems", kProcess},
+    {"TUTTI_SHARE_GPUS", kLaunch, kBool, "0",
+     "1 lets ranks share a GPU: to try things out, not to be fast"},
+
+    {"TUTTI_TUNE", kAlgorithms, kString, "",
+     "forced algorithms: all_reduce:0-64K:@one_shot;all_reduce:@nccl"},
+    {"TUTTI_TUNING_FILE", kAlgorithms, kString, "", "tuning table that is asked before all others",
+     kProcess},
+    {"TUTTI_TUNING_CACHE", kAlgorithms, kString, "~/.cache/tutti/tuning.json",
+     "tuning table that `tutti tune` writes", kProcess},
+    {"TUTTI_DISABLE", kAlgorithms, kBool, "0", "1 leaves every operation to NCCL"},
+    {"TUTTI_NCCL_LIBRARY", kAlgorithms, kString, "",
+     "path of libnccl.so.2, instead of the loader's search", kProcess},
+    {"TUTTI_MULTICAST", kAlgorithms, kBool, "0",
+     "1 allows NVLink multicast in builds that have it"},
+    {"TUTTI_RING_BIDIRECTIONAL_MAX_BYTES", kAlgorithms, kSizeLimit, "-2",
+     "messages whose ring may come around both ways; 0 none, -1 all, -2 by machine"},
+
+    {"TUTTI_STAGING_BYTES", kMemory, kBytes, "8M",
+     "staging per rank for buffers that are not symmetric, rings, and pushed or fetched shares"},
+    {"TUTTI_CAPTURE_CHANNELS", kMemory, kInt, "96",
+     "graph captures that one communicator can serve"},
+    {"TUTTI_CAPTURE_STAGING_BYTES", kMemory, kBytes, "16K", "staging per captured graph"},
+    {"TUTTI_MESSAGE_BYTES", kMemory, kBytes, "8M",
+     "room for messages between ranks; 0: none but by NCCL"},
+    {"TUTTI_PACKET_BYTES", kMemory, kBytes, "8M",
+     "room for packets per rank and generation; 0: no packets"},
+    {"TUTTI_P2P_VERIFY", kMemory, kBool, "1",
+     "check peer access by real transfers before it is used"},
+
+    {"TUTTI_TIMEOUT_MS", kDiagnostics, kMilliseconds, "600000",
+     "every wait of a communicator ends by then"},
+    {"TUTTI_DEBUG", kDiagnostics, kChoice, "WARN", "what is logged: OFF, WARN, INFO or TRACE",
+     kProcess, false, "OFF WARN INFO TRACE"},
+    {"TUTTI_DEBUG_FILE", kDiagnostics, kString, "",
+     "log to this file, not stderr; %h is the host, %p the pid", kProcess},
+    {"TUTTI_RECORDER", kDiagnostics, kBool, "1",
+     "keep the last operations where `tutti status` finds them", kProcess},
+    {"TUTTI_TRACE_DIR", kDiagnostics, kString, "",
+     "folder where records stay after a failure or a kill", kProcess},
+    {"TUTTI_NVTX", kDiagnostics, kBool, "1", "mark operations on the timeline of Nsight Systems",
+     kProcess},
+    {"TUTTI_CONF_FILE", kDiagnostics, kString, "",
+     "file of settings, instead of ~/.config/tutti.conf", kProcess},
 };
 
 }  // namespace
 
 std::span<const Knob> all_knobs() { return kKnobs; }
+
+std::string_view to_string(KnobGroup group) {
+  switch (group) {
+    case kLaunch:
+      return "launch";
+    case kAlgorithms:
+      return "algorithms";
+    case kMemory:
+      return "memory";
+    case kDiagnostics:
+      return "timeouts and diagnostics";
+  }
+  return "?";
+}
 
 }  // namespace tutti

@@ -293,7 +293,7 @@ const Knobs::Setting& Knobs::find(std::string_view name) const {
     if (setting.knob->name == name) return setting;
   }
   assert(false && "not a registered knob");
-  static const Knob kNone{"", KnobType::kString, "", ""};
+  static const Knob kNone{"", KnobGroup::kLaunch, KnobType::kString, "", ""};
   static const Setting kUnknown{&kNone, "", KnobSource::kDefault, 0};
   return kUnknown;
 }

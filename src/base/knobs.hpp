@@ -37,8 +37,13 @@ enum class KnobScope : std::uint8_t {
   kProcess,  // none: it names what is a process's own, or nothing that peers can see
 };
 
+// What a setting is about, in the order in which people read of it.
+enum class KnobGroup : std::uint8_t { kLaunch, kAlgorithms, kMemory, kDiagnostics };
+std::string_view to_string(KnobGroup group);  // "launch"
+
 struct Knob {
   std::string_view name;  // "TUTTI_TIMEOUT_MS"
+  KnobGroup group;
   KnobType type;
   std::string_view default_value;
   std::string_view text;  // one line for `tutti env`
@@ -47,7 +52,7 @@ struct Knob {
   std::string_view choices = {};  // kChoice: "OFF WARN INFO TRACE"
 };
 
-std::span<const Knob> all_knobs();
+std::span<const Knob> all_knobs();  // by group
 
 // kSizeLimit keeps one meaning everywhere: 0 never, -1 always, -2 automatic, >0 up to so many
 // bytes.

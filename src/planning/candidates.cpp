@@ -39,7 +39,8 @@ std::string claim_of(const TuningTable::Match& match) {
 }
 
 // Where the time comes from.
-std::string fill_time(const Choice& choice, const Algorithm& row, double& time_us) {
+std::string fill_time(const Choice& choice, const Algorithm& row, Candidate& candidate) {
+  double& time_us = candidate.predicted_us;
   if (is_emulated(row, choice.selection.topology)) return "emulated by a loop over the peers";
   const Load load = load_of(choice.selection, row);
   const TuningEntry* entry = choice.named ? choice.named->match.entry : nullptr;
@@ -49,9 +50,10 @@ std::string fill_time(const Choice& choice, const Algorithm& row, double& time_u
     if (entry->algorithm == row.id) time_us = entry->time_us;
     if (entry->runner_up == row.id) time_us = entry->runner_up_us;
   }
-  if (time_us > 0) {
-    return fmt::format("measured on {}, {} samples at {} bytes or less; {}", entry->date,
-                       entry->samples, entry->max_bytes, choice.named->match.source->name);
+  candidate.measured = time_us > 0;
+  if (candidate.measured) {
+    return fmt::format("measured on {}, {} samples up to {}; {}", entry->date, entry->samples,
+                       format_bytes(entry->max_bytes), choice.named->match.source->name);
   }
   time_us = predicted_us(row, load, choice.selection.topology);
   return staged ? "cost model, " + staging_text(load) : "cost model";
@@ -91,14 +93,14 @@ std::string ways_of(const Choice& choice, const Algorithm& row) {
 }
 
 std::string why_taken(const Choice& choice, const Algorithm& row) {
-  if (choice.is(PlanSource::kCall)) return "; named in the call";
-  if (choice.is(PlanSource::kOverride)) return "; named in TUTTI_TUNE";
-  if (choice.plan->alone) return "; one rank alone: its input is copied, and no row runs";
+  if (choice.is(PlanSource::kCall)) return "; requested by the call";
+  if (choice.is(PlanSource::kOverride)) return "; requested by TUTTI_TUNE";
+  if (choice.plan->alone) return "; one rank alone: its input is copied, and no kernel runs";
   if (stands_in(choice, row)) {
-    return fmt::format("; made for few SMs, it stands in for {}", name_of_id(row.stands_in_for));
+    return fmt::format("; made for few SMs, it replaces {}", name_of_id(row.stands_in_for));
   }
   if (choice.is(PlanSource::kModel)) {
-    return (choice.named ? "; the fastest that does not stage" : "; the fastest") +
+    return (choice.named ? "; the fastest without staging" : "; the fastest") +
            passed_over(choice) + ways_of(choice, row);
   }
   const TuningEntry& entry = *choice.named->match.entry;
@@ -108,7 +110,7 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
   } else if (entry.provenance == Provenance::kPublished) {
     text = "; " + claim_of(choice.named->match);
     if (!entry.algorithm.ends_with(to_string(row.family))) {
-      text += fmt::format(", which cannot run here; next is {}", to_string(row.family));
+      text += fmt::format(", which cannot run here; the next is {}", to_string(row.family));
     }
   } else if (!is_as_measured(choice.selection, row)) {
     text = fmt::format("; {} names it for symmetric buffers", choice.named->match.source->name);
@@ -123,35 +125,35 @@ std::string limit_of(const Choice& choice, const Algorithm& row) {
       why_not_by_itself(row, choice.selection.request, choice.selection.topology, measured);
   if (!reason.empty()) return reason;
   const RingChoice ring = ring_instead(choice, row);
-  return ring.row == &row ? reason : fmt::format("is not the ring that is meant: {}", ring.why);
+  return ring.row == &row ? reason : fmt::format("not the ring for this call: {}", ring.why);
 }
 
 std::string why_not_taken(const Choice& choice, const Algorithm& row) {
   if (!choice.plan.is_ok()) return {};  // that is told above all rows
   const std::string_view taken = choice.taken();
-  if (choice.is(PlanSource::kCall)) return fmt::format("; the call names {}", taken);
-  if (choice.is(PlanSource::kOverride)) return fmt::format("; TUTTI_TUNE names {}", taken);
+  if (choice.is(PlanSource::kCall)) return fmt::format("; the call requests {}", taken);
+  if (choice.is(PlanSource::kOverride)) return fmt::format("; TUTTI_TUNE requests {}", taken);
   const std::string limit = limit_of(choice, row);
   if (!limit.empty()) return "; " + limit;
   const auto taker = find_algorithm(row.collective, taken, choice.selection.rows);
   if (taker.is_ok() && stands_in(choice, **taker) && (*taker)->stands_in_for == row.id) {
-    return fmt::format("; {} stands in for it where SMs are few", taken);
+    return fmt::format("; {} replaces it if SMs are few", taken);
   }
   if (!choice.named) return fmt::format("; no faster than {}", taken);
   const TuningTable::Match& match = choice.named->match;
   if (choice.is(PlanSource::kModel)) {
     if (choice.named->row == &row) {
       return fmt::format(
-          "; {} names it for symmetric buffers, but staged it is expected to be slower than {}",
+          "; {} names it for symmetric buffers; with staging, {} is expected to be faster",
           match.source->name, taken);
     }
-    if (goes_through_staging(row, choice.selection.request)) return "; it would stage as well";
+    if (goes_through_staging(row, choice.selection.request)) return "; it needs staging as well";
     return fmt::format("; no faster than {}", taken);
   }
   if (match.entry->provenance == Provenance::kPublished) {
     const Family family = choice.named->row->family;
     return row.family == family ? fmt::format("; no faster than {}", taken)
-                                : fmt::format("; published: {} is ahead", to_string(family));
+                                : fmt::format("; published: {} is faster", to_string(family));
   }
   return match.entry->runner_up == row.id ? fmt::format("; slower than {}", taken)
                                           : "; " + claim_of(match);
@@ -174,7 +176,7 @@ std::vector<Candidate> candidates(const Request& request, const Topology& topolo
                                      : why_not_unnamed(row, request, topology);
     candidate.possible = candidate.why.empty();
     if (candidate.possible) {
-      candidate.why = fill_time(choice, row, candidate.predicted_us);
+      candidate.why = fill_time(choice, row, candidate);
       candidate.why += candidate.chosen ? why_taken(choice, row) : why_not_taken(choice, row);
     }
     result.push_back(std::move(candidate));

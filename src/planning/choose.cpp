@@ -43,7 +43,7 @@ Result<OperationPlan> forced(const Selection& selection, std::string_view name, 
   const std::string reason = why_not(*row, selection.request, selection.topology);
   if (!reason.empty()) {
     return Status(StatusCode::kUnsupported,
-                  fmt::format("{} was asked for, but {}", row->id, reason));
+                  fmt::format("{} was requested, but cannot run: {}", row->id, reason));
   }
   return plan_for(selection, *row, source);
 }
@@ -173,7 +173,7 @@ Status nothing_can_run(const Selection& selection) {
     if (row.collective != request.collective) continue;
     std::string reason = why_not_unnamed(row, request, topology);
     if (reason.empty()) reason = why_not_by_itself(row, request, topology, false);
-    text += fmt::format("; {} {}", row.name(), reason);
+    text += fmt::format("; {}: {}", row.name(), reason);
   }
   return {StatusCode::kUnsupported, std::move(text)};
 }

@@ -34,6 +34,7 @@ struct Candidate {
   bool chosen = false;
   std::string why;          // where the time comes from, and why or why not
   double predicted_us = 0;  // 0: unknown
+  bool measured = false;    // that time is a table's, and not the model's
 };
 std::vector<Candidate> candidates(const Request& request, const Topology& topology,
                                   const TuningTable& table, Rows rows = catalogue());

@@ -21,10 +21,10 @@ std::string why_not_on_backend(const Algorithm& row, const Topology& topology) {
   const int most = cuda ? row.max_ranks_cuda : row.max_ranks_host;
   const bool has_body = cuda ? row.cuda != nullptr : row.host != nullptr;
   if (most == 0 || (!has_body && executor_of(row) == kPeerExecutor)) {
-    return fmt::format("is not there for the {} backend", to_string(topology.backend));
+    return fmt::format("not available on the {} backend", to_string(topology.backend));
   }
   if (const int ranks = ranks_in_reach(topology); ranks > most) {
-    return fmt::format("takes at most {} ranks on a node, and one has {}", most, ranks);
+    return fmt::format("supports at most {} ranks per node, and a node has {}", most, ranks);
   }
   return {};
 }
@@ -33,13 +33,14 @@ std::string why_no_peer_access(const Topology& topology) {
   const auto apart = topology.pair_without(Reach::kPeerMemory);
   if (!apart) return {};
   if (topology.nodes() > 1) {
-    return fmt::format("needs memory of all ranks, which are on {} nodes", topology.nodes());
+    return fmt::format("needs access to the memory of all ranks, which are on {} nodes",
+                       topology.nodes());
   }
   if (topology.limited.empty()) {
-    return "needs peer access between all GPUs, which is not there (`tutti doctor` says why)";
+    return "needs peer access between all GPUs, which is missing (`tutti doctor` says why)";
   }
   return fmt::format(
-      "needs peer access between all GPUs, and rank {} does not reach rank {} (`tutti doctor` says "
+      "needs peer access between all GPUs, and rank {} cannot access rank {} (`tutti doctor` says "
       "why)",
       apart->first, apart->second);
 }
@@ -52,7 +53,7 @@ std::string why_not_on_machine(const Algorithm& row, const Topology& topology) {
   if (row.program != nullptr && topology.backend == Backend::kCuda) {
     if (const auto apart = topology.pair_without(Reach::kCopyEngine)) {
       return fmt::format(
-          "needs copy engines between all GPUs, and those of rank {} do not reach "
+          "needs copy engines between all GPUs, and those of rank {} cannot access "
           "rank {}",
           apart->first, apart->second);
     }
@@ -92,17 +93,13 @@ bool nccl_scales_alone(const Algorithm& row, const Request& request, const Topol
   return (row.needs & kNeedsNccl) != 0 && topology.ranks == 1 && scales;
 }
 
-std::string nccl_version_text(int version) {
-  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
-}
-
 std::string why_not_in_windows(const Algorithm& row, const Request& request,
                                const Topology& topology) {
   const bool copies = (row.needs & kNeedsNcclCopyEngines) != 0;
   const Request::Windows& windows = copies ? request.copies : request.windows;
   if (topology.nccl_version < (copies ? kFirstNcclWithCopyEngines : kFirstNcclWithWindows)) {
     return fmt::format("needs NCCL {} or newer on every rank, and the oldest is {}",
-                       copies ? "2.28" : "2.27", nccl_version_text(topology.nccl_version));
+                       copies ? "2.28" : "2.27", nccl_text(topology));
   }
   if (topology.ranks == 1) return "needs two ranks or more";
   if (!windows.none.empty()) {
@@ -111,7 +108,8 @@ std::string why_not_in_windows(const Algorithm& row, const Request& request,
   // In place, other pieces would be aligned on some ranks and not on others.
   const auto ranks = static_cast<std::size_t>(topology.ranks);
   if (has_pieces(request.collective) && request.bytes() / ranks % 16 != 0) {
-    return fmt::format("needs pieces of whole 16 bytes, and they have {}", request.bytes() / ranks);
+    return fmt::format("needs a multiple of 16 bytes per rank, and there are {}",
+                       request.bytes() / ranks);
   }
   if (!request.symmetric || !request.in_blocks) {
     return "needs both buffers in memory that this communicator allocated, aligned to 16 bytes: "
@@ -122,7 +120,7 @@ std::string why_not_in_windows(const Algorithm& row, const Request& request,
            "with this row in TUTTI_TUNE or in a table, or take it once outside";
   }
   if (copies && request.default_stream) {
-    return "needs a stream of one's own: NCCL's copy engines take no default stream";
+    return "needs a stream other than the default stream: NCCL's copy engines do not support that";
   }
   return {};
 }
@@ -131,10 +129,10 @@ std::string why_not_in_windows(const Algorithm& row, const Request& request,
 std::string why_not_of_rows(const Algorithm& row, const Request& request) {
   if (request.collective != Collective::kReduceScatter) return {};
   if (row.splits_rows && request.hidden == 0) {
-    return "is for a matrix that is split along its last dimension";
+    return "only splits a matrix along its last dimension";
   }
   if (!row.splits_rows && request.hidden > 0) {
-    return "takes pieces one behind the other, and these are parts of rows";
+    return "gives each rank a contiguous block, and this call splits rows";
   }
   return {};
 }
@@ -145,9 +143,9 @@ std::string why_not_in_packets(const Algorithm& row, const Request& request, int
     return {};
   }
   return fmt::format(
-      "sends packets: a message of {} bytes needs {} of them, and there is room for {} "
+      "sends packets: a message of {} needs {} of them, and there is room for {} "
       "(TUTTI_PACKET_BYTES{})",
-      request.bytes(), format_bytes(needed), format_bytes(request.packet_bytes),
+      format_bytes(request.bytes()), format_bytes(needed), format_bytes(request.packet_bytes),
       request.capturing ? ", and on how many streams this communicator was captured" : "");
 }
 
@@ -161,7 +159,7 @@ std::string why_not_in_budget(const Algorithm& row, const Request& request,
   const auto budget = budget_of(request, topology);
   if (!budget || only_meets(row) || (row.needs & kNeedsNcclCopyEngines) != 0) return {};
   if ((row.needs & kNeedsNccl) != 0) {
-    return fmt::format("takes as many SMs as NCCL likes, and the budget is {}", *budget);
+    return fmt::format("uses as many SMs as NCCL decides, and the budget is {}", *budget);
   }
   if (*budget == 0) {
     return row.program != nullptr ? "reduces on SMs between its copies, and the budget is 0"
@@ -179,7 +177,8 @@ std::string why_not_in_budget(const Algorithm& row, const Request& request,
 std::string why_not(const Algorithm& row, const Request& request, const Topology& topology) {
   std::string reason = why_not_on_backend(row, topology);
   if (reason.empty() && row.takes != nullptr && !row.takes(request.dtype, request.op)) {
-    reason = fmt::format("does not take {} of {}", to_string(request.op), to_string(request.dtype));
+    reason =
+        fmt::format("does not support {} of {}", to_string(request.op), to_string(request.dtype));
   }
   if (reason.empty()) reason = why_not_on_machine(row, topology);
   if (reason.empty()) reason = why_not_captured(request, topology);
@@ -192,7 +191,7 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
   }
   if (reason.empty()) reason = why_not_in_packets(row, request, topology.ranks);
   if (reason.empty() && row.sends_messages && !request.has_lanes) {
-    reason = "needs slots for messages, for which TUTTI_MESSAGE_BYTES leaves no room";
+    reason = "needs slots for messages, and TUTTI_MESSAGE_BYTES leaves no room for them";
   }
   if (reason.empty() && row.ring_directions > 0 && request.ring_bytes == 0) {
     reason =
@@ -219,7 +218,7 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
   // NCCL has no barrier.
   const bool may_be_nccls = request.collective != Collective::kBarrier;
   if (request.only_nccl && may_be_nccls && (row.needs & kNeedsNccl) == 0) {
-    return "is left out: TUTTI_DISABLE=1 leaves every operation to NCCL";
+    return "disabled: TUTTI_DISABLE=1 leaves every operation to NCCL";
   }
   return {};
 }
@@ -233,8 +232,8 @@ std::string why_not_unnamed(const Algorithm& row, const Request& request,
   std::string reason = why_not(row, request, topology);
   if (reason.empty() && is_emulated(row, topology)) {
     reason =
-        "needs NVLink multicast, which is off or not there; named, it is emulated by a loop over "
-        "the peers";
+        "needs NVLink multicast, which is off or missing; requested by name, it is emulated by a "
+        "loop over the peers";
   }
   return reason;
 }
@@ -248,19 +247,20 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
   // Whoever gives no SM has asked for copy engines, whatever else would be faster.
   const bool meant = only_meets(row) && budget_of(request, topology) == 0;
   if (row.only_where_measured && !measured && !meant) {
-    return "is taken by itself where a table of measurements names it";
+    return "selected automatically only by a tuning table";
   }
   if ((row.needs & kNeedsNcclWindows) != 0 && topology.nccl_version < kFirstNcclThatAbortsThem) {
-    return fmt::format("is taken by itself with NCCL 2.29.7 or newer: {} cannot abort its kernels",
-                       nccl_version_text(topology.nccl_version));
+    return fmt::format(
+        "selected automatically only with NCCL 2.29.7 or newer: {} cannot abort its kernels",
+        nccl_text(topology));
   }
   if ((row.needs & kNeedsNcclCopyEngines) != 0) {
-    return "is taken by name alone: no abort ends a stream that waits in NCCL's copy engines";
+    return "used only if requested by name: an abort cannot end a wait in NCCL's copy engines";
   }
   // Through slots its chunks are short, which nobody measured to be fast.
   const bool needs_slots = !request.symmetric || (request.in_place && row.in_place_needs_staging);
   if (row.ring_directions > 0 && row.peers_write_output && needs_slots) {
-    return "is taken by itself where chunks go from output to output: out of place, and symmetric";
+    return "selected automatically only out of place with symmetric buffers";
   }
   return {};
 }

@@ -9,7 +9,8 @@
 
 namespace tutti {
 
-// Empty if it can; else the reason, worded to follow the row's name: "needs NCCL, which ...".
+// Empty if it can; else the reason, worded to follow the algorithm's name and a colon: "needs NCCL,
+// which ...".
 std::string why_not(const Algorithm& row, const Request& request, const Topology& topology);
 
 // Whether it would only do what a switch does by a loop over the peers. Such rows run when they are

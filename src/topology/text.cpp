@@ -1,4 +1,4 @@
-// Machines and groups in words, and the name a machine's results are filed under.
+// Groups in words, and the name that results of a machine are filed under.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +6,6 @@
 #include <cctype>
 #include <string_view>
 
-#include "base/units.hpp"
 #include "topology/topology.hpp"
 
 namespace tutti {
@@ -15,39 +14,6 @@ namespace {
 std::string counted(int number, std::string_view what) {
   const std::string_view plural = number == 1 ? "" : what.ends_with("s") ? "es" : "s";
   return fmt::format("{} {}{}", number, what, plural);
-}
-
-std::string gibibytes(std::size_t bytes) {
-  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / static_cast<double>(GiB));
-}
-
-std::string host_text(const Host& host) {
-  return fmt::format("host {}: {}, {}, {} memory, {} in /dev/shm\n", host.name,
-                     counted(host.cores, "core"), counted(host.numa_nodes, "NUMA node"),
-                     gibibytes(host.memory_bytes), gibibytes(host.shared_memory_bytes));
-}
-
-std::string gpu_text(const Gpu& gpu) {
-  return fmt::format("  GPU {}: {}, {}, sm_{}, {}, {}, {}, NUMA node {}\n", gpu.index, gpu.name,
-                     gpu.pci_bus_id, gpu.compute, counted(gpu.multiprocessors, "multiprocessor"),
-                     gibibytes(gpu.memory_bytes),
-                     gpu.nvlinks > 0 ? counted(gpu.nvlinks, "NVLink") : "no NVLink known",
-                     gpu.numa_node >= 0 ? std::to_string(gpu.numa_node) : "unknown");
-}
-
-// One line where all pairs are alike, else a line per GPU that lacks something.
-std::string peer_text(const Machine& machine) {
-  std::string missing;
-  for (std::size_t from = 0; from < machine.peer_access.size(); ++from) {
-    std::string unreachable;
-    for (std::size_t to = 0; to < machine.peer_access[from].size(); ++to) {
-      if (!machine.peer_access[from][to]) unreachable += fmt::format(" {}", to);
-    }
-    if (!unreachable.empty()) {
-      missing += fmt::format("  GPU {} cannot reach GPU{}\n", from, unreachable);
-    }
-  }
-  return missing.empty() ? "peer access: every pair\n" : "peer access:\n" + missing;
 }
 
 bool is_memory_size(std::string_view word) {
@@ -100,26 +66,25 @@ std::string_view peer_access_text(const Topology& topology) {
 
 }  // namespace
 
-std::string to_text(const Machine& machine) {
-  std::string text = host_text(machine.host);
-  if (machine.gpus.empty()) return text + fmt::format("no GPU: {}\n", machine.why_no_gpu);
-  text += fmt::format("driver {}, CUDA {}, {}\n", machine.driver_version, machine.cuda_version,
-                      counted(static_cast<int>(machine.gpus.size()), "GPU"));
-  for (const Gpu& gpu : machine.gpus) text += gpu_text(gpu);
-  return text + peer_text(machine);
-}
-
 std::string to_text(const Topology& topology) {
   const std::string group =
       fmt::format("{}: {} in {} on {}{}", to_string(topology.backend),
                   counted(topology.ranks, "rank"), counted(topology.processes, "process"),
                   counted(topology.hosts, "host"), nodes_text(topology));
-  const std::string_view nccl = topology.nccl ? "NCCL" : "no NCCL";
+  const std::string nccl = nccl_text(topology);
   if (topology.backend == Backend::kHost) return fmt::format("{}, {}", group, nccl);
-  return fmt::format("{}, {} (sm_{}, {}, {}), {}, {}multicast, {}", group, topology.gpu,
-                     topology.compute, counted(topology.multiprocessors, "multiprocessor"),
-                     counted(topology.nvlinks, "NVLink"), peer_access_text(topology),
-                     topology.multicast ? "" : "no ", nccl);
+  const std::string sms =
+      topology.multiprocessors > 0 ? fmt::format(", {} SMs", topology.multiprocessors) : "";
+  return fmt::format("{}, {} (sm_{}{}, {}), {}, {}multicast, {}", group, topology.gpu,
+                     topology.compute, sms, counted(topology.nvlinks, "NVLink"),
+                     peer_access_text(topology), topology.multicast ? "" : "no ", nccl);
+}
+
+std::string nccl_text(const Topology& topology) {
+  if (!topology.nccl) return "no NCCL";
+  const int version = topology.nccl_version;
+  if (version <= 0 || version == kAnyNccl) return "NCCL";
+  return fmt::format("NCCL {}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
 }
 
 std::string machine_slug(const Machine& machine) {

@@ -62,6 +62,8 @@ Machine discover_machine(CudaDriver* cuda, NvmlDriver* nvml);
 inline constexpr int kFirstNcclWithWindows = 22700;
 inline constexpr int kFirstNcclWithCopyEngines = 22800;
 inline constexpr int kFirstNcclThatAbortsThem = 22907;
+// Of a machine that is only described: new enough for everything, and told to nobody.
+inline constexpr int kAnyNccl = 99999;
 
 // The ways between ranks that can share memory.
 constexpr Reach peer_ways(Backend backend) {
@@ -104,8 +106,8 @@ struct Topology {
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
-std::string to_text(const Machine& machine);    // for people, several lines
 std::string to_text(const Topology& topology);  // one line
+std::string nccl_text(const Topology& topology);  // "NCCL 2.28.9", "NCCL", "no NCCL"
 void to_json(nlohmann::json& json, const Gpu&);
 void from_json(const nlohmann::json& json, Gpu&);
 void to_json(nlohmann::json& json, const Host&);

@@ -81,7 +81,9 @@ void check_value(const json& read) {
   const json written = value;
   must_hold(agree(read, written), "a machine is what was written");
   must_hold(written.get<Value>() == value, "a machine that is written and read is the same");
-  must_hold(!to_text(value).empty(), "a machine can be printed");
+  if constexpr (std::is_same_v<Value, Topology>) {
+    must_hold(!to_text(value).empty(), "a group can be printed");
+  }
 }
 
 }  // namespace

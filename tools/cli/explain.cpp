@@ -6,13 +6,13 @@
 #include <algorithm>
 
 #include "base/knobs.hpp"
-#include "base/printable.hpp"
 #include "base/try.hpp"
 #include "drivers/cuda.hpp"
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
 #include "executors/peer/layout.hpp"
 #include "exit_code.hpp"
+#include "known_gpus.hpp"
 #include "parse.hpp"
 #include "planning/choose.hpp"
 #include "planning/table.hpp"
@@ -36,18 +36,12 @@ std::vector<PairReach> pairs_apart(const Machine& machine, int ranks) {
   return apart;
 }
 
-// On a machine that is only described: new enough for everything.
-constexpr int kAnyNccl = 99999;
-
-// What a table asks after is the name. For the model: an H200, unless the name is of another one.
-Topology described(const std::string& gpu) {
-  const bool ampere = gpu.starts_with("NVIDIA A100"), blackwell = gpu.starts_with("NVIDIA B200");
+Topology described(const KnownGpu& gpu) {
   return {.backend = Backend::kCuda,
-          .gpu = gpu,
-          .compute = ampere      ? 80
-                     : blackwell ? 100
-                                 : 90,
-          .nvlinks = ampere ? 12 : 18,
+          .gpu = std::string(gpu.name),
+          .compute = gpu.compute,
+          .multiprocessors = gpu.multiprocessors,
+          .nvlinks = gpu.nvlinks,
           .nccl = true,
           .nccl_version = kAnyNccl};
 }
@@ -72,12 +66,13 @@ Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine
   Topology topology;
   if (!a.gpu.empty()) {
     if (backend == Backend::kHost) return wrong("--gpu describes a machine for --backend cuda");
-    topology = described(printable(a.gpu));
+    TUTTI_ASSIGN(const KnownGpu gpu, find_gpu(a.gpu));
+    topology = described(gpu);
   } else if (backend == Backend::kCuda || (backend == Backend::kAuto && gpus > 0)) {
     if (gpus == 0) {
       return wrong(
-          fmt::format("--backend cuda: there is no GPU here ({}); --gpu \"NVIDIA H200\" "
-                      "asks about another machine",
+          fmt::format("--backend cuda: there is no GPU here ({}); --gpu h200 asks about another "
+                      "machine, --gpu list lists those that are known",
                       machine.why_no_gpu));
     }
     const Gpu& first = machine.gpus.front();
@@ -108,8 +103,28 @@ Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine
   return topology;
 }
 
-std::string print_json(const Selection& selection, const TuningTable& table) {
+// Nobody asked for the host, but there is no GPU: what to ask instead. Else empty.
+std::string note_without_gpu(const ExplainArguments& a, const Selection& selection,
+                             const Machine& machine) {
+  const bool here = a.gpu.empty() && a.backend.empty();
+  if (!here || selection.topology.backend != Backend::kHost) return {};
+  return fmt::format(
+      "There is no GPU here ({}): this is the answer for the host backend. For a GPU: "
+      "`tutti explain {} --gpu h200 --ranks 8`; --gpu list lists the known ones.",
+      machine.why_no_gpu, to_string(selection.request.collective));
+}
+
+// A version that is only assumed is left out.
+nlohmann::json topology_json(const Topology& topology) {
+  Topology shown = topology;
+  if (shown.nccl_version == kAnyNccl) shown.nccl_version = 0;
+  return shown;
+}
+
+std::string print_json(const Selection& selection, const TuningTable& table,
+                       const std::string& note) {
   nlohmann::ordered_json value;
+  if (!note.empty()) value["note"] = note;
   const auto plan = choose(selection.request, selection.topology, table);
   if (plan.is_ok()) {
     value["plan"] = {{"algorithm", plan->algorithm},
@@ -121,14 +136,15 @@ std::string print_json(const Selection& selection, const TuningTable& table) {
     value["plan"] = nullptr;
     value["why"] = plan.status().to_string();
   }
-  value["topology"] = nlohmann::json(selection.topology);
+  value["topology"] = topology_json(selection.topology);
   value["candidates"] = nlohmann::ordered_json::array();
   for (const Candidate& c : candidates(selection.request, selection.topology, table)) {
     value["candidates"].push_back({{"algorithm", c.algorithm},
                                    {"possible", c.possible},
                                    {"chosen", c.chosen},
                                    {"why", c.why},
-                                   {"predicted_us", c.predicted_us}});
+                                   {"predicted_us", c.predicted_us},
+                                   {"measured", c.measured}});
   }
   return value.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -195,6 +211,17 @@ Result<Selection> read_question(const ExplainArguments& a, const Machine& machin
 }
 
 int run_explain(const ExplainArguments& arguments) {
+  const Knobs& knobs = Knobs::process();
+  const auto table =
+      TuningTable::load(knobs.path("TUTTI_TUNING_FILE"), knobs.path("TUTTI_TUNING_CACHE"));
+  if (!table.is_ok()) {
+    tell_line(stderr, "tutti explain: {}", table.status().to_string());
+    return kFailure;
+  }
+  if (arguments.gpu == "list") {
+    tell(stdout, "{}", list_gpus(*table));
+    return kSuccess;
+  }
   const Machine machine = discover_machine(real_cuda(), real_nvml());
   NcclDriver* const nccl = real_nccl();
   const auto selection =
@@ -203,16 +230,13 @@ int run_explain(const ExplainArguments& arguments) {
     tell_line(stderr, "tutti explain: {}", selection.status().message());
     return kUsage;
   }
-  const Knobs& knobs = Knobs::process();
-  const auto table =
-      TuningTable::load(knobs.path("TUTTI_TUNING_FILE"), knobs.path("TUTTI_TUNING_CACHE"));
-  if (!table.is_ok()) {
-    tell_line(stderr, "tutti explain: {}", table.status().to_string());
-    return kFailure;
+  const std::string note = note_without_gpu(arguments, *selection, machine);
+  if (arguments.json) {
+    tell(stdout, "{}", print_json(*selection, *table, note));
+  } else {
+    if (!note.empty()) tell_line(stdout, "{}", note);
+    tell(stdout, "{}", explain(selection->request, selection->topology, *table));
   }
-  tell(stdout, "{}",
-       arguments.json ? print_json(*selection, *table)
-                      : explain(selection->request, selection->topology, *table));
   return choose(selection->request, selection->topology, *table).is_ok() ? kSuccess : kFailure;
 }
 

@@ -21,8 +21,9 @@ struct Selection {
   Topology topology;
 };
 
-// What is asked, of this `machine` or of the one that --gpu describes: all its GPUs reach each
-// other and NCCL is there. `nccl`: the version that this machine has, 22809 for 2.28.9; 0: none.
+// What is asked, of this `machine` or of the one that --gpu names: all its GPUs reach each other,
+// and NCCL is there and new enough for everything. `nccl`: the version that this machine has, 22809
+// for 2.28.9; 0: none.
 Result<Selection> read_question(const ExplainArguments& arguments, const Machine& machine,
                                 int nccl);
 

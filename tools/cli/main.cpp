@@ -79,14 +79,12 @@ void add_tune(CLI::App& app, TuneArguments& a, Answer& answer, const std::string
 
 void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
   CLI::App& explain = *app.add_subcommand("explain", "Say which algorithm a call takes, and why");
-  explain
-      .add_option(
-          "collective", a.collective,
-          "all_reduce, all_reduce_residual_rms_norm, all_gather, reduce_scatter, all_to_all, "
-          "broadcast, reduce, gather, scatter, send_recv, all_gather_v, reduce_scatter_v, "
-          "all_to_all_v "
-          "or barrier")
-      ->required();
+  explain.add_option(
+      "collective", a.collective,
+      "all_reduce, all_reduce_residual_rms_norm, all_gather, reduce_scatter, all_to_all, "
+      "broadcast, reduce, gather, scatter, send_recv, all_gather_v, reduce_scatter_v, "
+      "all_to_all_v "
+      "or barrier");
   explain.add_option("--ranks", a.ranks, "Number of ranks");
   explain.add_option("--bytes", a.bytes, "Size of the message: 1M");
   explain.add_option("--rows", a.rows, "Or as many tokens of --hidden elements: 32");
@@ -101,9 +99,13 @@ void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
   explain.add_flag("--in-place", a.in_place, "Output is input");
   explain.add_flag("--deterministic", a.deterministic, "Only rows with the same bits everywhere");
   explain.add_option("--backend", a.backend, "auto, host or cuda");
-  explain.add_option("--gpu", a.gpu, "Another machine than this: \"NVIDIA H200\"");
+  explain.add_option("--gpu", a.gpu,
+                     "GPUs that this machine need not have: h200; list: lists them");
   explain.add_flag("--json", a.json, "Print JSON");
-  explain.callback([&] { answer = [&] { return run_explain(a); }; });
+  explain.callback([&] {
+    if (a.collective.empty() && a.gpu != "list") throw CLI::RequiredError("collective");
+    answer = [&] { return run_explain(a); };
+  });
 }
 
 void add_status(CLI::App& app, StatusArguments& a, Answer& answer) {
@@ -131,7 +133,8 @@ void add_others(CLI::App& app, DoctorArguments& doctor_arguments, ReportArgument
   report.add_option("--results", r.results, "Folder of <machine>/<what>.json")
       ->capture_default_str();
   report.add_option("--docs", r.docs, "File that is written")->capture_default_str();
-  report.add_option("--readme", r.readme, "File whose headline is replaced")->capture_default_str();
+  report.add_option("--readme", r.readme, "File whose headline is replaced: README.md, if any");
+  report.add_option("--html", r.html, "Write one self-contained page to this file instead");
   report.add_flag("--check", r.check, "Write nothing; fail if something would change");
   report.callback([&] { answer = [&] { return run_report(r); }; });
 }

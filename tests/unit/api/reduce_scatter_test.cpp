@@ -69,10 +69,10 @@ TEST_F(ReduceScatterTest, RowsMustDivideTheCountAndAreNotSplitInPlace) {
   call.options.algorithm = "pull";
   const Status status = reduce_scatter(group(), call);
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-  EXPECT_THAT(status.message(), HasSubstr("takes pieces one behind the other"));
+  EXPECT_THAT(status.message(), HasSubstr("gives each rank a contiguous block"));
   call.rows = 1;
   call.options.algorithm = "pull_rows";
-  EXPECT_THAT(reduce_scatter(group(), call).message(), HasSubstr("is for a matrix"));
+  EXPECT_THAT(reduce_scatter(group(), call).message(), HasSubstr("only splits a matrix"));
 }
 
 TEST_F(ReduceScatterTest, NothingNeedsNoBuffer) {

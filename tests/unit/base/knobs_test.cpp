@@ -114,7 +114,7 @@ TEST(Knobs, WordsForBoolsAndChoices) {
 }
 
 TEST(Knobs, SizeLimitsKeepOneMeaning) {
-  const Knob limit{"TUTTI_LIMIT", KnobType::kSizeLimit, "-2", "for this test"};
+  const Knob limit{"TUTTI_LIMIT", KnobGroup::kMemory, KnobType::kSizeLimit, "-2", "for this test"};
   const auto value = [&](const char* text) {
     return Knobs::parse({std::string("TUTTI_LIMIT=") + text}, "", {&limit, 1});
   };

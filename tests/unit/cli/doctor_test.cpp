@@ -39,13 +39,13 @@ Finding find(const std::vector<Finding>& findings, const std::string& subject) {
   for (const Finding& finding : findings) {
     if (finding.subject == subject) return finding;
   }
-  return {Severity::kGood, subject, "no such finding", ""};
+  return {Severity::kOk, subject, "no such finding", ""};
 }
 
 std::size_t broken(const std::vector<Finding>& findings) {
   std::size_t count = 0;
   for (const Finding& finding : findings) {
-    if (finding.severity != Severity::kBroken) continue;
+    if (finding.severity != Severity::kFailure) continue;
     EXPECT_FALSE(finding.fix.empty()) << finding.subject;
     ++count;
   }
@@ -64,10 +64,10 @@ TEST(Doctor, SaysWhatAnOldNcclCannotDo) {
   EXPECT_EQ(find(judge(facts), "NCCL").text, "2.29.7");
   facts.nccl_version = "2.28.3";
   facts.nccl_number = 22803;
-  EXPECT_THAT(find(judge(facts), "NCCL").text, HasSubstr("nccl_window by its name alone"));
+  EXPECT_THAT(find(judge(facts), "NCCL").text, HasSubstr("nccl_window only if requested by name"));
   facts.nccl_version = "2.26.5";
   facts.nccl_number = 22605;
-  EXPECT_THAT(find(judge(facts), "NCCL").text, HasSubstr("nccl_window takes 2.27 or newer"));
+  EXPECT_THAT(find(judge(facts), "NCCL").text, HasSubstr("nccl_window needs 2.27 or newer"));
   EXPECT_EQ(broken(judge(facts)), 0u);
 }
 
@@ -103,13 +103,13 @@ TEST(Doctor, NamesTheDirectedPairThatFails) {
 TEST(Doctor, JudgesLimits) {
   Facts facts = healthy();
   facts.open_files = 100;
-  EXPECT_EQ(find(judge(facts), "open files").severity, Severity::kBroken);
+  EXPECT_EQ(find(judge(facts), "open files").severity, Severity::kFailure);
   facts.open_files = 512;
-  EXPECT_EQ(find(judge(facts), "open files").severity, Severity::kNote);
+  EXPECT_EQ(find(judge(facts), "open files").severity, Severity::kWarning);
   facts.locked_memory = 64 * KiB;
-  EXPECT_EQ(find(judge(facts), "locked memory").severity, Severity::kNote);
+  EXPECT_THAT(find(judge(facts), "locked memory").text, HasSubstr("0.1 MiB; only networks"));
   facts.why_no_shared_memory = "memfd_create: not permitted";
-  EXPECT_EQ(find(judge(facts), "shared memory").severity, Severity::kBroken);
+  EXPECT_EQ(find(judge(facts), "shared memory").severity, Severity::kFailure);
   facts.shared_memory_free = 64 * MiB;
   EXPECT_THAT(find(judge(facts), "/dev/shm").fix, HasSubstr("--shm-size"));
 }
@@ -139,8 +139,9 @@ TEST(Doctor, TriesFolders) {
 }
 
 TEST(Doctor, EscapesWhatOthersNamed) {
-  const std::vector<Finding> findings = {{Severity::kBroken, "a", "b\x1b[2J", "c\nd"}};
-  EXPECT_EQ(print_findings(findings, false), "BROKEN  a  b\\x1b[2J\n           -> c\\nd\n");
+  const std::vector<Finding> findings = {{Severity::kFailure, "a", "b\x1b[2J", "c\nd", "x"}};
+  EXPECT_EQ(print_findings(findings, {}, false),
+            "x\n  fail  a  b\\x1b[2J\n           fix: c\\nd\n\n1 failure, 0 warnings\n");
 }
 
 TEST(Doctor, SaysWhetherMulticastIsUsed) {
@@ -159,28 +160,80 @@ TEST(Doctor, NamesOptionalLibrariesAndMissesNone) {
   look_for_libraries(libraries, facts);
   const auto findings = judge(facts);
   EXPECT_EQ(broken(findings), 0u);
-  EXPECT_EQ(find(findings, "cuBLASLt").severity, Severity::kGood);
-  EXPECT_THAT(find(findings, "cuBLASLt").text, HasSubstr("13.0.2, /lib/libcublasLt.so.13; for "));
-  EXPECT_EQ(find(findings, "UCX").severity, Severity::kNote);
-  EXPECT_THAT(find(findings, "UCX").text, HasSubstr("not found (no such file); for networks"));
+  EXPECT_EQ(find(findings, "cuBLASLt").severity, Severity::kOk);
+  EXPECT_THAT(find(findings, "cuBLASLt").text,
+              HasSubstr("13.0.2, /lib/libcublasLt.so.13; optional"));
+  EXPECT_EQ(find(findings, "UCX").severity, Severity::kOk);
+  EXPECT_THAT(find(findings, "UCX").text, HasSubstr("not found (no such file); optional: for net"));
 }
 
-TEST(Doctor, PrintsRedLinesWithTheirFix) {
-  const std::vector<Finding> findings = {{Severity::kGood, "a", "fine", ""},
-                                         {Severity::kBroken, "bcd", "bad", "mend it"}};
-  EXPECT_EQ(print_findings(findings, false),
-            "ok      a    fine\nBROKEN  bcd  bad\n             -> mend it\n");
-  EXPECT_THAT(print_findings(findings, true), HasSubstr("\x1b[31mBROKEN"));
+TEST(Doctor, PrintsEachGroupOnceWithItsFixes) {
+  const std::vector<Finding> findings = {{Severity::kOk, "a", "fine", "", "one"},
+                                         {Severity::kFailure, "bcd", "bad", "repair it", "one"},
+                                         {Severity::kWarning, "e", "so so", "tune it", "two"}};
+  EXPECT_EQ(print_findings(findings, {}, false),
+            "one\n  ok    a    fine\n  fail  bcd  bad\n             fix: repair it\n"
+            "\ntwo\n  warn  e    so so\n             fix: tune it\n"
+            "\n1 failure, 1 warning\n");
+  EXPECT_THAT(print_findings(findings, {}, true), HasSubstr("\x1b[31mfail\x1b[0m  bcd"));
+  EXPECT_THAT(print_findings(findings, {}, true), HasSubstr("\x1b[33mwarn\x1b[0m  e"));
   const auto json = nlohmann::json::parse(print_findings_json(findings, healthy()));
-  EXPECT_EQ(json.at("findings").at(1).at("fix"), "mend it");
+  EXPECT_EQ(json.at("findings").at(1).at("fix"), "repair it");
+  EXPECT_EQ(json.at("findings").at(1).at("group"), "one");
   EXPECT_EQ(json.at("transfers").size(), 2u);
 }
 
-TEST(Transfers, MoveDataBetweenEveryOrderedPair) {
+TEST(Doctor, HasAllGroupsAndAFixForWhatIsNotRight) {
+  Facts facts = healthy();
+  facts.why_no_nccl = facts.why_no_nvml = "not found";
+  facts.open_files = 100;
+  facts.transfers.push_back({.from = kHostEnd, .to = 0, .allowed = true, .why = "no memory"});
+  std::vector<std::string_view> groups;
+  for (const Finding& finding : judge(facts)) {
+    if (groups.empty() || groups.back() != finding.group) groups.push_back(finding.group);
+    EXPECT_EQ(finding.fix.empty(), finding.severity == Severity::kOk) << finding.subject;
+    EXPECT_EQ(finding.fix.find('\n'), std::string::npos) << finding.subject;
+  }
+  EXPECT_EQ(groups, (std::vector<std::string_view>{"machine", "GPUs", "libraries", "limits"}));
+  EXPECT_EQ(find(judge(facts), "copy host to 0").severity, Severity::kFailure);
+}
+
+TEST(Doctor, SaysWhatWasSkipped) {
+  Facts facts = healthy();
+  facts.transfers[1] = {.from = 1, .to = 0, .skipped = true};
+  EXPECT_EQ(broken(judge(facts)), 0u);
+  EXPECT_EQ(find(judge(facts), "skipped").text, "1 of 2 transfers: the time for them was up");
+  EXPECT_THAT(find(judge(facts), "peer access").text, HasSubstr("1 of 2 directed pairs"));
+}
+
+constexpr std::chrono::minutes kEnoughTime{10};
+
+TEST(Transfers, MoveDataBetweenTheHostAndAllGpus) {
   FakeCuda cuda(std::make_shared<FakeCudaWorld>(3));
-  const auto transfers = try_transfers(cuda, 3);
-  ASSERT_EQ(transfers.size(), 6u);
-  for (const PeerTransfer& t : transfers) EXPECT_TRUE(t.allowed && t.intact) << t.why;
+  const auto transfers = try_transfers(cuda, 3, kEnoughTime);
+  ASSERT_EQ(transfers.size(), 6u + 6u);
+  for (const Transfer& t : transfers) {
+    EXPECT_TRUE(t.allowed && t.intact && !t.skipped) << t.why;
+    EXPECT_GT(t.gbps, 0);
+    EXPECT_GT(t.latency_us, 0);
+  }
+  EXPECT_EQ(cuda.open(), FakeCudaOpen());
+}
+
+TEST(Transfers, OfOneGpuAreThoseWithTheHost) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
+  const auto transfers = try_transfers(cuda, 1, kEnoughTime);
+  ASSERT_EQ(transfers.size(), 2u);
+  EXPECT_EQ(transfers[0].from, kHostEnd);
+  EXPECT_EQ(transfers[1].to, kHostEnd);
+}
+
+TEST(Transfers, AreNotBegunWhenTheirTimeIsUp) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(2));
+  for (const Transfer& t : try_transfers(cuda, 2, std::chrono::milliseconds(0))) {
+    EXPECT_TRUE(t.skipped && !t.intact);
+  }
+  EXPECT_EQ(cuda.calls("allocate"), 0);
 }
 
 TEST(Transfers, NoticeDataThatIsLostAndAccessThatIsRefused) {
@@ -188,12 +241,36 @@ TEST(Transfers, NoticeDataThatIsLostAndAccessThatIsRefused) {
   world->lossy = {{0, 2}};
   world->without_peer_access = {{1, 0}};
   FakeCuda cuda(world);
-  for (const PeerTransfer& t : try_transfers(cuda, 3)) {
+  for (const Transfer& t : try_transfers(cuda, 3, kEnoughTime)) {
     const bool lossy = t.from == 0 && t.to == 2, refused = t.from == 1 && t.to == 0;
     EXPECT_EQ(t.intact, !lossy && !refused) << t.from << " to " << t.to << ": " << t.why;
     EXPECT_EQ(t.why.find("data is lost") != std::string::npos, lossy) << t.why;
     EXPECT_EQ(t.why == "the driver allows no peer access", refused) << t.why;
   }
+}
+
+TEST(Transfers, ArePrintedAsMatrices) {
+  const auto transfer = [](int from, int to, double gbps, double us) {
+    return Transfer{
+        .from = from, .to = to, .allowed = true, .intact = true, .gbps = gbps, .latency_us = us};
+  };
+  std::vector<Transfer> transfers = {
+      transfer(kHostEnd, 0, 55.25, 1.5), transfer(0, kHostEnd, 54, 1.75),
+      transfer(kHostEnd, 1, 55, 1.5),    {.from = 1, .to = kHostEnd, .skipped = true},
+      transfer(0, 1, 390.04, 2.125),     {.from = 1, .to = 0, .allowed = true, .why = "lost"}};
+  EXPECT_EQ(print_transfers(transfers),
+            "bandwidth of copies of 64M, one copy engine, GB/s\n"
+            "from \\ to       GPU 0    GPU 1     host\n"
+            "GPU 0               -    390.0     54.0\n"
+            "GPU 1          failed        -  skipped\n"
+            "host             55.2     55.0        -\n"
+            "\n"
+            "latency of a copy of 4 bytes in a CUDA graph, us\n"
+            "from \\ to       GPU 0    GPU 1     host\n"
+            "GPU 0               -     2.12     1.75\n"
+            "GPU 1          failed        -  skipped\n"
+            "host             1.50     1.50        -\n");
+  EXPECT_EQ(print_transfers({}), "");
 }
 
 }  // namespace

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "known_gpus.hpp"
+
 namespace tutti::cli {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 Machine gpus(int count) {
@@ -66,7 +69,7 @@ TEST(Explain, SeesAPairThatDoesNotReachEachOther) {
 
 TEST(Explain, AsksAboutAMachineThatIsDescribed) {
   ExplainArguments arguments = asking();
-  arguments.gpu = "NVIDIA B200";
+  arguments.gpu = "b200";
   arguments.ranks = "8";
   arguments.bytes = "1K";
   arguments.buffers = "plain";
@@ -74,6 +77,7 @@ TEST(Explain, AsksAboutAMachineThatIsDescribed) {
   ASSERT_TRUE(question.is_ok());
   EXPECT_EQ(question->topology.gpu, "NVIDIA B200");
   EXPECT_EQ(question->topology.compute, 100);
+  EXPECT_EQ(question->topology.multiprocessors, 148);
   EXPECT_EQ(question->topology.ranks, 8);
   EXPECT_FALSE(question->request.symmetric);
 }
@@ -128,9 +132,35 @@ const BadQuestion kBadQuestions[] = {
     {"sm_budget", &ExplainArguments::sm_budget, "-1", "--sm-budget"},
     {"sm_budget_text", &ExplainArguments::sm_budget, "few", "--sm-budget"},
     {"backend", &ExplainArguments::backend, "rocm", "known are auto, host, cuda"},
+    {"gpu", &ExplainArguments::gpu, "V100",
+     "unknown --gpu 'V100'; known are NVIDIA A100-SXM4-40GB"},
+    {"gpu_ambiguous", &ExplainArguments::gpu, "a100",
+     "fits NVIDIA A100-SXM4-40GB, NVIDIA A100-SXM4-80GB; give more of the name"},
 };
 INSTANTIATE_TEST_SUITE_P(Explain, RefusedQuestion, testing::ValuesIn(kBadQuestions),
                          [](const auto& parameter) { return parameter.param.name; });
+
+TEST(KnownGpus, AreFoundByAnyPartOfTheirNameInAnyCase) {
+  for (const char* text : {"NVIDIA H200", "nvidia h200", "h200", "H20"}) {
+    const auto gpu = find_gpu(text);
+    ASSERT_TRUE(gpu.is_ok()) << gpu.status().to_string();
+    EXPECT_EQ(gpu->name, "NVIDIA H200");
+    EXPECT_EQ(gpu->multiprocessors, 132);
+  }
+}
+
+TEST(KnownGpus, AreThoseOfShippedTablesAtLeast) {
+  const auto table = TuningTable::load("", "");
+  ASSERT_TRUE(table.is_ok());
+  const std::string list = list_gpus(*table);
+  for (const TuningSource& source : table->sources()) {
+    for (const TuningEntry& entry : source.entries) {
+      if (entry.backend != Backend::kCuda) continue;
+      ASSERT_TRUE(find_gpu(entry.gpu).is_ok()) << entry.gpu;
+      EXPECT_THAT(list, ContainsRegex(entry.gpu + " .*" + source.name));
+    }
+  }
+}
 
 TEST(Explain, NeedsAGpuForCuda) {
   ExplainArguments arguments = asking();

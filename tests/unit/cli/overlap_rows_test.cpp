@@ -181,9 +181,11 @@ TEST(OverlapRows, HaveASectionInTheReport) {
                                           .what = "overlap",
                                           .record = record}};
   const std::vector<Page> pages = render_docs(files, "docs/benchmarks.md");
-  ASSERT_EQ(pages.size(), 1u);  // no curve
+  ASSERT_EQ(pages.size(), 2u);
   EXPECT_THAT(pages[0].text, HasSubstr("## overlap on h200x8"));
-  EXPECT_THAT(pages[0].text, HasSubstr("k 8192, cuBLASLt 13.0.2; 64M from each rank** (us, p50)"));
+  EXPECT_THAT(pages[0].text,
+              HasSubstr("k 8192, cuBLASLt 13.0.2; 64M from each rank** (us, p50; NVLink "
+                        "multicast: off for all libraries; with it: not measured)"));
   EXPECT_THAT(pages[0].text,
               HasSubstr("| copy_engine | 1600 | 1300 | 2900 | 1800 | 200.0 | n/a |"));
 }

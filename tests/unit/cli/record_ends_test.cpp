@@ -48,7 +48,10 @@ void show(const Record& record) {
   for (const char* what : {"all_reduce", "overlap"}) {
     const ResultFile file{
         .path = "results/m/x.json", .machine = "m", .what = what, .record = record};
-    EXPECT_FALSE(render_headline(file).empty());
+    const auto headline = render_headline({file}, file.path);
+    EXPECT_EQ(headline.is_ok() ? StatusCode::kOk : StatusCode::kInvalidArgument,
+              headline.status().code());
+    EXPECT_LT(render_html({file}).size(), 1u << 20);
     for (const Page& page : render_docs({file}, "docs/x.md")) EXPECT_LT(page.text.size(), 1u << 20);
   }
   const auto again = record_from_json_text(to_json_text(record), "again.json");

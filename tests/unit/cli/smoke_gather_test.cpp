@@ -51,7 +51,7 @@ TEST(ExplainGather, SaysWhichRowAndWhy) {
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("all_gather of 1M (524288 x bf16), symmetric"));
   EXPECT_THAT(ended.out, HasSubstr("* all_gather/push"));
-  EXPECT_THAT(ended.out, HasSubstr("is taken by itself where a table of measurements names it"));
+  EXPECT_THAT(ended.out, HasSubstr("selected automatically only by a tuning table"));
   const Ended staged = run_tutti({"explain", "all_gather", "--gpu", "NVIDIA H200", "--ranks", "8",
                                   "--bytes", "64M", "--buffers", "plain"});
   EXPECT_THAT(staged.out, HasSubstr("8 passes through 8M of staging"));  // all that is put out

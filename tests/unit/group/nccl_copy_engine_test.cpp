@@ -111,7 +111,7 @@ TEST(NcclCopyEngineTest, TakesNoDefaultStream) {
                                               .options = {.algorithm = "nccl_copy_engine"}});
        })) {
     EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
-    EXPECT_THAT(refused.message(), HasSubstr("no default stream"));
+    EXPECT_THAT(refused.message(), HasSubstr("other than the default stream"));
   }
   for (int r = 0; r < Windows::kRanks; ++r) EXPECT_TRUE(windows.group(r).status().is_ok());
 }

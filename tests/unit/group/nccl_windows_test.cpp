@@ -84,7 +84,8 @@ TEST(NcclWindowsTest, WhatIsGatheredAndScatteredUsesThemToo) {
            return gather_into(r, input == SIZE_MAX ? 24 * place(r) : input, 24);
          })) {
       EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
-      EXPECT_THAT(refused.message(), HasSubstr("pieces of whole 16 bytes, and they have 24"));
+      EXPECT_THAT(refused.message(),
+                  HasSubstr("a multiple of 16 bytes per rank, and there are 24"));
     }
   }
   EXPECT_EQ(calls(), first);

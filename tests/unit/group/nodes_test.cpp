@@ -39,7 +39,7 @@ TEST(NodesTest, ALargeGroupIsMadeAndItsPartsWork) {
     Communicator& world = groups[static_cast<std::size_t>(rank)];
     std::int64_t value = rank;
     expect_refusal(sum_of_ranks(world, value), StatusCode::kUnsupported,
-                   "one_shot takes at most 16 ranks on a node, and one has 64");
+                   "one_shot: supports at most 16 ranks per node, and a node has 64");
     EXPECT_TRUE(world.status().is_ok()) << "a refusal is no failure";
     Communicator part = std::move(*take(world.split(rank % kParts, rank)));
     EXPECT_EQ(part.size(), kMany / kParts);
@@ -122,8 +122,9 @@ TEST(EmulatedNodesTest, RanksOfTwoNodesAreRefusedAndThoseOfOneAreNot) {
                             on_all_ranks(4, [&](int rank) {
                               Communicator& world = groups[static_cast<std::size_t>(rank)];
                               std::int64_t value = rank;
-                              expect_refusal(sum_of_ranks(world, value), StatusCode::kUnsupported,
-                                             "needs memory of all ranks, which are on 2 nodes");
+                              expect_refusal(
+                                  sum_of_ranks(world, value), StatusCode::kUnsupported,
+                                  "needs access to the memory of all ranks, which are on 2 nodes");
                               expect_refusal(world.allocate(64).status(), StatusCode::kUnavailable,
                                              "no symmetric memory: ranks are on 2 nodes");
                               const int node = world.impl().topology().node(rank);

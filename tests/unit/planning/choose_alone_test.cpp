@@ -63,7 +63,8 @@ TEST(ChooseAlone, ExplainSaysSo) {
   topology.ranks = 1;
   const std::string text = explain(bytes_of(64), topology, TuningTable::empty(), kTestRows);
   EXPECT_THAT(text, testing::HasSubstr("plan: all_reduce/quick: one rank alone, a copy (model)\n"));
-  EXPECT_THAT(text, testing::HasSubstr("; one rank alone: its input is copied, and no row runs\n"));
+  EXPECT_THAT(text,
+              testing::HasSubstr("; one rank alone: its input is copied, and no kernel runs\n"));
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ TEST(Choose, AForcedRowThatCannotRunIsAnErrorWithItsReason) {
   ASSERT_FALSE(called.is_ok());
   EXPECT_EQ(called.status().code(), StatusCode::kUnsupported);
   EXPECT_THAT(called.status().message(),
-              AllOf(HasSubstr("all_reduce/switch was asked for"), HasSubstr("peer access")));
+              AllOf(HasSubstr("all_reduce/switch was requested"), HasSubstr("peer access")));
   request.algorithm = {};
   request.tune = "all_reduce:@ring";
   const auto tuned = choose(request, eight_h200(), TuningTable::empty(), kTestRows);
@@ -219,8 +219,8 @@ TEST(Choose, NeitherPeerAccessNorNcclNamesBoth) {
   ASSERT_FALSE(plan.is_ok());
   EXPECT_EQ(plan.status().code(), StatusCode::kUnsupported);
   EXPECT_THAT(plan.status().message(),
-              AllOf(HasSubstr("peer access between all GPUs, or NCCL"), HasSubstr("; quick needs"),
-                    HasSubstr("; nccl needs NCCL")));
+              AllOf(HasSubstr("peer access between all GPUs, or NCCL"), HasSubstr("; quick: needs"),
+                    HasSubstr("; nccl: needs NCCL")));
 }
 
 TEST(Choose, DeterministicWithNothingLeftSaysWhatWasLeftOut) {
@@ -232,7 +232,7 @@ TEST(Choose, DeterministicWithNothingLeftSaysWhatWasLeftOut) {
   ASSERT_FALSE(plan.is_ok());
   EXPECT_EQ(plan.status().code(), StatusCode::kUnsupported);
   EXPECT_THAT(plan.status().message(),
-              AllOf(HasSubstr("quick needs peer access"), HasSubstr("nccl reduces in the order"),
+              AllOf(HasSubstr("quick: needs peer access"), HasSubstr("nccl: reduces in the order"),
                     Not(HasSubstr("or NCCL, and there is neither"))));
 }
 

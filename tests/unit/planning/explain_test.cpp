@@ -24,13 +24,15 @@ TEST(Explain, SaysWhatWasAskedWhatIsTakenAndWhyOfEachRow) {
   Topology topology = eight_h200();
   topology.nccl = false;
   const std::string text = explain(megabyte(), topology, TuningTable::empty(), kTestRows);
-  EXPECT_THAT(text, HasSubstr("all_reduce of 1M (524288 x bf16, sum), symmetric\n"));
+  EXPECT_THAT(text, HasSubstr("all_reduce of 1M (524288 x bf16, sum), symmetric buffers\n"));
   EXPECT_THAT(text, HasSubstr(to_text(topology)));
   EXPECT_THAT(text, HasSubstr("plan: all_reduce/lean, 128 x 256 threads (model)\n"));
-  EXPECT_THAT(text, ContainsRegex("  \\* all_reduce/lean +[0-9.]+ us  cost model; the fastest\n"));
-  EXPECT_THAT(text,
-              ContainsRegex("    all_reduce/quick +[0-9.]+ us  cost model; no faster than lean\n"));
-  EXPECT_THAT(text, ContainsRegex("    all_reduce/nccl +-  needs NCCL"));
+  EXPECT_THAT(text, ContainsRegex(
+                        "  \\* all_reduce/lean +[0-9.]+ us  predicted  cost model; the fastest\n"));
+  EXPECT_THAT(
+      text, ContainsRegex(
+                "    all_reduce/quick +[0-9.]+ us  predicted  cost model; no faster than lean\n"));
+  EXPECT_THAT(text, ContainsRegex("    all_reduce/nccl +- +needs NCCL"));
 }
 
 TEST(Explain, MeasuredTimesNameTheirSource) {
@@ -44,11 +46,16 @@ TEST(Explain, MeasuredTimesNameTheirSource) {
   ASSERT_EQ(rows.size(), std::size(kTestRows));
   EXPECT_TRUE(rows[1].chosen);
   EXPECT_EQ(rows[1].predicted_us, 12.25);
+  EXPECT_TRUE(rows[1].measured);
   EXPECT_THAT(rows[1].why, AllOf(HasSubstr("measured on 2026-11-20"), HasSubstr("50 samples"),
                                  HasSubstr("shipped h200.json")));
   EXPECT_EQ(rows[4].predicted_us, 24.5);
   EXPECT_THAT(rows[4].why, HasSubstr("; slower than lean"));
   EXPECT_EQ(rows[0].why, "cost model; shipped h200.json names lean");
+  EXPECT_FALSE(rows[0].measured);
+  const std::string text = explain(megabyte(), eight_h200(), *table, kTestRows);
+  EXPECT_THAT(text, ContainsRegex("  \\* all_reduce/lean +12.2 us  measured   measured on 2026"));
+  EXPECT_THAT(text, ContainsRegex("    all_reduce/quick +[0-9.]+ us  predicted  cost model; "));
   EXPECT_FALSE(rows[3].possible);
   EXPECT_EQ(rows[3].predicted_us, 0);
 }
@@ -63,12 +70,10 @@ TEST(Explain, SaysWhatStagingDoesToATablesChoice) {
   EXPECT_THAT(text, HasSubstr(", staged\n"));
   EXPECT_THAT(text,
               HasSubstr("cost model, 16 passes through 64K of staging; shipped h200.json names "
-                        "it for symmetric buffers, but staged it is expected to be slower "
-                        "than nccl\n"));
-  EXPECT_THAT(text,
-              ContainsRegex("  \\* all_reduce/nccl +[0-9.]+ us  cost model; the fastest that does "
-                            "not stage\n"));
-  EXPECT_THAT(text, ContainsRegex("    all_reduce/quick .*; it would stage as well\n"));
+                        "it for symmetric buffers; with staging, nccl is expected to be faster\n"));
+  EXPECT_THAT(text, ContainsRegex("  \\* all_reduce/nccl +[0-9.]+ us  predicted  cost model; the "
+                                  "fastest without staging\n"));
+  EXPECT_THAT(text, ContainsRegex("    all_reduce/quick .*; it needs staging as well\n"));
 
   request.staging_bytes = MiB;  // one pass: the table's row stays
   EXPECT_THAT(explain(request, eight_h200(), *table, kTestRows),
@@ -100,17 +105,19 @@ std::string explained(const TuningEntry& entry, const Topology& topology = eight
 TEST(Explain, WhatIsPublishedNamesItsSourceAndMakesUpNoTime) {
   const std::string text = explained(published("one_shot", ""));
   EXPECT_THAT(text, HasSubstr("(published)\n"));
-  EXPECT_THAT(text, ContainsRegex("  \\* all_reduce/quick +[0-9.]+ us  cost model; published: "
-                                  "one_shot .a paper.\n"));
-  EXPECT_THAT(text, ContainsRegex("    all_reduce/lean +[0-9.]+ us  cost model; published: "
-                                  "one_shot is ahead\n"));
+  EXPECT_THAT(text,
+              ContainsRegex("  \\* all_reduce/quick +[0-9.]+ us  predicted  cost model; published: "
+                            "one_shot .a paper.\n"));
+  EXPECT_THAT(text,
+              ContainsRegex("    all_reduce/lean +[0-9.]+ us  predicted  cost model; published: "
+                            "one_shot is faster\n"));
   EXPECT_THAT(text, testing::Not(HasSubstr("measured")));
 }
 
 TEST(Explain, SaysWhereAPublishedFamilyCannotRun) {
   EXPECT_THAT(explained(published("multicast", "one_shot")),
               ContainsRegex("  \\* all_reduce/quick .*published: multicast .a paper., which cannot "
-                            "run here; next is one_shot\n"));
+                            "run here; the next is one_shot\n"));
   EXPECT_THAT(
       explained(published("multicast", "")),
       ContainsRegex("  \\* all_reduce/lean .*; the fastest; published: multicast .a paper., "
@@ -123,8 +130,8 @@ TEST(Explain, SaysWhereAPublishedFamilyCannotRun) {
 
 // Of rows that can run and are not taken.
 constexpr const char* kReason =
-    "; (slower than|no faster than|the call names|TUTTI_TUNE names|shipped names|"
-    "published: two_shot is ahead|it would stage|is taken by itself where)";
+    "; (slower than|no faster than|the call requests|TUTTI_TUNE requests|shipped names|"
+    "published: two_shot is faster|it needs staging|selected automatically only)";
 
 void expect_reasons(const Request& request, const TuningTable& table) {
   for (const Candidate& row : candidates(request, eight_h200(), table, kTestRows)) {
@@ -161,7 +168,9 @@ TEST(Explain, WithoutAPlanSaysWhy) {
   Topology topology = eight_h200();
   topology.within_nodes = Reach::kNone;
   const std::string text = explain(request, topology, TuningTable::empty(), kTestRows);
-  EXPECT_THAT(text, HasSubstr("no plan: all_reduce/switch was asked for, but needs peer access"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("no plan: all_reduce/switch was requested, but cannot run: needs peer access"));
   EXPECT_THAT(text, testing::Not(HasSubstr("*")));
 }
 
@@ -171,13 +180,20 @@ TEST(Explain, SaysWhatIsEmulated) {
   const auto explained_now = [&] {
     return explain(request, eight_h200(), TuningTable::empty(), kTestRows);
   };
-  EXPECT_THAT(explained_now(),
-              ContainsRegex("    all_reduce/switch +-  needs NVLink multicast, which is off or not "
-                            "there; named, it is emulated by a loop over the peers\n"));
+  EXPECT_THAT(
+      explained_now(),
+      ContainsRegex("    all_reduce/switch +- +needs NVLink multicast, which is off or missing; "
+                    "requested by name, it is emulated by a loop over the peers\n"));
   request.algorithm = "switch";
   EXPECT_THAT(explained_now(),
-              ContainsRegex("  \\* all_reduce/switch +-  emulated by a loop over the peers; named "
-                            "in the call\n"));
+              ContainsRegex("  \\* all_reduce/switch +- +emulated by a loop over the peers; "
+                            "requested by the call\n"));
+}
+
+TEST(Explain, ColumnsAreAsWideAsTheLongestName) {
+  const std::string text = explain(megabyte(), eight_h200(), TuningTable::empty(), kTestRows);
+  const std::size_t heading = text.find("    algorithm  "), time = text.find("time", heading);
+  EXPECT_EQ(time - heading, 4 + std::string("all_reduce/window").size() + 2 + 10 - 4);
 }
 
 TEST(Plans, AsText) {

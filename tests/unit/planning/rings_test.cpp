@@ -209,8 +209,8 @@ TEST(Rings, ExplainSaysWhichIsMeantAndWhy) {
       AllOf(ContainsRegex("  \\* all_reduce/ring +100.5 us .*"
                           "; TUTTI_RING_BIDIRECTIONAL_MAX_BYTES=-2: one way, measured, 100.5 us "
                           "before 102.25\n"),
-            ContainsRegex("    all_reduce/ring_bidirectional +102.2 us .*; is not the ring that is "
-                          "meant: TUTTI_RING_BIDIRECTIONAL_MAX_BYTES=-2")));
+            ContainsRegex("    all_reduce/ring_bidirectional +102.2 us .*; not the ring for this "
+                          "call: TUTTI_RING_BIDIRECTIONAL_MAX_BYTES=-2")));
   c.limit = kSizeAlways;
   EXPECT_THAT(c.explained(16 * MiB),
               ContainsRegex("  \\* all_reduce/ring_bidirectional .*; shipped h200.json names ring; "

@@ -17,13 +17,12 @@ int run_doctor(const DoctorArguments& arguments) {
   if (arguments.json) {
     tell(stdout, "{}", print_findings_json(findings, facts));
   } else {
-    tell(stdout, "{}\n", to_text(facts.machine));
-    tell_as_is(stdout, print_findings(findings, colour));  // with its colours
+    tell_as_is(stdout, print_findings(findings, facts, colour));  // with its colours
   }
-  const bool broken = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.severity == Severity::kBroken;
+  const bool failed = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.severity == Severity::kFailure;
   });
-  return broken ? kFailure : kSuccess;
+  return failed ? kFailure : kSuccess;
 }
 
 }  // namespace tutti::cli

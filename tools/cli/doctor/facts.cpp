@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <system_error>
 
@@ -21,6 +22,8 @@
 
 namespace tutti::cli {
 namespace {
+
+constexpr std::chrono::seconds kTransferBudget{10};  // of all pairs together
 
 struct Limit {
   std::uint64_t soft = 0, hard = 0;
@@ -43,10 +46,10 @@ void add_communicator_memory(Facts& facts) {
   const Layout layout = layout_from(Knobs::process(), !facts.machine.gpus.empty());
   facts.communicator_bytes = layout.bytes();
   facts.communicator_formula = fmt::format(
-      "{} channels x {} flags + {} staging + {} captures x {} staging + {} packets in {} areas",
+      "{} x {} of flags, {} of staging, {} x {} for graph captures, {:.1f} MiB of packets",
       layout.channels(), format_bytes(Layout::kChannelBytes), format_bytes(layout.staging_bytes),
       layout.capture_channels, format_bytes(layout.capture_staging_bytes),
-      format_bytes(layout.signal_offset() - layout.packet_offset(0)), layout.packet_areas);
+      static_cast<double>(layout.signal_offset() - layout.packet_offset(0)) / MiB);
 }
 
 void look_at_folders(Facts& facts) {
@@ -93,7 +96,8 @@ Facts gather_facts() {
   }
   look_for_libraries(real_optional_libraries(), facts);
   if (cuda != nullptr) {
-    facts.transfers = try_transfers(*cuda, static_cast<int>(facts.machine.gpus.size()));
+    const int gpus = static_cast<int>(facts.machine.gpus.size());
+    facts.transfers = try_transfers(*cuda, gpus, kTransferBudget);
   }
   const auto memory = real_shared_memory().create(1 * MiB);
   if (!memory.is_ok()) facts.why_no_shared_memory = memory.status().message();

@@ -24,7 +24,7 @@ struct Facts {
   // Found, or why not.
   Result<FoundLibrary> cublas_lt = Status(StatusCode::kUnavailable, "not looked for");
   Result<FoundLibrary> ucx = Status(StatusCode::kUnavailable, "not looked for");
-  std::vector<PeerTransfer> transfers;
+  std::vector<Transfer> transfers;
   std::string why_no_shared_memory;      // empty: anonymous shared memory can be made
   std::uint64_t shared_memory_free = 0;  // of /dev/shm
   std::string why_shm_not_writable;      // empty: files can be made in /dev/shm

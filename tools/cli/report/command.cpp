@@ -17,11 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// results/<machine>/<what>.json, in the order of their names. A fresh checkout may have none.
+// results/<machine>/<what>.json, in the order of their names.
 Result<std::vector<ResultFile>> read_results(const std::string& folder) {
   std::error_code error;
   std::vector<fs::path> paths;
-  if (folder == ReportArguments{}.results && !fs::exists(folder)) return std::vector<ResultFile>{};
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
     if (it.depth() == 1 && it->path().extension() == ".json") paths.push_back(it->path());
@@ -30,6 +29,12 @@ Result<std::vector<ResultFile>> read_results(const std::string& folder) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("cannot read the folder '{}': {}; --results names another", folder,
                               error.message()));
+  }
+  if (paths.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("'{}' holds no MACHINE/NAME.json; `tutti bench all_reduce --output "
+                              "{}/MACHINE/all_reduce.json` writes one",
+                              folder, folder));
   }
   std::sort(paths.begin(), paths.end());
   std::vector<ResultFile> files;
@@ -44,14 +49,39 @@ Result<std::vector<ResultFile>> read_results(const std::string& folder) {
   return files;
 }
 
-Result<std::vector<Page>> render(const ReportArguments& arguments) {
+struct Rendered {
+  std::vector<Page> pages = {};
+  std::string left;  // why the README's headline stays as it is, though it has one
+};
+
+// Adds the README with its headline replaced, if there is a README that has one.
+Status add_readme(const std::string& named, const std::vector<ResultFile>& files,
+                  Rendered& rendered) {
+  const std::string path = named.empty() ? "README.md" : named;
+  if (named.empty() && !fs::exists(path)) return Status::ok();
+  TUTTI_ASSIGN(const std::string readme, read_file(path));
+  const auto headline = find_headline(readme);
+  if (!headline.is_ok()) return headline.status().with_context(path);
+  if (!*headline) return Status::ok();
+  const auto& [results, begin, end] = **headline;
+  const auto of_headline = [&path = results](const ResultFile& file) { return file.path == path; };
+  if (std::none_of(files.begin(), files.end(), of_headline)) {
+    rendered.left =
+        fmt::format("{} stays as it is: its headline is from {}, which is not among the results",
+                    path, results);
+    return Status::ok();
+  }
+  TUTTI_ASSIGN(const std::string text, render_headline(files, results));
+  rendered.pages.push_back({path, readme.substr(0, begin) + text + readme.substr(end)});
+  return Status::ok();
+}
+
+Result<Rendered> render(const ReportArguments& arguments) {
   TUTTI_ASSIGN(const std::vector<ResultFile> files, read_results(arguments.results));
-  std::vector<Page> pages = render_docs(files, arguments.docs);
-  TUTTI_ASSIGN(const std::string readme, read_file(arguments.readme));
-  auto replaced = replace_headline(readme, files);
-  if (!replaced.is_ok()) return replaced.status().with_context(arguments.readme);
-  pages.push_back({arguments.readme, std::move(*replaced)});
-  return pages;
+  if (!arguments.html.empty()) return Rendered{{{arguments.html, render_html(files)}}, {}};
+  Rendered rendered{render_docs(files, arguments.docs), {}};
+  TUTTI_TRY(add_readme(arguments.readme, files, rendered));
+  return rendered;
 }
 
 bool is_current(const Page& page) {
@@ -69,13 +99,17 @@ Status write(const Page& page) {
 }  // namespace
 
 int run_report(const ReportArguments& arguments) {
-  const auto pages = render(arguments);
-  if (!pages.is_ok()) {
-    tell_line(stderr, "tutti report: {}", pages.status().message());
+  const auto rendered = render(arguments);
+  if (!rendered.is_ok()) {
+    tell_line(stderr, "tutti report: {}", rendered.status().message());
     return kUsage;
   }
   int exit_code = kSuccess;
-  for (const Page& page : *pages) {
+  if (!rendered->left.empty()) {
+    tell_line(stderr, "tutti report: {}", rendered->left);
+    if (arguments.check) exit_code = kFailure;
+  }
+  for (const Page& page : rendered->pages) {
     if (is_current(page)) continue;
     if (arguments.check) {
       tell_line(stderr, "tutti report: {} is stale; `tutti report` renders it again", page.path);

@@ -8,7 +8,8 @@ namespace tutti::cli {
 struct ReportArguments {
   std::string results = "results";
   std::string docs = "docs/benchmarks.md";
-  std::string readme = "README.md";
+  std::string readme;  // empty: README.md, if there is one
+  std::string html;  // one page instead of docs and README; empty: none
   bool check = false;
 };
 

@@ -1,6 +1,7 @@
 // The pages a report consists of, as values.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,22 +21,29 @@ struct Page {
   std::string path, text;
 };
 
-// The Markdown page, and one plot for each result file that has more than one size. `docs` is the
-// page's path; plots lie beside it in a folder of its name.
+// The Markdown page, and its plots. `docs` is the page's path; plots lie next to it in a folder of
+// its name.
 std::vector<Page> render_docs(const std::vector<ResultFile>& files, const std::string& docs);
 
-// The figures of the file's largest group of ranks.
-std::string render_headline(const ResultFile& file);
+// The same as one page of HTML, with the plots in it. It is well-formed XML.
+std::string render_html(const std::vector<ResultFile>& files);
+
+// A machine, its versions, and when: "4 x NVIDIA H200, driver ..., NCCL 2.28.3, tutti 0.1.0, ..."
+std::string provenance(const ResultFile& file);
+
+// At most six sizes of the largest group of ranks of the file at `path`, next to what other
+// libraries take. kInvalidArgument where it holds no choice of auto's that can be compared.
+Result<std::string> render_headline(const std::vector<ResultFile>& files, const std::string& path);
 
 // A README names the file its headline comes from:
 //   <!-- headline from results/h200x8/all_reduce.json: ... -->
 //   <!-- end of headline -->
-// `readme` with what is between the two lines replaced; by nothing while there is no such file.
-// kInvalidArgument where they are not there once each, in order.
-Result<std::string> replace_headline(const std::string& readme,
-                                     const std::vector<ResultFile>& files);
-
-// Time over size, one curve per algorithm, both axes logarithmic.
-std::string render_plot(const std::vector<const Row*>& rows, const std::string& title);
+struct Headline {
+  std::string path;                // of the results
+  std::size_t begin = 0, end = 0;  // of what stands between the two lines
+};
+// Nothing where neither line is there. kInvalidArgument where they are not there once each, in
+// order.
+Result<std::optional<Headline>> find_headline(const std::string& readme);
 
 }  // namespace tutti::cli

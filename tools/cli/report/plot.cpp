@@ -1,137 +1,191 @@
-// A plot as SVG text: no library, no script, the same bytes for the same results.
+#include "report/plot.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <iterator>
 
 #include "base/units.hpp"
-#include "bench/printers/printers.hpp"
-#include "report/pages.hpp"
+#include "bench/overlap/phase.hpp"
+#include "bench/printers/comparison.hpp"
+#include "report/chart.hpp"
 
 namespace tutti::cli {
 namespace {
 
-constexpr double kWidth = 720, kHeight = 420, kLeft = 70, kRight = 120, kTop = 40, kBottom = 50;
-constexpr double kCharacterWidth = 7;
-constexpr std::array<const char*, 12> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                                  "#e69f00", "#56b4e9", "#000000", "#882255",
-                                                  "#999933", "#332288", "#888888", "#aa4499"};
+constexpr std::string_view kSizeTitle = "message size (K = 1024 bytes)";
 
-// Maps a positive value to a place between two ends, by its logarithm.
-struct Axis {
-  double least, most, from, to;
-  double place(double value) const {
-    if (most <= least) return (from + to) / 2;
-    return from + (to - from) * std::log(value / least) / std::log(most / least);
+// "bf16 sum, CUDA graph, symmetric buffers, p50 of the slowest rank"
+std::string conditions_of(const Group& group) {
+  const Row& r = group.first();
+  return fmt::format("{}{}, {}, {} buffers, p50 of the slowest rank", r.dtype,
+                     r.op == kNoOp ? "" : " " + r.op,
+                     r.graph_operations > 0 ? "CUDA graph" : r.mode, r.buffers);
+}
+
+std::string machine_text(const Section& section, const Group& group) {
+  const int ranks = group.first().ranks;
+  const std::string& gpu = section.file->record.environment.gpu;
+  return group.first().backend == "cuda" && !gpu.empty() ? fmt::format("{} x {}", ranks, gpu)
+                                                         : fmt::format("{} ranks", ranks);
+}
+
+std::string name_of(const Section& section, const Group& group, std::string_view kind) {
+  return fmt::format("{}_{}_{}_{}.svg", section.file->machine, section.file->what,
+                     group.first().ranks, kind);
+}
+
+Curve curve_for(Library library) {
+  constexpr std::array kColours = {colour::kNccl, colour::kNcclSymmetric, colour::kTorch};
+  return {.name = std::string(to_string(library)),
+          .colour = kColours[static_cast<std::size_t>(library)]};
+}
+
+// The value of a row of a size, for one kind of chart.
+using Value = double (*)(const Compared& size, const Row& row);
+
+double speed_up_of(const Compared& size, const Row& row) {
+  return size.best_other()->time_us.p50 / row.time_us.p50;
+}
+
+double bandwidth_of(const Compared&, const Row& row) { return row.busbw_gbps; }
+
+void add_point(Curve& curve, const Compared& size, const Row* row, Value value) {
+  if (row == nullptr || row->time_us.p50 <= 0) return;
+  curve.points.push_back({static_cast<double>(size.bytes), value(size, *row)});
+}
+
+// Auto, a curve for each other library, and tutti's algorithms, which have no name here.
+std::vector<Curve> curves_of(const Group& group, const std::vector<Compared>& sizes, Value value) {
+  std::vector<Curve> curves = {{.name = "tutti, auto", .colour = colour::kAuto, .bold = true}};
+  for (const Compared& size : sizes) add_point(curves.front(), size, size.chosen, value);
+  for (const Library library : kOtherLibraries) {
+    curves.push_back(curve_for(library));
+    for (const Compared& size : sizes) {
+      add_point(curves.back(), size, size.other[static_cast<std::size_t>(library)], value);
+    }
   }
-};
-
-struct Frame {
-  Axis x, y;
-};
-
-Frame frame_for(const std::vector<const Row*>& rows) {
-  const auto [small, large] = std::minmax_element(
-      rows.begin(), rows.end(), [](const Row* a, const Row* b) { return a->bytes < b->bytes; });
-  const auto [fast, slow] = std::minmax_element(
-      rows.begin(), rows.end(),
-      [](const Row* a, const Row* b) { return a->time_us.p50 < b->time_us.p50; });
-  const double lowest = std::pow(10, std::floor(std::log10((*fast)->time_us.p50)));
-  const double highest = std::pow(10, std::ceil(std::log10((*slow)->time_us.p50)));
-  return {.x = {static_cast<double>((*small)->bytes), static_cast<double>((*large)->bytes), kLeft,
-                kWidth - kRight},
-          .y = {lowest, highest, kHeight - kBottom, kTop}};
-}
-
-std::string text_at(double x, double y, const char* anchor, const std::string& text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                     text);
-}
-
-std::string grid(const std::vector<const Row*>& rows, const Frame& frame) {
-  std::string svg;
-  const auto line = [&](double x1, double y1, double x2, double y2) {
-    svg += fmt::format(
-        "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" "
-        "stroke=\"#ddd\"/>\n",
-        x1, y1, x2, y2);
-  };
-  for (double time = frame.y.least; time <= frame.y.most * 1.001; time *= 10) {
-    const double y = frame.y.place(time);
-    line(kLeft, y, kWidth - kRight, y);
-    svg += text_at(kLeft - 6, y + 4, "end", fmt::format("{:g} us", time));
+  for (const Series& series : series_of(group.rows)) {
+    if (library_of(series.algorithm) != Library::kTutti) continue;
+    curves.emplace_back();
+    for (const Compared& size : sizes) {
+      const auto row = std::find_if(group.rows.begin(), group.rows.end(), [&](const Row* each) {
+        return each->bytes == size.bytes && series.shows(*each) && !each->emulated;
+      });
+      add_point(curves.back(), size, row == group.rows.end() ? nullptr : *row, value);
+    }
   }
-  std::vector<std::size_t> sizes;
-  sizes.reserve(rows.size());
-  for (const Row* row : rows) sizes.push_back(row->bytes);
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  constexpr std::size_t kMostLabels = 10;
-  const std::size_t step = ceil_div(sizes.size(), kMostLabels);
-  for (std::size_t k = 0; k < sizes.size(); k += step) {
-    const double x = frame.x.place(static_cast<double>(sizes[k]));
-    line(x, kTop, x, kHeight - kBottom);
-    svg += text_at(x, kHeight - kBottom + 18, "middle", format_bytes(sizes[k]));
+  std::erase_if(curves, [](const Curve& curve) { return curve.points.empty(); });
+  return curves;
+}
+
+LineChart chart_of(const Section& section, const Group& group, std::string_view what) {
+  return {.title = {.title = fmt::format("{} on {}: {}", group.first().collective,
+                                         machine_text(section, group), what),
+                    .conditions = conditions_of(group),
+                    .remark = section.multicast(group)},
+          .x_title = std::string(kSizeTitle),
+          .y_title = {},
+          .curves = {},
+          .grey_text = "other algorithms of tutti"};
+}
+
+std::vector<Compared> sizes_where(std::vector<Compared> sizes, bool (*holds)(const Compared&)) {
+  std::erase_if(sizes, [holds](const Compared& size) { return size.bytes == 0 || !holds(size); });
+  return sizes;
+}
+
+void add_speed_up(const Section& section, const Group& group, const std::vector<Compared>& all,
+                  std::vector<Plot>& plots) {
+  const auto sizes = sizes_where(all, [](const Compared& size) {
+    return size.complete && size.chosen != nullptr && size.best_other() != nullptr;
+  });
+  if (sizes.size() < 2) return;
+  LineChart chart = chart_of(section, group, "speed-up over the best other library");
+  chart.y_title = "speed-up (1 = the best other library)";
+  chart.curves = curves_of(group, sizes, speed_up_of);
+  chart.reference = 1;
+  chart.values = true;
+  plots.push_back({.name = name_of(section, group, "speedup"),
+                   .text = chart.title.title,
+                   .svg = render_chart(chart)});
+}
+
+void add_bandwidth(const Section& section, const Group& group, const std::vector<Compared>& all,
+                   std::vector<Plot>& plots) {
+  const auto sizes = sizes_where(all, [](const Compared& size) { return size.bytes >= 1 * MiB; });
+  if (sizes.size() < 2) return;
+  LineChart chart = chart_of(section, group, "bus bandwidth");
+  chart.y_title = "bus bandwidth, GB/s (1 GB = 1e9 bytes)";
+  chart.curves = curves_of(group, sizes, bandwidth_of);
+  plots.push_back({.name = name_of(section, group, "bandwidth"),
+                   .text = chart.title.title,
+                   .svg = render_chart(chart)});
+}
+
+const Row* row_of_phase(const Group& group, Phase phase, std::string_view algorithm) {
+  const auto row = std::find_if(group.rows.begin(), group.rows.end(), [&](const Row* each) {
+    return each->overlap->phase == to_string(phase) &&
+           (algorithm.empty() || each->algorithm == algorithm);
+  });
+  return row == group.rows.end() ? nullptr : *row;
+}
+
+// Each algorithm's all_gather next to a matmul, or before it if its result is what is multiplied.
+std::vector<Plot> overlap_plot(const Section& section, const Group& group) {
+  const Row* matmul = row_of_phase(group, Phase::kMatmul, "");
+  if (matmul == nullptr) return {};
+  const OverlapRow& o = *matmul->overlap;
+  BarChart chart{.title = {.title = fmt::format("all_gather {} a GEMM on {}",
+                                                o.dependent ? "before" : "concurrent with",
+                                                machine_text(section, group)),
+                           .conditions = fmt::format("m {}, n {}, k {}, {}", o.m, o.n, o.k,
+                                                     conditions_of(group)),
+                           .remark = section.multicast(group)},
+                 .x_title = "time, us (lower is better)",
+                 .parts = {"GEMM alone", "exposed communication"},
+                 .bars = {{.name = "GEMM alone", .parts = {matmul->time_us.p50}}}};
+  for (const std::string& algorithm : algorithms_of(group)) {
+    const Phase phase = o.dependent ? Phase::kSequential : Phase::kOverlap;
+    const Row* both = row_of_phase(group, phase, algorithm);
+    if (both == nullptr || !both->overlap->exposed_us) continue;
+    const std::string name = library_of(algorithm) == Library::kTutti
+                                 ? fmt::format("tutti, {}", algorithm)
+                                 : std::string(to_string(library_of(algorithm)));
+    chart.bars.push_back(
+        {.name = name, .parts = {matmul->time_us.p50, *both->overlap->exposed_us}});
   }
-  return svg;
-}
-
-std::vector<const Row*> shown_by(const Series& series, const std::vector<const Row*>& rows) {
-  std::vector<const Row*> shown;
-  std::copy_if(rows.begin(), rows.end(), std::back_inserter(shown),
-               [&](const Row* row) { return series.shows(*row); });
-  return shown;
-}
-
-// Of the whole picture: names of curves stand to the right of the axes.
-double width_for(const std::vector<Series>& all) {
-  std::size_t longest = 0;
-  for (const Series& series : all) longest = std::max(longest, series.title().size());
-  return std::max(kWidth, kWidth - kRight + 8 + kCharacterWidth * static_cast<double>(longest));
-}
-
-std::string curve(const std::vector<const Row*>& rows, const Frame& frame, const char* colour) {
-  std::string points;
-  for (const Row* row : rows) {
-    points += fmt::format("{:.1f},{:.1f} ", frame.x.place(static_cast<double>(row->bytes)),
-                          frame.y.place(row->time_us.p50));
-  }
-  return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n",
-                     points, colour);
+  if (chart.bars.size() < 2) return {};
+  const std::string kind = fmt::format("{}_{}x{}x{}", group.first().dtype, o.m, o.n, o.k);
+  return {{.name = name_of(section, group, kind),
+           .text = chart.title.title,
+           .svg = render_chart(chart)}};
 }
 
 }  // namespace
 
-std::string render_plot(const std::vector<const Row*>& all, const std::string& title) {
-  constexpr double kLeast = 1e-3;  // a nanosecond; times are kept with no more decimals
-  std::vector<const Row*> rows;    // what a logarithm can show
-  std::copy_if(all.begin(), all.end(), std::back_inserter(rows),
-               [](const Row* row) { return row->bytes > 0 && row->time_us.p50 >= kLeast; });
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row* a, const Row* b) { return a->bytes < b->bytes; });
-  const std::vector<Series> curves = series_of(rows);
-  std::erase_if(rows, [&](const Row* row) {
-    return std::none_of(curves.begin(), curves.end(),
-                        [&](const Series& series) { return series.shows(*row); });
-  });
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:g} {1:g}\" "
-      "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"{0:g}\" height=\"{1:g}\" "
-      "fill=\"#fff\"/>\n",
-      width_for(curves), kHeight);
-  svg += text_at(kLeft, kTop - 16, "start", title);
-  if (rows.empty()) return svg + "</svg>\n";
-  const Frame frame = frame_for(rows);
-  svg += grid(rows, frame);
-  for (std::size_t k = 0; k < curves.size(); ++k) {
-    const char* colour = kColours[k % kColours.size()];
-    svg += curve(shown_by(curves[k], rows), frame, colour);
-    svg +=
-        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\">{}</text>\n", kWidth - kRight + 8,
-                    kTop + 16 * static_cast<double>(k + 1), colour, curves[k].title());
+std::vector<Plot> plots_of(const Section& section, const Group& group) {
+  if (group.first().overlap) return overlap_plot(section, group);
+  std::vector<Plot> plots;
+  const std::vector<Compared> sizes = compare(group, section.rows_beside(group));
+  add_speed_up(section, group, sizes, plots);
+  add_bandwidth(section, group, sizes, plots);
+  return plots;
+}
+
+std::vector<const Group*> drawn_groups(const std::vector<Group>& groups) {
+  std::vector<const Group*> drawn;
+  for (const Group& group : groups) {
+    const auto same = std::find_if(drawn.begin(), drawn.end(), [&](const Group* each) {
+      return !group.first().overlap && each->first().ranks == group.first().ranks;
+    });
+    if (same == drawn.end()) {
+      drawn.push_back(&group);
+    } else if ((*same)->first().mode != "graph" && group.first().mode == "graph") {
+      *same = &group;
+    }
   }
-  return svg + "</svg>\n";
+  return drawn;
 }
 
 }  // namespace tutti::cli

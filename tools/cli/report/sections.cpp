@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "bench/overlap/print.hpp"
+
 namespace tutti::cli {
 namespace {
 
@@ -32,6 +34,10 @@ void place_guest(std::vector<Section>& sections, Section& home, const Row& row) 
   host->guests.back().row.chosen = false;
 }
 
+void add_once(const ResultFile* file, std::vector<const ResultFile*>& files) {
+  if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+}
+
 }  // namespace
 
 std::vector<const Guest*> Section::beside(const Group& group) const {
@@ -40,6 +46,42 @@ std::vector<const Guest*> Section::beside(const Group& group) const {
     if (same_group(guest.row, group.first())) found.push_back(&guest);
   }
   return found;
+}
+
+std::vector<const Row*> Section::rows_beside(const Group& group) const {
+  std::vector<const Row*> found;
+  for (const Guest* guest : beside(group)) found.push_back(&guest->row);
+  return found;
+}
+
+std::vector<const ResultFile*> Section::files_of(const Group& group) const {
+  std::vector<const ResultFile*> files = {file};
+  for (const Guest* guest : beside(group)) add_once(guest->file, files);
+  return files;
+}
+
+std::vector<const ResultFile*> Section::all_files() const {
+  std::vector<const ResultFile*> files = {file};
+  for (const Guest& guest : guests) add_once(guest.file, files);
+  return files;
+}
+
+std::string Section::multicast(const Group& group) const {
+  std::vector<const Record*> records;
+  for (const ResultFile* each : files_of(group)) records.push_back(&each->record);
+  return multicast_text(group, records);
+}
+
+std::string how_to_read() {
+  return "Times are those of the slowest rank, p50, in microseconds; 1 GB = 1e9 bytes. NCCL is the "
+         "faster of nccl and torch_nccl, NCCL symmetric the faster of nccl_window and "
+         "nccl_copy_engine, torch symm_mem the faster of its algorithms. The best other library "
+         "is the fastest of these three at a size.";
+}
+
+Table Section::table(const Group& group) const {
+  return group.first().overlap ? overlap_table_of(group, multicast(group))
+                               : table_of(group, rows_beside(group), multicast(group));
 }
 
 std::vector<Section> sections_of(const std::vector<ResultFile>& files) {

@@ -1,6 +1,7 @@
 // Which rows stand in which section of the page.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "bench/printers/printers.hpp"
@@ -19,9 +20,19 @@ struct Section {
   std::vector<Row> rows;  // the file's, less those that are another's guests
   std::vector<Guest> guests = {};
 
-  // Of those guests that belong into the table of `group`.
+  // Of the guests, those that belong into the table of `group`; their rows; and all files that the
+  // table shows, the section's own first.
   std::vector<const Guest*> beside(const Group& group) const;
+  std::vector<const Row*> rows_beside(const Group& group) const;
+  std::vector<const ResultFile*> files_of(const Group& group) const;
+  std::vector<const ResultFile*> all_files() const;  // the same, of all its tables
+  // multicast_text() of these files.
+  std::string multicast(const Group& group) const;
+  Table table(const Group& group) const;
 };
+
+// What the names of libraries and the times of all sections mean.
+std::string how_to_read();
 
 // One for each file that has rows left. The file that is called as a collective shows, in columns
 // of their own, what other files of its machine measured of that collective in the same way, under

@@ -85,9 +85,7 @@ const Row* find(const Group& group, Phase phase, std::string_view algorithm) {
   return row == group.rows.end() ? nullptr : *row;
 }
 
-std::string cell(const Row* row) {
-  return row == nullptr ? " n/a |" : fmt::format(" {} |", time_text(row->time_us.p50));
-}
+std::string time_of(const Row* row) { return row == nullptr ? "n/a" : time_text(row->time_us.p50); }
 
 }  // namespace
 
@@ -100,13 +98,16 @@ std::string print_overlap_table(const Record& record) {
   return text;
 }
 
-std::string print_overlap_markdown(const Group& group) {
-  std::string text = fmt::format("**{}** (us, p50)\n\n", title_of_overlap(group));
-  text +=
-      "| algorithm | matmul alone | all_gather alone | one after the other | overlapped | exposed "
-      "| "
-      "efficiency | matmul slower | matmul TFLOP/s | busbw GB/s |\n"
-      "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+Table overlap_table_of(const Group& group, const std::string& remark) {
+  Table table{.title = title_of_overlap(group),
+              .remark = "us, p50" + (remark.empty() ? "" : "; " + remark),
+              .columns = {{"algorithm", true}},
+              .rows = {}};
+  for (const char* title :
+       {"matmul alone", "all_gather alone", "one after the other", "overlapped", "exposed",
+        "efficiency", "matmul slower", "matmul TFLOP/s", "busbw GB/s"}) {
+    table.columns.push_back({title});
+  }
   for (const std::string& algorithm : algorithms_of(group)) {
     const Row* matmul = find(group, Phase::kMatmul, algorithm);
     const Row* gather = find(group, Phase::kAllGather, algorithm);
@@ -115,21 +116,25 @@ std::string print_overlap_markdown(const Group& group) {
     const Row* both = overlapped != nullptr ? overlapped : in_turn;
     if (gather == nullptr && both == nullptr && algorithms_of(group).size() > 1) continue;
     const OverlapRow figures = both == nullptr ? OverlapRow{} : *both->overlap;
-    text += fmt::format("| {} |", algorithm) + cell(matmul) + cell(gather) + cell(in_turn) +
-            cell(overlapped);
-    text += fmt::format(" {} | {} | {} | {} | {} |\n", optional_text(figures.exposed_us, 1),
-                        optional_text(figures.efficiency, 3),
-                        optional_text(figures.matmul_slowdown, 3, "x"),
-                        matmul == nullptr ? "n/a" : rate_text(matmul->overlap->tflops),
-                        gather == nullptr ? "n/a" : rate_text(gather->busbw_gbps));
+    table.rows.push_back({{algorithm},
+                          {time_of(matmul)},
+                          {time_of(gather)},
+                          {time_of(in_turn)},
+                          {time_of(overlapped)},
+                          {optional_text(figures.exposed_us, 1)},
+                          {optional_text(figures.efficiency, 3)},
+                          {optional_text(figures.matmul_slowdown, 3, "x")},
+                          {matmul == nullptr ? "n/a" : rate_text(matmul->overlap->tflops)},
+                          {gather == nullptr ? "n/a" : rate_text(gather->busbw_gbps)}});
   }
-  return text;
+  return table;
 }
 
 std::string print_overlap_markdown(const Record& record) {
   std::string text;
   for (const Group& group : groups_of(record.rows)) {
-    text += (text.empty() ? "" : "\n") + print_overlap_markdown(group);
+    text += text.empty() ? "" : "\n";
+    text += to_markdown(overlap_table_of(group, multicast_text(group, {&record})));
   }
   return text;
 }

@@ -9,7 +9,7 @@ namespace tutti::cli {
 
 std::string print_overlap_table(const Record& record);
 // The table of one group: a line per algorithm.
-std::string print_overlap_markdown(const Group& group);
+Table overlap_table_of(const Group& group, const std::string& remark);
 std::string print_overlap_markdown(const Record& record);
 
 }  // namespace tutti::cli

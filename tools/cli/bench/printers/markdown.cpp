@@ -3,60 +3,73 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "bench/printers/comparison.hpp"
 #include "bench/printers/printers.hpp"
 
 namespace tutti::cli {
 namespace {
 
-std::string heading(const Group& group, const std::vector<Series>& columns) {
-  std::string text =
-      fmt::format("**{}** (us, p50; bold: what auto takes)\n\n| bytes |", title_of(group));
-  for (const Series& column : columns) text += fmt::format(" {} |", column.title());
-  text += " best (speed-up over NCCL) | busbw GB/s |\n|---:|";
-  for (std::size_t k = 0; k < columns.size(); ++k) text += "---:|";
-  return text + "---|---:|\n";
-}
-
-std::string cell(const std::vector<const Row*>& rows, const Series& column) {
+Cell cell(const std::vector<const Row*>& rows, const Series& column) {
   const auto row =
       std::find_if(rows.begin(), rows.end(), [&](const Row* each) { return column.shows(*each); });
-  const std::string time = row == rows.end() ? "n/a" : time_text((*row)->time_us.p50);
-  return row != rows.end() && (*row)->chosen ? fmt::format(" **{}** |", time)
-                                             : fmt::format(" {} |", time);
+  if (row == rows.end()) return {"n/a"};
+  return {time_text((*row)->time_us.p50), (*row)->chosen};
 }
 
-std::string best_cells(const Group& group, std::size_t bytes) {
-  std::vector<const Row*> rows;
-  std::copy_if(group.rows.begin(), group.rows.end(), std::back_inserter(rows),
-               [&](const Row* row) { return row->bytes == bytes && !row->in_place; });
-  const Row* best = fastest(rows);
-  const std::string bandwidth = best == nullptr ? "n/a" : fmt::format("{:.1f}", best->busbw_gbps);
-  return fmt::format(" {} | {} |\n", best_text(rows), bandwidth);
+// The size, what auto gains on the best other library, who that is, and auto's bandwidth.
+std::vector<Cell> leading_cells(const Compared& size, const std::string& shape) {
+  const std::string bytes = format_bytes(size.bytes);
+  const Row* other = size.best_other();
+  const auto speed_up = size.speed_up();
+  return {{shape.empty() ? bytes : fmt::format("{} ({})", bytes, shape)},
+          {speed_up ? fmt::format("{:.2f}x", *speed_up) : "n/a"},
+          {other == nullptr ? "n/a" : other->algorithm},
+          {size.chosen == nullptr ? "n/a" : fmt::format("{:.1f}", size.chosen->busbw_gbps)}};
 }
 
 }  // namespace
 
-std::string print_markdown(const Group& group, const std::vector<const Row*>& beside) {
+Table table_of(const Group& group, const std::vector<const Row*>& beside,
+               const std::string& remark) {
   Group all = group;
   all.rows.insert(all.rows.end(), beside.begin(), beside.end());
-  const std::vector<Series> columns = series_of(all.rows);
-  std::string text = heading(group, columns);
-  for (const SizeView& size : sizes_of(all)) {
-    std::vector<const Row*> rows = size.out_of_place;
-    rows.insert(rows.end(), size.in_place.begin(), size.in_place.end());
-    const std::string shape = shape_text(*rows.front());
-    text += shape.empty() ? fmt::format("| {} |", format_bytes(size.bytes))
-                          : fmt::format("| {} ({}) |", format_bytes(size.bytes), shape);
-    for (const Series& column : columns) text += cell(rows, column);
-    text += best_cells(group, size.bytes);
+  const std::vector<Series> series = series_of(all.rows);
+  const std::vector<Compared> compared = compare(group, beside);
+  Table table{.title = title_of(group),
+              .remark = "us, p50; bold: what auto takes" + (remark.empty() ? "" : "; " + remark),
+              .columns = {{"bytes"}, {"speed-up"}, {"best other", true}, {"busbw GB/s"}},
+              .rows = {}};
+  for (const Series& column : series) table.columns.push_back({column.title()});
+  const std::vector<SizeView> sizes = sizes_of(all);
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    std::vector<const Row*> rows = sizes[k].out_of_place;
+    rows.insert(rows.end(), sizes[k].in_place.begin(), sizes[k].in_place.end());
+    std::vector<Cell> cells = leading_cells(compared[k], shape_text(*rows.front()));
+    for (const Series& column : series) cells.push_back(cell(rows, column));
+    table.rows.push_back(std::move(cells));
   }
-  return text;
+  return table;
+}
+
+std::string to_markdown(const Table& table) {
+  std::string text = fmt::format("**{}** ({})\n\n|", table.title, table.remark);
+  for (const Column& column : table.columns) text += fmt::format(" {} |", column.title);
+  text += "\n|";
+  for (const Column& column : table.columns) text += column.left ? "---|" : "---:|";
+  for (const std::vector<Cell>& row : table.rows) {
+    text += "\n|";
+    for (const Cell& cell : row) {
+      text += cell.bold ? fmt::format(" **{}** |", cell.text) : fmt::format(" {} |", cell.text);
+    }
+  }
+  return text + "\n";
 }
 
 std::string print_markdown(const Record& record) {
   std::string text;
   for (const Group& group : groups_of(record.rows)) {
-    text += (text.empty() ? "" : "\n") + print_markdown(group);
+    text += text.empty() ? "" : "\n";
+    text += to_markdown(table_of(group, {}, multicast_text(group, {&record})));
   }
   return text;
 }

@@ -67,6 +67,30 @@ std::unique_ptr<Printer> make_csv_printer();
 using PrintRecord = std::function<std::string(const Record&)>;
 std::unique_ptr<Printer> print_at_the_end(PrintRecord print);
 
+// Whether NVLink multicast was used in `records`, from which the rows of `group` and those next to
+// them come: "NVLink multicast: off for all libraries; with it: not measured". Empty on the host.
+std::string multicast_text(const Group& group, const std::vector<const Record*>& records);
+
+// A table of a page: as Markdown, or as HTML.
+struct Cell {
+  std::string text;
+  bool bold = false;
+};
+struct Column {
+  std::string title;
+  bool left = false;  // words; else numbers, to the right
+};
+struct Table {
+  std::string title, remark;  // in bold, and in brackets after it
+  std::vector<Column> columns;
+  std::vector<std::vector<Cell>> rows;
+};
+std::string to_markdown(const Table& table);
+
+// Of `group`, with columns for `beside`, rows of its kind from elsewhere. `remark`: said on top.
+Table table_of(const Group& group, const std::vector<const Row*>& beside,
+               const std::string& remark);
+
 // The first lines of a table: by what, where and when.
 std::string print_environment(const Record& record);
 // `asked`: algorithms that have columns, measured or not.
@@ -77,9 +101,6 @@ std::string print_table(const Record& record, const std::vector<std::string>& as
 std::string print_algorithms(const Group& group, const std::vector<std::string>& asked,
                              const Look& look);
 std::string print_markdown(const Record& record);
-// The table of `group`, with columns for `beside`, rows of its kind from elsewhere. What is called
-// best is the best of `group` alone.
-std::string print_markdown(const Group& group, const std::vector<const Row*>& beside = {});
 std::string print_csv(const Record& record);
 
 }  // namespace tutti::cli

@@ -121,4 +121,20 @@ std::string title_of(const Group& group) {
   return text + fmt::format(", cache {}", r.cache);
 }
 
+std::string multicast_text(const Group& group, const std::vector<const Record*>& records) {
+  if (group.first().backend == to_string(Backend::kHost)) return {};
+  const auto used = [](const Record* record) { return record->environment.multicast; };
+  const std::string text = "NVLink multicast: ";
+  if (std::none_of(records.begin(), records.end(), used)) {
+    return text + "off for all libraries; with it: not measured";
+  }
+  if (std::all_of(records.begin(), records.end(), used)) return text + "on";
+  std::string each;
+  for (const Record* record : records) {
+    each += fmt::format("{}{} for {}", each.empty() ? "" : ", ", used(record) ? "on" : "off",
+                        record->environment.torch.empty() ? "tutti" : "torch");
+  }
+  return text + each;
+}
+
 }  // namespace tutti::cli
