@@ -27,8 +27,8 @@ class MessageCallTest : public ::testing::Test {
     EXPECT_THAT(status.message(), HasSubstr(std::string(text)));
     EXPECT_TRUE(group().status().is_ok()) << "a refused call must leave the group usable";
   }
-  template <class AnyCall, class Run>
-  void expect_checks(AnyCall good, const Run& run) {
+  template <class AnyCall>
+  void expect_checks(AnyCall good, Status (*run)(Communicator&, const AnyCall&)) {
     const auto refused = [&](auto&& change, std::string_view text) {
       AnyCall call = good;
       change(call);

@@ -26,8 +26,8 @@ class RootedTest : public ::testing::Test {
     EXPECT_TRUE(group().status().is_ok()) << "a refused call must leave the group usable";
   }
   // What all of them refuse alike.
-  template <class AnyCall, class Run>
-  void expect_checks(AnyCall good, const Run& run) {
+  template <class AnyCall>
+  void expect_checks(AnyCall good, Status (*run)(Communicator&, const AnyCall&)) {
     const auto refused = [&](auto&& change, std::string_view text) {
       AnyCall call = good;
       change(call);

@@ -1,11 +1,21 @@
 // On the device: the hardware's conversions against the portable code, for all 2^32 floats and all
 // encodings. The host tests prove the portable code.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
 #include <gtest/gtest.h>
 
 #include "tutti/device/scalar.hpp"
 
 namespace tutti {
 namespace {
+
+// The declarations of CUDA's types in tutti/types.hpp are those of CUDA's headers.
+static_assert(DataTypeOf<__half>::value == DataType::kFloat16);
+static_assert(DataTypeOf<__nv_bfloat16>::value == DataType::kBfloat16);
+static_assert(DataTypeOf<__nv_fp8_e4m3>::value == DataType::kFloat8E4M3);
+static_assert(DataTypeOf<__nv_fp8_e5m2>::value == DataType::kFloat8E5M2);
 
 constexpr int kThreads = 256;
 
