@@ -13,6 +13,7 @@
 
 #include "base/hash.hpp"
 #include "base/log.hpp"
+#include "base/nearest.hpp"
 #include "base/text_file.hpp"
 #include "base/trim.hpp"
 #include "base/try.hpp"
@@ -118,21 +119,6 @@ std::string expectation(const Knob& knob) {
       return fmt::format("milliseconds from 1 to {}", kMostMilliseconds);
   }
   return "?";
-}
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
 }
 
 // Settings can name a library to load, so they are read from nobody but this user and root.
@@ -269,19 +255,14 @@ void Knobs::set(std::string_view name, std::string_view value, KnobSource source
 }
 
 void Knobs::warn_unknown(std::string_view name, KnobSource source) {
-  const Knob* nearest = nullptr;
-  std::size_t distance = 4;  // of names that differ by more, none was meant
-  for (const Setting& setting : settings_) {
-    const std::string_view known = setting.knob->name;
-    const std::size_t least =
-        std::max(known.size(), name.size()) - std::min(known.size(), name.size());
-    if (least >= distance) continue;  // however long a name is, it costs nothing
-    const std::size_t d = edit_distance(known, name);
-    if (d < distance) nearest = setting.knob, distance = d;
-  }
-  warn(fmt::format("unknown setting {} ({}); ignored. {}", name, to_string(source),
-                   nearest != nullptr ? fmt::format("Is {} meant?", nearest->name)
-                                      : "`tutti env` lists the known ones"));
+  // What all names begin with does not tell them apart.
+  const std::string_view start = name.starts_with(kPrefix) ? kPrefix : "";
+  std::vector<std::string_view> known;
+  for (const Setting& setting : settings_) known.push_back(setting.knob->name.substr(start.size()));
+  const std::string_view meant = nearest(name.substr(start.size()), known);
+  warn(fmt::format("unknown setting {} ({}) is ignored; {}", name, to_string(source),
+                   meant.empty() ? "`tutti env` lists the known ones"
+                                 : fmt::format("did you mean {}{}?", start, meant)));
 }
 
 void Knobs::warn(std::string text) {
