@@ -21,6 +21,12 @@ foreach(form shared static)
 endforeach()
 if(TUTTI_TOOLS)
   install(TARGETS tutti_cli)
+  install(FILES ${tutti_completions}/bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+          RENAME tutti)
+  install(FILES ${tutti_completions}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
+          RENAME _tutti)
+  install(FILES ${tutti_completions}/fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+          RENAME tutti.fish)
 endif()
 
 configure_package_config_file(cmake/tutti-config.cmake.in tutti-config.cmake

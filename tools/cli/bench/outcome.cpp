@@ -96,8 +96,8 @@ int run_campaign(const BenchOptions& options, const std::string& command_line,
   return outcome.exit_code;
 }
 
-int report_usage(const Status& status) {
-  tell_line(stderr, "tutti bench: {}", status.message());
+int report_usage(const Status& status, std::string_view command) {
+  tell_line(stderr, "tutti {}: {}", command, status.message());
   return kUsage;
 }
 

@@ -35,7 +35,7 @@ int run_campaign(const BenchOptions& options, const std::string& command_line,
                  const std::function<void(Outcome&)>& measure, const Printer& print);
 
 // "tutti bench: ..." on standard error; returns kUsage.
-int report_usage(const Status& status);
+int report_usage(const Status& status, std::string_view command = "bench");
 
 // One line per row, with the first element of the first rank that saw something wrong.
 void note_wrong(const GroupOutcome& group, const std::vector<Row>& rows, Outcome& outcome);

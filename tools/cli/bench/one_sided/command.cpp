@@ -1,5 +1,7 @@
 #include "bench/one_sided/command.hpp"
 
+#include <fmt/core.h>
+
 #include "base/try.hpp"
 #include "bench/group.hpp"
 #include "bench/launcher.hpp"
@@ -72,7 +74,7 @@ void measure(const OneSidedOptions& options, Outcome& outcome) {
 int run_one_sided_bench(const OneSidedArguments& arguments, const std::string& command_line) {
   const auto options = check_one_sided_arguments(arguments, bench_machine());
   if (!options.is_ok()) {
-    return report_usage(options.status().with_context(to_string(arguments.kind)));
+    return report_usage(options.status(), fmt::format("bench {}", to_string(arguments.kind)));
   }
   const BenchOptions& bench = options->bench;
   if (bench.worker_fd >= 0) {
