@@ -165,15 +165,6 @@ std::string_view to_string(KnobSource source) {
 }
 
 const Knobs& Knobs::process() {
-  const Knobs& knobs = process_unreported();
-  static std::atomic<bool> reported{false};
-  if (!reported.exchange(true)) {
-    for (const std::string& warning : knobs.warnings_) log(LogLevel::kWarn, "{}", warning);
-  }
-  return knobs;
-}
-
-const Knobs& Knobs::process_unreported() {
   static const Knobs knobs = [] {
     Environment environment;
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -186,6 +177,14 @@ const Knobs& Knobs::process_unreported() {
     return result;
   }();
   return knobs;
+}
+
+void Knobs::report() {
+  static std::atomic<bool> reported{false};
+  const Knobs& knobs = process();
+  const bool by_launcher = knobs.integer("TUTTI_GROUP_FD") >= 0;
+  if (by_launcher || reported.exchange(true)) return;
+  for (const std::string& warning : knobs.warnings_) log(LogLevel::kWarn, "{}", warning);
 }
 
 Knobs Knobs::parse(const Environment& environment, std::string_view file_text,

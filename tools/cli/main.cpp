@@ -17,12 +17,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/knobs.hpp"
 #include "bench/arguments.hpp"
 #include "bench/command.hpp"
 #include "bench/one_sided/arguments.hpp"
 #include "bench/one_sided/command.hpp"
 #include "bench/overlap/arguments.hpp"
 #include "bench/overlap/command.hpp"
+#include "bootstrap/environment.hpp"
 #include "completion/command.hpp"
 #include "doctor/command.hpp"
 #include "env.hpp"
@@ -251,6 +253,14 @@ int flushed(int exit_code) {
   return exit_code == kSuccess ? kFailure : exit_code;
 }
 
+// `env` prints what is wrong with settings itself, and the ranks of `run` report it. Of processes
+// that a launcher has started, one does.
+void report_settings(const CLI::App& app) {
+  if (app.got_subcommand("env") || app.got_subcommand("run")) return;
+  const auto launch = read_launch_environment(process_environment());
+  if (!launch.is_ok() || launch->rank == 0) Knobs::report();
+}
+
 // The texts of all options, by command.
 struct Arguments {
   AllBenchArguments bench;
@@ -314,6 +324,7 @@ int run(const std::vector<std::string>& words) {
     tell_line(stderr, "{}", empty);
     return kUsage;
   }
+  report_settings(app);
   return answer();
 }
 

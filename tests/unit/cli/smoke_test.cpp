@@ -201,6 +201,29 @@ TEST(Command, ListsSettings) {
   EXPECT_THAT(ended.out, testing::ContainsRegex("TUTTI_TIMEOUT_MS +77 +environment"));
 }
 
+int count_of(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+// Neither each rank that it starts, nor each rank that a launcher has started.
+TEST(Command, WarnsOnceOfASettingThatIsNotKnown) {
+  const std::vector<std::string> environment = {"TUTTI_TIMEOUT=3"};
+  const std::string warning =
+      "unknown setting TUTTI_TIMEOUT (environment) is ignored; did you mean";
+  const Ended measured = run_tutti({"bench", "all_reduce", "--backend", "host", "--ranks", "1,2",
+                                    "--bytes", "1K", "-n", "1", "-w", "0"},
+                                   environment);
+  EXPECT_EQ(count_of(measured.err, warning), 1) << measured.err;
+  const Ended launched =
+      run_tutti({"run", "-n", "3", TUTTI_COMMAND, "explain", "all_reduce"}, environment);
+  EXPECT_EQ(count_of(launched.err, warning), 1) << launched.err;
+  EXPECT_THAT(launched.err, testing::StartsWith("[0] "));
+}
+
 TEST(Command, DoctorsThisMachine) {
   const Ended ended = run_tutti({"doctor", "--json"});
   EXPECT_LE(ended.exit_code, 1);
