@@ -25,6 +25,12 @@ foreach(form shared static)
 endforeach()
 if(TUTTI_TOOLS)
   install(TARGETS tutti_cli COMPONENT tools)
+  install(FILES ${tutti_completions}/bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+          RENAME tutti COMPONENT tools)
+  install(FILES ${tutti_completions}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
+          RENAME _tutti COMPONENT tools)
+  install(FILES ${tutti_completions}/fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+          RENAME tutti.fish COMPONENT tools)
 endif()
 
 configure_package_config_file(cmake/tutti-config.cmake.in tutti-config.cmake

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithms/moving.hpp"
+#include "base/nearest.hpp"
 #include "base/units.hpp"
 #include "device/kernel_args.hpp"
 
@@ -46,7 +47,7 @@ Result<Family> parse_family(std::string_view name) {
   }
   return Status(
       StatusCode::kInvalidArgument,
-      fmt::format("unknown family '{}'; known: one_shot, two_shot, multicast, nccl", name));
+      fmt::format("unknown family '{}'; known are one_shot, two_shot, multicast, nccl", name));
 }
 
 std::string_view executor_of(const Algorithm& row) {
@@ -127,14 +128,13 @@ Result<const Algorithm*> find_algorithm(Collective collective, std::string_view 
   for (const Algorithm& row : rows) {
     if (row.collective == collective && (row.id == name || row.name() == name)) return &row;
   }
-  std::string known;
+  std::vector<std::string_view> known;
   for (const Algorithm& row : rows) {
-    if (row.collective != collective) continue;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name());
+    if (row.collective == collective) known.push_back(row.name());
   }
-  return Status(
-      StatusCode::kInvalidArgument,
-      fmt::format("unknown algorithm '{}' for {}; known: {}", name, to_string(collective), known));
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("unknown algorithm '{}' for {}{}", name, to_string(collective),
+                            alternatives(name, known)));
 }
 
 }  // namespace tutti

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
+#include "base/nearest.hpp"
+
 namespace tutti {
 namespace {
 
@@ -57,13 +61,13 @@ const Shape& shape_of(Collective collective) {
 std::string_view to_string(Collective collective) { return shape_of(collective).name; }
 
 Result<Collective> parse_collective(std::string_view name) {
-  std::string known;
+  std::vector<std::string_view> known;
   for (const Collective collective : kAllCollectives) {
     if (to_string(collective) == name) return collective;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", to_string(collective));
+    known.push_back(to_string(collective));
   }
   return Status(StatusCode::kInvalidArgument,
-                fmt::format("unknown collective '{}'; known: {}", name, known));
+                fmt::format("unknown collective '{}'{}", name, alternatives(name, known)));
 }
 
 bool is_pairwise(Collective collective) { return shape_of(collective).pairwise; }

@@ -50,6 +50,14 @@ Result<Communicator> create_on(std::unique_ptr<Bootstrap> group, const Communica
   return Communicator(std::move(impl));
 }
 
+// Of ranks that have not met in time.
+Result<std::unique_ptr<Bootstrap>> with_timeout(Result<std::unique_ptr<Bootstrap>> group,
+                                                const Timeout& timeout) {
+  const Status& met = group.status();
+  if (met.code() != StatusCode::kTimeout) return group;
+  return Status(met.code(), fmt::format("{}; {}", met.message(), to_string(timeout)));
+}
+
 Status check_group(int rank, int size) {
   if (size < 1) return {StatusCode::kInvalidArgument, "a group has at least one rank"};
   if (rank < 0 || rank >= size) {
@@ -123,8 +131,11 @@ Result<Communicator> Communicator::create(const UniqueId& id, int rank, int size
   return guarded([&]() -> Result<Communicator> {
     TUTTI_TRY(check(options));
     TUTTI_TRY(check_group(rank, size));
+    if (rank == 0) Knobs::report();
     TUTTI_ASSIGN(const GroupId group_id, GroupId::from_text(id.text()));
-    TUTTI_ASSIGN(auto group, join_group(group_id, rank, size, Deadline(timeout_of(options))));
+    const Timeout timeout = timeout_of(options);
+    TUTTI_ASSIGN(auto group,
+                 with_timeout(join_group(group_id, rank, size, Deadline(timeout.value)), timeout));
     return create_on(std::move(group), options, rank);
   });
 }
@@ -132,8 +143,13 @@ Result<Communicator> Communicator::create(const UniqueId& id, int rank, int size
 Result<Communicator> Communicator::create_from_environment(const CommunicatorOptions& options) {
   return guarded([&]() -> Result<Communicator> {
     TUTTI_TRY(check(options));
-    TUTTI_ASSIGN(const LaunchEnvironment launched, read_launch_environment(process_environment()));
-    TUTTI_ASSIGN(auto group, join_group_from_environment(launched, Deadline(timeout_of(options))));
+    const auto launch = read_launch_environment(process_environment());
+    if (!launch.is_ok() || launch->rank == 0) Knobs::report();
+    TUTTI_ASSIGN(const LaunchEnvironment launched, launch);
+    const Timeout timeout = timeout_of(options);
+    TUTTI_ASSIGN(
+        auto group,
+        with_timeout(join_group_from_environment(launched, Deadline(timeout.value)), timeout));
     return create_on(std::move(group), options, launched.local_rank);
   });
 }
@@ -144,6 +160,7 @@ Result<std::vector<Communicator>> Communicator::create_in_process(
     TUTTI_TRY(check(options));
     TUTTI_TRY(check_group(0, ranks));
     TUTTI_TRY(check_fits_in_process(ranks));
+    Knobs::report();
     auto groups = make_in_process_group(ranks);
     auto made = create_on_threads(std::move(groups), options);
     std::vector<Communicator> communicators;

@@ -13,6 +13,7 @@
 
 #include "base/hash.hpp"
 #include "base/log.hpp"
+#include "base/nearest.hpp"
 #include "base/text_file.hpp"
 #include "base/trim.hpp"
 #include "base/try.hpp"
@@ -120,21 +121,6 @@ std::string expectation(const Knob& knob) {
   return "?";
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 // Settings can name a library to load, so they are read from nobody but this user and root.
 Status check_owner(const std::string& path) {
   struct stat info {};
@@ -179,15 +165,6 @@ std::string_view to_string(KnobSource source) {
 }
 
 const Knobs& Knobs::process() {
-  const Knobs& knobs = process_unreported();
-  static std::atomic<bool> reported{false};
-  if (!reported.exchange(true)) {
-    for (const std::string& warning : knobs.warnings_) log(LogLevel::kWarn, "{}", warning);
-  }
-  return knobs;
-}
-
-const Knobs& Knobs::process_unreported() {
   static const Knobs knobs = [] {
     Environment environment;
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -200,6 +177,14 @@ const Knobs& Knobs::process_unreported() {
     return result;
   }();
   return knobs;
+}
+
+void Knobs::report() {
+  static std::atomic<bool> reported{false};
+  const Knobs& knobs = process();
+  const bool by_launcher = knobs.integer("TUTTI_GROUP_FD") >= 0;
+  if (by_launcher || reported.exchange(true)) return;
+  for (const std::string& warning : knobs.warnings_) log(LogLevel::kWarn, "{}", warning);
 }
 
 Knobs Knobs::parse(const Environment& environment, std::string_view file_text,
@@ -269,19 +254,14 @@ void Knobs::set(std::string_view name, std::string_view value, KnobSource source
 }
 
 void Knobs::warn_unknown(std::string_view name, KnobSource source) {
-  const Knob* nearest = nullptr;
-  std::size_t distance = 4;  // of names that differ by more, none was meant
-  for (const Setting& setting : settings_) {
-    const std::string_view known = setting.knob->name;
-    const std::size_t least =
-        std::max(known.size(), name.size()) - std::min(known.size(), name.size());
-    if (least >= distance) continue;  // however long a name is, it costs nothing
-    const std::size_t d = edit_distance(known, name);
-    if (d < distance) nearest = setting.knob, distance = d;
-  }
-  warn(fmt::format("unknown setting {} ({}); ignored. {}", name, to_string(source),
-                   nearest != nullptr ? fmt::format("Is {} meant?", nearest->name)
-                                      : "`tutti env` lists the known ones"));
+  // What all names begin with does not tell them apart.
+  const std::string_view start = name.starts_with(kPrefix) ? kPrefix : "";
+  std::vector<std::string_view> known;
+  for (const Setting& setting : settings_) known.push_back(setting.knob->name.substr(start.size()));
+  const std::string_view meant = nearest(name.substr(start.size()), known);
+  warn(fmt::format("unknown setting {} ({}) is ignored; {}", name, to_string(source),
+                   meant.empty() ? "`tutti env` lists the known ones"
+                                 : fmt::format("did you mean {}{}?", start, meant)));
 }
 
 void Knobs::warn(std::string text) {

@@ -64,11 +64,12 @@ class Knobs {
  public:
   using Environment = std::vector<std::string>;  // "NAME=value"
 
-  // What this process was started with. Malformed values are reported once and the default is used;
-  // any unknown TUTTI_* name is reported once, too.
+  // What this process was started with.
   static const Knobs& process();
-  // The same without the reports: for the log, which cannot write while it is being set up.
-  static const Knobs& process_unreported();
+  // Logs the warnings of process(), the first time: malformed values, for which the default is
+  // used, and unknown TUTTI_* names. For one process of a launch: rank 0, or the `tutti` command,
+  // whose ranks then do not report them again.
+  static void report();
 
   // For tests and for `process()`. `file_text` is a tutti.conf's content, `known` the registry.
   static Knobs parse(const Environment& environment, std::string_view file_text,

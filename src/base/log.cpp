@@ -78,7 +78,7 @@ class Log {
 
  private:
   Log() {
-    const Knobs& knobs = Knobs::process_unreported();
+    const Knobs& knobs = Knobs::process();
     // The choices' order is the levels'.
     level_ = static_cast<LogLevel>(knobs.integer("TUTTI_DEBUG"));
     open(knobs.path("TUTTI_DEBUG_FILE"));

@@ -4,9 +4,10 @@
 #include <fmt/core.h>
 
 #include <span>
-#include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/nearest.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti {
@@ -34,13 +35,10 @@ Result<E> parse_name(std::span<const Name<E>> names, std::span<const Name<E>> al
       if (entry.name == text) return entry.value;
     }
   }
-  std::string known;
-  for (const Name<E>& entry : names) {
-    if (!known.empty()) known += ", ";
-    known += entry.name;
-  }
+  std::vector<std::string_view> known;
+  for (const Name<E>& entry : names) known.push_back(entry.name);
   return Status(StatusCode::kInvalidArgument,
-                fmt::format("unknown {} '{}'; known are {}", what, text, known));
+                fmt::format("unknown {} '{}'{}", what, text, alternatives(text, known)));
 }
 
 }  // namespace tutti

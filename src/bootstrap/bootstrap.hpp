@@ -147,6 +147,9 @@ struct LaunchEnvironment {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;
   std::string job;  // distinguishes jobs of one user on one host
+  // For texts: the variables that hold the numbers above, "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+  // and what the job is known by: "MASTER_ADDR:MASTER_PORT (127.0.0.1:29500)", empty where nothing.
+  std::string rank_variable, size_variable, local_size_variable, job_variables;
   bool single_host() const { return local_size == size; }
 };
 Result<LaunchEnvironment> read_launch_environment(const std::vector<std::string>& environment);

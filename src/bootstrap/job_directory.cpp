@@ -31,10 +31,7 @@ Status JobDirectory::take_down(const std::string& place, int size) {
     MeetingPlace::remove(place, size);
     return Status::ok();
   }
-  return {StatusCode::kMismatch,
-          fmt::format("another job of the same name is starting at {}; give each job a "
-                      "TUTTI_RUNTIME_DIR of its own",
-                      path_)};
+  return {StatusCode::kMismatch, fmt::format("another rank 0 already waits at {}", path_)};
 }
 
 Result<GroupId> JobDirectory::publish(int size) {

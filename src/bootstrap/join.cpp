@@ -38,7 +38,13 @@ Result<std::unique_ptr<Bootstrap>> join_group_with(const GroupId& id, int rank, 
 
 Result<std::unique_ptr<Bootstrap>> join_group(const GroupId& id, int rank, int size,
                                               Deadline deadline) {
-  return join_group_with(id, rank, size, deadline, {});
+  auto group = join_group_with(id, rank, size, deadline, {});
+  const StatusCode code = group.status().code();
+  if (code != StatusCode::kTimeout && code != StatusCode::kMismatch) return group;
+  return Status(code,
+                fmt::format("{}; start all {} ranks, each with its own rank, and with the same "
+                            "UniqueId and size",
+                            group.status().message(), size));
 }
 
 }  // namespace tutti

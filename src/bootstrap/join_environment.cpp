@@ -24,6 +24,15 @@ struct EnvironmentJoin {
   JoinOptions options;
 };
 
+std::string advice_for(const LaunchEnvironment& launch) {
+  const std::string job = launch.job_variables.empty() ? "" : " and " + launch.job_variables;
+  const char* const host =
+      launch.single_host() ? ", on one host, by one user, with one TUTTI_RUNTIME_DIR" : "";
+  return fmt::format("start all {} ranks, each with its own {}, and with the same {} ({}){}{}",
+                     launch.size, launch.rank_variable, launch.size_variable, launch.size, job,
+                     host);
+}
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   return text;
@@ -66,27 +75,43 @@ std::uint16_t own_port(const std::string& job, int masters_port) {
   return port == masters_port ? static_cast<std::uint16_t>(port + 1) : port;
 }
 
+// Joins; where ranks do not meet, says what they need to have in common.
+Result<std::unique_ptr<Bootstrap>> join_with(const EnvironmentJoin& join, const GroupId& id,
+                                             const JoinOptions& options) {
+  const LaunchEnvironment& launch = join.launch;
+  auto group = join_group_with(id, launch.rank, launch.size, join.deadline, options);
+  const StatusCode code = group.status().code();
+  if (code != StatusCode::kTimeout && code != StatusCode::kMismatch) return group;
+  return Status(code, fmt::format("{}; {}", group.status().message(), advice_for(launch)));
+}
+
 Result<std::unique_ptr<Bootstrap>> join_by_descriptor(const EnvironmentJoin& join, int fd) {
   auto id = group_id_from_descriptor(fd);
   if (!id.is_ok()) return id.status().with_context("TUTTI_GROUP_FD");
-  return join_group_with(*id, join.launch.rank, join.launch.size, join.deadline, join.options);
+  return join_with(join, *id, join.options);
 }
 
 Result<std::unique_ptr<Bootstrap>> join_across_hosts(const EnvironmentJoin& join) {
+  const LaunchEnvironment& launch = join.launch;
   TUTTI_ASSIGN(const auto secret, given_secret(join.knobs));
   if (!secret) {
-    return Status(StatusCode::kPermission,
-                  "ranks on several hosts need a secret in common, so that no stranger joins: set "
-                  "TUTTI_SECRET_FILE to a file of mode 600 that is the same on every host (openssl "
-                  "rand -hex 32 > file), or TUTTI_SECRET");
+    return Status(
+        StatusCode::kPermission,
+        fmt::format("{} of {} ranks are on this host, by what {} and MASTER_ADDR say. Ranks "
+                    "on several hosts need a common secret, which keeps other processes "
+                    "out: set TUTTI_SECRET_FILE to a file of mode 600 with the same "
+                    "content on every host (openssl rand -hex 32 > file), or "
+                    "TUTTI_SECRET. If all ranks are on this host, set {}={}",
+                    launch.local_size, launch.size, launch.local_size_variable,
+                    launch.local_size_variable, launch.size));
   }
   std::string address = join.knobs.text("TUTTI_ROOT");
   if (address.empty()) {
     const auto master = join.environment.text("MASTER_ADDR");
     if (!master) {
       return Status(StatusCode::kInvalidArgument,
-                    "ranks on several hosts need a place to meet: set TUTTI_ROOT=host:port, an "
-                    "address of rank 0's host");
+                    "ranks on several hosts need an address to meet at: set TUTTI_ROOT=host:port, "
+                    "an address of rank 0's host");
     }
     TUTTI_ASSIGN(const auto port, join.environment.number("MASTER_PORT", 0));
     const bool v6 = master->find(':') != std::string_view::npos;
@@ -95,14 +120,22 @@ Result<std::unique_ptr<Bootstrap>> join_across_hosts(const EnvironmentJoin& join
   }
   auto id = group_id_from(false, address, *secret);
   if (!id.is_ok()) return id.status().with_context("TUTTI_ROOT");
-  return join_group_with(*id, join.launch.rank, join.launch.size, join.deadline, join.options);
+  return join_with(join, *id, join.options);
 }
 
 Result<std::unique_ptr<Bootstrap>> join_as_first(const EnvironmentJoin& join, JobDirectory& job,
                                                  const std::optional<Digest>& secret) {
-  TUTTI_ASSIGN(const GroupId published, job.publish(join.launch.size));
+  const auto made = job.publish(join.launch.size);
+  if (made.status().code() == StatusCode::kMismatch) {
+    const std::string& shared = join.launch.job_variables;
+    return Status(
+        StatusCode::kMismatch,
+        fmt::format("rank 0 joined twice, or two jobs share {}: {}",
+                    shared.empty() ? "a TUTTI_RUNTIME_DIR" : shared, made.status().message()));
+  }
+  TUTTI_ASSIGN(const GroupId published, made);
   TUTTI_ASSIGN(const GroupId id, with_secret(published, secret));
-  auto group = join_group_with(id, 0, join.launch.size, join.deadline, join.options);
+  auto group = join_with(join, id, join.options);
   job.withdraw(published);
   return group;
 }
@@ -119,7 +152,7 @@ Result<std::unique_ptr<Bootstrap>> join_as_other(const EnvironmentJoin& join, Jo
     }
     TUTTI_ASSIGN(const GroupId id, with_secret(*published, secret));
     options.called_off = [&] { return !job.still_published(*published); };
-    auto group = join_group_with(id, join.launch.rank, join.launch.size, join.deadline, options);
+    auto group = join_with(join, id, options);
     if (group.status().code() == StatusCode::kUnavailable) {  // an earlier group's id
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       continue;
@@ -128,9 +161,8 @@ Result<std::unique_ptr<Bootstrap>> join_as_other(const EnvironmentJoin& join, Jo
     return group;
   }
   return Status(StatusCode::kTimeout,
-                fmt::format("rank {} waited for rank 0 to write {}/id, in vain: all ranks must be "
-                            "started, on one host, by one user, with the same TUTTI_RUNTIME_DIR",
-                            join.launch.rank, job.path()));
+                fmt::format("rank {} did not meet rank 0, which writes {}/id when it joins; {}",
+                            join.launch.rank, job.path(), advice_for(join.launch)));
 }
 
 Result<std::unique_ptr<Bootstrap>> join_on_one_host(EnvironmentJoin join) {
@@ -139,8 +171,11 @@ Result<std::unique_ptr<Bootstrap>> join_on_one_host(EnvironmentJoin join) {
     TUTTI_ASSIGN(join.options.runtime_directory,
                  runtime_directory(join.knobs.text("TUTTI_RUNTIME_DIR")));
   }
-  const std::string name = fmt::format("{} {} {} {}", join.options.sockets->user_id(),
-                                       join.launch.launcher, join.launch.job, join.launch.size);
+  // Where nothing else tells jobs apart, their sizes do.
+  const std::string job_name =
+      join.launch.job.empty() ? fmt::format("{} ranks", join.launch.size) : join.launch.job;
+  const std::string name =
+      fmt::format("{} {} {}", join.options.sockets->user_id(), join.launch.launcher, job_name);
   JobDirectory job(*join.options.sockets, join.options.runtime_directory, name);
   return join.launch.rank == 0 ? join_as_first(join, job, secret)
                                : join_as_other(join, job, secret);

@@ -54,7 +54,7 @@ const std::vector<LauncherVariables>& known_launchers() {
 
 Status malformed(std::string_view name, std::string_view value, std::string_view expected) {
   return {StatusCode::kInvalidArgument,
-          fmt::format("{} is \"{}\", which is no {}", name, value, expected)};
+          fmt::format("{} is \"{}\"; expected a {}", name, value, expected)};
 }
 
 // SLURM lists tasks per node run by run: "8(x3),4" is 8, 8, 8, 4.
@@ -123,9 +123,30 @@ Status read_local_ranks(const LauncherVariables& variables, const EnvironmentVie
   if (launch.local_size <= launch.size && launch.local_rank < launch.local_size) {
     return Status::ok();
   }
-  return {StatusCode::kInvalidArgument,
-          fmt::format("{} gives local rank {} of {}, and {} ranks in all: that cannot be right",
-                      launch.launcher, launch.local_rank, launch.local_size, launch.size)};
+  return {
+      StatusCode::kInvalidArgument,
+      fmt::format("{} gives local rank {} of {}, and {} ranks in all: a local rank is less than "
+                  "the number of local ranks, which is at most that of all",
+                  launch.launcher, launch.local_rank, launch.local_size, launch.size)};
+}
+
+void name_variables(const LauncherVariables& variables, const EnvironmentView& environment,
+                    LaunchEnvironment& launch) {
+  launch.rank_variable = variables.rank.front();
+  launch.size_variable = variables.size.front();
+  launch.local_size_variable =
+      variables.local_size.empty() ? "TUTTI_LOCAL_SIZE" : variables.local_size.front();
+  for (const std::string_view name : variables.job) {
+    const auto part = environment.text(name);
+    if (!part) continue;
+    launch.job += fmt::format("{}{}", launch.job.empty() ? "" : ".", *part);
+    const auto address = environment.text("MASTER_ADDR");
+    const char* const and_this = launch.job_variables.empty() ? "" : ", ";
+    launch.job_variables +=
+        name == "MASTER_PORT" && address
+            ? fmt::format("{}MASTER_ADDR:{} ({}:{})", and_this, name, *address, *part)
+            : fmt::format("{}{} ({})", and_this, name, *part);
+  }
 }
 
 // Nothing where the launcher's variables are not all there.
@@ -144,11 +165,7 @@ Result<std::optional<LaunchEnvironment>> read_one(const LauncherVariables& varia
                               variables.size.front(), launch.size));
   }
   TUTTI_TRY(read_local_ranks(variables, environment, launch));
-  for (const std::string_view name : variables.job) {
-    if (const auto part = environment.text(name)) {
-      launch.job += fmt::format("{}{}", launch.job.empty() ? "" : ".", *part);
-    }
-  }
+  name_variables(variables, environment, launch);
   return std::optional(launch);
 }
 
@@ -172,7 +189,7 @@ Result<std::optional<int>> EnvironmentView::number(std::string_view name, int mi
   if (error == std::errc{} && end == value->data() + value->size() && number >= min) {
     return std::optional(number);
   }
-  return malformed(name, *value, fmt::format("number from {} up", min));
+  return malformed(name, *value, fmt::format("number >= {}", min));
 }
 
 Result<std::optional<int>> EnvironmentView::first_number(const std::vector<std::string_view>& names,
@@ -194,15 +211,22 @@ std::vector<std::string> process_environment() {
 
 Result<LaunchEnvironment> read_launch_environment(const std::vector<std::string>& environment) {
   const EnvironmentView view(environment);
-  std::string looked_for;
+  std::string looked_for, half;
   for (const LauncherVariables& variables : known_launchers()) {
     TUTTI_ASSIGN(const auto launch, read_one(variables, view));
     if (launch) return *launch;
+    const std::string_view rank = variables.rank.front(), size = variables.size.front();
+    if (view.text(rank).has_value() != view.text(size).has_value()) {
+      half += view.text(rank) ? fmt::format(": {} is set, but {} is not", rank, size)
+                              : fmt::format(": {} is set, but {} is not", size, rank);
+    }
     looked_for += fmt::format("{}{} and {} ({})", looked_for.empty() ? "" : ", ",
                               variables.rank.front(), variables.size.front(), variables.launcher);
   }
   return Status(StatusCode::kUnavailable,
-                fmt::format("no launcher has set this process's rank; looked for {}", looked_for));
+                fmt::format("no launcher has set this process's rank and the number of ranks{}; "
+                            "looked for {}",
+                            half, looked_for));
 }
 
 }  // namespace tutti

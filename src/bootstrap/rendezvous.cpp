@@ -274,7 +274,7 @@ Status Rendezvous::timeout() const {
     text += fmt::format("; {} connections were dropped, the last because: {}", strangers_,
                         last_stranger_);
   }
-  return {code, text + "; all ranks must be started, with the same id and the same directory"};
+  return {code, text};
 }
 
 GroupFailure Rendezvous::reason_of(int rank) {

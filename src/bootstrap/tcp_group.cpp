@@ -132,7 +132,11 @@ class TcpJoin {
       auto listener = sockets_.listen(here);
       if (listener.is_ok()) return listener;
       if (listener.status().code() == StatusCode::kUnavailable) {
-        if (in_use.passed()) return listener.status().with_context("choose another port");
+        if (in_use.passed()) {
+          return Status(StatusCode::kUnavailable,
+                        fmt::format("rank 0: {}; choose another port, or end what uses this one",
+                                    listener.status().message()));
+        }
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
       } else if (!loopback_only_ && here.text() != here.wildcard().text()) {
         here = here.wildcard();  // no address of this machine's own: behind a translation

@@ -11,6 +11,8 @@
 #include "base/deadline.hpp"
 #include "executors/streams.hpp"
 #include "operation/call.hpp"
+#include "operation/operation.hpp"
+#include "operation/timeout.hpp"
 #include "planning/plan.hpp"
 #include "tutti/status.hpp"
 #include "tutti/types.hpp"
@@ -35,6 +37,8 @@ class GroupServices {
   // unless a call has its own.
   virtual Deadline deadline() const = 0;
   virtual std::chrono::milliseconds timeout() const = 0;
+  // That of `operation`, and who has set it.
+  virtual Timeout timeout_of(const Operation& operation) const = 0;
 
   // Of the group. From any thread.
   virtual bool has_failed() const = 0;

@@ -33,7 +33,7 @@ CommunicatorImpl::~CommunicatorImpl() {
   unwatch(*this);
   bootstrap_->set_failure_handler(nullptr);
   guarded([&] {
-    if (failure_ != nullptr) collect_failure();
+    if (failure_ != nullptr && collect_failure()) log_failure();  // nobody asks any more
   });
   guarded([&] {
     for (const auto& executor : executors_) executor->close(end);
@@ -47,14 +47,19 @@ Status CommunicatorImpl::fail(const Status& cause) {
   return failure_->status();
 }
 
+void CommunicatorImpl::warn(const std::string& text) const {
+  log_once(rank() == 0 ? LogLevel::kWarn : LogLevel::kInfo, text);
+}
+
 void CommunicatorImpl::tell(const Status& cause) {
   for (const auto& executor : executors_) executor->hear_of_failure();
-  log(LogLevel::kWarn, "{}", cause.to_string());
   bootstrap_->announce_failure({.rank = rank(), .code = cause.code(), .text = cause.message()});
 }
 
 void CommunicatorImpl::fail_waiting(const Status& cause, const std::string& operation) {
-  if (failure_->fail_waiting(cause, operation, rank(), size())) tell(cause);
+  if (!failure_->fail_waiting(cause, operation, rank(), size())) return;
+  tell(cause);
+  log_failure();
 }
 
 Status CommunicatorImpl::exchanged(const Status& answer) {
@@ -86,14 +91,18 @@ std::string CommunicatorImpl::position() {
   return to_string(latest) + (streams_->caught_up() ? ", which has ended" : "");
 }
 
-void CommunicatorImpl::collect_failure() {
+bool CommunicatorImpl::collect_failure() {
   if (failure_->failed() && failure_->account_due(waits_blindly())) {
     const Status account = failure_->account(position());
     bootstrap_->announce_failure(
         {.rank = rank(), .code = account.code(), .text = account.message()});
   }
-  if (failure_->collect()) tell(failure_->status());
+  if (!failure_->collect()) return false;
+  tell(failure_->status());
+  return true;
 }
+
+void CommunicatorImpl::log_failure() { log(LogLevel::kWarn, "{}", failure_->status().to_string()); }
 
 void CommunicatorImpl::record_progress() {
   const std::uint64_t started = started_.load(std::memory_order_acquire);  // before the questions
@@ -105,7 +114,10 @@ void CommunicatorImpl::record_progress() {
 void CommunicatorImpl::check_executors() {
   for (const auto& executor : executors_) {
     if (failure_->failed()) return;
-    if (const Status failure = executor->check(); !failure.is_ok()) (void)fail(failure);
+    const Status failure = executor->check();
+    if (failure.is_ok() || !failure_->fail(failure)) continue;
+    tell(failure);
+    log_failure();
   }
 }
 
@@ -138,6 +150,7 @@ Status CommunicatorImpl::set_timeout(std::chrono::milliseconds timeout) {
   }
   timeout = limited(timeout);
   timeout_ = timeout;
+  failure_->set_timeout({timeout, TimeoutSource::kSetTimeout});
   for (const auto& executor : executors_) TUTTI_TRY(executor->set_timeout(timeout));
   return Status::ok();
 }
@@ -189,7 +202,7 @@ Status CommunicatorImpl::bind_to_one_address(SymmetricSegment& segment) {
   const auto binding = exchanged(bind_to_multicast(place, segment, deadline()));
   if (!binding.is_ok()) {
     if (failure_->failed()) return binding.status();
-    log_once(LogLevel::kWarn, fmt::format("no multicast: {}", binding.status().message()));
+    warn(fmt::format("no multicast: {}", binding.status().message()));
     return Status::ok();
   }
   segment.multicast = (*binding)->address();
@@ -209,8 +222,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::register_memory(void
   ++registrations_;
   TUTTI_ASSIGN(auto segments, exchanged(heap_->register_ranges({&range, 1}, deadline())));
   if (!segments.front()->zero_copy()) {
-    log_once(LogLevel::kWarn,
-             fmt::format("registered memory will be staged: {}", segments.front()->why_staged));
+    warn(fmt::format("registered memory will be staged: {}", segments.front()->why_staged));
   }
   for (const auto& executor : executors_) TUTTI_TRY(executor->add_segment(*segments.front()));
   return segments.front();

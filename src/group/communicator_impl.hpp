@@ -44,7 +44,7 @@ struct Drivers {
 };
 
 // What `options` says, or TUTTI_TIMEOUT_MS.
-std::chrono::milliseconds timeout_of(const CommunicatorOptions& options);
+Timeout timeout_of(const CommunicatorOptions& options);
 
 class CommunicatorImpl : private GroupServices {
  public:
@@ -98,8 +98,10 @@ class CommunicatorImpl : private GroupServices {
   Result<Plan> plan(Collective collective, const Communicator::Query& query) const;
 
   // Takes up what a kernel has written, and tells the group. Called by the watchdog and by
-  // status().
-  void collect_failure();
+  // status(). True if that is the group's first failure.
+  bool collect_failure();
+  // Where no call may ever answer with it.
+  void log_failure();
   // Records how far the stream has come. Called by the watchdog.
   void record_progress();
   // Finds what is late or wrong in executors. Called by the watchdog.
@@ -136,6 +138,9 @@ class CommunicatorImpl : private GroupServices {
   // What executors ask.
   Deadline deadline() const override { return Deadline(timeout_.load()); }
   std::chrono::milliseconds timeout() const override { return timeout_.load(); }
+  Timeout timeout_of(const Operation& operation) const override {
+    return failure_->timeout_of(operation);
+  }
   bool has_failed() const override { return failure_->failed(); }
   Status failure() const override { return failure_->status(); }
   Status fail(const Status& cause) override;
@@ -171,6 +176,8 @@ class CommunicatorImpl : private GroupServices {
 
   // Poisons this rank and tells the others.
   void tell(const Status& cause);
+  // Of what all ranks know: rank 0 says it, once.
+  void warn(const std::string& text) const;
   Result<std::shared_ptr<SymmetricSegment>> allocate_counted(std::size_t bytes);
 
   std::atomic<std::uint64_t> allocations_ = 0, registrations_ = 0, exchanges_ = 0;

@@ -225,9 +225,13 @@ int device_for(const CommunicatorOptions& options, CudaDriver* cuda, int local_r
 
 }  // namespace
 
-std::chrono::milliseconds timeout_of(const CommunicatorOptions& options) {
-  return options.timeout.count() > 0 ? limited(options.timeout)
-                                     : Knobs::process().milliseconds("TUTTI_TIMEOUT_MS");
+Timeout timeout_of(const CommunicatorOptions& options) {
+  if (options.timeout.count() > 0) return {limited(options.timeout), TimeoutSource::kCreation};
+  constexpr const char* kSetting = "TUTTI_TIMEOUT_MS";
+  const Knobs& knobs = Knobs::process();
+  return {knobs.milliseconds(kSetting), knobs.source(kSetting) == KnobSource::kDefault
+                                            ? TimeoutSource::kDefault
+                                            : TimeoutSource::kSetting};
 }
 
 CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
@@ -235,7 +239,7 @@ CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
     : bootstrap_(std::make_unique<CountedBootstrap>(std::move(bootstrap), exchanges_)),
       options_(options),
       drivers_(drivers),
-      timeout_(timeout_of(options)),
+      timeout_(tutti::timeout_of(options).value),
       device_(device_for(options, drivers.cuda, drivers.local_rank)) {}
 
 Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
@@ -374,6 +378,7 @@ Status CommunicatorImpl::open_memory() {
   const Executor::Words words = executors_.front()->words();
   failure_ = std::make_unique<FailureState>(*words.record, *words.notices, recorder_.get(),
                                             std::move(names));
+  failure_->set_timeout(tutti::timeout_of(options_));
   bootstrap_->set_leave_handler(
       [this](int rank, const std::string& last) { failure_->hear_of_leaving(rank, last); });
   bootstrap_->set_failure_handler([this](const GroupFailure& failure) {
@@ -415,7 +420,7 @@ Status CommunicatorImpl::verify_peers() {
   if (reach.code() == StatusCode::kResourceExhausted) return reach;
   why_no_heap_ = reach.message();
   if (cuda && topology_.nccl) {
-    log_once(LogLevel::kWarn, fmt::format("every operation goes to NCCL: {}", reach.message()));
+    warn(fmt::format("every operation goes to NCCL: {}", reach.message()));
     return executor_named(kNcclExecutor)->prepare_all(kNeedsNothing);
   }
   // Such a group may be split: its first operation says what it lacks.

@@ -10,6 +10,17 @@ std::string_view head_of(std::string_view account) { return account.substr(0, ac
 
 }  // namespace
 
+void FailureState::set_timeout(const Timeout& timeout) {
+  const std::lock_guard lock(mutex_);
+  timeout_ = timeout;
+}
+
+Timeout FailureState::timeout_of(const Operation& operation) const {
+  if (operation.timeout.count() > 0) return {operation.timeout, TimeoutSource::kCall};
+  const std::lock_guard lock(mutex_);
+  return timeout_;
+}
+
 void FailureState::note(const Operation& operation) {
   const std::lock_guard lock(mutex_);
   recent_[operation.sequence % kRemembered] = operation;
@@ -145,9 +156,7 @@ bool FailureState::record_complete() const {
 Status FailureState::from_record() const {
   switch (static_cast<FailureReason>(record_.reason)) {
     case FailureReason::kTimeout:
-      return {StatusCode::kTimeout,
-              fmt::format("{} (the deadline is TUTTI_TIMEOUT_MS or the communicator's timeout)",
-                          describe_wait())};
+      return {StatusCode::kTimeout, fmt::format("{}; {}", describe_wait(), describe_timeout())};
     case FailureReason::kMismatch:
       return {
           StatusCode::kMismatch,
@@ -198,6 +207,17 @@ std::string FailureState::describe_wait() const {
                      describe_operation(record_.sequence), waiting(),
                      static_cast<double>(record_.waited_ns) * 1e-9, missing(),
                      record_.expected_epoch, record_.seen_epoch, record_.block);
+}
+
+// What waited for signals is no operation with a number; its own timeout shows in that it gave up
+// before the communicator's.
+std::string FailureState::describe_timeout() const {
+  const Operation& operation = recent_[record_.sequence % kRemembered];
+  const bool known = record_.signal == 0 && operation.sequence == record_.sequence;
+  if (known) return to_string(timeout_of(operation));
+  const std::chrono::nanoseconds waited(record_.waited_ns);
+  const Timeout usual = timeout_of({});
+  return waited < usual.value ? "this call's own timeout" : to_string(usual);
 }
 
 std::string FailureState::describe_left() const {

@@ -19,6 +19,7 @@
 #include "device/kernel_args.hpp"
 #include "group/recorder/flight_recorder.hpp"
 #include "operation/operation.hpp"
+#include "operation/timeout.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti {
@@ -30,6 +31,10 @@ class FailureState {
   FailureState(FailureRecord& record, std::uint32_t& notices, FlightRecorder* recorder = nullptr,
                RankNames names = {})
       : record_(record), notices_(notices), recorder_(recorder), names_(std::move(names)) {}
+
+  // What waits take that have no timeout of their own.
+  void set_timeout(const Timeout& timeout);
+  Timeout timeout_of(const Operation& operation) const;
 
   // Remembers a call, so that a record with its sequence number can be explained.
   void note(const Operation& operation);
@@ -88,6 +93,7 @@ class FailureState {
   bool record_complete() const;
   Status from_record() const;
   std::string describe_wait() const;
+  std::string describe_timeout() const;
   std::string describe_left() const;
   std::string missing() const { return names_.of(record_.missing_rank); }
   std::string waiting() const { return names_.of(record_.waiting_rank); }
@@ -114,6 +120,7 @@ class FailureState {
   bool account_given_ = false;  // what this rank runs was told
   std::optional<Inquiry> inquiry_;
   std::map<int, std::string> left_;  // by rank: its last words
+  Timeout timeout_;
   std::uint64_t latest_ = 0;
   std::array<Operation, kRemembered> recent_{};
 };

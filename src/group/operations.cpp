@@ -181,6 +181,7 @@ Status CommunicatorImpl::prepare_locked(PlannedOperation& operation) {
   operation.in_place =
       runs_in_place(call.collective) && operation.sides.are_in_place(call.input, call.output);
   operation.operation = describe(call, size());
+  operation.operation.timeout = call.options.timeout;
   TUTTI_TRY(choose_plan(operation));
   operation.operation.sequence = ++sequence_;
   failure_->note(operation.operation);

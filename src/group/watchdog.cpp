@@ -42,7 +42,7 @@ class Watchdog {
   }
 
   static void look_at(CommunicatorImpl& communicator, bool queries) {
-    communicator.collect_failure();
+    if (communicator.collect_failure()) communicator.log_failure();
     communicator.cancel_if_failed();
     if (!queries) return;
     communicator.check_executors();

@@ -1,6 +1,7 @@
 // What a message says of one call.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -21,7 +22,8 @@ struct Operation {
   // Between pairs of ranks: how many messages; where there are several, `count` is of their bytes.
   int messages = 0;
   int peer = 0;
-  bool sends = false;  // the one message, to `peer`; else it is taken from there
+  bool sends = false;                    // the one message, to `peer`; else it is taken from there
+  std::chrono::milliseconds timeout{0};  // of this call; 0: the communicator's
 };
 
 // "all_reduce/two_shot #42 (1048576 x bf16, sum)", "broadcast/two_shot #43 (7 x bf16, root 2)",

@@ -94,7 +94,7 @@ std::string print_env(const Knobs& knobs, bool json) {
 }
 
 int run_env(bool json) {
-  tell(stdout, "{}", print_env(Knobs::process_unreported(), json));
+  tell(stdout, "{}", print_env(Knobs::process(), json));
   return kSuccess;
 }
 

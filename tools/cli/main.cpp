@@ -11,27 +11,37 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <new>
 #include <string>
-#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/knobs.hpp"
 #include "bench/arguments.hpp"
 #include "bench/command.hpp"
 #include "bench/one_sided/arguments.hpp"
 #include "bench/one_sided/command.hpp"
 #include "bench/overlap/arguments.hpp"
 #include "bench/overlap/command.hpp"
+#include "bootstrap/environment.hpp"
 #include "commit.hpp"
+#include "completion/command.hpp"
 #include "doctor/command.hpp"
 #include "env.hpp"
 #include "exit_code.hpp"
 #include "explain.hpp"
+#include "help_formatter.hpp"
 #include "report/command.hpp"
+#include "run/arguments.hpp"
+#include "run/command.hpp"
 #include "status/command.hpp"
 #include "tell.hpp"
 #include "tune/arguments.hpp"
 #include "tune/command.hpp"
 #include "tutti/version.hpp"
+#include "usage_error.hpp"
+#include "value_types.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -57,9 +67,11 @@ void add_bench(CLI::App& app, AllBenchArguments& all, Answer& answer,
                const std::string& command_line) {
   BenchArguments& a = all.collective;
   OverlapArguments& o = all.overlap;
-  CLI::App& bench = *app.add_subcommand("bench", "Measure a collective, algorithm by algorithm");
+  CLI::App& bench = *app.add_subcommand(
+      "bench", "Measure a collective, algorithm by algorithm, and check its results");
   add_bench_options(bench, a);
-  CLI::App& overlap = *bench.add_subcommand("overlap", "Measure a matmul beside an all_gather");
+  CLI::App& overlap = *bench.add_subcommand(
+      "overlap", "Measure an all_gather that runs concurrently with a matmul, or before it");
   add_overlap_options(overlap, o);
   overlap.callback([&] { answer = [&] { return run_overlap(o, command_line); }; });
   add_one_sided(bench, all.put, answer, command_line);
@@ -72,36 +84,73 @@ void add_bench(CLI::App& app, AllBenchArguments& all, Answer& answer,
 }
 
 void add_tune(CLI::App& app, TuneArguments& a, Answer& answer, const std::string& command_line) {
-  CLI::App& tune = *app.add_subcommand("tune", "Measure what is best here, for all later choices");
+  CLI::App& tune = *app.add_subcommand(
+      "tune", "Measure which algorithms are fastest on this machine, and write a tuning table");
   add_tune_options(tune, a);
   tune.callback([&] { answer = [&] { return run_tune(a, command_line); }; });
 }
 
+void add_run(CLI::App& app, RunArguments& a, Answer& answer) {
+  CLI::App& run = *app.add_subcommand("run", "Start a program as several ranks on this machine");
+  add_run_options(run, a);
+  run.callback([&] { answer = [&] { return run_program(a); }; });
+}
+
+void add_explained_call(CLI::App& explain, ExplainArguments& a) {
+  add_collective(explain, a.collective);
+  explain.option_defaults()->group("Call");
+  explain.add_option("--bytes", a.bytes, "Size of the message")
+      ->type_name("BYTES")
+      ->default_str("1M");
+  explain
+      .add_option("--rows", a.rows, "Instead of --bytes: a message of this many rows of --hidden")
+      ->type_name("N");
+  explain.add_option("--hidden", a.hidden, "Elements of a row")->type_name("N");
+  explain.add_flag("--split-rows", a.split_rows,
+                   "For reduce_scatter: each rank gets its columns of every row");
+  explain.add_option("-d,--dtype", a.dtype, "Element type, as in `tutti bench`")
+      ->type_name("DTYPE")
+      ->default_str("bf16; fp32 on the host");
+  explain.add_option("-o,--op", a.op, "Reduction: sum, prod, min, max, avg or premulsum")
+      ->type_name("OP")
+      ->default_str("sum");
+  explain.add_option("--algorithm", a.algorithm, "As if the call named this algorithm")
+      ->type_name("ALGORITHM");
+  explain
+      .add_option("--sm-budget", a.sm_budget,
+                  "SMs that the operation may use; 0: copy engines only")
+      ->type_name("N")
+      ->default_str("no limit");
+  explain.add_option("--buffers", a.buffers, "Kind of memory that the message is in")
+      ->type_name("symmetric|plain")
+      ->default_str("symmetric");
+  explain.add_option("--mode", a.mode, "eager, or graph: inside a capture")
+      ->type_name("eager|graph")
+      ->default_str("eager");
+  explain.add_flag("--in-place", a.in_place, "The output is the input's memory");
+  explain.add_flag("--deterministic", a.deterministic,
+                   "Only algorithms that give the same bits on every machine");
+}
+
 void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
-  CLI::App& explain = *app.add_subcommand("explain", "Say which algorithm a call takes, and why");
-  explain.add_option(
-      "collective", a.collective,
-      "all_reduce, all_reduce_residual_rms_norm, all_gather, reduce_scatter, all_to_all, "
-      "broadcast, reduce, gather, scatter, send_recv, all_gather_v, reduce_scatter_v, "
-      "all_to_all_v "
-      "or barrier");
-  explain.add_option("--ranks", a.ranks, "Number of ranks");
-  explain.add_option("--bytes", a.bytes, "Size of the message: 1M");
-  explain.add_option("--rows", a.rows, "Or as many tokens of --hidden elements: 32");
-  explain.add_option("--hidden", a.hidden, "Elements of a token: 8192");
-  explain.add_flag("--split-rows", a.split_rows, "reduce_scatter: a rank gets its columns of each");
-  explain.add_option("-d,--dtype", a.dtype, "Element type: bf16");
-  explain.add_option("-o,--op", a.op, "Reduction: sum");
-  explain.add_option("--algorithm", a.algorithm, "As if the call named it");
-  explain.add_option("--sm-budget", a.sm_budget, "Multiprocessors at most; 0: copy engines alone");
-  explain.add_option("--buffers", a.buffers, "symmetric or plain");
-  explain.add_option("--mode", a.mode, "eager, or graph: inside a capture");
-  explain.add_flag("--in-place", a.in_place, "Output is input");
-  explain.add_flag("--deterministic", a.deterministic, "Only rows with the same bits everywhere");
-  explain.add_option("--backend", a.backend, "auto, host or cuda");
-  explain.add_option("--gpu", a.gpu,
-                     "GPUs that this machine need not have: h200; list: lists them");
+  CLI::App& explain =
+      *app.add_subcommand("explain", "Show which algorithm a call would use, and why");
+  add_explained_call(explain, a);
+  explain.option_defaults()->group("Machine");
+  explain.add_option("--ranks", a.ranks, "Number of ranks")
+      ->type_name("N")
+      ->default_str("all GPUs; 2 on the host and with --gpu");
+  add_backend(explain, a.backend);
+  explain
+      .add_option(
+          "--gpu", a.gpu,
+          "A machine with these GPUs instead of this one, such as h200; list: which are known")
+      ->type_name("NAME");
+  explain.option_defaults()->group("Output");
   explain.add_flag("--json", a.json, "Print JSON");
+  explain.footer(
+      "  tutti explain all_reduce --bytes 64K\n"
+      "  tutti explain all_gather --ranks 8 --bytes 1M --gpu h200 --sm-budget 8\n");
   explain.callback([&] {
     if (a.collective.empty() && a.gpu != "list") throw CLI::RequiredError("collective");
     answer = [&] { return run_explain(a); };
@@ -109,34 +158,88 @@ void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
 }
 
 void add_status(CLI::App& app, StatusArguments& a, Answer& answer) {
-  CLI::App& status =
-      *app.add_subcommand("status", "Say who waits for whom, in the groups that run");
+  CLI::App& status = *app.add_subcommand(
+      "status", "Show which rank waits for which, in every group that runs on this machine");
+  status
+      .add_option("--merge", a.merge,
+                  "Read the records that ranks left in this TUTTI_TRACE_DIR, after a failure")
+      ->type_name("FOLDER");
+  status.add_option("--group", a.group, "Only the group whose name starts with this text")
+      ->type_name("TEXT")
+      ->default_str("all");
+  status.add_option("--patience", a.patience, "Time that an operation may take before it is late")
+      ->type_name("SECONDS")
+      ->default_str("5; 0 with --merge");
+  status.add_option("--operations", a.operations, "Also print the last N operations of each rank")
+      ->type_name("N")
+      ->default_str("0");
   status.add_flag("--json", a.json, "Print JSON");
-  status.add_option("--merge", a.merge, "Find the culprit in the records of a TUTTI_TRACE_DIR");
-  status.add_option("--group", a.group, "Only the group whose name begins like this");
-  status.add_option("--patience", a.patience, "Seconds that an operation may take: 5");
-  status.add_option("--operations", a.operations, "Print the last N operations of each rank: 0");
+  status.footer(
+      "  tutti status\n"
+      "  tutti status --operations 5\n"
+      "  TUTTI_TRACE_DIR=trace tutti run -n 4 ./program; tutti status --merge trace\n");
   status.callback([&] { answer = [&] { return run_status(a); }; });
 }
 
-void add_others(CLI::App& app, DoctorArguments& doctor_arguments, ReportArguments& r,
-                bool& env_json, Answer& answer) {
-  CLI::App& doctor = *app.add_subcommand("doctor", "Check this machine, and say how to mend it");
+void add_machine(CLI::App& app, DoctorArguments& doctor_arguments, bool& env_json, Answer& answer) {
+  CLI::App& doctor =
+      *app.add_subcommand("doctor", "Check this machine, and say how to fix what is wrong");
   doctor.add_flag("--json", doctor_arguments.json, "Print JSON");
+  doctor.footer("  tutti doctor\n  tutti doctor --json > machine.json\n");
   doctor.callback([&] { answer = [&] { return run_doctor(doctor_arguments); }; });
 
-  CLI::App& env = *app.add_subcommand("env", "List every setting, its value and its source");
+  CLI::App& env = *app.add_subcommand(
+      "env", "List every setting with its value and where the value comes from");
   env.add_flag("--json", env_json, "Print JSON");
+  env.footer("  tutti env\n  TUTTI_DEBUG=INFO tutti env --json\n");
   env.callback([&] { answer = [&] { return run_env(env_json); }; });
+}
 
-  CLI::App& report = *app.add_subcommand("report", "Render results into docs and README");
+void add_report(CLI::App& app, ReportArguments& r, Answer& answer) {
+  CLI::App& report = *app.add_subcommand("report", "Render measured results into documents");
   report.add_option("--results", r.results, "Folder of <machine>/<what>.json")
+      ->type_name("FOLDER")
       ->capture_default_str();
-  report.add_option("--docs", r.docs, "File that is written")->capture_default_str();
-  report.add_option("--readme", r.readme, "File whose headline is replaced: README.md, if any");
-  report.add_option("--html", r.html, "Write one self-contained page to this file instead");
-  report.add_flag("--check", r.check, "Write nothing; fail if something would change");
+  report.add_option("--docs", r.docs, "Document to write")
+      ->type_name("FILE")
+      ->capture_default_str();
+  report.add_option("--readme", r.readme, "Document whose headline table to replace")
+      ->type_name("FILE")
+      ->default_str("README.md, if it is there");
+  report.add_option("--html", r.html, "Write one self-contained page instead")->type_name("FILE");
+  report.add_flag("--check", r.check, "Write nothing; fail if a document would change");
+  report.footer("  tutti report\n  tutti report --check\n  tutti report --html report.html\n");
   report.callback([&] { answer = [&] { return run_report(r); }; });
+}
+
+void add_completion(CLI::App& app, std::string& shell, Answer& answer) {
+  CLI::App& completion = *app.add_subcommand(
+      "completion", "Print a script by which bash, zsh or fish completes this command");
+  completion.add_option("shell", shell, "The shell")->type_name("bash|zsh|fish")->required();
+  completion.footer(
+      "  source <(tutti completion bash)\n"
+      "  tutti completion fish > ~/.config/fish/completions/tutti.fish\n");
+  completion.callback([&] { answer = [&] { return run_completion(app, shell); }; });
+}
+
+int print_help(CLI::App& app, const std::vector<std::string>& command) {
+  std::string why_not;
+  const CLI::App* const found = find_command(app, command, why_not);
+  if (found == nullptr) {
+    tell_line(stderr, "tutti help: {}", why_not);
+    return kUsage;
+  }
+  tell_as_is(stdout, HelpFormatter().make_help(found, full_name(*found), {}));
+  return kSuccess;
+}
+
+void add_help(CLI::App& app, std::vector<std::string>& command, Answer& answer) {
+  CLI::App& help = *app.add_subcommand("help", "Explain a command and its options");
+  help.add_option("command", command, "The command")
+      ->type_name(std::string(kCommandType))
+      ->default_str("the list of all commands");
+  help.footer("  tutti help bench\n  tutti help bench overlap\n");
+  help.callback([&] { answer = [&] { return print_help(app, command); }; });
 }
 
 // Fills closed standard descriptors, so that no file or socket that is opened later gets their
@@ -157,73 +260,79 @@ int flushed(int exit_code) {
   return exit_code == kSuccess ? kFailure : exit_code;
 }
 
-struct Typed {
-  const CLI::App* command;  // the innermost one that was understood
-  std::string name;         // "tutti bench overlap"
-};
-
-Typed what_was_typed(const CLI::App& app) {
-  Typed typed{&app, app.get_name()};
-  for (auto inner = app.get_subcommands(); !inner.empty();
-       inner = typed.command->get_subcommands()) {
-    typed.command = inner.front();
-    typed.name += " " + typed.command->get_name();
-  }
-  return typed;
+// `env` prints what is wrong with settings itself, and the ranks of `run` report it. Of processes
+// that a launcher has started, one does.
+void report_settings(const CLI::App& app) {
+  if (app.got_subcommand("env") || app.got_subcommand("run")) return;
+  const auto launch = read_launch_environment(process_environment());
+  if (!launch.is_ok() || launch->rank == 0) Knobs::report();
 }
 
-int refuse(const CLI::App& app, std::string_view why) {
-  tell_line(stderr, "tutti: {}; `{} --help` lists what it takes", why, what_was_typed(app).name);
-  return kUsage;
-}
-
-// An option with an empty value: scripts give one where a variable is not set.
-const CLI::Option* find_empty(const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options()) {
-    const auto& values = option->results();
-    if (std::find(values.begin(), values.end(), "") != values.end()) return option;
-  }
-  for (const CLI::App* inner : app.get_subcommands()) {
-    if (const CLI::Option* empty = find_empty(*inner); empty != nullptr) return empty;
-  }
-  return nullptr;
-}
-
-int run(int argc, char** argv) {
-  CLI::App app("Collectives on symmetric memory: measure, explain and check");
-  app.name("tutti");
-  app.set_version_flag("--version", fmt::format("tutti {} ({})", version(), commit()));
-  app.require_subcommand(1);
-  const std::string command_line =
-      fmt::format("tutti {}", fmt::join(argv + (argc > 0 ? 1 : 0), argv + argc, " "));
-  Answer answer;
+// The texts of all options, by command.
+struct Arguments {
   AllBenchArguments bench;
   TuneArguments tune;
+  RunArguments run;
   ExplainArguments explain;
-  DoctorArguments doctor;
-  ReportArguments report;
   StatusArguments status;
+  DoctorArguments doctor;
   bool env_json = false;
-  add_bench(app, bench, answer, command_line);
-  add_tune(app, tune, answer, command_line);
-  add_explain(app, explain, answer);
-  add_status(app, status, answer);
-  add_others(app, doctor, report, env_json, answer);
+  ReportArguments report;
+  std::string shell;
+  std::vector<std::string> help;
+};
+
+void set_up(CLI::App& app) {
+  app.name("tutti");
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_help_flag("-h,--help", "Print this page");
+  app.set_version_flag("--version", fmt::format("tutti {} ({})", version(), commit()),
+                       "Print the version");
+  app.require_subcommand(1);
+  app.footer(
+      "  tutti doctor\n"
+      "  tutti bench all_reduce --ranks 2\n"
+      "  tutti run -n 4 ./program\n"
+      "  tutti help bench\n");
+}
+
+int run(const std::vector<std::string>& words) {
+  CLI::App app("Low-latency collectives for the GPUs of one node: measure, explain, run, diagnose");
+  set_up(app);
+  const std::string command_line = fmt::format("tutti {}", fmt::join(words, " "));
+  Answer answer;
+  Arguments a;
+  add_bench(app, a.bench, answer, command_line);
+  add_tune(app, a.tune, answer, command_line);
+  add_explain(app, a.explain, answer);
+  add_run(app, a.run, answer);
+  add_status(app, a.status, answer);
+  add_machine(app, a.doctor, a.env_json, answer);
+  add_report(app, a.report, answer);
+  add_completion(app, a.shell, answer);
+  add_help(app, a.help, answer);
+  if (words.empty()) {
+    tell_as_is(stdout, app.help());
+    return kUsage;
+  }
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> parsed = words;
+    if (parsed.front() == "run") a.run.program = take_program(*app.get_subcommand("run"), parsed);
+    std::ranges::reverse(parsed);  // as CLI11 takes them
+    app.parse(std::move(parsed));
   } catch (const CLI::ParseError& error) {
-    const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
-    const auto unknown = app.remaining();
-    if (!asked && app.get_subcommands().empty() && !unknown.empty()) {
-      return refuse(app, fmt::format("'{}' is no command", unknown.front()));
+    if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) {
+      tell_line(stderr, "{}", usage_error(app, error));
+      return kUsage;
     }
-    if (!asked) return refuse(app, error.what());
     app.exit(error);
     return kSuccess;
   }
-  if (const CLI::Option* empty = find_empty(app); empty != nullptr) {
-    return refuse(app, empty->get_name() + " has an empty value; leave it out for the default");
+  if (const std::string empty = empty_value_error(app); !empty.empty()) {
+    tell_line(stderr, "{}", empty);
+    return kUsage;
   }
+  report_settings(app);
   return answer();
 }
 
@@ -234,7 +343,7 @@ int main(int argc, char** argv) {
   using namespace tutti::cli;
   occupy_standard_descriptors();
   try {
-    return flushed(run(argc, argv));
+    return flushed(run({argv + std::min(argc, 1), argv + argc}));
   } catch (const std::bad_alloc&) {
     tell_line(stderr, "tutti: there is not enough memory for this; give smaller sizes");
   } catch (const std::exception& error) {

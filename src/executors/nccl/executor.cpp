@@ -284,12 +284,12 @@ Status NcclExecutor::check() {
   if (!late) return Status::ok();
   const std::string words = words_of(late->operation);
   const std::string more =
-      late->operations > 1 ? fmt::format(" and {} behind it", late->operations - 1) : "";
+      late->operations > 1 ? fmt::format(" and {} after it", late->operations - 1) : "";
   group_.fail_waiting(
       Status(StatusCode::kTimeout,
-             fmt::format("{}{}: {} waited {:.3f} s in NCCL, which does not tell for whom (the "
-                         "deadline is TUTTI_TIMEOUT_MS or the communicator's timeout)",
-                         words, more, group_.bootstrap().names().of(rank()), late->waited.count())),
+             fmt::format("{}{}: {} waited {:.3f} s in NCCL, which does not tell for whom ({})",
+                         words, more, group_.bootstrap().names().of(rank()), late->waited.count(),
+                         to_string(group_.timeout_of(late->operation)))),
       words + more);
   return Status::ok();
 }

@@ -138,7 +138,7 @@ TEST_F(RmsNormTest, NoTokensNeedNoBuffers) {
 }
 
 TEST_F(RmsNormTest, RowsOfOtherCollectivesAreUnknown) {
-  expect_refused("'ring' for all_reduce_residual_rms_norm; known: one_shot_push",
+  expect_refused("'ring' for all_reduce_residual_rms_norm; known are one_shot_push",
                  [](Call& call) { call.options.algorithm = "ring"; });
 }
 

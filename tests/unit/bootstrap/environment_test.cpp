@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -20,6 +21,9 @@ namespace tutti {
 namespace {
 
 using namespace testing;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Variables = std::vector<std::string>;
 
 TEST(LaunchEnvironment, ReadsTorchrun) {
@@ -144,6 +148,11 @@ TEST(LaunchEnvironment, NamesMalformedVariables) {
   }
 }
 
+TEST(LaunchEnvironment, NamesWhatIsMissing) {
+  EXPECT_THAT(read_launch_environment({"RANK=1"}).status().message(),
+              HasSubstr(": RANK is set, but WORLD_SIZE is not; looked for "));
+}
+
 TEST(LaunchEnvironment, SaysWhatItLookedFor) {
   const auto launch = read_launch_environment({"HOME=/", "RANK=", "WORLD_SIZE=2"});
   EXPECT_EQ(launch.status().code(), StatusCode::kUnavailable);
@@ -224,6 +233,9 @@ TEST_F(EnvironmentJoining, ASecondJobOfTheSameNameIsTurnedAway) {
   wait_until_rank_zero_listens();
   const auto second = join(slurm(0, 2), soon());
   EXPECT_EQ(second.status().code(), StatusCode::kMismatch) << second.status().to_string();
+  EXPECT_THAT(second.status().message(),
+              StartsWith("rank 0 joined twice, or two jobs share SLURM_JOB_ID (77), SLURM_STEP_ID "
+                         "(0): another rank 0 already waits at "));
   EXPECT_TRUE(join(slurm(1, 2), soon()).is_ok()) << "the first job must go on";
   EXPECT_TRUE(first.get().is_ok());
 }
@@ -283,8 +295,37 @@ TEST_F(EnvironmentJoining, NamesAMissingRank) {
   EXPECT_NE(alone.status().message().find("rank 0"), std::string::npos);
   const auto root = join(slurm(0, 2), Deadline(100ms));
   EXPECT_EQ(root.status().code(), StatusCode::kTimeout);
-  EXPECT_NE(root.status().message().find("rank 1"), std::string::npos);
+  EXPECT_THAT(root.status().message(), HasSubstr("did not meet rank 1 of 2; start all 2 ranks"));
   EXPECT_TRUE(directory_.entries().empty());
+}
+
+Variables torchrun(int rank, int size) {
+  return {"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(size),
+          "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"};
+}
+
+// What a user of torchrun has is what the text names.
+TEST_F(EnvironmentJoining, SaysWhatRanksMustHaveInCommonByItsLaunchersNames) {
+  const std::string advice =
+      "; start all 2 ranks, each with its own RANK, and with the same WORLD_SIZE (2) and "
+      "MASTER_ADDR:MASTER_PORT (127.0.0.1:29500), on one host, by one user, with one "
+      "TUTTI_RUNTIME_DIR";
+  for (const int rank : {0, 1}) {
+    const Status missed = join(torchrun(rank, 2), Deadline(100ms)).status();
+    EXPECT_EQ(missed.code(), StatusCode::kTimeout);
+    EXPECT_THAT(missed.message(), EndsWith(advice));
+  }
+}
+
+TEST_F(EnvironmentJoining, NamesASizeThatDiffers) {
+  auto first =
+      std::async(std::launch::async, [&] { return join(torchrun(0, 2), soon()).status(); });
+  const Status second = join(torchrun(1, 3), soon()).status();
+  const Status told = first.get();
+  EXPECT_EQ(told.code(), StatusCode::kMismatch);
+  EXPECT_THAT(told.message(), StartsWith("rank 1 joins a group of 3, this rank 0 a group of 2: "));
+  EXPECT_EQ(second.code(), StatusCode::kMismatch);
+  EXPECT_THAT(second.message(), HasSubstr("with the same WORLD_SIZE (3) and MASTER_ADDR:"));
 }
 
 TEST_F(EnvironmentJoining, RefusesAJobDirectoryThatOthersCanEnter) {

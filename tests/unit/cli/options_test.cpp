@@ -56,9 +56,11 @@ TEST_P(Refused, WithAMessageThatHelps) {
 }
 
 const BadInput kBadInputs[] = {
-    {"unknown_algorithm", {"--algorithms", "tree"}, "known: one_shot, two_shot, one_shot_push"},
+    {"unknown_algorithm",
+     {"--algorithms", "tree"},
+     "'tree' for all_reduce; known are one_shot, two_shot, one_shot_push"},
     {"one_of_several", {"--algorithms", "one_shot,tree"}, "'tree'"},
-    {"unknown_dtype", {"--dtype", "fp12"}, "'fp12'; known are fp64, fp32"},
+    {"unknown_dtype", {"--dtype", "fp12"}, "'fp12'; did you mean 'fp32'? Known are fp64, fp32"},
     {"unknown_op", {"--op", "xor"}, "'xor'; known are sum, prod"},
     {"unknown_backend", {"--backend", "rocm"}, "'rocm'; known are auto, host, cuda"},
     {"min_above_max", {"-b", "2K", "-e", "1K"}, "--min-bytes 2K is larger than --max-bytes 1K"},

@@ -51,7 +51,7 @@ const BadOverlap kBadOverlaps[] = {
     {"no_number", {"--k", "8k"}, "--k: '8k' is not a whole number"},
     {"no_bytes", {"--ag-mb", "0"}, "--ag-mb: 0 is not between 1 and"},
     {"unknown_mode", {"--modes", "matmul,both"}, "unknown --modes 'both'; known are matmul, all"},
-    {"unknown_algorithm", {"--algorithms", "pull"}, "known: push"},
+    {"unknown_algorithm", {"--algorithms", "pull"}, "did you mean 'pull_tma'? Known are push"},
     {"unknown_type", {"--dtype", "int8"}, "int8: a matmul is of fp16, bf16 or fp32"},
     {"half_on_the_host", {"--dtype", "fp16"}, "a BLAS multiplies, and only fp32", kHostOnly},
     {"tf32_of_halves", {"--tf32"}, "--tf32 is how a GPU may multiply fp32"},

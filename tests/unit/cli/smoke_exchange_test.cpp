@@ -40,7 +40,7 @@ TEST(BenchExchange, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench("all_to_all", {"--in-place"}).err, HasSubstr("all_to_all takes two buffers"));
   EXPECT_THAT(bench("all_to_all", {"--chained"}).err, HasSubstr("its output is no input"));
   EXPECT_THAT(bench("all_to_all", {"--algorithms", "ring"}).err,
-              HasSubstr("known: push, push_per_peer, one_shot_push"));
+              HasSubstr("known are push, push_per_peer, one_shot_push"));
 }
 
 // Of pieces of any lengths.

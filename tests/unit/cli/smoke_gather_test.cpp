@@ -42,7 +42,7 @@ TEST(BenchGather, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench("all_gather", {"--op", "max"}).err, HasSubstr("all_gather reduces nothing"));
   EXPECT_THAT(bench("all_gather", {"--chained"}).err, HasSubstr("its output is no input"));
   EXPECT_THAT(bench("all_gather", {"--algorithms", "two_shot"}).err,
-              HasSubstr("known: push, push_per_peer, pull_tma"));
+              HasSubstr("known are push, push_per_peer, pull_tma"));
 }
 
 TEST(ExplainGather, SaysWhichRowAndWhy) {

@@ -65,7 +65,7 @@ TEST(BenchScatter, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(bench("reduce_scatter", {"--chained"}).err,
               HasSubstr("its output is a part of an input"));
   EXPECT_THAT(bench("reduce_scatter", {"--algorithms", "flags"}).err,
-              HasSubstr("known: pull, pull_tma, pull_rows"));
+              HasSubstr("known are pull, pull_tma, pull_rows"));
   EXPECT_THAT(bench("reduce_scatter", {"--split-rows"}).err,
               HasSubstr("--split-rows needs --rows and --hidden"));
   EXPECT_THAT(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
 #include "run_tutti.hpp"
 #include "scratch_folder.hpp"
@@ -20,6 +21,74 @@ TEST(Command, SaysItsVersionAndHelp) {
   EXPECT_THAT(run_tutti({"--version"}).out, HasSubstr("tutti 0."));
   EXPECT_EQ(run_tutti({"bench", "--help"}).exit_code, 0);
   EXPECT_THAT(run_tutti({"bench", "--help"}).out, HasSubstr("--algorithms"));
+}
+
+TEST(Command, WithoutAnArgumentPrintsItsHelp) {
+  const Ended ended = run_tutti({});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_EQ(ended.out, run_tutti({"--help"}).out);
+  EXPECT_EQ(ended.out, run_tutti({"help"}).out);
+  EXPECT_THAT(ended.err, IsEmpty());
+}
+
+class HelpPage : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(HelpPage, HasExamplesFits100ColumnsAndHasTwoNames) {
+  std::vector<std::string> by_option = GetParam(), by_command = GetParam();
+  by_option.emplace_back("--help");
+  by_command.insert(by_command.begin(), "help");
+  const Ended ended = run_tutti(by_option);
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_EQ(run_tutti(by_command).out, ended.out);
+  EXPECT_THAT(ended.out, HasSubstr("\nExamples:\n  "));
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tutti, HelpPage,
+    testing::Values(std::vector<std::string>{}, std::vector<std::string>{"bench"},
+                    std::vector<std::string>{"bench", "overlap"},
+                    std::vector<std::string>{"bench", "put"},
+                    std::vector<std::string>{"bench", "get"}, std::vector<std::string>{"tune"},
+                    std::vector<std::string>{"explain"}, std::vector<std::string>{"run"},
+                    std::vector<std::string>{"status"}, std::vector<std::string>{"doctor"},
+                    std::vector<std::string>{"env"}, std::vector<std::string>{"report"},
+                    std::vector<std::string>{"completion"}, std::vector<std::string>{"help"}),
+    [](const auto& tested) {
+      std::string name = "tutti";
+      for (const std::string& word : tested.param) name += "_" + word;
+      return name;
+    });
+
+struct Mistyped {
+  std::vector<std::string> words;
+  std::string text;
+};
+
+TEST(Command, SaysWhatWasMeant) {
+  const std::vector<Mistyped> mistyped = {
+      {{"bnech"}, "tutti: unknown command 'bnech'; did you mean 'bench'? `tutti help` lists the"},
+      {{"help", "bench", "putt"}, "tutti help: unknown command 'putt'; did you mean 'put'?"},
+      {{"bench", "all_reduce", "--iters", "5"},
+       "tutti bench: unknown option '--iters'; did you mean '--iterations'?"},
+      {{"bench", "put", "--rank=2"},
+       "tutti bench put: unknown option '--rank'; did you mean '--ranks'?"},
+      {{"bench", "all_redcue"},
+       "tutti bench: unknown collective 'all_redcue'; did you mean 'all_reduce'? Known are all_"},
+      {{"explain", "all_gather", "--dtype", "bf61"},
+       "tutti explain: unknown data type 'bf61'; did you mean 'bf16'? Known are fp64, "},
+      {{"explain", "all_reduce", "--algorithm", "one_shto"},
+       "tutti explain: unknown algorithm 'one_shto' for all_reduce; did you mean 'one_shot'?"},
+      {{"bench"}, "tutti bench: collective is missing; known are all_reduce, "},
+      {{"bench", "all_reduce", "--ranks"}, "tutti bench: --ranks needs a value: N[,...]; `tutti"},
+      {{"env", "again"}, "tutti env: unexpected argument 'again'; `tutti env --help` shows how"},
+      {{"bench", "overlap", "--m", "x"}, "tutti bench overlap: --m: 'x' is not a whole number"}};
+  for (const Mistyped& each : mistyped) {
+    const Ended ended = run_tutti(each.words);
+    EXPECT_EQ(ended.exit_code, 2);
+    EXPECT_THAT(ended.err, testing::StartsWith(each.text));
+  }
 }
 
 TEST(Command, HelpHidesWhatIsForTests) {
@@ -40,8 +109,8 @@ TEST_P(BadCommand, EndsWithCode2OneLineAndNothingRun) {
 
 INSTANTIATE_TEST_SUITE_P(
     Tutti, BadCommand,
-    testing::Values(std::vector<std::string>{}, std::vector<std::string>{"sing"},
-                    std::vector<std::string>{"bench"}, std::vector<std::string>{"bench", "sing"},
+    testing::Values(std::vector<std::string>{"sing"}, std::vector<std::string>{"bench"},
+                    std::vector<std::string>{"bench", "sing"},
                     std::vector<std::string>{"bench", "all_reduce", "--loud"},
                     std::vector<std::string>{"bench", "all_reduce", "--ranks"},
                     std::vector<std::string>{"bench", "all_reduce", "--ranks", "0"},
@@ -152,6 +221,29 @@ TEST(Command, ListsSettings) {
   const Ended ended = run_tutti({"env"}, {"TUTTI_TIMEOUT_MS=77"});
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_THAT(ended.out, testing::ContainsRegex("TUTTI_TIMEOUT_MS +77 ms .environment."));
+}
+
+int count_of(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+// Neither each rank that it starts, nor each rank that a launcher has started.
+TEST(Command, WarnsOnceOfASettingThatIsNotKnown) {
+  const std::vector<std::string> environment = {"TUTTI_TIMEOUT=3"};
+  const std::string warning =
+      "unknown setting TUTTI_TIMEOUT (environment) is ignored; did you mean";
+  const Ended measured = run_tutti({"bench", "all_reduce", "--backend", "host", "--ranks", "1,2",
+                                    "--bytes", "1K", "-n", "1", "-w", "0"},
+                                   environment);
+  EXPECT_EQ(count_of(measured.err, warning), 1) << measured.err;
+  const Ended launched =
+      run_tutti({"run", "-n", "3", TUTTI_COMMAND, "explain", "all_reduce"}, environment);
+  EXPECT_EQ(count_of(launched.err, warning), 1) << launched.err;
+  EXPECT_THAT(launched.err, testing::StartsWith("[0] "));
 }
 
 TEST(Command, DoctorsThisMachine) {

@@ -68,15 +68,29 @@ TEST_F(FailureStateTest, NothingHasFailed) {
 }
 
 TEST_F(FailureStateTest, ATimeoutNamesTheOperationBothRanksAndTheValues) {
+  state_.set_timeout({std::chrono::milliseconds(2500), TimeoutSource::kSetting});
   write(FailureReason::kTimeout);
   EXPECT_TRUE(state_.collect());
   EXPECT_EQ(state_.status().code(), StatusCode::kTimeout);
-  EXPECT_THAT(
+  EXPECT_EQ(
       state_.status().message(),
-      AllOf(HasSubstr("all_reduce/two_shot #42 (1042 x bf16, sum)"),
-            HasSubstr("rank 3 waited 2.500 s for rank 5"),
-            HasSubstr("expected flag 83, seen 82 (block 7)"), HasSubstr("TUTTI_TIMEOUT_MS")));
+      "all_reduce/two_shot #42 (1042 x bf16, sum): rank 3 waited 2.500 s for rank 5: expected "
+      "flag 83, seen 82 (block 7); timeout 2500 ms from TUTTI_TIMEOUT_MS");
   EXPECT_EQ(notices_, Notice::kAbort);
+}
+
+TEST_F(FailureStateTest, ATimeoutSaysWhoHasSetIt) {
+  using std::chrono::milliseconds;
+  state_.set_timeout({milliseconds(600000), TimeoutSource::kDefault});
+  const auto told = [&](const Operation& operation) {
+    return to_string(state_.timeout_of(operation));
+  };
+  EXPECT_EQ(told({}), "timeout 600000 ms, the default of TUTTI_TIMEOUT_MS");
+  EXPECT_EQ(told({.timeout = milliseconds(7)}), "timeout 7 ms from this call's own timeout");
+  state_.set_timeout({milliseconds(8), TimeoutSource::kCreation});
+  EXPECT_EQ(told({}), "timeout 8 ms from CommunicatorOptions::timeout");
+  state_.set_timeout({milliseconds(9), TimeoutSource::kSetTimeout});
+  EXPECT_EQ(told({}), "timeout 9 ms from Communicator::set_timeout()");
 }
 
 TEST_F(FailureStateTest, TheRecorderIsToldOfTheFirstFailureAndOfWhoIsMissing) {

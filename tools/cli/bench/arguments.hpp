@@ -3,16 +3,25 @@
 
 #include <CLI/CLI.hpp>
 
+#include <string>
+
 #include "bench/options.hpp"
 
 namespace tutti::cli {
 
-// `arguments` must outlive the parsing.
+// What is filled in must outlive the parsing.
 void add_bench_options(CLI::App& bench, BenchArguments& arguments);
 
-// Where, how large, and what type.
-void add_sweep_options(CLI::App& command, BenchArguments& arguments);
-// How ranks are run.
-void add_rank_options(CLI::App& command, BenchArguments& arguments);
+// Parts of it. A default is what the help page says of it.
+void add_collective(CLI::App& command, std::string& collective);
+void add_ranks(CLI::App& command, std::string& ranks, const char* otherwise);
+void add_backend(CLI::App& command, std::string& backend);
+void add_sweep_options(CLI::App& command, BenchArguments& arguments);  // sizes and type
+void add_sample_options(CLI::App& command, BenchArguments& arguments);
+void add_repetitions(CLI::App& command, BenchArguments& arguments, const char* samples,
+                     const char* warmup);
+void add_check(CLI::App& command, BenchArguments& arguments);
+void add_file_options(CLI::App& command, BenchArguments& arguments);
+void add_rank_options(CLI::App& command, BenchArguments& arguments);  // how ranks are run
 
 }  // namespace tutti::cli

@@ -1,38 +1,18 @@
 #include "bench/launcher.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <fmt/core.h>
 
-#include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <thread>
 
 #include "base/fd.hpp"
 #include "base/try.hpp"
+#include "bench/child_process.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "group/communicator_impl.hpp"
 
 namespace tutti::cli {
 namespace {
-
-struct Pipe {
-  Fd read, write;
-};
-
-Result<Pipe> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    return Status(StatusCode::kSystem,
-                  fmt::format("cannot make a pipe: {}; `ulimit -n` raises the number of open files",
-                              std::strerror(errno)));
-  }
-  Pipe made{Fd(ends[0]), Fd(ends[1])};
-  ::fcntl(made.read.get(), F_SETFL, O_NONBLOCK);
-  return made;
-}
 
 Result<RankProcess> start_rank(const GroupJob& job, int rank, int group_fd) {
   TUTTI_ASSIGN(Pipe pipe, make_pipe());

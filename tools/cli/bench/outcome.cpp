@@ -36,8 +36,8 @@ Result<Record> read_old(const BenchOptions& options, const Record& ours) {
   return record;
 }
 
-int refuse_usage(const Status& status) {
-  tell_line(stderr, "tutti bench: {}", status.message());
+int refuse_usage(const Status& status, std::string_view command) {
+  tell_line(stderr, "tutti {}: {}", command, status.message());
   return kUsage;
 }
 
@@ -127,7 +127,7 @@ int run_campaign(const BenchOptions& options, const std::string& command_line,
   outcome.record.commit = commit();
   outcome.record.environment = describe_environment(options.backend, command_line);
   const auto old_record = read_old(options, outcome.record);
-  if (!old_record.is_ok()) return refuse_usage(old_record.status());
+  if (!old_record.is_ok()) return refuse_usage(old_record.status(), "bench");
   Look look = look_of(stdout);
   if (!options.launcher.empty()) look.colours = false;  // mpirun gives its ranks a terminal
   Screen screen(make_printer(options.format, look), look.colours);
@@ -149,9 +149,9 @@ int run_campaign(const BenchOptions& options, const std::string& command_line,
   return outcome.exit_code;
 }
 
-int report_usage(const Status& status, const BenchMachine& machine) {
+int report_usage(const Status& status, const BenchMachine& machine, std::string_view command) {
   const bool another_says_it = machine.launch.is_ok() && machine.launch->rank > 0;
-  return another_says_it ? kUsage : refuse_usage(status);
+  return another_says_it ? kUsage : refuse_usage(status, command);
 }
 
 void note_wrong(const GroupOutcome& group, Range range, const std::vector<Row>& rows,

@@ -41,7 +41,8 @@ int run_campaign(const BenchOptions& options, const std::string& command_line,
                  const std::function<void(Outcome&)>& measure, const MakePrinter& make_printer);
 
 // "tutti bench: ..." on standard error, by one process of a launch; returns kUsage.
-int report_usage(const Status& status, const BenchMachine& machine);
+int report_usage(const Status& status, const BenchMachine& machine,
+                 std::string_view command = "bench");
 
 // One line per row, with the first element of the first rank that saw something wrong.
 void note_wrong(const GroupOutcome& group, Range range, const std::vector<Row>& rows,

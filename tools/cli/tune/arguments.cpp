@@ -3,23 +3,42 @@
 #include "bench/arguments.hpp"
 
 namespace tutti::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "  tutti tune\n"
+    "  tutti tune all_gather --ranks 8 --seconds 120\n"
+    "  tutti tune all_reduce --backend host --bytes 64K --output table.json --resume\n";
+
+}  // namespace
 
 void add_tune_options(CLI::App& tune, TuneArguments& a) {
-  tune.add_option(
-      "collective", a.bench.collective,
-      "all_reduce (the default), or any other that has sizes, as `tutti bench` takes it");
-  tune.add_option("-g,--ranks", a.bench.ranks,
-                  "Numbers of ranks: 2,4,8 (default: 2 to all GPUs; 2 on the host)");
+  tune.add_option("collective", a.bench.collective,
+                  "Any collective of `tutti bench` but barrier, which has no sizes")
+      ->type_name("COLLECTIVE")
+      ->default_str("all_reduce");
+  add_ranks(tune, a.bench.ranks, "2 to all GPUs; 2 on the host");
+  add_backend(tune, a.bench.backend);
   add_sweep_options(tune, a.bench);
-  tune.add_option("--rows", a.bench.rows, "Messages of rows x hidden elements: 32,64");
-  tune.add_option("--hidden", a.bench.hidden, "Elements per row: 8192");
-  tune.add_option("--algorithms", a.bench.algorithms, "all, or names: one_shot,two_shot,nccl");
-  tune.add_option("--output", a.bench.output, "Table that is written: TUTTI_TUNING_CACHE");
-  tune.add_flag("--resume", a.resume, "Leave out sizes that the table has for this machine");
-  tune.add_option("--seconds", a.seconds,
-                  "A number of ranks takes so long, with fewer samples: 60");
+  tune.add_option("--rows", a.bench.rows,
+                  "Instead of --bytes: messages of this many rows of --hidden")
+      ->type_name("N[,...]");
+  tune.add_option("--hidden", a.bench.hidden, "Elements of a row")->type_name("N");
+  tune.option_defaults()->group("Tuning");
+  tune.add_option("--algorithms", a.bench.algorithms,
+                  "all, or the names of those to choose from: one_shot,two_shot,nccl")
+      ->type_name("ALGORITHM[,...]")
+      ->default_str("all");
+  tune.add_option("--seconds", a.seconds, "Time budget for each number of ranks")
+      ->type_name("N")
+      ->default_str("60");
+  tune.add_option("--output", a.bench.output, "Tuning table to write")
+      ->type_name("FILE")
+      ->default_str("the value of TUTTI_TUNING_CACHE");
+  tune.add_flag("--resume", a.resume, "Skip sizes that the table already has for this machine");
   add_rank_options(tune, a.bench);
   tune.add_option("--without", a.without)->group("");
+  tune.footer(kExamples);
 }
 
 }  // namespace tutti::cli

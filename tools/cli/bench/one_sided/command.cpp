@@ -1,5 +1,7 @@
 #include "bench/one_sided/command.hpp"
 
+#include <fmt/core.h>
+
 #include "bench/groups.hpp"
 #include "bench/one_sided/worker.hpp"
 #include "machine.hpp"
@@ -27,7 +29,8 @@ int run_one_sided_bench(const OneSidedArguments& arguments, const std::string& c
   const BenchMachine machine = bench_machine();
   const auto options = check_one_sided_arguments(arguments, machine);
   if (!options.is_ok()) {
-    return report_usage(options.status().with_context(to_string(arguments.kind)), machine);
+    return report_usage(options.status(), machine,
+                        fmt::format("bench {}", to_string(arguments.kind)));
   }
   const BenchOptions& bench = options->bench;
   if (bench.worker_fd >= 0) {

@@ -53,7 +53,7 @@ void measure(const OverlapOptions& options, Outcome& outcome) {
 int run_overlap(const OverlapArguments& arguments, const std::string& command_line) {
   const BenchMachine machine = bench_machine();
   const auto options = check_overlap_arguments(arguments, machine);
-  if (!options.is_ok()) return report_usage(options.status().with_context("overlap"), machine);
+  if (!options.is_ok()) return report_usage(options.status(), machine, "bench overlap");
   const BenchOptions& bench = options->bench;
   if (bench.worker_fd >= 0) {
     return run_rank_process(bench.worker_fd, bench.communicator(), overlap_work(*options));

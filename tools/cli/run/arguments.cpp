@@ -1,0 +1,49 @@
+#include "run/arguments.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "value_types.hpp"
+
+namespace tutti::cli {
+
+void add_run_options(CLI::App& run, RunArguments& a) {
+  run.add_option("program", a.program,
+                 "What every rank runs. `--` before it ends the options of `tutti run`")
+      ->type_name(std::string(kProgramType));
+  run.add_option("-n,--ranks", a.ranks, "Number of ranks (required)")->type_name("N");
+  run.add_flag("--no-bind", a.no_bind,
+               "Let every rank use all cores. Otherwise each has an equal share of its own, unless "
+               "there are more ranks than cores");
+  run.add_flag("--no-prefix", a.no_prefix,
+               "Do not put [RANK] in front of each line that a rank prints");
+  run.add_option("--grace", a.grace,
+                 "After the first failure: time from SIGTERM to SIGKILL for the other ranks")
+      ->type_name("SECONDS")
+      ->default_str("5");
+  run.footer(
+      "  tutti run -n 4 ./program --its options\n"
+      "  tutti run -n 2 --no-prefix -- python3 train.py > log\n"
+      "  tutti run -n 8 sh -c 'echo rank $RANK of $WORLD_SIZE'\n"
+      "\n"
+      "Every rank gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and "
+      "MASTER_PORT,\n"
+      "as torchrun sets them; Communicator::create_from_environment() and torch.distributed read\n"
+      "them. Rank 0 reads standard input, unless that is a terminal; the others read nothing.\n");
+}
+
+std::vector<std::string> take_program(const CLI::App& run, std::vector<std::string>& words) {
+  std::size_t i = 1;
+  for (; i < words.size() && words[i].starts_with("-") && words[i] != "--"; ++i) {
+    if (words[i] == "-np") words[i] = "-n";  // as mpirun has it
+    const CLI::Option* const option = run.get_option_no_throw(words[i]);
+    if (option != nullptr && option->get_items_expected_max() > 0) ++i;
+  }
+  i = std::min(i, words.size());
+  std::vector<std::string> program(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+  words.resize(i);
+  if (!program.empty() && program.front() == "--") program.erase(program.begin());
+  return program;
+}
+
+}  // namespace tutti::cli
