@@ -106,7 +106,7 @@ struct Topology {
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
-std::string to_text(const Topology& topology);  // one line
+std::string to_text(const Topology& topology);    // one line
 std::string nccl_text(const Topology& topology);  // "NCCL 2.28.9", "NCCL", "no NCCL"
 void to_json(nlohmann::json& json, const Gpu&);
 void from_json(const nlohmann::json& json, Gpu&);

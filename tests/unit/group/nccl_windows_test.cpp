@@ -407,7 +407,7 @@ TEST(NcclWindowsTest, RanksWithDifferentNcclsChooseAlike) {
   });
   EXPECT_EQ(explained[0], explained[1]);
   EXPECT_THAT(explained[0], HasSubstr("needs NCCL 2.27 or newer on every rank, and the oldest is "
-                                      "2.26.5"));
+                                      "NCCL 2.26.5"));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ void expect_large_group(const UniqueId& id) {
     Communicator world = take(Communicator::create(id, rank, kMany, kOnHost));
     std::int64_t value = 1;
     expect_refusal(sum_of_ranks(world, value), StatusCode::kUnsupported,
-                   "at most 16 ranks on a node");
+                   "at most 16 ranks per node");
     auto part = take(world.split(rank / kMaxRanks, 0));
     require_ok(sum_of_ranks(*part, value));
     require(value == kMaxRanks, std::to_string(value));
@@ -101,7 +101,7 @@ TEST(NodesTest, APairOnWhichDataIsLostIsKnown) {
     EXPECT_EQ(topology.pair_without(Reach::kPeerMemory), std::pair(2, 1));
     EXPECT_EQ(topology.reach(1, 2), peer_ways(Backend::kCuda));
     EXPECT_THAT(explain(group, "all_reduce", {.count = 100}),
-                HasSubstr("rank 2 does not reach rank 1"));
+                HasSubstr("rank 2 cannot access rank 1"));
   });
 }
 

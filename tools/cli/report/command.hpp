@@ -9,7 +9,7 @@ struct ReportArguments {
   std::string results = "results";
   std::string docs = "docs/benchmarks.md";
   std::string readme;  // empty: README.md, if there is one
-  std::string html;  // one page instead of docs and README; empty: none
+  std::string html;    // one page instead of docs and README; empty: none
   bool check = false;
 };
 
