@@ -190,8 +190,9 @@ Status Handshake::take_challenge() {
 
 Status Handshake::take_proof(const Digest& claimed, bool by_initiator) {
   proved_ = equal_in_constant_time(claimed, proof(by_initiator)) || !terms_.check_proofs;
-  return proved_ ? Status::ok()
-                 : stray("it does not know the group's secret: another job's, or a stranger");
+  return proved_
+             ? Status::ok()
+             : stray("it does not know the group's secret: it belongs to another job, or to none");
 }
 
 Status Handshake::take_verdict() {

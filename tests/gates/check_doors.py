@@ -64,4 +64,4 @@ def check(root: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(check, "one door to the machine")
+    main(check, "only src/drivers calls the system")

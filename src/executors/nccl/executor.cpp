@@ -328,7 +328,7 @@ void NcclExecutor::close(Deadline deadline) {
   if (*graphs_ > 0) return;  // it ends with them
   const Deadline limit = failed ? Deadline(kAbortLimit) : deadline;
   if (session_.wait_ended(limit) && windows_.wait_ended(limit) && copies_.wait_ended(limit)) return;
-  log(LogLevel::kWarn, "NCCL's communicator has not ended in time and is left behind");
+  log(LogLevel::kWarn, "NCCL's communicator did not end in time and is not freed");
 }
 
 Status NcclExecutor::add_segment(const SymmetricSegment& segment) {

@@ -58,7 +58,7 @@ const BadOverlap kBadOverlaps[] = {
     {"tf32_on_the_host", {"--tf32"}, "--tf32 is how a GPU may multiply fp32", kHostOnly},
     {"both_sizes", {"--dependent", "--ag-mb", "4"}, "m / ranks rows of k elements"},
     {"uneven_rows", {"--dependent", "--ranks", "2,3"}, "--m 8192: with --dependent 3 ranks"},
-    {"dependent_overlap", {"--dependent", "--modes", "overlap"}, "comes behind the all_gather"},
+    {"dependent_overlap", {"--dependent", "--modes", "overlap"}, "follows the all_gather"},
     {"csv", {"--format", "csv"}, "not csv"},
     {"csv_file", {"--output", "x.csv"}, "not csv"},
     {"more_ranks_than_gpus", {"--ranks", "9"}, "there are 8 GPUs here"},

@@ -90,7 +90,7 @@ Status check_phases(OverlapOptions& options, const std::string& text) {
     if (wanted[static_cast<std::size_t>(phase)]) options.phases.push_back(phase);
   }
   if (options.dependent && options.phases.back() == Phase::kOverlap) {
-    return wrong("--modes overlap: with --dependent the matmul comes behind the all_gather");
+    return wrong("--modes overlap: with --dependent the matmul follows the all_gather");
   }
   return Status::ok();
 }
@@ -129,7 +129,7 @@ Status check_compute(OverlapOptions& options, const OverlapArguments& arguments)
   }
   options.clocks = arguments.clocks;
   if (!options.clocks || options.bench.backend == Backend::kCuda) return Status::ok();
-  return wrong("--clocks are those of a GPU's multiprocessors; give --backend cuda");
+  return wrong("--clocks are those of SMs; give --backend cuda");
 }
 
 Status check_format(const BenchOptions& options) {
