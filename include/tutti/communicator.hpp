@@ -34,7 +34,8 @@ struct CommunicatorOptions {
   /// (docs/troubleshooting/errors.md). At most 100 years; longer ones are shortened to that.
   /// Negative: kInvalidArgument.
   std::chrono::milliseconds timeout{0};
-  /// Excludes every algorithm that does not reduce in the order of ranks, and so has other bits.
+  /// Excludes algorithms that do not reduce in the order of ranks (rings, NVLink switch, NCCL), so
+  /// that all results have the same bits.
   bool deterministic = false;
 };
 

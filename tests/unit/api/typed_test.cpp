@@ -1,12 +1,16 @@
 // The functions of ranges: what they deduce, which sizes they refuse, and that each one calls the
 // function of its name.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <numeric>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/check.hpp"
