@@ -168,12 +168,12 @@ TEST_F(BenchOverlap, NamesARankThatCrashes) {
 TEST(BenchOverlapUsage, RefusesWhatItCannotMeasure) {
   const Ended csv = run_tutti({"bench", "overlap", "--backend", "host", "--format", "csv"});
   EXPECT_EQ(csv.exit_code, 2);
-  EXPECT_THAT(csv.err, HasSubstr("tutti bench: overlap: prints a table"));
+  EXPECT_THAT(csv.err, HasSubstr("tutti bench overlap: prints a table"));
   EXPECT_EQ(run_tutti({"bench", "overlap", "--rows", "3"}).exit_code, 2);
   const Ended nothing = run_tutti({"bench"});
   EXPECT_EQ(nothing.exit_code, 2);
-  EXPECT_THAT(nothing.out + nothing.err, HasSubstr("collective is required"));
-  EXPECT_THAT(run_tutti({"bench", "--help"}).out, HasSubstr("Measure a matmul beside"));
+  EXPECT_THAT(nothing.out + nothing.err, HasSubstr("collective is missing"));
+  EXPECT_THAT(run_tutti({"bench", "--help"}).out, HasSubstr("Measure an all_gather that runs concurrently with a matmul"));
 }
 
 }  // namespace
