@@ -173,7 +173,8 @@ TEST(BenchOverlapUsage, RefusesWhatItCannotMeasure) {
   const Ended nothing = run_tutti({"bench"});
   EXPECT_EQ(nothing.exit_code, 2);
   EXPECT_THAT(nothing.out + nothing.err, HasSubstr("collective is missing"));
-  EXPECT_THAT(run_tutti({"bench", "--help"}).out, HasSubstr("Measure an all_gather that runs concurrently with a matmul"));
+  EXPECT_THAT(run_tutti({"bench", "--help"}).out,
+              HasSubstr("Measure an all_gather that runs concurrently with a matmul"));
 }
 
 }  // namespace
