@@ -10,19 +10,19 @@ namespace {
 
 constexpr std::size_t kSizeWidth = 10;
 
-struct Cell {
+struct TextCell {
   std::string text;
   bool bold = false;
 };
 
-struct Column {
+struct TextColumn {
   std::string title;
   std::size_t width = 0;  // with what separates it from the one before
-  std::vector<Cell> cells = {};
+  std::vector<TextCell> cells = {};
   bool left = false;  // where its text stands
 };
 
-std::string placed(const std::string& text, const Column& column) {
+std::string placed(const std::string& text, const TextColumn& column) {
   return column.left ? fmt::format("  {:{}}", text, column.width - 2)
                      : fmt::format("{:>{}}", text, column.width);
 }
@@ -36,8 +36,10 @@ std::vector<std::string> names_of(const Group& group, const std::vector<std::str
   return names;
 }
 
-Column times_of(const std::string& algorithm, const std::vector<std::vector<const Row*>>& sizes) {
-  Column column{.title = algorithm + " ", .width = std::max<std::size_t>(algorithm.size(), 7) + 3};
+TextColumn times_of(const std::string& algorithm,
+                    const std::vector<std::vector<const Row*>>& sizes) {
+  TextColumn column{.title = algorithm + " ",
+                    .width = std::max<std::size_t>(algorithm.size(), 7) + 3};
   for (const auto& rows : sizes) {
     const Row* row = row_of_algorithm(rows, algorithm);
     const bool chosen = row != nullptr && row->chosen;
@@ -47,8 +49,8 @@ Column times_of(const std::string& algorithm, const std::vector<std::vector<cons
   return column;
 }
 
-Column best_of(const std::vector<std::vector<const Row*>>& sizes) {
-  Column column{.title = "best (speed-up over NCCL)", .left = true};
+TextColumn best_of(const std::vector<std::vector<const Row*>>& sizes) {
+  TextColumn column{.title = "best (speed-up over NCCL)", .left = true};
   std::size_t longest = column.title.size();
   for (const auto& rows : sizes) {
     column.cells.push_back({best_text(rows)});
@@ -63,15 +65,15 @@ std::string without_trailing_spaces(std::string line) {
   return line;
 }
 
-std::string print_columns(std::span<const Column> columns, const std::vector<std::size_t>& bytes,
-                          const Look& look) {
+std::string print_columns(std::span<const TextColumn> columns,
+                          const std::vector<std::size_t>& bytes, const Look& look) {
   std::string titles = fmt::format("#{:>{}}", "size", kSizeWidth - 1);
-  for (const Column& column : columns) titles += placed(column.title, column);
+  for (const TextColumn& column : columns) titles += placed(column.title, column);
   std::string text = without_trailing_spaces(titles) + "\n";
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     std::string line = fmt::format("{:>{}}", bytes[size], kSizeWidth);
-    for (const Column& column : columns) {
-      const Cell& cell = column.cells[size];
+    for (const TextColumn& column : columns) {
+      const TextCell& cell = column.cells[size];
       const std::string shown = placed(cell.text, column);
       line += cell.bold ? look.paint(Ink::kBold, shown) : shown;
     }
@@ -91,7 +93,7 @@ std::string print_side(const Group& group, bool in_place, const std::vector<std:
     bytes.push_back(size.bytes);
   }
   if (sizes.empty()) return {};
-  std::vector<Column> columns = {best_of(sizes)};
+  std::vector<TextColumn> columns = {best_of(sizes)};
   for (const std::string& name : names_of(group, asked)) columns.push_back(times_of(name, sizes));
   std::string text = fmt::format("#\n# time of each algorithm, {}, us (* what auto takes)\n",
                                  in_place ? "in-place" : "out-of-place");
