@@ -64,7 +64,7 @@ const BadOverlap kBadOverlaps[] = {
     {"more_ranks_than_gpus", {"--ranks", "9"}, "there are 8 GPUs here"},
     {"unknown_compute", {"--compute", "nothing"}, "'nothing'; known are matmul, arithmetic"},
     {"long_pause", {"--pause", "10001"}, "--pause: 10001 is not between 0 and 10000"},
-    {"clocks_on_the_host", {"--clocks"}, "a GPU's multiprocessors", kHostOnly},
+    {"clocks_on_the_host", {"--clocks"}, "--clocks are those of SMs", kHostOnly},
     {"no_iterations", {"-n", "0"}, "--iterations: 0 is not between"},
 };
 INSTANTIATE_TEST_SUITE_P(Bad, OverlapRefused, testing::ValuesIn(kBadOverlaps),
