@@ -126,7 +126,7 @@ prove_packages() {
   library=$(unpacked "$folder" libtutti)
   development=$(unpacked "$folder" libtutti-dev)
   tools=$(unpacked "$folder" tutti-tools)
-  has "$library" '/libtutti\.so\.0$'
+  has "$library" '/libtutti\.so\.0\.1$'
   lacks "$library" '\.hpp$|\.a$|/bin/'
   has "$development" '/include/tutti/tutti\.hpp$'
   has "$development" '/libtutti\.so$'
@@ -199,7 +199,7 @@ with_symbols() {
 }
 
 prove_symbols() {
-  readelf -d "$(library_dir "$1")/libtutti.so" | grep 'SONAME.*\[libtutti\.so\.[0-9]*\]' >/dev/null ||
+  readelf -d "$(library_dir "$1")/libtutti.so" | grep 'SONAME.*\[libtutti\.so\.0\.1\]' >/dev/null ||
     die "no soname"
   with_symbols surface.py "$1"
 }

@@ -79,7 +79,7 @@ TEST(Knobs, AnUnknownNameIsWarnedAboutOnce) {
       Knobs::parse({"TUTTI_TIMEOUT=3", "TUTTI_TIMEOUT=3", "PATH=/bin", "OTHER=1"}, "");
   EXPECT_THAT(knobs.warnings(), ElementsAre(AllOf(HasSubstr("unknown setting TUTTI_TIMEOUT "),
                                                   HasSubstr("did you mean TUTTI_TIMEOUT_MS?"))));
-  const Knobs far = Knobs::parse({"TUTTI_COFFEE=1"}, "");
+  const Knobs far = Knobs::parse({"TUTTI_HAZELNUT=1"}, "");
   EXPECT_THAT(far.warnings(), ElementsAre(HasSubstr("`tutti env`")));
   EXPECT_THAT(Knobs::parse({}, "TUTI_TUNE=x").warnings(),
               ElementsAre(HasSubstr("TUTI_TUNE (file) is ignored; did you mean TUTTI_TUNE?")));

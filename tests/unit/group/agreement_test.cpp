@@ -48,8 +48,8 @@ TEST(Agreement, SettingsThatDifferAreNamedWithTheirValues) {
   EXPECT_EQ(told({values_of({"TUTTI_STAGING_BYTES=1M"}), values_of({"TUTTI_STAGING_BYTES=64K"})}),
             "rank 1 has TUTTI_STAGING_BYTES=65536, rank 0 has 1048576");
   EXPECT_EQ(told({values_of({"TUTTI_TUNE=all_reduce:@nccl"}), values_of({"TUTTI_DISABLE=1"})}),
-            "rank 1 has TUTTI_DISABLE=1, rank 0 has 0; "
-            "rank 1 has TUTTI_TUNE=nothing, rank 0 has all_reduce:@nccl");
+            "rank 1 has TUTTI_TUNE=nothing, rank 0 has all_reduce:@nccl; "
+            "rank 1 has TUTTI_DISABLE=1, rank 0 has 0");
 }
 
 TEST(Agreement, RanksWithOneValueAreNamedTogether) {
