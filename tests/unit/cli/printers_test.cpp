@@ -170,7 +170,8 @@ TEST(Table, OfTheHostHasTheRateOfCopies) {
 TEST(Markdown, MarksWhatAutoTakes) {
   EXPECT_EQ(print_markdown(some_record()),
             "**all_reduce, 8 ranks (processes), bf16 sum, backend cuda, symmetric buffers, graph "
-            "of 10 operations, cache hot** (us, p50; bold: what auto takes; NVLink multicast: off "
+            "of 10 operations, cache hot** (us, p50; bold: what auto used in this run; NVLink "
+            "multicast: off "
             "for all libraries; with it: not measured)\n\n"
             "| bytes | speed-up | best other | busbw GB/s | one_shot | two_shot | nccl |\n"
             "|---:|---:|---|---:|---:|---:|---:|\n"

@@ -95,7 +95,7 @@ std::string print_side(const Group& group, bool in_place, const std::vector<std:
   if (sizes.empty()) return {};
   std::vector<TextColumn> columns = {best_of(sizes)};
   for (const std::string& name : names_of(group, asked)) columns.push_back(times_of(name, sizes));
-  std::string text = fmt::format("#\n# time of each algorithm, {}, us (* what auto takes)\n",
+  std::string text = fmt::format("#\n# time of each algorithm, {}, us (* what auto uses)\n",
                                  in_place ? "in-place" : "out-of-place");
   for (auto first = columns.begin(); first != columns.end();) {
     std::size_t used = kSizeWidth;

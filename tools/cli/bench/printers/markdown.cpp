@@ -35,10 +35,11 @@ Table table_of(const Group& group, const std::vector<const Row*>& beside,
   all.rows.insert(all.rows.end(), beside.begin(), beside.end());
   const std::vector<Series> series = series_of(all.rows);
   const std::vector<Compared> compared = compare(group, beside);
-  Table table{.title = title_of(group),
-              .remark = "us, p50; bold: what auto takes" + (remark.empty() ? "" : "; " + remark),
-              .columns = {{"bytes"}, {"speed-up"}, {"best other", true}, {"busbw GB/s"}},
-              .rows = {}};
+  Table table{
+      .title = title_of(group),
+      .remark = "us, p50; bold: what auto used in this run" + (remark.empty() ? "" : "; " + remark),
+      .columns = {{"bytes"}, {"speed-up"}, {"best other", true}, {"busbw GB/s"}},
+      .rows = {}};
   for (const Series& column : series) table.columns.push_back({column.title()});
   const std::vector<SizeView> sizes = sizes_of(all);
   for (std::size_t k = 0; k < sizes.size(); ++k) {
