@@ -55,7 +55,7 @@ constexpr Knob kKnobs[] = {
      "check peer access by real transfers before it is used"},
 
     {"TUTTI_TIMEOUT_MS", kDiagnostics, kMilliseconds, "600000",
-     "timeout of every wait of a communicator"},
+     "timeout of every wait, except replays of captured NCCL operations"},
     {"TUTTI_DEBUG", kDiagnostics, kChoice, "WARN", "what is logged: OFF, WARN, INFO or TRACE",
      kProcess, false, "OFF WARN INFO TRACE"},
     {"TUTTI_DEBUG_FILE", kDiagnostics, kString, "",
