@@ -1,5 +1,5 @@
-// Two ranks as threads of one process, on the host. The call as a function of ranges, and as a
-// function of a struct that names everything.
+// Two ranks are threads of one process, on the host. all_reduce() is called in both forms: with
+// ranges, and with a struct that names every argument.
 #include <tutti/tutti.hpp>
 
 #include <cstdio>

@@ -59,7 +59,7 @@ int main() {
   cudaGraphExec_t executable = capture(*group, data, stream);
   for (int i = 0; i < kReplays; ++i) check(cudaGraphLaunch(executable, stream));
   check(cudaStreamSynchronize(stream));
-  check(group->status());  // what went wrong in a replay is here
+  check(group->status());  // reports failures of the replays
 
   check(cudaMemcpy(values.data(), memory, values.size() * sizeof(float), cudaMemcpyDefault));
   // Each replay multiplies by the number of ranks.

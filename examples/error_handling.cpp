@@ -19,7 +19,7 @@ void check(const tutti::Status& status) {
   std::exit(1);
 }
 
-// A failure that this example is about.
+// Prints the failure that this step provokes, and exits if it is another one.
 void expect(const tutti::Status& status, tutti::StatusCode code, int rank) {
   std::printf("rank %d: %s\n", rank, status.to_string().c_str());
   if (status.code() != code) std::exit(1);

@@ -114,7 +114,7 @@ void add_explained_call(CLI::App& explain, ExplainArguments& a) {
   explain.add_option("-o,--op", a.op, "Reduction: sum, prod, min, max, avg or premulsum")
       ->type_name("OP")
       ->default_str("sum");
-  explain.add_option("--algorithm", a.algorithm, "As if the call named this algorithm")
+  explain.add_option("--algorithm", a.algorithm, "Assume that the call names this algorithm")
       ->type_name("ALGORITHM");
   explain
       .add_option("--sm-budget", a.sm_budget,
@@ -127,9 +127,9 @@ void add_explained_call(CLI::App& explain, ExplainArguments& a) {
   explain.add_option("--mode", a.mode, "eager, or graph: inside a capture")
       ->type_name("eager|graph")
       ->default_str("eager");
-  explain.add_flag("--in-place", a.in_place, "The output is the input's memory");
+  explain.add_flag("--in-place", a.in_place, "The call is in place");
   explain.add_flag("--deterministic", a.deterministic,
-                   "Only algorithms that give the same bits on every machine");
+                   "Allow only algorithms that give the same bits on every machine");
 }
 
 void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
@@ -142,9 +142,8 @@ void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
       ->default_str("all GPUs; 2 on the host and with --gpu");
   add_backend(explain, a.backend);
   explain
-      .add_option(
-          "--gpu", a.gpu,
-          "A machine with these GPUs instead of this one, such as h200; list: which are known")
+      .add_option("--gpu", a.gpu,
+                  "Assume a machine with these GPUs, such as h200; list: print the known names")
       ->type_name("NAME");
   explain.option_defaults()->group("Output");
   explain.add_flag("--json", a.json, "Print JSON");
@@ -162,12 +161,12 @@ void add_status(CLI::App& app, StatusArguments& a, Answer& answer) {
       "status", "Show which rank waits for which, in every group that runs on this machine");
   status
       .add_option("--merge", a.merge,
-                  "Read the records that ranks left in this TUTTI_TRACE_DIR, after a failure")
+                  "After a failure: read the records in this folder, the ranks' TUTTI_TRACE_DIR")
       ->type_name("FOLDER");
-  status.add_option("--group", a.group, "Only the group whose name starts with this text")
+  status.add_option("--group", a.group, "Show only groups whose name starts with this text")
       ->type_name("TEXT")
       ->default_str("all");
-  status.add_option("--patience", a.patience, "Time that an operation may take before it is late")
+  status.add_option("--patience", a.patience, "Time after which an operation counts as late")
       ->type_name("SECONDS")
       ->default_str("5; 0 with --merge");
   status.add_option("--operations", a.operations, "Also print the last N operations of each rank")
@@ -197,7 +196,7 @@ void add_machine(CLI::App& app, DoctorArguments& doctor_arguments, bool& env_jso
 
 void add_report(CLI::App& app, ReportArguments& r, Answer& answer) {
   CLI::App& report = *app.add_subcommand("report", "Render measured results into documents");
-  report.add_option("--results", r.results, "Folder of <machine>/<what>.json")
+  report.add_option("--results", r.results, "Folder with the results: <machine>/<what>.json")
       ->type_name("FOLDER")
       ->capture_default_str();
   report.add_option("--docs", r.docs, "Document to write")
@@ -205,7 +204,7 @@ void add_report(CLI::App& app, ReportArguments& r, Answer& answer) {
       ->capture_default_str();
   report.add_option("--readme", r.readme, "Document whose headline table to replace")
       ->type_name("FILE")
-      ->default_str("README.md, if it is there");
+      ->default_str("README.md, if it exists");
   report.add_option("--html", r.html, "Write one self-contained page instead")->type_name("FILE");
   report.add_flag("--check", r.check, "Write nothing; fail if a document would change");
   report.footer("  tutti report\n  tutti report --check\n  tutti report --html report.html\n");
@@ -214,7 +213,7 @@ void add_report(CLI::App& app, ReportArguments& r, Answer& answer) {
 
 void add_completion(CLI::App& app, std::string& shell, Answer& answer) {
   CLI::App& completion = *app.add_subcommand(
-      "completion", "Print a script by which bash, zsh or fish completes this command");
+      "completion", "Print the completion script of this command for bash, zsh or fish");
   completion.add_option("shell", shell, "The shell")->type_name("bash|zsh|fish")->required();
   completion.footer(
       "  source <(tutti completion bash)\n"

@@ -25,7 +25,7 @@ void add_messages(CLI::App& bench, BenchArguments& a) {
   bench.add_option("--buffers", a.buffers, "Kind of memory that the messages are in")
       ->type_name("symmetric|registered|plain")
       ->default_str("symmetric");
-  bench.add_flag("--in-place", a.in_place, "Also measure with the output in the input's place");
+  bench.add_flag("--in-place", a.in_place, "Also measure in place");
 }
 
 void add_algorithms(CLI::App& bench, BenchArguments& a) {
@@ -127,16 +127,16 @@ void add_sample_options(CLI::App& command, BenchArguments& a) {
 
 void add_repetitions(CLI::App& command, BenchArguments& a, const char* samples,
                      const char* warmup) {
-  command.add_option("-n,--iterations", a.iterations, "Samples to take")
+  command.add_option("-n,--iterations", a.iterations, "Number of samples")
       ->type_name("N")
       ->default_str(samples);
-  command.add_option("-w,--warmup", a.warmup, "Samples to take before those that count")
+  command.add_option("-w,--warmup", a.warmup, "Samples to discard first")
       ->type_name("N")
       ->default_str(warmup);
 }
 
 void add_check(CLI::App& command, BenchArguments& a) {
-  command.add_option("-c,--check", a.check, "Compare results with exact ones")
+  command.add_option("-c,--check", a.check, "Compare results with an exact reference")
       ->type_name("on|off")
       ->default_str("on");
 }
@@ -144,15 +144,15 @@ void add_check(CLI::App& command, BenchArguments& a) {
 void add_file_options(CLI::App& command, BenchArguments& a) {
   command.add_option("--output", a.output, "Also write FILE, as .json, .csv or .md")
       ->type_name("FILE");
-  command.add_flag("--append", a.append, "Keep what FILE holds and is not measured again");
+  command.add_flag("--append", a.append, "Keep results in FILE that are not measured again");
 }
 
 void add_rank_options(CLI::App& command, BenchArguments& a) {
   command.option_defaults()->group("Ranks");
-  command.add_option("--launch", a.launch, "Start ranks as these")
+  command.add_option("--launch", a.launch, "Start ranks as processes or as threads")
       ->type_name("processes|threads")
-      ->default_str("processes; the ranks of mpirun, torchrun or srun if started by them");
-  command.add_option("--timeout-ms", a.timeout_ms, "Every wait ends after this time")
+      ->default_str("processes; under mpirun, torchrun or srun: their ranks");
+  command.add_option("--timeout-ms", a.timeout_ms, "Timeout of every wait")
       ->type_name("MS")
       ->default_str("TUTTI_TIMEOUT_MS if it is set, otherwise 10000");
   command.add_option("--worker-fd", a.worker_fd)->group("");

@@ -9,12 +9,13 @@ namespace tutti::cli {
 
 void add_run_options(CLI::App& run, RunArguments& a) {
   run.add_option("program", a.program,
-                 "What every rank runs. `--` before it ends the options of `tutti run`")
+                 "Program that every rank runs. `--` before it ends the options of `tutti run`")
       ->type_name(std::string(kProgramType));
   run.add_option("-n,--ranks", a.ranks, "Number of ranks (required)")->type_name("N");
-  run.add_flag("--no-bind", a.no_bind,
-               "Let every rank use all cores. Otherwise each has an equal share of its own, unless "
-               "there are more ranks than cores");
+  run.add_flag(
+      "--no-bind", a.no_bind,
+      "Let every rank use all cores. By default each rank has an equal share of them, unless "
+      "there are more ranks than cores");
   run.add_flag("--no-prefix", a.no_prefix,
                "Do not put [RANK] in front of each line that a rank prints");
   run.add_option("--grace", a.grace,
@@ -29,7 +30,7 @@ void add_run_options(CLI::App& run, RunArguments& a) {
       "Every rank gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and "
       "MASTER_PORT,\n"
       "as torchrun sets them; Communicator::create_from_environment() and torch.distributed read\n"
-      "them. Rank 0 reads standard input, unless that is a terminal; the others read nothing.\n");
+      "them. Rank 0 reads standard input, unless it is a terminal; other ranks read nothing.\n");
 }
 
 std::vector<std::string> take_program(const CLI::App& run, std::vector<std::string>& words) {

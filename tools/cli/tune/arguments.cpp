@@ -14,7 +14,7 @@ constexpr const char* kExamples =
 
 void add_tune_options(CLI::App& tune, TuneArguments& a) {
   tune.add_option("collective", a.bench.collective,
-                  "Any collective of `tutti bench` but barrier, which has no sizes")
+                  "Any collective of `tutti bench` except barrier, which has no size")
       ->type_name("COLLECTIVE")
       ->default_str("all_reduce");
   add_ranks(tune, a.bench.ranks, "2 to all GPUs; 2 on the host");
@@ -26,7 +26,7 @@ void add_tune_options(CLI::App& tune, TuneArguments& a) {
   tune.add_option("--hidden", a.bench.hidden, "Elements of a row")->type_name("N");
   tune.option_defaults()->group("Tuning");
   tune.add_option("--algorithms", a.bench.algorithms,
-                  "all, or the names of those to choose from: one_shot,two_shot,nccl")
+                  "all, or names of the candidates: one_shot,two_shot,nccl")
       ->type_name("ALGORITHM[,...]")
       ->default_str("all");
   tune.add_option("--seconds", a.seconds, "Time budget for each number of ranks")

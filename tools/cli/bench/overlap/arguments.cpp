@@ -27,7 +27,7 @@ void add_matmul(CLI::App& overlap, OverlapArguments& a) {
   overlap.add_flag("--tf32", a.tf32, "Allow rounding fp32 inputs to TF32");
   overlap
       .add_option("--compute", a.compute,
-                  "What runs with the all_gather; arithmetic uses SMs but no memory")
+                  "Computation next to the all_gather; arithmetic uses SMs but no memory")
       ->type_name("matmul|arithmetic")
       ->default_str("matmul");
 }
@@ -38,7 +38,7 @@ void add_gather(CLI::App& overlap, OverlapArguments& a) {
       ->type_name("N")
       ->default_str("64; 4 on the host");
   overlap.add_flag("--dependent", a.dependent,
-                   "Gather A, m / ranks rows from each rank, and then multiply it");
+                   "Gather A (m / ranks rows from each rank), then multiply it");
   overlap
       .add_option("--algorithms", a.bench.algorithms,
                   "auto (what a call would use), all, or names: copy_engine,nccl")
@@ -60,10 +60,10 @@ void add_overlap_options(CLI::App& overlap, OverlapArguments& a) {
   overlap.option_defaults()->group("Sampling");
   overlap
       .add_option("--modes", a.modes,
-                  "What to measure: each alone, one after the other, or at once")
+                  "What to measure: each alone, one after the other, or concurrently")
       ->type_name("matmul|all_gather|sequential|overlap[,...]")
       ->default_str("all");
-  overlap.add_option("--pause", a.pause, "Rest before each sample")
+  overlap.add_option("--pause", a.pause, "Pause before each sample")
       ->type_name("MS")
       ->default_str("0");
   overlap.add_flag("--clocks", a.clocks, "Also measure the clock of the SMs");
