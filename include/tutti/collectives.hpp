@@ -60,7 +60,7 @@
 
 namespace tutti {
 
-/// What a call may prescribe. Equal on every rank, except `timeout`.
+/// Options of a call. They are equal on every rank, except `timeout`.
 struct CallOptions {
   /// Forces an algorithm: "two_shot" or "all_reduce/two_shot". Empty: chosen by size and machine.
   /// An unknown name is kInvalidArgument; the text lists the known ones.
@@ -69,8 +69,8 @@ struct CallOptions {
   /// calls, not to replays of a graph. At most 100 years; longer ones are shortened to that.
   /// Negative: kInvalidArgument.
   std::chrono::milliseconds timeout{0};
-  /// Blocks of the grid (CUDA) or sequential parts (host); 0: as planned. More than the machine or
-  /// the buffers allow is reduced to what fits. Negative: kInvalidArgument.
+  /// Blocks of the grid (CUDA) or sequential parts (host); 0: as planned. A larger number than
+  /// the machine or the buffers allow is reduced. Negative: kInvalidArgument.
   int blocks = 0;
   /// Threads per block (CUDA); 0: as planned. Limits as for `blocks`.
   int threads = 0;
@@ -238,9 +238,9 @@ TUTTI_API Status scatter(Communicator& communicator, const Scatter& call);
 /// Counts that the device reads when the operation runs, so that replays of a graph can have
 /// different counts.
 ///
-/// `given` is memory of this rank that its device can address (host backend: any), and is valid
-/// when `stream` reaches the operation. Ranks exchange their counts within the operation. If a
-/// count is above `max_count`, each rank that reads it fails with kInvalidArgument in
+/// `given` is memory of this rank that its device can address (host backend: any). Its content must
+/// be valid when `stream` reaches the operation. Ranks exchange their counts within the operation.
+/// If a count is above `max_count`, each rank that reads it fails with kInvalidArgument in
 /// Communicator::status(), and nothing is moved.
 struct DeviceCounts {
   const std::size_t* given = nullptr;
@@ -264,11 +264,11 @@ struct AllGatherV {
 ///
 /// Rules of all_gather_v(), reduce_scatter_v() and all_to_all_v():
 ///
-/// - Counts are 0 to 2^32 - 2. They come from the host (`counts`), and may be freed when the call
-///   has returned, or from the device (`device_counts`).
+/// - Counts are 0 to 2^32 - 2. They come from the host (`counts`) or from the device
+///   (`device_counts`). Arrays on the host may be freed when the call has returned.
 /// - The algorithm is chosen as if every part were as long as the longest one, or as `max_count`.
 /// - With counts from the device the operation cannot be in place.
-/// - For zero-copy only `output` has to be symmetric; of reduce_scatter_v(), only `input`. Every
+/// - For zero-copy only `output` has to be symmetric (reduce_scatter_v(): only `input`). Every
 ///   rank passes symmetric memory or none does, ranks whose count is 0 included.
 /// - Communicator::finish_capture() does not register these buffers: they stay staged.
 /// - If two ranks give different counts for the same part, the rank that detects it fails with
@@ -329,7 +329,7 @@ struct Send {
 /// - Messages from one rank to another arrive in the order in which they were sent.
 /// - A send may wait until the peer receives. Two ranks that send to each other put the calls
 ///   between group_start() and group_end().
-/// - Messages that one group has on one communicator and stream run as one operation, in the place
+/// - All messages of a group on the same communicator and stream run as one operation, in the place
 ///   of the first of them. Messages in a group run concurrently; only messages with the same peer
 ///   are ordered. A group of more than 32 messages runs as several operations, one after another.
 /// - No buffer has to be symmetric. A message above 64 KiB is zero-copy if the receiver's buffer is

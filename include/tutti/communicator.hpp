@@ -109,8 +109,9 @@ class Communicator {
   /// every rank gets kResourceExhausted, which names that rank; the communicator stays usable.
   TUTTI_API Result<SymmetricMemory> allocate(std::size_t bytes);
 
-  /// Collective, outside captures. Makes memory of yours symmetric: from cudaMalloc or the VMM API
-  /// on CUDA, any on the host backend. It must stay allocated until the result is destroyed.
+  /// Collective, outside captures. Makes your own memory symmetric: on CUDA, memory from
+  /// cudaMalloc or the VMM API; on the host backend, any memory. It must stay allocated until the
+  /// result is destroyed.
   ///
   /// If peers cannot address the memory, the result has zero_copy() == false. Errors: see
   /// allocate().
@@ -128,7 +129,7 @@ class Communicator {
   /// start_capture(), so that replays are zero-copy. A replay before that fails with
   /// kInvalidArgument in status().
   ///
-  /// After kResourceExhausted nothing is registered: call it again when there is room, or call
+  /// After kResourceExhausted nothing is registered: free resources and call it again, or call
   /// start_capture(), which forgets the buffers.
   TUTTI_API Status finish_capture();
 
@@ -152,8 +153,8 @@ class Communicator {
   /// blocks.
   TUTTI_API Status status() const;
 
-  /// What this rank has created since the communicator exists, its own creation included. A loop
-  /// that reuses its buffers does not change them.
+  /// What this rank has created since the communicator was created, including for that creation.
+  /// A loop that reuses its buffers does not change the counters.
   struct Counters {
     std::uint64_t allocations = 0;    ///< of symmetric memory
     std::uint64_t registrations = 0;  ///< of the user's memory, by finish_capture() too

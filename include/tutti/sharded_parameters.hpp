@@ -56,10 +56,10 @@ struct ShardedOptions {
 /// group_start() has no effect on them. Not inside captures.
 ///
 /// **Order.** `compute` is the stream of the computation. All other work is ordered by this class:
-/// it copies shards, gathers and reduces on three streams of its own. Memory of a layer is
-/// overwritten only after the work that `compute` had at its release(). Gathering and reducing are
-/// operations of one communicator, and run one after the other in the order of the calls. Therefore
-/// call prefetch() before the computation, and reduce_gradient() after it.
+/// it copies shards, gathers and reduces on three streams of its own. A layer's memory is
+/// overwritten only after all work that `compute` had when release() was called. Gathering and
+/// reducing are operations of one communicator, and run one after the other in the order of the
+/// calls. Therefore call prefetch() before the computation, and reduce_gradient() after it.
 ///
 /// **Memory.** Only gathered layers and gradients are symmetric memory. create() allocates `depth`
 /// blocks for each of the two and for each size of layer, fewer if fewer layers have that size.

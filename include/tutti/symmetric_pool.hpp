@@ -42,8 +42,8 @@ class SymmetricBlock {
 
   explicit operator bool() const { return impl_ != nullptr; }
 
-  /// Returns the block to the pool. Its next holder's stream waits for the work that `stream` has
-  /// now. The host backend ignores `stream`. An empty handle: nothing happens.
+  /// Returns the block to the pool. The next holder's stream waits for all work that is on
+  /// `stream` now. The host backend ignores `stream`. An empty handle: nothing happens.
   ///
   /// Destroying a block without this call is correct if the next holder's stream is ordered after
   /// this one's in another way: same stream, event, synchronization.
@@ -75,8 +75,8 @@ class SymmetricPool {
   TUTTI_API SymmetricPool& operator=(SymmetricPool&&) noexcept;
   TUTTI_API ~SymmetricPool();
 
-  /// Takes a block of `bytes` bytes per rank; above 0, equal on every rank. On CUDA it may be used
-  /// in the order of `stream`, and in what is ordered after that.
+  /// Takes a block of `bytes` bytes per rank; above 0, equal on every rank. On CUDA use it on
+  /// `stream` after this call, or in work that is ordered after this point of `stream`.
   ///
   /// If the call allocates it is collective: it waits for the other ranks, at most for the
   /// communicator's timeout.

@@ -48,13 +48,13 @@ template <class Output, class Input>
 concept OutputFor = OutputBuffer<Output> &&
     std::is_same_v<std::ranges::range_value_t<Input>, std::ranges::range_value_t<Output>>;
 
-/// What a typed call may say besides its buffers.
+/// Options of a typed call.
 struct TypedOptions {
   Stream stream = nullptr;  ///< CUDA: the operation is ordered in this stream
   CallOptions options = {};
 };
 
-/// What a typed call that reduces may say besides its buffers.
+/// Options of a typed call that reduces.
 struct TypedReduceOptions {
   ReduceOp op = {};
   Stream stream = nullptr;  ///< CUDA: the operation is ordered in this stream

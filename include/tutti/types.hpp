@@ -128,14 +128,14 @@ struct ReduceOp {
 
 /// "sum", "prod", "min", "max", "avg", "premulsum"
 TUTTI_API std::string_view to_string(OpKind op);
-/// The operation that to_string() names so. Others: kInvalidArgument.
+/// The inverse of to_string(). Unknown names: kInvalidArgument.
 TUTTI_API Result<OpKind> parse_op(std::string_view);
 
 /// Where a communicator runs.
 enum class Backend : std::uint8_t { kAuto, kHost, kCuda };
 /// "auto", "host", "cuda"
 TUTTI_API std::string_view to_string(Backend backend);
-/// The backend that to_string() names so. Others: kInvalidArgument.
+/// The inverse of to_string(). Unknown names: kInvalidArgument.
 TUTTI_API Result<Backend> parse_backend(std::string_view);
 
 }  // namespace tutti

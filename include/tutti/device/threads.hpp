@@ -1,7 +1,7 @@
 /// \file
 /// The threads that call a function of the device API together. The same source is compiled by nvcc
-/// and by the host compiler. In device code they are threads of the GPU. In host code a group is
-/// the calling thread, and the host calls the "kernel" once per block.
+/// and by the host compiler. In device code they are threads of the GPU. In host code there is
+/// one thread, the caller, and the host calls the "kernel" once per block.
 #pragma once
 
 #if defined(__CUDACC__)
