@@ -35,10 +35,10 @@
 /// `stream` has passed the operation on this rank. On the host backend a call returns when the
 /// output is valid.
 ///
-/// **Bits.** A reduction has the same bits on every rank. Algorithms that reduce in the order of
-/// ranks (OpKind) have the same bits as each other, on the host and on GPUs. Rings, NVLink switch
-/// algorithms and NCCL use another order; CommunicatorOptions::deterministic excludes them.
-/// Operations that do not reduce copy bits.
+/// **Bits.** Most algorithms reduce in the order of ranks (OpKind): they give the same bits on
+/// every rank, on the host and on GPUs. Rings use another order, with the same bits on every rank.
+/// NVLink switch algorithms and NCCL promise neither. CommunicatorOptions::deterministic excludes
+/// the rings, the switch and NCCL. Operations that do not reduce copy bits.
 ///
 /// **Errors.** kInvalidArgument (null, misaligned or partly overlapping buffer, unknown algorithm,
 /// value out of range) and kUnsupported (no algorithm can run the call; the text gives the reason
