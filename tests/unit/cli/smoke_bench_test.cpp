@@ -11,6 +11,7 @@
 namespace tutti::cli {
 namespace {
 
+using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -262,7 +263,7 @@ TEST(Bench, EndsThoughARankHangsAndTracesWhatFailed) {
     if (ended.err.find("rank 1: timeout: all_reduce/") != std::string::npos) break;
   }
   EXPECT_EQ(ended.exit_code, 1);
-  EXPECT_THAT(ended.err, HasSubstr("rank 1: timeout: "));
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("rank 1: timeout: "), HasSubstr(" ms from --timeout-ms")));
   EXPECT_THAT(ended.err, HasSubstr("rank 0: did not end after another rank failed; killed"));
   EXPECT_THAT(ended.err, Not(HasSubstr("WRONG")));
   const auto trace = nlohmann::json::parse(folder.read("trace.json"));

@@ -87,6 +87,15 @@ void tell_rest(const BenchOptions& options, const Outcome& outcome) {
   }
 }
 
+// Ranks know the timeout as an option of their communicator; who typed the command gave its option.
+std::string in_options_of_the_command(std::string failure) {
+  constexpr std::string_view kTheirs = "CommunicatorOptions::timeout", kOurs = "--timeout-ms";
+  if (const auto at = failure.find(kTheirs); at != std::string::npos) {
+    failure.replace(at, kTheirs.size(), kOurs);
+  }
+  return failure;
+}
+
 }  // namespace
 
 void note_skipped(int ranks, const std::vector<Skipped>& skipped, Outcome& outcome) {
@@ -96,7 +105,8 @@ void note_skipped(int ranks, const std::vector<Skipped>& skipped, Outcome& outco
 }
 
 void note_failure(int ranks, const std::string& failure, Outcome& outcome) {
-  outcome.notes.push_back(fmt::format("FAILED with {} ranks: {}", ranks, failure));
+  outcome.notes.push_back(
+      fmt::format("FAILED with {} ranks: {}", ranks, in_options_of_the_command(failure)));
   outcome.exit_code = kFailure;
 }
 
