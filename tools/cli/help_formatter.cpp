@@ -50,7 +50,8 @@ std::string shown_with_type(const CLI::Option& option) {
 }
 
 std::string with_default(const CLI::Option& option) {
-  const std::string text = option.get_description(), value = option.get_default_str();
+  const std::string& text = option.get_description();
+  const std::string value = option.get_default_str();
   return value.empty() ? text : fmt::format("{} (default: {})", text, value);
 }
 

@@ -1,6 +1,7 @@
 #include "value_types.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "algorithms/catalogue.hpp"
 #include "tutti/types.hpp"
@@ -11,6 +12,7 @@ namespace {
 template <class Values>
 std::vector<std::string> names_of(const Values& values) {
   std::vector<std::string> names;
+  names.reserve(std::size(values));
   for (const auto value : values) names.emplace_back(to_string(value));
   return names;
 }

@@ -259,8 +259,9 @@ std::string render_chart(const LineChart& chart) {
                 "class=\"axis\" stroke=\"#222222\" stroke-dasharray=\"5 4\"");
   }
   for (const bool named : {false, true}) {  // the first one lies on top
-    for (auto curve = chart.curves.rbegin(); curve != chart.curves.rend(); ++curve) {
-      if (curve->name.empty() != named) svg += curve_of(*curve, axes);
+    for (std::size_t k = chart.curves.size(); k-- > 0;) {
+      const Curve& curve = chart.curves[k];
+      if (curve.name.empty() != named) svg += curve_of(curve, axes);
     }
   }
   if (chart.values) svg += values_of(chart, axes);
