@@ -102,7 +102,11 @@ Result<std::vector<Runnable>> RunnableRows::all(const Communicator::Query& query
 
 Status end_as_told(const Injection& injection, int rank, std::string_view algorithm) {
   if (!injection.hits(rank, algorithm)) return Status::ok();
-  if (injection.kind == Injection::Kind::kCrash) ::raise(SIGKILL);
+  if (injection.kind == Injection::Kind::kCrash) {
+    // The other ranks end what came before: what is lost is then the same each time.
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ::raise(SIGKILL);
+  }
   if (injection.kind != Injection::Kind::kHang) return Status::ok();
   std::this_thread::sleep_for(std::chrono::minutes(10));
   return {StatusCode::kTimeout, "this rank was told to hang"};
