@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "base/nvtx.hpp"
 #include "base/try.hpp"
+#include "drivers/cuda.hpp"
 #include "group/communicator_impl.hpp"
 #include "planning/selection.hpp"
 
