@@ -105,6 +105,13 @@ inline Status expect_counts(const Communicator& group, const char* what,
                                             std::to_string(group.size()) + " ranks"};
 }
 
+/// This rank's part of `whole`, which has equal parts.
+template <class T, std::size_t kSize>
+std::span<T> own_part(const Communicator& group, std::span<T, kSize> whole) {
+  const std::size_t count = whole.size() / ranks_of(group);
+  return whole.subspan(rank_of(group) * count, count);
+}
+
 }  // namespace detail
 
 /// `input` and `output` have the same size.
@@ -147,17 +154,9 @@ Status all_gather(Communicator& group, Input&& input, Output&& output,
 /// In place: `data` is the output, and this rank's part of it the input.
 template <OutputBuffer Buffer>
 Status all_gather(Communicator& group, Buffer&& data, const TypedOptions& options = {}) {
-  const Status fits =
-      detail::expect_equal_parts(group, "all_gather: data", std::ranges::size(data));
-  const std::size_t count = std::ranges::size(data) / detail::ranks_of(group);
-  return fits ? all_gather(group, AllGather{.input = std::ranges::data(data) +
-                                                     detail::rank_of(group) * count,
-                                            .output = std::ranges::data(data),
-                                            .count = count,
-                                            .dtype = detail::data_type_of<Buffer>,
-                                            .stream = options.stream,
-                                            .options = options.options})
-              : fits;
+  const std::span whole(data);
+  const Status fits = detail::expect_equal_parts(group, "all_gather: data", whole.size());
+  return fits ? all_gather(group, detail::own_part(group, whole), whole, options) : fits;
 }
 
 /// `input` is ranks times as large as `output`.
@@ -179,18 +178,9 @@ Status reduce_scatter(Communicator& group, Input&& input, Output&& output,
 /// In place: `data` is the input, and this rank's part of it becomes the output.
 template <OutputBuffer Buffer>
 Status reduce_scatter(Communicator& group, Buffer&& data, const TypedReduceOptions& options = {}) {
-  const Status fits =
-      detail::expect_equal_parts(group, "reduce_scatter: data", std::ranges::size(data));
-  const std::size_t count = std::ranges::size(data) / detail::ranks_of(group);
-  return fits ? reduce_scatter(group, ReduceScatter{.input = std::ranges::data(data),
-                                                    .output = std::ranges::data(data) +
-                                                              detail::rank_of(group) * count,
-                                                    .count = count,
-                                                    .dtype = detail::data_type_of<Buffer>,
-                                                    .op = options.op,
-                                                    .stream = options.stream,
-                                                    .options = options.options})
-              : fits;
+  const std::span whole(data);
+  const Status fits = detail::expect_equal_parts(group, "reduce_scatter: data", whole.size());
+  return fits ? reduce_scatter(group, whole, detail::own_part(group, whole), options) : fits;
 }
 
 /// `input` and `output` have the same size, a multiple of the number of ranks.
