@@ -102,25 +102,15 @@ void add_explained_call(CLI::App& explain, ExplainArguments& a) {
   explain.add_option("--bytes", a.bytes, "Size of the message")
       ->type_name("BYTES")
       ->default_str("1M");
-  explain
-      .add_option("--rows", a.rows, "Instead of --bytes: a message of this many rows of --hidden")
-      ->type_name("N");
-  explain.add_option("--hidden", a.hidden, "Elements of a row")->type_name("N");
-  explain.add_flag("--split-rows", a.split_rows,
-                   "For reduce_scatter: each rank gets its columns of every row");
+  add_rows(explain, a.rows, a.hidden, false);
+  add_split_rows(explain, a.split_rows);
   explain.add_option("-d,--dtype", a.dtype, "Element type, as in `tutti bench`")
       ->type_name("DTYPE")
       ->default_str("bf16; fp32 on the host");
-  explain.add_option("-o,--op", a.op, "Reduction: sum, prod, min, max, avg or premulsum")
-      ->type_name("OP")
-      ->default_str("sum");
+  add_op(explain, a.op);
   explain.add_option("--algorithm", a.algorithm, "Assume that the call names this algorithm")
       ->type_name("ALGORITHM");
-  explain
-      .add_option("--sm-budget", a.sm_budget,
-                  "SMs that the operation may use; 0: copy engines only")
-      ->type_name("N")
-      ->default_str("no limit");
+  add_sm_budget(explain, a.sm_budget);
   explain.add_option("--buffers", a.buffers, "Kind of memory that the message is in")
       ->type_name("symmetric|plain")
       ->default_str("symmetric");

@@ -11,17 +11,12 @@ constexpr const char* kExamples =
 
 void add_messages(CLI::App& bench, BenchArguments& a) {
   add_sweep_options(bench, a);
-  bench.add_option("--rows", a.rows, "Instead of --bytes: messages of this many rows of --hidden")
-      ->type_name("N[,...]");
-  bench.add_option("--hidden", a.hidden, "Elements of a row")->type_name("N");
-  bench.add_flag("--split-rows", a.split_rows,
-                 "For reduce_scatter: each rank gets its columns of every row");
+  add_rows(bench, a.rows, a.hidden, true);
+  add_split_rows(bench, a.split_rows);
   bench.add_option("-r,--root", a.root, "Root of broadcast, reduce, gather and scatter")
       ->type_name("RANK")
       ->default_str("0");
-  bench.add_option("-o,--op", a.op, "Reduction: sum, prod, min, max, avg or premulsum")
-      ->type_name("OP")
-      ->default_str("sum");
+  add_op(bench, a.op);
   bench.add_option("--buffers", a.buffers, "Kind of memory that the messages are in")
       ->type_name("symmetric|registered|plain")
       ->default_str("symmetric");
@@ -35,10 +30,7 @@ void add_algorithms(CLI::App& bench, BenchArguments& a) {
                   "auto (what a call would use), all, or names: one_shot,two_shot,nccl")
       ->type_name("ALGORITHM[,...]")
       ->default_str("auto,nccl");
-  bench
-      .add_option("--sm-budget", a.sm_budget, "SMs that an operation may use; 0: copy engines only")
-      ->type_name("N")
-      ->default_str("no limit");
+  add_sm_budget(bench, a.sm_budget);
 }
 
 void add_sampling(CLI::App& bench, BenchArguments& a) {
@@ -108,6 +100,30 @@ void add_sweep_options(CLI::App& command, BenchArguments& a) {
                   "Element type: fp64, fp32, fp16, bf16, fp8_e4m3, fp8_e5m2, int8 to uint64")
       ->type_name("DTYPE")
       ->default_str("bf16; fp32 on the host");
+}
+
+void add_rows(CLI::App& command, std::string& rows, std::string& hidden, bool several) {
+  command.add_option("--rows", rows, "Instead of --bytes: messages of this many rows of --hidden")
+      ->type_name(several ? "N[,...]" : "N");
+  command.add_option("--hidden", hidden, "Elements of a row")->type_name("N");
+}
+
+void add_split_rows(CLI::App& command, bool& split_rows) {
+  command.add_flag("--split-rows", split_rows,
+                   "For reduce_scatter: each rank gets its columns of every row");
+}
+
+void add_op(CLI::App& command, std::string& op) {
+  command.add_option("-o,--op", op, "Reduction: sum, prod, min, max, avg or premulsum")
+      ->type_name("OP")
+      ->default_str("sum");
+}
+
+void add_sm_budget(CLI::App& command, std::string& sm_budget) {
+  command
+      .add_option("--sm-budget", sm_budget, "SMs that an operation may use; 0: copy engines only")
+      ->type_name("N")
+      ->default_str("no limit");
 }
 
 void add_sample_options(CLI::App& command, BenchArguments& a) {

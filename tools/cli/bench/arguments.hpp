@@ -17,6 +17,11 @@ void add_collective(CLI::App& command, std::string& collective);
 void add_ranks(CLI::App& command, std::string& ranks, const char* otherwise);
 void add_backend(CLI::App& command, std::string& backend);
 void add_sweep_options(CLI::App& command, BenchArguments& arguments);  // sizes and type
+// Messages as matrices; `several`: a list of numbers of rows.
+void add_rows(CLI::App& command, std::string& rows, std::string& hidden, bool several);
+void add_split_rows(CLI::App& command, bool& split_rows);
+void add_op(CLI::App& command, std::string& op);
+void add_sm_budget(CLI::App& command, std::string& sm_budget);
 void add_sample_options(CLI::App& command, BenchArguments& arguments);
 void add_repetitions(CLI::App& command, BenchArguments& arguments, const char* samples,
                      const char* warmup);

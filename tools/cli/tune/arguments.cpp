@@ -20,10 +20,7 @@ void add_tune_options(CLI::App& tune, TuneArguments& a) {
   add_ranks(tune, a.bench.ranks, "2 to all GPUs; 2 on the host");
   add_backend(tune, a.bench.backend);
   add_sweep_options(tune, a.bench);
-  tune.add_option("--rows", a.bench.rows,
-                  "Instead of --bytes: messages of this many rows of --hidden")
-      ->type_name("N[,...]");
-  tune.add_option("--hidden", a.bench.hidden, "Elements of a row")->type_name("N");
+  add_rows(tune, a.bench.rows, a.bench.hidden, true);
   tune.option_defaults()->group("Tuning");
   tune.add_option("--algorithms", a.bench.algorithms,
                   "all, or names of the candidates: one_shot,two_shot,nccl")
