@@ -1,0 +1,81 @@
+/// \file
+/// Matrix products on one GPU or on the host. The products that are fused with a collective build on
+/// them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tutti/export.hpp"
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+/// Which elements of a matrix are neighbours in memory.
+enum class MatrixLayout : std::uint8_t {
+  kRowMajor,     ///< those of a row
+  kColumnMajor,  ///< those of a column
+};
+/// "row", "column"
+TUTTI_API std::string_view to_string(MatrixLayout layout);
+/// The inverse of to_string(). Unknown names: kInvalidArgument.
+TUTTI_API Result<MatrixLayout> parse_matrix_layout(std::string_view);
+
+/// A right factor of a Matmul, and the product that it gives.
+struct MatmulProduct {
+  const void* b = nullptr;     ///< [k, n], in Matmul::b_layout
+  void* c = nullptr;           ///< [m, n], row-major
+  const void* bias = nullptr;  ///< [n]: added to every row before rounding; null: none
+  std::size_t n = 0;
+  /// Elements between the beginnings of neighbouring rows of B (row-major: at least n) or columns
+  /// (column-major: at least k); 0: no gaps.
+  std::size_t ldb = 0;
+  std::size_t ldc = 0;  ///< elements between the beginnings of rows of C, at least n; 0: no gaps
+};
+
+/// At most so many products of one A.
+inline constexpr std::size_t kMaxMatmulProducts = 8;
+
+/// Arguments of matmul().
+struct Matmul {
+  const void* a = nullptr;     ///< [m, k], row-major
+  const void* b = nullptr;     ///< MatmulProduct::b of the first product, as `c`, `bias` and `n`
+  void* c = nullptr;
+  const void* bias = nullptr;
+  std::size_t m = 0, n = 0, k = 0;
+  std::size_t lda = 0;  ///< elements between the beginnings of rows of A, at least k; 0: no gaps
+  std::size_t ldb = 0, ldc = 0;
+  /// Of A, B, C and the bias: bf16 or fp16, with sums in fp32 and one rounding; or fp32, which the
+  /// own kernel does not take.
+  DataType dtype = DataType::kBfloat16;
+  MatrixLayout b_layout = MatrixLayout::kRowMajor;
+  /// Further products of the same A, for example of a layer's query, key and value.
+  std::span<const MatmulProduct> more = {};
+  /// kAuto: the GPU if `a` is memory of one, else the host.
+  Backend backend = Backend::kAuto;
+  /// Forces "own_matmul", "cublaslt_matmul" or "host_matmul". Empty: chosen by shape and machine.
+  std::string_view algorithm = {};
+  /// Forces a tile of own_matmul: "128x256", "256x128", "128x192" or "128x128". Empty: chosen.
+  std::string_view tile = {};
+};
+
+/// C = A x B + bias, for each product.
+TUTTI_API Status matmul(Stream stream, const Matmul& call);
+
+/// What a call runs.
+struct MatmulPlan {
+  std::string algorithm;  ///< "own_matmul", "cublaslt_matmul", "host_matmul"
+  std::string config;     ///< own_matmul: "128x256x64, cluster 2x1, 4 stages"; else empty
+  std::string why;        ///< what decided
+};
+/// The plan of a call, without running it.
+TUTTI_API Result<MatmulPlan> plan(const Matmul& call);
+
+/// How the choice was made, for people: every tile with its waves and predicted time, what excludes
+/// own_matmul, and what was taken.
+TUTTI_API Result<std::string> explain(const Matmul& call);
+
+}  // namespace tutti

@@ -1,0 +1,26 @@
+// The tiles of C that the kernel is compiled for. A block computes one tile at a time; two blocks
+// next to each other in M form a cluster and load the B that they share once.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace tutti {
+
+struct MatmulTile {
+  std::string_view name;  // "128x256"
+  int m = 0, n = 0;       // rows and columns of C
+  int stages = 0;         // of A and B in shared memory
+};
+
+inline constexpr int kMatmulTileK = 64;  // elements of K in a stage
+inline constexpr int kMatmulCluster = 2;
+
+inline constexpr std::array<MatmulTile, 4> kMatmulTiles = {{
+    {"128x256", 128, 256, 4},
+    {"256x128", 256, 128, 4},
+    {"128x192", 128, 192, 5},
+    {"128x128", 128, 128, 6},
+}};
+
+}  // namespace tutti
