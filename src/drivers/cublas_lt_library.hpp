@@ -14,7 +14,17 @@ namespace tutti {
 inline constexpr int kCublasSuccess = 0;              // CUBLAS_STATUS_SUCCESS
 inline constexpr int kCublasCompute32F = 68;          // CUBLAS_COMPUTE_32F
 inline constexpr int kCublasCompute32FFastTf32 = 77;  // CUBLAS_COMPUTE_32F_FAST_TF32
-inline constexpr int kCublasLtMaxWorkspace = 1;       // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
+inline constexpr int kCublasNotSupported = 15;        // CUBLAS_STATUS_NOT_SUPPORTED
+inline constexpr int kCublasTranspose = 1;            // CUBLAS_OP_T
+
+// Attributes of an operation: CUBLASLT_MATMUL_DESC_...
+inline constexpr int kCublasLtTransposeA = 3, kCublasLtEpilogue = 7, kCublasLtBiasPointer = 8;
+inline constexpr int kCublasLtEpilogueBias = 4;  // CUBLASLT_EPILOGUE_BIAS
+
+// Attributes of a preference: CUBLASLT_MATMUL_PREF_...
+inline constexpr int kCublasLtMaxWorkspace = 1;  // ..._MAX_WORKSPACE_BYTES
+inline constexpr int kCublasLtAlignmentA = 5, kCublasLtAlignmentB = 6, kCublasLtAlignmentC = 7,
+                     kCublasLtAlignmentD = 8;  // ..._MIN_ALIGNMENT_A_BYTES
 
 using CublasLtHandle = void*;      // cublasLtHandle_t
 using CublasLtOperation = void*;   // cublasLtMatmulDesc_t
@@ -41,6 +51,7 @@ struct CublasLtLibrary {
   int (*destroy)(CublasLtHandle) = nullptr;
   int (*operation_create)(CublasLtOperation*, int compute_type, int scale_type) = nullptr;
   int (*operation_destroy)(CublasLtOperation) = nullptr;
+  int (*operation_set)(CublasLtOperation, int attribute, const void*, std::size_t) = nullptr;
   int (*layout_create)(CublasLtLayout*, int type, std::uint64_t rows, std::uint64_t columns,
                        std::int64_t leading) = nullptr;
   int (*layout_destroy)(CublasLtLayout) = nullptr;

@@ -84,6 +84,11 @@ inline bool is_default_stream(Stream stream) {
   return reinterpret_cast<std::uintptr_t>(stream) <= 1;
 }
 
+// The one that each thread has of its own, under one name: cudaStreamPerThread.
+inline bool is_stream_per_thread(Stream stream) {
+  return reinterpret_cast<std::uintptr_t>(stream) == 2;
+}
+
 struct CudaCopy {
   void* to;
   const void* from;
@@ -126,7 +131,8 @@ class CudaDriver {
   virtual Result<CudaAddress> ipc_open(int device, const CudaIpcHandle& handle) = 0;
   virtual Status ipc_close(CudaAddress address) = 0;
 
-  virtual Result<CudaAddress> allocate(int device, std::size_t bytes) = 0;  // cudaMalloc
+  // cudaMalloc and cudaFree, also while the calling thread captures a stream.
+  virtual Result<CudaAddress> allocate(int device, std::size_t bytes) = 0;
   virtual Status free(CudaAddress address) = 0;
   virtual Result<std::byte*> allocate_mapped_host(std::size_t bytes) = 0;  // same address on device
   virtual Status free_mapped_host(std::byte* address) = 0;

@@ -121,6 +121,7 @@ Result<CudaAddress> RealCuda::allocate(int device, std::size_t bytes) {
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
   void* address = nullptr;
+  const RelaxedCapture relaxed;
   TUTTI_TRY(check(cudaMalloc(&address, bytes), "cudaMalloc"));
   return static_cast<CudaAddress>(address);
 }
@@ -133,6 +134,7 @@ Status RealCuda::free(CudaAddress address) {
   }
   const DeviceGuard guard(library_, facts.device);
   TUTTI_TRY(guard.status());
+  const RelaxedCapture relaxed;
   return check(cudaFree(address), "cudaFree");
 }
 

@@ -10,19 +10,6 @@ constexpr std::size_t kDefaultSharedBytes = 48 * 1024;
 
 cudaEvent_t event_of(CudaEvent event) { return static_cast<cudaEvent_t>(event); }
 
-// Some calls, a query among them, break a capture that was begun in global mode, also another
-// thread's, unless they are made in relaxed mode.
-class RelaxedCapture {
- public:
-  RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-  ~RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
-
 // The answer of cudaStreamQuery and cudaEventQuery.
 Result<bool> finished(cudaError_t answer, const char* call) {
   if (answer == cudaErrorNotReady) {

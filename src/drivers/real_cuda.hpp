@@ -11,6 +11,19 @@
 
 namespace tutti {
 
+// Some calls, a query among them, break a capture that was begun in global mode, also another
+// thread's, unless they are made in relaxed mode.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  ~RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 class RealCuda final : public CudaDriver {
  public:
   explicit RealCuda(const CudaLibrary& library) : library_(library) {}

@@ -13,14 +13,14 @@ namespace {
 // Of a well-known generator: every value comes up, none twice in 2^32 steps.
 constexpr std::uint32_t kFactor = 1664525, kAddend = 1013904223;
 
-class CudaArithmetic final : public Matmul {
+class CudaArithmetic final : public LibraryMatmul {
  public:
   CudaArithmetic(CudaDriver& cuda, std::size_t threads, std::uint32_t steps)
       : cuda_(cuda), threads_(threads), steps_(steps) {}
 
-  Status run(const void* a, const void*, void* c, Stream stream) override {
-    Arithmetic work{static_cast<const std::uint32_t*>(a), static_cast<std::uint32_t*>(c), kFactor,
-                    kAddend, steps_};
+  Status run(const MatmulOperands& operands, Stream stream) override {
+    Arithmetic work{static_cast<const std::uint32_t*>(operands.a),
+                    static_cast<std::uint32_t*>(operands.c), kFactor, kAddend, steps_};
     void* arguments[] = {&work};
     return cuda_.launch({.kernel = arithmetic_kernel(),
                          .blocks = static_cast<int>(threads_ / kArithmeticThreads),
@@ -36,16 +36,16 @@ class CudaArithmetic final : public Matmul {
   const std::uint32_t steps_;
 };
 
-class HostArithmetic final : public Matmul {
+class HostArithmetic final : public LibraryMatmul {
  public:
   HostArithmetic(std::size_t threads, std::uint32_t steps) : threads_(threads), steps_(steps) {}
 
-  Status run(const void* a, const void*, void* c, Stream) override {
-    const auto seed = *static_cast<const std::uint32_t*>(a);
+  Status run(const MatmulOperands& operands, Stream) override {
+    const auto seed = *static_cast<const std::uint32_t*>(operands.a);
     for (std::size_t t = 0; t < threads_; ++t) {
       std::uint32_t x = seed + static_cast<std::uint32_t>(t);
       for (std::uint32_t step = 0; step < steps_; ++step) x = x * kFactor + kAddend;
-      static_cast<std::uint32_t*>(c)[t] = x;
+      static_cast<std::uint32_t*>(operands.c)[t] = x;
     }
     return Status::ok();
   }
@@ -79,16 +79,16 @@ std::uint32_t arithmetic_result(std::uint32_t first, std::uint32_t steps) {
   return first;
 }
 
-Result<std::unique_ptr<Matmul>> make_arithmetic(CudaDriver* cuda, const MatmulShape& shape,
-                                                std::size_t threads) {
+Result<std::unique_ptr<LibraryMatmul>> make_arithmetic(CudaDriver* cuda, const MatmulShape& shape,
+                                                       std::size_t threads) {
   TUTTI_ASSIGN(const std::uint32_t steps, arithmetic_steps(shape, threads));
   if (cuda == nullptr) {
-    return std::unique_ptr<Matmul>(std::make_unique<HostArithmetic>(threads, steps));
+    return std::unique_ptr<LibraryMatmul>(std::make_unique<HostArithmetic>(threads, steps));
   }
   if (arithmetic_kernel() == nullptr) {
     return Status(StatusCode::kUnavailable, "this build has no CUDA kernels");
   }
-  return std::unique_ptr<Matmul>(std::make_unique<CudaArithmetic>(*cuda, threads, steps));
+  return std::unique_ptr<LibraryMatmul>(std::make_unique<CudaArithmetic>(*cuda, threads, steps));
 }
 
 }  // namespace tutti::cli

@@ -28,7 +28,7 @@ std::uint32_t arithmetic_result(std::uint32_t first, std::uint32_t steps);
 // Reads the seed where A begins and writes results where C begins. On the device, `threads` of them
 // in blocks of kArithmeticThreads; without a driver on the calling thread, one after the other.
 // kUnavailable in a build without CUDA that is given a driver.
-Result<std::unique_ptr<Matmul>> make_arithmetic(CudaDriver* cuda, const MatmulShape& shape,
-                                                std::size_t threads);
+Result<std::unique_ptr<LibraryMatmul>> make_arithmetic(CudaDriver* cuda, const MatmulShape& shape,
+                                                       std::size_t threads);
 
 }  // namespace tutti::cli

@@ -39,7 +39,7 @@ constexpr std::size_t kReadingBytes = kMostMultiprocessors * sizeof(ClockReading
 class CudaLanes final : public Lanes {
  public:
   CudaLanes(CudaDriver& cuda, Communicator& communicator, const OverlapOptions& options,
-            const Operands& operands, std::unique_ptr<Matmul> matmul)
+            const Operands& operands, std::unique_ptr<LibraryMatmul> matmul)
       : cuda_(cuda),
         communicator_(communicator),
         operands_(operands),
@@ -177,7 +177,7 @@ class CudaLanes final : public Lanes {
 
   Status multiply() {
     const auto& places = operands_.places();
-    return matmul_->run(places.a, places.b, places.c, main_);
+    return matmul_->run({places.a, places.b, places.c}, main_);
   }
 
   Status multiply(const Marks& marks) {
@@ -265,7 +265,7 @@ class CudaLanes final : public Lanes {
   CudaDriver& cuda_;
   Communicator& communicator_;
   const Operands& operands_;
-  const std::unique_ptr<Matmul> matmul_;
+  const std::unique_ptr<LibraryMatmul> matmul_;
   const bool dependent_, clocks_;
   const std::chrono::milliseconds pause_;
   const std::chrono::milliseconds patience_;
@@ -284,7 +284,7 @@ class CudaLanes final : public Lanes {
 Result<std::unique_ptr<Lanes>> make_cuda_lanes(CudaDriver& cuda, Communicator& communicator,
                                                const OverlapOptions& options,
                                                const Operands& operands,
-                                               std::unique_ptr<Matmul> matmul) {
+                                               std::unique_ptr<LibraryMatmul> matmul) {
   auto lanes =
       std::make_unique<CudaLanes>(cuda, communicator, options, operands, std::move(matmul));
   TUTTI_TRY(lanes->open());

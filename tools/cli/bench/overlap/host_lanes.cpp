@@ -57,7 +57,7 @@ class SecondThread {
 class HostLanes final : public Lanes {
  public:
   HostLanes(Communicator& communicator, const OverlapOptions& options, const Operands& operands,
-            std::unique_ptr<Matmul> matmul)
+            std::unique_ptr<LibraryMatmul> matmul)
       : communicator_(communicator),
         operands_(operands),
         matmul_(std::move(matmul)),
@@ -105,7 +105,7 @@ class HostLanes final : public Lanes {
   Status multiply(double& time) {
     const auto start = Clock::now();
     const auto& places = operands_.places();
-    TUTTI_TRY(matmul_->run(places.a, places.b, places.c, nullptr));
+    TUTTI_TRY(matmul_->run({places.a, places.b, places.c}, nullptr));
     time = microseconds_since(start);
     return Status::ok();
   }
@@ -139,7 +139,7 @@ class HostLanes final : public Lanes {
 
   Communicator& communicator_;
   const Operands& operands_;
-  const std::unique_ptr<Matmul> matmul_;
+  const std::unique_ptr<LibraryMatmul> matmul_;
   const bool dependent_;
   const std::chrono::milliseconds pause_;
   SymmetricMemory barrier_;
@@ -151,7 +151,7 @@ class HostLanes final : public Lanes {
 Result<std::unique_ptr<Lanes>> make_host_lanes(Communicator& communicator,
                                                const OverlapOptions& options,
                                                const Operands& operands,
-                                               std::unique_ptr<Matmul> matmul) {
+                                               std::unique_ptr<LibraryMatmul> matmul) {
   auto lanes = std::make_unique<HostLanes>(communicator, options, operands, std::move(matmul));
   TUTTI_TRY(lanes->open());
   return std::unique_ptr<Lanes>(std::move(lanes));

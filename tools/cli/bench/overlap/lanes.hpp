@@ -42,10 +42,10 @@ class Lanes {
 Result<std::unique_ptr<Lanes>> make_cuda_lanes(CudaDriver& cuda, Communicator& communicator,
                                                const OverlapOptions& options,
                                                const Operands& operands,
-                                               std::unique_ptr<Matmul> matmul);
+                                               std::unique_ptr<LibraryMatmul> matmul);
 Result<std::unique_ptr<Lanes>> make_host_lanes(Communicator& communicator,
                                                const OverlapOptions& options,
                                                const Operands& operands,
-                                               std::unique_ptr<Matmul> matmul);
+                                               std::unique_ptr<LibraryMatmul> matmul);
 
 }  // namespace tutti::cli

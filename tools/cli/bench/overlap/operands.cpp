@@ -112,7 +112,8 @@ double Operands::a(std::size_t index) const {
 // The sum of k random products is off by what fp32 loses at each step, which grows like a random
 // walk; eight times that is never exceeded by chance. TF32 loses more of each factor.
 bool Operands::is_right(std::size_t row, std::size_t column, double got) const {
-  const auto& [m, n, k, dtype, tf32] = setting_.matmul;
+  const MatmulShape& shape = setting_.matmul;
+  const std::size_t n = shape.n, k = shape.k;
   double want = 0, squares = 0;
   for (std::size_t i = 0; i < k; ++i) {
     const double product = a(row * k + i) * matrices_[1][i * n + column];
@@ -121,8 +122,9 @@ bool Operands::is_right(std::size_t row, std::size_t column, double got) const {
   }
   constexpr double kNever = 8;
   const double step =
-      tf32 ? std::ldexp(1, -10) : std::ldexp(std::sqrt(static_cast<double>(k)), -24);
-  const double bound = kNever * step * std::sqrt(squares) + 2 * rounding_of(dtype) * std::abs(want);
+      shape.tf32 ? std::ldexp(1, -10) : std::ldexp(std::sqrt(static_cast<double>(k)), -24);
+  const double bound =
+      kNever * step * std::sqrt(squares) + 2 * rounding_of(shape.dtype) * std::abs(want);
   return std::abs(got - want) <= bound;  // never of NaN
 }
 

@@ -33,7 +33,7 @@ class RankOverlap {
  private:
   Status open();
   Status open_operands();
-  Result<std::unique_ptr<Matmul>> make_matmul(CudaDriver* driver);
+  Result<std::unique_ptr<LibraryMatmul>> make_matmul(CudaDriver* driver);
   Status choose_entries();
   void add_entry(Phase phase, const Runnable& row);
   Status take_samples();
@@ -70,7 +70,7 @@ Status RankOverlap::open() {
   TUTTI_ASSIGN(memory_, cuda ? make_cuda_engine(communicator_, bench)
                              : make_host_engine(communicator_, bench));
   CudaDriver* const driver = cuda ? real_cuda() : nullptr;  // there, since the engine is
-  TUTTI_ASSIGN(std::unique_ptr<Matmul> matmul, make_matmul(driver));
+  TUTTI_ASSIGN(std::unique_ptr<LibraryMatmul> matmul, make_matmul(driver));
   library_ = matmul->library();
   TUTTI_TRY(open_operands());
   TUTTI_ASSIGN(
@@ -81,7 +81,7 @@ Status RankOverlap::open() {
 }
 
 // `driver`: null on the host.
-Result<std::unique_ptr<Matmul>> RankOverlap::make_matmul(CudaDriver* driver) {
+Result<std::unique_ptr<LibraryMatmul>> RankOverlap::make_matmul(CudaDriver* driver) {
   if (options_.compute == Compute::kArithmetic) {
     threads_ = 1;
     if (driver != nullptr) {
@@ -95,7 +95,7 @@ Result<std::unique_ptr<Matmul>> RankOverlap::make_matmul(CudaDriver* driver) {
 }
 
 Status RankOverlap::open_operands() {
-  const auto& [m, n, k, dtype, tf32] = options_.matmul;
+  const MatmulShape& shape = options_.matmul;
   const std::size_t part = options_.part_bytes(communicator_.size());
   const std::size_t whole = part * static_cast<std::size_t>(communicator_.size());
   TUTTI_ASSIGN(arena_, Arena::make(communicator_, *memory_,
@@ -118,9 +118,9 @@ Status RankOverlap::open_operands() {
   }
   places.a = places.gathered;
   if (!options_.dependent) {
-    TUTTI_ASSIGN(places.a, allocate(m * k * size_of(dtype)));
+    TUTTI_ASSIGN(places.a, allocate(shape.m * shape.k * size_of(shape.dtype)));
   }
-  TUTTI_ASSIGN(places.b, allocate(k * n * size_of(dtype)));
+  TUTTI_ASSIGN(places.b, allocate(shape.k * shape.n * size_of(shape.dtype)));
   TUTTI_ASSIGN(places.c, allocate(Operands::product_bytes_of(setting)));
   operands_.emplace(*memory_, setting, places);
   return Status::ok();
