@@ -1,6 +1,6 @@
 /// \file
-/// Matrix products on one GPU or on the host. The products that are fused with a collective build on
-/// them.
+/// Matrix products on one GPU or on the host. The products that are fused with a collective build
+/// on them.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +41,8 @@ inline constexpr std::size_t kMaxMatmulProducts = 8;
 
 /// Arguments of matmul().
 struct Matmul {
-  const void* a = nullptr;     ///< [m, k], row-major
-  const void* b = nullptr;     ///< MatmulProduct::b of the first product, as `c`, `bias` and `n`
+  const void* a = nullptr;  ///< [m, k], row-major
+  const void* b = nullptr;  ///< MatmulProduct::b of the first product, as `c`, `bias` and `n`
   void* c = nullptr;
   const void* bias = nullptr;
   std::size_t m = 0, n = 0, k = 0;
@@ -56,20 +56,32 @@ struct Matmul {
   std::span<const MatmulProduct> more = {};
   /// kAuto: the GPU if `a` is memory of one, else the host.
   Backend backend = Backend::kAuto;
-  /// Forces "own_matmul", "cublaslt_matmul" or "host_matmul". Empty: chosen by shape and machine.
+  /// Forces "own_matmul", "cublaslt_matmul", "plain_matmul" or "host_matmul". Empty: chosen by
+  /// shape and machine.
   std::string_view algorithm = {};
   /// Forces a tile of own_matmul: "128x256", "256x128", "128x192" or "128x128". Empty: chosen.
   std::string_view tile = {};
 };
 
-/// C = A x B + bias, for each product.
+/// C = A x B + bias, for each product. With k = 0, C becomes the bias, or 0; with m or n = 0 there
+/// is nothing to do.
+///
+/// On a GPU it is enqueued in `stream`, which must be one of the current device; on the host it is
+/// done on return, by the calling thread. C must not overlap what the call reads, nor another C. In
+/// a stream capture, cublaslt_matmul runs only if matmul() or plan() was called with this product
+/// before: kUnsupported.
+///
+/// kInvalidArgument: null or misaligned pointers, a leading dimension that is too small, an unknown
+/// name, matrices of which some are on a GPU and others not. kUnsupported: other types of elements;
+/// a forced algorithm that cannot run this.
 TUTTI_API Status matmul(Stream stream, const Matmul& call);
 
 /// What a call runs.
 struct MatmulPlan {
-  std::string algorithm;  ///< "own_matmul", "cublaslt_matmul", "host_matmul"
-  std::string config;     ///< own_matmul: "128x256x64, cluster 2x1, 4 stages"; else empty
-  std::string why;        ///< what decided
+  /// "own_matmul", "cublaslt_matmul", "plain_matmul", "host_matmul"; empty: nothing to do
+  std::string algorithm;
+  std::string config;  ///< own_matmul: "128x256x64, cluster 2x1, 4 stages"; else empty
+  std::string why;     ///< what decided
 };
 /// The plan of a call, without running it.
 TUTTI_API Result<MatmulPlan> plan(const Matmul& call);

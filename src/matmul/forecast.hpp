@@ -10,6 +10,8 @@
 
 namespace tutti {
 
+inline constexpr double kMatmulForecastMegahertz = 1400;
+
 struct MatmulForecast {
   const MatmulTile* tile = nullptr;
   long long tiles = 0;      // of all products; an odd last row of tiles counts its empty partner
@@ -18,6 +20,7 @@ struct MatmulForecast {
   double microseconds = 0;  // predicted, at kMatmulForecastMegahertz
 };
 
+// `tile` is one of kMatmulTiles; at least kMatmulCluster multiprocessors.
 MatmulForecast forecast(const MatmulTile& tile, const MatmulProblem& problem, int multiprocessors);
 
 }  // namespace tutti

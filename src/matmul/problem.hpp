@@ -27,6 +27,7 @@ struct MatmulProblem {
   // The largest power of two, at most 256, that divides all addresses of matrices and all distances
   // between rows (columns), in bytes.
   std::size_t alignment = 256;
+  std::size_t bias_alignment = 256;  // the same of the biases
 
   std::size_t columns() const {  // of all products
     std::size_t sum = 0;

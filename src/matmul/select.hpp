@@ -1,30 +1,41 @@
 // Which algorithm and tile a matmul takes: decided here and nowhere else, from values alone.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "matmul/forecast.hpp"
 #include "matmul/problem.hpp"
 
 namespace tutti {
 
-enum class MatmulAlgorithm : std::uint8_t { kOwn, kCublasLt, kHost };
+enum class MatmulAlgorithm : std::uint8_t { kOwn, kCublasLt, kPlain, kHost };
 std::string_view to_string(MatmulAlgorithm algorithm);  // "own_matmul", ...
 
-// What the choice knows of the machine.
+// What the selection knows of the machine.
 struct MatmulMachine {
   Backend backend = Backend::kHost;  // where the matrices are
   int compute = 0;                   // 90: Hopper
   int multiprocessors = 0;
-  std::string why_no_cublas_lt = {};  // empty: it is there
   bool own_kernels = false;           // compiled into this build
+  std::string why_no_cublas_lt = {};  // empty: it is installed
+  // For explain(): "cuBLASLt 13.0.2", "OpenBLAS 0.3.21"; empty: not known.
+  std::string cublas_lt = {}, host_library = {};
 };
 
 struct MatmulOptions {
   std::string_view algorithm = {}, tile = {};  // forced; empty: not
 };
+
+// The same, parsed. A tile without an algorithm forces own_matmul.
+struct ForcedMatmul {
+  std::optional<MatmulAlgorithm> algorithm;
+  const MatmulTile* tile = nullptr;
+  friend bool operator==(const ForcedMatmul&, const ForcedMatmul&) = default;
+};
+// kInvalidArgument: an unknown name, or a tile of an algorithm that has none.
+Result<ForcedMatmul> parse(const MatmulOptions& options);
 
 struct SelectedMatmul {
   MatmulAlgorithm algorithm = MatmulAlgorithm::kHost;
@@ -32,16 +43,22 @@ struct SelectedMatmul {
   std::string why;
 };
 
-// Why the own kernel cannot run it; empty: it can.
-std::string why_not_own(const MatmulProblem& problem, const MatmulMachine& machine);
+// Why the algorithm cannot run it; empty: it can.
+std::string why_not(MatmulAlgorithm algorithm, const MatmulProblem& problem,
+                    const MatmulMachine& machine);
 
-// kUnsupported where nothing can run it, with the reason for each algorithm; kInvalidArgument for
-// an unknown name.
+// own_matmul's tile with the shortest predicted time. At least kMatmulCluster multiprocessors.
+MatmulForecast fastest_tile(const MatmulProblem& problem, int multiprocessors);
+
+// Of a problem with at least one product. kUnsupported where the forced algorithm cannot run it.
 Result<SelectedMatmul> select(const MatmulProblem& problem, const MatmulMachine& machine,
-                              const MatmulOptions& options);
+                              const ForcedMatmul& forced);
 
-// For people.
+// "128x256x64, cluster 2x1, 4 stages"
+std::string config_text(const MatmulTile& tile);
+
+// For people. Of a problem with at least one product.
 std::string explain(const MatmulProblem& problem, const MatmulMachine& machine,
-                    const MatmulOptions& options);
+                    const ForcedMatmul& forced);
 
 }  // namespace tutti

@@ -1,0 +1,222 @@
+#include "matmul/engine.hpp"
+
+#include <fmt/format.h>
+
+#include "base/hash.hpp"
+#include "base/try.hpp"
+#include "matmul/host.hpp"
+#include "matmul/own.hpp"
+#include "matmul/place.hpp"
+#include "matmul/plain.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMostPrepared = 4096;  // of about 2 KiB; beyond, all are forgotten
+
+constexpr const char* kNotPrepared =
+    "cuBLASLt selects its kernel outside of captures: call matmul() or plan() with this product "
+    "once before the capture";
+
+constexpr const char* kNothing = "M or N is 0: there is nothing to compute";
+
+MatmulShape shape_of(const MatmulProblem& problem, int which) {
+  const ProductShape& product = problem.product[static_cast<std::size_t>(which)];
+  return {.m = problem.m,
+          .n = product.n,
+          .k = problem.k,
+          .dtype = problem.dtype,
+          .b_layout = problem.b_layout,
+          .lda = problem.lda,
+          .ldb = product.ldb,
+          .ldc = product.ldc,
+          .bias = product.bias,
+          .alignment = problem.alignment,
+          .bias_alignment = problem.bias_alignment};
+}
+
+MatmulMachine host_machine() { return {.host_library = host_matmul_library()}; }
+
+}  // namespace
+
+std::size_t MatmulEngine::KeyHash::operator()(const Key& key) const {
+  const MatmulProblem& problem = key.problem;
+  WordHash hash;
+  hash.add(static_cast<std::uint64_t>(key.device)).add(problem.m).add(problem.k).add(problem.lda);
+  hash.add(static_cast<std::uint64_t>(problem.dtype)).add(problem.alignment);
+  for (int i = 0; i < problem.products; ++i) {
+    const ProductShape& product = problem.product[static_cast<std::size_t>(i)];
+    hash.add(product.n).add(product.ldb).add(product.ldc);
+  }
+  return hash.value();
+}
+
+CudaDriver* MatmulEngine::cuda() {
+  std::call_once(cuda_once_, [&] {
+    cuda_ = surroundings_.cuda(&why_no_cuda_);
+    if (cuda_ != nullptr) workspaces_ = std::make_unique<CublasLtWorkspaces>(*cuda_);
+  });
+  return cuda_;
+}
+
+Result<MatmulEngine::Checked> MatmulEngine::check_call(const Matmul& call) {
+  Checked checked;
+  TUTTI_ASSIGN(checked.call, check(call));
+  TUTTI_ASSIGN(checked.forced, parse({call.algorithm, call.tile}));
+  if (call.backend == Backend::kHost || checked.call.problem.products == 0) return checked;
+  if (cuda() != nullptr) {
+    TUTTI_ASSIGN(checked.backend, backend_of(checked.call, call.backend, *cuda_));
+  } else if (call.backend == Backend::kCuda) {
+    return Status(StatusCode::kUnavailable, "matmul: no CUDA: " + why_no_cuda_);
+  }
+  return checked;
+}
+
+// Within a capture, a GPU that is not known yet is described without opening cuBLASLt.
+Result<MatmulEngine::Gpu> MatmulEngine::gpu(int device, bool capturing) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = gpus_.find(device); known != gpus_.end()) return known->second;
+  TUTTI_ASSIGN(const CudaDeviceProperties properties, cuda_->properties(device));
+  Gpu gpu{.machine = {.backend = Backend::kCuda,
+                      .compute = properties.compute_major * 10 + properties.compute_minor,
+                      .multiprocessors = properties.multiprocessors,
+                      .own_kernels = surroundings_.own_kernels}};
+  if (capturing) return gpu;
+  auto opened = CublasLt::open(surroundings_.cublas_lt);
+  if (opened.is_ok()) {
+    gpu.cublas_lt = std::move(*opened);
+    gpu.machine.cublas_lt = "cuBLASLt " + gpu.cublas_lt->version();
+  } else {
+    gpu.machine.why_no_cublas_lt = opened.status().message();
+  }
+  return gpus_.emplace(device, std::move(gpu)).first->second;
+}
+
+Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare(const Key& key, bool capturing) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = prepared_.find(key); known != prepared_.end()) return known->second;
+  }
+  TUTTI_ASSIGN(const Gpu gpu, this->gpu(key.device, capturing));
+  TUTTI_ASSIGN(SelectedMatmul selected, select(key.problem, gpu.machine, key.forced));
+  const bool asks = selected.algorithm == MatmulAlgorithm::kCublasLt;
+  if (asks && capturing) return prepare_in_capture(key, gpu.machine);
+  PreparedPtr prepared;
+  if (asks) {
+    TUTTI_ASSIGN(prepared, prepare_cublas_lt(key, gpu, std::move(selected)));
+  } else {
+    prepared = std::make_shared<Prepared>(Prepared{gpu.machine, std::move(selected), {}});
+  }
+  const std::lock_guard lock(mutex_);
+  if (prepared_.size() >= kMostPrepared) prepared_.clear();
+  return prepared_.emplace(key, std::move(prepared)).first->second;
+}
+
+// What can run without asking cuBLASLt. It holds for this call only.
+Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare_in_capture(const Key& key,
+                                                                   const MatmulMachine& machine) {
+  if (key.forced.algorithm || !why_not(MatmulAlgorithm::kOwn, key.problem, machine).empty()) {
+    return Status(StatusCode::kUnsupported, fmt::format("cublaslt_matmul: {}", kNotPrepared));
+  }
+  auto prepared = std::make_shared<Prepared>(Prepared{machine, {}, {}});
+  prepared->machine.why_no_cublas_lt = kNotPrepared;
+  TUTTI_ASSIGN(prepared->selected, select(key.problem, prepared->machine, key.forced));
+  return PreparedPtr(std::move(prepared));
+}
+
+// Where the library has no kernel for it, and it was not forced, another algorithm is selected.
+Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare_cublas_lt(const Key& key, const Gpu& gpu,
+                                                                  SelectedMatmul selected) {
+  auto prepared = std::make_shared<Prepared>(Prepared{gpu.machine, std::move(selected), {}});
+  for (int i = 0; i < key.problem.products; ++i) {
+    auto product = gpu.cublas_lt->prepare(shape_of(key.problem, i));
+    if (product.is_ok()) {
+      prepared->products.push_back(std::move(*product));
+      continue;
+    }
+    if (key.forced.algorithm || product.status().code() != StatusCode::kUnsupported) {
+      return product.status().with_context("cublaslt_matmul");
+    }
+    prepared->machine.why_no_cublas_lt = product.status().message();
+    TUTTI_ASSIGN(prepared->selected, select(key.problem, prepared->machine, key.forced));
+    break;
+  }
+  return PreparedPtr(std::move(prepared));
+}
+
+Status MatmulEngine::run(Stream stream, const Matmul& call) {
+  TUTTI_ASSIGN(const Checked checked, check_call(call));
+  if (checked.call.problem.products == 0) return Status::ok();
+  if (checked.backend == Backend::kCuda) return run_on_gpu(checked, stream);
+  TUTTI_TRY(select(checked.call.problem, {}, checked.forced).status());
+  run_host_matmul(checked.call, host_blas());
+  return Status::ok();
+}
+
+Status MatmulEngine::run_on_gpu(const Checked& checked, Stream stream) {
+  TUTTI_ASSIGN(const int device, cuda_->current_device());
+  TUTTI_ASSIGN(const CudaCapture capture, cuda_->capture_of(stream));
+  const bool capturing = capture.state != CudaCapture::State::kNone;
+  TUTTI_ASSIGN(const PreparedPtr prepared,
+               prepare({device, checked.forced, checked.call.problem}, capturing));
+  switch (prepared->selected.algorithm) {
+    case MatmulAlgorithm::kOwn:
+      return run_own_matmul(*cuda_, checked.call, *prepared->selected.tile,
+                            prepared->machine.multiprocessors, stream);
+    case MatmulAlgorithm::kCublasLt:
+      break;
+    default:
+      return run_plain_matmul(*cuda_, checked.call, stream);
+  }
+  for (std::size_t i = 0; i < prepared->products.size(); ++i) {
+    const CublasLtProduct& product = *prepared->products[i];
+    CublasLtWorkspace workspace;
+    if (product.workspace_bytes(0) > 0) {
+      TUTTI_ASSIGN(workspace, workspaces_->of(device, stream, capture));
+    }
+    const ProductPlaces& places = checked.call.product[i];
+    TUTTI_TRY(product.run(0, {checked.call.a, places.b, places.c, places.bias}, workspace, stream));
+  }
+  return Status::ok();
+}
+
+Result<MatmulPlan> MatmulEngine::plan(const Matmul& call) {
+  TUTTI_ASSIGN(const Checked checked, check_call(call));
+  if (checked.call.problem.products == 0) return MatmulPlan{.why = kNothing};
+  SelectedMatmul selected;
+  if (checked.backend == Backend::kCuda) {
+    TUTTI_ASSIGN(const int device, cuda_->current_device());
+    TUTTI_ASSIGN(const PreparedPtr prepared,
+                 prepare({device, checked.forced, checked.call.problem}, false));
+    selected = prepared->selected;
+  } else {
+    TUTTI_ASSIGN(selected, select(checked.call.problem, {}, checked.forced));
+  }
+  return MatmulPlan{
+      .algorithm = std::string(to_string(selected.algorithm)),
+      .config = selected.tile == nullptr ? std::string() : config_text(*selected.tile),
+      .why = selected.why};
+}
+
+Result<std::string> MatmulEngine::explain(const Matmul& call) {
+  TUTTI_ASSIGN(const Checked checked, check_call(call));
+  const MatmulProblem& problem = checked.call.problem;
+  if (problem.products == 0) return fmt::format("matmul: {}\n", kNothing);
+  if (checked.backend != Backend::kCuda) {
+    return tutti::explain(problem, host_machine(), checked.forced);
+  }
+  TUTTI_ASSIGN(const int device, cuda_->current_device());
+  const Result<PreparedPtr> prepared = prepare({device, checked.forced, problem}, false);
+  if (prepared.is_ok()) return tutti::explain(problem, (*prepared)->machine, checked.forced);
+  TUTTI_ASSIGN(Gpu gpu, this->gpu(device, false));
+  if (gpu.cublas_lt != nullptr) gpu.machine.why_no_cublas_lt = prepared.status().message();
+  return tutti::explain(problem, gpu.machine, checked.forced);
+}
+
+MatmulEngine& matmul_engine() {
+  static auto* const engine =
+      new MatmulEngine({.cuda = real_cuda, .own_kernels = has_own_matmul()});
+  return *engine;
+}
+
+}  // namespace tutti

@@ -1,0 +1,86 @@
+// What a call of matmul() does: where it runs, what it selects, and what is kept between calls.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "drivers/cublas_lt.hpp"
+#include "drivers/cuda.hpp"
+#include "matmul/problem.hpp"
+#include "matmul/select.hpp"
+#include "matmul/workspaces.hpp"
+
+namespace tutti {
+
+// What matmuls need of the process.
+struct MatmulSurroundings {
+  std::function<CudaDriver*(std::string* why)> cuda;  // as real_cuda()
+  std::string cublas_lt = {};                         // a file; empty: the loader's search finds it
+  bool own_kernels = false;                           // as MatmulMachine's
+};
+
+// From any number of threads.
+class MatmulEngine {
+ public:
+  explicit MatmulEngine(MatmulSurroundings surroundings) : surroundings_(std::move(surroundings)) {}
+
+  Status run(Stream stream, const Matmul& call);
+  // Also prepares what run() needs, so that it may run in a capture.
+  Result<MatmulPlan> plan(const Matmul& call);
+  Result<std::string> explain(const Matmul& call);
+
+ private:
+  struct Checked {
+    CheckedMatmul call;
+    ForcedMatmul forced;
+    Backend backend = Backend::kHost;
+  };
+  struct Gpu {
+    MatmulMachine machine;
+    std::shared_ptr<CublasLt> cublas_lt;  // null: `machine` says why
+  };
+  // What calls that are alike share.
+  struct Prepared {
+    MatmulMachine machine;  // as it was for the selection
+    SelectedMatmul selected;
+    std::vector<std::shared_ptr<const CublasLtProduct>> products;  // of kCublasLt
+  };
+  using PreparedPtr = std::shared_ptr<const Prepared>;
+  struct Key {
+    int device = 0;
+    ForcedMatmul forced;
+    MatmulProblem problem;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+
+  CudaDriver* cuda();
+  Result<Checked> check_call(const Matmul& call);
+  Result<Gpu> gpu(int device, bool capturing);
+  Result<PreparedPtr> prepare(const Key& key, bool capturing);
+  static Result<PreparedPtr> prepare_in_capture(const Key& key, const MatmulMachine& machine);
+  static Result<PreparedPtr> prepare_cublas_lt(const Key& key, const Gpu& gpu,
+                                               SelectedMatmul selected);
+  Status run_on_gpu(const Checked& checked, Stream stream);
+
+  const MatmulSurroundings surroundings_;
+  std::once_flag cuda_once_;  // of the next three
+  CudaDriver* cuda_ = nullptr;
+  std::string why_no_cuda_;
+  std::unique_ptr<CublasLtWorkspaces> workspaces_;
+  std::mutex mutex_;  // of everything below
+  std::map<int, Gpu> gpus_;
+  std::unordered_map<Key, PreparedPtr, KeyHash> prepared_;
+};
+
+// Of this process. It is never destroyed: graphs may outlive static objects.
+MatmulEngine& matmul_engine();
+
+}  // namespace tutti

@@ -1,0 +1,57 @@
+#include "matmul/forecast.hpp"
+
+#include <cmath>
+
+#include "base/units.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr double kDenseFlopPerClock = 4096;  // of an SM of Hopper, in bf16 or fp16
+
+// Of one SM at kMatmulForecastMegahertz.
+struct TileCost {
+  double efficiency = 0;  // of the tensor cores while a tile's stages pass
+  double tile_us = 0;     // a tile's time besides: pipeline fill, epilogue
+};
+
+// In the order of kMatmulTiles. Not measured yet.
+constexpr std::array<TileCost, kMatmulTiles.size()> kTileCosts = {{
+    {0.95, 1.5},
+    {0.95, 1.5},
+    {0.93, 1.5},
+    {0.88, 1.5},
+}};
+
+double tile_us(const MatmulTile& tile, std::size_t k) {
+  const TileCost& cost = kTileCosts[static_cast<std::size_t>(&tile - kMatmulTiles.data())];
+  const double stage_flop = 2.0 * tile.m * tile.n * kMatmulTileK;
+  const double stage_us =
+      stage_flop / kDenseFlopPerClock / kMatmulForecastMegahertz / cost.efficiency;
+  return static_cast<double>(ceil_div(k, kMatmulTileK)) * stage_us + cost.tile_us;
+}
+
+}  // namespace
+
+MatmulForecast forecast(const MatmulTile& tile, const MatmulProblem& problem, int multiprocessors) {
+  const auto tile_m = static_cast<std::size_t>(tile.m), tile_n = static_cast<std::size_t>(tile.n);
+  const std::size_t rows = round_up(ceil_div(problem.m, tile_m), kMatmulCluster);
+  std::size_t tiles = 0;
+  for (int i = 0; i < problem.products; ++i) {
+    tiles += rows * ceil_div(problem.product[static_cast<std::size_t>(i)].n, tile_n);
+  }
+  const std::size_t blocks =
+      static_cast<std::size_t>(multiprocessors) / kMatmulCluster * kMatmulCluster;
+  const std::size_t waves = ceil_div(tiles, blocks);
+  const auto useful = static_cast<double>(problem.m) * static_cast<double>(problem.columns()) *
+                      static_cast<double>(problem.k);
+  const double room = static_cast<double>(waves * blocks) * tile.m * tile.n *
+                      static_cast<double>(round_up(problem.k, kMatmulTileK));
+  return {.tile = &tile,
+          .tiles = static_cast<long long>(tiles),
+          .waves = static_cast<long long>(waves),
+          .fill = room > 0 ? useful / room : 0,
+          .microseconds = static_cast<double>(waves) * tile_us(tile, problem.k)};
+}
+
+}  // namespace tutti

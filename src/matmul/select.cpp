@@ -1,0 +1,162 @@
+#include "matmul/select.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/names.hpp"
+#include "base/try.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr Name<MatmulAlgorithm> kAlgorithms[] = {{MatmulAlgorithm::kOwn, "own_matmul"},
+                                                 {MatmulAlgorithm::kCublasLt, "cublaslt_matmul"},
+                                                 {MatmulAlgorithm::kPlain, "plain_matmul"},
+                                                 {MatmulAlgorithm::kHost, "host_matmul"}};
+
+constexpr int kHopper = 90;
+constexpr std::size_t kTmaAlignment = 16;
+constexpr std::size_t kMostTmaCoordinates = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t kMostTmaDistanceBytes = (std::size_t{1} << 40) - 1;
+
+// Where own_matmul can run, it is selected from these on; below, cuBLASLt is expected to be faster.
+constexpr std::size_t kLeastOwnRows = 128;
+constexpr double kLeastOwnFill = 0.75;
+
+std::string why_not_own(const MatmulProblem& problem, const MatmulMachine& machine) {
+  if (machine.compute != kHopper || machine.multiprocessors < kMatmulCluster) {
+    return fmt::format("it runs on Hopper (compute capability 9.0), and this GPU has {}.{}",
+                       machine.compute / 10, machine.compute % 10);
+  }
+  if (!machine.own_kernels) return "this build was not compiled for architecture 90a";
+  if (problem.dtype != DataType::kBfloat16 && problem.dtype != DataType::kFloat16) {
+    return fmt::format("it multiplies bf16 and fp16, not {}", to_string(problem.dtype));
+  }
+  if (problem.k == 0) return "K is 0, so nothing is multiplied";
+  if (problem.alignment < kTmaAlignment) {
+    return fmt::format(
+        "TMA needs addresses and leading dimensions that are multiples of {} bytes, and here they "
+        "are multiples of {}",
+        kTmaAlignment, problem.alignment);
+  }
+  std::size_t most = std::max(problem.m, problem.k), distance = problem.lda;
+  for (int i = 0; i < problem.products; ++i) {
+    const ProductShape& product = problem.product[static_cast<std::size_t>(i)];
+    most = std::max(most, product.n);
+    distance = std::max({distance, product.ldb, product.ldc});
+  }
+  if (most > kMostTmaCoordinates) {
+    return fmt::format("TMA takes at most {} rows and columns", kMostTmaCoordinates);
+  }
+  if (distance * size_of(problem.dtype) > kMostTmaDistanceBytes) {
+    return "TMA takes leading dimensions of less than 2^40 bytes";
+  }
+  return {};
+}
+
+std::string excluded_text(MatmulAlgorithm algorithm, std::string_view why) {
+  return fmt::format("{}: {}", to_string(algorithm), why);
+}
+
+SelectedMatmul own(const MatmulForecast& fastest, std::string why) {
+  return {MatmulAlgorithm::kOwn, fastest.tile, std::move(why)};
+}
+
+// Of those that can run it.
+SelectedMatmul select_on_gpu(const MatmulProblem& problem, const MatmulMachine& machine) {
+  constexpr auto kOwn = MatmulAlgorithm::kOwn, kCublasLt = MatmulAlgorithm::kCublasLt;
+  const std::string no_own = why_not(kOwn, problem, machine);
+  const std::string no_cublas_lt = why_not(kCublasLt, problem, machine);
+  if (!no_own.empty() && !no_cublas_lt.empty()) {
+    return {MatmulAlgorithm::kPlain, nullptr,
+            excluded_text(kOwn, no_own) + "; " + excluded_text(kCublasLt, no_cublas_lt)};
+  }
+  if (!no_own.empty()) return {kCublasLt, nullptr, excluded_text(kOwn, no_own)};
+  const MatmulForecast fastest = fastest_tile(problem, machine.multiprocessors);
+  if (!no_cublas_lt.empty()) return own(fastest, excluded_text(kCublasLt, no_cublas_lt));
+  if (problem.m < kLeastOwnRows) {
+    return {
+        kCublasLt, nullptr,
+        fmt::format("M is {}, and own_matmul is selected from {} on", problem.m, kLeastOwnRows)};
+  }
+  const bool fills = fastest.fill >= kLeastOwnFill;
+  const std::string why =
+      fmt::format("own_matmul's fastest tile, {}, fills {:.1f} % of its waves, and {:.0f} % {}",
+                  fastest.tile->name, 100 * fastest.fill, 100 * kLeastOwnFill,
+                  fills ? "suffice" : "are required");
+  return fills ? own(fastest, why) : SelectedMatmul{kCublasLt, nullptr, why};
+}
+
+}  // namespace
+
+std::string_view to_string(MatmulAlgorithm algorithm) {
+  return name_of<MatmulAlgorithm>(kAlgorithms, algorithm);
+}
+
+Result<ForcedMatmul> parse(const MatmulOptions& options) {
+  ForcedMatmul forced;
+  if (!options.algorithm.empty()) {
+    TUTTI_ASSIGN(
+        forced.algorithm,
+        parse_name<MatmulAlgorithm>(kAlgorithms, {}, "algorithm of a matmul", options.algorithm));
+  }
+  if (options.tile.empty()) return forced;
+  if (forced.algorithm && *forced.algorithm != MatmulAlgorithm::kOwn) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("tile '{}': {} has no tiles; own_matmul has", options.tile,
+                              to_string(*forced.algorithm)));
+  }
+  forced.algorithm = MatmulAlgorithm::kOwn;
+  std::array<Name<const MatmulTile*>, kMatmulTiles.size()> tiles;
+  std::transform(kMatmulTiles.begin(), kMatmulTiles.end(), tiles.begin(),
+                 [](const MatmulTile& tile) {
+                   return Name<const MatmulTile*>{&tile, tile.name};
+                 });
+  TUTTI_ASSIGN(forced.tile, parse_name<const MatmulTile*>(tiles, {}, "tile", options.tile));
+  return forced;
+}
+
+std::string why_not(MatmulAlgorithm algorithm, const MatmulProblem& problem,
+                    const MatmulMachine& machine) {
+  const bool for_host = algorithm == MatmulAlgorithm::kHost;
+  if (for_host && machine.backend == Backend::kCuda) return "the matrices are on a GPU";
+  if (!for_host && machine.backend != Backend::kCuda) return "the matrices are on the host";
+  if (algorithm == MatmulAlgorithm::kOwn) return why_not_own(problem, machine);
+  if (algorithm != MatmulAlgorithm::kCublasLt) return {};
+  if (problem.k == 0) return "K is 0, so nothing is multiplied";
+  return machine.why_no_cublas_lt;
+}
+
+MatmulForecast fastest_tile(const MatmulProblem& problem, int multiprocessors) {
+  MatmulForecast fastest = forecast(kMatmulTiles.front(), problem, multiprocessors);
+  for (const MatmulTile& tile : kMatmulTiles) {
+    const MatmulForecast next = forecast(tile, problem, multiprocessors);
+    if (next.microseconds < fastest.microseconds) fastest = next;
+  }
+  return fastest;
+}
+
+Result<SelectedMatmul> select(const MatmulProblem& problem, const MatmulMachine& machine,
+                              const ForcedMatmul& forced) {
+  if (forced.algorithm) {
+    const std::string why = why_not(*forced.algorithm, problem, machine);
+    if (!why.empty()) {
+      return Status(StatusCode::kUnsupported, excluded_text(*forced.algorithm, why));
+    }
+    const bool tiled = *forced.algorithm == MatmulAlgorithm::kOwn;
+    const MatmulTile* tile = forced.tile;
+    if (tiled && tile == nullptr) tile = fastest_tile(problem, machine.multiprocessors).tile;
+    return SelectedMatmul{*forced.algorithm, tile, "the call names it"};
+  }
+  if (machine.backend == Backend::kCuda) return select_on_gpu(problem, machine);
+  return SelectedMatmul{MatmulAlgorithm::kHost, nullptr, "the matrices are on the host"};
+}
+
+std::string config_text(const MatmulTile& tile) {
+  return fmt::format("{}x{}, cluster {}x1, {} stages", tile.name, kMatmulTileK, kMatmulCluster,
+                     tile.stages);
+}
+
+}  // namespace tutti
