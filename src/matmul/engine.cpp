@@ -5,9 +5,7 @@
 #include "base/hash.hpp"
 #include "base/try.hpp"
 #include "matmul/host.hpp"
-#include "matmul/own.hpp"
 #include "matmul/place.hpp"
-#include "matmul/plain.hpp"
 
 namespace tutti {
 namespace {
@@ -161,12 +159,12 @@ Status MatmulEngine::run_on_gpu(const Checked& checked, Stream stream) {
                prepare({device, checked.forced, checked.call.problem}, capturing));
   switch (prepared->selected.algorithm) {
     case MatmulAlgorithm::kOwn:
-      return run_own_matmul(*cuda_, checked.call, *prepared->selected.tile,
-                            prepared->machine.multiprocessors, stream);
+      return surroundings_.run_own(*cuda_, checked.call, *prepared->selected.tile,
+                                   prepared->machine.multiprocessors, stream);
     case MatmulAlgorithm::kCublasLt:
       break;
     default:
-      return run_plain_matmul(*cuda_, checked.call, stream);
+      return surroundings_.run_plain(*cuda_, checked.call, stream);
   }
   for (std::size_t i = 0; i < prepared->products.size(); ++i) {
     const CublasLtProduct& product = *prepared->products[i];
@@ -214,8 +212,7 @@ Result<std::string> MatmulEngine::explain(const Matmul& call) {
 }
 
 MatmulEngine& matmul_engine() {
-  static auto* const engine =
-      new MatmulEngine({.cuda = real_cuda, .own_kernels = has_own_matmul()});
+  static auto* const engine = new MatmulEngine({});
   return *engine;
 }
 

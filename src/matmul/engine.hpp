@@ -11,17 +11,21 @@
 
 #include "drivers/cublas_lt.hpp"
 #include "drivers/cuda.hpp"
+#include "matmul/own.hpp"
+#include "matmul/plain.hpp"
 #include "matmul/problem.hpp"
 #include "matmul/select.hpp"
 #include "matmul/workspaces.hpp"
 
 namespace tutti {
 
-// What matmuls need of the process.
+// What matmuls need of the process; of matmul_engine(), unless a test says otherwise.
 struct MatmulSurroundings {
-  std::function<CudaDriver*(std::string* why)> cuda;  // as real_cuda()
-  std::string cublas_lt = {};                         // a file; empty: the loader's search finds it
-  bool own_kernels = false;                           // as MatmulMachine's
+  std::function<CudaDriver*(std::string* why)> cuda = real_cuda;
+  std::string cublas_lt = {};  // a file; empty: the loader's search finds it
+  bool own_kernels = has_own_matmul();
+  std::function<decltype(run_own_matmul)> run_own = run_own_matmul;
+  std::function<decltype(run_plain_matmul)> run_plain = run_plain_matmul;
 };
 
 // From any number of threads.
