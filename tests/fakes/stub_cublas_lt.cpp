@@ -1,8 +1,13 @@
 // Stands in for libcublasLt.so.13, and where STUB_IS_OLD for one that only bears its name.
 //
-// It multiplies fp32 on the host, in the library's own terms: columns are contiguous.
+// It multiplies fp32 and bf16 on the host, in the library's own terms: columns are contiguous. It
+// proposes as many algorithms as it is asked for; the first one needs addresses that are multiples
+// of 16 bytes and a workspace, and the third one never works.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
 
 // The names are the ABI's.
 // NOLINTBEGIN(readability-identifier-naming)
@@ -17,9 +22,13 @@ extern "C" std::size_t cublasLtGetVersion() {
 #ifndef STUB_IS_OLD
 namespace {
 
-constexpr int kSuccess = 0, kNotSupported = 15;
-constexpr int kFloat32 = 0;
-constexpr std::uint64_t kAlgorithm = 42;  // that the heuristic gives and the product wants
+constexpr int kSuccess = 0, kInvalidValue = 7, kNotSupported = 15;
+constexpr int kFloat32 = 0, kBfloat16 = 14;
+constexpr int kTranspose = 1, kBias = 4;                                   // values of attributes
+constexpr int kTransposeA = 3, kEpilogue = 7, kBiasPointer = 8;            // of an operation
+constexpr int kMaxWorkspace = 1, kAlignmentA = 5, kAlignmentD = 8;         // of a preference
+constexpr std::uint64_t kAlgorithm = 42, kBroken = kAlgorithm + 2;         // the first, the third
+constexpr std::size_t kAlignment = 16, kWorkspace = std::size_t{1} << 20;  // of the first one
 
 struct Layout {
   int type;
@@ -28,6 +37,34 @@ struct Layout {
   std::size_t at(std::uint64_t row, std::uint64_t column) const {
     return row + column * static_cast<std::uint64_t>(leading);
   }
+  float get(const void* matrix, std::size_t index) const {
+    if (type == kFloat32) return static_cast<const float*>(matrix)[index];
+    const std::uint32_t bits =
+        static_cast<std::uint32_t>(static_cast<const std::uint16_t*>(matrix)[index]) << 16;
+    float value = 0;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  void set(void* matrix, std::size_t index, float value) const {
+    if (type == kFloat32) {
+      static_cast<float*>(matrix)[index] = value;
+      return;
+    }
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    bits += 0x7fff + ((bits >> 16) & 1);
+    static_cast<std::uint16_t*>(matrix)[index] = static_cast<std::uint16_t>(bits >> 16);
+  }
+};
+
+struct Operation {
+  int transpose_a = 0, epilogue = 1;
+  const void* bias = nullptr;
+};
+
+struct Preference {
+  std::size_t workspace = 0;
+  std::uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C and D
 };
 
 struct Heuristic {
@@ -37,6 +74,10 @@ struct Heuristic {
   float waves;
   int reserved[4];
 };
+
+bool is_aligned(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % kAlignment == 0;
+}
 
 int something;  // what handles point to that hold nothing
 
@@ -55,10 +96,25 @@ int cublasLtCreate(void** handle) {
 int cublasLtDestroy(void*) { return kSuccess; }
 
 int cublasLtMatmulDescCreate(void** operation, int, int) {
-  *operation = &something;
+  *operation = new Operation;
   return kSuccess;
 }
-int cublasLtMatmulDescDestroy(void*) { return kSuccess; }
+int cublasLtMatmulDescDestroy(void* operation) {
+  delete static_cast<Operation*>(operation);
+  return kSuccess;
+}
+int cublasLtMatmulDescSetAttribute(Operation* operation, int attribute, const void* value,
+                                   std::size_t bytes) {
+  const auto take = [&](auto& into) {
+    if (bytes != sizeof into) return kInvalidValue;
+    std::memcpy(&into, value, sizeof into);
+    return kSuccess;
+  };
+  if (attribute == kTransposeA) return take(operation->transpose_a);
+  if (attribute == kEpilogue) return take(operation->epilogue);
+  if (attribute == kBiasPointer) return take(operation->bias);
+  return kInvalidValue;
+}
 
 int cublasLtMatrixLayoutCreate(void** layout, int type, std::uint64_t rows, std::uint64_t columns,
                                std::int64_t leading) {
@@ -71,38 +127,70 @@ int cublasLtMatrixLayoutDestroy(void* layout) {
 }
 
 int cublasLtMatmulPreferenceCreate(void** preference) {
-  *preference = &something;
+  *preference = new Preference;
   return kSuccess;
 }
-int cublasLtMatmulPreferenceDestroy(void*) { return kSuccess; }
-int cublasLtMatmulPreferenceSetAttribute(void*, int, const void*, std::size_t) { return kSuccess; }
-
-int cublasLtMatmulAlgoGetHeuristic(void*, void*, const Layout* a, const Layout* b, const Layout* c,
-                                   const Layout*, void*, int, Heuristic* result, int* found) {
-  const bool fits = a->columns == b->rows && a->rows == c->rows && b->columns == c->columns;
-  if (!fits || a->type != kFloat32) return kNotSupported;
-  *result = {};
-  result->algorithm[0] = kAlgorithm;
-  *found = 1;
+int cublasLtMatmulPreferenceDestroy(void* preference) {
+  delete static_cast<Preference*>(preference);
+  return kSuccess;
+}
+int cublasLtMatmulPreferenceSetAttribute(Preference* preference, int attribute, const void* value,
+                                         std::size_t bytes) {
+  if (attribute == kMaxWorkspace && bytes == sizeof preference->workspace) {
+    std::memcpy(&preference->workspace, value, bytes);
+    return kSuccess;
+  }
+  if (attribute < kAlignmentA || attribute > kAlignmentD) return kInvalidValue;
+  if (bytes != sizeof preference->alignment[0]) return kInvalidValue;
+  std::memcpy(&preference->alignment[attribute - kAlignmentA], value, bytes);
   return kSuccess;
 }
 
-int cublasLtMatmul(void*, void*, const float* alpha, const float* a, const Layout* a_layout,
-                   const float* b, const Layout* b_layout, const float* beta, const float* c,
-                   const Layout* c_layout, float* d, const Layout* d_layout,
+int cublasLtMatmulAlgoGetHeuristic(void*, const Operation* operation, const Layout* a,
+                                   const Layout* b, const Layout* c, const Layout*,
+                                   const Preference* preference, int asked, Heuristic* results,
+                                   int* found) {
+  const bool transposed = operation->transpose_a == kTranspose;
+  const std::uint64_t rows = transposed ? a->columns : a->rows;
+  const std::uint64_t depth = transposed ? a->rows : a->columns;
+  const bool fits = depth == b->rows && rows == c->rows && b->columns == c->columns;
+  if (!fits || (a->type != kFloat32 && a->type != kBfloat16)) return kNotSupported;
+  const bool aligned =
+      std::all_of(std::begin(preference->alignment), std::end(preference->alignment),
+                  [](std::uint32_t each) { return each >= kAlignment; });
+  std::uint64_t next = kAlgorithm;
+  if (!aligned || preference->workspace < kWorkspace) ++next;
+  for (*found = 0; *found < asked; ++*found, ++next) {
+    Heuristic& result = results[*found];
+    result = {};
+    result.algorithm[0] = next;
+    result.workspace = next == kAlgorithm ? kWorkspace : 0;
+    result.state = next == kBroken ? kNotSupported : kSuccess;
+  }
+  return kSuccess;
+}
+
+int cublasLtMatmul(void*, const Operation* operation, const float* alpha, const void* a,
+                   const Layout* a_layout, const void* b, const Layout* b_layout, const float* beta,
+                   const void*, const Layout*, void* d, const Layout* d_layout,
                    const std::uint64_t* algorithm, void* workspace, std::size_t workspace_bytes,
                    void*) {
-  if (algorithm[0] != kAlgorithm || workspace == nullptr || workspace_bytes == 0) {
-    return kNotSupported;
-  }
+  const bool first = algorithm[0] == kAlgorithm;
+  const bool biased = operation->epilogue == kBias;
+  if (algorithm[0] < kAlgorithm || algorithm[0] == kBroken || *beta != 0) return kNotSupported;
+  if (first && (workspace == nullptr || workspace_bytes < kWorkspace)) return kInvalidValue;
+  if (first && !(is_aligned(a) && is_aligned(b) && is_aligned(d))) return kInvalidValue;
+  if (first && biased && !is_aligned(operation->bias)) return kInvalidValue;
+  const bool transposed = operation->transpose_a == kTranspose;
   for (std::uint64_t row = 0; row < d_layout->rows; ++row) {
     for (std::uint64_t column = 0; column < d_layout->columns; ++column) {
       float sum = 0;
-      for (std::uint64_t k = 0; k < a_layout->columns; ++k) {
-        sum += a[a_layout->at(row, k)] * b[b_layout->at(k, column)];
+      for (std::uint64_t k = 0; k < b_layout->rows; ++k) {
+        const std::size_t at = transposed ? a_layout->at(k, row) : a_layout->at(row, k);
+        sum += a_layout->get(a, at) * b_layout->get(b, b_layout->at(k, column));
       }
-      const float before = *beta == 0 ? 0 : *beta * c[c_layout->at(row, column)];
-      d[d_layout->at(row, column)] = *alpha * sum + before;
+      const float bias = biased ? d_layout->get(operation->bias, row) : 0.0F;
+      d_layout->set(d, d_layout->at(row, column), *alpha * sum + bias);
     }
   }
   return kSuccess;

@@ -15,7 +15,18 @@ namespace {
 static_assert(kCublasSuccess == CUBLAS_STATUS_SUCCESS);
 static_assert(kCublasCompute32F == CUBLAS_COMPUTE_32F);
 static_assert(kCublasCompute32FFastTf32 == CUBLAS_COMPUTE_32F_FAST_TF32);
+static_assert(kCublasNotSupported == CUBLAS_STATUS_NOT_SUPPORTED);
+static_assert(kCublasTranspose == CUBLAS_OP_T && sizeof(cublasOperation_t) == sizeof(int));
+static_assert(kCublasLtTransposeA == CUBLASLT_MATMUL_DESC_TRANSA);
+static_assert(kCublasLtEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE);
+static_assert(kCublasLtEpilogueBias == CUBLASLT_EPILOGUE_BIAS);
+static_assert(sizeof(cublasLtEpilogue_t) == sizeof(int));
+static_assert(kCublasLtBiasPointer == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
 static_assert(kCublasLtMaxWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+static_assert(kCublasLtAlignmentA == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+static_assert(kCublasLtAlignmentB == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
+static_assert(kCublasLtAlignmentC == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
+static_assert(kCublasLtAlignmentD == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
 
 using Theirs = cublasLtMatmulHeuristicResult_t;
 static_assert(sizeof(CublasLtAlgorithm) == sizeof(cublasLtMatmulAlgo_t));

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "drivers/cublas_lt.hpp"
 #include "fakes/fake_cuda.hpp"
 
 namespace tutti {
@@ -16,30 +17,53 @@ using testing::HasSubstr;
 
 constexpr MatmulShape kShape{.m = 5, .n = 7, .k = 3};  // no two alike: nothing can be swapped
 
+// Of kShape, as `shape` lays them out. What lies in gaps is NaN.
 struct Matrices {
-  std::vector<float> a, b, c;
-};
+  std::vector<float> a, b, c, bias;
+  MatmulShape shape;
 
-Matrices some_matrices() {
-  Matrices matrices{.a = std::vector<float>(kShape.m * kShape.k),
-                    .b = std::vector<float>(kShape.k * kShape.n),
-                    .c = std::vector<float>(kShape.m * kShape.n, -1)};
-  std::iota(matrices.a.begin(), matrices.a.end(), 1.0F);
-  std::iota(matrices.b.begin(), matrices.b.end(), -9.0F);
-  return matrices;
-}
-
-void expect_product(const Matrices& got) {
-  for (std::size_t row = 0; row < kShape.m; ++row) {
-    for (std::size_t column = 0; column < kShape.n; ++column) {
-      float want = 0;
-      for (std::size_t k = 0; k < kShape.k; ++k) {
-        want += got.a[row * kShape.k + k] * got.b[k * kShape.n + column];
+  explicit Matrices(const MatmulShape& of) : shape(of) {
+    constexpr float kGap = std::numeric_limits<float>::quiet_NaN();
+    if (shape.lda == 0) shape.lda = shape.k;
+    const bool rows = shape.b_layout == MatrixLayout::kRowMajor;
+    if (shape.ldb == 0) shape.ldb = rows ? shape.n : shape.k;
+    if (shape.ldc == 0) shape.ldc = shape.n;
+    a.assign(shape.m * shape.lda, kGap);
+    b.assign((rows ? shape.k : shape.n) * shape.ldb, kGap);
+    c.assign(shape.m * shape.ldc, -1);
+    for (std::size_t row = 0; row < shape.m; ++row) {
+      for (std::size_t k = 0; k < shape.k; ++k) {
+        a[row * shape.lda + k] = static_cast<float>(row * shape.k + k + 1);
       }
-      EXPECT_EQ(got.c[row * kShape.n + column], want) << row << " " << column;
+    }
+    for (std::size_t k = 0; k < shape.k; ++k) {
+      for (std::size_t column = 0; column < shape.n; ++column) {
+        b[at_b(k, column)] = static_cast<float>(k * shape.n + column) - 9;
+      }
+    }
+    bias.resize(shape.n);
+    std::iota(bias.begin(), bias.end(), 100.0F);
+  }
+
+  std::size_t at_b(std::size_t k, std::size_t column) const {
+    return shape.b_layout == MatrixLayout::kRowMajor ? k * shape.ldb + column
+                                                     : column * shape.ldb + k;
+  }
+  MatmulOperands operands() { return {a.data(), b.data(), c.data(), bias.data()}; }
+
+  void expect_product() const {
+    for (std::size_t row = 0; row < shape.m; ++row) {
+      for (std::size_t column = 0; column < shape.ldc; ++column) {
+        float want = shape.bias ? bias[std::min(column, shape.n - 1)] : 0;
+        for (std::size_t k = 0; k < shape.k && column < shape.n; ++k) {
+          want += a[row * shape.lda + k] * b[at_b(k, column)];
+        }
+        if (column >= shape.n) want = -1;  // untouched
+        EXPECT_EQ(c[row * shape.ldc + column], want) << row << " " << column;
+      }
     }
   }
-}
+};
 
 TEST(CublasLtMatmul, MultipliesRowMajorMatrices) {
   FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
@@ -47,13 +71,66 @@ TEST(CublasLtMatmul, MultipliesRowMajorMatrices) {
     auto matmul = make_cublas_lt_matmul(cuda, 0, kShape, STUB_CUBLAS_LT);
     ASSERT_TRUE(matmul.is_ok()) << matmul.status().to_string();
     EXPECT_EQ((*matmul)->library(), "cuBLASLt 13.0.2");
-    Matrices matrices = some_matrices();
-    const Status status =
-        (*matmul)->run(matrices.a.data(), matrices.b.data(), matrices.c.data(), nullptr);
+    Matrices matrices(kShape);
+    const Status status = (*matmul)->run(matrices.operands(), nullptr);
     ASSERT_TRUE(status.is_ok()) << status.to_string();
-    expect_product(matrices);
+    matrices.expect_product();
   }
   EXPECT_EQ(cuda.open(), FakeCudaOpen{});  // the workspace is free again
+}
+
+TEST(CublasLtMatmul, TakesLayoutsGapsAndBias) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
+  for (const MatrixLayout layout : {MatrixLayout::kRowMajor, MatrixLayout::kColumnMajor}) {
+    for (const bool bias : {false, true}) {
+      MatmulShape shape = kShape;
+      shape.b_layout = layout;
+      shape.lda = 4;
+      shape.ldb = 9;
+      shape.ldc = 8;
+      shape.bias = bias;
+      auto matmul = make_cublas_lt_matmul(cuda, 0, shape, STUB_CUBLAS_LT);
+      ASSERT_TRUE(matmul.is_ok()) << matmul.status().to_string();
+      Matrices matrices(shape);
+      const Status status = (*matmul)->run(matrices.operands(), nullptr);
+      ASSERT_TRUE(status.is_ok()) << status.to_string();
+      matrices.expect_product();
+    }
+  }
+}
+
+TEST(CublasLtMatmul, EachHeuristicThatWorksCanBeChosen) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
+  auto matmul = make_cublas_lt_matmul(cuda, 0, kShape, STUB_CUBLAS_LT);
+  ASSERT_TRUE(matmul.is_ok()) << matmul.status().to_string();
+  EXPECT_EQ((*matmul)->heuristics(), 7);  // of eight the stub's third one does not work
+  for (int heuristic = 0; heuristic < 7; ++heuristic) {
+    (*matmul)->choose(heuristic);
+    Matrices matrices(kShape);
+    EXPECT_TRUE((*matmul)->run(matrices.operands(), nullptr).is_ok()) << heuristic;
+    matrices.expect_product();
+  }
+}
+
+// The stub's first algorithm alone needs 16 bytes and a workspace.
+TEST(CublasLtMatmul, MisalignedMatricesGetAnAlgorithmForThem) {
+  const auto library = CublasLt::open(STUB_CUBLAS_LT);
+  ASSERT_TRUE(library.is_ok()) << library.status().to_string();
+  const auto first_workspace = [&](const MatmulShape& shape) {
+    const auto product = (*library)->prepare(shape);
+    EXPECT_TRUE(product.is_ok()) << product.status().to_string();
+    return (*product)->workspace_bytes(0);
+  };
+  MatmulShape shape = kShape;
+  shape.bias = true;
+  shape.alignment = shape.bias_alignment = 16;
+  EXPECT_EQ(first_workspace(shape), std::size_t{1} << 20);
+  shape.bias_alignment = 8;
+  EXPECT_EQ(first_workspace(shape), 0U);
+  shape.bias = false;
+  EXPECT_EQ(first_workspace(shape), std::size_t{1} << 20);
+  shape.alignment = 4;
+  EXPECT_EQ(first_workspace(shape), 0U);
 }
 
 TEST(CublasLtMatmul, SaysWhatTheLibraryRefuses) {
@@ -61,7 +138,7 @@ TEST(CublasLtMatmul, SaysWhatTheLibraryRefuses) {
   MatmulShape shape = kShape;
   shape.dtype = DataType::kFloat16;
   const auto refused = make_cublas_lt_matmul(cuda, 0, shape, STUB_CUBLAS_LT);
-  EXPECT_EQ(refused.status().code(), StatusCode::kCuda);
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported);
   EXPECT_THAT(refused.status().message(),
               HasSubstr("cublasLtMatmulAlgoGetHeuristic: the requested functionality"));
   shape.dtype = DataType::kInt32;
@@ -85,14 +162,13 @@ TEST(BlasMatmul, MultipliesRowMajorMatricesOnManyThreads) {
   }
   EXPECT_FALSE((*matmul)->library().empty());
   std::vector<std::thread> threads;
-  std::vector<Matrices> all(4, some_matrices());
+  std::vector<Matrices> all(4, Matrices(kShape));
   for (Matrices& mine : all) {
-    threads.emplace_back([&mine, &matmul = **matmul] {
-      EXPECT_TRUE(matmul.run(mine.a.data(), mine.b.data(), mine.c.data(), nullptr).is_ok());
-    });
+    threads.emplace_back(
+        [&mine, &matmul = **matmul] { EXPECT_TRUE(matmul.run(mine.operands(), nullptr).is_ok()); });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const Matrices& each : all) expect_product(each);
+  for (const Matrices& each : all) each.expect_product();
 }
 
 TEST(BlasMatmul, RefusesWhatItHasNoProductFor) {
@@ -100,6 +176,9 @@ TEST(BlasMatmul, RefusesWhatItHasNoProductFor) {
   shape.dtype = DataType::kBfloat16;
   EXPECT_EQ(make_blas_matmul(shape).status().code(), StatusCode::kUnsupported);
   EXPECT_THAT(make_blas_matmul(shape).status().message(), HasSubstr("fp32, not bf16"));
+  shape = kShape;
+  shape.ldc = 8;
+  EXPECT_THAT(make_blas_matmul(shape).status().message(), HasSubstr("without gaps"));
   shape = kShape;
   shape.n = std::size_t{1} << 31;
   EXPECT_THAT(make_blas_matmul(shape).status().message(), HasSubstr("at most 2147483647 rows"));
