@@ -96,14 +96,12 @@ Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare(const Key& key, bool cap
     if (const auto known = prepared_.find(key); known != prepared_.end()) return known->second;
   }
   TUTTI_ASSIGN(const Gpu gpu, this->gpu(key.device, capturing));
-  TUTTI_ASSIGN(SelectedMatmul selected, select(key.problem, gpu.machine, key.forced));
-  const bool asks = selected.algorithm == MatmulAlgorithm::kCublasLt;
-  if (asks && capturing) return prepare_in_capture(key, gpu.machine);
-  PreparedPtr prepared;
-  if (asks) {
-    TUTTI_ASSIGN(prepared, prepare_cublas_lt(key, gpu, std::move(selected)));
-  } else {
-    prepared = std::make_shared<Prepared>(Prepared{gpu.machine, std::move(selected), {}});
+  auto prepared = std::make_shared<Prepared>(
+      Prepared{gpu.machine, select(key.problem, gpu.machine, key.forced), {}});
+  const Result<SelectedMatmul>& selected = prepared->selected;
+  if (selected.is_ok() && selected->algorithm == MatmulAlgorithm::kCublasLt) {
+    if (capturing) return prepare_in_capture(key, gpu.machine);
+    TUTTI_TRY(prepare_cublas_lt(key, *gpu.cublas_lt, *prepared));
   }
   const std::lock_guard lock(mutex_);
   if (prepared_.size() >= kMostPrepared) prepared_.clear();
@@ -116,30 +114,25 @@ Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare_in_capture(const Key& ke
   if (key.forced.algorithm || !why_not(MatmulAlgorithm::kOwn, key.problem, machine).empty()) {
     return Status(StatusCode::kUnsupported, fmt::format("cublaslt_matmul: {}", kNotPrepared));
   }
-  auto prepared = std::make_shared<Prepared>(Prepared{machine, {}, {}});
-  prepared->machine.why_no_cublas_lt = kNotPrepared;
-  TUTTI_ASSIGN(prepared->selected, select(key.problem, prepared->machine, key.forced));
-  return PreparedPtr(std::move(prepared));
+  MatmulMachine without = machine;
+  without.why_no_cublas_lt = kNotPrepared;
+  return PreparedPtr(
+      std::make_shared<Prepared>(Prepared{without, select(key.problem, without, key.forced), {}}));
 }
 
-// Where the library has no kernel for it, and it was not forced, another algorithm is selected.
-Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare_cublas_lt(const Key& key, const Gpu& gpu,
-                                                                  SelectedMatmul selected) {
-  auto prepared = std::make_shared<Prepared>(Prepared{gpu.machine, std::move(selected), {}});
+// Where the library has no kernel for it, the selection goes on without the library.
+Status MatmulEngine::prepare_cublas_lt(const Key& key, CublasLt& library, Prepared& prepared) {
   for (int i = 0; i < key.problem.products; ++i) {
-    auto product = gpu.cublas_lt->prepare(shape_of(key.problem, i));
-    if (product.is_ok()) {
-      prepared->products.push_back(std::move(*product));
-      continue;
+    auto product = library.prepare(shape_of(key.problem, i));
+    if (product.status().code() == StatusCode::kUnsupported) {
+      prepared.machine.why_no_cublas_lt = product.status().message();
+      prepared.selected = select(key.problem, prepared.machine, key.forced);
+      return Status::ok();
     }
-    if (key.forced.algorithm || product.status().code() != StatusCode::kUnsupported) {
-      return product.status().with_context("cublaslt_matmul");
-    }
-    prepared->machine.why_no_cublas_lt = product.status().message();
-    TUTTI_ASSIGN(prepared->selected, select(key.problem, prepared->machine, key.forced));
-    break;
+    TUTTI_TRY(product.status());
+    prepared.products.push_back(std::move(*product));
   }
-  return PreparedPtr(std::move(prepared));
+  return Status::ok();
 }
 
 Status MatmulEngine::run(Stream stream, const Matmul& call) {
@@ -157,9 +150,10 @@ Status MatmulEngine::run_on_gpu(const Checked& checked, Stream stream) {
   const bool capturing = capture.state != CudaCapture::State::kNone;
   TUTTI_ASSIGN(const PreparedPtr prepared,
                prepare({device, checked.forced, checked.call.problem}, capturing));
-  switch (prepared->selected.algorithm) {
+  TUTTI_TRY(prepared->selected.status());
+  switch (prepared->selected->algorithm) {
     case MatmulAlgorithm::kOwn:
-      return surroundings_.run_own(*cuda_, checked.call, *prepared->selected.tile,
+      return surroundings_.run_own(*cuda_, checked.call, *prepared->selected->tile,
                                    prepared->machine.multiprocessors, stream);
     case MatmulAlgorithm::kCublasLt:
       break;
@@ -186,7 +180,7 @@ Result<MatmulPlan> MatmulEngine::plan(const Matmul& call) {
     TUTTI_ASSIGN(const int device, cuda_->current_device());
     TUTTI_ASSIGN(const PreparedPtr prepared,
                  prepare({device, checked.forced, checked.call.problem}, false));
-    selected = prepared->selected;
+    TUTTI_ASSIGN(selected, Result<SelectedMatmul>(prepared->selected));
   } else {
     TUTTI_ASSIGN(selected, select(checked.call.problem, {}, checked.forced));
   }
@@ -204,11 +198,8 @@ Result<std::string> MatmulEngine::explain(const Matmul& call) {
     return tutti::explain(problem, host_machine(), checked.forced);
   }
   TUTTI_ASSIGN(const int device, cuda_->current_device());
-  const Result<PreparedPtr> prepared = prepare({device, checked.forced, problem}, false);
-  if (prepared.is_ok()) return tutti::explain(problem, (*prepared)->machine, checked.forced);
-  TUTTI_ASSIGN(Gpu gpu, this->gpu(device, false));
-  if (gpu.cublas_lt != nullptr) gpu.machine.why_no_cublas_lt = prepared.status().message();
-  return tutti::explain(problem, gpu.machine, checked.forced);
+  TUTTI_ASSIGN(const PreparedPtr prepared, prepare({device, checked.forced, problem}, false));
+  return tutti::explain(problem, prepared->machine, checked.forced);
 }
 
 MatmulEngine& matmul_engine() {

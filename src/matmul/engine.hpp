@@ -51,7 +51,7 @@ class MatmulEngine {
   // What calls that are alike share.
   struct Prepared {
     MatmulMachine machine;  // as it was for the selection
-    SelectedMatmul selected;
+    Result<SelectedMatmul> selected;
     std::vector<std::shared_ptr<const CublasLtProduct>> products;  // of kCublasLt
   };
   using PreparedPtr = std::shared_ptr<const Prepared>;
@@ -70,8 +70,7 @@ class MatmulEngine {
   Result<Gpu> gpu(int device, bool capturing);
   Result<PreparedPtr> prepare(const Key& key, bool capturing);
   static Result<PreparedPtr> prepare_in_capture(const Key& key, const MatmulMachine& machine);
-  static Result<PreparedPtr> prepare_cublas_lt(const Key& key, const Gpu& gpu,
-                                               SelectedMatmul selected);
+  static Status prepare_cublas_lt(const Key& key, CublasLt& library, Prepared& prepared);
   Status run_on_gpu(const Checked& checked, Stream stream);
 
   const MatmulSurroundings surroundings_;

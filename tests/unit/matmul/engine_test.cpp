@@ -1,0 +1,261 @@
+#include "matmul/engine.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "base/units.hpp"
+#include "fakes/fake_cuda.hpp"
+#include "support/check.hpp"
+
+namespace tutti {
+namespace {
+
+using test::require_ok;
+using test::take;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// A GPU of the fake driver with the stub of cuBLASLt. Kernels are noted, and do nothing.
+class MatmulEngineTest : public testing::Test {
+ protected:
+  MatmulSurroundings surroundings() {
+    return {
+        .cuda = [this](std::string*) { return &cuda; },
+        .cublas_lt = STUB_CUBLAS_LT,
+        .own_kernels = true,
+        .run_own = [this](CudaDriver&, const CheckedMatmul&, const MatmulTile& tile, int,
+                          Stream) { return note("own " + std::string(tile.name)); },
+        .run_plain = [this](CudaDriver&, const CheckedMatmul&, Stream) { return note("plain"); }};
+  }
+
+  Status note(std::string what) {
+    kernels.push_back(std::move(what));
+    return Status::ok();
+  }
+
+  // [m, 64] x [64, 64] of this type, on the GPU.
+  Matmul on_gpu(std::size_t m, DataType dtype) {
+    constexpr std::size_t kBytes = 64 * KiB;
+    const auto memory = [&] { return take(cuda.allocate(0, kBytes)); };
+    return {.a = memory(), .b = memory(), .c = memory(), .m = m, .n = 64, .k = 64, .dtype = dtype};
+  }
+
+  FakeCuda cuda{std::make_shared<FakeCudaWorld>(1)};
+  std::vector<std::string> kernels;
+  MatmulEngine engine{surroundings()};
+};
+
+TEST_F(MatmulEngineTest, RunsWhereAIs) {
+  std::vector<float> a(6, 1), b(8, 2), c(12), more_c(3);
+  const std::vector<MatmulProduct> more = {{.b = b.data(), .c = more_c.data(), .n = 1}};
+  const Matmul host = {.a = a.data(),
+                       .b = b.data(),
+                       .c = c.data(),
+                       .m = 3,
+                       .n = 4,
+                       .k = 2,
+                       .dtype = DataType::kFloat32,
+                       .more = more};
+  require_ok(engine.run(nullptr, host));
+  EXPECT_EQ(c, std::vector<float>(12, 4));
+  EXPECT_EQ(more_c, std::vector<float>(3, 4));
+  EXPECT_EQ(take(engine.plan(host)).algorithm, "host_matmul");
+  EXPECT_THAT(take(engine.explain(host)), HasSubstr("\n  * host_matmul      can run it: "));
+
+  const Matmul gpu = on_gpu(3, DataType::kFloat32);
+  auto* const ones = static_cast<float*>(const_cast<void*>(gpu.a));
+  std::fill(ones, ones + 3 * 64, 1.0F);
+  auto* const twos = static_cast<float*>(const_cast<void*>(gpu.b));
+  std::fill(twos, twos + 64 * 64, 2.0F);
+  require_ok(engine.run(nullptr, gpu));
+  EXPECT_EQ(static_cast<float*>(gpu.c)[3 * 64 - 1], 128);
+  EXPECT_EQ(take(engine.plan(gpu)).algorithm, "cublaslt_matmul");
+  EXPECT_THAT(take(engine.explain(gpu)), HasSubstr("cublaslt_matmul  can run it: cuBLASLt 13.0.2"));
+}
+
+TEST_F(MatmulEngineTest, AllMatricesAreWhereAIs) {
+  Matmul call = on_gpu(3, DataType::kFloat32);
+  std::vector<float> host(64 * 64);
+  void* const c = std::exchange(call.c, host.data());
+  EXPECT_EQ(engine.run(nullptr, call).message(),
+            "matmul: c is ordinary host memory, and the product runs on a GPU");
+  call.c = c;
+  call.bias = host.data();
+  EXPECT_EQ(engine.run(nullptr, call).message(),
+            "matmul: bias is ordinary host memory, and the product runs on a GPU");
+  call.a = host.data();
+  EXPECT_EQ(engine.run(nullptr, call).message(),
+            "matmul: b is memory of a GPU, and the product runs on the host");
+  call.backend = Backend::kCuda;
+  EXPECT_EQ(engine.run(nullptr, call).message(),
+            "matmul: a is ordinary host memory, and the product runs on a GPU");
+  EXPECT_EQ(engine.run(nullptr, call).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(MatmulEngineTest, WithoutCudaThereIsTheHost) {
+  MatmulEngine none({.cuda = [](std::string* why) -> CudaDriver* {
+    *why = "no driver";
+    return nullptr;
+  }});
+  std::vector<float> matrix(1, 3);
+  Matmul call = {.a = matrix.data(),
+                 .b = matrix.data(),
+                 .c = matrix.data(),
+                 .m = 1,
+                 .n = 1,
+                 .k = 1,
+                 .dtype = DataType::kFloat32,
+                 .backend = Backend::kCuda};
+  const Status status = none.run(nullptr, call);
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(), "matmul: no CUDA: no driver");
+  call.backend = Backend::kAuto;
+  require_ok(none.run(nullptr, call));
+  EXPECT_EQ(matrix[0], 9);
+}
+
+TEST_F(MatmulEngineTest, StartsTheKernelThatIsSelected) {
+  Matmul call = on_gpu(64, DataType::kBfloat16);
+  require_ok(engine.run(nullptr, call));
+  EXPECT_THAT(kernels, ElementsAre());  // the stub has multiplied
+  call.tile = "256x128";
+  require_ok(engine.run(nullptr, call));
+  EXPECT_EQ(take(engine.plan(call)).config, "256x128x64, cluster 2x1, 4 stages");
+  call.tile = {};
+  call.algorithm = "plain_matmul";
+  require_ok(engine.run(nullptr, call));
+  EXPECT_THAT(kernels, ElementsAre("own 256x128", "plain"));
+}
+
+TEST_F(MatmulEngineTest, FillsWithoutK) {
+  Matmul call = on_gpu(64, DataType::kBfloat16);
+  call.k = 0;
+  call.a = call.b = nullptr;
+  require_ok(engine.run(nullptr, call));
+  EXPECT_THAT(kernels, ElementsAre("plain"));
+}
+
+TEST_F(MatmulEngineTest, WithoutRowsThereIsNothingToDo) {
+  Matmul call = {.m = 0, .n = 64, .k = 64};
+  require_ok(engine.run(nullptr, call));
+  EXPECT_EQ(take(engine.plan(call)).algorithm, "");
+  EXPECT_EQ(take(engine.explain(call)), "matmul: M or N is 0: there is nothing to compute\n");
+  call.algorithm = "best";
+  EXPECT_EQ(engine.run(nullptr, call).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(MatmulEngineTest, WhatCublasLtRefusesGoesElsewhere) {
+  Matmul call = on_gpu(64, DataType::kFloat16);  // the stub has no fp16
+  require_ok(engine.run(nullptr, call));
+  const MatmulPlan plan = take(engine.plan(call));
+  EXPECT_EQ(plan.algorithm, "own_matmul");
+  EXPECT_THAT(plan.why, StartsWith("cublaslt_matmul: cublasLtMatmulAlgoGetHeuristic: "));
+  EXPECT_THAT(take(engine.explain(call)), HasSubstr("cublaslt_matmul  cannot run it: cublasLtM"));
+  call.lda = 65;  // no multiple of 16 bytes
+  require_ok(engine.run(nullptr, call));
+  EXPECT_THAT(kernels, ElementsAre(StartsWith("own "), "plain"));
+  call.algorithm = "cublaslt_matmul";
+  const Status forced = engine.run(nullptr, call);
+  EXPECT_EQ(forced.code(), StatusCode::kUnsupported);
+  EXPECT_THAT(forced.message(), StartsWith("cublaslt_matmul: cublasLtMatmulAlgoGetHeuristic: "));
+  EXPECT_THAT(take(engine.explain(call)), HasSubstr("\nno plan: cublaslt_matmul: cublasLtM"));
+}
+
+TEST_F(MatmulEngineTest, CaptureNeedsAProductThatCublasLtKnows) {
+  Stream const stream = take(cuda.create_stream(0));
+  const Matmul call = on_gpu(3, DataType::kFloat32);
+  require_ok(cuda.begin_capture(stream));
+  const Status unknown = engine.run(stream, call);
+  EXPECT_EQ(unknown.code(), StatusCode::kUnsupported);
+  EXPECT_THAT(unknown.message(), HasSubstr("once before the capture"));
+  require_ok(cuda.destroy_graph(take(cuda.end_capture(stream))));
+
+  EXPECT_EQ(take(engine.plan(call)).algorithm, "cublaslt_matmul");
+  require_ok(cuda.begin_capture(stream));
+  require_ok(engine.run(stream, call));
+  require_ok(cuda.destroy_graph(take(cuda.end_capture(stream))));
+}
+
+TEST_F(MatmulEngineTest, TheOwnKernelStepsInDuringACapture) {
+  Stream const stream = take(cuda.create_stream(0));
+  Matmul call = on_gpu(3, DataType::kBfloat16);
+  require_ok(cuda.begin_capture(stream));
+  require_ok(engine.run(stream, call));
+  EXPECT_THAT(kernels, ElementsAre(StartsWith("own ")));
+  call.algorithm = "cublaslt_matmul";
+  EXPECT_EQ(engine.run(stream, call).code(), StatusCode::kUnsupported);
+  call.algorithm = {};
+  require_ok(cuda.destroy_graph(take(cuda.end_capture(stream))));
+
+  require_ok(engine.run(stream, call));
+  require_ok(cuda.begin_capture(stream));
+  require_ok(engine.run(stream, call));
+  require_ok(cuda.destroy_graph(take(cuda.end_capture(stream))));
+  EXPECT_EQ(kernels.size(), 1U);  // the others were cuBLASLt's
+}
+
+TEST(CublasLtWorkspaces, OneForEachStream) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
+  Stream const first = take(cuda.create_stream(0)), second = take(cuda.create_stream(0));
+  {
+    CublasLtWorkspaces workspaces(cuda);
+    const CublasLtWorkspace one = take(workspaces.of(0, first, {}));
+    EXPECT_EQ(one.bytes, 32 * MiB);
+    EXPECT_NE(take(workspaces.of(0, second, {})).address, one.address);
+    EXPECT_EQ(take(workspaces.of(0, first, {})).address, one.address);
+    EXPECT_EQ(cuda.open().allocations, 2U);
+  }
+  EXPECT_EQ(cuda.open().allocations, 0U);
+}
+
+TEST(CublasLtWorkspaces, TheStreamThatWasNotUsedForLongestLosesItsOwn) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
+  CublasLtWorkspaces workspaces(cuda);
+  std::vector<Stream> streams;
+  std::set<CudaAddress> addresses;
+  for (int i = 0; i < CublasLtWorkspaces::kMostStreams; ++i) {
+    streams.push_back(take(cuda.create_stream(0)));
+    addresses.insert(take(workspaces.of(0, streams.back(), {})).address);
+  }
+  EXPECT_EQ(addresses.size(), streams.size());
+  const CudaAddress of_first = take(workspaces.of(0, streams[0], {})).address;
+  take(workspaces.of(0, take(cuda.create_stream(0)), {}));
+  EXPECT_EQ(cuda.open().allocations, streams.size());
+  EXPECT_EQ(take(workspaces.of(0, streams[0], {})).address, of_first);
+  const int allocated = cuda.calls("allocate");
+  take(workspaces.of(0, streams[1], {}));
+  EXPECT_EQ(cuda.calls("allocate"), allocated + 1);
+}
+
+TEST(CublasLtWorkspaces, AGraphKeepsItsOwn) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
+  CublasLtWorkspaces workspaces(cuda);
+  Stream const stream = take(cuda.create_stream(0));
+  const CudaAddress of_stream = take(workspaces.of(0, stream, {})).address;
+  require_ok(cuda.begin_capture(stream));
+  const auto captured = [&] {
+    return take(workspaces.of(0, stream, take(cuda.capture_of(stream)))).address;
+  };
+  const CudaAddress of_graph = captured();
+  EXPECT_NE(of_graph, of_stream);
+  EXPECT_EQ(captured(), of_graph);
+  CudaGraph const graph = take(cuda.end_capture(stream));
+  EXPECT_EQ(take(workspaces.of(0, stream, {})).address, of_stream);
+
+  require_ok(cuda.begin_capture(stream));
+  EXPECT_NE(captured(), of_graph);  // the graph may run beside this one
+  require_ok(cuda.destroy_graph(take(cuda.end_capture(stream))));
+  require_ok(cuda.destroy_graph(graph));
+  const int allocated = cuda.calls("allocate");
+  require_ok(cuda.begin_capture(stream));
+  captured();
+  require_ok(cuda.destroy_graph(take(cuda.end_capture(stream))));
+  EXPECT_EQ(cuda.calls("allocate"), allocated);  // what graphs that are gone had kept
+}
+
+}  // namespace
+}  // namespace tutti
