@@ -49,6 +49,9 @@ void names_and_types() {
   expect(take(parse_data_type("half"), "parse_data_type") == DataType::kFloat16, "half");
   expect(take(parse_op("sum"), "parse_op") == OpKind::kSum, "sum");
   expect(take(parse_backend("cuda"), "parse_backend") == Backend::kCuda, "cuda");
+  expect(take(parse_matrix_layout("column"), "parse_matrix_layout") == MatrixLayout::kColumnMajor,
+         "column");
+  expect(to_string(MatrixLayout::kRowMajor) == "row", "to_string(MatrixLayout)");
   const Status failure(StatusCode::kTimeout, "late");
   expect(failure.with_context("here").to_string() == "timeout: here: late", "with_context");
 }
@@ -198,6 +201,23 @@ void sharded_parameters(Communicator& group) {
   expect(sharded.updated(nullptr), "updated");
 }
 
+void matmuls() {
+  const std::vector<float> a = {1, 2}, b = {3, 4};
+  std::vector<float> c(1);
+  const tutti::Matmul call = {.a = a.data(),
+                              .b = b.data(),
+                              .c = c.data(),
+                              .m = 1,
+                              .n = 1,
+                              .k = 2,
+                              .dtype = tutti::DataType::kFloat32,
+                              .backend = tutti::Backend::kHost};
+  expect(matmul(nullptr, call), "matmul");
+  expect(c[0] == 11, "a product");
+  expect(take(plan(call), "plan of a matmul").algorithm == "host_matmul", "an algorithm");
+  expect(!take(explain(call), "explain a matmul").empty(), "an explanation");
+}
+
 }  // namespace
 
 int main() {
@@ -210,6 +230,7 @@ int main() {
   norm(group);
   one_sided(group);
   sharded_parameters(group);
+  matmuls();
   group.abort("the end");
   expect(group.status(), "status after abort", StatusCode::kAborted);
   if (failures == 0) std::puts("every function did what it should");

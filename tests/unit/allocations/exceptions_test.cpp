@@ -17,6 +17,7 @@
 #include "support/ranks.hpp"
 #include "tutti/collectives.hpp"
 #include "tutti/communicator.hpp"
+#include "tutti/matmul.hpp"
 #include "tutti/one_sided.hpp"
 #include "tutti/sharded_parameters.hpp"
 #include "tutti/symmetric_pool.hpp"
@@ -181,6 +182,17 @@ Status shard(Communicator& group) {
   return status;
 }
 
+Matmul small_matmul() {
+  return {.a = buffers().input(),
+          .b = buffers().input(),
+          .c = buffers().output(),
+          .m = 2,
+          .n = 3,
+          .k = 4,
+          .dtype = DataType::kFloat32,
+          .backend = Backend::kHost};
+}
+
 // Collective: what all ranks do together. Not split() and creation, which read tuning tables: the
 // JSON library asks for memory in a destructor, which nobody can catch.
 std::vector<Case> together() {
@@ -220,6 +232,10 @@ TEST(ExceptionsTest, WhatAsksNoOtherRankHarmsNothing) {
          const auto id = UniqueId::create();
          return id.is_ok() ? status_of(UniqueId::from_text(id->text())) : id.status();
        }},
+      {"matmul", [](Communicator&) { return matmul(nullptr, small_matmul()); }},
+      {"plan of a matmul", [](Communicator&) { return status_of(plan(small_matmul())); }},
+      {"explain a matmul", [](Communicator&) { return status_of(explain(small_matmul())); }},
+      {"layouts", [](Communicator&) { return refused(parse_matrix_layout("none").status()); }},
       {"data types",
        [](Communicator&) { return refused(parse_data_type("no such type").status()); }},
   };
