@@ -17,6 +17,13 @@ namespace {
 
 constexpr int kMostHeuristics = 8;
 
+// Where K is no multiple of what one step of a kernel adds, kernels of cuBLAS 12 and 13 that split
+// K may leave out the rest of K, without an error.
+constexpr std::size_t kSplitMultiple = 128;
+
+// Kernels may read a bias 16 bytes at a time, and no preference tells the library its alignment.
+constexpr std::size_t kBiasAlignment = 16;
+
 using Owned = std::unique_ptr<void, int (*)(void*)>;
 Owned none() { return {nullptr, nullptr}; }
 
@@ -119,15 +126,15 @@ class RealCublasLtProduct final : public CublasLtProduct {
                         "cublasLtMatmulPreferenceSetAttribute");
     };
     const auto alignment = static_cast<std::uint32_t>(shape.alignment);
-    // The alignment of the output is also that of the bias.
-    const std::uint32_t of_output =
-        shape.bias ? std::min(alignment, static_cast<std::uint32_t>(shape.bias_alignment))
-                   : alignment;
+    const bool splits = shape.k % kSplitMultiple == 0;
+    const auto schemes =
+        static_cast<std::uint32_t>(splits ? kCublasLtReductionInFp32 : kCublasLtNoReduction);
     TUTTI_TRY(prefer(kCublasLtMaxWorkspace, kCublasLtWorkspaceBytes));
+    TUTTI_TRY(prefer(kCublasLtReductionSchemes, schemes));
     TUTTI_TRY(prefer(kCublasLtAlignmentA, alignment));
     TUTTI_TRY(prefer(kCublasLtAlignmentB, alignment));
     TUTTI_TRY(prefer(kCublasLtAlignmentC, alignment));
-    TUTTI_TRY(prefer(kCublasLtAlignmentD, of_output));
+    TUTTI_TRY(prefer(kCublasLtAlignmentD, alignment));
     int found = 0;
     TUTTI_TRY(lt_->check(
         lt.heuristic(lt_->handle.get(), operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
@@ -160,6 +167,13 @@ class RealCublasLt final : public CublasLt {
       return Status(
           StatusCode::kUnsupported,
           fmt::format("a matmul is of fp16, bf16 or fp32, not {}", to_string(shape.dtype)));
+    }
+    if (shape.bias && shape.bias_alignment < kBiasAlignment) {
+      return Status(
+          StatusCode::kUnsupported,
+          fmt::format("cuBLASLt needs a bias at a multiple of {} bytes, and here it is at "
+                      "a multiple of {}",
+                      kBiasAlignment, shape.bias_alignment));
     }
     auto product = std::make_unique<RealCublasLtProduct>(lt_);
     TUTTI_TRY(product->open(shape));

@@ -21,8 +21,12 @@ inline constexpr int kCublasTranspose = 1;            // CUBLAS_OP_T
 inline constexpr int kCublasLtTransposeA = 3, kCublasLtEpilogue = 7, kCublasLtBiasPointer = 8;
 inline constexpr int kCublasLtEpilogueBias = 4;  // CUBLASLT_EPILOGUE_BIAS
 
+// CUBLASLT_REDUCTION_SCHEME_NONE: K is not split. ..._COMPUTE_TYPE: it is, with sums in fp32.
+inline constexpr int kCublasLtNoReduction = 0, kCublasLtReductionInFp32 = 2;
+
 // Attributes of a preference: CUBLASLT_MATMUL_PREF_...
-inline constexpr int kCublasLtMaxWorkspace = 1;  // ..._MAX_WORKSPACE_BYTES
+inline constexpr int kCublasLtMaxWorkspace = 1;      // ..._MAX_WORKSPACE_BYTES
+inline constexpr int kCublasLtReductionSchemes = 3;  // ..._REDUCTION_SCHEME_MASK
 inline constexpr int kCublasLtAlignmentA = 5, kCublasLtAlignmentB = 6, kCublasLtAlignmentC = 7,
                      kCublasLtAlignmentD = 8;  // ..._MIN_ALIGNMENT_A_BYTES
 

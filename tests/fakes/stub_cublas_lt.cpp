@@ -1,8 +1,8 @@
 // Stands in for libcublasLt.so.13, and where STUB_IS_OLD for one that only bears its name.
 //
 // It multiplies fp32 and bf16 on the host, in the library's own terms: columns are contiguous. It
-// proposes as many algorithms as it is asked for; the first one needs addresses that are multiples
-// of 16 bytes and a workspace, and the third one never works.
+// proposes as many algorithms as it is asked for; the first one splits K, and needs addresses that
+// are multiples of 16 bytes and a workspace; the third one never works.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -24,9 +24,10 @@ namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 7, kNotSupported = 15;
 constexpr int kFloat32 = 0, kBfloat16 = 14;
-constexpr int kTranspose = 1, kBias = 4;                                   // values of attributes
-constexpr int kTransposeA = 3, kEpilogue = 7, kBiasPointer = 8;            // of an operation
-constexpr int kMaxWorkspace = 1, kAlignmentA = 5, kAlignmentD = 8;         // of a preference
+constexpr int kTranspose = 1, kBias = 4;                         // values of attributes
+constexpr int kTransposeA = 3, kEpilogue = 7, kBiasPointer = 8;  // of an operation
+constexpr int kMaxWorkspace = 1, kSchemes = 3;                   // of a preference
+constexpr int kAlignmentA = 5, kAlignmentD = 8;
 constexpr std::uint64_t kAlgorithm = 42, kBroken = kAlgorithm + 2;         // the first, the third
 constexpr std::size_t kAlignment = 16, kWorkspace = std::size_t{1} << 20;  // of the first one
 
@@ -64,6 +65,7 @@ struct Operation {
 
 struct Preference {
   std::size_t workspace = 0;
+  std::uint32_t schemes = 7;
   std::uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C and D
 };
 
@@ -140,6 +142,10 @@ int cublasLtMatmulPreferenceSetAttribute(Preference* preference, int attribute, 
     std::memcpy(&preference->workspace, value, bytes);
     return kSuccess;
   }
+  if (attribute == kSchemes && bytes == sizeof preference->schemes) {
+    std::memcpy(&preference->schemes, value, bytes);
+    return kSuccess;
+  }
   if (attribute < kAlignmentA || attribute > kAlignmentD) return kInvalidValue;
   if (bytes != sizeof preference->alignment[0]) return kInvalidValue;
   std::memcpy(&preference->alignment[attribute - kAlignmentA], value, bytes);
@@ -159,7 +165,10 @@ int cublasLtMatmulAlgoGetHeuristic(void*, const Operation* operation, const Layo
       std::all_of(std::begin(preference->alignment), std::end(preference->alignment),
                   [](std::uint32_t each) { return each >= kAlignment; });
   std::uint64_t next = kAlgorithm;
-  if (!aligned || preference->workspace < kWorkspace) ++next;
+  constexpr std::uint32_t kInFp32 = 2, kInOtherWays = 5;
+  const bool splits = preference->schemes == kInFp32;
+  if ((preference->schemes & kInOtherWays) != 0) return kNotSupported;
+  if (!aligned || !splits || preference->workspace < kWorkspace) ++next;
   for (*found = 0; *found < asked; ++*found, ++next) {
     Heuristic& result = results[*found];
     result = {};

@@ -9,6 +9,7 @@
 
 #include "drivers/cublas_lt.hpp"
 #include "fakes/fake_cuda.hpp"
+#include "support/check.hpp"
 
 namespace tutti {
 namespace {
@@ -112,25 +113,36 @@ TEST(CublasLtMatmul, EachHeuristicThatWorksCanBeChosen) {
   }
 }
 
-// The stub's first algorithm alone needs 16 bytes and a workspace.
-TEST(CublasLtMatmul, MisalignedMatricesGetAnAlgorithmForThem) {
-  const auto library = CublasLt::open(STUB_CUBLAS_LT);
-  ASSERT_TRUE(library.is_ok()) << library.status().to_string();
-  const auto first_workspace = [&](const MatmulShape& shape) {
-    const auto product = (*library)->prepare(shape);
-    EXPECT_TRUE(product.is_ok()) << product.status().to_string();
-    return (*product)->workspace_bytes(0);
-  };
-  MatmulShape shape = kShape;
-  shape.bias = true;
-  shape.alignment = shape.bias_alignment = 16;
-  EXPECT_EQ(first_workspace(shape), std::size_t{1} << 20);
-  shape.bias_alignment = 8;
-  EXPECT_EQ(first_workspace(shape), 0U);
-  shape.bias = false;
-  EXPECT_EQ(first_workspace(shape), std::size_t{1} << 20);
-  shape.alignment = 4;
-  EXPECT_EQ(first_workspace(shape), 0U);
+// The stub's first algorithm alone splits K, and needs 16 bytes and a workspace.
+class CublasLtProposals : public testing::Test {
+ protected:
+  std::size_t first_workspace(const MatmulShape& shape) const {
+    const auto product = test::take(library_->prepare(shape));
+    return product->workspace_bytes(0);
+  }
+  const std::shared_ptr<CublasLt> library_ = test::take(CublasLt::open(STUB_CUBLAS_LT));
+  MatmulShape shape_{.m = 5, .n = 7, .k = 256, .bias = true, .alignment = 16, .bias_alignment = 16};
+};
+
+TEST_F(CublasLtProposals, AreForTheAlignment) {
+  EXPECT_EQ(first_workspace(shape_), std::size_t{1} << 20);
+  shape_.alignment = 4;
+  EXPECT_EQ(first_workspace(shape_), 0U);
+}
+
+TEST_F(CublasLtProposals, SplitOnlyAKThatKernelsDivideWithoutARest) {
+  shape_.k = 256 + 64;
+  EXPECT_EQ(first_workspace(shape_), 0U);
+}
+
+TEST_F(CublasLtProposals, NeedAnAlignedBias) {
+  shape_.bias_alignment = 8;
+  const Status refused = library_->prepare(shape_).status();
+  EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(refused.message(),
+            "cuBLASLt needs a bias at a multiple of 16 bytes, and here it is at a multiple of 8");
+  shape_.bias = false;
+  EXPECT_EQ(first_workspace(shape_), std::size_t{1} << 20);
 }
 
 TEST(CublasLtMatmul, SaysWhatTheLibraryRefuses) {

@@ -37,11 +37,11 @@ class MatmulEngineTest : public testing::Test {
     return Status::ok();
   }
 
-  // [m, 64] x [64, 64] of this type, on the GPU.
+  // [m, 128] x [128, 64] of this type, on the GPU.
   Matmul on_gpu(std::size_t m, DataType dtype) {
     constexpr std::size_t kBytes = 64 * KiB;
     const auto memory = [&] { return take(cuda.allocate(0, kBytes)); };
-    return {.a = memory(), .b = memory(), .c = memory(), .m = m, .n = 64, .k = 64, .dtype = dtype};
+    return {.a = memory(), .b = memory(), .c = memory(), .m = m, .n = 64, .k = 128, .dtype = dtype};
   }
 
   FakeCuda cuda{std::make_shared<FakeCudaWorld>(1)};
@@ -68,11 +68,11 @@ TEST_F(MatmulEngineTest, RunsWhereAIs) {
 
   const Matmul gpu = on_gpu(3, DataType::kFloat32);
   auto* const ones = static_cast<float*>(const_cast<void*>(gpu.a));
-  std::fill(ones, ones + 3 * 64, 1.0F);
+  std::fill(ones, ones + 3 * 128, 1.0F);
   auto* const twos = static_cast<float*>(const_cast<void*>(gpu.b));
-  std::fill(twos, twos + 64 * 64, 2.0F);
+  std::fill(twos, twos + 128 * 64, 2.0F);
   require_ok(engine.run(nullptr, gpu));
-  EXPECT_EQ(static_cast<float*>(gpu.c)[3 * 64 - 1], 128);
+  EXPECT_EQ(static_cast<float*>(gpu.c)[3 * 64 - 1], 256);
   EXPECT_EQ(take(engine.plan(gpu)).algorithm, "cublaslt_matmul");
   EXPECT_THAT(take(engine.explain(gpu)), HasSubstr("cublaslt_matmul  can run it: cuBLASLt 13.0.2"));
 }
@@ -155,7 +155,7 @@ TEST_F(MatmulEngineTest, WhatCublasLtRefusesGoesElsewhere) {
   EXPECT_EQ(plan.algorithm, "own_matmul");
   EXPECT_THAT(plan.why, StartsWith("cublaslt_matmul: cublasLtMatmulAlgoGetHeuristic: "));
   EXPECT_THAT(take(engine.explain(call)), HasSubstr("cublaslt_matmul  cannot run it: cublasLtM"));
-  call.lda = 65;  // no multiple of 16 bytes
+  call.lda = 129;  // no multiple of 16 bytes
   require_ok(engine.run(nullptr, call));
   EXPECT_THAT(kernels, ElementsAre(StartsWith("own "), "plain"));
   call.algorithm = "cublaslt_matmul";
