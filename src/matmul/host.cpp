@@ -90,10 +90,14 @@ class HostProduct {
       }
       return;
     }
-    for (std::size_t column = 0; column < panels_.n; ++column) {
-      const T* const from = b + (first_column + column) * shape_.ldb + first_k;
+    // Some columns at a time, so that whole cache lines are written.
+    constexpr std::size_t kColumns = 16;
+    for (std::size_t column = 0; column < panels_.n; column += kColumns) {
+      const std::size_t end = std::min(column + kColumns, panels_.n);
       for (std::size_t k = 0; k < panels_.k; ++k) {
-        panels_.b[k * panels_.n + column] = widen(from[k]);
+        for (std::size_t c = column; c < end; ++c) {
+          panels_.b[k * panels_.n + c] = widen(b[(first_column + c) * shape_.ldb + first_k + k]);
+        }
       }
     }
   }

@@ -21,26 +21,27 @@ Status invalid_matmul(std::string_view text) {
 
 // A matrix as it lies in memory: `lines` of `length` elements each, `distance` apart.
 struct Lines {
-  std::string_view name;
+  std::string_view name, distance_name;
   const void* address = nullptr;
   std::size_t lines = 0, length = 0, distance = 0;
   bool used = false;  // whether an element of it is read or written
 };
 
-Status check_lines(const Lines& matrix, std::string_view distance_name, std::size_t element) {
+// `path`: of the struct that has its members.
+Status check_lines(const Lines& matrix, std::size_t element, const std::string& path) {
   if (matrix.distance < matrix.length) {
-    return invalid_matmul(fmt::format("{} {} is less than the {} elements that follow each other",
-                                      distance_name, matrix.distance, matrix.length));
+    return invalid_matmul(fmt::format("{}{} {} is less than the {} elements that follow each other",
+                                      path, matrix.distance_name, matrix.distance, matrix.length));
   }
   if (matrix.lines > 0 && matrix.distance > kMostBytes / element / matrix.lines) {
-    return invalid_matmul(fmt::format("the size of {} overflows", matrix.name));
+    return invalid_matmul(fmt::format("the size of {}{} overflows", path, matrix.name));
   }
   if (matrix.used && matrix.address == nullptr) {
-    return invalid_matmul(fmt::format("null {}", matrix.name));
+    return invalid_matmul(fmt::format("null {}{}", path, matrix.name));
   }
   if (reinterpret_cast<std::uintptr_t>(matrix.address) % element != 0) {
     return invalid_matmul(
-        fmt::format("{} is not aligned to its elements' {} bytes", matrix.name, element));
+        fmt::format("{}{} is not aligned to its elements' {} bytes", path, matrix.name, element));
   }
   return Status::ok();
 }
@@ -81,8 +82,9 @@ class Checker {
     for (std::size_t i = 0; i < call_.more.size(); ++i) {
       TUTTI_TRY(add_product(call_.more[i], fmt::format("more[{}].", i)));
     }
-    const Lines a{"a", call_.a, call_.m, call_.k, problem.lda, problem.products > 0 && call_.k > 0};
-    TUTTI_TRY(check_lines(a, "lda", element_));
+    const Lines a{
+        "a", "lda", call_.a, call_.m, call_.k, problem.lda, problem.products > 0 && call_.k > 0};
+    TUTTI_TRY(check_lines(a, element_, ""));
     checked_.a = call_.a;
     if (a.used) note(a);
     problem.alignment = alignment_of(bits_);
@@ -91,24 +93,23 @@ class Checker {
   }
 
  private:
-  // `path`: how the caller writes what has the product's members.
+  // `path`: how the caller writes what has the product's members, "" or "more[0].".
   Status add_product(const MatmulProduct& product, const std::string& path) {
     const bool rows = call_.b_layout == MatrixLayout::kRowMajor;
     const bool some = call_.m > 0 && product.n > 0;
-    const std::string b_name = path + "b", c_name = path + "c", bias_name = path + "bias";
     const std::size_t b_length = rows ? product.n : call_.k;
-    const Lines b{b_name,
+    const Lines b{"b",
+                  "ldb",
                   product.b,
                   rows ? call_.k : product.n,
                   b_length,
                   distance_or(product.ldb, b_length),
                   some && call_.k > 0};
-    const Lines c{c_name, product.c, call_.m, product.n, distance_or(product.ldc, product.n), some};
-    const Lines bias{bias_name, product.bias, 1, product.n, std::max<std::size_t>(product.n, 1),
+    const Lines c{"c", "ldc", product.c, call_.m, product.n, distance_or(product.ldc, product.n),
+                  some};
+    const Lines bias{"bias", "", product.bias, 1, product.n, std::max<std::size_t>(product.n, 1),
                      false};
-    TUTTI_TRY(check_lines(b, path + "ldb", element_));
-    TUTTI_TRY(check_lines(c, path + "ldc", element_));
-    TUTTI_TRY(check_lines(bias, bias_name, element_));
+    for (const Lines& matrix : {b, c, bias}) TUTTI_TRY(check_lines(matrix, element_, path));
     if (!some) return Status::ok();
     if (b.used) note(b);
     note(c);

@@ -59,12 +59,19 @@ TEST(HostMatmul, AgreesWithSumsInDouble) {
   }
 }
 
+// A panel has 512 rows, 1024 columns and 512 elements of K.
 TEST(HostMatmul, IsMadeOfPanels) {
-  for (const Blas* blas : host_ways()) {
-    MatmulNumbers numbers(
-        {.m = 515, .n = 1029, .k = 517, .dtype = DataType::kBfloat16, .bias = true});
-    run_on_host(numbers, blas);
-    numbers.expect_right(blas == nullptr ? "plain" : blas->name());
+  constexpr DataType kNarrow = DataType::kBfloat16;
+  const NumbersShape shapes[] = {{.m = 515, .n = 1029, .k = 3, .dtype = kNarrow, .bias = true},
+                                 {.m = 3, .n = 1029, .k = 1030, .dtype = kNarrow, .bias = true},
+                                 {.m = 515, .n = 3, .k = 1030, .dtype = kNarrow, .bias = true}};
+  for (NumbersShape shape : shapes) {
+    for (const Blas* blas : host_ways()) {
+      shape.layout = blas == nullptr ? MatrixLayout::kRowMajor : MatrixLayout::kColumnMajor;
+      MatmulNumbers numbers(shape);
+      run_on_host(numbers, blas);
+      numbers.expect_right(blas == nullptr ? "plain" : blas->name());
+    }
   }
 }
 
