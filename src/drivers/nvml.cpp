@@ -40,6 +40,8 @@ struct NvmlCalls {
   int (*link_state)(NvmlDevice, unsigned, unsigned*) = nullptr;
   int (*link_remote)(NvmlDevice, unsigned, NvmlPci*) = nullptr;
   int (*mig_mode)(NvmlDevice, unsigned*, unsigned*) = nullptr;
+  int (*device_by_bus_id)(const char*, NvmlDevice*) = nullptr;
+  int (*power)(NvmlDevice, unsigned* milliwatts) = nullptr;
 };
 
 Result<NvmlCalls> load_calls(const std::string& name) {
@@ -60,6 +62,8 @@ Result<NvmlCalls> load_calls(const std::string& name) {
   library->find("nvmlDeviceGetNvLinkState", calls.link_state);
   library->find("nvmlDeviceGetNvLinkRemotePciInfo_v2", calls.link_remote);
   library->find("nvmlDeviceGetMigMode", calls.mig_mode);
+  library->find("nvmlDeviceGetHandleByPciBusId_v2", calls.device_by_bus_id);
+  library->find("nvmlDeviceGetPowerUsage", calls.power);
   if (missing.empty()) return calls;
   return Status(StatusCode::kUnavailable,
                 fmt::format("{} has no {}: update the driver", library->path(), missing));
@@ -94,6 +98,18 @@ class RealNvml final : public NvmlDriver {
       all.push_back(describe(device, pci));
     }
     return all;
+  }
+
+  Result<double> watts(const std::string& pci_bus_id) override {
+    if (calls_.device_by_bus_id == nullptr || calls_.power == nullptr) {
+      return Status(StatusCode::kUnavailable, "this NVML does not know the power of a GPU");
+    }
+    NvmlDevice device = nullptr;
+    TUTTI_TRY(check(calls_.device_by_bus_id(pci_bus_id.c_str(), &device),
+                    "nvmlDeviceGetHandleByPciBusId"));
+    unsigned milliwatts = 0;
+    TUTTI_TRY(check(calls_.power(device, &milliwatts), "nvmlDeviceGetPowerUsage"));
+    return milliwatts / 1e3;
   }
 
   Status check(int error, const char* call) const {

@@ -1,6 +1,6 @@
-// What NVML knows of links between GPUs. Loaded at run time; own prototypes, since toolkits may
-// lack its header. For people to read, and for the cost model, which takes the least number of
-// links that a rank knows of.
+// What NVML knows of links between GPUs, and of their power. Loaded at run time; own prototypes,
+// since toolkits may lack its header. For people to read, and for the cost model, which takes the
+// least number of links that a rank knows of.
 #pragma once
 
 #include <memory>
@@ -24,6 +24,8 @@ class NvmlDriver {
   virtual ~NvmlDriver() = default;
   virtual Result<std::string> driver_version() = 0;
   virtual Result<std::vector<NvmlGpu>> gpus() = 0;
+  // What a GPU draws: the mean of the last second or less. kUnavailable where this is not known.
+  virtual Result<double> watts(const std::string& pci_bus_id) = 0;
 };
 
 // Null where libnvidia-ml.so.1 cannot be loaded or does not start; `why` says which.

@@ -59,5 +59,15 @@ int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* /*device*/, unsigned link, Pci* pc
   return 0;
 }
 
+int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** device) {
+  *device = &first_gpu;
+  return std::strcmp(bus_id, "0000:1b:00.0") == 0 ? 0 : kNoPermission;
+}
+
+int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
+  *milliwatts = 650'500;
+  return device == &first_gpu ? 0 : kNoPermission;
+}
+
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming,readability-function-size)

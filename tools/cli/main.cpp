@@ -20,6 +20,8 @@
 #include "base/knobs.hpp"
 #include "bench/arguments.hpp"
 #include "bench/command.hpp"
+#include "bench/matmul/arguments.hpp"
+#include "bench/matmul/command.hpp"
 #include "bench/one_sided/arguments.hpp"
 #include "bench/one_sided/command.hpp"
 #include "bench/overlap/arguments.hpp"
@@ -60,8 +62,17 @@ void add_one_sided(CLI::App& bench, OneSidedArguments& a, Answer& answer,
 struct AllBenchArguments {
   BenchArguments collective;
   OverlapArguments overlap;
+  MatmulArguments matmul;
   OneSidedArguments put{.kind = OneSided::kPut}, get{.kind = OneSided::kGet};
 };
+
+void add_matmul_bench(CLI::App& bench, MatmulArguments& a, Answer& answer,
+                      const std::string& command_line) {
+  CLI::App& matmul = *bench.add_subcommand(
+      "matmul", "Measure the own matmul and cuBLASLt's on one GPU, and check their results");
+  add_matmul_options(matmul, a);
+  matmul.callback([&] { answer = [&] { return run_matmul_bench(a, command_line); }; });
+}
 
 void add_bench(CLI::App& app, AllBenchArguments& all, Answer& answer,
                const std::string& command_line) {
@@ -74,6 +85,7 @@ void add_bench(CLI::App& app, AllBenchArguments& all, Answer& answer,
       "overlap", "Measure an all_gather that runs concurrently with a matmul, or before it");
   add_overlap_options(overlap, o);
   overlap.callback([&] { answer = [&] { return run_overlap(o, command_line); }; });
+  add_matmul_bench(bench, all.matmul, answer, command_line);
   add_one_sided(bench, all.put, answer, command_line);
   add_one_sided(bench, all.get, answer, command_line);
   bench.callback([&] {

@@ -24,6 +24,15 @@ TEST(Nvml, ReadsGpusAndTheirLinks) {
   EXPECT_FALSE(gpu.mig);
 }
 
+TEST(Nvml, ReadsThePowerOfAGpu) {
+  const auto nvml = open_nvml(STUB_NVML);
+  ASSERT_NE(nvml, nullptr);
+  const auto watts = nvml->watts("0000:1b:00.0");
+  ASSERT_TRUE(watts.is_ok()) << watts.status().to_string();
+  EXPECT_EQ(*watts, 650.5);
+  EXPECT_EQ(nvml->watts("0000:1c:00.0").status().code(), StatusCode::kUnavailable);
+}
+
 TEST(Nvml, ALibraryWithoutItsSymbolsIsRefused) {
   std::string why;
   EXPECT_EQ(open_nvml(STUB_NCCL, &why), nullptr);

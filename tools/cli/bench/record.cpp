@@ -99,13 +99,16 @@ Result<std::vector<Row>> rows_of(const GroupOutcome& outcome, const BenchOptions
 }
 
 bool same_matmul(const Row& a, const Row& b) {
-  if (!a.overlap || !b.overlap) return !a.overlap && !b.overlap;
-  return a.overlap->same_matmul(*b.overlap);
+  if (a.overlap.has_value() != b.overlap.has_value()) return false;
+  if (a.matmul.has_value() != b.matmul.has_value()) return false;
+  if (a.matmul) return a.matmul->same_kind(*b.matmul);
+  return !a.overlap || a.overlap->same_matmul(*b.overlap);
 }
 
 bool same_key(const Row& a, const Row& b) {
-  const bool same_phase = !a.overlap || !b.overlap || a.overlap->phase == b.overlap->phase;
-  return key_of(a) == key_of(b) && same_matmul(a, b) && same_phase;
+  if (key_of(a) != key_of(b) || !same_matmul(a, b)) return false;
+  if (a.matmul) return a.matmul->same_extents(*b.matmul) && a.matmul->tile == b.matmul->tile;
+  return !a.overlap || a.overlap->phase == b.overlap->phase;
 }
 
 Status check_same_machine(const Record& old_record, const Record& new_record) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/group.hpp"
+#include "bench/matmul/row.hpp"
 #include "bench/options.hpp"
 #include "bench/overlap/row.hpp"
 #include "bench/statistics.hpp"
@@ -19,6 +20,7 @@ namespace tutti::cli {
 inline constexpr std::string_view kNoOp = "none";  // Row::op of what reduces nothing
 inline constexpr std::string_view kOverlapName =
     "overlap";  // Row::collective, where it is two things
+inline constexpr std::string_view kMatmulBenchName = "matmul";  // Row::collective, where it is none
 
 struct Calibration {
   double kernel_gap_us = 0;    // between empty kernels in a graph; 0: not measured
@@ -62,6 +64,7 @@ struct Row {
   bool chosen = false;
   bool emulated = false;                   // by a loop over the peers, for want of multicast
   std::optional<OverlapRow> overlap = {};  // of rows of kOverlapName
+  std::optional<MatmulRow> matmul = {};    // of rows of kMatmulBenchName
   friend bool operator==(const Row&, const Row&) = default;
 };
 
@@ -78,7 +81,8 @@ struct Record {
 Result<std::vector<Row>> rows_of(const GroupOutcome& outcome, const BenchOptions& options,
                                  Range range);
 
-// Whether two rows are of the same matmul, or both of none.
+// Whether two rows are of the same matmul, or both of none. Rows of kMatmulBenchName: of the same
+// kind of matmul, with any extents.
 bool same_matmul(const Row& a, const Row& b);
 // Whether two rows measure the same thing, so that the newer replaces the older.
 bool same_key(const Row& a, const Row& b);

@@ -78,6 +78,33 @@ ordered_json to_value(const OverlapRow& o) {
   return value;
 }
 
+// Ratios and parts have more decimals than times.
+double finely_rounded(double value) { return rounded(value * 1e3) / 1e3; }
+
+ordered_json to_value(const MatmulRow& m) {
+  ordered_json value = {{"m", m.m},
+                        {"n", m.n},
+                        {"k", m.k},
+                        {"layout", m.layout},
+                        {"products", m.products},
+                        {"bias", m.bias},
+                        {"config", m.config},
+                        {"library", m.library},
+                        {"tflops", rounded(m.tflops)},
+                        {"ratio", finely_rounded(m.ratio)}};
+  if (!m.tile.empty()) value["tile"] = m.tile;
+  if (m.noise) {
+    value["noise"] = {{"p10", finely_rounded(m.noise->p10)},
+                      {"p50", finely_rounded(m.noise->p50)},
+                      {"p90", finely_rounded(m.noise->p90)}};
+  }
+  if (m.megahertz > 0) value["megahertz"] = rounded(m.megahertz);
+  if (m.watts > 0) value["watts"] = rounded(m.watts);
+  if (m.utilisation > 0) value["utilisation"] = finely_rounded(m.utilisation);
+  if (m.fill > 0) value["fill"] = finely_rounded(m.fill);
+  return value;
+}
+
 ordered_json to_value(const Row& r) {
   ordered_json per_rank = ordered_json::array();
   for (const double time : r.per_rank_p50_us) per_rank.push_back(rounded(time));
@@ -110,6 +137,7 @@ ordered_json to_value(const Row& r) {
   if (r.root > 0) value["root"] = r.root;
   if (r.emulated) value["emulated"] = true;
   if (r.overlap) value["overlap"] = to_value(*r.overlap);
+  if (r.matmul) value["matmul"] = to_value(*r.matmul);
   return value;
 }
 
@@ -173,6 +201,10 @@ std::optional<double> optional_from(const ordered_json& j, const char* name) {
   return j.at(name).is_null() ? std::nullopt : std::optional(number_in(j, name));
 }
 
+double number_or_zero(const ordered_json& j, const char* name) {
+  return j.contains(name) ? number_in(j, name) : 0;
+}
+
 OverlapRow overlap_from(const ordered_json& j) {
   OverlapRow o{.phase = j.at("phase"),
                .m = integer_in<std::size_t>(j, "m"),
@@ -187,7 +219,7 @@ OverlapRow overlap_from(const ordered_json& j) {
                .matmul_us = number_in(j, "matmul_us"),
                .gather_us = number_in(j, "gather_us"),
                .tflops = number_in(j, "tflops"),
-               .megahertz = j.contains("megahertz") ? number_in(j, "megahertz") : 0,
+               .megahertz = number_or_zero(j, "megahertz"),
                .exposed_us = optional_from(j, "exposed_us"),
                .efficiency = optional_from(j, "efficiency"),
                .matmul_slowdown = optional_from(j, "matmul_slowdown")};
@@ -196,6 +228,29 @@ OverlapRow overlap_from(const ordered_json& j) {
                           number_in(times, "p90"), number_in(times, "max")});
   }
   return o;
+}
+
+MatmulRow matmul_from(const ordered_json& j) {
+  MatmulRow m{.m = integer_in<std::size_t>(j, "m"),
+              .n = integer_in<std::size_t>(j, "n"),
+              .k = integer_in<std::size_t>(j, "k"),
+              .layout = j.at("layout"),
+              .products = count_in<int>(j, "products", 1),
+              .bias = j.at("bias"),
+              .tile = j.value("tile", ""),
+              .config = j.at("config"),
+              .library = j.at("library"),
+              .tflops = number_in(j, "tflops"),
+              .ratio = number_in(j, "ratio"),
+              .megahertz = number_or_zero(j, "megahertz"),
+              .watts = number_or_zero(j, "watts"),
+              .utilisation = number_or_zero(j, "utilisation"),
+              .fill = number_or_zero(j, "fill")};
+  if (j.contains("noise")) {
+    const ordered_json& noise = j["noise"];
+    m.noise = {number_in(noise, "p10"), number_in(noise, "p50"), number_in(noise, "p90")};
+  }
+  return m;
 }
 
 Row row_from(const ordered_json& j) {
@@ -230,6 +285,7 @@ Row row_from(const ordered_json& j) {
   }
   if (!j.at("wrong").is_null()) row.wrong = integer_in<std::uint64_t>(j, "wrong");
   if (j.contains("overlap")) row.overlap = overlap_from(j["overlap"]);
+  if (j.contains("matmul")) row.matmul = matmul_from(j["matmul"]);
   return row;
 }
 

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/try.hpp"
 #include "bench/overlap/arithmetic.hpp"
-#include "tutti/device/scalar.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -15,58 +13,11 @@ constexpr std::size_t kPeriodsAtOnce = 64;  // that travel between here and the 
 constexpr std::size_t kSamples = 256;       // of C
 constexpr std::uint64_t kSeedOfA = 1, kSeedOfB = 2, kSeedOfParts = 16;
 
-std::uint64_t mix(std::uint64_t key) {  // splitmix64
-  key += 0x9E3779B97F4A7C15u;
-  key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9u;
-  key = (key ^ (key >> 27)) * 0x94D049BB133111EBu;
-  return key ^ (key >> 31);
-}
-
 std::uint64_t seed_of(std::uint64_t what, std::uint32_t iteration) {
   return what | std::uint64_t{iteration} << 32;
 }
 
-float random_number(std::uint64_t seed, std::size_t index) {
-  constexpr int kBits = 24;  // a float's
-  const auto bits = static_cast<std::int32_t>(mix(mix(seed) ^ index) >> (64 - kBits));
-  return std::ldexp(static_cast<float>(bits - (1 << (kBits - 1))), 1 - kBits);
-}
-
-// `value` as it is in the type T, there and back.
-template <class T>
-float store(std::byte* to, float value) {
-  const T narrow = from_float<T>(value);
-  std::memcpy(to, &narrow, sizeof narrow);
-  return to_float(narrow);
-}
-
-float store(DataType dtype, std::byte* to, float value) {
-  if (dtype == DataType::kFloat16) return store<Half>(to, value);
-  if (dtype == DataType::kBfloat16) return store<Bfloat16>(to, value);
-  std::memcpy(to, &value, sizeof value);
-  return value;
-}
-
-double load(DataType dtype, ByteView bytes) {
-  if (dtype == DataType::kFloat16) return to_float(from_bytes<Half>(bytes));
-  if (dtype == DataType::kBfloat16) return to_float(from_bytes<Bfloat16>(bytes));
-  return from_bytes<float>(bytes);
-}
-
-// What rounding once to the type may change, relative to the value.
-double rounding_of(DataType dtype) {
-  const int bits = dtype == DataType::kBfloat16 ? 8 : dtype == DataType::kFloat16 ? 11 : 24;
-  return std::ldexp(1, -bits);
-}
-
 }  // namespace
-
-Numbers::Numbers(DataType dtype, std::uint64_t seed)
-    : values_(kPeriod), period_(kPeriod * size_of(dtype)) {
-  for (std::size_t i = 0; i < kPeriod; ++i) {
-    values_[i] = store(dtype, &period_[i * size_of(dtype)], random_number(seed, i));
-  }
-}
 
 Status Operands::fill(std::uint32_t iteration) {
   const MatmulShape& shape = setting_.matmul;
@@ -166,10 +117,10 @@ Result<Mismatches> Operands::check_product(bool flip) const {
     // The two ends, and what lies between.
     const std::size_t index = sample == 0   ? 0
                               : sample == 1 ? elements_of_c() - 1
-                                            : mix(sample) % elements_of_c();
+                                            : scrambled(sample) % elements_of_c();
     TUTTI_TRY(memory_.read(got, places_.c + index * element()));
     if (flip && sample == 0) got.back() ^= std::byte{0x80};  // the sign
-    if (is_right(index / shape.n, index % shape.n, load(shape.dtype, got))) continue;
+    if (is_right(index / shape.n, index % shape.n, number_of(shape.dtype, got))) continue;
     if (found.count++ == 0) found.first = index;
   }
   return found;

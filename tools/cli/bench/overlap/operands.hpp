@@ -1,8 +1,5 @@
-// The matrices of a rank and what it gathers, and whether what came out is right.
-//
-// All are random numbers that every rank can make again: a prime number of them, repeated, so that
-// no shift goes unseen and nothing large has to be kept. They use all bits of their type, since
-// what a GPU draws, and so its clock, depends on them.
+// The matrices of a rank and what it gathers, all of random numbers that every rank can make again,
+// and whether what came out is right.
 #pragma once
 
 #include <array>
@@ -13,23 +10,10 @@
 #include "base/bytes.hpp"
 #include "bench/engine.hpp"
 #include "bench/inputs.hpp"
+#include "bench/numbers.hpp"
 #include "drivers/matmul.hpp"
 
 namespace tutti::cli {
-
-// In [-1, 1), as they are in the type.
-class Numbers {
- public:
-  static constexpr std::size_t kPeriod = 65537;  // elements; prime
-
-  Numbers(DataType dtype, std::uint64_t seed);
-  double operator[](std::size_t index) const { return values_[index % kPeriod]; }
-  const Bytes& period() const { return period_; }
-
- private:
-  std::vector<float> values_;
-  Bytes period_;
-};
 
 class Operands {
  public:

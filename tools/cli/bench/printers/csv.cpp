@@ -6,15 +6,23 @@
 namespace tutti::cli {
 namespace {
 
+// Of a matmul. What has commas in it is quoted.
+std::string matmul_cells(const Row& r) {
+  if (!r.matmul) return ",,,,,,,,";
+  const MatmulRow& m = *r.matmul;
+  return fmt::format("{},{},{},{},{},{},\"{}\",{:.3f},{:.6f}", m.m, m.n, m.k, m.layout, m.products,
+                     m.bias, m.config, m.tflops, m.ratio);
+}
+
 std::string csv_line(const Row& r) {
   return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", r.collective, r.algorithm,
                      r.backend, r.ranks, r.dtype, r.op, r.bytes, r.count, r.in_place, r.buffers,
                      r.mode, r.graph_operations, r.chained, r.cache, r.launch) +
-         fmt::format("{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{:.3f},{:.3f},{:.3f},{},{}\n",
-                     r.blocks, r.threads, r.chunk_bytes, r.time_us.p50, r.time_us.p90,
-                     r.time_us.p99, r.time_us.min, r.time_us.max, r.time_us.n, r.copy_us,
-                     r.algbw_gbps, r.busbw_gbps, r.wrong ? fmt::format("{}", *r.wrong) : "",
-                     r.chosen);
+         fmt::format(
+             "{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{:.3f},{:.3f},{:.3f},{},{},{}\n",
+             r.blocks, r.threads, r.chunk_bytes, r.time_us.p50, r.time_us.p90, r.time_us.p99,
+             r.time_us.min, r.time_us.max, r.time_us.n, r.copy_us, r.algbw_gbps, r.busbw_gbps,
+             r.wrong ? fmt::format("{}", *r.wrong) : "", r.chosen, matmul_cells(r));
 }
 
 class CsvPrinter : public Printer {
@@ -22,7 +30,8 @@ class CsvPrinter : public Printer {
   std::string begin(const Record&) override {
     return "collective,algorithm,backend,ranks,dtype,op,bytes,count,in_place,buffers,mode,"
            "graph_operations,chained,cache,launch,blocks,threads,chunk_bytes,p50_us,p90_us,p99_us,"
-           "min_us,max_us,n,copy_us,algbw_gbps,busbw_gbps,wrong,chosen\n";
+           "min_us,max_us,n,copy_us,algbw_gbps,busbw_gbps,wrong,chosen,"
+           "m,n,k,layout,products,bias,config,tflops,ratio\n";
   }
   std::string add(std::span<const Row> rows) override {
     std::string text;

@@ -1,0 +1,62 @@
+// Where matmuls run and how their time is taken: replays of CUDA graphs between events, or calls on
+// the host between readings of its clock.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "drivers/cuda.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::cli {
+
+// Something whose time is taken. A sample runs all its operations in order, operation i with set
+// i modulo the number of sets.
+struct MatmulArm {
+  std::string algorithm = {}, tile = {};  // as in rows
+  std::string config = {}, library = {};
+  double fill = 0;
+  bool chosen = false;
+  std::function<Status(std::size_t set, Stream stream)> run;
+  int operations = 0;                   // of a sample
+  std::shared_ptr<void> prepared = {};  // by the device
+  std::vector<double> samples_us = {};  // per operation
+  std::vector<double> megahertz = {};   // mean of all SMs in each sample, where it is measured
+};
+
+class MatmulDevice {
+ public:
+  virtual ~MatmulDevice() = default;
+
+  virtual Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) = 0;
+  virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;  // in any direction
+  virtual Status fill(std::byte* at, std::uint8_t value, std::size_t bytes) = 0;
+
+  // Operations go round over sets of matrices of at least so many bytes together.
+  virtual std::size_t rotated_bytes() const = 0;
+  virtual int multiprocessors() const { return 0; }
+  // Multiplications and additions per cycle of all its tensor cores, in bf16 and fp16; 0: unknown.
+  virtual double operations_per_cycle() const { return 0; }
+
+  // Runs it once, and decides how many operations a sample has.
+  virtual Status prepare(MatmulArm& arm, std::size_t sets) = 0;
+  // Samples of each: in order, then in reverse order, and so on (A B B A). Returns when all ended.
+  virtual Status sample(std::span<MatmulArm* const> arms, int rounds) = 0;
+
+  // Mean power since the last call, where it is measured; else 0.
+  virtual double watts() { return 0; }
+};
+
+// Of the current device.
+Result<std::unique_ptr<MatmulDevice>> make_cuda_matmul_device(CudaDriver& cuda);
+std::unique_ptr<MatmulDevice> make_host_matmul_device();
+
+// So many operations that a sample takes long against what starts and ends it: a multiple of the
+// number of sets.
+int operations_for(double microseconds, std::size_t sets);
+
+}  // namespace tutti::cli

@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <new>
+
+#include "base/try.hpp"
+#include "bench/matmul/device.hpp"
+
+namespace tutti::cli {
+namespace {
+
+class HostMatmulDevice final : public MatmulDevice {
+ public:
+  Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override {
+    constexpr std::align_val_t kAlignment{4096};
+    auto* memory = static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow));
+    if (memory == nullptr) return Status(StatusCode::kResourceExhausted, "out of memory");
+    return std::shared_ptr<std::byte>(
+        memory, [kAlignment](std::byte* at) { ::operator delete(at, kAlignment); });
+  }
+
+  Status copy(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+    return Status::ok();
+  }
+
+  Status fill(std::byte* at, std::uint8_t value, std::size_t bytes) override {
+    std::memset(at, value, bytes);
+    return Status::ok();
+  }
+
+  std::size_t rotated_bytes() const override { return 0; }
+
+  Status prepare(MatmulArm& arm, std::size_t sets) override {
+    arm.operations = 1;
+    TUTTI_ASSIGN(const double first, time_of(arm));
+    static_cast<void>(first);  // loads the library
+    TUTTI_ASSIGN(const double second, time_of(arm));
+    arm.operations = operations_for(second, sets);
+    return Status::ok();
+  }
+
+  Status sample(std::span<MatmulArm* const> arms, int rounds) override {
+    for (int round = 0; round < rounds; ++round) {
+      for (std::size_t k = 0; k < arms.size(); ++k) {
+        MatmulArm& arm = *arms[round % 2 == 0 ? k : arms.size() - 1 - k];
+        TUTTI_ASSIGN(const double time, time_of(arm));
+        arm.samples_us.push_back(time);
+      }
+    }
+    return Status::ok();
+  }
+
+ private:
+  static Result<double> time_of(const MatmulArm& arm) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int k = 0; k < arm.operations; ++k) TUTTI_TRY(arm.run(0, nullptr));
+    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
+    return time.count() / arm.operations;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<MatmulDevice> make_host_matmul_device() {
+  return std::make_unique<HostMatmulDevice>();
+}
+
+int operations_for(double microseconds, std::size_t sets) {
+  constexpr double kSample = 2500, kMost = 1 << 14;  // microseconds, operations
+  const double wanted = std::clamp(kSample / std::max(microseconds, 0.1), 1.0, kMost);
+  const auto each = static_cast<double>(sets);
+  return static_cast<int>(std::ceil(wanted / each) * each);
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,204 @@
+#include "bench/matmul/measure.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/try.hpp"
+#include "bench/statistics.hpp"
+
+namespace tutti::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kHeuristicRounds = 6;
+
+double median_of(const std::vector<double>& samples) { return summarize(samples).p50; }
+
+class MatmulMeasuring {
+ public:
+  MatmulMeasuring(MatmulDevice& device, const MatmulBenchOptions& options, MatmulSets& sets,
+                  MatmulArms& arms)
+      : device_(device), options_(options), sets_(sets), arms_(arms) {}
+
+  Result<MeasuredMatmul> run() {
+    TUTTI_TRY(prepare(arms_.calls));
+    TUTTI_TRY(prepare(arms_.heuristics));
+    TUTTI_TRY(find_peer());
+    for (MatmulArm& arm : arms_.calls) all_.push_back(&arm);
+    if (peer_ != nullptr) all_.push_back(peer_);
+    if (all_.empty()) return MeasuredMatmul{.rows = {}, .skipped = arms_.skipped, .wrong = {}};
+    wrong_.resize(all_.size());
+    TUTTI_TRY(check(0));
+    TUTTI_TRY(warm());
+    TUTTI_TRY(sample());
+    TUTTI_TRY(check(sets_.size() - 1));
+    return told();
+  }
+
+ private:
+  Status prepare(std::vector<MatmulArm>& arms) {
+    for (MatmulArm& arm : arms) {
+      const Status status = device_.prepare(arm, sets_.size());
+      if (!status.is_ok()) return status.with_context(arm.algorithm + " " + arm.config);
+    }
+    return Status::ok();
+  }
+
+  // The fastest of cuBLASLt's heuristics, and the same once more, so that noise is known.
+  Status find_peer() {
+    if (arms_.heuristics.empty()) return Status::ok();
+    std::vector<MatmulArm*> candidates;
+    for (MatmulArm& arm : arms_.heuristics) candidates.push_back(&arm);
+    TUTTI_TRY(warm(candidates));
+    TUTTI_TRY(device_.sample(candidates, kHeuristicRounds));
+    peer_ = *std::ranges::min_element(
+        candidates, {}, [](const MatmulArm* arm) { return median_of(arm->samples_us); });
+    peer_->samples_us.clear();
+    peer_->megahertz.clear();
+    again_ = *peer_;
+    return Status::ok();
+  }
+
+  // One sample of each into poisoned memory, and what it wrote into one of the sets.
+  Status check(std::size_t set) {
+    if (!options_.bench.check) return Status::ok();
+    for (std::size_t k = 0; k < all_.size(); ++k) {
+      TUTTI_TRY(sets_.poison());
+      TUTTI_TRY(device_.sample({&all_[k], 1}, 1));
+      TUTTI_ASSIGN(const Mismatches found, sets_.check(set));
+      if (wrong_[k].count == 0) wrong_[k].first = found.first;
+      wrong_[k].count += found.count;
+    }
+    return Status::ok();
+  }
+
+  Status warm() { return warm(all_); }
+  Status warm(const std::vector<MatmulArm*>& arms) {
+    const auto end = Clock::now() + std::chrono::seconds(options_.seconds);
+    while (Clock::now() < end) TUTTI_TRY(device_.sample(arms, 1));
+    return Status::ok();
+  }
+
+  Status sample() {
+    std::vector<MatmulArm*> arms = all_;
+    if (peer_ != nullptr) arms.push_back(&again_);
+    if (options_.bench.warmup > 0) TUTTI_TRY(device_.sample(arms, options_.bench.warmup));
+    for (MatmulArm* arm : arms) {
+      arm->samples_us.clear();
+      arm->megahertz.clear();
+    }
+    device_.watts();
+    TUTTI_TRY(device_.sample(arms, options_.bench.iterations));
+    watts_ = device_.watts();
+    for (MatmulArm* arm : all_) {
+      const auto megahertz = summarize(arm->megahertz);
+      clocks_.push_back(megahertz.p50);
+      times_.push_back(arm->samples_us);
+    }
+    return Status::ok();
+  }
+
+  MeasuredMatmul told() {
+    MeasuredMatmul measured{.rows = {}, .skipped = arms_.skipped, .wrong = {}};
+    for (std::size_t k = 0; k < all_.size(); ++k) {
+      measured.rows.push_back(row_of(k));
+      if (wrong_[k].count == 0) continue;
+      const auto& [m, n, k_] = sets_.setting().extents;
+      measured.wrong.push_back(fmt::format(
+          "WRONG RESULT of {}, m {}, n {}, k {}: {} elements, first row {}, column {}",
+          all_[k]->algorithm, m, n, k_, wrong_[k].count, wrong_[k].first / n, wrong_[k].first % n));
+    }
+    return measured;
+  }
+
+  Row row_of(std::size_t which) const {
+    const MatmulArm& arm = *all_[which];
+    const MatmulSetting& setting = sets_.setting();
+    const auto& [m, n, k] = setting.extents;
+    const bool cuda = options_.bench.backend == Backend::kCuda;
+    Row row{.collective = std::string(kMatmulBenchName),
+            .algorithm = arm.algorithm,
+            .backend = std::string(to_string(options_.bench.backend)),
+            .ranks = 1,
+            .dtype = std::string(to_string(setting.dtype)),
+            .op = std::string(kNoOp),
+            .bytes = sets_.bytes(),
+            .count = m * n * static_cast<std::size_t>(setting.products),
+            .buffers = std::string(to_string(BufferKind::kPlain)),
+            .mode = std::string(to_string(options_.bench.mode)),
+            .cache = std::string(to_string(cuda ? Cache::kCold : Cache::kHot)),
+            .launch = std::string(to_string(options_.bench.launch)),
+            .time_us = summarize(times_[which]),
+            .chosen = arm.chosen};
+    row.per_rank_p50_us = {row.time_us.p50};
+    row.algbw_gbps = algorithm_bandwidth(row.bytes, row.time_us.p50);
+    if (options_.bench.check) row.wrong = wrong_[which].count;
+    row.matmul = matmul_of(which, row.time_us.p50);
+    return row;
+  }
+
+  MatmulRow matmul_of(std::size_t which, double time_us) const {
+    const MatmulArm& arm = *all_[which];
+    const MatmulSetting& setting = sets_.setting();
+    const auto& [m, n, k] = setting.extents;
+    MatmulRow row{.m = m,
+                  .n = n,
+                  .k = k,
+                  .layout = std::string(to_string(setting.layout)),
+                  .products = setting.products,
+                  .bias = setting.bias,
+                  .tile = arm.tile,
+                  .config = arm.config,
+                  .library = arm.library,
+                  .megahertz = clocks_[which],
+                  .watts = watts_,
+                  .fill = arm.fill};
+    const double operations = 2.0 * static_cast<double>(m) * static_cast<double>(n) *
+                              static_cast<double>(k) * setting.products;
+    if (time_us > 0) row.tflops = operations / time_us / 1e6;
+    const double at_most = device_.operations_per_cycle() * row.megahertz / 1e6;  // TFLOP/s
+    if (at_most > 0 && setting.dtype != DataType::kFloat32) row.utilisation = row.tflops / at_most;
+    if (peer_ == nullptr || time_us <= 0) return row;
+    row.ratio = median_of(peer_->samples_us) / time_us;
+    if (&arm == peer_) row.noise = noise_of(peer_->samples_us, again_.samples_us);
+    return row;
+  }
+
+  MatmulDevice& device_;
+  const MatmulBenchOptions& options_;
+  MatmulSets& sets_;
+  MatmulArms& arms_;
+  MatmulArm* peer_ = nullptr;      // null: cuBLASLt is not measured
+  MatmulArm again_;                // the same
+  std::vector<MatmulArm*> all_;    // that have rows
+  std::vector<Mismatches> wrong_;  // of each
+  std::vector<std::vector<double>> times_;
+  std::vector<double> clocks_;
+  double watts_ = 0;
+};
+
+}  // namespace
+
+MatmulNoise noise_of(const std::vector<double>& samples, const std::vector<double>& again) {
+  std::vector<double> ratios;
+  for (std::size_t k = 0; k < std::min(samples.size(), again.size()); ++k) {
+    if (again[k] > 0) ratios.push_back(samples[k] / again[k]);
+  }
+  const Statistics of = summarize(ratios);
+  std::vector<double> negative;  // nearest rank from below
+  for (const double ratio : ratios) negative.push_back(-ratio);
+  return {.p10 = -summarize(std::move(negative)).p90, .p50 = of.p50, .p90 = of.p90};
+}
+
+Result<MeasuredMatmul> measure_matmul(MatmulDevice& device, CudaDriver* cuda,
+                                      const MatmulBenchOptions& options,
+                                      const MatmulSetting& setting) {
+  TUTTI_ASSIGN(MatmulSets sets, MatmulSets::make(device, setting));
+  MatmulArms arms = make_matmul_arms(cuda, options, sets, device.multiprocessors());
+  return MatmulMeasuring(device, options, sets, arms).run();
+}
+
+}  // namespace tutti::cli

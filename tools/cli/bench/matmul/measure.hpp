@@ -1,0 +1,26 @@
+// The measurement of one setting: all arms in turn, checked before and after.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/matmul/arms.hpp"
+#include "bench/record.hpp"
+
+namespace tutti::cli {
+
+struct MeasuredMatmul {
+  std::vector<Row> rows;
+  std::vector<Skipped> skipped;
+  std::vector<std::string> wrong;  // for people: of each row with wrong elements, the first
+};
+
+// `cuda`: null on the host.
+Result<MeasuredMatmul> measure_matmul(MatmulDevice& device, CudaDriver* cuda,
+                                      const MatmulBenchOptions& options,
+                                      const MatmulSetting& setting);
+
+// The ratio of speeds of two arms, round by round: by it the noise of a run is known.
+MatmulNoise noise_of(const std::vector<double>& samples, const std::vector<double>& again);
+
+}  // namespace tutti::cli

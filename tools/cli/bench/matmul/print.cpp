@@ -1,0 +1,172 @@
+#include "bench/matmul/print.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace tutti::cli {
+namespace {
+
+std::string number_text(double value, int decimals) {
+  return value > 0 ? fmt::format("{:.{}f}", value, decimals) : "-";
+}
+
+std::string percent_text(double part) {
+  return part > 0 ? fmt::format("{:.1f}%", 100 * part) : "-";
+}
+
+std::string noise_text(const MatmulRow& row) {
+  if (!row.noise) return {};
+  return fmt::format("# {}: {} against itself: ratio {:.4f}, 80 % of the rounds {:.4f} to {:.4f}\n",
+                     extents_text(row), row.config, row.noise->p50, row.noise->p10, row.noise->p90);
+}
+
+// TFLOP/s of GPUs and of hosts.
+std::string tflops_text(double tflops) { return number_text(tflops, tflops < 10 ? 3 : 1); }
+
+class MatmulTable final : public Printer {
+ public:
+  explicit MatmulTable(const Look& look) : look_(look) {}
+
+  std::string begin(const Record& record) override { return print_environment(record); }
+
+  std::string add(std::span<const Row> rows) override {
+    std::string text;
+    for (const Group& group : groups_of(rows)) {
+      if (!last_ || !same_group(*last_, group.first())) text += heading(group);
+      last_ = group.first();
+      for (const Row* row : group.rows) text += line(*row);
+      for (const Row* row : group.rows) text += noise_text(*row->matmul);
+    }
+    return text;
+  }
+
+  std::string end(const Record&) override { return {}; }
+
+ private:
+  static std::string heading(const Group& group) {
+    return fmt::format("#\n# {}\n#", title_of_matmul(group)) +
+           fmt::format("{:>7}{:>8}{:>8}{:>10}{:>10}{:>10}{:>9}{:>8}{:>7}{:>6}{:>8}{:>8}{:>7}", "m",
+                       "n", "k", "p50", "p90", "min", "TFLOP/s", "ratio", "clock", "W", "util.",
+                       "fill", "#wrong") +
+           "  algorithm\n" +
+           fmt::format("#{:>33}{:>10}{:>10}{:>9}{:>8}{:>7}\n", "(us)", "(us)", "(us)", "", "",
+                       "(MHz)");
+  }
+
+  std::string line(const Row& row) const {
+    const MatmulRow& m = *row.matmul;
+    std::string text = fmt::format(
+        "{:>8}{:>8}{:>8}{:>10}{:>10}{:>10}{:>9}{:>8}{:>7}{:>6}{:>8}{:>8}", m.m, m.n, m.k,
+        time_text(row.time_us.p50), time_text(row.time_us.p90), time_text(row.time_us.min),
+        tflops_text(m.tflops), number_text(m.ratio, 4), number_text(m.megahertz, 0),
+        number_text(m.watts, 0), percent_text(m.utilisation), percent_text(m.fill));
+    const std::string wrongs =
+        fmt::format("{:>7}", row.wrong ? fmt::format("{}", *row.wrong) : "N/A");
+    text += row.wrong.value_or(0) > 0 ? look_.paint(Ink::kRed, wrongs) : wrongs;
+    text += "  " + (row.chosen ? look_.paint(Ink::kBold, row.algorithm) : row.algorithm);
+    return text + (m.config.empty() ? "" : " (" + m.config + ")") + "\n";
+  }
+
+  const Look look_;
+  std::optional<Row> last_;  // before these
+};
+
+// A line of a page's table.
+std::vector<Cell> cells_of(const Group& group, const MatmulRow& shape) {
+  const Row* const own = matmul_row(group, shape, kOwnRow);
+  const Row* const peer = matmul_row(group, shape, kPeerRow);
+  const Row* const taken = matmul_row(group, shape, kAutoName);
+  const auto text = [](const Row* row, const auto& of) -> Cell {
+    return {row == nullptr ? "n/a" : of(*row)};
+  };
+  const auto time = [](const Row& row) { return time_text(row.time_us.p50); };
+  const auto tflops = [](const Row& row) { return tflops_text(row.matmul->tflops); };
+  const auto ratio = [](const Row& row) { return number_text(row.matmul->ratio, 3); };
+  const auto noise = [](const Row& row) {
+    const auto& of = row.matmul->noise;
+    return of ? fmt::format("{:.3f} to {:.3f}", of->p10, of->p90) : std::string("n/a");
+  };
+  const auto clock = [](const Row& row) { return number_text(row.matmul->megahertz, 0); };
+  const auto part = [](const Row& row) { return percent_text(row.matmul->utilisation); };
+  const auto power = [](const Row& row) { return number_text(row.matmul->watts, 0); };
+  const auto config = [](const Row& row) { return row.matmul->config; };
+  return {{fmt::format("{}", shape.m)},
+          {fmt::format("{}", shape.n)},
+          {fmt::format("{}", shape.k)},
+          text(own, time),
+          text(peer, time),
+          text(own, tflops),
+          text(peer, tflops),
+          text(own, ratio),
+          text(taken, ratio),
+          text(peer, noise),
+          text(own, clock),
+          text(own, part),
+          text(own, power),
+          text(own, config)};
+}
+
+}  // namespace
+
+std::unique_ptr<Printer> make_matmul_table_printer(const Look& look) {
+  return std::make_unique<MatmulTable>(look);
+}
+
+const Row* matmul_row(const Group& group, const MatmulRow& shape, std::string_view algorithm) {
+  const auto row = std::ranges::find_if(group.rows, [&](const Row* each) {
+    return each->algorithm == algorithm && each->matmul->same_extents(shape) &&
+           each->matmul->tile.empty();
+  });
+  return row == group.rows.end() ? nullptr : *row;
+}
+
+std::string extents_text(const MatmulRow& row) {
+  return fmt::format("{}x{}x{}", row.m, row.n, row.k);
+}
+
+std::string title_of_matmul(const Group& group) {
+  const Row& first = group.first();
+  const MatmulRow& m = *first.matmul;
+  std::string text = fmt::format("{}, B {}-major", first.dtype, m.layout);
+  if (m.products > 1) text += fmt::format(", {} products", m.products);
+  if (m.bias) text += ", with bias";
+  text += fmt::format(", backend {}", first.backend);
+  for (const Row* row : group.rows) {
+    const std::string& library = row->matmul->library;
+    if (!library.empty() && text.find(library) == std::string::npos) text += ", " + library;
+  }
+  return text;
+}
+
+Table matmul_table_of(const Group& group) {
+  Table table{.title = title_of_matmul(group),
+              .remark =
+                  "ratio: speed over the best of cuBLASLt's heuristics; noise: 80 % of the "
+                  "ratios of cuBLASLt to itself, round by round",
+              .columns = {{"m"}, {"n"}, {"k"}},
+              .rows = {}};
+  for (const char* title : {"own us", "cuBLASLt us", "own TFLOP/s", "cuBLASLt TFLOP/s", "own ratio",
+                            "auto ratio", "noise", "own MHz", "own util.", "W"}) {
+    table.columns.push_back({title});
+  }
+  table.columns.push_back({"own tile", true});
+  std::vector<const MatmulRow*> shapes;
+  for (const Row* row : group.rows) {
+    const auto same = [row](const MatmulRow* shape) { return shape->same_extents(*row->matmul); };
+    if (std::ranges::none_of(shapes, same)) shapes.push_back(&*row->matmul);
+  }
+  for (const MatmulRow* shape : shapes) table.rows.push_back(cells_of(group, *shape));
+  return table;
+}
+
+std::string print_matmul_markdown(const Record& record) {
+  std::string text;
+  for (const Group& group : groups_of(record.rows)) {
+    text += (text.empty() ? "" : "\n") + to_markdown(matmul_table_of(group));
+  }
+  return text;
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,26 @@
+// Rows of `tutti bench matmul` as text for people.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bench/printers/printers.hpp"
+
+namespace tutti::cli {
+
+// A line for each row, as soon as it is measured.
+std::unique_ptr<Printer> make_matmul_table_printer(const Look& look);
+std::string print_matmul_markdown(const Record& record);
+// One shape per line.
+Table matmul_table_of(const Group& group);
+
+inline constexpr std::string_view kOwnRow = "own_matmul", kPeerRow = "cublaslt_matmul";
+// Of one shape the row of an algorithm, whose tile was not forced; null: none.
+const Row* matmul_row(const Group& group, const MatmulRow& shape, std::string_view algorithm);
+
+// "4096x1792x4096": m, n and k.
+std::string extents_text(const MatmulRow& row);
+// "bf16, B row-major, 3 products, with bias, backend cuda, cuBLASLt 13.0.2"
+std::string title_of_matmul(const Group& group);
+
+}  // namespace tutti::cli

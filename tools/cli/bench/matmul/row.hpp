@@ -1,0 +1,43 @@
+// What a row of `tutti bench matmul` says besides what every row says.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace tutti::cli {
+
+// How far a ratio moves by itself: of two arms that run the same, round by round.
+struct MatmulNoise {
+  double p10 = 0, p50 = 0, p90 = 0;
+  friend bool operator==(const MatmulNoise&, const MatmulNoise&) = default;
+};
+
+struct MatmulRow {
+  // C = A x B: [m, k] x [k, n], so many products of one A.
+  std::size_t m = 0, n = 0, k = 0;
+  std::string layout = "row";  // of B
+  int products = 1;
+  bool bias = false;
+  std::string tile = {};     // that was forced; empty: chosen
+  std::string config = {};   // what ran: a tile of the own kernel, a heuristic of cuBLASLt
+  std::string library = {};  // that multiplies; empty: tutti
+  double tflops = 0;
+  double ratio = 0;                       // of speeds, over the best of cuBLASLt; 0: not measured
+  std::optional<MatmulNoise> noise = {};  // of the best of cuBLASLt over itself
+  double megahertz = 0;                   // mean of all SMs during it; 0: not measured
+  double watts = 0;        // of the GPU while its shape was measured; 0: not measured
+  double utilisation = 0;  // of the tensor cores at that clock; 0: unknown
+  double fill = 0;         // useful part of the waves of the own kernel's tile; 0: another kernel
+
+  // What is multiplied, but for the extents.
+  bool same_kind(const MatmulRow& other) const {
+    return layout == other.layout && products == other.products && bias == other.bias;
+  }
+  bool same_extents(const MatmulRow& other) const {
+    return m == other.m && n == other.n && k == other.k;
+  }
+  friend bool operator==(const MatmulRow&, const MatmulRow&) = default;
+};
+
+}  // namespace tutti::cli
