@@ -33,6 +33,7 @@
 #include "env.hpp"
 #include "exit_code.hpp"
 #include "explain.hpp"
+#include "explain_matmul.hpp"
 #include "help_formatter.hpp"
 #include "report/command.hpp"
 #include "run/arguments.hpp"
@@ -134,9 +135,42 @@ void add_explained_call(CLI::App& explain, ExplainArguments& a) {
                    "Allow only algorithms that give the same bits on every machine");
 }
 
-void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
+void add_explained_matmul(CLI::App& explain, ExplainMatmulArguments& a, Answer& answer) {
+  CLI::App& matmul = *explain.add_subcommand(
+      "matmul", "Show which algorithm and tile a matmul would use, and why");
+  matmul.option_defaults()->group("Call");
+  matmul.add_option("--m", a.m, "Rows of A and C")->type_name("N")->required();
+  matmul.add_option("--n", a.n, "Columns of B and C")->type_name("N")->required();
+  matmul.add_option("--k", a.k, "Columns of A, rows of B")->type_name("N")->required();
+  matmul.add_option("-d,--dtype", a.dtype, "Element type")
+      ->type_name("bf16|fp16|fp32")
+      ->default_str("bf16; fp32 on the host");
+  matmul.add_option("--layout", a.layout, "Layout of B")
+      ->type_name("row|column")
+      ->default_str("row");
+  matmul.add_flag("--bias", a.bias, "Add a bias to each row of C");
+  matmul.add_option("--products", a.products, "Multiply one A by this many Bs")
+      ->type_name("N")
+      ->default_str("1");
+  matmul.add_option("--algorithm", a.algorithm, "Assume that the call names this algorithm")
+      ->type_name("own_matmul|cublaslt_matmul|plain_matmul|host_matmul");
+  matmul.add_option("--tile", a.tile, "Assume that the call names this tile")
+      ->type_name("128x256|256x128|128x192|128x128");
+  matmul.option_defaults()->group("Machine");
+  add_backend(matmul, a.backend);
+  matmul.add_option("--gpu", a.gpu, "Assume a machine with such a GPU, such as h200")
+      ->type_name("NAME");
+  matmul.option_defaults()->group("Output");
+  matmul.add_flag("--json", a.json, "Print JSON");
+  matmul.footer("  tutti explain matmul --m 4096 --n 1792 --k 4096 --gpu h200\n");
+  matmul.callback([&] { answer = [&] { return run_explain_matmul(a); }; });
+}
+
+void add_explain(CLI::App& app, ExplainArguments& a, ExplainMatmulArguments& matmul,
+                 Answer& answer) {
   CLI::App& explain =
       *app.add_subcommand("explain", "Show which algorithm a call would use, and why");
+  add_explained_matmul(explain, matmul, answer);
   add_explained_call(explain, a);
   explain.option_defaults()->group("Machine");
   explain.add_option("--ranks", a.ranks, "Number of ranks")
@@ -153,6 +187,7 @@ void add_explain(CLI::App& app, ExplainArguments& a, Answer& answer) {
       "  tutti explain all_reduce --bytes 64K\n"
       "  tutti explain all_gather --ranks 8 --bytes 1M --gpu h200 --sm-budget 8\n");
   explain.callback([&] {
+    if (answer) return;  // the subcommand's
     if (a.collective.empty() && a.gpu != "list") throw CLI::RequiredError("collective");
     answer = [&] { return run_explain(a); };
   });
@@ -275,6 +310,7 @@ struct Arguments {
   TuneArguments tune;
   RunArguments run;
   ExplainArguments explain;
+  ExplainMatmulArguments explain_matmul;
   StatusArguments status;
   DoctorArguments doctor;
   bool env_json = false;
@@ -305,7 +341,7 @@ int run(const std::vector<std::string>& words) {
   Arguments a;
   add_bench(app, a.bench, answer, command_line);
   add_tune(app, a.tune, answer, command_line);
-  add_explain(app, a.explain, answer);
+  add_explain(app, a.explain, a.explain_matmul, answer);
   add_run(app, a.run, answer);
   add_status(app, a.status, answer);
   add_machine(app, a.doctor, a.env_json, answer);

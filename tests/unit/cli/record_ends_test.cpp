@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bench/matmul/print.hpp"
 #include "bench/overlap/print.hpp"
 #include "bench/printers/printers.hpp"
 #include "report/pages.hpp"
@@ -34,6 +35,9 @@ Record full_record() {
   overlap.overlap->per_rank.resize(1);
   overlap.per_rank_p50_us.resize(1);
   record.rows.push_back(overlap);
+  record.rows.push_back(some_matmul_row("cublaslt_matmul", 4096, 1));
+  record.rows.back().matmul->tile = "128x128";
+  record.rows.back().matmul->fill = 0.5;
   return record;
 }
 
@@ -45,7 +49,11 @@ void show(const Record& record) {
   std::erase_if(overlaps.rows, [](const Row& row) { return !row.overlap; });
   EXPECT_FALSE(print_overlap_markdown(overlaps).empty());
   EXPECT_FALSE(print_overlap_table(overlaps).empty());
-  for (const char* what : {"all_reduce", "overlap"}) {
+  Record matmuls = record;
+  std::erase_if(matmuls.rows, [](const Row& row) { return !row.matmul; });
+  EXPECT_FALSE(print_matmul_markdown(matmuls).empty());
+  EXPECT_FALSE(make_matmul_table_printer({})->whole(matmuls).empty());
+  for (const char* what : {"all_reduce", "overlap", "matmul"}) {
     const ResultFile file{
         .path = "results/m/x.json", .machine = "m", .what = what, .record = record};
     const auto headline = render_headline({file}, file.path);

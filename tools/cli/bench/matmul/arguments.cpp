@@ -47,8 +47,8 @@ void add_contenders(CLI::App& matmul, MatmulArguments& a) {
   matmul
       .add_option("--algorithms", a.bench.algorithms,
                   "auto (what a call would use), the own kernel, the best of cuBLASLt's "
-                  "heuristics, or the host's")
-      ->type_name("auto|own|cublaslt|host[,...]")
+                  "heuristics, the plain kernel, or the host's")
+      ->type_name("auto|own|cublaslt|plain|host[,...]")
       ->default_str("own,cublaslt; host on the host");
   matmul.add_option("--tile", a.tile, "Tiles that the own kernel must use")
       ->type_name("128x256|256x128|128x192|128x128|all[,...]")

@@ -79,6 +79,7 @@ int run_matmul_bench(const MatmulArguments& arguments, const std::string& comman
       options->bench, command_line, [&](Outcome& outcome) { measure_matmuls(*options, outcome); },
       [&](Format format, const Look& look) {
         if (format == Format::kTable) return make_matmul_table_printer(look);
+        if (format == Format::kCsv) return make_csv_printer(true);
         if (format == Format::kMarkdown) return print_at_the_end(print_matmul_markdown);
         return make_printer(format, options->bench, look);
       });

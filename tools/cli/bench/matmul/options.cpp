@@ -74,8 +74,8 @@ Status check_layouts(MatmulBenchOptions& options, std::string_view text) {
 }
 
 Status check_matmul_algorithms(MatmulBenchOptions& options, std::string_view text) {
-  constexpr std::array<std::string_view, 4> kKnown = {kAutoName, kOwnName, kCublasLtName,
-                                                      kHostName};
+  constexpr std::array<std::string_view, 5> kKnown = {kAutoName, kOwnName, kCublasLtName,
+                                                      kPlainName, kHostName};
   options.bench.algorithms.clear();
   for (std::string_view name : split(text)) {
     if (name.ends_with(kSuffix)) name.remove_suffix(kSuffix.size());

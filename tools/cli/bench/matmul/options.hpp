@@ -17,8 +17,9 @@ struct MatmulArguments {
   bool bias = false;
 };
 
+// Among algorithms, next to kAutoName.
 inline constexpr std::string_view kOwnName = "own", kCublasLtName = "cublaslt",
-                                  kHostName = "host";  // among algorithms, next to kAutoName
+                                  kPlainName = "plain", kHostName = "host";
 
 struct MatmulBenchOptions {
   BenchOptions bench;  // of its algorithms, names without "_matmul"

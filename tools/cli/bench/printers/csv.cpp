@@ -1,50 +1,67 @@
 // One row per tuple, for spreadsheets and scripts.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench/printers/printers.hpp"
 
 namespace tutti::cli {
 namespace {
 
-// Of a matmul. What has commas in it is quoted.
-std::string matmul_cells(const Row& r) {
-  if (!r.matmul) return ",,,,,,,,";
-  const MatmulRow& m = *r.matmul;
-  return fmt::format("{},{},{},{},{},{},\"{}\",{:.3f},{:.6f}", m.m, m.n, m.k, m.layout, m.products,
+// What has commas in it is quoted.
+std::string matmul_cells(const MatmulRow& m) {
+  return fmt::format(",{},{},{},{},{},{},\"{}\",{:.3f},{:.6f}", m.m, m.n, m.k, m.layout, m.products,
                      m.bias, m.config, m.tflops, m.ratio);
 }
 
+// Without the end of the line.
 std::string csv_line(const Row& r) {
   return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", r.collective, r.algorithm,
                      r.backend, r.ranks, r.dtype, r.op, r.bytes, r.count, r.in_place, r.buffers,
                      r.mode, r.graph_operations, r.chained, r.cache, r.launch) +
-         fmt::format(
-             "{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{:.3f},{:.3f},{:.3f},{},{},{}\n",
-             r.blocks, r.threads, r.chunk_bytes, r.time_us.p50, r.time_us.p90, r.time_us.p99,
-             r.time_us.min, r.time_us.max, r.time_us.n, r.copy_us, r.algbw_gbps, r.busbw_gbps,
-             r.wrong ? fmt::format("{}", *r.wrong) : "", r.chosen, matmul_cells(r));
+         fmt::format("{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{:.3f},{:.3f},{:.3f},{},{}",
+                     r.blocks, r.threads, r.chunk_bytes, r.time_us.p50, r.time_us.p90,
+                     r.time_us.p99, r.time_us.min, r.time_us.max, r.time_us.n, r.copy_us,
+                     r.algbw_gbps, r.busbw_gbps, r.wrong ? fmt::format("{}", *r.wrong) : "",
+                     r.chosen);
 }
 
 class CsvPrinter : public Printer {
  public:
+  explicit CsvPrinter(bool matmuls) : matmuls_(matmuls) {}
+
   std::string begin(const Record&) override {
-    return "collective,algorithm,backend,ranks,dtype,op,bytes,count,in_place,buffers,mode,"
-           "graph_operations,chained,cache,launch,blocks,threads,chunk_bytes,p50_us,p90_us,p99_us,"
-           "min_us,max_us,n,copy_us,algbw_gbps,busbw_gbps,wrong,chosen,"
-           "m,n,k,layout,products,bias,config,tflops,ratio\n";
+    return std::string(
+               "collective,algorithm,backend,ranks,dtype,op,bytes,count,in_place,buffers,mode,"
+               "graph_operations,chained,cache,launch,blocks,threads,chunk_bytes,p50_us,p90_us,"
+               "p99_us,min_us,max_us,n,copy_us,algbw_gbps,busbw_gbps,wrong,chosen") +
+           (matmuls_ ? ",m,n,k,layout,products,bias,config,tflops,ratio\n" : "\n");
   }
   std::string add(std::span<const Row> rows) override {
     std::string text;
-    for (const Row& row : rows) text += csv_line(row);
+    for (const Row& row : rows) {
+      text += csv_line(row);
+      if (matmuls_) text += row.matmul ? matmul_cells(*row.matmul) : ",,,,,,,,,";
+      text += "\n";
+    }
     return text;
   }
   std::string end(const Record&) override { return {}; }
+
+ private:
+  const bool matmuls_;  // columns of theirs
 };
 
 }  // namespace
 
-std::unique_ptr<Printer> make_csv_printer() { return std::make_unique<CsvPrinter>(); }
+std::unique_ptr<Printer> make_csv_printer(bool matmuls) {
+  return std::make_unique<CsvPrinter>(matmuls);
+}
 
-std::string print_csv(const Record& record) { return CsvPrinter().whole(record); }
+std::string print_csv(const Record& record) {
+  const bool matmuls =
+      std::ranges::any_of(record.rows, [](const Row& row) { return row.matmul.has_value(); });
+  return CsvPrinter(matmuls).whole(record);
+}
 
 }  // namespace tutti::cli

@@ -63,7 +63,7 @@ class Printer {
 // Of what `options` asked for.
 std::unique_ptr<Printer> make_printer(Format format, const BenchOptions& options, const Look& look);
 std::unique_ptr<Printer> make_table_printer(const BenchOptions& options, const Look& look);
-std::unique_ptr<Printer> make_csv_printer();
+std::unique_ptr<Printer> make_csv_printer(bool matmuls = false);  // with columns of matmuls
 using PrintRecord = std::function<std::string(const Record&)>;
 std::unique_ptr<Printer> print_at_the_end(PrintRecord print);
 

@@ -1,0 +1,83 @@
+// Matmuls on the command line, on the host backend.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "run_tutti.hpp"
+#include "scratch_folder.hpp"
+
+namespace tutti::cli {
+namespace {
+
+using testing::HasSubstr;
+
+Ended matmul(std::vector<std::string> arguments) {
+  const std::vector<std::string> common = {"bench", "matmul", "--backend", "host",
+                                           "-n",    "2",      "-w",        "0"};
+  arguments.insert(arguments.begin(), common.begin(), common.end());
+  return run_tutti(arguments);
+}
+
+TEST(BenchMatmul, MeasuresListsAndChecksThem) {
+  const Ended ended =
+      matmul({"--m", "1,33", "--n", "20", "--k", "24", "--layout", "row,column", "--products", "2",
+              "--bias", "--algorithms", "host,auto", "--format", "json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const auto rows = nlohmann::json::parse(ended.out).at("rows");
+  ASSERT_EQ(rows.size(), 8u);
+  for (const auto& row : rows) {
+    const auto& of = row.at("matmul");
+    EXPECT_EQ(row.at("collective"), "matmul");
+    EXPECT_EQ(row.at("wrong"), 0) << row;
+    EXPECT_EQ(row.at("time_us").at("n"), 2);
+    EXPECT_EQ(row.at("dtype"), "fp32");
+    EXPECT_EQ(of.at("products"), 2);
+    EXPECT_TRUE(of.at("bias").get<bool>());
+    EXPECT_GT(of.at("tflops").get<double>(), 0);
+    EXPECT_EQ(of.at("ratio"), 0);  // cuBLASLt is not there
+  }
+  EXPECT_EQ(rows[3].at("algorithm"), "auto");
+  EXPECT_EQ(rows[3].at("matmul").at("m"), 33);
+  EXPECT_EQ(rows[2].at("algorithm"), "host_matmul");
+  EXPECT_EQ(rows[7].at("matmul").at("layout"), "column");
+}
+
+TEST(BenchMatmul, PrintsTablesAndAppends) {
+  const ScratchFolder folder;
+  const auto rows_after = [&](const char* rows) {
+    const Ended ended = matmul(
+        {"--m", rows, "--n", "16", "--k", "16", "--output", folder / "matmul.json", "--append"});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("# fp32, B row-major, backend host"));
+    return nlohmann::json::parse(folder.read("matmul.json")).at("rows").size();
+  };
+  EXPECT_EQ(rows_after("16"), 1u);
+  EXPECT_EQ(rows_after("16"), 1u);
+  EXPECT_EQ(rows_after("17"), 2u);
+}
+
+TEST(BenchMatmul, RefusesWhatItCannotMeasure) {
+  const Ended ended = matmul({"--m", "0"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_EQ(ended.err, "tutti bench matmul: --m: 0 is not between 1 and 1048576\n");
+  EXPECT_THAT(run_tutti({"bench", "matmull"}).err, HasSubstr("did you mean 'matmul'?"));
+  EXPECT_THAT(run_tutti({"bench", "--help"}).out, HasSubstr("Measure the own matmul"));
+}
+
+TEST(ExplainMatmul, AnswersForAnotherMachine) {
+  const Ended ended = run_tutti({"explain", "matmul", "--m", "4096", "--n", "1792", "--k", "4096",
+                                 "--gpu", "h200", "--json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const auto said = nlohmann::json::parse(ended.out);
+  EXPECT_EQ(said.at("plan").at("algorithm"), "own_matmul");
+  EXPECT_EQ(said.at("machine").at("multiprocessors"), 132);
+  EXPECT_EQ(said.at("tiles").size(), 4u);
+  EXPECT_THAT(run_tutti({"explain", "matmul", "--m", "8", "--n", "8", "--k", "8", "--gpu",
+                         "a100-sxm4-40gb"})
+                  .out,
+              HasSubstr("cannot run it"));
+  EXPECT_THAT(run_tutti({"explain", "matmul", "--m", "8"}).err, HasSubstr("--n is missing"));
+}
+
+}  // namespace
+}  // namespace tutti::cli
