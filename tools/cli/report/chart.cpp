@@ -211,21 +211,56 @@ std::string legend_of(const LineChart& chart) {
   return legend_of(entries);
 }
 
-std::string bar_of(const BarChart& chart, const Bar& bar, const LinearAxis& x, double y) {
-  std::string svg = text_at({kBarLeft - 10, y + 17}, "end", bar.name);
+std::string part_of_bar(const BarChart& chart, std::size_t part, double value, Point at,
+                        Point size) {
+  return fmt::format(
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\">"
+      "<title>{}: {:.{}f}</title></rect>\n",
+      at.x, at.y, size.x, size.y, kPartColours[part % kPartColours.size()],
+      xml_text(chart.parts[part]), value, std::max(chart.decimals, 1));
+}
+
+std::string stacked_bar(const BarChart& chart, const Bar& bar, const LinearAxis& x, double y) {
+  std::string svg, text;
   double sum = 0;
   for (std::size_t k = 0; k < bar.parts.size(); ++k) {
-    svg += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\">"
-        "<title>{}: {:.1f}</title></rect>\n",
-        x.place(sum), y, x.place(bar.parts[k]) - x.place(0), kBarHeight,
-        kPartColours[k % kPartColours.size()], xml_text(chart.parts[k]), bar.parts[k]);
+    const double width = x.place(bar.parts[k]) - x.place(0);
+    svg += part_of_bar(chart, k, bar.parts[k], {x.place(sum), y}, {width, kBarHeight});
     sum += bar.parts[k];
+    text += fmt::format("{}{:.{}f}", text.empty() ? "" : " + ", bar.parts[k], chart.decimals);
   }
-  const std::string text = bar.parts.size() > 1
-                               ? fmt::format("{:.0f} + {:.0f}", bar.parts[0], sum - bar.parts[0])
-                               : fmt::format("{:.0f}", sum);
   return svg + text_at({x.place(sum) + 8, y + 17}, "start", text);
+}
+
+std::string compared_bars(const BarChart& chart, const Bar& bar, const LinearAxis& x, double y) {
+  const auto parts = static_cast<double>(std::max<std::size_t>(chart.parts.size(), 1));
+  const double height = (kBarHeight + 4) / parts;
+  std::string svg;
+  for (std::size_t k = 0; k < bar.parts.size(); ++k) {
+    const double value = bar.parts[k], width = x.place(value) - x.place(0);
+    if (value <= 0) continue;
+    const double top = y - 2 + height * static_cast<double>(k);
+    svg += part_of_bar(chart, k, value, {x.place(0), top}, {width, height - 1});
+    svg += text_at({x.place(value) + 8, top + height - 4}, "start",
+                   fmt::format("{:.{}f}", value, chart.decimals));
+  }
+  return svg;
+}
+
+std::string bar_of(const BarChart& chart, const Bar& bar, const LinearAxis& x, double y) {
+  return text_at({kBarLeft - 10, y + 17}, "end", bar.name) +
+         (chart.stacked ? stacked_bar(chart, bar, x, y) : compared_bars(chart, bar, x, y));
+}
+
+// Of the longest bar.
+double length_of_bars(const BarChart& chart) {
+  double longest = chart.reference.value_or(0);
+  for (const Bar& bar : chart.bars) {
+    double sum = 0;
+    for (const double part : bar.parts) sum = chart.stacked ? sum + part : std::max(sum, part);
+    longest = std::max(longest, sum);
+  }
+  return longest;
 }
 
 }  // namespace
@@ -270,13 +305,7 @@ std::string render_chart(const LineChart& chart) {
 
 std::string render_chart(const BarChart& chart) {
   const double height = kTop + kBarPitch * static_cast<double>(chart.bars.size()) + kBottom;
-  double largest = 0;
-  for (const Bar& bar : chart.bars) {
-    double sum = 0;
-    for (const double part : bar.parts) sum += part;
-    largest = std::max(largest, sum);
-  }
-  const double most = std::max(largest, 1e-3) * 1.2;  // with room for a text
+  const double most = std::max(length_of_bars(chart), 1e-3) * 1.2;  // with room for a text
   const LinearAxis x{step_for(most, 8), most, kBarLeft, kWidth - kRight};
   std::string svg = open_svg(height, chart.title);
   for (double value = 0; value <= x.most * 1.001; value += x.step) {
@@ -294,6 +323,11 @@ std::string render_chart(const BarChart& chart) {
   for (const Bar& bar : chart.bars) {
     svg += bar_of(chart, bar, x, y);
     y += kBarPitch;
+  }
+  if (chart.reference) {
+    const double at = x.place(*chart.reference);
+    svg += line({at, kTop}, {at, height - kBottom},
+                "class=\"axis\" stroke=\"#222222\" stroke-dasharray=\"5 4\"");
   }
   return svg + "</svg>\n";
 }

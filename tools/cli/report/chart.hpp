@@ -46,12 +46,15 @@ struct Bar {
   std::vector<double> parts;  // one for each of BarChart::parts
 };
 
-// Horizontal bars of parts that add up.
+// Horizontal bars of parts that add up, or that are compared.
 struct BarChart {
   ChartTitle title;
   std::string x_title;
   std::vector<std::string> parts;  // at most two
   std::vector<Bar> bars;
+  bool stacked = true;                   // else one below the other, without those that are 0
+  int decimals = 0;                      // of values
+  std::optional<double> reference = {};  // a dashed line
 };
 std::string render_chart(const BarChart& chart);
 

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/units.hpp"
+#include "bench/matmul/print.hpp"
 #include "bench/overlap/phase.hpp"
 #include "bench/printers/comparison.hpp"
 #include "report/chart.hpp"
@@ -162,9 +163,37 @@ std::vector<Plot> overlap_plot(const Section& section, const Group& group) {
            .svg = render_chart(chart)}};
 }
 
+// Of each shape the speed of the own kernel and of what a call takes, over the best of cuBLASLt.
+std::vector<Plot> matmul_plot(const Section& section, const Group& group) {
+  BarChart chart{.title = {.title = fmt::format("matmul on {}: speed over the best of cuBLASLt",
+                                                section.file->record.environment.gpu),
+                           .conditions = title_of_matmul(group),
+                           .remark = "rows are m x n x k; higher is better"},
+                 .x_title = "speed-up (1 = the best of cuBLASLt's heuristics)",
+                 .parts = {"own kernel", "auto"},
+                 .bars = {},
+                 .stacked = false,
+                 .decimals = 3,
+                 .reference = 1};
+  for (const MatmulRow* shape : shapes_of(group)) {
+    const auto ratio = [&](std::string_view algorithm) {
+      const Row* row = matmul_row(group, *shape, algorithm);
+      return row == nullptr ? 0 : row->matmul->ratio;
+    };
+    const double own = ratio(kOwnRow), taken = ratio(kAutoName);
+    if (own > 0 || taken > 0) chart.bars.push_back({extents_text(*shape), {own, taken}});
+  }
+  if (chart.bars.empty()) return {};
+  return {{.name = fmt::format("{}_{}_{}.svg", section.file->machine, section.file->what,
+                               kind_text(group)),
+           .text = chart.title.title,
+           .svg = render_chart(chart)}};
+}
+
 }  // namespace
 
 std::vector<Plot> plots_of(const Section& section, const Group& group) {
+  if (group.first().matmul) return matmul_plot(section, group);
   if (group.first().overlap) return overlap_plot(section, group);
   std::vector<Plot> plots;
   const std::vector<Compared> sizes = compare(group, section.rows_beside(group));
@@ -177,7 +206,9 @@ std::vector<const Group*> drawn_groups(const std::vector<Group>& groups) {
   std::vector<const Group*> drawn;
   for (const Group& group : groups) {
     const auto same = std::find_if(drawn.begin(), drawn.end(), [&](const Group* each) {
-      return !group.first().overlap && each->first().ranks == group.first().ranks;
+      const Row& first = group.first();
+      return !first.overlap && !first.matmul && !each->first().matmul &&
+             each->first().ranks == group.first().ranks;
     });
     if (same == drawn.end()) {
       drawn.push_back(&group);

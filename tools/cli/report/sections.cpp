@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bench/matmul/print.hpp"
 #include "bench/overlap/print.hpp"
 
 namespace tutti::cli {
@@ -80,6 +81,7 @@ std::string how_to_read() {
 }
 
 Table Section::table(const Group& group) const {
+  if (group.first().matmul) return matmul_table_of(group);
   return group.first().overlap ? overlap_table_of(group, multicast(group))
                                : table_of(group, rows_beside(group), multicast(group));
 }

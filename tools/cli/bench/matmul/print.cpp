@@ -140,6 +140,22 @@ std::string title_of_matmul(const Group& group) {
   return text;
 }
 
+std::string kind_text(const Group& group) {
+  const MatmulRow& m = *group.first().matmul;
+  std::string text = group.first().dtype + "_" + m.layout;
+  if (m.products > 1) text += fmt::format("_{}_products", m.products);
+  return m.bias ? text + "_bias" : text;
+}
+
+std::vector<const MatmulRow*> shapes_of(const Group& group) {
+  std::vector<const MatmulRow*> shapes;
+  for (const Row* row : group.rows) {
+    const auto same = [row](const MatmulRow* shape) { return shape->same_extents(*row->matmul); };
+    if (std::ranges::none_of(shapes, same)) shapes.push_back(&*row->matmul);
+  }
+  return shapes;
+}
+
 Table matmul_table_of(const Group& group) {
   Table table{.title = title_of_matmul(group),
               .remark =
@@ -152,12 +168,7 @@ Table matmul_table_of(const Group& group) {
     table.columns.push_back({title});
   }
   table.columns.push_back({"own tile", true});
-  std::vector<const MatmulRow*> shapes;
-  for (const Row* row : group.rows) {
-    const auto same = [row](const MatmulRow* shape) { return shape->same_extents(*row->matmul); };
-    if (std::ranges::none_of(shapes, same)) shapes.push_back(&*row->matmul);
-  }
-  for (const MatmulRow* shape : shapes) table.rows.push_back(cells_of(group, *shape));
+  for (const MatmulRow* shape : shapes_of(group)) table.rows.push_back(cells_of(group, *shape));
   return table;
 }
 

@@ -18,6 +18,11 @@ inline constexpr std::string_view kOwnRow = "own_matmul", kPeerRow = "cublaslt_m
 // Of one shape the row of an algorithm, whose tile was not forced; null: none.
 const Row* matmul_row(const Group& group, const MatmulRow& shape, std::string_view algorithm);
 
+// Each shape of a group once, in order of appearance.
+std::vector<const MatmulRow*> shapes_of(const Group& group);
+
+// "bf16_row_3_products_bias"
+std::string kind_text(const Group& group);
 // "4096x1792x4096": m, n and k.
 std::string extents_text(const MatmulRow& row);
 // "bf16, B row-major, 3 products, with bias, backend cuda, cuBLASLt 13.0.2"
