@@ -48,7 +48,7 @@ Status measure_settings(const MatmulBenchOptions& options, Outcome& outcome) {
   CudaDriver* const cuda = options.bench.backend == Backend::kCuda ? real_cuda() : nullptr;
   std::unique_ptr<MatmulDevice> device = make_host_matmul_device();
   if (cuda != nullptr) {
-    TUTTI_ASSIGN(device, make_cuda_matmul_device(*cuda));
+    TUTTI_ASSIGN(device, make_cuda_matmul_device(*cuda, real_nvml()));
   }
   for (const MatmulSetting& setting : settings_of(options)) {
     const auto measured = measure_matmul(*device, cuda, options, setting);

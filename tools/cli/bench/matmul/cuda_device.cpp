@@ -43,7 +43,7 @@ struct CapturedGraph {
 
 class CudaMatmulDevice final : public MatmulDevice {
  public:
-  explicit CudaMatmulDevice(CudaDriver& cuda) : cuda_(cuda) {}
+  CudaMatmulDevice(CudaDriver& cuda, NvmlDriver* nvml) : cuda_(cuda), nvml_(nvml) {}
   ~CudaMatmulDevice() override {
     for (const auto& [start, end, before, after] : marks_) {
       static_cast<void>(cuda_.destroy_event(start).is_ok());
@@ -56,14 +56,11 @@ class CudaMatmulDevice final : public MatmulDevice {
   CudaMatmulDevice& operator=(const CudaMatmulDevice&) = delete;
 
   Status open() {
-    if (clock_kernel() == nullptr) {
-      return {StatusCode::kUnavailable, "this build has no CUDA kernels"};
-    }
     TUTTI_ASSIGN(device_, cuda_.current_device());
     TUTTI_TRY(cuda_.set_device(device_));
     TUTTI_ASSIGN(properties_, cuda_.properties(device_));
     TUTTI_ASSIGN(stream_, cuda_.create_stream(device_));
-    return cuda_.load_kernel(clock_kernel(), 0);
+    return clock_kernel() == nullptr ? Status::ok() : cuda_.load_kernel(clock_kernel(), 0);
   }
 
   Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override {
@@ -183,6 +180,7 @@ class CudaMatmulDevice final : public MatmulDevice {
   }
 
   Status read_clocks(ClockReading* into) {
+    if (clock_kernel() == nullptr) return Status::ok();
     void* arguments[] = {&into};
     return cuda_.launch({.kernel = clock_kernel(),
                          .blocks = properties_.multiprocessors,
@@ -192,9 +190,8 @@ class CudaMatmulDevice final : public MatmulDevice {
 
   // While the device is at work.
   void read_power() {
-    NvmlDriver* const nvml = real_nvml();
-    if (nvml == nullptr) return;
-    const auto watts = nvml->watts(properties_.pci_bus_id);
+    if (nvml_ == nullptr) return;
+    const auto watts = nvml_->watts(properties_.pci_bus_id);
     if (!watts.is_ok()) return;
     power_sum_ += *watts;
     ++power_reads_;
@@ -211,6 +208,7 @@ class CudaMatmulDevice final : public MatmulDevice {
   }
 
   CudaDriver& cuda_;
+  NvmlDriver* nvml_;
   int device_ = 0;
   CudaDeviceProperties properties_;
   Stream stream_ = nullptr;
@@ -222,8 +220,8 @@ class CudaMatmulDevice final : public MatmulDevice {
 
 }  // namespace
 
-Result<std::unique_ptr<MatmulDevice>> make_cuda_matmul_device(CudaDriver& cuda) {
-  auto device = std::make_unique<CudaMatmulDevice>(cuda);
+Result<std::unique_ptr<MatmulDevice>> make_cuda_matmul_device(CudaDriver& cuda, NvmlDriver* nvml) {
+  auto device = std::make_unique<CudaMatmulDevice>(cuda, nvml);
   TUTTI_TRY(device->open());
   return std::unique_ptr<MatmulDevice>(std::move(device));
 }

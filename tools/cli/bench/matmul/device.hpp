@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "drivers/cuda.hpp"
+#include "drivers/nvml.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::cli {
@@ -51,8 +52,8 @@ class MatmulDevice {
   virtual double watts() { return 0; }
 };
 
-// Of the current device.
-Result<std::unique_ptr<MatmulDevice>> make_cuda_matmul_device(CudaDriver& cuda);
+// Of the current device. `nvml`: null, power is not measured.
+Result<std::unique_ptr<MatmulDevice>> make_cuda_matmul_device(CudaDriver& cuda, NvmlDriver* nvml);
 std::unique_ptr<MatmulDevice> make_host_matmul_device();
 
 // So many operations that a sample takes long against what starts and ends it: a multiple of the
