@@ -41,10 +41,8 @@ std::string possible_text(MatmulAlgorithm algorithm, const MatmulMachine& machin
 // A line for each algorithm; * marks the selected one.
 std::string algorithms_text(const MatmulProblem& problem, const MatmulMachine& machine,
                             const Result<SelectedMatmul>& selected) {
-  constexpr MatmulAlgorithm kAll[] = {MatmulAlgorithm::kOwn, MatmulAlgorithm::kCublasLt,
-                                      MatmulAlgorithm::kPlain, MatmulAlgorithm::kHost};
   std::string text;
-  for (const MatmulAlgorithm algorithm : kAll) {
+  for (const MatmulAlgorithm algorithm : kAllMatmulAlgorithms) {
     const std::string why = why_not(algorithm, problem, machine);
     const bool taken = selected.is_ok() && selected->algorithm == algorithm;
     text += fmt::format("  {} {:<15}  {}\n", taken ? '*' : ' ', to_string(algorithm),

@@ -1,6 +1,7 @@
 // Which algorithm and tile a matmul takes: decided here and nowhere else, from values alone.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@
 namespace tutti {
 
 enum class MatmulAlgorithm : std::uint8_t { kOwn, kCublasLt, kPlain, kHost };
+inline constexpr std::array kAllMatmulAlgorithms = {
+    MatmulAlgorithm::kOwn, MatmulAlgorithm::kCublasLt, MatmulAlgorithm::kPlain,
+    MatmulAlgorithm::kHost};
 std::string_view to_string(MatmulAlgorithm algorithm);  // "own_matmul", ...
 
 // What the selection knows of the machine.
