@@ -17,7 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/catalogue.hpp"
 #include "base/knobs.hpp"
+#include "base/nearest.hpp"
 #include "bench/arguments.hpp"
 #include "bench/command.hpp"
 #include "bench/matmul/arguments.hpp"
@@ -60,6 +62,16 @@ void add_one_sided(CLI::App& bench, OneSidedArguments& a, Answer& answer,
   command.callback([&] { answer = [&] { return run_one_sided_bench(a, command_line); }; });
 }
 
+// The subcommand that somebody mistyped who named no collective; else empty.
+std::string subcommand_meant(const CLI::App& bench, const std::string& collective) {
+  std::vector<std::string> names;
+  for (const CLI::App* known : bench.get_subcommands({})) names.push_back(known->get_name());
+  std::vector<std::string_view> collectives, subcommands(names.begin(), names.end());
+  for (const Collective known : kAllCollectives) collectives.push_back(to_string(known));
+  if (parse_collective(collective).is_ok() || !nearest(collective, collectives).empty()) return {};
+  return std::string(nearest(collective, subcommands));
+}
+
 struct AllBenchArguments {
   BenchArguments collective;
   OverlapArguments overlap;
@@ -92,7 +104,13 @@ void add_bench(CLI::App& app, AllBenchArguments& all, Answer& answer,
   bench.callback([&] {
     if (answer) return;  // a subcommand's
     if (a.collective.empty()) throw CLI::RequiredError("collective");
-    answer = [&] { return run_bench(a, command_line); };
+    answer = [&] {
+      const std::string meant = subcommand_meant(bench, a.collective);
+      if (meant.empty()) return run_bench(a, command_line);
+      tell_line(stderr, "tutti bench: unknown collective '{}'; did you mean '{}'?", a.collective,
+                meant);
+      return kUsage;
+    };
   });
 }
 

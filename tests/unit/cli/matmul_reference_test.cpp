@@ -10,15 +10,16 @@
 namespace tutti::cli {
 namespace {
 
-struct Case {
+struct ReferenceCase {
   DataType dtype;
   MatrixLayout layout;
   bool bias;
 };
-constexpr Case kCases[] = {{DataType::kFloat32, MatrixLayout::kRowMajor, false},
-                           {DataType::kBfloat16, MatrixLayout::kColumnMajor, true},
-                           {DataType::kFloat16, MatrixLayout::kRowMajor, true}};
-constexpr MatmulExtents kExtents{.m = 37, .n = 300, .k = 131};
+constexpr ReferenceCase kReferenceCases[] = {
+    {DataType::kFloat32, MatrixLayout::kRowMajor, false},
+    {DataType::kBfloat16, MatrixLayout::kColumnMajor, true},
+    {DataType::kFloat16, MatrixLayout::kRowMajor, true}};
+constexpr MatmulExtents kSampledExtents{.m = 37, .n = 300, .k = 131};
 
 void put(DataType dtype, std::byte* to, float value) {
   if (dtype == DataType::kFloat32) std::memcpy(to, &value, sizeof value);
@@ -32,11 +33,11 @@ void put(DataType dtype, std::byte* to, float value) {
   }
 }
 
-class Product {
+class SampledProduct {
  public:
-  explicit Product(const Case& of)
+  explicit SampledProduct(const ReferenceCase& of)
       : case_(of), a_(of.dtype, 10), b_(of.dtype, 11), bias_(of.dtype, 12) {
-    const auto& [m, n, k] = kExtents;
+    const auto& [m, n, k] = kSampledExtents;
     c_.resize(m * n * size_of(of.dtype));
     for (std::size_t i = 0; i < m; ++i) {
       for (std::size_t j = 0; j < n; ++j) set(i, j, sum(i, j));
@@ -45,7 +46,7 @@ class Product {
 
   // In fp32, in the order of k.
   float sum(std::size_t i, std::size_t j) const {
-    const auto& [m, n, k] = kExtents;
+    const auto& [m, n, k] = kSampledExtents;
     float sum = 0;
     for (std::size_t l = 0; l < k; ++l) {
       const bool by_row = case_.layout == MatrixLayout::kRowMajor;
@@ -55,17 +56,17 @@ class Product {
     return case_.bias ? sum + static_cast<float>(bias_[j]) : sum;
   }
   void set(std::size_t i, std::size_t j, float value) {
-    put(case_.dtype, &c_[(i * kExtents.n + j) * size_of(case_.dtype)], value);
+    put(case_.dtype, &c_[(i * kSampledExtents.n + j) * size_of(case_.dtype)], value);
   }
   // In two parts, as large matrices are read.
   Mismatches check() const {
-    const MatmulReference reference({.extents = kExtents,
+    const MatmulReference reference({.extents = kSampledExtents,
                                      .dtype = case_.dtype,
                                      .layout = case_.layout,
                                      .a = a_,
                                      .b = b_,
                                      .bias = case_.bias ? &bias_ : nullptr});
-    const std::size_t half = 20 * kExtents.n * size_of(case_.dtype);
+    const std::size_t half = 20 * kSampledExtents.n * size_of(case_.dtype);
     const Mismatches upper = reference.check(0, ByteView(c_).first(half));
     Mismatches lower = reference.check(20, ByteView(c_).subspan(half));
     if (upper.count > 0) lower.first = upper.first;
@@ -74,41 +75,42 @@ class Product {
   }
 
  private:
-  Case case_;
+  ReferenceCase case_;
   Numbers a_, b_, bias_;
   Bytes c_;
 };
 
 TEST(MatmulReference, FindsNothingInASumThatIsRight) {
-  for (const Case& each : kCases) EXPECT_EQ(Product(each).check().count, 0u);
+  for (const ReferenceCase& each : kReferenceCases)
+    EXPECT_EQ(SampledProduct(each).check().count, 0u);
 }
 
 TEST(MatmulReference, FindsAnElementOfWhichASummandIsMissing) {
-  for (const Case& each : kCases) {
-    Product product(each);
-    const std::size_t row = kExtents.m - 1, column = kExtents.n - 1;
+  for (const ReferenceCase& each : kReferenceCases) {
+    SampledProduct product(each);
+    const std::size_t row = kSampledExtents.m - 1, column = kSampledExtents.n - 1;
     product.set(row, column, product.sum(row, column) + 0.4f);
     const Mismatches found = product.check();
-    EXPECT_EQ(found.first, row * kExtents.n + column);
+    EXPECT_EQ(found.first, row * kSampledExtents.n + column);
     EXPECT_GE(found.count, 1u);
   }
 }
 
 TEST(MatmulReference, FindsAWrongRowColumnOrTile) {
-  const Product right(kCases[0]);
+  const SampledProduct right(kReferenceCases[0]);
   const auto wrong = [&right](auto hits) {
-    Product product = right;
-    for (std::size_t i = 0; i < kExtents.m; ++i) {
-      for (std::size_t j = 0; j < kExtents.n; ++j) {
+    SampledProduct product = right;
+    for (std::size_t i = 0; i < kSampledExtents.m; ++i) {
+      for (std::size_t j = 0; j < kSampledExtents.n; ++j) {
         if (hits(i, j)) product.set(i, j, 0);
       }
     }
     return product.check().count;
   };
-  for (std::size_t row = 0; row < kExtents.m; ++row) {
+  for (std::size_t row = 0; row < kSampledExtents.m; ++row) {
     EXPECT_GT(wrong([row](std::size_t i, std::size_t) { return i == row; }), 0u) << row;
   }
-  for (std::size_t column = 0; column < kExtents.n; column += 13) {
+  for (std::size_t column = 0; column < kSampledExtents.n; column += 13) {
     EXPECT_GT(wrong([column](std::size_t, std::size_t j) { return j == column; }), 0u) << column;
   }
   EXPECT_GT(wrong([](std::size_t i, std::size_t j) { return i / 16 == 1 && j / 16 == 7; }), 0u);

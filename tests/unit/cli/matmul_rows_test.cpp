@@ -78,10 +78,27 @@ TEST(MatmulRows, AreALineEachInATable) {
 }
 
 TEST(MatmulRows, AreALinePerShapeInMarkdown) {
-  EXPECT_THAT(print_matmul_markdown(matmul_record()),
-              HasSubstr("| 4096 | 3584 | 8192 | 510.2 | 500.0 | 686.0 | 700.0 | 0.980 | n/a | "
-                        "0.998 to 1.002 | 1410 | 91.2% | 690 | 128x256x64, cluster 2x1, 4 stages "
-                        "|\n"));
+  const std::string text = print_matmul_markdown(matmul_record());
+  EXPECT_THAT(text,
+              HasSubstr("| m | n | k | own_matmul us | own_matmul TFLOP/s | own_matmul ratio | "
+                        "cublaslt_matmul us | cublaslt_matmul TFLOP/s | auto us | auto TFLOP/s | "
+                        "auto ratio | noise | own_matmul MHz | own_matmul util. | W | own_matmul "
+                        "config |\n"));
+  EXPECT_THAT(text,
+              HasSubstr("| 4096 | 3584 | 8192 | 510.2 | 686.0 | 0.980 | 500.0 | 700.0 | n/a | n/a "
+                        "| n/a | 0.998 to 1.002 | 1410 | 91.2% | 690 | 128x256x64, cluster 2x1, 4 "
+                        "stages |\n"));
+}
+
+TEST(MatmulRows, OfAHostHaveFewColumns) {
+  Record record = matmul_record();
+  record.rows.resize(1);
+  Row& row = record.rows.front();
+  row.algorithm = "host_matmul";
+  row.matmul = MatmulRow{.m = 8, .n = 9, .k = 10, .tflops = 0.5};
+  EXPECT_THAT(print_matmul_markdown(record),
+              HasSubstr("| m | n | k | host_matmul us | host_matmul TFLOP/s | host_matmul config "
+                        "|\n|---:|---:|---:|---:|---:|---|\n| 8 | 9 | 10 | 510.2 | 0.500 |  |\n"));
 }
 
 TEST(MatmulRows, HaveASectionAndAChartInTheReport) {
@@ -98,8 +115,8 @@ TEST(MatmulRows, HaveASectionAndAChartInTheReport) {
   EXPECT_EQ(pages[1].path, "docs/benchmarks/h100x1_matmul_bf16_row.svg");
   EXPECT_THAT(pages[0].text, HasSubstr("## matmul on h100x1"));
   EXPECT_THAT(pages[0].text, HasSubstr("](benchmarks/h100x1_matmul_bf16_row.svg)"));
-  EXPECT_THAT(pages[0].text, HasSubstr("| 8192 | 3584 | 8192 | 495.0 | 500.0 | 707.0 | 700.0 | "
-                                       "1.010 | 1.005 |"));
+  EXPECT_THAT(pages[0].text, HasSubstr("| 8192 | 3584 | 8192 | 495.0 | 707.0 | 1.010 | 500.0 | "
+                                       "700.0 | 497.5 | 703.5 | 1.005 |"));
   const std::string& chart = pages[1].text;
   EXPECT_THAT(chart, HasSubstr("<title>own kernel: 0.980</title>"));
   EXPECT_THAT(chart, HasSubstr("<title>auto: 1.005</title>"));

@@ -73,39 +73,48 @@ class MatmulTable final : public Printer {
   std::optional<Row> last_;  // before these
 };
 
-// A line of a page's table.
-std::vector<Cell> cells_of(const Group& group, const MatmulRow& shape) {
-  const Row* const own = matmul_row(group, shape, kOwnRow);
-  const Row* const peer = matmul_row(group, shape, kPeerRow);
-  const Row* const taken = matmul_row(group, shape, kAutoName);
-  const auto text = [](const Row* row, const auto& of) -> Cell {
-    return {row == nullptr ? "n/a" : of(*row)};
+// A column of a page's table: of which rows, and what of them.
+struct MatmulColumn {
+  std::string title;
+  std::string algorithm;
+  std::string (*text)(const Row& row);
+};
+
+std::string time_of_row(const Row& row) { return time_text(row.time_us.p50); }
+std::string tflops_of_row(const Row& row) { return tflops_text(row.matmul->tflops); }
+std::string ratio_of_row(const Row& row) { return number_text(row.matmul->ratio, 3); }
+std::string noise_of_row(const Row& row) {
+  const auto& noise = row.matmul->noise;
+  return noise ? fmt::format("{:.3f} to {:.3f}", noise->p10, noise->p90) : "n/a";
+}
+std::string clock_of_row(const Row& row) { return number_text(row.matmul->megahertz, 0); }
+std::string part_of_row(const Row& row) { return percent_text(row.matmul->utilisation); }
+std::string power_of_row(const Row& row) { return number_text(row.matmul->watts, 0); }
+std::string config_of_row(const Row& row) { return row.matmul->config; }
+
+// Of each algorithm time and rate, and its ratio if cuBLASLt was measured; then what is known of
+// the clock, of the first algorithm.
+std::vector<MatmulColumn> columns_of(const Group& group) {
+  std::vector<MatmulColumn> columns;
+  const std::vector<std::string> algorithms = algorithms_of(group);
+  const bool compared = std::ranges::count(algorithms, kPeerRow) > 0;
+  const auto add = [&](const std::string& title, const std::string& of, auto* text) {
+    columns.push_back({title, of, text});
   };
-  const auto time = [](const Row& row) { return time_text(row.time_us.p50); };
-  const auto tflops = [](const Row& row) { return tflops_text(row.matmul->tflops); };
-  const auto ratio = [](const Row& row) { return number_text(row.matmul->ratio, 3); };
-  const auto noise = [](const Row& row) {
-    const auto& of = row.matmul->noise;
-    return of ? fmt::format("{:.3f} to {:.3f}", of->p10, of->p90) : std::string("n/a");
-  };
-  const auto clock = [](const Row& row) { return number_text(row.matmul->megahertz, 0); };
-  const auto part = [](const Row& row) { return percent_text(row.matmul->utilisation); };
-  const auto power = [](const Row& row) { return number_text(row.matmul->watts, 0); };
-  const auto config = [](const Row& row) { return row.matmul->config; };
-  return {{fmt::format("{}", shape.m)},
-          {fmt::format("{}", shape.n)},
-          {fmt::format("{}", shape.k)},
-          text(own, time),
-          text(peer, time),
-          text(own, tflops),
-          text(peer, tflops),
-          text(own, ratio),
-          text(taken, ratio),
-          text(peer, noise),
-          text(own, clock),
-          text(own, part),
-          text(own, power),
-          text(own, config)};
+  for (const std::string& name : algorithms) {
+    add(name + " us", name, time_of_row);
+    add(name + " TFLOP/s", name, tflops_of_row);
+    if (compared && name != kPeerRow) add(name + " ratio", name, ratio_of_row);
+  }
+  if (compared) add("noise", std::string(kPeerRow), noise_of_row);
+  const std::string& first = algorithms.front();
+  if (std::ranges::any_of(group.rows, [](const Row* row) { return row->matmul->megahertz > 0; })) {
+    add(first + " MHz", first, clock_of_row);
+    add(first + " util.", first, part_of_row);
+    add("W", first, power_of_row);
+  }
+  add(first + " config", first, config_of_row);
+  return columns;
 }
 
 }  // namespace
@@ -163,12 +172,20 @@ Table matmul_table_of(const Group& group) {
                   "ratios of cuBLASLt to itself, round by round",
               .columns = {{"m"}, {"n"}, {"k"}},
               .rows = {}};
-  for (const char* title : {"own us", "cuBLASLt us", "own TFLOP/s", "cuBLASLt TFLOP/s", "own ratio",
-                            "auto ratio", "noise", "own MHz", "own util.", "W"}) {
-    table.columns.push_back({title});
+  const std::vector<MatmulColumn> columns = columns_of(group);
+  for (const MatmulColumn& column : columns) {
+    table.columns.push_back({column.title, column.text == config_of_row});
   }
-  table.columns.push_back({"own tile", true});
-  for (const MatmulRow* shape : shapes_of(group)) table.rows.push_back(cells_of(group, *shape));
+  for (const MatmulRow* shape : shapes_of(group)) {
+    std::vector<Cell> cells = {{fmt::format("{}", shape->m)},
+                               {fmt::format("{}", shape->n)},
+                               {fmt::format("{}", shape->k)}};
+    for (const MatmulColumn& column : columns) {
+      const Row* const row = matmul_row(group, *shape, column.algorithm);
+      cells.push_back({row == nullptr ? "n/a" : column.text(*row)});
+    }
+    table.rows.push_back(std::move(cells));
+  }
   return table;
 }
 
