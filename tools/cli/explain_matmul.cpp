@@ -19,6 +19,8 @@ namespace tutti::cli {
 namespace {
 
 Result<std::size_t> extent_of(std::string_view option, const std::string& text) {
+  constexpr std::size_t kUsual = 8192;
+  if (text.empty()) return kUsual;
   TUTTI_ASSIGN(const int extent, parse_int(option, text, {1, kMostExtent}));
   return static_cast<std::size_t>(extent);
 }

@@ -157,9 +157,9 @@ void add_explained_matmul(CLI::App& explain, ExplainMatmulArguments& a, Answer& 
   CLI::App& matmul = *explain.add_subcommand(
       "matmul", "Show which algorithm and tile a matmul would use, and why");
   matmul.option_defaults()->group("Call");
-  matmul.add_option("--m", a.m, "Rows of A and C")->type_name("N")->required();
-  matmul.add_option("--n", a.n, "Columns of B and C")->type_name("N")->required();
-  matmul.add_option("--k", a.k, "Columns of A, rows of B")->type_name("N")->required();
+  matmul.add_option("--m", a.m, "Rows of A and C")->type_name("N")->default_str("8192");
+  matmul.add_option("--n", a.n, "Columns of B and C")->type_name("N")->default_str("8192");
+  matmul.add_option("--k", a.k, "Columns of A, rows of B")->type_name("N")->default_str("8192");
   matmul.add_option("-d,--dtype", a.dtype, "Element type")
       ->type_name("bf16|fp16|fp32")
       ->default_str("bf16; fp32 on the host");

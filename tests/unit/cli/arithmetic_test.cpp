@@ -46,7 +46,7 @@ TEST(Arithmetic, WhatIsWrongIsFound) {
     if (iteration > 0) {
       EXPECT_EQ(wrong(false), kThreads);  // of older numbers
     }
-    test::require_ok(work->run(a.data(), b.data(), c.data(), nullptr));
+    test::require_ok(work->run({.a = a.data(), .b = b.data(), .c = c.data()}, nullptr));
     EXPECT_EQ(wrong(false), 0u);
     EXPECT_EQ(wrong(true), 1u);
   }

@@ -31,9 +31,7 @@ TEST(MatmulRows, SurviveAFile) {
   record.rows.front().matmul->bias = true;
   const auto again = record_from_json_text(to_json_text(record), "matmul.json");
   ASSERT_TRUE(again.is_ok()) << again.status().to_string();
-  for (std::size_t k = 0; k < record.rows.size(); ++k) {
-    EXPECT_EQ(again->rows[k].matmul, record.rows[k].matmul) << k;
-  }
+  for (const std::size_t k : {0, 1}) EXPECT_EQ(again->rows[k].matmul, record.rows[k].matmul);
   EXPECT_EQ(to_json_text(*again), to_json_text(record));
 }
 

@@ -76,7 +76,8 @@ TEST(ExplainMatmul, AnswersForAnotherMachine) {
                          "a100-sxm4-40gb"})
                   .out,
               HasSubstr("cannot run it"));
-  EXPECT_THAT(run_tutti({"explain", "matmul", "--m", "8"}).err, HasSubstr("--n is missing"));
+  EXPECT_EQ(run_tutti({"explain", "matmul", "--k", "0"}).err,
+            "tutti explain matmul: --k: 0 is not between 1 and 1048576\n");
 }
 
 }  // namespace

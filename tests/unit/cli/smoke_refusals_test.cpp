@@ -54,10 +54,12 @@ constexpr const char* kOptions = R"(\n  (?:-\w, |    )(--[\w-]+) \w)";
 // What is called, and that without which it would be refused anyway.
 const std::vector<Words> kCommands = {{"bench", "all_reduce"},
                                       {"bench", "overlap"},
+                                      {"bench", "matmul"},
                                       {"bench", "put"},
                                       {"bench", "get"},
                                       {"tune"},
                                       {"explain", "all_reduce"},
+                                      {"explain", "matmul"},
                                       {"status"},
                                       {"doctor"},
                                       {"env"},
