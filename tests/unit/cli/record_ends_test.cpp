@@ -35,9 +35,6 @@ Record full_record() {
   overlap.overlap->per_rank.resize(1);
   overlap.per_rank_p50_us.resize(1);
   record.rows.push_back(overlap);
-  record.rows.push_back(some_matmul_row("cublaslt_matmul", 4096, 1));
-  record.rows.back().matmul->tile = "128x128";
-  record.rows.back().matmul->fill = 0.5;
   return record;
 }
 
@@ -49,11 +46,7 @@ void show(const Record& record) {
   std::erase_if(overlaps.rows, [](const Row& row) { return !row.overlap; });
   EXPECT_FALSE(print_overlap_markdown(overlaps).empty());
   EXPECT_FALSE(print_overlap_table(overlaps).empty());
-  Record matmuls = record;
-  std::erase_if(matmuls.rows, [](const Row& row) { return !row.matmul; });
-  EXPECT_FALSE(print_matmul_markdown(matmuls).empty());
-  EXPECT_FALSE(make_matmul_table_printer({})->whole(matmuls).empty());
-  for (const char* what : {"all_reduce", "overlap", "matmul"}) {
+  for (const char* what : {"all_reduce", "overlap"}) {
     const ResultFile file{
         .path = "results/m/x.json", .machine = "m", .what = what, .record = record};
     const auto headline = render_headline({file}, file.path);
@@ -84,6 +77,35 @@ TEST(RecordEnds, AreRefusedOrShown) {
   EXPECT_GT(test::at_all_ends(document, look), 80);
   EXPECT_GT(refused, 500);
   EXPECT_GT(shown, 300);
+}
+
+// What only rows of matmuls have; the rest is as above.
+TEST(RecordEnds, OfMatmulsAreRefusedOrShown) {
+  Record full = some_record();
+  full.rows = {some_matmul_row("cublaslt_matmul", 4096, 1)};
+  full.rows.front().matmul->tile = "128x128";
+  full.rows.front().matmul->fill = 0.5;
+  auto document = nlohmann::json::parse(to_json_text(full));
+  const auto matmul = document["rows"][0]["matmul"];
+  int refused = 0, shown = 0;
+  const auto look = [&](const nlohmann::json& changed, const std::string& what) {
+    SCOPED_TRACE(what);
+    document["rows"][0]["matmul"] = changed;
+    const auto read = record_from_json_text(document.dump(), "x.json");
+    if (!read.is_ok()) {
+      ++refused;
+      EXPECT_EQ(read.status().code(), StatusCode::kInvalidArgument);
+      return;
+    }
+    ++shown;
+    EXPECT_FALSE(print_matmul_markdown(*read).empty());
+    EXPECT_FALSE(make_matmul_table_printer({})->whole(*read).empty());
+    const ResultFile file{.path = "r/m/x.json", .machine = "m", .what = "matmul", .record = *read};
+    for (const Page& page : render_docs({file}, "docs/x.md")) EXPECT_LT(page.text.size(), 1u << 20);
+  };
+  EXPECT_GT(test::at_all_ends(matmul, look), 15);
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(shown, 50);
 }
 
 TEST(RecordEnds, RefusalsNameTheField) {

@@ -14,6 +14,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kHeuristicRounds = 6;
+constexpr std::chrono::seconds kWarmAgain{1};
+
+void forget_samples(const std::vector<MatmulArm*>& arms) {
+  for (MatmulArm* arm : arms) {
+    arm->samples_us.clear();
+    arm->megahertz.clear();
+  }
+}
 
 double median_of(const std::vector<double>& samples) { return summarize(samples).p50; }
 
@@ -32,7 +40,9 @@ class MatmulMeasuring {
     if (all_.empty()) return MeasuredMatmul{.rows = {}, .skipped = arms_.skipped, .wrong = {}};
     wrong_.resize(all_.size());
     TUTTI_TRY(check(0));
-    TUTTI_TRY(warm());
+    // A check leaves the device idle for a moment; where heuristics ran before, it is warm.
+    const auto seconds = std::chrono::seconds(options_.seconds);
+    TUTTI_TRY(warm(all_, peer_ == nullptr ? seconds : std::min(seconds, kWarmAgain)));
     TUTTI_TRY(sample());
     TUTTI_TRY(check(sets_.size() - 1));
     return told();
@@ -52,12 +62,11 @@ class MatmulMeasuring {
     if (arms_.heuristics.empty()) return Status::ok();
     std::vector<MatmulArm*> candidates;
     for (MatmulArm& arm : arms_.heuristics) candidates.push_back(&arm);
-    TUTTI_TRY(warm(candidates));
+    TUTTI_TRY(warm(candidates, std::chrono::seconds(options_.seconds)));
+    forget_samples(candidates);
     TUTTI_TRY(device_.sample(candidates, kHeuristicRounds));
     peer_ = *std::ranges::min_element(
         candidates, {}, [](const MatmulArm* arm) { return median_of(arm->samples_us); });
-    peer_->samples_us.clear();
-    peer_->megahertz.clear();
     again_ = *peer_;
     return Status::ok();
   }
@@ -75,9 +84,8 @@ class MatmulMeasuring {
     return Status::ok();
   }
 
-  Status warm() { return warm(all_); }
-  Status warm(const std::vector<MatmulArm*>& arms) {
-    const auto end = Clock::now() + std::chrono::seconds(options_.seconds);
+  Status warm(const std::vector<MatmulArm*>& arms, std::chrono::seconds time) {
+    const auto end = Clock::now() + time;
     while (Clock::now() < end) TUTTI_TRY(device_.sample(arms, 1));
     return Status::ok();
   }
@@ -86,16 +94,12 @@ class MatmulMeasuring {
     std::vector<MatmulArm*> arms = all_;
     if (peer_ != nullptr) arms.push_back(&again_);
     if (options_.bench.warmup > 0) TUTTI_TRY(device_.sample(arms, options_.bench.warmup));
-    for (MatmulArm* arm : arms) {
-      arm->samples_us.clear();
-      arm->megahertz.clear();
-    }
+    forget_samples(arms);
     device_.watts();
     TUTTI_TRY(device_.sample(arms, options_.bench.iterations));
     watts_ = device_.watts();
     for (MatmulArm* arm : all_) {
-      const auto megahertz = summarize(arm->megahertz);
-      clocks_.push_back(megahertz.p50);
+      clocks_.push_back(median_of(arm->megahertz));
       times_.push_back(arm->samples_us);
     }
     return Status::ok();
