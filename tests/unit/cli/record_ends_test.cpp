@@ -103,7 +103,7 @@ TEST(RecordEnds, OfMatmulsAreRefusedOrShown) {
     const ResultFile file{.path = "r/m/x.json", .machine = "m", .what = "matmul", .record = *read};
     for (const Page& page : render_docs({file}, "docs/x.md")) EXPECT_LT(page.text.size(), 1u << 20);
   };
-  EXPECT_GT(test::at_all_ends(matmul, look), 15);
+  EXPECT_GT(test::at_all_ends(matmul, look), 12);
   EXPECT_GT(refused, 100);
   EXPECT_GT(shown, 50);
 }

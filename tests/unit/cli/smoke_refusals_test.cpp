@@ -110,12 +110,12 @@ TEST_P(Refusals, OfNonsense) {
 }
 
 TEST_P(Refusals, OfWhatItDoesNotKnow) {
-  for (const Words& words : {Words{"--loud"}, Words{"--a\n\x1b[2J"}, Words{"a\n\x1b[2J", "b"}}) {
+  for (const Words& words : {Words{"--quiet"}, Words{"--a\n\x1b[2J"}, Words{"a\n\x1b[2J", "b"}}) {
     const Ended ended = run(words);
     expect_one_line(ended, words);
   }
-  EXPECT_THAT(run({"--loud"}).err,
-              AllOf(HasSubstr("unknown option '--loud'; `tutti " + GetParam().front()),
+  EXPECT_THAT(run({"--quiet"}).err,
+              AllOf(HasSubstr("unknown option '--quiet'; `tutti " + GetParam().front()),
                     HasSubstr("--help` lists the options")));
 }
 

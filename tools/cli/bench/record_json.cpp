@@ -90,7 +90,7 @@ ordered_json to_value(const MatmulRow& m) {
                         {"bias", m.bias},
                         {"config", m.config},
                         {"library", m.library},
-                        {"tflops", rounded(m.tflops)},
+                        {"tflops", finely_rounded(m.tflops)},
                         {"ratio", finely_rounded(m.ratio)}};
   if (!m.tile.empty()) value["tile"] = m.tile;
   if (m.noise) {
