@@ -174,6 +174,9 @@ void write_results(Corpus& corpus) {
   record.rows = {cli::some_overlap_row(cli::Phase::kMatmul, 1600),
                  cli::some_overlap_row(cli::Phase::kOverlap, 1800)};
   corpus.write("results/overlap_record", cli::to_json_text(record));
+  record.rows = {cli::some_matmul_row("own_matmul", 4096, 0.98),
+                 cli::some_matmul_row("cublaslt_matmul", 4096, 1)};
+  corpus.write("results/matmul_record", cli::to_json_text(record));
   cli::OverlapMeasurement overlap;
   overlap.phase = cli::Phase::kOverlap;
   overlap.algorithm = "copy_engine";

@@ -73,6 +73,9 @@ TEST(MatmulRows, AreALineEachInATable) {
                         "4 stages)\n"));
   EXPECT_THAT(text, HasSubstr("# 8192x3584x8192: heuristic 2 of 8 against itself: ratio 1.0005, "
                               "80 % of the rounds 0.9980 to 1.0020\n"));
+  EXPECT_THAT(text,
+              HasSubstr("cuBLASLt 13.0.2, own_matmul: geometric mean of the ratios 0.9949\n"));
+  EXPECT_THAT(text, HasSubstr("cuBLASLt 13.0.2, auto: geometric mean of the ratios 1.0050\n"));
 }
 
 TEST(MatmulRows, AreALinePerShapeInMarkdown) {
@@ -118,6 +121,8 @@ TEST(MatmulRows, HaveASectionAndAChartInTheReport) {
   const std::string& chart = pages[1].text;
   EXPECT_THAT(chart, HasSubstr("<title>own kernel: 0.980</title>"));
   EXPECT_THAT(chart, HasSubstr("<title>auto: 1.005</title>"));
+  EXPECT_THAT(chart, HasSubstr("; geometric mean of the own kernel: 0.995; geometric mean of "
+                               "auto: 1.005</text>"));
   EXPECT_THAT(chart, HasSubstr(">4096x3584x8192</text>"));
   EXPECT_THAT(chart, HasSubstr("stroke-dasharray"));
   EXPECT_THAT(chart, Not(HasSubstr("0.500")));

@@ -56,6 +56,15 @@ TEST(BenchMatmul, PrintsTablesAndAppends) {
   EXPECT_EQ(rows_after("17"), 2u);
 }
 
+TEST(BenchMatmul, FindsAWrongElement) {
+  const Ended ended = matmul({"--m", "40", "--n", "16", "--k", "16", "--algorithms", "host,auto",
+                              "--inject", "flip:0:auto"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("# WRONG RESULT of auto, m 40, n 16, k 16: 2 elements, first "
+                                   "row 0, column 0\n"));
+  EXPECT_THAT(ended.err, testing::Not(HasSubstr("host_matmul")));
+}
+
 TEST(BenchMatmul, RefusesWhatItCannotMeasure) {
   const Ended ended = matmul({"--m", "0"});
   EXPECT_EQ(ended.exit_code, 2);

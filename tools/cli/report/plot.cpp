@@ -184,6 +184,11 @@ std::vector<Plot> matmul_plot(const Section& section, const Group& group) {
     if (own > 0 || taken > 0) chart.bars.push_back({extents_text(*shape), {own, taken}});
   }
   if (chart.bars.empty()) return {};
+  for (const auto& [name, algorithm] :
+       {std::pair("the own kernel", kOwnRow), std::pair("auto", kAutoName)}) {
+    const double mean = mean_ratio(group, algorithm);
+    if (mean > 0) chart.title.remark += fmt::format("; geometric mean of {}: {:.3f}", name, mean);
+  }
   return {{.name = fmt::format("{}_{}_{}.svg", section.file->machine, section.file->what,
                                kind_text(group)),
            .text = chart.title.title,

@@ -74,6 +74,7 @@ void add_matmul_options(CLI::App& matmul, MatmulArguments& a) {
       ->type_name("table|markdown|csv|json")
       ->default_str("table");
   add_file_options(matmul, a.bench);
+  matmul.add_option("--inject", a.bench.inject)->group("");
   matmul.footer(kExamples);
 }
 

@@ -77,11 +77,16 @@ class MatmulMeasuring {
     for (std::size_t k = 0; k < all_.size(); ++k) {
       TUTTI_TRY(sets_.poison());
       TUTTI_TRY(device_.sample({&all_[k], 1}, 1));
-      TUTTI_ASSIGN(const Mismatches found, sets_.check(set));
+      TUTTI_ASSIGN(const Mismatches found, sets_.check(set, flips(all_[k]->algorithm)));
       if (wrong_[k].count == 0) wrong_[k].first = found.first;
       wrong_[k].count += found.count;
     }
     return Status::ok();
+  }
+
+  bool flips(std::string_view algorithm) const {
+    const Injection& inject = options_.bench.inject;
+    return inject.kind == Injection::Kind::kFlip && inject.hits(0, algorithm);
   }
 
   Status warm(const std::vector<MatmulArm*>& arms, std::chrono::seconds time) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 namespace tutti::cli {
@@ -42,7 +43,18 @@ class MatmulTable final : public Printer {
     return text;
   }
 
-  std::string end(const Record&) override { return {}; }
+  std::string end(const Record& record) override {
+    std::string text;
+    for (const Group& group : groups_of(record.rows)) {
+      for (const std::string& algorithm : algorithms_of(group)) {
+        const double mean = mean_ratio(group, algorithm);
+        if (mean <= 0 || algorithm == kPeerRow) continue;
+        text += fmt::format("# {}, {}: geometric mean of the ratios {:.4f}\n",
+                            title_of_matmul(group), algorithm, mean);
+      }
+    }
+    return text;
+  }
 
  private:
   static std::string heading(const Group& group) {
@@ -129,6 +141,18 @@ const Row* matmul_row(const Group& group, const MatmulRow& shape, std::string_vi
            each->matmul->tile.empty();
   });
   return row == group.rows.end() ? nullptr : *row;
+}
+
+double mean_ratio(const Group& group, std::string_view algorithm) {
+  double sum = 0;
+  int count = 0;
+  for (const MatmulRow* shape : shapes_of(group)) {
+    const Row* const row = matmul_row(group, *shape, algorithm);
+    if (row == nullptr || row->matmul->ratio <= 0) continue;
+    sum += std::log(row->matmul->ratio);
+    ++count;
+  }
+  return count == 0 ? 0 : std::exp(sum / count);
 }
 
 std::string extents_text(const MatmulRow& row) {

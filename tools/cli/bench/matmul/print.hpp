@@ -21,6 +21,10 @@ const Row* matmul_row(const Group& group, const MatmulRow& shape, std::string_vi
 // Each shape of a group once, in order of appearance.
 std::vector<const MatmulRow*> shapes_of(const Group& group);
 
+// The geometric mean of an algorithm's ratios over all shapes, its tile not forced; 0: there is
+// none.
+double mean_ratio(const Group& group, std::string_view algorithm);
+
 // "bf16_row_3_products_bias"
 std::string kind_text(const Group& group);
 // "4096x1792x4096": m, n and k.

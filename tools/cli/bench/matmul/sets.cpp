@@ -94,7 +94,7 @@ Status MatmulSets::poison() {
   return device_->fill(c_.get(), kPoison, sets_ * products * c_bytes_);
 }
 
-Result<Mismatches> MatmulSets::check(std::size_t set) const {
+Result<Mismatches> MatmulSets::check(std::size_t set, bool flip) const {
   const auto& [m, n, k] = setting_.extents;
   const std::size_t row = n * size_of(setting_.dtype);
   const std::size_t rows_at_once = std::clamp<std::size_t>(64 * MiB / row, 1, m);
@@ -104,6 +104,7 @@ Result<Mismatches> MatmulSets::check(std::size_t set) const {
     for (std::size_t first = 0; first < m; first += rows_at_once) {
       const std::size_t bytes = std::min(rows_at_once, m - first) * row;
       TUTTI_TRY(device_->copy(rows.data(), c(set, product) + first * row, bytes));
+      if (flip && product == 0 && first == 0) rows[size_of(setting_.dtype) - 1] ^= std::byte{0x80};
       const MatmulReference& reference = references_[static_cast<std::size_t>(product)];
       const Mismatches here = reference.check(first, ByteView(rows).first(bytes));
       if (found.count == 0) found.first = here.first;

@@ -42,8 +42,9 @@ class MatmulSets {
   }
 
   Status poison();  // every C
-  // Wrong elements among samples of the C of a set.
-  Result<Mismatches> check(std::size_t set) const;
+  // Wrong elements among samples of the C of a set. `flip`: as if the sign of the first were
+  // another.
+  Result<Mismatches> check(std::size_t set, bool flip = false) const;
 
  private:
   MatmulSets(MatmulDevice& device, const MatmulSetting& setting);
