@@ -98,6 +98,8 @@ TEST(RecordEnds, OfMatmulsAreRefusedOrShown) {
       return;
     }
     ++shown;
+    const std::string text = to_json_text(*read);
+    EXPECT_EQ(to_json_text(*record_from_json_text(text, "again.json")), text);
     EXPECT_FALSE(print_matmul_markdown(*read).empty());
     EXPECT_FALSE(make_matmul_table_printer({})->whole(*read).empty());
     const ResultFile file{.path = "r/m/x.json", .machine = "m", .what = "matmul", .record = *read};

@@ -49,6 +49,11 @@ ordered_json to_value(const std::optional<double>& value) {
   return value ? ordered_json(rounded(*value)) : ordered_json(nullptr);
 }
 
+// What is not known is left out.
+void add_known(ordered_json& value, const char* name, double number) {
+  if (number > 0) value[name] = number;
+}
+
 ordered_json to_value(const OverlapRow& o) {
   ordered_json per_rank = ordered_json::array();
   for (const RankTimes& times : o.per_rank) {
@@ -74,12 +79,14 @@ ordered_json to_value(const OverlapRow& o) {
                         {"matmul_slowdown", to_value(o.matmul_slowdown)}};
   if (o.compute != OverlapRow{}.compute) value["compute"] = o.compute;
   if (o.pause_ms > 0) value["pause_ms"] = o.pause_ms;
-  if (o.megahertz > 0) value["megahertz"] = rounded(o.megahertz);
+  add_known(value, "megahertz", rounded(o.megahertz));
   return value;
 }
 
-// Ratios and parts have more decimals than times.
-double finely_rounded(double value) { return rounded(value * 1e3) / 1e3; }
+// Six decimals, for ratios and parts of a whole.
+double finely_rounded(double value) {
+  return std::abs(value) < 1e9 ? std::round(value * 1e6) / 1e6 : value;
+}
 
 ordered_json to_value(const MatmulRow& m) {
   ordered_json value = {{"m", m.m},
@@ -98,10 +105,10 @@ ordered_json to_value(const MatmulRow& m) {
                       {"p50", finely_rounded(m.noise->p50)},
                       {"p90", finely_rounded(m.noise->p90)}};
   }
-  if (m.megahertz > 0) value["megahertz"] = rounded(m.megahertz);
-  if (m.watts > 0) value["watts"] = rounded(m.watts);
-  if (m.utilisation > 0) value["utilisation"] = finely_rounded(m.utilisation);
-  if (m.fill > 0) value["fill"] = finely_rounded(m.fill);
+  add_known(value, "megahertz", rounded(m.megahertz));
+  add_known(value, "watts", rounded(m.watts));
+  add_known(value, "utilisation", finely_rounded(m.utilisation));
+  add_known(value, "fill", finely_rounded(m.fill));
   return value;
 }
 

@@ -34,10 +34,9 @@ class HostMatmulDevice final : public MatmulDevice {
 
   Status prepare(MatmulArm& arm, std::size_t sets) override {
     arm.operations = 1;
-    TUTTI_ASSIGN(const double first, time_of(arm));
-    static_cast<void>(first);  // loads the library
-    TUTTI_ASSIGN(const double second, time_of(arm));
-    arm.operations = operations_for(second, sets);
+    TUTTI_TRY(time_of(arm).status());  // loads the library
+    TUTTI_ASSIGN(const double time, time_of(arm));
+    arm.operations = operations_for(time, sets);
     return Status::ok();
   }
 

@@ -115,10 +115,11 @@ class MatmulMeasuring {
     for (std::size_t k = 0; k < all_.size(); ++k) {
       measured.rows.push_back(row_of(k));
       if (wrong_[k].count == 0) continue;
-      const auto& [m, n, k_] = sets_.setting().extents;
-      measured.wrong.push_back(fmt::format(
-          "WRONG RESULT of {}, m {}, n {}, k {}: {} elements, first row {}, column {}",
-          all_[k]->algorithm, m, n, k_, wrong_[k].count, wrong_[k].first / n, wrong_[k].first % n));
+      const MatmulExtents& of = sets_.setting().extents;
+      measured.wrong.push_back(
+          fmt::format("WRONG RESULT of {}, m {}, n {}, k {}: {} elements, first row {}, column {}",
+                      all_[k]->algorithm, of.m, of.n, of.k, wrong_[k].count, wrong_[k].first / of.n,
+                      wrong_[k].first % of.n));
     }
     return measured;
   }
