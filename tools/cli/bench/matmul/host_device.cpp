@@ -10,14 +10,14 @@
 namespace tutti::cli {
 namespace {
 
+constexpr std::align_val_t kPage{4096};
+
 class HostMatmulDevice final : public MatmulDevice {
  public:
   Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override {
-    constexpr std::align_val_t kAlignment{4096};
-    auto* memory = static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow));
+    auto* memory = static_cast<std::byte*>(::operator new(bytes, kPage, std::nothrow));
     if (memory == nullptr) return Status(StatusCode::kResourceExhausted, "out of memory");
-    return std::shared_ptr<std::byte>(
-        memory, [kAlignment](std::byte* at) { ::operator delete(at, kAlignment); });
+    return std::shared_ptr<std::byte>(memory, [](std::byte* at) { ::operator delete(at, kPage); });
   }
 
   Status copy(void* to, const void* from, std::size_t bytes) override {
