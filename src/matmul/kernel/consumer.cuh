@@ -1,0 +1,94 @@
+// A warpgroup that multiplies: its half of a tile's rows, by all columns.
+#pragma once
+
+#include "matmul/kernel/ring.cuh"
+#include "matmul/kernel/wgmma.cuh"
+
+namespace tutti {
+
+template <class Tile, class Element>
+struct Consumer {
+  using Accumulators = float[Tile::kBlocks][Tile::kN / 2];
+
+  Stages<Tile> stages;
+  int part;    // of the tile's rows
+  int blocks;  // of the cluster
+  StageCursor<Tile> at = {};
+
+  // All products of a stage: four times 16 elements of K.
+  __device__ void multiply_stage(Accumulators& sums, bool first) {
+    // Along K a row-major B is 16 rows of 128 bytes further; everything else 16 elements.
+    constexpr std::uint32_t kStepA = 32, kStepB = Tile::kRowMajorB ? 16 * 128 : 32;
+    constexpr std::uint32_t kBlockBytes = 64 * 128;
+    const std::uint64_t a =
+        ptx::matrix_at(stages.a(at.stage) + part * (Tile::kBlocks * kBlockBytes), 0);
+    const std::uint64_t b = ptx::matrix_at(stages.b(at.stage), Tile::kK * 128);
+#pragma unroll
+    for (int step = 0; step < Tile::kK / 16; ++step) {
+#pragma unroll
+      for (int block = 0; block < Tile::kBlocks; ++block) {
+        ptx::multiply<Element, Tile::kRowMajorB>(
+            sums[block], ptx::moved(a, block * kBlockBytes + step * kStepA),
+            ptx::moved(b, step * kStepB), first && step == 0 ? 0 : 1);
+      }
+    }
+  }
+
+  // To the producers of all blocks whose loads reach this block's shared memory.
+  __device__ void release(int stage) {
+    const int lane = threadIdx.x % 32;
+    if (lane < blocks) ptx::barrier_arrive(stages.empty(stage), lane);
+  }
+
+  // One tile. While the products of a stage are under way those of the stage before end.
+  // `turns`: whose turn it is among consumers that compute whole tiles.
+  template <class Turns>
+  __device__ void run(Accumulators& sums, int stages_of_k, Turns turns) {
+    turns.wait();
+    int before = 0;
+    for (int k = 0; k < stages_of_k; ++k) {
+      ptx::barrier_wait(stages.full(at.stage), at.parity);
+#pragma unroll
+      for (int block = 0; block < Tile::kBlocks; ++block) ptx::hold(sums[block]);
+      ptx::begin_products();
+      multiply_stage(sums, k == 0);
+      ptx::commit_products();
+      ptx::wait_products<1>();
+      if (k > 0) release(before);
+      before = at.stage;
+      at.advance();
+    }
+    turns.pass();
+    ptx::wait_products<0>();
+#pragma unroll
+    for (int block = 0; block < Tile::kBlocks; ++block) ptx::hold(sums[block]);
+    release(before);
+  }
+};
+
+// Consumers that share every tile have no turns.
+template <bool kInTurns>
+struct Turns {
+  static constexpr int kCount = 1;
+  int mine = 0;
+  __device__ void begin() const {}
+  __device__ void wait() const {}
+  __device__ void pass() const {}
+};
+
+// Two consumers compute whole tiles in turns, so that one multiplies while the other stores. A
+// barrier says only whether the phase before has ended, so a consumer may not wait at one before the
+// other has: the stages of its tile come right after those of the other's.
+template <>
+struct Turns<true> {
+  static constexpr int kCount = 2, kFirstBarrier = 3;
+  int mine;  // 0 or 1
+
+  __device__ void begin() const {
+    if (mine == 1) pass();  // the other's turn comes first
+  }
+  __device__ void wait() const { ptx::sync_threads_of(kFirstBarrier + mine, 256); }
+  __device__ void pass() const { ptx::arrive_at(kFirstBarrier + 1 - mine, 256); }
+};
+
+}  // namespace tutti

@@ -1,0 +1,111 @@
+// What becomes of a tile's sums: bias, one rounding, and stores.
+//
+// Each warp stores its own rows, through 4 KiB of shared memory that turn the layout of accumulators
+// into lines of 128 bytes, and waits for no other warp. Bulk stores (TMA) would stand in one queue
+// with the loads of the next tile, and keep the warps waiting for their staging memory.
+#pragma once
+
+#include "matmul/kernel/arguments.hpp"
+#include "matmul/kernel/consumer.cuh"
+
+namespace tutti {
+
+// Two neighbours of a row as C has them, the first in the lower half.
+template <class Element>
+__device__ __forceinline__ std::uint32_t rounded_pair(float first, float second) {
+  std::uint32_t pair;
+  if constexpr (std::is_same_v<Element, Half>) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  }
+  return pair;
+}
+
+template <class Tile, class Element>
+struct StoreEpilogue {
+  static constexpr int kRows = 16;  // of a warp, in every 64 rows of its warpgroup
+  static constexpr std::uint32_t kChunkBytes = kRows * 128;
+  static constexpr std::uint32_t kBytes = Tile::kConsumers * 4 * 2 * kChunkBytes;
+
+  const OwnMatmulArguments& arguments;
+  std::uint32_t staging;  // this warp's two chunks, aligned to 128
+  int warp;               // of the warpgroup
+  int lane;
+  int chunk = 0;
+
+  __device__ StoreEpilogue(const OwnMatmulArguments& all, std::uint32_t memory, int thread)
+      : arguments(all),
+        staging(memory + thread / 32 * (2 * kChunkBytes)),
+        warp(thread / 32 % 4),
+        lane(thread % 32) {}
+
+  // Of this thread's sums, as of all below: 8 columns to every four.
+  template <int kWidth>
+  __device__ void add_bias(const OwnProductArguments& product, float* sums, int column) {
+    const auto* const bias = static_cast<const Element*>(product.bias);
+#pragma unroll
+    for (int j = 0; j < kWidth / 8; ++j) {
+      const int at = column + 8 * j + 2 * (lane % 4);
+      const float first = at < product.n ? to_float(bias[at]) : 0;
+      const float second = at + 1 < product.n ? to_float(bias[at + 1]) : 0;
+      sums[4 * j] += first;
+      sums[4 * j + 1] += second;
+      sums[4 * j + 2] += first;
+      sums[4 * j + 3] += second;
+    }
+  }
+
+  // Where a unit of 16 bytes lies in a chunk: units of a row change places, so that neither the
+  // stores of columns nor the loads of rows meet in a bank.
+  template <int kUnits>
+  __device__ std::uint32_t place_of(int row, int unit) const {
+    const int swizzle = row * kUnits / 8 % kUnits;
+    return staging + chunk * kChunkBytes + (row * kUnits + (unit ^ swizzle)) * 16;
+  }
+
+  // 16 rows of kWidth columns. `row`, `column`: where in C they begin.
+  template <int kWidth>
+  __device__ void store(const OwnProductArguments& product, float* sums, int row, int column) {
+    constexpr int kUnits = kWidth / 8;  // of a row
+    if (product.bias != nullptr) add_bias<kWidth>(product, sums, column);
+#pragma unroll
+    for (int j = 0; j < kUnits; j += 2) {
+      const float* const four = sums + 4 * j;
+      const std::uint32_t words[4] = {
+          rounded_pair<Element>(four[0], four[1]), rounded_pair<Element>(four[2], four[3]),
+          rounded_pair<Element>(four[4], four[5]), rounded_pair<Element>(four[6], four[7])};
+      ptx::store_matrices(place_of<kUnits>(lane % 16, j + lane / 16), words);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int unit = lane; unit < kRows * kUnits; unit += 32) {
+      const int r = row + unit / kUnits, c = column + unit % kUnits * 8;
+      const uint4 words = ptx::load_words(place_of<kUnits>(unit / kUnits, unit % kUnits));
+      if (r < arguments.m && c < product.n) {
+        auto* const to = static_cast<Element*>(product.c) + r * product.ldc + c;
+        *reinterpret_cast<uint4*>(to) = words;
+      }
+    }
+    chunk ^= 1;  // who stores here next has passed the other chunk's __syncwarp
+  }
+
+  // `row`, `column`: of this warpgroup's part of the tile.
+  template <class Accumulators>
+  __device__ void run(const OwnProductArguments& product, Accumulators& sums, int row, int column) {
+    constexpr int kChunks = Tile::kN / 64, kRest = Tile::kN % 64;
+#pragma unroll
+    for (int block = 0; block < Tile::kBlocks; ++block) {
+      const int first = row + 64 * block + kRows * warp;
+#pragma unroll
+      for (int i = 0; i < kChunks; ++i) {
+        store<64>(product, sums[block] + 32 * i, first, column + 64 * i);
+      }
+      if constexpr (kRest > 0) {
+        store<kRest>(product, sums[block] + 32 * kChunks, first, column + 64 * kChunks);
+      }
+    }
+  }
+};
+
+}  // namespace tutti

@@ -1,0 +1,33 @@
+// In which order a persistent grid computes its tiles. An order is a function from 0 .. count() - 1
+// to the places of tiles; cluster c of n computes c, c + n, c + 2n, ...
+#pragma once
+
+#ifdef __CUDACC__
+#define TUTTI_ORDER_INLINE __host__ __device__ __forceinline__
+#else
+#define TUTTI_ORDER_INLINE inline
+#endif
+
+namespace tutti {
+
+struct TilePlace {
+  int row = 0, column = 0;  // in tiles of a cluster: both its blocks are in one row
+};
+
+// Groups of rows, each swept over all columns. What runs at one time is then about as high as it is
+// wide, so that its A and B stay in the L2.
+struct GroupedOrder {
+  int rows = 0, columns = 0;
+  int group = 1;  // rows
+
+  TUTTI_ORDER_INLINE int count() const { return rows * columns; }
+  TUTTI_ORDER_INLINE TilePlace operator[](int index) const {
+    const int first = index / (group * columns) * group;
+    const int within = index - first * columns;
+    const int height = rows - first < group ? rows - first : group;
+    const int column = within / height;
+    return {first + within - column * height, column};
+  }
+};
+
+}  // namespace tutti

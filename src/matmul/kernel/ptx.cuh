@@ -1,0 +1,184 @@
+// The instructions of Hopper that C++ has no words for: barriers that count bytes, bulk tensor
+// copies (TMA), warpgroup matrix products (wgmma), clusters. One function per instruction; addresses
+// of shared memory are 32-bit.
+#pragma once
+
+#include <cstdint>
+
+#include "matmul/kernel/arguments.hpp"
+
+namespace tutti::ptx {
+
+__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// --- barriers in shared memory ----------------------------------------------------------------------
+
+__device__ __forceinline__ void barrier_init(std::uint32_t barrier, std::uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+}
+
+// Initialised barriers become visible to the cluster and to TMA.
+__device__ __forceinline__ void barrier_init_fence() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Arrives, and lets the phase wait for so many bytes, too.
+__device__ __forceinline__ void barrier_expect(std::uint32_t barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
+// At the barrier of the same address in another block of the cluster, or in this one. Orders nothing
+// beyond what the order of a block needs: who arrives has read with wgmma, and who waits writes with
+// TMA. A release at the scope of the cluster would wait for all of the thread's accesses to the L2.
+__device__ __forceinline__ void barrier_arrive(std::uint32_t barrier, std::uint32_t block) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
+      "}" ::"r"(barrier),
+      "r"(block)
+      : "memory");
+}
+
+__device__ __forceinline__ bool barrier_test(std::uint32_t barrier, std::uint32_t parity) {
+  std::uint32_t passed;
+  asm volatile(
+      "{\n"
+      ".reg .pred passed;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 passed, [%1], %2;\n"
+      "selp.b32 %0, 1, 0, passed;\n"
+      "}"
+      : "=r"(passed)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return passed != 0;
+}
+
+// Until the phase of this parity has ended. What is awaited is done by this cluster and by TMA, in
+// microseconds; after seconds the kernel traps instead of hanging.
+__device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
+  constexpr int kMostTries = 1 << 24;
+  for (int tries = 0; !barrier_test(barrier, parity); ++tries) {
+    if (tries == kMostTries) __trap();
+  }
+}
+
+// Threads of some warps of a block: named barriers. Each has its own number; 0 is __syncthreads().
+__device__ __forceinline__ void sync_threads_of(int number, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+// Arrives there without waiting.
+__device__ __forceinline__ void arrive_at(int number, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+// --- clusters ------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ std::uint32_t cluster_rank() {
+  std::uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// --- kernels after one another ----------------------------------------------------------------------
+
+// The next kernel of the stream may start where this one leaves room, if it was launched so; it then
+// waits in wait_for_previous_kernel().
+__device__ __forceinline__ void let_next_kernel_begin() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+// Until all of it has ended, and what it wrote is visible.
+__device__ __forceinline__ void wait_for_previous_kernel() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// --- TMA -------------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ void prefetch_map(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+// A box of a matrix to shared memory; its bytes count at `barrier`. `x` counts elements along a row
+// of the map, `y` rows.
+__device__ __forceinline__ void load_box(std::uint32_t to, const TensorMap& map,
+                                         std::uint32_t barrier, int x, int y) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4}], [%2];" ::"r"(to),
+      "l"(&map), "r"(barrier), "r"(x), "r"(y)
+      : "memory");
+}
+
+// To the same address in every block of the cluster whose bit is set in `blocks`, each of which
+// counts the bytes at its own barrier.
+__device__ __forceinline__ void load_box_to(std::uint16_t blocks, std::uint32_t to,
+                                            const TensorMap& map, std::uint32_t barrier, int x,
+                                            int y) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
+      "l"(&map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
+      : "memory");
+}
+
+// What is outside the matrix is not stored.
+__device__ __forceinline__ void store_box(const TensorMap& map, std::uint32_t from, int x, int y) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(
+                   &map),
+               "r"(from), "r"(x), "r"(y)
+               : "memory");
+}
+
+__device__ __forceinline__ void commit_stores() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// Until at most kPending of this thread's groups of stores have still to read their source.
+template <int kPending>
+__device__ __forceinline__ void wait_stores_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+}
+
+// What this thread has stored to shared memory becomes visible to TMA.
+__device__ __forceinline__ void fence_for_tma() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Four 8x8 matrices of 16-bit elements, from the layout of wgmma's accumulators; this thread names
+// the address of one row.
+__device__ __forceinline__ void store_matrices(std::uint32_t row, const std::uint32_t (&words)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
+               "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+               : "memory");
+}
+
+__device__ __forceinline__ uint4 load_words(std::uint32_t address) {
+  uint4 words;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "r"(address)
+               : "memory");
+  return words;
+}
+
+// --- registers of a warpgroup ----------------------------------------------------------------------
+
+template <int kRegisters>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ __forceinline__ void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+}  // namespace tutti::ptx

@@ -1,0 +1,206 @@
+// Warpgroup matrix products: D[64, n] += A[64, 16] x B[16, n], with A and B in shared memory and D in
+// the registers of four warps. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "tutti/device/scalar.hpp"
+
+namespace tutti::ptx {
+
+// What wgmma calls a matrix descriptor: where a tile lies whose rows have 128 bytes, as TMA swizzles
+// them. `distance`: bytes between tiles that are neighbours along a row of the matrix, where the
+// product is wider than one (B row-major); else it says nothing.
+__device__ __forceinline__ std::uint64_t matrix_at(std::uint32_t address, std::uint32_t distance) {
+  constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
+  constexpr std::uint64_t kEightRows = std::uint64_t{8 * 128 >> 4} << 32;
+  // Above the 18 bits of an address is the number of the block in its cluster.
+  return kSwizzle128 | kEightRows | std::uint64_t{distance >> 4} << 16 | (address & 0x3FFFF) >> 4;
+}
+
+// The same so many bytes further on.
+__device__ __forceinline__ std::uint64_t moved(std::uint64_t matrix, std::uint32_t bytes) {
+  return matrix + (bytes >> 4);
+}
+
+__device__ __forceinline__ void begin_products() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void commit_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+// Until at most kPending groups of this warpgroup are under way.
+template <int kPending>
+__device__ __forceinline__ void wait_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+// Keeps the compiler from moving accesses of accumulators across this place.
+template <int kCount>
+__device__ __forceinline__ void hold(float (&accumulators)[kCount]) {
+#pragma unroll
+  for (float& accumulator : accumulators) asm volatile("" : "+f"(accumulator)::"memory");
+}
+
+// clang-format off
+#define TUTTI_F4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define TUTTI_F8(i) TUTTI_F4(i), TUTTI_F4(i + 4)
+#define TUTTI_F16(i) TUTTI_F8(i), TUTTI_F8(i + 8)
+#define TUTTI_F64(i) TUTTI_F16(i), TUTTI_F16(i + 16), TUTTI_F16(i + 32), TUTTI_F16(i + 48)
+
+// Operands: the accumulators, A, B, whether to add, whether B is row-major.
+#define TUTTI_WGMMA_128(type)                                                                     \
+  asm volatile(                                                                                   \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"                                            \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"                           \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "          \
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "         \
+      "%64, %65, add, 1, 1, 0, %67;\n}"                                                           \
+      : TUTTI_F64(0)                                                                              \
+      : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
+
+#define TUTTI_WGMMA_160(type)                                                                     \
+  asm volatile(                                                                                   \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %82, 0;\n"                                            \
+      "wgmma.mma_async.sync.aligned.m64n160k16.f32." type "." type " {"                           \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "          \
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "          \
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79}, "         \
+      "%80, %81, add, 1, 1, 0, %83;\n}"                                                           \
+      : TUTTI_F64(0), TUTTI_F16(64)                                                               \
+      : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
+
+#define TUTTI_WGMMA_192(type)                                                                     \
+  asm volatile(                                                                                   \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %98, 0;\n"                                            \
+      "wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type " {"                           \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "          \
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "          \
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "          \
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "         \
+      "%96, %97, add, 1, 1, 0, %99;\n}"                                                           \
+      : TUTTI_F64(0), TUTTI_F16(64), TUTTI_F16(80)                                                \
+      : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
+
+#define TUTTI_WGMMA_208(type)                                                                     \
+  asm volatile(                                                                                   \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %106, 0;\n"                                           \
+      "wgmma.mma_async.sync.aligned.m64n208k16.f32." type "." type " {"                           \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "          \
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "          \
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "          \
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "          \
+      "%96, %97, %98, %99, %100, %101, %102, %103}, "                                             \
+      "%104, %105, add, 1, 1, 0, %107;\n}"                                                        \
+      : TUTTI_F64(0), TUTTI_F16(64), TUTTI_F16(80), TUTTI_F8(96)                                  \
+      : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
+
+#define TUTTI_WGMMA_224(type)                                                                     \
+  asm volatile(                                                                                   \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %114, 0;\n"                                           \
+      "wgmma.mma_async.sync.aligned.m64n224k16.f32." type "." type " {"                           \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "          \
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "          \
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "          \
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "          \
+      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111}, "\
+      "%112, %113, add, 1, 1, 0, %115;\n}"                                                        \
+      : TUTTI_F64(0), TUTTI_F16(64), TUTTI_F16(80), TUTTI_F16(96)                                 \
+      : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
+
+#define TUTTI_WGMMA_256(type)                                                                     \
+  asm volatile(                                                                                   \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\n"                                           \
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {"                           \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "          \
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "          \
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "          \
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "          \
+      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "\
+      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "\
+      "%128, %129, add, 1, 1, 0, %131;\n}"                                                        \
+      : TUTTI_F64(0), TUTTI_F64(64)                                                               \
+      : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
+
+// clang-format on
+
+// `add`: 0 sets D instead of adding to it.
+template <class Element, bool kRowMajorB>
+__device__ __forceinline__ void multiply(float (&d)[64], std::uint64_t a, std::uint64_t b,
+                                         int add) {
+  if constexpr (std::is_same_v<Element, Half>) {
+    TUTTI_WGMMA_128("f16");
+  } else {
+    TUTTI_WGMMA_128("bf16");
+  }
+}
+template <class Element, bool kRowMajorB>
+__device__ __forceinline__ void multiply(float (&d)[80], std::uint64_t a, std::uint64_t b,
+                                         int add) {
+  if constexpr (std::is_same_v<Element, Half>) {
+    TUTTI_WGMMA_160("f16");
+  } else {
+    TUTTI_WGMMA_160("bf16");
+  }
+}
+template <class Element, bool kRowMajorB>
+__device__ __forceinline__ void multiply(float (&d)[96], std::uint64_t a, std::uint64_t b,
+                                         int add) {
+  if constexpr (std::is_same_v<Element, Half>) {
+    TUTTI_WGMMA_192("f16");
+  } else {
+    TUTTI_WGMMA_192("bf16");
+  }
+}
+template <class Element, bool kRowMajorB>
+__device__ __forceinline__ void multiply(float (&d)[104], std::uint64_t a, std::uint64_t b,
+                                         int add) {
+  if constexpr (std::is_same_v<Element, Half>) {
+    TUTTI_WGMMA_208("f16");
+  } else {
+    TUTTI_WGMMA_208("bf16");
+  }
+}
+template <class Element, bool kRowMajorB>
+__device__ __forceinline__ void multiply(float (&d)[112], std::uint64_t a, std::uint64_t b,
+                                         int add) {
+  if constexpr (std::is_same_v<Element, Half>) {
+    TUTTI_WGMMA_224("f16");
+  } else {
+    TUTTI_WGMMA_224("bf16");
+  }
+}
+template <class Element, bool kRowMajorB>
+__device__ __forceinline__ void multiply(float (&d)[128], std::uint64_t a, std::uint64_t b,
+                                         int add) {
+  if constexpr (std::is_same_v<Element, Half>) {
+    TUTTI_WGMMA_256("f16");
+  } else {
+    TUTTI_WGMMA_256("bf16");
+  }
+}
+
+#undef TUTTI_WGMMA_128
+#undef TUTTI_WGMMA_160
+#undef TUTTI_WGMMA_192
+#undef TUTTI_WGMMA_208
+#undef TUTTI_WGMMA_224
+#undef TUTTI_WGMMA_256
+#undef TUTTI_F64
+#undef TUTTI_F16
+#undef TUTTI_F8
+#undef TUTTI_F4
+
+}  // namespace tutti::ptx
