@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "drivers/tensor_map.hpp"
 #include "tutti/types.hpp"
 
 namespace tutti {
@@ -167,6 +168,9 @@ class CudaDriver {
   // `on_destroy` runs once when the graph and everything made from it are gone, on a thread of the
   // driver that must call no CUDA function.
   virtual Status retain_on_graph(CudaGraph graph, std::function<void()> on_destroy) = 0;
+
+  // kUnsupported where the driver is older than Hopper.
+  virtual Result<TensorMap> encode_tensor_map(const TensorMapShape& shape) = 0;
 
   virtual Status load_kernel(const void* kernel, std::size_t shared_bytes) = 0;  // now, not lazily
   virtual Status launch(const CudaLaunch& launch) = 0;

@@ -51,6 +51,7 @@ Result<CudaLibrary> load_cuda_library() {
   opened->require("cuMemRetainAllocationHandle", calls.retain_handle, missing);
   opened->require("cuMemGetAddressRange_v2", calls.get_address_range, missing);
   opened->require("cuPointerGetAttributes", calls.pointer_get_attributes, missing);
+  static_cast<void>(opened->find("cuTensorMapEncodeTiled", calls.encode_tensor_map));
   if (missing.empty()) return calls;
   return Status(StatusCode::kUnavailable,
                 fmt::format("the NVIDIA driver is too old: {} has no {}: update the driver",

@@ -30,6 +30,7 @@ struct CudaLibrary {
   decltype(&::cuMemRetainAllocationHandle) retain_handle = nullptr;
   decltype(&::cuMemGetAddressRange) get_address_range = nullptr;
   decltype(&::cuPointerGetAttributes) pointer_get_attributes = nullptr;
+  decltype(&::cuTensorMapEncodeTiled) encode_tensor_map = nullptr;  // null before CUDA 12
 };
 
 // kUnavailable says what is missing and what to do about it. The runtime initialises the driver.

@@ -1,4 +1,4 @@
-// Streams, events, and kernels on them.
+// Streams, events, and kernels on them, with the maps that these copy by.
 #include "base/try.hpp"
 #include "drivers/real_cuda.hpp"
 
@@ -80,6 +80,30 @@ Result<float> RealCuda::elapsed_us(CudaEvent from, CudaEvent to) {
   TUTTI_TRY(check(cudaEventElapsedTime(&milliseconds, event_of(from), event_of(to)),
                   "cudaEventElapsedTime"));
   return milliseconds * 1000.0F;
+}
+
+Result<TensorMap> RealCuda::encode_tensor_map(const TensorMapShape& shape) {
+  if (library_.encode_tensor_map == nullptr) {
+    return Status(StatusCode::kUnsupported, "the NVIDIA driver has no cuTensorMapEncodeTiled");
+  }
+  static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
+  const CUtensorMapDataType type = shape.dtype == DataType::kFloat16
+                                       ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                       : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  const cuuint64_t sizes[2] = {shape.columns, shape.rows};
+  const cuuint64_t distances[1] = {shape.leading * size_of(shape.dtype)};
+  const cuuint32_t box[2] = {static_cast<cuuint32_t>(shape.box_columns),
+                             static_cast<cuuint32_t>(shape.box_rows)};
+  const cuuint32_t steps[2] = {1, 1};
+  TensorMap map;
+  TUTTI_TRY(check(
+      library_,
+      library_.encode_tensor_map(
+          reinterpret_cast<CUtensorMap*>(&map), type, 2, const_cast<void*>(shape.address), sizes,
+          distances, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+      "cuTensorMapEncodeTiled"));
+  return map;
 }
 
 Status RealCuda::load_kernel(const void* kernel, std::size_t shared_bytes) {

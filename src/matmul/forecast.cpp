@@ -17,10 +17,12 @@ struct TileCost {
 
 // In the order of kMatmulTiles. Not measured yet.
 constexpr std::array<TileCost, kMatmulTiles.size()> kTileCosts = {{
-    {0.95, 1.5},
-    {0.95, 1.5},
-    {0.93, 1.5},
-    {0.88, 1.5},
+    {0.98, 2.5},
+    {0.97, 2.5},
+    {0.98, 2.5},
+    {0.98, 2.5},
+    {0.98, 2.5},
+    {0.90, 2.5},
 }};
 
 double tile_us(const MatmulTile& tile, std::size_t k) {
@@ -35,13 +37,13 @@ double tile_us(const MatmulTile& tile, std::size_t k) {
 
 MatmulForecast forecast(const MatmulTile& tile, const MatmulProblem& problem, int multiprocessors) {
   const auto tile_m = static_cast<std::size_t>(tile.m), tile_n = static_cast<std::size_t>(tile.n);
-  const std::size_t rows = round_up(ceil_div(problem.m, tile_m), kMatmulCluster);
+  const auto cluster = static_cast<std::size_t>(cluster_of(tile, problem.m));
+  const std::size_t rows = round_up(ceil_div(problem.m, tile_m), cluster);
   std::size_t tiles = 0;
   for (int i = 0; i < problem.products; ++i) {
     tiles += rows * ceil_div(problem.product[static_cast<std::size_t>(i)].n, tile_n);
   }
-  const std::size_t blocks =
-      static_cast<std::size_t>(multiprocessors) / kMatmulCluster * kMatmulCluster;
+  const std::size_t blocks = static_cast<std::size_t>(multiprocessors) / cluster * cluster;
   const std::size_t waves = ceil_div(tiles, blocks);
   const auto useful = static_cast<double>(problem.m) * static_cast<double>(problem.columns()) *
                       static_cast<double>(problem.k);

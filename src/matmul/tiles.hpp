@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace tutti {
@@ -16,11 +17,20 @@ struct MatmulTile {
 inline constexpr int kMatmulTileK = 64;  // elements of K in a stage
 inline constexpr int kMatmulCluster = 2;
 
-inline constexpr std::array<MatmulTile, 4> kMatmulTiles = {{
+// 224 and 208 columns divide the widths of layers that are split over 8 GPUs (1792 and 6656), which
+// 256 columns do not fill.
+inline constexpr std::array<MatmulTile, 6> kMatmulTiles = {{
     {"128x256", 128, 256, 4},
     {"256x128", 256, 128, 4},
+    {"128x224", 128, 224, 4},
+    {"128x208", 128, 208, 4},
     {"128x192", 128, 192, 5},
     {"128x128", 128, 128, 6},
 }};
+
+// Blocks of a cluster: where all rows are in one tile, a second block would have none.
+constexpr int cluster_of(const MatmulTile& tile, std::size_t m) {
+  return m <= static_cast<std::size_t>(tile.m) ? 1 : kMatmulCluster;
+}
 
 }  // namespace tutti

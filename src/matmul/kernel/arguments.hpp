@@ -14,7 +14,7 @@ struct OwnProductArguments {
   TensorMap b;
   void* c = nullptr;
   const void* bias = nullptr;  // null: none
-  std::int64_t ldc = 0;        // elements, a multiple of 8, as is n
+  std::int64_t ldc = 0;        // elements, a multiple of 8
   int n = 0;
   int first_column = 0;  // of tiles: where this product begins among all
 };

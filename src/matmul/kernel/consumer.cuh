@@ -11,7 +11,7 @@ struct Consumer {
   using Accumulators = float[Tile::kBlocks][Tile::kN / 2];
 
   Stages<Tile> stages;
-  int part;    // of the tile's rows
+  int warpgroup;
   int blocks;  // of the cluster
   StageCursor<Tile> at = {};
 
@@ -21,7 +21,7 @@ struct Consumer {
     constexpr std::uint32_t kStepA = 32, kStepB = Tile::kRowMajorB ? 16 * 128 : 32;
     constexpr std::uint32_t kBlockBytes = 64 * 128;
     const std::uint64_t a =
-        ptx::matrix_at(stages.a(at.stage) + part * (Tile::kBlocks * kBlockBytes), 0);
+        ptx::matrix_at(stages.a(at.stage) + warpgroup * (Tile::kBlocks * kBlockBytes), 0);
     const std::uint64_t b = ptx::matrix_at(stages.b(at.stage), Tile::kK * 128);
 #pragma unroll
     for (int step = 0; step < Tile::kK / 16; ++step) {
@@ -41,10 +41,7 @@ struct Consumer {
   }
 
   // One tile. While the products of a stage are under way those of the stage before end.
-  // `turns`: whose turn it is among consumers that compute whole tiles.
-  template <class Turns>
-  __device__ void run(Accumulators& sums, int stages_of_k, Turns turns) {
-    turns.wait();
+  __device__ void run(Accumulators& sums, int stages_of_k) {
     int before = 0;
     for (int k = 0; k < stages_of_k; ++k) {
       ptx::barrier_wait(stages.full(at.stage), at.parity);
@@ -58,37 +55,11 @@ struct Consumer {
       before = at.stage;
       at.advance();
     }
-    turns.pass();
     ptx::wait_products<0>();
 #pragma unroll
     for (int block = 0; block < Tile::kBlocks; ++block) ptx::hold(sums[block]);
     release(before);
   }
-};
-
-// Consumers that share every tile have no turns.
-template <bool kInTurns>
-struct Turns {
-  static constexpr int kCount = 1;
-  int mine = 0;
-  __device__ void begin() const {}
-  __device__ void wait() const {}
-  __device__ void pass() const {}
-};
-
-// Two consumers compute whole tiles in turns, so that one multiplies while the other stores. A
-// barrier says only whether the phase before has ended, so a consumer may not wait at one before the
-// other has: the stages of its tile come right after those of the other's.
-template <>
-struct Turns<true> {
-  static constexpr int kCount = 2, kFirstBarrier = 3;
-  int mine;  // 0 or 1
-
-  __device__ void begin() const {
-    if (mine == 1) pass();  // the other's turn comes first
-  }
-  __device__ void wait() const { ptx::sync_threads_of(kFirstBarrier + mine, 256); }
-  __device__ void pass() const { ptx::arrive_at(kFirstBarrier + 1 - mine, 256); }
 };
 
 }  // namespace tutti

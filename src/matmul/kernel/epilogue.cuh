@@ -1,8 +1,9 @@
 // What becomes of a tile's sums: bias, one rounding, and stores.
 //
-// Each warp stores its own rows, through 4 KiB of shared memory that turn the layout of accumulators
-// into lines of 128 bytes, and waits for no other warp. Bulk stores (TMA) would stand in one queue
-// with the loads of the next tile, and keep the warps waiting for their staging memory.
+// Each warp stores its own rows, through 2 KiB of shared memory that turn the layout of
+// accumulators into lines of 128 bytes, and waits for no other warp. Bulk stores (TMA) would stand
+// in one queue with the loads of the next tile, and keep the warps waiting for their staging
+// memory.
 #pragma once
 
 #include "matmul/kernel/arguments.hpp"
@@ -26,17 +27,16 @@ template <class Tile, class Element>
 struct StoreEpilogue {
   static constexpr int kRows = 16;  // of a warp, in every 64 rows of its warpgroup
   static constexpr std::uint32_t kChunkBytes = kRows * 128;
-  static constexpr std::uint32_t kBytes = Tile::kConsumers * 4 * 2 * kChunkBytes;
+  static constexpr std::uint32_t kBytes = Tile::kConsumers * 4 * kChunkBytes;
 
   const OwnMatmulArguments& arguments;
-  std::uint32_t staging;  // this warp's two chunks, aligned to 128
+  std::uint32_t staging;  // this warp's chunk, aligned to 1024
   int warp;               // of the warpgroup
   int lane;
-  int chunk = 0;
 
   __device__ StoreEpilogue(const OwnMatmulArguments& all, std::uint32_t memory, int thread)
       : arguments(all),
-        staging(memory + thread / 32 * (2 * kChunkBytes)),
+        staging(memory + thread / 32 * kChunkBytes),
         warp(thread / 32 % 4),
         lane(thread % 32) {}
 
@@ -61,7 +61,22 @@ struct StoreEpilogue {
   template <int kUnits>
   __device__ std::uint32_t place_of(int row, int unit) const {
     const int swizzle = row * kUnits / 8 % kUnits;
-    return staging + chunk * kChunkBytes + (row * kUnits + (unit ^ swizzle)) * 16;
+    return staging + (row * kUnits + (unit ^ swizzle)) * 16;
+  }
+
+  // Eight elements of a row; beyond the last column there may be somebody else's.
+  __device__ void store_unit(const OwnProductArguments& product, int row, int column, uint4 words) {
+    auto* const to = static_cast<Element*>(product.c) + row * product.ldc + column;
+    if (column + 8 <= product.n) {
+      *reinterpret_cast<uint4*>(to) = words;
+      return;
+    }
+    const std::uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const auto bits = static_cast<std::uint16_t>(pairs[i / 2] >> (i % 2 * 16));
+      if (column + i < product.n) to[i] = Element{bits};
+    }
   }
 
   // 16 rows of kWidth columns. `row`, `column`: where in C they begin.
@@ -82,12 +97,9 @@ struct StoreEpilogue {
     for (int unit = lane; unit < kRows * kUnits; unit += 32) {
       const int r = row + unit / kUnits, c = column + unit % kUnits * 8;
       const uint4 words = ptx::load_words(place_of<kUnits>(unit / kUnits, unit % kUnits));
-      if (r < arguments.m && c < product.n) {
-        auto* const to = static_cast<Element*>(product.c) + r * product.ldc + c;
-        *reinterpret_cast<uint4*>(to) = words;
-      }
+      if (r < arguments.m) store_unit(product, r, c, words);
     }
-    chunk ^= 1;  // who stores here next has passed the other chunk's __syncwarp
+    __syncwarp();
   }
 
   // `row`, `column`: of this warpgroup's part of the tile.

@@ -1,6 +1,7 @@
-// The kernel: a persistent grid of clusters, each block of which has a producer, which loads, and two
-// consumers, which multiply and store. What it consists of is chosen by parameters: when A may be
-// read (Gate), in which order tiles come (the arguments' order), what becomes of sums (Epilogue).
+// The kernel: a persistent grid of clusters, each block of which has a producer, which loads, and
+// two consumers, which multiply and store. What it consists of is chosen by parameters: when A may
+// be read (Gate), in which order tiles come (the arguments' order), what becomes of sums
+// (Epilogue).
 #pragma once
 
 #include "matmul/kernel/consumer.cuh"
@@ -9,26 +10,25 @@
 
 namespace tutti {
 
-inline constexpr int kOwnMatmulThreads = 3 * 128;
-
 template <class Tile, class Epilogue>
 struct SharedLayout {
   static constexpr std::uint32_t kStaging = Stages<Tile>::kBytes;
   static constexpr std::uint32_t kBarriers = kStaging + Epilogue::kBytes;
-  static constexpr std::uint32_t kBytes = kBarriers + Stages<Tile>::kBarrierBytes + kSharedAlignment;
+  static constexpr std::uint32_t kBytes =
+      kBarriers + Stages<Tile>::kBarrierBytes + kSharedAlignment;
 };
 
 template <class Tile, class Element, class Gate, template <class, class> class Epilogue>
 __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
     own_matmul_kernel(const __grid_constant__ OwnMatmulArguments arguments, const Gate gate) {
-#if __CUDA_ARCH_FEAT_SM90_ALL
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // what other architectures get is not launched
   // 65536 registers: 3 x 128 x 168 at the start, then 128 x 40 and 256 x 232.
   constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
   using Store = Epilogue<Tile, Element>;
   using Layout = SharedLayout<Tile, Store>;
   extern __shared__ std::byte memory[];
-  const std::uint32_t base = (ptx::shared_address(memory) + kSharedAlignment - 1) &
-                             ~(kSharedAlignment - 1);
+  const std::uint32_t base =
+      (ptx::shared_address(memory) + kSharedAlignment - 1) & ~(kSharedAlignment - 1);
   const Stages<Tile> stages{base, base + Layout::kBarriers};
   const int blocks = arguments.cluster;
   const int rank = blocks == 1 ? 0 : static_cast<int>(ptx::cluster_rank());
@@ -49,24 +49,15 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
     }
   } else {
     ptx::take_registers<kConsumerRegisters>();
-    const Turns<Tile::kInTurns> turns{Tile::kInTurns ? warpgroup : 0};
-    const int part = warpgroup - turns.mine;
-    Consumer<Tile, Element> consumer{stages, part, blocks};
+    Consumer<Tile, Element> consumer{stages, warpgroup, blocks};
     Store store(arguments, base + Layout::kStaging, static_cast<int>(threadIdx.x));
-    turns.begin();
-    consumer.at.skip(turns.mine * arguments.stages_of_k);
-#ifdef STAGGER
-    if (part == 1) ptx::barrier_wait(stages.full(STAGGER), 0);
-#endif
-    for (int index = cluster + turns.mine * clusters; index < arguments.order.count();
-         index += turns.kCount * clusters) {
+    for (int index = cluster; index < arguments.order.count(); index += clusters) {
       const TilePlace place = arguments.order[index];
       const OwnProductArguments& product = product_of(arguments, place.column);
-      const int row = (place.row * blocks + rank) * Tile::kM + part * (Tile::kBlocks * 64);
+      const int row = (place.row * blocks + rank) * Tile::kM + warpgroup * (Tile::kBlocks * 64);
       const int column = (place.column - product.first_column) * Tile::kN;
       typename decltype(consumer)::Accumulators sums;
-      consumer.run(sums, arguments.stages_of_k, turns);
-      consumer.at.skip((turns.kCount - 1) * arguments.stages_of_k);
+      consumer.run(sums, arguments.stages_of_k);
       store.run(product, sums, row, column);
     }
   }

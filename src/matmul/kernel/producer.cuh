@@ -3,19 +3,14 @@
 #pragma once
 
 #include "matmul/kernel/arguments.hpp"
+#include "matmul/kernel/kernels.hpp"
 #include "matmul/kernel/ring.cuh"
 
 namespace tutti {
 
-// Which rows of A may be read. This gate is always open: A is there before the kernel begins. A gate
-// over what others send waits in open() for it, in the thread that issues the loads.
-struct OpenGate {
-  __device__ void open(int /*first_row*/, int /*rows*/) const {}
-};
-
 // The product that a column of tiles belongs to.
-__device__ __forceinline__ const OwnProductArguments& product_of(const OwnMatmulArguments& arguments,
-                                                                 int column) {
+__device__ __forceinline__ const OwnProductArguments& product_of(
+    const OwnMatmulArguments& arguments, int column) {
   int index = 0;
   while (index + 1 < arguments.products && column >= arguments.product[index + 1].first_column) {
     ++index;

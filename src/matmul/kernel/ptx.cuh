@@ -1,6 +1,6 @@
 // The instructions of Hopper that C++ has no words for: barriers that count bytes, bulk tensor
-// copies (TMA), warpgroup matrix products (wgmma), clusters. One function per instruction; addresses
-// of shared memory are 32-bit.
+// copies (TMA), warpgroup matrix products (wgmma), clusters. One function per instruction;
+// addresses of shared memory are 32-bit.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// --- barriers in shared memory ----------------------------------------------------------------------
+// --- barriers in shared memory
+// ----------------------------------------------------------------------
 
 __device__ __forceinline__ void barrier_init(std::uint32_t barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
@@ -30,9 +31,10 @@ __device__ __forceinline__ void barrier_expect(std::uint32_t barrier, std::uint3
                : "memory");
 }
 
-// At the barrier of the same address in another block of the cluster, or in this one. Orders nothing
-// beyond what the order of a block needs: who arrives has read with wgmma, and who waits writes with
-// TMA. A release at the scope of the cluster would wait for all of the thread's accesses to the L2.
+// At the barrier of the same address in another block of the cluster, or in this one. Orders
+// nothing beyond what the order of a block needs: who arrives has read with wgmma, and who waits
+// writes with TMA. A release at the scope of the cluster would wait for all of the thread's
+// accesses to the L2.
 __device__ __forceinline__ void barrier_arrive(std::uint32_t barrier, std::uint32_t block) {
   asm volatile(
       "{\n"
@@ -67,17 +69,8 @@ __device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_
   }
 }
 
-// Threads of some warps of a block: named barriers. Each has its own number; 0 is __syncthreads().
-__device__ __forceinline__ void sync_threads_of(int number, int threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
-}
-
-// Arrives there without waiting.
-__device__ __forceinline__ void arrive_at(int number, int threads) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
-}
-
-// --- clusters ------------------------------------------------------------------------------------------
+// --- clusters
+// ------------------------------------------------------------------------------------------
 
 __device__ __forceinline__ std::uint32_t cluster_rank() {
   std::uint32_t rank;
@@ -89,10 +82,11 @@ __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
-// --- kernels after one another ----------------------------------------------------------------------
+// --- kernels after one another
+// ----------------------------------------------------------------------
 
-// The next kernel of the stream may start where this one leaves room, if it was launched so; it then
-// waits in wait_for_previous_kernel().
+// The next kernel of the stream may start where this one leaves room, if it was launched so; it
+// then waits in wait_for_previous_kernel().
 __device__ __forceinline__ void let_next_kernel_begin() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
@@ -101,7 +95,8 @@ __device__ __forceinline__ void wait_for_previous_kernel() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
-// --- TMA -------------------------------------------------------------------------------------------------
+// --- TMA
+// -------------------------------------------------------------------------------------------------
 
 __device__ __forceinline__ void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
@@ -130,29 +125,6 @@ __device__ __forceinline__ void load_box_to(std::uint16_t blocks, std::uint32_t 
       : "memory");
 }
 
-// What is outside the matrix is not stored.
-__device__ __forceinline__ void store_box(const TensorMap& map, std::uint32_t from, int x, int y) {
-  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(
-                   &map),
-               "r"(from), "r"(x), "r"(y)
-               : "memory");
-}
-
-__device__ __forceinline__ void commit_stores() {
-  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-
-// Until at most kPending of this thread's groups of stores have still to read their source.
-template <int kPending>
-__device__ __forceinline__ void wait_stores_read() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
-}
-
-// What this thread has stored to shared memory becomes visible to TMA.
-__device__ __forceinline__ void fence_for_tma() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
 // Four 8x8 matrices of 16-bit elements, from the layout of wgmma's accumulators; this thread names
 // the address of one row.
 __device__ __forceinline__ void store_matrices(std::uint32_t row, const std::uint32_t (&words)[4]) {
@@ -170,7 +142,8 @@ __device__ __forceinline__ uint4 load_words(std::uint32_t address) {
   return words;
 }
 
-// --- registers of a warpgroup ----------------------------------------------------------------------
+// --- registers of a warpgroup
+// ----------------------------------------------------------------------
 
 template <int kRegisters>
 __device__ __forceinline__ void take_registers() {

@@ -9,14 +9,12 @@
 namespace tutti {
 
 // A tile as the kernel is compiled for it.
-template <int kRows, int kColumns, int kStageCount, bool kTurns, bool kRowMajor>
+template <int kRows, int kColumns, int kStageCount, bool kRowMajor>
 struct Tile {
   static constexpr bool kRowMajorB = kRowMajor;
-  static constexpr bool kInTurns = kTurns;  // consumers compute whole tiles in turns, else halves
   static constexpr int kM = kRows, kN = kColumns, kK = kMatmulTileK, kStages = kStageCount;
-  static constexpr int kConsumers = 2;                         // warpgroups
-  static constexpr int kSharers = kInTurns ? 1 : kConsumers;  // of a tile
-  static constexpr int kBlocks = kM / kSharers / 64;           // of 64 rows of a consumer
+  static constexpr int kConsumers = 2;                  // warpgroups; each has half of the rows
+  static constexpr int kBlocks = kM / kConsumers / 64;  // of 64 rows of a consumer
   // TMA brings a row-major B in squares of 64 x 64 elements.
   static constexpr int kSquares = (kN + 63) / 64;
   static constexpr std::uint32_t kBytesA = kM * kK * 2;
@@ -46,7 +44,7 @@ struct Stages {
   __device__ void init(int blocks) const {
     for (int stage = 0; stage < Tile::kStages; ++stage) {
       ptx::barrier_init(full(stage), 1);
-      ptx::barrier_init(empty(stage), 4 * Tile::kSharers * blocks);  // one arrival per warp
+      ptx::barrier_init(empty(stage), 4 * Tile::kConsumers * blocks);  // one arrival per warp
     }
     ptx::barrier_init_fence();
   }
@@ -58,11 +56,6 @@ struct StageCursor {
   int stage = 0;
   std::uint32_t parity = 0;
 
-  __device__ void skip(int stages) {
-    const std::uint32_t sum = stage + stages;
-    stage = sum % Tile::kStages;
-    parity ^= sum / Tile::kStages & 1;
-  }
   __device__ void advance() {
     if (++stage == Tile::kStages) {
       stage = 0;

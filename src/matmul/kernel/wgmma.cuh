@@ -1,5 +1,6 @@
-// Warpgroup matrix products: D[64, n] += A[64, 16] x B[16, n], with A and B in shared memory and D in
-// the registers of four warps. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+// Warpgroup matrix products: D[64, n] += A[64, 16] x B[16, n], with A and B in shared memory and D
+// in the registers of four warps. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
+// Instructions".
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,9 @@
 
 namespace tutti::ptx {
 
-// What wgmma calls a matrix descriptor: where a tile lies whose rows have 128 bytes, as TMA swizzles
-// them. `distance`: bytes between tiles that are neighbours along a row of the matrix, where the
-// product is wider than one (B row-major); else it says nothing.
+// What wgmma calls a matrix descriptor: where a tile lies whose rows have 128 bytes, as TMA
+// swizzles them. `distance`: bytes between tiles that are neighbours along a row of the matrix,
+// where the product is wider than one (B row-major); else it says nothing.
 __device__ __forceinline__ std::uint64_t matrix_at(std::uint32_t address, std::uint32_t distance) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
   constexpr std::uint64_t kEightRows = std::uint64_t{8 * 128 >> 4} << 32;
@@ -59,19 +60,6 @@ __device__ __forceinline__ void hold(float (&accumulators)[kCount]) {
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "         \
       "%64, %65, add, 1, 1, 0, %67;\n}"                                                           \
       : TUTTI_F64(0)                                                                              \
-      : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
-
-#define TUTTI_WGMMA_160(type)                                                                     \
-  asm volatile(                                                                                   \
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %82, 0;\n"                                            \
-      "wgmma.mma_async.sync.aligned.m64n160k16.f32." type "." type " {"                           \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "          \
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "          \
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79}, "         \
-      "%80, %81, add, 1, 1, 0, %83;\n}"                                                           \
-      : TUTTI_F64(0), TUTTI_F16(64)                                                               \
       : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
 
 #define TUTTI_WGMMA_192(type)                                                                     \
@@ -147,15 +135,6 @@ __device__ __forceinline__ void multiply(float (&d)[64], std::uint64_t a, std::u
   }
 }
 template <class Element, bool kRowMajorB>
-__device__ __forceinline__ void multiply(float (&d)[80], std::uint64_t a, std::uint64_t b,
-                                         int add) {
-  if constexpr (std::is_same_v<Element, Half>) {
-    TUTTI_WGMMA_160("f16");
-  } else {
-    TUTTI_WGMMA_160("bf16");
-  }
-}
-template <class Element, bool kRowMajorB>
 __device__ __forceinline__ void multiply(float (&d)[96], std::uint64_t a, std::uint64_t b,
                                          int add) {
   if constexpr (std::is_same_v<Element, Half>) {
@@ -193,7 +172,6 @@ __device__ __forceinline__ void multiply(float (&d)[128], std::uint64_t a, std::
 }
 
 #undef TUTTI_WGMMA_128
-#undef TUTTI_WGMMA_160
 #undef TUTTI_WGMMA_192
 #undef TUTTI_WGMMA_208
 #undef TUTTI_WGMMA_224

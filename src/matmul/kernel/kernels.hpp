@@ -1,0 +1,29 @@
+// The kernels as the host knows them.
+#pragma once
+
+#include <cstddef>
+
+#include "matmul/tiles.hpp"
+#include "tutti/matmul.hpp"
+
+namespace tutti {
+
+inline constexpr int kOwnMatmulThreads = 3 * 128;
+
+// When rows of A may be read. This gate is always open: A is there before the kernel begins. A gate
+// over what others send would wait in open(), in the thread that issues the loads.
+struct OpenGate {
+#ifdef __CUDACC__
+  __device__ void open(int /*first_row*/, int /*rows*/) const {}
+#endif
+};
+
+struct OwnKernel {
+  const void* function = nullptr;
+  std::size_t shared_bytes = 0;
+};
+
+// `tile`: one of kMatmulTiles; `dtype`: bf16 or fp16.
+OwnKernel own_kernel(const MatmulTile& tile, DataType dtype, MatrixLayout b_layout);
+
+}  // namespace tutti

@@ -1,0 +1,102 @@
+#include "matmul/own.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "base/try.hpp"
+#include "base/units.hpp"
+#include "matmul/kernel/arguments.hpp"
+#include "matmul/kernel/kernels.hpp"
+
+namespace tutti {
+namespace {
+
+// Tiles of so many rows run at one time, so that what they read of A and B is about the same.
+constexpr int kGroupRows = 2048;
+
+int to_int(std::size_t value) { return static_cast<int>(value); }
+
+// A kernel wants its shared memory once per device.
+Status load_once(CudaDriver& cuda, const OwnKernel& kernel) {
+  static std::mutex mutex;
+  static std::set<std::pair<int, const void*>> loaded;
+  TUTTI_ASSIGN(const int device, cuda.current_device());
+  const std::lock_guard lock(mutex);
+  if (loaded.contains({device, kernel.function})) return Status::ok();
+  TUTTI_TRY(cuda.load_kernel(kernel.function, kernel.shared_bytes));
+  loaded.emplace(device, kernel.function);
+  return Status::ok();
+}
+
+// Both blocks of a cluster load a half of B for both: of its rows where it is column-major, else of
+// those of every square of 64 x 64.
+TensorMapShape shape_of_b(const CheckedMatmul& call, std::size_t which, const MatmulTile& tile) {
+  const MatmulProblem& problem = call.problem;
+  const ProductShape& product = problem.product[which];
+  const bool row_major = problem.b_layout == MatrixLayout::kRowMajor;
+  return {.dtype = problem.dtype,
+          .address = call.product[which].b,
+          .columns = row_major ? product.n : problem.k,
+          .rows = row_major ? problem.k : product.n,
+          .leading = product.ldb,
+          .box_columns = kMatmulTileK,
+          .box_rows = (row_major ? kMatmulTileK : tile.n) / 2};
+}
+
+Result<OwnMatmulArguments> arguments_of(CudaDriver& cuda, const CheckedMatmul& call,
+                                        const MatmulTile& tile) {
+  const MatmulProblem& problem = call.problem;
+  OwnMatmulArguments arguments{.products = problem.products,
+                               .m = to_int(problem.m),
+                               .stages_of_k = to_int(ceil_div(problem.k, kMatmulTileK)),
+                               .cluster = cluster_of(tile, problem.m)};
+  TUTTI_ASSIGN(arguments.a, cuda.encode_tensor_map({.dtype = problem.dtype,
+                                                    .address = call.a,
+                                                    .columns = problem.k,
+                                                    .rows = problem.m,
+                                                    .leading = problem.lda,
+                                                    .box_columns = kMatmulTileK,
+                                                    .box_rows = tile.m}));
+  int columns = 0;  // of tiles
+  for (std::size_t i = 0; i < static_cast<std::size_t>(problem.products); ++i) {
+    OwnProductArguments& product = arguments.product[i];
+    TUTTI_ASSIGN(product.b, cuda.encode_tensor_map(shape_of_b(call, i, tile)));
+    product.c = call.product[i].c;
+    product.bias = call.product[i].bias;
+    product.ldc = static_cast<std::int64_t>(problem.product[i].ldc);
+    product.n = to_int(problem.product[i].n);
+    product.first_column = columns;
+    columns += to_int(ceil_div(problem.product[i].n, static_cast<std::size_t>(tile.n)));
+  }
+  const int rows = tile.m * arguments.cluster;  // of a cluster
+  arguments.order = {.rows = to_int(ceil_div(problem.m, static_cast<std::size_t>(rows))),
+                     .columns = columns,
+                     .group = std::max(1, kGroupRows / rows)};
+  return arguments;
+}
+
+}  // namespace
+
+bool has_own_matmul() { return true; }
+
+Status run_own_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
+                      int multiprocessors, Stream stream) {
+  const OwnKernel kernel = own_kernel(tile, call.problem.dtype, call.problem.b_layout);
+  TUTTI_TRY(load_once(cuda, kernel));
+  TUTTI_ASSIGN(OwnMatmulArguments arguments, arguments_of(cuda, call, tile));
+  OpenGate gate;
+  void* parameters[] = {&arguments, &gate};
+  const int clusters = std::min(arguments.order.count(), multiprocessors / arguments.cluster);
+  return cuda.launch({.kernel = kernel.function,
+                      .blocks = clusters * arguments.cluster,
+                      .threads = kOwnMatmulThreads,
+                      .cluster = arguments.cluster,
+                      .shared_bytes = kernel.shared_bytes,
+                      .arguments = parameters,
+                      .stream = stream,
+                      .programmatic = true});
+}
+
+}  // namespace tutti
