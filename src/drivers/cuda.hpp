@@ -170,7 +170,7 @@ class CudaDriver {
   virtual Status retain_on_graph(CudaGraph graph, std::function<void()> on_destroy) = 0;
 
   // kUnsupported where the driver is older than Hopper.
-  virtual Result<TensorMap> encode_tensor_map(const TensorMapShape& shape) = 0;
+  virtual Status encode_tensor_map(const TensorMapShape& shape, TensorMap& map) = 0;
 
   virtual Status load_kernel(const void* kernel, std::size_t shared_bytes) = 0;  // now, not lazily
   virtual Status launch(const CudaLaunch& launch) = 0;

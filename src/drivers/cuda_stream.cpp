@@ -82,9 +82,9 @@ Result<float> RealCuda::elapsed_us(CudaEvent from, CudaEvent to) {
   return milliseconds * 1000.0F;
 }
 
-Result<TensorMap> RealCuda::encode_tensor_map(const TensorMapShape& shape) {
+Status RealCuda::encode_tensor_map(const TensorMapShape& shape, TensorMap& map) {
   if (library_.encode_tensor_map == nullptr) {
-    return Status(StatusCode::kUnsupported, "the NVIDIA driver has no cuTensorMapEncodeTiled");
+    return {StatusCode::kUnsupported, "the NVIDIA driver has no cuTensorMapEncodeTiled"};
   }
   static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
   const CUtensorMapDataType type = shape.dtype == DataType::kFloat16
@@ -95,15 +95,11 @@ Result<TensorMap> RealCuda::encode_tensor_map(const TensorMapShape& shape) {
   const cuuint32_t box[2] = {static_cast<cuuint32_t>(shape.box_columns),
                              static_cast<cuuint32_t>(shape.box_rows)};
   const cuuint32_t steps[2] = {1, 1};
-  TensorMap map;
-  TUTTI_TRY(check(
-      library_,
-      library_.encode_tensor_map(
-          reinterpret_cast<CUtensorMap*>(&map), type, 2, const_cast<void*>(shape.address), sizes,
-          distances, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-      "cuTensorMapEncodeTiled"));
-  return map;
+  const CUresult encoded = library_.encode_tensor_map(
+      reinterpret_cast<CUtensorMap*>(&map), type, 2, const_cast<void*>(shape.address), sizes,
+      distances, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  return check(library_, encoded, "cuTensorMapEncodeTiled");
 }
 
 Status RealCuda::load_kernel(const void* kernel, std::size_t shared_bytes) {

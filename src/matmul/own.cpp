@@ -45,36 +45,43 @@ TensorMapShape shape_of_b(const CheckedMatmul& call, std::size_t which, const Ma
           .box_rows = (row_major ? kMatmulTileK : tile.n) / 2};
 }
 
-Result<OwnMatmulArguments> arguments_of(CudaDriver& cuda, const CheckedMatmul& call,
-                                        const MatmulTile& tile) {
+Status fill_products(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
+                     OwnMatmulArguments& arguments) {
   const MatmulProblem& problem = call.problem;
-  OwnMatmulArguments arguments{.products = problem.products,
-                               .m = to_int(problem.m),
-                               .stages_of_k = to_int(ceil_div(problem.k, kMatmulTileK)),
-                               .cluster = cluster_of(tile, problem.m)};
-  TUTTI_ASSIGN(arguments.a, cuda.encode_tensor_map({.dtype = problem.dtype,
-                                                    .address = call.a,
-                                                    .columns = problem.k,
-                                                    .rows = problem.m,
-                                                    .leading = problem.lda,
-                                                    .box_columns = kMatmulTileK,
-                                                    .box_rows = tile.m}));
-  int columns = 0;  // of tiles
   for (std::size_t i = 0; i < static_cast<std::size_t>(problem.products); ++i) {
     OwnProductArguments& product = arguments.product[i];
-    TUTTI_ASSIGN(product.b, cuda.encode_tensor_map(shape_of_b(call, i, tile)));
+    TUTTI_TRY(cuda.encode_tensor_map(shape_of_b(call, i, tile), product.b));
     product.c = call.product[i].c;
     product.bias = call.product[i].bias;
     product.ldc = static_cast<std::int64_t>(problem.product[i].ldc);
     product.n = to_int(problem.product[i].n);
-    product.first_column = columns;
-    columns += to_int(ceil_div(problem.product[i].n, static_cast<std::size_t>(tile.n)));
+    product.first_column = arguments.order.columns;
+    arguments.order.columns +=
+        to_int(ceil_div(problem.product[i].n, static_cast<std::size_t>(tile.n)));
   }
+  return Status::ok();
+}
+
+Status fill(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
+            OwnMatmulArguments& arguments) {
+  const MatmulProblem& problem = call.problem;
+  arguments.products = problem.products;
+  arguments.m = to_int(problem.m);
+  arguments.stages_of_k = to_int(ceil_div(problem.k, kMatmulTileK));
+  arguments.cluster = cluster_of(tile, problem.m);
   const int rows = tile.m * arguments.cluster;  // of a cluster
   arguments.order = {.rows = to_int(ceil_div(problem.m, static_cast<std::size_t>(rows))),
-                     .columns = columns,
+                     .columns = 0,
                      .group = std::max(1, kGroupRows / rows)};
-  return arguments;
+  TUTTI_TRY(fill_products(cuda, call, tile, arguments));
+  return cuda.encode_tensor_map({.dtype = problem.dtype,
+                                 .address = call.a,
+                                 .columns = problem.k,
+                                 .rows = problem.m,
+                                 .leading = problem.lda,
+                                 .box_columns = kMatmulTileK,
+                                 .box_rows = tile.m},
+                                arguments.a);
 }
 
 }  // namespace
@@ -85,7 +92,8 @@ Status run_own_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulT
                       int multiprocessors, Stream stream) {
   const OwnKernel kernel = own_kernel(tile, call.problem.dtype, call.problem.b_layout);
   TUTTI_TRY(load_once(cuda, kernel));
-  TUTTI_ASSIGN(OwnMatmulArguments arguments, arguments_of(cuda, call, tile));
+  OwnMatmulArguments arguments;
+  TUTTI_TRY(fill(cuda, call, tile, arguments));
   OpenGate gate;
   void* parameters[] = {&arguments, &gate};
   const int clusters = std::min(arguments.order.count(), multiprocessors / arguments.cluster);

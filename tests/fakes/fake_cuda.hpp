@@ -168,7 +168,7 @@ class FakeCuda final : public CudaDriver {
   Status destroy_graph_exec(CudaGraphExec exec) override;
   Status retain_on_graph(CudaGraph graph, std::function<void()> on_destroy) override;
 
-  Result<TensorMap> encode_tensor_map(const TensorMapShape& shape) override;
+  Status encode_tensor_map(const TensorMapShape& shape, TensorMap& map) override;
   Status load_kernel(const void* kernel, std::size_t shared_bytes) override;
   Status launch(const CudaLaunch& launch) override;
 
