@@ -204,6 +204,40 @@ def check_functions(functions: list[Function], promises: Promises) -> list[str]:
     return list(findings)
 
 
+def check_matmul(function: Function):
+    """Tensor cores multiply what TMA loads, once for both blocks of a cluster; sums stay in registers, of which
+    the producer's warps give theirs to the consumers."""
+    kinds = [step.kind for step in function.steps]
+    loads = [step for step in function.steps if step.kind == "bulk_load"]
+    if "product" not in kinds:
+        yield "has no products of warpgroups"
+    if not loads:
+        yield "has no bulk tensor loads"
+    elif not any("multicast" in step.text.lower() for step in loads):
+        yield "loads nothing for both blocks of a cluster"
+    if kinds.count("registers") != 2:
+        yield f"{kinds.count('registers')} changes of a warpgroup's registers, 2 are intended"
+    if "local" in kinds or function.stack_bytes > 0:
+        yield f"{kinds.count('local')} accesses to local memory, {function.stack_bytes} bytes of stack"
+
+
+def check_matmuls(functions: list[Function], expected: int) -> list[str]:
+    names = demangle([function.name for function in functions])
+    matmuls = {name: function for name, function in zip(names, functions) if "own_matmul_kernel<" in name}
+    findings = [f"{name}: {finding}" for name, function in matmuls.items() for finding in check_matmul(function)]
+    if len(matmuls) != expected:
+        findings.append(f"{len(matmuls)} kernels of own_matmul, {expected} are expected")
+    return findings
+
+
+def matmuls_of(build: Path) -> int:
+    """Kernels of own_matmul that a build has: one per tile, type and layout of B."""
+    commands = (build / "compile_commands.json").read_text()
+    tiles = (ROOT / "src/matmul/tiles.hpp").read_text()
+    types = len(set(re.findall(r"own_\w+16\.cu", commands)))
+    return len(re.findall(r'^    \{"\d+x\d+"', tiles, re.MULTILINE)) * types * 2
+
+
 def check_all_found(functions: list[Function], promises: Promises) -> list[str]:
     """Nothing is promised of kernels that are not there."""
     found = {kernel.body for name in demangle([function.name for function in functions])
@@ -296,6 +330,7 @@ def main() -> int:
         evidence, functions = gather(build, Path(scratch))
     promises = read_promises(run(str(build / "bin/tutti_describe"), "promises"))
     findings = [*check_functions(functions, promises), *check_all_found(functions, promises),
+                *check_matmuls(functions, matmuls_of(build)),
                 *check_multicast_names(binaries)]
     print(*findings, sep="\n", end="\n" if findings else "")
     print(f"{len(findings)} finding(s) in {len(functions)} functions: {evidence}")

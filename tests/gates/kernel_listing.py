@@ -12,7 +12,7 @@ from collections.abc import Iterable
 @dataclasses.dataclass
 class Step:
     at: int  # where it is: the address of the instruction, or the number of its line
-    kind: str  # load store local fence proxy_fence bulk_load bulk_store multicast branch acquire
+    kind: str  # load store local fence proxy_fence bulk_load bulk_store multicast branch acquire product registers
     text: str
     bytes: int = 0  # of an access
     scope: str = ""  # of an access or a fence: sys gpu cta; empty: an ordinary access
@@ -68,6 +68,10 @@ def _sass_step(at: int, opcode: str, operands: str) -> Step | None:
         return Step(at, "bulk_store", opcode)
     if opcode.startswith(_SASS_BULK_LOADS):
         return Step(at, "bulk_load", opcode)
+    if base == "HGMMA":  # of a warpgroup, by tensor cores
+        return Step(at, "product", opcode)
+    if base == "USETMAXREG":
+        return Step(at, "registers", opcode)
     if base == "LDGMC" or base.startswith("RED"):  # multimem.red looks like any other reduction
         return Step(at, "multicast", opcode)
     if opcode.startswith("CCTL.IV"):  # forgets what the cache holds: the second half of an acquire
@@ -165,6 +169,10 @@ def _ptx_step(at: int, opcode: str, operands: str, labels: dict[str, int]) -> St
         return Step(at, "bulk_store", opcode)
     if re.match(r"cp\.async\.bulk\.(tensor\.\w+\.)?shared::\w+\.global", opcode):
         return Step(at, "bulk_load", opcode)
+    if opcode.startswith("wgmma.mma_async"):
+        return Step(at, "product", opcode)
+    if base == "setmaxnreg":
+        return Step(at, "registers", opcode)
     if base == "multimem":
         return Step(at, "multicast", opcode)
     if base == "bra" and operands.strip() in labels:
