@@ -56,7 +56,7 @@ struct StoreEpilogue {
     }
   }
 
-  // Where a unit of 16 bytes lies in a chunk: units of a row change places, so that neither the
+  // Where a unit of 16 bytes lies in the chunk: units of a row change places, so that neither the
   // stores of columns nor the loads of rows meet in a bank.
   template <int kUnits>
   __device__ std::uint32_t place_of(int row, int unit) const {
@@ -65,24 +65,25 @@ struct StoreEpilogue {
   }
 
   // Eight elements of a row; beyond the last column there may be somebody else's.
-  __device__ void store_unit(const OwnProductArguments& product, int row, int column, uint4 words) {
-    auto* const to = static_cast<Element*>(product.c) + row * product.ldc + column;
-    if (column + 8 <= product.n) {
-      *reinterpret_cast<uint4*>(to) = words;
+  __device__ void store_beside_edge(Element* to, uint4 words, int columns) {
+    if (columns >= 8) {
+      ptx::store_words(to, words);
       return;
     }
     const std::uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      const auto bits = static_cast<std::uint16_t>(pairs[i / 2] >> (i % 2 * 16));
-      if (column + i < product.n) to[i] = Element{bits};
+      if (i < columns) to[i] = Element{static_cast<std::uint16_t>(pairs[i / 2] >> (i % 2 * 16))};
     }
   }
 
-  // 16 rows of kWidth columns. `row`, `column`: where in C they begin.
+  // 16 rows of kWidth columns; `row`, `column`: where in C they begin. All loads of the turned
+  // chunk are on their way before the first store.
   template <int kWidth>
   __device__ void store(const OwnProductArguments& product, float* sums, int row, int column) {
     constexpr int kUnits = kWidth / 8;  // of a row
+    constexpr int kOfThread = kRows * kUnits / 32,
+                  kStep = 32 / kUnits;  // rows from one to the next
     if (product.bias != nullptr) add_bias<kWidth>(product, sums, column);
 #pragma unroll
     for (int j = 0; j < kUnits; j += 2) {
@@ -93,13 +94,28 @@ struct StoreEpilogue {
       ptx::store_matrices(place_of<kUnits>(lane % 16, j + lane / 16), words);
     }
     __syncwarp();
+    uint4 words[kOfThread];
+    const int first = lane / kUnits;
 #pragma unroll
-    for (int unit = lane; unit < kRows * kUnits; unit += 32) {
-      const int r = row + unit / kUnits, c = column + unit % kUnits * 8;
-      const uint4 words = ptx::load_words(place_of<kUnits>(unit / kUnits, unit % kUnits));
-      if (r < arguments.m) store_unit(product, r, c, words);
+    for (int i = 0; i < kOfThread; ++i) {
+      words[i] = ptx::load_words(place_of<kUnits>(first + i * kStep, lane % kUnits));
     }
-    __syncwarp();
+    __syncwarp();  // the chunk may be overwritten
+    const int r = row + first, c = column + lane % kUnits * 8;
+    auto* const to = static_cast<Element*>(product.c) + r * product.ldc + c;
+    if (row + kRows <= arguments.m && column + kWidth <= product.n) {
+#pragma unroll
+      for (int i = 0; i < kOfThread; ++i) {
+        ptx::store_words(to + i * kStep * product.ldc, words[i]);
+      }
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < kOfThread; ++i) {
+      if (r + i * kStep < arguments.m) {
+        store_beside_edge(to + i * kStep * product.ldc, words[i], product.n - c);
+      }
+    }
   }
 
   // `row`, `column`: of this warpgroup's part of the tile.

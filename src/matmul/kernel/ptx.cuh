@@ -142,6 +142,13 @@ __device__ __forceinline__ uint4 load_words(std::uint32_t address) {
   return words;
 }
 
+// As one access, which the compiler would split.
+__device__ __forceinline__ void store_words(void* address, uint4 words) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(words.x),
+               "r"(words.y), "r"(words.z), "r"(words.w)
+               : "memory");
+}
+
 // --- registers of a warpgroup
 // ----------------------------------------------------------------------
 
