@@ -15,15 +15,17 @@ struct TileCost {
   double tile_us = 0;     // a tile's time besides: pipeline fill, epilogue
 };
 
-// In the order of kMatmulTiles. Not measured yet.
+// In the order of kMatmulTiles; fitted to what docs/internals/performance_notes.md lists. 128x128
+// waits for the L2: it reads half as much again per multiplication as 128x256.
 constexpr std::array<TileCost, kMatmulTiles.size()> kTileCosts = {{
-    {0.98, 2.5},
-    {0.97, 2.5},
-    {0.98, 2.5},
-    {0.98, 2.5},
-    {0.98, 2.5},
-    {0.90, 2.5},
+    {0.978, 1.8},
+    {0.970, 1.8},
+    {0.978, 2.0},
+    {0.980, 1.5},
+    {0.985, 1.7},
+    {0.850, 2.0},
 }};
+constexpr double kLaunchUs = 3.5;  // until the first tile's products begin, and after the last
 
 double tile_us(const MatmulTile& tile, std::size_t k) {
   const TileCost& cost = kTileCosts[static_cast<std::size_t>(&tile - kMatmulTiles.data())];
@@ -53,7 +55,7 @@ MatmulForecast forecast(const MatmulTile& tile, const MatmulProblem& problem, in
           .tiles = static_cast<long long>(tiles),
           .waves = static_cast<long long>(waves),
           .fill = room > 0 ? useful / room : 0,
-          .microseconds = static_cast<double>(waves) * tile_us(tile, problem.k)};
+          .microseconds = kLaunchUs + static_cast<double>(waves) * tile_us(tile, problem.k)};
 }
 
 }  // namespace tutti
