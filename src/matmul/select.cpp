@@ -18,7 +18,9 @@ constexpr Name<MatmulAlgorithm> kAlgorithms[] = {{MatmulAlgorithm::kOwn, "own_ma
 
 constexpr int kHopper = 90;
 constexpr std::size_t kTmaAlignment = 16;
-constexpr std::size_t kMostTmaCoordinates = std::numeric_limits<std::int32_t>::max();
+// Coordinates and numbers of tiles have 32 bits, and tiles may reach beyond the matrix.
+constexpr std::size_t kMostInt = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t kMostOwnCoordinate = kMostInt - 511;
 constexpr std::size_t kMostTmaDistanceBytes = (std::size_t{1} << 40) - 1;
 
 // Where own_matmul can run, it is selected from these on; below, cuBLASLt is expected to be faster.
@@ -47,8 +49,12 @@ std::string why_not_own(const MatmulProblem& problem, const MatmulMachine& machi
     most = std::max(most, product.n);
     distance = std::max({distance, product.ldb, product.ldc});
   }
-  if (most > kMostTmaCoordinates) {
-    return fmt::format("TMA takes at most {} rows and columns", kMostTmaCoordinates);
+  if (most > kMostOwnCoordinate) {
+    return fmt::format("it takes at most {} rows and columns", kMostOwnCoordinate);
+  }
+  const MatmulForecast smallest = forecast(kMatmulTiles.back(), problem, machine.multiprocessors);
+  if (smallest.tiles > static_cast<long long>(kMostInt)) {
+    return fmt::format("it computes at most {} tiles", kMostInt);
   }
   if (distance * size_of(problem.dtype) > kMostTmaDistanceBytes) {
     return "TMA takes leading dimensions of less than 2^40 bytes";

@@ -110,12 +110,12 @@ TEST(MatmulSelect, KnowsWhatExcludesTheOwnKernel) {
                     HasSubstr("multiples of 8")));
   problem.alignment = 16;
   EXPECT_EQ(reason(problem, hopper()), "");
-  constexpr std::size_t kMost = 2147483647;
+  constexpr std::size_t kMost = 2147483136;
   EXPECT_EQ(reason(problem_of(kMost, {512}, 512), hopper()), "");
   EXPECT_EQ(reason(problem_of(kMost + 1, {512}, 512), hopper()),
-            "TMA takes at most 2147483647 rows and columns");
+            "it takes at most 2147483136 rows and columns");
   EXPECT_EQ(reason(problem_of(512, {512, kMost + 1}, 512), hopper()),
-            "TMA takes at most 2147483647 rows and columns");
+            "it takes at most 2147483136 rows and columns");
   problem = good;
   problem.product[0].ldc = std::size_t{1} << 39;
   EXPECT_EQ(reason(problem, hopper()), "TMA takes leading dimensions of less than 2^40 bytes");
