@@ -24,8 +24,8 @@ constexpr std::size_t kMostOwnCoordinate = kMostInt - 511;
 constexpr std::size_t kMostTmaDistanceBytes = (std::size_t{1} << 40) - 1;
 
 // Where own_matmul can run, it is selected from these on; below, cuBLASLt is expected to be faster.
-constexpr std::size_t kLeastOwnRows = 128;
-constexpr double kLeastOwnFill = 0.75;
+constexpr std::size_t kLeastOwnRows = 512;
+constexpr double kLeastOwnFill = 0.94;
 
 std::string why_not_own(const MatmulProblem& problem, const MatmulMachine& machine) {
   if (machine.compute != kHopper || machine.multiprocessors < kMatmulCluster) {
