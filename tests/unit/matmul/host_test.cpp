@@ -17,9 +17,6 @@ using test::MatmulNumbers;
 using test::NumbersShape;
 using test::take;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 // C is a reference into `numbers`.
 const test::Matrix& run_on_host(test::MatmulNumbers& numbers, const Blas* blas) {
   run_host_matmul(take(check(numbers.call())), blas);
@@ -90,31 +87,11 @@ TEST(HostMatmul, WithoutKItIsTheBiasOrZero) {
   }
 }
 
-// A row and a column with one special value each, all else 1.
 TEST(HostMatmul, NanInfinityAndSubnormalsAreAsInIeee) {
   for (const DataType dtype : kTypes) {
     for (const Blas* blas : host_ways()) {
-      MatmulNumbers problem({.m = 4, .n = 4, .k = 2, .dtype = dtype});
-      for (std::size_t i = 0; i < 4; ++i) {
-        for (std::size_t k = 0; k < 2; ++k) {
-          problem.a().set(i, k, 1);
-          problem.b().set(k, i, 1);
-        }
-      }
-      problem.a().set(0, 0, kNan);
-      problem.a().set(1, 0, kInfinity);
-      problem.a().set(2, 0, -kInfinity);
-      problem.b().set(0, 1, 0);
-      problem.b().set(1, 2, kInfinity);
-      const test::Matrix& c = run_on_host(problem, blas);
-      for (std::size_t column = 0; column < 4; ++column) EXPECT_TRUE(std::isnan(c.get(0, column)));
-      EXPECT_EQ(c.get(1, 0), kInfinity);
-      EXPECT_TRUE(std::isnan(c.get(1, 1)));  // infinity x 0
-      EXPECT_EQ(c.get(1, 2), kInfinity);
-      EXPECT_EQ(c.get(2, 0), -kInfinity);
-      EXPECT_TRUE(std::isnan(c.get(2, 2)));  // -infinity + infinity
-      EXPECT_EQ(c.get(3, 2), kInfinity);
-      EXPECT_EQ(c.get(3, 3), 2);
+      MatmulNumbers problem = test::special_numbers(dtype);
+      test::expect_special(run_on_host(problem, blas));
     }
   }
 }

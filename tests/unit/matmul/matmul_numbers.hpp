@@ -166,4 +166,32 @@ class MatmulNumbers {
   std::vector<MatmulProduct> products_;
 };
 
+// Rows of A and columns of B with one special value each, all else 1.
+inline MatmulNumbers special_numbers(DataType dtype) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  MatmulNumbers numbers({.m = 4, .n = 8, .k = 8, .dtype = dtype});
+  for (std::size_t k = 0; k < 8; ++k) {
+    for (std::size_t row = 0; row < 4; ++row) numbers.a().set(row, k, 1);
+    for (std::size_t column = 0; column < 8; ++column) numbers.b().set(k, column, 1);
+  }
+  numbers.a().set(0, 0, std::numeric_limits<double>::quiet_NaN());
+  numbers.a().set(1, 0, kInfinity);
+  numbers.a().set(2, 0, -kInfinity);
+  numbers.b().set(0, 1, 0);
+  numbers.b().set(1, 2, kInfinity);
+  return numbers;
+}
+
+inline void expect_special(const Matrix& c) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (std::size_t column = 0; column < 8; ++column) EXPECT_TRUE(std::isnan(c.get(0, column)));
+  EXPECT_EQ(c.get(1, 0), kInfinity);
+  EXPECT_TRUE(std::isnan(c.get(1, 1)));  // infinity x 0
+  EXPECT_EQ(c.get(1, 2), kInfinity);
+  EXPECT_EQ(c.get(2, 0), -kInfinity);
+  EXPECT_TRUE(std::isnan(c.get(2, 2)));  // -infinity + infinity
+  EXPECT_EQ(c.get(3, 2), kInfinity);
+  EXPECT_EQ(c.get(3, 3), 8);
+}
+
 }  // namespace tutti::test
