@@ -10,8 +10,8 @@ namespace tutti {
 // Whether this build has the kernels: nvcc compiled for sm_90a.
 bool has_own_matmul();
 
-// Enqueues `call` in `stream` on the current device, which has so many multiprocessors. Requires that
-// why_not(kOwn) is empty, m, n and k > 0.
+// Enqueues `call` in `stream` on the current device, which has so many multiprocessors. Requires
+// that why_not(kOwn) is empty, and m, n and k > 0.
 Status run_own_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
                       int multiprocessors, Stream stream);
 

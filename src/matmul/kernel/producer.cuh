@@ -26,27 +26,27 @@ struct Producer {
   int rank, blocks;  // in the cluster, of it
 
   // B is the same for both blocks of a cluster: each loads half of it, for both.
-  __device__ void load_b(const TensorMap& map, const StageCursor<Tile>& at, int column,
-                         int k) const {
+  __device__ void load_b(const TensorMap& map, int stage, int column, int k) const {
     if constexpr (Tile::kRowMajorB) {  // a half has 32 rows of each square
-      constexpr int kHalf = Tile::kK / 2;
       for (int square = 0; square < Tile::kSquares; ++square) {
-        const std::uint32_t to = stages.b(at.stage) + square * (Tile::kK * 128);
-        load_half(to, map, at, column + square * 64, k, kHalf);
+        const std::uint32_t to = stages.b(stage) + square * (Tile::kK * 128);
+        load_half(to, map, stage, {column + square * 64, k}, Tile::kK / 2);
       }
     } else {
-      load_half(stages.b(at.stage), map, at, k, column, Tile::kN / 2);
+      load_half(stages.b(stage), map, stage, {k, column}, Tile::kN / 2);
     }
   }
 
-  __device__ void load_half(std::uint32_t to, const TensorMap& map, const StageCursor<Tile>& at,
-                            int x, int y, int rows) const {
+  // Of twice so many rows.
+  __device__ void load_half(std::uint32_t to, const TensorMap& map, int stage, ptx::BoxPlace from,
+                            int rows) const {
     const std::uint32_t half = rows * 128;
     if (blocks == 1) {
-      ptx::load_box(to, map, stages.full(at.stage), x, y);
-      ptx::load_box(to + half, map, stages.full(at.stage), x, y + rows);
+      ptx::load_box(to, map, stages.full(stage), from);
+      ptx::load_box(to + half, map, stages.full(stage), {from.x, from.y + rows});
     } else {
-      ptx::load_box_to(0b11, to + rank * half, map, stages.full(at.stage), x, y + rank * rows);
+      ptx::load_box_to(0b11, to + rank * half, map, stages.full(stage),
+                       {from.x, from.y + rank * rows});
     }
   }
 
@@ -62,8 +62,8 @@ struct Producer {
       for (int k = 0; k < arguments.stages_of_k; ++k) {
         ptx::barrier_wait(stages.empty(at.stage), at.parity);
         ptx::barrier_expect(stages.full(at.stage), Tile::kStageBytes);
-        ptx::load_box(stages.a(at.stage), arguments.a, stages.full(at.stage), k * Tile::kK, row);
-        load_b(product.b, at, column, k * Tile::kK);
+        ptx::load_box(stages.a(at.stage), arguments.a, stages.full(at.stage), {k * Tile::kK, row});
+        load_b(product.b, at.stage, column, k * Tile::kK);
         at.advance();
       }
     }

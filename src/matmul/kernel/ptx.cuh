@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "matmul/kernel/arguments.hpp"
+#include "drivers/tensor_map.hpp"
 
 namespace tutti::ptx {
 
@@ -102,26 +102,30 @@ __device__ __forceinline__ void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// A box of a matrix to shared memory; its bytes count at `barrier`. `x` counts elements along a row
-// of the map, `y` rows.
+// Where in a matrix a box begins: elements along a row of the map, and rows.
+struct BoxPlace {
+  int x, y;
+};
+
+// A box of a matrix to shared memory; its bytes count at `barrier`.
 __device__ __forceinline__ void load_box(std::uint32_t to, const TensorMap& map,
-                                         std::uint32_t barrier, int x, int y) {
+                                         std::uint32_t barrier, BoxPlace from) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
       " [%0], [%1, {%3, %4}], [%2];" ::"r"(to),
-      "l"(&map), "r"(barrier), "r"(x), "r"(y)
+      "l"(&map), "r"(barrier), "r"(from.x), "r"(from.y)
       : "memory");
 }
 
 // To the same address in every block of the cluster whose bit is set in `blocks`, each of which
 // counts the bytes at its own barrier.
 __device__ __forceinline__ void load_box_to(std::uint16_t blocks, std::uint32_t to,
-                                            const TensorMap& map, std::uint32_t barrier, int x,
-                                            int y) {
+                                            const TensorMap& map, std::uint32_t barrier,
+                                            BoxPlace from) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
-      "l"(&map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
+      "l"(&map), "r"(barrier), "r"(from.x), "r"(from.y), "h"(blocks)
       : "memory");
 }
 
