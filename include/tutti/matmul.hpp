@@ -59,7 +59,8 @@ struct Matmul {
   /// Forces "own_matmul", "cublaslt_matmul", "plain_matmul" or "host_matmul". Empty: chosen by
   /// shape and machine.
   std::string_view algorithm = {};
-  /// Forces a tile of own_matmul: "128x256", "256x128", "128x192" or "128x128". Empty: chosen.
+  /// Forces a tile of own_matmul: "128x256", "256x128", "128x224", "128x208", "128x192" or
+  /// "128x128". Empty: chosen.
   std::string_view tile = {};
 };
 

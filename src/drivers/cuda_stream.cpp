@@ -103,6 +103,7 @@ Status RealCuda::encode_tensor_map(const TensorMapShape& shape, TensorMap& map) 
 }
 
 Status RealCuda::load_kernel(const void* kernel, std::size_t shared_bytes) {
+  const RelaxedCapture relaxed;
   // Asking for its attributes loads the kernel's module on the current device.
   cudaFuncAttributes attributes{};
   TUTTI_TRY(check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes"));

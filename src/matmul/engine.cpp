@@ -103,6 +103,9 @@ Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare(const Key& key, bool cap
     if (capturing) return prepare_in_capture(key, gpu.machine);
     TUTTI_TRY(prepare_cublas_lt(key, *gpu.cublas_lt, *prepared));
   }
+  if (selected.is_ok() && selected->algorithm == MatmulAlgorithm::kOwn) {
+    TUTTI_TRY(surroundings_.load_own(*cuda_, key.problem, *selected->tile));
+  }
   const std::lock_guard lock(mutex_);
   if (prepared_.size() >= kMostPrepared) prepared_.clear();
   return prepared_.emplace(key, std::move(prepared)).first->second;
@@ -184,10 +187,11 @@ Result<MatmulPlan> MatmulEngine::plan(const Matmul& call) {
   } else {
     TUTTI_ASSIGN(selected, select(checked.call.problem, {}, checked.forced));
   }
-  return MatmulPlan{
-      .algorithm = std::string(to_string(selected.algorithm)),
-      .config = selected.tile == nullptr ? std::string() : config_text(*selected.tile),
-      .why = selected.why};
+  return MatmulPlan{.algorithm = std::string(to_string(selected.algorithm)),
+                    .config = selected.tile == nullptr
+                                  ? std::string()
+                                  : config_text(*selected.tile, checked.call.problem.m),
+                    .why = selected.why};
 }
 
 Result<std::string> MatmulEngine::explain(const Matmul& call) {

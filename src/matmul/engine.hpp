@@ -24,6 +24,7 @@ struct MatmulSurroundings {
   std::function<CudaDriver*(std::string* why)> cuda = real_cuda;
   std::string cublas_lt = {};  // a file; empty: the loader's search finds it
   bool own_kernels = has_own_matmul();
+  std::function<decltype(load_own_matmul)> load_own = load_own_matmul;
   std::function<decltype(run_own_matmul)> run_own = run_own_matmul;
   std::function<decltype(run_plain_matmul)> run_plain = run_plain_matmul;
 };

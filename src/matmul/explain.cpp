@@ -80,7 +80,7 @@ std::string explain(const MatmulProblem& problem, const MatmulMachine& machine,
   } else {
     text += fmt::format(
         "plan: {}{}{}: {}\n", to_string(selected->algorithm), selected->tile == nullptr ? "" : ", ",
-        selected->tile == nullptr ? "" : config_text(*selected->tile), selected->why);
+        selected->tile == nullptr ? "" : config_text(*selected->tile, problem.m), selected->why);
   }
   text += algorithms_text(problem, machine, selected);
   if (machine.multiprocessors < kMatmulCluster || problem.k == 0) return text;

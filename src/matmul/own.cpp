@@ -88,6 +88,10 @@ Status fill(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
 
 bool has_own_matmul() { return true; }
 
+Status load_own_matmul(CudaDriver& cuda, const MatmulProblem& problem, const MatmulTile& tile) {
+  return load_once(cuda, own_kernel(tile, problem.dtype, problem.b_layout));
+}
+
 Status run_own_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
                       int multiprocessors, Stream stream) {
   const OwnKernel kernel = own_kernel(tile, call.problem.dtype, call.problem.b_layout);
@@ -103,8 +107,7 @@ Status run_own_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulT
                       .cluster = arguments.cluster,
                       .shared_bytes = kernel.shared_bytes,
                       .arguments = parameters,
-                      .stream = stream,
-                      .programmatic = true});
+                      .stream = stream});
 }
 
 }  // namespace tutti

@@ -1,11 +1,20 @@
 #include "matmul/own.hpp"
 
 namespace tutti {
+namespace {
+
+constexpr const char* kAbsent = "own_matmul: this build was not compiled for architecture 90a";
+
+}  // namespace
 
 bool has_own_matmul() { return false; }
 
+Status load_own_matmul(CudaDriver&, const MatmulProblem&, const MatmulTile&) {
+  return {StatusCode::kUnsupported, kAbsent};
+}
+
 Status run_own_matmul(CudaDriver&, const CheckedMatmul&, const MatmulTile&, int, Stream) {
-  return {StatusCode::kUnsupported, "own_matmul: this build was not compiled for architecture 90a"};
+  return {StatusCode::kUnsupported, kAbsent};
 }
 
 }  // namespace tutti

@@ -160,8 +160,8 @@ Result<SelectedMatmul> select(const MatmulProblem& problem, const MatmulMachine&
   return SelectedMatmul{MatmulAlgorithm::kHost, nullptr, "the matrices are on the host"};
 }
 
-std::string config_text(const MatmulTile& tile) {
-  return fmt::format("{}x{}, cluster {}x1, {} stages", tile.name, kMatmulTileK, kMatmulCluster,
+std::string config_text(const MatmulTile& tile, std::size_t m) {
+  return fmt::format("{}x{}, cluster {}x1, {} stages", tile.name, kMatmulTileK, cluster_of(tile, m),
                      tile.stages);
 }
 

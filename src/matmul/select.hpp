@@ -59,7 +59,7 @@ Result<SelectedMatmul> select(const MatmulProblem& problem, const MatmulMachine&
                               const ForcedMatmul& forced);
 
 // "128x256x64, cluster 2x1, 4 stages"
-std::string config_text(const MatmulTile& tile);
+std::string config_text(const MatmulTile& tile, std::size_t m);
 
 // For people. Of a problem with at least one product.
 std::string explain(const MatmulProblem& problem, const MatmulMachine& machine,

@@ -99,9 +99,11 @@ std::string matmul_json(const MatmulQuestion& question) {
   nlohmann::ordered_json value;
   const auto selected = select(question.problem, question.machine, question.forced);
   if (selected.is_ok()) {
-    value["plan"] = {{"algorithm", to_string(selected->algorithm)},
-                     {"config", selected->tile == nullptr ? "" : config_text(*selected->tile)},
-                     {"why", selected->why}};
+    value["plan"] = {
+        {"algorithm", to_string(selected->algorithm)},
+        {"config",
+         selected->tile == nullptr ? "" : config_text(*selected->tile, question.problem.m)},
+        {"why", selected->why}};
   } else {
     value["plan"] = nullptr;
     value["why"] = selected.status().to_string();

@@ -17,7 +17,7 @@ struct Consumer {
 
   // All products of a stage: four times 16 elements of K.
   __device__ void multiply_stage(Accumulators& sums, bool first) {
-    // Along K a row-major B is 16 rows of 128 bytes further; everything else 16 elements.
+    // 16 elements of K are 16 rows of 128 bytes in a row-major B, and 32 bytes elsewhere.
     constexpr std::uint32_t kStepA = 32, kStepB = Tile::kRowMajorB ? 16 * 128 : 32;
     constexpr std::uint32_t kBlockBytes = 64 * 128;
     const std::uint64_t a =
@@ -34,13 +34,13 @@ struct Consumer {
     }
   }
 
-  // To the producers of all blocks whose loads reach this block's shared memory.
+  // Tells the producer of every block of the cluster that this warp has read the stage.
   __device__ void release(int stage) {
     const int lane = threadIdx.x % 32;
     if (lane < blocks) ptx::barrier_arrive(stages.empty(stage), lane);
   }
 
-  // One tile. While the products of a stage are under way those of the stage before end.
+  // Computes one tile. The products of a stage overlap the end of those of the stage before.
   __device__ void run(Accumulators& sums, int stages_of_k) {
     int before = 0;
     for (int k = 0; k < stages_of_k; ++k) {

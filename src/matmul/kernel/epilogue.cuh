@@ -40,7 +40,7 @@ struct StoreEpilogue {
         warp(thread / 32 % 4),
         lane(thread % 32) {}
 
-  // Of this thread's sums, as of all below: 8 columns to every four.
+  // Four sums of a thread are two neighbours in each of two rows, of 8 columns.
   template <int kWidth>
   __device__ void add_bias(const OwnProductArguments& product, float* sums, int column) {
     const auto* const bias = static_cast<const Element*>(product.bias);

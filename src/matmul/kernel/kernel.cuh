@@ -16,6 +16,7 @@ struct SharedLayout {
   static constexpr std::uint32_t kBarriers = kStaging + Epilogue::kBytes;
   static constexpr std::uint32_t kBytes =
       kBarriers + Stages<Tile>::kBarrierBytes + kSharedAlignment;
+  static_assert(kBytes <= kSharedBytes);
 };
 
 template <class Tile, class Element, class Gate, template <class, class> class Epilogue>
@@ -26,6 +27,7 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
   constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
   using Store = Epilogue<Tile, Element>;
   using Layout = SharedLayout<Tile, Store>;
+  static_assert(sizeof(OwnMatmulArguments) + sizeof(Gate) <= 4096);  // older drivers take no more
   extern __shared__ std::byte memory[];
   const std::uint32_t base =
       (ptx::shared_address(memory) + kSharedAlignment - 1) & ~(kSharedAlignment - 1);
@@ -34,12 +36,11 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
   const int rank = blocks == 1 ? 0 : static_cast<int>(ptx::cluster_rank());
   const int cluster = static_cast<int>(blockIdx.x) / blocks;
   const int clusters = static_cast<int>(gridDim.x) / blocks;
-  ptx::let_next_kernel_begin();
   if (threadIdx.x == 0) stages.init(blocks);
   if (blocks > 1) ptx::cluster_sync();
   __syncthreads();
 
-  // Of lane 0, so that the compiler sees that it is one value for a warp.
+  // Lane 0's value, so that the compiler knows that it is uniform in the warp.
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
   if (warpgroup == Tile::kConsumers) {
     ptx::give_registers<kProducerRegisters>();
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
       store.run(product, sums, row, column);
     }
   }
-  // The other block may still store to this one's memory.
+  // The other block may still arrive at this one's barriers.
   if (blocks > 1) ptx::cluster_sync();
 #endif
 }

@@ -37,7 +37,7 @@ struct Producer {
     }
   }
 
-  // Of twice so many rows.
+  // This block's half of a box of 2 * `rows` rows; without a cluster both halves.
   __device__ void load_half(std::uint32_t to, const TensorMap& map, int stage, ptx::BoxPlace from,
                             int rows) const {
     const std::uint32_t half = rows * 128;
@@ -51,7 +51,6 @@ struct Producer {
   }
 
   __device__ void run(int cluster, int clusters) {
-    ptx::wait_for_previous_kernel();
     StageCursor<Tile> at{0, 1};  // the first round finds all stages empty
     for (int index = cluster; index < arguments.order.count(); index += clusters) {
       const TilePlace place = arguments.order[index];

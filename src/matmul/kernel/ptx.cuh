@@ -13,8 +13,7 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// --- barriers in shared memory
-// ----------------------------------------------------------------------
+// --- barriers in shared memory ---
 
 __device__ __forceinline__ void barrier_init(std::uint32_t barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
@@ -31,10 +30,9 @@ __device__ __forceinline__ void barrier_expect(std::uint32_t barrier, std::uint3
                : "memory");
 }
 
-// At the barrier of the same address in another block of the cluster, or in this one. Orders
-// nothing beyond what the order of a block needs: who arrives has read with wgmma, and who waits
-// writes with TMA. A release at the scope of the cluster would wait for all of the thread's
-// accesses to the L2.
+// Arrives at the barrier at this address in block `block` of the cluster. The default scope, of a
+// block, suffices: what the arriving warp read with wgmma has ended, and who waits only starts TMA.
+// `.release.cluster` compiles to a fence of the whole GPU.
 __device__ __forceinline__ void barrier_arrive(std::uint32_t barrier, std::uint32_t block) {
   asm volatile(
       "{\n"
@@ -60,8 +58,8 @@ __device__ __forceinline__ bool barrier_test(std::uint32_t barrier, std::uint32_
   return passed != 0;
 }
 
-// Until the phase of this parity has ended. What is awaited is done by this cluster and by TMA, in
-// microseconds; after seconds the kernel traps instead of hanging.
+// Until the phase of this parity has ended. Only this cluster and TMA complete it, within
+// microseconds. After 2^24 tries, which are seconds, the kernel traps instead of hanging.
 __device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
   constexpr int kMostTries = 1 << 24;
   for (int tries = 0; !barrier_test(barrier, parity); ++tries) {
@@ -69,8 +67,7 @@ __device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_
   }
 }
 
-// --- clusters
-// ------------------------------------------------------------------------------------------
+// --- clusters ---
 
 __device__ __forceinline__ std::uint32_t cluster_rank() {
   std::uint32_t rank;
@@ -82,21 +79,7 @@ __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
-// --- kernels after one another
-// ----------------------------------------------------------------------
-
-// The next kernel of the stream may start where this one leaves room, if it was launched so; it
-// then waits in wait_for_previous_kernel().
-__device__ __forceinline__ void let_next_kernel_begin() {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
-// Until all of it has ended, and what it wrote is visible.
-__device__ __forceinline__ void wait_for_previous_kernel() {
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-}
-
-// --- TMA
-// -------------------------------------------------------------------------------------------------
+// --- TMA ---
 
 __device__ __forceinline__ void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
@@ -146,15 +129,14 @@ __device__ __forceinline__ uint4 load_words(std::uint32_t address) {
   return words;
 }
 
-// As one access, which the compiler would split.
+// One store of 16 bytes; the compiler might split it.
 __device__ __forceinline__ void store_words(void* address, uint4 words) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(words.x),
                "r"(words.y), "r"(words.z), "r"(words.w)
                : "memory");
 }
 
-// --- registers of a warpgroup
-// ----------------------------------------------------------------------
+// --- registers of a warpgroup ---
 
 template <int kRegisters>
 __device__ __forceinline__ void take_registers() {

@@ -8,6 +8,9 @@
 
 namespace tutti {
 
+inline constexpr std::uint32_t kSharedAlignment = 1024;
+inline constexpr std::uint32_t kSharedBytes = 227 * 1024;  // that a block has on Hopper
+
 // A tile as the kernel is compiled for it.
 template <int kRows, int kColumns, int kStageCount, bool kRowMajor>
 struct Tile {
@@ -20,11 +23,10 @@ struct Tile {
   static constexpr std::uint32_t kBytesA = kM * kK * 2;
   static constexpr std::uint32_t kBytesB = (kRowMajorB ? kSquares * 64 : kN) * kK * 2;
   static constexpr std::uint32_t kStageBytes = kBytesA + kBytesB;
+  static_assert(kM % (64 * kConsumers) == 0 && kM <= 256);  // a box has at most 256 rows
+  static_assert(kN % 16 == 0 && kN <= 256);                 // half of them: whole groups of 8 rows
+  static_assert(kStageBytes % kSharedAlignment == 0);
 };
-
-// Shared memory of a block on Hopper, less what aligning it may cost.
-inline constexpr std::uint32_t kSharedAlignment = 1024;
-inline constexpr std::uint32_t kSharedBytes = 227 * 1024 - kSharedAlignment;
 
 // What the blocks of a cluster have in their shared memory, at the same addresses.
 template <class Tile>

@@ -12,7 +12,7 @@ namespace tutti::ptx {
 
 // What wgmma calls a matrix descriptor: where a tile lies whose rows have 128 bytes, as TMA
 // swizzles them. `distance`: bytes between tiles that are neighbours along a row of the matrix,
-// where the product is wider than one (B row-major); else it says nothing.
+// where the product is wider than one (B row-major); else the hardware ignores it.
 __device__ __forceinline__ std::uint64_t matrix_at(std::uint32_t address, std::uint32_t distance) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
   constexpr std::uint64_t kEightRows = std::uint64_t{8 * 128 >> 4} << 32;

@@ -27,6 +27,8 @@ class MatmulEngineTest : public testing::Test {
         .cuda = [this](std::string*) { return &cuda; },
         .cublas_lt = STUB_CUBLAS_LT,
         .own_kernels = true,
+        .load_own = [](CudaDriver&, const MatmulProblem&,
+                       const MatmulTile&) { return Status::ok(); },
         .run_own = [this](CudaDriver&, const CheckedMatmul&, const MatmulTile& tile, int,
                           Stream) { return note("own " + std::string(tile.name)); },
         .run_plain = [this](CudaDriver&, const CheckedMatmul&, Stream) { return note("plain"); }};

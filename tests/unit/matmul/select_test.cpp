@@ -177,7 +177,7 @@ TEST(MatmulSelect, TakesWhatTheCallNames) {
   const ForcedMatmul tile = take(parse({.algorithm = {}, .tile = "128x192"}));
   const SelectedMatmul selected = take(select(problem, hopper(), tile));
   EXPECT_EQ(selected.algorithm, MatmulAlgorithm::kOwn);
-  EXPECT_EQ(config_text(*selected.tile), "128x192x64, cluster 2x1, 5 stages");
+  EXPECT_EQ(config_text(*selected.tile, 4096), "128x192x64, cluster 2x1, 5 stages");
   const Status host =
       select(problem, hopper(), take(parse({.algorithm = "host_matmul", .tile = {}}))).status();
   EXPECT_EQ(host.code(), StatusCode::kUnsupported);

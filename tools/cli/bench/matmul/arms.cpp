@@ -100,9 +100,9 @@ class ArmMaker {
 
   // 0 for what is no tile of the own kernel.
   Result<double> fill_of(const Matmul& call, const std::string& config) const {
+    TUTTI_ASSIGN(const CheckedMatmul checked, check(call));
     for (const MatmulTile& tile : kMatmulTiles) {
-      if (config_text(tile) != config) continue;
-      TUTTI_ASSIGN(const CheckedMatmul checked, check(call));
+      if (config_text(tile, call.m) != config) continue;
       return forecast(tile, checked.problem, multiprocessors_).fill;
     }
     return 0.0;
