@@ -1,7 +1,7 @@
 """Everything that runs on GPUs, with ranks that share one: one_gpu.py FOLDER_OF_PROGRAMS
 
 Ranks as threads (2 and 3) and as processes (2, 3 and 4): every row of every collective, eager, in
-graphs and registered afterwards, and the GPU tests. Prints one line for each program, and the output
+graphs and registered afterwards, the GPU tests, and those of matmuls. Prints one line for each program, and the output
 of those that failed.
 """
 
@@ -19,7 +19,8 @@ SHARED = {"TUTTI_SHARE_GPUS": "1", "TUTTI_TIMEOUT_MS": "20000"}
 # Each stream has a queue of its own. A kernel is loaded before any waits: loading waits for all that
 # run in the process.
 OF_THREADS = {"CUDA_DEVICE_MAX_CONNECTIONS": "32", "CUDA_MODULE_LOADING": "EAGER"}
-COUNTS = re.compile(r"^(\d+) passed, (\d+) failed", re.MULTILINE)
+# Of our own programs, and of GoogleTest's.
+COUNTS = re.compile(r"^(\d+) passed, \d+ failed|^\[  PASSED  \] (\d+) tests?\.", re.MULTILINE)
 MOVEMENT = ["all_gather", "all_to_all", "broadcast", "gather", "scatter", "send_recv",
             "all_gather_v", "all_to_all_v"]
 REDUCTION = ["reduce_scatter", "reduce_scatter_v", "reduce"]
@@ -39,6 +40,7 @@ def runs() -> list[list[str]]:
                      for name in REDUCTION]
         all_runs.append(["tutti_gpu_tests", "--kind", kind, "--ranks", "2,3", "--limit", "60",
                          "--together"])
+    all_runs.append(["unit_parts", "--gtest_filter=MatmulOnGpu.*"])
     return all_runs
 
 
@@ -60,10 +62,10 @@ def run(folder: Path, arguments: list[str], limit: float) -> bool:
     began = time.monotonic()
     command = [str(folder / arguments[0]), *arguments[1:]]
     output, code = ended(command, limit)
-    counts = COUNTS.findall(output)
-    passed = code == 0 and sum(int(number) for number, _ in counts) > 0
+    counts = [int(ours or theirs) for ours, theirs in COUNTS.findall(output)]
+    passed = code == 0 and sum(counts) > 0
     text = (f"{'passed' if passed else 'FAILED':<7} {time.monotonic() - began:6.1f} s  "
-            f"{counts[-1][0] if counts else 0:>5} cases  {' '.join(arguments)}")
+            f"{counts[-1] if counts else 0:>5} cases  {' '.join(arguments)}")
     if not passed:
         text += f"\n{output[-20_000:]}\n   exit code: {code}"
     print(text, flush=True)
