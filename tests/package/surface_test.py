@@ -70,7 +70,7 @@ class Surface(unittest.TestCase):
 
     def test_an_overload_that_is_not_called(self):
         include = self.headers("tuning.hpp", "struct Plan {", "std::string to_string(int);\nstruct Plan {")
-        self.assert_refused(surface.check(include, OBJECT, LIBRARY), "tutti::to_string", "calls 6")
+        self.assert_refused(surface.check(include, OBJECT, LIBRARY), "tutti::to_string", "calls 7")
 
     def test_a_member_that_is_not_called(self):
         include = self.headers("communicator.hpp", "void abort(", "void flush();\n  void abort(")
