@@ -53,6 +53,11 @@ CONFIGURATIONS = {
         "RANKS=3 OPERATIONS=2 CHUNKS=2",
     ),
     "leaving": ("RANKS=2 MOST=3",),
+    "matmul_ring": (
+        "BLOCKS=2 CONSUMERS=1 STAGES=2 ROUNDS=5",
+        "BLOCKS=1 CONSUMERS=2 STAGES=3 ROUNDS=7",
+        "BLOCKS=2 CONSUMERS=2 STAGES=2 ROUNDS=3",
+    ),
 }
 
 MUTATION = re.compile(
