@@ -126,7 +126,7 @@ TEST_F(MatmulEngineTest, StartsTheKernelThatIsSelected) {
   EXPECT_THAT(kernels, ElementsAre());  // the stub has multiplied
   call.tile = "256x128";
   require_ok(engine.run(nullptr, call));
-  EXPECT_EQ(take(engine.plan(call)).config, "256x128x64, cluster 2x1, 4 stages");
+  EXPECT_EQ(take(engine.plan(call)).config, "256x128x64, cluster 1x1, 4 stages");
   call.tile = {};
   call.algorithm = "plain_matmul";
   require_ok(engine.run(nullptr, call));

@@ -50,10 +50,15 @@ TEST(MatmulForecast, CountsTilesAndWaves) {
       EXPECT_EQ(cast.waves, each.waves) << each.tile;
     }
   };
-  expect(problem_of(4096, {1792}, 4096),
-         {{"128x256", 224, 2}, {"256x128", 224, 2}, {"128x192", 320, 3}, {"128x128", 448, 4}});
+  expect(problem_of(4096, {1792}, 4096), {{"128x256", 224, 2},
+                                          {"256x128", 224, 2},
+                                          {"128x224", 256, 2},
+                                          {"128x208", 288, 3},
+                                          {"128x192", 320, 3},
+                                          {"128x128", 448, 4}});
+  // Where one tile has all rows, a cluster is one block.
+  expect(problem_of(1, {1792}, 4096), {{"128x256", 7, 1}, {"256x128", 14, 1}});
   // An odd last row of tiles has an empty partner in its cluster.
-  expect(problem_of(1, {1792}, 4096), {{"128x256", 14, 1}, {"256x128", 28, 1}});
   expect(problem_of(300, {257}, 64), {{"128x256", 8, 1}, {"256x128", 6, 1}});
   // Products have tiles of their own.
   expect(problem_of(256, {100, 300}, 64), {{"128x256", 2 + 4, 1}, {"128x128", 2 + 6, 1}});
@@ -75,7 +80,10 @@ TEST(MatmulForecast, TimeGrowsWithWavesAndK) {
     return forecast(tile, problem_of(m, {256}, k), 132).microseconds;
   };
   constexpr std::size_t kWave = 132 * 128;
-  EXPECT_DOUBLE_EQ(time(2 * kWave, 4096), 2 * time(kWave, 4096));
+  // What a launch costs is paid once.
+  EXPECT_GT(2 * time(kWave, 4096), time(2 * kWave, 4096));
+  EXPECT_NEAR(time(3 * kWave, 4096) - time(2 * kWave, 4096),
+              time(2 * kWave, 4096) - time(kWave, 4096), 1e-9);
   EXPECT_DOUBLE_EQ(time(kWave + 1, 4096), time(2 * kWave, 4096));
   EXPECT_DOUBLE_EQ(time(kWave, 129), time(kWave, 192));
   // What a tile costs besides its stages is paid once.
@@ -128,8 +136,9 @@ SelectedMatmul automatic(const MatmulProblem& problem, const MatmulMachine& mach
 TEST(MatmulSelect, TakesTheOwnKernelWhereItsTilesFillTheGpu) {
   const SelectedMatmul selected = automatic(problem_of(8192, {8192}, 8192), hopper());
   EXPECT_EQ(selected.algorithm, MatmulAlgorithm::kOwn);
-  EXPECT_EQ(selected.tile->name, "128x256");
-  EXPECT_THAT(selected.why, StartsWith("own_matmul's fastest tile, 128x256, fills 97."));
+  EXPECT_EQ(selected.tile->name, "128x192");
+  EXPECT_EQ(selected.why,
+            "own_matmul's fastest tile, 128x192, fills 98.5 % of its waves, and 94 % suffice");
 }
 
 TEST(MatmulSelect, LeavesTheRestToCublasLt) {
@@ -137,7 +146,7 @@ TEST(MatmulSelect, LeavesTheRestToCublasLt) {
   EXPECT_EQ(decode.algorithm, MatmulAlgorithm::kCublasLt);
   EXPECT_EQ(decode.tile, nullptr);
   EXPECT_THAT(decode.why, StartsWith("M is 7, and own_matmul is selected from "));
-  const SelectedMatmul small = automatic(problem_of(256, {256}, 4096), hopper());
+  const SelectedMatmul small = automatic(problem_of(512, {256}, 4096), hopper());
   EXPECT_EQ(small.algorithm, MatmulAlgorithm::kCublasLt);
   EXPECT_THAT(small.why, HasSubstr("are required"));
   MatmulProblem problem = problem_of(8192, {8192}, 8192);
@@ -193,7 +202,8 @@ TEST(MatmulSelect, UnknownNamesListTheKnownOnes) {
             "unknown algorithm of a matmul 'own_matmu'; did you mean 'own_matmul'? Known are "
             "own_matmul, cublaslt_matmul, plain_matmul, host_matmul");
   EXPECT_EQ(parse({.algorithm = {}, .tile = "64x64"}).status().message(),
-            "unknown tile '64x64'; known are 128x256, 256x128, 128x192, 128x128");
+            "unknown tile '64x64'; known are 128x256, 256x128, 128x224, 128x208, 128x192, "
+            "128x128");
   EXPECT_EQ(parse({.algorithm = "cublaslt_matmul", .tile = "128x128"}).status().message(),
             "tile '128x128': cublaslt_matmul has no tiles; own_matmul has");
 }
