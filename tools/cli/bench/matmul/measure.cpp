@@ -199,6 +199,7 @@ MatmulNoise noise_of(const std::vector<double>& samples, const std::vector<doubl
   }
   const Statistics of = summarize(ratios);
   std::vector<double> negative;  // nearest rank from below
+  negative.reserve(ratios.size());
   for (const double ratio : ratios) negative.push_back(-ratio);
   return {.p10 = -summarize(std::move(negative)).p90, .p50 = of.p50, .p90 = of.p90};
 }

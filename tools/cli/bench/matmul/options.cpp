@@ -100,6 +100,7 @@ Status check_tiles(MatmulBenchOptions& options, std::string_view text) {
   }
   options.tiles.clear();
   std::vector<std::string_view> known;
+  known.reserve(kMatmulTiles.size());
   for (const MatmulTile& tile : kMatmulTiles) known.push_back(tile.name);
   for (const std::string_view part : split(text)) {
     if (part != "all" && std::ranges::count(known, part) == 0) {
