@@ -128,52 +128,23 @@ __device__ __forceinline__ void hold(float (&accumulators)[kCount]) {
 // clang-format on
 
 // `add`: 0 sets D instead of adding to it.
-template <class Element, bool kRowMajorB>
-__device__ __forceinline__ void multiply(float (&d)[64], std::uint64_t a, std::uint64_t b,
-                                         int add) {
-  if constexpr (std::is_same_v<Element, Half>) {
-    TUTTI_WGMMA_128("f16");
-  } else {
-    TUTTI_WGMMA_128("bf16");
+#define TUTTI_MULTIPLY(n)                                                                      \
+  template <class Element, bool kRowMajorB>                                                    \
+  __device__ __forceinline__ void multiply(float(&d)[n / 2], std::uint64_t a, std::uint64_t b, \
+                                           int add) {                                          \
+    if constexpr (std::is_same_v<Element, Half>) {                                             \
+      TUTTI_WGMMA_##n("f16");                                                                  \
+    } else {                                                                                   \
+      TUTTI_WGMMA_##n("bf16");                                                                 \
+    }                                                                                          \
   }
-}
-template <class Element, bool kRowMajorB>
-__device__ __forceinline__ void multiply(float (&d)[96], std::uint64_t a, std::uint64_t b,
-                                         int add) {
-  if constexpr (std::is_same_v<Element, Half>) {
-    TUTTI_WGMMA_192("f16");
-  } else {
-    TUTTI_WGMMA_192("bf16");
-  }
-}
-template <class Element, bool kRowMajorB>
-__device__ __forceinline__ void multiply(float (&d)[104], std::uint64_t a, std::uint64_t b,
-                                         int add) {
-  if constexpr (std::is_same_v<Element, Half>) {
-    TUTTI_WGMMA_208("f16");
-  } else {
-    TUTTI_WGMMA_208("bf16");
-  }
-}
-template <class Element, bool kRowMajorB>
-__device__ __forceinline__ void multiply(float (&d)[112], std::uint64_t a, std::uint64_t b,
-                                         int add) {
-  if constexpr (std::is_same_v<Element, Half>) {
-    TUTTI_WGMMA_224("f16");
-  } else {
-    TUTTI_WGMMA_224("bf16");
-  }
-}
-template <class Element, bool kRowMajorB>
-__device__ __forceinline__ void multiply(float (&d)[128], std::uint64_t a, std::uint64_t b,
-                                         int add) {
-  if constexpr (std::is_same_v<Element, Half>) {
-    TUTTI_WGMMA_256("f16");
-  } else {
-    TUTTI_WGMMA_256("bf16");
-  }
-}
+TUTTI_MULTIPLY(128)
+TUTTI_MULTIPLY(192)
+TUTTI_MULTIPLY(208)
+TUTTI_MULTIPLY(224)
+TUTTI_MULTIPLY(256)
 
+#undef TUTTI_MULTIPLY
 #undef TUTTI_WGMMA_128
 #undef TUTTI_WGMMA_192
 #undef TUTTI_WGMMA_208
