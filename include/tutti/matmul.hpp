@@ -84,7 +84,8 @@ struct MatmulPlan {
   std::string config;  ///< own_matmul: "128x256x64, cluster 2x1, 4 stages"; else empty
   std::string why;     ///< what decided
 };
-/// The plan of a call, without running it.
+/// The plan of a call, without running it. It also prepares the call, which may then run in a
+/// capture.
 TUTTI_API Result<MatmulPlan> plan(const Matmul& call);
 
 /// How the choice was made, for people: every tile with its waves and predicted time, what excludes
