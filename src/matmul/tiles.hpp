@@ -28,6 +28,12 @@ inline constexpr std::array<MatmulTile, 6> kMatmulTiles = {{
     {"128x128", 128, 128, 6},
 }};
 
+constexpr std::array<std::string_view, kMatmulTiles.size()> matmul_tile_names() {
+  std::array<std::string_view, kMatmulTiles.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kMatmulTiles[i].name;
+  return names;
+}
+
 // Blocks of a cluster: where all rows are in one tile, a second block would have none.
 constexpr int cluster_of(const MatmulTile& tile, std::size_t m) {
   return m <= static_cast<std::size_t>(tile.m) ? 1 : kMatmulCluster;

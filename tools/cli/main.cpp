@@ -37,6 +37,7 @@
 #include "explain.hpp"
 #include "explain_matmul.hpp"
 #include "help_formatter.hpp"
+#include "matmul/tiles.hpp"
 #include "report/command.hpp"
 #include "run/arguments.hpp"
 #include "run/command.hpp"
@@ -173,7 +174,7 @@ void add_explained_matmul(CLI::App& explain, ExplainMatmulArguments& a, Answer& 
   matmul.add_option("--algorithm", a.algorithm, "Assume that the call names this algorithm")
       ->type_name("own_matmul|cublaslt_matmul|plain_matmul|host_matmul");
   matmul.add_option("--tile", a.tile, "Assume that the call names this tile")
-      ->type_name("128x256|256x128|128x192|128x128");
+      ->type_name(fmt::format("{}", fmt::join(matmul_tile_names(), "|")));
   matmul.option_defaults()->group("Machine");
   add_backend(matmul, a.backend);
   matmul.add_option("--gpu", a.gpu, "Assume a machine with such a GPU, such as h200")

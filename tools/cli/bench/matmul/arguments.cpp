@@ -1,6 +1,9 @@
 #include "bench/matmul/arguments.hpp"
 
+#include <fmt/format.h>
+
 #include "bench/arguments.hpp"
+#include "matmul/tiles.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -51,7 +54,7 @@ void add_contenders(CLI::App& matmul, MatmulArguments& a) {
       ->type_name("auto|own|cublaslt|plain|host[,...]")
       ->default_str("own,cublaslt; host on the host");
   matmul.add_option("--tile", a.tile, "Tiles that the own kernel must use")
-      ->type_name("128x256|256x128|128x192|128x128|all[,...]")
+      ->type_name(fmt::format("{}|all[,...]", fmt::join(matmul_tile_names(), "|")))
       ->default_str("chosen by shape");
 }
 

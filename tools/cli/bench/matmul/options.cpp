@@ -99,9 +99,7 @@ Status check_tiles(MatmulBenchOptions& options, std::string_view text) {
     return wrong("--tile is of the own kernel; give --algorithms own");
   }
   options.tiles.clear();
-  std::vector<std::string_view> known;
-  known.reserve(kMatmulTiles.size());
-  for (const MatmulTile& tile : kMatmulTiles) known.push_back(tile.name);
+  constexpr auto known = matmul_tile_names();
   for (const std::string_view part : split(text)) {
     if (part != "all" && std::ranges::count(known, part) == 0) {
       return wrong(fmt::format("unknown --tile '{}'{}", part, alternatives(part, known)));
