@@ -119,8 +119,10 @@ Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare_in_capture(const Key& ke
   }
   MatmulMachine without = machine;
   without.why_no_cublas_lt = kNotPrepared;
-  return PreparedPtr(
-      std::make_shared<Prepared>(Prepared{without, select(key.problem, without, key.forced), {}}));
+  auto prepared =
+      std::make_shared<Prepared>(Prepared{without, select(key.problem, without, key.forced), {}});
+  TUTTI_TRY(surroundings_.load_own(*cuda_, key.problem, *prepared->selected->tile));
+  return PreparedPtr(std::move(prepared));
 }
 
 // Where the library has no kernel for it, the selection goes on without the library.

@@ -70,7 +70,7 @@ class MatmulEngine {
   Result<Checked> check_call(const Matmul& call);
   Result<Gpu> gpu(int device, bool capturing);
   Result<PreparedPtr> prepare(const Key& key, bool capturing);
-  static Result<PreparedPtr> prepare_in_capture(const Key& key, const MatmulMachine& machine);
+  Result<PreparedPtr> prepare_in_capture(const Key& key, const MatmulMachine& machine);
   static Status prepare_cublas_lt(const Key& key, CublasLt& library, Prepared& prepared);
   Status run_on_gpu(const Checked& checked, Stream stream);
 

@@ -1,9 +1,6 @@
 #include "matmul/own.hpp"
 
 #include <algorithm>
-#include <mutex>
-#include <set>
-#include <utility>
 
 #include "base/try.hpp"
 #include "base/units.hpp"
@@ -17,18 +14,6 @@ namespace {
 constexpr int kGroupRows = 2048;
 
 int to_int(std::size_t value) { return static_cast<int>(value); }
-
-// A kernel wants its shared memory once per device.
-Status load_once(CudaDriver& cuda, const OwnKernel& kernel) {
-  static std::mutex mutex;
-  static std::set<std::pair<int, const void*>> loaded;
-  TUTTI_ASSIGN(const int device, cuda.current_device());
-  const std::lock_guard lock(mutex);
-  if (loaded.contains({device, kernel.function})) return Status::ok();
-  TUTTI_TRY(cuda.load_kernel(kernel.function, kernel.shared_bytes));
-  loaded.emplace(device, kernel.function);
-  return Status::ok();
-}
 
 // Both blocks of a cluster load a half of B for both: of its rows where it is column-major, else of
 // those of every square of 64 x 64.
@@ -89,13 +74,13 @@ Status fill(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
 bool has_own_matmul() { return true; }
 
 Status load_own_matmul(CudaDriver& cuda, const MatmulProblem& problem, const MatmulTile& tile) {
-  return load_once(cuda, own_kernel(tile, problem.dtype, problem.b_layout));
+  const OwnKernel kernel = own_kernel(tile, problem.dtype, problem.b_layout);
+  return cuda.load_kernel(kernel.function, kernel.shared_bytes);
 }
 
 Status run_own_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
                       int multiprocessors, Stream stream) {
   const OwnKernel kernel = own_kernel(tile, call.problem.dtype, call.problem.b_layout);
-  TUTTI_TRY(load_once(cuda, kernel));
   OwnMatmulArguments arguments;
   TUTTI_TRY(fill(cuda, call, tile, arguments));
   OpenGate gate;

@@ -15,7 +15,7 @@ bool has_own_matmul();
 Status load_own_matmul(CudaDriver& cuda, const MatmulProblem& problem, const MatmulTile& tile);
 
 // Enqueues `call` in `stream` on the current device, which has so many multiprocessors. Requires
-// that why_not(kOwn) is empty, and m, n and k > 0.
+// that why_not(kOwn) is empty, that load_own_matmul() was called, and m, n and k > 0.
 Status run_own_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
                       int multiprocessors, Stream stream);
 
