@@ -49,107 +49,71 @@ __device__ __forceinline__ void hold(float (&accumulators)[kCount]) {
 #define TUTTI_F16(i) TUTTI_F8(i), TUTTI_F8(i + 8)
 #define TUTTI_F64(i) TUTTI_F16(i), TUTTI_F16(i + 16), TUTTI_F16(i + 32), TUTTI_F16(i + 48)
 
-// Operands: the accumulators, A, B, whether to add, whether B is row-major.
-#define TUTTI_WGMMA_128(type)                                                                     \
+// The accumulators of each width, as numbers of operands and as operands.
+#define TUTTI_NUMBERS_128                                                                         \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"                          \
+  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"              \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"              \
+  ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define TUTTI_NUMBERS_192                                                                         \
+  TUTTI_NUMBERS_128                                                                               \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"              \
+  ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define TUTTI_NUMBERS_208                                                                         \
+  TUTTI_NUMBERS_192                                                                               \
+  ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define TUTTI_NUMBERS_224                                                                         \
+  TUTTI_NUMBERS_208                                                                               \
+  ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define TUTTI_NUMBERS_256                                                                         \
+  TUTTI_NUMBERS_224                                                                               \
+  ", %112, %113, %114, %115, %116, %117, %118, %119"                                              \
+  ", %120, %121, %122, %123, %124, %125, %126, %127"
+#define TUTTI_SUMS_128 TUTTI_F64(0)
+#define TUTTI_SUMS_192 TUTTI_SUMS_128, TUTTI_F16(64), TUTTI_F16(80)
+#define TUTTI_SUMS_208 TUTTI_SUMS_192, TUTTI_F8(96)
+#define TUTTI_SUMS_224 TUTTI_SUMS_208, TUTTI_F8(104)
+#define TUTTI_SUMS_256 TUTTI_SUMS_224, TUTTI_F16(112)
+
+// `a_`, `b_`, `add_`, `rows_`: numbers of the operands after the accumulators.
+#define TUTTI_WGMMA(n, type, a_, b_, add_, rows_)                                                 \
   asm volatile(                                                                                   \
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"                                            \
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"                           \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "          \
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "         \
-      "%64, %65, add, 1, 1, 0, %67;\n}"                                                           \
-      : TUTTI_F64(0)                                                                              \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %" #add_ ", 0;\n"                                     \
+      "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " {" TUTTI_NUMBERS_##n "}, "\
+      "%" #a_ ", %" #b_ ", add, 1, 1, 0, %" #rows_ ";\n}"                                         \
+      : TUTTI_SUMS_##n                                                                            \
       : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
 
-#define TUTTI_WGMMA_192(type)                                                                     \
-  asm volatile(                                                                                   \
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %98, 0;\n"                                            \
-      "wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type " {"                           \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "          \
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "          \
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "          \
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "         \
-      "%96, %97, add, 1, 1, 0, %99;\n}"                                                           \
-      : TUTTI_F64(0), TUTTI_F16(64), TUTTI_F16(80)                                                \
-      : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
-
-#define TUTTI_WGMMA_208(type)                                                                     \
-  asm volatile(                                                                                   \
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %106, 0;\n"                                           \
-      "wgmma.mma_async.sync.aligned.m64n208k16.f32." type "." type " {"                           \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "          \
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "          \
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "          \
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "          \
-      "%96, %97, %98, %99, %100, %101, %102, %103}, "                                             \
-      "%104, %105, add, 1, 1, 0, %107;\n}"                                                        \
-      : TUTTI_F64(0), TUTTI_F16(64), TUTTI_F16(80), TUTTI_F8(96)                                  \
-      : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
-
-#define TUTTI_WGMMA_224(type)                                                                     \
-  asm volatile(                                                                                   \
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %114, 0;\n"                                           \
-      "wgmma.mma_async.sync.aligned.m64n224k16.f32." type "." type " {"                           \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "          \
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "          \
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "          \
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "          \
-      "%96, %97, %98, %99, %100, %101, %102, %103, "                                              \
-      "%104, %105, %106, %107, %108, %109, %110, %111}, "                                         \
-      "%112, %113, add, 1, 1, 0, %115;\n}"                                                        \
-      : TUTTI_F64(0), TUTTI_F16(64), TUTTI_F16(80), TUTTI_F16(96)                                 \
-      : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
-
-#define TUTTI_WGMMA_256(type)                                                                     \
-  asm volatile(                                                                                   \
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\n"                                           \
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {"                           \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "          \
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "          \
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "          \
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "          \
-      "%96, %97, %98, %99, %100, %101, %102, %103, "                                              \
-      "%104, %105, %106, %107, %108, %109, %110, %111, "                                          \
-      "%112, %113, %114, %115, %116, %117, %118, %119, "                                          \
-      "%120, %121, %122, %123, %124, %125, %126, %127}, "                                         \
-      "%128, %129, add, 1, 1, 0, %131;\n}"                                                        \
-      : TUTTI_F64(0), TUTTI_F64(64)                                                               \
-      : "l"(a), "l"(b), "r"(add), "n"(kRowMajorB ? 1 : 0))
-
+// `add`: 0 sets D instead of adding to it. The last operand says whether B is row-major.
+#define TUTTI_MULTIPLY(n, a_, b_, add_, rows_)                                                    \
+  template <class Element, bool kRowMajorB>                                                       \
+  __device__ __forceinline__ void multiply(float(&d)[n / 2], std::uint64_t a, std::uint64_t b,    \
+                                           int add) {                                             \
+    if constexpr (std::is_same_v<Element, Half>) {                                                \
+      TUTTI_WGMMA(n, "f16", a_, b_, add_, rows_);                                                 \
+    } else {                                                                                      \
+      TUTTI_WGMMA(n, "bf16", a_, b_, add_, rows_);                                                \
+    }                                                                                             \
+  }
+TUTTI_MULTIPLY(128, 64, 65, 66, 67)
+TUTTI_MULTIPLY(192, 96, 97, 98, 99)
+TUTTI_MULTIPLY(208, 104, 105, 106, 107)
+TUTTI_MULTIPLY(224, 112, 113, 114, 115)
+TUTTI_MULTIPLY(256, 128, 129, 130, 131)
 // clang-format on
 
-// `add`: 0 sets D instead of adding to it.
-#define TUTTI_MULTIPLY(n)                                                                      \
-  template <class Element, bool kRowMajorB>                                                    \
-  __device__ __forceinline__ void multiply(float(&d)[n / 2], std::uint64_t a, std::uint64_t b, \
-                                           int add) {                                          \
-    if constexpr (std::is_same_v<Element, Half>) {                                             \
-      TUTTI_WGMMA_##n("f16");                                                                  \
-    } else {                                                                                   \
-      TUTTI_WGMMA_##n("bf16");                                                                 \
-    }                                                                                          \
-  }
-TUTTI_MULTIPLY(128)
-TUTTI_MULTIPLY(192)
-TUTTI_MULTIPLY(208)
-TUTTI_MULTIPLY(224)
-TUTTI_MULTIPLY(256)
-
 #undef TUTTI_MULTIPLY
-#undef TUTTI_WGMMA_128
-#undef TUTTI_WGMMA_192
-#undef TUTTI_WGMMA_208
-#undef TUTTI_WGMMA_224
-#undef TUTTI_WGMMA_256
+#undef TUTTI_WGMMA
+#undef TUTTI_NUMBERS_128
+#undef TUTTI_NUMBERS_192
+#undef TUTTI_NUMBERS_208
+#undef TUTTI_NUMBERS_224
+#undef TUTTI_NUMBERS_256
+#undef TUTTI_SUMS_128
+#undef TUTTI_SUMS_192
+#undef TUTTI_SUMS_208
+#undef TUTTI_SUMS_224
+#undef TUTTI_SUMS_256
 #undef TUTTI_F64
 #undef TUTTI_F16
 #undef TUTTI_F8
