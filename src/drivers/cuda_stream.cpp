@@ -1,4 +1,4 @@
-// Streams, events, and kernels on them, with the maps that these copy by.
+// Streams, events, kernels, and the tensor maps that kernels copy with.
 #include "base/try.hpp"
 #include "drivers/real_cuda.hpp"
 

@@ -64,8 +64,8 @@ struct StoreEpilogue {
     return staging + (row * kUnits + (unit ^ swizzle)) * 16;
   }
 
-  // Eight elements of a row; beyond the last column there may be somebody else's.
-  __device__ void store_beside_edge(Element* to, uint4 words, int columns) {
+  // Up to eight elements of a row. What follows the last column may be other data.
+  __device__ void store_at_edge(Element* to, uint4 words, int columns) {
     if (columns >= 8) {
       ptx::store_words(to, words);
       return;
@@ -113,7 +113,7 @@ struct StoreEpilogue {
 #pragma unroll
     for (int i = 0; i < kOfThread; ++i) {
       if (r + i * kStep < arguments.m) {
-        store_beside_edge(to + i * kStep * product.ldc, words[i], product.n - c);
+        store_at_edge(to + i * kStep * product.ldc, words[i], product.n - c);
       }
     }
   }

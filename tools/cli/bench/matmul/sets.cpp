@@ -12,8 +12,7 @@ constexpr std::size_t kMostSets = 1024;
 constexpr std::size_t kAlignment = 256;  // of a matrix
 
 std::size_t aligned(std::size_t elements, DataType dtype) {
-  const std::size_t bytes = elements * size_of(dtype);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return round_up(elements * size_of(dtype), kAlignment);
 }
 
 }  // namespace
@@ -28,8 +27,7 @@ MatmulSets::MatmulSets(MatmulDevice& device, const MatmulSetting& setting)
   const auto& [m, n, k] = setting.extents;
   const auto products = static_cast<std::size_t>(setting.products);
   set_bytes_ = (m * k + products * (k * n + m * n)) * size_of(setting.dtype);
-  sets_ =
-      std::clamp<std::size_t>((device.rotated_bytes() + set_bytes_ - 1) / set_bytes_, 1, kMostSets);
+  sets_ = std::clamp<std::size_t>(ceil_div(device.rotated_bytes(), set_bytes_), 1, kMostSets);
 }
 
 Result<MatmulSets> MatmulSets::make(MatmulDevice& device, const MatmulSetting& setting) {
