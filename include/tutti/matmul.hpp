@@ -1,6 +1,6 @@
 /// \file
-/// Matrix products on one GPU or on the host. The products that are fused with a collective build
-/// on them.
+/// Matrix products on one GPU or on the host. Operations that fuse a collective with a matrix
+/// product will build on them.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ TUTTI_API std::string_view to_string(MatrixLayout layout);
 /// The inverse of to_string(). Unknown names: kInvalidArgument.
 TUTTI_API Result<MatrixLayout> parse_matrix_layout(std::string_view);
 
-/// A right factor of a Matmul, and the product that it gives.
+/// One matrix B of a Matmul, with its output C and bias.
 struct MatmulProduct {
   const void* b = nullptr;     ///< [k, n], in Matmul::b_layout
   void* c = nullptr;           ///< [m, n], row-major
@@ -36,7 +36,7 @@ struct MatmulProduct {
   std::size_t ldc = 0;  ///< elements between the beginnings of rows of C, at least n; 0: no gaps
 };
 
-/// At most so many products of one A.
+/// The largest number of products of one call.
 inline constexpr std::size_t kMaxMatmulProducts = 8;
 
 /// Arguments of matmul().
@@ -48,13 +48,13 @@ struct Matmul {
   std::size_t m = 0, n = 0, k = 0;
   std::size_t lda = 0;  ///< elements between the beginnings of rows of A, at least k; 0: no gaps
   std::size_t ldb = 0, ldc = 0;
-  /// Of A, B, C and the bias: bf16 or fp16, with sums in fp32 and one rounding; or fp32, which the
-  /// own kernel does not take.
+  /// The type of A, B, C and the bias: bf16, fp16 or fp32. Sums are in fp32, and C is rounded once.
+  /// own_matmul supports bf16 and fp16 only.
   DataType dtype = DataType::kBfloat16;
   MatrixLayout b_layout = MatrixLayout::kRowMajor;
   /// Further products of the same A, for example of a layer's query, key and value.
   std::span<const MatmulProduct> more = {};
-  /// kAuto: the GPU if `a` is memory of one, else the host.
+  /// kAuto: the GPU if `a` is GPU memory, otherwise the host.
   Backend backend = Backend::kAuto;
   /// Forces "own_matmul", "cublaslt_matmul", "plain_matmul" or "host_matmul". Empty: chosen by
   /// shape and machine.
@@ -67,14 +67,14 @@ struct Matmul {
 /// C = A x B + bias, for each product. With k = 0, C becomes the bias, or 0; with m or n = 0 there
 /// is nothing to do.
 ///
-/// On a GPU it is enqueued in `stream`, which must be one of the current device; on the host it is
-/// done on return, by the calling thread. C must not overlap what the call reads, nor another C. In
-/// a stream capture, cublaslt_matmul runs only if matmul() or plan() was called with this product
-/// before: kUnsupported.
+/// On a GPU the product is enqueued in `stream`, which must belong to the current device. On the
+/// host the calling thread computes it before the call returns. C must not overlap what the call
+/// reads, nor another C. In a stream capture, cublaslt_matmul runs only if matmul() or plan() was
+/// called with this product before the capture; otherwise the call returns kUnsupported.
 ///
 /// kInvalidArgument: null or misaligned pointers, a leading dimension that is too small, an unknown
-/// name, matrices of which some are on a GPU and others not. kUnsupported: other types of elements;
-/// a forced algorithm that cannot run this.
+/// name, or matrices that are partly in GPU memory and partly in host memory. kUnsupported: another
+/// element type, or a forced algorithm that cannot run this call.
 TUTTI_API Status matmul(Stream stream, const Matmul& call);
 
 /// What a call runs.
@@ -88,8 +88,8 @@ struct MatmulPlan {
 /// capture.
 TUTTI_API Result<MatmulPlan> plan(const Matmul& call);
 
-/// How the choice was made, for people: every tile with its waves and predicted time, what excludes
-/// own_matmul, and what was taken.
+/// A text that explains the choice: each tile of own_matmul with its waves and predicted time, why
+/// an algorithm is excluded, and which one is selected.
 TUTTI_API Result<std::string> explain(const Matmul& call);
 
 }  // namespace tutti

@@ -20,7 +20,7 @@ __device__ __forceinline__ std::uint64_t matrix_at(std::uint32_t address, std::u
   return kSwizzle128 | kEightRows | std::uint64_t{distance >> 4} << 16 | (address & 0x3FFFF) >> 4;
 }
 
-// The same so many bytes further on.
+// The descriptor of what lies `bytes` further on.
 __device__ __forceinline__ std::uint64_t moved(std::uint64_t matrix, std::uint32_t bytes) {
   return matrix + (bytes >> 4);
 }
