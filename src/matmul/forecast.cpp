@@ -53,11 +53,15 @@ MatmulForecast forecast(const MatmulTile& tile, const MatmulProblem& problem, in
                       static_cast<double>(problem.k);
   const double room = static_cast<double>(waves * blocks) * tile.m * tile.n *
                       static_cast<double>(round_up(problem.k, kMatmulTileK));
+  const double microseconds = kLaunchUs + static_cast<double>(waves) * tile_us(tile, problem);
+  const double most =
+      microseconds * multiprocessors * kDenseFlopPerClock * kMatmulForecastMegahertz;
   return {.tile = &tile,
           .tiles = static_cast<long long>(tiles),
           .waves = static_cast<long long>(waves),
           .fill = room > 0 ? useful / room : 0,
-          .microseconds = kLaunchUs + static_cast<double>(waves) * tile_us(tile, problem)};
+          .microseconds = microseconds,
+          .utilisation = 2 * useful / most};
 }
 
 }  // namespace tutti

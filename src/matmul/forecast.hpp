@@ -18,6 +18,7 @@ struct MatmulForecast {
   long long waves = 0;      // tiles over blocks, rounded up
   double fill = 0;          // of useful multiplications among all that the waves have room for
   double microseconds = 0;  // predicted, at kMatmulForecastMegahertz
+  double utilisation = 0;   // of the tensor cores of all SMs during this time
 };
 
 // `tile` is one of kMatmulTiles; at least kMatmulCluster multiprocessors.

@@ -138,7 +138,23 @@ TEST(MatmulSelect, TakesTheOwnKernelWhereItsTilesFillTheGpu) {
   EXPECT_EQ(selected.algorithm, MatmulAlgorithm::kOwn);
   EXPECT_EQ(selected.tile->name, "128x192");
   EXPECT_EQ(selected.why,
-            "own_matmul's fastest tile, 128x192, fills 98.5 % of its waves, and 94 % suffice");
+            "own_matmul's fastest tile, 128x192, fills 98.5 % of its waves and would use 94.6 % of "
+            "the tensor cores; 95.5 % and 85.5 % suffice");
+}
+
+// Shapes of results/h100x1/matmul.json that are close to the rule's limits on both sides.
+TEST(MatmulSelect, TakesTheOwnKernelWhereItWasMeasuredToBeFaster) {
+  const auto is_own = [](std::size_t m, std::size_t n, std::size_t k) {
+    MatmulProblem problem = problem_of(m, {n}, k);
+    problem.b_layout = MatrixLayout::kColumnMajor;
+    return automatic(problem, hopper()).algorithm == MatmulAlgorithm::kOwn;
+  };
+  EXPECT_TRUE(is_own(512, 6656, 16384));    // 1.049 of cuBLASLt's speed
+  EXPECT_TRUE(is_own(4096, 1792, 4096));    // 1.010
+  EXPECT_TRUE(is_own(2048, 3584, 8192));    // 1.004
+  EXPECT_FALSE(is_own(1000, 3584, 8192));   // 0.964
+  EXPECT_FALSE(is_own(1000, 6656, 16384));  // 0.952
+  EXPECT_FALSE(is_own(2048, 1792, 4096));   // 0.936
 }
 
 TEST(MatmulSelect, LeavesTheRestToCublasLt) {
