@@ -57,7 +57,7 @@ struct Matmul {
   /// kAuto: the GPU if `a` is GPU memory, otherwise the host.
   Backend backend = Backend::kAuto;
   /// Forces "own_matmul", "cublaslt_matmul", "plain_matmul" or "host_matmul". Empty: chosen by
-  /// shape and machine.
+  /// shape and machine, or by tune().
   std::string_view algorithm = {};
   /// Forces a tile of own_matmul: "128x256", "256x128", "128x224", "128x208", "128x192" or
   /// "128x128". Empty: chosen.
@@ -69,8 +69,8 @@ struct Matmul {
 ///
 /// On a GPU the product is enqueued in `stream`, which must belong to the current device. On the
 /// host the calling thread computes it before the call returns. C must not overlap what the call
-/// reads, nor another C. In a stream capture, cublaslt_matmul runs only if matmul() or plan() was
-/// called with this product before the capture; otherwise the call returns kUnsupported.
+/// reads, nor another C. In a stream capture, cublaslt_matmul runs only if matmul(), plan() or
+/// tune() was called with this product before the capture; otherwise the call returns kUnsupported.
 ///
 /// kInvalidArgument: null or misaligned pointers, a leading dimension that is too small, an unknown
 /// name, or matrices that are partly in GPU memory and partly in host memory. kUnsupported: another
@@ -81,12 +81,34 @@ TUTTI_API Status matmul(Stream stream, const Matmul& call);
 struct MatmulPlan {
   /// "own_matmul", "cublaslt_matmul", "plain_matmul", "host_matmul"; empty: nothing to do
   std::string algorithm;
-  std::string config;  ///< own_matmul: "128x256x64, cluster 2x1, 4 stages"; else empty
-  std::string why;     ///< what decided
+  /// own_matmul: "128x256x64, cluster 2x1, 4 stages"; cublaslt_matmul: "heuristic 1", which is the
+  /// library's own choice, or "heuristics 1, 3" of two products; else empty
+  std::string config;
+  std::string why;  ///< what decided
 };
 /// The plan of a call, without running it. It also prepares the call, which may then run in a
 /// capture.
 TUTTI_API Result<MatmulPlan> plan(const Matmul& call);
+
+/// Measures what this call could run, and returns the plan: the fastest of the tiles of own_matmul
+/// that are predicted to be fast, and of up to 8 heuristics of cuBLASLt. Later calls of matmul(),
+/// plan() and explain() in this process use it, if device, sizes, layouts, alignment, `algorithm`
+/// and `tile` are the same. It is never forgotten; another tune() replaces it. Within 1 %, the
+/// choice without measurements stays. With `algorithm` or `tile`, only what they allow is compared.
+/// On the host, or if there is only one way to run the call, it returns the plan.
+///
+/// It reads A, B and the bias in the order of `stream`, and leaves C untouched: each product writes
+/// memory of its own. This memory has the size of all C, with their gaps, plus twice that of the L2
+/// cache, which is overwritten before each run, since the weights of a layer are rarely in it. It
+/// is freed before the call returns. The call returns after 0.1 s, or after 9 runs of at most 14
+/// candidates if these take longer. Other work on the GPU makes the times wrong. It allocates and
+/// frees memory, so it may wait for all work on the device: do not call it while a kernel there
+/// waits for this thread.
+///
+/// What cannot run is left out; if nothing can, its error is returned. In a stream capture:
+/// kUnsupported. kTimeout: the stream was not finished after 60 s; the memory is then not freed.
+/// Otherwise the errors of matmul().
+TUTTI_API Result<MatmulPlan> tune(Stream stream, const Matmul& call);
 
 /// A text that explains the choice: each tile of own_matmul with its waves and predicted time, why
 /// an algorithm is excluded, and which one is selected.

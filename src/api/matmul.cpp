@@ -14,6 +14,10 @@ Result<MatmulPlan> plan(const Matmul& call) {
   return guarded([&] { return matmul_engine().plan(call); });
 }
 
+Result<MatmulPlan> tune(Stream stream, const Matmul& call) {
+  return guarded([&] { return matmul_engine().tune(stream, call); });
+}
+
 Result<std::string> explain(const Matmul& call) {
   return guarded([&] { return matmul_engine().explain(call); });
 }

@@ -10,7 +10,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMostPrepared = 4096;  // of about 2 KiB; beyond, all are forgotten
+// Of about 2 KiB; beyond, all are forgotten. Tuned ones do not count, and stay.
+constexpr std::size_t kMostPrepared = 4096;
 
 constexpr const char* kNotPrepared =
     "cuBLASLt selects its kernel outside of captures: call matmul() or plan() with this product "
@@ -101,13 +102,24 @@ Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare(const Key& key, bool cap
   const Result<SelectedMatmul>& selected = prepared->selected;
   if (selected.is_ok() && selected->algorithm == MatmulAlgorithm::kCublasLt) {
     if (capturing) return prepare_in_capture(key, gpu.machine);
-    TUTTI_TRY(prepare_cublas_lt(key, *gpu.cublas_lt, *prepared));
+    auto products = prepare_products(key.problem, *gpu.cublas_lt);
+    if (products.is_ok()) {
+      prepared->products = std::move(*products);
+    } else if (products.status().code() == StatusCode::kUnsupported) {
+      // The library has no kernel for it, so the selection goes on without the library.
+      prepared->machine.why_no_cublas_lt = products.status().message();
+      prepared->selected = select(key.problem, prepared->machine, key.forced);
+    } else {
+      return products.status();
+    }
   }
   if (selected.is_ok() && selected->algorithm == MatmulAlgorithm::kOwn) {
     TUTTI_TRY(surroundings_.load_own(*cuda_, key.problem, *selected->tile));
   }
   const std::lock_guard lock(mutex_);
-  if (prepared_.size() >= kMostPrepared) prepared_.clear();
+  if (prepared_.size() >= kMostPrepared + tuned_) {
+    std::erase_if(prepared_, [](const auto& each) { return !each.second->tuned; });
+  }
   return prepared_.emplace(key, std::move(prepared)).first->second;
 }
 
@@ -125,19 +137,14 @@ Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare_in_capture(const Key& ke
   return PreparedPtr(std::move(prepared));
 }
 
-// Where the library has no kernel for it, the selection goes on without the library.
-Status MatmulEngine::prepare_cublas_lt(const Key& key, CublasLt& library, Prepared& prepared) {
-  for (int i = 0; i < key.problem.products; ++i) {
-    auto product = library.prepare(shape_of(key.problem, i));
-    if (product.status().code() == StatusCode::kUnsupported) {
-      prepared.machine.why_no_cublas_lt = product.status().message();
-      prepared.selected = select(key.problem, prepared.machine, key.forced);
-      return Status::ok();
-    }
-    TUTTI_TRY(product.status());
-    prepared.products.push_back(std::move(*product));
+Result<MatmulEngine::Products> MatmulEngine::prepare_products(const MatmulProblem& problem,
+                                                              CublasLt& library) {
+  Products products;
+  for (int i = 0; i < problem.products; ++i) {
+    TUTTI_ASSIGN(auto product, library.prepare(shape_of(problem, i)));
+    products.push_back(std::move(product));
   }
-  return Status::ok();
+  return products;
 }
 
 Status MatmulEngine::run(Stream stream, const Matmul& call) {
@@ -166,15 +173,21 @@ Status MatmulEngine::run_on_gpu(const Checked& checked, Stream stream) {
       return surroundings_.run_plain(*cuda_, checked.call, stream);
   }
   for (std::size_t i = 0; i < prepared->products.size(); ++i) {
-    const CublasLtProduct& product = *prepared->products[i];
-    CublasLtWorkspace workspace;
-    if (product.workspace_bytes(0) > 0) {
-      TUTTI_ASSIGN(workspace, workspaces_->of(device, stream, capture));
-    }
     const ProductPlaces& places = checked.call.product[i];
-    TUTTI_TRY(product.run(0, {checked.call.a, places.b, places.c, places.bias}, workspace, stream));
+    TUTTI_TRY(run_product(*prepared->products[i], prepared->selected->heuristic[i],
+                          {checked.call.a, places.b, places.c, places.bias},
+                          {device, stream, capture}));
   }
   return Status::ok();
+}
+
+Status MatmulEngine::run_product(const CublasLtProduct& product, int heuristic,
+                                 const MatmulOperands& operands, const Place& place) {
+  CublasLtWorkspace workspace;
+  if (product.workspace_bytes(heuristic) > 0) {
+    TUTTI_ASSIGN(workspace, workspaces_->of(place.device, place.stream, place.capture));
+  }
+  return product.run(heuristic, operands, workspace, place.stream);
 }
 
 Result<MatmulPlan> MatmulEngine::plan(const Matmul& call) {
@@ -190,9 +203,7 @@ Result<MatmulPlan> MatmulEngine::plan(const Matmul& call) {
     TUTTI_ASSIGN(selected, select(checked.call.problem, {}, checked.forced));
   }
   return MatmulPlan{.algorithm = std::string(to_string(selected.algorithm)),
-                    .config = selected.tile == nullptr
-                                  ? std::string()
-                                  : config_text(*selected.tile, checked.call.problem.m),
+                    .config = config_text(selected, checked.call.problem),
                     .why = selected.why};
 }
 
@@ -201,11 +212,12 @@ Result<std::string> MatmulEngine::explain(const Matmul& call) {
   const MatmulProblem& problem = checked.call.problem;
   if (problem.products == 0) return fmt::format("matmul: {}\n", kNothing);
   if (checked.backend != Backend::kCuda) {
-    return tutti::explain(problem, host_machine(), checked.forced);
+    const MatmulMachine machine = host_machine();
+    return tutti::explain(problem, machine, select(problem, machine, checked.forced));
   }
   TUTTI_ASSIGN(const int device, cuda_->current_device());
   TUTTI_ASSIGN(const PreparedPtr prepared, prepare({device, checked.forced, problem}, false));
-  return tutti::explain(problem, prepared->machine, checked.forced);
+  return tutti::explain(problem, prepared->machine, prepared->selected);
 }
 
 MatmulEngine& matmul_engine() {

@@ -15,6 +15,7 @@
 #include "matmul/plain.hpp"
 #include "matmul/problem.hpp"
 #include "matmul/select.hpp"
+#include "matmul/timing.hpp"
 #include "matmul/workspaces.hpp"
 
 namespace tutti {
@@ -27,6 +28,7 @@ struct MatmulSurroundings {
   std::function<decltype(load_own_matmul)> load_own = load_own_matmul;
   std::function<decltype(run_own_matmul)> run_own = run_own_matmul;
   std::function<decltype(run_plain_matmul)> run_plain = run_plain_matmul;
+  std::function<decltype(time_contenders)> time = time_contenders;
 };
 
 // From any number of threads.
@@ -37,6 +39,8 @@ class MatmulEngine {
   Status run(Stream stream, const Matmul& call);
   // Also prepares what run() needs, so that it may run in a capture.
   Result<MatmulPlan> plan(const Matmul& call);
+  // What plan() says afterwards. Later calls that are alike run what was the fastest.
+  Result<MatmulPlan> tune(Stream stream, const Matmul& call);
   Result<std::string> explain(const Matmul& call);
 
  private:
@@ -49,11 +53,13 @@ class MatmulEngine {
     MatmulMachine machine;
     std::shared_ptr<CublasLt> cublas_lt;  // null: `machine` says why
   };
+  using Products = std::vector<std::shared_ptr<const CublasLtProduct>>;
   // What calls that are alike share.
   struct Prepared {
     MatmulMachine machine;  // as it was for the selection
     Result<SelectedMatmul> selected;
-    std::vector<std::shared_ptr<const CublasLtProduct>> products;  // of kCublasLt
+    Products products;   // of kCublasLt
+    bool tuned = false;  // never forgotten
   };
   using PreparedPtr = std::shared_ptr<const Prepared>;
   struct Key {
@@ -71,8 +77,23 @@ class MatmulEngine {
   Result<Gpu> gpu(int device, bool capturing);
   Result<PreparedPtr> prepare(const Key& key, bool capturing);
   Result<PreparedPtr> prepare_in_capture(const Key& key, const MatmulMachine& machine);
-  static Status prepare_cublas_lt(const Key& key, CublasLt& library, Prepared& prepared);
+  static Result<Products> prepare_products(const MatmulProblem& problem, CublasLt& library);
   Status run_on_gpu(const Checked& checked, Stream stream);
+  // Of cublaslt_matmul, in a stream of `device`.
+  struct Place {
+    int device = 0;
+    Stream stream = nullptr;
+    CudaCapture capture = {};
+  };
+  Status run_product(const CublasLtProduct& product, int heuristic, const MatmulOperands& operands,
+                     const Place& place);
+
+  // What tune() compares, with what it needs.
+  struct Tuning;
+  Result<Tuning> make_tuning(const Key& key);
+  void add_runs(Tuning& tuning, const CheckedMatmul& call, const Place& place);
+  Status measure(Tuning& tuning, CheckedMatmul call, const Place& place);
+  void keep(const Key& key, PreparedPtr tuned);
 
   const MatmulSurroundings surroundings_;
   std::once_flag cuda_once_;  // of the next three
@@ -82,6 +103,7 @@ class MatmulEngine {
   std::mutex mutex_;  // of everything below
   std::map<int, Gpu> gpus_;
   std::unordered_map<Key, PreparedPtr, KeyHash> prepared_;
+  std::size_t tuned_ = 0;  // of them
 };
 
 // Of this process. It is never destroyed: graphs may outlive static objects.

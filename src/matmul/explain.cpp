@@ -72,15 +72,12 @@ std::string tiles_text(const MatmulProblem& problem, const MatmulMachine& machin
 }  // namespace
 
 std::string explain(const MatmulProblem& problem, const MatmulMachine& machine,
-                    const ForcedMatmul& forced) {
-  const Result<SelectedMatmul> selected = select(problem, machine, forced);
+                    const Result<SelectedMatmul>& selected) {
   std::string text = problem_text(problem) + ", " + machine_text(machine) + "\n";
   if (!selected.is_ok()) {
     text += "no plan: " + selected.status().message() + "\n";
   } else {
-    text += fmt::format(
-        "plan: {}{}{}: {}\n", to_string(selected->algorithm), selected->tile == nullptr ? "" : ", ",
-        selected->tile == nullptr ? "" : config_text(*selected->tile, problem.m), selected->why);
+    text += fmt::format("plan: {}: {}\n", text_of(*selected, problem), selected->why);
   }
   text += algorithms_text(problem, machine, selected);
   if (machine.multiprocessors < kMatmulCluster || problem.k == 0) return text;

@@ -72,7 +72,11 @@ std::string excluded_text(MatmulAlgorithm algorithm, std::string_view why) {
 }
 
 SelectedMatmul own(const MatmulForecast& fastest, std::string why) {
-  return {MatmulAlgorithm::kOwn, fastest.tile, std::move(why)};
+  return {.algorithm = MatmulAlgorithm::kOwn, .tile = fastest.tile, .why = std::move(why)};
+}
+
+SelectedMatmul cublas_lt(std::string why) {
+  return {.algorithm = MatmulAlgorithm::kCublasLt, .why = std::move(why)};
 }
 
 // Of those that can run it.
@@ -81,16 +85,15 @@ SelectedMatmul select_on_gpu(const MatmulProblem& problem, const MatmulMachine& 
   const std::string no_own = why_not(kOwn, problem, machine);
   const std::string no_cublas_lt = why_not(kCublasLt, problem, machine);
   if (!no_own.empty() && !no_cublas_lt.empty()) {
-    return {MatmulAlgorithm::kPlain, nullptr,
-            excluded_text(kOwn, no_own) + "; " + excluded_text(kCublasLt, no_cublas_lt)};
+    return {.algorithm = MatmulAlgorithm::kPlain,
+            .why = excluded_text(kOwn, no_own) + "; " + excluded_text(kCublasLt, no_cublas_lt)};
   }
-  if (!no_own.empty()) return {kCublasLt, nullptr, excluded_text(kOwn, no_own)};
+  if (!no_own.empty()) return cublas_lt(excluded_text(kOwn, no_own));
   const MatmulForecast fastest = fastest_tile(problem, machine.multiprocessors);
   if (!no_cublas_lt.empty()) return own(fastest, excluded_text(kCublasLt, no_cublas_lt));
   if (problem.m < kLeastOwnRows) {
-    return {
-        kCublasLt, nullptr,
-        fmt::format("M is {}, and own_matmul is selected from {} on", problem.m, kLeastOwnRows)};
+    return cublas_lt(
+        fmt::format("M is {}, and own_matmul is selected from {} on", problem.m, kLeastOwnRows));
   }
   const bool suffices =
       fastest.fill >= kLeastOwnFill && fastest.utilisation >= kLeastOwnUtilisation;
@@ -99,7 +102,7 @@ SelectedMatmul select_on_gpu(const MatmulProblem& problem, const MatmulMachine& 
       "tensor cores; {:.1f} % and {:.1f} % {}",
       fastest.tile->name, 100 * fastest.fill, 100 * fastest.utilisation, 100 * kLeastOwnFill,
       100 * kLeastOwnUtilisation, suffices ? "suffice" : "are required");
-  return suffices ? own(fastest, why) : SelectedMatmul{kCublasLt, nullptr, why};
+  return suffices ? own(fastest, why) : cublas_lt(why);
 }
 
 }  // namespace
@@ -151,6 +154,16 @@ MatmulForecast fastest_tile(const MatmulProblem& problem, int multiprocessors) {
   return fastest;
 }
 
+std::vector<const MatmulTile*> fast_tiles(const MatmulProblem& problem, int multiprocessors,
+                                          double times) {
+  const double most = times * fastest_tile(problem, multiprocessors).microseconds;
+  std::vector<const MatmulTile*> tiles;
+  for (const MatmulTile& tile : kMatmulTiles) {
+    if (forecast(tile, problem, multiprocessors).microseconds <= most) tiles.push_back(&tile);
+  }
+  return tiles;
+}
+
 Result<SelectedMatmul> select(const MatmulProblem& problem, const MatmulMachine& machine,
                               const ForcedMatmul& forced) {
   if (forced.algorithm) {
@@ -161,15 +174,31 @@ Result<SelectedMatmul> select(const MatmulProblem& problem, const MatmulMachine&
     const bool tiled = *forced.algorithm == MatmulAlgorithm::kOwn;
     const MatmulTile* tile = forced.tile;
     if (tiled && tile == nullptr) tile = fastest_tile(problem, machine.multiprocessors).tile;
-    return SelectedMatmul{*forced.algorithm, tile, "the call names it"};
+    return SelectedMatmul{.algorithm = *forced.algorithm, .tile = tile, .why = "the call names it"};
   }
   if (machine.backend == Backend::kCuda) return select_on_gpu(problem, machine);
-  return SelectedMatmul{MatmulAlgorithm::kHost, nullptr, "the matrices are on the host"};
+  return SelectedMatmul{.algorithm = MatmulAlgorithm::kHost, .why = "the matrices are on the host"};
 }
 
 std::string config_text(const MatmulTile& tile, std::size_t m) {
   return fmt::format("{}x{}, cluster {}x1, {} stages", tile.name, kMatmulTileK, cluster_of(tile, m),
                      tile.stages);
+}
+
+std::string config_text(const SelectedMatmul& selected, const MatmulProblem& problem) {
+  if (selected.tile != nullptr) return config_text(*selected.tile, problem.m);
+  if (selected.algorithm != MatmulAlgorithm::kCublasLt) return {};
+  std::string text = problem.products == 1 ? "heuristic" : "heuristics";
+  for (int i = 0; i < problem.products; ++i) {
+    text += fmt::format("{} {}", i == 0 ? "" : ",",
+                        selected.heuristic[static_cast<std::size_t>(i)] + 1);
+  }
+  return text;
+}
+
+std::string text_of(const SelectedMatmul& selected, const MatmulProblem& problem) {
+  const std::string config = config_text(selected, problem);
+  return fmt::format("{}{}{}", to_string(selected.algorithm), config.empty() ? "" : ", ", config);
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "matmul/forecast.hpp"
 #include "matmul/problem.hpp"
@@ -44,7 +45,9 @@ Result<ForcedMatmul> parse(const MatmulOptions& options);
 struct SelectedMatmul {
   MatmulAlgorithm algorithm = MatmulAlgorithm::kHost;
   const MatmulTile* tile = nullptr;  // of kOwn
-  std::string why;
+  // Of kCublasLt, for each product: which of the library's proposals; 0 is the library's choice.
+  std::array<int, kMaxMatmulProducts> heuristic = {};
+  std::string why = {};
 };
 
 // Why the algorithm cannot run it; empty: it can.
@@ -53,6 +56,9 @@ std::string why_not(MatmulAlgorithm algorithm, const MatmulProblem& problem,
 
 // own_matmul's tile with the shortest predicted time. At least kMatmulCluster multiprocessors.
 MatmulForecast fastest_tile(const MatmulProblem& problem, int multiprocessors);
+// All tiles whose predicted time is at most so many times that of the fastest.
+std::vector<const MatmulTile*> fast_tiles(const MatmulProblem& problem, int multiprocessors,
+                                          double times);
 
 // Of a problem with at least one product. kUnsupported where the forced algorithm cannot run it.
 Result<SelectedMatmul> select(const MatmulProblem& problem, const MatmulMachine& machine,
@@ -60,9 +66,14 @@ Result<SelectedMatmul> select(const MatmulProblem& problem, const MatmulMachine&
 
 // "128x256x64, cluster 2x1, 4 stages"
 std::string config_text(const MatmulTile& tile, std::size_t m);
+// The same of own_matmul; of cublaslt_matmul "heuristic 1", counted from 1, or "heuristics 1, 3" of
+// several products; else empty.
+std::string config_text(const SelectedMatmul& selected, const MatmulProblem& problem);
+// "own_matmul, 128x256x64, cluster 2x1, 4 stages"
+std::string text_of(const SelectedMatmul& selected, const MatmulProblem& problem);
 
 // For people. Of a problem with at least one product.
 std::string explain(const MatmulProblem& problem, const MatmulMachine& machine,
-                    const ForcedMatmul& forced);
+                    const Result<SelectedMatmul>& selected);
 
 }  // namespace tutti

@@ -215,6 +215,7 @@ void matmuls() {
   expect(matmul(nullptr, call), "matmul");
   expect(c[0] == 11, "a product");
   expect(take(plan(call), "plan of a matmul").algorithm == "host_matmul", "an algorithm");
+  expect(take(tune(nullptr, call), "tune a matmul").algorithm == "host_matmul", "an algorithm");
   expect(!take(explain(call), "explain a matmul").empty(), "an explanation");
 }
 

@@ -95,15 +95,12 @@ nlohmann::ordered_json tiles_json(const MatmulQuestion& question) {
   return tiles;
 }
 
-std::string matmul_json(const MatmulQuestion& question) {
+std::string matmul_json(const MatmulQuestion& question, const Result<SelectedMatmul>& selected) {
   nlohmann::ordered_json value;
-  const auto selected = select(question.problem, question.machine, question.forced);
   if (selected.is_ok()) {
-    value["plan"] = {
-        {"algorithm", to_string(selected->algorithm)},
-        {"config",
-         selected->tile == nullptr ? "" : config_text(*selected->tile, question.problem.m)},
-        {"why", selected->why}};
+    value["plan"] = {{"algorithm", to_string(selected->algorithm)},
+                     {"config", config_text(*selected, question.problem)},
+                     {"why", selected->why}};
   } else {
     value["plan"] = nullptr;
     value["why"] = selected.status().to_string();
@@ -138,9 +135,11 @@ int run_explain_matmul(const ExplainMatmulArguments& arguments) {
     tell_line(stderr, "tutti explain matmul: {}", question.status().message());
     return kUsage;
   }
-  const auto& [problem, machine, forced] = *question;
-  tell(stdout, "{}", arguments.json ? matmul_json(*question) : explain(problem, machine, forced));
-  return select(problem, machine, forced).is_ok() ? kSuccess : kFailure;
+  const auto selected = select(question->problem, question->machine, question->forced);
+  tell(stdout, "{}",
+       arguments.json ? matmul_json(*question, selected)
+                      : explain(question->problem, question->machine, selected));
+  return selected.is_ok() ? kSuccess : kFailure;
 }
 
 }  // namespace tutti::cli

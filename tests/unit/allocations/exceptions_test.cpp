@@ -234,6 +234,7 @@ TEST(ExceptionsTest, WhatAsksNoOtherRankHarmsNothing) {
        }},
       {"matmul", [](Communicator&) { return matmul(nullptr, small_matmul()); }},
       {"plan of a matmul", [](Communicator&) { return status_of(plan(small_matmul())); }},
+      {"tune a matmul", [](Communicator&) { return status_of(tune(nullptr, small_matmul())); }},
       {"explain a matmul", [](Communicator&) { return status_of(explain(small_matmul())); }},
       {"layouts", [](Communicator&) { return refused(parse_matrix_layout("none").status()); }},
       {"data types",

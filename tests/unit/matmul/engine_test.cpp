@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "engine_fixture.hpp"
 #include "fakes/fake_cuda.hpp"
 #include "support/check.hpp"
 
@@ -19,37 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// A GPU of the fake driver with the stub of cuBLASLt. Kernels are noted, and do nothing.
-class MatmulEngineTest : public testing::Test {
- protected:
-  MatmulSurroundings surroundings() {
-    return {
-        .cuda = [this](std::string*) { return &cuda; },
-        .cublas_lt = STUB_CUBLAS_LT,
-        .own_kernels = true,
-        .load_own = [](CudaDriver&, const MatmulProblem&,
-                       const MatmulTile&) { return Status::ok(); },
-        .run_own = [this](CudaDriver&, const CheckedMatmul&, const MatmulTile& tile, int,
-                          Stream) { return note("own " + std::string(tile.name)); },
-        .run_plain = [this](CudaDriver&, const CheckedMatmul&, Stream) { return note("plain"); }};
-  }
-
-  Status note(std::string what) {
-    kernels.push_back(std::move(what));
-    return Status::ok();
-  }
-
-  // [m, 128] x [128, 64] of this type, on the GPU.
-  Matmul on_gpu(std::size_t m, DataType dtype) {
-    constexpr std::size_t kBytes = 64 * KiB;
-    const auto memory = [&] { return take(cuda.allocate(0, kBytes)); };
-    return {.a = memory(), .b = memory(), .c = memory(), .m = m, .n = 64, .k = 128, .dtype = dtype};
-  }
-
-  FakeCuda cuda{std::make_shared<FakeCudaWorld>(1)};
-  std::vector<std::string> kernels;
-  MatmulEngine engine{surroundings()};
-};
+class MatmulEngineTest : public test::EngineFixture {};
 
 TEST_F(MatmulEngineTest, RunsWhereAIs) {
   std::vector<float> a(6, 1), b(8, 2), c(12), more_c(3);

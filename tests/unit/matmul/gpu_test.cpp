@@ -163,6 +163,31 @@ TEST_F(MatmulOnGpu, WithoutKItIsTheBias) {
   numbers.expect_right("k = 0");
 }
 
+TEST_F(MatmulOnGpu, TuneKeepsAWayThatIsRight) {
+  // Few rows, with several heuristics that split K; many, with tiles; and two products.
+  const NumbersShape shapes[] = {
+      {.m = 8, .n = 256, .k = 8192},
+      {.m = 1000, .n = 776, .k = 520, .bias = true},
+      {.m = 300, .n = 264, .k = 256, .gap = 8, .products = 2, .step = 8}};
+  for (NumbersShape shape : shapes) {
+    shape.dtype = DataType::kBfloat16;
+    MatmulNumbers numbers(shape);
+    const Matmul call = upload(numbers);
+    const auto tuned = tune(stream_, call);
+    require_ok(tuned.status());
+    if (tuned->algorithm == "plain_matmul") GTEST_SKIP() << "there is nothing to compare";
+    EXPECT_EQ(tuned->why.rfind("measured: ", 0), 0U) << tuned->why;
+    EXPECT_EQ(take(plan(call)).config, tuned->config);
+    EXPECT_NE(take(explain(call)).find("measured: "), std::string::npos);
+    const std::vector<std::byte> before = numbers.c().bytes();
+    download(numbers);
+    EXPECT_EQ(numbers.c().bytes(), before);
+    require_ok(matmul(stream_, call));
+    download(numbers);
+    numbers.expect_right(tuned->algorithm + ", " + tuned->config, 8);
+  }
+}
+
 TEST_F(MatmulOnGpu, ACaptureRunsWhatWasPlannedBefore) {
   for (const std::string_view algorithm : kOnGpu) {
     // So few rows that cuBLASLt may split K, for which it needs a workspace.

@@ -229,7 +229,8 @@ TEST(MatmulExplain, ShowsTilesReasonsAndThePlan) {
   machine.cublas_lt = "cuBLASLt 13.0.2";
   const MatmulProblem problem = problem_of(4096, {1792}, 4096);
   const std::string text =
-      explain(problem, machine, take(parse({.algorithm = {}, .tile = "128x192"})));
+      explain(problem, machine,
+              select(problem, machine, take(parse({.algorithm = {}, .tile = "128x192"}))));
   EXPECT_THAT(text, StartsWith("matmul: M 4096, N 1792, K 4096, bf16, B row-major, aligned to 256 "
                                "bytes, on a GPU of compute capability 9.0 with 132 SMs\n"
                                "plan: own_matmul, 128x192x64, cluster 2x1, 5 stages: the call "
@@ -247,7 +248,7 @@ TEST(MatmulExplain, ShowsTilesReasonsAndThePlan) {
 TEST(MatmulExplain, OnTheHostThereAreNoTiles) {
   MatmulProblem problem = problem_of(2, {3, 4}, 5);
   problem.product[1].bias = true;
-  EXPECT_EQ(explain(problem, {.host_library = "a plain loop"}, {}),
+  EXPECT_EQ(explain(problem, {.host_library = "a plain loop"}, select(problem, {}, {})),
             "matmul: M 2, N 3 + 4, K 5, bf16, B row-major, bias, aligned to 256 bytes, on the "
             "host\n"
             "plan: host_matmul: the matrices are on the host\n"
@@ -258,8 +259,10 @@ TEST(MatmulExplain, OnTheHostThereAreNoTiles) {
 }
 
 TEST(MatmulExplain, SaysWhyThereIsNoPlan) {
-  const std::string text = explain(problem_of(2, {3}, 5), hopper(),
-                                   take(parse({.algorithm = "host_matmul", .tile = {}})));
+  const MatmulProblem problem = problem_of(2, {3}, 5);
+  const std::string text =
+      explain(problem, hopper(),
+              select(problem, hopper(), take(parse({.algorithm = "host_matmul", .tile = {}}))));
   EXPECT_THAT(text, HasSubstr("\nno plan: host_matmul: the matrices are on a GPU\n"));
 }
 
