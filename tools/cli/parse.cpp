@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <charconv>
 
+#include "base/names.hpp"
 #include "base/units.hpp"
 
 namespace tutti::cli {
@@ -29,6 +31,12 @@ Result<int> parse_int(std::string_view option, std::string_view text, IntRange r
         fmt::format("{}: {} is not between {} and {}", option, value, range.least, range.most));
   }
   return static_cast<int>(value);
+}
+
+Result<bool> parse_switch(std::string_view option, std::string_view text) {
+  constexpr std::array<Name<bool>, 2> kNames = {{{true, "on"}, {false, "off"}}};
+  constexpr std::array<Name<bool>, 2> kOfNcclTests = {{{true, "1"}, {false, "0"}}};
+  return parse_name<bool>(kNames, kOfNcclTests, option, text);
 }
 
 Result<std::size_t> parse_size(std::string_view option, std::string_view text) {

@@ -26,6 +26,9 @@ struct IntRange {
 // kInvalidArgument names `option`.
 Result<int> parse_int(std::string_view option, std::string_view text, IntRange range);
 
+// on or off; nccl-tests' 1 and 0, too.
+Result<bool> parse_switch(std::string_view option, std::string_view text);
+
 // A size of a message. More than any machine has is refused, so that sizes can be counted with.
 inline constexpr std::size_t kMostMessageBytes = std::size_t{64} << 40;
 Result<std::size_t> parse_size(std::string_view option, std::string_view text);

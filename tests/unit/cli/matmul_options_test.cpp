@@ -80,6 +80,12 @@ const BadMatmul kBadMatmuls[] = {
     {"tile_of_none",
      {"--tile", "128x128", "--algorithms", "auto"},
      "--tile is of the own kernel; give --algorithms own"},
+    {"tune_of_none", {"--tune", "on"}, "--tune on changes what auto uses; give --algorithms auto"},
+    {"tune_on_the_host",
+     {"--tune", "on", "--algorithms", "auto"},
+     "--tune on: on the host backend there is nothing to choose from",
+     kHostOnly},
+    {"unknown_tune", {"--tune", "yes"}, "unknown --tune 'yes'; known are on, off"},
     {"many_products", {"--products", "9"}, "--products: 9 is not between 1 and 8"},
     {"long_warm_up", {"--seconds", "601"}, "--seconds: 601 is not between 0 and 600"},
     {"append_to_nothing", {"--append"}, "--append needs --output FILE"},
@@ -108,6 +114,12 @@ TEST(MatmulBenchOptions, DefaultsAreOfTheBackend) {
   EXPECT_THAT(host.dtypes, ElementsAre(DataType::kFloat32));
   EXPECT_THAT(host.bench.algorithms, ElementsAre("host"));
   EXPECT_EQ(host.seconds, 0);
+}
+
+TEST(MatmulBenchOptions, TuneIsOffUnlessAskedFor) {
+  EXPECT_FALSE(parsed_matmul({"--algorithms", "auto"}, kEightGpus).tune);
+  EXPECT_FALSE(parsed_matmul({"--tune", "off"}, kEightGpus).tune);
+  EXPECT_TRUE(parsed_matmul({"--algorithms", "own,auto", "--tune", "on"}, kEightGpus).tune);
 }
 
 TEST(MatmulBenchOptions, ListsMultiplyOutAndShapesComeOnce) {

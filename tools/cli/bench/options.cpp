@@ -29,8 +29,6 @@ constexpr std::array<Name<Format>, 4> kFormats = {{{Format::kTable, "table"},
                                                    {Format::kJson, "json"}}};
 constexpr std::array<Name<LaunchKind>, 2> kLaunchKinds = {
     {{LaunchKind::kProcesses, "processes"}, {LaunchKind::kThreads, "threads"}}};
-constexpr std::array<Name<bool>, 2> kSwitches = {{{true, "on"}, {false, "off"}}};
-constexpr std::array<Name<bool>, 2> kSwitchAliases = {{{true, "1"}, {false, "0"}}};  // nccl-tests'
 constexpr std::array<Name<Injection::Kind>, 3> kInjections = {{{Injection::Kind::kFlip, "flip"},
                                                                {Injection::Kind::kCrash, "crash"},
                                                                {Injection::Kind::kHang, "hang"}}};
@@ -39,9 +37,9 @@ constexpr int kMostSamples = 1'000'000;
 
 template <class E, std::size_t N>
 Status choose_name(E& into, const std::array<Name<E>, N>& names, std::string_view option,
-                   std::string_view text, std::span<const Name<E>> aliases = {}) {
+                   std::string_view text) {
   if (text.empty()) return Status::ok();
-  TUTTI_ASSIGN(into, parse_name<E>(names, aliases, option, text));
+  TUTTI_ASSIGN(into, parse_name<E>(names, {}, option, text));
   return Status::ok();
 }
 
@@ -217,8 +215,9 @@ Status check_names(BenchOptions& options, const BenchArguments& arguments) {
   TUTTI_TRY(choose_name(options.mode, kModes, "--mode", arguments.mode));
   TUTTI_TRY(choose_name(options.buffers, kBufferKinds, "--buffers", arguments.buffers));
   TUTTI_TRY(choose_name(options.cache, kCaches, "--cache", arguments.cache));
-  TUTTI_TRY(
-      choose_name<bool>(options.check, kSwitches, "--check", arguments.check, kSwitchAliases));
+  if (!arguments.check.empty()) {
+    TUTTI_ASSIGN(options.check, parse_switch("--check", arguments.check));
+  }
   TUTTI_TRY(choose_name(options.format, kFormats, "--format", arguments.format));
   TUTTI_TRY(choose_name(options.launch, kLaunchKinds, "--launch", arguments.launch));
   return Status::ok();

@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* kExamples =
     "  tutti bench matmul --preset recipes --algorithms own,cublaslt\n"
+    "  tutti bench matmul --m 1,64,512 --weights 3584x8192 --algorithms auto,cublaslt --tune on\n"
     "  tutti bench matmul --m 1,64,4096 --weights 1792x4096,3584x8192 --layout column\n"
     "  tutti bench matmul --m 4096 --n 4096 --k 4096 --tile all --output "
     "results/h100x1/matmul.json\n"
@@ -56,6 +57,9 @@ void add_contenders(CLI::App& matmul, MatmulArguments& a) {
   matmul.add_option("--tile", a.tile, "Tiles that the own kernel must use")
       ->type_name(fmt::format("{}|all[,...]", fmt::join(matmul_tile_names(), "|")))
       ->default_str("chosen by shape");
+  matmul.add_option("--tune", a.tune, "Call tune() for each shape before auto is measured")
+      ->type_name("on|off")
+      ->default_str("off");
 }
 
 }  // namespace

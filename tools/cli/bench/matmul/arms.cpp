@@ -60,6 +60,12 @@ class ArmMaker {
            int multiprocessors)
       : cuda_(cuda), options_(options), sets_(sets), multiprocessors_(multiprocessors) {}
 
+  // For calls on every set, since these are alike.
+  Status tune() {
+    SetCall call(sets_, 0, options_.bench.backend);
+    return tutti::tune(nullptr, call.with("", "")).status();
+  }
+
   // `name`: as in options.
   void add(const std::string& name, const std::string& tile, MatmulArms& arms) {
     auto made = make(name, tile);
@@ -88,7 +94,8 @@ class ArmMaker {
                   .config = chosen.config,
                   .chosen = chosen.algorithm == usual.algorithm && chosen.config == usual.config};
     if (name == kAutoName) {
-      arm.config = chosen.algorithm + (chosen.config.empty() ? "" : ", " + chosen.config);
+      arm.config = chosen.algorithm + (chosen.config.empty() ? "" : ", " + chosen.config) +
+                   (options_.tune ? ", tuned" : "");
     }
     if (chosen.algorithm == to_string(MatmulAlgorithm::kHost)) arm.library = host_matmul_library();
     TUTTI_ASSIGN(arm.fill, fill_of(call.with(algorithm, tile), chosen.config));
@@ -149,10 +156,11 @@ class ArmMaker {
 
 }  // namespace
 
-MatmulArms make_matmul_arms(CudaDriver* cuda, const MatmulBenchOptions& options,
-                            const MatmulSets& sets, int multiprocessors) {
+Result<MatmulArms> make_matmul_arms(CudaDriver* cuda, const MatmulBenchOptions& options,
+                                    const MatmulSets& sets, int multiprocessors) {
   MatmulArms arms;
   ArmMaker maker(cuda, options, sets, multiprocessors);
+  if (options.tune) TUTTI_TRY(maker.tune());
   for (const std::string& name : options.bench.algorithms) {
     if (name == kCublasLtName) {
       maker.add_heuristics(arms);

@@ -16,7 +16,7 @@ struct MatmulArms {
 };
 
 // Of `sets`, which must outlive them. `cuda`: null on the host.
-MatmulArms make_matmul_arms(CudaDriver* cuda, const MatmulBenchOptions& options,
-                            const MatmulSets& sets, int multiprocessors);
+Result<MatmulArms> make_matmul_arms(CudaDriver* cuda, const MatmulBenchOptions& options,
+                                    const MatmulSets& sets, int multiprocessors);
 
 }  // namespace tutti::cli

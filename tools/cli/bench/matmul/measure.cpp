@@ -208,7 +208,7 @@ Result<MeasuredMatmul> measure_matmul(MatmulDevice& device, CudaDriver* cuda,
                                       const MatmulBenchOptions& options,
                                       const MatmulSetting& setting) {
   TUTTI_ASSIGN(MatmulSets sets, MatmulSets::make(device, setting));
-  MatmulArms arms = make_matmul_arms(cuda, options, sets, device.multiprocessors());
+  TUTTI_ASSIGN(MatmulArms arms, make_matmul_arms(cuda, options, sets, device.multiprocessors()));
   return MatmulMeasuring(device, options, sets, arms).run();
 }
 

@@ -111,6 +111,17 @@ Status check_tiles(MatmulBenchOptions& options, std::string_view text) {
   return Status::ok();
 }
 
+Status check_tune(MatmulBenchOptions& options, const std::string& text) {
+  if (text.empty()) return Status::ok();
+  TUTTI_ASSIGN(options.tune, parse_switch("--tune", text));
+  if (!options.tune) return Status::ok();
+  if (options.bench.backend == Backend::kHost) {
+    return wrong("--tune on: on the host backend there is nothing to choose from");
+  }
+  if (std::ranges::count(options.bench.algorithms, kAutoName) > 0) return Status::ok();
+  return wrong("--tune on changes what auto uses; give --algorithms auto");
+}
+
 Status check_matmul_numbers(MatmulBenchOptions& options, const MatmulArguments& arguments) {
   if (!arguments.products.empty()) {
     constexpr auto kMost = static_cast<long>(kMaxMatmulProducts);
@@ -140,6 +151,7 @@ Result<MatmulBenchOptions> check_matmul_arguments(const MatmulArguments& a,
   TUTTI_TRY(check_layouts(options, text_or(a.layout, "row")));
   TUTTI_TRY(check_matmul_algorithms(options, text_or(a.bench.algorithms, defaults.algorithms)));
   TUTTI_TRY(check_tiles(options, a.tile));
+  TUTTI_TRY(check_tune(options, a.tune));
   TUTTI_TRY(check_matmul_numbers(options, a));
   return options;
 }

@@ -13,7 +13,7 @@ namespace tutti::cli {
 // The text of each option; empty: not given. Of `bench` what all benchmarks have.
 struct MatmulArguments {
   BenchArguments bench;
-  std::string m, n, k, weights, preset, layout, tile, products, seconds;
+  std::string m, n, k, weights, preset, layout, tile, tune, products, seconds;
   bool bias = false;
 };
 
@@ -27,6 +27,7 @@ struct MatmulBenchOptions {
   std::vector<DataType> dtypes;
   std::vector<MatrixLayout> layouts;  // of B
   std::vector<std::string> tiles;     // of the own kernel, one after the other; "": chosen
+  bool tune = false;                  // before `auto` is measured
   int products = 1;
   bool bias = false;
   int seconds = 0;  // that a shape runs before it is measured

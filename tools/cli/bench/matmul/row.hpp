@@ -19,8 +19,9 @@ struct MatmulRow {
   std::string layout = "row";  // of B
   int products = 1;
   bool bias = false;
-  std::string tile = {};     // that was forced; empty: chosen
-  std::string config = {};   // what ran: a tile of the own kernel, a heuristic of cuBLASLt
+  std::string tile = {};  // that was forced; empty: chosen
+  // What ran: a tile of the own kernel, a heuristic of cuBLASLt; of auto with its algorithm.
+  std::string config = {};
   std::string library = {};  // that multiplies; empty: tutti
   double tflops = 0;
   double ratio = 0;                       // of speeds, over the best of cuBLASLt; 0: not measured
