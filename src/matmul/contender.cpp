@@ -44,11 +44,11 @@ std::string measured_text(const MatmulContender& winner, const MatmulContender* 
                           const MatmulProblem& problem) {
   const double time = winner.microseconds();
   if (next == nullptr) return fmt::format("measured: {:.1f} us; nothing else ran", time);
-  const double more = 100 * (next->microseconds() / time - 1);
+  const double longer = next->microseconds() / time;
   const std::string name = text_of(next->way, problem);
-  if (next->microseconds() <= time * kTie)
-    return fmt::format("measured: {:.1f} us, as fast as {}", time, name);
-  return fmt::format("measured: {:.1f} us; the next, {}, takes {:.1f} % longer", time, name, more);
+  if (longer <= kTie) return fmt::format("measured: {:.1f} us, as fast as {}", time, name);
+  return fmt::format("measured: {:.1f} us; the next, {}, takes {:.1f} % longer", time, name,
+                     100 * (longer - 1));
 }
 
 }  // namespace

@@ -81,10 +81,14 @@ TEST(MatmulContenders, InATieItIsTheUsualOne) {
             "cublaslt_matmul, heuristic 1");
   EXPECT_EQ(winner_of({library_in(0, {101.1}), library_in(1, {100})}),
             "cublaslt_matmul, heuristic 2");
-  // If the usual one is slower, the forecast's tile and the library's choice come before others.
   const auto own = [](const MatmulTile* tile) {
     return SelectedMatmul{.algorithm = MatmulAlgorithm::kOwn, .tile = tile};
   };
+  EXPECT_THAT(winner_of({own_in(kTile, 100.9), library_in(0, {100})}, own(kTile)),
+              StartsWith("own_matmul, 128x192"));
+  EXPECT_EQ(winner_of({own_in(kTile, 100), library_in(0, {100.9})}),
+            "cublaslt_matmul, heuristic 1");
+  // If the usual one is slower, the forecast's tile and the library's choice come before others.
   EXPECT_THAT(winner_of({own_in(kOtherTile, 100), own_in(kTile, 100.9), library_in(0, {120})}),
               StartsWith("own_matmul, 128x192"));
   EXPECT_THAT(winner_of({own_in(kOtherTile, 100), own_in(kTile, 101.1), library_in(0, {120})}),
@@ -152,8 +156,10 @@ TEST_F(MatmulTuneTest, TheFastestIsKept) {
   // Another measurement replaces the first.
   times_ = {{"heuristic 3", 50}};
   EXPECT_EQ(take(tuned.tune(nullptr, call)).config, "heuristic 3");
+  const FakeCudaOpen open = cuda.open();
   require_ok(tuned.run(nullptr, call));
   EXPECT_EQ(kernels.size(), 1U);
+  EXPECT_EQ(cuda.open(), open);  // only the stub's first heuristic needs a workspace
   // Calls of other sizes are not affected.
   Matmul other = call;
   other.m = 63;
@@ -263,14 +269,11 @@ TEST_F(MatmulTuneTest, BadCallsAreRefusedAndOthersHaveNothingToCompare) {
 // With the real timing, on the fake GPU.
 TEST_F(MatmulTuneTest, CIsUntouchedAndMemoryIsFreed) {
   Matmul call = on_gpu(3, DataType::kBfloat16);
-  std::vector<std::byte> before(64 * KiB, std::byte{0x5a});
-  require_ok(cuda.copy(call.c, before.data(), before.size()));
-  take(engine.plan(call));
-  const auto workspace = [&] { call.algorithm = "cublaslt_matmul"; };
-  workspace();
-  require_ok(engine.run(nullptr, call));
-  require_ok(cuda.copy(call.c, before.data(), before.size()));
+  const std::vector<std::byte> before(64 * KiB, std::byte{0x5a});
+  call.algorithm = "cublaslt_matmul";
+  require_ok(engine.run(nullptr, call));  // the stream gets its workspace
   call.algorithm = {};
+  require_ok(cuda.copy(call.c, before.data(), before.size()));
   const FakeCudaOpen open = cuda.open();
   EXPECT_THAT(take(engine.tune(nullptr, call)).why, StartsWith("measured: "));
   EXPECT_EQ(cuda.open(), open);
