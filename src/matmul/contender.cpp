@@ -13,7 +13,7 @@ constexpr double kTie = 1.01;  // times that differ by at most this factor are e
 using Contenders = std::vector<MatmulContender>;
 
 bool same_way(const SelectedMatmul& a, const SelectedMatmul& b) {
-  return a.algorithm == b.algorithm && a.tile == b.tile && a.heuristic == b.heuristic;
+  return a.algorithm == b.algorithm && a.tiling == b.tiling && a.heuristic == b.heuristic;
 }
 
 // Of cublaslt_matmul, each product with the heuristic that is best for it alone.
@@ -34,9 +34,9 @@ void add_best_of_each_product(Contenders& contenders) {
 }
 
 // The least is preferred.
-int rank_of(const SelectedMatmul& way, const SelectedMatmul& usual, const MatmulTile* tile) {
+int rank_of(const SelectedMatmul& way, const SelectedMatmul& usual, const MatmulTiling& forecast) {
   if (same_way(way, usual)) return 0;
-  if (way.algorithm == MatmulAlgorithm::kOwn) return way.tile == tile ? 1 : 2;
+  if (way.algorithm == MatmulAlgorithm::kOwn) return way.tiling == forecast ? 1 : 2;
   return way.heuristic == decltype(way.heuristic){} ? 1 : 2;
 }
 
@@ -57,11 +57,11 @@ double MatmulContender::microseconds() const {
   return std::accumulate(part_us.begin(), part_us.end(), 0.0);
 }
 
-std::vector<MatmulContender> contenders_of(const std::vector<const MatmulTile*>& tiles,
+std::vector<MatmulContender> contenders_of(const std::vector<MatmulTiling>& tilings,
                                            const std::vector<int>& heuristics) {
   Contenders contenders;
-  for (const MatmulTile* tile : tiles) {
-    contenders.push_back({.way = {.algorithm = MatmulAlgorithm::kOwn, .tile = tile}});
+  for (const MatmulTiling& tiling : tilings) {
+    contenders.push_back({.way = {.algorithm = MatmulAlgorithm::kOwn, .tiling = tiling}});
   }
   const int most = heuristics.empty() ? 0 : *std::max_element(heuristics.begin(), heuristics.end());
   for (int heuristic = 0; heuristic < most; ++heuristic) {
@@ -76,7 +76,7 @@ std::vector<MatmulContender> contenders_of(const std::vector<const MatmulTile*>&
 }
 
 SelectedMatmul fastest_way(std::vector<MatmulContender> contenders, const MatmulProblem& problem,
-                           const SelectedMatmul& usual, const MatmulTile* tile) {
+                           const SelectedMatmul& usual, const MatmulTiling& forecast) {
   std::erase_if(contenders, [](const auto& each) { return !each.failure.is_ok(); });
   add_best_of_each_product(contenders);
   const auto by_time = [](const MatmulContender& a, const MatmulContender& b) {
@@ -87,7 +87,7 @@ SelectedMatmul fastest_way(std::vector<MatmulContender> contenders, const Matmul
   const auto end = std::find_if(contenders.begin(), contenders.end(),
                                 [&](const auto& each) { return each.microseconds() > tied; });
   const auto winner = std::min_element(contenders.begin(), end, [&](const auto& a, const auto& b) {
-    return rank_of(a.way, usual, tile) < rank_of(b.way, usual, tile);
+    return rank_of(a.way, usual, forecast) < rank_of(b.way, usual, forecast);
   });
   const auto next = std::find_if(contenders.begin(), contenders.end(), [&](const auto& each) {
     return !same_way(each.way, winner->way);

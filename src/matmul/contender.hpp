@@ -21,17 +21,17 @@ struct MatmulContender {
   double microseconds() const;  // of all parts
 };
 
-// Each way that `forced` allows: own_matmul with each of `tiles`, and cublaslt_matmul with each
+// Each way that `forced` allows: own_matmul with each of `tilings`, and cublaslt_matmul with each
 // heuristic. `heuristics`: how many the library has for each product; empty: it cannot run the
 // call.
-std::vector<MatmulContender> contenders_of(const std::vector<const MatmulTile*>& tiles,
+std::vector<MatmulContender> contenders_of(const std::vector<MatmulTiling>& tilings,
                                            const std::vector<int>& heuristics);
 
 // The fastest of those that ran, at least one; `why` has its time and that of the next. Of several
 // products each has the heuristic with which it is fastest. Where the difference is at most 1 %,
-// it is `usual`, what select() says, then `tile`, the fastest by the forecast, or the library's own
-// choice.
+// it is `usual`, what select() says, then `forecast`, the fastest tiling by the forecast, or the
+// library's own choice.
 SelectedMatmul fastest_way(std::vector<MatmulContender> contenders, const MatmulProblem& problem,
-                           const SelectedMatmul& usual, const MatmulTile* tile);
+                           const SelectedMatmul& usual, const MatmulTiling& forecast);
 
 }  // namespace tutti

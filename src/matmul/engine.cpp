@@ -114,7 +114,7 @@ Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare(const Key& key, bool cap
     }
   }
   if (selected.is_ok() && selected->algorithm == MatmulAlgorithm::kOwn) {
-    TUTTI_TRY(surroundings_.load_own(*cuda_, key.problem, *selected->tile));
+    TUTTI_TRY(surroundings_.load_own(*cuda_, key.problem, selected->tiling));
   }
   const std::lock_guard lock(mutex_);
   if (prepared_.size() >= kMostPrepared + tuned_) {
@@ -133,7 +133,7 @@ Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare_in_capture(const Key& ke
   without.why_no_cublas_lt = kNotPrepared;
   auto prepared =
       std::make_shared<Prepared>(Prepared{without, select(key.problem, without, key.forced), {}});
-  TUTTI_TRY(surroundings_.load_own(*cuda_, key.problem, *prepared->selected->tile));
+  TUTTI_TRY(surroundings_.load_own(*cuda_, key.problem, prepared->selected->tiling));
   return PreparedPtr(std::move(prepared));
 }
 
@@ -165,7 +165,7 @@ Status MatmulEngine::run_on_gpu(const Checked& checked, Stream stream) {
   TUTTI_TRY(prepared->selected.status());
   switch (prepared->selected->algorithm) {
     case MatmulAlgorithm::kOwn:
-      return surroundings_.run_own(*cuda_, checked.call, *prepared->selected->tile,
+      return surroundings_.run_own(*cuda_, checked.call, prepared->selected->tiling,
                                    prepared->machine.multiprocessors, stream);
     case MatmulAlgorithm::kCublasLt:
       break;

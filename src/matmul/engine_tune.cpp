@@ -61,9 +61,9 @@ class TuningMemory {
 }  // namespace
 
 struct MatmulEngine::Tuning {
-  Prepared tuned;                    // without its selection
-  SelectedMatmul usual;              // what select() says
-  const MatmulTile* tile = nullptr;  // the fastest by the forecast
+  Prepared tuned;              // without its selection
+  SelectedMatmul usual = {};   // what select() says
+  MatmulTiling forecast = {};  // the fastest by the forecast
   std::vector<MatmulContender> contenders;
 };
 
@@ -85,16 +85,16 @@ Result<MatmulEngine::Tuning> MatmulEngine::make_tuning(const Key& key) {
       return products.status();
     }
   }
-  std::vector<const MatmulTile*> tiles;
+  std::vector<MatmulTiling> tilings;
   if (key.forced.tile != nullptr) {
-    tiles = {key.forced.tile};
+    tilings = {tuning.usual.tiling};
   } else if (can_run(MatmulAlgorithm::kOwn)) {
-    tiles = fast_tiles(key.problem, machine.multiprocessors, kWorthMeasuring);
-    tuning.tile = fastest_tile(key.problem, machine.multiprocessors).tile;
+    tilings = fast_tilings(key.problem, machine.multiprocessors, kWorthMeasuring);
+    tuning.forecast = fastest_tile(key.problem, machine.multiprocessors).tiling;
   }
   std::vector<int> heuristics;
   for (const auto& product : tuning.tuned.products) heuristics.push_back(product->heuristics());
-  tuning.contenders = contenders_of(tiles, heuristics);
+  tuning.contenders = contenders_of(tilings, heuristics);
   return tuning;
 }
 
@@ -103,9 +103,9 @@ void MatmulEngine::add_runs(Tuning& tuning, const CheckedMatmul& call, const Pla
   for (MatmulContender& each : tuning.contenders) {
     const SelectedMatmul& way = each.way;
     if (way.algorithm == MatmulAlgorithm::kOwn) {
-      each.failure = surroundings_.load_own(*cuda_, call.problem, *way.tile);
-      each.run = [this, &tuning, &call, tile = way.tile, place](int) {
-        return surroundings_.run_own(*cuda_, call, *tile, tuning.tuned.machine.multiprocessors,
+      each.failure = surroundings_.load_own(*cuda_, call.problem, way.tiling);
+      each.run = [this, &tuning, &call, tiling = way.tiling, place](int) {
+        return surroundings_.run_own(*cuda_, call, tiling, tuning.tuned.machine.multiprocessors,
                                      place.stream);
       };
     } else {
@@ -157,7 +157,8 @@ Result<MatmulPlan> MatmulEngine::tune(Stream stream, const Matmul& call) {
   if (tuning.contenders.size() < 2) return plan(call);
   TUTTI_TRY(measure(tuning, checked.call, {device, stream, capture}));
   Prepared& tuned = tuning.tuned;
-  tuned.selected = fastest_way(std::move(tuning.contenders), problem, tuning.usual, tuning.tile);
+  tuned.selected =
+      fastest_way(std::move(tuning.contenders), problem, tuning.usual, tuning.forecast);
   if (tuned.selected->algorithm != MatmulAlgorithm::kCublasLt) tuned.products.clear();
   keep(key, std::make_shared<Prepared>(std::move(tuned)));
   return plan(call);

@@ -51,20 +51,27 @@ std::string algorithms_text(const MatmulProblem& problem, const MatmulMachine& m
   return text;
 }
 
+// "128x160 from 15616": the narrower tiles, and from which row on.
+std::string then_text(const MatmulTiling& tiling, std::size_t m) {
+  if (tiling.narrow == nullptr) return {};
+  return fmt::format("{} from {}", tiling.narrow->name, narrow_from_row(tiling, m));
+}
+
 // What own_matmul is expected to take with each tile; * marks the selected one.
 std::string tiles_text(const MatmulProblem& problem, const MatmulMachine& machine,
-                       const MatmulTile* selected) {
+                       const MatmulTiling& selected) {
   std::string text =
       fmt::format("own_matmul's tiles, predicted at {:.0f} MHz:\n", kMatmulForecastMegahertz);
-  text += fmt::format("    {:<7}  {:>8}  {:>6}  {:>7}  {:>10}  {:>7}\n", "tile", "tiles", "waves",
-                      "fill", "time", "TFLOP/s");
+  text += fmt::format("    {:<7}  {:<18}  {:>8}  {:>6}  {:>7}  {:>10}  {:>7}\n", "tile", "then",
+                      "tiles", "waves", "fill", "time", "TFLOP/s");
   const double flop = 2.0 * static_cast<double>(problem.m) *
                       static_cast<double>(problem.columns()) * static_cast<double>(problem.k);
   for (const MatmulTile& tile : kMatmulTiles) {
     const MatmulForecast cast = forecast(tile, problem, machine.multiprocessors);
-    text += fmt::format("  {} {:<7}  {:>8}  {:>6}  {:>5.1f} %  {:>7.1f} us  {:>7.1f}\n",
-                        &tile == selected ? '*' : ' ', tile.name, cast.tiles, cast.waves,
-                        100 * cast.fill, cast.microseconds, flop / cast.microseconds / 1e6);
+    text += fmt::format("  {} {:<7}  {:<18}  {:>8}  {:>6}  {:>5.1f} %  {:>7.1f} us  {:>7.1f}\n",
+                        cast.tiling == selected ? '*' : ' ', tile.name,
+                        then_text(cast.tiling, problem.m), cast.tiles, cast.waves, 100 * cast.fill,
+                        cast.microseconds, flop / cast.microseconds / 1e6);
   }
   return text;
 }
@@ -81,7 +88,7 @@ std::string explain(const MatmulProblem& problem, const MatmulMachine& machine,
   }
   text += algorithms_text(problem, machine, selected);
   if (machine.multiprocessors < kMatmulCluster || problem.k == 0) return text;
-  return text + tiles_text(problem, machine, selected.is_ok() ? selected->tile : nullptr);
+  return text + tiles_text(problem, machine, selected.is_ok() ? selected->tiling : MatmulTiling{});
 }
 
 }  // namespace tutti

@@ -16,15 +16,21 @@ struct TileCost {
   double tile_us = 0;         // a tile's time besides: pipeline fill, epilogue
 };
 
-// In the order of kMatmulTiles; fitted to what docs/internals/performance_notes.md lists. 128x128
-// waits for the L2: it reads half as much again per multiplication as 128x256.
+// In the order of kMatmulTiles; fitted to what docs/internals/performance_notes.md lists. Narrow
+// tiles wait for the L2: 128x128 reads half as much again per multiplication as 128x256. A
+// row-major B comes in squares of 64 columns, of which tiles of other widths use a part.
 constexpr std::array<TileCost, kMatmulTiles.size()> kTileCosts = {{
     {0.978, 0.978, 1.8},
     {0.970, 0.970, 1.8},
-    {0.978, 0.978, 2.0},
-    {0.980, 0.820, 1.5},
+    {0.965, 0.800, 2.0},
+    {0.965, 0.960, 2.0},
+    {0.970, 0.700, 1.7},
     {0.985, 0.985, 1.7},
-    {0.850, 0.850, 2.0},
+    {0.970, 0.800, 1.7},
+    {0.950, 0.900, 1.7},
+    {0.920, 0.700, 1.7},
+    {0.880, 0.850, 1.7},
+    {0.850, 0.700, 1.7},
 }};
 constexpr double kLaunchUs = 3.5;  // until the first tile's products begin, and after the last
 
@@ -37,31 +43,72 @@ double tile_us(const MatmulTile& tile, const MatmulProblem& problem) {
   return static_cast<double>(ceil_div(problem.k, kMatmulTileK)) * stage_us + cost.tile_us;
 }
 
-}  // namespace
-
-MatmulForecast forecast(const MatmulTile& tile, const MatmulProblem& problem, int multiprocessors) {
-  const auto tile_m = static_cast<std::size_t>(tile.m), tile_n = static_cast<std::size_t>(tile.n);
-  const auto cluster = static_cast<std::size_t>(cluster_of(tile, problem.m));
-  const std::size_t rows = round_up(ceil_div(problem.m, tile_m), cluster);
-  std::size_t tiles = 0;
+// Of all products together.
+long long columns_of_tiles(const MatmulTile& tile, const MatmulProblem& problem) {
+  std::size_t columns = 0;
   for (int i = 0; i < problem.products; ++i) {
-    tiles += rows * ceil_div(problem.product[static_cast<std::size_t>(i)].n, tile_n);
+    columns +=
+        ceil_div(problem.product[static_cast<std::size_t>(i)].n, static_cast<std::size_t>(tile.n));
   }
-  const std::size_t blocks = static_cast<std::size_t>(multiprocessors) / cluster * cluster;
-  const std::size_t waves = ceil_div(tiles, blocks);
+  return static_cast<long long>(columns);
+}
+
+// A problem on a machine, in tiles of clusters.
+struct Grid {
+  const MatmulProblem& problem;
+  int multiprocessors = 0;
+  long long clusters = 0;
+  long long rows = 0;
+  int blocks = 0;  // of a cluster
+
+  MatmulForecast cut(const MatmulTiling& tiling) const;
+};
+
+MatmulForecast Grid::cut(const MatmulTiling& tiling) const {
+  const MatmulTile& wide = *tiling.tile;
+  const MatmulTile& narrow = tiling.narrow == nullptr ? wide : *tiling.narrow;
+  const long long wide_tiles = tiling.wide_rows * columns_of_tiles(wide, problem);
+  const long long tiles =
+      wide_tiles + (rows - tiling.wide_rows) * columns_of_tiles(narrow, problem);
+  const long long waves = ceil_div(tiles, clusters), wide_waves = ceil_div(wide_tiles, clusters);
+  const auto narrow_waves = static_cast<double>(waves - wide_waves);
   const auto useful = static_cast<double>(problem.m) * static_cast<double>(problem.columns()) *
                       static_cast<double>(problem.k);
-  const double room = static_cast<double>(waves * blocks) * tile.m * tile.n *
+  const double room = (static_cast<double>(wide_waves) * wide.n + narrow_waves * narrow.n) *
+                      wide.m * static_cast<double>(clusters * blocks) *
                       static_cast<double>(round_up(problem.k, kMatmulTileK));
-  const double microseconds = kLaunchUs + static_cast<double>(waves) * tile_us(tile, problem);
+  const double microseconds = kLaunchUs + static_cast<double>(wide_waves) * tile_us(wide, problem) +
+                              narrow_waves * tile_us(narrow, problem);
   const double most =
       microseconds * multiprocessors * kDenseFlopPerClock * kMatmulForecastMegahertz;
-  return {.tile = &tile,
-          .tiles = static_cast<long long>(tiles),
-          .waves = static_cast<long long>(waves),
+  return {.tiling = tiling,
+          .tiles = tiles * blocks,
+          .waves = waves,
           .fill = room > 0 ? useful / room : 0,
           .microseconds = microseconds,
           .utilisation = 2 * useful / most};
+}
+
+}  // namespace
+
+MatmulForecast forecast(const MatmulTile& tile, const MatmulProblem& problem, int multiprocessors) {
+  constexpr long long kLastWaves = 3;  // that narrow tiles may have instead
+  const int blocks = cluster_of(tile, problem.m);
+  const auto cluster_rows = static_cast<std::size_t>(tile.m * blocks);
+  const Grid grid{problem, multiprocessors, multiprocessors / blocks,
+                  static_cast<long long>(ceil_div(problem.m, cluster_rows)), blocks};
+  MatmulForecast best = grid.cut({&tile, nullptr, static_cast<int>(grid.rows)});
+  const long long columns = columns_of_tiles(tile, problem), all_waves = best.waves;
+  for (const MatmulTile& narrow : kMatmulTiles) {
+    if (narrow.m != tile.m || narrow.n >= tile.n) continue;
+    for (long long full = all_waves - 1; full > 0 && full >= all_waves - kLastWaves; --full) {
+      const long long rows = full * grid.clusters / columns;
+      if (rows == 0) continue;
+      const MatmulForecast next = grid.cut({&tile, &narrow, static_cast<int>(rows)});
+      if (next.microseconds < best.microseconds) best = next;
+    }
+  }
+  return best;
 }
 
 }  // namespace tutti

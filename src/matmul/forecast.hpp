@@ -1,8 +1,9 @@
 // How long the own kernel takes with each tile: the wave model. Pure arithmetic.
 //
-// Tiles are dealt to clusters in waves, and each wave takes as long as one tile. So the time is
-// waves x (k / 64 x time of a stage + time that a tile costs besides), where both times were
-// measured per tile.
+// Tiles are dealt to clusters in turn, so the cluster that gets the first tile gets the most. Its
+// tiles take k / 64 x time of a stage + time that a tile costs besides, where both times were
+// measured per tile. Where the last wave would be nearly empty, the last rows are cut into narrower
+// tiles, so that all clusters end at about the same time.
 #pragma once
 
 #include "matmul/problem.hpp"
@@ -13,7 +14,7 @@ namespace tutti {
 inline constexpr double kMatmulForecastMegahertz = 1400;
 
 struct MatmulForecast {
-  const MatmulTile* tile = nullptr;
+  MatmulTiling tiling;
   long long tiles = 0;      // of all products; an odd last row of tiles counts its empty partner
   long long waves = 0;      // tiles over blocks, rounded up
   double fill = 0;          // of useful multiplications among all that the waves have room for
@@ -21,7 +22,8 @@ struct MatmulForecast {
   double utilisation = 0;   // of the tensor cores of all SMs during this time
 };
 
-// `tile` is one of kMatmulTiles; at least kMatmulCluster multiprocessors.
+// With `tile`, which is one of kMatmulTiles, and the narrower ones that are best after it; at least
+// kMatmulCluster multiprocessors.
 MatmulForecast forecast(const MatmulTile& tile, const MatmulProblem& problem, int multiprocessors);
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #include "matmul/own.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/try.hpp"
 #include "base/units.hpp"
@@ -14,6 +15,11 @@ namespace {
 constexpr int kGroupRows = 2048;
 
 int to_int(std::size_t value) { return static_cast<int>(value); }
+
+// The tiles of each width; those of the second may be none.
+std::array<const MatmulTile*, 2> widths_of(const MatmulTiling& tiling) {
+  return {tiling.tile, tiling.narrow == nullptr ? tiling.tile : tiling.narrow};
+}
 
 // Both blocks of a cluster load a half of B for both: of its rows where it is column-major, else of
 // those of every square of 64 x 64.
@@ -30,35 +36,56 @@ TensorMapShape shape_of_b(const CheckedMatmul& call, std::size_t which, const Ma
           .box_rows = (row_major ? kMatmulTileK : tile.n) / 2};
 }
 
-Status fill_products(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
+Status fill_products(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
                      OwnMatmulArguments& arguments) {
   const MatmulProblem& problem = call.problem;
+  const auto widths = widths_of(tiling);
+  GroupedOrder* const orders[] = {&arguments.order.wide, &arguments.order.narrow};
   for (std::size_t i = 0; i < static_cast<std::size_t>(problem.products); ++i) {
     OwnProductArguments& product = arguments.product[i];
-    TUTTI_TRY(cuda.encode_tensor_map(shape_of_b(call, i, tile), product.b));
+    for (std::size_t width = 0; width < widths.size(); ++width) {
+      const MatmulTile& tile = *widths[width];
+      TUTTI_TRY(cuda.encode_tensor_map(shape_of_b(call, i, tile), product.b[width]));
+      product.first_column[width] = orders[width]->columns;
+      orders[width]->columns +=
+          to_int(ceil_div(problem.product[i].n, static_cast<std::size_t>(tile.n)));
+    }
     product.c = call.product[i].c;
     product.bias = call.product[i].bias;
     product.ldc = static_cast<std::int64_t>(problem.product[i].ldc);
     product.n = to_int(problem.product[i].n);
-    product.first_column = arguments.order.columns;
-    arguments.order.columns +=
-        to_int(ceil_div(problem.product[i].n, static_cast<std::size_t>(tile.n)));
   }
   return Status::ok();
 }
 
-Status fill(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
+// Of A and B. TMA brings a row-major B in squares.
+std::uint32_t stage_bytes(const MatmulTile& tile, MatrixLayout b_layout) {
+  const std::size_t columns = b_layout == MatrixLayout::kRowMajor
+                                  ? round_up(static_cast<std::size_t>(tile.n), kMatmulTileK)
+                                  : static_cast<std::size_t>(tile.n);
+  return static_cast<std::uint32_t>((static_cast<std::size_t>(tile.m) + columns) * kMatmulTileK *
+                                    2);
+}
+
+Status fill(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
             OwnMatmulArguments& arguments) {
   const MatmulProblem& problem = call.problem;
+  const MatmulTile& tile = *tiling.tile;
+  const auto widths = widths_of(tiling);
   arguments.products = problem.products;
   arguments.m = to_int(problem.m);
   arguments.stages_of_k = to_int(ceil_div(problem.k, kMatmulTileK));
   arguments.cluster = cluster_of(tile, problem.m);
-  const int rows = tile.m * arguments.cluster;  // of a cluster
-  arguments.order = {.rows = to_int(ceil_div(problem.m, static_cast<std::size_t>(rows))),
-                     .columns = 0,
-                     .group = std::max(1, kGroupRows / rows)};
-  TUTTI_TRY(fill_products(cuda, call, tile, arguments));
+  arguments.stages = tile.stages;
+  arguments.stage_bytes = stage_bytes(tile, problem.b_layout);
+  arguments.columns[0] = widths[0]->n;
+  arguments.columns[1] = widths[1]->n;
+  const int cluster_rows = tile.m * arguments.cluster;
+  const int rows = to_int(ceil_div(problem.m, static_cast<std::size_t>(cluster_rows)));
+  const int group = std::max(1, kGroupRows / cluster_rows);
+  arguments.order = {.wide = {.rows = tiling.wide_rows, .columns = 0, .group = group},
+                     .narrow = {.rows = rows - tiling.wide_rows, .columns = 0, .group = group}};
+  TUTTI_TRY(fill_products(cuda, call, tiling, arguments));
   return cuda.encode_tensor_map({.dtype = problem.dtype,
                                  .address = call.a,
                                  .columns = problem.k,
@@ -73,16 +100,16 @@ Status fill(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
 
 bool has_own_matmul() { return true; }
 
-Status load_own_matmul(CudaDriver& cuda, const MatmulProblem& problem, const MatmulTile& tile) {
-  const OwnKernel kernel = own_kernel(tile, problem.dtype, problem.b_layout);
+Status load_own_matmul(CudaDriver& cuda, const MatmulProblem& problem, const MatmulTiling& tiling) {
+  const OwnKernel kernel = own_kernel(tiling.tile->m, problem.dtype, problem.b_layout);
   return cuda.load_kernel(kernel.function, kernel.shared_bytes);
 }
 
-Status run_own_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTile& tile,
+Status run_own_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
                       int multiprocessors, Stream stream) {
-  const OwnKernel kernel = own_kernel(tile, call.problem.dtype, call.problem.b_layout);
+  const OwnKernel kernel = own_kernel(tiling.tile->m, call.problem.dtype, call.problem.b_layout);
   OwnMatmulArguments arguments;
-  TUTTI_TRY(fill(cuda, call, tile, arguments));
+  TUTTI_TRY(fill(cuda, call, tiling, arguments));
   OpenGate gate;
   void* parameters[] = {&arguments, &gate};
   const int clusters = std::min(arguments.order.count(), multiprocessors / arguments.cluster);

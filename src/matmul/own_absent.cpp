@@ -9,11 +9,11 @@ constexpr const char* kAbsent = "own_matmul: this build was not compiled for arc
 
 bool has_own_matmul() { return false; }
 
-Status load_own_matmul(CudaDriver&, const MatmulProblem&, const MatmulTile&) {
+Status load_own_matmul(CudaDriver&, const MatmulProblem&, const MatmulTiling&) {
   return {StatusCode::kUnsupported, kAbsent};
 }
 
-Status run_own_matmul(CudaDriver&, const CheckedMatmul&, const MatmulTile&, int, Stream) {
+Status run_own_matmul(CudaDriver&, const CheckedMatmul&, const MatmulTiling&, int, Stream) {
   return {StatusCode::kUnsupported, kAbsent};
 }
 

@@ -71,8 +71,15 @@ std::string excluded_text(MatmulAlgorithm algorithm, std::string_view why) {
   return fmt::format("{}: {}", to_string(algorithm), why);
 }
 
+// "128x256" or "128x256, then 128x160"
+std::string names_of(const MatmulTiling& tiling) {
+  std::string names(tiling.tile->name);
+  if (tiling.narrow != nullptr) names += fmt::format(", then {},", tiling.narrow->name);
+  return names;
+}
+
 SelectedMatmul own(const MatmulForecast& fastest, std::string why) {
-  return {.algorithm = MatmulAlgorithm::kOwn, .tile = fastest.tile, .why = std::move(why)};
+  return {.algorithm = MatmulAlgorithm::kOwn, .tiling = fastest.tiling, .why = std::move(why)};
 }
 
 SelectedMatmul cublas_lt(std::string why) {
@@ -98,9 +105,9 @@ SelectedMatmul select_on_gpu(const MatmulProblem& problem, const MatmulMachine& 
   const bool suffices =
       fastest.fill >= kLeastOwnFill && fastest.utilisation >= kLeastOwnUtilisation;
   const std::string why = fmt::format(
-      "own_matmul's fastest tile, {}, fills {:.1f} % of its waves and would use {:.1f} % of the "
+      "own_matmul with {} fills {:.1f} % of its waves and would use {:.1f} % of the "
       "tensor cores; {:.1f} % and {:.1f} % {}",
-      fastest.tile->name, 100 * fastest.fill, 100 * fastest.utilisation, 100 * kLeastOwnFill,
+      names_of(fastest.tiling), 100 * fastest.fill, 100 * fastest.utilisation, 100 * kLeastOwnFill,
       100 * kLeastOwnUtilisation, suffices ? "suffice" : "are required");
   return suffices ? own(fastest, why) : cublas_lt(why);
 }
@@ -154,14 +161,15 @@ MatmulForecast fastest_tile(const MatmulProblem& problem, int multiprocessors) {
   return fastest;
 }
 
-std::vector<const MatmulTile*> fast_tiles(const MatmulProblem& problem, int multiprocessors,
-                                          double times) {
+std::vector<MatmulTiling> fast_tilings(const MatmulProblem& problem, int multiprocessors,
+                                       double times) {
   const double most = times * fastest_tile(problem, multiprocessors).microseconds;
-  std::vector<const MatmulTile*> tiles;
+  std::vector<MatmulTiling> tilings;
   for (const MatmulTile& tile : kMatmulTiles) {
-    if (forecast(tile, problem, multiprocessors).microseconds <= most) tiles.push_back(&tile);
+    const MatmulForecast each = forecast(tile, problem, multiprocessors);
+    if (each.microseconds <= most) tilings.push_back(each.tiling);
   }
-  return tiles;
+  return tilings;
 }
 
 Result<SelectedMatmul> select(const MatmulProblem& problem, const MatmulMachine& machine,
@@ -171,22 +179,30 @@ Result<SelectedMatmul> select(const MatmulProblem& problem, const MatmulMachine&
     if (!why.empty()) {
       return Status(StatusCode::kUnsupported, excluded_text(*forced.algorithm, why));
     }
-    const bool tiled = *forced.algorithm == MatmulAlgorithm::kOwn;
-    const MatmulTile* tile = forced.tile;
-    if (tiled && tile == nullptr) tile = fastest_tile(problem, machine.multiprocessors).tile;
-    return SelectedMatmul{.algorithm = *forced.algorithm, .tile = tile, .why = "the call names it"};
+    SelectedMatmul selected{.algorithm = *forced.algorithm, .why = "the call names it"};
+    if (*forced.algorithm != MatmulAlgorithm::kOwn) return selected;
+    const int multiprocessors = machine.multiprocessors;
+    selected.tiling = forced.tile == nullptr
+                          ? fastest_tile(problem, multiprocessors).tiling
+                          : forecast(*forced.tile, problem, multiprocessors).tiling;
+    return selected;
   }
   if (machine.backend == Backend::kCuda) return select_on_gpu(problem, machine);
   return SelectedMatmul{.algorithm = MatmulAlgorithm::kHost, .why = "the matrices are on the host"};
 }
 
-std::string config_text(const MatmulTile& tile, std::size_t m) {
-  return fmt::format("{}x{}, cluster {}x1, {} stages", tile.name, kMatmulTileK, cluster_of(tile, m),
-                     tile.stages);
+std::string config_text(const MatmulTiling& tiling, std::size_t m) {
+  const MatmulTile& tile = *tiling.tile;
+  std::string text = fmt::format("{}x{}", tile.name, kMatmulTileK);
+  if (tiling.narrow != nullptr) {
+    text += fmt::format(", from row {} {}x{}", narrow_from_row(tiling, m), tiling.narrow->name,
+                        kMatmulTileK);
+  }
+  return fmt::format("{}, cluster {}x1, {} stages", text, cluster_of(tile, m), tile.stages);
 }
 
 std::string config_text(const SelectedMatmul& selected, const MatmulProblem& problem) {
-  if (selected.tile != nullptr) return config_text(*selected.tile, problem.m);
+  if (selected.tiling.tile != nullptr) return config_text(selected.tiling, problem.m);
   if (selected.algorithm != MatmulAlgorithm::kCublasLt) return {};
   std::string text = problem.products == 1 ? "heuristic" : "heuristics";
   for (int i = 0; i < problem.products; ++i) {

@@ -44,7 +44,7 @@ Result<ForcedMatmul> parse(const MatmulOptions& options);
 
 struct SelectedMatmul {
   MatmulAlgorithm algorithm = MatmulAlgorithm::kHost;
-  const MatmulTile* tile = nullptr;  // of kOwn
+  MatmulTiling tiling = {};  // of kOwn; else without a tile
   // Of kCublasLt, for each product: which of the library's proposals; 0 is the library's choice.
   std::array<int, kMaxMatmulProducts> heuristic = {};
   std::string why = {};
@@ -54,18 +54,19 @@ struct SelectedMatmul {
 std::string why_not(MatmulAlgorithm algorithm, const MatmulProblem& problem,
                     const MatmulMachine& machine);
 
-// own_matmul's tile with the shortest predicted time. At least kMatmulCluster multiprocessors.
+// own_matmul's tiles with the shortest predicted time. At least kMatmulCluster multiprocessors.
 MatmulForecast fastest_tile(const MatmulProblem& problem, int multiprocessors);
-// All tiles whose predicted time is at most so many times that of the fastest.
-std::vector<const MatmulTile*> fast_tiles(const MatmulProblem& problem, int multiprocessors,
-                                          double times);
+// Those whose predicted time is at most so many times that of the fastest.
+std::vector<MatmulTiling> fast_tilings(const MatmulProblem& problem, int multiprocessors,
+                                       double times);
 
 // Of a problem with at least one product. kUnsupported where the forced algorithm cannot run it.
 Result<SelectedMatmul> select(const MatmulProblem& problem, const MatmulMachine& machine,
                               const ForcedMatmul& forced);
 
-// "128x256x64, cluster 2x1, 4 stages"
-std::string config_text(const MatmulTile& tile, std::size_t m);
+// "128x256x64, cluster 2x1, 4 stages", or where the last rows have narrower tiles "128x256x64, from
+// row 15616 128x160x64, cluster 2x1, 4 stages"
+std::string config_text(const MatmulTiling& tiling, std::size_t m);
 // The same of own_matmul; of cublaslt_matmul "heuristic 1", counted from 1, or "heuristics 1, 3" of
 // several products; else empty.
 std::string config_text(const SelectedMatmul& selected, const MatmulProblem& problem);

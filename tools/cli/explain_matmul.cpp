@@ -86,7 +86,11 @@ nlohmann::ordered_json tiles_json(const MatmulQuestion& question) {
   if (question.machine.multiprocessors < kMatmulCluster) return tiles;
   for (const MatmulTile& tile : kMatmulTiles) {
     const MatmulForecast cast = forecast(tile, question.problem, question.machine.multiprocessors);
+    const MatmulTiling& tiling = cast.tiling;
     tiles.push_back({{"tile", tile.name},
+                     {"narrow", tiling.narrow == nullptr ? "" : tiling.narrow->name},
+                     {"narrow_from_row",
+                      tiling.narrow == nullptr ? 0 : narrow_from_row(tiling, question.problem.m)},
                      {"tiles", cast.tiles},
                      {"waves", cast.waves},
                      {"fill", cast.fill},

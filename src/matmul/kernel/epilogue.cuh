@@ -6,7 +6,6 @@
 // memory.
 #pragma once
 
-#include "matmul/kernel/arguments.hpp"
 #include "matmul/kernel/consumer.cuh"
 
 namespace tutti {
@@ -23,11 +22,11 @@ __device__ __forceinline__ std::uint32_t rounded_pair(float first, float second)
   return pair;
 }
 
-template <class Tile, class Element>
+template <class Tiles, class Element>
 struct StoreEpilogue {
   static constexpr int kRows = 16;  // of a warp, in every 64 rows of its warpgroup
   static constexpr std::uint32_t kChunkBytes = kRows * 128;
-  static constexpr std::uint32_t kBytes = Tile::kConsumers * 4 * kChunkBytes;
+  static constexpr std::uint32_t kBytes = Tiles::kConsumers * 4 * kChunkBytes;
 
   const OwnMatmulArguments& arguments;
   std::uint32_t staging;  // this warp's chunk, aligned to 1024
@@ -42,7 +41,8 @@ struct StoreEpilogue {
 
   // Four sums of a thread are two neighbours in each of two rows, of 8 columns.
   template <int kWidth>
-  __device__ void add_bias(const OwnProductArguments& product, float* sums, int column) {
+  __device__ __forceinline__ void add_bias(const OwnProductArguments& product, float* sums,
+                                           int column) {
     const auto* const bias = static_cast<const Element*>(product.bias);
 #pragma unroll
     for (int j = 0; j < kWidth / 8; ++j) {
@@ -80,7 +80,8 @@ struct StoreEpilogue {
   // 16 rows of kWidth columns; `row`, `column`: where in C they begin. All loads of the turned
   // chunk are on their way before the first store.
   template <int kWidth>
-  __device__ void store(const OwnProductArguments& product, float* sums, int row, int column) {
+  __device__ __forceinline__ void store(const OwnProductArguments& product, float* sums, int row,
+                                        int column) {
     constexpr int kUnits = kWidth / 8;  // of a row
     constexpr int kOfThread = kRows * kUnits / 32,
                   kStep = 32 / kUnits;  // rows from one to the next
@@ -118,20 +119,25 @@ struct StoreEpilogue {
     }
   }
 
+  // The columns of a block from kFirst on. A chunk has 64, and at the end 32 or 16.
+  template <int kFirst, int kColumns>
+  __device__ __forceinline__ void store_from(const OwnProductArguments& product,
+                                             float (&sums)[kColumns / 2], int row, int column) {
+    constexpr int kRest = kColumns - kFirst, kWidth = kRest >= 64 ? 64 : kRest >= 32 ? 32 : 16;
+    if constexpr (kRest > 0) {
+      store<kWidth>(product, sums + kFirst / 2, row, column + kFirst);
+      store_from<kFirst + kWidth, kColumns>(product, sums, row, column);
+    }
+  }
+
   // `row`, `column`: of this warpgroup's part of the tile.
-  template <class Accumulators>
-  __device__ void run(const OwnProductArguments& product, Accumulators& sums, int row, int column) {
-    constexpr int kChunks = Tile::kN / 64, kRest = Tile::kN % 64;
+  template <int kColumns>
+  __device__ __forceinline__ void run(const OwnProductArguments& product,
+                                      float (&sums)[Tiles::kBlocks][kColumns / 2], int row,
+                                      int column) {
 #pragma unroll
-    for (int block = 0; block < Tile::kBlocks; ++block) {
-      const int first = row + 64 * block + kRows * warp;
-#pragma unroll
-      for (int i = 0; i < kChunks; ++i) {
-        store<64>(product, sums[block] + 32 * i, first, column + 64 * i);
-      }
-      if constexpr (kRest > 0) {
-        store<kRest>(product, sums[block] + 32 * kChunks, first, column + 64 * kChunks);
-      }
+    for (int block = 0; block < Tiles::kBlocks; ++block) {
+      store_from<0, kColumns>(product, sums[block], row + 64 * block + kRows * warp, column);
     }
   }
 };

@@ -1,32 +1,44 @@
 // All kernels of an element type.
 #pragma once
 
-#include <array>
 #include <utility>
 
 #include "matmul/kernel/kernel.cuh"
-#include "matmul/kernel/kernels.hpp"
 
 namespace tutti {
 
-template <class Element, bool kRowMajorB, std::size_t... kIndex>
-std::array<OwnKernel, sizeof...(kIndex)> own_kernels_of(std::index_sequence<kIndex...>) {
-  return {{[] {
-    constexpr MatmulTile kShape = kMatmulTiles[kIndex];
-    using OfTile = Tile<kShape.m, kShape.n, kShape.stages, kRowMajorB>;
-    return OwnKernel{
-        reinterpret_cast<const void*>(&own_matmul_kernel<OfTile, Element, OpenGate, StoreEpilogue>),
-        SharedLayout<OfTile, StoreEpilogue<OfTile, Element>>::kBytes};
-  }()...}};
+constexpr std::size_t tiles_with(int rows) {
+  std::size_t count = 0;
+  for (const MatmulTile& tile : kMatmulTiles) count += tile.m == rows ? 1 : 0;
+  return count;
+}
+
+// The columns of tile `index` among those with so many rows.
+constexpr int columns_of(int rows, std::size_t index) {
+  for (const MatmulTile& tile : kMatmulTiles) {
+    if (tile.m == rows && index-- == 0) return tile.n;
+  }
+  return 0;
+}
+
+template <class Element, int kRows, bool kRowMajorB, std::size_t... kIndex>
+OwnKernel own_kernel_with(std::index_sequence<kIndex...>) {
+  using All = Tiles<kRows, kRowMajorB, columns_of(kRows, kIndex)...>;
+  return {reinterpret_cast<const void*>(&own_matmul_kernel<All, Element, OpenGate, StoreEpilogue>),
+          SharedLayout<All, StoreEpilogue<All, Element>>::kBytes};
+}
+
+template <class Element, int kRows>
+OwnKernel own_kernel_of(MatrixLayout b_layout) {
+  constexpr auto kAll = std::make_index_sequence<tiles_with(kRows)>();
+  return b_layout == MatrixLayout::kRowMajor ? own_kernel_with<Element, kRows, true>(kAll)
+                                             : own_kernel_with<Element, kRows, false>(kAll);
 }
 
 template <class Element>
-OwnKernel own_kernel_of(const MatmulTile& tile, MatrixLayout b_layout) {
-  constexpr auto kAll = std::make_index_sequence<kMatmulTiles.size()>();
-  static const auto row_major = own_kernels_of<Element, true>(kAll);
-  static const auto column_major = own_kernels_of<Element, false>(kAll);
-  const auto index = static_cast<std::size_t>(&tile - kMatmulTiles.data());
-  return b_layout == MatrixLayout::kRowMajor ? row_major[index] : column_major[index];
+OwnKernel own_kernel_of(int rows, MatrixLayout b_layout) {
+  return rows == 256 ? own_kernel_of<Element, 256>(b_layout)
+                     : own_kernel_of<Element, 128>(b_layout);
 }
 
 }  // namespace tutti

@@ -10,28 +10,44 @@
 
 namespace tutti {
 
-template <class Tile, class Epilogue>
+template <class Tiles, class Epilogue>
 struct SharedLayout {
-  static constexpr std::uint32_t kStaging = Stages<Tile>::kBytes;
+  static constexpr std::uint32_t kStaging = kOwnRingBytes;
   static constexpr std::uint32_t kBarriers = kStaging + Epilogue::kBytes;
-  static constexpr std::uint32_t kBytes =
-      kBarriers + Stages<Tile>::kBarrierBytes + kSharedAlignment;
+  static constexpr std::uint32_t kBytes = kBarriers + 16 * kMostOwnStages + kSharedAlignment;
   static_assert(kBytes <= kSharedBytes);
 };
 
-template <class Tile, class Element, class Gate, template <class, class> class Epilogue>
+// A consumer's part of one tile, for each number of columns.
+template <class Consumer, class Store>
+struct ComputeTile {
+  Consumer& consumer;
+  Store& store;
+  const TileWork& tile;
+
+  template <class Columns>
+  __device__ __forceinline__ void operator()(Columns) const {
+    typename Consumer::template Sums<Columns::value> sums;
+    consumer.template run<Columns::value>(sums);
+    store.template run<Columns::value>(tile.product, sums, tile.row + consumer.first_row(),
+                                       tile.column);
+  }
+};
+
+template <class Tiles, class Element, class Gate, template <class, class> class Epilogue>
 __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
     own_matmul_kernel(const __grid_constant__ OwnMatmulArguments arguments, const Gate gate) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL  // what other architectures get is not launched
   // 65536 registers: 3 x 128 x 168 at the start, then 128 x 40 and 256 x 232.
   constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
-  using Store = Epilogue<Tile, Element>;
-  using Layout = SharedLayout<Tile, Store>;
+  using Store = Epilogue<Tiles, Element>;
+  using Layout = SharedLayout<Tiles, Store>;
   static_assert(sizeof(OwnMatmulArguments) + sizeof(Gate) <= 4096);  // older drivers take no more
   extern __shared__ std::byte memory[];
   const std::uint32_t base =
       (ptx::shared_address(memory) + kSharedAlignment - 1) & ~(kSharedAlignment - 1);
-  const Stages<Tile> stages{base, base + Layout::kBarriers};
+  const Stages<Tiles> stages{base, base + Layout::kBarriers, arguments.stages,
+                             arguments.stage_bytes};
   const int blocks = arguments.cluster;
   const int rank = blocks == 1 ? 0 : static_cast<int>(ptx::cluster_rank());
   const int cluster = static_cast<int>(blockIdx.x) / blocks;
@@ -42,24 +58,22 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
 
   // Lane 0's value, so that the compiler knows that it is uniform in the warp.
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
-  if (warpgroup == Tile::kConsumers) {
+  if (warpgroup == Tiles::kConsumers) {
     ptx::give_registers<kProducerRegisters>();
     if (threadIdx.x % 128 == 0) {
       ptx::prefetch_map(arguments.a);
-      Producer<Tile, Gate>{arguments, stages, gate, rank, blocks}.run(cluster, clusters);
+      const StageCursor begin{stages.count, 0, 1};  // the first round finds all stages empty
+      Producer<Tiles, Gate>{arguments, stages, gate, rank, begin}.run(cluster, clusters);
     }
   } else {
     ptx::take_registers<kConsumerRegisters>();
-    Consumer<Tile, Element> consumer{stages, warpgroup, blocks};
+    Consumer<Tiles, Element> consumer{
+        stages, warpgroup, blocks, arguments.stages_of_k, {stages.count}};
     Store store(arguments, base + Layout::kStaging, static_cast<int>(threadIdx.x));
     for (int index = cluster; index < arguments.order.count(); index += clusters) {
-      const TilePlace place = arguments.order[index];
-      const OwnProductArguments& product = product_of(arguments, place.column);
-      const int row = (place.row * blocks + rank) * Tile::kM + warpgroup * (Tile::kBlocks * 64);
-      const int column = (place.column - product.first_column) * Tile::kN;
-      typename decltype(consumer)::Accumulators sums;
-      consumer.run(sums, arguments.stages_of_k);
-      store.run(product, sums, row, column);
+      const TileWork tile = work_of<Tiles>(arguments, index, rank);
+      Tiles::with(arguments.columns[tile.width],
+                  ComputeTile<Consumer<Tiles, Element>, Store>{consumer, store, tile});
     }
   }
   // The other block may still arrive at this one's barriers.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "matmul/tiles.hpp"
 #include "tutti/matmul.hpp"
@@ -9,6 +10,10 @@
 namespace tutti {
 
 inline constexpr int kOwnMatmulThreads = 3 * 128;
+
+// Shared memory of the ring, and the barriers that there is room for.
+inline constexpr std::uint32_t kOwnRingBytes = 200 * 1024;
+inline constexpr int kMostOwnStages = 6;
 
 // When rows of A may be read. This gate is always open: A is there before the kernel begins. A gate
 // over what others send would wait in open(), in the thread that issues the loads.
@@ -23,7 +28,7 @@ struct OwnKernel {
   std::size_t shared_bytes = 0;
 };
 
-// `tile`: one of kMatmulTiles; `dtype`: bf16 or fp16.
-OwnKernel own_kernel(const MatmulTile& tile, DataType dtype, MatrixLayout b_layout);
+// For tiles of so many rows, 128 or 256; `dtype`: bf16 or fp16.
+OwnKernel own_kernel(int rows, DataType dtype, MatrixLayout b_layout);
 
 }  // namespace tutti

@@ -12,6 +12,7 @@ namespace tutti {
 
 struct TilePlace {
   int row = 0, column = 0;  // in tiles of a cluster: both its blocks are in one row
+  int width = 0;            // 0: wide, 1: narrow; columns count tiles of this width
 };
 
 // Groups of rows, each swept over all columns. What runs at one time is then about as high as it is
@@ -27,6 +28,18 @@ struct GroupedOrder {
     const int height = rows - first < group ? rows - first : group;
     const int column = within / height;
     return {first + within - column * height, column};
+  }
+};
+
+// First all wide tiles, then the narrow ones, whose rows come after those of the wide.
+struct TwoWidthsOrder {
+  GroupedOrder wide, narrow;
+
+  TUTTI_ORDER_INLINE int count() const { return wide.count() + narrow.count(); }
+  TUTTI_ORDER_INLINE TilePlace operator[](int index) const {
+    if (index < wide.count()) return wide[index];
+    const TilePlace place = narrow[index - wide.count()];
+    return {wide.rows + place.row, place.column, 1};
   }
 };
 

@@ -2,8 +2,8 @@
 
 namespace tutti {
 
-OwnKernel own_kernel_fp16(const MatmulTile& tile, MatrixLayout b_layout) {
-  return own_kernel_of<Half>(tile, b_layout);
+OwnKernel own_kernel_fp16(int rows, MatrixLayout b_layout) {
+  return own_kernel_of<Half>(rows, b_layout);
 }
 
 }  // namespace tutti

@@ -2,69 +2,73 @@
 // has room.
 #pragma once
 
-#include "matmul/kernel/arguments.hpp"
-#include "matmul/kernel/kernels.hpp"
 #include "matmul/kernel/ring.cuh"
 
 namespace tutti {
 
-// The product that a column of tiles belongs to.
-__device__ __forceinline__ const OwnProductArguments& product_of(
-    const OwnMatmulArguments& arguments, int column) {
-  int index = 0;
-  while (index + 1 < arguments.products && column >= arguments.product[index + 1].first_column) {
-    ++index;
-  }
-  return arguments.product[index];
-}
-
-template <class Tile, class Gate>
+template <class Tiles, class Gate>
 struct Producer {
   const OwnMatmulArguments& arguments;
-  Stages<Tile> stages;
+  Stages<Tiles> stages;
   Gate gate;
-  int rank, blocks;  // in the cluster, of it
-
-  // B is the same for both blocks of a cluster: each loads half of it, for both.
-  __device__ void load_b(const TensorMap& map, int stage, int column, int k) const {
-    if constexpr (Tile::kRowMajorB) {  // a half has 32 rows of each square
-      for (int square = 0; square < Tile::kSquares; ++square) {
-        const std::uint32_t to = stages.b(stage) + square * (Tile::kK * 128);
-        load_half(to, map, stage, {column + square * 64, k}, Tile::kK / 2);
-      }
-    } else {
-      load_half(stages.b(stage), map, stage, {k, column}, Tile::kN / 2);
-    }
-  }
+  int rank;  // in the cluster
+  StageCursor at;
 
   // This block's half of a box of 2 * `rows` rows; without a cluster both halves.
-  __device__ void load_half(std::uint32_t to, const TensorMap& map, int stage, ptx::BoxPlace from,
-                            int rows) const {
+  __device__ __forceinline__ void load_half(std::uint32_t to, const TensorMap& map,
+                                            ptx::BoxPlace from, int rows) const {
     const std::uint32_t half = rows * 128;
-    if (blocks == 1) {
-      ptx::load_box(to, map, stages.full(stage), from);
-      ptx::load_box(to + half, map, stages.full(stage), {from.x, from.y + rows});
+    if (arguments.cluster == 1) {
+      ptx::load_box(to, map, stages.full(at.stage), from);
+      ptx::load_box(to + half, map, stages.full(at.stage), {from.x, from.y + rows});
     } else {
-      ptx::load_box_to(0b11, to + rank * half, map, stages.full(stage),
+      ptx::load_box_to(0b11, to + rank * half, map, stages.full(at.stage),
                        {from.x, from.y + rank * rows});
     }
   }
 
-  __device__ void run(int cluster, int clusters) {
-    StageCursor<Tile> at{0, 1};  // the first round finds all stages empty
-    for (int index = cluster; index < arguments.order.count(); index += clusters) {
-      const TilePlace place = arguments.order[index];
-      const OwnProductArguments& product = product_of(arguments, place.column);
-      const int row = (place.row * blocks + rank) * Tile::kM;
-      const int column = (place.column - product.first_column) * Tile::kN;
-      gate.open(row, Tile::kM);
-      for (int k = 0; k < arguments.stages_of_k; ++k) {
-        ptx::barrier_wait(stages.empty(at.stage), at.parity);
-        ptx::barrier_expect(stages.full(at.stage), Tile::kStageBytes);
-        ptx::load_box(stages.a(at.stage), arguments.a, stages.full(at.stage), {k * Tile::kK, row});
-        load_b(product.b, at.stage, column, k * Tile::kK);
-        at.advance();
+  // B is the same for both blocks of a cluster: each loads half of it, for both.
+  template <int kColumns>
+  __device__ __forceinline__ void load_b(const TileWork& tile, int k) const {
+    const TensorMap& map = tile.product.b[tile.width];
+    if constexpr (Tiles::kRowMajorB) {  // a half has 32 rows of each square
+#pragma unroll
+      for (int square = 0; square < Tiles::squares(kColumns); ++square) {
+        const std::uint32_t to = stages.b(at.stage) + square * (Tiles::kK * 128);
+        load_half(to, map, {tile.column + square * 64, k}, Tiles::kK / 2);
       }
+    } else {
+      load_half(stages.b(at.stage), map, {k, tile.column}, kColumns / 2);
+    }
+  }
+
+  // With a width that is not known when this is compiled, tiles of a row-major B take up to a fifth
+  // longer.
+  template <int kColumns>
+  __device__ __forceinline__ void load_tile(const TileWork& tile) {
+    for (int k = 0; k < arguments.stages_of_k * Tiles::kK; k += Tiles::kK) {
+      ptx::barrier_wait(stages.empty(at.stage), at.parity);
+      ptx::barrier_expect(stages.full(at.stage), Tiles::stage_bytes(kColumns));
+      ptx::load_box(stages.a(at.stage), arguments.a, stages.full(at.stage), {k, tile.row});
+      load_b<kColumns>(tile, k);
+      at.advance();
+    }
+  }
+
+  struct LoadTile {
+    Producer& producer;
+    const TileWork& tile;
+    template <class Columns>
+    __device__ __forceinline__ void operator()(Columns) const {
+      producer.load_tile<Columns::value>(tile);
+    }
+  };
+
+  __device__ void run(int cluster, int clusters) {
+    for (int index = cluster; index < arguments.order.count(); index += clusters) {
+      const TileWork tile = work_of<Tiles>(arguments, index, rank);
+      gate.open(tile.row, Tiles::kM);
+      Tiles::with(arguments.columns[tile.width], LoadTile{*this, tile});
     }
   }
 };

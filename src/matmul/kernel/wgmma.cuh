@@ -43,37 +43,63 @@ __device__ __forceinline__ void hold(float (&accumulators)[kCount]) {
   for (float& accumulator : accumulators) asm volatile("" : "+f"(accumulator)::"memory");
 }
 
+// Without this the compiler keeps a register for every accumulator of every width, since each may
+// have a value from the tile before.
+template <int kCount>
+__device__ __forceinline__ void clear(float (&accumulators)[kCount]) {
+#pragma unroll
+  for (float& accumulator : accumulators)
+    asm volatile("mov.f32 %0, 0f00000000;" : "=f"(accumulator));
+}
+
 // clang-format off
 #define TUTTI_F4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define TUTTI_F8(i) TUTTI_F4(i), TUTTI_F4(i + 4)
 #define TUTTI_F16(i) TUTTI_F8(i), TUTTI_F8(i + 8)
-#define TUTTI_F64(i) TUTTI_F16(i), TUTTI_F16(i + 16), TUTTI_F16(i + 32), TUTTI_F16(i + 48)
 
 // The accumulators of each width, as numbers of operands and as operands.
-#define TUTTI_NUMBERS_128                                                                         \
+#define TUTTI_NUMBERS_112                                                                         \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"                          \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"              \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"              \
-  ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define TUTTI_NUMBERS_192                                                                         \
+  ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define TUTTI_NUMBERS_128                                                                         \
+  TUTTI_NUMBERS_112                                                                               \
+  ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define TUTTI_NUMBERS_144                                                                         \
   TUTTI_NUMBERS_128                                                                               \
-  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"              \
-  ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+  ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define TUTTI_NUMBERS_160                                                                         \
+  TUTTI_NUMBERS_144                                                                               \
+  ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define TUTTI_NUMBERS_176                                                                         \
+  TUTTI_NUMBERS_160                                                                               \
+  ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define TUTTI_NUMBERS_192                                                                         \
+  TUTTI_NUMBERS_176                                                                               \
+  ", %88, %89, %90, %91, %92, %93, %94, %95"
 #define TUTTI_NUMBERS_208                                                                         \
   TUTTI_NUMBERS_192                                                                               \
   ", %96, %97, %98, %99, %100, %101, %102, %103"
 #define TUTTI_NUMBERS_224                                                                         \
   TUTTI_NUMBERS_208                                                                               \
   ", %104, %105, %106, %107, %108, %109, %110, %111"
-#define TUTTI_NUMBERS_256                                                                         \
+#define TUTTI_NUMBERS_240                                                                         \
   TUTTI_NUMBERS_224                                                                               \
-  ", %112, %113, %114, %115, %116, %117, %118, %119"                                              \
+  ", %112, %113, %114, %115, %116, %117, %118, %119"
+#define TUTTI_NUMBERS_256                                                                         \
+  TUTTI_NUMBERS_240                                                                               \
   ", %120, %121, %122, %123, %124, %125, %126, %127"
-#define TUTTI_SUMS_128 TUTTI_F64(0)
-#define TUTTI_SUMS_192 TUTTI_SUMS_128, TUTTI_F16(64), TUTTI_F16(80)
+#define TUTTI_SUMS_112 TUTTI_F16(0), TUTTI_F16(16), TUTTI_F16(32), TUTTI_F8(48)
+#define TUTTI_SUMS_128 TUTTI_SUMS_112, TUTTI_F8(56)
+#define TUTTI_SUMS_144 TUTTI_SUMS_128, TUTTI_F8(64)
+#define TUTTI_SUMS_160 TUTTI_SUMS_144, TUTTI_F8(72)
+#define TUTTI_SUMS_176 TUTTI_SUMS_160, TUTTI_F8(80)
+#define TUTTI_SUMS_192 TUTTI_SUMS_176, TUTTI_F8(88)
 #define TUTTI_SUMS_208 TUTTI_SUMS_192, TUTTI_F8(96)
 #define TUTTI_SUMS_224 TUTTI_SUMS_208, TUTTI_F8(104)
-#define TUTTI_SUMS_256 TUTTI_SUMS_224, TUTTI_F16(112)
+#define TUTTI_SUMS_240 TUTTI_SUMS_224, TUTTI_F8(112)
+#define TUTTI_SUMS_256 TUTTI_SUMS_240, TUTTI_F8(120)
 
 // `a_`, `b_`, `add_`, `rows_`: numbers of the operands after the accumulators.
 #define TUTTI_WGMMA(n, type, a_, b_, add_, rows_)                                                 \
@@ -95,26 +121,40 @@ __device__ __forceinline__ void hold(float (&accumulators)[kCount]) {
       TUTTI_WGMMA(n, "bf16", a_, b_, add_, rows_);                                                \
     }                                                                                             \
   }
+TUTTI_MULTIPLY(112, 56, 57, 58, 59)
 TUTTI_MULTIPLY(128, 64, 65, 66, 67)
+TUTTI_MULTIPLY(144, 72, 73, 74, 75)
+TUTTI_MULTIPLY(160, 80, 81, 82, 83)
+TUTTI_MULTIPLY(176, 88, 89, 90, 91)
 TUTTI_MULTIPLY(192, 96, 97, 98, 99)
 TUTTI_MULTIPLY(208, 104, 105, 106, 107)
 TUTTI_MULTIPLY(224, 112, 113, 114, 115)
+TUTTI_MULTIPLY(240, 120, 121, 122, 123)
 TUTTI_MULTIPLY(256, 128, 129, 130, 131)
 // clang-format on
 
 #undef TUTTI_MULTIPLY
 #undef TUTTI_WGMMA
+#undef TUTTI_NUMBERS_112
 #undef TUTTI_NUMBERS_128
+#undef TUTTI_NUMBERS_144
+#undef TUTTI_NUMBERS_160
+#undef TUTTI_NUMBERS_176
 #undef TUTTI_NUMBERS_192
 #undef TUTTI_NUMBERS_208
 #undef TUTTI_NUMBERS_224
+#undef TUTTI_NUMBERS_240
 #undef TUTTI_NUMBERS_256
+#undef TUTTI_SUMS_112
 #undef TUTTI_SUMS_128
+#undef TUTTI_SUMS_144
+#undef TUTTI_SUMS_160
+#undef TUTTI_SUMS_176
 #undef TUTTI_SUMS_192
 #undef TUTTI_SUMS_208
 #undef TUTTI_SUMS_224
+#undef TUTTI_SUMS_240
 #undef TUTTI_SUMS_256
-#undef TUTTI_F64
 #undef TUTTI_F16
 #undef TUTTI_F8
 #undef TUTTI_F4

@@ -45,7 +45,7 @@ TEST(MatmulForecast, CountsTilesAndWaves) {
   const auto expect = [](const MatmulProblem& problem, const std::vector<Expected>& all) {
     for (const Expected& each : all) {
       const MatmulForecast cast = forecast(tile_named(each.tile), problem, 132);
-      EXPECT_EQ(cast.tile->name, each.tile);
+      EXPECT_EQ(cast.tiling.tile->name, each.tile);
       EXPECT_EQ(cast.tiles, each.tiles) << each.tile;
       EXPECT_EQ(cast.waves, each.waves) << each.tile;
     }
@@ -136,7 +136,7 @@ SelectedMatmul automatic(const MatmulProblem& problem, const MatmulMachine& mach
 TEST(MatmulSelect, TakesTheOwnKernelWhereItsTilesFillTheGpu) {
   const SelectedMatmul selected = automatic(problem_of(8192, {8192}, 8192), hopper());
   EXPECT_EQ(selected.algorithm, MatmulAlgorithm::kOwn);
-  EXPECT_EQ(selected.tile->name, "128x192");
+  EXPECT_EQ(selected.tiling.tile->name, "128x192");
   EXPECT_EQ(selected.why,
             "own_matmul's fastest tile, 128x192, fills 98.5 % of its waves and would use 94.6 % of "
             "the tensor cores; 95.5 % and 85.5 % suffice");
@@ -202,7 +202,7 @@ TEST(MatmulSelect, TakesWhatTheCallNames) {
   const ForcedMatmul tile = take(parse({.algorithm = {}, .tile = "128x192"}));
   const SelectedMatmul selected = take(select(problem, hopper(), tile));
   EXPECT_EQ(selected.algorithm, MatmulAlgorithm::kOwn);
-  EXPECT_EQ(config_text(*selected.tile, 4096), "128x192x64, cluster 2x1, 5 stages");
+  EXPECT_EQ(config_text(selected.tiling, 4096), "128x192x64, cluster 2x1, 5 stages");
   const Status host =
       select(problem, hopper(), take(parse({.algorithm = "host_matmul", .tile = {}}))).status();
   EXPECT_EQ(host.code(), StatusCode::kUnsupported);

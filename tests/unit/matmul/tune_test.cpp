@@ -56,7 +56,7 @@ std::string winner_of(std::vector<MatmulContender> contenders,
 TEST(MatmulContenders, AreTilesAndHeuristics) {
   const auto contenders = contenders_of({kTile}, {3, 1});
   ASSERT_EQ(contenders.size(), 4U);
-  EXPECT_EQ(contenders[0].way.tile, kTile);
+  EXPECT_EQ(contenders[0].way.tiling.tile, kTile);
   EXPECT_EQ(contenders[0].parts, 1);
   EXPECT_EQ(contenders[3].parts, 2);
   EXPECT_EQ(contenders[3].way.heuristic[0], 2);
@@ -122,9 +122,9 @@ class MatmulTuneTest : public test::EngineFixture {
     surroundings_.time = [this](CudaDriver&, const MatmulTiming&,
                                 std::span<MatmulContender> contenders) {
       for (MatmulContender& each : contenders) {
-        const std::string name = each.way.tile == nullptr
+        const std::string name = each.way.tiling.tile == nullptr
                                      ? fmt::format("heuristic {}", each.way.heuristic[0] + 1)
-                                     : std::string(each.way.tile->name);
+                                     : std::string(each.way.tiling.tile->name);
         timed_.push_back(name);
         const double time = times_.contains(name) ? times_.at(name) : 100;
         each.part_us.assign(static_cast<std::size_t>(each.parts), time);

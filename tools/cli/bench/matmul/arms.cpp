@@ -109,8 +109,8 @@ class ArmMaker {
   Result<double> fill_of(const Matmul& call, const std::string& config) const {
     TUTTI_ASSIGN(const CheckedMatmul checked, check(call));
     for (const MatmulTile& tile : kMatmulTiles) {
-      if (config_text(tile, call.m) != config) continue;
-      return forecast(tile, checked.problem, multiprocessors_).fill;
+      const MatmulForecast cast = forecast(tile, checked.problem, multiprocessors_);
+      if (config_text(cast.tiling, call.m) == config) return cast.fill;
     }
     return 0.0;
   }
