@@ -96,6 +96,16 @@ struct CudaCopy {
   std::size_t bytes;
 };
 
+// A stream memory operation: the stream itself reads or writes a word, and uses no SM for it.
+struct CudaMemoryOperation {
+  enum class Kind : std::uint8_t {
+    kWrite,        // *word = value, after a system-scope fence for all earlier work of the stream
+    kWaitAtLeast,  // until static_cast<std::int64_t>(*word - value) >= 0: counts may wrap
+  } kind = Kind::kWrite;
+  std::uint64_t* word = nullptr;  // as devices address it
+  std::uint64_t value = 0;
+};
+
 class CudaDriver {
  public:
   virtual ~CudaDriver() = default;
@@ -137,6 +147,10 @@ class CudaDriver {
   virtual Status free(CudaAddress address) = 0;
   virtual Result<std::byte*> allocate_mapped_host(std::size_t bytes) = 0;  // same address on device
   virtual Status free_mapped_host(std::byte* address) = 0;
+  // Host memory of any origin, in whole pages, which all devices of this process can address from
+  // now on, at the address that is returned. Counted: it stays so until each call was undone.
+  virtual Result<std::byte*> register_host(std::byte* address, std::size_t bytes) = 0;
+  virtual Status unregister_host(std::byte* address) = 0;
   // In any direction. Waits for this copy alone: it is not ordered behind work on any stream.
   virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual Status copy_async(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
@@ -151,6 +165,9 @@ class CudaDriver {
   virtual Status synchronize(Stream stream) = 0;
   virtual Result<bool> stream_finished(Stream stream) = 0;
   virtual Status wait_event(Stream stream, CudaEvent event) = 0;
+  // In order. CudaDeviceProperties::stream_memory_operations tells whether the device has them.
+  virtual Status memory_operations(std::span<const CudaMemoryOperation> operations,
+                                   Stream stream) = 0;
   virtual Result<CudaEvent> create_event(bool timed) = 0;  // for streams of the current device
   virtual Status destroy_event(CudaEvent event) = 0;
   virtual Status record_event(CudaEvent event, Stream stream) = 0;

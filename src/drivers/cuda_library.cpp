@@ -52,6 +52,7 @@ Result<CudaLibrary> load_cuda_library() {
   opened->require("cuMemGetAddressRange_v2", calls.get_address_range, missing);
   opened->require("cuPointerGetAttributes", calls.pointer_get_attributes, missing);
   static_cast<void>(opened->find("cuTensorMapEncodeTiled", calls.encode_tensor_map));
+  static_cast<void>(opened->find("cuStreamBatchMemOp_v2", calls.batch_memory_operations));
   if (missing.empty()) return calls;
   return Status(StatusCode::kUnavailable,
                 fmt::format("the NVIDIA driver is too old: {} has no {}: update the driver",

@@ -30,7 +30,8 @@ struct CudaLibrary {
   decltype(&::cuMemRetainAllocationHandle) retain_handle = nullptr;
   decltype(&::cuMemGetAddressRange) get_address_range = nullptr;
   decltype(&::cuPointerGetAttributes) pointer_get_attributes = nullptr;
-  decltype(&::cuTensorMapEncodeTiled) encode_tensor_map = nullptr;  // null before CUDA 12
+  decltype(&::cuTensorMapEncodeTiled) encode_tensor_map = nullptr;    // null before CUDA 12
+  decltype(&::cuStreamBatchMemOp) batch_memory_operations = nullptr;  // null before CUDA 11.7
 };
 
 // kUnavailable says what is missing and what to do about it. The runtime initialises the driver.

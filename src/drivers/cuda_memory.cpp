@@ -150,6 +150,32 @@ Status RealCuda::free_mapped_host(std::byte* address) {
   return check(cudaFreeHost(address), "cudaFreeHost");
 }
 
+Result<std::byte*> RealCuda::register_host(std::byte* address, std::size_t bytes) {
+  TUTTI_TRY(ensure_context());
+  const RelaxedCapture relaxed;
+  const std::lock_guard lock(mutex_);
+  if (!registered_.contains(address)) {
+    constexpr unsigned kEverywhere = cudaHostRegisterPortable | cudaHostRegisterMapped;
+    TUTTI_TRY(check(cudaHostRegister(address, bytes, kEverywhere), "cudaHostRegister"));
+  }
+  ++registered_[address];
+  void* on_device = nullptr;
+  TUTTI_TRY(check(cudaHostGetDevicePointer(&on_device, address, 0), "cudaHostGetDevicePointer"));
+  return static_cast<std::byte*>(on_device);
+}
+
+Status RealCuda::unregister_host(std::byte* address) {
+  const RelaxedCapture relaxed;
+  const std::lock_guard lock(mutex_);
+  const auto found = registered_.find(address);
+  if (found == registered_.end()) {
+    return {StatusCode::kInvalidArgument, "unregister_host: not registered"};
+  }
+  if (--found->second > 0) return Status::ok();
+  registered_.erase(found);
+  return check(cudaHostUnregister(address), "cudaHostUnregister");
+}
+
 Result<Stream> RealCuda::copy_stream() {
   TUTTI_ASSIGN(const int device, current_device());
   const std::lock_guard lock(mutex_);

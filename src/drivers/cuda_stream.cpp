@@ -1,4 +1,6 @@
 // Streams, events, kernels, and the tensor maps that kernels copy with.
+#include <vector>
+
 #include "base/try.hpp"
 #include "drivers/real_cuda.hpp"
 
@@ -46,6 +48,34 @@ Result<bool> RealCuda::stream_finished(Stream stream) {
 
 Status RealCuda::wait_event(Stream stream, CudaEvent event) {
   return check(cudaStreamWaitEvent(stream, event_of(event), 0), "cudaStreamWaitEvent");
+}
+
+Status RealCuda::memory_operations(std::span<const CudaMemoryOperation> operations, Stream stream) {
+  if (library_.batch_memory_operations == nullptr) {
+    return {StatusCode::kUnsupported, "the NVIDIA driver has no cuStreamBatchMemOp_v2"};
+  }
+  std::vector<CUstreamBatchMemOpParams> parameters(operations.size());
+  for (std::size_t k = 0; k < operations.size(); ++k) {
+    const CudaMemoryOperation& from = operations[k];
+    if (from.kind == CudaMemoryOperation::Kind::kWrite) {
+      auto& to = parameters[k].writeValue;
+      to.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+      to.address = device_pointer(from.word);
+      to.value64 = from.value;
+      to.flags = CU_STREAM_WRITE_VALUE_DEFAULT;  // with a memory barrier
+    } else {
+      auto& to = parameters[k].waitValue;
+      to.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
+      to.address = device_pointer(from.word);
+      to.value64 = from.value;
+      to.flags = CU_STREAM_WAIT_VALUE_GEQ;
+    }
+  }
+  return check(library_,
+               library_.batch_memory_operations(static_cast<CUstream>(stream),
+                                                static_cast<unsigned>(parameters.size()),
+                                                parameters.data(), 0),
+               "cuStreamBatchMemOp");
 }
 
 Result<CudaEvent> RealCuda::create_event(bool timed) {

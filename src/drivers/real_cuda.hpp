@@ -59,6 +59,8 @@ class RealCuda final : public CudaDriver {
   Status free(CudaAddress address) override;
   Result<std::byte*> allocate_mapped_host(std::size_t bytes) override;
   Status free_mapped_host(std::byte* address) override;
+  Result<std::byte*> register_host(std::byte* address, std::size_t bytes) override;
+  Status unregister_host(std::byte* address) override;
   Status copy(void* to, const void* from, std::size_t bytes) override;
   Status copy_async(void* to, const void* from, std::size_t bytes, Stream stream) override;
   Status copy_batch(std::span<const CudaCopy> copies, Stream stream) override;
@@ -69,6 +71,7 @@ class RealCuda final : public CudaDriver {
   Status synchronize(Stream stream) override;
   Result<bool> stream_finished(Stream stream) override;
   Status wait_event(Stream stream, CudaEvent event) override;
+  Status memory_operations(std::span<const CudaMemoryOperation> operations, Stream stream) override;
   Result<CudaEvent> create_event(bool timed) override;
   Status destroy_event(CudaEvent event) override;
   Status record_event(CudaEvent event, Stream stream) override;
@@ -103,6 +106,7 @@ class RealCuda final : public CudaDriver {
   std::mutex mutex_;
   std::map<int, Stream> copy_streams_;      // by device; live as long as the process
   std::map<CudaAddress, int> ipc_devices_;  // where each open handle was opened
+  std::map<std::byte*, int> registered_;    // how often, by address
 };
 
 }  // namespace tutti

@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kGivingBack[] = {
     "release_allocation", "unmap_allocation", "ipc_close",     "free",
     "free_mapped_host",   "destroy_stream",   "destroy_event", "destroy_graph",
-    "destroy_graph_exec",
+    "destroy_graph_exec", "unregister_host",
 };
 
 thread_local std::unordered_map<const FakeCuda*, int> current_devices;
@@ -156,6 +156,7 @@ FakeCudaOpen FakeCuda::open() const {
     if (region.how == Region::How::kIpcOpened) open.ipc += region.openings;
   }
   for (const auto& [allocation, handle] : handles_) open.handles += handle.references;
+  for (const auto& [address, times] : registered_) open.registered += times;
   open.streams = streams_.size();
   open.events = events_.size();
   open.graphs = graphs_.size();
@@ -346,6 +347,23 @@ Result<std::byte*> FakeCuda::allocate_mapped_host(std::size_t bytes) {
 Status FakeCuda::free_mapped_host(std::byte* address) {
   TUTTI_TRY(enter("free_mapped_host"));
   return free(address);
+}
+
+Result<std::byte*> FakeCuda::register_host(std::byte* address, std::size_t bytes) {
+  TUTTI_TRY(enter("register_host"));
+  if (bytes == 0) return refused("register_host: 0 bytes");
+  const std::lock_guard lock(mutex_);
+  ++registered_[address];
+  return address;
+}
+
+Status FakeCuda::unregister_host(std::byte* address) {
+  TUTTI_TRY(enter("unregister_host"));
+  const std::lock_guard lock(mutex_);
+  const auto found = registered_.find(address);
+  if (found == registered_.end()) return refused("unregister_host: not registered");
+  if (--found->second == 0) registered_.erase(found);
+  return Status::ok();
 }
 
 // ---- cudaIpc

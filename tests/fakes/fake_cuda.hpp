@@ -1,6 +1,7 @@
 // CUDA on ordinary memory: for testing what is done with devices, mappings, handles and graphs,
-// and with failures of all of them. Streams are synchronous, unless a gate is put on one; kernels
-// do not run.
+// and with failures of all of them. Streams are synchronous, unless a gate is put on one, or a
+// memory operation waits for a word: what follows that in the stream is done later, by whichever
+// call looks at a stream or an event next. Kernels do not run.
 //
 // One FakeCuda is one process's view of a FakeCudaWorld: several of them over one world behave like
 // several processes on one machine. Memory is a memfd, so that a descriptor can really be passed
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -75,6 +77,7 @@ struct FakeCudaOpen {
   std::size_t handles = 0;      // references to VMM allocations
   std::size_t mappings = 0;     // map_allocation()
   std::size_t ipc = 0;          // ipc_open()
+  std::size_t registered = 0;   // register_host()
   std::size_t streams = 0, events = 0, graphs = 0, graph_execs = 0;
 
   friend bool operator==(const FakeCudaOpen&, const FakeCudaOpen&) = default;
@@ -141,6 +144,8 @@ class FakeCuda final : public CudaDriver {
   Status free(CudaAddress address) override;
   Result<std::byte*> allocate_mapped_host(std::size_t bytes) override;
   Status free_mapped_host(std::byte* address) override;
+  Result<std::byte*> register_host(std::byte* address, std::size_t bytes) override;
+  Status unregister_host(std::byte* address) override;
   Status copy(void* to, const void* from, std::size_t bytes) override;
   Status copy_async(void* to, const void* from, std::size_t bytes, Stream stream) override;
   Status copy_batch(std::span<const CudaCopy> copies,
@@ -152,6 +157,7 @@ class FakeCuda final : public CudaDriver {
   Status synchronize(Stream stream) override;
   Result<bool> stream_finished(Stream stream) override;
   Status wait_event(Stream stream, CudaEvent event) override;
+  Status memory_operations(std::span<const CudaMemoryOperation> operations, Stream stream) override;
   Result<CudaEvent> create_event(bool timed) override;
   Status destroy_event(CudaEvent event) override;
   Status record_event(CudaEvent event, Stream stream) override;
@@ -200,17 +206,24 @@ class FakeCuda final : public CudaDriver {
     std::vector<Work> work;
     std::shared_ptr<GraphLife> life = std::make_shared<GraphLife>();
   };
+  // Work behind a wait for a word: the first of a stream's is done once it is ready.
+  struct Held {
+    std::function<bool()> ready;
+    Work work;
+  };
   struct StreamState {
     std::uint64_t capture = 0;  // its id; 0 for none
     CudaGraph graph = nullptr;  // being built
     bool invalid = false;
     std::vector<Gate> gates;
+    std::deque<Held> held = {};
   };
   struct EventState {
     std::chrono::steady_clock::time_point time;
     std::vector<Gate> gates;    // ahead of it
     std::uint64_t capture = 0;  // in which it was recorded; 0: in none
     CudaGraph graph = nullptr;
+    Gate reached = nullptr;  // whether the stream has come to it; null: it was never recorded
   };
   struct Failure {
     std::string method;
@@ -235,10 +248,16 @@ class FakeCuda final : public CudaDriver {
   Status transfer(void* to, const void* from, std::size_t bytes);
   // Now, or as a node of the graph that the stream is captured into.
   Status submit(Stream stream, Work work);
+  // Behind what is held of the stream; at once where nothing is and it is ready.
+  Status hold(Stream stream, Held held);
+  void do_held_work();
+  bool take_all_held(Stream stream);
   Status join_capture(Stream stream, CudaEvent event);
   Status check_not_capturing(Stream stream, std::string_view method);
   std::vector<Gate> gates_of(Stream stream) const;
   std::vector<Gate> gates_before(CudaEvent event) const;
+  Gate reached_by_stream(CudaEvent event) const;
+  bool has_reached(CudaEvent event);
   void* new_object();
 
   std::shared_ptr<FakeCudaWorld> world_;
@@ -253,6 +272,8 @@ class FakeCuda final : public CudaDriver {
   std::map<CudaEvent, EventState> events_;
   std::map<CudaGraph, GraphState> graphs_;
   std::map<CudaGraphExec, GraphState> execs_;
+  std::map<std::byte*, int> registered_;
+  std::recursive_mutex work_mutex_;  // while work is done; taken before the one above
   std::uintptr_t last_object_ = 0;
   Failure failure_;
   std::map<std::string, int, std::less<>> calls_;

@@ -50,7 +50,60 @@ Status FakeCuda::submit(Stream stream, Work work) {
       return Status::ok();
     }
   }
-  return work();
+  return hold(stream, {[] { return true; }, std::move(work)});
+}
+
+Status FakeCuda::hold(Stream stream, Held held) {
+  const std::lock_guard working(work_mutex_);
+  do_held_work();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto state = streams_.find(stream);
+    if (state != streams_.end() && (!state->second.held.empty() || !held.ready())) {
+      state->second.held.push_back(std::move(held));
+      return Status::ok();
+    }
+  }
+  return held.work();
+}
+
+// As far as it is ready. What fails then, nobody hears of.
+void FakeCuda::do_held_work() {
+  const std::lock_guard working(work_mutex_);
+  for (bool again = true; again;) {
+    again = false;
+    std::vector<Work> ready;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& [stream, state] : streams_) {
+        if (state.held.empty() || !state.held.front().ready()) continue;
+        ready.push_back(std::move(state.held.front().work));
+        state.held.pop_front();
+      }
+    }
+    for (const Work& work : ready) {
+      (void)work();
+      again = true;
+    }
+  }
+}
+
+Status FakeCuda::memory_operations(std::span<const CudaMemoryOperation> operations, Stream stream) {
+  TUTTI_TRY(enter("memory_operations"));
+  TUTTI_TRY(check_not_capturing(stream, "memory_operations"));
+  for (const CudaMemoryOperation& each : operations) {
+    const auto write = [each] {
+      std::atomic_ref(*each.word).store(each.value);
+      return Status::ok();
+    };
+    const auto reached = [each] {
+      return static_cast<std::int64_t>(std::atomic_ref(*each.word).load() - each.value) >= 0;
+    };
+    const bool writes = each.kind == CudaMemoryOperation::Kind::kWrite;
+    TUTTI_TRY(writes ? submit(stream, write)
+                     : hold(stream, {reached, [] { return Status::ok(); }}));
+  }
+  return Status::ok();
 }
 
 Status FakeCuda::copy(void* to, const void* from, std::size_t bytes) {
@@ -69,10 +122,12 @@ Status FakeCuda::copy_batch(std::span<const CudaCopy> copies, Stream stream) {
   if (stream == nullptr || capture.state != CudaCapture::State::kNone) {
     return refused("copy_batch: in a capture, or on the null stream");
   }
-  for (std::size_t k = copies.size(); k-- > 0;) {
-    TUTTI_TRY(transfer(copies[k].to, copies[k].from, copies[k].bytes));
-  }
-  return Status::ok();
+  return submit(stream, [this, all = std::vector(copies.begin(), copies.end())] {
+    for (std::size_t k = all.size(); k-- > 0;) {
+      TUTTI_TRY(transfer(all[k].to, all[k].from, all[k].bytes));
+    }
+    return Status::ok();
+  });
 }
 
 Status FakeCuda::set_async(void* to, int value, std::size_t bytes, Stream stream) {
@@ -162,19 +217,37 @@ std::vector<FakeCuda::Gate> FakeCuda::gates_before(CudaEvent event) const {
 Status FakeCuda::synchronize(Stream stream) {
   TUTTI_TRY(enter("synchronize"));
   TUTTI_TRY(check_not_capturing(stream, "synchronize"));
+  while (!take_all_held(stream)) std::this_thread::sleep_for(std::chrono::microseconds(100));
   return wait_for(gates_of(stream));
+}
+
+// Whether nothing is held of the stream any more.
+bool FakeCuda::take_all_held(Stream stream) {
+  do_held_work();
+  const std::lock_guard lock(mutex_);
+  const auto state = streams_.find(stream);
+  return state == streams_.end() || state->second.held.empty();
 }
 
 Result<bool> FakeCuda::stream_finished(Stream stream) {
   TUTTI_TRY(enter("stream_finished"));
   TUTTI_TRY(check_not_capturing(stream, "stream_finished"));
-  return all_open(gates_of(stream));
+  return take_all_held(stream) && all_open(gates_of(stream));
 }
 
 Status FakeCuda::wait_event(Stream stream, CudaEvent event) {
   TUTTI_TRY(enter("wait_event"));
   for (Gate& gate : gates_before(event)) add_gate(stream, std::move(gate));
-  return join_capture(stream, event);
+  TUTTI_TRY(join_capture(stream, event));
+  const Gate reached = reached_by_stream(event);
+  return hold(stream, {[reached] { return reached == nullptr || reached->load(); },
+                       [] { return Status::ok(); }});
+}
+
+FakeCuda::Gate FakeCuda::reached_by_stream(CudaEvent event) const {
+  const std::lock_guard lock(mutex_);
+  const auto state = events_.find(event);
+  return state == events_.end() ? nullptr : state->second.reached;
 }
 
 // A stream that waits for a captured event becomes part of that capture, until the capture ends.
@@ -209,32 +282,47 @@ Status FakeCuda::destroy_event(CudaEvent event) {
 
 Status FakeCuda::record_event(CudaEvent event, Stream stream) {
   TUTTI_TRY(enter("record_event"));
+  auto reached = std::make_shared<std::atomic<bool>>(false);
   {
     const std::lock_guard lock(mutex_);
     const auto state = streams_.find(stream);
     const auto target = events_.find(event);
-    if (state != streams_.end() && target != events_.end()) {
+    if (target == events_.end()) return refused("record_event: not an event");
+    if (state != streams_.end()) {
       target->second.capture = state->second.capture;
       target->second.graph = state->second.graph;
+      if (state->second.capture == 0) target->second.reached = reached;
     }
   }
-  return submit(stream, [this, event, stream] {
+  return submit(stream, [this, event, stream, reached] {
     std::vector<Gate> gates = gates_of(stream);
     const std::lock_guard lock(mutex_);
-    if (!events_.contains(event)) return refused("record_event: not an event");
-    events_[event] = {std::chrono::steady_clock::now(), std::move(gates)};
+    reached->store(true);
+    const auto target = events_.find(event);
+    if (target == events_.end()) return Status::ok();
+    target->second.time = std::chrono::steady_clock::now();
+    target->second.gates = std::move(gates);
+    target->second.capture = 0;
+    target->second.graph = nullptr;
     return Status::ok();
   });
 }
 
+bool FakeCuda::has_reached(CudaEvent event) {
+  do_held_work();
+  const Gate reached = reached_by_stream(event);
+  return reached == nullptr || reached->load();
+}
+
 Status FakeCuda::synchronize_event(CudaEvent event) {
   TUTTI_TRY(enter("synchronize_event"));
+  while (!has_reached(event)) std::this_thread::sleep_for(std::chrono::microseconds(100));
   return wait_for(gates_before(event));
 }
 
 Result<bool> FakeCuda::event_finished(CudaEvent event) {
   TUTTI_TRY(enter("event_finished"));
-  return all_open(gates_before(event));
+  return has_reached(event) && all_open(gates_before(event));
 }
 
 Result<float> FakeCuda::elapsed_us(CudaEvent from, CudaEvent to) {
@@ -263,7 +351,9 @@ Status FakeCuda::begin_capture(Stream stream) {
   if (state->second.capture != 0) return refused("begin_capture: the stream is being captured");
   const CudaGraph graph = new_object();
   graphs_[graph] = {};
-  state->second = {world_->next_number(), graph, false, std::move(state->second.gates)};
+  state->second.capture = world_->next_number();
+  state->second.graph = graph;
+  state->second.invalid = false;
   return Status::ok();
 }
 
@@ -276,7 +366,10 @@ Result<CudaGraph> FakeCuda::end_capture(Stream stream) {
     return refused("end_capture: the stream is not being captured");
   const StreamState state = found->second;
   for (auto& [each, joined] : streams_) {
-    if (joined.capture == state.capture) joined = {0, nullptr, false, joined.gates};
+    if (joined.capture != state.capture) continue;
+    joined.capture = 0;
+    joined.graph = nullptr;
+    joined.invalid = false;
   }
   if (!state.invalid) return state.graph;
   spoiled = graphs_.extract(state.graph);
