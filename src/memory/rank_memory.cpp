@@ -46,7 +46,7 @@ class RankMemory::Kept {
   // A block that was given back; null if none fits.
   std::unique_ptr<Block> take(CudaDriver& cuda, int device, const Sizes& sizes) {
     const std::lock_guard lock(mutex_);
-    ++users_[&cuda];
+    ++users_[&cuda].count;
     for (std::unique_ptr<Block>* at = &first_; *at != nullptr; at = &(*at)->next) {
       const Block& block = **at;
       if (&block.cuda == &cuda && block.device == device && block.sizes == sizes) return cut(*at);
@@ -57,10 +57,12 @@ class RankMemory::Kept {
   // Of a user that take() has counted.
   void give_back(CudaDriver& cuda, std::unique_ptr<Block> block) {
     std::unique_ptr<Block> all;  // freed outside the lock
+    std::unique_ptr<Companion> companions;
     const std::lock_guard lock(mutex_);
     if (block != nullptr) push(first_, std::move(block));
     const auto users = users_.find(&cuda);
-    if (--users->second > 0) return;
+    if (--users->second.count > 0) return;
+    companions = std::move(users->second.companions);
     users_.erase(users);
     for (std::unique_ptr<Block>* at = &first_; *at != nullptr;) {
       if (&(*at)->cuda == &cuda) {
@@ -71,20 +73,32 @@ class RankMemory::Kept {
     }
   }
 
+  void keep(CudaDriver& cuda, std::unique_ptr<Companion> companion) {
+    const std::lock_guard lock(mutex_);
+    const auto users = users_.find(&cuda);
+    if (users != users_.end()) push(users->second.companions, std::move(companion));
+  }
+
  private:
+  struct Users {  // of a driver
+    int count = 0;
+    std::unique_ptr<Companion> companions = {};
+  };
+
   static std::unique_ptr<Block> cut(std::unique_ptr<Block>& at) {
     std::unique_ptr<Block> block = std::move(at);
     at = std::move(block->next);
     return block;
   }
-  static void push(std::unique_ptr<Block>& first, std::unique_ptr<Block> block) {
-    block->next = std::move(first);
-    first = std::move(block);
+  template <class T>
+  static void push(std::unique_ptr<T>& first, std::unique_ptr<T> one) {
+    one->next = std::move(first);
+    first = std::move(one);
   }
 
   std::mutex mutex_;
   std::unique_ptr<Block> first_;
-  std::map<CudaDriver*, int> users_;
+  std::map<CudaDriver*, Users> users_;
 };
 
 RankMemory::RankMemory(std::unique_ptr<Block> block) : block_(std::move(block)) {}
@@ -109,6 +123,10 @@ RankMemory::~RankMemory() {
   CudaDriver& cuda = block_->cuda;
   const bool whole = block_->on_device != nullptr && block_->on_host != nullptr;
   Kept::of_process().give_back(cuda, whole ? std::move(block_) : nullptr);
+}
+
+void RankMemory::keep(CudaDriver& cuda, std::unique_ptr<Companion> companion) {
+  Kept::of_process().keep(cuda, std::move(companion));
 }
 
 CudaAddress RankMemory::device_memory() const { return block_->on_device; }

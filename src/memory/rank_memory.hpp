@@ -3,7 +3,8 @@
 //
 // cudaFree and cudaFreeHost wait for every kernel of the context. A kernel of another rank, on a
 // GPU that both share, may wait for the very rank that frees. So what one communicator gives back
-// is kept for the next one, and is freed with the last one of the process.
+// is kept for the next one, and is freed with the last one of the process. The same holds for host
+// memory that is registered with CUDA (Companion).
 #pragma once
 
 #include <cstddef>
@@ -33,6 +34,14 @@ class RankMemory {
 
   // A kernel may still use it: nobody else ever gets it.
   void leave_behind();
+
+  // Something else that may not be freed while kernels run.
+  struct Companion {
+    virtual ~Companion() = default;
+    std::unique_ptr<Companion> next;  // of those that are kept
+  };
+  // Until the last block of this driver is given back; there is one now.
+  static void keep(CudaDriver& cuda, std::unique_ptr<Companion> companion);
 
  private:
   struct Block;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -188,6 +189,38 @@ TEST_F(FakeCudaTest, KernelsRunOnlyWhereATestSaysHow) {
   launch.blocks = 3;
   EXPECT_TRUE(cuda_.launch(launch).is_ok());
   EXPECT_EQ(launched, 3);
+}
+
+TEST_F(FakeCudaTest, WhatFollowsAWaitForAWordIsDoneOnceItHasCome) {
+  using Kind = CudaMemoryOperation::Kind;
+  std::uint64_t words[2] = {};
+  std::byte from{7}, to{};
+  const Stream stream = *cuda_.create_stream(0), other = *cuda_.create_stream(0);
+  const CudaEvent event = *cuda_.create_event(false);
+  const CudaMemoryOperation operations[] = {{Kind::kWrite, &words[0], 1},
+                                            {Kind::kWaitAtLeast, &words[1], 5}};
+  EXPECT_TRUE(cuda_.memory_operations(operations, stream).is_ok());
+  EXPECT_TRUE(cuda_.copy_async(&to, &from, 1, stream).is_ok());
+  EXPECT_TRUE(cuda_.record_event(event, stream).is_ok());
+  EXPECT_TRUE(cuda_.wait_event(other, event).is_ok());
+  EXPECT_EQ(words[0], 1u);
+  EXPECT_FALSE(*cuda_.stream_finished(stream) || *cuda_.stream_finished(other));
+  EXPECT_FALSE(*cuda_.event_finished(event));
+  EXPECT_EQ(to, std::byte{0});
+  std::atomic_ref(words[1]).store(4);
+  EXPECT_FALSE(*cuda_.stream_finished(stream));
+  std::atomic_ref(words[1]).store(5 + (std::uint64_t{1} << 62));  // cyclic, and far beyond
+  EXPECT_TRUE(*cuda_.event_finished(event));
+  EXPECT_TRUE(*cuda_.stream_finished(stream) && *cuda_.stream_finished(other));
+  EXPECT_EQ(to, std::byte{7});
+}
+
+TEST_F(FakeCudaTest, HostMemoryIsRegisteredAsOftenAsItIsAsked) {
+  std::byte page[64] = {};
+  for (int k = 0; k < 2; ++k) EXPECT_EQ(*cuda_.register_host(page, sizeof page), page);
+  EXPECT_EQ(cuda_.open().registered, 2u);
+  for (int k = 0; k < 2; ++k) EXPECT_TRUE(cuda_.unregister_host(page).is_ok());
+  EXPECT_FALSE(cuda_.unregister_host(page).is_ok());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -290,6 +291,29 @@ TEST_F(RealCudaTest, PeersReachEachOthersMemory) {
   EXPECT_EQ(seen, std::byte{0x33});
   ASSERT_TRUE(ok(cuda_->unmap_allocation(*address, bytes)));
   ASSERT_TRUE(ok(cuda_->release_allocation(*made)));
+}
+
+// A stream waits for a word of ordinary host memory, which the CPU writes.
+TEST_F(RealCudaTest, StreamsWriteAndAwaitWordsOfRegisteredMemory) {
+  using Kind = CudaMemoryOperation::Kind;
+  if (!cuda_->properties(0)->stream_memory_operations) GTEST_SKIP() << "not on this GPU";
+  constexpr std::size_t kPage = 4096;
+  auto* const page = static_cast<std::uint64_t*>(std::aligned_alloc(kPage, kPage));
+  std::memset(page, 0, kPage);
+  const auto there = cuda_->register_host(reinterpret_cast<std::byte*>(page), kPage);
+  ASSERT_TRUE(ok(there.status()));
+  auto* const words = reinterpret_cast<std::uint64_t*>(*there);
+  const CudaMemoryOperation operations[] = {
+      {Kind::kWrite, words, 1}, {Kind::kWaitAtLeast, words + 1, 10}, {Kind::kWrite, words + 2, 3}};
+  ASSERT_TRUE(ok(cuda_->memory_operations(operations, stream_)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(std::atomic_ref(page[0]).load(), 1u);
+  EXPECT_FALSE(*cuda_->stream_finished(stream_));
+  std::atomic_ref(page[1]).store(10 + (std::uint64_t{1} << 62));  // half a cycle counts as later
+  ASSERT_TRUE(ok(cuda_->synchronize(stream_)));
+  EXPECT_EQ(std::atomic_ref(page[2]).load(), 3u);
+  EXPECT_TRUE(ok(cuda_->unregister_host(reinterpret_cast<std::byte*>(page))));
+  std::free(page);
 }
 
 }  // namespace
