@@ -79,7 +79,8 @@ struct CallOptions {
   std::size_t chunk_bytes = 0;
   /// How many SMs the operation may use; unset: no limit.
   ///
-  /// 0: copy engines move all bytes; kernels of one block only synchronize the ranks. Algorithms
+  /// 0: copy engines move all bytes, and streams synchronize the ranks without a kernel (in
+  /// captures, and where a rank's GPU cannot, kernels of one block do). Algorithms
   /// that reduce, and NCCL's, are excluded. k > 0: no grid has more than k blocks, whatever
   /// `blocks` or a tuning table says; algorithms that cannot guarantee this, such as NCCL's, are
   /// excluded. Negative: kInvalidArgument. If no algorithm is left: kUnsupported. The host backend

@@ -37,6 +37,8 @@ struct Plan {
   /// The group has one rank and nothing is computed: no kernel runs. The input is copied in stream
   /// order; in place, nothing happens.
   bool alone = false;
+  /// The ranks synchronize by stream memory operations, which use no SM, not by kernels.
+  bool stream_barrier = false;
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 /// One line for people.

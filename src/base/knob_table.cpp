@@ -41,6 +41,9 @@ constexpr Knob kKnobs[] = {
      "1 allows NVLink multicast in builds that have it"},
     {"TUTTI_RING_BIDIRECTIONAL_MAX_BYTES", kAlgorithms, kSizeLimit, "-2",
      "largest message of ring_bidirectional; 0: none, -1: all, -2: by machine"},
+    {"TUTTI_STREAM_BARRIER_MAX_BYTES", kAlgorithms, kSizeLimit, "-2",
+     "largest message whose copy-engine barriers use no SM; 0: none, -1: all, -2: if sm_budget is "
+     "0"},
 
     {"TUTTI_STAGING_BYTES", kMemory, kBytes, "8M",
      "staging per rank: buffers that are not symmetric, rings, and pushed or fetched parts"},

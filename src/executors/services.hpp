@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "device/kernel_args.hpp"
 #include "executors/streams.hpp"
 #include "operation/call.hpp"
 #include "operation/operation.hpp"
@@ -46,6 +47,9 @@ class GroupServices {
   // The group fails, for `cause` where it had not failed before; answers why it has. From any
   // thread.
   virtual Status fail(const Status& cause) = 0;
+  // The group fails for a wait that the host watches, as if a kernel had left this record; where it
+  // has failed before, the record says what that cut short. From any thread.
+  virtual void report(const FailureRecord& record) = 0;
   // Likewise, of an operation that waited too long, and cannot tell for whom: the other ranks are
   // asked where they are.
   virtual void fail_waiting(const Status& cause, const std::string& operation) = 0;

@@ -56,6 +56,12 @@ void CommunicatorImpl::tell(const Status& cause) {
   bootstrap_->announce_failure({.rank = rank(), .code = cause.code(), .text = cause.message()});
 }
 
+void CommunicatorImpl::report(const FailureRecord& record) {
+  if (!failure_->collect(record)) return;
+  tell(failure_->status());
+  log_failure();
+}
+
 void CommunicatorImpl::fail_waiting(const Status& cause, const std::string& operation) {
   if (!failure_->fail_waiting(cause, operation, rank(), size())) return;
   tell(cause);

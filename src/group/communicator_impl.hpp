@@ -144,6 +144,7 @@ class CommunicatorImpl : private GroupServices {
   bool has_failed() const override { return failure_->failed(); }
   Status failure() const override { return failure_->status(); }
   Status fail(const Status& cause) override;
+  void report(const FailureRecord& record) override;
   void fail_waiting(const Status& cause, const std::string& operation) override;
   Status exchanged(const Status& answer) override;
   using GroupServices::exchanged;
@@ -192,6 +193,7 @@ class CommunicatorImpl : private GroupServices {
   struct Settings {
     std::int64_t bidirectional_bytes =
         Knobs::process().integer("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES");
+    std::int64_t stream_barrier_bytes = Knobs::process().integer("TUTTI_STREAM_BARRIER_MAX_BYTES");
     std::string tune = Knobs::process().text("TUTTI_TUNE");
     bool only_nccl = Knobs::process().flag("TUTTI_DISABLE");
   };

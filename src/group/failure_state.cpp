@@ -39,12 +39,25 @@ bool FailureState::fail(const Status& cause, Source source, std::optional<Inquir
   return true;
 }
 
-bool FailureState::collect() {
-  if (!record_complete()) return false;
-  const auto reason = static_cast<FailureReason>(record_.reason);
+bool FailureState::collect() { return record_complete() && collect_complete(); }
+
+// Release: whoever sees the state sees the record.
+bool FailureState::collect(const FailureRecord& watched) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (record_complete()) return false;
+    watched_ = watched;
+    watched_.state = 0;
+    std::atomic_ref(watched_.state).store(1, std::memory_order_release);
+  }
+  return collect_complete();
+}
+
+bool FailureState::collect_complete() {
+  const auto reason = static_cast<FailureReason>(record().reason);
   const bool waited = reason == FailureReason::kTimeout || reason == FailureReason::kAborted ||
                       reason == FailureReason::kMismatch || reason == FailureReason::kLeft;
-  if (recorder_ != nullptr && waited) recorder_->waited_for(record_.missing_rank);
+  if (recorder_ != nullptr && waited) recorder_->waited_for(record().missing_rank);
   return !failed() && fail(from_record(), Source::kRecord);
 }
 
@@ -62,7 +75,7 @@ void FailureState::hear(int rank, const Status& failure) {
     std::string& said = inquiry_->said[static_cast<std::size_t>(rank)];
     said = head_of(failure.message());
     if (recorder_ != nullptr && said != inquiry_->operation) recorder_->waited_for(rank);
-  } else if (found_mismatch() && record_.missing_rank == rank && account_.empty()) {
+  } else if (found_mismatch() && record().missing_rank == rank && account_.empty()) {
     account_ = fmt::format("{} runs {}", names_.of(rank), head_of(failure.message()));
     heard_.notify_all();
   }
@@ -114,7 +127,7 @@ Status FailureState::account(const std::string& whereabouts) const {
   if (was_told_of_wait())
     return {cause_.code(), fmt::format("{}: {}", whereabouts, cause_.message())};
   // Whoever hears this before the cause has the cause from it.
-  return {cause_.code(), fmt::format("{}: run by {}; {}", describe_operation(record_.sequence),
+  return {cause_.code(), fmt::format("{}: run by {}; {}", describe_operation(record().sequence),
                                      waiting(), cause_.message())};
 }
 
@@ -125,7 +138,7 @@ Operation FailureState::latest() const {
 
 bool FailureState::found_mismatch() const {
   return source_ == Source::kRecord &&
-         record_.reason == static_cast<std::uint32_t>(FailureReason::kMismatch);
+         record().reason == static_cast<std::uint32_t>(FailureReason::kMismatch);
 }
 
 // While an operation of its own was under way.
@@ -140,21 +153,27 @@ Status FailureState::status() const {
   if (inquiry_) {
     more = describe_others();
   } else if (record_complete() &&
-             record_.reason == static_cast<std::uint32_t>(FailureReason::kAborted)) {
+             record().reason == static_cast<std::uint32_t>(FailureReason::kAborted)) {
     more = describe_wait();
   } else if (was_told_of_mismatch()) {
-    more = fmt::format("{} runs {}", waiting(), describe_operation(record_.sequence));
+    more = fmt::format("{} runs {}", waiting(), describe_operation(record().sequence));
   }
   if (more.empty()) return cause_;
   return {cause_.code(), fmt::format("{}; {}", cause_.message(), more), cause_.where()};
 }
 
+const FailureRecord& FailureState::record() const {
+  auto& state = const_cast<std::uint32_t&>(watched_.state);
+  return std::atomic_ref(state).load(std::memory_order_acquire) != 0 ? watched_ : record_;
+}
+
 bool FailureState::record_complete() const {
-  return std::atomic_ref(record_.state).load(std::memory_order_acquire) != 0;
+  auto& state = const_cast<std::uint32_t&>(record().state);
+  return std::atomic_ref(state).load(std::memory_order_acquire) != 0;
 }
 
 Status FailureState::from_record() const {
-  switch (static_cast<FailureReason>(record_.reason)) {
+  switch (static_cast<FailureReason>(record().reason)) {
     case FailureReason::kTimeout:
       return {StatusCode::kTimeout, fmt::format("{}; {}", describe_wait(), describe_timeout())};
     case FailureReason::kMismatch:
@@ -163,29 +182,29 @@ Status FailureState::from_record() const {
           fmt::format("{}: {} runs another operation than {} at this point: signature "
                       "{:08x} here, {:08x} there (operation, algorithm, count, dtype, op, buffer "
                       "kind and offset must agree)",
-                      describe_operation(record_.sequence), missing(), waiting(),
-                      record_.expected_signature, record_.seen_signature)};
+                      describe_operation(record().sequence), missing(), waiting(),
+                      record().expected_signature, record().seen_signature)};
     case FailureReason::kOverlap:
       return {StatusCode::kInvalidArgument,
               fmt::format("{}: another operation of this communicator ran at the same time on {}: "
                           "order the streams, or use two communicators",
-                          describe_operation(record_.sequence), waiting())};
+                          describe_operation(record().sequence), waiting())};
     case FailureReason::kNotRegistered:
       return {StatusCode::kInvalidArgument,
               fmt::format("{}: replayed on {} before finish_capture() registered its buffers",
-                          describe_operation(record_.sequence), waiting())};
+                          describe_operation(record().sequence), waiting())};
     case FailureReason::kOtherCount:
       return {
           StatusCode::kMismatch,
           fmt::format("{}: {} has a piece of {} elements where {} was told of {} (the counts of "
                       "all ranks must agree)",
-                      describe_operation(record_.sequence), missing(), record_.seen_epoch,
-                      waiting(), record_.expected_epoch)};
+                      describe_operation(record().sequence), missing(), record().seen_epoch,
+                      waiting(), record().expected_epoch)};
     case FailureReason::kTooMany:
       return {StatusCode::kInvalidArgument,
               fmt::format("{}: {} has a count of {} on its device, and max_count is {}",
-                          describe_operation(record_.sequence), missing(), record_.seen_epoch,
-                          record_.expected_epoch)};
+                          describe_operation(record().sequence), missing(), record().seen_epoch,
+                          record().expected_epoch)};
     case FailureReason::kLeft:
       return {StatusCode::kPeerFailed, describe_left()};
     case FailureReason::kAborted:
@@ -196,37 +215,37 @@ Status FailureState::from_record() const {
 }
 
 std::string FailureState::describe_wait() const {
-  if (record_.signal != 0) {
+  if (record().signal != 0) {
     return fmt::format(
         "wait_signal on channel {}: {} waited {:.3f} s for {}: expected signal {}, seen {} (block "
         "{})",
-        record_.signal - 1, waiting(), static_cast<double>(record_.waited_ns) * 1e-9, missing(),
-        record_.expected_epoch, record_.seen_epoch, record_.block);
+        record().signal - 1, waiting(), static_cast<double>(record().waited_ns) * 1e-9, missing(),
+        record().expected_epoch, record().seen_epoch, record().block);
   }
   return fmt::format("{}: {} waited {:.3f} s for {}: expected flag {}, seen {} (block {})",
-                     describe_operation(record_.sequence), waiting(),
-                     static_cast<double>(record_.waited_ns) * 1e-9, missing(),
-                     record_.expected_epoch, record_.seen_epoch, record_.block);
+                     describe_operation(record().sequence), waiting(),
+                     static_cast<double>(record().waited_ns) * 1e-9, missing(),
+                     record().expected_epoch, record().seen_epoch, record().block);
 }
 
 // What waited for signals is no operation with a number; its own timeout shows in that it gave up
 // before the communicator's.
 std::string FailureState::describe_timeout() const {
-  const Operation& operation = recent_[record_.sequence % kRemembered];
-  const bool known = record_.signal == 0 && operation.sequence == record_.sequence;
+  const Operation& operation = recent_[record().sequence % kRemembered];
+  const bool known = record().signal == 0 && operation.sequence == record().sequence;
   if (known) return to_string(timeout_of(operation));
-  const std::chrono::nanoseconds waited(record_.waited_ns);
+  const std::chrono::nanoseconds waited(record().waited_ns);
   const Timeout usual = timeout_of({});
   return waited < usual.value ? "this call's own timeout" : to_string(usual);
 }
 
 std::string FailureState::describe_left() const {
-  const auto said = left_.find(record_.missing_rank);
+  const auto said = left_.find(record().missing_rank);
   const std::string awaited =
-      record_.signal != 0
-          ? fmt::format("wait_signal on channel {} (signal {}, {} came)", record_.signal - 1,
-                        record_.expected_epoch, record_.seen_epoch)
-          : describe_operation(record_.sequence);
+      record().signal != 0
+          ? fmt::format("wait_signal on channel {} (signal {}, {} came)", record().signal - 1,
+                        record().expected_epoch, record().seen_epoch)
+          : describe_operation(record().sequence);
   return fmt::format(
       "{}: {} waits for {}, which left the group {}: every rank must make the same calls before it "
       "destroys its communicator",

@@ -45,6 +45,8 @@ class FailureState {
   // Takes up a record that a kernel or a host thread has completed. True if it is the first
   // failure.
   bool collect();
+  // Likewise one of a wait that the host watches; it stays unless there is one already.
+  bool collect(const FailureRecord& watched);
 
   // The same for an operation that ran out of time without a record of who was missing: the other
   // ranks' accounts will tell where they are; so long is waited for them.
@@ -91,12 +93,15 @@ class FailureState {
   bool fail(const Status& cause, Source source, std::optional<Inquiry> inquiry = std::nullopt);
 
   bool record_complete() const;
+  bool collect_complete();
+  // The one that is complete: the host's, which is taken only where the engine's was not.
+  const FailureRecord& record() const;
   Status from_record() const;
   std::string describe_wait() const;
   std::string describe_timeout() const;
   std::string describe_left() const;
-  std::string missing() const { return names_.of(record_.missing_rank); }
-  std::string waiting() const { return names_.of(record_.waiting_rank); }
+  std::string missing() const { return names_.of(record().missing_rank); }
+  std::string waiting() const { return names_.of(record().waiting_rank); }
   std::string describe_operation(std::uint64_t sequence) const;
   bool found_mismatch() const;
   bool was_told_of_mismatch() const;
@@ -107,7 +112,8 @@ class FailureState {
 
   static constexpr std::size_t kRemembered = 256;
 
-  FailureRecord& record_;
+  FailureRecord& record_;    // the engine's
+  FailureRecord watched_{};  // of a wait that the host watches
   std::uint32_t& notices_;
   FlightRecorder* recorder_;
   const RankNames names_;

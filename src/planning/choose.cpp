@@ -137,6 +137,18 @@ OperationPlan with_staging(const Request& request, const Topology& topology, Ope
   return plan;
 }
 
+// A captured constant cannot move from replay to replay. By default only who gives no SM has them.
+OperationPlan with_barriers(const Request& request, const Topology& topology, OperationPlan plan) {
+  const Algorithm& row = *plan.algorithm;
+  const std::int64_t limit = request.stream_barrier_bytes;
+  const bool admitted = limit == kSizeAlways ||
+                        (limit == kSizeAutomatic && request.sm_budget == 0) ||
+                        (limit > 0 && request.bytes() <= static_cast<std::size_t>(limit));
+  plan.stream_barrier = admitted && topology.backend == Backend::kCuda && row.program != nullptr &&
+                        only_meets(row) && !request.capturing && request.has_stream_barrier;
+  return plan;
+}
+
 OperationPlan with_fingerprint(OperationPlan plan) {
   plan.fingerprint = Hash()
                          .add(plan.algorithm->id)
@@ -145,6 +157,7 @@ OperationPlan with_fingerprint(OperationPlan plan) {
                          .add(plan.chunk_bytes)
                          .add(static_cast<std::uint64_t>(plan.staged))
                          .add(static_cast<std::uint64_t>(plan.late))
+                         .add(static_cast<std::uint64_t>(plan.stream_barrier))
                          .value();
   return plan;
 }
@@ -206,8 +219,9 @@ Result<OperationPlan> chosen(const Selection& selection) {
 Result<OperationPlan> select(const Selection& selection) {
   TUTTI_ASSIGN(const OperationPlan plan, chosen(selection));
   if (plan.alone) return plan;
-  return with_fingerprint(
-      with_staging(selection.request, selection.topology, with_grid(selection, plan)));
+  const auto& [request, topology, table, rows] = selection;
+  return with_fingerprint(with_barriers(
+      request, topology, with_staging(request, topology, with_grid(selection, plan))));
 }
 
 Result<Plan> choose(const Request& request, const Topology& topology, const TuningTable& table,

@@ -35,7 +35,8 @@ Plan describe(const OperationPlan& plan) {
           .chunk_bytes = plan.chunk_bytes,
           .source = plan.source,
           .emulated = plan.emulated,
-          .alone = plan.alone};
+          .alone = plan.alone,
+          .stream_barrier = plan.stream_barrier};
 }
 
 std::string to_string(const Plan& plan) {
@@ -46,6 +47,7 @@ std::string to_string(const Plan& plan) {
     if (plan.blocks > 0) text += fmt::format(", {} x {} threads", plan.blocks, plan.threads);
     if (plan.chunk_bytes > 0) text += fmt::format(", chunks of {}", format_bytes(plan.chunk_bytes));
     if (plan.emulated) text += ", emulated";
+    if (plan.stream_barrier) text += ", ranks meet by stream memory operations";
     return text + fmt::format(" ({})", source);
   });
 }

@@ -15,11 +15,12 @@ struct OperationPlan {
   int threads = 1;              // per block (CUDA)
   std::size_t chunk_bytes = 0;  // staged: bytes per pass; 0: the whole staging
   PlanSource source = PlanSource::kModel;
-  bool emulated = false;  // it was named, and what it needs is done by a loop over the peers
-  bool alone = false;     // one rank: a copy, and no algorithm runs
-  bool staged = false;    // what peers touch of this rank's buffers goes through staging
-  bool late = false;      // peers will reach the buffers once finish_capture() has registered them
-  std::uint64_t fingerprint = 0;  // of all that ranks must have alike: algorithm, grid, staging
+  bool emulated = false;        // it was named, and what it needs is done by a loop over the peers
+  bool alone = false;           // one rank: a copy, and no algorithm runs
+  bool staged = false;          // what peers touch of this rank's buffers goes through staging
+  bool stream_barrier = false;  // ranks meet by stream memory operations, not by kernels
+  bool late = false;  // peers will reach the buffers once finish_capture() has registered them
+  std::uint64_t fingerprint = 0;  // of all that ranks must have alike
 };
 
 // For people, and for callers who ask.

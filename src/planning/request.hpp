@@ -35,8 +35,10 @@ struct Request {
   std::size_t packet_bytes = 0;   // room for packets in a generation
   std::size_t ring_bytes = 0;     // staging for chunks that go around a ring
   bool has_lanes = true;          // slots for messages between ranks
-  std::int64_t bidirectional_bytes = kSizeAutomatic;  // TUTTI_RING_BIDIRECTIONAL_MAX_BYTES
-  bool counts_on_device = false;                      // of uneven pieces
+  std::int64_t stream_barrier_bytes = kSizeAutomatic;  // TUTTI_STREAM_BARRIER_MAX_BYTES
+  bool has_stream_barrier = true;                      // or none was asked for yet
+  std::int64_t bidirectional_bytes = kSizeAutomatic;   // TUTTI_RING_BIDIRECTIONAL_MAX_BYTES
+  bool counts_on_device = false;                       // of uneven pieces
   bool tells_counts = false;  // not all ranks know them: they tell each other
   bool capturing = false;
   bool nccl_ready = true;  // its communicator is there, or can be made now

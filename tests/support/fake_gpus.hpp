@@ -1,6 +1,7 @@
 // Ranks on threads that have GPUs, none of which exist: bodies do nothing, streams are in order.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,14 +15,17 @@ namespace tutti::test {
 
 class FakeGpus {
  public:
-  explicit FakeGpus(int ranks) : cuda(std::make_shared<FakeCudaWorld>(ranks)) {
+  explicit FakeGpus(int ranks, std::chrono::milliseconds timeout = {},
+                    std::shared_ptr<FakeCudaWorld> world = nullptr)
+      : cuda(world != nullptr ? world : std::make_shared<FakeCudaWorld>(ranks)) {
     cuda.on_launch = [](const CudaLaunch&) { return Status::ok(); };
     auto bootstraps = make_in_process_group(ranks);
     std::vector<std::unique_ptr<CommunicatorImpl>> made(bootstraps.size());
     on_all_ranks(ranks, [&](int r) {
       const auto k = static_cast<std::size_t>(r);
       made[k] = take(CommunicatorImpl::create(
-          std::move(bootstraps[k]), {.backend = Backend::kCuda, .device = r}, {.cuda = &cuda}));
+          std::move(bootstraps[k]), {.backend = Backend::kCuda, .device = r, .timeout = timeout},
+          {.cuda = &cuda}));
     });
     for (auto& impl : made) groups.emplace_back(std::move(impl));
   }

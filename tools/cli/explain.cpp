@@ -201,6 +201,7 @@ Result<Selection> read_question(const ExplainArguments& a, const Machine& machin
   request.packet_bytes = layout.packet_room(request.capturing ? 1 : 0);
   request.ring_bytes = layout.ring_bytes(request.capturing ? 1 : 0);
   request.bidirectional_bytes = Knobs::process().integer("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES");
+  request.stream_barrier_bytes = Knobs::process().integer("TUTTI_STREAM_BARRIER_MAX_BYTES");
   request.in_place = a.in_place;
   request.deterministic = a.deterministic;
   request.algorithm = a.algorithm;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/try.hpp"
+#include "executors/copy_engine/stream_barrier.hpp"
 
 namespace tutti {
 
@@ -67,7 +68,10 @@ void CudaStages::end_batch() {
 
 void CudaStages::reduce(const KernelArgs& part, Publish) {
   end_batch();
-  if (status_.is_ok()) status_ = launch_on_cuda(cuda_, body_, part, stream_);
+  if (!status_.is_ok()) return;
+  const bool only_meets = part.meets && part.count == 0;
+  status_ = barrier_ != nullptr && only_meets ? barrier_->enqueue(part, stream_)
+                                              : launch_on_cuda(cuda_, body_, part, stream_);
 }
 
 void CudaStages::copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) {

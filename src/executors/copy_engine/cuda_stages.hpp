@@ -1,5 +1,6 @@
 // Runs a body of copies and kernels (device/copy_engine/stages.hpp): kernels on the caller's
-// stream, copies on one of the communicator's own, events where one waits for the other.
+// stream, copies on one of the communicator's own, events where one waits for the other. Where a
+// kernel would do nothing but let ranks meet, a StreamBarrier can do it instead.
 #pragma once
 
 #include <array>
@@ -9,6 +10,8 @@
 #include "executors/peer/cuda.hpp"
 
 namespace tutti {
+
+class StreamBarrier;
 
 // A stream for copies. Not thread-safe.
 struct CopyLane {
@@ -46,8 +49,10 @@ class CopyLanes {
 
 class CudaStages : public Stages {
  public:
-  CudaStages(CudaDriver& cuda, const CudaBody& body, CopyLane& lane, Stream stream)
-      : cuda_(cuda), body_(body), lane_(lane), stream_(stream) {}
+  // `barrier`: what ranks meet by where nothing is reduced; null: the kernel.
+  CudaStages(CudaDriver& cuda, const CudaBody& body, CopyLane& lane, Stream stream,
+             StreamBarrier* barrier = nullptr)
+      : cuda_(cuda), body_(body), lane_(lane), stream_(stream), barrier_(barrier) {}
 
   void reduce(const KernelArgs& part, Publish publish) override;
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
@@ -74,6 +79,7 @@ class CudaStages : public Stages {
   CudaBody body_;
   CopyLane& lane_;
   Stream stream_;
+  StreamBarrier* barrier_;
   std::vector<CudaCopy> gathered_;  // what no verb stands between
   Status status_ = Status::ok();
 };

@@ -69,22 +69,21 @@ class CudaEngine : public Engine {
     return load_all_kernels(cuda_, gpu.compute_major * 10 + gpu.compute_minor, sizes.ranks);
   }
 
-  Status run(const Operation& operation, const KernelArgs& work, int threads,
-             Stream stream) override {
+  Status run(const Operation& operation, const KernelArgs& work, const Start& start) override {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
     const Algorithm& row = *operation.row;
     const CudaBody body{.kernel = row.cuda(operation.dtype, operation.op, work.ranks),
-                        .threads = threads,
+                        .threads = start.threads,
                         .starts_early = row.starts_early,
                         .shared_bytes = row.shared_bytes,
                         .cluster = has_clusters_ && row.cluster != nullptr ? row.cluster(work) : 0};
     if (row.program == nullptr) {
-      TUTTI_TRY(launch_on_cuda(cuda_, body, work, stream));
-      return row.then.kernels > 0 ? follow(operation, work, stream) : Status::ok();
+      TUTTI_TRY(launch_on_cuda(cuda_, body, work, start.stream));
+      return row.then.kernels > 0 ? follow(operation, work, start.stream) : Status::ok();
     }
-    TUTTI_ASSIGN(CopyLane * lane, lanes_.lane_for(stream));
-    CudaStages stages(cuda_, body, *lane, stream);
+    TUTTI_ASSIGN(CopyLane * lane, lanes_.lane_for(start.stream));
+    CudaStages stages(cuda_, body, *lane, start.stream, start.barrier);
     row.program(stages, work, size_of(moved_as(row.collective, operation.dtype)));
     return stages.finish();
   }
@@ -128,12 +127,11 @@ class CudaEngine : public Engine {
   bool drain(std::uint64_t timeout_ns) override {
     const Deadline end{std::chrono::nanoseconds(timeout_ns)};
     const DeviceScope scope(cuda_, device_);
-    while (!end.passed()) {
-      if (streams_.caught_up(true) && one_sided_.caught_up()) return true;
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
-    drained_ = false;
-    return false;
+    do {
+      drained_ = streams_.caught_up(true) && one_sided_.caught_up();
+      if (!drained_) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    } while (!drained_ && !end.passed());
+    return drained_;
   }
 
  private:

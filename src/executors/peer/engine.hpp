@@ -15,6 +15,7 @@
 namespace tutti {
 
 class CudaDriver;
+class StreamBarrier;
 struct ProtocolMutation;
 
 // Memory of one rank that no peer touches. Zeroed. On CUDA, the record and the notices are host
@@ -46,8 +47,12 @@ class Engine {
 
   // Starts the body of the operation's algorithm. CUDA: returns once enqueued. Host: returns when
   // done; a failed body is not an error here, the failure record says what happened.
-  virtual Status run(const Operation& operation, const KernelArgs& work, int threads,
-                     Stream stream) = 0;
+  struct Start {
+    int threads = 1;
+    Stream stream = nullptr;
+    StreamBarrier* barrier = nullptr;  // by which programs of copy engines meet; null: by kernels
+  };
+  virtual Status run(const Operation& operation, const KernelArgs& work, const Start& start) = 0;
 
   // As run() above, of one peer's memory and of signals. From any thread, also beside that.
   virtual Status run(const OneSidedWork& work, Mover mover, Stream stream) = 0;

@@ -7,9 +7,11 @@
 #include <thread>
 
 #include "base/knobs.hpp"
+#include "base/log.hpp"
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "drivers/cuda.hpp"
+#include "drivers/shared_memory.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "topology/topology.hpp"
 
@@ -69,12 +71,42 @@ void PeerExecutor::add_facts(Request& request, const Buffers* buffers) const {
   request.packet_bytes = layout_.packet_room(area);
   request.ring_bytes = layout_.ring_bytes(area);
   request.has_lanes = layout_.message_slot_bytes(size()) > 0;
+  request.has_stream_barrier = !no_barrier_;
 }
 
 // The first operation of a capture asks for a channel.
 bool PeerExecutor::may_exchange(const Call& call) const {
   const auto stream = group_.streams().state(call.stream);
-  return stream.is_ok() && stream->capturing && captures_.find(stream->capture_id) == nullptr;
+  if (!stream.is_ok()) return false;
+  if (!stream->capturing) return may_open_barrier(call);
+  return captures_.find(stream->capture_id) == nullptr;
+}
+
+// Whether the call may be planned with a stream barrier before there is one.
+bool PeerExecutor::may_open_barrier(const Call& call) const {
+  if (barrier_ != nullptr || no_barrier_ || group_.cuda() == nullptr) return false;
+  const std::int64_t limit = Knobs::process().integer("TUTTI_STREAM_BARRIER_MAX_BYTES");
+  return limit != kSizeNever && (limit != kSizeAutomatic || call.options.sm_budget == 0);
+}
+
+Status PeerExecutor::open_barrier() {
+  auto opened = group_.exchanged(StreamBarrier::open({.bootstrap = group_.bootstrap(),
+                                                      .cuda = *group_.cuda(),
+                                                      .device = group_.device(),
+                                                      .shared_memory = real_shared_memory()},
+                                                     group_.deadline()));
+  if (opened.is_ok()) {
+    barrier_ = std::move(opened).value();
+    watched_ = barrier_.get();
+    return Status::ok();
+  }
+  if (group_.has_failed()) return opened.status();
+  no_barrier_ = true;
+  group_.forget_plans();
+  log_once(rank() == 0 ? LogLevel::kWarn : LogLevel::kInfo,
+           fmt::format("ranks meet by kernels, not by stream memory operations: {}",
+                       opened.status().message()));
+  return Status::ok();
 }
 
 // The first operation of a capture agrees on a channel that is free on every rank: one exchange of
@@ -101,6 +133,10 @@ Result<CaptureLease*> PeerExecutor::lease_for(const StreamState& stream) {
 }
 
 Result<Executor::Ready> PeerExecutor::prepare(PlannedOperation& operation) {
+  if (operation.plan.stream_barrier && barrier_ == nullptr) {
+    TUTTI_TRY(open_barrier());
+    if (no_barrier_) return Ready::kPlanAgain;
+  }
   Launch& launch = launches_.take();
   const Status bound = bind(operation, launch);
   if (!bound.is_ok()) {
@@ -160,7 +196,10 @@ Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
   const Launch& launch = release(operation);  // it is passed by value, or read before this returns
   const Stream stream = operation.call.stream;
   if (!operation.captured()) TUTTI_TRY(group_.streams().enter(stream));
-  TUTTI_TRY(engine_->run(operation.operation, launch.args, operation.plan.threads, stream));
+  TUTTI_TRY(engine_->run(operation.operation, launch.args,
+                         {.threads = operation.plan.threads,
+                          .stream = stream,
+                          .barrier = operation.plan.stream_barrier ? barrier_.get() : nullptr}));
   if (!operation.captured()) TUTTI_TRY(group_.streams().leave(stream));
   return operation.operation.sequence;
 }
@@ -184,10 +223,39 @@ std::uint64_t PeerExecutor::ended_through(std::uint64_t started) {
   return group_.streams().caught_up() ? started : 0;
 }
 
+// Acquire: a rank that has left sent before all that it ever will.
+Status PeerExecutor::check() {
+  StreamBarrier* const barrier = watched_;
+  if (barrier == nullptr || group_.has_failed()) return Status::ok();
+  const std::chrono::nanoseconds usual = group_.timeout();
+  const std::uint32_t notices =
+      std::atomic_ref(*engine_->memory().notices).load(std::memory_order_acquire);
+  const auto record = barrier->look(static_cast<std::uint64_t>(usual.count()), notices);
+  if (record) group_.report(*record);
+  return Status::ok();
+}
+
+// Whoever finds its stream released finds what it waited for, too.
+void PeerExecutor::hear_of_failure() {
+  engine_->poison();
+  StreamBarrier* const barrier = watched_;
+  if (barrier == nullptr) return;
+  if (const auto record = barrier->waiting()) group_.report(*record);
+  barrier->release();
+}
+
+void PeerExecutor::cancel() {
+  if (StreamBarrier* const barrier = watched_) barrier->release();
+}
+
 void PeerExecutor::drain(Deadline deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.left());
   if (engine_->drain(static_cast<std::uint64_t>(left.count()))) return;
   (void)group_.fail({StatusCode::kTimeout, "destroyed while an operation was still running"});
+  if (barrier_ == nullptr) return;
+  // What a stream awaited has been released by that.
+  constexpr std::chrono::nanoseconds kReleased = std::chrono::seconds(1);
+  if (!engine_->drain(kReleased.count())) barrier_->leave_behind();
 }
 
 Status PeerExecutor::set_timeout(std::chrono::nanoseconds timeout) {

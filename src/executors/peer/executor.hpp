@@ -3,12 +3,14 @@
 // alone (engine.hpp).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "executors/binding_pool.hpp"
+#include "executors/copy_engine/stream_barrier.hpp"
 #include "executors/executor.hpp"
 #include "executors/make.hpp"
 #include "executors/peer/captures.hpp"
@@ -33,7 +35,10 @@ class PeerExecutor : public Executor {
   Status settle(PlannedOperation& operation, const Status& handed_over) override;
   bool has_ended(Ticket ticket) override;
   std::uint64_t ended_through(std::uint64_t started) override;
-  void hear_of_failure() override { engine_->poison(); }
+  Status check() override;
+  Status known_error() override { return check(); }
+  void hear_of_failure() override;
+  void cancel() override;
   void drain(Deadline deadline) override;
   Status set_timeout(std::chrono::nanoseconds timeout) override;
 
@@ -86,6 +91,8 @@ class PeerExecutor : public Executor {
 
   int rank() const { return rank_; }
   int size() const { return ranks_; }
+  bool may_open_barrier(const Call& call) const;
+  Status open_barrier();
   Status bind(PlannedOperation& operation, Launch& launch);
   Launch& release(PlannedOperation& operation);
   Result<CaptureLease*> lease_for(const StreamState& stream);
@@ -126,6 +133,11 @@ class PeerExecutor : public Executor {
   std::shared_ptr<SymmetricSegment> own_;  // channels and staging, see Layout
   mutable Captures captures_;              // a stream has an area once it was asked for
   BindingPool<Launch> launches_;
+
+  // Made by the first operation that is planned with it; the ranks have settled that together.
+  std::unique_ptr<StreamBarrier> barrier_;
+  std::atomic<StreamBarrier*> watched_ = nullptr;  // the same, for other threads
+  bool no_barrier_ = false;                        // a rank cannot have it
 
   bool registering_ = false;
   bool unfinished_ = false;  // finish_capture() has failed for want of something: once more

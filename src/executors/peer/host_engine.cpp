@@ -25,7 +25,7 @@ class HostEngine : public Engine {
                .notices = &notices_};
   }
 
-  Status run(const Operation& operation, const KernelArgs& work, int, Stream) override {
+  Status run(const Operation& operation, const KernelArgs& work, const Start&) override {
     const Algorithm& row = *operation.row;
     const auto run = [&](HostBody body) { return run_on_host(body, work, weakening_, waits_for_); };
     if (run(row.host(operation.dtype, operation.op)) != Outcome::kDone) return Status::ok();

@@ -56,6 +56,39 @@ TEST(Budget, OfNoneLeavesCopyEnginesThatMoveAndNothingElse) {
   EXPECT_THAT(reason("all_gather/nccl_copy_engine", 0), IsEmpty());
 }
 
+// Ranks that move bytes by copy engines alone meet without an SM, too; not in a capture, which
+// would repeat the values, and only where a call or the setting asks for it.
+TEST(Budget, OfNoneMeetsByStreamMemoryOperations) {
+  const auto meets_by_streams = [](const Request& request, std::string_view algorithm = {}) {
+    Request asked = request;
+    asked.algorithm = algorithm;
+    return budgeted(asked)->stream_barrier;
+  };
+  Request request = asking(Collective::kAllGather, 0);
+  EXPECT_TRUE(meets_by_streams(request));
+  EXPECT_THAT(to_string(*budgeted(request)), HasSubstr("meet by stream memory operations"));
+  request.capturing = true;
+  EXPECT_FALSE(meets_by_streams(request));
+  request.capturing = false;
+  request.has_stream_barrier = false;
+  EXPECT_FALSE(meets_by_streams(request)) << "a rank cannot";
+  request = asking(Collective::kAllGather, std::nullopt);
+  EXPECT_FALSE(meets_by_streams(request, "copy_engine"));
+  for (const std::int64_t limit : {std::int64_t{kSizeAlways}, std::int64_t{8 * MiB}}) {
+    request.stream_barrier_bytes = limit;
+    EXPECT_TRUE(meets_by_streams(request, "copy_engine")) << limit;
+    EXPECT_FALSE(meets_by_streams(request, "push")) << "it moves bytes by kernels";
+  }
+  request.stream_barrier_bytes = 8 * MiB - 1;
+  EXPECT_FALSE(meets_by_streams(request, "copy_engine"));
+  request.sm_budget = 0;
+  request.stream_barrier_bytes = kSizeNever;
+  EXPECT_FALSE(meets_by_streams(request));
+  request = asking(Collective::kReduceScatter, std::nullopt);
+  request.stream_barrier_bytes = kSizeAlways;
+  EXPECT_FALSE(meets_by_streams(request, "copy_engine")) << "its kernels reduce";
+}
+
 // What the property says is what the rows are: programs of copies, of collectives that reduce
 // nothing, with the one kernel; and barriers, which have no bytes.
 TEST(Budget, OnlyRowsThatReduceNothingOnlyMeet) {

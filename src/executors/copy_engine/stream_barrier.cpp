@@ -1,0 +1,229 @@
+#include "executors/copy_engine/stream_barrier.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "base/bytes.hpp"
+#include "base/try.hpp"
+#include "bootstrap/bootstrap.hpp"
+#include "memory/device_scope.hpp"
+#include "memory/rank_memory.hpp"
+#include "memory/symmetric_heap.hpp"
+
+namespace tutti {
+
+class StreamBarrier::Pages : public RankMemory::Companion {
+ public:
+  Pages(CudaDriver& cuda, std::shared_ptr<SymmetricSegment> segment)
+      : cuda_(cuda), segment_(std::move(segment)) {
+    for (std::byte* const at : segment_->at) {
+      on_host.push_back(reinterpret_cast<BarrierPage*>(at));
+    }
+  }
+  ~Pages() override {
+    for (std::size_t r = 0; r < on_device.size(); ++r) {
+      (void)cuda_.unregister_host(segment_->at[r]);
+    }
+  }
+
+  Status register_all() {
+    for (std::byte* const at : segment_->at) {
+      TUTTI_ASSIGN(std::byte* const there, cuda_.register_host(at, segment_->capacity));
+      on_device.push_back(reinterpret_cast<BarrierPage*>(there));
+    }
+    return Status::ok();
+  }
+
+  BarrierPages on_host, on_device;
+
+ private:
+  CudaDriver& cuda_;
+  std::shared_ptr<SymmetricSegment> segment_;
+};
+
+namespace {
+
+// Ok where all ranks are.
+Status agree(Bootstrap& bootstrap, const Status& own, Deadline deadline) {
+  const std::string text = own.is_ok() ? std::string() : own.message();
+  TUTTI_ASSIGN(const auto answers,
+               bootstrap.all_gather({reinterpret_cast<const std::byte*>(text.data()), text.size()},
+                                    deadline));
+  for (std::size_t r = 0; r < answers.size(); ++r) {
+    if (answers[r].empty()) continue;
+    return {StatusCode::kUnavailable,
+            fmt::format(
+                "{}: {}", bootstrap.names().of(static_cast<int>(r)),
+                std::string(reinterpret_cast<const char*>(answers[r].data()), answers[r].size()))};
+  }
+  return Status::ok();
+}
+
+// What a rank's slot of `peer` holds in that barrier.
+std::uint64_t seen_of(BarrierPage& page, const BarrierTurn& turn, int peer) {
+  return read_word(page.arrived[turn.number % 2][peer]);
+}
+
+Status has_operations(CudaDriver& cuda, int device) {
+  TUTTI_ASSIGN(const CudaDeviceProperties gpu, cuda.properties(device));
+  if (gpu.stream_memory_operations) return Status::ok();
+  return {StatusCode::kUnsupported, "the GPU has no 64-bit stream memory operations"};
+}
+
+}  // namespace
+
+// Each write is what the words hold already.
+Status StreamBarrier::try_words(const Place& place, const Pages& pages, Deadline deadline) {
+  const auto rank = static_cast<std::size_t>(place.bootstrap.rank());
+  std::vector<CudaMemoryOperation> operations;
+  for (BarrierPage* const page : pages.on_device) {
+    operations.push_back({CudaMemoryOperation::Kind::kWrite, &page->arrived[0][rank], 0});
+  }
+  operations.push_back(
+      {CudaMemoryOperation::Kind::kWaitAtLeast, &pages.on_device[rank]->arrived[0][rank], 0});
+  CudaDriver& cuda = place.cuda;
+  TUTTI_ASSIGN(const Stream stream, cuda.create_stream(place.device));
+  Status status = cuda.memory_operations(operations, stream);
+  for (bool ended = false; status.is_ok() && !ended;) {
+    const auto finished = cuda.stream_finished(stream);
+    status = finished.status();
+    ended = finished.is_ok() && *finished;
+    if (!ended && deadline.passed())
+      status = {StatusCode::kTimeout, "a stream awaits its own word"};
+    if (!ended) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  const Status destroyed = cuda.destroy_stream(stream);
+  return status.is_ok() ? destroyed : status;
+}
+
+Result<std::unique_ptr<StreamBarrier>> StreamBarrier::open(const Place& place, Deadline deadline) {
+  const int rank = place.bootstrap.rank(), ranks = place.bootstrap.size();
+  const DeviceScope scope(place.cuda, place.device);
+  TUTTI_TRY(agree(place.bootstrap, has_operations(place.cuda, place.device), deadline));
+  const auto heap = make_host_heap(place.bootstrap, place.shared_memory);
+  if (!heap.is_ok()) return Status(StatusCode::kUnavailable, heap.status().message());
+  TUTTI_ASSIGN(auto segment, (*heap)->allocate(sizeof(BarrierPage), deadline));
+  auto pages = std::make_unique<Pages>(place.cuda, std::move(segment));
+  open_page(*pages->on_host[static_cast<std::size_t>(rank)], ranks);
+  Status made = pages->register_all();
+  if (made.is_ok()) made = try_words(place, *pages, deadline);
+  TUTTI_TRY(agree(place.bootstrap, made, deadline));
+  return std::unique_ptr<StreamBarrier>(new StreamBarrier(place.cuda, rank, std::move(pages)));
+}
+
+StreamBarrier::StreamBarrier(CudaDriver& cuda, int rank, std::unique_ptr<Pages> pages)
+    : cuda_(cuda), rank_(rank), pages_(std::move(pages)) {}
+
+StreamBarrier::~StreamBarrier() {
+  if (drained_) {
+    RankMemory::keep(cuda_, std::move(pages_));
+  } else {  // its words must stay, since a stream may still use them
+    static_cast<void>(pages_.release());
+  }
+}
+
+BarrierPage& StreamBarrier::own() const {
+  return *pages_->on_host[static_cast<std::size_t>(rank_)];
+}
+
+Status StreamBarrier::enqueue(const KernelArgs& work, Stream stream) {
+  BarrierTurn turn;
+  {
+    const std::lock_guard lock(mutex_);
+    turn = last_ = last_.next(work.signature);
+    pending_.push_back({turn, work.sequence, work.timeout_ns, work.signature});
+  }
+  return cuda_.memory_operations(barrier_operations(pages_->on_device, rank_, turn), stream);
+}
+
+// The barrier that a stream is in; null where it is in none. Under the lock.
+const StreamBarrier::Pending* StreamBarrier::current() {
+  const std::uint64_t ended = read_word(own().ended);
+  while (!pending_.empty() && has_reached(ended, pending_.front().turn.number)) {
+    pending_.pop_front();
+  }
+  if (pending_.empty() || !has_reached(read_word(own().begun), pending_.front().turn.number)) {
+    return nullptr;
+  }
+  const std::uint64_t number = pending_.front().turn.number;
+  if (waiting_in_ != number) {
+    waiting_in_ = number;
+    since_ = Clock::now();
+    left_ = -1;
+  }
+  return &pending_.front();
+}
+
+bool StreamBarrier::is_healthy(int peer) const {
+  return std::atomic_ref(own().health[place_in_health(rank_, peer)]).load() != 0;
+}
+
+bool StreamBarrier::came(const Pending& pending, int peer) const {
+  return seen_of(own(), pending.turn, peer) == pending.turn.value && is_healthy(peer);
+}
+
+// The next rank that has not come; -1 where all have.
+int StreamBarrier::missing_rank(const Pending& pending) const {
+  const int ranks = static_cast<int>(pages_->on_host.size());
+  for (int step = 1; step < ranks; ++step) {
+    const int peer = (rank_ + step) % ranks;
+    if (!came(pending, peer)) return peer;
+  }
+  return -1;
+}
+
+FailureRecord StreamBarrier::record_of(const Pending& pending, int missing,
+                                       FailureReason reason) const {
+  const BarrierTurn& turn = pending.turn;
+  const std::uint64_t seen = seen_of(own(), turn, missing);
+  const std::uint64_t before = turn.number > 2 ? turn.number - 2 : 0;
+  const bool is_other = reason == FailureReason::kMismatch;
+  return {.sequence = pending.sequence,
+          .expected_epoch = turn.number,
+          .seen_epoch = seen == turn.slot ? before : turn.number,
+          .expected_signature = pending.signature,
+          .seen_signature = is_other ? static_cast<std::uint32_t>(seen - turn.before - 1) : 0,
+          .waiting_rank = rank_,
+          .missing_rank = missing,
+          .block = 0,
+          .reason = static_cast<std::uint32_t>(reason),
+          .waited_ns =
+              static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now() - since_).count()),
+          .state = 1,
+          .signal = 0};
+}
+
+std::optional<FailureRecord> StreamBarrier::look(std::uint64_t usual_ns, std::uint32_t notices) {
+  const std::lock_guard lock(mutex_);
+  const Pending* const pending = current();
+  const int missing = pending == nullptr ? -1 : missing_rank(*pending);
+  if (missing < 0) return std::nullopt;
+  const auto record = [&](FailureReason reason) { return record_of(*pending, missing, reason); };
+  // Its health after its arrival: a released stream arrives at anything, with its byte cleared.
+  const std::uint64_t seen = seen_of(own(), pending->turn, missing);
+  const bool is_other = seen != pending->turn.slot && seen != pending->turn.value;
+  if (is_other && is_healthy(missing)) return record(FailureReason::kMismatch);
+  // It was looked for in vain since it was seen to have left: nothing will come.
+  if (left_ == missing) return record(FailureReason::kLeft);
+  if ((notices & Notice::left(missing)) != 0) left_ = missing;
+  const std::uint64_t limit = pending->timeout_ns != 0 ? pending->timeout_ns : usual_ns;
+  if (Clock::now() - since_ < std::chrono::nanoseconds(limit)) return std::nullopt;
+  return record(FailureReason::kTimeout);
+}
+
+std::optional<FailureRecord> StreamBarrier::waiting() {
+  const std::lock_guard lock(mutex_);
+  const Pending* const pending = current();
+  const int missing = pending == nullptr ? -1 : missing_rank(*pending);
+  if (missing < 0) return std::nullopt;
+  return record_of(*pending, missing, FailureReason::kAborted);
+}
+
+void StreamBarrier::release() {
+  const std::lock_guard lock(mutex_);
+  leave_peers(pages_->on_host, rank_);
+  end_barriers(pages_->on_host, rank_, last_);
+}
+
+}  // namespace tutti
