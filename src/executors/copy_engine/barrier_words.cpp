@@ -1,5 +1,7 @@
 #include "executors/copy_engine/barrier_words.hpp"
 
+#include <iterator>
+
 namespace tutti {
 namespace {
 
@@ -23,6 +25,24 @@ void for_each_peer(int ranks, int rank, F&& f) {
 
 void open_page(BarrierPage& page, int ranks) {
   for (int peer = 0; peer < ranks - 1; ++peer) page.health[peer] = 1;
+}
+
+// The number is 0 while the signature changes. Sequentially consistent: it is read from another CPU
+// once in a tenth of a second.
+void note_operation(BarrierPage& own, std::uint64_t number, std::uint32_t signature) {
+  NotedOperation& noted = own.noted[number % std::size(own.noted)];
+  std::atomic_ref(noted.number).store(0);
+  std::atomic_ref(noted.signature).store(signature);
+  std::atomic_ref(noted.number).store(number);
+}
+
+std::optional<std::uint32_t> noted_operation(BarrierPage& peer, std::uint64_t number) {
+  NotedOperation& noted = peer.noted[number % std::size(peer.noted)];
+  const auto is_there = [&] { return std::atomic_ref(noted.number).load() == number; };
+  if (!is_there()) return std::nullopt;
+  const std::uint64_t signature = std::atomic_ref(noted.signature).load();
+  if (!is_there()) return std::nullopt;
+  return static_cast<std::uint32_t>(signature);
 }
 
 std::vector<CudaMemoryOperation> barrier_operations(const BarrierPages& pages, int rank,

@@ -24,6 +24,9 @@
 // Slots alternate for the host, too: until a rank arrives at k, its slot holds v(k - 2), since it
 // cannot have come further than k + 1. Anything else is another operation (kMismatch).
 //
+// A rank that uses a kernel where its peers use this barrier arrives at no slot. So that it is
+// found, each host notes the signatures of its latest operations in its page (note_operation).
+//
 // No wait is endless. Each has its deadline on the host, whose words these are: the CPU reads for
 // whom a stream waits, and ends the wait by a store (end_barriers), which no stream, no peer and no
 // full queue can hold up. This is why the words lie in host memory.
@@ -44,7 +47,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <vector>
 
 #include "device/kernel_args.hpp"
@@ -52,10 +55,17 @@
 
 namespace tutti {
 
+// An eager operation of all ranks, as its rank's host has enqueued it.
+struct NotedOperation {
+  std::uint64_t number;  // from 1 on, since the pages were opened
+  std::uint64_t signature;
+};
+
 struct BarrierPage {
   std::uint64_t arrived[2][kMaxCudaRanks];  // [parity of k][sender], each by its sender's stream
   std::uint8_t health[8];                   // see place_in_health()
   std::uint64_t begun, ended;               // by the owner's stream
+  NotedOperation noted[64];                 // by the owner's host; [number % 64]
 };
 
 // The pages of all ranks, as this rank's streams, or its host, address them.
@@ -96,6 +106,11 @@ constexpr std::uint64_t healthy_word(int ranks) {
 
 // A page is zero before. By its owner, before a peer uses it.
 void open_page(BarrierPage& page, int ranks);
+
+void note_operation(BarrierPage& own, std::uint64_t number, std::uint32_t signature);
+// What `peer` has noted under that number; nothing where it has not come so far, or further by
+// many.
+std::optional<std::uint32_t> noted_operation(BarrierPage& peer, std::uint64_t number);
 
 std::vector<CudaMemoryOperation> barrier_operations(const BarrierPages& pages, int rank,
                                                     const BarrierTurn& turn);

@@ -127,12 +127,17 @@ BarrierPage& StreamBarrier::own() const {
   return *pages_->on_host[static_cast<std::size_t>(rank_)];
 }
 
+void StreamBarrier::note(std::uint32_t signature) {
+  const std::lock_guard lock(mutex_);
+  note_operation(own(), ++noted_, signature);
+}
+
 Status StreamBarrier::enqueue(const KernelArgs& work, Stream stream) {
   BarrierTurn turn;
   {
     const std::lock_guard lock(mutex_);
     turn = last_ = last_.next(work.signature);
-    pending_.push_back({turn, work.sequence, work.timeout_ns, work.signature});
+    pending_.push_back({turn, work.sequence, work.timeout_ns, noted_, work.signature});
   }
   return cuda_.memory_operations(barrier_operations(pages_->on_device, rank_, turn), stream);
 }
@@ -173,17 +178,31 @@ int StreamBarrier::missing_rank(const Pending& pending) const {
   return -1;
 }
 
-FailureRecord StreamBarrier::record_of(const Pending& pending, int missing,
-                                       FailureReason reason) const {
+// The signature of what the peer runs in place of this operation, if it does. By its arrival: its
+// health is read after that, since a released stream arrives at anything, with its byte cleared.
+// Or by what its host has enqueued.
+std::optional<std::uint32_t> StreamBarrier::other_operation(const Pending& pending,
+                                                            int peer) const {
   const BarrierTurn& turn = pending.turn;
-  const std::uint64_t seen = seen_of(own(), turn, missing);
+  const std::uint64_t seen = seen_of(own(), turn, peer);
+  if (seen != turn.slot && seen != turn.value && is_healthy(peer)) {
+    return static_cast<std::uint32_t>(seen - turn.before - 1);
+  }
+  const auto noted =
+      noted_operation(*pages_->on_host[static_cast<std::size_t>(peer)], pending.noted);
+  return noted && *noted != pending.signature ? noted : std::nullopt;
+}
+
+FailureRecord StreamBarrier::record_of(const Pending& pending, int missing, FailureReason reason,
+                                       std::uint32_t there) const {
+  const BarrierTurn& turn = pending.turn;
   const std::uint64_t before = turn.number > 2 ? turn.number - 2 : 0;
-  const bool is_other = reason == FailureReason::kMismatch;
+  const bool has_come = seen_of(own(), turn, missing) == turn.value;
   return {.sequence = pending.sequence,
           .expected_epoch = turn.number,
-          .seen_epoch = seen == turn.slot ? before : turn.number,
+          .seen_epoch = has_come ? turn.number : before,
           .expected_signature = pending.signature,
-          .seen_signature = is_other ? static_cast<std::uint32_t>(seen - turn.before - 1) : 0,
+          .seen_signature = there,
           .waiting_rank = rank_,
           .missing_rank = missing,
           .block = 0,
@@ -199,17 +218,15 @@ std::optional<FailureRecord> StreamBarrier::look(std::uint64_t usual_ns, std::ui
   const Pending* const pending = current();
   const int missing = pending == nullptr ? -1 : missing_rank(*pending);
   if (missing < 0) return std::nullopt;
-  const auto record = [&](FailureReason reason) { return record_of(*pending, missing, reason); };
-  // Its health after its arrival: a released stream arrives at anything, with its byte cleared.
-  const std::uint64_t seen = seen_of(own(), pending->turn, missing);
-  const bool is_other = seen != pending->turn.slot && seen != pending->turn.value;
-  if (is_other && is_healthy(missing)) return record(FailureReason::kMismatch);
+  if (const auto there = other_operation(*pending, missing)) {
+    return record_of(*pending, missing, FailureReason::kMismatch, *there);
+  }
   // It was looked for in vain since it was seen to have left: nothing will come.
-  if (left_ == missing) return record(FailureReason::kLeft);
+  if (left_ == missing) return record_of(*pending, missing, FailureReason::kLeft);
   if ((notices & Notice::left(missing)) != 0) left_ = missing;
   const std::uint64_t limit = pending->timeout_ns != 0 ? pending->timeout_ns : usual_ns;
   if (Clock::now() - since_ < std::chrono::nanoseconds(limit)) return std::nullopt;
-  return record(FailureReason::kTimeout);
+  return record_of(*pending, missing, FailureReason::kTimeout);
 }
 
 std::optional<FailureRecord> StreamBarrier::waiting() {

@@ -30,6 +30,8 @@ class StreamBarrier {
   StreamBarrier(const StreamBarrier&) = delete;
   StreamBarrier& operator=(const StreamBarrier&) = delete;
 
+  // Before each eager operation of all ranks is enqueued, whatever it meets by.
+  void note(std::uint32_t signature);
   // Enqueues a barrier of the operation `work`, in the order of the stream. Barriers of one rank
   // are enqueued in the order in which they run. The device is current.
   Status enqueue(const KernelArgs& work, Stream stream);
@@ -52,6 +54,7 @@ class StreamBarrier {
   struct Pending {
     BarrierTurn turn;
     std::uint64_t sequence, timeout_ns;
+    std::uint64_t noted;  // the number of its operation in the page
     std::uint32_t signature;
   };
   using Clock = RunningClock;
@@ -61,9 +64,11 @@ class StreamBarrier {
   BarrierPage& own() const;
   const Pending* current();
   bool is_healthy(int peer) const;
+  std::optional<std::uint32_t> other_operation(const Pending& pending, int peer) const;
   bool came(const Pending& pending, int peer) const;
   int missing_rank(const Pending& pending) const;
-  FailureRecord record_of(const Pending& pending, int missing, FailureReason reason) const;
+  FailureRecord record_of(const Pending& pending, int missing, FailureReason reason,
+                          std::uint32_t there = 0) const;
 
   CudaDriver& cuda_;
   const int rank_;
@@ -72,6 +77,7 @@ class StreamBarrier {
 
   std::mutex mutex_;  // not held while something is enqueued, which may block
   BarrierTurn last_;
+  std::uint64_t noted_ = 0;
   std::deque<Pending> pending_;   // enqueued, and not known to have ended
   std::uint64_t waiting_in_ = 0;  // the number of the barrier that a stream was in at the last look
   Clock::time_point since_;

@@ -196,6 +196,8 @@ Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
   const Launch& launch = release(operation);  // it is passed by value, or read before this returns
   const Stream stream = operation.call.stream;
   if (!operation.captured()) TUTTI_TRY(group_.streams().enter(stream));
+  const bool of_all_ranks = !operation.captured() && !is_pairwise(operation.call.collective);
+  if (barrier_ != nullptr && of_all_ranks) barrier_->note(operation.signature);
   TUTTI_TRY(engine_->run(operation.operation, launch.args,
                          {.threads = operation.plan.threads,
                           .stream = stream,

@@ -192,6 +192,26 @@ TEST_F(FailureStateTest, TheCauseComesBeforeTheWaitItEnded) {
                     HasSubstr("rank 3 waited")));
 }
 
+TEST_F(FailureStateTest, AWaitThatTheHostWatchesIsToldLikeAKernels) {
+  write(FailureReason::kTimeout);
+  FailureRecord watched = record_;
+  record_ = {};
+  watched.missing_rank = 1;
+  EXPECT_TRUE(state_.collect(watched));
+  EXPECT_FALSE(state_.collect(watched));
+  EXPECT_EQ(state_.status().code(), StatusCode::kTimeout);
+  EXPECT_THAT(state_.status().message(), HasSubstr("rank 3 waited 2.500 s for rank 1"));
+}
+
+TEST_F(FailureStateTest, TheFirstOfTwoRecordsIsTold) {
+  EXPECT_TRUE(state_.fail({StatusCode::kAborted, "enough"}));
+  write(FailureReason::kAborted);
+  FailureRecord watched = record_;
+  watched.missing_rank = 1;
+  EXPECT_FALSE(state_.collect(watched));
+  EXPECT_THAT(state_.status().message(), AllOf(HasSubstr("enough"), HasSubstr("for rank 5")));
+}
+
 TEST_F(FailureStateTest, TheFirstFailureStays) {
   EXPECT_TRUE(state_.fail({StatusCode::kAborted, "first"}));
   EXPECT_FALSE(state_.fail({StatusCode::kTimeout, "second"}));

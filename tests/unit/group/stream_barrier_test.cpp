@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <thread>
 
+#include "bootstrap/bootstrap.hpp"
 #include "conformance/scenarios.hpp"
+#include "support/children.hpp"
 #include "support/fake_gpus.hpp"
+#include "support/patience.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti::test {
@@ -184,6 +188,23 @@ TEST(StreamBarrier, AnotherOperationIsFound) {
   }
 }
 
+// A rank that meets by kernels, in the same algorithm or in another one, is found as well.
+TEST(StreamBarrier, AnOperationThatMeetsByKernelsIsFound) {
+  for (const std::string_view algorithm : {"copy_engine", "push"}) {
+    Gathering ranks(2);
+    require_ok(ranks.start(0, 50));
+    require_ok(all_gather(ranks.gpus.groups[1], {.input = ranks.input(1),
+                                                 .output = ranks.input(1) + kPieceBytes,
+                                                 .count = kPieceBytes,
+                                                 .dtype = DataType::kUint8,
+                                                 .stream = ranks.streams[1],
+                                                 .options = {.algorithm = algorithm}}));
+    const Status status = ranks.end_of(0);
+    EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
+    EXPECT_THAT(status.message(), HasSubstr("rank 1 runs another operation than rank 0"));
+  }
+}
+
 // A communicator that is destroyed in the middle of an operation waits for it, no longer than its
 // deadline. Nothing stays registered.
 TEST(StreamBarrier, EndsInTheMiddleOfAnOperation) {
@@ -210,6 +231,75 @@ TEST(StreamBarrier, IsAgreedOnByAllRanks) {
   EXPECT_EQ(ranks.gpus.cuda.calls("launch"), 4);
   for (const int r : {0, 1}) require_ok(ranks.start(r, 50));
   EXPECT_EQ(ranks.gpus.cuda.calls("launch"), 8);
+}
+
+// Ranks that are processes, with a fake GPU each. The second one says "ready", does nothing more
+// until it hears of a failure, and says what that was.
+class TwoProcesses {
+ public:
+  explicit TwoProcesses(milliseconds timeout)
+      : id_(take(GroupId::local())),
+        children_(2, [&](int rank, Wire& parent) { live(rank, timeout, parent); }) {
+    EXPECT_TRUE(children_.wait_for_line(1, "ready", kPatience));
+  }
+  void signal(int number) { children_.signal(1, number); }
+  // The last words of both.
+  std::vector<std::string> ends() {
+    std::vector<std::string> words;
+    for (const auto& child : children_.finish(kPatience)) {
+      words.push_back(child.lines.empty() ? "" : child.lines.back());
+    }
+    return words;
+  }
+  bool has_ended(int rank, const std::string& words) {
+    return children_.wait_for_line(rank, words, kPatience);
+  }
+
+ private:
+  void live(int rank, milliseconds timeout, Wire& parent) {
+    FakeCuda cuda(std::make_shared<FakeCudaWorld>(2));
+    Communicator group(take(CommunicatorImpl::create(
+        take(join_group(id_, rank, 2, Deadline(kPatience))),
+        {.backend = Backend::kCuda, .device = rank, .timeout = timeout}, {.cuda = &cuda})));
+    const SymmetricMemory memory = take(group.allocate(3 * kPieceBytes));
+    const Stream stream = take(cuda.create_stream(rank));
+    const auto gather = [&] {
+      auto* const input = static_cast<std::byte*>(memory.data());
+      return all_gather(group, {.input = input,
+                                .output = input + kPieceBytes,
+                                .count = kPieceBytes,
+                                .dtype = DataType::kUint8,
+                                .stream = stream,
+                                .options = {.sm_budget = 0}});
+    };
+    require_ok(gather());
+    require_ok(cuda.synchronize(stream));
+    require_ok(group.status());
+    if (rank == 0) (void)gather();
+    parent.say(rank == 0 ? "waits" : "ready");
+    if (rank == 0) require_ok(cuda.synchronize(stream));
+    parent.say(std::string(to_string(wait_for_failure(group).code())));
+  }
+
+  const GroupId id_;
+  Children children_;
+};
+
+TEST(StreamBarrierProcesses, ADeadRankIsNotWaitedFor) {
+  TwoProcesses ranks(kLongTimeout);
+  ranks.signal(SIGKILL);
+  EXPECT_EQ(ranks.ends().front(), to_string(StatusCode::kPeerFailed));
+}
+
+// It hears of the deadline of the other one when it goes on.
+TEST(StreamBarrierProcesses, AStoppedRankIsWaitedForUntilTheDeadline) {
+  TwoProcesses ranks(kShortTimeout);
+  ranks.signal(SIGSTOP);
+  const std::string timeout(to_string(StatusCode::kTimeout));
+  EXPECT_TRUE(ranks.has_ended(0, timeout));
+  ranks.signal(SIGCONT);
+  EXPECT_TRUE(ranks.has_ended(1, timeout));
+  EXPECT_EQ(ranks.ends().back(), timeout);
 }
 
 }  // namespace
