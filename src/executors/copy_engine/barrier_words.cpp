@@ -7,11 +7,6 @@ namespace {
 
 using Kind = CudaMemoryOperation::Kind;
 
-std::uint64_t* health_word(BarrierPage& page) {
-  static_assert(offsetof(BarrierPage, health) % alignof(std::uint64_t) == 0);
-  return reinterpret_cast<std::uint64_t*>(page.health);
-}
-
 void store_byte(std::uint8_t& byte, std::uint8_t value) {
   std::atomic_ref(byte).store(value, std::memory_order_seq_cst);
 }
@@ -22,10 +17,6 @@ void for_each_peer(int ranks, int rank, F&& f) {
 }
 
 }  // namespace
-
-void open_page(BarrierPage& page, int ranks) {
-  for (int peer = 0; peer < ranks - 1; ++peer) page.health[peer] = 1;
-}
 
 // The number is 0 while the signature changes. Sequentially consistent: it is read from another CPU
 // once in a tenth of a second.
@@ -57,21 +48,21 @@ std::vector<CudaMemoryOperation> barrier_operations(const BarrierPages& pages, i
   for_each_peer(ranks, rank, [&](int peer) {
     operations.push_back({Kind::kWaitAtLeast, &own.arrived[parity][peer], turn.value});
   });
-  operations.push_back({Kind::kWaitAtLeast, health_word(own), healthy_word(ranks)});
+  operations.push_back({Kind::kWaitAtLeast, &own.health, healthy_word(ranks)});
   operations.push_back({Kind::kWrite, &own.ended, turn.number});
   return operations;
 }
 
 void leave_peers(const BarrierPages& pages, int rank) {
   for_each_peer(static_cast<int>(pages.size()), rank,
-                [&](int peer) { store_byte(pages[peer]->health[place_in_health(peer, rank)], 0); });
+                [&](int peer) { store_byte(health_of(*pages[peer], peer, rank), 0); });
 }
 
 // Half a cycle less one step beyond the latest value: beyond all that may still be waited for.
 void end_barriers(const BarrierPages& pages, int rank, const BarrierTurn& last) {
   constexpr std::uint64_t kBeyond = std::uint64_t{1} << 62;
   BarrierPage& own = *pages[rank];
-  store_byte(own.health[kOwnPlace], 0x7f);
+  store_byte(health_of(own, rank, rank), 0x7f);
   for (auto& slots : own.arrived) {
     for_each_peer(static_cast<int>(pages.size()), rank, [&](int peer) {
       std::atomic_ref(slots[peer]).store(last.value + kBeyond, std::memory_order_seq_cst);

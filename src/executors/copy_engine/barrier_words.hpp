@@ -46,6 +46,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -63,7 +64,7 @@ struct NotedOperation {
 
 struct BarrierPage {
   std::uint64_t arrived[2][kMaxCudaRanks];  // [parity of k][sender], each by its sender's stream
-  std::uint8_t health[8];                   // see place_in_health()
+  std::uint64_t health;                     // one byte per rank: health_of()
   std::uint64_t begun, ended;               // by the owner's stream
   NotedOperation noted[64];                 // by the owner's host; [number % 64]
 };
@@ -97,6 +98,12 @@ constexpr int place_in_health(int owner, int rank) {
   return rank < owner ? rank : rank - 1;
 }
 
+inline std::uint8_t& health_of(BarrierPage& page, int owner, int rank) {
+  static_assert(std::endian::native == std::endian::little,
+                "the last byte is the most significant");
+  return reinterpret_cast<std::uint8_t*>(&page.health)[place_in_health(owner, rank)];
+}
+
 // All peers are healthy.
 constexpr std::uint64_t healthy_word(int ranks) {
   std::uint64_t word = 0;
@@ -105,7 +112,7 @@ constexpr std::uint64_t healthy_word(int ranks) {
 }
 
 // A page is zero before. By its owner, before a peer uses it.
-void open_page(BarrierPage& page, int ranks);
+inline void open_page(BarrierPage& page, int ranks) { page.health = healthy_word(ranks); }
 
 void note_operation(BarrierPage& own, std::uint64_t number, std::uint32_t signature);
 // What `peer` has noted under that number; nothing where it has not come so far, or further by

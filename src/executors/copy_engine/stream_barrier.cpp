@@ -161,19 +161,22 @@ const StreamBarrier::Pending* StreamBarrier::current() {
 }
 
 bool StreamBarrier::is_healthy(int peer) const {
-  return std::atomic_ref(own().health[place_in_health(rank_, peer)]).load() != 0;
+  return std::atomic_ref(health_of(own(), rank_, peer)).load() != 0;
 }
 
 bool StreamBarrier::came(const Pending& pending, int peer) const {
   return seen_of(own(), pending.turn, peer) == pending.turn.value && is_healthy(peer);
 }
 
-// The next rank that has not come; -1 where all have.
+// The next rank that has not come; of those the healthy ones first, since one that has given up did
+// so for another one's sake, and tells it. -1 where all have come.
 int StreamBarrier::missing_rank(const Pending& pending) const {
   const int ranks = static_cast<int>(pages_->on_host.size());
-  for (int step = 1; step < ranks; ++step) {
-    const int peer = (rank_ + step) % ranks;
-    if (!came(pending, peer)) return peer;
+  for (const bool healthy : {true, false}) {
+    for (int step = 1; step < ranks; ++step) {
+      const int peer = (rank_ + step) % ranks;
+      if (is_healthy(peer) == healthy && !came(pending, peer)) return peer;
+    }
   }
   return -1;
 }

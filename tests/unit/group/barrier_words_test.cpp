@@ -111,7 +111,7 @@ class ExploredRank {
     BarrierPage& own = *pages_[static_cast<std::size_t>(rank_)];
     for (const CudaMemoryOperation& each : barrier_operations(pages_, rank_, turn)) {
       const bool waits = each.kind == CudaMemoryOperation::Kind::kWaitAtLeast;
-      const bool is_health = each.word == reinterpret_cast<std::uint64_t*>(own.health);
+      const bool is_health = each.word == &own.health;
       if (waits && is_health && setting_.mutation == BarrierMutation::kNoHealthWait) continue;
       if (waits && !is_health && setting_.mutation == BarrierMutation::kNoArrivalWait) continue;
       steps_.push_back({.what = What::kMemory, .memory = each});
@@ -268,7 +268,7 @@ TEST(BarrierWords, HealthIsOneComparison) {
       open_page(page, ranks);
       pages.push_back(&page);
     }
-    const auto health = [&] { return *reinterpret_cast<std::uint64_t*>(words[0].health); };
+    const auto health = [&] { return words[0].health; };
     EXPECT_TRUE(has_reached(health(), healthy_word(ranks)));
     leave_peers(pages, ranks - 1);
     EXPECT_FALSE(has_reached(health(), healthy_word(ranks)));

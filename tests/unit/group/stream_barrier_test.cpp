@@ -27,9 +27,8 @@ constexpr milliseconds kShortTimeout{300}, kLongTimeout{60000};
 // Ranks that have gathered once, which opens what streams meet by.
 class Gathering {
  public:
-  explicit Gathering(int ranks, milliseconds timeout = kLongTimeout,
-                     std::shared_ptr<FakeCudaWorld> world = nullptr)
-      : gpus(ranks, timeout, std::move(world)), memory(static_cast<std::size_t>(ranks)) {
+  explicit Gathering(int ranks, std::shared_ptr<FakeCudaWorld> world = nullptr)
+      : gpus(ranks, kLongTimeout, std::move(world)), memory(static_cast<std::size_t>(ranks)) {
     for (int r = 0; r < ranks; ++r) streams.push_back(gpus.make_stream(r));
     on_all_ranks(ranks, [&](int r) {
       memory[at(r)] = take(gpus.groups[at(r)].allocate((at(ranks) + 1) * kPieceBytes));
@@ -64,6 +63,10 @@ class Gathering {
     }
     return right;
   }
+  // Of what waits already, too.
+  void hurry() {
+    for (Communicator& group : gpus.groups) require_ok(group.set_timeout(kShortTimeout));
+  }
   bool idle(int rank) { return gpus.idle(streams[at(rank)]); }
   // What the rank says once its stream has drained.
   Status end_of(int rank) {
@@ -88,6 +91,28 @@ TEST(StreamBarrier, MovesEverythingWithoutAKernel) {
   }
   EXPECT_EQ(ranks.gpus.cuda.calls("launch"), 0);
   EXPECT_EQ(ranks.gpus.groups[0].counters().exchanges, exchanged) << "once it is open";
+}
+
+// The first operation, in a group of calls: opening asks the other ranks.
+TEST(StreamBarrier, IsOpenedForAllRanksByOneThread) {
+  FakeGpus gpus(2);
+  std::vector<SymmetricMemory> memory(2);
+  on_all_ranks(2, [&](int r) {
+    const auto k = static_cast<std::size_t>(r);
+    memory[k] = take(gpus.groups[k].allocate(3 * kPieceBytes));
+  });
+  group_start();
+  for (std::size_t r = 0; r < 2; ++r) {
+    auto* const input = static_cast<std::byte*>(memory[r].data());
+    require_ok(all_gather(gpus.groups[r], {.input = input,
+                                           .output = input + kPieceBytes,
+                                           .count = kPieceBytes,
+                                           .dtype = DataType::kUint8,
+                                           .stream = gpus.make_stream(static_cast<int>(r)),
+                                           .options = {.sm_budget = 0}}));
+  }
+  require_ok(group_end());
+  EXPECT_EQ(gpus.cuda.calls("launch"), 0);
 }
 
 TEST(StreamBarrier, WaitsForALateRank) {
@@ -124,9 +149,10 @@ TEST(StreamBarrier, OperationsOfTwoStreamsAreInOrder) {
 }
 
 TEST(StreamBarrier, AMissingRankIsNamedAtTheDeadline) {
-  Gathering ranks(3, kShortTimeout);
+  Gathering ranks(3);
   for (const int r : {0, 1}) require_ok(ranks.start(r, 50));
   require_ok(ranks.start(0, 60));  // released as well
+  ranks.hurry();
   for (const int r : {0, 1}) {
     const Status status = ranks.end_of(r);
     EXPECT_EQ(status.code(), StatusCode::kTimeout);
@@ -210,8 +236,9 @@ TEST(StreamBarrier, AnOperationThatMeetsByKernelsIsFound) {
 TEST(StreamBarrier, EndsInTheMiddleOfAnOperation) {
   FakeCudaOpen open;
   {
-    Gathering ranks(2, kShortTimeout);
+    Gathering ranks(2);
     require_ok(ranks.start(1, 50));
+    ranks.hurry();
     ranks.gpus.groups.pop_back();
     EXPECT_TRUE(ranks.idle(1));
     EXPECT_EQ(wait_for_failure(ranks.gpus.groups[0]).code(), StatusCode::kTimeout);
@@ -226,7 +253,7 @@ TEST(StreamBarrier, EndsInTheMiddleOfAnOperation) {
 TEST(StreamBarrier, IsAgreedOnByAllRanks) {
   auto world = std::make_shared<FakeCudaWorld>(2);
   world->devices[1].stream_memory_operations = false;
-  Gathering ranks(2, kLongTimeout, world);
+  Gathering ranks(2, world);
   EXPECT_EQ(ranks.gpus.cuda.calls("memory_operations"), 0);
   EXPECT_EQ(ranks.gpus.cuda.calls("launch"), 4);
   for (const int r : {0, 1}) require_ok(ranks.start(r, 50));
@@ -260,7 +287,7 @@ class TwoProcesses {
     FakeCuda cuda(std::make_shared<FakeCudaWorld>(2));
     Communicator group(take(CommunicatorImpl::create(
         take(join_group(id_, rank, 2, Deadline(kPatience))),
-        {.backend = Backend::kCuda, .device = rank, .timeout = timeout}, {.cuda = &cuda})));
+        {.backend = Backend::kCuda, .device = rank, .timeout = kLongTimeout}, {.cuda = &cuda})));
     const SymmetricMemory memory = take(group.allocate(3 * kPieceBytes));
     const Stream stream = take(cuda.create_stream(rank));
     const auto gather = [&] {
@@ -275,7 +302,10 @@ class TwoProcesses {
     require_ok(gather());
     require_ok(cuda.synchronize(stream));
     require_ok(group.status());
-    if (rank == 0) (void)gather();
+    if (rank == 0) {
+      require_ok(gather());
+      require_ok(group.set_timeout(timeout));
+    }
     parent.say(rank == 0 ? "waits" : "ready");
     if (rank == 0) require_ok(cuda.synchronize(stream));
     parent.say(std::string(to_string(wait_for_failure(group).code())));
