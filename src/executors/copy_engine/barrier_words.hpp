@@ -1,10 +1,11 @@
-// A barrier of ranks that needs no SM: streams write and await words themselves (stream memory
-// operations). Copy-engine algorithms use it in place of their barrier kernels, each a block that
-// waits for room while a matmul has every SM. This header is the protocol; StreamBarrier enqueues
-// it, and watches it from the host.
+// A barrier of ranks that needs no SM: the streams write and await words themselves, by stream
+// memory operations. Copy-engine algorithms use it in place of their one-block barrier kernels,
+// which wait for room while a matmul occupies every SM. This header is the protocol. StreamBarrier
+// enqueues it, and watches it from the host.
 //
-// Each rank has a page of host memory (BarrierPage), which the streams and the hosts of all ranks
-// reach. Barriers are counted on the host: k = 1, 2, ... In barrier k the stream of rank r does
+// Each rank has a page of host memory (BarrierPage) that the streams and the hosts of all ranks can
+// access. Barriers are counted on the host: k = 1, 2, ... In barrier k the stream of rank r does
+// this:
 //
 //   write  own begun                = k
 //   write  arrived[k % 2][r] of s   = v(k)        in the page of each other rank s
@@ -15,34 +16,34 @@
 // Order. A write follows a system-scope fence for all earlier work of its stream. So what a rank
 // copied, or what its kernels wrote, before barrier k is complete before a peer passes barrier k.
 //
-// Values. v(k) = v(k - 1) + 1 + the signature of k's operation; comparisons are cyclic, so nothing
-// ends when v wraps. Ranks that enqueue the same operations have the same values. Where two ranks
-// differ in operation k, the one with the larger value stays in barrier k, and the other one in
-// k + 1 at the latest: slots alternate, and the first never writes the slot of k + 1. An operation
-// has two barriers or more, so neither completes it.
+// Values. v(k) = v(k - 1) + 1 + the signature of the operation. Comparisons are cyclic, so v may
+// wrap. Ranks that enqueue the same operations have the same values. If two ranks differ in an
+// operation, the rank with the larger value stays in the first barrier that differs, k. The other
+// rank stays in k + 1 at the latest, because the first rank never writes the slot of k + 1: slots
+// alternate. An operation has at least two barriers, so neither rank completes it.
 //
-// Slots alternate for the host, too: until a rank arrives at k, its slot holds v(k - 2), since it
-// cannot have come further than k + 1. Anything else is another operation (kMismatch).
+// Mismatch. Until a peer arrives at k, its slot holds v(k - 2), since no peer can be further than
+// k + 1. The host reads any other value as another operation, and computes its signature. A peer
+// that uses a barrier kernel instead writes no slot. To detect that, each host notes the signatures
+// of its latest operations in its page (note_operation).
 //
-// A rank that uses a kernel where its peers use this barrier arrives at no slot. So that it is
-// found, each host notes the signatures of its latest operations in its page (note_operation).
+// Deadlines. The host reads the words, so it knows for which rank a stream waits, and for how long.
+// It ends a wait by a store (end_barriers). That is why the words are host memory: to write device
+// memory the host would need another stream, which can be stuck in the same hardware queue.
 //
-// No wait is endless. Each has its deadline on the host, whose words these are: the CPU reads for
-// whom a stream waits, and ends the wait by a store (end_barriers), which no stream, no peer and no
-// full queue can hold up. This is why the words lie in host memory.
+// Failure. A released stream continues, and its enqueued writes would announce arrivals that never
+// happened. Therefore a failed rank first clears its byte in the health of every peer
+// (leave_peers), and only then releases its own stream. A peer that sees a false arrival finds the
+// byte cleared, and stays until its own host releases it. A peer that had passed both waits before
+// finds the byte cleared in the next barrier. So after a rank has failed, no peer completes an
+// operation that needs it.
 //
-// A released stream goes on, and would tell its peers of barriers that it never passed. Therefore
-// the rank first clears its byte in the health of every peer, and only then releases its own waits:
-// whoever sees a false arrival finds the byte cleared, and waits until its own host ends that, too.
-// A peer that had passed both waits before finds the byte at the end of the operation. So once a
-// rank has given up no peer completes an operation that needs it.
+// Health has one byte per peer, which only that peer writes: 1 while it is healthy. The rank's own
+// byte is the most significant one. Once it is set, the comparison holds whatever the peers write.
+// A slot of `arrived` has two writers after a failure, the peer's stream and this host, so the host
+// repeats end_barriers() until its streams have drained.
 //
-// Health has one byte per peer, which that peer alone writes: 1 while it is healthy. The rank's own
-// byte is the most significant one, and outweighs the others: once it is set, no late store of a
-// peer holds this rank up. The words of `arrived` have two writers after a failure, the peer's
-// stream and this host, so the host releases them again until its streams have drained.
-//
-// Slots are never reset, and captures would repeat the constants: captures use barrier kernels.
+// Captures use barrier kernels: a graph would repeat the constants.
 #pragma once
 
 #include <atomic>

@@ -146,7 +146,8 @@ constexpr Grid kGrids[] = {{"no other grid", nullptr},
                            {"2048 threads on each SM", occupy_all_multiprocessors}};
 constexpr milliseconds kOccupied{60};
 
-// From where the stream comes to the operation until it has ended.
+// From where the streams of all ranks have come to the operation until it has ended. They meet
+// before by a stream barrier, since allocating, as Rank::meet() does, waits for the grid.
 float time_next_to(const Grid& grid, Rank& rank, Gathering& gathering, const AllGather& call,
                    const std::array<CudaEvent, 2>& events) {
   CudaDriver& cuda = *rank.device.cuda();
@@ -155,7 +156,7 @@ float time_next_to(const Grid& grid, Rank& rank, Gathering& gathering, const All
   const bool occupies = grid.occupy != nullptr && (rank.number() == 0 || !rank.shares_gpu());
   if (occupies) require(grid.occupy(busy.get(), kOccupied), "the other grid runs");
   std::this_thread::sleep_for(milliseconds(5));
-  rank.meet();
+  require_ok(gathering.start(0));
   require_ok(cuda.record_event(events[0], call.stream));
   require_ok(all_gather(rank.group, call));
   require_ok(cuda.record_event(events[1], call.stream));

@@ -115,6 +115,21 @@ TEST(StreamBarrier, IsOpenedForAllRanksByOneThread) {
   EXPECT_EQ(gpus.cuda.calls("launch"), 0);
 }
 
+// A graph would repeat the values. The fake captures no kernel, and says so.
+TEST(StreamBarrier, CapturesMeetByKernels) {
+  Gathering ranks(2);
+  const int before = ranks.gpus.cuda.calls("memory_operations");
+  on_all_ranks(2, [&](int r) {
+    const Stream stream = ranks.gpus.make_stream(r);
+    require_ok(ranks.gpus.cuda.begin_capture(stream));
+    EXPECT_THAT(ranks.start(r, 50, stream).message(), HasSubstr("cannot capture kernels"));
+    (void)ranks.gpus.cuda.end_capture(stream);
+  });
+  EXPECT_EQ(ranks.gpus.cuda.calls("memory_operations"), before);
+  for (const int r : {0, 1}) require_ok(ranks.start(r, 60));
+  EXPECT_TRUE(ranks.end_of(0).is_ok() && ranks.has_gathered(0, 60));
+}
+
 TEST(StreamBarrier, WaitsForALateRank) {
   Gathering ranks(2);
   require_ok(ranks.start(0, 20));
