@@ -137,13 +137,11 @@ OperationPlan with_staging(const Request& request, const Topology& topology, Ope
   return plan;
 }
 
-// A captured constant cannot move from replay to replay. By default only who gives no SM has them.
+// A captured constant cannot move from replay to replay.
 OperationPlan with_barriers(const Request& request, const Topology& topology, OperationPlan plan) {
   const Algorithm& row = *plan.algorithm;
-  const std::int64_t limit = request.stream_barrier_bytes;
-  const bool admitted = limit == kSizeAlways ||
-                        (limit == kSizeAutomatic && request.sm_budget == 0) ||
-                        (limit > 0 && request.bytes() <= static_cast<std::size_t>(limit));
+  const bool admitted =
+      admits_stream_barrier(request.stream_barrier_bytes, request.sm_budget, request.bytes());
   plan.stream_barrier = admitted && topology.backend == Backend::kCuda && row.program != nullptr &&
                         only_meets(row) && !request.capturing && request.has_stream_barrier;
   return plan;

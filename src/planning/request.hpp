@@ -66,4 +66,12 @@ struct Request {
   friend bool operator==(const Request&, const Request&) = default;
 };
 
+// Whether ranks may meet by stream memory operations, as `limit` says
+// (TUTTI_STREAM_BARRIER_MAX_BYTES): by default only where a call leaves no SM to its operation.
+inline bool admits_stream_barrier(std::int64_t limit, std::optional<int> sm_budget,
+                                  std::size_t bytes) {
+  if (limit == kSizeAutomatic) return sm_budget == 0;
+  return limit == kSizeAlways || (limit > 0 && bytes <= static_cast<std::size_t>(limit));
+}
+
 }  // namespace tutti

@@ -85,8 +85,7 @@ bool PeerExecutor::may_exchange(const Call& call) const {
 // Whether the call may be planned with a stream barrier before there is one.
 bool PeerExecutor::may_open_barrier(const Call& call) const {
   if (barrier_ != nullptr || no_barrier_ || group_.cuda() == nullptr) return false;
-  const std::int64_t limit = Knobs::process().integer("TUTTI_STREAM_BARRIER_MAX_BYTES");
-  return limit != kSizeNever && (limit != kSizeAutomatic || call.options.sm_budget == 0);
+  return admits_stream_barrier(barrier_bytes_, call.options.sm_budget, call.bytes());
 }
 
 Status PeerExecutor::open_barrier() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/knobs.hpp"
 #include "executors/binding_pool.hpp"
 #include "executors/copy_engine/stream_barrier.hpp"
 #include "executors/executor.hpp"
@@ -134,6 +135,7 @@ class PeerExecutor : public Executor {
   mutable Captures captures_;              // a stream has an area once it was asked for
   BindingPool<Launch> launches_;
 
+  const std::int64_t barrier_bytes_ = Knobs::process().integer("TUTTI_STREAM_BARRIER_MAX_BYTES");
   // Made by the first operation that is planned with it; the ranks have settled that together.
   std::unique_ptr<StreamBarrier> barrier_;
   std::atomic<StreamBarrier*> watched_ = nullptr;  // the same, for other threads
