@@ -1,0 +1,27 @@
+// What must hold of a program before it runs.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "pipelines/lower.hpp"
+
+namespace tutti::pipelines {
+
+// Checks two calls of all ranks, without a synchronisation between them:
+//
+// - every wait ends: somebody writes the word that it awaits, and no ranks wait for each other;
+// - rows are read after they were written in the same call, and written after whoever read or wrote
+//   them before has ended, whatever the speed of ranks and streams;
+// - rows of another rank's buffer are accessed only if handles of the buffer were exchanged;
+// - workspaces are allocated before they are used.
+//
+// In the order of its stream the caller writes the inputs before each call. After it the caller
+// reads the outputs, and may use all buffers for something else, workspaces too. kInvalidArgument
+// names the nodes that are not ordered, or that wait for ever.
+Status check(const Program& program, std::span<const std::vector<Instruction>> ranks);
+
+// The lists of all ranks: what may run.
+Result<std::vector<std::vector<Instruction>>> checked(const Program& program);
+
+}  // namespace tutti::pipelines

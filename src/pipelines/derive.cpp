@@ -1,0 +1,353 @@
+#include "pipelines/derive.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/try.hpp"
+#include "base/units.hpp"
+
+namespace tutti::pipelines {
+namespace {
+
+constexpr BufferId kA = 0, kGathered = 1;
+constexpr Index kCaller = constant(kCallerStream);
+
+Status invalid_pipeline(std::string text) {
+  return {StatusCode::kInvalidArgument, "all_gather_matmul: " + std::move(text)};
+}
+
+struct Extent {
+  const char* what;
+  std::size_t rows, columns;
+};
+
+Status check_extents(const Description& d) {
+  std::vector<Extent> extents = {{"A", d.m, d.k}};
+  for (const ProductColumns& product : d.products) {
+    extents.push_back({"B", d.k, product.n});
+    extents.push_back({"C", d.m, product.n});
+  }
+  for (const Extent& extent : extents) {
+    const std::size_t most = kMostBytes / size_of(d.dtype);
+    if (extent.rows > most || extent.columns > most / std::max(extent.rows, std::size_t{1})) {
+      return invalid_pipeline(fmt::format("the size of {} [{}, {}] overflows", extent.what,
+                                          extent.rows, extent.columns));
+    }
+  }
+  return Status::ok();
+}
+
+Status check_count(const char* what, int value, int most) {
+  if (value >= 1 && value <= most) return Status::ok();
+  return invalid_pipeline(fmt::format("{} {}: must be between 1 and {}", what, value, most));
+}
+
+Status check_description(const Description& d) {
+  TUTTI_TRY(check_count("ranks", d.ranks, kMostPipelineRanks));
+  TUTTI_TRY(check_count("streams", d.streams, kMostPipelineStreams));
+  TUTTI_TRY(check_count("tiles", d.tiles, kMostPipelineTiles));
+  if (d.products.empty()) return invalid_pipeline("no B");
+  return check_extents(d);
+}
+
+void append(Nodes& nodes, Nodes more) {
+  nodes.insert(nodes.end(), std::make_move_iterator(more.begin()),
+               std::make_move_iterator(more.end()));
+}
+
+// Nothing if the loop has no iterations.
+Nodes loop(Variable variable, int first, int last, Nodes body) {
+  if (last < first || body.empty()) return {};
+  return {Node{For{variable, first, last, std::move(body)}}};
+}
+
+class Derivation {
+ public:
+  explicit Derivation(const Description& description)
+      : d_(description),
+        n_(description.ranks),
+        get_(description.protocol == Protocol::kGet),
+        tiled_(description.algorithm == Algorithm::kTiles),
+        streams_(std::min(description.streams, tiled_ ? description.tiles : n_)) {}
+
+  Program run() {
+    add_buffers();
+    add_setup();
+    switch (d_.algorithm) {
+      case Algorithm::kShift:
+        add_shift();
+        break;
+      case Algorithm::kRing:
+        add_ring();
+        break;
+      case Algorithm::kTiles:
+        add_tiles();
+        break;
+    }
+    program_.description = d_;
+    program_.streams = streams_;
+    return std::move(program_);
+  }
+
+ private:
+  void add_buffers();
+  void add_setup();
+
+  void add_shift();
+  void add_ring();
+  Nodes ring_get_step() const;
+  Nodes first_or_later(Node first, Node later) const;
+  Nodes ring_put_step() const;
+  void add_tiles();
+
+  // The parts that all programs have.
+  void open(Nodes allowing, Nodes own_copy);
+  void own_matmul(bool ordered);
+  void close(Nodes waits);
+  Nodes forks() const;
+
+  // Peers read the own shard from its copy in the gathered A.
+  bool staged() const { return get_ && !d_.symmetric_a && n_ > 1; }
+  Slice own() const { return {kA, kRank}; }
+  // What a peer gets of this rank's own shard.
+  Slice offered(std::optional<Index> tile = {}) const {
+    return {staged() ? kGathered : kA, kRank, tile};
+  }
+  static Slice gathered(Index shard, std::optional<Index> tile = {}) {
+    return {kGathered, shard, tile};
+  }
+  Index around(const Index& index) const { return mod(index, n_); }
+  // The stream of a step. `last`: the last step there is.
+  Index stream_of(const Index& step, int last) const {
+    if (streams_ == 1) return constant(0);
+    return last < streams_ ? step : mod(step, streams_);
+  }
+  Nodes order_next(const Index& step) const;
+  int first_awaited(int first, int last) const;
+
+  const Description& d_;
+  const int n_;
+  const bool get_, tiled_;
+  const int streams_;
+  Program program_;
+};
+
+void Derivation::add_buffers() {
+  const auto rank0 = shard_rows(d_, 0).count();
+  program_.buffers = {
+      {"A", rank0, d_.k, Role::kInput, Part::kShard},
+      {"A_gathered", d_.m, d_.k, d_.gathered ? Role::kOutput : Role::kWorkspace, Part::kAll}};
+  const auto add = [&](Buffer buffer) {
+    program_.buffers.push_back(std::move(buffer));
+    return static_cast<BufferId>(program_.buffers.size() - 1);
+  };
+  for (std::size_t i = 0; i < d_.products.size(); ++i) {
+    const auto [n, bias] = d_.products[i];
+    Product product{.b = add({fmt::format("B{}", i), d_.k, n, Role::kInput, Part::kNone})};
+    if (bias) product.bias = add({fmt::format("bias{}", i), 1, n, Role::kInput, Part::kNone});
+    product.c = add({fmt::format("C{}", i), d_.m, n, Role::kOutput, Part::kAll});
+    program_.products.push_back(product);
+  }
+}
+
+void Derivation::add_setup() {
+  if (!d_.gathered && (n_ > 1 || tiled_)) program_.setup.push_back({Allocate{kGathered}});
+  if (n_ == 1) return;
+  ShareHandles shared;
+  if (get_ && d_.symmetric_a) shared.buffers.push_back(kA);
+  const bool forwards = d_.algorithm == Algorithm::kRing && n_ > 2;
+  if (!get_ || staged() || forwards) shared.buffers.push_back(kGathered);
+  program_.setup.push_back({shared});
+}
+
+// With inter-stream order each other stream begins after the first transfer of the one before.
+Nodes Derivation::forks() const {
+  const bool ring_of_puts = d_.algorithm == Algorithm::kRing && !get_;
+  if (streams_ == 1 || d_.inter_stream_order || ring_of_puts) {
+    return {Node{Synchronize{constant(0), kCaller}}};
+  }
+  return loop(Variable::kStream, 0, streams_ - 1, {Node{Synchronize{kStream, kCaller}}});
+}
+
+// `allowing` follows the own copy if peers read that. Otherwise it comes first: whoever hears
+// anything else of this rank in this call then knows that it has allowed transfers.
+void Derivation::open(Nodes allowing, Nodes own_copy) {
+  Nodes& nodes = program_.call;
+  if (!allowing.empty() || !own_copy.empty()) nodes.push_back({SetCurrentStream{kCaller}});
+  if (!staged()) append(nodes, std::move(allowing));
+  append(nodes, forks());
+  append(nodes, std::move(own_copy));
+  if (staged()) append(nodes, std::move(allowing));
+}
+
+void Derivation::own_matmul(bool ordered) {
+  program_.call.push_back({SetCurrentStream{constant(0)}});
+  if (ordered && streams_ > 1) program_.call.push_back({Synchronize{constant(1), constant(0)}});
+  program_.call.push_back({Matmul{own()}});
+}
+
+void Derivation::close(Nodes waits) {
+  Nodes& nodes = program_.call;
+  nodes.push_back({SetCurrentStream{kCaller}});
+  append(nodes, std::move(waits));
+  if (streams_ == 1) {
+    nodes.push_back({Synchronize{kCaller, constant(0)}});
+  } else {
+    append(nodes, loop(Variable::kStream, 0, streams_ - 1, {Node{Synchronize{kCaller, kStream}}}));
+  }
+}
+
+// After the transfer of a step: the next stream begins, if this is its first step.
+Nodes Derivation::order_next(const Index& step) const {
+  if (!d_.inter_stream_order || streams_ == 1) return {};
+  return {Node{If{step + 1, streams_, {Node{Synchronize{step + 1, step}}}, {}}}};
+}
+
+// The mover runs transfers first, ..., last of one peer on its streams in turn. The last one of
+// each stream ends after the others. Where streams begin in order, the first transfer of a stream
+// ends before that of the next stream.
+int Derivation::first_awaited(int first, int last) const {
+  const int of_streams = std::max(first, last - streams_ + 1);
+  return d_.inter_stream_order ? std::max(of_streams, streams_ - 1) : of_streams;
+}
+
+void Derivation::add_shift() {
+  program_.words = 1;
+  const Index owner = around(kRank + kStep), reader = around(kRank - kStep);
+  const Index word = constant(0);
+  const Transfer from_owner{owner, gathered(owner), {}, word, word};
+  const Transfer to_reader{reader, offered(), {}, word, word};
+  const auto each_step = [&](Nodes nodes) {
+    return loop(Variable::kStep, 1, n_ - 1, std::move(nodes));
+  };
+  const bool copied = staged() || d_.gathered;
+  open(each_step({get_ ? Node{SendPost{to_reader}} : Node{RecvPost{from_owner}}}),
+       copied ? Nodes{Node{Copy{own(), gathered(kRank)}}} : Nodes{});
+  own_matmul(d_.inter_stream_order);
+
+  Nodes step = {Node{SetCurrentStream{stream_of(kStep, n_ - 1)}}};
+  Transfer moved = get_ ? from_owner : to_reader;
+  moved.remote = get_ ? Slice{offered().buffer, owner} : gathered(kRank);
+  step.push_back(get_ ? Node{RecvPost{moved}} : Node{SendPost{moved}});
+  if (streams_ > 2) append(step, order_next(kStep));
+  if (!get_) step.push_back({RecvWait{from_owner}});
+  step.push_back({Matmul{gathered(owner)}});
+  append(program_.call, each_step(std::move(step)));
+  close(get_ ? each_step({Node{SendWait{to_reader}}}) : Nodes{});
+}
+
+// Step s brings the shard of rank - s from the left neighbour, which has had it since step s - 1.
+void Derivation::add_ring() {
+  program_.words = n_;
+  const Index left = around(kRank - 1), right = around(kRank + 1);
+  const bool copied = staged() || d_.gathered;
+  Nodes allowing;
+  if (n_ > 1 && get_) {
+    allowing = {Node{SendPost{{right, offered(), {}, constant(1), constant(1)}}}};
+  } else if (n_ > 1) {
+    allowing = {Node{RecvPost{{left, {kGathered}, {}, constant(0), constant(0)}}}};
+  }
+  open(std::move(allowing), copied ? Nodes{Node{Copy{own(), gathered(kRank)}}} : Nodes{});
+  own_matmul(get_ ? d_.inter_stream_order : n_ > 1);
+  append(program_.call, loop(Variable::kStep, 1, n_ - 1, get_ ? ring_get_step() : ring_put_step()));
+  Nodes waits;
+  if (get_ && n_ > 1) {
+    const int first = first_awaited(1, n_ - 1);
+    const auto wait = [&](Slice read) { return Node{SendWait{{right, read, {}, kStep, kStep}}}; };
+    const Node forwarded = wait(gathered(around(kRank - kStep + 1)));
+    waits =
+        loop(Variable::kStep, first, n_ - 1,
+             first == 1 && !staged() ? first_or_later(wait(own()), forwarded) : Nodes{forwarded});
+  }
+  close(std::move(waits));
+}
+
+// The first transfer of a ring brings what a rank has itself.
+Nodes Derivation::first_or_later(Node first, Node later) const {
+  if (n_ == 2) return {std::move(first)};
+  return {Node{If{kStep, 2, {std::move(first)}, {std::move(later)}}}};
+}
+
+Nodes Derivation::ring_get_step() const {
+  const Index left = around(kRank - 1), right = around(kRank + 1);
+  const Slice current = gathered(around(kRank - kStep));
+  const auto receive = [&](Slice from) {
+    return Node{RecvPost{{left, current, from, kStep, kStep}}};
+  };
+  Nodes step = {Node{SetCurrentStream{stream_of(kStep, n_ - 1)}}};
+  const Slice first{offered().buffer, left};
+  if (staged()) {
+    step.push_back(receive(current));
+  } else {
+    append(step, first_or_later(receive(first), receive(current)));
+  }
+  const Transfer forwarded{right, current, {}, kStep + 1, kStep + 1};
+  if (n_ > 2) step.push_back({If{kStep + 1, n_, {Node{SendPost{forwarded}}}, {}}});
+  if (streams_ > 2) append(step, order_next(kStep));
+  step.push_back({Matmul{current}});
+  return step;
+}
+
+// A step sends what arrived in the step before, so its stream waits for that one's.
+Nodes Derivation::ring_put_step() const {
+  const Index left = around(kRank - 1), right = around(kRank + 1);
+  const Index previous = around(kRank - kStep + 1), current = around(kRank - kStep);
+  const auto send = [&](Slice from) {
+    return Node{SendPost{{right, from, gathered(previous), constant(0), kStep}}};
+  };
+  Nodes step = {Node{SetCurrentStream{stream_of(kStep, n_ - 1)}}};
+  append(step, first_or_later(send(own()), send(gathered(previous))));
+  step.push_back({RecvWait{{left, gathered(current), {}, constant(0), kStep}}});
+  if (streams_ > 1 && n_ > 2) {
+    const Synchronize next{stream_of(kStep + 1, n_ - 1), stream_of(kStep, n_ - 1)};
+    step.push_back({If{kStep + 1, n_, {Node{next}}, {}}});
+  }
+  step.push_back({Matmul{gathered(current)}});
+  return step;
+}
+
+void Derivation::add_tiles() {
+  program_.words = d_.tiles;
+  const Index owner = around(kRank + kStep), reader = around(kRank - kStep);
+  const Index ready = staged() ? kTile : constant(0);
+  const auto each_peer = [&](Nodes nodes) {
+    return loop(Variable::kStep, 1, n_ - 1, std::move(nodes));
+  };
+  const Transfer from_owner{owner, gathered(owner, kTile), {}, ready, kTile};
+  const Transfer to_reader{reader, offered(kTile), {}, ready, kTile};
+  Transfer allowed = get_ ? to_reader : from_owner;  // all tiles at once
+  allowed.local.tile = {};
+  allowed.done = constant(0);
+  Nodes allowing = {get_ ? Node{SendPost{allowed}} : Node{RecvPost{allowed}}};
+  open(staged() ? Nodes{} : each_peer(std::move(allowing)), {});
+
+  Nodes tile = {Node{SetCurrentStream{stream_of(kTile, d_.tiles - 1)}}};
+  tile.push_back({Copy{{kA, kRank, kTile}, gathered(kRank, kTile)}});
+  if (staged()) append(tile, each_peer({Node{SendPost{to_reader}}}));
+  Transfer moved = get_ ? from_owner : to_reader;
+  moved.remote = get_ ? Slice{offered().buffer, owner, kTile} : gathered(kRank, kTile);
+  append(tile, each_peer({get_ ? Node{RecvPost{moved}} : Node{SendPost{moved}}}));
+  append(tile, order_next(kTile));
+  if (!get_) append(tile, each_peer({Node{RecvWait{from_owner}}}));
+  tile.push_back({Matmul{{kGathered, {}, kTile}}});
+  append(program_.call, loop(Variable::kTile, 0, d_.tiles - 1, std::move(tile)));
+
+  Nodes waits;
+  if (get_) {
+    waits = loop(Variable::kTile, first_awaited(0, d_.tiles - 1), d_.tiles - 1,
+                 each_peer({Node{SendWait{to_reader}}}));
+  }
+  close(std::move(waits));
+}
+
+}  // namespace
+
+Result<Program> derive(const Description& description) {
+  TUTTI_TRY(check_description(description));
+  return Derivation(description).run();
+}
+
+}  // namespace tutti::pipelines

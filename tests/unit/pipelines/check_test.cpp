@@ -1,0 +1,159 @@
+#include "pipelines/check.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "programs.hpp"
+#include "support/check.hpp"
+
+namespace tutti::pipelines::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using tutti::test::take;
+
+using Lists = std::vector<std::vector<Instruction>>;
+
+bool is_wait(const Instruction& instruction) {
+  return std::holds_alternative<Await>(instruction.action) ||
+         std::holds_alternative<WaitForStream>(instruction.action);
+}
+
+// Removes from the program the waiting node with this number; false: there are not so many.
+bool remove_wait(Nodes& nodes, int& number) {
+  for (auto node = nodes.begin(); node != nodes.end(); ++node) {
+    const auto& value = node->value;
+    const bool waits = std::holds_alternative<Synchronize>(value) ||
+                       std::holds_alternative<SendWait>(value) ||
+                       std::holds_alternative<RecvWait>(value);
+    if (waits && number-- == 0) {
+      nodes.erase(node);
+      return true;
+    }
+    if (auto* loop = std::get_if<For>(&node->value)) {
+      if (remove_wait(loop->body, number)) return true;
+    } else if (auto* condition = std::get_if<If>(&node->value)) {
+      if (remove_wait(condition->then, number)) return true;
+      if (remove_wait(condition->otherwise, number)) return true;
+    }
+  }
+  return false;
+}
+
+std::string why_refused(const Program& program, const Lists& ranks) {
+  const Status status = check(program, ranks);
+  EXPECT_TRUE(status.is_ok() || status.code() == StatusCode::kInvalidArgument);
+  return status.message();
+}
+
+TEST(PipelineCheck, RefusesAProgramWithoutOneOfItsWaits) {
+  for (const Description& description : all_kinds(4, 12)) {
+    for (int number = 0;; ++number) {
+      Program program = take(derive(description));
+      int left = number;
+      if (!remove_wait(program.call, left)) break;
+      EXPECT_FALSE(checked(program).is_ok()) << name(description) << ", wait " << number;
+    }
+  }
+}
+
+TEST(PipelineCheck, RefusesARankWithoutOneOfItsWaits) {
+  for (Description description : all_kinds(4, 12)) {
+    for (description.streams = 1; description.streams <= 4; ++description.streams) {
+      const Program program = take(derive(description));
+      const Lists ranks = take(checked(program));
+      for (std::size_t i = 0; i < ranks[2].size(); ++i) {
+        if (!is_wait(ranks[2][i])) continue;
+        Lists changed = ranks;
+        changed[2].erase(changed[2].begin() + static_cast<std::ptrdiff_t>(i));
+        EXPECT_THAT(why_refused(program, changed), HasSubstr("rank "))
+            << name(description) << ": " << ranks[2][i].node;
+      }
+    }
+  }
+}
+
+TEST(PipelineCheck, AcceptsTheLargestPrograms) {
+  Description description = small(Algorithm::kTiles, Protocol::kGet, kMostPipelineRanks, 1024);
+  description.streams = kMostPipelineStreams;
+  EXPECT_TRUE(checked(take(derive(description))).is_ok());
+}
+
+// The instruction of rank 0 that `text` begins.
+std::size_t find_node(const Lists& ranks, std::string_view text) {
+  std::size_t i = 0;
+  while (!ranks[0][i].node.starts_with(text) || !is_wait(ranks[0][i])) ++i;
+  return i;
+}
+
+std::string why_refused_without(const Description& description, std::string_view node) {
+  const Program program = take(derive(description));
+  Lists ranks = take(checked(program));
+  ranks[0].erase(ranks[0].begin() + static_cast<std::ptrdiff_t>(find_node(ranks, node)));
+  return why_refused(program, ranks);
+}
+
+TEST(PipelineCheck, NamesTheNodesOfARace) {
+  Description get = small(Algorithm::kShift, Protocol::kGet, 2, 8);
+  get.symmetric_a = true;
+  EXPECT_EQ(why_refused_without(get, "SendWait"),
+            "race: rank 0, call 1, the caller after the call: writes A[0:4] of rank 0 without "
+            "waiting for rank 1, call 1, stream 1: RecvPost(A_gathered[shard 0] <- A of rank 0)");
+  EXPECT_THAT(why_refused_without(get, "RecvPost"),
+              AllOf(HasSubstr("rank 0, call 1, stream 1: RecvPost(A_gathered[shard 1] <- A of rank "
+                              "1)"),
+                    HasSubstr("A[0:4] of rank 1")));
+  EXPECT_THAT(why_refused_without(small(Algorithm::kShift, Protocol::kPut, 2, 8), "RecvWait"),
+              AllOf(HasSubstr("Matmul(A_gathered[shard 1], B0 + bias0, B1)"),
+                    HasSubstr("A_gathered[4:8] of rank 0")));
+}
+
+TEST(PipelineCheck, NamesTheWaitsOfADeadlock) {
+  const Program program = take(derive(small(Algorithm::kShift, Protocol::kGet, 2, 8)));
+  Lists ranks = take(checked(program));
+  std::erase_if(ranks[1], [](const Instruction& instruction) {
+    return instruction.node.starts_with("SendPost");
+  });
+  EXPECT_THAT(why_refused(program, ranks),
+              AllOf(HasSubstr("deadlock: "), HasSubstr("rank 0, call 1, stream 1: RecvPost("),
+                    HasSubstr(": waits for ready[0] from rank 1")));
+}
+
+// In one stream, each of two puts that wait for the other's grant first.
+TEST(PipelineCheck, RefusesTransfersThatWaitForEachOther) {
+  Program program = take(derive(small(Algorithm::kShift, Protocol::kPut, 2, 8)));
+  auto& posts = std::get<For>(program.call[1].value).body;
+  ASSERT_TRUE(std::holds_alternative<RecvPost>(posts.front().value));
+  const Node post = posts.front();
+  posts.clear();
+  for (Node& node : program.call) {
+    auto* loop = std::get_if<For>(&node.value);
+    const bool empty = loop == nullptr || loop->body.empty();
+    if (!empty && loop->variable == Variable::kStep) loop->body.push_back(post);
+  }
+  EXPECT_THAT(checked(program).status().message(), HasSubstr("deadlock: "));
+}
+
+TEST(PipelineCheck, RefusesAWordThatIsWrittenTwice) {
+  const Program program = take(derive(small(Algorithm::kShift, Protocol::kPut, 2, 8)));
+  Lists ranks = take(checked(program));
+  ranks[0].push_back(ranks[0].front());
+  EXPECT_THAT(why_refused(program, ranks), HasSubstr("a word that this call has written before"));
+}
+
+TEST(PipelineCheck, RefusesMemoryThatIsNotSetUp) {
+  Program program = take(derive(small(Algorithm::kShift, Protocol::kPut, 2, 8)));
+  ASSERT_EQ(program.setup.size(), 2u);
+  const Nodes setup = program.setup;
+  program.setup = {setup[0]};
+  EXPECT_THAT(checked(program).status().message(), HasSubstr("before ShareHandles"));
+  program.setup = {setup[1], setup[0]};
+  EXPECT_EQ(checked(program).status().message(),
+            "ShareHandles(A_gathered) before the memory is allocated");
+  program.setup = {};
+  EXPECT_THAT(checked(program).status().message(), HasSubstr("before Allocate"));
+}
+
+}  // namespace
+}  // namespace tutti::pipelines::test

@@ -1,0 +1,51 @@
+// Descriptions that tests have in common.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pipelines/derive.hpp"
+
+namespace tutti::pipelines::test {
+
+// [m, 4] times two Bs, one with a bias, on two streams.
+inline Description small(Algorithm algorithm, Protocol protocol, int ranks, std::size_t m) {
+  return {.algorithm = algorithm,
+          .ranks = ranks,
+          .m = m,
+          .k = 4,
+          .products = {{.n = 2, .bias = true}, {.n = 1}},
+          .dtype = DataType::kFloat32,
+          .protocol = protocol,
+          .streams = 2,
+          .tiles = 3};
+}
+
+inline constexpr Algorithm kAllAlgorithms[] = {Algorithm::kShift, Algorithm::kRing,
+                                               Algorithm::kTiles};
+
+// All algorithms and protocols, with A in symmetric memory or not, and both orders of streams.
+inline std::vector<Description> all_kinds(int ranks, std::size_t m) {
+  std::vector<Description> all;
+  for (const Algorithm algorithm : kAllAlgorithms) {
+    for (const bool order : {false, true}) {
+      Description description = small(algorithm, Protocol::kPut, ranks, m);
+      description.inter_stream_order = order;
+      all.push_back(description);
+      description.protocol = Protocol::kGet;
+      all.push_back(description);
+      description.symmetric_a = true;
+      all.push_back(description);
+    }
+  }
+  return all;
+}
+
+inline std::string name(const Description& d) {
+  return std::string(to_string(d.algorithm)) + " " + std::string(to_string(d.protocol)) +
+         (d.inter_stream_order ? " ordered" : "") + (d.symmetric_a ? " symmetric" : "") +
+         (d.gathered ? " gathered" : "") + " of " + std::to_string(d.ranks) + " ranks, m " +
+         std::to_string(d.m) + ", " + std::to_string(d.streams) + " streams";
+}
+
+}  // namespace tutti::pipelines::test
