@@ -67,9 +67,9 @@ struct Instruction {
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
-// The lists of all ranks. A wait for a word is left out if the word has been written anyway,
-// because of what the same stream has waited for before. kInvalidArgument: a rank would wait for
-// ever.
+// The lists of all ranks. A wait for a word is left out if whatever happened before the word was
+// written has happened before the wait, because of what the same stream has waited for before.
+// kInvalidArgument: a rank would wait for ever.
 Result<std::vector<std::vector<Instruction>>> lower(const Program& program);
 
 }  // namespace tutti::pipelines

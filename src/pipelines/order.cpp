@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -45,10 +46,6 @@ class Execution {
   }
 
  private:
-  struct Written {
-    Position position;
-    VectorClock clock;
-  };
   using WordOfCall = std::pair<Word, int>;
 
   static std::size_t count_streams(std::span<const std::vector<Instruction>> ranks) {
@@ -90,6 +87,11 @@ class Execution {
     return event.instruction == nullptr ? nullptr : std::get_if<Action>(&event.instruction->action);
   }
 
+  static bool accesses_memory(const Event& event) {
+    return event.instruction == nullptr || action<Move>(event) != nullptr ||
+           action<Multiply>(event) != nullptr;
+  }
+
   std::size_t head(std::size_t stream) const { return queues_[stream][next_[stream]]; }
 
   bool can_run(std::size_t index) const {
@@ -106,17 +108,17 @@ class Execution {
     bool implied = false;
     if (enqueued.after != kNone) clock.join(ended_.at(enqueued.after));
     if (const auto* await = action<Await>(enqueued.event)) {
-      const Written& written = written_.at({await->word, enqueued.event.call});
-      implied = clock.includes(written.position);
-      clock.join(written.clock);
+      const VectorClock& written = written_.at({await->word, enqueued.event.call});
+      implied = clock.includes(written);
+      clock.join(written);
     }
-    clock.advance(stream);
+    if (accesses_memory(enqueued.event)) clock.advance(stream);
     ++next_[stream];
     const Position position{stream, clock.count(stream)};
     if (enqueued.awaited) ended_.emplace(index, clock);
     if (const auto* signal = action<Signal>(enqueued.event)) {
       const WordOfCall word{signal->word, enqueued.event.call};
-      if (!written_.emplace(word, Written{position, clock}).second) {
+      if (!written_.emplace(word, clock).second) {
         return {StatusCode::kInvalidArgument,
                 event_text(enqueued.event) + ", a word that this call has written before"};
       }
@@ -142,10 +144,14 @@ class Execution {
   std::vector<std::size_t> next_;                 // of each stream, the first that has not run
   std::vector<VectorClock> clocks_;
   std::map<std::size_t, VectorClock> ended_;  // of events that a wait for a stream awaits
-  std::map<WordOfCall, Written> written_;
+  std::map<WordOfCall, VectorClock> written_;
 };
 
 }  // namespace
+
+bool VectorClock::includes(const VectorClock& other) const {
+  return std::ranges::equal(counts_, other.counts_, std::greater_equal<>());
+}
 
 void VectorClock::join(const VectorClock& other) {
   for (std::size_t i = 0; i < counts_.size(); ++i) {

@@ -13,16 +13,17 @@ namespace tutti::pipelines {
 // Streams of all ranks are numbered through: each rank has the caller's, then its own.
 struct Position {
   std::size_t stream = 0;
-  int count = 0;  // of the events of this stream, from 1 on; 0: none
+  int count = 0;  // of the events of this stream that access memory, from 1 on; 0: none
 };
 
-// Of each stream, how many events have happened before.
+// Of each stream, how many events that access memory have happened before.
 class VectorClock {
  public:
   explicit VectorClock(std::size_t streams = 0) : counts_(streams, 0) {}
   bool includes(const Position& position) const {
     return counts_[position.stream] >= position.count;
   }
+  bool includes(const VectorClock& other) const;
   void join(const VectorClock& other);
   void advance(std::size_t stream) { ++counts_[stream]; }
   int count(std::size_t stream) const { return counts_[stream]; }
@@ -43,7 +44,7 @@ struct Moment {
   const Event& event;
   Position position;
   const VectorClock& before;  // includes this event
-  // A wait for a word: without it, too, the word would have been written before.
+  // A wait for a word: whatever happened before the word was written has happened before the wait.
   bool implied = false;
 };
 

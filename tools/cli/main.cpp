@@ -36,6 +36,7 @@
 #include "exit_code.hpp"
 #include "explain.hpp"
 #include "explain_matmul.hpp"
+#include "explain_pipelines.hpp"
 #include "help_formatter.hpp"
 #include "matmul/tiles.hpp"
 #include "report/command.hpp"
@@ -185,11 +186,25 @@ void add_explained_matmul(CLI::App& explain, ExplainMatmulArguments& a, Answer& 
   matmul.callback([&] { answer = [&] { return run_explain_matmul(a); }; });
 }
 
-void add_explain(CLI::App& app, ExplainArguments& a, ExplainMatmulArguments& matmul,
-                 Answer& answer) {
+void add_explained_pipelines(CLI::App& explain, ExplainPipelinesArguments& a, Answer& answer) {
+  CLI::App& command = *explain.add_subcommand(
+      "all_gather_matmul", "Show the program of a pipeline: streams, transfers, waits and matmuls");
+  add_explain_pipelines_options(command, a);
+  command.callback([&] { answer = [&] { return run_explain_pipelines(a); }; });
+}
+
+struct AllExplainArguments {
+  ExplainArguments collective;
+  ExplainMatmulArguments matmul;
+  ExplainPipelinesArguments pipelines;
+};
+
+void add_explain(CLI::App& app, AllExplainArguments& all, Answer& answer) {
+  ExplainArguments& a = all.collective;
   CLI::App& explain =
       *app.add_subcommand("explain", "Show which algorithm a call would use, and why");
-  add_explained_matmul(explain, matmul, answer);
+  add_explained_matmul(explain, all.matmul, answer);
+  add_explained_pipelines(explain, all.pipelines, answer);
   add_explained_call(explain, a);
   explain.option_defaults()->group("Machine");
   explain.add_option("--ranks", a.ranks, "Number of ranks")
@@ -328,8 +343,7 @@ struct Arguments {
   AllBenchArguments bench;
   TuneArguments tune;
   RunArguments run;
-  ExplainArguments explain;
-  ExplainMatmulArguments explain_matmul;
+  AllExplainArguments explain;
   StatusArguments status;
   DoctorArguments doctor;
   bool env_json = false;
@@ -360,7 +374,7 @@ int run(const std::vector<std::string>& words) {
   Arguments a;
   add_bench(app, a.bench, answer, command_line);
   add_tune(app, a.tune, answer, command_line);
-  add_explain(app, a.explain, a.explain_matmul, answer);
+  add_explain(app, a.explain, answer);
   add_run(app, a.run, answer);
   add_status(app, a.status, answer);
   add_machine(app, a.doctor, a.env_json, answer);

@@ -89,5 +89,16 @@ TEST(ExplainMatmul, AnswersForAnotherMachine) {
             "tutti explain matmul: --k: 0 is not between 1 and 1048576\n");
 }
 
+TEST(ExplainPipelines, OptionsReachTheProgram) {
+  const Ended ended = run_tutti({"explain", "all_gather_matmul", "--ranks", "4", "--m", "4096",
+                                 "--n", "1792", "--k", "4096", "--algorithms", "pipelined_tiles",
+                                 "--protocol", "put", "--streams", "3", "--tiles", "5"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("all_gather_matmul/pipelined_tiles: put by copy_engine"));
+  EXPECT_THAT(ended.out, HasSubstr("shards in 5 tiles of 205 rows, tiles over 3 streams\n"));
+  EXPECT_EQ(run_tutti({"explain", "all_gather_matmul", "--tiles", "65"}).err,
+            "tutti explain all_gather_matmul: --tiles: 65 is not between 1 and 64\n");
+}
+
 }  // namespace
 }  // namespace tutti::cli

@@ -1,0 +1,37 @@
+// `tutti explain all_gather_matmul`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pipelines/description.hpp"
+#include "tutti/status.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace tutti::cli {
+
+// The text of each option; empty: not given.
+struct ExplainPipelinesArguments {
+  std::string algorithms, ranks, m, n, k, dtype, products, protocol, mover, streams, tiles,
+      inter_stream_order, rank, format;
+  bool bias = false, symmetric_a = false, gathered = false;
+};
+
+void add_explain_pipelines_options(CLI::App& command, ExplainPipelinesArguments& arguments);
+
+struct PipelinesQuestion {
+  std::vector<pipelines::Description> descriptions;  // one for each algorithm
+  int rank = -1;                                     // whose instructions are shown; -1: no rank's
+  bool json = false;
+};
+Result<PipelinesQuestion> read_pipelines_question(const ExplainPipelinesArguments& arguments);
+
+// The programs, as --format says.
+Result<std::string> pipelines_text(const PipelinesQuestion& question);
+
+int run_explain_pipelines(const ExplainPipelinesArguments& arguments);
+
+}  // namespace tutti::cli
