@@ -96,6 +96,15 @@ class Derivation {
   void add_buffers();
   void add_setup();
 
+  // What a rank receives from the owner of a shard, and what it sends to a reader of its own.
+  struct Exchange {
+    Transfer in, out;
+  };
+  Exchange exchange(std::optional<Index> tile, const Index& ready, const Index& done) const;
+  Node allow(const Exchange& both) const;
+  Node move(const Exchange& both) const;
+  Nodes each_peer(Nodes nodes) const { return loop(Variable::kStep, 1, n_ - 1, std::move(nodes)); }
+
   void add_shift();
   void add_ring();
   Nodes ring_get_step() const;
@@ -214,29 +223,37 @@ int Derivation::first_awaited(int first, int last) const {
   return d_.inter_stream_order ? std::max(of_streams, streams_ - 1) : of_streams;
 }
 
+Derivation::Exchange Derivation::exchange(std::optional<Index> tile, const Index& ready,
+                                          const Index& done) const {
+  const Index owner = around(kRank + kStep), reader = around(kRank - kStep);
+  return {.in = {owner, gathered(owner, tile), {}, ready, done},
+          .out = {reader, offered(tile), {}, ready, done}};
+}
+
+Node Derivation::allow(const Exchange& both) const {
+  return get_ ? Node{SendPost{both.out}} : Node{RecvPost{both.in}};
+}
+
+Node Derivation::move(const Exchange& both) const {
+  Transfer moved = get_ ? both.in : both.out;
+  moved.remote = get_ ? Slice{offered().buffer, moved.peer, moved.local.tile}
+                      : gathered(kRank, moved.local.tile);
+  return get_ ? Node{RecvPost{moved}} : Node{SendPost{moved}};
+}
+
 void Derivation::add_shift() {
   program_.words = 1;
-  const Index owner = around(kRank + kStep), reader = around(kRank - kStep);
-  const Index word = constant(0);
-  const Transfer from_owner{owner, gathered(owner), {}, word, word};
-  const Transfer to_reader{reader, offered(), {}, word, word};
-  const auto each_step = [&](Nodes nodes) {
-    return loop(Variable::kStep, 1, n_ - 1, std::move(nodes));
-  };
+  const Exchange both = exchange({}, constant(0), constant(0));
   const bool copied = staged() || d_.gathered;
-  open(each_step({get_ ? Node{SendPost{to_reader}} : Node{RecvPost{from_owner}}}),
-       copied ? Nodes{Node{Copy{own(), gathered(kRank)}}} : Nodes{});
+  open(each_peer({allow(both)}), copied ? Nodes{Node{Copy{own(), gathered(kRank)}}} : Nodes{});
   own_matmul(d_.inter_stream_order);
 
-  Nodes step = {Node{SetCurrentStream{stream_of(kStep, n_ - 1)}}};
-  Transfer moved = get_ ? from_owner : to_reader;
-  moved.remote = get_ ? Slice{offered().buffer, owner} : gathered(kRank);
-  step.push_back(get_ ? Node{RecvPost{moved}} : Node{SendPost{moved}});
+  Nodes step = {Node{SetCurrentStream{stream_of(kStep, n_ - 1)}}, move(both)};
   if (streams_ > 2) append(step, order_next(kStep));
-  if (!get_) step.push_back({RecvWait{from_owner}});
-  step.push_back({Matmul{gathered(owner)}});
-  append(program_.call, each_step(std::move(step)));
-  close(get_ ? each_step({Node{SendWait{to_reader}}}) : Nodes{});
+  if (!get_) step.push_back({RecvWait{both.in}});
+  step.push_back({Matmul{both.in.local}});
+  append(program_.call, each_peer(std::move(step)));
+  close(get_ ? each_peer({Node{SendWait{both.out}}}) : Nodes{});
 }
 
 // Step s brings the shard of rank - s from the left neighbour, which has had it since step s - 1.
@@ -311,34 +328,23 @@ Nodes Derivation::ring_put_step() const {
 
 void Derivation::add_tiles() {
   program_.words = d_.tiles;
-  const Index owner = around(kRank + kStep), reader = around(kRank - kStep);
-  const Index ready = staged() ? kTile : constant(0);
-  const auto each_peer = [&](Nodes nodes) {
-    return loop(Variable::kStep, 1, n_ - 1, std::move(nodes));
-  };
-  const Transfer from_owner{owner, gathered(owner, kTile), {}, ready, kTile};
-  const Transfer to_reader{reader, offered(kTile), {}, ready, kTile};
-  Transfer allowed = get_ ? to_reader : from_owner;  // all tiles at once
-  allowed.local.tile = {};
-  allowed.done = constant(0);
-  Nodes allowing = {get_ ? Node{SendPost{allowed}} : Node{RecvPost{allowed}}};
-  open(staged() ? Nodes{} : each_peer(std::move(allowing)), {});
+  const Exchange both = exchange(kTile, staged() ? kTile : constant(0), kTile);
+  // Without staging, one word allows the transfers of all tiles.
+  open(staged() ? Nodes{} : each_peer({allow(exchange({}, constant(0), constant(0)))}), {});
 
-  Nodes tile = {Node{SetCurrentStream{stream_of(kTile, d_.tiles - 1)}}};
-  tile.push_back({Copy{{kA, kRank, kTile}, gathered(kRank, kTile)}});
-  if (staged()) append(tile, each_peer({Node{SendPost{to_reader}}}));
-  Transfer moved = get_ ? from_owner : to_reader;
-  moved.remote = get_ ? Slice{offered().buffer, owner, kTile} : gathered(kRank, kTile);
-  append(tile, each_peer({get_ ? Node{RecvPost{moved}} : Node{SendPost{moved}}}));
+  Nodes tile = {Node{SetCurrentStream{stream_of(kTile, d_.tiles - 1)}},
+                Node{Copy{{kA, kRank, kTile}, gathered(kRank, kTile)}}};
+  if (staged()) append(tile, each_peer({allow(both)}));
+  append(tile, each_peer({move(both)}));
   append(tile, order_next(kTile));
-  if (!get_) append(tile, each_peer({Node{RecvWait{from_owner}}}));
+  if (!get_) append(tile, each_peer({Node{RecvWait{both.in}}}));
   tile.push_back({Matmul{{kGathered, {}, kTile}}});
   append(program_.call, loop(Variable::kTile, 0, d_.tiles - 1, std::move(tile)));
 
   Nodes waits;
   if (get_) {
     waits = loop(Variable::kTile, first_awaited(0, d_.tiles - 1), d_.tiles - 1,
-                 each_peer({Node{SendWait{to_reader}}}));
+                 each_peer({Node{SendWait{both.out}}}));
   }
   close(std::move(waits));
 }

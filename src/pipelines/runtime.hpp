@@ -9,6 +9,7 @@
 namespace tutti::pipelines {
 
 // What a rank enqueues, a function for each kind. All return at once; a failure ends the call.
+// Whoever implements await() gives each wait a deadline.
 class PipelineRuntime {
  public:
   virtual ~PipelineRuntime() = default;
@@ -27,8 +28,9 @@ class PipelineRuntime {
 
 Status run_setup(const Program& program, PipelineRuntime& runtime);
 
-// One call of a rank, whose list checked() has made. Epochs grow by 1 from call to call; they may
-// wrap.
+// One call of a rank, whose list checked() has made. All words are 0 before the first call, which
+// has epoch 1. Epochs grow by 1 from call to call and may wrap: a word has reached an epoch if
+// int32_t(word - epoch) >= 0.
 Status run_call(std::span<const Instruction> instructions, std::uint32_t epoch,
                 PipelineRuntime& runtime);
 

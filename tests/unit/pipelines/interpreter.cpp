@@ -35,8 +35,8 @@ class Interpreter::Rank : public PipelineRuntime {
   }
   Status await(int stream, const Await& await, std::uint32_t epoch) override {
     const auto ready = [this, word = await.word, epoch] {
-      const auto found = all_.words_.find(word);
-      return found != all_.words_.end() && static_cast<std::int32_t>(found->second - epoch) >= 0;
+      const auto found = all_.words_.try_emplace(word, all_.first_epoch_ - 1).first;
+      return static_cast<std::int32_t>(found->second - epoch) >= 0;
     };
     add(stream, ready, [] {});
     return Status::ok();
