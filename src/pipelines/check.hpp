@@ -10,9 +10,9 @@ namespace tutti::pipelines {
 
 // Checks two calls of all ranks, without a synchronisation between them:
 //
-// - every wait ends: somebody writes the word that it awaits, and no ranks wait for each other;
-// - rows are read after they were written in the same call, and written after whoever read or wrote
-//   them before has ended, whatever the speed of ranks and streams;
+// - every wait ends: a rank writes the word that it awaits, and no ranks wait for each other;
+// - rows are read after they were written in the same call, and written after all earlier reads and
+//   writes of them have ended, whatever the speed of ranks and streams;
 // - rows of another rank's buffer are accessed only if handles of the buffer were exchanged;
 // - workspaces are allocated before they are used.
 //

@@ -181,8 +181,8 @@ Nodes Derivation::forks() const {
   return loop(Variable::kStream, 0, streams_ - 1, {Node{Synchronize{kStream, kCaller}}});
 }
 
-// `allowing` follows the own copy if peers read that. Otherwise it comes first: whoever hears
-// anything else of this rank in this call then knows that it has allowed transfers.
+// `allowing` follows the own copy if peers read that. Otherwise it comes first: any other word that
+// this rank writes in the call then implies that it has allowed transfers.
 void Derivation::open(Nodes allowing, Nodes own_copy) {
   Nodes& nodes = program_.call;
   if (!allowing.empty() || !own_copy.empty()) nodes.push_back({SetCurrentStream{kCaller}});

@@ -13,7 +13,7 @@
 
 namespace tutti::pipelines {
 
-// Who uses a buffer outside the program. In the order of the caller's stream, the caller writes
+// How the caller uses a buffer. In the order of the caller's stream, the caller writes
 // inputs before each call, and reads outputs after it.
 enum class Role : std::uint8_t { kInput, kOutput, kWorkspace };
 

@@ -1,4 +1,4 @@
-// Whoever executes a program: CUDA streams with copy engines or kernels, host threads, a test.
+// The interface of what executes a program: CUDA streams, host threads, the interpreter of a test.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace tutti::pipelines {
 
 // What a rank enqueues, a function for each kind. All return at once; a failure ends the call.
-// Whoever implements await() gives each wait a deadline.
+// An await() must have a deadline.
 class PipelineRuntime {
  public:
   virtual ~PipelineRuntime() = default;
