@@ -74,10 +74,9 @@ prove_pkg_config() {
 # and the system among what it reads.
 compiles_alone() {
   local include=$1 header=$2 read_files
-  printf '#include "%s"\nint main() {}\n' "$header" |
+  read_files=$(printf '#include "%s"\nint main() {}\n' "$header" |
     "$cxx" -std=c++20 -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wpedantic -Werror \
-      -I"$include" -fsyntax-only -x c++ - || return 1
-  read_files=$(printf '#include "%s"\n' "$header" | "$cxx" -std=c++20 -I"$include" -M -x c++ -)
+      -I"$include" -fsyntax-only -MD -MF /dev/stdout -x c++ -) || return 1
   ! grep -E '/(fmt|nlohmann|CLI|gtest)/|/src/' <<<"$read_files"
 }
 
