@@ -76,7 +76,8 @@ const BadMatmul kBadMatmuls[] = {
      "--algorithms host: not available on the cuda backend"},
     {"unknown_tile",
      {"--tile", "64x64"},
-     "unknown --tile '64x64'; known are 128x256, 256x128, 128x224, 128x208, 128x192, 128x128"},
+     "unknown --tile '64x64'; known are 128x256, 256x128, 128x240, 128x224, 128x208, 128x192, "
+     "128x176, 128x160, 128x144, 128x128, 128x112"},
     {"tile_of_none",
      {"--tile", "128x128", "--algorithms", "auto"},
      "--tile is of the own kernel; give --algorithms own"},
@@ -155,7 +156,8 @@ TEST(MatmulBenchOptions, NamesOfAlgorithmsAndTilesComeOnce) {
   EXPECT_THAT(parsed_matmul({"--algorithms", "own_matmul,auto,own"}, kEightGpus).bench.algorithms,
               ElementsAre("own", "auto"));
   EXPECT_THAT(parsed_matmul({"--tile", "128x128,all"}, kEightGpus).tiles,
-              ElementsAre("128x128", "128x256", "256x128", "128x224", "128x208", "128x192"));
+              ElementsAre("128x128", "128x256", "256x128", "128x240", "128x224", "128x208",
+                          "128x192", "128x176", "128x160", "128x144", "128x112"));
   EXPECT_THAT(parsed_matmul({"--layout", "column,row"}, kEightGpus).layouts,
               ElementsAre(MatrixLayout::kColumnMajor, MatrixLayout::kRowMajor));
 }

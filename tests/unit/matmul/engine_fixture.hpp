@@ -23,9 +23,9 @@ class EngineFixture : public testing::Test {
         .cublas_lt = STUB_CUBLAS_LT,
         .own_kernels = true,
         .load_own = [](CudaDriver&, const MatmulProblem&,
-                       const MatmulTile&) { return Status::ok(); },
-        .run_own = [this](CudaDriver&, const CheckedMatmul&, const MatmulTile& tile, int,
-                          Stream) { return note("own " + std::string(tile.name)); },
+                       const MatmulTiling&) { return Status::ok(); },
+        .run_own = [this](CudaDriver&, const CheckedMatmul&, const MatmulTiling& tiling, int,
+                          Stream) { return note("own " + std::string(tiling.tile->name)); },
         .run_plain = [this](CudaDriver&, const CheckedMatmul&, Stream) { return note("plain"); }};
   }
 

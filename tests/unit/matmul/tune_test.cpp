@@ -21,8 +21,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const MatmulTile* const kTile = &kMatmulTiles[4];       // 128x192
-const MatmulTile* const kOtherTile = &kMatmulTiles[5];  // 128x128
+constexpr MatmulTiling kTiling = {.tile = &kMatmulTiles[5], .wide_rows = 4};  // 128x192
+// With the same tile first, and with another.
+constexpr MatmulTiling kNarrowAtEnd = {
+    .tile = &kMatmulTiles[5], .narrow = &kMatmulTiles[9], .wide_rows = 2};
+constexpr MatmulTiling kOtherTiling = {.tile = &kMatmulTiles[9], .wide_rows = 4};  // 128x128
 
 MatmulProblem problem_with(int products) {
   MatmulProblem problem{.m = 1000, .k = 64};
@@ -30,8 +33,8 @@ MatmulProblem problem_with(int products) {
   return problem;
 }
 
-MatmulContender own_in(const MatmulTile* tile, double microseconds) {
-  return {.way = {.algorithm = MatmulAlgorithm::kOwn, .tile = tile}, .part_us = {microseconds}};
+MatmulContender own_in(const MatmulTiling& tiling, double microseconds) {
+  return {.way = {.algorithm = MatmulAlgorithm::kOwn, .tiling = tiling}, .part_us = {microseconds}};
 }
 
 MatmulContender library_in(int heuristic, std::vector<double> part_us) {
@@ -46,17 +49,17 @@ MatmulContender library_in(int heuristic, std::vector<double> part_us) {
 
 const SelectedMatmul kLibrarysChoice = {.algorithm = MatmulAlgorithm::kCublasLt};
 
-// The algorithm and its configuration, where the forecast's fastest tile is kTile.
+// The algorithm and its configuration, where the forecast's fastest tiling is kTiling.
 std::string winner_of(std::vector<MatmulContender> contenders,
                       const SelectedMatmul& usual = kLibrarysChoice) {
   const MatmulProblem problem = problem_with(contenders.back().parts);
-  return text_of(fastest_way(std::move(contenders), problem, usual, kTile), problem);
+  return text_of(fastest_way(std::move(contenders), problem, usual, kTiling), problem);
 }
 
 TEST(MatmulContenders, AreTilesAndHeuristics) {
-  const auto contenders = contenders_of({kTile}, {3, 1});
+  const auto contenders = contenders_of({kTiling}, {3, 1});
   ASSERT_EQ(contenders.size(), 4U);
-  EXPECT_EQ(contenders[0].way.tiling.tile, kTile);
+  EXPECT_EQ(contenders[0].way.tiling, kTiling);
   EXPECT_EQ(contenders[0].parts, 1);
   EXPECT_EQ(contenders[3].parts, 2);
   EXPECT_EQ(contenders[3].way.heuristic[0], 2);
@@ -66,13 +69,13 @@ TEST(MatmulContenders, AreTilesAndHeuristics) {
 
 TEST(MatmulContenders, TheFastestSaysByHowMuch) {
   const SelectedMatmul fastest =
-      fastest_way({own_in(kTile, 12), library_in(0, {11}), library_in(1, {10})}, problem_with(1),
-                  kLibrarysChoice, kTile);
+      fastest_way({own_in(kTiling, 12), library_in(0, {11}), library_in(1, {10})}, problem_with(1),
+                  kLibrarysChoice, kTiling);
   EXPECT_EQ(fastest.algorithm, MatmulAlgorithm::kCublasLt);
   EXPECT_EQ(fastest.heuristic[0], 1);
   EXPECT_EQ(fastest.why,
             "measured: 10.0 us; the next, cublaslt_matmul, heuristic 1, takes 10.0 % longer");
-  EXPECT_EQ(fastest_way({own_in(kTile, 12)}, problem_with(1), kLibrarysChoice, kTile).why,
+  EXPECT_EQ(fastest_way({own_in(kTiling, 12)}, problem_with(1), kLibrarysChoice, kTiling).why,
             "measured: 12.0 us; nothing else ran");
 }
 
@@ -81,32 +84,36 @@ TEST(MatmulContenders, InATieItIsTheUsualOne) {
             "cublaslt_matmul, heuristic 1");
   EXPECT_EQ(winner_of({library_in(0, {101.1}), library_in(1, {100})}),
             "cublaslt_matmul, heuristic 2");
-  const auto own = [](const MatmulTile* tile) {
-    return SelectedMatmul{.algorithm = MatmulAlgorithm::kOwn, .tile = tile};
+  const auto own = [](const MatmulTiling& tiling) {
+    return SelectedMatmul{.algorithm = MatmulAlgorithm::kOwn, .tiling = tiling};
   };
-  EXPECT_THAT(winner_of({own_in(kTile, 100.9), library_in(0, {100})}, own(kTile)),
+  EXPECT_THAT(winner_of({own_in(kTiling, 100.9), library_in(0, {100})}, own(kTiling)),
               StartsWith("own_matmul, 128x192"));
-  EXPECT_EQ(winner_of({own_in(kTile, 100), library_in(0, {100.9})}),
+  EXPECT_EQ(winner_of({own_in(kTiling, 100), library_in(0, {100.9})}),
             "cublaslt_matmul, heuristic 1");
   // If the usual one is slower, the forecast's tile and the library's choice come before others.
-  EXPECT_THAT(winner_of({own_in(kOtherTile, 100), own_in(kTile, 100.9), library_in(0, {120})}),
+  EXPECT_THAT(winner_of({own_in(kOtherTiling, 100), own_in(kTiling, 100.9), library_in(0, {120})}),
               StartsWith("own_matmul, 128x192"));
-  EXPECT_THAT(winner_of({own_in(kOtherTile, 100), own_in(kTile, 101.1), library_in(0, {120})}),
+  EXPECT_THAT(winner_of({own_in(kOtherTiling, 100), own_in(kTiling, 101.1), library_in(0, {120})}),
               StartsWith("own_matmul, 128x128"));
+  EXPECT_EQ(winner_of({own_in(kNarrowAtEnd, 100), own_in(kTiling, 100.9), library_in(0, {120})}),
+            "own_matmul, 128x192x64, cluster 2x1, 5 stages");
+  EXPECT_EQ(winner_of({own_in(kNarrowAtEnd, 100), own_in(kTiling, 101.1), library_in(0, {120})}),
+            "own_matmul, 128x192x64, from row 512 128x128x64, cluster 2x1, 5 stages");
   EXPECT_EQ(
-      winner_of({own_in(kTile, 120), library_in(0, {100.9}), library_in(1, {100})}, own(kTile)),
+      winner_of({own_in(kTiling, 120), library_in(0, {100.9}), library_in(1, {100})}, own(kTiling)),
       "cublaslt_matmul, heuristic 1");
   EXPECT_THAT(fastest_way({library_in(0, {100.9}), library_in(1, {100})}, problem_with(1),
-                          kLibrarysChoice, kTile)
+                          kLibrarysChoice, kTiling)
                   .why,
               "measured: 100.9 us, as fast as cublaslt_matmul, heuristic 2");
 }
 
 TEST(MatmulContenders, EachProductHasItsBestHeuristic) {
-  EXPECT_EQ(winner_of({own_in(kTile, 35), library_in(0, {10, 20}), library_in(1, {20, 10}),
+  EXPECT_EQ(winner_of({own_in(kTiling, 35), library_in(0, {10, 20}), library_in(1, {20, 10}),
                        library_in(2, {15, 9.95})}),
             "cublaslt_matmul, heuristics 1, 2");
-  EXPECT_THAT(winner_of({own_in(kTile, 19), library_in(0, {10, 20}), library_in(1, {20, 10})}),
+  EXPECT_THAT(winner_of({own_in(kTiling, 19), library_in(0, {10, 20}), library_in(1, {20, 10})}),
               StartsWith("own_matmul, "));
 }
 
@@ -211,7 +218,7 @@ TEST_F(MatmulTuneTest, ATileThatIsPredictedToBeSlowIsNotMeasured) {
   call.k = 4096;
   call.algorithm = "own_matmul";
   take(tuned.tune(nullptr, call));
-  EXPECT_THAT(timed_, ElementsAre("128x256", "256x128", "128x224"));
+  EXPECT_THAT(timed_, ElementsAre("128x256", "256x128", "128x240", "128x224", "128x160"));
 }
 
 TEST_F(MatmulTuneTest, WhatFailsIsNotKept) {
