@@ -21,16 +21,16 @@ struct TileCost {
 // row-major B comes in squares of 64 columns, of which tiles of other widths use a part.
 constexpr std::array<TileCost, kMatmulTiles.size()> kTileCosts = {{
     {0.978, 0.978, 1.8},
-    {0.970, 0.970, 1.8},
-    {0.965, 0.800, 2.0},
-    {0.965, 0.960, 2.0},
-    {0.970, 0.700, 1.7},
-    {0.985, 0.985, 1.7},
-    {0.970, 0.800, 1.7},
-    {0.950, 0.900, 1.7},
-    {0.920, 0.700, 1.7},
-    {0.880, 0.850, 1.7},
-    {0.850, 0.700, 1.7},
+    {0.975, 0.975, 1.8},
+    {0.972, 0.970, 2.0},
+    {0.968, 0.966, 2.0},
+    {0.965, 0.800, 1.7},
+    {0.982, 0.980, 1.7},
+    {0.945, 0.840, 1.7},
+    {0.920, 0.800, 1.7},
+    {0.860, 0.690, 1.7},
+    {0.830, 0.830, 1.7},
+    {0.780, 0.750, 1.7},
 }};
 constexpr double kLaunchUs = 3.5;  // until the first tile's products begin, and after the last
 
