@@ -1,102 +1,12 @@
 #include "matmul/own.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/try.hpp"
-#include "base/units.hpp"
-#include "matmul/kernel/arguments.hpp"
 #include "matmul/kernel/kernels.hpp"
+#include "matmul/own_arguments.hpp"
 
 namespace tutti {
-namespace {
-
-// Tiles of so many rows run at one time, so that what they read of A and B is about the same.
-constexpr int kGroupRows = 2048;
-
-int to_int(std::size_t value) { return static_cast<int>(value); }
-
-// The tiles of each width; those of the second may be none.
-std::array<const MatmulTile*, 2> widths_of(const MatmulTiling& tiling) {
-  return {tiling.tile, tiling.narrow == nullptr ? tiling.tile : tiling.narrow};
-}
-
-// Both blocks of a cluster load a half of B for both: of its rows where it is column-major, else of
-// those of every square of 64 x 64.
-TensorMapShape shape_of_b(const CheckedMatmul& call, std::size_t which, const MatmulTile& tile) {
-  const MatmulProblem& problem = call.problem;
-  const ProductShape& product = problem.product[which];
-  const bool row_major = problem.b_layout == MatrixLayout::kRowMajor;
-  return {.dtype = problem.dtype,
-          .address = call.product[which].b,
-          .columns = row_major ? product.n : problem.k,
-          .rows = row_major ? problem.k : product.n,
-          .leading = product.ldb,
-          .box_columns = kMatmulTileK,
-          .box_rows = (row_major ? kMatmulTileK : tile.n) / 2};
-}
-
-Status fill_products(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
-                     OwnMatmulArguments& arguments) {
-  const MatmulProblem& problem = call.problem;
-  const auto widths = widths_of(tiling);
-  GroupedOrder* const orders[] = {&arguments.order.wide, &arguments.order.narrow};
-  for (std::size_t i = 0; i < static_cast<std::size_t>(problem.products); ++i) {
-    OwnProductArguments& product = arguments.product[i];
-    for (std::size_t width = 0; width < widths.size(); ++width) {
-      const MatmulTile& tile = *widths[width];
-      TUTTI_TRY(cuda.encode_tensor_map(shape_of_b(call, i, tile), product.b[width]));
-      product.first_column[width] = orders[width]->columns;
-      orders[width]->columns +=
-          to_int(ceil_div(problem.product[i].n, static_cast<std::size_t>(tile.n)));
-    }
-    product.c = call.product[i].c;
-    product.bias = call.product[i].bias;
-    product.ldc = static_cast<std::int64_t>(problem.product[i].ldc);
-    product.n = to_int(problem.product[i].n);
-  }
-  return Status::ok();
-}
-
-// Of A and B. TMA brings a row-major B in squares.
-std::uint32_t stage_bytes(const MatmulTile& tile, MatrixLayout b_layout) {
-  const std::size_t columns = b_layout == MatrixLayout::kRowMajor
-                                  ? round_up(static_cast<std::size_t>(tile.n), kMatmulTileK)
-                                  : static_cast<std::size_t>(tile.n);
-  return static_cast<std::uint32_t>((static_cast<std::size_t>(tile.m) + columns) * kMatmulTileK *
-                                    2);
-}
-
-Status fill(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
-            OwnMatmulArguments& arguments) {
-  const MatmulProblem& problem = call.problem;
-  const MatmulTile& tile = *tiling.tile;
-  const auto widths = widths_of(tiling);
-  arguments.products = problem.products;
-  arguments.m = to_int(problem.m);
-  arguments.stages_of_k = to_int(ceil_div(problem.k, kMatmulTileK));
-  arguments.cluster = cluster_of(tile, problem.m);
-  arguments.stages = tile.stages;
-  arguments.stage_bytes = stage_bytes(tile, problem.b_layout);
-  arguments.columns[0] = widths[0]->n;
-  arguments.columns[1] = widths[1]->n;
-  const int cluster_rows = tile.m * arguments.cluster;
-  const int rows = to_int(ceil_div(problem.m, static_cast<std::size_t>(cluster_rows)));
-  const int group = std::max(1, kGroupRows / cluster_rows);
-  arguments.order = {.wide = {.rows = tiling.wide_rows, .columns = 0, .group = group},
-                     .narrow = {.rows = rows - tiling.wide_rows, .columns = 0, .group = group}};
-  TUTTI_TRY(fill_products(cuda, call, tiling, arguments));
-  return cuda.encode_tensor_map({.dtype = problem.dtype,
-                                 .address = call.a,
-                                 .columns = problem.k,
-                                 .rows = problem.m,
-                                 .leading = problem.lda,
-                                 .box_columns = kMatmulTileK,
-                                 .box_rows = tile.m},
-                                arguments.a);
-}
-
-}  // namespace
 
 bool has_own_matmul() { return true; }
 
@@ -109,7 +19,7 @@ Status run_own_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulT
                       int multiprocessors, Stream stream) {
   const OwnKernel kernel = own_kernel(tiling.tile->m, call.problem.dtype, call.problem.b_layout);
   OwnMatmulArguments arguments;
-  TUTTI_TRY(fill(cuda, call, tiling, arguments));
+  TUTTI_TRY(fill_own_arguments(cuda, call, tiling, arguments));
   OpenGate gate;
   void* parameters[] = {&arguments, &gate};
   const int clusters = std::min(arguments.order.count(), multiprocessors / arguments.cluster);

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "matmul/kernel/arguments.hpp"
 #include "matmul/kernel/kernels.hpp"
 #include "matmul/kernel/ptx.cuh"
+#include "matmul/kernel/work.hpp"
 
 namespace tutti {
 
@@ -72,27 +72,5 @@ struct StageCursor {
     }
   }
 };
-
-// A tile of one block.
-struct TileWork {
-  const OwnProductArguments& product;
-  int width;        // 0: wide, 1: narrow
-  int row, column;  // of A, and of the product's B: where it begins
-};
-
-// Tile `index` of the order, for block `rank` of a cluster.
-template <class Tiles>
-__device__ __forceinline__ TileWork work_of(const OwnMatmulArguments& arguments, int index,
-                                            int rank) {
-  const TilePlace place = arguments.order[index];
-  int which = 0;  // the product that the column belongs to
-  while (which + 1 < arguments.products &&
-         place.column >= arguments.product[which + 1].first_column[place.width]) {
-    ++which;
-  }
-  const OwnProductArguments& product = arguments.product[which];
-  return {product, place.width, (place.row * arguments.cluster + rank) * Tiles::kM,
-          (place.column - product.first_column[place.width]) * arguments.columns[place.width]};
-}
 
 }  // namespace tutti
