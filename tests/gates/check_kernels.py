@@ -204,13 +204,18 @@ def check_functions(functions: list[Function], promises: Promises) -> list[str]:
     return list(findings)
 
 
-def check_matmul(function: Function):
+Widths = dict[int, set[int]]  # of own_matmul's tiles, by their rows
+
+
+def check_matmul(function: Function, widths: set[int]):
     """Tensor cores multiply what TMA loads, once for both blocks of a cluster; sums stay in registers, of which
-    the producer's warps give theirs to the consumers."""
+    the producer's warps give theirs to the consumers. A kernel has the products of all widths of its tiles."""
     kinds = [step.kind for step in function.steps]
     loads = [step for step in function.steps if step.kind == "bulk_load"]
-    if "product" not in kinds:
-        yield "has no products of warpgroups"
+    products = " ".join(step.text for step in function.steps if step.kind == "product")
+    found = {int(width) for width in re.findall(r"64[xn](\d+)[xk]16", products)}
+    if found != widths:
+        yield f"has warpgroups' products of {sorted(found)} columns, its tiles have {sorted(widths)}"
     if not loads:
         yield "has no bulk tensor loads"
     elif not any("multicast" in step.text.lower() for step in loads):
@@ -221,21 +226,32 @@ def check_matmul(function: Function):
         yield f"{kinds.count('local')} accesses to local memory, {function.stack_bytes} bytes of stack"
 
 
-def check_matmuls(functions: list[Function], expected: int) -> list[str]:
+def rows_of(matmul: str) -> int:
+    return int(re.search(r"Tiles<(\d+)", matmul)[1])
+
+
+def check_matmuls(functions: list[Function], tiles: Widths, variants: int) -> list[str]:
+    """`variants`: kernels for tiles of so many rows, one for each type and layout of B."""
     names = demangle([function.name for function in functions])
     matmuls = {name: function for name, function in zip(names, functions) if "own_matmul_kernel<" in name}
-    findings = [f"{name}: {finding}" for name, function in matmuls.items() for finding in check_matmul(function)]
-    if len(matmuls) != expected:
-        findings.append(f"{len(matmuls)} kernels of own_matmul, {expected} are expected")
+    findings = [f"{name}: {finding}" for name, function in matmuls.items()
+                for finding in check_matmul(function, tiles.get(rows_of(name), set()))]
+    for rows in tiles:
+        found = sum(rows_of(name) == rows for name in matmuls)
+        if found != variants:
+            findings.append(f"{found} kernels of own_matmul for tiles of {rows} rows, {variants} are expected")
     return findings
 
 
-def matmuls_of(build: Path) -> int:
-    """Kernels of own_matmul that a build has: one per tile, type and layout of B."""
-    commands = (build / "compile_commands.json").read_text()
-    tiles = (ROOT / "src/matmul/tiles.hpp").read_text()
-    types = len(set(re.findall(r"own_\w+16\.cu", commands)))
-    return len(re.findall(r'^    \{"\d+x\d+"', tiles, re.MULTILINE)) * types * 2
+def matmul_tiles(source: str) -> Widths:
+    tiles: Widths = {}
+    for rows, width in re.findall(r'^    \{"(\d+)x(\d+)"', source, re.MULTILINE):
+        tiles.setdefault(int(rows), set()).add(int(width))
+    return tiles
+
+
+def matmul_variants(build: Path) -> int:
+    return 2 * len(set(re.findall(r"own_\w+16\.cu", (build / "compile_commands.json").read_text())))
 
 
 def check_all_found(functions: list[Function], promises: Promises) -> list[str]:
@@ -330,7 +346,8 @@ def main() -> int:
         evidence, functions = gather(build, Path(scratch))
     promises = read_promises(run(str(build / "bin/tutti_describe"), "promises"))
     findings = [*check_functions(functions, promises), *check_all_found(functions, promises),
-                *check_matmuls(functions, matmuls_of(build)),
+                *check_matmuls(functions, matmul_tiles((ROOT / "src/matmul/tiles.hpp").read_text()),
+                               matmul_variants(build)),
                 *check_multicast_names(binaries)]
     print(*findings, sep="\n", end="\n" if findings else "")
     print(f"{len(findings)} finding(s) in {len(functions)} functions: {evidence}")

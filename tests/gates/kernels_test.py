@@ -304,13 +304,16 @@ class Listings(unittest.TestCase):
 
 
 class Matmuls(unittest.TestCase):
-    NAME = "_ZN5tutti17own_matmul_kernelINS_4TileILi128ELi256ELi4ELb0EEENS_4HalfENS_8OpenGateENS_13StoreEpilogueEEEvv"
+    NAME = ("_ZN5tutti17own_matmul_kernelINS_5TilesILi128ELb0EJLi256ELi112EEEENS_4HalfENS_8OpenGateENS_13StoreEpilogueEEE"
+            "vv")
+    TILES = {128: {256, 112}}
     SASS = """
 USETMAXREG.DEALLOC.CTAPOOL 0x28
 UTMALDG.2D [UR8], [UR4]
 UTMALDG.2D.MULTICAST [UR8], [UR4], UR6
 USETMAXREG.TRY_ALLOC.CTAPOOL UP0, 0xe8
 HGMMA.64x256x16.F32 R24, gdesc[UR12], R24
+HGMMA.64x112x16.F32 R24, gdesc[UR12], R24
 """
     PTX = """
 setmaxnreg.dec.sync.aligned.u32 40
@@ -318,26 +321,37 @@ cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1
 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1]
 setmaxnreg.inc.sync.aligned.u32 232
 wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {%f1}, %rd1, %rd2, p, 1, 1, 0, 0
+wgmma.mma_async.sync.aligned.m64n112k16.f32.f16.f16 {%f1}, %rd1, %rd2, p, 1, 1, 0, 0
 """
 
-    def findings(self, read, text: str, expected: int = 1) -> list[str]:
+    def findings(self, read, text: str, tiles=None, variants: int = 1) -> list[str]:
         functions = read(text)
         functions[0].name = self.NAME
-        return check_kernels.check_matmuls(functions, expected)
+        return check_kernels.check_matmuls(functions, tiles or self.TILES, variants)
 
     def test_each_rule(self):
         for read, text, spill in ((sass, self.SASS, "STL [R1], R2"), (ptx, self.PTX, "st.local.u32 [%rd1], %r1")):
             self.assertEqual(self.findings(read, text), [])
             lines = text.strip().splitlines()
-            for gone, word in ((lines[4:], "no products"), (lines[1:3], "no bulk tensor loads"),
-                               (lines[2:3], "nothing for both blocks"), (lines[:1], "1 changes of a warpgroup's")):
+            for gone, word in ((lines[4:], "products of [] columns, its tiles have [112, 256]"),
+                               (lines[5:], "products of [256] columns, its tiles have [112, 256]"),
+                               (lines[1:3], "no bulk tensor loads"), (lines[2:3], "nothing for both blocks"),
+                               (lines[:1], "1 changes of a warpgroup's")):
                 left = "\n".join(line for line in lines if line not in gone)
                 self.assertIn(word, self.findings(read, left)[0])
             self.assertIn("1 accesses to local memory", self.findings(read, f"{text}{spill}")[0])
 
     def test_missing_kernel(self):
-        self.assertEqual(self.findings(sass, self.SASS, 2), ["1 kernels of own_matmul, 2 are expected"])
-        self.assertEqual(check_kernels.check_matmuls(sass(SASS), 0), [])
+        self.assertEqual(self.findings(sass, self.SASS, variants=2),
+                         ["1 kernels of own_matmul for tiles of 128 rows, 2 are expected"])
+        self.assertEqual(self.findings(sass, self.SASS, self.TILES | {256: {128}}),
+                         ["0 kernels of own_matmul for tiles of 256 rows, 1 are expected"])
+        self.assertEqual(check_kernels.check_matmuls(sass(SASS), self.TILES, 0), [])
+
+    def test_tiles_of_the_source(self):
+        self.assertEqual(check_kernels.matmul_tiles('    {"128x256", 128, 256, 4},\n    {"128x112", 128, 112, 6},\n'
+                                                    '    {"256x128", 256, 128, 4},\n'),
+                         {128: {256, 112}, 256: {128}})
 
 
 class Names(unittest.TestCase):

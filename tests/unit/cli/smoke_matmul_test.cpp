@@ -80,7 +80,10 @@ TEST(ExplainMatmul, AnswersForAnotherMachine) {
   const auto said = nlohmann::json::parse(ended.out);
   EXPECT_EQ(said.at("plan").at("algorithm"), "own_matmul");
   EXPECT_EQ(said.at("machine").at("multiprocessors"), 132);
-  EXPECT_EQ(said.at("tiles").size(), 11u);
+  ASSERT_EQ(said.at("tiles").size(), 11u);
+  EXPECT_EQ(said.at("tiles")[0].at("narrow"), "128x224");
+  EXPECT_EQ(said.at("tiles")[0].at("narrow_from_row"), 2304);
+  EXPECT_EQ(said.at("tiles")[1].at("narrow"), "");
   EXPECT_THAT(run_tutti({"explain", "matmul", "--m", "8", "--n", "8", "--k", "8", "--gpu",
                          "a100-sxm4-40gb"})
                   .out,
