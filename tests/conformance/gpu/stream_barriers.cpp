@@ -166,11 +166,10 @@ float time_next_to(const Grid& grid, Rank& rank, Gathering& gathering, const All
   return take(cuda.elapsed_us(events[0], events[1]));
 }
 
-// Ranks meet by kernels, and by stream memory operations; without bytes they only meet. Where ranks
-// share a GPU, its copies are kernels of the driver's, which need room, too.
+// Ranks meet by kernels, and by stream memory operations; without bytes they only meet.
 void next_to_a_full_grid(Rank& rank) {
-  // Processes take turns on a GPU: a stream would wait for its turn.
-  if (rank.shares_gpu() && rank.spec.kind == RankKind::kProcesses) return;
+  // Processes take turns on a GPU, and threads that share one meet by kernels.
+  if (rank.shares_gpu()) return;
   Gathering gathering(rank);
   CudaDriver& cuda = *rank.device.cuda();
   const std::array<CudaEvent, 2> events{take(cuda.create_event(true)),
