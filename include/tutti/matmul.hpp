@@ -59,8 +59,8 @@ struct Matmul {
   /// Forces "own_matmul", "cublaslt_matmul", "plain_matmul" or "host_matmul". Empty: chosen by
   /// shape and machine, or by tune().
   std::string_view algorithm = {};
-  /// Forces a tile of own_matmul: "128x256", "256x128", "128x224", "128x208", "128x192" or
-  /// "128x128". Empty: chosen.
+  /// Forces a tile of own_matmul, for example "128x256": "256x128", or "128x" and a multiple of 16
+  /// from 112 to 256. The last rows may still have narrower tiles. Empty: chosen.
   std::string_view tile = {};
 };
 
@@ -81,8 +81,9 @@ TUTTI_API Status matmul(Stream stream, const Matmul& call);
 struct MatmulPlan {
   /// "own_matmul", "cublaslt_matmul", "plain_matmul", "host_matmul"; empty: nothing to do
   std::string algorithm;
-  /// own_matmul: "128x256x64, cluster 2x1, 4 stages"; cublaslt_matmul: "heuristic 1", which is the
-  /// library's own choice, or "heuristics 1, 3" of two products; else empty
+  /// own_matmul: "128x256x64, cluster 2x1, 4 stages", or, if the last rows have narrower tiles,
+  /// "128x256x64, from row 15616 128x160x64, cluster 2x1, 4 stages"; cublaslt_matmul: "heuristic
+  /// 1", which is the library's own choice, or "heuristics 1, 3" of two products; else empty
   std::string config;
   std::string why;  ///< what decided
 };

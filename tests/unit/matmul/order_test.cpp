@@ -48,7 +48,8 @@ class CountedTiles {
     }
   }
 
-  void add(const MatmulTiling& tiling) {
+  // The number of tiles.
+  int add(const MatmulTiling& tiling) {
     OwnMatmulArguments arguments;
     require_ok(fill_own_arguments(cuda_, call_, tiling, arguments));
     for (int index = 0; index < arguments.order.count(); ++index) {
@@ -56,6 +57,7 @@ class CountedTiles {
         add(*tiling.tile, arguments, work_with(*tiling.tile, arguments, index, rank));
       }
     }
+    return arguments.order.count() * arguments.cluster;
   }
 
   // The counts that there are, of all cells.
@@ -97,7 +99,8 @@ TEST(MatmulOrder, EachElementOfCIsInOneTile) {
     for (const MatmulTile& tile : kMatmulTiles) {
       SCOPED_TRACE(testing::Message() << tile.name << ", M " << problem.m);
       CountedTiles counted(problem);
-      counted.add(forecast(tile, problem, 132).tiling);
+      const MatmulForecast cast = forecast(tile, problem, 132);
+      EXPECT_EQ(counted.add(cast.tiling), cast.tiles);
       EXPECT_EQ(counted.all(), std::set<int>{1});
     }
   }
