@@ -56,15 +56,6 @@ Status fill_products(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTi
   return Status::ok();
 }
 
-// Of A and B. TMA brings a row-major B in squares.
-std::uint32_t stage_bytes(const MatmulTile& tile, MatrixLayout b_layout) {
-  const std::size_t columns = b_layout == MatrixLayout::kRowMajor
-                                  ? round_up(static_cast<std::size_t>(tile.n), kMatmulTileK)
-                                  : static_cast<std::size_t>(tile.n);
-  return static_cast<std::uint32_t>((static_cast<std::size_t>(tile.m) + columns) * kMatmulTileK *
-                                    2);
-}
-
 }  // namespace
 
 Status fill_own_arguments(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
@@ -77,7 +68,8 @@ Status fill_own_arguments(CudaDriver& cuda, const CheckedMatmul& call, const Mat
   arguments.stages_of_k = to_int(ceil_div(problem.k, kMatmulTileK));
   arguments.cluster = cluster_of(tile, problem.m);
   arguments.stages = tile.stages;
-  arguments.stage_bytes = stage_bytes(tile, problem.b_layout);
+  arguments.stage_bytes = static_cast<std::uint32_t>(
+      matmul_stage_bytes(tile.m, tile.n, problem.b_layout == MatrixLayout::kRowMajor));
   arguments.columns[0] = widths[0]->n;
   arguments.columns[1] = widths[1]->n;
   const int cluster_rows = tile.m * arguments.cluster;

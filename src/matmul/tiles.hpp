@@ -33,6 +33,13 @@ inline constexpr std::array<MatmulTile, 11> kMatmulTiles = {{
     {"128x112", 128, 112, 6},
 }};
 
+// Of A and B in a stage, in 16-bit elements. TMA brings a row-major B in squares of 64 x 64.
+constexpr int matmul_stage_bytes(int rows, int columns, bool row_major_b) {
+  constexpr int kSquare = 64;
+  const int loaded = row_major_b ? (columns + kSquare - 1) / kSquare * kSquare : columns;
+  return (rows + loaded) * kMatmulTileK * 2;
+}
+
 // How C is cut: its first rows into tiles of one width, the others into narrower ones, which the
 // last wave has room for.
 struct MatmulTiling {

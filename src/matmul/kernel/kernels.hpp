@@ -15,6 +15,15 @@ inline constexpr int kOwnMatmulThreads = 3 * 128;
 inline constexpr std::uint32_t kOwnRingBytes = 200 * 1024;
 inline constexpr int kMostOwnStages = 6;
 
+constexpr bool stages_fit() {
+  for (const MatmulTile& tile : kMatmulTiles) {
+    const int bytes = tile.stages * matmul_stage_bytes(tile.m, tile.n, true);
+    if (tile.stages > kMostOwnStages || bytes > static_cast<int>(kOwnRingBytes)) return false;
+  }
+  return true;
+}
+static_assert(stages_fit());
+
 // When rows of A may be read. This gate is always open: A is there before the kernel begins. A gate
 // over what others send would wait in open(), in the thread that issues the loads.
 struct OpenGate {

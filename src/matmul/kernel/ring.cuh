@@ -27,7 +27,7 @@ struct Tiles {
   // TMA brings a row-major B in squares of 64 x 64 elements.
   static constexpr __host__ __device__ int squares(int columns) { return (columns + 63) / 64; }
   static constexpr __host__ __device__ std::uint32_t stage_bytes(int columns) {
-    return kBytesA + (kRowMajorB ? squares(columns) * 64 : columns) * kK * 2;
+    return matmul_stage_bytes(kM, columns, kRowMajorB);
   }
   // Calls `body` with the number of columns as a type.
   template <class Body>
