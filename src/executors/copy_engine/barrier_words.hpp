@@ -22,10 +22,12 @@
 // rank stays in k + 1 at the latest, because the first rank never writes the slot of k + 1: slots
 // alternate. An operation has at least two barriers, so neither rank completes it.
 //
-// Mismatch. Until a peer arrives at k, its slot holds v(k - 2), since no peer can be further than
-// k + 1. The host reads any other value as another operation, and computes its signature. A peer
-// that uses a barrier kernel instead writes no slot. To detect that, each host notes the signatures
-// of its latest operations in its page (note_operation).
+// Mismatch. While a stream is in k, its slots hold v(k - 2) or v(k): a peer writes v(k + 2) only
+// after it saw this rank arrive at k + 1, which the stream writes after ended = k. The host reads
+// any other value as another operation, and computes its signature. The stream may pass k while the
+// host reads. So the host reads `ended` again after the slots, and believes them only if the stream
+// is still in k. A peer that uses a barrier kernel instead writes no slot. To detect that, each
+// host notes the signatures of its latest operations in its page (note_operation).
 //
 // Deadlines. The host reads the words, so it knows for which rank a stream waits, and for how long.
 // It ends a wait by a store (end_barriers). That is why the words are host memory: to write device

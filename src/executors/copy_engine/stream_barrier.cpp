@@ -216,20 +216,30 @@ FailureRecord StreamBarrier::record_of(const Pending& pending, int missing, Fail
           .signal = 0};
 }
 
+// The stream may pass the barrier while the host reads its words. What was read counts only if it
+// has not (barrier_words.hpp, "Mismatch").
+std::optional<FailureRecord> StreamBarrier::if_still_in(const Pending& pending,
+                                                        const FailureRecord& record) const {
+  if (has_reached(read_word(own().ended), pending.turn.number)) return std::nullopt;
+  return record;
+}
+
 std::optional<FailureRecord> StreamBarrier::look(std::uint64_t usual_ns, std::uint32_t notices) {
   const std::lock_guard lock(mutex_);
   const Pending* const pending = current();
   const int missing = pending == nullptr ? -1 : missing_rank(*pending);
   if (missing < 0) return std::nullopt;
   if (const auto there = other_operation(*pending, missing)) {
-    return record_of(*pending, missing, FailureReason::kMismatch, *there);
+    return if_still_in(*pending, record_of(*pending, missing, FailureReason::kMismatch, *there));
   }
   // It was looked for in vain since it was seen to have left: nothing will come.
-  if (left_ == missing) return record_of(*pending, missing, FailureReason::kLeft);
+  if (left_ == missing) {
+    return if_still_in(*pending, record_of(*pending, missing, FailureReason::kLeft));
+  }
   if ((notices & Notice::left(missing)) != 0) left_ = missing;
   const std::uint64_t limit = pending->timeout_ns != 0 ? pending->timeout_ns : usual_ns;
   if (Clock::now() - since_ < std::chrono::nanoseconds(limit)) return std::nullopt;
-  return record_of(*pending, missing, FailureReason::kTimeout);
+  return if_still_in(*pending, record_of(*pending, missing, FailureReason::kTimeout));
 }
 
 std::optional<FailureRecord> StreamBarrier::waiting() {
@@ -237,7 +247,7 @@ std::optional<FailureRecord> StreamBarrier::waiting() {
   const Pending* const pending = current();
   const int missing = pending == nullptr ? -1 : missing_rank(*pending);
   if (missing < 0) return std::nullopt;
-  return record_of(*pending, missing, FailureReason::kAborted);
+  return if_still_in(*pending, record_of(*pending, missing, FailureReason::kAborted));
 }
 
 void StreamBarrier::release() {

@@ -69,6 +69,8 @@ class StreamBarrier {
   int missing_rank(const Pending& pending) const;
   FailureRecord record_of(const Pending& pending, int missing, FailureReason reason,
                           std::uint32_t there = 0) const;
+  std::optional<FailureRecord> if_still_in(const Pending& pending,
+                                           const FailureRecord& record) const;
 
   CudaDriver& cuda_;
   const int rank_;
