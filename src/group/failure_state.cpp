@@ -41,13 +41,14 @@ bool FailureState::fail(const Status& cause, Source source, std::optional<Inquir
 
 bool FailureState::collect() { return record_complete() && collect_complete(); }
 
-// Release: whoever sees the state sees the record.
+// Release: whoever sees the state sees the record, whose copy says that it is not complete.
 bool FailureState::collect(const FailureRecord& watched) {
   {
     const std::lock_guard lock(mutex_);
     if (record_complete()) return false;
-    watched_ = watched;
-    watched_.state = 0;
+    FailureRecord incomplete = watched;
+    incomplete.state = 0;
+    watched_ = incomplete;
     std::atomic_ref(watched_.state).store(1, std::memory_order_release);
   }
   return collect_complete();
