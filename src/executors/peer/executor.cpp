@@ -197,11 +197,15 @@ Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
   if (!operation.captured()) TUTTI_TRY(group_.streams().enter(stream));
   const bool of_all_ranks = !operation.captured() && !is_pairwise(operation.call.collective);
   if (barrier_ != nullptr && of_all_ranks) barrier_->note(operation.signature);
-  TUTTI_TRY(engine_->run(operation.operation, launch.args,
-                         {.threads = operation.plan.threads,
-                          .stream = stream,
-                          .barrier = operation.plan.stream_barrier ? barrier_.get() : nullptr}));
-  if (!operation.captured()) TUTTI_TRY(group_.streams().leave(stream));
+  const Status run =
+      engine_->run(operation.operation, launch.args,
+                   {.threads = operation.plan.threads,
+                    .stream = stream,
+                    .barrier = operation.plan.stream_barrier ? barrier_.get() : nullptr});
+  // A part of it may have been enqueued even so.
+  const Status left = operation.captured() ? Status::ok() : group_.streams().leave(stream);
+  TUTTI_TRY(run);
+  TUTTI_TRY(left);
   return operation.operation.sequence;
 }
 
