@@ -110,6 +110,8 @@ class FakeCuda final : public CudaDriver {
   void add_gate(Stream stream, Gate gate);
   // What launch() does; without it launch() is kUnsupported. Not called inside a capture.
   std::function<Status(const CudaLaunch&)> on_launch;
+  // Called by copy_async() before it enqueues: it may block, as if the launch queue were full.
+  std::function<void(std::size_t bytes)> before_copy;
 
   // ---- CudaDriver
 

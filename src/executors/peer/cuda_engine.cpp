@@ -1,11 +1,14 @@
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "base/guard.hpp"
 #include "base/try.hpp"
 #include "drivers/cuda.hpp"
 #include "executors/copy_engine/cuda_stages.hpp"
@@ -24,9 +27,10 @@ class CudaEngine : public Engine {
 
   ~CudaEngine() override {
     const DeviceScope scope(cuda_, device_);
-    if (side_ != nullptr) (void)cuda_.destroy_stream(side_);
-    // Where a kernel still runs, its memory must stay: leaking it beats corrupting it.
-    if (!drained_) own_.leave_behind();
+    const bool written = wait_until([&] { return poison_is_written(); }, std::chrono::seconds(1));
+    if (side_ != nullptr && written) (void)cuda_.destroy_stream(side_);
+    // Where something still uses its memory, it must stay: leaking it beats corrupting it.
+    if (!drained_ || !written) own_.leave_behind();
   }
 
   Status initialise(const EngineSizes& sizes) {
@@ -114,23 +118,30 @@ class CudaEngine : public Engine {
     return copy_in(&memory_.control->timeout_ns, &timeout_ns, sizeof timeout_ns);
   }
 
-  // By a copy engine, which needs no multiprocessor, into the half that kernels leave alone: what
-  // one of them found stays. Kernels that spin read the notices.
+  // By a copy engine, which needs no SM, into the half that kernels leave alone: what one of them
+  // found stays. Kernels that spin read the notices. A call that enqueues blocks while the launch
+  // queue is full, possibly until the end of a wait that this thread has to end. So another thread
+  // enqueues the copy, and this one waits for that only briefly.
   void poison() override {
-    const std::lock_guard lock(words_mutex_);
-    if (std::exchange(poisoned_, true)) return;
-    const DeviceScope scope(cuda_, device_);
-    auto* const halves = reinterpret_cast<std::uint16_t*>(&memory_.control->poison);
-    (void)cuda_.copy_async(halves + 1, told_, sizeof *told_, side_);
+    if (poisoned_.exchange(true)) return;
+    guarded([&] {
+      std::promise<void> enqueued;
+      poison_enqueued_ = enqueued.get_future();
+      auto* const halves = reinterpret_cast<std::uint16_t*>(&memory_.control->poison);
+      std::thread([&cuda = cuda_, device = device_, to = halves + 1, from = told_, side = side_,
+                   done = std::move(enqueued)]() mutable {
+        (void)cuda.set_device(device);
+        (void)cuda.copy_async(to, from, sizeof *from, side);
+        done.set_value();
+      }).detach();
+      (void)poison_enqueued_.wait_for(std::chrono::milliseconds(10));
+    });
   }
 
   bool drain(std::uint64_t timeout_ns) override {
-    const Deadline end{std::chrono::nanoseconds(timeout_ns)};
     const DeviceScope scope(cuda_, device_);
-    do {
-      drained_ = streams_.caught_up(true) && one_sided_.caught_up();
-      if (!drained_) std::this_thread::sleep_for(std::chrono::microseconds(100));
-    } while (!drained_ && !end.passed());
+    drained_ = wait_until([&] { return streams_.caught_up(true) && one_sided_.caught_up(); },
+                          std::chrono::nanoseconds(timeout_ns));
     return drained_;
   }
 
@@ -150,6 +161,26 @@ class CudaEngine : public Engine {
     return launch_on_cuda(cuda_, body, work, stream);
   }
 
+  template <class F>
+  static bool wait_until(F&& is_so, std::chrono::nanoseconds limit) {
+    const Deadline end{limit};
+    for (;;) {
+      if (is_so()) return true;
+      if (end.passed()) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  }
+
+  // Or never asked for.
+  bool poison_is_written() const {
+    if (!poison_enqueued_.valid()) return true;
+    if (poison_enqueued_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      return false;
+    }
+    const auto finished = cuda_.stream_finished(side_);
+    return !finished.is_ok() || *finished;  // a broken device runs nothing any more
+  }
+
   Status copy_in(void* to, const void* from, std::size_t bytes) {
     TUTTI_TRY(cuda_.copy_async(to, from, bytes, side_));
     return cuda_.synchronize(side_);
@@ -159,9 +190,10 @@ class CudaEngine : public Engine {
   int device_;
   Streams& streams_;
   bool has_clusters_ = false;
-  std::mutex words_mutex_;  // what other threads than the caller's write into the control block
-  bool poisoned_ = false;
-  Stream side_ = nullptr;  // for words of our own; never waits for the user's streams
+  std::mutex words_mutex_;  // of set_timeout()
+  std::atomic<bool> poisoned_ = false;
+  std::future<void> poison_enqueued_;  // not valid before poison()
+  Stream side_ = nullptr;              // for words of our own; never waits for the user's streams
   CopyLanes lanes_;
   CudaOneSided one_sided_;
   bool drained_ = true;

@@ -240,13 +240,14 @@ Status PeerExecutor::check() {
   return Status::ok();
 }
 
-// Whoever finds its stream released finds what it waited for, too.
+// Whoever finds its stream released finds what it waited for, too. The release comes before
+// anything that enqueues, which may block until a stream goes on.
 void PeerExecutor::hear_of_failure() {
+  if (StreamBarrier* const barrier = watched_) {
+    if (const auto record = barrier->waiting()) group_.report(*record);
+    barrier->release();
+  }
   engine_->poison();
-  StreamBarrier* const barrier = watched_;
-  if (barrier == nullptr) return;
-  if (const auto record = barrier->waiting()) group_.report(*record);
-  barrier->release();
 }
 
 void PeerExecutor::cancel() {

@@ -205,6 +205,29 @@ TEST(StreamBarrier, AnAbortReleasesEveryStream) {
   }
 }
 
+// With a full launch queue every call that enqueues blocks until the wait has ended, so nothing
+// that ends it may come after such a call: neither at the deadline nor at an abort.
+TEST(StreamBarrier, AFullLaunchQueueDoesNotKeepAFailureFromEndingTheWait) {
+  for (const bool aborts : {false, true}) {
+    std::atomic<bool> stuck = false;
+    Gathering ranks(2);
+    require_ok(ranks.start(0, 50));
+    ranks.gpus.cuda.before_copy = [&stuck, &gpus = ranks.gpus,
+                                   waiting = ranks.streams[0]](std::size_t bytes) {
+      const Deadline patience(kPatience);
+      while (bytes == sizeof(std::uint16_t) && !gpus.idle(waiting) && !stuck) {
+        std::this_thread::sleep_for(milliseconds(1));
+        stuck = patience.passed();
+      }
+    };
+    if (aborts) ranks.gpus.groups[0].abort("enough");
+    if (!aborts) ranks.hurry();
+    const auto expected = aborts ? StatusCode::kAborted : StatusCode::kTimeout;
+    EXPECT_EQ(ranks.end_of(0).code(), expected);
+    EXPECT_FALSE(stuck);
+  }
+}
+
 TEST(StreamBarrier, ARankThatHasLeftIsNotWaitedFor) {
   Gathering ranks(2);
   require_ok(ranks.start(0, 50));
