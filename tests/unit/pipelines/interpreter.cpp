@@ -211,7 +211,7 @@ void Interpreter::multiply(int rank, const Multiply& multiply) {
   for (std::size_t range = 0; range < multiply.c.size(); ++range) {
     const Rows& source = multiply.a.rows[range];
     for (std::size_t row = 0; row < source.count(); ++row) {
-      const float* const values = &a[(source.begin + row) * program_.description.k];
+      const float* const values = a.data() + (source.begin + row) * program_.description.k;
       for (const Product& product : program_.products) {
         multiply_row(rank, product, values, multiply.c[range].begin + row);
       }
