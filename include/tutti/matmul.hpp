@@ -101,7 +101,7 @@ TUTTI_API Result<MatmulPlan> plan(const Matmul& call);
 /// It reads A, B and the bias in the order of `stream`, and leaves C untouched: each product writes
 /// memory of its own. This memory has the size of all C, with their gaps, plus twice that of the L2
 /// cache, which is overwritten before each run, since the weights of a layer are rarely in it. It
-/// is freed before the call returns. The call returns after 0.1 s, or after 9 runs of at most 14
+/// is freed before the call returns. The call returns after 0.1 s, or after 9 runs of at most 19
 /// candidates if these take longer. Other work on the GPU makes the times wrong. It allocates and
 /// frees memory, so it may wait for all work on the device: do not call it while a kernel there
 /// waits for this thread.

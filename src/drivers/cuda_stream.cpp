@@ -43,6 +43,7 @@ Status RealCuda::synchronize(Stream stream) {
 }
 
 Result<bool> RealCuda::stream_finished(Stream stream) {
+  const RelaxedCapture relaxed;
   return finished(cudaStreamQuery(stream), "cudaStreamQuery");
 }
 
@@ -89,6 +90,7 @@ Result<CudaEvent> RealCuda::create_event(bool timed) {
 }
 
 Status RealCuda::destroy_event(CudaEvent event) {
+  const RelaxedCapture relaxed;
   return check(cudaEventDestroy(event_of(event)), "cudaEventDestroy");
 }
 
@@ -107,6 +109,7 @@ Result<bool> RealCuda::event_finished(CudaEvent event) {
 
 Result<float> RealCuda::elapsed_us(CudaEvent from, CudaEvent to) {
   float milliseconds = 0.0F;
+  const RelaxedCapture relaxed;
   TUTTI_TRY(check(cudaEventElapsedTime(&milliseconds, event_of(from), event_of(to)),
                   "cudaEventElapsedTime"));
   return milliseconds * 1000.0F;

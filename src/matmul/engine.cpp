@@ -117,6 +117,7 @@ Result<MatmulEngine::PreparedPtr> MatmulEngine::prepare(const Key& key, bool cap
     TUTTI_TRY(surroundings_.load_own(*cuda_, key.problem, selected->tiling));
   }
   const std::lock_guard lock(mutex_);
+  if (!gpus_.contains(key.device)) return PreparedPtr(std::move(prepared));  // in a capture
   if (prepared_.size() >= kMostPrepared + tuned_) {
     std::erase_if(prepared_, [](const auto& each) { return !each.second->tuned; });
   }

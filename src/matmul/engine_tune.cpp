@@ -39,8 +39,9 @@ class TuningMemory {
     for (int i = 0; i < problem.products; ++i) {
       const auto which = static_cast<std::size_t>(i);
       c_[which] = bytes;
-      bytes += round_up(problem.m * problem.product[which].ldc * size_of(problem.dtype),
-                        kScratchAlignment);
+      const ProductShape& product = problem.product[which];
+      const std::size_t elements = (problem.m - 1) * product.ldc + product.n;
+      bytes += round_up(elements * size_of(problem.dtype), kScratchAlignment);
     }
     TUTTI_ASSIGN(address_, cuda_.allocate(device, bytes));
     return Status::ok();

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "base/units.hpp"
 #include "matmul/select.hpp"
 
@@ -87,7 +89,8 @@ std::string explain(const MatmulProblem& problem, const MatmulMachine& machine,
     text += fmt::format("plan: {}: {}\n", text_of(*selected, problem), selected->why);
   }
   text += algorithms_text(problem, machine, selected);
-  if (machine.multiprocessors < kMatmulCluster || problem.k == 0) return text;
+  const bool countable = problem.m <= std::numeric_limits<std::int32_t>::max();
+  if (machine.multiprocessors < kMatmulCluster || problem.k == 0 || !countable) return text;
   return text + tiles_text(problem, machine, selected.is_ok() ? selected->tiling : MatmulTiling{});
 }
 

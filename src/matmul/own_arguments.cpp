@@ -14,11 +14,6 @@ constexpr int kGroupRows = 2048;
 
 int to_int(std::size_t value) { return static_cast<int>(value); }
 
-// The tiles of each width; those of the second may be none.
-std::array<const MatmulTile*, 2> widths_of(const MatmulTiling& tiling) {
-  return {tiling.tile, tiling.narrow == nullptr ? tiling.tile : tiling.narrow};
-}
-
 // Both blocks of a cluster load a half of B for both: of its rows where it is column-major, else of
 // those of every square of 64 x 64.
 TensorMapShape shape_of_b(const CheckedMatmul& call, std::size_t which, const MatmulTile& tile) {
@@ -37,11 +32,11 @@ TensorMapShape shape_of_b(const CheckedMatmul& call, std::size_t which, const Ma
 Status fill_products(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
                      OwnMatmulArguments& arguments) {
   const MatmulProblem& problem = call.problem;
-  const auto widths = widths_of(tiling);
+  const std::array<const MatmulTile*, 2> widths = {tiling.tile, tiling.narrow};
   GroupedOrder* const orders[] = {&arguments.order.wide, &arguments.order.narrow};
   for (std::size_t i = 0; i < static_cast<std::size_t>(problem.products); ++i) {
     OwnProductArguments& product = arguments.product[i];
-    for (std::size_t width = 0; width < widths.size(); ++width) {
+    for (std::size_t width = 0; width < widths.size() && widths[width] != nullptr; ++width) {
       const MatmulTile& tile = *widths[width];
       TUTTI_TRY(cuda.encode_tensor_map(shape_of_b(call, i, tile), product.b[width]));
       product.first_column[width] = orders[width]->columns;
@@ -62,7 +57,6 @@ Status fill_own_arguments(CudaDriver& cuda, const CheckedMatmul& call, const Mat
                           OwnMatmulArguments& arguments) {
   const MatmulProblem& problem = call.problem;
   const MatmulTile& tile = *tiling.tile;
-  const auto widths = widths_of(tiling);
   arguments.products = problem.products;
   arguments.m = to_int(problem.m);
   arguments.stages_of_k = to_int(ceil_div(problem.k, kMatmulTileK));
@@ -70,8 +64,8 @@ Status fill_own_arguments(CudaDriver& cuda, const CheckedMatmul& call, const Mat
   arguments.stages = tile.stages;
   arguments.stage_bytes = static_cast<std::uint32_t>(
       matmul_stage_bytes(tile.m, tile.n, problem.b_layout == MatrixLayout::kRowMajor));
-  arguments.columns[0] = widths[0]->n;
-  arguments.columns[1] = widths[1]->n;
+  arguments.columns[0] = tile.n;
+  if (tiling.narrow != nullptr) arguments.columns[1] = tiling.narrow->n;
   const int cluster_rows = tile.m * arguments.cluster;
   const int rows = to_int(ceil_div(problem.m, static_cast<std::size_t>(cluster_rows)));
   const int group = std::max(1, kGroupRows / cluster_rows);

@@ -98,9 +98,16 @@ class ContenderTimer {
   }
 
   Status wait() {
+    for (const TimedContender& each : all_) {
+      if (each.runs()) TUTTI_TRY(wait_for(each.events.back()));
+    }
+    return Status::ok();
+  }
+
+  Status wait_for(CudaEvent event) {
     const Deadline late(timing_.patience);
     while (true) {
-      TUTTI_ASSIGN(const bool finished, cuda_.stream_finished(timing_.stream));
+      TUTTI_ASSIGN(const bool finished, cuda_.event_finished(event));
       if (finished) return Status::ok();
       if (late.passed()) {
         return {StatusCode::kTimeout,

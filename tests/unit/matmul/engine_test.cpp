@@ -171,6 +171,21 @@ TEST_F(MatmulEngineTest, TheOwnKernelStepsInDuringACapture) {
   EXPECT_EQ(kernels.size(), 1U);  // the others were cuBLASLt's
 }
 
+// In a capture cuBLASLt is not opened, so what is known of it there is not kept.
+TEST_F(MatmulEngineTest, ACaptureDoesNotDecideWhetherThereIsALibrary) {
+  MatmulSurroundings without = surroundings();
+  without.cublas_lt = "/nowhere/libcublasLt.so";
+  MatmulEngine other(without);
+  Stream const stream = take(cuda.create_stream(0));
+  Matmul call = on_gpu(8192, DataType::kBfloat16);
+  call.n = call.k = 8192;
+  require_ok(cuda.begin_capture(stream));
+  require_ok(other.run(stream, call));
+  require_ok(cuda.destroy_graph(take(cuda.end_capture(stream))));
+  EXPECT_THAT(kernels, ElementsAre(StartsWith("own ")));
+  EXPECT_THAT(take(other.explain(call)), HasSubstr("cublaslt_matmul  cannot run it: "));
+}
+
 TEST(CublasLtWorkspaces, OneForEachStream) {
   FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
   Stream const first = take(cuda.create_stream(0)), second = take(cuda.create_stream(0));
