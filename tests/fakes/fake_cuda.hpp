@@ -39,6 +39,8 @@ class FakeCudaWorld {
   std::set<std::pair<int, int>> without_peer_access;  // directed pairs (device, peer)
   // Directed pairs (from, to) on which data is lost without an error.
   std::set<std::pair<int, int>> lossy;
+  // So many writes of memory_operations() have no effect, the next ones.
+  std::atomic<int> lost_writes = 0;
   // GPUs whose memory cannot be shared by fabric handle, whatever their properties promise.
   std::set<int> without_fabric;
 

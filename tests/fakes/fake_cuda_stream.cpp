@@ -92,7 +92,8 @@ Status FakeCuda::memory_operations(std::span<const CudaMemoryOperation> operatio
   TUTTI_TRY(enter("memory_operations"));
   TUTTI_TRY(check_not_capturing(stream, "memory_operations"));
   for (const CudaMemoryOperation& each : operations) {
-    const auto write = [each] {
+    const auto write = [each, world = world_] {
+      if (world->lost_writes.fetch_sub(1) > 0) return Status::ok();
       std::atomic_ref(*each.word).store(each.value);
       return Status::ok();
     };

@@ -69,6 +69,7 @@ struct BarrierPage {
   std::uint64_t arrived[2][kMaxCudaRanks];  // [parity of k][sender], each by its sender's stream
   std::uint64_t health;                     // one byte per rank: health_of()
   std::uint64_t begun, ended;               // by the owner's stream
+  std::uint64_t tried[kMaxCudaRanks];       // by each rank's stream, before the first barrier
   NotedOperation noted[64];                 // by the owner's host; [number % 64]
 };
 

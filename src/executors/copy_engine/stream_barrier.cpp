@@ -71,27 +71,49 @@ Status has_operations(CudaDriver& cuda, int device) {
   return {StatusCode::kUnsupported, "the GPU has no 64-bit stream memory operations"};
 }
 
+// What the stream of a rank writes into every page: no two bytes are alike.
+std::uint64_t tried_value(std::size_t rank) { return 0x0123456789abcde0 + rank; }
+
+Status finish_trial(CudaDriver& cuda, Stream stream) {
+  const Deadline end(std::chrono::seconds(1));
+  for (;;) {
+    TUTTI_ASSIGN(const bool finished, cuda.stream_finished(stream));
+    if (finished) return Status::ok();
+    if (end.passed()) return {StatusCode::kTimeout, "a stream awaits its own word for 1 s"};
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+// After the streams of all ranks have written.
+Status check_trial(BarrierPage& own, std::size_t ranks) {
+  for (std::size_t r = 0; r < ranks; ++r) {
+    if (read_word(own.tried[r]) == tried_value(r)) continue;
+    return {StatusCode::kUnavailable,
+            fmt::format("what the stream of rank {} wrote is not in this rank's page", r)};
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
-// Each write is what the words hold already.
-Status StreamBarrier::try_words(const Place& place, const Pages& pages, Deadline deadline) {
+// This rank's stream writes into every page, the own one last, and awaits the own word. The limit
+// is far below the group's deadline: a rank that cannot must still tell the others.
+Status StreamBarrier::try_words(const Place& place, const Pages& pages) {
+  const auto ranks = pages.on_device.size();
   const auto rank = static_cast<std::size_t>(place.bootstrap.rank());
   std::vector<CudaMemoryOperation> operations;
-  for (BarrierPage* const page : pages.on_device) {
-    operations.push_back({CudaMemoryOperation::Kind::kWrite, &page->arrived[0][rank], 0});
+  for (std::size_t step = 1; step <= ranks; ++step) {
+    std::uint64_t& word = pages.on_device[(rank + step) % ranks]->tried[rank];
+    operations.push_back({CudaMemoryOperation::Kind::kWrite, &word, tried_value(rank)});
   }
-  operations.push_back(
-      {CudaMemoryOperation::Kind::kWaitAtLeast, &pages.on_device[rank]->arrived[0][rank], 0});
+  operations.push_back({CudaMemoryOperation::Kind::kWaitAtLeast,
+                        &pages.on_device[rank]->tried[rank], tried_value(rank)});
   CudaDriver& cuda = place.cuda;
   TUTTI_ASSIGN(const Stream stream, cuda.create_stream(place.device));
   Status status = cuda.memory_operations(operations, stream);
-  for (bool ended = false; status.is_ok() && !ended;) {
-    const auto finished = cuda.stream_finished(stream);
-    status = finished.status();
-    ended = finished.is_ok() && *finished;
-    if (!ended && deadline.passed())
-      status = {StatusCode::kTimeout, "a stream awaits its own word"};
-    if (!ended) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  if (status.is_ok()) status = finish_trial(cuda, stream);
+  if (!status.is_ok()) {  // in case that the stream awaits the word
+    std::atomic_ref(pages.on_host[rank]->tried[rank]).store(tried_value(rank));
   }
   const Status destroyed = cuda.destroy_stream(stream);
   return status.is_ok() ? destroyed : status;
@@ -105,10 +127,12 @@ Result<std::unique_ptr<StreamBarrier>> StreamBarrier::open(const Place& place, D
   if (!heap.is_ok()) return Status(StatusCode::kUnavailable, heap.status().message());
   TUTTI_ASSIGN(auto segment, (*heap)->allocate(sizeof(BarrierPage), deadline));
   auto pages = std::make_unique<Pages>(place.cuda, std::move(segment));
-  open_page(*pages->on_host[static_cast<std::size_t>(rank)], ranks);
+  BarrierPage& own = *pages->on_host[static_cast<std::size_t>(rank)];
+  open_page(own, ranks);
   Status made = pages->register_all();
-  if (made.is_ok()) made = try_words(place, *pages, deadline);
+  if (made.is_ok()) made = try_words(place, *pages);
   TUTTI_TRY(agree(place.bootstrap, made, deadline));
+  TUTTI_TRY(agree(place.bootstrap, check_trial(own, pages->on_host.size()), deadline));
   return std::unique_ptr<StreamBarrier>(new StreamBarrier(place.cuda, rank, std::move(pages)));
 }
 

@@ -60,7 +60,7 @@ class StreamBarrier {
   using Clock = RunningClock;
 
   StreamBarrier(CudaDriver& cuda, int rank, std::unique_ptr<Pages> pages);
-  static Status try_words(const Place& place, const Pages& pages, Deadline deadline);
+  static Status try_words(const Place& place, const Pages& pages);
   BarrierPage& own() const;
   const Pending* current();
   bool is_healthy(int peer) const;

@@ -298,6 +298,15 @@ TEST(StreamBarrier, IsAgreedOnByAllRanks) {
   EXPECT_EQ(ranks.gpus.cuda.calls("launch"), 8);
 }
 
+// Likewise where a write of a rank's stream does not arrive in a peer's page.
+TEST(StreamBarrier, IsTriedByAllRanksFirst) {
+  auto world = std::make_shared<FakeCudaWorld>(2);
+  world->lost_writes = 1;
+  Gathering ranks(2, world);
+  EXPECT_EQ(ranks.gpus.cuda.calls("memory_operations"), 2) << "one trial of each rank";
+  EXPECT_EQ(ranks.gpus.cuda.calls("launch"), 4);
+}
+
 // Ranks that are processes, with a fake GPU each. The second one says "ready", does nothing more
 // until it hears of a failure, and says what that was.
 class TwoProcesses {
