@@ -164,15 +164,18 @@ Result<std::byte*> RealCuda::register_host(std::byte* address, std::size_t bytes
   return static_cast<std::byte*>(on_device);
 }
 
+// cudaHostUnregister waits for kernels, so it runs without the lock.
 Status RealCuda::unregister_host(std::byte* address) {
   const RelaxedCapture relaxed;
-  const std::lock_guard lock(mutex_);
-  const auto found = registered_.find(address);
-  if (found == registered_.end()) {
-    return {StatusCode::kInvalidArgument, "unregister_host: not registered"};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = registered_.find(address);
+    if (found == registered_.end()) {
+      return {StatusCode::kInvalidArgument, "unregister_host: not registered"};
+    }
+    if (--found->second > 0) return Status::ok();
+    registered_.erase(found);
   }
-  if (--found->second > 0) return Status::ok();
-  registered_.erase(found);
   return check(cudaHostUnregister(address), "cudaHostUnregister");
 }
 

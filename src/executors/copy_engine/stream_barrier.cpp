@@ -15,13 +15,14 @@ namespace tutti {
 
 class StreamBarrier::Pages : public RankMemory::Companion {
  public:
-  Pages(CudaDriver& cuda, std::shared_ptr<SymmetricSegment> segment)
-      : cuda_(cuda), segment_(std::move(segment)) {
+  Pages(CudaDriver& cuda, int device, std::shared_ptr<SymmetricSegment> segment)
+      : cuda_(cuda), device_(device), segment_(std::move(segment)) {
     for (std::byte* const at : segment_->at) {
       on_host.push_back(reinterpret_cast<BarrierPage*>(at));
     }
   }
   ~Pages() override {
+    const DeviceScope scope(cuda_, device_);
     for (std::size_t r = 0; r < on_device.size(); ++r) {
       (void)cuda_.unregister_host(segment_->at[r]);
     }
@@ -39,6 +40,7 @@ class StreamBarrier::Pages : public RankMemory::Companion {
 
  private:
   CudaDriver& cuda_;
+  const int device_;
   std::shared_ptr<SymmetricSegment> segment_;
 };
 
@@ -120,20 +122,25 @@ Status StreamBarrier::try_words(const Place& place, const Pages& pages) {
 }
 
 Result<std::unique_ptr<StreamBarrier>> StreamBarrier::open(const Place& place, Deadline deadline) {
-  const int rank = place.bootstrap.rank(), ranks = place.bootstrap.size();
+  const int rank = place.bootstrap.rank();
   const DeviceScope scope(place.cuda, place.device);
   TUTTI_TRY(agree(place.bootstrap, has_operations(place.cuda, place.device), deadline));
   const auto heap = make_host_heap(place.bootstrap, place.shared_memory);
   if (!heap.is_ok()) return Status(StatusCode::kUnavailable, heap.status().message());
   TUTTI_ASSIGN(auto segment, (*heap)->allocate(sizeof(BarrierPage), deadline));
-  auto pages = std::make_unique<Pages>(place.cuda, std::move(segment));
-  BarrierPage& own = *pages->on_host[static_cast<std::size_t>(rank)];
-  open_page(own, ranks);
-  Status made = pages->register_all();
-  if (made.is_ok()) made = try_words(place, *pages);
+  auto pages = std::make_unique<Pages>(place.cuda, place.device, std::move(segment));
+  std::unique_ptr<StreamBarrier> barrier(new StreamBarrier(place.cuda, rank, std::move(pages)));
+  TUTTI_TRY(barrier->try_out(place, deadline));
+  return barrier;
+}
+
+// Collective.
+Status StreamBarrier::try_out(const Place& place, Deadline deadline) {
+  open_page(own(), place.bootstrap.size());
+  Status made = pages_->register_all();
+  if (made.is_ok()) made = try_words(place, *pages_);
   TUTTI_TRY(agree(place.bootstrap, made, deadline));
-  TUTTI_TRY(agree(place.bootstrap, check_trial(own, pages->on_host.size()), deadline));
-  return std::unique_ptr<StreamBarrier>(new StreamBarrier(place.cuda, rank, std::move(pages)));
+  return agree(place.bootstrap, check_trial(own(), pages_->on_host.size()), deadline);
 }
 
 StreamBarrier::StreamBarrier(CudaDriver& cuda, int rank, std::unique_ptr<Pages> pages)

@@ -60,6 +60,7 @@ class StreamBarrier {
   using Clock = RunningClock;
 
   StreamBarrier(CudaDriver& cuda, int rank, std::unique_ptr<Pages> pages);
+  Status try_out(const Place& place, Deadline deadline);
   static Status try_words(const Place& place, const Pages& pages);
   BarrierPage& own() const;
   const Pending* current();
