@@ -139,15 +139,18 @@ OperationPlan with_staging(const Request& request, const Topology& topology, Ope
 
 // A captured constant cannot move from replay to replay. And ranks of one process that share a GPU
 // share its context: the driver makes calls of one wait for the streams of another, which wait for
-// the first. They meet in this way only if the setting says so.
+// the first. They meet in this way only if the setting says so. And a stream that is released goes
+// on to its copies, which must not store into peers' memory, as copies through the switch do.
 OperationPlan with_barriers(const Request& request, const Topology& topology, OperationPlan plan) {
   const Algorithm& row = *plan.algorithm;
   const bool share_context = topology.one_process && topology.ranks_per_gpu > 1;
   const bool admitted =
       admits_stream_barrier(request.stream_barrier_bytes, request.sm_budget, request.bytes()) &&
       !(share_context && request.stream_barrier_bytes == kSizeAutomatic);
-  plan.stream_barrier = admitted && topology.backend == Backend::kCuda && row.program != nullptr &&
-                        only_meets(row) && !request.capturing && request.has_stream_barrier;
+  const bool only_fetches =
+      row.program != nullptr && only_meets(row) && (row.needs & kNeedsMulticast) == 0;
+  plan.stream_barrier = admitted && topology.backend == Backend::kCuda && only_fetches &&
+                        !request.capturing && request.has_stream_barrier;
   return plan;
 }
 

@@ -18,8 +18,9 @@ void for_each_peer(int ranks, int rank, F&& f) {
 
 }  // namespace
 
-// The number is 0 while the signature changes. Sequentially consistent: it is read from another CPU
-// once in a tenth of a second.
+// The number is 0 while the signature changes. Stores and loads are sequentially consistent, so a
+// reader that finds the same number before and after the signature has the signature of that
+// number.
 void note_operation(BarrierPage& own, std::uint64_t number, std::uint32_t signature) {
   NotedOperation& noted = own.noted[number % std::size(own.noted)];
   std::atomic_ref(noted.number).store(0);
@@ -58,7 +59,8 @@ void leave_peers(const BarrierPages& pages, int rank) {
                 [&](int peer) { store_byte(health_of(*pages[peer], peer, rank), 0); });
 }
 
-// Half a cycle less one step beyond the latest value: beyond all that may still be waited for.
+// A quarter of the cycle beyond the latest value: far beyond all values that a stream still awaits,
+// and less than the half at which the comparison turns.
 void end_barriers(const BarrierPages& pages, int rank, const BarrierTurn& last) {
   constexpr std::uint64_t kBeyond = std::uint64_t{1} << 62;
   BarrierPage& own = *pages[rank];

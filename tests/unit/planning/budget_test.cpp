@@ -67,6 +67,7 @@ TEST(Budget, OfNoneMeetsByStreamMemoryOperations) {
   Request request = asking(Collective::kAllGather, 0);
   EXPECT_TRUE(meets_by_streams(request));
   EXPECT_THAT(to_string(*budgeted(request)), HasSubstr("meet by stream memory operations"));
+  EXPECT_FALSE(meets_by_streams(request, "copy_engine_multicast")) << "it stores into peers";
   request.capturing = true;
   EXPECT_FALSE(meets_by_streams(request));
   request.capturing = false;
