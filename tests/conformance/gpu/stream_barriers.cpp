@@ -70,26 +70,51 @@ class Gathering {
   OwnedStream stream_;
 };
 
-// Fresh inputs each time, and no synchronization in between: a barrier that lets a rank pass too
-// early shows in the last bytes.
+// Keeps what this rank enqueues next from beginning.
+void delay(const Gathering& gathering, milliseconds time) {
+  require(occupy_stream(gathering.stream(), time), "the other kernel runs");
+}
+
+// Fresh inputs each time, and no synchronization in between. One rank's input comes late, another
+// rank's each time: a first barrier that lets a rank pass shows in what that rank reads.
 void fresh_inputs(Rank& rank) {
   Gathering gathering(rank);
   for (int seed = 1; seed <= 50; ++seed) {
-    const std::size_t count = seed % 3 == 0 ? kMost : 1000 + static_cast<std::size_t>(seed);
+    const bool checked = seed % 10 == 0;
+    const std::size_t count = checked ? kMost : 1000 + static_cast<std::size_t>(seed);
+    if ((seed + seed / 10) % rank.size() == rank.number()) delay(gathering, milliseconds(2));
     gathering.fill(seed, count);
     require_ok(gathering.start(count));
-    if (seed % 10 != 0) continue;
+    if (!checked) continue;
     require_ok(gathering.finish());
     gathering.check(seed, count);
   }
 }
 
+// Only the root copies. The other ranks come to the second barrier at once, and overwrite their
+// inputs after it: a barrier that lets them pass shows in the root's output.
+void early_refill(Rank& rank) {
+  Gathering gathering(rank);
+  const AllGather call = gathering.call(kMost, gathering.stream());
+  for (int seed = 1; seed <= 20; ++seed) {
+    gathering.fill(seed, kMost);
+    require_ok(gather(rank.group, {.input = call.input,
+                                   .output = call.output,
+                                   .count = call.count,
+                                   .dtype = call.dtype,
+                                   .root = 0,
+                                   .stream = call.stream,
+                                   .options = call.options}));
+    if (rank.number() != 0) gathering.fill(seed + 100, kMost);
+    require_ok(gathering.finish());
+    if (rank.number() == 0) gathering.check(seed, kMost);
+  }
+}
+
 void late_rank(Rank& rank) {
   Gathering gathering(rank);
+  if (rank.number() == 0) delay(gathering, milliseconds(300));
   gathering.fill(7, kMost);
-  if (rank.number() == 0) {
-    require(occupy_stream(gathering.stream(), milliseconds(300)), "the other kernel runs");
-  }
   require_ok(gathering.start(kMost));
   require_ok(gathering.finish());
   gathering.check(7, kMost);
@@ -146,10 +171,15 @@ constexpr Grid kGrids[] = {{"no other grid", nullptr},
                            {"2048 threads on each SM", occupy_all_multiprocessors}};
 constexpr milliseconds kOccupied{60};
 
-// From where the streams of all ranks have come to the operation until it has ended. They meet
-// before by a stream barrier, since allocating, as Rank::meet() does, waits for the grid.
-float time_next_to(const Grid& grid, Rank& rank, Gathering& gathering, const AllGather& call,
-                   const std::array<CudaEvent, 2>& events) {
+struct TimedOperation {
+  float us;          // from where the streams of all ranks have come to it until it has ended
+  bool ended_first;  // before the other grid, if this rank started one
+};
+
+// The ranks meet before by a stream barrier, since allocating, as Rank::meet() does, waits for the
+// grid.
+TimedOperation time_next_to(const Grid& grid, Rank& rank, Gathering& gathering,
+                            const AllGather& call, const std::array<CudaEvent, 2>& events) {
   CudaDriver& cuda = *rank.device.cuda();
   const OwnedStream busy(rank.device);
   rank.meet();
@@ -161,9 +191,10 @@ float time_next_to(const Grid& grid, Rank& rank, Gathering& gathering, const All
   require_ok(all_gather(rank.group, call));
   require_ok(cuda.record_event(events[1], call.stream));
   require_ok(gathering.finish());
+  const bool ended_first = !occupies || !take(cuda.stream_finished(busy.get()));
   busy.wait();
   rank.meet();
-  return take(cuda.elapsed_us(events[0], events[1]));
+  return {take(cuda.elapsed_us(events[0], events[1])), ended_first};
 }
 
 // Ranks meet by kernels, and by stream memory operations; without bytes they only meet.
@@ -183,11 +214,12 @@ void next_to_a_full_grid(Rank& rank) {
       for (const bool by_kernels : {true, false}) {
         AllGather call = gathering.call(count, gathering.stream());
         if (by_kernels) call.options = {.algorithm = "copy_engine"};
-        const float us = time_next_to(grid, rank, gathering, call, events);
+        const auto [us, ended_first] = time_next_to(grid, rank, gathering, call, events);
         fmt::print("   rank {}, {}, {} bytes: met by {}: {:.1f} us\n", rank.number(), grid.name,
                    count, by_kernels ? "kernels" : "stream memory operations", us);
         const bool only_streams = count == 0 && !by_kernels;
         require(!only_streams || us < 20000, fmt::format("streams waited {:.0f} us", us));
+        require(!only_streams || ended_first, "the other grid ended before the operation");
       }
     }
   }
@@ -196,6 +228,7 @@ void next_to_a_full_grid(Rank& rank) {
 
 constexpr Scenario kStreamBarriers[] = {
     {"stream_barrier_fresh_inputs", 2, kPatient, fresh_inputs},
+    {"stream_barrier_early_refill", 2, kPatient, early_refill},
     {"stream_barrier_late_rank", 2, kPatient, late_rank},
     {"stream_barrier_missing_rank", 2, kPatient, missing_rank},
     {"stream_barrier_aborted", 2, kPatient, aborted},
