@@ -9,9 +9,9 @@ inline constexpr int kMostPipelineRanks = 16;
 inline constexpr int kMostPipelineStreams = 16;
 inline constexpr int kMostPipelineTiles = 64;
 
-// All programs begin with the rank's own shard, and read it from A itself. What allows a transfer
-// is posted as early as possible, and a sender waits for its readers at the end of the call, so
-// that no matmul waits for a slower rank without need.
+// Shift and ring begin with the rank's own shard, and read it from A itself. A reader or receiver
+// posts early what allows a transfer, and with `get` a sender waits for its readers at the end of
+// the call.
 //
 // kInvalidArgument: ranks, streams or tiles out of range, no products, a size that overflows.
 Result<Program> derive(const Description& description);
