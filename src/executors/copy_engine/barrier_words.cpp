@@ -72,4 +72,36 @@ void end_barriers(const BarrierPages& pages, int rank, const BarrierTurn& last) 
   }
 }
 
+// Health is read after the arrival: a released stream arrives at anything, with its byte cleared.
+// `ended` is read last: a peer's next value is there only after this stream has passed the barrier.
+std::optional<BarrierView> BarrierView::of(const BarrierPages& pages, int rank,
+                                           const BarrierTurn& turn, const WordReader& read) {
+  BarrierPage& own = *pages[rank];
+  BarrierView view(turn, static_cast<int>(pages.size()), rank);
+  for_each_peer(view.ranks_, rank, [&](int peer) {
+    const std::uint64_t arrived = read(own.arrived[turn.number % 2][peer]);
+    const std::uint64_t health = read(own.health) >> 8 * place_in_health(rank, peer);
+    view.seen_[peer] = {arrived, (health & 0xff) != 0};
+  });
+  if (has_reached(read(own.ended), turn.number)) return std::nullopt;
+  return view;
+}
+
+int BarrierView::missing_rank() const {
+  for (const bool healthy : {true, false}) {
+    for (int step = 1; step < ranks_; ++step) {
+      const int peer = (rank_ + step) % ranks_;
+      const bool came = has_arrival(peer) && seen_[peer].is_healthy;
+      if (seen_[peer].is_healthy == healthy && !came) return peer;
+    }
+  }
+  return -1;
+}
+
+std::optional<std::uint32_t> BarrierView::other_operation(int peer) const {
+  const auto& [arrived, is_healthy] = seen_[peer];
+  if (arrived == turn_.slot || arrived == turn_.value || !is_healthy) return std::nullopt;
+  return static_cast<std::uint32_t>(arrived - turn_.before - 1);
+}
+
 }  // namespace tutti

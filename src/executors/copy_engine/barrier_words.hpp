@@ -48,9 +48,11 @@
 // Captures use barrier kernels: a graph would repeat the constants.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -134,5 +136,34 @@ void end_barriers(const BarrierPages& pages, int rank, const BarrierTurn& last);
 inline std::uint64_t read_word(std::uint64_t& word) {
   return std::atomic_ref(word).load(std::memory_order_acquire);
 }
+using WordReader = std::function<std::uint64_t(std::uint64_t& word)>;  // as read_word()
+
+// What the host of a rank saw of a barrier while its stream was in it.
+class BarrierView {
+ public:
+  // Of a barrier that the stream has begun. Nothing if it has passed it since.
+  static std::optional<BarrierView> of(const BarrierPages& pages, int rank, const BarrierTurn& turn,
+                                       const WordReader& read = read_word);
+
+  // The next rank that has not come, healthy ranks first: a rank that has given up did so because
+  // of another rank, and tells which. -1 where all have come.
+  int missing_rank() const;
+  // Whether the peer's arrival is there. It may be a false one.
+  bool has_arrival(int peer) const { return seen_[peer].arrived == turn_.value; }
+  // The signature of the operation that the peer arrived at in place of this one, if it did.
+  std::optional<std::uint32_t> other_operation(int peer) const;
+
+ private:
+  struct Seen {
+    std::uint64_t arrived = 0;
+    bool is_healthy = true;
+  };
+  BarrierView(const BarrierTurn& turn, int ranks, int rank)
+      : turn_(turn), ranks_(ranks), rank_(rank) {}
+
+  BarrierTurn turn_;
+  int ranks_, rank_;
+  std::array<Seen, kMaxCudaRanks> seen_;
+};
 
 }  // namespace tutti

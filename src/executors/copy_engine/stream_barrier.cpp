@@ -62,11 +62,6 @@ Status agree(Bootstrap& bootstrap, const Status& own, Deadline deadline) {
   return Status::ok();
 }
 
-// What a rank's slot of `peer` holds in that barrier.
-std::uint64_t seen_of(BarrierPage& page, const BarrierTurn& turn, int peer) {
-  return read_word(page.arrived[turn.number % 2][peer]);
-}
-
 Status has_operations(CudaDriver& cuda, int device) {
   TUTTI_ASSIGN(const CudaDeviceProperties gpu, cuda.properties(device));
   if (gpu.stream_memory_operations) return Status::ok();
@@ -173,15 +168,15 @@ Status StreamBarrier::enqueue(const KernelArgs& work, Stream stream) {
   return cuda_.memory_operations(barrier_operations(pages_->on_device, rank_, turn), stream);
 }
 
-// The barrier that a stream is in; null where it is in none. Under the lock.
+// The barrier that a stream is in; null where it is in none, or was released: its slots then hold
+// what this host stored. Under the lock.
 const StreamBarrier::Pending* StreamBarrier::current() {
   const std::uint64_t ended = read_word(own().ended);
   while (!pending_.empty() && has_reached(ended, pending_.front().turn.number)) {
     pending_.pop_front();
   }
-  if (pending_.empty() || !has_reached(read_word(own().begun), pending_.front().turn.number)) {
-    return nullptr;
-  }
+  if (released_ || pending_.empty()) return nullptr;
+  if (!has_reached(read_word(own().begun), pending_.front().turn.number)) return nullptr;
   const std::uint64_t number = pending_.front().turn.number;
   if (waiting_in_ != number) {
     waiting_in_ = number;
@@ -191,50 +186,25 @@ const StreamBarrier::Pending* StreamBarrier::current() {
   return &pending_.front();
 }
 
-bool StreamBarrier::is_healthy(int peer) const {
-  return std::atomic_ref(health_of(own(), rank_, peer)).load() != 0;
-}
-
-bool StreamBarrier::came(const Pending& pending, int peer) const {
-  return seen_of(own(), pending.turn, peer) == pending.turn.value && is_healthy(peer);
-}
-
-// The next rank that has not come; of those the healthy ones first, since one that has given up did
-// so for another one's sake, and tells it. -1 where all have come.
-int StreamBarrier::missing_rank(const Pending& pending) const {
-  const int ranks = static_cast<int>(pages_->on_host.size());
-  for (const bool healthy : {true, false}) {
-    for (int step = 1; step < ranks; ++step) {
-      const int peer = (rank_ + step) % ranks;
-      if (is_healthy(peer) == healthy && !came(pending, peer)) return peer;
-    }
-  }
-  return -1;
-}
-
-// The signature of what the peer runs in place of this operation, if it does. By its arrival: its
-// health is read after that, since a released stream arrives at anything, with its byte cleared.
-// Or by what its host has enqueued.
+// The signature of what the peer runs in place of this operation, if it does: by its arrival, or by
+// what its host has enqueued.
 std::optional<std::uint32_t> StreamBarrier::other_operation(const Pending& pending,
+                                                            const BarrierView& view,
                                                             int peer) const {
-  const BarrierTurn& turn = pending.turn;
-  const std::uint64_t seen = seen_of(own(), turn, peer);
-  if (seen != turn.slot && seen != turn.value && is_healthy(peer)) {
-    return static_cast<std::uint32_t>(seen - turn.before - 1);
-  }
+  if (const auto arrived = view.other_operation(peer)) return arrived;
   const auto noted =
       noted_operation(*pages_->on_host[static_cast<std::size_t>(peer)], pending.noted);
   return noted && *noted != pending.signature ? noted : std::nullopt;
 }
 
-FailureRecord StreamBarrier::record_of(const Pending& pending, int missing, FailureReason reason,
-                                       std::uint32_t there) const {
+FailureRecord StreamBarrier::record_of(const Pending& pending, const BarrierView& view,
+                                       FailureReason reason, std::uint32_t there) const {
   const BarrierTurn& turn = pending.turn;
+  const int missing = view.missing_rank();
   const std::uint64_t before = turn.number > 2 ? turn.number - 2 : 0;
-  const bool has_come = seen_of(own(), turn, missing) == turn.value;
   return {.sequence = pending.sequence,
           .expected_epoch = turn.number,
-          .seen_epoch = has_come ? turn.number : before,
+          .seen_epoch = view.has_arrival(missing) ? turn.number : before,
           .expected_signature = pending.signature,
           .seen_signature = there,
           .waiting_rank = rank_,
@@ -247,42 +217,36 @@ FailureRecord StreamBarrier::record_of(const Pending& pending, int missing, Fail
           .signal = 0};
 }
 
-// The stream may pass the barrier while the host reads its words. What was read counts only if it
-// has not (barrier_words.hpp, "Mismatch").
-std::optional<FailureRecord> StreamBarrier::if_still_in(const Pending& pending,
-                                                        const FailureRecord& record) const {
-  if (has_reached(read_word(own().ended), pending.turn.number)) return std::nullopt;
-  return record;
-}
-
 std::optional<FailureRecord> StreamBarrier::look(std::uint64_t usual_ns, std::uint32_t notices) {
   const std::lock_guard lock(mutex_);
   const Pending* const pending = current();
-  const int missing = pending == nullptr ? -1 : missing_rank(*pending);
+  if (pending == nullptr) return std::nullopt;
+  const auto view = BarrierView::of(pages_->on_host, rank_, pending->turn);
+  const int missing = view ? view->missing_rank() : -1;
   if (missing < 0) return std::nullopt;
-  if (const auto there = other_operation(*pending, missing)) {
-    return if_still_in(*pending, record_of(*pending, missing, FailureReason::kMismatch, *there));
+  if (const auto there = other_operation(*pending, *view, missing)) {
+    return record_of(*pending, *view, FailureReason::kMismatch, *there);
   }
   // It was looked for in vain since it was seen to have left: nothing will come.
-  if (left_ == missing) {
-    return if_still_in(*pending, record_of(*pending, missing, FailureReason::kLeft));
-  }
+  if (left_ == missing) return record_of(*pending, *view, FailureReason::kLeft);
   if ((notices & Notice::left(missing)) != 0) left_ = missing;
   const std::uint64_t limit = pending->timeout_ns != 0 ? pending->timeout_ns : usual_ns;
   if (Clock::now() - since_ < std::chrono::nanoseconds(limit)) return std::nullopt;
-  return if_still_in(*pending, record_of(*pending, missing, FailureReason::kTimeout));
+  return record_of(*pending, *view, FailureReason::kTimeout);
 }
 
 std::optional<FailureRecord> StreamBarrier::waiting() {
   const std::lock_guard lock(mutex_);
   const Pending* const pending = current();
-  const int missing = pending == nullptr ? -1 : missing_rank(*pending);
-  if (missing < 0) return std::nullopt;
-  return if_still_in(*pending, record_of(*pending, missing, FailureReason::kAborted));
+  if (pending == nullptr) return std::nullopt;
+  const auto view = BarrierView::of(pages_->on_host, rank_, pending->turn);
+  if (!view || view->missing_rank() < 0) return std::nullopt;
+  return record_of(*pending, *view, FailureReason::kAborted);
 }
 
 void StreamBarrier::release() {
   const std::lock_guard lock(mutex_);
+  released_ = true;
   leave_peers(pages_->on_host, rank_);
   end_barriers(pages_->on_host, rank_, last_);
 }

@@ -64,14 +64,10 @@ class StreamBarrier {
   static Status try_words(const Place& place, const Pages& pages);
   BarrierPage& own() const;
   const Pending* current();
-  bool is_healthy(int peer) const;
-  std::optional<std::uint32_t> other_operation(const Pending& pending, int peer) const;
-  bool came(const Pending& pending, int peer) const;
-  int missing_rank(const Pending& pending) const;
-  FailureRecord record_of(const Pending& pending, int missing, FailureReason reason,
+  std::optional<std::uint32_t> other_operation(const Pending& pending, const BarrierView& view,
+                                               int peer) const;
+  FailureRecord record_of(const Pending& pending, const BarrierView& view, FailureReason reason,
                           std::uint32_t there = 0) const;
-  std::optional<FailureRecord> if_still_in(const Pending& pending,
-                                           const FailureRecord& record) const;
 
   CudaDriver& cuda_;
   const int rank_;
@@ -80,6 +76,7 @@ class StreamBarrier {
 
   std::mutex mutex_;  // not held while something is enqueued, which may block
   BarrierTurn last_;
+  bool released_ = false;
   std::uint64_t noted_ = 0;
   std::deque<Pending> pending_;   // enqueued, and not known to have ended
   std::uint64_t waiting_in_ = 0;  // the number of the barrier that a stream was in at the last look

@@ -1,5 +1,6 @@
-// The barriers of streams under random schedules: ranks' streams, and the hosts that release them,
-// in any order. Ranks die, are late, give up at any moment, and run different operations.
+// The barriers of streams under random schedules: ranks' streams, and the hosts that watch and
+// release them, in any order. Ranks die, are late, give up at any moment, and run different
+// operations.
 #include "executors/copy_engine/barrier_words.hpp"
 
 #include <gtest/gtest.h>
@@ -17,8 +18,11 @@ enum class BarrierMutation {
   kNoHealthWait,
   kNoHealthStore,    // the rank that gives up tells nobody
   kReleaseFirst,     // it tells the others after it has released itself
+  kReleaseOnce,      // it does not release itself again
+  kNoOwnByte,        // it leaves its own byte of its health as it is
   kOneSlot,          // slots do not alternate
   kNoSecondBarrier,  // at the end of an operation
+  kNoSecondRead,     // the host that watches believes what it read before of `ended`
 };
 
 struct Exploration {
@@ -80,13 +84,29 @@ class ExploredRank {
     const bool tells = setting_.mutation != BarrierMutation::kNoHealthStore;
     const bool release_first = setting_.mutation == BarrierMutation::kReleaseFirst;
     const bool tells_now = release_first ? host_steps_ % 2 == 1 : host_steps_ % 2 == 0;
-    if (!tells_now) {
+    const bool again = host_steps_ > 1;
+    if (!tells_now && (!again || setting_.mutation != BarrierMutation::kReleaseOnce)) {
       end_barriers(pages_, rank_, last_);
+      if (setting_.mutation == BarrierMutation::kNoOwnByte) health_of(own(), rank_, rank_) = 0;
       inputs_[static_cast<std::size_t>(rank_)] = -1;  // its user may do anything now
-    } else if (tells) {
+    } else if (tells_now && tells) {
       leave_peers(pages_, rank_);
     }
     ++host_steps_;
+  }
+
+  // The host looks for what its stream waits for, one load after the other. Whether it takes a peer
+  // for one that runs another operation.
+  bool finds_another_operation(const WordReader& read) {
+    const std::uint64_t ended = read(own().ended);
+    if (ended >= last_.number || read(own().begun) <= ended) return false;
+    const auto again = [&](std::uint64_t& word) {
+      const bool stale = setting_.mutation == BarrierMutation::kNoSecondRead;
+      return stale && &word == &own().ended ? ended : read(word);
+    };
+    const auto view = BarrierView::of(pages_, rank_, turns_[ended], again);
+    const int missing = view ? view->missing_rank() : -1;
+    return missing >= 0 && view->other_operation(missing).has_value();
   }
 
   void die() { dead_ = true; }
@@ -104,14 +124,15 @@ class ExploredRank {
     int value = 0;
   };
 
+  BarrierPage& own() { return *pages_[static_cast<std::size_t>(rank_)]; }
   void add_barrier(std::uint32_t signature) {
     last_ = last_.next(signature);
+    turns_.push_back(last_);
     BarrierTurn turn = last_;
     if (setting_.mutation == BarrierMutation::kOneSlot) turn.number = 0;
-    BarrierPage& own = *pages_[static_cast<std::size_t>(rank_)];
     for (const CudaMemoryOperation& each : barrier_operations(pages_, rank_, turn)) {
       const bool waits = each.kind == CudaMemoryOperation::Kind::kWaitAtLeast;
-      const bool is_health = each.word == &own.health;
+      const bool is_health = each.word == &own().health;
       if (waits && is_health && setting_.mutation == BarrierMutation::kNoHealthWait) continue;
       if (waits && !is_health && setting_.mutation == BarrierMutation::kNoArrivalWait) continue;
       steps_.push_back({.what = What::kMemory, .memory = each});
@@ -127,6 +148,7 @@ class ExploredRank {
   const int rank_;
   const Exploration setting_;
   BarrierTurn last_;
+  std::vector<BarrierTurn> turns_;
   int operations_ = 0, host_steps_ = 0;
   std::vector<Step> steps_;
   std::size_t at_ = 0;
@@ -139,6 +161,7 @@ struct BarrierOutcomes {
   bool wrong = false;     // an operation read what it should not, and its rank thinks all is well
   bool stuck = false;     // a stream that does not drain
   bool differed = false;  // operations that differ, and were completed
+  bool accused = false;   // a host that watches takes a peer for one that runs another operation
 };
 
 class BarrierSchedule {
@@ -166,14 +189,10 @@ class BarrierSchedule {
 
   BarrierOutcomes run() {
     const int moment = pick(200);
-    for (int step = 0; step < 4000; ++step) {
-      if (step == moment && victim_ >= 0) rank(victim_).die();
-      const int r = pick(static_cast<int>(ranks_.size()));
-      if (host_moves(r, step)) {
-        if (!rank(r).is_dead()) rank(r).fail_a_step();
-      } else if (rank(r).can_go_on()) {
-        rank(r).go_on();
-      }
+    while (steps_ < 4000) {
+      if (victim_ >= 0 && steps_ >= moment) rank(victim_).die();
+      if (steps_ < 400 && pick(20) == 0) watch(pick(static_cast<int>(ranks_.size())));
+      step();
     }
     return outcomes();
   }
@@ -182,16 +201,37 @@ class BarrierSchedule {
   int pick(int below) { return static_cast<int>(random_() % static_cast<std::uint64_t>(below)); }
   ExploredRank& rank(int r) { return ranks_[static_cast<std::size_t>(r)]; }
 
+  void step() {
+    const int r = pick(static_cast<int>(ranks_.size()));
+    if (host_moves(r, steps_++)) {
+      if (!rank(r).is_dead()) rank(r).fail_a_step();
+    } else if (rank(r).can_go_on()) {
+      rank(r).go_on();
+    }
+  }
+  // Before each load of the host that watches, all others may go on. It does not release meanwhile.
+  void watch(int r) {
+    if (rank(r).has_failed()) return;
+    watches_ = r;
+    const bool finds = rank(r).finds_another_operation([&](std::uint64_t& word) {
+      for (int left = pick(3) == 0 ? pick(60) : 0; left > 0; --left) step();
+      return word;
+    });
+    watches_ = -1;
+    accused_ = accused_ || finds;
+  }
+
   // A rank gives up at any moment, its deadline say; the others hear of it at any later one. In
   // the end everybody has.
   bool host_moves(int r, int step) {
+    if (r == watches_) return false;
     if (rank(r).has_failed()) return pick(4) == 0;
     if (!setting_.some_give_up) return false;
     return step > 2000 || pick(400) == 0;
   }
 
   BarrierOutcomes outcomes() const {
-    BarrierOutcomes all;
+    BarrierOutcomes all{.accused = accused_};
     for (const ExploredRank& each : ranks_) {
       all.wrong = all.wrong || each.is_wrong();
       all.stuck = all.stuck || !each.has_drained();
@@ -206,7 +246,8 @@ class BarrierSchedule {
   BarrierPages pages_;
   std::vector<int> inputs_;
   std::vector<ExploredRank> ranks_;
-  int victim_ = -1, differs_at_ = 0;
+  int victim_ = -1, differs_at_ = 0, steps_ = 0, watches_ = -1;
+  bool accused_ = false;
 };
 
 BarrierOutcomes explore(const Exploration& setting, std::uint64_t seeds = 300) {
@@ -216,6 +257,7 @@ BarrierOutcomes explore(const Exploration& setting, std::uint64_t seeds = 300) {
     any.wrong = any.wrong || one.wrong;
     any.stuck = any.stuck || one.stuck;
     any.differed = any.differed || one.differed;
+    any.accused = any.accused || one.accused;
   }
   return any;
 }
@@ -224,6 +266,7 @@ TEST(BarrierWords, RanksMeet) {
   const BarrierOutcomes any = explore({});
   EXPECT_FALSE(any.wrong);
   EXPECT_FALSE(any.stuck);
+  EXPECT_FALSE(any.accused);
 }
 
 // Whoever gives up, whenever: streams drain, and nobody takes wrong data for right.
@@ -231,13 +274,16 @@ TEST(BarrierWords, NobodyWaitsForEverNorIsDeceived) {
   const BarrierOutcomes any = explore({.some_give_up = true});
   EXPECT_FALSE(any.wrong);
   EXPECT_FALSE(any.stuck);
+  EXPECT_FALSE(any.accused);
 }
 
 TEST(BarrierWords, OperationsThatDifferAreNotCompleted) {
-  EXPECT_FALSE(explore({.some_differ = true}).differed);
+  const BarrierOutcomes any = explore({.some_differ = true});
+  EXPECT_FALSE(any.differed);
+  EXPECT_TRUE(any.accused);
 }
 
-TEST(BarrierWords, EverythingInItIsNeeded) {
+TEST(BarrierWords, WithoutOneOfItsPartsARankIsStuckOrDeceived) {
   EXPECT_TRUE(explore({.mutation = BarrierMutation::kNoArrivalWait}).wrong);
   EXPECT_TRUE(explore({.mutation = BarrierMutation::kNoSecondBarrier}).wrong);
   for (const BarrierMutation mutation :
@@ -246,7 +292,13 @@ TEST(BarrierWords, EverythingInItIsNeeded) {
     EXPECT_TRUE(explore({.mutation = mutation, .some_give_up = true}).wrong)
         << static_cast<int>(mutation);
   }
+  for (const BarrierMutation mutation :
+       {BarrierMutation::kReleaseOnce, BarrierMutation::kNoOwnByte}) {
+    EXPECT_TRUE(explore({.mutation = mutation, .some_give_up = true}).stuck)
+        << static_cast<int>(mutation);
+  }
   EXPECT_TRUE(explore({.mutation = BarrierMutation::kOneSlot, .some_differ = true}).differed);
+  EXPECT_TRUE(explore({.mutation = BarrierMutation::kNoSecondRead}).accused);
 }
 
 // Comparisons are cyclic: the value of a barrier may be past the largest number.
