@@ -240,18 +240,18 @@ Status PeerExecutor::check() {
   return Status::ok();
 }
 
-// Whoever finds its stream released finds what it waited for, too. The release comes before
-// anything that enqueues, which may block until a stream goes on.
+// The release comes before anything that enqueues, which may block until a stream goes on.
 void PeerExecutor::hear_of_failure() {
-  if (StreamBarrier* const barrier = watched_) {
-    if (const auto record = barrier->waiting()) group_.report(*record);
-    barrier->release();
-  }
+  cancel();
   engine_->poison();
 }
 
+// Whoever finds its stream released finds what it waited for, too.
 void PeerExecutor::cancel() {
-  if (StreamBarrier* const barrier = watched_) barrier->release();
+  StreamBarrier* const barrier = watched_;
+  if (barrier == nullptr) return;
+  if (const auto record = barrier->waiting()) group_.report(*record);
+  barrier->release();
 }
 
 void PeerExecutor::drain(Deadline deadline) {
