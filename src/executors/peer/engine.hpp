@@ -67,7 +67,7 @@ class Engine {
   virtual Status set_timeout(std::uint64_t timeout_ns) = 0;
 
   // Operations that have not begun do nothing any more. What a block found before stays known. From
-  // any thread; does not wait.
+  // any thread; returns within 10 ms or so, even if the device takes nothing more for now.
   virtual void poison() = 0;
 
   // Waits until this rank's own work has ended, at most `timeout_ns`; false if it did not.
