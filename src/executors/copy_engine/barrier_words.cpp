@@ -1,6 +1,7 @@
 #include "executors/copy_engine/barrier_words.hpp"
 
 #include <iterator>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -88,11 +89,11 @@ std::optional<BarrierView> BarrierView::of(const BarrierPages& pages, int rank,
 }
 
 int BarrierView::missing_rank() const {
-  for (const bool healthy : {true, false}) {
+  constexpr std::pair<bool, bool> kOrder[] = {{true, false}, {false, false}, {false, true}};
+  for (const auto& [is_healthy, has_come] : kOrder) {
     for (int step = 1; step < ranks_; ++step) {
       const int peer = (rank_ + step) % ranks_;
-      const bool came = has_arrival(peer) && seen_[peer].is_healthy;
-      if (seen_[peer].is_healthy == healthy && !came) return peer;
+      if (seen_[peer].is_healthy == is_healthy && has_arrival(peer) == has_come) return peer;
     }
   }
   return -1;

@@ -145,8 +145,9 @@ class BarrierView {
   static std::optional<BarrierView> of(const BarrierPages& pages, int rank, const BarrierTurn& turn,
                                        const WordReader& read = read_word);
 
-  // The next rank that has not come, healthy ranks first: a rank that has given up did so because
-  // of another rank, and tells which. -1 where all have come.
+  // The next rank for which the stream waits: a healthy one, since a rank that has given up did so
+  // because of another rank, and tells which; else one that has not arrived; else one that arrived
+  // and has given up. -1 where all have come.
   int missing_rank() const;
   // Whether the peer's arrival is there. It may be a false one.
   bool has_arrival(int peer) const { return seen_[peer].arrived == turn_.value; }

@@ -311,6 +311,27 @@ TEST(BarrierWords, ValuesMayWrap) {
   EXPECT_TRUE(has_reached(turn.value + (std::uint64_t{1} << 62), turn.value));
 }
 
+// Of two ranks that have given up, the one that never arrived is the cause.
+TEST(BarrierWords, ARankThatDidNotArriveIsMissingFirst) {
+  std::vector<BarrierPage> words(4);
+  BarrierPages pages;
+  for (BarrierPage& page : words) {
+    open_page(page, 4);
+    pages.push_back(&page);
+  }
+  const BarrierTurn turn = BarrierTurn{}.next(kSignature);
+  const auto missing = [&] { return BarrierView::of(pages, 0, turn)->missing_rank(); };
+  words[0].arrived[1][1] = words[0].arrived[1][3] = turn.value;
+  leave_peers(pages, 1);
+  EXPECT_EQ(missing(), 2);
+  leave_peers(pages, 2);
+  EXPECT_EQ(missing(), 2);
+  words[0].arrived[1][2] = turn.value;
+  EXPECT_EQ(missing(), 1);
+  words[0].ended = turn.number;
+  EXPECT_FALSE(BarrierView::of(pages, 0, turn).has_value());
+}
+
 // A rank's own byte outweighs those of its peers, whatever they store later.
 TEST(BarrierWords, HealthIsOneComparison) {
   for (int ranks = 2; ranks <= kMaxCudaRanks; ++ranks) {
