@@ -41,15 +41,13 @@ bool FailureState::fail(const Status& cause, Source source, std::optional<Inquir
 
 bool FailureState::collect() { return record_complete() && collect_complete(); }
 
-// Release: whoever sees the state sees the record, whose copy says that it is not complete.
 bool FailureState::collect(const FailureRecord& watched) {
   {
     const std::lock_guard lock(mutex_);
     if (record_complete()) return false;
-    FailureRecord incomplete = watched;
-    incomplete.state = 0;
-    watched_ = incomplete;
-    std::atomic_ref(watched_.state).store(1, std::memory_order_release);
+    watched_ = watched;
+    watched_.state = 1;
+    has_watched_.store(true, std::memory_order_release);  // nothing writes it any more
   }
   return collect_complete();
 }
@@ -164,8 +162,7 @@ Status FailureState::status() const {
 }
 
 const FailureRecord& FailureState::record() const {
-  auto& state = const_cast<std::uint32_t&>(watched_.state);
-  return std::atomic_ref(state).load(std::memory_order_acquire) != 0 ? watched_ : record_;
+  return has_watched_.load(std::memory_order_acquire) ? watched_ : record_;
 }
 
 bool FailureState::record_complete() const {

@@ -114,6 +114,7 @@ class FailureState {
 
   FailureRecord& record_;    // the engine's
   FailureRecord watched_{};  // of a wait that the host watches
+  std::atomic<bool> has_watched_{false};
   std::uint32_t& notices_;
   FlightRecorder* recorder_;
   const RankNames names_;

@@ -108,6 +108,7 @@ class ArmMaker {
   // 0 for what is no tile of the own kernel.
   Result<double> fill_of(const Matmul& call, const std::string& config) const {
     TUTTI_ASSIGN(const CheckedMatmul checked, check(call));
+    if (multiprocessors_ < kMatmulCluster) return 0.0;
     for (const MatmulTile& tile : kMatmulTiles) {
       const MatmulForecast cast = forecast(tile, checked.problem, multiprocessors_);
       if (config_text(cast.tiling, call.m) == config) return cast.fill;
