@@ -186,10 +186,15 @@ Nodes Derivation::forks() const {
 void Derivation::open(Nodes allowing, Nodes own_copy) {
   Nodes& nodes = program_.call;
   if (!allowing.empty() || !own_copy.empty()) nodes.push_back({SetCurrentStream{kCaller}});
-  if (!staged()) append(nodes, std::move(allowing));
-  append(nodes, forks());
-  append(nodes, std::move(own_copy));
-  if (staged()) append(nodes, std::move(allowing));
+  if (staged()) {
+    append(nodes, forks());
+    append(nodes, std::move(own_copy));
+    append(nodes, std::move(allowing));
+  } else {
+    append(nodes, std::move(allowing));
+    append(nodes, forks());
+    append(nodes, std::move(own_copy));
+  }
 }
 
 void Derivation::own_matmul(bool ordered) {

@@ -117,6 +117,7 @@ std::size_t position_of(const Word& word, const Program& program) {
 
 Result<std::vector<std::vector<Instruction>>> lower(const Program& program) {
   std::vector<std::vector<Instruction>> ranks;
+  ranks.reserve(static_cast<std::size_t>(program.description.ranks));
   for (int rank = 0; rank < program.description.ranks; ++rank) {
     ranks.push_back(Lowering(program, rank).run());
   }

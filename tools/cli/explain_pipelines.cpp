@@ -1,6 +1,5 @@
 #include "explain_pipelines.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -1,15 +1,13 @@
 // `tutti explain all_gather_matmul`.
 #pragma once
 
+#include <CLI/CLI.hpp>
+
 #include <string>
 #include <vector>
 
 #include "pipelines/description.hpp"
 #include "tutti/status.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace tutti::cli {
 
