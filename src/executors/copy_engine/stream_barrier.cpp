@@ -6,6 +6,7 @@
 
 #include "base/bytes.hpp"
 #include "base/try.hpp"
+#include "bootstrap/agree.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "memory/device_scope.hpp"
 #include "memory/rank_memory.hpp"
@@ -45,22 +46,6 @@ class StreamBarrier::Pages : public RankMemory::Companion {
 };
 
 namespace {
-
-// Ok where all ranks are.
-Status agree(Bootstrap& bootstrap, const Status& own, Deadline deadline) {
-  const std::string text = own.is_ok() ? std::string() : own.message();
-  TUTTI_ASSIGN(const auto answers,
-               bootstrap.all_gather({reinterpret_cast<const std::byte*>(text.data()), text.size()},
-                                    deadline));
-  for (std::size_t r = 0; r < answers.size(); ++r) {
-    if (answers[r].empty()) continue;
-    return {StatusCode::kUnavailable,
-            fmt::format(
-                "{}: {}", bootstrap.names().of(static_cast<int>(r)),
-                std::string(reinterpret_cast<const char*>(answers[r].data()), answers[r].size()))};
-  }
-  return Status::ok();
-}
 
 Status has_operations(CudaDriver& cuda, int device) {
   TUTTI_ASSIGN(const CudaDeviceProperties gpu, cuda.properties(device));
