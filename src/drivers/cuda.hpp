@@ -100,10 +100,12 @@ struct CudaCopy {
 struct CudaMemoryOperation {
   enum class Kind : std::uint8_t {
     kWrite,        // *word = value, after a system-scope fence for all earlier work of the stream
+    kWrite32,      // likewise *word32
     kWaitAtLeast,  // until static_cast<std::int64_t>(*word - value) >= 0: counts may wrap
   } kind = Kind::kWrite;
   std::uint64_t* word = nullptr;  // as devices address it
   std::uint64_t value = 0;
+  std::uint32_t* word32 = nullptr;  // likewise, of kWrite32
 };
 
 class CudaDriver {

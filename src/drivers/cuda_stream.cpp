@@ -58,11 +58,12 @@ Status RealCuda::memory_operations(std::span<const CudaMemoryOperation> operatio
   std::vector<CUstreamBatchMemOpParams> parameters(operations.size());
   for (std::size_t k = 0; k < operations.size(); ++k) {
     const CudaMemoryOperation& from = operations[k];
-    if (from.kind == CudaMemoryOperation::Kind::kWrite) {
+    if (from.kind != CudaMemoryOperation::Kind::kWaitAtLeast) {
+      const bool is_short = from.kind == CudaMemoryOperation::Kind::kWrite32;
       auto& to = parameters[k].writeValue;
-      to.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
-      to.address = device_pointer(from.word);
-      to.value64 = from.value;
+      to.operation = is_short ? CU_STREAM_MEM_OP_WRITE_VALUE_32 : CU_STREAM_MEM_OP_WRITE_VALUE_64;
+      to.address = is_short ? device_pointer(from.word32) : device_pointer(from.word);
+      to.value64 = from.value;                   // a union: the lower half is `value`
       to.flags = CU_STREAM_WRITE_VALUE_DEFAULT;  // with a memory barrier
     } else {
       auto& to = parameters[k].waitValue;

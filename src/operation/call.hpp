@@ -6,6 +6,7 @@
 
 #include "algorithms/catalogue.hpp"
 #include "device/messages.hpp"
+#include "operation/arrivals.hpp"
 #include "operation/lengths.hpp"
 #include "tutti/collectives.hpp"
 
@@ -38,7 +39,8 @@ struct Call {
   TokenNorm norm = {};
   // Of kSendRecv, which has neither input nor output then: one or more, all by one row.
   std::vector<MessageCall> messages = {};
-  Lengths lengths = {};  // of uneven pieces
+  Lengths lengths = {};    // of uneven pieces
+  Arrivals arrivals = {};  // of eager all_gathers by copy engine on GPUs
 
   std::size_t bytes() const { return count * size_of(dtype); }  // of the larger side
   Sides sides(int rank, int ranks) const {

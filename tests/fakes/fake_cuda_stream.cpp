@@ -94,13 +94,17 @@ Status FakeCuda::memory_operations(std::span<const CudaMemoryOperation> operatio
   for (const CudaMemoryOperation& each : operations) {
     const auto write = [each, world = world_] {
       if (world->lost_writes.fetch_sub(1) > 0) return Status::ok();
-      std::atomic_ref(*each.word).store(each.value);
+      if (each.kind == CudaMemoryOperation::Kind::kWrite32) {
+        std::atomic_ref(*each.word32).store(static_cast<std::uint32_t>(each.value));
+      } else {
+        std::atomic_ref(*each.word).store(each.value);
+      }
       return Status::ok();
     };
     const auto reached = [each] {
       return static_cast<std::int64_t>(std::atomic_ref(*each.word).load() - each.value) >= 0;
     };
-    const bool writes = each.kind == CudaMemoryOperation::Kind::kWrite;
+    const bool writes = each.kind != CudaMemoryOperation::Kind::kWaitAtLeast;
     TUTTI_TRY(writes ? submit(stream, write)
                      : hold(stream, {reached, [] { return Status::ok(); }}));
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/try.hpp"
 #include "executors/copy_engine/stream_barrier.hpp"
 
@@ -57,13 +59,35 @@ Result<CopyLane*> CopyLanes::lane_for(Stream stream) {
 }
 
 void CudaStages::end_batch() {
-  const bool batched = gathered_.size() > 1 && !lane_.is_captured;
+  const bool announces = arrivals_.words != nullptr;
+  const bool batched = gathered_.size() > 1 && !lane_.is_captured && !announces;
   if (batched && status_.is_ok()) status_ = cuda_.copy_batch(gathered_, lane_.stream);
   for (const CudaCopy& copy : gathered_) {
     if (batched || !status_.is_ok()) break;
-    status_ = cuda_.copy_async(copy.to, copy.from, copy.bytes, lane_.stream);
+    status_ = announces ? copy_and_announce(copy)
+                        : cuda_.copy_async(copy.to, copy.from, copy.bytes, lane_.stream);
   }
   gathered_.clear();
+}
+
+// A pass through staging may bring a part of a chunk: the pass that brings its end announces it.
+Status CudaStages::copy_and_announce(const CudaCopy& copy) {
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(copy.to) - output_);
+  for (std::size_t done = 0; done < copy.bytes;) {
+    const std::size_t left = arrivals_.left_of(offset + done);
+    const std::size_t bytes = std::min(left, copy.bytes - done);
+    TUTTI_TRY(cuda_.copy_async(static_cast<std::byte*>(copy.to) + done,
+                               static_cast<const std::byte*>(copy.from) + done, bytes,
+                               lane_.stream));
+    if (bytes == left) {
+      const CudaMemoryOperation write{.kind = CudaMemoryOperation::Kind::kWrite32,
+                                      .value = arrivals_.value,
+                                      .word32 = arrivals_.word_of(offset + done)};
+      TUTTI_TRY(cuda_.memory_operations({&write, 1}, lane_.stream));
+    }
+    done += bytes;
+  }
+  return Status::ok();
 }
 
 void CudaStages::reduce(const KernelArgs& part, Publish) {

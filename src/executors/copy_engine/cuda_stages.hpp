@@ -8,6 +8,7 @@
 
 #include "device/copy_engine/stages.hpp"
 #include "executors/peer/cuda.hpp"
+#include "operation/arrivals.hpp"
 
 namespace tutti {
 
@@ -54,6 +55,13 @@ class CudaStages : public Stages {
              StreamBarrier* barrier = nullptr)
       : cuda_(cuda), body_(body), lane_(lane), stream_(stream), barrier_(barrier) {}
 
+  // Copies into `output` from here on are cut into chunks, each followed by a write of its word:
+  // by a stream memory operation, so not in captures. The device has these.
+  void announce(const Arrivals& arrivals, const std::byte* output) {
+    arrivals_ = arrivals;
+    output_ = output;
+  }
+
   void reduce(const KernelArgs& part, Publish publish) override;
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     if (bytes > 0) gathered_.push_back({to, from, bytes});
@@ -72,6 +80,7 @@ class CudaStages : public Stages {
   }
 
  private:
+  Status copy_and_announce(const CudaCopy& copy);
   Mark mark(Stream stream);
   void wait(Stream stream, Mark mark);
 
@@ -81,6 +90,8 @@ class CudaStages : public Stages {
   Stream stream_;
   StreamBarrier* barrier_;
   std::vector<CudaCopy> gathered_;  // what no verb stands between
+  Arrivals arrivals_ = {};
+  const std::byte* output_ = nullptr;
   Status status_ = Status::ok();
 };
 

@@ -88,6 +88,7 @@ class CudaEngine : public Engine {
     }
     TUTTI_ASSIGN(CopyLane * lane, lanes_.lane_for(start.stream));
     CudaStages stages(cuda_, body, *lane, start.stream, start.barrier);
+    if (start.arrivals.words != nullptr) stages.announce(start.arrivals, work.output);
     row.program(stages, work, size_of(moved_as(row.collective, operation.dtype)));
     return stages.finish();
   }

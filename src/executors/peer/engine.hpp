@@ -8,6 +8,7 @@
 #include "device/one_sided.hpp"
 #include "executors/peer/layout.hpp"
 #include "executors/streams.hpp"
+#include "operation/arrivals.hpp"
 #include "operation/operation.hpp"
 #include "tutti/one_sided.hpp"
 #include "tutti/types.hpp"
@@ -51,6 +52,7 @@ class Engine {
     int threads = 1;
     Stream stream = nullptr;
     StreamBarrier* barrier = nullptr;  // by which programs of copy engines meet; null: by kernels
+    Arrivals arrivals = {};            // of programs of copy engines
   };
   virtual Status run(const Operation& operation, const KernelArgs& work, const Start& start) = 0;
 

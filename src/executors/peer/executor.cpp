@@ -201,7 +201,8 @@ Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
       engine_->run(operation.operation, launch.args,
                    {.threads = operation.plan.threads,
                     .stream = stream,
-                    .barrier = operation.plan.stream_barrier ? barrier_.get() : nullptr});
+                    .barrier = operation.plan.stream_barrier ? barrier_.get() : nullptr,
+                    .arrivals = operation.call.arrivals});
   // A part of it may have been enqueued even so.
   const Status left = operation.captured() ? Status::ok() : group_.streams().leave(stream);
   TUTTI_TRY(run);

@@ -166,6 +166,36 @@ TEST(LaunchTest, CopiesThatNothingStandsBetweenGoTogether) {
   EXPECT_FALSE(cuda.begin_capture(stream).is_ok() && cuda.copy_batch({}, stream).is_ok());
 }
 
+// Pieces of 10 bytes, in chunks of 4, 4 and 2.
+TEST(LaunchTest, AnnouncedCopiesAreCutIntoChunksAndEachIsFollowedByItsWord) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
+  CopyLanes lanes(cuda);
+  ASSERT_TRUE(lanes.create(0).is_ok());
+  const Stream stream = *cuda.create_stream(0);
+  std::array<std::uint32_t, 9> words{};
+  std::array<std::byte, 30> from{}, to{};
+  from.fill(std::byte{1});
+  CudaStages stages(cuda, {}, **lanes.lane_for(stream), stream);
+  stages.announce({words.data(), 7, 10, 4, 3}, to.data());
+  const auto copy = [&](std::size_t first, std::size_t bytes) {
+    stages.copy(to.data() + first, from.data() + first, bytes);
+    stages.end_batch();
+  };
+  copy(20, 10);
+  EXPECT_EQ(words, (std::array<std::uint32_t, 9>{0, 0, 0, 0, 0, 0, 7, 7, 7}));
+  EXPECT_EQ(cuda.calls("copy_async"), 3);
+  copy(0, 6);  // one pass of two
+  EXPECT_EQ(words, (std::array<std::uint32_t, 9>{7, 0, 0, 0, 0, 0, 7, 7, 7}));
+  copy(6, 4);
+  EXPECT_EQ(words, (std::array<std::uint32_t, 9>{7, 7, 7, 0, 0, 0, 7, 7, 7}));
+  EXPECT_EQ(std::count(to.begin(), to.end(), std::byte{1}), 20);
+  ASSERT_TRUE(stages.finish().is_ok());
+  cuda.fail("memory_operations", 0);
+  copy(10, 10);
+  EXPECT_FALSE(stages.finish().is_ok());
+  EXPECT_EQ(words[3] + words[4] + words[5], 0u);
+}
+
 bool takes_all(DataType, OpKind) { return true; }
 CudaKernel some_kernel(DataType, OpKind, int) { return "a kernel"; }
 

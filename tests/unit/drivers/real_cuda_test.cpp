@@ -303,8 +303,11 @@ TEST_F(RealCudaTest, StreamsWriteAndAwaitWordsOfRegisteredMemory) {
   const auto there = cuda_->register_host(reinterpret_cast<std::byte*>(page), kPage);
   ASSERT_TRUE(ok(there.status()));
   auto* const words = reinterpret_cast<std::uint64_t*>(*there);
-  const CudaMemoryOperation operations[] = {
-      {Kind::kWrite, words, 1}, {Kind::kWaitAtLeast, words + 1, 10}, {Kind::kWrite, words + 2, 3}};
+  auto* const half = reinterpret_cast<std::uint32_t*>(words + 3) + 1;
+  const CudaMemoryOperation operations[] = {{Kind::kWrite, words, 1},
+                                            {Kind::kWaitAtLeast, words + 1, 10},
+                                            {Kind::kWrite, words + 2, 3},
+                                            {.kind = Kind::kWrite32, .value = 5, .word32 = half}};
   ASSERT_TRUE(ok(cuda_->memory_operations(operations, stream_)));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(std::atomic_ref(page[0]).load(), 1u);
@@ -312,6 +315,7 @@ TEST_F(RealCudaTest, StreamsWriteAndAwaitWordsOfRegisteredMemory) {
   std::atomic_ref(page[1]).store(10 + (std::uint64_t{1} << 62));  // half a cycle counts as later
   ASSERT_TRUE(ok(cuda_->synchronize(stream_)));
   EXPECT_EQ(std::atomic_ref(page[2]).load(), 3u);
+  EXPECT_EQ(std::atomic_ref(page[3]).load(), std::uint64_t{5} << 32);
   EXPECT_TRUE(ok(cuda_->unregister_host(reinterpret_cast<std::byte*>(page))));
   std::free(page);
 }
