@@ -1,0 +1,69 @@
+// A matmul whose A arrives in chunks of rows while the kernel runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "drivers/cuda.hpp"
+#include "matmul/problem.hpp"
+#include "matmul/tiles.hpp"
+
+namespace tutti {
+
+// In which order the tiles of a gated matmul come.
+enum class ArrivalOrder : std::uint8_t {
+  kPlain,     // that of the matmul without a gate
+  kRotated,   // the own shard, then shard by shard in the order of arrival (own + 1, own + 2, ...)
+  kFrontier,  // the own shard, then groups of shards that grow, so that B is read less often
+};
+std::string_view to_string(ArrivalOrder order);  // "plain", "rotated", "frontier"
+Result<ArrivalOrder> parse_arrival_order(std::string_view text);
+
+// The rows of A are cut into `shards` of ceil(m / shards) rows, and each into `chunks` of
+// ceil(rows of a shard / chunks). The last ones are smaller or empty. Chunk j of shard s has the
+// flag s * chunks + j.
+struct ArrivalPlan {
+  int shards = 1, chunks = 1;
+  int own = 0;  // the shard that is there before the kernel begins: it has no flags
+  ArrivalOrder order = ArrivalOrder::kRotated;
+  friend bool operator==(const ArrivalPlan&, const ArrivalPlan&) = default;
+};
+
+// What a wait that has failed leaves, in memory that the host can read. `failed` is written last.
+struct GateFailure {
+  std::uint32_t failed = 0;  // 1: the deadline has passed; 2: the group has failed
+  std::int32_t chunk = -1;   // the flag's index
+  std::uint32_t epoch = 0, seen = 0;
+};
+
+// A chunk's flag is set `ns` after the kernel has begun, by a warp of the kernel itself.
+struct ReplayedArrival {
+  std::uint64_t ns = 0;
+  std::int32_t chunk = 0;
+};
+
+struct Arrival {
+  ArrivalPlan plan;
+  // [rows of the own shard, k], row-major: read in place of those rows of A; null: A has them.
+  const void* own_a = nullptr;
+  std::size_t own_lda = 0;
+  // A flag per chunk. It is open once int32_t(flag - epoch) >= 0.
+  std::uint32_t* flags = nullptr;
+  std::uint32_t epoch = 0;
+  std::uint64_t timeout_ns = 0;          // of each wait; 0 is invalid
+  const std::uint32_t* abort = nullptr;  // a word that is not 0 once the group has failed; or null
+  GateFailure* failure = nullptr;        // zero before
+  const ReplayedArrival* replay =
+      nullptr;  // in device memory, in order of time; null: others set flags
+  int replayed = 0;
+};
+
+// As load_own_matmul() and run_own_matmul(), with the same requirements; C has the same bits. After
+// a failed wait the kernel ends without waiting further, and C is undefined.
+Status load_gated_matmul(CudaDriver& cuda, const MatmulProblem& problem,
+                         const MatmulTiling& tiling);
+Status run_gated_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
+                        const Arrival& arrival, int multiprocessors, Stream stream);
+
+}  // namespace tutti
