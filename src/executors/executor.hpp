@@ -26,6 +26,8 @@
 
 namespace tutti {
 
+class ArrivalLane;
+
 // Operations, also of several groups of this process, that are handed over together by one thread.
 class Batch {
  public:
@@ -128,6 +130,12 @@ class Executor {
   virtual Status finish_capture() { return Status::ok(); }
   // Takes back what belonged to graphs that are gone. Outside captures.
   virtual Status sweep() { return Status::ok(); }
+
+  // Where all-gathers run beside a kernel that waits for what they bring. Outside captures; the
+  // same one each time. kUnsupported, kUnavailable: not here.
+  virtual Result<ArrivalLane*> arrivals() {
+    return Status(StatusCode::kUnsupported, "no copy engines that announce what they bring");
+  }
 
   // On one peer's memory, and signals. From any thread, also beside the group's operations.
   // kUnsupported where the executor has none.

@@ -89,6 +89,9 @@ class CommunicatorImpl : private GroupServices {
   Status settle(PlannedOperation& prepared, const Status& handed_over);
   Status execute(const Call& call);
 
+  // Where all-gathers run beside a matmul: see ArrivalLane. Of executors, the first one's.
+  Result<ArrivalLane*> arrivals();
+
   // From any thread, also while another one's call waits.
   Status execute(const OneSidedCall& call);
   Result<device::Peers> device_peers(const void* address, std::size_t bytes) const;
@@ -115,6 +118,9 @@ class CommunicatorImpl : private GroupServices {
     return backend() == Backend::kCuda ? drivers_.cuda : nullptr;
   }
   Streams& streams() override { return *streams_; }
+  Timeout timeout_of(const Operation& operation) const override {
+    return failure_->timeout_of(operation);
+  }
   Communicator::Counters counters() const {
     return {.allocations = allocations_, .registrations = registrations_, .exchanges = exchanges_};
   }
@@ -138,9 +144,6 @@ class CommunicatorImpl : private GroupServices {
   // What executors ask.
   Deadline deadline() const override { return Deadline(timeout_.load()); }
   std::chrono::milliseconds timeout() const override { return timeout_.load(); }
-  Timeout timeout_of(const Operation& operation) const override {
-    return failure_->timeout_of(operation);
-  }
   bool has_failed() const override { return failure_->failed(); }
   Status failure() const override { return failure_->status(); }
   Status fail(const Status& cause) override;

@@ -310,6 +310,12 @@ void CommunicatorImpl::record_start(const PlannedOperation& operation) {
                                                   : OperationState::kEnqueued});
 }
 
+Result<ArrivalLane*> CommunicatorImpl::arrivals() {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  return executors_.front()->arrivals();
+}
+
 // From any thread, also while another one's call waits: neither the lock nor the number that ranks
 // compare is taken.
 Status CommunicatorImpl::execute(const OneSidedCall& call) {

@@ -10,9 +10,6 @@
 namespace tutti {
 namespace {
 
-// Of about 2 KiB; beyond, all are forgotten. Tuned ones do not count, and stay.
-constexpr std::size_t kMostPrepared = 4096;
-
 constexpr const char* kNotPrepared =
     "cuBLASLt selects its kernel outside of captures: call matmul() or plan() with this product "
     "once before the capture";

@@ -11,6 +11,7 @@
 
 #include "drivers/cublas_lt.hpp"
 #include "drivers/cuda.hpp"
+#include "matmul/gated.hpp"
 #include "matmul/own.hpp"
 #include "matmul/plain.hpp"
 #include "matmul/problem.hpp"
@@ -27,6 +28,8 @@ struct MatmulSurroundings {
   bool own_kernels = has_own_matmul();
   std::function<decltype(load_own_matmul)> load_own = load_own_matmul;
   std::function<decltype(run_own_matmul)> run_own = run_own_matmul;
+  std::function<decltype(load_gated_matmul)> load_gated = load_gated_matmul;
+  std::function<decltype(run_gated_matmul)> run_gated = run_gated_matmul;
   std::function<decltype(run_plain_matmul)> run_plain = run_plain_matmul;
   std::function<decltype(time_contenders)> time = time_contenders;
 };
@@ -42,6 +45,12 @@ class MatmulEngine {
   // What plan() says afterwards. Later calls that are alike run what was the fastest.
   Result<MatmulPlan> tune(Stream stream, const Matmul& call);
   Result<std::string> explain(const Matmul& call);
+
+  // Of own_matmul whose A arrives while it runs (matmul/gated.hpp); call.a is the gathered A. Also
+  // prepares what run_gated() needs. kUnsupported where own_matmul cannot run the call.
+  Result<MatmulPlan> plan_gated(const Matmul& call, const Arrival& arrival);
+  // On all multiprocessors but `spare` ones, which kernels need that bring A.
+  Status run_gated(Stream stream, const Matmul& call, const Arrival& arrival, int spare);
 
  private:
   struct Checked {
@@ -71,6 +80,8 @@ class MatmulEngine {
   struct KeyHash {
     std::size_t operator()(const Key& key) const;
   };
+  // Of about 2 KiB; beyond, all are forgotten. Tuned ones do not count, and stay.
+  static constexpr std::size_t kMostPrepared = 4096;
 
   CudaDriver* cuda();
   Result<Checked> check_call(const Matmul& call);
@@ -79,6 +90,13 @@ class MatmulEngine {
   Result<PreparedPtr> prepare_in_capture(const Key& key, const MatmulMachine& machine);
   static Result<Products> prepare_products(const MatmulProblem& problem, CublasLt& library);
   Status run_on_gpu(const Checked& checked, Stream stream);
+  struct Gated {
+    CheckedMatmul call;
+    MatmulTiling tiling;
+    int multiprocessors = 0;
+  };
+  Result<Gated> prepare_gated(const Matmul& call, const Arrival& arrival);
+  Result<MatmulTiling> gated_tiling(const Key& key, const MatmulMachine& machine);
   // Of cublaslt_matmul, in a stream of `device`.
   struct Place {
     int device = 0;
@@ -103,7 +121,8 @@ class MatmulEngine {
   std::mutex mutex_;  // of everything below
   std::map<int, Gpu> gpus_;
   std::unordered_map<Key, PreparedPtr, KeyHash> prepared_;
-  std::size_t tuned_ = 0;  // of them
+  std::unordered_map<Key, MatmulTiling, KeyHash> gated_;  // whose kernels are loaded
+  std::size_t tuned_ = 0;                                 // of them
 };
 
 // Of this process. It is never destroyed: graphs may outlive static objects.

@@ -14,7 +14,8 @@ struct Arrivals {
   std::uint32_t* words = nullptr;  // null: nobody asks
   std::uint32_t value = 0;
   std::size_t piece_bytes = 0, chunk_bytes = 0;
-  int chunks = 1;  // of a piece; the last one may be shorter
+  int chunks = 1;        // of a piece; the last one may be shorter
+  bool with_own = true;  // the rank's own piece is brought, too
 
   // The word of the chunk that holds this byte of the output.
   std::uint32_t* word_of(std::size_t offset) const {

@@ -100,6 +100,7 @@ void CudaStages::reduce(const KernelArgs& part, Publish) {
 
 void CudaStages::copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) {
   end_batch();
+  if (arrivals_.words != nullptr && !arrivals_.with_own) return;
   if (status_.is_ok() && bytes > 0) status_ = cuda_.copy_async(to, from, bytes, stream_);
 }
 

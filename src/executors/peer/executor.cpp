@@ -12,6 +12,7 @@
 #include "bootstrap/bootstrap.hpp"
 #include "drivers/cuda.hpp"
 #include "drivers/shared_memory.hpp"
+#include "memory/device_scope.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "topology/topology.hpp"
 
@@ -229,20 +230,34 @@ std::uint64_t PeerExecutor::ended_through(std::uint64_t started) {
   return group_.streams().caught_up() ? started : 0;
 }
 
-// Acquire: a rank that has left sent before all that it ever will.
 Status PeerExecutor::check() {
+  if (group_.has_failed()) return Status::ok();
+  check_barrier();
+  if (group_.has_failed()) return Status::ok();
+  ArrivalLane* const lane = watched_arrivals_;
+  const GateFailure* const failure = lane == nullptr ? nullptr : lane->new_failure();
+  if (failure == nullptr) return Status::ok();
+  return {StatusCode::kTimeout,
+          fmt::format("a matmul on {} waited too long for chunk {} of the gathered A (epoch {}, "
+                      "seen {})",
+                      group_.bootstrap().names().of(rank()), failure->chunk, failure->epoch,
+                      failure->seen)};
+}
+
+// Acquire: a rank that has left sent before all that it ever will.
+void PeerExecutor::check_barrier() {
   StreamBarrier* const barrier = watched_;
-  if (barrier == nullptr || group_.has_failed()) return Status::ok();
+  if (barrier == nullptr) return;
   const std::chrono::nanoseconds usual = group_.timeout();
   const std::uint32_t notices =
       std::atomic_ref(*engine_->memory().notices).load(std::memory_order_acquire);
   const auto record = barrier->look(static_cast<std::uint64_t>(usual.count()), notices);
   if (record) group_.report(*record);
-  return Status::ok();
 }
 
 // The release comes before anything that enqueues, which may block until a stream goes on.
 void PeerExecutor::hear_of_failure() {
+  if (ArrivalLane* const lane = watched_arrivals_) lane->release();
   cancel();
   engine_->poison();
 }
@@ -256,13 +271,30 @@ void PeerExecutor::cancel() {
 }
 
 void PeerExecutor::drain(Deadline deadline) {
+  const bool gated = arrivals_ != nullptr && !arrivals_->drain(deadline);
   const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.left());
-  if (engine_->drain(static_cast<std::uint64_t>(left.count()))) return;
+  if (engine_->drain(static_cast<std::uint64_t>(left.count())) && !gated) return;
   (void)group_.fail({StatusCode::kTimeout, "destroyed while an operation was still running"});
+  if (gated) (void)arrivals_->drain(Deadline(std::chrono::seconds(1)));  // it was released
   if (barrier_ == nullptr) return;
   // What a stream awaited has been released by that.
   constexpr std::chrono::nanoseconds kReleased = std::chrono::seconds(1);
   if (!engine_->drain(kReleased.count())) barrier_->leave_behind();
+}
+
+Result<ArrivalLane*> PeerExecutor::arrivals() {
+  if (arrivals_ != nullptr) return arrivals_.get();
+  if (group_.cuda() == nullptr) return Executor::arrivals();
+  if (group_.heap() == nullptr) return Status(StatusCode::kUnsupported, group_.why_no_heap());
+  TUTTI_ASSIGN(const CudaDeviceProperties gpu, group_.cuda()->properties(group_.device()));
+  if (!gpu.stream_memory_operations) {
+    return Status(StatusCode::kUnsupported, "the GPU has no 64-bit stream memory operations");
+  }
+  const DeviceScope scope(*group_.cuda(), group_.device());
+  TUTTI_TRY(scope.status());
+  TUTTI_ASSIGN(arrivals_, ArrivalLane::create(*group_.cuda(), group_.device()));
+  watched_arrivals_ = arrivals_.get();
+  return arrivals_.get();
 }
 
 Status PeerExecutor::set_timeout(std::chrono::nanoseconds timeout) {

@@ -11,6 +11,7 @@
 
 #include "base/knobs.hpp"
 #include "executors/binding_pool.hpp"
+#include "executors/copy_engine/arrival_lane.hpp"
 #include "executors/copy_engine/stream_barrier.hpp"
 #include "executors/executor.hpp"
 #include "executors/make.hpp"
@@ -53,6 +54,8 @@ class PeerExecutor : public Executor {
   Status finish_capture() override;
   Status sweep() override;
 
+  Result<ArrivalLane*> arrivals() override;
+
   // one_sided_calls.cpp
   Status execute(const OneSidedCall& call) override;
   Result<device::Peers> device_peers(const void* address, std::size_t bytes) override;
@@ -94,6 +97,7 @@ class PeerExecutor : public Executor {
   int size() const { return ranks_; }
   bool may_open_barrier(const Call& call) const;
   Status open_barrier();
+  void check_barrier();
   Status bind(PlannedOperation& operation, Launch& launch);
   Launch& release(PlannedOperation& operation);
   Result<CaptureLease*> lease_for(const StreamState& stream);
@@ -140,6 +144,9 @@ class PeerExecutor : public Executor {
   std::unique_ptr<StreamBarrier> barrier_;
   std::atomic<StreamBarrier*> watched_ = nullptr;  // the same, for other threads
   bool no_barrier_ = false;                        // a rank cannot have it
+
+  std::unique_ptr<ArrivalLane> arrivals_;  // made when first asked for
+  std::atomic<ArrivalLane*> watched_arrivals_ = nullptr;
 
   bool registering_ = false;
   bool unfinished_ = false;  // finish_capture() has failed for want of something: once more
