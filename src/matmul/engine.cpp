@@ -145,46 +145,71 @@ Result<MatmulEngine::Products> MatmulEngine::prepare_products(const MatmulProble
   return products;
 }
 
+Result<MatmulEngine::Ready> MatmulEngine::ready(Stream stream, const Matmul& call) {
+  Ready ready;
+  TUTTI_ASSIGN(ready.checked_, check_call(call));
+  const Checked& checked = ready.checked_;
+  if (checked.call.problem.products == 0) return ready;
+  if (checked.backend != Backend::kCuda) {
+    TUTTI_TRY(select(checked.call.problem, {}, checked.forced).status());
+    return ready;
+  }
+  TUTTI_ASSIGN(const int device, cuda_->current_device());
+  TUTTI_ASSIGN(const CudaCapture capture, cuda_->capture_of(stream));
+  ready.place_ = {device, stream, capture};
+  const bool capturing = capture.state != CudaCapture::State::kNone;
+  TUTTI_ASSIGN(ready.prepared_, prepare({device, checked.forced, checked.call.problem}, capturing));
+  const Prepared& prepared = *ready.prepared_;
+  TUTTI_TRY(prepared.selected.status());
+  if (prepared.selected->algorithm != MatmulAlgorithm::kCublasLt) return ready;
+  for (std::size_t i = 0; i < prepared.products.size(); ++i) {
+    const int heuristic = prepared.selected->heuristic[i];
+    TUTTI_TRY(workspace_of(*prepared.products[i], heuristic, ready.place_).status());
+  }
+  return ready;
+}
+
 Status MatmulEngine::run(Stream stream, const Matmul& call) {
-  TUTTI_ASSIGN(const Checked checked, check_call(call));
-  if (checked.call.problem.products == 0) return Status::ok();
-  if (checked.backend == Backend::kCuda) return run_on_gpu(checked, stream);
-  TUTTI_TRY(select(checked.call.problem, {}, checked.forced).status());
-  run_host_matmul(checked.call, host_blas());
+  TUTTI_ASSIGN(const Ready made, ready(stream, call));
+  return run(made);
+}
+
+Status MatmulEngine::run(const Ready& ready) {
+  if (ready.checked_.call.problem.products == 0) return Status::ok();
+  if (ready.prepared_ != nullptr) return run_on_gpu(ready);
+  run_host_matmul(ready.checked_.call, host_blas());
   return Status::ok();
 }
 
-Status MatmulEngine::run_on_gpu(const Checked& checked, Stream stream) {
-  TUTTI_ASSIGN(const int device, cuda_->current_device());
-  TUTTI_ASSIGN(const CudaCapture capture, cuda_->capture_of(stream));
-  const bool capturing = capture.state != CudaCapture::State::kNone;
-  TUTTI_ASSIGN(const PreparedPtr prepared,
-               prepare({device, checked.forced, checked.call.problem}, capturing));
-  TUTTI_TRY(prepared->selected.status());
-  switch (prepared->selected->algorithm) {
+Status MatmulEngine::run_on_gpu(const Ready& ready) {
+  const CheckedMatmul& call = ready.checked_.call;
+  const Prepared& prepared = *ready.prepared_;
+  switch (prepared.selected->algorithm) {
     case MatmulAlgorithm::kOwn:
-      return surroundings_.run_own(*cuda_, checked.call, prepared->selected->tiling,
-                                   prepared->machine.multiprocessors, stream);
+      return surroundings_.run_own(*cuda_, call, prepared.selected->tiling,
+                                   prepared.machine.multiprocessors, ready.place_.stream);
     case MatmulAlgorithm::kCublasLt:
       break;
     default:
-      return surroundings_.run_plain(*cuda_, checked.call, stream);
+      return surroundings_.run_plain(*cuda_, call, ready.place_.stream);
   }
-  for (std::size_t i = 0; i < prepared->products.size(); ++i) {
-    const ProductPlaces& places = checked.call.product[i];
-    TUTTI_TRY(run_product(*prepared->products[i], prepared->selected->heuristic[i],
-                          {checked.call.a, places.b, places.c, places.bias},
-                          {device, stream, capture}));
+  for (std::size_t i = 0; i < prepared.products.size(); ++i) {
+    const ProductPlaces& places = call.product[i];
+    TUTTI_TRY(run_product(*prepared.products[i], prepared.selected->heuristic[i],
+                          {call.a, places.b, places.c, places.bias}, ready.place_));
   }
   return Status::ok();
+}
+
+Result<CublasLtWorkspace> MatmulEngine::workspace_of(const CublasLtProduct& product, int heuristic,
+                                                     const Place& place) {
+  if (product.workspace_bytes(heuristic) == 0) return CublasLtWorkspace{};
+  return workspaces_->of(place.device, place.stream, place.capture);
 }
 
 Status MatmulEngine::run_product(const CublasLtProduct& product, int heuristic,
                                  const MatmulOperands& operands, const Place& place) {
-  CublasLtWorkspace workspace;
-  if (product.workspace_bytes(heuristic) > 0) {
-    TUTTI_ASSIGN(workspace, workspaces_->of(place.device, place.stream, place.capture));
-  }
+  TUTTI_ASSIGN(const CublasLtWorkspace workspace, workspace_of(product, heuristic, place));
   return product.run(heuristic, operands, workspace, place.stream);
 }
 

@@ -39,6 +39,12 @@ class MatmulEngine {
  public:
   explicit MatmulEngine(MatmulSurroundings surroundings) : surroundings_(std::move(surroundings)) {}
 
+  // A call of which nothing can be refused any more: it is checked, its algorithm is selected, and
+  // what running it needs is loaded and allocated. It holds as long as the call's arguments do, and
+  // within a capture until that ends.
+  class Ready;
+  Result<Ready> ready(Stream stream, const Matmul& call);
+  Status run(const Ready& ready);
   Status run(Stream stream, const Matmul& call);
   // Also prepares what run() needs, so that it may run in a capture.
   Result<MatmulPlan> plan(const Matmul& call);
@@ -89,7 +95,6 @@ class MatmulEngine {
   Result<PreparedPtr> prepare(const Key& key, bool capturing);
   Result<PreparedPtr> prepare_in_capture(const Key& key, const MatmulMachine& machine);
   static Result<Products> prepare_products(const MatmulProblem& problem, CublasLt& library);
-  Status run_on_gpu(const Checked& checked, Stream stream);
   struct Gated {
     CheckedMatmul call;
     MatmulTiling tiling;
@@ -103,8 +108,11 @@ class MatmulEngine {
     Stream stream = nullptr;
     CudaCapture capture = {};
   };
+  Status run_on_gpu(const Ready& ready);
   Status run_product(const CublasLtProduct& product, int heuristic, const MatmulOperands& operands,
                      const Place& place);
+  Result<CublasLtWorkspace> workspace_of(const CublasLtProduct& product, int heuristic,
+                                         const Place& place);
 
   // What tune() compares, with what it needs.
   struct Tuning;
@@ -123,6 +131,14 @@ class MatmulEngine {
   std::unordered_map<Key, PreparedPtr, KeyHash> prepared_;
   std::unordered_map<Key, MatmulTiling, KeyHash> gated_;  // whose kernels are loaded
   std::size_t tuned_ = 0;                                 // of them
+};
+
+class MatmulEngine::Ready {
+ private:
+  friend class MatmulEngine;
+  Checked checked_;
+  Place place_;           // of what runs on a GPU
+  PreparedPtr prepared_;  // likewise
 };
 
 // Of this process. It is never destroyed: graphs may outlive static objects.

@@ -46,23 +46,6 @@ Status check_lines(const Lines& matrix, std::size_t element, const std::string& 
   return Status::ok();
 }
 
-Status check_kinds(const Matmul& call) {
-  if (static_cast<std::size_t>(call.dtype) >= kAllDataTypes.size()) {
-    return invalid_matmul("unknown dtype");
-  }
-  if (call.b_layout > MatrixLayout::kColumnMajor) return invalid_matmul("unknown layout of B");
-  if (call.backend > Backend::kCuda) return invalid_matmul("unknown backend");
-  if (call.more.size() >= kMaxMatmulProducts) {
-    return invalid_matmul(
-        fmt::format("{} products: at most {}", call.more.size() + 1, kMaxMatmulProducts));
-  }
-  const bool known = call.dtype == DataType::kBfloat16 || call.dtype == DataType::kFloat16 ||
-                     call.dtype == DataType::kFloat32;
-  if (known) return Status::ok();
-  return {StatusCode::kUnsupported,
-          fmt::format("matmul: of bf16, fp16 or fp32, not {}", to_string(call.dtype))};
-}
-
 std::size_t distance_or(std::size_t given, std::size_t without_gaps) {
   return given != 0 ? given : std::max<std::size_t>(without_gaps, 1);
 }
@@ -140,6 +123,23 @@ constexpr Name<MatrixLayout> kLayouts[] = {{MatrixLayout::kRowMajor, "row"},
                                            {MatrixLayout::kColumnMajor, "column"}};
 
 }  // namespace
+
+Status check_kinds(const Matmul& call) {
+  if (static_cast<std::size_t>(call.dtype) >= kAllDataTypes.size()) {
+    return invalid_matmul("unknown dtype");
+  }
+  if (call.b_layout > MatrixLayout::kColumnMajor) return invalid_matmul("unknown layout of B");
+  if (call.backend > Backend::kCuda) return invalid_matmul("unknown backend");
+  if (call.more.size() >= kMaxMatmulProducts) {
+    return invalid_matmul(
+        fmt::format("{} products: at most {}", call.more.size() + 1, kMaxMatmulProducts));
+  }
+  const bool known = call.dtype == DataType::kBfloat16 || call.dtype == DataType::kFloat16 ||
+                     call.dtype == DataType::kFloat32;
+  if (known) return Status::ok();
+  return {StatusCode::kUnsupported,
+          fmt::format("matmul: of bf16, fp16 or fp32, not {}", to_string(call.dtype))};
+}
 
 Result<CheckedMatmul> check(const Matmul& call) {
   TUTTI_TRY(check_kinds(call));

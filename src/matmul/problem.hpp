@@ -50,6 +50,9 @@ struct CheckedMatmul {
   std::array<ProductPlaces, kMaxMatmulProducts> product = {};
 };
 
+// Of what is not a size or an address: types, layout, backend, the number of products.
+Status check_kinds(const Matmul& call);
+
 // kInvalidArgument: null or misaligned pointers, a leading dimension that is too small, too many
 // products, a value out of range. kUnsupported: a type that no algorithm multiplies. Products with
 // n = 0 are left out; m = 0 leaves none.
