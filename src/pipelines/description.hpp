@@ -69,6 +69,7 @@ struct Rows {
 
 // Shards have ceil(m / ranks) rows, and tiles ceil(that / tiles). The last ones are smaller or
 // empty.
+Rows shard_rows(std::size_t m, int ranks, int rank);
 Rows shard_rows(const Description& description, int rank);
 Rows tile_rows(const Description& description, int rank, int tile);
 

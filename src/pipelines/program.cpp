@@ -25,8 +25,8 @@ Result<E> parse_in(const Name<E> (&names)[kCount], std::string_view what, std::s
   return parse_name(std::span<const Name<E>>(names), {}, what, text);
 }
 
-std::size_t rows_per_shard(const Description& description) {
-  return ceil_div(description.m, static_cast<std::size_t>(description.ranks));
+std::size_t rows_per_shard(std::size_t m, int ranks) {
+  return ceil_div(m, static_cast<std::size_t>(ranks));
 }
 
 Rows clipped(std::size_t begin, std::size_t count, std::size_t end) {
@@ -47,15 +47,18 @@ Result<Protocol> parse_protocol(std::string_view text) {
 }
 Result<Mover> parse_mover(std::string_view text) { return parse_in(kMoverNames, "mover", text); }
 
+Rows shard_rows(std::size_t m, int ranks, int rank) {
+  const std::size_t rows = rows_per_shard(m, ranks);
+  return clipped(static_cast<std::size_t>(rank) * rows, rows, m);
+}
 Rows shard_rows(const Description& description, int rank) {
-  const std::size_t rows = rows_per_shard(description);
-  return clipped(static_cast<std::size_t>(rank) * rows, rows, description.m);
+  return shard_rows(description.m, description.ranks, rank);
 }
 
 Rows tile_rows(const Description& description, int rank, int tile) {
   const Rows shard = shard_rows(description, rank);
-  const std::size_t rows =
-      ceil_div(rows_per_shard(description), static_cast<std::size_t>(description.tiles));
+  const std::size_t rows = ceil_div(rows_per_shard(description.m, description.ranks),
+                                    static_cast<std::size_t>(description.tiles));
   return clipped(shard.begin + static_cast<std::size_t>(tile) * rows, rows, shard.end);
 }
 
