@@ -1,9 +1,5 @@
 // Calls of collectives whose pieces are as long as ranks like.
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <limits>
-#include <span>
 
 #include "api/as_call.hpp"
 #include "api/group.hpp"
@@ -16,40 +12,12 @@
 namespace tutti {
 namespace {
 
-// Counts travel between ranks in 32 bits.
-constexpr std::size_t kMostCount = std::numeric_limits<std::uint32_t>::max() - 1;
-
-Status check_lengths(const Call& call, std::span<const std::size_t> lengths, std::size_t most) {
-  for (std::size_t r = 0; r < lengths.size(); ++r) {
-    if (lengths[r] <= most) continue;
-    return invalid(
-        call, fmt::format("the count of rank {} is {}, and the most is {}", r, lengths[r], most));
-  }
-  return Status::ok();
-}
-
-// `call.count` is of the longest piece by now.
-Status check_buffers(const Call& call, int rank, int ranks) {
-  const Sides sides = call.sides(rank, ranks);
-  if (sides.input > 0) TUTTI_TRY(check_buffer(call, call.input));
-  if (sides.output > 0) TUTTI_TRY(check_buffer(call, call.output));
-  return check_overlap(call, rank, ranks);
-}
-
 // All but `call.count` and its lengths is as the user gave it. `most`: the longest piece of any
 // rank.
-Status submit_uneven(Communicator& communicator, Call call, std::size_t most) {
-  const int ranks = communicator.size();
-  TUTTI_TRY(check_types(call));
-  if (most > kMostCount) {
-    return invalid(call, fmt::format("a count of {}: below 2^32 - 1 are taken", most));
-  }
-  TUTTI_TRY(check_lengths(call, call.lengths.sent, most));
-  TUTTI_TRY(check_lengths(call, call.lengths.taken, most));
-  call.count = most * static_cast<std::size_t>(ranks);
-  if (most == 0) call.input = call.output = nullptr;
-  TUTTI_TRY(check_buffers(call, communicator.rank(), ranks));
-  return submit(communicator, call);
+Status submit_uneven(Communicator& communicator, const Call& call, std::size_t most) {
+  TUTTI_ASSIGN(const Call whole,
+               checked_uneven(call, most, communicator.rank(), communicator.size()));
+  return submit(communicator, whole);
 }
 
 // One source of counts: the host's, or the device's.

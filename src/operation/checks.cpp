@@ -1,5 +1,8 @@
 #include "operation/checks.hpp"
 
+#include <limits>
+#include <span>
+
 #include "base/try.hpp"
 
 namespace tutti {
@@ -55,6 +58,26 @@ std::string_view why_apart(const Call& call) {
                "else it lies outside"
              : "input and output overlap: in place, output is input + rank * count elements, and "
                "else it lies outside";
+}
+
+// Counts travel between ranks in 32 bits.
+constexpr std::size_t kMostCount = std::numeric_limits<std::uint32_t>::max() - 1;
+
+Status check_lengths(const Call& call, std::span<const std::size_t> lengths, std::size_t most) {
+  for (std::size_t r = 0; r < lengths.size(); ++r) {
+    if (lengths[r] <= most) continue;
+    return invalid(
+        call, fmt::format("the count of rank {} is {}, and the most is {}", r, lengths[r], most));
+  }
+  return Status::ok();
+}
+
+// `call.count` is of the longest piece by now.
+Status check_uneven_buffers(const Call& call, int rank, int ranks) {
+  const Sides sides = call.sides(rank, ranks);
+  if (sides.input > 0) TUTTI_TRY(check_buffer(call, call.input));
+  if (sides.output > 0) TUTTI_TRY(check_buffer(call, call.output));
+  return check_overlap(call, rank, ranks);
 }
 
 // Whether the smaller of two buffers may lie in the larger one, at its place.
@@ -120,6 +143,19 @@ Result<Call> checked(Call call, int rank, int ranks, bool has_both) {
   if (has_input) TUTTI_TRY(check_buffer(call, call.input));
   if (has_output) TUTTI_TRY(check_buffer(call, call.output));
   if (alone == RootSide::kNone || is_root) TUTTI_TRY(check_overlap(call, rank, ranks));
+  return call;
+}
+
+Result<Call> checked_uneven(Call call, std::size_t most, int rank, int ranks) {
+  TUTTI_TRY(check_types(call));
+  if (most > kMostCount) {
+    return invalid(call, fmt::format("a count of {}: below 2^32 - 1 are taken", most));
+  }
+  TUTTI_TRY(check_lengths(call, call.lengths.sent, most));
+  TUTTI_TRY(check_lengths(call, call.lengths.taken, most));
+  call.count = most * static_cast<std::size_t>(ranks);
+  if (most == 0) call.input = call.output = nullptr;
+  TUTTI_TRY(check_uneven_buffers(call, rank, ranks));
   return call;
 }
 

@@ -36,5 +36,7 @@ Status check_overlap(const Call& call, int rank, int ranks);
 // ranks, as both are where there is nothing to do. `has_both`: other ranks than the root have
 // theirs, too.
 Result<Call> checked(Call call, int rank, int ranks, bool has_both = false);
+// The same of uneven pieces, with their lengths. `most`: the longest piece of any rank.
+Result<Call> checked_uneven(Call call, std::size_t most, int rank, int ranks);
 
 }  // namespace tutti
