@@ -2,6 +2,8 @@
 // user gave, and has checked that.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "algorithms/catalogue.hpp"
@@ -41,6 +43,9 @@ struct Call {
   std::vector<MessageCall> messages = {};
   Lengths lengths = {};    // of uneven pieces
   Arrivals arrivals = {};  // of eager all_gathers by copy engine on GPUs
+  // The larger operation that this one is a step of, in words; null: there is none. Ranks compare
+  // it, so it says all that they must agree on. Without ": ", which ends an account's head.
+  std::shared_ptr<const std::string> step_of = {};
 
   std::size_t bytes() const { return count * size_of(dtype); }  // of the larger side
   Sides sides(int rank, int ranks) const {

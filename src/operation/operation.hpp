@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "algorithms/catalogue.hpp"
@@ -24,11 +25,13 @@ struct Operation {
   int peer = 0;
   bool sends = false;                    // the one message, to `peer`; else it is taken from there
   std::chrono::milliseconds timeout{0};  // of this call; 0: the communicator's
+  std::shared_ptr<const std::string> step_of = {};  // as in Call
 };
 
 // "all_reduce/two_shot #42 (1048576 x bf16, sum)", "broadcast/two_shot #43 (7 x bf16, root 2)",
 // "all_gather_v/push #43 (up to 7 x bf16 of a rank)", "send_recv/push #44 (7 x bf16, to rank 2)",
-// "send_recv/push #45 (3 messages, 96 bytes)"
+// "send_recv/push #45 (3 messages, 96 bytes)",
+// "all_gather/push #46 (8192 x bf16) of all_gather_matmul (m 64, n 32, k 128, row, 1 B)"
 std::string to_string(const Operation& operation);
 
 // Of a call, before it has a number and an algorithm.

@@ -171,6 +171,7 @@ std::uint32_t PeerExecutor::signature_of(const PlannedOperation& operation,
     const bool agreed = call.lengths.are_agreed(call.collective);
     for (const std::size_t length : call.lengths.taken) hash.add(agreed ? length : 0);
   }
+  if (call.step_of != nullptr) hash.add(Hash().add(*call.step_of).value());
   const bool touched = !operation.plan.staged && !operation.plan.late;
   if (touched && operation.plan.algorithm->peers_read_input) {
     hash.add(operation.input->id);
