@@ -98,6 +98,8 @@ class CommunicatorImpl : private GroupServices {
 
   // What `query` asks, whatever may have to be made for it.
   Request question(Collective collective, const Communicator::Query& query) const;
+  // What a call asks, which is as the group takes it.
+  Result<Request> question(const Call& call);
   Result<Plan> plan(Collective collective, const Communicator::Query& query) const;
 
   // Takes up what a kernel has written, and tells the group. Called by the watchdog and by
@@ -165,6 +167,7 @@ class CommunicatorImpl : private GroupServices {
   Request request_of(const PlannedOperation& operation) const;
   void add_facts(Request& request, const Executor::Buffers* buffers) const;
   Result<OperationPlan> plan_for(const Request& request);
+  Status describe_call(PlannedOperation& operation);
   Status find_buffers(PlannedOperation& operation);
   Status choose_plan(PlannedOperation& operation);
   Executor* executor_named(std::string_view name) const;  // null: there is none

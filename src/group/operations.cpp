@@ -174,7 +174,16 @@ Result<PlannedOperation> CommunicatorImpl::prepare(const Call& call) {
   return operation;
 }
 
-Status CommunicatorImpl::prepare_locked(PlannedOperation& operation) {
+Result<Request> CommunicatorImpl::question(const Call& call) {
+  PlannedOperation operation{.call = call};
+  const std::lock_guard lock(mutex_);
+  TUTTI_TRY(describe_call(operation));
+  TUTTI_TRY(find_buffers(operation));
+  return request_of(operation);
+}
+
+// What follows from the call alone.
+Status CommunicatorImpl::describe_call(PlannedOperation& operation) {
   if (failure_->failed()) return failure_->status();
   const Call& call = operation.call;
   TUTTI_ASSIGN(operation.stream, streams_->state(call.stream));
@@ -184,6 +193,11 @@ Status CommunicatorImpl::prepare_locked(PlannedOperation& operation) {
       runs_in_place(call.collective) && operation.sides.are_in_place(call.input, call.output);
   operation.operation = describe(call, size());
   operation.operation.timeout = call.options.timeout;
+  return Status::ok();
+}
+
+Status CommunicatorImpl::prepare_locked(PlannedOperation& operation) {
+  TUTTI_TRY(describe_call(operation));
   TUTTI_TRY(choose_plan(operation));
   operation.operation.sequence = ++sequence_;
   failure_->note(operation.operation);
