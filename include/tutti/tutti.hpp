@@ -2,6 +2,7 @@
 /// The whole host API.
 #pragma once
 
+#include "tutti/all_gather_matmul.hpp"   // IWYU pragma: export
 #include "tutti/collectives.hpp"         // IWYU pragma: export
 #include "tutti/communicator.hpp"        // IWYU pragma: export
 #include "tutti/export.hpp"              // IWYU pragma: export

@@ -1,0 +1,108 @@
+/// \file
+/// A matrix product whose A is gathered from all ranks first, as layers with sequence and tensor
+/// parallelism need it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tutti/communicator.hpp"
+#include "tutti/export.hpp"
+#include "tutti/matmul.hpp"
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+/// Arguments of all_gather_matmul(). `m`, `n` (of each product), `k`, `dtype`, `b_layout` and the
+/// number of products are equal on every rank. All else is each rank's own.
+struct AllGatherMatmul {
+  /// [rows, k], row-major: this rank's shard of A. With s = ceil(m / ranks), rank r has the rows
+  /// [r * s, min(m, (r + 1) * s)) of A, so the last ranks may have fewer rows, or none. Without
+  /// rows, or with k = 0, it is ignored.
+  const void* a = nullptr;
+  const void* b = nullptr;  ///< MatmulProduct::b of the first product, as `c`, `bias` and `n`
+  void* c = nullptr;        ///< [m, n], row-major
+  const void* bias = nullptr;
+  std::size_t m = 0;  ///< rows of the gathered A, and of C
+  std::size_t n = 0, k = 0;
+  /// Elements between the beginnings of the shard's rows: k, or 0, which means the same. The gather
+  /// moves rows that follow each other, so the shard cannot have gaps.
+  std::size_t lda = 0;
+  std::size_t ldb = 0, ldc = 0;  ///< see MatmulProduct
+  /// The type of A, B, C and the bias: bf16, fp16 or fp32. See Matmul::dtype.
+  DataType dtype = DataType::kBfloat16;
+  MatrixLayout b_layout = MatrixLayout::kRowMajor;
+  /// Further products of the same A.
+  std::span<const MatmulProduct> more = {};
+  /// [m, k], without gaps: receives the gathered A. Null: the gathered A is no output, and lies in
+  /// `workspace`. In place: `a` is where this rank's rows lie in it.
+  void* gathered = nullptr;
+  /// Memory that the call overwrites: at least all_gather_matmul_workspace() bytes.
+  void* workspace = nullptr;
+  std::size_t workspace_bytes = 0;
+  Stream stream = nullptr;
+  /// Forces "unfused". Empty: chosen.
+  std::string_view algorithm = {};
+  /// Timeout of this call; see CallOptions::timeout.
+  std::chrono::milliseconds timeout{0};
+};
+
+/// C = A x B + bias for each product, where A is the concatenation of all ranks' shards.
+///
+/// **Algorithms.** "unfused": an all_gather() (if ranks does not divide m, an all_gather_v()) into
+/// `gathered` or `workspace`, then a matmul(). With one rank the product reads `a`, and A is copied
+/// only if `gathered` is given.
+///
+/// **Order.** On CUDA both are enqueued in `stream`, and C is valid when the stream has passed
+/// them. On the host backend C is valid when the call returns.
+///
+/// **Buffers.** All are aligned to the element size. GPUs multiply faster if addresses and leading
+/// dimensions are multiples of 16 bytes. A shard and a `gathered` (or `workspace`) in symmetric
+/// memory are zero-copy, as in all_gather(), if those of every rank are at the same offset of the
+/// same registration. What the call writes (C, and `gathered` or `workspace`) must overlap neither
+/// what it reads nor each other; `gathered` may hold `a`, in place. Matrices that lie side by side
+/// in the rows of a wider one do not overlap; they need the same leading dimension.
+///
+/// **Without elements.** With m = 0 there is nothing to do, and with k = 0, C becomes the bias, or
+/// 0. Then ranks do not communicate, so different arguments are not noticed. If n is 0 in every
+/// product, A is still gathered.
+///
+/// **Captures.** The call can be captured under the conditions of all_gather() and matmul().
+/// plan(), or a call before the capture, prepares the product. Not between group_start() and
+/// group_end().
+///
+/// **Errors.** kInvalidArgument: the errors of matmul() and all_gather(), a shard with gaps, an
+/// overlap, an unknown algorithm, or a workspace that is missing or too small; the text says how
+/// many bytes are needed. kUnsupported: see matmul(). In these cases nothing was enqueued, and the
+/// communicator stays usable. The other ranks are not told, and wait for this rank until their
+/// timeout. kMismatch in Communicator::status(): ranks differ in m, n, k, dtype, layout or the
+/// number of products; the text names the operations of both. Algorithms of NCCL do not compare
+/// operations: there the ranks wait until the timeout, or C is wrong.
+TUTTI_API Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call);
+
+/// The smallest `workspace_bytes` of this call: m * k elements, or 0 if `gathered` is given, if the
+/// communicator has one rank, and if m or k is 0. All other pointers are ignored. The errors are
+/// those of all_gather_matmul() for sizes and types.
+TUTTI_API Result<std::size_t> all_gather_matmul_workspace(const Communicator& communicator,
+                                                          const AllGatherMatmul& call);
+
+/// What a call runs on this rank.
+struct AllGatherMatmulPlan {
+  std::string algorithm;  ///< "unfused"; empty: nothing to do
+  /// What it consists of: "all_gather/push, own_matmul 128x256x64, cluster 2x1, 4 stages"
+  std::string config;
+  std::string why;  ///< what decided
+};
+/// The plan of a call, without running it; not collective. It also prepares the product, which may
+/// then run in a capture. Errors: those of all_gather_matmul().
+TUTTI_API Result<AllGatherMatmulPlan> plan(const Communicator& communicator,
+                                           const AllGatherMatmul& call);
+
+/// A text that explains the choice: the algorithms, then how A is gathered and multiplied.
+TUTTI_API Result<std::string> explain(const Communicator& communicator,
+                                      const AllGatherMatmul& call);
+
+}  // namespace tutti

@@ -1,0 +1,142 @@
+// A gather and the product of what it has gathered.
+#include "tutti/all_gather_matmul.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <vector>
+
+#include "api/group.hpp"
+#include "api/guard.hpp"
+#include "base/try.hpp"
+#include "fused/all_gather_matmul.hpp"
+#include "group/communicator_impl.hpp"
+#include "group/on_device.hpp"
+#include "matmul/engine.hpp"
+#include "operation/checks.hpp"
+#include "planning/choose.hpp"
+
+namespace tutti {
+namespace {
+
+AllGatherMatmulRank place_of(const Communicator& communicator) {
+  return {communicator.rank(), communicator.size(), communicator.backend()};
+}
+
+struct CheckedCall {
+  AllGatherMatmulProblem problem;
+  SelectedAllGatherMatmul selected;
+};
+
+Result<CheckedCall> check_call(const Communicator& communicator, const AllGatherMatmul& call) {
+  TUTTI_TRY(check_options(kAllGatherMatmul, {.timeout = call.timeout}));
+  CheckedCall checked;
+  TUTTI_ASSIGN(checked.selected, select_all_gather_matmul(call.algorithm));
+  TUTTI_ASSIGN(checked.problem, check(call, place_of(communicator)));
+  return checked;
+}
+
+// The gather, as the group takes it.
+Result<Call> gather_of(const AllGatherMatmulProblem& problem, const AllGatherMatmul& call) {
+  const auto [rank, ranks, backend] = problem.place;
+  const auto whole = std::make_shared<const std::string>(describe(problem));
+  Call gather{.collective = problem.even ? Collective::kAllGather : Collective::kAllGatherV,
+              .input = problem.shard,
+              .output = problem.target,
+              .dtype = call.dtype,
+              .stream = call.stream,
+              .options = {.timeout = call.timeout},
+              .step_of = whole};
+  if (problem.even) {
+    gather.count = problem.shard_elements(rank);
+    return checked(std::move(gather), rank, ranks);
+  }
+  for (int r = 0; r < ranks; ++r) gather.lengths.taken.push_back(problem.shard_elements(r));
+  gather.lengths.sent.assign(static_cast<std::size_t>(ranks), problem.shard_elements(rank));
+  return checked_uneven(std::move(gather), problem.shard_elements(0), rank, ranks);
+}
+
+// The product is made ready first: a call that is refused has not gathered, and kernels are loaded
+// and memory is allocated before this rank waits for others on its GPU.
+Status run_unfused(Communicator& communicator, const AllGatherMatmulProblem& problem,
+                   const AllGatherMatmul& call) {
+  const auto product = matmul_engine().ready(call.stream, problem.matmul);
+  TUTTI_TRY(product.status().with_context(kAllGatherMatmul));
+  if (problem.gathers) {
+    TUTTI_ASSIGN(const Call gather, gather_of(problem, call));
+    TUTTI_TRY(submit(communicator, gather));
+  }
+  return matmul_engine().run(*product).with_context(kAllGatherMatmul);
+}
+
+// What a call asks of planning where it gathers.
+Result<Request> question_of(const Communicator& communicator, const CheckedCall& checked,
+                            const AllGatherMatmul& call) {
+  TUTTI_ASSIGN(const Call gather, gather_of(checked.problem, call));
+  return communicator.impl().question(gather);
+}
+
+Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator,
+                                      const AllGatherMatmul& call) {
+  TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
+  TUTTI_ASSIGN(const MatmulPlan product, matmul_engine().plan(checked.problem.matmul));
+  const CommunicatorImpl& group = communicator.impl();
+  std::vector<std::string> steps;
+  if (checked.problem.gathers) {
+    TUTTI_ASSIGN(const Request request, question_of(communicator, checked, call));
+    TUTTI_ASSIGN(const Plan gather, choose(request, group.topology(), group.table()));
+    steps.push_back(gather.alone ? "copy" : gather.algorithm);
+  }
+  if (!product.algorithm.empty()) {
+    steps.push_back(fmt::format("{}{}{}", product.algorithm, product.config.empty() ? "" : " ",
+                                product.config));
+  }
+  if (steps.empty()) return AllGatherMatmulPlan{.why = product.why};
+  return AllGatherMatmulPlan{.algorithm = std::string(to_string(checked.selected.algorithm)),
+                             .config = fmt::format("{}", fmt::join(steps, ", ")),
+                             .why = fmt::format("{}; {}", checked.selected.why, product.why)};
+}
+
+Result<std::string> explain_call(const Communicator& communicator, const AllGatherMatmul& call) {
+  TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
+  TUTTI_ASSIGN(const std::string product, matmul_engine().explain(checked.problem.matmul));
+  std::string text = explain(checked.problem, checked.selected);
+  if (checked.problem.gathers) {
+    const CommunicatorImpl& group = communicator.impl();
+    TUTTI_ASSIGN(const Request request, question_of(communicator, checked, call));
+    text += explain(request, group.topology(), group.table());
+  }
+  return text + product;
+}
+
+}  // namespace
+
+Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call) {
+  return guarded(communicator, [&]() -> Status {
+    if (in_group()) return invalid(kAllGatherMatmul, "not between group_start() and group_end()");
+    TUTTI_TRY(communicator.impl().status());
+    TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
+    return on_device_of(communicator.impl(),
+                        [&] { return run_unfused(communicator, checked.problem, call); });
+  });
+}
+
+Result<std::size_t> all_gather_matmul_workspace(const Communicator& communicator,
+                                                const AllGatherMatmul& call) {
+  return guarded([&] { return workspace_bytes(call, place_of(communicator)); });
+}
+
+Result<AllGatherMatmulPlan> plan(const Communicator& communicator, const AllGatherMatmul& call) {
+  return guarded([&] {
+    return on_device_of(communicator.impl(), [&] { return make_plan(communicator, call); });
+  });
+}
+
+Result<std::string> explain(const Communicator& communicator, const AllGatherMatmul& call) {
+  return guarded([&] {
+    return on_device_of(communicator.impl(), [&] { return explain_call(communicator, call); });
+  });
+}
+
+}  // namespace tutti
