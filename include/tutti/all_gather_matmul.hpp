@@ -44,7 +44,7 @@ struct AllGatherMatmul {
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
   Stream stream = nullptr;
-  /// Forces "unfused". Empty: chosen.
+  /// Forces "unfused" or "fused". Empty: "unfused".
   std::string_view algorithm = {};
   /// Timeout of this call; see CallOptions::timeout.
   std::chrono::milliseconds timeout{0};
@@ -55,6 +55,13 @@ struct AllGatherMatmul {
 /// **Algorithms.** "unfused": an all_gather() (if ranks does not divide m, an all_gather_v()) into
 /// `gathered` or `workspace`, then a matmul(). With one rank the product reads `a`, and A is copied
 /// only if `gathered` is given.
+///
+/// "fused", on Hopper GPUs whose ranks reach each other's memory: one kernel multiplies while copy
+/// engines gather A in a stream of the communicator. It begins with this rank's rows, which it
+/// reads from `a`, and waits for each other part of A until it has come. C has the same bits as
+/// that of own_matmul. It needs bf16 or fp16, an m that ranks divides, and addresses and leading
+/// dimensions that are multiples of 16 bytes, and it is not captured. It is fastest with `a` in
+/// symmetric memory, and without `gathered` or in place.
 ///
 /// **Order.** On CUDA both are enqueued in `stream`, and C is valid when the stream has passed
 /// them. On the host backend C is valid when the call returns.
@@ -91,7 +98,7 @@ TUTTI_API Result<std::size_t> all_gather_matmul_workspace(const Communicator& co
 
 /// What a call runs on this rank.
 struct AllGatherMatmulPlan {
-  std::string algorithm;  ///< "unfused"; empty: nothing to do
+  std::string algorithm;  ///< "unfused", "fused"; empty: nothing to do
   /// What it consists of: "all_gather/push, own_matmul 128x256x64, cluster 2x1, 4 stages"
   std::string config;
   std::string why;  ///< what decided

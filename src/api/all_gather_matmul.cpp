@@ -5,8 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "api/fused_gather.hpp"
 #include "api/group.hpp"
 #include "api/guard.hpp"
 #include "base/try.hpp"
@@ -70,6 +72,22 @@ Status run_unfused(Communicator& communicator, const AllGatherMatmulProblem& pro
   return matmul_engine().run(*product).with_context(kAllGatherMatmul);
 }
 
+Result<FusedGather> fused_of(const AllGatherMatmulProblem& problem, const AllGatherMatmul& call) {
+  TUTTI_ASSIGN(Call gather, gather_of(problem, call));
+  return FusedGather{.gather = std::move(gather),
+                     .product = problem.matmul,
+                     .with_own = call.gathered != nullptr};
+}
+
+Status run_call(Communicator& communicator, const CheckedCall& checked,
+                const AllGatherMatmul& call) {
+  const bool fuses =
+      checked.selected.algorithm == AllGatherMatmulAlgorithm::kFused && overlaps(checked.problem);
+  if (!fuses) return run_unfused(communicator, checked.problem, call);
+  TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call));
+  return run_fused(communicator.impl(), fused);
+}
+
 // What a call asks of planning where it gathers.
 Result<Request> question_of(const Communicator& communicator, const CheckedCall& checked,
                             const AllGatherMatmul& call) {
@@ -77,9 +95,23 @@ Result<Request> question_of(const Communicator& communicator, const CheckedCall&
   return communicator.impl().question(gather);
 }
 
+Result<AllGatherMatmulPlan> make_fused_plan(const Communicator& communicator,
+                                            const CheckedCall& checked,
+                                            const AllGatherMatmul& call) {
+  TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call));
+  TUTTI_ASSIGN(const MatmulPlan product, plan_fused(communicator.impl(), fused));
+  return AllGatherMatmulPlan{.algorithm = std::string(to_string(checked.selected.algorithm)),
+                             .config = fmt::format("all_gather/copy_engine beside {} {}",
+                                                   product.algorithm, product.config),
+                             .why = fmt::format("{}; {}", checked.selected.why, product.why)};
+}
+
 Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator,
                                       const AllGatherMatmul& call) {
   TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
+  if (checked.selected.algorithm == AllGatherMatmulAlgorithm::kFused && overlaps(checked.problem)) {
+    return make_fused_plan(communicator, checked, call);
+  }
   TUTTI_ASSIGN(const MatmulPlan product, matmul_engine().plan(checked.problem.matmul));
   const CommunicatorImpl& group = communicator.impl();
   std::vector<std::string> steps;
@@ -101,7 +133,12 @@ Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator,
 Result<std::string> explain_call(const Communicator& communicator, const AllGatherMatmul& call) {
   TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
   TUTTI_ASSIGN(const std::string product, matmul_engine().explain(checked.problem.matmul));
-  std::string text = explain(checked.problem, checked.selected);
+  std::string why_not_fused = "there is nothing to fuse";
+  if (overlaps(checked.problem)) {
+    TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call));
+    why_not_fused = plan_fused(communicator.impl(), fused).status().message();
+  }
+  std::string text = explain(checked.problem, checked.selected, why_not_fused);
   if (checked.problem.gathers) {
     const CommunicatorImpl& group = communicator.impl();
     TUTTI_ASSIGN(const Request request, question_of(communicator, checked, call));
@@ -117,8 +154,7 @@ Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call
     if (in_group()) return invalid(kAllGatherMatmul, "not between group_start() and group_end()");
     TUTTI_TRY(communicator.impl().status());
     TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
-    return on_device_of(communicator.impl(),
-                        [&] { return run_unfused(communicator, checked.problem, call); });
+    return on_device_of(communicator.impl(), [&] { return run_call(communicator, checked, call); });
   });
 }
 

@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr Name<AllGatherMatmulAlgorithm> kAllGatherMatmulAlgorithms[] = {
-    {AllGatherMatmulAlgorithm::kUnfused, "unfused"}};
+    {AllGatherMatmulAlgorithm::kUnfused, "unfused"}, {AllGatherMatmulAlgorithm::kFused, "fused"}};
 
 Status invalid_call(std::string_view text) {
   return {StatusCode::kInvalidArgument, fmt::format("{}: {}", kAllGatherMatmul, text)};
@@ -186,7 +186,7 @@ std::string describe(const AllGatherMatmulProblem& problem) {
 
 Result<SelectedAllGatherMatmul> select_all_gather_matmul(std::string_view forced) {
   if (forced.empty()) {
-    return SelectedAllGatherMatmul{.why = "the only algorithm that there is"};
+    return SelectedAllGatherMatmul{.why = "fused runs only if a call names it"};
   }
   auto named = parse_name<AllGatherMatmulAlgorithm>(
       kAllGatherMatmulAlgorithms, {}, fmt::format("algorithm of {}", kAllGatherMatmul), forced);
@@ -194,8 +194,15 @@ Result<SelectedAllGatherMatmul> select_all_gather_matmul(std::string_view forced
   return SelectedAllGatherMatmul{.algorithm = *named, .why = "the call names it"};
 }
 
-std::string explain(const AllGatherMatmulProblem& problem,
-                    const SelectedAllGatherMatmul& selected) {
+bool overlaps(const AllGatherMatmulProblem& problem) {
+  const auto has_columns = [](const MatmulProduct& product) { return product.n > 0; };
+  const Matmul& matmul = problem.matmul;
+  return problem.gathers && problem.place.ranks > 1 &&
+         (matmul.n > 0 || std::any_of(matmul.more.begin(), matmul.more.end(), has_columns));
+}
+
+std::string explain(const AllGatherMatmulProblem& problem, const SelectedAllGatherMatmul& selected,
+                    std::string_view why_not_fused) {
   const Matmul& matmul = problem.matmul;
   std::string text =
       fmt::format("{}, {}, {} ranks with {} rows{}\n", describe(problem), to_string(matmul.dtype),
@@ -203,7 +210,9 @@ std::string explain(const AllGatherMatmulProblem& problem,
                   problem.even ? "" : ", the last ones with fewer");
   for (const auto& [algorithm, name] : kAllGatherMatmulAlgorithms) {
     const bool taken = algorithm == selected.algorithm;
-    text += fmt::format("  {} {:<15}  can run it{}{}\n", taken ? '*' : ' ', name, taken ? "; " : "",
+    const bool can = algorithm == AllGatherMatmulAlgorithm::kUnfused || why_not_fused.empty();
+    text += fmt::format("  {} {:<15}  {}{}{}\n", taken ? '*' : ' ', name,
+                        can ? "can run it" : why_not_fused, taken ? "; " : "",
                         taken ? selected.why : "");
   }
   return text;

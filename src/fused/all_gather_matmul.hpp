@@ -46,8 +46,8 @@ Result<std::size_t> workspace_bytes(const AllGatherMatmul& call, const AllGather
 // 32 + 8, k 128, column, 2 Bs)".
 std::string describe(const AllGatherMatmulProblem& problem);
 
-enum class AllGatherMatmulAlgorithm : std::uint8_t { kUnfused };
-std::string_view to_string(AllGatherMatmulAlgorithm algorithm);  // "unfused"
+enum class AllGatherMatmulAlgorithm : std::uint8_t { kUnfused, kFused };
+std::string_view to_string(AllGatherMatmulAlgorithm algorithm);  // "unfused", "fused"
 
 struct SelectedAllGatherMatmul {
   AllGatherMatmulAlgorithm algorithm = AllGatherMatmulAlgorithm::kUnfused;
@@ -56,7 +56,12 @@ struct SelectedAllGatherMatmul {
 // A pure function of what is equal on every rank. `forced`: a name, or empty.
 Result<SelectedAllGatherMatmul> select_all_gather_matmul(std::string_view forced);
 
-// The problem, then a line for each algorithm; * marks the selected one.
-std::string explain(const AllGatherMatmulProblem& problem, const SelectedAllGatherMatmul& selected);
+// Whether there is both something to gather and something to multiply: else nothing is fused.
+bool overlaps(const AllGatherMatmulProblem& problem);
+
+// The problem, then a line for each algorithm; * marks the selected one. `why_not_fused`: empty if
+// fused can run it.
+std::string explain(const AllGatherMatmulProblem& problem, const SelectedAllGatherMatmul& selected,
+                    std::string_view why_not_fused);
 
 }  // namespace tutti

@@ -1,0 +1,28 @@
+// The fused form of all_gather_matmul: copy engines gather A in a stream beside the caller's, while
+// own_matmul multiplies what is there.
+#pragma once
+
+#include "group/communicator_impl.hpp"
+#include "matmul/engine.hpp"
+#include "matmul/gated.hpp"
+
+namespace tutti {
+
+struct FusedGather {
+  Call gather;     // an all_gather, as the group takes it; its stream is the caller's
+  Matmul product;  // of what is gathered; M is a multiple of the ranks
+  bool with_own =
+      false;  // this rank's rows are gathered, too; the product does not need them there
+  ArrivalOrder order = ArrivalOrder::kRotated;
+  MatmulEngine& engine = matmul_engine();
+};
+
+// kUnsupported where this rank cannot run it; the text says why, and nothing was enqueued. The
+// group's device is current.
+Result<MatmulPlan> plan_fused(CommunicatorImpl& group, const FusedGather& call);
+Status run_fused(CommunicatorImpl& group, const FusedGather& call);
+
+// In how many chunks a shard is brought.
+int chunks_of_shard(std::size_t rows, std::size_t row_bytes, int shards);
+
+}  // namespace tutti
