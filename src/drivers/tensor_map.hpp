@@ -8,6 +8,10 @@
 
 namespace tutti {
 
+// Of addresses, and of distances between rows, in bytes.
+inline constexpr std::size_t kTmaAlignment = 16;
+inline constexpr std::size_t kMostTmaDistanceBytes = (std::size_t{1} << 40) - 1;
+
 // As the driver encodes it: CUtensorMap. Kernels get it by value.
 struct alignas(64) TensorMap {
   std::uint64_t words[16];

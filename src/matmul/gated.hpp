@@ -21,8 +21,10 @@ std::string_view to_string(ArrivalOrder order);  // "plain", "rotated", "frontie
 Result<ArrivalOrder> parse_arrival_order(std::string_view text);
 
 // The rows of A are cut into `shards` of ceil(m / shards) rows, and each into `chunks` of
-// ceil(rows of a shard / chunks). The last ones are smaller or empty. Chunk j of shard s has the
-// flag s * chunks + j.
+// ceil(rows of a shard / chunks), where all shards count as full. The last ones are smaller or
+// empty. Chunk j of shard s has the flag s * chunks + j; nobody waits for that of an empty chunk.
+// At most kMostArrivalShards shards, and kMostArrivalFlags flags.
+inline constexpr int kMostArrivalShards = 16, kMostArrivalFlags = 64;
 struct ArrivalPlan {
   int shards = 1, chunks = 1;
   int own = 0;  // the shard that is there before the kernel begins: it has no flags
@@ -35,6 +37,7 @@ struct GateFailure {
   std::uint32_t failed = 0;  // 1: the deadline has passed; 2: the group has failed
   std::int32_t chunk = -1;   // the flag's index
   std::uint32_t epoch = 0, seen = 0;
+  std::uint32_t claimed = 0;  // the kernel's own: who reports is decided by it
 };
 
 // A chunk's flag is set `ns` after the kernel has begun, by a warp of the kernel itself.

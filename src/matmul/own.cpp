@@ -1,10 +1,9 @@
 #include "matmul/own.hpp"
 
-#include <algorithm>
-
 #include "base/try.hpp"
-#include "matmul/kernel/kernels.hpp"
+#include "matmul/kernel/work.hpp"
 #include "matmul/own_arguments.hpp"
+#include "matmul/own_launch.hpp"
 
 namespace tutti {
 
@@ -21,15 +20,8 @@ Status run_own_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulT
   OwnMatmulArguments arguments;
   TUTTI_TRY(fill_own_arguments(cuda, call, tiling, arguments));
   OpenGate gate;
-  void* parameters[] = {&arguments, &gate};
-  const int clusters = std::min(arguments.order.count(), multiprocessors / arguments.cluster);
-  return cuda.launch({.kernel = kernel.function,
-                      .blocks = clusters * arguments.cluster,
-                      .threads = kOwnMatmulThreads,
-                      .cluster = arguments.cluster,
-                      .shared_bytes = kernel.shared_bytes,
-                      .arguments = parameters,
-                      .stream = stream});
+  const int tiles = arguments.order.count();
+  return OwnLaunch{kernel, arguments, &gate, tiles}.enqueue(cuda, multiprocessors, stream);
 }
 
 }  // namespace tutti

@@ -17,11 +17,9 @@ constexpr Name<MatmulAlgorithm> kAlgorithms[] = {{MatmulAlgorithm::kOwn, "own_ma
                                                  {MatmulAlgorithm::kHost, "host_matmul"}};
 
 constexpr int kHopper = 90;
-constexpr std::size_t kTmaAlignment = 16;
 // Coordinates and numbers of tiles have 32 bits, and tiles may reach beyond the matrix.
 constexpr std::size_t kMostInt = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kMostOwnCoordinate = kMostInt - 511;
-constexpr std::size_t kMostTmaDistanceBytes = (std::size_t{1} << 40) - 1;
 
 // Where own_matmul can run, it is selected from these on; below, cuBLASLt is expected to be faster.
 // With few rows, memory decides, of which the forecast knows nothing. The utilisation is low

@@ -6,13 +6,14 @@
 
 namespace tutti {
 
-template <class Tiles, class Element>
+template <class Tiles, class Element, class Gate>
 struct Consumer {
   // Of a tile with so many columns.
   template <int kColumns>
   using Sums = float[Tiles::kBlocks][kColumns / 2];
 
   Stages<Tiles> stages;
+  const Gate& gate;
   int warpgroup;
   int blocks;  // of the cluster
   int stages_of_k;
@@ -53,7 +54,7 @@ struct Consumer {
     for (int block = 0; block < Tiles::kBlocks; ++block) ptx::clear(sums[block]);
     int before = 0;
     for (int k = 0; k < stages_of_k; ++k) {
-      ptx::barrier_wait(stages.full(at.stage), at.parity);
+      ptx::barrier_wait(stages.full(at.stage), at.parity, gate.patience());
 #pragma unroll
       for (int block = 0; block < Tiles::kBlocks; ++block) ptx::hold(sums[block]);
       ptx::begin_products();

@@ -28,16 +28,12 @@ struct StoreEpilogue {
   static constexpr std::uint32_t kChunkBytes = kRows * 128;
   static constexpr std::uint32_t kBytes = Tiles::kConsumers * 4 * kChunkBytes;
 
-  const OwnMatmulArguments& arguments;
   std::uint32_t staging;  // this warp's chunk, aligned to 1024
   int warp;               // of the warpgroup
   int lane;
 
-  __device__ StoreEpilogue(const OwnMatmulArguments& all, std::uint32_t memory, int thread)
-      : arguments(all),
-        staging(memory + thread / 32 * kChunkBytes),
-        warp(thread / 32 % 4),
-        lane(thread % 32) {}
+  __device__ StoreEpilogue(std::uint32_t memory, int thread)
+      : staging(memory + thread / 32 * kChunkBytes), warp(thread / 32 % 4), lane(thread % 32) {}
 
   // Four sums of a thread are two neighbours in each of two rows, of 8 columns.
   template <int kWidth>
@@ -77,11 +73,11 @@ struct StoreEpilogue {
     }
   }
 
-  // 16 rows of kWidth columns; `row`, `column`: where in C they begin. All loads of the turned
-  // chunk are on their way before the first store.
+  // 16 rows of kWidth columns; `rows`, `column`: where in C they begin, and rows end. All loads of
+  // the turned chunk are on their way before the first store.
   template <int kWidth>
-  __device__ __forceinline__ void store(const OwnProductArguments& product, float* sums, int row,
-                                        int column) {
+  __device__ __forceinline__ void store(const OwnProductArguments& product, float* sums,
+                                        TileRows rows, int column) {
     constexpr int kUnits = kWidth / 8;  // of a row
     constexpr int kOfThread = kRows * kUnits / 32,
                   kStep = 32 / kUnits;  // rows from one to the next
@@ -102,9 +98,9 @@ struct StoreEpilogue {
       words[i] = ptx::load_words(place_of<kUnits>(first + i * kStep, lane % kUnits));
     }
     __syncwarp();  // the chunk may be overwritten
-    const int r = row + first, c = column + lane % kUnits * 8;
+    const int r = rows.row + first, c = column + lane % kUnits * 8;
     auto* const to = static_cast<Element*>(product.c) + r * product.ldc + c;
-    if (row + kRows <= arguments.m && column + kWidth <= product.n) {
+    if (rows.row + kRows <= rows.end && column + kWidth <= product.n) {
 #pragma unroll
       for (int i = 0; i < kOfThread; ++i) {
         ptx::store_words(to + i * kStep * product.ldc, words[i]);
@@ -113,7 +109,7 @@ struct StoreEpilogue {
     }
 #pragma unroll
     for (int i = 0; i < kOfThread; ++i) {
-      if (r + i * kStep < arguments.m) {
+      if (r + i * kStep < rows.end) {
         store_at_edge(to + i * kStep * product.ldc, words[i], product.n - c);
       }
     }
@@ -122,22 +118,24 @@ struct StoreEpilogue {
   // The columns of a block from kFirst on. A chunk has 64, and at the end 32 or 16.
   template <int kFirst, int kColumns>
   __device__ __forceinline__ void store_from(const OwnProductArguments& product,
-                                             float (&sums)[kColumns / 2], int row, int column) {
+                                             float (&sums)[kColumns / 2], TileRows rows,
+                                             int column) {
     constexpr int kRest = kColumns - kFirst, kWidth = kRest >= 64 ? 64 : kRest >= 32 ? 32 : 16;
     if constexpr (kRest > 0) {
-      store<kWidth>(product, sums + kFirst / 2, row, column + kFirst);
-      store_from<kFirst + kWidth, kColumns>(product, sums, row, column);
+      store<kWidth>(product, sums + kFirst / 2, rows, column + kFirst);
+      store_from<kFirst + kWidth, kColumns>(product, sums, rows, column);
     }
   }
 
-  // `row`, `column`: of this warpgroup's part of the tile.
+  // `rows`, `column`: of this warpgroup's part of the tile.
   template <int kColumns>
   __device__ __forceinline__ void run(const OwnProductArguments& product,
-                                      float (&sums)[Tiles::kBlocks][kColumns / 2], int row,
+                                      float (&sums)[Tiles::kBlocks][kColumns / 2], TileRows rows,
                                       int column) {
 #pragma unroll
     for (int block = 0; block < Tiles::kBlocks; ++block) {
-      store_from<0, kColumns>(product, sums[block], row + 64 * block + kRows * warp, column);
+      store_from<0, kColumns>(product, sums[block],
+                              {rows.row + 64 * block + kRows * warp, rows.end}, column);
     }
   }
 };

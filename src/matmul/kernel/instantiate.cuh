@@ -1,4 +1,4 @@
-// All kernels of an element type.
+// All kernels of an element type and a gate.
 #pragma once
 
 #include <utility>
@@ -21,24 +21,24 @@ constexpr int columns_of(int rows, std::size_t index) {
   return 0;
 }
 
-template <class Element, int kRows, bool kRowMajorB, std::size_t... kIndex>
+template <class Element, class Gate, int kRows, bool kRowMajorB, std::size_t... kIndex>
 OwnKernel own_kernel_with(std::index_sequence<kIndex...>) {
   using All = Tiles<kRows, kRowMajorB, columns_of(kRows, kIndex)...>;
-  return {reinterpret_cast<const void*>(&own_matmul_kernel<All, Element, OpenGate, StoreEpilogue>),
+  return {reinterpret_cast<const void*>(&own_matmul_kernel<All, Element, Gate, StoreEpilogue>),
           SharedLayout<All, StoreEpilogue<All, Element>>::kBytes};
 }
 
-template <class Element, int kRows>
+template <class Element, class Gate, int kRows>
 OwnKernel own_kernel_of(MatrixLayout b_layout) {
   constexpr auto kAll = std::make_index_sequence<tiles_with(kRows)>();
-  return b_layout == MatrixLayout::kRowMajor ? own_kernel_with<Element, kRows, true>(kAll)
-                                             : own_kernel_with<Element, kRows, false>(kAll);
+  return b_layout == MatrixLayout::kRowMajor ? own_kernel_with<Element, Gate, kRows, true>(kAll)
+                                             : own_kernel_with<Element, Gate, kRows, false>(kAll);
 }
 
-template <class Element>
+template <class Element, class Gate>
 OwnKernel own_kernel_of(int rows, MatrixLayout b_layout) {
-  return rows == 256 ? own_kernel_of<Element, 256>(b_layout)
-                     : own_kernel_of<Element, 128>(b_layout);
+  return rows == 256 ? own_kernel_of<Element, Gate, 256>(b_layout)
+                     : own_kernel_of<Element, Gate, 128>(b_layout);
 }
 
 }  // namespace tutti

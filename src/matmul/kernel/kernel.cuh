@@ -29,14 +29,15 @@ struct ComputeTile {
   __device__ __forceinline__ void operator()(Columns) const {
     typename Consumer::template Sums<Columns::value> sums;
     consumer.template run<Columns::value>(sums);
-    store.template run<Columns::value>(tile.product, sums, tile.row + consumer.first_row(),
-                                       tile.column);
+    store.template run<Columns::value>(tile.product, sums,
+                                       {tile.row + consumer.first_row(), tile.end}, tile.column);
   }
 };
 
 template <class Tiles, class Element, class Gate, template <class, class> class Epilogue>
 __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
-    own_matmul_kernel(const __grid_constant__ OwnMatmulArguments arguments, const Gate gate) {
+    own_matmul_kernel(const __grid_constant__ OwnMatmulArguments arguments,
+                      const __grid_constant__ Gate gate) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL  // what other architectures get is not launched
   // 65536 registers: 3 x 128 x 168 at the start, then 128 x 40 and 256 x 232.
   constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
@@ -60,6 +61,7 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
   if (warpgroup == Tiles::kConsumers) {
     ptx::give_registers<kProducerRegisters>();
+    if (blockIdx.x == 0 && threadIdx.x % 128 == 32) gate.replay();
     if (threadIdx.x % 128 == 0) {
       ptx::prefetch_map(arguments.a);
       const StageCursor begin{stages.count, 0, 1};  // the first round finds all stages empty
@@ -67,13 +69,13 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
     }
   } else {
     ptx::take_registers<kConsumerRegisters>();
-    Consumer<Tiles, Element> consumer{
-        stages, warpgroup, blocks, arguments.stages_of_k, {stages.count}};
-    Store store(arguments, base + Layout::kStaging, static_cast<int>(threadIdx.x));
-    for (int index = cluster; index < arguments.order.count(); index += clusters) {
-      const TileWork tile = work_of<Tiles>(arguments, index, rank);
+    using Multiply = Consumer<Tiles, Element, Gate>;
+    Multiply consumer{stages, gate, warpgroup, blocks, arguments.stages_of_k, {stages.count}};
+    Store store(base + Layout::kStaging, static_cast<int>(threadIdx.x));
+    for (int index = cluster; index < gate.order(arguments).count(); index += clusters) {
+      const TileWork tile = work_of<Tiles>(arguments, gate, index, rank);
       Tiles::with(arguments.columns[tile.width],
-                  ComputeTile<Consumer<Tiles, Element>, Store>{consumer, store, tile});
+                  ComputeTile<Multiply, Store>{consumer, store, tile});
     }
   }
   // The other block may still arrive at this one's barriers.

@@ -24,14 +24,6 @@ constexpr bool stages_fit() {
 }
 static_assert(stages_fit());
 
-// When rows of A may be read. This gate is always open: A is there before the kernel begins. A gate
-// over what others send would wait in open(), in the thread that issues the loads.
-struct OpenGate {
-#ifdef __CUDACC__
-  __device__ void open(int /*first_row*/, int /*rows*/) const {}
-#endif
-};
-
 struct OwnKernel {
   const void* function = nullptr;
   std::size_t shared_bytes = 0;
@@ -39,5 +31,7 @@ struct OwnKernel {
 
 // For tiles of so many rows, 128 or 256; `dtype`: bf16 or fp16.
 OwnKernel own_kernel(int rows, DataType dtype, MatrixLayout b_layout);
+// Those with an ArrivalGate.
+OwnKernel own_gated_kernel(int rows, DataType dtype, MatrixLayout b_layout);
 
 }  // namespace tutti

@@ -43,4 +43,35 @@ struct TwoWidthsOrder {
   }
 };
 
+// Rows that come one after another, and are swept before the next ones begin.
+struct RowSegment {
+  int first_tile = 0;  // of the order
+  int first_row = 0;   // in the order of rows
+  GroupedOrder sweep;
+};
+
+// Segments of rows, where the rows come from `rotation` on and then from 0 on. The first
+// `wide_rows` of this order are in wide tiles, wherever in C they are: so the narrow tiles are the
+// order's last, and fill its last wave as they do without a rotation.
+struct SegmentedOrder {
+  static constexpr int kMostSegments = 18;
+
+  RowSegment segment[kMostSegments];
+  int segments = 0;
+  int tiles = 0;
+  int rows = 0, wide_rows = 0;
+  int rotation = 0;  // less than rows
+
+  TUTTI_ORDER_INLINE int count() const { return tiles; }
+  TUTTI_ORDER_INLINE TilePlace operator[](int index) const {
+    int which = 0;
+    while (which + 1 < segments && index >= segment[which + 1].first_tile) ++which;
+    const RowSegment& from = segment[which];
+    const TilePlace place = from.sweep[index - from.first_tile];
+    const int at = from.first_row + place.row;
+    const int row = at < rows - rotation ? at + rotation : at + rotation - rows;
+    return {row, place.column, at < wide_rows ? 0 : 1};
+  }
+};
+
 }  // namespace tutti

@@ -6,7 +6,7 @@ OwnKernel own_kernel_fp16(int rows, MatrixLayout b_layout);
 
 OwnKernel own_kernel(int rows, DataType dtype, MatrixLayout b_layout) {
   return dtype == DataType::kFloat16 ? own_kernel_fp16(rows, b_layout)
-                                     : own_kernel_of<Bfloat16>(rows, b_layout);
+                                     : own_kernel_of<Bfloat16, OpenGate>(rows, b_layout);
 }
 
 }  // namespace tutti

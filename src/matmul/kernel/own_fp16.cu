@@ -3,7 +3,7 @@
 namespace tutti {
 
 OwnKernel own_kernel_fp16(int rows, MatrixLayout b_layout) {
-  return own_kernel_of<Half>(rows, b_layout);
+  return own_kernel_of<Half, OpenGate>(rows, b_layout);
 }
 
 }  // namespace tutti

@@ -10,9 +10,10 @@ template <class Tiles, class Gate>
 struct Producer {
   const OwnMatmulArguments& arguments;
   Stages<Tiles> stages;
-  Gate gate;
+  const Gate& gate;
   int rank;  // in the cluster
   StageCursor at;
+  typename Gate::State state = {};
 
   // This block's half of a box of 2 * `rows` rows; without a cluster both halves.
   __device__ __forceinline__ void load_half(std::uint32_t to, const TensorMap& map,
@@ -46,10 +47,11 @@ struct Producer {
   // longer.
   template <int kColumns>
   __device__ __forceinline__ void load_tile(const TileWork& tile) {
+    const SourceOfA a = gate.source(arguments, tile.row);
     for (int k = 0; k < arguments.stages_of_k * Tiles::kK; k += Tiles::kK) {
-      ptx::barrier_wait(stages.empty(at.stage), at.parity);
+      ptx::barrier_wait(stages.empty(at.stage), at.parity, gate.patience());
       ptx::barrier_expect(stages.full(at.stage), Tiles::stage_bytes(kColumns));
-      ptx::load_box(stages.a(at.stage), arguments.a, stages.full(at.stage), {k, tile.row});
+      ptx::load_box(stages.a(at.stage), a.map, stages.full(at.stage), {k, a.row});
       load_b<kColumns>(tile, k);
       at.advance();
     }
@@ -65,9 +67,12 @@ struct Producer {
   };
 
   __device__ void run(int cluster, int clusters) {
-    for (int index = cluster; index < arguments.order.count(); index += clusters) {
-      const TileWork tile = work_of<Tiles>(arguments, index, rank);
-      gate.open(tile.row, Tiles::kM);
+    for (int index = cluster; index < gate.order(arguments).count(); index += clusters) {
+      const TileWork tile = work_of<Tiles>(arguments, gate, index, rank);
+      // Each block of a cluster waits for its own rows, and so delays the half of B that it loads
+      // for the other. Neither wait depends on the other block, so both end.
+      const int end = tile.row + Tiles::kM;
+      gate.open(state, tile.row, end < tile.end ? end : tile.end);
       Tiles::with(arguments.columns[tile.width], LoadTile{*this, tile});
     }
   }

@@ -59,11 +59,19 @@ __device__ __forceinline__ bool barrier_test(std::uint32_t barrier, std::uint32_
 }
 
 // Until the phase of this parity has ended. Only this cluster and TMA complete it, within
-// microseconds. After 2^24 tries, which are seconds, the kernel traps instead of hanging.
-__device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
+// microseconds, unless a gate keeps the thread that loads. After 2^24 tries, which are seconds,
+// `patience` times, the kernel traps instead of hanging.
+__device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_t parity,
+                                             int patience) {
   constexpr int kMostTries = 1 << 24;
   for (int tries = 0; !barrier_test(barrier, parity); ++tries) {
-    if (tries == kMostTries) __trap();
+    if (tries != kMostTries) continue;
+    if (patience <= 1) {
+      __trap();
+    } else {
+      --patience;
+      tries = 0;
+    }
   }
 }
 

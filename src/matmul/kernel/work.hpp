@@ -5,25 +5,68 @@
 
 namespace tutti {
 
+// Rows of A and C: those from `row` on that are before `end`. It refers to an argument, which costs
+// no register while it is not needed.
+struct TileRows {
+  int row;
+  const int& end;
+};
+
 // A tile of one block.
 struct TileWork {
   const OwnProductArguments& product;
   int width;        // 0: wide, 1: narrow
   int row, column;  // of A, and of the product's B: where it begins
+  const int& end;   // the first row of C that is not the tile's, however many it has
+};
+
+// Where rows of A are read: a matrix, and the row in it.
+struct SourceOfA {
+  const TensorMap& map;
+  int row;
+};
+
+// A gate decides when rows of A may be read, where they are, and in which order tiles come. This
+// gate is always open: A is there before the kernel begins.
+struct OpenGate {
+  struct State {};  // what the thread that loads remembers
+
+  TUTTI_ORDER_INLINE const TwoWidthsOrder& order(const OwnMatmulArguments& arguments) const {
+    return arguments.order;
+  }
+  // Of row `block_row` of blocks' tiles.
+  TUTTI_ORDER_INLINE TileRows rows(const OwnMatmulArguments& arguments, int block_row,
+                                   int tile_rows) const {
+    return {block_row * tile_rows, arguments.m};
+  }
+  TUTTI_ORDER_INLINE SourceOfA source(const OwnMatmulArguments& arguments, int row) const {
+    return {arguments.a, row};
+  }
+  // How often barriers' waits inside a cluster may use up their tries before they trap.
+  TUTTI_ORDER_INLINE int patience() const { return 1; }
+#ifdef __CUDACC__
+  // Waits, in the thread that issues the loads, until the rows before `end` may be read.
+  __device__ void open(State& /*state*/, int /*row*/, int /*end*/) const {}
+  // Run by one thread of the grid that has nothing else to do.
+  __device__ void replay() const {}
+#endif
 };
 
 // Tile `index` of the order, for block `rank` of a cluster.
-template <class Tiles>
-TUTTI_ORDER_INLINE TileWork work_of(const OwnMatmulArguments& arguments, int index, int rank) {
-  const TilePlace place = arguments.order[index];
+template <class Tiles, class Gate>
+TUTTI_ORDER_INLINE TileWork work_of(const OwnMatmulArguments& arguments, const Gate& gate,
+                                    int index, int rank) {
+  const TilePlace place = gate.order(arguments)[index];
   int which = 0;  // the product that the column belongs to
   while (which + 1 < arguments.products &&
          place.column >= arguments.product[which + 1].first_column[place.width]) {
     ++which;
   }
   const OwnProductArguments& product = arguments.product[which];
-  return {product, place.width, (place.row * arguments.cluster + rank) * Tiles::kM,
-          (place.column - product.first_column[place.width]) * arguments.columns[place.width]};
+  const TileRows rows = gate.rows(arguments, place.row * arguments.cluster + rank, Tiles::kM);
+  return {product, place.width, rows.row,
+          (place.column - product.first_column[place.width]) * arguments.columns[place.width],
+          rows.end};
 }
 
 }  // namespace tutti

@@ -1,0 +1,27 @@
+#include "matmul/gated.hpp"
+
+#include "base/try.hpp"
+#include "matmul/gated_arguments.hpp"
+#include "matmul/own_launch.hpp"
+
+namespace tutti {
+
+Status load_gated_matmul(CudaDriver& cuda, const MatmulProblem& problem,
+                         const MatmulTiling& tiling) {
+  const OwnKernel kernel = own_gated_kernel(tiling.tile->m, problem.dtype, problem.b_layout);
+  return cuda.load_kernel(kernel.function, kernel.shared_bytes);
+}
+
+Status run_gated_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
+                        const Arrival& arrival, int multiprocessors, Stream stream) {
+  TUTTI_TRY(check_arrival(call, arrival));
+  const MatmulProblem& problem = call.problem;
+  const OwnKernel kernel = own_gated_kernel(tiling.tile->m, problem.dtype, problem.b_layout);
+  OwnMatmulArguments arguments;
+  ArrivalGate gate;
+  TUTTI_TRY(fill_gated_arguments(cuda, call, tiling, arrival, arguments, gate));
+  const int tiles = gate.sweep.count();
+  return OwnLaunch{kernel, arguments, &gate, tiles}.enqueue(cuda, multiprocessors, stream);
+}
+
+}  // namespace tutti

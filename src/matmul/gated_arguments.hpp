@@ -1,0 +1,21 @@
+// What the own kernel is told of arrivals.
+#pragma once
+
+#include "matmul/gated.hpp"
+#include "matmul/kernel/arrival.hpp"
+
+namespace tutti {
+
+// kInvalidArgument: too many shards or chunks, an own shard that is none of them, no flags, record
+// or deadline, a misaligned own shard.
+Status check_arrival(const CheckedMatmul& call, const Arrival& arrival);
+
+ArrivalChunks chunks_of(const ArrivalPlan& plan, std::size_t m);
+
+// Fills new arguments and a new gate. Requires what run_gated_matmul() requires, and that
+// check_arrival() is ok.
+Status fill_gated_arguments(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
+                            const Arrival& arrival, OwnMatmulArguments& arguments,
+                            ArrivalGate& gate);
+
+}  // namespace tutti
