@@ -163,7 +163,7 @@ Result<AllGatherMatmulProblem> check(const AllGatherMatmul& call,
   problem.gathers = problem.target != nullptr;
   if (problem.shard_elements(place.rank) > 0) {
     problem.shard = call.a;
-    if (call.a == nullptr) return invalid_call("a is null");
+    if (call.a == nullptr) return invalid_call("null a");
     TUTTI_TRY(check_aligned("a", call.a, call.dtype));
   }
   TUTTI_TRY(check_aligned(call.gathered != nullptr ? "gathered" : "workspace", problem.target,

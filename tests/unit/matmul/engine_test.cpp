@@ -104,6 +104,43 @@ TEST_F(MatmulEngineTest, StartsTheKernelThatIsSelected) {
   EXPECT_THAT(kernels, ElementsAre("own 256x128", "plain"));
 }
 
+TEST_F(MatmulEngineTest, WhatIsReadyHasAllItNeedsAndHasStartedNothing) {
+  const Matmul library = on_gpu(64, DataType::kBfloat16);
+  auto* const c = static_cast<std::uint16_t*>(library.c);
+  std::fill(c, c + 64 * 64, std::uint16_t{0x1234});
+  const auto made = take(engine.ready(nullptr, library));
+  EXPECT_EQ(std::count(c, c + 64 * 64, 0x1234), 64 * 64);
+  const std::size_t allocations = cuda.open().allocations;
+  require_ok(engine.run(made));
+  EXPECT_EQ(cuda.open().allocations, allocations) << "a workspace that was not made ready";
+  EXPECT_EQ(std::count(c, c + 64 * 64, 0x1234), 0);
+
+  Matmul own = on_gpu(64, DataType::kBfloat16);
+  own.algorithm = "own_matmul";
+  const auto made_own = take(engine.ready(nullptr, own));
+  EXPECT_THAT(kernels, ElementsAre());
+  require_ok(engine.run(made_own));
+  require_ok(engine.run(made_own));
+  EXPECT_EQ(kernels.size(), 2u);
+
+  own.dtype = DataType::kFloat32;
+  EXPECT_EQ(engine.ready(nullptr, own).status().code(), StatusCode::kUnsupported);
+  own.c = nullptr;
+  EXPECT_EQ(engine.ready(nullptr, own).status().message(), "matmul: null c");
+  std::vector<float> one(1, 3);
+  const Matmul host = {.a = one.data(),
+                       .b = one.data(),
+                       .c = one.data(),
+                       .m = 1,
+                       .n = 1,
+                       .k = 1,
+                       .dtype = DataType::kFloat32};
+  const auto made_host = take(engine.ready(nullptr, host));
+  EXPECT_EQ(one[0], 3);
+  require_ok(engine.run(made_host));
+  EXPECT_EQ(one[0], 9);
+}
+
 TEST_F(MatmulEngineTest, FillsWithoutK) {
   Matmul call = on_gpu(64, DataType::kBfloat16);
   call.k = 0;
