@@ -111,7 +111,7 @@ Status check_fused(const CommunicatorImpl& group, const FusedGather& call) {
 }  // namespace
 
 int chunks_of_shard(std::size_t rows, std::size_t row_bytes, int shards) {
-  const std::size_t fit = ArrivalLane::kWords / static_cast<std::size_t>(shards);
+  const std::size_t fit = kMostArrivalFlags / static_cast<std::size_t>(shards);
   const std::size_t most = std::min({kMostChunks, fit, std::max(rows, std::size_t{1})});
   return static_cast<int>(std::clamp(rows * row_bytes / kLeastChunkBytes, std::size_t{1}, most));
 }

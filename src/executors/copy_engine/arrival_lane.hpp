@@ -25,7 +25,7 @@ namespace tutti {
 
 class ArrivalLane {
  public:
-  static constexpr int kWords = 1024;
+  static constexpr int kWords = kMostArrivalFlags;
 
   // The device is current. `turns`: that words count as having been, for tests.
   static Result<std::unique_ptr<ArrivalLane>> create(CudaDriver& cuda, int device,

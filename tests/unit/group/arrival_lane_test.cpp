@@ -7,6 +7,7 @@
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <thread>
 
 #include "fakes/fake_cuda.hpp"
 #include "support/check.hpp"
@@ -24,6 +25,12 @@ class ArrivalLaneTest : public testing::Test {
     auto gate = std::make_shared<std::atomic<bool>>(false);
     cuda.add_gate(busy, gate);
     return gate;
+  }
+
+  // Nothing behind it is done before the word is set.
+  void wait_for(std::uint64_t& word) {
+    const CudaMemoryOperation wait{CudaMemoryOperation::Kind::kWaitAtLeast, &word, 1};
+    require_ok(cuda.memory_operations({&wait, 1}, stream));
   }
 
   FakeCuda cuda{std::make_shared<FakeCudaWorld>(1)};
@@ -67,12 +74,13 @@ TEST_F(ArrivalLaneTest, WordsBeginAnewBeforeTheyCouldBeAhead) {
   const auto last = take(lane->begin(stream));
   EXPECT_EQ(last.number, kLast);
   last.words[ArrivalLane::kWords - 1] = kLast;
-  const auto kernel = occupy(stream);
+  std::uint64_t kernel_ended = 0;
+  wait_for(kernel_ended);
   require_ok(lane->end(stream));
   const auto first = take(lane->begin(stream));
   EXPECT_EQ(first.number, 1u);
   EXPECT_EQ(last.words[ArrivalLane::kWords - 1], kLast) << "it may still be read";
-  *kernel = true;
+  std::atomic_ref(kernel_ended).store(1);
   EXPECT_TRUE(idle(stream));
   EXPECT_EQ(last.words[ArrivalLane::kWords - 1], 0u);
   require_ok(lane->end(stream));

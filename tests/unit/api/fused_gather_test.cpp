@@ -1,0 +1,188 @@
+// all_gather_matmul/fused on fakes: what is gathered and announced, what the matmul is told of it,
+// and what is refused.
+#include "api/fused_gather.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "support/fake_gpus.hpp"
+
+namespace tutti::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::size_t kK = 64, kN = 128;
+
+// Ranks with a shard each, of `rows` rows.
+class FusedRanks {
+ public:
+  FusedRanks(int ranks, std::size_t rows)
+      : gpus(ranks), rows_(rows), told(static_cast<std::size_t>(ranks)) {
+    memory.resize(told.size());
+    for (int r = 0; r < ranks; ++r) streams.push_back(gpus.make_stream(r));
+    on_all_ranks(ranks, [&](int r) {
+      memory[at(r)] =
+          take(gpus.groups[at(r)].allocate((told.size() + 1) * shard_bytes() + 2 * kOther));
+    });
+    for (int r = 0; r < ranks; ++r) {
+      engines.push_back(std::make_unique<MatmulEngine>(surroundings(r)));
+    }
+  }
+
+  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+  std::size_t shard_bytes() const { return rows_ * kK * 2; }
+  std::byte* shard(int rank) { return static_cast<std::byte*>(memory[at(rank)].data()); }
+  std::byte* gathered(int rank) { return shard(rank) + shard_bytes(); }
+  std::byte* piece(int rank, int of) { return gathered(rank) + at(of) * shard_bytes(); }
+
+  FusedGather call(int rank, std::size_t m) {
+    std::byte* const b = piece(rank, gpus.size());
+    return {.gather = {.collective = Collective::kAllGather,
+                       .input = shard(rank),
+                       .output = gathered(rank),
+                       .count = told.size() * rows_ * kK,
+                       .dtype = DataType::kBfloat16,
+                       .stream = streams[at(rank)]},
+            .product = {.a = gathered(rank),
+                        .b = b,
+                        .c = b + kOther,
+                        .m = m,
+                        .n = kN,
+                        .k = kK,
+                        .backend = Backend::kCuda},
+            .engine = *engines[at(rank)]};
+  }
+  Status run(int rank, int seed) {
+    require_ok(gpus.cuda.set_device(rank));
+    require_ok(gpus.cuda.set_async(shard(rank), seed + rank, shard_bytes(), streams[at(rank)]));
+    return run_fused(gpus.groups[at(rank)].impl(), call(rank, told.size() * rows_));
+  }
+
+  FakeGpus gpus;
+  const std::size_t rows_;
+
+  struct Told {
+    Arrival arrival;
+    int multiprocessors = 0;
+  };
+  std::vector<std::optional<Told>> told;  // by rank: what its last matmul was
+  Status matmul_says = Status::ok();
+  std::vector<Stream> streams;
+  std::vector<SymmetricMemory> memory;
+  std::vector<std::unique_ptr<MatmulEngine>> engines;
+
+ private:
+  static constexpr std::size_t kOther = 1 << 18;
+
+  MatmulSurroundings surroundings(int rank) {
+    return {.cuda = [this](std::string*) { return &gpus.cuda; },
+            .own_kernels = true,
+            .load_gated = [](CudaDriver&, const MatmulProblem&,
+                             const MatmulTiling&) { return Status::ok(); },
+            .run_gated =
+                [this, rank](CudaDriver&, const CheckedMatmul&, const MatmulTiling&,
+                             const Arrival& arrival, int multiprocessors, Stream) {
+                  told[at(rank)] = {arrival, multiprocessors};
+                  return matmul_says;
+                }};
+  }
+};
+
+TEST(FusedGather, EveryChunkOfOtherRanksIsThereOnceItsWordSaysSo) {
+  constexpr int kRanks = 3;
+  FusedRanks ranks(kRanks, 128);
+  on_all_ranks(kRanks, [&](int r) { require_ok(ranks.run(r, 10)); });
+  for (int seed = 20; seed < 24; ++seed) {  // nobody waits between
+    for (int r = 0; r < kRanks; ++r) require_ok(ranks.run(r, seed));
+  }
+  for (int r = 0; r < kRanks; ++r) {
+    require_ok(ranks.gpus.cuda.synchronize(ranks.streams[FusedRanks::at(r)]));
+    const FusedRanks::Told& told = *ranks.told[FusedRanks::at(r)];
+    EXPECT_EQ(told.arrival.plan.own, r);
+    EXPECT_EQ(told.arrival.plan.shards, kRanks);
+    EXPECT_EQ(told.arrival.own_a, ranks.shard(r));
+    EXPECT_EQ(told.arrival.epoch, 5u);
+    EXPECT_EQ(told.multiprocessors, ranks.gpus.cuda.properties(r)->multiprocessors);
+    for (int of = 0; of < kRanks; ++of) {
+      const int chunks = told.arrival.plan.chunks;
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        EXPECT_EQ(told.arrival.flags[of * chunks + chunk], of == r ? 0u : 5u);
+      }
+      // The own rows are not brought.
+      const auto expected = static_cast<std::byte>(of == r ? 0 : 23 + of);
+      const std::byte* const piece = ranks.piece(r, of);
+      EXPECT_TRUE(std::all_of(piece, piece + ranks.shard_bytes(),
+                              [&](std::byte value) { return value == expected; }))
+          << r << " " << of;
+    }
+  }
+  EXPECT_EQ(ranks.gpus.cuda.calls("launch"), 0) << "nothing needs an SM beside the matmul";
+}
+
+TEST(FusedGather, TheOwnRowsAreBroughtWhereTheyAreAskedFor) {
+  FusedRanks ranks(2, 128);
+  on_all_ranks(2, [&](int r) {
+    require_ok(ranks.gpus.cuda.set_device(r));
+    require_ok(ranks.gpus.cuda.set_async(ranks.shard(r), 9, ranks.shard_bytes(),
+                                         ranks.streams[FusedRanks::at(r)]));
+    FusedGather call = ranks.call(r, 256);
+    call.with_own = true;
+    require_ok(run_fused(ranks.gpus.groups[FusedRanks::at(r)].impl(), call));
+  });
+  require_ok(ranks.gpus.cuda.synchronize(ranks.streams[0]));
+  EXPECT_EQ(*ranks.piece(0, 0), std::byte{9});
+  // That is a copy within the GPU, which may be a kernel.
+  EXPECT_EQ(ranks.told[0]->multiprocessors, ranks.gpus.cuda.properties(0)->multiprocessors - 2);
+}
+
+TEST(FusedGather, WhatItRefusesLeavesTheGroupUsable) {
+  FusedRanks ranks(2, 128);
+  CommunicatorImpl& group = ranks.gpus.groups[0].impl();
+  const auto refusal = [&](const FusedGather& call) {
+    const Status status = run_fused(group, call);
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+    return status.message();
+  };
+  require_ok(ranks.gpus.cuda.set_device(0));
+  EXPECT_EQ(refusal(ranks.call(0, 255)),
+            "all_gather_matmul/fused: M 255 is not a multiple of 2 ranks");
+  FusedGather fp32 = ranks.call(0, 256);
+  fp32.product.dtype = DataType::kFloat32;
+  EXPECT_THAT(refusal(fp32), HasSubstr("it multiplies bf16 and fp16, not fp32"));
+  FusedGather unaligned = ranks.call(0, 256);
+  unaligned.gather.input = ranks.shard(0) + 2;
+  EXPECT_THAT(refusal(unaligned), HasSubstr("not aligned to 16 bytes"));
+  require_ok(ranks.gpus.cuda.begin_capture(ranks.streams[0]));
+  EXPECT_THAT(refusal(ranks.call(0, 256)), HasSubstr("not in a stream capture"));
+  (void)ranks.gpus.cuda.end_capture(ranks.streams[0]);
+  on_all_ranks(2, [&](int r) { require_ok(ranks.run(r, 40)); });
+}
+
+TEST(FusedGather, AMatmulThatCannotBeEnqueuedIsTheCallsAnswer) {
+  FusedRanks ranks(2, 128);
+  ranks.matmul_says = Status(StatusCode::kCuda, "no launch");
+  on_all_ranks(2, [&](int r) { EXPECT_EQ(ranks.run(r, 30).message(), "no launch"); });
+  ranks.matmul_says = Status::ok();
+  for (const int r : {0, 1}) require_ok(ranks.run(r, 31));
+  require_ok(ranks.gpus.cuda.synchronize(ranks.streams[0]));
+  EXPECT_EQ(*ranks.piece(0, 1), std::byte{32});
+}
+
+TEST(FusedGather, ChunksAreOfFourMegabytesOrMore) {
+  constexpr std::size_t kRowBytes = 8192;
+  EXPECT_EQ(chunks_of_shard(0, kRowBytes, 8), 1);
+  EXPECT_EQ(chunks_of_shard(1023, kRowBytes, 8), 1);
+  EXPECT_EQ(chunks_of_shard(1024, kRowBytes, 8), 2);
+  EXPECT_EQ(chunks_of_shard(1536, kRowBytes, 8), 3);
+  EXPECT_EQ(chunks_of_shard(100000, kRowBytes, 8), 4);
+  EXPECT_EQ(chunks_of_shard(3, std::size_t{1} << 30, 8), 3) << "at least a row";
+  EXPECT_EQ(chunks_of_shard(100000, kRowBytes, 64), 1) << "as many words as the kernel knows";
+}
+
+}  // namespace
+}  // namespace tutti::test
