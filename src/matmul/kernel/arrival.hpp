@@ -30,7 +30,7 @@ struct RowParts {
 struct ArrivalGate {
   using State = GateState;
 
-  TensorMap own;  // the own shard, where it has a part
+  TensorMap own = {};  // the own shard, where it has a part
   SegmentedOrder sweep;
   RowParts parts;
   ArrivalChunks chunks;

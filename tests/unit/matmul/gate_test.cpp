@@ -1,0 +1,270 @@
+// The gate's waits, with words that a test sets between the looks at them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "matmul/gated_arguments.hpp"
+
+namespace tutti {
+namespace {
+
+// Time is the number of looks. With each, `on_look` may change words.
+struct FakeWords {
+  std::function<void(FakeWords&)> on_look = [](FakeWords&) {};
+  std::uint64_t looks = 0;
+  int acquires = 0, relaxed_loads = 0, fences = 0, pauses = 0;
+  bool ordered = true;  // no fence since the last relaxed load without an acquire between
+
+  std::uint32_t relaxed(const std::uint32_t* word) {
+    ++relaxed_loads;
+    ordered = false;
+    return look(word);
+  }
+  std::uint32_t acquire(const std::uint32_t* word) {
+    ++acquires;
+    ordered = true;
+    return look(word);
+  }
+  void store(std::uint32_t* word, std::uint32_t value) { *word = value; }
+  void release(std::uint32_t* word, std::uint32_t value) { *word = value; }
+  bool claim(std::uint32_t* word) { return std::exchange(*word, 1) == 0; }
+  std::uint64_t now() const { return looks; }
+  void pause() { ++pauses; }
+  void before_bulk_loads() {
+    ++fences;
+    EXPECT_TRUE(ordered);
+  }
+
+ private:
+  std::uint32_t look(const std::uint32_t* word) {
+    ++looks;
+    on_look(*this);
+    return *word;
+  }
+};
+
+constexpr std::uint32_t kEpoch = 7;
+
+struct World {
+  World(int rows, const ArrivalPlan& arrivals, std::uint32_t epoch = kEpoch)
+      : plan(arrivals),
+        m(rows),
+        flags(static_cast<std::size_t>(plan.shards * plan.chunks), epoch - 1),
+        chunks(chunks_of(plan, static_cast<std::size_t>(m))),
+        waits{.flags = flags.data(), .failure = &failure, .timeout_ns = 1000, .epoch = epoch} {}
+
+  // Each flag's rows, counted off one by one: full shards of full chunks.
+  std::vector<int> flags_of_rows() const {
+    std::vector<int> of_row;
+    const int shard_rows = (m + plan.shards - 1) / plan.shards;
+    const int chunk_rows = (shard_rows + plan.chunks - 1) / plan.chunks;
+    for (int shard = 0; shard < plan.shards; ++shard) {
+      for (int within = 0; within < shard_rows; ++within) {
+        of_row.push_back(shard == plan.own ? -1 : shard * plan.chunks + within / chunk_rows);
+      }
+    }
+    of_row.resize(static_cast<std::size_t>(m));
+    return of_row;
+  }
+
+  bool open(int flag) const {
+    return flag < 0 || flags[static_cast<std::size_t>(flag)] == waits.epoch;
+  }
+  void set(int flag) { flags[static_cast<std::size_t>(flag)] = waits.epoch; }
+
+  const ArrivalPlan plan;
+  const int m;
+  std::vector<std::uint32_t> flags;
+  GateFailure failure;
+  ArrivalChunks chunks;
+  ArrivalWaits waits;
+};
+
+// Opens the gate for tiles of rows one after another, while chunks arrive in a random order. False
+// where a tile may be read before all of its rows are there.
+template <class Chunks>
+bool always_waits(const Chunks& chunks, World& world, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<int> arrivals(world.flags.size());
+  std::iota(arrivals.begin(), arrivals.end(), 0);
+  std::shuffle(arrivals.begin(), arrivals.end(), random);
+  FakeWords words;
+  words.on_look = [&](FakeWords&) {
+    if (random() % 3 != 0 || arrivals.empty()) return;
+    world.set(arrivals.back());
+    arrivals.pop_back();
+  };
+  const std::vector<int> flags = world.flags_of_rows();
+  GateState state;
+  const int rows = 1 + static_cast<int>(random() % 40);
+  for (int row = 0; row < world.m; row += rows) {
+    const int end = std::min(row + rows, world.m);
+    wait_for_rows(words, chunks, world.waits, state, row, end);
+    EXPECT_FALSE(state.failed);
+    for (int at = row; at < end; ++at) {
+      if (!world.open(flags[static_cast<std::size_t>(at)])) return false;
+    }
+  }
+  return true;
+}
+
+// What waits the wrong way.
+struct SkipsOneChunk : ArrivalChunks {
+  Chunk at(int row) const {
+    const Chunk chunk = ArrivalChunks::at(row);
+    const int skipped = own == 1 ? 0 : 1;
+    return {chunk.flag == skipped * chunks ? -1 : chunk.flag, chunk.end};
+  }
+};
+struct OneFlagOff : ArrivalChunks {
+  Chunk at(int row) const {
+    const Chunk chunk = ArrivalChunks::at(row);
+    return {chunk.flag <= 0 ? chunk.flag : chunk.flag - 1, chunk.end};
+  }
+};
+struct TakesTheNextForTheOwn : ArrivalChunks {
+  Chunk at(int row) const {
+    const Chunk chunk = ArrivalChunks::at(row);
+    const bool next = chunk.flag >= 0 && chunk.flag / chunks == own + 1;
+    return {next ? -1 : chunk.flag, chunk.end};
+  }
+};
+struct EndsOneRowLate : ArrivalChunks {
+  Chunk at(int row) const {
+    const Chunk chunk = ArrivalChunks::at(row);
+    return {chunk.flag, chunk.end + 1};
+  }
+};
+
+template <class Chunks>
+int caught(int m, const ArrivalPlan& plan) {
+  int caught = 0;
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    World world(m, plan);
+    caught += always_waits(Chunks{world.chunks}, world, seed) ? 0 : 1;
+  }
+  return caught;
+}
+
+TEST(ArrivalGates, NoRowIsReadBeforeItsChunkIsThere) {
+  for (const int m : {1, 5, 64, 97, 256}) {
+    for (const int shards : {1, 2, 3, 8, 16}) {
+      for (const int chunks : {1, 2, 3, 4}) {
+        for (const int own : {0, shards / 2, shards - 1}) {
+          const ArrivalPlan plan = {.shards = shards, .chunks = chunks, .own = own};
+          ASSERT_EQ(caught<ArrivalChunks>(m, plan), 0)
+              << m << " rows, " << shards << " x " << chunks << ", own " << own;
+        }
+      }
+    }
+  }
+}
+
+TEST(ArrivalGates, WrongOnesAreCaught) {
+  const ArrivalPlan plan = {.shards = 4, .chunks = 2, .own = 1};
+  EXPECT_GT(caught<SkipsOneChunk>(128, plan), 0);
+  EXPECT_GT(caught<OneFlagOff>(128, plan), 0);
+  EXPECT_GT(caught<TakesTheNextForTheOwn>(128, plan), 0);
+  EXPECT_GT(caught<EndsOneRowLate>(128, plan), 0);
+}
+
+TEST(ArrivalGates, AnOpenChunkCostsOneLookOnce) {
+  World world(64, {.shards = 4, .chunks = 2, .own = 0});
+  for (int flag = 2; flag < 8; ++flag) world.set(flag);
+  FakeWords words;
+  GateState state;
+  for (int turn = 0; turn < 3; ++turn) {
+    wait_for_rows(words, world.chunks, world.waits, state, 0, 64);
+    EXPECT_EQ(words.acquires, 6);
+    EXPECT_EQ(words.fences, 6);
+    EXPECT_EQ(words.relaxed_loads, 0);
+  }
+}
+
+TEST(ArrivalGates, NobodyWaitsForRowsThatAreNotThere) {
+  // 5 rows in 8 shards of one, and 9 rows in 4 of 3, the last of which has none; 3 chunks of one.
+  // Shards of 4 rows in 3 chunks have 2, 2 and none.
+  for (const auto& [m, shards, chunks] :
+       {std::array{5, 8, 1}, std::array{9, 4, 3}, std::array{8, 2, 3}}) {
+    World world(m, {.shards = shards, .chunks = chunks, .own = 0});
+    for (const int flag : world.flags_of_rows()) {
+      if (flag >= 0) world.set(flag);
+    }
+    FakeWords words;
+    GateState state;
+    wait_for_rows(words, world.chunks, world.waits, state, 0, m);
+    EXPECT_FALSE(state.failed);
+    EXPECT_EQ(words.relaxed_loads, 0);
+  }
+}
+
+TEST(ArrivalGates, EpochsWrap) {
+  for (const std::uint32_t epoch : {0U, 1U, 0x7FFFFFFFU, 0x80000000U, 0xFFFFFFFFU}) {
+    const ArrivalWaits waits{.epoch = epoch};
+    EXPECT_TRUE(waits.opens(epoch));
+    EXPECT_TRUE(waits.opens(epoch + 1));  // the next call's data is there already
+    EXPECT_TRUE(waits.opens(epoch + 0x7FFFFFFF));
+    EXPECT_FALSE(waits.opens(epoch - 1));
+    EXPECT_FALSE(waits.opens(epoch - 0x7FFFFFFF));
+    World world(8, {.shards = 2, .own = 0}, epoch);
+    EXPECT_TRUE(always_waits(world.chunks, world, 1));
+  }
+}
+
+TEST(ArrivalGates, APastDeadlineNamesTheChunk) {
+  World world(64, {.shards = 4, .chunks = 2, .own = 0});
+  world.set(2);
+  world.flags[3] = kEpoch - 3;
+  FakeWords words;
+  GateState state;
+  wait_for_rows(words, world.chunks, world.waits, state, 0, 64);
+  EXPECT_TRUE(state.failed);
+  EXPECT_EQ(world.failure.failed, 1U);
+  EXPECT_EQ(world.failure.chunk, 3);
+  EXPECT_EQ(world.failure.epoch, kEpoch);
+  EXPECT_EQ(world.failure.seen, kEpoch - 3);
+  EXPECT_GT(words.looks, world.waits.timeout_ns);
+  EXPECT_EQ(words.fences, 1);
+  const std::uint64_t before = words.looks;
+  wait_for_rows(words, world.chunks, world.waits, state, 0, 64);  // waits for nothing any more
+  EXPECT_EQ(words.looks, before);
+
+  // Another thread finds the record, long before its own deadline, and leaves it as it is.
+  GateState other;
+  wait_for_rows(words, world.chunks, world.waits, other, 32, 64);
+  EXPECT_TRUE(other.failed);
+  EXPECT_LT(words.looks - before, world.waits.timeout_ns / 4);
+  EXPECT_EQ(world.failure.chunk, 3);
+}
+
+TEST(ArrivalGates, TwoThatFailAtOnceLeaveOneRecord) {
+  World world(64, {.shards = 4, .own = 0});
+  FakeWords first, second;
+  GateState states[2];
+  world.waits.timeout_ns = 20;  // before either looks at the record
+  wait_for_rows(first, world.chunks, world.waits, states[0], 16, 32);
+  wait_for_rows(second, world.chunks, world.waits, states[1], 48, 64);
+  EXPECT_TRUE(states[0].failed && states[1].failed);
+  EXPECT_EQ(world.failure.chunk, 1);
+}
+
+TEST(ArrivalGates, TheGroupsFailureEndsAWait) {
+  World world(64, {.shards = 4, .own = 0});
+  std::uint32_t abort = 0;
+  world.waits.abort = &abort;
+  FakeWords words;
+  words.on_look = [&](FakeWords& now) { abort = now.looks > 100 ? 1 : 0; };
+  GateState state;
+  wait_for_rows(words, world.chunks, world.waits, state, 0, 64);
+  EXPECT_TRUE(state.failed);
+  EXPECT_EQ(world.failure.failed, 2U);
+  EXPECT_EQ(world.failure.chunk, 1);
+  EXPECT_LT(words.looks, 200U);
+}
+
+}  // namespace
+}  // namespace tutti
