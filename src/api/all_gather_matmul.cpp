@@ -1,5 +1,5 @@
 // A gather and the product of what it has gathered.
-#include "tutti/all_gather_matmul.hpp"
+#include "api/all_gather_matmul.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,7 +15,6 @@
 #include "fused/all_gather_matmul.hpp"
 #include "group/communicator_impl.hpp"
 #include "group/on_device.hpp"
-#include "matmul/engine.hpp"
 #include "operation/checks.hpp"
 #include "planning/choose.hpp"
 
@@ -62,29 +61,34 @@ Result<Call> gather_of(const AllGatherMatmulProblem& problem, const AllGatherMat
 // The product is made ready first: a call that is refused has not gathered, and kernels are loaded
 // and memory is allocated before this rank waits for others on its GPU.
 Status run_unfused(Communicator& communicator, const AllGatherMatmulProblem& problem,
-                   const AllGatherMatmul& call) {
-  const auto product = matmul_engine().ready(call.stream, problem.matmul);
+                   const AllGatherMatmul& call, MatmulEngine& engine) {
+  const auto product = engine.ready(call.stream, problem.matmul);
   TUTTI_TRY(product.status().with_context(kAllGatherMatmul));
   if (problem.gathers) {
     TUTTI_ASSIGN(const Call gather, gather_of(problem, call));
     TUTTI_TRY(submit(communicator, gather));
   }
-  return matmul_engine().run(*product).with_context(kAllGatherMatmul);
+  return engine.run(*product).with_context(kAllGatherMatmul);
 }
 
-Result<FusedGather> fused_of(const AllGatherMatmulProblem& problem, const AllGatherMatmul& call) {
+Result<FusedGather> fused_of(const AllGatherMatmulProblem& problem, const AllGatherMatmul& call,
+                             MatmulEngine& engine) {
   TUTTI_ASSIGN(Call gather, gather_of(problem, call));
   return FusedGather{.gather = std::move(gather),
                      .product = problem.matmul,
-                     .with_own = call.gathered != nullptr};
+                     .with_own = call.gathered != nullptr,
+                     .engine = engine};
 }
 
-Status run_call(Communicator& communicator, const CheckedCall& checked,
-                const AllGatherMatmul& call) {
-  const bool fuses =
-      checked.selected.algorithm == AllGatherMatmulAlgorithm::kFused && overlaps(checked.problem);
-  if (!fuses) return run_unfused(communicator, checked.problem, call);
-  TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call));
+bool fuses(const CheckedCall& checked) {
+  return checked.selected.algorithm == AllGatherMatmulAlgorithm::kFused &&
+         overlaps(checked.problem);
+}
+
+Status run_call(Communicator& communicator, const CheckedCall& checked, const AllGatherMatmul& call,
+                MatmulEngine& engine) {
+  if (!fuses(checked)) return run_unfused(communicator, checked.problem, call, engine);
+  TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call, engine));
   return run_fused(communicator.impl(), fused);
 }
 
@@ -96,9 +100,7 @@ Result<Request> question_of(const Communicator& communicator, const CheckedCall&
 }
 
 Result<AllGatherMatmulPlan> make_fused_plan(const Communicator& communicator,
-                                            const CheckedCall& checked,
-                                            const AllGatherMatmul& call) {
-  TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call));
+                                            const CheckedCall& checked, const FusedGather& fused) {
   TUTTI_ASSIGN(const MatmulPlan product, plan_fused(communicator.impl(), fused));
   return AllGatherMatmulPlan{.algorithm = std::string(to_string(checked.selected.algorithm)),
                              .config = fmt::format("all_gather/copy_engine beside {} {}",
@@ -106,13 +108,15 @@ Result<AllGatherMatmulPlan> make_fused_plan(const Communicator& communicator,
                              .why = fmt::format("{}; {}", checked.selected.why, product.why)};
 }
 
-Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator,
-                                      const AllGatherMatmul& call) {
+Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator, const AllGatherMatmul& call,
+                                      MatmulEngine& engine) {
   TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
-  if (checked.selected.algorithm == AllGatherMatmulAlgorithm::kFused && overlaps(checked.problem)) {
-    return make_fused_plan(communicator, checked, call);
+  if (fuses(checked)) {
+    TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call, engine));
+    return make_fused_plan(communicator, checked, fused);
   }
-  TUTTI_ASSIGN(const MatmulPlan product, matmul_engine().plan(checked.problem.matmul));
+  auto product = engine.plan(checked.problem.matmul);
+  TUTTI_TRY(product.status().with_context(kAllGatherMatmul));
   const CommunicatorImpl& group = communicator.impl();
   std::vector<std::string> steps;
   if (checked.problem.gathers) {
@@ -120,22 +124,23 @@ Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator,
     TUTTI_ASSIGN(const Plan gather, choose(request, group.topology(), group.table()));
     steps.push_back(gather.alone ? "copy" : gather.algorithm);
   }
-  if (!product.algorithm.empty()) {
-    steps.push_back(fmt::format("{}{}{}", product.algorithm, product.config.empty() ? "" : " ",
-                                product.config));
+  if (!product->algorithm.empty()) {
+    steps.push_back(fmt::format("{}{}{}", product->algorithm, product->config.empty() ? "" : " ",
+                                product->config));
   }
-  if (steps.empty()) return AllGatherMatmulPlan{.why = product.why};
+  if (steps.empty()) return AllGatherMatmulPlan{.why = product->why};
   return AllGatherMatmulPlan{.algorithm = std::string(to_string(checked.selected.algorithm)),
                              .config = fmt::format("{}", fmt::join(steps, ", ")),
-                             .why = fmt::format("{}; {}", checked.selected.why, product.why)};
+                             .why = fmt::format("{}; {}", checked.selected.why, product->why)};
 }
 
 Result<std::string> explain_call(const Communicator& communicator, const AllGatherMatmul& call) {
   TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
-  TUTTI_ASSIGN(const std::string product, matmul_engine().explain(checked.problem.matmul));
+  const auto product = matmul_engine().explain(checked.problem.matmul);
+  TUTTI_TRY(product.status().with_context(kAllGatherMatmul));
   std::string why_not_fused = "there is nothing to fuse";
   if (overlaps(checked.problem)) {
-    TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call));
+    TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call, matmul_engine()));
     why_not_fused = plan_fused(communicator.impl(), fused).status().message();
   }
   std::string text = explain(checked.problem, checked.selected, why_not_fused);
@@ -144,18 +149,32 @@ Result<std::string> explain_call(const Communicator& communicator, const AllGath
     TUTTI_ASSIGN(const Request request, question_of(communicator, checked, call));
     text += explain(request, group.topology(), group.table());
   }
-  return text + product;
+  return text + *product;
 }
 
 }  // namespace
 
-Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call) {
+Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call,
+                         MatmulEngine& engine) {
   return guarded(communicator, [&]() -> Status {
     if (in_group()) return invalid(kAllGatherMatmul, "not between group_start() and group_end()");
     TUTTI_TRY(communicator.impl().status());
     TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
-    return on_device_of(communicator.impl(), [&] { return run_call(communicator, checked, call); });
+    return on_device_of(communicator.impl(),
+                        [&] { return run_call(communicator, checked, call, engine); });
   });
+}
+
+Result<AllGatherMatmulPlan> plan(const Communicator& communicator, const AllGatherMatmul& call,
+                                 MatmulEngine& engine) {
+  return guarded([&] {
+    return on_device_of(communicator.impl(), [&] { return make_plan(communicator, call, engine); });
+  });
+}
+
+Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call) {
+  return guarded(communicator,
+                 [&] { return all_gather_matmul(communicator, call, matmul_engine()); });
 }
 
 Result<std::size_t> all_gather_matmul_workspace(const Communicator& communicator,
@@ -164,9 +183,7 @@ Result<std::size_t> all_gather_matmul_workspace(const Communicator& communicator
 }
 
 Result<AllGatherMatmulPlan> plan(const Communicator& communicator, const AllGatherMatmul& call) {
-  return guarded([&] {
-    return on_device_of(communicator.impl(), [&] { return make_plan(communicator, call); });
-  });
+  return guarded([&] { return plan(communicator, call, matmul_engine()); });
 }
 
 Result<std::string> explain(const Communicator& communicator, const AllGatherMatmul& call) {

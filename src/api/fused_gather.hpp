@@ -14,7 +14,7 @@ struct FusedGather {
   bool with_own =
       false;  // this rank's rows are gathered, too; the product does not need them there
   ArrivalOrder order = ArrivalOrder::kRotated;
-  MatmulEngine& engine = matmul_engine();
+  MatmulEngine& engine;
 };
 
 // kUnsupported where this rank cannot run it; the text says why, and nothing was enqueued. The
