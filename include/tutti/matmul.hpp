@@ -1,6 +1,5 @@
 /// \file
-/// Matrix products on one GPU or on the host. Operations that fuse a collective with a matrix
-/// product will build on them.
+/// Matrix products on one GPU or on the host. all_gather_matmul() builds on them.
 #pragma once
 
 #include <cstddef>

@@ -219,6 +219,26 @@ void matmuls() {
   expect(!take(explain(call), "explain a matmul").empty(), "an explanation");
 }
 
+void fused(Communicator& group) {
+  const std::vector<float> a = {1, 2}, b = {3, 4};
+  std::vector<float> c(1), gathered(2);
+  const tutti::AllGatherMatmul call = {.a = a.data(),
+                                       .b = b.data(),
+                                       .c = c.data(),
+                                       .m = 1,
+                                       .n = 1,
+                                       .k = 2,
+                                       .dtype = tutti::DataType::kFloat32,
+                                       .gathered = gathered.data()};
+  expect(all_gather_matmul(group, call), "all_gather_matmul");
+  expect(c[0] == 11 && gathered == a, "a product of what was gathered");
+  expect(take(all_gather_matmul_workspace(group, call), "all_gather_matmul_workspace") == 0,
+         "no workspace");
+  expect(take(plan(group, call), "plan of an all_gather_matmul").algorithm == "unfused",
+         "an algorithm");
+  expect(!take(explain(group, call), "explain an all_gather_matmul").empty(), "an explanation");
+}
+
 }  // namespace
 
 int main() {
@@ -232,6 +252,7 @@ int main() {
   one_sided(group);
   sharded_parameters(group);
   matmuls();
+  fused(group);
   group.abort("the end");
   expect(group.status(), "status after abort", StatusCode::kAborted);
   if (failures == 0) std::puts("every function did what it should");
