@@ -32,27 +32,6 @@ constexpr std::array<TileCost, kMatmulTiles.size()> kTileCosts = {{
     {0.830, 0.830, 1.7},
     {0.780, 0.750, 1.7},
 }};
-constexpr double kLaunchUs = 3.5;  // until the first tile's products begin, and after the last
-
-double tile_us(const MatmulTile& tile, const MatmulProblem& problem) {
-  const TileCost& cost = kTileCosts[static_cast<std::size_t>(&tile - kMatmulTiles.data())];
-  const double stage_flop = 2.0 * tile.m * tile.n * kMatmulTileK;
-  const double efficiency =
-      problem.b_layout == MatrixLayout::kRowMajor ? cost.with_row_major : cost.efficiency;
-  const double stage_us = stage_flop / kDenseFlopPerClock / kMatmulForecastMegahertz / efficiency;
-  return static_cast<double>(ceil_div(problem.k, kMatmulTileK)) * stage_us + cost.tile_us;
-}
-
-// Of all products together.
-long long columns_of_tiles(const MatmulTile& tile, const MatmulProblem& problem) {
-  std::size_t columns = 0;
-  for (int i = 0; i < problem.products; ++i) {
-    columns +=
-        ceil_div(problem.product[static_cast<std::size_t>(i)].n, static_cast<std::size_t>(tile.n));
-  }
-  return static_cast<long long>(columns);
-}
-
 // A problem on a machine, in tiles of clusters.
 struct Grid {
   const MatmulProblem& problem;
@@ -77,8 +56,9 @@ MatmulForecast Grid::cut(const MatmulTiling& tiling) const {
   const double room = (static_cast<double>(wide_waves) * wide.n + narrow_waves * narrow.n) *
                       wide.m * static_cast<double>(clusters * blocks) *
                       static_cast<double>(round_up(problem.k, kMatmulTileK));
-  const double microseconds = kLaunchUs + static_cast<double>(wide_waves) * tile_us(wide, problem) +
-                              narrow_waves * tile_us(narrow, problem);
+  const double microseconds = kMatmulLaunchUs +
+                              static_cast<double>(wide_waves) * matmul_tile_us(wide, problem) +
+                              narrow_waves * matmul_tile_us(narrow, problem);
   const double most =
       microseconds * multiprocessors * kDenseFlopPerClock * kMatmulForecastMegahertz;
   return {.tiling = tiling,
@@ -90,6 +70,24 @@ MatmulForecast Grid::cut(const MatmulTiling& tiling) const {
 }
 
 }  // namespace
+
+double matmul_tile_us(const MatmulTile& tile, const MatmulProblem& problem) {
+  const TileCost& cost = kTileCosts[static_cast<std::size_t>(&tile - kMatmulTiles.data())];
+  const double stage_flop = 2.0 * tile.m * tile.n * kMatmulTileK;
+  const double efficiency =
+      problem.b_layout == MatrixLayout::kRowMajor ? cost.with_row_major : cost.efficiency;
+  const double stage_us = stage_flop / kDenseFlopPerClock / kMatmulForecastMegahertz / efficiency;
+  return static_cast<double>(ceil_div(problem.k, kMatmulTileK)) * stage_us + cost.tile_us;
+}
+
+long long columns_of_tiles(const MatmulTile& tile, const MatmulProblem& problem) {
+  std::size_t columns = 0;
+  for (int i = 0; i < problem.products; ++i) {
+    columns +=
+        ceil_div(problem.product[static_cast<std::size_t>(i)].n, static_cast<std::size_t>(tile.n));
+  }
+  return static_cast<long long>(columns);
+}
 
 MatmulForecast forecast(const MatmulTile& tile, const MatmulProblem& problem, int multiprocessors) {
   constexpr long long kLastWaves = 3;  // that narrow tiles may have instead

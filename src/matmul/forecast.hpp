@@ -12,6 +12,14 @@
 namespace tutti {
 
 inline constexpr double kMatmulForecastMegahertz = 1400;
+// Until the first tile's products begin, and after the last.
+inline constexpr double kMatmulLaunchUs = 3.5;
+
+// How long a block, or both of a cluster, take for a tile at kMatmulForecastMegahertz. `tile` is
+// one of kMatmulTiles.
+double matmul_tile_us(const MatmulTile& tile, const MatmulProblem& problem);
+// In a row of tiles, of all products together.
+long long columns_of_tiles(const MatmulTile& tile, const MatmulProblem& problem);
 
 struct MatmulForecast {
   MatmulTiling tiling;

@@ -9,9 +9,6 @@
 namespace tutti {
 namespace {
 
-// Tiles of so many rows run at one time, so that what they read of A and B is about the same.
-constexpr int kGroupRows = 2048;
-
 int to_int(std::size_t value) { return static_cast<int>(value); }
 
 // Both blocks of a cluster load a half of B for both: of its rows where it is column-major, else of
@@ -68,7 +65,7 @@ Status fill_own_arguments(CudaDriver& cuda, const CheckedMatmul& call, const Mat
   if (tiling.narrow != nullptr) arguments.columns[1] = tiling.narrow->n;
   const int cluster_rows = tile.m * arguments.cluster;
   const int rows = to_int(ceil_div(problem.m, static_cast<std::size_t>(cluster_rows)));
-  const int group = std::max(1, kGroupRows / cluster_rows);
+  const int group = std::max(1, kMatmulGroupRows / cluster_rows);
   arguments.order = {.wide = {.rows = tiling.wide_rows, .columns = 0, .group = group},
                      .narrow = {.rows = rows - tiling.wide_rows, .columns = 0, .group = group}};
   TUTTI_TRY(fill_products(cuda, call, tiling, arguments));
