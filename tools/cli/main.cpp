@@ -20,6 +20,8 @@
 #include "algorithms/catalogue.hpp"
 #include "base/knobs.hpp"
 #include "base/nearest.hpp"
+#include "bench/all_gather_matmul/arguments.hpp"
+#include "bench/all_gather_matmul/command.hpp"
 #include "bench/arguments.hpp"
 #include "bench/command.hpp"
 #include "bench/matmul/arguments.hpp"
@@ -78,6 +80,7 @@ struct AllBenchArguments {
   BenchArguments collective;
   OverlapArguments overlap;
   MatmulArguments matmul;
+  AllGatherMatmulArguments all_gather_matmul;
   OneSidedArguments put{.kind = OneSided::kPut}, get{.kind = OneSided::kGet};
 };
 
@@ -87,6 +90,15 @@ void add_matmul_bench(CLI::App& bench, MatmulArguments& a, Answer& answer,
       "matmul", "Measure the own matmul and cuBLASLt's on one GPU, and check their results");
   add_matmul_options(matmul, a);
   matmul.callback([&] { answer = [&] { return run_matmul_bench(a, command_line); }; });
+}
+
+void add_all_gather_matmul_bench(CLI::App& bench, AllGatherMatmulArguments& a, Answer& answer,
+                                 const std::string& command_line) {
+  CLI::App& command = *bench.add_subcommand(
+      "all_gather_matmul",
+      "Measure the matmul whose A arrives while it runs on one GPU, and check its results");
+  add_all_gather_matmul_options(command, a);
+  command.callback([&] { answer = [&] { return run_all_gather_matmul_bench(a, command_line); }; });
 }
 
 void add_bench(CLI::App& app, AllBenchArguments& all, Answer& answer,
@@ -101,6 +113,7 @@ void add_bench(CLI::App& app, AllBenchArguments& all, Answer& answer,
   add_overlap_options(overlap, o);
   overlap.callback([&] { answer = [&] { return run_overlap(o, command_line); }; });
   add_matmul_bench(bench, all.matmul, answer, command_line);
+  add_all_gather_matmul_bench(bench, all.all_gather_matmul, answer, command_line);
   add_one_sided(bench, all.put, answer, command_line);
   add_one_sided(bench, all.get, answer, command_line);
   bench.callback([&] {

@@ -73,6 +73,17 @@ TEST(BenchMatmul, RefusesWhatItCannotMeasure) {
   EXPECT_THAT(run_tutti({"bench", "--help"}).out, HasSubstr("Measure the own matmul"));
 }
 
+TEST(BenchAllGatherMatmul, SaysWhatItCannotRun) {
+  const Ended wrong = run_tutti({"bench", "all_gather_matmul", "--arrival", "trace:/no/such.json"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_EQ(wrong.err,
+            "tutti bench all_gather_matmul: --arrival trace:/no/such.json: there is no such file\n");
+  EXPECT_THAT(run_tutti({"bench", "all_gather_matmull"}).err,
+              HasSubstr("did you mean 'all_gather_matmul'?"));
+  EXPECT_THAT(run_tutti({"bench", "all_gather_matmul", "--help"}).out,
+              HasSubstr("open|model|trace:FILE"));
+}
+
 TEST(ExplainMatmul, AnswersForAnotherMachine) {
   const Ended ended = run_tutti({"explain", "matmul", "--m", "4096", "--n", "1792", "--k", "4096",
                                  "--gpu", "h200", "--json"});

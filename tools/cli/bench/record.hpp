@@ -21,6 +21,7 @@ inline constexpr std::string_view kNoOp = "none";  // Row::op of what reduces no
 inline constexpr std::string_view kOverlapName =
     "overlap";  // Row::collective, where it is two things
 inline constexpr std::string_view kMatmulBenchName = "matmul";  // Row::collective, where it is none
+inline constexpr std::string_view kAllGatherMatmulName = "all_gather_matmul";  // likewise
 
 struct Calibration {
   double kernel_gap_us = 0;    // between empty kernels in a graph; 0: not measured
@@ -64,7 +65,7 @@ struct Row {
   bool chosen = false;
   bool emulated = false;                   // by a loop over the peers, for want of multicast
   std::optional<OverlapRow> overlap = {};  // of rows of kOverlapName
-  std::optional<MatmulRow> matmul = {};    // of rows of kMatmulBenchName
+  std::optional<MatmulRow> matmul = {};    // of kMatmulBenchName and kAllGatherMatmulName
   friend bool operator==(const Row&, const Row&) = default;
 };
 

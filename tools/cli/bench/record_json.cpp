@@ -88,6 +88,26 @@ double finely_rounded(double value) {
   return std::abs(value) < 1e9 ? std::round(value * 1e6) / 1e6 : value;
 }
 
+ordered_json to_value(const ArrivalRow& a) {
+  ordered_json value = {{"ranks", a.ranks},
+                        {"chunks", a.chunks},
+                        {"arrival", a.arrival},
+                        {"over_own", finely_rounded(a.over_own)}};
+  if (!a.trace.empty()) value["trace"] = a.trace;
+  if (a.order.empty()) return value;
+  value["order"] = a.order;
+  value["last_us"] = rounded(a.last_us);
+  value["bound_us"] = rounded(a.bound_us);
+  value["over_bound"] = finely_rounded(a.over_bound);
+  value["predicted_us"] = rounded(a.predicted_us);
+  value["predicted_error"] = finely_rounded(a.predicted_error);
+  value["parts_us"] = {
+      {"forecast", rounded(a.parts.forecast_us)}, {"clock", rounded(a.parts.clock_us)},
+      {"deficit", rounded(a.parts.deficit_us)},   {"order", rounded(a.parts.order_us)},
+      {"gating", rounded(a.parts.gating_us)},     {"contention", rounded(a.parts.contention_us)}};
+  return value;
+}
+
 ordered_json to_value(const MatmulRow& m) {
   ordered_json value = {{"m", m.m},
                         {"n", m.n},
@@ -109,6 +129,7 @@ ordered_json to_value(const MatmulRow& m) {
   add_known(value, "watts", rounded(m.watts));
   add_known(value, "utilisation", finely_rounded(m.utilisation));
   add_known(value, "fill", finely_rounded(m.fill));
+  if (m.arrival) value["arrival"] = to_value(*m.arrival);
   return value;
 }
 
@@ -237,6 +258,29 @@ OverlapRow overlap_from(const ordered_json& j) {
   return o;
 }
 
+ArrivalRow arrival_from(const ordered_json& j) {
+  ArrivalRow a{.ranks = count_in<int>(j, "ranks", 1),
+               .chunks = count_in<int>(j, "chunks", 1),
+               .arrival = j.at("arrival"),
+               .trace = j.value("trace", ""),
+               .order = j.value("order", ""),
+               .over_own = number_in(j, "over_own")};
+  if (a.order.empty()) return a;
+  a.last_us = number_in(j, "last_us");
+  a.bound_us = number_in(j, "bound_us");
+  a.over_bound = number_in(j, "over_bound");
+  a.predicted_us = number_in(j, "predicted_us");
+  a.predicted_error = number_in(j, "predicted_error");
+  const ordered_json& parts = j.at("parts_us");
+  a.parts = {.forecast_us = number_in(parts, "forecast"),
+             .clock_us = number_in(parts, "clock"),
+             .deficit_us = number_in(parts, "deficit"),
+             .order_us = number_in(parts, "order"),
+             .gating_us = number_in(parts, "gating"),
+             .contention_us = number_in(parts, "contention")};
+  return a;
+}
+
 MatmulRow matmul_from(const ordered_json& j) {
   MatmulRow m{.m = integer_in<std::size_t>(j, "m"),
               .n = integer_in<std::size_t>(j, "n"),
@@ -257,6 +301,7 @@ MatmulRow matmul_from(const ordered_json& j) {
     const ordered_json& noise = j["noise"];
     m.noise = {number_in(noise, "p10"), number_in(noise, "p50"), number_in(noise, "p90")};
   }
+  if (j.contains("arrival")) m.arrival = arrival_from(j["arrival"]);
   return m;
 }
 

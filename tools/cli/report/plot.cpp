@@ -198,7 +198,9 @@ std::vector<Plot> matmul_plot(const Section& section, const Group& group) {
 }  // namespace
 
 std::vector<Plot> plots_of(const Section& section, const Group& group) {
-  if (group.first().matmul) return matmul_plot(section, group);
+  if (group.first().matmul) {
+    return group.first().matmul->arrival ? std::vector<Plot>{} : matmul_plot(section, group);
+  }
   if (group.first().overlap) return overlap_plot(section, group);
   std::vector<Plot> plots;
   const std::vector<Compared> sizes = compare(group, section.rows_beside(group));

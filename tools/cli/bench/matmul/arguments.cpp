@@ -18,22 +18,7 @@ constexpr const char* kExamples =
 
 void add_shapes_of(CLI::App& matmul, MatmulArguments& a) {
   matmul.option_defaults()->group("Shapes of C = A x B, which multiply out");
-  matmul.add_option("--m", a.m, "Rows of A and C")
-      ->type_name("N[,...]")
-      ->default_str("8192; 256 on the host");
-  matmul.add_option("--n", a.n, "Columns of B and C")
-      ->type_name("N[,...]")
-      ->default_str("8192; 256 on the host");
-  matmul.add_option("--k", a.k, "Columns of A, rows of B")
-      ->type_name("N[,...]")
-      ->default_str("8192; 256 on the host");
-  matmul.add_option("--weights", a.weights, "Instead of --n and --k: extents of B, 1792x4096")
-      ->type_name("NxK[,...]");
-  matmul
-      .add_option("--preset", a.preset,
-                  "Shapes of a known set; the llama3 ones are the matmuls of a layer on one of 8 "
-                  "tensor-parallel GPUs")
-      ->type_name("recipes|llama3-8b|llama3-70b|llama3-405b[,...]");
+  add_matmul_extents(matmul, a, "8192; 256 on the host");
   matmul.add_option("-d,--dtype", a.bench.dtype, "Element types, one after the other")
       ->type_name("bf16|fp16|fp32[,...]")
       ->default_str("bf16; fp32 on the host");
@@ -64,24 +49,48 @@ void add_contenders(CLI::App& matmul, MatmulArguments& a) {
 
 }  // namespace
 
-void add_matmul_options(CLI::App& matmul, MatmulArguments& a) {
-  add_shapes_of(matmul, a);
-  add_contenders(matmul, a);
+void add_matmul_extents(CLI::App& matmul, MatmulArguments& a, const char* otherwise) {
+  matmul.add_option("--m", a.m, "Rows of A and C")->type_name("N[,...]")->default_str(otherwise);
+  matmul.add_option("--n", a.n, "Columns of B and C")->type_name("N[,...]")->default_str(otherwise);
+  matmul.add_option("--k", a.k, "Columns of A, rows of B")
+      ->type_name("N[,...]")
+      ->default_str(otherwise);
+  matmul.add_option("--weights", a.weights, "Instead of --n and --k: extents of B, 1792x4096")
+      ->type_name("NxK[,...]");
+  matmul
+      .add_option("--preset", a.preset,
+                  "Shapes of a known set; the llama3 ones are the matmuls of a layer on one of 8 "
+                  "tensor-parallel GPUs")
+      ->type_name("recipes|llama3-8b|llama3-70b|llama3-405b[,...]");
+}
+
+void add_matmul_sampling(CLI::App& matmul, MatmulArguments& a, const MatmulSamplingTexts& texts) {
   matmul.option_defaults()->group("Sampling");
-  add_backend(matmul, a.bench.backend);
-  add_repetitions(matmul, a.bench, "40; 10 on the host", "4; 1 on the host");
+  add_repetitions(matmul, a.bench, texts.samples, texts.warmup);
   matmul.add_option("--seconds", a.seconds, "Run each shape this long first; clocks need about 3")
       ->type_name("N")
-      ->default_str("3; 0 on the host");
+      ->default_str(texts.seconds);
   matmul.add_option("-c,--check", a.bench.check, "Compare samples of C with a sum in fp64")
       ->type_name("on|off")
       ->default_str("on");
+}
+
+void add_matmul_results(CLI::App& matmul, MatmulArguments& a) {
   matmul.option_defaults()->group("Results");
   matmul.add_option("--format", a.bench.format, "Format of standard output")
       ->type_name("table|markdown|csv|json")
       ->default_str("table");
   add_file_options(matmul, a.bench);
   matmul.add_option("--inject", a.bench.inject)->group("");
+}
+
+void add_matmul_options(CLI::App& matmul, MatmulArguments& a) {
+  add_shapes_of(matmul, a);
+  add_contenders(matmul, a);
+  matmul.option_defaults()->group("Sampling");
+  add_backend(matmul, a.bench.backend);
+  add_matmul_sampling(matmul, a, {"40; 10 on the host", "4; 1 on the host", "3; 0 on the host"});
+  add_matmul_results(matmul, a);
   matmul.footer(kExamples);
 }
 

@@ -56,9 +56,8 @@ class SetCall {
 
 class ArmMaker {
  public:
-  ArmMaker(CudaDriver* cuda, const MatmulBenchOptions& options, const MatmulSets& sets,
-           int multiprocessors)
-      : cuda_(cuda), options_(options), sets_(sets), multiprocessors_(multiprocessors) {}
+  ArmMaker(const MatmulBenchOptions& options, const MatmulSets& sets, int multiprocessors)
+      : options_(options), sets_(sets), multiprocessors_(multiprocessors) {}
 
   // For calls on every set, since these are alike.
   Status tune() {
@@ -74,12 +73,6 @@ class ArmMaker {
     } else {
       arms.skipped.push_back({.algorithm = row_name(name), .why = made.status().message()});
     }
-  }
-
-  void add_heuristics(MatmulArms& arms) {
-    const Status status = make_heuristics(arms.heuristics);
-    if (status.is_ok()) return;
-    arms.skipped.push_back({.algorithm = row_name(kCublasLtName), .why = status.message()});
   }
 
  private:
@@ -116,55 +109,60 @@ class ArmMaker {
     return 0.0;
   }
 
-  Status make_heuristics(std::vector<MatmulArm>& arms) {
-    const MatmulSetting& setting = sets_.setting();
-    const auto& [m, n, k] = setting.extents;
-    TUTTI_ASSIGN(const int device, cuda_->current_device());
-    TUTTI_ASSIGN(auto made, make_cublas_lt_matmul(*cuda_, device,
-                                                  {.m = m,
-                                                   .n = n,
-                                                   .k = k,
-                                                   .dtype = setting.dtype,
-                                                   .b_layout = setting.layout,
-                                                   .bias = setting.bias}));
-    const std::shared_ptr<LibraryMatmul> library = std::move(made);
-    for (int heuristic = 0; heuristic < library->heuristics(); ++heuristic) {
-      const auto run = [&sets = sets_, library, heuristic](std::size_t set, Stream stream) {
-        library->choose(heuristic);
-        for (int product = 0; product < sets.setting().products; ++product) {
-          TUTTI_TRY(library->run({.a = sets.a(set),
-                                  .b = sets.b(set, product),
-                                  .c = sets.c(set, product),
-                                  .bias = sets.bias(product)},
-                                 stream));
-        }
-        return Status::ok();
-      };
-      arms.push_back(
-          {.algorithm = row_name(kCublasLtName),
-           .config = fmt::format("heuristic {} of {}", heuristic + 1, library->heuristics()),
-           .library = library->library(),
-           .run = run});
-    }
-    return Status::ok();
-  }
-
-  CudaDriver* cuda_;
   const MatmulBenchOptions& options_;
   const MatmulSets& sets_;
   int multiprocessors_;
 };
 
+Status make_heuristics(CudaDriver& cuda, const MatmulSets& measured, std::vector<MatmulArm>& arms) {
+  const MatmulSetting& setting = measured.setting();
+  const auto& [m, n, k] = setting.extents;
+  TUTTI_ASSIGN(const int device, cuda.current_device());
+  TUTTI_ASSIGN(auto made, make_cublas_lt_matmul(cuda, device,
+                                                {.m = m,
+                                                 .n = n,
+                                                 .k = k,
+                                                 .dtype = setting.dtype,
+                                                 .b_layout = setting.layout,
+                                                 .bias = setting.bias}));
+  const std::shared_ptr<LibraryMatmul> library = std::move(made);
+  for (int heuristic = 0; heuristic < library->heuristics(); ++heuristic) {
+    const auto run = [&sets = measured, library, heuristic](std::size_t set, Stream stream) {
+      library->choose(heuristic);
+      for (int product = 0; product < sets.setting().products; ++product) {
+        TUTTI_TRY(library->run({.a = sets.a(set),
+                                .b = sets.b(set, product),
+                                .c = sets.c(set, product),
+                                .bias = sets.bias(product)},
+                               stream));
+      }
+      return Status::ok();
+    };
+    arms.push_back(
+        {.algorithm = row_name(kCublasLtName),
+         .config = fmt::format("heuristic {} of {}", heuristic + 1, library->heuristics()),
+         .library = library->library(),
+         .run = run});
+  }
+  return Status::ok();
+}
+
 }  // namespace
+
+void add_cublas_lt_arms(CudaDriver& cuda, const MatmulSets& sets, MatmulArms& arms) {
+  const Status status = make_heuristics(cuda, sets, arms.heuristics);
+  if (status.is_ok()) return;
+  arms.skipped.push_back({.algorithm = row_name(kCublasLtName), .why = status.message()});
+}
 
 Result<MatmulArms> make_matmul_arms(CudaDriver* cuda, const MatmulBenchOptions& options,
                                     const MatmulSets& sets, int multiprocessors) {
   MatmulArms arms;
-  ArmMaker maker(cuda, options, sets, multiprocessors);
+  ArmMaker maker(options, sets, multiprocessors);
   if (options.tune) TUTTI_TRY(maker.tune());
   for (const std::string& name : options.bench.algorithms) {
     if (name == kCublasLtName) {
-      maker.add_heuristics(arms);
+      add_cublas_lt_arms(*cuda, sets, arms);
     } else if (name == kOwnName) {
       for (const std::string& tile : options.tiles) maker.add(name, tile, arms);
     } else {

@@ -86,22 +86,19 @@ class CudaMatmulDevice final : public MatmulDevice {
   }
 
   Status prepare(MatmulArm& arm, std::size_t sets) override {
-    TUTTI_TRY(arm.run(0, stream_));  // loads its kernels, which a capture may not do
+    TUTTI_TRY(run_in_turn(arm, 1, sets));  // loads its kernels, which a capture may not do
     TUTTI_TRY(wait());
     TUTTI_TRY(make_marks(1));
     const SampleMarks& marks = marks_.front();
     TUTTI_TRY(cuda_.record_event(marks.start, stream_));
-    TUTTI_TRY(arm.run(0, stream_));
+    TUTTI_TRY(run_in_turn(arm, 1, sets));
     TUTTI_TRY(cuda_.record_event(marks.end, stream_));
     TUTTI_TRY(wait());
     TUTTI_ASSIGN(const float time, cuda_.elapsed_us(marks.start, marks.end));
     arm.operations = operations_for(static_cast<double>(time), sets);
     auto captured = std::make_shared<CapturedGraph>(cuda_);
     TUTTI_TRY(cuda_.begin_capture(stream_));
-    Status enqueued;
-    for (int k = 0; k < arm.operations && enqueued.is_ok(); ++k) {
-      enqueued = arm.run(static_cast<std::size_t>(k) % sets, stream_);
-    }
+    const Status enqueued = run_in_turn(arm, arm.operations, sets);
     const auto graph = cuda_.end_capture(stream_);
     TUTTI_TRY(enqueued);
     TUTTI_TRY(graph.status());
@@ -131,6 +128,14 @@ class CudaMatmulDevice final : public MatmulDevice {
   }
 
  private:
+  Status run_in_turn(const MatmulArm& arm, int operations, std::size_t sets) {
+    if (arm.begin) TUTTI_TRY(arm.begin(stream_));
+    for (int k = 0; k < operations; ++k) {
+      TUTTI_TRY(arm.run(static_cast<std::size_t>(k) % sets, stream_));
+    }
+    return Status::ok();
+  }
+
   Status sample_in_order(const std::vector<MatmulArm*>& order) {
     TUTTI_TRY(make_marks(order.size()));
     TUTTI_TRY(cuda_.set_async(readings_, 0, 2 * order.size() * kBytesOfReading, stream_));

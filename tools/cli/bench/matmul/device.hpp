@@ -22,6 +22,7 @@ struct MatmulArm {
   std::string config = {}, library = {};
   double fill = 0;
   bool chosen = false;
+  std::function<Status(Stream stream)> begin = {};  // enqueued before a sample's operations
   std::function<Status(std::size_t set, Stream stream)> run;
   int operations = 0;                   // of a sample
   std::shared_ptr<void> prepared = {};  // by the device

@@ -54,6 +54,7 @@ class HostMatmulDevice final : public MatmulDevice {
  private:
   static Result<double> time_of(const MatmulArm& arm) {
     const auto start = std::chrono::steady_clock::now();
+    if (arm.begin) TUTTI_TRY(arm.begin(nullptr));
     for (int k = 0; k < arm.operations; ++k) TUTTI_TRY(arm.run(0, nullptr));
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
     return time.count() / arm.operations;

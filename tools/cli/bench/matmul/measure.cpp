@@ -37,13 +37,13 @@ class MatmulMeasuring {
     TUTTI_TRY(find_peer());
     for (MatmulArm& arm : arms_.calls) all_.push_back(&arm);
     if (peer_ != nullptr) all_.push_back(peer_);
-    if (all_.empty()) return MeasuredMatmul{.rows = {}, .skipped = arms_.skipped, .wrong = {}};
+    if (all_.empty()) return MeasuredMatmul{.skipped = arms_.skipped};
     wrong_.resize(all_.size());
     TUTTI_TRY(check(0));
     // A check leaves the device idle for a moment; where heuristics ran before, it is warm.
     const auto seconds = std::chrono::seconds(options_.seconds);
     TUTTI_TRY(warm(all_, peer_ == nullptr ? seconds : std::min(seconds, kWarmAgain)));
-    TUTTI_TRY(sample());
+    TUTTI_TRY(sample_all());
     TUTTI_TRY(check(sets_.size() - 1));
     return told();
   }
@@ -54,7 +54,7 @@ class MatmulMeasuring {
       const Status status = device_.prepare(arm, sets_.size());
       if (!status.is_ok()) return status.with_context(arm.algorithm + " " + arm.config);
     }
-    return Status::ok();
+    return arms_.ended ? arms_.ended() : Status::ok();
   }
 
   // The fastest of cuBLASLt's heuristics, and the same once more, so that noise is known.
@@ -64,7 +64,7 @@ class MatmulMeasuring {
     for (MatmulArm& arm : arms_.heuristics) candidates.push_back(&arm);
     TUTTI_TRY(warm(candidates, std::chrono::seconds(options_.seconds)));
     forget_samples(candidates);
-    TUTTI_TRY(device_.sample(candidates, kHeuristicRounds));
+    TUTTI_TRY(sample(candidates, kHeuristicRounds));
     peer_ = *std::ranges::min_element(
         candidates, {}, [](const MatmulArm* arm) { return median_of(arm->samples_us); });
     again_ = *peer_;
@@ -76,12 +76,25 @@ class MatmulMeasuring {
     if (!options_.bench.check) return Status::ok();
     for (std::size_t k = 0; k < all_.size(); ++k) {
       TUTTI_TRY(sets_.poison());
-      TUTTI_TRY(device_.sample({&all_[k], 1}, 1));
+      TUTTI_TRY(sample({all_[k]}, 1));
       TUTTI_ASSIGN(const Mismatches found, sets_.check(set, flips(all_[k]->algorithm)));
-      if (wrong_[k].count == 0) wrong_[k].first = found.first;
-      wrong_[k].count += found.count;
+      note(found, wrong_[k]);
+      if (!arms_.compare) continue;
+      TUTTI_ASSIGN(const Mismatches others, arms_.compare(*all_[k], set));
+      note(others, wrong_[k]);
     }
     return Status::ok();
+  }
+
+  static void note(const Mismatches& found, Mismatches& all) {
+    if (all.count == 0) all.first = found.first;
+    all.count += found.count;
+  }
+
+  // As the device's, and what only shows on the device.
+  Status sample(const std::vector<MatmulArm*>& arms, int rounds) {
+    TUTTI_TRY(device_.sample(arms, rounds));
+    return arms_.ended ? arms_.ended() : Status::ok();
   }
 
   bool flips(std::string_view algorithm) const {
@@ -91,17 +104,17 @@ class MatmulMeasuring {
 
   Status warm(const std::vector<MatmulArm*>& arms, std::chrono::seconds time) {
     const auto end = Clock::now() + time;
-    while (Clock::now() < end) TUTTI_TRY(device_.sample(arms, 1));
+    while (Clock::now() < end) TUTTI_TRY(sample(arms, 1));
     return Status::ok();
   }
 
-  Status sample() {
+  Status sample_all() {
     std::vector<MatmulArm*> arms = all_;
     if (peer_ != nullptr) arms.push_back(&again_);
-    if (options_.bench.warmup > 0) TUTTI_TRY(device_.sample(arms, options_.bench.warmup));
+    if (options_.bench.warmup > 0) TUTTI_TRY(sample(arms, options_.bench.warmup));
     forget_samples(arms);
     device_.watts();
-    TUTTI_TRY(device_.sample(arms, options_.bench.iterations));
+    TUTTI_TRY(sample(arms, options_.bench.iterations));
     watts_ = device_.watts();
     for (MatmulArm* arm : all_) {
       clocks_.push_back(median_of(arm->megahertz));
@@ -111,7 +124,7 @@ class MatmulMeasuring {
   }
 
   MeasuredMatmul told() {
-    MeasuredMatmul measured{.rows = {}, .skipped = arms_.skipped, .wrong = {}};
+    MeasuredMatmul measured{.samples_us = times_, .skipped = arms_.skipped};
     for (std::size_t k = 0; k < all_.size(); ++k) {
       measured.rows.push_back(row_of(k));
       if (wrong_[k].count == 0) continue;
@@ -209,6 +222,11 @@ Result<MeasuredMatmul> measure_matmul(MatmulDevice& device, CudaDriver* cuda,
                                       const MatmulSetting& setting) {
   TUTTI_ASSIGN(MatmulSets sets, MatmulSets::make(device, setting));
   TUTTI_ASSIGN(MatmulArms arms, make_matmul_arms(cuda, options, sets, device.multiprocessors()));
+  return measure_arms(device, options, sets, arms);
+}
+
+Result<MeasuredMatmul> measure_arms(MatmulDevice& device, const MatmulBenchOptions& options,
+                                    MatmulSets& sets, MatmulArms& arms) {
   return MatmulMeasuring(device, options, sets, arms).run();
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <optional>
 
+#include "bench/all_gather_matmul/print.hpp"
+
 namespace tutti::cli {
 namespace {
 
@@ -190,6 +192,7 @@ std::vector<const MatmulRow*> shapes_of(const Group& group) {
 }
 
 Table matmul_table_of(const Group& group) {
+  if (group.first().matmul->arrival) return gated_table_of(group);
   Table table{.title = title_of_matmul(group),
               .remark =
                   "ratio: speed over the best of cuBLASLt's heuristics; noise: 80 % of the "

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "bench/all_gather_matmul/row.hpp"
+
 namespace tutti::cli {
 
 // How far a ratio moves by itself: of two arms that run the same, round by round.
@@ -24,16 +26,20 @@ struct MatmulRow {
   std::string config = {};
   std::string library = {};  // that multiplies; empty: tutti
   double tflops = 0;
-  double ratio = 0;                       // of speeds, over the best of cuBLASLt; 0: not measured
-  std::optional<MatmulNoise> noise = {};  // of the best of cuBLASLt over itself
-  double megahertz = 0;                   // mean of all SMs during it; 0: not measured
+  double ratio = 0;  // of speeds, over the best of cuBLASLt; 0: not measured
+  // Of the best of cuBLASLt over itself, or of own_matmul_only.
+  std::optional<MatmulNoise> noise = {};
+  double megahertz = 0;    // mean of all SMs during it; 0: not measured
   double watts = 0;        // of the GPU while its shape was measured; 0: not measured
   double utilisation = 0;  // of the tensor cores at that clock; 0: unknown
   double fill = 0;         // useful part of the waves of the own kernel's tile; 0: another kernel
+  std::optional<ArrivalRow> arrival = {};  // of rows of kAllGatherMatmulName
 
   // What is multiplied, but for the extents.
   bool same_kind(const MatmulRow& other) const {
-    return layout == other.layout && products == other.products && bias == other.bias;
+    return layout == other.layout && products == other.products && bias == other.bias &&
+           arrival.has_value() == other.arrival.has_value() &&
+           (!arrival || arrival->same_kind(*other.arrival));
   }
   bool same_extents(const MatmulRow& other) const {
     return m == other.m && n == other.n && k == other.k;

@@ -14,6 +14,12 @@ std::string matmul_cells(const MatmulRow& m) {
                      m.bias, m.config, m.tflops, m.ratio);
 }
 
+std::string arrival_cells(const ArrivalRow& a) {
+  return fmt::format(",{},{},\"{}\",{},{:.6f},{:.3f},{:.3f},{:.6f},{:.3f},{:.6f}", a.ranks,
+                     a.chunks, a.arrival, a.order, a.over_own, a.last_us, a.bound_us, a.over_bound,
+                     a.predicted_us, a.predicted_error);
+}
+
 // Without the end of the line.
 std::string csv_line(const Row& r) {
   return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", r.collective, r.algorithm,
@@ -28,20 +34,26 @@ std::string csv_line(const Row& r) {
 
 class CsvPrinter : public Printer {
  public:
-  explicit CsvPrinter(bool matmuls) : matmuls_(matmuls) {}
+  explicit CsvPrinter(CsvColumns columns)
+      : matmuls_(columns != CsvColumns::kCommon), arrivals_(columns == CsvColumns::kArrivals) {}
 
   std::string begin(const Record&) override {
     return std::string(
                "collective,algorithm,backend,ranks,dtype,op,bytes,count,in_place,buffers,mode,"
                "graph_operations,chained,cache,launch,blocks,threads,chunk_bytes,p50_us,p90_us,"
                "p99_us,min_us,max_us,n,copy_us,algbw_gbps,busbw_gbps,wrong,chosen") +
-           (matmuls_ ? ",m,n,k,layout,products,bias,config,tflops,ratio\n" : "\n");
+           (matmuls_ ? ",m,n,k,layout,products,bias,config,tflops,ratio" : "") +
+           (arrivals_ ? ",shards,chunks,arrival,order,over_own,last_us,bound_us,over_bound,"
+                        "predicted_us,predicted_error\n"
+                      : "\n");
   }
   std::string add(std::span<const Row> rows) override {
     std::string text;
     for (const Row& row : rows) {
       text += csv_line(row);
       if (matmuls_) text += row.matmul ? matmul_cells(*row.matmul) : ",,,,,,,,,";
+      const bool arrives = row.matmul && row.matmul->arrival;
+      if (arrivals_) text += arrives ? arrival_cells(*row.matmul->arrival) : ",,,,,,,,,,";
       text += "\n";
     }
     return text;
@@ -49,19 +61,22 @@ class CsvPrinter : public Printer {
   std::string end(const Record&) override { return {}; }
 
  private:
-  const bool matmuls_;  // columns of theirs
+  const bool matmuls_, arrivals_;  // columns of theirs
 };
 
 }  // namespace
 
-std::unique_ptr<Printer> make_csv_printer(bool matmuls) {
-  return std::make_unique<CsvPrinter>(matmuls);
+std::unique_ptr<Printer> make_csv_printer(CsvColumns columns) {
+  return std::make_unique<CsvPrinter>(columns);
 }
 
 std::string print_csv(const Record& record) {
-  const bool matmuls =
-      std::ranges::any_of(record.rows, [](const Row& row) { return row.matmul.has_value(); });
-  return CsvPrinter(matmuls).whole(record);
+  CsvColumns columns = CsvColumns::kCommon;
+  for (const Row& row : record.rows) {
+    if (!row.matmul) continue;
+    columns = std::max(columns, row.matmul->arrival ? CsvColumns::kArrivals : CsvColumns::kMatmuls);
+  }
+  return CsvPrinter(columns).whole(record);
 }
 
 }  // namespace tutti::cli

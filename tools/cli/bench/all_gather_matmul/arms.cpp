@@ -1,0 +1,290 @@
+#include "bench/all_gather_matmul/arms.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/try.hpp"
+#include "base/units.hpp"
+#include "matmul/select.hpp"
+
+namespace tutti::cli {
+namespace {
+
+// A wait may take so much longer than the trace.
+constexpr std::uint64_t kPatienceNs = 2'000'000'000;
+// A flag of four such bytes is open for every epoch of a sample.
+constexpr int kOpenByte = 0x3f;
+
+Result<CheckedMatmul> checked_call(const MatmulSets& sets, std::size_t set) {
+  const MatmulSetting& setting = sets.setting();
+  const auto& [m, n, k] = setting.extents;
+  return check({.a = sets.a(set),
+                .b = sets.b(set, 0),
+                .c = sets.c(set, 0),
+                .m = m,
+                .n = n,
+                .k = k,
+                .dtype = setting.dtype,
+                .b_layout = setting.layout,
+                .backend = Backend::kCuda});
+}
+
+Result<MatmulTiling> tiling_of(const MatmulProblem& problem, const std::string& tile,
+                               int multiprocessors) {
+  if (tile.empty()) return fastest_tile(problem, multiprocessors).tiling;
+  TUTTI_ASSIGN(const ForcedMatmul forced, parse({.algorithm = {}, .tile = tile}));
+  return forecast(*forced.tile, problem, multiprocessors).tiling;
+}
+
+std::string gated_config(const GatedSetting& setting, ArrivalOrder order) {
+  const ArrivalPlan& plan = setting.call.plan;
+  return fmt::format("{}, {} order, {} x {} chunks, {}",
+                     config_text(setting.call.tiling, setting.call.problem.m), to_string(order),
+                     plan.shards, plan.chunks, setting.trace ? "replayed" : "open");
+}
+
+// The flags of one arm on the device, and what its waits leave there.
+class ArmFlags {
+ public:
+  static Result<std::shared_ptr<ArmFlags>> make(MatmulDevice& device, const GatedSetting& setting) {
+    auto flags = std::make_shared<ArmFlags>();
+    const ArrivalPlan& plan = setting.call.plan;
+    flags->bytes_ = static_cast<std::size_t>(plan.shards * plan.chunks) * sizeof(std::uint32_t);
+    TUTTI_ASSIGN(flags->flags_, device.allocate(flags->bytes_));
+    TUTTI_ASSIGN(flags->failure_, device.allocate(sizeof(GateFailure)));
+    const GateFailure none;
+    TUTTI_TRY(device.copy(flags->failure_.get(), &none, sizeof none));
+    if (!setting.trace) return flags;
+    const std::vector<ReplayedArrival> replay = replay_of(*setting.trace);
+    flags->timeout_ns_ += replay.empty() ? 0 : replay.back().ns;
+    flags->closed_ = true;
+    flags->replayed_ = static_cast<int>(replay.size());
+    if (replay.empty()) return flags;
+    const std::size_t bytes = replay.size() * sizeof(ReplayedArrival);
+    TUTTI_ASSIGN(flags->replay_, device.allocate(bytes));
+    TUTTI_TRY(device.copy(flags->replay_.get(), replay.data(), bytes));
+    return flags;
+  }
+
+  // Before the first of a row of operations.
+  Status begin(CudaDriver& cuda, Stream stream) {
+    epoch_ = 0;
+    return cuda.set_async(flags_.get(), closed_ ? 0 : kOpenByte, bytes_, stream);
+  }
+
+  // Of the next operation. What the last one opened is closed for it.
+  Arrival next() {
+    return {.flags = reinterpret_cast<std::uint32_t*>(flags_.get()),
+            .epoch = ++epoch_,
+            .timeout_ns = timeout_ns_,
+            .failure = reinterpret_cast<GateFailure*>(failure_.get()),
+            .replay = reinterpret_cast<const ReplayedArrival*>(replay_.get()),
+            .replayed = replayed_};
+  }
+
+  Status told(MatmulDevice& device, const ArrivalPlan& plan) const {
+    GateFailure failure;
+    TUTTI_TRY(device.copy(&failure, failure_.get(), sizeof failure));
+    if (failure.failed == 0) return Status::ok();
+    return {StatusCode::kTimeout,
+            fmt::format("a tile waited in vain for chunk {} of shard {}: its flag is {}, not {}",
+                        failure.chunk % plan.chunks, failure.chunk / plan.chunks, failure.seen,
+                        failure.epoch)};
+  }
+
+ private:
+  std::shared_ptr<std::byte> flags_, failure_, replay_;
+  std::size_t bytes_ = 0;
+  std::uint64_t timeout_ns_ = kPatienceNs;
+  std::uint32_t epoch_ = 0;
+  int replayed_ = 0;
+  bool closed_ = false;
+};
+
+// Compares the bits of C with those that the first arm wrote.
+class BitComparison {
+ public:
+  BitComparison(MatmulDevice& device, const MatmulSets& sets)
+      : device_(device), sets_(sets), bytes_(bytes_of(sets.setting())) {}
+
+  Result<Mismatches> operator()(const MatmulArm& arm, std::size_t set) {
+    if (!arm.library.empty()) return Mismatches{};  // has bits of its own
+    if (reference_ == nullptr) {
+      TUTTI_ASSIGN(reference_, device_.allocate(bytes_));
+    }
+    if (set != of_ || !filled_) {
+      TUTTI_TRY(device_.copy(reference_.get(), sets_.c(set, 0), bytes_));
+      of_ = set;
+      filled_ = true;
+      return Mismatches{};
+    }
+    return compare(set);
+  }
+
+ private:
+  static std::size_t bytes_of(const MatmulSetting& setting) {
+    return setting.extents.m * setting.extents.n * size_of(setting.dtype);
+  }
+
+  Result<Mismatches> compare(std::size_t set) const {
+    constexpr std::size_t kAtOnce = 64 * MiB;
+    const std::size_t element = size_of(sets_.setting().dtype);
+    std::vector<std::byte> want(std::min(bytes_, kAtOnce)), got(want.size());
+    Mismatches found;
+    for (std::size_t at = 0; at < bytes_; at += want.size()) {
+      const std::size_t now = std::min(want.size(), bytes_ - at);
+      TUTTI_TRY(device_.copy(want.data(), reference_.get() + at, now));
+      TUTTI_TRY(device_.copy(got.data(), sets_.c(set, 0) + at, now));
+      if (std::memcmp(want.data(), got.data(), now) == 0) continue;
+      for (std::size_t k = 0; k < now; k += element) {
+        if (std::memcmp(want.data() + k, got.data() + k, element) == 0) continue;
+        if (found.count++ == 0) found.first = (at + k) / element;
+      }
+    }
+    return found;
+  }
+
+  MatmulDevice& device_;
+  const MatmulSets& sets_;
+  std::size_t bytes_;
+  std::shared_ptr<std::byte> reference_;
+  std::size_t of_ = 0;
+  bool filled_ = false;
+};
+
+class GatedArmMaker {
+ public:
+  GatedArmMaker(const GatedPlace& place, const GatedSetting& setting, const MatmulSets& sets)
+      : place_(place), setting_(setting), sets_(sets) {}
+
+  // Has flags, too, which it does not read: so what sets them takes the same time everywhere.
+  Result<MatmulArm> own() const {
+    const GatedCall& call = setting_.call;
+    TUTTI_TRY(place_.kernels.load_own(place_.cuda, call.problem, call.tiling));
+    TUTTI_ASSIGN(const auto flags, ArmFlags::make(place_.device, setting_));
+    MatmulArm arm = named(kOwnAloneRow, config_text(call.tiling, call.problem.m));
+    arm.begin = [flags, &cuda = place_.cuda](Stream stream) { return flags->begin(cuda, stream); };
+    arm.run = [this_sets = &sets_, call, &place = place_](std::size_t set,
+                                                          Stream stream) -> Status {
+      TUTTI_ASSIGN(const CheckedMatmul checked, checked_call(*this_sets, set));
+      return place.kernels.run_own(place.cuda, checked, call.tiling, call.multiprocessors, stream);
+    };
+    return arm;
+  }
+
+  struct Gated {
+    MatmulArm arm;
+    std::function<Status()> told;  // of its waits
+  };
+  Result<Gated> gated(ArrivalOrder order) const {
+    GatedCall call = setting_.call;
+    call.plan.order = order;
+    TUTTI_TRY(place_.kernels.load_gated(place_.cuda, call.problem, call.tiling));
+    TUTTI_ASSIGN(const auto flags, ArmFlags::make(place_.device, setting_));
+    Gated made{.arm = named(row_of_order(order), gated_config(setting_, order)), .told = {}};
+    made.arm.begin = [flags, &cuda = place_.cuda](Stream stream) {
+      return flags->begin(cuda, stream);
+    };
+    made.arm.run = [this_sets = &sets_, call, flags, &place = place_](std::size_t set,
+                                                                      Stream stream) -> Status {
+      TUTTI_ASSIGN(const CheckedMatmul checked, checked_call(*this_sets, set));
+      Arrival arrival = flags->next();
+      arrival.plan = call.plan;
+      const int first = call.plan.own * call.plan.chunks;
+      const std::size_t row = rows_of_chunk(call.plan, call.problem.m, first).first;
+      arrival.own_lda = call.problem.k;
+      arrival.own_a = this_sets->a(set) + row * call.problem.k * size_of(call.problem.dtype);
+      return place.kernels.run_gated(place.cuda, checked, call.tiling, arrival,
+                                     call.multiprocessors, stream);
+    };
+    made.told = [flags, &device = place_.device, plan = call.plan, name = made.arm.algorithm] {
+      const Status status = flags->told(device, plan);
+      return status.is_ok() ? status : status.with_context(name);
+    };
+    return made;
+  }
+
+ private:
+  MatmulArm named(std::string_view algorithm, std::string config) const {
+    const MatmulForecast cast =
+        forecast(*setting_.call.tiling.tile, setting_.call.problem, setting_.call.multiprocessors);
+    return {.algorithm = std::string(algorithm),
+            .tile = setting_.tile,
+            .config = std::move(config),
+            .fill = cast.fill};
+  }
+
+  const GatedPlace& place_;
+  const GatedSetting& setting_;
+  const MatmulSets& sets_;
+};
+
+Result<std::optional<ArrivalTrace>> trace_of(const AllGatherMatmulOptions& options,
+                                             const GatedCall& call) {
+  if (options.arrival != ArrivalKind::kModel) return options.trace;
+  const MatmulProblem& problem = call.problem;
+  TUTTI_ASSIGN(ArrivalTrace trace,
+               modelled_arrival(
+                   call.plan, {.m = problem.m, .bytes_per_row = problem.k * size_of(problem.dtype)},
+                   {}, "one copy engine over NVLink"));
+  return std::optional(std::move(trace));
+}
+
+}  // namespace
+
+Result<GatedSetting> gated_setting(const GatedPlace& place, const AllGatherMatmulOptions& options,
+                                   const MatmulSets& sets, const std::string& tile) {
+  TUTTI_ASSIGN(const int device, place.cuda.current_device());
+  TUTTI_ASSIGN(const CudaDeviceProperties properties, place.cuda.properties(device));
+  TUTTI_ASSIGN(const CheckedMatmul checked, checked_call(sets, 0));
+  const std::string why =
+      why_not(MatmulAlgorithm::kOwn, checked.problem,
+              {.backend = Backend::kCuda,
+               .compute = 10 * properties.compute_major + properties.compute_minor,
+               .multiprocessors = properties.multiprocessors,
+               .own_kernels = place.kernels.own});
+  if (!why.empty()) return Status(StatusCode::kUnsupported, "own_matmul: " + why);
+  GatedSetting setting{
+      .call = {.problem = checked.problem,
+               .tiling = {},
+               .plan = {.shards = options.ranks, .chunks = options.chunks, .own = options.own},
+               .multiprocessors = properties.multiprocessors},
+      .orders = options.orders,
+      .trace = {},
+      .tile = tile};
+  TUTTI_ASSIGN(setting.call.tiling, tiling_of(checked.problem, tile, properties.multiprocessors));
+  TUTTI_ASSIGN(setting.trace, trace_of(options, setting.call));
+  return setting;
+}
+
+Result<MatmulArms> make_gated_arms(const GatedPlace& place, const GatedSetting& setting,
+                                   const MatmulSets& sets) {
+  MatmulArms arms;
+  const GatedArmMaker maker(place, setting, sets);
+  TUTTI_ASSIGN(MatmulArm own, maker.own());
+  arms.calls.push_back(own);
+  std::vector<std::function<Status()>> told;
+  for (const ArrivalOrder order : setting.orders) {
+    auto gated = maker.gated(order);
+    if (!gated.is_ok()) {
+      arms.skipped.push_back(
+          {.algorithm = std::string(row_of_order(order)), .why = gated.status().message()});
+      continue;
+    }
+    arms.calls.push_back(std::move(gated->arm));
+    told.push_back(std::move(gated->told));
+  }
+  arms.calls.push_back(std::move(own));
+  place.kernels.add_library(place.cuda, sets, arms);
+  auto compare = std::make_shared<BitComparison>(place.device, sets);
+  arms.compare = [compare](const MatmulArm& arm, std::size_t set) { return (*compare)(arm, set); };
+  arms.ended = [told = std::move(told)] {
+    for (const auto& each : told) TUTTI_TRY(each());
+    return Status::ok();
+  };
+  return arms;
+}
+
+}  // namespace tutti::cli

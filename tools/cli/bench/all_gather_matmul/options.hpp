@@ -1,0 +1,38 @@
+// What `tutti bench all_gather_matmul` was asked for: as typed, and as checked.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/matmul/options.hpp"
+#include "matmul/arrival_trace.hpp"
+
+namespace tutti::cli {
+
+// The text of each option; empty: not given. Of `matmul` what both benchmarks have.
+struct AllGatherMatmulArguments {
+  MatmulArguments matmul;
+  std::string ranks, chunks, arrival;
+};
+
+enum class ArrivalKind : std::uint8_t { kOpen, kModel, kTrace };
+
+struct AllGatherMatmulOptions {
+  MatmulBenchOptions matmul;         // of its algorithms, none
+  std::vector<ArrivalOrder> orders;  // of tiles, one after the other
+  int ranks = 8, chunks = 1;         // emulated
+  int own = 0;                       // the shard that is there beforehand
+  ArrivalKind arrival = ArrivalKind::kOpen;
+  std::string arrival_text = "open";       // as typed
+  std::optional<ArrivalTrace> trace = {};  // of kTrace: fits all shapes
+};
+
+// "fused_rotated": what rows are called.
+std::string_view row_of_order(ArrivalOrder order);
+
+// Fills in what was not given. The first invalid value is kInvalidArgument.
+Result<AllGatherMatmulOptions> check_all_gather_matmul_arguments(
+    const AllGatherMatmulArguments& arguments, const BenchMachine& machine);
+
+}  // namespace tutti::cli
