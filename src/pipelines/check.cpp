@@ -10,6 +10,7 @@
 #include "base/try.hpp"
 #include "pipelines/order.hpp"
 #include "pipelines/print.hpp"
+#include "pipelines/serial.hpp"
 
 namespace tutti::pipelines {
 namespace {
@@ -229,7 +230,8 @@ Status check(const Program& program, std::span<const std::vector<Instruction>> r
   }
   constexpr int kCalls = 2;
   AccessCheck accesses(program, ranks);
-  return execute(ranks, kCalls, [&](const Moment& moment) { return accesses.visit(moment); });
+  TUTTI_TRY(execute(ranks, kCalls, [&](const Moment& moment) { return accesses.visit(moment); }));
+  return execute_serially(ranks, kCalls);
 }
 
 Result<std::vector<std::vector<Instruction>>> checked(const Program& program) {

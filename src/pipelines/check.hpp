@@ -10,7 +10,9 @@ namespace tutti::pipelines {
 
 // Checks two calls of all ranks, without a synchronisation between them:
 //
-// - every wait ends: a rank writes the word that it awaits, and no ranks wait for each other;
+// - every wait ends: a rank writes the word that it awaits, and no ranks wait for each other. This
+//   holds with streams that are independent, and if each rank runs its list as one serial stream
+//   (serial.hpp);
 // - rows are read after they were written in the same call, and written after all earlier reads and
 //   writes of them have ended, whatever the speed of ranks and streams;
 // - rows of another rank's buffer are accessed only if handles of the buffer were exchanged;

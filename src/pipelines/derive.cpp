@@ -108,15 +108,15 @@ class Derivation {
   void add_shift();
   void add_ring();
   Nodes ring_get_step() const;
+  Nodes unless_last(Nodes nodes) const;
   Nodes first_or_later(Node first, Node later) const;
   Nodes ring_put_step() const;
   void add_tiles();
 
-  // The parts that all programs have.
-  void open(Nodes allowing, Nodes own_copy);
-  void own_matmul(bool ordered);
+  // The parts that programs have in common.
+  Nodes forks(int first, int last) const;
+  void open(Nodes allowing, bool ordered);
   void close(Nodes waits);
-  Nodes forks() const;
 
   // Peers read the own shard from its copy in the gathered A.
   bool staged() const { return get_ && !d_.symmetric_a && n_ > 1; }
@@ -172,46 +172,46 @@ void Derivation::add_setup() {
   program_.setup.push_back({shared});
 }
 
-// With inter-stream order each other stream begins after the first transfer of the one before.
-Nodes Derivation::forks() const {
-  const bool ring_of_puts = d_.algorithm == Algorithm::kRing && !get_;
-  if (streams_ == 1 || d_.inter_stream_order || ring_of_puts) {
-    return {Node{Synchronize{constant(0), kCaller}}};
-  }
-  return loop(Variable::kStream, 0, streams_ - 1, {Node{Synchronize{kStream, kCaller}}});
+// The streams first, ..., last wait for the caller's.
+Nodes Derivation::forks(int first, int last) const {
+  if (first == last) return {Node{Synchronize{constant(first), kCaller}}};
+  return loop(Variable::kStream, first, last, {Node{Synchronize{kStream, kCaller}}});
 }
 
-// `allowing` follows the own copy if peers read that. Otherwise it comes first: any other word that
-// this rank writes in the call then implies that it has allowed transfers.
-void Derivation::open(Nodes allowing, Nodes own_copy) {
+// The beginning of shift and ring. Before any stream waits for a peer, this rank has posted what
+// peers wait for, in whatever order its streams run. The own matmul waits for no peer, so it does
+// not wait for the own copy either. Where streams begin in order, only the first two wait for the
+// caller's: a step 0 has no transfer.
+void Derivation::open(Nodes allowing, bool ordered) {
   Nodes& nodes = program_.call;
-  if (!allowing.empty() || !own_copy.empty()) nodes.push_back({SetCurrentStream{kCaller}});
+  const int last = ordered ? std::min(streams_, 2) - 1 : streams_ - 1;
+  const Node set_caller{SetCurrentStream{kCaller}}, copy{Copy{own(), gathered(kRank)}};
   if (staged()) {
-    append(nodes, forks());
-    append(nodes, std::move(own_copy));
+    append(nodes, forks(0, 0));
+    append(nodes, {set_caller, copy});
     append(nodes, std::move(allowing));
+    append(nodes, forks(1, last));
   } else {
+    if (!allowing.empty() || d_.gathered) nodes.push_back(set_caller);
     append(nodes, std::move(allowing));
-    append(nodes, forks());
-    append(nodes, std::move(own_copy));
+    append(nodes, forks(0, last));
+    if (d_.gathered) nodes.push_back(copy);
   }
+  append(nodes, {Node{SetCurrentStream{constant(0)}}, Node{Matmul{own()}}});
+  const bool steps_ordered = d_.algorithm == Algorithm::kRing && streams_ > 1;
+  if (staged() && n_ > streams_ && !steps_ordered) append(nodes, forks(0, 0));
 }
 
-void Derivation::own_matmul(bool ordered) {
-  program_.call.push_back({SetCurrentStream{constant(0)}});
-  if (ordered && streams_ > 1) program_.call.push_back({Synchronize{constant(1), constant(0)}});
-  program_.call.push_back({Matmul{own()}});
-}
-
+// The caller's stream waits for peers after this rank has done everything that they wait for.
 void Derivation::close(Nodes waits) {
   Nodes& nodes = program_.call;
   nodes.push_back({SetCurrentStream{kCaller}});
-  append(nodes, std::move(waits));
   if (streams_ == 1) {
     nodes.push_back({Synchronize{kCaller, constant(0)}});
   } else {
     append(nodes, loop(Variable::kStream, 0, streams_ - 1, {Node{Synchronize{kCaller, kStream}}}));
   }
+  append(nodes, std::move(waits));
 }
 
 // After the transfer of a step: the next stream begins, if this is its first step.
@@ -249,9 +249,7 @@ Node Derivation::move(const Exchange& both) const {
 void Derivation::add_shift() {
   program_.words = 1;
   const Exchange both = exchange({}, constant(0), constant(0));
-  const bool copied = staged() || d_.gathered;
-  open(each_peer({allow(both)}), copied ? Nodes{Node{Copy{own(), gathered(kRank)}}} : Nodes{});
-  own_matmul(d_.inter_stream_order);
+  open(each_peer({allow(both)}), d_.inter_stream_order);
 
   Nodes step = {Node{SetCurrentStream{stream_of(kStep, n_ - 1)}}, move(both)};
   if (streams_ > 2) append(step, order_next(kStep));
@@ -262,29 +260,32 @@ void Derivation::add_shift() {
 }
 
 // Step s brings the shard of rank - s from the left neighbour, which has had it since step s - 1.
+// So the last transfer that the right neighbour makes ends after its others.
 void Derivation::add_ring() {
   program_.words = n_;
   const Index left = around(kRank - 1), right = around(kRank + 1);
-  const bool copied = staged() || d_.gathered;
-  Nodes allowing;
+  Nodes allowing, waits;
   if (n_ > 1 && get_) {
     allowing = {Node{SendPost{{right, offered(), {}, constant(1), constant(1)}}}};
+    const Index last = constant(n_ - 1);
+    const Slice read = n_ == 2 ? offered() : gathered(around(kRank + 2));
+    waits = {Node{SendWait{{right, read, {}, last, last}}}};
   } else if (n_ > 1) {
     allowing = {Node{RecvPost{{left, {kGathered}, {}, constant(0), constant(0)}}}};
   }
-  open(std::move(allowing), copied ? Nodes{Node{Copy{own(), gathered(kRank)}}} : Nodes{});
-  own_matmul(get_ ? d_.inter_stream_order : n_ > 1);
+  open(std::move(allowing), n_ > 1);
   append(program_.call, loop(Variable::kStep, 1, n_ - 1, get_ ? ring_get_step() : ring_put_step()));
-  Nodes waits;
-  if (get_ && n_ > 1) {
-    const int first = first_awaited(1, n_ - 1);
-    const auto wait = [&](Slice read) { return Node{SendWait{{right, read, {}, kStep, kStep}}}; };
-    const Node forwarded = wait(gathered(around(kRank - kStep + 1)));
-    waits =
-        loop(Variable::kStep, first, n_ - 1,
-             first == 1 && !staged() ? first_or_later(wait(own()), forwarded) : Nodes{forwarded});
-  }
   close(std::move(waits));
+}
+
+// After the transfer of a ring's step, unless it is the last one. The next step begins after it: it
+// needs what that brought (put), or the left neighbour needs what this rank posts (get).
+Nodes Derivation::unless_last(Nodes nodes) const {
+  if (streams_ > 1) {
+    nodes.push_back({Synchronize{stream_of(kStep + 1, n_ - 1), stream_of(kStep, n_ - 1)}});
+  }
+  if (n_ == 2 || nodes.empty()) return {};
+  return {Node{If{kStep + 1, n_, std::move(nodes), {}}}};
 }
 
 // The first transfer of a ring brings what a rank has itself.
@@ -307,13 +308,11 @@ Nodes Derivation::ring_get_step() const {
     append(step, first_or_later(receive(first), receive(current)));
   }
   const Transfer forwarded{right, current, {}, kStep + 1, kStep + 1};
-  if (n_ > 2) step.push_back({If{kStep + 1, n_, {Node{SendPost{forwarded}}}, {}}});
-  if (streams_ > 2) append(step, order_next(kStep));
+  append(step, unless_last({Node{SendPost{forwarded}}}));
   step.push_back({Matmul{current}});
   return step;
 }
 
-// A step sends what arrived in the step before, so its stream waits for that one's.
 Nodes Derivation::ring_put_step() const {
   const Index left = around(kRank - 1), right = around(kRank + 1);
   const Index previous = around(kRank - kStep + 1), current = around(kRank - kStep);
@@ -323,23 +322,33 @@ Nodes Derivation::ring_put_step() const {
   Nodes step = {Node{SetCurrentStream{stream_of(kStep, n_ - 1)}}};
   append(step, first_or_later(send(own()), send(gathered(previous))));
   step.push_back({RecvWait{{left, gathered(current), {}, constant(0), kStep}}});
-  if (streams_ > 1 && n_ > 2) {
-    const Synchronize next{stream_of(kStep + 1, n_ - 1), stream_of(kStep, n_ - 1)};
-    step.push_back({If{kStep + 1, n_, {Node{next}}, {}}});
-  }
+  append(step, unless_last({}));
   step.push_back({Matmul{gathered(current)}});
   return step;
 }
 
+// With staging, the caller's stream copies and posts tile after tile, and the stream of a tile
+// waits for that. So a stream that waits for a peer's tile follows this rank's posts of all earlier
+// tiles.
 void Derivation::add_tiles() {
   program_.words = d_.tiles;
   const Exchange both = exchange(kTile, staged() ? kTile : constant(0), kTile);
-  // Without staging, one word allows the transfers of all tiles.
-  open(staged() ? Nodes{} : each_peer({allow(exchange({}, constant(0), constant(0)))}), {});
-
-  Nodes tile = {Node{SetCurrentStream{stream_of(kTile, d_.tiles - 1)}},
-                Node{Copy{{kA, kRank, kTile}, gathered(kRank, kTile)}}};
-  if (staged()) append(tile, each_peer({allow(both)}));
+  const Index stream = stream_of(kTile, d_.tiles - 1);
+  const Node set_caller{SetCurrentStream{kCaller}}, set_stream{SetCurrentStream{stream}};
+  const Node copy{Copy{{kA, kRank, kTile}, gathered(kRank, kTile)}};
+  Nodes tile;
+  if (staged()) {
+    tile = {set_caller, copy};
+    append(tile, each_peer({allow(both)}));
+    append(tile, {Node{Synchronize{stream, kCaller}}, set_stream});
+  } else {
+    // One word allows the transfers of all tiles.
+    const Nodes allowing = each_peer({allow(exchange({}, constant(0), constant(0)))});
+    if (!allowing.empty()) program_.call.push_back(set_caller);
+    append(program_.call, allowing);
+    append(program_.call, forks(0, d_.inter_stream_order ? 0 : streams_ - 1));
+    tile = {set_stream, copy};
+  }
   append(tile, each_peer({move(both)}));
   append(tile, order_next(kTile));
   if (!get_) append(tile, each_peer({Node{RecvWait{both.in}}}));

@@ -52,7 +52,7 @@ TEST(ExplainPipelines, PrintsWhatARankEnqueues) {
   EXPECT_THAT(text, HasSubstr("2 ranks: 4 rows each, the last ones fewer; shards over 2 streams"));
   EXPECT_THAT(text, HasSubstr("\nRANK 1, BY STREAM:\n  caller  writes ready[0] of rank 0\n"));
   EXPECT_THAT(text, HasSubstr("  1  copies A[0:4] of rank 0 to A_gathered[0:4] of rank 1\n"));
-  EXPECT_THAT(text, EndsWith("  caller  waits for stream 1\n"));
+  EXPECT_THAT(text, EndsWith("  caller  waits for done[0] from rank 0\n"));
 }
 
 TEST(ExplainPipelines, PrintsJson) {
@@ -61,7 +61,7 @@ TEST(ExplainPipelines, PrintsJson) {
   EXPECT_EQ(pipeline.at("algorithm"), "pipelined_shift");
   EXPECT_EQ(pipeline.at("m"), 8192);
   EXPECT_EQ(pipeline.at("rank"), 2);
-  EXPECT_EQ(pipeline.at("instructions").back().at("do"), "wait_for_stream");
+  EXPECT_EQ(pipeline.at("instructions").back().at("do"), "await");
 }
 
 TEST(ExplainPipelines, RefusesInvalidOptions) {

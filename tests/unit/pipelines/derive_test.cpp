@@ -57,8 +57,8 @@ TEST(PipelineDerive, ShiftOfGetsAsNodes) {
                         3,
                         {{SetCurrentStream{mod(kStep, 2)}}, {RecvPost{get}}, {Matmul{arrived}}}}},
                    {SetCurrentStream{caller}},
-                   {For{Variable::kStep, 1, 3, {{SendWait{offer}}}}},
-                   {For{Variable::kStream, 0, 1, {{Synchronize{caller, kStream}}}}}}));
+                   {For{Variable::kStream, 0, 1, {{Synchronize{caller, kStream}}}}},
+                   {For{Variable::kStep, 1, 3, {{SendWait{offer}}}}}}));
 }
 
 std::string golden(const std::string& name) {

@@ -37,9 +37,9 @@ TEST(PipelinePrint, WhatARankEnqueues) {
             "       1  copies A[0:4] of rank 0 to A_gathered[0:4] of rank 1\n"
             "       1  writes done[0] of rank 0\n"
             "       1  C0[shard 0], C1[shard 0] = Matmul(A_gathered[shard 0], B0 + bias0, B1)\n"
-            "  caller  waits for done[0] from rank 0\n"
             "  caller  waits for stream 0\n"
-            "  caller  waits for stream 1\n");
+            "  caller  waits for stream 1\n"
+            "  caller  waits for done[0] from rank 0\n");
 }
 
 TEST(PipelinePrint, Json) {

@@ -1,10 +1,13 @@
 // Descriptions that tests have in common.
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "pipelines/derive.hpp"
+#include "pipelines/lower.hpp"
 
 namespace tutti::pipelines::test {
 
@@ -39,6 +42,25 @@ inline std::vector<Description> all_kinds(int ranks, std::size_t m) {
     }
   }
   return all;
+}
+
+inline bool waits_for_another(const Instruction& instruction) {
+  return std::holds_alternative<Await>(instruction.action) ||
+         std::holds_alternative<WaitForStream>(instruction.action);
+}
+
+// A wait of instruction `i` that no rows depend on. It lets transfers begin in order; or, with get,
+// it lets ranks make progress whose streams are not independent, if all ranks have it.
+inline bool only_orders(const Description& d, std::span<const Instruction> list, std::size_t i) {
+  const auto* wait = std::get_if<WaitForStream>(&list[i].action);
+  if (wait == nullptr || d.protocol == Protocol::kPut || list[i].stream == kCallerStream) {
+    return false;
+  }
+  if (d.algorithm == Algorithm::kTiles) {
+    return d.inter_stream_order && !d.symmetric_a && wait->on != kCallerStream;
+  }
+  return std::ranges::any_of(
+      list.first(i), [&](const Instruction& earlier) { return earlier.stream == list[i].stream; });
 }
 
 inline std::string name(const Description& d) {
