@@ -9,8 +9,10 @@
 
 #include "base/try.hpp"
 #include "pipelines/order.hpp"
+#include "pipelines/origins.hpp"
 #include "pipelines/print.hpp"
 #include "pipelines/serial.hpp"
+#include "pipelines/validate.hpp"
 
 namespace tutti::pipelines {
 namespace {
@@ -34,13 +36,31 @@ class AccessLog {
  public:
   AccessLog(const Program& program, std::span<const std::vector<Instruction>> ranks)
       : program_(program) {
+    std::map<Key, std::set<std::size_t>> cuts;  // where slices of a buffer begin or end
     for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
       for (std::size_t id = 0; id < program.buffers.size(); ++id) {
-        const auto buffer = static_cast<BufferId>(id);
-        std::set<std::size_t> cuts = cuts_of(ranks, {rank, buffer, {}});
-        auto& cells = cells_[{rank, buffer}];
-        for (const std::size_t cut : cuts) cells.push_back({cut});
+        cuts[{rank, static_cast<BufferId>(id)}] = {0};
       }
+    }
+    const auto cut = [&](const Place& place) {
+      auto& of_buffer = cuts.at({place.rank, place.buffer});
+      for (const Rows& rows : place.rows) of_buffer.insert({rows.begin, rows.end});
+    };
+    for (const auto& list : ranks) {
+      for (const Instruction& instruction : list) {
+        if (const auto* move = std::get_if<Move>(&instruction.action)) {
+          cut(move->from);
+          cut(move->to);
+        } else if (const auto* multiply = std::get_if<Multiply>(&instruction.action)) {
+          cut(multiply->a);
+          for (const Product& product : program.products) {
+            cut({multiply->a.rank, product.c, multiply->c});
+          }
+        }
+      }
+    }
+    for (const auto& [key, begins] : cuts) {
+      for (const std::size_t begin : begins) cells_[key].push_back({begin});
     }
   }
 
@@ -69,46 +89,32 @@ class AccessLog {
     });
   }
 
+  // As write(), of rows that a call writes only once.
+  Status write_once(const Place& place, const Moment& moment) {
+    TUTTI_TRY(each_cell(place, [&](const Cell& cell) -> Status {
+      const Event& write = cell.write.event;
+      if (write.instruction == nullptr || write.call < moment.event.call) return Status::ok();
+      return invalid_program(fmt::format("{}: writes {} again, after {}", event_text(moment.event),
+                                         text(place), event_text(write)));
+    }));
+    return write(place, moment);
+  }
+
   // All rows of a buffer.
   Place whole(int rank, BufferId buffer) const {
-    const Buffer& all = program_.buffers[static_cast<std::size_t>(buffer)];
-    const std::size_t rows =
-        all.part == Part::kShard ? shard_rows(program_.description, rank).count() : all.rows;
+    const std::size_t rows = rows_in(program_, rank, buffer);
     return {rank, buffer, rows == 0 ? std::vector<Rows>() : std::vector<Rows>{{0, rows}}};
   }
 
  private:
-  // Where slices of a buffer begin.
-  std::set<std::size_t> cuts_of(std::span<const std::vector<Instruction>> ranks,
-                                const Place& of) const {
-    std::set<std::size_t> cuts = {0};
-    const auto add = [&](const Place& place) {
-      if (place.rank != of.rank || place.buffer != of.buffer) return;
-      for (const Rows& rows : place.rows) cuts.insert({rows.begin, rows.end});
-    };
-    for (const auto& list : ranks) {
-      for (const Instruction& instruction : list) {
-        if (const auto* move = std::get_if<Move>(&instruction.action)) {
-          add(move->from);
-          add(move->to);
-        } else if (const auto* multiply = std::get_if<Multiply>(&instruction.action)) {
-          add(multiply->a);
-          for (const Product& product : program_.products) {
-            add({multiply->a.rank, product.c, multiply->c});
-          }
-        }
-      }
-    }
-    return cuts;
-  }
+  using Key = std::pair<int, BufferId>;
 
   template <class Visit>
   Status each_cell(const Place& place, const Visit& visit) {
     for (const Rows& rows : place.rows) {
-      for (Cell& cell : cells_.at({place.rank, place.buffer})) {
-        if (cell.begin < rows.begin || cell.begin >= rows.end) continue;
-        TUTTI_TRY(visit(cell));
-      }
+      std::vector<Cell>& cells = cells_.at({place.rank, place.buffer});
+      auto cell = std::ranges::lower_bound(cells, rows.begin, {}, &Cell::begin);
+      for (; cell != cells.end() && cell->begin < rows.end; ++cell) TUTTI_TRY(visit(*cell));
     }
     return Status::ok();
   }
@@ -124,21 +130,22 @@ class AccessLog {
   std::string text(const Place& place) const { return place_text(program_, place); }
 
   const Program& program_;
-  std::map<std::pair<int, BufferId>, std::vector<Cell>> cells_;
+  std::map<Key, std::vector<Cell>> cells_;
 };
 
 // What one event reads and writes.
 class AccessCheck {
  public:
   AccessCheck(const Program& program, std::span<const std::vector<Instruction>> ranks)
-      : program_(program), log_(program, ranks) {}
+      : program_(program), log_(program, ranks), origins_(program) {}
 
   Status visit(const Moment& moment) {
     const Event& event = moment.event;
     if (event.kind != Event::Kind::kInstruction) return visit_caller(moment);
     if (const auto* move = std::get_if<Move>(&event.instruction->action)) {
       TUTTI_TRY(log_.read(move->from, moment));
-      return log_.write(move->to, moment);
+      TUTTI_TRY(log_.write(move->to, moment));
+      return require_none(moment, origins_.move(*move));
     }
     const auto* multiply = std::get_if<Multiply>(&event.instruction->action);
     return multiply == nullptr ? Status::ok() : visit_matmul(*multiply, moment);
@@ -148,12 +155,15 @@ class AccessCheck {
   // At the end the caller reads the outputs, and may then use all buffers for something else.
   Status visit_caller(const Moment& moment) {
     const bool begins = moment.event.kind == Event::Kind::kBegin;
+    const int rank = moment.event.rank;
     for (std::size_t id = 0; id < program_.buffers.size(); ++id) {
-      const Place place = log_.whole(moment.event.rank, static_cast<BufferId>(id));
+      const Place place = log_.whole(rank, static_cast<BufferId>(id));
       const Role role = program_.buffers[id].role;
       if (!begins && role == Role::kOutput) TUTTI_TRY(log_.read(place, moment));
       if (!begins || role == Role::kInput) TUTTI_TRY(log_.write(place, moment));
     }
+    if (!begins) return require_none(moment, origins_.end_call(rank));
+    origins_.begin_call(rank);
     return Status::ok();
   }
 
@@ -164,70 +174,25 @@ class AccessCheck {
     for (const Product& product : program_.products) {
       TUTTI_TRY(log_.read(log_.whole(rank, product.b), moment));
       if (product.bias != kNoBuffer) TUTTI_TRY(log_.read(log_.whole(rank, product.bias), moment));
-      TUTTI_TRY(log_.write({rank, product.c, multiply.c}, moment));
+      TUTTI_TRY(log_.write_once({rank, product.c, multiply.c}, moment));
     }
-    return Status::ok();
+    return require_none(moment, origins_.multiply(multiply));
+  }
+
+  static Status require_none(const Moment& moment, const std::string& fault) {
+    if (fault.empty()) return Status::ok();
+    return invalid_program(event_text(moment.event) + ": " + fault);
   }
 
   const Program& program_;
   AccessLog log_;
+  Origins origins_;
 };
-
-// Which buffers exist, and which peers know.
-struct Setup {
-  std::set<BufferId> usable, shared;
-};
-
-Result<Setup> read_setup(const Program& program) {
-  Setup setup;
-  for (std::size_t id = 0; id < program.buffers.size(); ++id) {
-    if (program.buffers[id].role != Role::kWorkspace) setup.usable.insert(static_cast<int>(id));
-  }
-  for (const Node& node : program.setup) {
-    if (const auto* allocate = std::get_if<Allocate>(&node.value)) {
-      setup.usable.insert(allocate->buffer);
-    } else if (const auto* share = std::get_if<ShareHandles>(&node.value)) {
-      for (const BufferId buffer : share->buffers) {
-        if (!setup.usable.contains(buffer)) {
-          return invalid_program(node_text(program, node, {}) + " before the memory is allocated");
-        }
-        setup.shared.insert(buffer);
-      }
-    } else {
-      return invalid_program(node_text(program, node, {}) + " cannot be part of the setup");
-    }
-  }
-  return setup;
-}
-
-Status check_memory(const Program& program, const Setup& setup, int rank,
-                    const Instruction& instruction) {
-  const auto check_place = [&](const Place& place) -> Status {
-    const std::string where =
-        fmt::format("rank {}: {} uses {}", rank, instruction.node, place_text(program, place));
-    if (!setup.usable.contains(place.buffer)) return invalid_program(where + " before Allocate");
-    if (place.rank != rank && !setup.shared.contains(place.buffer)) {
-      return invalid_program(where + " before ShareHandles");
-    }
-    return Status::ok();
-  };
-  if (const auto* move = std::get_if<Move>(&instruction.action)) {
-    TUTTI_TRY(check_place(move->from));
-    return check_place(move->to);
-  }
-  const auto* multiply = std::get_if<Multiply>(&instruction.action);
-  return multiply == nullptr ? Status::ok() : check_place(multiply->a);
-}
 
 }  // namespace
 
 Status check(const Program& program, std::span<const std::vector<Instruction>> ranks) {
-  TUTTI_ASSIGN(const Setup setup, read_setup(program));
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    for (const Instruction& instruction : ranks[rank]) {
-      TUTTI_TRY(check_memory(program, setup, static_cast<int>(rank), instruction));
-    }
-  }
+  TUTTI_TRY(validate(program, ranks));
   constexpr int kCalls = 2;
   AccessCheck accesses(program, ranks);
   TUTTI_TRY(execute(ranks, kCalls, [&](const Moment& moment) { return accesses.visit(moment); }));

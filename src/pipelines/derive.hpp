@@ -5,10 +5,6 @@
 
 namespace tutti::pipelines {
 
-inline constexpr int kMostPipelineRanks = 16;
-inline constexpr int kMostPipelineStreams = 16;
-inline constexpr int kMostPipelineTiles = 64;
-
 // Shift and ring begin with the rank's own shard, and read it from A itself. A reader or receiver
 // posts early what allows a transfer, and with `get` a sender waits for its readers at the end of
 // the call.

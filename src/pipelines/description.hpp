@@ -11,6 +11,10 @@
 
 namespace tutti::pipelines {
 
+inline constexpr int kMostPipelineRanks = 16;
+inline constexpr int kMostPipelineStreams = 16;
+inline constexpr int kMostPipelineTiles = 64;
+
 enum class Algorithm : std::uint8_t {
   kShift,  // at step s a rank takes the shard of rank + s from its owner
   kRing,   // at step s a rank takes the shard of rank - s from its left neighbour

@@ -6,6 +6,7 @@
 #include "base/try.hpp"
 #include "pipelines/order.hpp"
 #include "pipelines/print.hpp"
+#include "pipelines/validate.hpp"
 
 namespace tutti::pipelines {
 namespace {
@@ -116,11 +117,13 @@ std::size_t position_of(const Word& word, const Program& program) {
 }
 
 Result<std::vector<std::vector<Instruction>>> lower(const Program& program) {
+  TUTTI_TRY(validate(program));
   std::vector<std::vector<Instruction>> ranks;
   ranks.reserve(static_cast<std::size_t>(program.description.ranks));
   for (int rank = 0; rank < program.description.ranks; ++rank) {
     ranks.push_back(Lowering(program, rank).run());
   }
+  TUTTI_TRY(validate(program, ranks));
   std::set<const Instruction*> implied;
   TUTTI_TRY(execute(ranks, 1, [&](const Moment& moment) {
     if (moment.implied) implied.insert(moment.event.instruction);

@@ -69,7 +69,7 @@ struct Instruction {
 
 // The lists of all ranks. A wait for a word is left out if whatever happened before the word was
 // written has happened before the wait, because of what the same stream has waited for before.
-// kInvalidArgument: a rank would wait for ever.
+// kInvalidArgument: a rank would wait for ever, or the program is malformed (validate.hpp).
 Result<std::vector<std::vector<Instruction>>> lower(const Program& program);
 
 }  // namespace tutti::pipelines

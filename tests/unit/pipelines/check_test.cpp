@@ -87,6 +87,7 @@ TEST(PipelineCheck, RefusesARankWithoutOneOfItsWaits) {
 TEST(PipelineCheck, AcceptsTheLargestPrograms) {
   Description description = small(Algorithm::kTiles, Protocol::kGet, kMostPipelineRanks, 1024);
   description.streams = kMostPipelineStreams;
+  description.tiles = kMostPipelineTiles;
   EXPECT_TRUE(checked(take(derive(description))).is_ok());
 }
 
