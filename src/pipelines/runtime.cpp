@@ -7,20 +7,18 @@ namespace {
 
 class Enqueueing {
  public:
-  Enqueueing(int stream, std::uint32_t epoch, PipelineRuntime& runtime)
-      : stream_(stream), epoch_(epoch), runtime_(runtime) {}
+  Enqueueing(int stream, PipelineRuntime& runtime) : stream_(stream), runtime_(runtime) {}
 
   Status operator()(const WaitForStream& action) const {
     return runtime_.wait_for_stream(stream_, action);
   }
-  Status operator()(const Await& action) const { return runtime_.await(stream_, action, epoch_); }
-  Status operator()(const Signal& action) const { return runtime_.signal(stream_, action, epoch_); }
+  Status operator()(const Await& action) const { return runtime_.await(stream_, action); }
+  Status operator()(const Signal& action) const { return runtime_.signal(stream_, action); }
   Status operator()(const Move& action) const { return runtime_.move(stream_, action); }
   Status operator()(const Multiply& action) const { return runtime_.multiply(stream_, action); }
 
  private:
   int stream_;
-  std::uint32_t epoch_;
   PipelineRuntime& runtime_;
 };
 
@@ -37,12 +35,14 @@ Status run_setup(const Program& program, PipelineRuntime& runtime) {
   return Status::ok();
 }
 
-Status run_call(std::span<const Instruction> instructions, std::uint32_t epoch,
-                PipelineRuntime& runtime) {
+Status run_call(std::span<const Instruction> instructions, PipelineRuntime& runtime) {
+  TUTTI_TRY(runtime.begin_call());
+  Status status;
   for (const Instruction& instruction : instructions) {
-    TUTTI_TRY(std::visit(Enqueueing(instruction.stream, epoch, runtime), instruction.action));
+    status = std::visit(Enqueueing(instruction.stream, runtime), instruction.action);
+    if (!status.is_ok()) break;
   }
-  return Status::ok();
+  return runtime.end_call(status);
 }
 
 }  // namespace tutti::pipelines

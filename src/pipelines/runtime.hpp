@@ -1,7 +1,6 @@
 // The interface of what executes a program: CUDA streams, host threads, the interpreter of a test.
 #pragma once
 
-#include <cstdint>
 #include <span>
 
 #include "pipelines/lower.hpp"
@@ -10,6 +9,10 @@ namespace tutti::pipelines {
 
 // What a rank enqueues, a function for each kind. All return at once; a failure ends the call.
 // An await() must have a deadline.
+//
+// The runtime counts calls: the epochs of its words are 1, 2, ... modulo 2^64. So all words are 0
+// before the first call. A captured call counts its replays, in device memory. A word has reached
+// an epoch by base/has_reached.hpp.
 class PipelineRuntime {
  public:
   virtual ~PipelineRuntime() = default;
@@ -18,20 +21,22 @@ class PipelineRuntime {
   virtual Status allocate(BufferId buffer) = 0;
   virtual Status share_handles(std::span<const BufferId> buffers) = 0;
 
-  // Each call, in streams.
+  // Begins the next epoch.
+  virtual Status begin_call() = 0;
+  // In streams.
   virtual Status wait_for_stream(int stream, const WaitForStream& wait) = 0;
-  virtual Status await(int stream, const Await& await, std::uint32_t epoch) = 0;
-  virtual Status signal(int stream, const Signal& signal, std::uint32_t epoch) = 0;
+  virtual Status await(int stream, const Await& await) = 0;
+  virtual Status signal(int stream, const Signal& signal) = 0;
   virtual Status move(int stream, const Move& move) = 0;
   virtual Status multiply(int stream, const Multiply& multiply) = 0;
+  // After all that, or after the first failure, which `status` is. A runtime then joins what it has
+  // enqueued to the caller's stream. Returns the call's status.
+  virtual Status end_call(const Status& status) = 0;
 };
 
 Status run_setup(const Program& program, PipelineRuntime& runtime);
 
-// One call of a rank, whose list checked() has made. All words are 0 before the first call, which
-// has epoch 1. Epochs grow by 1 from call to call and may wrap: a word has reached an epoch if
-// int32_t(word - epoch) >= 0.
-Status run_call(std::span<const Instruction> instructions, std::uint32_t epoch,
-                PipelineRuntime& runtime);
+// One call of a rank, whose list checked() has made.
+Status run_call(std::span<const Instruction> instructions, PipelineRuntime& runtime);
 
 }  // namespace tutti::pipelines

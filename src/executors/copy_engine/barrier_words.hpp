@@ -56,6 +56,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/has_reached.hpp"
 #include "device/kernel_args.hpp"
 #include "drivers/cuda.hpp"
 
@@ -89,11 +90,6 @@ struct BarrierTurn {
     return {number + 1, value + 1 + signature, value, before};
   }
 };
-
-// Whether a count has reached another one; as streams compare.
-constexpr bool has_reached(std::uint64_t seen, std::uint64_t value) {
-  return static_cast<std::int64_t>(seen - value) >= 0;
-}
 
 inline constexpr int kOwnPlace = 7;  // the most significant byte
 static_assert(kMaxCudaRanks <= kOwnPlace + 1);

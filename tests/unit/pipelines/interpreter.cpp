@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/has_reached.hpp"
 #include "support/check.hpp"
 
 namespace tutti::pipelines::test {
@@ -15,7 +16,7 @@ using tutti::test::require_ok;
 // Enqueues what a program says.
 class Interpreter::Rank : public PipelineRuntime {
  public:
-  Rank(Interpreter& all, int rank) : all_(all), rank_(rank) {}
+  Rank(Interpreter& all, int rank) : all_(all), rank_(rank), epoch_(all.epoch_ - 1) {}
 
   Status allocate(BufferId buffer) override {
     all_.create(rank_, buffer);
@@ -33,16 +34,22 @@ class Interpreter::Rank : public PipelineRuntime {
         stream, [ended] { return *ended; }, [] {});
     return Status::ok();
   }
-  Status await(int stream, const Await& await, std::uint32_t epoch) override {
-    const auto ready = [this, word = await.word, epoch] {
+  Status begin_call() override {
+    ++epoch_;
+    add(kCallerStream, always(), [this, call = calls_] { all_.begin_call(rank_, call); });
+    return Status::ok();
+  }
+  Status await(int stream, const Await& await) override {
+    const auto ready = [this, word = await.word, epoch = epoch_] {
       const auto found = all_.words_.try_emplace(word, all_.first_epoch_ - 1).first;
-      return static_cast<std::int32_t>(found->second - epoch) >= 0;
+      return has_reached(found->second, epoch);
     };
     add(stream, ready, [] {});
     return Status::ok();
   }
-  Status signal(int stream, const Signal& signal, std::uint32_t epoch) override {
-    add(stream, always(), [this, word = signal.word, epoch] { all_.words_[word] = epoch; });
+  Status signal(int stream, const Signal& signal) override {
+    add(stream, always(),
+        [this, word = signal.word, epoch = epoch_] { all_.words_[word] = epoch; });
     return Status::ok();
   }
   Status move(int stream, const Move& move) override {
@@ -54,10 +61,9 @@ class Interpreter::Rank : public PipelineRuntime {
     return Status::ok();
   }
 
-  void call(std::span<const Instruction> instructions, int call, std::uint32_t epoch) {
-    add(kCallerStream, always(), [this, call] { all_.begin_call(rank_, call); });
-    require_ok(run_call(instructions, epoch, *this));
-    add(kCallerStream, always(), [this, call] { all_.end_call(rank_, call); });
+  Status end_call(const Status& status) override {
+    add(kCallerStream, always(), [this, call = calls_++] { all_.end_call(rank_, call); });
+    return status;
   }
 
  private:
@@ -70,6 +76,8 @@ class Interpreter::Rank : public PipelineRuntime {
 
   Interpreter& all_;
   int rank_;
+  std::uint64_t epoch_;
+  int calls_ = 0;
 };
 
 Interpreter::Interpreter(const Program& program, std::span<const std::vector<Instruction>> ranks,
@@ -89,11 +97,10 @@ int Interpreter::run(int calls) {
   for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
     Rank& runtime = runtimes.emplace_back(*this, rank);
     for (int call = 0; call < calls; ++call) {
-      runtime.call(ranks_[static_cast<std::size_t>(rank)], call,
-                   epoch_ + static_cast<std::uint32_t>(call));
+      require_ok(run_call(ranks_[static_cast<std::size_t>(rank)], runtime));
     }
   }
-  epoch_ += static_cast<std::uint32_t>(calls);
+  epoch_ += static_cast<std::uint64_t>(calls);
   while (run_some()) {
   }
   for (const auto& [stream, steps] : queues_) {

@@ -21,7 +21,7 @@ class Interpreter {
               unsigned seed);
 
   // As if the call before had had the epoch before.
-  void start_at(std::uint32_t epoch) { first_epoch_ = epoch_ = epoch; }
+  void start_at(std::uint64_t epoch) { first_epoch_ = epoch_ = epoch; }
 
   // Enqueues calls of all ranks, without a synchronisation between them, and runs everything. In
   // the order of its stream, each rank's caller writes new inputs before a call. Afterwards it
@@ -62,9 +62,9 @@ class Interpreter {
   const Program& program_;
   std::span<const std::vector<Instruction>> ranks_;
   std::mt19937 random_;
-  std::uint32_t first_epoch_ = 1, epoch_ = 1;
+  std::uint64_t first_epoch_ = 1, epoch_ = 1;  // of the next call
   std::map<std::pair<int, BufferId>, Matrix> memory_;
-  std::map<Word, std::uint32_t> words_;
+  std::map<Word, std::uint64_t> words_;
   std::map<std::pair<int, int>, std::deque<Step>> queues_;
   int allocations_ = 0, exchanges_ = 0, wrong_ = 0;
 };

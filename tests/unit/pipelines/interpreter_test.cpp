@@ -51,7 +51,7 @@ TEST(PipelineInterpreter, EpochsWrap) {
   const Program program = take(derive(small(Algorithm::kRing, Protocol::kPut, 3, 9)));
   const auto ranks = take(checked(program));
   Interpreter interpreter(program, ranks, 1);
-  interpreter.start_at(0xfffffffd);
+  interpreter.start_at(std::uint64_t{0} - 3);
   EXPECT_EQ(interpreter.run(6), 0);
 }
 
