@@ -50,6 +50,9 @@ Status check_description(const Description& d) {
   TUTTI_TRY(check_count("streams", d.streams, kMostPipelineStreams));
   TUTTI_TRY(check_count("tiles", d.tiles, kMostPipelineTiles));
   if (d.products.empty()) return invalid_pipeline("no B");
+  if (d.symmetric_gathered && !d.gathered) {
+    return invalid_pipeline("the gathered A is symmetric, but no output");
+  }
   return check_extents(d);
 }
 
@@ -120,6 +123,21 @@ class Derivation {
 
   // Peers read the own shard from its copy in the gathered A.
   bool staged() const { return get_ && !d_.symmetric_a && n_ > 1; }
+  // Peers read or write the buffer that rows are gathered in.
+  bool peers_use_gathered() const {
+    const bool forwards = d_.algorithm == Algorithm::kRing && n_ > 2;
+    return n_ > 1 && (!get_ || staged() || forwards);
+  }
+  // That buffer is not the output.
+  bool copies_out() const { return d_.gathered && !d_.symmetric_gathered && peers_use_gathered(); }
+  Slice output(std::optional<Index> shard, std::optional<Index> tile = {}) const {
+    return {program_.gathered, shard, tile};
+  }
+  // After the matmul of rows that were gathered.
+  Nodes copy_out(const Slice& rows) const {
+    if (!copies_out()) return {};
+    return {Node{Copy{rows, output(rows.shard, rows.tile)}}};
+  }
   Slice own() const { return {kA, kRank}; }
   // What a peer gets of this rank's own shard.
   Slice offered(std::optional<Index> tile = {}) const {
@@ -146,9 +164,11 @@ class Derivation {
 
 void Derivation::add_buffers() {
   const auto rank0 = shard_rows(d_, 0).count();
+  const bool output = d_.gathered && !copies_out();
+  const Role role = output ? Role::kOutput : Role::kWorkspace;
   program_.buffers = {
-      {"A", rank0, d_.k, Role::kInput, Part::kShard},
-      {"A_gathered", d_.m, d_.k, d_.gathered ? Role::kOutput : Role::kWorkspace, Part::kAll}};
+      {"A", rank0, d_.k, Role::kInput, Part::kShard, d_.symmetric_a},
+      {"A_gathered", d_.m, d_.k, role, Part::kAll, !output || d_.symmetric_gathered}};
   const auto add = [&](Buffer buffer) {
     program_.buffers.push_back(std::move(buffer));
     return static_cast<BufferId>(program_.buffers.size() - 1);
@@ -160,15 +180,19 @@ void Derivation::add_buffers() {
     product.c = add({fmt::format("C{}", i), d_.m, n, Role::kOutput, Part::kAll});
     program_.products.push_back(product);
   }
+  if (output) program_.gathered = kGathered;
+  if (copies_out()) {
+    program_.gathered = add({"A_output", d_.m, d_.k, Role::kOutput, Part::kAll});
+  }
 }
 
 void Derivation::add_setup() {
-  if (!d_.gathered && (n_ > 1 || tiled_)) program_.setup.push_back({Allocate{kGathered}});
+  if (program_.gathered != kGathered && (n_ > 1 || tiled_))
+    program_.setup.push_back({Allocate{kGathered}});
   if (n_ == 1) return;
   ShareHandles shared;
   if (get_ && d_.symmetric_a) shared.buffers.push_back(kA);
-  const bool forwards = d_.algorithm == Algorithm::kRing && n_ > 2;
-  if (!get_ || staged() || forwards) shared.buffers.push_back(kGathered);
+  if (peers_use_gathered()) shared.buffers.push_back(kGathered);
   program_.setup.push_back({shared});
 }
 
@@ -185,18 +209,13 @@ Nodes Derivation::forks(int first, int last) const {
 void Derivation::open(Nodes allowing, bool ordered) {
   Nodes& nodes = program_.call;
   const int last = ordered ? std::min(streams_, 2) - 1 : streams_ - 1;
-  const Node set_caller{SetCurrentStream{kCaller}}, copy{Copy{own(), gathered(kRank)}};
-  if (staged()) {
-    append(nodes, forks(0, 0));
-    append(nodes, {set_caller, copy});
-    append(nodes, std::move(allowing));
-    append(nodes, forks(1, last));
-  } else {
-    if (!allowing.empty() || d_.gathered) nodes.push_back(set_caller);
-    append(nodes, std::move(allowing));
-    append(nodes, forks(0, last));
-    if (d_.gathered) nodes.push_back(copy);
-  }
+  const bool output_copy = copies_out() || (d_.gathered && !staged());
+  if (staged()) append(nodes, forks(0, 0));
+  if (staged() || output_copy || !allowing.empty()) nodes.push_back({SetCurrentStream{kCaller}});
+  if (staged()) nodes.push_back({Copy{own(), gathered(kRank)}});
+  append(nodes, std::move(allowing));
+  append(nodes, forks(staged() ? 1 : 0, last));
+  if (output_copy) nodes.push_back({Copy{own(), output(kRank)}});
   append(nodes, {Node{SetCurrentStream{constant(0)}}, Node{Matmul{own()}}});
   const bool steps_ordered = d_.algorithm == Algorithm::kRing && streams_ > 1;
   if (staged() && n_ > streams_ && !steps_ordered) append(nodes, forks(0, 0));
@@ -255,6 +274,7 @@ void Derivation::add_shift() {
   if (streams_ > 2) append(step, order_next(kStep));
   if (!get_) step.push_back({RecvWait{both.in}});
   step.push_back({Matmul{both.in.local}});
+  append(step, copy_out(both.in.local));
   append(program_.call, each_peer(std::move(step)));
   close(get_ ? each_peer({Node{SendWait{both.out}}}) : Nodes{});
 }
@@ -310,6 +330,7 @@ Nodes Derivation::ring_get_step() const {
   const Transfer forwarded{right, current, {}, kStep + 1, kStep + 1};
   append(step, unless_last({Node{SendPost{forwarded}}}));
   step.push_back({Matmul{current}});
+  append(step, copy_out(current));
   return step;
 }
 
@@ -324,6 +345,7 @@ Nodes Derivation::ring_put_step() const {
   step.push_back({RecvWait{{left, gathered(current), {}, constant(0), kStep}}});
   append(step, unless_last({}));
   step.push_back({Matmul{gathered(current)}});
+  append(step, copy_out(gathered(current)));
   return step;
 }
 
@@ -353,6 +375,7 @@ void Derivation::add_tiles() {
   append(tile, order_next(kTile));
   if (!get_) append(tile, each_peer({Node{RecvWait{both.in}}}));
   tile.push_back({Matmul{{kGathered, {}, kTile}}});
+  append(tile, copy_out({kGathered, {}, kTile}));
   append(program_.call, loop(Variable::kTile, 0, d_.tiles - 1, std::move(tile)));
 
   Nodes waits;

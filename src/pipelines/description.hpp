@@ -61,8 +61,14 @@ struct Description {
   bool inter_stream_order = false;
   bool symmetric_a = false;  // with get: peers read A itself, not a copy in the gathered A
   bool gathered = false;     // the gathered A is an output
+  // Peers read and write that output. Otherwise, where they have to, they use a workspace in place
+  // of it, and rows are copied to the output after their matmul.
+  bool symmetric_gathered = false;
   friend bool operator==(const Description&, const Description&) = default;
 };
+
+// The same on all ranks that describe the same pipeline; differs if any member does.
+std::uint64_t hash_of(const Description& description);
 
 // Rows [begin, end).
 struct Rows {

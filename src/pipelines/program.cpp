@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hash.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
 
@@ -51,6 +52,30 @@ Rows shard_rows(std::size_t m, int ranks, int rank) {
   const std::size_t rows = rows_per_shard(m, ranks);
   return clipped(static_cast<std::size_t>(rank) * rows, rows, m);
 }
+std::uint64_t hash_of(const Description& d) {
+  Hash hash;
+  const auto add = [&hash](auto value) { hash.add(static_cast<std::uint64_t>(value)); };
+  add(d.algorithm);
+  add(d.ranks);
+  add(d.m);
+  add(d.k);
+  add(d.products.size());
+  for (const ProductColumns& product : d.products) {
+    add(product.n);
+    add(product.bias);
+  }
+  add(d.dtype);
+  add(d.protocol);
+  add(d.mover);
+  add(d.streams);
+  add(d.tiles);
+  add(d.inter_stream_order);
+  add(d.symmetric_a);
+  add(d.gathered);
+  add(d.symmetric_gathered);
+  return hash.value();
+}
+
 Rows shard_rows(const Description& description, int rank) {
   return shard_rows(description.m, description.ranks, rank);
 }
@@ -72,6 +97,36 @@ bool operator==(const If& a, const If& b) {
 }
 
 bool operator==(const Node& a, const Node& b) { return a.value == b.value; }
+
+namespace {
+
+// Calls visit(buffer, offset) for each workspace, in the order of allocation. Returns their bytes.
+template <class Visit>
+std::size_t lay_out(const Program& program, const Visit& visit) {
+  std::size_t bytes = 0;
+  for (const Node& node : program.setup) {
+    const auto* allocate = std::get_if<Allocate>(&node.value);
+    if (allocate == nullptr) continue;
+    const auto id = static_cast<std::size_t>(allocate->buffer);
+    const Buffer& buffer = program.buffers[id];
+    visit(id, bytes);
+    bytes += round_up(buffer.rows * buffer.columns * size_of(program.description.dtype),
+                      kWorkspaceAlignment);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::size_t workspace_bytes(const Program& program) {
+  return lay_out(program, [](std::size_t, std::size_t) {});
+}
+
+std::vector<std::size_t> workspace_offsets(const Program& program) {
+  std::vector<std::size_t> offsets(program.buffers.size(), 0);
+  lay_out(program, [&](std::size_t buffer, std::size_t offset) { offsets[buffer] = offset; });
+  return offsets;
+}
 
 std::vector<Rows> rows_of(const Program& program, const Slice& slice, const Bindings& values) {
   const Description& d = program.description;

@@ -14,7 +14,8 @@
 namespace tutti::pipelines {
 
 // How the caller uses a buffer. In the order of the caller's stream, the caller writes
-// inputs before each call, and reads outputs after it.
+// inputs before each call, and reads outputs after it. These are the caller's own, and each call
+// may bring others. Workspaces are allocated once, by whoever runs the program.
 enum class Role : std::uint8_t { kInput, kOutput, kWorkspace };
 
 // Which rows of the gathered matrix a buffer has.
@@ -29,6 +30,8 @@ struct Buffer {
   std::size_t rows = 0, columns = 0;
   Role role = Role::kWorkspace;
   Part part = Part::kNone;
+  bool is_symmetric = false;  // peers may access it
+  bool is_callers() const { return role != Role::kWorkspace; }
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
@@ -64,7 +67,8 @@ struct Allocate {
   friend bool operator==(const Allocate&, const Allocate&) = default;
 };
 
-// All ranks learn where all others have these buffers.
+// All ranks learn where all others have these symmetric buffers. Of the caller's, all ranks give
+// each call the same place in memory that is known to all.
 struct ShareHandles {
   std::vector<BufferId> buffers;
   friend bool operator==(const ShareHandles&, const ShareHandles&) = default;
@@ -154,10 +158,16 @@ struct Program {
   int words = 0;    // of each kind, for each pair of ranks
   std::vector<Buffer> buffers;
   std::vector<Product> products;
-  Nodes setup;  // once
-  Nodes call;   // each call
+  BufferId gathered = kNoBuffer;  // the gathered A, if it is an output
+  Nodes setup;                    // once
+  Nodes call;                     // each call
   friend bool operator==(const Program&, const Program&) = default;
 };
+
+// The symmetric memory of a rank for all workspaces, and where each begins in it; of others 0.
+inline constexpr std::size_t kWorkspaceAlignment = 256;
+std::size_t workspace_bytes(const Program& program);
+std::vector<std::size_t> workspace_offsets(const Program& program);
 
 // The rows of a slice, numbered as in its buffer. Empty ranges are left out. A buffer with
 // Part::kShard is that of the rank which `slice.shard` names.

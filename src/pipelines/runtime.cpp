@@ -1,5 +1,7 @@
 #include "pipelines/runtime.hpp"
 
+#include <fmt/format.h>
+
 #include "base/try.hpp"
 
 namespace tutti::pipelines {
@@ -22,6 +24,21 @@ class Enqueueing {
   PipelineRuntime& runtime_;
 };
 
+Status check_buffers(const Program& program, CallBuffers buffers) {
+  if (buffers.size() != program.buffers.size()) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("all_gather_matmul: {} buffers, for a program of {}", buffers.size(),
+                        program.buffers.size())};
+  }
+  for (std::size_t id = 0; id < buffers.size(); ++id) {
+    const Buffer& buffer = program.buffers[id];
+    const bool is_empty = buffer.rows == 0 || buffer.columns == 0;
+    if (!buffer.is_callers() || is_empty || buffers[id] != nullptr) continue;
+    return {StatusCode::kInvalidArgument, "all_gather_matmul: " + buffer.name + " is null"};
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 Status run_setup(const Program& program, PipelineRuntime& runtime) {
@@ -35,8 +52,10 @@ Status run_setup(const Program& program, PipelineRuntime& runtime) {
   return Status::ok();
 }
 
-Status run_call(std::span<const Instruction> instructions, PipelineRuntime& runtime) {
-  TUTTI_TRY(runtime.begin_call());
+Status run_call(const Program& program, std::span<const Instruction> instructions,
+                CallBuffers buffers, PipelineRuntime& runtime) {
+  TUTTI_TRY(check_buffers(program, buffers));
+  TUTTI_TRY(runtime.begin_call(buffers));
   Status status;
   for (const Instruction& instruction : instructions) {
     status = std::visit(Enqueueing(instruction.stream, runtime), instruction.action);

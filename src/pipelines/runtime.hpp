@@ -1,11 +1,16 @@
 // The interface of what executes a program: CUDA streams, host threads, the interpreter of a test.
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "pipelines/lower.hpp"
 
 namespace tutti::pipelines {
+
+// The caller's buffers in a call, by BufferId. Those of workspaces, and empty ones, may be null.
+// Elements are row by row.
+using CallBuffers = std::span<std::byte* const>;
 
 // What a rank enqueues, a function for each kind. All return at once; a failure ends the call.
 // An await() must have a deadline.
@@ -17,12 +22,12 @@ class PipelineRuntime {
  public:
   virtual ~PipelineRuntime() = default;
 
-  // Once, and collective.
+  // Once, and collective. The caller's buffers come with each call.
   virtual Status allocate(BufferId buffer) = 0;
   virtual Status share_handles(std::span<const BufferId> buffers) = 0;
 
   // Begins the next epoch.
-  virtual Status begin_call() = 0;
+  virtual Status begin_call(CallBuffers buffers) = 0;
   // In streams.
   virtual Status wait_for_stream(int stream, const WaitForStream& wait) = 0;
   virtual Status await(int stream, const Await& await) = 0;
@@ -36,7 +41,9 @@ class PipelineRuntime {
 
 Status run_setup(const Program& program, PipelineRuntime& runtime);
 
-// One call of a rank, whose list checked() has made.
-Status run_call(std::span<const Instruction> instructions, PipelineRuntime& runtime);
+// One call of a rank, whose list checked() has made. kInvalidArgument names a buffer of the
+// caller's that is null; then nothing has begun.
+Status run_call(const Program& program, std::span<const Instruction> instructions,
+                CallBuffers buffers, PipelineRuntime& runtime);
 
 }  // namespace tutti::pipelines

@@ -88,15 +88,21 @@ struct Setup {
 Result<Setup> read_setup(const Program& program) {
   Setup setup;
   for (std::size_t id = 0; id < program.buffers.size(); ++id) {
-    if (program.buffers[id].role != Role::kWorkspace) setup.usable.insert(static_cast<int>(id));
+    if (program.buffers[id].is_callers()) setup.usable.insert(static_cast<int>(id));
   }
   for (const Node& node : program.setup) {
     if (const auto* allocate = std::get_if<Allocate>(&node.value)) {
+      if (program.buffers[static_cast<std::size_t>(allocate->buffer)].is_callers()) {
+        return malformed(node_text(program, node, {}) + ": the buffer is the caller's");
+      }
       setup.usable.insert(allocate->buffer);
     } else if (const auto* share = std::get_if<ShareHandles>(&node.value)) {
       for (const BufferId buffer : share->buffers) {
         if (!setup.usable.contains(buffer)) {
           return malformed(node_text(program, node, {}) + " before the memory is allocated");
+        }
+        if (!program.buffers[static_cast<std::size_t>(buffer)].is_symmetric) {
+          return malformed(node_text(program, node, {}) + ": the memory is not symmetric");
         }
         setup.shared.insert(buffer);
       }

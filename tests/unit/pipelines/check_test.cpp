@@ -206,6 +206,10 @@ TEST(PipelineCheck, RefusesMemoryThatIsNotSetUp) {
             "ShareHandles(A_gathered) before the memory is allocated");
   program.setup = {};
   EXPECT_THAT(checked(program).status().message(), HasSubstr("before Allocate"));
+  program.setup = {{ShareHandles{{0}}}};
+  EXPECT_EQ(checked(program).status().message(), "ShareHandles(A): the memory is not symmetric");
+  program.setup = {{Allocate{0}}};
+  EXPECT_EQ(checked(program).status().message(), "Allocate(A): the buffer is the caller's");
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "pipelines/print.hpp"
 #include "programs.hpp"
@@ -89,12 +91,82 @@ TEST(PipelineDerive, InterStreamOrderLetsEachStreamBeginAfterTheOneBefore) {
   EXPECT_EQ(listing(description), golden("pipelined_shift_ordered"));
 }
 
-TEST(PipelineDerive, AGatheredAThatIsAnOutputIsNotAllocated) {
+TEST(PipelineDerive, ASymmetricGatheredAIsNotAllocated) {
   Description description = described(Algorithm::kShift, Protocol::kPut, 2);
   EXPECT_THAT(listing(description), testing::Not(HasSubstr("Copy(")));
   description.gathered = true;
+  description.symmetric_gathered = true;
   EXPECT_THAT(listing(description), HasSubstr("Copy(A -> A_gathered[shard rank])"));
   EXPECT_THAT(listing(description), testing::Not(HasSubstr("Allocate")));
+}
+
+// Peers put rows into a workspace, and the rank copies them on.
+TEST(PipelineDerive, AnotherGatheredAIsCopiedOut) {
+  for (const Algorithm algorithm : kAllAlgorithms) {
+    Description description = described(algorithm, Protocol::kPut, 3);
+    description.gathered = true;
+    const Program program = take(derive(description));
+    EXPECT_FALSE(program.buffers[1].is_callers());
+    ASSERT_EQ(program.gathered, 4);
+    EXPECT_TRUE(program.buffers[4].is_callers());
+    EXPECT_FALSE(program.buffers[4].is_symmetric);
+    const bool tiles = algorithm == Algorithm::kTiles;
+    EXPECT_THAT(print(program), HasSubstr(tiles ? "Copy(A_gathered[tile t of all shards] -> "
+                                                  "A_output[tile t of all shards])"
+                                                : "Copy(A -> A_output[shard rank])"));
+  }
+}
+
+// With get, peers read the other ranks' A alone.
+TEST(PipelineDerive, AGatheredAThatPeersDoNotUseIsTheOutput) {
+  Description description = described(Algorithm::kShift, Protocol::kGet, 3);
+  description.symmetric_a = true;
+  description.gathered = true;
+  const Program program = take(derive(description));
+  EXPECT_EQ(program.gathered, 1);
+  EXPECT_FALSE(program.buffers[1].is_symmetric);
+  EXPECT_EQ(program.setup, (Nodes{{ShareHandles{{0}}}}));
+  EXPECT_EQ(workspace_bytes(program), 0u);
+  description.algorithm = Algorithm::kRing;  // which forwards from it
+  EXPECT_EQ(take(derive(description)).gathered, 4);
+}
+
+TEST(PipelineDerive, WorkspacesAreAligned) {
+  Description description = described(Algorithm::kShift, Protocol::kPut, 2);
+  description.m = 3;
+  description.k = 50;
+  Program program = take(derive(description));
+  EXPECT_EQ(workspace_bytes(program), 512u);  // of 300
+  program.buffers.push_back({"more", 1, 1});
+  program.setup.push_back({Allocate{4}});
+  EXPECT_EQ(workspace_bytes(program), 768u);
+  EXPECT_THAT(workspace_offsets(program), ElementsAre(0, 0, 0, 0, 512));
+}
+
+TEST(PipelineDerive, TheHashOfADescriptionDiffersInEachMember) {
+  const Description same = described(Algorithm::kShift, Protocol::kGet, 4);
+  std::vector<Description> all(16, same);
+  all[1].algorithm = Algorithm::kRing;
+  all[2].ranks = 5;
+  all[3].m = 4096;
+  all[4].k = 8192;
+  all[5].products[0].n = 1;
+  all[6].products[0].bias = true;
+  all[7].products.push_back(all[7].products[0]);
+  all[8].dtype = DataType::kFloat16;
+  all[9].protocol = Protocol::kPut;
+  all[10].mover = Mover::kKernel;
+  all[11].streams = 3;
+  all[12].tiles = 5;
+  all[13].inter_stream_order = true;
+  all[14].symmetric_a = true;
+  all[15].gathered = true;
+  all.push_back(all[15]);
+  all.back().symmetric_gathered = true;
+  std::set<std::uint64_t> hashes;
+  for (const Description& one : all) hashes.insert(hash_of(one));
+  EXPECT_EQ(hashes.size(), all.size());
+  EXPECT_EQ(hash_of(described(Algorithm::kShift, Protocol::kGet, 4)), hash_of(same));
 }
 
 TEST(PipelineDerive, OneRankOnlyMultiplies) {
@@ -147,6 +219,9 @@ TEST(PipelineDerive, RefusesInvalidDescriptions) {
   bad = good;
   bad.products.clear();
   EXPECT_THAT(why_not(bad), EndsWith("no B"));
+  bad = good;
+  bad.symmetric_gathered = true;
+  EXPECT_THAT(why_not(bad), EndsWith("the gathered A is symmetric, but no output"));
   bad = good;
   bad.m = std::numeric_limits<std::size_t>::max();
   EXPECT_THAT(why_not(bad), HasSubstr("the size of A ["));

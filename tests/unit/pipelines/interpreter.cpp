@@ -34,7 +34,7 @@ class Interpreter::Rank : public PipelineRuntime {
         stream, [ended] { return *ended; }, [] {});
     return Status::ok();
   }
-  Status begin_call() override {
+  Status begin_call(CallBuffers) override {
     ++epoch_;
     add(kCallerStream, always(), [this, call = calls_] { all_.begin_call(rank_, call); });
     return Status::ok();
@@ -85,7 +85,7 @@ Interpreter::Interpreter(const Program& program, std::span<const std::vector<Ins
     : program_(program), ranks_(ranks), random_(seed) {
   for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
     for (std::size_t id = 0; id < program.buffers.size(); ++id) {
-      if (program.buffers[id].role != Role::kWorkspace) create(rank, static_cast<BufferId>(id));
+      if (program.buffers[id].is_callers()) create(rank, static_cast<BufferId>(id));
     }
     Rank runtime(*this, rank);
     require_ok(run_setup(program, runtime));
@@ -94,10 +94,12 @@ Interpreter::Interpreter(const Program& program, std::span<const std::vector<Ins
 
 int Interpreter::run(int calls) {
   std::deque<Rank> runtimes;
+  std::byte any{};  // the memory is the interpreter's
+  const std::vector<std::byte*> buffers(program_.buffers.size(), &any);
   for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
     Rank& runtime = runtimes.emplace_back(*this, rank);
     for (int call = 0; call < calls; ++call) {
-      require_ok(run_call(ranks_[static_cast<std::size_t>(rank)], runtime));
+      require_ok(run_call(program_, ranks_[static_cast<std::size_t>(rank)], buffers, runtime));
     }
   }
   epoch_ += static_cast<std::uint64_t>(calls);
@@ -170,7 +172,7 @@ void Interpreter::begin_call(int rank, int call) {
 
 void Interpreter::end_call(int rank, int call) {
   for (const Product& product : program_.products) wrong_ += count_wrong(rank, call, product);
-  if (program_.description.gathered) wrong_ += count_wrong_gathered(rank, call);
+  if (program_.gathered != kNoBuffer) wrong_ += count_wrong_gathered(rank, call);
   for (auto& [place, matrix] : memory_) {
     if (place.first != rank) continue;
     matrix.assign(matrix.size(), std::numeric_limits<float>::quiet_NaN());
@@ -191,8 +193,7 @@ int Interpreter::count_wrong(int rank, int call, const Product& product) {
 }
 
 int Interpreter::count_wrong_gathered(int rank, int call) {
-  constexpr BufferId kGathered = 1;
-  const Matrix& gathered = memory(rank, kGathered);
+  const Matrix& gathered = memory(rank, program_.gathered);
   const std::size_t k = program_.description.k;
   int wrong = 0;
   for (std::size_t i = 0; i < gathered.size(); ++i) {

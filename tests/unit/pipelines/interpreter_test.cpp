@@ -27,7 +27,8 @@ TEST(PipelineInterpreter, AllProgramsMultiplyTheGatheredA) {
     for (const std::size_t m : rows) {
       for (Description description : all_kinds(ranks, m)) {
         description.streams = 1 + static_cast<int>(seed % 4);
-        description.gathered = seed % 3 == 0;
+        description.gathered = seed % 3 != 0;
+        description.symmetric_gathered = seed % 3 == 1;
         EXPECT_EQ(run_calls(description, ++seed), 0) << name(description);
       }
     }

@@ -20,7 +20,7 @@ class Noting : public PipelineRuntime {
 
   Status allocate(BufferId) override { return note("allocate"); }
   Status share_handles(std::span<const BufferId>) override { return note("share_handles"); }
-  Status begin_call() override { return note("begin_call"); }
+  Status begin_call(CallBuffers) override { return note("begin_call"); }
   Status wait_for_stream(int, const WaitForStream&) override { return note("wait_for_stream"); }
   Status await(int, const Await&) override { return note("await"); }
   Status signal(int, const Signal&) override { return note("signal"); }
@@ -44,7 +44,9 @@ class Noting : public PipelineRuntime {
 std::vector<std::string> notes_of(const std::string& fails_at, StatusCode expected) {
   const Program program = take(derive(small(Algorithm::kShift, Protocol::kPut, 2, 8)));
   Noting runtime(fails_at);
-  EXPECT_EQ(run_call(take(checked(program))[0], runtime).code(), expected);
+  std::byte any{};
+  const std::vector<std::byte*> buffers(program.buffers.size(), &any);
+  EXPECT_EQ(run_call(program, take(checked(program))[0], buffers, runtime).code(), expected);
   return runtime.notes;
 }
 
@@ -57,6 +59,24 @@ TEST(PipelineRuntime, ACallThatBeganEnds) {
       notes_of("wait_for_stream", StatusCode::kTimeout),
       ElementsAre("begin_call", "signal", "wait_for_stream", "end_call: wait_for_stream failed"));
   EXPECT_THAT(notes_of("begin_call", StatusCode::kTimeout), ElementsAre("begin_call"));
+}
+
+TEST(PipelineRuntime, ACallNeedsTheCallersBuffers) {
+  const Program program = take(derive(small(Algorithm::kShift, Protocol::kPut, 2, 8)));
+  const auto ranks = take(checked(program));
+  Noting runtime("");
+  std::byte any{};
+  std::vector<std::byte*> buffers(program.buffers.size(), &any);
+  buffers[1] = nullptr;  // a workspace
+  EXPECT_TRUE(run_call(program, ranks[0], buffers, runtime).is_ok());
+  runtime.notes.clear();
+  buffers[2] = nullptr;
+  EXPECT_EQ(run_call(program, ranks[0], buffers, runtime).message(),
+            "all_gather_matmul: B0 is null");
+  buffers.pop_back();
+  EXPECT_EQ(run_call(program, ranks[0], buffers, runtime).message(),
+            "all_gather_matmul: 6 buffers, for a program of 7");
+  EXPECT_THAT(runtime.notes, testing::IsEmpty());
 }
 
 }  // namespace
