@@ -109,11 +109,13 @@ class NodeText {
   const std::optional<Bindings>& values_;
 };
 
-// What an end of a transfer waits for and writes.
+// What an end of a transfer waits for and writes. The words are those between this rank and the
+// peer that the node names.
 class TransferNote {
  public:
   explicit TransferNote(const Program& program)
-      : get_(program.description.protocol == Protocol::kGet) {}
+      : get_(program.description.protocol == Protocol::kGet),
+        mover_(to_string(program.description.mover)) {}
 
   std::string operator()(const SendPost& node) const {
     return get_ ? allow(node.transfer) : move(node.transfer);
@@ -130,17 +132,18 @@ class TransferNote {
 
  private:
   static std::string allow(const Transfer& transfer) {
-    return fmt::format("writes ready[{}]", index_text(transfer.ready));
+    return fmt::format("writes the pair's ready[{}]", index_text(transfer.ready));
   }
-  static std::string move(const Transfer& transfer) {
-    return fmt::format("waits for ready[{}], copies, writes done[{}]", index_text(transfer.ready),
-                       index_text(transfer.done));
+  std::string move(const Transfer& transfer) const {
+    return fmt::format("waits for the pair's ready[{}], {} moves, writes the pair's done[{}]",
+                       index_text(transfer.ready), mover_, index_text(transfer.done));
   }
   static std::string wait(const Transfer& transfer) {
-    return fmt::format("waits for done[{}]", index_text(transfer.done));
+    return fmt::format("waits for the pair's done[{}]", index_text(transfer.done));
   }
 
   bool get_;
+  std::string_view mover_;
 };
 
 void print_nodes(const Program& program, const Nodes& nodes, const std::string& indent,
@@ -247,6 +250,7 @@ std::string print(const Program& program) {
   print_nodes(program, program.call, "  ", text);
   if (program.description.ranks == 1) return text;
   const bool get = program.description.protocol == Protocol::kGet;
+  text += "Each pair of sender and receiver has its own words:\n";
   text += fmt::format("ready: written by the {}, which allows the transfer\n",
                       get ? "sender" : "receiver");
   return text + fmt::format("done: written by the {}, which has moved the data\n",
@@ -258,8 +262,10 @@ std::string print(const Program& program, std::span<const Instruction> instructi
   for (const Instruction& instruction : instructions) {
     std::string what = action_text(instruction);
     if (const auto* move = std::get_if<Move>(&instruction.action)) {
-      what = fmt::format("copies {} to {}", place_text(program, move->from),
-                         place_text(program, move->to));
+      const bool between = move->from.rank != move->to.rank;
+      const std::string_view mover = to_string(program.description.mover);
+      what = fmt::format("{} {} to {}", between ? fmt::format("{} moves", mover) : "copies",
+                         place_text(program, move->from), place_text(program, move->to));
     } else if (std::holds_alternative<Multiply>(instruction.action)) {
       what = instruction.node;
     }

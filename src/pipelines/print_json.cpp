@@ -122,12 +122,20 @@ class ActionJson {
   Json operator()(const Await& action) const { return word_json("await", action.word); }
   Json operator()(const Signal& action) const { return word_json("signal", action.word); }
   Json operator()(const Move& action) const {
-    return {{"do", "copy"},
-            {"from", place_json(program_, action.from)},
-            {"to", place_json(program_, action.to)}};
+    Json value = {{"do", "copy"}};
+    if (action.from.rank != action.to.rank) {
+      value = {{"do", "move"}, {"mover", to_string(program_.description.mover)}};
+    }
+    value["from"] = place_json(program_, action.from);
+    value["to"] = place_json(program_, action.to);
+    return value;
   }
   Json operator()(const Multiply& action) const {
-    return {{"do", "matmul"}, {"a", place_json(program_, action.a)}};
+    Json outputs = Json::array();
+    for (const Product& product : program_.products) {
+      outputs.push_back(place_json(program_, {action.a.rank, product.c, action.c}));
+    }
+    return {{"do", "matmul"}, {"a", place_json(program_, action.a)}, {"c", outputs}};
   }
 
  private:
@@ -146,14 +154,21 @@ Json to_json(const Program& program) {
                 {"protocol", to_string(d.protocol)},
                 {"mover", to_string(d.mover)},
                 {"streams", program.streams},
-                {"inter_stream_order", d.inter_stream_order}};
+                {"inter_stream_order", d.inter_stream_order},
+                {"symmetric_a", d.symmetric_a},
+                {"gathered", d.gathered},
+                {"symmetric_gathered", d.symmetric_gathered},
+                {"words", program.words},
+                {"words_per_rank", words_per_rank(program)},
+                {"workspace_bytes", workspace_bytes(program)}};
   if (d.algorithm == Algorithm::kTiles) value["tiles"] = d.tiles;
   value["buffers"] = Json::array();
   for (const Buffer& buffer : program.buffers) {
     value["buffers"].push_back({{"name", buffer.name},
                                 {"rows", buffer.rows},
                                 {"columns", buffer.columns},
-                                {"role", role_name(buffer.role)}});
+                                {"role", role_name(buffer.role)},
+                                {"symmetric", buffer.is_symmetric}});
   }
   value["once"] = nodes_json(program, program.setup);
   value["each_call"] = nodes_json(program, program.call);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 #include "base/try.hpp"
 #include "bench/matmul/shapes.hpp"
 #include "exit_code.hpp"
@@ -62,7 +64,22 @@ Result<Description> read_description(const ExplainPipelinesArguments& a) {
   TUTTI_ASSIGN(d.inter_stream_order, read_switch("--inter-stream-order", a.inter_stream_order));
   d.symmetric_a = a.symmetric_a;
   d.gathered = a.gathered;
+  d.symmetric_gathered = a.symmetric_gathered;
+  if (d.symmetric_a && d.protocol == Protocol::kPut) {
+    return wrong("--symmetric: with --protocol put no peer reads A");
+  }
+  if (d.symmetric_gathered && !d.gathered) return wrong("--symmetric-gathered needs --gathered");
   return d;
+}
+
+// An option that only some algorithms know needs one of these.
+Status check_tiles(const ExplainPipelinesArguments& a, const std::vector<Description>& all) {
+  const auto has_tiles = [](const Description& description) {
+    return description.algorithm == pipelines::Algorithm::kTiles;
+  };
+  if (a.tiles.empty() || std::ranges::any_of(all, has_tiles)) return Status::ok();
+  return wrong(fmt::format("--tiles: {} has no tiles; pipelined_tiles has",
+                           to_string(all.front().algorithm)));
 }
 
 }  // namespace
@@ -84,6 +101,8 @@ void add_explain_pipelines_options(CLI::App& command, ExplainPipelinesArguments&
   command.add_flag("--symmetric", a.symmetric_a,
                    "A is in symmetric memory: peers read it directly");
   command.add_flag("--gathered", a.gathered, "The gathered A is an output, too");
+  command.add_flag("--symmetric-gathered", a.symmetric_gathered,
+                   "That output is in symmetric memory: rows arrive in it");
   command.add_option("--ranks", a.ranks, "Number of ranks")->type_name("N")->default_str("8");
   command.option_defaults()->group("Pipeline");
   command.add_option("--algorithms", a.algorithms, "Pipelines to show")
@@ -125,6 +144,7 @@ Result<PipelinesQuestion> read_pipelines_question(const ExplainPipelinesArgument
     TUTTI_ASSIGN(description.algorithm, pipelines::parse_algorithm(name));
     question.descriptions.push_back(description);
   }
+  TUTTI_TRY(check_tiles(a, question.descriptions));
   TUTTI_ASSIGN(question.rank, read_count({"--rank", a.rank, 0, description.ranks - 1, -1}));
   if (!a.format.empty() && a.format != "text" && a.format != "json") {
     return wrong(fmt::format("unknown --format '{}'; known are text, json", a.format));

@@ -15,7 +15,7 @@ namespace tutti::cli {
 struct ExplainPipelinesArguments {
   std::string algorithms, ranks, m, n, k, dtype, products, protocol, mover, streams, tiles,
       inter_stream_order, rank, format;
-  bool bias = false, symmetric_a = false, gathered = false;
+  bool bias = false, symmetric_a = false, gathered = false, symmetric_gathered = false;
 };
 
 void add_explain_pipelines_options(CLI::App& command, ExplainPipelinesArguments& arguments);

@@ -51,7 +51,8 @@ TEST(ExplainPipelines, PrintsWhatARankEnqueues) {
       explained({.ranks = "2", .m = "7", .rank = "1", .symmetric_a = true, .gathered = true});
   EXPECT_THAT(text, HasSubstr("2 ranks: 4 rows each, the last ones fewer; shards over 2 streams"));
   EXPECT_THAT(text, HasSubstr("\nRANK 1, BY STREAM:\n  caller  writes ready[0] of rank 0\n"));
-  EXPECT_THAT(text, HasSubstr("  1  copies A[0:4] of rank 0 to A_gathered[0:4] of rank 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("  1  copy_engine moves A[0:4] of rank 0 to A_gathered[0:4] of rank 1\n"));
   EXPECT_THAT(text, EndsWith("  caller  waits for done[0] from rank 0\n"));
 }
 
@@ -72,6 +73,11 @@ TEST(ExplainPipelines, RefusesInvalidOptions) {
   EXPECT_THAT(refused({.protocol = "gett"}), HasSubstr("did you mean 'get'?"));
   EXPECT_THAT(refused({.mover = "sm"}), HasSubstr("known are copy_engine, kernel"));
   EXPECT_THAT(refused({.inter_stream_order = "yes"}), HasSubstr("known are on, off"));
+  EXPECT_EQ(refused({.protocol = "put", .symmetric_a = true}),
+            "--symmetric: with --protocol put no peer reads A");
+  EXPECT_EQ(refused({.symmetric_gathered = true}), "--symmetric-gathered needs --gathered");
+  EXPECT_EQ(refused({.algorithms = "pipelined_ring", .tiles = "4"}),
+            "--tiles: pipelined_ring has no tiles; pipelined_tiles has");
   EXPECT_THAT(refused({.format = "xml"}), HasSubstr("known are text, json"));
 }
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "pipelines/check.hpp"
@@ -34,7 +36,7 @@ TEST(PipelinePrint, WhatARankEnqueues) {
             "       1  waits for the caller's stream\n"
             "       0  C0[shard 1], C1[shard 1] = Matmul(A, B0 + bias0, B1)\n"
             "       1  waits for ready[0] from rank 0\n"
-            "       1  copies A[0:4] of rank 0 to A_gathered[0:4] of rank 1\n"
+            "       1  copy_engine moves A[0:4] of rank 0 to A_gathered[0:4] of rank 1\n"
             "       1  writes done[0] of rank 0\n"
             "       1  C0[shard 0], C1[shard 0] = Matmul(A_gathered[shard 0], B0 + bias0, B1)\n"
             "  caller  waits for stream 0\n"
@@ -46,7 +48,14 @@ TEST(PipelinePrint, Json) {
   const Program program = take(derive(small(Algorithm::kTiles, Protocol::kPut, 3, 9)));
   const auto json = to_json(program);
   EXPECT_EQ(json.at("algorithm"), "pipelined_tiles");
-  EXPECT_EQ(json.at("buffers").at(1).at("role"), "workspace");
+  EXPECT_EQ(json.at("buffers").at(1).dump(),
+            R"({"name":"A_gathered","rows":9,"columns":4,"role":"workspace","symmetric":true})");
+  EXPECT_EQ(json.at("symmetric_a"), false);
+  EXPECT_EQ(json.at("gathered"), false);
+  EXPECT_EQ(json.at("symmetric_gathered"), false);
+  EXPECT_EQ(json.at("words"), 3);
+  EXPECT_EQ(json.at("words_per_rank"), 18);
+  EXPECT_EQ(json.at("workspace_bytes"), 256);
   EXPECT_EQ(json.at("once").at(1).dump(), R"({"node":"ShareHandles","buffers":["A_gathered"]})");
   const auto& tile = json.at("each_call").at(3);
   EXPECT_EQ(tile.at("variable"), "t");
@@ -62,6 +71,17 @@ TEST(PipelinePrint, Json) {
   EXPECT_EQ(instructions.at(0).dump(),
             R"x({"stream":-1,"node":"RecvPost(A_gathered[shard 1] <- rank 1)",)x"
             R"("do":"signal","word":"ready","index":0,"writer":0,"rank":1})");
+  std::set<std::string> done;
+  for (const auto& instruction : instructions) done.insert(instruction.at("do"));
+  EXPECT_EQ(done, (std::set<std::string>{"signal", "wait_for_stream", "copy", "await", "move",
+                                         "matmul"}));
+  const auto first = [&](const char* what) {
+    return *std::ranges::find_if(instructions,
+                                 [&](const auto& one) { return one.at("do") == what; });
+  };
+  EXPECT_EQ(first("move").at("mover"), "copy_engine");
+  EXPECT_EQ(first("matmul").at("c").at(1).dump(),
+            R"({"rank":0,"buffer":"C1","rows":[[0,1],[3,4],[6,7]]})");
 }
 
 TEST(PipelinePrint, EveryWordHasAPlaceOfItsOwn) {
