@@ -52,6 +52,7 @@ Rows shard_rows(std::size_t m, int ranks, int rank) {
   const std::size_t rows = rows_per_shard(m, ranks);
   return clipped(static_cast<std::size_t>(rank) * rows, rows, m);
 }
+
 std::uint64_t hash_of(const Description& d) {
   Hash hash;
   const auto add = [&hash](auto value) { hash.add(static_cast<std::uint64_t>(value)); };
