@@ -12,14 +12,14 @@ Status load_gated_matmul(CudaDriver& cuda, const MatmulProblem& problem,
   return cuda.load_kernel(kernel.function, kernel.shared_bytes);
 }
 
-Status run_gated_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
-                        const Arrival& arrival, int multiprocessors, Stream stream) {
-  TUTTI_TRY(check_arrival(call, arrival));
-  const MatmulProblem& problem = call.problem;
-  const OwnKernel kernel = own_gated_kernel(tiling.tile->m, problem.dtype, problem.b_layout);
+Status run_gated_matmul(CudaDriver& cuda, const GatedMatmul& matmul, int multiprocessors,
+                        Stream stream) {
+  TUTTI_TRY(check_arrival(matmul.call, matmul.arrival));
+  const MatmulProblem& problem = matmul.call.problem;
+  const OwnKernel kernel = own_gated_kernel(matmul.tiling.tile->m, problem.dtype, problem.b_layout);
   OwnMatmulArguments arguments;
   ArrivalGate gate;
-  TUTTI_TRY(fill_gated_arguments(cuda, call, tiling, arrival, arguments, gate));
+  TUTTI_TRY(fill_gated_arguments(cuda, matmul, arguments, gate));
   const int tiles = gate.sweep.count();
   return OwnLaunch{kernel, arguments, &gate, tiles}.enqueue(cuda, multiprocessors, stream);
 }

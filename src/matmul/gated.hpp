@@ -62,11 +62,19 @@ struct Arrival {
   int replayed = 0;
 };
 
+struct GatedMatmul {
+  const CheckedMatmul& call;
+  const MatmulTiling& tiling;
+  const Arrival& arrival;
+};
+
 // As load_own_matmul() and run_own_matmul(), with the same requirements; C has the same bits. After
-// a failed wait the kernel ends without waiting further, and C is undefined.
+// a failed wait the kernel ends without waiting further, and C is undefined. kInvalidArgument: an
+// arrival that contradicts itself, has no flags, record or deadline, or an own shard that TMA does
+// not take.
 Status load_gated_matmul(CudaDriver& cuda, const MatmulProblem& problem,
                          const MatmulTiling& tiling);
-Status run_gated_matmul(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
-                        const Arrival& arrival, int multiprocessors, Stream stream);
+Status run_gated_matmul(CudaDriver& cuda, const GatedMatmul& matmul, int multiprocessors,
+                        Stream stream);
 
 }  // namespace tutti

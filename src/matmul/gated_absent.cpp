@@ -12,8 +12,7 @@ Status load_gated_matmul(CudaDriver&, const MatmulProblem&, const MatmulTiling&)
   return {StatusCode::kUnsupported, kNoGatedKernels};
 }
 
-Status run_gated_matmul(CudaDriver&, const CheckedMatmul&, const MatmulTiling&, const Arrival&, int,
-                        Stream) {
+Status run_gated_matmul(CudaDriver&, const GatedMatmul&, int, Stream) {
   return {StatusCode::kUnsupported, kNoGatedKernels};
 }
 

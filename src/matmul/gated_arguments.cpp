@@ -32,10 +32,7 @@ int rounds_within(std::uint64_t timeout_ns, int flags) {
   return static_cast<int>(std::min(each, most)) * (flags + 1);
 }
 
-struct OwnRows {
-  int begin, end;
-};
-OwnRows own_rows(const ArrivalChunks& chunks) {
+RowRange own_rows(const ArrivalChunks& chunks) {
   const auto row_of = [&](long long shard) {
     return static_cast<int>(std::min<long long>(chunks.m, shard * chunks.shard_rows));
   };
@@ -182,9 +179,9 @@ ArrivalChunks chunks_of(const ArrivalPlan& plan, std::size_t m) {
           .own = plan.own};
 }
 
-Status fill_gated_arguments(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
-                            const Arrival& arrival, OwnMatmulArguments& arguments,
-                            ArrivalGate& gate) {
+Status fill_gated_arguments(CudaDriver& cuda, const GatedMatmul& matmul,
+                            OwnMatmulArguments& arguments, ArrivalGate& gate) {
+  const auto& [call, tiling, arrival] = matmul;
   const MatmulProblem& problem = call.problem;
   const ArrivalPlan& plan = arrival.plan;
   TUTTI_TRY(fill_own_arguments(cuda, call, tiling, arguments));

@@ -14,8 +14,7 @@ ArrivalChunks chunks_of(const ArrivalPlan& plan, std::size_t m);
 
 // Fills new arguments and a new gate. Requires what run_gated_matmul() requires, and that
 // check_arrival() is ok.
-Status fill_gated_arguments(CudaDriver& cuda, const CheckedMatmul& call, const MatmulTiling& tiling,
-                            const Arrival& arrival, OwnMatmulArguments& arguments,
-                            ArrivalGate& gate);
+Status fill_gated_arguments(CudaDriver& cuda, const GatedMatmul& matmul,
+                            OwnMatmulArguments& arguments, ArrivalGate& gate);
 
 }  // namespace tutti

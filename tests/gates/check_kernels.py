@@ -226,16 +226,29 @@ def check_matmul(function: Function, widths: set[int]):
         yield f"{kinds.count('local')} accesses to local memory, {function.stack_bytes} bytes of stack"
 
 
+def check_gate(function: Function):
+    """What arrives while the kernel runs is acquired, and fenced before TMA reads it."""
+    acquired = fenced = False
+    for step in function.steps:
+        if step.kind == "bulk_load":
+            acquired = False
+        acquired = acquired or step.acquires and step.scope == "sys"
+        fenced = fenced or acquired and step.kind == "proxy_fence"
+    if not fenced:
+        yield "has no acquiring load of system scope with a proxy fence before the next bulk load"
+
+
 def rows_of(matmul: str) -> int:
     return int(re.search(r"Tiles<(\d+)", matmul)[1])
 
 
 def check_matmuls(functions: list[Function], tiles: Widths, variants: int) -> list[str]:
-    """`variants`: kernels for tiles of so many rows, one for each type and layout of B."""
+    """`variants`: kernels for tiles of so many rows, one for each type, gate and layout of B."""
     names = demangle([function.name for function in functions])
     matmuls = {name: function for name, function in zip(names, functions) if "own_matmul_kernel<" in name}
     findings = [f"{name}: {finding}" for name, function in matmuls.items()
-                for finding in check_matmul(function, tiles.get(rows_of(name), set()))]
+                for finding in (*check_matmul(function, tiles.get(rows_of(name), set())),
+                                *(check_gate(function) if "ArrivalGate" in name else ()))]
     for rows in tiles:
         found = sum(rows_of(name) == rows for name in matmuls)
         if found != variants:

@@ -341,6 +341,22 @@ wgmma.mma_async.sync.aligned.m64n112k16.f32.f16.f16 {%f1}, %rd1, %rd2, p, 1, 1, 
                 self.assertIn(word, self.findings(read, left)[0])
             self.assertIn("1 accesses to local memory", self.findings(read, f"{text}{spill}")[0])
 
+    def test_gate(self):
+        name = self.NAME.replace("8OpenGate", "11ArrivalGate")
+        for read, text, acquire, fence in (
+                (sass, self.SASS, "LD.E.STRONG.SYS R4, desc[UR4][R2.64]\nCCTL.IVALL\n", "FENCE.VIEW.ASYNC.S\n"),
+                (ptx, self.PTX, "ld.acquire.sys.u32 %r1, [%rd1]\n", "fence.proxy.async\n")):
+            lines = text.strip().splitlines(keepends=True)
+
+            def findings(*before: str) -> list[str]:
+                functions = read("".join((lines[0], *before, *lines[1:])))
+                functions[0].name = name
+                return check_kernels.check_matmuls(functions, self.TILES, 1)
+
+            self.assertEqual(findings(acquire, fence), [])
+            for wrong in ((acquire,), (fence,), (fence, acquire), ()):
+                self.assertIn("no acquiring load of system scope", findings(*wrong)[0])
+
     def test_missing_kernel(self):
         self.assertEqual(self.findings(sass, self.SASS, variants=2),
                          ["1 kernels of own_matmul for tiles of 128 rows, 2 are expected"])

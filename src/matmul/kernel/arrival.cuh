@@ -31,7 +31,7 @@ struct SystemWords {
 
 __device__ __forceinline__ void ArrivalGate::open(State& state, int row, int end) const {
   SystemWords words;
-  wait_for_rows(words, chunks, waits, state, row, end);
+  wait_for_rows(words, chunks, waits, state, {row, end});
 }
 
 // Sets the flags in the order of their times, unless a wait fails.

@@ -50,6 +50,10 @@ struct ArrivalWaits {
   }
 };
 
+struct RowRange {
+  int begin, end;
+};
+
 // What the thread that loads remembers.
 struct GateState {
   std::uint64_t open = 0;  // a bit per flag
@@ -106,11 +110,11 @@ TUTTI_ORDER_INLINE bool wait_for_chunk(Words& words, const ArrivalWaits& waits, 
   return true;
 }
 
-// Until all chunks with rows from `row` on and before `end` are open, unless a wait fails.
+// Until all chunks that have some of these rows are open, unless a wait fails.
 template <class Words, class Chunks>
 TUTTI_ORDER_INLINE void wait_for_rows(Words& words, const Chunks& chunks, const ArrivalWaits& waits,
-                                      GateState& state, int row, int end) {
-  while (row < end && !state.failed) {
+                                      GateState& state, RowRange rows) {
+  for (int row = rows.begin; row < rows.end && !state.failed;) {
     const auto chunk = chunks.at(row);
     if (chunk.flag >= 0 && (state.open >> chunk.flag & 1) == 0) {
       state.failed = !wait_for_chunk(words, waits, chunk.flag);

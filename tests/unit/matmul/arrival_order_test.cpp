@@ -35,7 +35,7 @@ class Followed {
     call.problem.b_layout = MatrixLayout::kColumnMajor;
     call.a = this;
     const Arrival arrival = {.plan = plan, .own_a = own_a ? &call : nullptr, .own_lda = 64};
-    require_ok(fill_gated_arguments(cuda(), call, tiling, arrival, arguments, gate));
+    require_ok(fill_gated_arguments(cuda(), {call, tiling, arrival}, arguments, gate));
   }
 
   TileWork work(int index, int rank) const {

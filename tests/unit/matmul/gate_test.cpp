@@ -103,7 +103,7 @@ bool always_waits(const Chunks& chunks, World& world, unsigned seed) {
   const int rows = 1 + static_cast<int>(random() % 40);
   for (int row = 0; row < world.m; row += rows) {
     const int end = std::min(row + rows, world.m);
-    wait_for_rows(words, chunks, world.waits, state, row, end);
+    wait_for_rows(words, chunks, world.waits, state, {row, end});
     EXPECT_FALSE(state.failed);
     for (int at = row; at < end; ++at) {
       if (!world.open(flags[static_cast<std::size_t>(at)])) return false;
@@ -178,7 +178,7 @@ TEST(ArrivalGates, AnOpenChunkCostsOneLookOnce) {
   FakeWords words;
   GateState state;
   for (int turn = 0; turn < 3; ++turn) {
-    wait_for_rows(words, world.chunks, world.waits, state, 0, 64);
+    wait_for_rows(words, world.chunks, world.waits, state, {0, 64});
     EXPECT_EQ(words.acquires, 6);
     EXPECT_EQ(words.fences, 6);
     EXPECT_EQ(words.relaxed_loads, 0);
@@ -196,7 +196,7 @@ TEST(ArrivalGates, NobodyWaitsForRowsThatAreNotThere) {
     }
     FakeWords words;
     GateState state;
-    wait_for_rows(words, world.chunks, world.waits, state, 0, m);
+    wait_for_rows(words, world.chunks, world.waits, state, {0, m});
     EXPECT_FALSE(state.failed);
     EXPECT_EQ(words.relaxed_loads, 0);
   }
@@ -221,7 +221,7 @@ TEST(ArrivalGates, APastDeadlineNamesTheChunk) {
   world.flags[3] = kEpoch - 3;
   FakeWords words;
   GateState state;
-  wait_for_rows(words, world.chunks, world.waits, state, 0, 64);
+  wait_for_rows(words, world.chunks, world.waits, state, {0, 64});
   EXPECT_TRUE(state.failed);
   EXPECT_EQ(world.failure.failed, 1U);
   EXPECT_EQ(world.failure.chunk, 3);
@@ -230,12 +230,12 @@ TEST(ArrivalGates, APastDeadlineNamesTheChunk) {
   EXPECT_GT(words.looks, world.waits.timeout_ns);
   EXPECT_EQ(words.fences, 1);
   const std::uint64_t before = words.looks;
-  wait_for_rows(words, world.chunks, world.waits, state, 0, 64);  // waits for nothing any more
+  wait_for_rows(words, world.chunks, world.waits, state, {0, 64});  // waits for nothing any more
   EXPECT_EQ(words.looks, before);
 
   // Another thread finds the record, long before its own deadline, and leaves it as it is.
   GateState other;
-  wait_for_rows(words, world.chunks, world.waits, other, 32, 64);
+  wait_for_rows(words, world.chunks, world.waits, other, {32, 64});
   EXPECT_TRUE(other.failed);
   EXPECT_LT(words.looks - before, world.waits.timeout_ns / 4);
   EXPECT_EQ(world.failure.chunk, 3);
@@ -246,8 +246,8 @@ TEST(ArrivalGates, TwoThatFailAtOnceLeaveOneRecord) {
   FakeWords first, second;
   GateState states[2];
   world.waits.timeout_ns = 20;  // before either looks at the record
-  wait_for_rows(first, world.chunks, world.waits, states[0], 16, 32);
-  wait_for_rows(second, world.chunks, world.waits, states[1], 48, 64);
+  wait_for_rows(first, world.chunks, world.waits, states[0], {16, 32});
+  wait_for_rows(second, world.chunks, world.waits, states[1], {48, 64});
   EXPECT_TRUE(states[0].failed && states[1].failed);
   EXPECT_EQ(world.failure.chunk, 1);
 }
@@ -259,7 +259,7 @@ TEST(ArrivalGates, TheGroupsFailureEndsAWait) {
   FakeWords words;
   words.on_look = [&](FakeWords& now) { abort = now.looks > 100 ? 1 : 0; };
   GateState state;
-  wait_for_rows(words, world.chunks, world.waits, state, 0, 64);
+  wait_for_rows(words, world.chunks, world.waits, state, {0, 64});
   EXPECT_TRUE(state.failed);
   EXPECT_EQ(world.failure.failed, 2U);
   EXPECT_EQ(world.failure.chunk, 1);

@@ -229,8 +229,8 @@ class GatedMatmulOnGpu : public testing::Test {
   }
 
   void run(Placed& placed, const Arrival& arrival) {
-    require_ok(run_gated_matmul(*cuda_, placed.call, placed.with.tiling, arrival, multiprocessors_,
-                                stream_));
+    require_ok(run_gated_matmul(*cuda_, {placed.call, placed.with.tiling, arrival},
+                                multiprocessors_, stream_));
   }
 
   void expect_plain_bits(Placed& placed) {
