@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-Status invalid_arrival(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
+Status invalid_trace(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
 
 struct ShardRows {
   std::size_t of_shard = 0, of_chunk = 0;
@@ -27,26 +27,6 @@ double unit_noise(std::uint64_t seed, int chunk) {
   const std::uint64_t word =
       WordHash().add(seed).add(static_cast<std::uint64_t>(chunk)).add(0).value();
   return static_cast<double>(word >> 11U) * 0x1p-52 - 1;
-}
-
-Status check_model(const ArrivalModel& model, int shards) {
-  constexpr double kMostUs = 1e6, kMostRate = 1e6;
-  const auto within = [](double value, double least, double most) {
-    return value >= least && value <= most;  // never of what is no number
-  };
-  if (!within(model.start_us, 0, kMostUs) || !within(model.operation_us, 0, kMostUs) ||
-      !within(model.straggler_us, 0, kMostUs)) {
-    return invalid_arrival("a model's times are 0 to 1000000 us");
-  }
-  if (!within(model.gigabytes_per_second, 1e-3, kMostRate)) {
-    return invalid_arrival("a model's gigabytes_per_second is 0.001 to 1000000");
-  }
-  if (!within(model.jitter, 0, 1)) return invalid_arrival("a model's jitter is 0 to 1");
-  if (model.straggler < -1 || model.straggler >= shards) {
-    return invalid_arrival(
-        fmt::format("straggler {}: there is no such shard, of {}", model.straggler, shards));
-  }
-  return Status::ok();
 }
 
 }  // namespace
@@ -68,15 +48,36 @@ int chunk_of_row(const ArrivalPlan& plan, std::size_t m, std::size_t row) {
 
 Status check_arrival_plan(const ArrivalPlan& plan) {
   if (plan.shards < 1 || plan.shards > kMostArrivalShards) {
-    return invalid_arrival(
+    return invalid_trace(
         fmt::format("{} shards: not between 1 and {}", plan.shards, kMostArrivalShards));
   }
-  if (plan.chunks < 1 || plan.chunks > kMostChunksPerShard) {
-    return invalid_arrival(
-        fmt::format("{} chunks per shard: not between 1 and {}", plan.chunks, kMostChunksPerShard));
+  const int most = kMostArrivalFlags / plan.shards;
+  if (plan.chunks < 1 || plan.chunks > most) {
+    return invalid_trace(
+        fmt::format("{} chunks per shard: not between 1 and {}", plan.chunks, most));
   }
   if (plan.own < 0 || plan.own >= plan.shards) {
-    return invalid_arrival(fmt::format("own shard {}: there are {}", plan.own, plan.shards));
+    return invalid_trace(fmt::format("own shard {}: there are {}", plan.own, plan.shards));
+  }
+  return Status::ok();
+}
+
+Status check_arrival_model(const ArrivalModel& model, int shards) {
+  constexpr double kMostUs = 1e6, kMostRate = 1e6;
+  const auto within = [](double value, double least, double most) {
+    return value >= least && value <= most;  // never of what is no number
+  };
+  if (!within(model.start_us, 0, kMostUs) || !within(model.operation_us, 0, kMostUs) ||
+      !within(model.straggler_us, 0, kMostUs)) {
+    return invalid_trace("a model's times are 0 to 1000000 us");
+  }
+  if (!within(model.gigabytes_per_second, 1e-3, kMostRate)) {
+    return invalid_trace("a model's gigabytes_per_second is 0.001 to 1000000");
+  }
+  if (!within(model.jitter, 0, 1)) return invalid_trace("a model's jitter is 0 to 1");
+  if (model.straggler < -1 || model.straggler >= shards) {
+    return invalid_trace(
+        fmt::format("straggler {}: there is no such shard, of {}", model.straggler, shards));
   }
   return Status::ok();
 }
@@ -84,9 +85,9 @@ Status check_arrival_plan(const ArrivalPlan& plan) {
 Result<ArrivalTrace> modelled_arrival(const ArrivalPlan& plan, const GatheredRows& rows,
                                       const ArrivalModel& model, std::string_view machine) {
   TUTTI_TRY(check_arrival_plan(plan));
-  TUTTI_TRY(check_model(model, plan.shards));
+  TUTTI_TRY(check_arrival_model(model, plan.shards));
   if (rows.m > kMostBytes || rows.bytes_per_row > kMostBytes / std::max<std::size_t>(1, rows.m)) {
-    return invalid_arrival(fmt::format("{} rows of {} bytes", rows.m, rows.bytes_per_row));
+    return invalid_trace(fmt::format("{} rows of {} bytes", rows.m, rows.bytes_per_row));
   }
   ArrivalTrace trace{.machine = std::string(machine),
                      .ranks = plan.shards,
@@ -105,7 +106,7 @@ Result<ArrivalTrace> modelled_arrival(const ArrivalPlan& plan, const GatheredRow
       const double copy_us = static_cast<double>(bytes) / model.gigabytes_per_second / 1e3;
       us += model.operation_us + copy_us * (1 + model.jitter * unit_noise(model.seed, chunk));
       if (us * 1e3 > static_cast<double>(kMostArrivalNs)) {
-        return invalid_arrival(fmt::format("chunk {} arrives after more than 10 s", chunk));
+        return invalid_trace(fmt::format("chunk {} arrives after more than 10 s", chunk));
       }
       trace.arrivals.push_back({.chunk = chunk,
                                 .source = shard,
@@ -127,7 +128,7 @@ Status check_arrival_of(const ArrivalTrace& trace, const GatheredRows& rows) {
     const std::uint64_t wanted = rows_of_chunk(plan, rows.m, chunk).count() * rows.bytes_per_row;
     const std::uint64_t there = bytes[static_cast<std::size_t>(chunk)];
     if (there == wanted) continue;
-    return invalid_arrival(fmt::format(
+    return invalid_trace(fmt::format(
         "the trace is of another A: its chunk {} has {} bytes, that of {} rows of {} bytes has {}",
         chunk, there, rows.m, rows.bytes_per_row, wanted));
   }

@@ -13,8 +13,6 @@
 
 namespace tutti {
 
-inline constexpr int kMostArrivalShards = 16;
-inline constexpr int kMostChunksPerShard = 64;
 inline constexpr std::uint64_t kMostArrivalNs = 10'000'000'000;
 
 // Rows first .. last - 1 of A.
@@ -27,7 +25,7 @@ struct ChunkRows {
 ChunkRows rows_of_chunk(const ArrivalPlan& plan, std::size_t m, int chunk);
 // The flag of the chunk that has this row.
 int chunk_of_row(const ArrivalPlan& plan, std::size_t m, std::size_t row);
-// kInvalidArgument: shards, chunks or the own shard are out of range.
+// kInvalidArgument: shards, flags or the own shard are out of range.
 Status check_arrival_plan(const ArrivalPlan& plan);
 
 struct ArrivedChunk {
@@ -49,6 +47,9 @@ struct ArrivalModel {
   double straggler_us = 0;  // so much
   friend bool operator==(const ArrivalModel&, const ArrivalModel&) = default;
 };
+
+// kInvalidArgument: a time, rate or part that is out of range, or no shard is the straggler.
+Status check_arrival_model(const ArrivalModel& model, int shards);
 
 struct ArrivalTrace {
   std::string machine;  // that was measured, or that the model is of

@@ -40,7 +40,7 @@ ArrivalModel model_from(const TraceJson& json) {
                      .seed = integer_in<std::uint64_t>(json, "seed")};
   if (json.contains("straggler")) {
     model.straggler = integer_in<int>(json, "straggler");
-    model.straggler_us = time_in(json, "straggler_us");
+    if (model.straggler >= 0) model.straggler_us = time_in(json, "straggler_us");
   }
   return model;
 }
@@ -83,6 +83,8 @@ std::string wrong_in(const ArrivalTrace& trace, const ArrivedChunk& each, std::u
 std::string wrong_in(const ArrivalTrace& trace) {
   const Status plan = check_arrival_plan(trace.plan(ArrivalOrder::kPlain));
   if (!plan.is_ok()) return plan.message();
+  const Status model = trace.model ? check_arrival_model(*trace.model, trace.ranks) : Status::ok();
+  if (!model.is_ok()) return model.message();
   std::vector<bool> seen(static_cast<std::size_t>(trace.ranks * trace.chunks_per_shard));
   std::uint64_t before_ns = 0;
   for (const ArrivedChunk& each : trace.arrivals) {

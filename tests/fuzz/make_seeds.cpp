@@ -14,6 +14,7 @@
 #include "fuzz/scripted_socket.hpp"
 #include "group/agreement.hpp"
 #include "group/recorder/page.hpp"
+#include "matmul/arrival_trace.hpp"
 #include "memory/heap_messages.hpp"
 #include "planning/table.hpp"
 #include "topology/topology.hpp"
@@ -229,6 +230,15 @@ void write_tables(Corpus& corpus) {
   corpus.write("tuning_table/empty", write_tuning_json({}));
 }
 
+void write_traces(Corpus& corpus) {
+  const ArrivalPlan plan{.shards = 3, .chunks = 2, .own = 1};
+  auto trace = modelled_arrival(plan, {.m = 10, .bytes_per_row = 8}, {.straggler = 2}, "a machine");
+  must_hold(trace.is_ok(), "a trace can be modelled");
+  corpus.write("arrival_trace/modelled", to_json_text(*trace));
+  trace->model.reset();
+  corpus.write("arrival_trace/measured", to_json_text(*trace));
+}
+
 }  // namespace
 }  // namespace tutti::fuzz
 
@@ -245,5 +255,6 @@ int main(int argc, char** argv) {
   write_pages(corpus);
   write_results(corpus);
   write_tables(corpus);
+  write_traces(corpus);
   return 0;
 }

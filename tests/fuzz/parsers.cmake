@@ -7,6 +7,8 @@ set(sources
   drivers/shared_memory.cpp
   drivers/socket_address.cpp
   drivers/sockets.cpp
+  matmul/arrival_trace.cpp
+  matmul/arrival_trace_json.cpp
   memory/heap_messages.cpp
   memory/pool.cpp
   group/recorder/snapshot.cpp

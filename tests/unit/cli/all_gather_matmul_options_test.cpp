@@ -63,7 +63,8 @@ const BadGated kBadGated[] = {
      "unknown --tile '64x64'; known are 128x256, 256x128, 128x240, 128x224, 128x208, 128x192, "
      "128x176, 128x160, 128x144, 128x128, 128x112"},
     {"many_ranks", {"--ranks", "17"}, "--ranks: 17 is not between 1 and 16"},
-    {"no_chunks", {"--chunks", "0"}, "--chunks: 0 is not between 1 and 64"},
+    {"no_chunks", {"--chunks", "0"}, "--chunks: 0 is not between 1 and 8"},
+    {"many_flags", {"--ranks", "4", "--chunks", "17"}, "--chunks: 17 is not between 1 and 16"},
     {"unknown_arrival",
      {"--arrival", "opne"},
      "unknown --arrival 'opne'; did you mean 'open'? Known are open, model, trace:FILE"},

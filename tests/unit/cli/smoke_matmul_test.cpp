@@ -76,8 +76,9 @@ TEST(BenchMatmul, RefusesWhatItCannotMeasure) {
 TEST(BenchAllGatherMatmul, SaysWhatItCannotRun) {
   const Ended wrong = run_tutti({"bench", "all_gather_matmul", "--arrival", "trace:/no/such.json"});
   EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_EQ(wrong.err,
-            "tutti bench all_gather_matmul: --arrival trace:/no/such.json: there is no such file\n");
+  EXPECT_EQ(
+      wrong.err,
+      "tutti bench all_gather_matmul: --arrival trace:/no/such.json: there is no such file\n");
   EXPECT_THAT(run_tutti({"bench", "all_gather_matmull"}).err,
               HasSubstr("did you mean 'all_gather_matmul'?"));
   EXPECT_THAT(run_tutti({"bench", "all_gather_matmul", "--help"}).out,

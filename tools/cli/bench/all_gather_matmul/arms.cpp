@@ -192,10 +192,13 @@ class GatedArmMaker {
       TUTTI_ASSIGN(const CheckedMatmul checked, checked_call(*this_sets, set));
       Arrival arrival = flags->next();
       arrival.plan = call.plan;
-      const int first = call.plan.own * call.plan.chunks;
-      const std::size_t row = rows_of_chunk(call.plan, call.problem.m, first).first;
+      const ChunkRows own =
+          rows_of_chunk(call.plan, call.problem.m, call.plan.own * call.plan.chunks);
       arrival.own_lda = call.problem.k;
-      arrival.own_a = this_sets->a(set) + row * call.problem.k * size_of(call.problem.dtype);
+      if (own.count() > 0) {
+        arrival.own_a =
+            this_sets->a(set) + own.first * call.problem.k * size_of(call.problem.dtype);
+      }
       return place.kernels.run_gated(place.cuda, checked, call.tiling, arrival,
                                      call.multiprocessors, stream);
     };

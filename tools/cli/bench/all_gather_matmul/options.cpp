@@ -62,7 +62,7 @@ Status check_ranks(AllGatherMatmulOptions& options, const AllGatherMatmulArgumen
   TUTTI_ASSIGN(options.ranks, parse_int("--ranks", a.ranks.empty() ? kUsualRanks : a.ranks,
                                         {1, kMostArrivalShards}));
   TUTTI_ASSIGN(options.chunks, parse_int("--chunks", a.chunks.empty() ? kUsualChunks : a.chunks,
-                                         {1, kMostChunksPerShard}));
+                                         {1, kMostArrivalFlags / options.ranks}));
   return Status::ok();
 }
 
