@@ -20,6 +20,8 @@ namespace {
 
 using pipelines::Description;
 
+constexpr std::string_view kFusedName = "fused";  // next to the pipelines
+
 // `otherwise`: where the option is not given.
 struct CountOption {
   std::string_view name;
@@ -79,7 +81,22 @@ Status check_tiles(const ExplainPipelinesArguments& a, const std::vector<Descrip
   };
   if (a.tiles.empty() || std::ranges::any_of(all, has_tiles)) return Status::ok();
   return wrong(fmt::format("--tiles: {} has no tiles; pipelined_tiles has",
-                           to_string(all.front().algorithm)));
+                           all.empty() ? kFusedName : to_string(all.front().algorithm)));
+}
+
+Result<FusedQuestion> read_fused(const ExplainPipelinesArguments& a, const Description& d) {
+  TUTTI_ASSIGN(const KnownGpu gpu, find_gpu(a.gpu.empty() ? "h200" : a.gpu));
+  const auto layout = parse_matrix_layout(a.layout.empty() ? "row" : a.layout);
+  if (!layout.is_ok()) return layout.status().with_context("--layout");
+  FusedQuestion question{.m = d.m,
+                         .k = d.k,
+                         .n = {},
+                         .dtype = d.dtype,
+                         .layout = *layout,
+                         .ranks = d.ranks,
+                         .gpu = gpu};
+  for (const auto& product : d.products) question.n.push_back(product.n);
+  return question;
 }
 
 }  // namespace
@@ -105,8 +122,10 @@ void add_explain_pipelines_options(CLI::App& command, ExplainPipelinesArguments&
                    "That output is in symmetric memory: rows arrive in it");
   command.add_option("--ranks", a.ranks, "Number of ranks")->type_name("N")->default_str("8");
   command.option_defaults()->group("Pipeline");
-  command.add_option("--algorithms", a.algorithms, "Pipelines to show")
-      ->type_name("pipelined_shift|pipelined_ring|pipelined_tiles[,...]")
+  command
+      .add_option("--algorithms", a.algorithms,
+                  "Pipelines to show; fused: the predicted time of one kernel")
+      ->type_name("pipelined_shift|pipelined_ring|pipelined_tiles|fused[,...]")
       ->default_str("pipelined_shift");
   command.add_option("--protocol", a.protocol, "get: the receiver moves data; put: the sender")
       ->type_name("get|put")
@@ -125,6 +144,13 @@ void add_explain_pipelines_options(CLI::App& command, ExplainPipelinesArguments&
                   "on: a stream begins after the first transfer of the stream before it")
       ->type_name("on|off")
       ->default_str("off");
+  command.option_defaults()->group("Prediction of fused");
+  command.add_option("--gpu", a.gpu, "Assume ranks with such a GPU")
+      ->type_name("NAME")
+      ->default_str("h200");
+  command.add_option("--layout", a.layout, "Layout of B")
+      ->type_name("row|column")
+      ->default_str("row");
   command.option_defaults()->group("Output");
   command.add_option("--rank", a.rank, "Also show what this rank enqueues, step by step")
       ->type_name("N");
@@ -141,6 +167,10 @@ Result<PipelinesQuestion> read_pipelines_question(const ExplainPipelinesArgument
   TUTTI_ASSIGN(Description description, read_description(a));
   const std::string named = a.algorithms.empty() ? "pipelined_shift" : a.algorithms;
   for (const std::string_view name : split(named)) {
+    if (name == kFusedName) {
+      TUTTI_ASSIGN(question.fused, read_fused(a, description));
+      continue;
+    }
     TUTTI_ASSIGN(description.algorithm, pipelines::parse_algorithm(name));
     question.descriptions.push_back(description);
   }
@@ -168,8 +198,13 @@ Result<std::string> pipelines_text(const PipelinesQuestion& question) {
     text += fmt::format("RANK {}, BY STREAM:\n{}", question.rank,
                         pipelines::print(program, instructions));
   }
-  if (!question.json) return text;
-  return nlohmann::ordered_json{{"pipelines", json}}.dump(1) + "\n";
+  nlohmann::ordered_json all = {{"pipelines", json}};
+  if (question.fused) {
+    TUTTI_ASSIGN(const std::vector<FusedForecast> forecasts, fused_forecasts(*question.fused));
+    text += (text.empty() ? "" : "\n") + fused_text(*question.fused, forecasts);
+    all["fused"] = fused_json(*question.fused, forecasts);
+  }
+  return question.json ? all.dump(1) + "\n" : text;
 }
 
 int run_explain_pipelines(const ExplainPipelinesArguments& arguments) {

@@ -3,9 +3,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "explain_fused.hpp"
 #include "pipelines/description.hpp"
 #include "tutti/status.hpp"
 
@@ -14,7 +16,7 @@ namespace tutti::cli {
 // The text of each option; empty: not given.
 struct ExplainPipelinesArguments {
   std::string algorithms, ranks, m, n, k, dtype, products, protocol, mover, streams, tiles,
-      inter_stream_order, rank, format;
+      inter_stream_order, rank, format, gpu, layout;
   bool bias = false, symmetric_a = false, gathered = false, symmetric_gathered = false;
 };
 
@@ -22,6 +24,7 @@ void add_explain_pipelines_options(CLI::App& command, ExplainPipelinesArguments&
 
 struct PipelinesQuestion {
   std::vector<pipelines::Description> descriptions;  // one for each algorithm
+  std::optional<FusedQuestion> fused = {};           // if its time is asked for
   int rank = -1;                                     // whose instructions are shown; -1: no rank's
   bool json = false;
 };

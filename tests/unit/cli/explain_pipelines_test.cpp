@@ -56,6 +56,46 @@ TEST(ExplainPipelines, PrintsWhatARankEnqueues) {
   EXPECT_THAT(text, EndsWith("  caller  waits for done[0] from rank 0\n"));
 }
 
+TEST(ExplainPipelines, PredictsTheFusedKernel) {
+  const ExplainPipelinesArguments arguments{
+      .algorithms = "fused", .m = "8192", .n = "1792", .k = "4096", .layout = "column"};
+  const std::string text = explained(arguments);
+  EXPECT_THAT(text, StartsWith("all_gather_matmul/fused: a prediction, of rank 0 of 8 x NVIDIA "
+                               "H200\nown_matmul alone (128x"));
+  EXPECT_THAT(text, HasSubstr("\nfrontier, 2 chunks per shard "));
+  ExplainPipelinesArguments as_json = arguments;
+  as_json.format = "json";
+  const auto fused = nlohmann::json::parse(explained(as_json)).at("fused");
+  EXPECT_EQ(fused.at("kind"), "prediction");
+  const auto orders = fused.at("orders");
+  ASSERT_EQ(orders.size(), 6u);
+  EXPECT_EQ(orders[1].at("order"), "rotated");
+  const auto number = [&](int which, const char* name) {
+    return orders[static_cast<std::size_t>(which)].at(name).get<double>();
+  };
+  // 58.7 MB at 359 GB/s, 7 copies.
+  EXPECT_NEAR(number(1, "last_us"), 6 + 7 * 2.5 + 58.72e6 / 359e3, 0.05 * 164);
+  for (const int which : {0, 1, 2, 3, 4, 5}) {
+    EXPECT_GE(number(which, "total_us"), number(which, "last_us"));
+    EXPECT_NEAR(number(which, "total_us"),
+                number(which, "matmul_us") + number(which, "order_us") +
+                    number(which, "gating_us") + number(which, "contention_us"),
+                1e-9);
+  }
+}
+
+TEST(ExplainPipelines, RefusesWhatIsNotFused) {
+  EXPECT_THAT(refused({.algorithms = "fused", .gpu = "h999"}), HasSubstr("h999"));
+  EXPECT_THAT(refused({.algorithms = "fused", .layout = "tall"}), HasSubstr("'tall'"));
+  const auto text = [](const ExplainPipelinesArguments& arguments) {
+    return pipelines_text(take(read_pipelines_question(arguments))).status();
+  };
+  EXPECT_EQ(text({.algorithms = "fused", .k = "0"}).message(),
+            "fused: --m, --n and --k have to be at least 1");
+  EXPECT_EQ(text({.algorithms = "fused", .gpu = "a100-sxm4-40gb"}).code(),
+            StatusCode::kUnsupported);
+}
+
 TEST(ExplainPipelines, PrintsJson) {
   const auto json = nlohmann::json::parse(explained({.ranks = "3", .rank = "2", .format = "json"}));
   const auto& pipeline = json.at("pipelines").at(0);

@@ -1,0 +1,122 @@
+#include "explain_fused.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/try.hpp"
+#include "base/units.hpp"
+#include "matmul/select.hpp"
+
+namespace tutti::cli {
+namespace {
+
+constexpr ArrivalModel kCopyEngine;
+constexpr const char* kOfCopyEngine = "one copy engine over NVLink";
+
+// Of matrices that begin at multiples of 256 bytes and have no gaps.
+Result<MatmulProblem> fused_problem_of(const FusedQuestion& question) {
+  alignas(256) static std::byte anywhere[256];  // never read or written
+  std::vector<MatmulProduct> more;
+  for (std::size_t i = 1; i < question.n.size(); ++i) {
+    more.push_back({.b = anywhere, .c = anywhere, .n = question.n[i]});
+  }
+  TUTTI_ASSIGN(const CheckedMatmul checked, check({.a = anywhere,
+                                                   .b = anywhere,
+                                                   .c = anywhere,
+                                                   .m = question.m,
+                                                   .n = question.n.front(),
+                                                   .k = question.k,
+                                                   .dtype = question.dtype,
+                                                   .b_layout = question.layout,
+                                                   .more = more}));
+  return checked.problem;
+}
+
+std::string name_of_plan(const ArrivalPlan& plan) {
+  return fmt::format("{}, {} chunk{} per shard", to_string(plan.order), plan.chunks,
+                     plan.chunks == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Result<std::vector<FusedForecast>> fused_forecasts(const FusedQuestion& question) {
+  if (question.m == 0 || question.n.empty() || question.n.front() == 0 || question.k == 0) {
+    return Status(StatusCode::kInvalidArgument, "fused: --m, --n and --k have to be at least 1");
+  }
+  TUTTI_ASSIGN(const MatmulProblem problem, fused_problem_of(question));
+  const std::string why = why_not(MatmulAlgorithm::kOwn, problem,
+                                  {.backend = Backend::kCuda,
+                                   .compute = question.gpu.compute,
+                                   .multiprocessors = question.gpu.multiprocessors,
+                                   .own_kernels = true});
+  if (!why.empty()) return Status(StatusCode::kUnsupported, "fused: " + why);
+  const MatmulTiling tiling = fastest_tile(problem, question.gpu.multiprocessors).tiling;
+  const GatheredRows rows{.m = problem.m, .bytes_per_row = problem.k * size_of(problem.dtype)};
+  std::vector<FusedForecast> forecasts;
+  for (const int chunks : {1, 2}) {
+    for (const ArrivalOrder order :
+         {ArrivalOrder::kPlain, ArrivalOrder::kRotated, ArrivalOrder::kFrontier}) {
+      const ArrivalPlan plan{.shards = question.ranks, .chunks = chunks, .order = order};
+      TUTTI_ASSIGN(const ArrivalTrace trace,
+                   modelled_arrival(plan, rows, kCopyEngine, kOfCopyEngine));
+      const GatedCall call{.problem = problem,
+                           .tiling = tiling,
+                           .plan = plan,
+                           .multiprocessors = question.gpu.multiprocessors};
+      forecasts.push_back({.plan = plan,
+                           .config = config_text(tiling, problem.m),
+                           .last_us = trace.last_us(),
+                           .said = predict_gated(call, &trace, {})});
+    }
+  }
+  return forecasts;
+}
+
+std::string fused_text(const FusedQuestion& question, const std::vector<FusedForecast>& forecasts) {
+  const FusedForecast& first = forecasts.front();
+  std::string text = fmt::format(
+      "all_gather_matmul/fused: a prediction, of rank 0 of {} x {}\n"
+      "own_matmul alone ({}): {:.1f} us at {:g} MHz\n"
+      "A arrives by {} (a model): {:g} us, then {:g} us per chunk and {:g} GB/s\n\n"
+      "{:<28}{:>10}{:>10}{:>10}{:>8}{:>8}{:>12}\n",
+      question.ranks, question.gpu.name, first.config, first.said.matmul_us(),
+      kMatmulForecastMegahertz, kOfCopyEngine, kCopyEngine.start_us, kCopyEngine.operation_us,
+      kCopyEngine.gigabytes_per_second, "order", "arrival", "total us", "/ matmul", "order", "wait",
+      "contention");
+  for (const FusedForecast& each : forecasts) {
+    const GatedPrediction& said = each.said;
+    text += fmt::format("{:<28}{:>10.1f}{:>10.1f}{:>10.3f}{:>8.1f}{:>8.1f}{:>12.1f}\n",
+                        name_of_plan(each.plan), each.last_us, said.total_us(),
+                        said.total_us() / said.matmul_us(), said.order_us, said.gating_us,
+                        said.contention_us);
+  }
+  return text;
+}
+
+nlohmann::ordered_json fused_json(const FusedQuestion& question,
+                                  const std::vector<FusedForecast>& forecasts) {
+  nlohmann::ordered_json orders = nlohmann::ordered_json::array();
+  for (const FusedForecast& each : forecasts) {
+    const GatedPrediction& said = each.said;
+    orders.push_back({{"order", to_string(each.plan.order)},
+                      {"chunks", each.plan.chunks},
+                      {"last_us", each.last_us},
+                      {"total_us", said.total_us()},
+                      {"matmul_us", said.matmul_us()},
+                      {"order_us", said.order_us},
+                      {"gating_us", said.gating_us},
+                      {"contention_us", said.contention_us}});
+  }
+  return {{"algorithm", "all_gather_matmul/fused"},
+          {"kind", "prediction"},
+          {"gpu", question.gpu.name},
+          {"ranks", question.ranks},
+          {"m", question.m},
+          {"k", question.k},
+          {"n", question.n},
+          {"config", forecasts.front().config},
+          {"megahertz", kMatmulForecastMegahertz},
+          {"orders", orders}};
+}
+
+}  // namespace tutti::cli
