@@ -29,6 +29,7 @@ struct RowParts {
 
 struct ArrivalGate {
   using State = GateState;
+  using Cursor = SegmentedOrder::Cursor;
 
   TensorMap own = {};  // the own shard, where it has a part
   SegmentedOrder sweep;
@@ -39,8 +40,12 @@ struct ArrivalGate {
   int replays = 0;
   int rounds_of_tries = 1;
 
-  TUTTI_ORDER_INLINE const SegmentedOrder& order(const OwnMatmulArguments& /*arguments*/) const {
-    return sweep;
+  TUTTI_ORDER_INLINE int tiles(const OwnMatmulArguments& /*arguments*/) const {
+    return sweep.count();
+  }
+  TUTTI_ORDER_INLINE TilePlace place(const OwnMatmulArguments& /*arguments*/, int index,
+                                     Cursor& cursor) const {
+    return sweep.at(index, cursor);
   }
   TUTTI_ORDER_INLINE TileRows rows(const OwnMatmulArguments& /*arguments*/, int block_row,
                                    int tile_rows) const {

@@ -72,8 +72,9 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
     using Multiply = Consumer<Tiles, Element, Gate>;
     Multiply consumer{stages, gate, warpgroup, blocks, arguments.stages_of_k, {stages.count}};
     Store store(base + Layout::kStaging, static_cast<int>(threadIdx.x));
-    for (int index = cluster; index < gate.order(arguments).count(); index += clusters) {
-      const TileWork tile = work_of<Tiles>(arguments, gate, index, rank);
+    typename Gate::Cursor cursor;
+    for (int index = cluster; index < gate.tiles(arguments); index += clusters) {
+      const TileWork tile = work_of<Tiles>(arguments, gate, cursor, {index, rank});
       Tiles::with(arguments.columns[tile.width],
                   ComputeTile<Multiply, Store>{consumer, store, tile});
     }

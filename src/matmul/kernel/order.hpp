@@ -62,15 +62,22 @@ struct SegmentedOrder {
   int rows = 0, wide_rows = 0;
   int rotation = 0;  // less than rows
 
+  // Where one thread is, whose indices grow. Between two tiles nothing multiplies, so that a search
+  // from the first segment on would take time from every tile.
+  struct Cursor {
+    int segment = 0;
+  };
+
   TUTTI_ORDER_INLINE int count() const { return tiles; }
-  TUTTI_ORDER_INLINE TilePlace operator[](int index) const {
-    int which = 0;
+  TUTTI_ORDER_INLINE TilePlace at(int index, Cursor& cursor) const {
+    int which = cursor.segment;
     while (which + 1 < segments && index >= segment[which + 1].first_tile) ++which;
+    cursor.segment = which;
     const RowSegment& from = segment[which];
     const TilePlace place = from.sweep[index - from.first_tile];
-    const int at = from.first_row + place.row;
-    const int row = at < rows - rotation ? at + rotation : at + rotation - rows;
-    return {row, place.column, at < wide_rows ? 0 : 1};
+    const int position = from.first_row + place.row;
+    const int turned = position < rows - rotation ? position : position - rows;
+    return {turned + rotation, place.column, position < wide_rows ? 0 : 1};
   }
 };
 

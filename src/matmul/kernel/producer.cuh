@@ -67,8 +67,9 @@ struct Producer {
   };
 
   __device__ void run(int cluster, int clusters) {
-    for (int index = cluster; index < gate.order(arguments).count(); index += clusters) {
-      const TileWork tile = work_of<Tiles>(arguments, gate, index, rank);
+    typename Gate::Cursor cursor;
+    for (int index = cluster; index < gate.tiles(arguments); index += clusters) {
+      const TileWork tile = work_of<Tiles>(arguments, gate, cursor, {index, rank});
       // Each block of a cluster waits for its own rows, and so delays the half of B that it loads
       // for the other. Neither wait depends on the other block, so both end.
       const int end = tile.row + Tiles::kM;

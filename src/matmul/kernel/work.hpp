@@ -29,10 +29,16 @@ struct SourceOfA {
 // A gate decides when rows of A may be read, where they are, and in which order tiles come. This
 // gate is always open: A is there before the kernel begins.
 struct OpenGate {
-  struct State {};  // what the thread that loads remembers
+  struct State {};   // what the thread that loads remembers
+  struct Cursor {};  // where in the order a thread is
 
-  TUTTI_ORDER_INLINE const TwoWidthsOrder& order(const OwnMatmulArguments& arguments) const {
-    return arguments.order;
+  TUTTI_ORDER_INLINE int tiles(const OwnMatmulArguments& arguments) const {
+    return arguments.order.count();
+  }
+  // Indices of one cursor grow.
+  TUTTI_ORDER_INLINE TilePlace place(const OwnMatmulArguments& arguments, int index,
+                                     Cursor& /*cursor*/) const {
+    return arguments.order[index];
   }
   // Of row `block_row` of blocks' tiles.
   TUTTI_ORDER_INLINE TileRows rows(const OwnMatmulArguments& arguments, int block_row,
@@ -52,18 +58,22 @@ struct OpenGate {
 #endif
 };
 
-// Tile `index` of the order, for block `rank` of a cluster.
+struct ClusterTile {
+  int index;  // in the order
+  int rank;   // of a block in its cluster
+};
+
 template <class Tiles, class Gate>
 TUTTI_ORDER_INLINE TileWork work_of(const OwnMatmulArguments& arguments, const Gate& gate,
-                                    int index, int rank) {
-  const TilePlace place = gate.order(arguments)[index];
+                                    typename Gate::Cursor& cursor, ClusterTile tile) {
+  const TilePlace place = gate.place(arguments, tile.index, cursor);
   int which = 0;  // the product that the column belongs to
   while (which + 1 < arguments.products &&
          place.column >= arguments.product[which + 1].first_column[place.width]) {
     ++which;
   }
   const OwnProductArguments& product = arguments.product[which];
-  const TileRows rows = gate.rows(arguments, place.row * arguments.cluster + rank, Tiles::kM);
+  const TileRows rows = gate.rows(arguments, place.row * arguments.cluster + tile.rank, Tiles::kM);
   return {product, place.width, rows.row,
           (place.column - product.first_column[place.width]) * arguments.columns[place.width],
           rows.end};

@@ -39,8 +39,10 @@ class Followed {
   }
 
   TileWork work(int index, int rank) const {
-    return tiling.tile->m == 256 ? work_of<RowsOfTiles<256>>(arguments, gate, index, rank)
-                                 : work_of<RowsOfTiles<128>>(arguments, gate, index, rank);
+    SegmentedOrder::Cursor cursor;
+    return tiling.tile->m == 256
+               ? work_of<RowsOfTiles<256>>(arguments, gate, cursor, {index, rank})
+               : work_of<RowsOfTiles<128>>(arguments, gate, cursor, {index, rank});
   }
   int end_of(const TileWork& work) const { return std::min(work.row + tiling.tile->m, work.end); }
   int tiles() const { return gate.sweep.count(); }
@@ -223,8 +225,9 @@ TEST(ArrivalOrders, WhereShardsAreWholeTilesTheGridIsThatOfThePlainMatmul) {
       const TwoWidthsOrder& plain = followed.arguments.order;
       EXPECT_EQ(followed.tiles(), plain.count());
       if (order != ArrivalOrder::kPlain) continue;
+      SegmentedOrder::Cursor cursor;  // goes on, as that of a block does
       for (int index = 0; index < plain.count(); ++index) {
-        const TilePlace gated = followed.gate.sweep[index], open = plain[index];
+        const TilePlace gated = followed.gate.sweep.at(index, cursor), open = plain[index];
         ASSERT_EQ(gated.row, open.row);
         ASSERT_EQ(gated.column, open.column);
         ASSERT_EQ(gated.width, open.width);

@@ -28,8 +28,9 @@ struct TilesWithRows {
 
 TileWork work_with(const MatmulTile& tile, const OwnMatmulArguments& arguments, int index,
                    int rank) {
-  return tile.m == 256 ? work_of<TilesWithRows<256>>(arguments, OpenGate{}, index, rank)
-                       : work_of<TilesWithRows<128>>(arguments, OpenGate{}, index, rank);
+  OpenGate::Cursor cursor;
+  return tile.m == 256 ? work_of<TilesWithRows<256>>(arguments, OpenGate{}, cursor, {index, rank})
+                       : work_of<TilesWithRows<128>>(arguments, OpenGate{}, cursor, {index, rank});
 }
 
 constexpr int kCellRows = 64, kCellColumns = 8;  // tiles consist of whole cells
