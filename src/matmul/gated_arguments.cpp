@@ -9,8 +9,8 @@
 #include "base/names.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
+#include "drivers/tensor_map.hpp"
 #include "matmul/own_arguments.hpp"
-#include "matmul/select.hpp"
 
 namespace tutti {
 namespace {

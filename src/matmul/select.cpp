@@ -7,6 +7,7 @@
 
 #include "base/names.hpp"
 #include "base/try.hpp"
+#include "drivers/tensor_map.hpp"
 
 namespace tutti {
 namespace {
