@@ -196,10 +196,6 @@ std::string header_text(const Program& program) {
   return text + count(static_cast<std::size_t>(program.streams), "stream") + "\n";
 }
 
-std::string word_text(const Word& word) {
-  return fmt::format("{}[{}]", word.kind == WordKind::kReady ? "ready" : "done", word.index);
-}
-
 }  // namespace
 
 std::string index_text(const Index& index, const std::optional<Bindings>& values) {
@@ -208,6 +204,10 @@ std::string index_text(const Index& index, const std::optional<Bindings>& values
   if (index.modulus == 0) return sum;
   const bool compound = sum.find(' ') != std::string::npos;
   return fmt::format("{}{}{} mod {}", compound ? "(" : "", sum, compound ? ")" : "", index.modulus);
+}
+
+std::string word_text(const Word& word) {
+  return fmt::format("{}[{}]", word.kind == WordKind::kReady ? "ready" : "done", word.index);
 }
 
 std::string stream_text(int stream) {

@@ -21,6 +21,7 @@ std::string node_text(const Program& program, const Node& node,
                       const std::optional<Bindings>& values);
 // "A_gathered[1024:2048] of rank 3"
 std::string place_text(const Program& program, const Place& place);
+std::string word_text(const Word& word);  // "ready[0]"
 // "waits for ready[0] from rank 3"; empty for moves and matmuls, which their node describes
 std::string action_text(const Instruction& instruction);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/try.hpp"
+#include "pipelines/validate.hpp"
 
 namespace tutti::pipelines {
 namespace {
@@ -24,7 +25,7 @@ class Enqueueing {
   PipelineRuntime& runtime_;
 };
 
-Status check_buffers(const Program& program, CallBuffers buffers) {
+Status check_buffers(const Program& program, int rank, CallBuffers buffers) {
   if (buffers.size() != program.buffers.size()) {
     return {StatusCode::kInvalidArgument,
             fmt::format("all_gather_matmul: {} buffers, for a program of {}", buffers.size(),
@@ -32,7 +33,9 @@ Status check_buffers(const Program& program, CallBuffers buffers) {
   }
   for (std::size_t id = 0; id < buffers.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
-    const bool is_empty = buffer.rows == 0 || buffer.columns == 0;
+    const std::size_t rows =
+        buffer.is_symmetric ? buffer.rows : rows_in(program, rank, static_cast<BufferId>(id));
+    const bool is_empty = rows == 0 || buffer.columns == 0;
     if (!buffer.is_callers() || is_empty || buffers[id] != nullptr) continue;
     return {StatusCode::kInvalidArgument, "all_gather_matmul: " + buffer.name + " is null"};
   }
@@ -54,7 +57,7 @@ Status run_setup(const Program& program, PipelineRuntime& runtime) {
 
 Status run_call(const Program& program, std::span<const Instruction> instructions,
                 CallBuffers buffers, PipelineRuntime& runtime) {
-  TUTTI_TRY(check_buffers(program, buffers));
+  TUTTI_TRY(check_buffers(program, runtime.rank(), buffers));
   TUTTI_TRY(runtime.begin_call(buffers));
   Status status;
   for (const Instruction& instruction : instructions) {

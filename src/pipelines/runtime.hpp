@@ -8,7 +8,8 @@
 
 namespace tutti::pipelines {
 
-// The caller's buffers in a call, by BufferId. Those of workspaces, and empty ones, may be null.
+// The caller's buffers in a call, by BufferId. Those of workspaces may be null, and so may empty
+// ones, unless they are symmetric: a peer's A is found where the own one is.
 // Elements are row by row.
 using CallBuffers = std::span<std::byte* const>;
 
@@ -21,6 +22,8 @@ using CallBuffers = std::span<std::byte* const>;
 class PipelineRuntime {
  public:
   virtual ~PipelineRuntime() = default;
+
+  virtual int rank() const = 0;
 
   // Once, and collective. The caller's buffers come with each call.
   virtual Status allocate(BufferId buffer) = 0;

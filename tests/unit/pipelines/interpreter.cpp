@@ -18,6 +18,7 @@ class Interpreter::Rank : public PipelineRuntime {
  public:
   Rank(Interpreter& all, int rank) : all_(all), rank_(rank), epoch_(all.epoch_ - 1) {}
 
+  int rank() const override { return rank_; }
   Status allocate(BufferId buffer) override {
     all_.create(rank_, buffer);
     ++all_.allocations_;

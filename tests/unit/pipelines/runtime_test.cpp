@@ -18,6 +18,7 @@ class Noting : public PipelineRuntime {
  public:
   explicit Noting(std::string fails_at) : fails_at_(std::move(fails_at)) {}
 
+  int rank() const override { return 1; }
   Status allocate(BufferId) override { return note("allocate"); }
   Status share_handles(std::span<const BufferId>) override { return note("share_handles"); }
   Status begin_call(CallBuffers) override { return note("begin_call"); }

@@ -1,0 +1,88 @@
+// Pipelines of all_gather + matmul in host memory: each rank is a thread or a process that executes
+// its list in the order of the list.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "pipelines/runtime.hpp"
+
+namespace tutti::fused {
+
+// Where one rank finds what a program needs besides the caller's buffers.
+struct HostPipelineMemory {
+  int rank = 0;
+  // Of each rank, words_per_rank(program) words, in memory that all ranks address. All hold the
+  // epoch `epoch` before the first call, which has the next one.
+  std::vector<std::uint64_t*> words = {};
+  std::uint64_t epoch = 0;
+  std::byte* workspace = nullptr;  // workspace_bytes(program), in symmetric memory
+  // Where another rank has what this rank has at `own`, in symmetric memory; null: `own` is not in
+  // it.
+  std::function<std::byte*(int rank, const std::byte* own)> peer = {};
+};
+
+// C [c] = a [c.count(), K] x B + bias for all products. `a` is row by row, without gaps.
+struct HostProduct {
+  const std::byte* a = nullptr;
+  pipelines::Rows c;
+  pipelines::CallBuffers buffers;
+};
+using HostMultiply = std::function<Status(const HostProduct&)>;
+
+// How a wait for another rank ends if that does not come.
+struct HostPatience {
+  std::chrono::milliseconds timeout{};
+  std::function<Status()> group_status;  // a failure ends the wait, and is its status
+};
+
+// After a call that failed, all later ones return the same failure: the words of the ranks no
+// longer agree.
+class HostPipeline : public pipelines::PipelineRuntime {
+ public:
+  // `program` outlives this.
+  HostPipeline(const pipelines::Program& program, HostPipelineMemory memory, HostMultiply multiply,
+               HostPatience patience);
+
+  int rank() const override { return memory_.rank; }
+  // The memory is there already. kInvalidArgument: there is no workspace, or it is not symmetric.
+  Status allocate(pipelines::BufferId buffer) override;
+  Status share_handles(std::span<const pipelines::BufferId> buffers) override;
+
+  Status begin_call(pipelines::CallBuffers buffers) override;
+  // The list has the order of all streams.
+  Status wait_for_stream(int, const pipelines::WaitForStream&) override { return Status::ok(); }
+  // kTimeout names the rank, the word, the epoch that it has, and the one awaited.
+  Status await(int stream, const pipelines::Await& await) override;
+  Status signal(int stream, const pipelines::Signal& signal) override;
+  // kInvalidArgument: a peer's rows are not in symmetric memory.
+  Status move(int stream, const pipelines::Move& move) override;
+  Status multiply(int stream, const pipelines::Multiply& multiply) override;
+  Status end_call(const Status& status) override;
+
+ private:
+  std::uint64_t& word(const pipelines::Word& word) const;
+  const pipelines::Buffer& described(pipelines::BufferId buffer) const {
+    return program_.buffers[static_cast<std::size_t>(buffer)];
+  }
+  std::size_t row_bytes(pipelines::BufferId buffer) const;
+  std::byte* own(pipelines::BufferId buffer) const;
+  // Of the first row of the place's buffer.
+  Result<std::byte*> address(const pipelines::Place& place) const;
+  Status late(const pipelines::Word& word, std::uint64_t seen) const;
+
+  const pipelines::Program& program_;
+  HostPipelineMemory memory_;
+  HostMultiply multiply_;
+  HostPatience patience_;
+  std::vector<std::size_t> offsets_;  // of workspaces, by buffer
+  std::uint64_t epoch_;
+  pipelines::CallBuffers buffers_;
+  Status status_;
+};
+
+}  // namespace tutti::fused
