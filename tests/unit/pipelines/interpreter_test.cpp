@@ -19,17 +19,16 @@ int run_calls(const Description& description, unsigned seed) {
 }
 
 TEST(PipelineInterpreter, AllProgramsMultiplyTheGatheredA) {
-  unsigned seed = 0;
+  std::minstd_rand random;
   for (int ranks = 1; ranks <= 8; ++ranks) {
     // The last shard is smaller, or the last shards are empty.
     std::vector<std::size_t> rows = {static_cast<std::size_t>(3 * ranks - 1)};
     if (ranks > 3) rows.push_back(3);
     for (const std::size_t m : rows) {
-      for (Description description : all_kinds(ranks, m)) {
-        description.streams = 1 + static_cast<int>(seed % 4);
-        description.gathered = seed % 3 != 0;
-        description.symmetric_gathered = seed % 3 == 1;
-        EXPECT_EQ(run_calls(description, ++seed), 0) << name(description);
+      for (const Description& kind : all_kinds(ranks, m)) {
+        const Description description = varied(kind, random);
+        const auto seed = static_cast<unsigned>(random());
+        EXPECT_EQ(run_calls(description, seed), 0) << name(description);
       }
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +45,15 @@ inline std::vector<Description> all_kinds(int ranks, std::size_t m) {
   return all;
 }
 
+// Other streams, tiles and outputs than the kind has.
+inline Description varied(Description description, std::minstd_rand& random) {
+  description.streams = 1 + static_cast<int>(random() % 4);
+  description.tiles = 1 + static_cast<int>(random() % 4);
+  description.gathered = random() % 3 != 0;
+  description.symmetric_gathered = description.gathered && random() % 2 == 0;
+  return description;
+}
+
 inline bool waits_for_another(const Instruction& instruction) {
   return std::holds_alternative<Await>(instruction.action) ||
          std::holds_alternative<WaitForStream>(instruction.action);
@@ -66,8 +76,9 @@ inline bool only_orders(const Description& d, std::span<const Instruction> list,
 inline std::string name(const Description& d) {
   return std::string(to_string(d.algorithm)) + " " + std::string(to_string(d.protocol)) +
          (d.inter_stream_order ? " ordered" : "") + (d.symmetric_a ? " symmetric" : "") +
-         (d.gathered ? " gathered" : "") + " of " + std::to_string(d.ranks) + " ranks, m " +
-         std::to_string(d.m) + ", " + std::to_string(d.streams) + " streams";
+         (d.gathered ? " gathered" : "") + (d.symmetric_gathered ? " symmetrically" : "") + " of " +
+         std::to_string(d.ranks) + " ranks, m " + std::to_string(d.m) + ", " +
+         std::to_string(d.streams) + " streams, " + std::to_string(d.tiles) + " tiles";
 }
 
 }  // namespace tutti::pipelines::test
