@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "base/try.hpp"
@@ -29,6 +30,7 @@ class Execution {
       for (int call = 1; call <= calls; ++call) enqueue_call(static_cast<int>(rank), call);
     }
     clocks_.assign(queues_.size(), VectorClock(queues_.size()));
+    copies_.assign(queues_.size(), nullptr);
     next_.assign(queues_.size(), 0);
   }
 
@@ -47,6 +49,7 @@ class Execution {
 
  private:
   using WordOfCall = std::pair<Word, int>;
+  using ClockCopy = std::shared_ptr<const VectorClock>;
 
   static std::size_t count_streams(std::span<const std::vector<Instruction>> ranks) {
     int most = kCallerStream;
@@ -106,24 +109,39 @@ class Execution {
     const Enqueued& enqueued = events_[index];
     VectorClock& clock = clocks_[stream];
     bool implied = false;
-    if (enqueued.after != kNone) clock.join(ended_.at(enqueued.after));
+    if (enqueued.after != kNone) join(stream, *ended_.at(enqueued.after));
     if (const auto* await = action<Await>(enqueued.event)) {
-      const VectorClock& written = written_.at({await->word, enqueued.event.call});
+      const VectorClock& written = *written_.at({await->word, enqueued.event.call});
       implied = clock.includes(written);
-      clock.join(written);
+      if (!implied) join(stream, written);
     }
-    if (accesses_memory(enqueued.event)) clock.advance(stream);
+    if (accesses_memory(enqueued.event)) {
+      clock.advance(stream);
+      copies_[stream] = nullptr;
+    }
     ++next_[stream];
     const Position position{stream, clock.count(stream)};
-    if (enqueued.awaited) ended_.emplace(index, clock);
+    if (enqueued.awaited) ended_.emplace(index, copy_of(stream));
     if (const auto* signal = action<Signal>(enqueued.event)) {
       const WordOfCall word{signal->word, enqueued.event.call};
-      if (!written_.emplace(word, clock).second) {
+      if (!written_.emplace(word, copy_of(stream)).second) {
         return {StatusCode::kInvalidArgument,
                 event_text(enqueued.event) + ", a word that this call has written before"};
       }
     }
     return visit({enqueued.event, position, clock, implied});
+  }
+
+  void join(std::size_t stream, const VectorClock& other) {
+    clocks_[stream].join(other);
+    copies_[stream] = nullptr;
+  }
+
+  // Streams write many words at the same time.
+  const ClockCopy& copy_of(std::size_t stream) {
+    ClockCopy& copy = copies_[stream];
+    if (copy == nullptr) copy = std::make_shared<const VectorClock>(clocks_[stream]);
+    return copy;
   }
 
   // Success if everything has run.
@@ -143,8 +161,9 @@ class Execution {
   std::vector<std::vector<std::size_t>> queues_;  // of each stream, its events
   std::vector<std::size_t> next_;                 // of each stream, the first that has not run
   std::vector<VectorClock> clocks_;
-  std::map<std::size_t, VectorClock> ended_;  // of events that a wait for a stream awaits
-  std::map<WordOfCall, VectorClock> written_;
+  std::vector<ClockCopy> copies_;           // of each stream's clock, or null
+  std::map<std::size_t, ClockCopy> ended_;  // of events that a wait for a stream awaits
+  std::map<WordOfCall, ClockCopy> written_;
 };
 
 }  // namespace
