@@ -7,7 +7,7 @@
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "drivers/cuda.hpp"
-#include "executors/copy_engine/arrival_lane.hpp"
+#include "planning/selection.hpp"
 #include "topology/topology.hpp"
 
 namespace tutti {
@@ -18,12 +18,13 @@ namespace {
 constexpr std::size_t kLeastChunkBytes = std::size_t{4} << 20;
 constexpr std::size_t kMostChunks = 4;
 
-// A barrier kernel needs room, and so does a copy within the GPU, which is a kernel of the
-// driver's. The matmul then leaves the two SMs of a cluster to them.
-constexpr int kSpareForKernels = 2;
+// What ends the kernel's waits is the all-gather: its data, or its failure. Their own deadline is
+// for a host that says neither.
+constexpr std::chrono::minutes kGatePatience{1};
 
-// The kernel waits longer than the all-gather does, which knows better what is missing.
-constexpr std::chrono::milliseconds kGatePatience{2000};
+Status unsupported_fused(std::string_view why) {
+  return {StatusCode::kUnsupported, fmt::format("all_gather_matmul/fused: {}", why)};
+}
 
 struct Shards {
   std::size_t rows, row_bytes;
@@ -36,24 +37,17 @@ Shards shards_of(const CommunicatorImpl& group, const FusedGather& call) {
   return {rows, row_bytes, chunks_of_shard(rows, row_bytes, group.size())};
 }
 
-// What the kernel waits for; without the words, which a turn has.
-Arrival arrival_of(const CommunicatorImpl& group, const FusedGather& call) {
-  return {.plan = {.shards = group.size(),
-                   .chunks = shards_of(group, call).chunks,
-                   .own = group.rank(),
-                   .order = call.order},
-          .own_a = call.gather.input,
-          .own_lda = call.product.k};
-}
-
-Call gather_in(const ArrivalLane::Turn& turn, const CommunicatorImpl& group,
-               const FusedGather& call) {
-  const Shards shards = shards_of(group, call);
-  const std::size_t chunk_rows = ceil_div(shards.rows, static_cast<std::size_t>(shards.chunks));
+Call by_copy_engine(const FusedGather& call) {
   Call gather = call.gather;
-  gather.stream = turn.side;
   gather.options.algorithm = "copy_engine";
   gather.options.sm_budget = 0;
+  return gather;
+}
+
+Call gather_in(const ArrivalLane::Turn& turn, const Shards& shards, const FusedGather& call) {
+  Call gather = by_copy_engine(call);
+  gather.stream = turn.side;
+  const std::size_t chunk_rows = ceil_div(shards.rows, static_cast<std::size_t>(shards.chunks));
   gather.arrivals = {.words = turn.words,
                      .value = turn.number,
                      .piece_bytes = shards.rows * shards.row_bytes,
@@ -63,71 +57,93 @@ Call gather_in(const ArrivalLane::Turn& turn, const CommunicatorImpl& group,
   return gather;
 }
 
-// SMs that the matmul leaves to others.
-Result<int> spare_of(CommunicatorImpl& group, const PlannedOperation& gather) {
-  const bool copies_own = gather.call.arrivals.with_own && !gather.in_place;
-  const bool uses_kernels = !gather.plan.stream_barrier || gather.plan.staged || copies_own;
+// What the kernel depends on must not need an SM, since it takes all of them. Where ranks share a
+// GPU, which is for tests, it leaves some.
+Status check_gather(const CommunicatorImpl& group, bool staged, bool stream_barrier) {
+  if (group.topology().ranks_per_gpu > 1) return Status::ok();
+  if (staged) return unsupported_fused("A has to be in symmetric memory");
+  if (stream_barrier) return Status::ok();
+  return unsupported_fused("ranks do not meet by stream memory operations here");
+}
+
+// The SMs that the kernel takes.
+int multiprocessors_for(const CommunicatorImpl& group, int all) {
   const int sharers = group.topology().ranks_per_gpu;
-  if (sharers <= 1) return uses_kernels ? kSpareForKernels : 0;
-  // The matmuls of all ranks that share the GPU have room beside each other.
-  TUTTI_ASSIGN(const CudaDeviceProperties gpu, group.cuda()->properties(group.device()));
-  const int share = gpu.multiprocessors / sharers / kMatmulCluster * kMatmulCluster;
-  return gpu.multiprocessors - std::max(share - kSpareForKernels, kMatmulCluster);
+  if (sharers <= 1) return all;
+  // The kernels of all ranks have room beside each other. So have barriers, and copies within the
+  // GPU, which are kernels, too.
+  constexpr int kSpare = 2;
+  return std::max(all / sharers / kMatmulCluster * kMatmulCluster - kSpare, kMatmulCluster);
 }
 
 Status gather_and_multiply(CommunicatorImpl& group, const FusedGather& call,
-                           const ArrivalLane::Turn& turn) {
-  TUTTI_ASSIGN(PlannedOperation gather, group.prepare(gather_in(turn, group, call)));
+                           const MatmulEngine::ReadyGated& product, const ArrivalLane::Turn& turn) {
+  const Shards shards = shards_of(group, call);
+  TUTTI_ASSIGN(PlannedOperation gather, group.prepare(gather_in(turn, shards, call)));
+  Status started = check_gather(group, gather.plan.staged, gather.plan.stream_barrier);
+  if (started.is_ok()) started = group.start(gather);
+  const Status settled = group.settle(gather, started);
+  TUTTI_TRY(started);
+  TUTTI_TRY(settled);
   const std::chrono::nanoseconds patience =
       group.timeout_of(gather.operation).value + kGatePatience;
-  const Result<int> spare = spare_of(group, gather);
-  const Status started = spare.is_ok() ? group.start(gather) : spare.status();
-  TUTTI_TRY(group.settle(gather, started));
-  TUTTI_TRY(started);
-  Arrival arrival = arrival_of(group, call);
-  arrival.flags = turn.words;
-  arrival.epoch = turn.number;
-  arrival.timeout_ns = static_cast<std::uint64_t>(patience.count());
-  arrival.abort = turn.abort;
-  arrival.failure = turn.failure;
-  return call.engine.run_gated(call.gather.stream, call.product, arrival, *spare);
+  const Arrival arrival{.plan = {.shards = group.size(),
+                                 .chunks = shards.chunks,
+                                 .own = group.rank(),
+                                 .order = call.order},
+                        .own_a = call.gather.input,
+                        .own_lda = call.product.k,
+                        .flags = turn.words,
+                        .epoch = turn.number,
+                        .timeout_ns = static_cast<std::uint64_t>(patience.count()),
+                        .abort = turn.abort,
+                        .failure = turn.failure};
+  return call.engine.run(product, arrival, multiprocessors_for(group, product.multiprocessors),
+                         call.gather.stream);
 }
 
-Status unsupported_fused(std::string_view why) {
-  return {StatusCode::kUnsupported, fmt::format("all_gather_matmul/fused: {}", why)};
-}
-
-Status check_fused(const CommunicatorImpl& group, const FusedGather& call) {
+Result<MatmulEngine::ReadyGated> check_fused(CommunicatorImpl& group, const FusedGather& call) {
   if (group.cuda() == nullptr) return unsupported_fused("runs on GPUs");
   if (call.product.m % static_cast<std::size_t>(group.size()) != 0) {
     return unsupported_fused(
         fmt::format("M {} is not a multiple of {} ranks", call.product.m, group.size()));
   }
   TUTTI_ASSIGN(const CudaCapture capture, group.cuda()->capture_of(call.gather.stream));
-  if (capture.state == CudaCapture::State::kNone) return Status::ok();
-  return unsupported_fused("a captured constant cannot count calls: not in a stream capture");
+  if (capture.state != CudaCapture::State::kNone) {
+    return unsupported_fused("a captured constant cannot count calls: not in a stream capture");
+  }
+  TUTTI_TRY(group.check_arrivals());
+  auto product = call.engine.ready_gated(call.product, call.gather.input);
+  TUTTI_TRY(product.status().with_context("all_gather_matmul/fused"));
+  return product;
 }
 
 }  // namespace
 
 int chunks_of_shard(std::size_t rows, std::size_t row_bytes, int shards) {
   const std::size_t fit = kMostArrivalFlags / static_cast<std::size_t>(shards);
-  const std::size_t most = std::min({kMostChunks, fit, std::max(rows, std::size_t{1})});
+  const std::size_t most = std::max(std::min({kMostChunks, fit, rows}), std::size_t{1});
   return static_cast<int>(std::clamp(rows * row_bytes / kLeastChunkBytes, std::size_t{1}, most));
 }
 
 Result<MatmulPlan> plan_fused(CommunicatorImpl& group, const FusedGather& call) {
-  TUTTI_TRY(check_fused(group, call));
-  TUTTI_TRY(group.arrivals().status());
-  return call.engine.plan_gated(call.product, arrival_of(group, call));
+  TUTTI_ASSIGN(const MatmulEngine::ReadyGated product, check_fused(group, call));
+  TUTTI_ASSIGN(const Request request, group.question(by_copy_engine(call)));
+  TUTTI_ASSIGN(const OperationPlan gather, select({request, group.topology(), group.table()}));
+  TUTTI_TRY(check_gather(group, gather.staged, gather.stream_barrier));
+  return MatmulPlan{
+      .algorithm = std::string(to_string(MatmulAlgorithm::kOwn)),
+      .config = config_text(product.tiling, product.call.problem.m),
+      .why = fmt::format("begins with the own rows, {} order", to_string(call.order))};
 }
 
 Status run_fused(CommunicatorImpl& group, const FusedGather& call) {
-  TUTTI_TRY(plan_fused(group, call).status());
-  TUTTI_ASSIGN(ArrivalLane* const lane, group.arrivals());
-  TUTTI_ASSIGN(const ArrivalLane::Turn turn, lane->begin(call.gather.stream));
-  const Status status = gather_and_multiply(group, call, turn);
-  const Status ended = lane->end(call.gather.stream);
+  TUTTI_ASSIGN(const MatmulEngine::ReadyGated product, check_fused(group, call));
+  const Stream stream = call.gather.stream;
+  TUTTI_ASSIGN(ArrivalLane::Turn turn, group.begin_arrivals(stream, shards_of(group, call).chunks));
+  const Status status = gather_and_multiply(group, call, product, turn);
+  ArrivalLane* const lane = turn.lane;
+  const Status ended = lane->end(std::move(turn), stream);
   return status.is_ok() ? ended : status;
 }
 

@@ -17,8 +17,8 @@ struct FusedGather {
   MatmulEngine& engine;
 };
 
-// kUnsupported where this rank cannot run it; the text says why, and nothing was enqueued. The
-// group's device is current.
+// kUnsupported if it cannot run; the text says why. What all ranks have alike gives the same answer
+// on all. Then nothing was enqueued, and the group stays usable. The group's device is current.
 Result<MatmulPlan> plan_fused(CommunicatorImpl& group, const FusedGather& call);
 Status run_fused(CommunicatorImpl& group, const FusedGather& call);
 

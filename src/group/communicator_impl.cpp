@@ -33,7 +33,9 @@ CommunicatorImpl::~CommunicatorImpl() {
   unwatch(*this);
   bootstrap_->set_failure_handler(nullptr);
   guarded([&] {
-    if (failure_ != nullptr && collect_failure()) log_failure();  // nobody asks any more
+    if (failure_ == nullptr) return;
+    check_executors();
+    if (collect_failure()) log_failure();  // nobody asks any more
   });
   guarded([&] {
     for (const auto& executor : executors_) executor->close(end);

@@ -11,6 +11,7 @@
 
 #include "base/knobs.hpp"
 #include "bootstrap/bootstrap.hpp"
+#include "executors/copy_engine/arrival_lane.hpp"
 #include "executors/executor.hpp"
 #include "group/failure_state.hpp"
 #include "group/plan_cache.hpp"
@@ -89,8 +90,10 @@ class CommunicatorImpl : private GroupServices {
   Status settle(PlannedOperation& prepared, const Status& handed_over);
   Status execute(const Call& call);
 
-  // Where all-gathers run beside a matmul: see ArrivalLane. Of executors, the first one's.
-  Result<ArrivalLane*> arrivals();
+  // Turns of an ArrivalLane: behind all eager operations so far, whatever stream they are in. A
+  // matmul that waits takes every SM, and must not begin before what its all-gather is behind.
+  Status check_arrivals();  // whether there is a lane
+  Result<ArrivalLane::Turn> begin_arrivals(Stream stream, int chunks);
 
   // From any thread, also while another one's call waits.
   Status execute(const OneSidedCall& call);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/nvtx.hpp"
@@ -324,10 +325,24 @@ void CommunicatorImpl::record_start(const PlannedOperation& operation) {
                                                   : OperationState::kEnqueued});
 }
 
-Result<ArrivalLane*> CommunicatorImpl::arrivals() {
+Status CommunicatorImpl::check_arrivals() {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
-  return executors_.front()->arrivals();
+  return executors_.front()->arrivals().status();
+}
+
+// Who has the lane may still need the group's lock.
+Result<ArrivalLane::Turn> CommunicatorImpl::begin_arrivals(Stream stream, int chunks) {
+  ArrivalLane* lane = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_->failed()) return failure_->status();
+    TUTTI_ASSIGN(lane, executors_.front()->arrivals());
+  }
+  std::unique_lock alone = lane->lock();
+  const std::lock_guard lock(mutex_);
+  TUTTI_TRY(streams_->enter(stream));
+  return lane->begin(std::move(alone), stream, chunks);
 }
 
 // From any thread, also while another one's call waits: neither the lock nor the number that ranks

@@ -52,11 +52,16 @@ class MatmulEngine {
   Result<MatmulPlan> tune(Stream stream, const Matmul& call);
   Result<std::string> explain(const Matmul& call);
 
-  // Of own_matmul whose A arrives while it runs (matmul/gated.hpp); call.a is the gathered A. Also
-  // prepares what run_gated() needs. kUnsupported where own_matmul cannot run the call.
-  Result<MatmulPlan> plan_gated(const Matmul& call, const Arrival& arrival);
-  // On all multiprocessors but `spare` ones, which kernels need that bring A.
-  Status run_gated(Stream stream, const Matmul& call, const Arrival& arrival, int spare);
+  // Of own_matmul whose A arrives while it runs (matmul/gated.hpp): call.a is the gathered A, and
+  // `own_a` what this rank has of it. As Ready. kUnsupported: own_matmul cannot run the call.
+  struct ReadyGated {
+    CheckedMatmul call;
+    MatmulTiling tiling;
+    int multiprocessors = 0;
+  };
+  Result<ReadyGated> ready_gated(const Matmul& call, const void* own_a);
+  // On so many multiprocessors.
+  Status run(const ReadyGated& ready, const Arrival& arrival, int multiprocessors, Stream stream);
 
  private:
   struct Checked {
@@ -95,12 +100,6 @@ class MatmulEngine {
   Result<PreparedPtr> prepare(const Key& key, bool capturing);
   Result<PreparedPtr> prepare_in_capture(const Key& key, const MatmulMachine& machine);
   static Result<Products> prepare_products(const MatmulProblem& problem, CublasLt& library);
-  struct Gated {
-    CheckedMatmul call;
-    MatmulTiling tiling;
-    int multiprocessors = 0;
-  };
-  Result<Gated> prepare_gated(const Matmul& call, const Arrival& arrival);
   Result<MatmulTiling> gated_tiling(const Key& key, const MatmulMachine& machine);
   // Of cublaslt_matmul, in a stream of `device`.
   struct Place {

@@ -28,7 +28,7 @@ Status invalid_arrival(std::string_view text) {
 int rounds_within(std::uint64_t timeout_ns, int flags) {
   constexpr std::uint64_t kLeastRoundNs = 100'000'000;
   const std::uint64_t each = timeout_ns / kLeastRoundNs + 1;
-  const auto most = static_cast<std::uint64_t>(INT_MAX / kMostArrivalFlags);
+  const auto most = static_cast<std::uint64_t>(INT_MAX / (kMostArrivalFlags + 1));
   return static_cast<int>(std::min(each, most)) * (flags + 1);
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "base/try.hpp"
 
@@ -52,36 +53,45 @@ ArrivalLane::~ArrivalLane() {
 }
 
 // Behind the last turn nobody reads the words: then they may begin anew.
-Result<ArrivalLane::Turn> ArrivalLane::begin(Stream stream) {
-  if (used_) TUTTI_TRY(cuda_.wait_event(stream, ended_));
+Result<ArrivalLane::Turn> ArrivalLane::begin(std::unique_lock<std::mutex> lock, Stream stream,
+                                             int chunks) {
+  if (last_ == Last::kEnded) TUTTI_TRY(cuda_.wait_event(stream, ended_));
+  last_ = Last::kBegun;
   if (turn_ == kLastTurn) {
     TUTTI_TRY(cuda_.set_async(words_, 0, kWords * sizeof(std::uint32_t), stream));
     turn_ = 0;
   }
   TUTTI_TRY(cuda_.record_event(begun_, stream));
   TUTTI_TRY(cuda_.wait_event(side_, begun_));
-  return Turn{side_, words_, ++turn_, abort_, failure_};
+  chunks_ = chunks;
+  return Turn{std::move(lock), this, side_, words_, ++turn_, abort_, failure_};
 }
 
-Status ArrivalLane::end(Stream stream) {
+Status ArrivalLane::end(Turn, Stream stream) {
   TUTTI_TRY(cuda_.record_event(gathered_, side_));
   TUTTI_TRY(cuda_.wait_event(stream, gathered_));
   TUTTI_TRY(cuda_.record_event(ended_, stream));
-  used_ = true;
+  last_ = Last::kEnded;
   return Status::ok();
 }
 
-const GateFailure* ArrivalLane::new_failure() {
-  if (std::atomic_ref(failure_->failed).load(std::memory_order_acquire) == 0) return nullptr;
-  return reported_.exchange(true) ? nullptr : failure_;
+std::optional<ArrivalLane::LateChunk> ArrivalLane::late_chunk() const {
+  if (std::atomic_ref(failure_->failed).load(std::memory_order_acquire) == 0) return std::nullopt;
+  return LateChunk{.shard = failure_->chunk / chunks_,
+                   .chunk = failure_->chunk % chunks_,
+                   .number = failure_->epoch,
+                   .seen = failure_->seen};
+}
+
+// A turn that could not be ended leaves nothing to ask.
+bool ArrivalLane::has_ended() const {
+  if (last_ != Last::kEnded) return last_ == Last::kNone;
+  const auto finished = cuda_.event_finished(ended_);
+  return !finished.is_ok() || *finished;  // a broken device runs nothing any more
 }
 
 bool ArrivalLane::drain(Deadline deadline) {
-  const auto has_ended = [this] {
-    const auto finished = cuda_.event_finished(ended_);
-    return !finished.is_ok() || *finished;  // a broken device runs nothing any more
-  };
-  drained_ = !used_ || has_ended();
+  drained_ = has_ended();
   while (!drained_ && !deadline.passed()) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     drained_ = has_ended();

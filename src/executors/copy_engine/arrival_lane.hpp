@@ -15,6 +15,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include "base/deadline.hpp"
 #include "drivers/cuda.hpp"
@@ -27,35 +29,44 @@ class ArrivalLane {
  public:
   static constexpr int kWords = kMostArrivalFlags;
 
-  // The device is current. `turns`: that words count as having been, for tests.
+  // The device is current. `turns`: the number of the turn before the first one; tests say others.
   static Result<std::unique_ptr<ArrivalLane>> create(CudaDriver& cuda, int device,
                                                      std::uint32_t turns = 0);
   ~ArrivalLane();
   ArrivalLane(const ArrivalLane&) = delete;
   ArrivalLane& operator=(const ArrivalLane&) = delete;
 
-  // Not in captures. The device is current. end() follows whatever came between, failures too.
+  // For a turn: they are of one thread at a time.
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
   struct Turn {
+    std::unique_lock<std::mutex> lock;  // of the lane
+    ArrivalLane* lane = nullptr;
     Stream side = nullptr;
     std::uint32_t* words = nullptr;  // kWords of them
     std::uint32_t number = 0;
     const std::uint32_t* abort = nullptr;
     GateFailure* failure = nullptr;
   };
-  Result<Turn> begin(Stream stream);
-  Status end(Stream stream);
+  // Not in captures. The device is current. Shards have so many words each. end() follows whatever
+  // came between, failures too.
+  Result<Turn> begin(std::unique_lock<std::mutex> lock, Stream stream, int chunks);
+  Status end(Turn turn, Stream stream);
 
-  // The failed wait of a kernel, once; null: there is none. From any thread, as what follows.
-  const GateFailure* new_failure();
+  // Of a kernel's wait that has failed. From any thread, as what follows.
+  struct LateChunk {
+    int shard, chunk;
+    std::uint32_t number, seen;  // the turn's, and the word's
+  };
+  std::optional<LateChunk> late_chunk() const;
   // The group has failed: kernels do not wait any more.
-  void release() { aborted().store(1, std::memory_order_release); }
+  void release() { std::atomic_ref(*abort_).store(1, std::memory_order_release); }
   // Whether all turns have ended. If not, their memory stays.
   bool drain(Deadline deadline);
 
  private:
   ArrivalLane(CudaDriver& cuda, std::uint32_t turns) : cuda_(cuda), turn_(turns) {}
   Status open(int device);
-  std::atomic_ref<std::uint32_t> aborted() const { return std::atomic_ref(*abort_); }
+  bool has_ended() const;
 
   CudaDriver& cuda_;
   RankMemory memory_;
@@ -64,9 +75,12 @@ class ArrivalLane {
   GateFailure* failure_ = nullptr;
   Stream side_ = nullptr;
   CudaEvent begun_ = nullptr, gathered_ = nullptr, ended_ = nullptr;
+  std::mutex mutex_;  // of turns
   std::uint32_t turn_;
-  std::atomic<bool> used_ = false;  // `ended_` was recorded
-  std::atomic<bool> reported_ = false;
+  std::atomic<int> chunks_ = 1;  // of a shard, in the last turn
+  // What `ended_` stands for: nothing yet, a turn that has begun, or the last turn.
+  enum class Last : std::uint8_t { kNone, kBegun, kEnded };
+  std::atomic<Last> last_ = Last::kNone;
   bool drained_ = true;
 };
 

@@ -72,7 +72,12 @@ void CudaStages::end_batch() {
 
 // A pass through staging may bring a part of a chunk: the pass that brings its end announces it.
 Status CudaStages::copy_and_announce(const CudaCopy& copy) {
-  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(copy.to) - output_);
+  // What lies before the output wraps around, and is beyond it, too.
+  const std::size_t offset =
+      reinterpret_cast<std::uintptr_t>(copy.to) - reinterpret_cast<std::uintptr_t>(output_);
+  if (offset >= output_bytes_) {
+    return cuda_.copy_async(copy.to, copy.from, copy.bytes, lane_.stream);
+  }
   for (std::size_t done = 0; done < copy.bytes;) {
     const std::size_t left = arrivals_.left_of(offset + done);
     const std::size_t bytes = std::min(left, copy.bytes - done);

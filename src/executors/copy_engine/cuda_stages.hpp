@@ -57,9 +57,10 @@ class CudaStages : public Stages {
 
   // Copies into `output` from here on are cut into chunks, each followed by a write of its word:
   // by a stream memory operation, so not in captures. The device has these.
-  void announce(const Arrivals& arrivals, const std::byte* output) {
+  void announce(const Arrivals& arrivals, const std::byte* output, std::size_t bytes) {
     arrivals_ = arrivals;
     output_ = output;
+    output_bytes_ = bytes;
   }
 
   void reduce(const KernelArgs& part, Publish publish) override;
@@ -92,6 +93,7 @@ class CudaStages : public Stages {
   std::vector<CudaCopy> gathered_;  // what no verb stands between
   Arrivals arrivals_ = {};
   const std::byte* output_ = nullptr;
+  std::size_t output_bytes_ = 0;
   Status status_ = Status::ok();
 };
 

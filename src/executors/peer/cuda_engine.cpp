@@ -88,7 +88,10 @@ class CudaEngine : public Engine {
     }
     TUTTI_ASSIGN(CopyLane * lane, lanes_.lane_for(start.stream));
     CudaStages stages(cuda_, body, *lane, start.stream, start.barrier);
-    if (start.arrivals.words != nullptr) stages.announce(start.arrivals, work.output);
+    if (const Arrivals& arrivals = start.arrivals; arrivals.words != nullptr) {
+      const auto pieces = static_cast<std::size_t>(work.ranks);
+      stages.announce(arrivals, work.output, pieces * arrivals.piece_bytes);
+    }
     row.program(stages, work, size_of(moved_as(row.collective, operation.dtype)));
     return stages.finish();
   }

@@ -235,13 +235,13 @@ Status PeerExecutor::check() {
   check_barrier();
   if (group_.has_failed()) return Status::ok();
   ArrivalLane* const lane = watched_arrivals_;
-  const GateFailure* const failure = lane == nullptr ? nullptr : lane->new_failure();
-  if (failure == nullptr) return Status::ok();
-  return {StatusCode::kTimeout,
-          fmt::format("a matmul on {} waited too long for chunk {} of the gathered A (epoch {}, "
-                      "seen {})",
-                      group_.bootstrap().names().of(rank()), failure->chunk, failure->epoch,
-                      failure->seen)};
+  const auto late = lane == nullptr ? std::nullopt : lane->late_chunk();
+  if (!late) return Status::ok();
+  const RankNames& names = group_.bootstrap().names();
+  return {
+      StatusCode::kTimeout,
+      fmt::format("a matmul on {} waited too long for chunk {} of the A of {} (epoch {}, seen {})",
+                  names.of(rank()), late->chunk, names.of(late->shard), late->number, late->seen)};
 }
 
 // Acquire: a rank that has left sent before all that it ever will.

@@ -176,14 +176,17 @@ TEST(LaunchTest, AnnouncedCopiesAreCutIntoChunksAndEachIsFollowedByItsWord) {
   std::array<std::byte, 30> from{}, to{};
   from.fill(std::byte{1});
   CudaStages stages(cuda, {}, **lanes.lane_for(stream), stream);
-  stages.announce({words.data(), 7, 10, 4, 3}, to.data());
+  stages.announce({words.data(), 7, 10, 4, 3}, to.data(), to.size());
+  std::array<std::byte, 3> elsewhere{};
+  stages.copy(elsewhere.data(), from.data(), 2);
   const auto copy = [&](std::size_t first, std::size_t bytes) {
     stages.copy(to.data() + first, from.data() + first, bytes);
     stages.end_batch();
   };
   copy(20, 10);
   EXPECT_EQ(words, (std::array<std::uint32_t, 9>{0, 0, 0, 0, 0, 0, 7, 7, 7}));
-  EXPECT_EQ(cuda.calls("copy_async"), 3);
+  EXPECT_EQ(cuda.calls("copy_async"), 4);
+  EXPECT_EQ(cuda.calls("memory_operations"), 3) << "what goes elsewhere has no word";
   copy(0, 6);  // one pass of two
   EXPECT_EQ(words, (std::array<std::uint32_t, 9>{7, 0, 0, 0, 0, 0, 7, 7, 7}));
   copy(6, 4);

@@ -85,7 +85,7 @@ class FusedRanks {
             .load_gated = [](CudaDriver&, const MatmulProblem&,
                              const MatmulTiling&) { return Status::ok(); },
             .run_gated =
-                [this, rank](CudaDriver&, const CheckedMatmul&, const MatmulTiling&,
+                [this, rank](CudaDriver&, const GatedMatmul& call,
                              const Arrival& arrival, int multiprocessors, Stream) {
                   told[at(rank)] = {arrival, multiprocessors};
                   return matmul_says;
@@ -136,8 +136,6 @@ TEST(FusedGather, TheOwnRowsAreBroughtWhereTheyAreAskedFor) {
   });
   require_ok(ranks.gpus.cuda.synchronize(ranks.streams[0]));
   EXPECT_EQ(*ranks.piece(0, 0), std::byte{9});
-  // That is a copy within the GPU, which may be a kernel.
-  EXPECT_EQ(ranks.told[0]->multiprocessors, ranks.gpus.cuda.properties(0)->multiprocessors - 2);
 }
 
 TEST(FusedGather, WhatItRefusesLeavesTheGroupUsable) {
@@ -151,6 +149,11 @@ TEST(FusedGather, WhatItRefusesLeavesTheGroupUsable) {
   require_ok(ranks.gpus.cuda.set_device(0));
   EXPECT_EQ(refusal(ranks.call(0, 255)),
             "all_gather_matmul/fused: M 255 is not a multiple of 2 ranks");
+  const std::byte* const plain = take(ranks.gpus.cuda.allocate(0, ranks.shard_bytes()));
+  FusedGather staged = ranks.call(0, 256);
+  staged.gather.input = plain;
+  EXPECT_EQ(plan_fused(group, staged).status().message(),
+            "all_gather_matmul/fused: A has to be in symmetric memory");
   FusedGather fp32 = ranks.call(0, 256);
   fp32.product.dtype = DataType::kFloat32;
   EXPECT_THAT(refusal(fp32), HasSubstr("it multiplies bf16 and fp16, not fp32"));

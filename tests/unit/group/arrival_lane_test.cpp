@@ -8,10 +8,12 @@
 #include <limits>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "fakes/fake_cuda.hpp"
 #include "support/check.hpp"
 #include "support/fake_gpus.hpp"
+#include "tutti/collectives.hpp"
 
 namespace tutti::test {
 namespace {
@@ -27,6 +29,8 @@ class ArrivalLaneTest : public testing::Test {
     return gate;
   }
 
+  ArrivalLane::Turn begin(Stream in) { return take(lane->begin(lane->lock(), in, 2)); }
+  void end(ArrivalLane::Turn turn, Stream in) { require_ok(lane->end(std::move(turn), in)); }
   // Nothing behind it is done before the word is set.
   void wait_for(std::uint64_t& word) {
     const CudaMemoryOperation wait{CudaMemoryOperation::Kind::kWaitAtLeast, &word, 1};
@@ -40,12 +44,12 @@ class ArrivalLaneTest : public testing::Test {
 
 TEST_F(ArrivalLaneTest, TheSideStreamIsBehindTheCallersAndTheCallersBehindIt) {
   const auto before = occupy(stream);
-  const auto turn = take(lane->begin(stream));
+  ArrivalLane::Turn turn = begin(stream);
   EXPECT_FALSE(idle(turn.side));
   *before = true;
   EXPECT_TRUE(idle(turn.side));
   const auto gathers = occupy(turn.side);
-  require_ok(lane->end(stream));
+  end(std::move(turn), stream);
   EXPECT_FALSE(idle(stream));
   EXPECT_FALSE(lane->drain(Deadline(milliseconds(1))));
   *gathers = true;
@@ -56,80 +60,112 @@ TEST_F(ArrivalLaneTest, TheSideStreamIsBehindTheCallersAndTheCallersBehindIt) {
 // A kernel of the next turn may not begin while one of this turn waits.
 TEST_F(ArrivalLaneTest, TurnsFollowEachOtherWhateverTheirStream) {
   const Stream other = take(cuda.create_stream(0));
-  EXPECT_EQ(take(lane->begin(stream)).number, 1u);
+  ArrivalLane::Turn first = begin(stream);
+  EXPECT_EQ(first.number, 1u);
   const auto kernel = occupy(stream);
-  require_ok(lane->end(stream));
-  const auto turn = take(lane->begin(other));
-  EXPECT_EQ(turn.number, 2u);
-  EXPECT_FALSE(idle(other) || idle(turn.side));
+  end(std::move(first), stream);
+  ArrivalLane::Turn second = begin(other);
+  EXPECT_EQ(second.number, 2u);
+  EXPECT_FALSE(idle(other) || idle(second.side));
   *kernel = true;
-  EXPECT_TRUE(idle(other) && idle(turn.side));
-  require_ok(lane->end(other));
+  EXPECT_TRUE(idle(other) && idle(second.side));
+  end(std::move(second), other);
 }
 
 // Before the numbers reach half of their range, from where on an old word would be ahead.
 TEST_F(ArrivalLaneTest, WordsBeginAnewBeforeTheyCouldBeAhead) {
   constexpr std::uint32_t kLast = std::numeric_limits<std::int32_t>::max();
   lane = take(ArrivalLane::create(cuda, 0, kLast - 1));
-  const auto last = take(lane->begin(stream));
+  ArrivalLane::Turn last = begin(stream);
   EXPECT_EQ(last.number, kLast);
-  last.words[ArrivalLane::kWords - 1] = kLast;
+  std::uint32_t& word = last.words[ArrivalLane::kWords - 1];
+  word = kLast;
   std::uint64_t kernel_ended = 0;
   wait_for(kernel_ended);
-  require_ok(lane->end(stream));
-  const auto first = take(lane->begin(stream));
+  end(std::move(last), stream);
+  ArrivalLane::Turn first = begin(stream);
   EXPECT_EQ(first.number, 1u);
-  EXPECT_EQ(last.words[ArrivalLane::kWords - 1], kLast) << "it may still be read";
+  EXPECT_EQ(word, kLast) << "it may still be read";
   std::atomic_ref(kernel_ended).store(1);
   EXPECT_TRUE(idle(stream));
-  EXPECT_EQ(last.words[ArrivalLane::kWords - 1], 0u);
-  require_ok(lane->end(stream));
+  EXPECT_EQ(word, 0u);
+  end(std::move(first), stream);
 }
 
-TEST_F(ArrivalLaneTest, AFailedWaitIsToldOnceAndARelease) {
-  const auto turn = take(lane->begin(stream));
-  EXPECT_EQ(lane->new_failure(), nullptr);
-  EXPECT_EQ(*turn.abort, 0u);
-  turn.failure->chunk = 3;
+// Nobody knows what a turn has enqueued that was not ended.
+TEST_F(ArrivalLaneTest, ATurnThatCouldNotBeEndedKeepsItsMemory) {
+  end(begin(stream), stream);
+  EXPECT_TRUE(lane->drain(Deadline(milliseconds(1))));
+  cuda.fail("record_event", 1);
+  EXPECT_FALSE(lane->end(begin(stream), stream).is_ok());
+  EXPECT_FALSE(lane->drain(Deadline(milliseconds(1))));
+}
+
+TEST_F(ArrivalLaneTest, AFailedWaitNamesItsShardAndChunk) {
+  ArrivalLane::Turn turn = begin(stream);  // 2 chunks a shard
+  EXPECT_FALSE(lane->late_chunk());
+  *turn.failure = {.failed = 0, .chunk = 5, .epoch = 7, .seen = 6};
   std::atomic_ref(turn.failure->failed).store(1);
-  ASSERT_NE(lane->new_failure(), nullptr);
-  EXPECT_EQ(lane->new_failure(), nullptr);
+  const auto late = lane->late_chunk();
+  ASSERT_TRUE(late);
+  EXPECT_EQ(late->shard, 2);
+  EXPECT_EQ(late->chunk, 1);
+  EXPECT_EQ(late->number, 7u);
+  EXPECT_EQ(late->seen, 6u);
+  EXPECT_EQ(*turn.abort, 0u);
   lane->release();
   EXPECT_EQ(*turn.abort, 1u);
-  require_ok(lane->end(stream));
+  end(std::move(turn), stream);
 }
 
-// Of a communicator: its failure ends waits, and a wait that has failed is its failure.
-TEST(ArrivalLanes, OfAGroupShareItsFailure) {
-  for (const bool kernel_fails : {false, true}) {
-    FakeGpus gpus(2);
-    ArrivalLane* const lane = take(gpus.groups[0].impl().arrivals());
-    EXPECT_EQ(take(gpus.groups[0].impl().arrivals()), lane);
-    const Stream stream = gpus.make_stream(0);
-    const auto turn = take(lane->begin(stream));
-    require_ok(lane->end(stream));
-    if (!kernel_fails) {
-      gpus.groups[1].abort("enough");
-      while (gpus.groups[0].status().is_ok()) std::this_thread::sleep_for(milliseconds(1));
-      EXPECT_EQ(gpus.groups[0].status().code(), StatusCode::kAborted);
-    } else {
-      turn.failure->chunk = 5;
-      turn.failure->epoch = 7;
-      turn.failure->seen = 6;
-      std::atomic_ref(turn.failure->failed).store(1);
-      const Status status = gpus.groups[0].status();
-      EXPECT_EQ(status.code(), StatusCode::kTimeout);
-      EXPECT_EQ(
-          status.message(),
-          "a matmul on rank 0 waited too long for chunk 5 of the gathered A (epoch 7, seen 6)");
-    }
-    const std::atomic_ref aborted(*const_cast<std::uint32_t*>(turn.abort));
-    for (int k = 0; k < 10000 && aborted.load() == 0; ++k) {
+class ArrivalLanesOfGroups : public testing::Test {
+ protected:
+  // Until the kernel's waits are told to end.
+  static void expect_release(const std::uint32_t* abort) {
+    const std::atomic_ref word(*const_cast<std::uint32_t*>(abort));
+    for (int k = 0; k < 10000 && word.load() == 0; ++k) {
       std::this_thread::sleep_for(milliseconds(1));
     }
-    EXPECT_EQ(aborted.load(), 1u);
-    require_ok(gpus.cuda.destroy_stream(stream));
+    EXPECT_EQ(word.load(), 1u);
   }
+
+  FakeGpus gpus{2};
+  Communicator& group = gpus.groups[0];
+  Stream stream = gpus.make_stream(0);
+  ArrivalLane::Turn turn = take(group.impl().begin_arrivals(stream, 2));
+};
+
+TEST_F(ArrivalLanesOfGroups, AFailureEndsTheKernelsWaits) {
+  gpus.groups[1].abort("enough");
+  expect_release(turn.abort);
+  EXPECT_EQ(group.status().code(), StatusCode::kAborted);
+  require_ok(turn.lane->end(std::move(turn), stream));
+}
+
+TEST_F(ArrivalLanesOfGroups, AFailedWaitOfTheKernelIsAFailure) {
+  *turn.failure = {.failed = 0, .chunk = 3, .epoch = 7, .seen = 6};
+  std::atomic_ref(turn.failure->failed).store(1);
+  for (int k = 0; k < 2; ++k) {  // whoever sees it first
+    EXPECT_EQ(group.status().code(), StatusCode::kTimeout);
+  }
+  EXPECT_EQ(group.status().message(),
+            "a matmul on rank 0 waited too long for chunk 1 of the A of rank 1 (epoch 7, seen 6)");
+  expect_release(turn.abort);
+  require_ok(turn.lane->end(std::move(turn), stream));
+}
+
+// The kernel takes every SM: what is before the all-gather has to have had its own.
+TEST_F(ArrivalLanesOfGroups, ATurnIsBehindEarlierOperationsOfAllStreams) {
+  require_ok(turn.lane->end(std::move(turn), stream));
+  const Stream other = gpus.make_stream(0);
+  const auto busy = gpus.occupy(other);
+  require_ok(barrier(group, {.stream = other}));
+  const Stream third = gpus.make_stream(0);
+  ArrivalLane::Turn next = take(group.impl().begin_arrivals(third, 1));
+  EXPECT_FALSE(gpus.idle(third));
+  *busy = true;
+  EXPECT_TRUE(gpus.idle(third));
+  require_ok(next.lane->end(std::move(next), third));
 }
 
 }  // namespace
