@@ -85,9 +85,8 @@ class FusedRanks {
             .load_gated = [](CudaDriver&, const MatmulProblem&,
                              const MatmulTiling&) { return Status::ok(); },
             .run_gated =
-                [this, rank](CudaDriver&, const GatedMatmul& call,
-                             const Arrival& arrival, int multiprocessors, Stream) {
-                  told[at(rank)] = {arrival, multiprocessors};
+                [this, rank](CudaDriver&, const GatedMatmul& call, int multiprocessors, Stream) {
+                  told[at(rank)] = {call.arrival, multiprocessors};
                   return matmul_says;
                 }};
   }
