@@ -238,26 +238,25 @@ class GatedMatmulOnGpu : public testing::Test {
     EXPECT_EQ(words_->failure.failed, 0U) << "chunk " << words_->failure.chunk;
   }
 
-  // Every case with every order, element type and layout.
+  // Every case with every order, element type and layout, and with and without an own matrix.
   template <class Body>
   void each_case(const Body& body) {
-    int number = 0;
     for (GatedCase with : gated_cases()) {
-      for (const DataType dtype : {DataType::kBfloat16, DataType::kFloat16}) {
-        for (const MatrixLayout layout : {MatrixLayout::kRowMajor, MatrixLayout::kColumnMajor}) {
-          with.shape.dtype = dtype;
-          with.shape.layout = layout;
-          with.own_a = ++number % 2 == 0;
-          const std::unique_ptr<Placed> placed = place(with);
-          for (const ArrivalOrder order :
-               {ArrivalOrder::kPlain, ArrivalOrder::kRotated, ArrivalOrder::kFrontier}) {
-            SCOPED_TRACE(testing::Message()
-                         << "M " << with.shape.m << ", " << with.plan.shards << " x "
-                         << with.plan.chunks << ", " << to_string(order) << ", " << to_string(dtype)
-                         << ", " << to_string(layout) << "-major");
-            placed->with.plan.order = order;
-            body(*placed);
-          }
+      for (int choice = 0; choice < 8; ++choice) {
+        with.shape.dtype = choice % 2 == 0 ? DataType::kBfloat16 : DataType::kFloat16;
+        with.shape.layout =
+            choice / 2 % 2 == 0 ? MatrixLayout::kRowMajor : MatrixLayout::kColumnMajor;
+        with.own_a = choice / 4 == 0;
+        const std::unique_ptr<Placed> placed = place(with);
+        for (const ArrivalOrder order :
+             {ArrivalOrder::kPlain, ArrivalOrder::kRotated, ArrivalOrder::kFrontier}) {
+          SCOPED_TRACE(testing::Message()
+                       << "M " << with.shape.m << ", " << with.plan.shards << " x "
+                       << with.plan.chunks << ", " << to_string(order) << ", "
+                       << to_string(with.shape.dtype) << ", " << to_string(with.shape.layout)
+                       << "-major" << (with.own_a ? ", own A" : ""));
+          placed->with.plan.order = order;
+          body(*placed);
         }
       }
     }
