@@ -77,7 +77,7 @@ TUTTI_ORDER_INLINE void report_wait(Words& words, const ArrivalWaits& waits, int
 // word of the group may be host memory, across PCIe: they are read rarely.
 template <class Words>
 TUTTI_ORDER_INLINE bool poll_flag(Words& words, const ArrivalWaits& waits, int flag) {
-  constexpr unsigned kPollsPerLook = 32;
+  constexpr unsigned kPollsPerLook = 256;
   constexpr std::uint32_t kDeadline = 1, kGroup = 2;
   const std::uint64_t begin = words.now();
   for (unsigned polls = 1;; ++polls) {

@@ -89,21 +89,29 @@ const MatmulTiling kTilings[] = {{&tile_named("128x256"), nullptr, 1000},
                                  {&tile_named("128x256"), &tile_named("128x112"), 1},
                                  {&tile_named("128x192"), &tile_named("128x144"), 3}};
 
+std::vector<ArrivalPlan> all_plans() {
+  std::vector<ArrivalPlan> plans;
+  for (const int shards : {1, 2, 3, 5, 8, 16}) {
+    for (int own = 0; own < shards; ++own) {
+      for (const ArrivalOrder order :
+           {ArrivalOrder::kPlain, ArrivalOrder::kRotated, ArrivalOrder::kFrontier}) {
+        plans.push_back({.shards = shards, .own = own, .order = order});
+      }
+    }
+  }
+  return plans;
+}
+
 // All plans of all sizes: rows at, before and behind tiles' ends, and less rows than shards.
 void each_followed(const std::function<void(const Followed&)>& visit) {
   for (const std::size_t m : {1, 5, 127, 128, 129, 512, 1000, 1277, 4100}) {
     for (const MatmulTiling& tiling : kTilings) {
-      for (const int shards : {1, 2, 3, 5, 8, 16}) {
-        for (int own = 0; own < shards; ++own) {
-          for (const ArrivalOrder order :
-               {ArrivalOrder::kPlain, ArrivalOrder::kRotated, ArrivalOrder::kFrontier}) {
-            for (const bool own_a : {false, true}) {
-              visit({m, tiling, {.shards = shards, .own = own, .order = order}, own_a});
-              if (testing::Test::HasFailure()) {
-                FAIL() << tiling.tile->name << ", M " << m << ", own shard " << own << " of "
-                       << shards << ", " << to_string(order) << (own_a ? ", own A" : "");
-              }
-            }
+      for (const ArrivalPlan& plan : all_plans()) {
+        for (const bool own_a : {false, true}) {
+          visit({m, tiling, plan, own_a});
+          if (testing::Test::HasFailure()) {
+            FAIL() << tiling.tile->name << ", M " << m << ", own shard " << plan.own << " of "
+                   << plan.shards << ", " << to_string(plan.order) << (own_a ? ", own A" : "");
           }
         }
       }
