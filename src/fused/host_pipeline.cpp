@@ -64,7 +64,7 @@ Status HostPipeline::await(int /*stream*/, const Await& await) {
     const std::uint64_t seen = awaited.load(std::memory_order_acquire);
     if (has_reached(seen, epoch_)) return Status::ok();
     if (!wait.pause()) continue;
-    TUTTI_TRY(patience_.group_status());
+    if (patience_.group_status) TUTTI_TRY(patience_.group_status());
     if (deadline.passed()) return late(await.word, seen);
   }
 }

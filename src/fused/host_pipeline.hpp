@@ -22,7 +22,7 @@ struct HostPipelineMemory {
   std::uint64_t epoch = 0;
   std::byte* workspace = nullptr;  // workspace_bytes(program), in symmetric memory
   // Where another rank has what this rank has at `own`, in symmetric memory; null: `own` is not in
-  // it.
+  // it. A single rank needs none.
   std::function<std::byte*(int rank, const std::byte* own)> peer = {};
 };
 
@@ -37,7 +37,7 @@ using HostMultiply = std::function<Status(const HostProduct&)>;
 // How a wait for another rank ends if that does not come.
 struct HostPatience {
   std::chrono::milliseconds timeout{};
-  std::function<Status()> group_status;  // a failure ends the wait, and is its status
+  std::function<Status()> group_status = {};  // a failure ends the wait, and is its status
 };
 
 // After a call that failed, all later ones return the same failure: the words of the ranks no

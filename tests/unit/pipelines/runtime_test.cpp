@@ -80,5 +80,20 @@ TEST(PipelineRuntime, ACallNeedsTheCallersBuffers) {
   EXPECT_THAT(runtime.notes, testing::IsEmpty());
 }
 
+// Rank 1 has no rows. Its peer's A is found where its own one is.
+TEST(PipelineRuntime, OnlyASymmetricBufferIsNeededWithoutRows) {
+  Description description = small(Algorithm::kShift, Protocol::kGet, 2, 1);
+  for (const bool symmetric : {false, true}) {
+    description.symmetric_a = symmetric;
+    const Program program = take(derive(description));
+    Noting runtime("");
+    std::byte any{};
+    std::vector<std::byte*> buffers(program.buffers.size(), &any);
+    buffers[0] = nullptr;
+    EXPECT_EQ(run_call(program, take(checked(program))[1], buffers, runtime).message(),
+              symmetric ? "all_gather_matmul: A is null" : "");
+  }
+}
+
 }  // namespace
 }  // namespace tutti::pipelines::test
