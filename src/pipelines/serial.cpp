@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <ranges>
-#include <set>
 
 #include "base/try.hpp"
 #include "pipelines/order.hpp"
@@ -39,7 +37,7 @@ class Branches {
   template <class Before>
   SerialList in_order(const Before& before) {
     std::vector<int> numbers;
-    for (const int number : std::views::keys(streams_)) numbers.push_back(number);
+    for (const auto& [number, stream] : streams_) numbers.push_back(number);
     std::ranges::sort(numbers, before);
     SerialList serial;
     // A stream that has advanced may allow an earlier one to go on.
