@@ -56,7 +56,7 @@ class Execution {
     for (const auto& list : ranks) {
       for (const Instruction& instruction : list) most = std::max(most, instruction.stream);
     }
-    return static_cast<std::size_t>(most - kCallerStream + 1);
+    return static_cast<std::size_t>(most - kCallerStream) + 1;
   }
 
   std::size_t number_of(int rank, int stream) const {
