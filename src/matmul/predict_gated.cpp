@@ -43,32 +43,29 @@ struct GatedSweep {
   }
 };
 
-// Shards are swept together that have the same number.
-int sweep_of(const ArrivalPlan& plan, int shard) {
-  if (plan.order == ArrivalOrder::kPlain) return 0;
-  const int position = (shard - plan.own + plan.shards) % plan.shards;
-  if (plan.order == ArrivalOrder::kRotated) return position;
+// 0: the own shard; the larger, the later a shard arrives.
+int position_of(const ArrivalPlan& plan, int shard) {
+  return (shard - plan.own + plan.shards) % plan.shards;
+}
+
+// Shards are swept together whose positions have the same number.
+int sweep_of(ArrivalOrder order, int position) {
+  if (order != ArrivalOrder::kFrontier) return position;
   int sweep = 0;  // of 1, 1, 2, 4, ... shards
   for (int first = 1; first <= position; first *= 2) ++sweep;
   return sweep;
 }
 
-// When a row of clusters comes: with the last of its shards.
-struct GatedRank {
-  int sweep = 0, position = 0;
-  auto operator<=>(const GatedRank&) const = default;
-};
-GatedRank rank_of_row(const GatedCall& call, std::size_t first, std::size_t last) {
+// A row of clusters comes with the last of its shards: the position of that.
+int position_of_row(const GatedCall& call, std::size_t first, std::size_t last) {
   const ArrivalPlan& plan = call.plan;
-  GatedRank rank;
-  if (plan.order == ArrivalOrder::kPlain) return rank;
-  const std::size_t m = call.problem.m;
-  const int end = chunk_of_row(plan, m, last - 1) / plan.chunks;
-  for (int shard = chunk_of_row(plan, m, first) / plan.chunks; shard <= end; ++shard) {
-    const int position = (shard - plan.own + plan.shards) % plan.shards;
-    rank = std::max(rank, {.sweep = sweep_of(plan, shard), .position = position});
+  if (plan.order == ArrivalOrder::kPlain) return 0;
+  const int end = chunk_of_row(plan, call.problem.m, last - 1) / plan.chunks;
+  int position = 0;
+  for (int shard = chunk_of_row(plan, call.problem.m, first) / plan.chunks; shard <= end; ++shard) {
+    position = std::max(position, position_of(plan, shard));
   }
-  return rank;
+  return position;
 }
 
 // Appends `rows` rows of clusters, in one sweep, from `first` on.
@@ -101,21 +98,20 @@ GatedSweep sweep_rows(const GatedCall& call) {
                    .segments = {}};
   sweep.order.resize(ceil_div(m, sweep.cluster_rows));
   std::iota(sweep.order.begin(), sweep.order.end(), 0);
-  std::vector<GatedRank> ranks;
+  std::vector<int> positions;
   for (std::size_t row = 0; row < sweep.order.size(); ++row) {
-    ranks.push_back(
-        rank_of_row(call, row * sweep.cluster_rows, std::min(m, (row + 1) * sweep.cluster_rows)));
+    positions.push_back(position_of_row(call, row * sweep.cluster_rows,
+                                        std::min(m, (row + 1) * sweep.cluster_rows)));
   }
-  const auto rank = [&](int row) { return ranks[static_cast<std::size_t>(row)]; };
-  std::ranges::stable_sort(sweep.order, {}, rank);
+  const auto position = [&](int row) { return positions[static_cast<std::size_t>(row)]; };
+  std::ranges::stable_sort(sweep.order, {}, position);
+  const auto swept = [&](int at) {
+    return sweep_of(call.plan.order, position(sweep.order[static_cast<std::size_t>(at)]));
+  };
+  const auto wide = [&](int at) { return at < call.tiling.wide_rows; };
   const int rows = static_cast<int>(sweep.order.size());
   for (int first = 0, next = 1; first < rows; first = next++) {
-    const auto same = [&](int at) {
-      const auto of = [&](int which) {
-        return rank(sweep.order[static_cast<std::size_t>(which)]).sweep;
-      };
-      return of(at) == of(first) && (at < call.tiling.wide_rows) == (first < call.tiling.wide_rows);
-    };
+    const auto same = [&](int at) { return swept(at) == swept(first) && wide(at) == wide(first); };
     while (next < rows && same(next)) ++next;
     add_segment(call, sweep, first, next - first);
   }
@@ -133,7 +129,8 @@ struct GatedArrivals {
 GatedArrivals arrivals_of(const ArrivalTrace* trace, double contention_us_per_megabyte) {
   GatedArrivals arrivals;
   if (trace == nullptr || trace->arrivals.empty()) return arrivals;
-  arrivals.us.resize(static_cast<std::size_t>(trace->ranks * trace->chunks_per_shard));
+  const int chunks = trace->ranks * trace->chunks_per_shard;
+  arrivals.us.resize(static_cast<std::size_t>(chunks));
   double megabytes = 0;
   for (const ArrivedChunk& each : trace->arrivals) {
     arrivals.us[static_cast<std::size_t>(each.chunk)] = static_cast<double>(each.ns) / 1e3;

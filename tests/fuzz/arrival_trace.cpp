@@ -1,6 +1,8 @@
 // Arrival traces: measured on another machine, modelled, or written by hand.
 #include "matmul/arrival_trace.hpp"
 
+#include <iterator>
+
 #include "fuzz/fuzz.hpp"
 
 namespace tutti::fuzz {
@@ -9,7 +11,7 @@ namespace {
 void check_trace(const ArrivalTrace& trace) {
   const ArrivalPlan plan = trace.plan(ArrivalOrder::kRotated);
   must_hold(check_arrival_plan(plan).is_ok(), "a plan can be run");
-  must_hold(replay_of(trace).size() < static_cast<std::size_t>(plan.shards * plan.chunks),
+  must_hold(std::ssize(replay_of(trace)) < plan.shards * plan.chunks,
             "each chunk arrives once, and the own shard's not at all");
   std::uint64_t before_ns = 0;
   for (const ArrivedChunk& each : trace.arrivals) {

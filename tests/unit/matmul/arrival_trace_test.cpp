@@ -22,6 +22,7 @@ ArrivalTrace modelled(const ArrivalPlan& plan, const GatheredRows& rows,
 TEST(ArrivalChunks, CutTheRowsByCeilDividedShards) {
   // 10 rows in shards of 3, 3, 3 and 1, and these in chunks of 2 and 1.
   std::vector<ChunkRows> rows;
+  rows.reserve(8);
   for (int chunk = 0; chunk < 8; ++chunk) rows.push_back(rows_of_chunk(kFourShards, 10, chunk));
   EXPECT_THAT(rows, testing::ElementsAre(ChunkRows{0, 2}, ChunkRows{2, 3}, ChunkRows{3, 5},
                                          ChunkRows{5, 6}, ChunkRows{6, 8}, ChunkRows{8, 9},
