@@ -46,23 +46,24 @@ class GatedBench : public testing::Test {
     return {
         .cuda = fake_,
         .device = *device_,
-        .kernels = {.own = true,
-                    .load_own = [](auto&&...) { return Status::ok(); },
-                    .run_own = [this](CudaDriver&, const CheckedMatmul& call, const MatmulTiling&,
-                                      int, Stream stream) { return enqueue(call, stream); },
-                    .load_gated = [](auto&&...) { return Status::ok(); },
-                    .run_gated =
-                        [this](CudaDriver&, const CheckedMatmul& call, const MatmulTiling&,
-                               const Arrival& arrival, int multiprocessors, Stream stream) {
-                          EXPECT_EQ(multiprocessors, kMultiprocessors);
-                          last_[arrival.plan.order] = arrival;
-                          if (on_gated) on_gated(arrival);
-                          return enqueue(call, stream, arrival.plan.order == defect_);
-                        },
-                    .add_library =
-                        [](CudaDriver&, const MatmulSets&, MatmulArms& arms) {
-                          arms.skipped.push_back({.algorithm = "cublaslt_matmul", .why = "absent"});
-                        }}};
+        .kernels = {
+            .own = true,
+            .load_own = [](auto&&...) { return Status::ok(); },
+            .run_own = [this](CudaDriver&, const CheckedMatmul& call, const MatmulTiling&, int,
+                              Stream stream) { return enqueue(call, stream); },
+            .load_gated = [](auto&&...) { return Status::ok(); },
+            .run_gated =
+                [this](CudaDriver&, const GatedMatmul& matmul, int multiprocessors, Stream stream) {
+                  const Arrival& arrival = matmul.arrival;
+                  EXPECT_EQ(multiprocessors, kMultiprocessors);
+                  last_.insert_or_assign(arrival.plan.order, arrival);
+                  if (on_gated) on_gated(arrival);
+                  return enqueue(matmul.call, stream, arrival.plan.order == defect_);
+                },
+            .add_library =
+                [](CudaDriver&, const MatmulSets&, MatmulArms& arms) {
+                  arms.skipped.push_back({.algorithm = "cublaslt_matmul", .why = "absent"});
+                }}};
   }
 
   // Writes what the host computes; a defect is in the lowest bit of the last element.

@@ -199,7 +199,7 @@ class GatedArmMaker {
         arrival.own_a =
             this_sets->a(set) + own.first * call.problem.k * size_of(call.problem.dtype);
       }
-      return place.kernels.run_gated(place.cuda, checked, call.tiling, arrival,
+      return place.kernels.run_gated(place.cuda, {checked, call.tiling, arrival},
                                      call.multiprocessors, stream);
     };
     made.told = [flags, &device = place_.device, plan = call.plan, name = made.arm.algorithm] {
