@@ -86,8 +86,8 @@ struct AllGatherMatmul {
 /// many bytes are needed. kUnsupported: see matmul(). In these cases nothing was enqueued, and the
 /// communicator stays usable. The other ranks are not told, and wait for this rank until their
 /// timeout. kMismatch in Communicator::status(): ranks differ in m, n, k, dtype, layout or the
-/// number of products; the text names the operations of both. Algorithms of NCCL do not compare
-/// operations: there the ranks wait until the timeout, or C is wrong.
+/// number of products; the text names the operations of both. If NCCL gathers, nothing is compared:
+/// another m, k or dtype ends in kTimeout or a wrong C, and other differences are not noticed.
 TUTTI_API Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call);
 
 /// The smallest `workspace_bytes` of this call: m * k elements, or 0 if `gathered` is given, if the

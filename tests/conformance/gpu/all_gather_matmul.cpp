@@ -1,232 +1,188 @@
-// all_gather_matmul on GPUs: the fused form, whose matmul runs beside the all-gather that it waits
-// for. Its selection, arguments and words are in unit_groups (FusedGather, ArrivalLane), and its
-// kernel alone in unit_parts (GatedOnGpu).
-#include "tutti/all_gather_matmul.hpp"
-
+// Collectives joined with a matmul, on GPUs: several calls without a pause, and replays of a graph.
 #include <fmt/format.h>
 
-#include <cstring>
-#include <random>
 #include <vector>
 
+#include "base/convert.hpp"
 #include "base/units.hpp"
 #include "conformance/gpu/gpu_tests.hpp"
-#include "conformance/gpu/occupy.hpp"
 #include "drivers/cuda.hpp"
-#include "support/check.hpp"
-#include "tutti/collectives.hpp"
+#include "support/cuda_graph.hpp"
+#include "tutti/tutti.hpp"
 
 namespace tutti::test {
 namespace {
 
-using std::chrono::milliseconds;
+constexpr std::chrono::milliseconds kPatient{10000};
 
-constexpr milliseconds kPatience{10000};
-constexpr int kCalls = 4;
-constexpr std::size_t kElement = 2;
-
-struct LayerSize {
-  std::size_t rows, n, k;  // rows of a shard
+struct Shape {
+  std::size_t m, n, k;
+  DataType dtype;
+  MatrixLayout layout;
+  bool symmetric, gathered;
+};
+// Sums of up to 64 products of integers from -2 to 2 are exact in every type.
+constexpr Shape kShapes[] = {
+    {1024, 256, 64, DataType::kBfloat16, MatrixLayout::kColumnMajor, false, false},
+    {1024, 256, 64, DataType::kFloat16, MatrixLayout::kRowMajor, true, true},
+    {1001, 120, 64, DataType::kBfloat16, MatrixLayout::kRowMajor, true, false},
+    {130, 72, 40, DataType::kFloat32, MatrixLayout::kColumnMajor, false, true},
+    {1, 8, 8, DataType::kBfloat16, MatrixLayout::kRowMajor, false, true},
 };
 
-std::vector<std::byte> random_bf16(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<std::byte> bytes(count * kElement);
-  for (std::size_t i = 0; i < count; ++i) {
-    const float value = std::uniform_real_distribution<float>(-1, 1)(random);
-    std::memcpy(&bytes[i * kElement], reinterpret_cast<const std::byte*>(&value) + 2, kElement);
+int number(std::size_t x, std::size_t y, std::size_t round) {
+  const std::uint64_t mixed = ((x * 1009 + y) * 1013 + round) * 0x9e3779b97f4a7c15u;
+  return static_cast<int>((mixed >> 40) % 5) - 2;
+}
+
+// A matrix without gaps, of number(line, in_line, round).
+std::vector<std::byte> matrix(DataType dtype, std::size_t first_line, std::size_t lines,
+                              std::size_t length, std::size_t round) {
+  std::vector<std::byte> bytes(lines * length * size_of(dtype));
+  for (std::size_t i = 0; i < lines * length; ++i) {
+    store_element(dtype, &bytes[i * size_of(dtype)],
+                  number(first_line + i / length, i % length, round));
   }
   return bytes;
 }
 
-// A rank's matrices: A and C of several calls, one B, and what A is gathered in. All calls share
-// the latter.
+// The inputs and C of one call. Where A is gathered is shared by several.
 class Layer {
  public:
-  Layer(Rank& rank, const LayerSize& size)
+  Layer(Rank& rank, const Shape& shape, void* target)
       : rank_(rank),
-        size_(size),
-        a_(take(rank.group.allocate(kCalls * shard_bytes()))),
-        b_(rank.device, size.n * size.k * kElement),
-        c_(rank.device, kCalls * c_bytes()),
-        gathered_(rank.device, ranks() * shard_bytes()),
-        stream_(rank.device) {
-    const auto b = random_bf16(size.n * size.k, 1);
-    rank.device.write(b_.get(), b.data(), b.size());
-    for (int call = 0; call < kCalls; ++call) {
-      const auto shard = random_bf16(size.rows * size.k, seed(rank.number(), call));
-      rank.device.write(a(call), shard.data(), shard.size());
-    }
-  }
+        shape_(shape),
+        target_(target),
+        a_(rank.device, KiB + rows() * row_bytes()),
+        b_(rank.device, shape.k * shape.n * size_of(shape.dtype)),
+        c_(rank.device, bytes_of_c()) {}
 
-  std::size_t ranks() const { return static_cast<std::size_t>(rank_.size()); }
-  std::size_t shard_bytes() const { return size_.rows * size_.k * kElement; }
-  std::size_t c_bytes() const { return ranks() * size_.rows * size_.n * kElement; }
-  std::byte* a(int call) const {
-    return static_cast<std::byte*>(a_.data()) + static_cast<std::size_t>(call) * shard_bytes();
+  void write(std::size_t round) {
+    round_ = round;
+    put(a_, matrix(shape_.dtype, first(), rows(), shape_.k, round));
+    const bool row_major = shape_.layout == MatrixLayout::kRowMajor;
+    const std::size_t lines = row_major ? shape_.k : shape_.n;
+    put(b_, matrix(shape_.dtype, 0, lines, row_major ? shape_.n : shape_.k, salt()));
+    put(c_, std::vector<std::byte>(bytes_of_c(), std::byte{0xff}));
   }
-  std::byte* c(int call) const { return c_.get() + static_cast<std::size_t>(call) * c_bytes(); }
-  Stream stream() const { return stream_.get(); }
-
-  AllGatherMatmul call(int number, std::string_view algorithm) const {
-    return {.a = a(number),
+  AllGatherMatmul call(Stream stream) const {
+    return {.a = a_.get(),
             .b = b_.get(),
-            .c = c(number),
-            .m = ranks() * size_.rows,
-            .n = size_.n,
-            .k = size_.k,
-            .b_layout = MatrixLayout::kColumnMajor,
-            .workspace = gathered_.get(),
-            .workspace_bytes = ranks() * shard_bytes(),
-            .stream = stream(),
-            .algorithm = algorithm};
+            .c = c_.get(),
+            .m = shape_.m,
+            .n = shape_.n,
+            .k = shape_.k,
+            .dtype = shape_.dtype,
+            .b_layout = shape_.layout,
+            .gathered = shape_.gathered ? target_ : nullptr,
+            .workspace = shape_.gathered ? nullptr : target_,
+            .workspace_bytes = shape_.m * row_bytes(),
+            .stream = stream};
   }
-  // What it gathers in holds NaN before.
-  Status start(int number) const {
-    require_ok(
-        rank_.device.cuda()->set_async(gathered_.get(), 0xff, ranks() * shard_bytes(), stream()));
-    return all_gather_matmul(rank_.group, call(number, "fused"));
-  }
-  Status finish() const {
-    stream_.wait();
-    return rank_.group.status();
-  }
-  // C has the bits of own_matmul's product of all shards.
-  void check(int number) {
-    std::vector<std::byte> all;
-    for (int r = 0; r < rank_.size(); ++r) {
-      const auto shard = random_bf16(size_.rows * size_.k, seed(r, number));
-      all.insert(all.end(), shard.begin(), shard.end());
+  void check() const {
+    std::vector<std::byte> c(bytes_of_c());
+    rank_.device.read(c.data(), c_.get(), c.size());
+    for (std::size_t i = 0; i < shape_.m * shape_.n; ++i) {
+      const std::size_t row = i / shape_.n, column = i % shape_.n;
+      const double seen = load_element(shape_.dtype, &c[i * size_of(shape_.dtype)]);
+      require(seen == expected(row, column),
+              fmt::format("m {}, n {}, k {}, round {}: C[{}, {}] is {} instead of {}", shape_.m,
+                          shape_.n, shape_.k, round_, row, column, seen, expected(row, column)));
     }
-    std::vector<std::byte> seen(c_bytes()), expected(c_bytes());
-    rank_.device.read(seen.data(), c(number), seen.size());
-    rank_.device.write(gathered_.get(), all.data(), all.size());
-    require_ok(matmul(stream(), {.a = gathered_.get(),
-                                 .b = b_.get(),
-                                 .c = c(number),
-                                 .m = ranks() * size_.rows,
-                                 .n = size_.n,
-                                 .k = size_.k,
-                                 .b_layout = MatrixLayout::kColumnMajor,
-                                 .algorithm = "own_matmul"}));
-    require_ok(finish());
-    rank_.device.read(expected.data(), c(number), expected.size());
-    require(seen == expected, fmt::format("C of call {}", number));
   }
 
  private:
-  static unsigned seed(int rank, int call) {
-    return 100u + static_cast<unsigned>(rank * kCalls + call);
+  void put(const OwnedMemory& to, const std::vector<std::byte>& bytes) {
+    if (!bytes.empty()) rank_.device.write(to.get(), bytes.data(), bytes.size());
   }
+  // Every rank has a B of its own.
+  std::size_t salt() const { return round_ * 17 + static_cast<std::size_t>(rank_.number()) + 1; }
+  double expected(std::size_t row, std::size_t column) const {
+    const bool row_major = shape_.layout == MatrixLayout::kRowMajor;
+    int sum = 0;
+    for (std::size_t k = 0; k < shape_.k; ++k) {
+      const int b = row_major ? number(k, column, salt()) : number(column, k, salt());
+      sum += number(row, k, round_) * b;
+    }
+    return sum;
+  }
+  std::size_t longest() const { return ceil_div(shape_.m, static_cast<std::size_t>(rank_.size())); }
+  std::size_t first() const {
+    return std::min(shape_.m, static_cast<std::size_t>(rank_.number()) * longest());
+  }
+  std::size_t rows() const { return std::min(shape_.m - first(), longest()); }
+  std::size_t row_bytes() const { return shape_.k * size_of(shape_.dtype); }
+  std::size_t bytes_of_c() const { return shape_.m * shape_.n * size_of(shape_.dtype); }
 
   Rank& rank_;
-  LayerSize size_;
-  SymmetricMemory a_;
-  OwnedMemory b_, c_, gathered_;
-  OwnedStream stream_;
+  const Shape shape_;
+  void* const target_;
+  std::size_t round_ = 0;
+  OwnedMemory a_, b_, c_;
 };
 
-bool can_fuse(const Layer& layer, Rank& rank) {
-  const auto planned = plan(rank.group, layer.call(0, "fused"));
-  if (planned.is_ok()) return true;
-  require(planned.status().code() == StatusCode::kUnsupported, planned.status().to_string());
-  if (rank.number() == 0) fmt::print("   skipped: {}\n", planned.status().message());
-  return false;
+constexpr std::size_t kLayers = 4;
+constexpr std::size_t kMostBytesOfA = 256 * KiB;
+
+void finish(Rank& rank, const OwnedStream& stream, const std::vector<Layer>& layers) {
+  stream.wait();
+  require_ok(rank.group.status());
+  for (const Layer& layer : layers) layer.check();
 }
 
-// Fresh inputs, and no synchronization between the calls; one rank's input comes late, another
-// rank's each time. Shards are whole tiles, less than one, and no multiple.
-void fresh_layers(Rank& rank) {
-  for (const LayerSize& size : {LayerSize{1024, 1792, 4096}, {64, 256, 512}, {200, 520, 1000}}) {
-    Layer layer(rank, size);
-    if (!can_fuse(layer, rank)) return;
+// `run` enqueues the calls of all layers, which gather into the same memory.
+template <class Run>
+void with_layers(Rank& rank, const Run& run) {
+  const SymmetricMemory symmetric = take(rank.group.allocate(kMostBytesOfA));
+  const OwnedMemory plain(rank.device, kMostBytesOfA);
+  for (const Shape& shape : kShapes) {
+    const OwnedStream stream(rank.device);
+    std::vector<Layer> layers;
+    layers.reserve(kLayers);
+    void* const target = shape.symmetric ? symmetric.data() : plain.get();
+    for (std::size_t i = 0; i < kLayers; ++i) layers.emplace_back(rank, shape, target);
     rank.meet();
-    for (int call = 0; call < kCalls; ++call) {
-      if (call % rank.size() == rank.number()) {
-        require(occupy_stream(layer.stream(), milliseconds(5)), "the other kernel runs");
+    run(stream, layers);
+    rank.meet_before_freeing();
+  }
+}
+
+void all_gather_matmuls(Rank& rank) {
+  with_layers(rank, [&](const OwnedStream& stream, std::vector<Layer>& layers) {
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].write(i);
+    for (const Layer& layer : layers) {
+      require_ok(all_gather_matmul(rank.group, layer.call(stream.get())));
+    }
+    finish(rank, stream, layers);
+  });
+}
+
+void all_gather_matmuls_in_graphs(Rank& rank) {
+  with_layers(rank, [&](const OwnedStream& stream, std::vector<Layer>& layers) {
+    const auto run = [&] {
+      for (const Layer& layer : layers) {
+        require_ok(all_gather_matmul(rank.group, layer.call(stream.get())));
       }
-      require_ok(layer.start(call));
+    };
+    (void)take(plan(rank.group, layers.front().call(stream.get())));
+    const CapturedGraph graph(*rank.device.cuda(), stream.get(), run);
+    graph.instantiate(rank);
+    for (std::size_t replay = 1; replay <= 10; ++replay) {
+      for (std::size_t i = 0; i < layers.size(); ++i) layers[i].write(replay * kLayers + i);
+      rank.meet();
+      graph.launch(stream.get());
+      finish(rank, stream, layers);
     }
-    require_ok(layer.finish());
-    rank.meet();
-    for (int call = 0; call < kCalls; ++call) layer.check(call);
-  }
+  });
 }
 
-// The gathered A as an output, in place and not.
-void gathered_layers(Rank& rank) {
-  Layer layer(rank, {256, 512, 1024});
-  if (!can_fuse(layer, rank)) return;
-  const std::size_t shard = layer.shard_bytes(), bytes = layer.ranks() * shard;
-  const SymmetricMemory gathered = take(rank.group.allocate(bytes));
-  auto* const output = static_cast<std::byte*>(gathered.data());
-  std::byte* const own = output + static_cast<std::size_t>(rank.number()) * shard;
-  for (const bool in_place : {false, true}) {
-    CudaDriver& cuda = *rank.device.cuda();
-    require_ok(cuda.set_async(output, 0xff, bytes, layer.stream()));
-    AllGatherMatmul call = layer.call(1, "fused");
-    call.gathered = output;
-    if (in_place) {
-      require_ok(cuda.copy_async(own, call.a, shard, layer.stream()));
-      call.a = own;
-    }
-    require_ok(all_gather_matmul(rank.group, call));
-    require_ok(layer.finish());
-    std::vector<std::byte> seen(bytes), whole(bytes);
-    rank.device.read(seen.data(), output, bytes);
-    require_ok(all_gather(rank.group, {.input = layer.a(1),
-                                       .output = output,
-                                       .count = shard,
-                                       .dtype = DataType::kUint8,
-                                       .stream = layer.stream()}));
-    require_ok(layer.finish());
-    rank.device.read(whole.data(), output, bytes);
-    require(seen == whole, "the gathered A");
-    layer.check(1);
-    rank.meet();
-  }
-}
-
-// The kernel ends, and the failure says for whom the all-gather waited.
-void missing_in_layer(Rank& rank) {
-  Layer layer(rank, {256, 512, 1024});
-  if (!can_fuse(layer, rank)) return;
-  require_ok(layer.start(0));
-  require_ok(layer.finish());
-  rank.meet();
-  const int missing = rank.size() - 1;
-  if (rank.number() == missing) {
-    (void)wait_for_failure(rank.group);
-    return;
-  }
-  AllGatherMatmul call = layer.call(1, "fused");
-  call.timeout = milliseconds(300);
-  require_ok(all_gather_matmul(rank.group, call));
-  require_failure(
-      layer.finish(), StatusCode::kTimeout,
-      {"all_gather/copy_engine", "of all_gather_matmul", fmt::format("rank {}", missing)});
-}
-
-void aborted_layer(Rank& rank) {
-  Layer layer(rank, {256, 512, 1024});
-  if (!can_fuse(layer, rank)) return;
-  require_ok(layer.start(0));
-  require_ok(layer.finish());
-  rank.meet();
-  if (rank.number() == 0) return rank.group.abort("enough");
-  (void)layer.start(1);
-  require_failure(layer.finish(), StatusCode::kAborted, {"aborted on rank 0: enough"});
-}
-
-constexpr Scenario kAllGatherMatmuls[] = {
-    {"all_gather_matmul_fresh", 2, kPatience, fresh_layers},
-    {"all_gather_matmul_gathered", 2, kPatience, gathered_layers},
-    {"all_gather_matmul_missing_rank", 2, kPatience, missing_in_layer},
-    {"all_gather_matmul_aborted", 2, kPatience, aborted_layer},
+constexpr Scenario kFused[] = {
+    {"all_gather_matmuls", 1, kPatient, all_gather_matmuls},
+    {"all_gather_matmuls_in_graphs", 1, kPatient, all_gather_matmuls_in_graphs},
 };
 
 }  // namespace
 
-std::span<const Scenario> all_gather_matmuls() { return kAllGatherMatmuls; }
+std::span<const Scenario> all_gather_matmuls() { return kFused; }
 
 }  // namespace tutti::test

@@ -99,10 +99,17 @@ void add_nccl(std::vector<std::span<const Scenario>>& lists, int ranks) {
 std::vector<Test> all_tests(const Options& options, const std::vector<int>& ranks) {
   std::vector<Test> tests;
   for (const int n : ranks) {
-    std::vector<std::span<const Scenario>> lists = {
-        working_scenarios(), failing_scenarios(), leaving_scenarios(), graph_scenarios(),
-        capture_failures(),  surroundings(),      protocol_controls(), one_sided(),
-        stream_barriers(),   all_gather_matmuls()};
+    std::vector<std::span<const Scenario>> lists = {working_scenarios(),
+                                                    failing_scenarios(),
+                                                    leaving_scenarios(),
+                                                    graph_scenarios(),
+                                                    capture_failures(),
+                                                    surroundings(),
+                                                    protocol_controls(),
+                                                    one_sided(),
+                                                    stream_barriers(),
+                                                    all_gather_matmuls(),
+                                                    fused()};
     add_nccl(lists, n);
     for (const auto list : lists) {
       for (const Scenario& scenario : list) {

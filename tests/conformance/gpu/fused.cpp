@@ -1,0 +1,231 @@
+// all_gather_matmul on GPUs: the fused form, whose matmul runs beside the all-gather that it waits
+// for. Its selection, arguments and words are in unit_groups (FusedGather, ArrivalLane), and its
+// kernel alone in unit_parts (GatedOnGpu).
+#include <fmt/format.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "base/units.hpp"
+#include "conformance/gpu/gpu_tests.hpp"
+#include "conformance/gpu/occupy.hpp"
+#include "drivers/cuda.hpp"
+#include "support/check.hpp"
+#include "tutti/all_gather_matmul.hpp"
+#include "tutti/collectives.hpp"
+
+namespace tutti::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPatience{10000};
+constexpr int kCalls = 4;
+constexpr std::size_t kElement = 2;
+
+struct LayerSize {
+  std::size_t rows, n, k;  // rows of a shard
+};
+
+std::vector<std::byte> random_bf16(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> bytes(count * kElement);
+  for (std::size_t i = 0; i < count; ++i) {
+    const float value = std::uniform_real_distribution<float>(-1, 1)(random);
+    std::memcpy(&bytes[i * kElement], reinterpret_cast<const std::byte*>(&value) + 2, kElement);
+  }
+  return bytes;
+}
+
+// A rank's matrices: A and C of several calls, one B, and what A is gathered in. All calls share
+// the latter.
+class Layer {
+ public:
+  Layer(Rank& rank, const LayerSize& size)
+      : rank_(rank),
+        size_(size),
+        a_(take(rank.group.allocate(kCalls * shard_bytes()))),
+        b_(rank.device, size.n * size.k * kElement),
+        c_(rank.device, kCalls * c_bytes()),
+        gathered_(rank.device, ranks() * shard_bytes()),
+        stream_(rank.device) {
+    const auto b = random_bf16(size.n * size.k, 1);
+    rank.device.write(b_.get(), b.data(), b.size());
+    for (int call = 0; call < kCalls; ++call) {
+      const auto shard = random_bf16(size.rows * size.k, seed(rank.number(), call));
+      rank.device.write(a(call), shard.data(), shard.size());
+    }
+  }
+
+  std::size_t ranks() const { return static_cast<std::size_t>(rank_.size()); }
+  std::size_t shard_bytes() const { return size_.rows * size_.k * kElement; }
+  std::size_t c_bytes() const { return ranks() * size_.rows * size_.n * kElement; }
+  std::byte* a(int call) const {
+    return static_cast<std::byte*>(a_.data()) + static_cast<std::size_t>(call) * shard_bytes();
+  }
+  std::byte* c(int call) const { return c_.get() + static_cast<std::size_t>(call) * c_bytes(); }
+  Stream stream() const { return stream_.get(); }
+
+  AllGatherMatmul call(int number, std::string_view algorithm) const {
+    return {.a = a(number),
+            .b = b_.get(),
+            .c = c(number),
+            .m = ranks() * size_.rows,
+            .n = size_.n,
+            .k = size_.k,
+            .b_layout = MatrixLayout::kColumnMajor,
+            .workspace = gathered_.get(),
+            .workspace_bytes = ranks() * shard_bytes(),
+            .stream = stream(),
+            .algorithm = algorithm};
+  }
+  // What it gathers in holds NaN before.
+  Status start(int number) const {
+    require_ok(
+        rank_.device.cuda()->set_async(gathered_.get(), 0xff, ranks() * shard_bytes(), stream()));
+    return all_gather_matmul(rank_.group, call(number, "fused"));
+  }
+  Status finish() const {
+    stream_.wait();
+    return rank_.group.status();
+  }
+  // C has the bits of own_matmul's product of all shards.
+  void check(int number) {
+    std::vector<std::byte> all;
+    for (int r = 0; r < rank_.size(); ++r) {
+      const auto shard = random_bf16(size_.rows * size_.k, seed(r, number));
+      all.insert(all.end(), shard.begin(), shard.end());
+    }
+    std::vector<std::byte> seen(c_bytes()), expected(c_bytes());
+    rank_.device.read(seen.data(), c(number), seen.size());
+    rank_.device.write(gathered_.get(), all.data(), all.size());
+    require_ok(matmul(stream(), {.a = gathered_.get(),
+                                 .b = b_.get(),
+                                 .c = c(number),
+                                 .m = ranks() * size_.rows,
+                                 .n = size_.n,
+                                 .k = size_.k,
+                                 .b_layout = MatrixLayout::kColumnMajor,
+                                 .algorithm = "own_matmul"}));
+    require_ok(finish());
+    rank_.device.read(expected.data(), c(number), expected.size());
+    require(seen == expected, fmt::format("C of call {}", number));
+  }
+
+ private:
+  static unsigned seed(int rank, int call) {
+    return 100u + static_cast<unsigned>(rank * kCalls + call);
+  }
+
+  Rank& rank_;
+  LayerSize size_;
+  SymmetricMemory a_;
+  OwnedMemory b_, c_, gathered_;
+  OwnedStream stream_;
+};
+
+bool can_fuse(const Layer& layer, Rank& rank) {
+  const auto planned = plan(rank.group, layer.call(0, "fused"));
+  if (planned.is_ok()) return true;
+  require(planned.status().code() == StatusCode::kUnsupported, planned.status().to_string());
+  if (rank.number() == 0) fmt::print("   skipped: {}\n", planned.status().message());
+  return false;
+}
+
+// Fresh inputs, and no synchronization between the calls; one rank's input comes late, another
+// rank's each time. Shards are whole tiles, less than one, and no multiple.
+void fresh_layers(Rank& rank) {
+  for (const LayerSize& size : {LayerSize{1024, 1792, 4096}, {64, 256, 512}, {200, 520, 1000}}) {
+    Layer layer(rank, size);
+    if (!can_fuse(layer, rank)) return;
+    rank.meet();
+    for (int call = 0; call < kCalls; ++call) {
+      if (call % rank.size() == rank.number()) {
+        require(occupy_stream(layer.stream(), milliseconds(5)), "the other kernel runs");
+      }
+      require_ok(layer.start(call));
+    }
+    require_ok(layer.finish());
+    rank.meet();
+    for (int call = 0; call < kCalls; ++call) layer.check(call);
+  }
+}
+
+// The gathered A as an output, in place and not.
+void gathered_layers(Rank& rank) {
+  Layer layer(rank, {256, 512, 1024});
+  if (!can_fuse(layer, rank)) return;
+  const std::size_t shard = layer.shard_bytes(), bytes = layer.ranks() * shard;
+  const SymmetricMemory gathered = take(rank.group.allocate(bytes));
+  auto* const output = static_cast<std::byte*>(gathered.data());
+  std::byte* const own = output + static_cast<std::size_t>(rank.number()) * shard;
+  for (const bool in_place : {false, true}) {
+    CudaDriver& cuda = *rank.device.cuda();
+    require_ok(cuda.set_async(output, 0xff, bytes, layer.stream()));
+    AllGatherMatmul call = layer.call(1, "fused");
+    call.gathered = output;
+    if (in_place) {
+      require_ok(cuda.copy_async(own, call.a, shard, layer.stream()));
+      call.a = own;
+    }
+    require_ok(all_gather_matmul(rank.group, call));
+    require_ok(layer.finish());
+    std::vector<std::byte> seen(bytes), whole(bytes);
+    rank.device.read(seen.data(), output, bytes);
+    require_ok(all_gather(rank.group, {.input = layer.a(1),
+                                       .output = output,
+                                       .count = shard,
+                                       .dtype = DataType::kUint8,
+                                       .stream = layer.stream()}));
+    require_ok(layer.finish());
+    rank.device.read(whole.data(), output, bytes);
+    require(seen == whole, "the gathered A");
+    layer.check(1);
+    rank.meet();
+  }
+}
+
+// The kernel ends, and the failure says for whom the all-gather waited.
+void missing_in_layer(Rank& rank) {
+  Layer layer(rank, {256, 512, 1024});
+  if (!can_fuse(layer, rank)) return;
+  require_ok(layer.start(0));
+  require_ok(layer.finish());
+  rank.meet();
+  const int missing = rank.size() - 1;
+  if (rank.number() == missing) {
+    (void)wait_for_failure(rank.group);
+    return;
+  }
+  AllGatherMatmul call = layer.call(1, "fused");
+  call.timeout = milliseconds(300);
+  require_ok(all_gather_matmul(rank.group, call));
+  require_failure(
+      layer.finish(), StatusCode::kTimeout,
+      {"all_gather/copy_engine", "of all_gather_matmul", fmt::format("rank {}", missing)});
+}
+
+void aborted_layer(Rank& rank) {
+  Layer layer(rank, {256, 512, 1024});
+  if (!can_fuse(layer, rank)) return;
+  require_ok(layer.start(0));
+  require_ok(layer.finish());
+  rank.meet();
+  if (rank.number() == 0) return rank.group.abort("enough");
+  (void)layer.start(1);
+  require_failure(layer.finish(), StatusCode::kAborted, {"aborted on rank 0: enough"});
+}
+
+constexpr Scenario kFused[] = {
+    {"fused_fresh", 2, kPatience, fresh_layers},
+    {"fused_gathered", 2, kPatience, gathered_layers},
+    {"fused_missing_rank", 2, kPatience, missing_in_layer},
+    {"fused_aborted", 2, kPatience, aborted_layer},
+};
+
+}  // namespace
+
+std::span<const Scenario> fused() { return kFused; }
+
+}  // namespace tutti::test
