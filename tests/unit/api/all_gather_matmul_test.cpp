@@ -101,7 +101,7 @@ TEST(AllGatherMatmulHostTest, MatricesMayBeLarge) {
   auto groups = groups_of(4);
   on_all_ranks(4, [&](int rank) {
     Communicator& group = groups[static_cast<std::size_t>(rank)];
-    LayerOfRank side({.m = 1030, .k = 600, .n = {70}}, group, nullptr);
+    LayerOfRank side({.m = 1030, .k = 600, .n = {20}}, group, nullptr);
     side.fill(1);
     require_ok(all_gather_matmul(group, side.call()));
     side.expect_right("large");

@@ -110,6 +110,7 @@ class Fields : public testing::Test {
   Status run(const AllReduceResidualRmsNorm& call) {
     return all_reduce_residual_rms_norm(group(), call);
   }
+  Status run(const AllGatherMatmul& call) { return all_gather_matmul(group(), call); }
   // A message of the rank's to itself takes a group of both ends.
   Status run(const Send& call) {
     group_start();
@@ -136,6 +137,30 @@ class Fields : public testing::Test {
   std::vector<Communicator> groups_ = groups_of(1);
   alignas(16) std::array<float, kCount> from_{1, 2, 3, 4}, to_{};
 };
+
+TEST_F(Fields, OfAllGatherMatmuls) {
+  const AllGatherMatmul call{.a = from_.data(),
+                             .b = from_.data(),
+                             .c = to_.data(),
+                             .m = 2,
+                             .n = 2,
+                             .k = 2,
+                             .dtype = DataType::kFloat32};
+  [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
+                                f16, f17, f18, f19] = call;
+  for (const auto field : {&AllGatherMatmul::m, &AllGatherMatmul::n, &AllGatherMatmul::k,
+                           &AllGatherMatmul::lda, &AllGatherMatmul::ldb, &AllGatherMatmul::ldc}) {
+    refuses(call, field, kTooMany);
+  }
+  refuses_types(call);
+  refuses(call, &AllGatherMatmul::b_layout,
+          std::array{static_cast<MatrixLayout>(2), static_cast<MatrixLayout>(255)});
+  refuses(call, &AllGatherMatmul::timeout, std::array{milliseconds(-1), milliseconds::min()});
+  AllGatherMatmul most = call;
+  most.timeout = milliseconds::max();
+  most.workspace_bytes = SIZE_MAX;
+  require_ok(run(most));
+}
 
 TEST_F(Fields, OfReductions) {
   const AllReduce all{.input = from_.data(), .output = to_.data(), .count = kCount};
