@@ -176,13 +176,13 @@ void all_gather_matmuls_in_graphs(Rank& rank) {
   });
 }
 
-constexpr Scenario kFused[] = {
+constexpr Scenario kAllGatherMatmuls[] = {
     {"all_gather_matmuls", 1, kPatient, all_gather_matmuls},
     {"all_gather_matmuls_in_graphs", 1, kPatient, all_gather_matmuls_in_graphs},
 };
 
 }  // namespace
 
-std::span<const Scenario> all_gather_matmuls() { return kFused; }
+std::span<const Scenario> all_gather_matmuls() { return kAllGatherMatmuls; }
 
 }  // namespace tutti::test
