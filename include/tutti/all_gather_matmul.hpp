@@ -16,8 +16,8 @@
 
 namespace tutti {
 
-/// Arguments of all_gather_matmul(). `m`, `n` (of each product), `k`, `dtype`, `b_layout` and the
-/// number of products are equal on every rank. All else is each rank's own.
+/// Arguments of all_gather_matmul(). `m`, `n` (of each product), `k`, `dtype`, `b_layout`, the
+/// number of products and `algorithm` are equal on every rank. All else is each rank's own.
 struct AllGatherMatmul {
   /// [rows, k], row-major: this rank's shard of A. With s = ceil(m / ranks), rank r has the rows
   /// [r * s, min(m, (r + 1) * s)) of A, so the last ranks may have fewer rows, or none. Without
@@ -59,9 +59,11 @@ struct AllGatherMatmul {
 /// "fused", on Hopper GPUs whose ranks reach each other's memory: one kernel multiplies while copy
 /// engines gather A in a stream of the communicator. It begins with this rank's rows, which it
 /// reads from `a`, and waits for each other part of A until it has come. C has the same bits as
-/// that of own_matmul. It needs bf16 or fp16, an m that ranks divides, and addresses and leading
-/// dimensions that are multiples of 16 bytes, and it is not captured. It is fastest with `a` in
-/// symmetric memory, and without `gathered` or in place.
+/// that of own_matmul. It needs `a` in symmetric memory, at the same place on every rank; bf16 or
+/// fp16; an m that ranks divides; addresses and leading dimensions that are multiples of 16 bytes;
+/// and a stream that is not captured. Otherwise: kUnsupported. It is fastest without `gathered`, or
+/// in place. While the kernel waits it occupies every SM. So a rank must not wait elsewhere for
+/// another kernel of this one, for example in a collective of another communicator.
 ///
 /// **Order.** On CUDA both are enqueued in `stream`, and C is valid when the stream has passed
 /// them. On the host backend C is valid when the call returns.
