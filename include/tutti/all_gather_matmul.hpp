@@ -16,8 +16,19 @@
 
 namespace tutti {
 
+/// What "pipelined_shift", "pipelined_ring" and "pipelined_tiles" do differently; the other
+/// algorithms ignore it. Equal on every rank. kInvalidArgument: a value that is not allowed,
+/// whatever the algorithm.
+struct AllGatherMatmulPipeline {
+  /// Which of two ranks moves the data: "get", the one that receives; "put", the one that sends.
+  std::string_view protocol = "get";
+  int streams = 4;  ///< Steps are divided among so many streams: 1 to 16. The host has one.
+  int tiles = 8;    ///< Of each shard, for pipelined_tiles: 1 to 64.
+};
+
 /// Arguments of all_gather_matmul(). `m`, `n` (of each product), `k`, `dtype`, `b_layout`, the
-/// number of products and `algorithm` are equal on every rank. All else is each rank's own.
+/// number of products, `algorithm` and `pipeline` are equal on every rank. All else is each rank's
+/// own.
 struct AllGatherMatmul {
   /// [rows, k], row-major: this rank's shard of A. With s = ceil(m / ranks), rank r has the rows
   /// [r * s, min(m, (r + 1) * s)) of A, so the last ranks may have fewer rows, or none. Without
@@ -44,8 +55,10 @@ struct AllGatherMatmul {
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
   Stream stream = nullptr;
-  /// Forces "unfused" or "fused". Empty: "unfused".
+  /// Forces "unfused", "pipelined_shift", "pipelined_ring", "pipelined_tiles" or "fused". Empty:
+  /// "unfused".
   std::string_view algorithm = {};
+  AllGatherMatmulPipeline pipeline = {};
   /// Timeout of this call; see CallOptions::timeout.
   std::chrono::milliseconds timeout{0};
 };
@@ -64,6 +77,16 @@ struct AllGatherMatmul {
 /// and a stream that is not captured. Otherwise: kUnsupported. It is fastest without `gathered`, or
 /// in place. While the kernel waits it occupies every SM. So a rank must not wait elsewhere for
 /// another kernel of this one, for example in a collective of another communicator.
+///
+/// "pipelined_shift", "pipelined_ring" and "pipelined_tiles", on the host backend so far, for at
+/// most 16 ranks in symmetric memory: each rank multiplies the rows that have come, before the next
+/// ones come. shift takes each shard from its owner, its own first. ring passes shards on from
+/// neighbour to neighbour. tiles takes the same tile of every shard, and multiplies it at once. A
+/// is gathered in symmetric memory of the communicator, m * k elements, and then copied to
+/// `gathered`. `workspace` is needed as for the other algorithms, but stays as it is. The first
+/// call with other sizes or options is collective: ranks compare them, and allocate that memory.
+/// The communicator keeps it for the 16 such calls that were made last; so later calls exchange and
+/// allocate nothing. Each wait for a rank has the call's timeout.
 ///
 /// **Order.** On CUDA both are enqueued in `stream`, and C is valid when the stream has passed
 /// them. On the host backend C is valid when the call returns.
@@ -84,12 +107,15 @@ struct AllGatherMatmul {
 /// group_end().
 ///
 /// **Errors.** kInvalidArgument: the errors of matmul() and all_gather(), a shard with gaps, an
-/// overlap, an unknown algorithm, or a workspace that is missing or too small; the text says how
-/// many bytes are needed. kUnsupported: see matmul(). In these cases nothing was enqueued, and the
+/// overlap, an unknown algorithm, a bad `pipeline`, or a workspace that is missing or too small;
+/// the text says how many bytes are needed. kUnsupported: see matmul(), or an algorithm that cannot
+/// run here: pipelined ones on GPUs, for one. In these cases nothing was enqueued, and the
 /// communicator stays usable. The other ranks are not told, and wait for this rank until their
-/// timeout. kMismatch in Communicator::status(): ranks differ in m, n, k, dtype, layout or the
-/// number of products; the text names the operations of both. If NCCL gathers, nothing is compared:
-/// another m, k or dtype ends in kTimeout or a wrong C, and other differences are not noticed.
+/// timeout. kMismatch in Communicator::status(): ranks differ in m, n, k, dtype, layout, the number
+/// of products or a pipeline; the text names the operations of both. If NCCL gathers, nothing is
+/// compared: another m, k or dtype ends in kTimeout or a wrong C, and other differences are not
+/// noticed. If one rank runs a pipeline and another one does not, the ranks wait until the timeout,
+/// which fails the communicator.
 TUTTI_API Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call);
 
 /// The smallest `workspace_bytes` of this call: m * k elements, or 0 if `gathered` is given, if the
@@ -100,8 +126,11 @@ TUTTI_API Result<std::size_t> all_gather_matmul_workspace(const Communicator& co
 
 /// What a call runs on this rank.
 struct AllGatherMatmulPlan {
-  std::string algorithm;  ///< "unfused", "fused"; empty: nothing to do
-  /// What it consists of: "all_gather/push, own_matmul 128x256x64, cluster 2x1, 4 stages"
+  /// "unfused", "pipelined_ring", "fused"; empty: nothing to do. With one rank, and without
+  /// columns, all run as "unfused" does.
+  std::string algorithm;
+  /// What it consists of: "all_gather/push, own_matmul 128x256x64, cluster 2x1, 4 stages",
+  /// "pipelined_tiles, get, 8 tiles, 4 streams, host_matmul"
   std::string config;
   std::string why;  ///< what decided
 };

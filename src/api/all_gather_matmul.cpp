@@ -13,6 +13,7 @@
 #include "api/guard.hpp"
 #include "base/try.hpp"
 #include "fused/all_gather_matmul.hpp"
+#include "fused/pipelined.hpp"
 #include "group/communicator_impl.hpp"
 #include "group/on_device.hpp"
 #include "operation/checks.hpp"
@@ -32,6 +33,7 @@ struct CheckedCall {
 
 Result<CheckedCall> check_call(const Communicator& communicator, const AllGatherMatmul& call) {
   TUTTI_TRY(check_options(kAllGatherMatmul, {.timeout = call.timeout}));
+  TUTTI_TRY(check(call.pipeline));
   CheckedCall checked;
   TUTTI_ASSIGN(checked.selected, select_all_gather_matmul(call.algorithm));
   TUTTI_ASSIGN(checked.problem, check(call, place_of(communicator)));
@@ -85,8 +87,34 @@ bool fuses(const CheckedCall& checked) {
          overlaps(checked.problem);
 }
 
+bool pipelines_it(const CheckedCall& checked) {
+  return is_pipelined(checked.selected.algorithm) && overlaps(checked.problem);
+}
+
+// Why no pipeline can run a call for which overlaps() holds; empty if one can.
+std::string why_not_pipelined(CommunicatorImpl& group) {
+  if (group.backend() != Backend::kHost)
+    return "pipelines run on the host backend, not yet on GPUs";
+  if (group.heap() != nullptr) return {};
+  return fmt::format("no symmetric memory: {}", group.why_no_heap());
+}
+
+Result<PipelinedAllGatherMatmul> pipelined_of(const Communicator& communicator,
+                                              const CheckedCall& checked,
+                                              const AllGatherMatmul& call) {
+  const AllGatherMatmulAlgorithm algorithm = checked.selected.algorithm;
+  const std::string why_not = why_not_pipelined(communicator.impl());
+  if (why_not.empty()) return pipelined(checked.problem, call, algorithm);
+  return Status(StatusCode::kUnsupported,
+                fmt::format("{}/{}: {}", kAllGatherMatmul, to_string(algorithm), why_not));
+}
+
 Status run_call(Communicator& communicator, const CheckedCall& checked, const AllGatherMatmul& call,
                 MatmulEngine& engine) {
+  if (pipelines_it(checked)) {
+    TUTTI_ASSIGN(const auto pipelined, pipelined_of(communicator, checked, call));
+    return communicator.impl().execute(pipelined);
+  }
   if (!fuses(checked)) return run_unfused(communicator, checked.problem, call, engine);
   TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call, engine));
   return run_fused(communicator.impl(), fused);
@@ -108,6 +136,19 @@ Result<AllGatherMatmulPlan> make_fused_plan(const Communicator& communicator,
                              .why = fmt::format("{}; {}", checked.selected.why, product.why)};
 }
 
+Result<AllGatherMatmulPlan> make_pipelined_plan(const Communicator& communicator,
+                                                const CheckedCall& checked,
+                                                const AllGatherMatmul& call, MatmulEngine& engine) {
+  TUTTI_ASSIGN(const auto pipelined, pipelined_of(communicator, checked, call));
+  TUTTI_ASSIGN(const MatmulPlan product, engine.plan(checked.problem.matmul));
+  const std::string_view name = to_string(checked.selected.algorithm);
+  return AllGatherMatmulPlan{
+      .algorithm = std::string(name),
+      .config =
+          fmt::format("{}, {}, {}", name, options_text(pipelined.description), product.algorithm),
+      .why = fmt::format("{}; {}", checked.selected.why, product.why)};
+}
+
 Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator, const AllGatherMatmul& call,
                                       MatmulEngine& engine) {
   TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
@@ -115,6 +156,7 @@ Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator, const Al
     TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call, engine));
     return make_fused_plan(communicator, checked, fused);
   }
+  if (pipelines_it(checked)) return make_pipelined_plan(communicator, checked, call, engine);
   auto product = engine.plan(checked.problem.matmul);
   TUTTI_TRY(product.status().with_context(kAllGatherMatmul));
   const CommunicatorImpl& group = communicator.impl();
@@ -138,12 +180,14 @@ Result<std::string> explain_call(const Communicator& communicator, const AllGath
   TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
   const auto product = matmul_engine().explain(checked.problem.matmul);
   TUTTI_TRY(product.status().with_context(kAllGatherMatmul));
-  std::string why_not_fused = "there is nothing to fuse";
+  WhyNotOverlapped why_not{.pipelined = "there is nothing to overlap",
+                           .fused = "there is nothing to fuse"};
   if (overlaps(checked.problem)) {
     TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call, matmul_engine()));
-    why_not_fused = plan_fused(communicator.impl(), fused).status().message();
+    why_not = {.pipelined = why_not_pipelined(communicator.impl()),
+               .fused = plan_fused(communicator.impl(), fused).status().message()};
   }
-  std::string text = explain(checked.problem, checked.selected, why_not_fused);
+  std::string text = explain(checked.problem, checked.selected, why_not);
   if (checked.problem.gathers) {
     const CommunicatorImpl& group = communicator.impl();
     TUTTI_ASSIGN(const Request request, question_of(communicator, checked, call));

@@ -44,6 +44,8 @@ class GroupServices {
   // Of the group. From any thread.
   virtual bool has_failed() const = 0;
   virtual Status failure() const = 0;
+  // Whether a rank has left the group in order: what it has written before is there.
+  virtual bool has_left(int rank) const = 0;
   // The group fails, for `cause` where it had not failed before; answers why it has. From any
   // thread.
   virtual Status fail(const Status& cause) = 0;

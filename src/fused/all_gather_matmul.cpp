@@ -8,13 +8,18 @@
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "fused/overlap.hpp"
+#include "fused/pipelined.hpp"
 #include "matmul/problem.hpp"
 
 namespace tutti {
 namespace {
 
 constexpr Name<AllGatherMatmulAlgorithm> kAllGatherMatmulAlgorithms[] = {
-    {AllGatherMatmulAlgorithm::kUnfused, "unfused"}, {AllGatherMatmulAlgorithm::kFused, "fused"}};
+    {AllGatherMatmulAlgorithm::kUnfused, "unfused"},
+    {AllGatherMatmulAlgorithm::kPipelinedShift, "pipelined_shift"},
+    {AllGatherMatmulAlgorithm::kPipelinedRing, "pipelined_ring"},
+    {AllGatherMatmulAlgorithm::kPipelinedTiles, "pipelined_tiles"},
+    {AllGatherMatmulAlgorithm::kFused, "fused"}};
 
 Status invalid_call(std::string_view text) {
   return {StatusCode::kInvalidArgument, fmt::format("{}: {}", kAllGatherMatmul, text)};
@@ -186,7 +191,7 @@ std::string describe(const AllGatherMatmulProblem& problem) {
 
 Result<SelectedAllGatherMatmul> select_all_gather_matmul(std::string_view forced) {
   if (forced.empty()) {
-    return SelectedAllGatherMatmul{.why = "fused runs only if a call names it"};
+    return SelectedAllGatherMatmul{.why = "the others run only if a call names them"};
   }
   auto named = parse_name<AllGatherMatmulAlgorithm>(
       kAllGatherMatmulAlgorithms, {}, fmt::format("algorithm of {}", kAllGatherMatmul), forced);
@@ -202,18 +207,21 @@ bool overlaps(const AllGatherMatmulProblem& problem) {
 }
 
 std::string explain(const AllGatherMatmulProblem& problem, const SelectedAllGatherMatmul& selected,
-                    std::string_view why_not_fused) {
+                    const WhyNotOverlapped& why_not) {
   const Matmul& matmul = problem.matmul;
   std::string text =
       fmt::format("{}, {}, {} ranks with {} rows{}\n", describe(problem), to_string(matmul.dtype),
                   problem.place.ranks, problem.rows(0).count(),
                   problem.even ? "" : ", the last ones with fewer");
+  const std::string always;  // nothing prevents it
   for (const auto& [algorithm, name] : kAllGatherMatmulAlgorithms) {
     const bool taken = algorithm == selected.algorithm;
-    const bool can = algorithm == AllGatherMatmulAlgorithm::kUnfused || why_not_fused.empty();
-    text += fmt::format("  {} {:<15}  {}{}{}\n", taken ? '*' : ' ', name,
-                        can ? "can run it" : why_not_fused, taken ? "; " : "",
-                        taken ? selected.why : "");
+    const std::string& why = algorithm == AllGatherMatmulAlgorithm::kUnfused ? always
+                             : is_pipelined(algorithm)                       ? why_not.pipelined
+                                                                             : why_not.fused;
+    text +=
+        fmt::format("  {} {:<15}  {}{}{}\n", taken ? '*' : ' ', name,
+                    why.empty() ? "can run it" : why, taken ? "; " : "", taken ? selected.why : "");
   }
   return text;
 }

@@ -46,8 +46,15 @@ Result<std::size_t> workspace_bytes(const AllGatherMatmul& call, const AllGather
 // 32 + 8, k 128, column, 2 Bs)".
 std::string describe(const AllGatherMatmulProblem& problem);
 
-enum class AllGatherMatmulAlgorithm : std::uint8_t { kUnfused, kFused };
-std::string_view to_string(AllGatherMatmulAlgorithm algorithm);  // "unfused", "fused"
+enum class AllGatherMatmulAlgorithm : std::uint8_t {
+  kUnfused,
+  kPipelinedShift,
+  kPipelinedRing,
+  kPipelinedTiles,
+  kFused
+};
+// "unfused", "pipelined_shift", "pipelined_ring", "pipelined_tiles", "fused"
+std::string_view to_string(AllGatherMatmulAlgorithm algorithm);
 
 struct SelectedAllGatherMatmul {
   AllGatherMatmulAlgorithm algorithm = AllGatherMatmulAlgorithm::kUnfused;
@@ -59,9 +66,12 @@ Result<SelectedAllGatherMatmul> select_all_gather_matmul(std::string_view forced
 // Whether there is both something to gather and something to multiply: else nothing is fused.
 bool overlaps(const AllGatherMatmulProblem& problem);
 
-// The problem, then a line for each algorithm; * marks the selected one. `why_not_fused`: empty if
-// fused can run it.
+// Why algorithms cannot run a call; empty if they can.
+struct WhyNotOverlapped {
+  std::string pipelined, fused;
+};
+// The problem, then a line for each algorithm; * marks the selected one.
 std::string explain(const AllGatherMatmulProblem& problem, const SelectedAllGatherMatmul& selected,
-                    std::string_view why_not_fused);
+                    const WhyNotOverlapped& why_not);
 
 }  // namespace tutti

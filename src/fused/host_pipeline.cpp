@@ -65,8 +65,19 @@ Status HostPipeline::await(int /*stream*/, const Await& await) {
     if (has_reached(seen, epoch_)) return Status::ok();
     if (!wait.pause()) continue;
     if (patience_.group_status) TUTTI_TRY(patience_.group_status());
+    if (patience_.has_left && patience_.has_left(await.word.writer)) {
+      const std::uint64_t last = awaited.load(std::memory_order_acquire);
+      return has_reached(last, epoch_) ? Status::ok() : gone(await.word, last);
+    }
     if (deadline.passed()) return late(await.word, seen);
   }
+}
+
+Status HostPipeline::gone(const Word& word, std::uint64_t seen) const {
+  return {StatusCode::kPeerFailed,
+          fmt::format("all_gather_matmul: rank {} waits for rank {}, which left the group: {} is "
+                      "at epoch {}, not {}",
+                      memory_.rank, word.writer, word_text(word), seen, epoch_)};
 }
 
 Status HostPipeline::late(const Word& word, std::uint64_t seen) const {
@@ -89,7 +100,9 @@ Status HostPipeline::move(int /*stream*/, const Move& move) {
   for (std::size_t i = 0; i < move.from.rows.size(); ++i) {
     const Rows& rows = move.from.rows[i];
     if (rows.count() * row == 0) continue;  // of null, perhaps
-    std::memcpy(to + move.to.rows[i].begin * row, from + rows.begin * row, rows.count() * row);
+    std::byte* const target = to + move.to.rows[i].begin * row;
+    const std::byte* const source = from + rows.begin * row;
+    if (source != target) std::memcpy(target, source, rows.count() * row);  // else it is in place
   }
   return Status::ok();
 }

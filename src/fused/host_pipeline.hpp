@@ -38,6 +38,8 @@ using HostMultiply = std::function<Status(const HostProduct&)>;
 struct HostPatience {
   std::chrono::milliseconds timeout{};
   std::function<Status()> group_status = {};  // a failure ends the wait, and is its status
+  // A rank writes nothing more, and what it wrote is there. Null: none leaves.
+  std::function<bool(int rank)> has_left = {};
 };
 
 // After a call that failed, all later ones return the same failure: the words of the ranks no
@@ -56,7 +58,8 @@ class HostPipeline : public pipelines::PipelineRuntime {
   Status begin_call(pipelines::CallBuffers buffers) override;
   // The list has the order of all streams.
   Status wait_for_stream(int, const pipelines::WaitForStream&) override { return Status::ok(); }
-  // kTimeout names the rank, the word, the epoch that it has, and the one awaited.
+  // kTimeout, and kPeerFailed if the rank has left, name the rank, the word, the epoch that it has,
+  // and the one awaited.
   Status await(int stream, const pipelines::Await& await) override;
   Status signal(int stream, const pipelines::Signal& signal) override;
   // kInvalidArgument: a peer's rows are not in symmetric memory.
@@ -74,6 +77,7 @@ class HostPipeline : public pipelines::PipelineRuntime {
   // Of the first row of the place's buffer.
   Result<std::byte*> address(const pipelines::Place& place) const;
   Status late(const pipelines::Word& word, std::uint64_t seen) const;
+  Status gone(const pipelines::Word& word, std::uint64_t seen) const;
 
   const pipelines::Program& program_;
   HostPipelineMemory memory_;

@@ -184,6 +184,10 @@ Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::split(int color, int
 Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
+  return allocate_locked(bytes);
+}
+
+Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate_locked(std::size_t bytes) {
   if (bytes == 0) return Status(StatusCode::kInvalidArgument, "allocate(0): bytes must be > 0");
   if (bytes > kMaxAllocationBytes) {
     return Status(StatusCode::kInvalidArgument,

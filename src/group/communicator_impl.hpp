@@ -14,6 +14,7 @@
 #include "executors/copy_engine/arrival_lane.hpp"
 #include "executors/executor.hpp"
 #include "group/failure_state.hpp"
+#include "group/host_pipelines.hpp"
 #include "group/plan_cache.hpp"
 #include "group/recorder/flight_recorder.hpp"
 #include "memory/symmetric_heap.hpp"
@@ -95,6 +96,9 @@ class CommunicatorImpl : private GroupServices {
   Status check_arrivals();  // whether there is a lane
   Result<ArrivalLane::Turn> begin_arrivals(Stream stream, int chunks);
 
+  // On the host, in symmetric memory.
+  Status execute(const PipelinedAllGatherMatmul& call);
+
   // From any thread, also while another one's call waits.
   Status execute(const OneSidedCall& call);
   Result<device::Peers> device_peers(const void* address, std::size_t bytes) const;
@@ -151,6 +155,7 @@ class CommunicatorImpl : private GroupServices {
   std::chrono::milliseconds timeout() const override { return timeout_.load(); }
   bool has_failed() const override { return failure_->failed(); }
   Status failure() const override { return failure_->status(); }
+  bool has_left(int rank) const override { return failure_->has_left(rank); }
   Status fail(const Status& cause) override;
   void report(const FailureRecord& record) override;
   void fail_waiting(const Status& cause, const std::string& operation) override;
@@ -188,6 +193,7 @@ class CommunicatorImpl : private GroupServices {
   void tell(const Status& cause);
   // Of what all ranks know: rank 0 says it, once.
   void warn(const std::string& text) const;
+  Result<std::shared_ptr<SymmetricSegment>> allocate_locked(std::size_t bytes);
   Result<std::shared_ptr<SymmetricSegment>> allocate_counted(std::size_t bytes);
 
   std::atomic<std::uint64_t> allocations_ = 0, registrations_ = 0, exchanges_ = 0;
@@ -225,6 +231,8 @@ class CommunicatorImpl : private GroupServices {
   std::uint64_t sequence_ = 0;
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
   PlanCache plans_;
+  HostPipelines host_pipelines_{*this,
+                                [this](std::size_t bytes) { return allocate_locked(bytes); }};
 };
 
 }  // namespace tutti

@@ -89,6 +89,11 @@ void FailureState::hear_of_leaving(int rank, std::string last) {
   std::atomic_ref(notices_).fetch_or(Notice::left(rank), std::memory_order_release);
 }
 
+bool FailureState::has_left(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return left_.contains(rank);
+}
+
 std::string FailureState::last_words() const {
   if (failed()) return {};
   const Operation last = latest();

@@ -60,6 +60,7 @@ class FailureState {
   // Rank `rank` has left in order; `last` says when, "after all_reduce/ring #41 (...)". A wait for
   // more than it has sent fails from now on.
   void hear_of_leaving(int rank, std::string last);
+  bool has_left(int rank) const;
   // Likewise of this rank, for the others; empty if it has failed.
   std::string last_words() const;
   // Waits for the account of the peer that runs another operation, if there is one to come.

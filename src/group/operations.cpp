@@ -311,6 +311,13 @@ Status CommunicatorImpl::execute(const Call& call) {
   return started.is_ok() ? settled : started;
 }
 
+Status CommunicatorImpl::execute(const PipelinedAllGatherMatmul& call) {
+  const std::lock_guard lock(mutex_);
+  if (failure_->failed()) return failure_->status();
+  const NvtxRange range(call.text.c_str());
+  return host_pipelines_.run(call);
+}
+
 void CommunicatorImpl::record_start(const PlannedOperation& operation) {
   const bool host = backend() == Backend::kHost;
   const bool computes = reduces(operation.call.collective);

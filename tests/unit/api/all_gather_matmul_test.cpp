@@ -152,7 +152,7 @@ TEST(AllGatherMatmulHostTest, PlansAndExplanationsHaveBothSteps) {
   const AllGatherMatmulPlan plan = take(tutti::plan(groups[0], call));
   EXPECT_EQ(plan.algorithm, "unfused");
   EXPECT_THAT(plan.config, testing::MatchesRegex("all_gather/[a-z_]+, host_matmul"));
-  EXPECT_EQ(plan.why, "fused runs only if a call names it; the matrices are on the host");
+  EXPECT_EQ(plan.why, "the others run only if a call names them; the matrices are on the host");
   const std::string text = take(explain(groups[0], call));
   EXPECT_THAT(text, testing::StartsWith("all_gather_matmul (m 6, n 7 + 2, k 5, row, 2 Bs), fp32, "
                                         "2 ranks with 3 rows\n  * unfused          can run it; "));
@@ -230,8 +230,10 @@ TEST_F(AllGatherMatmulRefusals, Arguments) {
       "all_gather_matmul: matmul: ldc 6 is less than the 7 elements that follow each "
       "other",
       [](Fused& call) { call.ldc = 6; });
-  expect_refused("unknown algorithm of all_gather_matmul 'fast'; known are unfused, fused",
-                 [](Fused& call) { call.algorithm = "fast"; });
+  expect_refused(
+      "unknown algorithm of all_gather_matmul 'fast'; known are unfused, "
+      "pipelined_shift, pipelined_ring, pipelined_tiles, fused",
+      [](Fused& call) { call.algorithm = "fast"; });
   expect_refused("all_gather_matmul: a timeout must not be negative",
                  [](Fused& call) { call.timeout = std::chrono::milliseconds(-1); });
   expect_usable();

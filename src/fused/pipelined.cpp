@@ -1,0 +1,116 @@
+#include "fused/pipelined.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/try.hpp"
+#include "matmul/host.hpp"
+
+namespace tutti {
+namespace {
+
+Status check_range(std::string_view what, int value, int most) {
+  if (value >= 1 && value <= most) return Status::ok();
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{}: pipeline.{} is {}: from 1 to {}", kAllGatherMatmul, what, value, most)};
+}
+
+pipelines::Algorithm pipeline_of(AllGatherMatmulAlgorithm algorithm) {
+  switch (algorithm) {
+    case AllGatherMatmulAlgorithm::kPipelinedRing:
+      return pipelines::Algorithm::kRing;
+    case AllGatherMatmulAlgorithm::kPipelinedTiles:
+      return pipelines::Algorithm::kTiles;
+    default:
+      return pipelines::Algorithm::kShift;
+  }
+}
+
+// Programs read inputs only.
+std::byte* bytes_at(const void* memory) {
+  return const_cast<std::byte*>(static_cast<const std::byte*>(memory));
+}
+
+}  // namespace
+
+bool is_pipelined(AllGatherMatmulAlgorithm algorithm) {
+  return algorithm == AllGatherMatmulAlgorithm::kPipelinedShift ||
+         algorithm == AllGatherMatmulAlgorithm::kPipelinedRing ||
+         algorithm == AllGatherMatmulAlgorithm::kPipelinedTiles;
+}
+
+Status check(const AllGatherMatmulPipeline& pipeline) {
+  TUTTI_TRY(pipelines::parse_protocol(pipeline.protocol).status().with_context(kAllGatherMatmul));
+  TUTTI_TRY(check_range("streams", pipeline.streams, pipelines::kMostPipelineStreams));
+  return check_range("tiles", pipeline.tiles, pipelines::kMostPipelineTiles);
+}
+
+std::string options_text(const pipelines::Description& description) {
+  const bool tiled = description.algorithm == pipelines::Algorithm::kTiles;
+  return fmt::format("{}{}, {} stream{}", to_string(description.protocol),
+                     tiled ? fmt::format(", {} tiles", description.tiles) : "", description.streams,
+                     description.streams == 1 ? "" : "s");
+}
+
+// Biases are not described: they come with the multiplication.
+Result<PipelinedAllGatherMatmul> pipelined(const AllGatherMatmulProblem& problem,
+                                           const AllGatherMatmul& call,
+                                           AllGatherMatmulAlgorithm algorithm) {
+  PipelinedAllGatherMatmul made{.description = {.algorithm = pipeline_of(algorithm),
+                                                .ranks = problem.place.ranks,
+                                                .m = call.m,
+                                                .k = call.k,
+                                                .dtype = call.dtype,
+                                                .streams = call.pipeline.streams},
+                                .shard = problem.shard,
+                                .gathered = call.gathered,
+                                .timeout = call.timeout};
+  pipelines::Description& description = made.description;
+  TUTTI_ASSIGN(description.protocol, pipelines::parse_protocol(call.pipeline.protocol));
+  if (description.algorithm == pipelines::Algorithm::kTiles) {
+    description.tiles = call.pipeline.tiles;
+  }
+  TUTTI_ASSIGN(made.product, check(problem.matmul));
+  for (int i = 0; i < made.product.problem.products; ++i) {
+    description.products.push_back(
+        {.n = made.product.problem.product[static_cast<std::size_t>(i)].n});
+  }
+  made.text = fmt::format("{}, {}, {}, {}", describe(problem), to_string(call.dtype),
+                          to_string(algorithm), options_text(description));
+  return made;
+}
+
+std::vector<std::byte*> buffers_of(const pipelines::Program& program,
+                                   const PipelinedAllGatherMatmul& call) {
+  std::vector<std::byte*> buffers(program.buffers.size());
+  const auto at = [&](pipelines::BufferId id) -> std::byte*& {
+    return buffers[static_cast<std::size_t>(id)];
+  };
+  for (std::size_t id = 0; id < buffers.size(); ++id) {
+    if (program.buffers[id].part == pipelines::Part::kShard) buffers[id] = bytes_at(call.shard);
+  }
+  for (std::size_t i = 0; i < program.products.size(); ++i) {
+    at(program.products[i].b) = bytes_at(call.product.product[i].b);
+    at(program.products[i].c) = bytes_at(call.product.product[i].c);
+  }
+  if (program.gathered != pipelines::kNoBuffer) at(program.gathered) = bytes_at(call.gathered);
+  return buffers;
+}
+
+fused::HostMultiply host_multiply(const CheckedMatmul& product) {
+  return [&product](const fused::HostProduct& part) -> Status {
+    CheckedMatmul rows = product;
+    rows.a = part.a;
+    rows.problem.m = part.c.count();
+    rows.problem.lda = rows.problem.k;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(rows.problem.products); ++i) {
+      const std::size_t row_bytes = rows.problem.product[i].ldc * size_of(rows.problem.dtype);
+      rows.product[i].c = static_cast<std::byte*>(rows.product[i].c) + part.c.begin * row_bytes;
+    }
+    run_host_matmul(rows, host_blas());
+    return Status::ok();
+  };
+}
+
+}  // namespace tutti

@@ -1,0 +1,49 @@
+// A call of all_gather_matmul as a pipeline: its description, its buffers, and the multiplication
+// of its rows.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "fused/all_gather_matmul.hpp"
+#include "fused/host_pipeline.hpp"
+#include "matmul/problem.hpp"
+#include "pipelines/program.hpp"
+
+namespace tutti {
+
+bool is_pipelined(AllGatherMatmulAlgorithm algorithm);
+
+// kInvalidArgument: a protocol, or a number of streams or tiles, that is not allowed.
+Status check(const AllGatherMatmulPipeline& pipeline);
+
+struct PipelinedAllGatherMatmul {
+  // Equal on all ranks. The gathered A is no output of it: each rank decides that by itself.
+  pipelines::Description description;
+  // All that ranks must agree on: "all_gather_matmul (m 64, n 32, k 128, row, 1 B), fp32,
+  // pipelined_ring, get, 4 streams".
+  std::string text;
+  CheckedMatmul product;                 // of the gathered A
+  const void* shard = nullptr;           // null: this rank has no rows
+  void* gathered = nullptr;              // null: it is no output
+  std::chrono::milliseconds timeout{0};  // 0: that of the group
+};
+// Of a call for which overlaps() holds, with a pipelined algorithm. It was checked.
+Result<PipelinedAllGatherMatmul> pipelined(const AllGatherMatmulProblem& problem,
+                                           const AllGatherMatmul& call,
+                                           AllGatherMatmulAlgorithm algorithm);
+
+// "get, 4 streams", "put, 8 tiles, 4 streams"
+std::string options_text(const pipelines::Description& description);
+
+// The caller's buffers by BufferId; `program` is derived from the call's description, with or
+// without an output for the gathered A.
+std::vector<std::byte*> buffers_of(const pipelines::Program& program,
+                                   const PipelinedAllGatherMatmul& call);
+
+// Multiplies rows as `product` does all of A. On the calling thread.
+fused::HostMultiply host_multiply(const CheckedMatmul& product);
+
+}  // namespace tutti
