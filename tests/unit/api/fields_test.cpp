@@ -147,7 +147,7 @@ TEST_F(Fields, OfAllGatherMatmuls) {
                              .k = 2,
                              .dtype = DataType::kFloat32};
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
-                                f16, f17, f18, f19] = call;
+                                f16, f17, f18, f19, f20] = call;
   for (const auto field : {&AllGatherMatmul::m, &AllGatherMatmul::n, &AllGatherMatmul::k,
                            &AllGatherMatmul::lda, &AllGatherMatmul::ldb, &AllGatherMatmul::ldc}) {
     refuses(call, field, kTooMany);
@@ -156,6 +156,11 @@ TEST_F(Fields, OfAllGatherMatmuls) {
   refuses(call, &AllGatherMatmul::b_layout,
           std::array{static_cast<MatrixLayout>(2), static_cast<MatrixLayout>(255)});
   refuses(call, &AllGatherMatmul::timeout, std::array{milliseconds(-1), milliseconds::min()});
+  using Pipeline = AllGatherMatmulPipeline;
+  refuses(
+      call, &AllGatherMatmul::pipeline,
+      std::array{Pipeline{.protocol = "push"}, Pipeline{.streams = 0}, Pipeline{.streams = -1},
+                 Pipeline{.streams = kMostInt}, Pipeline{.tiles = 0}, Pipeline{.tiles = kMostInt}});
   AllGatherMatmul most = call;
   most.timeout = milliseconds::max();
   most.workspace_bytes = SIZE_MAX;
