@@ -165,10 +165,11 @@ void add_explain_pipelines_options(CLI::App& command, ExplainPipelinesArguments&
 Result<PipelinesQuestion> read_pipelines_question(const ExplainPipelinesArguments& a) {
   PipelinesQuestion question;
   TUTTI_ASSIGN(Description description, read_description(a));
+  TUTTI_ASSIGN(const FusedQuestion fused, read_fused(a, description));
   const std::string named = a.algorithms.empty() ? "pipelined_shift" : a.algorithms;
   for (const std::string_view name : split(named)) {
     if (name == kFusedName) {
-      TUTTI_ASSIGN(question.fused, read_fused(a, description));
+      question.fused = fused;
       continue;
     }
     TUTTI_ASSIGN(description.algorithm, pipelines::parse_algorithm(name));
