@@ -115,7 +115,8 @@ struct AllGatherMatmul {
 /// of products or a pipeline; the text names the operations of both. If NCCL gathers, nothing is
 /// compared: another m, k or dtype ends in kTimeout or a wrong C, and other differences are not
 /// noticed. If one rank runs a pipeline and another one does not, the ranks wait until the timeout,
-/// which fails the communicator.
+/// which fails the communicator. kResourceExhausted, on every rank: a rank has no memory for a
+/// pipeline; the communicator stays usable.
 TUTTI_API Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call);
 
 /// The smallest `workspace_bytes` of this call: m * k elements, or 0 if `gathered` is given, if the

@@ -188,7 +188,7 @@ Result<std::string> explain_call(const Communicator& communicator, const AllGath
                .fused = plan_fused(communicator.impl(), fused).status().message()};
   }
   std::string text = explain(checked.problem, checked.selected, why_not);
-  if (checked.problem.gathers) {
+  if (checked.problem.gathers && !pipelines_it(checked)) {
     const CommunicatorImpl& group = communicator.impl();
     TUTTI_ASSIGN(const Request request, question_of(communicator, checked, call));
     text += explain(request, group.topology(), group.table());

@@ -58,7 +58,7 @@ Status HostPipeline::begin_call(CallBuffers buffers) {
 
 Status HostPipeline::await(int /*stream*/, const Await& await) {
   const std::atomic_ref awaited(word(await.word));
-  const Deadline deadline(patience_.timeout);
+  const RunningClock::time_point begin = RunningClock::now();
   device::impl::HostWait wait;
   for (;;) {
     const std::uint64_t seen = awaited.load(std::memory_order_acquire);
@@ -69,23 +69,30 @@ Status HostPipeline::await(int /*stream*/, const Await& await) {
       const std::uint64_t last = awaited.load(std::memory_order_acquire);
       return has_reached(last, epoch_) ? Status::ok() : gone(await.word, last);
     }
-    if (deadline.passed()) return late(await.word, seen);
+    const std::chrono::milliseconds timeout = patience_.timeout();
+    if (RunningClock::now() - begin >= timeout) return late(await.word, seen, timeout);
   }
+}
+
+std::string HostPipeline::wait_text(const Word& word, std::string_view waits) const {
+  const auto name = [this](int rank) {
+    return patience_.name_of ? patience_.name_of(rank) : fmt::format("rank {}", rank);
+  };
+  return fmt::format("all_gather_matmul: {} {} {}", name(memory_.rank), waits, name(word.writer));
 }
 
 Status HostPipeline::gone(const Word& word, std::uint64_t seen) const {
   return {StatusCode::kPeerFailed,
-          fmt::format("all_gather_matmul: rank {} waits for rank {}, which left the group: {} is "
-                      "at epoch {}, not {}",
-                      memory_.rank, word.writer, word_text(word), seen, epoch_)};
+          fmt::format("{}, which left the group: {} is at epoch {}, not {}",
+                      wait_text(word, "waits for"), word_text(word), seen, epoch_)};
 }
 
-Status HostPipeline::late(const Word& word, std::uint64_t seen) const {
+Status HostPipeline::late(const Word& word, std::uint64_t seen,
+                          std::chrono::milliseconds timeout) const {
+  const std::string waited = fmt::format("waited {} ms for", timeout.count());
   return {StatusCode::kTimeout,
-          fmt::format("all_gather_matmul: rank {} waited {} ms for rank {}: {} is at epoch {}, "
-                      "not {}",
-                      memory_.rank, patience_.timeout.count(), word.writer, word_text(word), seen,
-                      epoch_)};
+          fmt::format("{}: {} is at epoch {}, not {}", wait_text(word, waited), word_text(word),
+                      seen, epoch_)};
 }
 
 Status HostPipeline::signal(int /*stream*/, const Signal& signal) {

@@ -36,10 +36,11 @@ using HostMultiply = std::function<Status(const HostProduct&)>;
 
 // How a wait for another rank ends if that does not come.
 struct HostPatience {
-  std::chrono::milliseconds timeout{};
-  std::function<Status()> group_status = {};  // a failure ends the wait, and is its status
+  std::function<std::chrono::milliseconds()> timeout;  // it may change meanwhile
+  std::function<Status()> group_status = {};           // a failure ends the wait, and is its status
   // A rank writes nothing more, and what it wrote is there. Null: none leaves.
   std::function<bool(int rank)> has_left = {};
+  std::function<std::string(int rank)> name_of = {};  // null: "rank 1"
 };
 
 // After a call that failed, all later ones return the same failure: the words of the ranks no
@@ -76,7 +77,10 @@ class HostPipeline : public pipelines::PipelineRuntime {
   std::byte* own(pipelines::BufferId buffer) const;
   // Of the first row of the place's buffer.
   Result<std::byte*> address(const pipelines::Place& place) const;
-  Status late(const pipelines::Word& word, std::uint64_t seen) const;
+  // What to say of a wait for `word`: "rank 0 waits for rank 1".
+  std::string wait_text(const pipelines::Word& word, std::string_view waits) const;
+  Status late(const pipelines::Word& word, std::uint64_t seen,
+              std::chrono::milliseconds timeout) const;
   Status gone(const pipelines::Word& word, std::uint64_t seen) const;
 
   const pipelines::Program& program_;

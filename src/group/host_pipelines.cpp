@@ -69,14 +69,14 @@ Result<HostPipelines::Prepared*> HostPipelines::find_or_prepare(
 // All ranks see the same texts, and name the same two.
 Status HostPipelines::agree(const PipelinedAllGatherMatmul& call) {
   Bootstrap& bootstrap = group_.bootstrap();
-  TUTTI_ASSIGN(const auto messages, group_.exchanged(bootstrap.all_gather(
-                                        encode_pipeline(call), Deadline(timeout_of(call)))));
-  const auto other = std::find_if(messages.begin(), messages.end(),
-                                  [&](const Bytes& one) { return one != messages.front(); });
-  if (other == messages.end()) return Status::ok();
-  const auto rank = static_cast<int>(other - messages.begin());
+  const auto messages = bootstrap.all_gather(encode_pipeline(call), Deadline(timeout_of(call)));
+  if (!messages.is_ok()) return group_.fail(messages.status());
+  const auto other = std::find_if(messages->begin(), messages->end(),
+                                  [&](const Bytes& one) { return one != messages->front(); });
+  if (other == messages->end()) return Status::ok();
+  const auto rank = static_cast<int>(other - messages->begin());
   return group_.fail(
-      mismatch({0, decode_pipeline(messages.front())}, {rank, decode_pipeline(*other)}));
+      mismatch({0, decode_pipeline(messages->front())}, {rank, decode_pipeline(*other)}));
 }
 
 Status HostPipelines::mismatch(const Caller& one, const Caller& other) const {
@@ -90,8 +90,9 @@ Status HostPipelines::mismatch(const Caller& one, const Caller& other) const {
 
 // Of the first call, which all ranks make alike.
 Status HostPipelines::open_notices(const PipelinedAllGatherMatmul& call) {
-  TUTTI_ASSIGN(auto memory, allocate_(PipelineNotices::kBytes));
-  notices_.emplace(std::move(memory), group_.bootstrap().rank());
+  auto memory = allocate_(PipelineNotices::kBytes);
+  TUTTI_TRY(memory.status().with_context(kAllGatherMatmul));
+  notices_.emplace(std::move(*memory), group_.bootstrap().rank());
   notices_->tell(call.text);
   return Status::ok();
 }
@@ -103,38 +104,41 @@ Status HostPipelines::group_status(const PipelinedAllGatherMatmul& call) const {
   return mismatch({group_.bootstrap().rank(), call.text}, {rank, std::move(text)});
 }
 
+// Both variants: later, other ranks would wait for this one meanwhile.
 Result<HostPipelines::Prepared> HostPipelines::prepare(const PipelinedAllGatherMatmul& call) {
   Prepared made{.description = call.description, .text = call.text};
-  TUTTI_ASSIGN(const Variant* const variant, variant_of(made, call.gathered != nullptr));
-  const pipelines::Program& program = variant->program;
+  TUTTI_ASSIGN(made.without_output, derive_variant(call.description, false));
+  TUTTI_ASSIGN(made.with_output, derive_variant(call.description, true));
+  const pipelines::Program& program = made.without_output.program;
   made.words_bytes =
       round_up(words_per_rank(program) * sizeof(std::uint64_t), pipelines::kWorkspaceAlignment);
-  TUTTI_ASSIGN(made.memory, allocate_(made.words_bytes + workspace_bytes(program)));
+  auto memory = allocate_(made.words_bytes + workspace_bytes(program));
+  TUTTI_TRY(memory.status().with_context(kAllGatherMatmul));
+  made.memory = std::move(*memory);
   return made;
 }
 
-Result<const HostPipelines::Variant*> HostPipelines::variant_of(Prepared& prepared,
-                                                                bool gathered) const {
-  std::optional<Variant>& variant = prepared.variants[gathered ? 1 : 0];
-  if (variant) return &*variant;
-  pipelines::Description description = prepared.description;
+Result<HostPipelines::Variant> HostPipelines::derive_variant(pipelines::Description description,
+                                                             bool gathered) const {
   description.gathered = gathered;
   TUTTI_ASSIGN(pipelines::Program program, derive(description));
   TUTTI_ASSIGN(auto lists, checked(program));
   auto& own = lists[static_cast<std::size_t>(group_.bootstrap().rank())];
-  variant = Variant{.program = std::move(program), .list = std::move(own)};
-  return &*variant;
+  return Variant{.program = std::move(program), .list = std::move(own)};
 }
 
 Status HostPipelines::run_prepared(Prepared& prepared, const PipelinedAllGatherMatmul& call) {
-  TUTTI_ASSIGN(const Variant* const variant, variant_of(prepared, call.gathered != nullptr));
-  fused::HostPatience patience{.timeout = timeout_of(call),
-                               .group_status = [&] { return group_status(call); },
-                               .has_left = [this](int rank) { return group_.has_left(rank); }};
-  fused::HostPipeline runtime(variant->program, memory_of(prepared), host_multiply(call.product),
+  const Variant& variant =
+      call.gathered != nullptr ? prepared.with_output : prepared.without_output;
+  fused::HostPatience patience{
+      .timeout = [&] { return timeout_of(call); },
+      .group_status = [&] { return group_status(call); },
+      .has_left = [this](int rank) { return group_.has_left(rank); },
+      .name_of = [this](int rank) { return group_.bootstrap().names().of(rank); }};
+  fused::HostPipeline runtime(variant.program, memory_of(prepared), host_multiply(call.product),
                               std::move(patience));
   ++prepared.epoch;
-  return run_call(variant->program, variant->list, buffers_of(variant->program, call), runtime);
+  return run_call(variant.program, variant.list, buffers_of(variant.program, call), runtime);
 }
 
 fused::HostPipelineMemory HostPipelines::memory_of(const Prepared& prepared) const {

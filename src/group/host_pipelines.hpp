@@ -1,7 +1,6 @@
 // The pipelines of all_gather + matmul that a group on the host has prepared, and their memory.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -49,8 +48,8 @@ class HostPipelines {
   struct Prepared {
     pipelines::Description description;
     std::string text;
-    std::array<std::optional<Variant>, 2> variants;  // without that output, and with it
-    std::size_t words_bytes = 0;                     // in `memory`, before the workspace
+    Variant without_output, with_output;
+    std::size_t words_bytes = 0;  // in `memory`, before the workspace
     std::shared_ptr<SymmetricSegment> memory;
     std::uint64_t epoch = 0;  // of the last call
   };
@@ -60,8 +59,7 @@ class HostPipelines {
   Status agree(const PipelinedAllGatherMatmul& call);
   Status open_notices(const PipelinedAllGatherMatmul& call);
   Result<Prepared> prepare(const PipelinedAllGatherMatmul& call);
-  // Makes it, if need be.
-  Result<const Variant*> variant_of(Prepared& prepared, bool gathered) const;
+  Result<Variant> derive_variant(pipelines::Description description, bool gathered) const;
   Status run_prepared(Prepared& prepared, const PipelinedAllGatherMatmul& call);
   // While a call waits.
   Status group_status(const PipelinedAllGatherMatmul& call) const;

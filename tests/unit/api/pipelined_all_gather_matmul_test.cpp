@@ -416,6 +416,26 @@ TEST(PipelinedAllGatherMatmulHost, ARankThatLeavesEndsAWait) {
   }
 }
 
+// A wait that is under way, too.
+TEST(PipelinedAllGatherMatmulHost, AShorterTimeoutEndsAWait) {
+  auto groups = groups_of(2);
+  on_all_ranks(2, [&](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    LayerOfRank side({.algorithm = "pipelined_ring"}, group, nullptr);
+    side.fill(1);
+    require_ok(all_gather_matmul(group, side.call()));
+    if (rank == 1) return (void)told(group, "rank 1");
+    require_ok(group.set_timeout(kPatience));
+    std::jthread shorter([&group] {
+      std::this_thread::sleep_for(50ms);
+      require_ok(group.set_timeout(70ms));
+    });
+    const Status status = all_gather_matmul(group, side.call());
+    EXPECT_EQ(status.code(), StatusCode::kTimeout);
+    EXPECT_THAT(status.message(), HasSubstr("rank 0 waited 70 ms for rank 1: "));
+  });
+}
+
 TEST(PipelinedAllGatherMatmulHost, AnAbortEndsAWait) {
   auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {

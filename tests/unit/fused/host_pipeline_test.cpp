@@ -170,7 +170,9 @@ Status multiply_plainly(const Program& program, const HostProduct& call) {
   return Status::ok();
 }
 
-HostPatience patience(std::chrono::milliseconds timeout = 20s) { return {timeout}; }
+HostPatience patience(std::chrono::milliseconds timeout = 20s) {
+  return {.timeout = [timeout] { return timeout; }};
+}
 
 // A rank that is now and then late.
 class Rank : public HostPipeline {
@@ -276,8 +278,9 @@ TEST(HostPipeline, ATimeoutNamesTheRankThatDidNotCome) {
 
 TEST(HostPipeline, AWaitEndsIfTheGroupFails) {
   World world(small(Algorithm::kTiles, Protocol::kPut, 2, 8));
-  HostPipeline runtime =
-      rank_of(world, 0, {20s, [] { return Status(StatusCode::kPeerFailed, "rank 1 has ended"); }});
+  HostPatience failed = patience();
+  failed.group_status = [] { return Status(StatusCode::kPeerFailed, "rank 1 has ended"); };
+  HostPipeline runtime = rank_of(world, 0, std::move(failed));
   EXPECT_EQ(call_alone(world, runtime, 0).code(), StatusCode::kPeerFailed);
 }
 
