@@ -166,11 +166,11 @@ TEST(AllGatherMatmulHostTest, PlansAndExplanationsHaveBothSteps) {
 TEST(AllGatherMatmulHostTest, OneRankAloneMultipliesItsShard) {
   auto groups = groups_of(1);
   LayerOfRank side({.bias = true}, groups[0], nullptr);
+  side.fill(1);  // which makes new matrices
   AllGatherMatmul call = side.call();
   EXPECT_EQ(take(tutti::plan(groups[0], call)).config, "host_matmul");
   call.workspace = nullptr;
   call.workspace_bytes = 0;
-  side.fill(1);
   call.gathered = nullptr;
   require_ok(all_gather_matmul(groups[0], call));
   std::array<float, 30> gathered{};
