@@ -31,6 +31,10 @@ class FusedRanks {
     });
     for (int r = 0; r < ranks; ++r) {
       engines.push_back(std::make_unique<MatmulEngine>(surroundings(r)));
+      // Opens the library: ThreadSanitizer knows nothing of the loader's lock.
+      require_ok(gpus.cuda.set_device(r));
+      require_ok(
+          engines.back()->ready_gated(call(r, told.size() * rows_).product, shard(r)).status());
     }
   }
 
@@ -81,6 +85,7 @@ class FusedRanks {
 
   MatmulSurroundings surroundings(int rank) {
     return {.cuda = [this](std::string*) { return &gpus.cuda; },
+            .cublas_lt = STUB_CUBLAS_LT,
             .own_kernels = true,
             .load_gated = [](CudaDriver&, const MatmulProblem&,
                              const MatmulTiling&) { return Status::ok(); },
