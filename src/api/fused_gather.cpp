@@ -7,15 +7,18 @@
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "drivers/cuda.hpp"
+#include "matmul/own_arguments.hpp"
 #include "planning/selection.hpp"
 #include "topology/topology.hpp"
 
 namespace tutti {
 namespace {
 
-// A chunk costs its copy engine a few microseconds. A short first chunk lets the first tiles that
-// wait begin earlier.
+// A chunk costs the host two driver calls, and its copy engine a few microseconds. The kernel
+// begins with the tiles of so many rows at once, so that chunks of fewer rows let no tile begin
+// earlier.
 constexpr std::size_t kLeastChunkBytes = std::size_t{4} << 20;
+constexpr std::size_t kLeastChunkRows = kMatmulGroupRows;
 constexpr std::size_t kMostChunks = 4;
 
 // What ends the kernel's waits is the all-gather: its data, or its failure. Their own deadline is
@@ -122,7 +125,8 @@ Result<MatmulEngine::ReadyGated> check_fused(CommunicatorImpl& group, const Fuse
 
 int chunks_of_shard(std::size_t rows, std::size_t row_bytes, int shards) {
   const std::size_t fit = kMostArrivalFlags / static_cast<std::size_t>(shards);
-  const std::size_t most = std::max(std::min({kMostChunks, fit, rows}), std::size_t{1});
+  const std::size_t groups = ceil_div(rows, kLeastChunkRows);
+  const std::size_t most = std::max(std::min({kMostChunks, fit, groups}), std::size_t{1});
   return static_cast<int>(std::clamp(rows * row_bytes / kLeastChunkBytes, std::size_t{1}, most));
 }
 
@@ -142,8 +146,7 @@ Status run_fused(CommunicatorImpl& group, const FusedGather& call) {
   const Stream stream = call.gather.stream;
   TUTTI_ASSIGN(ArrivalLane::Turn turn, group.begin_arrivals(stream, shards_of(group, call).chunks));
   const Status status = gather_and_multiply(group, call, product, turn);
-  ArrivalLane* const lane = turn.lane;
-  const Status ended = lane->end(std::move(turn), stream);
+  const Status ended = group.end_arrivals(std::move(turn), stream);
   return status.is_ok() ? ended : status;
 }
 

@@ -38,16 +38,18 @@ class CudaStreams : public Streams {
   // An event behind every eager operation: the next one may come on another stream, when this one
   // no longer exists.
   Status enter(Stream stream) override {
-    if (!used_ || stream == last_) return Status::ok();
+    if (!used_ || stream == last_ || stream == behind_) return Status::ok();
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
-    return cuda_.wait_event(stream, event_);
+    TUTTI_TRY(cuda_.wait_event(stream, event_));
+    behind_ = stream;
+    return Status::ok();
   }
   Status leave(Stream stream) override {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
     used_ = true;
-    last_ = stream;
+    last_ = behind_ = stream;
     return cuda_.record_event(event_, stream);
   }
 
@@ -68,6 +70,7 @@ class CudaStreams : public Streams {
   const int device_;
   CudaEvent event_ = nullptr;
   Stream last_ = nullptr;
+  Stream behind_ = nullptr;  // waits for the event already
   std::atomic<bool> used_ = false;
 };
 

@@ -95,6 +95,7 @@ class CommunicatorImpl : private GroupServices {
   // matmul that waits takes every SM, and must not begin before what its all-gather is behind.
   Status check_arrivals();  // whether there is a lane
   Result<ArrivalLane::Turn> begin_arrivals(Stream stream, int chunks);
+  Status end_arrivals(ArrivalLane::Turn turn, Stream stream);  // in any case
 
   // On the host, in symmetric memory.
   Status execute(const PipelinedAllGatherMatmul& call);

@@ -352,6 +352,14 @@ Result<ArrivalLane::Turn> CommunicatorImpl::begin_arrivals(Stream stream, int ch
   return lane->begin(std::move(alone), stream, chunks);
 }
 
+// The caller's stream waits for the all-gather, which is the latest operation, or behind it.
+Status CommunicatorImpl::end_arrivals(ArrivalLane::Turn turn, Stream stream) {
+  const std::lock_guard lock(mutex_);
+  TUTTI_TRY(streams_->enter(stream));
+  ArrivalLane* const lane = turn.lane;
+  return lane->end(std::move(turn), stream);
+}
+
 // From any thread, also while another one's call waits: neither the lock nor the number that ranks
 // compare is taken.
 Status CommunicatorImpl::execute(const OneSidedCall& call) {

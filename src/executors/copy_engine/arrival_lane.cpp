@@ -37,7 +37,7 @@ Status ArrivalLane::open(int device) {
   abort_ = reinterpret_cast<std::uint32_t*>(host + kAbortOffset);
   words_ = reinterpret_cast<std::uint32_t*>(memory_.device_memory());
   TUTTI_ASSIGN(side_, cuda_.create_stream(device));
-  for (CudaEvent* event : {&begun_, &gathered_, &ended_}) {
+  for (CudaEvent* event : {&begun_, &ended_}) {
     TUTTI_ASSIGN(*event, cuda_.create_event(false));
   }
   TUTTI_TRY(cuda_.set_async(words_, 0, bytes, side_));
@@ -46,7 +46,7 @@ Status ArrivalLane::open(int device) {
 
 ArrivalLane::~ArrivalLane() {
   if (!drained_) memory_.leave_behind();
-  for (CudaEvent event : {begun_, gathered_, ended_}) {
+  for (CudaEvent event : {begun_, ended_}) {
     if (event != nullptr) (void)cuda_.destroy_event(event);
   }
   if (side_ != nullptr) (void)cuda_.destroy_stream(side_);
@@ -55,7 +55,7 @@ ArrivalLane::~ArrivalLane() {
 // Behind the last turn nobody reads the words: then they may begin anew.
 Result<ArrivalLane::Turn> ArrivalLane::begin(std::unique_lock<std::mutex> lock, Stream stream,
                                              int chunks) {
-  if (last_ == Last::kEnded) TUTTI_TRY(cuda_.wait_event(stream, ended_));
+  if (last_ == Last::kEnded && stream != stream_) TUTTI_TRY(cuda_.wait_event(stream, ended_));
   last_ = Last::kBegun;
   if (turn_ == kLastTurn) {
     TUTTI_TRY(cuda_.set_async(words_, 0, kWords * sizeof(std::uint32_t), stream));
@@ -68,9 +68,8 @@ Result<ArrivalLane::Turn> ArrivalLane::begin(std::unique_lock<std::mutex> lock, 
 }
 
 Status ArrivalLane::end(Turn, Stream stream) {
-  TUTTI_TRY(cuda_.record_event(gathered_, side_));
-  TUTTI_TRY(cuda_.wait_event(stream, gathered_));
   TUTTI_TRY(cuda_.record_event(ended_, stream));
+  stream_ = stream;
   last_ = Last::kEnded;
   return Status::ok();
 }

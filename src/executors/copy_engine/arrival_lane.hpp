@@ -4,8 +4,8 @@
 //
 //   begin   the side stream continues behind what is in the caller's
 //           an all-gather in the side stream, which announces each chunk; the matmul in the
-//           caller's
-//   end     the caller's stream continues behind the side stream
+//           caller's; the caller's stream waits for the all-gather
+//   end     what the caller's stream has come to is the end of the turn
 //
 // Words count the turns: a chunk of this turn has come once its word has reached the turn's number.
 // Turns follow each other, whatever streams they are in. So a word is never ahead of the turn that
@@ -48,7 +48,7 @@ class ArrivalLane {
     GateFailure* failure = nullptr;
   };
   // Not in captures. The device is current. Shards have so many words each. end() follows whatever
-  // came between, failures too.
+  // came between, failures too; the caller's stream is behind the side stream then.
   Result<Turn> begin(std::unique_lock<std::mutex> lock, Stream stream, int chunks);
   Status end(Turn turn, Stream stream);
 
@@ -74,9 +74,10 @@ class ArrivalLane {
   std::uint32_t* abort_ = nullptr;
   GateFailure* failure_ = nullptr;
   Stream side_ = nullptr;
-  CudaEvent begun_ = nullptr, gathered_ = nullptr, ended_ = nullptr;
+  CudaEvent begun_ = nullptr, ended_ = nullptr;
   std::mutex mutex_;  // of turns
   std::uint32_t turn_;
+  Stream stream_ = nullptr;      // the caller's, in the last turn
   std::atomic<int> chunks_ = 1;  // of a shard, in the last turn
   // What `ended_` stands for: nothing yet, a turn that has begun, or the last turn.
   enum class Last : std::uint8_t { kNone, kBegun, kEnded };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/try.hpp"
 #include "executors/copy_engine/stream_barrier.hpp"
@@ -61,56 +62,71 @@ Result<CopyLane*> CopyLanes::lane_for(Stream stream) {
 void CudaStages::end_batch() {
   const bool announces = arrivals_.words != nullptr;
   const bool batched = gathered_.size() > 1 && !lane_.is_captured && !announces;
-  if (batched && status_.is_ok()) status_ = cuda_.copy_batch(gathered_, lane_.stream);
+  if (batched && status_.is_ok()) status_ = cuda_.copy_batch(gathered_, copies_);
   for (const CudaCopy& copy : gathered_) {
-    if (batched || !status_.is_ok()) break;
-    status_ = announces ? copy_and_announce(copy)
-                        : cuda_.copy_async(copy.to, copy.from, copy.bytes, lane_.stream);
+    if (batched) break;
+    if (announces) {
+      copy_and_announce(copy);
+    } else {
+      copy_now(copy, copies_);
+    }
   }
   gathered_.clear();
 }
 
+// Behind words whose writes are due.
+void CudaStages::copy_now(const CudaCopy& copy, Stream stream) {
+  write_words();
+  if (status_.is_ok()) status_ = cuda_.copy_async(copy.to, copy.from, copy.bytes, stream);
+}
+
 // A pass through staging may bring a part of a chunk: the pass that brings its end announces it.
-Status CudaStages::copy_and_announce(const CudaCopy& copy) {
+void CudaStages::copy_and_announce(const CudaCopy& copy) {
   // What lies before the output wraps around, and is beyond it, too.
   const std::size_t offset =
       reinterpret_cast<std::uintptr_t>(copy.to) - reinterpret_cast<std::uintptr_t>(output_);
-  if (offset >= output_bytes_) {
-    return cuda_.copy_async(copy.to, copy.from, copy.bytes, lane_.stream);
-  }
+  if (offset >= output_bytes_) return copy_now(copy, copies_);
   for (std::size_t done = 0; done < copy.bytes;) {
     const std::size_t left = arrivals_.left_of(offset + done);
     const std::size_t bytes = std::min(left, copy.bytes - done);
-    TUTTI_TRY(cuda_.copy_async(static_cast<std::byte*>(copy.to) + done,
-                               static_cast<const std::byte*>(copy.from) + done, bytes,
-                               lane_.stream));
+    copy_now({static_cast<std::byte*>(copy.to) + done,
+              static_cast<const std::byte*>(copy.from) + done, bytes},
+             copies_);
     if (bytes == left) {
-      const CudaMemoryOperation write{.kind = CudaMemoryOperation::Kind::kWrite32,
-                                      .value = arrivals_.value,
-                                      .word32 = arrivals_.word_of(offset + done)};
-      TUTTI_TRY(cuda_.memory_operations({&write, 1}, lane_.stream));
+      words_.push_back({.kind = CudaMemoryOperation::Kind::kWrite32,
+                        .value = arrivals_.value,
+                        .word32 = arrivals_.word_of(offset + done)});
     }
     done += bytes;
   }
-  return Status::ok();
+}
+
+void CudaStages::write_words() {
+  if (status_.is_ok() && !words_.empty()) status_ = cuda_.memory_operations(words_, copies_);
+  words_.clear();
 }
 
 void CudaStages::reduce(const KernelArgs& part, Publish) {
   end_batch();
-  if (!status_.is_ok()) return;
-  const bool only_meets = part.meets && part.count == 0;
-  status_ = barrier_ != nullptr && only_meets ? barrier_->enqueue(part, stream_)
-                                              : launch_on_cuda(cuda_, body_, part, stream_);
+  if (barrier_ != nullptr && part.meets && part.count == 0) {
+    if (status_.is_ok()) status_ = barrier_->enqueue(part, stream_, std::move(words_));
+    words_.clear();
+    return;
+  }
+  write_words();
+  if (status_.is_ok()) status_ = launch_on_cuda(cuda_, body_, part, stream_);
 }
 
 void CudaStages::copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) {
   end_batch();
   if (arrivals_.words != nullptr && !arrivals_.with_own) return;
-  if (status_.is_ok() && bytes > 0) status_ = cuda_.copy_async(to, from, bytes, stream_);
+  if (bytes > 0) copy_now({to, from, bytes}, stream_);
 }
 
+// Kernels and copies on one stream need no events.
 Stages::Mark CudaStages::mark(Stream stream) {
   end_batch();
+  if (copies_ == stream_) return 0;
   const std::size_t index = lane_.taken++ % CopyLane::kEvents;
   if (status_.is_ok()) status_ = cuda_.record_event(lane_.events[index], stream);
   return static_cast<Mark>(index);
@@ -118,7 +134,7 @@ Stages::Mark CudaStages::mark(Stream stream) {
 
 void CudaStages::wait(Stream stream, Mark mark) {
   end_batch();
-  if (!status_.is_ok()) return;
+  if (!status_.is_ok() || copies_ == stream_) return;
   status_ = cuda_.wait_event(stream, lane_.events[static_cast<std::size_t>(mark)]);
 }
 

@@ -1,6 +1,7 @@
 // Runs a body of copies and kernels (device/copy_engine/stages.hpp): kernels on the caller's
 // stream, copies on one of the communicator's own, events where one waits for the other. Where a
-// kernel would do nothing but let ranks meet, a StreamBarrier can do it instead.
+// kernel would do nothing but let ranks meet, a StreamBarrier can do it instead. Copies that are
+// announced are on the caller's stream, too: then no driver call makes streams wait for each other.
 #pragma once
 
 #include <array>
@@ -53,12 +54,18 @@ class CudaStages : public Stages {
   // `barrier`: what ranks meet by where nothing is reduced; null: the kernel.
   CudaStages(CudaDriver& cuda, const CudaBody& body, CopyLane& lane, Stream stream,
              StreamBarrier* barrier = nullptr)
-      : cuda_(cuda), body_(body), lane_(lane), stream_(stream), barrier_(barrier) {}
+      : cuda_(cuda),
+        body_(body),
+        lane_(lane),
+        stream_(stream),
+        copies_(lane.stream),
+        barrier_(barrier) {}
 
-  // Copies into `output` from here on are cut into chunks, each followed by a write of its word:
+  // First of all. Copies into `output` are cut into chunks, each followed by a write of its word:
   // by a stream memory operation, so not in captures. The device has these.
   void announce(const Arrivals& arrivals, const std::byte* output, std::size_t bytes) {
     arrivals_ = arrivals;
+    copies_ = stream_;
     output_ = output;
     output_bytes_ = bytes;
   }
@@ -70,18 +77,21 @@ class CudaStages : public Stages {
   void end_batch() override;
   void copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) override;
   Mark kernels() override { return mark(stream_); }
-  Mark copies() override { return mark(lane_.stream); }
+  Mark copies() override { return mark(copies_); }
   void kernels_wait(Mark copies) override { wait(stream_, copies); }
-  void copies_wait(Mark kernels) override { wait(lane_.stream, kernels); }
+  void copies_wait(Mark kernels) override { wait(copies_, kernels); }
 
   // The program has ended. Of the first thing that could not be enqueued; nothing was after it.
   const Status& finish() {
     end_batch();
+    write_words();
     return status_;
   }
 
  private:
-  Status copy_and_announce(const CudaCopy& copy);
+  void copy_now(const CudaCopy& copy, Stream stream);
+  void copy_and_announce(const CudaCopy& copy);
+  void write_words();
   Mark mark(Stream stream);
   void wait(Stream stream, Mark mark);
 
@@ -89,8 +99,11 @@ class CudaStages : public Stages {
   CudaBody body_;
   CopyLane& lane_;
   Stream stream_;
+  Stream copies_;
   StreamBarrier* barrier_;
   std::vector<CudaCopy> gathered_;  // what no verb stands between
+  // Writes that nothing was enqueued behind yet: one batch with those of a barrier that follows.
+  std::vector<CudaMemoryOperation> words_;
   Arrivals arrivals_ = {};
   const std::byte* output_ = nullptr;
   std::size_t output_bytes_ = 0;

@@ -143,14 +143,17 @@ void StreamBarrier::note(std::uint32_t signature) {
   note_operation(own(), ++noted_, signature);
 }
 
-Status StreamBarrier::enqueue(const KernelArgs& work, Stream stream) {
+Status StreamBarrier::enqueue(const KernelArgs& work, Stream stream,
+                              std::vector<CudaMemoryOperation> first) {
   BarrierTurn turn;
   {
     const std::lock_guard lock(mutex_);
     turn = last_ = last_.next(work.signature);
     pending_.push_back({turn, work.sequence, work.timeout_ns, noted_, work.signature});
   }
-  return cuda_.memory_operations(barrier_operations(pages_->on_device, rank_, turn), stream);
+  const auto operations = barrier_operations(pages_->on_device, rank_, turn);
+  first.insert(first.end(), operations.begin(), operations.end());
+  return cuda_.memory_operations(first, stream);
 }
 
 // The barrier that a stream is in; null where it is in none, or was released: its slots then hold

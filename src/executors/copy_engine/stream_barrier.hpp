@@ -33,8 +33,10 @@ class StreamBarrier {
   // Before each eager operation of all ranks is enqueued, whatever it meets by.
   void note(std::uint32_t signature);
   // Enqueues a barrier of the operation `work`, in the order of the stream. Barriers of one rank
-  // are enqueued in the order in which they run. The device is current.
-  Status enqueue(const KernelArgs& work, Stream stream);
+  // are enqueued in the order in which they run. `first`: operations ahead of it, with which it is
+  // one batch. The device is current.
+  Status enqueue(const KernelArgs& work, Stream stream,
+                 std::vector<CudaMemoryOperation> first = {});
 
   // Of the wait that a stream is in, if it cannot go on: another operation at a peer, a peer that
   // has left, or a deadline that has passed. `usual_ns`: that of operations without one of their

@@ -128,6 +128,33 @@ TEST(FusedGather, EveryChunkOfOtherRanksIsThereOnceItsWordSaysSo) {
   EXPECT_EQ(ranks.gpus.cuda.calls("launch"), 0) << "nothing needs an SM beside the matmul";
 }
 
+// Each takes the host some microseconds, during which the kernel does not run. Where a call follows
+// one on the same stream: the side stream waits for the caller's (2), a barrier, a copy for each
+// chunk and a write of its word, of which the last one is the other barrier's, and the mark behind
+// them; the matmul; then the caller's stream waits for the side stream, and the mark of the turn.
+TEST(FusedGather, ACallEnqueuesNoMoreThanItNeeds) {
+  for (const int ranks : {2, 4}) {
+    FusedRanks gpus(ranks, 128);
+    const auto enqueued = [&] {
+      int calls = 0;
+      for (const char* const each : {"copy_async", "copy_batch", "set_async", "record_event",
+                                     "wait_event", "memory_operations", "launch"}) {
+        calls += gpus.gpus.cuda.calls(each);
+      }
+      return calls;
+    };
+    on_all_ranks(ranks, [&](int r) { require_ok(gpus.run(r, 1)); });
+    for (int r = 0; r < ranks; ++r) require_ok(gpus.run(r, 2));
+    const int before = enqueued();
+    for (int r = 0; r < ranks; ++r) require_ok(gpus.run(r, 3));
+    constexpr int kAhead = 2 + 1 + 1, kBehind = 2;
+    const int chunks = ranks - 1;  // of one chunk each
+    const int of_test = 1;         // which sets the shard
+    EXPECT_EQ(enqueued() - before, ranks * (kAhead + 2 * chunks + kBehind + of_test)) << ranks;
+    for (const Stream stream : gpus.streams) require_ok(gpus.gpus.cuda.synchronize(stream));
+  }
+}
+
 TEST(FusedGather, TheOwnRowsAreBroughtWhereTheyAreAskedFor) {
   FusedRanks ranks(2, 128);
   on_all_ranks(2, [&](int r) {
@@ -180,14 +207,17 @@ TEST(FusedGather, AMatmulThatCannotBeEnqueuedIsTheCallsAnswer) {
   EXPECT_EQ(*ranks.piece(0, 1), std::byte{32});
 }
 
-TEST(FusedGather, ChunksAreOfFourMegabytesOrMore) {
-  constexpr std::size_t kRowBytes = 8192;
+// And of as many rows as the kernel's tiles that run at one time.
+TEST(FusedGather, ChunksAreOfFourMegabytesAndTwoThousandRowsOrMore) {
+  constexpr std::size_t kRowBytes = 1024;
   EXPECT_EQ(chunks_of_shard(0, kRowBytes, 8), 1);
-  EXPECT_EQ(chunks_of_shard(1023, kRowBytes, 8), 1);
-  EXPECT_EQ(chunks_of_shard(1024, kRowBytes, 8), 2);
-  EXPECT_EQ(chunks_of_shard(1536, kRowBytes, 8), 3);
+  EXPECT_EQ(chunks_of_shard(8191, kRowBytes, 8), 1) << "less than 8 MiB";
+  EXPECT_EQ(chunks_of_shard(8192, kRowBytes, 8), 2);
+  EXPECT_EQ(chunks_of_shard(3 * 4096, kRowBytes, 8), 3);
   EXPECT_EQ(chunks_of_shard(100000, kRowBytes, 8), 4);
-  EXPECT_EQ(chunks_of_shard(3, std::size_t{1} << 30, 8), 3) << "at least a row";
+  EXPECT_EQ(chunks_of_shard(2048, 16 * kRowBytes, 8), 1) << "the rows of one sweep";
+  EXPECT_EQ(chunks_of_shard(2049, 16 * kRowBytes, 8), 2) << "of two sweeps, half as high";
+  EXPECT_EQ(chunks_of_shard(3, std::size_t{1} << 30, 8), 1);
   EXPECT_EQ(chunks_of_shard(100000, kRowBytes, 64), 1) << "as many words as the kernel knows";
 }
 

@@ -31,6 +31,12 @@ class ArrivalLaneTest : public testing::Test {
 
   ArrivalLane::Turn begin(Stream in) { return take(lane->begin(lane->lock(), in, 2)); }
   void end(ArrivalLane::Turn turn, Stream in) { require_ok(lane->end(std::move(turn), in)); }
+  // As the group does once the all-gather is enqueued.
+  void wait_for_side(Stream side, Stream in) {
+    const CudaEvent gathered = take(cuda.create_event(false));
+    require_ok(cuda.record_event(gathered, side));
+    require_ok(cuda.wait_event(in, gathered));
+  }
   // Nothing behind it is done before the word is set.
   void wait_for(std::uint64_t& word) {
     const CudaMemoryOperation wait{CudaMemoryOperation::Kind::kWaitAtLeast, &word, 1};
@@ -42,13 +48,14 @@ class ArrivalLaneTest : public testing::Test {
   std::unique_ptr<ArrivalLane> lane = take(ArrivalLane::create(cuda, 0));
 };
 
-TEST_F(ArrivalLaneTest, TheSideStreamIsBehindTheCallersAndTheCallersBehindIt) {
+TEST_F(ArrivalLaneTest, TheSideStreamIsBehindTheCallersAndTheTurnsEndBehindBoth) {
   const auto before = occupy(stream);
   ArrivalLane::Turn turn = begin(stream);
   EXPECT_FALSE(idle(turn.side));
   *before = true;
   EXPECT_TRUE(idle(turn.side));
   const auto gathers = occupy(turn.side);
+  wait_for_side(turn.side, stream);
   end(std::move(turn), stream);
   EXPECT_FALSE(idle(stream));
   EXPECT_FALSE(lane->drain(Deadline(milliseconds(1))));
@@ -96,7 +103,7 @@ TEST_F(ArrivalLaneTest, WordsBeginAnewBeforeTheyCouldBeAhead) {
 TEST_F(ArrivalLaneTest, ATurnThatCouldNotBeEndedKeepsItsMemory) {
   end(begin(stream), stream);
   EXPECT_TRUE(lane->drain(Deadline(milliseconds(1))));
-  cuda.fail("record_event", 1);
+  cuda.fail("record_event", 1);  // the end's
   EXPECT_FALSE(lane->end(begin(stream), stream).is_ok());
   EXPECT_FALSE(lane->drain(Deadline(milliseconds(1))));
 }
@@ -139,7 +146,7 @@ TEST_F(ArrivalLanesOfGroups, AFailureEndsTheKernelsWaits) {
   gpus.groups[1].abort("enough");
   expect_release(turn.abort);
   EXPECT_EQ(group.status().code(), StatusCode::kAborted);
-  require_ok(turn.lane->end(std::move(turn), stream));
+  require_ok(group.impl().end_arrivals(std::move(turn), stream));
 }
 
 TEST_F(ArrivalLanesOfGroups, AFailedWaitOfTheKernelIsAFailure) {
@@ -151,12 +158,12 @@ TEST_F(ArrivalLanesOfGroups, AFailedWaitOfTheKernelIsAFailure) {
   EXPECT_EQ(group.status().message(),
             "a matmul on rank 0 waited too long for chunk 1 of the A of rank 1 (epoch 7, seen 6)");
   expect_release(turn.abort);
-  require_ok(turn.lane->end(std::move(turn), stream));
+  require_ok(group.impl().end_arrivals(std::move(turn), stream));
 }
 
 // The kernel takes every SM: what is before the all-gather has to have had its own.
 TEST_F(ArrivalLanesOfGroups, ATurnIsBehindEarlierOperationsOfAllStreams) {
-  require_ok(turn.lane->end(std::move(turn), stream));
+  require_ok(group.impl().end_arrivals(std::move(turn), stream));
   const Stream other = gpus.make_stream(0);
   const auto busy = gpus.occupy(other);
   require_ok(barrier(group, {.stream = other}));
@@ -165,7 +172,24 @@ TEST_F(ArrivalLanesOfGroups, ATurnIsBehindEarlierOperationsOfAllStreams) {
   EXPECT_FALSE(gpus.idle(third));
   *busy = true;
   EXPECT_TRUE(gpus.idle(third));
-  require_ok(next.lane->end(std::move(next), third));
+  require_ok(group.impl().end_arrivals(std::move(next), third));
+}
+
+// The next operations of other streams need not wait for the matmul.
+TEST_F(ArrivalLanesOfGroups, TheCallersStreamWaitsForTheGatherAndOthersNotForTheCallers) {
+  const auto gathers = gpus.occupy(turn.side);
+  require_ok(barrier(group, {.stream = turn.side}));
+  const auto matmul = gpus.occupy(stream);
+  require_ok(group.impl().end_arrivals(std::move(turn), stream));
+  *matmul = true;
+  EXPECT_FALSE(gpus.idle(stream));
+  *gathers = true;
+  EXPECT_TRUE(gpus.idle(stream));
+  const auto later = gpus.occupy(stream);
+  const Stream other = gpus.make_stream(0);
+  require_ok(barrier(group, {.stream = other}));
+  EXPECT_TRUE(gpus.idle(other));
+  *later = true;
 }
 
 }  // namespace
