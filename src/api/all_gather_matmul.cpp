@@ -12,7 +12,9 @@
 #include "api/group.hpp"
 #include "api/guard.hpp"
 #include "base/try.hpp"
+#include "drivers/cuda.hpp"
 #include "fused/all_gather_matmul.hpp"
+#include "fused/cuda_pipeline.hpp"
 #include "fused/pipelined.hpp"
 #include "group/communicator_impl.hpp"
 #include "group/on_device.hpp"
@@ -91,28 +93,38 @@ bool pipelines_it(const CheckedCall& checked) {
   return is_pipelined(checked.selected.algorithm) && overlaps(checked.problem);
 }
 
-// Why no pipeline can run a call for which overlaps() holds; empty if one can.
-std::string why_not_pipelined(CommunicatorImpl& group) {
-  if (group.backend() != Backend::kHost)
-    return "pipelines run on the host backend, not yet on GPUs";
-  if (group.heap() != nullptr) return {};
-  return fmt::format("no symmetric memory: {}", group.why_no_heap());
+// Why no pipeline can run a call for which overlaps() holds, as far as this rank sees by itself;
+// empty if one can.
+Result<std::string> why_not_pipelined(CommunicatorImpl& group, Stream stream) {
+  if (group.heap() == nullptr) return fmt::format("no symmetric memory: {}", group.why_no_heap());
+  if (group.cuda() == nullptr) return std::string();
+  TUTTI_ASSIGN(const CudaCapture capture, group.cuda()->capture_of(stream));
+  if (capture.state != CudaCapture::State::kNone) {
+    return std::string("a captured constant cannot count calls: not in a stream capture");
+  }
+  TUTTI_ASSIGN(const CudaDeviceProperties gpu, group.cuda()->properties(group.device()));
+  if (gpu.stream_memory_operations) return std::string();
+  return std::string("the GPU has no 64-bit stream memory operations");
 }
 
 Result<PipelinedAllGatherMatmul> pipelined_of(const Communicator& communicator,
                                               const CheckedCall& checked,
-                                              const AllGatherMatmul& call) {
+                                              const AllGatherMatmul& call, MatmulEngine& engine) {
   const AllGatherMatmulAlgorithm algorithm = checked.selected.algorithm;
-  const std::string why_not = why_not_pipelined(communicator.impl());
-  if (why_not.empty()) return pipelined(checked.problem, call, algorithm);
-  return Status(StatusCode::kUnsupported,
-                fmt::format("{}/{}: {}", kAllGatherMatmul, to_string(algorithm), why_not));
+  TUTTI_ASSIGN(const std::string why_not, why_not_pipelined(communicator.impl(), call.stream));
+  if (!why_not.empty()) {
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("{}/{}: {}", kAllGatherMatmul, to_string(algorithm), why_not));
+  }
+  TUTTI_ASSIGN(auto pipelined, tutti::pipelined(checked.problem, call, algorithm));
+  pipelined.engine = &engine;
+  return pipelined;
 }
 
 Status run_call(Communicator& communicator, const CheckedCall& checked, const AllGatherMatmul& call,
                 MatmulEngine& engine) {
   if (pipelines_it(checked)) {
-    TUTTI_ASSIGN(const auto pipelined, pipelined_of(communicator, checked, call));
+    TUTTI_ASSIGN(const auto pipelined, pipelined_of(communicator, checked, call, engine));
     return communicator.impl().execute(pipelined);
   }
   if (!fuses(checked)) return run_unfused(communicator, checked.problem, call, engine);
@@ -139,14 +151,17 @@ Result<AllGatherMatmulPlan> make_fused_plan(const Communicator& communicator,
 Result<AllGatherMatmulPlan> make_pipelined_plan(const Communicator& communicator,
                                                 const CheckedCall& checked,
                                                 const AllGatherMatmul& call, MatmulEngine& engine) {
-  TUTTI_ASSIGN(const auto pipelined, pipelined_of(communicator, checked, call));
-  TUTTI_ASSIGN(const MatmulPlan product, engine.plan(checked.problem.matmul));
+  TUTTI_ASSIGN(const auto pipelined, pipelined_of(communicator, checked, call, engine));
+  const bool on_gpu = communicator.impl().cuda() != nullptr;
+  auto product = on_gpu ? fused::plan_products(engine, checked.problem.matmul)
+                        : engine.plan(checked.problem.matmul);
+  TUTTI_TRY(product.status().with_context(kAllGatherMatmul));
   const std::string_view name = to_string(checked.selected.algorithm);
   return AllGatherMatmulPlan{
       .algorithm = std::string(name),
       .config =
-          fmt::format("{}, {}, {}", name, options_text(pipelined.description), product.algorithm),
-      .why = fmt::format("{}; {}", checked.selected.why, product.why)};
+          fmt::format("{}, {}, {}", name, options_text(pipelined.description), product->algorithm),
+      .why = fmt::format("{}; {}", checked.selected.why, product->why)};
 }
 
 Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator, const AllGatherMatmul& call,
@@ -184,8 +199,8 @@ Result<std::string> explain_call(const Communicator& communicator, const AllGath
                            .fused = "there is nothing to fuse"};
   if (overlaps(checked.problem)) {
     TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call, matmul_engine()));
-    why_not = {.pipelined = why_not_pipelined(communicator.impl()),
-               .fused = plan_fused(communicator.impl(), fused).status().message()};
+    TUTTI_ASSIGN(why_not.pipelined, why_not_pipelined(communicator.impl(), call.stream));
+    why_not.fused = plan_fused(communicator.impl(), fused).status().message();
   }
   std::string text = explain(checked.problem, checked.selected, why_not);
   if (checked.problem.gathers && !pipelines_it(checked)) {

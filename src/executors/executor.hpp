@@ -27,6 +27,7 @@
 namespace tutti {
 
 class ArrivalLane;
+class StreamBarrier;
 
 // Operations, also of several groups of this process, that are handed over together by one thread.
 class Batch {
@@ -135,6 +136,12 @@ class Executor {
   // same one each time. kUnsupported, kUnavailable: not here.
   virtual Result<ArrivalLane*> arrivals() {
     return Status(StatusCode::kUnsupported, "no copy engines that announce what they bring");
+  }
+
+  // Where streams of all ranks wait for words. Collective where there is none yet; the same one
+  // each time. kUnsupported on every rank: one cannot.
+  virtual Result<StreamBarrier*> stream_barrier() {
+    return Status(StatusCode::kUnsupported, "no stream memory operations");
   }
 
   // On one peer's memory, and signals. From any thread, also beside the group's operations.

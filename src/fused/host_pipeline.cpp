@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "base/deadline.hpp"
 #include "base/has_reached.hpp"
@@ -15,43 +16,23 @@
 namespace tutti::fused {
 
 using pipelines::Await;
-using pipelines::BufferId;
 using pipelines::CallBuffers;
 using pipelines::Move;
 using pipelines::Multiply;
-using pipelines::Place;
-using pipelines::Rows;
 using pipelines::Signal;
 using pipelines::Word;
 
-HostPipeline::HostPipeline(const pipelines::Program& program, HostPipelineMemory memory,
-                           HostMultiply multiply, HostPatience patience)
-    : program_(program),
-      memory_(std::move(memory)),
+HostPipeline::HostPipeline(PipelineBuffers buffers, HostPipelineWords words, HostMultiply multiply,
+                           HostPatience patience)
+    : buffers_(std::move(buffers)),
+      words_(std::move(words.words)),
+      epoch_(words.epoch),
       multiply_(std::move(multiply)),
-      patience_(std::move(patience)),
-      offsets_(workspace_offsets(program)),
-      epoch_(memory_.epoch) {}
-
-Status HostPipeline::allocate(BufferId buffer) {
-  if (memory_.workspace != nullptr) return Status::ok();
-  return {StatusCode::kInvalidArgument,
-          "all_gather_matmul: no workspace for " + described(buffer).name};
-}
-
-Status HostPipeline::share_handles(std::span<const BufferId> buffers) {
-  for (const BufferId buffer : buffers) {
-    if (described(buffer).is_callers()) continue;  // each call brings it
-    for (int rank = 0; rank < program_.description.ranks; ++rank) {
-      TUTTI_TRY(address({rank, buffer, {}}).status());
-    }
-  }
-  return Status::ok();
-}
+      patience_(std::move(patience)) {}
 
 Status HostPipeline::begin_call(CallBuffers buffers) {
   TUTTI_TRY(status_);
-  buffers_ = buffers;
+  buffers_.bind(buffers);
   ++epoch_;
   return Status::ok();
 }
@@ -78,7 +59,7 @@ std::string HostPipeline::wait_text(const Word& word, std::string_view waits) co
   const auto name = [this](int rank) {
     return patience_.name_of ? patience_.name_of(rank) : fmt::format("rank {}", rank);
   };
-  return fmt::format("all_gather_matmul: {} {} {}", name(memory_.rank), waits, name(word.writer));
+  return fmt::format("all_gather_matmul: {} {} {}", name(buffers_.rank()), waits, name(word.writer));
 }
 
 Status HostPipeline::gone(const Word& word, std::uint64_t seen) const {
@@ -101,55 +82,30 @@ Status HostPipeline::signal(int /*stream*/, const Signal& signal) {
 }
 
 Status HostPipeline::move(int /*stream*/, const Move& move) {
-  TUTTI_ASSIGN(const std::byte* const from, address(move.from));
-  TUTTI_ASSIGN(std::byte* const to, address(move.to));
-  const std::size_t row = row_bytes(move.from.buffer);
-  for (std::size_t i = 0; i < move.from.rows.size(); ++i) {
-    const Rows& rows = move.from.rows[i];
-    if (rows.count() * row == 0) continue;  // of null, perhaps
-    std::byte* const target = to + move.to.rows[i].begin * row;
-    const std::byte* const source = from + rows.begin * row;
-    if (source != target) std::memcpy(target, source, rows.count() * row);  // else it is in place
-  }
+  TUTTI_ASSIGN(const std::vector<RowsCopy> copies, buffers_.copies_of(move));
+  for (const RowsCopy& copy : copies) std::memcpy(copy.to, copy.from, copy.bytes);
   return Status::ok();
 }
 
 Status HostPipeline::multiply(int /*stream*/, const Multiply& multiply) {
-  TUTTI_ASSIGN(const std::byte* const a, address(multiply.a));
-  const std::size_t row = row_bytes(multiply.a.buffer);
+  TUTTI_ASSIGN(const std::byte* const a, buffers_.address(multiply.a));
+  const std::size_t row = buffers_.row_bytes(multiply.a.buffer);
   for (std::size_t i = 0; i < multiply.c.size(); ++i) {
-    TUTTI_TRY(multiply_({a + multiply.a.rows[i].begin * row, multiply.c[i], buffers_}));
+    const std::byte* const rows = a + multiply.a.rows[i].begin * row;
+    TUTTI_TRY(multiply_({rows, multiply.c[i], buffers_.bound()}));
   }
   return Status::ok();
 }
 
 Status HostPipeline::end_call(const Status& status) {
-  buffers_ = {};
+  buffers_.bind({});
   status_ = status;
   return status;
 }
 
 std::uint64_t& HostPipeline::word(const Word& word) const {
-  return memory_.words[static_cast<std::size_t>(word.rank)][position_of(word, program_)];
-}
-
-std::size_t HostPipeline::row_bytes(BufferId buffer) const {
-  return described(buffer).columns * size_of(program_.description.dtype);
-}
-
-std::byte* HostPipeline::own(BufferId buffer) const {
-  const auto id = static_cast<std::size_t>(buffer);
-  return described(buffer).is_callers() ? buffers_[id] : memory_.workspace + offsets_[id];
-}
-
-Result<std::byte*> HostPipeline::address(const Place& place) const {
-  std::byte* const here = own(place.buffer);
-  if (place.rank == memory_.rank) return here;
-  std::byte* const there = memory_.peer(place.rank, here);
-  if (there != nullptr) return there;
-  return Status(StatusCode::kInvalidArgument,
-                fmt::format("all_gather_matmul: {} of rank {} is not in symmetric memory",
-                            described(place.buffer).name, memory_.rank));
+  const auto rank = static_cast<std::size_t>(word.rank);
+  return words_[rank][position_of(word, buffers_.program())];
 }
 
 }  // namespace tutti::fused

@@ -9,21 +9,16 @@
 #include <span>
 #include <vector>
 
+#include "fused/pipeline_buffers.hpp"
 #include "pipelines/runtime.hpp"
 
 namespace tutti::fused {
 
-// Where one rank finds what a program needs besides the caller's buffers.
-struct HostPipelineMemory {
-  int rank = 0;
-  // Of each rank, words_per_rank(program) words, in memory that all ranks address. All hold the
-  // epoch `epoch` before the first call, which has the next one.
+// Of each rank, words_per_rank(program) words, in memory that all ranks address. All hold the epoch
+// `epoch` before the first call, which has the next one.
+struct HostPipelineWords {
   std::vector<std::uint64_t*> words = {};
   std::uint64_t epoch = 0;
-  std::byte* workspace = nullptr;  // workspace_bytes(program), in symmetric memory
-  // Where another rank has what this rank has at `own`, in symmetric memory; null: `own` is not in
-  // it. A single rank needs none.
-  std::function<std::byte*(int rank, const std::byte* own)> peer = {};
 };
 
 // C [c] = a [c.count(), K] x B + bias for all products. `a` is row by row, without gaps.
@@ -47,14 +42,15 @@ struct HostPatience {
 // longer agree.
 class HostPipeline : public pipelines::PipelineRuntime {
  public:
-  // `program` outlives this.
-  HostPipeline(const pipelines::Program& program, HostPipelineMemory memory, HostMultiply multiply,
+  HostPipeline(PipelineBuffers buffers, HostPipelineWords words, HostMultiply multiply,
                HostPatience patience);
 
-  int rank() const override { return memory_.rank; }
+  int rank() const override { return buffers_.rank(); }
   // The memory is there already. kInvalidArgument: there is no workspace, or it is not symmetric.
-  Status allocate(pipelines::BufferId buffer) override;
-  Status share_handles(std::span<const pipelines::BufferId> buffers) override;
+  Status allocate(pipelines::BufferId buffer) override { return buffers_.check_allocated(buffer); }
+  Status share_handles(std::span<const pipelines::BufferId> buffers) override {
+    return buffers_.check_shared(buffers);
+  }
 
   Status begin_call(pipelines::CallBuffers buffers) override;
   // The list has the order of all streams.
@@ -70,26 +66,17 @@ class HostPipeline : public pipelines::PipelineRuntime {
 
  private:
   std::uint64_t& word(const pipelines::Word& word) const;
-  const pipelines::Buffer& described(pipelines::BufferId buffer) const {
-    return program_.buffers[static_cast<std::size_t>(buffer)];
-  }
-  std::size_t row_bytes(pipelines::BufferId buffer) const;
-  std::byte* own(pipelines::BufferId buffer) const;
-  // Of the first row of the place's buffer.
-  Result<std::byte*> address(const pipelines::Place& place) const;
   // What to say of a wait for `word`: "rank 0 waits for rank 1".
   std::string wait_text(const pipelines::Word& word, std::string_view waits) const;
   Status late(const pipelines::Word& word, std::uint64_t seen,
               std::chrono::milliseconds timeout) const;
   Status gone(const pipelines::Word& word, std::uint64_t seen) const;
 
-  const pipelines::Program& program_;
-  HostPipelineMemory memory_;
+  PipelineBuffers buffers_;
+  std::vector<std::uint64_t*> words_;
+  std::uint64_t epoch_;
   HostMultiply multiply_;
   HostPatience patience_;
-  std::vector<std::size_t> offsets_;  // of workspaces, by buffer
-  std::uint64_t epoch_;
-  pipelines::CallBuffers buffers_;
   Status status_;
 };
 

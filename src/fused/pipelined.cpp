@@ -63,6 +63,8 @@ Result<PipelinedAllGatherMatmul> pipelined(const AllGatherMatmulProblem& problem
                                                 .k = call.k,
                                                 .dtype = call.dtype,
                                                 .streams = call.pipeline.streams},
+                                .matmul = problem.matmul,
+                                .stream = call.stream,
                                 .shard = problem.shard,
                                 .gathered = call.gathered,
                                 .timeout = call.timeout};

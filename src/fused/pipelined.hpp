@@ -9,6 +9,7 @@
 
 #include "fused/all_gather_matmul.hpp"
 #include "fused/host_pipeline.hpp"
+#include "matmul/engine.hpp"
 #include "matmul/problem.hpp"
 #include "pipelines/program.hpp"
 
@@ -26,6 +27,9 @@ struct PipelinedAllGatherMatmul {
   // pipelined_ring, get, 4 streams".
   std::string text;
   CheckedMatmul product;                 // of the gathered A
+  Matmul matmul;                         // likewise, as the engine of GPUs takes it
+  MatmulEngine* engine = nullptr;        // of GPUs
+  Stream stream = nullptr;               // likewise
   const void* shard = nullptr;           // null: this rank has no rows
   void* gathered = nullptr;              // null: it is no output
   std::chrono::milliseconds timeout{0};  // 0: that of the group

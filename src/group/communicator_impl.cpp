@@ -95,7 +95,7 @@ std::string CommunicatorImpl::position() {
     if (std::string oldest = executor->position(); !oldest.empty()) return oldest;
   }
   const Operation latest = failure_->latest();
-  if (latest.row == nullptr) return "no operation yet";
+  if (!latest.is_known()) return "no operation yet";
   return to_string(latest) + (streams_->caught_up() ? ", which has ended" : "");
 }
 

@@ -14,7 +14,7 @@
 #include "executors/copy_engine/arrival_lane.hpp"
 #include "executors/executor.hpp"
 #include "group/failure_state.hpp"
-#include "group/host_pipelines.hpp"
+#include "group/pipelines.hpp"
 #include "group/plan_cache.hpp"
 #include "group/recorder/flight_recorder.hpp"
 #include "memory/symmetric_heap.hpp"
@@ -97,7 +97,7 @@ class CommunicatorImpl : private GroupServices {
   Result<ArrivalLane::Turn> begin_arrivals(Stream stream, int chunks);
   Status end_arrivals(ArrivalLane::Turn turn, Stream stream);  // in any case
 
-  // On the host, in symmetric memory.
+  // In symmetric memory. The group's device is current; the stream is not captured.
   Status execute(const PipelinedAllGatherMatmul& call);
 
   // From any thread, also while another one's call waits.
@@ -187,6 +187,7 @@ class CommunicatorImpl : private GroupServices {
   Status enqueue(PlannedOperation& operation);
   Status copy_alone(const PlannedOperation& operation);
   Status wait_on_host(const PlannedOperation& operation);
+  std::unique_ptr<Pipelines> make_pipelines();
   void note_started(const PlannedOperation& operation);
   void record_start(const PlannedOperation& operation);
 
@@ -232,8 +233,7 @@ class CommunicatorImpl : private GroupServices {
   std::uint64_t sequence_ = 0;
   std::atomic<std::uint64_t> started_ = 0;  // an event stands behind the operation with this number
   PlanCache plans_;
-  HostPipelines host_pipelines_{*this,
-                                [this](std::size_t bytes) { return allocate_locked(bytes); }};
+  std::unique_ptr<Pipelines> pipelines_;  // since the first call
 };
 
 }  // namespace tutti

@@ -97,7 +97,7 @@ bool FailureState::has_left(int rank) const {
 std::string FailureState::last_words() const {
   if (failed()) return {};
   const Operation last = latest();
-  return last.row == nullptr ? "before its first operation" : "after " + to_string(last);
+  return last.is_known() ? "after " + to_string(last) : "before its first operation";
 }
 
 void FailureState::await_account(std::chrono::milliseconds limit) {
@@ -273,7 +273,7 @@ std::string FailureState::describe_others() const {
 // Called with the lock held, or before anybody else can see the object fail.
 std::string FailureState::describe_operation(std::uint64_t sequence) const {
   const Operation& operation = recent_[sequence % kRemembered];
-  if (operation.row == nullptr || operation.sequence != sequence) {
+  if (!operation.is_known() || operation.sequence != sequence) {
     return fmt::format("operation #{}", sequence);
   }
   return to_string(operation);

@@ -10,6 +10,8 @@
 #include "base/try.hpp"
 #include "drivers/cuda.hpp"
 #include "group/communicator_impl.hpp"
+#include "group/cuda_pipelines.hpp"
+#include "group/host_pipelines.hpp"
 #include "planning/selection.hpp"
 
 namespace tutti {
@@ -315,7 +317,23 @@ Status CommunicatorImpl::execute(const PipelinedAllGatherMatmul& call) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
   const NvtxRange range(call.text.c_str());
-  return host_pipelines_.run(call);
+  if (pipelines_ == nullptr) pipelines_ = make_pipelines();
+  return pipelines_->run(call);
+}
+
+std::unique_ptr<Pipelines> CommunicatorImpl::make_pipelines() {
+  GroupServices& group = *this;
+  const auto allocate = [this](std::size_t bytes) { return allocate_locked(bytes); };
+  const auto begin = [this](Operation operation) {
+    operation.sequence = ++sequence_;
+    failure_->note(operation);
+    return operation.sequence;
+  };
+  const auto barrier = [this] { return executors_.front()->stream_barrier(); };
+  auto backend = cuda() == nullptr
+                     ? make_host_pipelines(group, allocate)
+                     : make_cuda_pipelines(group, {.stream_barrier = barrier, .begin = begin});
+  return std::make_unique<Pipelines>(group, allocate, std::move(backend));
 }
 
 void CommunicatorImpl::record_start(const PlannedOperation& operation) {

@@ -6,6 +6,7 @@ namespace tutti {
 namespace {
 
 std::string step_text(const Operation& operation) {
+  if (operation.row == nullptr) return fmt::format("pipeline #{}", operation.sequence);
   const Collective collective = operation.row->collective;
   if (operation.messages > 1) {
     return fmt::format("{} #{} ({} messages, {} bytes)", operation.row->id, operation.sequence,

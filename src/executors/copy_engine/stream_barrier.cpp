@@ -124,7 +124,10 @@ Status StreamBarrier::try_out(const Place& place, Deadline deadline) {
 }
 
 StreamBarrier::StreamBarrier(CudaDriver& cuda, int rank, std::unique_ptr<Pages> pages)
-    : cuda_(cuda), rank_(rank), pages_(std::move(pages)) {}
+    : cuda_(cuda),
+      rank_(rank),
+      pages_(std::move(pages)),
+      waits_(std::make_unique<StreamWaits>(cuda, rank, pages_->on_host, pages_->on_device)) {}
 
 StreamBarrier::~StreamBarrier() {
   if (drained_) {
@@ -138,9 +141,15 @@ BarrierPage& StreamBarrier::own() const {
   return *pages_->on_host[static_cast<std::size_t>(rank_)];
 }
 
-void StreamBarrier::note(std::uint32_t signature) {
+std::uint64_t StreamBarrier::note(std::uint32_t signature) {
   const std::lock_guard lock(mutex_);
   note_operation(own(), ++noted_, signature);
+  return noted_;
+}
+
+void StreamBarrier::announce(std::uint32_t signature) {
+  const std::lock_guard lock(mutex_);
+  note_operation(own(), noted_ + 1, signature);
 }
 
 Status StreamBarrier::enqueue(const KernelArgs& work, Stream stream,
@@ -206,6 +215,12 @@ FailureRecord StreamBarrier::record_of(const Pending& pending, const BarrierView
 }
 
 std::optional<FailureRecord> StreamBarrier::look(std::uint64_t usual_ns, std::uint32_t notices) {
+  if (auto record = look_at_barriers(usual_ns, notices)) return record;
+  return waits_->look(usual_ns, notices);
+}
+
+std::optional<FailureRecord> StreamBarrier::look_at_barriers(std::uint64_t usual_ns,
+                                                             std::uint32_t notices) {
   const std::lock_guard lock(mutex_);
   const Pending* const pending = current();
   if (pending == nullptr) return std::nullopt;
@@ -224,6 +239,11 @@ std::optional<FailureRecord> StreamBarrier::look(std::uint64_t usual_ns, std::ui
 }
 
 std::optional<FailureRecord> StreamBarrier::waiting() {
+  if (auto record = waiting_in_barrier()) return record;
+  return waits_->waiting();
+}
+
+std::optional<FailureRecord> StreamBarrier::waiting_in_barrier() {
   const std::lock_guard lock(mutex_);
   const Pending* const pending = current();
   if (pending == nullptr) return std::nullopt;
@@ -237,6 +257,7 @@ void StreamBarrier::release() {
   released_ = true;
   leave_peers(pages_->on_host, rank_);
   end_barriers(pages_->on_host, rank_, last_);
+  waits_->release();
 }
 
 }  // namespace tutti

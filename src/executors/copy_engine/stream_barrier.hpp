@@ -1,5 +1,6 @@
 // The barriers of one rank's streams (barrier_words.hpp): the pages of its group, what is enqueued,
-// and the host's watch over what waits.
+// and the host's watch over what waits. Pipelines wait for single words of the same pages
+// (stream_waits.hpp).
 #pragma once
 
 #include <deque>
@@ -10,6 +11,7 @@
 
 #include "base/deadline.hpp"
 #include "executors/copy_engine/barrier_words.hpp"
+#include "executors/copy_engine/stream_waits.hpp"
 
 namespace tutti {
 
@@ -30,13 +32,18 @@ class StreamBarrier {
   StreamBarrier(const StreamBarrier&) = delete;
   StreamBarrier& operator=(const StreamBarrier&) = delete;
 
-  // Before each eager operation of all ranks is enqueued, whatever it meets by.
-  void note(std::uint32_t signature);
+  // Before each eager operation of all ranks is enqueued, whatever it meets by. Its number in the
+  // page.
+  std::uint64_t note(std::uint32_t signature);
+  // What this rank will note next, for peers that wait for it meanwhile.
+  void announce(std::uint32_t signature);
   // Enqueues a barrier of the operation `work`, in the order of the stream. Barriers of one rank
   // are enqueued in the order in which they run. `first`: operations ahead of it, with which it is
   // one batch. The device is current.
   Status enqueue(const KernelArgs& work, Stream stream,
                  std::vector<CudaMemoryOperation> first = {});
+  // Waits for single words, in the same pages. What follows is of these, too.
+  StreamWaits& waits() { return *waits_; }
 
   // Of the wait that a stream is in, if it cannot go on: another operation at a peer, a peer that
   // has left, or a deadline that has passed. `usual_ns`: that of operations without one of their
@@ -65,6 +72,8 @@ class StreamBarrier {
   Status try_out(const Place& place, Deadline deadline);
   static Status try_words(const Place& place, const Pages& pages);
   BarrierPage& own() const;
+  std::optional<FailureRecord> look_at_barriers(std::uint64_t usual_ns, std::uint32_t notices);
+  std::optional<FailureRecord> waiting_in_barrier();
   const Pending* current();
   std::optional<std::uint32_t> other_operation(const Pending& pending, const BarrierView& view,
                                                int peer) const;
@@ -74,6 +83,7 @@ class StreamBarrier {
   CudaDriver& cuda_;
   const int rank_;
   std::unique_ptr<Pages> pages_;
+  std::unique_ptr<StreamWaits> waits_;
   bool drained_ = true;
 
   std::mutex mutex_;  // not held while something is enqueued, which may block

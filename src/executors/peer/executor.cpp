@@ -102,11 +102,20 @@ Status PeerExecutor::open_barrier() {
   }
   if (group_.has_failed()) return opened.status();
   no_barrier_ = true;
+  why_no_barrier_ = opened.status().message();
   group_.forget_plans();
   log_once(rank() == 0 ? LogLevel::kWarn : LogLevel::kInfo,
            fmt::format("ranks meet by kernels, not by stream memory operations: {}",
-                       opened.status().message()));
+                       why_no_barrier_));
   return Status::ok();
+}
+
+Result<StreamBarrier*> PeerExecutor::stream_barrier() {
+  if (group_.cuda() == nullptr) return Executor::stream_barrier();
+  if (barrier_ == nullptr && !no_barrier_) TUTTI_TRY(open_barrier());
+  if (barrier_ != nullptr) return barrier_.get();
+  return Status(StatusCode::kUnsupported,
+                fmt::format("no stream memory operations: {}", why_no_barrier_));
 }
 
 // The first operation of a capture agrees on a channel that is free on every rank: one exchange of

@@ -55,6 +55,7 @@ class PeerExecutor : public Executor {
   Status sweep() override;
 
   Result<ArrivalLane*> arrivals() override;
+  Result<StreamBarrier*> stream_barrier() override;
 
   // one_sided_calls.cpp
   Status execute(const OneSidedCall& call) override;
@@ -144,6 +145,7 @@ class PeerExecutor : public Executor {
   std::unique_ptr<StreamBarrier> barrier_;
   std::atomic<StreamBarrier*> watched_ = nullptr;  // the same, for other threads
   bool no_barrier_ = false;                        // a rank cannot have it
+  std::string why_no_barrier_;
 
   std::unique_ptr<ArrivalLane> arrivals_;  // made when first asked for
   std::atomic<ArrivalLane*> watched_arrivals_ = nullptr;

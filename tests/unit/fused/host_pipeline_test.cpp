@@ -60,14 +60,18 @@ class World {
     }
   }
 
-  HostPipelineMemory memory_of(int rank) {
-    HostPipelineMemory memory{.rank = rank, .epoch = epoch_, .workspace = at(rank, workspace_)};
-    for (auto& words : words_) memory.words.push_back(words.data());
-    memory.peer = [this, rank](int peer, const std::byte* own) -> std::byte* {
+  HostPipelineWords words() {
+    HostPipelineWords made{.epoch = epoch_};
+    for (auto& words : words_) made.words.push_back(words.data());
+    return made;
+  }
+  PipelineBuffers memory_of(int rank) { return memory_of(rank, at(rank, workspace_)); }
+  PipelineBuffers memory_of(int rank, std::byte* workspace) {
+    const auto peer = [this, rank](int of, const std::byte* own) -> std::byte* {
       const auto offset = static_cast<std::size_t>(own - at(rank, 0));
-      return is_symmetric(offset) ? at(peer, offset) : nullptr;
+      return is_symmetric(offset) ? at(of, offset) : nullptr;
     };
-    return memory;
+    return {program, rank, workspace, peer};
   }
 
   std::byte* at(int rank, std::size_t offset) {
@@ -179,7 +183,7 @@ class Rank : public HostPipeline {
  public:
   Rank(World& world, int rank, unsigned seed)
       : HostPipeline(
-            world.program, world.memory_of(rank),
+            world.memory_of(rank), world.words(),
             [this, &world](const HostProduct& call) {
               dawdle();
               return multiply_plainly(world.program, call);
@@ -259,7 +263,7 @@ Status call_alone(World& world, HostPipeline& runtime, int rank) {
 }
 
 HostPipeline rank_of(World& world, int rank, HostPatience patience) {
-  return {world.program, world.memory_of(rank),
+  return {world.memory_of(rank), world.words(),
           [&world](const HostProduct& call) { return multiply_plainly(world.program, call); },
           std::move(patience)};
 }
@@ -286,17 +290,15 @@ TEST(HostPipeline, AWaitEndsIfTheGroupFails) {
 
 TEST(HostPipeline, WorkspacesAndSharedBuffersHaveToBeSymmetric) {
   World world(small(Algorithm::kShift, Protocol::kPut, 2, 8));
-  HostPipelineMemory memory = world.memory_of(0);
-  memory.workspace = nullptr;
-  const auto setup = [&](HostPipelineMemory with) {
-    HostPipeline runtime(world.program, std::move(with), {}, patience());
+  const auto setup = [&](std::byte* workspace) {
+    HostPipeline runtime(world.memory_of(0, workspace), world.words(), {}, patience());
     const Status status = run_setup(world.program, runtime);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     return status.message();
   };
-  EXPECT_EQ(setup(memory), "all_gather_matmul: no workspace for A_gathered");
-  memory.workspace = world.at(0, 4);
-  EXPECT_EQ(setup(memory), "all_gather_matmul: A_gathered of rank 0 is not in symmetric memory");
+  EXPECT_EQ(setup(nullptr), "all_gather_matmul: no workspace for A_gathered");
+  EXPECT_EQ(setup(world.at(0, 4)),
+            "all_gather_matmul: A_gathered of rank 0 is not in symmetric memory");
 }
 
 // Rank 1 writes its A only after rank 0's last matmul, or as rank 0 waits for it.
@@ -316,7 +318,7 @@ int count_wrong_of_rank_0(bool waits) {
   const std::string failures = run_ranks(RankKind::kThreads, 2, [&](int rank) {
     int multiplied = 0;
     HostPipeline runtime(
-        world.program, world.memory_of(rank),
+        world.memory_of(rank), world.words(),
         [&](const HostProduct& call) {
           if (rank == 0 && ++multiplied == (waits ? 1 : 2)) begins = true;
           return multiply_plainly(world.program, call);

@@ -1,0 +1,137 @@
+#include "executors/copy_engine/stream_waits.hpp"
+
+namespace tutti {
+namespace {
+
+using Kind = CudaMemoryOperation::Kind;
+
+}  // namespace
+
+Status StreamWaits::await(const Call& call, const PipelineWord& word, int number, Stream stream) {
+  const auto at = static_cast<std::size_t>(number);
+  std::uint64_t wait = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    (void)current(at);  // forgets what has ended
+    wait = ++streams_[at].enqueued;
+    streams_[at].pending.push_back({wait, word, call});
+  }
+  BarrierPage& own = *on_device_[static_cast<std::size_t>(rank_)];
+  const std::array operations{
+      CudaMemoryOperation{Kind::kWrite, &own.pipelines.at[at], wait},
+      CudaMemoryOperation{Kind::kWaitAtLeast, &word_in(own, word), call.epoch},
+      CudaMemoryOperation{Kind::kWaitAtLeast, &own.health,
+                          healthy_word(static_cast<int>(on_host_.size()))}};
+  return cuda_.memory_operations(operations, stream);
+}
+
+Status StreamWaits::signal(const Call& call, int rank, const PipelineWord& word, Stream stream) {
+  BarrierPage& there = *on_device_[static_cast<std::size_t>(rank)];
+  const CudaMemoryOperation write{Kind::kWrite, &word_in(there, word), call.epoch};
+  return cuda_.memory_operations({&write, 1}, stream);
+}
+
+// The latest wait that the stream has begun; null where there is none, or it was released. Under
+// the lock.
+const StreamWaits::Pending* StreamWaits::current(std::size_t number) {
+  Watched& watched = streams_[number];
+  const std::uint64_t begun = read_word(own().pipelines.at[number]);
+  while (!watched.pending.empty() && watched.pending.front().number < begun) {
+    watched.pending.pop_front();
+  }
+  if (released_ || watched.pending.empty()) return nullptr;
+  const Pending& front = watched.pending.front();
+  if (front.number != begun) return nullptr;
+  if (watched.waiting_in != front.number) {
+    watched.waiting_in = front.number;
+    watched.since = Clock::now();
+    watched.left = -1;
+  }
+  return &front;
+}
+
+// For whom it waits: who writes the word, or a rank that has given up. -1: it goes on.
+int StreamWaits::missing_rank(const Pending& pending) const {
+  if (!has_reached(read_word(word_in(own(), pending.word)), pending.call.epoch)) {
+    return pending.word.writer;
+  }
+  const std::uint64_t health = read_word(own().health);
+  for (int peer = 0; peer < static_cast<int>(on_host_.size()); ++peer) {
+    if (peer == rank_) continue;
+    if ((health >> 8 * place_in_health(rank_, peer) & 0xff) == 0) return peer;
+  }
+  return -1;
+}
+
+FailureRecord StreamWaits::record_of(const Pending& pending, Clock::time_point since, int missing,
+                                     FailureReason reason, std::uint32_t there) const {
+  return {.sequence = pending.call.sequence,
+          .expected_epoch = pending.call.epoch,
+          .seen_epoch = read_word(word_in(own(), pending.word)),
+          .expected_signature = pending.call.signature,
+          .seen_signature = there,
+          .waiting_rank = rank_,
+          .missing_rank = missing,
+          .block = 0,
+          .reason = static_cast<std::uint32_t>(reason),
+          .waited_ns =
+              static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now() - since).count()),
+          .state = 1,
+          .signal = 0};
+}
+
+std::optional<FailureRecord> StreamWaits::look_at(std::size_t number, std::uint64_t usual_ns,
+                                                  std::uint32_t notices) {
+  const Pending* const pending = current(number);
+  const int missing = pending == nullptr ? -1 : missing_rank(*pending);
+  if (missing < 0) return std::nullopt;
+  Watched& watched = streams_[number];
+  const Call& call = pending->call;
+  const auto there = noted_operation(*on_host_[static_cast<std::size_t>(missing)], call.noted);
+  if (there && *there != call.signature) {
+    return record_of(*pending, watched.since, missing, FailureReason::kMismatch, *there);
+  }
+  // It was looked for in vain since it was seen to have left: nothing will come.
+  if (watched.left == missing) return record_of(*pending, watched.since, missing, FailureReason::kLeft);
+  if ((notices & Notice::left(missing)) != 0) watched.left = missing;
+  const std::uint64_t limit = call.timeout_ns != 0 ? call.timeout_ns : usual_ns;
+  if (Clock::now() - watched.since < std::chrono::nanoseconds(limit)) return std::nullopt;
+  return record_of(*pending, watched.since, missing, FailureReason::kTimeout);
+}
+
+std::optional<FailureRecord> StreamWaits::look(std::uint64_t usual_ns, std::uint32_t notices) {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t number = 0; number < streams_.size(); ++number) {
+    if (auto record = look_at(number, usual_ns, notices)) return record;
+  }
+  return std::nullopt;
+}
+
+std::optional<FailureRecord> StreamWaits::waiting() {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t number = 0; number < streams_.size(); ++number) {
+    const Pending* const pending = current(number);
+    const int missing = pending == nullptr ? -1 : missing_rank(*pending);
+    if (missing < 0) continue;
+    return record_of(*pending, streams_[number].since, missing, FailureReason::kAborted);
+  }
+  return std::nullopt;
+}
+
+// Far beyond all epochs that a stream awaits. The health of this rank's page ends the other wait.
+void StreamWaits::release() {
+  constexpr std::uint64_t kBeyond = std::uint64_t{1} << 62;
+  const std::lock_guard lock(mutex_);
+  released_ = true;
+  for (auto& slot : own().pipelines.words) {
+    for (auto& kind : slot) {
+      for (auto& words : kind) {
+        for (std::uint64_t& word : words) {
+          std::atomic_ref(word).store(kBeyond, std::memory_order_seq_cst);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,170 @@
+#include "group/cuda_pipelines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "base/try.hpp"
+#include "bootstrap/bootstrap.hpp"
+#include "drivers/cuda.hpp"
+#include "fused/cuda_pipeline.hpp"
+#include "memory/device_scope.hpp"
+
+namespace tutti {
+namespace {
+
+static_assert(kMostKeptPipelines <= kPipelineSlots);
+static_assert(pipelines::kMostPipelineStreams < kPipelineStreams);
+static_assert(pipelines::kMostPipelineTiles <= kPipelineWords && kMaxCudaRanks <= kPipelineWords);
+
+// What ranks that make the same call have alike.
+std::uint32_t signature_of(const PipelinedAllGatherMatmul& call) {
+  const std::uint64_t hash = Hash().add(call.text).add(hash_of(call.description)).value();
+  return static_cast<std::uint32_t>(hash ^ hash >> 32);
+}
+
+Operation operation_of(const PipelinedAllGatherMatmul& call) {
+  return {.timeout = call.timeout, .step_of = std::make_shared<const std::string>(call.text)};
+}
+
+class WaitingWords : public fused::PipelineWords {
+ public:
+  WaitingWords(StreamWaits& waits, const StreamWaits::Call& call, int slot)
+      : waits_(waits), call_(call), slot_(slot) {}
+
+  Status await(const pipelines::Word& word, int number, Stream stream) override {
+    const int watched = number == pipelines::kCallerStream ? kPipelineStreams - 1 : number;
+    return waits_.await(call_, place_of(word), watched, stream);
+  }
+  Status signal(const pipelines::Word& word, Stream stream) override {
+    return waits_.signal(call_, word.rank, place_of(word), stream);
+  }
+
+ private:
+  PipelineWord place_of(const pipelines::Word& word) const {
+    return {.slot = slot_,
+            .is_done = word.kind == pipelines::WordKind::kDone,
+            .writer = word.writer,
+            .index = word.index};
+  }
+
+  StreamWaits& waits_;
+  const StreamWaits::Call& call_;
+  const int slot_;
+};
+
+class CudaPipelines : public PipelineBackend {
+ public:
+  CudaPipelines(GroupServices& group, CudaPipelineHooks hooks)
+      : group_(group), cuda_(*group.cuda()), hooks_(std::move(hooks)) {}
+  ~CudaPipelines() override {
+    const DeviceScope scope(cuda_, group_.device());
+    streams_.push_back(caller_);  // its event alone is this object's
+    for (const auto& [stream, event] : streams_) {
+      if (event != nullptr) (void)cuda_.destroy_event(event);
+      if (stream != nullptr) (void)cuda_.destroy_stream(stream);
+    }
+  }
+  CudaPipelines(const CudaPipelines&) = delete;
+  CudaPipelines& operator=(const CudaPipelines&) = delete;
+
+  void tell(const PipelinedAllGatherMatmul& call) override {
+    if (barrier_ != nullptr) barrier_->announce(signature_of(call));
+  }
+
+  Status open(const PipelinedAllGatherMatmul& call) override {
+    TUTTI_ASSIGN(barrier_, hooks_.stream_barrier());
+    barrier_->announce(signature_of(call));
+    const Status made = make_streams(static_cast<std::size_t>(call.description.streams));
+    return made.is_ok() ? made : group_.fail(made);  // the others go on
+  }
+
+  // They are in the barrier's pages.
+  std::size_t words_bytes(const pipelines::Program&) const override { return 0; }
+
+  Status await_earlier(const PipelinedAllGatherMatmul& call) override {
+    const std::chrono::milliseconds timeout = timeout_of(call, group_);
+    const Deadline end(timeout);
+    while (uses_memory()) {
+      TUTTI_TRY(group_.failure());
+      if (end.passed()) {
+        return group_.fail({StatusCode::kTimeout,
+                            fmt::format("{}: {} pipelines are kept, and earlier calls of this "
+                                        "communicator have not ended after {} ms",
+                                        kAllGatherMatmul, kMostKeptPipelines, timeout.count())});
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    return Status::ok();
+  }
+  bool uses_memory() const override { return !group_.streams().caught_up(true); }
+
+  Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call) override {
+    const PreparedPipeline::Variant& variant = prepared.variant_of(call);
+    const std::vector<std::byte*> callers = buffers_of(variant.program, call);
+    fused::PipelineBuffers buffers = prepared.buffers_of(variant, group_.bootstrap().rank());
+    buffers.bind(callers);
+    const fused::PipelineStreams streams{{call.stream, caller_.event}, streams_};
+    auto products = fused::PipelineProducts::make(*call.engine, call.matmul, variant.list, buffers,
+                                                  streams);
+    TUTTI_TRY(products.status().with_context(kAllGatherMatmul));
+    const Status status = enqueue(prepared, call, buffers, *products);
+    return status.is_ok() ? status : group_.fail(status);
+  }
+
+ private:
+  Status make_streams(std::size_t count) {
+    const DeviceScope scope(cuda_, group_.device());
+    TUTTI_TRY(scope.status());
+    if (caller_.event == nullptr) {
+      TUTTI_ASSIGN(caller_.event, cuda_.create_event(false));
+    }
+    while (streams_.size() < count) {
+      fused::PipelineStreams::One& made = streams_.emplace_back();
+      TUTTI_ASSIGN(made.stream, cuda_.create_stream(group_.device()));
+      TUTTI_ASSIGN(made.event, cuda_.create_event(false));
+    }
+    return Status::ok();
+  }
+
+  Status enqueue(const PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
+                 const fused::PipelineBuffers& buffers, fused::PipelineProducts& products) {
+    TUTTI_TRY(group_.streams().enter(call.stream));
+    const std::uint32_t signature = signature_of(call);
+    const std::chrono::nanoseconds timeout = limited(call.timeout);
+    const StreamWaits::Call watched{
+        .epoch = barrier_->waits().next_epoch(),
+        .sequence = hooks_.begin(operation_of(call)),
+        .timeout_ns = static_cast<std::uint64_t>(timeout.count()),
+        .noted = barrier_->note(signature),
+        .signature = signature};
+    WaitingWords words(barrier_->waits(), watched, prepared.slot);
+    const fused::PipelineStreams streams{{call.stream, caller_.event}, streams_};
+    fused::CudaPipeline runtime(buffers, {cuda_, streams, words, products});
+    const PreparedPipeline::Variant& variant = prepared.variant_of(call);
+    const Status status = run_call(variant.program, variant.list, buffers.bound(), runtime);
+    const Status left = group_.streams().leave(call.stream);
+    return status.is_ok() ? left : status;
+  }
+
+  GroupServices& group_;
+  CudaDriver& cuda_;
+  CudaPipelineHooks hooks_;
+  StreamBarrier* barrier_ = nullptr;  // since the first call
+  std::vector<fused::PipelineStreams::One> streams_;
+  fused::PipelineStreams::One caller_;  // the event; each call has its stream
+};
+
+}  // namespace
+
+std::unique_ptr<PipelineBackend> make_cuda_pipelines(GroupServices& group,
+                                                     CudaPipelineHooks hooks) {
+  return std::make_unique<CudaPipelines>(group, std::move(hooks));
+}
+
+}  // namespace tutti

@@ -1,0 +1,114 @@
+// The pipelines of all_gather + matmul that a group has prepared, and their memory.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bootstrap/rank_names.hpp"
+#include "executors/services.hpp"
+#include "fused/pipeline_buffers.hpp"
+#include "fused/pipelined.hpp"
+#include "memory/symmetric_heap.hpp"
+#include "pipelines/lower.hpp"
+
+namespace tutti {
+
+inline constexpr std::size_t kMostKeptPipelines = 16;
+
+struct PreparedPipeline {
+  // Whether the gathered A is an output changes nothing that other ranks see.
+  struct Variant {
+    pipelines::Program program;
+    std::vector<pipelines::Instruction> list;  // of this rank
+  };
+  pipelines::Description description;
+  std::string text;
+  int slot = 0;  // below kMostKeptPipelines, of no other one that is kept; the same on all ranks
+  Variant without_output, with_output;
+  std::size_t words_bytes = 0;  // in `memory`, before the workspace
+  std::shared_ptr<SymmetricSegment> memory;
+  std::uint64_t epoch = 0;  // of the last call, where epochs are the pipeline's own
+
+  const Variant& variant_of(const PipelinedAllGatherMatmul& call) const {
+    return call.gathered != nullptr ? with_output : without_output;
+  }
+  // Of the workspace; the caller's buffers are not symmetric.
+  fused::PipelineBuffers buffers_of(const Variant& variant, int rank) const;
+};
+
+// The deadline of a call's waits.
+std::chrono::milliseconds timeout_of(const PipelinedAllGatherMatmul& call,
+                                     const GroupServices& group);
+
+// What differs between the host and GPUs.
+class PipelineBackend {
+ public:
+  virtual ~PipelineBackend() = default;
+
+  // This rank begins a call, for ranks that wait for it meanwhile.
+  virtual void tell(const PipelinedAllGatherMatmul& call) = 0;
+  // Collective, before a pipeline is prepared: makes what all calls need besides it.
+  virtual Status open(const PipelinedAllGatherMatmul& call) = 0;
+  // What words take in the pipeline's own memory.
+  virtual std::size_t words_bytes(const pipelines::Program& program) const = 0;
+  // Nothing uses the memory of earlier calls any more, when it returns.
+  virtual Status await_earlier(const PipelinedAllGatherMatmul& call) = 0;
+  virtual bool uses_memory() const = 0;  // likewise, asked
+  // A failure that leaves the ranks out of step is the group's.
+  virtual Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call) = 0;
+};
+
+// Collective.
+using AllocateSymmetric =
+    std::function<Result<std::shared_ptr<SymmetricSegment>>(std::size_t bytes)>;
+
+// All functions are called by one thread at a time, on all ranks in the same order.
+class Pipelines {
+ public:
+  // The group outlives this.
+  Pipelines(GroupServices& group, AllocateSymmetric allocate,
+            std::unique_ptr<PipelineBackend> backend)
+      : group_(group), allocate_(std::move(allocate)), backend_(std::move(backend)) {}
+  ~Pipelines();
+  Pipelines(const Pipelines&) = delete;
+  Pipelines& operator=(const Pipelines&) = delete;
+
+  // Host: C is valid when it returns. GPUs: it is enqueued. The first call of a description asks
+  // the other ranks, and prepares it; beyond kMostKeptPipelines, the one that was used least
+  // recently is forgotten on all ranks. A call that fails after that is the failure of the group:
+  // the words of the ranks no longer agree.
+  // kMismatch, of the group: the ranks' texts differ; it names both. kResourceExhausted: no memory
+  // on a rank; then the group stays usable. kUnsupported, on a GPU: a product cannot run, or the
+  // ranks have no stream memory operations; nothing was enqueued.
+  Status run(const PipelinedAllGatherMatmul& call);
+
+ private:
+  Result<PreparedPipeline*> find_or_prepare(const PipelinedAllGatherMatmul& call);
+  Status agree(const PipelinedAllGatherMatmul& call);
+  Result<PreparedPipeline> prepare(const PipelinedAllGatherMatmul& call);
+  Result<PreparedPipeline::Variant> derive_variant(pipelines::Description description,
+                                                   bool gathered) const;
+  int free_slot() const;
+
+  GroupServices& group_;
+  AllocateSymmetric allocate_;
+  std::unique_ptr<PipelineBackend> backend_;
+  std::list<PreparedPipeline> prepared_;  // the one that was used last comes first
+};
+
+// Of two calls that should be the same one: "ranks run different operations: ...".
+struct PipelineCaller {
+  int rank = 0;
+  std::string text;
+};
+Status pipeline_mismatch(const PipelineCaller& one, const PipelineCaller& other,
+                         const RankNames& names);
+
+}  // namespace tutti
