@@ -22,8 +22,12 @@ namespace tutti {
 struct AllGatherMatmulPipeline {
   /// Which of two ranks moves the data: "get", the one that receives; "put", the one that sends.
   std::string_view protocol = "get";
-  int streams = 4;  ///< Steps are divided among so many streams: 1 to 16. The host has one.
-  int tiles = 8;    ///< Of each shard, for pipelined_tiles: 1 to 64.
+  /// Steps are divided among so many streams of the communicator: 1 to 16. The host has one.
+  int streams = 4;
+  int tiles = 8;  ///< Of each shard, for pipelined_tiles: 1 to 64.
+  /// Streams begin their first transfers in turn, so that the first rows arrive before the second.
+  /// A ring always does.
+  bool inter_stream_order = false;
 };
 
 /// Arguments of all_gather_matmul(). `m`, `n` (of each product), `k`, `dtype`, `b_layout`, the

@@ -48,9 +48,10 @@ Status check(const AllGatherMatmulPipeline& pipeline) {
 
 std::string options_text(const pipelines::Description& description) {
   const bool tiled = description.algorithm == pipelines::Algorithm::kTiles;
-  return fmt::format("{}{}, {} stream{}", to_string(description.protocol),
+  return fmt::format("{}{}, {} stream{}{}", to_string(description.protocol),
                      tiled ? fmt::format(", {} tiles", description.tiles) : "", description.streams,
-                     description.streams == 1 ? "" : "s");
+                     description.streams == 1 ? "" : "s",
+                     description.inter_stream_order ? " in order" : "");
 }
 
 // Biases are not described: they come with the multiplication.
@@ -62,7 +63,8 @@ Result<PipelinedAllGatherMatmul> pipelined(const AllGatherMatmulProblem& problem
                                                 .m = call.m,
                                                 .k = call.k,
                                                 .dtype = call.dtype,
-                                                .streams = call.pipeline.streams},
+                                                .streams = call.pipeline.streams,
+                                .inter_stream_order = call.pipeline.inter_stream_order},
                                 .matmul = problem.matmul,
                                 .stream = call.stream,
                                 .shard = problem.shard,

@@ -39,7 +39,7 @@ Result<PipelinedAllGatherMatmul> pipelined(const AllGatherMatmulProblem& problem
                                            const AllGatherMatmul& call,
                                            AllGatherMatmulAlgorithm algorithm);
 
-// "get, 4 streams", "put, 8 tiles, 4 streams"
+// "get, 4 streams", "put, 8 tiles, 4 streams in order"
 std::string options_text(const pipelines::Description& description);
 
 // The caller's buffers by BufferId; `program` is derived from the call's description, with or

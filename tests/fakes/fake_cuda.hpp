@@ -110,6 +110,10 @@ class FakeCuda final : public CudaDriver {
   // before the gate is true.
   using Gate = std::shared_ptr<std::atomic<bool>>;
   void add_gate(Stream stream, Gate gate);
+  // A kernel of the test's, in stream order.
+  Status enqueue(Stream stream, std::function<Status()> kernel) {
+    return submit(stream, std::move(kernel));
+  }
   // What launch() does; without it launch() is kUnsupported. Not called inside a capture.
   std::function<Status(const CudaLaunch&)> on_launch;
   // Called by copy_async() before it enqueues: it may block, as if the launch queue were full.

@@ -116,20 +116,6 @@ TEST_F(AllGatherMatmulGpus, WhatIsRefusedHasEnqueuedNothing) {
   EXPECT_THAT(enqueued_, ElementsAre("gather on 0", "own on 0"));
 }
 
-TEST_F(AllGatherMatmulGpus, PipelinesDoNotRunYet) {
-  MatmulEngine engine(surroundings());
-  AllGatherMatmul one = call(0);
-  one.algorithm = "pipelined_tiles";
-  const Status status = all_gather_matmul(group(0), one, engine);
-  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-  EXPECT_EQ(status.message(),
-            "all_gather_matmul/pipelined_tiles: pipelines run on the host backend, not yet on "
-            "GPUs");
-  EXPECT_EQ(tutti::plan(group(0), one, engine).status().message(), status.message());
-  EXPECT_THAT(enqueued_, ElementsAre());
-  require_ok(group(0).status());
-}
-
 TEST_F(AllGatherMatmulGpus, ACaptureNeedsAProductThatIsPrepared) {
   cublas_lt_ = STUB_CUBLAS_LT;
   MatmulEngine engine(surroundings());

@@ -1,0 +1,425 @@
+// The pipelined algorithms of all_gather_matmul on GPUs that do not exist: streams run what they
+// were given in order, each when it can, and matmuls are the host's. Nothing waits between calls.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/all_gather_matmul.hpp"
+#include "base/convert.hpp"
+#include "base/units.hpp"
+#include "matmul/host.hpp"
+#include "support/fake_gpus.hpp"
+#include "support/patience.hpp"
+#include "unit/api/layer_of_rank.hpp"
+
+namespace tutti::test {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kGpuColumns = 16, kGpuDepth = 8;
+constexpr milliseconds kLongPatience{60000}, kLittlePatience{300};
+constexpr int kPipelinedCalls = 4;
+
+struct GpuPipeline {
+  std::string_view algorithm = "pipelined_shift";
+  AllGatherMatmulPipeline pipeline = {};
+  std::size_t m = 13;
+  bool gathered = false;
+};
+
+std::string text_of(const GpuPipeline& kind) {
+  return fmt::format("{}, {}, {} streams, m {}, gathered {}", kind.algorithm,
+                     kind.pipeline.protocol, kind.pipeline.streams, kind.m, kind.gathered);
+}
+
+// A rank's matrices of several calls, each with its own, in the memory of its GPU.
+class GpuCalls {
+ public:
+  GpuCalls(FakeCuda& cuda, int rank, int ranks, const GpuPipeline& kind)
+      : rank_(rank), kind_(kind) {
+    for (int call = 0; call < kPipelinedCalls; ++call) {
+      all_.push_back({take(cuda.allocate(rank, bytes(kind.m, kGpuDepth))),
+                      take(cuda.allocate(rank, bytes(kGpuDepth, kGpuColumns))),
+                      take(cuda.allocate(rank, bytes(kind.m, kGpuColumns))),
+                      take(cuda.allocate(rank, bytes(kind.m, kGpuDepth)))});
+      const Matrices& made = all_.back();
+      std::memset(made.c, 0xff, bytes(kind.m, kGpuColumns));
+      std::memset(made.gathered, 0xff, bytes(kind.m, kGpuDepth));
+      const pipelines::Rows rows = pipelines::shard_rows(kind.m, ranks, rank);
+      for (std::size_t k = 0; k < kGpuDepth; ++k) {
+        for (std::size_t row = rows.begin; row < rows.end; ++row) {
+          set(made.a, (row - rows.begin) * kGpuDepth + k, layer_number(row, k, call));
+        }
+        for (std::size_t n = 0; n < kGpuColumns; ++n) set(made.b, k * kGpuColumns + n, b(k, n, call));
+      }
+    }
+  }
+
+  AllGatherMatmul call(int number, Stream stream) const {
+    const Matrices& matrices = all_[static_cast<std::size_t>(number)];
+    return {.a = matrices.a,
+            .b = matrices.b,
+            .c = matrices.c,
+            .m = kind_.m,
+            .n = kGpuColumns,
+            .k = kGpuDepth,
+            .gathered = kind_.gathered ? matrices.gathered : nullptr,
+            .workspace = matrices.gathered,
+            .workspace_bytes = bytes(kind_.m, kGpuDepth),
+            .stream = stream,
+            .algorithm = kind_.algorithm,
+            .pipeline = kind_.pipeline};
+  }
+  int count_wrong(int number) const {
+    const Matrices& matrices = all_[static_cast<std::size_t>(number)];
+    int wrong = 0;
+    for (std::size_t row = 0; row < kind_.m; ++row) {
+      for (std::size_t n = 0; n < kGpuColumns; ++n) {
+        int sum = 0;
+        for (std::size_t k = 0; k < kGpuDepth; ++k) sum += layer_number(row, k, number) * b(k, n, number);
+        wrong += get(matrices.c, row * kGpuColumns + n) == sum ? 0 : 1;
+      }
+      for (std::size_t k = 0; kind_.gathered && k < kGpuDepth; ++k) {
+        wrong += get(matrices.gathered, row * kGpuDepth + k) == layer_number(row, k, number) ? 0 : 1;
+      }
+    }
+    return wrong;
+  }
+
+ private:
+  struct Matrices {
+    std::byte *a, *b, *c, *gathered;
+  };
+  static constexpr DataType kType = DataType::kBfloat16;
+  static std::size_t bytes(std::size_t rows, std::size_t columns) {
+    return rows * columns * size_of(kType);
+  }
+  static void set(std::byte* matrix, std::size_t at, int value) {
+    store_element(kType, matrix + at * size_of(kType), value);
+  }
+  static double get(const std::byte* matrix, std::size_t at) {
+    return load_element(kType, matrix + at * size_of(kType));
+  }
+  int b(std::size_t k, std::size_t n, int call) const {
+    return layer_number(k, n, 100 + rank_ * kPipelinedCalls + call);
+  }
+
+  const int rank_;
+  const GpuPipeline kind_;
+  std::vector<Matrices> all_;
+};
+
+class PipelinedGpus {
+ public:
+  explicit PipelinedGpus(int ranks, milliseconds timeout = kLongPatience) : gpus(ranks, timeout) {
+    for (int r = 0; r < ranks; ++r) streams.push_back(gpus.make_stream(r));
+  }
+
+  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+  GpuCalls calls(int rank, const GpuPipeline& kind) {
+    return {gpus.cuda, rank, gpus.size(), kind};
+  }
+  Status run(int rank, const AllGatherMatmul& call) {
+    return all_gather_matmul(gpus.groups[at(rank)], call, engine);
+  }
+  // One call of each rank, which prepares the pipeline, and then waits.
+  void prepare(const GpuPipeline& kind) {
+    on_all_ranks(gpus.size(), [&](int r) {
+      require_ok(run(r, calls(r, kind).call(0, streams[at(r)])));
+      require_ok(gpus.cuda.synchronize(streams[at(r)]));
+    });
+  }
+  // What the rank says once its stream has drained.
+  Status end_of(int rank) {
+    require_ok(gpus.cuda.synchronize(streams[at(rank)]));
+    return gpus.groups[at(rank)].status();
+  }
+  void hurry() {
+    for (Communicator& group : gpus.groups) require_ok(group.set_timeout(kLittlePatience));
+  }
+
+  FakeGpus gpus;
+  std::vector<Stream> streams;
+  std::atomic<int> multiplied = 0;
+  MatmulEngine engine{
+      {.cuda = [this](std::string*) { return &gpus.cuda; },
+       .cublas_lt = "/no/library",
+       .own_kernels = true,
+       .load_own = [](CudaDriver&, const MatmulProblem&,
+                      const MatmulTiling&) { return Status::ok(); },
+       .run_own =
+           [this](CudaDriver&, const CheckedMatmul& call, const MatmulTiling&, int,
+                  Stream stream) {
+             return gpus.cuda.enqueue(stream, [this, call] {
+               ++multiplied;
+               run_host_matmul(call, nullptr);
+               return Status::ok();
+             });
+           }}};
+};
+
+std::vector<GpuPipeline> all_gpu_pipelines() {
+  std::vector<GpuPipeline> all;
+  for (const std::string_view algorithm :
+       {"pipelined_shift", "pipelined_ring", "pipelined_tiles"}) {
+    for (const std::string_view protocol : {"get", "put"}) {
+      const auto turn = all.size();
+      all.push_back({algorithm,
+                     {.protocol = protocol,
+                      .streams = 1 + static_cast<int>(turn) % 4,
+                      .tiles = 3,
+                      .inter_stream_order = turn % 3 == 1},
+                     turn % 2 == 0 ? 13u : 24u,
+                     turn % 3 != 0});
+    }
+  }
+  return all;
+}
+
+// What a call may do once its pipeline is prepared.
+std::vector<int> costs_of(PipelinedGpus& ranks) {
+  std::vector<int> costs;
+  for (const std::string_view method :
+       {"allocate", "create_allocation", "map_allocation", "allocate_mapped_host",
+        "register_host", "create_stream", "create_event", "synchronize", "synchronize_event",
+        "launch"}) {
+    costs.push_back(ranks.gpus.cuda.calls(method));
+  }
+  for (const Communicator& group : ranks.gpus.groups) {
+    costs.push_back(static_cast<int>(group.counters().exchanges));
+    costs.push_back(static_cast<int>(group.counters().allocations));
+  }
+  return costs;
+}
+
+// Each rank in turn is the last one to enqueue anything.
+TEST(PipelinedGpus, FreshInputsWithoutAPause) {
+  for (const int count : {2, 3}) {
+    PipelinedGpus ranks(count);
+    int last = 0;
+    for (const GpuPipeline& kind : all_gpu_pipelines()) {
+      ranks.prepare(kind);
+      std::vector<GpuCalls> sides;
+      for (int r = 0; r < count; ++r) sides.push_back(ranks.calls(r, kind));
+      const std::vector<int> costs = costs_of(ranks);
+      last = (last + 1) % count;
+      for (int step = 1; step <= count; ++step) {
+        const int rank = (last + step) % count;
+        for (int call = 0; call < kPipelinedCalls; ++call) {
+          const Stream stream = ranks.streams[PipelinedGpus::at(rank)];
+          require_ok(ranks.run(rank, sides[PipelinedGpus::at(rank)].call(call, stream)));
+        }
+      }
+      EXPECT_EQ(costs_of(ranks), costs) << text_of(kind);
+      for (int r = 0; r < count; ++r) {
+        require_ok(ranks.end_of(r));
+        for (int call = 0; call < kPipelinedCalls; ++call) {
+          EXPECT_EQ(sides[PipelinedGpus::at(r)].count_wrong(call), 0)
+              << text_of(kind) << ", " << count << " ranks, rank " << r << ", call " << call;
+        }
+      }
+    }
+  }
+}
+
+TEST(PipelinedGpus, ACallIsEnqueuedAndReturns) {
+  PipelinedGpus ranks(2);
+  ranks.prepare({});
+  const GpuCalls side = ranks.calls(0, {});
+  const int before = ranks.multiplied;
+  require_ok(ranks.run(0, side.call(1, ranks.streams[0])));
+  EXPECT_EQ(ranks.multiplied, before + 1) << "the own rows wait for nobody";
+  EXPECT_FALSE(ranks.gpus.idle(ranks.streams[0]));
+  require_ok(ranks.run(1, ranks.calls(1, {}).call(1, ranks.streams[1])));
+  require_ok(ranks.end_of(0));
+  EXPECT_EQ(side.count_wrong(1), 0);
+}
+
+TEST(PipelinedGpus, WhatIsRefusedHasEnqueuedNothing) {
+  PipelinedGpus ranks(2);
+  ranks.prepare({});
+  const auto enqueued = [&] {
+    return ranks.gpus.cuda.calls("memory_operations") + ranks.gpus.cuda.calls("copy_async") +
+           ranks.gpus.cuda.calls("record_event") + ranks.gpus.cuda.calls("wait_event");
+  };
+  const int before = enqueued(), multiplied = ranks.multiplied;
+  const GpuCalls side = ranks.calls(0, {});
+  AllGatherMatmul call = side.call(1, ranks.streams[0]);
+  std::vector<std::byte> host(KiB);
+  void* const c = std::exchange(call.c, host.data());
+  EXPECT_EQ(ranks.run(0, call).message(),
+            "all_gather_matmul: matmul: c is ordinary host memory, and the product runs on a GPU");
+  call.c = c;
+  require_ok(ranks.gpus.cuda.begin_capture(ranks.streams[0]));
+  const Status captured = ranks.run(0, call);
+  EXPECT_EQ(captured.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(captured.message(),
+            "all_gather_matmul/pipelined_shift: a captured constant cannot count calls: not in a "
+            "stream capture");
+  require_ok(ranks.gpus.cuda.destroy_graph(
+      take(ranks.gpus.cuda.end_capture(ranks.streams[0]))));
+  EXPECT_EQ(enqueued(), before);
+  EXPECT_EQ(ranks.multiplied, multiplied);
+  for (const int r : {0, 1}) {
+    require_ok(ranks.run(r, ranks.calls(r, {}).call(1, ranks.streams[PipelinedGpus::at(r)])));
+  }
+  require_ok(ranks.end_of(0));
+}
+
+TEST(PipelinedGpus, AGpuWithoutStreamMemoryOperationsIsRefused) {
+  auto world = std::make_shared<FakeCudaWorld>(2);
+  world->lost_writes = 1;  // in the trial of what streams wait for
+  FakeGpus others(2, kLongPatience, world);
+  on_all_ranks(2, [&](int r) {
+    MatmulEngine engine({.cuda = [&](std::string*) { return &others.cuda; },
+                         .cublas_lt = "/no/library",
+                         .own_kernels = true});
+    const GpuCalls side(others.cuda, r, 2, {});
+    Communicator& group = others.groups[PipelinedGpus::at(r)];
+    const Status status =
+        all_gather_matmul(group, side.call(0, others.make_stream(r)), engine);
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.to_string();
+    EXPECT_THAT(status.message(), HasSubstr("no stream memory operations: "));
+    require_ok(group.status());
+  });
+}
+
+TEST(PipelinedGpus, AMissingRankIsNamedAtTheDeadline) {
+  PipelinedGpus ranks(3);
+  const GpuPipeline kind{.algorithm = "pipelined_ring"};
+  ranks.prepare(kind);
+  for (const int r : {0, 1}) {
+    for (const int call : {1, 2}) {  // the second one is released as well
+      const Stream stream = ranks.streams[PipelinedGpus::at(r)];
+      require_ok(ranks.run(r, ranks.calls(r, kind).call(call, stream)));
+    }
+  }
+  ranks.hurry();
+  for (const int r : {0, 1}) {
+    const Status status = ranks.end_of(r);
+    EXPECT_EQ(status.code(), StatusCode::kTimeout) << status.to_string();
+    EXPECT_THAT(status.message(),
+                AllOf(HasSubstr("pipeline #2 of all_gather_matmul (m 13, n 16, k 8, row, 1 B), "
+                                "bf16, pipelined_ring, get, 4 streams: rank "),
+                      HasSubstr("timeout 300 ms")));
+  }
+  EXPECT_EQ(ranks.run(2, ranks.calls(2, kind).call(1, ranks.streams[2])).code(),
+            StatusCode::kTimeout);
+}
+
+TEST(PipelinedGpus, ACallsOwnDeadlineCounts) {
+  PipelinedGpus ranks(2);
+  ranks.prepare({});
+  AllGatherMatmul call = ranks.calls(0, {}).call(1, ranks.streams[0]);
+  call.timeout = milliseconds(100);
+  require_ok(ranks.run(0, call));
+  EXPECT_THAT(ranks.end_of(0).message(),
+              AllOf(HasSubstr("for rank 1"), HasSubstr("timeout 100 ms")));
+}
+
+TEST(PipelinedGpus, AnAbortReleasesTheStreams) {
+  PipelinedGpus ranks(2);
+  ranks.prepare({.algorithm = "pipelined_tiles"});
+  const GpuCalls side = ranks.calls(0, {.algorithm = "pipelined_tiles"});
+  require_ok(ranks.run(0, side.call(1, ranks.streams[0])));
+  ranks.gpus.groups[1].abort("enough");
+  const Status status = ranks.end_of(0);
+  EXPECT_EQ(status.code(), StatusCode::kAborted);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("aborted on rank 1: enough"),
+                                      HasSubstr("pipeline #2"), HasSubstr("for rank 1")));
+}
+
+TEST(PipelinedGpus, ARankThatHasLeftIsNotWaitedFor) {
+  PipelinedGpus ranks(2);
+  ranks.prepare({});
+  require_ok(ranks.run(0, ranks.calls(0, {}).call(1, ranks.streams[0])));
+  ranks.gpus.groups.pop_back();
+  const Status status = ranks.end_of(0);
+  EXPECT_EQ(status.code(), StatusCode::kPeerFailed);
+  EXPECT_THAT(status.message(), HasSubstr("waits for rank 1, which left the group after pipeline"));
+}
+
+// Of two pipelines that both ranks know, and of one that is new to rank 1.
+TEST(PipelinedGpus, AnotherPipelineIsFound) {
+  for (const std::size_t other : {24u, 30u}) {
+    PipelinedGpus ranks(2);
+    ranks.prepare({});
+    ranks.prepare({.m = 24});
+    on_all_ranks(2, [&](int r) {
+      const GpuPipeline kind{.m = r == 0 ? 13 : other};
+      (void)ranks.run(r, ranks.calls(r, kind).call(1, ranks.streams[PipelinedGpus::at(r)]));
+      const Status status = ranks.end_of(r);
+      EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
+    });
+    EXPECT_THAT(ranks.end_of(0).message(),
+                HasSubstr("pipeline #3 of all_gather_matmul (m 13, n 16, k 8, row, 1 B), bf16, "
+                          "pipelined_shift, get, 4 streams: rank 1 runs another operation"));
+  }
+}
+
+// The seventeenth description takes the place of the oldest one, whose streams must have ended.
+TEST(PipelinedGpus, MemoryStaysAsLongAsStreamsUseIt) {
+  PipelinedGpus ranks(2);
+  for (std::size_t m = 1; m <= 16; ++m) ranks.prepare({.m = m});
+  const FakeCuda::Gate busy = ranks.gpus.occupy(ranks.streams[0]);
+  std::vector<GpuCalls> sides;
+  for (const int r : {0, 1}) {
+    sides.push_back(ranks.calls(r, {.m = 1}));
+    const Stream stream = ranks.streams[PipelinedGpus::at(r)];
+    require_ok(ranks.run(r, sides.back().call(1, stream)));
+  }
+  std::atomic<bool> returned = false;
+  on_all_ranks(2, [&](int r) {
+    if (r == 1) {
+      std::jthread opener([&] {
+        std::this_thread::sleep_for(milliseconds(50));
+        EXPECT_FALSE(returned) << "rank 0's stream still runs";
+        busy->store(true);
+      });
+    }
+    require_ok(ranks.run(r, ranks.calls(r, {.m = 17}).call(0, ranks.streams[PipelinedGpus::at(r)])));
+    if (r == 0) returned = true;
+    require_ok(ranks.end_of(r));
+  });
+  ranks.prepare({.m = 2});  // which was forgotten
+  for (std::size_t m : {1u, 17u}) ranks.prepare({.m = m});
+}
+
+// Ranks that are destroyed in the middle of a call wait for it, no longer than the deadline.
+TEST(PipelinedGpus, EndsInTheMiddleOfACall) {
+  PipelinedGpus ranks(2);
+  ranks.prepare({});
+  require_ok(ranks.run(1, ranks.calls(1, {}).call(1, ranks.streams[1])));
+  ranks.hurry();
+  ranks.gpus.groups.pop_back();
+  EXPECT_TRUE(ranks.gpus.idle(ranks.streams[1]));
+  ranks.gpus.groups.clear();
+  EXPECT_EQ(ranks.gpus.cuda.open().streams, 2u) << "the test's";
+  EXPECT_EQ(ranks.gpus.cuda.open().events, 0u);
+  EXPECT_EQ(ranks.gpus.cuda.open().mappings, 0u);
+}
+
+TEST(PipelinedGpus, PlansAndExplanations) {
+  PipelinedGpus ranks(2);
+  const AllGatherMatmul call = ranks.calls(0, {}).call(0, ranks.streams[0]);
+  require_ok(ranks.gpus.cuda.set_device(0));
+  const AllGatherMatmulPlan plan = take(tutti::plan(ranks.gpus.groups[0], call, ranks.engine));
+  EXPECT_EQ(plan.algorithm, "pipelined_shift");
+  EXPECT_EQ(plan.config, "pipelined_shift, get, 4 streams, own_matmul");
+  EXPECT_EQ(plan.why,
+            "the call names it; C has the same bits however the rows are divided");
+}
+
+}  // namespace
+}  // namespace tutti::test
