@@ -1,8 +1,9 @@
 // all_gather_matmul on GPUs: the fused form, whose matmul runs beside the all-gather that it waits
-// for. Its selection, arguments and words are in unit_groups (FusedGather, ArrivalLane), and its
-// kernel alone in unit_parts (GatedOnGpu).
+// for, and pipelines. What is selected, enqueued and awaited is in unit_groups (FusedGather,
+// ArrivalLane, PipelinedGpus, StreamWaits), and the kernel alone in unit_parts (GatedOnGpu).
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -82,9 +83,16 @@ class Layer {
   }
   // What it gathers in holds NaN before.
   Status start(int number) const {
-    require_ok(
-        rank_.device.cuda()->set_async(gathered_.get(), 0xff, ranks() * shard_bytes(), stream()));
+    poison(gathered_.get(), ranks() * shard_bytes());
     return all_gather_matmul(rank_.group, call(number, "fused"));
+  }
+  // Likewise C.
+  Status start(int number, std::string_view algorithm,
+               const AllGatherMatmulPipeline& pipeline) const {
+    poison(c(number), c_bytes());
+    AllGatherMatmul made = call(number, algorithm);
+    made.pipeline = pipeline;
+    return all_gather_matmul(rank_.group, made);
   }
   Status finish() const {
     stream_.wait();
@@ -92,13 +100,24 @@ class Layer {
   }
   // C has the bits of own_matmul's product of all shards.
   void check(int number) {
+    std::vector<std::byte> seen(c_bytes());
+    rank_.device.read(seen.data(), c(number), seen.size());
+    require(seen == expected(number), fmt::format("C of call {}", number));
+  }
+
+ private:
+  void poison(std::byte* memory, std::size_t bytes) const {
+    require_ok(rank_.device.cuda()->set_async(memory, 0xff, bytes, stream()));
+  }
+  // C and what it is gathered in are overwritten.
+  const std::vector<std::byte>& expected(int number) {
+    std::vector<std::byte>& made = expected_[static_cast<std::size_t>(number)];
+    if (!made.empty()) return made;
     std::vector<std::byte> all;
     for (int r = 0; r < rank_.size(); ++r) {
       const auto shard = random_bf16(size_.rows * size_.k, seed(r, number));
       all.insert(all.end(), shard.begin(), shard.end());
     }
-    std::vector<std::byte> seen(c_bytes()), expected(c_bytes());
-    rank_.device.read(seen.data(), c(number), seen.size());
     rank_.device.write(gathered_.get(), all.data(), all.size());
     require_ok(matmul(stream(), {.a = gathered_.get(),
                                  .b = b_.get(),
@@ -109,11 +128,10 @@ class Layer {
                                  .b_layout = MatrixLayout::kColumnMajor,
                                  .algorithm = "own_matmul"}));
     require_ok(finish());
-    rank_.device.read(expected.data(), c(number), expected.size());
-    require(seen == expected, fmt::format("C of call {}", number));
+    made.resize(c_bytes());
+    rank_.device.read(made.data(), c(number), made.size());
+    return made;
   }
-
- private:
   static unsigned seed(int rank, int call) {
     return 100u + static_cast<unsigned>(rank * kCalls + call);
   }
@@ -123,15 +141,23 @@ class Layer {
   SymmetricMemory a_;
   OwnedMemory b_, c_, gathered_;
   OwnedStream stream_;
+  std::array<std::vector<std::byte>, kCalls> expected_;
 };
 
-bool can_fuse(const Layer& layer, Rank& rank) {
-  const auto planned = plan(rank.group, layer.call(0, "fused"));
-  if (planned.is_ok()) return true;
+// With own_matmul, whose bits are expected.
+bool can_run(const Layer& layer, Rank& rank, std::string_view algorithm) {
+  const auto planned = plan(rank.group, layer.call(0, algorithm));
+  if (planned.is_ok() && planned->config.find("own_matmul") != std::string::npos) return true;
+  if (planned.is_ok()) {
+    if (rank.number() == 0) fmt::print("   skipped: {}\n", planned->config);
+    return false;
+  }
   require(planned.status().code() == StatusCode::kUnsupported, planned.status().to_string());
   if (rank.number() == 0) fmt::print("   skipped: {}\n", planned.status().message());
   return false;
 }
+
+bool can_fuse(const Layer& layer, Rank& rank) { return can_run(layer, rank, "fused"); }
 
 // Fresh inputs, and no synchronization between the calls; one rank's input comes late, another
 // rank's each time. Shards are whole tiles, less than one, and no multiple.
@@ -217,11 +243,78 @@ void aborted_layer(Rank& rank) {
   require_failure(layer.finish(), StatusCode::kAborted, {"aborted on rank 0: enough"});
 }
 
+// --- pipelines -----------------------------------------------------------------------------------
+
+constexpr std::array<std::string_view, 3> kPipelines = {"pipelined_shift", "pipelined_ring",
+                                                        "pipelined_tiles"};
+
+// As fresh_layers(). The first call prepares the pipeline, and is not late on any rank.
+void fresh_pipeline(Rank& rank, Layer& layer, std::string_view algorithm,
+                    const AllGatherMatmulPipeline& pipeline) {
+  for (int call = 0; call < kCalls; ++call) {
+    if (call > 0 && call % rank.size() == rank.number()) {
+      require(occupy_stream(layer.stream(), milliseconds(5)), "the other kernel runs");
+    }
+    require_ok(layer.start(call, algorithm, pipeline));
+  }
+  require_ok(layer.finish());
+  rank.meet();
+  for (int call = 0; call < kCalls; ++call) layer.check(call);
+  rank.meet();
+}
+
+void fresh_pipelines(Rank& rank) {
+  for (const LayerSize& size : {LayerSize{1024, 1792, 4096}, {64, 256, 512}, {200, 520, 1000}}) {
+    Layer layer(rank, size);
+    for (const std::string_view algorithm : kPipelines) {
+      if (!can_run(layer, rank, algorithm)) return;
+      for (const std::string_view protocol : {"get", "put"}) {
+        const bool ordered = protocol == "put";
+        fresh_pipeline(rank, layer, algorithm,
+                       {.protocol = protocol, .tiles = 4, .inter_stream_order = ordered});
+      }
+    }
+  }
+}
+
+// The streams end, and the failure says for whom they waited.
+void missing_in_pipeline(Rank& rank) {
+  Layer layer(rank, {256, 512, 1024});
+  if (!can_run(layer, rank, "pipelined_shift")) return;
+  require_ok(layer.start(0, "pipelined_shift", {}));
+  require_ok(layer.finish());
+  rank.meet();
+  const int missing = rank.size() - 1;
+  if (rank.number() == missing) {
+    (void)wait_for_failure(rank.group);
+    return;
+  }
+  AllGatherMatmul call = layer.call(1, "pipelined_shift");
+  call.timeout = milliseconds(300);
+  require_ok(all_gather_matmul(rank.group, call));
+  require_failure(layer.finish(), StatusCode::kTimeout,
+                  {"pipeline #", "of all_gather_matmul", fmt::format("for rank {}", missing)});
+}
+
+void aborted_pipeline(Rank& rank) {
+  Layer layer(rank, {256, 512, 1024});
+  if (!can_run(layer, rank, "pipelined_tiles")) return;
+  require_ok(layer.start(0, "pipelined_tiles", {}));
+  require_ok(layer.finish());
+  rank.meet();
+  if (rank.number() == 0) return rank.group.abort("enough");
+  (void)layer.start(1, "pipelined_tiles", {});
+  require_failure(layer.finish(), StatusCode::kAborted, {"aborted on rank 0: enough"});
+}
+
 constexpr Scenario kFused[] = {
     {"fused_fresh", 2, kPatience, fresh_layers},
     {"fused_gathered", 2, kPatience, gathered_layers},
     {"fused_missing_rank", 2, kPatience, missing_in_layer},
     {"fused_aborted", 2, kPatience, aborted_layer},
+    {"pipelined_fresh", 2, kPatience, fresh_pipelines},
+    {"pipelined_missing_rank", 2, kPatience, missing_in_pipeline},
+    {"pipelined_aborted", 2, kPatience, aborted_pipeline},
 };
 
 }  // namespace

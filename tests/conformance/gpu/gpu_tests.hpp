@@ -17,7 +17,7 @@ std::span<const Scenario> protocol_controls();   // each barrier left out must s
 std::span<const Scenario> one_sided();           // on one peer's memory, and signals
 std::span<const Scenario> stream_barriers();     // copy engines whose ranks meet without an SM
 std::span<const Scenario> all_gather_matmuls();  // one step after the other
-std::span<const Scenario> fused();               // the matmul waits for what the gather brings
+std::span<const Scenario> fused();               // its overlapped forms: fused, and pipelines
 std::span<const Scenario> surroundings();        // busy GPUs, memory that is given out again
 
 // Tests that make their ranks themselves. Empty where all is well.
