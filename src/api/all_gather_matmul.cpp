@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,16 +30,49 @@ AllGatherMatmulRank place_of(const Communicator& communicator) {
 }
 
 struct CheckedCall {
+  AllGatherMatmul call;  // with the options that a table names
   AllGatherMatmulProblem problem;
   SelectedAllGatherMatmul selected;
+
+  AllGatherMatmulAlgorithm algorithm() const { return selected.algorithm(); }
 };
 
-Result<CheckedCall> check_call(const Communicator& communicator, const AllGatherMatmul& call) {
+Result<SelectedAllGatherMatmul> select_for(const Communicator& communicator,
+                                           const AllGatherMatmul& call,
+                                           const AllGatherMatmulProblem& problem,
+                                           const AllGatherMatmulParts& parts) {
+  const CommunicatorImpl& group = communicator.impl();
+  TUTTI_ASSIGN(SelectedAllGatherMatmul selected,
+               select({.size = sizes_of(problem),
+                       .dtype = call.dtype,
+                       .algorithm = call.algorithm,
+                       .tune = group.tune(),
+                       .only_nccl = group.only_nccl()},
+                      group.topology(), parts.table != nullptr ? *parts.table : group.table()));
+  const bool fuses = selected.algorithm() == AllGatherMatmulAlgorithm::kFused;
+  if (!fuses || !selected.is_by_table() || !overlaps(problem)) return selected;
+  TUTTI_ASSIGN(const MatmulProblem product, shared_product(problem));
+  const Status can = parts.engine.check_gated(product);
+  return can.is_ok() ? selected : unfused_instead(selected, can.message());
+}
+
+Result<CheckedCall> check_call(const Communicator& communicator, const AllGatherMatmul& call,
+                               const AllGatherMatmulParts& parts) {
   TUTTI_TRY(check_options(kAllGatherMatmul, {.timeout = call.timeout}));
   TUTTI_TRY(check(call.pipeline));
-  CheckedCall checked;
-  TUTTI_ASSIGN(checked.selected, select_all_gather_matmul(call.algorithm));
+  if (!call.algorithm.empty()) {
+    TUTTI_TRY(parse_all_gather_matmul_algorithm(call.algorithm).status());
+  }
+  CheckedCall checked{.call = call};
   TUTTI_ASSIGN(checked.problem, check(call, place_of(communicator)));
+  TUTTI_ASSIGN(checked.selected, select_for(communicator, call, checked.problem, parts));
+  const AllGatherMatmulWay& way = checked.selected.way;
+  if (checked.selected.is_by_table() && is_pipelined(way.algorithm)) {
+    AllGatherMatmulPipeline& pipeline = checked.call.pipeline;
+    pipeline.protocol = to_string(way.protocol);
+    pipeline.streams = way.streams;
+    if (way.tiles > 0) pipeline.tiles = way.tiles;
+  }
   return checked;
 }
 
@@ -63,34 +97,33 @@ Result<Call> gather_of(const AllGatherMatmulProblem& problem, const AllGatherMat
 }
 
 // The product is made ready first: a call that is refused has not gathered, and kernels are loaded
-// and memory is allocated before this rank waits for others on its GPU.
-Status run_unfused(Communicator& communicator, const AllGatherMatmulProblem& problem,
-                   const AllGatherMatmul& call, MatmulEngine& engine) {
-  const auto product = engine.ready(call.stream, problem.matmul);
+// and memory is allocated before this rank waits for others on its GPU. `how`: changes the gather.
+Status run_unfused(Communicator& communicator, const CheckedCall& checked, MatmulEngine& engine,
+                   Call (*how)(Call) = nullptr) {
+  const AllGatherMatmulProblem& problem = checked.problem;
+  const auto product = engine.ready(checked.call.stream, problem.matmul);
   TUTTI_TRY(product.status().with_context(kAllGatherMatmul));
   if (problem.gathers) {
-    TUTTI_ASSIGN(const Call gather, gather_of(problem, call));
-    TUTTI_TRY(submit(communicator, gather));
+    TUTTI_ASSIGN(Call gather, gather_of(problem, checked.call));
+    TUTTI_TRY(submit(communicator, how == nullptr ? gather : how(std::move(gather))));
   }
   return engine.run(*product).with_context(kAllGatherMatmul);
 }
 
-Result<FusedGather> fused_of(const AllGatherMatmulProblem& problem, const AllGatherMatmul& call,
-                             MatmulEngine& engine) {
-  TUTTI_ASSIGN(Call gather, gather_of(problem, call));
+Result<FusedGather> fused_of(const CheckedCall& checked, MatmulEngine& engine) {
+  TUTTI_ASSIGN(Call gather, gather_of(checked.problem, checked.call));
   return FusedGather{.gather = std::move(gather),
-                     .product = problem.matmul,
-                     .with_own = call.gathered != nullptr,
+                     .product = checked.problem.matmul,
+                     .with_own = checked.call.gathered != nullptr,
                      .engine = engine};
 }
 
 bool fuses(const CheckedCall& checked) {
-  return checked.selected.algorithm == AllGatherMatmulAlgorithm::kFused &&
-         overlaps(checked.problem);
+  return checked.algorithm() == AllGatherMatmulAlgorithm::kFused && overlaps(checked.problem);
 }
 
 bool pipelines_it(const CheckedCall& checked) {
-  return is_pipelined(checked.selected.algorithm) && overlaps(checked.problem);
+  return is_pipelined(checked.algorithm()) && overlaps(checked.problem);
 }
 
 // Why no pipeline can run a call for which overlaps() holds, as far as this rank sees by itself;
@@ -108,55 +141,96 @@ Result<std::string> why_not_pipelined(CommunicatorImpl& group, Stream stream) {
 }
 
 Result<PipelinedAllGatherMatmul> pipelined_of(const Communicator& communicator,
-                                              const CheckedCall& checked,
-                                              const AllGatherMatmul& call, MatmulEngine& engine) {
-  const AllGatherMatmulAlgorithm algorithm = checked.selected.algorithm;
-  TUTTI_ASSIGN(const std::string why_not, why_not_pipelined(communicator.impl(), call.stream));
+                                              const CheckedCall& checked, MatmulEngine& engine) {
+  const AllGatherMatmulAlgorithm algorithm = checked.algorithm();
+  TUTTI_ASSIGN(const std::string why_not,
+               why_not_pipelined(communicator.impl(), checked.call.stream));
   if (!why_not.empty()) {
     return Status(StatusCode::kUnsupported,
                   fmt::format("{}/{}: {}", kAllGatherMatmul, to_string(algorithm), why_not));
   }
-  TUTTI_ASSIGN(auto pipelined, tutti::pipelined(checked.problem, call, algorithm));
+  TUTTI_ASSIGN(auto pipelined, tutti::pipelined(checked.problem, checked.call, algorithm));
   pipelined.engine = &engine;
   return pipelined;
 }
 
-Status run_call(Communicator& communicator, const CheckedCall& checked, const AllGatherMatmul& call,
-                MatmulEngine& engine) {
+// What runs in place of what a table names, and cannot run.
+struct Instead {
+  SelectedAllGatherMatmul selected;
+  bool by_copy_engine = false;  // the other ranks run fused, and expect its gather
+};
+
+// Nothing if `status` is no reason. What the ranks have alike makes all of them run unfused. What
+// is only this rank's own, such as the alignment of its C, the others do not know.
+Result<std::optional<Instead>> instead_of(const Communicator& communicator,
+                                          const CheckedCall& checked, const Status& status,
+                                          MatmulEngine& engine) {
+  std::optional<Instead> instead;
+  const bool unsupported = status.code() == StatusCode::kUnsupported;
+  // Every rank is told that one has no memory for a pipeline.
+  const bool exhausted =
+      status.code() == StatusCode::kResourceExhausted && pipelines_it(checked);
+  if (!checked.selected.is_by_table() || !(unsupported || exhausted)) return instead;
+  instead.emplace(Instead{unfused_instead(checked.selected, status.message())});
+  if (!fuses(checked)) return instead;
+  TUTTI_ASSIGN(const FusedGather fused, fused_of(checked, engine));
+  const Status shared = check_fused_gather(communicator.impl(), fused);
+  if (!shared.is_ok() && shared.code() != StatusCode::kUnsupported) return shared;
+  instead->by_copy_engine = shared.is_ok();
+  if (shared.is_ok()) {
+    instead->selected.why += "; copy engines gather A, as on ranks that run fused";
+  } else {
+    instead->selected = unfused_instead(checked.selected, shared.message());
+  }
+  return instead;
+}
+
+Status run_selected(Communicator& communicator, const CheckedCall& checked,
+                    MatmulEngine& engine) {
   if (pipelines_it(checked)) {
-    TUTTI_ASSIGN(const auto pipelined, pipelined_of(communicator, checked, call, engine));
+    TUTTI_ASSIGN(const auto pipelined, pipelined_of(communicator, checked, engine));
     return communicator.impl().execute(pipelined);
   }
-  if (!fuses(checked)) return run_unfused(communicator, checked.problem, call, engine);
-  TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call, engine));
+  TUTTI_ASSIGN(const FusedGather fused, fused_of(checked, engine));
   return run_fused(communicator.impl(), fused);
+}
+
+Status run_call(Communicator& communicator, const CheckedCall& checked, MatmulEngine& engine) {
+  if (!fuses(checked) && !pipelines_it(checked)) return run_unfused(communicator, checked, engine);
+  const Status status = run_selected(communicator, checked, engine);
+  if (status.is_ok()) return status;
+  TUTTI_ASSIGN(const auto instead, instead_of(communicator, checked, status, engine));
+  if (!instead) return status;
+  return run_unfused(communicator, checked, engine,
+                     instead->by_copy_engine ? by_copy_engine : nullptr);
 }
 
 // What a call asks of planning where it gathers.
 Result<Request> question_of(const Communicator& communicator, const CheckedCall& checked,
-                            const AllGatherMatmul& call) {
-  TUTTI_ASSIGN(const Call gather, gather_of(checked.problem, call));
-  return communicator.impl().question(gather);
+                            bool by_copy_engines = false) {
+  TUTTI_ASSIGN(Call gather, gather_of(checked.problem, checked.call));
+  return communicator.impl().question(by_copy_engines ? by_copy_engine(std::move(gather))
+                                                      : gather);
 }
 
 Result<AllGatherMatmulPlan> make_fused_plan(const Communicator& communicator,
-                                            const CheckedCall& checked, const FusedGather& fused) {
+                                            const CheckedCall& checked, MatmulEngine& engine) {
+  TUTTI_ASSIGN(const FusedGather fused, fused_of(checked, engine));
   TUTTI_ASSIGN(const MatmulPlan product, plan_fused(communicator.impl(), fused));
-  return AllGatherMatmulPlan{.algorithm = std::string(to_string(checked.selected.algorithm)),
+  return AllGatherMatmulPlan{.algorithm = std::string(to_string(checked.algorithm())),
                              .config = fmt::format("all_gather/copy_engine beside {} {}",
                                                    product.algorithm, product.config),
                              .why = fmt::format("{}; {}", checked.selected.why, product.why)};
 }
 
 Result<AllGatherMatmulPlan> make_pipelined_plan(const Communicator& communicator,
-                                                const CheckedCall& checked,
-                                                const AllGatherMatmul& call, MatmulEngine& engine) {
-  TUTTI_ASSIGN(const auto pipelined, pipelined_of(communicator, checked, call, engine));
+                                                const CheckedCall& checked, MatmulEngine& engine) {
+  TUTTI_ASSIGN(const auto pipelined, pipelined_of(communicator, checked, engine));
   const bool on_gpu = communicator.impl().cuda() != nullptr;
   auto product = on_gpu ? fused::plan_products(engine, checked.problem.matmul)
                         : engine.plan(checked.problem.matmul);
   TUTTI_TRY(product.status().with_context(kAllGatherMatmul));
-  const std::string_view name = to_string(checked.selected.algorithm);
+  const std::string_view name = to_string(checked.algorithm());
   return AllGatherMatmulPlan{
       .algorithm = std::string(name),
       .config =
@@ -164,20 +238,15 @@ Result<AllGatherMatmulPlan> make_pipelined_plan(const Communicator& communicator
       .why = fmt::format("{}; {}", checked.selected.why, product->why)};
 }
 
-Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator, const AllGatherMatmul& call,
-                                      MatmulEngine& engine) {
-  TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
-  if (fuses(checked)) {
-    TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call, engine));
-    return make_fused_plan(communicator, checked, fused);
-  }
-  if (pipelines_it(checked)) return make_pipelined_plan(communicator, checked, call, engine);
+Result<AllGatherMatmulPlan> make_unfused_plan(const Communicator& communicator,
+                                              const CheckedCall& checked, const Instead& as,
+                                              MatmulEngine& engine) {
   auto product = engine.plan(checked.problem.matmul);
   TUTTI_TRY(product.status().with_context(kAllGatherMatmul));
   const CommunicatorImpl& group = communicator.impl();
   std::vector<std::string> steps;
   if (checked.problem.gathers) {
-    TUTTI_ASSIGN(const Request request, question_of(communicator, checked, call));
+    TUTTI_ASSIGN(const Request request, question_of(communicator, checked, as.by_copy_engine));
     TUTTI_ASSIGN(const Plan gather, choose(request, group.topology(), group.table()));
     steps.push_back(gather.alone ? "copy" : gather.algorithm);
   }
@@ -186,48 +255,79 @@ Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator, const Al
                                 product->config));
   }
   if (steps.empty()) return AllGatherMatmulPlan{.why = product->why};
-  return AllGatherMatmulPlan{.algorithm = std::string(to_string(checked.selected.algorithm)),
+  return AllGatherMatmulPlan{.algorithm = std::string(to_string(as.selected.algorithm())),
                              .config = fmt::format("{}", fmt::join(steps, ", ")),
-                             .why = fmt::format("{}; {}", checked.selected.why, product->why)};
+                             .why = fmt::format("{}; {}", as.selected.why, product->why)};
 }
 
-Result<std::string> explain_call(const Communicator& communicator, const AllGatherMatmul& call) {
-  TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
-  const auto product = matmul_engine().explain(checked.problem.matmul);
+Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator, const AllGatherMatmul& call,
+                                      const AllGatherMatmulParts& parts) {
+  MatmulEngine& engine = parts.engine;
+  TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call, parts));
+  if (!fuses(checked) && !pipelines_it(checked)) {
+    return make_unfused_plan(communicator, checked, {checked.selected}, engine);
+  }
+  auto plan = fuses(checked) ? make_fused_plan(communicator, checked, engine)
+                             : make_pipelined_plan(communicator, checked, engine);
+  if (plan.is_ok()) return plan;
+  TUTTI_ASSIGN(const auto instead, instead_of(communicator, checked, plan.status(), engine));
+  return instead ? make_unfused_plan(communicator, checked, *instead, engine) : plan;
+}
+
+// What runs: the selected algorithm, or what runs in its place.
+Result<Instead> settled(const Communicator& communicator, const CheckedCall& checked,
+                        const WhyNotOverlapped& why_not, MatmulEngine& engine) {
+  const std::string none;
+  const std::string& why = fuses(checked)          ? why_not.fused
+                           : pipelines_it(checked) ? why_not.pipelined
+                                                   : none;
+  if (why.empty()) return Instead{checked.selected};
+  TUTTI_ASSIGN(const auto instead,
+               instead_of(communicator, checked, {StatusCode::kUnsupported, why}, engine));
+  return instead.value_or(Instead{checked.selected});
+}
+
+}  // namespace
+
+Result<std::string> explain(const Communicator& communicator, const AllGatherMatmul& call,
+                            const AllGatherMatmulParts& parts) {
+  TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call, parts));
+  const auto product = parts.engine.explain(checked.problem.matmul);
   TUTTI_TRY(product.status().with_context(kAllGatherMatmul));
   WhyNotOverlapped why_not{.pipelined = "there is nothing to overlap",
                            .fused = "there is nothing to fuse"};
   if (overlaps(checked.problem)) {
-    TUTTI_ASSIGN(const FusedGather fused, fused_of(checked.problem, call, matmul_engine()));
+    TUTTI_ASSIGN(const FusedGather fused, fused_of(checked, parts.engine));
     TUTTI_ASSIGN(why_not.pipelined, why_not_pipelined(communicator.impl(), call.stream));
     why_not.fused = plan_fused(communicator.impl(), fused).status().message();
   }
-  std::string text = explain(checked.problem, checked.selected, why_not);
-  if (checked.problem.gathers && !pipelines_it(checked)) {
+  TUTTI_ASSIGN(const Instead runs, settled(communicator, checked, why_not, parts.engine));
+  std::string text = explain(checked.problem, runs.selected, why_not);
+  const bool pipelined = overlaps(checked.problem) && is_pipelined(runs.selected.algorithm());
+  if (checked.problem.gathers && !pipelined) {
     const CommunicatorImpl& group = communicator.impl();
-    TUTTI_ASSIGN(const Request request, question_of(communicator, checked, call));
+    TUTTI_ASSIGN(const Request request, question_of(communicator, checked, runs.by_copy_engine));
     text += explain(request, group.topology(), group.table());
   }
   return text + *product;
 }
 
-}  // namespace
-
 Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call,
-                         MatmulEngine& engine) {
+                         const AllGatherMatmulParts& parts) {
   return guarded(communicator, [&]() -> Status {
     if (in_group()) return invalid(kAllGatherMatmul, "not between group_start() and group_end()");
     TUTTI_TRY(communicator.impl().status());
-    TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call));
-    return on_device_of(communicator.impl(),
-                        [&] { return run_call(communicator, checked, call, engine); });
+    return on_device_of(communicator.impl(), [&]() -> Status {
+      TUTTI_ASSIGN(const CheckedCall checked, check_call(communicator, call, parts));
+      return run_call(communicator, checked, parts.engine);
+    });
   });
 }
 
 Result<AllGatherMatmulPlan> plan(const Communicator& communicator, const AllGatherMatmul& call,
-                                 MatmulEngine& engine) {
+                                 const AllGatherMatmulParts& parts) {
   return guarded([&] {
-    return on_device_of(communicator.impl(), [&] { return make_plan(communicator, call, engine); });
+    return on_device_of(communicator.impl(), [&] { return make_plan(communicator, call, parts); });
   });
 }
 
@@ -247,7 +347,8 @@ Result<AllGatherMatmulPlan> plan(const Communicator& communicator, const AllGath
 
 Result<std::string> explain(const Communicator& communicator, const AllGatherMatmul& call) {
   return guarded([&] {
-    return on_device_of(communicator.impl(), [&] { return explain_call(communicator, call); });
+    return on_device_of(communicator.impl(),
+                        [&] { return explain(communicator, call, matmul_engine()); });
   });
 }
 

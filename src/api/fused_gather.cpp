@@ -40,15 +40,8 @@ Shards shards_of(const CommunicatorImpl& group, const FusedGather& call) {
   return {rows, row_bytes, chunks_of_shard(rows, row_bytes, group.size())};
 }
 
-Call by_copy_engine(const FusedGather& call) {
-  Call gather = call.gather;
-  gather.options.algorithm = "copy_engine";
-  gather.options.sm_budget = 0;
-  return gather;
-}
-
 Call gather_in(const ArrivalLane::Turn& turn, const Shards& shards, const FusedGather& call) {
-  Call gather = by_copy_engine(call);
+  Call gather = by_copy_engine(call.gather);
   gather.stream = turn.side;
   const std::size_t chunk_rows = ceil_div(shards.rows, static_cast<std::size_t>(shards.chunks));
   gather.arrivals = {.words = turn.words,
@@ -105,7 +98,7 @@ Status gather_and_multiply(CommunicatorImpl& group, const FusedGather& call,
                          call.gather.stream);
 }
 
-Result<MatmulEngine::ReadyGated> check_fused(CommunicatorImpl& group, const FusedGather& call) {
+Status check_group(CommunicatorImpl& group, const FusedGather& call) {
   if (group.cuda() == nullptr) return unsupported_fused("runs on GPUs");
   if (call.product.m % static_cast<std::size_t>(group.size()) != 0) {
     return unsupported_fused(
@@ -115,7 +108,11 @@ Result<MatmulEngine::ReadyGated> check_fused(CommunicatorImpl& group, const Fuse
   if (capture.state != CudaCapture::State::kNone) {
     return unsupported_fused("a captured constant cannot count calls: not in a stream capture");
   }
-  TUTTI_TRY(group.check_arrivals());
+  return group.check_arrivals();
+}
+
+Result<MatmulEngine::ReadyGated> check_fused(CommunicatorImpl& group, const FusedGather& call) {
+  TUTTI_TRY(check_group(group, call));
   auto product = call.engine.ready_gated(call.product, call.gather.input);
   TUTTI_TRY(product.status().with_context("all_gather_matmul/fused"));
   return product;
@@ -130,11 +127,22 @@ int chunks_of_shard(std::size_t rows, std::size_t row_bytes, int shards) {
   return static_cast<int>(std::clamp(rows * row_bytes / kLeastChunkBytes, std::size_t{1}, most));
 }
 
+Call by_copy_engine(Call gather) {
+  gather.options.algorithm = "copy_engine";
+  gather.options.sm_budget = 0;
+  return gather;
+}
+
+Status check_fused_gather(CommunicatorImpl& group, const FusedGather& call) {
+  TUTTI_TRY(check_group(group, call));
+  TUTTI_ASSIGN(const Request request, group.question(by_copy_engine(call.gather)));
+  TUTTI_ASSIGN(const OperationPlan gather, select({request, group.topology(), group.table()}));
+  return check_gather(group, gather.staged, gather.stream_barrier);
+}
+
 Result<MatmulPlan> plan_fused(CommunicatorImpl& group, const FusedGather& call) {
   TUTTI_ASSIGN(const MatmulEngine::ReadyGated product, check_fused(group, call));
-  TUTTI_ASSIGN(const Request request, group.question(by_copy_engine(call)));
-  TUTTI_ASSIGN(const OperationPlan gather, select({request, group.topology(), group.table()}));
-  TUTTI_TRY(check_gather(group, gather.staged, gather.stream_barrier));
+  TUTTI_TRY(check_fused_gather(group, call));
   return MatmulPlan{
       .algorithm = std::string(to_string(MatmulAlgorithm::kOwn)),
       .config = config_text(product.tiling, product.call.problem.m),

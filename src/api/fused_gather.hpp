@@ -22,6 +22,12 @@ struct FusedGather {
 Result<MatmulPlan> plan_fused(CommunicatorImpl& group, const FusedGather& call);
 Status run_fused(CommunicatorImpl& group, const FusedGather& call);
 
+// The same of what all ranks have alike: whether A can be gathered for it. What is only this rank's
+// own, as alignment, is not looked at.
+Status check_fused_gather(CommunicatorImpl& group, const FusedGather& call);
+// The gather of a fused call. A rank that cannot multiply meanwhile takes part in it in this way.
+Call by_copy_engine(Call gather);
+
 // In how many chunks a shard is brought.
 int chunks_of_shard(std::size_t rows, std::size_t row_bytes, int shards);
 

@@ -4,22 +4,13 @@
 
 #include <algorithm>
 
-#include "base/names.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "fused/overlap.hpp"
-#include "fused/pipelined.hpp"
 #include "matmul/problem.hpp"
 
 namespace tutti {
 namespace {
-
-constexpr Name<AllGatherMatmulAlgorithm> kAllGatherMatmulAlgorithms[] = {
-    {AllGatherMatmulAlgorithm::kUnfused, "unfused"},
-    {AllGatherMatmulAlgorithm::kPipelinedShift, "pipelined_shift"},
-    {AllGatherMatmulAlgorithm::kPipelinedRing, "pipelined_ring"},
-    {AllGatherMatmulAlgorithm::kPipelinedTiles, "pipelined_tiles"},
-    {AllGatherMatmulAlgorithm::kFused, "fused"}};
 
 Status invalid_call(std::string_view text) {
   return {StatusCode::kInvalidArgument, fmt::format("{}: {}", kAllGatherMatmul, text)};
@@ -146,11 +137,17 @@ Status check_places(const AllGatherMatmulProblem& problem, const CheckedMatmul& 
   return placement.check();
 }
 
-}  // namespace
-
-std::string_view to_string(AllGatherMatmulAlgorithm algorithm) {
-  return name_of<AllGatherMatmulAlgorithm>(kAllGatherMatmulAlgorithms, algorithm);
+// "; measured: 708 us", of a table's entry for the call; empty where that has none.
+std::string time_text(const AllGatherMatmulEntry* entry, AllGatherMatmulAlgorithm algorithm) {
+  if (entry == nullptr) return {};
+  double time_us = 0;
+  if (algorithm == AllGatherMatmulAlgorithm::kUnfused) time_us = entry->unfused_us;
+  if (algorithm == entry->runner_up && time_us == 0) time_us = entry->runner_up_us;
+  if (algorithm == entry->way.algorithm) time_us = entry->time_us;
+  return time_us > 0 ? fmt::format("; measured: {:.4g} us", time_us) : "";
 }
+
+}  // namespace
 
 Result<std::size_t> workspace_bytes(const AllGatherMatmul& call, const AllGatherMatmulRank& place) {
   TUTTI_TRY(check_shape(call, place));
@@ -189,14 +186,23 @@ std::string describe(const AllGatherMatmulProblem& problem) {
                      matmul.k, to_string(matmul.b_layout), products, products == 1 ? "" : "s");
 }
 
-Result<SelectedAllGatherMatmul> select_all_gather_matmul(std::string_view forced) {
-  if (forced.empty()) {
-    return SelectedAllGatherMatmul{.why = "the others run only if a call names them"};
-  }
-  auto named = parse_name<AllGatherMatmulAlgorithm>(
-      kAllGatherMatmulAlgorithms, {}, fmt::format("algorithm of {}", kAllGatherMatmul), forced);
-  if (!named.is_ok()) return named.status();
-  return SelectedAllGatherMatmul{.algorithm = *named, .why = "the call names it"};
+AllGatherMatmulSize sizes_of(const AllGatherMatmulProblem& problem) {
+  AllGatherMatmulSize size{problem.matmul.m, problem.matmul.n, problem.matmul.k};
+  for (const MatmulProduct& product : problem.matmul.more) size.n += product.n;
+  return size;
+}
+
+Result<MatmulProblem> shared_product(const AllGatherMatmulProblem& problem) {
+  alignas(256) static std::byte anywhere[256];  // never read or written
+  Matmul product = problem.matmul;
+  product.a = product.b = product.c = anywhere;
+  product.bias = nullptr;
+  product.lda = product.ldb = product.ldc = 0;
+  std::vector<MatmulProduct> more(product.more.begin(), product.more.end());
+  for (MatmulProduct& each : more) each = {.b = anywhere, .c = anywhere, .n = each.n};
+  product.more = more;
+  TUTTI_ASSIGN(const CheckedMatmul checked, check(product));
+  return checked.problem;
 }
 
 bool overlaps(const AllGatherMatmulProblem& problem) {
@@ -214,14 +220,14 @@ std::string explain(const AllGatherMatmulProblem& problem, const SelectedAllGath
                   problem.place.ranks, problem.rows(0).count(),
                   problem.even ? "" : ", the last ones with fewer");
   const std::string always;  // nothing prevents it
-  for (const auto& [algorithm, name] : kAllGatherMatmulAlgorithms) {
-    const bool taken = algorithm == selected.algorithm;
+  for (const AllGatherMatmulAlgorithm algorithm : kAllGatherMatmulAlgorithms) {
+    const bool taken = algorithm == selected.algorithm();
     const std::string& why = algorithm == AllGatherMatmulAlgorithm::kUnfused ? always
                              : is_pipelined(algorithm)                       ? why_not.pipelined
                                                                              : why_not.fused;
-    text +=
-        fmt::format("  {} {:<15}  {}{}{}\n", taken ? '*' : ' ', name,
-                    why.empty() ? "can run it" : why, taken ? "; " : "", taken ? selected.why : "");
+    text += fmt::format("  {} {:<15}  {}{}{}{}\n", taken ? '*' : ' ', to_string(algorithm),
+                        why.empty() ? "can run it" : why, time_text(selected.entry, algorithm),
+                        taken ? "; " : "", taken ? selected.why : "");
   }
   return text;
 }

@@ -1,5 +1,5 @@
-// One all_gather_matmul as a value: what its arguments mean on this rank, what is wrong with them,
-// and which algorithm runs it. It asks nobody.
+// One all_gather_matmul as a value: what its arguments mean on this rank, and what is wrong with
+// them. It asks nobody.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "matmul/problem.hpp"
 #include "pipelines/description.hpp"
+#include "planning/all_gather_matmul.hpp"
 #include "tutti/all_gather_matmul.hpp"
 
 namespace tutti {
-
-inline constexpr std::string_view kAllGatherMatmul = "all_gather_matmul";
 
 // Who makes a call.
 struct AllGatherMatmulRank {
@@ -46,22 +46,11 @@ Result<std::size_t> workspace_bytes(const AllGatherMatmul& call, const AllGather
 // 32 + 8, k 128, column, 2 Bs)".
 std::string describe(const AllGatherMatmulProblem& problem);
 
-enum class AllGatherMatmulAlgorithm : std::uint8_t {
-  kUnfused,
-  kPipelinedShift,
-  kPipelinedRing,
-  kPipelinedTiles,
-  kFused
-};
-// "unfused", "pipelined_shift", "pipelined_ring", "pipelined_tiles", "fused"
-std::string_view to_string(AllGatherMatmulAlgorithm algorithm);
+AllGatherMatmulSize sizes_of(const AllGatherMatmulProblem& problem);
 
-struct SelectedAllGatherMatmul {
-  AllGatherMatmulAlgorithm algorithm = AllGatherMatmulAlgorithm::kUnfused;
-  std::string why;
-};
-// A pure function of what is equal on every rank. `forced`: a name, or empty.
-Result<SelectedAllGatherMatmul> select_all_gather_matmul(std::string_view forced);
+// The product that all ranks have alike: as if all matrices were aligned and had no gaps, and
+// without biases. Of a call for which overlaps() holds.
+Result<MatmulProblem> shared_product(const AllGatherMatmulProblem& problem);
 
 // Whether there is both something to gather and something to multiply: else nothing is fused.
 bool overlaps(const AllGatherMatmulProblem& problem);
@@ -70,7 +59,8 @@ bool overlaps(const AllGatherMatmulProblem& problem);
 struct WhyNotOverlapped {
   std::string pipelined, fused;
 };
-// The problem, then a line for each algorithm; * marks the selected one.
+// The problem, then a line for each algorithm, with its time if a table has it; * marks the selected
+// one.
 std::string explain(const AllGatherMatmulProblem& problem, const SelectedAllGatherMatmul& selected,
                     const WhyNotOverlapped& why_not);
 

@@ -34,12 +34,6 @@ std::byte* bytes_at(const void* memory) {
 
 }  // namespace
 
-bool is_pipelined(AllGatherMatmulAlgorithm algorithm) {
-  return algorithm == AllGatherMatmulAlgorithm::kPipelinedShift ||
-         algorithm == AllGatherMatmulAlgorithm::kPipelinedRing ||
-         algorithm == AllGatherMatmulAlgorithm::kPipelinedTiles;
-}
-
 Status check(const AllGatherMatmulPipeline& pipeline) {
   TUTTI_TRY(pipelines::parse_protocol(pipeline.protocol).status().with_context(kAllGatherMatmul));
   TUTTI_TRY(check_range("streams", pipeline.streams, pipelines::kMostPipelineStreams));

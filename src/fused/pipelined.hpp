@@ -15,8 +15,6 @@
 
 namespace tutti {
 
-bool is_pipelined(AllGatherMatmulAlgorithm algorithm);
-
 // kInvalidArgument: a protocol, or a number of streams or tiles, that is not allowed.
 Status check(const AllGatherMatmulPipeline& pipeline);
 

@@ -62,7 +62,7 @@ std::vector<AgreedValue> agreed_values(const Knobs& knobs, const TuningTable& ta
   std::vector<AgreedValue> values;
   for (auto& [name, value] : knobs.group_values()) values.push_back({name, std::move(value), {}});
   for (const TuningSource& source : table.sources()) {
-    if (!source.entries.empty()) values.push_back(of_table(source));
+    if (!source.empty()) values.push_back(of_table(source));
   }
   values.push_back({"option backend", std::string(to_string(options.backend)), {}});
   values.push_back({"option deterministic", options.deterministic ? "true" : "false", {}});

@@ -60,6 +60,8 @@ class MatmulEngine {
     int multiprocessors = 0;
   };
   Result<ReadyGated> ready_gated(const Matmul& call, const void* own_a);
+  // kUnsupported: own_matmul cannot run such a product on the current GPU, wherever it lies.
+  Status check_gated(const MatmulProblem& problem);
   // On so many multiprocessors.
   Status run(const ReadyGated& ready, const Arrival& arrival, int multiprocessors, Stream stream);
 

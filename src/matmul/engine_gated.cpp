@@ -26,6 +26,14 @@ Result<MatmulEngine::ReadyGated> MatmulEngine::ready_gated(const Matmul& call, c
   return ReadyGated{checked.call, tiling, gpu.machine.multiprocessors};
 }
 
+Status MatmulEngine::check_gated(const MatmulProblem& problem) {
+  if (cuda() == nullptr) return {StatusCode::kUnsupported, why_no_cuda_};
+  TUTTI_ASSIGN(const int device, cuda_->current_device());
+  TUTTI_ASSIGN(const Gpu gpu, this->gpu(device, false));
+  const std::string why = why_not(MatmulAlgorithm::kOwn, problem, gpu.machine);
+  return why.empty() ? Status::ok() : Status(StatusCode::kUnsupported, why);
+}
+
 Result<MatmulTiling> MatmulEngine::gated_tiling(const Key& key, const MatmulMachine& machine) {
   {
     const std::lock_guard lock(mutex_);

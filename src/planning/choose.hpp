@@ -44,7 +44,8 @@ std::string explain(const Request& request, const Topology& topology, const Tuni
                     Rows rows = catalogue());
 
 // "all_reduce:0-64K:@one_shot;all_reduce:@two_shot" - checks names and ranges. Without a range: all
-// sizes. Where several hold a size, the first one counts.
+// sizes. Where several hold a size, the first one counts. Items for all_gather_matmul are checked
+// and left out (planning/all_gather_matmul.hpp).
 struct Override {
   Collective collective = Collective::kAllReduce;
   std::size_t min_bytes = 0, max_bytes = 0;  // inclusive; "inf" is the largest size_t

@@ -5,6 +5,7 @@
 #include "base/trim.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
+#include "planning/all_gather_matmul.hpp"
 #include "planning/choose.hpp"
 #include "planning/filter.hpp"
 
@@ -26,12 +27,18 @@ Status malformed(std::string_view what) {
                       what)};
 }
 
-Status parse_range(std::string_view text, Override& result) {
+// One item, taken apart; `text` outlives it.
+struct OverrideText {
+  std::string_view head;  // a collective, or all_gather_matmul
+  std::string_view name;  // of an algorithm
+  std::size_t min_bytes = 0, max_bytes = SIZE_MAX;
+};
+
+Status parse_range(std::string_view text, OverrideText& result) {
   std::string_view rest = text;
   const std::string_view low = take_until(rest, '-');
   if (low.size() == text.size()) return malformed(fmt::format("'{}' is not a range", text));
   TUTTI_ASSIGN(result.min_bytes, parse_bytes(low));
-  result.max_bytes = SIZE_MAX;
   if (trim(rest) != "inf") {
     TUTTI_ASSIGN(result.max_bytes, parse_bytes(rest));
   }
@@ -41,34 +48,63 @@ Status parse_range(std::string_view text, Override& result) {
   return Status::ok();
 }
 
-Result<Override> parse_one(std::string_view text, Rows rows) {
+Result<OverrideText> take_apart(std::string_view text) {
   std::string_view rest = text;
-  Override result;
-  result.max_bytes = SIZE_MAX;
-  TUTTI_ASSIGN(result.collective, parse_collective(trim(take_until(rest, ':'))));
+  OverrideText result;
+  result.head = trim(take_until(rest, ':'));
+  if (result.head != kAllGatherMatmul) TUTTI_TRY(parse_collective(result.head).status());
   const std::string_view second = trim(take_until(rest, ':'));
-  std::string_view name = second;
+  result.name = second;
   if (!rest.empty()) {
     TUTTI_TRY(parse_range(second, result));
-    name = trim(rest);
+    result.name = trim(rest);
   }
-  if (name.empty() || name.front() != '@') return malformed("no '@' before an algorithm's name");
-  TUTTI_ASSIGN(const Algorithm* row, find_algorithm(result.collective, name.substr(1), rows));
-  result.algorithm = row->id;
+  if (result.name.empty() || result.name.front() != '@') {
+    return malformed("no '@' before an algorithm's name");
+  }
+  result.name.remove_prefix(1);
   return result;
+}
+
+// Calls `take` with each item.
+template <class Take>
+Status for_each_override(std::string_view text, const Take& take) {
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view item = trim(take_until(rest, ';'));
+    if (item.empty()) continue;  // a semicolon at the end
+    const auto parts = take_apart(item);
+    const Status status = parts.is_ok() ? take(*parts) : parts.status();
+    if (!status.is_ok()) return status.with_context(fmt::format("'{}'", item));
+  }
+  return Status::ok();
 }
 
 }  // namespace
 
 Result<std::vector<Override>> parse_overrides(std::string_view text, Rows rows) {
   std::vector<Override> overrides;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view item = trim(take_until(rest, ';'));
-    if (item.empty()) continue;  // a semicolon at the end
-    auto parsed = parse_one(item, rows);
-    if (!parsed.is_ok()) return parsed.status().with_context(fmt::format("'{}'", item));
-    overrides.push_back(*std::move(parsed));
-  }
+  TUTTI_TRY(for_each_override(text, [&](const OverrideText& item) -> Status {
+    if (item.head == kAllGatherMatmul) {
+      return parse_all_gather_matmul_algorithm(item.name).status();
+    }
+    TUTTI_ASSIGN(const Collective collective, parse_collective(item.head));
+    TUTTI_ASSIGN(const Algorithm* row, find_algorithm(collective, item.name, rows));
+    overrides.push_back({collective, item.min_bytes, item.max_bytes, std::string(row->id)});
+    return Status::ok();
+  }));
+  return overrides;
+}
+
+Result<std::vector<AllGatherMatmulOverride>> parse_all_gather_matmul_overrides(
+    std::string_view text) {
+  std::vector<AllGatherMatmulOverride> overrides;
+  TUTTI_TRY(for_each_override(text, [&](const OverrideText& item) -> Status {
+    if (item.head != kAllGatherMatmul) return Status::ok();
+    TUTTI_ASSIGN(const AllGatherMatmulAlgorithm algorithm,
+                 parse_all_gather_matmul_algorithm(item.name));
+    overrides.push_back({item.min_bytes, item.max_bytes, algorithm});
+    return Status::ok();
+  }));
   return overrides;
 }
 

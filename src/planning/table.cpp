@@ -32,6 +32,27 @@ Status check_overlaps(const TuningSource& source) {
   return Status::ok();
 }
 
+Status check_sizes(const TuningSource& source) {
+  const auto& entries = source.all_gather_matmul;
+  for (std::size_t j = 0; j < entries.size(); ++j) {
+    for (std::size_t i = 0; i < j; ++i) {
+      if (!is_of_same_call(entries[i], entries[j])) continue;
+      return {StatusCode::kInvalidArgument,
+              fmt::format("{}: two entries of {} with the same ranks and elements are for {}",
+                          source.name, kAllGatherMatmul, to_text(entries[i].size))};
+    }
+  }
+  return Status::ok();
+}
+
+// What a file holds, as a source.
+Result<TuningSource> read_source(PlanSource source, const std::string& name,
+                                 std::string_view text) {
+  TUTTI_ASSIGN(TuningEntries entries, parse_tuning_json(text, name));
+  return TuningSource{source, name, std::move(entries.collectives),
+                      std::move(entries.all_gather_matmul)};
+}
+
 Status check_algorithms(const TuningSource& source) {
   for (std::size_t i = 0; i < source.entries.size(); ++i) {
     const TuningEntry& entry = source.entries[i];
@@ -61,6 +82,11 @@ std::uint64_t hash_of(const TuningSource& source) {
     hash.add(static_cast<std::uint64_t>(entry.threads)).add(entry.chunk_bytes);
     if (entry.provenance == Provenance::kPublished) hash.add("published").add(entry.runner_up);
   }
+  for (const AllGatherMatmulEntry& entry : source.all_gather_matmul) {
+    hash.add(to_string(entry.backend)).add(entry.gpu).add(static_cast<std::uint64_t>(entry.ranks));
+    hash.add(entry.element_bytes).add(entry.size.m).add(entry.size.n).add(entry.size.k);
+    hash.add(to_text(entry.way));
+  }
   return hash.value();
 }
 
@@ -72,28 +98,28 @@ Result<TuningTable> TuningTable::load(const std::string& user_file, const std::s
       return Status(StatusCode::kInvalidArgument,
                     fmt::format("TUTTI_TUNING_FILE names '{}', which does not exist", user_file));
     }
-    TUTTI_ASSIGN(auto entries, parse_tuning_json(*text, user_file));
-    sources.push_back({PlanSource::kUserFile, user_file, std::move(entries)});
+    TUTTI_ASSIGN(sources.emplace_back(), read_source(PlanSource::kUserFile, user_file, *text));
     TUTTI_TRY(check_algorithms(sources.back()));
   }
   if (!user_cache.empty()) {
     TUTTI_ASSIGN(const auto text, read_text_file(user_cache));
     if (text) {
-      TUTTI_ASSIGN(auto entries, parse_tuning_json(*text, user_cache));
-      sources.push_back({PlanSource::kUserCache, user_cache, std::move(entries)});
+      TUTTI_ASSIGN(sources.emplace_back(), read_source(PlanSource::kUserCache, user_cache, *text));
     }
   }
   for (const ShippedTable& table : shipped_tables()) {
-    const std::string name = fmt::format("shipped {}", table.name);
-    TUTTI_ASSIGN(auto entries, parse_tuning_json(table.json, name));
     const PlanSource source = table.published ? PlanSource::kPublished : PlanSource::kShipped;
-    sources.push_back({source, name, std::move(entries)});
+    TUTTI_ASSIGN(sources.emplace_back(),
+                 read_source(source, fmt::format("shipped {}", table.name), table.json));
   }
   return from_sources(std::move(sources));
 }
 
 Result<TuningTable> TuningTable::from_sources(std::vector<TuningSource> sources) {
-  for (const TuningSource& source : sources) TUTTI_TRY(check_overlaps(source));
+  for (const TuningSource& source : sources) {
+    TUTTI_TRY(check_overlaps(source));
+    TUTTI_TRY(check_sizes(source));
+  }
   TuningTable table;
   table.sources_ = std::move(sources);
   return table;
@@ -115,10 +141,27 @@ std::optional<TuningTable::Match> TuningTable::find(Collective collective, const
   return std::nullopt;
 }
 
+std::optional<TuningTable::AllGatherMatmulMatch> TuningTable::find(const AllGatherMatmulSize& size,
+                                                                   std::size_t element_bytes,
+                                                                   const Topology& topology) const {
+  for (const TuningSource& source : sources_) {
+    std::optional<AllGatherMatmulMatch> nearest;
+    double least = 0;
+    for (const AllGatherMatmulEntry& entry : source.all_gather_matmul) {
+      const double here = distance(entry, topology, element_bytes, size);
+      if (here == 0 || (nearest && here >= least)) continue;
+      nearest = {&entry, &source};
+      least = here;
+    }
+    if (nearest) return nearest;
+  }
+  return std::nullopt;
+}
+
 std::uint64_t TuningTable::hash() const {
   Hash hash;
   for (const TuningSource& source : sources_) {
-    if (source.entries.empty()) continue;  // the same as no source at all
+    if (source.empty()) continue;  // the same as no source at all
     hash.add(static_cast<std::uint64_t>(source.source)).add(hash_of(source));
   }
   return hash.value();

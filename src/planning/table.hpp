@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.hpp"
+#include "planning/all_gather_matmul.hpp"
 #include "topology/topology.hpp"
 #include "tutti/tuning.hpp"
 
@@ -41,10 +42,22 @@ struct TuningEntry {
 
 bool holds_for(const TuningEntry& entry, const Topology& topology);  // whatever the size
 
+// What a file holds.
+struct TuningEntries {
+  std::vector<TuningEntry> collectives = {};
+  std::vector<AllGatherMatmulEntry> all_gather_matmul = {};
+
+  bool empty() const { return collectives.empty() && all_gather_matmul.empty(); }
+  friend bool operator==(const TuningEntries&, const TuningEntries&) = default;
+};
+
 struct TuningSource {
   PlanSource source = PlanSource::kShipped;
   std::string name;  // file, or "shipped h200.json"
   std::vector<TuningEntry> entries;
+  std::vector<AllGatherMatmulEntry> all_gather_matmul = {};
+
+  bool empty() const { return entries.empty() && all_gather_matmul.empty(); }
 };
 
 std::uint64_t hash_of(const TuningSource& source);  // of everything that can change a choice
@@ -59,7 +72,8 @@ class TuningTable {
   // passed over by `choose`.
   static Result<TuningTable> load(const std::string& user_file, const std::string& user_cache);
   static TuningTable empty() { return {}; }
-  // Ranges of one machine, collective and rank count must not overlap within a source.
+  // Ranges of one machine, collective and rank count must not overlap within a source; nor may it
+  // have two entries for one size of all_gather_matmul.
   static Result<TuningTable> from_sources(std::vector<TuningSource> sources);
 
   struct Match {
@@ -73,6 +87,15 @@ class TuningTable {
   std::optional<Match> find(Collective collective, const Topology& topology, std::size_t bytes,
                             std::size_t first = 0) const;
 
+  // Of all_gather_matmul: the nearest entry of the first source that has one which holds.
+  struct AllGatherMatmulMatch {
+    const AllGatherMatmulEntry* entry;
+    const TuningSource* source;
+  };
+  std::optional<AllGatherMatmulMatch> find(const AllGatherMatmulSize& size,
+                                           std::size_t element_bytes,
+                                           const Topology& topology) const;
+
   const std::vector<TuningSource>& sources() const { return sources_; }
   std::uint64_t hash() const;  // of everything that can change a choice
 
@@ -81,8 +104,9 @@ class TuningTable {
 };
 
 // {"schema": "tutti.tuning/1", "entries": [{"collective": "all_reduce", ...}, ...]}. An error names
-// `file`, and the line, or the entry (counted from 0) and its field.
-Result<std::vector<TuningEntry>> parse_tuning_json(std::string_view text, std::string_view file);
-std::string write_tuning_json(const std::vector<TuningEntry>& entries);
+// `file`, and the line, or the entry (counted from 0) and its field. Entries of all_gather_matmul
+// are written last.
+Result<TuningEntries> parse_tuning_json(std::string_view text, std::string_view file);
+std::string write_tuning_json(const TuningEntries& entries);
 
 }  // namespace tutti

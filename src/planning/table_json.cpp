@@ -2,13 +2,14 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/try.hpp"
+#include "planning/all_gather_matmul_json.hpp"
 #include "planning/table.hpp"
+#include "planning/table_fields.hpp"
 
 namespace tutti {
 namespace {
@@ -26,87 +27,7 @@ constexpr std::array<std::string_view, 18> kFields = {
 
 Status invalid(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
 
-// A list within lists within lists is not printed: however deep it is, it is one wrong value.
-std::string shown(const Json& value) {
-  return value.is_structured() ? fmt::format("an {}", value.type_name()) : value.dump();
-}
-
-// Reads the fields of one entry; the first failure stays, later reads do nothing.
-class Reader {
- public:
-  explicit Reader(const Json& json) : json_(json) {
-    for (const auto& [name, value] : json.items()) {
-      if (std::ranges::find(kFields, name) == kFields.end())
-        fail(name, "is not a field of an entry");
-    }
-  }
-
-  const Status& status() const { return status_; }
-  void fail(std::string_view field, std::string_view text) {
-    if (status_.is_ok()) status_ = invalid(fmt::format("field '{}' {}", field, text));
-  }
-
-  // Absent: empty where it is optional, else a failure.
-  std::string text(const char* field, bool optional = false) {
-    const Json* value = find(field, optional);
-    if (value == nullptr) return {};
-    if (!value->is_string()) {
-      fail(field, "must be a text");
-      return {};
-    }
-    const auto result = value->get<std::string>();
-    if (result.empty() && !optional) fail(field, "must not be empty");
-    return result;
-  }
-
-  template <class T>
-  T integer(const char* field, std::uint64_t least, std::uint64_t most, bool optional = false) {
-    const Json* value = find(field, optional);
-    if (value == nullptr) return 0;
-    if (!value->is_number_unsigned() || value->get<std::uint64_t>() < least ||
-        value->get<std::uint64_t>() > most) {
-      fail(field,
-           fmt::format("must be an integer from {} to {}, and is {}", least, most, shown(*value)));
-      return 0;
-    }
-    return static_cast<T>(value->get<std::uint64_t>());
-  }
-
-  double microseconds(const char* field, bool optional = false) {
-    const Json* value = find(field, optional);
-    if (value == nullptr) return 0;
-    if (!value->is_number() || !(value->get<double>() >= 0) ||
-        !std::isfinite(value->get<double>())) {
-      fail(field, fmt::format("must be a number of microseconds, and is {}", shown(*value)));
-      return 0;
-    }
-    return value->get<double>();
-  }
-
-  // A name that `parse` knows.
-  template <class T>
-  T name(const char* field, Result<T> (*parse)(std::string_view), T otherwise) {
-    const std::string value = text(field);
-    if (!status_.is_ok()) return otherwise;
-    const Result<T> parsed = parse(value);
-    if (parsed.is_ok()) return *parsed;
-    fail(field, "holds an " + parsed.status().message());
-    return otherwise;
-  }
-
- private:
-  const Json* find(const char* field, bool optional) {
-    const auto found = json_.find(field);
-    if (found != json_.end()) return &*found;
-    if (!optional) fail(field, "is missing");
-    return nullptr;
-  }
-
-  const Json& json_;
-  Status status_;
-};
-
-Provenance read_provenance(Reader& reader) {
+Provenance read_provenance(TableFields& reader) {
   const std::string text = reader.text("provenance", true);
   if (text == "published") return Provenance::kPublished;
   if (!text.empty() && text != "measured")
@@ -115,7 +36,7 @@ Provenance read_provenance(Reader& reader) {
 }
 
 // It names families, and nothing that holds only where it was measured.
-void check_published(Reader& reader, const TuningEntry& entry) {
+void check_published(TableFields& reader, const TuningEntry& entry) {
   for (const auto& [field, is_there] :
        {std::pair("blocks", entry.blocks > 0), std::pair("threads", entry.threads > 0),
         std::pair("chunk_bytes", entry.chunk_bytes > 0), std::pair("time_us", entry.time_us > 0),
@@ -131,7 +52,7 @@ void check_published(Reader& reader, const TuningEntry& entry) {
 }
 
 // What no single field can say.
-void check_entry(Reader& reader, const TuningEntry& entry) {
+void check_entry(TableFields& reader, const TuningEntry& entry) {
   if (entry.backend == Backend::kAuto) reader.fail("backend", "must be host or cuda");
   if (entry.backend == Backend::kCuda && entry.gpu.empty()) {
     reader.fail("gpu", "must name the GPU that was measured");
@@ -159,7 +80,7 @@ void check_entry(Reader& reader, const TuningEntry& entry) {
 
 Result<TuningEntry> parse_entry(const Json& json) {
   if (!json.is_object()) return invalid("is not an object");
-  Reader reader(json);
+  TableFields reader(json, kFields);
   TuningEntry entry;
   entry.provenance = read_provenance(reader);
   const bool published = entry.provenance == Provenance::kPublished;
@@ -216,6 +137,15 @@ Json entry_to_json(const TuningEntry& entry) {
   return json;
 }
 
+Status add_entry(const Json& json, TuningEntries& entries) {
+  if (is_all_gather_matmul_entry(json)) {
+    TUTTI_ASSIGN(entries.all_gather_matmul.emplace_back(), parse_all_gather_matmul_entry(json));
+    return Status::ok();
+  }
+  TUTTI_ASSIGN(entries.collectives.emplace_back(), parse_entry(json));
+  return Status::ok();
+}
+
 // nlohmann's text without its own prefix: "line 3, column 7: syntax error ...".
 std::string_view syntax_error(std::string_view what) {
   const std::size_t at = what.find("at line ");
@@ -224,7 +154,7 @@ std::string_view syntax_error(std::string_view what) {
 
 }  // namespace
 
-Result<std::vector<TuningEntry>> parse_tuning_json(std::string_view text, std::string_view file) {
+Result<TuningEntries> parse_tuning_json(std::string_view text, std::string_view file) {
   Json json;
   try {
     json = Json::parse(text);
@@ -240,25 +170,27 @@ Result<std::vector<TuningEntry>> parse_tuning_json(std::string_view text, std::s
   if (list == json.end() || !list->is_array()) {
     return invalid(fmt::format("{}: field 'entries' must be a list", file));
   }
-  std::vector<TuningEntry> entries;
+  TuningEntries entries;
+  std::size_t at = 0;
   for (const Json& item : *list) {
-    auto entry = parse_entry(item);
-    if (!entry.is_ok()) {
-      return entry.status().with_context(fmt::format("{}: entry {}", file, entries.size()));
-    }
-    entries.push_back(*std::move(entry));
+    const Status added = add_entry(item, entries);
+    if (!added.is_ok()) return added.with_context(fmt::format("{}: entry {}", file, at));
+    ++at;
   }
   return entries;
 }
 
-std::string write_tuning_json(const std::vector<TuningEntry>& entries) {
+std::string write_tuning_json(const TuningEntries& entries) {
   // One line per entry: tables are read by people, and compared by them line by line.
   std::string text = fmt::format("{{\n  \"schema\": \"{}\",\n  \"entries\": [", kSchema);
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    text += i == 0 ? "\n    " : ",\n    ";
-    text += entry_to_json(entries[i]).dump(-1, ' ', false, Json::error_handler_t::replace);
-  }
-  text += entries.empty() ? "]\n}\n" : "\n  ]\n}\n";
+  bool first = true;
+  const auto add = [&](const Json& json) {
+    text += std::exchange(first, false) ? "\n    " : ",\n    ";
+    text += json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  for (const TuningEntry& entry : entries.collectives) add(entry_to_json(entry));
+  for (const AllGatherMatmulEntry& entry : entries.all_gather_matmul) add(to_json_value(entry));
+  text += first ? "]\n}\n" : "\n  ]\n}\n";
   return text;
 }
 

@@ -225,8 +225,8 @@ void write_tables(Corpus& corpus) {
   cuda.driver = "580.159";
   cuda.runner_up = "all_reduce/two_shot";
   cuda.runner_up_us = 9.5;
-  corpus.write("tuning_table/host", write_tuning_json({host}));
-  corpus.write("tuning_table/both", write_tuning_json({host, cuda}));
+  corpus.write("tuning_table/host", write_tuning_json({{host}}));
+  corpus.write("tuning_table/both", write_tuning_json({{host, cuda}}));
   corpus.write("tuning_table/empty", write_tuning_json({}));
 }
 

@@ -12,6 +12,7 @@ set(sources
   memory/heap_messages.cpp
   memory/pool.cpp
   group/recorder/snapshot.cpp
+  pipelines/program.cpp
   topology/json.cpp
   topology/reach.cpp
   topology/text.cpp)

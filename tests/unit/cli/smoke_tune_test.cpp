@@ -42,7 +42,7 @@ class TuneTest : public testing::Test {
   std::vector<TuningEntry> table() const {
     const auto entries = read_table(file_);
     EXPECT_TRUE(entries.is_ok()) << entries.status().to_string();
-    return entries.is_ok() ? *entries : std::vector<TuningEntry>{};
+    return entries.is_ok() ? entries->collectives : std::vector<TuningEntry>{};
   }
 
   ScratchFolder folder_;
@@ -129,7 +129,7 @@ TEST_F(TuneTest, ResumesBehindWhatTheTableHas) {
   h200.algorithm = "all_reduce/of_another_build";
   h200.date = h200.driver = "x";
   h200.samples = 1;
-  folder_.write("tutti/tuning.json", write_tuning_json({h200}));
+  folder_.write("tutti/tuning.json", write_tuning_json({{h200}}));
   ASSERT_EQ(tune({"--bytes", "1K,4K"}).exit_code, 0);
   const auto before = table();
   const Ended ended = tune({"--ranks", "2,3", "--bytes", "1K,2K,4K", "--resume"});

@@ -40,14 +40,14 @@ TEST(TableEnds, AreRefusedOrChosenBy) {
   full.chunk_bytes = 1 << 20;
   full.runner_up = "all_reduce/nccl";
   full.runner_up_us = 5.5;
-  const auto document = nlohmann::json::parse(write_tuning_json({full}));
+  const auto document = nlohmann::json::parse(write_tuning_json({{full}}));
   int refused = 0, taken = 0;
   const auto look = [&](const nlohmann::json& changed, const std::string& what) {
     SCOPED_TRACE(what);
     const auto parsed = parse_tuning_json(changed.dump(), "x.json");
     if (parsed.is_ok()) {
       ++taken;
-      return choose_by(*parsed);
+      return choose_by(parsed->collectives);
     }
     ++refused;
     EXPECT_EQ(parsed.status().code(), StatusCode::kInvalidArgument);

@@ -26,7 +26,7 @@ Json good_entry() {
           {"samples", 50}};
 }
 
-Result<std::vector<TuningEntry>> parse_entries(const Json& entries) {
+Result<TuningEntries> parse_entries(const Json& entries) {
   const Json table = {{"schema", "tutti.tuning/1"}, {"entries", entries}};
   return parse_tuning_json(table.dump(), "mine.json");
 }
@@ -44,14 +44,14 @@ TEST(TuningJson, RoundTrip) {
   host.gpu.clear();
   host.driver.clear();
   for (const auto& entries : {std::vector<TuningEntry>{}, {full}, {full, host, entry_of(0, 0)}}) {
-    const auto parsed = parse_tuning_json(write_tuning_json(entries), "x.json");
+    const auto parsed = parse_tuning_json(write_tuning_json({entries}), "x.json");
     ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();
-    EXPECT_EQ(*parsed, entries);
+    EXPECT_EQ(parsed->collectives, entries);
   }
 }
 
 TEST(TuningJson, OneLinePerEntry) {
-  const std::string text = write_tuning_json({entry_of(0, 1), entry_of(2, 3)});
+  const std::string text = write_tuning_json({{entry_of(0, 1), entry_of(2, 3)}});
   EXPECT_EQ(std::ranges::count(text, '\n'), 7);
   EXPECT_TRUE(parse_entries(Json::array({good_entry()})).is_ok());
 }
@@ -163,7 +163,7 @@ Json published_entry() {
 TEST(TuningJson, WhatIsPublishedNamesFamiliesAndItsSource) {
   const auto parsed = parse_entries(Json::array({published_entry(), good_entry()}));
   ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();
-  const TuningEntry& entry = parsed->front();
+  const TuningEntry& entry = parsed->collectives.front();
   EXPECT_EQ(entry.provenance, Provenance::kPublished);
   EXPECT_EQ(entry.algorithm, "all_reduce/multicast");
   EXPECT_EQ(entry.source, "a paper");

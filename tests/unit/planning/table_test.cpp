@@ -149,8 +149,8 @@ class TuningFiles : public testing::Test {
 };
 
 TEST_F(TuningFiles, AreReadInOrderOfPrecedence) {
-  const auto user = file("user.json", write_tuning_json({entry_of(0, 9, "all_reduce/nccl")}));
-  const auto cache = file("cache.json", write_tuning_json({entry_of(0, 9, "all_reduce/two_shot")}));
+  const auto user = file("user.json", write_tuning_json({{entry_of(0, 9, "all_reduce/nccl")}}));
+  const auto cache = file("cache.json", write_tuning_json({{entry_of(0, 9, "all_reduce/two_shot")}}));
   const auto table = TuningTable::load(user, cache);
   ASSERT_TRUE(table.is_ok()) << table.status().to_string();
   ASSERT_EQ(table->sources().size(), 2 + shipped_tables().size());
@@ -190,7 +190,7 @@ TEST_F(TuningFiles, ABrokenOneIsNamed) {
 
 TEST_F(TuningFiles, AUsersFileNamesRowsOfThisBuildACacheMayNotKnowThem) {
   const auto path =
-      file("t.json", write_tuning_json({entry_of(0, 9), entry_of(10, 99, "all_reduce/magic")}));
+      file("t.json", write_tuning_json({{entry_of(0, 9), entry_of(10, 99, "all_reduce/magic")}}));
   const auto user = TuningTable::load(path, "");
   ASSERT_FALSE(user.is_ok());
   EXPECT_THAT(user.status().message(),
