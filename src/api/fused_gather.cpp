@@ -22,7 +22,8 @@ constexpr std::size_t kLeastChunkRows = kMatmulGroupRows;
 constexpr std::size_t kMostChunks = 4;
 
 // What ends the kernel's waits is the all-gather: its data, or its failure. Their own deadline is
-// for a host that says neither.
+// for a host that says neither. In a replay the ranks have met before, so that the kernel waits for
+// copies alone.
 constexpr std::chrono::minutes kGatePatience{1};
 
 Status unsupported_fused(std::string_view why) {
@@ -49,16 +50,17 @@ Call gather_in(const ArrivalLane::Turn& turn, const Shards& shards, const FusedG
                      .piece_bytes = shards.rows * shards.row_bytes,
                      .chunk_bytes = chunk_rows * shards.row_bytes,
                      .chunks = shards.chunks,
-                     .with_own = call.with_own};
+                     .with_own = call.with_own,
+                     .met = turn.met};
   return gather;
 }
 
-// What the kernel depends on must not need an SM, since it takes all of them. Where ranks share a
-// GPU, which is for tests, it leaves some.
-Status check_gather(const CommunicatorImpl& group, bool staged, bool stream_barrier) {
+// What the kernel depends on must not need an SM, since it takes all of them; captured, it begins
+// once the ranks have met. Where ranks share a GPU, which is for tests, it leaves some.
+Status check_gather(const CommunicatorImpl& group, const OperationPlan& plan, bool captured) {
   if (group.topology().ranks_per_gpu > 1) return Status::ok();
-  if (staged) return unsupported_fused("A has to be in symmetric memory");
-  if (stream_barrier) return Status::ok();
+  if (plan.staged) return unsupported_fused("A has to be in symmetric memory");
+  if (plan.stream_barrier || captured) return Status::ok();
   return unsupported_fused("ranks do not meet by stream memory operations here");
 }
 
@@ -76,13 +78,15 @@ Status gather_and_multiply(CommunicatorImpl& group, const FusedGather& call,
                            const MatmulEngine::ReadyGated& product, const ArrivalLane::Turn& turn) {
   const Shards shards = shards_of(group, call);
   TUTTI_ASSIGN(PlannedOperation gather, group.prepare(gather_in(turn, shards, call)));
-  Status started = check_gather(group, gather.plan.staged, gather.plan.stream_barrier);
+  Status started = check_gather(group, gather.plan, gather.captured());
   if (started.is_ok()) started = group.start(gather);
   const Status settled = group.settle(gather, started);
   TUTTI_TRY(started);
   TUTTI_TRY(settled);
-  const std::chrono::nanoseconds patience =
-      group.timeout_of(gather.operation).value + kGatePatience;
+  const bool captured = turn.met != nullptr;
+  if (captured) TUTTI_TRY(group.cuda()->wait_event(call.gather.stream, turn.met));
+  std::chrono::nanoseconds patience = group.timeout_of(gather.operation).value;
+  if (!captured) patience += kGatePatience;
   const Arrival arrival{.plan = {.shards = group.size(),
                                  .chunks = shards.chunks,
                                  .own = group.rank(),
@@ -105,10 +109,8 @@ Status check_group(CommunicatorImpl& group, const FusedGather& call) {
         fmt::format("M {} is not a multiple of {} ranks", call.product.m, group.size()));
   }
   TUTTI_ASSIGN(const CudaCapture capture, group.cuda()->capture_of(call.gather.stream));
-  if (capture.state != CudaCapture::State::kNone) {
-    return unsupported_fused("a captured constant cannot count calls: not in a stream capture");
-  }
-  return group.check_arrivals();
+  const bool capturing = capture.state != CudaCapture::State::kNone;
+  return group.check_arrivals(capturing).with_context("all_gather_matmul/fused");
 }
 
 Result<MatmulEngine::ReadyGated> check_fused(CommunicatorImpl& group, const FusedGather& call) {
@@ -137,7 +139,7 @@ Status check_fused_gather(CommunicatorImpl& group, const FusedGather& call) {
   TUTTI_TRY(check_group(group, call));
   TUTTI_ASSIGN(const Request request, group.question(by_copy_engine(call.gather)));
   TUTTI_ASSIGN(const OperationPlan gather, select({request, group.topology(), group.table()}));
-  return check_gather(group, gather.staged, gather.stream_barrier);
+  return check_gather(group, gather, request.capturing);
 }
 
 Result<MatmulPlan> plan_fused(CommunicatorImpl& group, const FusedGather& call) {

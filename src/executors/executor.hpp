@@ -132,9 +132,10 @@ class Executor {
   // Takes back what belonged to graphs that are gone. Outside captures.
   virtual Status sweep() { return Status::ok(); }
 
-  // Where all-gathers run beside a kernel that waits for what they bring. Outside captures; the
-  // same one each time. kUnsupported, kUnavailable: not here.
-  virtual Result<ArrivalLane*> arrivals() {
+  // Where all-gathers run beside a kernel that waits for what they bring. The same one each time.
+  // kUnsupported, kUnavailable: not here, or it is not there yet, and `capturing` forbids
+  // to make it.
+  virtual Result<ArrivalLane*> arrivals([[maybe_unused]] bool capturing) {
     return Status(StatusCode::kUnsupported, "no copy engines that announce what they bring");
   }
 

@@ -95,7 +95,8 @@ class CommunicatorImpl : private GroupServices {
 
   // Turns of an ArrivalLane: behind all eager operations so far, whatever stream they are in. A
   // matmul that waits takes every SM, and must not begin before what its all-gather is behind.
-  Status check_arrivals();  // whether there is a lane
+  // Captured turns are behind what their graph says.
+  Status check_arrivals(bool capturing);  // whether there is a lane
   Result<ArrivalLane::Turn> begin_arrivals(Stream stream, int chunks);
   Status end_arrivals(ArrivalLane::Turn turn, Stream stream);  // in any case
 

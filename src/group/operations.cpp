@@ -350,30 +350,33 @@ void CommunicatorImpl::record_start(const PlannedOperation& operation) {
                                                   : OperationState::kEnqueued});
 }
 
-Status CommunicatorImpl::check_arrivals() {
+Status CommunicatorImpl::check_arrivals(bool capturing) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
-  return executors_.front()->arrivals().status();
+  return executors_.front()->arrivals(capturing).status();
 }
 
 // Who has the lane may still need the group's lock.
 Result<ArrivalLane::Turn> CommunicatorImpl::begin_arrivals(Stream stream, int chunks) {
   ArrivalLane* lane = nullptr;
+  StreamState state;
   {
     const std::lock_guard lock(mutex_);
     if (failure_->failed()) return failure_->status();
-    TUTTI_ASSIGN(lane, executors_.front()->arrivals());
+    TUTTI_ASSIGN(state, streams_->state(stream));
+    TUTTI_ASSIGN(lane, executors_.front()->arrivals(state.capturing));
   }
   std::unique_lock alone = lane->lock();
   const std::lock_guard lock(mutex_);
-  TUTTI_TRY(streams_->enter(stream));
+  if (!state.capturing) TUTTI_TRY(streams_->enter(stream));
   return lane->begin(std::move(alone), stream, chunks);
 }
 
 // The caller's stream waits for the all-gather, which is the latest operation, or behind it.
 Status CommunicatorImpl::end_arrivals(ArrivalLane::Turn turn, Stream stream) {
   const std::lock_guard lock(mutex_);
-  TUTTI_TRY(streams_->enter(stream));
+  const bool captured = turn.gathered != nullptr;
+  if (!captured) TUTTI_TRY(streams_->enter(stream));
   ArrivalLane* const lane = turn.lane;
   return lane->end(std::move(turn), stream);
 }

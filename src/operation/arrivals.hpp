@@ -16,6 +16,7 @@ struct Arrivals {
   std::size_t piece_bytes = 0, chunk_bytes = 0;
   int chunks = 1;        // of a piece; the last one may be shorter
   bool with_own = true;  // the rank's own piece is brought, too
+  void* met = nullptr;   // an event (CudaEvent) to record once the ranks have met first; or null
 
   // The word of the chunk that holds this byte of the output.
   std::uint32_t* word_of(std::size_t offset) const {

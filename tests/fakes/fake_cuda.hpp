@@ -116,6 +116,8 @@ class FakeCuda final : public CudaDriver {
   }
   // What launch() does; without it launch() is kUnsupported. Not called inside a capture.
   std::function<Status(const CudaLaunch&)> on_launch;
+  // What a captured launch does in each replay, without it they are kUnsupported.
+  std::function<std::function<Status()>(const CudaLaunch&)> on_captured_launch;
   // Called by copy_async() before it enqueues: it may block, as if the launch queue were full.
   std::function<void(std::size_t bytes)> before_copy;
 

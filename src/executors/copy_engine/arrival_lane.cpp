@@ -1,5 +1,7 @@
 #include "executors/copy_engine/arrival_lane.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstring>
 #include <limits>
@@ -12,7 +14,9 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kArrivalHostBytes = 4096, kAbortOffset = 256;
-static_assert(sizeof(GateFailure) <= kAbortOffset);
+static_assert(2 * sizeof(GateFailure) <= kAbortOffset);
+
+constexpr std::size_t kWordBytes = ArrivalLane::kWords * sizeof(std::uint32_t);
 
 // Words are compared as if they went round.
 constexpr std::uint32_t kLastTurn = std::numeric_limits<std::int32_t>::max();
@@ -27,21 +31,41 @@ Result<std::unique_ptr<ArrivalLane>> ArrivalLane::create(CudaDriver& cuda, int d
 }
 
 Status ArrivalLane::open(int device) {
-  const std::size_t bytes = kWords * sizeof(std::uint32_t);
+  const std::size_t bytes = (1 + std::size_t{kCapturedTurns}) * kWordBytes;
   TUTTI_ASSIGN(
       memory_,
       RankMemory::create(cuda_, device, {.device_bytes = bytes, .host_bytes = kArrivalHostBytes}));
   std::byte* const host = memory_.host_memory();
   std::memset(host, 0, kArrivalHostBytes);
-  failure_ = new (host) GateFailure;
+  failure_ = new (host) GateFailure[2];
   abort_ = reinterpret_cast<std::uint32_t*>(host + kAbortOffset);
   words_ = reinterpret_cast<std::uint32_t*>(memory_.device_memory());
-  TUTTI_ASSIGN(side_, cuda_.create_stream(device));
+  TUTTI_TRY(lanes_.create(device));
+  for (int slot = kCapturedTurns; slot-- > 0;) free_slots_.push_back(slot);
   for (CudaEvent* event : {&begun_, &ended_}) {
     TUTTI_ASSIGN(*event, cuda_.create_event(false));
   }
-  TUTTI_TRY(cuda_.set_async(words_, 0, bytes, side_));
-  return cuda_.synchronize(side_);
+  Stream side = lanes_.eager().stream;
+  TUTTI_TRY(cuda_.set_async(words_, 0, bytes, side));
+  TUTTI_TRY(cuda_.synchronize(side));
+  const Status captured = try_capture(side);
+  if (!captured.is_ok()) {
+    why_not_captured_ =
+        fmt::format("the driver captures no stream memory operations: {}", captured.message());
+  }
+  return Status::ok();
+}
+
+// Whether words can be written in graphs. Nothing runs.
+Status ArrivalLane::try_capture(Stream side) {
+  TUTTI_TRY(cuda_.begin_capture(side));
+  const CudaMemoryOperation write{
+      .kind = CudaMemoryOperation::Kind::kWrite32, .value = 0, .word32 = words_};
+  const Status status = cuda_.memory_operations({&write, 1}, side);
+  const auto graph = cuda_.end_capture(side);
+  if (graph.is_ok()) TUTTI_TRY(cuda_.destroy_graph(*graph));
+  TUTTI_TRY(status);
+  return graph.status();
 }
 
 ArrivalLane::~ArrivalLane() {
@@ -49,25 +73,80 @@ ArrivalLane::~ArrivalLane() {
   for (CudaEvent event : {begun_, ended_}) {
     if (event != nullptr) (void)cuda_.destroy_event(event);
   }
-  if (side_ != nullptr) (void)cuda_.destroy_stream(side_);
 }
 
 // Behind the last turn nobody reads the words: then they may begin anew.
 Result<ArrivalLane::Turn> ArrivalLane::begin(std::unique_lock<std::mutex> lock, Stream stream,
                                              int chunks) {
+  TUTTI_ASSIGN(CopyLane * beside, lanes_.lane_for(stream));
+  if (beside->is_captured) return begin_captured(std::move(lock), *beside, stream, chunks);
   if (last_ == Last::kEnded && stream != stream_) TUTTI_TRY(cuda_.wait_event(stream, ended_));
   last_ = Last::kBegun;
   if (turn_ == kLastTurn) {
-    TUTTI_TRY(cuda_.set_async(words_, 0, kWords * sizeof(std::uint32_t), stream));
+    TUTTI_TRY(cuda_.set_async(words_, 0, kWordBytes, stream));
     turn_ = 0;
   }
   TUTTI_TRY(cuda_.record_event(begun_, stream));
-  TUTTI_TRY(cuda_.wait_event(side_, begun_));
+  TUTTI_TRY(cuda_.wait_event(beside->stream, begun_));
   chunks_ = chunks;
-  return Turn{std::move(lock), this, side_, words_, ++turn_, abort_, failure_};
+  return Turn{.lock = std::move(lock),
+              .lane = this,
+              .side = beside->stream,
+              .words = words_,
+              .number = ++turn_,
+              .abort = abort_,
+              .failure = failure_};
 }
 
-Status ArrivalLane::end(Turn, Stream stream) {
+// The words are reset in the side stream, ahead of the ranks' meeting, and so of the matmul.
+Result<ArrivalLane::Turn> ArrivalLane::begin_captured(std::unique_lock<std::mutex> lock,
+                                                      CopyLane& lane, Stream stream, int chunks) {
+  if (!why_not_captured_.empty()) return Status(StatusCode::kUnsupported, why_not_captured_);
+  TUTTI_ASSIGN(const int slot, take_slot(stream));
+  captured_chunks_[static_cast<std::size_t>(slot)] = chunks;
+  const int number = slot + 1;  // its words are not those of eager turns, which come first
+  std::uint32_t* const words = words_ + std::ptrdiff_t{number} * kWords;
+  CudaEvent const begun = lane.next_event();
+  TUTTI_TRY(cuda_.record_event(begun, stream));
+  TUTTI_TRY(cuda_.wait_event(lane.stream, begun));
+  TUTTI_TRY(cuda_.set_async(words, 0, kWordBytes, lane.stream));
+  return Turn{.lock = std::move(lock),
+              .lane = this,
+              .side = lane.stream,
+              .words = words,
+              .number = static_cast<std::uint32_t>(number),
+              .abort = abort_,
+              .failure = failure_ + 1,
+              .met = lane.next_event(),
+              .gathered = lane.next_event()};
+}
+
+// Which the graph gives back when it ends.
+Result<int> ArrivalLane::take_slot(Stream stream) {
+  {
+    const std::lock_guard lock(returned_->mutex);
+    free_slots_.insert(free_slots_.end(), returned_->slots.begin(), returned_->slots.end());
+    returned_->slots.clear();
+  }
+  if (free_slots_.empty()) {
+    return Status(StatusCode::kResourceExhausted,
+                  fmt::format("{} captured calls are in graphs: destroy some", kCapturedTurns));
+  }
+  TUTTI_ASSIGN(const CudaCapture capture, cuda_.capture_of(stream));
+  const int slot = free_slots_.back();
+  TUTTI_TRY(cuda_.retain_on_graph(capture.graph, [returned = returned_, slot] {
+    const std::lock_guard lock(returned->mutex);
+    returned->slots.push_back(slot);
+  }));
+  free_slots_.pop_back();
+  return slot;
+}
+
+Status ArrivalLane::end(Turn turn, Stream stream) {
+  if (turn.gathered != nullptr) {
+    TUTTI_TRY(cuda_.record_event(turn.gathered, turn.side));
+    return cuda_.wait_event(stream, turn.gathered);
+  }
   TUTTI_TRY(cuda_.record_event(ended_, stream));
   stream_ = stream;
   last_ = Last::kEnded;
@@ -75,11 +154,16 @@ Status ArrivalLane::end(Turn, Stream stream) {
 }
 
 std::optional<ArrivalLane::LateChunk> ArrivalLane::late_chunk() const {
-  if (std::atomic_ref(failure_->failed).load(std::memory_order_acquire) == 0) return std::nullopt;
-  return LateChunk{.shard = failure_->chunk / chunks_,
-                   .chunk = failure_->chunk % chunks_,
-                   .number = failure_->epoch,
-                   .seen = failure_->seen};
+  for (const bool captured : {false, true}) {
+    GateFailure& failure = failure_[captured ? 1 : 0];
+    if (std::atomic_ref(failure.failed).load(std::memory_order_acquire) == 0) continue;
+    const int chunks = captured ? captured_chunks_[failure.epoch - 1].load() : chunks_.load();
+    return LateChunk{.shard = failure.chunk / chunks,
+                     .chunk = failure.chunk % chunks,
+                     .number = failure.epoch,
+                     .seen = failure.seen};
+  }
+  return std::nullopt;
 }
 
 // A turn that could not be ended leaves nothing to ask.

@@ -10,16 +10,24 @@
 // Words count the turns: a chunk of this turn has come once its word has reached the turn's number.
 // Turns follow each other, whatever streams they are in. So a word is never ahead of the turn that
 // reads it.
+//
+// A captured turn has words of its own as long as its graph lives, and a number that stays the
+// same. So each replay sets the words to zero before anything else. Ranks meet by kernels there,
+// which need an SM: the matmul begins once they have met (Turn::met), and then needs copies alone.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/deadline.hpp"
 #include "drivers/cuda.hpp"
+#include "executors/copy_engine/copy_lanes.hpp"
 #include "matmul/gated.hpp"
 #include "memory/rank_memory.hpp"
 
@@ -28,8 +36,10 @@ namespace tutti {
 class ArrivalLane {
  public:
   static constexpr int kWords = kMostArrivalFlags;
+  static constexpr int kCapturedTurns = 1024;  // of living graphs
 
-  // The device is current. `turns`: the number of the turn before the first one; tests say others.
+  // The device is current, and the thread captures nothing. `turns`: the number of the turn before
+  // the first one; tests say others.
   static Result<std::unique_ptr<ArrivalLane>> create(CudaDriver& cuda, int device,
                                                      std::uint32_t turns = 0);
   ~ArrivalLane();
@@ -46,9 +56,15 @@ class ArrivalLane {
     std::uint32_t number = 0;
     const std::uint32_t* abort = nullptr;
     GateFailure* failure = nullptr;
+    // Captured: to be recorded in the side stream once the ranks have met, and to be awaited by the
+    // caller's before the matmul. Null: the matmul need not wait.
+    CudaEvent met = nullptr;
+    CudaEvent gathered = nullptr;  // captured: of the lane
   };
-  // Not in captures. The device is current. Shards have so many words each. end() follows whatever
-  // came between, failures too; the caller's stream is behind the side stream then.
+  // The device is current. Shards have so many words each. end() follows whatever came between,
+  // failures too; the caller's stream is behind the side stream then, unless it is captured.
+  // In a capture: kUnsupported where the driver captures no stream memory operations,
+  // kResourceExhausted where as many turns are in living graphs.
   Result<Turn> begin(std::unique_lock<std::mutex> lock, Stream stream, int chunks);
   Status end(Turn turn, Stream stream);
 
@@ -60,25 +76,39 @@ class ArrivalLane {
   std::optional<LateChunk> late_chunk() const;
   // The group has failed: kernels do not wait any more.
   void release() { std::atomic_ref(*abort_).store(1, std::memory_order_release); }
-  // Whether all turns have ended. If not, their memory stays.
+  // Whether all turns have ended, but for replays. If not, their memory stays.
   bool drain(Deadline deadline);
 
  private:
-  ArrivalLane(CudaDriver& cuda, std::uint32_t turns) : cuda_(cuda), turn_(turns) {}
+  // Numbers of captured turns whose graphs are gone: they come from a thread of the driver's.
+  struct Returned {
+    std::mutex mutex;
+    std::vector<int> slots;
+  };
+
+  ArrivalLane(CudaDriver& cuda, std::uint32_t turns) : cuda_(cuda), lanes_(cuda), turn_(turns) {}
   Status open(int device);
+  Status try_capture(Stream side);
+  Result<Turn> begin_captured(std::unique_lock<std::mutex> lock, CopyLane& lane, Stream stream,
+                              int chunks);
+  Result<int> take_slot(Stream stream);
   bool has_ended() const;
 
   CudaDriver& cuda_;
   RankMemory memory_;
-  std::uint32_t* words_ = nullptr;
+  std::uint32_t* words_ = nullptr;  // kWords of eager turns, then of each captured one
   std::uint32_t* abort_ = nullptr;
-  GateFailure* failure_ = nullptr;
-  Stream side_ = nullptr;
+  GateFailure* failure_ = nullptr;  // of eager turns, then of captured ones
+  CopyLanes lanes_;                 // the side streams
   CudaEvent begun_ = nullptr, ended_ = nullptr;
   std::mutex mutex_;  // of turns
   std::uint32_t turn_;
   Stream stream_ = nullptr;      // the caller's, in the last turn
   std::atomic<int> chunks_ = 1;  // of a shard, in the last turn
+  std::string why_not_captured_;
+  std::vector<int> free_slots_;
+  std::array<std::atomic<int>, kCapturedTurns> captured_chunks_{};  // of a shard
+  std::shared_ptr<Returned> returned_ = std::make_shared<Returned>();
   // What `ended_` stands for: nothing yet, a turn that has begun, or the last turn.
   enum class Last : std::uint8_t { kNone, kBegun, kEnded };
   std::atomic<Last> last_ = Last::kNone;

@@ -1,7 +1,5 @@
 #include "executors/copy_engine/cuda_stages.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -10,65 +8,16 @@
 
 namespace tutti {
 
-CopyLanes::~CopyLanes() {
-  for (CopyLane& lane : lanes_) {
-    for (CudaEvent event : lane.events) {
-      if (event != nullptr) (void)cuda_.destroy_event(event);
-    }
-    if (lane.stream != nullptr) (void)cuda_.destroy_stream(lane.stream);
-  }
-}
-
-Status CopyLanes::create(int device) {
-  device_ = device;
-  return complete(lanes_.front());
-}
-
-// Makes what a lane has not got yet.
-Status CopyLanes::complete(CopyLane& lane) {
-  for (CudaEvent& event : lane.events) {
-    if (event != nullptr) continue;
-    TUTTI_ASSIGN(event, cuda_.create_event(false));
-  }
-  if (lane.stream != nullptr) return Status::ok();
-  TUTTI_ASSIGN(lane.stream, cuda_.create_stream(device_));
-  lane.is_captured = &lane != &lanes_.front();
-  return Status::ok();
-}
-
-Result<CopyLane*> CopyLanes::lane_for(Stream stream) {
-  TUTTI_ASSIGN(const CudaCapture capture, cuda_.capture_of(stream));
-  if (capture.state == CudaCapture::State::kNone) return &lanes_[0];
-  CopyLane* idle = nullptr;
-  for (std::size_t k = 1; k < lanes_.size(); ++k) {
-    if (lanes_[k].stream == nullptr) {  // and so have those after it
-      if (idle == nullptr) idle = &lanes_[k];
-      break;
-    }
-    TUTTI_ASSIGN(const CudaCapture other, cuda_.capture_of(lanes_[k].stream));
-    if (other.state == CudaCapture::State::kActive && other.id == capture.id) return &lanes_[k];
-    if (other.state == CudaCapture::State::kNone && idle == nullptr) idle = &lanes_[k];
-  }
-  if (idle != nullptr) {
-    TUTTI_TRY(complete(*idle));
-    return idle;
-  }
-  return Status(StatusCode::kResourceExhausted,
-                fmt::format("copy engines serve {} captures of a communicator at once: end one, or "
-                            "choose a row without them",
-                            kCaptures));
-}
-
 void CudaStages::end_batch() {
   const bool announces = arrivals_.words != nullptr;
   const bool batched = gathered_.size() > 1 && !lane_.is_captured && !announces;
-  if (batched && status_.is_ok()) status_ = cuda_.copy_batch(gathered_, copies_);
+  if (batched && status_.is_ok()) status_ = cuda_.copy_batch(gathered_, lane_.stream);
   for (const CudaCopy& copy : gathered_) {
     if (batched) break;
     if (announces) {
       copy_and_announce(copy);
     } else {
-      copy_now(copy, copies_);
+      copy_now(copy, lane_.stream);
     }
   }
   gathered_.clear();
@@ -85,13 +34,13 @@ void CudaStages::copy_and_announce(const CudaCopy& copy) {
   // What lies before the output wraps around, and is beyond it, too.
   const std::size_t offset =
       reinterpret_cast<std::uintptr_t>(copy.to) - reinterpret_cast<std::uintptr_t>(output_);
-  if (offset >= output_bytes_) return copy_now(copy, copies_);
+  if (offset >= output_bytes_) return copy_now(copy, lane_.stream);
   for (std::size_t done = 0; done < copy.bytes;) {
     const std::size_t left = arrivals_.left_of(offset + done);
     const std::size_t bytes = std::min(left, copy.bytes - done);
     copy_now({static_cast<std::byte*>(copy.to) + done,
               static_cast<const std::byte*>(copy.from) + done, bytes},
-             copies_);
+             lane_.stream);
     if (bytes == left) {
       words_.push_back({.kind = CudaMemoryOperation::Kind::kWrite32,
                         .value = arrivals_.value,
@@ -102,7 +51,7 @@ void CudaStages::copy_and_announce(const CudaCopy& copy) {
 }
 
 void CudaStages::write_words() {
-  if (status_.is_ok() && !words_.empty()) status_ = cuda_.memory_operations(words_, copies_);
+  if (status_.is_ok() && !words_.empty()) status_ = cuda_.memory_operations(words_, lane_.stream);
   words_.clear();
 }
 
@@ -111,10 +60,12 @@ void CudaStages::reduce(const KernelArgs& part, Publish) {
   if (barrier_ != nullptr && part.meets && part.count == 0) {
     if (status_.is_ok()) status_ = barrier_->enqueue(part, stream_, std::move(words_));
     words_.clear();
-    return;
+  } else {
+    write_words();
+    if (status_.is_ok()) status_ = launch_on_cuda(cuda_, body_, part, stream_);
   }
-  write_words();
-  if (status_.is_ok()) status_ = launch_on_cuda(cuda_, body_, part, stream_);
+  CudaEvent const met = std::exchange(arrivals_.met, nullptr);  // once
+  if (met != nullptr && status_.is_ok()) status_ = cuda_.record_event(met, stream_);
 }
 
 void CudaStages::copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -126,7 +77,7 @@ void CudaStages::copy_among_kernels(std::byte* to, const std::byte* from, std::s
 // Kernels and copies on one stream need no events.
 Stages::Mark CudaStages::mark(Stream stream) {
   end_batch();
-  if (copies_ == stream_) return 0;
+  if (lane_.stream == stream_) return 0;
   const std::size_t index = lane_.taken++ % CopyLane::kEvents;
   if (status_.is_ok()) status_ = cuda_.record_event(lane_.events[index], stream);
   return static_cast<Mark>(index);
@@ -134,7 +85,7 @@ Stages::Mark CudaStages::mark(Stream stream) {
 
 void CudaStages::wait(Stream stream, Mark mark) {
   end_batch();
-  if (!status_.is_ok() || copies_ == stream_) return;
+  if (!status_.is_ok() || lane_.stream == stream_) return;
   status_ = cuda_.wait_event(stream, lane_.events[static_cast<std::size_t>(mark)]);
 }
 

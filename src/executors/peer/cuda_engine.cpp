@@ -86,9 +86,14 @@ class CudaEngine : public Engine {
       TUTTI_TRY(launch_on_cuda(cuda_, body, work, start.stream));
       return row.then.kernels > 0 ? follow(operation, work, start.stream) : Status::ok();
     }
-    TUTTI_ASSIGN(CopyLane * lane, lanes_.lane_for(start.stream));
+    const Arrivals& arrivals = start.arrivals;
+    CopyLane same{.stream = start.stream};  // which is beside the caller's already
+    CopyLane* lane = &same;
+    if (arrivals.words == nullptr) {
+      TUTTI_ASSIGN(lane, lanes_.lane_for(start.stream));
+    }
     CudaStages stages(cuda_, body, *lane, start.stream, start.barrier);
-    if (const Arrivals& arrivals = start.arrivals; arrivals.words != nullptr) {
+    if (arrivals.words != nullptr) {
       const auto pieces = static_cast<std::size_t>(work.ranks);
       stages.announce(arrivals, work.output, pieces * arrivals.piece_bytes);
     }

@@ -291,13 +291,16 @@ void PeerExecutor::drain(Deadline deadline) {
   if (!engine_->drain(kReleased.count())) barrier_->leave_behind();
 }
 
-Result<ArrivalLane*> PeerExecutor::arrivals() {
+Result<ArrivalLane*> PeerExecutor::arrivals(bool capturing) {
   if (arrivals_ != nullptr) return arrivals_.get();
-  if (group_.cuda() == nullptr) return Executor::arrivals();
+  if (group_.cuda() == nullptr) return Executor::arrivals(capturing);
   if (group_.heap() == nullptr) return Status(StatusCode::kUnsupported, group_.why_no_heap());
   TUTTI_ASSIGN(const CudaDeviceProperties gpu, group_.cuda()->properties(group_.device()));
   if (!gpu.stream_memory_operations) {
     return Status(StatusCode::kUnsupported, "the GPU has no 64-bit stream memory operations");
+  }
+  if (capturing) {
+    return Status(StatusCode::kUnsupported, "call plan() of such a call once before the capture");
   }
   const DeviceScope scope(*group_.cuda(), group_.device());
   TUTTI_TRY(scope.status());

@@ -54,7 +54,7 @@ class PeerExecutor : public Executor {
   Status finish_capture() override;
   Status sweep() override;
 
-  Result<ArrivalLane*> arrivals() override;
+  Result<ArrivalLane*> arrivals(bool capturing) override;
   Result<StreamBarrier*> stream_barrier() override;
 
   // one_sided_calls.cpp

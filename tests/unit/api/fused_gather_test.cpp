@@ -6,9 +6,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <cstring>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "device/kernel_args.hpp"
 #include "support/fake_gpus.hpp"
 
 namespace tutti::test {
@@ -76,6 +83,7 @@ class FusedRanks {
   };
   std::vector<std::optional<Told>> told;  // by rank: what its last matmul was
   Status matmul_says = Status::ok();
+  std::function<Status(int rank, Stream stream)> on_matmul;
   std::vector<Stream> streams;
   std::vector<SymmetricMemory> memory;
   std::vector<std::unique_ptr<MatmulEngine>> engines;
@@ -84,16 +92,17 @@ class FusedRanks {
   static constexpr std::size_t kOther = 1 << 18;
 
   MatmulSurroundings surroundings(int rank) {
-    return {.cuda = [this](std::string*) { return &gpus.cuda; },
-            .cublas_lt = STUB_CUBLAS_LT,
-            .own_kernels = true,
-            .load_gated = [](CudaDriver&, const MatmulProblem&,
-                             const MatmulTiling&) { return Status::ok(); },
-            .run_gated =
-                [this, rank](CudaDriver&, const GatedMatmul& call, int multiprocessors, Stream) {
-                  told[at(rank)] = {call.arrival, multiprocessors};
-                  return matmul_says;
-                }};
+    return {
+        .cuda = [this](std::string*) { return &gpus.cuda; },
+        .cublas_lt = STUB_CUBLAS_LT,
+        .own_kernels = true,
+        .load_gated = [](CudaDriver&, const MatmulProblem&,
+                         const MatmulTiling&) { return Status::ok(); },
+        .run_gated =
+            [this, rank](CudaDriver&, const GatedMatmul& call, int multiprocessors, Stream stream) {
+              told[at(rank)] = {call.arrival, multiprocessors};
+              return on_matmul ? on_matmul(rank, stream) : matmul_says;
+            }};
   }
 };
 
@@ -178,6 +187,10 @@ TEST(FusedGather, WhatItRefusesLeavesTheGroupUsable) {
     return status.message();
   };
   require_ok(ranks.gpus.cuda.set_device(0));
+  require_ok(ranks.gpus.cuda.begin_capture(ranks.streams[0]));
+  EXPECT_EQ(refusal(ranks.call(0, 256)),
+            "all_gather_matmul/fused: call plan() of such a call once before the capture");
+  (void)ranks.gpus.cuda.end_capture(ranks.streams[0]);
   EXPECT_EQ(refusal(ranks.call(0, 255)),
             "all_gather_matmul/fused: M 255 is not a multiple of 2 ranks");
   const std::byte* const plain = take(ranks.gpus.cuda.allocate(0, ranks.shard_bytes()));
@@ -191,10 +204,109 @@ TEST(FusedGather, WhatItRefusesLeavesTheGroupUsable) {
   FusedGather unaligned = ranks.call(0, 256);
   unaligned.gather.input = ranks.shard(0) + 2;
   EXPECT_THAT(refusal(unaligned), HasSubstr("not aligned to 16 bytes"));
-  require_ok(ranks.gpus.cuda.begin_capture(ranks.streams[0]));
-  EXPECT_THAT(refusal(ranks.call(0, 256)), HasSubstr("not in a stream capture"));
-  (void)ranks.gpus.cuda.end_capture(ranks.streams[0]);
   on_all_ranks(2, [&](int r) { require_ok(ranks.run(r, 40)); });
+}
+
+// Captured calls of two ranks. The fake's graphs run in the order of their capture, with kernels
+// that do what this says.
+class CapturedFused : public testing::Test {
+ protected:
+  CapturedFused() {
+    FakeCuda& cuda = ranks.gpus.cuda;
+    on_all_ranks(kRanks, [&](int r) { require_ok(ranks.run(r, 10)); });
+    for (int r = 0; r < kRanks; ++r) others.push_back(ranks.gpus.make_stream(r));
+    cuda.on_captured_launch = [this](const CudaLaunch& launch) -> std::function<Status()> {
+      if (launch.kernel == &kMatmulKernel) return [this, r = launch.blocks] { return multiply(r); };
+      const int rank = static_cast<const KernelArgs*>(launch.arguments[0])->rank;
+      return [this, rank] { return meet_ranks(rank); };
+    };
+    ranks.on_matmul = [&cuda](int rank, Stream stream) {
+      const bool capturing = take(cuda.capture_of(stream)).state != CudaCapture::State::kNone;
+      if (!capturing) return Status::ok();
+      return cuda.launch({.kernel = &kMatmulKernel, .blocks = rank, .stream = stream});
+    };
+  }
+  static std::size_t at(int rank) { return FusedRanks::at(rank); }
+
+  Status capture(int r) {
+    FakeCuda& cuda = ranks.gpus.cuda;
+    require_ok(cuda.set_device(r));
+    require_ok(cuda.begin_capture(ranks.streams[at(r)]));
+    const Status status =
+        run_fused(ranks.gpus.groups[at(r)].impl(), ranks.call(r, kRanks * ranks.rows_));
+    captured[at(r)] = ranks.told[at(r)]->arrival;
+    return status;
+  }
+  void end_capture(int r) {
+    FakeCuda& cuda = ranks.gpus.cuda;
+    graphs[at(r)] = take(cuda.end_capture(ranks.streams[at(r)]));
+    execs[at(r)] = take(cuda.instantiate(graphs[at(r)]));
+  }
+  std::uint32_t word(int rank, int shard) const { return captured[at(rank)].flags[shard]; }
+  // Nobody's words are set before all have met; each replay meets twice.
+  Status meet_ranks(int rank) {
+    if (meetings[at(rank)]++ % 2 == 0 && word(rank, 1 - rank) != 0) ++wrong;
+    meeting.arrive_and_wait();
+    return Status::ok();
+  }
+  Status multiply(int rank) {
+    if (word(rank, 1 - rank) != captured[at(rank)].epoch || meetings[at(rank)] % 2 != 0) ++wrong;
+    ++products;
+    return Status::ok();
+  }
+
+  static constexpr int kRanks = 2;
+  static constexpr char kMatmulKernel = 0;
+  FusedRanks ranks{kRanks, 128};
+  std::vector<Stream> others;
+  std::array<Arrival, kRanks> captured;
+  std::array<CudaGraph, kRanks> graphs{};
+  std::array<CudaGraphExec, kRanks> execs{};
+  std::array<int, kRanks> meetings{};
+  std::barrier<> meeting{kRanks};
+  std::atomic<int> wrong = 0, products = 0;
+};
+
+TEST_F(CapturedFused, EachReplayBringsFreshRowsAndSetsItsWordsAnew) {
+  FakeCuda& cuda = ranks.gpus.cuda;
+  on_all_ranks(kRanks, [&](int r) {
+    require_ok(capture(r));
+    // An eager call meanwhile is no part of it.
+    FusedGather eager = ranks.call(r, kRanks * ranks.rows_);
+    eager.gather.stream = others[at(r)];
+    require_ok(run_fused(ranks.gpus.groups[at(r)].impl(), eager));
+    EXPECT_NE(captured[at(r)].flags, ranks.told[at(r)]->arrival.flags);
+    EXPECT_NE(captured[at(r)].failure, ranks.told[at(r)]->arrival.failure);
+    EXPECT_LT(captured[at(r)].timeout_ns, ranks.told[at(r)]->arrival.timeout_ns);
+    end_capture(r);
+    require_ok(cuda.synchronize(others[at(r)]));
+  });
+  constexpr int kReplays = 3;
+  for (int replay = 0; replay < kReplays; ++replay) {
+    on_all_ranks(kRanks, [&](int r) {
+      require_ok(cuda.set_device(r));
+      std::memset(ranks.gathered(r), 0xff, kRanks * ranks.shard_bytes());
+      std::memset(ranks.shard(r), 50 + 2 * replay + r, ranks.shard_bytes());
+      require_ok(cuda.launch_graph(execs[at(r)], ranks.streams[at(r)]));
+      EXPECT_EQ(*ranks.piece(r, 1 - r), static_cast<std::byte>(50 + 2 * replay + 1 - r));
+    });
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(products, kRanks * kReplays);
+  for (int r = 0; r < kRanks; ++r) {
+    require_ok(cuda.destroy_graph_exec(execs[at(r)]));
+    require_ok(cuda.destroy_graph(graphs[at(r)]));
+  }
+}
+
+// The side stream waits for the caller's; the caller's for the ranks' meeting, and for the rest.
+TEST_F(CapturedFused, TheMatmulIsBehindTheMeetingOfTheRanks) {
+  FakeCuda& cuda = ranks.gpus.cuda;
+  const int waits = cuda.calls("wait_event"), marks = cuda.calls("record_event");
+  on_all_ranks(kRanks, [&](int r) { require_ok(capture(r)); });
+  EXPECT_EQ(cuda.calls("wait_event") - waits, kRanks * 3);
+  EXPECT_EQ(cuda.calls("record_event") - marks, kRanks * 3);
+  for (int r = 0; r < kRanks; ++r) end_capture(r);
 }
 
 TEST(FusedGather, AMatmulThatCannotBeEnqueuedIsTheCallsAnswer) {

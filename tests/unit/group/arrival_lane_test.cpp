@@ -2,6 +2,7 @@
 // words get, and who ends the kernel's waits.
 #include "executors/copy_engine/arrival_lane.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "fakes/fake_cuda.hpp"
 #include "support/check.hpp"
@@ -123,6 +125,75 @@ TEST_F(ArrivalLaneTest, AFailedWaitNamesItsShardAndChunk) {
   lane->release();
   EXPECT_EQ(*turn.abort, 1u);
   end(std::move(turn), stream);
+}
+
+// As long as their graphs live. The words are zero before the matmul, in the graph.
+TEST_F(ArrivalLaneTest, CapturedTurnsHaveWordsOfTheirOwn) {
+  ArrivalLane::Turn eager = begin(stream);
+  const std::uint32_t* const words = eager.words;
+  end(std::move(eager), stream);
+  const auto capture = [&](int turns) {
+    require_ok(cuda.begin_capture(stream));
+    std::vector<std::uint32_t> numbers;
+    for (int k = 0; k < turns; ++k) {
+      ArrivalLane::Turn turn = begin(stream);
+      EXPECT_EQ(turn.words, words + std::size_t{turn.number} * ArrivalLane::kWords);
+      EXPECT_NE(turn.met, nullptr);
+      numbers.push_back(turn.number);
+      *turn.words = 9;
+      end(std::move(turn), stream);
+    }
+    return std::pair(take(cuda.end_capture(stream)), numbers);
+  };
+  const auto [first, of_first] = capture(2);
+  const auto [second, of_second] = capture(1);
+  EXPECT_EQ(of_first, (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(of_second, (std::vector<std::uint32_t>{3}));
+  const CudaGraphExec exec = take(cuda.instantiate(first));
+  require_ok(cuda.launch_graph(exec, stream));
+  EXPECT_EQ(words[std::size_t{2} * ArrivalLane::kWords], 0u);
+  EXPECT_EQ(words[std::size_t{3} * ArrivalLane::kWords], 9u);
+  require_ok(cuda.destroy_graph(first));
+  EXPECT_EQ(capture(1).second.front(), 4u) << "it may still be replayed";
+  require_ok(cuda.destroy_graph_exec(exec));
+  EXPECT_LE(capture(1).second.front(), 2u);
+  EXPECT_TRUE(lane->drain(Deadline(milliseconds(1))));
+}
+
+TEST_F(ArrivalLaneTest, GraphsHaveSoManyTurns) {
+  require_ok(cuda.begin_capture(stream));
+  for (int k = 0; k < ArrivalLane::kCapturedTurns; ++k) end(begin(stream), stream);
+  const Status status = lane->begin(lane->lock(), stream, 1).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(), "1024 captured calls are in graphs: destroy some");
+  require_ok(cuda.destroy_graph(take(cuda.end_capture(stream))));
+  end(begin(stream), stream);
+}
+
+TEST_F(ArrivalLaneTest, ADriverThatCapturesNoWritesRefusesCaptures) {
+  cuda.fail("memory_operations", 0);
+  lane = take(ArrivalLane::create(cuda, 0));
+  require_ok(cuda.begin_capture(stream));
+  const Status status = lane->begin(lane->lock(), stream, 1).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_THAT(status.message(),
+              testing::StartsWith("the driver captures no stream memory operations: "));
+  require_ok(cuda.destroy_graph(take(cuda.end_capture(stream))));
+  end(begin(stream), stream);
+}
+
+TEST_F(ArrivalLaneTest, AFailedWaitOfAReplayNamesItsShardAndChunk) {
+  require_ok(cuda.begin_capture(stream));
+  end(begin(stream), stream);  // 2 chunks a shard
+  ArrivalLane::Turn turn = take(lane->begin(lane->lock(), stream, 3));
+  *turn.failure = {.failed = 0, .chunk = 5, .epoch = turn.number, .seen = 0};
+  std::atomic_ref(turn.failure->failed).store(1);
+  const auto late = lane->late_chunk();
+  ASSERT_TRUE(late);
+  EXPECT_EQ(late->shard, 1);
+  EXPECT_EQ(late->chunk, 2);
+  end(std::move(turn), stream);
+  require_ok(cuda.destroy_graph(take(cuda.end_capture(stream))));
 }
 
 class ArrivalLanesOfGroups : public testing::Test {
