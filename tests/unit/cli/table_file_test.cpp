@@ -103,7 +103,8 @@ TEST(TableFile, IsMadeAndAddedTo) {
   ASSERT_TRUE(add_to_table(file, entry_of(1025, 2048)).is_ok());
   const auto entries = read_table(file);
   ASSERT_TRUE(entries.is_ok()) << entries.status().to_string();
-  EXPECT_THAT(*entries, ElementsAre(entry_of(0, 1024), entry_of(1025, 2048), entry_of(0, 1024, 4)));
+  EXPECT_THAT(entries->collectives,
+              ElementsAre(entry_of(0, 1024), entry_of(1025, 2048), entry_of(0, 1024, 4)));
   EXPECT_EQ(folder.files(), 1u);
 }
 

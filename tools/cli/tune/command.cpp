@@ -30,7 +30,7 @@ int run_tune(const TuneArguments& arguments, const std::string& command_line) {
   const auto table = read_table(bench.output);
   if (!table.is_ok()) return report_usage(table.status());
   const Environment environment = describe_environment(bench.backend, command_line);
-  return Sweep(*options, environment, *table).run();
+  return Sweep(*options, environment, table->collectives).run();
 }
 
 }  // namespace tutti::cli

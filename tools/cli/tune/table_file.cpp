@@ -19,11 +19,13 @@ bool same_kind(const TuningEntry& a, const TuningEntry& b) {
 
 }  // namespace
 
-Result<std::vector<TuningEntry>> read_table(const std::string& file) {
+Result<TuningEntries> read_table(const std::string& file) {
   TUTTI_ASSIGN(const auto text, read_text_file(file));
-  if (!text) return std::vector<TuningEntry>{};
+  if (!text) return TuningEntries{};
   TUTTI_ASSIGN(auto entries, parse_tuning_json(*text, file));
-  TUTTI_TRY(TuningTable::from_sources({{PlanSource::kUserCache, file, entries}}).status());
+  TUTTI_TRY(TuningTable::from_sources({{PlanSource::kUserCache, file, entries.collectives,
+                                        entries.all_gather_matmul}})
+                .status());
   return entries;
 }
 
@@ -63,9 +65,28 @@ void put_entry(std::vector<TuningEntry>& entries, TuningEntry entry) {
   entries.insert(behind, std::move(entry));
 }
 
+bool is_measured(std::span<const AllGatherMatmulEntry> entries, const AllGatherMatmulEntry& like) {
+  return std::ranges::any_of(entries, [&](const AllGatherMatmulEntry& entry) {
+    return is_of_same_call(entry, like) && entry.driver == like.driver;
+  });
+}
+
+void put_entry(std::vector<AllGatherMatmulEntry>& entries, AllGatherMatmulEntry entry) {
+  std::erase_if(entries, [&](const AllGatherMatmulEntry& other) {
+    return is_of_same_call(other, entry);
+  });
+  entries.push_back(std::move(entry));
+}
+
 Status add_to_table(const std::string& file, const TuningEntry& entry) {
   TUTTI_ASSIGN(auto entries, read_table(file));
-  put_entry(entries, entry);
+  put_entry(entries.collectives, entry);
+  return write_file_atomically(file, write_tuning_json(entries));
+}
+
+Status add_to_table(const std::string& file, const AllGatherMatmulEntry& entry) {
+  TUTTI_ASSIGN(auto entries, read_table(file));
+  put_entry(entries.all_gather_matmul, entry);
   return write_file_atomically(file, write_tuning_json(entries));
 }
 
