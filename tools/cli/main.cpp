@@ -46,6 +46,8 @@
 #include "run/command.hpp"
 #include "status/command.hpp"
 #include "tell.hpp"
+#include "tune/all_gather_matmul/command.hpp"
+#include "tune/all_gather_matmul/options.hpp"
 #include "tune/arguments.hpp"
 #include "tune/command.hpp"
 #include "tutti/version.hpp"
@@ -129,11 +131,27 @@ void add_bench(CLI::App& app, AllBenchArguments& all, Answer& answer,
   });
 }
 
-void add_tune(CLI::App& app, TuneArguments& a, Answer& answer, const std::string& command_line) {
+struct AllTuneArguments {
+  TuneArguments collective;
+  TuneAllGatherMatmulArguments all_gather_matmul;
+};
+
+void add_tune(CLI::App& app, AllTuneArguments& all, Answer& answer,
+              const std::string& command_line) {
+  TuneArguments& a = all.collective;
   CLI::App& tune = *app.add_subcommand(
       "tune", "Measure which algorithms are fastest on this machine, and write a tuning table");
   add_tune_options(tune, a);
-  tune.callback([&] { answer = [&] { return run_tune(a, command_line); }; });
+  TuneAllGatherMatmulArguments& fused = all.all_gather_matmul;
+  CLI::App& command = *tune.add_subcommand(
+      "all_gather_matmul",
+      "Measure which algorithms of all_gather_matmul are fastest, and write a tuning table");
+  add_tune_all_gather_matmul_options(command, fused);
+  command.callback([&] { answer = [&] { return run_tune_all_gather_matmul(fused, command_line); }; });
+  tune.callback([&] {
+    if (answer) return;  // the subcommand's
+    answer = [&] { return run_tune(a, command_line); };
+  });
 }
 
 void add_run(CLI::App& app, RunArguments& a, Answer& answer) {
@@ -354,7 +372,7 @@ void report_settings(const CLI::App& app) {
 // The texts of all options, by command.
 struct Arguments {
   AllBenchArguments bench;
-  TuneArguments tune;
+  AllTuneArguments tune;
   RunArguments run;
   AllExplainArguments explain;
   StatusArguments status;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_integer.hpp"
+#include "base/try.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -67,6 +68,21 @@ json to_value(const Tuned& tuned) {
           {"samples", tuned.samples},
           {"runner_up", tuned.runner_up},
           {"runner_up_us", tuned.runner_up_us}};
+}
+
+json to_value(const TunedAllGatherMatmul& tuned) {
+  const AllGatherMatmulEntry& best = tuned.best;
+  return {{"kind", "tuned_all_gather_matmul"},
+          {"size", tuned.size},
+          {"algorithm", to_string(best.way.algorithm)},
+          {"protocol", to_string(best.way.protocol)},
+          {"streams", best.way.streams},
+          {"tiles", best.way.tiles},
+          {"time_us", best.time_us},
+          {"unfused_us", best.unfused_us},
+          {"runner_up", to_string(best.runner_up)},
+          {"runner_up_us", best.runner_up_us},
+          {"samples", best.samples}};
 }
 
 json to_value(const Failure& failure) {
@@ -168,6 +184,22 @@ Tuned tuned_from(const json& value) {
           .runner_up_us = value.at("runner_up_us")};
 }
 
+Result<TunedAllGatherMatmul> tuned_all_gather_matmul_from(const json& value) {
+  TunedAllGatherMatmul tuned{.size = integer_in<std::size_t>(value, "size")};
+  AllGatherMatmulEntry& best = tuned.best;
+  const auto name = [&](const char* field) { return value.at(field).get<std::string>(); };
+  TUTTI_ASSIGN(best.way.algorithm, parse_all_gather_matmul_algorithm(name("algorithm")));
+  TUTTI_ASSIGN(best.way.protocol, pipelines::parse_protocol(name("protocol")));
+  best.way.streams = integer_in<int>(value, "streams");
+  best.way.tiles = integer_in<int>(value, "tiles");
+  best.time_us = value.at("time_us");
+  best.unfused_us = value.at("unfused_us");
+  TUTTI_ASSIGN(best.runner_up, parse_all_gather_matmul_algorithm(name("runner_up")));
+  best.runner_up_us = value.at("runner_up_us");
+  best.samples = integer_in<int>(value, "samples");
+  return tuned;
+}
+
 Operations operations_from(const json& value) {
   Operations report;
   for (const json& each : value.at("operations")) {
@@ -194,6 +226,11 @@ Result<Report> report_from(const json& value) {
   if (kind == "trying") return Report(trying_from(value));
   if (kind == "dropped") return Report(dropped_from(value));
   if (kind == "tuned") return Report(tuned_from(value));
+  if (kind == "tuned_all_gather_matmul") {
+    const auto tuned = tuned_all_gather_matmul_from(value);
+    if (!tuned.is_ok()) return Status(StatusCode::kMismatch, tuned.status().message());
+    return Report(*tuned);
+  }
   if (kind == "failure") {
     const StatusCode code =
         enumerator_in(value, "code", StatusCode::kInvalidArgument, StatusCode::kInternal);

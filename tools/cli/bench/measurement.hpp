@@ -10,6 +10,7 @@
 #include "bench/configuration.hpp"
 #include "bench/overlap/phase.hpp"
 #include "group/recorder/snapshot.hpp"
+#include "planning/all_gather_matmul.hpp"
 #include "tutti/status.hpp"
 #include "tutti/tuning.hpp"
 
@@ -74,6 +75,12 @@ struct Tuned {
   double runner_up_us = 0;
 };
 
+// The same of all_gather_matmul: of `best`, way, times, runner-up and samples.
+struct TunedAllGatherMatmul {
+  std::size_t size = 0;
+  AllGatherMatmulEntry best = {};
+};
+
 struct Failure {
   StatusCode code = StatusCode::kInternal;
   std::string text;
@@ -88,7 +95,7 @@ struct Alive {};  // between two samples: slow, but not stuck
 struct Done {};
 
 using Report = std::variant<Measurement, OverlapMeasurement, Skipped, Trying, Dropped, Tuned,
-                            Failure, Operations, Alive, Done>;
+                            TunedAllGatherMatmul, Failure, Operations, Alive, Done>;
 
 std::string to_json_text(const Report& report);
 // kMismatch where `text` is no report.

@@ -33,18 +33,24 @@ Status use_table(BenchArguments& arguments, const std::string& table) {
 
 }  // namespace
 
-Result<TuneOptions> check_tune_arguments(const TuneArguments& arguments,
-                                         const BenchMachine& machine, const std::string& table) {
-  BenchArguments bench = arguments.bench;
+Status use_tune_defaults(BenchArguments& bench, const BenchMachine& machine,
+                         const std::string& table) {
   if (bench.launch.empty() && machine.launch.is_ok() && machine.launch->size > 1) {
     return wrong(
         fmt::format("`tutti tune` starts its ranks; run it without {}, or with --launch "
                     "processes",
                     machine.launch->launcher));
   }
-  if (bench.algorithms.empty()) bench.algorithms = "all";
   if (bench.ranks.empty()) bench.ranks = ranks_of(bench, machine);
-  if (bench.output.empty() && bench.worker_fd.empty()) TUTTI_TRY(use_table(bench, table));
+  if (bench.output.empty() && bench.worker_fd.empty()) return use_table(bench, table);
+  return Status::ok();
+}
+
+Result<TuneOptions> check_tune_arguments(const TuneArguments& arguments,
+                                         const BenchMachine& machine, const std::string& table) {
+  BenchArguments bench = arguments.bench;
+  TUTTI_TRY(use_tune_defaults(bench, machine, table));
+  if (bench.algorithms.empty()) bench.algorithms = "all";
   TuneOptions options;
   TUTTI_ASSIGN(options.bench, check_arguments(bench, machine));
   if (std::ranges::count(options.bench.algorithms, kAutoName) > 0) {

@@ -27,6 +27,11 @@ struct TuneOptions {
 Result<TuneOptions> check_tune_arguments(const TuneArguments& arguments,
                                          const BenchMachine& machine, const std::string& table);
 
+// The part of it that all kinds of tuning have: this command starts the ranks; their numbers, and
+// the table, where they are not given.
+Status use_tune_defaults(BenchArguments& bench, const BenchMachine& machine,
+                         const std::string& table);
+
 // What asks this command for the work of one rank.
 std::vector<std::string> rank_words(const TuneOptions& options);
 

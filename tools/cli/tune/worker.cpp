@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "base/try.hpp"
 #include "bench/sampler.hpp"
-#include "bench/statistics.hpp"
-#include "bootstrap/bootstrap.hpp"
 #include "group/communicator_impl.hpp"
 #include "planning/filter.hpp"
+#include "tune/agree.hpp"
 #include "tune/candidates.hpp"
 #include "tune/halving.hpp"
 
@@ -62,7 +60,9 @@ class RankTuner : public Track {
   Result<std::vector<Configuration>> choose_candidates();
   Result<bool> gives_exact_results(std::size_t candidate);
   Status report_result(const HalvingResult& result);
-  Result<std::vector<double>> most_of_ranks(const std::vector<double>& mine);
+  Result<std::vector<double>> most_of_ranks(const std::vector<double>& mine) {
+    return cli::most_of_ranks(communicator_, mine, options_.bench.timeout);
+  }
 
   Communicator& communicator_;
   const TuneOptions& options_;
@@ -169,21 +169,6 @@ Status RankTuner::report_result(const HalvingResult& result) {
     tuned.runner_up_us = result.runner_up->time_us;
   }
   return report_(tuned);
-}
-
-// What a decision may depend on: element by element the largest value of all ranks. Among the
-// hosts: no result of what is tested here may enter.
-Result<std::vector<double>> RankTuner::most_of_ranks(const std::vector<double>& mine) {
-  Bytes message(mine.size() * sizeof(double));
-  if (!mine.empty()) std::memcpy(message.data(), mine.data(), message.size());
-  TUTTI_ASSIGN(const auto answers, communicator_.impl().bootstrap().all_gather(
-                                       message, Deadline(options_.bench.timeout)));
-  std::vector<std::vector<double>> values;
-  for (const Bytes& answer : answers) {
-    std::vector<double>& each = values.emplace_back(answer.size() / sizeof(double));
-    if (!each.empty()) std::memcpy(each.data(), answer.data(), each.size() * sizeof(double));
-  }
-  return slowest_rank(values);
 }
 
 }  // namespace
