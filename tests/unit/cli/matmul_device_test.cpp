@@ -31,6 +31,48 @@ TEST(HostMatmulDevice, TakesArmsInTurnThereAndBack) {
   EXPECT_EQ(arms[1].samples_us.size(), 4u);
 }
 
+// Of ranks that note what they are asked.
+class NotedRanks final : public MatmulRanks {
+ public:
+  explicit NotedRanks(std::string& log) : log_(log) {}
+  Status align(Stream) override {
+    log_ += '|';
+    return status();
+  }
+  Status status() override { return failed; }
+  Result<std::vector<std::string>> exchange(const std::string& mine) override {
+    return std::vector<std::string>{first.value_or(mine), mine};
+  }
+
+  Status failed = Status::ok();
+  std::optional<std::string> first = {};
+
+ private:
+  std::string& log_;
+};
+
+TEST(HostMatmulDevice, RanksBeginEverySampleTogether) {
+  std::string log;
+  NotedRanks ranks(log);
+  const auto device = make_host_matmul_device({.calls = 2, .ranks = &ranks});
+  MatmulArm arm{.run = [&log](std::size_t, Stream) {
+    log += 'A';
+    return Status::ok();
+  }};
+  ASSERT_TRUE(device->prepare(arm, 1).is_ok());
+  EXPECT_EQ(log, "A");
+  EXPECT_EQ(arm.operations, 2);
+  MatmulArm* const one[] = {&arm};
+  ASSERT_TRUE(device->sample(one, 3).is_ok());
+  EXPECT_EQ(log, "A|AA|AA|AA");
+  EXPECT_TRUE(*device->agreed(true));
+  ranks.first = "no";
+  EXPECT_FALSE(*device->agreed(true));
+  EXPECT_TRUE(*make_host_matmul_device()->agreed(true));
+  EXPECT_EQ(operations_of_calls(4, 3), 6);
+  EXPECT_EQ(operations_of_calls(4, 1), 4);
+}
+
 TEST(MatmulDevice, SamplesAreLongAndOfWholeTurns) {
   EXPECT_EQ(operations_for(100, 1), 25);
   EXPECT_EQ(operations_for(100, 7), 28);
@@ -83,6 +125,30 @@ TEST_F(CudaMatmuls, AreReplaysOfGraphsThereAndBack) {
   EXPECT_EQ(b.samples_us.size(), 7u);
   EXPECT_EQ((*device)->watts(), 650);
   EXPECT_EQ((*device)->watts(), 0);  // since then nothing ran
+}
+
+TEST_F(CudaMatmuls, AreCallsThatRanksBeginTogether) {
+  std::string log;
+  NotedRanks ranks(log);
+  const auto device = make_cuda_matmul_device(fake_, nullptr, {.calls = 3, .ranks = &ranks});
+  ASSERT_TRUE(device.is_ok()) << device.status().to_string();
+  const auto arm = [&log](char name) {
+    return MatmulArm{.run = [&log, name](std::size_t set, Stream) {
+      log += set == 0 ? name : static_cast<char>(name - 'A' + 'a');
+      return Status::ok();
+    }};
+  };
+  MatmulArm a = arm('A'), b = arm('B');
+  for (MatmulArm* each : {&a, &b}) ASSERT_TRUE((*device)->prepare(*each, 2).is_ok());
+  log.clear();
+  MatmulArm* const both[] = {&a, &b};
+  ASSERT_TRUE((*device)->sample(both, 2).is_ok());
+  EXPECT_EQ(log, "|AaAa|BbBb|BbBb|AaAa");
+  EXPECT_EQ(a.samples_us.size(), 2u);
+  EXPECT_EQ(a.host_us.size(), 8u + 1);  // and one by which the lead was chosen
+  EXPECT_EQ(fake_.open().graphs, 0u);
+  ranks.failed = Status(StatusCode::kPeerFailed, "rank 1 is gone");
+  EXPECT_EQ((*device)->sample(both, 1).code(), StatusCode::kPeerFailed);
 }
 
 TEST_F(CudaMatmuls, NothingIsLeftOpen) {

@@ -17,6 +17,8 @@ struct MatmulArms {
   // Elements of a set's C that this arm, which has just run, wrote otherwise than another arm;
   // null: they are compared with sums in fp64 alone.
   std::function<Result<Mismatches>(const MatmulArm& arm, std::size_t set)> compare = {};
+  // Fills what operations write besides C, so that nothing of another one is left; null: nothing.
+  std::function<Status()> poison = {};
   // What failed on the device without a call that failed; null: nothing can.
   std::function<Status()> ended = {};
 };

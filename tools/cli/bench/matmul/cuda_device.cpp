@@ -1,5 +1,7 @@
-// A sample is a replay of a graph between two events. Samples are enqueued ahead of the device, and
-// around each a kernel reads the clock of every SM.
+// A sample is a replay of a graph between two events, or a row of calls. Samples are enqueued ahead
+// of the device, and around each a kernel reads the clock of every SM. Where the host may need
+// longer for calls than the device, a kernel that only lets time pass is in front of the sample, so
+// that all of it is enqueued when it begins.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -16,7 +18,7 @@
 namespace tutti::cli {
 namespace {
 
-constexpr int kRoundsAtOnce = 4;
+constexpr int kRoundsAtOnce = 4, kRoundsOfCallsAtOnce = 2;
 constexpr std::chrono::seconds kPatience{60};  // with a batch, which takes a second at most
 
 // Of one sample. Clocks are read on the device before the first event and after the second.
@@ -41,9 +43,30 @@ struct CapturedGraph {
   CudaGraphExec exec = nullptr;
 };
 
+// What is in front of a row of calls.
+struct CalledOperations {
+  std::size_t sets = 1;
+  std::uint64_t hold_ns = 0;  // that the device waits for the host
+};
+constexpr double kLeadUs = 30, kMostLeadUs = 20'000;
+
+double microseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+// Of calls that take the host and the device so long; the device's time is at least the host's if
+// it had to wait for it.
+std::uint64_t hold_ns_for(double host_us, double device_us, int calls) {
+  double lead = kLeadUs;
+  if (2 * host_us > device_us) lead += 1.25 * host_us * calls;
+  return static_cast<std::uint64_t>(1e3 * std::min(lead, kMostLeadUs));
+}
+
 class CudaMatmulDevice final : public MatmulDevice {
  public:
-  CudaMatmulDevice(CudaDriver& cuda, NvmlDriver* nvml) : cuda_(cuda), nvml_(nvml) {}
+  CudaMatmulDevice(CudaDriver& cuda, NvmlDriver* nvml, const MatmulLaunch& launch)
+      : cuda_(cuda), nvml_(nvml), launch_(launch) {}
   ~CudaMatmulDevice() override {
     for (const auto& [start, end, before, after] : marks_) {
       static_cast<void>(cuda_.destroy_event(start).is_ok());
@@ -60,7 +83,10 @@ class CudaMatmulDevice final : public MatmulDevice {
     TUTTI_TRY(cuda_.set_device(device_));
     TUTTI_ASSIGN(properties_, cuda_.properties(device_));
     TUTTI_ASSIGN(stream_, cuda_.create_stream(device_));
-    return clock_kernel() == nullptr ? Status::ok() : cuda_.load_kernel(clock_kernel(), 0);
+    for (const void* kernel : {clock_kernel(), hold_kernel()}) {
+      if (kernel != nullptr) TUTTI_TRY(cuda_.load_kernel(kernel, 0));
+    }
+    return Status::ok();
   }
 
   Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override {
@@ -85,33 +111,38 @@ class CudaMatmulDevice final : public MatmulDevice {
     return properties_.compute_major == kHopper ? kOfHopper * properties_.multiprocessors : 0;
   }
 
+  Result<bool> agreed(bool mine) override {
+    return launch_.ranks == nullptr ? mine : agreed_by(*launch_.ranks, mine);
+  }
+
   Status prepare(MatmulArm& arm, std::size_t sets) override {
     TUTTI_TRY(run_in_turn(arm, 1, sets));  // loads its kernels, which a capture may not do
     TUTTI_TRY(wait());
     TUTTI_TRY(make_marks(1));
     const SampleMarks& marks = marks_.front();
     TUTTI_TRY(cuda_.record_event(marks.start, stream_));
+    arm.host_us.clear();
     TUTTI_TRY(run_in_turn(arm, 1, sets));
     TUTTI_TRY(cuda_.record_event(marks.end, stream_));
     TUTTI_TRY(wait());
     TUTTI_ASSIGN(const float time, cuda_.elapsed_us(marks.start, marks.end));
-    arm.operations = operations_for(static_cast<double>(time), sets);
-    auto captured = std::make_shared<CapturedGraph>(cuda_);
-    TUTTI_TRY(cuda_.begin_capture(stream_));
-    const Status enqueued = run_in_turn(arm, arm.operations, sets);
-    const auto graph = cuda_.end_capture(stream_);
-    TUTTI_TRY(enqueued);
-    TUTTI_TRY(graph.status());
-    captured->graph = *graph;
-    TUTTI_ASSIGN(captured->exec, cuda_.instantiate(captured->graph));
-    arm.prepared = std::move(captured);
-    return Status::ok();
+    const auto device_us = static_cast<double>(time);
+    if (launch_.calls > 0) {
+      arm.operations = operations_of_calls(launch_.calls, sets);
+      const std::uint64_t hold = hold_ns_for(arm.host_us.front(), device_us, arm.operations);
+      arm.prepared =
+          std::make_shared<CalledOperations>(CalledOperations{.sets = sets, .hold_ns = hold});
+      return Status::ok();
+    }
+    arm.operations = operations_for(device_us, sets);
+    return capture(arm, sets);
   }
 
   Status sample(std::span<MatmulArm* const> arms, int rounds) override {
-    for (int first = 0; first < rounds; first += kRoundsAtOnce) {
+    const int at_once = launch_.calls > 0 ? kRoundsOfCallsAtOnce : kRoundsAtOnce;
+    for (int first = 0; first < rounds; first += at_once) {
       std::vector<MatmulArm*> order;
-      for (int round = first; round < std::min(rounds, first + kRoundsAtOnce); ++round) {
+      for (int round = first; round < std::min(rounds, first + at_once); ++round) {
         if (round % 2 == 0) order.insert(order.end(), arms.begin(), arms.end());
         if (round % 2 != 0) order.insert(order.end(), arms.rbegin(), arms.rend());
       }
@@ -128,12 +159,46 @@ class CudaMatmulDevice final : public MatmulDevice {
   }
 
  private:
-  Status run_in_turn(const MatmulArm& arm, int operations, std::size_t sets) {
+  Status run_in_turn(MatmulArm& arm, int operations, std::size_t sets) {
     if (arm.begin) TUTTI_TRY(arm.begin(stream_));
     for (int k = 0; k < operations; ++k) {
+      const auto start = std::chrono::steady_clock::now();
       TUTTI_TRY(arm.run(static_cast<std::size_t>(k) % sets, stream_));
+      if (launch_.calls > 0) arm.host_us.push_back(microseconds_since(start));
     }
     return Status::ok();
+  }
+
+  Status capture(MatmulArm& arm, std::size_t sets) {
+    auto captured = std::make_shared<CapturedGraph>(cuda_);
+    TUTTI_TRY(cuda_.begin_capture(stream_));
+    const Status enqueued = run_in_turn(arm, arm.operations, sets);
+    const auto graph = cuda_.end_capture(stream_);
+    TUTTI_TRY(enqueued);
+    TUTTI_TRY(graph.status());
+    captured->graph = *graph;
+    TUTTI_ASSIGN(captured->exec, cuda_.instantiate(captured->graph));
+    arm.prepared = std::move(captured);
+    return Status::ok();
+  }
+
+  // What lets the host and the other ranks come to a sample.
+  Status gather_for(const MatmulArm& arm) {
+    if (launch_.calls == 0) return Status::ok();
+    if (hold_kernel() != nullptr) {
+      std::uint64_t nanoseconds = static_cast<CalledOperations*>(arm.prepared.get())->hold_ns;
+      void* arguments[] = {&nanoseconds};
+      TUTTI_TRY(cuda_.launch({.kernel = hold_kernel(), .arguments = arguments, .stream = stream_}));
+    }
+    return launch_.ranks == nullptr ? Status::ok() : launch_.ranks->align(stream_);
+  }
+
+  Status start(MatmulArm& arm) {
+    if (launch_.calls == 0) {
+      return cuda_.launch_graph(static_cast<CapturedGraph*>(arm.prepared.get())->exec, stream_);
+    }
+    const auto* called = static_cast<CalledOperations*>(arm.prepared.get());
+    return run_in_turn(arm, arm.operations, called->sets);
   }
 
   Status sample_in_order(const std::vector<MatmulArm*>& order) {
@@ -141,10 +206,10 @@ class CudaMatmulDevice final : public MatmulDevice {
     TUTTI_TRY(cuda_.set_async(readings_, 0, 2 * order.size() * kBytesOfReading, stream_));
     for (std::size_t k = 0; k < order.size(); ++k) {
       const SampleMarks& marks = marks_[k];
+      TUTTI_TRY(gather_for(*order[k]));
       TUTTI_TRY(read_clocks(marks.before));
       TUTTI_TRY(cuda_.record_event(marks.start, stream_));
-      const auto* graph = static_cast<const CapturedGraph*>(order[k]->prepared.get());
-      TUTTI_TRY(cuda_.launch_graph(graph->exec, stream_));
+      TUTTI_TRY(start(*order[k]));
       TUTTI_TRY(cuda_.record_event(marks.end, stream_));
       TUTTI_TRY(read_clocks(marks.after));
     }
@@ -205,6 +270,7 @@ class CudaMatmulDevice final : public MatmulDevice {
   Status wait() {
     const Deadline late(kPatience);
     while (true) {
+      if (launch_.ranks != nullptr) TUTTI_TRY(launch_.ranks->status());
       TUTTI_ASSIGN(const bool finished, cuda_.stream_finished(stream_));
       if (finished) return Status::ok();
       if (late.passed()) return {StatusCode::kTimeout, "a matmul did not end within 60 s"};
@@ -214,6 +280,7 @@ class CudaMatmulDevice final : public MatmulDevice {
 
   CudaDriver& cuda_;
   NvmlDriver* nvml_;
+  const MatmulLaunch launch_;
   int device_ = 0;
   CudaDeviceProperties properties_;
   Stream stream_ = nullptr;
@@ -225,8 +292,9 @@ class CudaMatmulDevice final : public MatmulDevice {
 
 }  // namespace
 
-Result<std::unique_ptr<MatmulDevice>> make_cuda_matmul_device(CudaDriver& cuda, NvmlDriver* nvml) {
-  auto device = std::make_unique<CudaMatmulDevice>(cuda, nvml);
+Result<std::unique_ptr<MatmulDevice>> make_cuda_matmul_device(CudaDriver& cuda, NvmlDriver* nvml,
+                                                              const MatmulLaunch& launch) {
+  auto device = std::make_unique<CudaMatmulDevice>(cuda, nvml, launch);
   TUTTI_TRY(device->open());
   return std::unique_ptr<MatmulDevice>(std::move(device));
 }

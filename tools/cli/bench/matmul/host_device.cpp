@@ -14,6 +14,8 @@ constexpr std::align_val_t kPage{4096};
 
 class HostMatmulDevice final : public MatmulDevice {
  public:
+  explicit HostMatmulDevice(const MatmulLaunch& launch) : launch_(launch) {}
+
   Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override {
     auto* memory = static_cast<std::byte*>(::operator new(bytes, kPage, std::nothrow));
     if (memory == nullptr) return Status(StatusCode::kResourceExhausted, "out of memory");
@@ -32,9 +34,17 @@ class HostMatmulDevice final : public MatmulDevice {
 
   std::size_t rotated_bytes() const override { return 0; }
 
+  Result<bool> agreed(bool mine) override {
+    return launch_.ranks == nullptr ? mine : agreed_by(*launch_.ranks, mine);
+  }
+
   Status prepare(MatmulArm& arm, std::size_t sets) override {
     arm.operations = 1;
     TUTTI_TRY(time_of(arm).status());  // loads the library
+    if (launch_.calls > 0) {
+      arm.operations = operations_of_calls(launch_.calls, sets);
+      return Status::ok();
+    }
     TUTTI_ASSIGN(const double time, time_of(arm));
     arm.operations = operations_for(time, sets);
     return Status::ok();
@@ -44,6 +54,7 @@ class HostMatmulDevice final : public MatmulDevice {
     for (int round = 0; round < rounds; ++round) {
       for (std::size_t k = 0; k < arms.size(); ++k) {
         MatmulArm& arm = *arms[round % 2 == 0 ? k : arms.size() - 1 - k];
+        if (launch_.ranks != nullptr) TUTTI_TRY(launch_.ranks->align(nullptr));
         TUTTI_ASSIGN(const double time, time_of(arm));
         arm.samples_us.push_back(time);
       }
@@ -59,12 +70,14 @@ class HostMatmulDevice final : public MatmulDevice {
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
     return time.count() / arm.operations;
   }
+
+  const MatmulLaunch launch_;
 };
 
 }  // namespace
 
-std::unique_ptr<MatmulDevice> make_host_matmul_device() {
-  return std::make_unique<HostMatmulDevice>();
+std::unique_ptr<MatmulDevice> make_host_matmul_device(const MatmulLaunch& launch) {
+  return std::make_unique<HostMatmulDevice>(launch);
 }
 
 int operations_for(double microseconds, std::size_t sets) {
@@ -72,6 +85,16 @@ int operations_for(double microseconds, std::size_t sets) {
   const double wanted = std::clamp(kSample / std::max(microseconds, 0.1), 1.0, kMost);
   const auto each = static_cast<double>(sets);
   return static_cast<int>(std::ceil(wanted / each) * each);
+}
+
+int operations_of_calls(int calls, std::size_t sets) {
+  const auto each = static_cast<int>(sets);
+  return (calls + each - 1) / each * each;
+}
+
+Result<bool> agreed_by(MatmulRanks& ranks, bool mine) {
+  TUTTI_ASSIGN(const std::vector<std::string> all, ranks.exchange(mine ? "yes" : "no"));
+  return all.front() == "yes";
 }
 
 }  // namespace tutti::cli

@@ -20,6 +20,7 @@ void forget_samples(const std::vector<MatmulArm*>& arms) {
   for (MatmulArm* arm : arms) {
     arm->samples_us.clear();
     arm->megahertz.clear();
+    arm->host_us.clear();
   }
 }
 
@@ -75,7 +76,9 @@ class MatmulMeasuring {
   Status check(std::size_t set) {
     if (!options_.bench.check) return Status::ok();
     for (std::size_t k = 0; k < all_.size(); ++k) {
+      if (!all_[k]->multiplies) continue;
       TUTTI_TRY(sets_.poison());
+      if (arms_.poison) TUTTI_TRY(arms_.poison());
       TUTTI_TRY(sample({all_[k]}, 1));
       TUTTI_ASSIGN(const Mismatches found, sets_.check(set, flips(all_[k]->algorithm)));
       note(found, wrong_[k]);
@@ -104,8 +107,11 @@ class MatmulMeasuring {
 
   Status warm(const std::vector<MatmulArm*>& arms, std::chrono::seconds time) {
     const auto end = Clock::now() + time;
-    while (Clock::now() < end) TUTTI_TRY(sample(arms, 1));
-    return Status::ok();
+    while (true) {
+      TUTTI_ASSIGN(const bool more, device_.agreed(Clock::now() < end));
+      if (!more) return Status::ok();
+      TUTTI_TRY(sample(arms, 1));
+    }
   }
 
   Status sample_all() {
@@ -119,12 +125,13 @@ class MatmulMeasuring {
     for (MatmulArm* arm : all_) {
       clocks_.push_back(median_of(arm->megahertz));
       times_.push_back(arm->samples_us);
+      host_times_.push_back(median_of(arm->host_us));
     }
     return Status::ok();
   }
 
   MeasuredMatmul told() {
-    MeasuredMatmul measured{.samples_us = times_, .skipped = arms_.skipped};
+    MeasuredMatmul measured{.samples_us = times_, .host_us = host_times_, .skipped = arms_.skipped};
     for (std::size_t k = 0; k < all_.size(); ++k) {
       measured.rows.push_back(row_of(k));
       if (wrong_[k].count == 0) continue;
@@ -158,7 +165,7 @@ class MatmulMeasuring {
             .chosen = arm.chosen};
     row.per_rank_p50_us = {row.time_us.p50};
     row.algbw_gbps = algorithm_bandwidth(row.bytes, row.time_us.p50);
-    if (options_.bench.check) row.wrong = wrong_[which].count;
+    if (options_.bench.check && arm.multiplies) row.wrong = wrong_[which].count;
     row.matmul = matmul_of(which, row.time_us.p50);
     return row;
   }
@@ -181,7 +188,7 @@ class MatmulMeasuring {
                   .fill = arm.fill};
     const double operations = 2.0 * static_cast<double>(m) * static_cast<double>(n) *
                               static_cast<double>(k) * setting.products;
-    if (time_us > 0) row.tflops = operations / time_us / 1e6;
+    if (time_us > 0 && arm.multiplies) row.tflops = operations / time_us / 1e6;
     const double at_most = device_.operations_per_cycle() * row.megahertz / 1e6;  // TFLOP/s
     if (at_most > 0 && setting.dtype != DataType::kFloat32) row.utilisation = row.tflops / at_most;
     if (peer_ == nullptr || time_us <= 0) return row;
@@ -199,7 +206,7 @@ class MatmulMeasuring {
   std::vector<MatmulArm*> all_;    // that have rows
   std::vector<Mismatches> wrong_;  // of each
   std::vector<std::vector<double>> times_;
-  std::vector<double> clocks_;
+  std::vector<double> clocks_, host_times_;
   double watts_ = 0;
 };
 

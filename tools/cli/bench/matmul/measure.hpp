@@ -12,6 +12,7 @@ namespace tutti::cli {
 struct MeasuredMatmul {
   std::vector<Row> rows = {};
   std::vector<std::vector<double>> samples_us = {};  // of each row, round by round
+  std::vector<double> host_us = {};  // of each row, of a call: the median; 0: not measured
   std::vector<Skipped> skipped = {};
   std::vector<std::string> wrong = {};  // for people: of each row with wrong elements, the first
 };

@@ -8,7 +8,6 @@
 namespace tutti::cli {
 namespace {
 
-constexpr std::size_t kMostSets = 1024;
 constexpr std::size_t kAlignment = 256;  // of a matrix
 
 std::size_t aligned(std::size_t elements, DataType dtype) {
@@ -17,7 +16,7 @@ std::size_t aligned(std::size_t elements, DataType dtype) {
 
 }  // namespace
 
-MatmulSets::MatmulSets(MatmulDevice& device, const MatmulSetting& setting)
+MatmulSets::MatmulSets(MatmulDevice& device, const MatmulSetting& setting, std::size_t most)
     : device_(&device),
       setting_(setting),
       a_bytes_(aligned(setting.extents.m * setting.extents.k, setting.dtype)),
@@ -27,11 +26,12 @@ MatmulSets::MatmulSets(MatmulDevice& device, const MatmulSetting& setting)
   const auto& [m, n, k] = setting.extents;
   const auto products = static_cast<std::size_t>(setting.products);
   set_bytes_ = (m * k + products * (k * n + m * n)) * size_of(setting.dtype);
-  sets_ = std::clamp<std::size_t>(ceil_div(device.rotated_bytes(), set_bytes_), 1, kMostSets);
+  sets_ = std::clamp<std::size_t>(ceil_div(device.rotated_bytes(), set_bytes_), 1, most);
 }
 
-Result<MatmulSets> MatmulSets::make(MatmulDevice& device, const MatmulSetting& setting) {
-  MatmulSets sets(device, setting);
+Result<MatmulSets> MatmulSets::make(MatmulDevice& device, const MatmulSetting& setting,
+                                    std::size_t most) {
+  MatmulSets sets(device, setting, most);
   TUTTI_TRY(sets.allocate());
   TUTTI_TRY(sets.fill());
   return sets;

@@ -22,8 +22,10 @@ struct MatmulSetting {
 
 class MatmulSets {
  public:
-  // Allocates and fills them.
-  static Result<MatmulSets> make(MatmulDevice& device, const MatmulSetting& setting);
+  static constexpr std::size_t kMost = 1024;
+  // Allocates and fills them, at most so many.
+  static Result<MatmulSets> make(MatmulDevice& device, const MatmulSetting& setting,
+                                 std::size_t most = kMost);
 
   const MatmulSetting& setting() const { return setting_; }
   std::size_t size() const { return sets_; }
@@ -47,7 +49,7 @@ class MatmulSets {
   Result<Mismatches> check(std::size_t set, bool flip = false) const;
 
  private:
-  MatmulSets(MatmulDevice& device, const MatmulSetting& setting);
+  MatmulSets(MatmulDevice& device, const MatmulSetting& setting, std::size_t most);
   std::size_t at(std::size_t set, int product) const {
     return set * static_cast<std::size_t>(setting_.products) + static_cast<std::size_t>(product);
   }
