@@ -96,9 +96,10 @@ void add_matmul_bench(CLI::App& bench, MatmulArguments& a, Answer& answer,
 
 void add_all_gather_matmul_bench(CLI::App& bench, AllGatherMatmulArguments& a, Answer& answer,
                                  const std::string& command_line) {
-  CLI::App& command = *bench.add_subcommand(
-      "all_gather_matmul",
-      "Measure the matmul whose A arrives while it runs on one GPU, and check its results");
+  CLI::App& command = *bench.add_subcommand("all_gather_matmul",
+                                            "Measure the gather of a matrix and its product on "
+                                            "several ranks, or on one GPU that acts for "
+                                            "several, and check the results");
   add_all_gather_matmul_options(command, a);
   command.callback([&] { answer = [&] { return run_all_gather_matmul_bench(a, command_line); }; });
 }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "bench/all_gather_matmul/measure.hpp"
+#include "bench/inputs.hpp"
 #include "fakes/fake_cuda.hpp"
 #include "machines.hpp"
 #include "matmul/host.hpp"
@@ -57,6 +58,7 @@ class GatedBench : public testing::Test {
                   const Arrival& arrival = matmul.arrival;
                   EXPECT_EQ(multiprocessors, kMultiprocessors);
                   last_.insert_or_assign(arrival.plan.order, arrival);
+                  read_from_ = static_cast<const std::byte*>(matmul.call.a);
                   if (on_gated) on_gated(arrival);
                   return enqueue(matmul.call, stream, arrival.plan.order == defect_);
                 },
@@ -97,6 +99,7 @@ class GatedBench : public testing::Test {
   std::optional<ArrivalOrder> defect_;
   std::function<void(const Arrival&)> on_gated;
   std::map<ArrivalOrder, Arrival> last_;
+  const std::byte* read_from_ = nullptr;  // by the last gated kernel
   std::array<std::vector<std::byte>, 2> results_;
 };
 
@@ -248,6 +251,43 @@ TEST_F(GatedBench, ATileIsForced) {
     EXPECT_EQ(row.matmul->tile, "128x128");
     EXPECT_THAT(row.matmul->config, HasSubstr("128x128x64"));
   }
+}
+
+TEST_F(GatedBench, AComesFromTheHostBeforeTheKernelAndEachChunkHasItsFlag) {
+  device_ = std::move(*make_cuda_matmul_device(fake_, nullptr, {.calls = 3}));
+  options_.arrival = ArrivalKind::kHost;
+  options_.arrival_text = "host";
+  options_.orders = {ArrivalOrder::kRotated};
+  constexpr std::size_t kShardBytes = 100 * 64;
+  std::vector<std::byte> whole(3 * kShardBytes), others(2 * kShardBytes), own(kShardBytes);
+  tile(whole, Numbers(DataType::kBfloat16, 0).period());
+  int checked = 0;
+  on_gated = [&](const Arrival& arrival) {
+    std::array<std::uint32_t, 6> flags{};
+    ASSERT_TRUE(fake_.copy(flags.data(), arrival.flags, sizeof flags).is_ok());
+    const std::uint32_t now = arrival.epoch;
+    EXPECT_THAT(flags, ElementsAre(0u, 0u, now, now, now, now));
+    EXPECT_EQ(arrival.replayed, 0);
+    ASSERT_TRUE(fake_.copy(others.data(), read_from_ + kShardBytes, others.size()).is_ok());
+    EXPECT_TRUE(std::equal(others.begin(), others.end(), whole.begin() + kShardBytes));
+    ASSERT_TRUE(fake_.copy(own.data(), read_from_, own.size()).is_ok());
+    EXPECT_THAT(own, testing::Each(std::byte{kPoison}));  // is read elsewhere
+    ++checked;
+  };
+  const MeasuredMatmul all = measured();
+  EXPECT_GT(checked, 9);
+  ASSERT_EQ(all.rows.size(), 3u);
+  EXPECT_EQ(all.rows[1].algorithm, "arrival_only");
+  EXPECT_EQ(all.rows[1].wrong, std::nullopt);
+  EXPECT_EQ(all.rows[1].matmul->tflops, 0);
+  const ArrivalRow& row = *all.rows[2].matmul->arrival;
+  EXPECT_EQ(all.rows[2].wrong, 0u);
+  EXPECT_EQ(row.last_us, all.rows[1].time_us.p50);
+  EXPECT_EQ(row.bound_us, std::max(row.last_us, all.rows[0].time_us.p50));
+  EXPECT_EQ(row.predicted_us, 0);
+  EXPECT_THAT(all.rows[2].matmul->config, HasSubstr("3 x 2 chunks, copied"));
+  device_.reset();
+  EXPECT_EQ(fake_.open(), FakeCudaOpen{});
 }
 
 TEST_F(GatedBench, NothingIsLeftOpen) {

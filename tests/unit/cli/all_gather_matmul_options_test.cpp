@@ -67,7 +67,11 @@ const BadGated kBadGated[] = {
     {"many_flags", {"--ranks", "4", "--chunks", "17"}, "--chunks: 17 is not between 1 and 16"},
     {"unknown_arrival",
      {"--arrival", "opne"},
-     "unknown --arrival 'opne'; did you mean 'open'? Known are open, model, trace:FILE"},
+     "unknown --arrival 'opne'; did you mean 'open'? Known are open, model, trace:FILE, "
+     "host"},
+    {"of_ranks", {"--protocol", "put"}, "--protocol is of several ranks; give --gpus"},
+    {"calls", {"--calls", "2"}, "--calls is of several ranks; give --gpus"},
+    {"many_calls", {"--calls", "65", "--arrival", "host"}, "--calls: 65 is not between 1 and 64"},
     {"no_file",
      {"--arrival", "trace:"},
      "--arrival trace: needs a file, such as trace:arrival.json"},

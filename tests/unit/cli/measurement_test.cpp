@@ -68,6 +68,32 @@ TEST(Report, OverlapSurvivesTheJourney) {
   EXPECT_EQ(got.first_wrong, sent.first_wrong);
 }
 
+TEST(Report, GatherMatmulSurvivesTheJourney) {
+  const GatherMatmulMeasurement sent{.setting = 2,
+                                     .algorithm = "fused",
+                                     .config = "128x256x64",
+                                     .library = "cuBLASLt 13.0.2",
+                                     .last = true,
+                                     .samples_us = {3, 4},
+                                     .host_us = 41.5,
+                                     .megahertz = 1755,
+                                     .wrong = 7,
+                                     .first_wrong = "rank 1"};
+  const auto received = report_from_json_text(to_json_text(sent));
+  ASSERT_TRUE(received.is_ok()) << received.status().to_string();
+  const auto& got = std::get<GatherMatmulMeasurement>(*received);
+  EXPECT_EQ(got.setting, sent.setting);
+  EXPECT_EQ(got.algorithm, sent.algorithm);
+  EXPECT_EQ(got.config, sent.config);
+  EXPECT_EQ(got.library, sent.library);
+  EXPECT_TRUE(got.last);
+  EXPECT_EQ(got.samples_us, sent.samples_us);
+  EXPECT_EQ(got.host_us, sent.host_us);
+  EXPECT_EQ(got.megahertz, sent.megahertz);
+  EXPECT_EQ(got.wrong, sent.wrong);
+  EXPECT_EQ(got.first_wrong, sent.first_wrong);
+}
+
 TEST(Report, UncheckedStaysUnchecked) {
   const auto received = report_from_json_text(to_json_text(Measurement{.algorithm = "x"}));
   ASSERT_TRUE(received.is_ok());

@@ -82,7 +82,67 @@ TEST(BenchAllGatherMatmul, SaysWhatItCannotRun) {
   EXPECT_THAT(run_tutti({"bench", "all_gather_matmull"}).err,
               HasSubstr("did you mean 'all_gather_matmul'?"));
   EXPECT_THAT(run_tutti({"bench", "all_gather_matmul", "--help"}).out,
-              HasSubstr("open|model|trace:FILE"));
+              HasSubstr("open|model|trace:FILE|host"));
+}
+
+class BenchGatherMatmul : public testing::Test {
+ protected:
+  static Ended bench(std::vector<std::string> arguments) {
+    const std::vector<std::string> common = {"bench",     "all_gather_matmul",
+                                             "--backend", "host",
+                                             "--m",       "50",
+                                             "--n",       "24",
+                                             "--k",       "36",
+                                             "-n",        "3",
+                                             "-w",        "1"};
+    arguments.insert(arguments.begin(), common.begin(), common.end());
+    return run_tutti(arguments);
+  }
+};
+
+TEST_F(BenchGatherMatmul, MeasuresRanksAsProcessesAndThreads) {
+  for (const char* launch : {"processes", "threads"}) {
+    const Ended ended = bench({"--gpus", "3", "--launch", launch, "--layout", "row,column",
+                               "--tiles", "3", "--protocol", "put", "--format", "json"});
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    const auto rows = nlohmann::json::parse(ended.out).at("rows");
+    ASSERT_EQ(rows.size(), 10u);
+    for (const auto& row : rows) {
+      EXPECT_EQ(row.at("wrong"), 0) << row;
+      EXPECT_EQ(row.at("ranks"), 3);
+      EXPECT_EQ(row.at("launch"), launch);
+      EXPECT_EQ(row.at("time_us").at("n"), 3);
+      EXPECT_EQ(row.at("matmul").at("gathered").at("alone"), "host_matmul_only");
+    }
+    EXPECT_EQ(rows[1].at("algorithm"), "unfused");
+    EXPECT_EQ(rows[1].at("matmul").at("gathered").at("speed_up"), 1);
+    EXPECT_EQ(rows[4].at("algorithm"), "pipelined_tiles");
+    EXPECT_EQ(rows[4].at("matmul").at("gathered").at("pipeline"), "put, 3 tiles, 4 streams");
+    EXPECT_EQ(rows[9].at("matmul").at("layout"), "column");
+    EXPECT_THAT(ended.err, HasSubstr("# 3 ranks: nccl_unfused: NCCL runs on GPUs\n"));
+    EXPECT_THAT(ended.err, HasSubstr("# 3 ranks: fused: all_gather_matmul/fused: runs on GPUs\n"));
+  }
+}
+
+TEST_F(BenchGatherMatmul, FindsAWrongProductOfARank) {
+  const Ended ended = bench({"--inject", "flip:1:pipelined_ring"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("# rank 1: WRONG RESULT of pipelined_ring, m 50, n 24, k 36: 2 "
+                                   "elements, first row 0, column 0\n"));
+  EXPECT_THAT(ended.err, testing::Not(HasSubstr("rank 0")));
+  EXPECT_THAT(ended.out, HasSubstr("pipelined_ring (get, 4 streams, host_matmul)\n"));
+}
+
+TEST_F(BenchGatherMatmul, JoinsALauncherAndNamesARankThatCrashes) {
+  const Ended joined =
+      run_tutti({"run", "-n", "2", TUTTI_COMMAND, "bench", "all_gather_matmul", "--backend", "host",
+                 "--m", "8", "--n", "8", "--k", "8", "-n", "2", "--algorithms", "unfused"});
+  EXPECT_EQ(joined.exit_code, 0) << joined.err;
+  EXPECT_THAT(joined.out, HasSubstr("[0] # fp32, B row-major, backend host"));
+  EXPECT_THAT(joined.out, testing::Not(HasSubstr("[1]")));
+  const Ended crashed = bench({"--inject", "crash:1:unfused"});
+  EXPECT_EQ(crashed.exit_code, 1);
+  EXPECT_THAT(crashed.err, HasSubstr("rank 1: ended by signal 9 (Killed)"));
 }
 
 TEST(ExplainMatmul, AnswersForAnotherMachine) {

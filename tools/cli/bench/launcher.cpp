@@ -73,7 +73,8 @@ Result<Supervision> run_threads(const GroupJob& job, const OnReport& on_report) 
 
 bool is_measured_by_all(const Report& report) {
   return std::holds_alternative<Measurement>(report) ||
-         std::holds_alternative<OverlapMeasurement>(report);
+         std::holds_alternative<OverlapMeasurement>(report) ||
+         std::holds_alternative<GatherMatmulMeasurement>(report);
 }
 
 // Collective: gives every rank what all of them measured.

@@ -42,6 +42,13 @@ json to_value(const OverlapMeasurement& m) {
           {"wrong", to_value(m.wrong)}, {"first_wrong", m.first_wrong}};
 }
 
+json to_value(const GatherMatmulMeasurement& m) {
+  return {{"kind", "gather_matmul"},    {"setting", m.setting},        {"algorithm", m.algorithm},
+          {"config", m.config},         {"library", m.library},        {"last", m.last},
+          {"samples_us", m.samples_us}, {"host_us", m.host_us},        {"megahertz", m.megahertz},
+          {"wrong", to_value(m.wrong)}, {"first_wrong", m.first_wrong}};
+}
+
 json to_value(const Skipped& skipped) {
   return {{"kind", "skipped"}, {"algorithm", skipped.algorithm}, {"why", skipped.why}};
 }
@@ -164,6 +171,21 @@ OverlapMeasurement overlap_from(const json& value) {
   return m;
 }
 
+GatherMatmulMeasurement gather_matmul_from(const json& value) {
+  GatherMatmulMeasurement m;
+  m.setting = integer_in<std::size_t>(value, "setting");
+  value.at("algorithm").get_to(m.algorithm);
+  value.at("config").get_to(m.config);
+  value.at("library").get_to(m.library);
+  value.at("last").get_to(m.last);
+  value.at("samples_us").get_to(m.samples_us);
+  value.at("host_us").get_to(m.host_us);
+  value.at("megahertz").get_to(m.megahertz);
+  m.wrong = wrong_from(value);
+  value.at("first_wrong").get_to(m.first_wrong);
+  return m;
+}
+
 Trying trying_from(const json& value) {
   return {integer_in<std::size_t>(value, "size"), value.at("candidate")};
 }
@@ -222,6 +244,7 @@ Result<Report> report_from(const json& value) {
   const auto kind = value.at("kind").get<std::string>();
   if (kind == "measurement") return Report(measurement_from(value));
   if (kind == "overlap") return Report(overlap_from(value));
+  if (kind == "gather_matmul") return Report(gather_matmul_from(value));
   if (kind == "skipped") return Report(Skipped{value.at("algorithm"), value.at("why")});
   if (kind == "trying") return Report(trying_from(value));
   if (kind == "dropped") return Report(dropped_from(value));

@@ -47,6 +47,18 @@ struct OverlapMeasurement {
   std::string first_wrong = {};             // for people
 };
 
+// One row of `tutti bench all_gather_matmul` with one setting, as one rank saw it.
+struct GatherMatmulMeasurement {
+  std::size_t setting = 0;  // index into settings_of(MatmulBenchOptions)
+  std::string algorithm, config, library = {};
+  bool last = false;  // no other follows of this setting
+  std::vector<double> samples_us = {};
+  double host_us = 0;                       // for a call; 0: not measured
+  double megahertz = 0;                     // of the multiprocessors; 0: not measured
+  std::optional<std::uint64_t> wrong = {};  // elements; empty: not checked
+  std::string first_wrong = {};             // for people
+};
+
 // An algorithm that cannot run here, and why.
 struct Skipped {
   std::string algorithm, why;
@@ -94,8 +106,9 @@ struct Operations {
 struct Alive {};  // between two samples: slow, but not stuck
 struct Done {};
 
-using Report = std::variant<Measurement, OverlapMeasurement, Skipped, Trying, Dropped, Tuned,
-                            TunedAllGatherMatmul, Failure, Operations, Alive, Done>;
+using Report =
+    std::variant<Measurement, OverlapMeasurement, GatherMatmulMeasurement, Skipped, Trying, Dropped,
+                 Tuned, TunedAllGatherMatmul, Failure, Operations, Alive, Done>;
 
 std::string to_json_text(const Report& report);
 // kMismatch where `text` is no report.

@@ -107,7 +107,7 @@ bool same_matmul(const Row& a, const Row& b) {
 
 bool same_key(const Row& a, const Row& b) {
   if (key_of(a) != key_of(b) || !same_matmul(a, b)) return false;
-  if (a.matmul) return a.matmul->same_extents(*b.matmul) && a.matmul->tile == b.matmul->tile;
+  if (a.matmul) return a.matmul->same_extents(*b.matmul) && a.matmul->same_options(*b.matmul);
   return !a.overlap || a.overlap->phase == b.overlap->phase;
 }
 

@@ -108,6 +108,22 @@ ordered_json to_value(const ArrivalRow& a) {
   return value;
 }
 
+// Six decimals, for ratios.
+ordered_json finely_rounded(const std::optional<double>& value) {
+  return value ? ordered_json(finely_rounded(*value)) : ordered_json(nullptr);
+}
+
+ordered_json to_value(const GatheredRow& g) {
+  ordered_json value = {{"calls", g.calls},
+                        {"host_us", rounded(g.host_us)},
+                        {"alone", g.alone},
+                        {"speed_up", finely_rounded(g.speed_up)},
+                        {"over_alone", finely_rounded(g.over_alone)},
+                        {"exposed_us", to_value(g.exposed_us)}};
+  if (!g.pipeline.empty()) value["pipeline"] = g.pipeline;
+  return value;
+}
+
 ordered_json to_value(const MatmulRow& m) {
   ordered_json value = {{"m", m.m},
                         {"n", m.n},
@@ -130,6 +146,7 @@ ordered_json to_value(const MatmulRow& m) {
   add_known(value, "utilisation", finely_rounded(m.utilisation));
   add_known(value, "fill", finely_rounded(m.fill));
   if (m.arrival) value["arrival"] = to_value(*m.arrival);
+  if (m.gathered) value["gathered"] = to_value(*m.gathered);
   return value;
 }
 
@@ -281,6 +298,16 @@ ArrivalRow arrival_from(const ordered_json& j) {
   return a;
 }
 
+GatheredRow gathered_from(const ordered_json& j) {
+  return {.pipeline = j.value("pipeline", ""),
+          .calls = count_in<int>(j, "calls", 1),
+          .host_us = number_in(j, "host_us"),
+          .alone = j.at("alone"),
+          .speed_up = optional_from(j, "speed_up"),
+          .over_alone = optional_from(j, "over_alone"),
+          .exposed_us = optional_from(j, "exposed_us")};
+}
+
 MatmulRow matmul_from(const ordered_json& j) {
   MatmulRow m{.m = integer_in<std::size_t>(j, "m"),
               .n = integer_in<std::size_t>(j, "n"),
@@ -302,6 +329,7 @@ MatmulRow matmul_from(const ordered_json& j) {
     m.noise = {number_in(noise, "p10"), number_in(noise, "p50"), number_in(noise, "p90")};
   }
   if (j.contains("arrival")) m.arrival = arrival_from(j["arrival"]);
+  if (j.contains("gathered")) m.gathered = gathered_from(j["gathered"]);
   return m;
 }
 

@@ -6,6 +6,8 @@
 #include <iterator>
 
 #include "base/units.hpp"
+#include "bench/all_gather_matmul/ranks/options.hpp"
+#include "bench/all_gather_matmul/ranks/print.hpp"
 #include "bench/matmul/print.hpp"
 #include "bench/overlap/phase.hpp"
 #include "bench/printers/comparison.hpp"
@@ -195,10 +197,58 @@ std::vector<Plot> matmul_plot(const Section& section, const Group& group) {
            .svg = render_chart(chart)}};
 }
 
+// "fused", "pipelined_ring_put_4_streams"
+std::string kind_of_gathered(const Row& row) {
+  std::string text = row.algorithm;
+  if (!row.matmul->gathered->pipeline.empty()) text += " " + row.matmul->gathered->pipeline;
+  std::erase(text, ',');
+  std::ranges::replace(text, ' ', '_');
+  return text;
+}
+
+BarChart chart_of_gathered(const Section& section, const Group& group, const Row& row) {
+  const std::string& pipeline = row.matmul->gathered->pipeline;
+  return {
+      .title = {.title = fmt::format("all_gather_matmul on {}: {}{}", machine_text(section, group),
+                                     row.algorithm, pipeline.empty() ? "" : " (" + pipeline + ")"),
+                .conditions = title_of_gathered(group),
+                .remark = "rows are m x n x k; higher is better"},
+      .x_title = "speed-up (1 = what it is compared with)",
+      .parts = {"over unfused", "over the matmul alone"},
+      .bars = {},
+      .stacked = false,
+      .decimals = 3,
+      .reference = 1};
+}
+
+// Of each algorithm its speed over what gathers first, and over the matmul alone.
+std::vector<Plot> gathered_plots(const Section& section, const Group& group) {
+  std::vector<std::pair<std::string, BarChart>> charts;  // by kind
+  for (const Row* row : group.rows) {
+    const GatheredRow& gathered = *row->matmul->gathered;
+    if (!gathered.speed_up || row->algorithm == kUnfusedRow) continue;
+    const std::string kind = kind_of_gathered(*row);
+    auto chart = std::ranges::find(charts, kind, &std::pair<std::string, BarChart>::first);
+    if (chart == charts.end()) {
+      chart = charts.insert(chart, {kind, chart_of_gathered(section, group, *row)});
+    }
+    const double alone = gathered.over_alone.value_or(0) > 0 ? 1 / *gathered.over_alone : 0;
+    chart->second.bars.push_back({extents_text(*row->matmul), {*gathered.speed_up, alone}});
+  }
+  std::vector<Plot> plots;
+  for (const auto& [kind, chart] : charts) {
+    plots.push_back({.name = name_of(section, group, kind_text(group) + "_" + kind),
+                     .text = chart.title.title,
+                     .svg = render_chart(chart)});
+  }
+  return plots;
+}
+
 }  // namespace
 
 std::vector<Plot> plots_of(const Section& section, const Group& group) {
   if (group.first().matmul) {
+    if (group.first().matmul->gathered) return gathered_plots(section, group);
     return group.first().matmul->arrival ? std::vector<Plot>{} : matmul_plot(section, group);
   }
   if (group.first().overlap) return overlap_plot(section, group);

@@ -2,11 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/try.hpp"
-#include "base/units.hpp"
+#include "bench/all_gather_matmul/bits.hpp"
 #include "matmul/select.hpp"
 
 namespace tutti::cli {
@@ -42,7 +39,10 @@ std::string gated_config(const GatedSetting& setting, ArrivalOrder order) {
   const ArrivalPlan& plan = setting.call.plan;
   return fmt::format("{}, {} order, {} x {} chunks, {}",
                      config_text(setting.call.tiling, setting.call.problem.m), to_string(order),
-                     plan.shards, plan.chunks, setting.trace ? "replayed" : "open");
+                     plan.shards, plan.chunks,
+                     setting.from_host ? "copied"
+                     : setting.trace   ? "replayed"
+                                       : "open");
 }
 
 // The flags of one arm on the device, and what its waits leave there.
@@ -56,6 +56,7 @@ class ArmFlags {
     TUTTI_ASSIGN(flags->failure_, device.allocate(sizeof(GateFailure)));
     const GateFailure none;
     TUTTI_TRY(device.copy(flags->failure_.get(), &none, sizeof none));
+    flags->closed_ = setting.from_host;
     if (!setting.trace) return flags;
     const std::vector<ReplayedArrival> replay = replay_of(*setting.trace);
     flags->timeout_ns_ += replay.empty() ? 0 : replay.back().ns;
@@ -103,61 +104,28 @@ class ArmFlags {
   bool closed_ = false;
 };
 
-// Compares the bits of C with those that the first arm wrote.
-class BitComparison {
- public:
-  BitComparison(MatmulDevice& device, const MatmulSets& sets)
-      : device_(device), sets_(sets), bytes_(bytes_of(sets.setting())) {}
-
-  Result<Mismatches> operator()(const MatmulArm& arm, std::size_t set) {
-    if (!arm.library.empty()) return Mismatches{};  // has bits of its own
-    if (reference_ == nullptr) {
-      TUTTI_ASSIGN(reference_, device_.allocate(bytes_));
-    }
-    if (set != of_ || !filled_) {
-      TUTTI_TRY(device_.copy(reference_.get(), sets_.c(set, 0), bytes_));
-      of_ = set;
-      filled_ = true;
-      return Mismatches{};
-    }
-    return compare(set);
-  }
-
- private:
-  static std::size_t bytes_of(const MatmulSetting& setting) {
-    return setting.extents.m * setting.extents.n * size_of(setting.dtype);
-  }
-
-  Result<Mismatches> compare(std::size_t set) const {
-    constexpr std::size_t kAtOnce = 64 * MiB;
-    const std::size_t element = size_of(sets_.setting().dtype);
-    std::vector<std::byte> want(std::min(bytes_, kAtOnce)), got(want.size());
-    Mismatches found;
-    for (std::size_t at = 0; at < bytes_; at += want.size()) {
-      const std::size_t now = std::min(want.size(), bytes_ - at);
-      TUTTI_TRY(device_.copy(want.data(), reference_.get() + at, now));
-      TUTTI_TRY(device_.copy(got.data(), sets_.c(set, 0) + at, now));
-      if (std::memcmp(want.data(), got.data(), now) == 0) continue;
-      for (std::size_t k = 0; k < now; k += element) {
-        if (std::memcmp(want.data() + k, got.data() + k, element) == 0) continue;
-        if (found.count++ == 0) found.first = (at + k) / element;
-      }
-    }
-    return found;
-  }
-
-  MatmulDevice& device_;
-  const MatmulSets& sets_;
-  std::size_t bytes_;
-  std::shared_ptr<std::byte> reference_;
-  std::size_t of_ = 0;
-  bool filled_ = false;
-};
-
 class GatedArmMaker {
  public:
-  GatedArmMaker(const GatedPlace& place, const GatedSetting& setting, const MatmulSets& sets)
-      : place_(place), setting_(setting), sets_(sets) {}
+  // `host`: null where nothing is copied.
+  GatedArmMaker(const GatedPlace& place, const GatedSetting& setting, const MatmulSets& sets,
+                std::shared_ptr<HostArrival> host)
+      : place_(place), setting_(setting), sets_(sets), host_(std::move(host)) {}
+
+  // The copies alone.
+  Result<MatmulArm> arrival() const {
+    TUTTI_ASSIGN(const auto flags, ArmFlags::make(place_.device, setting_));
+    const ArrivalPlan& plan = setting_.call.plan;
+    MatmulArm arm{.algorithm = std::string(kArrivalAloneRow),
+                  .config = fmt::format("{} x {} chunks", plan.shards, plan.chunks),
+                  .multiplies = false};
+    arm.begin = [flags, &cuda = place_.cuda](Stream stream) { return flags->begin(cuda, stream); };
+    arm.run = [flags, host = host_](std::size_t, Stream stream) -> Status {
+      const Arrival arrival = flags->next();
+      TUTTI_TRY(host->begin(arrival.flags, arrival.epoch, stream));
+      return host->end(stream);
+    };
+    return arm;
+  }
 
   // Has flags, too, which it does not read: so what sets them takes the same time everywhere.
   Result<MatmulArm> own() const {
@@ -187,9 +155,9 @@ class GatedArmMaker {
     made.arm.begin = [flags, &cuda = place_.cuda](Stream stream) {
       return flags->begin(cuda, stream);
     };
-    made.arm.run = [this_sets = &sets_, call, flags, &place = place_](std::size_t set,
-                                                                      Stream stream) -> Status {
-      TUTTI_ASSIGN(const CheckedMatmul checked, checked_call(*this_sets, set));
+    made.arm.run = [this_sets = &sets_, call, flags, host = host_, &place = place_](
+                       std::size_t set, Stream stream) -> Status {
+      TUTTI_ASSIGN(CheckedMatmul checked, checked_call(*this_sets, set));
       Arrival arrival = flags->next();
       arrival.plan = call.plan;
       const ChunkRows own =
@@ -199,8 +167,13 @@ class GatedArmMaker {
         arrival.own_a =
             this_sets->a(set) + own.first * call.problem.k * size_of(call.problem.dtype);
       }
-      return place.kernels.run_gated(place.cuda, {checked, call.tiling, arrival},
-                                     call.multiprocessors, stream);
+      if (host != nullptr) {  // copies first: the kernel leaves no SM, and waits for them
+        checked.a = host->a();
+        TUTTI_TRY(host->begin(arrival.flags, arrival.epoch, stream));
+      }
+      TUTTI_TRY(place.kernels.run_gated(place.cuda, {checked, call.tiling, arrival},
+                                        call.multiprocessors, stream));
+      return host == nullptr ? Status::ok() : host->end(stream);
     };
     made.told = [flags, &device = place_.device, plan = call.plan, name = made.arm.algorithm] {
       const Status status = flags->told(device, plan);
@@ -222,6 +195,7 @@ class GatedArmMaker {
   const GatedPlace& place_;
   const GatedSetting& setting_;
   const MatmulSets& sets_;
+  std::shared_ptr<HostArrival> host_;
 };
 
 Result<std::optional<ArrivalTrace>> trace_of(const AllGatherMatmulOptions& options,
@@ -256,6 +230,7 @@ Result<GatedSetting> gated_setting(const GatedPlace& place, const AllGatherMatmu
                .multiprocessors = properties.multiprocessors},
       .orders = options.orders,
       .trace = {},
+      .from_host = options.arrival == ArrivalKind::kHost,
       .tile = tile};
   TUTTI_ASSIGN(setting.call.tiling, tiling_of(checked.problem, tile, properties.multiprocessors));
   TUTTI_ASSIGN(setting.trace, trace_of(options, setting.call));
@@ -265,9 +240,18 @@ Result<GatedSetting> gated_setting(const GatedPlace& place, const AllGatherMatmu
 Result<MatmulArms> make_gated_arms(const GatedPlace& place, const GatedSetting& setting,
                                    const MatmulSets& sets) {
   MatmulArms arms;
-  const GatedArmMaker maker(place, setting, sets);
+  std::shared_ptr<HostArrival> host;
+  if (setting.from_host) {
+    TUTTI_ASSIGN(host, HostArrival::make(place.cuda, place.device, setting.call, sets));
+    arms.poison = [host] { return host->poison(); };
+  }
+  const GatedArmMaker maker(place, setting, sets, host);
   TUTTI_ASSIGN(MatmulArm own, maker.own());
   arms.calls.push_back(own);
+  if (host != nullptr) {
+    TUTTI_ASSIGN(MatmulArm arrival, maker.arrival());
+    arms.calls.push_back(std::move(arrival));
+  }
   std::vector<std::function<Status()>> told;
   for (const ArrivalOrder order : setting.orders) {
     auto gated = maker.gated(order);
@@ -282,7 +266,10 @@ Result<MatmulArms> make_gated_arms(const GatedPlace& place, const GatedSetting& 
   arms.calls.push_back(std::move(own));
   place.kernels.add_library(place.cuda, sets, arms);
   auto compare = std::make_shared<BitComparison>(place.device, sets);
-  arms.compare = [compare](const MatmulArm& arm, std::size_t set) { return (*compare)(arm, set); };
+  arms.compare = [compare](const MatmulArm& arm, std::size_t set) -> Result<Mismatches> {
+    if (!arm.library.empty()) return Mismatches{};  // has bits of its own
+    return (*compare)(set);
+  };
   arms.ended = [told = std::move(told)] {
     for (const auto& each : told) TUTTI_TRY(each());
     return Status::ok();

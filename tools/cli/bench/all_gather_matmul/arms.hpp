@@ -2,15 +2,13 @@
 // and the gated matmul in each order.
 #pragma once
 
+#include "bench/all_gather_matmul/host_arrival.hpp"
 #include "bench/all_gather_matmul/options.hpp"
 #include "bench/matmul/arms.hpp"
 #include "matmul/own.hpp"
 #include "matmul/predict_gated.hpp"
 
 namespace tutti::cli {
-
-inline constexpr std::string_view kOwnAloneRow = "own_matmul_only",
-                                  kCublasLtAloneRow = "cublaslt_matmul_only";
 
 // Of this build, unless a test says otherwise.
 struct GatedKernels {
@@ -32,7 +30,8 @@ struct GatedPlace {
 struct GatedSetting {
   GatedCall call;  // its order is each arm's
   std::vector<ArrivalOrder> orders;
-  std::optional<ArrivalTrace> trace;  // empty: all flags are set beforehand
+  std::optional<ArrivalTrace> trace;  // empty: all flags are set beforehand, or by copies
+  bool from_host = false;             // A comes by copies
   std::string tile;                   // that was forced; empty: none
 };
 

@@ -5,6 +5,7 @@
 #include "base/try.hpp"
 #include "bench/all_gather_matmul/measure.hpp"
 #include "bench/all_gather_matmul/print.hpp"
+#include "bench/all_gather_matmul/ranks/command.hpp"
 #include "bench/matmul/command.hpp"
 #include "bench/matmul/print.hpp"
 #include "machine.hpp"
@@ -16,7 +17,9 @@ namespace {
 Status measure_gated_settings(const AllGatherMatmulOptions& options, Outcome& outcome) {
   CudaDriver* const cuda = real_cuda();
   if (cuda == nullptr) return {StatusCode::kUnavailable, "there is no GPU here"};
-  TUTTI_ASSIGN(const auto device, make_cuda_matmul_device(*cuda, real_nvml()));
+  // Streams write flags with values that a graph would repeat.
+  const MatmulLaunch launch{.calls = options.arrival == ArrivalKind::kHost ? options.calls : 0};
+  TUTTI_ASSIGN(const auto device, make_cuda_matmul_device(*cuda, real_nvml(), launch));
   for (const MatmulSetting& setting : settings_of(options.matmul)) {
     for (const std::string& tile : options.matmul.tiles) {
       const GatedPlace place{.cuda = *cuda, .device = *device, .kernels = {}};
@@ -36,6 +39,9 @@ Status measure_gated_settings(const AllGatherMatmulOptions& options, Outcome& ou
 int run_all_gather_matmul_bench(const AllGatherMatmulArguments& arguments,
                                 const std::string& command_line) {
   const BenchMachine machine = bench_machine();
+  if (has_ranks(arguments, machine)) {
+    return run_gather_matmul_bench(arguments, machine, command_line);
+  }
   const auto options = check_all_gather_matmul_arguments(arguments, machine);
   if (!options.is_ok()) return report_usage(options.status(), machine, "bench all_gather_matmul");
   const BenchOptions& bench = options->matmul.bench;

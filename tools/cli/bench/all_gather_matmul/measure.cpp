@@ -35,10 +35,12 @@ PredictedParts parts_of(const GatedPrediction& said) {
 class ArrivalRows {
  public:
   // `own`: the row of the own matmul alone, and its samples.
+  // `last_us`: when the last chunk has come; 0: all are there beforehand.
   ArrivalRows(const GatedSetting& setting, const AllGatherMatmulOptions& options, const Row& own,
-              const std::vector<double>& samples_us)
+              const std::vector<double>& samples_us, double last_us)
       : setting_(setting),
         options_(options),
+        last_us_(last_us),
         own_us_(own.time_us.p50),
         own_samples_us_(samples_us) {
     model_.contention_us_per_megabyte = 0;  // flags alone arrive
@@ -62,26 +64,38 @@ class ArrivalRows {
 
  private:
   void tell_gated(ArrivalOrder order, double us, ArrivalRow& told) const {
-    GatedCall call = setting_.call;
-    call.plan.order = order;
     told.order = to_string(order);
-    const ArrivalTrace* const trace = setting_.trace ? &*setting_.trace : nullptr;
-    const GatedPrediction said = predict_gated(call, trace, model_);
-    told.parts = parts_of(said);
-    told.predicted_us = said.total_us();
-    if (us > 0) told.predicted_error = told.predicted_us / us - 1;
-    if (trace == nullptr) return;
-    told.last_us = trace->last_us();
+    if (!setting_.from_host) predict(order, us, told);
+    if (last_us_ <= 0) return;
+    told.last_us = last_us_;
     told.bound_us = std::max(told.last_us, own_us_);
     if (told.bound_us > 0) told.over_bound = us / told.bound_us;
   }
 
+  void predict(ArrivalOrder order, double us, ArrivalRow& told) const {
+    GatedCall call = setting_.call;
+    call.plan.order = order;
+    const GatedPrediction said =
+        predict_gated(call, setting_.trace ? &*setting_.trace : nullptr, model_);
+    told.parts = parts_of(said);
+    told.predicted_us = said.total_us();
+    if (us > 0) told.predicted_error = told.predicted_us / us - 1;
+  }
+
   const GatedSetting& setting_;
   const AllGatherMatmulOptions& options_;
-  double own_us_;
+  double last_us_, own_us_;
   const std::vector<double>& own_samples_us_;
   GatedModel model_;
 };
+
+// 0: all are there beforehand.
+double last_arrival_of(const GatedSetting& setting, const MeasuredMatmul& measured) {
+  if (setting.trace) return setting.trace->last_us();
+  const auto row = std::ranges::find_if(
+      measured.rows, [](const Row& each) { return each.algorithm == kArrivalAloneRow; });
+  return row == measured.rows.end() ? 0 : row->time_us.p50;
+}
 
 }  // namespace
 
@@ -94,7 +108,7 @@ void tell_arrivals(const GatedSetting& setting, const AllGatherMatmulOptions& op
   const auto first = static_cast<std::size_t>(own - measured.rows.begin());
   const auto last = static_cast<std::size_t>(measured.rows.rend() - again) - 1;
   const std::vector<double> own_us = measured.samples_us[first];
-  const ArrivalRows rows(setting, options, *own, own_us);
+  const ArrivalRows rows(setting, options, *own, own_us, last_arrival_of(setting, measured));
   for (std::size_t k = 0; k < measured.rows.size(); ++k) {
     rows.tell(measured.rows[k], measured.samples_us[k]);
   }

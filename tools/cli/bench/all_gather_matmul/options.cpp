@@ -58,6 +58,17 @@ Status check_shared(AllGatherMatmulOptions& options, MatmulArguments a, BenchMac
   return Status::ok();
 }
 
+Status refuse_those_of_ranks(const AllGatherMatmulArguments& a) {
+  for (const auto& [option, text] :
+       {std::pair("--protocol", &a.protocol), std::pair("--streams", &a.streams),
+        std::pair("--tiles", &a.tiles), std::pair("--calls", &a.calls)}) {
+    const bool copied = a.arrival == "host" && text == &a.calls;
+    if (text->empty() || copied) continue;
+    return wrong(fmt::format("{} is of several ranks; give --gpus", option));
+  }
+  return Status::ok();
+}
+
 Status check_ranks(AllGatherMatmulOptions& options, const AllGatherMatmulArguments& a) {
   TUTTI_ASSIGN(options.ranks, parse_int("--ranks", a.ranks.empty() ? kUsualRanks : a.ranks,
                                         {1, kMostArrivalShards}));
@@ -101,11 +112,15 @@ Status read_trace(AllGatherMatmulOptions& options, const AllGatherMatmulArgument
 }
 
 Status check_arrival(AllGatherMatmulOptions& options, const AllGatherMatmulArguments& a) {
-  constexpr std::array<std::string_view, 3> kKnown = {"open", "model", "trace:FILE"};
+  constexpr std::array<std::string_view, 4> kKnown = {"open", "model", "trace:FILE", "host"};
   if (a.arrival.empty() || a.arrival == "open") return Status::ok();
   options.arrival_text = a.arrival;
   options.arrival = ArrivalKind::kModel;
   if (a.arrival == "model") return Status::ok();
+  if (a.arrival == "host") {
+    options.arrival = ArrivalKind::kHost;
+    return Status::ok();
+  }
   options.arrival = ArrivalKind::kTrace;
   if (a.arrival.starts_with(kTracePrefix)) return read_trace(options, a);
   return wrong(fmt::format("unknown --arrival '{}'{}", a.arrival, alternatives(a.arrival, kKnown)));
@@ -123,10 +138,14 @@ std::string_view row_of_order(ArrivalOrder order) {
 Result<AllGatherMatmulOptions> check_all_gather_matmul_arguments(const AllGatherMatmulArguments& a,
                                                                  const BenchMachine& machine) {
   AllGatherMatmulOptions options;
+  TUTTI_TRY(refuse_those_of_ranks(a));
   TUTTI_TRY(check_orders(options, a.matmul.bench.algorithms));
   TUTTI_TRY(check_shared(options, a.matmul, machine));
   TUTTI_TRY(check_ranks(options, a));
   TUTTI_TRY(check_arrival(options, a));
+  if (!a.calls.empty()) {
+    TUTTI_ASSIGN(options.calls, parse_int("--calls", a.calls, {1, kMostCalls}));
+  }
   if (machine.gpus > 0) return options;
   return wrong(
       fmt::format("there is no GPU here ({}), and the gated matmul runs on one; `tutti "

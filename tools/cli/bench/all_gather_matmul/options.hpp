@@ -10,13 +10,23 @@
 
 namespace tutti::cli {
 
+// Rows of the matmul of an A that is there.
+inline constexpr std::string_view kOwnAloneRow = "own_matmul_only",
+                                  kCublasLtAloneRow = "cublaslt_matmul_only",
+                                  kHostAloneRow = "host_matmul_only";
+inline constexpr std::string_view kArrivalAloneRow = "arrival_only";  // copies without a matmul
+
+inline constexpr int kMostCalls = 64;  // of a sample, as asked for
+
 // The text of each option; empty: not given. Of `matmul` what both benchmarks have.
 struct AllGatherMatmulArguments {
   MatmulArguments matmul;
   std::string ranks, chunks, arrival;
+  // Of several ranks. --backend, --launch and the like are in `matmul`.
+  std::string gpus, protocol, streams, tiles, calls;
 };
 
-enum class ArrivalKind : std::uint8_t { kOpen, kModel, kTrace };
+enum class ArrivalKind : std::uint8_t { kOpen, kModel, kTrace, kHost };
 
 struct AllGatherMatmulOptions {
   MatmulBenchOptions matmul;         // of its algorithms, none
@@ -24,6 +34,7 @@ struct AllGatherMatmulOptions {
   int ranks = 8, chunks = 1;         // emulated
   int own = 0;                       // the shard that is there beforehand
   ArrivalKind arrival = ArrivalKind::kOpen;
+  int calls = 4;  // of a sample, at least; where a trace or open flags arrive, a graph
   std::string arrival_text = "open";       // as typed
   std::optional<ArrivalTrace> trace = {};  // of kTrace: fits all shapes
 };

@@ -81,7 +81,6 @@ void add_matmul_results(CLI::App& matmul, MatmulArguments& a) {
       ->type_name("table|markdown|csv|json")
       ->default_str("table");
   add_file_options(matmul, a.bench);
-  matmul.add_option("--inject", a.bench.inject)->group("");
 }
 
 void add_matmul_options(CLI::App& matmul, MatmulArguments& a) {
@@ -91,6 +90,7 @@ void add_matmul_options(CLI::App& matmul, MatmulArguments& a) {
   add_backend(matmul, a.bench.backend);
   add_matmul_sampling(matmul, a, {"40; 10 on the host", "4; 1 on the host", "3; 0 on the host"});
   add_matmul_results(matmul, a);
+  matmul.add_option("--inject", a.bench.inject)->group("");
   matmul.footer(kExamples);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "bench/all_gather_matmul/print.hpp"
+#include "bench/all_gather_matmul/ranks/print.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -193,6 +194,7 @@ std::vector<const MatmulRow*> shapes_of(const Group& group) {
 
 Table matmul_table_of(const Group& group) {
   if (group.first().matmul->arrival) return gated_table_of(group);
+  if (group.first().matmul->gathered) return gathered_table_of(group);
   Table table{.title = title_of_matmul(group),
               .remark =
                   "ratio: speed over the best of cuBLASLt's heuristics; noise: 80 % of the "

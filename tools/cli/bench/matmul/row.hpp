@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/all_gather_matmul/ranks/row.hpp"
 #include "bench/all_gather_matmul/row.hpp"
 
 namespace tutti::cli {
@@ -33,13 +34,22 @@ struct MatmulRow {
   double watts = 0;        // of the GPU while its shape was measured; 0: not measured
   double utilisation = 0;  // of the tensor cores at that clock; 0: unknown
   double fill = 0;         // useful part of the waves of the own kernel's tile; 0: another kernel
-  std::optional<ArrivalRow> arrival = {};  // of rows of kAllGatherMatmulName
+  // Of rows of kAllGatherMatmulName: of one GPU that acts for several, or of several ranks.
+  std::optional<ArrivalRow> arrival = {};
+  std::optional<GatheredRow> gathered = {};
 
   // What is multiplied, but for the extents.
   bool same_kind(const MatmulRow& other) const {
     return layout == other.layout && products == other.products && bias == other.bias &&
            arrival.has_value() == other.arrival.has_value() &&
-           (!arrival || arrival->same_kind(*other.arrival));
+           (!arrival || arrival->same_kind(*other.arrival)) &&
+           gathered.has_value() == other.gathered.has_value() &&
+           (!gathered || gathered->calls == other.gathered->calls);
+  }
+  // Whether what else was asked for of an algorithm is the same.
+  bool same_options(const MatmulRow& other) const {
+    return tile == other.tile &&
+           (!gathered || !other.gathered || gathered->pipeline == other.gathered->pipeline);
   }
   bool same_extents(const MatmulRow& other) const {
     return m == other.m && n == other.n && k == other.k;

@@ -20,6 +20,16 @@ std::string arrival_cells(const ArrivalRow& a) {
                      a.predicted_us, a.predicted_error);
 }
 
+std::string number_or_empty(const std::optional<double>& value) {
+  return value ? fmt::format("{:.6f}", *value) : "";
+}
+
+std::string gathered_cells(const GatheredRow& g) {
+  return fmt::format(",\"{}\",{},{:.3f},{},{},{},{}", g.pipeline, g.calls, g.host_us, g.alone,
+                     number_or_empty(g.speed_up), number_or_empty(g.over_alone),
+                     number_or_empty(g.exposed_us));
+}
+
 // Without the end of the line.
 std::string csv_line(const Row& r) {
   return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", r.collective, r.algorithm,
@@ -35,7 +45,9 @@ std::string csv_line(const Row& r) {
 class CsvPrinter : public Printer {
  public:
   explicit CsvPrinter(CsvColumns columns)
-      : matmuls_(columns != CsvColumns::kCommon), arrivals_(columns == CsvColumns::kArrivals) {}
+      : matmuls_(columns >= CsvColumns::kMatmuls),
+        arrivals_(columns >= CsvColumns::kArrivals),
+        gathered_(columns >= CsvColumns::kGathered) {}
 
   std::string begin(const Record&) override {
     return std::string(
@@ -44,8 +56,9 @@ class CsvPrinter : public Printer {
                "p99_us,min_us,max_us,n,copy_us,algbw_gbps,busbw_gbps,wrong,chosen") +
            (matmuls_ ? ",m,n,k,layout,products,bias,config,tflops,ratio" : "") +
            (arrivals_ ? ",shards,chunks,arrival,order,over_own,last_us,bound_us,over_bound,"
-                        "predicted_us,predicted_error\n"
-                      : "\n");
+                        "predicted_us,predicted_error"
+                      : "") +
+           (gathered_ ? ",pipeline,calls,host_us,alone,speed_up,over_alone,exposed_us" : "") + "\n";
   }
   std::string add(std::span<const Row> rows) override {
     std::string text;
@@ -54,6 +67,8 @@ class CsvPrinter : public Printer {
       if (matmuls_) text += row.matmul ? matmul_cells(*row.matmul) : ",,,,,,,,,";
       const bool arrives = row.matmul && row.matmul->arrival;
       if (arrivals_) text += arrives ? arrival_cells(*row.matmul->arrival) : ",,,,,,,,,,";
+      const bool gathers = row.matmul && row.matmul->gathered;
+      if (gathered_) text += gathers ? gathered_cells(*row.matmul->gathered) : ",,,,,,,";
       text += "\n";
     }
     return text;
@@ -61,7 +76,7 @@ class CsvPrinter : public Printer {
   std::string end(const Record&) override { return {}; }
 
  private:
-  const bool matmuls_, arrivals_;  // columns of theirs
+  const bool matmuls_, arrivals_, gathered_;  // columns of theirs
 };
 
 }  // namespace
@@ -74,7 +89,9 @@ std::string print_csv(const Record& record) {
   CsvColumns columns = CsvColumns::kCommon;
   for (const Row& row : record.rows) {
     if (!row.matmul) continue;
-    columns = std::max(columns, row.matmul->arrival ? CsvColumns::kArrivals : CsvColumns::kMatmuls);
+    columns = std::max(columns, row.matmul->gathered  ? CsvColumns::kGathered
+                                : row.matmul->arrival ? CsvColumns::kArrivals
+                                                      : CsvColumns::kMatmuls);
   }
   return CsvPrinter(columns).whole(record);
 }

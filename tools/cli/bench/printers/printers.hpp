@@ -63,7 +63,8 @@ class Printer {
 // Of what `options` asked for.
 std::unique_ptr<Printer> make_printer(Format format, const BenchOptions& options, const Look& look);
 std::unique_ptr<Printer> make_table_printer(const BenchOptions& options, const Look& look);
-enum class CsvColumns : std::uint8_t { kCommon, kMatmuls, kArrivals };  // each has those before it
+// Each has those before it.
+enum class CsvColumns : std::uint8_t { kCommon, kMatmuls, kArrivals, kGathered };
 std::unique_ptr<Printer> make_csv_printer(CsvColumns columns = CsvColumns::kCommon);
 using PrintRecord = std::function<std::string(const Record&)>;
 std::unique_ptr<Printer> print_at_the_end(PrintRecord print);

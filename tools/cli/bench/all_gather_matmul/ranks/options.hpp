@@ -1,0 +1,43 @@
+// What `tutti bench all_gather_matmul` with several ranks was asked for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/all_gather_matmul/options.hpp"
+#include "tutti/all_gather_matmul.hpp"
+
+namespace tutti::cli {
+
+inline constexpr std::string_view kUnfusedRow = "unfused", kNcclUnfusedRow = "nccl_unfused";
+bool is_alone(std::string_view row);  // of the matmul
+bool is_pipeline(std::string_view algorithm);
+
+struct GatherMatmulOptions {
+  MatmulBenchOptions matmul;  // its ranks are those of `bench`
+  MatmulArguments texts;      // of its shapes, as typed: for the ranks' processes
+  std::vector<std::string> algorithms;
+  std::string protocol = "get";
+  int streams = 4, tiles = 8;
+  int calls = 4;  // of a sample, at least
+
+  // Its `protocol` is this one's.
+  AllGatherMatmulPipeline pipeline() const {
+    return {.protocol = protocol, .streams = streams, .tiles = tiles};
+  }
+  // "put, 8 tiles, 4 streams": what rows of an algorithm differ by; empty: of no pipeline.
+  std::string pipeline_text(std::string_view algorithm) const;
+};
+
+// Whether several ranks are asked for, by an option or by a launcher that started this process.
+bool has_ranks(const AllGatherMatmulArguments& arguments, const BenchMachine& machine);
+
+// Fills in what was not given. The first invalid value is kInvalidArgument.
+Result<GatherMatmulOptions> check_gather_matmul_arguments(const AllGatherMatmulArguments& arguments,
+                                                          const BenchMachine& machine);
+
+// What asks this command for the work of one rank.
+std::vector<std::string> to_arguments(const GatherMatmulOptions& options);
+
+}  // namespace tutti::cli
