@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "matmul/gated.hpp"
+#include "matmul/kernel/order.hpp"
 
 namespace tutti {
 
@@ -22,12 +23,15 @@ struct ChunkRows {
   friend bool operator==(const ChunkRows&, const ChunkRows&) = default;
 };
 // Of the chunk with this flag, in an A of `m` rows; the last chunks of a shard may be empty.
-ChunkRows rows_of_chunk(const ArrivalPlan& plan, std::size_t m, int chunk);
-// The flag of the chunk that has this row.
+ChunkRows rows_of_chunk(const ArrivalPlan& plan, std::size_t m, int flag);
+// The flag of the first k-group of the chunk that has this row.
 int chunk_of_row(const ArrivalPlan& plan, std::size_t m, std::size_t row);
-// kInvalidArgument: shards, flags or the own shard are out of range.
+// How the shards but the own one are grouped.
+ShardGroups groups_of(const ArrivalPlan& plan);
+// kInvalidArgument: shards, groups, flags, the order or the own shard are out of range.
 Status check_arrival_plan(const ArrivalPlan& plan);
 
+// What has one flag: a chunk's k-group.
 struct ArrivedChunk {
   int chunk = 0;   // the flag's index
   int source = 0;  // the shard that it is of
@@ -36,7 +40,8 @@ struct ArrivedChunk {
   friend bool operator==(const ArrivedChunk&, const ArrivedChunk&) = default;
 };
 
-// One copy engine pulls shard after shard: own + 1, own + 2, ..., and of each chunk after chunk.
+// Shard after shard, own + 1, own + 2, ..., and of each chunk after chunk; or group after group of
+// shards, and of each k-group after k-group. The default is what one copy engine pulls.
 struct ArrivalModel {
   double start_us = 6;        // before the first operation
   double operation_us = 2.5;  // of each copy with its flag, besides the bytes
@@ -48,18 +53,28 @@ struct ArrivalModel {
   friend bool operator==(const ArrivalModel&, const ArrivalModel&) = default;
 };
 
+// As so many blocks of the kernel pull: without operations, at a rate that grows with the blocks up
+// to that of the link.
+ArrivalModel pulled_arrival_model(int pullers);
+
 // kInvalidArgument: a time, rate or part that is out of range, or no shard is the straggler.
 Status check_arrival_model(const ArrivalModel& model, int shards);
 
 struct ArrivalTrace {
   std::string machine;  // that was measured, or that the model is of
   int ranks = 1, own = 0, chunks_per_shard = 1;
+  int k_groups = 1, shard_groups = 0;       // as ArrivalPlan has them
   std::uint64_t bytes_per_chunk = 0;        // of a whole one
   std::optional<ArrivalModel> model = {};   // empty: measured
   std::vector<ArrivedChunk> arrivals = {};  // by time; each chunk once that is not empty
 
   ArrivalPlan plan(ArrivalOrder order) const {
-    return {.shards = ranks, .chunks = chunks_per_shard, .own = own, .order = order};
+    return {.shards = ranks,
+            .chunks = chunks_per_shard,
+            .own = own,
+            .order = order,
+            .k_groups = k_groups,
+            .shard_groups = shard_groups};
   }
   double last_us() const {
     return arrivals.empty() ? 0 : static_cast<double>(arrivals.back().ns) / 1e3;

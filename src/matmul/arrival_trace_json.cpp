@@ -45,11 +45,17 @@ ArrivalModel model_from(const TraceJson& json) {
   return model;
 }
 
+int integer_or(const TraceJson& json, const char* name, int otherwise) {
+  return json.contains(name) ? integer_in<int>(json, name) : otherwise;
+}
+
 ArrivalTrace trace_from(const TraceJson& json) {
   ArrivalTrace trace{.machine = json.at("machine").get<std::string>(),
                      .ranks = integer_in<int>(json, "ranks"),
                      .own = integer_in<int>(json, "own"),
                      .chunks_per_shard = integer_in<int>(json, "chunks_per_shard"),
+                     .k_groups = integer_or(json, "k_groups", 1),
+                     .shard_groups = integer_or(json, "shard_groups", 0),
                      .bytes_per_chunk = integer_in<std::uint64_t>(json, "bytes_per_chunk")};
   if (json.at("kind") == "modelled") trace.model = model_from(json.at("model"));
   for (const TraceJson& each : json.at("arrivals").get_ref<const TraceJson::array_t&>()) {
@@ -64,7 +70,7 @@ ArrivalTrace trace_from(const TraceJson& json) {
 // Of the arrival after `before_ns`; `seen`: which chunks have come.
 std::string wrong_in(const ArrivalTrace& trace, const ArrivedChunk& each, std::uint64_t before_ns,
                      std::vector<bool>& seen) {
-  const int chunks = trace.chunks_per_shard;
+  const int chunks = trace.chunks_per_shard * trace.k_groups;
   if (each.chunk < 0 || each.chunk >= trace.ranks * chunks) return "there is no such chunk";
   if (each.source != each.chunk / chunks) {
     return fmt::format("it is of shard {}, not {}", each.chunk / chunks, each.source);
@@ -81,11 +87,11 @@ std::string wrong_in(const ArrivalTrace& trace, const ArrivedChunk& each, std::u
 }
 
 std::string wrong_in(const ArrivalTrace& trace) {
-  const Status plan = check_arrival_plan(trace.plan(ArrivalOrder::kPlain));
+  const Status plan = check_arrival_plan(trace.plan(ArrivalOrder::kRotated));
   if (!plan.is_ok()) return plan.message();
   const Status model = trace.model ? check_arrival_model(*trace.model, trace.ranks) : Status::ok();
   if (!model.is_ok()) return model.message();
-  std::vector<bool> seen(static_cast<std::size_t>(trace.ranks * trace.chunks_per_shard));
+  std::vector<bool> seen(static_cast<std::size_t>(trace.plan(ArrivalOrder::kRotated).flags()));
   std::uint64_t before_ns = 0;
   for (const ArrivedChunk& each : trace.arrivals) {
     const std::string wrong = wrong_in(trace, each, before_ns, seen);
@@ -106,6 +112,10 @@ std::string to_json_text(const ArrivalTrace& trace) {
       " \"ranks\": {}, \"own\": {}, \"chunks_per_shard\": {}, \"bytes_per_chunk\": {},\n",
       kArrivalSchema, trace.model ? "modelled" : "measured", line(trace.machine), trace.ranks,
       trace.own, trace.chunks_per_shard, trace.bytes_per_chunk);
+  if (trace.k_groups != 1 || trace.shard_groups != 0) {
+    text += fmt::format(" \"k_groups\": {}, \"shard_groups\": {},\n", trace.k_groups,
+                        trace.shard_groups);
+  }
   if (trace.model) text += fmt::format(" \"model\": {},\n", line(model_json(*trace.model)));
   text += " \"arrivals\": [";
   const char* separator = "\n  ";

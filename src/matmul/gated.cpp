@@ -1,5 +1,7 @@
 #include "matmul/gated.hpp"
 
+#include <fmt/format.h>
+
 #include "base/try.hpp"
 #include "matmul/gated_arguments.hpp"
 #include "matmul/own_launch.hpp"
@@ -20,8 +22,14 @@ Status run_gated_matmul(CudaDriver& cuda, const GatedMatmul& matmul, int multipr
   OwnMatmulArguments arguments;
   ArrivalGate gate;
   TUTTI_TRY(fill_gated_arguments(cuda, matmul, arguments, gate));
-  const int tiles = gate.sweep.count();
-  return OwnLaunch{kernel, arguments, &gate, tiles}.enqueue(cuda, multiprocessors, stream);
+  if (multiprocessors < gate.pullers() + kMatmulCluster) {
+    return {
+        StatusCode::kInvalidArgument,
+        fmt::format("gated matmul: {} multiprocessors, of which {} bring A: too few to multiply",
+                    multiprocessors, gate.pullers())};
+  }
+  const OwnLaunch launch{kernel, arguments, &gate, gate.sweep.count(), gate.pullers()};
+  return launch.enqueue(cuda, multiprocessors, stream);
 }
 
 }  // namespace tutti

@@ -32,11 +32,73 @@ int rounds_within(std::uint64_t timeout_ns, int flags) {
   return static_cast<int>(std::min(each, most)) * (flags + 1);
 }
 
-RowRange own_rows(const ArrivalChunks& chunks) {
+struct OwnRows {
+  int begin, end;
+};
+
+OwnRows own_rows(const ArrivalChunks& chunks) {
   const auto row_of = [&](long long shard) {
     return static_cast<int>(std::min<long long>(chunks.m, shard * chunks.shard_rows));
   };
   return {row_of(chunks.own), row_of(chunks.own + 1)};
+}
+
+bool tma_takes(const void* matrix, std::size_t distance_bytes) {
+  return reinterpret_cast<std::uintptr_t>(matrix) % kTmaAlignment == 0 &&
+         distance_bytes % kTmaAlignment == 0 && distance_bytes <= kMostTmaDistanceBytes;
+}
+
+Status check_pull(const CheckedMatmul& call, const Arrival& arrival) {
+  const ArrivalPlan& plan = arrival.plan;
+  const PulledArrival& pull = arrival.pull;
+  const MatmulProblem& problem = call.problem;
+  if (pull.pullers < 0 || pull.pullers % kMatmulCluster != 0) {
+    return invalid_arrival(
+        fmt::format("{} pullers: a multiple of {}", pull.pullers, kMatmulCluster));
+  }
+  if (plan.shards < 2 || plan.chunks != 1 || arrival.replayed > 0) {
+    return invalid_arrival("pullers bring two or more shards of one chunk, and replay nothing");
+  }
+  if (pull.counters == nullptr) return invalid_arrival("null counters");
+  if (pull.to == nullptr || pull.to != call.a) return invalid_arrival("pullers bring the call's A");
+  const std::size_t row_bytes = k_group_columns(plan, problem.k) * size_of(problem.dtype);
+  if (row_bytes > kMostPulledRowBytes) {
+    return invalid_arrival(fmt::format("{} bytes of a row in a k-group, pullers bring at most {}",
+                                       row_bytes, kMostPulledRowBytes));
+  }
+  // Bulk copies have no columns that are not there, as those of tensors have.
+  if (problem.k * size_of(problem.dtype) % kTmaAlignment != 0) {
+    return invalid_arrival(
+        fmt::format("pullers need rows of a multiple of {} bytes", kTmaAlignment));
+  }
+  const std::size_t distance = pull.lda * size_of(problem.dtype);
+  for (int shard = 0; shard < plan.shards; ++shard) {
+    const void* const from = pull.shard[shard];
+    if (shard == plan.own) continue;
+    if (from == nullptr || pull.lda < problem.k || !tma_takes(from, distance)) {
+      return invalid_arrival(fmt::format(
+          "shard {} has to be at a multiple of {} bytes, and its rows multiples apart, at least k",
+          shard, kTmaAlignment));
+    }
+  }
+  return Status::ok();
+}
+
+ArrivalPull pull_of(const CheckedMatmul& call, const Arrival& arrival) {
+  const PulledArrival& from = arrival.pull;
+  const auto pitch = [&](std::size_t elements) {
+    return static_cast<std::int64_t>(elements * size_of(call.problem.dtype));
+  };
+  ArrivalPull pull{.to = static_cast<std::byte*>(from.to),
+                   .shard_pitch = pitch(from.lda),
+                   .pitch = pitch(call.problem.lda),
+                   .counters = from.counters,
+                   .groups = groups_of(arrival.plan),
+                   .pullers = from.pullers,
+                   .columns = static_cast<int>(call.problem.k)};
+  std::ranges::transform(from.shard, pull.shard,
+                         [](const void* shard) { return static_cast<const std::byte*>(shard); });
+  return pull;
 }
 
 // Places of rows: which of them the kernel computes where, and what they wait for.
@@ -86,22 +148,22 @@ class ArrivalSweep {
   }
 
   // Rows with the same key are swept together: those that have to wait for the same group of
-  // shards, counted in the order of arrival. The groups' keys grow along the order of rows.
+  // shards, counted in the order of arrival. The keys grow along the order of rows.
   int key_at(int position) const {
     if (plan_.order == ArrivalOrder::kPlain) return 0;
     const SegmentedOrder& order = gate_.sweep;
     const int row = (position + order.rotation) % order.rows;
-    unsigned last = 0;  // of the shards that the row needs: 0 is the own one
+    int last = 0;  // of the shards that the row needs: 0 is the own one
     for (int rank = 0; rank < arguments_.cluster; ++rank) {
       const TileRows rows = gate_.parts.rows(row * arguments_.cluster + rank, tiling_.tile->m);
       const int end = std::min(rows.row + tiling_.tile->m, rows.end);
       for (int at = rows.row; at < end; at = gate_.chunks.at(at).end) {
         const int shard = at / gate_.chunks.shard_rows;
-        last = std::max(last,
-                        static_cast<unsigned>((shard - plan_.own + plan_.shards) % plan_.shards));
+        last = std::max(last, (shard - plan_.own + plan_.shards) % plan_.shards);
       }
     }
-    return static_cast<int>(plan_.order == ArrivalOrder::kFrontier ? std::bit_width(last) : last);
+    if (plan_.order == ArrivalOrder::kFrontier) return std::bit_width(static_cast<unsigned>(last));
+    return last == 0 ? 0 : 1 + groups_of(plan_).at(last);
   }
 
   void add_segment(int begin, int end) {
@@ -136,47 +198,37 @@ Result<ArrivalOrder> parse_arrival_order(std::string_view text) {
 }
 
 Status check_arrival(const CheckedMatmul& call, const Arrival& arrival) {
-  const ArrivalPlan& plan = arrival.plan;
-  if (plan.shards < 1 || plan.shards > kMostArrivalShards) {
-    return invalid_arrival(
-        fmt::format("{} shards: at least 1, at most {}", plan.shards, kMostArrivalShards));
-  }
-  if (plan.chunks < 1 || plan.chunks > kMostArrivalFlags / plan.shards) {
-    return invalid_arrival(fmt::format("{} shards of {} chunks: at least 1, at most {} in all",
-                                       plan.shards, plan.chunks, kMostArrivalFlags));
-  }
-  if (plan.own < 0 || plan.own >= plan.shards) {
-    return invalid_arrival(fmt::format("own shard {} of {}", plan.own, plan.shards));
-  }
-  if (plan.order > ArrivalOrder::kFrontier) return invalid_arrival("unknown order");
+  TUTTI_TRY(check_arrival_plan(arrival.plan).with_context("gated matmul"));
   if (arrival.flags == nullptr) return invalid_arrival("null flags");
   if (arrival.failure == nullptr) return invalid_arrival("null failure");
   if (arrival.timeout_ns == 0) return invalid_arrival("a timeout of 0");
   if (arrival.replayed < 0 || (arrival.replayed > 0 && arrival.replay == nullptr)) {
     return invalid_arrival(fmt::format("{} replayed arrivals, null replay", arrival.replayed));
   }
+  if (arrival.pull.pullers != 0) TUTTI_TRY(check_pull(call, arrival));
   if (arrival.own_a == nullptr) return Status::ok();
   if (arrival.own_lda < call.problem.k) {
     return invalid_arrival(
         fmt::format("own_lda {} is less than k {}", arrival.own_lda, call.problem.k));
   }
   const std::size_t distance = arrival.own_lda * size_of(call.problem.dtype);
-  if (reinterpret_cast<std::uintptr_t>(arrival.own_a) % kTmaAlignment != 0 ||
-      distance % kTmaAlignment != 0 || distance > kMostTmaDistanceBytes) {
+  if (!tma_takes(arrival.own_a, distance)) {
     return invalid_arrival(
         fmt::format("own_a and own_lda have to be multiples of {} bytes", kTmaAlignment));
   }
   return Status::ok();
 }
 
-ArrivalChunks chunks_of(const ArrivalPlan& plan, std::size_t m) {
+ArrivalChunks chunks_of(const ArrivalPlan& plan, std::size_t m, std::size_t k) {
   const std::size_t shard_rows = ceil_div(m, static_cast<std::size_t>(plan.shards));
   const std::size_t chunk_rows = ceil_div(shard_rows, static_cast<std::size_t>(plan.chunks));
   return {.m = static_cast<int>(m),
           .shard_rows = static_cast<int>(shard_rows),
           .chunk_rows = static_cast<int>(chunk_rows),
           .chunks = plan.chunks,
-          .own = plan.own};
+          .own = plan.own,
+          .k_groups = plan.k_groups,
+          .k_group = static_cast<int>(k_group_columns(plan, k))};
 }
 
 Status fill_gated_arguments(CudaDriver& cuda, const GatedMatmul& matmul,
@@ -185,7 +237,7 @@ Status fill_gated_arguments(CudaDriver& cuda, const GatedMatmul& matmul,
   const MatmulProblem& problem = call.problem;
   const ArrivalPlan& plan = arrival.plan;
   TUTTI_TRY(fill_own_arguments(cuda, call, tiling, arguments));
-  gate.chunks = chunks_of(plan, problem.m);
+  gate.chunks = chunks_of(plan, problem.m, problem.k);
   gate.waits = {.flags = arrival.flags,
                 .abort = arrival.abort,
                 .failure = arrival.failure,
@@ -193,7 +245,8 @@ Status fill_gated_arguments(CudaDriver& cuda, const GatedMatmul& matmul,
                 .epoch = arrival.epoch};
   gate.replayed = arrival.replay;
   gate.replays = arrival.replayed;
-  gate.rounds_of_tries = rounds_within(arrival.timeout_ns, plan.shards * plan.chunks);
+  if (arrival.pull.pullers > 0) gate.pulled = pull_of(call, arrival);
+  gate.rounds_of_tries = rounds_within(arrival.timeout_ns, plan.flags());
   const auto [own_begin, own_end] = own_rows(gate.chunks);
   const bool own_part = arrival.own_a != nullptr && own_end > own_begin;
   ArrivalSweep(tiling, arguments, gate, plan).fill(own_part);

@@ -13,14 +13,15 @@ struct OwnLaunch {
   const OwnKernel& kernel;
   OwnMatmulArguments& arguments;
   void* gate;
-  int tiles;  // of clusters, in the gate's order
+  int tiles;        // of clusters, in the gate's order
+  int pullers = 0;  // blocks before those that multiply
 
-  // On the current device, which has so many multiprocessors.
+  // On the current device, of which it may use so many multiprocessors.
   Status enqueue(CudaDriver& cuda, int multiprocessors, Stream stream) const {
     void* parameters[] = {&arguments, gate};
-    const int clusters = std::min(tiles, multiprocessors / arguments.cluster);
+    const int clusters = std::min(tiles, (multiprocessors - pullers) / arguments.cluster);
     return cuda.launch({.kernel = kernel.function,
-                        .blocks = clusters * arguments.cluster,
+                        .blocks = pullers + clusters * arguments.cluster,
                         .threads = kOwnMatmulThreads,
                         .cluster = arguments.cluster,
                         .shared_bytes = kernel.shared_bytes,

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/try.hpp"
 #include "base/units.hpp"
 #include "matmul/own_arguments.hpp"
 
@@ -49,8 +50,9 @@ int position_of(const ArrivalPlan& plan, int shard) {
 }
 
 // Shards are swept together whose positions have the same number.
-int sweep_of(ArrivalOrder order, int position) {
-  if (order != ArrivalOrder::kFrontier) return position;
+int sweep_of(const ArrivalPlan& plan, int position) {
+  if (position == 0) return 0;
+  if (plan.order != ArrivalOrder::kFrontier) return 1 + groups_of(plan).at(position);
   int sweep = 0;  // of 1, 1, 2, 4, ... shards
   for (int first = 1; first <= position; first *= 2) ++sweep;
   return sweep;
@@ -60,9 +62,11 @@ int sweep_of(ArrivalOrder order, int position) {
 int position_of_row(const GatedCall& call, std::size_t first, std::size_t last) {
   const ArrivalPlan& plan = call.plan;
   if (plan.order == ArrivalOrder::kPlain) return 0;
-  const int end = chunk_of_row(plan, call.problem.m, last - 1) / plan.chunks;
+  const auto shard_of = [&](std::size_t row) {
+    return chunk_of_row(plan, call.problem.m, row) / plan.flags_of_shard();
+  };
   int position = 0;
-  for (int shard = chunk_of_row(plan, call.problem.m, first) / plan.chunks; shard <= end; ++shard) {
+  for (int shard = shard_of(first); shard <= shard_of(last - 1); ++shard) {
     position = std::max(position, position_of(plan, shard));
   }
   return position;
@@ -106,7 +110,7 @@ GatedSweep sweep_rows(const GatedCall& call) {
   const auto position = [&](int row) { return positions[static_cast<std::size_t>(row)]; };
   std::ranges::stable_sort(sweep.order, {}, position);
   const auto swept = [&](int at) {
-    return sweep_of(call.plan.order, position(sweep.order[static_cast<std::size_t>(at)]));
+    return sweep_of(call.plan, position(sweep.order[static_cast<std::size_t>(at)]));
   };
   const auto wide = [&](int at) { return at < call.tiling.wide_rows; };
   const int rows = static_cast<int>(sweep.order.size());
@@ -129,8 +133,7 @@ struct GatedArrivals {
 GatedArrivals arrivals_of(const ArrivalTrace* trace, double contention_us_per_megabyte) {
   GatedArrivals arrivals;
   if (trace == nullptr || trace->arrivals.empty()) return arrivals;
-  const int chunks = trace->ranks * trace->chunks_per_shard;
-  arrivals.us.resize(static_cast<std::size_t>(chunks));
+  arrivals.us.resize(static_cast<std::size_t>(trace->plan(ArrivalOrder::kRotated).flags()));
   double megabytes = 0;
   for (const ArrivedChunk& each : trace->arrivals) {
     arrivals.us[static_cast<std::size_t>(each.chunk)] = static_cast<double>(each.ns) / 1e3;
@@ -152,15 +155,32 @@ double end_of(double start, double work, const GatedArrivals& arrivals) {
   return work <= done ? start + work / left : arrivals.last_us + (work - done);
 }
 
-double ready_us(const GatedCall& call, const GatedTile& tile, const GatedArrivals& arrivals) {
+double ready_us(const GatedCall& call, const GatedTile& tile, int k_group,
+                const GatedArrivals& arrivals) {
   if (arrivals.us.empty()) return 0;
   const int last = chunk_of_row(call.plan, call.problem.m, tile.last_row - 1);
   double ready = 0;
-  for (int chunk = chunk_of_row(call.plan, call.problem.m, tile.first_row); chunk <= last;
-       ++chunk) {
-    ready = std::max(ready, arrivals.us[static_cast<std::size_t>(chunk)]);
+  for (int flag = chunk_of_row(call.plan, call.problem.m, tile.first_row); flag <= last;
+       flag += call.plan.k_groups) {
+    ready = std::max(ready, arrivals.us[static_cast<std::size_t>(flag + k_group)]);
   }
   return ready;
+}
+
+// When a tile ends that takes so long and may begin at `start`: it waits for each k-group when its
+// products get there.
+double tile_end_us(const GatedCall& call, const GatedTile& tile, double start, double tile_us,
+                   const GatedArrivals& arrivals) {
+  const std::size_t k = call.problem.k, of_group = k_group_columns(call.plan, k);
+  double done = 0, at = start;  // of the tile's time
+  for (int group = 0; group < call.plan.k_groups; ++group) {
+    const std::size_t end = std::min(k, (static_cast<std::size_t>(group) + 1) * of_group);
+    const double until = tile_us * static_cast<double>(end) / static_cast<double>(k);
+    if (until <= done) break;  // this k-group and those after it have no columns
+    at = end_of(std::max(at, ready_us(call, tile, group, arrivals)), until - done, arrivals);
+    done = until;
+  }
+  return at;
 }
 
 // Of both widths.
@@ -179,8 +199,8 @@ double run_us(const GatedCall& call, const GatedGrid& grid, const TileTimes& tim
   for (long long index = 0; index < grid.tiles; ++index) {
     const GatedTile tile = grid.tile(index);
     double& cluster = ends[static_cast<std::size_t>(index) % ends.size()];
-    const double start = std::max(cluster, ready_us(call, tile, arrivals));
-    cluster = end_of(start, times[static_cast<std::size_t>(tile.width)], arrivals);
+    cluster =
+        tile_end_us(call, tile, cluster, times[static_cast<std::size_t>(tile.width)], arrivals);
   }
   return *std::ranges::max_element(ends) + kEdgeUs;
 }
@@ -225,6 +245,30 @@ GatedPrediction predict_gated(const GatedCall& call, const GatedGrid& grid,
           .order_us = ordered_us - matmul_us,
           .gating_us = gated_us - ordered_us,
           .contention_us = total_us - gated_us};
+}
+
+Result<GatedCall> fastest_by_k_groups(GatedCall call, const ArrivalModel& model) {
+  const MatmulProblem& problem = call.problem;
+  const MatmulForecast cut = forecast(*call.tiling.tile, problem, call.multiprocessors);
+  const std::size_t rows = ceil_div(
+      problem.m,
+      static_cast<std::size_t>(cut.tiling.tile->m * cluster_of(*cut.tiling.tile, problem.m)));
+  const MatmulTiling uncut{cut.tiling.tile, nullptr, static_cast<int>(rows)};
+  const GatheredRows gathered{.m = problem.m, .bytes_per_row = problem.k * size_of(problem.dtype)};
+  GatedCall best = call;
+  double best_us = 0;
+  for (call.plan.shard_groups = 1; call.plan.shard_groups < std::max(call.plan.shards, 2);
+       ++call.plan.shard_groups) {
+    TUTTI_ASSIGN(const ArrivalTrace trace, modelled_arrival(call.plan, gathered, model, ""));
+    for (const MatmulTiling& tiling : {uncut, cut.tiling}) {
+      call.tiling = tiling;
+      const double us = predict_gated(call, &trace, {}).total_us();
+      if (best_us != 0 && us >= best_us) continue;
+      best_us = us;
+      best = call;
+    }
+  }
+  return best;
 }
 
 double tile_factor_of(const GatedCall& call, double megahertz, double measured_us) {

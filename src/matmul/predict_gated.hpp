@@ -29,7 +29,7 @@ struct GatedCall {
   MatmulProblem problem;  // m, n and k > 0
   MatmulTiling tiling;
   ArrivalPlan plan;
-  int multiprocessors = 0;  // at least kMatmulCluster
+  int multiprocessors = 0;  // at least kMatmulCluster; without those of pullers
 };
 
 // In the order that the plan names. A row of tiles whose rows are of several shards comes with the
@@ -63,6 +63,11 @@ GatedPrediction predict_gated(const GatedCall& call, const ArrivalTrace* trace,
 // Likewise in an order of one's own.
 GatedPrediction predict_gated(const GatedCall& call, const GatedGrid& grid,
                               const ArrivalTrace* trace, const GatedModel& model);
+
+// With the groups of shards, and with narrow tiles or without, that are fastest where A arrives by
+// k-groups as `model` says: groups are then about as high as what the multiprocessors compute at a
+// time. What `call` has of both is replaced; its tile stays.
+Result<GatedCall> fastest_by_k_groups(GatedCall call, const ArrivalModel& model);
 
 // The tile factor with which the matmul alone takes `measured_us` at this clock.
 double tile_factor_of(const GatedCall& call, double megahertz, double measured_us);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "matmul/kernel/arrival.hpp"
+#include "matmul/kernel/ptx.cuh"
 #include "tutti/device/impl/memory.hpp"
 
 namespace tutti {
@@ -29,9 +30,9 @@ struct SystemWords {
   __device__ void before_bulk_loads() const { asm volatile("fence.proxy.async;" ::: "memory"); }
 };
 
-__device__ __forceinline__ void ArrivalGate::open(State& state, int row, int end) const {
+__device__ __forceinline__ void ArrivalGate::open(State& state, GroupOfRows rows) const {
   SystemWords words;
-  wait_for_rows(words, chunks, waits, state, {row, end});
+  wait_for_rows(words, chunks, waits, state, rows);
 }
 
 // Sets the flags in the order of their times, unless a wait fails.

@@ -1,7 +1,7 @@
 // The gate of a matmul whose A arrives while it runs, as the kernel is told. Host and device.
 #pragma once
 
-#include "matmul/kernel/gate.hpp"
+#include "matmul/kernel/pull.hpp"
 #include "matmul/kernel/work.hpp"
 
 namespace tutti {
@@ -36,6 +36,7 @@ struct ArrivalGate {
   RowParts parts;
   ArrivalChunks chunks;
   ArrivalWaits waits;
+  ArrivalPull pulled;
   const ReplayedArrival* replayed = nullptr;
   int replays = 0;
   int rounds_of_tries = 1;
@@ -56,9 +57,18 @@ struct ArrivalGate {
     return {arguments.a, row};
   }
   TUTTI_ORDER_INLINE int patience() const { return rounds_of_tries; }
+  TUTTI_ORDER_INLINE int k_group(const OwnMatmulArguments& /*arguments*/) const {
+    return chunks.k_group;
+  }
+  TUTTI_ORDER_INLINE int pullers() const { return pulled.pullers; }
+  // The flag of the word that lets pullers begin.
+  TUTTI_ORDER_INLINE int go_flag() const {
+    return pulled.groups.shards * chunks.chunks * chunks.k_groups;
+  }
 #ifdef __CUDACC__
-  __device__ void open(State& state, int row, int end) const;
+  __device__ void open(State& state, GroupOfRows rows) const;
   __device__ void replay() const;
+  __device__ void pull(PullMemory memory) const;
 #endif
 };
 static_assert(sizeof(OwnMatmulArguments) + sizeof(ArrivalGate) <= 4096);

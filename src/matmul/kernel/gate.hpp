@@ -1,4 +1,4 @@
-// When rows of A that arrive in chunks may be read: which flags rows need, and how one thread waits
+// When rows of A that arrive in chunks may be read: which flags they need, and how one thread waits
 // for them. Host and device: what differs between them is in `Words`, which says how words in
 // memory are read and written, and what time it is.
 //
@@ -9,18 +9,20 @@
 #include <cstdint>
 
 #include "matmul/gated.hpp"
-#include "matmul/kernel/order.hpp"
+#include "matmul/kernel/work.hpp"
 
 namespace tutti {
 
-// How the rows of A are cut, as ArrivalPlan says.
+// How A is cut, as ArrivalPlan says.
 struct ArrivalChunks {
   int m = 0;
   int shard_rows = 0, chunk_rows = 0;  // of full ones, at least 1
   int chunks = 1, own = 0;
+  int k_groups = 1;
+  int k_group = 0;  // columns of a full one
 
   struct Chunk {
-    int flag;  // -1: rows of the own shard, which need none
+    int flag;  // of its first k-group; -1: rows of the own shard, which need none
     int end;   // the first row that is not the chunk's (the own shard's)
   };
   // What a row below m belongs to.
@@ -31,7 +33,7 @@ struct ArrivalChunks {
     if (shard != own) {
       const int chunk = within / chunk_rows, next = chunk_rows - (within - chunk * chunk_rows);
       left = next < left ? next : left;
-      flag = shard * chunks + chunk;
+      flag = (shard * chunks + chunk) * k_groups;
     }
     return {flag, left < m - row ? row + left : m};
   }
@@ -50,16 +52,24 @@ struct ArrivalWaits {
   }
 };
 
-struct RowRange {
-  int begin, end;
-};
-
 // What the thread that loads remembers.
-struct GateState {
-  std::uint64_t open = 0;  // a bit per flag
-  bool failed = false;     // nothing waits any more
+class GateState {
+ public:
+  bool failed = false;  // nothing waits any more
+
+  TUTTI_ORDER_INLINE bool is_open(int flag) const {
+    return ((flag < 64 ? low_ : high_) >> (flag & 63) & 1) != 0;
+  }
+  TUTTI_ORDER_INLINE void open(int flag) {
+    const std::uint64_t bit = std::uint64_t{1} << (flag & 63);
+    low_ |= flag < 64 ? bit : 0;
+    high_ |= flag < 64 ? 0 : bit;
+  }
+
+ private:
+  std::uint64_t low_ = 0, high_ = 0;  // a bit per flag
 };
-static_assert(kMostArrivalFlags <= 64);
+static_assert(kMostArrivalFlags <= 128);
 
 // The thread that gives up first says why. The others have read the same words, or soon will.
 template <class Words>
@@ -110,15 +120,16 @@ TUTTI_ORDER_INLINE bool wait_for_chunk(Words& words, const ArrivalWaits& waits, 
   return true;
 }
 
-// Until all chunks that have some of these rows are open, unless a wait fails.
+// Until this k-group of all chunks that have some of these rows is open, unless a wait fails.
 template <class Words, class Chunks>
 TUTTI_ORDER_INLINE void wait_for_rows(Words& words, const Chunks& chunks, const ArrivalWaits& waits,
-                                      GateState& state, RowRange rows) {
+                                      GateState& state, GroupOfRows rows) {
   for (int row = rows.begin; row < rows.end && !state.failed;) {
     const auto chunk = chunks.at(row);
-    if (chunk.flag >= 0 && (state.open >> chunk.flag & 1) == 0) {
-      state.failed = !wait_for_chunk(words, waits, chunk.flag);
-      state.open |= std::uint64_t{1} << chunk.flag;
+    const int flag = chunk.flag + rows.k_group;
+    if (chunk.flag >= 0 && !state.is_open(flag)) {
+      state.failed = !wait_for_chunk(words, waits, flag);
+      state.open(flag);
     }
     row = chunk.end;
   }

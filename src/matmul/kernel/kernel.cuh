@@ -51,8 +51,14 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
                              arguments.stage_bytes};
   const int blocks = arguments.cluster;
   const int rank = blocks == 1 ? 0 : static_cast<int>(ptx::cluster_rank());
-  const int cluster = static_cast<int>(blockIdx.x) / blocks;
-  const int clusters = static_cast<int>(gridDim.x) / blocks;
+  // Pullers are the grid's first blocks: what waits for them never keeps them from an SM.
+  const int pullers = gate.pullers();
+  if (static_cast<int>(blockIdx.x) < pullers) {
+    gate.pull({base, base + Layout::kBarriers});
+    return;
+  }
+  const int cluster = (static_cast<int>(blockIdx.x) - pullers) / blocks;
+  const int clusters = (static_cast<int>(gridDim.x) - pullers) / blocks;
   if (threadIdx.x == 0) stages.init(blocks);
   if (blocks > 1) ptx::cluster_sync();
   __syncthreads();

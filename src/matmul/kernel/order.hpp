@@ -81,4 +81,20 @@ struct SegmentedOrder {
   }
 };
 
+// The shards of A in the order in which they arrive: position 0 is the own one, and the others are
+// in groups of about as many shards.
+struct ShardGroups {
+  int shards = 1;
+  int groups = 1;  // at least 1
+
+  // The position at which group 0, 1, ... begins; that of group `groups` is behind the last.
+  TUTTI_ORDER_INLINE int first(int group) const { return 1 + group * (shards - 1) / groups; }
+  // Of a position above 0.
+  TUTTI_ORDER_INLINE int at(int position) const {
+    int group = 0;
+    while (group + 1 < groups && first(group + 1) <= position) ++group;
+    return group;
+  }
+};
+
 }  // namespace tutti

@@ -43,12 +43,16 @@ struct Producer {
     }
   }
 
+  struct ColumnRange {
+    int begin, end;  // of A
+  };
+
   // With a width that is not known when this is compiled, tiles of a row-major B take up to a fifth
   // longer.
   template <int kColumns>
-  __device__ __forceinline__ void load_tile(const TileWork& tile) {
+  __device__ __forceinline__ void load_tile(const TileWork& tile, ColumnRange columns) {
     const SourceOfA a = gate.source(arguments, tile.row);
-    for (int k = 0; k < arguments.stages_of_k * Tiles::kK; k += Tiles::kK) {
+    for (int k = columns.begin; k < columns.end; k += Tiles::kK) {
       ptx::barrier_wait(stages.empty(at.stage), at.parity, gate.patience());
       ptx::barrier_expect(stages.full(at.stage), Tiles::stage_bytes(kColumns));
       ptx::load_box(stages.a(at.stage), a.map, stages.full(at.stage), {k, a.row});
@@ -60,21 +64,29 @@ struct Producer {
   struct LoadTile {
     Producer& producer;
     const TileWork& tile;
+    ColumnRange columns;
     template <class Columns>
     __device__ __forceinline__ void operator()(Columns) const {
-      producer.load_tile<Columns::value>(tile);
+      producer.load_tile<Columns::value>(tile, columns);
     }
   };
+
+  // Each block of a cluster waits for its own rows, and so delays the half of B that it loads for
+  // the other. Neither wait depends on the other block, so both end.
+  __device__ __forceinline__ void load_groups(const TileWork& tile) {
+    const int end = tile.row + Tiles::kM, rows_end = end < tile.end ? end : tile.end;
+    const int columns = arguments.stages_of_k * Tiles::kK, at_once = gate.k_group(arguments);
+    for (int k = 0, group = 0; k < columns; k += at_once, ++group) {
+      gate.open(state, {tile.row, rows_end, group});
+      const int k_end = k + at_once < columns ? k + at_once : columns;
+      Tiles::with(arguments.columns[tile.width], LoadTile{*this, tile, {k, k_end}});
+    }
+  }
 
   __device__ void run(int cluster, int clusters) {
     typename Gate::Cursor cursor;
     for (int index = cluster; index < gate.tiles(arguments); index += clusters) {
-      const TileWork tile = work_of<Tiles>(arguments, gate, cursor, {index, rank});
-      // Each block of a cluster waits for its own rows, and so delays the half of B that it loads
-      // for the other. Neither wait depends on the other block, so both end.
-      const int end = tile.row + Tiles::kM;
-      gate.open(state, tile.row, end < tile.end ? end : tile.end);
-      Tiles::with(arguments.columns[tile.width], LoadTile{*this, tile});
+      load_groups(work_of<Tiles>(arguments, gate, cursor, {index, rank}));
     }
   }
 };

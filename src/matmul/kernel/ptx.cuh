@@ -3,6 +3,7 @@
 // addresses of shared memory are 32-bit.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "drivers/tensor_map.hpp"
@@ -118,6 +119,34 @@ __device__ __forceinline__ void load_box_to(std::uint16_t blocks, std::uint32_t 
       ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
       "l"(&map), "r"(barrier), "r"(from.x), "r"(from.y), "h"(blocks)
       : "memory");
+}
+
+// Bytes that lie together: addresses and `bytes` are multiples of 16.
+struct BulkCopy {
+  std::byte* global;
+  std::uint32_t shared, bytes;
+};
+__device__ __forceinline__ void bulk_load(const BulkCopy& copy, std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(copy.shared),
+      "l"(copy.global), "r"(copy.bytes), "r"(barrier)
+      : "memory");
+}
+__device__ __forceinline__ void bulk_store(const BulkCopy& copy) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(copy.global),
+               "r"(copy.shared), "r"(copy.bytes)
+               : "memory");
+}
+// What this thread has stored since the last one is a group.
+__device__ __forceinline__ void end_bulk_group() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+// Until no more than `kLeft` of this thread's groups are on their way. The others have arrived, as
+// if it had stored them.
+template <int kLeft>
+__device__ __forceinline__ void wait_bulk_groups() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
 // Four 8x8 matrices of 16-bit elements, from the layout of wgmma's accumulators; this thread names

@@ -2,8 +2,20 @@
 #pragma once
 
 #include "matmul/kernel/arguments.hpp"
+#include "matmul/tiles.hpp"
 
 namespace tutti {
+
+// A k-group of rows of A.
+struct GroupOfRows {
+  int begin, end;
+  int k_group = 0;
+};
+
+// Shared memory of a puller: where it stages what it brings, and where it has barriers.
+struct PullMemory {
+  std::uint32_t stages, barriers;
+};
 
 // Rows of A and C: those from `row` on that are before `end`. It refers to an argument, which costs
 // no register while it is not needed.
@@ -50,11 +62,19 @@ struct OpenGate {
   }
   // How often barriers' waits inside a cluster may use up their tries before they trap.
   TUTTI_ORDER_INLINE int patience() const { return 1; }
+  // Columns of A that come together: so many of all tiles are loaded behind one wait.
+  TUTTI_ORDER_INLINE int k_group(const OwnMatmulArguments& arguments) const {
+    return arguments.stages_of_k * kMatmulTileK;
+  }
+  // Of the grid's first blocks, so many bring A instead of multiplying.
+  TUTTI_ORDER_INLINE int pullers() const { return 0; }
 #ifdef __CUDACC__
-  // Waits, in the thread that issues the loads, until the rows before `end` may be read.
-  __device__ void open(State& /*state*/, int /*row*/, int /*end*/) const {}
+  // Waits, in the thread that issues the loads, until this k-group of the rows may be read.
+  __device__ void open(State& /*state*/, GroupOfRows /*rows*/) const {}
   // Run by one thread of the grid that has nothing else to do.
   __device__ void replay() const {}
+  // Run by all threads of a puller.
+  __device__ void pull(PullMemory /*memory*/) const {}
 #endif
 };
 

@@ -255,6 +255,15 @@ TEST(ArrivalOrders, AFrontierSweepsGroupsThatGrow) {
   EXPECT_EQ(followed.gate.sweep.rotation, 12);
 }
 
+TEST(ArrivalOrders, GroupsOfShardsAreSweptTogether) {
+  const Followed followed(4096, kTilings[0], {.shards = 8, .own = 6, .shard_groups = 2}, true);
+  std::vector<int> rows;
+  for (int i = 0; i < followed.gate.sweep.segments; ++i) {
+    rows.push_back(followed.gate.sweep.segment[i].sweep.rows);
+  }
+  EXPECT_EQ(rows, (std::vector<int>{2, 6, 8}));  // of 256 rows: 1, 3 and 4 shards
+}
+
 TEST(ArrivalOrders, HaveNames) {
   for (const ArrivalOrder order :
        {ArrivalOrder::kPlain, ArrivalOrder::kRotated, ArrivalOrder::kFrontier}) {
@@ -263,24 +272,48 @@ TEST(ArrivalOrders, HaveNames) {
   EXPECT_EQ(parse_arrival_order("rotate").status().code(), StatusCode::kInvalidArgument);
 }
 
+struct WrongArrival {
+  const char* word;  // of the message
+  std::function<void(Arrival&)> change;
+};
+
+void expect_refused(const CheckedMatmul& call, const Arrival& good,
+                    const std::vector<WrongArrival>& wrong) {
+  for (const auto& [word, change] : wrong) {
+    Arrival arrival = good;
+    change(arrival);
+    const Status status = check_arrival(call, arrival);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << word;
+    EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
+  }
+}
+
 TEST(ArrivalOrders, WrongArrivalsAreRefused) {
   CheckedMatmul call;
   call.problem = problem_of(64, {64}, 64);
   std::uint32_t flag = 0;
   GateFailure failure;
   alignas(16) std::byte own[32];
-  const Arrival good = {.plan = {.shards = 8, .chunks = 8, .own = 7},
+  const Arrival good = {.plan = {.shards = 8, .chunks = 16, .own = 7},
                         .own_a = own,
                         .own_lda = 64,
                         .flags = &flag,
                         .timeout_ns = 1,
                         .failure = &failure};
   require_ok(check_arrival(call, good));
-  const std::pair<const char*, std::function<void(Arrival&)>> wrong[] = {
+  const std::vector<WrongArrival> wrong = {
       {"0 shards", [](Arrival& a) { a.plan.shards = 0; }},
       {"17 shards", [](Arrival& a) { a.plan.shards = 17; }},
       {"0 chunks", [](Arrival& a) { a.plan.chunks = 0; }},
-      {"9 chunks", [](Arrival& a) { a.plan.chunks = 9; }},
+      {"17 chunks", [](Arrival& a) { a.plan.chunks = 17; }},
+      {"0 k-groups", [](Arrival& a) { a.plan.k_groups = 0; }},
+      {"2 k-groups", [](Arrival& a) { a.plan.k_groups = 2; }},
+      {"8 groups of shards", [](Arrival& a) { a.plan.shard_groups = 8; }},
+      {"only the rotated order",
+       [](Arrival& a) {
+         a.plan.shard_groups = 2;
+         a.plan.order = ArrivalOrder::kFrontier;
+       }},
       {"own shard -1", [](Arrival& a) { a.plan.own = -1; }},
       {"own shard 8", [](Arrival& a) { a.plan.own = 8; }},
       {"unknown order", [](Arrival& a) { a.plan.order = static_cast<ArrivalOrder>(3); }},
@@ -291,13 +324,41 @@ TEST(ArrivalOrders, WrongArrivalsAreRefused) {
       {"own_lda 63", [](Arrival& a) { a.own_lda = 63; }},
       {"16 bytes", [](Arrival& a) { a.own_lda = 65; }},
       {"16 bytes", [&](Arrival& a) { a.own_a = own + 2; }}};
-  for (const auto& [word, change] : wrong) {
-    Arrival arrival = good;
-    change(arrival);
-    const Status status = check_arrival(call, arrival);
-    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << word;
-    EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
-  }
+  expect_refused(call, good, wrong);
+}
+
+TEST(ArrivalOrders, WhatPullersCannotBringIsRefused) {
+  CheckedMatmul call;
+  call.problem = problem_of(64, {64}, 64);
+  std::uint32_t word = 0;
+  GateFailure failure;
+  alignas(16) std::byte memory[32];
+  call.a = memory;
+  Arrival good = {.plan = {.shards = 2},
+                  .flags = &word,
+                  .timeout_ns = 1,
+                  .failure = &failure,
+                  .pull = {.pullers = 4, .lda = 64, .to = memory, .counters = &word}};
+  good.pull.shard[1] = memory;
+  require_ok(check_arrival(call, good));
+  const std::vector<WrongArrival> wrong = {
+      {"3 pullers: a multiple of 2", [](Arrival& a) { a.pull.pullers = 3; }},
+      {"-2 pullers", [](Arrival& a) { a.pull.pullers = -2; }},
+      {"of one chunk", [](Arrival& a) { a.plan.chunks = 2; }},
+      {"two or more shards", [](Arrival& a) { a.plan.shards = 1; }},
+      {"null counters", [](Arrival& a) { a.pull.counters = nullptr; }},
+      {"the call's A", [](Arrival& a) { a.pull.to = nullptr; }},
+      {"shard 1 ", [](Arrival& a) { a.pull.shard[1] = nullptr; }},
+      {"at least k", [](Arrival& a) { a.pull.lda = 56; }},
+      {"multiple of 16 bytes", [](Arrival& a) { a.pull.lda = 65; }},
+      {"multiple of 16 bytes", [&](Arrival& a) { a.pull.shard[1] = memory + 8; }}};
+  expect_refused(call, good, wrong);
+  call.problem.k = 60;
+  EXPECT_EQ(check_arrival(call, good).message(),
+            "gated matmul: pullers need rows of a multiple of 16 bytes");
+  call.problem.k = good.pull.lda = 1 << 20;
+  EXPECT_EQ(check_arrival(call, good).message(),
+            "gated matmul: 2097152 bytes of a row in a k-group, pullers bring at most 32768");
 }
 
 }  // namespace

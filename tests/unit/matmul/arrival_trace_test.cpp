@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 namespace tutti {
 namespace {
@@ -60,6 +61,37 @@ TEST(ModelledArrival, IsOneCopyAfterTheOther) {
   EXPECT_DOUBLE_EQ(trace.last_us(), 48);
 }
 
+TEST(ModelledArrival, OfAGroupOfShardsComesKGroupByKGroup) {
+  // 3 stages of 64 columns in 2 k-groups: 256 and 104 bytes of a row. Groups of 1 and 2 shards.
+  const ArrivalPlan plan{.shards = 4, .own = 1, .k_groups = 2, .shard_groups = 2};
+  const ArrivalTrace trace =
+      modelled(plan, {.m = 400, .bytes_per_row = 360},
+               {.start_us = 0, .operation_us = 1, .gigabytes_per_second = 1000, .jitter = 0});
+  std::vector<std::array<std::uint64_t, 2>> flags;
+  for (const ArrivedChunk& each : trace.arrivals) {
+    flags.push_back({static_cast<std::uint64_t>(each.chunk), each.bytes});
+    EXPECT_EQ(each.source, each.chunk / 2);
+  }
+  EXPECT_THAT(flags,
+              testing::ElementsAre(
+                  std::array<std::uint64_t, 2>{4, 25600}, std::array<std::uint64_t, 2>{5, 10400},
+                  std::array<std::uint64_t, 2>{6, 25600}, std::array<std::uint64_t, 2>{0, 25600},
+                  std::array<std::uint64_t, 2>{7, 10400}, std::array<std::uint64_t, 2>{1, 10400}));
+  EXPECT_EQ(trace.bytes_per_chunk, 25600u);
+  EXPECT_EQ(trace.plan(ArrivalOrder::kRotated), plan);
+  EXPECT_TRUE(check_arrival_of(trace, {.m = 400, .bytes_per_row = 360}).is_ok());
+  EXPECT_FALSE(check_arrival_of(trace, {.m = 400, .bytes_per_row = 400}).is_ok());
+  const auto again = arrival_trace_from_json_text(to_json_text(trace), "trace.json");
+  ASSERT_TRUE(again.is_ok()) << again.status().to_string();
+  EXPECT_EQ(*again, trace);
+}
+
+TEST(ModelledArrival, PullersShareTheLink) {
+  EXPECT_EQ(pulled_arrival_model(8).gigabytes_per_second, 8 * 22);
+  EXPECT_EQ(pulled_arrival_model(20).gigabytes_per_second, 359);
+  EXPECT_EQ(pulled_arrival_model(8).operation_us, 0);
+}
+
 TEST(ModelledArrival, AStragglerAndAllAfterItAreLate) {
   ArrivalModel model{.jitter = 0};
   const GatheredRows rows{.m = 4000, .bytes_per_row = 1000};
@@ -107,7 +139,7 @@ TEST(ModelledArrival, WhatCannotBeIsRefused) {
     return trace.status().message();
   };
   EXPECT_EQ(message({.shards = 17}, {}), "17 shards: not between 1 and 16");
-  EXPECT_EQ(message({.chunks = 0}, {}), "0 chunks per shard: not between 1 and 64");
+  EXPECT_EQ(message({.chunks = 0}, {}), "0 chunks per shard: not between 1 and 128");
   EXPECT_EQ(message({.shards = 2, .own = 2}, {}), "own shard 2: there are 2");
   EXPECT_EQ(message({}, {.start_us = -1}), "a model's times are 0 to 1000000 us");
   EXPECT_EQ(message({}, {.gigabytes_per_second = 0}),
@@ -170,8 +202,8 @@ TEST(ArrivalTraceJson, WhatIsWrongIsNamed) {
   EXPECT_THAT(refused_with("\"ranks\": 2", "\"ranks\": 2.5"),
               HasSubstr("ranks must be an integer"));
   EXPECT_EQ(refused_with("\"ranks\": 2", "\"ranks\": 17"), "17 shards: not between 1 and 16");
-  EXPECT_EQ(refused_with("_shard\": 2", "_shard\": 33"),
-            "33 chunks per shard: not between 1 and 32");
+  EXPECT_EQ(refused_with("_shard\": 2", "_shard\": 65"),
+            "65 chunks per shard: not between 1 and 64");
   EXPECT_EQ(refused_with("\"measured\"",
                          "\"modelled\", \"model\": {\"start_us\": -1, \"operation_us\": 1, "
                          "\"gigabytes_per_second\": 1, \"jitter\": 0, \"seed\": 1}"),

@@ -48,23 +48,25 @@ struct FakeWords {
 };
 
 constexpr std::uint32_t kEpoch = 7;
+constexpr std::size_t kColumns = 500;  // of A: eight stages of K
 
 struct World {
   World(int rows, const ArrivalPlan& arrivals, std::uint32_t epoch = kEpoch)
       : plan(arrivals),
         m(rows),
-        flags(static_cast<std::size_t>(plan.shards * plan.chunks), epoch - 1),
-        chunks(chunks_of(plan, static_cast<std::size_t>(m))),
+        flags(static_cast<std::size_t>(plan.flags()), epoch - 1),
+        chunks(chunks_of(plan, static_cast<std::size_t>(m), kColumns)),
         waits{.flags = flags.data(), .failure = &failure, .timeout_ns = 4000, .epoch = epoch} {}
 
-  // Each flag's rows, counted off one by one: full shards of full chunks.
+  // Each row's first flag, counted off one by one: full shards of full chunks.
   std::vector<int> flags_of_rows() const {
     std::vector<int> of_row;
     const int shard_rows = (m + plan.shards - 1) / plan.shards;
     const int chunk_rows = (shard_rows + plan.chunks - 1) / plan.chunks;
     for (int shard = 0; shard < plan.shards; ++shard) {
       for (int within = 0; within < shard_rows; ++within) {
-        of_row.push_back(shard == plan.own ? -1 : shard * plan.chunks + within / chunk_rows);
+        const int chunk = shard * plan.chunks + within / chunk_rows;
+        of_row.push_back(shard == plan.own ? -1 : chunk * plan.k_groups);
       }
     }
     of_row.resize(static_cast<std::size_t>(m));
@@ -84,8 +86,8 @@ struct World {
   ArrivalWaits waits;
 };
 
-// Opens the gate for tiles of rows one after another, while chunks arrive in a random order. False
-// where a tile may be read before all of its rows are there.
+// Opens the gate for tiles of rows one after another, and in each for k-group after k-group, while
+// chunks arrive in a random order. False where a tile may be read before all of its rows are there.
 template <class Chunks>
 bool always_waits(const Chunks& chunks, World& world, unsigned seed) {
   std::mt19937 random(seed);
@@ -103,10 +105,13 @@ bool always_waits(const Chunks& chunks, World& world, unsigned seed) {
   const int rows = 1 + static_cast<int>(random() % 40);
   for (int row = 0; row < world.m; row += rows) {
     const int end = std::min(row + rows, world.m);
-    wait_for_rows(words, chunks, world.waits, state, {row, end});
-    EXPECT_FALSE(state.failed);
-    for (int at = row; at < end; ++at) {
-      if (!world.open(flags[static_cast<std::size_t>(at)])) return false;
+    for (int group = 0; group < world.plan.k_groups; ++group) {
+      wait_for_rows(words, chunks, world.waits, state, {row, end, group});
+      EXPECT_FALSE(state.failed);
+      for (int at = row; at < end; ++at) {
+        const int first = flags[static_cast<std::size_t>(at)];
+        if (!world.open(first < 0 ? first : first + group)) return false;
+      }
     }
   }
   return true;
@@ -117,7 +122,7 @@ struct SkipsOneChunk : ArrivalChunks {
   Chunk at(int row) const {
     const Chunk chunk = ArrivalChunks::at(row);
     const int skipped = own == 1 ? 0 : 1;
-    return {chunk.flag == skipped * chunks ? -1 : chunk.flag, chunk.end};
+    return {chunk.flag == skipped * chunks * k_groups ? -1 : chunk.flag, chunk.end};
   }
 };
 struct OneFlagOff : ArrivalChunks {
@@ -129,7 +134,7 @@ struct OneFlagOff : ArrivalChunks {
 struct TakesTheNextForTheOwn : ArrivalChunks {
   Chunk at(int row) const {
     const Chunk chunk = ArrivalChunks::at(row);
-    const bool next = chunk.flag >= 0 && chunk.flag / chunks == own + 1;
+    const bool next = chunk.flag >= 0 && chunk.flag / (chunks * k_groups) == own + 1;
     return {next ? -1 : chunk.flag, chunk.end};
   }
 };
@@ -137,6 +142,13 @@ struct EndsOneRowLate : ArrivalChunks {
   Chunk at(int row) const {
     const Chunk chunk = ArrivalChunks::at(row);
     return {chunk.flag, chunk.end + 1};
+  }
+};
+
+struct CountsNoKGroups : ArrivalChunks {
+  Chunk at(int row) const {
+    const Chunk chunk = ArrivalChunks::at(row);
+    return {chunk.flag < 0 ? chunk.flag : chunk.flag / k_groups, chunk.end};
   }
 };
 
@@ -164,12 +176,30 @@ TEST(ArrivalGates, NoRowIsReadBeforeItsChunkIsThere) {
   }
 }
 
+TEST(ArrivalGates, NoColumnIsReadBeforeItsKGroupIsThere) {
+  for (const int m : {5, 97, 256}) {
+    for (const auto& [shards, chunks, k_groups] :
+         {std::array{2, 1, 8}, std::array{3, 2, 3}, std::array{8, 1, 16}, std::array{16, 2, 4}}) {
+      for (const int own : {0, shards - 1}) {
+        const ArrivalPlan plan = {
+            .shards = shards, .chunks = chunks, .own = own, .k_groups = k_groups};
+        ASSERT_EQ(caught<ArrivalChunks>(m, plan), 0)
+            << m << " rows, " << shards << " x " << chunks << " x " << k_groups << ", own " << own;
+      }
+    }
+  }
+}
+
 TEST(ArrivalGates, WrongOnesAreCaught) {
-  const ArrivalPlan plan = {.shards = 4, .chunks = 2, .own = 1};
-  EXPECT_GT(caught<SkipsOneChunk>(128, plan), 0);
-  EXPECT_GT(caught<OneFlagOff>(128, plan), 0);
-  EXPECT_GT(caught<TakesTheNextForTheOwn>(128, plan), 0);
-  EXPECT_GT(caught<EndsOneRowLate>(128, plan), 0);
+  const ArrivalPlan by_rows = {.shards = 4, .chunks = 2, .own = 1};
+  const ArrivalPlan by_groups = {.shards = 4, .own = 1, .k_groups = 4};
+  for (const ArrivalPlan& plan : {by_rows, by_groups}) {
+    EXPECT_GT(caught<SkipsOneChunk>(128, plan), 0);
+    EXPECT_GT(caught<OneFlagOff>(128, plan), 0);
+    EXPECT_GT(caught<TakesTheNextForTheOwn>(128, plan), 0);
+    EXPECT_GT(caught<EndsOneRowLate>(128, plan), 0);
+  }
+  EXPECT_GT(caught<CountsNoKGroups>(128, by_groups), 0);
 }
 
 TEST(ArrivalGates, AnOpenChunkCostsOneLookOnce) {

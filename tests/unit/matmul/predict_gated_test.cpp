@@ -68,6 +68,43 @@ TEST(GatedPrediction, ATileWaitsForItsChunk) {
   EXPECT_EQ(said.contention_us, 0);
 }
 
+TEST(GatedPrediction, ATileWaitsForEachKGroupWhenItGetsThere) {
+  GatedCall call = column_of_tiles(2, 2);
+  call.plan.k_groups = 4;
+  const double tile = tile_us(call);
+  // The first tile is the own one. The second computes its k-groups when they have come.
+  const auto total = [&](std::vector<ArrivedChunk> arrivals) {
+    ArrivalTrace trace = trace_of(call, std::move(arrivals));
+    trace.k_groups = 4;
+    return predict_gated(call, &trace, kNoContention).total_us();
+  };
+  EXPECT_NEAR(total({{4, 1, 1, 10000}, {5, 1, 1, 11000}, {6, 1, 1, 12000}, {7, 1, 1, 100000}}),
+              100 + tile / 4 + kEdge, 1e-9);
+  EXPECT_NEAR(total({{4, 1, 1, 10000}, {5, 1, 1, 60000}, {6, 1, 1, 61000}, {7, 1, 1, 62000}}),
+              60 + 3 * tile / 4 + kEdge, 1e-9);
+  EXPECT_NEAR(total({{4, 1, 1, 10000}, {5, 1, 1, 11000}, {6, 1, 1, 12000}, {7, 1, 1, 13000}}),
+              10 + tile + kEdge, 1e-9);
+}
+
+TEST(GatedPrediction, GroupsOfShardsAreAsHighAsAWave) {
+  const MatmulProblem problem = problem_of(4096, {1792}, 4096);
+  const GatedCall call{.problem = problem,
+                       .tiling = forecast(tile_named("128x256"), problem, 116).tiling,
+                       .plan = {.shards = 8, .k_groups = 16},
+                       .multiprocessors = 116};
+  const ArrivalModel model = pulled_arrival_model(16);
+  const auto fastest = fastest_by_k_groups(call, model);
+  ASSERT_TRUE(fastest.is_ok()) << fastest.status().to_string();
+  EXPECT_EQ(fastest->plan.shard_groups, 2);  // the own shard and 3 others fill a wave
+  const auto us = [&](int groups) {
+    GatedCall other = *fastest;
+    other.plan.shard_groups = groups;
+    const auto trace = modelled_arrival(other.plan, {.m = 4096, .bytes_per_row = 8192}, model, "");
+    return predict_gated(other, &*trace, {}).total_us();
+  };
+  for (const int groups : {1, 3, 7}) EXPECT_LT(us(2), us(groups)) << groups;
+}
+
 TEST(GatedPrediction, WhatArrivesInTimeCostsNothing) {
   const GatedCall call = column_of_tiles(4, 2);
   const ArrivalTrace trace = trace_of(call, {{1, 1, 1, 1000}, {2, 2, 1, 45000}, {3, 3, 1, 45000}});
