@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "matmul/select.hpp"
@@ -32,9 +34,57 @@ Result<MatmulProblem> fused_problem_of(const FusedQuestion& question) {
   return checked.problem;
 }
 
-std::string name_of_plan(const ArrivalPlan& plan) {
+std::string name_of(const FusedForecast& forecast) {
+  const ArrivalPlan& plan = forecast.plan;
+  if (forecast.pullers > 0) {
+    return fmt::format("{} k-groups, {} pullers", plan.k_groups, forecast.pullers);
+  }
   return fmt::format("{}, {} chunk{} per shard", to_string(plan.order), plan.chunks,
                      plan.chunks == 1 ? "" : "s");
+}
+
+// One way to bring A and to compute with it.
+struct FusedWay {
+  ArrivalPlan plan;
+  int pullers = 0;
+};
+
+std::vector<FusedWay> fused_ways(const FusedQuestion& question) {
+  std::vector<FusedWay> ways;
+  for (const int chunks : {1, 2}) {
+    for (const ArrivalOrder order :
+         {ArrivalOrder::kPlain, ArrivalOrder::kRotated, ArrivalOrder::kFrontier}) {
+      ways.push_back({{.shards = question.ranks, .chunks = chunks, .order = order}});
+    }
+  }
+  constexpr int kMostKGroups = 16;
+  const int k_groups = std::min(kMostKGroups, kMostArrivalFlags / question.ranks);
+  for (const int pullers : {8, 12, 16, 20}) {
+    const int left = question.gpu.multiprocessors - pullers;
+    if (question.ranks < 2 || left < kMatmulCluster) continue;
+    ways.push_back({{.shards = question.ranks, .k_groups = k_groups}, pullers});
+  }
+  return ways;
+}
+
+Result<FusedForecast> forecast_of_way(const FusedQuestion& question, const MatmulProblem& problem,
+                                      FusedWay way) {
+  const int left = question.gpu.multiprocessors - way.pullers;
+  const ArrivalModel model = way.pullers > 0 ? pulled_arrival_model(way.pullers) : kCopyEngine;
+  GatedCall call{.problem = problem,
+                 .tiling = fastest_tile(problem, left).tiling,
+                 .plan = way.plan,
+                 .multiprocessors = left};
+  if (way.pullers > 0) {
+    TUTTI_ASSIGN(call, fastest_by_k_groups(call, model));
+  }
+  const GatheredRows rows{.m = problem.m, .bytes_per_row = problem.k * size_of(problem.dtype)};
+  TUTTI_ASSIGN(const ArrivalTrace trace, modelled_arrival(call.plan, rows, model, kOfCopyEngine));
+  return FusedForecast{.plan = call.plan,
+                       .pullers = way.pullers,
+                       .config = config_text(call.tiling, problem.m),
+                       .last_us = trace.last_us(),
+                       .said = predict_gated(call, &trace, {})};
 }
 
 }  // namespace
@@ -50,24 +100,10 @@ Result<std::vector<FusedForecast>> fused_forecasts(const FusedQuestion& question
                                    .multiprocessors = question.gpu.multiprocessors,
                                    .own_kernels = true});
   if (!why.empty()) return Status(StatusCode::kUnsupported, "fused: " + why);
-  const MatmulTiling tiling = fastest_tile(problem, question.gpu.multiprocessors).tiling;
-  const GatheredRows rows{.m = problem.m, .bytes_per_row = problem.k * size_of(problem.dtype)};
   std::vector<FusedForecast> forecasts;
-  for (const int chunks : {1, 2}) {
-    for (const ArrivalOrder order :
-         {ArrivalOrder::kPlain, ArrivalOrder::kRotated, ArrivalOrder::kFrontier}) {
-      const ArrivalPlan plan{.shards = question.ranks, .chunks = chunks, .order = order};
-      TUTTI_ASSIGN(const ArrivalTrace trace,
-                   modelled_arrival(plan, rows, kCopyEngine, kOfCopyEngine));
-      const GatedCall call{.problem = problem,
-                           .tiling = tiling,
-                           .plan = plan,
-                           .multiprocessors = question.gpu.multiprocessors};
-      forecasts.push_back({.plan = plan,
-                           .config = config_text(tiling, problem.m),
-                           .last_us = trace.last_us(),
-                           .said = predict_gated(call, &trace, {})});
-    }
+  for (const FusedWay& way : fused_ways(question)) {
+    TUTTI_ASSIGN(FusedForecast forecast, forecast_of_way(question, problem, way));
+    forecasts.push_back(std::move(forecast));
   }
   return forecasts;
 }
@@ -85,10 +121,10 @@ std::string fused_text(const FusedQuestion& question, const std::vector<FusedFor
       "contention");
   for (const FusedForecast& each : forecasts) {
     const GatedPrediction& said = each.said;
-    text += fmt::format("{:<28}{:>10.1f}{:>10.1f}{:>10.3f}{:>8.1f}{:>8.1f}{:>12.1f}\n",
-                        name_of_plan(each.plan), each.last_us, said.total_us(),
-                        said.total_us() / said.matmul_us(), said.order_us, said.gating_us,
-                        said.contention_us);
+    text +=
+        fmt::format("{:<28}{:>10.1f}{:>10.1f}{:>10.3f}{:>8.1f}{:>8.1f}{:>12.1f}\n", name_of(each),
+                    each.last_us, said.total_us(), said.total_us() / first.said.matmul_us(),
+                    said.order_us, said.gating_us, said.contention_us);
   }
   return text;
 }
@@ -100,6 +136,8 @@ nlohmann::ordered_json fused_json(const FusedQuestion& question,
     const GatedPrediction& said = each.said;
     orders.push_back({{"order", to_string(each.plan.order)},
                       {"chunks", each.plan.chunks},
+                      {"k_groups", each.plan.k_groups},
+                      {"pullers", each.pullers},
                       {"last_us", each.last_us},
                       {"total_us", said.total_us()},
                       {"matmul_us", said.matmul_us()},

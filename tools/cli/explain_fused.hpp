@@ -22,13 +22,15 @@ struct FusedQuestion {
 
 struct FusedForecast {
   ArrivalPlan plan;
+  int pullers = 0;     // blocks that bring A; 0: a copy engine
   std::string config;  // of the own kernel
   double last_us = 0;  // the last chunk arrives
   GatedPrediction said = {};
 };
 
 // In each order with one chunk and with two of each shard: arrival by one copy engine, as modelled.
-// kUnsupported where the own kernel cannot run it.
+// Then by k-groups, which some blocks of the kernel bring instead of multiplying. kUnsupported
+// where the own kernel cannot run it.
 Result<std::vector<FusedForecast>> fused_forecasts(const FusedQuestion& question);
 
 std::string fused_text(const FusedQuestion& question, const std::vector<FusedForecast>& forecasts);

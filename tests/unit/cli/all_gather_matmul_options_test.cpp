@@ -63,11 +63,19 @@ const BadGated kBadGated[] = {
      "unknown --tile '64x64'; known are 128x256, 256x128, 128x240, 128x224, 128x208, 128x192, "
      "128x176, 128x160, 128x144, 128x128, 128x112"},
     {"many_ranks", {"--ranks", "17"}, "--ranks: 17 is not between 1 and 16"},
-    {"no_chunks", {"--chunks", "0"}, "--chunks: 0 is not between 1 and 8"},
-    {"many_flags", {"--ranks", "4", "--chunks", "17"}, "--chunks: 17 is not between 1 and 16"},
+    {"no_chunks", {"--chunks", "0"}, "--chunks: 0 is not between 1 and 16"},
+    {"many_flags", {"--ranks", "4", "--chunks", "33"}, "--chunks: 33 is not between 1 and 32"},
+    {"many_k_groups", {"--chunks", "2", "--k-groups", "9"}, "--k-groups: 9 is not between 1 and 8"},
+    {"odd_pullers", {"--pullers", "5"}, "--pullers 5: a multiple of 2, the blocks of a cluster"},
+    {"k_groups_in_another_order",
+     {"--k-groups", "2", "--algorithms", "rotated,frontier"},
+     "--algorithms rotated,frontier: only the rotated order has --k-groups 2"},
+    {"nobody_pulls",
+     {"--arrival", "pull"},
+     "--arrival pull: needs --pullers, two or more --ranks and one of --chunks"},
     {"unknown_arrival",
      {"--arrival", "opne"},
-     "unknown --arrival 'opne'; did you mean 'open'? Known are open, model, trace:FILE, "
+     "unknown --arrival 'opne'; did you mean 'open'? Known are open, model, pull, trace:FILE, "
      "host"},
     {"of_ranks", {"--protocol", "put"}, "--protocol is of several ranks; give --gpus"},
     {"calls", {"--calls", "2"}, "--calls is of several ranks; give --gpus"},

@@ -93,6 +93,8 @@ ordered_json to_value(const ArrivalRow& a) {
                         {"chunks", a.chunks},
                         {"arrival", a.arrival},
                         {"over_own", finely_rounded(a.over_own)}};
+  if (a.k_groups != 1) value["k_groups"] = a.k_groups;
+  if (a.pullers != 0) value["pullers"] = a.pullers;
   if (!a.trace.empty()) value["trace"] = a.trace;
   if (a.order.empty()) return value;
   value["order"] = a.order;
@@ -278,6 +280,8 @@ OverlapRow overlap_from(const ordered_json& j) {
 ArrivalRow arrival_from(const ordered_json& j) {
   ArrivalRow a{.ranks = count_in<int>(j, "ranks", 1),
                .chunks = count_in<int>(j, "chunks", 1),
+               .k_groups = j.contains("k_groups") ? count_in<int>(j, "k_groups", 1) : 1,
+               .pullers = j.contains("pullers") ? count_in<int>(j, "pullers", 0) : 0,
                .arrival = j.at("arrival"),
                .trace = j.value("trace", ""),
                .order = j.value("order", ""),

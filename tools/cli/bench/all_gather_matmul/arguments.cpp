@@ -14,6 +14,9 @@ constexpr const char* kGatedExamples =
     "  tutti bench all_gather_matmul --gpus 2 --m 8192 --n 1792 --k 4096 --protocol put\n"
     "  tutti bench all_gather_matmul --preset recipes --layout column\n"
     "  tutti bench all_gather_matmul --m 8192 --n 1792 --k 4096 --chunks 2 --arrival model\n"
+    "  tutti bench all_gather_matmul --m 8192 --n 1792 --k 4096 --k-groups 16 --pullers 16 "
+    "--arrival "
+    "model\n"
     "  tutti bench all_gather_matmul --m 8192 --n 1792 --k 4096 --arrival trace:arrival.json\n";
 
 void add_gathered_shapes(CLI::App& command, AllGatherMatmulArguments& a) {
@@ -37,12 +40,24 @@ void add_arrival(CLI::App& command, AllGatherMatmulArguments& a) {
       ->type_name("N")
       ->default_str("1, or the trace's");
   command
+      .add_option("--k-groups", a.k_groups,
+                  "Groups of columns of a chunk, each with a flag; shards then arrive in groups "
+                  "that are as high as a wave of tiles")
+      ->type_name("N")
+      ->default_str("1, or the trace's");
+  command
+      .add_option("--pullers", a.pullers,
+                  "SMs that the gated kernel leaves to blocks which bring A; a modelled arrival "
+                  "is then theirs. 0: copy engines bring it")
+      ->type_name("N")
+      ->default_str("0");
+  command
       .add_option("--arrival", a.arrival,
                   "open: all flags are set beforehand; model: at the times of a modelled copy "
-                  "engine; trace: at those of a file; host: A is copied from the host's memory. "
-                  "PCIe has about 1/7 of NVLink's bandwidth: 7 times the --n keeps the ratio of "
-                  "arrival to matmul")
-      ->type_name("open|model|trace:FILE|host")
+                  "engine, or of pullers; pull: pullers bring A from elsewhere on this GPU; trace: "
+                  "at those of a file; host: A is copied from the host's memory. PCIe has about "
+                  "1/7 of NVLink's bandwidth: 7 times the --n keeps the ratio of arrival to matmul")
+      ->type_name("open|model|pull|trace:FILE|host")
       ->default_str("open");
 }
 

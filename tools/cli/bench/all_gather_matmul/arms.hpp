@@ -28,10 +28,12 @@ struct GatedPlace {
 
 // What the own kernel and the gated one do with a setting.
 struct GatedSetting {
-  GatedCall call;  // its order is each arm's
+  GatedCall alone;  // the matmul without a gate
+  GatedCall call;   // its order is each arm's
   std::vector<ArrivalOrder> orders;
-  std::optional<ArrivalTrace> trace;  // empty: all flags are set beforehand, or by copies
+  std::optional<ArrivalTrace> trace;  // empty: all flags are set beforehand, or by who brings A
   bool from_host = false;             // A comes by copies
+  int pullers = 0;                    // so many blocks bring A; 0: none
   std::string tile;                   // that was forced; empty: none
 };
 

@@ -45,7 +45,7 @@ class ArrivalRows {
         own_samples_us_(samples_us) {
     model_.contention_us_per_megabyte = 0;  // flags alone arrive
     if (own.matmul->megahertz > 0) model_.megahertz = own.matmul->megahertz;
-    model_.tile_factor = tile_factor_of(setting.call, model_.megahertz, own_us_);
+    model_.tile_factor = tile_factor_of(setting.alone, model_.megahertz, own_us_);
   }
 
   void tell(Row& row, const std::vector<double>& samples_us) const {
@@ -53,6 +53,8 @@ class ArrivalRows {
     if (row.algorithm == kPeerRow) row.algorithm = kCublasLtAloneRow;
     ArrivalRow told{.ranks = options_.ranks,
                     .chunks = options_.chunks,
+                    .k_groups = options_.k_groups,
+                    .pullers = options_.pullers,
                     .arrival = options_.arrival_text,
                     .trace = setting_.trace ? trace_text(*setting_.trace) : "",
                     .over_own = noise_of(samples_us, own_samples_us_).p50};

@@ -8,12 +8,14 @@
 #include "base/nearest.hpp"
 #include "base/text_file.hpp"
 #include "base/try.hpp"
+#include "matmul/tiles.hpp"
 #include "parse.hpp"
 
 namespace tutti::cli {
 namespace {
 
-constexpr const char *kUsualRanks = "8", *kUsualChunks = "1";
+constexpr const char *kUsualRanks = "8", *kOne = "1", *kNone = "0";
+constexpr int kMostPullers = 64;
 constexpr std::string_view kAllOrders = "all", kMatmulAlone = "plain", kTracePrefix = "trace:";
 
 // What --algorithms calls the orders, and what their rows do.
@@ -72,8 +74,30 @@ Status refuse_those_of_ranks(const AllGatherMatmulArguments& a) {
 Status check_ranks(AllGatherMatmulOptions& options, const AllGatherMatmulArguments& a) {
   TUTTI_ASSIGN(options.ranks, parse_int("--ranks", a.ranks.empty() ? kUsualRanks : a.ranks,
                                         {1, kMostArrivalShards}));
-  TUTTI_ASSIGN(options.chunks, parse_int("--chunks", a.chunks.empty() ? kUsualChunks : a.chunks,
-                                         {1, kMostArrivalFlags / options.ranks}));
+  const int most = kMostArrivalFlags / options.ranks;
+  TUTTI_ASSIGN(options.chunks,
+               parse_int("--chunks", a.chunks.empty() ? kOne : a.chunks, {1, most}));
+  TUTTI_ASSIGN(options.k_groups, parse_int("--k-groups", a.k_groups.empty() ? kOne : a.k_groups,
+                                           {1, most / options.chunks}));
+  TUTTI_ASSIGN(options.pullers,
+               parse_int("--pullers", a.pullers.empty() ? kNone : a.pullers, {0, kMostPullers}));
+  if (options.pullers % kMatmulCluster != 0) {
+    return wrong(fmt::format("--pullers {}: a multiple of {}, the blocks of a cluster",
+                             options.pullers, kMatmulCluster));
+  }
+  return Status::ok();
+}
+
+// K-groups have an order of their own: that in which they arrive.
+Status check_k_groups(AllGatherMatmulOptions& options, const AllGatherMatmulArguments& a) {
+  if (options.k_groups == 1) return Status::ok();
+  const std::string& orders = a.matmul.bench.algorithms;
+  if (orders.empty()) options.orders = {ArrivalOrder::kRotated};
+  for (const ArrivalOrder order : options.orders) {
+    if (order == ArrivalOrder::kRotated) continue;
+    return wrong(fmt::format("--algorithms {}: only the rotated order has --k-groups {}", orders,
+                             options.k_groups));
+  }
   return Status::ok();
 }
 
@@ -107,19 +131,27 @@ Status read_trace(AllGatherMatmulOptions& options, const AllGatherMatmulArgument
   TUTTI_ASSIGN(options.trace, arrival_trace_from_json_text(*text, file));
   TUTTI_TRY(take_from_trace("--ranks", a.ranks, options.trace->ranks, options.ranks));
   TUTTI_TRY(take_from_trace("--chunks", a.chunks, options.trace->chunks_per_shard, options.chunks));
+  TUTTI_TRY(take_from_trace("--k-groups", a.k_groups, options.trace->k_groups, options.k_groups));
   options.own = options.trace->own;
   return fits_shapes(*options.trace, options.matmul);
 }
 
 Status check_arrival(AllGatherMatmulOptions& options, const AllGatherMatmulArguments& a) {
-  constexpr std::array<std::string_view, 4> kKnown = {"open", "model", "trace:FILE", "host"};
+  constexpr std::array<std::string_view, 5> kKnown = {"open", "model", "pull", "trace:FILE",
+                                                      "host"};
   if (a.arrival.empty() || a.arrival == "open") return Status::ok();
   options.arrival_text = a.arrival;
   options.arrival = ArrivalKind::kModel;
   if (a.arrival == "model") return Status::ok();
   if (a.arrival == "host") {
     options.arrival = ArrivalKind::kHost;
-    return Status::ok();
+    if (options.k_groups == 1 && options.pullers == 0) return Status::ok();
+    return wrong("--arrival host: copies bring whole rows, without --k-groups and --pullers");
+  }
+  if (a.arrival == "pull") {
+    options.arrival = ArrivalKind::kPull;
+    if (options.pullers > 0 && options.ranks > 1 && options.chunks == 1) return Status::ok();
+    return wrong("--arrival pull: needs --pullers, two or more --ranks and one of --chunks");
   }
   options.arrival = ArrivalKind::kTrace;
   if (a.arrival.starts_with(kTracePrefix)) return read_trace(options, a);
@@ -143,6 +175,7 @@ Result<AllGatherMatmulOptions> check_all_gather_matmul_arguments(const AllGather
   TUTTI_TRY(check_shared(options, a.matmul, machine));
   TUTTI_TRY(check_ranks(options, a));
   TUTTI_TRY(check_arrival(options, a));
+  TUTTI_TRY(check_k_groups(options, a));
   if (!a.calls.empty()) {
     TUTTI_ASSIGN(options.calls, parse_int("--calls", a.calls, {1, kMostCalls}));
   }

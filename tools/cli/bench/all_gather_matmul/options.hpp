@@ -21,17 +21,19 @@ inline constexpr int kMostCalls = 64;  // of a sample, as asked for
 // The text of each option; empty: not given. Of `matmul` what both benchmarks have.
 struct AllGatherMatmulArguments {
   MatmulArguments matmul;
-  std::string ranks, chunks, arrival;
+  std::string ranks, chunks, k_groups, pullers, arrival;
   // Of several ranks. --backend, --launch and the like are in `matmul`.
   std::string gpus, protocol, streams, tiles, calls;
 };
 
-enum class ArrivalKind : std::uint8_t { kOpen, kModel, kTrace, kHost };
+enum class ArrivalKind : std::uint8_t { kOpen, kModel, kTrace, kPull, kHost };
 
 struct AllGatherMatmulOptions {
   MatmulBenchOptions matmul;         // of its algorithms, none
   std::vector<ArrivalOrder> orders;  // of tiles, one after the other
   int ranks = 8, chunks = 1;         // emulated
+  int k_groups = 1;                  // above 1: in the rotated order alone
+  int pullers = 0;                   // SMs that the gated kernel leaves to them
   int own = 0;                       // the shard that is there beforehand
   ArrivalKind arrival = ArrivalKind::kOpen;
   int calls = 4;  // of a sample, at least; where a trace or open flags arrive, a graph

@@ -19,8 +19,11 @@ std::string error_text(const ArrivalRow& arrival) {
 
 std::string title_of_arrival(const Group& group) {
   const ArrivalRow& arrival = *group.first().matmul->arrival;
-  std::string text = fmt::format("{}, {} shards x {} chunks, arrival {}", title_of_matmul(group),
-                                 arrival.ranks, arrival.chunks, arrival.arrival);
+  std::string text = fmt::format("{}, {} shards x {} chunks", title_of_matmul(group), arrival.ranks,
+                                 arrival.chunks);
+  if (arrival.k_groups > 1) text += fmt::format(" x {} k-groups", arrival.k_groups);
+  if (arrival.pullers > 0) text += fmt::format(", {} pullers", arrival.pullers);
+  text += fmt::format(", arrival {}", arrival.arrival);
   return arrival.trace.empty() ? text : text + " (" + arrival.trace + ")";
 }
 

@@ -15,6 +15,8 @@ struct PredictedParts {
 struct ArrivalRow {
   int ranks = 1;                 // shards of A; one of them is there beforehand
   int chunks = 1;                // of a shard
+  int k_groups = 1;              // of a chunk
+  int pullers = 0;               // SMs that the gated kernel left to them
   std::string arrival = "open";  // "open", "model", "trace:arrival.json"
   std::string trace =
       {};  // "modelled, of 8 GPUs ...": where the times are from; of open flags empty
@@ -29,7 +31,8 @@ struct ArrivalRow {
 
   // What rows must have in common to be compared.
   bool same_kind(const ArrivalRow& other) const {
-    return ranks == other.ranks && chunks == other.chunks && arrival == other.arrival;
+    return ranks == other.ranks && chunks == other.chunks && k_groups == other.k_groups &&
+           pullers == other.pullers && arrival == other.arrival;
   }
   friend bool operator==(const ArrivalRow&, const ArrivalRow&) = default;
 };
