@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/try.hpp"
+#include "base/units.hpp"
 #include "bench/all_gather_matmul/bits.hpp"
 #include "matmul/select.hpp"
 
@@ -204,8 +205,7 @@ class GatedArmMaker {
     made.arm.begin = [flags, &cuda = place_.cuda](Stream stream) {
       return flags->begin(cuda, stream);
     };
-    made.arm.run = [this_sets = &sets_, call, flags, from, host = host_,
-                    pullers = setting_.pullers,
+    made.arm.run = [this_sets = &sets_, call, flags, from, host = host_, pullers = setting_.pullers,
                     &place = place_](std::size_t set, Stream stream) -> Status {
       TUTTI_ASSIGN(CheckedMatmul checked, checked_call(*this_sets, set));
       Arrival arrival = flags->next();
