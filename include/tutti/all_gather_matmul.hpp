@@ -77,10 +77,10 @@ struct AllGatherMatmul {
 /// engines gather A in a stream of the communicator. It begins with this rank's rows, which it
 /// reads from `a`, and waits for each other part of A until it has come. C has the same bits as
 /// that of own_matmul. It needs `a` in symmetric memory, at the same place on every rank; bf16 or
-/// fp16; an m that ranks divides; addresses and leading dimensions that are multiples of 16 bytes;
-/// and a stream that is not captured. Otherwise: kUnsupported. It is fastest without `gathered`, or
-/// in place. While the kernel waits it occupies every SM. So a rank must not wait elsewhere for
-/// another kernel of this one, for example in a collective of another communicator.
+/// fp16; an m that ranks divides; and addresses and leading dimensions that are multiples of 16
+/// bytes. Otherwise: kUnsupported. It is fastest without `gathered`, or in place. While the kernel
+/// waits it occupies every SM. So a rank must not wait elsewhere for another kernel of this one,
+/// for example in a collective of another communicator.
 ///
 /// "pipelined_shift", "pipelined_ring" and "pipelined_tiles", on the host backend so far, for at
 /// most 16 ranks in symmetric memory: each rank multiplies the rows that have come, before the next
@@ -108,7 +108,11 @@ struct AllGatherMatmul {
 ///
 /// **Captures.** The call can be captured under the conditions of all_gather() and matmul().
 /// plan(), or a call before the capture, prepares the product. Not between group_start() and
-/// group_end().
+/// group_end(). Captured, "fused" needs such a plan() or call on the same communicator first, and a
+/// driver that captures stream memory operations; otherwise: kUnsupported. In a replay the ranks
+/// meet by kernels before the product begins, so its first tiles begin later than those of an eager
+/// call. The product's waits have the timeout that the call had when it was captured. At most 1024
+/// such calls can be in living graphs of a communicator: kResourceExhausted.
 ///
 /// **Errors.** kInvalidArgument: the errors of matmul() and all_gather(), a shard with gaps, an
 /// overlap, an unknown algorithm, a bad `pipeline`, or a workspace that is missing or too small;

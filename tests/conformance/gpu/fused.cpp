@@ -13,6 +13,7 @@
 #include "conformance/gpu/occupy.hpp"
 #include "drivers/cuda.hpp"
 #include "support/check.hpp"
+#include "support/cuda_graph.hpp"
 #include "tutti/all_gather_matmul.hpp"
 #include "tutti/collectives.hpp"
 
@@ -81,9 +82,10 @@ class Layer {
             .stream = stream(),
             .algorithm = algorithm};
   }
-  // What it gathers in holds NaN before.
+  // What it gathers in holds NaN from here on.
+  void poison() const { poison(gathered_.get(), ranks() * shard_bytes()); }
   Status start(int number) const {
-    poison(gathered_.get(), ranks() * shard_bytes());
+    poison();
     return all_gather_matmul(rank_.group, call(number, "fused"));
   }
   // Likewise C.
@@ -104,20 +106,14 @@ class Layer {
     rank_.device.read(seen.data(), c(number), seen.size());
     require(seen == expected(number), fmt::format("C of call {}", number));
   }
-
- private:
-  void poison(std::byte* memory, std::size_t bytes) const {
-    require_ok(rank_.device.cuda()->set_async(memory, 0xff, bytes, stream()));
-  }
-  // C and what it is gathered in are overwritten.
-  const std::vector<std::byte>& expected(int number) {
-    std::vector<std::byte>& made = expected_[static_cast<std::size_t>(number)];
-    if (!made.empty()) return made;
+  // That product. Overwrites C and what A is gathered in.
+  std::vector<std::byte> multiply(int number) {
     std::vector<std::byte> all;
     for (int r = 0; r < rank_.size(); ++r) {
       const auto shard = random_bf16(size_.rows * size_.k, seed(r, number));
       all.insert(all.end(), shard.begin(), shard.end());
     }
+    std::vector<std::byte> product(c_bytes());
     rank_.device.write(gathered_.get(), all.data(), all.size());
     require_ok(matmul(stream(), {.a = gathered_.get(),
                                  .b = b_.get(),
@@ -128,8 +124,17 @@ class Layer {
                                  .b_layout = MatrixLayout::kColumnMajor,
                                  .algorithm = "own_matmul"}));
     require_ok(finish());
-    made.resize(c_bytes());
-    rank_.device.read(made.data(), c(number), made.size());
+    rank_.device.read(product.data(), c(number), product.size());
+    return product;
+  }
+
+ private:
+  void poison(std::byte* memory, std::size_t bytes) const {
+    require_ok(rank_.device.cuda()->set_async(memory, 0xff, bytes, stream()));
+  }
+  const std::vector<std::byte>& expected(int number) {
+    std::vector<std::byte>& made = expected_[static_cast<std::size_t>(number)];
+    if (made.empty()) made = multiply(number);
     return made;
   }
   static unsigned seed(int rank, int call) {
@@ -176,6 +181,82 @@ void fresh_layers(Rank& rank) {
     rank.meet();
     for (int call = 0; call < kCalls; ++call) layer.check(call);
   }
+}
+
+// One graph, of two calls, whose inputs change from replay to replay. The host waits after every
+// 20th replay.
+class ReplayedLayer {
+ public:
+  explicit ReplayedLayer(Rank& rank)
+      : rank_(rank), layer_(rank, kSize), log_(rank.device, kAtOnce * layer_.c_bytes()) {}
+
+  bool can_run() { return can_fuse(layer_, rank_); }
+  void run() {
+    const OwnedMemory kept(rank_.device, kCalls * layer_.shard_bytes());  // replays overwrite A
+    for (int input = 0; input < kCalls; ++input) {
+      expected_.push_back(layer_.multiply(input));
+      require_ok(cuda().copy_async(kept.get() + at(input) * layer_.shard_bytes(), layer_.a(input),
+                                   layer_.shard_bytes(), layer_.stream()));
+    }
+    require_ok(layer_.finish());
+    rank_.meet();
+    const CapturedGraph graph(cuda(), layer_.stream(), [&] {
+      for (const int call : {0, 1}) {
+        layer_.poison();
+        require_ok(all_gather_matmul(rank_.group, layer_.call(call, "fused")));
+      }
+    });
+    graph.instantiate(rank_);
+    rank_.meet();
+    // Processes that share a GPU take turns, a few milliseconds each.
+    const bool takes_turns = rank_.shares_gpu() && rank_.spec.kind == RankKind::kProcesses;
+    const int replays = takes_turns ? kReplays / 25 : kReplays;
+    for (int first = 0; first < replays; first += kAtOnce) {
+      for (int replay = first; replay < first + kAtOnce; ++replay) enqueue(graph, kept, replay);
+      require_ok(layer_.finish());
+      for (int replay = first; replay < first + kAtOnce; ++replay) check(replay);
+    }
+    rank_.meet_before_freeing();
+  }
+
+ private:
+  static constexpr LayerSize kSize{200, 520, 1000};
+  static constexpr int kReplays = 1000, kAtOnce = 20;
+
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  CudaDriver& cuda() const { return *rank_.device.cuda(); }
+  static int input_of(int replay, int call) { return (replay + call * (1 + replay / 7)) % kCalls; }
+  // Where a replay's C is kept, of one of its calls.
+  std::byte* logged(int replay) const {
+    return log_.get() + at(replay % kAtOnce) * layer_.c_bytes();
+  }
+
+  void enqueue(const CapturedGraph& graph, const OwnedMemory& kept, int replay) const {
+    const std::size_t bytes = layer_.shard_bytes();
+    for (const int call : {0, 1}) {
+      require_ok(cuda().copy_async(layer_.a(call), kept.get() + at(input_of(replay, call)) * bytes,
+                                   bytes, layer_.stream()));
+    }
+    graph.launch(layer_.stream());
+    require_ok(
+        cuda().copy_async(logged(replay), layer_.c(replay % 2), layer_.c_bytes(), layer_.stream()));
+  }
+  void check(int replay) {
+    std::vector<std::byte> seen(layer_.c_bytes());
+    rank_.device.read(seen.data(), logged(replay), seen.size());
+    require(seen == expected_[at(input_of(replay, replay % 2))],
+            fmt::format("C of replay {}", replay));
+  }
+
+  Rank& rank_;
+  Layer layer_;
+  OwnedMemory log_;
+  std::vector<std::vector<std::byte>> expected_;  // C by input
+};
+
+void replayed_layers(Rank& rank) {
+  ReplayedLayer layer(rank);
+  if (layer.can_run()) layer.run();
 }
 
 // The gathered A as an output, in place and not.
@@ -309,6 +390,7 @@ void aborted_pipeline(Rank& rank) {
 
 constexpr Scenario kFused[] = {
     {"fused_fresh", 2, kPatience, fresh_layers},
+    {"fused_replayed", 2, kPatience, replayed_layers},
     {"fused_gathered", 2, kPatience, gathered_layers},
     {"fused_missing_rank", 2, kPatience, missing_in_layer},
     {"fused_aborted", 2, kPatience, aborted_layer},

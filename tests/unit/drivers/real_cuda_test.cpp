@@ -1,4 +1,5 @@
 // The real CUDA driver, on whatever GPUs there are; skipped where there is none.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -318,6 +319,34 @@ TEST_F(RealCudaTest, StreamsWriteAndAwaitWordsOfRegisteredMemory) {
   EXPECT_EQ(std::atomic_ref(page[3]).load(), std::uint64_t{5} << 32);
   EXPECT_TRUE(ok(cuda_->unregister_host(reinterpret_cast<std::byte*>(page))));
   std::free(page);
+}
+
+TEST_F(RealCudaTest, GraphsWriteWordsBetweenTheirNodes) {
+  if (!cuda_->properties(0)->stream_memory_operations) GTEST_SKIP() << "not on this GPU";
+  const auto memory = cuda_->allocate(0, 256);
+  ASSERT_TRUE(ok(memory.status()));
+  auto* const words = reinterpret_cast<std::uint32_t*>(*memory);
+  const CudaMemoryOperation write{
+      .kind = CudaMemoryOperation::Kind::kWrite32, .value = 7, .word32 = words + 1};
+  ASSERT_TRUE(ok(cuda_->begin_capture(stream_)));
+  EXPECT_TRUE(ok(cuda_->set_async(words, 0, 256, stream_)));
+  EXPECT_TRUE(ok(cuda_->memory_operations({&write, 1}, stream_)));
+  EXPECT_TRUE(ok(cuda_->copy_async(words + 2, words + 1, 4, stream_)));
+  const auto graph = cuda_->end_capture(stream_);
+  ASSERT_TRUE(ok(graph.status()));
+  const auto exec = cuda_->instantiate(*graph);
+  ASSERT_TRUE(ok(exec.status()));
+  for (int replay = 0; replay < 2; ++replay) {
+    std::uint32_t seen[4] = {};
+    ASSERT_TRUE(ok(cuda_->launch_graph(*exec, stream_)));
+    ASSERT_TRUE(ok(cuda_->copy_async(seen, words, sizeof seen, stream_)));
+    ASSERT_TRUE(ok(cuda_->set_async(words, 0xff, 256, stream_)));
+    ASSERT_TRUE(ok(cuda_->synchronize(stream_)));
+    EXPECT_THAT(seen, testing::ElementsAre(0u, 7u, 7u, 0u));
+  }
+  EXPECT_TRUE(ok(cuda_->destroy_graph_exec(*exec)));
+  EXPECT_TRUE(ok(cuda_->destroy_graph(*graph)));
+  EXPECT_TRUE(ok(cuda_->free(*memory)));
 }
 
 }  // namespace
