@@ -36,7 +36,7 @@ struct AllGatherMatmulPipeline {
 struct AllGatherMatmul {
   /// [rows, k], row-major: this rank's shard of A. With s = ceil(m / ranks), rank r has the rows
   /// [r * s, min(m, (r + 1) * s)) of A, so the last ranks may have fewer rows, or none. Without
-  /// rows, or with k = 0, it is ignored.
+  /// rows, or with k = 0, it is ignored, but by "fused".
   const void* a = nullptr;
   const void* b = nullptr;  ///< MatmulProduct::b of the first product, as `c`, `bias` and `n`
   void* c = nullptr;        ///< [m, n], row-major
@@ -76,8 +76,8 @@ struct AllGatherMatmul {
 /// "fused", on Hopper GPUs whose ranks reach each other's memory: one kernel multiplies while copy
 /// engines gather A in a stream of the communicator. It begins with this rank's rows, which it
 /// reads from `a`, and waits for each other part of A until it has come. C has the same bits as
-/// that of own_matmul. It needs `a` in symmetric memory, at the same place on every rank; bf16 or
-/// fp16; an m that ranks divides; and addresses and leading dimensions that are multiples of 16
+/// that of own_matmul. It needs `a` in symmetric memory, at the same place on every rank, also on
+/// ranks without rows; bf16 or fp16; and addresses and leading dimensions that are multiples of 16
 /// bytes. Otherwise: kUnsupported. It is fastest without `gathered`, or in place. While the kernel
 /// waits it occupies every SM. So a rank must not wait elsewhere for another kernel of this one,
 /// for example in a collective of another communicator.

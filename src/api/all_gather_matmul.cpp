@@ -110,8 +110,30 @@ Status run_unfused(Communicator& communicator, const CheckedCall& checked, Matmu
   return engine.run(*product).with_context(kAllGatherMatmul);
 }
 
+// Pieces are equal, and the output ends where A does: a rank without rows still says where its A
+// is, since that tells where the others' is.
+Result<Call> fused_gather_of(const AllGatherMatmulProblem& problem, const AllGatherMatmul& call) {
+  const auto [rank, ranks, backend] = problem.place;
+  if (call.a == nullptr) {
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("{}/fused: a is null, which has to be in symmetric memory on ranks "
+                              "without rows, too",
+                              kAllGatherMatmul));
+  }
+  return checked({.collective = Collective::kAllGather,
+                  .input = call.a,
+                  .output = problem.target,
+                  .count = problem.shard_elements(0),
+                  .dtype = call.dtype,
+                  .stream = call.stream,
+                  .options = {.timeout = call.timeout},
+                  .arrivals = {.output_bytes = call.m * call.k * size_of(call.dtype)},
+                  .step_of = std::make_shared<const std::string>(describe(problem))},
+                 rank, ranks);
+}
+
 Result<FusedGather> fused_of(const CheckedCall& checked, MatmulEngine& engine) {
-  TUTTI_ASSIGN(Call gather, gather_of(checked.problem, checked.call));
+  TUTTI_ASSIGN(Call gather, fused_gather_of(checked.problem, checked.call));
   return FusedGather{.gather = std::move(gather),
                      .product = checked.problem.matmul,
                      .with_own = checked.call.gathered != nullptr,
@@ -297,9 +319,11 @@ Result<std::string> explain(const Communicator& communicator, const AllGatherMat
   WhyNotOverlapped why_not{.pipelined = "there is nothing to overlap",
                            .fused = "there is nothing to fuse"};
   if (overlaps(checked.problem)) {
-    TUTTI_ASSIGN(const FusedGather fused, fused_of(checked, parts.engine));
+    const auto fused = fused_of(checked, parts.engine);
+    const Status planned =
+        fused.is_ok() ? plan_fused(communicator.impl(), *fused).status() : fused.status();
     TUTTI_ASSIGN(why_not.pipelined, why_not_pipelined(communicator.impl(), call.stream));
-    why_not.fused = plan_fused(communicator.impl(), fused).status().message();
+    why_not.fused = planned.message();
   }
   TUTTI_ASSIGN(const Instead runs, settled(communicator, checked, why_not, parts.engine));
   std::string text = explain(checked.problem, runs.selected, why_not);

@@ -36,7 +36,7 @@ struct Shards {
 };
 
 Shards shards_of(const CommunicatorImpl& group, const FusedGather& call) {
-  const std::size_t rows = call.product.m / static_cast<std::size_t>(group.size());
+  const std::size_t rows = ceil_div(call.product.m, static_cast<std::size_t>(group.size()));
   const std::size_t row_bytes = call.product.k * size_of(call.product.dtype);
   return {rows, row_bytes, chunks_of_shard(rows, row_bytes, group.size())};
 }
@@ -49,6 +49,7 @@ Call gather_in(const ArrivalLane::Turn& turn, const Shards& shards, const FusedG
                      .value = turn.number,
                      .piece_bytes = shards.rows * shards.row_bytes,
                      .chunk_bytes = chunk_rows * shards.row_bytes,
+                     .output_bytes = call.gather.arrivals.output_bytes,
                      .chunks = shards.chunks,
                      .with_own = call.with_own,
                      .met = turn.met};
@@ -57,8 +58,15 @@ Call gather_in(const ArrivalLane::Turn& turn, const Shards& shards, const FusedG
 
 // What the kernel depends on must not need an SM, since it takes all of them; captured, it begins
 // once the ranks have met. Where ranks share a GPU, which is for tests, it leaves some.
-Status check_gather(const CommunicatorImpl& group, const OperationPlan& plan, bool captured) {
-  if (group.topology().ranks_per_gpu > 1) return Status::ok();
+Status check_gather(const CommunicatorImpl& group, const FusedGather& call,
+                    const OperationPlan& plan, bool captured) {
+  const bool shared = group.topology().ranks_per_gpu > 1;
+  const bool uneven = call.product.m % static_cast<std::size_t>(group.size()) != 0;
+  if (plan.staged && uneven) {
+    return unsupported_fused(
+        "A has to be in symmetric memory, also that of ranks with fewer rows, or without");
+  }
+  if (shared) return Status::ok();
   if (plan.staged) return unsupported_fused("A has to be in symmetric memory");
   if (plan.stream_barrier || captured) return Status::ok();
   return unsupported_fused("ranks do not meet by stream memory operations here");
@@ -78,7 +86,7 @@ Status gather_and_multiply(CommunicatorImpl& group, const FusedGather& call,
                            const MatmulEngine::ReadyGated& product, const ArrivalLane::Turn& turn) {
   const Shards shards = shards_of(group, call);
   TUTTI_ASSIGN(PlannedOperation gather, group.prepare(gather_in(turn, shards, call)));
-  Status started = check_gather(group, gather.plan, gather.captured());
+  Status started = check_gather(group, call, gather.plan, gather.captured());
   if (started.is_ok()) started = group.start(gather);
   const Status settled = group.settle(gather, started);
   TUTTI_TRY(started);
@@ -104,10 +112,6 @@ Status gather_and_multiply(CommunicatorImpl& group, const FusedGather& call,
 
 Status check_group(CommunicatorImpl& group, const FusedGather& call) {
   if (group.cuda() == nullptr) return unsupported_fused("runs on GPUs");
-  if (call.product.m % static_cast<std::size_t>(group.size()) != 0) {
-    return unsupported_fused(
-        fmt::format("M {} is not a multiple of {} ranks", call.product.m, group.size()));
-  }
   TUTTI_ASSIGN(const CudaCapture capture, group.cuda()->capture_of(call.gather.stream));
   const bool capturing = capture.state != CudaCapture::State::kNone;
   return group.check_arrivals(capturing).with_context("all_gather_matmul/fused");
@@ -139,7 +143,7 @@ Status check_fused_gather(CommunicatorImpl& group, const FusedGather& call) {
   TUTTI_TRY(check_group(group, call));
   TUTTI_ASSIGN(const Request request, group.question(by_copy_engine(call.gather)));
   TUTTI_ASSIGN(const OperationPlan gather, select({request, group.topology(), group.table()}));
-  return check_gather(group, gather, request.capturing);
+  return check_gather(group, call, gather, request.capturing);
 }
 
 Result<MatmulPlan> plan_fused(CommunicatorImpl& group, const FusedGather& call) {

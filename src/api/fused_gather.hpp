@@ -9,8 +9,10 @@
 namespace tutti {
 
 struct FusedGather {
-  Call gather;     // an all_gather, as the group takes it; its stream is the caller's
-  Matmul product;  // of what is gathered; M is a multiple of the ranks
+  // An all_gather, as the group takes it; its stream is the caller's. Its pieces are of ceil(M /
+  // ranks) rows, and its output ends with row M (Arrivals::output_bytes).
+  Call gather;
+  Matmul product;  // of what is gathered
   bool with_own =
       false;  // this rank's rows are gathered, too; the product does not need them there
   ArrivalOrder order = ArrivalOrder::kRotated;

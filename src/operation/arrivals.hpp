@@ -2,31 +2,35 @@
 // runs.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 namespace tutti {
 
-// The output consists of pieces, one of each rank, and a piece of chunks. Once chunk j of piece p
-// is there, words[p * chunks + j] is `value`. The rank's own piece has no words. In the rank's
-// device memory.
+// The output consists of pieces, one of each rank, and a piece of chunks. It may end within a
+// piece: then the pieces behind are empty. Once chunk j of piece p is there, words[p * chunks + j]
+// is `value`; the words of empty chunks stay as they are, as those of the rank's own piece. In the
+// rank's device memory.
 struct Arrivals {
   std::uint32_t* words = nullptr;  // null: nobody asks
   std::uint32_t value = 0;
   std::size_t piece_bytes = 0, chunk_bytes = 0;
-  int chunks = 1;        // of a piece; the last one may be shorter
-  bool with_own = true;  // the rank's own piece is brought, too
-  void* met = nullptr;   // an event (CudaEvent) to record once the ranks have met first; or null
+  std::size_t output_bytes = 0;  // all of the output
+  int chunks = 1;                // of a piece; the last one may be shorter
+  bool with_own = true;          // the rank's own piece is brought, too
+  void* met = nullptr;  // an event (CudaEvent) to record once the ranks have met first; or null
 
   // The word of the chunk that holds this byte of the output.
   std::uint32_t* word_of(std::size_t offset) const {
     const std::size_t piece = offset / piece_bytes, within = offset - piece * piece_bytes;
     return words + piece * static_cast<std::size_t>(chunks) + within / chunk_bytes;
   }
-  // The bytes from here to the end of its chunk.
+  // The bytes from here, which is in the output, to the end of its chunk.
   std::size_t left_of(std::size_t offset) const {
-    const std::size_t within = offset % piece_bytes, to_end = chunk_bytes - within % chunk_bytes;
-    return to_end < piece_bytes - within ? to_end : piece_bytes - within;
+    const std::size_t within = offset % piece_bytes;
+    return std::min(
+        {chunk_bytes - within % chunk_bytes, piece_bytes - within, output_bytes - offset});
   }
 };
 

@@ -2,6 +2,7 @@
 // user gave, and has checked that.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,8 +42,10 @@ struct Call {
   TokenNorm norm = {};
   // Of kSendRecv, which has neither input nor output then: one or more, all by one row.
   std::vector<MessageCall> messages = {};
-  Lengths lengths = {};    // of uneven pieces
-  Arrivals arrivals = {};  // of eager all_gathers by copy engine on GPUs
+  Lengths lengths = {};  // of uneven pieces
+  // Of all_gathers by copy engine on GPUs. They alone may have an output that ends within a piece
+  // (Arrivals::output_bytes, if it is not 0): `count` is of equal pieces.
+  Arrivals arrivals = {};
   // The larger operation that this one is a step of, in words; null: there is none. Ranks compare
   // it, so it says all that they must agree on. Without ": ", which ends an account's head.
   std::shared_ptr<const std::string> step_of = {};
@@ -50,7 +53,12 @@ struct Call {
   std::size_t bytes() const { return count * size_of(dtype); }  // of the larger side
   Sides sides(int rank, int ranks) const {
     if (is_uneven(collective)) return lengths.sides(collective, rank, size_of(dtype));
-    return sides_of(collective, bytes(), rank, ranks);
+    Sides sides = sides_of(collective, bytes(), rank, ranks);
+    if (arrivals.output_bytes != 0) {
+      sides.output = arrivals.output_bytes;
+      sides.input = std::min(sides.input, sides.output - std::min(sides.place, sides.output));
+    }
+    return sides;
   }
 };
 

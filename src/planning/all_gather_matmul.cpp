@@ -130,7 +130,10 @@ Result<SelectedAllGatherMatmul> select(const AllGatherMatmulRequest& request,
     selected.source = match->source->source;
     selected.way = match->entry->way;
     selected.why = to_text(*match->entry);
-    return selected;
+    const bool uneven = request.size.m % static_cast<std::size_t>(topology.ranks) != 0;
+    if (!uneven || selected.algorithm() != AllGatherMatmulAlgorithm::kFused) return selected;
+    // It needs the place of A on ranks without rows, which then may have none.
+    return unfused_instead(selected, fmt::format("M is not a multiple of {} ranks", topology.ranks));
   }
   selected.why = fmt::format("no measurement for {} on {}, elements of {} bytes",
                              to_text(request.size),

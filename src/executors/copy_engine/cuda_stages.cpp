@@ -29,15 +29,20 @@ void CudaStages::copy_now(const CudaCopy& copy, Stream stream) {
   if (status_.is_ok()) status_ = cuda_.copy_async(copy.to, copy.from, copy.bytes, stream);
 }
 
+// What lies before the output wraps around, and is beyond it, too.
+std::size_t CudaStages::offset_of(const void* to) const {
+  return reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(output_);
+}
+
 // A pass through staging may bring a part of a chunk: the pass that brings its end announces it.
 void CudaStages::copy_and_announce(const CudaCopy& copy) {
-  // What lies before the output wraps around, and is beyond it, too.
-  const std::size_t offset =
-      reinterpret_cast<std::uintptr_t>(copy.to) - reinterpret_cast<std::uintptr_t>(output_);
-  if (offset >= output_bytes_) return copy_now(copy, lane_.stream);
-  for (std::size_t done = 0; done < copy.bytes;) {
+  const std::size_t offset = offset_of(copy.to);
+  if (offset >= pieces_bytes_) return copy_now(copy, lane_.stream);
+  const std::size_t there = arrivals_.output_bytes - std::min(offset, arrivals_.output_bytes);
+  const std::size_t wanted = std::min(copy.bytes, there);
+  for (std::size_t done = 0; done < wanted;) {
     const std::size_t left = arrivals_.left_of(offset + done);
-    const std::size_t bytes = std::min(left, copy.bytes - done);
+    const std::size_t bytes = std::min(left, wanted - done);
     copy_now({static_cast<std::byte*>(copy.to) + done,
               static_cast<const std::byte*>(copy.from) + done, bytes},
              lane_.stream);
@@ -70,7 +75,11 @@ void CudaStages::reduce(const KernelArgs& part, Publish) {
 
 void CudaStages::copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) {
   end_batch();
-  if (arrivals_.words != nullptr && !arrivals_.with_own) return;
+  if (arrivals_.words != nullptr) {
+    if (!arrivals_.with_own) return;
+    bytes =
+        std::min(bytes, arrivals_.output_bytes - std::min(offset_of(to), arrivals_.output_bytes));
+  }
   if (bytes > 0) copy_now({to, from, bytes}, stream_);
 }
 

@@ -23,11 +23,12 @@ class CudaStages : public Stages {
       : cuda_(cuda), body_(body), lane_(lane), stream_(stream), barrier_(barrier) {}
 
   // Copies into `output` from here on are cut into chunks, each followed by a write of its word by
-  // a stream memory operation. The device has these.
+  // a stream memory operation. The device has these. What is behind the end of the output, in
+  // `bytes` of equal pieces, is not copied.
   void announce(const Arrivals& arrivals, const std::byte* output, std::size_t bytes) {
     arrivals_ = arrivals;
     output_ = output;
-    output_bytes_ = bytes;
+    pieces_bytes_ = bytes;
   }
 
   void reduce(const KernelArgs& part, Publish publish) override;
@@ -50,6 +51,7 @@ class CudaStages : public Stages {
 
  private:
   void copy_now(const CudaCopy& copy, Stream stream);
+  std::size_t offset_of(const void* to) const;
   void copy_and_announce(const CudaCopy& copy);
   void write_words();
   Mark mark(Stream stream);
@@ -65,7 +67,7 @@ class CudaStages : public Stages {
   std::vector<CudaMemoryOperation> words_;
   Arrivals arrivals_ = {};
   const std::byte* output_ = nullptr;
-  std::size_t output_bytes_ = 0;
+  std::size_t pieces_bytes_ = 0;
   Status status_ = Status::ok();
 };
 

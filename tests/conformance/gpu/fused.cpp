@@ -3,6 +3,7 @@
 // ArrivalLane, PipelinedGpus, StreamWaits), and the kernel alone in unit_parts (GatedOnGpu).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <random>
@@ -27,7 +28,8 @@ constexpr int kCalls = 4;
 constexpr std::size_t kElement = 2;
 
 struct LayerSize {
-  std::size_t rows, n, k;  // rows of a shard
+  std::size_t rows, n, k;   // rows of a shard
+  std::size_t missing = 0;  // of all shards, at the end of A: less than there are ranks
 };
 
 std::vector<std::byte> random_bf16(std::size_t count, unsigned seed) {
@@ -61,8 +63,9 @@ class Layer {
   }
 
   std::size_t ranks() const { return static_cast<std::size_t>(rank_.size()); }
+  std::size_t m() const { return ranks() * size_.rows - std::min(size_.missing, ranks() - 1); }
   std::size_t shard_bytes() const { return size_.rows * size_.k * kElement; }
-  std::size_t c_bytes() const { return ranks() * size_.rows * size_.n * kElement; }
+  std::size_t c_bytes() const { return m() * size_.n * kElement; }
   std::byte* a(int call) const {
     return static_cast<std::byte*>(a_.data()) + static_cast<std::size_t>(call) * shard_bytes();
   }
@@ -73,7 +76,7 @@ class Layer {
     return {.a = a(number),
             .b = b_.get(),
             .c = c(number),
-            .m = ranks() * size_.rows,
+            .m = m(),
             .n = size_.n,
             .k = size_.k,
             .b_layout = MatrixLayout::kColumnMajor,
@@ -118,7 +121,7 @@ class Layer {
     require_ok(matmul(stream(), {.a = gathered_.get(),
                                  .b = b_.get(),
                                  .c = c(number),
-                                 .m = ranks() * size_.rows,
+                                 .m = m(),
                                  .n = size_.n,
                                  .k = size_.k,
                                  .b_layout = MatrixLayout::kColumnMajor,
@@ -165,9 +168,14 @@ bool can_run(const Layer& layer, Rank& rank, std::string_view algorithm) {
 bool can_fuse(const Layer& layer, Rank& rank) { return can_run(layer, rank, "fused"); }
 
 // Fresh inputs, and no synchronization between the calls; one rank's input comes late, another
-// rank's each time. Shards are whole tiles, less than one, and no multiple.
+// rank's each time. Shards are whole tiles, less than one, and no multiple; the last ones are
+// shorter, or empty.
 void fresh_layers(Rank& rank) {
-  for (const LayerSize& size : {LayerSize{1024, 1792, 4096}, {64, 256, 512}, {200, 520, 1000}}) {
+  for (const LayerSize& size : {LayerSize{1024, 1792, 4096},
+                                {64, 256, 512},
+                                {200, 520, 1000},
+                                {200, 520, 1000, 1},
+                                {1, 256, 512, 7}}) {
     Layer layer(rank, size);
     if (!can_fuse(layer, rank)) return;
     rank.meet();

@@ -175,7 +175,13 @@ TEST(LaunchTest, AnnouncedCopiesAreCutIntoChunksAndEachIsFollowedByItsWord) {
   from.fill(std::byte{1});
   CopyLane same{.stream = stream};
   CudaStages stages(cuda, {}, same, stream);
-  stages.announce({words.data(), 7, 10, 4, 3}, to.data(), to.size());
+  stages.announce({.words = words.data(),
+                   .value = 7,
+                   .piece_bytes = 10,
+                   .chunk_bytes = 4,
+                   .output_bytes = 30,
+                   .chunks = 3},
+                  to.data(), to.size());
   std::array<std::byte, 3> elsewhere{};
   stages.copy(elsewhere.data(), from.data(), 2);
   const auto copy = [&](std::size_t first, std::size_t bytes) {

@@ -116,6 +116,22 @@ TEST_F(AllGatherMatmulGpus, WhatIsRefusedHasEnqueuedNothing) {
   EXPECT_THAT(enqueued_, ElementsAre("gather on 0", "own on 0"));
 }
 
+// Its place tells where the others' A is.
+TEST_F(AllGatherMatmulGpus, FusedAsksForTheAOfRanksWithoutRows) {
+  MatmulEngine engine(surroundings());
+  AllGatherMatmul one = call(1);
+  one.m = 1;
+  one.a = nullptr;
+  one.algorithm = "fused";
+  const Status status = all_gather_matmul(group(1), one, engine);
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(status.message(),
+            "all_gather_matmul/fused: a is null, which has to be in symmetric memory on ranks "
+            "without rows, too");
+  EXPECT_THAT(enqueued_, ElementsAre());
+  require_ok(group(1).status());
+}
+
 TEST_F(AllGatherMatmulGpus, ACaptureNeedsAProductThatIsPrepared) {
   cublas_lt_ = STUB_CUBLAS_LT;
   MatmulEngine engine(surroundings());

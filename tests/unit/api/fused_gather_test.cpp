@@ -58,7 +58,8 @@ class FusedRanks {
                        .output = gathered(rank),
                        .count = told.size() * rows_ * kK,
                        .dtype = DataType::kBfloat16,
-                       .stream = streams[at(rank)]},
+                       .stream = streams[at(rank)],
+                       .arrivals = {.output_bytes = m * kK * 2}},
             .product = {.a = gathered(rank),
                         .b = b,
                         .c = b + kOther,
@@ -68,10 +69,11 @@ class FusedRanks {
                         .backend = Backend::kCuda},
             .engine = *engines[at(rank)]};
   }
-  Status run(int rank, int seed) {
+  Status run(int rank, int seed) { return run(rank, seed, told.size() * rows_); }
+  Status run(int rank, int seed, std::size_t m) {
     require_ok(gpus.cuda.set_device(rank));
     require_ok(gpus.cuda.set_async(shard(rank), seed + rank, shard_bytes(), streams[at(rank)]));
-    return run_fused(gpus.groups[at(rank)].impl(), call(rank, told.size() * rows_));
+    return run_fused(gpus.groups[at(rank)].impl(), call(rank, m));
   }
 
   FakeGpus gpus;
@@ -164,6 +166,33 @@ TEST(FusedGather, ACallEnqueuesNoMoreThanItNeeds) {
   }
 }
 
+// The last shard is shorter; it is empty; there is one alone. Ranks without rows take part.
+TEST(FusedGather, NothingIsBroughtFromBehindTheLastRow) {
+  constexpr int kRanks = 3;
+  for (const std::size_t m : {300u, 4u, 1u}) {
+    FusedRanks ranks(kRanks, (m + kRanks - 1) / kRanks);
+    on_all_ranks(kRanks, [&](int r) {
+      std::memset(ranks.gathered(r), 0xff, kRanks * ranks.shard_bytes());
+      require_ok(ranks.run(r, 10, m));
+    });
+    for (int r = 0; r < kRanks; ++r) {
+      require_ok(ranks.gpus.cuda.synchronize(ranks.streams[FusedRanks::at(r)]));
+      const Arrival& arrival = ranks.told[FusedRanks::at(r)]->arrival;
+      ASSERT_EQ(arrival.plan.chunks, 1);
+      for (int of = 0; of < kRanks; ++of) {
+        const std::size_t first = FusedRanks::at(of) * ranks.rows_;
+        const std::size_t rows = std::min(m - std::min(m, first), ranks.rows_);
+        const bool comes = of != r && rows > 0;
+        EXPECT_EQ(arrival.flags[of], comes ? arrival.epoch : 0u) << m << " " << r << " " << of;
+        for (std::size_t row = 0; row < ranks.rows_; ++row) {
+          const bool is_there = of != r && row < rows;
+          EXPECT_EQ(ranks.piece(r, of)[row * kK * 2], std::byte(is_there ? 10 + of : 0xff));
+        }
+      }
+    }
+  }
+}
+
 TEST(FusedGather, TheOwnRowsAreBroughtWhereTheyAreAskedFor) {
   FusedRanks ranks(2, 128);
   on_all_ranks(2, [&](int r) {
@@ -191,13 +220,16 @@ TEST(FusedGather, WhatItRefusesLeavesTheGroupUsable) {
   EXPECT_EQ(refusal(ranks.call(0, 256)),
             "all_gather_matmul/fused: call plan() of such a call once before the capture");
   (void)ranks.gpus.cuda.end_capture(ranks.streams[0]);
-  EXPECT_EQ(refusal(ranks.call(0, 255)),
-            "all_gather_matmul/fused: M 255 is not a multiple of 2 ranks");
   const std::byte* const plain = take(ranks.gpus.cuda.allocate(0, ranks.shard_bytes()));
   FusedGather staged = ranks.call(0, 256);
   staged.gather.input = plain;
   EXPECT_EQ(plan_fused(group, staged).status().message(),
             "all_gather_matmul/fused: A has to be in symmetric memory");
+  FusedGather uneven = ranks.call(0, 255);
+  uneven.gather.input = plain;
+  EXPECT_EQ(plan_fused(group, uneven).status().message(),
+            "all_gather_matmul/fused: A has to be in symmetric memory, also that of ranks with "
+            "fewer rows, or without");
   FusedGather fp32 = ranks.call(0, 256);
   fp32.product.dtype = DataType::kFloat32;
   EXPECT_THAT(refusal(fp32), HasSubstr("it multiplies bf16 and fp16, not fp32"));
