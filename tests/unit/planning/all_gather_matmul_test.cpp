@@ -91,7 +91,7 @@ TEST(SelectAllGatherMatmul, AnEntryHoldsForAFactorOfTwoInEachDirection) {
   const auto algorithm = [&](const AllGatherMatmulSize& size) {
     return selected(table, {.size = size}).algorithm();
   };
-  for (const std::size_t holds : {708, 1000, 1414}) {
+  for (const std::size_t holds : {712, 1000, 1408}) {
     EXPECT_EQ(algorithm({holds, 1000, 1000}), How::kFused) << holds;
     EXPECT_EQ(algorithm({1000, holds, 1000}), How::kFused) << holds;
     EXPECT_EQ(algorithm({1000, 1000, holds}), How::kFused) << holds;
@@ -106,7 +106,7 @@ TEST(SelectAllGatherMatmul, AnEntryHoldsForAFactorOfTwoInEachDirection) {
 TEST(SelectAllGatherMatmul, OfSeveralEntriesTheNearestDecides) {
   AllGatherMatmulEntry near = tiles_entry({1300, 1000, 1000});
   const TuningTable table = sizes_of({fused_entry({1000, 1000, 1000}), near});
-  EXPECT_EQ(selected(table, {.size = {1100, 1000, 1000}}).algorithm(), How::kFused);
+  EXPECT_EQ(selected(table, {.size = {1104, 1000, 1000}}).algorithm(), How::kFused);
   EXPECT_EQ(selected(table, {.size = {1200, 1000, 1000}}).algorithm(), How::kPipelinedTiles);
   EXPECT_EQ(selected(table, {.size = {1300, 1000, 800}}).algorithm(), How::kPipelinedTiles);
 }
@@ -136,7 +136,7 @@ TEST(SelectAllGatherMatmul, TheCallAndSettingsComeBeforeTables) {
   EXPECT_EQ(selected(table, request).algorithm(), How::kPipelinedRing);
   EXPECT_EQ(selected(table, request).source, PlanSource::kOverride);
   request.only_nccl = false;
-  request.size.m = 8193;  // a gathered A of more than 128 MiB
+  request.size.m = 8200;  // a gathered A of more than 128 MiB
   EXPECT_EQ(selected(table, request).algorithm(), How::kFused);
   request.algorithm = "pipelined_shift";
   EXPECT_EQ(selected(table, request).algorithm(), How::kPipelinedShift);
@@ -144,6 +144,17 @@ TEST(SelectAllGatherMatmul, TheCallAndSettingsComeBeforeTables) {
   request.algorithm = "fastest";
   EXPECT_THAT(select(request, eight_h200(), table).status().message(),
               HasSubstr("unknown algorithm of all_gather_matmul 'fastest'"));
+}
+
+// It needs the place of A on ranks without rows, too, which a caller of unfused need not give.
+TEST(SelectAllGatherMatmul, ATableDoesNotFuseUnevenShards) {
+  const TuningTable table = sizes_of({fused_entry()});
+  AllGatherMatmulRequest request = {.size = kSize};
+  request.size.m += 1;
+  EXPECT_EQ(selected(table, request).algorithm(), How::kUnfused);
+  EXPECT_THAT(selected(table, request).why, HasSubstr("M is not a multiple of 8 ranks"));
+  request.algorithm = "fused";
+  EXPECT_EQ(selected(table, request).algorithm(), How::kFused);
 }
 
 TEST(SelectAllGatherMatmul, WhatCannotRunIsReplacedWithAReason) {
