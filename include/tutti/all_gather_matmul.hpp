@@ -17,8 +17,9 @@
 namespace tutti {
 
 /// What "pipelined_shift", "pipelined_ring" and "pipelined_tiles" do differently; the other
-/// algorithms ignore it. Equal on every rank. kInvalidArgument: a value that is not allowed,
-/// whatever the algorithm.
+/// algorithms ignore it, and so does a call that names no algorithm, if a tuning table names a
+/// pipeline with options of its own. Equal on every rank. kInvalidArgument: a value that is not
+/// allowed, whatever the algorithm.
 struct AllGatherMatmulPipeline {
   /// Which of two ranks moves the data: "get", the one that receives; "put", the one that sends.
   std::string_view protocol = "get";
@@ -60,7 +61,7 @@ struct AllGatherMatmul {
   std::size_t workspace_bytes = 0;
   Stream stream = nullptr;
   /// Forces "unfused", "pipelined_shift", "pipelined_ring", "pipelined_tiles" or "fused". Empty:
-  /// "unfused".
+  /// the fastest by measurement, see all_gather_matmul().
   std::string_view algorithm = {};
   AllGatherMatmulPipeline pipeline = {};
   /// Timeout of this call; see CallOptions::timeout.
@@ -91,6 +92,16 @@ struct AllGatherMatmul {
 /// call with other sizes or options is collective: ranks compare them, and allocate that memory.
 /// The communicator keeps it for the 16 such calls that were made last; so later calls exchange and
 /// allocate nothing. Each wait for a rank has the call's timeout.
+///
+/// **Without a name**, TUTTI_TUNE decides (`all_gather_matmul:@unfused` forbids all others), then
+/// the tuning tables, for this kind and number of GPUs, size of elements, and m, n (of all products
+/// together) and k within a factor of sqrt(2) of those measured. If no entry holds, it is unfused.
+/// Only calls with measurements can therefore run "fused", which occupies every SM while it waits.
+/// `tutti tune all_gather_matmul` writes the table. If the named algorithm cannot run the call,
+/// unfused runs instead: because of m, the type, a capture, an `a` that is not symmetric, or no
+/// memory for a pipeline. These must be alike on every rank, or the ranks wait until the timeout.
+/// If addresses or leading dimensions of only one rank do not allow "fused", that rank takes part
+/// in the gather of the others and multiplies afterwards. plan() says what runs, and why.
 ///
 /// **Order.** On CUDA both are enqueued in `stream`, and C is valid when the stream has passed
 /// them. On the host backend C is valid when the call returns.
@@ -141,14 +152,15 @@ struct AllGatherMatmulPlan {
   /// What it consists of: "all_gather/push, own_matmul 128x256x64, cluster 2x1, 4 stages",
   /// "pipelined_tiles, get, 8 tiles, 4 streams, host_matmul"
   std::string config;
-  std::string why;  ///< what decided
+  std::string why;  ///< what decided: a measurement, a setting, or what prevents an algorithm
 };
 /// The plan of a call, without running it; not collective. It also prepares the product, which may
 /// then run in a capture. Errors: those of all_gather_matmul().
 TUTTI_API Result<AllGatherMatmulPlan> plan(const Communicator& communicator,
                                            const AllGatherMatmul& call);
 
-/// A text that explains the choice: the algorithms, then how A is gathered and multiplied.
+/// A text that explains the choice: the algorithms, with times where a table has them, then how A
+/// is gathered and multiplied.
 TUTTI_API Result<std::string> explain(const Communicator& communicator,
                                       const AllGatherMatmul& call);
 

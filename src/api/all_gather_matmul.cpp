@@ -190,8 +190,7 @@ Result<std::optional<Instead>> instead_of(const Communicator& communicator,
   std::optional<Instead> instead;
   const bool unsupported = status.code() == StatusCode::kUnsupported;
   // Every rank is told that one has no memory for a pipeline.
-  const bool exhausted =
-      status.code() == StatusCode::kResourceExhausted && pipelines_it(checked);
+  const bool exhausted = status.code() == StatusCode::kResourceExhausted && pipelines_it(checked);
   if (!checked.selected.is_by_table() || !(unsupported || exhausted)) return instead;
   instead.emplace(Instead{unfused_instead(checked.selected, status.message())});
   if (!fuses(checked)) return instead;
@@ -207,8 +206,7 @@ Result<std::optional<Instead>> instead_of(const Communicator& communicator,
   return instead;
 }
 
-Status run_selected(Communicator& communicator, const CheckedCall& checked,
-                    MatmulEngine& engine) {
+Status run_selected(Communicator& communicator, const CheckedCall& checked, MatmulEngine& engine) {
   if (pipelines_it(checked)) {
     TUTTI_ASSIGN(const auto pipelined, pipelined_of(communicator, checked, engine));
     return communicator.impl().execute(pipelined);
@@ -231,8 +229,7 @@ Status run_call(Communicator& communicator, const CheckedCall& checked, MatmulEn
 Result<Request> question_of(const Communicator& communicator, const CheckedCall& checked,
                             bool by_copy_engines = false) {
   TUTTI_ASSIGN(Call gather, gather_of(checked.problem, checked.call));
-  return communicator.impl().question(by_copy_engines ? by_copy_engine(std::move(gather))
-                                                      : gather);
+  return communicator.impl().question(by_copy_engines ? by_copy_engine(std::move(gather)) : gather);
 }
 
 Result<AllGatherMatmulPlan> make_fused_plan(const Communicator& communicator,

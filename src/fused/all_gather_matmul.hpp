@@ -59,8 +59,8 @@ bool overlaps(const AllGatherMatmulProblem& problem);
 struct WhyNotOverlapped {
   std::string pipelined, fused;
 };
-// The problem, then a line for each algorithm, with its time if a table has it; * marks the selected
-// one.
+// The problem, then a line for each algorithm, with its time if a table has it; * marks the
+// selected one.
 std::string explain(const AllGatherMatmulProblem& problem, const SelectedAllGatherMatmul& selected,
                     const WhyNotOverlapped& why_not);
 

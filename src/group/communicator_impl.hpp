@@ -62,8 +62,8 @@ class CommunicatorImpl : private GroupServices {
   int device() const override { return device_; }
   const Topology& topology() const override { return topology_; }
   const TuningTable& table() const { return *table_; }
-  const std::string& tune() const { return settings_.tune; }   // the text of TUTTI_TUNE
-  bool only_nccl() const { return settings_.only_nccl; }       // TUTTI_DISABLE
+  const std::string& tune() const { return settings_.tune; }  // the text of TUTTI_TUNE
+  bool only_nccl() const { return settings_.only_nccl; }      // TUTTI_DISABLE
   Bootstrap& bootstrap() override { return *bootstrap_; }
   SymmetricHeap* heap() override { return heap_.get(); }
   const std::string& why_no_heap() const override { return why_no_heap_; }

@@ -100,8 +100,8 @@ double distance(const AllGatherMatmulEntry& entry, const Topology& topology,
                     entry.ranks == topology.ranks && topology.nodes() == 1;
   if (!here || entry.element_bytes != element_bytes) return 0;
   double product = 1;
-  for (const double each : {ratio(entry.size.m, size.m), ratio(entry.size.n, size.n),
-                            ratio(entry.size.k, size.k)}) {
+  for (const double each :
+       {ratio(entry.size.m, size.m), ratio(entry.size.n, size.n), ratio(entry.size.k, size.k)}) {
     if (each > std::numbers::sqrt2) return 0;
     product *= each;
   }
@@ -135,10 +135,9 @@ Result<SelectedAllGatherMatmul> select(const AllGatherMatmulRequest& request,
     // It needs the place of A on ranks without rows, which then may have none.
     return unfused_instead(selected, fmt::format("M is not a multiple of {} ranks", topology.ranks));
   }
-  selected.why = fmt::format("no measurement for {} on {}, elements of {} bytes",
-                             to_text(request.size),
-                             name_of_machine(topology.backend, topology.gpu, topology.ranks),
-                             size_of(request.dtype));
+  selected.why = fmt::format(
+      "no measurement for {} on {}, elements of {} bytes", to_text(request.size),
+      name_of_machine(topology.backend, topology.gpu, topology.ranks), size_of(request.dtype));
   return selected;
 }
 

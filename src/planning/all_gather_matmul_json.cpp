@@ -17,10 +17,9 @@ constexpr int kMostMeasuredRanks = 1 << 20;
 constexpr std::size_t kMostMeasuredExtent = std::size_t{1} << 40;
 constexpr std::size_t kMostElementBytes = 8;
 constexpr std::array<std::string_view, 19> kAllGatherMatmulFields = {
-    "collective", "backend",    "gpu",       "ranks",        "element_bytes", "m",
-    "n",          "k",          "algorithm", "protocol",     "streams",       "tiles",
-    "time_us",    "unfused_us", "runner_up", "runner_up_us", "date",          "driver",
-    "samples"};
+    "collective", "backend",      "gpu",      "ranks",   "element_bytes", "m",       "n",
+    "k",          "algorithm",    "protocol", "streams", "tiles",         "time_us", "unfused_us",
+    "runner_up",  "runner_up_us", "date",     "driver",  "samples"};
 
 std::string id_of(AllGatherMatmulAlgorithm algorithm) {
   return fmt::format("{}/{}", kAllGatherMatmul, to_string(algorithm));
@@ -33,9 +32,8 @@ AllGatherMatmulWay read_way(TableFields& fields) {
   if (!fields.status().is_ok()) return way;
   const bool pipelined = is_pipelined(way.algorithm);
   const bool tiled = way.algorithm == AllGatherMatmulAlgorithm::kPipelinedTiles;
-  for (const auto& [field, has] :
-       {std::pair("protocol", pipelined), std::pair("streams", pipelined),
-        std::pair("tiles", tiled)}) {
+  for (const auto& [field, has] : {std::pair("protocol", pipelined),
+                                   std::pair("streams", pipelined), std::pair("tiles", tiled)}) {
     if (!has && fields.has(field)) {
       fields.fail(field, fmt::format("is no option of {}", to_string(way.algorithm)));
     }

@@ -203,6 +203,12 @@ void write_results(Corpus& corpus) {
   tuned.runner_up = "nccl";
   tuned.runner_up_us = 6.25;
   corpus.write("results/tuned", cli::to_json_text(tuned));
+  cli::TunedAllGatherMatmul pipeline;
+  pipeline.best.way = {AllGatherMatmulAlgorithm::kPipelinedRing, pipelines::Protocol::kPut, 2, 0};
+  pipeline.best.time_us = 7.5;
+  pipeline.best.unfused_us = 9.25;
+  pipeline.best.samples = 30;
+  corpus.write("results/tuned_all_gather_matmul", cli::to_json_text(pipeline));
   corpus.write("results/alive", cli::to_json_text(cli::Alive{}));
   const nlohmann::json topology = Topology{};
   corpus.write("results/topology", topology.dump());
@@ -227,6 +233,20 @@ void write_tables(Corpus& corpus) {
   cuda.runner_up_us = 9.5;
   corpus.write("tuning_table/host", write_tuning_json({{host}}));
   corpus.write("tuning_table/both", write_tuning_json({{host, cuda}}));
+  const AllGatherMatmulEntry tiles{
+      .gpu = "NVIDIA H200",
+      .ranks = 2,
+      .element_bytes = 2,
+      .size = {8192, 3584, 8192},
+      .way = {AllGatherMatmulAlgorithm::kPipelinedTiles, pipelines::Protocol::kPut, 2, 4},
+      .time_us = 700,
+      .unfused_us = 956,
+      .runner_up = AllGatherMatmulAlgorithm::kFused,
+      .runner_up_us = 708,
+      .date = "2026-11-26",
+      .driver = "580.159",
+      .samples = 30};
+  corpus.write("tuning_table/all_gather_matmul", write_tuning_json({{cuda}, {tiles}}));
   corpus.write("tuning_table/empty", write_tuning_json({}));
 }
 

@@ -81,6 +81,20 @@ void check_overrides(std::string_view text) {
             "overrides that are written and read are the same");
 }
 
+void check_all_gather_matmul_overrides(std::string_view text) {
+  const auto overrides = parse_all_gather_matmul_overrides(text);
+  if (!overrides.is_ok()) return;
+  std::string written;
+  for (const AllGatherMatmulOverride& one : *overrides) {
+    must_hold(one.min_bytes <= one.max_bytes, "a range does not end before it begins");
+    written += fmt::format("{}:{}-{}:@{};", kAllGatherMatmul, one.min_bytes, one.max_bytes,
+                           to_string(one.algorithm));
+  }
+  const auto again = parse_all_gather_matmul_overrides(written);
+  must_hold(again.is_ok() && *again == *overrides,
+            "overrides that are written and read are the same");
+}
+
 void check_addresses(std::string_view text) {
   if (const auto id = GroupId::from_text(text); id.is_ok()) {
     const auto again = GroupId::from_text(id->to_text());
@@ -110,6 +124,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Lines lines = lines_of(text);
   check_settings(text, lines);
   check_launch(lines);
+  check_all_gather_matmul_overrides(text);
   check_overrides(text);
   check_addresses(text);
   return 0;

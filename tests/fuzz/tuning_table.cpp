@@ -18,6 +18,18 @@ void check_entry(const TuningEntry& entry) {
   must_hold(entry.backend != Backend::kAuto, "a machine is of one kind");
 }
 
+void check_entry(const AllGatherMatmulEntry& entry) {
+  must_hold(entry.ranks > 0 && entry.samples > 0 && entry.element_bytes > 0,
+            "something was measured");
+  must_hold(entry.size.m > 0 && entry.size.n > 0 && entry.size.k > 0, "matrices have elements");
+  must_hold(entry.time_us >= 0 && entry.time_us <= entry.unfused_us, "none loses to unfused");
+  must_hold(is_pipelined(entry.way.algorithm) == (entry.way.streams > 0), "pipelines have streams");
+  must_hold(entry.way.streams <= pipelines::kMostPipelineStreams &&
+                entry.way.tiles <= pipelines::kMostPipelineTiles,
+            "a pipeline can be run");
+  must_hold(entry.backend != Backend::kAuto, "a machine is of one kind");
+}
+
 // The entry that is found holds the size that was looked for.
 void check_lookup(const TuningTable& table) {
   Topology topology;
@@ -30,6 +42,12 @@ void check_lookup(const TuningTable& table) {
     if (!match) continue;
     must_hold(match->entry->min_bytes <= bytes && bytes <= match->entry->max_bytes,
               "nothing is extrapolated");
+  }
+  const AllGatherMatmulSize size = {8192, 3584, 8192};
+  const auto match = table.find(size, 2, topology);
+  if (match) {
+    const double away = distance(*match->entry, topology, 2, size);
+    must_hold(away >= 1 && away < 2.83, "an entry holds for a factor of 2 in each size");
   }
 }
 
@@ -44,10 +62,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     must_hold(entries.status().message().starts_with("table.json: "), "an error names its file");
     return 0;
   }
-  for (const TuningEntry& entry : *entries) fuzz::check_entry(entry);
+  for (const TuningEntry& entry : entries->collectives) fuzz::check_entry(entry);
+  for (const AllGatherMatmulEntry& entry : entries->all_gather_matmul) fuzz::check_entry(entry);
   const auto again = parse_tuning_json(write_tuning_json(*entries), "again.json");
   must_hold(again.is_ok() && *again == *entries, "a table that is written and read is the same");
-  const auto table = TuningTable::from_sources({{PlanSource::kUserFile, "table.json", *entries}});
+  const auto table = TuningTable::from_sources(
+      {{PlanSource::kUserFile, "table.json", entries->collectives, entries->all_gather_matmul}});
   if (table.is_ok()) fuzz::check_lookup(*table);
   return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/knobs.hpp"
 #include "base/try.hpp"
 #include "bench/matmul/shapes.hpp"
 #include "exit_code.hpp"
@@ -99,6 +100,66 @@ Result<FusedQuestion> read_fused(const ExplainPipelinesArguments& a, const Descr
   return question;
 }
 
+// Ranks of one host, each with a GPU of its own.
+Result<Topology> read_ranks(const ExplainPipelinesArguments& a, const FusedQuestion& question) {
+  TUTTI_ASSIGN(const Backend backend, parse_backend(a.backend.empty() ? "cuda" : a.backend));
+  if (backend == Backend::kHost) {
+    if (!a.gpu.empty()) return wrong("--gpu describes ranks for --backend cuda");
+    return Topology{.backend = backend, .ranks = question.ranks};
+  }
+  return Topology{.backend = Backend::kCuda,
+                  .ranks = question.ranks,
+                  .gpu = std::string(question.gpu.name),
+                  .compute = question.gpu.compute,
+                  .multiprocessors = question.gpu.multiprocessors,
+                  .nvlinks = question.gpu.nvlinks};
+}
+
+// Of a call that names no algorithm.
+void read_call(const Description& description, PipelinesQuestion& question) {
+  static const std::string tune = Knobs::process().text("TUTTI_TUNE");  // the request names it
+  question.call = {.size = {.m = description.m, .k = description.k},
+                   .dtype = description.dtype,
+                   .tune = tune,
+                   .only_nccl = Knobs::process().flag("TUTTI_DISABLE")};
+  for (const auto& product : description.products) question.call.size.n += product.n;
+}
+
+std::string choice_text(const SelectedAllGatherMatmul& selected) {
+  const bool decided = selected.source != PlanSource::kModel;
+  return fmt::format("auto: {}{}; {}\n", to_text(selected.way),
+                     decided ? fmt::format(" ({})", to_string(selected.source)) : "", selected.why);
+}
+
+nlohmann::ordered_json choice_json(const SelectedAllGatherMatmul& selected) {
+  const AllGatherMatmulWay& way = selected.way;
+  nlohmann::ordered_json json = {{"algorithm", to_string(way.algorithm)}, {"why", selected.why}};
+  if (selected.source != PlanSource::kModel) json["source"] = to_string(selected.source);
+  if (way.streams > 0) json["protocol"] = to_string(way.protocol);
+  if (way.streams > 0) json["streams"] = way.streams;
+  if (way.tiles > 0) json["tiles"] = way.tiles;
+  if (selected.entry != nullptr) {
+    json["measured"] = {{"algorithm", to_string(selected.entry->way.algorithm)},
+                        {"time_us", selected.entry->time_us},
+                        {"unfused_us", selected.entry->unfused_us}};
+  }
+  return json;
+}
+
+void add_assumed_machine(CLI::App& command, ExplainPipelinesArguments& a) {
+  command.option_defaults()->group("Machine");
+  command.add_option("--gpu", a.gpu, "Assume ranks with such a GPU")
+      ->type_name("NAME")
+      ->default_str("h200");
+  command.add_option("--backend", a.backend, "Where a call would run that names no algorithm")
+      ->type_name("host|cuda")
+      ->default_str("cuda");
+  command.option_defaults()->group("Prediction of fused");
+  command.add_option("--layout", a.layout, "Layout of B")
+      ->type_name("row|column")
+      ->default_str("row");
+}
+
 }  // namespace
 
 void add_explain_pipelines_options(CLI::App& command, ExplainPipelinesArguments& a) {
@@ -144,13 +205,7 @@ void add_explain_pipelines_options(CLI::App& command, ExplainPipelinesArguments&
                   "on: a stream begins after the first transfer of the stream before it")
       ->type_name("on|off")
       ->default_str("off");
-  command.option_defaults()->group("Prediction of fused");
-  command.add_option("--gpu", a.gpu, "Assume ranks with such a GPU")
-      ->type_name("NAME")
-      ->default_str("h200");
-  command.add_option("--layout", a.layout, "Layout of B")
-      ->type_name("row|column")
-      ->default_str("row");
+  add_assumed_machine(command, a);
   command.option_defaults()->group("Output");
   command.add_option("--rank", a.rank, "Also show what this rank enqueues, step by step")
       ->type_name("N");
@@ -166,6 +221,8 @@ Result<PipelinesQuestion> read_pipelines_question(const ExplainPipelinesArgument
   PipelinesQuestion question;
   TUTTI_ASSIGN(Description description, read_description(a));
   TUTTI_ASSIGN(const FusedQuestion fused, read_fused(a, description));
+  TUTTI_ASSIGN(question.topology, read_ranks(a, fused));
+  read_call(description, question);
   const std::string named = a.algorithms.empty() ? "pipelined_shift" : a.algorithms;
   for (const std::string_view name : split(named)) {
     if (name == kFusedName) {
@@ -184,8 +241,14 @@ Result<PipelinesQuestion> read_pipelines_question(const ExplainPipelinesArgument
   return question;
 }
 
-Result<std::string> pipelines_text(const PipelinesQuestion& question) {
+Result<std::string> pipelines_text(const PipelinesQuestion& question, const TuningTable* table) {
   std::string text;
+  nlohmann::ordered_json all = nlohmann::ordered_json::object();
+  if (table != nullptr) {
+    TUTTI_ASSIGN(const auto selected, select(question.call, question.topology, *table));
+    text = choice_text(selected);
+    all["auto"] = choice_json(selected);
+  }
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const Description& description : question.descriptions) {
     TUTTI_ASSIGN(const pipelines::Program program, pipelines::derive(description));
@@ -199,7 +262,7 @@ Result<std::string> pipelines_text(const PipelinesQuestion& question) {
     text += fmt::format("RANK {}, BY STREAM:\n{}", question.rank,
                         pipelines::print(program, instructions));
   }
-  nlohmann::ordered_json all = {{"pipelines", json}};
+  all["pipelines"] = json;
   if (question.fused) {
     TUTTI_ASSIGN(const std::vector<FusedForecast> forecasts, fused_forecasts(*question.fused));
     text += (text.empty() ? "" : "\n") + fused_text(*question.fused, forecasts);
@@ -214,7 +277,14 @@ int run_explain_pipelines(const ExplainPipelinesArguments& arguments) {
     tell_line(stderr, "tutti explain all_gather_matmul: {}", question.status().message());
     return kUsage;
   }
-  const auto text = pipelines_text(*question);
+  const Knobs& knobs = Knobs::process();
+  const auto table =
+      TuningTable::load(knobs.path("TUTTI_TUNING_FILE"), knobs.path("TUTTI_TUNING_CACHE"));
+  if (!table.is_ok()) {
+    tell_line(stderr, "tutti explain all_gather_matmul: {}", table.status().to_string());
+    return kFailure;
+  }
+  const auto text = pipelines_text(*question, &*table);
   if (!text.is_ok()) {
     tell_line(stderr, "tutti explain all_gather_matmul: {}", text.status().message());
     return kUsage;

@@ -148,7 +148,8 @@ void add_tune(CLI::App& app, AllTuneArguments& all, Answer& answer,
       "all_gather_matmul",
       "Measure which algorithms of all_gather_matmul are fastest, and write a tuning table");
   add_tune_all_gather_matmul_options(command, fused);
-  command.callback([&] { answer = [&] { return run_tune_all_gather_matmul(fused, command_line); }; });
+  command.callback(
+      [&] { answer = [&] { return run_tune_all_gather_matmul(fused, command_line); }; });
   tune.callback([&] {
     if (answer) return;  // the subcommand's
     answer = [&] { return run_tune(a, command_line); };
@@ -220,7 +221,7 @@ void add_explained_matmul(CLI::App& explain, ExplainMatmulArguments& a, Answer& 
 
 void add_explained_pipelines(CLI::App& explain, ExplainPipelinesArguments& a, Answer& answer) {
   CLI::App& command = *explain.add_subcommand(
-      "all_gather_matmul", "Show the program of a pipeline: streams, transfers, waits and matmuls");
+      "all_gather_matmul", "Show which algorithm a call would use, and programs of pipelines");
   add_explain_pipelines_options(command, a);
   command.callback([&] { answer = [&] { return run_explain_pipelines(a); }; });
 }

@@ -38,9 +38,8 @@ AllGatherMatmulEntry measured_on_host(const AllGatherMatmulSize& size,
 }
 
 TEST(ChosenAllGatherMatmul, ATableNamesAPipelineWithItsOptions) {
-  const TuningTable table = table_with(
-      measured_on_host({6, 9, 5}, {AllGatherMatmulAlgorithm::kPipelinedTiles,
-                                   pipelines::Protocol::kPut, 2, 3}));
+  const TuningTable table = table_with(measured_on_host(
+      {6, 9, 5}, {AllGatherMatmulAlgorithm::kPipelinedTiles, pipelines::Protocol::kPut, 2, 3}));
   auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {
     Communicator& group = groups[static_cast<std::size_t>(rank)];
@@ -109,19 +108,18 @@ class ChosenOnGpus : public ::testing::Test {
       ran_.push_back(fmt::format("{} {}", rank, what));
       return Status::ok();
     };
-    return {.cuda = [this](std::string*) { return &gpus_.cuda; },
-            .cublas_lt = "/no/library",
-            .own_kernels = true,
-            .load_own = [](CudaDriver&, const MatmulProblem&,
-                           const MatmulTiling&) { return Status::ok(); },
-            .run_own = [note](CudaDriver&, const CheckedMatmul&, const MatmulTiling&, int,
-                              Stream) { return note("own"); },
-            .load_gated = [](CudaDriver&, const MatmulProblem&,
-                             const MatmulTiling&) { return Status::ok(); },
-            .run_gated = [note](CudaDriver&, const GatedMatmul&, int,
-                                Stream) { return note("gated"); },
-            .run_plain = [note](CudaDriver&, const CheckedMatmul&,
-                                Stream) { return note("plain"); }};
+    return {
+        .cuda = [this](std::string*) { return &gpus_.cuda; },
+        .cublas_lt = "/no/library",
+        .own_kernels = true,
+        .load_own = [](CudaDriver&, const MatmulProblem&,
+                       const MatmulTiling&) { return Status::ok(); },
+        .run_own = [note](CudaDriver&, const CheckedMatmul&, const MatmulTiling&, int,
+                          Stream) { return note("own"); },
+        .load_gated = [](CudaDriver&, const MatmulProblem&,
+                         const MatmulTiling&) { return Status::ok(); },
+        .run_gated = [note](CudaDriver&, const GatedMatmul&, int, Stream) { return note("gated"); },
+        .run_plain = [note](CudaDriver&, const CheckedMatmul&, Stream) { return note("plain"); }};
   }
   std::byte* part(int rank, std::size_t which) {
     return static_cast<std::byte*>(memory_[rank].data()) + which * kPart;
@@ -158,14 +156,13 @@ class ChosenOnGpus : public ::testing::Test {
   }
 
   FakeGpus gpus_{2};
-  const TuningTable table_ =
-      table_with({.gpu = gpus_.groups[0].impl().topology().gpu,
-                  .ranks = 2,
-                  .element_bytes = 2,
-                  .size = {kRows, kColumns, kDepth},
-                  .way = {.algorithm = AllGatherMatmulAlgorithm::kFused},
-                  .time_us = 708,
-                  .unfused_us = 956});
+  const TuningTable table_ = table_with({.gpu = gpus_.groups[0].impl().topology().gpu,
+                                         .ranks = 2,
+                                         .element_bytes = 2,
+                                         .size = {kRows, kColumns, kDepth},
+                                         .way = {.algorithm = AllGatherMatmulAlgorithm::kFused},
+                                         .time_us = 708,
+                                         .unfused_us = 956});
   SymmetricMemory memory_[2];
   Stream streams_[2] = {};
   std::unique_ptr<MatmulEngine> engines_[2];

@@ -164,6 +164,42 @@ TEST_F(TuneTest, KeepsFinishedSizesWhenItIsInterrupted) {
   EXPECT_THAT(table(), ElementsAre(range(0, 1024), range(1025, 16384)));
 }
 
+TEST_F(TuneTest, TunesAllGatherMatmulBesideCollectives) {
+  ASSERT_EQ(tune({"--bytes", "1K"}).exit_code, 0);
+  const auto tune_sizes = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {
+        "tune", "all_gather_matmul", "--backend", "host", "-n", "5", "--n", "48", "--k", "64"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_tutti(words, with_cache());
+  };
+  const Ended ended = tune_sizes({"--m", "64,200", "--ranks", "2,3"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("tuning.json: 4 sizes measured"));
+  EXPECT_THAT(ended.err, HasSubstr("# 2 ranks: fused: "));
+  EXPECT_EQ(table().size(), 1u) << "the collective's entry stays";
+  const auto entries = read_table(file_)->all_gather_matmul;
+  ASSERT_EQ(entries.size(), 4u);
+  const Ended explained =
+      run_tutti({"explain", "all_gather_matmul", "--backend", "host", "--ranks", "3", "--m", "190",
+                 "--n", "48", "--k", "64", "--dtype", "fp32", "--format", "json"},
+                with_cache());
+  ASSERT_EQ(explained.exit_code, 0) << explained.err;
+  const auto chosen = nlohmann::json::parse(explained.out).at("auto");
+  EXPECT_EQ(chosen.at("source"), "user_cache");
+  EXPECT_EQ(chosen.at("algorithm"), to_string(entries[3].way.algorithm));
+  EXPECT_EQ(chosen.at("measured").at("unfused_us"), entries[3].unfused_us);
+
+  const Ended wrong = tune_sizes(
+      {"--m", "64,128", "--resume", "--launch", "threads", "--inject", "flip:1:pipelined_ring"});
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("# WRONG RESULT with 2 ranks, 128x48x64, pipelined_ring, get, 4 "
+                                   "streams: rank 1, elements wrong: 1"));
+  EXPECT_THAT(wrong.out, HasSubstr("1 sizes measured"));
+  const auto last = read_table(file_)->all_gather_matmul.back();
+  EXPECT_NE(last.way.algorithm, AllGatherMatmulAlgorithm::kPipelinedRing);
+  EXPECT_NE(last.runner_up, AllGatherMatmulAlgorithm::kPipelinedRing);
+}
+
 // Negative controls: each defect is made on purpose, and never becomes a choice.
 
 TEST_F(TuneTest, ChoosesNothingThatIsWrong) {

@@ -123,8 +123,7 @@ TEST(SelectAllGatherMatmul, AnEntryIsOfItsMachineAlone) {
   }
   EXPECT_EQ(selected(table, {.size = kSize, .dtype = DataType::kFloat32}).algorithm(),
             How::kUnfused);
-  EXPECT_EQ(selected(table, {.size = kSize, .dtype = DataType::kFloat16}).algorithm(),
-            How::kFused);
+  EXPECT_EQ(selected(table, {.size = kSize, .dtype = DataType::kFloat16}).algorithm(), How::kFused);
 }
 
 TEST(SelectAllGatherMatmul, TheCallAndSettingsComeBeforeTables) {
@@ -186,13 +185,15 @@ TEST(AllGatherMatmulTable, RoundTrip) {
   host.driver.clear();
   AllGatherMatmulEntry ring = fused_entry({5, 6, 7});
   ring.way = {How::kPipelinedRing, pipelines::Protocol::kGet, 4, 0};
-  const TuningEntries entries = {{entry_of(0, 9)}, {fused_entry(), tiles_entry({2, 2, 2}), ring, host}};
+  const TuningEntries entries = {{entry_of(0, 9)},
+                                 {fused_entry(), tiles_entry({2, 2, 2}), ring, host}};
   EXPECT_EQ(take(parse_tuning_json(write_tuning_json(entries), "x.json")), entries);
 }
 
 TEST(AllGatherMatmulTable, TwoEntriesForOneSizeAreRefused) {
   const auto status = [](const AllGatherMatmulEntry& other) {
-    return TuningTable::from_sources({{PlanSource::kUserFile, "x.json", {}, {fused_entry(), other}}})
+    return TuningTable::from_sources(
+               {{PlanSource::kUserFile, "x.json", {}, {fused_entry(), other}}})
         .status();
   };
   EXPECT_EQ(status(tiles_entry()).message(),

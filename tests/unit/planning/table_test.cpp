@@ -150,7 +150,8 @@ class TuningFiles : public testing::Test {
 
 TEST_F(TuningFiles, AreReadInOrderOfPrecedence) {
   const auto user = file("user.json", write_tuning_json({{entry_of(0, 9, "all_reduce/nccl")}}));
-  const auto cache = file("cache.json", write_tuning_json({{entry_of(0, 9, "all_reduce/two_shot")}}));
+  const auto cache =
+      file("cache.json", write_tuning_json({{entry_of(0, 9, "all_reduce/two_shot")}}));
   const auto table = TuningTable::load(user, cache);
   ASSERT_TRUE(table.is_ok()) << table.status().to_string();
   ASSERT_EQ(table->sources().size(), 2 + shipped_tables().size());

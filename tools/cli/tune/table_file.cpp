@@ -23,8 +23,8 @@ Result<TuningEntries> read_table(const std::string& file) {
   TUTTI_ASSIGN(const auto text, read_text_file(file));
   if (!text) return TuningEntries{};
   TUTTI_ASSIGN(auto entries, parse_tuning_json(*text, file));
-  TUTTI_TRY(TuningTable::from_sources({{PlanSource::kUserCache, file, entries.collectives,
-                                        entries.all_gather_matmul}})
+  TUTTI_TRY(TuningTable::from_sources(
+                {{PlanSource::kUserCache, file, entries.collectives, entries.all_gather_matmul}})
                 .status());
   return entries;
 }
@@ -72,9 +72,8 @@ bool is_measured(std::span<const AllGatherMatmulEntry> entries, const AllGatherM
 }
 
 void put_entry(std::vector<AllGatherMatmulEntry>& entries, AllGatherMatmulEntry entry) {
-  std::erase_if(entries, [&](const AllGatherMatmulEntry& other) {
-    return is_of_same_call(other, entry);
-  });
+  std::erase_if(entries,
+                [&](const AllGatherMatmulEntry& other) { return is_of_same_call(other, entry); });
   entries.push_back(std::move(entry));
 }
 

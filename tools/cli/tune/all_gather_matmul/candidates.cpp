@@ -18,8 +18,8 @@ bool is_unfused(const MeasuredWay& measured) {
 
 std::vector<AllGatherMatmulWay> ways_to_measure(
     std::span<const AllGatherMatmulAlgorithm> algorithms, Backend backend) {
-  const std::vector<int> all_streams = backend == Backend::kCuda ? std::vector{4, 2}
-                                                                 : std::vector{4};
+  const std::vector<int> all_streams =
+      backend == Backend::kCuda ? std::vector{4, 2} : std::vector{4};
   std::vector<AllGatherMatmulWay> ways = {{}};
   for (const AllGatherMatmulAlgorithm algorithm : algorithms) {
     if (!is_pipelined(algorithm)) {
@@ -57,10 +57,10 @@ AllGatherMatmulEntry decide(std::span<const MeasuredWay> measured) {
   const auto others = measured.subspan(1);
   const auto fastest = std::ranges::min_element(others, {}, &MeasuredWay::time_us);
   if (fastest != others.end() && fastest->time_us <= kFasterThanUnfused * unfused.time_us) {
-    const double good = std::min(fastest->time_us * kAsGoodAsFastest,
-                                 kFasterThanUnfused * unfused.time_us);
-    best = &*std::ranges::find_if(
-        others, [good](const MeasuredWay& each) { return each.time_us <= good; });
+    const double good =
+        std::min(fastest->time_us * kAsGoodAsFastest, kFasterThanUnfused * unfused.time_us);
+    best = &*std::ranges::find_if(others,
+                                  [good](const MeasuredWay& each) { return each.time_us <= good; });
   }
   AllGatherMatmulEntry entry{.way = best->way,
                              .time_us = best->time_us,

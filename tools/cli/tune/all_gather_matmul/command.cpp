@@ -54,8 +54,7 @@ class SizesSweep {
     TuneAllGatherMatmulOptions options = options_;
     options.bench.ranks = {ranks};
     std::erase_if(options.shapes, [&](const MatmulExtents& extents) {
-      return options_.resume &&
-             is_measured(table_.all_gather_matmul, entry_for(ranks, extents));
+      return options_.resume && is_measured(table_.all_gather_matmul, entry_for(ranks, extents));
     });
     if (options.shapes.empty()) return;
     std::string trying;  // by rank 0
@@ -65,8 +64,8 @@ class SizesSweep {
       if (const auto* each = std::get_if<Trying>(&report)) {
         trying = fmt::format(", {}, {}", text_of(options, each->size), each->candidate);
       } else if (const auto* skipped = std::get_if<Skipped>(&report)) {
-        const std::string text = fmt::format("{} ranks: {}: {}", ranks, skipped->algorithm,
-                                             skipped->why);
+        const std::string text =
+            fmt::format("{} ranks: {}: {}", ranks, skipped->algorithm, skipped->why);
         if (told_.insert(text).second) tell_line(stderr, "# {}", text);
       } else if (const auto* tuned = std::get_if<TunedAllGatherMatmul>(&report)) {
         take(options, *tuned);
@@ -78,12 +77,11 @@ class SizesSweep {
                                 .words = rank_words(options),
                                 .work = tune_all_gather_matmul_work(options)},
                                on_report);
-    if (!end.is_ok()) return fail(fmt::format("FAILED with {} ranks: {}", ranks,
-                                              end.status().to_string()));
+    if (!end.is_ok())
+      return fail(fmt::format("FAILED with {} ranks: {}", ranks, end.status().to_string()));
     interrupted_by_ = end->interrupted_by;
     if (interrupted_by_ != 0 || end->failures.empty()) return;
-    fail(fmt::format("FAILED with {} ranks{}: {}", ranks, trying,
-                     fmt::join(end->failures, "; ")));
+    fail(fmt::format("FAILED with {} ranks{}: {}", ranks, trying, fmt::join(end->failures, "; ")));
   }
 
   static std::string text_of(const TuneAllGatherMatmulOptions& options, std::size_t which) {
@@ -93,13 +91,12 @@ class SizesSweep {
 
   void take(const TuneAllGatherMatmulOptions& options, int rank, const Dropped& dropped) {
     fail(fmt::format("WRONG RESULT with {} ranks, {}, {}: rank {}, {}; dropped",
-                     options.bench.ranks.front(), text_of(options, dropped.size),
-                     dropped.candidate, rank, dropped.why));
+                     options.bench.ranks.front(), text_of(options, dropped.size), dropped.candidate,
+                     rank, dropped.why));
   }
 
   void take(const TuneAllGatherMatmulOptions& options, const TunedAllGatherMatmul& tuned) {
-    AllGatherMatmulEntry entry =
-        entry_for(options.bench.ranks.front(), options.shapes[tuned.size]);
+    AllGatherMatmulEntry entry = entry_for(options.bench.ranks.front(), options.shapes[tuned.size]);
     entry.way = tuned.best.way;
     entry.time_us = tuned.best.time_us;
     entry.unfused_us = tuned.best.unfused_us;

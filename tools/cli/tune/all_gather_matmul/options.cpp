@@ -53,8 +53,8 @@ Result<std::vector<MatmulExtents>> read_sizes(std::string_view text) {
     const std::string_view columns = part.substr(first + 1, second - first - 1);
     TUTTI_ASSIGN(const int n, parse_int("--sizes", columns, {1, kMostExtent}));
     TUTTI_ASSIGN(const int k, parse_int("--sizes", part.substr(second + 1), {1, kMostExtent}));
-    sizes.push_back({static_cast<std::size_t>(m), static_cast<std::size_t>(n),
-                     static_cast<std::size_t>(k)});
+    sizes.push_back(
+        {static_cast<std::size_t>(m), static_cast<std::size_t>(n), static_cast<std::size_t>(k)});
   }
   return sizes;
 }
@@ -128,7 +128,8 @@ Result<TuneAllGatherMatmulOptions> check_tune_all_gather_matmul_arguments(
 std::vector<std::string> rank_words(const TuneAllGatherMatmulOptions& options) {
   const BenchOptions& bench = options.bench;
   std::vector<std::string> words = {"tune", std::string(kAllGatherMatmul)}, names, sizes;
-  for (const auto& [m, n, k] : options.shapes) sizes.push_back(to_text(AllGatherMatmulSize{m, n, k}));
+  for (const auto& [m, n, k] : options.shapes)
+    sizes.push_back(to_text(AllGatherMatmulSize{m, n, k}));
   add_word(words, "--sizes", fmt::format("{}", fmt::join(sizes, ",")));
   for (const AllGatherMatmulAlgorithm algorithm : options.algorithms) {
     names.emplace_back(to_string(algorithm));

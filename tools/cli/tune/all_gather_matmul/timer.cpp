@@ -79,8 +79,7 @@ Status RankTimer::sample_on_gpu(std::span<TimedCall* const> calls) {
     TUTTI_TRY(run(*calls[k], stream_));
     TUTTI_TRY(cuda_->record_event(intervals_[k].end, stream_));
   }
-  TUTTI_TRY(
-      wait_for(*cuda_, communicator_, stream_, 2 * timeout_ + std::chrono::seconds(10)));
+  TUTTI_TRY(wait_for(*cuda_, communicator_, stream_, 2 * timeout_ + std::chrono::seconds(10)));
   for (std::size_t k = 0; k < calls.size(); ++k) {
     TUTTI_ASSIGN(const float time, cuda_->elapsed_us(intervals_[k].start, intervals_[k].end));
     calls[k]->samples_us.push_back(static_cast<double>(time) /

@@ -21,7 +21,7 @@ namespace tutti::cli {
 namespace {
 
 constexpr int kFirstRounds = 4;
-constexpr std::size_t kFinalists = 4;  // besides unfused
+constexpr std::size_t kFinalists = 4;   // besides unfused
 constexpr std::size_t kMostCalls = 64;  // of a sample
 
 // The matrices of one size. The shard and the gathered A are symmetric.
@@ -156,10 +156,10 @@ class SizeTuner {
                       inject.hits(communicator_.rank(), to_string(contender.way.algorithm));
     TUTTI_ASSIGN(const Mismatches wrong, sets.check(sets.size() - 1, flip));
     if (wrong.count > 0) {
-      TUTTI_TRY(report_(Dropped{which_, to_text(contender.way),
-                                fmt::format("elements wrong: {}, first row {}, column {}",
-                                            wrong.count, wrong.first / extents_.n,
-                                            wrong.first % extents_.n)}));
+      TUTTI_TRY(
+          report_(Dropped{which_, to_text(contender.way),
+                          fmt::format("elements wrong: {}, first row {}, column {}", wrong.count,
+                                      wrong.first / extents_.n, wrong.first % extents_.n)}));
     }
     TUTTI_ASSIGN(const bool wrong_anywhere, anywhere(wrong.count > 0));
     return !wrong_anywhere;
@@ -171,8 +171,8 @@ class SizeTuner {
     TimedCall& unfused = contenders_.front()->call;
     TimedCall* const calls[] = {&unfused};
     TUTTI_TRY(timer_.sample(calls, 2));
-    TUTTI_ASSIGN(const auto most, most_of_ranks(communicator_, {unfused.samples_us.back()},
-                                                options_.bench.timeout));
+    TUTTI_ASSIGN(const auto most,
+                 most_of_ranks(communicator_, {unfused.samples_us.back()}, options_.bench.timeout));
     const auto wanted = static_cast<std::size_t>(operations_for(most.front(), 1));
     for (const auto& contender : contenders_) {
       contender->call.operations = std::clamp<std::size_t>(wanted, 2, kMostCalls);
@@ -211,8 +211,8 @@ class SizeTuner {
 
   // Whether it holds on any rank.
   Result<bool> anywhere(bool here) {
-    TUTTI_ASSIGN(const auto most, most_of_ranks(communicator_, {here ? 1.0 : 0.0},
-                                                options_.bench.timeout));
+    TUTTI_ASSIGN(const auto most,
+                 most_of_ranks(communicator_, {here ? 1.0 : 0.0}, options_.bench.timeout));
     return most.front() > 0;
   }
 
