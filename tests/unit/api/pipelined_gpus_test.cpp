@@ -15,6 +15,7 @@
 #include "api/all_gather_matmul.hpp"
 #include "base/convert.hpp"
 #include "base/units.hpp"
+#include "conformance/scenarios.hpp"
 #include "matmul/host.hpp"
 #include "support/fake_gpus.hpp"
 #include "support/patience.hpp"
@@ -318,6 +319,19 @@ TEST(PipelinedGpus, AMissingRankIsNamedAtTheDeadline) {
             StatusCode::kTimeout);
 }
 
+// Rank 1 waits in one stream for the rank that is missing, while another one has gone on.
+TEST(PipelinedGpus, EachStreamIsWatched) {
+  PipelinedGpus ranks(3);
+  ranks.prepare({});
+  for (const int r : {0, 1}) {
+    require_ok(ranks.run(r, ranks.calls(r, {}).call(1, ranks.streams[PipelinedGpus::at(r)])));
+  }
+  require_ok(ranks.gpus.groups[1].set_timeout(kLittlePatience));
+  EXPECT_THAT(wait_for_failure(ranks.gpus.groups[1]).message(),
+              AllOf(HasSubstr("rank 1 waited"), HasSubstr("for rank 2")));
+  for (const int r : {0, 1}) EXPECT_EQ(ranks.end_of(r).code(), StatusCode::kTimeout);
+}
+
 TEST(PipelinedGpus, ACallsOwnDeadlineCounts) {
   PipelinedGpus ranks(2);
   ranks.prepare({});
@@ -380,14 +394,12 @@ TEST(PipelinedGpus, MemoryStaysAsLongAsStreamsUseIt) {
     require_ok(ranks.run(r, sides.back().call(1, stream)));
   }
   std::atomic<bool> returned = false;
+  std::jthread opener([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    EXPECT_FALSE(returned) << "rank 0's stream still runs";
+    busy->store(true);
+  });
   on_all_ranks(2, [&](int r) {
-    if (r == 1) {
-      std::jthread opener([&] {
-        std::this_thread::sleep_for(milliseconds(50));
-        EXPECT_FALSE(returned) << "rank 0's stream still runs";
-        busy->store(true);
-      });
-    }
     require_ok(ranks.run(r, ranks.calls(r, {.m = 17}).call(0, ranks.streams[PipelinedGpus::at(r)])));
     if (r == 0) returned = true;
     require_ok(ranks.end_of(r));
