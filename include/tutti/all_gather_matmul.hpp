@@ -83,15 +83,21 @@ struct AllGatherMatmul {
 /// waits it occupies every SM. So a rank must not wait elsewhere for another kernel of this one,
 /// for example in a collective of another communicator.
 ///
-/// "pipelined_shift", "pipelined_ring" and "pipelined_tiles", on the host backend so far, for at
-/// most 16 ranks in symmetric memory: each rank multiplies the rows that have come, before the next
-/// ones come. shift takes each shard from its owner, its own first. ring passes shards on from
-/// neighbour to neighbour. tiles takes the same tile of every shard, and multiplies it at once. A
-/// is gathered in symmetric memory of the communicator, m * k elements, and then copied to
-/// `gathered`. `workspace` is needed as for the other algorithms, but stays as it is. The first
-/// call with other sizes or options is collective: ranks compare them, and allocate that memory.
-/// The communicator keeps it for the 16 such calls that were made last; so later calls exchange and
-/// allocate nothing. Each wait for a rank has the call's timeout.
+/// "pipelined_shift", "pipelined_ring" and "pipelined_tiles", for at most 16 ranks on the host, or
+/// 8 GPUs, in symmetric memory: each rank multiplies the rows that have come, before the next ones
+/// come. shift takes each shard from its owner, its own first. ring passes shards on from neighbour
+/// to neighbour. tiles takes the same tile of every shard, and multiplies it at once. A is gathered
+/// in symmetric memory of the communicator, m * k elements, and then copied to `gathered`.
+/// `workspace` is needed as for the other algorithms, but stays as it is. The first call with other
+/// sizes or options is collective: ranks compare them, and allocate that memory. The communicator
+/// keeps it for the 16 such calls that were made last; so later calls exchange and allocate
+/// nothing. Each wait for a rank has the call's timeout.
+///
+/// On GPUs copy engines move the rows. The call enqueues all steps, in `stream` and in streams of
+/// the communicator, and returns. A stream waits for a word that another rank's stream writes (a
+/// stream memory operation); the host ends that wait at the deadline and where the group fails.
+/// Products are own_matmul's if it can multiply all rows; then C has the same bits as own_matmul's
+/// product of the gathered A. Otherwise each step runs what matmul() selects. Not in captures.
 ///
 /// **Without a name**, TUTTI_TUNE decides (`all_gather_matmul:@unfused` forbids all others), then
 /// the tuning tables, for this kind and number of GPUs, size of elements, and m, n (of all products
@@ -103,8 +109,8 @@ struct AllGatherMatmul {
 /// If addresses or leading dimensions of only one rank do not allow "fused", that rank takes part
 /// in the gather of the others and multiplies afterwards. plan() says what runs, and why.
 ///
-/// **Order.** On CUDA both are enqueued in `stream`, and C is valid when the stream has passed
-/// them. On the host backend C is valid when the call returns.
+/// **Order.** On CUDA all is enqueued behind what is in `stream`, and C is valid when the stream
+/// has passed it. On the host backend C is valid when the call returns.
 ///
 /// **Buffers.** All are aligned to the element size. GPUs multiply faster if addresses and leading
 /// dimensions are multiples of 16 bytes. A shard and a `gathered` (or `workspace`) in symmetric
@@ -117,7 +123,7 @@ struct AllGatherMatmul {
 /// 0. Then ranks do not communicate, so different arguments are not noticed. If n is 0 in every
 /// product, A is still gathered.
 ///
-/// **Captures.** The call can be captured under the conditions of all_gather() and matmul().
+/// **Captures.** "unfused" can be captured under the conditions of all_gather() and matmul().
 /// plan(), or a call before the capture, prepares the product. Not between group_start() and
 /// group_end(). Captured, "fused" needs such a plan() or call on the same communicator first, and a
 /// driver that captures stream memory operations; otherwise: kUnsupported. In a replay the ranks
@@ -128,7 +134,7 @@ struct AllGatherMatmul {
 /// **Errors.** kInvalidArgument: the errors of matmul() and all_gather(), a shard with gaps, an
 /// overlap, an unknown algorithm, a bad `pipeline`, or a workspace that is missing or too small;
 /// the text says how many bytes are needed. kUnsupported: see matmul(), or an algorithm that cannot
-/// run here: pipelined ones on GPUs, for one. In these cases nothing was enqueued, and the
+/// run here: pipelined ones in a capture, for one. In these cases nothing was enqueued, and the
 /// communicator stays usable. The other ranks are not told, and wait for this rank until their
 /// timeout. kMismatch in Communicator::status(): ranks differ in m, n, k, dtype, layout, the number
 /// of products or a pipeline; the text names the operations of both. If NCCL gathers, nothing is

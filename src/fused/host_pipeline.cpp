@@ -59,7 +59,8 @@ std::string HostPipeline::wait_text(const Word& word, std::string_view waits) co
   const auto name = [this](int rank) {
     return patience_.name_of ? patience_.name_of(rank) : fmt::format("rank {}", rank);
   };
-  return fmt::format("all_gather_matmul: {} {} {}", name(buffers_.rank()), waits, name(word.writer));
+  return fmt::format("all_gather_matmul: {} {} {}", name(buffers_.rank()), waits,
+                     name(word.writer));
 }
 
 Status HostPipeline::gone(const Word& word, std::uint64_t seen) const {

@@ -13,8 +13,8 @@ using pipelines::Move;
 using pipelines::Place;
 using pipelines::Rows;
 
-PipelineBuffers::PipelineBuffers(const pipelines::Program& program, int rank,
-                                 std::byte* workspace, PeerAddress peer)
+PipelineBuffers::PipelineBuffers(const pipelines::Program& program, int rank, std::byte* workspace,
+                                 PeerAddress peer)
     : program_(program),
       rank_(rank),
       workspace_(workspace),

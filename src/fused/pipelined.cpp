@@ -52,18 +52,19 @@ std::string options_text(const pipelines::Description& description) {
 Result<PipelinedAllGatherMatmul> pipelined(const AllGatherMatmulProblem& problem,
                                            const AllGatherMatmul& call,
                                            AllGatherMatmulAlgorithm algorithm) {
-  PipelinedAllGatherMatmul made{.description = {.algorithm = pipeline_of(algorithm),
-                                                .ranks = problem.place.ranks,
-                                                .m = call.m,
-                                                .k = call.k,
-                                                .dtype = call.dtype,
-                                                .streams = call.pipeline.streams,
-                                .inter_stream_order = call.pipeline.inter_stream_order},
-                                .matmul = problem.matmul,
-                                .stream = call.stream,
-                                .shard = problem.shard,
-                                .gathered = call.gathered,
-                                .timeout = call.timeout};
+  PipelinedAllGatherMatmul made{
+      .description = {.algorithm = pipeline_of(algorithm),
+                      .ranks = problem.place.ranks,
+                      .m = call.m,
+                      .k = call.k,
+                      .dtype = call.dtype,
+                      .streams = call.pipeline.streams,
+                      .inter_stream_order = call.pipeline.inter_stream_order},
+      .matmul = problem.matmul,
+      .stream = call.stream,
+      .shard = problem.shard,
+      .gathered = call.gathered,
+      .timeout = call.timeout};
   pipelines::Description& description = made.description;
   TUTTI_ASSIGN(description.protocol, pipelines::parse_protocol(call.pipeline.protocol));
   if (description.algorithm == pipelines::Algorithm::kTiles) {

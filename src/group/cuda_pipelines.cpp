@@ -110,8 +110,8 @@ class CudaPipelines : public PipelineBackend {
     fused::PipelineBuffers buffers = prepared.buffers_of(variant, group_.bootstrap().rank());
     buffers.bind(callers);
     const fused::PipelineStreams streams{{call.stream, caller_.event}, streams_};
-    auto products = fused::PipelineProducts::make(*call.engine, call.matmul, variant.list, buffers,
-                                                  streams);
+    auto products =
+        fused::PipelineProducts::make(*call.engine, call.matmul, variant.list, buffers, streams);
     TUTTI_TRY(products.status().with_context(kAllGatherMatmul));
     const Status status = enqueue(prepared, call, buffers, *products);
     return status.is_ok() ? status : group_.fail(status);
@@ -137,12 +137,11 @@ class CudaPipelines : public PipelineBackend {
     TUTTI_TRY(group_.streams().enter(call.stream));
     const std::uint32_t signature = signature_of(call);
     const std::chrono::nanoseconds timeout = limited(call.timeout);
-    const StreamWaits::Call watched{
-        .epoch = barrier_->waits().next_epoch(),
-        .sequence = hooks_.begin(operation_of(call)),
-        .timeout_ns = static_cast<std::uint64_t>(timeout.count()),
-        .noted = barrier_->note(signature),
-        .signature = signature};
+    const StreamWaits::Call watched{.epoch = barrier_->waits().next_epoch(),
+                                    .sequence = hooks_.begin(operation_of(call)),
+                                    .timeout_ns = static_cast<std::uint64_t>(timeout.count()),
+                                    .noted = barrier_->note(signature),
+                                    .signature = signature};
     WaitingWords words(barrier_->waits(), watched, prepared.slot);
     const fused::PipelineStreams streams{{call.stream, caller_.event}, streams_};
     fused::CudaPipeline runtime(buffers, {cuda_, streams, words, products});

@@ -52,8 +52,7 @@ std::chrono::milliseconds timeout_of(const PipelinedAllGatherMatmul& call,
 Status pipeline_mismatch(const PipelineCaller& one, const PipelineCaller& other,
                          const RankNames& names) {
   const auto& [first, second] = std::minmax(
-      one, other,
-      [](const PipelineCaller& a, const PipelineCaller& b) { return a.rank < b.rank; });
+      one, other, [](const PipelineCaller& a, const PipelineCaller& b) { return a.rank < b.rank; });
   return {StatusCode::kMismatch,
           fmt::format("ranks run different operations: {} {}; {} {}", names.of(first.rank),
                       first.text, names.of(second.rank), second.text)};
@@ -115,8 +114,7 @@ int Pipelines::free_slot() const {
 
 // Both variants: later, other ranks would wait for this one meanwhile.
 Result<PreparedPipeline> Pipelines::prepare(const PipelinedAllGatherMatmul& call) {
-  PreparedPipeline made{
-      .description = call.description, .text = call.text, .slot = free_slot()};
+  PreparedPipeline made{.description = call.description, .text = call.text, .slot = free_slot()};
   TUTTI_ASSIGN(made.without_output, derive_variant(call.description, false));
   TUTTI_ASSIGN(made.with_output, derive_variant(call.description, true));
   const pipelines::Program& program = made.without_output.program;

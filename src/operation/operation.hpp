@@ -14,9 +14,9 @@
 namespace tutti {
 
 struct Operation {
-  std::uint64_t sequence = 0;  // counted per communicator, from 1
+  std::uint64_t sequence = 0;      // counted per communicator, from 1
   const Algorithm* row = nullptr;  // null: a pipeline, which `step_of` describes; or none at all
-  std::size_t count = 0;  // of uneven pieces: of the longest
+  std::size_t count = 0;           // of uneven pieces: of the longest
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;
   int root = 0;  // where the collective has one

@@ -69,9 +69,9 @@ struct NotedOperation {
 };
 
 // Of pipelines (stream_waits.hpp).
-inline constexpr int kPipelineSlots = 16;   // pipelines that a group keeps
-inline constexpr int kPipelineWords = 64;   // of each kind, by each writer
-inline constexpr int kPipelineStreams = 17; // the caller's is the last
+inline constexpr int kPipelineSlots = 16;    // pipelines that a group keeps
+inline constexpr int kPipelineWords = 64;    // of each kind, by each writer
+inline constexpr int kPipelineStreams = 17;  // the caller's is the last
 struct PipelinePage {
   // [pipeline][ready, done][writer][index], each by its writer's streams
   std::uint64_t words[kPipelineSlots][2][kMaxCudaRanks][kPipelineWords];

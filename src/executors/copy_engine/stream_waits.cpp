@@ -92,7 +92,8 @@ std::optional<FailureRecord> StreamWaits::look_at(std::size_t number, std::uint6
     return record_of(*pending, watched.since, missing, FailureReason::kMismatch, *there);
   }
   // It was looked for in vain since it was seen to have left: nothing will come.
-  if (watched.left == missing) return record_of(*pending, watched.since, missing, FailureReason::kLeft);
+  if (watched.left == missing)
+    return record_of(*pending, watched.since, missing, FailureReason::kLeft);
   if ((notices & Notice::left(missing)) != 0) watched.left = missing;
   const std::uint64_t limit = call.timeout_ns != 0 ? call.timeout_ns : usual_ns;
   if (Clock::now() - watched.since < std::chrono::nanoseconds(limit)) return std::nullopt;

@@ -104,9 +104,9 @@ Status PeerExecutor::open_barrier() {
   no_barrier_ = true;
   why_no_barrier_ = opened.status().message();
   group_.forget_plans();
-  log_once(rank() == 0 ? LogLevel::kWarn : LogLevel::kInfo,
-           fmt::format("ranks meet by kernels, not by stream memory operations: {}",
-                       why_no_barrier_));
+  log_once(
+      rank() == 0 ? LogLevel::kWarn : LogLevel::kInfo,
+      fmt::format("ranks meet by kernels, not by stream memory operations: {}", why_no_barrier_));
   return Status::ok();
 }
 

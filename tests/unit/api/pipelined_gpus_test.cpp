@@ -1,9 +1,8 @@
 // The pipelined algorithms of all_gather_matmul on GPUs that do not exist: streams run what they
 // were given in order, each when it can, and matmuls are the host's. Nothing waits between calls.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fmt/format.h>
 
 #include <atomic>
 #include <chrono>
@@ -62,7 +61,8 @@ class GpuCalls {
         for (std::size_t row = rows.begin; row < rows.end; ++row) {
           set(made.a, (row - rows.begin) * kGpuDepth + k, layer_number(row, k, call));
         }
-        for (std::size_t n = 0; n < kGpuColumns; ++n) set(made.b, k * kGpuColumns + n, b(k, n, call));
+        for (std::size_t n = 0; n < kGpuColumns; ++n)
+          set(made.b, k * kGpuColumns + n, b(k, n, call));
       }
     }
   }
@@ -88,11 +88,13 @@ class GpuCalls {
     for (std::size_t row = 0; row < kind_.m; ++row) {
       for (std::size_t n = 0; n < kGpuColumns; ++n) {
         int sum = 0;
-        for (std::size_t k = 0; k < kGpuDepth; ++k) sum += layer_number(row, k, number) * b(k, n, number);
+        for (std::size_t k = 0; k < kGpuDepth; ++k)
+          sum += layer_number(row, k, number) * b(k, n, number);
         wrong += get(matrices.c, row * kGpuColumns + n) == sum ? 0 : 1;
       }
       for (std::size_t k = 0; kind_.gathered && k < kGpuDepth; ++k) {
-        wrong += get(matrices.gathered, row * kGpuDepth + k) == layer_number(row, k, number) ? 0 : 1;
+        wrong +=
+            get(matrices.gathered, row * kGpuDepth + k) == layer_number(row, k, number) ? 0 : 1;
       }
     }
     return wrong;
@@ -128,9 +130,7 @@ class PipelinedGpus {
   }
 
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
-  GpuCalls calls(int rank, const GpuPipeline& kind) {
-    return {gpus.cuda, rank, gpus.size(), kind};
-  }
+  GpuCalls calls(int rank, const GpuPipeline& kind) { return {gpus.cuda, rank, gpus.size(), kind}; }
   Status run(int rank, const AllGatherMatmul& call) {
     return all_gather_matmul(gpus.groups[at(rank)], call, engine);
   }
@@ -160,8 +160,7 @@ class PipelinedGpus {
        .load_own = [](CudaDriver&, const MatmulProblem&,
                       const MatmulTiling&) { return Status::ok(); },
        .run_own =
-           [this](CudaDriver&, const CheckedMatmul& call, const MatmulTiling&, int,
-                  Stream stream) {
+           [this](CudaDriver&, const CheckedMatmul& call, const MatmulTiling&, int, Stream stream) {
              return gpus.cuda.enqueue(stream, [this, call] {
                ++multiplied;
                run_host_matmul(call, nullptr);
@@ -192,9 +191,8 @@ std::vector<GpuPipeline> all_gpu_pipelines() {
 std::vector<int> costs_of(PipelinedGpus& ranks) {
   std::vector<int> costs;
   for (const std::string_view method :
-       {"allocate", "create_allocation", "map_allocation", "allocate_mapped_host",
-        "register_host", "create_stream", "create_event", "synchronize", "synchronize_event",
-        "launch"}) {
+       {"allocate", "create_allocation", "map_allocation", "allocate_mapped_host", "register_host",
+        "create_stream", "create_event", "synchronize", "synchronize_event", "launch"}) {
     costs.push_back(ranks.gpus.cuda.calls(method));
   }
   for (const Communicator& group : ranks.gpus.groups) {
@@ -268,8 +266,7 @@ TEST(PipelinedGpus, WhatIsRefusedHasEnqueuedNothing) {
   EXPECT_EQ(captured.message(),
             "all_gather_matmul/pipelined_shift: a captured constant cannot count calls: not in a "
             "stream capture");
-  require_ok(ranks.gpus.cuda.destroy_graph(
-      take(ranks.gpus.cuda.end_capture(ranks.streams[0]))));
+  require_ok(ranks.gpus.cuda.destroy_graph(take(ranks.gpus.cuda.end_capture(ranks.streams[0]))));
   EXPECT_EQ(enqueued(), before);
   EXPECT_EQ(ranks.multiplied, multiplied);
   for (const int r : {0, 1}) {
@@ -288,8 +285,7 @@ TEST(PipelinedGpus, AGpuWithoutStreamMemoryOperationsIsRefused) {
                          .own_kernels = true});
     const GpuCalls side(others.cuda, r, 2, {});
     Communicator& group = others.groups[PipelinedGpus::at(r)];
-    const Status status =
-        all_gather_matmul(group, side.call(0, others.make_stream(r)), engine);
+    const Status status = all_gather_matmul(group, side.call(0, others.make_stream(r)), engine);
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.to_string();
     EXPECT_THAT(status.message(), HasSubstr("no stream memory operations: "));
     require_ok(group.status());
@@ -400,7 +396,8 @@ TEST(PipelinedGpus, MemoryStaysAsLongAsStreamsUseIt) {
     busy->store(true);
   });
   on_all_ranks(2, [&](int r) {
-    require_ok(ranks.run(r, ranks.calls(r, {.m = 17}).call(0, ranks.streams[PipelinedGpus::at(r)])));
+    require_ok(
+        ranks.run(r, ranks.calls(r, {.m = 17}).call(0, ranks.streams[PipelinedGpus::at(r)])));
     if (r == 0) returned = true;
     require_ok(ranks.end_of(r));
   });
@@ -429,8 +426,7 @@ TEST(PipelinedGpus, PlansAndExplanations) {
   const AllGatherMatmulPlan plan = take(tutti::plan(ranks.gpus.groups[0], call, ranks.engine));
   EXPECT_EQ(plan.algorithm, "pipelined_shift");
   EXPECT_EQ(plan.config, "pipelined_shift, get, 4 streams, own_matmul");
-  EXPECT_EQ(plan.why,
-            "the call names it; C has the same bits however the rows are divided");
+  EXPECT_EQ(plan.why, "the call names it; C has the same bits however the rows are divided");
 }
 
 }  // namespace
