@@ -68,23 +68,12 @@ struct NotedOperation {
   std::uint64_t signature;
 };
 
-// Of pipelines (stream_waits.hpp).
-inline constexpr int kPipelineSlots = 16;    // pipelines that a group keeps
-inline constexpr int kPipelineWords = 64;    // of each kind, by each writer
-inline constexpr int kPipelineStreams = 17;  // the caller's is the last
-struct PipelinePage {
-  // [pipeline][ready, done][writer][index], each by its writer's streams
-  std::uint64_t words[kPipelineSlots][2][kMaxCudaRanks][kPipelineWords];
-  std::uint64_t at[kPipelineStreams];  // the latest wait of each stream, by the owner's streams
-};
-
 struct BarrierPage {
   std::uint64_t arrived[2][kMaxCudaRanks];  // [parity of k][sender], each by its sender's stream
   std::uint64_t health;                     // one byte per rank: health_of()
   std::uint64_t begun, ended;               // by the owner's stream
   std::uint64_t tried[kMaxCudaRanks];       // by each rank's stream, before the first barrier
   NotedOperation noted[64];                 // by the owner's host; [number % 64]
-  PipelinePage pipelines;
 };
 
 // The pages of all ranks, as this rank's streams, or its host, address them.

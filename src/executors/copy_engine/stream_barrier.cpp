@@ -19,7 +19,7 @@ class StreamBarrier::Pages : public RankMemory::Companion {
   Pages(CudaDriver& cuda, int device, std::shared_ptr<SymmetricSegment> segment)
       : cuda_(cuda), device_(device), segment_(std::move(segment)) {
     for (std::byte* const at : segment_->at) {
-      on_host.push_back(reinterpret_cast<BarrierPage*>(at));
+      on_host.push_back(reinterpret_cast<PipelinePage*>(at));
     }
   }
   ~Pages() override {
@@ -32,7 +32,7 @@ class StreamBarrier::Pages : public RankMemory::Companion {
   Status register_all() {
     for (std::byte* const at : segment_->at) {
       TUTTI_ASSIGN(std::byte* const there, cuda_.register_host(at, segment_->capacity));
-      on_device.push_back(reinterpret_cast<BarrierPage*>(there));
+      on_device.push_back(reinterpret_cast<PipelinePage*>(there));
     }
     return Status::ok();
   }
@@ -107,7 +107,7 @@ Result<std::unique_ptr<StreamBarrier>> StreamBarrier::open(const Place& place, D
   TUTTI_TRY(agree(place.bootstrap, has_operations(place.cuda, place.device), deadline));
   const auto heap = make_host_heap(place.bootstrap, place.shared_memory);
   if (!heap.is_ok()) return Status(StatusCode::kUnavailable, heap.status().message());
-  TUTTI_ASSIGN(auto segment, (*heap)->allocate(sizeof(BarrierPage), deadline));
+  TUTTI_ASSIGN(auto segment, (*heap)->allocate(sizeof(PipelinePage), deadline));
   auto pages = std::make_unique<Pages>(place.cuda, place.device, std::move(segment));
   std::unique_ptr<StreamBarrier> barrier(new StreamBarrier(place.cuda, rank, std::move(pages)));
   TUTTI_TRY(barrier->try_out(place, deadline));

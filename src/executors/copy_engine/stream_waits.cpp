@@ -16,9 +16,9 @@ Status StreamWaits::await(const Call& call, const PipelineWord& word, int number
     wait = ++streams_[at].enqueued;
     streams_[at].pending.push_back({wait, word, call});
   }
-  BarrierPage& own = *on_device_[static_cast<std::size_t>(rank_)];
+  PipelinePage& own = page_of(on_device_, rank_);
   const std::array operations{
-      CudaMemoryOperation{Kind::kWrite, &own.pipelines.at[at], wait},
+      CudaMemoryOperation{Kind::kWrite, &own.at[at], wait},
       CudaMemoryOperation{Kind::kWaitAtLeast, &word_in(own, word), call.epoch},
       CudaMemoryOperation{Kind::kWaitAtLeast, &own.health,
                           healthy_word(static_cast<int>(on_host_.size()))}};
@@ -26,7 +26,7 @@ Status StreamWaits::await(const Call& call, const PipelineWord& word, int number
 }
 
 Status StreamWaits::signal(const Call& call, int rank, const PipelineWord& word, Stream stream) {
-  BarrierPage& there = *on_device_[static_cast<std::size_t>(rank)];
+  PipelinePage& there = page_of(on_device_, rank);
   const CudaMemoryOperation write{Kind::kWrite, &word_in(there, word), call.epoch};
   return cuda_.memory_operations({&write, 1}, stream);
 }
@@ -35,7 +35,7 @@ Status StreamWaits::signal(const Call& call, int rank, const PipelineWord& word,
 // the lock.
 const StreamWaits::Pending* StreamWaits::current(std::size_t number) {
   Watched& watched = streams_[number];
-  const std::uint64_t begun = read_word(own().pipelines.at[number]);
+  const std::uint64_t begun = read_word(own().at[number]);
   while (!watched.pending.empty() && watched.pending.front().number < begun) {
     watched.pending.pop_front();
   }
@@ -124,7 +124,7 @@ void StreamWaits::release() {
   constexpr std::uint64_t kBeyond = std::uint64_t{1} << 62;
   const std::lock_guard lock(mutex_);
   released_ = true;
-  for (auto& slot : own().pipelines.words) {
+  for (auto& slot : own().words) {
     for (auto& kind : slot) {
       for (auto& words : kind) {
         for (std::uint64_t& word : words) {

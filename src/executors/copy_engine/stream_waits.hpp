@@ -26,20 +26,30 @@
 
 namespace tutti {
 
-// Of one rank's page.
+inline constexpr int kPipelineSlots = 16;    // pipelines that a group keeps
+inline constexpr int kPipelineWords = 64;    // of each kind, by each writer
+inline constexpr int kPipelineStreams = 17;  // the caller's is the last
+// Of each rank.
+struct PipelinePage : BarrierPage {
+  // [pipeline][ready, done][writer][index], each by its writer's streams
+  std::uint64_t words[kPipelineSlots][2][kMaxCudaRanks][kPipelineWords];
+  std::uint64_t at[kPipelineStreams];  // the latest wait of each stream, by the owner's streams
+};
+
 struct PipelineWord {
   int slot = 0;  // the pipeline's
   bool is_done = false;
   int writer = 0, index = 0;
 };
 
-inline std::uint64_t& word_in(BarrierPage& page, const PipelineWord& word) {
-  return page.pipelines.words[word.slot][word.is_done ? 1 : 0][word.writer][word.index];
+inline std::uint64_t& word_in(PipelinePage& page, const PipelineWord& word) {
+  return page.words[word.slot][word.is_done ? 1 : 0][word.writer][word.index];
 }
 
 class StreamWaits {
  public:
-  // Of all ranks, as the host and as streams address them. Both outlive this.
+  // Of all ranks, as the host and as streams address them: each is a PipelinePage. Both outlive
+  // this.
   StreamWaits(CudaDriver& cuda, int rank, const BarrierPages& on_host,
               const BarrierPages& on_device)
       : cuda_(cuda), rank_(rank), on_host_(on_host), on_device_(on_device) {}
@@ -79,7 +89,10 @@ class StreamWaits {
     int left = -1;  // for whom it waited then, although that rank had left
   };
 
-  BarrierPage& own() const { return *on_host_[static_cast<std::size_t>(rank_)]; }
+  static PipelinePage& page_of(const BarrierPages& pages, int rank) {
+    return static_cast<PipelinePage&>(*pages[static_cast<std::size_t>(rank)]);
+  }
+  PipelinePage& own() const { return page_of(on_host_, rank_); }
   const Pending* current(std::size_t number);
   int missing_rank(const Pending& pending) const;
   std::optional<FailureRecord> look_at(std::size_t number, std::uint64_t usual_ns,

@@ -25,7 +25,7 @@ class StreamWaitsTest : public ::testing::Test {
  protected:
   StreamWaitsTest() {
     for (int rank = 0; rank < kWaitingRanks; ++rank) {
-      memory_.push_back(std::make_unique<BarrierPage>());
+      memory_.push_back(std::make_unique<PipelinePage>());
       open_page(*memory_.back(), kWaitingRanks);
       pages_.push_back(memory_.back().get());
     }
@@ -52,7 +52,7 @@ class StreamWaitsTest : public ::testing::Test {
   FakeCuda cuda_{std::make_shared<FakeCudaWorld>(1)};
   Stream stream_ = take(cuda_.create_stream(0)), other_ = take(cuda_.create_stream(0)),
          peers_ = take(cuda_.create_stream(0));
-  std::vector<std::unique_ptr<BarrierPage>> memory_;
+  std::vector<std::unique_ptr<PipelinePage>> memory_;
   BarrierPages pages_;
   StreamWaits waits_{cuda_, 0, pages_, pages_}, peer_{cuda_, 1, pages_, pages_},
       third_{cuda_, 2, pages_, pages_};
