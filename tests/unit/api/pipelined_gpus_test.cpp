@@ -126,7 +126,12 @@ class GpuCalls {
 class PipelinedGpus {
  public:
   explicit PipelinedGpus(int ranks, milliseconds timeout = kLongPatience) : gpus(ranks, timeout) {
-    for (int r = 0; r < ranks; ++r) streams.push_back(gpus.make_stream(r));
+    for (int r = 0; r < ranks; ++r) {
+      streams.push_back(gpus.make_stream(r));
+      // Looks for the library: ThreadSanitizer knows nothing of the loader's lock.
+      const AllGatherMatmul call = calls(r, {}).call(0, streams.back());
+      require_ok(plan(gpus.groups[at(r)], call, engine).status());
+    }
   }
 
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
