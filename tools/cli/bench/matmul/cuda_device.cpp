@@ -182,16 +182,17 @@ class CudaMatmulDevice final : public MatmulDevice {
     return Status::ok();
   }
 
-  // What lets the host and the other ranks come to a sample.
-  Status gather_for(const MatmulArm& arm) {
-    if (launch_.calls == 0) return Status::ok();
-    if (hold_kernel() != nullptr) {
-      std::uint64_t nanoseconds = static_cast<CalledOperations*>(arm.prepared.get())->hold_ns;
-      void* arguments[] = {&nanoseconds};
-      TUTTI_TRY(cuda_.launch({.kernel = hold_kernel(), .arguments = arguments, .stream = stream_}));
-    }
-    return launch_.ranks == nullptr ? Status::ok() : launch_.ranks->align(stream_);
+  // Lets the host come to a sample.
+  Status hold_for(const MatmulArm& arm) {
+    if (launch_.calls == 0 || hold_kernel() == nullptr) return Status::ok();
+    std::uint64_t nanoseconds = static_cast<CalledOperations*>(arm.prepared.get())->hold_ns;
+    void* arguments[] = {&nanoseconds};
+    return cuda_.launch({.kernel = hold_kernel(), .arguments = arguments, .stream = stream_});
   }
+
+  // Lets the other ranks come to it. No kernel may follow but the operations': theirs may leave no
+  // room for it while they wait for this rank.
+  Status align() { return launch_.ranks == nullptr ? Status::ok() : launch_.ranks->align(stream_); }
 
   Status start(MatmulArm& arm) {
     if (launch_.calls == 0) {
@@ -206,8 +207,9 @@ class CudaMatmulDevice final : public MatmulDevice {
     TUTTI_TRY(cuda_.set_async(readings_, 0, 2 * order.size() * kBytesOfReading, stream_));
     for (std::size_t k = 0; k < order.size(); ++k) {
       const SampleMarks& marks = marks_[k];
-      TUTTI_TRY(gather_for(*order[k]));
+      TUTTI_TRY(hold_for(*order[k]));
       TUTTI_TRY(read_clocks(marks.before));
+      TUTTI_TRY(align());
       TUTTI_TRY(cuda_.record_event(marks.start, stream_));
       TUTTI_TRY(start(*order[k]));
       TUTTI_TRY(cuda_.record_event(marks.end, stream_));
