@@ -125,7 +125,8 @@ TEST_F(BenchGatherMatmul, MeasuresRanksAsProcessesAndThreads) {
 }
 
 TEST_F(BenchGatherMatmul, FindsAWrongProductOfARank) {
-  const Ended ended = bench({"--algorithms", "pipelined_ring", "--inject", "flip:1:pipelined_ring"});
+  const Ended ended =
+      bench({"--algorithms", "pipelined_ring", "--inject", "flip:1:pipelined_ring"});
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.err, HasSubstr("# rank 1: WRONG RESULT of pipelined_ring, m 50, n 24, k 36: 2 "
                                    "elements, first row 0, column 0\n"));
