@@ -236,6 +236,7 @@ std::vector<Plot> gathered_plots(const Section& section, const Group& group) {
     chart->second.bars.push_back({extents_text(*row->matmul), {*gathered.speed_up, alone}});
   }
   std::vector<Plot> plots;
+  plots.reserve(charts.size());
   for (const auto& [kind, chart] : charts) {
     plots.push_back({.name = name_of(section, group, kind_text(group) + "_" + kind),
                      .text = chart.title.title,
