@@ -248,7 +248,7 @@ def check_matmuls(functions: list[Function], tiles: Widths, variants: int) -> li
     matmuls = {name: function for name, function in zip(names, functions) if "own_matmul_kernel<" in name}
     findings = [f"{name}: {finding}" for name, function in matmuls.items()
                 for finding in (*check_matmul(function, tiles.get(rows_of(name), set())),
-                                *(check_gate(function) if "ArrivalGate" in name else ()))]
+                                *(check_gate(function) if re.search("ArrivalGate|KGroupGate", name) else ()))]
     for rows in tiles:
         found = sum(rows_of(name) == rows for name in matmuls)
         if found != variants:

@@ -31,7 +31,8 @@ struct OwnKernel {
 
 // For tiles of so many rows, 128 or 256; `dtype`: bf16 or fp16.
 OwnKernel own_kernel(int rows, DataType dtype, MatrixLayout b_layout);
-// Those with an ArrivalGate.
+// Those with an ArrivalGate, and with a KGroupGate.
 OwnKernel own_gated_kernel(int rows, DataType dtype, MatrixLayout b_layout);
+OwnKernel own_k_groups_kernel(int rows, DataType dtype, MatrixLayout b_layout);
 
 }  // namespace tutti

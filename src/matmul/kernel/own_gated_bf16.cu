@@ -1,5 +1,5 @@
 #include "matmul/kernel/instantiate.cuh"
-#include "matmul/kernel/pull.cuh"
+#include "matmul/kernel/arrival.cuh"
 
 namespace tutti {
 

@@ -12,7 +12,7 @@ static_assert(kPullStages <= 2 * kMostOwnStages);  // barriers
 
 // What a warp of a puller does. All its threads have the same steps.
 struct Puller {
-  const ArrivalGate& gate;
+  const KGroupGate& gate;
   PullMemory memory;
   int lane;
 
@@ -89,7 +89,7 @@ struct Puller {
   }
 };
 
-__device__ __forceinline__ void ArrivalGate::pull(PullMemory memory) const {
+__device__ __forceinline__ void KGroupGate::pull(PullMemory memory) const {
   if (threadIdx.x >= 32) return;
   const int lane = static_cast<int>(threadIdx.x);
   SystemWords words;
