@@ -57,7 +57,6 @@ const BadGather kBadGathers[] = {
     {"protocol", {"--gpus", "2", "--protocol", "push"}, "--protocol: "},
     {"streams", {"--gpus", "2", "--streams", "17"}, "--streams: 17 is not between 1 and 16"},
     {"tiles", {"--gpus", "2", "--tiles", "0"}, "--tiles: 0 is not between 1 and 64"},
-    {"order", {"--gpus", "2", "--inter-stream-order", "yes"}, "unknown --inter-stream-order 'yes'"},
     {"calls", {"--gpus", "2", "--calls", "65"}, "--calls: 65 is not between 1 and 64"},
     {"shape", {"--gpus", "2", "--m", "0"}, "--m: 0 is not between 1 and 1048576"},
 };
@@ -116,15 +115,6 @@ TEST(GatherMatmulOptions, ReachTheRanks) {
   EXPECT_EQ(got.streams, 3);
   EXPECT_EQ(got.tiles, 5);
   EXPECT_EQ(got.calls, 6);
-}
-
-TEST(GatherMatmulOptions, TheOrderOfStreamsReachesTheRanks) {
-  std::vector<std::string> words =
-      to_arguments(parsed_gather({"--gpus", "2", "--inter-stream-order", "on"}));
-  words.erase(words.begin(), words.begin() + 2);
-  const GatherMatmulOptions got = parsed_gather(words);
-  EXPECT_TRUE(got.pipeline().inter_stream_order);
-  EXPECT_EQ(got.pipeline_text("pipelined_ring"), "get, 4 streams in order");
 }
 
 }  // namespace

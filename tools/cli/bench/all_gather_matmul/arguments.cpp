@@ -80,11 +80,6 @@ void add_several_ranks(CLI::App& command, AllGatherMatmulArguments& a) {
       ->type_name("N")
       ->default_str("8");
   command
-      .add_option("--inter-stream-order", a.ordered,
-                  "Of pipelines: streams begin their first transfers in turn")
-      ->type_name("on|off")
-      ->default_str("off");
-  command
       .add_option("--calls", a.calls,
                   "Calls per sample, at least. On a GPU they are enqueued while an earlier kernel "
                   "runs, so the time of the host, which is measured by itself, is not in a sample")

@@ -23,7 +23,7 @@ struct AllGatherMatmulArguments {
   MatmulArguments matmul;
   std::string ranks, chunks, k_groups, pullers, arrival;
   // Of several ranks. --backend, --launch and the like are in `matmul`.
-  std::string gpus, protocol, streams, tiles, ordered, calls;
+  std::string gpus, protocol, streams, tiles, calls;
 };
 
 enum class ArrivalKind : std::uint8_t { kOpen, kModel, kTrace, kPull, kHost };

@@ -102,9 +102,6 @@ Status check_pipeline_options(GatherMatmulOptions& options, const AllGatherMatmu
   }
   TUTTI_TRY(read_number(options.streams, "--streams", a.streams, pipelines::kMostPipelineStreams));
   TUTTI_TRY(read_number(options.tiles, "--tiles", a.tiles, pipelines::kMostPipelineTiles));
-  if (!a.ordered.empty()) {
-    TUTTI_ASSIGN(options.ordered, parse_switch("--inter-stream-order", a.ordered));
-  }
   return read_number(options.calls, "--calls", a.calls, kMostCalls);
 }
 
@@ -128,8 +125,8 @@ std::string GatherMatmulOptions::pipeline_text(std::string_view algorithm) const
   if (!is_pipeline(algorithm)) return {};
   const auto parsed = pipelines::parse_algorithm(algorithm);
   const bool tiled = *parsed == pipelines::Algorithm::kTiles;
-  return fmt::format("{}, {}{} stream{}{}", protocol, tiled ? fmt::format("{} tiles, ", tiles) : "",
-                     streams, streams == 1 ? "" : "s", ordered ? " in order" : "");
+  return fmt::format("{}, {}{} streams", protocol, tiled ? fmt::format("{} tiles, ", tiles) : "",
+                     streams);
 }
 
 bool has_ranks(const AllGatherMatmulArguments& a, const BenchMachine& machine) {
@@ -169,7 +166,6 @@ std::vector<std::string> to_arguments(const GatherMatmulOptions& options) {
   add_text(words, "--protocol", options.protocol);
   add_text(words, "--streams", fmt::format("{}", options.streams));
   add_text(words, "--tiles", fmt::format("{}", options.tiles));
-  add_text(words, "--inter-stream-order", options.ordered ? "on" : "off");
   add_text(words, "--calls", fmt::format("{}", options.calls));
   add_text(words, "--iterations", fmt::format("{}", bench.iterations));
   add_text(words, "--warmup", fmt::format("{}", bench.warmup));

@@ -20,13 +20,11 @@ struct GatherMatmulOptions {
   std::vector<std::string> algorithms;
   std::string protocol = "get";
   int streams = 4, tiles = 8;
-  bool ordered = false;  // streams begin their first transfers in turn
-  int calls = 4;         // of a sample, at least
+  int calls = 4;  // of a sample, at least
 
   // Its `protocol` is this one's.
   AllGatherMatmulPipeline pipeline() const {
-    return {
-        .protocol = protocol, .streams = streams, .tiles = tiles, .inter_stream_order = ordered};
+    return {.protocol = protocol, .streams = streams, .tiles = tiles};
   }
   // "put, 8 tiles, 4 streams": what rows of an algorithm differ by; empty: of no pipeline.
   std::string pipeline_text(std::string_view algorithm) const;
