@@ -23,6 +23,10 @@ namespace tutti {
 struct AllGatherMatmulPipeline {
   /// Which of two ranks moves the data: "get", the one that receives; "put", the one that sends.
   std::string_view protocol = "get";
+  /// What moves the data on GPUs: "copy_engine", or "kernel", a kernel of at most 16 blocks. A
+  /// kernel needs free SMs, and a matmul beside it may take all of them: then the kernel begins
+  /// when blocks of that matmul end. On the host both are the same copy by the calling thread.
+  std::string_view mover = "copy_engine";
   /// Steps are divided among so many streams of the communicator: 1 to 16. The host has one.
   int streams = 4;
   int tiles = 8;  ///< Of each shard, for pipelined_tiles: 1 to 64.
@@ -93,11 +97,12 @@ struct AllGatherMatmul {
 /// keeps it for the 16 such calls that were made last; so later calls exchange and allocate
 /// nothing. Each wait for a rank has the call's timeout.
 ///
-/// On GPUs copy engines move the rows. The call enqueues all steps, in `stream` and in streams of
-/// the communicator, and returns. A stream waits for a word that another rank's stream writes (a
-/// stream memory operation); the host ends that wait at the deadline and where the group fails.
-/// Products are own_matmul's if it can multiply all rows; then C has the same bits as own_matmul's
-/// product of the gathered A. Otherwise each step runs what matmul() selects. Not in captures.
+/// On GPUs copy engines move the rows, or kernels (`mover`). The call enqueues all steps, in
+/// `stream` and in streams of the communicator, and returns. A stream waits for a word that another
+/// rank's stream writes (a stream memory operation); the host ends that wait at the deadline and
+/// where the group fails. Products are own_matmul's if it can multiply all rows; then C has the
+/// same bits as own_matmul's product of the gathered A. Otherwise each step runs what matmul()
+/// selects. Not in captures.
 ///
 /// **Without a name**, TUTTI_TUNE decides (`all_gather_matmul:@unfused` forbids all others), then
 /// the tuning tables, for this kind and number of GPUs, size of elements, and m, n (of all products

@@ -72,6 +72,8 @@ Result<CheckedCall> check_call(const Communicator& communicator, const AllGather
     pipeline.protocol = to_string(way.protocol);
     pipeline.streams = way.streams;
     if (way.tiles > 0) pipeline.tiles = way.tiles;
+    pipeline.mover = to_string(way.mover);
+    pipeline.inter_stream_order = way.inter_stream_order;
   }
   return checked;
 }

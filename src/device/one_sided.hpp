@@ -1,10 +1,12 @@
-// The body of operations on one peer's memory, and of signals: what tutti/device/peers.hpp does, as
-// one kernel. Called by every thread of every block of the grid.
+// The bodies of operations on one peer's memory, and of signals: what tutti/device/peers.hpp does,
+// as one kernel; and of copies whose addresses are known. Called by every thread of every block of
+// the grid.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "tutti/device/impl/memory.hpp"
 #include "tutti/device/peers.hpp"
 
 namespace tutti {
@@ -19,6 +21,13 @@ struct OneSidedWork {
   std::size_t bytes;
   int peer, channel;
   std::uint64_t times;
+};
+
+// Between any memory that this rank addresses: its own, and that of peers.
+struct CopyWork {
+  std::byte* to;
+  const std::byte* from;
+  std::size_t bytes;
 };
 
 // Signals are one block's: it cannot know how far others are.
@@ -37,6 +46,11 @@ TUTTI_DEVICE Part part_of(std::size_t bytes, const device::Block& block) {
   const std::size_t first = share * static_cast<std::size_t>(block.index());
   if (first >= bytes) return {0, 0};
   return {first, bytes - first < share ? bytes - first : share};
+}
+
+TUTTI_DEVICE void run_copy(const CopyWork& work, const device::Block& block) {
+  const Part part = part_of(work.bytes, block);
+  device::impl::SystemMemory::copy(block, work.to + part.first, work.from + part.first, part.bytes);
 }
 
 // False where a wait failed.

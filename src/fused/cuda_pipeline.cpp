@@ -99,8 +99,7 @@ Status CudaPipeline::signal(int stream, const pipelines::Signal& signal) {
 Status CudaPipeline::move(int stream, const pipelines::Move& move) {
   TUTTI_ASSIGN(const std::vector<RowsCopy> copies, buffers_.copies_of(move));
   for (const RowsCopy& copy : copies) {
-    TUTTI_TRY(
-        parts_.cuda.copy_async(copy.to, copy.from, copy.bytes, parts_.streams.at(stream).stream));
+    TUTTI_TRY(parts_.copy(copy, parts_.streams.at(stream).stream));
   }
   return Status::ok();
 }

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "drivers/cuda.hpp"
@@ -38,6 +40,9 @@ class PipelineWords {
   virtual Status signal(const pipelines::Word& word, Stream stream) = 0;
 };
 
+// Enqueues a copy, by what the description names as the mover.
+using EnqueueCopy = std::function<Status(const RowsCopy& copy, Stream stream)>;
+
 // The matmuls of a call, in the order of its list. Once made, none of them can be refused any more.
 class PipelineProducts {
  public:
@@ -67,9 +72,11 @@ class CudaPipeline : public pipelines::PipelineRuntime {
     PipelineStreams streams;
     PipelineWords& words;
     PipelineProducts& products;
+    EnqueueCopy copy;
   };
   // `buffers` are bound; they and `parts` outlive this.
-  CudaPipeline(const PipelineBuffers& buffers, Parts parts) : buffers_(buffers), parts_(parts) {}
+  CudaPipeline(const PipelineBuffers& buffers, Parts parts)
+      : buffers_(buffers), parts_(std::move(parts)) {}
 
   int rank() const override { return buffers_.rank(); }
   Status allocate(pipelines::BufferId buffer) override { return buffers_.check_allocated(buffer); }

@@ -36,13 +36,15 @@ std::byte* bytes_at(const void* memory) {
 
 Status check(const AllGatherMatmulPipeline& pipeline) {
   TUTTI_TRY(pipelines::parse_protocol(pipeline.protocol).status().with_context(kAllGatherMatmul));
+  TUTTI_TRY(pipelines::parse_mover(pipeline.mover).status().with_context(kAllGatherMatmul));
   TUTTI_TRY(check_range("streams", pipeline.streams, pipelines::kMostPipelineStreams));
   return check_range("tiles", pipeline.tiles, pipelines::kMostPipelineTiles);
 }
 
 std::string options_text(const pipelines::Description& description) {
   const bool tiled = description.algorithm == pipelines::Algorithm::kTiles;
-  return fmt::format("{}{}, {} stream{}{}", to_string(description.protocol),
+  return fmt::format("{}{}{}, {} stream{}{}", to_string(description.protocol),
+                     description.mover == pipelines::Mover::kKernel ? " by kernel" : "",
                      tiled ? fmt::format(", {} tiles", description.tiles) : "", description.streams,
                      description.streams == 1 ? "" : "s",
                      description.inter_stream_order ? " in order" : "");
@@ -67,6 +69,7 @@ Result<PipelinedAllGatherMatmul> pipelined(const AllGatherMatmulProblem& problem
       .timeout = call.timeout};
   pipelines::Description& description = made.description;
   TUTTI_ASSIGN(description.protocol, pipelines::parse_protocol(call.pipeline.protocol));
+  TUTTI_ASSIGN(description.mover, pipelines::parse_mover(call.pipeline.mover));
   if (description.algorithm == pipelines::Algorithm::kTiles) {
     description.tiles = call.pipeline.tiles;
   }

@@ -15,7 +15,7 @@
 
 namespace tutti {
 
-// kInvalidArgument: a protocol, or a number of streams or tiles, that is not allowed.
+// kInvalidArgument: a protocol, a mover, or a number of streams or tiles, that is not allowed.
 Status check(const AllGatherMatmulPipeline& pipeline);
 
 struct PipelinedAllGatherMatmul {
@@ -37,7 +37,7 @@ Result<PipelinedAllGatherMatmul> pipelined(const AllGatherMatmulProblem& problem
                                            const AllGatherMatmul& call,
                                            AllGatherMatmulAlgorithm algorithm);
 
-// "get, 4 streams", "put, 8 tiles, 4 streams in order"
+// "get, 4 streams", "put by kernel, 8 tiles, 4 streams in order"
 std::string options_text(const pipelines::Description& description);
 
 // The caller's buffers by BufferId; `program` is derived from the call's description, with or

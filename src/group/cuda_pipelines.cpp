@@ -12,6 +12,7 @@
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "drivers/cuda.hpp"
+#include "executors/peer/copy_kernel.hpp"
 #include "fused/cuda_pipeline.hpp"
 #include "memory/device_scope.hpp"
 
@@ -80,7 +81,7 @@ class CudaPipelines : public PipelineBackend {
   Status open(const PipelinedAllGatherMatmul& call) override {
     TUTTI_ASSIGN(barrier_, hooks_.stream_barrier());
     barrier_->announce(signature_of(call));
-    const Status made = make_streams(static_cast<std::size_t>(call.description.streams));
+    const Status made = make_ready(call.description);
     return made.is_ok() ? made : group_.fail(made);  // the others go on
   }
 
@@ -118,9 +119,14 @@ class CudaPipelines : public PipelineBackend {
   }
 
  private:
-  Status make_streams(std::size_t count) {
+  Status make_ready(const pipelines::Description& description) {
     const DeviceScope scope(cuda_, group_.device());
     TUTTI_TRY(scope.status());
+    if (description.mover == pipelines::Mover::kKernel) TUTTI_TRY(load_copy_kernel(cuda_));
+    return make_streams(static_cast<std::size_t>(description.streams));
+  }
+
+  Status make_streams(std::size_t count) {
     if (caller_.event == nullptr) {
       TUTTI_ASSIGN(caller_.event, cuda_.create_event(false));
     }
@@ -130,6 +136,17 @@ class CudaPipelines : public PipelineBackend {
       TUTTI_ASSIGN(made.event, cuda_.create_event(false));
     }
     return Status::ok();
+  }
+
+  fused::EnqueueCopy copies_of(pipelines::Mover mover) {
+    if (mover == pipelines::Mover::kKernel) {
+      return [this](const fused::RowsCopy& copy, Stream stream) {
+        return copy_by_kernel(cuda_, {copy.to, copy.from, copy.bytes}, stream);
+      };
+    }
+    return [this](const fused::RowsCopy& copy, Stream stream) {
+      return cuda_.copy_async(copy.to, copy.from, copy.bytes, stream);
+    };
   }
 
   Status enqueue(const PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
@@ -144,7 +161,8 @@ class CudaPipelines : public PipelineBackend {
                                     .signature = signature};
     WaitingWords words(barrier_->waits(), watched, prepared.slot);
     const fused::PipelineStreams streams{{call.stream, caller_.event}, streams_};
-    fused::CudaPipeline runtime(buffers, {cuda_, streams, words, products});
+    fused::CudaPipeline runtime(
+        buffers, {cuda_, streams, words, products, copies_of(call.description.mover)});
     const PreparedPipeline::Variant& variant = prepared.variant_of(call);
     const Status status = run_call(variant.program, variant.list, buffers.bound(), runtime);
     const Status left = group_.streams().leave(call.stream);

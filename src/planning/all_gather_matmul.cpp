@@ -73,8 +73,9 @@ std::string to_text(const AllGatherMatmulSize& size) {
 std::string to_text(const AllGatherMatmulWay& way) {
   std::string text(to_string(way.algorithm));
   if (!is_pipelined(way.algorithm)) return text;
-  text += fmt::format(", {}, {} stream{}", to_string(way.protocol), way.streams,
-                      way.streams == 1 ? "" : "s");
+  text += fmt::format(", {}{}, {} stream{}{}", to_string(way.protocol),
+                      way.mover == pipelines::Mover::kKernel ? " by kernel" : "", way.streams,
+                      way.streams == 1 ? "" : "s", way.inter_stream_order ? " in order" : "");
   if (way.algorithm != AllGatherMatmulAlgorithm::kPipelinedTiles) return text;
   return text + fmt::format(", {} tile{}", way.tiles, way.tiles == 1 ? "" : "s");
 }
@@ -133,7 +134,8 @@ Result<SelectedAllGatherMatmul> select(const AllGatherMatmulRequest& request,
     const bool uneven = request.size.m % static_cast<std::size_t>(topology.ranks) != 0;
     if (!uneven || selected.algorithm() != AllGatherMatmulAlgorithm::kFused) return selected;
     // It needs the place of A on ranks without rows, which then may have none.
-    return unfused_instead(selected, fmt::format("M is not a multiple of {} ranks", topology.ranks));
+    return unfused_instead(selected,
+                           fmt::format("M is not a multiple of {} ranks", topology.ranks));
   }
   selected.why = fmt::format(
       "no measurement for {} on {}, elements of {} bytes", to_text(request.size),

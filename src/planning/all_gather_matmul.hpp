@@ -51,9 +51,12 @@ struct AllGatherMatmulWay {
   pipelines::Protocol protocol = pipelines::Protocol::kGet;
   int streams = 0;
   int tiles = 0;  // pipelined_tiles alone
+  pipelines::Mover mover = pipelines::Mover::kCopyEngine;
+  bool inter_stream_order = false;
   friend bool operator==(const AllGatherMatmulWay&, const AllGatherMatmulWay&) = default;
 };
-// "fused", "pipelined_ring, put, 2 streams", "pipelined_tiles, get, 4 streams, 8 tiles"
+// "fused", "pipelined_ring, put, 2 streams", "pipelined_tiles, get by kernel, 4 streams in
+// order, 8 tiles"
 std::string to_text(const AllGatherMatmulWay& way);
 
 // The fastest algorithm at one size, measured by public calls.

@@ -16,10 +16,27 @@ using Json = nlohmann::ordered_json;
 constexpr int kMostMeasuredRanks = 1 << 20;
 constexpr std::size_t kMostMeasuredExtent = std::size_t{1} << 40;
 constexpr std::size_t kMostElementBytes = 8;
-constexpr std::array<std::string_view, 19> kAllGatherMatmulFields = {
-    "collective", "backend",      "gpu",      "ranks",   "element_bytes", "m",       "n",
-    "k",          "algorithm",    "protocol", "streams", "tiles",         "time_us", "unfused_us",
-    "runner_up",  "runner_up_us", "date",     "driver",  "samples"};
+constexpr std::array<std::string_view, 21> kAllGatherMatmulFields = {"collective",
+                                                                     "backend",
+                                                                     "gpu",
+                                                                     "ranks",
+                                                                     "element_bytes",
+                                                                     "m",
+                                                                     "n",
+                                                                     "k",
+                                                                     "algorithm",
+                                                                     "protocol",
+                                                                     "streams",
+                                                                     "tiles",
+                                                                     "mover",
+                                                                     "inter_stream_order",
+                                                                     "time_us",
+                                                                     "unfused_us",
+                                                                     "runner_up",
+                                                                     "runner_up_us",
+                                                                     "date",
+                                                                     "driver",
+                                                                     "samples"};
 
 std::string id_of(AllGatherMatmulAlgorithm algorithm) {
   return fmt::format("{}/{}", kAllGatherMatmul, to_string(algorithm));
@@ -32,8 +49,10 @@ AllGatherMatmulWay read_way(TableFields& fields) {
   if (!fields.status().is_ok()) return way;
   const bool pipelined = is_pipelined(way.algorithm);
   const bool tiled = way.algorithm == AllGatherMatmulAlgorithm::kPipelinedTiles;
-  for (const auto& [field, has] : {std::pair("protocol", pipelined),
-                                   std::pair("streams", pipelined), std::pair("tiles", tiled)}) {
+  for (const auto& [field, has] :
+       {std::pair("protocol", pipelined), std::pair("streams", pipelined),
+        std::pair("tiles", tiled), std::pair("mover", pipelined),
+        std::pair("inter_stream_order", pipelined)}) {
     if (!has && fields.has(field)) {
       fields.fail(field, fmt::format("is no option of {}", to_string(way.algorithm)));
     }
@@ -42,6 +61,10 @@ AllGatherMatmulWay read_way(TableFields& fields) {
   way.protocol = fields.name("protocol", pipelines::parse_protocol, way.protocol);
   way.streams = fields.integer<int>("streams", 1, pipelines::kMostPipelineStreams);
   if (tiled) way.tiles = fields.integer<int>("tiles", 1, pipelines::kMostPipelineTiles);
+  if (fields.has("mover")) way.mover = fields.name("mover", pipelines::parse_mover, way.mover);
+  if (fields.has("inter_stream_order")) {
+    way.inter_stream_order = fields.boolean("inter_stream_order");
+  }
   return way;
 }
 
@@ -132,6 +155,11 @@ Json to_json_value(const AllGatherMatmulEntry& entry) {
     if (entry.way.algorithm == AllGatherMatmulAlgorithm::kPipelinedTiles) {
       json["tiles"] = entry.way.tiles;
     }
+    // Absent: as before these options.
+    if (entry.way.mover != pipelines::Mover::kCopyEngine) {
+      json["mover"] = to_string(entry.way.mover);
+    }
+    if (entry.way.inter_stream_order) json["inter_stream_order"] = true;
   }
   json["time_us"] = entry.time_us;
   json["unfused_us"] = entry.unfused_us;

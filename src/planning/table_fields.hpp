@@ -62,6 +62,16 @@ class TableFields {
     return static_cast<T>(value->get<std::uint64_t>());
   }
 
+  bool boolean(const char* field) {
+    const Json* value = find(field, false);
+    if (value == nullptr) return false;
+    if (!value->is_boolean()) {
+      fail(field, fmt::format("must be true or false, and is {}", shown(*value)));
+      return false;
+    }
+    return value->get<bool>();
+  }
+
   double microseconds(const char* field, bool optional = false) {
     const Json* value = find(field, optional);
     if (value == nullptr) return 0;

@@ -35,11 +35,6 @@ Result<int> read_count(const CountOption& option) {
   return parse_int(option.name, option.text, {option.least, option.most});
 }
 
-Result<bool> read_switch(std::string_view name, const std::string& text) {
-  if (text == "on" || text == "off" || text.empty()) return text == "on";
-  return wrong(fmt::format("{} '{}': known are on, off", name, text));
-}
-
 Status read_shape(const ExplainPipelinesArguments& a, Description& d) {
   constexpr int kUsual = 8192;
   TUTTI_ASSIGN(const int m, read_count({"--m", a.m, 0, kMostExtent, kUsual}));
@@ -64,7 +59,9 @@ Result<Description> read_description(const ExplainPipelinesArguments& a) {
   TUTTI_ASSIGN(d.tiles, read_count({"--tiles", a.tiles, 1, kMostPipelineTiles, d.tiles}));
   TUTTI_ASSIGN(d.protocol, parse_protocol(a.protocol.empty() ? "get" : a.protocol));
   TUTTI_ASSIGN(d.mover, parse_mover(a.mover.empty() ? "copy_engine" : a.mover));
-  TUTTI_ASSIGN(d.inter_stream_order, read_switch("--inter-stream-order", a.inter_stream_order));
+  if (!a.inter_stream_order.empty()) {
+    TUTTI_ASSIGN(d.inter_stream_order, parse_switch("--inter-stream-order", a.inter_stream_order));
+  }
   d.symmetric_a = a.symmetric_a;
   d.gathered = a.gathered;
   d.symmetric_gathered = a.symmetric_gathered;
@@ -138,6 +135,8 @@ nlohmann::ordered_json choice_json(const SelectedAllGatherMatmul& selected) {
   if (way.streams > 0) json["protocol"] = to_string(way.protocol);
   if (way.streams > 0) json["streams"] = way.streams;
   if (way.tiles > 0) json["tiles"] = way.tiles;
+  if (way.streams > 0) json["mover"] = to_string(way.mover);
+  if (way.streams > 0) json["inter_stream_order"] = way.inter_stream_order;
   if (selected.entry != nullptr) {
     json["measured"] = {{"algorithm", to_string(selected.entry->way.algorithm)},
                         {"time_us", selected.entry->time_us},

@@ -359,8 +359,11 @@ void fresh_pipelines(Rank& rank) {
       if (!can_run(layer, rank, algorithm)) return;
       for (const std::string_view protocol : {"get", "put"}) {
         const bool ordered = protocol == "put";
-        fresh_pipeline(rank, layer, algorithm,
-                       {.protocol = protocol, .tiles = 4, .inter_stream_order = ordered});
+        for (const std::string_view mover : {"copy_engine", "kernel"}) {
+          fresh_pipeline(
+              rank, layer, algorithm,
+              {.protocol = protocol, .mover = mover, .tiles = 4, .inter_stream_order = ordered});
+        }
       }
     }
   }

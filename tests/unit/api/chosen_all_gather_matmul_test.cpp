@@ -39,7 +39,8 @@ AllGatherMatmulEntry measured_on_host(const AllGatherMatmulSize& size,
 
 TEST(ChosenAllGatherMatmul, ATableNamesAPipelineWithItsOptions) {
   const TuningTable table = table_with(measured_on_host(
-      {6, 9, 5}, {AllGatherMatmulAlgorithm::kPipelinedTiles, pipelines::Protocol::kPut, 2, 3}));
+      {6, 9, 5}, {AllGatherMatmulAlgorithm::kPipelinedTiles, pipelines::Protocol::kPut, 2, 3,
+                  pipelines::Mover::kKernel, true}));
   auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {
     Communicator& group = groups[static_cast<std::size_t>(rank)];
@@ -48,8 +49,10 @@ TEST(ChosenAllGatherMatmul, ATableNamesAPipelineWithItsOptions) {
     const AllGatherMatmul call = side.call();
     const AllGatherMatmulPlan plan = take(tutti::plan(group, call, {matmul_engine(), &table}));
     EXPECT_EQ(plan.algorithm, "pipelined_tiles");
-    EXPECT_EQ(plan.config, "pipelined_tiles, put, 3 tiles, 2 streams, host_matmul");
-    EXPECT_THAT(plan.why, StartsWith("measured on the host, 2 ranks, 6x9x5: pipelined_tiles, put"));
+    EXPECT_EQ(plan.config,
+              "pipelined_tiles, put by kernel, 3 tiles, 2 streams in order, host_matmul");
+    EXPECT_THAT(plan.why,
+                StartsWith("measured on the host, 2 ranks, 6x9x5: pipelined_tiles, put by kernel"));
     require_ok(all_gather_matmul(group, call, {matmul_engine(), &table}));
     side.expect_right("by table");
     const std::string text = take(explain(group, call, {matmul_engine(), &table}));

@@ -157,10 +157,10 @@ TEST_F(Fields, OfAllGatherMatmuls) {
           std::array{static_cast<MatrixLayout>(2), static_cast<MatrixLayout>(255)});
   refuses(call, &AllGatherMatmul::timeout, std::array{milliseconds(-1), milliseconds::min()});
   using Pipeline = AllGatherMatmulPipeline;
-  refuses(
-      call, &AllGatherMatmul::pipeline,
-      std::array{Pipeline{.protocol = "push"}, Pipeline{.streams = 0}, Pipeline{.streams = -1},
-                 Pipeline{.streams = kMostInt}, Pipeline{.tiles = 0}, Pipeline{.tiles = kMostInt}});
+  refuses(call, &AllGatherMatmul::pipeline,
+          std::array{Pipeline{.protocol = "push"}, Pipeline{.mover = "hand"},
+                     Pipeline{.streams = 0}, Pipeline{.streams = -1}, Pipeline{.streams = kMostInt},
+                     Pipeline{.tiles = 0}, Pipeline{.tiles = kMostInt}});
   AllGatherMatmul most = call;
   most.timeout = milliseconds::max();
   most.workspace_bytes = SIZE_MAX;

@@ -247,6 +247,7 @@ TEST(PipelinedAllGatherMatmulHost, RefusesOptions) {
     return status.message();
   };
   EXPECT_THAT(refusal({.protocol = "push"}), HasSubstr("'push'"));
+  EXPECT_THAT(refusal({.mover = "hand"}), HasSubstr("unknown mover 'hand'"));
   EXPECT_EQ(refusal({.streams = 0}), "all_gather_matmul: pipeline.streams is 0: from 1 to 16");
   EXPECT_EQ(refusal({.streams = 17}), "all_gather_matmul: pipeline.streams is 17: from 1 to 16");
   EXPECT_EQ(refusal({.tiles = 0}), "all_gather_matmul: pipeline.tiles is 0: from 1 to 64");
@@ -335,6 +336,8 @@ INSTANTIATE_TEST_SUITE_P(
         PipelinedDifference{
             {.dtype = DataType::kBfloat16, .algorithm = "pipelined_shift"},
             "rank 1 all_gather_matmul (m 6, n 7, k 5, row, 1 B), bf16, pipelined_shift"},
+        PipelinedDifference{{.algorithm = "pipelined_shift", .pipeline = {.mover = "kernel"}},
+                            "get by kernel, 4 streams"},
         PipelinedDifference{{.algorithm = "pipelined_shift", .pipeline = {.protocol = "put"}},
                             "1 B), fp32, pipelined_shift, put, 4 streams"},
         PipelinedDifference{{.algorithm = "pipelined_shift", .pipeline = {.streams = 3}},

@@ -15,6 +15,7 @@
 #include "base/convert.hpp"
 #include "base/units.hpp"
 #include "conformance/scenarios.hpp"
+#include "executors/peer/copy_kernel.hpp"
 #include "matmul/host.hpp"
 #include "support/fake_gpus.hpp"
 #include "support/patience.hpp"
@@ -234,6 +235,39 @@ TEST(PipelinedGpus, FreshInputsWithoutAPause) {
         }
       }
     }
+  }
+}
+
+TEST(PipelinedGpus, AKernelMovesTheRows) {
+  PipelinedGpus ranks(3);
+  std::atomic<int> launched = 0;
+  FakeCuda& cuda = ranks.gpus.cuda;
+  cuda.on_launch = [&](const CudaLaunch& launch) {
+    EXPECT_EQ(launch.kernel, copy_kernel());
+    EXPECT_LE(launch.blocks, 16);
+    ++launched;
+    const auto work = *static_cast<const CopyWork*>(launch.arguments[0]);
+    return cuda.enqueue(launch.stream, [work] {
+      for (int block = 0; block < 16; ++block) run_copy(work, device::Block(block, 16));
+      return Status::ok();
+    });
+  };
+  for (GpuPipeline kind : all_gpu_pipelines()) {
+    kind.pipeline.mover = "kernel";
+    ranks.prepare(kind);
+    const int copies = cuda.calls("copy_async"), before = launched;
+    const std::vector<GpuCalls> sides{ranks.calls(0, kind), ranks.calls(1, kind),
+                                      ranks.calls(2, kind)};
+    for (const int r : {1, 2, 0}) {
+      const auto at = PipelinedGpus::at(r);
+      require_ok(ranks.run(r, sides[at].call(1, ranks.streams[at])));
+    }
+    for (const int r : {0, 1, 2}) {
+      require_ok(ranks.end_of(r));
+      EXPECT_EQ(sides[PipelinedGpus::at(r)].count_wrong(1), 0) << text_of(kind);
+    }
+    EXPECT_GE(launched - before, 3 * 2) << text_of(kind);
+    EXPECT_EQ(cuda.calls("copy_async"), copies) << text_of(kind);
   }
 }
 

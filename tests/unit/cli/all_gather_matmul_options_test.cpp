@@ -78,6 +78,7 @@ const BadGated kBadGated[] = {
      "unknown --arrival 'opne'; did you mean 'open'? Known are open, model, pull, trace:FILE, "
      "host"},
     {"of_ranks", {"--protocol", "put"}, "--protocol is of several ranks; give --gpus"},
+    {"movers", {"--mover", "kernel"}, "--mover is of several ranks; give --gpus"},
     {"calls", {"--calls", "2"}, "--calls is of several ranks; give --gpus"},
     {"many_calls", {"--calls", "65", "--arrival", "host"}, "--calls: 65 is not between 1 and 64"},
     {"no_file",

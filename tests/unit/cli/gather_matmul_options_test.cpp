@@ -55,6 +55,7 @@ const BadGather kBadGathers[] = {
      "unknown --algorithms 'fusd'; did you mean 'fused'? Known are unfused, nccl_unfused, "
      "pipelined_shift, pipelined_ring, pipelined_tiles, fused, all"},
     {"protocol", {"--gpus", "2", "--protocol", "push"}, "--protocol: "},
+    {"mover", {"--gpus", "2", "--mover", "hand"}, "--mover: unknown mover 'hand'"},
     {"streams", {"--gpus", "2", "--streams", "17"}, "--streams: 17 is not between 1 and 16"},
     {"tiles", {"--gpus", "2", "--tiles", "0"}, "--tiles: 0 is not between 1 and 64"},
     {"calls", {"--gpus", "2", "--calls", "65"}, "--calls: 65 is not between 1 and 64"},
@@ -94,13 +95,44 @@ TEST(GatherMatmulOptions, RanksAreAskedForByAnOptionOrALauncher) {
 }
 
 TEST(GatherMatmulOptions, ReachTheRanks) {
-  const GatherMatmulOptions sent = parsed_gather(
-      {"--gpus",     "2",          "--preset",  "recipes",     "--m",          "512",
-       "--layout",   "column,row", "--dtype",   "fp16",        "--algorithms", "fused,unfused",
-       "--protocol", "put",        "--streams", "3",           "--tiles",      "5",
-       "--calls",    "6",          "-n",        "7",           "-w",           "1",
-       "--seconds",  "0",          "--check",   "off",         "--timeout-ms", "1234",
-       "--launch",   "threads",    "--inject",  "flip:1:fused"});
+  const GatherMatmulOptions sent = parsed_gather({"--gpus",
+                                                  "2",
+                                                  "--preset",
+                                                  "recipes",
+                                                  "--m",
+                                                  "512",
+                                                  "--layout",
+                                                  "column,row",
+                                                  "--dtype",
+                                                  "fp16",
+                                                  "--algorithms",
+                                                  "fused,unfused",
+                                                  "--protocol",
+                                                  "put",
+                                                  "--streams",
+                                                  "3",
+                                                  "--tiles",
+                                                  "5",
+                                                  "--calls",
+                                                  "6",
+                                                  "-n",
+                                                  "7",
+                                                  "-w",
+                                                  "1",
+                                                  "--seconds",
+                                                  "0",
+                                                  "--check",
+                                                  "off",
+                                                  "--timeout-ms",
+                                                  "1234",
+                                                  "--launch",
+                                                  "threads",
+                                                  "--inject",
+                                                  "flip:1:fused",
+                                                  "--mover",
+                                                  "kernel",
+                                                  "--inter-stream-order",
+                                                  "on"});
   std::vector<std::string> words = to_arguments(sent);
   ASSERT_EQ(words[1], "all_gather_matmul");
   words.erase(words.begin(), words.begin() + 2);
@@ -115,6 +147,9 @@ TEST(GatherMatmulOptions, ReachTheRanks) {
   EXPECT_EQ(got.streams, 3);
   EXPECT_EQ(got.tiles, 5);
   EXPECT_EQ(got.calls, 6);
+  EXPECT_EQ(got.pipeline().mover, "kernel");
+  EXPECT_TRUE(got.pipeline().inter_stream_order);
+  EXPECT_EQ(got.pipeline_text("pipelined_ring"), "put by kernel, 3 streams in order");
 }
 
 }  // namespace

@@ -45,9 +45,10 @@ TEST_F(TuneAllGatherMatmulOptionsTest, MeasuresTheRecipesOnAllGpusByDefault) {
 }
 
 TEST_F(TuneAllGatherMatmulOptionsTest, TheProcessOfARankGetsTheSame) {
-  auto options = parse({"--m", "64,128", "--weights", "8x16,24x32", "--layout", "column", "-n", "7",
-                        "--algorithms", "fused,unfused,fused", "--ranks", "3"},
-                       kHostOnly);
+  auto options = parse(
+      {"--m", "64,128", "--weights", "8x16,24x32", "--layout", "column", "-n", "7", "--algorithms",
+       "fused,unfused,fused", "--ranks", "3", "--mover", "kernel", "--inter-stream-order", "on"},
+      kHostOnly);
   ASSERT_TRUE(options.is_ok()) << options.status().to_string();
   options->shapes.erase(options->shapes.begin());  // which --resume may leave out
   std::vector<std::string> words = rank_words(*options);
@@ -58,6 +59,8 @@ TEST_F(TuneAllGatherMatmulOptionsTest, TheProcessOfARankGetsTheSame) {
   EXPECT_EQ(again->shapes, options->shapes);
   EXPECT_EQ(again->algorithms, options->algorithms);
   EXPECT_EQ(again->layout, MatrixLayout::kColumnMajor);
+  EXPECT_EQ(again->mover.mover, pipelines::Mover::kKernel);
+  EXPECT_TRUE(again->mover.inter_stream_order);
   EXPECT_EQ(again->bench.iterations, 7);
   EXPECT_THAT(again->bench.ranks, ElementsAre(3));
   options->algorithms.clear();  // unfused alone
@@ -71,19 +74,26 @@ TEST_F(TuneAllGatherMatmulOptionsTest, WhatIsWrongIsNamed) {
   expect_refused({"--dtype", "int8"}, "--dtype");
   expect_refused({"--layout", "diagonal"}, "--layout");
   expect_refused({"--m", "0"}, "--m");
+  expect_refused({"--mover", "hand"}, "--mover: unknown mover 'hand'");
+  expect_refused({"--inter-stream-order", "maybe"}, "unknown --inter-stream-order 'maybe'");
   expect_refused({"--sizes", "1x2"}, "--sizes takes MxNxK");
   expect_refused({"--preset", "recipes", "--n", "3"}, "--preset");
 }
 
 TEST(TuneAllGatherMatmul, MeasuresEachWayOnce) {
   const Fused algorithms[] = {Fused::kPipelinedRing, Fused::kPipelinedTiles, Fused::kFused};
-  const auto cuda = ways_to_measure(algorithms, Backend::kCuda);
+  const auto cuda = ways_to_measure(algorithms, Backend::kCuda, {});
   EXPECT_EQ(cuda.size(), 1u + 4 + 8 + 1);
   EXPECT_EQ(cuda.front(), AllGatherMatmulWay{});
-  EXPECT_EQ(ways_to_measure(algorithms, Backend::kHost).size(), 1u + 2 + 4 + 1);
+  EXPECT_EQ(ways_to_measure(algorithms, Backend::kHost, {}).size(), 1u + 2 + 4 + 1);
   for (std::size_t i = 0; i < cuda.size(); ++i) {
     EXPECT_EQ(std::count(cuda.begin(), cuda.end(), cuda[i]), 1);
   }
+  const auto chosen =
+      ways_to_measure(algorithms, Backend::kCuda, {pipelines::Mover::kKernel, true});
+  ASSERT_EQ(chosen.size(), cuda.size());
+  EXPECT_EQ(to_text(chosen[1]), "pipelined_ring, get by kernel, 4 streams in order");
+  EXPECT_EQ(chosen.back(), cuda.back()) << "no pipeline";
 }
 
 std::vector<MeasuredWay> ways_timed(const std::vector<double>& times_us) {
@@ -126,6 +136,8 @@ TEST(TuneAllGatherMatmul, OfThoseThatAreAsGoodTheFirstIsTaken) {
 
 TEST(TuneAllGatherMatmul, ItsReportSurvivesTheJourney) {
   TunedAllGatherMatmul sent{.size = 3, .best = decide(ways_timed({100, 90, 85, 80}))};
+  sent.best.way.mover = pipelines::Mover::kKernel;
+  sent.best.way.inter_stream_order = true;
   const auto received = report_from_json_text(to_json_text(sent));
   ASSERT_TRUE(received.is_ok()) << received.status().to_string();
   const auto& got = std::get<TunedAllGatherMatmul>(*received);

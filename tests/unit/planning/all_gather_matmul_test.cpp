@@ -184,7 +184,8 @@ TEST(AllGatherMatmulTable, RoundTrip) {
   host.gpu.clear();
   host.driver.clear();
   AllGatherMatmulEntry ring = fused_entry({5, 6, 7});
-  ring.way = {How::kPipelinedRing, pipelines::Protocol::kGet, 4, 0};
+  ring.way = {
+      How::kPipelinedRing, pipelines::Protocol::kGet, 4, 0, pipelines::Mover::kKernel, true};
   const TuningEntries entries = {{entry_of(0, 9)},
                                  {fused_entry(), tiles_entry({2, 2, 2}), ring, host}};
   EXPECT_EQ(take(parse_tuning_json(write_tuning_json(entries), "x.json")), entries);
@@ -209,7 +210,7 @@ TEST(AllGatherMatmulTable, ItsHashIsOfWhatCanChangeAChoice) {
   entry.time_us = 1;
   entry.date = "2027-01-01";
   EXPECT_EQ(sizes_of({entry}).hash(), plain);
-  std::vector<AllGatherMatmulEntry> changed(7, fused_entry());
+  std::vector<AllGatherMatmulEntry> changed(9, fused_entry());
   changed[0].gpu = "NVIDIA H100";
   changed[1].ranks = 4;
   changed[2].element_bytes = 4;
@@ -217,6 +218,9 @@ TEST(AllGatherMatmulTable, ItsHashIsOfWhatCanChangeAChoice) {
   changed[4].size.n = 1;
   changed[5].size.k = 1;
   changed[6].way.algorithm = How::kUnfused;
+  changed[7] = changed[8] = tiles_entry();
+  changed[8].way.mover = pipelines::Mover::kKernel;
+  EXPECT_NE(sizes_of({changed[7]}).hash(), sizes_of({changed[8]}).hash());
   for (const AllGatherMatmulEntry& other : changed) EXPECT_NE(sizes_of({other}).hash(), plain);
 }
 
@@ -236,6 +240,8 @@ TEST(AllGatherMatmulTable, EachBrokenFieldIsNamed) {
                                                  {"protocol", "push"},
                                                  {"streams", 17},
                                                  {"tiles", 0},
+                                                 {"mover", "hand"},
+                                                 {"inter_stream_order", 1},
                                                  {"time_us", "fast"},
                                                  {"unfused_us", 707},
                                                  {"runner_up", "pipelined_tiles"},

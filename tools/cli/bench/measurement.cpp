@@ -85,6 +85,8 @@ json to_value(const TunedAllGatherMatmul& tuned) {
           {"protocol", to_string(best.way.protocol)},
           {"streams", best.way.streams},
           {"tiles", best.way.tiles},
+          {"mover", to_string(best.way.mover)},
+          {"inter_stream_order", best.way.inter_stream_order},
           {"time_us", best.time_us},
           {"unfused_us", best.unfused_us},
           {"runner_up", to_string(best.runner_up)},
@@ -214,6 +216,8 @@ Result<TunedAllGatherMatmul> tuned_all_gather_matmul_from(const json& value) {
   TUTTI_ASSIGN(best.way.protocol, pipelines::parse_protocol(name("protocol")));
   best.way.streams = integer_in<int>(value, "streams");
   best.way.tiles = integer_in<int>(value, "tiles");
+  TUTTI_ASSIGN(best.way.mover, pipelines::parse_mover(name("mover")));
+  best.way.inter_stream_order = value.at("inter_stream_order").get<bool>();
   best.time_us = value.at("time_us");
   best.unfused_us = value.at("unfused_us");
   TUTTI_ASSIGN(best.runner_up, parse_all_gather_matmul_algorithm(name("runner_up")));

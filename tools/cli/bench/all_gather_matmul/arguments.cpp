@@ -79,6 +79,7 @@ void add_several_ranks(CLI::App& command, AllGatherMatmulArguments& a) {
   command.add_option("--tiles", a.tiles, "Of each shard, for pipelined_tiles")
       ->type_name("N")
       ->default_str("8");
+  add_mover_options(command, a.mover);
   command
       .add_option("--calls", a.calls,
                   "Calls per sample, at least. On a GPU they are enqueued while an earlier kernel "

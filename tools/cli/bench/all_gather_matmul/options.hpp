@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/all_gather_matmul/mover_options.hpp"
 #include "bench/matmul/options.hpp"
 #include "matmul/arrival_trace.hpp"
 
@@ -24,6 +25,7 @@ struct AllGatherMatmulArguments {
   std::string ranks, chunks, k_groups, pullers, arrival;
   // Of several ranks. --backend, --launch and the like are in `matmul`.
   std::string gpus, protocol, streams, tiles, calls;
+  MoverTexts mover;
 };
 
 enum class ArrivalKind : std::uint8_t { kOpen, kModel, kTrace, kPull, kHost };

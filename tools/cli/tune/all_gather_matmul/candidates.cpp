@@ -17,7 +17,8 @@ bool is_unfused(const MeasuredWay& measured) {
 }  // namespace
 
 std::vector<AllGatherMatmulWay> ways_to_measure(
-    std::span<const AllGatherMatmulAlgorithm> algorithms, Backend backend) {
+    std::span<const AllGatherMatmulAlgorithm> algorithms, Backend backend,
+    const MoverOptions& chosen) {
   const std::vector<int> all_streams =
       backend == Backend::kCuda ? std::vector{4, 2} : std::vector{4};
   std::vector<AllGatherMatmulWay> ways = {{}};
@@ -30,7 +31,8 @@ std::vector<AllGatherMatmulWay> ways_to_measure(
     for (const Protocol protocol : {Protocol::kGet, Protocol::kPut}) {
       for (const int streams : all_streams) {
         for (const int tiles : tiled ? std::vector{8, 4} : std::vector{0}) {
-          ways.push_back({algorithm, protocol, streams, tiles});
+          ways.push_back(
+              {algorithm, protocol, streams, tiles, chosen.mover, chosen.inter_stream_order});
         }
       }
     }

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "bench/all_gather_matmul/mover_options.hpp"
 #include "planning/all_gather_matmul.hpp"
 
 namespace tutti::cli {
@@ -12,10 +13,11 @@ namespace tutti::cli {
 // less may be noise, or a neighbouring size.
 inline constexpr double kFasterThanUnfused = 0.97;
 
-// Unfused, then each algorithm with its options. On the host a pipeline has one stream, whatever
-// their number.
+// Unfused, then each algorithm with its options; `chosen` is not varied. On the host a pipeline has
+// one stream, whatever their number.
 std::vector<AllGatherMatmulWay> ways_to_measure(
-    std::span<const AllGatherMatmulAlgorithm> algorithms, Backend backend);
+    std::span<const AllGatherMatmulAlgorithm> algorithms, Backend backend,
+    const MoverOptions& chosen);
 
 struct MeasuredWay {
   AllGatherMatmulWay way;

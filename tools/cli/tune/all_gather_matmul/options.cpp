@@ -92,6 +92,7 @@ void add_tune_all_gather_matmul_options(CLI::App& command, TuneAllGatherMatmulAr
                   "What is measured against unfused: all, or names")
       ->type_name("fused|pipelined_shift|pipelined_ring|pipelined_tiles|all[,...]")
       ->default_str("all");
+  add_mover_options(command, a.mover);
   command.add_option("-n,--iterations", bench.iterations, "Samples of the fastest candidates")
       ->type_name("N")
       ->default_str("30");
@@ -121,6 +122,7 @@ Result<TuneAllGatherMatmulOptions> check_tune_all_gather_matmul_arguments(
   const auto parsed = parse_matrix_layout(layout.empty() ? "row" : layout);
   if (!parsed.is_ok()) return parsed.status().with_context("--layout");
   options.layout = *parsed;
+  TUTTI_ASSIGN(options.mover, read_mover_options(arguments.mover));
   options.resume = arguments.resume;
   return options;
 }
@@ -140,6 +142,7 @@ std::vector<std::string> rank_words(const TuneAllGatherMatmulOptions& options) {
   add_word(words, "--ranks", fmt::format("{}", fmt::join(bench.ranks, ",")));
   add_word(words, "--dtype", to_string(bench.dtype));
   add_word(words, "--layout", to_string(options.layout));
+  add_mover_words(words, options.mover);
   add_word(words, "--iterations", bench.iterations);
   add_word(words, "--launch", to_string(bench.launch));
   add_word(words, "--timeout-ms", bench.timeout.count());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/all_gather_matmul/mover_options.hpp"
 #include "bench/matmul/options.hpp"
 #include "planning/all_gather_matmul.hpp"
 
@@ -15,6 +16,7 @@ namespace tutti::cli {
 struct TuneAllGatherMatmulArguments {
   MatmulArguments matmul;
   std::string sizes;  // of a rank's process: instead of extents
+  MoverTexts mover;
   bool resume = false;
 };
 
@@ -26,6 +28,7 @@ struct TuneAllGatherMatmulOptions {
   std::vector<MatmulExtents> shapes;
   MatrixLayout layout = MatrixLayout::kRowMajor;     // of B
   std::vector<AllGatherMatmulAlgorithm> algorithms;  // without unfused, which is always measured
+  MoverOptions mover;                                // of pipelines
   bool resume = false;
 };
 

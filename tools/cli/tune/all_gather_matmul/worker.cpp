@@ -43,7 +43,7 @@ class SizeTuner {
 
   Status run(MatmulDevice& device) {
     TUTTI_TRY(make_matrices(device));
-    const auto ways = ways_to_measure(options_.algorithms, communicator_.backend());
+    const auto ways = ways_to_measure(options_.algorithms, communicator_.backend(), options_.mover);
     for (const AllGatherMatmulWay& way : ways) TUTTI_TRY(add_candidate(way));
     TUTTI_TRY(check_unfused());
     TUTTI_TRY(choose_operations());
@@ -110,6 +110,8 @@ class SizeTuner {
     call.pipeline.protocol = to_string(way.protocol);
     call.pipeline.streams = way.streams;
     if (way.tiles > 0) call.pipeline.tiles = way.tiles;
+    call.pipeline.mover = to_string(way.mover);
+    call.pipeline.inter_stream_order = way.inter_stream_order;
     return call;
   }
 

@@ -100,6 +100,7 @@ Status check_pipeline_options(GatherMatmulOptions& options, const AllGatherMatmu
     if (!protocol.is_ok()) return protocol.status().with_context("--protocol");
     options.protocol = to_string(*protocol);
   }
+  TUTTI_ASSIGN(options.mover, read_mover_options(a.mover));
   TUTTI_TRY(read_number(options.streams, "--streams", a.streams, pipelines::kMostPipelineStreams));
   TUTTI_TRY(read_number(options.tiles, "--tiles", a.tiles, pipelines::kMostPipelineTiles));
   return read_number(options.calls, "--calls", a.calls, kMostCalls);
@@ -125,8 +126,10 @@ std::string GatherMatmulOptions::pipeline_text(std::string_view algorithm) const
   if (!is_pipeline(algorithm)) return {};
   const auto parsed = pipelines::parse_algorithm(algorithm);
   const bool tiled = *parsed == pipelines::Algorithm::kTiles;
-  return fmt::format("{}, {}{} streams", protocol, tiled ? fmt::format("{} tiles, ", tiles) : "",
-                     streams);
+  return fmt::format("{}{}, {}{} streams{}", protocol,
+                     mover.mover == pipelines::Mover::kKernel ? " by kernel" : "",
+                     tiled ? fmt::format("{} tiles, ", tiles) : "", streams,
+                     mover.inter_stream_order ? " in order" : "");
 }
 
 bool has_ranks(const AllGatherMatmulArguments& a, const BenchMachine& machine) {
@@ -166,6 +169,7 @@ std::vector<std::string> to_arguments(const GatherMatmulOptions& options) {
   add_text(words, "--protocol", options.protocol);
   add_text(words, "--streams", fmt::format("{}", options.streams));
   add_text(words, "--tiles", fmt::format("{}", options.tiles));
+  add_mover_words(words, options.mover);
   add_text(words, "--calls", fmt::format("{}", options.calls));
   add_text(words, "--iterations", fmt::format("{}", bench.iterations));
   add_text(words, "--warmup", fmt::format("{}", bench.warmup));

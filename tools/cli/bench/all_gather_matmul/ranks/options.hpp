@@ -20,13 +20,19 @@ struct GatherMatmulOptions {
   std::vector<std::string> algorithms;
   std::string protocol = "get";
   int streams = 4, tiles = 8;
+  MoverOptions mover;
   int calls = 4;  // of a sample, at least
 
   // Its `protocol` is this one's.
   AllGatherMatmulPipeline pipeline() const {
-    return {.protocol = protocol, .streams = streams, .tiles = tiles};
+    return {.protocol = protocol,
+            .mover = to_string(mover.mover),
+            .streams = streams,
+            .tiles = tiles,
+            .inter_stream_order = mover.inter_stream_order};
   }
-  // "put, 8 tiles, 4 streams": what rows of an algorithm differ by; empty: of no pipeline.
+  // "put by kernel, 8 tiles, 4 streams in order": what rows of an algorithm differ by; empty: of no
+  // pipeline.
   std::string pipeline_text(std::string_view algorithm) const;
 };
 
