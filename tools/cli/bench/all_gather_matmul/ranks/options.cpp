@@ -126,9 +126,9 @@ std::string GatherMatmulOptions::pipeline_text(std::string_view algorithm) const
   if (!is_pipeline(algorithm)) return {};
   const auto parsed = pipelines::parse_algorithm(algorithm);
   const bool tiled = *parsed == pipelines::Algorithm::kTiles;
-  return fmt::format("{}{}, {}{} streams{}", protocol,
+  return fmt::format("{}{}, {}{} stream{}{}", protocol,
                      mover.mover == pipelines::Mover::kKernel ? " by kernel" : "",
-                     tiled ? fmt::format("{} tiles, ", tiles) : "", streams,
+                     tiled ? fmt::format("{} tiles, ", tiles) : "", streams, streams == 1 ? "" : "s",
                      mover.inter_stream_order ? " in order" : "");
 }
 
