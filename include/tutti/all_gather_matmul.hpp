@@ -78,7 +78,7 @@ struct AllGatherMatmul {
 /// `gathered` or `workspace`, then a matmul(). With one rank the product reads `a`, and A is copied
 /// only if `gathered` is given.
 ///
-/// "fused", on Hopper GPUs whose ranks reach each other's memory: one kernel multiplies while copy
+/// "fused" on Hopper GPUs whose ranks reach each other's memory: one kernel multiplies while copy
 /// engines gather A in a stream of the communicator. It begins with this rank's rows, which it
 /// reads from `a`, and waits for each other part of A until it has come. C has the same bits as
 /// that of own_matmul. It needs `a` in symmetric memory, at the same place on every rank, also on
@@ -87,15 +87,21 @@ struct AllGatherMatmul {
 /// waits it occupies every SM. So a rank must not wait elsewhere for another kernel of this one,
 /// for example in a collective of another communicator.
 ///
-/// "pipelined_shift", "pipelined_ring" and "pipelined_tiles", for at most 16 ranks on the host, or
-/// 8 GPUs, in symmetric memory: each rank multiplies the rows that have come, before the next ones
-/// come. shift takes each shard from its owner, its own first. ring passes shards on from neighbour
-/// to neighbour. tiles takes the same tile of every shard, and multiplies it at once. A is gathered
-/// in symmetric memory of the communicator, m * k elements, and then copied to `gathered`.
-/// `workspace` is needed as for the other algorithms, but stays as it is. The first call with other
-/// sizes or options is collective: ranks compare them, and allocate that memory. The communicator
-/// keeps it for the 16 such calls that were made last; so later calls exchange and allocate
-/// nothing. Each wait for a rank has the call's timeout.
+/// "fused" on the host backend: each rank copies its rows to all others, chunk by chunk, and
+/// multiplies chunks in the kernel's order as they come. It takes any `a`, type and m, at most
+/// 2^30.
+///
+/// "pipelined_shift", "pipelined_ring" and "pipelined_tiles": each rank multiplies the rows that
+/// have come, before the next ones come. shift takes each shard from its owner, its own first. ring
+/// passes shards on from neighbour to neighbour. tiles takes the same tile of every shard, and
+/// multiplies it at once.
+///
+/// These, and "fused" on the host, run for at most 16 ranks on the host, or 8 GPUs, in symmetric
+/// memory. A is gathered in symmetric memory of the communicator, m * k elements, and then copied
+/// to `gathered`. `workspace` is needed as for the other algorithms, but stays as it is. The first
+/// call with other sizes or options is collective: ranks compare them, and allocate that memory.
+/// The communicator keeps it for the 16 such calls that were made last; so later calls exchange and
+/// allocate nothing. Each wait for a rank has the call's timeout.
 ///
 /// On GPUs copy engines move the rows, or kernels (`mover`). The call enqueues all steps, in
 /// `stream` and in streams of the communicator, and returns. A stream waits for a word that another
@@ -142,11 +148,11 @@ struct AllGatherMatmul {
 /// run here: pipelined ones in a capture, for one. In these cases nothing was enqueued, and the
 /// communicator stays usable. The other ranks are not told, and wait for this rank until their
 /// timeout. kMismatch in Communicator::status(): ranks differ in m, n, k, dtype, layout, the number
-/// of products or a pipeline; the text names the operations of both. If NCCL gathers, nothing is
-/// compared: another m, k or dtype ends in kTimeout or a wrong C, and other differences are not
-/// noticed. If one rank runs a pipeline and another one does not, the ranks wait until the timeout,
-/// which fails the communicator. kResourceExhausted, on every rank: a rank has no memory for a
-/// pipeline; the communicator stays usable.
+/// of products or a pipeline, for which "fused" counts on the host; the text names the operations
+/// of both. If NCCL gathers, nothing is compared: another m, k or dtype ends in kTimeout or a wrong
+/// C, and other differences are not noticed. If one rank runs a pipeline and another one does not,
+/// the ranks wait until the timeout, which fails the communicator. kResourceExhausted, on every
+/// rank: a rank has no memory for a pipeline; the communicator stays usable.
 TUTTI_API Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call);
 
 /// The smallest `workspace_bytes` of this call: m * k elements, or 0 if `gathered` is given, if the

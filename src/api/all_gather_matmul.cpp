@@ -29,6 +29,18 @@ AllGatherMatmulRank place_of(const Communicator& communicator) {
   return {communicator.rank(), communicator.size(), communicator.backend()};
 }
 
+// By a kernel beside copy engines.
+bool fuses(AllGatherMatmulAlgorithm algorithm, const AllGatherMatmulProblem& problem) {
+  return algorithm == AllGatherMatmulAlgorithm::kFused && problem.place.backend == Backend::kCuda &&
+         overlaps(problem);
+}
+
+// On the host, `fused` is prepared and run as pipelines are.
+bool pipelines_it(AllGatherMatmulAlgorithm algorithm, const AllGatherMatmulProblem& problem) {
+  return algorithm != AllGatherMatmulAlgorithm::kUnfused && !fuses(algorithm, problem) &&
+         overlaps(problem);
+}
+
 struct CheckedCall {
   AllGatherMatmul call;  // with the options that a table names
   AllGatherMatmulProblem problem;
@@ -49,8 +61,7 @@ Result<SelectedAllGatherMatmul> select_for(const Communicator& communicator,
                        .tune = group.tune(),
                        .only_nccl = group.only_nccl()},
                       group.topology(), parts.table != nullptr ? *parts.table : group.table()));
-  const bool fuses = selected.algorithm() == AllGatherMatmulAlgorithm::kFused;
-  if (!fuses || !selected.is_by_table() || !overlaps(problem)) return selected;
+  if (!fuses(selected.algorithm(), problem) || !selected.is_by_table()) return selected;
   TUTTI_ASSIGN(const MatmulProblem product, shared_product(problem));
   const Status can = parts.engine.check_gated(product);
   return can.is_ok() ? selected : unfused_instead(selected, can.message());
@@ -142,12 +153,9 @@ Result<FusedGather> fused_of(const CheckedCall& checked, MatmulEngine& engine) {
                      .engine = engine};
 }
 
-bool fuses(const CheckedCall& checked) {
-  return checked.algorithm() == AllGatherMatmulAlgorithm::kFused && overlaps(checked.problem);
-}
-
+bool fuses(const CheckedCall& checked) { return fuses(checked.algorithm(), checked.problem); }
 bool pipelines_it(const CheckedCall& checked) {
-  return is_pipelined(checked.algorithm()) && overlaps(checked.problem);
+  return pipelines_it(checked.algorithm(), checked.problem);
 }
 
 // Why no pipeline can run a call for which overlaps() holds, as far as this rank sees by itself;
@@ -254,8 +262,7 @@ Result<AllGatherMatmulPlan> make_pipelined_plan(const Communicator& communicator
   const std::string_view name = to_string(checked.algorithm());
   return AllGatherMatmulPlan{
       .algorithm = std::string(name),
-      .config =
-          fmt::format("{}, {}, {}", name, options_text(pipelined.description), product->algorithm),
+      .config = fmt::format("{}, {}, {}", name, options_text(pipelined), product->algorithm),
       .why = fmt::format("{}; {}", checked.selected.why, product->why)};
 }
 
@@ -295,13 +302,30 @@ Result<AllGatherMatmulPlan> make_plan(const Communicator& communicator, const Al
   return instead ? make_unfused_plan(communicator, checked, *instead, engine) : plan;
 }
 
+// What prevents the algorithms from running a call for which overlaps() holds.
+Result<WhyNotOverlapped> why_not_overlapped(const Communicator& communicator,
+                                            const CheckedCall& checked, MatmulEngine& engine) {
+  WhyNotOverlapped why_not;
+  TUTTI_ASSIGN(why_not.pipelined, why_not_pipelined(communicator.impl(), checked.call.stream));
+  if (communicator.backend() == Backend::kCuda) {
+    const auto fused = fused_of(checked, engine);
+    const Status planned =
+        fused.is_ok() ? plan_fused(communicator.impl(), *fused).status() : fused.status();
+    why_not.fused = planned.message();
+    return why_not;
+  }
+  why_not.fused = why_not.pipelined;
+  if (!why_not.fused.empty()) return why_not;
+  const auto fused = pipelined(checked.problem, checked.call, AllGatherMatmulAlgorithm::kFused);
+  why_not.fused = fused.status().message();
+  return why_not;
+}
+
 // What runs: the selected algorithm, or what runs in its place.
 Result<Instead> settled(const Communicator& communicator, const CheckedCall& checked,
                         const WhyNotOverlapped& why_not, MatmulEngine& engine) {
-  const std::string none;
-  const std::string& why = fuses(checked)          ? why_not.fused
-                           : pipelines_it(checked) ? why_not.pipelined
-                                                   : none;
+  if (!fuses(checked) && !pipelines_it(checked)) return Instead{checked.selected};
+  const std::string& why = is_pipelined(checked.algorithm()) ? why_not.pipelined : why_not.fused;
   if (why.empty()) return Instead{checked.selected};
   TUTTI_ASSIGN(const auto instead,
                instead_of(communicator, checked, {StatusCode::kUnsupported, why}, engine));
@@ -318,16 +342,12 @@ Result<std::string> explain(const Communicator& communicator, const AllGatherMat
   WhyNotOverlapped why_not{.pipelined = "there is nothing to overlap",
                            .fused = "there is nothing to fuse"};
   if (overlaps(checked.problem)) {
-    const auto fused = fused_of(checked, parts.engine);
-    const Status planned =
-        fused.is_ok() ? plan_fused(communicator.impl(), *fused).status() : fused.status();
-    TUTTI_ASSIGN(why_not.pipelined, why_not_pipelined(communicator.impl(), call.stream));
-    why_not.fused = planned.message();
+    TUTTI_ASSIGN(why_not, why_not_overlapped(communicator, checked, parts.engine));
   }
   TUTTI_ASSIGN(const Instead runs, settled(communicator, checked, why_not, parts.engine));
   std::string text = explain(checked.problem, runs.selected, why_not);
-  const bool pipelined = overlaps(checked.problem) && is_pipelined(runs.selected.algorithm());
-  if (checked.problem.gathers && !pipelined) {
+  const bool pipelines = pipelines_it(runs.selected.algorithm(), checked.problem);
+  if (checked.problem.gathers && !pipelines) {
     const CommunicatorImpl& group = communicator.impl();
     TUTTI_ASSIGN(const Request request, question_of(communicator, checked, runs.by_copy_engine));
     text += explain(request, group.topology(), group.table());

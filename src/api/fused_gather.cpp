@@ -111,7 +111,6 @@ Status gather_and_multiply(CommunicatorImpl& group, const FusedGather& call,
 }
 
 Status check_group(CommunicatorImpl& group, const FusedGather& call) {
-  if (group.cuda() == nullptr) return unsupported_fused("runs on GPUs");
   TUTTI_ASSIGN(const CudaCapture capture, group.cuda()->capture_of(call.gather.stream));
   const bool capturing = capture.state != CudaCapture::State::kNone;
   return group.check_arrivals(capturing).with_context("all_gather_matmul/fused");

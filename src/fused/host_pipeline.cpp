@@ -7,11 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/deadline.hpp"
 #include "base/has_reached.hpp"
 #include "base/try.hpp"
 #include "pipelines/print.hpp"
-#include "tutti/device/impl/host_wait.hpp"
 
 namespace tutti::fused {
 
@@ -39,42 +37,13 @@ Status HostPipeline::begin_call(CallBuffers buffers) {
 
 Status HostPipeline::await(int /*stream*/, const Await& await) {
   const std::atomic_ref awaited(word(await.word));
-  const RunningClock::time_point begin = RunningClock::now();
-  device::impl::HostWait wait;
-  for (;;) {
+  HostWaiting waiting(patience_, buffers_.rank(), await.word.writer);
+  for (bool goes_on = true;;) {
     const std::uint64_t seen = awaited.load(std::memory_order_acquire);
     if (has_reached(seen, epoch_)) return Status::ok();
-    if (!wait.pause()) continue;
-    if (patience_.group_status) TUTTI_TRY(patience_.group_status());
-    if (patience_.has_left && patience_.has_left(await.word.writer)) {
-      const std::uint64_t last = awaited.load(std::memory_order_acquire);
-      return has_reached(last, epoch_) ? Status::ok() : gone(await.word, last);
-    }
-    const std::chrono::milliseconds timeout = patience_.timeout();
-    if (RunningClock::now() - begin >= timeout) return late(await.word, seen, timeout);
+    if (!goes_on) return waiting.failure({word_text(await.word), seen, epoch_});
+    goes_on = waiting.goes_on();
   }
-}
-
-std::string HostPipeline::wait_text(const Word& word, std::string_view waits) const {
-  const auto name = [this](int rank) {
-    return patience_.name_of ? patience_.name_of(rank) : fmt::format("rank {}", rank);
-  };
-  return fmt::format("all_gather_matmul: {} {} {}", name(buffers_.rank()), waits,
-                     name(word.writer));
-}
-
-Status HostPipeline::gone(const Word& word, std::uint64_t seen) const {
-  return {StatusCode::kPeerFailed,
-          fmt::format("{}, which left the group: {} is at epoch {}, not {}",
-                      wait_text(word, "waits for"), word_text(word), seen, epoch_)};
-}
-
-Status HostPipeline::late(const Word& word, std::uint64_t seen,
-                          std::chrono::milliseconds timeout) const {
-  const std::string waited = fmt::format("waited {} ms for", timeout.count());
-  return {StatusCode::kTimeout,
-          fmt::format("{}: {} is at epoch {}, not {}", wait_text(word, waited), word_text(word),
-                      seen, epoch_)};
 }
 
 Status HostPipeline::signal(int /*stream*/, const Signal& signal) {

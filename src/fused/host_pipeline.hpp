@@ -2,13 +2,13 @@
 // its list in the order of the list.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
+#include "fused/host_patience.hpp"
 #include "fused/pipeline_buffers.hpp"
 #include "pipelines/runtime.hpp"
 
@@ -29,15 +29,6 @@ struct HostProduct {
 };
 using HostMultiply = std::function<Status(const HostProduct&)>;
 
-// How a wait for another rank ends if that does not come.
-struct HostPatience {
-  std::function<std::chrono::milliseconds()> timeout;  // it may change meanwhile
-  std::function<Status()> group_status = {};           // a failure ends the wait, and is its status
-  // A rank writes nothing more, and what it wrote is there. Null: none leaves.
-  std::function<bool(int rank)> has_left = {};
-  std::function<std::string(int rank)> name_of = {};  // null: "rank 1"
-};
-
 // After a call that failed, all later ones return the same failure: the words of the ranks no
 // longer agree.
 class HostPipeline : public pipelines::PipelineRuntime {
@@ -55,8 +46,7 @@ class HostPipeline : public pipelines::PipelineRuntime {
   Status begin_call(pipelines::CallBuffers buffers) override;
   // The list has the order of all streams.
   Status wait_for_stream(int, const pipelines::WaitForStream&) override { return Status::ok(); }
-  // kTimeout, and kPeerFailed if the rank has left, name the rank, the word, the epoch that it has,
-  // and the one awaited.
+  // The errors of HostWaiting::failure().
   Status await(int stream, const pipelines::Await& await) override;
   Status signal(int stream, const pipelines::Signal& signal) override;
   // kInvalidArgument: a peer's rows are not in symmetric memory.
@@ -66,11 +56,6 @@ class HostPipeline : public pipelines::PipelineRuntime {
 
  private:
   std::uint64_t& word(const pipelines::Word& word) const;
-  // What to say of a wait for `word`: "rank 0 waits for rank 1".
-  std::string wait_text(const pipelines::Word& word, std::string_view waits) const;
-  Status late(const pipelines::Word& word, std::uint64_t seen,
-              std::chrono::milliseconds timeout) const;
-  Status gone(const pipelines::Word& word, std::uint64_t seen) const;
 
   PipelineBuffers buffers_;
   std::vector<std::uint64_t*> words_;

@@ -32,6 +32,54 @@ std::byte* bytes_at(const void* memory) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(memory));
 }
 
+std::string text_of(const pipelines::Description& description) {
+  const bool tiled = description.algorithm == pipelines::Algorithm::kTiles;
+  return fmt::format("{}{}{}, {} stream{}{}", to_string(description.protocol),
+                     description.mover == pipelines::Mover::kKernel ? " by kernel" : "",
+                     tiled ? fmt::format(", {} tiles", description.tiles) : "", description.streams,
+                     description.streams == 1 ? "" : "s",
+                     description.inter_stream_order ? " in order" : "");
+}
+
+std::string text_of(const fused::FusedRows& rows) {
+  const int chunks = host_chunks_of_shard(rows);
+  return fmt::format("{} order, {} chunk{} of a shard", to_string(ArrivalOrder::kRotated), chunks,
+                     chunks == 1 ? "" : "s");
+}
+
+Result<fused::FusedRows> describe_fused(const AllGatherMatmulProblem& problem) {
+  const Matmul& matmul = problem.matmul;
+  if (matmul.m <= fused::kMostFusedRows) {
+    return fused::FusedRows{
+        .m = matmul.m, .row_bytes = matmul.k * size_of(matmul.dtype), .ranks = problem.place.ranks};
+  }
+  return Status(StatusCode::kUnsupported,
+                fmt::format("{}/fused: m is {}: at most {}", kAllGatherMatmul, matmul.m,
+                            fused::kMostFusedRows));
+}
+
+// Biases are not described: they come with the multiplication.
+Result<pipelines::Description> describe_pipeline(const AllGatherMatmul& call, int ranks,
+                                                 AllGatherMatmulAlgorithm algorithm,
+                                                 const MatmulProblem& product) {
+  pipelines::Description description{.algorithm = pipeline_of(algorithm),
+                                     .ranks = ranks,
+                                     .m = call.m,
+                                     .k = call.k,
+                                     .dtype = call.dtype,
+                                     .streams = call.pipeline.streams,
+                                     .inter_stream_order = call.pipeline.inter_stream_order};
+  TUTTI_ASSIGN(description.protocol, pipelines::parse_protocol(call.pipeline.protocol));
+  TUTTI_ASSIGN(description.mover, pipelines::parse_mover(call.pipeline.mover));
+  if (description.algorithm == pipelines::Algorithm::kTiles) {
+    description.tiles = call.pipeline.tiles;
+  }
+  for (int i = 0; i < product.products; ++i) {
+    description.products.push_back({.n = product.product[static_cast<std::size_t>(i)].n});
+  }
+  return description;
+}
+
 }  // namespace
 
 Status check(const AllGatherMatmulPipeline& pipeline) {
@@ -41,45 +89,27 @@ Status check(const AllGatherMatmulPipeline& pipeline) {
   return check_range("tiles", pipeline.tiles, pipelines::kMostPipelineTiles);
 }
 
-std::string options_text(const pipelines::Description& description) {
-  const bool tiled = description.algorithm == pipelines::Algorithm::kTiles;
-  return fmt::format("{}{}{}, {} stream{}{}", to_string(description.protocol),
-                     description.mover == pipelines::Mover::kKernel ? " by kernel" : "",
-                     tiled ? fmt::format(", {} tiles", description.tiles) : "", description.streams,
-                     description.streams == 1 ? "" : "s",
-                     description.inter_stream_order ? " in order" : "");
+std::string options_text(const PipelinedAllGatherMatmul& call) {
+  return std::visit([](const auto& one) { return text_of(one); }, call.description);
 }
 
-// Biases are not described: they come with the multiplication.
 Result<PipelinedAllGatherMatmul> pipelined(const AllGatherMatmulProblem& problem,
                                            const AllGatherMatmul& call,
                                            AllGatherMatmulAlgorithm algorithm) {
-  PipelinedAllGatherMatmul made{
-      .description = {.algorithm = pipeline_of(algorithm),
-                      .ranks = problem.place.ranks,
-                      .m = call.m,
-                      .k = call.k,
-                      .dtype = call.dtype,
-                      .streams = call.pipeline.streams,
-                      .inter_stream_order = call.pipeline.inter_stream_order},
-      .matmul = problem.matmul,
-      .stream = call.stream,
-      .shard = problem.shard,
-      .gathered = call.gathered,
-      .timeout = call.timeout};
-  pipelines::Description& description = made.description;
-  TUTTI_ASSIGN(description.protocol, pipelines::parse_protocol(call.pipeline.protocol));
-  TUTTI_ASSIGN(description.mover, pipelines::parse_mover(call.pipeline.mover));
-  if (description.algorithm == pipelines::Algorithm::kTiles) {
-    description.tiles = call.pipeline.tiles;
-  }
+  PipelinedAllGatherMatmul made{.matmul = problem.matmul,
+                                .stream = call.stream,
+                                .shard = problem.shard,
+                                .gathered = call.gathered,
+                                .timeout = call.timeout};
   TUTTI_ASSIGN(made.product, check(problem.matmul));
-  for (int i = 0; i < made.product.problem.products; ++i) {
-    description.products.push_back(
-        {.n = made.product.problem.product[static_cast<std::size_t>(i)].n});
+  if (algorithm == AllGatherMatmulAlgorithm::kFused) {
+    TUTTI_ASSIGN(made.description, describe_fused(problem));
+  } else {
+    TUTTI_ASSIGN(made.description,
+                 describe_pipeline(call, problem.place.ranks, algorithm, made.product.problem));
   }
   made.text = fmt::format("{}, {}, {}, {}", describe(problem), to_string(call.dtype),
-                          to_string(algorithm), options_text(description));
+                          to_string(algorithm), options_text(made));
   return made;
 }
 

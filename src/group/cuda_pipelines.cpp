@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/hash.hpp"
@@ -25,7 +26,7 @@ static_assert(pipelines::kMostPipelineTiles <= kPipelineWords && kMaxCudaRanks <
 
 // What ranks that make the same call have alike.
 std::uint32_t signature_of(const PipelinedAllGatherMatmul& call) {
-  const std::uint64_t hash = Hash().add(call.text).add(hash_of(call.description)).value();
+  const std::uint64_t hash = Hash().add(call.text).value();
   return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }
 
@@ -81,7 +82,7 @@ class CudaPipelines : public PipelineBackend {
   Status open(const PipelinedAllGatherMatmul& call) override {
     TUTTI_ASSIGN(barrier_, hooks_.stream_barrier());
     barrier_->announce(signature_of(call));
-    const Status made = make_ready(call.description);
+    const Status made = make_ready(std::get<pipelines::Description>(call.description));
     return made.is_ok() ? made : group_.fail(made);  // the others go on
   }
 
@@ -106,7 +107,7 @@ class CudaPipelines : public PipelineBackend {
   bool uses_memory() const override { return !group_.streams().caught_up(true); }
 
   Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call) override {
-    const PreparedPipeline::Variant& variant = prepared.variant_of(call);
+    const DerivedPipeline::Variant& variant = variant_of(prepared, call);
     const std::vector<std::byte*> callers = buffers_of(variant.program, call);
     fused::PipelineBuffers buffers = prepared.buffers_of(variant, group_.bootstrap().rank());
     buffers.bind(callers);
@@ -119,6 +120,11 @@ class CudaPipelines : public PipelineBackend {
   }
 
  private:
+  static const DerivedPipeline::Variant& variant_of(const PreparedPipeline& prepared,
+                                                    const PipelinedAllGatherMatmul& call) {
+    return std::get<DerivedPipeline>(prepared.what).variant_of(call);
+  }
+
   Status make_ready(const pipelines::Description& description) {
     const DeviceScope scope(cuda_, group_.device());
     TUTTI_TRY(scope.status());
@@ -161,9 +167,9 @@ class CudaPipelines : public PipelineBackend {
                                     .signature = signature};
     WaitingWords words(barrier_->waits(), watched, prepared.slot);
     const fused::PipelineStreams streams{{call.stream, caller_.event}, streams_};
+    const DerivedPipeline::Variant& variant = variant_of(prepared, call);
     fused::CudaPipeline runtime(
-        buffers, {cuda_, streams, words, products, copies_of(call.description.mover)});
-    const PreparedPipeline::Variant& variant = prepared.variant_of(call);
+        buffers, {cuda_, streams, words, products, copies_of(variant.program.description.mover)});
     const Status status = run_call(variant.program, variant.list, buffers.bound(), runtime);
     const Status left = group_.streams().leave(call.stream);
     return status.is_ok() ? left : status;

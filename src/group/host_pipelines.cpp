@@ -1,10 +1,16 @@
 #include "group/host_pipelines.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
+#include "fused/host_fused.hpp"
+#include "fused/host_patience.hpp"
 #include "fused/host_pipeline.hpp"
 #include "group/pipeline_notices.hpp"
 
@@ -39,26 +45,49 @@ class HostPipelines : public PipelineBackend {
   bool uses_memory() const override { return false; }
 
   Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call) override {
-    const PreparedPipeline::Variant& variant = prepared.variant_of(call);
-    fused::HostPatience patience{
+    const fused::HostPatience patience{
         .timeout = [&] { return timeout_of(call, group_); },
         .group_status = [&] { return group_status(call); },
         .has_left = [this](int rank) { return group_.has_left(rank); },
         .name_of = [this](int rank) { return group_.bootstrap().names().of(rank); }};
+    const Turn turn{prepared, call, patience};
+    const Status status =
+        std::visit([&](const auto& what) { return run_in_turn(what, turn); }, prepared.what);
+    ++prepared.epoch;
+    return status.is_ok() ? status : group_.fail(status);
+  }
+
+ private:
+  struct Turn {
+    const PreparedPipeline& prepared;  // with the epoch of the call before
+    const PipelinedAllGatherMatmul& call;
+    const fused::HostPatience& patience;
+  };
+
+  Status run_in_turn(const DerivedPipeline& pipeline, const Turn& turn) const {
+    const auto& [prepared, call, patience] = turn;
+    const DerivedPipeline::Variant& variant = pipeline.variant_of(call);
     std::vector<std::uint64_t*> words;
     for (std::byte* const at : prepared.memory->at) {
       words.push_back(reinterpret_cast<std::uint64_t*>(at));
     }
     fused::HostPipeline runtime(prepared.buffers_of(variant, group_.bootstrap().rank()),
                                 {.words = std::move(words), .epoch = prepared.epoch},
-                                host_multiply(call.product), std::move(patience));
-    ++prepared.epoch;
-    const Status status =
-        run_call(variant.program, variant.list, buffers_of(variant.program, call), runtime);
-    return status.is_ok() ? status : group_.fail(status);
+                                host_multiply(call.product), patience);
+    return run_call(variant.program, variant.list, buffers_of(variant.program, call), runtime);
   }
 
- private:
+  static Status run_in_turn(const fused::HostFused& fused, const Turn& turn) {
+    const auto& [prepared, call, patience] = turn;
+    const fused::HostMultiply multiply = host_multiply(call.product);
+    return fused.run({.memory = prepared.memory->at,
+                      .epoch = static_cast<std::uint32_t>(prepared.epoch + 1),
+                      .shard = static_cast<const std::byte*>(call.shard),
+                      .gathered = static_cast<std::byte*>(call.gathered),
+                      .multiply = multiply,
+                      .patience = patience});
+  }
+
   // While a call waits.
   Status group_status(const PipelinedAllGatherMatmul& call) const {
     TUTTI_TRY(group_.failure());

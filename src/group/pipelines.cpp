@@ -21,7 +21,6 @@ constexpr std::string_view kPipelineMessage = "pipeline";
 Bytes encode_pipeline(const PipelinedAllGatherMatmul& call) {
   WireWriter writer;
   writer.put_text(kPipelineMessage);
-  writer.put(hash_of(call.description));
   writer.put_text(call.text);
   return writer.take();
 }
@@ -30,14 +29,14 @@ Bytes encode_pipeline(const PipelinedAllGatherMatmul& call) {
 std::string decode_pipeline(const Bytes& message) {
   WireReader reader(message);
   const bool is_one = reader.get_text() == kPipelineMessage;
-  reader.get<std::uint64_t>();
   std::string text = reader.get_text();
   return is_one && reader.complete() ? text : "something else";
 }
 
 }  // namespace
 
-fused::PipelineBuffers PreparedPipeline::buffers_of(const Variant& variant, int rank) const {
+fused::PipelineBuffers PreparedPipeline::buffers_of(const DerivedPipeline::Variant& variant,
+                                                    int rank) const {
   const auto peer = [memory = memory.get()](int of, const std::byte* own) {
     return memory->at[static_cast<std::size_t>(of)] + (own - memory->local);
   };
@@ -73,9 +72,8 @@ Status Pipelines::run(const PipelinedAllGatherMatmul& call) {
 }
 
 Result<PreparedPipeline*> Pipelines::find_or_prepare(const PipelinedAllGatherMatmul& call) {
-  const auto found = std::find_if(prepared_.begin(), prepared_.end(), [&](const auto& one) {
-    return one.description == call.description && one.text == call.text;
-  });
+  const auto found = std::find_if(prepared_.begin(), prepared_.end(),
+                                  [&](const auto& one) { return one.text == call.text; });
   if (found != prepared_.end()) {
     prepared_.splice(prepared_.begin(), prepared_, found);
     return &prepared_.front();
@@ -112,26 +110,43 @@ int Pipelines::free_slot() const {
   return slot;
 }
 
-// Both variants: later, other ranks would wait for this one meanwhile.
 Result<PreparedPipeline> Pipelines::prepare(const PipelinedAllGatherMatmul& call) {
-  PreparedPipeline made{.description = call.description, .text = call.text, .slot = free_slot()};
-  TUTTI_ASSIGN(made.without_output, derive_variant(call.description, false));
-  TUTTI_ASSIGN(made.with_output, derive_variant(call.description, true));
-  const pipelines::Program& program = made.without_output.program;
-  made.words_bytes = round_up(backend_->words_bytes(program), pipelines::kWorkspaceAlignment);
-  auto memory = allocate_(made.words_bytes + workspace_bytes(program));
+  PreparedPipeline made{.text = call.text, .slot = free_slot()};
+  std::size_t bytes = 0;
+  if (const auto* const rows = std::get_if<fused::FusedRows>(&call.description)) {
+    const fused::HostFused fused(*rows, group_.bootstrap().rank());
+    bytes = fused.memory_bytes();
+    made.what = fused;
+  } else {
+    TUTTI_ASSIGN(DerivedPipeline derived,
+                 derive_pipeline(std::get<pipelines::Description>(call.description)));
+    const pipelines::Program& program = derived.without_output.program;
+    made.words_bytes = round_up(backend_->words_bytes(program), pipelines::kWorkspaceAlignment);
+    bytes = made.words_bytes + workspace_bytes(program);
+    made.what = std::move(derived);
+  }
+  auto memory = allocate_(bytes);
   TUTTI_TRY(memory.status().with_context(kAllGatherMatmul));
   made.memory = std::move(*memory);
   return made;
 }
 
-Result<PreparedPipeline::Variant> Pipelines::derive_variant(pipelines::Description description,
-                                                            bool gathered) const {
+// Both variants: later, other ranks would wait for this one meanwhile.
+Result<DerivedPipeline> Pipelines::derive_pipeline(
+    const pipelines::Description& description) const {
+  DerivedPipeline made;
+  TUTTI_ASSIGN(made.without_output, derive_variant(description, false));
+  TUTTI_ASSIGN(made.with_output, derive_variant(description, true));
+  return made;
+}
+
+Result<DerivedPipeline::Variant> Pipelines::derive_variant(pipelines::Description description,
+                                                           bool gathered) const {
   description.gathered = gathered;
   TUTTI_ASSIGN(pipelines::Program program, derive(description));
   TUTTI_ASSIGN(auto lists, checked(program));
   auto& own = lists[static_cast<std::size_t>(group_.bootstrap().rank())];
-  return PreparedPipeline::Variant{.program = std::move(program), .list = std::move(own)};
+  return DerivedPipeline::Variant{.program = std::move(program), .list = std::move(own)};
 }
 
 }  // namespace tutti

@@ -1,4 +1,5 @@
-// The pipelines of all_gather + matmul that a group has prepared, and their memory.
+// The pipelines of all_gather + matmul that a group has prepared, and their memory. `fused` on the
+// host counts as one of them here.
 #pragma once
 
 #include <chrono>
@@ -9,10 +10,12 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "bootstrap/rank_names.hpp"
 #include "executors/services.hpp"
+#include "fused/host_fused.hpp"
 #include "fused/pipeline_buffers.hpp"
 #include "fused/pipelined.hpp"
 #include "memory/symmetric_heap.hpp"
@@ -22,25 +25,29 @@ namespace tutti {
 
 inline constexpr std::size_t kMostKeptPipelines = 16;
 
-struct PreparedPipeline {
-  // Whether the gathered A is an output changes nothing that other ranks see.
+// Whether the gathered A is an output changes nothing that other ranks see.
+struct DerivedPipeline {
   struct Variant {
     pipelines::Program program;
     std::vector<pipelines::Instruction> list;  // of this rank
   };
-  pipelines::Description description;
-  std::string text;
-  int slot = 0;  // below kMostKeptPipelines, of no other one that is kept; the same on all ranks
   Variant without_output, with_output;
-  std::size_t words_bytes = 0;  // in `memory`, before the workspace
-  std::shared_ptr<SymmetricSegment> memory;
-  std::uint64_t epoch = 0;  // of the last call, where epochs are the pipeline's own
 
   const Variant& variant_of(const PipelinedAllGatherMatmul& call) const {
     return call.gathered != nullptr ? with_output : without_output;
   }
+};
+
+struct PreparedPipeline {
+  std::string text;  // of the calls
+  int slot = 0;  // below kMostKeptPipelines, of no other one that is kept; the same on all ranks
+  std::variant<DerivedPipeline, fused::HostFused> what = {};
+  std::size_t words_bytes = 0;  // in `memory`, before the workspace of a pipeline
+  std::shared_ptr<SymmetricSegment> memory;
+  std::uint64_t epoch = 0;  // of the last call, where epochs are the pipeline's own
+
   // Of the workspace; the caller's buffers are not symmetric.
-  fused::PipelineBuffers buffers_of(const Variant& variant, int rank) const;
+  fused::PipelineBuffers buffers_of(const DerivedPipeline::Variant& variant, int rank) const;
 };
 
 // The deadline of a call's waits.
@@ -93,8 +100,9 @@ class Pipelines {
   Result<PreparedPipeline*> find_or_prepare(const PipelinedAllGatherMatmul& call);
   Status agree(const PipelinedAllGatherMatmul& call);
   Result<PreparedPipeline> prepare(const PipelinedAllGatherMatmul& call);
-  Result<PreparedPipeline::Variant> derive_variant(pipelines::Description description,
-                                                   bool gathered) const;
+  Result<DerivedPipeline> derive_pipeline(const pipelines::Description& description) const;
+  Result<DerivedPipeline::Variant> derive_variant(pipelines::Description description,
+                                                  bool gathered) const;
   int free_slot() const;
 
   GroupServices& group_;

@@ -231,6 +231,11 @@ ArrivalChunks chunks_of(const ArrivalPlan& plan, std::size_t m, std::size_t k) {
           .k_group = static_cast<int>(k_group_columns(plan, k))};
 }
 
+void fill_sweep(const MatmulTiling& tiling, const OwnMatmulArguments& arguments,
+                const ArrivalPlan& plan, bool own_part, ArrivalGate& gate) {
+  ArrivalSweep(tiling, arguments, gate, plan).fill(own_part);
+}
+
 Status fill_gated_arguments(CudaDriver& cuda, const GatedMatmul& matmul,
                             OwnMatmulArguments& arguments, ArrivalGate& gate) {
   const auto& [call, tiling, arrival] = matmul;
@@ -249,7 +254,7 @@ Status fill_gated_arguments(CudaDriver& cuda, const GatedMatmul& matmul,
   gate.rounds_of_tries = rounds_within(arrival.timeout_ns, plan.flags());
   const auto [own_begin, own_end] = own_rows(gate.chunks);
   const bool own_part = arrival.own_a != nullptr && own_end > own_begin;
-  ArrivalSweep(tiling, arguments, gate, plan).fill(own_part);
+  fill_sweep(tiling, arguments, plan, own_part, gate);
   if (!own_part) return Status::ok();
   return cuda.encode_tensor_map({.dtype = problem.dtype,
                                  .address = arrival.own_a,

@@ -12,6 +12,11 @@ Status check_arrival(const CheckedMatmul& call, const Arrival& arrival);
 
 ArrivalChunks chunks_of(const ArrivalPlan& plan, std::size_t m, std::size_t k);
 
+// The parts and the order of a gate that has its chunks. Of `arguments`, its cluster and order
+// matter. `own_part`: the own shard, which has rows, is read from a matrix of its own.
+void fill_sweep(const MatmulTiling& tiling, const OwnMatmulArguments& arguments,
+                const ArrivalPlan& plan, bool own_part, ArrivalGate& gate);
+
 // Fills new arguments and a new gate. Requires what run_gated_matmul() requires, and that
 // check_arrival() is ok.
 Status fill_gated_arguments(CudaDriver& cuda, const GatedMatmul& matmul,

@@ -9,7 +9,7 @@ namespace tutti {
 namespace {
 
 // Of what is multiplied at once, as fp32: A, B and C take 1 MiB, 2 MiB and 2 MiB.
-constexpr std::size_t kPanelM = 512, kPanelN = 1024, kPanelK = 512;
+constexpr std::size_t kPanelM = kHostMatmulRows, kPanelN = 1024, kPanelK = 512;
 
 struct Panels {
   std::vector<float> a, b, c;

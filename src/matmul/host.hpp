@@ -2,12 +2,17 @@
 // ThreadSanitizer, which knows nothing of a BLAS's threads.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "drivers/blas.hpp"
 #include "matmul/problem.hpp"
 
 namespace tutti {
+
+// Rows of A that are multiplied at once: a matmul with fewer rows widens and reads all of B as
+// well.
+inline constexpr std::size_t kHostMatmulRows = 512;
 
 // The process's BLAS; null: the plain loop.
 const Blas* host_blas();

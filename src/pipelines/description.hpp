@@ -67,9 +67,6 @@ struct Description {
   friend bool operator==(const Description&, const Description&) = default;
 };
 
-// The same on all ranks that describe the same pipeline; differs if any member does.
-std::uint64_t hash_of(const Description& description);
-
 // Rows [begin, end).
 struct Rows {
   std::size_t begin = 0, end = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/hash.hpp"
 #include "base/names.hpp"
 #include "base/units.hpp"
 
@@ -51,30 +50,6 @@ Result<Mover> parse_mover(std::string_view text) { return parse_in(kMoverNames, 
 Rows shard_rows(std::size_t m, int ranks, int rank) {
   const std::size_t rows = rows_per_shard(m, ranks);
   return clipped(static_cast<std::size_t>(rank) * rows, rows, m);
-}
-
-std::uint64_t hash_of(const Description& d) {
-  Hash hash;
-  const auto add = [&hash](auto value) { hash.add(static_cast<std::uint64_t>(value)); };
-  add(d.algorithm);
-  add(d.ranks);
-  add(d.m);
-  add(d.k);
-  add(d.products.size());
-  for (const ProductColumns& product : d.products) {
-    add(product.n);
-    add(product.bias);
-  }
-  add(d.dtype);
-  add(d.protocol);
-  add(d.mover);
-  add(d.streams);
-  add(d.tiles);
-  add(d.inter_stream_order);
-  add(d.symmetric_a);
-  add(d.gathered);
-  add(d.symmetric_gathered);
-  return hash.value();
 }
 
 Rows shard_rows(const Description& description, int rank) {

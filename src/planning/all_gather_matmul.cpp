@@ -132,8 +132,10 @@ Result<SelectedAllGatherMatmul> select(const AllGatherMatmulRequest& request,
     selected.way = match->entry->way;
     selected.why = to_text(*match->entry);
     const bool uneven = request.size.m % static_cast<std::size_t>(topology.ranks) != 0;
-    if (!uneven || selected.algorithm() != AllGatherMatmulAlgorithm::kFused) return selected;
-    // It needs the place of A on ranks without rows, which then may have none.
+    const bool fuses_on_gpus = selected.algorithm() == AllGatherMatmulAlgorithm::kFused &&
+                               topology.backend == Backend::kCuda;
+    if (!uneven || !fuses_on_gpus) return selected;
+    // There it needs the place of A on ranks without rows, which then may have none.
     return unfused_instead(selected,
                            fmt::format("M is not a multiple of {} ranks", topology.ranks));
   }

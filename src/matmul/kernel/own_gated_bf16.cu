@@ -1,5 +1,5 @@
-#include "matmul/kernel/instantiate.cuh"
 #include "matmul/kernel/arrival.cuh"
+#include "matmul/kernel/instantiate.cuh"
 
 namespace tutti {
 

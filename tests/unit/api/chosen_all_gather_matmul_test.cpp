@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
@@ -64,26 +66,52 @@ TEST(ChosenAllGatherMatmul, ATableNamesAPipelineWithItsOptions) {
   });
 }
 
-TEST(ChosenAllGatherMatmul, WhatCannotRunIsUnfusedUnlessTheCallNamesIt) {
+// Also where rank 1 has no rows, and no A.
+TEST(ChosenAllGatherMatmul, ATableFusesOnTheHost) {
   const TuningTable table =
-      table_with(measured_on_host({6, 7, 5}, {.algorithm = AllGatherMatmulAlgorithm::kFused}));
+      table_with(measured_on_host({1, 7, 5}, {.algorithm = AllGatherMatmulAlgorithm::kFused}));
   auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {
     Communicator& group = groups[static_cast<std::size_t>(rank)];
-    LayerOfRank side({}, group, nullptr);
+    LayerOfRank side({.m = 1, .gathered = true}, group, nullptr);
     side.fill(1);
-    AllGatherMatmul call = side.call();
-    require_ok(all_gather_matmul(group, call, {matmul_engine(), &table}));
-    side.expect_right("instead");
+    const AllGatherMatmul call = side.call();
     const AllGatherMatmulPlan plan = take(tutti::plan(group, call, {matmul_engine(), &table}));
-    EXPECT_EQ(plan.algorithm, "unfused");
-    EXPECT_THAT(plan.why, HasSubstr("fused cannot run this call: "));
-    EXPECT_THAT(take(explain(group, call, {matmul_engine(), &table})),
-                HasSubstr("\n  * unfused          can run it; measured: 9 us; measured on"));
-    call.algorithm = "fused";
-    EXPECT_EQ(all_gather_matmul(group, call, {matmul_engine(), &table}).code(),
-              StatusCode::kUnsupported);
+    EXPECT_EQ(plan.config, "fused, rotated order, 1 chunk of a shard, host_matmul");
+    EXPECT_THAT(plan.why, StartsWith("measured on the host, 2 ranks, 1x7x5: fused 5 us"));
+    require_ok(all_gather_matmul(group, call, {matmul_engine(), &table}));
+    side.expect_right("by table");
+    const std::string text = take(explain(group, call, {matmul_engine(), &table}));
+    EXPECT_THAT(text, HasSubstr("\n  * fused            can run it; measured: 5 us; measured on"));
+    EXPECT_THAT(text, Not(HasSubstr("all_gather_v")));  // there is no such step
   });
+}
+
+// More rows than `fused` counts, at addresses that nobody reads.
+TEST(ChosenAllGatherMatmul, WhatCannotRunIsUnfusedUnlessTheCallNamesIt) {
+  const std::size_t m = 2 + (std::size_t{1} << 30);
+  const TuningTable table =
+      table_with(measured_on_host({m, 7, 5}, {.algorithm = AllGatherMatmulAlgorithm::kFused}));
+  auto groups = groups_of(2);
+  const auto place = [](int bit) { return reinterpret_cast<void*>(std::uintptr_t{1} << bit); };
+  AllGatherMatmul call = {.a = place(40),
+                          .b = place(41),
+                          .c = place(42),
+                          .m = m,
+                          .n = 7,
+                          .k = 5,
+                          .dtype = DataType::kFloat32,
+                          .workspace = place(43),
+                          .workspace_bytes = m * 5 * 4};
+  const AllGatherMatmulPlan plan = take(tutti::plan(groups[0], call, {matmul_engine(), &table}));
+  EXPECT_EQ(plan.algorithm, "unfused");
+  EXPECT_THAT(plan.why, HasSubstr("fused cannot run this call: all_gather_matmul/fused: m is "
+                                  "1073741826: at most 1073741824"));
+  EXPECT_THAT(take(explain(groups[0], call, {matmul_engine(), &table})),
+              HasSubstr("\n  * unfused          can run it; measured: 9 us; measured on"));
+  call.algorithm = "fused";
+  EXPECT_EQ(tutti::plan(groups[0], call, {matmul_engine(), &table}).status().code(),
+            StatusCode::kUnsupported);
 }
 
 // Two GPUs that do not exist, for which fused was measured.
@@ -185,7 +213,7 @@ TEST_F(ChosenOnGpus, WhatRanksHaveAlikeMakesAllOfThemRunUnfused) {
   const int launches = gpus_.cuda.calls("launch");
   EXPECT_THAT(run([](int, AllGatherMatmul& one) { one.m = 255; }),
               UnorderedElementsAre("0 own", "1 own"));
-  EXPECT_THAT(plans_[1].why, HasSubstr("M 255 is not a multiple of 2 ranks"));
+  EXPECT_THAT(plans_[1].why, HasSubstr("M is not a multiple of 2 ranks"));
   const void* const plain[] = {take(gpus_.cuda.allocate(0, kPart)),
                                take(gpus_.cuda.allocate(1, kPart))};
   EXPECT_THAT(run([&](int rank, AllGatherMatmul& one) { one.a = plain[rank]; }),

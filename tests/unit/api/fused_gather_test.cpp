@@ -362,7 +362,7 @@ TEST(FusedGather, ChunksAreOfFourMegabytesAndTwoThousandRowsOrMore) {
   EXPECT_EQ(chunks_of_shard(2048, 16 * kRowBytes, 8), 1) << "the rows of one sweep";
   EXPECT_EQ(chunks_of_shard(2049, 16 * kRowBytes, 8), 2) << "of two sweeps, half as high";
   EXPECT_EQ(chunks_of_shard(3, std::size_t{1} << 30, 8), 1);
-  EXPECT_EQ(chunks_of_shard(100000, kRowBytes, 64), 1) << "as many words as the kernel knows";
+  EXPECT_EQ(chunks_of_shard(100000, kRowBytes, 128), 1) << "as many words as the kernel knows";
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
-// The pipelined algorithms of all_gather_matmul with threads as ranks on the host: what they
-// compute, what the group keeps of them, and what it says where ranks differ or do not come.
+// The pipelined algorithms of all_gather_matmul, and `fused`, with threads as ranks on the host:
+// what they compute, what the group keeps of them, and what it says where ranks differ or do not
+// come.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <barrier>
 #include <chrono>
 #include <random>
 #include <string>
@@ -35,7 +37,7 @@ std::string pipelined_text(const Layer& layer) {
                      layer.pipeline.streams, layer.pipeline.tiles, layer.text());
 }
 
-// One for each algorithm and protocol.
+// One for each algorithm and protocol, and `fused`.
 std::vector<Layer> each_pipeline(const Layer& like) {
   std::vector<Layer> all;
   for (const std::string_view algorithm : kPipelinedAlgorithms) {
@@ -45,6 +47,8 @@ std::vector<Layer> each_pipeline(const Layer& like) {
       all.back().pipeline.protocol = protocol;
     }
   }
+  all.push_back(like);
+  all.back().algorithm = "fused";
   return all;
 }
 
@@ -175,12 +179,14 @@ TEST(PipelinedAllGatherMatmulHost, TheWorkspaceStaysAsItIs) {
   auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {
     Communicator& group = groups[static_cast<std::size_t>(rank)];
-    LayerOfRank side({.algorithm = "pipelined_ring"}, group, nullptr);
-    side.fill(1);
-    const AllGatherMatmul call = side.call();
-    require_ok(all_gather_matmul(group, call));
-    const auto* bytes = static_cast<const unsigned char*>(call.workspace);
-    for (std::size_t i = 0; i < call.workspace_bytes; ++i) ASSERT_EQ(bytes[i], 0xff);
+    for (const std::string_view algorithm : {"pipelined_ring", "fused"}) {
+      LayerOfRank side({.algorithm = algorithm}, group, nullptr);
+      side.fill(1);
+      const AllGatherMatmul call = side.call();
+      require_ok(all_gather_matmul(group, call));
+      const auto* bytes = static_cast<const unsigned char*>(call.workspace);
+      for (std::size_t i = 0; i < call.workspace_bytes; ++i) ASSERT_EQ(bytes[i], 0xff);
+    }
   });
 }
 
@@ -234,7 +240,8 @@ TEST(PipelinedAllGatherMatmulHost, PlansAndExplanations) {
               HasSubstr("    unfused          can run it\n"
                         "  * pipelined_shift  can run it; the call names it\n"
                         "    pipelined_ring   can run it\n"
-                        "    pipelined_tiles  can run it\n"));
+                        "    pipelined_tiles  can run it\n"
+                        "    fused            can run it\n"));
 }
 
 TEST(PipelinedAllGatherMatmulHost, RefusesOptions) {
@@ -257,15 +264,17 @@ TEST(PipelinedAllGatherMatmulHost, RefusesOptions) {
 
 TEST(PipelinedAllGatherMatmulHost, NeedsSymmetricMemory) {
   auto groups = groups_of(17);  // more than share memory
-  LayerOfRank side({.m = 17, .algorithm = "pipelined_ring"}, groups[0], nullptr);
-  side.fill(1);
-  const Status status = all_gather_matmul(groups[0], side.call());
-  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-  EXPECT_THAT(status.message(),
-              testing::StartsWith("all_gather_matmul/pipelined_ring: no symmetric memory: "));
-  EXPECT_THAT(take(explain(groups[0], side.call())),
-              HasSubstr("  * pipelined_ring   no symmetric memory: "));
-  EXPECT_TRUE(groups[0].status().is_ok());
+  for (const std::string_view algorithm : {"pipelined_ring", "fused"}) {
+    LayerOfRank side({.m = 17, .algorithm = algorithm}, groups[0], nullptr);
+    side.fill(1);
+    const Status status = all_gather_matmul(groups[0], side.call());
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+    EXPECT_THAT(status.message(), testing::StartsWith(fmt::format(
+                                      "all_gather_matmul/{}: no symmetric memory: ", algorithm)));
+    EXPECT_THAT(take(explain(groups[0], side.call())),
+                HasSubstr(fmt::format("  * {:<15}  no symmetric memory: ", algorithm)));
+    EXPECT_TRUE(groups[0].status().is_ok());
+  }
 }
 
 // Those that were used last are kept, of whatever algorithm.
@@ -276,7 +285,8 @@ TEST(PipelinedAllGatherMatmulHost, KeepsSixteenDescriptions) {
     // Whether the ranks asked each other something.
     const auto asks = [&](std::size_t m) {
       const Communicator::Counters before = group.counters();
-      LayerOfRank side({.m = m, .algorithm = "pipelined_shift"}, group, nullptr);
+      const std::string_view algorithm = m % 4 == 1 ? "fused" : "pipelined_shift";
+      LayerOfRank side({.m = m, .algorithm = algorithm}, group, nullptr);
       side.fill(static_cast<int>(m));
       require_ok(all_gather_matmul(group, side.call()));
       side.expect_right(fmt::format("m {}", m));
@@ -343,28 +353,34 @@ INSTANTIATE_TEST_SUITE_P(
         PipelinedDifference{{.algorithm = "pipelined_shift", .pipeline = {.streams = 3}},
                             "1 B), fp32, pipelined_shift, get, 3 streams"},
         PipelinedDifference{{.algorithm = "pipelined_tiles", .pipeline = {.tiles = 5}},
-                            "1 B), fp32, pipelined_tiles, get, 5 tiles, 4 streams"}));
+                            "1 B), fp32, pipelined_tiles, get, 5 tiles, 4 streams"},
+        PipelinedDifference{{.algorithm = "fused"},
+                            "1 B), fp32, fused, rotated order, 1 chunk of a shard"}));
 
-// Of pipelines that both ranks have run before: nothing is exchanged. In the second turn rank 1
-// runs one that is new to it.
+// Of calls that all ranks have made before with m = 6 and m = 8: nothing is exchanged, unless
+// `other` is new to rank 1.
+void expect_ranks_told(std::string_view algorithm, std::size_t other) {
+  auto groups = groups_of(3);
+  on_all_ranks(3, [&](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    const auto call = [&](std::size_t m) {
+      LayerOfRank side({.m = m, .algorithm = algorithm}, group, nullptr);
+      side.fill(1);
+      return all_gather_matmul(group, side.call());
+    };
+    require_ok(call(6));
+    require_ok(call(8));
+    const Status status = call(rank == 1 ? other : 6);
+    EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
+    const std::string text = told(group, "rank 1 all_gather_matmul");
+    EXPECT_THAT(text, HasSubstr(" all_gather_matmul (m 6, n 7, k 5, row, 1 B)"));
+    EXPECT_THAT(text, HasSubstr(fmt::format("rank 1 all_gather_matmul (m {}, n 7, ", other)));
+  });
+}
+
 TEST(PipelinedAllGatherMatmulHost, RanksThatRunDifferentKnownPipelinesAreTold) {
-  for (const std::size_t other : {8, 10}) {
-    auto groups = groups_of(3);
-    on_all_ranks(3, [&](int rank) {
-      Communicator& group = groups[static_cast<std::size_t>(rank)];
-      const auto call = [&](std::size_t m) {
-        LayerOfRank side({.m = m, .algorithm = "pipelined_ring"}, group, nullptr);
-        side.fill(1);
-        return all_gather_matmul(group, side.call());
-      };
-      require_ok(call(6));
-      require_ok(call(8));
-      const Status status = call(rank == 1 ? other : 6);
-      EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
-      const std::string text = told(group, "rank 1 all_gather_matmul");
-      EXPECT_THAT(text, HasSubstr(" all_gather_matmul (m 6, n 7, k 5, row, 1 B)"));
-      EXPECT_THAT(text, HasSubstr(fmt::format("rank 1 all_gather_matmul (m {}, n 7, ", other)));
-    });
+  for (const std::string_view algorithm : {"pipelined_ring", "fused"}) {
+    for (const std::size_t other : {8, 10}) expect_ranks_told(algorithm, other);
   }
 }
 
@@ -402,11 +418,13 @@ TEST(PipelinedAllGatherMatmulHost, ATimeoutNamesTheRankThatDoesNotCome) {
 
 // Before the first call, and after it. Nobody waits for a deadline.
 TEST(PipelinedAllGatherMatmulHost, ARankThatLeavesEndsAWait) {
-  for (const int calls : {0, 1}) {
+  for (const auto& [algorithm, calls] : {std::pair<std::string_view, int>{"pipelined_shift", 0},
+                                         {"pipelined_shift", 1},
+                                         {"fused", 1}}) {
     auto groups = groups_of(2);
-    on_all_ranks(2, [&](int rank) {
+    on_all_ranks(2, [&, &algorithm = algorithm, &calls = calls](int rank) {
       Communicator group = std::move(groups[static_cast<std::size_t>(rank)]);
-      LayerOfRank side({.algorithm = "pipelined_shift"}, group, nullptr);
+      LayerOfRank side({.algorithm = algorithm}, group, nullptr);
       side.fill(1);
       for (int call = 0; call < calls; ++call) require_ok(all_gather_matmul(group, side.call()));
       if (rank == 1) return;
@@ -440,12 +458,15 @@ TEST(PipelinedAllGatherMatmulHost, AShorterTimeoutEndsAWait) {
 }
 
 TEST(PipelinedAllGatherMatmulHost, AnAbortEndsAWait) {
+  std::barrier<> both_have_called{2};
   auto groups = groups_of(2);
   on_all_ranks(2, [&](int rank) {
     Communicator& group = groups[static_cast<std::size_t>(rank)];
     LayerOfRank side({.algorithm = "pipelined_tiles"}, group, nullptr);
     side.fill(1);
-    require_ok(all_gather_matmul(group, side.call()));
+    const Status first = all_gather_matmul(group, side.call());
+    both_have_called.arrive_and_wait();
+    require_ok(first);
     if (rank == 1) {
       group.abort("enough");
     } else {

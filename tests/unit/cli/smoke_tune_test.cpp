@@ -175,7 +175,7 @@ TEST_F(TuneTest, TunesAllGatherMatmulBesideCollectives) {
   const Ended ended = tune_sizes({"--m", "64,200", "--ranks", "2,3"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("tuning.json: 4 sizes measured"));
-  EXPECT_THAT(ended.err, HasSubstr("# 2 ranks: fused: "));
+  EXPECT_THAT(ended.err, Not(HasSubstr("# 2 ranks: "))) << "every algorithm runs";
   EXPECT_EQ(table().size(), 1u) << "the collective's entry stays";
   const auto entries = read_table(file_)->all_gather_matmul;
   ASSERT_EQ(entries.size(), 4u);

@@ -7,9 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "pipelines/print.hpp"
 #include "programs.hpp"
@@ -141,32 +139,6 @@ TEST(PipelineDerive, WorkspacesAreAligned) {
   program.setup.push_back({Allocate{4}});
   EXPECT_EQ(workspace_bytes(program), 768u);
   EXPECT_THAT(workspace_offsets(program), ElementsAre(0, 0, 0, 0, 512));
-}
-
-TEST(PipelineDerive, TheHashOfADescriptionDiffersInEachMember) {
-  const Description same = described(Algorithm::kShift, Protocol::kGet, 4);
-  std::vector<Description> all(16, same);
-  all[1].algorithm = Algorithm::kRing;
-  all[2].ranks = 5;
-  all[3].m = 4096;
-  all[4].k = 8192;
-  all[5].products[0].n = 1;
-  all[6].products[0].bias = true;
-  all[7].products.push_back(all[7].products[0]);
-  all[8].dtype = DataType::kFloat16;
-  all[9].protocol = Protocol::kPut;
-  all[10].mover = Mover::kKernel;
-  all[11].streams = 3;
-  all[12].tiles = 5;
-  all[13].inter_stream_order = true;
-  all[14].symmetric_a = true;
-  all[15].gathered = true;
-  all.push_back(all[15]);
-  all.back().symmetric_gathered = true;
-  std::set<std::uint64_t> hashes;
-  for (const Description& one : all) hashes.insert(hash_of(one));
-  EXPECT_EQ(hashes.size(), all.size());
-  EXPECT_EQ(hash_of(described(Algorithm::kShift, Protocol::kGet, 4)), hash_of(same));
 }
 
 TEST(PipelineDerive, OneRankOnlyMultiplies) {

@@ -145,13 +145,18 @@ TEST(SelectAllGatherMatmul, TheCallAndSettingsComeBeforeTables) {
               HasSubstr("unknown algorithm of all_gather_matmul 'fastest'"));
 }
 
-// It needs the place of A on ranks without rows, too, which a caller of unfused need not give.
-TEST(SelectAllGatherMatmul, ATableDoesNotFuseUnevenShards) {
+// On GPUs it needs the place of A on ranks without rows, too, which a caller of unfused need not
+// give.
+TEST(SelectAllGatherMatmul, ATableDoesNotFuseUnevenShardsOnGpus) {
   const TuningTable table = sizes_of({fused_entry()});
   AllGatherMatmulRequest request = {.size = kSize};
   request.size.m += 1;
   EXPECT_EQ(selected(table, request).algorithm(), How::kUnfused);
   EXPECT_THAT(selected(table, request).why, HasSubstr("M is not a multiple of 8 ranks"));
+  AllGatherMatmulEntry on_host = fused_entry();
+  Topology host = eight_h200();
+  on_host.backend = host.backend = Backend::kHost;
+  EXPECT_EQ(selected(sizes_of({on_host}), request, host).algorithm(), How::kFused);
   request.algorithm = "fused";
   EXPECT_EQ(selected(table, request).algorithm(), How::kFused);
 }

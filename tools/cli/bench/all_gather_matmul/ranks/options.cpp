@@ -128,8 +128,8 @@ std::string GatherMatmulOptions::pipeline_text(std::string_view algorithm) const
   const bool tiled = *parsed == pipelines::Algorithm::kTiles;
   return fmt::format("{}{}, {}{} stream{}{}", protocol,
                      mover.mover == pipelines::Mover::kKernel ? " by kernel" : "",
-                     tiled ? fmt::format("{} tiles, ", tiles) : "", streams, streams == 1 ? "" : "s",
-                     mover.inter_stream_order ? " in order" : "");
+                     tiled ? fmt::format("{} tiles, ", tiles) : "", streams,
+                     streams == 1 ? "" : "s", mover.inter_stream_order ? " in order" : "");
 }
 
 bool has_ranks(const AllGatherMatmulArguments& a, const BenchMachine& machine) {
