@@ -82,7 +82,7 @@ TEST(BenchAllGatherMatmul, SaysWhatItCannotRun) {
   EXPECT_THAT(run_tutti({"bench", "all_gather_matmull"}).err,
               HasSubstr("did you mean 'all_gather_matmul'?"));
   EXPECT_THAT(run_tutti({"bench", "all_gather_matmul", "--help"}).out,
-              HasSubstr("open|model|trace:FILE|host"));
+              HasSubstr("open|model|pull|trace:FILE|host"));
 }
 
 class BenchGatherMatmul : public testing::Test {
