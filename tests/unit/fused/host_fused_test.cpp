@@ -138,8 +138,8 @@ TEST(HostFused, ChunksAreAsHighAsAMultiplication) {
   EXPECT_EQ(host_chunks_of_shard({.m = 1, .ranks = 2}), 1);
   EXPECT_EQ(host_chunks_of_shard({.m = 1024, .ranks = 2}), 1);
   EXPECT_EQ(host_chunks_of_shard({.m = 1025, .ranks = 2}), 2);
-  EXPECT_EQ(host_chunks_of_shard({.m = 1 << 20, .ranks = 2}), 32);
-  EXPECT_EQ(host_chunks_of_shard({.m = 1 << 20, .ranks = 16}), 4) << "as many flags as there are";
+  EXPECT_EQ(host_chunks_of_shard({.m = 1 << 20, .ranks = 2}), 64);
+  EXPECT_EQ(host_chunks_of_shard({.m = 1 << 20, .ranks = 16}), 8) << "as many flags as there are";
 }
 
 }  // namespace
