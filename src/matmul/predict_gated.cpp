@@ -174,9 +174,10 @@ double tile_end_us(const GatedCall& call, const GatedTile& tile, double start, d
   const std::size_t k = call.problem.k, of_group = k_group_columns(call.plan, k);
   double done = 0, at = start;  // of the tile's time
   for (int group = 0; group < call.plan.k_groups; ++group) {
-    const std::size_t end = std::min(k, (static_cast<std::size_t>(group) + 1) * of_group);
+    const std::size_t begin = static_cast<std::size_t>(group) * of_group;
+    if (begin >= k) break;  // this k-group and those after it have no columns
+    const std::size_t end = std::min(k, begin + of_group);
     const double until = tile_us * static_cast<double>(end) / static_cast<double>(k);
-    if (until <= done) break;  // this k-group and those after it have no columns
     at = end_of(std::max(at, ready_us(call, tile, group, arrivals)), until - done, arrivals);
     done = until;
   }
