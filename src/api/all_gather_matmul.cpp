@@ -245,11 +245,10 @@ Result<Request> question_of(const Communicator& communicator, const CheckedCall&
 Result<AllGatherMatmulPlan> make_fused_plan(const Communicator& communicator,
                                             const CheckedCall& checked, MatmulEngine& engine) {
   TUTTI_ASSIGN(const FusedGather fused, fused_of(checked, engine));
-  TUTTI_ASSIGN(const MatmulPlan product, plan_fused(communicator.impl(), fused));
+  TUTTI_ASSIGN(const FusedPlan plan, plan_fused(communicator.impl(), fused));
   return AllGatherMatmulPlan{.algorithm = std::string(to_string(checked.algorithm())),
-                             .config = fmt::format("all_gather/copy_engine beside {} {}",
-                                                   product.algorithm, product.config),
-                             .why = fmt::format("{}; {}", checked.selected.why, product.why)};
+                             .config = plan.config,
+                             .why = fmt::format("{}; {}", checked.selected.why, plan.why)};
 }
 
 Result<AllGatherMatmulPlan> make_pipelined_plan(const Communicator& communicator,

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <span>
+#include <utility>
 
 #include "base/try.hpp"
 #include "base/units.hpp"
@@ -30,30 +33,13 @@ Status unsupported_fused(std::string_view why) {
   return {StatusCode::kUnsupported, fmt::format("all_gather_matmul/fused: {}", why)};
 }
 
-struct Shards {
-  std::size_t rows, row_bytes;
-  int chunks;
-};
-
-Shards shards_of(const CommunicatorImpl& group, const FusedGather& call) {
+ArrivalPlan plan_of(const CommunicatorImpl& group, const FusedGather& call) {
   const std::size_t rows = ceil_div(call.product.m, static_cast<std::size_t>(group.size()));
   const std::size_t row_bytes = call.product.k * size_of(call.product.dtype);
-  return {rows, row_bytes, chunks_of_shard(rows, row_bytes, group.size())};
-}
-
-Call gather_in(const ArrivalLane::Turn& turn, const Shards& shards, const FusedGather& call) {
-  Call gather = by_copy_engine(call.gather);
-  gather.stream = turn.side;
-  const std::size_t chunk_rows = ceil_div(shards.rows, static_cast<std::size_t>(shards.chunks));
-  gather.arrivals = {.words = turn.words,
-                     .value = turn.number,
-                     .piece_bytes = shards.rows * shards.row_bytes,
-                     .chunk_bytes = chunk_rows * shards.row_bytes,
-                     .output_bytes = call.gather.arrivals.output_bytes,
-                     .chunks = shards.chunks,
-                     .with_own = call.with_own,
-                     .met = turn.met};
-  return gather;
+  return {.shards = group.size(),
+          .chunks = chunks_of_shard(rows, row_bytes, group.size()),
+          .own = group.rank(),
+          .order = call.order};
 }
 
 // What the kernel depends on must not need an SM, since it takes all of them; captured, it begins
@@ -82,33 +68,100 @@ int multiprocessors_for(const CommunicatorImpl& group, int all) {
   return std::max(all / sharers / kMatmulCluster * kMatmulCluster - kSpare, kMatmulCluster);
 }
 
-Status gather_and_multiply(CommunicatorImpl& group, const FusedGather& call,
-                           const MatmulEngine::ReadyGated& product, const ArrivalLane::Turn& turn) {
-  const Shards shards = shards_of(group, call);
-  TUTTI_ASSIGN(PlannedOperation gather, group.prepare(gather_in(turn, shards, call)));
-  Status started = check_gather(group, call, gather.plan, gather.captured());
-  if (started.is_ok()) started = group.start(gather);
-  const Status settled = group.settle(gather, started);
-  TUTTI_TRY(started);
-  TUTTI_TRY(settled);
-  const bool captured = turn.met != nullptr;
-  if (captured) TUTTI_TRY(group.cuda()->wait_event(call.gather.stream, turn.met));
-  std::chrono::nanoseconds patience = group.timeout_of(gather.operation).value;
-  if (!captured) patience += kGatePatience;
-  const Arrival arrival{.plan = {.shards = group.size(),
-                                 .chunks = shards.chunks,
-                                 .own = group.rank(),
-                                 .order = call.order},
-                        .own_a = call.gather.input,
-                        .own_lda = call.product.k,
-                        .flags = turn.words,
-                        .epoch = turn.number,
-                        .timeout_ns = static_cast<std::uint64_t>(patience.count()),
-                        .abort = turn.abort,
-                        .failure = turn.failure};
-  return call.engine.run(product, arrival, multiprocessors_for(group, product.multiprocessors),
-                         call.gather.stream);
-}
+struct ReadyFused {
+  MatmulEngine::ReadyGated product;
+  int multiprocessors = 0;  // for the kernel
+  ChosenTransport how;
+};
+
+// A call while it is enqueued.
+class FusedRun {
+ public:
+  FusedRun(CommunicatorImpl& group, const FusedGather& call, const ReadyFused& ready,
+           const ArrivalLane::Turn& turn)
+      : group_(group), call_(call), ready_(ready), turn_(turn) {}
+
+  // A product that cannot be enqueued leaves the ranks' meetings as they are: the others do not
+  // wait.
+  Status run() {
+    const bool pulls = ready_.how.transport == ArrivalTransport::kPull;
+    TUTTI_ASSIGN(PlannedOperation gather, group_.prepare(gather_call(pulls)));
+    std::chrono::nanoseconds patience = group_.timeout_of(gather.operation).value;
+    if (!captured()) patience += kGatePatience;
+    timeout_ns_ = static_cast<std::uint64_t>(patience.count());
+    Status started = check_gather(group_, call_, gather.plan, gather.captured());
+    if (started.is_ok()) started = group_.start(gather);
+    const Status settled = group_.settle(gather, started);
+    TUTTI_TRY(started);
+    TUTTI_TRY(settled);
+    return pulls ? multiplied_ : multiply({});
+  }
+
+ private:
+  bool captured() const { return turn_.met != nullptr; }
+
+  Call gather_call(bool pulls) {
+    const std::size_t row_bytes = call_.product.k * size_of(call_.product.dtype);
+    const auto rows = [](std::size_t all, int parts) {
+      return ceil_div(all, static_cast<std::size_t>(parts));
+    };
+    const ArrivalPlan& plan = ready_.how.plan;
+    const std::size_t shard_rows = rows(call_.product.m, plan.shards);
+    Call gather = by_copy_engine(call_.gather);
+    gather.stream = turn_.side;
+    gather.arrivals = {.words = turn_.words,
+                       .value = turn_.number,
+                       .piece_bytes = shard_rows * row_bytes,
+                       .chunk_bytes = rows(shard_rows, plan.chunks) * row_bytes,
+                       .output_bytes = call_.gather.arrivals.output_bytes,
+                       .chunks = plan.chunks,
+                       .with_own = call_.with_own,
+                       .met = turn_.met};
+    if (pulls) {
+      gather.arrivals.go = turn_.words + plan.flags();
+      gather.arrivals.pull = [this](std::span<const std::byte* const> pieces) {
+        return pull(pieces);
+      };
+    }
+    return gather;
+  }
+
+  // Where no kernel has begun, nothing is awaited.
+  Status pull(std::span<const std::byte* const> pieces) {
+    PulledArrival from{.pullers = ready_.how.pullers,
+                       .lda = call_.product.k,
+                       .to = call_.gather.output,
+                       .counters = turn_.counters};
+    std::ranges::copy(pieces, std::begin(from.shard));
+    multiplied_ = multiply(from);
+    CudaDriver& cuda = *group_.cuda();
+    TUTTI_TRY(cuda.record_event(turn_.pulled, call_.gather.stream));
+    return cuda.wait_event(turn_.side, turn_.pulled);
+  }
+
+  Status multiply(const PulledArrival& pull) {
+    if (captured()) TUTTI_TRY(group_.cuda()->wait_event(call_.gather.stream, turn_.met));
+    const Arrival arrival{.plan = ready_.how.plan,
+                          .own_a = call_.gather.input,
+                          .own_lda = call_.product.k,
+                          .flags = turn_.words,
+                          .epoch = turn_.number,
+                          .timeout_ns = timeout_ns_,
+                          .abort = turn_.abort,
+                          .failure = turn_.failure,
+                          .pull = pull};
+    MatmulEngine::ReadyGated product = ready_.product;
+    product.tiling = ready_.how.tiling;
+    return call_.engine.run(product, arrival, ready_.multiprocessors, call_.gather.stream);
+  }
+
+  CommunicatorImpl& group_;
+  const FusedGather& call_;
+  const ReadyFused& ready_;
+  const ArrivalLane::Turn& turn_;
+  std::uint64_t timeout_ns_ = 0;
+  Status multiplied_ = Status::ok();
+};
 
 Status check_group(CommunicatorImpl& group, const FusedGather& call) {
   TUTTI_ASSIGN(const CudaCapture capture, group.cuda()->capture_of(call.gather.stream));
@@ -116,11 +169,27 @@ Status check_group(CommunicatorImpl& group, const FusedGather& call) {
   return group.check_arrivals(capturing).with_context("all_gather_matmul/fused");
 }
 
-Result<MatmulEngine::ReadyGated> check_fused(CommunicatorImpl& group, const FusedGather& call) {
+// Pullers read A where it is.
+bool is_pullable(CommunicatorImpl& group, const FusedGather& call) {
+  if (group.heap() == nullptr) return false;
+  const Sides sides = call.gather.sides(group.rank(), group.size());
+  const auto segment = group.heap()->find(call.gather.input, sides.input);
+  return segment != nullptr && segment->zero_copy();
+}
+
+Result<ReadyFused> check_fused(CommunicatorImpl& group, const FusedGather& call) {
   TUTTI_TRY(check_group(group, call));
   auto product = call.engine.ready_gated(call.product, call.gather.input);
   TUTTI_TRY(product.status().with_context("all_gather_matmul/fused"));
-  return product;
+  const int multiprocessors = multiprocessors_for(group, product->multiprocessors);
+  std::optional<ArrivalTransport> forced = call.transport;
+  if (forced != ArrivalTransport::kCopyEngine && !is_pullable(group, call)) {
+    if (forced) return unsupported_fused("A has to be in symmetric memory to be pulled");
+    forced = ArrivalTransport::kCopyEngine;
+  }
+  auto how = call.engine.transport(*product, {plan_of(group, call), multiprocessors, forced});
+  TUTTI_TRY(how.status().with_context("all_gather_matmul/fused"));
+  return ReadyFused{std::move(product).value(), multiprocessors, std::move(how).value()};
 }
 
 }  // namespace
@@ -145,20 +214,24 @@ Status check_fused_gather(CommunicatorImpl& group, const FusedGather& call) {
   return check_gather(group, call, gather, request.capturing);
 }
 
-Result<MatmulPlan> plan_fused(CommunicatorImpl& group, const FusedGather& call) {
-  TUTTI_ASSIGN(const MatmulEngine::ReadyGated product, check_fused(group, call));
+Result<FusedPlan> plan_fused(CommunicatorImpl& group, const FusedGather& call) {
+  TUTTI_ASSIGN(const ReadyFused ready, check_fused(group, call));
   TUTTI_TRY(check_fused_gather(group, call));
-  return MatmulPlan{
-      .algorithm = std::string(to_string(MatmulAlgorithm::kOwn)),
-      .config = config_text(product.tiling, product.call.problem.m),
-      .why = fmt::format("begins with the own rows, {} order", to_string(call.order))};
+  const bool pulls = ready.how.transport == ArrivalTransport::kPull;
+  return FusedPlan{
+      .config = fmt::format("{} {} {}", pulls ? "A pulled by" : "all_gather/copy_engine beside",
+                            to_string(MatmulAlgorithm::kOwn),
+                            config_text(ready.how.tiling, ready.product.call.problem.m)),
+      .why = fmt::format("begins with the own rows, {} order; A {}",
+                         to_string(ready.how.plan.order), ready.how.text())};
 }
 
 Status run_fused(CommunicatorImpl& group, const FusedGather& call) {
-  TUTTI_ASSIGN(const MatmulEngine::ReadyGated product, check_fused(group, call));
+  TUTTI_ASSIGN(const ReadyFused ready, check_fused(group, call));
   const Stream stream = call.gather.stream;
-  TUTTI_ASSIGN(ArrivalLane::Turn turn, group.begin_arrivals(stream, shards_of(group, call).chunks));
-  const Status status = gather_and_multiply(group, call, product, turn);
+  TUTTI_ASSIGN(ArrivalLane::Turn turn,
+               group.begin_arrivals(stream, ready.how.plan.flags_of_shard()));
+  const Status status = FusedRun(group, call, ready, turn).run();
   const Status ended = group.end_arrivals(std::move(turn), stream);
   return status.is_ok() ? ended : status;
 }

@@ -1,6 +1,11 @@
-// The fused form of all_gather_matmul: copy engines gather A in a stream beside the caller's, while
-// own_matmul multiplies what is there.
+// The fused form of all_gather_matmul: own_matmul multiplies what is there of A, while the rest
+// comes. Either copy engines gather it in a stream beside the caller's, or blocks of own_matmul
+// pull it (matmul/transport.hpp). To the other ranks both are the same: a rank meets them, reads
+// what they have, and meets them again. So each rank chooses for itself.
 #pragma once
+
+#include <optional>
+#include <string>
 
 #include "group/communicator_impl.hpp"
 #include "matmul/engine.hpp"
@@ -15,13 +20,18 @@ struct FusedGather {
   Matmul product;  // of what is gathered
   bool with_own =
       false;  // this rank's rows are gathered, too; the product does not need them there
-  ArrivalOrder order = ArrivalOrder::kRotated;
+  ArrivalOrder order = ArrivalOrder::kRotated;     // with copy engines
+  std::optional<ArrivalTransport> transport = {};  // forced
   MatmulEngine& engine;
 };
 
 // kUnsupported if it cannot run; the text says why. What all ranks have alike gives the same answer
 // on all. Then nothing was enqueued, and the group stays usable. The group's device is current.
-Result<MatmulPlan> plan_fused(CommunicatorImpl& group, const FusedGather& call);
+struct FusedPlan {
+  std::string config;  // "A pulled by own_matmul 128x256x64, cluster 2x1, 4 stages"
+  std::string why;
+};
+Result<FusedPlan> plan_fused(CommunicatorImpl& group, const FusedGather& call);
 Status run_fused(CommunicatorImpl& group, const FusedGather& call);
 
 // The same of what all ranks have alike: whether A can be gathered for it. What is only this rank's

@@ -97,7 +97,7 @@ class CommunicatorImpl : private GroupServices {
   // matmul that waits takes every SM, and must not begin before what its all-gather is behind.
   // Captured turns are behind what their graph says.
   Status check_arrivals(bool capturing);  // whether there is a lane
-  Result<ArrivalLane::Turn> begin_arrivals(Stream stream, int chunks);
+  Result<ArrivalLane::Turn> begin_arrivals(Stream stream, int flags);
   Status end_arrivals(ArrivalLane::Turn turn, Stream stream);  // in any case
 
   // In symmetric memory. The group's device is current; the stream is not captured.

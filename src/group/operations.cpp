@@ -357,7 +357,7 @@ Status CommunicatorImpl::check_arrivals(bool capturing) {
 }
 
 // Who has the lane may still need the group's lock.
-Result<ArrivalLane::Turn> CommunicatorImpl::begin_arrivals(Stream stream, int chunks) {
+Result<ArrivalLane::Turn> CommunicatorImpl::begin_arrivals(Stream stream, int flags) {
   ArrivalLane* lane = nullptr;
   StreamState state;
   {
@@ -369,7 +369,7 @@ Result<ArrivalLane::Turn> CommunicatorImpl::begin_arrivals(Stream stream, int ch
   std::unique_lock alone = lane->lock();
   const std::lock_guard lock(mutex_);
   if (!state.capturing) TUTTI_TRY(streams_->enter(stream));
-  return lane->begin(std::move(alone), stream, chunks);
+  return lane->begin(std::move(alone), stream, flags);
 }
 
 // The caller's stream waits for the all-gather, which is the latest operation, or behind it.

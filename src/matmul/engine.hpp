@@ -17,6 +17,7 @@
 #include "matmul/problem.hpp"
 #include "matmul/select.hpp"
 #include "matmul/timing.hpp"
+#include "matmul/transport.hpp"
 #include "matmul/workspaces.hpp"
 
 namespace tutti {
@@ -58,8 +59,19 @@ class MatmulEngine {
     CheckedMatmul call;
     MatmulTiling tiling;
     int multiprocessors = 0;
+    int device = 0;
+    ForcedMatmul forced;
   };
   Result<ReadyGated> ready_gated(const Matmul& call, const void* own_a);
+  // How that A is brought to a kernel on so many multiprocessors: choose_transport(), once for
+  // calls that are alike. What it names is loaded. `plan`: with copy engines.
+  struct Bringing {
+    ArrivalPlan plan;
+    int multiprocessors = 0;
+    std::optional<ArrivalTransport> forced = {};
+    friend bool operator==(const Bringing&, const Bringing&) = default;
+  };
+  Result<ChosenTransport> transport(const ReadyGated& ready, const Bringing& how);
   // kUnsupported: own_matmul cannot run such a product on the current GPU, wherever it lies.
   Status check_gated(const MatmulProblem& problem);
   // On so many multiprocessors.
@@ -90,8 +102,14 @@ class MatmulEngine {
     MatmulProblem problem;
     friend bool operator==(const Key&, const Key&) = default;
   };
+  struct BroughtKey {
+    Key key;
+    Bringing how;
+    friend bool operator==(const BroughtKey&, const BroughtKey&) = default;
+  };
   struct KeyHash {
     std::size_t operator()(const Key& key) const;
+    std::size_t operator()(const BroughtKey& key) const { return (*this)(key.key); }
   };
   // Of about 2 KiB; beyond, all are forgotten. Tuned ones do not count, and stay.
   static constexpr std::size_t kMostPrepared = 4096;
@@ -130,8 +148,10 @@ class MatmulEngine {
   std::mutex mutex_;  // of everything below
   std::map<int, Gpu> gpus_;
   std::unordered_map<Key, PreparedPtr, KeyHash> prepared_;
-  std::unordered_map<Key, MatmulTiling, KeyHash> gated_;  // whose kernels are loaded
-  std::size_t tuned_ = 0;                                 // of them
+  std::size_t tuned_ = 0;  // of them
+  // Whose kernels are loaded.
+  std::unordered_map<Key, MatmulTiling, KeyHash> gated_;
+  std::unordered_map<BroughtKey, ChosenTransport, KeyHash> brought_;
 };
 
 class MatmulEngine::Ready {

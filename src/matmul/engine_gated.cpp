@@ -23,7 +23,7 @@ Result<MatmulEngine::ReadyGated> MatmulEngine::ready_gated(const Matmul& call, c
   TUTTI_ASSIGN(const Gpu gpu, this->gpu(device, false));
   TUTTI_ASSIGN(const MatmulTiling tiling,
                gated_tiling({device, checked.forced, problem}, gpu.machine));
-  return ReadyGated{checked.call, tiling, gpu.machine.multiprocessors};
+  return ReadyGated{checked.call, tiling, gpu.machine.multiprocessors, device, checked.forced};
 }
 
 Status MatmulEngine::check_gated(const MatmulProblem& problem) {
@@ -47,6 +47,26 @@ Result<MatmulTiling> MatmulEngine::gated_tiling(const Key& key, const MatmulMach
   const std::lock_guard lock(mutex_);
   if (gated_.size() >= kMostPrepared) gated_.clear();
   return gated_.emplace(key, selected.tiling).first->second;
+}
+
+Result<ChosenTransport> MatmulEngine::transport(const ReadyGated& ready, const Bringing& how) {
+  const MatmulProblem& problem = ready.call.problem;
+  const BroughtKey key{{ready.device, ready.forced, problem}, how};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = brought_.find(key); known != brought_.end()) return known->second;
+  }
+  TUTTI_ASSIGN(const ChosenTransport chosen,
+               choose_transport({.problem = problem,
+                                 .tiling = ready.tiling,
+                                 .plan = how.plan,
+                                 .multiprocessors = how.multiprocessors,
+                                 .tile = ready.forced.tile,
+                                 .forced = how.forced}));
+  TUTTI_TRY(surroundings_.load_gated(*cuda_, problem, chosen.tiling));
+  const std::lock_guard lock(mutex_);
+  if (brought_.size() >= kMostPrepared) brought_.clear();
+  return brought_.emplace(key, chosen).first->second;
 }
 
 Status MatmulEngine::run(const ReadyGated& ready, const Arrival& arrival, int multiprocessors,

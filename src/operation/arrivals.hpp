@@ -1,10 +1,14 @@
 // Words that tell a kernel which parts of an operation's output have come, while the operation
-// runs.
+// runs. Copy engines bring them, or whoever pull() calls.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
+
+#include "tutti/status.hpp"
 
 namespace tutti {
 
@@ -20,6 +24,12 @@ struct Arrivals {
   int chunks = 1;                // of a piece; the last one may be shorter
   bool with_own = true;          // the rank's own piece is brought, too
   void* met = nullptr;  // an event (CudaEvent) to record once the ranks have met first; or null
+  // Not empty: nothing copies the pieces of other ranks, and their words stay as they are. Behind
+  // the ranks' first meeting `go` becomes `value`. Then pull() enqueues what reads each rank's
+  // piece, which is where `pieces` says (null: the own one), and has the operation's stream wait
+  // for it. Behind that the ranks meet again.
+  std::function<Status(std::span<const std::byte* const> pieces)> pull = {};
+  std::uint32_t* go = nullptr;
 
   // The word of the chunk that holds this byte of the output.
   std::uint32_t* word_of(std::size_t offset) const {

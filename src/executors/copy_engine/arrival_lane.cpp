@@ -42,7 +42,7 @@ Status ArrivalLane::open(int device) {
   words_ = reinterpret_cast<std::uint32_t*>(memory_.device_memory());
   TUTTI_TRY(lanes_.create(device));
   for (int slot = kCapturedTurns; slot-- > 0;) free_slots_.push_back(slot);
-  for (CudaEvent* event : {&begun_, &ended_}) {
+  for (CudaEvent* event : {&begun_, &pulled_, &ended_}) {
     TUTTI_ASSIGN(*event, cuda_.create_event(false));
   }
   Stream side = lanes_.eager().stream;
@@ -70,16 +70,16 @@ Status ArrivalLane::try_capture(Stream side) {
 
 ArrivalLane::~ArrivalLane() {
   if (!drained_) memory_.leave_behind();
-  for (CudaEvent event : {begun_, ended_}) {
+  for (CudaEvent event : {begun_, pulled_, ended_}) {
     if (event != nullptr) (void)cuda_.destroy_event(event);
   }
 }
 
 // Behind the last turn nobody reads the words: then they may begin anew.
 Result<ArrivalLane::Turn> ArrivalLane::begin(std::unique_lock<std::mutex> lock, Stream stream,
-                                             int chunks) {
+                                             int flags) {
   TUTTI_ASSIGN(CopyLane * beside, lanes_.lane_for(stream));
-  if (beside->is_captured) return begin_captured(std::move(lock), *beside, stream, chunks);
+  if (beside->is_captured) return begin_captured(std::move(lock), *beside, stream, flags);
   if (last_ == Last::kEnded && stream != stream_) TUTTI_TRY(cuda_.wait_event(stream, ended_));
   last_ = Last::kBegun;
   if (turn_ == kLastTurn) {
@@ -88,22 +88,24 @@ Result<ArrivalLane::Turn> ArrivalLane::begin(std::unique_lock<std::mutex> lock, 
   }
   TUTTI_TRY(cuda_.record_event(begun_, stream));
   TUTTI_TRY(cuda_.wait_event(beside->stream, begun_));
-  chunks_ = chunks;
+  flags_ = flags;
   return Turn{.lock = std::move(lock),
               .lane = this,
               .side = beside->stream,
               .words = words_,
+              .counters = words_ + kFlags,
               .number = ++turn_,
               .abort = abort_,
-              .failure = failure_};
+              .failure = failure_,
+              .pulled = pulled_};
 }
 
 // The words are reset in the side stream, ahead of the ranks' meeting, and so of the matmul.
 Result<ArrivalLane::Turn> ArrivalLane::begin_captured(std::unique_lock<std::mutex> lock,
-                                                      CopyLane& lane, Stream stream, int chunks) {
+                                                      CopyLane& lane, Stream stream, int flags) {
   if (!why_not_captured_.empty()) return Status(StatusCode::kUnsupported, why_not_captured_);
   TUTTI_ASSIGN(const int slot, take_slot(stream));
-  captured_chunks_[static_cast<std::size_t>(slot)] = chunks;
+  captured_flags_[static_cast<std::size_t>(slot)] = flags;
   const int number = slot + 1;  // its words are not those of eager turns, which come first
   std::uint32_t* const words = words_ + std::ptrdiff_t{number} * kWords;
   CudaEvent const begun = lane.next_event();
@@ -114,10 +116,12 @@ Result<ArrivalLane::Turn> ArrivalLane::begin_captured(std::unique_lock<std::mute
               .lane = this,
               .side = lane.stream,
               .words = words,
+              .counters = words + kFlags,
               .number = static_cast<std::uint32_t>(number),
               .abort = abort_,
               .failure = failure_ + 1,
               .met = lane.next_event(),
+              .pulled = lane.next_event(),
               .gathered = lane.next_event()};
 }
 
@@ -157,9 +161,9 @@ std::optional<ArrivalLane::LateChunk> ArrivalLane::late_chunk() const {
   for (const bool captured : {false, true}) {
     GateFailure& failure = failure_[captured ? 1 : 0];
     if (std::atomic_ref(failure.failed).load(std::memory_order_acquire) == 0) continue;
-    const int chunks = captured ? captured_chunks_[failure.epoch - 1].load() : chunks_.load();
-    return LateChunk{.shard = failure.chunk / chunks,
-                     .chunk = failure.chunk % chunks,
+    const int flags = captured ? captured_flags_[failure.epoch - 1].load() : flags_.load();
+    return LateChunk{.shard = failure.chunk / flags,
+                     .chunk = failure.chunk % flags,
                      .number = failure.epoch,
                      .seen = failure.seen};
   }

@@ -1,10 +1,12 @@
 // Where all-gathers run beside a matmul that waits for what they bring (matmul/gated.hpp): a stream
 // beside the caller's, the words that copy engines write and the kernel reads, and the host's watch
-// over the kernel's waits.
+// over the kernel's waits. Where the kernel brings A itself, the side stream writes the go word
+// alone, and the kernel writes the others.
 //
 //   begin   the side stream continues behind what is in the caller's
 //           an all-gather in the side stream, which announces each chunk; the matmul in the
-//           caller's; the caller's stream waits for the all-gather
+//           caller's; the caller's stream waits for the all-gather. A matmul that brings A is
+//           between both meetings of the all-gather: the side stream waits for it (Turn::pulled)
 //   end     what the caller's stream has come to is the end of the turn
 //
 // Words count the turns: a chunk of this turn has come once its word has reached the turn's number.
@@ -35,7 +37,9 @@ namespace tutti {
 
 class ArrivalLane {
  public:
-  static constexpr int kWords = kMostArrivalFlags;
+  // Of a turn: flags, the go word, and the counters of pullers.
+  static constexpr int kFlags = kMostArrivalFlags + 1;
+  static constexpr int kWords = kFlags + kMostArrivalFlags;
   static constexpr int kCapturedTurns = 1024;  // of living graphs
 
   // The device is current, and the thread captures nothing. `turns`: the number of the turn before
@@ -52,25 +56,28 @@ class ArrivalLane {
     std::unique_lock<std::mutex> lock;  // of the lane
     ArrivalLane* lane = nullptr;
     Stream side = nullptr;
-    std::uint32_t* words = nullptr;  // kWords of them
+    std::uint32_t* words = nullptr;     // kFlags of them
+    std::uint32_t* counters = nullptr;  // kMostArrivalFlags; zero unless a kernel has failed
     std::uint32_t number = 0;
     const std::uint32_t* abort = nullptr;
     GateFailure* failure = nullptr;
     // Captured: to be recorded in the side stream once the ranks have met, and to be awaited by the
     // caller's before the matmul. Null: the matmul need not wait.
     CudaEvent met = nullptr;
+    CudaEvent pulled = nullptr;    // for a matmul that brings A: behind it
     CudaEvent gathered = nullptr;  // captured: of the lane
   };
-  // The device is current. Shards have so many words each. end() follows whatever came between,
+  // The device is current. Shards have so many flags each. end() follows whatever came between,
   // failures too; the caller's stream is behind the side stream then, unless it is captured.
   // In a capture: kUnsupported where the driver captures no stream memory operations,
   // kResourceExhausted where as many turns are in living graphs.
-  Result<Turn> begin(std::unique_lock<std::mutex> lock, Stream stream, int chunks);
+  Result<Turn> begin(std::unique_lock<std::mutex> lock, Stream stream, int flags);
   Status end(Turn turn, Stream stream);
 
   // Of a kernel's wait that has failed. From any thread, as what follows.
   struct LateChunk {
-    int shard, chunk;
+    int shard;                   // as many as there are shards: the go word
+    int chunk;                   // or k-group
     std::uint32_t number, seen;  // the turn's, and the word's
   };
   std::optional<LateChunk> late_chunk() const;
@@ -90,7 +97,7 @@ class ArrivalLane {
   Status open(int device);
   Status try_capture(Stream side);
   Result<Turn> begin_captured(std::unique_lock<std::mutex> lock, CopyLane& lane, Stream stream,
-                              int chunks);
+                              int flags);
   Result<int> take_slot(Stream stream);
   bool has_ended() const;
 
@@ -100,14 +107,14 @@ class ArrivalLane {
   std::uint32_t* abort_ = nullptr;
   GateFailure* failure_ = nullptr;  // of eager turns, then of captured ones
   CopyLanes lanes_;                 // the side streams
-  CudaEvent begun_ = nullptr, ended_ = nullptr;
+  CudaEvent begun_ = nullptr, pulled_ = nullptr, ended_ = nullptr;
   std::mutex mutex_;  // of turns
   std::uint32_t turn_;
-  Stream stream_ = nullptr;      // the caller's, in the last turn
-  std::atomic<int> chunks_ = 1;  // of a shard, in the last turn
+  Stream stream_ = nullptr;     // the caller's, in the last turn
+  std::atomic<int> flags_ = 1;  // of a shard, in the last turn
   std::string why_not_captured_;
   std::vector<int> free_slots_;
-  std::array<std::atomic<int>, kCapturedTurns> captured_chunks_{};  // of a shard
+  std::array<std::atomic<int>, kCapturedTurns> captured_flags_{};  // of a shard
   std::shared_ptr<Returned> returned_ = std::make_shared<Returned>();
   // What `ended_` stands for: nothing yet, a turn that has begun, or the last turn.
   enum class Last : std::uint8_t { kNone, kBegun, kEnded };

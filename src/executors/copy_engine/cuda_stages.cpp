@@ -9,6 +9,7 @@
 namespace tutti {
 
 void CudaStages::end_batch() {
+  if (arrivals_.pull) return have_pulled();
   const bool announces = arrivals_.words != nullptr;
   const bool batched = gathered_.size() > 1 && !lane_.is_captured && !announces;
   if (batched && status_.is_ok()) status_ = cuda_.copy_batch(gathered_, lane_.stream);
@@ -53,6 +54,21 @@ void CudaStages::copy_and_announce(const CudaCopy& copy) {
     }
     done += bytes;
   }
+}
+
+// The copies say where the pieces lie. One pass has them all: A is not staged.
+void CudaStages::have_pulled() {
+  if (gathered_.empty()) return;
+  std::vector<const std::byte*> pieces(pieces_bytes_ / arrivals_.piece_bytes);
+  for (const CudaCopy& copy : gathered_) {
+    pieces[offset_of(copy.to) / arrivals_.piece_bytes] = static_cast<const std::byte*>(copy.from);
+  }
+  gathered_.clear();
+  words_.push_back({.kind = CudaMemoryOperation::Kind::kWrite32,
+                    .value = arrivals_.value,
+                    .word32 = arrivals_.go});
+  write_words();
+  if (status_.is_ok()) status_ = arrivals_.pull(pieces);
 }
 
 void CudaStages::write_words() {

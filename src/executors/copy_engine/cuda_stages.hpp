@@ -24,7 +24,7 @@ class CudaStages : public Stages {
 
   // Copies into `output` from here on are cut into chunks, each followed by a write of its word by
   // a stream memory operation. The device has these. What is behind the end of the output, in
-  // `bytes` of equal pieces, is not copied.
+  // `bytes` of equal pieces, is not copied. With Arrivals::pull nothing is copied.
   void announce(const Arrivals& arrivals, const std::byte* output, std::size_t bytes) {
     arrivals_ = arrivals;
     output_ = output;
@@ -53,6 +53,7 @@ class CudaStages : public Stages {
   void copy_now(const CudaCopy& copy, Stream stream);
   std::size_t offset_of(const void* to) const;
   void copy_and_announce(const CudaCopy& copy);
+  void have_pulled();
   void write_words();
   Mark mark(Stream stream);
   void wait(Stream stream, Mark mark);

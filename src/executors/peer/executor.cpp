@@ -247,6 +247,11 @@ Status PeerExecutor::check() {
   const auto late = lane == nullptr ? std::nullopt : lane->late_chunk();
   if (!late) return Status::ok();
   const RankNames& names = group_.bootstrap().names();
+  if (late->shard >= ranks_) {
+    return {StatusCode::kTimeout,
+            fmt::format("a matmul on {} waited too long for the ranks to meet (epoch {}, seen {})",
+                        names.of(rank()), late->number, late->seen)};
+  }
   return {
       StatusCode::kTimeout,
       fmt::format("a matmul on {} waited too long for chunk {} of the A of {} (epoch {}, seen {})",

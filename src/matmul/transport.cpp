@@ -1,0 +1,154 @@
+#include "matmul/transport.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/names.hpp"
+#include "base/try.hpp"
+#include "base/units.hpp"
+#include "matmul/forecast.hpp"
+#include "matmul/predict_gated.hpp"
+#include "matmul/select.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr Name<ArrivalTransport> kArrivalTransports[] = {
+    {ArrivalTransport::kCopyEngine, "copy_engine"}, {ArrivalTransport::kPull, "pull"}};
+
+// More pullers than this bring no more, where the link is the limit. A product that takes half of
+// the SMs or less, as where ranks share a GPU, has fewer.
+constexpr int kMostPullers = 16;
+constexpr int kMultiprocessorsPerPuller = 4;
+constexpr int kUsualKGroups = 8;
+// The ranks meet once more behind a kernel that pulls; with copy engines, beside it.
+constexpr double kMeetingBehindUs = 9;
+
+int pullers_of(int multiprocessors) {
+  const int fit = multiprocessors / kMultiprocessorsPerPuller / kMatmulCluster * kMatmulCluster;
+  return std::min(kMostPullers, fit);
+}
+
+// Empty: pullers can bring it.
+std::string why_not_pulled(const TransportQuestion& question, const ArrivalPlan& plan) {
+  const MatmulProblem& problem = question.problem;
+  if (pullers_of(question.multiprocessors) == 0) {
+    return fmt::format("{} SMs are too few for blocks that pull", question.multiprocessors);
+  }
+  const std::size_t row_bytes = k_group_columns(plan, problem.k) * size_of(problem.dtype);
+  if (row_bytes > kMostPulledRowBytes) {
+    return fmt::format("k is {}: {} k-groups have rows of {} bytes, pullers take at most {}",
+                       problem.k, plan.k_groups, row_bytes, kMostPulledRowBytes);
+  }
+  return {};
+}
+
+// A flag for each k-group of a shard; more of them where rows are long.
+ArrivalPlan pulled_plan(const TransportQuestion& question) {
+  constexpr std::size_t kStages = kMostPulledRowBytes / 2 / kMatmulTileK;  // of a k-group, at most
+  const std::size_t stages = ceil_div(question.problem.k, std::size_t{kMatmulTileK});
+  const auto least = static_cast<int>(ceil_div(stages, kStages));
+  return {.shards = question.plan.shards,
+          .own = question.plan.own,
+          .k_groups = std::clamp(least, kUsualKGroups, kMostArrivalFlags / question.plan.shards)};
+}
+
+GatheredRows gathered_rows(const MatmulProblem& problem) {
+  return {.m = problem.m, .bytes_per_row = problem.k * size_of(problem.dtype)};
+}
+
+Result<double> predict_copy_engine(const TransportQuestion& question) {
+  const ArrivalModel model = copy_engine_model(question.plan.shards);
+  TUTTI_ASSIGN(const ArrivalTrace trace,
+               modelled_arrival(question.plan, gathered_rows(question.problem), model, ""));
+  const GatedCall call{.problem = question.problem,
+                       .tiling = question.tiling,
+                       .plan = question.plan,
+                       .multiprocessors = question.multiprocessors};
+  return predict_gated(call, &trace, {}).total_us();
+}
+
+struct PulledForecast {
+  GatedCall call;
+  int pullers = 0;
+};
+
+// The tile is the fastest of those beside the pullers.
+PulledForecast pulled_forecast(const TransportQuestion& question, const ArrivalPlan& plan) {
+  const int pullers = pullers_of(question.multiprocessors);
+  const int left = question.multiprocessors - pullers;
+  const MatmulForecast alone = question.tile != nullptr
+                                   ? forecast(*question.tile, question.problem, left)
+                                   : fastest_tile(question.problem, left);
+  return {
+      {.problem = question.problem, .tiling = alone.tiling, .plan = plan, .multiprocessors = left},
+      pullers};
+}
+
+}  // namespace
+
+std::string_view to_string(ArrivalTransport transport) {
+  return name_of<ArrivalTransport>(kArrivalTransports, transport);
+}
+
+Result<std::optional<ArrivalTransport>> parse_transport(std::string_view text) {
+  if (text == "auto") return std::optional<ArrivalTransport>();
+  for (const auto& [value, name] : kArrivalTransports) {
+    if (name == text) return std::optional(value);
+  }
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("transport \"{}\": auto, copy_engine or pull", text));
+}
+
+// Measured: 2 H200s, 359 GB/s; 4 H100s, each of which reads 25 MB, 150 us.
+ArrivalModel copy_engine_model(int ranks) {
+  constexpr double kOfSeveral = 184;
+  ArrivalModel model;
+  if (ranks > 2) model.gigabytes_per_second = kOfSeveral;
+  return model;
+}
+
+std::string ChosenTransport::text() const {
+  std::string how = pullers > 0
+                        ? fmt::format("pulled by {} blocks, {} k-groups", pullers, plan.k_groups)
+                        : "by copy engines";
+  if (copy_engine_us > 0 && pull_us > 0) {
+    how +=
+        fmt::format(" (predicted: pull {:.0f} us, copy_engine {:.0f} us)", pull_us, copy_engine_us);
+  }
+  return how;
+}
+
+Result<ChosenTransport> choose_transport(const TransportQuestion& question) {
+  ChosenTransport by_copy_engine{.plan = question.plan, .tiling = question.tiling};
+  if (question.forced == ArrivalTransport::kCopyEngine) return by_copy_engine;
+  const ArrivalPlan plan = pulled_plan(question);
+  const std::string why = why_not_pulled(question, plan);
+  if (!why.empty()) {
+    if (!question.forced) return by_copy_engine;
+    return Status(StatusCode::kUnsupported, why);
+  }
+  auto [call, pullers] = pulled_forecast(question, plan);
+  if (!question.forced) {
+    TUTTI_ASSIGN(by_copy_engine.copy_engine_us, predict_copy_engine(question));
+    // Without any wait for A.
+    const double least_us = predict_gated(call, nullptr, {}).matmul_us() + kMeetingBehindUs;
+    if (least_us >= by_copy_engine.copy_engine_us) return by_copy_engine;
+  }
+  const ArrivalModel model = pulled_arrival_model(pullers);
+  TUTTI_ASSIGN(call, fastest_by_k_groups(call, model));
+  ChosenTransport by_pull{.transport = ArrivalTransport::kPull,
+                          .plan = call.plan,
+                          .tiling = call.tiling,
+                          .pullers = pullers};
+  if (question.forced) return by_pull;
+  TUTTI_ASSIGN(const ArrivalTrace trace,
+               modelled_arrival(call.plan, gathered_rows(question.problem), model, ""));
+  by_pull.copy_engine_us = by_copy_engine.copy_engine_us;
+  by_pull.pull_us = by_copy_engine.pull_us =
+      predict_gated(call, &trace, {}).total_us() + kMeetingBehindUs;
+  return by_pull.pull_us < by_pull.copy_engine_us ? by_pull : by_copy_engine;
+}
+
+}  // namespace tutti

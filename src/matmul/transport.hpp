@@ -1,0 +1,53 @@
+// How A comes to a gated matmul (matmul/gated.hpp): copy engines bring it in chunks, or blocks of
+// the kernel pull it by k-groups. The choice is a pure function.
+//
+// Copy engines leave all SMs to the product, but begin anew for each chunk, and are slow where
+// several GPUs read each other. Pullers take SMs away from the whole product, and the ranks meet
+// behind it. So pullers are for products that end at about the time at which A has come.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "matmul/arrival_trace.hpp"
+#include "matmul/gated.hpp"
+#include "matmul/problem.hpp"
+#include "matmul/tiles.hpp"
+
+namespace tutti {
+
+enum class ArrivalTransport : std::uint8_t { kCopyEngine, kPull };
+std::string_view to_string(ArrivalTransport transport);  // "copy_engine", "pull"
+// "auto": none. kInvalidArgument: another text.
+Result<std::optional<ArrivalTransport>> parse_transport(std::string_view text);
+
+struct TransportQuestion {
+  MatmulProblem problem;  // m, n and k > 0; own_matmul can run it
+  MatmulTiling tiling;    // with copy engines
+  ArrivalPlan plan;       // likewise: two or more shards, one k-group
+  int multiprocessors = 0;
+  const MatmulTile* tile = nullptr;  // forced; null: the fastest
+  std::optional<ArrivalTransport> forced = {};
+};
+
+struct ChosenTransport {
+  ArrivalTransport transport = ArrivalTransport::kCopyEngine;
+  ArrivalPlan plan;
+  MatmulTiling tiling;
+  int pullers = 0;  // of the question's multiprocessors; 0: copy engines
+  // Predicted; 0: not, since the transport was forced, or pullers cannot be faster.
+  double copy_engine_us = 0, pull_us = 0;
+
+  // "pulled by 16 blocks, 8 k-groups"; "by copy engines"; with the prediction that decided.
+  std::string text() const;
+};
+
+// As copy engines bring the shards of so many ranks, each of which reads all others.
+ArrivalModel copy_engine_model(int ranks);
+
+// kUnsupported: pullers are forced and cannot bring this A; the text says why.
+Result<ChosenTransport> choose_transport(const TransportQuestion& question);
+
+}  // namespace tutti
