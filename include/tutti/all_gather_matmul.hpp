@@ -35,6 +35,15 @@ struct AllGatherMatmulPipeline {
   bool inter_stream_order = false;
 };
 
+/// What "fused" does differently; all other algorithms ignore it. Each rank's own.
+/// kInvalidArgument: a value that is not allowed, whatever the algorithm.
+struct AllGatherMatmulFused {
+  /// What brings the other ranks' parts of A: "copy_engine", which leave all SMs to the matmul;
+  /// "pull", blocks of the matmul itself, which then multiply nothing; "auto": what is predicted to
+  /// be faster.
+  std::string_view transport = "auto";
+};
+
 /// Arguments of all_gather_matmul(). `m`, `n` (of each product), `k`, `dtype`, `b_layout`, the
 /// number of products, `algorithm` and `pipeline` are equal on every rank. All else is each rank's
 /// own.
@@ -68,6 +77,7 @@ struct AllGatherMatmul {
   /// the fastest by measurement, see all_gather_matmul().
   std::string_view algorithm = {};
   AllGatherMatmulPipeline pipeline = {};
+  AllGatherMatmulFused fused = {};
   /// Timeout of this call; see CallOptions::timeout.
   std::chrono::milliseconds timeout{0};
 };
@@ -78,14 +88,16 @@ struct AllGatherMatmul {
 /// `gathered` or `workspace`, then a matmul(). With one rank the product reads `a`, and A is copied
 /// only if `gathered` is given.
 ///
-/// "fused" on Hopper GPUs whose ranks reach each other's memory: one kernel multiplies while copy
-/// engines gather A in a stream of the communicator. It begins with this rank's rows, which it
-/// reads from `a`, and waits for each other part of A until it has come. C has the same bits as
-/// that of own_matmul. It needs `a` in symmetric memory, at the same place on every rank, also on
-/// ranks without rows; bf16 or fp16; and addresses and leading dimensions that are multiples of 16
-/// bytes. Otherwise: kUnsupported. It is fastest without `gathered`, or in place. While the kernel
-/// waits it occupies every SM. So a rank must not wait elsewhere for another kernel of this one,
-/// for example in a collective of another communicator.
+/// "fused" on Hopper GPUs whose ranks reach each other's memory: one kernel multiplies while A is
+/// gathered. It begins with this rank's rows, which it reads from `a`, and waits for each other
+/// part of A until it has come. C has the same bits as that of own_matmul. Copy engines gather A in
+/// a stream of the communicator, or 16 blocks of the kernel pull it (AllGatherMatmulFused). The
+/// latter is faster for products that take about as long as the gather, or less; it needs `a` of
+/// all ranks to be reached without staging. "fused" needs `a` in symmetric memory, at the same
+/// place on every rank, also on ranks without rows; bf16 or fp16; and addresses and leading
+/// dimensions that are multiples of 16 bytes. Otherwise: kUnsupported. It is fastest without
+/// `gathered`, or in place. While the kernel waits it occupies every SM. So a rank must not wait
+/// elsewhere for another kernel of this one, for example in a collective of another communicator.
 ///
 /// "fused" on the host backend: each rank copies its rows to all others, chunk by chunk, and
 /// multiplies chunks in the kernel's order as they come. It takes any `a`, type and m, at most
@@ -143,16 +155,16 @@ struct AllGatherMatmul {
 /// such calls can be in living graphs of a communicator: kResourceExhausted.
 ///
 /// **Errors.** kInvalidArgument: the errors of matmul() and all_gather(), a shard with gaps, an
-/// overlap, an unknown algorithm, a bad `pipeline`, or a workspace that is missing or too small;
-/// the text says how many bytes are needed. kUnsupported: see matmul(), or an algorithm that cannot
-/// run here: pipelined ones in a capture, for one. In these cases nothing was enqueued, and the
-/// communicator stays usable. The other ranks are not told, and wait for this rank until their
-/// timeout. kMismatch in Communicator::status(): ranks differ in m, n, k, dtype, layout, the number
-/// of products or a pipeline, for which "fused" counts on the host; the text names the operations
-/// of both. If NCCL gathers, nothing is compared: another m, k or dtype ends in kTimeout or a wrong
-/// C, and other differences are not noticed. If one rank runs a pipeline and another one does not,
-/// the ranks wait until the timeout, which fails the communicator. kResourceExhausted, on every
-/// rank: a rank has no memory for a pipeline; the communicator stays usable.
+/// overlap, an unknown algorithm, a bad `pipeline` or `fused`, or a workspace that is missing or
+/// too small; the text says how many bytes are needed. kUnsupported: see matmul(), or an algorithm
+/// that cannot run here: pipelined ones in a capture, for one. In these cases nothing was enqueued,
+/// and the communicator stays usable. The other ranks are not told, and wait for this rank until
+/// their timeout. kMismatch in Communicator::status(): ranks differ in m, n, k, dtype, layout, the
+/// number of products or a pipeline, for which "fused" counts on the host; the text names the
+/// operations of both. If NCCL gathers, nothing is compared: another m, k or dtype ends in kTimeout
+/// or a wrong C, and other differences are not noticed. If one rank runs a pipeline and another one
+/// does not, the ranks wait until the timeout, which fails the communicator. kResourceExhausted, on
+/// every rank: a rank has no memory for a pipeline; the communicator stays usable.
 TUTTI_API Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call);
 
 /// The smallest `workspace_bytes` of this call: m * k elements, or 0 if `gathered` is given, if the

@@ -45,6 +45,7 @@ struct CheckedCall {
   AllGatherMatmul call;  // with the options that a table names
   AllGatherMatmulProblem problem;
   SelectedAllGatherMatmul selected;
+  std::optional<ArrivalTransport> transport;  // forced
 
   AllGatherMatmulAlgorithm algorithm() const { return selected.algorithm(); }
 };
@@ -75,6 +76,9 @@ Result<CheckedCall> check_call(const Communicator& communicator, const AllGather
     TUTTI_TRY(parse_all_gather_matmul_algorithm(call.algorithm).status());
   }
   CheckedCall checked{.call = call};
+  const auto transport = parse_transport(call.fused.transport);
+  TUTTI_TRY(transport.status().with_context(kAllGatherMatmul));
+  checked.transport = *transport;
   TUTTI_ASSIGN(checked.problem, check(call, place_of(communicator)));
   TUTTI_ASSIGN(checked.selected, select_for(communicator, call, checked.problem, parts));
   const AllGatherMatmulWay& way = checked.selected.way;
@@ -150,6 +154,7 @@ Result<FusedGather> fused_of(const CheckedCall& checked, MatmulEngine& engine) {
   return FusedGather{.gather = std::move(gather),
                      .product = checked.problem.matmul,
                      .with_own = checked.call.gathered != nullptr,
+                     .transport = checked.transport,
                      .engine = engine};
 }
 

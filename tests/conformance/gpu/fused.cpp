@@ -87,9 +87,14 @@ class Layer {
   }
   // What it gathers in holds NaN from here on.
   void poison() const { poison(gathered_.get(), ranks() * shard_bytes()); }
-  Status start(int number) const {
+  Status start(int number, std::string_view transport = "copy_engine") const {
     poison();
-    return all_gather_matmul(rank_.group, call(number, "fused"));
+    return all_gather_matmul(rank_.group, fused(number, transport));
+  }
+  AllGatherMatmul fused(int number, std::string_view transport) const {
+    AllGatherMatmul made = call(number, "fused");
+    made.fused.transport = transport;
+    return made;
   }
   // Likewise C.
   Status start(int number, std::string_view algorithm,
@@ -153,8 +158,8 @@ class Layer {
 };
 
 // With own_matmul, whose bits are expected.
-bool can_run(const Layer& layer, Rank& rank, std::string_view algorithm) {
-  const auto planned = plan(rank.group, layer.call(0, algorithm));
+bool can_run(const AllGatherMatmul& call, Rank& rank) {
+  const auto planned = plan(rank.group, call);
   if (planned.is_ok() && planned->config.find("own_matmul") != std::string::npos) return true;
   if (planned.is_ok()) {
     if (rank.number() == 0) fmt::print("   skipped: {}\n", planned->config);
@@ -165,25 +170,31 @@ bool can_run(const Layer& layer, Rank& rank, std::string_view algorithm) {
   return false;
 }
 
-bool can_fuse(const Layer& layer, Rank& rank) { return can_run(layer, rank, "fused"); }
+bool can_run(const Layer& layer, Rank& rank, std::string_view algorithm) {
+  return can_run(layer.call(0, algorithm), rank);
+}
+
+bool can_fuse(const Layer& layer, Rank& rank, std::string_view transport = "copy_engine") {
+  return can_run(layer.fused(0, transport), rank);
+}
 
 // Fresh inputs, and no synchronization between the calls; one rank's input comes late, another
 // rank's each time. Shards are whole tiles, less than one, and no multiple; the last ones are
 // shorter, or empty.
-void fresh_layers(Rank& rank) {
+void fresh_layers_by(Rank& rank, std::string_view transport) {
   for (const LayerSize& size : {LayerSize{1024, 1792, 4096},
                                 {64, 256, 512},
                                 {200, 520, 1000},
                                 {200, 520, 1000, 1},
                                 {1, 256, 512, 7}}) {
     Layer layer(rank, size);
-    if (!can_fuse(layer, rank)) return;
+    if (!can_fuse(layer, rank, transport)) return;
     rank.meet();
     for (int call = 0; call < kCalls; ++call) {
       if (call % rank.size() == rank.number()) {
         require(occupy_stream(layer.stream(), milliseconds(5)), "the other kernel runs");
       }
-      require_ok(layer.start(call));
+      require_ok(layer.start(call, transport));
     }
     require_ok(layer.finish());
     rank.meet();
@@ -191,14 +202,61 @@ void fresh_layers(Rank& rank) {
   }
 }
 
+void fresh_layers(Rank& rank) { fresh_layers_by(rank, "copy_engine"); }
+
+// Whose shards are overwritten as soon as a call has ended.
+class OverwrittenLayer {
+ public:
+  OverwrittenLayer(Rank& rank, const LayerSize& size) : rank_(rank), layer_(rank, size) {}
+
+  // All calls read the same place: each one's shard is copied there in the caller's stream, without
+  // waiting for anybody. So a rank that goes on too early overwrites what others still pull.
+  bool run(std::string_view transport) {
+    if (!can_fuse(layer_, rank_, transport)) return false;
+    const std::size_t bytes = layer_.shard_bytes();
+    const OwnedMemory kept(rank_.device, kCalls * bytes);
+    CudaDriver& cuda = *rank_.device.cuda();
+    require_ok(cuda.copy_async(kept.get(), layer_.a(0), kCalls * bytes, layer_.stream()));
+    require_ok(layer_.finish());
+    rank_.meet();
+    for (int call = 0; call < kCalls; ++call) {
+      const std::size_t at = static_cast<std::size_t>(call) * bytes;
+      if (call % rank_.size() == rank_.number()) {
+        require(occupy_stream(layer_.stream(), milliseconds(5)), "the other kernel runs");
+      }
+      require_ok(cuda.copy_async(layer_.a(0), kept.get() + at, bytes, layer_.stream()));
+      AllGatherMatmul made = layer_.fused(0, transport);
+      made.c = layer_.c(call);
+      layer_.poison();
+      require_ok(all_gather_matmul(rank_.group, made));
+    }
+    require_ok(layer_.finish());
+    rank_.meet();
+    for (int call = 0; call < kCalls; ++call) layer_.check(call);
+    return true;
+  }
+
+ private:
+  Rank& rank_;
+  Layer layer_;
+};
+
+void pulled_layers(Rank& rank) {
+  fresh_layers_by(rank, "pull");
+  (void)OverwrittenLayer(rank, {1024, 1792, 4096}).run("pull");
+}
+
 // One graph, of two calls, whose inputs change from replay to replay. The host waits after every
 // 20th replay.
 class ReplayedLayer {
  public:
-  explicit ReplayedLayer(Rank& rank)
-      : rank_(rank), layer_(rank, kSize), log_(rank.device, kAtOnce * layer_.c_bytes()) {}
+  ReplayedLayer(Rank& rank, std::string_view transport)
+      : rank_(rank),
+        transport_(transport),
+        layer_(rank, kSize),
+        log_(rank.device, kAtOnce * layer_.c_bytes()) {}
 
-  bool can_run() { return can_fuse(layer_, rank_); }
+  bool can_run() { return can_fuse(layer_, rank_, transport_); }
   void run() {
     const OwnedMemory kept(rank_.device, kCalls * layer_.shard_bytes());  // replays overwrite A
     for (int input = 0; input < kCalls; ++input) {
@@ -211,7 +269,7 @@ class ReplayedLayer {
     const CapturedGraph graph(cuda(), layer_.stream(), [&] {
       for (const int call : {0, 1}) {
         layer_.poison();
-        require_ok(all_gather_matmul(rank_.group, layer_.call(call, "fused")));
+        require_ok(all_gather_matmul(rank_.group, layer_.fused(call, transport_)));
       }
     });
     graph.instantiate(rank_);
@@ -257,20 +315,25 @@ class ReplayedLayer {
   }
 
   Rank& rank_;
+  std::string_view transport_;
   Layer layer_;
   OwnedMemory log_;
   std::vector<std::vector<std::byte>> expected_;  // C by input
 };
 
 void replayed_layers(Rank& rank) {
-  ReplayedLayer layer(rank);
+  ReplayedLayer layer(rank, "copy_engine");
+  if (layer.can_run()) layer.run();
+}
+void replayed_pulled_layers(Rank& rank) {
+  ReplayedLayer layer(rank, "pull");
   if (layer.can_run()) layer.run();
 }
 
 // The gathered A as an output, in place and not.
-void gathered_layers(Rank& rank) {
+void gathered_layers_by(Rank& rank, std::string_view transport) {
   Layer layer(rank, {256, 512, 1024});
-  if (!can_fuse(layer, rank)) return;
+  if (!can_fuse(layer, rank, transport)) return;
   const std::size_t shard = layer.shard_bytes(), bytes = layer.ranks() * shard;
   const SymmetricMemory gathered = take(rank.group.allocate(bytes));
   auto* const output = static_cast<std::byte*>(gathered.data());
@@ -278,7 +341,7 @@ void gathered_layers(Rank& rank) {
   for (const bool in_place : {false, true}) {
     CudaDriver& cuda = *rank.device.cuda();
     require_ok(cuda.set_async(output, 0xff, bytes, layer.stream()));
-    AllGatherMatmul call = layer.call(1, "fused");
+    AllGatherMatmul call = layer.fused(1, transport);
     call.gathered = output;
     if (in_place) {
       require_ok(cuda.copy_async(own, call.a, shard, layer.stream()));
@@ -301,11 +364,16 @@ void gathered_layers(Rank& rank) {
   }
 }
 
+void gathered_layers(Rank& rank) {
+  gathered_layers_by(rank, "copy_engine");
+  gathered_layers_by(rank, "pull");
+}
+
 // The kernel ends, and the failure says for whom the all-gather waited.
-void missing_in_layer(Rank& rank) {
+void missing_in_layer_by(Rank& rank, std::string_view transport) {
   Layer layer(rank, {256, 512, 1024});
-  if (!can_fuse(layer, rank)) return;
-  require_ok(layer.start(0));
+  if (!can_fuse(layer, rank, transport)) return;
+  require_ok(layer.start(0, transport));
   require_ok(layer.finish());
   rank.meet();
   const int missing = rank.size() - 1;
@@ -313,13 +381,16 @@ void missing_in_layer(Rank& rank) {
     (void)wait_for_failure(rank.group);
     return;
   }
-  AllGatherMatmul call = layer.call(1, "fused");
+  AllGatherMatmul call = layer.fused(1, transport);
   call.timeout = milliseconds(300);
   require_ok(all_gather_matmul(rank.group, call));
   require_failure(
       layer.finish(), StatusCode::kTimeout,
       {"all_gather/copy_engine", "of all_gather_matmul", fmt::format("rank {}", missing)});
 }
+
+void missing_in_layer(Rank& rank) { missing_in_layer_by(rank, "copy_engine"); }
+void missing_in_pulled_layer(Rank& rank) { missing_in_layer_by(rank, "pull"); }
 
 void aborted_layer(Rank& rank) {
   Layer layer(rank, {256, 512, 1024});
@@ -405,6 +476,9 @@ constexpr Scenario kFused[] = {
     {"fused_gathered", 2, kPatience, gathered_layers},
     {"fused_missing_rank", 2, kPatience, missing_in_layer},
     {"fused_aborted", 2, kPatience, aborted_layer},
+    {"fused_pulled_fresh", 2, kPatience, pulled_layers},
+    {"fused_pulled_replayed", 2, kPatience, replayed_pulled_layers},
+    {"fused_pulled_missing_rank", 2, kPatience, missing_in_pulled_layer},
     {"pipelined_fresh", 2, kPatience, fresh_pipelines},
     {"pipelined_missing_rank", 2, kPatience, missing_in_pipeline},
     {"pipelined_aborted", 2, kPatience, aborted_pipeline},

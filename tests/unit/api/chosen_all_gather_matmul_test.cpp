@@ -208,6 +208,16 @@ TEST_F(ChosenOnGpus, FusedRunsWhereItWasMeasuredToBeFaster) {
   EXPECT_THAT(plans_[0].why, HasSubstr("256x64x64: fused 708 us, unfused 956 us"));
 }
 
+TEST_F(ChosenOnGpus, TheCallMayNameTheTransportOfFused) {
+  (void)run([](int rank, AllGatherMatmul& one) {
+    if (rank == 0) one.fused.transport = "pull";
+  });
+  EXPECT_THAT(plans_[0].config, HasSubstr("A pulled by own_matmul"));
+  EXPECT_THAT(plans_[0].why, HasSubstr("A pulled by 16 blocks, 8 k-groups"));
+  EXPECT_THAT(plans_[1].config, HasSubstr("all_gather/copy_engine beside own_matmul"));
+  EXPECT_THAT(plans_[1].why, HasSubstr("A by copy engines"));
+}
+
 // Each is alike on both ranks, or in what ranks must have alike.
 TEST_F(ChosenOnGpus, WhatRanksHaveAlikeMakesAllOfThemRunUnfused) {
   const int launches = gpus_.cuda.calls("launch");

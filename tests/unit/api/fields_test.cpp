@@ -147,7 +147,7 @@ TEST_F(Fields, OfAllGatherMatmuls) {
                              .k = 2,
                              .dtype = DataType::kFloat32};
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
-                                f16, f17, f18, f19, f20] = call;
+                                f16, f17, f18, f19, f20, f21] = call;
   for (const auto field : {&AllGatherMatmul::m, &AllGatherMatmul::n, &AllGatherMatmul::k,
                            &AllGatherMatmul::lda, &AllGatherMatmul::ldb, &AllGatherMatmul::ldc}) {
     refuses(call, field, kTooMany);
@@ -161,6 +161,8 @@ TEST_F(Fields, OfAllGatherMatmuls) {
           std::array{Pipeline{.protocol = "push"}, Pipeline{.mover = "hand"},
                      Pipeline{.streams = 0}, Pipeline{.streams = -1}, Pipeline{.streams = kMostInt},
                      Pipeline{.tiles = 0}, Pipeline{.tiles = kMostInt}});
+  refuses(call, &AllGatherMatmul::fused,
+          std::array{AllGatherMatmulFused{.transport = "push"}, AllGatherMatmulFused{""}});
   AllGatherMatmul most = call;
   most.timeout = milliseconds::max();
   most.workspace_bytes = SIZE_MAX;

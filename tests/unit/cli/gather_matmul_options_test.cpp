@@ -58,6 +58,9 @@ const BadGather kBadGathers[] = {
     {"mover", {"--gpus", "2", "--mover", "hand"}, "--mover: unknown mover 'hand'"},
     {"streams", {"--gpus", "2", "--streams", "17"}, "--streams: 17 is not between 1 and 16"},
     {"tiles", {"--gpus", "2", "--tiles", "0"}, "--tiles: 0 is not between 1 and 64"},
+    {"transport",
+     {"--gpus", "2", "--transport", "push"},
+     "--transport: transport \"push\": auto, copy_engine or pull"},
     {"calls", {"--gpus", "2", "--calls", "65"}, "--calls: 65 is not between 1 and 64"},
     {"shape", {"--gpus", "2", "--m", "0"}, "--m: 0 is not between 1 and 1048576"},
 };
@@ -150,6 +153,15 @@ TEST(GatherMatmulOptions, ReachTheRanks) {
   EXPECT_EQ(got.pipeline().mover, "kernel");
   EXPECT_TRUE(got.pipeline().inter_stream_order);
   EXPECT_EQ(got.pipeline_text("pipelined_ring"), "put by kernel, 3 streams in order");
+}
+
+TEST(GatherMatmulOptions, TheTransportReachesTheRanks) {
+  std::vector<std::string> words =
+      to_arguments(parsed_gather({"--gpus", "2", "--transport", "pull"}));
+  words.erase(words.begin(), words.begin() + 2);
+  const GatherMatmulOptions got = parsed_gather(words);
+  EXPECT_EQ(got.fused().transport, "pull");
+  EXPECT_EQ(got.pipeline_text("fused"), "pull");
 }
 
 }  // namespace

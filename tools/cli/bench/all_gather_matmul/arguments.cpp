@@ -80,6 +80,9 @@ void add_several_ranks(CLI::App& command, AllGatherMatmulArguments& a) {
       ->type_name("N")
       ->default_str("8");
   add_mover_options(command, a.mover);
+  command.add_option("--transport", a.transport, "Of fused: what brings A")
+      ->type_name("auto|copy_engine|pull")
+      ->default_str("auto");
   command
       .add_option("--calls", a.calls,
                   "Calls per sample, at least. On a GPU they are enqueued while an earlier kernel "

@@ -64,7 +64,7 @@ Status refuse_those_of_ranks(const AllGatherMatmulArguments& a) {
   for (const auto& [option, text] :
        {std::pair("--protocol", &a.protocol), std::pair("--streams", &a.streams),
         std::pair("--tiles", &a.tiles), std::pair("--calls", &a.calls),
-        std::pair("--mover", &a.mover.mover),
+        std::pair("--transport", &a.transport), std::pair("--mover", &a.mover.mover),
         std::pair("--inter-stream-order", &a.mover.inter_stream_order)}) {
     const bool copied = a.arrival == "host" && text == &a.calls;
     if (text->empty() || copied) continue;

@@ -24,7 +24,7 @@ struct AllGatherMatmulArguments {
   MatmulArguments matmul;
   std::string ranks, chunks, k_groups, pullers, arrival;
   // Of several ranks. --backend, --launch and the like are in `matmul`.
-  std::string gpus, protocol, streams, tiles, calls;
+  std::string gpus, protocol, streams, tiles, transport, calls;
   MoverTexts mover;
 };
 

@@ -55,7 +55,8 @@ struct GatherCalls {
             .workspace = matrices->gathered(set),
             .workspace_bytes = matrices->gathered_bytes(),
             .algorithm = algorithm,
-            .pipeline = options->pipeline()};
+            .pipeline = options->pipeline(),
+            .fused = options->fused()};
   }
 };
 

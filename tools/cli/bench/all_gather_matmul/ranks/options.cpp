@@ -7,6 +7,7 @@
 
 #include "base/nearest.hpp"
 #include "base/try.hpp"
+#include "matmul/transport.hpp"
 #include "parse.hpp"
 #include "pipelines/description.hpp"
 
@@ -94,7 +95,7 @@ Status read_number(int& into, std::string_view option, const std::string& text, 
   return Status::ok();
 }
 
-Status check_pipeline_options(GatherMatmulOptions& options, const AllGatherMatmulArguments& a) {
+Status check_algorithm_options(GatherMatmulOptions& options, const AllGatherMatmulArguments& a) {
   if (!a.protocol.empty()) {
     const auto protocol = pipelines::parse_protocol(a.protocol);
     if (!protocol.is_ok()) return protocol.status().with_context("--protocol");
@@ -103,6 +104,10 @@ Status check_pipeline_options(GatherMatmulOptions& options, const AllGatherMatmu
   TUTTI_ASSIGN(options.mover, read_mover_options(a.mover));
   TUTTI_TRY(read_number(options.streams, "--streams", a.streams, pipelines::kMostPipelineStreams));
   TUTTI_TRY(read_number(options.tiles, "--tiles", a.tiles, pipelines::kMostPipelineTiles));
+  if (!a.transport.empty()) {
+    TUTTI_TRY(parse_transport(a.transport).status().with_context("--transport"));
+    options.transport = a.transport;
+  }
   return read_number(options.calls, "--calls", a.calls, kMostCalls);
 }
 
@@ -123,6 +128,7 @@ bool is_pipeline(std::string_view algorithm) {
 }
 
 std::string GatherMatmulOptions::pipeline_text(std::string_view algorithm) const {
+  if (algorithm == "fused" && transport != "auto") return transport;
   if (!is_pipeline(algorithm)) return {};
   const auto parsed = pipelines::parse_algorithm(algorithm);
   const bool tiled = *parsed == pipelines::Algorithm::kTiles;
@@ -145,7 +151,7 @@ Result<GatherMatmulOptions> check_gather_matmul_arguments(const AllGatherMatmulA
   TUTTI_TRY(refuse_those_of_one_gpu(a));
   TUTTI_TRY(check_both(options, a, machine));
   TUTTI_TRY(check_gather_matmuls(options, a.matmul.bench.algorithms));
-  TUTTI_TRY(check_pipeline_options(options, a));
+  TUTTI_TRY(check_algorithm_options(options, a));
   return options;
 }
 
@@ -170,6 +176,7 @@ std::vector<std::string> to_arguments(const GatherMatmulOptions& options) {
   add_text(words, "--streams", fmt::format("{}", options.streams));
   add_text(words, "--tiles", fmt::format("{}", options.tiles));
   add_mover_words(words, options.mover);
+  add_text(words, "--transport", options.transport);
   add_text(words, "--calls", fmt::format("{}", options.calls));
   add_text(words, "--iterations", fmt::format("{}", bench.iterations));
   add_text(words, "--warmup", fmt::format("{}", bench.warmup));

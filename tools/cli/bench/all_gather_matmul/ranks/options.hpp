@@ -21,7 +21,8 @@ struct GatherMatmulOptions {
   std::string protocol = "get";
   int streams = 4, tiles = 8;
   MoverOptions mover;
-  int calls = 4;  // of a sample, at least
+  std::string transport = "auto";  // of fused
+  int calls = 4;                   // of a sample, at least
 
   // Its `protocol` is this one's.
   AllGatherMatmulPipeline pipeline() const {
@@ -31,8 +32,10 @@ struct GatherMatmulOptions {
             .tiles = tiles,
             .inter_stream_order = mover.inter_stream_order};
   }
-  // "put by kernel, 8 tiles, 4 streams in order": what rows of an algorithm differ by; empty: of no
-  // pipeline.
+  // Likewise its transport.
+  AllGatherMatmulFused fused() const { return {.transport = transport}; }
+  // "put by kernel, 8 tiles, 4 streams in order": what rows of an algorithm differ by; of fused
+  // "pull", if it was asked for; else empty.
   std::string pipeline_text(std::string_view algorithm) const;
 };
 
