@@ -46,7 +46,7 @@ struct AllGatherMatmulFused {
 
 /// Arguments of all_gather_matmul(). `m`, `n` (of each product), `k`, `dtype`, `b_layout`, the
 /// number of products, `algorithm` and `pipeline` are equal on every rank. All else is each rank's
-/// own.
+/// own, but for where a symmetric `a` lies ("fused" on GPUs, pipelines).
 struct AllGatherMatmul {
   /// [rows, k], row-major: this rank's shard of A. With s = ceil(m / ranks), rank r has the rows
   /// [r * s, min(m, (r + 1) * s)) of A, so the last ranks may have fewer rows, or none. Without
@@ -115,6 +115,12 @@ struct AllGatherMatmul {
 /// The communicator keeps it for the 16 such calls that were made last; so later calls exchange and
 /// allocate nothing. Each wait for a rank has the call's timeout.
 ///
+/// A pipeline with "get" reads the other ranks' `a` where it is, if it is in symmetric memory, at
+/// the same place on every rank in the first call, and every rank has rows. Otherwise each call
+/// copies it first. A later call's `a` may be at another place, on all ranks alike, or on all ranks
+/// in memory that is not symmetric, which is copied. A new place is compared by all ranks once;
+/// beyond 64 of them the others are copied.
+///
 /// On GPUs copy engines move the rows, or kernels (`mover`). The call enqueues all steps, in
 /// `stream` and in streams of the communicator, and returns. A stream waits for a word that another
 /// rank's stream writes (a stream memory operation); the host ends that wait at the deadline and
@@ -160,11 +166,12 @@ struct AllGatherMatmul {
 /// that cannot run here: pipelined ones in a capture, for one. In these cases nothing was enqueued,
 /// and the communicator stays usable. The other ranks are not told, and wait for this rank until
 /// their timeout. kMismatch in Communicator::status(): ranks differ in m, n, k, dtype, layout, the
-/// number of products or a pipeline, for which "fused" counts on the host; the text names the
-/// operations of both. If NCCL gathers, nothing is compared: another m, k or dtype ends in kTimeout
-/// or a wrong C, and other differences are not noticed. If one rank runs a pipeline and another one
-/// does not, the ranks wait until the timeout, which fails the communicator. kResourceExhausted, on
-/// every rank: a rank has no memory for a pipeline; the communicator stays usable.
+/// number of products, a pipeline, for which "fused" counts on the host, or where one reads `a` in
+/// place; the text names the operations of both. If NCCL gathers, nothing is compared: another m, k
+/// or dtype ends in kTimeout or a wrong C, and other differences are not noticed. If one rank runs
+/// a pipeline and another one does not, the ranks wait until the timeout, which fails the
+/// communicator. kResourceExhausted, on every rank: a rank has no memory for a pipeline; the
+/// communicator stays usable.
 TUTTI_API Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call);
 
 /// The smallest `workspace_bytes` of this call: m * k elements, or 0 if `gathered` is given, if the

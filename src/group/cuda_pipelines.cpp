@@ -106,25 +106,22 @@ class CudaPipelines : public PipelineBackend {
   }
   bool uses_memory() const override { return !group_.streams().caught_up(true); }
 
-  Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call) override {
-    const DerivedPipeline::Variant& variant = variant_of(prepared, call);
+  Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
+             const SymmetricSegment* shard) override {
+    const auto& pipeline = std::get<DerivedPipeline>(prepared.what);
+    const DerivedPipeline::Variant& variant = pipeline.variant_of(call, shard);
     const std::vector<std::byte*> callers = buffers_of(variant.program, call);
-    fused::PipelineBuffers buffers = prepared.buffers_of(variant, group_.bootstrap().rank());
+    fused::PipelineBuffers buffers = prepared.buffers_of(variant, group_.bootstrap().rank(), shard);
     buffers.bind(callers);
     const fused::PipelineStreams streams{{call.stream, caller_.event}, streams_};
     auto products =
         fused::PipelineProducts::make(*call.engine, call.matmul, variant.list, buffers, streams);
     TUTTI_TRY(products.status().with_context(kAllGatherMatmul));
-    const Status status = enqueue(prepared, call, buffers, *products);
+    const Status status = enqueue(prepared.slot, variant, call, buffers, *products);
     return status.is_ok() ? status : group_.fail(status);
   }
 
  private:
-  static const DerivedPipeline::Variant& variant_of(const PreparedPipeline& prepared,
-                                                    const PipelinedAllGatherMatmul& call) {
-    return std::get<DerivedPipeline>(prepared.what).variant_of(call);
-  }
-
   Status make_ready(const pipelines::Description& description) {
     const DeviceScope scope(cuda_, group_.device());
     TUTTI_TRY(scope.status());
@@ -155,8 +152,9 @@ class CudaPipelines : public PipelineBackend {
     };
   }
 
-  Status enqueue(const PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
-                 const fused::PipelineBuffers& buffers, fused::PipelineProducts& products) {
+  Status enqueue(int slot, const DerivedPipeline::Variant& variant,
+                 const PipelinedAllGatherMatmul& call, const fused::PipelineBuffers& buffers,
+                 fused::PipelineProducts& products) {
     TUTTI_TRY(group_.streams().enter(call.stream));
     const std::uint32_t signature = signature_of(call);
     const std::chrono::nanoseconds timeout = limited(call.timeout);
@@ -165,9 +163,8 @@ class CudaPipelines : public PipelineBackend {
                                     .timeout_ns = static_cast<std::uint64_t>(timeout.count()),
                                     .noted = barrier_->note(signature),
                                     .signature = signature};
-    WaitingWords words(barrier_->waits(), watched, prepared.slot);
+    WaitingWords words(barrier_->waits(), watched, slot);
     const fused::PipelineStreams streams{{call.stream, caller_.event}, streams_};
-    const DerivedPipeline::Variant& variant = variant_of(prepared, call);
     fused::CudaPipeline runtime(
         buffers, {cuda_, streams, words, products, copies_of(variant.program.description.mover)});
     const Status status = run_call(variant.program, variant.list, buffers.bound(), runtime);

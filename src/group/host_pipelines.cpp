@@ -44,13 +44,14 @@ class HostPipelines : public PipelineBackend {
   Status await_earlier(const PipelinedAllGatherMatmul&) override { return Status::ok(); }
   bool uses_memory() const override { return false; }
 
-  Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call) override {
+  Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
+             const SymmetricSegment* shard) override {
     const fused::HostPatience patience{
         .timeout = [&] { return timeout_of(call, group_); },
         .group_status = [&] { return group_status(call); },
         .has_left = [this](int rank) { return group_.has_left(rank); },
         .name_of = [this](int rank) { return group_.bootstrap().names().of(rank); }};
-    const Turn turn{prepared, call, patience};
+    const Turn turn{prepared, call, shard, patience};
     const Status status =
         std::visit([&](const auto& what) { return run_in_turn(what, turn); }, prepared.what);
     ++prepared.epoch;
@@ -61,24 +62,25 @@ class HostPipelines : public PipelineBackend {
   struct Turn {
     const PreparedPipeline& prepared;  // with the epoch of the call before
     const PipelinedAllGatherMatmul& call;
+    const SymmetricSegment* shard;  // null: peers read a copy, if they read
     const fused::HostPatience& patience;
   };
 
   Status run_in_turn(const DerivedPipeline& pipeline, const Turn& turn) const {
-    const auto& [prepared, call, patience] = turn;
-    const DerivedPipeline::Variant& variant = pipeline.variant_of(call);
+    const auto& [prepared, call, shard, patience] = turn;
+    const DerivedPipeline::Variant& variant = pipeline.variant_of(call, shard);
     std::vector<std::uint64_t*> words;
     for (std::byte* const at : prepared.memory->at) {
       words.push_back(reinterpret_cast<std::uint64_t*>(at));
     }
-    fused::HostPipeline runtime(prepared.buffers_of(variant, group_.bootstrap().rank()),
+    fused::HostPipeline runtime(prepared.buffers_of(variant, group_.bootstrap().rank(), shard),
                                 {.words = std::move(words), .epoch = prepared.epoch},
                                 host_multiply(call.product), patience);
     return run_call(variant.program, variant.list, buffers_of(variant.program, call), runtime);
   }
 
   static Status run_in_turn(const fused::HostFused& fused, const Turn& turn) {
-    const auto& [prepared, call, patience] = turn;
+    const auto& [prepared, call, shard, patience] = turn;
     const fused::HostMultiply multiply = host_multiply(call.product);
     return fused.run({.memory = prepared.memory->at,
                       .epoch = static_cast<std::uint32_t>(prepared.epoch + 1),

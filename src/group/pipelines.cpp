@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "base/try.hpp"
@@ -18,27 +20,52 @@ namespace {
 // Tells these messages from those of other exchanges.
 constexpr std::string_view kPipelineMessage = "pipeline";
 
-Bytes encode_pipeline(const PipelinedAllGatherMatmul& call) {
+struct PipelineMessage {
+  std::string text;
+  std::optional<ShardPlace> place = {};
+};
+
+Bytes encode_pipeline(const PipelineMessage& message) {
   WireWriter writer;
   writer.put_text(kPipelineMessage);
-  writer.put_text(call.text);
+  writer.put_text(message.text);
+  writer.put(static_cast<std::uint8_t>(message.place ? 1 : 0));
+  const ShardPlace place = message.place.value_or(ShardPlace{});
+  writer.put(place.segment);
+  writer.put(static_cast<std::uint64_t>(place.offset));
   return writer.take();
 }
 
-// What a rank calls, for people.
-std::string decode_pipeline(const Bytes& message) {
-  WireReader reader(message);
+PipelineMessage decode_pipeline(const Bytes& bytes) {
+  WireReader reader(bytes);
   const bool is_one = reader.get_text() == kPipelineMessage;
-  std::string text = reader.get_text();
-  return is_one && reader.complete() ? text : "something else";
+  PipelineMessage message{.text = reader.get_text()};
+  const bool has_place = reader.get<std::uint8_t>() != 0;
+  const auto segment = reader.get<std::uint32_t>();
+  const auto offset = reader.get<std::uint64_t>();
+  if (!is_one || !reader.complete()) return {.text = "something else"};
+  if (has_place) message.place = ShardPlace{segment, offset};
+  return message;
 }
 
 }  // namespace
 
+bool DerivedPipeline::knows(const ShardPlace& place) const {
+  return std::ranges::count(places, place) > 0;
+}
+
+bool DerivedPipeline::may_read_at(const ShardPlace& place) const {
+  return in_place.has_value() && (places.size() < kMostShardPlaces || knows(place));
+}
+
 fused::PipelineBuffers PreparedPipeline::buffers_of(const DerivedPipeline::Variant& variant,
-                                                    int rank) const {
-  const auto peer = [memory = memory.get()](int of, const std::byte* own) {
-    return memory->at[static_cast<std::size_t>(of)] + (own - memory->local);
+                                                    int rank, const SymmetricSegment* shard) const {
+  const auto peer = [memory = memory.get(), shard](int of, const std::byte* own) {
+    const std::less<> before;  // of any memory
+    const bool in_shard =
+        shard != nullptr && !before(own, shard->local) && before(own, shard->local + shard->bytes);
+    const SymmetricSegment& segment = in_shard ? *shard : *memory;
+    return segment.at[static_cast<std::size_t>(of)] + (own - segment.local);
   };
   return {variant.program, rank, memory->local + words_bytes, peer};
 }
@@ -65,42 +92,99 @@ Pipelines::~Pipelines() {
   }
 }
 
-Status Pipelines::run(const PipelinedAllGatherMatmul& call) {
+// What ranks tell each other of a call stays the same from the first word on, so that no rank that
+// is still before the agreement seems to run something else.
+Status Pipelines::run(PipelinedAllGatherMatmul call) {
+  PreparedPipeline* prepared = find(call);
+  TUTTI_ASSIGN(SymmetricShard shard, find_shard(call));
+  if (prepared != nullptr && shard.memory != nullptr) {
+    if (std::get<DerivedPipeline>(prepared->what).may_read_at(shard.place)) {
+      call.text += fmt::format(", A at {}+{}", shard.place.segment, shard.place.offset);
+    } else {
+      shard.memory.reset();
+    }
+  }
   backend_->tell(call);
-  TUTTI_ASSIGN(PreparedPipeline* const prepared, find_or_prepare(call));
-  return backend_->run(*prepared, call);
+  if (prepared == nullptr) {
+    TUTTI_ASSIGN(prepared, prepare_first(call, shard));
+  } else if (shard.memory != nullptr) {
+    TUTTI_TRY(add_place(std::get<DerivedPipeline>(prepared->what), call, shard));
+  }
+  return backend_->run(*prepared, call, shard.memory.get());
 }
 
-Result<PreparedPipeline*> Pipelines::find_or_prepare(const PipelinedAllGatherMatmul& call) {
+PreparedPipeline* Pipelines::find(const PipelinedAllGatherMatmul& call) {
   const auto found = std::find_if(prepared_.begin(), prepared_.end(),
                                   [&](const auto& one) { return one.text == call.text; });
-  if (found != prepared_.end()) {
-    prepared_.splice(prepared_.begin(), prepared_, found);
-    return &prepared_.front();
+  if (found == prepared_.end()) return nullptr;
+  prepared_.splice(prepared_.begin(), prepared_, found);
+  return &prepared_.front();
+}
+
+// Only where each rank has rows: one without them need not have the memory.
+Result<SymmetricShard> Pipelines::find_shard(const PipelinedAllGatherMatmul& call) {
+  const auto* const d = std::get_if<pipelines::Description>(&call.description);
+  if (d == nullptr || d->protocol != pipelines::Protocol::kGet || d->ranks == 1 ||
+      shard_rows(*d, d->ranks - 1).count() == 0) {
+    return SymmetricShard{};
   }
-  TUTTI_TRY(agree(call));
+  const std::size_t bytes =
+      shard_rows(*d, group_.bootstrap().rank()).count() * d->k * size_of(d->dtype);
+  auto memory = group_.heap()->find(call.shard, bytes);
+  if (memory == nullptr || !memory->zero_copy()) return SymmetricShard{};
+  if (const Status alive = group_.heap()->check_alive(*memory); !alive.is_ok()) {
+    return group_.fail(alive);
+  }
+  const auto offset = static_cast<const std::byte*>(call.shard) - memory->local;
+  const ShardPlace place{memory->id, static_cast<std::size_t>(offset)};
+  return SymmetricShard{std::move(memory), place};
+}
+
+Result<PreparedPipeline*> Pipelines::prepare_first(const PipelinedAllGatherMatmul& call,
+                                                   SymmetricShard& shard) {
+  TUTTI_ASSIGN(const bool in_place, agree(call, shard));
   TUTTI_TRY(backend_->open(call));
   if (prepared_.size() == kMostKeptPipelines) {
     TUTTI_TRY(backend_->await_earlier(call));
     prepared_.pop_back();  // its memory may serve again
   }
-  TUTTI_ASSIGN(PreparedPipeline made, prepare(call));
+  TUTTI_ASSIGN(PreparedPipeline made, prepare(call, in_place));
+  if (in_place) {
+    std::get<DerivedPipeline>(made.what).places.push_back(shard.place);
+  } else {
+    shard.memory.reset();
+  }
   prepared_.push_front(std::move(made));
   return &prepared_.front();
 }
 
+Status Pipelines::add_place(DerivedPipeline& pipeline, const PipelinedAllGatherMatmul& call,
+                            const SymmetricShard& shard) {
+  if (pipeline.knows(shard.place)) return Status::ok();
+  TUTTI_TRY(agree(call, shard).status());
+  pipeline.places.push_back(shard.place);
+  return Status::ok();
+}
+
 // All ranks see the same texts, and name the same two.
-Status Pipelines::agree(const PipelinedAllGatherMatmul& call) {
+Result<bool> Pipelines::agree(const PipelinedAllGatherMatmul& call, const SymmetricShard& shard) {
   Bootstrap& bootstrap = group_.bootstrap();
+  PipelineMessage own{.text = call.text};
+  if (shard.memory != nullptr) own.place = shard.place;
   const auto messages =
-      bootstrap.all_gather(encode_pipeline(call), Deadline(timeout_of(call, group_)));
+      bootstrap.all_gather(encode_pipeline(own), Deadline(timeout_of(call, group_)));
   if (!messages.is_ok()) return group_.fail(messages.status());
-  const auto other = std::find_if(messages->begin(), messages->end(),
-                                  [&](const Bytes& one) { return one != messages->front(); });
-  if (other == messages->end()) return Status::ok();
-  const auto rank = static_cast<int>(other - messages->begin());
-  return group_.fail(pipeline_mismatch({0, decode_pipeline(messages->front())},
-                                       {rank, decode_pipeline(*other)}, bootstrap.names()));
+  const PipelineMessage first = decode_pipeline(messages->front());
+  bool in_place = first.place.has_value();
+  for (std::size_t rank = 1; rank < messages->size(); ++rank) {
+    const PipelineMessage other = decode_pipeline((*messages)[rank]);
+    if (other.text != first.text) {
+      return group_.fail(pipeline_mismatch({0, first.text}, {static_cast<int>(rank), other.text},
+                                           bootstrap.names()));
+    }
+    in_place = in_place && other.place == first.place;
+  }
+  return in_place;
 }
 
 int Pipelines::free_slot() const {
@@ -110,7 +194,7 @@ int Pipelines::free_slot() const {
   return slot;
 }
 
-Result<PreparedPipeline> Pipelines::prepare(const PipelinedAllGatherMatmul& call) {
+Result<PreparedPipeline> Pipelines::prepare(const PipelinedAllGatherMatmul& call, bool in_place) {
   PreparedPipeline made{.text = call.text, .slot = free_slot()};
   std::size_t bytes = 0;
   if (const auto* const rows = std::get_if<fused::FusedRows>(&call.description)) {
@@ -119,8 +203,8 @@ Result<PreparedPipeline> Pipelines::prepare(const PipelinedAllGatherMatmul& call
     made.what = fused;
   } else {
     TUTTI_ASSIGN(DerivedPipeline derived,
-                 derive_pipeline(std::get<pipelines::Description>(call.description)));
-    const pipelines::Program& program = derived.without_output.program;
+                 derive_pipeline(std::get<pipelines::Description>(call.description), in_place));
+    const pipelines::Program& program = derived.copying.without_output.program;
     made.words_bytes = round_up(backend_->words_bytes(program), pipelines::kWorkspaceAlignment);
     bytes = made.words_bytes + workspace_bytes(program);
     made.what = std::move(derived);
@@ -131,22 +215,31 @@ Result<PreparedPipeline> Pipelines::prepare(const PipelinedAllGatherMatmul& call
   return made;
 }
 
-// Both variants: later, other ranks would wait for this one meanwhile.
-Result<DerivedPipeline> Pipelines::derive_pipeline(
-    const pipelines::Description& description) const {
+// All variants: later, other ranks would wait for this one meanwhile.
+Result<DerivedPipeline> Pipelines::derive_pipeline(const pipelines::Description& description,
+                                                   bool in_place) const {
   DerivedPipeline made;
-  TUTTI_ASSIGN(made.without_output, derive_variant(description, false));
-  TUTTI_ASSIGN(made.with_output, derive_variant(description, true));
+  TUTTI_ASSIGN(made.copying, derive_variants(description, false));
+  if (in_place) {
+    TUTTI_ASSIGN(made.in_place, derive_variants(description, true));
+  }
   return made;
 }
 
-Result<DerivedPipeline::Variant> Pipelines::derive_variant(pipelines::Description description,
-                                                           bool gathered) const {
-  description.gathered = gathered;
-  TUTTI_ASSIGN(pipelines::Program program, derive(description));
-  TUTTI_ASSIGN(auto lists, checked(program));
-  auto& own = lists[static_cast<std::size_t>(group_.bootstrap().rank())];
-  return DerivedPipeline::Variant{.program = std::move(program), .list = std::move(own)};
+Result<DerivedPipeline::Variants> Pipelines::derive_variants(pipelines::Description description,
+                                                             bool in_place) const {
+  description.symmetric_a = in_place;
+  const auto variant_of = [&](bool gathered) -> Result<DerivedPipeline::Variant> {
+    description.gathered = gathered;
+    TUTTI_ASSIGN(pipelines::Program program, derive(description));
+    TUTTI_ASSIGN(auto lists, checked(program));
+    auto& own = lists[static_cast<std::size_t>(group_.bootstrap().rank())];
+    return DerivedPipeline::Variant{.program = std::move(program), .list = std::move(own)};
+  };
+  DerivedPipeline::Variants variants;
+  TUTTI_ASSIGN(variants.without_output, variant_of(false));
+  TUTTI_ASSIGN(variants.with_output, variant_of(true));
+  return variants;
 }
 
 }  // namespace tutti

@@ -8,6 +8,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -24,30 +25,57 @@
 namespace tutti {
 
 inline constexpr std::size_t kMostKeptPipelines = 16;
+inline constexpr std::size_t kMostShardPlaces = 64;  // of each pipeline
 
-// Whether the gathered A is an output changes nothing that other ranks see.
+// Where the ranks' shards are in symmetric memory: the same on all of them.
+struct ShardPlace {
+  std::uint32_t segment = 0;  // its id
+  std::size_t offset = 0;
+  friend bool operator==(const ShardPlace&, const ShardPlace&) = default;
+};
+// A rank's shard, if it is in symmetric memory that peers may read; else `memory` is null.
+struct SymmetricShard {
+  std::shared_ptr<SymmetricSegment> memory;
+  ShardPlace place;
+};
+
 struct DerivedPipeline {
   struct Variant {
     pipelines::Program program;
     std::vector<pipelines::Instruction> list;  // of this rank
   };
-  Variant without_output, with_output;
+  // Whether the gathered A is an output changes nothing that other ranks see.
+  struct Variants {
+    Variant without_output, with_output;
+  };
+  Variants copying;
+  // Peers read the shards themselves, which lie at one of `places`. Nothing: at the first call a
+  // shard lay elsewhere on some rank, and so all ranks copy theirs, wherever they lie.
+  std::optional<Variants> in_place = {};
+  std::vector<ShardPlace> places = {};
 
-  const Variant& variant_of(const PipelinedAllGatherMatmul& call) const {
-    return call.gathered != nullptr ? with_output : without_output;
+  bool knows(const ShardPlace& place) const;
+  // Or may get to know it, when all ranks have compared it.
+  bool may_read_at(const ShardPlace& place) const;
+
+  const Variant& variant_of(const PipelinedAllGatherMatmul& call,
+                            const SymmetricSegment* shard) const {
+    const Variants& variants = shard != nullptr ? *in_place : copying;
+    return call.gathered != nullptr ? variants.with_output : variants.without_output;
   }
 };
 
 struct PreparedPipeline {
-  std::string text;  // of the calls
+  std::string text;  // of the calls, without the place of a shard
   int slot = 0;  // below kMostKeptPipelines, of no other one that is kept; the same on all ranks
   std::variant<DerivedPipeline, fused::HostFused> what = {};
   std::size_t words_bytes = 0;  // in `memory`, before the workspace of a pipeline
   std::shared_ptr<SymmetricSegment> memory;
   std::uint64_t epoch = 0;  // of the last call, where epochs are the pipeline's own
 
-  // Of the workspace; the caller's buffers are not symmetric.
-  fused::PipelineBuffers buffers_of(const DerivedPipeline::Variant& variant, int rank) const;
+  // Peers' workspaces, and their shards if `shard` is not null, have addresses.
+  fused::PipelineBuffers buffers_of(const DerivedPipeline::Variant& variant, int rank,
+                                    const SymmetricSegment* shard) const;
 };
 
 // The deadline of a call's waits.
@@ -68,8 +96,10 @@ class PipelineBackend {
   // Nothing uses the memory of earlier calls any more, when it returns.
   virtual Status await_earlier(const PipelinedAllGatherMatmul& call) = 0;
   virtual bool uses_memory() const = 0;  // likewise, asked
-  // A failure that leaves the ranks out of step is the group's.
-  virtual Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call) = 0;
+  // `shard`: where peers read the call's; null: they read a copy. A failure that leaves the ranks
+  // out of step is the group's.
+  virtual Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
+                     const SymmetricSegment* shard) = 0;
 };
 
 // Collective.
@@ -87,22 +117,36 @@ class Pipelines {
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
+  // If at the first call all ranks' shards lie at the same place of symmetric memory, a pipeline
+  // with `get` reads them there. So it does later, at each place that all ranks have; a new place
+  // is asked of the other ranks. Beyond kMostShardPlaces places, a shard is copied.
+  //
   // Host: C is valid when it returns. GPUs: it is enqueued. The first call of a description asks
   // the other ranks, and prepares it; beyond kMostKeptPipelines, the one that was used least
   // recently is forgotten on all ranks. A call that fails after that is the failure of the group:
   // the words of the ranks no longer agree.
-  // kMismatch, of the group: the ranks' texts differ; it names both. kResourceExhausted: no memory
-  // on a rank; then the group stays usable. kUnsupported, on a GPU: a product cannot run, or the
-  // ranks have no stream memory operations; nothing was enqueued.
-  Status run(const PipelinedAllGatherMatmul& call);
+  // kMismatch, of the group: the ranks' texts, or later the places of their shards, differ; it
+  // names both. kResourceExhausted: no memory on a rank; then the group stays usable. kUnsupported,
+  // on a GPU: a product cannot run, or the ranks have no stream memory operations; nothing was
+  // enqueued.
+  Status run(PipelinedAllGatherMatmul call);
 
  private:
-  Result<PreparedPipeline*> find_or_prepare(const PipelinedAllGatherMatmul& call);
-  Status agree(const PipelinedAllGatherMatmul& call);
-  Result<PreparedPipeline> prepare(const PipelinedAllGatherMatmul& call);
-  Result<DerivedPipeline> derive_pipeline(const pipelines::Description& description) const;
-  Result<DerivedPipeline::Variant> derive_variant(pipelines::Description description,
-                                                  bool gathered) const;
+  PreparedPipeline* find(const PipelinedAllGatherMatmul& call);
+  // Of a pipeline with `get`; `fused` reads no shard of another rank.
+  Result<SymmetricShard> find_shard(const PipelinedAllGatherMatmul& call);
+  // Whether the shards of all ranks lie at the same place.
+  Result<bool> agree(const PipelinedAllGatherMatmul& call, const SymmetricShard& shard);
+  // `shard` is none afterwards, if peers do not read it.
+  Result<PreparedPipeline*> prepare_first(const PipelinedAllGatherMatmul& call,
+                                          SymmetricShard& shard);
+  Result<PreparedPipeline> prepare(const PipelinedAllGatherMatmul& call, bool in_place);
+  Status add_place(DerivedPipeline& pipeline, const PipelinedAllGatherMatmul& call,
+                   const SymmetricShard& shard);
+  Result<DerivedPipeline> derive_pipeline(const pipelines::Description& description,
+                                          bool in_place) const;
+  Result<DerivedPipeline::Variants> derive_variants(pipelines::Description description,
+                                                    bool in_place) const;
   int free_slot() const;
 
   GroupServices& group_;

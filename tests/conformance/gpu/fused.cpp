@@ -408,11 +408,12 @@ void aborted_layer(Rank& rank) {
 constexpr std::array<std::string_view, 3> kPipelines = {"pipelined_shift", "pipelined_ring",
                                                         "pipelined_tiles"};
 
-// As fresh_layers(). The first call prepares the pipeline, and is not late on any rank.
+// As fresh_layers(). The first calls prepare the pipeline, and agree on where the shards are.
 void fresh_pipeline(Rank& rank, Layer& layer, std::string_view algorithm,
                     const AllGatherMatmulPipeline& pipeline) {
+  for (int call = 0; call < kCalls; ++call) require_ok(layer.start(call, algorithm, pipeline));
   for (int call = 0; call < kCalls; ++call) {
-    if (call > 0 && call % rank.size() == rank.number()) {
+    if (call % rank.size() == rank.number()) {
       require(occupy_stream(layer.stream(), milliseconds(5)), "the other kernel runs");
     }
     require_ok(layer.start(call, algorithm, pipeline));
