@@ -51,9 +51,10 @@ class ArrivingRank {
   // --- the gate's words ---
 
   Flag relaxed(const Flag* word) const { return atomic(word).load(std::memory_order_relaxed); }
-  // Each wait begins with this.
+  // Each wait begins with this, and ends with it after polls that have succeeded.
   Flag acquire(const Flag* word) {
     awaited_ = word;
+    if (waiting_) waiting_->arrived();
     waiting_.reset();
     is_over_ = false;
     return atomic(word).load(std::memory_order_acquire);

@@ -20,6 +20,9 @@ struct HostPatience {
   // A rank writes nothing more, and what it wrote is there. Null: none leaves.
   std::function<bool(int rank)> has_left = {};
   std::function<std::string(int rank)> name_of = {};  // null: "rank 1"
+  // For whoever looks at this rank from outside: while a wait is long, the awaited rank, as a bit;
+  // 0 when it has come. Null: nobody looks.
+  std::uint64_t* waits_for = nullptr;
 };
 
 // What a wait that ends saw last.
@@ -38,11 +41,14 @@ class HostWaiting {
   // Call it after each poll that fails. False: the wait ends. Then poll a last time, since the
   // writer may have left behind its word; if that fails too, failure() says why.
   bool goes_on();
+  // The word has come.
+  void arrived() const { tell_awaited(0); }
   // kTimeout, and kPeerFailed if the writer has left, name both ranks, the word, the epoch that it
   // has, and the one awaited. Otherwise it is the group's failure.
   Status failure(const AwaitedWord& word) const;
 
  private:
+  void tell_awaited(std::uint64_t ranks) const;
   std::string text(std::string_view waits) const;
 
   const HostPatience& patience_;

@@ -40,7 +40,10 @@ Status HostPipeline::await(int /*stream*/, const Await& await) {
   HostWaiting waiting(patience_, buffers_.rank(), await.word.writer);
   for (bool goes_on = true;;) {
     const std::uint64_t seen = awaited.load(std::memory_order_acquire);
-    if (has_reached(seen, epoch_)) return Status::ok();
+    if (has_reached(seen, epoch_)) {
+      waiting.arrived();
+      return Status::ok();
+    }
     if (!goes_on) return waiting.failure({word_text(await.word), seen, epoch_});
     goes_on = waiting.goes_on();
   }

@@ -96,7 +96,8 @@ std::string options_text(const PipelinedAllGatherMatmul& call) {
 Result<PipelinedAllGatherMatmul> pipelined(const AllGatherMatmulProblem& problem,
                                            const AllGatherMatmul& call,
                                            AllGatherMatmulAlgorithm algorithm) {
-  PipelinedAllGatherMatmul made{.matmul = problem.matmul,
+  PipelinedAllGatherMatmul made{.algorithm = algorithm,
+                                .matmul = problem.matmul,
                                 .stream = call.stream,
                                 .shard = problem.shard,
                                 .gathered = call.gathered,

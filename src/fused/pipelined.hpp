@@ -21,6 +21,7 @@ namespace tutti {
 Status check(const AllGatherMatmulPipeline& pipeline);
 
 struct PipelinedAllGatherMatmul {
+  AllGatherMatmulAlgorithm algorithm = AllGatherMatmulAlgorithm::kPipelinedShift;
   // Equal on all ranks: of a pipeline, or of `fused`. The gathered A is no output of a description:
   // each rank decides that by itself.
   std::variant<pipelines::Description, fused::FusedRows> description;

@@ -191,6 +191,8 @@ class CommunicatorImpl : private GroupServices {
   Status copy_alone(const PlannedOperation& operation);
   Status wait_on_host(const PlannedOperation& operation);
   std::unique_ptr<Pipelines> make_pipelines();
+  std::uint64_t begin_pipeline(const PipelinedAllGatherMatmul& call);
+  void end_pipeline(std::uint64_t number, const Status& status);
   void note_started(const PlannedOperation& operation);
   void record_start(const PlannedOperation& operation);
 

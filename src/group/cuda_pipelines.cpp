@@ -9,7 +9,6 @@
 #include <variant>
 #include <vector>
 
-#include "base/hash.hpp"
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "drivers/cuda.hpp"
@@ -23,16 +22,6 @@ namespace {
 static_assert(kMostKeptPipelines <= kPipelineSlots);
 static_assert(pipelines::kMostPipelineStreams < kPipelineStreams);
 static_assert(pipelines::kMostPipelineTiles <= kPipelineWords && kMaxCudaRanks <= kPipelineWords);
-
-// What ranks that make the same call have alike.
-std::uint32_t signature_of(const PipelinedAllGatherMatmul& call) {
-  const std::uint64_t hash = Hash().add(call.text).value();
-  return static_cast<std::uint32_t>(hash ^ hash >> 32);
-}
-
-Operation operation_of(const PipelinedAllGatherMatmul& call) {
-  return {.timeout = call.timeout, .step_of = std::make_shared<const std::string>(call.text)};
-}
 
 class WaitingWords : public fused::PipelineWords {
  public:
@@ -156,10 +145,11 @@ class CudaPipelines : public PipelineBackend {
                  const PipelinedAllGatherMatmul& call, const fused::PipelineBuffers& buffers,
                  fused::PipelineProducts& products) {
     TUTTI_TRY(group_.streams().enter(call.stream));
+    const std::uint64_t number = hooks_.record.begin(call);
     const std::uint32_t signature = signature_of(call);
     const std::chrono::nanoseconds timeout = limited(call.timeout);
     const StreamWaits::Call watched{.epoch = barrier_->waits().next_epoch(),
-                                    .sequence = hooks_.begin(operation_of(call)),
+                                    .sequence = number,
                                     .timeout_ns = static_cast<std::uint64_t>(timeout.count()),
                                     .noted = barrier_->note(signature),
                                     .signature = signature};
@@ -169,7 +159,9 @@ class CudaPipelines : public PipelineBackend {
         buffers, {cuda_, streams, words, products, copies_of(variant.program.description.mover)});
     const Status status = run_call(variant.program, variant.list, buffers.bound(), runtime);
     const Status left = group_.streams().leave(call.stream);
-    return status.is_ok() ? left : status;
+    const Status& enqueued = status.is_ok() ? left : status;
+    hooks_.record.end(number, enqueued);
+    return enqueued;
   }
 
   GroupServices& group_;

@@ -2,20 +2,18 @@
 // StreamBarrier, and the executor that watches these.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 
 #include "executors/copy_engine/stream_barrier.hpp"
 #include "group/pipelines.hpp"
-#include "operation/operation.hpp"
 
 namespace tutti {
 
 // What the group does for its pipelines.
 struct CudaPipelineHooks {
   std::function<Result<StreamBarrier*>()> stream_barrier;  // collective; the same one each time
-  std::function<std::uint64_t(Operation)> begin;           // gives the operation its number
+  PipelineRecord record;
 };
 
 // The group outlives it.

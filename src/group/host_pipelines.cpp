@@ -19,8 +19,8 @@ namespace {
 
 class HostPipelines : public PipelineBackend {
  public:
-  HostPipelines(GroupServices& group, AllocateSymmetric allocate)
-      : group_(group), allocate_(std::move(allocate)) {}
+  HostPipelines(GroupServices& group, AllocateSymmetric allocate, PipelineRecord record)
+      : group_(group), allocate_(std::move(allocate)), record_(std::move(record)) {}
 
   void tell(const PipelinedAllGatherMatmul& call) override {
     if (notices_) notices_->tell(call.text);
@@ -50,10 +50,13 @@ class HostPipelines : public PipelineBackend {
         .timeout = [&] { return timeout_of(call, group_); },
         .group_status = [&] { return group_status(call); },
         .has_left = [this](int rank) { return group_.has_left(rank); },
-        .name_of = [this](int rank) { return group_.bootstrap().names().of(rank); }};
+        .name_of = [this](int rank) { return group_.bootstrap().names().of(rank); },
+        .waits_for = record_.waits_for};
     const Turn turn{prepared, call, shard, patience};
+    const std::uint64_t number = record_.begin(call);
     const Status status =
         std::visit([&](const auto& what) { return run_in_turn(what, turn); }, prepared.what);
+    record_.end(number, status);
     ++prepared.epoch;
     return status.is_ok() ? status : group_.fail(status);
   }
@@ -102,14 +105,16 @@ class HostPipelines : public PipelineBackend {
 
   GroupServices& group_;
   AllocateSymmetric allocate_;
+  PipelineRecord record_;
   std::optional<PipelineNotices> notices_;  // since the first call
 };
 
 }  // namespace
 
 std::unique_ptr<PipelineBackend> make_host_pipelines(GroupServices& group,
-                                                     AllocateSymmetric allocate) {
-  return std::make_unique<HostPipelines>(group, std::move(allocate));
+                                                     AllocateSymmetric allocate,
+                                                     PipelineRecord record) {
+  return std::make_unique<HostPipelines>(group, std::move(allocate), std::move(record));
 }
 
 }  // namespace tutti

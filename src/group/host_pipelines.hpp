@@ -10,6 +10,7 @@ namespace tutti {
 
 // The group outlives it.
 std::unique_ptr<PipelineBackend> make_host_pipelines(GroupServices& group,
-                                                     AllocateSymmetric allocate);
+                                                     AllocateSymmetric allocate,
+                                                     PipelineRecord record);
 
 }  // namespace tutti

@@ -324,16 +324,40 @@ Status CommunicatorImpl::execute(const PipelinedAllGatherMatmul& call) {
 std::unique_ptr<Pipelines> CommunicatorImpl::make_pipelines() {
   GroupServices& group = *this;
   const auto allocate = [this](std::size_t bytes) { return allocate_locked(bytes); };
-  const auto begin = [this](Operation operation) {
-    operation.sequence = ++sequence_;
-    failure_->note(operation);
-    return operation.sequence;
-  };
+  PipelineRecord record{
+      .begin = [this](const PipelinedAllGatherMatmul& call) { return begin_pipeline(call); },
+      .end = [this](std::uint64_t number, const Status& status) { end_pipeline(number, status); },
+      .waits_for = recorder_->waits_for()};
   const auto barrier = [this] { return executors_.front()->stream_barrier(); };
-  auto backend = cuda() == nullptr
-                     ? make_host_pipelines(group, allocate)
-                     : make_cuda_pipelines(group, {.stream_barrier = barrier, .begin = begin});
+  auto backend =
+      cuda() == nullptr
+          ? make_host_pipelines(group, allocate, std::move(record))
+          : make_cuda_pipelines(group, {.stream_barrier = barrier, .record = std::move(record)});
   return std::make_unique<Pipelines>(group, allocate, std::move(backend));
+}
+
+std::uint64_t CommunicatorImpl::begin_pipeline(const PipelinedAllGatherMatmul& call) {
+  failure_->note({.sequence = ++sequence_,
+                  .timeout = call.timeout,
+                  .step_of = std::make_shared<const std::string>(call.text)});
+  const std::string row = fmt::format("{}/{}", kAllGatherMatmul, to_string(call.algorithm));
+  const bool host = backend() == Backend::kHost;
+  recorder_->begin({.sequence = sequence_,
+                    .row = row,
+                    .count = call.matmul.m * call.matmul.k,
+                    .dtype = call.matmul.dtype,
+                    .op = std::nullopt,
+                    .signature = signature_of(call),
+                    .state = host ? OperationState::kRunning : OperationState::kEnqueued});
+  return sequence_;
+}
+
+void CommunicatorImpl::end_pipeline(std::uint64_t number, const Status& status) {
+  if (backend() == Backend::kHost || !status.is_ok()) {
+    recorder_->end(number, status.is_ok());
+  } else {
+    started_.store(number, std::memory_order_release);  // as in note_started()
+  }
 }
 
 void CommunicatorImpl::record_start(const PlannedOperation& operation) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/hash.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "bootstrap/bootstrap.hpp"
@@ -68,6 +69,11 @@ fused::PipelineBuffers PreparedPipeline::buffers_of(const DerivedPipeline::Varia
     return segment.at[static_cast<std::size_t>(of)] + (own - segment.local);
   };
   return {variant.program, rank, memory->local + words_bytes, peer};
+}
+
+std::uint32_t signature_of(const PipelinedAllGatherMatmul& call) {
+  const std::uint64_t hash = Hash().add(call.text).value();
+  return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }
 
 std::chrono::milliseconds timeout_of(const PipelinedAllGatherMatmul& call,

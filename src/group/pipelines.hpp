@@ -78,6 +78,17 @@ struct PreparedPipeline {
                                     const SymmetricSegment* shard) const;
 };
 
+// What ranks that make the same call have alike.
+std::uint32_t signature_of(const PipelinedAllGatherMatmul& call);
+
+// How the group counts its calls, and shows them to `tutti status`.
+struct PipelineRecord {
+  std::function<std::uint64_t(const PipelinedAllGatherMatmul& call)> begin;  // the call's number
+  // On the host the call has ended; on GPUs it is enqueued.
+  std::function<void(std::uint64_t number, const Status& status)> end;
+  std::uint64_t* waits_for = nullptr;  // host: the ranks that have not come, as bits; maybe null
+};
+
 // The deadline of a call's waits.
 std::chrono::milliseconds timeout_of(const PipelinedAllGatherMatmul& call,
                                      const GroupServices& group);

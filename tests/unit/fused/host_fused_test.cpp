@@ -34,6 +34,7 @@ class FusedWorld {
   Status call(int rank, int number, const HostPatience& patience, std::vector<std::uint32_t>& c) {
     c.assign(rows_.m, 0);
     const HostMultiply multiply = [&](const HostProduct& product) {
+      EXPECT_TRUE(patience.waits_for == nullptr || *patience.waits_for == 0);
       std::memcpy(&c[product.c.begin], product.a, product.c.count() * sizeof(std::uint32_t));
       return Status::ok();
     };
@@ -84,20 +85,24 @@ TEST(HostFused, EpochsWrap) {
 }
 
 // Patience ends just as the first of two chunks comes. It is not taken for the second one, for
-// which the group's failure then ends the wait.
+// which the group's failure then ends the wait. While a wait is long, others see whom it is for.
 TEST(HostFused, AChunkThatComesAtTheLastMomentIsTaken) {
   FusedWorld world(2048, 2, 0);
   std::vector<std::uint32_t> c;
   int looks = 0;
+  std::uint64_t waits_for = 0;
   const HostPatience patience{.timeout = [] { return 20s; },
                               .group_status =
                                   [&] {
+                                    EXPECT_EQ(waits_for, 2U);
                                     if (++looks == 1)
                                       std::atomic_ref(world.flag(0, 2)).store(1);  // rank 1's first
                                     return Status(StatusCode::kPeerFailed, "rank 1 has ended");
-                                  }};
+                                  },
+                              .waits_for = &waits_for};
   EXPECT_EQ(world.call(0, 0, patience, c).message(), "rank 1 has ended");
   EXPECT_EQ(looks, 2);
+  EXPECT_EQ(waits_for, 2U);
 }
 
 TEST(HostFused, AWaitThatIsOverNamesTheChunk) {
