@@ -119,6 +119,23 @@ class GpuCalls {
   std::vector<Matrices> all_;
 };
 
+// Products in streams of `cuda`, which both outlive.
+inline MatmulSurroundings host_products(FakeCuda& cuda, std::atomic<int>& multiplied) {
+  return {.cuda = [&cuda](std::string*) { return &cuda; },
+          .cublas_lt = "/no/library",
+          .own_kernels = true,
+          .load_own = [](CudaDriver&, const MatmulProblem&,
+                         const MatmulTiling&) { return Status::ok(); },
+          .run_own =
+              [&](CudaDriver&, const CheckedMatmul& call, const MatmulTiling&, int, Stream stream) {
+                return cuda.enqueue(stream, [&multiplied, call] {
+                  ++multiplied;
+                  run_host_matmul(call, nullptr);
+                  return Status::ok();
+                });
+              }};
+}
+
 class PipelinedGpus {
  public:
   explicit PipelinedGpus(int ranks, milliseconds timeout = kLongPatience) : gpus(ranks, timeout) {
@@ -154,20 +171,7 @@ class PipelinedGpus {
   FakeGpus gpus;
   std::vector<Stream> streams;
   std::atomic<int> multiplied = 0;
-  MatmulEngine engine{
-      {.cuda = [this](std::string*) { return &gpus.cuda; },
-       .cublas_lt = "/no/library",
-       .own_kernels = true,
-       .load_own = [](CudaDriver&, const MatmulProblem&,
-                      const MatmulTiling&) { return Status::ok(); },
-       .run_own =
-           [this](CudaDriver&, const CheckedMatmul& call, const MatmulTiling&, int, Stream stream) {
-             return gpus.cuda.enqueue(stream, [this, call] {
-               ++multiplied;
-               run_host_matmul(call, nullptr);
-               return Status::ok();
-             });
-           }}};
+  MatmulEngine engine{host_products(gpus.cuda, multiplied)};
 };
 
 }  // namespace tutti::test

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,8 +16,10 @@
 
 #include "api/all_gather_matmul.hpp"
 #include "base/units.hpp"
+#include "bootstrap/bootstrap.hpp"
 #include "conformance/scenarios.hpp"
 #include "executors/peer/copy_kernel.hpp"
+#include "support/children.hpp"
 #include "support/fake_gpus.hpp"
 #include "support/patience.hpp"
 
@@ -319,6 +322,43 @@ TEST(PipelinedGpus, PlansAndExplanations) {
   EXPECT_EQ(plan.algorithm, "pipelined_shift");
   EXPECT_EQ(plan.config, "pipelined_shift, get, 4 streams, own_matmul");
   EXPECT_EQ(plan.why, "the call names it; C has the same bits however the rows are divided");
+}
+
+// Rank 1 is a process that is killed in the middle of a call: rank 0's streams wait for it. It has
+// enqueued its part of the call before that, or not.
+void live_in_pipeline(const GroupId& id, int rank, bool both, Wire& parent) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(2));
+  Communicator group(take(CommunicatorImpl::create(
+      take(join_group(id, rank, 2, Deadline(kPatience))),
+      {.backend = Backend::kCuda, .device = rank, .timeout = kLongPatience}, {.cuda = &cuda})));
+  std::atomic<int> multiplied = 0;
+  MatmulEngine engine(host_products(cuda, multiplied));
+  const Stream stream = take(cuda.create_stream(rank));
+  const GpuCalls calls(cuda, rank, 2, {});
+  require_ok(all_gather_matmul(group, calls.call(0, stream), engine));
+  require_ok(cuda.synchronize(stream));
+  // Its own part waits behind this, for ever.
+  if (rank == 1) cuda.add_gate(stream, std::make_shared<std::atomic<bool>>(false));
+  if (rank == 0 || both) require_ok(all_gather_matmul(group, calls.call(1, stream), engine));
+  require(rank == 1 || !take(cuda.stream_finished(stream)), "rank 0 waits");
+  parent.say(rank == 0 ? "waits" : "ready");
+  if (rank == 1) std::this_thread::sleep_for(kPatience);
+  require_ok(cuda.synchronize(stream));
+  const Status status = wait_for_failure(group);
+  parent.say(status.to_string());
+}
+
+TEST(PipelinedProcesses, ADeadRankIsNotWaitedFor) {
+  for (const bool both : {false, true}) {
+    const GroupId id = take(GroupId::local());
+    Children children(2, [&](int rank, Wire& parent) { live_in_pipeline(id, rank, both, parent); });
+    ASSERT_TRUE(children.wait_for_line(0, "waits", kPatience));
+    ASSERT_TRUE(children.wait_for_line(1, "ready", kPatience));
+    children.signal(1, SIGKILL);
+    const auto& ended = children.finish(kPatience);
+    ASSERT_FALSE(ended[0].lines.empty());
+    EXPECT_THAT(ended[0].lines.back(), AllOf(HasSubstr("peer failed"), HasSubstr("rank 1")));
+  }
 }
 
 }  // namespace
