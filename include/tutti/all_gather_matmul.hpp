@@ -35,8 +35,9 @@ struct AllGatherMatmulPipeline {
   bool inter_stream_order = false;
 };
 
-/// What "fused" does differently; all other algorithms ignore it. Each rank's own.
-/// kInvalidArgument: a value that is not allowed, whatever the algorithm.
+/// What "fused" does differently; all other algorithms ignore it, and so does a call that names no
+/// algorithm, if a tuning table names a transport. Each rank's own. kInvalidArgument: a value that
+/// is not allowed, whatever the algorithm.
 struct AllGatherMatmulFused {
   /// What brings the other ranks' parts of A: "copy_engine", which leave all SMs to the matmul;
   /// "pull", blocks of the matmul itself, which then multiply nothing; "auto": what is predicted to

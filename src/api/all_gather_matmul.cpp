@@ -82,6 +82,7 @@ Result<CheckedCall> check_call(const Communicator& communicator, const AllGather
   TUTTI_ASSIGN(checked.problem, check(call, place_of(communicator)));
   TUTTI_ASSIGN(checked.selected, select_for(communicator, call, checked.problem, parts));
   const AllGatherMatmulWay& way = checked.selected.way;
+  if (checked.selected.is_by_table() && way.transport) checked.transport = way.transport;
   if (checked.selected.is_by_table() && is_pipelined(way.algorithm)) {
     AllGatherMatmulPipeline& pipeline = checked.call.pipeline;
     pipeline.protocol = to_string(way.protocol);

@@ -92,11 +92,14 @@ std::string_view to_string(ArrivalTransport transport) {
   return name_of<ArrivalTransport>(kArrivalTransports, transport);
 }
 
+Result<ArrivalTransport> parse_arrival_transport(std::string_view text) {
+  return parse_name<ArrivalTransport>(kArrivalTransports, {}, "transport", text);
+}
+
 Result<std::optional<ArrivalTransport>> parse_transport(std::string_view text) {
   if (text == "auto") return std::optional<ArrivalTransport>();
-  for (const auto& [value, name] : kArrivalTransports) {
-    if (name == text) return std::optional(value);
-  }
+  const auto named = parse_arrival_transport(text);
+  if (named.is_ok()) return std::optional(*named);
   return Status(StatusCode::kInvalidArgument,
                 fmt::format("transport \"{}\": auto, copy_engine or pull", text));
 }

@@ -6,22 +6,16 @@
 // behind it. So pullers are for products that end at about the time at which A has come.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "matmul/arrival_trace.hpp"
+#include "matmul/arrival_transport.hpp"
 #include "matmul/gated.hpp"
 #include "matmul/problem.hpp"
 #include "matmul/tiles.hpp"
 
 namespace tutti {
-
-enum class ArrivalTransport : std::uint8_t { kCopyEngine, kPull };
-std::string_view to_string(ArrivalTransport transport);  // "copy_engine", "pull"
-// "auto": none. kInvalidArgument: another text.
-Result<std::optional<ArrivalTransport>> parse_transport(std::string_view text);
 
 struct TransportQuestion {
   MatmulProblem problem;  // m, n and k > 0; own_matmul can run it

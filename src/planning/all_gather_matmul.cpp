@@ -72,6 +72,7 @@ std::string to_text(const AllGatherMatmulSize& size) {
 
 std::string to_text(const AllGatherMatmulWay& way) {
   std::string text(to_string(way.algorithm));
+  if (way.transport) text += fmt::format(", {}", to_string(*way.transport));
   if (!is_pipelined(way.algorithm)) return text;
   text += fmt::format(", {}{}, {} stream{}{}", to_string(way.protocol),
                       way.mover == pipelines::Mover::kKernel ? " by kernel" : "", way.streams,

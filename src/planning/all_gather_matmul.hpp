@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "matmul/arrival_transport.hpp"
 #include "pipelines/description.hpp"
 #include "topology/topology.hpp"
 #include "tutti/status.hpp"
@@ -53,10 +55,11 @@ struct AllGatherMatmulWay {
   int tiles = 0;  // pipelined_tiles alone
   pipelines::Mover mover = pipelines::Mover::kCopyEngine;
   bool inter_stream_order = false;
+  std::optional<ArrivalTransport> transport = {};  // of fused; none: what is predicted to be faster
   friend bool operator==(const AllGatherMatmulWay&, const AllGatherMatmulWay&) = default;
 };
-// "fused", "pipelined_ring, put, 2 streams", "pipelined_tiles, get by kernel, 4 streams in
-// order, 8 tiles"
+// "fused", "fused, pull", "pipelined_ring, put, 2 streams", "pipelined_tiles, get by kernel, 4
+// streams in order, 8 tiles"
 std::string to_text(const AllGatherMatmulWay& way);
 
 // The fastest algorithm at one size, measured by public calls.

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kMostMeasuredRanks = 1 << 20;
 constexpr std::size_t kMostMeasuredExtent = std::size_t{1} << 40;
 constexpr std::size_t kMostElementBytes = 8;
-constexpr std::array<std::string_view, 21> kAllGatherMatmulFields = {"collective",
+constexpr std::array<std::string_view, 22> kAllGatherMatmulFields = {"collective",
                                                                      "backend",
                                                                      "gpu",
                                                                      "ranks",
@@ -30,6 +30,7 @@ constexpr std::array<std::string_view, 21> kAllGatherMatmulFields = {"collective
                                                                      "tiles",
                                                                      "mover",
                                                                      "inter_stream_order",
+                                                                     "transport",
                                                                      "time_us",
                                                                      "unfused_us",
                                                                      "runner_up",
@@ -49,13 +50,18 @@ AllGatherMatmulWay read_way(TableFields& fields) {
   if (!fields.status().is_ok()) return way;
   const bool pipelined = is_pipelined(way.algorithm);
   const bool tiled = way.algorithm == AllGatherMatmulAlgorithm::kPipelinedTiles;
+  const bool fused = way.algorithm == AllGatherMatmulAlgorithm::kFused;
   for (const auto& [field, has] :
        {std::pair("protocol", pipelined), std::pair("streams", pipelined),
         std::pair("tiles", tiled), std::pair("mover", pipelined),
-        std::pair("inter_stream_order", pipelined)}) {
+        std::pair("inter_stream_order", pipelined), std::pair("transport", fused)}) {
     if (!has && fields.has(field)) {
       fields.fail(field, fmt::format("is no option of {}", to_string(way.algorithm)));
     }
+  }
+  if (fields.has("transport")) {
+    way.transport =
+        fields.name("transport", parse_arrival_transport, ArrivalTransport::kCopyEngine);
   }
   if (!pipelined) return way;
   way.protocol = fields.name("protocol", pipelines::parse_protocol, way.protocol);
@@ -161,6 +167,7 @@ Json to_json_value(const AllGatherMatmulEntry& entry) {
     }
     if (entry.way.inter_stream_order) json["inter_stream_order"] = true;
   }
+  if (entry.way.transport) json["transport"] = to_string(*entry.way.transport);
   json["time_us"] = entry.time_us;
   json["unfused_us"] = entry.unfused_us;
   if (entry.runner_up_us > 0) {

@@ -27,6 +27,8 @@ void check_entry(const AllGatherMatmulEntry& entry) {
   must_hold(entry.way.streams <= pipelines::kMostPipelineStreams &&
                 entry.way.tiles <= pipelines::kMostPipelineTiles,
             "a pipeline can be run");
+  must_hold(!entry.way.transport || entry.way.algorithm == AllGatherMatmulAlgorithm::kFused,
+            "fused has a transport");
   must_hold(entry.backend != Backend::kAuto, "a machine is of one kind");
 }
 

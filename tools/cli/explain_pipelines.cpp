@@ -137,6 +137,7 @@ nlohmann::ordered_json choice_json(const SelectedAllGatherMatmul& selected) {
   if (way.tiles > 0) json["tiles"] = way.tiles;
   if (way.streams > 0) json["mover"] = to_string(way.mover);
   if (way.streams > 0) json["inter_stream_order"] = way.inter_stream_order;
+  if (way.transport) json["transport"] = to_string(*way.transport);
   if (selected.entry != nullptr) {
     json["measured"] = {{"algorithm", to_string(selected.entry->way.algorithm)},
                         {"time_us", selected.entry->time_us},

@@ -83,7 +83,7 @@ TEST_F(TuneAllGatherMatmulOptionsTest, WhatIsWrongIsNamed) {
 TEST(TuneAllGatherMatmul, MeasuresEachWayOnce) {
   const Fused algorithms[] = {Fused::kPipelinedRing, Fused::kPipelinedTiles, Fused::kFused};
   const auto cuda = ways_to_measure(algorithms, Backend::kCuda, {});
-  EXPECT_EQ(cuda.size(), 1u + 4 + 8 + 1);
+  EXPECT_EQ(cuda.size(), 1u + 4 + 8 + 2);
   EXPECT_EQ(cuda.front(), AllGatherMatmulWay{});
   EXPECT_EQ(ways_to_measure(algorithms, Backend::kHost, {}).size(), 1u + 2 + 4 + 1);
   for (std::size_t i = 0; i < cuda.size(); ++i) {

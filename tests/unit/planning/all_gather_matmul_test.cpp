@@ -191,8 +191,11 @@ TEST(AllGatherMatmulTable, RoundTrip) {
   AllGatherMatmulEntry ring = fused_entry({5, 6, 7});
   ring.way = {
       How::kPipelinedRing, pipelines::Protocol::kGet, 4, 0, pipelines::Mover::kKernel, true};
+  AllGatherMatmulEntry pulled = fused_entry({8, 9, 10});
+  pulled.way.transport = ArrivalTransport::kPull;
+  EXPECT_EQ(to_text(pulled.way), "fused, pull");
   const TuningEntries entries = {{entry_of(0, 9)},
-                                 {fused_entry(), tiles_entry({2, 2, 2}), ring, host}};
+                                 {fused_entry(), tiles_entry({2, 2, 2}), ring, pulled, host}};
   EXPECT_EQ(take(parse_tuning_json(write_tuning_json(entries), "x.json")), entries);
 }
 
@@ -215,7 +218,7 @@ TEST(AllGatherMatmulTable, ItsHashIsOfWhatCanChangeAChoice) {
   entry.time_us = 1;
   entry.date = "2027-01-01";
   EXPECT_EQ(sizes_of({entry}).hash(), plain);
-  std::vector<AllGatherMatmulEntry> changed(9, fused_entry());
+  std::vector<AllGatherMatmulEntry> changed(10, fused_entry());
   changed[0].gpu = "NVIDIA H100";
   changed[1].ranks = 4;
   changed[2].element_bytes = 4;
@@ -226,6 +229,7 @@ TEST(AllGatherMatmulTable, ItsHashIsOfWhatCanChangeAChoice) {
   changed[7] = changed[8] = tiles_entry();
   changed[8].way.mover = pipelines::Mover::kKernel;
   EXPECT_NE(sizes_of({changed[7]}).hash(), sizes_of({changed[8]}).hash());
+  changed[9].way.transport = ArrivalTransport::kPull;
   for (const AllGatherMatmulEntry& other : changed) EXPECT_NE(sizes_of({other}).hash(), plain);
 }
 
@@ -266,6 +270,10 @@ TEST(AllGatherMatmulTable, EachBrokenFieldIsNamed) {
   options["entries"][0]["streams"] = 4;
   EXPECT_THAT(parse_tuning_json(options.dump(), "x.json").status().message(),
               HasSubstr("'streams' is no option of fused"));
+  Json transport = json_of(tiles_entry());
+  transport["entries"][0]["transport"] = "pull";
+  EXPECT_THAT(parse_tuning_json(transport.dump(), "x.json").status().message(),
+              HasSubstr("'transport' is no option of pipelined_tiles"));
   for (const char* missing : {"m", "element_bytes", "unfused_us", "protocol", "driver"}) {
     Json table = json_of(tiles_entry());
     table["entries"][0].erase(missing);

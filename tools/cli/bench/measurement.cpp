@@ -87,6 +87,7 @@ json to_value(const TunedAllGatherMatmul& tuned) {
           {"tiles", best.way.tiles},
           {"mover", to_string(best.way.mover)},
           {"inter_stream_order", best.way.inter_stream_order},
+          {"transport", best.way.transport ? to_string(*best.way.transport) : "auto"},
           {"time_us", best.time_us},
           {"unfused_us", best.unfused_us},
           {"runner_up", to_string(best.runner_up)},
@@ -218,6 +219,7 @@ Result<TunedAllGatherMatmul> tuned_all_gather_matmul_from(const json& value) {
   best.way.tiles = integer_in<int>(value, "tiles");
   TUTTI_ASSIGN(best.way.mover, pipelines::parse_mover(name("mover")));
   best.way.inter_stream_order = value.at("inter_stream_order").get<bool>();
+  TUTTI_ASSIGN(best.way.transport, parse_transport(name("transport")));
   best.time_us = value.at("time_us");
   best.unfused_us = value.at("unfused_us");
   TUTTI_ASSIGN(best.runner_up, parse_all_gather_matmul_algorithm(name("runner_up")));

@@ -23,6 +23,12 @@ std::vector<AllGatherMatmulWay> ways_to_measure(
       backend == Backend::kCuda ? std::vector{4, 2} : std::vector{4};
   std::vector<AllGatherMatmulWay> ways = {{}};
   for (const AllGatherMatmulAlgorithm algorithm : algorithms) {
+    if (algorithm == AllGatherMatmulAlgorithm::kFused && backend == Backend::kCuda) {
+      for (const auto transport : {ArrivalTransport::kCopyEngine, ArrivalTransport::kPull}) {
+        ways.push_back({.algorithm = algorithm, .transport = transport});
+      }
+      continue;
+    }
     if (!is_pipelined(algorithm)) {
       ways.push_back({.algorithm = algorithm});
       continue;

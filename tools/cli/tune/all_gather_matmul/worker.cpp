@@ -106,6 +106,7 @@ class SizeTuner {
                          .workspace_bytes = matrices_->gathered.size(),
                          .stream = stream,
                          .algorithm = to_string(way.algorithm)};
+    if (way.transport) call.fused.transport = to_string(*way.transport);
     if (!is_pipelined(way.algorithm)) return call;
     call.pipeline.protocol = to_string(way.protocol);
     call.pipeline.streams = way.streams;
