@@ -232,6 +232,17 @@ TEST_F(ArrivalLanesOfGroups, AFailedWaitOfTheKernelIsAFailure) {
   require_ok(group.impl().end_arrivals(std::move(turn), stream));
 }
 
+// The word behind the flags lets a kernel begin that brings A itself.
+TEST_F(ArrivalLanesOfGroups, AKernelThatDoesNotBeginWaitsForTheRanksToMeet) {
+  *turn.failure = {.failed = 0, .chunk = 2 * 2, .epoch = 7, .seen = 6};  // 2 flags a shard
+  std::atomic_ref(turn.failure->failed).store(1);
+  EXPECT_EQ(group.status().code(), StatusCode::kTimeout);
+  EXPECT_EQ(group.status().message(),
+            "a matmul on rank 0 waited too long for the ranks to meet (epoch 7, seen 6)");
+  expect_release(turn.abort);
+  require_ok(group.impl().end_arrivals(std::move(turn), stream));
+}
+
 // The kernel takes every SM: what is before the all-gather has to have had its own.
 TEST_F(ArrivalLanesOfGroups, ATurnIsBehindEarlierOperationsOfAllStreams) {
   require_ok(group.impl().end_arrivals(std::move(turn), stream));
