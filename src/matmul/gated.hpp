@@ -71,11 +71,10 @@ struct PulledArrival {
   const void* shard[kMostArrivalShards] = {};  // each [rows, k]; the own one is not read
   std::size_t lda = 0;                         // of all of these
   void* to = nullptr;                          // the call's A
-  // A word per flag: zero before the first call, and again after each that has not failed.
+  // A word per flag: zero before the first call, and again after each that has not failed. A
+  // k-group's rows are counted there as they come.
   std::uint32_t* counters = nullptr;
 };
-// Bytes of a row of a k-group must not be more.
-inline constexpr std::size_t kMostPulledRowBytes = 32 * 1024;
 
 struct Arrival {
   ArrivalPlan plan;

@@ -61,12 +61,7 @@ Status check_pull(const CheckedMatmul& call, const Arrival& arrival) {
   }
   if (pull.counters == nullptr) return invalid_arrival("null counters");
   if (pull.to == nullptr || pull.to != call.a) return invalid_arrival("pullers bring the call's A");
-  const std::size_t row_bytes = k_group_columns(plan, problem.k) * size_of(problem.dtype);
-  if (row_bytes > kMostPulledRowBytes) {
-    return invalid_arrival(fmt::format("{} bytes of a row in a k-group, pullers bring at most {}",
-                                       row_bytes, kMostPulledRowBytes));
-  }
-  // Bulk copies have no columns that are not there, as those of tensors have.
+  // They copy units of 16 bytes.
   if (problem.k * size_of(problem.dtype) % kTmaAlignment != 0) {
     return invalid_arrival(
         fmt::format("pullers need rows of a multiple of {} bytes", kTmaAlignment));

@@ -227,7 +227,8 @@ def check_matmul(function: Function, widths: set[int]):
 
 
 def check_gate(function: Function):
-    """What arrives while the kernel runs is acquired, and fenced before TMA reads it."""
+    """What arrives while the kernel runs is acquired, by a thread whose code comes first, and fenced by the one that
+    loads, before TMA reads it."""
     acquired = fenced = False
     for step in function.steps:
         if step.kind == "bulk_load":

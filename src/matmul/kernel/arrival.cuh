@@ -2,7 +2,7 @@
 #pragma once
 
 #include "matmul/kernel/arrival.hpp"
-#include "matmul/kernel/ptx.cuh"
+#include "matmul/kernel/leader.cuh"
 #include "tutti/device/impl/memory.hpp"
 
 namespace tutti {
@@ -26,13 +26,21 @@ struct SystemWords {
   __device__ std::uint64_t now() const { return device::impl::now_ns(); }
   // The flag's line stays free for who writes it.
   __device__ void pause() const { __nanosleep(64); }
-  // TMA does not see what was acquired before this fence.
-  __device__ void before_bulk_loads() const { asm volatile("fence.proxy.async;" ::: "memory"); }
 };
 
-__device__ __forceinline__ void ArrivalGate::open(State& state, GroupOfRows rows) const {
+__device__ __forceinline__ void ArrivalGate::open(State& state, const StepWord& word) const {
+  ptx::spin([&] { return state.next(word); }, patience());
+}
+
+__device__ __forceinline__ bool ArrivalGate::wait(Seen& seen, GroupOfRows rows) const {
   SystemWords words;
-  wait_for_rows(words, chunks, waits, state, rows);
+  wait_for_rows(words, chunks, waits, seen, rows);
+  return !seen.failed;
+}
+
+__device__ __forceinline__ void ArrivalGate::look(Seen& seen, GroupOfRows rows) const {
+  SystemWords words;
+  look_at_rows(words, chunks, waits, seen, rows);
 }
 
 // Sets the flags in the order of their times, unless a wait fails.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "matmul/kernel/pull.hpp"
+#include "matmul/kernel/steps.hpp"
 #include "matmul/kernel/work.hpp"
 
 namespace tutti {
@@ -28,7 +29,9 @@ struct RowParts {
 };
 
 struct ArrivalGate {
-  using State = GateState;
+  static constexpr bool kWaits = true;
+  using State = FollowingSteps;
+  using Seen = GateState;
   using Cursor = SegmentedOrder::Cursor;
 
   TensorMap own = {};  // the own shard, where it has a part
@@ -66,9 +69,11 @@ struct ArrivalGate {
     return pulled.groups.shards * chunks.chunks * chunks.k_groups;
   }
 #ifdef __CUDACC__
-  __device__ void open(State& state, GroupOfRows rows) const;
+  __device__ void open(State& state, const StepWord& word) const;
+  __device__ bool wait(Seen& seen, GroupOfRows rows) const;
+  __device__ void look(Seen& seen, GroupOfRows rows) const;
   __device__ void replay() const;
-  __device__ void pull(PullMemory /*memory*/) const {}
+  __device__ void pull() const {}
 #endif
 };
 
@@ -80,7 +85,7 @@ struct KGroupGate : ArrivalGate {
   }
   TUTTI_ORDER_INLINE int pullers() const { return pulled.pullers; }
 #ifdef __CUDACC__
-  __device__ void pull(PullMemory memory) const;
+  __device__ void pull() const;
 #endif
 };
 static_assert(sizeof(KGroupGate) == sizeof(ArrivalGate));

@@ -52,7 +52,7 @@ struct ArrivalWaits {
   }
 };
 
-// What the thread that loads remembers.
+// What the thread that waits remembers.
 class GateState {
  public:
   bool failed = false;  // nothing waits any more
@@ -109,14 +109,13 @@ TUTTI_ORDER_INLINE bool poll_flag(Words& words, const ArrivalWaits& waits, int f
 }
 
 // The first look acquires: most chunks are there by then, and this is the only access. Who has to
-// poll does so without order, and acquires once at the end. What comes next are loads by TMA.
+// poll does so without order, and acquires once at the end.
 template <class Words>
 TUTTI_ORDER_INLINE bool wait_for_chunk(Words& words, const ArrivalWaits& waits, int flag) {
   if (!waits.opens(words.acquire(waits.flags + flag))) {
     if (!poll_flag(words, waits, flag)) return false;
     words.acquire(waits.flags + flag);
   }
-  words.before_bulk_loads();
   return true;
 }
 
@@ -131,6 +130,18 @@ TUTTI_ORDER_INLINE void wait_for_rows(Words& words, const Chunks& chunks, const 
       state.failed = !wait_for_chunk(words, waits, flag);
       state.open(flag);
     }
+    row = chunk.end;
+  }
+}
+
+// Remembers which of these are open, and waits for none.
+template <class Words, class Chunks>
+TUTTI_ORDER_INLINE void look_at_rows(Words& words, const Chunks& chunks, const ArrivalWaits& waits,
+                                     GateState& state, GroupOfRows rows) {
+  for (int row = rows.begin; row < rows.end;) {
+    const auto chunk = chunks.at(row);
+    const int flag = chunk.flag + rows.k_group;
+    if (chunk.flag >= 0 && waits.opens(words.acquire(waits.flags + flag))) state.open(flag);
     row = chunk.end;
   }
 }

@@ -1,7 +1,7 @@
-// The kernel: a persistent grid of clusters, each block of which has a producer, which loads, and
-// two consumers, which multiply and store. What it consists of is chosen by parameters: when A may
-// be read (Gate), in which order tiles come (the arguments' order), what becomes of sums
-// (Epilogue).
+// The kernel: a persistent grid of clusters, each block of which has a producer, which loads, two
+// consumers, which multiply and store, and a leader, which waits for what the producer loads. What
+// it consists of is chosen by parameters: when A may be read (Gate), in which order tiles come (the
+// arguments' order), what becomes of sums (Epilogue).
 #pragma once
 
 #include "matmul/kernel/consumer.cuh"
@@ -14,7 +14,8 @@ template <class Tiles, class Epilogue>
 struct SharedLayout {
   static constexpr std::uint32_t kStaging = kOwnRingBytes;
   static constexpr std::uint32_t kBarriers = kStaging + Epilogue::kBytes;
-  static constexpr std::uint32_t kBytes = kBarriers + 16 * kMostOwnStages + kSharedAlignment;
+  static constexpr std::uint32_t kSteps = kBarriers + 16 * kMostOwnStages;
+  static constexpr std::uint32_t kBytes = kSteps + 16 + kSharedAlignment;
   static_assert(kBytes <= kSharedBytes);
 };
 
@@ -54,12 +55,16 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
   // Pullers are the grid's first blocks: what waits for them never keeps them from an SM.
   const int pullers = gate.pullers();
   if (static_cast<int>(blockIdx.x) < pullers) {
-    gate.pull({base, base + Layout::kBarriers});
+    gate.pull();
     return;
   }
   const int cluster = (static_cast<int>(blockIdx.x) - pullers) / blocks;
   const int clusters = (static_cast<int>(gridDim.x) - pullers) / blocks;
+  constexpr int kReplaying = Tiles::kConsumers * 128 + 32, kLeading = kReplaying + 32;
+  const StepWord word{base + Layout::kSteps};
+  Leader<Tiles, Gate> leader{arguments, gate, rank, word};
   if (threadIdx.x == 0) stages.init(blocks);
+  if (threadIdx.x == kLeading) leader.begin(cluster);
   if (blocks > 1) ptx::cluster_sync();
   __syncthreads();
 
@@ -67,11 +72,12 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
   if (warpgroup == Tiles::kConsumers) {
     ptx::give_registers<kProducerRegisters>();
-    if (blockIdx.x == 0 && threadIdx.x % 128 == 32) gate.replay();
+    if (blockIdx.x == 0 && threadIdx.x == kReplaying) gate.replay();
+    if (threadIdx.x == kLeading) leader.run(cluster, clusters);
     if (threadIdx.x % 128 == 0) {
       ptx::prefetch_map(arguments.a);
       const StageCursor begin{stages.count, 0, 1};  // the first round finds all stages empty
-      Producer<Tiles, Gate>{arguments, stages, gate, rank, begin}.run(cluster, clusters);
+      Producer<Tiles, Gate>{arguments, stages, gate, rank, word, begin}.run(cluster, clusters);
     }
   } else {
     ptx::take_registers<kConsumerRegisters>();

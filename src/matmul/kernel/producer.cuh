@@ -2,7 +2,7 @@
 // has room.
 #pragma once
 
-#include "matmul/kernel/ring.cuh"
+#include "matmul/kernel/leader.cuh"
 
 namespace tutti {
 
@@ -12,6 +12,7 @@ struct Producer {
   Stages<Tiles> stages;
   const Gate& gate;
   int rank;  // in the cluster
+  StepWord word;
   StageCursor at;
   typename Gate::State state = {};
 
@@ -43,16 +44,20 @@ struct Producer {
     }
   }
 
-  struct ColumnRange {
-    int begin, end;  // of A
-  };
-
+  // Each block of a cluster waits for its own rows, and so delays the half of B that it loads for
+  // the other. Neither wait depends on the other block, so both end.
+  //
   // With a width that is not known when this is compiled, tiles of a row-major B take up to a fifth
-  // longer.
+  // longer. Where the loop over k-groups was around this, registers were spilled.
   template <int kColumns>
-  __device__ __forceinline__ void load_tile(const TileWork& tile, ColumnRange columns) {
+  __device__ __forceinline__ void load_tile(const TileWork& tile) {
     const SourceOfA a = gate.source(arguments, tile.row);
-    for (int k = columns.begin; k < columns.end; k += Tiles::kK) {
+    int closed = 0;  // from this column on
+    for (int k = 0; k < arguments.stages_of_k * Tiles::kK; k += Tiles::kK) {
+      if (Gate::kWaits && k == closed) {
+        gate.open(state, word);
+        closed += gate.k_group(arguments);
+      }
       ptx::barrier_wait(stages.empty(at.stage), at.parity, gate.patience());
       ptx::barrier_expect(stages.full(at.stage), Tiles::stage_bytes(kColumns));
       ptx::load_box(stages.a(at.stage), a.map, stages.full(at.stage), {k, a.row});
@@ -64,29 +69,19 @@ struct Producer {
   struct LoadTile {
     Producer& producer;
     const TileWork& tile;
-    ColumnRange columns;
     template <class Columns>
     __device__ __forceinline__ void operator()(Columns) const {
-      producer.load_tile<Columns::value>(tile, columns);
+      producer.load_tile<Columns::value>(tile);
     }
   };
 
   // Each block of a cluster waits for its own rows, and so delays the half of B that it loads for
   // the other. Neither wait depends on the other block, so both end.
-  __device__ __forceinline__ void load_groups(const TileWork& tile) {
-    const int end = tile.row + Tiles::kM, rows_end = end < tile.end ? end : tile.end;
-    const int columns = arguments.stages_of_k * Tiles::kK, at_once = gate.k_group(arguments);
-    for (int k = 0, group = 0; k < columns; k += at_once, ++group) {
-      gate.open(state, {tile.row, rows_end, group});
-      const int k_end = k + at_once < columns ? k + at_once : columns;
-      Tiles::with(arguments.columns[tile.width], LoadTile{*this, tile, {k, k_end}});
-    }
-  }
-
   __device__ void run(int cluster, int clusters) {
     typename Gate::Cursor cursor;
     for (int index = cluster; index < gate.tiles(arguments); index += clusters) {
-      load_groups(work_of<Tiles>(arguments, gate, cursor, {index, rank}));
+      const TileWork tile = work_of<Tiles>(arguments, gate, cursor, {index, rank});
+      Tiles::with(arguments.columns[tile.width], LoadTile{*this, tile});
     }
   }
 };

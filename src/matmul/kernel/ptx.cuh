@@ -59,13 +59,13 @@ __device__ __forceinline__ bool barrier_test(std::uint32_t barrier, std::uint32_
   return passed != 0;
 }
 
-// Until the phase of this parity has ended. Only this cluster and TMA complete it, within
-// microseconds, unless a gate keeps the thread that loads. After 2^24 tries, which are seconds,
-// `patience` times, the kernel traps instead of hanging.
-__device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_t parity,
-                                             int patience) {
+// Until `passed`. Only this cluster and TMA bring that about, within microseconds, unless a gate
+// keeps the thread that loads. After 2^24 tries, which are more than 100 ms, `patience` times, the
+// kernel traps instead of hanging.
+template <class Passed>
+__device__ __forceinline__ void spin(const Passed& passed, int patience) {
   constexpr int kMostTries = 1 << 24;
-  for (int tries = 0; !barrier_test(barrier, parity); ++tries) {
+  for (int tries = 0; !passed(); ++tries) {
     if (tries != kMostTries) continue;
     if (patience <= 1) {
       __trap();
@@ -74,6 +74,12 @@ __device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_
       tries = 0;
     }
   }
+}
+
+// Until the phase of this parity has ended.
+__device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_t parity,
+                                             int patience) {
+  spin([&] { return barrier_test(barrier, parity); }, patience);
 }
 
 // --- clusters ---
@@ -119,34 +125,6 @@ __device__ __forceinline__ void load_box_to(std::uint16_t blocks, std::uint32_t 
       ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
       "l"(&map), "r"(barrier), "r"(from.x), "r"(from.y), "h"(blocks)
       : "memory");
-}
-
-// Bytes that lie together: addresses and `bytes` are multiples of 16.
-struct BulkCopy {
-  std::byte* global;
-  std::uint32_t shared, bytes;
-};
-__device__ __forceinline__ void bulk_load(const BulkCopy& copy, std::uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(copy.shared),
-      "l"(copy.global), "r"(copy.bytes), "r"(barrier)
-      : "memory");
-}
-__device__ __forceinline__ void bulk_store(const BulkCopy& copy) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(copy.global),
-               "r"(copy.shared), "r"(copy.bytes)
-               : "memory");
-}
-// What this thread has stored since the last one is a group.
-__device__ __forceinline__ void end_bulk_group() {
-  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-// Until no more than `kLeft` of this thread's groups are on their way. The others have arrived, as
-// if it had stored them.
-template <int kLeft>
-__device__ __forceinline__ void wait_bulk_groups() {
-  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
 // Four 8x8 matrices of 16-bit elements, from the layout of wgmma's accumulators; this thread names

@@ -1,5 +1,4 @@
-// A block that brings A: one warp reads rows of the other ranks' shards into shared memory and
-// stores them to A, both by bulk copies, each thread a row.
+// A block that brings A: its warps load rows of the other ranks' shards, and store them to A.
 #pragma once
 
 #include "matmul/kernel/arrival.cuh"
@@ -7,105 +6,97 @@
 
 namespace tutti {
 
-static_assert(kPullStages * kPullStageBytes <= static_cast<int>(kOwnRingBytes));
-static_assert(kPullStages <= 2 * kMostOwnStages);  // barriers
+// Units of 16 bytes that a thread has on their way.
+inline constexpr int kPullUnits = 16;
 
-// What a warp of a puller does. All its threads have the same steps.
-struct Puller {
-  const KGroupGate& gate;
-  PullMemory memory;
-  int lane;
+// Where a lane is that has each 32nd unit of a part's rows, one row after another.
+struct PullCursor {
+  std::int64_t at;    // bytes
+  std::int64_t skip;  // from a row's end to the next one's begin
+  int unit;           // of its row
+  int units;          // of a row
 
-  __device__ __forceinline__ std::uint32_t barrier(int step) const {
-    return memory.barriers + 8 * (step % kPullStages);
+  __device__ __forceinline__ PullCursor(std::int64_t begin, std::int64_t pitch, int lane,
+                                        int row_units)
+      : at(begin + 16 * lane), skip(pitch - 16 * row_units), unit(lane), units(row_units) {
+    settle();
   }
-  // This thread's row of a step.
-  __device__ __forceinline__ ptx::BulkCopy row(int step, std::uint32_t bytes,
-                                               std::byte* global) const {
-    return {global, memory.stages + step % kPullStages * kPullStageBytes + lane * bytes, bytes};
-  }
-  __device__ __forceinline__ std::uint32_t row_bytes(const PullStep& step) const {
-    const int left = gate.pulled.columns - step.k_group * gate.chunks.k_group;
-    return 2 * (left < gate.chunks.k_group ? left : gate.chunks.k_group);
-  }
-  __device__ __forceinline__ std::int64_t column_bytes(const PullStep& step) const {
-    return std::int64_t{2} * step.k_group * gate.chunks.k_group;
-  }
-
-  __device__ __forceinline__ void load(int index, const PullStep& step) const {
-    const std::uint32_t bytes = row_bytes(step);
-    if (lane == 0) ptx::barrier_expect(barrier(index), bytes * step.rows);
-    __syncwarp();
-    if (lane >= step.rows) return;
-    const std::int64_t at = step.row - step.shard * gate.chunks.shard_rows + lane;
-    const std::byte* const from =
-        gate.pulled.shard[step.shard] + at * gate.pulled.shard_pitch + column_bytes(step);
-    ptx::bulk_load(row(index, bytes, const_cast<std::byte*>(from)), barrier(index));
+  // The present place; then it is at the next one.
+  __device__ __forceinline__ std::int64_t next() {
+    const std::int64_t place = at;
+    at += 16 * 32;
+    unit += 32;
+    settle();
+    return place;
   }
 
-  __device__ __forceinline__ void store(int index, const PullStep& step) const {
-    ptx::barrier_wait(barrier(index), index / kPullStages % 2, 1);
-    if (lane < step.rows) {
-      std::byte* const to =
-          gate.pulled.to + (std::int64_t{step.row} + lane) * gate.pulled.pitch + column_bytes(step);
-      ptx::bulk_store(row(index, row_bytes(step), to));
-    }
-    ptx::end_bulk_group();
-  }
-
-  // All stores of the step have arrived. The puller that is the last one with its part of the
-  // shard's k-group opens the flag, and leaves the counter as it was.
-  __device__ __forceinline__ void stored(const PullStep& step) const {
-    __syncwarp();
-    if (!step.last || lane != 0) return;
-    const ArrivalChunks& chunks = gate.chunks;
-    const int flag = step.shard * chunks.chunks * chunks.k_groups + step.k_group;
-    const unsigned most = gate.pulled.pullers - 1;
-    unsigned before = 0;
-    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
-                 : "=r"(before)
-                 : "l"(gate.pulled.counters + flag), "r"(most)
-                 : "memory");
-    if (before == most) SystemWords().release(gate.waits.flags + flag, gate.waits.epoch);
-  }
-
-  __device__ __forceinline__ void run(int puller) const {
-    PullWalk loads(gate.chunks, gate.pulled, puller), stores = loads;
-    PullStep step, next, before;
-    bool more = loads.next(next);
-    int loaded = 0;
-    for (int index = 0; stores.next(step); ++index) {
-      // The stage of the step before the last one is free.
-      for (; more && loaded < index + kPullStages - 1; more = loads.next(next)) {
-        load(loaded++, next);
-      }
-      store(index, step);
-      ptx::wait_bulk_groups<1>();
-      if (index > 0) stored(before);
-      before = step;
-    }
-    ptx::wait_bulk_groups<0>();
-    stored(before);
+ private:
+  __device__ __forceinline__ void settle() {
+    for (; unit >= units; unit -= units) at += skip;
   }
 };
 
-__device__ __forceinline__ void KGroupGate::pull(PullMemory memory) const {
-  if (threadIdx.x >= 32) return;
-  const int lane = static_cast<int>(threadIdx.x);
-  SystemWords words;
-  bool go = true;
-  if (lane == 0) {
-    for (int stage = 0; stage < kPullStages; ++stage) {
-      ptx::barrier_init(memory.barriers + 8 * stage, 1);
+// One warp of a puller.
+struct Puller {
+  const KGroupGate& gate;
+  int lane;
+
+  // All loads of a round are on their way before the first store waits for one.
+  __device__ __forceinline__ void copy(const PullPart& part) const {
+    const ArrivalPull& pull = gate.pulled;
+    const ArrivalChunks& chunks = gate.chunks;
+    const std::int64_t first = part.k_group * chunks.k_group;
+    const std::int64_t left = pull.columns - first;
+    const int row_units = static_cast<int>(left < chunks.k_group ? left : chunks.k_group) / 8;
+    const std::byte* const shard = pull.shard[part.shard];
+    const std::int64_t shard_row = part.row - part.shard * chunks.shard_rows;
+    PullCursor from(shard_row * pull.shard_pitch + 2 * first, pull.shard_pitch, lane, row_units);
+    PullCursor to(part.row * pull.pitch + 2 * first, pull.pitch, lane, row_units);
+    const int units = part.rows * row_units;
+    for (int unit = lane; unit < units; unit += 32 * kPullUnits) {
+      uint4 values[kPullUnits];
+#pragma unroll
+      for (int i = 0; i < kPullUnits; ++i) {
+        if (unit + 32 * i < units) device::impl::load_relaxed(values[i], shard + from.next());
+      }
+#pragma unroll
+      for (int i = 0; i < kPullUnits; ++i) {
+        if (unit + 32 * i < units) ptx::store_words(pull.to + to.next(), values[i]);
+      }
     }
-    ptx::barrier_init_fence();
-    go = wait_for_chunk(words, waits, go_flag());
   }
-  go = __shfl_sync(~0U, static_cast<int>(go), 0) != 0;
-  __syncwarp();
-  if (!go) return;
-  words.before_bulk_loads();
-  Puller{*this, memory, lane}.run(static_cast<int>(blockIdx.x));
+
+  // The warp whose part is the last of the shard's k-group opens the flag, and leaves the counter
+  // at zero. All of this is in this GPU's memory.
+  __device__ __forceinline__ void count(const PullPart& part) const {
+    __syncwarp();
+    if (lane != 0) return;
+    const int flag = part.shard * gate.chunks.k_groups + part.k_group;
+    std::uint32_t* const counter = gate.pulled.counters + flag;
+    unsigned before;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(counter), "r"(part.rows)
+                 : "memory");
+    if (before + static_cast<unsigned>(part.rows) != static_cast<unsigned>(part.shard_rows)) return;
+    asm volatile("st.relaxed.gpu.global.u32 [%0], 0;" ::"l"(counter) : "memory");
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(gate.waits.flags + flag),
+                 "r"(gate.waits.epoch)
+                 : "memory");
+  }
+};
+
+__device__ __forceinline__ void KGroupGate::pull() const {
+  SystemWords words;
+  const bool go = threadIdx.x != 0 || wait_for_chunk(words, waits, go_flag());
+  if (__syncthreads_and(static_cast<int>(go)) == 0) return;
+  const int thread = static_cast<int>(threadIdx.x);
+  const Puller puller{*this, thread % 32};
+  PullWalk walk(chunks, pulled, static_cast<int>(blockIdx.x) * kPullWarps + thread / 32);
+  for (PullPart part; walk.next(part);) {
+    puller.copy(part);
+    puller.count(part);
+  }
 }
 
 }  // namespace tutti

@@ -12,10 +12,7 @@ struct GroupOfRows {
   int k_group = 0;
 };
 
-// Shared memory of a puller: where it stages what it brings, and where it has barriers.
-struct PullMemory {
-  std::uint32_t stages, barriers;
-};
+struct StepWord;
 
 // Rows of A and C: those from `row` on that are before `end`. It refers to an argument, which costs
 // no register while it is not needed.
@@ -41,8 +38,10 @@ struct SourceOfA {
 // A gate decides when rows of A may be read, where they are, and in which order tiles come. This
 // gate is always open: A is there before the kernel begins.
 struct OpenGate {
-  struct State {};   // what the thread that loads remembers
-  struct Cursor {};  // where in the order a thread is
+  static constexpr bool kWaits = false;  // a thread waits, ahead of the one that loads
+  struct State {};                       // what the thread that loads remembers
+  struct Seen {};                        // what the thread that waits remembers
+  struct Cursor {};                      // where in the order a thread is
 
   TUTTI_ORDER_INLINE int tiles(const OwnMatmulArguments& arguments) const {
     return arguments.order.count();
@@ -62,19 +61,23 @@ struct OpenGate {
   }
   // How often barriers' waits inside a cluster may use up their tries before they trap.
   TUTTI_ORDER_INLINE int patience() const { return 1; }
-  // Columns of A that come together: so many of all tiles are loaded behind one wait.
+  // Columns of A that come together: of all tiles, so many are loaded behind one wait.
   TUTTI_ORDER_INLINE int k_group(const OwnMatmulArguments& arguments) const {
     return arguments.stages_of_k * kMatmulTileK;
   }
   // Of the grid's first blocks, so many bring A instead of multiplying.
   TUTTI_ORDER_INLINE int pullers() const { return 0; }
 #ifdef __CUDACC__
-  // Waits, in the thread that issues the loads, until this k-group of the rows may be read.
-  __device__ void open(State& /*state*/, GroupOfRows /*rows*/) const {}
+  // In the thread that issues the loads: until the thread that waits has opened the next k-group of
+  // a tile. That thread waits until rows are there; false: in vain. What it looks at before is then
+  // known.
+  __device__ void open(State& /*state*/, const StepWord& /*word*/) const {}
+  __device__ bool wait(Seen& /*seen*/, GroupOfRows /*rows*/) const { return true; }
+  __device__ void look(Seen& /*seen*/, GroupOfRows /*rows*/) const {}
   // Run by one thread of the grid that has nothing else to do.
   __device__ void replay() const {}
   // Run by all threads of a puller.
-  __device__ void pull(PullMemory /*memory*/) const {}
+  __device__ void pull() const {}
 #endif
 };
 

@@ -356,9 +356,6 @@ TEST(ArrivalOrders, WhatPullersCannotBringIsRefused) {
   call.problem.k = 60;
   EXPECT_EQ(check_arrival(call, good).message(),
             "gated matmul: pullers need rows of a multiple of 16 bytes");
-  call.problem.k = good.pull.lda = 1 << 20;
-  EXPECT_EQ(check_arrival(call, good).message(),
-            "gated matmul: 2097152 bytes of a row in a k-group, pullers bring at most 32768");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "matmul/gated_arguments.hpp"
@@ -16,8 +17,8 @@ namespace {
 struct FakeWords {
   std::function<void(FakeWords&)> on_look = [](FakeWords&) {};
   std::uint64_t looks = 0;
-  int acquires = 0, relaxed_loads = 0, fences = 0, pauses = 0;
-  bool ordered = true;  // no fence since the last relaxed load without an acquire between
+  int acquires = 0, relaxed_loads = 0, pauses = 0;
+  bool ordered = true;  // the last load acquires
 
   std::uint32_t relaxed(const std::uint32_t* word) {
     ++relaxed_loads;
@@ -34,10 +35,6 @@ struct FakeWords {
   bool claim(std::uint32_t* word) { return std::exchange(*word, 1) == 0; }
   std::uint64_t now() const { return looks; }
   void pause() { ++pauses; }
-  void before_bulk_loads() {
-    ++fences;
-    EXPECT_TRUE(ordered);
-  }
 
  private:
   std::uint32_t look(const std::uint32_t* word) {
@@ -108,6 +105,7 @@ bool always_waits(const Chunks& chunks, World& world, unsigned seed) {
     for (int group = 0; group < world.plan.k_groups; ++group) {
       wait_for_rows(words, chunks, world.waits, state, {row, end, group});
       EXPECT_FALSE(state.failed);
+      EXPECT_TRUE(words.ordered);
       for (int at = row; at < end; ++at) {
         const int first = flags[static_cast<std::size_t>(at)];
         if (!world.open(first < 0 ? first : first + group)) return false;
@@ -210,9 +208,23 @@ TEST(ArrivalGates, AnOpenChunkCostsOneLookOnce) {
   for (int turn = 0; turn < 3; ++turn) {
     wait_for_rows(words, world.chunks, world.waits, state, {0, 64});
     EXPECT_EQ(words.acquires, 6);
-    EXPECT_EQ(words.fences, 6);
     EXPECT_EQ(words.relaxed_loads, 0);
   }
+}
+
+TEST(ArrivalGates, ALookRemembersWhatIsOpenAndWaitsForNothing) {
+  World world(64, {.shards = 4, .chunks = 2, .own = 0});
+  for (const int flag : {2, 3, 5}) world.set(flag);
+  FakeWords words;
+  GateState state;
+  look_at_rows(words, world.chunks, world.waits, state, {0, 48});
+  EXPECT_EQ(words.acquires, 4);  // of 2 to 5
+  EXPECT_FALSE(state.failed);
+  for (int flag = 0; flag < 8; ++flag) {
+    EXPECT_EQ(state.is_open(flag), flag == 2 || flag == 3 || flag == 5) << flag;
+  }
+  wait_for_rows(words, world.chunks, world.waits, state, {0, 32});
+  EXPECT_EQ(words.looks, 4U);
 }
 
 TEST(ArrivalGates, NobodyWaitsForRowsThatAreNotThere) {
@@ -258,7 +270,6 @@ TEST(ArrivalGates, APastDeadlineNamesTheChunk) {
   EXPECT_EQ(world.failure.epoch, kEpoch);
   EXPECT_EQ(world.failure.seen, kEpoch - 3);
   EXPECT_GT(words.looks, world.waits.timeout_ns);
-  EXPECT_EQ(words.fences, 1);
   const std::uint64_t before = words.looks;
   wait_for_rows(words, world.chunks, world.waits, state, {0, 64});  // waits for nothing any more
   EXPECT_EQ(words.looks, before);
@@ -294,6 +305,122 @@ TEST(ArrivalGates, TheGroupsFailureEndsAWait) {
   EXPECT_EQ(world.failure.failed, 2U);
   EXPECT_EQ(world.failure.chunk, 1);
   EXPECT_LT(words.looks, 600U);
+}
+
+// The word between the thread that waits and the one that loads.
+struct FakeStepWord {
+  std::function<void()> on_release = [] {};
+  int open = 0, acquires = 0, fences = 0;
+
+  int acquire() {
+    ++acquires;
+    return open;
+  }
+  void release(int count) {
+    open = count;
+    on_release();
+  }
+  void before_bulk_loads() { ++fences; }
+};
+
+// Leads through the k-groups of tiles while chunks arrive in a random order. Whenever a word is
+// looked at or written, the follower goes on as far as it may. How often it was at a k-group that
+// had not come.
+template <class Leading>
+int followed_too_early(unsigned seed) {
+  constexpr int kRows = 12;
+  World world(96, {.shards = 4, .own = 1, .k_groups = 3});
+  const std::vector<int> flags = world.flags_of_rows();
+  std::mt19937 random(seed);
+  std::vector<int> arrivals(world.flags.size());
+  std::iota(arrivals.begin(), arrivals.end(), 0);
+  std::shuffle(arrivals.begin(), arrivals.end(), random);
+  const int steps = world.m / kRows * world.plan.k_groups;
+  int early = 0, begun = 0;
+  FakeStepWord word;
+  FollowingSteps following;
+  const auto follow = [&] {
+    for (; begun < steps && following.next(word); ++begun) {
+      const int row = begun / world.plan.k_groups * kRows, group = begun % world.plan.k_groups;
+      const auto closed = [&](int first) { return first >= 0 && !world.open(first + group); };
+      early += std::any_of(flags.begin() + row, flags.begin() + row + kRows, closed) ? 1 : 0;
+    }
+  };
+  FakeWords words;
+  words.on_look = [&](FakeWords&) {
+    follow();
+    if (random() % 3 != 0 || arrivals.empty()) return;
+    world.set(arrivals.back());
+    arrivals.pop_back();
+  };
+  word.on_release = follow;
+  Leading leading;
+  GateState state;
+  for (int row = 0; row < world.m; row += kRows) {
+    for (int group = 0; group < world.plan.k_groups; ++group) {
+      EXPECT_TRUE(leading.next(word, [&] {
+        wait_for_rows(words, world.chunks, world.waits, state, {row, row + kRows, group});
+        return !state.failed;
+      }));
+    }
+  }
+  EXPECT_EQ(begun, steps);
+  return early;
+}
+
+template <class Leading>
+int followed_too_early() {
+  int early = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) early += followed_too_early<Leading>(seed);
+  return early;
+}
+
+struct TellsBeforeItWaits {
+  int open = 0;
+  template <class Word, class Wait>
+  bool next(Word& word, const Wait& wait) {
+    word.release(++open);
+    return wait();
+  }
+};
+struct CountsOneTooMany : LeadingSteps {
+  template <class Word, class Wait>
+  bool next(Word& word, const Wait& wait) {
+    const bool waited = LeadingSteps::next(word, wait);
+    word.release(word.open + 1);
+    return waited;
+  }
+};
+
+TEST(StepsOfAGate, TheFollowerIsNeverAtAStepThatIsNotOpen) {
+  EXPECT_EQ(followed_too_early<LeadingSteps>(), 0);
+  EXPECT_GT(followed_too_early<TellsBeforeItWaits>(), 0);
+  EXPECT_GT(followed_too_early<CountsOneTooMany>(), 0);
+}
+
+TEST(StepsOfAGate, TheFollowerReadsTheWordAgainOnlyWhereItsStepWasClosed) {
+  FakeStepWord word;
+  FollowingSteps following;
+  EXPECT_FALSE(following.next(word));
+  EXPECT_EQ(word.fences, 0);
+  word.open = 3;
+  for (int step = 0; step < 3; ++step) EXPECT_TRUE(following.next(word));
+  EXPECT_EQ(word.acquires, 2);
+  EXPECT_EQ(word.fences, 1);
+  word.open = 4;
+  EXPECT_TRUE(following.next(word));
+  EXPECT_EQ(word.fences, 2);  // what has come since is ordered, too
+  EXPECT_FALSE(following.next(word));
+}
+
+TEST(StepsOfAGate, AfterAFailedWaitAllAreOpen) {
+  FakeStepWord word;
+  LeadingSteps leading;
+  FollowingSteps following;
+  EXPECT_TRUE(leading.next(word, [] { return true; }));
+  EXPECT_FALSE(leading.next(word, [] { return false; }));
+  for (int step = 0; step < 1000; ++step) ASSERT_TRUE(following.next(word));
+  EXPECT_EQ(word.acquires, 1);
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
-// The steps of blocks that bring A, followed on the host.
+// The parts of blocks that bring A, followed on the host.
 #include "matmul/kernel/pull.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
-#include <set>
+#include <utility>
 #include <vector>
 
 #include "matmul/gated_arguments.hpp"
@@ -39,33 +40,26 @@ std::vector<PullCase> pull_cases() {
   return cases;
 }
 
-// All pullers of a case.
+// All warps of a case's pullers.
 struct Pulled {
-  Pulled(const PullCase& of, int count) : with(of), chunks(chunks_of(of.plan, of.m, of.k)) {
+  Pulled(const PullCase& of, int pullers) : with(of), chunks(chunks_of(of.plan, of.m, of.k)) {
     pull.groups = groups_of(of.plan);
-    pull.pullers = count;
+    pull.pullers = pullers;
     pull.columns = static_cast<int>(of.k);
   }
 
-  std::vector<PullStep> steps(int puller) const {
-    PullWalk walk(chunks, pull, puller);
-    std::vector<PullStep> steps;
-    for (PullStep step; walk.next(step);) steps.push_back(step);
-    return steps;
+  int warps() const { return pull.pullers * kPullWarps; }
+  std::vector<PullPart> parts(int warp) const {
+    PullWalk walk(chunks, pull, warp);
+    std::vector<PullPart> parts;
+    for (PullPart part; walk.next(part);) parts.push_back(part);
+    return parts;
   }
-
-  // Each part ends once, with its last step; `flags`: those of its parts, in order.
-  std::vector<int> flags(int puller) const {
-    std::vector<int> flags;
-    bool begins = true;
-    for (const PullStep& step : steps(puller)) {
-      const int flag = step.shard * chunks.k_groups + step.k_group;
-      if (begins) flags.push_back(flag);
-      EXPECT_EQ(flags.back(), flag);
-      begins = step.last;
-    }
-    EXPECT_TRUE(begins);
-    return flags;
+  int position(const PullPart& part) const {
+    return (part.shard - with.plan.own + with.plan.shards) % with.plan.shards;
+  }
+  int rows_of_shard(int shard) const {
+    return std::clamp(chunks.m - shard * chunks.shard_rows, 0, chunks.shard_rows);
   }
 
   const PullCase with;
@@ -78,49 +72,78 @@ TEST(Pullers, BringEveryRowOfEveryKGroupOnce) {
     for (const int count : {2, 20}) {
       const Pulled pulled(with, count);
       std::map<std::pair<int, int>, int> brought;  // row and k-group
-      for (int puller = 0; puller < count; ++puller) {
-        for (const PullStep& step : pulled.steps(puller)) {
-          ASSERT_LE(step.rows, kMostPullRows);
-          ASSERT_LE(step.rows * pulled.chunks.k_group * 2, kPullStageBytes);
-          ASSERT_NE(step.shard, with.plan.own);
-          for (int row = step.row; row < step.row + step.rows; ++row) {
-            ASSERT_EQ(row / pulled.chunks.shard_rows, step.shard);
-            ASSERT_EQ(++brought[std::pair(row, step.k_group)], 1);
+      for (int warp = 0; warp < pulled.warps(); ++warp) {
+        for (const PullPart& part : pulled.parts(warp)) {
+          ASSERT_GT(part.rows, 0);
+          ASSERT_NE(part.shard, with.plan.own);
+          for (int row = part.row; row < part.row + part.rows; ++row) {
+            ASSERT_EQ(row / pulled.chunks.shard_rows, part.shard);
+            ASSERT_EQ(++brought[std::pair(row, part.k_group)], 1);
           }
         }
       }
-      const int own_begin = std::min(pulled.chunks.m, with.plan.own * pulled.chunks.shard_rows);
-      const int own_end = std::min(pulled.chunks.m, own_begin + pulled.chunks.shard_rows);
+      const int rows = pulled.chunks.m - pulled.rows_of_shard(with.plan.own);
       const auto groups = (static_cast<int>(with.k) - 1) / pulled.chunks.k_group + 1;
-      ASSERT_EQ(static_cast<int>(brought.size()), (pulled.chunks.m - own_end + own_begin) * groups);
+      ASSERT_EQ(static_cast<int>(brought.size()), rows * groups);
     }
   }
 }
 
-// The last one to bring its part of a flag opens it, so each has to have a part of each.
-TEST(Pullers, HaveAPartOfEachFlagInTheOrderOfTheModel) {
+// Whose part makes the sum whole opens the flag.
+TEST(Pullers, CountAllRowsOfAFlag) {
+  for (const PullCase& with : pull_cases()) {
+    const Pulled pulled(with, 4);
+    std::map<std::pair<int, int>, int> counted;  // shard and k-group
+    for (int warp = 0; warp < pulled.warps(); ++warp) {
+      for (const PullPart& part : pulled.parts(warp)) {
+        ASSERT_EQ(part.shard_rows, pulled.rows_of_shard(part.shard));
+        counted[std::pair(part.shard, part.k_group)] += part.rows;
+      }
+    }
+    for (const auto& [flag, rows] : counted) ASSERT_EQ(rows, pulled.rows_of_shard(flag.first));
+  }
+}
+
+// A group's k-groups come one after another, as in the model.
+TEST(Pullers, GoThroughGroupsAndKGroupsInTheOrderOfTheModel) {
   for (const PullCase& with : pull_cases()) {
     const auto trace =
         modelled_arrival(with.plan, {.m = with.m, .bytes_per_row = 2 * with.k}, {}, "");
     ASSERT_TRUE(trace.is_ok()) << trace.status().to_string();
-    std::vector<int> expected;
-    for (const ArrivedChunk& each : trace->arrivals) expected.push_back(each.chunk);
-    const Pulled pulled(with, 20);
-    for (int puller = 0; puller < 20; ++puller) ASSERT_EQ(pulled.flags(puller), expected);
+    std::map<std::pair<int, int>, std::size_t> turn;  // of a shard's k-group
+    for (std::size_t i = 0; i < trace->arrivals.size(); ++i) {
+      const int flag = trace->arrivals[i].chunk;
+      turn[std::pair(flag / with.plan.k_groups, flag % with.plan.k_groups)] = i;
+    }
+    const Pulled pulled(with, 4);
+    for (int warp = 0; warp < pulled.warps(); ++warp) {
+      std::size_t last = 0;
+      for (const PullPart& part : pulled.parts(warp)) {
+        const auto found = turn.find(std::pair(part.shard, part.k_group));
+        ASSERT_NE(found, turn.end());
+        ASSERT_GE(found->second, last);
+        last = found->second;
+      }
+    }
   }
 }
 
-TEST(Pullers, HavePartsOfAboutTheSameSize) {
-  const Pulled pulled({1277, 4096, {.shards = 3, .k_groups = 8}}, 20);
-  std::set<int> rows;
-  for (int puller = 0; puller < 20; ++puller) {
-    int sum = 0;
-    for (const PullStep& step : pulled.steps(puller)) {
-      if (step.shard == 1 && step.k_group == 0) sum += step.rows;
+TEST(Pullers, HaveAboutAsManyRowsInFewParts) {
+  // Two groups of three and four shards of 160 rows; the last one has 157.
+  const Pulled pulled({1277, 4096, {.shards = 8, .k_groups = 8, .shard_groups = 2}}, 2);
+  for (int warp = 0; warp < pulled.warps(); ++warp) {
+    std::map<std::pair<int, int>, int> rows, parts;  // of a group and k-group
+    for (const PullPart& part : pulled.parts(warp)) {
+      const std::pair of(pulled.pull.groups.at(pulled.position(part)), part.k_group);
+      rows[of] += part.rows;
+      ++parts[of];
     }
-    rows.insert(sum);
+    ASSERT_EQ(rows.size(), 16U);
+    for (const auto& [of, sum] : rows) {
+      ASSERT_NEAR(sum, of.first == 0 ? 20 : 26, 1);  // of 480 and 637
+      ASSERT_LE(parts[of], 2);
+    }
   }
-  EXPECT_EQ(rows, (std::set<int>{21, 22}));  // of 426
 }
 
 }  // namespace

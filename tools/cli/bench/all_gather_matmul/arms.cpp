@@ -60,13 +60,13 @@ class ArmFlags {
     auto flags = std::make_shared<ArmFlags>();
     const ArrivalPlan& plan = setting.call.plan;
     flags->bytes_ = static_cast<std::size_t>(plan.flags()) * sizeof(std::uint32_t);
-    flags->closed_ = setting.from_host || setting.pullers > 0;
     TUTTI_ASSIGN(flags->flags_, device.allocate(flags->bytes_ + sizeof(std::uint32_t)));
     TUTTI_ASSIGN(flags->counters_, device.allocate(flags->bytes_));
     TUTTI_TRY(device.fill(flags->counters_.get(), 0, flags->bytes_));
     TUTTI_ASSIGN(flags->failure_, device.allocate(sizeof(GateFailure)));
     const GateFailure none;
     TUTTI_TRY(device.copy(flags->failure_.get(), &none, sizeof none));
+    flags->closed_ = setting.from_host || setting.pullers > 0;
     if (!setting.trace) return flags;
     const std::vector<ReplayedArrival> replay = replay_of(*setting.trace);
     flags->timeout_ns_ += replay.empty() ? 0 : replay.back().ns;

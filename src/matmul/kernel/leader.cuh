@@ -1,0 +1,72 @@
+// One thread that waits for what the producer of its block loads, ahead of it.
+#pragma once
+
+#include "matmul/kernel/ring.cuh"
+#include "matmul/kernel/steps.hpp"
+
+namespace tutti {
+
+// A word in shared memory: how many steps are open.
+struct StepWord {
+  std::uint32_t address;
+
+  __device__ __forceinline__ int acquire() const {
+    int count;
+    asm volatile("ld.acquire.cta.shared::cta.u32 %0, [%1];"
+                 : "=r"(count)
+                 : "r"(address)
+                 : "memory");
+    return count;
+  }
+  __device__ __forceinline__ void release(int count) const {
+    asm volatile("st.release.cta.shared::cta.u32 [%0], %1;" ::"r"(address), "r"(count) : "memory");
+  }
+  // Before this fence, which is the issuing thread's, TMA does not see what was acquired. A fence
+  // of shared memory, too, would first wait for all of the thread's own accesses, which takes as
+  // long as an acquire.
+  __device__ __forceinline__ void before_bulk_loads() const {
+    asm volatile("fence.proxy.async.global;" ::: "memory");
+  }
+};
+
+// Nothing where the gate is always open.
+template <class Tiles, class Gate>
+struct Leader {
+  const OwnMatmulArguments& arguments;
+  const Gate& gate;
+  int rank;  // in the cluster
+  StepWord word;
+  typename Gate::Seen seen = {};
+
+  __device__ __forceinline__ GroupOfRows rows_of(const TileWork& tile, int group) const {
+    const int end = tile.row + Tiles::kM;
+    return {tile.row, end < tile.end ? end : tile.end, group};
+  }
+
+  // Before the block's threads meet, and beside what the others do then.
+  __device__ __forceinline__ void begin(int cluster) {
+    if constexpr (Gate::kWaits) {
+      word.release(0);
+      typename Gate::Cursor cursor;
+      if (cluster >= gate.tiles(arguments)) return;
+      gate.look(seen, rows_of(work_of<Tiles>(arguments, gate, cursor, {cluster, rank}), 0));
+    }
+  }
+
+  __device__ __forceinline__ void run(int cluster, int clusters) {
+    if constexpr (Gate::kWaits) {
+      LeadingSteps steps;
+      typename Gate::Cursor cursor;
+      const int columns = arguments.stages_of_k * Tiles::kK, at_once = gate.k_group(arguments);
+      for (int index = cluster; index < gate.tiles(arguments); index += clusters) {
+        const TileWork tile = work_of<Tiles>(arguments, gate, cursor, {index, rank});
+        for (int k = 0, group = 0; k < columns; k += at_once, ++group) {
+          const GroupOfRows rows = rows_of(tile, group);
+          if (!steps.next(word, [&] { return gate.wait(seen, rows); })) return;
+        }
+      }
+    }
+  }
+};
+
+}  // namespace tutti
