@@ -38,11 +38,6 @@ __device__ __forceinline__ bool ArrivalGate::wait(Seen& seen, GroupOfRows rows) 
   return !seen.failed;
 }
 
-__device__ __forceinline__ void ArrivalGate::look(Seen& seen, GroupOfRows rows) const {
-  SystemWords words;
-  look_at_rows(words, chunks, waits, seen, rows);
-}
-
 // Sets the flags in the order of their times, unless a wait fails.
 __device__ __forceinline__ void ArrivalGate::replay() const {
   constexpr unsigned kTurnsPerLook = 256;

@@ -71,7 +71,6 @@ struct ArrivalGate {
 #ifdef __CUDACC__
   __device__ void open(State& state, const StepWord& word) const;
   __device__ bool wait(Seen& seen, GroupOfRows rows) const;
-  __device__ void look(Seen& seen, GroupOfRows rows) const;
   __device__ void replay() const;
   __device__ void pull() const {}
 #endif

@@ -134,16 +134,4 @@ TUTTI_ORDER_INLINE void wait_for_rows(Words& words, const Chunks& chunks, const 
   }
 }
 
-// Remembers which of these are open, and waits for none.
-template <class Words, class Chunks>
-TUTTI_ORDER_INLINE void look_at_rows(Words& words, const Chunks& chunks, const ArrivalWaits& waits,
-                                     GateState& state, GroupOfRows rows) {
-  for (int row = rows.begin; row < rows.end;) {
-    const auto chunk = chunks.at(row);
-    const int flag = chunk.flag + rows.k_group;
-    if (chunk.flag >= 0 && waits.opens(words.acquire(waits.flags + flag))) state.open(flag);
-    row = chunk.end;
-  }
-}
-
 }  // namespace tutti

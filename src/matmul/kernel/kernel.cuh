@@ -62,9 +62,10 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
   const int clusters = (static_cast<int>(gridDim.x) - pullers) / blocks;
   constexpr int kReplaying = Tiles::kConsumers * 128 + 32, kLeading = kReplaying + 32;
   const StepWord word{base + Layout::kSteps};
-  Leader<Tiles, Gate> leader{arguments, gate, rank, word};
-  if (threadIdx.x == 0) stages.init(blocks);
-  if (threadIdx.x == kLeading) leader.begin(cluster);
+  if (threadIdx.x == 0) {
+    stages.init(blocks);
+    if (Gate::kWaits) word.release(0);
+  }
   if (blocks > 1) ptx::cluster_sync();
   __syncthreads();
 
@@ -73,7 +74,9 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
   if (warpgroup == Tiles::kConsumers) {
     ptx::give_registers<kProducerRegisters>();
     if (blockIdx.x == 0 && threadIdx.x == kReplaying) gate.replay();
-    if (threadIdx.x == kLeading) leader.run(cluster, clusters);
+    if (threadIdx.x == kLeading) {
+      Leader<Tiles, Gate>{arguments, gate, rank, word}.run(cluster, clusters);
+    }
     if (threadIdx.x % 128 == 0) {
       ptx::prefetch_map(arguments.a);
       const StageCursor begin{stages.count, 0, 1};  // the first round finds all stages empty

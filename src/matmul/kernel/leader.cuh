@@ -38,21 +38,6 @@ struct Leader {
   StepWord word;
   typename Gate::Seen seen = {};
 
-  __device__ __forceinline__ GroupOfRows rows_of(const TileWork& tile, int group) const {
-    const int end = tile.row + Tiles::kM;
-    return {tile.row, end < tile.end ? end : tile.end, group};
-  }
-
-  // Before the block's threads meet, and beside what the others do then.
-  __device__ __forceinline__ void begin(int cluster) {
-    if constexpr (Gate::kWaits) {
-      word.release(0);
-      typename Gate::Cursor cursor;
-      if (cluster >= gate.tiles(arguments)) return;
-      gate.look(seen, rows_of(work_of<Tiles>(arguments, gate, cursor, {cluster, rank}), 0));
-    }
-  }
-
   __device__ __forceinline__ void run(int cluster, int clusters) {
     if constexpr (Gate::kWaits) {
       LeadingSteps steps;
@@ -60,8 +45,9 @@ struct Leader {
       const int columns = arguments.stages_of_k * Tiles::kK, at_once = gate.k_group(arguments);
       for (int index = cluster; index < gate.tiles(arguments); index += clusters) {
         const TileWork tile = work_of<Tiles>(arguments, gate, cursor, {index, rank});
-        for (int k = 0, group = 0; k < columns; k += at_once, ++group) {
-          const GroupOfRows rows = rows_of(tile, group);
+        const int end = tile.row + Tiles::kM;
+        GroupOfRows rows{tile.row, end < tile.end ? end : tile.end};
+        for (int k = 0; k < columns; k += at_once, ++rows.k_group) {
           if (!steps.next(word, [&] { return gate.wait(seen, rows); })) return;
         }
       }

@@ -7,33 +7,46 @@
 namespace tutti {
 
 // Units of 16 bytes that a thread has on their way.
-inline constexpr int kPullUnits = 16;
+inline constexpr int kPullUnits = 24;
 
-// Where a lane is that has each 32nd unit of a part's rows, one row after another.
-struct PullCursor {
-  std::int64_t at;    // bytes
-  std::int64_t skip;  // from a row's end to the next one's begin
-  int unit;           // of its row
-  int units;          // of a row
+// Rows of a part in units. From one of a lane's units to its next, 32 units on, it goes so many
+// rows and units further.
+struct PullRows {
+  int units;  // of a row
+  int rows, left;
 
-  __device__ __forceinline__ PullCursor(std::int64_t begin, std::int64_t pitch, int lane,
-                                        int row_units)
-      : at(begin + 16 * lane), skip(pitch - 16 * row_units), unit(lane), units(row_units) {
-    settle();
-  }
+  __device__ __forceinline__ explicit PullRows(int of_row)
+      : units(of_row), rows(of_row > 32 ? 0 : 32 / of_row), left(32 - rows * of_row) {}
+};
+
+// Where a lane is in a matrix.
+class PullCursor {
+ public:
+  __device__ __forceinline__ PullCursor(const PullRows& rows, std::byte* begin, std::int64_t pitch,
+                                        int lane)
+      : unit_(lane % rows.units),
+        units_(rows.units),
+        left_(rows.left),
+        step_(rows.rows * pitch + 16 * rows.left),
+        wrap_(pitch - 16 * rows.units),
+        at_(begin + lane / rows.units * pitch + 16 * unit_) {}
+
   // The present place; then it is at the next one.
-  __device__ __forceinline__ std::int64_t next() {
-    const std::int64_t place = at;
-    at += 16 * 32;
-    unit += 32;
-    settle();
+  __device__ __forceinline__ std::byte* next() {
+    std::byte* const place = at_;
+    at_ += step_;
+    unit_ += left_;
+    if (unit_ >= units_) {
+      unit_ -= units_;
+      at_ += wrap_;
+    }
     return place;
   }
 
  private:
-  __device__ __forceinline__ void settle() {
-    for (; unit >= units; unit -= units) at += skip;
-  }
+  int unit_, units_, left_;
+  std::int64_t step_, wrap_;  // bytes
+  std::byte* at_;
 };
 
 // One warp of a puller.
@@ -41,27 +54,32 @@ struct Puller {
   const KGroupGate& gate;
   int lane;
 
-  // All loads of a round are on their way before the first store waits for one.
-  __device__ __forceinline__ void copy(const PullPart& part) const {
+  // All loads of a round are on their way before the first store waits for one. After the first
+  // ones `meanwhile` runs.
+  template <class Meanwhile>
+  __device__ __forceinline__ void copy(const PullPart& part, const Meanwhile& meanwhile) const {
     const ArrivalPull& pull = gate.pulled;
     const ArrivalChunks& chunks = gate.chunks;
-    const std::int64_t first = part.k_group * chunks.k_group;
-    const std::int64_t left = pull.columns - first;
-    const int row_units = static_cast<int>(left < chunks.k_group ? left : chunks.k_group) / 8;
-    const std::byte* const shard = pull.shard[part.shard];
+    const int first = part.k_group * chunks.k_group, left = pull.columns - first;
+    const PullRows rows((left < chunks.k_group ? left : chunks.k_group) / 8);
     const std::int64_t shard_row = part.row - part.shard * chunks.shard_rows;
-    PullCursor from(shard_row * pull.shard_pitch + 2 * first, pull.shard_pitch, lane, row_units);
-    PullCursor to(part.row * pull.pitch + 2 * first, pull.pitch, lane, row_units);
-    const int units = part.rows * row_units;
-    for (int unit = lane; unit < units; unit += 32 * kPullUnits) {
+    const std::byte* const shard =
+        pull.shard[part.shard] + shard_row * pull.shard_pitch + std::int64_t{2} * first;
+    PullCursor from(rows, const_cast<std::byte*>(shard), pull.shard_pitch, lane);
+    PullCursor to(rows, pull.to + part.row * pull.pitch + std::int64_t{2} * first, pull.pitch,
+                  lane);
+    const int units = part.rows * rows.units;
+    for (int round = 0; round < units; round += 32 * kPullUnits) {
+      const int unit = round + lane;
       uint4 values[kPullUnits];
 #pragma unroll
       for (int i = 0; i < kPullUnits; ++i) {
-        if (unit + 32 * i < units) device::impl::load_relaxed(values[i], shard + from.next());
+        if (unit + 32 * i < units) device::impl::load_relaxed(values[i], from.next());
       }
+      if (round == 0) meanwhile();
 #pragma unroll
       for (int i = 0; i < kPullUnits; ++i) {
-        if (unit + 32 * i < units) ptx::store_words(pull.to + to.next(), values[i]);
+        if (unit + 32 * i < units) ptx::store_words(to.next(), values[i]);
       }
     }
   }
@@ -93,10 +111,13 @@ __device__ __forceinline__ void KGroupGate::pull() const {
   const int thread = static_cast<int>(threadIdx.x);
   const Puller puller{*this, thread % 32};
   PullWalk walk(chunks, pulled, static_cast<int>(blockIdx.x) * kPullWarps + thread / 32);
-  for (PullPart part; walk.next(part);) {
-    puller.copy(part);
-    puller.count(part);
+  PullPart before;  // not yet counted; at first none
+  for (PullPart part; walk.next(part); before = part) {
+    puller.copy(part, [&] {
+      if (before.rows > 0) puller.count(before);
+    });
   }
+  if (before.rows > 0) puller.count(before);
 }
 
 }  // namespace tutti

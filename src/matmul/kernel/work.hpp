@@ -69,11 +69,9 @@ struct OpenGate {
   TUTTI_ORDER_INLINE int pullers() const { return 0; }
 #ifdef __CUDACC__
   // In the thread that issues the loads: until the thread that waits has opened the next k-group of
-  // a tile. That thread waits until rows are there; false: in vain. What it looks at before is then
-  // known.
+  // a tile. That thread waits until rows are there; false: in vain.
   __device__ void open(State& /*state*/, const StepWord& /*word*/) const {}
   __device__ bool wait(Seen& /*seen*/, GroupOfRows /*rows*/) const { return true; }
-  __device__ void look(Seen& /*seen*/, GroupOfRows /*rows*/) const {}
   // Run by one thread of the grid that has nothing else to do.
   __device__ void replay() const {}
   // Run by all threads of a puller.

@@ -212,21 +212,6 @@ TEST(ArrivalGates, AnOpenChunkCostsOneLookOnce) {
   }
 }
 
-TEST(ArrivalGates, ALookRemembersWhatIsOpenAndWaitsForNothing) {
-  World world(64, {.shards = 4, .chunks = 2, .own = 0});
-  for (const int flag : {2, 3, 5}) world.set(flag);
-  FakeWords words;
-  GateState state;
-  look_at_rows(words, world.chunks, world.waits, state, {0, 48});
-  EXPECT_EQ(words.acquires, 4);  // of 2 to 5
-  EXPECT_FALSE(state.failed);
-  for (int flag = 0; flag < 8; ++flag) {
-    EXPECT_EQ(state.is_open(flag), flag == 2 || flag == 3 || flag == 5) << flag;
-  }
-  wait_for_rows(words, world.chunks, world.waits, state, {0, 32});
-  EXPECT_EQ(words.looks, 4U);
-}
-
 TEST(ArrivalGates, NobodyWaitsForRowsThatAreNotThere) {
   // 5 rows in 8 shards of one, and 9 rows in 4 of 3, the last of which has none; 3 chunks of one.
   // Shards of 4 rows in 3 chunks have 2, 2 and none.
