@@ -21,7 +21,6 @@ constexpr Name<ArrivalTransport> kArrivalTransports[] = {
 // the SMs or less, as where ranks share a GPU, has fewer.
 constexpr int kMostPullers = 16;
 constexpr int kMultiprocessorsPerPuller = 4;
-constexpr int kUsualKGroups = 8;
 // The ranks meet once more behind a kernel that pulls; with copy engines, beside it.
 constexpr double kMeetingBehindUs = 9;
 
@@ -31,27 +30,16 @@ int pullers_of(int multiprocessors) {
 }
 
 // Empty: pullers can bring it.
-std::string why_not_pulled(const TransportQuestion& question, const ArrivalPlan& plan) {
-  const MatmulProblem& problem = question.problem;
-  if (pullers_of(question.multiprocessors) == 0) {
-    return fmt::format("{} SMs are too few for blocks that pull", question.multiprocessors);
-  }
-  const std::size_t row_bytes = k_group_columns(plan, problem.k) * size_of(problem.dtype);
-  if (row_bytes > kMostPulledRowBytes) {
-    return fmt::format("k is {}: {} k-groups have rows of {} bytes, pullers take at most {}",
-                       problem.k, plan.k_groups, row_bytes, kMostPulledRowBytes);
-  }
-  return {};
+std::string why_not_pulled(const TransportQuestion& question) {
+  if (pullers_of(question.multiprocessors) > 0) return {};
+  return fmt::format("{} SMs are too few for blocks that pull", question.multiprocessors);
 }
 
-// A flag for each k-group of a shard; more of them where rows are long.
+// A flag for each k-group of a shard.
 ArrivalPlan pulled_plan(const TransportQuestion& question) {
-  constexpr std::size_t kStages = kMostPulledRowBytes / 2 / kMatmulTileK;  // of a k-group, at most
-  const std::size_t stages = ceil_div(question.problem.k, std::size_t{kMatmulTileK});
-  const auto least = static_cast<int>(ceil_div(stages, kStages));
-  return {.shards = question.plan.shards,
-          .own = question.plan.own,
-          .k_groups = std::clamp(least, kUsualKGroups, kMostArrivalFlags / question.plan.shards)};
+  constexpr int kKGroups = 8;
+  static_assert(kKGroups * kMostArrivalShards <= kMostArrivalFlags);
+  return {.shards = question.plan.shards, .own = question.plan.own, .k_groups = kKGroups};
 }
 
 GatheredRows gathered_rows(const MatmulProblem& problem) {
@@ -126,12 +114,12 @@ std::string ChosenTransport::text() const {
 Result<ChosenTransport> choose_transport(const TransportQuestion& question) {
   ChosenTransport by_copy_engine{.plan = question.plan, .tiling = question.tiling};
   if (question.forced == ArrivalTransport::kCopyEngine) return by_copy_engine;
-  const ArrivalPlan plan = pulled_plan(question);
-  const std::string why = why_not_pulled(question, plan);
+  const std::string why = why_not_pulled(question);
   if (!why.empty()) {
     if (!question.forced) return by_copy_engine;
     return Status(StatusCode::kUnsupported, why);
   }
+  const ArrivalPlan plan = pulled_plan(question);
   auto [call, pullers] = pulled_forecast(question, plan);
   if (!question.forced) {
     TUTTI_ASSIGN(by_copy_engine.copy_engine_us, predict_copy_engine(question));

@@ -12,7 +12,6 @@ namespace {
 
 using test::problem_of;
 using test::tile_named;
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 TransportQuestion question_of(std::size_t m, std::size_t n, std::size_t k, int ranks) {
@@ -74,16 +73,6 @@ TEST(Transport, WhatPullersCannotBringIsRefusedOnlyWhereTheyAreForced) {
   EXPECT_EQ(refused.status().message(), "6 SMs are too few for blocks that pull");
   few.multiprocessors = 42;
   EXPECT_EQ(choose_transport(forced(few, ArrivalTransport::kPull))->pullers, 10);
-
-  constexpr std::size_t kLong = std::size_t{16} * 16384 + 64;  // two ranks: 64 k-groups
-  const auto longer =
-      choose_transport(forced(question_of(64, 64, kLong, 2), ArrivalTransport::kPull));
-  ASSERT_TRUE(longer.is_ok());
-  EXPECT_EQ(longer->plan.k_groups, 17);
-  const auto longest =
-      choose_transport(forced(question_of(64, 64, kLong, 16), ArrivalTransport::kPull));
-  EXPECT_EQ(longest.status().code(), StatusCode::kUnsupported);
-  EXPECT_THAT(longest.status().message(), HasSubstr("pullers take at most 32768"));
 }
 
 TEST(Transport, AForcedTileIsKept) {
