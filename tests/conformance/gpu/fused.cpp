@@ -453,7 +453,8 @@ void missing_in_pipeline(Rank& rank) {
     (void)wait_for_failure(rank.group);
     return;
   }
-  AllGatherMatmul call = layer.call(1, "pipelined_shift");
+  // Where the first call had its A: at a new place the ranks would compare, on the host.
+  AllGatherMatmul call = layer.call(0, "pipelined_shift");
   call.timeout = milliseconds(300);
   require_ok(all_gather_matmul(rank.group, call));
   require_failure(layer.finish(), StatusCode::kTimeout,

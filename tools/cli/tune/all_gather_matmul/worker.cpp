@@ -208,6 +208,7 @@ class SizeTuner {
 
   void keep(const std::vector<std::size_t>& which) {
     std::vector<std::unique_ptr<Contender>> kept;
+    kept.reserve(which.size());
     for (const std::size_t each : which) kept.push_back(std::move(contenders_[each]));
     contenders_ = std::move(kept);
   }
