@@ -205,8 +205,9 @@ Result<std::optional<Instead>> instead_of(const Communicator& communicator,
                                           MatmulEngine& engine) {
   std::optional<Instead> instead;
   const bool unsupported = status.code() == StatusCode::kUnsupported;
-  // Every rank is told that one has no memory for a pipeline.
-  const bool exhausted = status.code() == StatusCode::kResourceExhausted && pipelines_it(checked);
+  // Every rank is told that one has no memory for a pipeline. Fused calls in captures may be too
+  // many, on one rank alone: it still gathers with the others.
+  const bool exhausted = status.code() == StatusCode::kResourceExhausted;
   if (!checked.selected.is_by_table() || !(unsupported || exhausted)) return instead;
   instead.emplace(Instead{unfused_instead(checked.selected, status.message())});
   if (!fuses(checked)) return instead;

@@ -14,7 +14,7 @@
 
 namespace tutti::fused {
 
-// Of each rank, words_per_rank(program) words, in memory that all ranks address. All hold the epoch
+// Of each rank, words_per_rank(program) words, in memory that all ranks address. None is beyond
 // `epoch` before the first call, which has the next one.
 struct HostPipelineWords {
   std::vector<std::uint64_t*> words = {};

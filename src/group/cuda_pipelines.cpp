@@ -148,7 +148,7 @@ class CudaPipelines : public PipelineBackend {
     const std::uint64_t number = hooks_.record.begin(call);
     const std::uint32_t signature = signature_of(call);
     const std::chrono::nanoseconds timeout = limited(call.timeout);
-    const StreamWaits::Call watched{.epoch = barrier_->waits().next_epoch(),
+    const StreamWaits::Call watched{.epoch = word_value(barrier_->waits().next_epoch(), signature),
                                     .sequence = number,
                                     .timeout_ns = static_cast<std::uint64_t>(timeout.count()),
                                     .noted = barrier_->note(signature),

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "fused/host_fused.hpp"
@@ -76,8 +77,10 @@ class HostPipelines : public PipelineBackend {
     for (std::byte* const at : prepared.memory->at) {
       words.push_back(reinterpret_cast<std::uint64_t*>(at));
     }
+    const std::uint64_t value =
+        word_value(prepared.epoch + 1, static_cast<std::uint32_t>(Hash().add(call.text).value()));
     fused::HostPipeline runtime(prepared.buffers_of(variant, group_.bootstrap().rank(), shard),
-                                {.words = std::move(words), .epoch = prepared.epoch},
+                                {.words = std::move(words), .epoch = value - 1},
                                 host_multiply(call.product), patience);
     return run_call(variant.program, variant.list, buffers_of(variant.program, call), runtime);
   }

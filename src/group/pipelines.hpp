@@ -24,6 +24,13 @@
 
 namespace tutti {
 
+// What the words of a pipeline's call are set to. It grows from call to call. Ranks whose calls are
+// not alike have different values, so that one of them waits in vain and finds the difference, and
+// the other one does not end either.
+inline std::uint64_t word_value(std::uint64_t epoch, std::uint32_t signature) {
+  return epoch << 16 | (signature & 0xffff);
+}
+
 inline constexpr std::size_t kMostKeptPipelines = 16;
 inline constexpr std::size_t kMostShardPlaces = 64;  // of each pipeline
 

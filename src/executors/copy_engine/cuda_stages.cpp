@@ -68,6 +68,7 @@ void CudaStages::have_pulled() {
                     .value = arrivals_.value,
                     .word32 = arrivals_.go});
   write_words();
+  record_met(lane_.stream);  // the kernel of a graph begins behind the word that it waits for
   if (status_.is_ok()) status_ = arrivals_.pull(pieces);
 }
 
@@ -85,8 +86,12 @@ void CudaStages::reduce(const KernelArgs& part, Publish) {
     write_words();
     if (status_.is_ok()) status_ = launch_on_cuda(cuda_, body_, part, stream_);
   }
+  if (!arrivals_.pull) record_met(stream_);
+}
+
+void CudaStages::record_met(Stream stream) {
   CudaEvent const met = std::exchange(arrivals_.met, nullptr);  // once
-  if (met != nullptr && status_.is_ok()) status_ = cuda_.record_event(met, stream_);
+  if (met != nullptr && status_.is_ok()) status_ = cuda_.record_event(met, stream);
 }
 
 void CudaStages::copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) {

@@ -55,6 +55,7 @@ class CudaStages : public Stages {
   void copy_and_announce(const CudaCopy& copy);
   void have_pulled();
   void write_words();
+  void record_met(Stream stream);
   Mark mark(Stream stream);
   void wait(Stream stream, Mark mark);
 

@@ -30,6 +30,7 @@ struct SystemWords {
 
 __device__ __forceinline__ void ArrivalGate::open(State& state, const StepWord& word) const {
   ptx::spin([&] { return state.next(word); }, patience());
+  word.tell_begun(state.begun());
 }
 
 __device__ __forceinline__ bool ArrivalGate::wait(Seen& seen, GroupOfRows rows) const {

@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// A word in shared memory: how many steps are open.
+// Two words in shared memory: how many steps are open, and how many the producer has begun.
 struct StepWord {
   std::uint32_t address;
 
@@ -20,6 +20,19 @@ struct StepWord {
   }
   __device__ __forceinline__ void release(int count) const {
     asm volatile("st.release.cta.shared::cta.u32 [%0], %1;" ::"r"(address), "r"(count) : "memory");
+  }
+  // A hint, which orders nothing.
+  __device__ __forceinline__ void tell_begun(int count) const {
+    asm volatile("st.relaxed.cta.shared::cta.u32 [%0], %1;" ::"r"(address + 4), "r"(count)
+                 : "memory");
+  }
+  __device__ __forceinline__ int begun() const {
+    int count;
+    asm volatile("ld.relaxed.cta.shared::cta.u32 %0, [%1];"
+                 : "=r"(count)
+                 : "r"(address + 4)
+                 : "memory");
+    return count;
   }
   // Before this fence, which is the issuing thread's, TMA does not see what was acquired. A fence
   // of shared memory, too, would first wait for all of the thread's own accesses, which takes as
@@ -38,6 +51,17 @@ struct Leader {
   StepWord word;
   typename Gate::Seen seen = {};
 
+  // It is not more than two steps ahead: who polls flags that are needed much later takes bandwidth
+  // of the L2 from what brings A.
+  __device__ __forceinline__ void await_producer(int opened) const {
+    const auto is_near = [&] {
+      if (word.begun() >= opened - 1) return true;
+      __nanosleep(200);
+      return false;
+    };
+    ptx::spin(is_near, gate.patience());
+  }
+
   __device__ __forceinline__ void run(int cluster, int clusters) {
     if constexpr (Gate::kWaits) {
       LeadingSteps steps;
@@ -48,6 +72,7 @@ struct Leader {
         const int end = tile.row + Tiles::kM;
         GroupOfRows rows{tile.row, end < tile.end ? end : tile.end};
         for (int k = 0; k < columns; k += at_once, ++rows.k_group) {
+          await_producer(steps.opened());
           if (!steps.next(word, [&] { return gate.wait(seen, rows); })) return;
         }
       }

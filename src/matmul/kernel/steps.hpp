@@ -21,6 +21,7 @@ class LeadingSteps {
     word.release(open_);
     return waited;
   }
+  TUTTI_ORDER_INLINE int opened() const { return open_; }
 
  private:
   int open_ = 0;
@@ -41,6 +42,7 @@ class FollowingSteps {
     ++begun_;
     return true;
   }
+  TUTTI_ORDER_INLINE int begun() const { return begun_; }
 
  private:
   int open_ = 0, begun_ = 0;

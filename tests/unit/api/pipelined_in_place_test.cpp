@@ -87,7 +87,11 @@ TEST(PipelinedInPlace, ShardsAtDifferentPlacesAreCopied) {
 
 // A rank that is alone at its place waits for the others to agree to it.
 TEST(PipelinedInPlace, ARankAtAnotherPlaceIsNamed) {
-  for (const bool both_new : {false, true}) {
+  // Of the first two, one place is known to all ranks; of the last, both are, so nobody asks.
+  struct Places {
+    bool both_known, both_new;
+  };
+  for (const auto [both_known, both_new] : {Places{false, false}, {false, true}, {true, false}}) {
     auto groups = groups_of(2);
     on_all_ranks(2, [&](int rank) {
       Communicator& group = groups[static_cast<std::size_t>(rank)];
@@ -100,6 +104,7 @@ TEST(PipelinedInPlace, ARankAtAnotherPlaceIsNamed) {
         return all_gather_matmul(group, side.call());
       };
       require_ok(run(0));
+      if (both_known) require_ok(run(1));
       const Status status = run(both_new ? 1 + rank : rank);
       EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
       const std::string text = told(group, "rank 1 all_gather_matmul");
