@@ -24,8 +24,8 @@ struct SystemWords {
   // Among the blocks of this grid, which is why it need not be atomic for the host.
   __device__ bool claim(std::uint32_t* word) const { return atomicExch(word, 1U) == 0; }
   __device__ std::uint64_t now() const { return device::impl::now_ns(); }
-  // The flag's line stays free for who writes it.
-  __device__ void pause() const { __nanosleep(64); }
+  // Polls of all SMs take bandwidth of the L2 from who brings A.
+  __device__ void pause() const { __nanosleep(1000); }
 };
 
 __device__ __forceinline__ void ArrivalGate::open(State& state, const StepWord& word) const {
