@@ -24,8 +24,9 @@ struct SystemWords {
   // Among the blocks of this grid, which is why it need not be atomic for the host.
   __device__ bool claim(std::uint32_t* word) const { return atomicExch(word, 1U) == 0; }
   __device__ std::uint64_t now() const { return device::impl::now_ns(); }
-  // Polls of all SMs take bandwidth of the L2 from who brings A.
-  __device__ void pause() const { __nanosleep(1000); }
+  __device__ void pause() const { __nanosleep(pause_ns); }
+
+  unsigned pause_ns = 64;
 };
 
 __device__ __forceinline__ void ArrivalGate::open(State& state, const StepWord& word) const {
@@ -34,7 +35,7 @@ __device__ __forceinline__ void ArrivalGate::open(State& state, const StepWord& 
 }
 
 __device__ __forceinline__ bool ArrivalGate::wait(Seen& seen, GroupOfRows rows) const {
-  SystemWords words;
+  SystemWords words{pause_ns()};
   wait_for_rows(words, chunks, waits, seen, rows);
   return !seen.failed;
 }

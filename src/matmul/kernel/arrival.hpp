@@ -64,6 +64,10 @@ struct ArrivalGate {
     return arguments.stages_of_k * kMatmulTileK;
   }
   TUTTI_ORDER_INLINE int pullers() const { return 0; }
+  // Who waits. Whole chunks come rarely, and polls of all SMs would slow the copy engines that
+  // bring them; k-groups come often.
+  TUTTI_ORDER_INLINE int steps_ahead() const { return chunks.k_groups == 1 ? 1 : 2; }
+  TUTTI_ORDER_INLINE unsigned pause_ns() const { return chunks.k_groups == 1 ? 1000 : 64; }
   // The flag of the word that lets pullers begin.
   TUTTI_ORDER_INLINE int go_flag() const {
     return pulled.groups.shards * chunks.chunks * chunks.k_groups;

@@ -51,11 +51,11 @@ struct Leader {
   StepWord word;
   typename Gate::Seen seen = {};
 
-  // It is one step ahead: who polls flags that are needed much later takes bandwidth
-  // of the L2 from what brings A.
+  // Not far ahead: polls of flags that are needed much later take bandwidth of the L2 from what
+  // brings A.
   __device__ __forceinline__ void await_producer(int opened) const {
     const auto is_near = [&] {
-      if (word.begun() >= opened) return true;
+      if (opened - word.begun() < gate.steps_ahead()) return true;
       __nanosleep(200);
       return false;
     };
