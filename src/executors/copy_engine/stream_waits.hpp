@@ -3,8 +3,8 @@
 // them. Words are in the pages of a StreamBarrier, and so is the health of the ranks, which ends
 // waits in the same way (barrier_words.hpp).
 //
-// A call has an epoch, which grows with the number of the group's pipeline calls. For a wait for word w of rank r,
-// stream number s of this rank does
+// A call has an epoch, which grows with the number of the group's pipeline calls. For a wait for
+// word w of rank r, stream number s of this rank does
 //
 //   write  own at[s]    = the number of the wait among those of s
 //   wait   own word w  >= epoch
