@@ -91,7 +91,8 @@ TEST(PipelinedInPlace, ARankAtAnotherPlaceIsNamed) {
   struct Places {
     bool both_known, both_new;
   };
-  for (const auto [both_known, both_new] : {Places{false, false}, {false, true}, {true, false}}) {
+  constexpr Places kPlaces[] = {{false, false}, {false, true}, {true, false}};
+  for (const Places& places : kPlaces) {
     auto groups = groups_of(2);
     on_all_ranks(2, [&](int rank) {
       Communicator& group = groups[static_cast<std::size_t>(rank)];
@@ -104,12 +105,12 @@ TEST(PipelinedInPlace, ARankAtAnotherPlaceIsNamed) {
         return all_gather_matmul(group, side.call());
       };
       require_ok(run(0));
-      if (both_known) require_ok(run(1));
-      const Status status = run(both_new ? 1 + rank : rank);
+      if (places.both_known) require_ok(run(1));
+      const Status status = run(places.both_new ? 1 + rank : rank);
       EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
       const std::string text = told(group, "rank 1 all_gather_matmul");
       EXPECT_THAT(text, HasSubstr("get, 4 streams, A at "));
-      EXPECT_THAT(text, HasSubstr(both_new ? "+768" : "+512"));
+      EXPECT_THAT(text, HasSubstr(places.both_new ? "+768" : "+512"));
     });
   }
 }
