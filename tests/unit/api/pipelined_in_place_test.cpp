@@ -123,6 +123,7 @@ TEST(PipelinedInPlace, GpusDoNotCopyTheirOwnShard) {
     const auto copies_of = [&](bool in_place) {
       std::vector<SymmetricMemory> shards(3);
       std::vector<GpuCalls> sides;
+      sides.reserve(3);
       for (int r = 0; r < 3; ++r) sides.push_back(ranks.calls(r, kind));
       int copies = 0;
       // The first call prepares the pipeline, or adds the place.
