@@ -24,14 +24,14 @@ struct AllGatherMatmulPipeline {
   /// Which of two ranks moves the data: "get", the one that receives; "put", the one that sends.
   std::string_view protocol = "get";
   /// What moves the data on GPUs: "copy_engine", or "kernel", a kernel of at most 16 blocks. A
-  /// kernel needs free SMs, and a matmul beside it may take all of them: then the kernel begins
-  /// when blocks of that matmul end. On the host both are the same copy by the calling thread.
+  /// kernel needs free SMs. If a matmul that runs at the same time has all of them, the kernel
+  /// begins when blocks of that matmul end. On the host the calling thread copies in both cases.
   std::string_view mover = "copy_engine";
   /// Steps are divided among so many streams of the communicator: 1 to 16. The host has one.
   int streams = 4;
   int tiles = 8;  ///< Of each shard, for pipelined_tiles: 1 to 64.
-  /// Streams begin their first transfers in turn, so that the first rows arrive before the second.
-  /// A ring always does.
+  /// Streams begin their first transfers one after the other, so that the first rows arrive before
+  /// the second. The streams of a ring always do.
   bool inter_stream_order = false;
 };
 
@@ -116,31 +116,32 @@ struct AllGatherMatmul {
 /// The communicator keeps it for the 16 such calls that were made last; so later calls exchange and
 /// allocate nothing. Each wait for a rank has the call's timeout.
 ///
-/// A pipeline with "get" reads the other ranks' `a` where it is, if it is in symmetric memory, at
-/// the same place on every rank in the first call, and every rank has rows. Otherwise each call
-/// copies it first. A later call's `a` may be at another place, on all ranks alike, or on all ranks
-/// in memory that is not symmetric, which is copied. A new place is compared by all ranks once;
-/// beyond 64 of them the others are copied.
+/// A pipeline with "get" reads the other ranks' `a` in place (zero-copy), if in the first call `a`
+/// is in symmetric memory, at the same place on every rank, and every rank has rows. Otherwise each
+/// call first copies `a`. Later calls may pass an `a` at another place, if all ranks do so alike,
+/// or an `a` that is not symmetric on any rank, which is copied. The ranks compare each new place
+/// once. After 64 places, an `a` at a new one is copied.
 ///
-/// On GPUs copy engines move the rows, or kernels (`mover`). The call enqueues all steps, in
+/// On GPUs copy engines or kernels move the rows (`mover`). The call enqueues all steps, in
 /// `stream` and in streams of the communicator, and returns. A stream waits for a word that another
-/// rank's stream writes (a stream memory operation); the host ends that wait at the deadline and
-/// where the group fails. Products are own_matmul's if it can multiply all rows; then C has the
-/// same bits as own_matmul's product of the gathered A. Otherwise each step runs what matmul()
-/// selects. Not in captures.
+/// rank's stream writes (a stream memory operation). The host ends that wait at the deadline, or
+/// when the group fails. own_matmul multiplies, if it can multiply all rows; then C has the same
+/// bits as own_matmul's product of the gathered A. Otherwise each step runs what matmul() selects.
+/// Pipelines cannot be captured.
 ///
 /// **Without a name**, TUTTI_TUNE decides (`all_gather_matmul:@unfused` forbids all others), then
 /// the tuning tables, for this kind and number of GPUs, size of elements, and m, n (of all products
 /// together) and k within a factor of sqrt(2) of those measured. If no entry holds, it is unfused.
 /// Only calls with measurements can therefore run "fused", which occupies every SM while it waits.
-/// `tutti tune all_gather_matmul` writes the table. If the named algorithm cannot run the call,
-/// unfused runs instead: because of m, the type, a capture, an `a` that is not symmetric, or no
-/// memory for a pipeline. These must be alike on every rank, or the ranks wait until the timeout.
+/// `tutti tune all_gather_matmul` writes the table. If the algorithm of a table cannot run
+/// the call, unfused runs instead: because of m, the type, a capture, an `a` that is not symmetric,
+/// or no memory for a pipeline. These must be alike on every rank, or the ranks wait until the
+/// timeout.
 /// If addresses or leading dimensions of only one rank do not allow "fused", that rank takes part
 /// in the gather of the others and multiplies afterwards. plan() says what runs, and why.
 ///
-/// **Order.** On CUDA all is enqueued behind what is in `stream`, and C is valid when the stream
-/// has passed it. On the host backend C is valid when the call returns.
+/// **Order.** On CUDA all steps run after what is in `stream` already, and C is valid when the
+/// stream has completed them. On the host backend C is valid when the call returns.
 ///
 /// **Buffers.** All are aligned to the element size. GPUs multiply faster if addresses and leading
 /// dimensions are multiples of 16 bytes. A shard and a `gathered` (or `workspace`) in symmetric
