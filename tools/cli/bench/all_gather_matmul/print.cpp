@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "bench/matmul/print.hpp"
+#include "bench/printers/shape_table.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -27,27 +26,12 @@ std::string title_of_arrival(const Group& group) {
   return arrival.trace.empty() ? text : text + " (" + arrival.trace + ")";
 }
 
-class GatedTable final : public Printer {
+class GatedTable final : public ShapeTable {
  public:
-  explicit GatedTable(const Look& look) : look_(look) {}
-
-  std::string begin(const Record& record) override { return print_environment(record); }
-
-  std::string add(std::span<const Row> rows) override {
-    std::string text;
-    for (const Group& group : groups_of(rows)) {
-      if (!last_ || !same_group(*last_, group.first())) text += heading(group);
-      last_ = group.first();
-      for (const Row* row : group.rows) text += line(*row);
-      for (const Row* row : group.rows) text += noise_of_own(*row);
-    }
-    return text;
-  }
-
-  std::string end(const Record&) override { return {}; }
+  using ShapeTable::ShapeTable;
 
  private:
-  static std::string heading(const Group& group) {
+  std::string heading(const Group& group) const override {
     return fmt::format("#\n# {}\n#", title_of_arrival(group)) +
            fmt::format(
                "{:>7}{:>8}{:>8}{:>10}{:>10}{:>9}{:>9}{:>7}{:>10}{:>10}{:>9}{:>10}{:>8}{:>7}", "m",
@@ -58,31 +42,25 @@ class GatedTable final : public Printer {
                        "(us)", "(us)");
   }
 
-  std::string line(const Row& row) const {
+  std::string line(const Row& row) const override {
     const MatmulRow& m = *row.matmul;
     const ArrivalRow& a = *m.arrival;
-    std::string text =
+    const std::string text =
         fmt::format("{:>8}{:>8}{:>8}{:>10}{:>10}{:>9}{:>9}{:>7}{:>10}{:>10}{:>9}{:>10}{:>8}", m.m,
                     m.n, m.k, time_text(row.time_us.p50), time_text(row.time_us.p90),
                     known_text(m.tflops, 1), known_text(a.over_own, 4), known_text(m.megahertz, 0),
                     known_text(a.last_us, 1), known_text(a.bound_us, 1),
                     known_text(a.over_bound, 4), known_text(a.predicted_us, 1), error_text(a));
-    const std::string wrongs =
-        fmt::format("{:>7}", row.wrong ? fmt::format("{}", *row.wrong) : "N/A");
-    text += row.wrong.value_or(0) > 0 ? look_.paint(Ink::kRed, wrongs) : wrongs;
-    return text + "  " + row.algorithm + " (" + m.config + ")\n";
+    return text + wrong_text(row) + "  " + row.algorithm + " (" + m.config + ")\n";
   }
 
-  static std::string noise_of_own(const Row& row) {
+  std::string remark(const Row& row) const override {
     const MatmulRow& m = *row.matmul;
     if (!m.noise) return {};
     return fmt::format(
         "# {}: {} against itself: ratio {:.4f}, 80 % of the rounds {:.4f} to {:.4f}\n",
         extents_text(m), row.algorithm, m.noise->p50, m.noise->p10, m.noise->p90);
   }
-
-  const Look look_;
-  std::optional<Row> last_;  // before these
 };
 
 }  // namespace

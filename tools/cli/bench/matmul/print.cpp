@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "bench/all_gather_matmul/print.hpp"
 #include "bench/all_gather_matmul/ranks/print.hpp"
+#include "bench/printers/shape_table.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -29,22 +29,9 @@ std::string noise_text(const MatmulRow& row) {
 // TFLOP/s of GPUs and of hosts.
 std::string tflops_text(double tflops) { return number_text(tflops, tflops < 10 ? 3 : 1); }
 
-class MatmulTable final : public Printer {
+class MatmulTable final : public ShapeTable {
  public:
-  explicit MatmulTable(const Look& look) : look_(look) {}
-
-  std::string begin(const Record& record) override { return print_environment(record); }
-
-  std::string add(std::span<const Row> rows) override {
-    std::string text;
-    for (const Group& group : groups_of(rows)) {
-      if (!last_ || !same_group(*last_, group.first())) text += heading(group);
-      last_ = group.first();
-      for (const Row* row : group.rows) text += line(*row);
-      for (const Row* row : group.rows) text += noise_text(*row->matmul);
-    }
-    return text;
-  }
+  using ShapeTable::ShapeTable;
 
   std::string end(const Record& record) override {
     std::string text;
@@ -60,7 +47,7 @@ class MatmulTable final : public Printer {
   }
 
  private:
-  static std::string heading(const Group& group) {
+  std::string heading(const Group& group) const override {
     return fmt::format("#\n# {}\n#", title_of_matmul(group)) +
            fmt::format("{:>7}{:>8}{:>8}{:>10}{:>10}{:>10}{:>9}{:>8}{:>7}{:>6}{:>8}{:>8}{:>7}", "m",
                        "n", "k", "p50", "p90", "min", "TFLOP/s", "ratio", "clock", "W", "util.",
@@ -70,22 +57,19 @@ class MatmulTable final : public Printer {
                        "(MHz)");
   }
 
-  std::string line(const Row& row) const {
+  std::string line(const Row& row) const override {
     const MatmulRow& m = *row.matmul;
     std::string text = fmt::format(
         "{:>8}{:>8}{:>8}{:>10}{:>10}{:>10}{:>9}{:>8}{:>7}{:>6}{:>8}{:>8}", m.m, m.n, m.k,
         time_text(row.time_us.p50), time_text(row.time_us.p90), time_text(row.time_us.min),
         tflops_text(m.tflops), number_text(m.ratio, 4), number_text(m.megahertz, 0),
         number_text(m.watts, 0), percent_text(m.utilisation), percent_text(m.fill));
-    const std::string wrongs =
-        fmt::format("{:>7}", row.wrong ? fmt::format("{}", *row.wrong) : "N/A");
-    text += row.wrong.value_or(0) > 0 ? look_.paint(Ink::kRed, wrongs) : wrongs;
-    text += "  " + (row.chosen ? look_.paint(Ink::kBold, row.algorithm) : row.algorithm);
+    text += wrong_text(row);
+    text += "  " + (row.chosen ? look().paint(Ink::kBold, row.algorithm) : row.algorithm);
     return text + (m.config.empty() ? "" : " (" + m.config + ")") + "\n";
   }
 
-  const Look look_;
-  std::optional<Row> last_;  // before these
+  std::string remark(const Row& row) const override { return noise_text(*row.matmul); }
 };
 
 // A column of a page's table: of which rows, and what of them.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "bench/matmul/print.hpp"
+#include "bench/printers/shape_table.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -24,26 +25,12 @@ std::string named_with_config(const Row& row) {
   return config.empty() ? row.algorithm : fmt::format("{} ({})", row.algorithm, config);
 }
 
-class GatheredTable final : public Printer {
+class GatheredTable final : public ShapeTable {
  public:
-  explicit GatheredTable(const Look& look) : look_(look) {}
-
-  std::string begin(const Record& record) override { return print_environment(record); }
-
-  std::string add(std::span<const Row> rows) override {
-    std::string text;
-    for (const Group& group : groups_of(rows)) {
-      if (!last_ || !same_group(*last_, group.first())) text += heading(group);
-      last_ = group.first();
-      for (const Row* row : group.rows) text += line(*row);
-    }
-    return text;
-  }
-
-  std::string end(const Record&) override { return {}; }
+  using ShapeTable::ShapeTable;
 
  private:
-  static std::string heading(const Group& group) {
+  std::string heading(const Group& group) const override {
     return fmt::format("#\n# {}\n#", title_of_gathered(group)) +
            fmt::format("{:>7}{:>8}{:>8}{:>10}{:>10}{:>9}{:>10}{:>8}{:>9}{:>9}{:>7}{:>7}", "m", "n",
                        "k", "p50", "p90", "TFLOP/s", "speed-up", "/alone", "exposed", "host",
@@ -52,23 +39,17 @@ class GatheredTable final : public Printer {
            fmt::format("#{:>33}{:>10}{:>36}{:>9}{:>7}\n", "(us)", "(us)", "(us)", "(us)", "(MHz)");
   }
 
-  std::string line(const Row& row) const {
+  std::string line(const Row& row) const override {
     const MatmulRow& m = *row.matmul;
     const GatheredRow& g = *m.gathered;
-    std::string text =
+    const std::string text =
         fmt::format("{:>8}{:>8}{:>8}{:>10}{:>10}{:>9}{:>10}{:>8}{:>9}{:>9}{:>7}", m.m, m.n, m.k,
                     time_text(row.time_us.p50), time_text(row.time_us.p90), rate_of(m),
                     known_or_dash(g.speed_up, 3), known_or_dash(g.over_alone, 3),
                     known_or_dash(g.exposed_us, 1), positive_or_dash(g.host_us, 1),
                     positive_or_dash(m.megahertz, 0));
-    const std::string wrongs =
-        fmt::format("{:>7}", row.wrong ? fmt::format("{}", *row.wrong) : "N/A");
-    text += row.wrong.value_or(0) > 0 ? look_.paint(Ink::kRed, wrongs) : wrongs;
-    return text + "  " + named_with_config(row) + "\n";
+    return text + wrong_text(row) + "  " + named_with_config(row) + "\n";
   }
-
-  const Look look_;
-  std::optional<Row> last_;  // before these
 };
 
 }  // namespace
