@@ -61,22 +61,14 @@ TEST(FusedGather, EveryChunkOfOtherRanksIsThereOnceItsWordSaysSo) {
 TEST(FusedGather, ACallEnqueuesNoMoreThanItNeeds) {
   for (const int ranks : {2, 4}) {
     FusedRanks gpus(ranks, 128);
-    const auto enqueued = [&] {
-      int calls = 0;
-      for (const char* const each : {"copy_async", "copy_batch", "set_async", "record_event",
-                                     "wait_event", "memory_operations", "launch"}) {
-        calls += gpus.gpus.cuda.calls(each);
-      }
-      return calls;
-    };
     on_all_ranks(ranks, [&](int r) { require_ok(gpus.run(r, 1)); });
     for (int r = 0; r < ranks; ++r) require_ok(gpus.run(r, 2));
-    const int before = enqueued();
+    const int before = gpus.enqueued();
     for (int r = 0; r < ranks; ++r) require_ok(gpus.run(r, 3));
     constexpr int kAhead = 2 + 1 + 1, kBehind = 2;
     const int chunks = ranks - 1;  // of one chunk each
     const int of_test = 1;         // which sets the shard
-    EXPECT_EQ(enqueued() - before, ranks * (kAhead + 2 * chunks + kBehind + of_test)) << ranks;
+    EXPECT_EQ(gpus.enqueued() - before, ranks * (kAhead + 2 * chunks + kBehind + of_test)) << ranks;
     for (const Stream stream : gpus.streams) require_ok(gpus.gpus.cuda.synchronize(stream));
   }
 }

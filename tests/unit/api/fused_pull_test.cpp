@@ -148,22 +148,14 @@ TEST(FusedPull, EveryCallPullsTheShardsAsTheyAreThen) {
 TEST(FusedPull, ACallEnqueuesAsMuchForAnyNumberOfRanks) {
   for (const int ranks : {2, 4}) {
     PulledRanks gpus(ranks, 64);
-    const auto enqueued = [&] {
-      int calls = 0;
-      for (const char* const each : {"copy_async", "copy_batch", "set_async", "record_event",
-                                     "wait_event", "memory_operations", "launch"}) {
-        calls += gpus.gpus.cuda.calls(each);
-      }
-      return calls;
-    };
     const std::size_t m = FusedRanks::at(ranks) * 64;
     on_all_ranks(ranks, [&](int r) { require_ok(gpus.pull(r, 1, m)); });
     for (int r = 0; r < ranks; ++r) require_ok(gpus.pull(r, 2, m));
-    const int before = enqueued();
+    const int before = gpus.enqueued();
     for (int r = 0; r < ranks; ++r) require_ok(gpus.pull(r, 3, m));
     constexpr int kAhead = 2 + 1 + 1, kBehind = 2 + 1 + 1 + 2;
     const int of_test = 2;  // which sets the shard, and waits for its kernel
-    EXPECT_EQ(enqueued() - before, ranks * (kAhead + kBehind + of_test)) << ranks;
+    EXPECT_EQ(gpus.enqueued() - before, ranks * (kAhead + kBehind + of_test)) << ranks;
     gpus.finish();
   }
 }

@@ -42,6 +42,16 @@ class FusedRanks {
   std::byte* gathered(int rank) { return shard(rank) + shard_bytes(); }
   std::byte* piece(int rank, int of) { return gathered(rank) + at(of) * shard_bytes(); }
 
+  // Driver calls of all ranks that enqueue something.
+  int enqueued() const {
+    int calls = 0;
+    for (const char* const each : {"copy_async", "copy_batch", "set_async", "record_event",
+                                   "wait_event", "memory_operations", "launch"}) {
+      calls += gpus.cuda.calls(each);
+    }
+    return calls;
+  }
+
   FusedGather call(int rank, std::size_t m) {
     std::byte* const b = piece(rank, gpus.size());
     return {.gather = {.collective = Collective::kAllGather,
