@@ -77,6 +77,7 @@ class HostPipelines : public PipelineBackend {
     for (std::byte* const at : prepared.memory->at) {
       words.push_back(reinterpret_cast<std::uint64_t*>(at));
     }
+    // That of the call, which a runtime counts up to.
     const std::uint64_t value =
         word_value(prepared.epoch + 1, static_cast<std::uint32_t>(Hash().add(call.text).value()));
     fused::HostPipeline runtime(prepared.buffers_of(variant, group_.bootstrap().rank(), shard),

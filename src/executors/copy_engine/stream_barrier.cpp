@@ -199,19 +199,14 @@ FailureRecord StreamBarrier::record_of(const Pending& pending, const BarrierView
   const BarrierTurn& turn = pending.turn;
   const int missing = view.missing_rank();
   const std::uint64_t before = turn.number > 2 ? turn.number - 2 : 0;
-  return {.sequence = pending.sequence,
-          .expected_epoch = turn.number,
-          .seen_epoch = view.has_arrival(missing) ? turn.number : before,
-          .expected_signature = pending.signature,
-          .seen_signature = there,
-          .waiting_rank = rank_,
-          .missing_rank = missing,
-          .block = 0,
-          .reason = static_cast<std::uint32_t>(reason),
-          .waited_ns =
-              static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now() - since_).count()),
-          .state = 1,
-          .signal = 0};
+  return failed_wait({.sequence = pending.sequence,
+                      .expected_epoch = turn.number,
+                      .seen_epoch = view.has_arrival(missing) ? turn.number : before,
+                      .expected_signature = pending.signature,
+                      .seen_signature = there,
+                      .waiting_rank = rank_,
+                      .missing_rank = missing},
+                     reason, since_);
 }
 
 std::optional<FailureRecord> StreamBarrier::look(std::uint64_t usual_ns, std::uint32_t notices) {

@@ -7,6 +7,17 @@ using Kind = CudaMemoryOperation::Kind;
 
 }  // namespace
 
+FailureRecord failed_wait(FailureRecord record, FailureReason reason,
+                          RunningClock::time_point since) {
+  const std::chrono::nanoseconds waited = RunningClock::now() - since;
+  record.block = 0;
+  record.reason = static_cast<std::uint32_t>(reason);
+  record.waited_ns = static_cast<std::uint64_t>(waited.count());
+  record.state = 1;
+  record.signal = 0;
+  return record;
+}
+
 Status StreamWaits::await(const Call& call, const PipelineWord& word, int number, Stream stream) {
   const auto at = static_cast<std::size_t>(number);
   std::uint64_t wait = 0;
@@ -65,19 +76,14 @@ int StreamWaits::missing_rank(const Pending& pending) const {
 
 FailureRecord StreamWaits::record_of(const Pending& pending, Clock::time_point since, int missing,
                                      FailureReason reason, std::uint32_t there) const {
-  return {.sequence = pending.call.sequence,
-          .expected_epoch = pending.call.epoch,
-          .seen_epoch = read_word(word_in(own(), pending.word)),
-          .expected_signature = pending.call.signature,
-          .seen_signature = there,
-          .waiting_rank = rank_,
-          .missing_rank = missing,
-          .block = 0,
-          .reason = static_cast<std::uint32_t>(reason),
-          .waited_ns =
-              static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now() - since).count()),
-          .state = 1,
-          .signal = 0};
+  return failed_wait({.sequence = pending.call.sequence,
+                      .expected_epoch = pending.call.epoch,
+                      .seen_epoch = read_word(word_in(own(), pending.word)),
+                      .expected_signature = pending.call.signature,
+                      .seen_signature = there,
+                      .waiting_rank = rank_,
+                      .missing_rank = missing},
+                     reason, since);
 }
 
 std::optional<FailureRecord> StreamWaits::look_at(std::size_t number, std::uint64_t usual_ns,

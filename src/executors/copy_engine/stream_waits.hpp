@@ -46,6 +46,10 @@ inline std::uint64_t& word_in(PipelinePage& page, const PipelineWord& word) {
   return page.words[word.slot][word.is_done ? 1 : 0][word.writer][word.index];
 }
 
+// Completes the record of a stream's wait, of which `record` says who waits for what.
+FailureRecord failed_wait(FailureRecord record, FailureReason reason,
+                          RunningClock::time_point since);
+
 class StreamWaits {
  public:
   // Of all ranks, as the host and as streams address them: each is a PipelinePage. Both outlive

@@ -64,8 +64,10 @@ __global__ void __launch_bounds__(kOwnMatmulThreads, 1)
   const StepWord word{base + Layout::kSteps};
   if (threadIdx.x == 0) {
     stages.init(blocks);
-    if (Gate::kWaits) word.tell_begun(0);
-    if (Gate::kWaits) word.release(0);
+    if (Gate::kWaits) {
+      word.tell_begun(0);
+      word.release(0);
+    }
   }
   if (blocks > 1) ptx::cluster_sync();
   __syncthreads();
