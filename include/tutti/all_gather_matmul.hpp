@@ -160,7 +160,8 @@ struct AllGatherMatmul {
 /// driver that captures stream memory operations; otherwise: kUnsupported. In a replay the ranks
 /// meet by kernels before the product begins, so its first tiles begin later than those of an eager
 /// call. The product's waits have the timeout that the call had when it was captured. At most 1024
-/// such calls can be in living graphs of a communicator: kResourceExhausted.
+/// such calls can be in living graphs of a communicator; the next one is kResourceExhausted, or
+/// runs unfused if a table has chosen "fused".
 ///
 /// **Errors.** kInvalidArgument: the errors of matmul() and all_gather(), a shard with gaps, an
 /// overlap, an unknown algorithm, a bad `pipeline` or `fused`, or a workspace that is missing or
