@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/names.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "matmul/forecast.hpp"
@@ -13,9 +12,6 @@
 
 namespace tutti {
 namespace {
-
-constexpr Name<ArrivalTransport> kArrivalTransports[] = {
-    {ArrivalTransport::kCopyEngine, "copy_engine"}, {ArrivalTransport::kPull, "pull"}};
 
 // More pullers than this bring no more, where the link is the limit. A product that takes half of
 // the SMs or less, as where ranks share a GPU, has fewer.
@@ -75,22 +71,6 @@ PulledForecast pulled_forecast(const TransportQuestion& question, const ArrivalP
 }
 
 }  // namespace
-
-std::string_view to_string(ArrivalTransport transport) {
-  return name_of<ArrivalTransport>(kArrivalTransports, transport);
-}
-
-Result<ArrivalTransport> parse_arrival_transport(std::string_view text) {
-  return parse_name<ArrivalTransport>(kArrivalTransports, {}, "transport", text);
-}
-
-Result<std::optional<ArrivalTransport>> parse_transport(std::string_view text) {
-  if (text == "auto") return std::optional<ArrivalTransport>();
-  const auto named = parse_arrival_transport(text);
-  if (named.is_ok()) return std::optional(*named);
-  return Status(StatusCode::kInvalidArgument,
-                fmt::format("transport \"{}\": auto, copy_engine or pull", text));
-}
 
 // Measured: 2 H200s, 359 GB/s; 4 H100s, each of which reads 25 MB, 150 us.
 ArrivalModel copy_engine_model(int ranks) {

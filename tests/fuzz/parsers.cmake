@@ -9,6 +9,7 @@ set(sources
   drivers/sockets.cpp
   matmul/arrival_trace.cpp
   matmul/arrival_trace_json.cpp
+  matmul/arrival_transport.cpp
   memory/heap_messages.cpp
   memory/pool.cpp
   group/recorder/snapshot.cpp
