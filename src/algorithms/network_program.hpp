@@ -1,0 +1,71 @@
+// What a rank does in an operation over a network, as a value: which range goes to whom, what is
+// done with what comes, and what waits for what. An algorithm of the network executor is a function
+// that makes this program of a shape; ranks compute it alike, so nothing is negotiated.
+//
+// A step treats a range of the vector. The executor cuts ranges into chunks; a chunk of a step
+// waits for the chunks of earlier steps that it overlaps, never for whole steps. So what came is
+// sent on chunk by chunk, in any algorithm.
+//
+// The k-th send of rank a to rank b meets the k-th receive of b from a. Both treat ranges of one
+// length, which need not lie at the same place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tutti {
+
+// What a program is made of: the same on all ranks, but for `rank`. Counts are elements.
+struct NetworkShape {
+  int rank = 0, ranks = 2;
+  int root = 0;  // where the collective has one
+  // Of collectives that have a piece for each rank: what is treated of every piece; piece j begins
+  // at j x stride in the larger buffer. Else all that is treated, and no stride.
+  std::size_t count = 0;
+  std::size_t stride = 0;
+  std::size_t unit = 1;               // shares and chunks begin at multiples of it: 16 bytes, or so
+  std::span<const int> node_of = {};  // by rank, numbered from 0; empty: each rank is a node
+};
+
+// Where elements lie.
+struct NetworkPlace {
+  enum class Buffer : std::uint8_t { kInput, kOutput, kScratch };
+  Buffer buffer = Buffer::kInput;
+  std::size_t first = 0;
+  friend bool operator==(const NetworkPlace&, const NetworkPlace&) = default;
+};
+
+struct NetworkStep {
+  enum class Kind : std::uint8_t {
+    kSend,     // places[0] to the peer
+    kReceive,  // what comes from the peer, plus places[0] if there is one, to `into`
+    kSum,      // of all places, added in their order, to `into`
+    kCopy,     // places[0] to `into`
+  };
+  Kind kind = Kind::kSend;
+  int peer = -1;  // of kSend and kReceive
+  // The range: which elements these are, as far as steps wait for each other. 0 elements are one
+  // chunk, and a message without a payload.
+  std::size_t first = 0, count = 0;
+  std::vector<NetworkPlace> places = {};
+  NetworkPlace into = {NetworkPlace::Buffer::kOutput, 0};
+  // Whether it makes the sum whole: an average is divided here, and nowhere else. Scalars of ranks
+  // (pre-multipliers) are applied to what is read of kInput.
+  bool whole = false;
+  // Earlier steps of this rank, by index. A send is done when its payload may be changed, so a step
+  // that overwrites what was sent names it here.
+  std::vector<int> after = {};
+};
+
+struct NetworkProgram {
+  std::vector<NetworkStep> steps;
+  std::size_t scratch = 0;  // elements
+};
+
+// Of an algorithm's descriptor; linear in `count` as far as scratch goes.
+using NetworkSchedule = NetworkProgram (*)(const NetworkShape& shape);
+
+}  // namespace tutti

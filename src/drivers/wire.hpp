@@ -1,0 +1,72 @@
+// Messages between the ranks of a group over a network, whatever carries them: UCX (ucx.hpp), or a
+// fake that delays, loses and reorders (tests/fakes/fake_wire.hpp).
+//
+// A wire belongs to one rank. Its calls are made by one thread at a time, but for wake(). It knows
+// nothing of operations: a message is a header, which it copies, and a payload, which stays where
+// it is until the message was sent. Messages may overtake each other. A message arrives whole,
+// once, or not at all.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti {
+
+// The number of a message that was posted. They grow.
+using WireTicket = std::uint64_t;
+
+class Wire {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  virtual ~Wire() = default;
+
+  // What other ranks need to reach this one: opaque, at most kMostAddressBytes.
+  virtual const Bytes& address() const = 0;
+  // Rank `peer` is reached under this address from now on. Nothing is sent yet.
+  virtual Status connect(int peer, ByteView address) = 0;
+
+  struct Handlers {
+    // From inside progress(). Both views end with the call. `peer`: the header's sender is not
+    // known to the wire; the header has to say it.
+    std::function<void(ByteView header, ByteView payload)> arrived;
+    // The payload of a message may be changed.
+    std::function<void(WireTicket)> sent;
+    // Nothing comes from this peer any more, and nothing reaches it.
+    std::function<void(int peer, const Status& why)> lost;
+  };
+  virtual void set_handlers(Handlers handlers) = 0;
+
+  // Sends a message. It may be sent, and `sent` be called, before this returns. The header has at
+  // most kMostHeaderBytes.
+  virtual Result<WireTicket> post(int peer, ByteView header, ByteView payload) = 0;
+
+  // Handles what has happened. Whether anything has.
+  virtual bool progress() = 0;
+  // Sleeps until something may have happened, wake() is called, or it is so late. May return early.
+  virtual void sleep(Clock::time_point until) = 0;
+  // From any thread: ends a sleep, also one that has not begun.
+  virtual void wake() = 0;
+
+  // From now on no new connection is accepted. Those that have carried a message remain. Every pair
+  // has to have exchanged one in each direction.
+  virtual Status close_doors() = 0;
+
+  // Nothing is sent any more; payloads may be changed when it returns. Waits for no peer.
+  virtual void cancel_all() = 0;
+
+  // What runs below, in words: "UCX 1.13.1, tcp over eth0".
+  virtual std::string text() const = 0;
+
+  static constexpr std::size_t kMostHeaderBytes = 128;
+  static constexpr std::size_t kMostAddressBytes = 64 * 1024;
+};
+
+}  // namespace tutti

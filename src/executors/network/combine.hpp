@@ -1,0 +1,26 @@
+// Sums in the host's memory, with the bits that bodies of algorithms have: in the order of the
+// sources, narrow types in fp32, rounded once.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+struct Combination {
+  DataType dtype = DataType::kFloat32;
+  OpKind op = OpKind::kSum;
+  std::size_t count = 0;  // elements
+  // At least one. Any of them may be `into`; otherwise they do not overlap it. Any alignment.
+  std::span<const std::byte* const> sources;
+  // What the sources are multiplied with, one each; empty: nothing.
+  std::span<const double> scalars = {};
+  int divisor = 1;  // of the sum, before it is rounded
+  std::byte* into = nullptr;
+};
+
+void combine(const Combination& combination);
+
+}  // namespace tutti

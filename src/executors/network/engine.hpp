@@ -1,0 +1,84 @@
+// Runs programs over a wire: which messages may be sent, what is done with those that come, when an
+// operation has ended, and when it is late. No thread, no lock, no clock of its own: who owns it
+// calls progress(). Tests drive it with a fake wire.
+//
+// Flow control. The payload of an operation that a peer has not begun waits in memory there, so not
+// much may be sent unasked: kUnaskedBytes of each operation to each peer, and nothing of an
+// operation that is kOperationsAhead or more past the last one which the peer is known to have
+// begun. The rest waits for the peer's kCredit, which says that it has begun this partition: from
+// then on it takes all that comes. Scratch is bounded because a message is cut into partitions
+// (kMostScratchBytes), two of which are open at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms/network_program.hpp"
+#include "drivers/wire.hpp"
+#include "tutti/status.hpp"
+#include "tutti/types.hpp"
+
+namespace tutti {
+
+// One operation, ready to run. Buffers stay as they are until it has ended.
+struct NetworkOperation {
+  NetworkSchedule schedule = nullptr;
+  NetworkShape shape;  // of the whole operation; `count` as a shape says it
+  DataType dtype = DataType::kFloat32;
+  OpKind op = OpKind::kSum;
+  double scalar = 1;  // this rank's pre-multiplier
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::size_t chunk_bytes = 64 * 1024;
+  std::uint32_t signature = 0;
+  std::string text;  // for messages: "all_reduce/network_ring #7 (1024 x fp32)"
+  std::chrono::steady_clock::time_point deadline;
+};
+
+class NetworkEngine {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t kUnaskedBytes = 256 * 1024;
+  static constexpr std::uint64_t kOperationsAhead = 16;
+  static constexpr std::size_t kMostScratchBytes = 16 * 1024 * 1024;
+
+  struct Group {
+    std::uint32_t id = 0;
+    int rank = 0, ranks = 1;
+    std::function<std::string(int rank)> name;  // "rank 3 (host b)"
+  };
+  NetworkEngine(Group group, Wire& wire);
+  ~NetworkEngine();
+
+  // The operation gets the next sequence number, which is its ticket. Operations run beside each
+  // other as far as their data lets them, and end in any order.
+  std::uint64_t start(NetworkOperation operation);
+
+  // Handles what has come, sends what may be sent, and looks at deadlines. Whether anything was
+  // done. After a failure it does nothing. kMismatch: a peer runs another operation; kTimeout names
+  // the operation, whom it waits for, and who has given no sign of life; kPeerFailed: a peer is
+  // lost.
+  Result<bool> progress(Clock::time_point now);
+  // When progress() has to be called at the latest, whatever comes.
+  Clock::time_point next_event() const;
+
+  bool has_ended(std::uint64_t ticket) const;
+  std::uint64_t ended_through() const;  // all up to this one have ended
+  bool idle() const;
+  // What it waits for, in words; empty: nothing.
+  std::string position() const;
+
+  // Sends nothing any more, and forgets all operations: their buffers are free when it returns.
+  void cancel();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,35 @@
+// The header of each message between ranks: what it is about, so that the order of arrival does not
+// matter, and so that what belongs to another operation or an ended group is noticed.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti {
+
+struct NetworkMessage {
+  enum class Kind : std::uint8_t {
+    kProof,   // the payload proves that the sender belongs to the group
+    kData,    // a chunk
+    kCredit,  // the sender has opened partition `partition` of operation `sequence`: send all of it
+    kAlive,   // a sign of life, which asks for one if `chunk` is not 0
+  };
+  Kind kind = Kind::kData;
+  std::uint32_t group = 0;  // random, of the communicator: others' messages are dropped
+  int from = 0;             // rank
+  std::uint64_t sequence = 0;
+  std::uint32_t signature = 0;  // of the operation: another one is a mismatch
+  std::uint32_t partition = 0;
+  std::uint32_t step = 0;   // which of the sender's sends to this rank, counted from 0
+  std::uint32_t chunk = 0;  // of the step's range
+  friend bool operator==(const NetworkMessage&, const NetworkMessage&) = default;
+};
+
+// Little-endian, with a magic and a version in front; parse refuses everything that is not exactly
+// that.
+Bytes to_bytes(const NetworkMessage& message);
+Result<NetworkMessage> parse_network_message(ByteView header);
+
+}  // namespace tutti
