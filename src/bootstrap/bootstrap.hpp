@@ -24,6 +24,7 @@
 #include "base/deadline.hpp"
 #include "base/fd.hpp"
 #include "bootstrap/rank_names.hpp"
+#include "bootstrap/sha256.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti {
@@ -55,6 +56,11 @@ class Bootstrap {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual const std::vector<PeerIdentity>& identities() const = 0;
+
+  // What proves a statement to be of this group: ranks compute it alike, and no stranger can, who
+  // does not know the secret. In one process nobody else has to be kept out: the statement itself
+  // has to be secret there.
+  virtual Digest prove(ByteView statement) const = 0;
 
   // For every text that names a rank of this group.
   virtual RankNames names() const = 0;

@@ -19,6 +19,7 @@ class CountedBootstrap final : public Bootstrap {
   int rank() const override { return counted_->rank(); }
   int size() const override { return counted_->size(); }
   const std::vector<PeerIdentity>& identities() const override { return counted_->identities(); }
+  Digest prove(ByteView statement) const override { return counted_->prove(statement); }
   RankNames names() const override { return counted_->names(); }
   void found() override { counted_->found(); }
 

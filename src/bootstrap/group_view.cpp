@@ -271,6 +271,14 @@ Result<std::unique_ptr<Bootstrap>> GroupView::split(int color, int key, Deadline
   return std::unique_ptr<Bootstrap>(std::make_unique<GroupView>(mesh_, std::move(child)));
 }
 
+Digest GroupView::prove(ByteView statement) const {
+  Bytes text = to_bytes(view_of("tutti proof of a group"));
+  for (const ByteView part : {view_of(members_.group), statement}) {
+    text.insert(text.end(), part.begin(), part.end());
+  }
+  return hmac_sha256(mesh_->secret(), text);
+}
+
 void GroupView::found() {
   mesh_->inbox().found(members_.group);
   if (side_ != nullptr) side_->found();

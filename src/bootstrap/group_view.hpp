@@ -24,6 +24,7 @@ class GroupView final : public Bootstrap {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.ranks.size()); }
   const std::vector<PeerIdentity>& identities() const override { return members_.identities; }
+  Digest prove(ByteView statement) const override;
   RankNames names() const override { return mesh_->inbox().names(members_.group); }
   void found() override;
 

@@ -33,6 +33,7 @@ class BootstrapShim final : public Bootstrap {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   const std::vector<PeerIdentity>& identities() const override { return identities_; }
+  Digest prove(ByteView statement) const override { return inner_->prove(statement); }
   RankNames names() const override { return inner_->names(); }
   void found() override { inner_->found(); }
   Result<std::vector<Bytes>> all_gather(ByteView mine, Deadline deadline) override {
