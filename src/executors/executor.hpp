@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "base/deadline.hpp"
 #include "device/kernel_args.hpp"
@@ -83,6 +84,8 @@ class Executor {
   // the batch said.
   virtual Status settle(PlannedOperation&, const Status& handed_over) { return handed_over; }
 
+  // On the host backend: returns once has_ended() may say so, or earlier, to be called again.
+  virtual void await(Ticket) { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
   // Whether the operation with this ticket has ended on this rank. From any thread.
   virtual bool has_ended(Ticket ticket) = 0;
   // The highest sequence number up to which, of the operations to `started`, all that this executor

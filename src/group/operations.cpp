@@ -273,7 +273,7 @@ Status CommunicatorImpl::copy_alone(const PlannedOperation& operation) {
 // Where the group has failed, executors end it soon.
 Status CommunicatorImpl::wait_on_host(const PlannedOperation& operation) {
   while (operation.executor != nullptr && !operation.executor->has_ended(*operation.ticket)) {
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    operation.executor->await(*operation.ticket);
   }
   collect_failure();
   if (failure_->failed()) failure_->await_account(kAccountLimit);
