@@ -48,7 +48,7 @@ class NetworkEngine {
   static constexpr std::size_t kMostScratchBytes = 16 * 1024 * 1024;
 
   struct Group {
-    std::uint32_t id = 0;
+    std::uint64_t id = 0;
     int rank = 0, ranks = 1;
     std::function<std::string(int rank)> name;  // "rank 3 (host b)"
   };

@@ -17,7 +17,7 @@ struct NetworkMessage {
     kAlive,   // a sign of life, which asks for one if `chunk` is not 0
   };
   Kind kind = Kind::kData;
-  std::uint32_t group = 0;  // random, of the communicator: others' messages are dropped
+  std::uint64_t group = 0;  // proved (wire_up.hpp): messages with another one are dropped
   int from = 0;             // rank
   std::uint64_t sequence = 0;
   std::uint32_t signature = 0;  // of the operation: another one is a mismatch
