@@ -5,9 +5,13 @@
 // Flow control. The payload of an operation that a peer has not begun waits in memory there, so not
 // much may be sent unasked: kUnaskedBytes of each operation to each peer, and nothing of an
 // operation that is kOperationsAhead or more past the last one which the peer is known to have
-// begun. The rest waits for the peer's kCredit, which says that it has begun this partition: from
-// then on it takes all that comes. Scratch is bounded because a message is cut into partitions
-// (kMostScratchBytes), two of which are open at a time.
+// begun. The rest waits for the peer's kCredit, which says that it has opened this partition: from
+// then on it takes all that comes. A peer begins operations in their order, so its credit for one is
+// one for the first partition of all before it, and so is its data. Scratch is bounded because a
+// message is cut into partitions (kMostScratchBytes); of an operation two are open at a time, and of
+// all operations of the group as many as have room in twice that.
+//
+// docs/internals/protocols.md explains why nothing of this waits for ever.
 #pragma once
 
 #include <chrono>
@@ -20,6 +24,7 @@
 
 #include "algorithms/network_program.hpp"
 #include "drivers/wire.hpp"
+#include "executors/network/rules.hpp"
 #include "tutti/status.hpp"
 #include "tutti/types.hpp"
 
@@ -38,6 +43,12 @@ struct NetworkOperation {
   std::uint32_t signature = 0;
   std::string text;  // for messages: "all_reduce/network_ring #7 (1024 x fp32)"
   std::chrono::steady_clock::time_point deadline;
+  // Of what two ranks alone do: the one whose data moves to the other. Operations are counted apart
+  // for each such pair, so that nobody else needs to know of them. `shape` is of the whole group.
+  struct Pair {
+    int sender = 0, receiver = 0;
+  };
+  std::optional<Pair> pair = {};
 };
 
 class NetworkEngine {
@@ -47,22 +58,34 @@ class NetworkEngine {
   static constexpr std::uint64_t kOperationsAhead = 16;
   static constexpr std::size_t kMostScratchBytes = 16 * 1024 * 1024;
 
+  // At most so much is posted to a peer and not sent yet, or one chunk: a cancel is quick.
+  static constexpr std::size_t kPostedBytes = 1024 * 1024;
+  static constexpr std::size_t kPostedMessages = 64;
+  static constexpr std::chrono::milliseconds kSignOfLife{100};
+
   struct Group {
     std::uint64_t id = 0;
     int rank = 0, ranks = 1;
     std::function<std::string(int rank)> name;  // "rank 3 (host b)"
+    // What kProof messages of the group are given to; they mean nothing to the engine.
+    std::function<void(int from, ByteView proof)> proof = {};
+    std::size_t most_scratch_bytes = kMostScratchBytes;  // ranks have it alike
+    NetworkRule omitted = NetworkRule::kNone;            // tests'
   };
+  // Sets the wire's handlers.
   NetworkEngine(Group group, Wire& wire);
   ~NetworkEngine();
 
-  // The operation gets the next sequence number, which is its ticket. Operations run beside each
-  // other as far as their data lets them, and end in any order.
+  // A number for the operation, by which this rank asks for it: they count from 1, whatever they are
+  // of. Operations run beside each other as far as their data lets them, and end in any order. What
+  // cannot be run fails in the next progress(). Not from a handler of the wire.
   std::uint64_t start(NetworkOperation operation);
 
   // Handles what has come, sends what may be sent, and looks at deadlines. Whether anything was
-  // done. After a failure it does nothing. kMismatch: a peer runs another operation; kTimeout names
-  // the operation, whom it waits for, and who has given no sign of life; kPeerFailed: a peer is
-  // lost.
+  // done. After a failure it does nothing, and returns it. kMismatch: a peer runs another operation;
+  // kTimeout names the operation, whom it waits for, and who has given no sign of life;
+  // kPeerFailed: a peer is lost that an operation needs. `now` should stand still while this process
+  // does (base/deadline.hpp).
   Result<bool> progress(Clock::time_point now);
   // When progress() has to be called at the latest, whatever comes.
   Clock::time_point next_event() const;
@@ -70,10 +93,13 @@ class NetworkEngine {
   bool has_ended(std::uint64_t ticket) const;
   std::uint64_t ended_through() const;  // all up to this one have ended
   bool idle() const;
-  // What it waits for, in words; empty: nothing.
+  // What the oldest operation waits for, in words; empty: nothing.
   std::string position() const;
+  // Payload that has come and cannot be used yet.
+  std::size_t kept_bytes() const;
 
   // Sends nothing any more, and forgets all operations: their buffers are free when it returns.
+  // progress() fails from then on.
   void cancel();
 
  private:

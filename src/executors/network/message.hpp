@@ -2,6 +2,7 @@
 // matter, and so that what belongs to another operation or an ended group is noticed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "base/bytes.hpp"
@@ -16,7 +17,14 @@ struct NetworkMessage {
     kCredit,  // the sender has opened partition `partition` of operation `sequence`: send all of it
     kAlive,   // a sign of life, which asks for one if `chunk` is not 0
   };
+  // Among which operations `sequence` counts.
+  enum class Domain : std::uint8_t {
+    kGroup,       // those of the whole group
+    kToReceiver,  // those that move data from the sender of this message to its receiver alone
+    kToSender,    // the other way
+  };
   Kind kind = Kind::kData;
+  Domain domain = Domain::kGroup;
   std::uint64_t group = 0;  // proved (wire_up.hpp): messages with another one are dropped
   int from = 0;             // rank
   std::uint64_t sequence = 0;
@@ -27,9 +35,10 @@ struct NetworkMessage {
   friend bool operator==(const NetworkMessage&, const NetworkMessage&) = default;
 };
 
-// Little-endian, with a magic and a version in front; parse refuses everything that is not exactly
+// Little-endian, with a magic and a version in front. Parsing refuses everything that is not exactly
 // that.
-Bytes to_bytes(const NetworkMessage& message);
+using NetworkHeader = std::array<std::byte, 44>;
+NetworkHeader to_header(const NetworkMessage& message);
 Result<NetworkMessage> parse_network_message(ByteView header);
 
 }  // namespace tutti
