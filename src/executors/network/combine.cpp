@@ -81,7 +81,10 @@ void combine_as(const Combination& work) {
 }  // namespace
 
 void combine(const Combination& combination) {
-  with_reduction(combination.dtype, combination.op, [&](auto reduction) {
+  const bool scales = combination.divisor != 1 || !combination.scalars.empty();
+  const OpKind op =
+      scales && combination.op == OpKind::kSum ? OpKind::kPreMulSum : combination.op;
+  with_reduction(combination.dtype, op, [&](auto reduction) {
     combine_as<typename decltype(reduction)::Type>(combination);
   });
 }
