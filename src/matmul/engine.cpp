@@ -164,7 +164,8 @@ Result<MatmulEngine::Ready> MatmulEngine::ready(Stream stream, const Matmul& cal
   if (prepared.selected->algorithm != MatmulAlgorithm::kCublasLt) return ready;
   for (std::size_t i = 0; i < prepared.products.size(); ++i) {
     const int heuristic = prepared.selected->heuristic[i];
-    TUTTI_TRY(workspace_of(*prepared.products[i], heuristic, ready.place_).status());
+    TUTTI_ASSIGN(auto workspace, workspace_of(*prepared.products[i], heuristic, ready.place_));
+    ready.workspaces_.push_back(std::move(workspace));
   }
   return ready;
 }
@@ -196,21 +197,26 @@ Status MatmulEngine::run_on_gpu(const Ready& ready) {
   for (std::size_t i = 0; i < prepared.products.size(); ++i) {
     const ProductPlaces& places = call.product[i];
     TUTTI_TRY(run_product(*prepared.products[i], prepared.selected->heuristic[i],
-                          {call.a, places.b, places.c, places.bias}, ready.place_));
+                          {call.a, places.b, places.c, places.bias}, ready.workspaces_[i],
+                          ready.place_.stream));
   }
   return Status::ok();
 }
 
-Result<CublasLtWorkspace> MatmulEngine::workspace_of(const CublasLtProduct& product, int heuristic,
-                                                     const Place& place) {
-  if (product.workspace_bytes(heuristic) == 0) return CublasLtWorkspace{};
+Result<CublasLtWorkspaces::Lease> MatmulEngine::workspace_of(const CublasLtProduct& product,
+                                                             int heuristic, const Place& place) {
+  if (product.workspace_bytes(heuristic) == 0) return CublasLtWorkspaces::Lease{};
   return workspaces_->of(place.device, place.stream, place.capture);
 }
 
 Status MatmulEngine::run_product(const CublasLtProduct& product, int heuristic,
-                                 const MatmulOperands& operands, const Place& place) {
-  TUTTI_ASSIGN(const CublasLtWorkspace workspace, workspace_of(product, heuristic, place));
-  return product.run(heuristic, operands, workspace, place.stream);
+                                 const MatmulOperands& operands,
+                                 const CublasLtWorkspaces::Lease& workspace, Stream stream) {
+  if (workspace == nullptr) return product.run(heuristic, operands, {}, stream);
+  const Status status =
+      product.run(heuristic, operands, CublasLtWorkspaces::workspace(workspace), stream);
+  workspaces_->used(workspace);
+  return status;
 }
 
 Result<MatmulPlan> MatmulEngine::plan(const Matmul& call) {

@@ -128,10 +128,12 @@ class MatmulEngine {
     CudaCapture capture = {};
   };
   Status run_on_gpu(const Ready& ready);
+  // `workspace`: null, if it needs none.
   Status run_product(const CublasLtProduct& product, int heuristic, const MatmulOperands& operands,
-                     const Place& place);
-  Result<CublasLtWorkspace> workspace_of(const CublasLtProduct& product, int heuristic,
-                                         const Place& place);
+                     const CublasLtWorkspaces::Lease& workspace, Stream stream);
+  // Null: it needs none.
+  Result<CublasLtWorkspaces::Lease> workspace_of(const CublasLtProduct& product, int heuristic,
+                                                 const Place& place);
 
   // What tune() compares, with what it needs.
   struct Tuning;
@@ -158,8 +160,9 @@ class MatmulEngine::Ready {
  private:
   friend class MatmulEngine;
   Checked checked_;
-  Place place_;           // of what runs on a GPU
-  PreparedPtr prepared_;  // likewise
+  Place place_;                                        // of what runs on a GPU
+  PreparedPtr prepared_;                               // likewise
+  std::vector<CublasLtWorkspaces::Lease> workspaces_;  // likewise, of each product of kCublasLt
 };
 
 // Of this process. It is never destroyed: graphs may outlive static objects.

@@ -110,11 +110,13 @@ void MatmulEngine::add_runs(Tuning& tuning, const CheckedMatmul& call, const Pla
                                      place.stream);
       };
     } else {
-      each.run = [this, &tuning, &call, heuristic = way.heuristic, place](int part) {
+      each.run = [this, &tuning, &call, heuristic = way.heuristic, place](int part) -> Status {
         const auto which = static_cast<std::size_t>(part);
         const ProductPlaces& places = call.product[which];
-        return run_product(*tuning.tuned.products[which], heuristic[which],
-                           {call.a, places.b, places.c, places.bias}, place);
+        const CublasLtProduct& product = *tuning.tuned.products[which];
+        TUTTI_ASSIGN(const auto workspace, workspace_of(product, heuristic[which], place));
+        return run_product(product, heuristic[which], {call.a, places.b, places.c, places.bias},
+                           workspace, place.stream);
       };
     }
   }

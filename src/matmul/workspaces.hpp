@@ -1,6 +1,7 @@
 // Workspaces for cuBLASLt: products that may run at the same time have different ones.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -16,9 +17,14 @@ namespace tutti {
 
 // One for each stream, and one for each stream of each capture, which the capture's graph keeps,
 // since a graph may be launched in another stream. From any number of threads.
+//
+// None is freed: cudaFree waits for every kernel, and a kernel of another rank in this process may
+// wait for the rank that frees. In place of that, a stream gets the workspace of another one whose
+// products have ended. Only an event of its own tells that: the other stream may be gone.
 class CublasLtWorkspaces {
  public:
-  // 512 MiB. Beyond, the workspace that was not used for longest is freed.
+  // Of each device: 512 MiB. From then on events follow products, and a further stream gets another
+  // one's workspace. If products of all of them run, it gets a new one.
   static constexpr std::ptrdiff_t kMostStreams = 16;
 
   explicit CublasLtWorkspaces(CudaDriver& cuda) : cuda_(cuda) {}
@@ -26,8 +32,15 @@ class CublasLtWorkspaces {
   CublasLtWorkspaces(const CublasLtWorkspaces&) = delete;
   CublasLtWorkspaces& operator=(const CublasLtWorkspaces&) = delete;
 
+  // As long as it is held, no other stream gets it.
+  class Held;
+  using Lease = std::shared_ptr<Held>;
+  static CublasLtWorkspace workspace(const Lease& lease);
+
   // `capture`: the capture of `stream`, whose work is on `device`.
-  Result<CublasLtWorkspace> of(int device, Stream stream, const CudaCapture& capture);
+  Result<Lease> of(int device, Stream stream, const CudaCapture& capture);
+  // After each product with it, which may have failed. The device is current.
+  void used(const Lease& lease);
 
  private:
   struct User {
@@ -50,14 +63,28 @@ class CublasLtWorkspaces {
   };
 
   void take_back();
-  Result<CudaAddress> take(int device);
-  Status make_room();
+  Status add(const User& user);
+  bool take_over(const User& user);
+  std::ptrdiff_t count_streams(int device) const;
+  bool has_ended(const Lease& lease);
 
   CudaDriver& cuda_;
   const std::shared_ptr<Returned> returned_ = std::make_shared<Returned>();
-  std::mutex mutex_;                                // of everything below
-  std::list<std::pair<User, CudaAddress>> used_;    // the one used last first
+  std::mutex mutex_;  // of everything below; not held while something is enqueued, which may block
+  std::list<Lease> used_;                           // the one used last first
   std::vector<std::pair<int, CudaAddress>> spare_;  // with their devices
+};
+
+class CublasLtWorkspaces::Held {
+ public:
+  Held(const User& user, CudaAddress address) : user_(user), address_(address) {}
+
+ private:
+  friend class CublasLtWorkspaces;
+  User user_;
+  const CudaAddress address_;
+  CudaEvent ended_ = nullptr;
+  bool is_recorded_ = false;  // the event, behind the latest product
 };
 
 }  // namespace tutti

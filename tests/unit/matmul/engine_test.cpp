@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
+#include <atomic>
+#include <memory>
 #include <vector>
 
 #include "base/units.hpp"
@@ -141,6 +142,23 @@ TEST_F(MatmulEngineTest, WhatIsReadyHasAllItNeedsAndHasStartedNothing) {
   EXPECT_EQ(one[0], 9);
 }
 
+// As many as a pipeline has streams, and more: none takes another one's workspace.
+TEST_F(MatmulEngineTest, WhatIsReadyKeepsItsWorkspace) {
+  const Matmul call = on_gpu(64, DataType::kBfloat16);
+  const std::size_t before = cuda.open().allocations;
+  std::vector<MatmulEngine::Ready> made;
+  for (int round = 0; round < 2; ++round) {
+    made.clear();
+    for (int i = 0; i <= CublasLtWorkspaces::kMostStreams; ++i) {
+      made.push_back(take(engine.ready(take(cuda.create_stream(0)), call)));
+    }
+    EXPECT_EQ(cuda.open().allocations, before + made.size()) << round;
+    for (const MatmulEngine::Ready& each : made) require_ok(engine.run(each));
+    EXPECT_EQ(cuda.open().allocations, before + made.size()) << round;
+  }
+  EXPECT_EQ(cuda.calls("free"), 0);
+}
+
 TEST_F(MatmulEngineTest, FillsWithoutK) {
   Matmul call = on_gpu(64, DataType::kBfloat16);
   call.k = 0;
@@ -223,61 +241,103 @@ TEST_F(MatmulEngineTest, ACaptureDoesNotDecideWhetherThereIsALibrary) {
   EXPECT_THAT(take(other.explain(call)), HasSubstr("cublaslt_matmul  cannot run it: "));
 }
 
-TEST(CublasLtWorkspaces, OneForEachStream) {
-  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
-  Stream const first = take(cuda.create_stream(0)), second = take(cuda.create_stream(0));
-  {
-    CublasLtWorkspaces workspaces(cuda);
-    const CublasLtWorkspace one = take(workspaces.of(0, first, {}));
-    EXPECT_EQ(one.bytes, 32 * MiB);
-    EXPECT_NE(take(workspaces.of(0, second, {})).address, one.address);
-    EXPECT_EQ(take(workspaces.of(0, first, {})).address, one.address);
-    EXPECT_EQ(cuda.open().allocations, 2U);
+class CublasLtWorkspacesTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kMost = CublasLtWorkspaces::kMostStreams;
+
+  CublasLtWorkspaces::Lease lease_of(Stream stream, int device = 0) {
+    return take(workspaces->of(device, stream, take(cuda.capture_of(stream))));
   }
+  CudaAddress address_of(Stream stream, int device = 0) {
+    return CublasLtWorkspaces::workspace(lease_of(stream, device)).address;
+  }
+  // With a product in each, that has ended.
+  std::vector<Stream> as_many_as_are_kept(int device = 0) {
+    std::vector<Stream> streams;
+    for (std::size_t i = 0; i < kMost; ++i) {
+      streams.push_back(take(cuda.create_stream(device)));
+      take(workspaces->of(device, streams.back(), {}));
+    }
+    for (Stream const stream : streams) workspaces->used(lease_of(stream, device));
+    return streams;
+  }
+
+  FakeCuda cuda{std::make_shared<FakeCudaWorld>(2)};
+  std::unique_ptr<CublasLtWorkspaces> workspaces = std::make_unique<CublasLtWorkspaces>(cuda);
+};
+
+TEST_F(CublasLtWorkspacesTest, OneForEachStream) {
+  Stream const first = take(cuda.create_stream(0)), second = take(cuda.create_stream(0));
+  const CublasLtWorkspace one = CublasLtWorkspaces::workspace(lease_of(first));
+  EXPECT_EQ(one.bytes, 32 * MiB);
+  EXPECT_NE(address_of(second), one.address);
+  EXPECT_EQ(address_of(first), one.address);
+  EXPECT_EQ(cuda.open().allocations, 2U);
+  workspaces->used(lease_of(first));
+  EXPECT_EQ(cuda.calls("record_event"), 0) << "before another stream could want it";
+  workspaces = nullptr;
   EXPECT_EQ(cuda.open().allocations, 0U);
 }
 
-TEST(CublasLtWorkspaces, TheStreamThatWasNotUsedForLongestLosesItsOwn) {
-  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
-  CublasLtWorkspaces workspaces(cuda);
-  std::vector<Stream> streams;
-  std::set<CudaAddress> addresses;
-  for (int i = 0; i < CublasLtWorkspaces::kMostStreams; ++i) {
-    streams.push_back(take(cuda.create_stream(0)));
-    addresses.insert(take(workspaces.of(0, streams.back(), {})).address);
-  }
-  EXPECT_EQ(addresses.size(), streams.size());
-  const CudaAddress of_first = take(workspaces.of(0, streams[0], {})).address;
-  take(workspaces.of(0, take(cuda.create_stream(0)), {}));
-  EXPECT_EQ(cuda.open().allocations, streams.size());
-  EXPECT_EQ(take(workspaces.of(0, streams[0], {})).address, of_first);
-  const int allocated = cuda.calls("allocate");
-  take(workspaces.of(0, streams[1], {}));
-  EXPECT_EQ(cuda.calls("allocate"), allocated + 1);
+// Nothing is ever freed, since that waits for all kernels.
+TEST_F(CublasLtWorkspacesTest, AnotherStreamGetsTheOneThatWasNotUsedForLongest) {
+  const std::vector<Stream> streams = as_many_as_are_kept();
+  const CudaAddress of_first = address_of(streams[0]), of_second = address_of(streams[1]);
+  address_of(streams[0]);
+  for (std::size_t i = 2; i < kMost; ++i) address_of(streams[i]);
+  address_of(streams[0]);
+  EXPECT_EQ(address_of(take(cuda.create_stream(0))), of_second);
+  EXPECT_EQ(address_of(streams[0]), of_first);
+  EXPECT_EQ(cuda.open().allocations, kMost);
+  EXPECT_EQ(cuda.calls("free"), 0);
+  workspaces = nullptr;
+  EXPECT_EQ(cuda.open().allocations, 0U);
+  EXPECT_EQ(cuda.open().events, 0U);
 }
 
-TEST(CublasLtWorkspaces, AGraphKeepsItsOwn) {
-  FakeCuda cuda(std::make_shared<FakeCudaWorld>(1));
-  CublasLtWorkspaces workspaces(cuda);
+TEST_F(CublasLtWorkspacesTest, NoStreamGetsOneThatIsInUse) {
+  const std::vector<Stream> streams = as_many_as_are_kept();
+  std::vector<CublasLtWorkspaces::Lease> held;
+  for (std::size_t i = 2; i < kMost; ++i) held.push_back(lease_of(streams[i]));
+  const auto gate = std::make_shared<std::atomic<bool>>(false);
+  cuda.add_gate(streams[1], gate);
+  workspaces->used(lease_of(streams[1]));  // its product runs
+  const CudaAddress of_first = address_of(streams[0]), of_second = address_of(streams[1]);
+  held.push_back(lease_of(take(cuda.create_stream(0))));
+  EXPECT_EQ(CublasLtWorkspaces::workspace(held.back()).address, of_first);
+  EXPECT_EQ(cuda.open().allocations, kMost);
+  held.push_back(lease_of(take(cuda.create_stream(0))));
+  EXPECT_EQ(cuda.open().allocations, kMost + 1) << "all others may run";
+  gate->store(true);
+  EXPECT_EQ(address_of(take(cuda.create_stream(0))), of_second);
+}
+
+TEST_F(CublasLtWorkspacesTest, EachDeviceHasItsOwn) {
+  as_many_as_are_kept(0);
+  const std::vector<Stream> others = as_many_as_are_kept(1);
+  EXPECT_EQ(cuda.open().allocations, 2 * kMost);
+  const CudaAddress of_first = address_of(others[0], 1);
+  for (std::size_t i = 1; i < kMost; ++i) address_of(others[i], 1);
+  EXPECT_EQ(address_of(take(cuda.create_stream(1)), 1), of_first);
+}
+
+TEST_F(CublasLtWorkspacesTest, AGraphKeepsItsOwn) {
   Stream const stream = take(cuda.create_stream(0));
-  const CudaAddress of_stream = take(workspaces.of(0, stream, {})).address;
+  const CudaAddress of_stream = address_of(stream);
   require_ok(cuda.begin_capture(stream));
-  const auto captured = [&] {
-    return take(workspaces.of(0, stream, take(cuda.capture_of(stream)))).address;
-  };
-  const CudaAddress of_graph = captured();
+  const CudaAddress of_graph = address_of(stream);
   EXPECT_NE(of_graph, of_stream);
-  EXPECT_EQ(captured(), of_graph);
+  EXPECT_EQ(address_of(stream), of_graph);
   CudaGraph const graph = take(cuda.end_capture(stream));
-  EXPECT_EQ(take(workspaces.of(0, stream, {})).address, of_stream);
+  EXPECT_EQ(address_of(stream), of_stream);
 
   require_ok(cuda.begin_capture(stream));
-  EXPECT_NE(captured(), of_graph);  // the graph may run beside this one
+  EXPECT_NE(address_of(stream), of_graph);  // the graph may run beside this one
   require_ok(cuda.destroy_graph(take(cuda.end_capture(stream))));
   require_ok(cuda.destroy_graph(graph));
   const int allocated = cuda.calls("allocate");
   require_ok(cuda.begin_capture(stream));
-  captured();
+  address_of(stream);
   require_ok(cuda.destroy_graph(take(cuda.end_capture(stream))));
   EXPECT_EQ(cuda.calls("allocate"), allocated);  // what graphs that are gone had kept
 }
