@@ -120,7 +120,9 @@ struct AllGatherMatmul {
 /// is in symmetric memory, at the same place on every rank, and every rank has rows. Otherwise each
 /// call first copies `a`. Later calls may pass an `a` at another place, if all ranks do so alike,
 /// or an `a` that is not symmetric on any rank, which is copied. The ranks compare each new place
-/// once. After 64 places, an `a` at a new one is copied.
+/// once, and keep 64 of them. Then an `a` at a new place is copied, unless the last 1024 calls did
+/// not read at one of the 64: that one is forgotten. Memory that is freed and allocated again is a
+/// new place.
 ///
 /// On GPUs copy engines or kernels move the rows (`mover`). The call enqueues all steps, in
 /// `stream` and in streams of the communicator, and returns. A stream waits for a word that another
@@ -135,8 +137,8 @@ struct AllGatherMatmul {
 /// Only calls with measurements can therefore run "fused", which occupies every SM while it waits.
 /// `tutti tune all_gather_matmul` writes the table. If the algorithm of a table cannot run
 /// the call, unfused runs instead: because of m, the type, a capture, an `a` that is not symmetric,
-/// or no memory for a pipeline. These must be alike on every rank, or the ranks wait until the
-/// timeout.
+/// or no memory for a pipeline. All but the last must be alike on every rank, or the ranks wait
+/// until the timeout. Ranks tell each other in the first call of a pipeline that one has no memory.
 /// If addresses or leading dimensions of only one rank do not allow "fused", that rank takes part
 /// in the gather of the others and multiplies afterwards. plan() says what runs, and why.
 ///
@@ -168,13 +170,15 @@ struct AllGatherMatmul {
 /// too small; the text says how many bytes are needed. kUnsupported: see matmul(), or an algorithm
 /// that cannot run here: pipelined ones in a capture, for one. In these cases nothing was enqueued,
 /// and the communicator stays usable. The other ranks are not told, and wait for this rank until
-/// their timeout. kMismatch in Communicator::status(): ranks differ in m, n, k, dtype, layout, the
-/// number of products, a pipeline, for which "fused" counts on the host, or where one reads `a` in
-/// place; the text names the operations of both. If NCCL gathers, nothing is compared: another m, k
-/// or dtype ends in kTimeout or a wrong C, and other differences are not noticed. If one rank runs
-/// a pipeline and another one does not, the ranks wait until the timeout, which fails the
-/// communicator. kResourceExhausted, on every rank: a rank has no memory for a pipeline; the
-/// communicator stays usable.
+/// their timeout; but what one rank refuses in the first call of a pipeline on GPUs, all ranks
+/// refuse, with its name. kMismatch in Communicator::status(): ranks differ in m, n, k, dtype,
+/// layout, the number of products, a pipeline, for which "fused" counts on the host, or where one
+/// reads `a` in place; the text names the operations of both. If NCCL gathers, nothing is compared:
+/// another m, k or dtype ends in kTimeout or a wrong C, and other differences are not noticed. If
+/// one rank runs a pipeline and another one does not, the ranks wait until the timeout, which fails
+/// the communicator. kResourceExhausted, on every rank: a rank has no memory for a pipeline; the
+/// communicator stays usable. If that happens after the first call of the pipeline, for example for
+/// a product in another stream, the communicator fails at once, and the text names the rank.
 TUTTI_API Status all_gather_matmul(Communicator& communicator, const AllGatherMatmul& call);
 
 /// The smallest `workspace_bytes` of this call: m * k elements, or 0 if `gathered` is given, if the

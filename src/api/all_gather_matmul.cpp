@@ -204,6 +204,7 @@ Result<std::optional<Instead>> instead_of(const Communicator& communicator,
                                           const CheckedCall& checked, const Status& status,
                                           MatmulEngine& engine) {
   std::optional<Instead> instead;
+  if (!communicator.status().is_ok()) return instead;
   const bool unsupported = status.code() == StatusCode::kUnsupported;
   // Every rank is told that one has no memory for a pipeline. Fused calls in captures may be too
   // many, on one rank alone: it still gathers with the others.

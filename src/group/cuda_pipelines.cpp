@@ -65,13 +65,14 @@ class CudaPipelines : public PipelineBackend {
   CudaPipelines& operator=(const CudaPipelines&) = delete;
 
   void tell(const PipelinedAllGatherMatmul& call) override {
-    if (barrier_ != nullptr) barrier_->announce(signature_of(call));
+    if (barrier_ != nullptr) noted_ = barrier_->note(signature_of(call));
   }
 
   Status open(const PipelinedAllGatherMatmul& call) override {
+    const bool was_told = barrier_ != nullptr;
     TUTTI_ASSIGN(barrier_, hooks_.stream_barrier());
-    barrier_->announce(signature_of(call));
-    const Status made = make_ready(std::get<pipelines::Description>(call.description));
+    if (!was_told) tell(call);
+    const Status made = make_streams_for(std::get<pipelines::Description>(call.description));
     return made.is_ok() ? made : group_.fail(made);  // the others go on
   }
 
@@ -95,23 +96,40 @@ class CudaPipelines : public PipelineBackend {
   }
   bool uses_memory() const override { return !group_.streams().caught_up(true); }
 
+  Result<ReadyProducts> make_ready(const PreparedPipeline& prepared,
+                                   const PipelinedAllGatherMatmul& call,
+                                   const SymmetricSegment* shard) override {
+    const Bound bound = bind(prepared, call, shard);
+    TUTTI_ASSIGN(auto products,
+                 fused::PipelineProducts::make(*call.engine, call.matmul, bound.variant.list,
+                                               bound.buffers, streams_of(call)));
+    return ReadyProducts(std::move(products));
+  }
+
   Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
-             const SymmetricSegment* shard) override {
-    const auto& pipeline = std::get<DerivedPipeline>(prepared.what);
-    const DerivedPipeline::Variant& variant = pipeline.variant_of(call, shard);
-    const std::vector<std::byte*> callers = buffers_of(variant.program, call);
-    fused::PipelineBuffers buffers = prepared.buffers_of(variant, group_.bootstrap().rank(), shard);
-    buffers.bind(callers);
-    const fused::PipelineStreams streams{{call.stream, caller_.event}, streams_};
-    auto products =
-        fused::PipelineProducts::make(*call.engine, call.matmul, variant.list, buffers, streams);
-    TUTTI_TRY(products.status().with_context(kAllGatherMatmul));
-    const Status status = enqueue(prepared.slot, variant, call, buffers, *products);
+             const SymmetricSegment* shard, ReadyProducts products) override {
+    const Bound bound = bind(prepared, call, shard);
+    const Status status = enqueue(prepared.slot, bound, call, *products);
     return status.is_ok() ? status : group_.fail(status);
   }
 
  private:
-  Status make_ready(const pipelines::Description& description) {
+  struct Bound {
+    const DerivedPipeline::Variant& variant;
+    std::vector<std::byte*> callers;
+    fused::PipelineBuffers buffers;
+  };
+  Bound bind(const PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
+             const SymmetricSegment* shard) const {
+    const auto& pipeline = std::get<DerivedPipeline>(prepared.what);
+    const DerivedPipeline::Variant& variant = pipeline.variant_of(call, shard);
+    Bound bound{variant, buffers_of(variant.program, call),
+                prepared.buffers_of(variant, group_.bootstrap().rank(), shard)};
+    bound.buffers.bind(bound.callers);
+    return bound;
+  }
+
+  Status make_streams_for(const pipelines::Description& description) {
     const DeviceScope scope(cuda_, group_.device());
     TUTTI_TRY(scope.status());
     if (description.mover == pipelines::Mover::kKernel) TUTTI_TRY(load_copy_kernel(cuda_));
@@ -130,6 +148,10 @@ class CudaPipelines : public PipelineBackend {
     return Status::ok();
   }
 
+  fused::PipelineStreams streams_of(const PipelinedAllGatherMatmul& call) const {
+    return {{call.stream, caller_.event}, streams_};
+  }
+
   fused::EnqueueCopy copies_of(pipelines::Mover mover) {
     if (mover == pipelines::Mover::kKernel) {
       return [this](const fused::RowsCopy& copy, Stream stream) {
@@ -141,9 +163,9 @@ class CudaPipelines : public PipelineBackend {
     };
   }
 
-  Status enqueue(int slot, const DerivedPipeline::Variant& variant,
-                 const PipelinedAllGatherMatmul& call, const fused::PipelineBuffers& buffers,
+  Status enqueue(int slot, const Bound& bound, const PipelinedAllGatherMatmul& call,
                  fused::PipelineProducts& products) {
+    const auto& [variant, callers, buffers] = bound;
     TUTTI_TRY(group_.streams().enter(call.stream));
     const std::uint64_t number = hooks_.record.begin(call);
     const std::uint32_t signature = signature_of(call);
@@ -151,12 +173,11 @@ class CudaPipelines : public PipelineBackend {
     const StreamWaits::Call watched{.epoch = word_value(barrier_->waits().next_epoch(), signature),
                                     .sequence = number,
                                     .timeout_ns = static_cast<std::uint64_t>(timeout.count()),
-                                    .noted = barrier_->note(signature),
+                                    .noted = noted_,
                                     .signature = signature};
     WaitingWords words(barrier_->waits(), watched, slot);
-    const fused::PipelineStreams streams{{call.stream, caller_.event}, streams_};
-    fused::CudaPipeline runtime(
-        buffers, {cuda_, streams, words, products, copies_of(variant.program.description.mover)});
+    fused::CudaPipeline runtime(buffers, {cuda_, streams_of(call), words, products,
+                                          copies_of(variant.program.description.mover)});
     const Status status = run_call(variant.program, variant.list, buffers.bound(), runtime);
     const Status left = group_.streams().leave(call.stream);
     const Status& enqueued = status.is_ok() ? left : status;
@@ -168,6 +189,7 @@ class CudaPipelines : public PipelineBackend {
   CudaDriver& cuda_;
   CudaPipelineHooks hooks_;
   StreamBarrier* barrier_ = nullptr;  // since the first call
+  std::uint64_t noted_ = 0;           // the number of the call in its page
   std::vector<fused::PipelineStreams::One> streams_;
   fused::PipelineStreams::One caller_;  // the event; each call has its stream
 };

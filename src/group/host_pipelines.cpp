@@ -33,7 +33,7 @@ class HostPipelines : public PipelineBackend {
     auto memory = allocate_(PipelineNotices::kBytes);
     TUTTI_TRY(memory.status().with_context(kAllGatherMatmul));
     notices_.emplace(std::move(*memory), group_.bootstrap().rank());
-    notices_->tell(call.text);
+    tell(call);
     return Status::ok();
   }
 
@@ -45,8 +45,13 @@ class HostPipelines : public PipelineBackend {
   Status await_earlier(const PipelinedAllGatherMatmul&) override { return Status::ok(); }
   bool uses_memory() const override { return false; }
 
+  Result<ReadyProducts> make_ready(const PreparedPipeline&, const PipelinedAllGatherMatmul&,
+                                   const SymmetricSegment*) override {
+    return ReadyProducts{};
+  }
+
   Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
-             const SymmetricSegment* shard) override {
+             const SymmetricSegment* shard, ReadyProducts) override {
     const fused::HostPatience patience{
         .timeout = [&] { return timeout_of(call, group_); },
         .group_status = [&] { return group_status(call); },

@@ -18,8 +18,9 @@
 namespace tutti {
 namespace {
 
-// Tells these messages from those of other exchanges.
+// Tell these messages from those of other exchanges.
 constexpr std::string_view kPipelineMessage = "pipeline";
+constexpr std::string_view kReadyMessage = "pipeline is ready";
 
 struct PipelineMessage {
   std::string text;
@@ -49,15 +50,22 @@ PipelineMessage decode_pipeline(const Bytes& bytes) {
   return message;
 }
 
+Bytes encode_ready(const Status& status) {
+  WireWriter writer;
+  writer.put_text(kReadyMessage);
+  writer.put_status(status);
+  return writer.take();
+}
+
+Status decode_ready(const Bytes& bytes) {
+  WireReader reader(bytes);
+  const bool is_one = reader.get_text() == kReadyMessage;
+  Status status = reader.get_status();
+  if (is_one && reader.complete()) return status;
+  return {StatusCode::kInternal, "does not say whether it is ready"};
+}
+
 }  // namespace
-
-bool DerivedPipeline::knows(const ShardPlace& place) const {
-  return std::ranges::count(places, place) > 0;
-}
-
-bool DerivedPipeline::may_read_at(const ShardPlace& place) const {
-  return in_place.has_value() && (places.size() < kMostShardPlaces || knows(place));
-}
 
 fused::PipelineBuffers PreparedPipeline::buffers_of(const DerivedPipeline::Variant& variant,
                                                     int rank, const SymmetricSegment* shard) const {
@@ -101,22 +109,56 @@ Pipelines::~Pipelines() {
 // What ranks tell each other of a call stays the same from the first word on, so that no rank that
 // is still before the agreement seems to run something else.
 Status Pipelines::run(PipelinedAllGatherMatmul call) {
-  PreparedPipeline* prepared = find(call);
+  PreparedPipeline* const prepared = find(call);
   TUTTI_ASSIGN(SymmetricShard shard, find_shard(call));
-  if (prepared != nullptr && shard.memory != nullptr) {
-    if (std::get<DerivedPipeline>(prepared->what).may_read_at(shard.place)) {
+  if (prepared == nullptr) return run_first(call, std::move(shard));
+  bool is_new = false;
+  if (shard.memory != nullptr) {
+    const auto& pipeline = std::get<DerivedPipeline>(prepared->what);
+    if (pipeline.may_read_at(shard.place)) {
       call.text += fmt::format(", A at {}+{}", shard.place.segment, shard.place.offset);
+      is_new = !pipeline.places.knows(shard.place);
     } else {
       shard.memory.reset();
     }
   }
+  auto products = backend_->make_ready(*prepared, call, shard.memory.get());
+  if (!products.is_ok()) return refuse(products.status());
   backend_->tell(call);
-  if (prepared == nullptr) {
-    TUTTI_ASSIGN(prepared, prepare_first(call, shard));
-  } else if (shard.memory != nullptr) {
-    TUTTI_TRY(add_place(std::get<DerivedPipeline>(prepared->what), call, shard));
+  if (is_new) TUTTI_TRY(agree(call, shard).status());
+  return run_ready(*prepared, call, shard, std::move(*products));
+}
+
+Status Pipelines::run_first(const PipelinedAllGatherMatmul& call, SymmetricShard shard) {
+  backend_->tell(call);
+  TUTTI_ASSIGN(const bool in_place, agree(call, shard));
+  if (!in_place) shard.memory.reset();
+  TUTTI_TRY(backend_->open(call));
+  if (prepared_.size() == kMostKeptPipelines) {
+    TUTTI_TRY(backend_->await_earlier(call));
+    prepared_.pop_back();  // its memory may serve again
   }
-  return backend_->run(*prepared, call, shard.memory.get());
+  TUTTI_ASSIGN(PreparedPipeline made, prepare(call, in_place));
+  auto products = backend_->make_ready(made, call, shard.memory.get());
+  TUTTI_TRY(agree_on(call, products.status()));
+  prepared_.push_front(std::move(made));
+  return run_ready(prepared_.front(), call, shard, std::move(*products));
+}
+
+Status Pipelines::run_ready(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
+                            const SymmetricShard& shard, ReadyProducts products) {
+  if (auto* const pipeline = std::get_if<DerivedPipeline>(&prepared.what)) {
+    pipeline->places.count_call(shard.memory != nullptr ? &shard.place : nullptr);
+  }
+  return backend_->run(prepared, call, shard.memory.get(), std::move(products));
+}
+
+// Its text says what the caller can correct; else the others would wait in vain.
+Status Pipelines::refuse(const Status& status) {
+  if (status.code() == StatusCode::kInvalidArgument) return status.with_context(kAllGatherMatmul);
+  Bootstrap& bootstrap = group_.bootstrap();
+  return group_.fail(
+      status.with_context(bootstrap.names().of(bootstrap.rank())).with_context(kAllGatherMatmul));
 }
 
 PreparedPipeline* Pipelines::find(const PipelinedAllGatherMatmul& call) {
@@ -127,15 +169,15 @@ PreparedPipeline* Pipelines::find(const PipelinedAllGatherMatmul& call) {
   return &prepared_.front();
 }
 
-// Only where each rank has rows: one without them need not have the memory.
+// Only where each rank has rows: one without them need not have the memory. By the size of the
+// largest shard, so that all ranks find the same segment where several hold the address.
 Result<SymmetricShard> Pipelines::find_shard(const PipelinedAllGatherMatmul& call) {
   const auto* const d = std::get_if<pipelines::Description>(&call.description);
   if (d == nullptr || d->protocol != pipelines::Protocol::kGet || d->ranks == 1 ||
       shard_rows(*d, d->ranks - 1).count() == 0) {
     return SymmetricShard{};
   }
-  const std::size_t bytes =
-      shard_rows(*d, group_.bootstrap().rank()).count() * d->k * size_of(d->dtype);
+  const std::size_t bytes = shard_rows(*d, 0).count() * d->k * size_of(d->dtype);
   auto memory = group_.heap()->find(call.shard, bytes);
   if (memory == nullptr || !memory->zero_copy()) return SymmetricShard{};
   if (const Status alive = group_.heap()->check_alive(*memory); !alive.is_ok()) {
@@ -144,32 +186,6 @@ Result<SymmetricShard> Pipelines::find_shard(const PipelinedAllGatherMatmul& cal
   const auto offset = static_cast<const std::byte*>(call.shard) - memory->local;
   const ShardPlace place{memory->id, static_cast<std::size_t>(offset)};
   return SymmetricShard{std::move(memory), place};
-}
-
-Result<PreparedPipeline*> Pipelines::prepare_first(const PipelinedAllGatherMatmul& call,
-                                                   SymmetricShard& shard) {
-  TUTTI_ASSIGN(const bool in_place, agree(call, shard));
-  TUTTI_TRY(backend_->open(call));
-  if (prepared_.size() == kMostKeptPipelines) {
-    TUTTI_TRY(backend_->await_earlier(call));
-    prepared_.pop_back();  // its memory may serve again
-  }
-  TUTTI_ASSIGN(PreparedPipeline made, prepare(call, in_place));
-  if (in_place) {
-    std::get<DerivedPipeline>(made.what).places.push_back(shard.place);
-  } else {
-    shard.memory.reset();
-  }
-  prepared_.push_front(std::move(made));
-  return &prepared_.front();
-}
-
-Status Pipelines::add_place(DerivedPipeline& pipeline, const PipelinedAllGatherMatmul& call,
-                            const SymmetricShard& shard) {
-  if (pipeline.knows(shard.place)) return Status::ok();
-  TUTTI_TRY(agree(call, shard).status());
-  pipeline.places.push_back(shard.place);
-  return Status::ok();
 }
 
 // All ranks see the same texts, and name the same two.
@@ -191,6 +207,19 @@ Result<bool> Pipelines::agree(const PipelinedAllGatherMatmul& call, const Symmet
     in_place = in_place && other.place == first.place;
   }
   return in_place;
+}
+
+Status Pipelines::agree_on(const PipelinedAllGatherMatmul& call, const Status& own) {
+  Bootstrap& bootstrap = group_.bootstrap();
+  const auto messages = bootstrap.all_gather(encode_ready(own), Deadline(timeout_of(call, group_)));
+  if (!messages.is_ok()) return group_.fail(messages.status());
+  for (std::size_t rank = 0; rank < messages->size(); ++rank) {
+    const Status status = decode_ready((*messages)[rank]);
+    if (status.is_ok()) continue;
+    const std::string name = bootstrap.names().of(static_cast<int>(rank));
+    return status.with_context(name).with_context(kAllGatherMatmul);
+  }
+  return Status::ok();
 }
 
 int Pipelines::free_slot() const {

@@ -16,9 +16,11 @@
 
 #include "bootstrap/rank_names.hpp"
 #include "executors/services.hpp"
+#include "fused/cuda_pipeline.hpp"
 #include "fused/host_fused.hpp"
 #include "fused/pipeline_buffers.hpp"
 #include "fused/pipelined.hpp"
+#include "group/shard_places.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "pipelines/lower.hpp"
 
@@ -32,14 +34,7 @@ inline std::uint64_t word_value(std::uint64_t epoch, std::uint32_t signature) {
 }
 
 inline constexpr std::size_t kMostKeptPipelines = 16;
-inline constexpr std::size_t kMostShardPlaces = 64;  // of each pipeline
 
-// Where the ranks' shards are in symmetric memory: the same on all of them.
-struct ShardPlace {
-  std::uint32_t segment = 0;  // its id
-  std::size_t offset = 0;
-  friend bool operator==(const ShardPlace&, const ShardPlace&) = default;
-};
 // A rank's shard, if it is in symmetric memory that peers may read; else `memory` is null.
 struct SymmetricShard {
   std::shared_ptr<SymmetricSegment> memory;
@@ -59,11 +54,12 @@ struct DerivedPipeline {
   // Peers read the shards themselves, which lie at one of `places`. Nothing: at the first call a
   // shard lay elsewhere on some rank, and so all ranks copy theirs, wherever they lie.
   std::optional<Variants> in_place = {};
-  std::vector<ShardPlace> places = {};
+  ShardPlaces places = {};
 
-  bool knows(const ShardPlace& place) const;
-  // Or may get to know it, when all ranks have compared it.
-  bool may_read_at(const ShardPlace& place) const;
+  // Now, or when all ranks have compared the place.
+  bool may_read_at(const ShardPlace& place) const {
+    return in_place.has_value() && places.admits(place);
+  }
 
   const Variant& variant_of(const PipelinedAllGatherMatmul& call,
                             const SymmetricSegment* shard) const {
@@ -100,24 +96,33 @@ struct PipelineRecord {
 std::chrono::milliseconds timeout_of(const PipelinedAllGatherMatmul& call,
                                      const GroupServices& group);
 
+// The products of a call. The host needs none.
+using ReadyProducts = std::optional<fused::PipelineProducts>;
+
 // What differs between the host and GPUs.
 class PipelineBackend {
  public:
   virtual ~PipelineBackend() = default;
 
-  // This rank begins a call, for ranks that wait for it meanwhile.
+  // This rank begins a call, for ranks that wait for it meanwhile. Ranks count these calls, so that
+  // what can still be refused must be refused on all of them.
   virtual void tell(const PipelinedAllGatherMatmul& call) = 0;
-  // Collective, before a pipeline is prepared: makes what all calls need besides it.
+  // Collective, before a pipeline is prepared: makes what all calls need besides it. Where that was
+  // not there yet, it also tells of the call.
   virtual Status open(const PipelinedAllGatherMatmul& call) = 0;
   // What words take in the pipeline's own memory.
   virtual std::size_t words_bytes(const pipelines::Program& program) const = 0;
   // Nothing uses the memory of earlier calls any more, when it returns.
   virtual Status await_earlier(const PipelinedAllGatherMatmul& call) = 0;
   virtual bool uses_memory() const = 0;  // likewise, asked
-  // `shard`: where peers read the call's; null: they read a copy. A failure that leaves the ranks
-  // out of step is the group's.
+  // Of this rank alone; nothing is enqueued. `shard`: where peers read the call's; null: they read
+  // a copy.
+  virtual Result<ReadyProducts> make_ready(const PreparedPipeline& prepared,
+                                           const PipelinedAllGatherMatmul& call,
+                                           const SymmetricSegment* shard) = 0;
+  // A failure is the group's, since it leaves the ranks out of step.
   virtual Status run(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
-                     const SymmetricSegment* shard) = 0;
+                     const SymmetricSegment* shard, ReadyProducts products) = 0;
 };
 
 // Collective.
@@ -137,16 +142,18 @@ class Pipelines {
 
   // If at the first call all ranks' shards lie at the same place of symmetric memory, a pipeline
   // with `get` reads them there. So it does later, at each place that all ranks have; a new place
-  // is asked of the other ranks. Beyond kMostShardPlaces places, a shard is copied.
+  // is asked of the other ranks. A place that ShardPlaces does not admit is copied from.
   //
   // Host: C is valid when it returns. GPUs: it is enqueued. The first call of a description asks
   // the other ranks, and prepares it; beyond kMostKeptPipelines, the one that was used least
-  // recently is forgotten on all ranks. A call that fails after that is the failure of the group:
-  // the words of the ranks no longer agree.
+  // recently is forgotten on all ranks. The ranks tell each other whether they are ready, so that
+  // what one rank refuses is refused on all, by the same status, which names it; then the group
+  // stays usable. Later calls ask nobody: what this rank refuses then is the failure of the group,
+  // but for kInvalidArgument, which the caller can correct. A call that fails after that is the
+  // failure of the group: the words of the ranks no longer agree.
   // kMismatch, of the group: the ranks' texts, or later the places of their shards, differ; it
-  // names both. kResourceExhausted: no memory on a rank; then the group stays usable. kUnsupported,
-  // on a GPU: a product cannot run, or the ranks have no stream memory operations; nothing was
-  // enqueued.
+  // names both. kResourceExhausted: no memory on a rank. kUnsupported, on a GPU: a product cannot
+  // run, or the ranks have no stream memory operations.
   Status run(PipelinedAllGatherMatmul call);
 
  private:
@@ -155,12 +162,15 @@ class Pipelines {
   Result<SymmetricShard> find_shard(const PipelinedAllGatherMatmul& call);
   // Whether the shards of all ranks lie at the same place.
   Result<bool> agree(const PipelinedAllGatherMatmul& call, const SymmetricShard& shard);
-  // `shard` is none afterwards, if peers do not read it.
-  Result<PreparedPipeline*> prepare_first(const PipelinedAllGatherMatmul& call,
-                                          SymmetricShard& shard);
+  // One that is not prepared.
+  Status run_first(const PipelinedAllGatherMatmul& call, SymmetricShard shard);
+  Status run_ready(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
+                   const SymmetricShard& shard, ReadyProducts products);
   Result<PreparedPipeline> prepare(const PipelinedAllGatherMatmul& call, bool in_place);
-  Status add_place(DerivedPipeline& pipeline, const PipelinedAllGatherMatmul& call,
-                   const SymmetricShard& shard);
+  // The same status on all ranks: the failure of the first rank that has one.
+  Status agree_on(const PipelinedAllGatherMatmul& call, const Status& own);
+  // Of this rank alone, in a call that the others make.
+  Status refuse(const Status& status);
   Result<DerivedPipeline> derive_pipeline(const pipelines::Description& description,
                                           bool in_place) const;
   Result<DerivedPipeline::Variants> derive_variants(pipelines::Description description,

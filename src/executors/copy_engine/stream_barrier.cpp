@@ -147,11 +147,6 @@ std::uint64_t StreamBarrier::note(std::uint32_t signature) {
   return noted_;
 }
 
-void StreamBarrier::announce(std::uint32_t signature) {
-  const std::lock_guard lock(mutex_);
-  note_operation(own(), noted_ + 1, signature);
-}
-
 Status StreamBarrier::enqueue(const KernelArgs& work, Stream stream,
                               std::vector<CudaMemoryOperation> first) {
   BarrierTurn turn;

@@ -33,10 +33,8 @@ class StreamBarrier {
   StreamBarrier& operator=(const StreamBarrier&) = delete;
 
   // Before each eager operation of all ranks is enqueued, whatever it meets by. Its number in the
-  // page.
+  // page. An operation that is noted and then refused must be so on all ranks.
   std::uint64_t note(std::uint32_t signature);
-  // What this rank will note next, for peers that wait for it meanwhile.
-  void announce(std::uint32_t signature);
   // Enqueues a barrier of the operation `work`, in the order of the stream. Barriers of one rank
   // are enqueued in the order in which they run. `first`: operations ahead of it, with which it is
   // one batch. The device is current.

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "group/shard_places.hpp"
 #include "support/check.hpp"
 #include "support/group.hpp"
 #include "support/ranks.hpp"
@@ -113,6 +115,87 @@ TEST(PipelinedInPlace, ARankAtAnotherPlaceIsNamed) {
       EXPECT_THAT(text, HasSubstr(places.both_new ? "+768" : "+512"));
     });
   }
+}
+
+// Its shard is shorter than the others, and lies in a younger and smaller segment, too.
+TEST(PipelinedInPlace, AShorterShardIsFoundWhereTheOthersAre) {
+  auto groups = groups_of(2);
+  on_all_ranks(2, [&](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    const SymmetricMemory memory = take(group.allocate(kInPlaceBytes));
+    Layer layer = layer_in_place("pipelined_shift");
+    layer.m = 7;
+    LayerOfRank side(layer, group, static_cast<std::byte*>(memory.data()));
+    side.fill(1);
+    require_ok(all_gather_matmul(group, side.call()));
+    void* const shard = static_cast<std::byte*>(memory.data()) + LayerOfRank::kStep;
+    const SymmetricMemory younger = take(group.register_memory(shard, 3 * layer.k * 4));
+    const std::uint64_t before = group.counters().exchanges;
+    side.fill(2);
+    require_ok(all_gather_matmul(group, side.call()));
+    side.expect_right("beside a younger segment");
+    EXPECT_EQ(group.counters().exchanges, before) << "the place is known";
+  });
+}
+
+// The same address is another place each time. Rank 1 frees its memory later than rank 0.
+TEST(PipelinedInPlace, PlacesThatAreGoneGiveWay) {
+  auto groups = groups_of(2);
+  on_all_ranks(2, [&](int rank) {
+    Communicator& group = groups[static_cast<std::size_t>(rank)];
+    LayerOfRank plain({.m = 8, .algorithm = "pipelined_shift"}, group, nullptr);
+    const auto asks = [&](LayerOfRank& side, int salt) {
+      side.fill(salt);
+      const std::uint64_t before = group.counters().exchanges;
+      require_ok(all_gather_matmul(group, side.call()));
+      side.expect_right(fmt::format("call {}", salt));
+      return group.counters().exchanges > before;
+    };
+    SymmetricMemory kept;
+    const auto asks_in_fresh_memory = [&](int salt) {
+      SymmetricMemory memory = take(group.allocate(kInPlaceBytes));
+      LayerOfRank side(layer_in_place("pipelined_shift"), group,
+                       static_cast<std::byte*>(memory.data()));
+      const bool asked = asks(side, salt);
+      EXPECT_FALSE(asks(side, salt + 1)) << salt;
+      if (rank == 1) kept = std::move(memory);
+      return asked;
+    };
+    int salt = 0;
+    for (std::size_t i = 0; i < ShardPlaces::kMost; ++i) {
+      EXPECT_TRUE(asks_in_fresh_memory(++salt)) << i;
+    }
+    EXPECT_FALSE(asks_in_fresh_memory(++salt)) << "it is copied";
+    for (std::uint64_t i = 0; i < ShardPlaces::kCallsUntilForgotten; ++i) asks(plain, ++salt);
+    EXPECT_TRUE(asks_in_fresh_memory(++salt)) << "it is read in place";
+  });
+}
+
+TEST(ShardPlaces, TheOneThatWasNotReadForLongestIsForgotten) {
+  ShardPlaces places;
+  const auto place = [](std::size_t offset) { return ShardPlace{7, offset}; };
+  const auto read = [&](std::size_t offset) {
+    EXPECT_TRUE(places.admits(place(offset)));
+    const ShardPlace there = place(offset);
+    places.count_call(&there);
+  };
+  for (std::size_t i = 0; i < ShardPlaces::kMost; ++i) read(i);
+  EXPECT_FALSE(places.admits(place(64)));
+  EXPECT_TRUE(places.admits(place(0)));
+  EXPECT_FALSE(places.knows({8, 0}));
+  read(0);
+  // Place 1 was read by the second call; 65 calls have been made.
+  for (std::uint64_t i = 65; i < ShardPlaces::kCallsUntilForgotten + 1; ++i) {
+    places.count_call(nullptr);
+  }
+  EXPECT_FALSE(places.admits(place(64)));
+  places.count_call(nullptr);
+  EXPECT_TRUE(places.knows(place(1)));
+  read(64);
+  EXPECT_FALSE(places.knows(place(1)));
+  EXPECT_TRUE(places.knows(place(0)) && places.knows(place(2)) && places.knows(place(64)));
+  places.count_call(nullptr);
+  EXPECT_TRUE(places.admits(place(65))) << "in the place of 3";
 }
 
 // Of a call whose shards lie in symmetric memory, and of one whose shards do not.

@@ -12,8 +12,8 @@
 #include <set>
 
 #include "support/group.hpp"
-#include "tutti/collectives.hpp"
-#include "tutti/communicator.hpp"
+#include "tutti/tutti.hpp"
+#include "unit/api/layer_of_rank.hpp"
 #include "unit/bootstrap/ranks.hpp"
 
 namespace tutti::test {
@@ -140,6 +140,20 @@ TEST_P(ExhaustionTest, OfDescriptorsWhileMemoryIsAllocated) {
     std::size_t bytes = 4096;
     return with_every_shortage(group,
                                [&](Communicator& g) { return g.allocate(bytes += 4096).status(); });
+  });
+}
+
+// With a fresh m each time, for which there is neither a pipeline nor memory in the pool.
+TEST(ExhaustionInAPipeline, OfDescriptorsIsToldToAll) {
+  on_processes(local_id(), [](Communicator& group) {
+    std::size_t m = 6;
+    return with_every_shortage(group, [&](Communicator& g) {
+      Layer layer{.m = m += 6, .k = 1024, .n = {1}};
+      layer.algorithm = m / 12 % 2 == 0 ? "fused" : "pipelined_shift";
+      LayerOfRank side(layer, g, nullptr);
+      side.fill(1);
+      return all_gather_matmul(g, side.call());
+    });
   });
 }
 
