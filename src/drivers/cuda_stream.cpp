@@ -38,6 +38,12 @@ Status RealCuda::destroy_stream(Stream stream) {
   return check(cudaStreamDestroy(stream), "cudaStreamDestroy");
 }
 
+Result<std::uint64_t> RealCuda::stream_id(Stream stream) {
+  unsigned long long id = 0;
+  TUTTI_TRY(check(cudaStreamGetId(stream, &id), "cudaStreamGetId"));
+  return std::uint64_t{id};
+}
+
 Status RealCuda::synchronize(Stream stream) {
   return check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }

@@ -68,6 +68,7 @@ class RealCuda final : public CudaDriver {
 
   Result<Stream> create_stream(int device) override;
   Status destroy_stream(Stream stream) override;
+  Result<std::uint64_t> stream_id(Stream stream) override;
   Status synchronize(Stream stream) override;
   Result<bool> stream_finished(Stream stream) override;
   Status wait_event(Stream stream, CudaEvent event) override;

@@ -38,18 +38,21 @@ class CudaStreams : public Streams {
   // An event behind every eager operation: the next one may come on another stream, when this one
   // no longer exists.
   Status enter(Stream stream) override {
-    if (!used_ || stream == last_ || stream == behind_) return Status::ok();
+    if (!used_) return Status::ok();
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
+    TUTTI_ASSIGN(const std::uint64_t id, cuda_.stream_id(stream));
+    if (id == last_ || id == behind_) return Status::ok();
     TUTTI_TRY(cuda_.wait_event(stream, event_));
-    behind_ = stream;
+    behind_ = id;
     return Status::ok();
   }
   Status leave(Stream stream) override {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
+    TUTTI_ASSIGN(const std::uint64_t id, cuda_.stream_id(stream));
     used_ = true;
-    last_ = behind_ = stream;
+    last_ = behind_ = id;
     return cuda_.record_event(event_, stream);
   }
 
@@ -69,8 +72,9 @@ class CudaStreams : public Streams {
   CudaDriver& cuda_;
   const int device_;
   CudaEvent event_ = nullptr;
-  Stream last_ = nullptr;
-  Stream behind_ = nullptr;  // waits for the event already
+  // CudaDriver::stream_id() of the stream of the last operation, and of one that waits for the
+  // event already.
+  std::uint64_t last_ = 0, behind_ = 0;
   std::atomic<bool> used_ = false;
 };
 

@@ -164,6 +164,7 @@ class FakeCuda final : public CudaDriver {
 
   Result<Stream> create_stream(int device) override;
   Status destroy_stream(Stream stream) override;
+  Result<std::uint64_t> stream_id(Stream stream) override;
   Status synchronize(Stream stream) override;
   Result<bool> stream_finished(Stream stream) override;
   Status wait_event(Stream stream, CudaEvent event) override;
@@ -222,6 +223,7 @@ class FakeCuda final : public CudaDriver {
     Work work;
   };
   struct StreamState {
+    std::uint64_t id = 0;
     std::uint64_t capture = 0;  // its id; 0 for none
     CudaGraph graph = nullptr;  // being built
     bool invalid = false;
@@ -279,6 +281,8 @@ class FakeCuda final : public CudaDriver {
   std::map<CudaAllocation, HandleState> handles_;
   std::set<std::pair<int, int>> peer_access_;
   std::map<Stream, StreamState> streams_;
+  std::vector<Stream> free_streams_;  // handles of destroyed ones: given out again first
+  std::uint64_t last_stream_ = 0;     // its id
   std::map<CudaEvent, EventState> events_;
   std::map<CudaGraph, GraphState> graphs_;
   std::map<CudaGraphExec, GraphState> execs_;

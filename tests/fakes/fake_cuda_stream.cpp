@@ -180,15 +180,28 @@ Result<Stream> FakeCuda::create_stream(int device) {
   TUTTI_TRY(enter("create_stream"));
   TUTTI_TRY(check_device(device));
   const std::lock_guard lock(mutex_);
-  const auto stream = static_cast<Stream>(new_object());
-  streams_[stream] = {};
+  if (free_streams_.empty()) free_streams_.push_back(static_cast<Stream>(new_object()));
+  Stream stream = free_streams_.back();
+  free_streams_.pop_back();
+  streams_[stream] = {.id = ++last_stream_};
   return stream;
 }
 
 Status FakeCuda::destroy_stream(Stream stream) {
   TUTTI_TRY(enter("destroy_stream"));
   const std::lock_guard lock(mutex_);
-  return streams_.erase(stream) == 1 ? Status::ok() : refused("destroy_stream: not a stream");
+  if (streams_.erase(stream) == 0) return refused("destroy_stream: not a stream");
+  free_streams_.push_back(stream);
+  return Status::ok();
+}
+
+Result<std::uint64_t> FakeCuda::stream_id(Stream stream) {
+  TUTTI_TRY(enter("stream_id"));
+  const std::lock_guard lock(mutex_);
+  const auto state = streams_.find(stream);
+  if (state != streams_.end()) return state->second.id;
+  if (stream != nullptr) return refused("stream_id: not a stream");
+  return std::uint64_t{0};
 }
 
 // As the driver does: waiting for a stream that is being captured spoils the capture.
