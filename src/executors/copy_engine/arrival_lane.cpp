@@ -75,19 +75,22 @@ ArrivalLane::~ArrivalLane() {
   }
 }
 
-// Behind the last turn nobody reads the words: then they may begin anew.
 Result<ArrivalLane::Turn> ArrivalLane::begin(std::unique_lock<std::mutex> lock, Stream stream,
                                              int flags) {
   TUTTI_ASSIGN(CopyLane * beside, lanes_.lane_for(stream));
   if (beside->is_captured) return begin_captured(std::move(lock), *beside, stream, flags);
-  if (last_ == Last::kEnded && stream != stream_) TUTTI_TRY(cuda_.wait_event(stream, ended_));
-  last_ = Last::kBegun;
-  if (turn_ == kLastTurn) {
-    TUTTI_TRY(cuda_.set_async(words_, 0, kWordBytes, stream));
-    turn_ = 0;
+  if (last_ == Last::kBegun) {
+    return Status(StatusCode::kCuda,
+                  "the end of an earlier call could not be recorded: create another communicator");
   }
-  TUTTI_TRY(cuda_.record_event(begun_, stream));
-  TUTTI_TRY(cuda_.wait_event(beside->stream, begun_));
+  TUTTI_ASSIGN(const std::uint64_t id, cuda_.stream_id(stream));
+  if (last_ == Last::kEnded && id != stream_) TUTTI_TRY(cuda_.wait_event(stream, ended_));
+  last_ = Last::kBegun;
+  const Status begun = enqueue_begin(stream, beside->stream);
+  if (!begun.is_ok()) {  // the next turn is behind what was enqueued even so
+    (void)record_end(stream);
+    return begun;
+  }
   flags_ = flags;
   return Turn{.lock = std::move(lock),
               .lane = this,
@@ -98,6 +101,16 @@ Result<ArrivalLane::Turn> ArrivalLane::begin(std::unique_lock<std::mutex> lock, 
               .abort = abort_,
               .failure = failure_,
               .pulled = pulled_};
+}
+
+// Behind the last turn nobody reads the words: then they may begin anew.
+Status ArrivalLane::enqueue_begin(Stream stream, Stream side) {
+  if (turn_ == kLastTurn) {
+    TUTTI_TRY(cuda_.set_async(words_, 0, kWordBytes, stream));
+    turn_ = 0;
+  }
+  TUTTI_TRY(cuda_.record_event(begun_, stream));
+  return cuda_.wait_event(side, begun_);
 }
 
 // The words are reset in the side stream, ahead of the ranks' meeting, and so of the matmul.
@@ -151,8 +164,12 @@ Status ArrivalLane::end(Turn turn, Stream stream) {
     TUTTI_TRY(cuda_.record_event(turn.gathered, turn.side));
     return cuda_.wait_event(stream, turn.gathered);
   }
+  return record_end(stream);
+}
+
+Status ArrivalLane::record_end(Stream stream) {
+  TUTTI_ASSIGN(stream_, cuda_.stream_id(stream));
   TUTTI_TRY(cuda_.record_event(ended_, stream));
-  stream_ = stream;
   last_ = Last::kEnded;
   return Status::ok();
 }

@@ -70,7 +70,9 @@ class ArrivalLane {
   // The device is current. Shards have so many flags each. end() follows whatever came between,
   // failures too; the caller's stream is behind the side stream then, unless it is captured.
   // In a capture: kUnsupported where the driver captures no stream memory operations,
-  // kResourceExhausted where as many turns are in living graphs.
+  // kResourceExhausted where as many turns are in living graphs. A begin that fails is followed by
+  // the next turn as one that has ended. kCuda: the end of an earlier turn could not be recorded,
+  // so nothing can be ordered behind it, and no turn begins any more.
   Result<Turn> begin(std::unique_lock<std::mutex> lock, Stream stream, int flags);
   Status end(Turn turn, Stream stream);
 
@@ -98,6 +100,8 @@ class ArrivalLane {
   Status try_capture(Stream side);
   Result<Turn> begin_captured(std::unique_lock<std::mutex> lock, CopyLane& lane, Stream stream,
                               int flags);
+  Status enqueue_begin(Stream stream, Stream side);
+  Status record_end(Stream stream);
   Result<int> take_slot(Stream stream);
   bool has_ended() const;
 
@@ -110,7 +114,7 @@ class ArrivalLane {
   CudaEvent begun_ = nullptr, pulled_ = nullptr, ended_ = nullptr;
   std::mutex mutex_;  // of turns
   std::uint32_t turn_;
-  Stream stream_ = nullptr;     // the caller's, in the last turn
+  std::uint64_t stream_ = 0;    // the caller's, in the last turn: CudaDriver::stream_id()
   std::atomic<int> flags_ = 1;  // of a shard, in the last turn
   std::string why_not_captured_;
   std::vector<int> free_slots_;

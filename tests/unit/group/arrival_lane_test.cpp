@@ -81,6 +81,59 @@ TEST_F(ArrivalLaneTest, TurnsFollowEachOtherWhateverTheirStream) {
   end(std::move(second), other);
 }
 
+// The handle of a stream that is gone may be another one's.
+TEST_F(ArrivalLaneTest, ATurnIsBehindTheLastOneAlsoWhereItsStreamHasThatHandle) {
+  const Stream gone = take(cuda.create_stream(0));
+  ArrivalLane::Turn first = begin(gone);
+  const auto kernel = occupy(gone);
+  end(std::move(first), gone);
+  require_ok(cuda.destroy_stream(gone));
+  const Stream again = take(cuda.create_stream(0));
+  ASSERT_EQ(again, gone);
+  ArrivalLane::Turn second = begin(again);
+  EXPECT_FALSE(idle(again) || idle(second.side));
+  *kernel = true;
+  EXPECT_TRUE(idle(again) && idle(second.side));
+  end(std::move(second), again);
+}
+
+// Whichever of its driver calls fails.
+TEST_F(ArrivalLaneTest, ATurnIsBehindTheLastOneAlsoAfterABeginThatFailed) {
+  for (const auto& [method, k] :
+       {std::pair("wait_event", 0), {"record_event", 0}, {"wait_event", 1}}) {
+    ArrivalLane::Turn first = begin(stream);
+    const auto kernel = occupy(stream);
+    end(std::move(first), stream);
+    const Stream other = take(cuda.create_stream(0)), third = take(cuda.create_stream(0));
+    cuda.fail(method, k);
+    EXPECT_FALSE(lane->begin(lane->lock(), other, 2).is_ok());
+    EXPECT_TRUE(cuda.has_failed());
+    ArrivalLane::Turn next = begin(third);
+    EXPECT_FALSE(idle(third) || idle(next.side)) << method << " " << k;
+    *kernel = true;
+    EXPECT_TRUE(idle(third) && idle(next.side));
+    end(std::move(next), third);
+    EXPECT_TRUE(lane->drain(Deadline(milliseconds(1))));
+  }
+}
+
+// Else words that the next turn has set already would be reset.
+TEST_F(ArrivalLaneTest, ATurnIsBehindTheResetOfABeginThatFailed) {
+  constexpr std::uint32_t kLast = std::numeric_limits<std::int32_t>::max();
+  lane = take(ArrivalLane::create(cuda, 0, kLast));
+  std::uint64_t earlier_work = 0;
+  wait_for(earlier_work);
+  cuda.fail("record_event", 0);
+  EXPECT_FALSE(lane->begin(lane->lock(), stream, 2).is_ok());
+  const Stream other = take(cuda.create_stream(0));
+  ArrivalLane::Turn next = begin(other);
+  EXPECT_EQ(next.number, 1u);
+  EXPECT_FALSE(idle(other));
+  std::atomic_ref(earlier_work).store(1);
+  EXPECT_TRUE(idle(other));
+  end(std::move(next), other);
+}
+
 // Before the numbers reach half of their range, from where on an old word would be ahead.
 TEST_F(ArrivalLaneTest, WordsBeginAnewBeforeTheyCouldBeAhead) {
   constexpr std::uint32_t kLast = std::numeric_limits<std::int32_t>::max();
@@ -108,6 +161,8 @@ TEST_F(ArrivalLaneTest, ATurnThatCouldNotBeEndedKeepsItsMemory) {
   cuda.fail("record_event", 1);  // the end's
   EXPECT_FALSE(lane->end(begin(stream), stream).is_ok());
   EXPECT_FALSE(lane->drain(Deadline(milliseconds(1))));
+  // Nor could anything be ordered behind it.
+  EXPECT_EQ(lane->begin(lane->lock(), stream, 2).status().code(), StatusCode::kCuda);
 }
 
 TEST_F(ArrivalLaneTest, AFailedWaitNamesItsShardAndChunk) {
