@@ -99,6 +99,9 @@ struct AllGatherMatmul {
 /// dimensions that are multiples of 16 bytes. Otherwise: kUnsupported. It is fastest without
 /// `gathered`, or in place. While the kernel waits it occupies every SM. So a rank must not wait
 /// elsewhere for another kernel of this one, for example in a collective of another communicator.
+/// Its waits have the timeout of the call; without one, that of the communicator when the call is
+/// made, or captured. The kernel keeps it: Communicator::set_timeout() changes only the gather's
+/// waits afterwards. In an eager call the kernel waits one minute longer than the gather.
 ///
 /// "fused" on the host backend: each rank copies its rows to all others, chunk by chunk, and
 /// multiplies chunks in the kernel's order as they come. It takes any `a`, type and m, at most
@@ -161,9 +164,8 @@ struct AllGatherMatmul {
 /// group_end(). Captured, "fused" needs such a plan() or call on the same communicator first, and a
 /// driver that captures stream memory operations; otherwise: kUnsupported. In a replay the ranks
 /// meet by kernels before the product begins, so its first tiles begin later than those of an eager
-/// call. The product's waits have the timeout that the call had when it was captured. At most 1024
-/// such calls can be in living graphs of a communicator; the next one is kResourceExhausted, or
-/// runs unfused if a table has chosen "fused".
+/// call. At most 1024 such calls can be in living graphs of a communicator; the next one is
+/// kResourceExhausted, or runs unfused if a table has chosen "fused".
 ///
 /// **Errors.** kInvalidArgument: the errors of matmul() and all_gather(), a shard with gaps, an
 /// overlap, an unknown algorithm, a bad `pipeline` or `fused`, or a workspace that is missing or

@@ -140,8 +140,9 @@ class Communicator {
   TUTTI_API Status prepare_nccl();
 
   /// Changes the timeout of this rank's waits, including waits in progress and graphs that were
-  /// captured before. The timeout of a single call (CallOptions::timeout) keeps its value. From any
-  /// thread. kInvalidArgument unless `timeout` > 0.
+  /// captured before. The timeout of a single call (CallOptions::timeout) keeps its value, as do
+  /// the waits of a product in all_gather_matmul(). From any thread. kInvalidArgument unless
+  /// `timeout` > 0.
   TUTTI_API Status set_timeout(std::chrono::milliseconds timeout);
 
   /// Ends all operations on every rank with kAborted and `reason`, running kernels included. From

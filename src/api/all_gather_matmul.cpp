@@ -195,7 +195,9 @@ Result<PipelinedAllGatherMatmul> pipelined_of(const Communicator& communicator,
 // What runs in place of what a table names, and cannot run.
 struct Instead {
   SelectedAllGatherMatmul selected;
-  bool by_copy_engine = false;  // the other ranks run fused, and expect its gather
+  // The other ranks run fused, and expect its gather. M is a multiple of the ranks: select() fuses
+  // no other call that a table decides.
+  bool by_copy_engine = false;
 };
 
 // Nothing if `status` is no reason. What the ranks have alike makes all of them run unfused. What

@@ -224,6 +224,16 @@ TEST_F(ChosenOnGpus, WhatRanksHaveAlikeMakesAllOfThemRunUnfused) {
   EXPECT_THAT(run([](int, AllGatherMatmul& one) { one.m = 255; }),
               UnorderedElementsAre("0 own", "1 own"));
   EXPECT_THAT(plans_[1].why, HasSubstr("M is not a multiple of 2 ranks"));
+  // Nobody fuses then. So a rank whose own matrices do not allow it gathers as all do.
+  EXPECT_THAT(run([](int rank, AllGatherMatmul& one) {
+                one.m = 255;
+                if (rank == 1) one.c = static_cast<std::byte*>(one.c) + 2;
+              }),
+              UnorderedElementsAre("0 own", "1 plain"));
+  for (const AllGatherMatmulPlan& plan : plans_) {
+    EXPECT_THAT(plan.config, StartsWith("all_gather_v/"));
+    EXPECT_THAT(plan.config, Not(HasSubstr("copy_engine")));
+  }
   const void* const plain[] = {take(gpus_.cuda.allocate(0, kPart)),
                                take(gpus_.cuda.allocate(1, kPart))};
   EXPECT_THAT(run([&](int rank, AllGatherMatmul& one) { one.a = plain[rank]; }),
