@@ -94,7 +94,9 @@ class FusedRun {
     const Status settled = group_.settle(gather, started);
     TUTTI_TRY(started);
     TUTTI_TRY(settled);
-    return pulls ? multiplied_ : multiply({});
+    if (!pulls) multiplied_ = multiply({});
+    TUTTI_TRY(multiplied_);
+    return call_.with_own ? copy_own() : Status::ok();
   }
 
  private:
@@ -115,7 +117,7 @@ class FusedRun {
                        .chunk_bytes = rows(shard_rows, plan.chunks) * row_bytes,
                        .output_bytes = call_.gather.arrivals.output_bytes,
                        .chunks = plan.chunks,
-                       .with_own = call_.with_own,
+                       .kernel_stream = call_.gather.stream,
                        .met = turn_.met};
     if (pulls) {
       gather.arrivals.go = turn_.words + plan.flags();
@@ -153,6 +155,16 @@ class FusedRun {
     MatmulEngine::ReadyGated product = ready_.product;
     product.tiling = ready_.how.tiling;
     return call_.engine.run(product, arrival, ready_.multiprocessors, call_.gather.stream);
+  }
+
+  // Behind the kernel, which leaves a copy within the GPU no SM, and in the caller's stream: the
+  // other ranks, which wait for the end of the gather, need not wait for it.
+  Status copy_own() {
+    const Call& gather = call_.gather;
+    const Sides sides = gather.sides(group_.rank(), group_.size());
+    std::byte* const place = static_cast<std::byte*>(gather.output) + sides.place;
+    if (sides.input == 0 || place == gather.input) return Status::ok();
+    return group_.cuda()->copy_async(place, gather.input, sides.input, gather.stream);
   }
 
   CommunicatorImpl& group_;

@@ -18,8 +18,9 @@ struct FusedGather {
   // ranks) rows, and its output ends with row M (Arrivals::output_bytes).
   Call gather;
   Matmul product;  // of what is gathered
-  bool with_own =
-      false;  // this rank's rows are gathered, too; the product does not need them there
+  // This rank's rows are copied to the output, too, behind the product, which does not need them
+  // there.
+  bool with_own = false;
   ArrivalOrder order = ArrivalOrder::kRotated;     // with copy engines
   std::optional<ArrivalTransport> transport = {};  // forced
   MatmulEngine& engine;

@@ -93,9 +93,9 @@ class CommunicatorImpl : private GroupServices {
   Status settle(PlannedOperation& prepared, const Status& handed_over);
   Status execute(const Call& call);
 
-  // Turns of an ArrivalLane: behind all eager operations so far, whatever stream they are in. A
-  // matmul that waits takes every SM, and must not begin before what its all-gather is behind.
-  // Captured turns are behind what their graph says.
+  // Turns of an ArrivalLane. A matmul that waits takes every SM, and must not begin before what its
+  // all-gather is behind: other threads may enqueue operations until that is started, which orders
+  // both streams (Arrivals::kernel_stream). Captured turns are behind what their graph says.
   Status check_arrivals(bool capturing);  // whether there is a lane
   Result<ArrivalLane::Turn> begin_arrivals(Stream stream, int flags);
   Status end_arrivals(ArrivalLane::Turn turn, Stream stream);  // in any case

@@ -383,16 +383,14 @@ Status CommunicatorImpl::check_arrivals(bool capturing) {
 // Who has the lane may still need the group's lock.
 Result<ArrivalLane::Turn> CommunicatorImpl::begin_arrivals(Stream stream, int flags) {
   ArrivalLane* lane = nullptr;
-  StreamState state;
   {
     const std::lock_guard lock(mutex_);
     if (failure_->failed()) return failure_->status();
-    TUTTI_ASSIGN(state, streams_->state(stream));
+    TUTTI_ASSIGN(const StreamState state, streams_->state(stream));
     TUTTI_ASSIGN(lane, executors_.front()->arrivals(state.capturing));
   }
   std::unique_lock alone = lane->lock();
   const std::lock_guard lock(mutex_);
-  if (!state.capturing) TUTTI_TRY(streams_->enter(stream));
   return lane->begin(std::move(alone), stream, flags);
 }
 

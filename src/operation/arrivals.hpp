@@ -9,20 +9,23 @@
 #include <span>
 
 #include "tutti/status.hpp"
+#include "tutti/types.hpp"
 
 namespace tutti {
 
 // The output consists of pieces, one of each rank, and a piece of chunks. It may end within a
 // piece: then the pieces behind are empty. Once chunk j of piece p is there, words[p * chunks + j]
-// is `value`; the words of empty chunks stay as they are, as those of the rank's own piece. In the
-// rank's device memory.
+// is `value`; the words of empty chunks stay as they are, as those of the rank's own piece, which
+// is not brought. In the rank's device memory.
 struct Arrivals {
   std::uint32_t* words = nullptr;  // null: nobody asks
   std::uint32_t value = 0;
   std::size_t piece_bytes = 0, chunk_bytes = 0;
   std::size_t output_bytes = 0;  // all of the output
   int chunks = 1;                // of a piece; the last one may be shorter
-  bool with_own = true;          // the rank's own piece is brought, too
+  // Where the kernel that waits for the words will be. It takes every SM, so this stream is put
+  // behind all that the operation is behind, too.
+  Stream kernel_stream = nullptr;
   void* met = nullptr;  // an event (CudaEvent) to record once the ranks have met first; or null
   // Not empty: nothing copies the pieces of other ranks, and their words stay as they are. Behind
   // the ranks' first meeting `go` becomes `value`. Then pull() enqueues what reads each rank's

@@ -119,7 +119,7 @@ class FakeCuda final : public CudaDriver {
   // What a captured launch does in each replay, without it they are kUnsupported.
   std::function<std::function<Status()>(const CudaLaunch&)> on_captured_launch;
   // Called by copy_async() before it enqueues: it may block, as if the launch queue were full.
-  std::function<void(std::size_t bytes)> before_copy;
+  std::function<void(std::size_t bytes, Stream stream)> before_copy;
 
   // ---- CudaDriver
 

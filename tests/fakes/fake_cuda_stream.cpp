@@ -119,7 +119,7 @@ Status FakeCuda::copy(void* to, const void* from, std::size_t bytes) {
 
 Status FakeCuda::copy_async(void* to, const void* from, std::size_t bytes, Stream stream) {
   TUTTI_TRY(enter("copy_async"));
-  if (before_copy) before_copy(bytes);
+  if (before_copy) before_copy(bytes, stream);
   return submit(stream, [=, this] { return transfer(to, from, bytes); });
 }
 

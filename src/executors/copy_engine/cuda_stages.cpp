@@ -96,12 +96,7 @@ void CudaStages::record_met(Stream stream) {
 
 void CudaStages::copy_among_kernels(std::byte* to, const std::byte* from, std::size_t bytes) {
   end_batch();
-  if (arrivals_.words != nullptr) {
-    if (!arrivals_.with_own) return;
-    bytes =
-        std::min(bytes, arrivals_.output_bytes - std::min(offset_of(to), arrivals_.output_bytes));
-  }
-  if (bytes > 0) copy_now({to, from, bytes}, stream_);
+  if (bytes > 0 && arrivals_.words == nullptr) copy_now({to, from, bytes}, stream_);
 }
 
 // Kernels and copies on one stream need no events.

@@ -24,7 +24,8 @@ class CudaStages : public Stages {
 
   // Copies into `output` from here on are cut into chunks, each followed by a write of its word by
   // a stream memory operation. The device has these. What is behind the end of the output, in
-  // `bytes` of equal pieces, is not copied. With Arrivals::pull nothing is copied.
+  // `bytes` of equal pieces, is not copied, nor is the rank's own piece. With Arrivals::pull
+  // nothing is copied.
   void announce(const Arrivals& arrivals, const std::byte* output, std::size_t bytes) {
     arrivals_ = arrivals;
     output_ = output;

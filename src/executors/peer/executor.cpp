@@ -204,7 +204,11 @@ Status PeerExecutor::register_late(const PlannedOperation& operation, CaptureLea
 Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
   const Launch& launch = release(operation);  // it is passed by value, or read before this returns
   const Stream stream = operation.call.stream;
-  if (!operation.captured()) TUTTI_TRY(group_.streams().enter(stream));
+  const Arrivals& arrivals = operation.call.arrivals;
+  if (!operation.captured()) {
+    TUTTI_TRY(group_.streams().enter(stream));
+    if (arrivals.words != nullptr) TUTTI_TRY(group_.streams().enter(arrivals.kernel_stream));
+  }
   const bool of_all_ranks = !operation.captured() && !is_pairwise(operation.call.collective);
   if (barrier_ != nullptr && of_all_ranks) barrier_->note(operation.signature);
   const Status run =
@@ -212,7 +216,7 @@ Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
                    {.threads = operation.plan.threads,
                     .stream = stream,
                     .barrier = operation.plan.stream_barrier ? barrier_.get() : nullptr,
-                    .arrivals = operation.call.arrivals});
+                    .arrivals = arrivals});
   // A part of it may have been enqueued even so.
   const Status left = operation.captured() ? Status::ok() : group_.streams().leave(stream);
   TUTTI_TRY(run);

@@ -9,14 +9,17 @@
 #include <array>
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "device/kernel_args.hpp"
 #include "fused_ranks.hpp"
+#include "tutti/collectives.hpp"
 
 namespace tutti::test {
 namespace {
@@ -100,18 +103,97 @@ TEST(FusedGather, NothingIsBroughtFromBehindTheLastRow) {
   }
 }
 
+// So far as there are any.
 TEST(FusedGather, TheOwnRowsAreBroughtWhereTheyAreAskedFor) {
-  FusedRanks ranks(2, 128);
+  constexpr std::size_t kRows = 128, kMissing = 28;
+  FusedRanks ranks(2, kRows);
+  ranks.with_own = true;
   on_all_ranks(2, [&](int r) {
-    require_ok(ranks.gpus.cuda.set_device(r));
-    require_ok(ranks.gpus.cuda.set_async(ranks.shard(r), 9, ranks.shard_bytes(),
-                                         ranks.streams[FusedRanks::at(r)]));
-    FusedGather call = ranks.call(r, 256);
-    call.with_own = true;
-    require_ok(run_fused(ranks.gpus.groups[FusedRanks::at(r)].impl(), call));
+    std::memset(ranks.gathered(r), 0xff, 2 * ranks.shard_bytes());
+    require_ok(ranks.run(r, 9, 2 * kRows - kMissing));
   });
-  require_ok(ranks.gpus.cuda.synchronize(ranks.streams[0]));
-  EXPECT_EQ(*ranks.piece(0, 0), std::byte{9});
+  for (int r = 0; r < 2; ++r) {
+    require_ok(ranks.gpus.cuda.synchronize(ranks.streams[FusedRanks::at(r)]));
+    for (int of = 0; of < 2; ++of) {
+      const auto expected = static_cast<std::byte>(9 + of);
+      const std::byte* const piece = ranks.piece(r, of);
+      const std::size_t rows = of == 0 ? kRows : kRows - kMissing;
+      EXPECT_EQ(piece[0], expected) << r << " " << of;
+      EXPECT_EQ(piece[rows * kK * 2 - 1], expected) << r << " " << of;
+      if (rows < kRows) {
+        EXPECT_EQ(piece[rows * kK * 2], std::byte{0xff}) << r;
+      }
+    }
+  }
+}
+
+// The kernel takes every SM: what is before the all-gather has to have had its own.
+TEST(FusedGather, TheMatmulIsBehindEarlierOperationsOfAllStreams) {
+  FusedRanks ranks(2, 128);
+  on_all_ranks(2, [&](int r) { require_ok(ranks.run(r, 10)); });
+  const Stream other = ranks.gpus.make_stream(0);
+  const auto busy = ranks.gpus.occupy(other);
+  require_ok(barrier(ranks.gpus.groups[0], {.stream = other}));
+  require_ok(barrier(ranks.gpus.groups[1], {.stream = ranks.streams[1]}));
+  bool is_behind = false;
+  ranks.on_matmul = [&](int rank, Stream stream) {
+    if (rank == 0) is_behind = !ranks.gpus.idle(stream);
+    return Status::ok();
+  };
+  for (const int r : {0, 1}) require_ok(ranks.run(r, 20));
+  EXPECT_TRUE(is_behind);
+  *busy = true;
+  for (const Stream stream : ranks.streams) require_ok(ranks.gpus.cuda.synchronize(stream));
+}
+
+// Another thread has enqueued them since the turn began.
+TEST(FusedGather, TheMatmulIsBehindOperationsThatCameBetweenItsTurnAndItsGather) {
+  FusedRanks ranks(2, 128);
+  on_all_ranks(2, [&](int r) { require_ok(ranks.run(r, 10)); });
+  const auto start = [&](int r, Stream meanwhile) {
+    CommunicatorImpl& group = ranks.gpus.groups[FusedRanks::at(r)].impl();
+    const Stream stream = ranks.streams[FusedRanks::at(r)];
+    require_ok(ranks.gpus.cuda.set_device(r));
+    ArrivalLane::Turn turn = take(group.begin_arrivals(stream, 1));
+    require_ok(barrier(ranks.gpus.groups[FusedRanks::at(r)], {.stream = meanwhile}));
+    tutti::Call gather = by_copy_engine(ranks.call(r, 256).gather);
+    gather.stream = turn.side;
+    gather.arrivals.words = turn.words;
+    gather.arrivals.value = turn.number;
+    gather.arrivals.piece_bytes = gather.arrivals.chunk_bytes = ranks.shard_bytes();
+    gather.arrivals.kernel_stream = stream;
+    PlannedOperation planned = take(group.prepare(gather));
+    require_ok(group.start(planned));
+    require_ok(group.settle(planned, Status::ok()));
+    return turn;
+  };
+  const Stream other = ranks.gpus.make_stream(0);
+  const auto busy = ranks.gpus.occupy(other);
+  ArrivalLane::Turn here = start(0, other);
+  EXPECT_FALSE(ranks.gpus.idle(ranks.streams[0]));
+  *busy = true;
+  EXPECT_TRUE(ranks.gpus.idle(ranks.streams[0]));
+  ArrivalLane::Turn there = start(1, ranks.streams[1]);
+  require_ok(ranks.gpus.groups[0].impl().end_arrivals(std::move(here), ranks.streams[0]));
+  require_ok(ranks.gpus.groups[1].impl().end_arrivals(std::move(there), ranks.streams[1]));
+  for (const Stream stream : ranks.streams) require_ok(ranks.gpus.cuda.synchronize(stream));
+}
+
+// The kernel's deadline is a constant of its launch: set_timeout() is followed by the next call.
+TEST(FusedGather, TheMatmulsWaitsHaveTheTimeoutOfTheCallAndAMinute) {
+  FusedRanks ranks(2, 128);
+  on_all_ranks(2, [&](int r) { require_ok(ranks.run(r, 10)); });
+  const auto timeout_of = [&](int r) {
+    return std::chrono::nanoseconds(ranks.told[FusedRanks::at(r)]->arrival.timeout_ns);
+  };
+  for (const std::chrono::seconds timeout : {std::chrono::seconds(7), std::chrono::seconds(300)}) {
+    require_ok(ranks.gpus.groups[0].set_timeout(timeout));
+    const auto usual = timeout_of(1);
+    for (const int r : {0, 1}) require_ok(ranks.run(r, 20));
+    EXPECT_EQ(timeout_of(0), timeout + std::chrono::minutes(1));
+    EXPECT_EQ(timeout_of(1), usual);
+  }
+  for (const Stream stream : ranks.streams) require_ok(ranks.gpus.cuda.synchronize(stream));
 }
 
 TEST(FusedGather, WhatItRefusesLeavesTheGroupUsable) {
@@ -246,6 +328,15 @@ TEST_F(CapturedFused, TheMatmulIsBehindTheMeetingOfTheRanks) {
   EXPECT_EQ(cuda.calls("wait_event") - waits, kRanks * 3);
   EXPECT_EQ(cuda.calls("record_event") - marks, kRanks * 3);
   for (int r = 0; r < kRanks; ++r) end_capture(r);
+}
+
+TEST_F(CapturedFused, TheMatmulsWaitsHaveTheTimeoutAtTheCapture) {
+  for (auto& group : ranks.gpus.groups) require_ok(group.set_timeout(std::chrono::seconds(7)));
+  on_all_ranks(kRanks, [&](int r) { require_ok(capture(r)); });
+  for (int r = 0; r < kRanks; ++r) {
+    EXPECT_EQ(std::chrono::nanoseconds(captured[at(r)].timeout_ns), std::chrono::seconds(7));
+    end_capture(r);
+  }
 }
 
 TEST(FusedGather, AMatmulThatCannotBeEnqueuedIsTheCallsAnswer) {

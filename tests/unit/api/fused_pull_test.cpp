@@ -15,8 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "device/kernel_args.hpp"
 #include "fused_ranks.hpp"
+#include "tutti/collectives.hpp"
 
 namespace tutti::test {
 namespace {
@@ -157,6 +159,41 @@ TEST(FusedPull, ACallEnqueuesAsMuchForAnyNumberOfRanks) {
     const int of_test = 2;  // which sets the shard, and waits for its kernel
     EXPECT_EQ(gpus.enqueued() - before, ranks * (kAhead + kBehind + of_test)) << ranks;
     gpus.finish();
+  }
+}
+
+// The copy of the own rows takes its time, and what the caller writes to them comes later.
+TEST(FusedPull, NothingButTheKernelDelaysTheEndOfTheGather) {
+  PulledRanks ranks(2, 64);
+  on_all_ranks(2, [&](int r) { require_ok(ranks.pull(r, 10, 128)); });
+  ranks.finish();
+  FakeCuda& cuda = ranks.gpus.cuda;
+  ranks.with_own = true;
+  std::uint64_t copied = 0;
+  cuda.before_copy = [&](std::size_t bytes, Stream stream) {
+    if (bytes != ranks.shard_bytes()) return;
+    const CudaMemoryOperation wait{CudaMemoryOperation::Kind::kWaitAtLeast, &copied, 1};
+    require_ok(cuda.memory_operations({&wait, 1}, stream));
+  };
+  for (int r = 0; r < 2; ++r) require_ok(ranks.pull(r, 20, 128));
+  const Stream behind[] = {ranks.gpus.make_stream(0), ranks.gpus.make_stream(1)};
+  for (int r = 0; r < 2; ++r) {
+    const std::size_t k = FusedRanks::at(r);
+    require_ok(barrier(ranks.gpus.groups[k], {.stream = behind[r]}));
+    require_ok(cuda.set_device(r));
+    require_ok(cuda.set_async(ranks.shard(r), 30, ranks.shard_bytes(), ranks.streams[k]));
+  }
+  const Deadline patience(std::chrono::seconds(10));
+  const auto gathered = [&] { return ranks.gpus.idle(behind[0]) && ranks.gpus.idle(behind[1]); };
+  while (!gathered() && !patience.passed()) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(gathered());
+  EXPECT_FALSE(ranks.gpus.idle(ranks.streams[0]) || ranks.gpus.idle(ranks.streams[1]));
+  std::atomic_ref(copied).store(1);
+  ranks.finish();
+  EXPECT_EQ(ranks.wrong, 0);
+  for (int r = 0; r < 2; ++r) {
+    EXPECT_EQ(ranks.piece(r, r)[ranks.shard_bytes() - 1], static_cast<std::byte>(20 + r));
+    EXPECT_EQ(*ranks.shard(r), std::byte{30});
   }
 }
 

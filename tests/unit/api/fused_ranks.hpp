@@ -68,6 +68,7 @@ class FusedRanks {
                         .n = kN,
                         .k = kK,
                         .backend = Backend::kCuda},
+            .with_own = with_own,
             .transport = transport,
             .engine = *engines[at(rank)]};
   }
@@ -81,6 +82,7 @@ class FusedRanks {
   FakeGpus gpus;
   const std::size_t rows_;
   std::optional<ArrivalTransport> transport = ArrivalTransport::kCopyEngine;
+  bool with_own = false;
 
   struct Told {
     Arrival arrival;

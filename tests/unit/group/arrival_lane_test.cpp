@@ -298,20 +298,6 @@ TEST_F(ArrivalLanesOfGroups, AKernelThatDoesNotBeginWaitsForTheRanksToMeet) {
   require_ok(group.impl().end_arrivals(std::move(turn), stream));
 }
 
-// The kernel takes every SM: what is before the all-gather has to have had its own.
-TEST_F(ArrivalLanesOfGroups, ATurnIsBehindEarlierOperationsOfAllStreams) {
-  require_ok(group.impl().end_arrivals(std::move(turn), stream));
-  const Stream other = gpus.make_stream(0);
-  const auto busy = gpus.occupy(other);
-  require_ok(barrier(group, {.stream = other}));
-  const Stream third = gpus.make_stream(0);
-  ArrivalLane::Turn next = take(group.impl().begin_arrivals(third, 1));
-  EXPECT_FALSE(gpus.idle(third));
-  *busy = true;
-  EXPECT_TRUE(gpus.idle(third));
-  require_ok(group.impl().end_arrivals(std::move(next), third));
-}
-
 // The next operations of other streams need not wait for the matmul.
 TEST_F(ArrivalLanesOfGroups, TheCallersStreamWaitsForTheGatherAndOthersNotForTheCallers) {
   const auto gathers = gpus.occupy(turn.side);

@@ -212,8 +212,8 @@ TEST(StreamBarrier, AFullLaunchQueueDoesNotKeepAFailureFromEndingTheWait) {
     std::atomic<bool> stuck = false;
     Gathering ranks(2);
     require_ok(ranks.start(0, 50));
-    ranks.gpus.cuda.before_copy = [&stuck, &gpus = ranks.gpus,
-                                   waiting = ranks.streams[0]](std::size_t bytes) {
+    ranks.gpus.cuda.before_copy = [&stuck, &gpus = ranks.gpus, waiting = ranks.streams[0]](
+                                      std::size_t bytes, Stream) {
       const Deadline patience(kPatience);
       while (bytes == sizeof(std::uint16_t) && !gpus.idle(waiting) && !stuck) {
         std::this_thread::sleep_for(milliseconds(1));
