@@ -1,21 +1,18 @@
 // Parts of `tutti run`.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <sched.h>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "run/arguments.hpp"
 #include "run/cores.hpp"
+#include "run/environment.hpp"
 #include "run/lines.hpp"
 #include "run/options.hpp"
-#include "run/ranks.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -63,24 +60,19 @@ TEST(Run, SharesCoresEqually) {
 }
 
 TEST(Run, HandsOverWholeLines) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::pipe2(ends.data(), O_NONBLOCK), 0);
-  const auto write = [&](std::string_view text) {
-    EXPECT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  };
   Lines lines;
   Words taken;
   const auto take = [&](std::string_view line) { taken.emplace_back(line); };
-  write("one\n\ntw");
-  EXPECT_TRUE(lines.read_from(ends[0], take));
+  lines.add("one\n\ntw", take);
   EXPECT_THAT(taken, ElementsAre("one", ""));
-  write("o\nrest");
-  EXPECT_TRUE(lines.read_from(ends[0], take));
+  lines.add("o\nrest", take);
   EXPECT_THAT(taken, ElementsAre("one", "", "two"));
-  ::close(ends[1]);
-  EXPECT_FALSE(lines.read_from(ends[0], take));
+  lines.finish(take);
   EXPECT_THAT(taken, ElementsAre("one", "", "two", "rest"));
-  ::close(ends[0]);
+  lines.finish(take);
+  lines.add(std::string(Lines::kLongest, 'a'), take);
+  EXPECT_EQ(taken.size(), 5U);
+  EXPECT_EQ(taken.back().size(), Lines::kLongest);
 }
 
 TEST(Run, FindsAProgramAsAShellDoes) {
@@ -96,7 +88,8 @@ TEST(Run, SetsWhatTorchrunSetsAndNothingOfAnotherLauncher) {
   ::setenv("TUTTI_RANK", "7", 1);
   ::setenv("TORCHELASTIC_RUN_ID", "before", 1);
   ::setenv("RANK", "9", 1);
-  const Words environment = environment_of_rank(1, 4, 12345);
+  const Words environment = environment_of_rank(
+      {.rank = 1, .ranks = 4, .local_rank = 1, .local_ranks = 4, .port = 12345});
   for (const char* const name : {"TUTTI_RANK", "TORCHELASTIC_RUN_ID", "RANK"}) ::unsetenv(name);
   for (const char* const setting : {"RANK=1", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=4",
                                     "MASTER_ADDR=127.0.0.1", "MASTER_PORT=12345"}) {
