@@ -24,6 +24,8 @@ constexpr Knob kKnobs[] = {
      kProcess},
     {"TUTTI_GROUP_FD", kLaunch, kInt, "-1", "descriptor that tutti's commands pass to their ranks",
      kProcess},
+    {"TUTTI_SSH", kLaunch, kString, "", "command by which `tutti run --hosts` reaches a host",
+     kProcess},
     {"TUTTI_TOPOLOGY", kLaunch, kString, "system",
      "which ranks share memory: system, nolocal (each is a node) or vnode:K (K nodes)"},
     {"TUTTI_SHARE_GPUS", kLaunch, kBool, "0", "1 lets ranks share a GPU: for tests, not for speed"},

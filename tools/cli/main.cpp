@@ -84,6 +84,7 @@ struct AllBenchArguments {
   MatmulArguments matmul;
   AllGatherMatmulArguments all_gather_matmul;
   OneSidedArguments put{.kind = OneSided::kPut}, get{.kind = OneSided::kGet};
+  HostsArguments on;
 };
 
 void add_matmul_bench(CLI::App& bench, MatmulArguments& a, Answer& answer,
@@ -119,6 +120,11 @@ void add_bench(CLI::App& app, AllBenchArguments& all, Answer& answer,
   add_all_gather_matmul_bench(bench, all.all_gather_matmul, answer, command_line);
   add_one_sided(bench, all.put, answer, command_line);
   add_one_sided(bench, all.get, answer, command_line);
+  // A matmul has one rank.
+  add_hosts_options(bench, all.on);
+  for (CLI::App* command : bench.get_subcommands({})) {
+    if (command->get_name() != "matmul") add_hosts_options(*command, all.on);
+  }
   bench.callback([&] {
     if (answer) return;  // a subcommand's
     if (a.collective.empty()) throw CLI::RequiredError("collective");
@@ -157,7 +163,8 @@ void add_tune(CLI::App& app, AllTuneArguments& all, Answer& answer,
 }
 
 void add_run(CLI::App& app, RunArguments& a, Answer& answer) {
-  CLI::App& run = *app.add_subcommand("run", "Start a program as several ranks on this machine");
+  CLI::App& run =
+      *app.add_subcommand("run", "Start a program as several ranks, here or on several hosts");
   add_run_options(run, a);
   run.callback([&] { answer = [&] { return run_program(a); }; });
 }
@@ -436,7 +443,7 @@ int run(const std::vector<std::string>& words) {
     return kUsage;
   }
   report_settings(app);
-  return answer();
+  return a.bench.on.any_given() ? run_on_hosts(a.bench.on, words) : answer();
 }
 
 }  // namespace

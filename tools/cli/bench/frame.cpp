@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/try.hpp"
 #include "base/write_all.hpp"
 
 namespace tutti::cli {
@@ -24,13 +25,18 @@ Length length_at(std::string_view data) {
 
 }  // namespace
 
-Status write_frame(int fd, std::string_view payload) {
+Result<std::string> to_frame(std::string_view payload) {
   if (payload.size() > kMaxFrameBytes) {
-    return {StatusCode::kInternal, fmt::format("a frame of {} bytes is too long", payload.size())};
+    return Status(StatusCode::kInternal,
+                  fmt::format("a frame of {} bytes is too long", payload.size()));
   }
   const auto length = static_cast<Length>(payload.size());
   std::string frame(reinterpret_cast<const char*>(&length), sizeof length);
-  frame += payload;
+  return frame += payload;
+}
+
+Status write_frame(int fd, std::string_view payload) {
+  TUTTI_ASSIGN(const std::string frame, to_frame(payload));
   const int error = write_all(fd, frame);
   if (error == 0) return Status::ok();
   return {StatusCode::kPeerFailed,

@@ -12,6 +12,9 @@ namespace tutti::cli {
 
 inline constexpr std::size_t kMaxFrameBytes = 16 * 1024 * 1024;
 
+// The bytes of a frame. kInternal where the payload is longer than kMaxFrameBytes.
+Result<std::string> to_frame(std::string_view payload);
+
 // Blocks while the pipe is full; kPeerFailed where its reader is gone (SIGPIPE must be ignored).
 Status write_frame(int fd, std::string_view payload);
 

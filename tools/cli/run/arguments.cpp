@@ -7,11 +7,33 @@
 
 namespace tutti::cli {
 
+void add_hosts_options(CLI::App& command, HostsArguments& a) {
+  command.option_defaults()->group("Several hosts");
+  command
+      .add_option("--hosts", a.hosts,
+                  "Run on these hosts, with so many ranks on each; 1 if not "
+                  "said")
+      ->type_name("HOST[:N][,...]");
+  command
+      .add_option("--ssh", a.ssh, "Command that reaches a host; gets its name and a command line")
+      ->type_name("COMMAND")
+      ->default_str("TUTTI_SSH, otherwise ssh -o BatchMode=yes");
+  command.add_option("--remote-tutti", a.remote_tutti, "Path of tutti on the hosts")
+      ->type_name("PATH")
+      ->default_str("that of this one");
+  command
+      .add_option("--env", a.environment,
+                  "Also pass this variable to the ranks, again for each; TUTTI_* are passed anyway")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false);
+}
+
 void add_run_options(CLI::App& run, RunArguments& a) {
   run.add_option("program", a.program,
                  "Program that every rank runs. `--` before it ends the options of `tutti run`")
       ->type_name(std::string(kProgramType));
-  run.add_option("-n,--ranks", a.ranks, "Number of ranks (required)")->type_name("N");
+  run.add_option("-n,--ranks", a.ranks, "Number of ranks (required without --hosts)")
+      ->type_name("N");
   run.add_flag(
       "--no-bind", a.no_bind,
       "Let every rank use all cores. By default each rank has an equal share of them, unless "
@@ -22,10 +44,19 @@ void add_run_options(CLI::App& run, RunArguments& a) {
                  "After the first failure: time from SIGTERM to SIGKILL for the other ranks")
       ->type_name("SECONDS")
       ->default_str("5");
+  add_hosts_options(run, a.on);
+  run.add_option("--root", a.on.root, "Address where rank 0 listens for ranks of other hosts")
+      ->type_name("ADDRESS[:PORT]")
+      ->default_str("TUTTI_ROOT, otherwise the first host, at a free port");
+  run.add_option("--folder", a.on.folder, "Folder on the hosts in which the ranks run")
+      ->type_name("FOLDER")
+      ->default_str("this one");
+  run.add_flag("--agent", a.agent)->group("");
   run.footer(
       "  tutti run -n 4 ./program --its options\n"
       "  tutti run -n 2 --no-prefix -- python3 train.py > log\n"
       "  tutti run -n 8 sh -c 'echo rank $RANK of $WORLD_SIZE'\n"
+      "  tutti run --hosts node0:4,node1:4 --env LD_LIBRARY_PATH -- ./program\n"
       "\n"
       "Every rank gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and "
       "MASTER_PORT,\n"

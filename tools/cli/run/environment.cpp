@@ -21,8 +21,8 @@ constexpr std::array<std::string_view, 8> kOtherLaunchers = {"TUTTI_RANK=",
                                                              "TORCHELASTIC_RESTART_COUNT=",
                                                              "TORCHELASTIC_USE_AGENT_STORE="};
 // What the launcher decides itself.
-constexpr std::array<std::string_view, 4> kOfTheLauncher = {"TUTTI_ROOT=", "TUTTI_SECRET=",
-                                                            "TUTTI_SECRET_FILE=", "TUTTI_SSH="};
+constexpr std::array<std::string_view, 4> kOfTheLauncher = {
+    "TUTTI_ROOT=", "TUTTI_SECRET=", "TUTTI_SECRET_FILE=", "TUTTI_SSH="};
 
 bool is_any_of(std::string_view setting, const auto& names) {
   return std::ranges::any_of(names,

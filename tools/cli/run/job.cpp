@@ -38,6 +38,7 @@ class Job final : RankEvents {
       std::fflush(stderr);
       if (grace_ && grace_->passed()) kill_all();
     }
+    for (int rank = 0; rank < options_.ranks; ++rank) finish(rank);
     return exit_code_;
   }
 
@@ -59,10 +60,14 @@ class Job final : RankEvents {
     lines_.at(static_cast<std::size_t>(rank)).at(stream).add(bytes, print(rank, stream));
   }
 
-  void ended(int rank, int wait_status) override {
+  void finish(int rank) {
     for (std::size_t stream = 0; stream < kRankStreams; ++stream) {
       lines_.at(static_cast<std::size_t>(rank)).at(stream).finish(print(rank, stream));
     }
+  }
+
+  void ended(int rank, int wait_status) override {
+    finish(rank);
     if (wait_status != 0) fail(rank, wait_status);
   }
 
@@ -77,9 +82,10 @@ class Job final : RankEvents {
   }
 
   void lose(const Status& status) {
-    if (exit_code_ != 0) return;
+    const bool is_first = exit_code_ == 0;
+    tell_line(stderr, "tutti run: {}{}", status.message(), is_first ? consequence() : "");
+    if (!is_first) return;
     exit_code_ = kFailure;
-    tell_line(stderr, "tutti run: {}{}", status.message(), consequence());
     end_all(SIGTERM);
   }
 

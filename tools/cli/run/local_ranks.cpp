@@ -1,10 +1,8 @@
 #include "run/local_ranks.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <sched.h>
 #include <string_view>
 #include <utility>
@@ -12,26 +10,9 @@
 #include "base/try.hpp"
 #include "drivers/sockets.hpp"
 #include "run/cores.hpp"
+#include "run/pipes.hpp"
 
 namespace tutti::cli {
-namespace {
-
-// What is in `pipe`. False once its other end is closed.
-bool read_pipe(int pipe, const auto& take) {
-  constexpr int kMostReads = 16;  // more than a pipe holds; then others are read
-  std::array<char, 65536> bytes;
-  for (int reads = 0; reads < kMostReads; ++reads) {
-    const ssize_t count = ::read(pipe, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) return true;
-    if (count <= 0) return false;
-    take(std::string_view(bytes.data(), static_cast<std::size_t>(count)));
-  }
-  return true;
-}
-
-}  // namespace
-
 Result<LocalRanks> LocalRanks::start(const LocalRanksOptions& options) {
   cpu_set_t usable;
   CPU_ZERO(&usable);

@@ -37,7 +37,7 @@ class LocalRanks final : public RankGroup {
   struct Rank {
     int number;
     ChildProcess process;
-    Fd ended;                           // readable once it has; not open if the kernel cannot say
+    Fd ended;                            // readable once it has; not open if the kernel cannot say
     std::array<Fd, kRankStreams> pipes;  // not open if it writes to ours
     bool done = false;
   };
