@@ -4,19 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "run_tutti.hpp"
-#include "scratch_folder.hpp"
+#include "sleepers.hpp"
 
 namespace tutti::cli {
 namespace {
@@ -75,31 +70,15 @@ TEST(RunCommand, KillsRanksThatDoNotEndWhenTold) {
 }
 
 TEST(RunCommand, AnInterruptEndsAllThatTheRanksStarted) {
-  const ScratchFolder folder;
-  const std::string pids = folder / "pids";
-  const std::string script = "sleep 3600 & echo $! >> " + pids + "; wait";
-  const auto started = [&] {
-    std::ifstream in(pids);
-    return std::vector<pid_t>(std::istream_iterator<pid_t>(in), {});
-  };
-  const Ended ended = run_tutti({"run", "-n", "2", "sh", "-c", script}, {}, [&](pid_t launcher) {
-    while (started().size() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    ::kill(launcher, SIGINT);
-  });
+  const Sleepers sleepers;
+  const Ended ended =
+      run_tutti({"run", "-n", "2", "sh", "-c", sleepers.script()}, {}, [&](pid_t launcher) {
+        sleepers.await(2);
+        ::kill(launcher, SIGINT);
+      });
   EXPECT_EQ(ended.exit_code, 128 + SIGINT);
-  // An orphan that has ended may stay until whoever took it over reaps it.
-  const auto is_there = [](pid_t pid) {
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    std::string number, name, state;
-    return (stat >> number >> name >> state) && state != "Z";
-  };
-  const std::vector<pid_t> sleeping = started();
-  EXPECT_EQ(sleeping.size(), 2U);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (std::ranges::any_of(sleeping, is_there) && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_TRUE(std::ranges::none_of(sleeping, is_there));
+  EXPECT_EQ(sleepers.count(), 2U);
+  EXPECT_TRUE(sleepers.are_gone_within(std::chrono::seconds(10)));
 }
 
 TEST(RunCommand, ALaunchInsideAnotherHasRanksOfItsOwn) {
