@@ -1,0 +1,148 @@
+// Ranks that die or stop, and connections that are cut: who is named, and what goes on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "unit/executors/network/programs.hpp"
+#include "unit/executors/network/world.hpp"
+
+namespace tutti::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+World::Setup slow(int ranks) {
+  World::Setup setup{ranks};
+  setup.network.least_delay = setup.network.most_delay = milliseconds(5);
+  return setup;
+}
+
+TEST(NetworkFaultTest, a_killed_rank_is_named_by_those_who_need_it) {
+  World world(slow(3));
+  world.start_all({ring, 100});
+  world.run_for(milliseconds(7));
+  world.network().kill(1);
+  world.run_for(milliseconds(20));
+  for (const int rank : {0, 2}) {
+    EXPECT_EQ(world.failure(rank).code(), StatusCode::kPeerFailed);
+    EXPECT_THAT(world.failure(rank).message(),
+                AllOf(HasSubstr("task #1"), HasSubstr("rank 1 (host b)"),
+                      HasSubstr("the connection was closed")));
+  }
+}
+
+TEST(NetworkFaultTest, a_rank_that_has_done_its_part_may_leave) {
+  World world(slow(3));
+  Task task{chain, 100};  // 0 to 1 to 2
+  world.start_all(task);
+  world.run_for(milliseconds(7));
+  ASSERT_TRUE(world.engine(0).idle());
+  ASSERT_FALSE(world.engine(2).idle());
+  world.network().kill(0);
+  world.run_for(milliseconds(20));
+  EXPECT_TRUE(world.failure(1).is_ok() && world.engine(1).idle());
+  EXPECT_TRUE(world.failure(2).is_ok() && world.engine(2).idle());
+  // What needs it from now on fails at once.
+  world.start(1, task);
+  world.settle();
+  EXPECT_EQ(world.failure(1).code(), StatusCode::kPeerFailed);
+}
+
+// Rank 0 waits for rank 2, which waits for rank 1, which is stopped: all name rank 1, and nobody else.
+TEST(NetworkFaultTest, a_stopped_rank_is_named_by_all) {
+  World world(slow(3));
+  world.start_all({ring, 100});
+  world.network().stop(1);
+  world.run();
+  for (const int rank : {0, 2}) {
+    EXPECT_EQ(world.failure(rank).code(), StatusCode::kTimeout);
+    EXPECT_THAT(world.failure(rank).message(),
+                AllOf(HasSubstr("task #1"), HasSubstr("until the deadline"),
+                      HasSubstr("rank 1 (host b) gave no sign of life for 1.9 s"),
+                      Not(HasSubstr("rank 0 (host a) gave")),
+                      Not(HasSubstr("rank 2 (host c) gave"))));
+  }
+  EXPECT_THAT(world.failure(0).message(), HasSubstr("waited for data of rank 2 (host c)"));
+}
+
+TEST(NetworkFaultTest, a_stopped_rank_that_goes_on_is_no_fault) {
+  World world(slow(3));
+  world.start_all({direct, 1000});
+  world.network().stop(1);
+  world.run_for(milliseconds(1500));
+  world.network().resume(1);
+  world.run();
+  EXPECT_EQ(world.problem(), "");
+}
+
+TEST(NetworkFaultTest, a_rank_that_does_not_call_is_alive) {
+  World world(slow(3));
+  world.start(0, {ring, 100});
+  world.start(2, {ring, 100});
+  world.run();
+  EXPECT_EQ(world.failure(0).code(), StatusCode::kTimeout);
+  EXPECT_THAT(world.failure(0).message(), AllOf(HasSubstr("all other ranks give signs of life"),
+                                                Not(HasSubstr("no sign"))));
+}
+
+TEST(NetworkFaultTest, a_short_deadline_asks_sooner) {
+  World::Setup setup{2};
+  setup.network.most_delay = milliseconds(1);
+  setup.timeout = milliseconds(80);
+  World world(setup);
+  world.start_all({ring, 10});
+  world.network().stop(1);
+  world.run();
+  EXPECT_THAT(world.failure(0).message(), HasSubstr("rank 1 (host b) gave no sign of life for 0.1"));
+}
+
+TEST(NetworkFaultTest, a_cut_connection_that_is_restored_in_time_is_no_fault) {
+  World world(slow(4));
+  world.start_all({ring, 100});
+  world.start_all({direct, 100});
+  world.run_for(milliseconds(7));
+  world.network().cut(0, 1);
+  world.network().cut(2, 1);
+  world.run_for(milliseconds(1900));
+  EXPECT_FALSE(world.is_idle());
+  world.network().restore(0, 1);
+  world.network().restore(2, 1);
+  world.run();
+  EXPECT_EQ(world.problem(), "");
+}
+
+TEST(NetworkFaultTest, a_cut_connection_is_named_at_its_ends) {
+  World world(slow(4));
+  world.start_all({direct, 100});
+  world.network().cut(0, 1);
+  world.run();
+  EXPECT_THAT(world.failure(0).message(), HasSubstr("rank 1 (host b) gave no sign of life"));
+  EXPECT_THAT(world.failure(1).message(), HasSubstr("rank 0 (host a) gave no sign of life"));
+  EXPECT_THAT(world.failure(0).message(), Not(HasSubstr("rank 2 (host c) gave")));
+  // Too late: nothing of it is used.
+  world.network().restore(0, 1);
+  world.run_for(milliseconds(100));
+  EXPECT_EQ(world.failure(0).code(), StatusCode::kTimeout);
+}
+
+TEST(NetworkFaultTest, a_cancel_frees_all_buffers) {
+  World world(slow(2));
+  world.start_all({ring, 100'000});
+  world.settle();
+  world.engine(0).cancel();
+  EXPECT_TRUE(world.engine(0).idle());
+  EXPECT_TRUE(world.engine(0).has_ended(1));
+  EXPECT_EQ(world.engine(0).kept_bytes(), 0U);
+  EXPECT_TRUE(world.network().record(0).cancelled);
+  EXPECT_EQ(world.engine(0).progress(world.network().now()).status().code(),
+            StatusCode::kAborted);
+}
+
+}  // namespace
+}  // namespace tutti::test
