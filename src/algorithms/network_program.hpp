@@ -48,12 +48,13 @@ struct NetworkStep {
   Kind kind = Kind::kSend;
   int peer = -1;  // of kSend and kReceive
   // The range: which elements these are, as far as steps wait for each other. 0 elements are one
-  // chunk, and a message without a payload.
+  // chunk, a message without a payload; such a step and its like in `after` are ordered as a whole.
   std::size_t first = 0, count = 0;
   std::vector<NetworkPlace> places = {};
   NetworkPlace into = {NetworkPlace::Buffer::kOutput, 0};
-  // Whether it makes the sum whole: an average is divided here, and nowhere else. Scalars of ranks
-  // (pre-multipliers) are applied to what is read of kInput.
+  // Whether it makes the sum whole: an average is divided here, and nowhere else. This rank's
+  // pre-multiplier is applied to what any step reads of kInput; a send rounds the product to the
+  // type of the elements.
   bool whole = false;
   // Earlier steps of this rank, by index. A send is done when its payload may be changed, so a step
   // that overwrites what was sent names it here.
@@ -65,7 +66,9 @@ struct NetworkProgram {
   std::size_t scratch = 0;  // elements
 };
 
-// Of an algorithm's descriptor; linear in `count` as far as scratch goes.
+// Of an algorithm's descriptor. Scratch is linear in `count`, at most a vector of each rank.
+// Messages are cut into partitions, which are programs of a smaller count: these may leave out
+// messages, but have none with another peer.
 using NetworkSchedule = NetworkProgram (*)(const NetworkShape& shape);
 
 }  // namespace tutti

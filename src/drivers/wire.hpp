@@ -33,13 +33,14 @@ class Wire {
   // Rank `peer` is reached under this address from now on. Nothing is sent yet.
   virtual Status connect(int peer, ByteView address) = 0;
 
+  // Called from inside progress(), `sent` from inside post() too. They call nothing of the wire.
   struct Handlers {
-    // From inside progress(). Both views end with the call. `peer`: the header's sender is not
-    // known to the wire; the header has to say it.
+    // Both views end with the call. The wire does not know who sent a message: the header says it.
     std::function<void(ByteView header, ByteView payload)> arrived;
     // The payload of a message may be changed.
     std::function<void(WireTicket)> sent;
-    // Nothing comes from this peer any more, and nothing reaches it.
+    // Nothing comes from this peer any more, and nothing reaches it. What it had sent arrived
+    // before.
     std::function<void(int peer, const Status& why)> lost;
   };
   virtual void set_handlers(Handlers handlers) = 0;

@@ -104,8 +104,8 @@ bool FakeWire::progress() {
   bool any = false;
   while (Message* message = next_due()) {
     any = true;
-    const bool arrives = message->to == rank_ && network_.may_arrive(*message) &&
-                         message->arrives <= network_.now_;
+    const bool arrives =
+        message->to == rank_ && network_.may_arrive(*message) && message->arrives <= network_.now_;
     if (!arrives) {
       complete(*message);
       continue;
@@ -173,10 +173,6 @@ void FakeNetwork::drop_done() {
 
 FakeNetwork::Clock::time_point FakeNetwork::next_event() const {
   auto next = Clock::time_point::max();
-  const auto runs = [&](int rank) {
-    const FakeWire& wire = *wires_[static_cast<std::size_t>(rank)];
-    return !wire.is_dead && !wire.is_stopped;
-  };
   for (const auto& message : messages_) {
     if (runs(message->to) && may_arrive(*message)) next = std::min(next, message->arrives);
     if (message->from >= 0 && runs(message->from) && !message->is_sent) {
@@ -198,11 +194,18 @@ void FakeNetwork::kill(int rank) {
   }
 }
 
+bool FakeNetwork::runs(int rank) const {
+  const FakeWire& wire = *wires_[static_cast<std::size_t>(rank)];
+  return !wire.is_dead && !wire.is_stopped;
+}
+
 void FakeNetwork::stop(int rank) { wires_[static_cast<std::size_t>(rank)]->is_stopped = true; }
 void FakeNetwork::resume(int rank) { wires_[static_cast<std::size_t>(rank)]->is_stopped = false; }
 
 void FakeNetwork::cut(int a, int b) { cuts_.push_back(std::minmax(a, b)); }
-void FakeNetwork::restore(int a, int b) { std::erase(cuts_, std::pair<int, int>(std::minmax(a, b))); }
+void FakeNetwork::restore(int a, int b) {
+  std::erase(cuts_, std::pair<int, int>(std::minmax(a, b)));
+}
 
 std::size_t FakeNetwork::pending() const {
   std::size_t events = 0;
@@ -214,9 +217,12 @@ std::size_t FakeNetwork::pending() const {
 
 void FakeNetwork::make_due(std::size_t index) {
   for (const auto& message : messages_) {
-    if (may_arrive(*message) && index-- == 0) message->arrives = now_;
-    else if (!message->is_sent && index-- == 0) message->sent = now_;
-    else continue;
+    if (may_arrive(*message) && index-- == 0)
+      message->arrives = now_;
+    else if (!message->is_sent && index-- == 0)
+      message->sent = now_;
+    else
+      continue;
     return;
   }
 }

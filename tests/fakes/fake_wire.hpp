@@ -1,8 +1,8 @@
 // A network of ranks in one process, in virtual time: messages are delayed and overtake each other
 // as a seed says, connections are cut and restored, ranks die and stop.
 //
-// A payload is read as late as a real wire may: when it arrives, or when it was sent, whichever comes
-// first. Whoever changes it before it was sent is found out.
+// A payload is read as late as a real wire may: when it arrives, or when it was sent, whichever
+// comes first. Whoever changes it before it was sent is found out.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ class FakeNetwork {
     // Of each message, at random between the two; the same of its completion at the sender.
     Duration least_delay = {}, most_delay = {};
     Duration least_sent_delay = {}, most_sent_delay = {};
-    bool overtaking = true;       // else messages of a pair arrive in their order
+    bool overtaking = true;             // else messages of a pair arrive in their order
     bool may_send_within_post = false;  // one of four is sent before post() returns
   };
 
@@ -48,6 +48,7 @@ class FakeNetwork {
   // What the rank has posted goes on, but it handles nothing.
   void stop(int rank);
   void resume(int rank);
+  bool runs(int rank) const;  // neither killed nor stopped
   // Messages between the two vanish until the connection is restored: then they arrive.
   void cut(int a, int b);
   void restore(int a, int b);
@@ -73,9 +74,9 @@ class FakeNetwork {
     std::uint64_t number = 0;
     int from = -1, to = 0;
     Bytes header;
-    ByteView source;      // until it has been read
-    Bytes at_post;        // what the source contained
-    Bytes payload;        // as it arrives
+    ByteView source;  // until it has been read
+    Bytes at_post;    // what the source contained
+    Bytes payload;    // as it arrives
     bool is_read = false, is_sent = false, has_arrived = false;
     bool counts = true;  // whether the sender is told
     Clock::time_point arrives = {}, sent = {};

@@ -10,6 +10,7 @@
 #include "bootstrap/failure_notice.hpp"
 #include "bootstrap/frame.hpp"
 #include "bootstrap/handshake.hpp"
+#include "executors/network/message.hpp"
 #include "fuzz/fuzz.hpp"
 #include "fuzz/scripted_socket.hpp"
 #include "group/agreement.hpp"
@@ -129,6 +130,22 @@ void write_heap_messages(Corpus& corpus) {
 }
 
 // The beginning of a page: what comes after its first records is empty.
+// A header; and messages of an operation to an engine, as network_messages.cpp cuts them: kind and
+// whether an operation begins, sequence, partition, step, chunk, bytes.
+void write_network_messages(Corpus& corpus) {
+  NetworkMessage message;
+  message.group = 99;
+  message.from = 1;
+  message.sequence = 3;
+  message.signature = 0x1234;
+  corpus.write("network_messages/header", view_of(to_header(message)), {0});
+  corpus.write("network_messages/early", {},
+               {1, 129, 1, 0, 0, 0, 8, 0, 1, 1, 0, 0, 1, 8, 0, 2, 1, 1, 0, 0, 0, 0});
+  corpus.write("network_messages/all", {},
+               {1, 131, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 8, 0, 1, 1, 0, 0, 1, 8, 0,
+                1, 1,   0, 1, 0, 8, 0, 1, 1, 0, 1, 1, 8, 0, 2, 1, 1, 0, 0, 0, 0});
+}
+
 void write_pages(Corpus& corpus) {
   PageHeader header{};
   header.magic = kPageMagic;
@@ -272,6 +289,7 @@ int main(int argc, char** argv) {
   write_frames(corpus);
   write_handshakes(corpus);
   write_heap_messages(corpus);
+  write_network_messages(corpus);
   write_pages(corpus);
   write_results(corpus);
   write_tables(corpus);

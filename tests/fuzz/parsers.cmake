@@ -7,6 +7,13 @@ set(sources
   drivers/shared_memory.cpp
   drivers/socket_address.cpp
   drivers/sockets.cpp
+  executors/network/combine.cpp
+  executors/network/deadlines.cpp
+  executors/network/engine.cpp
+  executors/network/message.cpp
+  executors/network/partitions.cpp
+  executors/network/running_operation.cpp
+  executors/network/sending.cpp
   matmul/arrival_trace.cpp
   matmul/arrival_trace_json.cpp
   matmul/arrival_transport.cpp

@@ -11,8 +11,8 @@ namespace tutti {
 
 struct Combination {
   DataType dtype = DataType::kFloat32;
-  OpKind op = OpKind::kSum;
-  std::size_t count = 0;  // elements
+  OpKind op = OpKind::kSum;  // kSum, kProd, kMin or kMax: scalars and the divisor are apart
+  std::size_t count = 0;     // elements
   // At least one. Any of them may be `into`; otherwise they do not overlap it. Any alignment.
   std::span<const std::byte* const> sources;
   // What the sources are multiplied with, one each; empty: nothing.

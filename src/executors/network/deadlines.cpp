@@ -10,8 +10,7 @@
 namespace tutti {
 namespace {
 
-std::string ranks_text(const std::vector<int>& ranks,
-                       const std::function<std::string(int)>& name) {
+std::string ranks_text(const std::vector<int>& ranks, const std::function<std::string(int)>& name) {
   std::string text;
   for (const int rank : ranks) text += fmt::format("{}{}", text.empty() ? "" : ", ", name(rank));
   return text;
@@ -108,8 +107,8 @@ std::string NetworkEngine::Impl::silence_text() const {
                         group_.name(rank), seconds(silence));
   }
   if (!text.empty()) return text;
-  return "all other ranks give signs of life, so one of them has not made this call: tutti status "
-         "shows where each rank is";
+  return "all other ranks give signs of life: one of them may not have made this call, and tutti "
+         "status shows where each rank is";
 }
 
 NetworkEngine::Clock::time_point NetworkEngine::Impl::next_event() const {

@@ -6,10 +6,10 @@
 // much may be sent unasked: kUnaskedBytes of each operation to each peer, and nothing of an
 // operation that is kOperationsAhead or more past the last one which the peer is known to have
 // begun. The rest waits for the peer's kCredit, which says that it has opened this partition: from
-// then on it takes all that comes. A peer begins operations in their order, so its credit for one is
-// one for the first partition of all before it, and so is its data. Scratch is bounded because a
-// message is cut into partitions (kMostScratchBytes); of an operation two are open at a time, and of
-// all operations of the group as many as have room in twice that.
+// then on it takes all that comes. A peer begins operations in their order, so its credit for one
+// is one for the first partition of all before it, and so is its data. Scratch is bounded because a
+// message is cut into partitions (kMostScratchBytes); of an operation two are open at a time, and
+// of all operations of the group as many as have room in twice that.
 //
 // docs/internals/protocols.md explains why nothing of this waits for ever.
 #pragma once
@@ -76,16 +76,16 @@ class NetworkEngine {
   NetworkEngine(Group group, Wire& wire);
   ~NetworkEngine();
 
-  // A number for the operation, by which this rank asks for it: they count from 1, whatever they are
-  // of. Operations run beside each other as far as their data lets them, and end in any order. What
-  // cannot be run fails in the next progress(). Not from a handler of the wire.
+  // A number for the operation, by which this rank asks for it: they count from 1, whatever they
+  // are of. Operations run beside each other as far as their data lets them, and end in any order.
+  // What cannot be run fails in the next progress(). Not from a handler of the wire.
   std::uint64_t start(NetworkOperation operation);
 
   // Handles what has come, sends what may be sent, and looks at deadlines. Whether anything was
-  // done. After a failure it does nothing, and returns it. kMismatch: a peer runs another operation;
-  // kTimeout names the operation, whom it waits for, and who has given no sign of life;
-  // kPeerFailed: a peer is lost that an operation needs. `now` should stand still while this process
-  // does (base/deadline.hpp).
+  // done. After a failure it does nothing, and returns it. kMismatch: a peer runs another
+  // operation; kTimeout names the operation, whom it waits for, and who has given no sign of life;
+  // kPeerFailed: a peer is lost that an operation needs. `now` should stand still while this
+  // process does (base/deadline.hpp).
   Result<bool> progress(Clock::time_point now);
   // When progress() has to be called at the latest, whatever comes.
   Clock::time_point next_event() const;

@@ -117,7 +117,7 @@ class NetworkEngine::Impl {
   Clock::time_point next_question_ = Clock::time_point::max();
   Clock::time_point first_deadline_ = Clock::time_point::max();
 
-  std::uint64_t first_ticket_ = 1;                         // of operations_.front()
+  std::uint64_t first_ticket_ = 1;                            // of operations_.front()
   std::deque<std::unique_ptr<RunningOperation>> operations_;  // null: ended
   std::vector<std::unique_ptr<RunningOperation>> spare_;
   std::vector<RunningOperation*> ended_;  // since the last retire()

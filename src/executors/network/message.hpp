@@ -35,8 +35,8 @@ struct NetworkMessage {
   friend bool operator==(const NetworkMessage&, const NetworkMessage&) = default;
 };
 
-// Little-endian, with a magic and a version in front. Parsing refuses everything that is not exactly
-// that.
+// Little-endian, with a magic and a version in front. Parsing refuses everything that is not
+// exactly that.
 using NetworkHeader = std::array<std::byte, 44>;
 NetworkHeader to_header(const NetworkMessage& message);
 Result<NetworkMessage> parse_network_message(ByteView header);

@@ -62,8 +62,7 @@ void for_each_wait(const ChunkedProgram& program, NetworkRule omitted, const Vis
       const auto range = program.range_of(chunk);
       for (const int before : step.what.after) {
         auto span = overlapping(program.steps[static_cast<std::size_t>(before)],
-                                      program.chunk_elements, step.what.first + range.first,
-                                      range.count);
+                                program.chunk_elements, step.what.first + range.first, range.count);
         if (omitted == NetworkRule::kOverlap) span.end = std::min(span.end, span.begin + 1);
         for (std::uint32_t earlier = span.begin; earlier < span.end; ++earlier) {
           visit(earlier, chunk);
@@ -102,8 +101,7 @@ void count_messages(ChunkedProgram& program, std::uint32_t index, std::size_t el
     step.ordinal = static_cast<std::uint32_t>(program.receives[peer].size());
     program.receives[peer].push_back(index);
     program.receives_from[peer] += step.chunks;
-    program.bytes_from[peer] +=
-        step.what.count * element_bytes + step.chunks * cost_of_message(0);
+    program.bytes_from[peer] += step.what.count * element_bytes + step.chunks * cost_of_message(0);
   }
 }
 
@@ -113,8 +111,8 @@ Result<ChunkedProgram> chunked(const PartitionRequest& request, std::size_t coun
   NetworkProgram made = request.schedule(shape);
   const std::size_t unit_bytes = request.element_bytes * std::max<std::size_t>(shape.unit, 1);
   ChunkedProgram program;
-  program.chunk_elements =
-      std::max<std::size_t>(request.chunk_bytes / unit_bytes, 1) * unit_bytes / request.element_bytes;
+  program.chunk_elements = std::max<std::size_t>(request.chunk_bytes / unit_bytes, 1) * unit_bytes /
+                           request.element_bytes;
   program.scratch = made.scratch;
   const auto ranks = static_cast<std::size_t>(shape.ranks);
   program.receives.resize(ranks);
@@ -176,8 +174,7 @@ ChunkedProgram::Range ChunkedProgram::range_of(std::uint32_t chunk) const {
 Result<NetworkPartitions> make_partitions(const PartitionRequest& request) {
   NetworkPartitions made;
   made.elements = partition_elements(request);
-  const std::size_t count =
-      made.elements == 0 ? 1 : ceil_div(request.shape.count, made.elements);
+  const std::size_t count = made.elements == 0 ? 1 : ceil_div(request.shape.count, made.elements);
   made.count = static_cast<std::uint32_t>(count);
   if (count > 1) {
     TUTTI_ASSIGN(made.full, chunked(request, made.elements));
@@ -193,8 +190,7 @@ bool PartitionCache::same(const Entry& entry, const PartitionRequest& request) {
          entry.request.element_bytes == request.element_bytes &&
          entry.request.chunk_bytes == request.chunk_bytes &&
          entry.request.most_scratch_bytes == request.most_scratch_bytes &&
-         std::equal(entry.node_of.begin(), entry.node_of.end(), b.node_of.begin(),
-                    b.node_of.end());
+         std::equal(entry.node_of.begin(), entry.node_of.end(), b.node_of.begin(), b.node_of.end());
 }
 
 Result<std::shared_ptr<const NetworkPartitions>> PartitionCache::find(

@@ -1,5 +1,5 @@
-// A program cut into partitions and chunks, and which chunk waits for which: what an engine needs of
-// an operation that does not depend on where its buffers lie. Kept for the next operation of the
+// A program cut into partitions and chunks, and which chunk waits for which: what an engine needs
+// of an operation that does not depend on where its buffers lie. Kept for the next operation of the
 // kind.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace tutti {
 
-// One partition's program with its chunks, which are numbered step by step. Chunk k of a step is the
-// k-th `chunk_elements` of its range.
+// One partition's program with its chunks, which are numbered step by step. Chunk k of a step is
+// the k-th `chunk_elements` of its range.
 struct ChunkedProgram {
   struct Step {
     NetworkStep what;
@@ -27,11 +27,11 @@ struct ChunkedProgram {
     std::size_t first = 0, count = 0;  // elements, from the begin of the step's range
   };
   std::vector<Step> steps;
-  std::vector<std::uint32_t> step_of;           // by chunk
-  std::vector<std::uint32_t> waits_for;         // by chunk: how many chunks
-  std::vector<std::uint32_t> dependents;        // those of chunk c begin at dependents_at[c] and end
-  std::vector<std::uint32_t> dependents_at;     // at dependents_at[c + 1]
-  std::vector<std::vector<std::uint32_t>> receives;  // by peer: steps, by ordinal
+  std::vector<std::uint32_t> step_of;        // by chunk
+  std::vector<std::uint32_t> waits_for;      // by chunk: how many chunks
+  std::vector<std::uint32_t> dependents;     // those of chunk c begin at dependents_at[c] and end
+  std::vector<std::uint32_t> dependents_at;  // at dependents_at[c + 1]
+  std::vector<std::vector<std::uint32_t>> receives;    // by peer: steps, by ordinal
   std::vector<std::uint32_t> sends_to, receives_from;  // chunks, by peer
   std::vector<std::size_t> bytes_from;                 // by peer, as flow control counts them
   std::size_t chunk_elements = 1;

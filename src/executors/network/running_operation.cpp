@@ -187,17 +187,17 @@ void RunningOperation::reduce_into(std::byte* into, const Slot& slot, std::uint3
     std::memmove(into, sources_.front(), range.count * element_bytes_);
     return;
   }
-  combine({operation_.dtype, added_as(operation_.op), range.count, sources_, scalars_, divisor,
-           into});
+  combine(
+      {operation_.dtype, added_as(operation_.op), range.count, sources_, scalars_, divisor, into});
 }
 
 Result<bool> RunningOperation::arrived(const NetworkMessage& message, ByteView payload) {
   const auto wrong = [&](std::string_view what) {
-    return Status(StatusCode::kMismatch,
-                  fmt::format("{}: message {}, chunk {} of partition {} {}: all ranks must run the "
-                              "same version of tutti with the same settings",
-                              operation_.text, message.step, message.chunk, message.partition,
-                              what));
+    return Status(
+        StatusCode::kMismatch,
+        fmt::format("{}: message {}, chunk {} of partition {} {}: all ranks must run the "
+                    "same version of tutti with the same settings",
+                    operation_.text, message.step, message.chunk, message.partition, what));
   };
   if (message.partition >= partitions_->count) return wrong("is of no partition");
   Slot& slot = slot_of(message.partition);

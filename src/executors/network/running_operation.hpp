@@ -1,5 +1,5 @@
-// One operation while it runs: its open partitions, which of their chunks are done, and what is done
-// with a chunk. What goes over the wire, and when, is decided by the engine.
+// One operation while it runs: its open partitions, which of their chunks are done, and what is
+// done with a chunk. What goes over the wire, and when, is decided by the engine.
 #pragma once
 
 #include <array>
@@ -55,13 +55,13 @@ class RunningOperation {
   // Of partitions that were completed since the last call.
   std::vector<NetworkScratch>& free_scratch() { return free_scratch_; }
 
-  // A chunk of an open, or of an earlier partition. Whether it was new. kMismatch: the operation has
-  // no such chunk.
+  // A chunk of an open, or of an earlier partition. Whether it was new. kMismatch: the operation
+  // has no such chunk.
   Result<bool> arrived(const NetworkMessage& message, ByteView payload);
   void sent(std::uint32_t partition, std::uint32_t chunk);
 
-  // Chunks that may be sent to the peer, as far as the operation itself is concerned; of the earlier
-  // partition first.
+  // Chunks that may be sent to the peer, as far as the operation itself is concerned; of the
+  // earlier partition first.
   struct Outgoing {
     std::uint32_t partition = 0, chunk = 0;
   };

@@ -11,14 +11,15 @@ namespace {
 std::size_t bytes_in_all(const NetworkPartitions& partitions, int peer) {
   const auto at = static_cast<std::size_t>(peer);
   const std::size_t last = partitions.last.bytes_from[at];
-  return partitions.count == 1 ? last : last + (partitions.count - 1) * partitions.full.bytes_from[at];
+  return partitions.count == 1 ? last
+                               : last + (partitions.count - 1) * partitions.full.bytes_from[at];
 }
 
 }  // namespace
 
-// The peers that bring something to this partition learn that it is open if they may not send all of
-// it unasked. They also learn, now and then, which operations this rank has begun: else they would
-// not know how far they may go ahead.
+// The peers that bring something to this partition learn that it is open if they may not send all
+// of it unasked. They also learn, now and then, which operations this rank has begun: else they
+// would not know how far they may go ahead.
 void NetworkEngine::Impl::give_credits(RunningOperation& operation, std::uint32_t partition) {
   if (partition >= 2 && group_.omitted == NetworkRule::kRepeat) return;
   NetworkDomain& in = domain(operation.place().domain);

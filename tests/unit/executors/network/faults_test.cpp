@@ -54,7 +54,8 @@ TEST(NetworkFaultTest, a_rank_that_has_done_its_part_may_leave) {
   EXPECT_EQ(world.failure(1).code(), StatusCode::kPeerFailed);
 }
 
-// Rank 0 waits for rank 2, which waits for rank 1, which is stopped: all name rank 1, and nobody else.
+// Rank 0 waits for rank 2, which waits for rank 1, which is stopped: all name rank 1, and nobody
+// else.
 TEST(NetworkFaultTest, a_stopped_rank_is_named_by_all) {
   World world(slow(3));
   world.start_all({ring, 100});
@@ -62,11 +63,11 @@ TEST(NetworkFaultTest, a_stopped_rank_is_named_by_all) {
   world.run();
   for (const int rank : {0, 2}) {
     EXPECT_EQ(world.failure(rank).code(), StatusCode::kTimeout);
-    EXPECT_THAT(world.failure(rank).message(),
-                AllOf(HasSubstr("task #1"), HasSubstr("until the deadline"),
-                      HasSubstr("rank 1 (host b) gave no sign of life for 1.9 s"),
-                      Not(HasSubstr("rank 0 (host a) gave")),
-                      Not(HasSubstr("rank 2 (host c) gave"))));
+    EXPECT_THAT(
+        world.failure(rank).message(),
+        AllOf(HasSubstr("task #1"), HasSubstr("until the deadline"),
+              HasSubstr("rank 1 (host b) gave no sign of life for 1.9 s"),
+              Not(HasSubstr("rank 0 (host a) gave")), Not(HasSubstr("rank 2 (host c) gave"))));
   }
   EXPECT_THAT(world.failure(0).message(), HasSubstr("waited for data of rank 2 (host c)"));
 }
@@ -87,8 +88,8 @@ TEST(NetworkFaultTest, a_rank_that_does_not_call_is_alive) {
   world.start(2, {ring, 100});
   world.run();
   EXPECT_EQ(world.failure(0).code(), StatusCode::kTimeout);
-  EXPECT_THAT(world.failure(0).message(), AllOf(HasSubstr("all other ranks give signs of life"),
-                                                Not(HasSubstr("no sign"))));
+  EXPECT_THAT(world.failure(0).message(),
+              AllOf(HasSubstr("all other ranks give signs of life"), Not(HasSubstr("no sign"))));
 }
 
 TEST(NetworkFaultTest, a_short_deadline_asks_sooner) {
@@ -99,7 +100,8 @@ TEST(NetworkFaultTest, a_short_deadline_asks_sooner) {
   world.start_all({ring, 10});
   world.network().stop(1);
   world.run();
-  EXPECT_THAT(world.failure(0).message(), HasSubstr("rank 1 (host b) gave no sign of life for 0.1"));
+  EXPECT_THAT(world.failure(0).message(),
+              HasSubstr("rank 1 (host b) gave no sign of life for 0.1"));
 }
 
 TEST(NetworkFaultTest, a_cut_connection_that_is_restored_in_time_is_no_fault) {
@@ -140,8 +142,7 @@ TEST(NetworkFaultTest, a_cancel_frees_all_buffers) {
   EXPECT_TRUE(world.engine(0).has_ended(1));
   EXPECT_EQ(world.engine(0).kept_bytes(), 0U);
   EXPECT_TRUE(world.network().record(0).cancelled);
-  EXPECT_EQ(world.engine(0).progress(world.network().now()).status().code(),
-            StatusCode::kAborted);
+  EXPECT_EQ(world.engine(0).progress(world.network().now()).status().code(), StatusCode::kAborted);
 }
 
 }  // namespace

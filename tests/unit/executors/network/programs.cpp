@@ -61,15 +61,20 @@ NetworkProgram ring(const NetworkShape& shape) {
     const Buffer from = s == 0 ? Buffer::kInput : Buffer::kOutput;
     sent(rank - s) = build.send(next, out.first, out.count, {from, out.first},
                                 s == 0 ? std::vector<int>{} : std::vector<int>{received});
-    received = build.add({Kind::kReceive, previous, in.first, in.count,
-                          {{Buffer::kInput, in.first}}, {Buffer::kOutput, in.first},
-                          s + 2 == ranks, {}});
+    received = build.add({Kind::kReceive,
+                          previous,
+                          in.first,
+                          in.count,
+                          {{Buffer::kInput, in.first}},
+                          {Buffer::kOutput, in.first},
+                          s + 2 == ranks,
+                          {}});
   }
   for (int s = 0; s + 1 < ranks; ++s) {
     const Share out = share(shape, rank + 1 - s), in = share(shape, rank - s);
     build.send(next, out.first, out.count, {Buffer::kOutput, out.first}, {received});
-    received = build.receive(previous, in.first, in.count, {Buffer::kOutput, in.first},
-                             {sent(rank - s)});
+    received =
+        build.receive(previous, in.first, in.count, {Buffer::kOutput, in.first}, {sent(rank - s)});
   }
   return std::move(build.program);
 }
@@ -156,7 +161,10 @@ NetworkProgram assemble(const NetworkShape& shape) {
     build.receive(0, 0, shape.count, {Buffer::kOutput, 0});
     return std::move(build.program);
   }
-  std::vector<int> parts = {build.add({Kind::kCopy, -1, own.first, own.count,
+  std::vector<int> parts = {build.add({Kind::kCopy,
+                                       -1,
+                                       own.first,
+                                       own.count,
                                        {{Buffer::kInput, own.first}},
                                        {Buffer::kOutput, own.first}})};
   for (int rank = 1; rank < shape.ranks; ++rank) {

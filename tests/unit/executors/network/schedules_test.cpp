@@ -1,5 +1,5 @@
-// Random schedules of many operations, all orders of few messages, and what is found when the engine
-// leaves out one of its rules.
+// Random schedules of many operations, all orders of few messages, and what is found when the
+// engine leaves out one of its rules.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -91,10 +91,10 @@ class RandomRun {
 };
 
 TEST(NetworkSchedulesTest, random_ones) {
-  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     ASSERT_EQ(RandomRun(seed, NetworkRule::kNone, false).problem(), "") << "seed " << seed;
   }
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     ASSERT_EQ(RandomRun(seed, NetworkRule::kNone, true).problem(), "") << "large seed " << seed;
   }
 }
@@ -231,13 +231,11 @@ TEST(NetworkSchedulesTest, all_orders_of_two_ranks) {
     task.chunk_bytes = 4;
     task.in_place = schedule != star;
     Explorer explorer;
-    return explorer.explore(
-        [&](Explorer& choices) { run_chosen(task, sent_at_once, choices); });
+    return explorer.explore([&](Explorer& choices) { run_chosen(task, sent_at_once, choices); });
   };
-  // Two chunks of each share, then one whose completion comes at any moment.
+  // Two chunks of each share; then two chunks whose completions come at any moment.
   EXPECT_GT(explore(ring, 4, true), 100U);
-  EXPECT_GT(explore(direct, 2, false), 100U);
-  EXPECT_GT(explore(star, 2, false), 10U);
+  EXPECT_GT(explore(star, 2, false), 100U);
 }
 
 }  // namespace

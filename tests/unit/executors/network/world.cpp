@@ -14,8 +14,8 @@ namespace {
 using Ints = std::vector<std::int32_t>;
 
 std::int32_t value(int rank, std::size_t number, std::size_t index) {
-  return static_cast<std::int32_t>((static_cast<std::size_t>(rank) + 1) * 100'003 +
-                                   number * 7'919 + index * 31);
+  return static_cast<std::int32_t>((static_cast<std::size_t>(rank) + 1) * 100'003 + number * 7'919 +
+                                   index * 31);
 }
 
 bool has_pieces(const Task& task) { return task.schedule == gather; }
@@ -152,7 +152,7 @@ void World::check(int rank, Running& running) {
 
 bool World::step(int rank) {
   Rank& at = ranks_[static_cast<std::size_t>(rank)];
-  if (!at.failure.is_ok()) return false;
+  if (!network_.runs(rank)) return false;
   const auto did = at.engine->progress(network_.now());
   at.most_kept = std::max(at.most_kept, at.engine->kept_bytes());
   if (!did.is_ok()) {
@@ -181,9 +181,19 @@ void World::settle() {
 }
 
 bool World::is_idle() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
-    return rank.engine->idle() || !rank.failure.is_ok();
-  });
+  for (int rank = 0; rank < setup_.ranks; ++rank) {
+    if (network_.runs(rank) && !ranks_[static_cast<std::size_t>(rank)].engine->idle()) return false;
+  }
+  return true;
+}
+
+World::Clock::time_point World::next_event() const {
+  auto next = network_.next_event();
+  for (int rank = 0; rank < setup_.ranks; ++rank) {
+    if (!network_.runs(rank)) continue;
+    next = std::min(next, ranks_[static_cast<std::size_t>(rank)].engine->next_event());
+  }
+  return next;
 }
 
 void World::run(const Meanwhile& meanwhile) {
@@ -191,10 +201,7 @@ void World::run(const Meanwhile& meanwhile) {
     const auto more = meanwhile ? meanwhile() : Clock::time_point::max();
     settle();
     if (is_idle() && more == Clock::time_point::max()) return;
-    auto next = std::min(network_.next_event(), more);
-    for (const Rank& rank : ranks_) {
-      if (rank.failure.is_ok()) next = std::min(next, rank.engine->next_event());
-    }
+    const auto next = std::min(next_event(), more);
     if (next == Clock::time_point::max()) return note("nothing happens any more");
     network_.advance(std::max(next - network_.now(), Duration(1)));
   }
@@ -204,10 +211,7 @@ void World::run_for(Duration time) {
   const auto end = network_.now() + time;
   while (network_.now() < end) {
     settle();
-    auto next = std::min(end, network_.next_event());
-    for (const Rank& rank : ranks_) {
-      if (rank.failure.is_ok()) next = std::min(next, rank.engine->next_event());
-    }
+    const auto next = std::min(end, next_event());
     network_.advance(std::max(next - network_.now(), Duration(1)));
   }
   settle();

@@ -59,9 +59,7 @@ class World {
   void run_for(Duration time);
   bool is_idle() const;
 
-  const Status& failure(int rank) const {
-    return ranks_[static_cast<std::size_t>(rank)].failure;
-  }
+  const Status& failure(int rank) const { return ranks_[static_cast<std::size_t>(rank)].failure; }
   // What was wrong: failures, results, and payloads that were changed too early. Empty: nothing.
   std::string problem() const;
   std::size_t most_kept(int rank) const { return ranks_[static_cast<std::size_t>(rank)].most_kept; }
@@ -69,7 +67,7 @@ class World {
  private:
   struct Running {
     Task task;
-    std::size_t number = 0;  // among the tasks of the rank in the task's domain
+    std::size_t number = 0;    // among the tasks of the rank in the task's domain
     std::uint64_t ticket = 0;  // 0: it has ended
     std::vector<std::int32_t> input, output;
   };
@@ -82,6 +80,7 @@ class World {
     std::size_t most_kept = 0;
   };
   bool step(int rank);
+  Clock::time_point next_event() const;
   void check(int rank, Running& running);
   void note(std::string what);
   std::size_t& counter(Rank& rank, const Task& task) const;
