@@ -13,7 +13,7 @@ NetworkMessage some_message() {
   NetworkMessage message;
   message.kind = NetworkMessage::Kind::kCredit;
   message.domain = NetworkMessage::Domain::kToSender;
-  message.group = 0x12345678;
+  message.group = 0xfedcba9812345678;
   message.from = 77;
   message.sequence = 0x1122334455667788;
   message.signature = 0xdeadbeef;
@@ -31,8 +31,9 @@ TEST(NetworkMessageTest, is_what_was_written) {
   EXPECT_EQ(*parsed, message);
   // The layout, which hosts of all kinds share.
   EXPECT_EQ(header[8], std::byte{0x78});
-  EXPECT_EQ(header[16], std::byte{0x88});
-  EXPECT_EQ(header[36], std::byte{5});
+  EXPECT_EQ(header[15], std::byte{0xfe});
+  EXPECT_EQ(header[20], std::byte{0x88});
+  EXPECT_EQ(header[40], std::byte{5});
 }
 
 TEST(NetworkMessageTest, everything_else_is_refused) {
@@ -46,7 +47,7 @@ TEST(NetworkMessageTest, everything_else_is_refused) {
   EXPECT_TRUE(refuses(ByteView(right).first(right.size() - 1)));
   EXPECT_TRUE(refuses(longer));
   // The magic, the version, unknown kinds and domains, the filler, and a negative rank.
-  for (const std::size_t at : {0, 3, 4, 5, 6, 7, 15}) {
+  for (const std::size_t at : {0, 3, 4, 5, 6, 7, 19}) {
     NetworkHeader wrong = right;
     wrong[at] = std::byte{0xff};
     EXPECT_TRUE(refuses(wrong)) << at;
