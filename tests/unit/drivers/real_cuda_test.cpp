@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -196,6 +197,22 @@ TEST_F(RealCudaTest, OnlyOpenedHandlesCanBeClosed) {
   ASSERT_TRUE(ok(plain.status()));
   EXPECT_EQ(cuda_->ipc_close(*plain).code(), StatusCode::kInvalidArgument);
   ASSERT_TRUE(ok(cuda_->free(*plain)));
+}
+
+// Whether or not their handles are.
+TEST_F(RealCudaTest, NoTwoStreamsHaveTheSameId) {
+  std::vector<std::uint64_t> ids = {cuda_->stream_id(stream_).value(),
+                                    cuda_->stream_id(nullptr).value()};
+  EXPECT_EQ(cuda_->stream_id(stream_).value(), ids.front());
+  for (int k = 0; k < 8; ++k) {
+    const auto stream = cuda_->create_stream(0);
+    ASSERT_TRUE(ok(stream.status()));
+    const auto id = cuda_->stream_id(*stream);
+    ASSERT_TRUE(ok(id.status()));
+    EXPECT_THAT(ids, testing::Not(testing::Contains(*id)));
+    ids.push_back(*id);
+    ASSERT_TRUE(ok(cuda_->destroy_stream(*stream)));
+  }
 }
 
 TEST_F(RealCudaTest, CapturesAreSeenAndReplayed) {
