@@ -28,6 +28,7 @@
 
 #include "algorithms/columns.hpp"
 #include "algorithms/pieces.hpp"
+#include "algorithms/ring_schedule.hpp"
 
 namespace tutti {
 
@@ -63,7 +64,7 @@ struct RingCut {
 
   // Chunk `chunk` of a partition of share `share_of`, which is taken modulo the number of ranks.
   TUTTI_BODY Range chunk(int share_of, int ranks, int partition, int chunk) const {
-    const std::size_t begin = share * static_cast<std::size_t>((share_of + 2 * ranks) % ranks);
+    const std::size_t begin = share * static_cast<std::size_t>(on_ring(share_of, ranks));
     const std::size_t own = begin + part * static_cast<std::size_t>(block);
     const std::size_t own_end = least(own + part, least(begin + share, count));
     const int index = partition * kRingLead + chunk;
@@ -91,7 +92,7 @@ class RingBlock {
     const int steps = kTurns.spreads ? work.ranks - 1 : 0;
     // Back through slots chunks need credit, too, unless sums have gone forwards before.
     const bool both_ways = work.ring.directions > 1 && (kTurns.adds || direct_);
-    reverse_steps_ = both_ways ? steps / 2 : 0;
+    reverse_steps_ = both_ways ? reverse_ring_steps(steps) : 0;
     forward_steps_ = steps - reverse_steps_;
     const std::size_t own = cut_.share * static_cast<std::size_t>(work.rank);
     input_first_ = kTurns.adds ? 0 : own;
@@ -148,7 +149,7 @@ class RingBlock {
   TUTTI_BODY Outcome take_step(int p, int step, int c) {
     const int spread = step - adding_steps_;
     if constexpr (kTurns.adds) {
-      const Range chunk = chunk_of(whole_ - 1 - step, p, c);
+      const Range chunk = chunk_of(added_forward(whole_, step, 1), p, c);
       if (step == 0) return begin(chunk);
       if (spread <= 0) return add(chunk, spread == 0);
     } else {
@@ -160,10 +161,10 @@ class RingBlock {
   // What nobody waits for any more.
   TUTTI_BODY Outcome end_partition(int p, int c) {
     if constexpr (kTurns.spreads) {
-      const Range last = chunk_of(whole_ - forward_steps_, p, c);
+      const Range last = chunk_of(spread_forward(whole_, forward_steps_), p, c);
       if (keep(kForward, last, false) != Outcome::kDone) return Outcome::kFailed;
       if (reverse_steps_ < forward_steps_) return Outcome::kDone;
-      return keep(kReverse, chunk_of(whole_ + reverse_steps_, p, c), false);
+      return keep(kReverse, chunk_of(spread_reverse(whole_, reverse_steps_), p, c), false);
     } else {
       return add(chunk_of(whole_, p, c), true);
     }
@@ -216,10 +217,10 @@ class RingBlock {
     std::byte* from = nullptr;
     if (team_.slot_from(kForward, from) != Outcome::kDone) return Outcome::kFailed;
     if (step <= reverse_steps_) {
-      const Range other = chunk_of(whole_ + step, p, c);
+      const Range other = chunk_of(spread_reverse(whole_, step), p, c);
       if (keep(kReverse, other, step < reverse_steps_) != Outcome::kDone) return Outcome::kFailed;
     }
-    return keep(kForward, chunk_of(whole_ - step, p, c), true);
+    return keep(kForward, chunk_of(spread_forward(whole_, step), p, c), true);
   }
 
   // Of a chunk that comes whole.
