@@ -19,6 +19,12 @@ set(tutti_algorithms
   all_reduce/multicast_two_shot
   all_reduce/nccl
   all_reduce/nccl_window
+  all_reduce/network_one_shot
+  all_reduce/network_direct
+  all_reduce/network_doubling
+  all_reduce/network_ring
+  all_reduce/network_ring_bidirectional
+  all_reduce/hierarchical
   all_reduce_residual_rms_norm/one_shot_push
   all_reduce_residual_rms_norm/one_shot_push_split
   all_reduce_residual_rms_norm/two_shot
@@ -35,6 +41,8 @@ set(tutti_algorithms
   all_gather/nccl
   all_gather/nccl_window
   all_gather/nccl_copy_engine
+  all_gather/network_direct
+  all_gather/network_ring
   reduce_scatter/pull
   reduce_scatter/pull_tma
   reduce_scatter/pull_rows
@@ -46,34 +54,44 @@ set(tutti_algorithms
   reduce_scatter/copy_engine
   reduce_scatter/nccl
   reduce_scatter/nccl_window
+  reduce_scatter/network_direct
+  reduce_scatter/network_ring
   all_to_all/push
   all_to_all/push_per_peer
   all_to_all/one_shot_push
   all_to_all/copy_engine
   all_to_all/nccl
   all_to_all/nccl_copy_engine
+  all_to_all/network_direct
   broadcast/one_shot_push
   broadcast/two_shot
   broadcast/copy_engine
   broadcast/nccl
+  broadcast/network_tree
+  broadcast/network_ring
   reduce/one_shot_push
   reduce/two_shot_staged
   reduce/multicast
   reduce/nccl
+  reduce/network_direct
   gather/pull
   gather/one_shot_push
   gather/copy_engine
   gather/nccl
   gather/nccl_copy_engine
+  gather/network_direct
   scatter/push
   scatter/one_shot_push
   scatter/copy_engine
   scatter/nccl
   scatter/nccl_copy_engine
+  scatter/network_direct
   barrier/flags
   barrier/multicast
+  barrier/network_dissemination
   send_recv/push
   send_recv/nccl
+  send_recv/network_direct
   all_gather_v/push
   all_gather_v/one_shot_push
   all_gather_v/nccl

@@ -52,7 +52,12 @@ Result<Family> parse_family(std::string_view name) {
 
 std::string_view executor_of(const Algorithm& row) {
   if (!row.executor.empty()) return row.executor;
+  if ((row.needs & kNeedsNetwork) != 0) return kNetworkExecutor;
   return (row.needs & kNeedsNccl) != 0 ? kNcclExecutor : kPeerExecutor;
+}
+
+bool has_ring_slots(const Algorithm& row) {
+  return row.ring_directions > 0 && row.network == nullptr;
 }
 
 bool only_meets(const Algorithm& row) { return row.geometry == meeting_geometry; }
@@ -104,7 +109,7 @@ PacketUse packet_use(const Algorithm& row, Extent extent, DataType dtype) {
 
 RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks,
                      std::size_t chunk_bytes) {
-  if (row.ring_directions == 0) return {};
+  if (!has_ring_slots(row)) return {};
   constexpr std::size_t kUsual = 64 * KiB, kUnit = 16;
   const std::size_t wanted = round_up(chunk_bytes == 0 ? kUsual : chunk_bytes, kUnit);
   const std::size_t slots =
@@ -116,7 +121,7 @@ RingSlots ring_slots(const Algorithm& row, std::size_t staging_bytes, int blocks
 
 int most_blocks(const Algorithm& row, std::size_t staging_bytes, bool tells_counts) {
   if (row.publishes_counts && tells_counts) return kCountBlocks;
-  if (row.ring_directions == 0) return kMaxBlocks;
+  if (!has_ring_slots(row)) return kMaxBlocks;
   constexpr std::size_t kSmallestChunk = 256;
   const std::size_t slots = std::size_t{RingSlots::kPerBlock} * row.ring_directions;
   const std::size_t blocks = staging_bytes / (slots * kSmallestChunk);

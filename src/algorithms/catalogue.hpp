@@ -10,6 +10,7 @@
 
 #include "algorithms/bodies.hpp"
 #include "algorithms/collective.hpp"
+#include "algorithms/network_program.hpp"
 #include "tutti/status.hpp"
 #include "tutti/types.hpp"
 
@@ -25,6 +26,8 @@ enum Needs : unsigned {
   kNeedsNccl = 1u << 2,
   kNeedsNcclWindows = 1u << 3,      // over both buffers
   kNeedsNcclCopyEngines = 1u << 4,  // with windows of their own
+  kNeedsNetwork = 1u << 5,          // messages between all ranks
+  kNeedsEvenNodes = 1u << 6,        // nodes with equally many ranks, two or more
 };
 inline constexpr unsigned kNeedsAnyWindows = kNeedsNcclWindows | kNeedsNcclCopyEngines;
 
@@ -53,6 +56,12 @@ struct Extent {
   std::size_t token_bytes = 0;  // of one of its tokens; 0: the collective knows none
 };
 
+// What the cost model knows of an algorithm of the network, for so many ranks on so many nodes.
+struct Crossing {
+  double hops = 0;  // messages on the critical path
+  double wire = 0;  // bytes over the link of the node that sends or receives most, as a multiple
+};
+
 // What the cost model knows of n ranks:
 // time = (steps + n * steps_per_rank) * hop + bytes * wire(n) / bandwidth
 struct Cost {
@@ -61,6 +70,7 @@ struct Cost {
   double host_steps = 0;                 // instead of both on the host, where it is not 0
   double (*wire)(int ranks) = nullptr;   // bytes sent per rank, as a multiple of the message
   double (*local)(int ranks) = nullptr;  // bytes read and written in the rank's own memory, as well
+  Crossing (*between)(int ranks, int nodes) = nullptr;  // of the network, instead of all others
 };
 
 // What an operation takes of a generation of packets.
@@ -104,7 +114,8 @@ struct Algorithm {
   bool in_place_needs_staging = false;
   // Its kernel calls launch_wait(), so the one before it may still be draining.
   bool starts_early = false;
-  // Rows whose chunks go around a ring, through slots in staging: in how many directions.
+  // Rows whose chunks go around a ring, through slots in staging or by messages: in how many
+  // directions.
   int ring_directions = 0;
   // Rows that push shares into staging, whatever the buffers are.
   bool pushes_through_staging = false;
@@ -139,16 +150,21 @@ struct Algorithm {
   Geometry (*geometry)(const Extent& extent) = nullptr;  // where no table says better
   HostBody (*host)(DataType, OpKind) = nullptr;
   CudaKernel (*cuda)(DataType, OpKind, int ranks) = nullptr;  // null in builds without CUDA
-  EngineProgram program = nullptr;  // of copy engines: `cuda` is the kernel between copies
-  Follower then;                    // if it has any kernels
+  EngineProgram program = nullptr;    // of copy engines: `cuda` is the kernel between copies
+  NetworkSchedule network = nullptr;  // of messages: what each rank sends and receives
+  Follower then;                      // if it has any kernels
 
   std::string_view name() const { return name_of_id(id); }
 };
 
-// What runs an algorithm: kernels and bodies on peers' memory, NCCL, or one that a caller has
-// brought.
+// What runs an algorithm: kernels and bodies on peers' memory, NCCL, messages over the network, or
+// one that a caller has brought.
 inline constexpr std::string_view kPeerExecutor = "peer", kNcclExecutor = "nccl";
+inline constexpr std::string_view kNetworkExecutor = "network";
 std::string_view executor_of(const Algorithm& row);
+
+// Whether its chunks go around a ring through slots in staging.
+bool has_ring_slots(const Algorithm& row);
 
 // Whether its kernel does nothing but let ranks meet: what bytes there are, copy engines move.
 bool only_meets(const Algorithm& row);

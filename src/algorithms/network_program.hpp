@@ -3,8 +3,9 @@
 // that makes this program of a shape; ranks compute it alike, so nothing is negotiated.
 //
 // A step treats a range of the vector. The executor cuts ranges into chunks; a chunk of a step
-// waits for the chunks of earlier steps that it overlaps, never for whole steps. So what came is
-// sent on chunk by chunk, in any algorithm.
+// waits for those chunks of the steps in `after` that it overlaps, never for whole steps. So what
+// came is sent on chunk by chunk, in any algorithm. A step without elements waits for all of the
+// steps in `after`, and is waited for by all chunks of later ones.
 //
 // The k-th send of rank a to rank b meets the k-th receive of b from a. Both treat ranges of one
 // length, which need not lie at the same place.
@@ -21,7 +22,8 @@ namespace tutti {
 // What a program is made of: the same on all ranks, but for `rank`. Counts are elements.
 struct NetworkShape {
   int rank = 0, ranks = 2;
-  int root = 0;  // where the collective has one
+  int root = 0;  // where the collective has one; of send_recv: who sends
+  int to = -1;   // of send_recv: who receives. Only these two ranks run a program
   // Of collectives that have a piece for each rank: what is treated of every piece; piece j begins
   // at j x stride in the larger buffer. Else all that is treated, and no stride.
   std::size_t count = 0;
@@ -43,7 +45,7 @@ struct NetworkStep {
     kSend,     // places[0] to the peer
     kReceive,  // what comes from the peer, plus places[0] if there is one, to `into`
     kSum,      // of all places, added in their order, to `into`
-    kCopy,     // places[0] to `into`
+    kCopy,     // places[0] to `into`; nothing where both are the same memory
   };
   Kind kind = Kind::kSend;
   int peer = -1;  // of kSend and kReceive
@@ -63,12 +65,27 @@ struct NetworkStep {
 
 struct NetworkProgram {
   std::vector<NetworkStep> steps;
-  std::size_t scratch = 0;  // elements
+  // Elements. The same on all ranks, which cut messages by it.
+  std::size_t scratch = 0;
 };
 
-// Of an algorithm's descriptor. Scratch is linear in `count`, at most a vector of each rank.
-// Messages are cut into partitions, which are programs of a smaller count: these may leave out
-// messages, but have none with another peer.
+// How the range of a step is cut into chunks of `chunk` elements, which are whole units. The same
+// on both ends of a message, since both have ranges of one length.
+constexpr std::size_t chunks_of(const NetworkStep& step, std::size_t chunk) {
+  return step.count == 0 ? 1 : (step.count + chunk - 1) / chunk;
+}
+struct NetworkChunk {
+  std::size_t first = 0, count = 0;  // from the beginning of the range
+};
+constexpr NetworkChunk chunk_of(const NetworkStep& step, std::size_t chunk, std::size_t index) {
+  const std::size_t first = chunk * index;
+  const std::size_t left = step.count - first;
+  return {first, left < chunk ? left : chunk};
+}
+
+// Of an algorithm's descriptor. Scratch is at most proportional to `count`, in whole units, and at
+// most a vector of each rank. Messages are cut into partitions, which are programs of a smaller
+// count: these may leave out messages, but have none with another peer.
 using NetworkSchedule = NetworkProgram (*)(const NetworkShape& shape);
 
 }  // namespace tutti

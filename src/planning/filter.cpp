@@ -73,11 +73,29 @@ std::string why_not_on_machine(const Algorithm& row, const Topology& topology) {
   return {};
 }
 
+std::string why_not_over_network(const Algorithm& row, const Topology& topology) {
+  if ((row.needs & kNeedsNetwork) == 0) return {};
+  if (!topology.network) {
+    return "sends messages over the network, which not every rank could open (`tutti doctor` says "
+           "why)";
+  }
+  if ((row.needs & kNeedsEvenNodes) == 0 || topology.has_even_nodes()) return {};
+  if (topology.nodes() < 2) return "needs two nodes or more, and all ranks are on one";
+  return fmt::format("needs equally many ranks on each node, and nodes have {} to {}",
+                     topology.least_ranks_on_a_node(), topology.most_ranks_on_a_node());
+}
+
 // The driver gives graphs too few queues for more: the kernels of one would wait behind those of
 // another, which wait for them.
 constexpr int kMostCapturedThreads = 3;
 
-std::string why_not_captured(const Request& request, const Topology& topology) {
+std::string why_not_captured(const Algorithm& row, const Request& request,
+                             const Topology& topology) {
+  if (request.capturing && row.network != nullptr) {
+    return "cannot be captured: a thread of the host sends its messages, and graphs do not wait "
+           "for "
+           "it";
+  }
   const bool threads_share = topology.one_process && topology.ranks_per_gpu > kMostCapturedThreads;
   if (!request.capturing || !threads_share) return {};
   return fmt::format(
@@ -161,6 +179,9 @@ std::string why_not_in_budget(const Algorithm& row, const Request& request,
   if ((row.needs & kNeedsNccl) != 0) {
     return fmt::format("uses as many SMs as NCCL decides, and the budget is {}", *budget);
   }
+  if (*budget == 0 && row.network != nullptr) {
+    return "occupies one SM until its messages have come, and the budget is 0";
+  }
   if (*budget == 0) {
     return row.program != nullptr ? "reduces on SMs between its copies, and the budget is 0"
                                   : "moves bytes on SMs, and the budget is 0";
@@ -181,7 +202,8 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
         fmt::format("does not support {} of {}", to_string(request.op), to_string(request.dtype));
   }
   if (reason.empty()) reason = why_not_on_machine(row, topology);
-  if (reason.empty()) reason = why_not_captured(request, topology);
+  if (reason.empty()) reason = why_not_over_network(row, topology);
+  if (reason.empty()) reason = why_not_captured(row, request, topology);
   if (reason.empty() && nccl_scales_alone(row, request, topology)) {
     reason = fmt::format("leaves elements unwritten in {} of one rank", to_string(request.op));
   }
@@ -193,7 +215,7 @@ std::string why_not(const Algorithm& row, const Request& request, const Topology
   if (reason.empty() && row.sends_messages && !request.has_lanes) {
     reason = "needs slots for messages, and TUTTI_MESSAGE_BYTES leaves no room for them";
   }
-  if (reason.empty() && row.ring_directions > 0 && request.ring_bytes == 0) {
+  if (reason.empty() && has_ring_slots(row) && request.ring_bytes == 0) {
     reason =
         "needs staging for its chunks, which captures on further streams of a communicator do not "
         "have";
@@ -249,6 +271,9 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
   if (row.only_where_measured && !measured && !meant) {
     return "selected automatically only by a tuning table";
   }
+  if ((row.needs & kNeedsNetwork) != 0 && topology.nodes() == 1) {
+    return "selected automatically only between nodes";
+  }
   if ((row.needs & kNeedsNcclWindows) != 0 && topology.nccl_version < kFirstNcclThatAbortsThem) {
     return fmt::format(
         "selected automatically only with NCCL 2.29.7 or newer: {} cannot abort its kernels",
@@ -259,7 +284,7 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
   }
   // Through slots its chunks are short, which nobody measured to be fast.
   const bool needs_slots = !request.symmetric || (request.in_place && row.in_place_needs_staging);
-  if (row.ring_directions > 0 && row.peers_write_output && needs_slots) {
+  if (has_ring_slots(row) && row.peers_write_output && needs_slots) {
     return "selected automatically only out of place with symmetric buffers";
   }
   return {};

@@ -12,7 +12,7 @@ namespace {
 const Algorithm* other_ring(Rows rows, const Algorithm& row) {
   for (const Algorithm& other : rows) {
     if (other.collective == row.collective && other.ring_directions > 0 &&
-        other.ring_directions != row.ring_directions) {
+        other.ring_directions != row.ring_directions && executor_of(other) == executor_of(row)) {
       return &other;
     }
   }
@@ -22,8 +22,8 @@ const Algorithm* other_ring(Rows rows, const Algorithm& row) {
 // The costs of rings are fitted to Hopper's NVLink, on 3 and 4 ranks. More ranks than a host has
 // are joined by other links.
 constexpr int kMostModelled = 8;
-bool model_knows_rings(const Topology& topology) {
-  return is_fitted(topology) && topology.ranks <= kMostModelled;
+bool model_knows_rings(const Topology& topology, const Algorithm& row) {
+  return row.network == nullptr && is_fitted(topology) && topology.ranks <= kMostModelled;
 }
 
 struct Ways {
@@ -47,8 +47,11 @@ Ways automatic_ways(const Selection& selection, const Algorithm& one, const Algo
     if (compares) return {false, "one way, measured" + times};
   }
   if (topology.ranks <= 2) return {false, "one way, since two ranks are neighbours both ways"};
-  if (!model_knows_rings(topology)) {
-    return up_to(bidirectional_bytes_of(topology), selection.request.bytes());
+  if (!model_knows_rings(topology, one)) {
+    const bool crosses = one.network != nullptr;
+    const std::size_t most =
+        crosses ? bidirectional_network_bytes_of(topology) : bidirectional_bytes_of(topology);
+    return up_to(most, selection.request.bytes());
   }
   const double one_us = predicted_us(one, load_of(selection, one), topology);
   const double both_us = predicted_us(both, load_of(selection, both), topology);
@@ -68,7 +71,11 @@ Ways ways_meant(const Selection& selection, const Algorithm& one, const Algorith
 }  // namespace
 
 std::size_t bidirectional_bytes_of(const Topology& topology) {
-  if (topology.ranks <= 2 || topology.backend != Backend::kCuda) return 0;
+  return topology.backend == Backend::kCuda ? bidirectional_network_bytes_of(topology) : 0;
+}
+
+std::size_t bidirectional_network_bytes_of(const Topology& topology) {
+  if (topology.ranks <= 2) return 0;
   const bool recent = topology.compute >= 100;
   const std::size_t per_rank = recent ? 2 * MiB : 512 * KiB;
   return std::min(per_rank * static_cast<std::size_t>(topology.ranks),

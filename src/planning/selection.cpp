@@ -21,7 +21,7 @@ bool stages_any_buffer(const Algorithm& row) {
 // staging in any case does so in passes of its own: a buffer that peers do not reach only costs it
 // a copy.
 bool goes_through_staging(const Algorithm& row, const Request& request) {
-  if (row.ring_directions > 0 || row.pushes_through_staging) return false;
+  if (has_ring_slots(row) || row.pushes_through_staging) return false;
   if (!row.peers_read_input && !row.peers_write_output) return false;
   if (stages_any_buffer(row)) return true;
   return !request.symmetric || (request.in_place && row.in_place_needs_staging);

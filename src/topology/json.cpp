@@ -193,7 +193,8 @@ void to_json(nlohmann::json& json, const Topology& topology) {
           {"peer_access", topology.all_reach(Reach::kPeerMemory)},
           {"multicast", topology.multicast},
           {"nccl", topology.nccl},
-          {"nccl_version", topology.nccl_version}};
+          {"nccl_version", topology.nccl_version},
+          {"network", topology.network}};
 }
 
 void from_json(const nlohmann::json& json, Topology& topology) {
@@ -216,6 +217,7 @@ void from_json(const nlohmann::json& json, Topology& topology) {
   json.at("multicast").get_to(topology.multicast);
   json.at("nccl").get_to(topology.nccl);
   if (json.contains("nccl_version")) get_integer(json, "nccl_version", topology.nccl_version);
+  if (json.contains("network")) json.at("network").get_to(topology.network);
 }
 
 }  // namespace tutti

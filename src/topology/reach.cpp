@@ -62,6 +62,10 @@ int Topology::least_ranks_on_a_node() const { return std::ranges::min(ranks_per_
 
 int Topology::most_ranks_on_a_node() const { return std::ranges::max(ranks_per_node(*this)); }
 
+bool Topology::has_even_nodes() const {
+  return nodes() > 1 && least_ranks_on_a_node() == most_ranks_on_a_node();
+}
+
 Reach Topology::reach(int from, int to) const {
   const Reach usual = node(from) == node(to) ? within_nodes : between_nodes;
   const auto limit = std::ranges::find_if(

@@ -71,7 +71,7 @@ std::string to_text(const Topology& topology) {
       fmt::format("{}: {} in {} on {}{}", to_string(topology.backend),
                   counted(topology.ranks, "rank"), counted(topology.processes, "process"),
                   counted(topology.hosts, "host"), nodes_text(topology));
-  const std::string nccl = nccl_text(topology);
+  const std::string nccl = nccl_text(topology) + (topology.network ? ", network" : "");
   if (topology.backend == Backend::kHost) return fmt::format("{}, {}", group, nccl);
   const std::string sms =
       topology.multiprocessors > 0 ? fmt::format(", {} SMs", topology.multiprocessors) : "";

@@ -85,6 +85,7 @@ struct Topology {
   bool multicast = false;
   bool nccl = false;     // loadable on every rank
   int nccl_version = 0;  // of the oldest: 22809 is 2.28.9; 0: unknown
+  bool network = false;  // messages can be sent between all ranks
 
   // A node is where ranks can share memory: a host (a container, where its namespaces differ), or
   // what TUTTI_TOPOLOGY makes of it. Numbered from 0 as ranks are; empty: all ranks are on node 0.
@@ -97,6 +98,8 @@ struct Topology {
   int nodes() const;
   int least_ranks_on_a_node() const;
   int most_ranks_on_a_node() const;
+  // Whether there are two nodes or more, with equally many ranks.
+  bool has_even_nodes() const;
   Reach reach(int from, int to) const;
   // An ordered pair of ranks that lacks `way`, on one node or on two; nothing where no pair does.
   std::optional<std::pair<int, int>> pair_without(Reach way) const;

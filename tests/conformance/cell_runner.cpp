@@ -13,7 +13,8 @@ namespace {
 // Rows that do not take every size, type and operation.
 bool is_choosy(std::string_view algorithm) {
   const auto row = find_algorithm(Collective::kAllReduce, algorithm);
-  return row.is_ok() && (((*row)->needs & kNeedsNccl) != 0 || (*row)->packets != nullptr);
+  constexpr unsigned kOptional = kNeedsNccl | kNeedsNetwork;
+  return row.is_ok() && (((*row)->needs & kOptional) != 0 || (*row)->packets != nullptr);
 }
 
 bool needs(const Cell& cell, Needs need) {

@@ -17,7 +17,7 @@ std::string order_of(const Algorithm& row) {
   if (row.family == Family::kNccl) return "NCCL's own";
   if (row.order == Order::kRankOrder) return "rank order";
   if (row.order == Order::kSameOnAllRanks) return "same on all ranks";
-  return row.ring_directions > 0 ? "the ring's" : "none";
+  return row.ring_directions > 0 || row.name() == "network_ring" ? "the ring's" : "none";
 }
 
 std::string ranks_of(const Algorithm& row) {
@@ -33,6 +33,8 @@ std::string needs_of(const Algorithm& row) {
   } all[] = {
       {(row.needs & kNeedsPeerAccess) != 0, "peer access"},
       {(row.needs & kNeedsMulticast) != 0, "multicast"},
+      {(row.needs & kNeedsNetwork) != 0, "network"},
+      {(row.needs & kNeedsEvenNodes) != 0, "nodes with equally many ranks"},
       {row.packets != nullptr, "packet buffers"},
       {row.least_compute == 90, "Hopper or newer on GPUs"},
       {(row.needs & kNeedsNcclWindows) != 0, "NCCL 2.27 or newer at run time"},

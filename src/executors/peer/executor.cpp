@@ -178,7 +178,7 @@ Status PeerExecutor::find_channel(const PlannedOperation& operation, Launch& lau
   const Algorithm& row = *operation.plan.algorithm;
   if (operation.captured()) launch.area = captures_.area(operation.call.stream);
   const bool passes = row.pushes_through_staging || row.fetches_into_staging;
-  const bool shares = row.ring_directions > 0 || (passes && layout_.ring_bytes(launch.area) > 0);
+  const bool shares = has_ring_slots(row) || (passes && layout_.ring_bytes(launch.area) > 0);
   if (shares) launch.channel = layout_.ring_channel(launch.area);
   const bool late = operation.plan.late;
   if (!operation.captured() || row.packets != nullptr || (shares && !late)) return Status::ok();

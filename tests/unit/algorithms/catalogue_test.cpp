@@ -38,28 +38,31 @@ TEST(CatalogueTest, AlgorithmsOfACollectiveAreNeighbours) {
 TEST(CatalogueTest, RowsSayWhereTheyRunAndWhatTheyCost) {
   for (const Algorithm& row : catalogue()) {
     EXPECT_GT(row.max_ranks_host + row.max_ranks_cuda, 0) << row.id;
+    EXPECT_EQ((row.needs & kNeedsNetwork) != 0, row.network != nullptr) << row.id;
+    EXPECT_EQ(row.network != nullptr, row.cost.between != nullptr) << row.id;
+    ASSERT_NE(row.geometry, nullptr) << row.id;
+    if (row.network != nullptr) continue;
     EXPECT_LE(row.max_ranks_host, kMaxRanks) << row.id;
     EXPECT_EQ(row.max_ranks_host > 0, row.host != nullptr) << row.id;
     EXPECT_GT(row.cost.steps + 2 * row.cost.steps_per_rank, 0) << row.id;
     ASSERT_NE(row.cost.wire, nullptr) << row.id;
     const bool moves_nothing = row.collective == Collective::kBarrier;
     EXPECT_EQ(row.cost.wire(2) > 0, !moves_nothing) << row.id;
-    ASSERT_NE(row.geometry, nullptr) << row.id;
   }
 }
 
-// Where ranks do not reach each other's memory, nothing but NCCL is left.
+// Where ranks do not reach each other's memory, NCCL and the network are left.
 TEST(CatalogueTest, RowsOfPeerMemorySaySoAndTakeNoMoreRanksThanThereIsRoomFor) {
   for (const Algorithm& row : catalogue()) {
     const bool peers = (row.needs & kNeedsPeerAccess) != 0;
-    EXPECT_TRUE(peers || row.needs == kNeedsNccl) << row.id;
+    EXPECT_TRUE(peers || row.needs == kNeedsNccl || row.network != nullptr) << row.id;
     EXPECT_TRUE(!peers || row.max_ranks_cuda <= kMaxCudaRanks) << row.id;
   }
 }
 
 TEST(CatalogueTest, GridsFitTheChannel) {
   for (const Algorithm& row : catalogue()) {
-    if ((row.needs & kNeedsNccl) != 0) continue;
+    if ((row.needs & (kNeedsNccl | kNeedsNetwork)) != 0) continue;
     for (std::size_t bytes = 0; bytes < (std::size_t{1} << 34); bytes = 3 * bytes + 1) {
       for (const int ranks : {1, 2, 3, 8, 16}) {
         const Geometry geometry = row.geometry({bytes, ranks, 2048});
@@ -75,7 +78,7 @@ TEST(CatalogueTest, GridsFitTheChannel) {
 // Whatever a user gives: slots that hold something, and all within staging.
 TEST(CatalogueTest, SlotsOfARingFitIntoStaging) {
   for (const Algorithm& row : catalogue()) {
-    if (row.ring_directions == 0) {
+    if (!has_ring_slots(row)) {
       EXPECT_EQ(ring_slots(row, 1 << 20, 8, 0).directions, 0) << row.id;
       continue;
     }

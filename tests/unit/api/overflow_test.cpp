@@ -45,7 +45,9 @@ constexpr Product kProducts[] = {
 int expect(const Product& product, std::vector<Communicator>& groups) {
   int rows = 0;
   for (const Algorithm& row : rows_of(Collective::kAllReduce)) {
-    if (!row.takes(product.dtype, OpKind::kProd) || row.max_ranks_host < product.ranks) continue;
+    if (row.host == nullptr || !row.takes(product.dtype, OpKind::kProd) ||
+        row.max_ranks_host < product.ranks)
+      continue;
     ++rows;
     on_all_ranks(product.ranks, [&](int rank) {
       const std::uint8_t mine = rank == 0                  ? product.first

@@ -95,6 +95,7 @@ TEST(Budget, OfNoneMeetsByStreamMemoryOperations) {
 TEST(Budget, OnlyRowsThatReduceNothingOnlyMeet) {
   int meeting = 0;
   for (const Algorithm& row : catalogue()) {
+    if (row.network != nullptr) continue;  // no kernel
     const bool moves = row.program != nullptr && !reduces(row.collective);
     EXPECT_EQ(only_meets(row), moves || row.collective == Collective::kBarrier) << row.id;
     meeting += only_meets(row) ? 1 : 0;

@@ -98,6 +98,7 @@ int most_ranks(const BenchOptions& options) {
   const Backend backend = options.backend;
   int most = 1;
   for (const Algorithm& row : rows_of(options.collective)) {
+    if (row.network != nullptr && options.launcher.empty()) continue;  // ranks of one machine
     most = std::max(most, backend == Backend::kCuda ? row.max_ranks_cuda : row.max_ranks_host);
   }
   return most;

@@ -44,7 +44,7 @@ std::vector<Geometry> geometries_around(const Geometry& own) {
 // A chunk as large as the message is no chunk.
 std::vector<std::size_t> chunks_for(const Algorithm& row, std::size_t bytes) {
   std::span<const std::size_t> all;
-  if (row.ring_directions > 0) all = kChunkBytes;
+  if (has_ring_slots(row)) all = kChunkBytes;
   if (row.pushes_through_staging) all = kStagingBytes;
   if (row.program != nullptr) all = kCopiedBytes;
   std::vector<std::size_t> result;

@@ -1,0 +1,44 @@
+// all_gather/network_direct: every rank sends its piece to all others.
+//
+// Cost: 1 hop; (n-1)/n x bytes, over links to all other ranks.
+#pragma once
+
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
+#include "algorithms/network_costs.hpp"
+#include "algorithms/network_steps.hpp"
+
+namespace tutti {
+
+struct AllGatherNetworkDirect {
+  static NetworkProgram program(const NetworkShape& shape) {
+    NetworkSteps steps(shape);
+    const Range own = piece_of(shape, shape.rank);
+    for (const int peer : steps.others()) steps.send(peer, own, input_at(0));
+    for (const int peer : steps.others()) {
+      const Range piece = piece_of(shape, peer);
+      steps.receive(peer, piece, output_at(piece.first));
+    }
+    steps.copy(own, input_at(0), output_at(own.first));
+    return steps.take();
+  }
+
+  static Crossing crossing(int ranks, int nodes) {
+    return {1 + messages_to_all(ranks), leaving_node(pieces_wire(ranks), ranks, nodes)};
+  }
+
+  static constexpr Algorithm kAlgorithm{.id = "all_gather/network_direct",
+                                        .collective = Collective::kAllGather,
+                                        .needs = kNeedsNetwork,
+                                        .max_ranks_host = kMostNetworkRanks,
+                                        .max_ranks_cuda = kMostNetworkRanks,
+                                        .cost = {.between = crossing},
+                                        .text = "messages of blocks to all",
+                                        .peers_read_input = false,
+                                        .takes = moves,
+                                        .geometry = library_geometry,
+                                        .network = program};
+  static constexpr Traffic kTraffic{.hops = "1", .wire = "(n-1)/n B"};
+};
+
+}  // namespace tutti

@@ -1,0 +1,44 @@
+// What algorithms of the network have in common: limits, costs, and which types they take.
+#pragma once
+
+#include <bit>
+
+#include "algorithms/catalogue.hpp"
+#include "algorithms/costs.hpp"
+#include "algorithms/takes.hpp"
+
+namespace tutti {
+
+inline constexpr int kMostNetworkRanks = 1 << 20;
+
+// What a message to each other rank costs besides, in hops: sending it takes the processor about a
+// tenth of a hop.
+inline double messages_to_all(int ranks) { return 0.1 * (ranks - 1); }
+
+// Rounds in which what each rank knows doubles: ceil(log2(ranks)).
+constexpr int doubling_rounds(int ranks) {
+  return std::bit_width(static_cast<unsigned>(ranks) - 1);
+}
+
+// Of a node's link: every rank on it sends so many times the message to ranks on other nodes, if it
+// sends `all` to all others.
+inline double leaving_node(double all, int ranks, int nodes) {
+  if (ranks <= 1) return 0;
+  const double on_node = static_cast<double>(ranks) / nodes;
+  return all * on_node * (ranks - on_node) / (ranks - 1);
+}
+
+// Of those that round on the way, as rings_take(). Multipliers are applied to what a rank sends.
+inline bool network_rounds_take(DataType dtype, OpKind op) {
+  const bool rounds = op != OpKind::kMin && op != OpKind::kMax;
+  return !(rounds && is_fp8(dtype));
+}
+
+// Of those that add in rank order and round once: multipliers are applied before a rank sends,
+// which is the same only where sums have the element's own type.
+inline bool network_order_takes(DataType dtype, OpKind op) {
+  const bool is_wider_in_sums = is_floating(dtype) && size_of(dtype) < sizeof(float);
+  return op != OpKind::kPreMulSum || !is_wider_in_sums;
+}
+
+}  // namespace tutti

@@ -1,0 +1,47 @@
+// scatter/network_direct: the root sends every rank its piece.
+//
+// Cost: 1 hop; (n-1)/n x bytes over the links of the root.
+#pragma once
+
+#include "algorithms/descriptor.hpp"
+#include "algorithms/moving.hpp"
+#include "algorithms/network_costs.hpp"
+#include "algorithms/network_steps.hpp"
+
+namespace tutti {
+
+struct ScatterNetworkDirect {
+  static NetworkProgram program(const NetworkShape& shape) {
+    NetworkSteps steps(shape);
+    const Range own = piece_of(shape, shape.rank);
+    if (shape.rank != shape.root) {
+      steps.receive(shape.root, own, output_at(0));
+      return steps.take();
+    }
+    for (const int peer : steps.others()) {
+      const Range piece = piece_of(shape, peer);
+      steps.send(peer, piece, input_at(piece.first));
+    }
+    steps.copy(own, input_at(own.first), output_at(0));
+    return steps.take();
+  }
+
+  static Crossing crossing(int ranks, int) {
+    return {1 + messages_to_all(ranks), pieces_wire(ranks)};
+  }
+
+  static constexpr Algorithm kAlgorithm{.id = "scatter/network_direct",
+                                        .collective = Collective::kScatter,
+                                        .needs = kNeedsNetwork,
+                                        .max_ranks_host = kMostNetworkRanks,
+                                        .max_ranks_cuda = kMostNetworkRanks,
+                                        .cost = {.between = crossing},
+                                        .text = "messages from the root",
+                                        .peers_read_input = false,
+                                        .takes = moves,
+                                        .geometry = library_geometry,
+                                        .network = program};
+  static constexpr Traffic kTraffic{.hops = "1", .wire = "(n-1)/n B, from the root"};
+};
+
+}  // namespace tutti
