@@ -28,6 +28,12 @@ constexpr Knob kKnobs[] = {
      kProcess},
     {"TUTTI_TOPOLOGY", kLaunch, kString, "system",
      "which ranks share memory: system, nolocal (each is a node) or vnode:K (K nodes)"},
+    {"TUTTI_SOCKET_IFNAME", kLaunch, kString, "",
+     "interfaces between hosts: prefixes, =whole names, ^all but these", kProcess},
+    {"TUTTI_TRUST_NETWORK", kLaunch, kBool, "0",
+     "1 allows UCX to listen at public addresses while a group forms", kProcess},
+    {"TUTTI_UCX_LIBRARY", kLaunch, kString, "", "path of libucp.so.0, instead of a search",
+     kProcess},
     {"TUTTI_SHARE_GPUS", kLaunch, kBool, "0", "1 lets ranks share a GPU: for tests, not for speed"},
 
     {"TUTTI_TUNE", kAlgorithms, kString, "",

@@ -10,6 +10,12 @@
 namespace tutti {
 
 Result<DynamicLibrary> DynamicLibrary::open_with(const std::string& name, int flags) {
+  // The loader would wait for whoever writes to a FIFO.
+  struct stat there {};
+  const bool is_path = name.find('/') != std::string::npos;
+  if (is_path && ::stat(name.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return Status(StatusCode::kUnavailable, fmt::format("{}: it is no file", name));
+  }
   ::dlerror();  // forgets an older failure
   if (void* handle = ::dlopen(name.c_str(), flags)) return DynamicLibrary(handle);
   const char* reason = ::dlerror();  // null under RTLD_NOLOAD
@@ -17,12 +23,6 @@ Result<DynamicLibrary> DynamicLibrary::open_with(const std::string& name, int fl
 }
 
 Result<DynamicLibrary> DynamicLibrary::open(const std::string& name) {
-  // The loader would wait for whoever writes to a FIFO.
-  struct stat there {};
-  const bool is_path = name.find('/') != std::string::npos;
-  if (is_path && ::stat(name.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
-    return Status(StatusCode::kUnavailable, fmt::format("{}: it is no file", name));
-  }
   return open_with(name, RTLD_NOW | RTLD_LOCAL);
 }
 

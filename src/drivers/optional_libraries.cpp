@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <tuple>
 
+#include "base/knobs.hpp"
 #include "base/try.hpp"
 #include "drivers/dynamic_library.hpp"
+#include "drivers/ucx_library.hpp"
 
 namespace tutti {
 namespace {
@@ -25,18 +27,19 @@ constexpr const char* kCublasLtPackage =
     "libcublas-13-0 of NVIDIA's repository, or pip's nvidia-cublas";
 constexpr Version kFirstCublasLt = {12, 0, 0};  // what the names promise
 
-constexpr const char* kUcxName = "libucp.so.0";
-constexpr const char* kUcxPackage = "libucx0";
-constexpr Version kFirstUcx = {1, 9, 0};  // the first with ucp_put_nbx and its kind
-
 Result<FoundLibrary> accept(const std::string& path, const Version& version, const Version& first) {
-  if (!version.is_before(first)) return FoundLibrary{version.text(), path};
+  if (!version.is_before(first)) return FoundLibrary{version.text(), path, {}};
   return Status(StatusCode::kUnavailable, fmt::format("{} is version {}: it takes {} or newer",
                                                       path, version.text(), first.text()));
 }
 
 Status lacks(const std::string& path, const std::string& missing) {
   return {StatusCode::kUnavailable, fmt::format("{} has no {}", path, missing)};
+}
+
+Result<FoundLibrary> as_found(const Result<UcxLibrary>& ucx) {
+  if (!ucx.is_ok()) return ucx.status();
+  return FoundLibrary{ucx->version, ucx->path, ucx->modules};
 }
 
 class RealOptionalLibraries final : public OptionalLibraries {
@@ -53,10 +56,7 @@ class RealOptionalLibraries final : public OptionalLibraries {
   }
 
   Result<FoundLibrary> ucx() override {
-    Result<FoundLibrary> found = look_at_ucx(kUcxName);
-    if (found.is_ok()) return found;
-    return Status(StatusCode::kUnavailable,
-                  fmt::format("not found ({}): {} has it", found.status().message(), kUcxPackage));
+    return as_found(find_ucx(Knobs::process().path("TUTTI_UCX_LIBRARY")));
   }
 };
 
@@ -72,22 +72,7 @@ Result<FoundLibrary> look_at_cublas_lt(const std::string& name) {
   return accept(library.path(), {number / 10000, number / 100 % 100, number % 100}, kFirstCublasLt);
 }
 
-Result<FoundLibrary> look_at_ucx(const std::string& name) {
-  TUTTI_ASSIGN(const DynamicLibrary library, DynamicLibrary::open(name));
-  void (*get_version)(unsigned* major, unsigned* minor, unsigned* release) = nullptr;
-  const char* (*get_version_string)() = nullptr;
-  std::string missing;
-  library.require("ucp_get_version", get_version, missing);
-  library.require("ucp_get_version_string", get_version_string, missing);
-  if (!missing.empty()) return lacks(library.path(), missing);
-  Version version;
-  get_version(&version.major, &version.minor, &version.patch);
-  TUTTI_ASSIGN(FoundLibrary found, accept(library.path(), version, kFirstUcx));
-  // The text says more than the numbers where it is no release.
-  if (const char* text = get_version_string(); text != nullptr && *text != '\0')
-    found.version = text;
-  return found;
-}
+Result<FoundLibrary> look_at_ucx(const std::string& name) { return as_found(load_ucx(name)); }
 
 OptionalLibraries& real_optional_libraries() {
   static RealOptionalLibraries libraries;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tutti/status.hpp"
 
@@ -11,6 +12,7 @@ namespace tutti {
 struct FoundLibrary {
   std::string version;  // "13.0.2"
   std::string path;
+  std::vector<std::string> modules = {};  // UCX's: see ucx_library.hpp
 };
 
 // Failures are kUnavailable: what was tried, what is wrong with it, and which package has it.

@@ -1,5 +1,5 @@
-// Messages between the ranks of a group over a network, whatever carries them: UCX (ucx.hpp), or a
-// fake that delays, loses and reorders (tests/fakes/fake_wire.hpp).
+// Messages between the ranks of a group over a network, whatever carries them: UCX (ucx_wire.hpp),
+// or a fake that delays, loses and reorders (tests/fakes/fake_wire.hpp).
 //
 // A wire belongs to one rank. Its calls are made by one thread at a time, but for wake(). It knows
 // nothing of operations: a message is a header, which it copies, and a payload, which stays where
