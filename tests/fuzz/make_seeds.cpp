@@ -1,5 +1,7 @@
 // Writes the seeds that are made by the code itself: make_fuzz_seeds CORPUS. Run it when the layout
 // of a message changes. Texts that people write are kept by hand.
+#include <signal.h>
+
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -18,6 +20,7 @@
 #include "matmul/arrival_trace.hpp"
 #include "memory/heap_messages.hpp"
 #include "planning/table.hpp"
+#include "run/wire.hpp"
 #include "topology/topology.hpp"
 #include "unit/cli/some_record.hpp"
 
@@ -276,6 +279,25 @@ void write_traces(Corpus& corpus) {
   corpus.write("arrival_trace/measured", to_json_text(*trace));
 }
 
+void write_agent_wire(Corpus& corpus) {
+  using namespace tutti::cli;
+  corpus.write(
+      "agent_wire/start",
+      encode(StartRanks{
+          .first = {.rank = 2, .ranks = 6, .local_ranks = 4, .master = "node0", .port = 4000},
+          .settings = {"A=1", "TUTTI_DEBUG=INFO"},
+          .folder = "/tmp",
+          .program = "program",
+          .arguments = {"-x", ""},
+          .grace_seconds = 5}));
+  corpus.write("agent_wire/signal", encode(SignalRanks{SIGTERM}));
+  corpus.write("agent_wire/input", encode(RankInput{"input"}));
+  corpus.write("agent_wire/ready", encode(AgentReady{4000, 4001}));
+  corpus.write("agent_wire/failed", encode(AgentFailed{"why"}));
+  corpus.write("agent_wire/printed", encode(RankPrinted{1, 1, "text\n"}));
+  corpus.write("agent_wire/ended", encode(RankEnded{1, 256}));
+}
+
 }  // namespace
 }  // namespace tutti::fuzz
 
@@ -294,5 +316,6 @@ int main(int argc, char** argv) {
   write_results(corpus);
   write_tables(corpus);
   write_traces(corpus);
+  write_agent_wire(corpus);
   return 0;
 }

@@ -62,6 +62,9 @@ TEST_F(Completion, OffersCommandsOptionsAndValues) {
   EXPECT_EQ(in_bash("tutti help expl"), "explain");
   EXPECT_EQ(in_bash("tutti completion \"\""), "bash zsh fish");
   EXPECT_EQ(in_bash("tutti run -n 2 --no"), "--no-bind --no-prefix");
+  EXPECT_EQ(in_bash("tutti run --ho"), "--hosts");
+  EXPECT_EQ(in_bash("tutti run --hosts a:2 --remote-t"), "--remote-tutti");
+  EXPECT_EQ(in_bash("tutti bench put --ho"), "--hosts");
 }
 
 TEST_F(Completion, OffersFilesWhereTheyAreMeant) {
