@@ -109,8 +109,7 @@ Status check_ranks(const RunArguments& arguments, RunOptions& options) {
 }  // namespace
 
 bool HostsArguments::any_given() const {
-  return !environment.empty() ||
-         first_given({hosts, ssh, remote_tutti, root, folder}) != std::string();
+  return !environment.empty() || !first_given({hosts, ssh, remote_tutti, root, folder}).empty();
 }
 
 Result<std::string> find_program(const std::string& name, std::string_view path) {

@@ -112,7 +112,7 @@ StartRanks RemoteRanks::order_for(const RemoteHost& host) const {
                    .input = input_};
   order.settings.push_back("TUTTI_ROOT=" + to_text(root));
   order.settings.push_back("TUTTI_SECRET=" + secret_);
-  order.settings.push_back("TUTTI_SECRET_FILE=");  // of the host's own, it would be read instead
+  order.settings.emplace_back("TUTTI_SECRET_FILE=");  // of the host's own, it would be read instead
   return order;
 }
 
