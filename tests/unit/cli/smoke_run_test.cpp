@@ -5,12 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <functional>
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "run_tutti.hpp"
+#include "scratch_folder.hpp"
 #include "sleepers.hpp"
 
 namespace tutti::cli {
@@ -22,10 +26,11 @@ using testing::IsEmpty;
 
 using Words = std::vector<std::string>;
 
-Ended run_script(Words options, const std::string& script) {
+Ended run_script(Words options, const std::string& script,
+                 const std::function<void(pid_t)>& meanwhile = {}) {
   options.insert(options.begin(), "run");
   options.insert(options.end(), {"sh", "-c", script});
-  return run_tutti(options);
+  return run_tutti(options, {}, meanwhile);
 }
 
 std::multiset<std::string> lines_of(const std::string& text) {
@@ -79,6 +84,19 @@ TEST(RunCommand, AnInterruptEndsAllThatTheRanksStarted) {
   EXPECT_EQ(ended.exit_code, 128 + SIGINT);
   EXPECT_EQ(sleepers.count(), 2U);
   EXPECT_TRUE(sleepers.are_gone_within(std::chrono::seconds(10)));
+}
+
+// Their output is always ready to be read.
+TEST(RunCommand, AnInterruptEndsRanksThatNeverStopPrinting) {
+  const ScratchFolder folder;
+  const std::string started = folder / "started";
+  const Ended ended = run_script({"-n", "2"}, "touch " + started + "; yes | head -c 200000000",
+                                 [&](pid_t launcher) {
+                                   while (!std::filesystem::exists(started))
+                                     std::this_thread::yield();
+                                   ::kill(launcher, SIGINT);
+                                 });
+  EXPECT_EQ(ended.exit_code, 128 + SIGINT);
 }
 
 TEST(RunCommand, ALaunchInsideAnotherHasRanksOfItsOwn) {

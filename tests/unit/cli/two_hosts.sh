@@ -44,12 +44,12 @@ for n in 1 2; do
   ip netns exec "$host" "$sshd" -D -E "$folder/log.$n" -f /dev/null -h "$folder/host_key" \
     -o ListenAddress=10.88.77.$n -o AuthorizedKeysFile="$folder/authorized" -o PidFile=none \
     -o PermitRootLogin=prohibit-password -o StrictModes=no -o UsePAM=no \
-    -o ClientAliveInterval=1 -o ClientAliveCountMax=2 &
+    -o ClientAliveInterval=1 -o ClientAliveCountMax=1 &
   daemons+=($!)
 done
 
 export TUTTI_SSH="ssh -F none -i $folder/key -o BatchMode=yes -o StrictHostKeyChecking=no \
--o UserKnownHostsFile=/dev/null -o ServerAliveInterval=1 -o ServerAliveCountMax=2"
+-o UserKnownHostsFile=/dev/null -o ServerAliveInterval=1 -o ServerAliveCountMax=1"
 hosts=10.88.77.1:2,10.88.77.2:2
 on_a() { timeout 60 ip netns exec $a "$@" </dev/null >"$folder/out" 2>"$folder/err"; }
 code_of() { "$@" && code=0 || code=$?; }

@@ -35,7 +35,10 @@ Interrupts::~Interrupts() {
 
 void Interrupts::poll(std::span<pollfd> descriptors, int timeout_ms) const {
   const timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1'000'000L};
-  ::ppoll(descriptors.data(), descriptors.size(), &timeout, &mask_before_);
+  const int ready = ::ppoll(descriptors.data(), descriptors.size(), &timeout, &mask_before_);
+  // Where a descriptor was ready at once, no signal was let in.
+  const timespec none = {};
+  if (ready > 0) ::ppoll(nullptr, 0, &none, &mask_before_);
 }
 
 int Interrupts::received() const { return last_signal; }
