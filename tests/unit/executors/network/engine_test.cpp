@@ -44,6 +44,22 @@ TEST(NetworkEngineTest, every_program_with_any_number_of_ranks) {
   }
 }
 
+// An average is divided once; a multiplier is applied once, also to what is sent as it is.
+TEST(NetworkEngineTest, averages_and_multipliers) {
+  for (const NetworkSchedule schedule : {ring, direct}) {
+    for (const OpKind op : {OpKind::kAvg, OpKind::kPreMulSum}) {
+      World::Setup setup{3};
+      setup.network.most_sent_delay = milliseconds(1);
+      World world(setup);
+      Task task{schedule, 100};
+      task.op = op;
+      world.start_all(task);
+      world.run();
+      EXPECT_EQ(world.problem(), "") << to_string(op);
+    }
+  }
+}
+
 TEST(NetworkEngineTest, large_messages_need_credits_and_partitions) {
   for (const NetworkSchedule schedule : {ring, direct, chain, star}) {
     World::Setup setup{3};

@@ -29,7 +29,10 @@ Ints input_of(const Task& task, int rank, std::size_t number) {
 Ints sum_of(const Task& task, int ranks, std::size_t number) {
   Ints sum(task.count);
   for (std::size_t k = 0; k < sum.size(); ++k) {
-    for (int rank = 0; rank < ranks; ++rank) sum[k] += value(rank, number, k);
+    for (int rank = 0; rank < ranks; ++rank) {
+      sum[k] += value(rank, number, k) * (task.op == OpKind::kPreMulSum ? rank + 2 : 1);
+    }
+    if (task.op == OpKind::kAvg) sum[k] /= ranks;
   }
   return sum;
 }
@@ -116,6 +119,8 @@ std::uint64_t World::start(int rank, const Task& task) {
   operation.shape.count = task.count;
   operation.shape.stride = has_pieces(task) ? task.count : 0;
   operation.dtype = DataType::kInt32;
+  operation.op = task.op;
+  operation.scalar = rank + 2;
   const auto& input = task.in_place ? running->output : running->input;
   operation.input = reinterpret_cast<const std::byte*>(input.data());
   operation.output = reinterpret_cast<std::byte*>(running->output.data());

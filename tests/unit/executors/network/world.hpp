@@ -25,6 +25,7 @@ struct Task {
   std::size_t chunk_bytes = 64;
   std::uint32_t signature = 7;
   std::optional<NetworkOperation::Pair> pair = {};
+  OpKind op = OpKind::kSum;  // kPreMulSum: rank r multiplies by r + 2
 };
 
 class World {
