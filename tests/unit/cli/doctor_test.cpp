@@ -164,7 +164,18 @@ TEST(Doctor, NamesOptionalLibrariesAndMissesNone) {
   EXPECT_THAT(find(findings, "cuBLASLt").text,
               HasSubstr("13.0.2, /lib/libcublasLt.so.13; optional"));
   EXPECT_EQ(find(findings, "UCX").severity, Severity::kOk);
-  EXPECT_THAT(find(findings, "UCX").text, HasSubstr("not found (no such file); optional: for net"));
+  EXPECT_THAT(find(findings, "UCX").text, HasSubstr("not found (no such file); optional, for net"));
+}
+
+TEST(Doctor, SaysWhatUcxHasAndWhatItWouldUse) {
+  Facts facts = healthy();
+  facts.ucx = FoundLibrary{"1.13.1", "/lib/libucp.so.0", {"cma", "ib"}};
+  facts.network = std::string("tcp over eth0");
+  EXPECT_THAT(find(judge(facts), "UCX").text, HasSubstr("1.13.1, /lib/libucp.so.0 with cma, ib;"));
+  EXPECT_EQ(find(judge(facts), "network").text, "tcp over eth0");
+  facts.network = Status(StatusCode::kPermission, "a public address");
+  EXPECT_EQ(find(judge(facts), "network").severity, Severity::kOk);
+  EXPECT_EQ(find(judge(facts), "network").text, "a public address");
 }
 
 TEST(Doctor, PrintsEachGroupOnceWithItsFixes) {

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -18,6 +19,7 @@
 #include "drivers/nccl.hpp"
 #include "drivers/nvml.hpp"
 #include "drivers/shared_memory.hpp"
+#include "drivers/ucx_wire.hpp"
 #include "executors/peer/layout.hpp"
 
 namespace tutti::cli {
@@ -40,6 +42,14 @@ std::uint64_t free_shared_memory() {
   struct statvfs file_system = {};
   if (::statvfs("/dev/shm", &file_system) != 0) return 0;
   return static_cast<std::uint64_t>(file_system.f_bavail) * file_system.f_frsize;
+}
+
+Result<std::string> network_of(const Result<FoundLibrary>& ucx) {
+  if (!ucx.is_ok()) return Status(StatusCode::kUnavailable, "nothing: there is no UCX");
+  const auto& modules = ucx->modules;
+  const bool rdma = std::find(modules.begin(), modules.end(), "ib") != modules.end();
+  const auto network = choose_network(wire_options(Knobs::process()), rdma);
+  return network.is_ok() ? Result<std::string>(network->text()) : network.status();
 }
 
 void add_communicator_memory(Facts& facts) {
@@ -95,6 +105,7 @@ Facts gather_facts() {
     facts.nccl_version = version.is_ok() ? *version : version.status().message();
   }
   look_for_libraries(real_optional_libraries(), facts);
+  facts.network = network_of(facts.ucx);
   if (cuda != nullptr) {
     const int gpus = static_cast<int>(facts.machine.gpus.size());
     facts.transfers = try_transfers(*cuda, gpus, kTransferBudget);

@@ -24,6 +24,8 @@ struct Facts {
   // Found, or why not.
   Result<FoundLibrary> cublas_lt = Status(StatusCode::kUnavailable, "not looked for");
   Result<FoundLibrary> ucx = Status(StatusCode::kUnavailable, "not looked for");
+  // What messages between hosts would travel over, "tcp over eth0", or why there is nothing.
+  Result<std::string> network = Status(StatusCode::kUnavailable, "not looked for");
   std::vector<Transfer> transfers;
   std::string why_no_shared_memory;      // empty: anonymous shared memory can be made
   std::uint64_t shared_memory_free = 0;  // of /dev/shm

@@ -1,6 +1,7 @@
 #include "doctor/findings.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -164,13 +165,18 @@ void judge_libraries(const Facts& facts, std::vector<Finding>& findings) {
 void judge_optional_libraries(const Facts& facts, std::vector<Finding>& findings) {
   const auto add = [&findings](std::string subject, const Result<FoundLibrary>& library,
                                std::string_view purpose) {
-    const std::string state = library.is_ok()
-                                  ? fmt::format("{}, {}", library->version, library->path)
-                                  : library.status().message();
+    std::string state = library.is_ok() ? fmt::format("{}, {}", library->version, library->path)
+                                        : library.status().message();
+    if (library.is_ok() && !library->modules.empty())
+      state += fmt::format(" with {}", fmt::join(library->modules, ", "));
     findings.push_back(good(std::move(subject), fmt::format("{}; {}", state, purpose)));
   };
   add("cuBLASLt", facts.cublas_lt, "optional, for `tutti bench overlap`");
-  add("UCX", facts.ucx, "optional: for networks between hosts, which this version leaves to NCCL");
+  add("UCX", facts.ucx, "optional, for networks between hosts");
+  const std::string reason =
+      facts.network.is_ok() ? *facts.network : facts.network.status().message();
+  // Where nobody needs it, nothing is wrong.
+  findings.push_back(good("network", reason));
 }
 
 void judge_memory(const Facts& facts, std::vector<Finding>& findings) {
