@@ -2,6 +2,7 @@
 
 #include "base/try.hpp"
 #include "executors/nccl/executor.hpp"
+#include "executors/network/executor.hpp"
 #include "executors/peer/executor.hpp"
 
 namespace tutti {
@@ -25,6 +26,7 @@ Result<std::vector<std::unique_ptr<Executor>>> make_executors(GroupServices& gro
   TUTTI_ASSIGN(auto peers, PeerExecutor::create(group, parts));
   executors.push_back(std::move(peers));
   executors.push_back(std::make_unique<NcclExecutor>(group, parts));
+  executors.push_back(std::make_unique<NetworkExecutor>(group, parts.network));
   for (const ExecutorKind& kind : registered()) {
     TUTTI_ASSIGN(auto made, kind.make(group));
     executors.push_back(std::move(made));

@@ -12,6 +12,7 @@
 namespace tutti {
 
 class NcclDriver;
+class NetworkDriver;
 class TuningTable;
 struct ProtocolMutation;
 
@@ -28,6 +29,7 @@ void register_executor(const ExecutorKind& kind);
 // What the library's are made with; all outlives them.
 struct ExecutorParts {
   NcclDriver* nccl = nullptr;  // null: not loadable
+  NetworkDriver* network = nullptr;
   const TuningTable& table;
   const std::string& tune;  // the text of TUTTI_TUNE
   bool deterministic = false;

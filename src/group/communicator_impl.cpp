@@ -12,6 +12,7 @@
 #include "device/multicast/support.hpp"
 #include "drivers/cuda.hpp"
 #include "drivers/nccl.hpp"
+#include "drivers/network.hpp"
 #include "drivers/nvml.hpp"
 #include "group/watchdog.hpp"
 
@@ -21,7 +22,8 @@ Drivers Drivers::real() {
   return {.cuda = real_cuda(),
           .nccl = real_nccl(),
           .nvml = real_nvml(),
-          .multicast = why_no_multicast().empty() ? real_multicast() : nullptr};
+          .multicast = why_no_multicast().empty() ? real_multicast() : nullptr,
+          .network = real_network()};
 }
 
 CommunicatorImpl::~CommunicatorImpl() {

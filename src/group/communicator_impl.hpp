@@ -30,6 +30,7 @@ namespace tutti {
 class CudaDriver;
 class MulticastDriver;
 class NcclDriver;
+class NetworkDriver;
 class NvmlDriver;
 struct ProtocolMutation;
 
@@ -39,6 +40,7 @@ struct Drivers {
   NcclDriver* nccl = nullptr;
   NvmlDriver* nvml = nullptr;
   MulticastDriver* multicast = nullptr;  // null where it may not be used
+  NetworkDriver* network = nullptr;
   const ProtocolMutation* weakening = nullptr;
   int local_rank = 0;  // among the ranks of this host, for the default GPU
 
@@ -146,6 +148,7 @@ class CommunicatorImpl : private GroupServices {
   Status open();
   Status of_this_rank(const Status& status) const;  // which the others do not have
   Status agree();
+  Status agree_on_network();
   Status name_differences();
   void open_recorder();
   Status open_memory();

@@ -15,6 +15,7 @@
 #include "bootstrap/identity.hpp"
 #include "drivers/cuda.hpp"
 #include "drivers/nccl.hpp"
+#include "drivers/network.hpp"
 #include "drivers/nvml.hpp"
 #include "drivers/shared_memory.hpp"
 #include "executors/make.hpp"
@@ -302,6 +303,20 @@ Status CommunicatorImpl::agree() {
   const bool cuda = options_.backend != Backend::kHost && why_not.empty();
   topology_ = topology_of(infos, cuda ? Backend::kCuda : Backend::kHost);
   if (!cuda) device_ = -1;
+  return topology_.nodes() > 1 ? agree_on_network() : Status::ok();
+}
+
+// Whether every rank can send messages. Only asked for between nodes: a library is loaded for it.
+Status CommunicatorImpl::agree_on_network() {
+  const Status usable = drivers_.network == nullptr
+                            ? Status(StatusCode::kUnavailable, "this rank has no network")
+                            : drivers_.network->usable();
+  if (!usable.is_ok()) log(LogLevel::kInfo, "no network: {}", usable.message());
+  const std::uint8_t mine = usable.is_ok() ? 1 : 0;
+  TUTTI_ASSIGN(const auto answers, bootstrap_->all_gather(view_of(mine), deadline()));
+  topology_.network = std::all_of(answers.begin(), answers.end(), [](const Bytes& answer) {
+    return answer.size() == 1 && answer.front() == std::byte{1};
+  });
   return Status::ok();
 }
 
@@ -366,6 +381,7 @@ Status CommunicatorImpl::open_memory() {
     streams_ = make_host_streams();
   }
   auto executors = make_executors(*this, {.nccl = drivers_.nccl,
+                                          .network = drivers_.network,
                                           .table = *table_,
                                           .tune = settings_.tune,
                                           .deterministic = options_.deterministic,

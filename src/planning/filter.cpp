@@ -76,6 +76,10 @@ std::string why_not_on_machine(const Algorithm& row, const Topology& topology) {
 std::string why_not_over_network(const Algorithm& row, const Topology& topology) {
   if ((row.needs & kNeedsNetwork) == 0) return {};
   if (!topology.network) {
+    if (topology.nodes() == 1) {
+      return "sends messages over the network, which is opened between nodes, and all ranks are on "
+             "one (TUTTI_TOPOLOGY=nolocal takes them for several)";
+    }
     return "sends messages over the network, which not every rank could open (`tutti doctor` says "
            "why)";
   }

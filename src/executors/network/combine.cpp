@@ -82,8 +82,7 @@ void combine_as(const Combination& work) {
 
 void combine(const Combination& combination) {
   const bool scales = combination.divisor != 1 || !combination.scalars.empty();
-  const OpKind op =
-      scales && combination.op == OpKind::kSum ? OpKind::kPreMulSum : combination.op;
+  const OpKind op = scales && combination.op == OpKind::kSum ? OpKind::kPreMulSum : combination.op;
   with_reduction(combination.dtype, op, [&](auto reduction) {
     combine_as<typename decltype(reduction)::Type>(combination);
   });

@@ -1,0 +1,123 @@
+#include "executors/network/executor.hpp"
+
+#include <algorithm>
+#include <sched.h>
+#include <utility>
+
+#include "base/log.hpp"
+#include "base/try.hpp"
+#include "bootstrap/bootstrap.hpp"
+#include "drivers/network.hpp"
+#include "executors/network/lowering.hpp"
+#include "executors/network/wire_up.hpp"
+#include "topology/topology.hpp"
+
+namespace tutti {
+namespace {
+
+// Whether each rank of this host may have a core of those that this process may use.
+bool has_cores(Bootstrap& bootstrap) {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  if (::sched_getaffinity(0, sizeof usable, &usable) != 0) return false;
+  const auto& ranks = bootstrap.identities();
+  const std::uint64_t here = ranks[static_cast<std::size_t>(bootstrap.rank())].host_id;
+  const auto ranks_here = std::count_if(
+      ranks.begin(), ranks.end(), [here](const PeerIdentity& r) { return r.host_id == here; });
+  return ranks_here <= CPU_COUNT(&usable);
+}
+
+}  // namespace
+
+NetworkExecutor::NetworkExecutor(GroupServices& group, NetworkDriver* driver)
+    : group_(group), driver_(driver) {}
+
+NetworkExecutor::~NetworkExecutor() = default;
+
+// Whether its algorithms are chosen is known to all ranks alike, so all come.
+bool NetworkExecutor::may_exchange(const Call&) const {
+  return group_.topology().network && progress_ == nullptr && why_none_.is_ok();
+}
+
+Result<Executor::Ready> NetworkExecutor::prepare(PlannedOperation&) {
+  TUTTI_TRY(open());
+  return Ready::kYes;
+}
+
+Status NetworkExecutor::prepare_all(unsigned needs) {
+  return (needs & kNeedsNetwork) != 0 ? open() : Status::ok();
+}
+
+Status NetworkExecutor::open() {
+  if (group_.has_failed()) return group_.failure();
+  if (progress_ != nullptr) return Status::ok();
+  TUTTI_TRY(why_none_);
+  if (!group_.topology().network) {
+    return {StatusCode::kUnavailable, "not every rank can send messages over a network"};
+  }
+  Bootstrap& bootstrap = group_.bootstrap();
+  auto wired = wire_up(
+      bootstrap, [this] { return driver_->open(); }, group_.deadline(),
+      [this] { return group_.has_failed(); });
+  if (wired.status().code() == StatusCode::kUnavailable) return why_none_ = wired.status();
+  if (!wired.is_ok()) return group_.fail(wired.status().with_context("wiring up the network"));
+  log(LogLevel::kInfo, "network: {}", wired->wire->text());
+  const RankNames names = bootstrap.names();
+  NetworkProgress::Setup setup{.wire = std::move(wired->wire),
+                               .group = {.id = wired->id,
+                                         .rank = bootstrap.rank(),
+                                         .ranks = bootstrap.size(),
+                                         .name = [names](int rank) { return names.of(rank); }},
+                               .may_spin = has_cores(bootstrap),
+                               .failed = [this](const Status& cause) { (void)group_.fail(cause); }};
+  auto started = NetworkProgress::start(std::move(setup));
+  if (!started.is_ok()) return group_.fail(started.status());
+  progress_ = std::move(started).value();
+  running_ = progress_.get();
+  return Status::ok();
+}
+
+Result<Ticket> NetworkExecutor::enqueue(PlannedOperation& operation) {
+  const Topology& topology = group_.topology();
+  const auto timeout = group_.timeout_of(operation.operation).value;
+  Ticket ticket = 0;
+  for (NetworkOperation& lowered :
+       lower_to_network(operation, {group_.bootstrap().rank(), topology.ranks, topology.node_of})) {
+    ticket = progress_->add(std::move(lowered), timeout);
+  }
+  const std::lock_guard lock(mutex_);
+  under_way_.emplace_back(ticket, operation.operation.sequence);
+  return ticket;
+}
+
+void NetworkExecutor::await(Ticket ticket) { progress_->await(ticket); }
+
+bool NetworkExecutor::has_ended(Ticket ticket) {
+  return running_.load()->ended_through() >= ticket;
+}
+
+std::uint64_t NetworkExecutor::ended_through(std::uint64_t started) {
+  const std::lock_guard lock(mutex_);
+  while (!under_way_.empty() && has_ended(under_way_.front().first)) under_way_.pop_front();
+  return under_way_.empty() ? started : std::min(started, under_way_.front().second - 1);
+}
+
+std::string NetworkExecutor::position() {
+  NetworkProgress* const running = running_;
+  return running == nullptr ? std::string() : running->position();
+}
+
+void NetworkExecutor::hear_of_failure() {
+  if (NetworkProgress* const running = running_) running->cancel();
+}
+
+void NetworkExecutor::drain(Deadline deadline) {
+  if (progress_ == nullptr) return;
+  while (!deadline.passed()) {
+    if (ended_through(~std::uint64_t{0}) == ~std::uint64_t{0}) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  progress_->cancel();
+}
+
+}  // namespace tutti

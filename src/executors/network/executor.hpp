@@ -1,0 +1,49 @@
+// Runs collectives between nodes, over a wire (drivers/wire.hpp) that is opened at the first
+// operation which needs it.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "executors/executor.hpp"
+#include "executors/network/progress.hpp"
+
+namespace tutti {
+
+class NetworkDriver;
+
+class NetworkExecutor : public Executor {
+ public:
+  // `driver`: null where there is no network.
+  NetworkExecutor(GroupServices& group, NetworkDriver* driver);
+  ~NetworkExecutor() override;
+
+  std::string_view name() const override { return kNetworkExecutor; }
+  bool may_exchange(const Call& call) const override;
+  Result<Ready> prepare(PlannedOperation& operation) override;
+  Status prepare_all(unsigned needs) override;
+  Result<Ticket> enqueue(PlannedOperation& operation) override;
+  void await(Ticket ticket) override;
+  bool has_ended(Ticket ticket) override;
+  std::uint64_t ended_through(std::uint64_t started) override;
+  std::string position() override;
+  void hear_of_failure() override;
+  void drain(Deadline deadline) override;
+
+ private:
+  Status open();
+
+  GroupServices& group_;
+  NetworkDriver* const driver_;
+  std::unique_ptr<NetworkProgress> progress_;
+  std::atomic<NetworkProgress*> running_ = nullptr;  // the same, for other threads
+  Status why_none_;  // once the ranks have found that they can have no wire
+  // Of operations that may not have ended: their tickets, and their numbers in the group.
+  std::mutex mutex_;
+  std::deque<std::pair<Ticket, std::uint64_t>> under_way_;
+};
+
+}  // namespace tutti

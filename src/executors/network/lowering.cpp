@@ -1,0 +1,87 @@
+#include "executors/network/lowering.hpp"
+
+#include <algorithm>
+
+#include "algorithms/catalogue.hpp"
+#include "base/hash.hpp"
+
+namespace tutti {
+namespace {
+
+// Shares and chunks begin at multiples of so many bytes.
+constexpr std::size_t kUnitBytes = 64;
+
+std::size_t unit_of(DataType dtype) {
+  return std::max<std::size_t>(kUnitBytes / size_of(dtype), 1);
+}
+
+// Equal on two ranks exactly where they mean the same operation.
+std::uint32_t signature_of(const PlannedOperation& operation, std::size_t count, DataType dtype) {
+  const Call& call = operation.call;
+  WordHash hash;
+  hash.add(operation.plan.fingerprint);
+  hash.add(static_cast<std::uint64_t>(dtype) | static_cast<std::uint64_t>(call.op.kind) << 8 |
+           static_cast<std::uint64_t>(call.root) << 32);
+  hash.add(count);
+  if (call.step_of != nullptr) hash.add(Hash().add(*call.step_of).value());
+  return static_cast<std::uint32_t>(hash.value() >> 32);
+}
+
+NetworkShape shape_of(const Call& call, DataType dtype, const NetworkRanks& ranks) {
+  NetworkShape shape{.rank = ranks.rank,
+                     .ranks = ranks.ranks,
+                     .root = call.root,
+                     .count = call.bytes() / size_of(dtype),
+                     .unit = unit_of(dtype),
+                     .node_of = ranks.node_of};
+  if (has_pieces(call.collective)) {
+    shape.count = shape.stride = shape.count / static_cast<std::size_t>(ranks.ranks);
+  }
+  return shape;
+}
+
+NetworkOperation lower_message(const PlannedOperation& operation, const MessageCall& message,
+                               const NetworkRanks& ranks) {
+  const bool sends = message.input != nullptr;
+  const int sender = sends ? ranks.rank : message.peer;
+  const int receiver = sends ? message.peer : ranks.rank;
+  return {.schedule = operation.plan.algorithm->network,
+          .shape = {.rank = ranks.rank,
+                    .ranks = ranks.ranks,
+                    .root = sender,
+                    .to = receiver,
+                    .count = message.bytes(),
+                    .unit = unit_of(DataType::kUint8)},
+          .dtype = DataType::kUint8,
+          .input = static_cast<const std::byte*>(message.input),
+          .output = static_cast<std::byte*>(message.output),
+          .signature = signature_of(operation, message.count, message.dtype),
+          .text = to_string(operation.operation),
+          .pair = NetworkOperation::Pair{sender, receiver}};
+}
+
+}  // namespace
+
+std::vector<NetworkOperation> lower_to_network(const PlannedOperation& operation,
+                                               const NetworkRanks& ranks) {
+  const Call& call = operation.call;
+  std::vector<NetworkOperation> lowered;
+  for (const MessageCall& message : call.messages) {
+    lowered.push_back(lower_message(operation, message, ranks));
+  }
+  if (!lowered.empty()) return lowered;
+  const DataType dtype = moved_as(call.collective, call.dtype);
+  lowered.push_back({.schedule = operation.plan.algorithm->network,
+                     .shape = shape_of(call, dtype, ranks),
+                     .dtype = dtype,
+                     .op = call.op.kind,
+                     .scalar = call.op.scalar,
+                     .input = static_cast<const std::byte*>(call.input),
+                     .output = static_cast<std::byte*>(call.output),
+                     .signature = signature_of(operation, call.count, call.dtype),
+                     .text = to_string(operation.operation)});
+  if (operation.plan.chunk_bytes > 0) lowered.front().chunk_bytes = operation.plan.chunk_bytes;
+  return lowered;
+}
+
+}  // namespace tutti

@@ -1,0 +1,21 @@
+// What the network engine runs for a planned operation.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "executors/network/engine.hpp"
+#include "executors/planned_operation.hpp"
+
+namespace tutti {
+
+struct NetworkRanks {
+  int rank = 0, ranks = 1;
+  std::span<const int> node_of = {};
+};
+
+// One of a collective, or one for each message of a call. Deadlines are not set.
+std::vector<NetworkOperation> lower_to_network(const PlannedOperation& operation,
+                                               const NetworkRanks& ranks);
+
+}  // namespace tutti

@@ -1,0 +1,71 @@
+// Who calls a NetworkEngine, which knows no threads: whoever waits for an operation, so that no
+// other thread has to be woken, and else a thread of its own, since other ranks' operations need
+// this rank's sends and signs of life. That thread sleeps while nothing happens.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/deadline.hpp"
+#include "bootstrap/worker.hpp"
+#include "executors/network/engine.hpp"
+
+namespace tutti {
+
+class NetworkProgress {
+ public:
+  struct Setup {
+    std::unique_ptr<Wire> wire;
+    NetworkEngine::Group group;
+    bool may_spin = false;  // a core for each rank of this host
+    // The first failure of the engine, told once, by a thread that holds nothing.
+    std::function<void(const Status&)> failed;
+  };
+  // kResourceExhausted: no thread.
+  static Result<std::unique_ptr<NetworkProgress>> start(Setup setup);
+  ~NetworkProgress();
+
+  // From any thread, as all that follows. The deadline is `timeout` from now.
+  std::uint64_t add(NetworkOperation operation, std::chrono::nanoseconds timeout);
+  // All operations up to this ticket have ended.
+  std::uint64_t ended_through() const { return ended_through_.load(std::memory_order_acquire); }
+  // Drives the engine until all up to this ticket have ended, or were cancelled.
+  void await(std::uint64_t ticket);
+  // All operations end soon, without a result. Does not block.
+  void cancel();
+  std::string position();
+
+ private:
+  explicit NetworkProgress(Setup setup);
+  // Takes the engine from whoever sleeps with it.
+  template <class F>
+  auto with_engine(const F& f);
+  void run();
+  void serve(std::unique_lock<std::mutex>& lock);
+  bool advance();  // whether anything happened
+  void end_all();
+  void report(std::unique_lock<std::mutex>& lock);
+  void let_others_in(std::unique_lock<std::mutex>& lock) const;
+  Wire::Clock::time_point sleep_limit() const;
+
+  const std::unique_ptr<Wire> wire_;
+  const bool may_spin_;
+  const std::function<void(const Status&)> failed_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  NetworkEngine engine_;
+  std::uint64_t last_ = 0;
+  Status failure_;
+  bool told_ = false, ending_ = false, over_ = false;
+  std::atomic<int> callers_ = 0;
+  std::atomic<bool> asleep_ = false, cancelled_ = false;
+  std::atomic<std::uint64_t> ended_through_ = 0;
+  Worker thread_;
+};
+
+}  // namespace tutti
