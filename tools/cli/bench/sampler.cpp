@@ -37,7 +37,11 @@ Status Sampler::open() {
   TUTTI_ASSIGN(arena_, Arena::make(communicator_, *engine_, shape));
   if (!arena_.zero_copy()) {
     shape.kind = BufferKind::kSymmetric;
-    TUTTI_ASSIGN(symmetric_, Arena::make(communicator_, *engine_, shape));
+    auto symmetric = Arena::make(communicator_, *engine_, shape);
+    // Between nodes nothing is staged either.
+    if (symmetric.status().code() != StatusCode::kUnavailable) {
+      TUTTI_ASSIGN(symmetric_, std::move(symmetric));
+    }
   }
   return Status::ok();
 }
@@ -193,7 +197,7 @@ Result<std::unique_ptr<Trial>> Sampler::prepare(const Configuration& configurati
   auto trial = std::make_unique<Trial>();
   TUTTI_TRY(prepare(trial->contender, arena_, configuration));
   TUTTI_ASSIGN(const Algorithm* row, find_algorithm(options_.collective, configuration.algorithm));
-  if (!arena_.zero_copy() && (row->needs & kNeedsNccl) == 0) {
+  if (symmetric_ && (row->needs & (kNeedsNccl | kNeedsNetwork)) == 0) {
     trial->unstaged = std::make_unique<Contender>();
     TUTTI_TRY(prepare(*trial->unstaged, symmetric_, configuration));
   }
