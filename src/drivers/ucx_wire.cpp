@@ -392,6 +392,7 @@ void UcxWire::deliver(ByteView header, ByteView payload) {
   if (!cancelled_ && handlers_.arrived) handlers_.arrived(header, payload);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the signature is UCX's
 UcxStatus UcxWire::on_arrived(void* wire, const void* header, std::size_t header_bytes, void* data,
                               std::size_t bytes, const UcxArrival* how) {
   auto* self = static_cast<UcxWire*>(wire);
