@@ -437,7 +437,6 @@ void UcxWire::on_received(void* request, UcxStatus status, std::size_t, void* re
 // -------------------------------------------------------------------------------------
 
 bool UcxWire::progress() {
-  if (cancelled_) return false;
   const bool any = ucx_.worker_progress(worker_) != 0;
   take_closed();
   return report() || any;
