@@ -7,7 +7,6 @@ set(sources
   drivers/shared_memory.cpp
   drivers/socket_address.cpp
   drivers/sockets.cpp
-  executors/network/combine.cpp
   executors/network/deadlines.cpp
   executors/network/engine.cpp
   executors/network/message.cpp

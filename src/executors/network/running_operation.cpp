@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "executors/network/combine.hpp"
+#include "algorithms/combine.hpp"
 
 namespace tutti {
 namespace {

@@ -1,4 +1,4 @@
-#include "executors/network/combine.hpp"
+#include "algorithms/combine.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Sums of the network executor have the bits of rule 4, whatever the type, the alignment and the
+// Sums in host memory have the bits of rule 4, whatever the type, the alignment and the
 // place of the result.
-#include "executors/network/combine.hpp"
+#include "algorithms/combine.hpp"
 
 #include <gtest/gtest.h>
 
