@@ -15,6 +15,7 @@
 #include "known_gpus.hpp"
 #include "parse.hpp"
 #include "planning/choose.hpp"
+#include "planning/network_chunks.hpp"
 #include "planning/table.hpp"
 #include "tell.hpp"
 #include "topology/nodes.hpp"
@@ -98,9 +99,19 @@ Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine
   topology.within_nodes = peer_ways(topology.backend);
   if (here) topology.limited = pairs_apart(machine, topology.ranks);
   TUTTI_ASSIGN(topology.node_of, nodes_by_setting(topology.ranks));
+  topology.network = topology.nodes() > 1;
   topology.processes = topology.ranks;
   topology.one_process = topology.ranks == 1;
   return topology;
+}
+
+// Of GPUs, hosts are taken to be joined by RDMA; of hosts alone, by TCP.
+std::string chunks_over_network(const Topology& topology) {
+  const bool cuda = topology.backend == Backend::kCuda;
+  constexpr std::size_t kStaging = std::size_t{32} << 20;  // as the network's engine has
+  return network_cut_table({.ranks = topology.ranks,
+                            .kind = cuda ? NetworkKind::kRdma : NetworkKind::kTcp,
+                            .staging_bytes = kStaging});
 }
 
 // Nobody asked for the host, but there is no GPU: what to ask instead. Else empty.
@@ -237,6 +248,7 @@ int run_explain(const ExplainArguments& arguments) {
   } else {
     if (!note.empty()) tell_line(stdout, "{}", note);
     tell(stdout, "{}", explain(selection->request, selection->topology, *table));
+    if (selection->topology.network) tell(stdout, "{}", chunks_over_network(selection->topology));
   }
   return choose(selection->request, selection->topology, *table).is_ok() ? kSuccess : kFailure;
 }

@@ -89,7 +89,8 @@ TEST(Table, FitsForEveryCollective) {
       record.rows[1].algorithm = "nccl";
       record.rows[1].chosen = false;
       std::istringstream lines(print_table(record));
-      for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 110u) << line;
+      const std::size_t most = algorithm.network == nullptr ? 110 : 116;  // longer names
+      for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), most) << line;
     }
   }
 }

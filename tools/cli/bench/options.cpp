@@ -94,11 +94,16 @@ Status check_backend(BenchOptions& options, const BenchArguments& arguments,
   return Status::ok();
 }
 
+// The bench's own ranks are on one machine, where messages are taken only if they are named.
+bool is_for_other_machines(const Algorithm& row, const BenchOptions& options) {
+  return row.network != nullptr && options.launcher.empty();
+}
+
 int most_ranks(const BenchOptions& options) {
   const Backend backend = options.backend;
   int most = 1;
   for (const Algorithm& row : rows_of(options.collective)) {
-    if (row.network != nullptr && options.launcher.empty()) continue;  // ranks of one machine
+    if (is_for_other_machines(row, options)) continue;
     most = std::max(most, backend == Backend::kCuda ? row.max_ranks_cuda : row.max_ranks_host);
   }
   return most;
@@ -143,7 +148,7 @@ std::vector<std::string> usable_algorithms(const BenchOptions& options,
   std::vector<std::string> names;
   for (const Algorithm& row : rows_of(options.collective)) {
     if ((row.needs & kNeedsMulticast) != 0 && !(cuda && machine.multicast)) continue;
-    if (row.splits_rows != options.split_rows) continue;
+    if (is_for_other_machines(row, options) || row.splits_rows != options.split_rows) continue;
     if ((cuda ? row.max_ranks_cuda : row.max_ranks_host) > 0) names.emplace_back(row.name());
   }
   return names;

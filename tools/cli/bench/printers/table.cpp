@@ -16,11 +16,16 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::count(names, name) > 0;
 }
 
-std::size_t longest_name(std::string_view collective) {
+// Of those that may be taken beside `first`: between nodes that are those of the network as well.
+std::size_t longest_name(std::string_view collective, std::string_view first) {
   std::size_t longest = std::string_view("algorithm").size();
   const auto parsed = parse_collective(collective);
   if (!parsed.is_ok()) return longest;
-  for (const Algorithm& row : rows_of(*parsed)) longest = std::max(longest, row.name().size());
+  const auto taken = find_algorithm(*parsed, first);
+  const bool crosses = taken.is_ok() && (*taken)->network != nullptr;
+  for (const Algorithm& row : rows_of(*parsed)) {
+    if (row.network == nullptr || crosses) longest = std::max(longest, row.name().size());
+  }
   return longest;
 }
 
@@ -50,7 +55,7 @@ class Lines {
       : type_(std::max<std::size_t>(first.dtype.size(), 4) + 1),
         op_(first.op == kNoOp ? 0 : std::max<std::size_t>(first.op.size(), 5) + 1),
         root_(has_root_of(first) ? 5 : 0),
-        algorithm_(longest_name(first.collective)),
+        algorithm_(longest_name(first.collective, first.algorithm)),
         with_nccl_(with_nccl) {}
 
   std::string heading(const Row& first) const {
