@@ -61,6 +61,16 @@ bool overlap(const NetworkStep& a, NetworkChunk of_a, const NetworkStep& b, Netw
   return first_a < first_b + of_b.count && first_b < first_a + of_a.count;
 }
 
+// The chunks of `other` that overlap a part of `step`.
+std::vector<std::size_t> overlapping(const NetworkStep& step, NetworkChunk part,
+                                     const NetworkStep& other, std::size_t chunk) {
+  std::vector<std::size_t> chunks;
+  for (std::size_t o = 0; o < chunks_of(other, chunk); ++o) {
+    if (overlap(step, part, other, chunk_of(other, chunk, o))) chunks.push_back(o);
+  }
+  return chunks;
+}
+
 }  // namespace
 
 NetworkProgram NetworkTrial::program(int rank) const {
@@ -83,10 +93,8 @@ NetworkOrder::NetworkOrder(const NetworkProgram& program, std::size_t chunk) {
       Node node{static_cast<int>(index), c, {}};
       for (const int before : step.after) {
         const NetworkStep& other = program.steps[static_cast<std::size_t>(before)];
-        for (std::size_t o = 0; o < chunks_of(other, chunk); ++o) {
-          if (overlap(step, chunk_of(step, chunk, c), other, chunk_of(other, chunk, o))) {
-            node.after.push_back(this->node(before, o));
-          }
+        for (const std::size_t o : overlapping(step, chunk_of(step, chunk, c), other, chunk)) {
+          node.after.push_back(this->node(before, o));
         }
       }
       nodes_.push_back(std::move(node));
