@@ -4,6 +4,7 @@
 
 #include "algorithms/catalogue.hpp"
 #include "base/hash.hpp"
+#include "planning/network_chunks.hpp"
 
 namespace tutti {
 namespace {
@@ -60,6 +61,31 @@ NetworkOperation lower_message(const PlannedOperation& operation, const MessageC
           .pair = NetworkOperation::Pair{sender, receiver}};
 }
 
+NetworkOperation lower_collective(const PlannedOperation& operation, const NetworkRanks& ranks) {
+  const Call& call = operation.call;
+  const DataType dtype = moved_as(call.collective, call.dtype);
+  return {.schedule = operation.plan.algorithm->network,
+          .shape = shape_of(call, dtype, ranks),
+          .dtype = dtype,
+          .op = call.op.kind,
+          .scalar = call.op.scalar,
+          .input = static_cast<const std::byte*>(call.input),
+          .output = static_cast<std::byte*>(call.output),
+          .signature = signature_of(operation, call.count, call.dtype),
+          .text = to_string(operation.operation)};
+}
+
+std::size_t chunk_bytes_of(const OperationPlan& plan, const NetworkOperation& operation) {
+  if (plan.chunk_bytes > 0) return plan.chunk_bytes;
+  const NetworkShape& shape = operation.shape;
+  const std::size_t pieces = shape.stride > 0 ? static_cast<std::size_t>(shape.ranks) : 1;
+  return network_cut({.bytes = shape.count * pieces * size_of(operation.dtype),
+                      .ranks = shape.ranks,
+                      .staging_bytes = 2 * NetworkEngine::kMostScratchBytes,
+                      .unit_bytes = kUnitBytes})
+      .chunk_bytes;
+}
+
 }  // namespace
 
 std::vector<NetworkOperation> lower_to_network(const PlannedOperation& operation,
@@ -69,18 +95,10 @@ std::vector<NetworkOperation> lower_to_network(const PlannedOperation& operation
   for (const MessageCall& message : call.messages) {
     lowered.push_back(lower_message(operation, message, ranks));
   }
-  if (!lowered.empty()) return lowered;
-  const DataType dtype = moved_as(call.collective, call.dtype);
-  lowered.push_back({.schedule = operation.plan.algorithm->network,
-                     .shape = shape_of(call, dtype, ranks),
-                     .dtype = dtype,
-                     .op = call.op.kind,
-                     .scalar = call.op.scalar,
-                     .input = static_cast<const std::byte*>(call.input),
-                     .output = static_cast<std::byte*>(call.output),
-                     .signature = signature_of(operation, call.count, call.dtype),
-                     .text = to_string(operation.operation)});
-  if (operation.plan.chunk_bytes > 0) lowered.front().chunk_bytes = operation.plan.chunk_bytes;
+  if (lowered.empty()) lowered.push_back(lower_collective(operation, ranks));
+  for (NetworkOperation& one : lowered) {
+    one.chunk_bytes = chunk_bytes_of(operation.plan, one);
+  }
   return lowered;
 }
 
