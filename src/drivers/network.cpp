@@ -1,20 +1,22 @@
 #include "drivers/network.hpp"
 
 #include "base/knobs.hpp"
-#include "drivers/ucx_library.hpp"
 #include "drivers/ucx_wire.hpp"
 
 namespace tutti {
 namespace {
 
+WireOptions options_of(bool one_host) {
+  WireOptions options = wire_options(Knobs::process());
+  options.one_host = one_host;
+  return options;
+}
+
 class UcxNetwork final : public NetworkDriver {
  public:
-  Status usable() override {
-    static const Status found = find_ucx(wire_options(Knobs::process()).library).status();
-    return found;
-  }
-  Result<std::unique_ptr<Wire>> open() override {
-    return open_ucx_wire(wire_options(Knobs::process()));
+  Status usable(bool one_host) override { return check_ucx(options_of(one_host)); }
+  Result<std::unique_ptr<Wire>> open(bool one_host) override {
+    return open_ucx_wire(options_of(one_host));
   }
 };
 

@@ -12,10 +12,11 @@ namespace tutti {
 class NetworkDriver {
  public:
   virtual ~NetworkDriver() = default;
-  // kUnavailable: no library that sends messages, and what was looked for.
-  virtual Status usable() = 0;
-  // A wire of one group. kPermission: only over networks that everybody may reach.
-  virtual Result<std::unique_ptr<Wire>> open() = 0;
+  // kUnavailable: no library that sends messages, and what was looked for. kPermission: only
+  // networks that everybody may reach. `one_host`: all ranks are on it.
+  virtual Status usable(bool one_host) = 0;
+  // A wire of one group. Fails likewise.
+  virtual Result<std::unique_ptr<Wire>> open(bool one_host) = 0;
 };
 
 // UCX, as the settings of this process say (TUTTI_UCX_LIBRARY, TUTTI_SOCKET_IFNAME,

@@ -3,8 +3,10 @@
 // libucx-cu13, and the one inside of nixl).
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "drivers/dynamic_library.hpp"
@@ -20,6 +22,10 @@ struct UcxLibrary {
   // "rdmacm". Whether this machine has what they are for, only a wire finds out.
   std::vector<std::string> modules;
   UcxCalls calls;
+
+  bool has_module(std::string_view name) const {
+    return std::find(modules.begin(), modules.end(), name) != modules.end();
+  }
 };
 
 // `configured` is TUTTI_UCX_LIBRARY; empty: the search. kUnavailable says what was tried, what is

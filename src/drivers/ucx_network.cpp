@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/knobs.hpp"
+#include "base/try.hpp"
 #include "drivers/network_interfaces.hpp"
+#include "drivers/ucx_library.hpp"
 #include "drivers/ucx_wire.hpp"
 
 namespace tutti {
@@ -62,7 +64,10 @@ std::string WireNetwork::text() const {
 Result<WireNetwork> choose_network(const WireOptions& options, bool rdma) {
   WireNetwork network;
   if (rdma) network.rdma = active_rdma_ports();
-  const auto present = list_network_interfaces();
+  auto present = list_network_interfaces();
+  if (present.is_ok() && options.one_host && options.interfaces.empty()) {
+    std::erase_if(*present, [](const NetworkInterface& one) { return !one.loopback; });
+  }
   auto tcp = present.is_ok()
                  ? choose_interfaces(*present, options.interfaces, options.trust_network)
                  : Result<std::vector<std::string>>(present.status());
@@ -72,6 +77,11 @@ Result<WireNetwork> choose_network(const WireOptions& options, bool rdma) {
     return tcp.status();
   }
   return network;
+}
+
+Status check_ucx(const WireOptions& options) {
+  TUTTI_ASSIGN(const UcxLibrary library, find_ucx(options.library));
+  return choose_network(options, library.has_module("ib")).status();
 }
 
 }  // namespace tutti

@@ -174,10 +174,6 @@ class UcxSettings {
   UcxConfig config_ = nullptr;
 };
 
-bool has_module(const UcxLibrary& library, std::string_view name) {
-  return std::find(library.modules.begin(), library.modules.end(), name) != library.modules.end();
-}
-
 Status UcxWire::make_context(const WireOptions& options) {
   UcxSettings settings(ucx_);
   TUTTI_TRY(settings.read());
@@ -185,7 +181,7 @@ Status UcxWire::make_context(const WireOptions& options) {
   if (UcxSettings::is_set("NET_DEVICES")) {
     text_ += fmt::format(", UCX_NET_DEVICES={}", std::getenv("UCX_NET_DEVICES"));
   } else {
-    TUTTI_ASSIGN(const WireNetwork network, choose_network(options, has_module(library_, "ib")));
+    TUTTI_ASSIGN(const WireNetwork network, choose_network(options, library_.has_module("ib")));
     std::vector<std::string> devices = network.tcp;
     devices.insert(devices.end(), network.rdma.begin(), network.rdma.end());
     TUTTI_TRY(settings.set("NET_DEVICES", fmt::format("{}", fmt::join(devices, ","))));
@@ -193,7 +189,7 @@ Status UcxWire::make_context(const WireOptions& options) {
   }
   if (!options.transports.empty()) {
     TUTTI_TRY(settings.set("TLS", options.transports));
-  } else if (has_module(library_, "cuda")) {
+  } else if (library_.has_module("cuda")) {
     TUTTI_TRY(settings.set("TLS", "^cuda"));  // payloads are host memory
   }
   // A rendezvous costs 3 to 30 % on TCP, and whoever uses the wire bounds what is under way.

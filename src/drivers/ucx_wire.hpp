@@ -24,6 +24,7 @@ struct WireOptions {
   std::string library;         // TUTTI_UCX_LIBRARY
   std::string interfaces;      // TUTTI_SOCKET_IFNAME
   bool trust_network = false;  // TUTTI_TRUST_NETWORK
+  bool one_host = false;       // of all ranks: the loopback will do, where no interface is named
   std::string transports;      // in UCX's names, "tcp"; empty: all but those of GPUs
 };
 WireOptions wire_options(const Knobs& knobs);
@@ -34,6 +35,9 @@ struct WireNetwork {
   std::vector<std::string> rdma;  // devices and ports: "mlx5_0:1"
   std::string text() const;       // "tcp over eth0, rdma over mlx5_0:1"
 };
+
+// Whether there is a UCX, and something to send over: as open_ucx_wire() fails.
+Status check_ucx(const WireOptions& options);
 
 // Active RDMA ports where `rdma` (UCX has a module for them), which need no permission; and the
 // interfaces that choose_interfaces() takes. Fails as that does, where there is no RDMA.

@@ -309,14 +309,16 @@ Status CommunicatorImpl::agree() {
 // Whether every rank can send messages. Only asked for between nodes: a library is loaded for it.
 Status CommunicatorImpl::agree_on_network() {
   const Status usable = drivers_.network == nullptr
-                            ? Status(StatusCode::kUnavailable, "this rank has no network")
-                            : drivers_.network->usable();
-  if (!usable.is_ok()) log(LogLevel::kInfo, "no network: {}", usable.message());
-  const std::uint8_t mine = usable.is_ok() ? 1 : 0;
-  TUTTI_ASSIGN(const auto answers, bootstrap_->all_gather(view_of(mine), deadline()));
-  topology_.network = std::all_of(answers.begin(), answers.end(), [](const Bytes& answer) {
-    return answer.size() == 1 && answer.front() == std::byte{1};
-  });
+                            ? Status(StatusCode::kUnavailable, "this process may use none")
+                            : drivers_.network->usable(topology_.hosts == 1);
+  const ByteView mine = usable.is_ok() ? ByteView() : view_of(usable.message());
+  TUTTI_ASSIGN(const auto answers, bootstrap_->all_gather(mine, deadline()));
+  const auto without = std::ranges::find_if(answers, [](const Bytes& why) { return !why.empty(); });
+  topology_.network = without == answers.end();
+  if (topology_.network) return Status::ok();
+  topology_.why_no_network =
+      fmt::format("{}: {}", bootstrap_->names().of(static_cast<int>(without - answers.begin())),
+                  std::string(reinterpret_cast<const char*>(without->data()), without->size()));
   return Status::ok();
 }
 

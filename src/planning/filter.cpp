@@ -80,8 +80,9 @@ std::string why_not_over_network(const Algorithm& row, const Topology& topology)
       return "sends messages over the network, which is opened between nodes, and all ranks are on "
              "one (TUTTI_TOPOLOGY=nolocal takes them for several)";
     }
-    return "sends messages over the network, which not every rank could open (`tutti doctor` says "
-           "why)";
+    return fmt::format(
+        "sends messages over the network, which not every rank can ({})",
+        topology.why_no_network.empty() ? "`tutti doctor` says why" : topology.why_no_network);
   }
   if ((row.needs & kNeedsEvenNodes) == 0 || topology.has_even_nodes()) return {};
   if (topology.nodes() < 2) return "needs two nodes or more, and all ranks are on one";

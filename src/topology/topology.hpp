@@ -83,9 +83,10 @@ struct Topology {
   int ranks_per_gpu = 1;  // where most ranks share one (TUTTI_SHARE_GPUS)
   int nvlinks = 0;
   bool multicast = false;
-  bool nccl = false;     // loadable on every rank
-  int nccl_version = 0;  // of the oldest: 22809 is 2.28.9; 0: unknown
-  bool network = false;  // messages can be sent between all ranks
+  bool nccl = false;                // loadable on every rank
+  int nccl_version = 0;             // of the oldest: 22809 is 2.28.9; 0: unknown
+  bool network = false;             // messages can be sent between all ranks
+  std::string why_no_network = {};  // "rank 1: no UCX is there: ..."; empty: nobody has asked
 
   // A node is where ranks can share memory: a host (a container, where its namespaces differ), or
   // what TUTTI_TOPOLOGY makes of it. Numbered from 0 as ranks are; empty: all ranks are on node 0.

@@ -53,11 +53,12 @@ Status NetworkExecutor::open() {
   if (progress_ != nullptr) return Status::ok();
   TUTTI_TRY(why_none_);
   if (!group_.topology().network) {
-    return {StatusCode::kUnavailable, "not every rank can send messages over a network"};
+    return {StatusCode::kUnavailable, "not every rank can send messages over the network: " +
+                                          group_.topology().why_no_network};
   }
   Bootstrap& bootstrap = group_.bootstrap();
   auto wired = wire_up(
-      bootstrap, [this] { return driver_->open(); }, group_.deadline(),
+      bootstrap, [this] { return driver_->open(group_.topology().hosts == 1); }, group_.deadline(),
       [this] { return group_.has_failed(); });
   if (wired.status().code() == StatusCode::kUnavailable) return why_none_ = wired.status();
   if (!wired.is_ok()) return group_.fail(wired.status().with_context("wiring up the network"));
