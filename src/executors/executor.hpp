@@ -94,8 +94,9 @@ class Executor {
   // Whether waits in its operations do not tell for which rank they wait: ranks then ask each other
   // where they are. From any thread.
   virtual bool waits_blindly() const { return false; }
-  // Of one that waits blindly: its oldest operation that has not ended, in words for the other
-  // ranks; empty where there is none. From any thread.
+  // Of one that waits blindly, or whose waits leave no record (words()): its oldest operation that
+  // has not ended, or that a failure has cut short, in words for the other ranks; empty where there
+  // is none. From any thread.
   virtual std::string position() { return {}; }
 
   // What is wrong or late by now, for which the group then fails. From any thread.

@@ -90,10 +90,15 @@ bool CommunicatorImpl::waits_blindly() const {
                      [](const auto& executor) { return executor->waits_blindly(); });
 }
 
+// What an executor that does not share the group's words is in, or was when it was ended.
+bool CommunicatorImpl::has_position() const {
+  return std::any_of(executors_.begin(), executors_.end(),
+                     [](const auto& executor) { return !executor->position().empty(); });
+}
+
 // For ranks that cannot tell for whom they wait.
 std::string CommunicatorImpl::position() {
   for (const auto& executor : executors_) {
-    if (!executor->waits_blindly()) continue;
     if (std::string oldest = executor->position(); !oldest.empty()) return oldest;
   }
   const Operation latest = failure_->latest();
@@ -102,7 +107,8 @@ std::string CommunicatorImpl::position() {
 }
 
 bool CommunicatorImpl::collect_failure() {
-  if (failure_->failed() && failure_->account_due(waits_blindly())) {
+  if (failure_->failed() &&
+      failure_->account_due({.to_waits = waits_blindly(), .to_mismatches = has_position()})) {
     const Status account = failure_->account(position());
     bootstrap_->announce_failure(
         {.rank = rank(), .code = account.code(), .text = account.message()});

@@ -175,6 +175,7 @@ class CommunicatorImpl : private GroupServices {
   Result<OperationPlan> plan_message(const MessageCall& message, const Call& call,
                                      bool captured) override;
   bool waits_blindly() const;
+  bool has_position() const;
   std::string position() override;
 
   // operations.cpp

@@ -74,6 +74,7 @@ void FailureState::hear(int rank, const Status& failure) {
     std::string& said = inquiry_->said[static_cast<std::size_t>(rank)];
     said = head_of(failure.message());
     if (recorder_ != nullptr && said != inquiry_->operation) recorder_->waited_for(rank);
+    heard_.notify_all();
   } else if (found_mismatch() && record().missing_rank == rank && account_.empty()) {
     account_ = fmt::format("{} runs {}", names_.of(rank), head_of(failure.message()));
     heard_.notify_all();
@@ -102,8 +103,9 @@ std::string FailureState::last_words() const {
 
 void FailureState::await_account(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  if (!found_mismatch()) return;
-  (void)Deadline(limit).wait(heard_, lock, [&] { return !account_.empty(); });
+  const bool asks = inquiry_ && cause_.code() == StatusCode::kMismatch;
+  if (!asks && !found_mismatch()) return;
+  (void)Deadline(limit).wait(heard_, lock, [&] { return asks ? !is_silent() : !account_.empty(); });
 }
 
 bool FailureState::awaits_accounts() {
@@ -119,16 +121,26 @@ bool FailureState::awaits_accounts() {
   return silent && !inquiry_->until.passed();
 }
 
-bool FailureState::account_due(bool answers) {
+bool FailureState::account_due(Answers answers) {
   const std::lock_guard lock(mutex_);
-  if (account_given_ || !(was_told_of_mismatch() || (answers && was_told_of_wait()))) return false;
+  const bool due = was_told_of_mismatch() || (answers.to_waits && was_told_of_wait()) ||
+                   (answers.to_mismatches && was_told_of_mismatch_alone());
+  if (account_given_ || !due) return false;
   account_given_ = true;
   return true;
 }
 
+// Whether another rank has not said where it is.
+bool FailureState::is_silent() const {
+  for (std::size_t r = 0; r < inquiry_->said.size(); ++r) {
+    if (static_cast<int>(r) != inquiry_->rank && inquiry_->said[r].empty()) return true;
+  }
+  return false;
+}
+
 Status FailureState::account(const std::string& whereabouts) const {
   const std::lock_guard lock(mutex_);
-  if (was_told_of_wait())
+  if (was_told_of_wait() || was_told_of_mismatch_alone())
     return {cause_.code(), fmt::format("{}: {}", whereabouts, cause_.message())};
   // Whoever hears this before the cause has the cause from it.
   return {cause_.code(), fmt::format("{}: run by {}; {}", describe_operation(record().sequence),

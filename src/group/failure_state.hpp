@@ -63,13 +63,18 @@ class FailureState {
   bool has_left(int rank) const;
   // Likewise of this rank, for the others; empty if it has failed.
   std::string last_words() const;
-  // Waits for the account of the peer that runs another operation, if there is one to come.
+  // Waits for the account of the peer that runs another operation, if there is one to come; where
+  // it is not known which peer that is, for those of all.
   void await_account(std::chrono::milliseconds limit);
   // Whether accounts of a wait are still to come, or to be given; as long as there is patience.
   bool awaits_accounts();
   // True once, where this rank was told of a failure that wants its account: that a peer found it
-  // in another operation; or, if it `answers` that, that a peer waited too long.
-  bool account_due(bool answers);
+  // in another operation; or, if it answers that, that a peer waited too long, or found it in
+  // another operation without a wait of this rank's that says so.
+  struct Answers {
+    bool to_waits = false, to_mismatches = false;
+  };
+  bool account_due(Answers answers);
   // `whereabouts` is the answer to a wait.
   Status account(const std::string& whereabouts) const;
 
@@ -109,7 +114,11 @@ class FailureState {
   bool was_told_of_wait() const {
     return source_ == Source::kPeer && cause_.code() == StatusCode::kTimeout;
   }
+  bool was_told_of_mismatch_alone() const {
+    return source_ == Source::kPeer && cause_.code() == StatusCode::kMismatch && !record_complete();
+  }
   std::string describe_others() const;
+  bool is_silent() const;
 
   static constexpr std::size_t kRemembered = 256;
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.hpp"
+#include "conformance/nodes.hpp"
 #include "group/communicator_impl.hpp"
 #include "support/check.hpp"
 #include "support/group.hpp"
@@ -30,6 +31,7 @@ struct SelectionOptions {
   std::uint64_t seed = 1;
   int rounds = 2;
   bool tickets = false;  // also on the executor of the tests' own
+  std::string topology;  // not empty: over the network
 };
 
 // What there is of kinds and ranks on this machine, of those that were asked for.
@@ -74,13 +76,14 @@ int run_grouped(Backend backend, const std::vector<Cell>& all, const Run& run) {
 // Those that are named and have a body for the backend; where none is named all of them, and none:
 // what is chosen.
 inline std::vector<std::string_view> rows_to_run(Collective collective, Backend backend,
-                                                 const std::vector<std::string>& names) {
+                                                 const SelectionOptions& options) {
   std::vector<std::string_view> ids;
-  for (const std::string& name : names) ids.push_back(take(find_algorithm(collective, name))->id);
+  for (const std::string& name : options.rows) ids.push_back(take(find_algorithm(collective, name))->id);
   if (!ids.empty()) return ids;
   ids.push_back("");
   for (const Algorithm& row : rows_of(collective)) {
-    if (backend == Backend::kCuda || row.host != nullptr) ids.push_back(row.id);
+    const bool has_body = backend == Backend::kCuda || row.host != nullptr;
+    if (options.topology.empty() ? has_body : row.network != nullptr) ids.push_back(row.id);
   }
   return ids;
 }
@@ -90,7 +93,7 @@ template <class Space, class Run>
 int run_selections(Space space, Collective collective, const SelectionOptions& options,
                    const Run& run) {
   space.backend = take(parse_backend(options.backend));
-  space.algorithms = rows_to_run(collective, space.backend, options.rows);
+  space.algorithms = rows_to_run(collective, space.backend, options);
   keep_what_is_there(space, options.kinds, options.ranks);
   if (space.ranks.empty()) {
     fmt::print("skipped: not enough GPUs\n0 passed, 0 failed\n");
@@ -102,6 +105,7 @@ int run_selections(Space space, Collective collective, const SelectionOptions& o
     const auto some = space.selection();
     cells.insert(cells.end(), some.begin(), some.end());
   }
+  if (!options.topology.empty()) keep_plain(cells);
   return run_grouped(space.backend, cells, run);
 }
 
@@ -171,9 +175,15 @@ inline int main_of_selections(
   app.add_option("--rows", options.rows, "names of rows")->delimiter(',');
   app.add_option("--seed", options.seed, "of the selection and the inputs");
   app.add_option("--rounds", options.rounds, "selections, each with inputs of its own");
+  app.add_option("--topology", options.topology, kTopologyHelp);
   if (add_options) add_options(app, options);
   CLI11_PARSE(app, argc, argv);
   try {
+    const std::string why = options.topology.empty() ? "" : become_nodes(options.topology);
+    if (!why.empty()) {
+      fmt::print("skipped: {}\n0 passed, 0 failed\n", why);
+      return kSkipped;
+    }
     return run(options);
   } catch (const std::exception& failure) {
     fmt::print(stderr, "{}\n", failure.what());

@@ -14,6 +14,7 @@
 
 #include "algorithms/catalogue.hpp"
 #include "conformance/huge.hpp"
+#include "conformance/nodes.hpp"
 #include "conformance/session.hpp"
 #include "conformance/soak.hpp"
 #include "support/check.hpp"
@@ -36,6 +37,7 @@ struct Options {
   bool full = false, list = false, huge = false;
   std::size_t cells = 0;  // of --full, at random; 0: all
   bool tickets = false;
+  std::string topology;
   int silence_s = 240, rounds = 5, soak = 0;
 };
 
@@ -65,6 +67,7 @@ void declare(CLI::App& app, Options& options) {
                  "instead: one random series of so many operations for each group");
   app.add_flag("--huge", options.huge, "instead: more than 2^32 elements, with each row");
   app.add_flag("--tickets", options.tickets, "also on the executor of the tests' own");
+  app.add_option("--topology", options.topology, kTopologyHelp);
   app.add_flag("--list", options.list, "print the cells and run nothing");
   app.add_option("--silence", options.silence_s,
                  "seconds without a result before a group is ended");
@@ -87,11 +90,11 @@ void restrict(std::vector<T>& all, const std::vector<std::string>& names, ToName
   all = std::move(kept);
 }
 
-std::vector<std::string_view> all_algorithms(Backend backend) {
+std::vector<std::string_view> all_algorithms(Backend backend, bool over_network) {
   std::vector<std::string_view> ids = {""};
   for (const Algorithm& row : rows_of(Collective::kAllReduce)) {
     const int most = backend == Backend::kHost ? row.max_ranks_host : row.max_ranks_cuda;
-    if (most > 0) ids.push_back(row.id);
+    if (most > 0 && (row.network != nullptr || !over_network)) ids.push_back(row.id);
   }
   return ids;
 }
@@ -101,7 +104,8 @@ Space space_from(const Options& options) {
   space.backend = take(parse_backend(options.backend));
   space.large_for_all_dtypes = options.full;
   space.seed = options.seed;
-  space.algorithms = all_algorithms(space.backend);
+  space.algorithms = all_algorithms(space.backend, !options.topology.empty());
+  if (!options.topology.empty()) space.buffers = {BufferKind::kPlain};
   if (space.backend == Backend::kHost) space.ranks.push_back(16);
   const auto name = [](auto value) { return to_string(value); };
   restrict(space.kinds, options.kinds, name);
@@ -230,6 +234,12 @@ std::string why_no_backend(const Space& space) {
 
 int run(const Options& options) {
   if (options.tickets) register_ticket_executor();
+  if (!options.topology.empty()) {
+    if (const std::string why = become_nodes(options.topology); !why.empty()) {
+      fmt::print("skipped: {}\n0 passed, 0 failed\n", why);
+      return kSkipped;
+    }
+  }
   Space space = space_from(options);
   if (const std::string why = why_no_backend(space); !why.empty()) {
     fmt::print("skipped: {}\n0 passed, 0 failed\n", why);

@@ -46,9 +46,9 @@ void NetworkEngine::Impl::ask_for_life() {
   }
   NetworkMessage question;
   question.kind = NetworkMessage::Kind::kAlive;
-  question.chunk = 1;
+  question.chunk = NetworkMessage::Sign::kQuestion;
   for (int rank = 0; rank < group_.ranks; ++rank) {
-    if (rank == group_.rank || peer(rank).is_lost) continue;
+    if (rank == group_.rank || peer(rank).is_lost || has_left(rank)) continue;
     if (!life_.is_due(rank, now_, interval)) continue;
     WireTicket ticket = 0;
     post(rank, question, {}, ticket);
@@ -59,11 +59,16 @@ void NetworkEngine::Impl::ask_for_life() {
 void NetworkEngine::Impl::check_lost() {
   for (int rank = 0; rank < group_.ranks; ++rank) {
     if (!peer(rank).is_lost) continue;
+    const bool left = has_left(rank);
+    if (group_.has_left && !left && now_ < peer(rank).lost_at + kLossGrace) continue;
     for (const auto& operation : operations_) {
       if (!operation || !operation->needs(rank)) continue;
+      const std::string why = left ? "left the group: every rank must make the same calls before "
+                                     "it destroys its communicator"
+                                   : "is lost: " + peer(rank).why_lost.message();
       fail({StatusCode::kPeerFailed,
-            fmt::format("{}: rank {} needs {}, which is lost: {}", operation->what().text,
-                        group_.rank, group_.name(rank), peer(rank).why_lost.message())});
+            fmt::format("{}: {} needs {}, which {}", operation->what().text,
+                        group_.name(group_.rank), group_.name(rank), why)});
       return;
     }
   }
@@ -102,7 +107,7 @@ std::string NetworkEngine::Impl::silence_text() const {
   std::string text;
   for (int rank = 0; rank < group_.ranks; ++rank) {
     const auto silence = life_.silence(rank, now_);
-    if (silence < 2 * life_interval()) continue;
+    if (silence < 2 * life_interval() || has_left(rank)) continue;
     text += fmt::format("{}{} gave no sign of life for {:.1f} s", text.empty() ? "" : ", ",
                         group_.name(rank), seconds(silence));
   }

@@ -65,13 +65,21 @@ void NetworkEngine::Impl::arrived(ByteView header, ByteView payload) {
       if (group_.proof) group_.proof(parsed->from, payload);
       return;
     case NetworkMessage::Kind::kAlive:
-      if (parsed->chunk != 0) peer(parsed->from).asks = true;
+      take_sign(*parsed);
       return;
     case NetworkMessage::Kind::kData:
     case NetworkMessage::Kind::kCredit:
       if (failure_.is_ok()) take(*parsed, payload);
       return;
   }
+}
+
+void NetworkEngine::Impl::take_sign(const NetworkMessage& message) {
+  using Sign = NetworkMessage::Sign;
+  Peer& from = peer(message.from);
+  if (message.chunk == Sign::kQuestion) from.asks = true;
+  if (message.chunk == Sign::kLeaving) from.leaves = true;
+  if (message.chunk == Sign::kHasAll) from.is_asked = false;
 }
 
 void NetworkEngine::Impl::take(const NetworkMessage& message, ByteView payload) {
@@ -159,15 +167,16 @@ bool NetworkEngine::Impl::has_same_signature(const RunningOperation& operation,
   if (operation.what().signature == message.signature) return true;
   fail(
       {StatusCode::kMismatch,
-       fmt::format("rank {} runs {} (signature {:08x}), and {} runs another operation in its "
-                   "place (signature {:08x}): all ranks must make the same calls in the same order",
-                   group_.rank, operation.what().text, operation.what().signature,
+       fmt::format("{}: run by {} (signature {:08x}), and {} runs another operation in its place "
+                   "(signature {:08x}): all ranks must make the same calls in the same order",
+                   operation.what().text, group_.name(group_.rank), operation.what().signature,
                    group_.name(message.from), message.signature)});
   return false;
 }
 
 void NetworkEngine::Impl::lose(int rank, const Status& why) {
   something_came_ = true;
+  if (!peer(rank).is_lost) peer(rank).lost_at = now_;
   peer(rank).is_lost = true;
   peer(rank).why_lost = why;
 }
@@ -353,6 +362,25 @@ std::size_t NetworkEngine::Impl::kept_bytes() const {
   return bytes;
 }
 
+void NetworkEngine::Impl::say_goodbye() {
+  NetworkMessage question;
+  question.kind = NetworkMessage::Kind::kAlive;
+  question.chunk = NetworkMessage::Sign::kLeaving;
+  for (int rank = 0; rank < group_.ranks; ++rank) {
+    if (!peer(rank).was_sent_to || peer(rank).is_lost || has_left(rank)) continue;
+    WireTicket ticket = 0;  // nobody waits for it
+    peer(rank).is_asked = post(rank, question, {}, ticket);
+  }
+}
+
+bool NetworkEngine::Impl::may_leave() const {
+  for (int rank = 0; rank < group_.ranks; ++rank) {
+    const Peer& one = peers_[static_cast<std::size_t>(rank)];
+    if (one.is_asked && !one.is_lost && !has_left(rank)) return false;
+  }
+  return true;
+}
+
 void NetworkEngine::Impl::cancel() {
   wire_.cancel_all();
   fail({StatusCode::kAborted, "the operations of this rank over the network were cancelled"});
@@ -385,6 +413,8 @@ std::uint64_t NetworkEngine::ended_through() const { return impl_->ended_through
 bool NetworkEngine::idle() const { return impl_->idle(); }
 std::string NetworkEngine::position() const { return impl_->position(); }
 std::size_t NetworkEngine::kept_bytes() const { return impl_->kept_bytes(); }
+void NetworkEngine::say_goodbye() { impl_->say_goodbye(); }
+bool NetworkEngine::may_leave() const { return impl_->may_leave(); }
 void NetworkEngine::cancel() { impl_->cancel(); }
 
 }  // namespace tutti

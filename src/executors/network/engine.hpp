@@ -62,6 +62,7 @@ class NetworkEngine {
   static constexpr std::size_t kPostedBytes = 1024 * 1024;
   static constexpr std::size_t kPostedMessages = 64;
   static constexpr std::chrono::milliseconds kSignOfLife{100};
+  static constexpr std::chrono::milliseconds kLossGrace{200};
 
   struct Group {
     std::uint64_t id = 0;
@@ -69,6 +70,9 @@ class NetworkEngine {
     std::function<std::string(int rank)> name;  // "rank 3 (host b)"
     // What kProof messages of the group are given to; they mean nothing to the engine.
     std::function<void(int from, ByteView proof)> proof = {};
+    // Whether the rank has left the group in order. If given, it may still be told of a rank that
+    // was lost: kLossGrace is waited for that, or for the group to fail for a better reason.
+    std::function<bool(int rank)> has_left = {};
     std::size_t most_scratch_bytes = kMostScratchBytes;  // ranks have it alike
     NetworkRule omitted = NetworkRule::kNone;            // tests'
   };
@@ -97,6 +101,12 @@ class NetworkEngine {
   std::string position() const;
   // Payload that has come and cannot be used yet.
   std::size_t kept_bytes() const;
+
+  // What was sent may still be on its way when a wire says that it was sent, and a wire that closes
+  // may lose it. So who leaves tells those to which it has sent something, and calls progress()
+  // until each has answered, has left itself, or is lost.
+  void say_goodbye();
+  bool may_leave() const;
 
   // Sends nothing any more, and forgets all operations: their buffers are free when it returns.
   // progress() fails from then on.

@@ -35,6 +35,8 @@ class NetworkEngine::Impl {
   bool idle() const { return operations_.empty(); }
   std::string position() const;
   std::size_t kept_bytes() const;
+  void say_goodbye();
+  bool may_leave() const;
   void cancel();
 
  private:
@@ -43,8 +45,12 @@ class NetworkEngine::Impl {
   struct Peer {
     std::vector<RunningOperation*> waiting;  // with something for it, in the order of tickets
     std::size_t posted_bytes = 0, posted_messages = 0;
-    bool asks = false;  // for a sign of life
+    bool asks = false;         // for a sign of life
+    bool leaves = false;       // asks whether all that it sent has come
+    bool was_sent_to = false;  // a chunk
+    bool is_asked = false;     // whether it has all, and has not answered
     bool is_lost = false;
+    Clock::time_point lost_at;
     Status why_lost;
   };
   // What was posted and not sent. Tickets grow.
@@ -75,7 +81,9 @@ class NetworkEngine::Impl {
   void hold(RunningOperation& operation, const NetworkMessage& message, ByteView payload);
   void note_begun(NetworkDomain& domain, const NetworkMessage& message);
   bool has_same_signature(const RunningOperation& operation, const NetworkMessage& message);
+  void take_sign(const NetworkMessage& message);
   void lose(int rank, const Status& why);
+  bool has_left(int rank) const { return group_.has_left && group_.has_left(rank); }
 
   // Operations.
   bool open_partitions();

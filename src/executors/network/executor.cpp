@@ -15,6 +15,9 @@
 namespace tutti {
 namespace {
 
+// So long a rank that leaves waits for a peer that does not say whether it has everything.
+constexpr std::chrono::seconds kGoodbye{1};
+
 // Whether each rank of this host may have a core of those that this process may use.
 bool has_cores(Bootstrap& bootstrap) {
   cpu_set_t usable;
@@ -68,14 +71,25 @@ Status NetworkExecutor::open() {
                                .group = {.id = wired->id,
                                          .rank = bootstrap.rank(),
                                          .ranks = bootstrap.size(),
-                                         .name = [names](int rank) { return names.of(rank); }},
+                                         .name = [names](int rank) { return names.of(rank); },
+                                         .has_left =
+                                             [this](int rank) { return group_.has_left(rank); }},
                                .may_spin = has_cores(bootstrap),
-                               .failed = [this](const Status& cause) { (void)group_.fail(cause); }};
+                               .failed = [this](const Status& cause) { fail(cause); }};
   auto started = NetworkProgress::start(std::move(setup));
   if (!started.is_ok()) return group_.fail(started.status());
   progress_ = std::move(started).value();
   running_ = progress_.get();
   return Status::ok();
+}
+
+// Where ranks run different operations, the others are asked for theirs.
+void NetworkExecutor::fail(const Status& cause) {
+  if (cause.code() == StatusCode::kMismatch) {
+    group_.fail_waiting(cause, cause.message().substr(0, cause.message().find(": ")));
+  } else {
+    (void)group_.fail(cause);
+  }
 }
 
 Result<Ticket> NetworkExecutor::enqueue(PlannedOperation& operation) {
@@ -119,6 +133,20 @@ void NetworkExecutor::drain(Deadline deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   progress_->cancel();
+}
+
+// While the group can still be asked. A child that was forked has no part in any of it: what its
+// parent uses stays as it is.
+void NetworkExecutor::close(Deadline deadline) {
+  if (progress_ == nullptr) return;
+  if (progress_->lost_in_fork()) {
+    (void)progress_.release();
+    return;
+  }
+  if (group_.has_failed()) progress_->cancel();
+  progress_->leave(std::min<std::chrono::nanoseconds>(deadline.left(), kGoodbye));
+  running_ = nullptr;
+  progress_.reset();
 }
 
 }  // namespace tutti

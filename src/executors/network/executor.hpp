@@ -32,9 +32,11 @@ class NetworkExecutor : public Executor {
   std::string position() override;
   void hear_of_failure() override;
   void drain(Deadline deadline) override;
+  void close(Deadline deadline) override;
 
  private:
   Status open();
+  void fail(const Status& cause);
 
   GroupServices& group_;
   NetworkDriver* const driver_;

@@ -15,7 +15,12 @@ struct NetworkMessage {
     kProof,   // the payload proves that the sender belongs to the group
     kData,    // a chunk
     kCredit,  // the sender has opened partition `partition` of operation `sequence`: send all of it
-    kAlive,   // a sign of life, which asks for one if `chunk` is not 0
+    kAlive,   // a sign of life: `chunk` is one of Sign
+  };
+  struct Sign {
+    static constexpr std::uint32_t kAnswer = 0, kQuestion = 1;
+    // The sender leaves once the other one has all that was sent before, and its answer.
+    static constexpr std::uint32_t kLeaving = 2, kHasAll = 3;
   };
   // Among which operations `sequence` counts.
   enum class Domain : std::uint8_t {

@@ -17,6 +17,8 @@ using Clock = NetworkEngine::Clock;
 constexpr microseconds kAfterCaller{500};
 // A caller that has a core spins for so long before it sleeps.
 constexpr microseconds kSpin{2000};
+// One that leaves looks so often whether the others have left before it.
+constexpr std::chrono::milliseconds kBetweenGoodbyes{5};
 
 // In time that this process runs (base/deadline.hpp), as the engine takes it.
 Clock::time_point running_now() {
@@ -38,64 +40,76 @@ NetworkProgress::NetworkProgress(Setup setup)
       engine_(std::move(setup.group), *wire_) {}
 
 NetworkProgress::~NetworkProgress() {
-  cancelled_ = true;
-  {
-    wire_->wake();
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-  end_all();
+  stop();
+  if (cancelled_ || !engine_.idle()) end_all();
 }
 
+void NetworkProgress::stop() {
+  ending_ = true;
+  wire_->wake();
+  { const std::lock_guard lock(mutex_); }  // who has seen it unset has begun to wait
+  changed_.notify_all();
+  thread_.join();
+}
+
+// Callers go while they have the lock: the thread, which looks for them with it, would miss a
+// notice otherwise.
 template <class F>
 auto NetworkProgress::with_engine(const F& f) {
+  struct TellAll {
+    std::condition_variable& changed;
+    ~TellAll() { changed.notify_all(); }
+  };
+  struct Caller {
+    std::atomic<int>& callers;
+    ~Caller() { --callers; }
+  };
+  const TellAll afterwards{changed_};
   ++callers_;
   if (asleep_) wire_->wake();
-  auto answer = [&] {
-    std::unique_lock lock(mutex_);
-    return f(lock);
-  }();
-  --callers_;
-  changed_.notify_all();
-  return answer;
+  Lock lock(mutex_);
+  const Caller caller{callers_};
+  return f(lock);
 }
 
 std::uint64_t NetworkProgress::add(NetworkOperation operation, std::chrono::nanoseconds timeout) {
-  return with_engine([&](auto&) {
+  return with_engine([&](Lock& lock) {
     operation.deadline = running_now() + timeout;
-    last_ = engine_.start(std::move(operation));
+    const std::uint64_t ticket = last_ = engine_.start(std::move(operation));
     if (over_) {
       ended_through_ = last_;
     } else {
-      advance();
+      advance(lock);
     }
-    return last_;
+    return ticket;
   });
 }
 
 void NetworkProgress::await(std::uint64_t ticket) {
-  with_engine([&](auto& lock) {
+  with_engine([&](Lock& lock) {
     Clock::time_point idle_since = Clock::now();
     while (ended_through() < ticket) {
       if (cancelled_) {
         end_all();
-      } else if (advance()) {
+      } else if (advance(lock)) {
         idle_since = Clock::now();
       } else if (!may_spin_ || Clock::now() - idle_since > kSpin) {
-        asleep_ = true;
-        if (callers_ == 1 && !cancelled_) wire_->sleep(sleep_limit());
-        asleep_ = false;
-        let_others_in(lock);
+        sleep_with_engine(lock, sleep_limit());
       }
     }
-    report(lock);
     return true;
   });
 }
 
-void NetworkProgress::let_others_in(std::unique_lock<std::mutex>& lock) const {
+// One that others wait for lets them in instead.
+void NetworkProgress::sleep_with_engine(Lock& lock, Wire::Clock::time_point until) {
+  asleep_ = true;
+  if (callers_ == 1 && !cancelled_) wire_->sleep(until);
+  asleep_ = false;
+  let_others_in(lock);
+}
+
+void NetworkProgress::let_others_in(Lock& lock) const {
   if (callers_ == 1) return;
   lock.unlock();
   std::this_thread::yield();
@@ -108,26 +122,36 @@ void NetworkProgress::cancel() {
   changed_.notify_all();
 }
 
+void NetworkProgress::leave(std::chrono::nanoseconds limit) {
+  with_engine([&](Lock& lock) {
+    const Clock::time_point end = Clock::now() + limit;
+    if (!over_ && !cancelled_) engine_.say_goodbye();
+    while (!over_ && !cancelled_ && !engine_.may_leave() && Clock::now() < end) {
+      if (!advance(lock)) sleep_with_engine(lock, Clock::now() + kBetweenGoodbyes);
+    }
+    return true;
+  });
+  stop();
+}
+
 std::string NetworkProgress::position() {
-  return with_engine([this](auto&) { return over_ ? std::string() : engine_.position(); });
+  return with_engine([this](Lock&) { return over_ ? last_position_ : engine_.position(); });
 }
 
 void NetworkProgress::run() {
   guarded_by(
       [this] {
-        std::unique_lock lock(mutex_);
+        Lock lock(mutex_);
         while (!ending_) serve(lock);
       },
       [this](const Status& cause) {
-        std::unique_lock lock(mutex_);
-        failure_ = cause;
-        end_all();
-        report(lock);
+        Lock lock(mutex_);
+        fail(lock, cause);
       });
 }
 
 // Once, while nobody else drives the engine.
-void NetworkProgress::serve(std::unique_lock<std::mutex>& lock) {
+void NetworkProgress::serve(Lock& lock) {
   if (callers_ > 0) {
     changed_.wait(lock, [this] { return ending_ || callers_ == 0; });
     changed_.wait_for(lock, kAfterCaller, [this] { return ending_ || callers_ > 0; });
@@ -135,40 +159,45 @@ void NetworkProgress::serve(std::unique_lock<std::mutex>& lock) {
   }
   if (cancelled_ && !over_) end_all();
   if (over_) {
-    changed_.wait(lock, [this] { return ending_; });
+    changed_.wait(lock, [this] { return ending_.load(); });
     return;
   }
-  while (advance() && callers_ == 0 && !cancelled_) continue;
-  report(lock);
-  if (callers_ > 0 || cancelled_ || ending_) return;
+  while (advance(lock) && callers_ == 0 && !cancelled_) continue;
+  if (over_) return;
   asleep_ = true;
-  if (callers_ == 0 && !cancelled_) wire_->sleep(sleep_limit());
+  if (callers_ == 0 && !cancelled_ && !ending_) wire_->sleep(sleep_limit());
   asleep_ = false;
 }
 
-bool NetworkProgress::advance() {
+bool NetworkProgress::advance(Lock& lock) {
+  if (has_failed_) {  // and whoever found it tells the group
+    changed_.wait(lock, [this] { return over_; });
+    return false;
+  }
   const auto done = engine_.progress(running_now());
   ended_through_.store(engine_.ended_through(), std::memory_order_release);
   if (done.is_ok()) return *done;
-  failure_ = done.status();
-  end_all();
+  fail(lock, done.status());
   return false;
+}
+
+// Outside the lock: the group asks its executors about what has happened. The others hear of it
+// before they lose this rank, or they would take that for the cause.
+void NetworkProgress::fail(Lock& lock, const Status& cause) {
+  has_failed_ = true;
+  lock.unlock();
+  guarded([&] { failed_(cause); });
+  lock.lock();
+  end_all();
 }
 
 void NetworkProgress::end_all() {
   if (over_) return;
+  last_position_ = engine_.position();
   engine_.cancel();
   over_ = true;
   ended_through_.store(last_, std::memory_order_release);
-}
-
-// Outside the lock: the group asks its executors about what has happened.
-void NetworkProgress::report(std::unique_lock<std::mutex>& lock) {
-  if (failure_.is_ok() || told_) return;
-  told_ = true;
-  lock.unlock();
-  failed_(failure_);
-  lock.lock();
+  changed_.notify_all();
 }
 
 Wire::Clock::time_point NetworkProgress::sleep_limit() const {

@@ -38,19 +38,28 @@ class NetworkProgress {
   void await(std::uint64_t ticket);
   // All operations end soon, without a result. Does not block.
   void cancel();
+  // Once all operations have ended: until what this rank has sent is with those who need it, at
+  // most so long. Then no other call may be made, and nobody is told of a failure any more.
+  void leave(std::chrono::nanoseconds limit);
+  // What the oldest operation waits for, or waited for when all were ended.
   std::string position();
+  // In a child that was forked, where its thread is not.
+  bool lost_in_fork() const { return thread_.lost_in_fork(); }
 
  private:
   explicit NetworkProgress(Setup setup);
+  using Lock = std::unique_lock<std::mutex>;
   // Takes the engine from whoever sleeps with it.
   template <class F>
   auto with_engine(const F& f);
   void run();
-  void serve(std::unique_lock<std::mutex>& lock);
-  bool advance();  // whether anything happened
+  void stop();
+  void serve(Lock& lock);
+  bool advance(Lock& lock);  // whether anything happened
+  void fail(Lock& lock, const Status& cause);
   void end_all();
-  void report(std::unique_lock<std::mutex>& lock);
-  void let_others_in(std::unique_lock<std::mutex>& lock) const;
+  void sleep_with_engine(Lock& lock, Wire::Clock::time_point until);
+  void let_others_in(Lock& lock) const;
   Wire::Clock::time_point sleep_limit() const;
 
   const std::unique_ptr<Wire> wire_;
@@ -60,10 +69,10 @@ class NetworkProgress {
   std::condition_variable changed_;
   NetworkEngine engine_;
   std::uint64_t last_ = 0;
-  Status failure_;
-  bool told_ = false, ending_ = false, over_ = false;
+  bool has_failed_ = false, over_ = false;
+  std::string last_position_;
   std::atomic<int> callers_ = 0;
-  std::atomic<bool> asleep_ = false, cancelled_ = false;
+  std::atomic<bool> asleep_ = false, cancelled_ = false, ending_ = false;
   std::atomic<std::uint64_t> ended_through_ = 0;
   Worker thread_;
 };

@@ -53,11 +53,12 @@ void NetworkEngine::Impl::queue_credit(const RunningOperation& operation, int ra
 
 bool NetworkEngine::Impl::post_controls() {
   for (int rank = 0; rank < group_.ranks; ++rank) {
-    if (!peer(rank).asks) continue;
-    peer(rank).asks = false;
     NetworkMessage answer;
     answer.kind = NetworkMessage::Kind::kAlive;
-    controls_.push_back({rank, answer});
+    answer.chunk = NetworkMessage::Sign::kAnswer;
+    if (std::exchange(peer(rank).asks, false)) controls_.push_back({rank, answer});
+    answer.chunk = NetworkMessage::Sign::kHasAll;
+    if (std::exchange(peer(rank).leaves, false)) controls_.push_back({rank, answer});
   }
   const bool any = !controls_.empty();
   WireTicket ticket = 0;  // nobody waits for it
@@ -68,6 +69,7 @@ bool NetworkEngine::Impl::post_controls() {
   return any;
 }
 
+// A peer to which nothing can be sent is lost, which matters to those operations that need it.
 bool NetworkEngine::Impl::post(int rank, NetworkMessage message, ByteView payload,
                                WireTicket& ticket) {
   message.group = group_.id;
@@ -75,7 +77,7 @@ bool NetworkEngine::Impl::post(int rank, NetworkMessage message, ByteView payloa
   const NetworkHeader header = to_header(message);
   const auto posted = wire_.post(rank, header, payload);
   if (!posted.is_ok()) {
-    fail(posted.status().with_context(group_.name(rank)));
+    lose(rank, posted.status());
     return false;
   }
   ticket = *posted;
@@ -142,6 +144,7 @@ void NetworkEngine::Impl::post_chunk(RunningOperation& operation, const Outgoing
   operation.take_outgoing(rank, send.partition);
   if (!post(rank, message, payload, flight.ticket)) return;
   in.told(rank) = std::max(in.told(rank), message.sequence);
+  peer(rank).was_sent_to = true;
   peer(rank).posted_bytes += flight.bytes;
   ++peer(rank).posted_messages;
   flights_.push_back(std::move(flight));

@@ -137,11 +137,6 @@ void run_cells(Rank& rank, std::vector<MovementCell> cells, Backend backend) {
       [&](const MovementCell& cell) { run_once(rank, *benches.at(cell.buffers), cell, stream); });
 }
 
-// What needs no symmetric memory, which ranks on several nodes have not.
-void keep_plain(std::vector<MovementCell>& cells) {
-  std::erase_if(cells, [](const MovementCell& cell) { return cell.buffers != BufferKind::kPlain; });
-}
-
 int run_collective(Collective collective, const SelectionOptions& options) {
   const Backend backend = take(parse_backend(options.backend));
   fmt::print("{}\n", to_string(collective));

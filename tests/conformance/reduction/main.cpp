@@ -109,6 +109,9 @@ void run_cells(Rank& rank, Collective collective, std::vector<Cell> cells, Backe
   Bench bench{rank, collective, {}};
   for (const BufferKind kind : kAllBufferKinds) {
     if (kind == BufferKind::kRegisteredVirtual && backend == Backend::kHost) continue;
+    const bool needed = std::any_of(cells.begin(), cells.end(),
+                                    [kind](const Cell& cell) { return cell.buffers == kind; });
+    if (!needed) continue;
     bench.by_kind[kind] = std::make_unique<ReductionBench>(rank, collective, kind, kMostElements);
   }
   prepare_nccl_for(rank.group, collective, cells);

@@ -271,12 +271,12 @@ TEST_F(FailureStateTest, WhereEveryRankIsInItThatIsSaid) {
 }
 
 TEST_F(FailureStateTest, WhoIsToldOfAWaitAnswersOnce) {
-  EXPECT_FALSE(state_.account_due(true));
+  EXPECT_FALSE(state_.account_due({.to_waits = true}));
   state_.hear(1, kLate);
   EXPECT_TRUE(state_.awaits_accounts());
-  EXPECT_FALSE(state_.account_due(false));
-  EXPECT_TRUE(state_.account_due(true));
-  EXPECT_FALSE(state_.account_due(true));
+  EXPECT_FALSE(state_.account_due({}));
+  EXPECT_TRUE(state_.account_due({.to_waits = true}));
+  EXPECT_FALSE(state_.account_due({.to_waits = true}));
   EXPECT_FALSE(state_.awaits_accounts());
   EXPECT_EQ(state_.latest().sequence, 42U);
   EXPECT_EQ(state_.account("here").message(), "here: " + kLate.message());

@@ -188,7 +188,7 @@ TEST(NetworkEngineTest, another_operation_is_named) {
     world.run();
     ASSERT_EQ(world.failure(0).code(), StatusCode::kMismatch);
     EXPECT_THAT(world.failure(0).message(),
-                AllOf(HasSubstr("rank 0 runs task #1 (signature 00000007)"),
+                AllOf(HasSubstr("task #1: run by rank 0 (host a) (signature 00000007)"),
                       HasSubstr("rank 1 (host b) runs another operation"), HasSubstr("00000abc"),
                       HasSubstr("same order")));
     EXPECT_EQ(world.engine(0).progress(world.network().now()).status().code(),
