@@ -43,9 +43,10 @@ const Algorithm* row_of(std::string_view id) {
 bool is_large(const std::optional<std::size_t>& count) { return count && *count > Space::kLarge; }
 
 // What a choice of the library's may be checked for is what every row it may take can be.
-Order order_of(const Algorithm* row, Backend backend) {
+Order order_of(const Algorithm* row, const Space& space) {
   if (row != nullptr) return row->order;
-  return backend == Backend::kHost ? Order::kRankOrder : Order::kNone;
+  const bool by_host = space.backend == Backend::kHost && !space.over_network;
+  return by_host ? Order::kRankOrder : Order::kNone;
 }
 
 bool row_takes(const Algorithm& row, Backend backend, std::optional<int> ranks,
@@ -144,8 +145,10 @@ bool Space::allows(const Combination& chosen) const {
   const auto id = chosen_of(algorithms, chosen, kAlgorithm);
   if (!id) return true;
   const Algorithm* row = row_of(*id);
-  if (row != nullptr && !row_takes(*row, backend, rank_count, dtype, op)) return false;
-  return has_one_answer(order_of(row, backend), input, op, rank_count);
+  // What is chosen over a network, is one of those that all take the same.
+  const Algorithm* takes = row == nullptr && over_network ? row_of("all_reduce/network_direct") : row;
+  if (takes != nullptr && !row_takes(*takes, backend, rank_count, dtype, op)) return false;
+  return has_one_answer(order_of(row, *this), input, op, rank_count);
 }
 
 Cell Space::at(const Combination& chosen) const {

@@ -105,7 +105,8 @@ Space space_from(const Options& options) {
   space.large_for_all_dtypes = options.full;
   space.seed = options.seed;
   space.algorithms = all_algorithms(space.backend, !options.topology.empty());
-  if (!options.topology.empty()) space.buffers = {BufferKind::kPlain};
+  space.over_network = !options.topology.empty();
+  if (space.over_network) space.buffers = {BufferKind::kPlain};
   if (space.backend == Backend::kHost) space.ranks.push_back(16);
   const auto name = [](auto value) { return to_string(value); };
   restrict(space.kinds, options.kinds, name);

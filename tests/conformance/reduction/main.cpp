@@ -123,6 +123,8 @@ void run_cells(Rank& rank, Collective collective, std::vector<Cell> cells, Backe
 int run_collective(Collective collective, const SelectionOptions& options) {
   Space space;
   space.most_elements = kMostElements;
+  space.over_network = !options.topology.empty();
+  if (space.over_network) space.buffers = {BufferKind::kPlain};
   // Around tiles, blocks of them, and passes through staging.
   space.counts = {0, 1, 7, 8, 15, 16, 17, 255, 256, 1000, 4095, 4096, 20'001};
   const Backend backend = take(parse_backend(options.backend));
