@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 constexpr NetworkSchedule kOfTheGroup[] = {ring, direct, chain, star, gather, assemble, rendezvous};
 
-TEST(NetworkEngineTest, every_program_with_any_number_of_ranks) {
+TEST(NetworkEngineTest, EveryProgramWithAnyNumberOfRanks) {
   for (const int ranks : {1, 2, 3, 5, 8}) {
     for (const NetworkSchedule schedule : kOfTheGroup) {
       for (const std::size_t count : {0, 1, 7, 100, 1000}) {
@@ -45,7 +45,7 @@ TEST(NetworkEngineTest, every_program_with_any_number_of_ranks) {
 }
 
 // An average is divided once; a multiplier is applied once, also to what is sent as it is.
-TEST(NetworkEngineTest, averages_and_multipliers) {
+TEST(NetworkEngineTest, AveragesAndMultipliers) {
   for (const NetworkSchedule schedule : {ring, direct}) {
     for (const OpKind op : {OpKind::kAvg, OpKind::kPreMulSum}) {
       World::Setup setup{3};
@@ -60,7 +60,7 @@ TEST(NetworkEngineTest, averages_and_multipliers) {
   }
 }
 
-TEST(NetworkEngineTest, large_messages_need_credits_and_partitions) {
+TEST(NetworkEngineTest, LargeMessagesNeedCreditsAndPartitions) {
   for (const NetworkSchedule schedule : {ring, direct, chain, star}) {
     World::Setup setup{3};
     setup.network.most_delay = milliseconds(1);
@@ -77,7 +77,7 @@ TEST(NetworkEngineTest, large_messages_need_credits_and_partitions) {
 
 // What a root sends of operations that the others have not begun stays little, however far it is
 // ahead, and is used when they come.
-TEST(NetworkEngineTest, a_root_that_runs_ahead_fills_no_memory) {
+TEST(NetworkEngineTest, ARootThatRunsAheadFillsNoMemory) {
   for (const std::size_t count : {1'000, 30'000, 200'000}) {  // 200 operations' worth, or one's
     World world({3});
     Task task{star, count};
@@ -101,7 +101,7 @@ TEST(NetworkEngineTest, a_root_that_runs_ahead_fills_no_memory) {
 }
 
 // The other way: leaves begin everything long before the root.
-TEST(NetworkEngineTest, leaves_may_run_ahead_too) {
+TEST(NetworkEngineTest, LeavesMayRunAheadToo) {
   World world({3});
   Task task{star, 70'000};
   task.chunk_bytes = 64 * 1024;
@@ -115,7 +115,7 @@ TEST(NetworkEngineTest, leaves_may_run_ahead_too) {
 }
 
 // Memory for scratch is shared by operations: the later ones wait for it.
-TEST(NetworkEngineTest, operations_wait_for_scratch) {
+TEST(NetworkEngineTest, OperationsWaitForScratch) {
   World::Setup setup{3};
   setup.most_scratch_bytes = 1000;
   setup.network.most_delay = milliseconds(2);
@@ -125,7 +125,7 @@ TEST(NetworkEngineTest, operations_wait_for_scratch) {
   EXPECT_EQ(world.problem(), "");
 }
 
-TEST(NetworkEngineTest, pairs_are_counted_apart) {
+TEST(NetworkEngineTest, PairsAreCountedApart) {
   World::Setup setup{3};
   setup.network.most_delay = milliseconds(2);
   World world(setup);
@@ -155,7 +155,7 @@ TEST(NetworkEngineTest, pairs_are_counted_apart) {
   EXPECT_EQ(world.problem(), "");
 }
 
-TEST(NetworkEngineTest, tickets_end_in_any_order) {
+TEST(NetworkEngineTest, TicketsEndInAnyOrder) {
   World world({2});
   const auto whole = world.start(0, {ring, 10});
   Task task{pass_on, 10, 1};
@@ -174,7 +174,7 @@ TEST(NetworkEngineTest, tickets_end_in_any_order) {
   EXPECT_EQ(world.engine(0).position(), "");
 }
 
-TEST(NetworkEngineTest, another_operation_is_named) {
+TEST(NetworkEngineTest, AnotherOperationIsNamed) {
   for (const bool early : {false, true}) {  // whether rank 1's message waits for rank 0's call
     World::Setup setup;
     setup.network.least_delay = setup.network.most_delay = milliseconds(1);
@@ -224,7 +224,7 @@ class Injected : public testing::Test {
   World world{World::Setup{2}};
 };
 
-TEST_F(Injected, what_is_not_the_groups_is_dropped) {
+TEST_F(Injected, WhatIsNotTheGroupsIsDropped) {
   begin();
   NetworkMessage other = message();
   other.group = 98;
@@ -243,7 +243,7 @@ TEST_F(Injected, what_is_not_the_groups_is_dropped) {
   EXPECT_EQ(world.problem(), "");
 }
 
-TEST_F(Injected, what_comes_again_is_dropped) {
+TEST_F(Injected, WhatComesAgainIsDropped) {
   begin();
   Task task{ring, 12};
   task.chunk_bytes = 16;
@@ -253,7 +253,7 @@ TEST_F(Injected, what_comes_again_is_dropped) {
 }
 
 // The second phase's receive waits until the share that it overwrites was sent.
-TEST(NetworkEngineTest, what_comes_before_its_time_is_kept_once) {
+TEST(NetworkEngineTest, WhatComesBeforeItsTimeIsKeptOnce) {
   World::Setup setup;
   setup.network.least_sent_delay = setup.network.most_sent_delay = milliseconds(10);
   World world(setup);
@@ -282,7 +282,7 @@ struct WrongChunk {
 };
 class WrongChunks : public Injected, public testing::WithParamInterface<WrongChunk> {};
 
-TEST_P(WrongChunks, are_a_mismatch) {
+TEST_P(WrongChunks, AreAMismatch) {
   begin();
   NetworkMessage wrong = message();
   GetParam().change(wrong);
@@ -300,13 +300,13 @@ INSTANTIATE_TEST_SUITE_P(
                     WrongChunk{"size", [](NetworkMessage&) {}, 12, "12 bytes instead of 16"}),
     [](const auto& tested) { return tested.param.name; });
 
-TEST_F(Injected, more_than_was_agreed_is_refused) {
+TEST_F(Injected, MoreThanWasAgreedIsRefused) {
   NetworkMessage far = message();
   far.sequence = NetworkEngine::kOperationsAhead;
   EXPECT_EQ(inject(far, 16).code(), StatusCode::kMismatch);
 }
 
-TEST_F(Injected, and_so_are_too_many_bytes) {
+TEST_F(Injected, AndSoAreTooManyBytes) {
   NetworkMessage early = message();
   EXPECT_TRUE(inject(early, NetworkEngine::kUnaskedBytes / 2).is_ok());
   EXPECT_EQ(inject(early, NetworkEngine::kUnaskedBytes / 2).code(), StatusCode::kMismatch);

@@ -23,7 +23,7 @@ World::Setup slow(int ranks) {
   return setup;
 }
 
-TEST(NetworkFaultTest, a_killed_rank_is_named_by_those_who_need_it) {
+TEST(NetworkFaultTest, AKilledRankIsNamedByThoseWhoNeedIt) {
   World world(slow(3));
   world.start_all({ring, 100});
   world.run_for(milliseconds(7));
@@ -37,7 +37,7 @@ TEST(NetworkFaultTest, a_killed_rank_is_named_by_those_who_need_it) {
   }
 }
 
-TEST(NetworkFaultTest, a_rank_that_has_done_its_part_may_leave) {
+TEST(NetworkFaultTest, ARankThatHasDoneItsPartMayLeave) {
   World world(slow(3));
   Task task{chain, 100};  // 0 to 1 to 2
   world.start_all(task);
@@ -56,7 +56,7 @@ TEST(NetworkFaultTest, a_rank_that_has_done_its_part_may_leave) {
 
 // Rank 0 waits for rank 2, which waits for rank 1, which is stopped: all name rank 1, and nobody
 // else.
-TEST(NetworkFaultTest, a_stopped_rank_is_named_by_all) {
+TEST(NetworkFaultTest, AStoppedRankIsNamedByAll) {
   World world(slow(3));
   world.start_all({ring, 100});
   world.network().stop(1);
@@ -72,7 +72,7 @@ TEST(NetworkFaultTest, a_stopped_rank_is_named_by_all) {
   EXPECT_THAT(world.failure(0).message(), HasSubstr("waited for data of rank 2 (host c)"));
 }
 
-TEST(NetworkFaultTest, a_stopped_rank_that_goes_on_is_no_fault) {
+TEST(NetworkFaultTest, AStoppedRankThatGoesOnIsNoFault) {
   World world(slow(3));
   world.start_all({direct, 1000});
   world.network().stop(1);
@@ -82,7 +82,7 @@ TEST(NetworkFaultTest, a_stopped_rank_that_goes_on_is_no_fault) {
   EXPECT_EQ(world.problem(), "");
 }
 
-TEST(NetworkFaultTest, a_rank_that_does_not_call_is_alive) {
+TEST(NetworkFaultTest, ARankThatDoesNotCallIsAlive) {
   World world(slow(3));
   world.start(0, {ring, 100});
   world.start(2, {ring, 100});
@@ -92,7 +92,7 @@ TEST(NetworkFaultTest, a_rank_that_does_not_call_is_alive) {
               AllOf(HasSubstr("all other ranks give signs of life"), Not(HasSubstr("no sign"))));
 }
 
-TEST(NetworkFaultTest, a_short_deadline_asks_sooner) {
+TEST(NetworkFaultTest, AShortDeadlineAsksSooner) {
   World::Setup setup{2};
   setup.network.most_delay = milliseconds(1);
   setup.timeout = milliseconds(80);
@@ -104,7 +104,7 @@ TEST(NetworkFaultTest, a_short_deadline_asks_sooner) {
               HasSubstr("rank 1 (host b) gave no sign of life for 0.1"));
 }
 
-TEST(NetworkFaultTest, a_cut_connection_that_is_restored_in_time_is_no_fault) {
+TEST(NetworkFaultTest, ACutConnectionThatIsRestoredInTimeIsNoFault) {
   World world(slow(4));
   world.start_all({ring, 100});
   world.start_all({direct, 100});
@@ -119,7 +119,7 @@ TEST(NetworkFaultTest, a_cut_connection_that_is_restored_in_time_is_no_fault) {
   EXPECT_EQ(world.problem(), "");
 }
 
-TEST(NetworkFaultTest, a_cut_connection_is_named_at_its_ends) {
+TEST(NetworkFaultTest, ACutConnectionIsNamedAtItsEnds) {
   World world(slow(4));
   world.start_all({direct, 100});
   world.network().cut(0, 1);
@@ -133,7 +133,7 @@ TEST(NetworkFaultTest, a_cut_connection_is_named_at_its_ends) {
   EXPECT_EQ(world.failure(0).code(), StatusCode::kTimeout);
 }
 
-TEST(NetworkFaultTest, a_cancel_frees_all_buffers) {
+TEST(NetworkFaultTest, ACancelFreesAllBuffers) {
   World world(slow(2));
   world.start_all({ring, 100'000});
   world.settle();

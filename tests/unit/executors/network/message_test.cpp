@@ -23,7 +23,7 @@ NetworkMessage some_message() {
   return message;
 }
 
-TEST(NetworkMessageTest, is_what_was_written) {
+TEST(NetworkMessageTest, IsWhatWasWritten) {
   const NetworkMessage message = some_message();
   const NetworkHeader header = to_header(message);
   const auto parsed = parse_network_message(header);
@@ -36,7 +36,7 @@ TEST(NetworkMessageTest, is_what_was_written) {
   EXPECT_EQ(header[40], std::byte{5});
 }
 
-TEST(NetworkMessageTest, everything_else_is_refused) {
+TEST(NetworkMessageTest, EverythingElseIsRefused) {
   const NetworkHeader right = to_header(some_message());
   const auto refuses = [](ByteView header) {
     const auto parsed = parse_network_message(header);

@@ -36,7 +36,7 @@ NetworkProgram two_parts(const NetworkShape& /*shape*/) {
   return program;
 }
 
-TEST(NetworkPartitionsTest, a_chunk_waits_for_what_it_overlaps) {
+TEST(NetworkPartitionsTest, AChunkWaitsForWhatItOverlaps) {
   const auto made = make_partitions(request_for(two_parts, 10));
   ASSERT_TRUE(made.is_ok());
   const ChunkedProgram& program = made->last;
@@ -50,7 +50,7 @@ TEST(NetworkPartitionsTest, a_chunk_waits_for_what_it_overlaps) {
   EXPECT_EQ(program.bytes_from[1], 40 + 4 * cost_of_message(0));
 }
 
-TEST(NetworkPartitionsTest, chunks_are_multiples_of_the_unit) {
+TEST(NetworkPartitionsTest, ChunksAreMultiplesOfTheUnit) {
   PartitionRequest request = request_for(two_parts, 10);
   request.shape.unit = 3;
   EXPECT_EQ(make_partitions(request)->last.chunk_elements, 3U);
@@ -58,7 +58,7 @@ TEST(NetworkPartitionsTest, chunks_are_multiples_of_the_unit) {
   EXPECT_EQ(make_partitions(request)->last.chunk_elements, 8U);
 }
 
-TEST(NetworkPartitionsTest, ranks_cut_alike_and_scratch_fits) {
+TEST(NetworkPartitionsTest, RanksCutAlikeAndScratchFits) {
   for (const std::size_t count : {0, 1, 99, 100, 101, 12'345}) {
     PartitionRequest request = request_for(direct, count);
     request.shape.ranks = 3;
@@ -84,7 +84,7 @@ NetworkProgram uneven_scratch(const NetworkShape& shape) {
   return program;
 }
 
-TEST(NetworkPartitionsTest, the_rank_that_needs_most_decides) {
+TEST(NetworkPartitionsTest, TheRankThatNeedsMostDecides) {
   PartitionRequest request = request_for(uneven_scratch, 1000);
   request.most_scratch_bytes = 1000;
   EXPECT_EQ(make_partitions(request)->count, 5U);  // 249 elements each
@@ -100,7 +100,7 @@ NetworkProgram broken(const NetworkShape& /*shape*/) {
   return program;
 }
 
-TEST(NetworkPartitionsTest, programs_that_cannot_be_run) {
+TEST(NetworkPartitionsTest, ProgramsThatCannotBeRun) {
   const auto failure = [](NetworkSchedule schedule) {
     return make_partitions(request_for(schedule, 1)).status().message();
   };
@@ -109,7 +109,7 @@ TEST(NetworkPartitionsTest, programs_that_cannot_be_run) {
   EXPECT_THAT(failure(broken<2>), HasSubstr("not before it"));
 }
 
-TEST(NetworkPartitionsTest, are_kept) {
+TEST(NetworkPartitionsTest, AreKept) {
   PartitionCache cache;
   std::vector<int> nodes = {0, 1};
   PartitionRequest request = request_for(ring, 100);

@@ -90,7 +90,7 @@ class RandomRun {
   std::vector<Clock::time_point> next_start_;
 };
 
-TEST(NetworkSchedulesTest, random_ones) {
+TEST(NetworkSchedulesTest, RandomOnes) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     ASSERT_EQ(RandomRun(seed, NetworkRule::kNone, false).problem(), "") << "seed " << seed;
   }
@@ -148,7 +148,7 @@ std::string first_problem(NetworkRule omitted) {
   return problem;
 }
 
-TEST(NetworkSchedulesTest, each_rule_is_needed) {
+TEST(NetworkSchedulesTest, EachRuleIsNeeded) {
   EXPECT_EQ(run_ahead(NetworkRule::kNone, 1000), "");
   EXPECT_EQ(run_ahead(NetworkRule::kNone, 100'000), "");
   EXPECT_EQ(repeat_old(NetworkRule::kNone), "");
@@ -227,7 +227,7 @@ void run_chosen(const Task& task, bool sent_at_once, Explorer& explorer) {
   ASSERT_TRUE(world.is_idle());
 }
 
-TEST(NetworkSchedulesTest, all_orders_of_two_ranks) {
+TEST(NetworkSchedulesTest, AllOrdersOfTwoRanks) {
   const auto explore = [](NetworkSchedule schedule, std::size_t count, bool sent_at_once) {
     Task task{schedule, count};
     task.chunk_bytes = 4;
