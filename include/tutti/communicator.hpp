@@ -64,8 +64,8 @@ class Communicator {
   /// at most for the timeout.
   ///
   /// Ranks on several hosts, or more ranks than can share memory (16 on the host, 8 on GPUs), form
-  /// a group without symmetric memory: only NCCL can run operations, others are kUnsupported.
-  /// split() makes groups that share memory.
+  /// a group without symmetric memory. Between hosts, operations run over UCX or on NCCL, and are
+  /// kUnsupported if neither can run them. split() makes groups that share memory.
   ///
   /// Errors: kTimeout names the missing ranks; kMismatch names the setting or version that differs;
   /// kUnsupported and kUnavailable say why the backend cannot run here; kResourceExhausted names
