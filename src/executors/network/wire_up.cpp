@@ -167,7 +167,13 @@ Result<WiredGroup> wire_up(Bootstrap& bootstrap, const OpenWire& open, Deadline 
   WiredGroup group{.wire = std::move(opened).value()};
   for (int r = 0; r < bootstrap.size(); ++r) {
     if (r == bootstrap.rank()) continue;
-    TUTTI_TRY(group.wire->connect(r, offers[static_cast<std::size_t>(r)].rest));
+    const Status known = group.wire->connect(r, offers[static_cast<std::size_t>(r)].rest);
+    if (known.is_ok()) continue;
+    // Not kUnavailable: this rank may be the only one that finds it.
+    return Status(StatusCode::kSystem,
+                  fmt::format("{}; TUTTI_SOCKET_IFNAME has to name interfaces of one network on "
+                              "all hosts",
+                              known.message()));
   }
   WireUp proofs(bootstrap, *group.wire, all);
   group.id = proofs.id();

@@ -27,8 +27,9 @@ struct WiredGroup {
   std::uint64_t id = 0;        // what messages of this group carry
 };
 
-// Collective. kUnavailable on all ranks: one could not open its wire, and why; kPermission: a rank
-// did not prove itself in time. `given_up`: asked again and again.
+// Collective. kUnavailable on all ranks: one could not open its wire, and why. On this rank alone,
+// so the group has to hear of it: kSystem, it cannot reach another rank's address; kPermission, a
+// rank did not prove itself in time. `given_up`: asked again and again.
 Result<WiredGroup> wire_up(Bootstrap& bootstrap, const OpenWire& open, Deadline deadline,
                            const std::function<bool()>& given_up);
 
