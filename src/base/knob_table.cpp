@@ -62,6 +62,8 @@ constexpr Knob kKnobs[] = {
      "slots for messages between ranks; 0: only NCCL sends them"},
     {"TUTTI_PACKET_BYTES", kMemory, kBytes, "8M",
      "packet slots per rank and generation; 0: no packets"},
+    {"TUTTI_NETWORK_STAGING_BYTES", kMemory, kBytes, "16M",
+     "pinned memory of the host through which buffers on GPUs go over a network"},
     {"TUTTI_P2P_VERIFY", kMemory, kBool, "1",
      "check peer access by real transfers before it is used"},
 

@@ -29,7 +29,9 @@ struct RankMemory::Block {
   }
 
   Status allocate() {
-    TUTTI_ASSIGN(on_device, cuda.allocate(device, sizes.device_bytes));
+    if (sizes.device_bytes > 0) {
+      TUTTI_ASSIGN(on_device, cuda.allocate(device, sizes.device_bytes));
+    }
     TUTTI_ASSIGN(on_host, cuda.allocate_mapped_host(sizes.host_bytes));
     return Status::ok();
   }
@@ -113,7 +115,7 @@ Result<RankMemory> RankMemory::create(CudaDriver& cuda, int device, const Sizes&
   auto fresh = std::make_unique<Block>(cuda, device, sizes);
   std::unique_ptr<Block> kept = Kept::of_process().take(cuda, device, sizes);
   RankMemory memory(kept != nullptr ? std::move(kept) : std::move(fresh));
-  if (memory.block_->on_device != nullptr) return memory;
+  if (memory.block_->on_host != nullptr) return memory;
   TUTTI_TRY(memory.block_->allocate());
   return memory;
 }
@@ -121,7 +123,7 @@ Result<RankMemory> RankMemory::create(CudaDriver& cuda, int device, const Sizes&
 RankMemory::~RankMemory() {
   if (block_ == nullptr) return;
   CudaDriver& cuda = block_->cuda;
-  const bool whole = block_->on_device != nullptr && block_->on_host != nullptr;
+  const bool whole = block_->on_host != nullptr;  // which is allocated last
   Kept::of_process().give_back(cuda, whole ? std::move(block_) : nullptr);
 }
 

@@ -17,7 +17,7 @@ namespace tutti {
 class RankMemory {
  public:
   struct Sizes {
-    std::size_t device_bytes = 0, host_bytes = 0;
+    std::size_t device_bytes = 0, host_bytes = 0;  // of the host some, always
     friend bool operator==(const Sizes&, const Sizes&) = default;
   };
 

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <utility>
 
+#include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
@@ -60,9 +61,12 @@ Status NetworkExecutor::open() {
                                           group_.topology().why_no_network};
   }
   Bootstrap& bootstrap = group_.bootstrap();
-  auto wired = wire_up(
-      bootstrap, [this] { return driver_->open(group_.topology().hosts == 1); }, group_.deadline(),
-      [this] { return group_.has_failed(); });
+  const OpenWire open_wire = [this]() -> Result<std::unique_ptr<Wire>> {
+    TUTTI_TRY(make_staging());
+    return driver_->open(group_.topology().hosts == 1);
+  };
+  auto wired =
+      wire_up(bootstrap, open_wire, group_.deadline(), [this] { return group_.has_failed(); });
   if (wired.status().code() == StatusCode::kUnavailable) return why_none_ = wired.status();
   if (!wired.is_ok()) return group_.fail(wired.status().with_context("wiring up the network"));
   log(LogLevel::kInfo, "network: {}", wired->wire->text());
@@ -75,11 +79,26 @@ Status NetworkExecutor::open() {
                                          .has_left =
                                              [this](int rank) { return group_.has_left(rank); }},
                                .may_spin = has_cores(bootstrap),
+                               .staged = std::move(staging_),
                                .failed = [this](const Status& cause) { fail(cause); }};
+  StagedOperations* const staged = setup.staged.get();
   auto started = NetworkProgress::start(std::move(setup));
   if (!started.is_ok()) return group_.fail(started.status());
   progress_ = std::move(started).value();
+  staged_ = staged;
   running_ = progress_.get();
+  if (group_.has_failed()) hear_of_failure();  // which nobody told it yet
+  return Status::ok();
+}
+
+Status NetworkExecutor::make_staging() {
+  if (group_.cuda() == nullptr) return Status::ok();
+  const auto bytes = Knobs::process().integer("TUTTI_NETWORK_STAGING_BYTES");
+  TUTTI_ASSIGN(staging_, StagedOperations::create({.cuda = *group_.cuda(),
+                                                   .device = group_.device(),
+                                                   .ranks = group_.bootstrap().size(),
+                                                   .staging_bytes = static_cast<std::size_t>(bytes),
+                                                   .timeout = group_.timeout()}));
   return Status::ok();
 }
 
@@ -93,6 +112,7 @@ void NetworkExecutor::fail(const Status& cause) {
 }
 
 Result<Ticket> NetworkExecutor::enqueue(PlannedOperation& operation) {
+  if (staged_ != nullptr) return enqueue_staged(operation);
   const Topology& topology = group_.topology();
   const auto timeout = group_.timeout_of(operation.operation).value;
   Ticket ticket = 0;
@@ -105,10 +125,32 @@ Result<Ticket> NetworkExecutor::enqueue(PlannedOperation& operation) {
   return ticket;
 }
 
+// A part of it may have been enqueued where it fails, so the group fails, too.
+Result<Ticket> NetworkExecutor::enqueue_staged(const PlannedOperation& operation) {
+  const Topology& topology = group_.topology();
+  const Stream stream = operation.call.stream;
+  StagedOperations::Work work{
+      .transfers = lower_to_staging(operation,
+                                    {group_.bootstrap().rank(), topology.ranks, topology.node_of}),
+      .timeout = group_.timeout_of(operation.operation).value,
+      .has_own_timeout = operation.call.options.timeout.count() > 0,
+      .text = to_string(operation.operation)};
+  TUTTI_TRY(group_.streams().enter(stream));
+  const auto ticket = staged_->enqueue(std::move(work), stream);
+  progress_->wake();
+  const Status left = group_.streams().leave(stream);
+  if (!ticket.is_ok()) return group_.fail(ticket.status());
+  TUTTI_TRY(left);
+  const std::lock_guard lock(mutex_);
+  under_way_.emplace_back(*ticket, operation.operation.sequence);
+  return ticket;
+}
+
 void NetworkExecutor::await(Ticket ticket) { progress_->await(ticket); }
 
 bool NetworkExecutor::has_ended(Ticket ticket) {
-  return running_.load()->ended_through() >= ticket;
+  NetworkProgress* const running = running_;
+  return (staged_ != nullptr ? staged_->ended_through() : running->ended_through()) >= ticket;
 }
 
 std::uint64_t NetworkExecutor::ended_through(std::uint64_t started) {
@@ -122,8 +164,20 @@ std::string NetworkExecutor::position() {
   return running == nullptr ? std::string() : running->position();
 }
 
+Status NetworkExecutor::check() {
+  return running_ != nullptr && staged_ != nullptr ? staged_->check() : Status::ok();
+}
+
+Status NetworkExecutor::set_timeout(std::chrono::nanoseconds timeout) {
+  if (running_ != nullptr && staged_ != nullptr) staged_->set_timeout(timeout);
+  return Status::ok();
+}
+
 void NetworkExecutor::hear_of_failure() {
-  if (NetworkProgress* const running = running_) running->cancel();
+  NetworkProgress* const running = running_;
+  if (running == nullptr) return;
+  if (staged_ != nullptr) staged_->cancel();
+  running->cancel();
 }
 
 void NetworkExecutor::drain(Deadline deadline) {

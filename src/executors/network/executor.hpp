@@ -1,5 +1,5 @@
 // Runs collectives between nodes, over a wire (drivers/wire.hpp) that is opened at the first
-// operation which needs it.
+// operation which needs it. Buffers on GPUs are staged through memory of the host.
 #pragma once
 
 #include <atomic>
@@ -30,18 +30,25 @@ class NetworkExecutor : public Executor {
   bool has_ended(Ticket ticket) override;
   std::uint64_t ended_through(std::uint64_t started) override;
   std::string position() override;
+  Status check() override;
   void hear_of_failure() override;
+  void cancel() override { hear_of_failure(); }
+  Status set_timeout(std::chrono::nanoseconds timeout) override;
   void drain(Deadline deadline) override;
   void close(Deadline deadline) override;
 
  private:
   Status open();
   void fail(const Status& cause);
+  Status make_staging();
+  Result<Ticket> enqueue_staged(const PlannedOperation& operation);
 
   GroupServices& group_;
   NetworkDriver* const driver_;
+  std::unique_ptr<StagedOperations> staging_;  // until progress_ has it
   std::unique_ptr<NetworkProgress> progress_;
-  std::atomic<NetworkProgress*> running_ = nullptr;  // the same, for other threads
+  StagedOperations* staged_ = nullptr;               // null on the host; not before running_
+  std::atomic<NetworkProgress*> running_ = nullptr;  // progress_, for other threads
   Status why_none_;  // once the ranks have found that they can have no wire
   // Of operations that may not have ended: their tickets, and their numbers in the group.
   std::mutex mutex_;

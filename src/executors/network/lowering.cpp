@@ -102,4 +102,29 @@ std::vector<NetworkOperation> lower_to_network(const PlannedOperation& operation
   return lowered;
 }
 
+std::vector<StagedTransfer> lower_to_staging(const PlannedOperation& operation,
+                                             const NetworkRanks& ranks) {
+  const Call& call = operation.call;
+  std::vector<StagedTransfer> staged;
+  for (NetworkOperation& lowered : lower_to_network(operation, ranks)) {
+    const bool is_message = lowered.pair.has_value();
+    const bool is_local = is_message && lowered.pair->sender == lowered.pair->receiver;
+    const std::size_t row = lowered.shape.count * size_of(lowered.dtype);
+    const auto rows = [&](RootSide root_only, const std::byte* address, std::size_t bytes) {
+      const bool others = root_side(call.collective) == root_only && ranks.rank != call.root;
+      if (others || address == nullptr || row == 0) return std::size_t{0};
+      return is_message ? 1 : bytes / row;
+    };
+    const std::size_t inputs = rows(RootSide::kInput, lowered.input, operation.sides.input);
+    const std::size_t outputs = rows(RootSide::kOutput, lowered.output, operation.sides.output);
+    const bool pieces = has_pieces(call.collective);
+    staged.push_back({.what = std::move(lowered),
+                      .input_rows = inputs,
+                      .output_rows = outputs,
+                      .most_rows = pieces ? static_cast<std::size_t>(ranks.ranks) : 1,
+                      .is_local = is_local});
+  }
+  return staged;
+}
+
 }  // namespace tutti

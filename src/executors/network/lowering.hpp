@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "executors/network/engine.hpp"
+#include "executors/network/staged_lane.hpp"
 #include "executors/planned_operation.hpp"
 
 namespace tutti {
@@ -17,5 +18,9 @@ struct NetworkRanks {
 // One of a collective, or one for each message of a call. Deadlines are not set.
 std::vector<NetworkOperation> lower_to_network(const PlannedOperation& operation,
                                                const NetworkRanks& ranks);
+
+// The same of buffers on a GPU.
+std::vector<StagedTransfer> lower_to_staging(const PlannedOperation& operation,
+                                             const NetworkRanks& ranks);
 
 }  // namespace tutti

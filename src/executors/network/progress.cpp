@@ -19,6 +19,10 @@ constexpr microseconds kAfterCaller{500};
 constexpr microseconds kSpin{2000};
 // One that leaves looks so often whether the others have left before it.
 constexpr std::chrono::milliseconds kBetweenGoodbyes{5};
+// Nobody wakes this thread when a GPU writes a word, so it sleeps for a part of the time for which
+// nothing has happened, within these limits.
+constexpr microseconds kShortestLook{50}, kLongestLook{1000};
+constexpr int kLooks = 16;
 
 // In time that this process runs (base/deadline.hpp), as the engine takes it.
 Clock::time_point running_now() {
@@ -37,6 +41,7 @@ NetworkProgress::NetworkProgress(Setup setup)
     : wire_(std::move(setup.wire)),
       may_spin_(setup.may_spin),
       failed_(std::move(setup.failed)),
+      staged_(std::move(setup.staged)),
       engine_(std::move(setup.group), *wire_) {}
 
 NetworkProgress::~NetworkProgress() {
@@ -101,6 +106,10 @@ void NetworkProgress::await(std::uint64_t ticket) {
   });
 }
 
+void NetworkProgress::wake() {
+  if (asleep_) wire_->wake();
+}
+
 // One that others wait for lets them in instead.
 void NetworkProgress::sleep_with_engine(Lock& lock, Wire::Clock::time_point until) {
   asleep_ = true;
@@ -135,7 +144,11 @@ void NetworkProgress::leave(std::chrono::nanoseconds limit) {
 }
 
 std::string NetworkProgress::position() {
-  return with_engine([this](Lock&) { return over_ ? last_position_ : engine_.position(); });
+  return with_engine([this](Lock&) {
+    if (over_) return last_position_;
+    std::string waits = engine_.position();
+    return waits.empty() && staged_ != nullptr ? staged_->position() : waits;
+  });
 }
 
 void NetworkProgress::run() {
@@ -154,6 +167,7 @@ void NetworkProgress::run() {
 void NetworkProgress::serve(Lock& lock) {
   if (callers_ > 0) {
     changed_.wait(lock, [this] { return ending_ || callers_ == 0; });
+    if (polls()) return;
     changed_.wait_for(lock, kAfterCaller, [this] { return ending_ || callers_ > 0; });
     return;
   }
@@ -163,10 +177,17 @@ void NetworkProgress::serve(Lock& lock) {
     return;
   }
   while (advance(lock) && callers_ == 0 && !cancelled_) continue;
-  if (over_) return;
+  if (!over_) rest();
+}
+
+// Whoever brings something writes it before it looks whether this thread is asleep.
+void NetworkProgress::rest() {
+  if (polls() && may_spin_ && still() < kSpin) return;
+  const bool polled = polls();
   asleep_ = true;
-  if (callers_ == 0 && !cancelled_ && !ending_) wire_->sleep(sleep_limit());
+  if (callers_ == 0 && !cancelled_ && !ending_ && polled == polls()) wire_->sleep(sleep_limit());
   asleep_ = false;
+  if (!polled && polls()) active_ = Wire::Clock::now();
 }
 
 bool NetworkProgress::advance(Lock& lock) {
@@ -174,9 +195,16 @@ bool NetworkProgress::advance(Lock& lock) {
     changed_.wait(lock, [this] { return over_; });
     return false;
   }
-  const auto done = engine_.progress(running_now());
+  const auto now = running_now();
+  const Result<bool> staged =
+      staged_ != nullptr ? staged_->advance(engine_, now) : Result<bool>(false);
+  const auto done = staged.is_ok() ? engine_.progress(now) : staged;
   ended_through_.store(engine_.ended_through(), std::memory_order_release);
-  if (done.is_ok()) return *done;
+  if (done.is_ok()) {
+    const bool did = *staged || *done;
+    if (did) active_ = Wire::Clock::now();
+    return did;
+  }
   fail(lock, done.status());
   return false;
 }
@@ -195,6 +223,7 @@ void NetworkProgress::end_all() {
   if (over_) return;
   last_position_ = engine_.position();
   engine_.cancel();
+  if (staged_ != nullptr) staged_->cancel();
   over_ = true;
   ended_through_.store(last_, std::memory_order_release);
   changed_.notify_all();
@@ -202,7 +231,9 @@ void NetworkProgress::end_all() {
 
 Wire::Clock::time_point NetworkProgress::sleep_limit() const {
   const auto left = engine_.next_event() - running_now();
-  return Wire::Clock::now() + std::min<Clock::duration>(left, Deadline::kBetweenLooks);
+  const auto look = std::clamp<Clock::duration>(still() / kLooks, kShortestLook, kLongestLook);
+  const Clock::duration most = polls() ? look : Deadline::kBetweenLooks;
+  return Wire::Clock::now() + std::min<Clock::duration>(left, most);
 }
 
 }  // namespace tutti

@@ -14,6 +14,7 @@
 #include "base/deadline.hpp"
 #include "bootstrap/worker.hpp"
 #include "executors/network/engine.hpp"
+#include "executors/network/staged_operations.hpp"
 
 namespace tutti {
 
@@ -22,7 +23,8 @@ class NetworkProgress {
   struct Setup {
     std::unique_ptr<Wire> wire;
     NetworkEngine::Group group;
-    bool may_spin = false;  // a core for each rank of this host
+    bool may_spin = false;                               // a core for each rank of this host
+    std::unique_ptr<StagedOperations> staged = nullptr;  // of ranks on GPUs
     // The first failure of the engine, told once, by a thread that holds nothing.
     std::function<void(const Status&)> failed;
   };
@@ -36,6 +38,8 @@ class NetworkProgress {
   std::uint64_t ended_through() const { return ended_through_.load(std::memory_order_acquire); }
   // Drives the engine until all up to this ticket have ended, or were cancelled.
   void await(std::uint64_t ticket);
+  // The staged operations have got another one.
+  void wake();
   // All operations end soon, without a result. Does not block.
   void cancel();
   // Once all operations have ended: until what this rank has sent is with those who need it, at
@@ -56,19 +60,24 @@ class NetworkProgress {
   void stop();
   void serve(Lock& lock);
   bool advance(Lock& lock);  // whether anything happened
+  bool polls() const { return staged_ != nullptr && !over_ && staged_->is_waiting(); }
+  void rest();
   void fail(Lock& lock, const Status& cause);
   void end_all();
   void sleep_with_engine(Lock& lock, Wire::Clock::time_point until);
   void let_others_in(Lock& lock) const;
   Wire::Clock::time_point sleep_limit() const;
+  Wire::Clock::duration still() const { return Wire::Clock::now() - active_; }
 
   const std::unique_ptr<Wire> wire_;
   const bool may_spin_;
   const std::function<void(const Status&)> failed_;
+  const std::unique_ptr<StagedOperations> staged_;
   std::mutex mutex_;
   std::condition_variable changed_;
   NetworkEngine engine_;
   std::uint64_t last_ = 0;
+  Wire::Clock::time_point active_;  // when something happened last
   bool has_failed_ = false, over_ = false;
   std::string last_position_;
   std::atomic<int> callers_ = 0;
