@@ -22,7 +22,7 @@ inline constexpr const char* kTopologyHelp =
 inline std::string become_nodes(const std::string& topology) {
   ::setenv("TUTTI_TOPOLOGY", topology.c_str(), 1);
   ::setenv("TUTTI_SOCKET_IFNAME", "lo", 0);
-  return run_isolated([] { require_ok(real_network()->usable()); }, kPatience);
+  return run_isolated([] { require_ok(real_network()->usable(true)); }, kPatience);
 }
 
 // Ranks on several nodes have no symmetric memory.
