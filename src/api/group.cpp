@@ -62,6 +62,12 @@ thread_local int depth = 0;
 thread_local std::vector<Noted> noted;
 
 Status run_in_order(CommunicatorImpl& communicator, const std::vector<Noted*>& queue) {
+  if (communicator.backend() == Backend::kHost) {
+    std::vector<const Call*> calls;
+    calls.reserve(queue.size());
+    for (const Noted* operation : queue) calls.push_back(&operation->call);
+    return communicator.execute_on_host(calls);
+  }
   Status first;
   for (const Noted* operation : queue) {
     const Status one = communicator.execute(operation->call);

@@ -92,8 +92,9 @@ bool CommunicatorImpl::waits_blindly() const {
 
 // What an executor that does not share the group's words is in, or was when it was ended.
 bool CommunicatorImpl::has_position() const {
-  return std::any_of(executors_.begin(), executors_.end(),
-                     [](const auto& executor) { return !executor->position().empty(); });
+  return std::any_of(executors_.begin(), executors_.end(), [](const auto& executor) {
+    return !executor->waits_blindly() && !executor->position().empty();
+  });
 }
 
 // For ranks that cannot tell for whom they wait.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,9 @@ class CommunicatorImpl : private GroupServices {
   Result<OperationPlan> plan_message(const MessageCall& message, const Call& call);
   Status settle(PlannedOperation& prepared, const Status& handed_over);
   Status execute(const Call& call);
+  // On the host backend: begins all, in their order, before it waits for any, so far as an executor
+  // has a thread that goes on with them.
+  Status execute_on_host(std::span<const Call* const> calls);
 
   // Turns of an ArrivalLane. A matmul that waits takes every SM, and must not begin before what its
   // all-gather is behind: other threads may enqueue operations until that is started, which orders
@@ -189,6 +193,7 @@ class CommunicatorImpl : private GroupServices {
   Executor* executor_named(std::string_view name) const;  // null: there is none
   Status prepare_locked(PlannedOperation& operation);
   Status start_locked(PlannedOperation& operation);
+  Status begin_locked(PlannedOperation& operation);
   Status prepare_and_start(PlannedOperation& operation);
   Status prepare_executor_of(PlannedOperation& operation);
   Status enqueue(PlannedOperation& operation);

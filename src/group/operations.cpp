@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/log.hpp"
 #include "base/nvtx.hpp"
@@ -238,13 +240,18 @@ Status CommunicatorImpl::start(PlannedOperation& operation) {
 }
 
 Status CommunicatorImpl::start_locked(PlannedOperation& operation) {
+  TUTTI_TRY(begin_locked(operation));
+  return backend() == Backend::kHost ? wait_on_host(operation) : Status::ok();
+}
+
+Status CommunicatorImpl::begin_locked(PlannedOperation& operation) {
   if (failure_->failed()) return failure_->status();
   const NvtxRange range(operation.operation.row->id.data());
   record_start(operation);
   const Status status = enqueue(operation);
   if (status.is_ok()) {
     if (operation.binding == nullptr) note_started(operation);
-    return backend() == Backend::kHost ? wait_on_host(operation) : Status::ok();
+    return Status::ok();
   }
   recorder_->end(operation.operation.sequence, false);
   const bool usable = operation.executor == nullptr
@@ -311,6 +318,25 @@ Status CommunicatorImpl::execute(const Call& call) {
   const Status started = prepare_and_start(operation);
   const Status settled = settle(operation, Status::ok());
   return started.is_ok() ? settled : started;
+}
+
+Status CommunicatorImpl::execute_on_host(std::span<const Call* const> calls) {
+  const std::lock_guard lock(mutex_);
+  Status first;
+  std::vector<PlannedOperation> begun;
+  begun.reserve(calls.size());
+  for (const Call* call : calls) {
+    PlannedOperation operation{.call = *call};
+    Status status = prepare_locked(operation);
+    if (status.is_ok()) status = begin_locked(operation);
+    if (status.is_ok()) begun.push_back(std::move(operation));
+    if (first.is_ok()) first = status;
+  }
+  for (const PlannedOperation& operation : begun) {
+    const Status status = wait_on_host(operation);
+    if (first.is_ok()) first = status;
+  }
+  return first;
 }
 
 Status CommunicatorImpl::execute(const PipelinedAllGatherMatmul& call) {

@@ -146,7 +146,8 @@ bool Space::allows(const Combination& chosen) const {
   if (!id) return true;
   const Algorithm* row = row_of(*id);
   // What is chosen over a network, is one of those that all take the same.
-  const Algorithm* takes = row == nullptr && over_network ? row_of("all_reduce/network_direct") : row;
+  const Algorithm* takes =
+      row == nullptr && over_network ? row_of("all_reduce/network_direct") : row;
   if (takes != nullptr && !row_takes(*takes, backend, rank_count, dtype, op)) return false;
   return has_one_answer(order_of(row, *this), input, op, rank_count);
 }

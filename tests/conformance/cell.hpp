@@ -47,7 +47,7 @@ std::string to_arguments(const Cell& cell, Backend backend);
 // What there is to choose from: one list per dimension.
 struct Space {
   Backend backend = Backend::kHost;
-  bool over_network = false;  // ranks are on several nodes
+  bool over_network = false;          // ranks are on several nodes
   bool large_for_all_dtypes = false;  // else counts above kLarge are for two dtypes only
   std::uint64_t seed = 1;
 

@@ -78,7 +78,8 @@ int run_grouped(Backend backend, const std::vector<Cell>& all, const Run& run) {
 inline std::vector<std::string_view> rows_to_run(Collective collective, Backend backend,
                                                  const SelectionOptions& options) {
   std::vector<std::string_view> ids;
-  for (const std::string& name : options.rows) ids.push_back(take(find_algorithm(collective, name))->id);
+  for (const std::string& name : options.rows)
+    ids.push_back(take(find_algorithm(collective, name))->id);
   if (!ids.empty()) return ids;
   ids.push_back("");
   for (const Algorithm& row : rows_of(collective)) {

@@ -1,9 +1,8 @@
 // Ranks of one host that are taken for several nodes, so that rows of the network run: --topology.
 #pragma once
 
-#include <stdlib.h>
-
 #include <algorithm>
+#include <stdlib.h>
 #include <string>
 #include <vector>
 

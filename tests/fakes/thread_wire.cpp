@@ -21,7 +21,7 @@ struct ThreadNetwork::State {
 
 namespace {
 
-class ThreadWire final : public Wire {
+class ThreadWire final : public tutti::Wire {
  public:
   ThreadWire(std::shared_ptr<ThreadNetwork::State> network, Bytes address)
       : network_(std::move(network)), address_(std::move(address)) {}
@@ -96,7 +96,7 @@ class ThreadWire final : public Wire {
 ThreadNetwork::ThreadNetwork() : state_(std::make_shared<State>()) {}
 ThreadNetwork::~ThreadNetwork() = default;
 
-std::unique_ptr<Wire> ThreadNetwork::open() {
+std::unique_ptr<tutti::Wire> ThreadNetwork::open() {
   const std::lock_guard lock(state_->mutex);
   const Bytes address = to_bytes(view_of(++state_->opened));
   state_->inboxes[address];

@@ -19,7 +19,7 @@ class ThreadNetwork {
   ~ThreadNetwork();
 
   // Its address is told to nobody: who connects to it has got the address from the wire.
-  std::unique_ptr<Wire> open();
+  std::unique_ptr<tutti::Wire> open();  // children.hpp has another Wire
 
   // As if somebody who knows the address sent this.
   void inject(ByteView address, ByteView header, ByteView payload);

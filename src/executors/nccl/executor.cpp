@@ -295,6 +295,7 @@ Status NcclExecutor::check() {
 }
 
 std::string NcclExecutor::position() {
+  if (!session_.is_open()) return {};
   const auto oldest = watch_->oldest();
   if (!oldest) return {};
   return words_of(oldest->operation) + (oldest->begun ? "" : ", to which its stream has not come");

@@ -66,9 +66,9 @@ void NetworkEngine::Impl::check_lost() {
       const std::string why = left ? "left the group: every rank must make the same calls before "
                                      "it destroys its communicator"
                                    : "is lost: " + peer(rank).why_lost.message();
-      fail({StatusCode::kPeerFailed,
-            fmt::format("{}: {} needs {}, which {}", operation->what().text,
-                        group_.name(group_.rank), group_.name(rank), why)});
+      fail(
+          {StatusCode::kPeerFailed, fmt::format("{}: {} needs {}, which {}", operation->what().text,
+                                                group_.name(group_.rank), group_.name(rank), why)});
       return;
     }
   }
@@ -122,7 +122,7 @@ NetworkEngine::Clock::time_point NetworkEngine::Impl::next_event() const {
 
 std::string NetworkEngine::Impl::position() const {
   const RunningOperation* operation = oldest();
-  if (operation == nullptr || !failure_.is_ok()) return {};
+  if (operation == nullptr) return {};
   return fmt::format("{} {}", operation->what().text, waits_text(*operation));
 }
 

@@ -165,12 +165,11 @@ void NetworkEngine::Impl::note_begun(NetworkDomain& in, const NetworkMessage& me
 bool NetworkEngine::Impl::has_same_signature(const RunningOperation& operation,
                                              const NetworkMessage& message) {
   if (operation.what().signature == message.signature) return true;
-  fail(
-      {StatusCode::kMismatch,
-       fmt::format("{}: run by {} (signature {:08x}), and {} runs another operation in its place "
-                   "(signature {:08x}): all ranks must make the same calls in the same order",
-                   operation.what().text, group_.name(group_.rank), operation.what().signature,
-                   group_.name(message.from), message.signature)});
+  fail({StatusCode::kMismatch,
+        fmt::format("{}: run by {} (signature {:08x}), and {} runs another operation in its place "
+                    "(signature {:08x}): all ranks must make the same calls in the same order",
+                    operation.what().text, group_.name(group_.rank), operation.what().signature,
+                    group_.name(message.from), message.signature)});
   return false;
 }
 

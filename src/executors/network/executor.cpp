@@ -180,27 +180,26 @@ void NetworkExecutor::hear_of_failure() {
   running->cancel();
 }
 
+// While the group hears who has left.
 void NetworkExecutor::drain(Deadline deadline) {
-  if (progress_ == nullptr) return;
-  while (!deadline.passed()) {
-    if (ended_through(~std::uint64_t{0}) == ~std::uint64_t{0}) return;
+  if (progress_ == nullptr || progress_->lost_in_fork()) return;
+  while (ended_through(~std::uint64_t{0}) != ~std::uint64_t{0}) {
+    if (deadline.passed()) return progress_->cancel();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  progress_->cancel();
+  if (group_.has_failed()) return;
+  progress_->say_goodbye(std::min<std::chrono::nanoseconds>(deadline.left(), kGoodbye));
 }
 
-// While the group can still be asked. A child that was forked has no part in any of it: what its
-// parent uses stays as it is.
-void NetworkExecutor::close(Deadline deadline) {
-  if (progress_ == nullptr) return;
-  if (progress_->lost_in_fork()) {
-    (void)progress_.release();
-    return;
-  }
-  if (group_.has_failed()) progress_->cancel();
-  progress_->leave(std::min<std::chrono::nanoseconds>(deadline.left(), kGoodbye));
+// While the group can still be told of a failure. A child that was forked has no part in any of it:
+// what its parent uses stays as it is.
+void NetworkExecutor::close(Deadline) {
   running_ = nullptr;
-  progress_.reset();
+  if (progress_ != nullptr && progress_->lost_in_fork()) {
+    (void)progress_.release();
+  } else {
+    progress_.reset();
+  }
 }
 
 }  // namespace tutti

@@ -131,7 +131,7 @@ void NetworkProgress::cancel() {
   changed_.notify_all();
 }
 
-void NetworkProgress::leave(std::chrono::nanoseconds limit) {
+void NetworkProgress::say_goodbye(std::chrono::nanoseconds limit) {
   with_engine([&](Lock& lock) {
     const Clock::time_point end = Clock::now() + limit;
     if (!over_ && !cancelled_) engine_.say_goodbye();
@@ -140,7 +140,6 @@ void NetworkProgress::leave(std::chrono::nanoseconds limit) {
     }
     return true;
   });
-  stop();
 }
 
 std::string NetworkProgress::position() {

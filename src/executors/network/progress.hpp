@@ -42,9 +42,9 @@ class NetworkProgress {
   void wake();
   // All operations end soon, without a result. Does not block.
   void cancel();
-  // Once all operations have ended: until what this rank has sent is with those who need it, at
-  // most so long. Then no other call may be made, and nobody is told of a failure any more.
-  void leave(std::chrono::nanoseconds limit);
+  // Once all operations have ended, and as the last call: waits until what this rank has sent is
+  // with those who need it, at most so long.
+  void say_goodbye(std::chrono::nanoseconds limit);
   // What the oldest operation waits for, or waited for when all were ended.
   std::string position();
   // In a child that was forked, where its thread is not.
