@@ -15,8 +15,13 @@ using Clock = NetworkEngine::Clock;
 
 // The thread stays away for so long after a caller: it is likely to come again.
 constexpr microseconds kAfterCaller{500};
+// If so many looks find one and the same call under way, it is a long one.
+constexpr int kLooksAtCall = 4;
 // A caller that has a core spins for so long before it sleeps.
 constexpr microseconds kSpin{2000};
+// Between two looks of one that spins: others need the core. So nobody spins for a while.
+constexpr microseconds kPreempted{200};
+constexpr std::chrono::seconds kCrowded{1};
 // One that leaves looks so often whether the others have left before it.
 constexpr std::chrono::milliseconds kBetweenGoodbyes{5};
 // Nobody wakes this thread when a GPU writes a word, so it sleeps for a part of the time for which
@@ -57,20 +62,14 @@ void NetworkProgress::stop() {
   thread_.join();
 }
 
-// Callers go while they have the lock: the thread, which looks for them with it, would miss a
-// notice otherwise.
 template <class F>
 auto NetworkProgress::with_engine(const F& f) {
-  struct TellAll {
-    std::condition_variable& changed;
-    ~TellAll() { changed.notify_all(); }
-  };
   struct Caller {
     std::atomic<int>& callers;
     ~Caller() { --callers; }
   };
-  const TellAll afterwards{changed_};
   ++callers_;
+  ++calls_;
   if (asleep_) wire_->wake();
   Lock lock(mutex_);
   const Caller caller{callers_};
@@ -92,14 +91,15 @@ std::uint64_t NetworkProgress::add(NetworkOperation operation, std::chrono::nano
 
 void NetworkProgress::await(std::uint64_t ticket) {
   with_engine([&](Lock& lock) {
-    Clock::time_point idle_since = Clock::now();
+    Clock::time_point idle_since = last_look_ = Clock::now();
     while (ended_through() < ticket) {
       if (cancelled_) {
         end_all();
       } else if (advance(lock)) {
-        idle_since = Clock::now();
-      } else if (!may_spin_ || Clock::now() - idle_since > kSpin) {
+        idle_since = last_look_ = Clock::now();
+      } else if (!may_go_on_spinning(idle_since)) {
         sleep_with_engine(lock, sleep_limit());
+        last_look_ = Clock::now();
       }
     }
     return true;
@@ -116,6 +116,13 @@ void NetworkProgress::sleep_with_engine(Lock& lock, Wire::Clock::time_point unti
   if (callers_ == 1 && !cancelled_) wire_->sleep(until);
   asleep_ = false;
   let_others_in(lock);
+}
+
+bool NetworkProgress::may_go_on_spinning(Clock::time_point idle_since) {
+  if (!may_spin_) return false;
+  const Clock::time_point now = Clock::now();
+  if (now - std::exchange(last_look_, now) > kPreempted) crowded_until_ = now + kCrowded;
+  return now >= crowded_until_ && now - idle_since <= kSpin;
 }
 
 void NetworkProgress::let_others_in(Lock& lock) const {
@@ -162,14 +169,25 @@ void NetworkProgress::run() {
       });
 }
 
+// Callers come and go within microseconds, and to wake a thread takes as long. So none of them wakes
+// this one: it looks whether they are still there. During a long call it waits for the lock.
+void NetworkProgress::stay_away(Lock& lock) {
+  lock.unlock();
+  std::uint64_t seen = 0;
+  int looks_at_call = 0;
+  do {
+    seen = calls_;
+    std::this_thread::sleep_for(kAfterCaller);
+    looks_at_call = callers_ > 0 && calls_ == seen ? looks_at_call + 1 : 0;
+  } while ((callers_ > 0 || calls_ != seen) && looks_at_call < kLooksAtCall && !cancelled_ &&
+           !ending_);
+  if (looks_at_call == 0) seen_calls_ = seen;
+  lock.lock();
+}
+
 // Once, while nobody else drives the engine.
 void NetworkProgress::serve(Lock& lock) {
-  if (callers_ > 0) {
-    changed_.wait(lock, [this] { return ending_ || callers_ == 0; });
-    if (polls()) return;
-    changed_.wait_for(lock, kAfterCaller, [this] { return ending_ || callers_ > 0; });
-    return;
-  }
+  if (callers_ > 0 || (calls_ != seen_calls_ && !polls())) return stay_away(lock);
   if (cancelled_ && !over_) end_all();
   if (over_) {
     changed_.wait(lock, [this] { return ending_.load(); });

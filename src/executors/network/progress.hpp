@@ -66,6 +66,8 @@ class NetworkProgress {
   void end_all();
   void sleep_with_engine(Lock& lock, Wire::Clock::time_point until);
   void let_others_in(Lock& lock) const;
+  void stay_away(Lock& lock);
+  bool may_go_on_spinning(Wire::Clock::time_point idle_since);
   Wire::Clock::time_point sleep_limit() const;
   Wire::Clock::duration still() const { return Wire::Clock::now() - active_; }
 
@@ -80,7 +82,10 @@ class NetworkProgress {
   Wire::Clock::time_point active_;  // when something happened last
   bool has_failed_ = false, over_ = false;
   std::string last_position_;
+  Wire::Clock::time_point last_look_ = {}, crowded_until_ = {};  // of callers that spin
+  std::uint64_t seen_calls_ = 0;                                 // the thread's own
   std::atomic<int> callers_ = 0;
+  std::atomic<std::uint64_t> calls_ = 0;
   std::atomic<bool> asleep_ = false, cancelled_ = false, ending_ = false;
   std::atomic<std::uint64_t> ended_through_ = 0;
   Worker thread_;
