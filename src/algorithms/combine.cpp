@@ -39,7 +39,8 @@ class Run {
           reinterpret_cast<const Loose<T>*>(work_.sources[s] + first * sizeof(T));
       const ScalarOfSource<A> scalars{scalar_of(s), A{1}};
       if (s == 0) {
-        for (std::size_t e = 0; e < count; ++e) sums_[e] = widen<Reduction>(part[e].value, 0, scalars);
+        for (std::size_t e = 0; e < count; ++e)
+          sums_[e] = widen<Reduction>(part[e].value, 0, scalars);
       } else {
         for (std::size_t e = 0; e < count; ++e) {
           const A value = widen<Reduction>(part[e].value, 1, scalars);

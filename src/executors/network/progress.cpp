@@ -169,8 +169,8 @@ void NetworkProgress::run() {
       });
 }
 
-// Callers come and go within microseconds, and to wake a thread takes as long. So none of them wakes
-// this one: it looks whether they are still there. During a long call it waits for the lock.
+// Callers come and go within microseconds, and to wake a thread takes as long. So none of them
+// wakes this one: it looks whether they are still there. During a long call it waits for the lock.
 void NetworkProgress::stay_away(Lock& lock) {
   lock.unlock();
   std::uint64_t seen = 0;
