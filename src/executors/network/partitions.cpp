@@ -25,6 +25,7 @@ Status check_step(const NetworkProgram& program, std::size_t index, int ranks) {
   const std::size_t places = step.places.size();
   const bool fits = step.kind == Kind::kReceive ? places <= 1
                     : step.kind == Kind::kSum   ? places >= 1
+                    : step.count == 0           ? places <= 1
                                                 : places == 1;
   if (!fits) return no_program(index, "has another number of places than its kind");
   for (const int before : step.after) {

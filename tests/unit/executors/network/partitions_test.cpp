@@ -119,6 +119,9 @@ TEST(NetworkPartitionsTest, AreKept) {
   nodes[1] = 0;  // the nodes themselves are compared
   const auto other = *cache.find(request);
   EXPECT_NE(other, first);
+  request.shape.to = 1;  // a message to somebody else
+  EXPECT_NE(*cache.find(request), other);
+  request.shape.to = -1;
   for (std::size_t count = 1; count <= 40; ++count) {
     EXPECT_TRUE(cache.find(request_for(ring, count)).is_ok());
   }
