@@ -9,6 +9,7 @@
 #include "base/try.hpp"
 #include "device/kernel_args.hpp"
 #include "planning/filter.hpp"
+#include "planning/reasons.hpp"
 #include "planning/selection.hpp"
 
 namespace tutti {
@@ -187,12 +188,14 @@ Status nothing_can_run(const Selection& selection) {
   if (topology.backend == Backend::kCuda && !peers && !topology.nccl) {
     text += "; it takes peer access between all GPUs, or NCCL, and there is neither";
   }
+  Reasons reasons;
   for (const Algorithm& row : selection.rows) {
     if (row.collective != request.collective) continue;
     std::string reason = why_not_unnamed(row, request, topology);
     if (reason.empty()) reason = why_not_by_itself(row, request, topology, false);
-    text += fmt::format("; {}: {}", row.name(), reason);
+    reasons.add(row.name(), reason);
   }
+  for (const std::string& line : reasons.lines()) text += "; " + line;
   return {StatusCode::kUnsupported, std::move(text)};
 }
 

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/units.hpp"
+#include "planning/reasons.hpp"
 #include "planning/selection.hpp"
 #include "unit/planning/entries.hpp"
 #include "unit/planning/rows.hpp"
@@ -219,8 +220,8 @@ TEST(Choose, NeitherPeerAccessNorNcclNamesBoth) {
   ASSERT_FALSE(plan.is_ok());
   EXPECT_EQ(plan.status().code(), StatusCode::kUnsupported);
   EXPECT_THAT(plan.status().message(),
-              AllOf(HasSubstr("peer access between all GPUs, or NCCL"), HasSubstr("; quick: needs"),
-                    HasSubstr("; nccl: needs NCCL")));
+              AllOf(HasSubstr("peer access between all GPUs, or NCCL"),
+                    HasSubstr("; quick, lean and 2 more: needs"), HasSubstr("; nccl: needs NCCL")));
 }
 
 TEST(Choose, DeterministicWithNothingLeftSaysWhatWasLeftOut) {
@@ -231,9 +232,9 @@ TEST(Choose, DeterministicWithNothingLeftSaysWhatWasLeftOut) {
   const auto plan = choose(request, topology, TuningTable::empty(), kTestRows);
   ASSERT_FALSE(plan.is_ok());
   EXPECT_EQ(plan.status().code(), StatusCode::kUnsupported);
-  EXPECT_THAT(plan.status().message(),
-              AllOf(HasSubstr("quick: needs peer access"), HasSubstr("nccl: reduces in the order"),
-                    Not(HasSubstr("or NCCL, and there is neither"))));
+  EXPECT_THAT(plan.status().message(), AllOf(HasSubstr("quick, lean and 2 more: needs peer access"),
+                                             HasSubstr("nccl: reduces in the order"),
+                                             Not(HasSubstr("or NCCL, and there is neither"))));
 }
 
 TEST(Choose, DisabledTakesNcclOrSaysSo) {
@@ -466,6 +467,19 @@ TEST(Choose, WithTheRealRows) {
   ASSERT_TRUE(plan.is_ok()) << plan.status().to_string();
   EXPECT_TRUE(find_algorithm(Collective::kAllReduce, plan->algorithm).is_ok());
   EXPECT_GT(plan->blocks, 0);
+}
+
+TEST(Reasons, GroupAlgorithmsThatHaveTheSame) {
+  Reasons reasons;
+  reasons.add("one_shot", "needs peers");
+  reasons.add("nccl", "needs NCCL");
+  reasons.add("two_shot", "needs peers");
+  EXPECT_EQ(reasons.lines(),
+            (std::vector<std::string>{"one_shot, two_shot: needs peers", "nccl: needs NCCL"}));
+  reasons.add("ring", "needs peers");
+  EXPECT_EQ(reasons.lines().front(), "one_shot, two_shot, ring: needs peers");
+  reasons.add("push", "needs peers");
+  EXPECT_EQ(reasons.lines().front(), "one_shot, two_shot and 2 more: needs peers");
 }
 
 }  // namespace

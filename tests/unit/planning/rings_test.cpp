@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <fstream>
 #include <map>
 
@@ -223,6 +224,31 @@ TEST(Rings, ExplainSaysWhichIsMeantAndWhy) {
               ContainsRegex("_BYTES=-2: [0-9.]+ us one way, [0-9.]+ both ways, by the model\n"));
   c.topology.compute = 100;
   EXPECT_THAT(c.explained(MiB), HasSubstr("_BYTES=-2: both ways up to 16M\n"));
+}
+
+// Whatever else is faster there: of the two rings alone.
+TEST(Rings, BetweenNodesTheSettingMeansTheSame) {
+  constexpr std::string_view kNetworkOne = "all_reduce/network_ring";
+  constexpr std::string_view kNetworkBoth = "all_reduce/network_ring_bidirectional";
+  RingCase c;
+  const std::array<Algorithm, 2> rings = {c.row(kNetworkOne), c.row(kNetworkBoth)};
+  c.rows = rings;
+  c.topology = {.ranks = 4, .network = true, .node_of = {0, 1, 2, 3}};
+  c.limit = kSizeNever;
+  EXPECT_EQ(c.chosen(1024), kNetworkOne);
+  c.limit = kSizeAlways;
+  EXPECT_EQ(c.chosen(GiB), kNetworkBoth);
+  c.limit = MiB;
+  EXPECT_EQ(c.chosen(MiB), kNetworkBoth) << "inclusive";
+  EXPECT_EQ(c.chosen(MiB + 2), kNetworkOne);
+  c.limit = kSizeAutomatic;
+  const std::size_t most = bidirectional_network_bytes_of(c.topology);
+  ASSERT_GT(most, 0u);
+  EXPECT_EQ(c.chosen(most), kNetworkBoth);
+  EXPECT_EQ(c.chosen(most + 2), kNetworkOne);
+  c.topology.ranks = 2;
+  c.topology.node_of = {0, 1};
+  EXPECT_EQ(c.chosen(1024), kNetworkOne) << "two ranks are neighbours both ways";
 }
 
 // A collective with one ring has nothing to decide, and a row that is no ring neither.
