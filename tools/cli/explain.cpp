@@ -4,11 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/knobs.hpp"
 #include "base/try.hpp"
 #include "drivers/cuda.hpp"
 #include "drivers/nccl.hpp"
+#include "drivers/network.hpp"
 #include "drivers/nvml.hpp"
 #include "executors/peer/layout.hpp"
 #include "exit_code.hpp"
@@ -24,6 +26,35 @@ namespace tutti::cli {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;  // as tables have
+
+// What was asked of several machines: "2x8" is 2 nodes of 8 ranks; "8" leaves nodes to the setting.
+struct Shape {
+  int nodes = 0;  // 0: not given
+  int ranks = 0;  // of all nodes together
+};
+
+Result<Shape> parse_shape(std::string_view text) {
+  const std::size_t times = text.find('x');
+  Shape shape;
+  if (times == std::string_view::npos || times == 0 || times + 1 == text.size()) {
+    TUTTI_ASSIGN(shape.ranks, parse_int("--ranks", text, {1, kMostRanks}));
+    return shape;
+  }
+  TUTTI_ASSIGN(shape.nodes, parse_int("--ranks", text.substr(0, times), {1, kMostRanks}));
+  TUTTI_ASSIGN(const int each,
+               parse_int("--ranks", text.substr(times + 1), {1, kMostRanks / shape.nodes}));
+  shape.ranks = shape.nodes * each;
+  return shape;
+}
+
+std::vector<int> nodes_of(const Shape& shape) {
+  if (shape.nodes == 1) return {};
+  std::vector<int> node_of;
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    node_of.push_back(rank / (shape.ranks / shape.nodes));
+  }
+  return node_of;
+}
 
 // What the driver says of the first `ranks` GPUs.
 std::vector<PairReach> pairs_apart(const Machine& machine, int ranks) {
@@ -58,7 +89,31 @@ Result<std::vector<int>> nodes_by_setting(int ranks) {
   return number_nodes(keys);
 }
 
-Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine, int nccl) {
+// Sets ranks, and which of them are on one node; `gpus`: those of this machine, if it is meant.
+Status read_ranks(const ExplainArguments& a, std::optional<int> gpus, Topology& topology) {
+  Shape shape{.ranks = gpus.value_or(2)};
+  if (!a.ranks.empty()) {
+    TUTTI_ASSIGN(shape, parse_shape(a.ranks));
+  }
+  if (gpus && (shape.nodes > 1 || shape.ranks > *gpus)) {
+    return wrong(
+        fmt::format("--ranks {}: there are {} GPUs here; --gpu \"{}\" asks about a larger machine",
+                    a.ranks, *gpus, topology.gpu));
+  }
+  topology.ranks = topology.processes = shape.ranks;
+  topology.one_process = shape.ranks == 1;
+  if (shape.nodes == 0) {
+    TUTTI_ASSIGN(topology.node_of, nodes_by_setting(shape.ranks));
+  } else {
+    topology.node_of = nodes_of(shape);
+    topology.hosts = shape.nodes;
+  }
+  return Status::ok();
+}
+
+Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine,
+                               const Libraries& libraries) {
+  const int nccl = libraries.nccl;
   Backend backend = Backend::kAuto;
   if (!a.backend.empty()) {
     TUTTI_ASSIGN(backend, parse_backend(a.backend));
@@ -86,22 +141,10 @@ Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine
                 .nccl_version = nccl};
   }
   const bool here = a.gpu.empty() && topology.backend == Backend::kCuda;
-  topology.ranks = here ? gpus : 2;
-  if (!a.ranks.empty()) {
-    TUTTI_ASSIGN(topology.ranks, parse_int("--ranks", a.ranks, {1, kMostRanks}));
-  }
-  if (here && topology.ranks > gpus) {
-    return wrong(
-        fmt::format("--ranks {}: there are {} GPUs here; --gpu \"{}\" asks about a larger "
-                    "machine",
-                    topology.ranks, gpus, topology.gpu));
-  }
+  TUTTI_TRY(read_ranks(a, here ? std::optional(gpus) : std::nullopt, topology));
   topology.within_nodes = peer_ways(topology.backend);
   if (here) topology.limited = pairs_apart(machine, topology.ranks);
-  TUTTI_ASSIGN(topology.node_of, nodes_by_setting(topology.ranks));
-  topology.network = topology.nodes() > 1;
-  topology.processes = topology.ranks;
-  topology.one_process = topology.ranks == 1;
+  topology.network = topology.nodes() > 1 && (!a.gpu.empty() || libraries.network.is_ok());
   return topology;
 }
 
@@ -123,6 +166,12 @@ std::string note_without_gpu(const ExplainArguments& a, const Selection& selecti
       "There is no GPU here ({}): this is the answer for the host backend. For a GPU: "
       "`tutti explain {} --gpu h200 --ranks 8`; --gpu list lists the known ones.",
       machine.why_no_gpu, to_string(selection.request.collective));
+}
+
+// Why the algorithms of the network cannot run here, though ranks are on several nodes.
+std::string note_without_network(const Selection& selection, const Status& network) {
+  if (selection.topology.nodes() == 1 || selection.topology.network) return {};
+  return fmt::format("There is no network between nodes here: {}", network.message());
 }
 
 // A version that is only assumed is left out.
@@ -184,10 +233,11 @@ Status read_size(const ExplainArguments& a, Request& request) {
 
 }  // namespace
 
-Result<Selection> read_question(const ExplainArguments& a, const Machine& machine, int nccl) {
+Result<Selection> read_question(const ExplainArguments& a, const Machine& machine,
+                                const Libraries& libraries) {
   Selection selection;
   TUTTI_ASSIGN(selection.request.collective, parse_collective(a.collective));
-  TUTTI_ASSIGN(selection.topology, read_topology(a, machine, nccl));
+  TUTTI_ASSIGN(selection.topology, read_topology(a, machine, libraries));
   Request& request = selection.request;
   const bool cuda = selection.topology.backend == Backend::kCuda;
   TUTTI_ASSIGN(request.dtype, parse_data_type(!a.dtype.empty() ? a.dtype : cuda ? "bf16" : "fp32"));
@@ -199,6 +249,10 @@ Result<Selection> read_question(const ExplainArguments& a, const Machine& machin
   if (!a.buffers.empty() && a.buffers != "symmetric" && a.buffers != "plain") {
     return wrong(fmt::format("unknown --buffers '{}'; known are symmetric, plain", a.buffers));
   }
+  if (a.buffers == "symmetric" && selection.topology.nodes() > 1) {
+    return wrong(fmt::format("--buffers symmetric: ranks on {} nodes have no symmetric memory",
+                             selection.topology.nodes()));
+  }
   if (!a.mode.empty() && a.mode != "eager" && a.mode != "graph") {
     return wrong(fmt::format("unknown --mode '{}'; known are eager, graph", a.mode));
   }
@@ -206,7 +260,7 @@ Result<Selection> read_question(const ExplainArguments& a, const Machine& machin
     TUTTI_ASSIGN(request.sm_budget, parse_int("--sm-budget", a.sm_budget, {0}));
   }
   const Layout layout = layout_from(Knobs::process(), cuda);
-  request.symmetric = a.buffers != "plain";
+  request.symmetric = a.buffers != "plain" && selection.topology.nodes() == 1;
   request.capturing = a.mode == "graph";
   request.staging_bytes = request.capturing ? layout.capture_staging_bytes : layout.staging_bytes;
   request.packet_bytes = layout.packet_room(request.capturing ? 1 : 0);
@@ -236,13 +290,16 @@ int run_explain(const ExplainArguments& arguments) {
   }
   const Machine machine = discover_machine(real_cuda(), real_nvml());
   NcclDriver* const nccl = real_nccl();
-  const auto selection =
-      read_question(arguments, machine, nccl == nullptr ? 0 : nccl->version_number());
+  const Libraries libraries{.nccl = nccl == nullptr ? 0 : nccl->version_number(),
+                            .network = real_network()->usable()};
+  const auto selection = read_question(arguments, machine, libraries);
   if (!selection.is_ok()) {
     tell_line(stderr, "tutti explain: {}", selection.status().message());
     return kUsage;
   }
-  const std::string note = note_without_gpu(arguments, *selection, machine);
+  std::string note = note_without_gpu(arguments, *selection, machine);
+  const std::string lack = note_without_network(*selection, libraries.network);
+  if (!lack.empty()) note += (note.empty() ? "" : "\n") + lack;
   if (arguments.json) {
     tell(stdout, "{}", print_json(*selection, *table, note));
   } else {

@@ -21,11 +21,16 @@ struct Selection {
   Topology topology;
 };
 
-// What is asked, of this `machine` or of the one that --gpu names: all its GPUs reach each other,
-// and NCCL is there and new enough for everything. `nccl`: the version that this machine has, 22809
-// for 2.28.9; 0: none.
+// What this machine has.
+struct Libraries {
+  int nccl = 0;         // its version, 22809 for 2.28.9; 0: none
+  Status network = {};  // whether messages can be sent to other nodes, or why not
+};
+
+// What is asked, of this `machine` or of the one that --gpu names: all its GPUs reach each other
+// within a node, NCCL is there and new enough for everything, and there is a network between nodes.
 Result<Selection> read_question(const ExplainArguments& arguments, const Machine& machine,
-                                int nccl);
+                                const Libraries& libraries);
 
 int run_explain(const ExplainArguments& arguments);
 

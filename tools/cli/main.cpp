@@ -247,7 +247,7 @@ void add_explain(CLI::App& app, AllExplainArguments& all, Answer& answer) {
   add_explained_pipelines(explain, all.pipelines, answer);
   add_explained_call(explain, a);
   explain.option_defaults()->group("Machine");
-  explain.add_option("--ranks", a.ranks, "Number of ranks")
+  explain.add_option("--ranks", a.ranks, "Number of ranks; 2x8: on 2 nodes, 8 on each")
       ->type_name("N")
       ->default_str("all GPUs; 2 on the host and with --gpu");
   add_backend(explain, a.backend);

@@ -40,7 +40,7 @@ ExplainArguments asking() {
 }
 
 TEST(Explain, AsksAboutThisMachineByDefault) {
-  const auto question = read_question(asking(), gpus(4), kNccl);
+  const auto question = read_question(asking(), gpus(4), {.nccl = kNccl});
   ASSERT_TRUE(question.is_ok()) << question.status().to_string();
   EXPECT_EQ(question->topology.backend, Backend::kCuda);
   EXPECT_EQ(question->topology.ranks, 4);
@@ -51,7 +51,7 @@ TEST(Explain, AsksAboutThisMachineByDefault) {
 }
 
 TEST(Explain, UsesTheHostWhereThereIsNoGpu) {
-  const auto question = read_question(asking(), no_gpus(), 0);
+  const auto question = read_question(asking(), no_gpus(), {});
   ASSERT_TRUE(question.is_ok());
   EXPECT_EQ(question->topology.backend, Backend::kHost);
   EXPECT_EQ(question->request.dtype, DataType::kFloat32);
@@ -60,11 +60,13 @@ TEST(Explain, UsesTheHostWhereThereIsNoGpu) {
 TEST(Explain, SeesAPairThatDoesNotReachEachOther) {
   Machine machine = gpus(4);
   machine.peer_access[3][1] = false;
-  EXPECT_EQ(read_question(asking(), machine, kNccl)->topology.pair_without(Reach::kPeerMemory),
-            std::pair(3, 1));
+  EXPECT_EQ(
+      read_question(asking(), machine, {.nccl = kNccl})->topology.pair_without(Reach::kPeerMemory),
+      std::pair(3, 1));
   ExplainArguments arguments = asking();
   arguments.ranks = "3";  // without GPU 3
-  EXPECT_TRUE(read_question(arguments, machine, kNccl)->topology.all_reach(Reach::kPeerMemory));
+  EXPECT_TRUE(
+      read_question(arguments, machine, {.nccl = kNccl})->topology.all_reach(Reach::kPeerMemory));
 }
 
 TEST(Explain, AsksAboutAMachineThatIsDescribed) {
@@ -73,7 +75,7 @@ TEST(Explain, AsksAboutAMachineThatIsDescribed) {
   arguments.ranks = "8";
   arguments.bytes = "1K";
   arguments.buffers = "plain";
-  const auto question = read_question(arguments, no_gpus(), 0);
+  const auto question = read_question(arguments, no_gpus(), {});
   ASSERT_TRUE(question.is_ok());
   EXPECT_EQ(question->topology.gpu, "NVIDIA B200");
   EXPECT_EQ(question->topology.compute, 100);
@@ -82,22 +84,49 @@ TEST(Explain, AsksAboutAMachineThatIsDescribed) {
   EXPECT_FALSE(question->request.symmetric);
 }
 
+TEST(Explain, AsksAboutSeveralNodes) {
+  ExplainArguments arguments = asking();
+  arguments.gpu = "h100";
+  arguments.ranks = "2x8";
+  const auto question = read_question(arguments, no_gpus(), {});
+  ASSERT_TRUE(question.is_ok()) << question.status().to_string();
+  const Topology& topology = question->topology;
+  EXPECT_EQ(topology.ranks, 16);
+  EXPECT_EQ(topology.nodes(), 2);
+  EXPECT_EQ(topology.node(7), 0);
+  EXPECT_EQ(topology.node(8), 1);
+  EXPECT_TRUE(topology.network) << "a machine that is described has all";
+  EXPECT_FALSE(question->request.symmetric) << "no memory is, between nodes";
+  arguments.ranks = "1x8";
+  EXPECT_EQ(read_question(arguments, no_gpus(), {})->topology.nodes(), 1);
+}
+
+TEST(Explain, HasANetworkOnlyWhereThisMachineHas) {
+  ExplainArguments arguments = asking();
+  arguments.ranks = "3x1";
+  EXPECT_TRUE(read_question(arguments, no_gpus(), {})->topology.network);
+  const Status none(StatusCode::kUnavailable, "no UCX");
+  EXPECT_FALSE(read_question(arguments, no_gpus(), {.network = none})->topology.network);
+  arguments.ranks = "3";
+  EXPECT_FALSE(read_question(arguments, no_gpus(), {})->topology.network) << "on one node";
+}
+
 TEST(Explain, KnowsHowMuchGoesThroughStagingAtOnce) {
   ExplainArguments arguments = asking();
-  EXPECT_EQ(read_question(arguments, gpus(4), kNccl)->request.staging_bytes, 8u << 20);
+  EXPECT_EQ(read_question(arguments, gpus(4), {.nccl = kNccl})->request.staging_bytes, 8u << 20);
   arguments.mode = "graph";
-  const auto question = read_question(arguments, gpus(4), kNccl);
+  const auto question = read_question(arguments, gpus(4), {.nccl = kNccl});
   EXPECT_TRUE(question->request.capturing);
   EXPECT_EQ(question->request.staging_bytes, 16u << 10);
 }
 
 TEST(Explain, LimitsSmsOnlyWhereItIsTold) {
   ExplainArguments arguments = asking();
-  EXPECT_EQ(read_question(arguments, gpus(4), kNccl)->request.sm_budget, std::nullopt);
+  EXPECT_EQ(read_question(arguments, gpus(4), {.nccl = kNccl})->request.sm_budget, std::nullopt);
   arguments.sm_budget = "0";
-  EXPECT_EQ(read_question(arguments, gpus(4), kNccl)->request.sm_budget, 0);
+  EXPECT_EQ(read_question(arguments, gpus(4), {.nccl = kNccl})->request.sm_budget, 0);
   arguments.sm_budget = "16";
-  EXPECT_EQ(read_question(arguments, gpus(4), kNccl)->request.sm_budget, 16);
+  EXPECT_EQ(read_question(arguments, gpus(4), {.nccl = kNccl})->request.sm_budget, 16);
 }
 
 struct BadQuestion {
@@ -113,7 +142,7 @@ class RefusedQuestion : public testing::TestWithParam<BadQuestion> {};
 TEST_P(RefusedQuestion, SaysWhy) {
   ExplainArguments arguments = asking();
   arguments.*GetParam().field = GetParam().value;
-  const auto question = read_question(arguments, gpus(2), kNccl);
+  const auto question = read_question(arguments, gpus(2), {.nccl = kNccl});
   ASSERT_FALSE(question.is_ok());
   EXPECT_THAT(question.status().message(), HasSubstr(GetParam().text));
 }
@@ -122,6 +151,8 @@ const BadQuestion kBadQuestions[] = {
     {"collective", &ExplainArguments::collective, "all", "unknown collective 'all'"},
     {"ranks", &ExplainArguments::ranks, "0", "not between 1 and"},
     {"ranks_text", &ExplainArguments::ranks, "8x", "'8x'"},
+    {"no_node", &ExplainArguments::ranks, "0x8", "not between 1 and"},
+    {"more_nodes_than_this_one", &ExplainArguments::ranks, "2x1", "there are 2 GPUs here"},
     {"more_ranks_than_gpus", &ExplainArguments::ranks, "3", "there are 2 GPUs here"},
     {"bytes", &ExplainArguments::bytes, "much", "'much' is not a size"},
     {"dtype", &ExplainArguments::dtype, "fp12", "did you mean 'fp32'? Known are fp64"},
@@ -165,7 +196,7 @@ TEST(KnownGpus, AreThoseOfShippedTablesAtLeast) {
 TEST(Explain, NeedsAGpuForCuda) {
   ExplainArguments arguments = asking();
   arguments.backend = "cuda";
-  EXPECT_THAT(read_question(arguments, no_gpus(), kNccl).status().message(),
+  EXPECT_THAT(read_question(arguments, no_gpus(), {.nccl = kNccl}).status().message(),
               HasSubstr("there is no GPU here (none)"));
 }
 
