@@ -71,6 +71,10 @@ Result<HostRanks> parse_host(std::string_view text) {
   }
   TUTTI_ASSIGN(const Place place,
                parse_place(at == std::string_view::npos ? text : text.substr(at + 1), text));
+  if (place.address.find_first_not_of("0123456789") == std::string_view::npos) {
+    return wrong(fmt::format("'{}' names no host, but a number: a:4,b:4 gives two hosts 4 ranks",
+                             place.address));
+  }
   HostRanks host{.login = at == std::string_view::npos ? std::string(place.address)
                                                        : fmt::format("{}@{}", user, place.address),
                  .address = std::string(place.address)};
