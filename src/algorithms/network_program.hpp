@@ -1,13 +1,14 @@
-// What a rank does in an operation over a network, as a value: which range goes to whom, what is
-// done with what comes, and what waits for what. An algorithm of the network executor is a function
-// that makes this program of a shape; ranks compute it alike, so nothing is negotiated.
+// What a rank does in an operation over a network, as a value: which range it sends to which rank,
+// what it does with the data that arrives, and which step waits for which. An algorithm of the
+// network executor is a function that makes this program of a shape; ranks compute it alike, so
+// nothing is negotiated.
 //
-// A step treats a range of the vector. The executor cuts ranges into chunks; a chunk of a step
-// waits for those chunks of the steps in `after` that it overlaps, never for whole steps. So what
-// came is sent on chunk by chunk, in any algorithm. A step without elements waits for all of the
+// A step works on a range of the vector. The executor cuts ranges into chunks; a chunk of a step
+// waits for those chunks of the steps in `after` that it overlaps, never for whole steps. So every
+// algorithm passes data on chunk by chunk. A step without elements waits for all of the
 // steps in `after`, and is waited for by all chunks of later ones.
 //
-// The k-th send of rank a to rank b meets the k-th receive of b from a. Both treat ranges of one
+// The k-th send of rank a to rank b meets the k-th receive of b from a. Both have ranges of one
 // length, which need not lie at the same place.
 #pragma once
 
@@ -24,8 +25,9 @@ struct NetworkShape {
   int rank = 0, ranks = 2;
   int root = 0;  // where the collective has one; of send_recv: who sends
   int to = -1;   // of send_recv: who receives. Only these two ranks run a program
-  // Of collectives that have a piece for each rank: what is treated of every piece; piece j begins
-  // at j x stride in the larger buffer. Else all that is treated, and no stride.
+  // If the collective has a piece for each rank: the elements of each piece that the program moves;
+  // piece j begins at j x stride in the larger buffer. Otherwise the elements of the whole vector;
+  // stride is 0.
   std::size_t count = 0;
   std::size_t stride = 0;
   std::size_t unit = 1;               // shares and chunks begin at multiples of it: 16 bytes, or so
@@ -59,7 +61,7 @@ struct NetworkStep {
   // type of the elements.
   bool whole = false;
   // Earlier steps of this rank, by index. A send is done when its payload may be changed, so a step
-  // that overwrites what was sent names it here.
+  // that overwrites the payload of a send names that send here.
   std::vector<int> after = {};
 };
 

@@ -70,7 +70,7 @@ class NetworkSteps {
                 .after = std::move(after)});
   }
 
-  // Scratch for `slots` x `elements`, behind what was asked for before. Where it begins.
+  // Scratch for `slots` x `elements`, after all that was taken before. Returns where it begins.
   std::size_t take_scratch(int slots, std::size_t elements) {
     const std::size_t first = program_.scratch;
     program_.scratch += static_cast<std::size_t>(slots) * elements;

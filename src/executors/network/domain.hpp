@@ -41,7 +41,7 @@ class NetworkDomain {
   std::uint64_t& begun(int peer) { return begun_[index(peer, begun_)]; }
   std::uint64_t& told(int peer) { return told_[index(peer, told_)]; }
 
-  // What came for operations that this rank has not begun.
+  // Messages that arrived for operations that this rank has not begun yet, by sequence number.
   struct Early {
     std::vector<RunningOperation::Held> held;
     std::map<int, std::size_t> bytes;  // by peer

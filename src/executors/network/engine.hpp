@@ -1,6 +1,6 @@
-// Runs programs over a wire: which messages may be sent, what is done with those that come, when an
-// operation has ended, and when it is late. No thread, no lock, no clock of its own: who owns it
-// calls progress(). Tests drive it with a fake wire.
+// Runs programs over a wire. It decides which messages may be sent, handles those that arrive, and
+// knows when an operation has ended or is late. It has no thread, lock or clock: its owner
+// (progress.hpp) calls progress(). Tests drive it with a fake wire.
 //
 // Flow control. The payload of an operation that a peer has not begun waits in memory there, so not
 // much may be sent unasked: kUnaskedBytes of each operation to each peer, and nothing of an

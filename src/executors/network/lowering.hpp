@@ -1,4 +1,4 @@
-// What the network engine runs for a planned operation.
+// From a planned operation to the operations that the network engine runs.
 #pragma once
 
 #include <span>

@@ -1,6 +1,7 @@
-// Who calls a NetworkEngine, which knows no threads: whoever waits for an operation, so that no
-// other thread has to be woken, and else a thread of its own, since other ranks' operations need
-// this rank's sends and signs of life. That thread sleeps while nothing happens.
+// Decides which thread calls a NetworkEngine, which knows no threads. A thread that waits for an
+// operation calls it itself, so that no other thread has to be woken. Otherwise a thread that
+// belongs to this object does, since other ranks' operations need this rank's sends and signs of
+// life. It sleeps while nothing happens.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// Rules of the network engine that a test may leave out, to see that their absence is found.
+// Rules of the network engine that a test may leave out, to see that it finds an error then. Each
+// comment says what the engine does without the rule.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// One operation while it runs: its open partitions, which of their chunks are done, and what is
-// done with a chunk. What goes over the wire, and when, is decided by the engine.
+// One operation while it runs: its open partitions, which of their chunks are done, and how a chunk
+// is executed. The engine decides what goes over the wire, and when.
 #pragma once
 
 #include <array>
@@ -27,12 +27,13 @@ struct NetworkScratch {
 
 class RunningOperation {
  public:
+  // The operation's numbers: the ticket by which this rank asks for it, and what messages call it.
   struct Place {
     std::uint64_t ticket = 0;
-    std::size_t domain = 0;      // of the engine's
+    std::size_t domain = 0;      // index among the engine's
     std::uint64_t sequence = 0;  // within the domain
   };
-  // What came before its partition was open.
+  // A message that arrived before its partition was open.
   struct Held {
     NetworkMessage message;
     Bytes payload;
