@@ -67,6 +67,7 @@ BenchMachine bench_machine() {
   if (Knobs::process().source(kTimeout) != KnobSource::kDefault) {
     machine.timeout = Knobs::process().milliseconds(kTimeout);
   }
+  machine.takes_ranks_apart = Knobs::process().text("TUTTI_TOPOLOGY") != "system";
   machine.records = Knobs::process().flag("TUTTI_RECORDER");
   machine.launch = launch_of_this_process();
   return machine;

@@ -39,7 +39,7 @@ TEST_F(TuneOptionsTest, AllGpusByDefault) {
   ASSERT_TRUE(options.is_ok()) << options.status().to_string();
   EXPECT_THAT(options->bench.ranks, ElementsAre(2, 3, 4, 5, 6, 7, 8));
   EXPECT_EQ(options->bench.mode, Mode::kGraph);
-  EXPECT_EQ(options->bench.buffers, BufferKind::kSymmetric);
+  EXPECT_EQ(options->bench.wanted_buffers(), BufferKind::kSymmetric);
   EXPECT_THAT(options->bench.algorithms, testing::Contains("nccl"));
 }
 

@@ -32,6 +32,7 @@ Status run_one(const BenchOptions& options, const GroupWork& work, int ranks, Ou
                                                         .work = work.work},
                                                        {on_progress, on_size}));
   note_skipped(ranks, group.skipped, outcome);
+  note_buffers(ranks, group.measurements.front(), outcome);
   outcome.traced.push_back(group.operations);
   outcome.complete = note_end(ranks, group.end, outcome);
   return rows_match;

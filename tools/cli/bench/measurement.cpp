@@ -25,12 +25,12 @@ json to_value(const std::optional<std::uint64_t>& wrong) {
 }
 
 json to_value(const Measurement& m) {
-  return {{"kind", "measurement"},        {"size", m.size},
-          {"algorithm", m.algorithm},     {"in_place", m.in_place},
-          {"chosen", m.chosen},           {"last", m.last},
-          {"plan", to_value(m.plan)},     {"samples_us", m.samples_us},
-          {"unstaged_us", m.unstaged_us}, {"wrong", to_value(m.wrong)},
-          {"first_wrong", m.first_wrong}};
+  return {{"kind", "measurement"},      {"size", m.size},
+          {"algorithm", m.algorithm},   {"in_place", m.in_place},
+          {"chosen", m.chosen},         {"last", m.last},
+          {"plain", m.plain},           {"plan", to_value(m.plan)},
+          {"samples_us", m.samples_us}, {"unstaged_us", m.unstaged_us},
+          {"wrong", to_value(m.wrong)}, {"first_wrong", m.first_wrong}};
 }
 
 json to_value(const OverlapMeasurement& m) {
@@ -150,6 +150,7 @@ Measurement measurement_from(const json& value) {
   value.at("in_place").get_to(m.in_place);
   value.at("chosen").get_to(m.chosen);
   value.at("last").get_to(m.last);
+  value.at("plain").get_to(m.plain);
   m.plan = plan_from(value.at("plan"));
   value.at("samples_us").get_to(m.samples_us);
   value.at("unstaged_us").get_to(m.unstaged_us);

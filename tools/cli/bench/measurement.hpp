@@ -23,6 +23,7 @@ struct Measurement {
   bool in_place = false;
   bool chosen = false;  // what auto takes here
   bool last = false;    // no other follows of this size and placement
+  bool plain = false;   // the buffers, since the group has no symmetric memory
   Plan plan;
   std::vector<double> samples_us = {};
   // The same on symmetric buffers, sample by sample between the others; empty where nothing is

@@ -148,7 +148,9 @@ std::vector<std::string> usable_algorithms(const BenchOptions& options,
   std::vector<std::string> names;
   for (const Algorithm& row : rows_of(options.collective)) {
     if ((row.needs & kNeedsMulticast) != 0 && !(cuda && machine.multicast)) continue;
-    if (is_for_other_machines(row, options) || row.splits_rows != options.split_rows) continue;
+    if (row.splits_rows != options.split_rows) continue;
+    const bool on_one_node = options.launcher.empty() && !machine.takes_ranks_apart;
+    if (on_one_node && (row.needs & kNeedsNetwork) != 0) continue;
     if ((cuda ? row.max_ranks_cuda : row.max_ranks_host) > 0) names.emplace_back(row.name());
   }
   return names;
@@ -219,7 +221,9 @@ Status check_names(BenchOptions& options, const BenchArguments& arguments) {
     TUTTI_ASSIGN(options.op, parse_op(arguments.op));
   }
   TUTTI_TRY(choose_name(options.mode, kModes, "--mode", arguments.mode));
-  TUTTI_TRY(choose_name(options.buffers, kBufferKinds, "--buffers", arguments.buffers));
+  if (!arguments.buffers.empty()) {
+    TUTTI_TRY(choose_name(options.buffers.emplace(), kBufferKinds, "--buffers", arguments.buffers));
+  }
   TUTTI_TRY(choose_name(options.cache, kCaches, "--cache", arguments.cache));
   if (!arguments.check.empty()) {
     TUTTI_ASSIGN(options.check, parse_switch("--check", arguments.check));
@@ -426,7 +430,7 @@ std::vector<std::string> to_arguments(const BenchOptions& options) {
   words.insert(words.begin(), std::string(to_string(options.collective)));
   add(words, "--op", to_string(options.op));
   if (options.sm_budget) add(words, "--sm-budget", *options.sm_budget);
-  add(words, "--buffers", to_string(options.buffers));
+  if (options.buffers) add(words, "--buffers", to_string(*options.buffers));
   add(words, "--mode", to_string(options.mode));
   add(words, "--graph-operations", options.graph_operations);
   if (options.root > 0) add(words, "--root", options.root);

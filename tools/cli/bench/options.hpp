@@ -73,7 +73,9 @@ struct BenchOptions {
   OpKind op = OpKind::kSum;
   std::vector<std::string> algorithms;  // names without the collective, or kAutoName
   std::optional<int> sm_budget = {};    // as in CallOptions
-  BufferKind buffers = BufferKind::kSymmetric;
+  // Empty: symmetric, or plain where the group has no symmetric memory, as between nodes.
+  std::optional<BufferKind> buffers = {};
+  BufferKind wanted_buffers() const { return buffers.value_or(BufferKind::kSymmetric); }
   Mode mode = Mode::kEager;
   int graph_operations = 10;
   bool chained = false, in_place = false;
@@ -104,6 +106,7 @@ struct BenchMachine {
   std::chrono::milliseconds timeout{10000};  // where --timeout-ms is not given
   bool records = true;                       // what the ranks do: TUTTI_RECORDER
   bool multicast = false;                    // this build and all GPUs have it, and may use it
+  bool takes_ranks_apart = false;            // TUTTI_TOPOLOGY makes several nodes of it
   // What a launcher's variables say of this process. kUnavailable: no launcher started it.
   Result<LaunchEnvironment> launch = Status(StatusCode::kUnavailable, "no launcher");
 };

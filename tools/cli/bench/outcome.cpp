@@ -5,14 +5,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 #include "base/printable.hpp"
 #include "base/try.hpp"
 #include "commit.hpp"
 #include "machine.hpp"
 #include "output_file.hpp"
+#include "planning/reasons.hpp"
 #include "tell.hpp"
 #include "tutti/version.hpp"
 
@@ -99,9 +102,17 @@ std::string in_options_of_the_command(std::string failure) {
 }  // namespace
 
 void note_skipped(int ranks, const std::vector<Skipped>& skipped, Outcome& outcome) {
-  for (const Skipped& each : skipped) {
-    outcome.notes.push_back(fmt::format("{} ranks: {}: {}", ranks, each.algorithm, each.why));
+  Reasons reasons;
+  for (const Skipped& each : skipped) reasons.add(each.algorithm, each.why);
+  for (const std::string& line : reasons.lines()) {
+    outcome.notes.push_back(fmt::format("{} ranks: {}", ranks, line));
   }
+}
+
+void note_buffers(int ranks, const std::vector<Measurement>& measured, Outcome& outcome) {
+  if (std::ranges::none_of(measured, &Measurement::plain)) return;
+  outcome.notes.push_back(
+      fmt::format("{} ranks: buffers are plain, since this group has no symmetric memory", ranks));
 }
 
 void note_failure(int ranks, const std::string& failure, Outcome& outcome) {
@@ -129,6 +140,8 @@ int run_campaign(const BenchOptions& options, const std::string& command_line,
   Outcome outcome;
   if (!options.speaks) {  // another rank of the launch does
     measure(outcome);
+    // A launcher ends all ranks once one has failed, and the one that speaks may not have spoken.
+    if (outcome.exit_code == kFailure) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     return outcome.exit_code;
   }
   // A reader of the rows that has seen enough does not keep the file from being written.

@@ -27,7 +27,10 @@ struct Outcome {
   bool complete = false;  // every group ended as it should; results may still be wrong
 };
 
+// Algorithms with the same reason in one line.
 void note_skipped(int ranks, const std::vector<Skipped>& skipped, Outcome& outcome);
+// That buffers are plain, where the command did not ask for that.
+void note_buffers(int ranks, const std::vector<Measurement>& measured, Outcome& outcome);
 // Whether the group ended as it should; if not, that is noted.
 bool note_end(int ranks, const Supervision& end, Outcome& outcome);
 void note_failure(int ranks, const std::string& failure, Outcome& outcome);

@@ -17,29 +17,30 @@ auto identity_of(const Measurement& m) { return std::tie(m.size, m.algorithm, m.
 Row describe(const Measurement& m, const BenchOptions& options, int ranks) {
   const bool graph = options.mode == Mode::kGraph;
   const std::size_t bytes = options.message_bytes(m.size, ranks);
-  return {.collective = std::string(to_string(options.collective)),
-          .algorithm = m.algorithm,
-          .backend = std::string(to_string(options.backend)),
-          .ranks = ranks,
-          .dtype = std::string(to_string(options.dtype)),
-          .op = std::string(reduces(options.collective) ? to_string(options.op) : kNoOp),
-          .bytes = bytes,
-          .count = bytes / size_of(options.dtype),
-          .hidden = options.hidden,
-          .root = options.root,
-          .in_place = m.in_place,
-          .buffers = std::string(to_string(options.buffers)),
-          .mode = std::string(to_string(options.mode)),
-          .graph_operations = graph ? options.graph_operations : 0,
-          .chained = options.chained,
-          .cache = std::string(to_string(options.cache)),
-          .launch = std::string(to_string(options.launch)),
-          .blocks = m.plan.blocks,
-          .threads = m.plan.threads,
-          .chunk_bytes = m.plan.chunk_bytes,
-          .wrong = m.wrong,
-          .chosen = m.chosen,
-          .emulated = m.plan.emulated};
+  return {
+      .collective = std::string(to_string(options.collective)),
+      .algorithm = m.algorithm,
+      .backend = std::string(to_string(options.backend)),
+      .ranks = ranks,
+      .dtype = std::string(to_string(options.dtype)),
+      .op = std::string(reduces(options.collective) ? to_string(options.op) : kNoOp),
+      .bytes = bytes,
+      .count = bytes / size_of(options.dtype),
+      .hidden = options.hidden,
+      .root = options.root,
+      .in_place = m.in_place,
+      .buffers = std::string(to_string(m.plain ? BufferKind::kPlain : options.wanted_buffers())),
+      .mode = std::string(to_string(options.mode)),
+      .graph_operations = graph ? options.graph_operations : 0,
+      .chained = options.chained,
+      .cache = std::string(to_string(options.cache)),
+      .launch = std::string(to_string(options.launch)),
+      .blocks = m.plan.blocks,
+      .threads = m.plan.threads,
+      .chunk_bytes = m.plan.chunk_bytes,
+      .wrong = m.wrong,
+      .chosen = m.chosen,
+      .emulated = m.plan.emulated};
 }
 
 Result<Row> row_of(const std::vector<const Measurement*>& ranks, const BenchOptions& options) {

@@ -12,6 +12,17 @@
 #include "group/communicator_impl.hpp"
 
 namespace tutti::cli {
+namespace {
+
+// Without the algorithm's name, so that equal reasons have equal texts.
+std::string reason_of(const Status& status) {
+  constexpr std::string_view kLead = "was requested, but cannot run: ";
+  std::string text = status.to_string();
+  const auto at = text.find(kLead);
+  return at == std::string::npos ? text : text.substr(at + kLead.size());
+}
+
+}  // namespace
 
 unsigned RunnableRows::needs_of(std::string_view algorithm) const {
   const auto row = find_algorithm(options_.collective, algorithm);
@@ -31,7 +42,7 @@ Status RunnableRows::open() {
 }
 
 Status RunnableRows::open_windows(unsigned needs) {
-  if (options_.buffers != BufferKind::kSymmetric) {
+  if (options_.wanted_buffers() != BufferKind::kSymmetric) {
     return {StatusCode::kUnsupported,
             "NCCL's windows hold what the communicator allocated: --buffers symmetric"};
   }
@@ -68,7 +79,7 @@ Result<std::optional<Plan>> RunnableRows::plan_or_skip(const Communicator::Query
   const std::string algorithm(query.algorithm);
   if (std::count(skipped_.begin(), skipped_.end(), algorithm) == 0) {
     skipped_.push_back(algorithm);
-    TUTTI_TRY(report_(Skipped{algorithm, plan.status().to_string()}));
+    TUTTI_TRY(report_(Skipped{algorithm, reason_of(plan.status())}));
   }
   return std::optional<Plan>();
 }

@@ -8,6 +8,7 @@
 #include "algorithms/catalogue.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
+#include "group/communicator_impl.hpp"
 
 namespace tutti::cli {
 
@@ -20,6 +21,20 @@ int Sampler::slots(std::size_t largest) const {
       std::clamp<std::size_t>(enough, 1, static_cast<std::size_t>(options_.operations())));
 }
 
+Result<BufferKind> Sampler::choose_buffers() {
+  CommunicatorImpl& group = communicator_.impl();
+  const BufferKind wanted = options_.wanted_buffers();
+  if (group.heap() != nullptr || wanted == BufferKind::kPlain) return wanted;
+  if (options_.buffers) {
+    return Status(StatusCode::kUnavailable,
+                  fmt::format("--buffers {}: there is no symmetric memory: {}; --buffers plain "
+                              "needs none",
+                              to_string(wanted), group.why_no_heap()));
+  }
+  lacks_symmetric_ = true;
+  return BufferKind::kPlain;
+}
+
 Status Sampler::open() {
   TUTTI_TRY(rows_.open());
   const bool cuda = communicator_.backend() == Backend::kCuda;
@@ -30,18 +45,16 @@ Status Sampler::open() {
                           ? sides_of(options_.collective, message, 0, communicator_.size())
                           : sides(message);
   const std::size_t largest = std::max(whole.input, whole.output);
-  Arena::Shape shape{.kind = options_.buffers,
+  TUTTI_ASSIGN(const BufferKind buffers, choose_buffers());
+  Arena::Shape shape{.kind = buffers,
                      .slot_bytes = largest,
                      .inputs = slots(largest),
                      .outputs = options_.chained ? 2 : slots(largest)};
   TUTTI_ASSIGN(arena_, Arena::make(communicator_, *engine_, shape));
-  if (!arena_.zero_copy()) {
+  // Where no memory is symmetric nothing is staged either.
+  if (!arena_.zero_copy() && communicator_.impl().heap() != nullptr) {
     shape.kind = BufferKind::kSymmetric;
-    auto symmetric = Arena::make(communicator_, *engine_, shape);
-    // Between nodes nothing is staged either.
-    if (symmetric.status().code() != StatusCode::kUnavailable) {
-      TUTTI_ASSIGN(symmetric_, std::move(symmetric));
-    }
+    TUTTI_ASSIGN(symmetric_, Arena::make(communicator_, *engine_, shape));
   }
   return Status::ok();
 }

@@ -51,6 +51,9 @@ class Sampler {
   // Collective. Makes what all sizes need.
   Status open();
 
+  // Once open: whether buffers are plain though the command did not ask for that.
+  bool lacks_symmetric() const { return lacks_symmetric_; }
+
   // Begins a size; trials are of the size that was begun last. Inputs are to be filled then.
   void begin(std::size_t bytes, bool in_place);
   // Those that were asked for and can run at this size.
@@ -70,6 +73,8 @@ class Sampler {
   Status sample_checked(Trial& trial);
 
  private:
+  // kUnavailable: the command names buffers that this group cannot have.
+  Result<BufferKind> choose_buffers();
   int slots(std::size_t largest) const;
   Communicator::Query query(std::string_view algorithm) const;
   // What an operation reads and writes, in bytes, for a message of so many.
@@ -100,6 +105,7 @@ class Sampler {
   const Reporter& report_;
   RunnableRows rows_;
   std::unique_ptr<Engine> engine_;
+  bool lacks_symmetric_ = false;
   Arena arena_, symmetric_;  // the second only where the first is staged
   std::vector<std::byte> host_;
   Pattern pattern_;

@@ -53,6 +53,7 @@ Result<std::vector<Entry>> RankBench::choose_entries(std::size_t size, bool in_p
                                        .algorithm = row.algorithm,
                                        .in_place = in_place,
                                        .chosen = row.chosen,
+                                       .plain = sampler_.lacks_symmetric(),
                                        .plan = row.plan},
                        .trial = nullptr});
   }

@@ -30,6 +30,12 @@ class RankTuner : public Track {
     if (communicator_.impl().topology().gpu == "mixed") {
       return {StatusCode::kUnsupported, "a table is of one kind of GPU, and these differ"};
     }
+    if (const int nodes = communicator_.impl().topology().nodes(); nodes > 1) {
+      return {StatusCode::kUnsupported,
+              fmt::format("a table is of the ranks of one node, and these are on {} nodes; between "
+                          "nodes `tutti bench --algorithms all` measures, and TUTTI_TUNE chooses",
+                          nodes)};
+    }
     TUTTI_TRY(sampler_.open());
     for (size_ = 0; size_ < options_.bench.bytes.size(); ++size_) TUTTI_TRY(tune());
     return Status::ok();

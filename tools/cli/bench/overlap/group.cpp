@@ -59,7 +59,7 @@ Row describe(const OverlapMeasurement& m, const OverlapOptions& options, int ran
           .bytes = bytes,
           .count = bytes / size_of(bench.dtype),
           .in_place = bench.in_place && gathers(m.phase),
-          .buffers = std::string(to_string(bench.buffers)),
+          .buffers = std::string(to_string(bench.wanted_buffers())),
           .mode = std::string(to_string(bench.mode)),
           .cache = std::string(to_string(bench.cache)),
           .launch = std::string(to_string(bench.launch)),

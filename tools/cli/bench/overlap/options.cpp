@@ -187,7 +187,7 @@ std::vector<std::string> to_arguments(const OverlapOptions& options) {
   add(words, "--pause", options.pause_ms);
   if (options.clocks) words.emplace_back("--clocks");
   if (options.bench.in_place) words.emplace_back("--in-place");
-  add(words, "--buffers", to_string(options.bench.buffers));
+  if (options.bench.buffers) add(words, "--buffers", to_string(*options.bench.buffers));
   add(words, "--iterations", options.bench.iterations);
   add(words, "--warmup", options.bench.warmup);
   add(words, "--check", options.bench.check ? "on" : "off");

@@ -99,7 +99,7 @@ Status RankOverlap::open_operands() {
   const std::size_t part = options_.part_bytes(communicator_.size());
   const std::size_t whole = part * static_cast<std::size_t>(communicator_.size());
   TUTTI_ASSIGN(arena_, Arena::make(communicator_, *memory_,
-                                   {.kind = options_.bench.buffers, .slot_bytes = whole}));
+                                   {.kind = options_.bench.wanted_buffers(), .slot_bytes = whole}));
   Operands::Places places{.part = arena_.input(0, part).data(),
                           .gathered = arena_.output(0, whole).data()};
   const Operands::Setting setting{.matmul = options_.matmul,

@@ -28,9 +28,9 @@ std::string placed(const std::string& text, const TextColumn& column) {
 }
 
 std::vector<std::string> names_of(const Group& group, const std::vector<std::string>& asked) {
-  std::vector<std::string> names = asked;
-  std::erase(names, kAutoName);
-  for (std::string& name : algorithms_of(group)) {
+  std::vector<std::string> measured = algorithms_of(group), names = asked;
+  std::erase_if(names, [&](const auto& name) { return std::ranges::count(measured, name) == 0; });
+  for (std::string& name : measured) {
     if (std::ranges::count(names, name) == 0) names.push_back(std::move(name));
   }
   return names;

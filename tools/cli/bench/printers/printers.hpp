@@ -95,11 +95,11 @@ Table table_of(const Group& group, const std::vector<const Row*>& beside,
 
 // The first lines of a table: by what, where and when.
 std::string print_environment(const Record& record);
-// `asked`: algorithms that have columns, measured or not.
+// `asked`: algorithms in the order of their columns.
 std::string print_table(const Record& record, const std::vector<std::string>& asked = {},
                         const Look& look = {});
 // One algorithm per column, in as many tables as it takes for lines to fit: a column for each of
-// `asked`, measured or not, then for what else was measured.
+// `asked` that was measured, then for what else was measured.
 std::string print_algorithms(const Group& group, const std::vector<std::string>& asked,
                              const Look& look);
 std::string print_markdown(const Record& record);

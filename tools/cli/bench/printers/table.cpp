@@ -16,15 +16,16 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::count(names, name) > 0;
 }
 
-// Of those that may be taken beside `first`: between nodes that are those of the network as well.
-std::size_t longest_name(std::string_view collective, std::string_view first) {
+// Of what runs where `first` ran: between nodes, or on one, whose algorithms have shorter names.
+std::size_t longest_name(const Row& first) {
   std::size_t longest = std::string_view("algorithm").size();
-  const auto parsed = parse_collective(collective);
+  const auto parsed = parse_collective(first.collective);
   if (!parsed.is_ok()) return longest;
-  const auto taken = find_algorithm(*parsed, first);
-  const bool crosses = taken.is_ok() && (*taken)->network != nullptr;
+  const auto shown = find_algorithm(*parsed, first.algorithm);
+  const bool between = shown.is_ok() && ((*shown)->needs & kNeedsNetwork) != 0;
   for (const Algorithm& row : rows_of(*parsed)) {
-    if (row.network == nullptr || crosses) longest = std::max(longest, row.name().size());
+    if (((row.needs & kNeedsNetwork) != 0) != between) continue;
+    longest = std::max(longest, row.name().size());
   }
   return longest;
 }
@@ -55,7 +56,7 @@ class Lines {
       : type_(std::max<std::size_t>(first.dtype.size(), 4) + 1),
         op_(first.op == kNoOp ? 0 : std::max<std::size_t>(first.op.size(), 5) + 1),
         root_(has_root_of(first) ? 5 : 0),
-        algorithm_(longest_name(first.collective, first.algorithm)),
+        algorithm_(longest_name(first)),
         with_nccl_(with_nccl) {}
 
   std::string heading(const Row& first) const {

@@ -68,7 +68,7 @@ Row describe_gathered(const GatherMatmulMeasurement& m, const GatherMatmulOption
       .op = std::string(kNoOp),
       .bytes = elements * size_of(setting.dtype),
       .count = extents.m * extents.n,
-      .buffers = std::string(to_string(bench.buffers)),
+      .buffers = std::string(to_string(bench.wanted_buffers())),
       .mode = std::string(to_string(Mode::kEager)),
       .cache = std::string(to_string(cuda ? Cache::kCold : Cache::kHot)),
       .launch = std::string(to_string(bench.launch)),
