@@ -30,8 +30,8 @@ using ::testing::HasSubstr;
 
 class ThreadNetworkDriver final : public NetworkDriver {
  public:
-  Status usable() override { return Status::ok(); }
-  Result<std::unique_ptr<tutti::Wire>> open() override { return network_.open(); }
+  Status usable(bool) override { return Status::ok(); }
+  Result<std::unique_ptr<tutti::Wire>> open(bool) override { return network_.open(); }
 
  private:
   ThreadNetwork network_;

@@ -54,8 +54,6 @@ Result<Place> parse_place(std::string_view text, std::string_view whole) {
     }
     if (place.address.empty()) return refuse("the name is empty");
     if (!is_name(place.address)) return refuse("a name has letters, digits, '-', '.' and '_'");
-    const bool is_number = place.address.find_first_not_of("0123456789") == std::string_view::npos;
-    if (is_number) return refuse("it is a number; --hosts takes names and ranks, as in a:4,b:4");
   }
   if (!text.empty()) place.number = text.substr(1);
   return place;
