@@ -9,17 +9,19 @@
 #include <mutex>
 #include <string>
 
+#include "drivers/network.hpp"
 #include "drivers/wire.hpp"
 
 namespace tutti::test {
 
+// `tutti::Wire`: tests have another Wire, of pipes (support/children.hpp).
 class ThreadNetwork {
  public:
   ThreadNetwork();
   ~ThreadNetwork();
 
   // Its address is told to nobody: who connects to it has got the address from the wire.
-  std::unique_ptr<tutti::Wire> open();  // children.hpp has another Wire
+  std::unique_ptr<tutti::Wire> open();
 
   // As if somebody who knows the address sent this.
   void inject(ByteView address, ByteView header, ByteView payload);
@@ -28,6 +30,16 @@ class ThreadNetwork {
 
  private:
   const std::shared_ptr<State> state_;
+};
+
+// For groups whose ranks are threads.
+class ThreadNetworkDriver : public NetworkDriver {
+ public:
+  Status usable(bool) override { return Status::ok(); }
+  Result<std::unique_ptr<tutti::Wire>> open(bool) override { return network_.open(); }
+
+ private:
+  ThreadNetwork network_;
 };
 
 }  // namespace tutti::test

@@ -71,16 +71,16 @@ Status NetworkExecutor::open() {
   if (!wired.is_ok()) return group_.fail(wired.status().with_context("wiring up the network"));
   log(LogLevel::kInfo, "network: {}", wired->wire->text());
   const RankNames names = bootstrap.names();
-  NetworkProgress::Setup setup{.wire = std::move(wired->wire),
-                               .group = {.id = wired->id,
-                                         .rank = bootstrap.rank(),
-                                         .ranks = bootstrap.size(),
-                                         .name = [names](int rank) { return names.of(rank); },
-                                         .has_left =
-                                             [this](int rank) { return group_.has_left(rank); }},
-                               .may_spin = has_cores(bootstrap),
-                               .staged = std::move(staging_),
-                               .failed = [this](const Status& cause) { fail(cause); }};
+  NetworkProgress::Setup setup{
+      .wire = std::move(wired->wire),
+      .group = {.id = wired->id,
+                .rank = bootstrap.rank(),
+                .ranks = bootstrap.size(),
+                .name = [names](int rank) { return names.of(rank); },
+                .has_left = [this](int rank) { return group_.has_left(rank); }},
+      .may_spin = has_cores(bootstrap),
+      .staged = std::move(staging_),
+      .failed = [this](const Status& cause) { fail(cause); }};
   StagedOperations* const staged = setup.staged.get();
   auto started = NetworkProgress::start(std::move(setup));
   if (!started.is_ok()) return group_.fail(started.status());

@@ -27,5 +27,6 @@ struct WholeTest {
 };
 std::span<const WholeTest> whole_tests();
 std::span<const WholeTest> settings_of_cuda();
+std::span<const WholeTest> staged_network();  // operations between nodes
 
 }  // namespace tutti::test
