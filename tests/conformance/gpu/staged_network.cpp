@@ -63,10 +63,10 @@ std::string staged_collectives(int ranks) {
       lane.expect_right({.count = count, .seed = ++seed});
       lane.expect_right({.count = count, .in_place = true, .seed = ++seed});
     }
-    const auto ranks = static_cast<std::size_t>(rank.size());
+    const auto pieces = static_cast<std::size_t>(rank.size());
     constexpr std::size_t kPiece = 300001;
     const OwnedStream stream(rank.device);
-    const OwnedMemory memory(rank.device, (ranks + 1) * kPiece + 1);
+    const OwnedMemory memory(rank.device, (pieces + 1) * kPiece + 1);
     std::byte* const output = memory.get() + kPiece + 1;
     require_ok(
         rank.device.cuda()->set_async(memory.get(), rank.number() + 1, kPiece, stream.get()));
@@ -77,7 +77,7 @@ std::string staged_collectives(int ranks) {
                                        .stream = stream.get()}));
     stream.wait();
     require_ok(rank.group.status());
-    std::vector<std::byte> seen(ranks * kPiece);
+    std::vector<std::byte> seen(pieces * kPiece);
     rank.device.read(seen.data(), output, seen.size());
     for (std::size_t k = 0; k < seen.size(); ++k) {
       require(seen[k] == static_cast<std::byte>(k / kPiece + 1), "all_gather has other bytes");
