@@ -31,7 +31,7 @@ class Nodes : public testing::Test {
 
 class NodesOverUcx : public Nodes {
   void SetUp() override {
-    if (const Status usable = real_network()->usable(); !usable.is_ok()) {
+    if (const Status usable = real_network()->usable(true); !usable.is_ok()) {
       GTEST_SKIP() << usable.message();
     }
   }

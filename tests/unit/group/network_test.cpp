@@ -28,15 +28,6 @@ using std::chrono::milliseconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class ThreadNetworkDriver final : public NetworkDriver {
- public:
-  Status usable(bool) override { return Status::ok(); }
-  Result<std::unique_ptr<tutti::Wire>> open(bool) override { return network_.open(); }
-
- private:
-  ThreadNetwork network_;
-};
-
 // body(communicator) on each rank, which is a node of its own.
 template <class Body>
 void on_nodes(int ranks, const Body& body, milliseconds timeout = kPatience) {
