@@ -138,8 +138,9 @@ bool FailureState::is_silent() const {
   return false;
 }
 
-Status FailureState::account(const std::string& whereabouts) const {
+Status FailureState::account(const std::string& whereabouts) {
   const std::lock_guard lock(mutex_);
+  if (was_told_of_mismatch_alone()) account_ = "this rank is at " + whereabouts;
   if (was_told_of_wait() || was_told_of_mismatch_alone())
     return {cause_.code(), fmt::format("{}: {}", whereabouts, cause_.message())};
   // Whoever hears this before the cause has the cause from it.

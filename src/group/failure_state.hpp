@@ -76,7 +76,7 @@ class FailureState {
   };
   bool account_due(Answers answers);
   // `whereabouts` is the answer to a wait.
-  Status account(const std::string& whereabouts) const;
+  Status account(const std::string& whereabouts);
 
   // The latest operation that was noted; its row is null where there is none.
   Operation latest() const;
@@ -133,7 +133,7 @@ class FailureState {
   std::condition_variable heard_;
   Status cause_;
   Source source_ = Source::kCaller;
-  std::string account_;         // what the peer runs that disagrees
+  std::string account_;         // what runs that disagrees: at the peer, or if it found that, here
   bool account_given_ = false;  // what this rank runs was told
   std::optional<Inquiry> inquiry_;
   std::map<int, std::string> left_;  // by rank: its last words
