@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <span>
 
+#include "conformance/nodes.hpp"
 #include "drivers/nccl.hpp"
 #include "faults/ending.hpp"
 #include "faults/misfortunes.hpp"
+#include "faults/network.hpp"
 #include "faults/random_scene.hpp"
 #include "faults/scene.hpp"
 #include "support/check.hpp"
@@ -28,6 +30,7 @@ struct Options {
   std::string filter;
   unsigned seed = 1;
   unsigned campaign = 0;
+  std::string topology;
   bool selection = false, list = false, control = false;
 };
 
@@ -89,6 +92,14 @@ std::vector<Fault> all_faults(const Options& options) {
   return faults;
 }
 
+std::vector<Fault> faults_of_network() {
+  std::vector<Fault> faults;
+  for (const NetworkFault& fault : network_faults()) {
+    faults.push_back({std::string(fault.name), fault.run});
+  }
+  return faults;
+}
+
 std::vector<Fault> random_faults(const Options& options) {
   const Backend backend = take(parse_backend(options.backend));
   std::vector<Fault> faults;
@@ -110,7 +121,9 @@ std::string control() {
 
 std::vector<Fault> faults_to_run(const Options& options) {
   if (options.control) return {{"control", control}};
-  std::vector<Fault> faults = options.campaign > 0 ? random_faults(options) : all_faults(options);
+  std::vector<Fault> faults = !options.topology.empty() ? faults_of_network()
+                              : options.campaign > 0    ? random_faults(options)
+                                                        : all_faults(options);
   std::erase_if(faults, [&](const Fault& fault) {
     return fault.name.find(options.filter) == std::string::npos;
   });
@@ -138,6 +151,12 @@ int run(const Options& options) {
         [&] { require(why_no_gpus(options.ranks).empty(), why_no_gpus(options.ranks)); },
         kPatience);
     if (!why.empty()) {
+      fmt::print("skipped: {}\n0 passed, 0 failed\n", why);
+      return kSkipped;
+    }
+  }
+  if (!options.topology.empty()) {
+    if (const std::string why = become_nodes(options.topology); !why.empty()) {
       fmt::print("skipped: {}\n0 passed, 0 failed\n", why);
       return kSkipped;
     }
@@ -171,6 +190,9 @@ int main(int argc, char** argv) {
   app.add_flag("--control", options.control, "that the campaign finds what it looks for");
   app.add_flag("--times", tutti::test::times_count,
                "errors must come in time as well: on a machine that has nothing else to do");
+  app.add_option("--topology", options.topology,
+                 "nolocal: instead, faults of ranks that are nodes, over the loopback interface "
+                 "unless TUTTI_SOCKET_IFNAME names another");
   app.add_flag("--list", options.list, "print the names and run nothing");
   CLI11_PARSE(app, argc, argv);
   try {
