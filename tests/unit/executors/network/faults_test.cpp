@@ -54,6 +54,29 @@ TEST(NetworkFaultTest, ARankThatHasDoneItsPartMayLeave) {
   EXPECT_EQ(world.failure(1).code(), StatusCode::kPeerFailed);
 }
 
+// Rank 0 has sent something to rank 1 alone, and leaves once that has come, or once nobody is there
+// any more.
+TEST(NetworkFaultTest, a_rank_that_leaves_waits_for_those_to_which_it_has_sent) {
+  for (const bool is_killed : {false, true}) {
+    World world(slow(3));
+    world.start_all({chain, 100});
+    world.run_for(milliseconds(7));
+    ASSERT_TRUE(world.engine(0).idle());
+    world.network().stop(2);
+    world.network().stop(1);
+    world.engine(0).say_goodbye();
+    world.run_for(milliseconds(100));
+    EXPECT_FALSE(world.engine(0).may_leave());
+    if (is_killed) {
+      world.network().kill(1);
+    } else {
+      world.network().resume(1);
+    }
+    world.run_for(milliseconds(20));
+    EXPECT_TRUE(world.engine(0).may_leave());
+  }
+}
+
 // Rank 0 waits for rank 2, which waits for rank 1, which is stopped: all name rank 1, and nobody
 // else.
 TEST(NetworkFaultTest, AStoppedRankIsNamedByAll) {
