@@ -27,6 +27,7 @@
 #include "base/try.hpp"
 #include "drivers/listening_sockets.hpp"
 #include "drivers/ucx_library.hpp"
+#include "drivers/ucx_settings.hpp"
 
 namespace tutti {
 namespace {
@@ -36,27 +37,6 @@ constexpr std::chrono::seconds kCloseLimit{2};
 // What transports read of the environment alone, in some versions: no call of theirs waits for a
 // connection.
 constexpr const char* kTransportSettings[] = {"UCX_TCP_CONN_NB=y"};
-
-std::string ucx_words(UcxStatus status) {
-  switch (status) {
-    case UcxStatus::kNoMemory:
-      return "out of memory";
-    case UcxStatus::kCanceled:
-      return "cancelled";
-    case UcxStatus::kConnectionReset:
-      return "connection reset";
-    case UcxStatus::kEndpointTimeout:
-      return "it does not answer";
-    default:
-      return fmt::format("status {}", static_cast<int>(status));
-  }
-}
-
-Status ucx_failure(std::string_view what, UcxStatus status) {
-  return {
-      status == UcxStatus::kNoMemory ? StatusCode::kResourceExhausted : StatusCode::kUnavailable,
-      fmt::format("UCX: {}: {}", what, ucx_words(status))};
-}
 
 class UcxWire final : public Wire {
  public:
@@ -88,6 +68,14 @@ class UcxWire final : public Wire {
     WireTicket ticket = 0;
     std::array<std::byte, kMostHeaderBytes> header;  // UCX reads it until the message was sent
   };
+  // What UCX calls with.
+  struct Arrived {
+    const void* header;
+    std::size_t header_bytes;
+    void* data;
+    std::size_t bytes;
+    const UcxArrival* how;
+  };
   // A message whose payload comes after its header.
   struct Receiving {
     UcxWire* wire = nullptr;
@@ -100,8 +88,6 @@ class UcxWire final : public Wire {
   // What UCX calls.
   static void on_sent(void* request, UcxStatus status, void* sending);
   static void on_lost(void* peer, UcxEndpoint endpoint, UcxStatus status);
-  static UcxStatus on_arrived(void* wire, const void* header, std::size_t header_bytes, void* data,
-                              std::size_t bytes, const UcxArrival* how);
   static void on_received(void* request, UcxStatus status, std::size_t bytes, void* receiving);
 
   Status make_context(const WireOptions& options);
@@ -111,6 +97,7 @@ class UcxWire final : public Wire {
   Sending* take_record();
   void lose(Peer& peer, UcxStatus why);
   void deliver(ByteView header, ByteView payload);
+  UcxStatus arrived(const Arrived& message);
   UcxStatus receive(ByteView header, void* descriptor, std::size_t bytes);
   bool report();
   void close_endpoint(Peer& peer);
@@ -143,36 +130,6 @@ class UcxWire final : public Wire {
 
 // --- opening
 // --------------------------------------------------------------------------------------
-
-// UCX's settings of one context: what the environment says has precedence.
-class UcxSettings {
- public:
-  explicit UcxSettings(const UcxCalls& ucx) : ucx_(ucx) {}
-  ~UcxSettings() {
-    if (config_ != nullptr) ucx_.config_release(config_);
-  }
-  UcxSettings(const UcxSettings&) = delete;
-  UcxSettings& operator=(const UcxSettings&) = delete;
-
-  Status read() {
-    const UcxStatus status = ucx_.config_read(nullptr, nullptr, &config_);
-    return status == UcxStatus::kOk ? Status() : ucx_failure("reading its settings", status);
-  }
-  static bool is_set(const std::string& name) {
-    return std::getenv(("UCX_" + name).c_str()) != nullptr;
-  }
-  Status set(const std::string& name, const std::string& value) {
-    if (is_set(name)) return {};
-    const UcxStatus status = ucx_.config_modify(config_, name.c_str(), value.c_str());
-    if (status == UcxStatus::kOk) return {};
-    return ucx_failure(fmt::format("UCX_{}={}", name, value), status);
-  }
-  UcxConfig get() const { return config_; }
-
- private:
-  const UcxCalls& ucx_;
-  UcxConfig config_ = nullptr;
-};
 
 Status UcxWire::make_context(const WireOptions& options) {
   UcxSettings settings(ucx_);
@@ -221,7 +178,9 @@ Status UcxWire::make_worker() {
   handler.field_mask = UcxHandlerParams::kAll;
   handler.id = kMessageId;
   handler.flags = UcxHandlerParams::kWholeMessages;
-  handler.arrived = &UcxWire::on_arrived;
+  handler.arrived = [](void* wire, auto... arguments) {
+    return static_cast<UcxWire*>(wire)->arrived({arguments...});
+  };
   handler.arg = this;
   status = ucx_.set_handler(worker_, &handler);
   return status == UcxStatus::kOk ? Status() : ucx_failure("setting a handler", status);
@@ -388,13 +347,12 @@ void UcxWire::deliver(ByteView header, ByteView payload) {
   if (!cancelled_ && handlers_.arrived) handlers_.arrived(header, payload);
 }
 
-// NOLINTNEXTLINE(readability-function-size): the signature is UCX's
-UcxStatus UcxWire::on_arrived(void* wire, const void* header, std::size_t header_bytes, void* data,
-                              std::size_t bytes, const UcxArrival* how) {
-  auto* self = static_cast<UcxWire*>(wire);
-  const ByteView head(static_cast<const std::byte*>(header), header_bytes);
-  if ((how->attributes & UcxArrival::kRendezvous) != 0) return self->receive(head, data, bytes);
-  self->deliver(head, ByteView(static_cast<const std::byte*>(data), bytes));
+UcxStatus UcxWire::arrived(const Arrived& message) {
+  const ByteView header(static_cast<const std::byte*>(message.header), message.header_bytes);
+  if ((message.how->attributes & UcxArrival::kRendezvous) != 0) {
+    return receive(header, message.data, message.bytes);
+  }
+  deliver(header, {static_cast<const std::byte*>(message.data), message.bytes});
   return UcxStatus::kOk;
 }
 
