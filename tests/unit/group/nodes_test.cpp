@@ -110,6 +110,7 @@ TEST(NodesTest, APairOnWhichDataIsLostIsKnown) {
 std::string with_topology(const char* setting, const std::function<void()>& test) {
   const auto run = [&] {
     ::setenv("TUTTI_TOPOLOGY", setting, 1);
+    ::setenv("TUTTI_UCX_LIBRARY", "/nonexistent/libucp.so.0", 1);  // no network either
     test();
   };
   return run_isolated(run, kPatience);
