@@ -290,8 +290,11 @@ int run_explain(const ExplainArguments& arguments) {
   }
   const Machine machine = discover_machine(real_cuda(), real_nvml());
   NcclDriver* const nccl = real_nccl();
+  // Nodes that TUTTI_TOPOLOGY makes are on this host.
+  const auto layout = parse_node_layout(Knobs::process().text("TUTTI_TOPOLOGY"));
+  const bool one_host = layout.is_ok() && layout->kind != NodeLayout::Kind::kSystem;
   const Libraries libraries{.nccl = nccl == nullptr ? 0 : nccl->version_number(),
-                            .network = real_network()->usable()};
+                            .network = real_network()->usable(one_host)};
   const auto selection = read_question(arguments, machine, libraries);
   if (!selection.is_ok()) {
     tell_line(stderr, "tutti explain: {}", selection.status().message());
