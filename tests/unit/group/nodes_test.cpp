@@ -39,7 +39,7 @@ TEST(NodesTest, ALargeGroupIsMadeAndItsPartsWork) {
     Communicator& world = groups[static_cast<std::size_t>(rank)];
     std::int64_t value = rank;
     expect_refusal(sum_of_ranks(world, value), StatusCode::kUnsupported,
-                   "one_shot: supports at most 16 ranks per node, and a node has 64");
+                   "supports at most 16 ranks per node, and a node has 64");
     EXPECT_TRUE(world.status().is_ok()) << "a refusal is no failure";
     Communicator part = std::move(*take(world.split(rank % kParts, rank)));
     EXPECT_EQ(part.size(), kMany / kParts);
