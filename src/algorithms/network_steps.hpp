@@ -112,6 +112,7 @@ inline std::size_t slot_of(const NetworkShape& shape, int rank) {
 inline std::vector<NetworkPlace> in_rank_order(const NetworkShape& shape, std::size_t first,
                                                std::size_t slot, NetworkPlace own) {
   std::vector<NetworkPlace> places;
+  places.reserve(static_cast<std::size_t>(shape.ranks));
   for (int rank = 0; rank < shape.ranks; ++rank) {
     places.push_back(rank == shape.rank ? own : scratch_at(first + slot * slot_of(shape, rank)));
   }

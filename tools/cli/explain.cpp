@@ -50,6 +50,7 @@ Result<Shape> parse_shape(std::string_view text) {
 std::vector<int> nodes_of(const Shape& shape) {
   if (shape.nodes == 1) return {};
   std::vector<int> node_of;
+  node_of.reserve(static_cast<std::size_t>(shape.ranks));
   for (int rank = 0; rank < shape.ranks; ++rank) {
     node_of.push_back(rank / (shape.ranks / shape.nodes));
   }
