@@ -38,7 +38,8 @@ struct AllReduceNetworkDirect {
   }
 
   static Crossing crossing(int ranks, int nodes) {
-    return {2 + 2 * messages_to_all(ranks), leaving_node(two_shot_wire(ranks), ranks, nodes)};
+    const double wire = (ranks > 2 ? kMeetAtAPort : 1) * two_shot_wire(ranks);
+    return {2 + 2 * messages_to_all(ranks), leaving_node(wire, ranks, nodes)};
   }
 
   static constexpr Algorithm kAlgorithm{

@@ -66,7 +66,8 @@ struct AllReduceNetworkDoubling {
   static Crossing crossing(int ranks, int nodes) {
     const double rounds = doubling_rounds(Places(ranks).places), twice = Places(ranks).shared > 0;
     // Partners of the first rounds may be on one node; of all, as many are as if they were random.
-    return {rounds + 2 * twice, leaving_node(rounds + twice, ranks, nodes)};
+    const double wire = kExchangeWhole * (rounds + twice);
+    return {rounds + 2 * twice, leaving_node(wire, ranks, nodes)};
   }
 
   static constexpr Algorithm kAlgorithm{.id = "all_reduce/network_doubling",

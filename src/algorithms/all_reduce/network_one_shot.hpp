@@ -28,7 +28,8 @@ struct AllReduceNetworkOneShot {
   }
 
   static Crossing crossing(int ranks, int nodes) {
-    return {1 + messages_to_all(ranks), leaving_node(one_shot_wire(ranks), ranks, nodes)};
+    const double wire = kExchangeWhole * one_shot_wire(ranks);
+    return {1 + messages_to_all(ranks), leaving_node(wire, ranks, nodes)};
   }
 
   static constexpr Algorithm kAlgorithm{.id = "all_reduce/network_one_shot",

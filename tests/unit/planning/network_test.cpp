@@ -84,7 +84,10 @@ TEST(NetworkPlanning, IsTakenByItselfBetweenNodesAlone) {
 TEST(NetworkPlanning, SmallMessagesTakeFewHopsAndLargeOnesFewBytes) {
   EXPECT_EQ(chosen_by_itself(hosts_of(8, 1), 1024), "all_reduce/network_one_shot");
   EXPECT_EQ(chosen_by_itself(hosts_of(64, 1), 1024), "all_reduce/network_doubling");
-  EXPECT_EQ(chosen_by_itself(hosts_of(8, 1), MiB), "all_reduce/network_direct");
+  EXPECT_EQ(chosen_by_itself(hosts_of(8, 1), 64 * KiB), "all_reduce/network_direct");
+  EXPECT_EQ(chosen_by_itself(hosts_of(8, 1), MiB), "all_reduce/network_ring_bidirectional");
+  EXPECT_EQ(chosen_by_itself(hosts_of(8, 1), 16 * MiB), "all_reduce/network_ring");
+  EXPECT_EQ(chosen_by_itself(hosts_of(2, 1), 16 * MiB), "all_reduce/network_ring");
   EXPECT_EQ(chosen_by_itself(hosts_of(8, 4), 256 * MiB), "all_reduce/hierarchical");
 }
 
