@@ -73,7 +73,8 @@ struct AllReduceHierarchical {
 
   static Crossing crossing(int ranks, int nodes) {
     if (nodes < 2) return {2, two_shot_wire(ranks)};
-    if (nodes == ranks) return {2.5 + 2.0 * (ranks - 1), two_shot_wire(ranks)};  // a ring's are less
+    // Of one rank each, nothing is added or gathered on a node: a plain ring is less.
+    if (nodes == ranks) return {2.5 + 2.0 * (ranks - 1), two_shot_wire(ranks)};
     return {2.5 + 2.0 * ring_steps(nodes, true).forward, two_shot_wire(nodes)};
   }
 
