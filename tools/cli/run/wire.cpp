@@ -102,9 +102,10 @@ bool is_rank(int rank) { return rank >= 0 && rank < kMostRanks; }
 
 bool is_valid(const StartRanks& m) {
   const RankPlace& first = m.first;
-  return is_rank(first.rank) && first.ranks <= kMostRanks && first.local_ranks > 0 &&
-         first.local_rank == 0 && first.local_ranks <= first.ranks - first.rank &&
-         is_port(first.port) && m.grace_seconds >= 0;
+  return is_rank(first.rank) && first.ranks > 0 && first.ranks <= kMostRanks &&
+         first.local_ranks > 0 && first.local_rank == 0 &&
+         first.local_ranks <= first.ranks - first.rank && is_port(first.port) &&
+         m.grace_seconds >= 0;
 }
 bool is_valid(const SignalRanks& m) {
   return m.number == SIGINT || m.number == SIGTERM || m.number == SIGKILL;
