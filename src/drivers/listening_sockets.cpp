@@ -3,16 +3,17 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <fmt/format.h>
 #include <linux/filter.h>
 
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "base/system_error.hpp"
@@ -27,15 +28,28 @@ int option_of(int fd, int option) {
   return ::getsockopt(fd, SOL_SOCKET, option, &value, &bytes) == 0 ? value : 0;
 }
 
+// By its name, "socket:[1234]": other threads may close the descriptor meanwhile, which is then not
+// touched. Nothing for what is no socket.
+std::optional<std::uint64_t> socket_inode(int fd) {
+  constexpr std::string_view kBegin = "socket:[";
+  std::error_code error;
+  const std::string name =
+      std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), error);
+  if (error || !name.starts_with(kBegin)) return {};
+  std::uint64_t inode = 0;
+  std::from_chars(name.data() + kBegin.size(), name.data() + name.size(), inode);
+  return inode;
+}
+
 std::optional<ListeningSocket> listening_at(int fd) {
-  struct stat file {};
-  if (::fstat(fd, &file) != 0 || !S_ISSOCK(file.st_mode)) return {};
+  const auto inode = socket_inode(fd);
+  if (!inode) return {};
   const int family = option_of(fd, SO_DOMAIN);
   if ((family != AF_INET && family != AF_INET6) || option_of(fd, SO_ACCEPTCONN) == 0) return {};
   sockaddr_storage name{};
   socklen_t bytes = sizeof name;
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &bytes) != 0) return {};
-  return ListeningSocket{fd, file.st_ino, SocketAddress::from_system(&name, bytes)};
+  return ListeningSocket{fd, *inode, SocketAddress::from_system(&name, bytes)};
 }
 
 // A filter that takes no packet, and that nothing can take off again.
