@@ -340,7 +340,8 @@ void live_in_pipeline(const GroupId& id, int rank, bool both, Wire& parent) {
   // Its own part waits behind this, for ever.
   if (rank == 1) cuda.add_gate(stream, std::make_shared<std::atomic<bool>>(false));
   if (rank == 0 || both) require_ok(all_gather_matmul(group, calls.call(1, stream), engine));
-  require(rank == 1 || !take(cuda.stream_finished(stream)), "rank 0 waits");
+  // The gate holds the answer of rank 1's stream, not its words: with both, they may have come.
+  require(rank == 1 || both || !take(cuda.stream_finished(stream)), "rank 0 waits");
   parent.say(rank == 0 ? "waits" : "ready");
   if (rank == 1) std::this_thread::sleep_for(kPatience);
   require_ok(cuda.synchronize(stream));
