@@ -87,6 +87,13 @@ PeerIdentity this_process() {
   return identity;
 }
 
+int ranks_of_host(const std::vector<PeerIdentity>& identities, int rank) {
+  const std::uint64_t here = identities[static_cast<std::size_t>(rank)].host_id;
+  return static_cast<int>(
+      std::count_if(identities.begin(), identities.end(),
+                    [here](const PeerIdentity& identity) { return identity.host_id == here; }));
+}
+
 bool all_can_meet(const std::vector<PeerIdentity>& identities) {
   const PeerIdentity& first = identities.front();
   return std::all_of(identities.begin(), identities.end(), [&](const PeerIdentity& identity) {

@@ -20,6 +20,9 @@ Result<Digest> random_digest();
 // The folder as the kernel knows it, whatever path leads there; 0 where there is none.
 std::uint64_t folder_id_of(const std::string& path);
 
+// How many ranks are on the host of this one, itself included.
+int ranks_of_host(const std::vector<PeerIdentity>& identities, int rank);
+
 // Whether UNIX connections can be made between all of them.
 bool all_can_meet(const std::vector<PeerIdentity>& identities);
 

@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
+#include "bootstrap/agree.hpp"
 #include "bootstrap/counted_bootstrap.hpp"
 #include "bootstrap/identity.hpp"
 #include "drivers/cuda.hpp"
@@ -311,14 +312,10 @@ Status CommunicatorImpl::agree_on_network() {
   const Status usable = drivers_.network == nullptr
                             ? Status(StatusCode::kUnavailable, "this process may use none")
                             : drivers_.network->usable(topology_.hosts == 1);
-  const ByteView mine = usable.is_ok() ? ByteView() : view_of(usable.message());
-  TUTTI_ASSIGN(const auto answers, bootstrap_->all_gather(mine, deadline()));
-  const auto without = std::ranges::find_if(answers, [](const Bytes& why) { return !why.empty(); });
-  topology_.network = without == answers.end();
-  if (topology_.network) return Status::ok();
-  topology_.why_no_network =
-      fmt::format("{}: {}", bootstrap_->names().of(static_cast<int>(without - answers.begin())),
-                  std::string(reinterpret_cast<const char*>(without->data()), without->size()));
+  const Status answer = tutti::agree(*bootstrap_, usable, deadline());
+  topology_.network = answer.is_ok();
+  if (answer.code() != StatusCode::kUnavailable) return answer;
+  topology_.why_no_network = answer.message();
   return Status::ok();
 }
 
@@ -345,19 +342,14 @@ void CommunicatorImpl::open_recorder() {
   const Knobs& knobs = Knobs::process();
   if (!knobs.flag("TUTTI_RECORDER")) return;
   const std::string folder = knobs.path("TUTTI_TRACE_DIR");
-  const auto& peers = bootstrap_->identities();
-  const std::uint64_t host_id = peers[static_cast<std::size_t>(rank())].host_id;
-  const auto ranks_here =
-      static_cast<int>(std::count_if(peers.begin(), peers.end(), [&](const PeerIdentity& peer) {
-        return peer.host_id == host_id;
-      }));
-  const RecordedRank mine{.group = group_,
-                          .rank = rank(),
-                          .ranks = size(),
-                          .ranks_here = ranks_here,
-                          .host_id = host_id,
-                          .backend = backend(),
-                          .device = device_};
+  const RecordedRank mine{
+      .group = group_,
+      .rank = rank(),
+      .ranks = size(),
+      .ranks_here = ranks_of_host(bootstrap_->identities(), rank()),
+      .host_id = bootstrap_->identities()[static_cast<std::size_t>(rank())].host_id,
+      .backend = backend(),
+      .device = device_};
   auto opened = FlightRecorder::open(mine, folder);
   if (!opened.is_ok() && !folder.empty()) {
     log_once(LogLevel::kWarn, fmt::format("TUTTI_TRACE_DIR: {}; nothing will be left there",
