@@ -102,6 +102,20 @@ inline Range piece_of(const NetworkShape& shape, int rank) {
   return {shape.stride * static_cast<std::size_t>(rank), shape.count};
 }
 
+// To each other rank its piece, which lies in the input, or from each its own, to the output.
+inline void send_pieces(NetworkSteps& steps, const NetworkShape& shape) {
+  for (const int peer : steps.others()) {
+    const Range piece = piece_of(shape, peer);
+    steps.send(peer, piece, input_at(piece.first));
+  }
+}
+inline void receive_pieces(NetworkSteps& steps, const NetworkShape& shape) {
+  for (const int peer : steps.others()) {
+    const Range piece = piece_of(shape, peer);
+    steps.receive(peer, piece, output_at(piece.first));
+  }
+}
+
 // A slot of scratch for each rank but this one, in the order of the ranks.
 inline std::size_t slot_of(const NetworkShape& shape, int rank) {
   return static_cast<std::size_t>(rank < shape.rank ? rank : rank - 1);

@@ -15,10 +15,7 @@ struct AllGatherNetworkDirect {
     NetworkSteps steps(shape);
     const Range own = piece_of(shape, shape.rank);
     for (const int peer : steps.others()) steps.send(peer, own, input_at(0));
-    for (const int peer : steps.others()) {
-      const Range piece = piece_of(shape, peer);
-      steps.receive(peer, piece, output_at(piece.first));
-    }
+    receive_pieces(steps, shape);
     steps.copy(own, input_at(0), output_at(own.first));
     return steps.take();
   }

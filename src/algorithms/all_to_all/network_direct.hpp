@@ -14,14 +14,8 @@ struct AllToAllNetworkDirect {
   static NetworkProgram program(const NetworkShape& shape) {
     NetworkSteps steps(shape);
     const Range own = piece_of(shape, shape.rank);
-    for (const int peer : steps.others()) {
-      const Range piece = piece_of(shape, peer);
-      steps.send(peer, piece, input_at(piece.first));
-    }
-    for (const int peer : steps.others()) {
-      const Range piece = piece_of(shape, peer);
-      steps.receive(peer, piece, output_at(piece.first));
-    }
+    send_pieces(steps, shape);
+    receive_pieces(steps, shape);
     steps.copy(own, input_at(own.first), output_at(own.first));
     return steps.take();
   }

@@ -18,10 +18,7 @@ struct GatherNetworkDirect {
       steps.send(shape.root, own, input_at(0));
       return steps.take();
     }
-    for (const int peer : steps.others()) {
-      const Range piece = piece_of(shape, peer);
-      steps.receive(peer, piece, output_at(piece.first));
-    }
+    receive_pieces(steps, shape);
     steps.copy(own, input_at(0), output_at(own.first));
     return steps.take();
   }

@@ -18,10 +18,7 @@ struct ReduceScatterNetworkDirect {
     const std::size_t slot = divided(shape.count, 1, shape.unit);
     const std::size_t slots = steps.take_scratch(shape.ranks - 1, slot);
     std::vector<int> came;
-    for (const int peer : steps.others()) {
-      const Range piece = piece_of(shape, peer);
-      steps.send(peer, piece, input_at(piece.first));
-    }
+    send_pieces(steps, shape);
     for (const int peer : steps.others()) {
       const NetworkPlace into = scratch_at(slots + slot * slot_of(shape, peer));
       came.push_back(steps.receive(peer, own, into));

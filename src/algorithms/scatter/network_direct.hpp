@@ -18,10 +18,7 @@ struct ScatterNetworkDirect {
       steps.receive(shape.root, own, output_at(0));
       return steps.take();
     }
-    for (const int peer : steps.others()) {
-      const Range piece = piece_of(shape, peer);
-      steps.send(peer, piece, input_at(piece.first));
-    }
+    send_pieces(steps, shape);
     steps.copy(own, input_at(own.first), output_at(0));
     return steps.take();
   }
