@@ -61,8 +61,7 @@ void NetworkEngine::Impl::arrived(ByteView header, ByteView payload) {
   something_came_ = true;
   life_.heard(parsed->from, now_);
   switch (parsed->kind) {
-    case NetworkMessage::Kind::kProof:
-      if (group_.proof) group_.proof(parsed->from, payload);
+    case NetworkMessage::Kind::kProof:  // was taken before there was an engine
       return;
     case NetworkMessage::Kind::kAlive:
       take_sign(*parsed);

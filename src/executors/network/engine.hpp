@@ -57,6 +57,7 @@ class NetworkEngine {
   static constexpr std::size_t kUnaskedBytes = 256 * 1024;
   static constexpr std::uint64_t kOperationsAhead = 16;
   static constexpr std::size_t kMostScratchBytes = 16 * 1024 * 1024;
+  static constexpr std::size_t kMostScratchInUse = 2 * kMostScratchBytes;  // of all operations
 
   // At most so much is posted to a peer and not sent yet, or one chunk: a cancel is quick.
   static constexpr std::size_t kPostedBytes = 1024 * 1024;
@@ -68,8 +69,6 @@ class NetworkEngine {
     std::uint64_t id = 0;
     int rank = 0, ranks = 1;
     std::function<std::string(int rank)> name;  // "rank 3 (host b)"
-    // What kProof messages of the group are given to; they mean nothing to the engine.
-    std::function<void(int from, ByteView proof)> proof = {};
     // Whether the rank has left the group in order. If given, it may still be told of a rank that
     // was lost: kLossGrace is waited for that, or for the group to fail for a better reason.
     std::function<bool(int rank)> has_left = {};

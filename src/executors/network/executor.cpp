@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
+#include "bootstrap/identity.hpp"
 #include "drivers/network.hpp"
 #include "executors/network/lowering.hpp"
 #include "executors/network/wire_up.hpp"
@@ -24,11 +25,7 @@ bool has_cores(Bootstrap& bootstrap) {
   cpu_set_t usable;
   CPU_ZERO(&usable);
   if (::sched_getaffinity(0, sizeof usable, &usable) != 0) return false;
-  const auto& ranks = bootstrap.identities();
-  const std::uint64_t here = ranks[static_cast<std::size_t>(bootstrap.rank())].host_id;
-  const auto ranks_here = std::count_if(
-      ranks.begin(), ranks.end(), [here](const PeerIdentity& r) { return r.host_id == here; });
-  return ranks_here <= CPU_COUNT(&usable);
+  return ranks_of_host(bootstrap.identities(), bootstrap.rank()) <= CPU_COUNT(&usable);
 }
 
 }  // namespace
@@ -111,13 +108,16 @@ void NetworkExecutor::fail(const Status& cause) {
   }
 }
 
+NetworkRanks NetworkExecutor::ranks() const {
+  const Topology& topology = group_.topology();
+  return {group_.bootstrap().rank(), topology.ranks, topology.node_of};
+}
+
 Result<Ticket> NetworkExecutor::enqueue(PlannedOperation& operation) {
   if (staged_ != nullptr) return enqueue_staged(operation);
-  const Topology& topology = group_.topology();
   const auto timeout = group_.timeout_of(operation.operation).value;
   Ticket ticket = 0;
-  for (NetworkOperation& lowered :
-       lower_to_network(operation, {group_.bootstrap().rank(), topology.ranks, topology.node_of})) {
+  for (NetworkOperation& lowered : lower_to_network(operation, ranks())) {
     ticket = progress_->add(std::move(lowered), timeout);
   }
   const std::lock_guard lock(mutex_);
@@ -127,14 +127,11 @@ Result<Ticket> NetworkExecutor::enqueue(PlannedOperation& operation) {
 
 // A part of it may have been enqueued where it fails, so the group fails, too.
 Result<Ticket> NetworkExecutor::enqueue_staged(const PlannedOperation& operation) {
-  const Topology& topology = group_.topology();
   const Stream stream = operation.call.stream;
-  StagedOperations::Work work{
-      .transfers = lower_to_staging(operation,
-                                    {group_.bootstrap().rank(), topology.ranks, topology.node_of}),
-      .timeout = group_.timeout_of(operation.operation).value,
-      .has_own_timeout = operation.call.options.timeout.count() > 0,
-      .text = to_string(operation.operation)};
+  StagedOperations::Work work{.transfers = lower_to_staging(operation, ranks()),
+                              .timeout = group_.timeout_of(operation.operation).value,
+                              .has_own_timeout = operation.call.options.timeout.count() > 0,
+                              .text = to_string(operation.operation)};
   TUTTI_TRY(group_.streams().enter(stream));
   const auto ticket = staged_->enqueue(std::move(work), stream);
   progress_->wake();

@@ -14,6 +14,7 @@
 namespace tutti {
 
 class NetworkDriver;
+struct NetworkRanks;
 
 class NetworkExecutor : public Executor {
  public:
@@ -41,6 +42,7 @@ class NetworkExecutor : public Executor {
   Status open();
   void fail(const Status& cause);
   Status make_staging();
+  NetworkRanks ranks() const;
   Result<Ticket> enqueue_staged(const PlannedOperation& operation);
 
   GroupServices& group_;

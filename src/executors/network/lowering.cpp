@@ -81,7 +81,7 @@ std::size_t chunk_bytes_of(const OperationPlan& plan, const NetworkOperation& op
   const std::size_t pieces = shape.stride > 0 ? static_cast<std::size_t>(shape.ranks) : 1;
   return network_cut({.bytes = shape.count * pieces * size_of(operation.dtype),
                       .ranks = shape.ranks,
-                      .staging_bytes = 2 * NetworkEngine::kMostScratchBytes,
+                      .staging_bytes = NetworkEngine::kMostScratchInUse,
                       .unit_bytes = kUnitBytes})
       .chunk_bytes;
 }

@@ -51,7 +51,7 @@ class WireUp {
   WireUp(Bootstrap& bootstrap, Wire& wire, ByteView offers)
       : bootstrap_(bootstrap),
         wire_(wire),
-        offers_(to_bytes(offers)),
+        offers_(sha256(offers)),
         proved_(static_cast<std::size_t>(bootstrap.size()), false) {
     proved_[static_cast<std::size_t>(bootstrap.rank())] = true;
     id_ = first_word(proof_of(-1, -1));
@@ -116,7 +116,7 @@ class WireUp {
   }
 
   Digest proof_of(int from, int to) const {
-    Bytes statement = offers_;
+    Bytes statement = to_bytes(view_of(offers_));
     for (const ByteView part : {view_of("network"), view_of(from), view_of(to)}) {
       statement.insert(statement.end(), part.begin(), part.end());
     }
@@ -125,7 +125,7 @@ class WireUp {
 
   Bootstrap& bootstrap_;
   Wire& wire_;
-  const Bytes offers_;  // of all ranks
+  const Digest offers_;  // of all ranks' offers
   std::vector<bool> proved_;
   std::vector<Digest> proofs_;
   std::uint64_t id_ = 0;
