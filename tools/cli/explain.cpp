@@ -12,6 +12,7 @@
 #include "drivers/nccl.hpp"
 #include "drivers/network.hpp"
 #include "drivers/nvml.hpp"
+#include "executors/network/engine.hpp"
 #include "executors/peer/layout.hpp"
 #include "exit_code.hpp"
 #include "known_gpus.hpp"
@@ -145,17 +146,19 @@ Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine
   TUTTI_TRY(read_ranks(a, here ? std::optional(gpus) : std::nullopt, topology));
   topology.within_nodes = peer_ways(topology.backend);
   if (here) topology.limited = pairs_apart(machine, topology.ranks);
-  topology.network = topology.nodes() > 1 && (!a.gpu.empty() || libraries.network.is_ok());
+  if (topology.nodes() == 1) return topology;
+  const Status network = a.gpu.empty() ? libraries.network(topology.hosts == 1) : Status::ok();
+  topology.network = network.is_ok();
+  topology.why_no_network = network.message();
   return topology;
 }
 
 // Of GPUs, hosts are taken to be joined by RDMA; of hosts alone, by TCP.
 std::string chunks_over_network(const Topology& topology) {
   const bool cuda = topology.backend == Backend::kCuda;
-  constexpr std::size_t kStaging = std::size_t{32} << 20;  // as the network's engine has
   return network_cut_table({.ranks = topology.ranks,
                             .kind = cuda ? NetworkKind::kRdma : NetworkKind::kTcp,
-                            .staging_bytes = kStaging});
+                            .staging_bytes = NetworkEngine::kMostScratchInUse});
 }
 
 // Nobody asked for the host, but there is no GPU: what to ask instead. Else empty.
@@ -170,9 +173,9 @@ std::string note_without_gpu(const ExplainArguments& a, const Selection& selecti
 }
 
 // Why the algorithms of the network cannot run here, though ranks are on several nodes.
-std::string note_without_network(const Selection& selection, const Status& network) {
-  if (selection.topology.nodes() == 1 || selection.topology.network) return {};
-  return fmt::format("There is no network between nodes here: {}", network.message());
+std::string note_without_network(const Topology& topology) {
+  if (topology.nodes() == 1 || topology.network) return {};
+  return fmt::format("There is no network between nodes here: {}", topology.why_no_network);
 }
 
 // A version that is only assumed is left out.
@@ -291,18 +294,16 @@ int run_explain(const ExplainArguments& arguments) {
   }
   const Machine machine = discover_machine(real_cuda(), real_nvml());
   NcclDriver* const nccl = real_nccl();
-  // Nodes that TUTTI_TOPOLOGY makes are on this host.
-  const auto layout = parse_node_layout(Knobs::process().text("TUTTI_TOPOLOGY"));
-  const bool one_host = layout.is_ok() && layout->kind != NodeLayout::Kind::kSystem;
-  const Libraries libraries{.nccl = nccl == nullptr ? 0 : nccl->version_number(),
-                            .network = real_network()->usable(one_host)};
+  const Libraries libraries{
+      .nccl = nccl == nullptr ? 0 : nccl->version_number(),
+      .network = [](bool one_host) { return real_network()->usable(one_host); }};
   const auto selection = read_question(arguments, machine, libraries);
   if (!selection.is_ok()) {
     tell_line(stderr, "tutti explain: {}", selection.status().message());
     return kUsage;
   }
   std::string note = note_without_gpu(arguments, *selection, machine);
-  const std::string lack = note_without_network(*selection, libraries.network);
+  const std::string lack = note_without_network(selection->topology);
   if (!lack.empty()) note += (note.empty() ? "" : "\n") + lack;
   if (arguments.json) {
     tell(stdout, "{}", print_json(*selection, *table, note));

@@ -1,6 +1,7 @@
 // `tutti explain`.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "planning/request.hpp"
@@ -23,8 +24,10 @@ struct Selection {
 
 // What this machine has.
 struct Libraries {
-  int nccl = 0;         // its version, 22809 for 2.28.9; 0: none
-  Status network = {};  // whether messages can be sent to other nodes, or why not
+  int nccl = 0;  // its version, 22809 for 2.28.9; 0: none
+  // Whether messages can be sent to other nodes, or why not. Asked only about several nodes, which
+  // may all be on one host: a library is loaded for it.
+  std::function<Status(bool one_host)> network = [](bool) { return Status::ok(); };
 };
 
 // What is asked, of this `machine` or of the one that --gpu names: all its GPUs reach each other

@@ -106,7 +106,8 @@ TEST(Explain, HasANetworkOnlyWhereThisMachineHas) {
   arguments.ranks = "3x1";
   EXPECT_TRUE(read_question(arguments, no_gpus(), {})->topology.network);
   const Status none(StatusCode::kUnavailable, "no UCX");
-  EXPECT_FALSE(read_question(arguments, no_gpus(), {.network = none})->topology.network);
+  EXPECT_FALSE(read_question(arguments, no_gpus(), {.network = [&](bool) { return none; }})
+                   ->topology.network);
   arguments.ranks = "3";
   EXPECT_FALSE(read_question(arguments, no_gpus(), {})->topology.network) << "on one node";
 }
