@@ -89,9 +89,14 @@ FailureRecord StreamWaits::record_of(const Pending& pending, Clock::time_point s
 std::optional<FailureRecord> StreamWaits::look_at(std::size_t number, std::uint64_t usual_ns,
                                                   std::uint32_t notices) {
   const Pending* const pending = current(number);
-  const int missing = pending == nullptr ? -1 : missing_rank(*pending);
-  if (missing < 0) return std::nullopt;
+  if (pending == nullptr) return std::nullopt;
   Watched& watched = streams_[number];
+  const int missing = missing_rank(*pending);
+  if (missing < 0) {
+    // It has ended. A rank that gives up later is not what the stream, which may be idle, waits for.
+    watched.pending.pop_front();
+    return std::nullopt;
+  }
   const Call& call = pending->call;
   const auto there = noted_operation(*on_host_[static_cast<std::size_t>(missing)], call.noted);
   if (there && *there != call.signature) {

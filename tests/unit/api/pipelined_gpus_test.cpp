@@ -204,6 +204,7 @@ TEST(PipelinedGpus, AMissingRankIsNamedAtTheDeadline) {
                                 "bf16, pipelined_ring, get, 4 streams: rank "),
                       HasSubstr("timeout 300 ms")));
   }
+  EXPECT_EQ(wait_for_failure(ranks.gpus.groups[2]).code(), StatusCode::kTimeout);
   EXPECT_EQ(ranks.run(2, ranks.calls(2, kind).call(1, ranks.streams[2])).code(),
             StatusCode::kTimeout);
 }

@@ -152,6 +152,17 @@ TEST_F(StreamWaitsTest, NobodyBelievesARankThatHasGivenUp) {
   EXPECT_EQ(waits_.waiting()->missing_rank, 1);
 }
 
+// The last wait of a stream stays in sight until the host has seen that it ended.
+TEST_F(StreamWaitsTest, AnIdleStreamDoesNotWaitForARankThatGivesUp) {
+  await(1, word(1));
+  signal(1, word(1));
+  EXPECT_TRUE(idle(stream_));
+  EXPECT_FALSE(waits_.look(kUsualNs, 0));
+  leave_peers(pages_, 1);
+  EXPECT_FALSE(waits_.waiting());
+  EXPECT_FALSE(waits_.look(0, 0));
+}
+
 // Whatever has been enqueued, and is enqueued after that. A peer's late signal does not matter: the
 // host repeats it.
 TEST_F(StreamWaitsTest, AReleaseEndsAllWaits) {
