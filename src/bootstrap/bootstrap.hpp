@@ -38,6 +38,8 @@ struct PeerIdentity {
   std::uint64_t folder_id = 0;
   // In clock ticks since the host's boot: tells apart two processes of one number. 0: unknown.
   std::uint64_t process_start = 0;
+  // What its host calls itself, for texts: cut, and ended by a zero.
+  std::array<char, 64> host = {};
 };
 
 // A failure as it is told to the group: who it is about, and rule 5's text.

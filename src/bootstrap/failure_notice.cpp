@@ -1,8 +1,5 @@
 #include "bootstrap/failure_notice.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cstdint>
 
 namespace tutti {
@@ -49,15 +46,5 @@ Result<std::string> decode_last_words(ByteView bytes) {
 }
 
 Status to_status(const GroupFailure& failure) { return {failure.code, failure.text}; }
-
-std::string rank_list(const std::vector<int>& ranks) {
-  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
-  std::string text = "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const char* separator = i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ";
-    text += fmt::format("{}{}", separator, ranks[i]);
-  }
-  return text;
-}
 
 }  // namespace tutti

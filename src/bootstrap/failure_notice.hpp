@@ -1,10 +1,8 @@
-// A failure, and a member's last words, as they travel between ranks; and how ranks are named in
-// texts.
+// A failure, and a member's last words, as they travel between ranks.
 #pragma once
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/bytes.hpp"
 #include "bootstrap/bootstrap.hpp"
@@ -21,8 +19,5 @@ Bytes encode_last_words(std::string_view last);
 Result<std::string> decode_last_words(ByteView bytes);
 
 Status to_status(const GroupFailure& failure);
-
-// "rank 3", "ranks 1, 2 and 5".
-std::string rank_list(const std::vector<int>& ranks);
 
 }  // namespace tutti

@@ -329,6 +329,7 @@ Result<std::unique_ptr<Bootstrap>> make_root_group(std::shared_ptr<Mesh> mesh, D
   const Status& status = gathered.status();
   if (!gathered.is_ok()) hello.announce_failure({-1, status.code(), status.message()});
   TUTTI_ASSIGN(const auto answers, std::move(gathered));
+  std::vector<std::string> hosts;
   for (std::size_t r = 0; r < answers.size(); ++r) {
     if (answers[r].size() != sizeof(PeerIdentity)) {
       return Status(StatusCode::kMismatch,
@@ -337,7 +338,10 @@ Result<std::unique_ptr<Bootstrap>> make_root_group(std::shared_ptr<Mesh> mesh, D
                                 r, answers[r].size(), sizeof(PeerIdentity)));
     }
     members.identities[r] = from_bytes<PeerIdentity>(answers[r]);
+    members.identities[r].host.back() = '\0';  // whatever has come, it is read as text
+    hosts.emplace_back(members.identities[r].host.data());
   }
+  members.names.set_hosts(std::move(hosts));
   members.group = kHelloGroup + 1;
   return std::unique_ptr<Bootstrap>(
       std::make_unique<GroupView>(std::move(mesh), std::move(members)));

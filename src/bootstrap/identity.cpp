@@ -79,6 +79,7 @@ PeerIdentity this_process() {
     identity.host_id = read_host_id();
     identity.folder_id = read_folder_id();
     identity.process_id = ::getpid();
+    host_name().copy(identity.host.data(), identity.host.size() - 1);
     identity.process_start = process_facts(::getpid()).value_or(ProcessFacts{}).start;
     // Without random bytes the process id must do: unique on one host, as long as it lives.
     identity.process_token =

@@ -274,7 +274,7 @@ Status UcxWire::connect(int peer, ByteView address) {
   const UcxStatus status = ucx_.ep_create(worker_, &params, &at->second.endpoint);
   if (status == UcxStatus::kOk) return {};
   peers_.erase(at);
-  return ucx_failure(fmt::format("rank {} cannot be reached over {}", peer, text_), status);
+  return ucx_failure("it cannot be reached over " + text_, status);
 }
 
 UcxWire::Sending* UcxWire::take_record() {

@@ -83,8 +83,8 @@ void NetworkEngine::Impl::check_deadlines(bool did) {
     first_deadline_ = std::min(first_deadline_, operation->what().deadline);
     if (operation->what().deadline > now_) continue;
     fail({StatusCode::kTimeout,
-          fmt::format("{}: rank {} {} until the deadline; {}", operation->what().text, group_.rank,
-                      waits_text(*operation), silence_text())});
+          fmt::format("{}: {} {} until the deadline; {}", operation->what().text,
+                      group_.name(group_.rank), waits_text(*operation), silence_text())});
     return;
   }
 }

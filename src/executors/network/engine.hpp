@@ -68,7 +68,7 @@ class NetworkEngine {
   struct Group {
     std::uint64_t id = 0;
     int rank = 0, ranks = 1;
-    std::function<std::string(int rank)> name;  // "rank 3 (host b)"
+    std::function<std::string(int rank)> name;  // RankNames
     // Whether the rank has left the group in order. If given, it may still be told of a rank that
     // was lost: kLossGrace is waited for that, or for the group to fail for a better reason.
     std::function<bool(int rank)> has_left = {};

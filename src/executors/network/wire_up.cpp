@@ -170,10 +170,11 @@ Result<WiredGroup> wire_up(Bootstrap& bootstrap, const OpenWire& open, Deadline 
     const Status known = group.wire->connect(r, offers[static_cast<std::size_t>(r)].rest);
     if (known.is_ok()) continue;
     // Not kUnavailable: this rank may be the only one that finds it.
-    return Status(StatusCode::kSystem,
-                  fmt::format("{}; TUTTI_SOCKET_IFNAME has to name interfaces of one network on "
-                              "all hosts",
-                              known.message()));
+    return Status(
+        StatusCode::kSystem,
+        fmt::format("{}: {}; TUTTI_SOCKET_IFNAME has to name interfaces of one network on "
+                    "all hosts",
+                    bootstrap.names().of(r), known.message()));
   }
   WireUp proofs(bootstrap, *group.wire, all);
   group.id = proofs.id();

@@ -36,6 +36,32 @@ TEST(RankNames, OfASplitOfASplitAreOfTheFirstGroup) {
   EXPECT_EQ(quarter.of(1), "world rank 7 (rank 1 of the split group)");
 }
 
+TEST(RankNames, TellTheHostsWhereTheyDiffer) {
+  RankNames world;
+  world.set_hosts({"a", "a", "b", "b"});
+  EXPECT_EQ(world.of(3), "rank 3 (host b)");
+  EXPECT_EQ(world.of({2, 3}), "ranks 2 and 3 (host b)");
+  EXPECT_EQ(world.of({0, 1, 3}), "ranks 0 (host a), 1 (host a) and 3 (host b)");
+  EXPECT_EQ(world.of(4), "rank 4") << "there is none";
+  RankNames one_host;
+  one_host.set_hosts({"a", "a"});
+  EXPECT_EQ(one_host.of(1), "rank 1");
+}
+
+TEST(RankNames, OfASplitGroupTellTheHostsOfTheirRanks) {
+  RankNames world;
+  world.set_hosts({"a", "a", "b", "b"});
+  RankNames half = world.split({3, 1});
+  EXPECT_EQ(half.of(0), "rank 3 (host b)");
+  half.found();
+  EXPECT_EQ(half.of(0), "world rank 3 (rank 0 of the split group, host b)");
+  EXPECT_EQ(half.of({0, 1}),
+            "world ranks 3 (host b) and 1 (host a) (ranks 0 and 1 of the split group)");
+  RankNames of_b = world.split({2, 3});
+  of_b.found();
+  EXPECT_EQ(of_b.of({0, 1}), "world ranks 2 and 3 (ranks 0 and 1 of the split group, host b)");
+}
+
 class NamesInGroups : public ::testing::TestWithParam<GroupKind> {};
 INSTANTIATE_TEST_SUITE_P(Groups, NamesInGroups,
                          ::testing::Values(GroupKind::kInProcess, GroupKind::kLocal,

@@ -11,7 +11,7 @@
 
 #include "base/deadline.hpp"
 #include "bench/child_process.hpp"
-#include "bootstrap/failure_notice.hpp"
+#include "bootstrap/rank_names.hpp"
 #include "exit_code.hpp"
 #include "run/lines.hpp"
 #include "tell.hpp"
@@ -109,7 +109,7 @@ class Job final : RankEvents {
     const std::vector<int> late = ranks_.running();
     if (late.empty()) return;
     ranks_.signal(SIGKILL);
-    tell_line(stderr, "tutti run: {} did not end within {} s and {} killed", rank_list(late),
+    tell_line(stderr, "tutti run: {} did not end within {} s and {} killed", RankNames().of(late),
               options_.grace.count(), late.size() == 1 ? "is" : "are");
   }
 
