@@ -78,11 +78,9 @@ Status NetworkExecutor::open() {
       .may_spin = has_cores(bootstrap),
       .staged = std::move(staging_),
       .failed = [this](const Status& cause) { fail(cause); }};
-  StagedOperations* const staged = setup.staged.get();
   auto started = NetworkProgress::start(std::move(setup));
   if (!started.is_ok()) return group_.fail(started.status());
   progress_ = std::move(started).value();
-  staged_ = staged;
   running_ = progress_.get();
   if (group_.has_failed()) hear_of_failure();  // which nobody told it yet
   return Status::ok();
@@ -114,7 +112,7 @@ NetworkRanks NetworkExecutor::ranks() const {
 }
 
 Result<Ticket> NetworkExecutor::enqueue(PlannedOperation& operation) {
-  if (staged_ != nullptr) return enqueue_staged(operation);
+  if (progress_->staged() != nullptr) return enqueue_staged(operation);
   const auto timeout = group_.timeout_of(operation.operation).value;
   Ticket ticket = 0;
   for (NetworkOperation& lowered : lower_to_network(operation, ranks())) {
@@ -133,7 +131,7 @@ Result<Ticket> NetworkExecutor::enqueue_staged(const PlannedOperation& operation
                               .has_own_timeout = operation.call.options.timeout.count() > 0,
                               .text = to_string(operation.operation)};
   TUTTI_TRY(group_.streams().enter(stream));
-  const auto ticket = staged_->enqueue(std::move(work), stream);
+  const auto ticket = progress_->staged()->enqueue(std::move(work), stream);
   progress_->wake();
   const Status left = group_.streams().leave(stream);
   if (!ticket.is_ok()) return group_.fail(ticket.status());
@@ -143,11 +141,16 @@ Result<Ticket> NetworkExecutor::enqueue_staged(const PlannedOperation& operation
   return ticket;
 }
 
-void NetworkExecutor::await(Ticket ticket) { progress_->await(ticket); }
+void NetworkExecutor::await(Ticket ticket) {
+  NetworkProgress* const running = running_;
+  if (running != nullptr) running->await(ticket);
+}
 
 bool NetworkExecutor::has_ended(Ticket ticket) {
   NetworkProgress* const running = running_;
-  return (staged_ != nullptr ? staged_->ended_through() : running->ended_through()) >= ticket;
+  if (running == nullptr) return true;
+  const StagedOperations* const staged = running->staged();
+  return (staged != nullptr ? staged->ended_through() : running->ended_through()) >= ticket;
 }
 
 std::uint64_t NetworkExecutor::ended_through(std::uint64_t started) {
@@ -161,19 +164,25 @@ std::string NetworkExecutor::position() {
   return running == nullptr ? std::string() : running->position();
 }
 
+StagedOperations* NetworkExecutor::staged() {
+  NetworkProgress* const running = running_;
+  return running == nullptr ? nullptr : running->staged();
+}
+
 Status NetworkExecutor::check() {
-  return running_ != nullptr && staged_ != nullptr ? staged_->check() : Status::ok();
+  const StagedOperations* const staged = this->staged();
+  return staged == nullptr ? Status::ok() : staged->check();
 }
 
 Status NetworkExecutor::set_timeout(std::chrono::nanoseconds timeout) {
-  if (running_ != nullptr && staged_ != nullptr) staged_->set_timeout(timeout);
+  if (StagedOperations* const staged = this->staged()) staged->set_timeout(timeout);
   return Status::ok();
 }
 
 void NetworkExecutor::hear_of_failure() {
   NetworkProgress* const running = running_;
   if (running == nullptr) return;
-  if (staged_ != nullptr) staged_->cancel();
+  if (running->staged() != nullptr) running->staged()->cancel();
   running->cancel();
 }
 
@@ -192,6 +201,10 @@ void NetworkExecutor::drain(Deadline deadline) {
 // what its parent uses stays as it is.
 void NetworkExecutor::close(Deadline) {
   running_ = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    under_way_.clear();
+  }
   if (progress_ != nullptr && progress_->lost_in_fork()) {
     (void)progress_.release();
   } else {

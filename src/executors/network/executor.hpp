@@ -42,6 +42,7 @@ class NetworkExecutor : public Executor {
   Status open();
   void fail(const Status& cause);
   Status make_staging();
+  StagedOperations* staged();  // null on the host, and where nothing runs
   NetworkRanks ranks() const;
   Result<Ticket> enqueue_staged(const PlannedOperation& operation);
 
@@ -49,8 +50,9 @@ class NetworkExecutor : public Executor {
   NetworkDriver* const driver_;
   std::unique_ptr<StagedOperations> staging_;  // until progress_ has it
   std::unique_ptr<NetworkProgress> progress_;
-  StagedOperations* staged_ = nullptr;               // null on the host; not before running_
-  std::atomic<NetworkProgress*> running_ = nullptr;  // progress_, for other threads
+  // progress_, for other threads. Null before the first operation and after close(): every ticket
+  // has ended then.
+  std::atomic<NetworkProgress*> running_ = nullptr;
   Status why_none_;  // once the ranks have found that they can have no wire
   // Of operations that may not have ended: their tickets, and their numbers in the group.
   std::mutex mutex_;

@@ -39,6 +39,8 @@ class NetworkProgress {
   std::uint64_t ended_through() const { return ended_through_.load(std::memory_order_acquire); }
   // Drives the engine until all up to this ticket have ended, or were cancelled.
   void await(std::uint64_t ticket);
+  // Null where ranks are on the host.
+  StagedOperations* staged() const { return staged_.get(); }
   // The staged operations have got another one.
   void wake();
   // All operations end soon, without a result. Does not block.
