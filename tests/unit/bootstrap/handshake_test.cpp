@@ -6,6 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
 
 #include "fakes/fake_sockets.hpp"
 
@@ -113,6 +117,39 @@ TEST(Handshake, AcceptorDoesNotRelyOnTheInitiatorsCheck) {
   const Outcome outcome = shake(careless, terms(0, 2, 2));
   EXPECT_EQ(outcome.acceptor.code(), StatusCode::kPermission);
   EXPECT_FALSE(outcome.initiator.is_ok());
+}
+
+// What has come from `from` goes on to `to` as a process of another version would have said it: the
+// word behind the magic is the version.
+void relay_as_version(std::uint32_t version, int from, int to) {
+  std::array<std::byte, 256> greeting{};
+  const ssize_t got = ::read(from, greeting.data(), greeting.size());
+  ASSERT_GT(got, 8);
+  std::memcpy(greeting.data() + 4, &version, sizeof version);
+  ASSERT_EQ(::write(to, greeting.data(), static_cast<std::size_t>(got)), got);
+}
+
+TEST(Handshake, SaysOnBothSidesWhichVersionsDiffer) {
+  for (const std::uint32_t other : {1u, 7u}) {  // 1: this version, so that both go on
+    Ends first, second;                         // the relay sits between them
+    Handshake initiator = Handshake::initiator(terms(1, 2), 0);
+    Handshake acceptor = Handshake::acceptor(terms(0, 2), welcome());
+    EXPECT_TRUE(initiator.step(real_sockets(), first.initiator.get()).is_ok());
+    relay_as_version(other, first.acceptor.get(), second.initiator.get());
+    const Status refused = acceptor.step(real_sockets(), second.acceptor.get());
+    EXPECT_EQ(refused.is_ok(), other == 1) << refused.to_string();
+    if (other != 1) {
+      EXPECT_NE(refused.message().find("it speaks version 7 of the protocol, this rank version 1"),
+                std::string::npos)
+          << refused.message();
+      continue;
+    }
+    relay_as_version(9, second.initiator.get(), first.acceptor.get());
+    EXPECT_NE(initiator.step(real_sockets(), first.initiator.get())
+                  .message()
+                  .find("it speaks version 9 of the protocol, this rank version 1"),
+              std::string::npos);
+  }
 }
 
 TEST(Handshake, TellsAMemberThatItsSizeDiffers) {
