@@ -20,7 +20,11 @@ using UcxAddress = struct UcxAddressOpaque*;    // ucp_address_t*
 enum class UcxStatus : std::int8_t {
   kOk = 0,
   kInProgress = 1,
+  kIoError = -3,
   kNoMemory = -4,
+  kInvalidParameter = -5,
+  kUnreachable = -6,
+  kNoDevice = -14,
   kBusy = -15,
   kCanceled = -16,
   kConnectionReset = -25,

@@ -26,10 +26,11 @@ constexpr const char* kUcxSoname = "libucp.so.0";
 constexpr const char* kUcxPackage = "libucx0, or pip's libucx-cu12 and libucx-cu13";
 constexpr unsigned kFirstUcxMajor = 1, kFirstUcxMinor = 13;
 
-// What UCX reads once, while it is loaded.
+// What UCX reads once, while it is loaded. A variable that it does not use may be tutti's own
+// (UCX_TCP_CONN_NB), of which a user need not hear.
 constexpr const char* kUcxLoadSettings[] = {
     "UCX_HANDLE_ERRORS=none",      "UCX_DEBUG_SIGNO=0", "UCX_MEM_MMAP_HOOK_MODE=none",
-    "UCX_MEM_CUDA_HOOK_MODE=none", "UCX_VFS_ENABLE=n",
+    "UCX_MEM_CUDA_HOOK_MODE=none", "UCX_VFS_ENABLE=n",  "UCX_WARN_UNUSED_ENV_VARS=n",
 };
 
 // Where Python packages are, below which UCX's are: its own, and the one inside of nixl.

@@ -33,8 +33,9 @@ struct UcxLibrary {
 //
 // UCX reads some settings when it is loaded, and none later: they are given to it in the
 // environment, which is as before afterwards. With them it leaves signals, mmap and CUDA's
-// functions alone, and starts no thread for its file system. What the environment says already
-// remains. A UCX that something else has loaded has its own.
+// functions alone, starts no thread for its file system, and does not warn of variables that it
+// does not use. What the environment says already remains. A UCX that something else has loaded has
+// its own.
 Result<UcxLibrary> find_ucx(const std::string& configured);
 
 // The same in one file, or under one name that the loader finds.

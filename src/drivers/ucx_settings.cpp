@@ -8,8 +8,16 @@ namespace tutti {
 
 std::string ucx_words(UcxStatus status) {
   switch (status) {
+    case UcxStatus::kIoError:
+      return "input/output error";
     case UcxStatus::kNoMemory:
       return "out of memory";
+    case UcxStatus::kInvalidParameter:
+      return "invalid parameter";
+    case UcxStatus::kUnreachable:
+      return "unreachable";
+    case UcxStatus::kNoDevice:
+      return "no such transport or device";
     case UcxStatus::kCanceled:
       return "cancelled";
     case UcxStatus::kConnectionReset:

@@ -144,6 +144,7 @@ Status UcxWire::make_context(const WireOptions& options) {
     TUTTI_TRY(settings.set("NET_DEVICES", fmt::format("{}", fmt::join(devices, ","))));
     text_ += ", " + network.text();
   }
+  if (UcxSettings::is_set("TLS")) text_ += fmt::format(", UCX_TLS={}", std::getenv("UCX_TLS"));
   if (!options.transports.empty()) {
     TUTTI_TRY(settings.set("TLS", options.transports));
   } else if (library_.has_module("cuda")) {

@@ -14,7 +14,7 @@ fail() {
 
 [[ $EUID -eq 0 ]] || skip "only root makes network namespaces"
 PATH=$PATH:/usr/sbin:/sbin
-for tool in ip unshare timeout; do
+for tool in ip unshare timeout python3; do
   command -v $tool >/dev/null || skip "there is no $tool (iproute2, util-linux)"
 done
 # ldconfig names it if it is installed; the name of the file follows the links.
@@ -72,7 +72,8 @@ expect_failure() {
   for text in "$@"; do
     grep -q "^failed in .*$text" "$folder/$who.out" || fail "$who does not say '$text'"
   done
-  [[ ! -s $folder/$who.err ]] || fail "something else speaks, too"
+  ! grep -qv '^ready\|^failed in ' "$folder/$who.out" "$folder/$who.err" ||
+    fail "$who, or what it uses, says more"
   sed -n 's/^failed in \([0-9.]*\) s.*/\1/p' "$folder/$who.out" |
     awk -v most="$seconds" '{ exit !($1 <= most) }' || fail "$who took longer than $seconds s"
 }
@@ -90,18 +91,34 @@ for number in 0 1; do
   grep -qx '0 wrong values' "$folder/restored.$number.out" || fail "results are wrong"
 done
 
-# A process is killed; in another job, one is stopped; a third job misses one; in a fourth, a host
-# has no UCX; a fifth finds its port taken by the second.
+# listens_at PORT: whether somebody on the first host does.
+listens_at() {
+  "$cluster" exec "$name" 0 -- grep -qi "$(printf ':%04X 00000000:0000 0A' "$1")" /proc/net/tcp
+}
+
+# A process is killed; in another job, one is stopped; a third job misses one; a fourth finds its
+# port taken; in a fifth, a host has no UCX.
 for job in killed stopped; do
   port=$([[ $job == killed ]] && echo 4502 || echo 4503)
   start $job $port 0 "$rank" 50
   start $job $port 1 "$rank" 50
 done
 start missing 4504 0 "$rank"
+"$cluster" exec "$name" 0 -- python3 -c '
+import socket, sys, time
+listener = socket.create_server((sys.argv[1], 4507))
+time.sleep(30)' "$subnet.1" &
+disown
 start no_ucx 4505 0 "$rank"
 start no_ucx 4505 1 unshare --mount sh -c 'mount --bind /dev/null "$1" && exec "$2"' - "$ucx" "$rank"
+for _ in $(seq 1000); do
+  ! listens_at 4507 || break
+  sleep 0.01
+done
+start taken 4507 0 "$rank"
 wait_until_ready killed
 wait_until_ready stopped
+disown "${pid[killed.1]}" # bash need not tell of it
 signal KILL killed.1
 signal STOP stopped.1
 expect_failure killed.0 1.5 "peer failed" "rank 1 (host $name-1)"
@@ -109,6 +126,7 @@ expect_failure stopped.0 $limit timeout "all_reduce/network" "rank 1 (host $name
 signal CONT stopped.1
 expect_failure stopped.1 60 "rank"
 expect_failure missing.0 $limit timeout "rank 1"
+expect_failure taken.0 $limit "4507.*choose another port"
 for number in 0 1; do
   expect_failure no_ucx.$number $limit "rank 1 (host $name-1): no UCX" TUTTI_UCX_LIBRARY
 done

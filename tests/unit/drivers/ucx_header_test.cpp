@@ -16,7 +16,11 @@ namespace {
 #ifdef TUTTI_HAS_UCX_HEADER
 static_assert(sizeof(ucs_status_t) == sizeof(UcxStatus));
 static_assert(static_cast<int>(UcxStatus::kInProgress) == UCS_INPROGRESS);
+static_assert(static_cast<int>(UcxStatus::kIoError) == UCS_ERR_IO_ERROR);
 static_assert(static_cast<int>(UcxStatus::kNoMemory) == UCS_ERR_NO_MEMORY);
+static_assert(static_cast<int>(UcxStatus::kInvalidParameter) == UCS_ERR_INVALID_PARAM);
+static_assert(static_cast<int>(UcxStatus::kUnreachable) == UCS_ERR_UNREACHABLE);
+static_assert(static_cast<int>(UcxStatus::kNoDevice) == UCS_ERR_NO_DEVICE);
 static_assert(static_cast<int>(UcxStatus::kCanceled) == UCS_ERR_CANCELED);
 static_assert(static_cast<int>(UcxStatus::kConnectionReset) == UCS_ERR_CONNECTION_RESET);
 static_assert(static_cast<int>(UcxStatus::kEndpointTimeout) == UCS_ERR_ENDPOINT_TIMEOUT);

@@ -262,6 +262,8 @@ TEST_F(UcxWireTest, BadCallsAreRefused) {
   const Status status = open_ucx_wire(options).status();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_THAT(status.message(), HasSubstr("TUTTI_SOCKET_IFNAME=no-such-interface"));
+  options = {.one_host = true, .transports = "no-such-transport"};
+  EXPECT_THAT(open_ucx_wire(options).status().message(), HasSubstr("no such transport or device"));
 }
 
 // Two ranks and their ports, and a port that is none of UCX's.
