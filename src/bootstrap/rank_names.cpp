@@ -24,6 +24,7 @@ std::string rank_list(const std::vector<int>& ranks, const std::vector<std::stri
 template <class T>
 std::vector<T> chosen_of(const std::vector<T>& all, const std::vector<int>& ranks) {
   std::vector<T> chosen;
+  chosen.reserve(ranks.size());
   for (const int rank : ranks) chosen.push_back(all[static_cast<std::size_t>(rank)]);
   return chosen;
 }
