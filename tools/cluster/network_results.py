@@ -1,0 +1,161 @@
+"""What campaign and tables share: the cells of a campaign, what runs in each, and rows of results.
+
+Nothing here starts a program. Times are microseconds, sizes bytes, rates bits per second.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "peers"))
+
+import peer_record  # noqa: E402
+
+K, M = 1 << 10, 1 << 20
+RATES = {"unshaped": 0, "200mbit": 200_000_000, "1gbit": 1_000_000_000}
+DELAYS = {"0": 0, "0.5ms": 500, "2ms": 2000}  # one way
+HOSTS = (2, 4, 8)
+SAMPLES, WARMUP = 10, 1
+CPU_BOUND = 0.7  # of all cores
+FEWEST_TICKS = 20  # of 10 ms, that a share of the cores is told from
+EVERY_SIZE = ("auto", "network_direct", "network_ring", "network_ring_bidirectional", "network_tree")
+# Algorithms that send more than the others run up to this size.
+UP_TO = {"network_one_shot": 64 * K, "network_doubling": 256 * K}
+HIERARCHICAL = ("auto", "hierarchical", "network_ring")
+
+
+@dataclass(frozen=True)
+class Cell:
+    rate: str
+    hosts: int
+    delay: str
+    per_host: int = 1
+
+    @property
+    def ranks(self) -> int:
+        return self.hosts * self.per_host
+
+    @property
+    def pattern(self) -> str:
+        hosts = f"{self.hosts}" if self.per_host == 1 else f"{self.hosts}x{self.per_host}"
+        return f"{self.rate},{hosts},{self.delay}"
+
+    @property
+    def name(self) -> str:
+        return "all_reduce_" + self.pattern.removesuffix(",0").replace(",", "_")
+
+    def sizes(self) -> list[int]:
+        if self.per_host > 1:
+            return [K, 64 * K, M, 4 * M]
+        largest = 4 * M if self.rate == "200mbit" or (self.rate, self.delay) == ("unshaped", "2ms") else 16 * M
+        every = (K, 8 * K, 64 * K, 256 * K, 512 * K, M, 4 * M, 16 * M)
+        less = (K, 64 * K, 256 * K, M, 4 * M, 16 * M)
+        return [size for size in (every if self.delay == "0" else less) if size <= largest]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One start of one program."""
+    program: str  # "tutti", "openmpi", "openmpi_yield" or "gloo"
+    algorithms: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+
+def all_cells() -> list[Cell]:
+    plain = [Cell(rate, hosts, delay) for delay in DELAYS for rate in RATES for hosts in HOSTS]
+    return plain + [Cell(rate, hosts, "0", 2) for rate in ("200mbit", "1gbit") for hosts in (2, 4)]
+
+
+def matches(cell: Cell, pattern: str) -> bool:
+    """`pattern`: RATE,HOSTS,DELAY; what is left out or empty matches all. Four hosts with two ranks each: 4x2."""
+    return all(part in ("", own) for part, own in zip(pattern.split(","), cell.pattern.split(",")))
+
+
+def launches(cell: Cell, known: set[str], programs: set[str]) -> list[Launch]:
+    """What runs in a cell: large sizes one by one, so that a repeated launch repeats little."""
+    if cell.per_host > 1:
+        return [Launch("tutti", HIERARCHICAL, (size,)) for size in cell.sizes()]
+    small = [size for size in cell.sizes() if size <= 64 * K]
+    groups = [small] + [[size] for size in cell.sizes() if size > 64 * K]
+    planned = []
+    for sizes in groups:
+        names = [name for name in (*EVERY_SIZE, *UP_TO) if max(sizes) <= UP_TO.get(name, max(sizes))]
+        planned.append(Launch("tutti", tuple(name for name in names if name in known), tuple(sizes)))
+        is_small = sizes is small
+        brief = cell.delay != "0"
+        forced = ("3",) if is_small else ("5",) if brief else ("3", "4", "5", "6")
+        # With fewer cores than ranks, spinning ranks hold up those that have work.
+        if is_small or cell.hosts == 2:
+            planned.append(Launch("openmpi", ("default", *forced), tuple(sizes)))
+        planned.append(Launch("openmpi_yield", ("default", *forced), tuple(sizes)))
+        planned.append(Launch("gloo", ("ring",), tuple(sizes)))
+    return [each for each in planned if each.program in programs]
+
+
+def _passes(name: str, ranks: int) -> tuple[float, float]:
+    """Messages that a rank's link carries, and steps one after the other: roughly, for estimates."""
+    around = 2 * (ranks - 1) / ranks
+    known = {"network_one_shot": (ranks - 1, 1), "network_doubling": (ranks.bit_length() - 1, ranks.bit_length() - 1),
+             "network_direct": (around, 2), "network_ring_bidirectional": (around, 1.5 * (ranks - 1)),
+             "default": (2 * around, 2 * ranks), "3": (2 * around, ranks), "network_tree": (around, 4)}
+    return known.get(name, (around, 2 * (ranks - 1)))
+
+
+def estimate_s(cell: Cell, launch: Launch) -> float:
+    """How long a launch takes on two cores. Measured constants: of one machine, and generous."""
+    total = 1.5 + 0.35 * cell.ranks
+    rate = min(RATES[cell.rate] or 8e9, 16e9 / cell.ranks)
+    for size in launch.sizes:
+        for name in launch.algorithms:
+            carried, steps = _passes(name, cell.ranks)
+            once = carried * size * 8 / rate + steps * (DELAYS[cell.delay] * 1e-6 + 1e-4 * cell.ranks)
+            total += (SAMPLES + WARMUP) * once
+    return total
+
+
+def peer_rows(text: str, ranks: int) -> list[dict]:
+    """The rows that all ranks of a peer printed together (network_peer.hpp). ValueError where one is missing."""
+    taken: dict[tuple[str, int], dict[int, list[str]]] = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 9 and words[0] == "row":
+            taken.setdefault((words[1], int(words[2])), {})[int(words[3])] = words[4:]
+    rows = []
+    for (name, size), of_ranks in taken.items():
+        if sorted(of_ranks) != list(range(ranks)):
+            raise ValueError(f"{name}, {size} bytes: {len(of_ranks)} of {ranks} ranks printed a row")
+        per_rank = [{"wrong": int(of_ranks[rank][0]), "samples_us": [float(us) for us in of_ranks[rank][4].split(",")]}
+                    for rank in range(ranks)]
+        row = peer_record.row_of((name, False), size, per_rank, SimpleNamespace(dtype="fp32", graph_operations=0))
+        row.update(backend="host", buffers="plain", mode="eager", sent_bytes=max(int(own[1]) for own in of_ranks.values()))
+        shares = [int(own[2]) / int(own[3]) for own in of_ranks.values() if int(own[3]) >= FEWEST_TICKS]
+        if shares:
+            row["cpu_share"] = round(max(shares), 3)
+        rows.append(row)
+    if not rows:
+        raise ValueError("no rank printed a row")
+    return rows
+
+
+def marked(row: dict, drops: int) -> dict:
+    """`row` with what limits its worth: whether cores were busy, and frames that were dropped meanwhile."""
+    row = {key: value for key, value in row.items() if key not in ("cpu_bound", "drops")}
+    if row.get("cpu_share", 0) > CPU_BOUND:
+        row["cpu_bound"] = True
+    if drops > 0:
+        row["drops"] = drops
+    return row
+
+
+def write_record(path: Path, record: dict) -> None:
+    """A file as `tutti bench --output` writes it, all of it or nothing."""
+    head = {key: value for key, value in record.items() if key not in ("environment", "rows")}
+    rows = ",\n  ".join(json.dumps(row) for row in record["rows"])
+    beside = path.with_name(path.name + ".new")
+    beside.write_text(f'{json.dumps(head)[:-1]},\n "environment": {json.dumps(record["environment"])},\n'
+                      f' "rows": [\n  {rows}\n]}}\n')
+    beside.replace(path)
