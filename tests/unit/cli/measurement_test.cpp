@@ -25,6 +25,8 @@ TEST(Report, MeasurementSurvivesTheJourney) {
                .source = PlanSource::kShipped};
   sent.samples_us = {1.25, 3.5};
   sent.unstaged_us = {1};
+  sent.sent_bytes = 4096.5;
+  sent.cpu_share = 0.75;
   sent.wrong = 7;
   sent.first_wrong = "rank 1";
   const auto received = report_from_json_text(to_json_text(sent));
@@ -36,6 +38,8 @@ TEST(Report, MeasurementSurvivesTheJourney) {
   EXPECT_EQ(got.plan, sent.plan);
   EXPECT_EQ(got.samples_us, sent.samples_us);
   EXPECT_EQ(got.unstaged_us, sent.unstaged_us);
+  EXPECT_EQ(got.sent_bytes, sent.sent_bytes);
+  EXPECT_EQ(got.cpu_share, sent.cpu_share);
   EXPECT_EQ(got.wrong, sent.wrong);
   EXPECT_EQ(got.first_wrong, sent.first_wrong);
 }

@@ -55,6 +55,20 @@ TEST(Rows, ShowWhatCopiesCost) {
   EXPECT_DOUBLE_EQ(all_rows_of(outcome, options_of_two_ranks())->front().copy_us, 5);
 }
 
+TEST(Rows, TellOfTheBusiestHost) {
+  GroupOutcome outcome{.ranks = 2, .measurements = {{measured({10})}, {measured({12})}}};
+  outcome.measurements[0][0].sent_bytes = 5000;
+  outcome.measurements[1][0].cpu_share = 0.5;
+  const Row row = all_rows_of(outcome, options_of_two_ranks())->front();
+  EXPECT_EQ(row.sent_bytes, 5000);
+  EXPECT_EQ(row.cpu_share, 0.5);
+  const Record record{.tutti = "0.1.0", .environment = {}, .rows = {row}};
+  const auto back = record_from_json_text(to_json_text(record), "a.json");
+  ASSERT_TRUE(back.is_ok()) << back.status().to_string();
+  EXPECT_EQ(back->rows.front().sent_bytes, 5000);
+  EXPECT_EQ(back->rows.front().cpu_share, 0.5);
+}
+
 TEST(Rows, NeedRanksThatMeasuredTheSame) {
   const GroupOutcome missing{.ranks = 2, .measurements = {{measured({1})}, {}}};
   EXPECT_EQ(all_rows_of(missing, options_of_two_ranks()).status().code(), StatusCode::kMismatch);

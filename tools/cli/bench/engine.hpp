@@ -10,6 +10,7 @@
 
 #include "base/bytes.hpp"
 #include "bench/configuration.hpp"
+#include "bench/host_use.hpp"
 #include "bench/operation.hpp"
 #include "bench/options.hpp"
 #include "tutti/tutti.hpp"
@@ -30,6 +31,7 @@ struct Contender {
   bool repeatable = true;  // running it once more changes nothing: its inputs are not overwritten
   std::unique_ptr<PlannedOperation> prepared;
   std::vector<double> samples_us;  // per operation
+  HostUse use = {};  // meanwhile, the barriers around each sample included; only between nodes
 };
 
 class Engine {

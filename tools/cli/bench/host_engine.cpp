@@ -52,8 +52,12 @@ class HostEngine : public Engine {
       for (Contender* contender : contenders) {
         if (poison) fill_outputs(*contender);
         std::fill(flush_.begin(), flush_.end(), static_cast<std::byte>(round));
+        const HostUse before = between_nodes() ? host_use_now() : HostUse();
         TUTTI_TRY(align());
         TUTTI_TRY(time_once(*contender));
+        if (!between_nodes()) continue;
+        TUTTI_TRY(align());  // all that was sent has arrived
+        contender->use += host_use_now() - before;
       }
     }
     return Status::ok();
@@ -68,6 +72,8 @@ class HostEngine : public Engine {
       std::fill(output.begin(), output.end(), std::byte{kPoison});
     }
   }
+
+  bool between_nodes() const { return !barrier_; }
 
   // An all-reduce of one element ends when every rank has begun it.
   Status align() {

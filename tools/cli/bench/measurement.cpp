@@ -30,6 +30,7 @@ json to_value(const Measurement& m) {
           {"chosen", m.chosen},         {"last", m.last},
           {"plain", m.plain},           {"plan", to_value(m.plan)},
           {"samples_us", m.samples_us}, {"unstaged_us", m.unstaged_us},
+          {"sent_bytes", m.sent_bytes}, {"cpu_share", m.cpu_share},
           {"wrong", to_value(m.wrong)}, {"first_wrong", m.first_wrong}};
 }
 
@@ -154,6 +155,8 @@ Measurement measurement_from(const json& value) {
   m.plan = plan_from(value.at("plan"));
   value.at("samples_us").get_to(m.samples_us);
   value.at("unstaged_us").get_to(m.unstaged_us);
+  value.at("sent_bytes").get_to(m.sent_bytes);
+  value.at("cpu_share").get_to(m.cpu_share);
   m.wrong = wrong_from(value);
   value.at("first_wrong").get_to(m.first_wrong);
   return m;

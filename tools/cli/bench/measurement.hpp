@@ -29,6 +29,8 @@ struct Measurement {
   // The same on symmetric buffers, sample by sample between the others; empty where nothing is
   // staged.
   std::vector<double> unstaged_us = {};
+  double sent_bytes = 0;                    // by this host, per sample; 0: not measured
+  double cpu_share = 0;                     // of all cores meanwhile; 0: not measured
   std::optional<std::uint64_t> wrong = {};  // elements; empty: not checked
   std::string first_wrong = {};             // for people
 };

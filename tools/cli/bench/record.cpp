@@ -52,6 +52,8 @@ Result<Row> row_of(const std::vector<const Measurement*>& ranks, const BenchOpti
     samples.push_back(m->samples_us);
     unstaged.push_back(m->unstaged_us);
     row.per_rank_p50_us.push_back(summarize(m->samples_us).p50);
+    row.sent_bytes = std::max(row.sent_bytes, m->sent_bytes);
+    row.cpu_share = std::max(row.cpu_share, m->cpu_share);
     if (row.wrong) *row.wrong += m->wrong.value_or(0);
   }
   TUTTI_ASSIGN(std::vector<double> slowest, slowest_rank(samples));

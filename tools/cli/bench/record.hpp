@@ -60,6 +60,8 @@ struct Row {
   Statistics time_us = {};
   std::vector<double> per_rank_p50_us = {};
   double copy_us = 0;
+  double sent_bytes = 0;  // by the host that sent most, per sample; 0: not measured
+  double cpu_share = 0;   // of all cores of the busiest host meanwhile; 0: not measured
   double algbw_gbps = 0, busbw_gbps = 0;
   std::optional<std::uint64_t> wrong = {};  // elements over all ranks; empty: not checked
   bool chosen = false;

@@ -183,6 +183,8 @@ ordered_json to_value(const Row& r) {
   if (r.hidden > 0) value["hidden"] = r.hidden;
   if (r.root > 0) value["root"] = r.root;
   if (r.emulated) value["emulated"] = true;
+  add_known(value, "sent_bytes", rounded(r.sent_bytes));
+  add_known(value, "cpu_share", rounded(r.cpu_share));
   if (r.overlap) value["overlap"] = to_value(*r.overlap);
   if (r.matmul) value["matmul"] = to_value(*r.matmul);
   return value;
@@ -360,6 +362,8 @@ Row row_from(const ordered_json& j) {
           .chunk_bytes = integer_in<std::size_t>(j, "chunk_bytes"),
           .time_us = statistics_from(j.at("time_us")),
           .copy_us = number_in(j, "copy_us"),
+          .sent_bytes = number_or_zero(j, "sent_bytes"),
+          .cpu_share = number_or_zero(j, "cpu_share"),
           .algbw_gbps = number_in(j, "algbw_gbps"),
           .busbw_gbps = number_in(j, "busbw_gbps"),
           .chosen = j.at("chosen"),

@@ -74,6 +74,10 @@ Status RankBench::measure(std::size_t size, bool in_place) {
   if (!entries.empty()) TUTTI_TRY(take_samples(entries));
   if (!entries.empty()) entries.back().measurement.last = true;
   for (auto& [measurement, trial] : entries) {
+    const Contender& contender = trial->contender;
+    measurement.sent_bytes = static_cast<double>(contender.use.sent_bytes) /
+                             static_cast<double>(contender.samples_us.size());
+    measurement.cpu_share = contender.use.cpu_share();
     measurement.samples_us = std::move(trial->contender.samples_us);
     if (trial->unstaged) measurement.unstaged_us = std::move(trial->unstaged->samples_us);
     measurement.wrong = trial->wrong;
@@ -95,7 +99,10 @@ Status RankBench::take_samples(std::span<Entry> entries) {
   };
   TUTTI_TRY(sampler_.fill_inputs(0));
   TUTTI_TRY(sampler_.sample(all, options_.warmup));
-  for (Contender* contender : all) contender->samples_us.clear();
+  for (Contender* contender : all) {
+    contender->samples_us.clear();
+    contender->use = {};
+  }
   if (!options_.check) return sampler_.sample(all, options_.iterations);
   TUTTI_TRY(checked_round());
   if (options_.iterations == 1) return Status::ok();
