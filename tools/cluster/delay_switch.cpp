@@ -122,7 +122,6 @@ class Switch {
   void print_counters() const {
     std::printf("frames %ju dropped %ju lost_to_cuts %ju late %ju\n", counters_.frames,
                 counters_.dropped, counters_.lost_to_cuts, counters_.late);
-    std::fflush(stdout);
   }
 
  private:
@@ -293,8 +292,8 @@ int main(int count, char** words) {
   ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   Switch between(std::strtoll(words[1], nullptr, 10), std::strtod(words[2], nullptr), words[3]);
   for (int k = 4; k < count; ++k) between.add_port(words[k]);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // each line is seen at once
   std::printf("ready\n");
-  std::fflush(stdout);
   between.run();
   between.print_counters();
   return 0;

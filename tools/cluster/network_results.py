@@ -131,7 +131,8 @@ def peer_rows(text: str, ranks: int) -> list[dict]:
         per_rank = [{"wrong": int(of_ranks[rank][0]), "samples_us": [float(us) for us in of_ranks[rank][4].split(",")]}
                     for rank in range(ranks)]
         row = peer_record.row_of((name, False), size, per_rank, SimpleNamespace(dtype="fp32", graph_operations=0))
-        row.update(backend="host", buffers="plain", mode="eager", sent_bytes=max(int(own[1]) for own in of_ranks.values()))
+        row.update(backend="host", buffers="plain", mode="eager",
+                   sent_bytes=max(int(own[1]) for own in of_ranks.values()))
         shares = [int(own[2]) / int(own[3]) for own in of_ranks.values() if int(own[3]) >= FEWEST_TICKS]
         if shares:
             row["cpu_share"] = round(max(shares), 3)
