@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "tutti/types.hpp"
@@ -21,6 +22,12 @@ struct Combination {
   std::byte* into = nullptr;
 };
 
-void combine(const Combination& combination);
+// Instructions that loops over types narrower than fp32 are compiled for. All give the same bits.
+enum class CombineWith : std::uint8_t { kPortable, kAvx2, kAvx512 };
+// Whether this processor has them. The fastest ones that it has.
+bool can_combine_with(CombineWith instructions);
+CombineWith fastest_to_combine_with();
+
+void combine(const Combination& combination, CombineWith instructions = fastest_to_combine_with());
 
 }  // namespace tutti
