@@ -32,6 +32,7 @@ struct NetworkShape {
   std::size_t stride = 0;
   std::size_t unit = 1;               // shares and chunks begin at multiples of it: 16 bytes, or so
   std::span<const int> node_of = {};  // by rank, numbered from 0; empty: each rank is a node
+  bool one_way = false;  // of a ring that may go both ways; not of rows that are one of two rings
 };
 
 // Where elements lie.

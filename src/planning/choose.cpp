@@ -10,6 +10,7 @@
 #include "device/kernel_args.hpp"
 #include "planning/filter.hpp"
 #include "planning/reasons.hpp"
+#include "planning/rings.hpp"
 #include "planning/selection.hpp"
 
 namespace tutti {
@@ -26,7 +27,8 @@ OperationPlan plan_for(const Selection& selection, const Algorithm& row, PlanSou
           .threads = geometry.threads,
           .chunk_bytes = geometry.chunk_bytes,
           .source = source,
-          .emulated = is_emulated(row, selection.topology)};
+          .emulated = is_emulated(row, selection.topology),
+          .one_way = row.network != nullptr && !goes_both_ways(selection)};
 }
 
 OperationPlan plan_for(const Selection& selection, const Algorithm& row,
@@ -162,6 +164,7 @@ OperationPlan with_fingerprint(OperationPlan plan) {
                          .add(static_cast<std::uint64_t>(plan.threads))
                          .add(plan.chunk_bytes)
                          .add(static_cast<std::uint64_t>(plan.staged))
+                         .add(static_cast<std::uint64_t>(plan.one_way))
                          .add(static_cast<std::uint64_t>(plan.late))
                          .add(static_cast<std::uint64_t>(plan.stream_barrier))
                          .value();

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/units.hpp"
 
@@ -59,13 +60,19 @@ Ways automatic_ways(const Selection& selection, const Algorithm& one, const Algo
           fmt::format("{:.1f} us one way, {:.1f} both ways, by the model", one_us, both_us)};
 }
 
+// Nothing where the setting leaves it open.
+std::optional<Ways> ways_set(const Request& request) {
+  const std::int64_t limit = request.bidirectional_bytes;
+  if (limit == kSizeNever) return Ways{false, "one way"};
+  if (limit == kSizeAlways) return Ways{true, "both ways"};
+  if (limit > 0) return up_to(static_cast<std::size_t>(limit), request.bytes());
+  return std::nullopt;
+}
+
 Ways ways_meant(const Selection& selection, const Algorithm& one, const Algorithm& both,
                 const TuningEntry* entry) {
-  const std::int64_t limit = selection.request.bidirectional_bytes;
-  if (limit == kSizeNever) return {false, "one way"};
-  if (limit == kSizeAlways) return {true, "both ways"};
-  if (limit > 0) return up_to(static_cast<std::size_t>(limit), selection.request.bytes());
-  return automatic_ways(selection, one, both, entry);
+  const auto set = ways_set(selection.request);
+  return set ? *set : automatic_ways(selection, one, both, entry);
 }
 
 }  // namespace
@@ -80,6 +87,12 @@ std::size_t bidirectional_network_bytes_of(const Topology& topology) {
   const std::size_t per_rank = recent ? 2 * MiB : 512 * KiB;
   return std::min(per_rank * static_cast<std::size_t>(topology.ranks),
                   recent ? 128 * MiB : 32 * MiB);
+}
+
+bool goes_both_ways(const Selection& selection) {
+  const auto set = ways_set(selection.request);
+  return set ? set->both
+             : selection.request.bytes() <= bidirectional_network_bytes_of(selection.topology);
 }
 
 RingChoice ring_meant(const Selection& selection, const Algorithm& row, const TuningEntry* entry) {

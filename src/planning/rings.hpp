@@ -21,6 +21,10 @@ struct RingChoice {
 // are.
 RingChoice ring_meant(const Selection& selection, const Algorithm& row, const TuningEntry* entry);
 
+// Whether the ring of a row that is not one of two goes both ways, by the same setting. -2: by what
+// a machine's size is.
+bool goes_both_ways(const Selection& selection);
+
 // Up to which size a ring comes around both ways where nobody measured it and no model knows: what
 // CTRAN's rings were measured to cross at on 8 to 64 hosts, in proportion to the ranks.
 std::size_t bidirectional_bytes_of(const Topology& topology);

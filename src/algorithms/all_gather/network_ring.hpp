@@ -12,7 +12,7 @@ namespace tutti {
 
 struct AllGatherNetworkRing {
   static NetworkProgram program(const NetworkShape& shape) {
-    NetworkRing ring = ring_of_all(shape, shape.rank, true);
+    NetworkRing ring = ring_of_all(shape, shape.rank, !shape.one_way);
     for (int rank = 0; rank < shape.ranks; ++rank) {
       ring.shares.push_back(piece_of(shape, rank));
       ring.own.push_back(input_at(0));  // of this rank's alone

@@ -135,7 +135,7 @@ struct AllReduceHierarchical {
   // Of this rank's share, over the ranks at its place of all nodes. The steps that complete it.
   static std::vector<int> ring_between(NetworkSteps& steps, const NetworkShape& shape,
                                        const Peers& rail, const Reduced& own) {
-    NetworkRing ring{.member = {rail.count(), rail.self + 1, true},
+    NetworkRing ring{.member = {rail.count(), rail.self + 1, !shape.one_way},
                      .next = rail.at(rail.self + 1),
                      .before = rail.at(rail.self - 1),
                      .ready = {own.after}};

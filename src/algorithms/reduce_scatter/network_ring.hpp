@@ -16,7 +16,7 @@ struct ReduceScatterNetworkRing {
   static constexpr int kSlots = 2;  // each way: one is sent while the other is received
 
   static NetworkProgram program(const NetworkShape& shape) {
-    NetworkRing ring = ring_of_all(shape, shape.rank, true);
+    NetworkRing ring = ring_of_all(shape, shape.rank, !shape.one_way);
     NetworkSteps steps(shape);
     const std::size_t slot = divided(shape.count, 1, shape.unit);
     const std::size_t slots = steps.take_scratch(2 * kSlots, slot);

@@ -28,13 +28,16 @@ std::uint32_t signature_of(const PlannedOperation& operation, std::size_t count,
   return static_cast<std::uint32_t>(hash.value() >> 32);
 }
 
-NetworkShape shape_of(const Call& call, DataType dtype, const NetworkRanks& ranks) {
+NetworkShape shape_of(const PlannedOperation& operation, DataType dtype,
+                      const NetworkRanks& ranks) {
+  const Call& call = operation.call;
   NetworkShape shape{.rank = ranks.rank,
                      .ranks = ranks.ranks,
                      .root = call.root,
                      .count = call.bytes() / size_of(dtype),
                      .unit = unit_of(dtype),
-                     .node_of = ranks.node_of};
+                     .node_of = ranks.node_of,
+                     .one_way = operation.plan.one_way};
   if (has_pieces(call.collective)) {
     shape.count = shape.stride = shape.count / static_cast<std::size_t>(ranks.ranks);
   }
@@ -65,7 +68,7 @@ NetworkOperation lower_collective(const PlannedOperation& operation, const Netwo
   const Call& call = operation.call;
   const DataType dtype = moved_as(call.collective, call.dtype);
   return {.schedule = operation.plan.algorithm->network,
-          .shape = shape_of(call, dtype, ranks),
+          .shape = shape_of(operation, dtype, ranks),
           .dtype = dtype,
           .op = call.op.kind,
           .scalar = call.op.scalar,

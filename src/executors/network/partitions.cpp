@@ -188,7 +188,8 @@ bool PartitionCache::same(const Entry& entry, const PartitionRequest& request) {
   const NetworkShape &a = entry.request.shape, &b = request.shape;
   return entry.request.schedule == request.schedule && a.count == b.count && a.rank == b.rank &&
          a.ranks == b.ranks && a.root == b.root && a.to == b.to && a.stride == b.stride &&
-         a.unit == b.unit && entry.request.element_bytes == request.element_bytes &&
+         a.unit == b.unit && a.one_way == b.one_way &&
+         entry.request.element_bytes == request.element_bytes &&
          entry.request.chunk_bytes == request.chunk_bytes &&
          entry.request.most_scratch_bytes == request.most_scratch_bytes &&
          std::equal(entry.node_of.begin(), entry.node_of.end(), b.node_of.begin(), b.node_of.end());

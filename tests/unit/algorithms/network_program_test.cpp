@@ -58,6 +58,7 @@ TEST(NetworkPrograms, OfEveryNumberOfRanks) {
       trial.chunk = 2;
       trial.in_place = ranks % 2 == 0;
       const auto seed = static_cast<std::uint64_t>(ranks);
+      trial.shape.one_way = ranks % 4 >= 2;
       if (ranks <= 9) {
         expect_right(trial, seed);
       } else {
@@ -83,6 +84,7 @@ TEST(NetworkPrograms, OfCountsThatDoNotFit) {
           NetworkTrial trial = trial_of(*row, ranks, count, unit);
           trial.chunk = unit * (1 + count % 3);
           expect_right_with_roots(trial, count);
+          trial.shape.one_way = unit > 1;
         }
       }
     }
@@ -98,6 +100,7 @@ TEST(NetworkPrograms, OfNodes) {
         NetworkTrial trial = trial_of(*row, nodes * per_node, count);
         trial.shape.node_of = node_of;
         for (const std::size_t chunk : {1u, 3u, 64u}) {
+        trial.shape.one_way = by_turns;
           trial.chunk = chunk;
           expect_right(trial, count);
         }
@@ -174,6 +177,7 @@ TEST(NetworkPrograms, EveryOrderThatIsOmittedIsFound) {
       if (ranks % 2 == 0) trial.shape.node_of = nodes;
       trial.chunk = 2;
       omit_each(trial, omissions);
+      trial.shape.one_way = ranks == 3 || ranks == 6;
     }
     EXPECT_THAT(omissions.idle, testing::IsEmpty());
     const bool one_step =

@@ -145,6 +145,29 @@ TEST(NetworkChunks, AreCutByKindSizeAndDelay) {
             R"(messages over RDMA, 8 ranks:
    bytes   chunk  depth  partitions
       1K     64K      1           1
+// Rows of which there is one alone, and rings within them.
+TEST(NetworkPlanning, TheSettingSaysWhichWayOtherRingsGo) {
+  const Topology topology = hosts_of(4, 2);
+  const auto one_way = [&](Collective collective, std::string_view name, std::int64_t limit) {
+    Request request{.collective = collective, .count = MiB / 4};
+    request.bidirectional_bytes = limit;
+    request.algorithm = name;
+    const TuningTable table = TuningTable::empty();
+    const auto plan = select({request, topology, table});
+    EXPECT_TRUE(plan.is_ok()) << plan.status().to_string();
+    return plan->one_way;
+  };
+  for (const auto& [collective, name] : {std::pair(Collective::kAllReduce, "hierarchical"),
+                                         {Collective::kAllGather, "network_ring"},
+                                         {Collective::kReduceScatter, "network_ring"}}) {
+    EXPECT_TRUE(one_way(collective, name, kSizeNever));
+    EXPECT_FALSE(one_way(collective, name, kSizeAlways));
+    EXPECT_FALSE(one_way(collective, name, kSizeAutomatic));
+    EXPECT_TRUE(one_way(collective, name, 1024));
+    EXPECT_FALSE(one_way(collective, name, 64 * MiB));
+  }
+}
+
       4K     64K      1           1
      16K     64K      1           1
      64K     64K      1           1
