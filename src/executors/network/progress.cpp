@@ -15,10 +15,13 @@ using Clock = NetworkEngine::Clock;
 
 // The thread stays away for so long after a caller: it is likely to come again.
 constexpr microseconds kAfterCaller{500};
+constexpr Clock::duration kLongAgo = kAfterCaller / 2;
 // If so many looks find one and the same call under way, it is a long one.
 constexpr int kLooksAtCall = 4;
-// A caller that has a core spins for so long before it sleeps.
+// A caller that has a core spins for so long before it sleeps. Where nothing had happened for a
+// while before it came, ranks come at times that differ by more than a sleep costs.
 constexpr microseconds kSpin{2000};
+constexpr microseconds kRest{1000}, kSpinAfterRest{20};
 // Between two looks of one that spins: others need the core. So nobody spins for a while.
 constexpr microseconds kPreempted{200};
 constexpr std::chrono::seconds kCrowded{1};
@@ -66,19 +69,24 @@ template <class F>
 auto NetworkProgress::with_engine(const F& f) {
   struct Caller {
     std::atomic<int>& callers;
-    ~Caller() { --callers; }
+    std::atomic<Clock::rep>& left;
+    ~Caller() {
+      left = Clock::now().time_since_epoch().count();
+      --callers;
+    }
   };
   ++callers_;
   ++calls_;
   if (asleep_) wire_->wake();
   Lock lock(mutex_);
-  const Caller caller{callers_};
+  const Caller caller{callers_, last_call_};
   return f(lock);
 }
 
 std::uint64_t NetworkProgress::add(NetworkOperation operation, std::chrono::nanoseconds timeout) {
   return with_engine([&](Lock& lock) {
     operation.deadline = running_now() + timeout;
+    spin_ = still() > kRest ? kSpinAfterRest : kSpin;
     const std::uint64_t ticket = last_ = engine_.start(std::move(operation));
     if (over_) {
       ended_through_ = last_;
@@ -92,14 +100,17 @@ std::uint64_t NetworkProgress::add(NetworkOperation operation, std::chrono::nano
 void NetworkProgress::await(std::uint64_t ticket) {
   with_engine([&](Lock& lock) {
     Clock::time_point idle_since = last_look_ = Clock::now();
+    bool has_slept = false;
     while (ended_through() < ticket) {
       if (cancelled_) {
         end_all();
       } else if (advance(lock)) {
         idle_since = last_look_ = Clock::now();
+        if (has_slept) spin_ = kSpin;  // the others are there
       } else if (!may_go_on_spinning(idle_since)) {
         sleep_with_engine(lock, sleep_limit());
         last_look_ = Clock::now();
+        has_slept = true;
       }
     }
     return true;
@@ -122,7 +133,7 @@ bool NetworkProgress::may_go_on_spinning(Clock::time_point idle_since) {
   if (!may_spin_) return false;
   const Clock::time_point now = Clock::now();
   if (now - std::exchange(last_look_, now) > kPreempted) crowded_until_ = now + kCrowded;
-  return now >= crowded_until_ && now - idle_since <= kSpin;
+  return now >= crowded_until_ && now - idle_since <= spin_;
 }
 
 void NetworkProgress::let_others_in(Lock& lock) const {
@@ -170,17 +181,20 @@ void NetworkProgress::run() {
 }
 
 // Callers come and go within microseconds, and to wake a thread takes as long. So none of them
-// wakes this one: it looks whether they are still there. During a long call it waits for the lock.
+// wakes this one: it looks how long ago the last one left. During a long call it waits for the
+// lock.
 void NetworkProgress::stay_away(Lock& lock) {
   lock.unlock();
-  std::uint64_t seen = 0;
+  std::uint64_t seen = calls_;
   int looks_at_call = 0;
-  do {
-    seen = calls_;
+  bool rests = false;
+  while (!rests && looks_at_call < kLooksAtCall && !cancelled_ && !ending_) {
     std::this_thread::sleep_for(kAfterCaller);
-    looks_at_call = callers_ > 0 && calls_ == seen ? looks_at_call + 1 : 0;
-  } while ((callers_ > 0 || calls_ != seen) && looks_at_call < kLooksAtCall && !cancelled_ &&
-           !ending_);
+    const std::uint64_t before = std::exchange(seen, calls_);
+    const bool calling = callers_ > 0;
+    looks_at_call = calling && seen == before ? looks_at_call + 1 : 0;
+    rests = !calling && Clock::now().time_since_epoch().count() - last_call_ >= kLongAgo.count();
+  }
   if (looks_at_call == 0) seen_calls_ = seen;
   lock.lock();
 }

@@ -86,7 +86,9 @@ class NetworkProgress {
   bool has_failed_ = false, over_ = false;
   std::string last_position_;
   Wire::Clock::time_point last_look_ = {}, crowded_until_ = {};  // of callers that spin
+  Wire::Clock::duration spin_ = {};                              // of a caller that waits
   std::uint64_t seen_calls_ = 0;                                 // the thread's own
+  std::atomic<Wire::Clock::rep> last_call_ = 0;                  // when it was over
   std::atomic<int> callers_ = 0;
   std::atomic<std::uint64_t> calls_ = 0;
   std::atomic<bool> asleep_ = false, cancelled_ = false, ending_ = false;
