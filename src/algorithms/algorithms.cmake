@@ -22,6 +22,7 @@ set(tutti_algorithms
   all_reduce/network_one_shot
   all_reduce/network_direct
   all_reduce/network_doubling
+  all_reduce/network_tree
   all_reduce/network_ring
   all_reduce/network_ring_bidirectional
   all_reduce/hierarchical

@@ -56,10 +56,11 @@ struct Extent {
   std::size_t token_bytes = 0;  // of one of its tokens; 0: the collective knows none
 };
 
-// What the cost model knows of an algorithm of the network, for so many ranks on so many nodes.
+// What the cost model knows of messages between nodes, for so many ranks on so many nodes.
 struct Crossing {
-  double hops = 0;  // messages on the critical path
-  double wire = 0;  // bytes over the link of the node that sends or receives most, as a multiple
+  double hops = 0;    // messages on the critical path
+  double wire = 0;    // bytes over the link of the node that sends or receives most, as a multiple
+  double chunks = 0;  // that one behind the other come through before all links are in use
 };
 
 // What the cost model knows of n ranks:
@@ -70,7 +71,9 @@ struct Cost {
   double host_steps = 0;                 // instead of both on the host, where it is not 0
   double (*wire)(int ranks) = nullptr;   // bytes sent per rank, as a multiple of the message
   double (*local)(int ranks) = nullptr;  // bytes read and written in the rank's own memory, as well
-  Crossing (*between)(int ranks, int nodes) = nullptr;  // of the network, instead of all others
+  // Of the network, instead of all others. Of NCCL, where there are nodes: the others are then of
+  // the ranks on one node.
+  Crossing (*between)(int ranks, int nodes) = nullptr;
 };
 
 // What an operation takes of a generation of packets.

@@ -1,8 +1,6 @@
 // What algorithms of the network have in common: limits, costs, and which types they take.
 #pragma once
 
-#include <bit>
-
 #include "algorithms/catalogue.hpp"
 #include "algorithms/costs.hpp"
 #include "algorithms/takes.hpp"
@@ -19,19 +17,6 @@ inline double messages_to_all(int ranks) { return 0.1 * (ranks - 1); }
 // each other: 5 % at 1 Gbit/s with 4 ranks. Ranks that exchange whole vectors add all of it after
 // it has come; with 2 ranks rings were faster from 16 MiB on at 1 Gbit/s, and three times unshaped.
 inline constexpr double kMeetAtAPort = 1.05, kExchangeWhole = 1.02;
-
-// Rounds in which what each rank knows doubles: ceil(log2(ranks)).
-constexpr int doubling_rounds(int ranks) {
-  return std::bit_width(static_cast<unsigned>(ranks) - 1);
-}
-
-// Of a node's link: every rank on it sends so many times the message to ranks on other nodes, if it
-// sends `all` to all others.
-inline double leaving_node(double all, int ranks, int nodes) {
-  if (ranks <= 1) return 0;
-  const double on_node = static_cast<double>(ranks) / nodes;
-  return all * on_node * (ranks - on_node) / (ranks - 1);
-}
 
 // Of those that round on the way, as rings_take(). Multipliers are applied to what a rank sends.
 inline bool network_rounds_take(DataType dtype, OpKind op) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "planning/network_chunks.hpp"
 
 namespace tutti {
 namespace {
@@ -42,10 +43,23 @@ constexpr double kNetworkBaseUs = 5;
 constexpr double kNetworkHopUs = 15;
 constexpr double kNetworkGbps = 1.16;
 
-double network_us(const Algorithm& algorithm, const Load& load, const Topology& topology) {
+// GPUs' buffers pass through host memory: two copies over PCIe, and a kernel that waits for the
+// host. Assumed.
+constexpr double kThroughHostUs = 20;
+constexpr double kThroughHostGbps = kPcieGbps / 2;
+
+double crossing_us(const Algorithm& algorithm, const Load& load, const Topology& topology) {
   const Crossing crossing = algorithm.cost.between(load.ranks, topology.nodes());
-  const double sent = static_cast<double>(load.bytes) * crossing.wire;
-  return kNetworkBaseUs + crossing.hops * kNetworkHopUs + sent / (kNetworkGbps * 1e3);
+  const NetworkCut cut = network_cut({.bytes = load.bytes, .ranks = load.ranks});
+  const auto chunk = static_cast<double>(std::min(cut.chunk_bytes, load.bytes));
+  const double sent = static_cast<double>(load.bytes) * crossing.wire + chunk * crossing.chunks;
+  return crossing.hops * kNetworkHopUs + sent / (kNetworkGbps * 1e3);
+}
+
+double network_us(const Algorithm& algorithm, const Load& load, const Topology& topology) {
+  const double us = kNetworkBaseUs + crossing_us(algorithm, load, topology);
+  if (topology.backend != Backend::kCuda) return us;
+  return us + kThroughHostUs + static_cast<double>(load.bytes) / (kThroughHostGbps * 1e3);
 }
 
 }  // namespace
@@ -87,7 +101,13 @@ bool is_fitted(const Topology& topology) {
 double predicted_us(const Algorithm& algorithm, const Load& load, const Topology& topology) {
   const MachineModel machine = machine_model(topology);
   if (load.ranks <= 1) return machine.base_us;  // no hop, and a local copy at most
-  if (algorithm.cost.between != nullptr) return network_us(algorithm, load, topology);
+  if (algorithm.network != nullptr) return network_us(algorithm, load, topology);
+  const bool crosses = topology.nodes() > 1 && !topology.all_reach(Reach::kPeerMemory);
+  if (algorithm.cost.between != nullptr && crosses) {
+    const double steps =
+        algorithm.cost.steps + algorithm.cost.steps_per_rank * topology.most_ranks_on_a_node();
+    return machine.base_us + steps * machine.hop_us + crossing_us(algorithm, load, topology);
+  }
   const std::size_t passes = passes_of(load);
   const int copies =
       passes == 0 ? 0 : int{algorithm.peers_read_input} + int{algorithm.peers_write_output};

@@ -1,6 +1,7 @@
 // all_gather/nccl: NVIDIA's library, where it is installed.
 #pragma once
 
+#include "algorithms/costs.hpp"
 #include "algorithms/descriptor.hpp"
 #include "algorithms/geometry.hpp"
 #include "algorithms/moving.hpp"
@@ -15,7 +16,10 @@ struct AllGatherNccl {
       .needs = kNeedsNccl,
       .max_ranks_cuda = 1 << 20,
       // What more ranks take, as half of all_reduce's, which goes around twice.
-      .cost = {.steps = 4.8, .steps_per_rank = 0.8, .wire = pieces_wire},
+      .cost = {.steps = 4.8,
+               .steps_per_rank = 0.8,
+               .wire = pieces_wire,
+               .between = nccl_chain<pieces_wire>},
       .text = "NCCL, if it is installed",
       .peers_read_input = false,
       .takes = moves,

@@ -16,7 +16,7 @@ struct AllReduceNccl {
       .max_ranks_cuda = 1 << 20,
       .order = Order::kNone,
       // Fitted to what it was measured to take at 1 KiB, 2 to 8 ranks.
-      .cost = {.steps = 2.5, .steps_per_rank = 1.6, .wire = two_shot_wire},
+      .cost = {.steps = 2.5, .steps_per_rank = 1.6, .wire = two_shot_wire, .between = nccl_trees},
       .text = "NCCL, if it is installed",
       .peers_read_input = false,
       .takes = nccl_takes,

@@ -16,7 +16,7 @@ struct AllReduceNcclWindow {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kNone,  // NCCL documents none
       // Not measured yet: as two_shot, which its kernels for large messages are.
-      .cost = {.steps = 5, .wire = two_shot_wire},
+      .cost = {.steps = 5, .wire = two_shot_wire, .between = nccl_trees},
       .text = "NCCL's symmetric kernels, on memory registered as windows",
       .peers_read_input = false,
       .only_where_measured = true,

@@ -1,6 +1,7 @@
 // reduce_scatter/nccl_window: NCCL's symmetric kernels, on memory that it knows as windows.
 #pragma once
 
+#include "algorithms/costs.hpp"
 #include "algorithms/descriptor.hpp"
 #include "algorithms/geometry.hpp"
 #include "algorithms/moving.hpp"
@@ -17,7 +18,7 @@ struct ReduceScatterNcclWindow {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kNone,  // NCCL documents none
       // Not measured yet: as pull, which its kernels for large messages are.
-      .cost = {.steps = 5, .wire = pieces_wire},
+      .cost = {.steps = 5, .wire = pieces_wire, .between = nccl_chain<pieces_wire>},
       .text = "NCCL's symmetric kernels, on memory registered as windows",
       .peers_read_input = false,
       .only_where_measured = true,

@@ -2,6 +2,7 @@
 // group.
 #pragma once
 
+#include "algorithms/costs.hpp"
 #include "algorithms/descriptor.hpp"
 #include "algorithms/geometry.hpp"
 #include "algorithms/moving.hpp"
@@ -17,7 +18,10 @@ struct ReduceScatterVNccl {
       .needs = kNeedsNccl,
       .max_ranks_cuda = 1 << 20,
       .order = Order::kNone,
-      .cost = {.steps = 2.5, .steps_per_rank = 0.8, .wire = pieces_wire},
+      .cost = {.steps = 2.5,
+               .steps_per_rank = 0.8,
+               .wire = pieces_wire,
+               .between = nccl_chain<pieces_wire>},
       .text = "NCCL, if it is installed: a grouped reduce to each rank",
       .peers_read_input = false,
       .counts_on_host = true,

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/all_reduce/network_tree.hpp"
 #include "algorithms/ring.hpp"
 #include "algorithms/ring_schedule.hpp"
 #include "support/network_world.hpp"
@@ -57,8 +58,8 @@ TEST(NetworkPrograms, OfEveryNumberOfRanks) {
       if (has_root(row->collective) || is_pairwise(row->collective)) trial.shape.root = ranks / 3;
       trial.chunk = 2;
       trial.in_place = ranks % 2 == 0;
-      const auto seed = static_cast<std::uint64_t>(ranks);
       trial.shape.one_way = ranks % 4 >= 2;
+      const auto seed = static_cast<std::uint64_t>(ranks);
       if (ranks <= 9) {
         expect_right(trial, seed);
       } else {
@@ -83,8 +84,8 @@ TEST(NetworkPrograms, OfCountsThatDoNotFit) {
         for (const std::size_t unit : {1u, 4u}) {
           NetworkTrial trial = trial_of(*row, ranks, count, unit);
           trial.chunk = unit * (1 + count % 3);
-          expect_right_with_roots(trial, count);
           trial.shape.one_way = unit > 1;
+          expect_right_with_roots(trial, count);
         }
       }
     }
@@ -99,8 +100,8 @@ TEST(NetworkPrograms, OfNodes) {
       for (const std::size_t count : {0u, 1u, 5u, 37u}) {
         NetworkTrial trial = trial_of(*row, nodes * per_node, count);
         trial.shape.node_of = node_of;
-        for (const std::size_t chunk : {1u, 3u, 64u}) {
         trial.shape.one_way = by_turns;
+        for (const std::size_t chunk : {1u, 3u, 64u}) {
           trial.chunk = chunk;
           expect_right(trial, count);
         }
@@ -109,9 +110,10 @@ TEST(NetworkPrograms, OfNodes) {
   }
 }
 
-TEST(NetworkPrograms, RingsOfManyRanks) {
+TEST(NetworkPrograms, RingsAndTreesOfManyRanks) {
   for (const Algorithm* row : network_rows()) {
-    if (row->name().find("ring") == std::string_view::npos) continue;
+    const bool is_ring = row->name().find("ring") != std::string_view::npos;
+    if (!is_ring && row->id != AllReduceNetworkTree::kAlgorithm.id) continue;
     for (const int ranks : {37, 128}) {
       NetworkTrial trial = trial_of(*row, ranks, has_pieces(row->collective) ? 1 : 130);
       trial.in_place = true;
@@ -175,9 +177,9 @@ TEST(NetworkPrograms, EveryOrderThatIsOmittedIsFound) {
       NetworkTrial trial = trial_of(*row, ranks, has_pieces(row->collective) ? 3 : 16);
       const auto nodes = nodes_of(ranks, 2, false);
       if (ranks % 2 == 0) trial.shape.node_of = nodes;
+      trial.shape.one_way = ranks == 3 || ranks == 6;
       trial.chunk = 2;
       omit_each(trial, omissions);
-      trial.shape.one_way = ranks == 3 || ranks == 6;
     }
     EXPECT_THAT(omissions.idle, testing::IsEmpty());
     const bool one_step =
@@ -185,6 +187,45 @@ TEST(NetworkPrograms, EveryOrderThatIsOmittedIsFound) {
         row->collective == Collective::kScatter || row->collective == Collective::kSendRecv ||
         row->id == "all_gather/network_direct";
     EXPECT_EQ(omissions.found > 0, !one_step) << row->id;
+  }
+}
+
+// A tree holds all ranks, each at most `levels` below the root; between them, both trees give no
+// rank children twice.
+void expect_trees(int ranks) {
+  using Tree = AllReduceNetworkTree::Tree;
+  std::vector<int> inner_in(static_cast<std::size_t>(ranks));
+  for (const bool second : {false, true}) {
+    const Tree tree{ranks, second};
+    int roots = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const int place = tree.place_of(rank);
+      ASSERT_TRUE(1 <= place && place <= ranks) << ranks;
+      EXPECT_EQ(tree.rank_at(place), rank) << ranks;
+      const int parent = tree.parent(place);
+      if (parent == Tree::kNobody) {
+        ++roots;
+      } else {
+        const int back = parent > place ? tree.left(parent) : tree.right(parent);
+        EXPECT_EQ(back, place) << ranks;
+      }
+      if (tree.left(place) != Tree::kNobody || tree.right(place) != Tree::kNobody) {
+        ++inner_in[static_cast<std::size_t>(rank)];
+      }
+      int levels = 0;
+      for (int at = place; tree.parent(at) != Tree::kNobody; at = tree.parent(at)) ++levels;
+      EXPECT_LE(levels, std::bit_width(0U + ranks) - 1) << ranks;
+    }
+    EXPECT_EQ(roots, 1) << ranks;
+  }
+  EXPECT_THAT(inner_in, testing::Each(testing::Le(1))) << ranks;
+}
+
+TEST(NetworkTrees, ShareTheWorkForEveryNumberOfRanks) {
+  for (int ranks = 1; ranks <= 128; ++ranks) {
+    expect_trees(ranks);
+    NetworkTrial trial = trial_of(AllReduceNetworkTree::kAlgorithm, ranks, 5);
+    EXPECT_EQ(check_network(trial, 1), "");  // of fewer elements than ranks
   }
 }
 

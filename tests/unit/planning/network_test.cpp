@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "planning/choose.hpp"
 #include "planning/filter.hpp"
+#include "planning/model.hpp"
 #include "planning/network_chunks.hpp"
 #include "planning/rings.hpp"
 #include "unit/planning/entries.hpp"
@@ -91,6 +92,32 @@ TEST(NetworkPlanning, SmallMessagesTakeFewHopsAndLargeOnesFewBytes) {
   EXPECT_EQ(chosen_by_itself(hosts_of(8, 4), 256 * MiB), "all_reduce/hierarchical");
 }
 
+TEST(NetworkPlanning, TreesTakeWhatHasTooManyHopsOtherwise) {
+  EXPECT_EQ(chosen_by_itself(hosts_of(64, 1), MiB), "all_reduce/network_direct");
+  EXPECT_EQ(chosen_by_itself(hosts_of(512, 1), MiB), "all_reduce/network_tree");
+  EXPECT_EQ(chosen_by_itself(hosts_of(512, 1), 1024), "all_reduce/network_doubling");
+}
+
+// Between nodes NCCL's messages are as slow as others, and need no copies to host memory.
+TEST(NetworkPlanning, NcclPaysForTheNetwork) {
+  Topology hosts = hosts_of(4, 8);
+  hosts.backend = Backend::kCuda;
+  hosts.compute = 90;
+  hosts.nvlinks = 18;
+  hosts.nccl = true;
+  EXPECT_EQ(chosen_by_itself(hosts, 1024), "all_reduce/nccl");
+  EXPECT_EQ(chosen_by_itself(hosts, 256 * MiB), "all_reduce/hierarchical");
+  Topology fabric = hosts;
+  fabric.within_nodes = fabric.between_nodes = peer_ways(Backend::kCuda);
+  for (const Algorithm& row : catalogue()) {
+    if ((row.needs & kNeedsNccl) == 0) continue;
+    ASSERT_NE(row.cost.between, nullptr) << row.id;
+    EXPECT_GT(predicted_us(row, {32, 64 * MiB}, hosts),
+              10 * predicted_us(row, {32, 64 * MiB}, fabric))
+        << row.id;
+  }
+}
+
 TEST(NetworkPlanning, TheSettingSaysWhichRing) {
   const auto meant = [](const Topology& topology, std::size_t bytes, std::int64_t limit) {
     Request request{.count = bytes / 4};
@@ -116,6 +143,29 @@ TEST(NetworkPlanning, TheSettingSaysWhichRing) {
   blackwell.nvlinks = 18;
   EXPECT_EQ(meant(blackwell, 16 * MiB, kSizeAutomatic), 2);
   EXPECT_EQ(meant(blackwell, 16 * MiB + 4, kSizeAutomatic), 1);
+}
+
+// Rows of which there is one alone, and rings within them.
+TEST(NetworkPlanning, TheSettingSaysWhichWayOtherRingsGo) {
+  const Topology topology = hosts_of(4, 2);
+  const auto one_way = [&](Collective collective, std::string_view name, std::int64_t limit) {
+    Request request{.collective = collective, .count = MiB / 4};
+    request.bidirectional_bytes = limit;
+    request.algorithm = name;
+    const TuningTable table = TuningTable::empty();
+    const auto plan = select({request, topology, table});
+    EXPECT_TRUE(plan.is_ok()) << plan.status().to_string();
+    return plan->one_way;
+  };
+  for (const auto& [collective, name] : {std::pair(Collective::kAllReduce, "hierarchical"),
+                                         {Collective::kAllGather, "network_ring"},
+                                         {Collective::kReduceScatter, "network_ring"}}) {
+    EXPECT_TRUE(one_way(collective, name, kSizeNever));
+    EXPECT_FALSE(one_way(collective, name, kSizeAlways));
+    EXPECT_FALSE(one_way(collective, name, kSizeAutomatic));
+    EXPECT_TRUE(one_way(collective, name, 1024));
+    EXPECT_FALSE(one_way(collective, name, 64 * MiB));
+  }
 }
 
 TEST(NetworkPlanning, TopologyIsSerialised) {
@@ -145,29 +195,6 @@ TEST(NetworkChunks, AreCutByKindSizeAndDelay) {
             R"(messages over RDMA, 8 ranks:
    bytes   chunk  depth  partitions
       1K     64K      1           1
-// Rows of which there is one alone, and rings within them.
-TEST(NetworkPlanning, TheSettingSaysWhichWayOtherRingsGo) {
-  const Topology topology = hosts_of(4, 2);
-  const auto one_way = [&](Collective collective, std::string_view name, std::int64_t limit) {
-    Request request{.collective = collective, .count = MiB / 4};
-    request.bidirectional_bytes = limit;
-    request.algorithm = name;
-    const TuningTable table = TuningTable::empty();
-    const auto plan = select({request, topology, table});
-    EXPECT_TRUE(plan.is_ok()) << plan.status().to_string();
-    return plan->one_way;
-  };
-  for (const auto& [collective, name] : {std::pair(Collective::kAllReduce, "hierarchical"),
-                                         {Collective::kAllGather, "network_ring"},
-                                         {Collective::kReduceScatter, "network_ring"}}) {
-    EXPECT_TRUE(one_way(collective, name, kSizeNever));
-    EXPECT_FALSE(one_way(collective, name, kSizeAlways));
-    EXPECT_FALSE(one_way(collective, name, kSizeAutomatic));
-    EXPECT_TRUE(one_way(collective, name, 1024));
-    EXPECT_FALSE(one_way(collective, name, 64 * MiB));
-  }
-}
-
       4K     64K      1           1
      16K     64K      1           1
      64K     64K      1           1
