@@ -26,8 +26,8 @@ constexpr int kProgressElements = 64;
 
 struct ProgressPair {
   ThreadNetwork network;
+  std::array<std::vector<float>, kBothRanks> in, out;  // which ranks use until they are destroyed
   std::array<std::unique_ptr<NetworkProgress>, kBothRanks> ranks;
-  std::array<std::vector<float>, kBothRanks> in, out;
 
   ProgressPair() {
     std::array<std::unique_ptr<Wire>, kBothRanks> wires = {network.open(), network.open()};
