@@ -122,6 +122,9 @@ TEST(NetworkPartitionsTest, AreKept) {
   request.shape.to = 1;  // a message to somebody else
   EXPECT_NE(*cache.find(request), other);
   request.shape.to = -1;
+  request.shape.one_way = true;
+  EXPECT_NE(*cache.find(request), other);
+  request.shape.one_way = false;
   for (std::size_t count = 1; count <= 40; ++count) {
     EXPECT_TRUE(cache.find(request_for(ring, count)).is_ok());
   }
