@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "base/try.hpp"
@@ -109,7 +110,33 @@ void count_messages(ChunkedProgram& program, std::uint32_t index, std::size_t el
 Result<ChunkedProgram> chunked(const PartitionRequest& request, std::size_t count) {
   NetworkShape shape = request.shape;
   shape.count = count;
-  NetworkProgram made = request.schedule(shape);
+  return cut_into_chunks(request.schedule(shape), request);
+}
+
+std::size_t most_scratch_bytes(const PartitionRequest& request, std::size_t count,
+                               std::span<const int> ranks) {
+  NetworkShape shape = request.shape;
+  shape.count = count;
+  std::size_t most = 0;
+  const auto look_at = [&](int rank) {
+    shape.rank = rank;
+    most = std::max(most, request.schedule(shape).scratch);
+  };
+  for (const int rank : ranks) look_at(rank);
+  for (int rank = 0; ranks.empty() && rank < shape.ranks; ++rank) look_at(rank);
+  return most * request.element_bytes;
+}
+
+}  // namespace
+
+ChunkedProgram::Range ChunkedProgram::range_of(std::uint32_t chunk) const {
+  const Step& step = steps[step_of[chunk]];
+  const std::size_t first = (chunk - step.first_chunk) * chunk_elements;
+  return {first, std::min(chunk_elements, step.what.count - first)};
+}
+
+Result<ChunkedProgram> cut_into_chunks(NetworkProgram made, const PartitionRequest& request) {
+  const NetworkShape& shape = request.shape;
   const std::size_t unit_bytes = request.element_bytes * std::max<std::size_t>(shape.unit, 1);
   ChunkedProgram program;
   program.chunk_elements = std::max<std::size_t>(request.chunk_bytes / unit_bytes, 1) * unit_bytes /
@@ -138,38 +165,20 @@ Result<ChunkedProgram> chunked(const PartitionRequest& request, std::size_t coun
   return program;
 }
 
-std::size_t most_scratch_bytes(const PartitionRequest& request, std::size_t count) {
-  NetworkShape shape = request.shape;
-  shape.count = count;
-  std::size_t most = 0;
-  for (shape.rank = 0; shape.rank < shape.ranks; ++shape.rank) {
-    most = std::max(most, request.schedule(shape).scratch);
-  }
-  return most * request.element_bytes;
-}
-
 // Elements of a partition: a multiple of the unit, or everything.
-std::size_t partition_elements(const PartitionRequest& request) {
+std::size_t partition_elements(const PartitionRequest& request, std::span<const int> ranks) {
   const std::size_t whole = request.shape.count;
   const std::size_t unit = std::max<std::size_t>(request.shape.unit, 1);
   // No schedule keeps more than a vector of each rank.
-  const auto ranks = static_cast<std::size_t>(request.shape.ranks);
-  if (whole <= request.most_scratch_bytes / request.element_bytes / ranks) return whole;
+  const auto vectors = static_cast<std::size_t>(request.shape.ranks);
+  if (whole <= request.most_scratch_bytes / request.element_bytes / vectors) return whole;
   std::size_t elements = whole;
   for (;;) {
-    const std::size_t scratch = most_scratch_bytes(request, elements);
+    const std::size_t scratch = most_scratch_bytes(request, elements, ranks);
     if (scratch <= request.most_scratch_bytes || elements <= unit) return elements;
     const std::size_t parts = ceil_div(scratch, request.most_scratch_bytes);
     elements = std::max((elements - 1) / parts / unit, std::size_t{1}) * unit;
   }
-}
-
-}  // namespace
-
-ChunkedProgram::Range ChunkedProgram::range_of(std::uint32_t chunk) const {
-  const Step& step = steps[step_of[chunk]];
-  const std::size_t first = (chunk - step.first_chunk) * chunk_elements;
-  return {first, std::min(chunk_elements, step.what.count - first)};
 }
 
 Result<NetworkPartitions> make_partitions(const PartitionRequest& request) {

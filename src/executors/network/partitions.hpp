@@ -67,6 +67,11 @@ struct PartitionRequest {
 // cannot be run.
 Result<NetworkPartitions> make_partitions(const PartitionRequest& request);
 
+// Its parts. The elements of each partition but the last one, by the scratch of `ranks`; empty: of
+// all ranks. And the chunks of a program, whatever the request's schedule is.
+std::size_t partition_elements(const PartitionRequest& request, std::span<const int> ranks = {});
+Result<ChunkedProgram> cut_into_chunks(NetworkProgram program, const PartitionRequest& request);
+
 // Keeps what was made for the last requests.
 class PartitionCache {
  public:

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "algorithms/network_program.hpp"
-#include "cluster_model.hpp"
+#include "model/cluster_model.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::model {
@@ -34,8 +34,11 @@ struct SimulatedTime {
   double us = 0;             // of the slowest rank
   std::uint64_t events = 0;  // that were simulated
   int simulated_ranks = 0;   // fewer than the cluster has where it was folded
-  double sent_bytes = 0;     // over the busiest link between nodes, one direction
+  double sent_bytes = 0;     // on the wire of the busiest link between nodes, one direction
   double busy_part = 0;      // of the time, for how much that link was sending
+  // Above 0: the operation was simulated with so much more payload, as a part of it, so that ranks
+  // behave alike. The time is an upper bound then.
+  double padded_part = 0;
 };
 
 // kInvalidArgument: fewer than 2 ranks, a rate that is not a positive number, a program without an
