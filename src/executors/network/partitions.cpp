@@ -135,12 +135,15 @@ ChunkedProgram::Range ChunkedProgram::range_of(std::uint32_t chunk) const {
   return {first, std::min(chunk_elements, step.what.count - first)};
 }
 
+std::size_t chunk_elements(const PartitionRequest& request) {
+  const std::size_t unit = std::max<std::size_t>(request.shape.unit, 1);
+  return std::max<std::size_t>(request.chunk_bytes / (request.element_bytes * unit), 1) * unit;
+}
+
 Result<ChunkedProgram> cut_into_chunks(NetworkProgram made, const PartitionRequest& request) {
   const NetworkShape& shape = request.shape;
-  const std::size_t unit_bytes = request.element_bytes * std::max<std::size_t>(shape.unit, 1);
   ChunkedProgram program;
-  program.chunk_elements = std::max<std::size_t>(request.chunk_bytes / unit_bytes, 1) * unit_bytes /
-                           request.element_bytes;
+  program.chunk_elements = chunk_elements(request);
   program.scratch = made.scratch;
   const auto ranks = static_cast<std::size_t>(shape.ranks);
   program.receives.resize(ranks);

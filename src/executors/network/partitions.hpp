@@ -67,8 +67,10 @@ struct PartitionRequest {
 // cannot be run.
 Result<NetworkPartitions> make_partitions(const PartitionRequest& request);
 
-// Its parts. The elements of each partition but the last one, by the scratch of `ranks`; empty: of
-// all ranks. And the chunks of a program, whatever the request's schedule is.
+// Its parts. The elements of a chunk; those of each partition but the last one, by the scratch of
+// `ranks`, or of all ranks if there are none; and the chunks of a program, whatever the request's
+// schedule is.
+std::size_t chunk_elements(const PartitionRequest& request);
 std::size_t partition_elements(const PartitionRequest& request, std::span<const int> ranks = {});
 Result<ChunkedProgram> cut_into_chunks(NetworkProgram program, const PartitionRequest& request);
 

@@ -172,19 +172,26 @@ TEST(SimulateTest, ARingTakesItsBytesOrItsHops) {
   EXPECT_NEAR(time_of(bytes_by(both_ways, 8), single_ranks(kRanks, 5)).us, 8 * 5.0, 0.02);
 }
 
-// 3 partitions of 1000 elements: two are open at a time.
-NetworkProgram pair_of_scratch(const NetworkShape& shape) {
-  NetworkProgram program = one_message(shape);
-  program.scratch = shape.count;
-  return program;
+// As one_message, where rank 0 waits for an answer before its part of a partition is done.
+NetworkProgram answered_message(const NetworkShape& shape) {
+  NetworkSteps steps(shape);
+  const Range all{0, shape.count};
+  const int peer = 1 - shape.rank;
+  const int before =
+      shape.rank == 0 ? steps.send(peer, all, input_at(0)) : steps.receive(peer, all, output_at(0));
+  if (shape.rank == 0) steps.receive(peer, all, output_at(0), {before});
+  if (shape.rank == 1) steps.send(peer, all, output_at(0), {before});
+  steps.take_scratch(1, shape.count);
+  return steps.take();
 }
 
 TEST(SimulateTest, TwoPartitionsAreOpenAtATime) {
-  SimulatedOperation operation = bytes_by(pair_of_scratch, 2999);
-  operation.most_scratch_bytes = 1000;
-  ClusterModel cluster = single_ranks(2, 5);
-  EXPECT_DOUBLE_EQ(time_of(operation, cluster).us, 2.999 + 5);
-  EXPECT_DOUBLE_EQ(time_of(operation, cluster).sent_bytes, 2999);
+  SimulatedOperation operation = bytes_by(answered_message, 3999);
+  const ClusterModel cluster = single_ranks(2, 50);
+  EXPECT_DOUBLE_EQ(time_of(operation, cluster).us, 2 * 50 + 4 + 0.999);
+  operation.most_scratch_bytes = 1000;  // 4 partitions of 999 bytes, and one of 3
+  EXPECT_DOUBLE_EQ(time_of(operation, cluster).us, 3 * 2 * 50 + 2 * 2 * 0.999 + 2 * 0.003);
+  EXPECT_DOUBLE_EQ(time_of(operation, cluster).sent_bytes, 3999);
 }
 
 NetworkProgram nobody_receives(const NetworkShape& shape) {

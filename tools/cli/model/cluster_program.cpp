@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <map>
 #include <span>
 #include <utility>
@@ -22,13 +24,21 @@ constexpr std::size_t kMostChunks = 64'000'000;
 bool is_message(const NetworkStep& step) {
   return step.kind == Kind::kSend || step.kind == Kind::kReceive;
 }
-bool have_one_range(const NetworkStep& a, const NetworkStep& b) {
-  return a.first == b.first && a.count == b.count;
+
+// How the chunks of a step wait for those of an earlier one: all for all, each for those at its
+// place, or otherwise by where the ranges lie.
+enum class Waits : std::uint8_t { kNone, kForAll, kByPlace };
+Waits waits_of(const NetworkStep& step, const NetworkStep& earlier, std::size_t chunk) {
+  if (step.count == 0 || earlier.count == 0) return Waits::kForAll;
+  if (step.first >= earlier.first + earlier.count || earlier.first >= step.first + step.count) {
+    return Waits::kNone;
+  }
+  return step.count <= chunk && earlier.count <= chunk ? Waits::kForAll : Waits::kByPlace;
 }
 
 // Where a step waits for steps of other ranges, it waits for a step without elements instead, which
 // waits for all of them.
-NetworkProgram waiting_for_whole_steps(NetworkProgram made) {
+NetworkProgram waiting_for_whole_steps(NetworkProgram made, std::size_t chunk) {
   NetworkProgram whole;
   whole.scratch = made.scratch;
   std::vector<int> moved_to(made.steps.size());
@@ -39,8 +49,9 @@ NetworkProgram waiting_for_whole_steps(NetworkProgram made) {
     for (const int before : step.after) {
       const int at = moved_to[static_cast<std::size_t>(before)];
       const NetworkStep& earlier = whole.steps[static_cast<std::size_t>(at)];
-      const bool as_a_whole = step.count == 0 || earlier.count == 0;
-      (as_a_whole || have_one_range(step, earlier) ? alike : others).push_back(at);
+      const bool at_one_place = step.first == earlier.first && step.count == earlier.count;
+      const bool for_a_part = waits_of(step, earlier, chunk) == Waits::kByPlace && !at_one_place;
+      (for_a_part ? others : alike).push_back(at);
     }
     if (!others.empty()) {
       const auto [joint, is_new] = joints.emplace(others, static_cast<int>(whole.steps.size()));
@@ -56,7 +67,7 @@ NetworkProgram waiting_for_whole_steps(NetworkProgram made) {
 
 // All of a program that its chunks depend on, but for who the peers are.
 std::vector<std::int64_t> key_of(const NetworkProgram& made, const std::vector<int>& numbers,
-                                 const std::vector<bool>& within) {
+                                 const std::vector<bool>& within, std::size_t chunk) {
   std::vector<std::int64_t> key;
   for (std::size_t index = 0; index < made.steps.size(); ++index) {
     const NetworkStep& step = made.steps[index];
@@ -67,11 +78,12 @@ std::vector<std::int64_t> key_of(const NetworkProgram& made, const std::vector<i
     key.push_back(static_cast<std::int64_t>(step.after.size()));
     for (const int before : step.after) {
       const NetworkStep& earlier = made.steps[static_cast<std::size_t>(before)];
-      const bool as_a_whole = step.count == 0 || earlier.count == 0;
+      const Waits waits = waits_of(step, earlier, chunk);
       key.push_back(before);
-      key.push_back(as_a_whole ? 0
-                               : static_cast<std::int64_t>(step.first) -
-                                     static_cast<std::int64_t>(earlier.first));
+      key.push_back(static_cast<std::int64_t>(waits));
+      key.push_back(waits == Waits::kByPlace ? static_cast<std::int64_t>(step.first) -
+                                                   static_cast<std::int64_t>(earlier.first)
+                                             : 0);
     }
   }
   return key;
@@ -83,13 +95,9 @@ std::uint64_t hash_of(const std::vector<std::int64_t>& key) {
   return hash.value();
 }
 
-std::size_t chunks_in(const NetworkProgram& made, const PartitionRequest& request) {
-  const std::size_t elements =
-      std::max<std::size_t>(request.chunk_bytes / request.element_bytes, 1);
+std::size_t chunks_in(const NetworkProgram& made, std::size_t chunk) {
   std::size_t chunks = 0;
-  for (const NetworkStep& step : made.steps) {
-    chunks += std::max<std::size_t>(ceil_div(step.count, elements), 1);
-  }
+  for (const NetworkStep& step : made.steps) chunks += chunks_of(step, chunk);
   return chunks;
 }
 
@@ -127,20 +135,37 @@ Result<std::unique_ptr<ClusterProgram>> ClusterProgram::make(const SimulatedOper
 Status ClusterProgram::cut() {
   const int ranks = cluster_.ranks();
   const std::array<int, 3> some = {0, ranks / 2, ranks - 1};
-  std::size_t elements = partition_elements(request_, some);
-  const std::size_t count = request_.shape.count;
-  std::size_t whole = count;
-  if (form_ == Form::kAlike && request_.shape.stride == 0) {
-    const std::size_t even = static_cast<std::size_t>(ranks) * request_.shape.unit;
-    elements = ceil_div(elements, even) * even;
-    whole = ceil_div(count, even) * even;
-  }
+  const std::size_t count = request_.shape.count, elements = partition_elements(request_, some);
   const std::size_t partitions =
-      elements == 0 ? 1 : std::max<std::size_t>(ceil_div(whole, elements), 1);
+      elements == 0 ? 1 : std::max<std::size_t>(ceil_div(count, elements), 1);
+  if (partitions > std::numeric_limits<std::uint32_t>::max()) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("the message has {} partitions: they must have more scratch", partitions)};
+  }
   partitions_ = static_cast<std::uint32_t>(partitions);
-  counts_ = {elements, whole - (partitions - 1) * elements};
-  padded_part_ = count == 0 ? 0 : static_cast<double>(whole - count) / static_cast<double>(count);
+  counts_ = {elements, count - (partitions - 1) * elements};
+  if (form_ == Form::kAlike && request_.shape.stride == 0 && count > 0) even_out();
   return Status::ok();
+}
+
+// Makes both counts multiples of a unit of each rank, so that what all send together differs the
+// least. A shorter partition is made up for in the last one, as far as that stays the shorter one.
+void ClusterProgram::even_out() {
+  const std::size_t even = static_cast<std::size_t>(cluster_.ranks()) * request_.shape.unit;
+  const std::size_t full = counts_[0], others = partitions_ - 1;
+  const auto count = static_cast<std::int64_t>(request_.shape.count);
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const std::size_t units : {full / even, ceil_div(full, even)}) {
+    const std::size_t elements = std::max<std::size_t>(units, 1) * even;
+    const std::int64_t left = count - static_cast<std::int64_t>(elements * others);
+    std::size_t last = left <= 0 ? even : ceil_div(static_cast<std::size_t>(left), even) * even;
+    if (others > 0) last = std::min(last, elements);
+    const std::int64_t more = static_cast<std::int64_t>(elements * others + last) - count;
+    if (std::abs(more) >= std::abs(least)) continue;
+    least = more;
+    counts_ = {elements, last};
+  }
+  padded_part_ = static_cast<double>(least) / static_cast<double>(count);
 }
 
 NetworkProgram ClusterProgram::program_of(int rank, std::size_t count) const {
@@ -148,7 +173,10 @@ NetworkProgram ClusterProgram::program_of(int rank, std::size_t count) const {
   shape.rank = rank;
   shape.count = count;
   NetworkProgram made = request_.schedule(shape);
-  return form_ == Form::kAlike ? waiting_for_whole_steps(std::move(made)) : made;
+  // Which are there matters, and not in which order a schedule names them.
+  for (NetworkStep& step : made.steps) std::sort(step.after.begin(), step.after.end());
+  return form_ == Form::kAlike ? waiting_for_whole_steps(std::move(made), chunk_elements(request_))
+                               : made;
 }
 
 Result<Behaviour> ClusterProgram::behaviour(int rank) {
@@ -160,6 +188,14 @@ Result<Behaviour> ClusterProgram::behaviour(int rank) {
   }
   for (const int peer : behaviour.peers) number_of_[static_cast<std::size_t>(peer)] = -1;
   return behaviour;
+}
+
+std::size_t ClusterProgram::steps_of(const Behaviour& behaviour) const {
+  std::size_t steps = 0;
+  for (const int index : behaviour.programs) {
+    if (index >= 0) steps += program(index).steps.size();
+  }
+  return steps;
 }
 
 Result<int> ClusterProgram::intern(NetworkProgram made, int rank, std::vector<int>& peers) {
@@ -180,12 +216,12 @@ Result<int> ClusterProgram::intern(NetworkProgram made, int rank, std::vector<in
     numbers[index] = number;
     within[index] = on_one_node(rank, step.peer);
   }
-  std::vector<std::int64_t> key = key_of(made, numbers, within);
+  std::vector<std::int64_t> key = key_of(made, numbers, within, chunk_elements(request_));
   const std::uint64_t hash = hash_of(key);
   for (auto [found, end] = by_hash_.equal_range(hash); found != end; ++found) {
     if (programs_[static_cast<std::size_t>(found->second)].key == key) return found->second;
   }
-  chunks_ += chunks_in(made, request_);
+  chunks_ += chunks_in(made, chunk_elements(request_));
   if (chunks_ > kMostChunks) {
     return Status(StatusCode::kUnsupported,
                   fmt::format("{} ranks have more than {} different programs, of more than {} "

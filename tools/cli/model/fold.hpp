@@ -5,6 +5,8 @@
 // a rank arrives at the one that stands for that rank, as from the one that stands for the sender.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -30,5 +32,21 @@ using Fold = std::vector<FoldedRank>;
 
 // All ranks, each for itself.
 Result<Fold> unfolded(ClusterProgram& program);
+
+// One rank of each class, or one node where ranks of a node share rails. Looks at all ranks.
+Result<Fold> folded_by_classes(ClusterProgram& program);
+
+// The first node, if the ranks at each of its places do what those at that place of any other node
+// do: with peers whose nodes lie as far from their own, or differ from it in the same bits. Looks
+// at some ranks alone: the first and the last ones, and others at random. Nothing: they differ.
+Result<std::optional<Fold>> folded_to_a_node(ClusterProgram& program);
+
+// Chunks that the ranks of a fold have in one partition, together.
+std::size_t chunks_of(const ClusterProgram& program, const Fold& fold);
+
+// The smallest fold that is found. `program` is replaced by one of the form kAlike where that one
+// alone can be folded. kUnsupported: there is none that could be simulated.
+Result<Fold> fold_of(const SimulatedOperation& operation, const ClusterModel& cluster,
+                     std::unique_ptr<ClusterProgram>& program);
 
 }  // namespace tutti::model

@@ -90,10 +90,10 @@ Result<SimulatedTime> simulate(const SimulatedOperation& operation, const Cluste
                                Folding folding) {
   TUTTI_TRY(check_cluster(cluster));
   TUTTI_TRY(check_operation(operation, cluster.ranks()));
-  (void)folding;
   TUTTI_ASSIGN(auto program,
                ClusterProgram::make(operation, cluster, ClusterProgram::Form::kExact));
-  TUTTI_ASSIGN(const Fold fold, unfolded(*program));
+  TUTTI_ASSIGN(const Fold fold, folding == Folding::kNever ? unfolded(*program)
+                                                           : fold_of(operation, cluster, program));
   return Simulation(*program, fold, operation.slots).run();
 }
 

@@ -3,7 +3,10 @@
 // partitions.hpp), in a discrete-event simulation whose links serve messages in order.
 //
 // Ranks that behave alike are simulated once ("folded"): a message to such a rank arrives at the
-// one that stands for all of them. So 65,536 ranks cost no more than a few.
+// one that stands for all of them. So 65,536 ranks cost no more than a few. Where the programs of
+// all ranks have few enough steps together, all are compared, and the time is the same as without
+// folding, to the last bit. Otherwise one node stands for all: if some ranks of others do the same,
+// exactly; or else approximately.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +39,9 @@ struct SimulatedTime {
   int simulated_ranks = 0;   // fewer than the cluster has where it was folded
   double sent_bytes = 0;     // on the wire of the busiest link between nodes, one direction
   double busy_part = 0;      // of the time, for how much that link was sending
-  // Above 0: the operation was simulated with so much more payload, as a part of it, so that ranks
-  // behave alike. The time is an upper bound then.
+  // Whether ranks did not quite what they would, so that they behave alike
+  // (ClusterProgram::Form::kAlike); and by which part the payload was more than the operation's.
+  bool is_approximate = false;
   double padded_part = 0;
 };
 

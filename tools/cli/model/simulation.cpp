@@ -406,6 +406,7 @@ SimulatedTime Simulation::result() const {
   time.us = static_cast<double>(ended_at_) / kPicosecondsPerMicrosecond;
   time.events = handled_;
   time.simulated_ranks = static_cast<int>(ranks_.size());
+  time.is_approximate = program_.form() == ClusterProgram::Form::kAlike;
   time.padded_part = program_.padded_part();
   Picoseconds busiest = 0;
   for (const std::vector<Port>* ports : {&out_between_, &in_between_}) {
