@@ -17,7 +17,6 @@ namespace tutti::test {
 namespace {
 
 using model::ClusterModel;
-using model::Link;
 using model::SimulatedOperation;
 using model::SimulatedTime;
 using testing::HasSubstr;

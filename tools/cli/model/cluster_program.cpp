@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <map>
-#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/hash.hpp"
 #include "base/try.hpp"
@@ -235,16 +236,19 @@ Result<int> ClusterProgram::intern(NetworkProgram made, int rank, std::vector<in
   return index;
 }
 
-Result<std::unique_ptr<PeerlessProgram>> ClusterProgram::peerless(NetworkProgram made,
+Result<std::unique_ptr<PeerlessProgram>> ClusterProgram::peerless(NetworkProgram&& made,
                                                                   const std::vector<int>& numbers,
                                                                   int rank) {
   TUTTI_ASSIGN(ChunkedProgram chunked, cut_into_chunks(std::move(made), request_));
   auto program = std::make_unique<PeerlessProgram>();
   const auto bytes = static_cast<double>(request_.element_bytes);
   program->chunk_bytes = static_cast<double>(chunked.chunk_elements) * bytes;
-  const int most = numbers.empty() ? -1 : *std::max_element(numbers.begin(), numbers.end());
-  program->sends.resize(static_cast<std::size_t>(most + 1));
-  program->receives.resize(static_cast<std::size_t>(most + 1));
+  std::size_t peers = 0;
+  for (const int number : numbers) {
+    if (number >= 0) peers = std::max(peers, static_cast<std::size_t>(number) + 1);
+  }
+  program->sends.resize(peers);
+  program->receives.resize(peers);
   for (std::size_t index = 0; index < chunked.steps.size(); ++index) {
     const ChunkedProgram::Step& from = chunked.steps[index];
     PeerlessProgram::Step step;

@@ -85,7 +85,7 @@ class ClusterProgram {
     return a / cluster_.ranks_per_node == b / cluster_.ranks_per_node;
   }
   Result<int> intern(NetworkProgram made, int rank, std::vector<int>& peers);
-  Result<std::unique_ptr<PeerlessProgram>> peerless(NetworkProgram made,
+  Result<std::unique_ptr<PeerlessProgram>> peerless(NetworkProgram&& made,
                                                     const std::vector<int>& numbers, int rank);
 
   const ClusterModel cluster_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/cluster_model.hpp"
 #include "model/event_queue.hpp"
@@ -10,9 +11,8 @@ namespace tutti::model {
 
 constexpr double kPicosecondsPerMicrosecond = 1e6;
 
-constexpr Picoseconds to_picoseconds(double us) {
-  return static_cast<Picoseconds>(us * kPicosecondsPerMicrosecond + 0.5);
-}
+inline Picoseconds rounded(double ps) { return std::llround(ps); }
+inline Picoseconds to_picoseconds(double us) { return rounded(us * kPicosecondsPerMicrosecond); }
 
 class Port {
  public:
@@ -22,7 +22,7 @@ class Port {
       : ps_per_byte_(8e3 / (link.gbit_per_s * speed)),
         wire_per_payload_(1 / link.payload_part),
         message_bytes_(link.message_bytes),
-        burst_(static_cast<Picoseconds>(link.burst_bytes * ps_per_byte_ + 0.5)),
+        burst_(rounded(link.burst_bytes * ps_per_byte_)),
         free_at_(-burst_) {}
 
   struct Passage {
@@ -32,7 +32,7 @@ class Port {
   // burst passes at once. Without a burst a message passes when those before it have.
   Passage pass(double payload_bytes, Picoseconds first, Picoseconds last) {
     const double bytes = payload_bytes * wire_per_payload_ + message_bytes_;
-    const auto takes = static_cast<Picoseconds>(bytes * ps_per_byte_ + 0.5);
+    const Picoseconds takes = rounded(bytes * ps_per_byte_);
     const Picoseconds begin = std::max(free_at_, first - burst_);
     free_at_ = begin + takes;
     bytes_ += bytes;

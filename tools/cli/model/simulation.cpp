@@ -14,8 +14,6 @@ namespace {
 using Kind = NetworkStep::Kind;
 using Steps = std::vector<std::uint32_t>;
 
-Picoseconds rounded(double ps) { return static_cast<Picoseconds>(ps + 0.5); }
-
 double per_byte(double gb_per_s) { return gb_per_s > 0 ? 1e3 / gb_per_s : 0; }
 
 const Steps& with_peer(const std::vector<Steps>& steps, int number) {
@@ -54,6 +52,10 @@ Simulation::Simulation(const ClusterProgram& program, const Fold& fold, int slot
     const int node = fold[index].rank / cluster_.ranks_per_node;
     const int place = fold[index].rank % cluster_.ranks_per_node;
     one.place = static_cast<std::uint32_t>(place);
+    for (std::size_t part = 0; part < one.programs.size(); ++part) {
+      const int made = fold[index].behaviour.programs[part];
+      if (made >= 0) one.programs[part] = &program.program(made);
+    }
     one.server = processor.shared > 0 ? 0 : static_cast<std::uint32_t>(index);
     one.credits.resize(fold[index].peers.size());
     for (Credit& credit : one.credits) credit.left = slots;
@@ -75,8 +77,7 @@ Simulation::Simulation(const ClusterProgram& program, const Fold& fold, int slot
 }
 
 const PeerlessProgram& Simulation::program_of(std::uint32_t rank, std::uint32_t partition) const {
-  const std::size_t part = partition + 1 < program_.partitions() ? 0 : 1;
-  return program_.program(fold_[rank].behaviour.programs[part]);
+  return *ranks_[rank].programs[partition + 1 < program_.partitions() ? 0 : 1];
 }
 
 Status Simulation::check_peer(std::size_t rank, std::size_t number, std::size_t part) const {

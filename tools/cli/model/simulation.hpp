@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <queue>
 #include <string>
 #include <vector>
@@ -68,13 +69,13 @@ class Simulation {
     std::uint32_t server = 0;  // index
     std::uint32_t rail = 0;    // index of the ports to other nodes
     std::uint32_t opened = 0, completed = 0;
+    std::array<const PeerlessProgram*, 2> programs = {};  // as Behaviour has them
     std::array<Slot, 2> slots;
     std::vector<Chunk> early;  // came before their partition was open
     std::vector<Credit> credits;
     Port out_within, in_within;
   };
 
-  Rank& rank(std::uint32_t index) { return ranks_[index]; }
   const PeerlessProgram& program_of(std::uint32_t rank, std::uint32_t partition) const;
   Slot& slot_of(std::uint32_t rank, std::uint32_t partition) {
     return ranks_[rank].slots[partition % 2];
@@ -82,7 +83,6 @@ class Simulation {
 
   Status check_peers() const;
   Status check_peer(std::size_t rank, std::size_t number, std::size_t part) const;
-  std::uint32_t rail_of(int rank);
   void push(Event event);
   void handle(const Event& event);
   void open_partitions(std::uint32_t index);
