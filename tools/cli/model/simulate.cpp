@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/try.hpp"
 #include "model/cluster_program.hpp"
