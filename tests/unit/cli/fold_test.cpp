@@ -306,6 +306,35 @@ TEST(FoldTest, ManyRanksCostNoMoreThanAFew) {
   EXPECT_LE(pairs_in_turn->simulated_ranks, 4);
 }
 
+// Ranks 0 and 3 add something up, and send a message that takes no time. It comes at the moment at
+// which their peers have added up as much, and may go on: these have the greater rank once, and the
+// smaller one once.
+NetworkProgram message_without_time(const NetworkShape& shape) {
+  NetworkSteps steps(shape);
+  const Range all{0, shape.count};
+  const int peer = shape.rank ^ 1;
+  const bool begins = shape.rank == 0 || shape.rank == 3;
+  const int came =
+      steps.add_always(begins ? NetworkStep{.kind = NetworkStep::Kind::kCopy}
+                              : NetworkStep{.kind = NetworkStep::Kind::kReceive, .peer = peer});
+  const int added = steps.sum(all, {input_at(0), input_at(0)}, output_at(0));
+  if (begins) {
+    steps.add_always({.kind = NetworkStep::Kind::kSend, .peer = peer, .after = {added}});
+    steps.receive(peer, all, output_at(0));
+  } else {
+    steps.send(peer, all, input_at(0), {came});
+    steps.sum(all, {input_at(0), input_at(0)}, output_at(0), {added});
+  }
+  return steps.take();
+}
+
+TEST(FoldTest, WhichOfTwoEventsIsFirstDoesNotDependOnRanks) {
+  ClusterModel cluster = cluster_of(4, 1);
+  cluster.between = {.gbit_per_s = 8};
+  cluster.processor = {.receive_us = 1, .sum_gb_per_s = 1};
+  EXPECT_EQ(folded_ranks(floats_by(message_without_time, 250), cluster), 2);
+}
+
 TEST(FoldTest, SharedProcessorsAreNotFolded) {
   ClusterModel cluster = cluster_of(6, 1);
   cluster.processor.shared = 2;
