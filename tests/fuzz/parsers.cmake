@@ -27,6 +27,7 @@ list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
 list(APPEND sources
   ${PROJECT_SOURCE_DIR}/tools/cli/bench/measurement.cpp
   ${PROJECT_SOURCE_DIR}/tools/cli/bench/record_json.cpp
+  ${PROJECT_SOURCE_DIR}/tools/cli/model/links_json.cpp
   ${PROJECT_SOURCE_DIR}/tools/cli/run/wire.cpp)
 list(APPEND sources ${PROJECT_SOURCE_DIR}/tests/fakes/fake_sockets.cpp)
 

@@ -1,5 +1,6 @@
-// Everything else that is JSON: kept results, what bench's ranks tell their launcher, and machines
-// as values. Each text is given to every reader. What a reader takes says what was written.
+// Everything else that is JSON: kept results, links of `tutti model`, what bench's ranks tell their
+// launcher, and machines as values. Each text is given to every reader. What a reader takes says
+// what was written.
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -8,6 +9,7 @@
 #include "bench/measurement.hpp"
 #include "bench/record.hpp"
 #include "fuzz/fuzz.hpp"
+#include "model/links.hpp"
 #include "topology/topology.hpp"
 
 namespace tutti::fuzz {
@@ -70,6 +72,18 @@ void check_report(std::string_view text) {
   must_hold(again.is_ok() && cli::to_json_text(*again) == written, "a report can be passed on");
 }
 
+void check_links(std::string_view text) {
+  const auto links = model::links_from_json_text(text, "link.json");
+  if (!links.is_ok()) {
+    must_hold(links.status().message().starts_with("link.json: "), "an error names its file");
+    return;
+  }
+  must_hold(links->cluster.between.gbit_per_s > 0 && links->cluster.within.gbit_per_s > 0,
+            "a link has a rate");
+  const auto again = model::links_from_json_text(model::to_json_text(*links), "again.json");
+  must_hold(again.is_ok() && *again == *links, "links can be kept");
+}
+
 template <class Value>
 void check_value(const json& read) {
   Value value;
@@ -94,6 +108,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text = text_of(data, size);
   check_record(text);
   check_report(text);
+  check_links(text);
   const json value = json::parse(text, nullptr, false);
   if (value.is_discarded()) return 0;
   check_value<tutti::Topology>(value);
