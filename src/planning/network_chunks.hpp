@@ -10,6 +10,9 @@
 
 namespace tutti {
 
+// Shares and chunks of the network executor begin at multiples of so many bytes.
+inline constexpr std::size_t kNetworkUnitBytes = 64;
+
 enum class NetworkKind : std::uint8_t { kTcp, kRdma };
 
 // What a choice depends on. Bytes are those of the larger buffer.

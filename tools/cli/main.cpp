@@ -41,6 +41,8 @@
 #include "explain_pipelines.hpp"
 #include "help_formatter.hpp"
 #include "matmul/tiles.hpp"
+#include "model/arguments.hpp"
+#include "model/command.hpp"
 #include "report/command.hpp"
 #include "run/arguments.hpp"
 #include "run/command.hpp"
@@ -305,6 +307,13 @@ void add_machine(CLI::App& app, DoctorArguments& doctor_arguments, bool& env_jso
   env.callback([&] { answer = [&] { return run_env(env_json); }; });
 }
 
+void add_model(CLI::App& app, ModelArguments& a, Answer& answer, const std::string& command_line) {
+  CLI::App& model = *app.add_subcommand(
+      "model", "Simulate the algorithms between nodes on a cluster that need not be there");
+  add_model_options(model, a);
+  model.callback([&] { answer = [&] { return run_model(a, command_line); }; });
+}
+
 void add_report(CLI::App& app, ReportArguments& r, Answer& answer) {
   CLI::App& report = *app.add_subcommand("report", "Render measured results into documents");
   report.add_option("--results", r.results, "Folder with the results: <machine>/<what>.json")
@@ -387,6 +396,7 @@ struct Arguments {
   StatusArguments status;
   DoctorArguments doctor;
   bool env_json = false;
+  ModelArguments model;
   ReportArguments report;
   std::string shell;
   std::vector<std::string> help;
@@ -418,6 +428,7 @@ int run(const std::vector<std::string>& words) {
   add_run(app, a.run, answer);
   add_status(app, a.status, answer);
   add_machine(app, a.doctor, a.env_json, answer);
+  add_model(app, a.model, answer, command_line);
   add_report(app, a.report, answer);
   add_completion(app, a.shell, answer);
   add_help(app, a.help, answer);

@@ -9,11 +9,8 @@
 namespace tutti {
 namespace {
 
-// Shares and chunks begin at multiples of so many bytes.
-constexpr std::size_t kUnitBytes = 64;
-
 std::size_t unit_of(DataType dtype) {
-  return std::max<std::size_t>(kUnitBytes / size_of(dtype), 1);
+  return std::max<std::size_t>(kNetworkUnitBytes / size_of(dtype), 1);
 }
 
 // Equal on two ranks exactly where they mean the same operation.
@@ -85,7 +82,7 @@ std::size_t chunk_bytes_of(const OperationPlan& plan, const NetworkOperation& op
   return network_cut({.bytes = shape.count * pieces * size_of(operation.dtype),
                       .ranks = shape.ranks,
                       .staging_bytes = NetworkEngine::kMostScratchInUse,
-                      .unit_bytes = kUnitBytes})
+                      .unit_bytes = kNetworkUnitBytes})
       .chunk_bytes;
 }
 

@@ -40,6 +40,7 @@ struct Environment {
   std::string why_no_multicast = {};    // empty: it could, or that was not kept
   std::string date, command;
   Calibration calibration = {};
+  std::string link = {};  // of `tutti model`, which computed the times: JSON; empty: measured
   friend bool operator==(const Environment&, const Environment&) = default;
 };
 

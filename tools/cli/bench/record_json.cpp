@@ -42,6 +42,7 @@ ordered_json to_value(const Environment& e) {
                         {"command", e.command},     {"calibration", to_value(e.calibration)}};
   if (!e.torch.empty()) value["torch"] = e.torch;
   if (!e.why_no_multicast.empty()) value["why_no_multicast"] = e.why_no_multicast;
+  if (!e.link.empty()) value["link"] = ordered_json::parse(e.link);
   return value;
 }
 
@@ -234,6 +235,10 @@ Environment environment_from(const ordered_json& j) {
                 .why_no_multicast = j.value("why_no_multicast", ""),
                 .date = j.at("date"),
                 .command = j.at("command")};
+  if (j.contains("link")) {
+    if (!j["link"].is_object()) refuse("link", "must be an object", j["link"]);
+    e.link = j["link"].dump();
+  }
   if (j.contains("calibration")) {
     const ordered_json& c = j["calibration"];
     e.calibration = {.kernel_gap_us = number_in(c, "kernel_gap_us"),

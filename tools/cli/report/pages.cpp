@@ -59,10 +59,10 @@ std::string render_section(const Section& section, const std::string& plots,
 
 std::string provenance(const ResultFile& file) {
   const Environment& e = file.record.environment;
-  std::string text;
+  std::string text = e.link.empty() ? "" : "Computed by `tutti model`, not measured, ";
   if (e.gpus > 0) {
-    text = fmt::format("{} x {}, driver {}, CUDA {}, NCCL {}, ", e.gpus, e.gpu, e.driver, e.cuda,
-                       e.nccl.empty() ? "not found" : e.nccl);
+    text += fmt::format("{} x {}, driver {}, CUDA {}, NCCL {}, ", e.gpus, e.gpu, e.driver, e.cuda,
+                        e.nccl.empty() ? "not found" : e.nccl);
   }
   text += e.torch.empty() ? fmt::format("tutti {}, {}", file.record.tutti, e.date)
                           : fmt::format("torch {}, {}", e.torch, e.date);
