@@ -85,5 +85,34 @@ TEST(ModelFit, NeedsTwoSizes) {
   EXPECT_EQ(fit(calls, some_links(), 1).status().code(), StatusCode::kInvalidArgument);
 }
 
+// Committed links, and what they were fitted to: how far they may be from what was held out.
+TEST(ModelFit, CommittedLinksAreCloseToWhatTheyWereNotFittedTo) {
+  const struct {
+    std::string links;
+    std::vector<std::string> results;
+    double most_median_percent;
+  } kFitted[] = {
+      {"nvlink4_h200", {"h200x4/all_reduce", "h200x2/all_reduce"}, 10},
+      {"vm2_1gbit", {"vm2/all_reduce_network_1gbit_2", "vm2/all_reduce_network_1gbit_4"}, 15},
+      {"vm2_200mbit", {"vm2/all_reduce_network_200mbit_2", "vm2/all_reduce_network_200mbit_4"}, 15},
+  };
+  const std::string folder = std::string(TUTTI_RESULTS) + "/";
+  for (const auto& [name, results, most] : kFitted) {
+    const auto links = find_links(folder + "model/links/" + name + ".json");
+    ASSERT_TRUE(links.is_ok()) << links.status().to_string();
+    std::vector<std::string> files;
+    for (const std::string& file : results) files.push_back(folder + file + ".json");
+    const auto algorithms = modelled_algorithms(Collective::kAllReduce, links->chunks);
+    const auto calls =
+        read_measured_calls(files, {.algorithms = algorithms, .chunks = links->chunks});
+    ASSERT_TRUE(calls.is_ok()) << calls.status().to_string();
+    const auto compared = compare(split_calls(*calls).held_out, *links, 1);
+    ASSERT_TRUE(compared.is_ok()) << compared.status().to_string();
+    const Errors errors = errors_of(*compared);
+    EXPECT_GE(errors.calls, 30u) << name;
+    EXPECT_LT(errors.median_percent, most) << name;
+  }
+}
+
 }  // namespace
 }  // namespace tutti::model

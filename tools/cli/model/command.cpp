@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/units.hpp"
 #include "bench/printers/printers.hpp"
 #include "commit.hpp"
 #include "exit_code.hpp"
@@ -51,9 +52,25 @@ void tell_compared(std::span<const model::ComparedCall> calls) {
   }
 }
 
+model::MeasuredFilter filter_of(const ModelOptions& options) {
+  return {options.collective, options.algorithms, options.links.chunks, options.ranks_per_node};
+}
+
+// What delays and processors decide, and what rates do, have errors of their own.
+void tell_held_out(std::span<const model::ComparedCall> calls) {
+  constexpr std::size_t kSmall = 64 * KiB;
+  std::vector<model::ComparedCall> sorted(calls.begin(), calls.end());
+  const auto large = std::ranges::stable_partition(
+      sorted, [](const auto& call) { return call.measured.call.bytes <= kSmall; });
+  const auto small = static_cast<std::size_t>(large.begin() - sorted.begin());
+  const std::span<const model::ComparedCall> all(sorted);
+  tell_line(stdout, "  up to {}: {}", format_bytes(kSmall),
+            text_of(model::errors_of(all.first(small))));
+  tell_line(stdout, "  larger: {}", text_of(model::errors_of(all.subspan(small))));
+}
+
 int compare_with_results(const ModelOptions& options) {
-  const auto calls = model::read_measured_calls(options.compare, options.collective, options.links,
-                                                options.ranks_per_node);
+  const auto calls = model::read_measured_calls(options.compare, filter_of(options));
   if (!calls.is_ok()) return tell_model_failure(calls.status(), kUsage);
   const auto compared =
       model::compare(*calls, options.links, options.ranks_per_node, options.folding);
@@ -64,15 +81,15 @@ int compare_with_results(const ModelOptions& options) {
 }
 
 int fit_to_results(const ModelOptions& options, const std::string& command_line) {
-  const auto calls = model::read_measured_calls(options.fit, options.collective, options.links,
-                                                options.ranks_per_node);
+  const auto calls = model::read_measured_calls(options.fit, filter_of(options));
   if (!calls.is_ok()) return tell_model_failure(calls.status(), kUsage);
   auto fitted = model::fit(*calls, options.links, options.ranks_per_node);
   if (!fitted.is_ok()) return tell_model_failure(fitted.status(), kUsage);
   tell_compared(fitted->held_out_calls);
   const std::string held_out = text_of(fitted->held_out);
   tell_line(stdout, "fitted to: {}", text_of(fitted->fitted));
-  tell_line(stdout, "held out:  {}", held_out);
+  tell_line(stdout, "held out: {}", held_out);
+  tell_held_out(fitted->held_out_calls);
   if (!options.output.empty()) {
     fitted->links.cluster.name = std::filesystem::path(options.output).stem().string();
   }

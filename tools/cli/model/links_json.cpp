@@ -223,7 +223,8 @@ Result<Links> links_from_json_text(std::string_view text, std::string_view file)
   try {
     return LinksReader(file).read(ordered_json::parse(text));
   } catch (const ordered_json::exception& error) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("{}: {}", file, error.what()));
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{}: is not JSON: {}", file, error.what()));
   }
 }
 

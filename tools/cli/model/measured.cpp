@@ -20,30 +20,32 @@ bool was_measured_alike(const cli::Row& row) {
          !row.matmul && row.time_us.p50 > 0;
 }
 
-Status nothing_found(const std::string& file, Collective collective, const Links& links) {
+Status nothing_found(const std::string& file, const MeasuredFilter& filter) {
   std::vector<std::string_view> names;
-  for (const auto& each : modelled_algorithms(collective, links.chunks)) names.push_back(each.name);
+  for (const ModelledAlgorithm& each : filter.algorithms) names.push_back(each.name);
   return {StatusCode::kInvalidArgument,
-          fmt::format("{} has no results of {} that link '{}' is a model of; its algorithms are {}",
-                      file, to_string(collective), links.cluster.name, fmt::join(names, ", "))};
+          fmt::format("{} has no results of {} that this link is a model of: of {}, out of place, "
+                      "with a multiple of {} ranks",
+                      file, to_string(filter.collective), fmt::join(names, ", "),
+                      filter.ranks_per_node)};
 }
 
 }  // namespace
 
-std::vector<MeasuredCall> measured_calls(const cli::Record& record, Collective collective,
-                                         const Links& links, int ranks_per_node) {
-  const std::vector<ModelledAlgorithm> known = modelled_algorithms(collective, links.chunks);
+std::vector<MeasuredCall> measured_calls(const cli::Record& record, const MeasuredFilter& filter) {
+  const bool ring = filter.chunks == Chunks::kRing;
   std::vector<MeasuredCall> calls;
   for (const cli::Row& row : record.rows) {
-    const auto algorithm = std::ranges::find(known, row.algorithm, &ModelledAlgorithm::name);
+    const auto algorithm =
+        std::ranges::find(filter.algorithms, row.algorithm, &ModelledAlgorithm::name);
     const auto dtype = parse_data_type(row.dtype);
-    const bool fits = row.collective == to_string(collective) && algorithm != known.end() &&
-                      dtype.is_ok() && row.ranks >= 2 && row.ranks % ranks_per_node == 0;
+    const bool fits = row.collective == to_string(filter.collective) &&
+                      algorithm != filter.algorithms.end() && dtype.is_ok() && row.ranks >= 2 &&
+                      row.ranks % filter.ranks_per_node == 0;
     if (!fits || !was_measured_alike(row)) continue;
-    if (algorithm->needs_nodes && row.ranks == ranks_per_node) continue;
-    const bool ring = links.chunks == Chunks::kRing;
+    if (algorithm->needs_nodes && row.ranks == filter.ranks_per_node) continue;
     calls.push_back({.algorithm = row.algorithm,
-                     .call = {.collective = collective,
+                     .call = {.collective = filter.collective,
                               .schedule = algorithm->schedule,
                               .dtype = *dtype,
                               .bytes = row.bytes,
@@ -57,14 +59,13 @@ std::vector<MeasuredCall> measured_calls(const cli::Record& record, Collective c
 }
 
 Result<std::vector<MeasuredCall>> read_measured_calls(std::span<const std::string> files,
-                                                      Collective collective, const Links& links,
-                                                      int ranks_per_node) {
+                                                      const MeasuredFilter& filter) {
   std::vector<MeasuredCall> all;
   for (const std::string& file : files) {
     TUTTI_ASSIGN(const std::string text, cli::read_file(file));
     TUTTI_ASSIGN(const cli::Record record, cli::record_from_json_text(text, file));
-    const auto calls = measured_calls(record, collective, links, ranks_per_node);
-    if (calls.empty()) return nothing_found(file, collective, links);
+    const auto calls = measured_calls(record, filter);
+    if (calls.empty()) return nothing_found(file, filter);
     all.insert(all.end(), calls.begin(), calls.end());
   }
   return all;

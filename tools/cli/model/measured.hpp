@@ -20,14 +20,18 @@ struct MeasuredCall {
   double us = 0;  // p50 of the slowest rank
 };
 
-// The rows of `record` that the simulation can run: of the collective, out of place, between whole
-// nodes of `ranks_per_node`; on GPUs as graphs. Others are left out.
-std::vector<MeasuredCall> measured_calls(const cli::Record& record, Collective collective,
-                                         const Links& links, int ranks_per_node);
+// What is looked for in results: of these algorithms, on whole nodes of so many ranks.
+struct MeasuredFilter {
+  Collective collective = Collective::kAllReduce;
+  std::span<const ModelledAlgorithm> algorithms;
+  Chunks chunks = Chunks::kTcp;
+  int ranks_per_node = 1;
+};
+// The rows of `record` that the simulation can run: out of place; on GPUs as graphs.
+std::vector<MeasuredCall> measured_calls(const cli::Record& record, const MeasuredFilter& filter);
 // Of all files, in their order. kInvalidArgument: a file cannot be read, or has no such row.
 Result<std::vector<MeasuredCall>> read_measured_calls(std::span<const std::string> files,
-                                                      Collective collective, const Links& links,
-                                                      int ranks_per_node);
+                                                      const MeasuredFilter& filter);
 
 struct ComparedCall {
   MeasuredCall measured;
