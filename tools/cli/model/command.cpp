@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -121,6 +122,7 @@ int simulate_all(const ModelOptions& options, const std::string& command_line) {
     for (const std::size_t bytes : options.bytes) {
       const ModelledLine line = simulate_line(options, nodes, bytes);
       tell(stdout, "{}", text_of(options, line));
+      (void)std::fflush(stdout);  // the next one may take long
       for (Row& row : rows_of(options, line)) record.rows.push_back(std::move(row));
       for (std::size_t i = 0; i < line.us.size(); ++i) {
         if (line.us[i]) continue;

@@ -101,4 +101,28 @@ SimulatedOperation operation_of(const ModelledCall& call, const Links& links) {
   return operation;
 }
 
+std::size_t messages_of(const SimulatedOperation& operation, const ClusterModel& cluster) {
+  std::vector<int> node_of(static_cast<std::size_t>(cluster.ranks()));
+  for (std::size_t rank = 0; rank < node_of.size(); ++rank) {
+    node_of[rank] = static_cast<int>(rank) / cluster.ranks_per_node;
+  }
+  const NetworkProgram program = operation.schedule({.ranks = cluster.ranks(),
+                                                     .root = operation.root,
+                                                     .count = operation.count,
+                                                     .stride = operation.stride,
+                                                     .unit = operation.unit,
+                                                     .node_of = node_of});
+  const std::size_t chunk =
+      std::max<std::size_t>(operation.chunk_bytes / operation.element_bytes, 1);
+  // Each partition has all messages, of a part of their payload.
+  const std::size_t scratch_bytes = program.scratch * operation.element_bytes;
+  const std::size_t partitions = scratch_bytes / operation.most_scratch_bytes + 1;
+  std::size_t messages = 0;
+  for (const NetworkStep& step : program.steps) {
+    if (step.kind != NetworkStep::Kind::kSend) continue;
+    messages += std::max(chunks_of(step, chunk), partitions);
+  }
+  return messages;
+}
+
 }  // namespace tutti::model

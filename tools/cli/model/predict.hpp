@@ -38,4 +38,7 @@ struct ModelledCall {
 
 SimulatedOperation operation_of(const ModelledCall& call, const Links& links);
 
+// Messages that the first rank sends, about: what a simulation takes grows with it.
+std::size_t messages_of(const SimulatedOperation& operation, const ClusterModel& cluster);
+
 }  // namespace tutti::model

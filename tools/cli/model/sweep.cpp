@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/units.hpp"
 #include "bench/printers/printers.hpp"
 #include "bench/statistics.hpp"
 
@@ -12,6 +13,7 @@ namespace {
 
 using model::ModelledAlgorithm;
 
+constexpr std::size_t kMostMessages = 500'000;  // of a rank: minutes
 constexpr std::size_t kLeastWidth = 9;
 constexpr std::string_view kNetworkPrefix = "network_";
 
@@ -59,14 +61,23 @@ ModelledLine simulate_line(const ModelOptions& options, int nodes, std::size_t b
                                         links);
     line.chunk_bytes.push_back(operation.chunk_bytes);
     line.us.emplace_back();
+    line.approximate.push_back(false);
     line.why_not.emplace_back();
     if (algorithm.needs_nodes && nodes < 2) {
       line.why_not.back() = "needs two nodes or more";
       continue;
     }
+    const std::size_t messages = messages_of(operation, links.cluster);
+    if (messages > kMostMessages) {
+      line.why_not.back() =
+          fmt::format("each rank would send {} messages of {}; up to {} are simulated", messages,
+                      format_bytes(operation.chunk_bytes), kMostMessages);
+      continue;
+    }
     const auto time = simulate(operation, links.cluster, options.folding);
     if (time.is_ok()) {
       line.us.back() = time->us;
+      line.approximate.back() = time->is_approximate;
     } else {
       line.why_not.back() = time.status().message();
     }
@@ -76,7 +87,8 @@ ModelledLine simulate_line(const ModelOptions& options, int nodes, std::size_t b
 
 std::string heading_of(const ModelOptions& options) {
   std::string text = fmt::format(
-      "# {} over {}, {} of each node, {}: us of the slowest rank; * fastest; busbw of that one\n",
+      "# {} over {}, {} of each node, {}: us of the slowest rank; * fastest, with its busbw; ~ "
+      "about\n",
       to_string(options.collective), options.links.cluster.name,
       options.ranks_per_node == 1 ? "1 rank" : fmt::format("{} ranks", options.ranks_per_node),
       to_string(options.dtype));
@@ -92,7 +104,8 @@ std::string text_of(const ModelOptions& options, const ModelledLine& line) {
   std::string text = fmt::format("{:>7}{:>8}{:>12}", line.nodes, line.ranks, line.bytes);
   for (std::size_t i = 0; i < line.us.size(); ++i) {
     const std::string time = line.us[i] ? time_text(*line.us[i]) : "-";
-    const std::string marked = (fastest == i ? "*" : "") + time;
+    const char* const about = line.approximate[i] ? "~" : "";
+    const std::string marked = fmt::format("{}{}{}", fastest == i ? "*" : "", about, time);
     text += fmt::format("{:>{}}", marked, width_of(options.algorithms[i]));
   }
   const double busbw = fastest ? bus_bandwidth_of(options, line, *line.us[*fastest]) : 0;

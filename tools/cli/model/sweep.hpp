@@ -15,6 +15,7 @@ struct ModelledLine {
   int nodes = 0, ranks = 0;
   std::size_t bytes = 0;
   std::vector<std::optional<double>> us = {};
+  std::vector<bool> approximate = {};  // as SimulatedTime has it
   std::vector<std::size_t> chunk_bytes = {};
   std::vector<std::string> why_not = {};  // where there is no time
   // Its place among the algorithms.
