@@ -157,6 +157,26 @@ TEST(SimulateTest, SumsTakeAProcessorWhichRanksMayShare) {
   EXPECT_DOUBLE_EQ(time_of(bytes_by(own_sum, 4000), cluster).us, 2 * 4);  // two are added to one
   cluster.processor.shared = 2;
   EXPECT_DOUBLE_EQ(time_of(bytes_by(own_sum, 4000), cluster).us, 2 * 4 * 3);
+  cluster.processor.shared = 0;
+  cluster.processor.local_us = 10;
+  EXPECT_DOUBLE_EQ(time_of(bytes_by(own_sum, 4000), cluster).us, (2 + 10) * 4);
+}
+
+// Rank 0 sends all to rank 1, which sends it on.
+NetworkProgram passed_on(const NetworkShape& shape) {
+  NetworkSteps steps(shape);
+  const Range all{0, shape.count};
+  if (shape.rank == 0) steps.send(1, all, input_at(0));
+  if (shape.rank > 0) steps.receive(shape.rank - 1, all, output_at(0));
+  if (shape.rank == 1) steps.send(2, all, output_at(0), {0});
+  return steps.take();
+}
+
+// Chunks are sent on while the processor receives later ones.
+TEST(SimulateTest, WhatCostsNothingWaitsForNoProcessor) {
+  ClusterModel cluster = single_ranks(3, 5);
+  cluster.processor.receive_us = 7;
+  EXPECT_DOUBLE_EQ(time_of(bytes_by(passed_on, 10'000), cluster).us, 6 + 10 * 7 + 6 + 7);
 }
 
 TEST(SimulateTest, ARingTakesItsBytesOrItsHops) {

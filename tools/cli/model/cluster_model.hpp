@@ -23,6 +23,7 @@ struct Link {
 struct Processor {
   double start_us = 0;                 // of an operation, on each rank
   double send_us = 0, receive_us = 0;  // of each message
+  double local_us = 0;                 // of each chunk that is copied or added without a message
   double copy_gb_per_s = 0;            // of payload that is sent or received; 0: costs nothing
   double sum_gb_per_s = 0;             // of payload that is added; 0: costs nothing
   // So many processors for the ranks of all nodes together, as where nodes are namespaces of one

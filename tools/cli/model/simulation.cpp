@@ -39,6 +39,7 @@ Simulation::Simulation(const ClusterProgram& program, const Fold& fold, int slot
   const Processor& processor = cluster_.processor;
   send_ps_ = processor.send_us * kPicosecondsPerMicrosecond;
   receive_ps_ = processor.receive_us * kPicosecondsPerMicrosecond;
+  local_ps_ = processor.local_us * kPicosecondsPerMicrosecond;
   copy_ps_per_byte_ = per_byte(processor.copy_gb_per_s);
   sum_ps_per_byte_ = per_byte(processor.sum_gb_per_s);
   delay_between_ = to_picoseconds(cluster_.between.delay_us);
@@ -191,8 +192,9 @@ void Simulation::open(std::uint32_t index) {
     return true;
   });
   if (slot.left == 0) end(index, partition);
-  for (std::uint32_t chunk = 0; chunk < slot.waits_for.size(); ++chunk) {
-    if (slot.program->waits_for[chunk] == 0) ready(index, partition, chunk);
+  const PeerlessProgram& program = *slot.program;  // the slot is another's if this one ends here
+  for (std::uint32_t chunk = 0; chunk < program.waits_for.size(); ++chunk) {
+    if (program.waits_for[chunk] == 0) ready(index, partition, chunk);
   }
 }
 
@@ -231,6 +233,11 @@ void Simulation::ready(std::uint32_t index, std::uint32_t partition, std::uint32
 }
 
 void Simulation::queue(std::uint32_t index, std::uint32_t partition, std::uint32_t chunk) {
+  const Task free_of_cost{0, index, partition, chunk};
+  if (takes(free_of_cost) == 0) {  // needs no processor, so none that is busy delays it
+    processed(free_of_cost);
+    return;
+  }
   constexpr int kChunkBits = 32;
   const bool shared = cluster_.processor.shared > 0;
   const std::uint64_t order =
@@ -243,15 +250,10 @@ void Simulation::serve(std::uint32_t server) {
   while (one.idle > 0 && !one.tasks.empty()) {
     const Task task = one.tasks.top();
     one.tasks.pop();
-    const Picoseconds time = takes(task);
-    if (time == 0) {
-      processed(task);
-      continue;
-    }
     --one.idle;
     Event done;
     done.kind = Event::Kind::kProcessed;
-    done.at = now_ + time;
+    done.at = now_ + takes(task);
     done.rank = task.rank;
     done.partition = task.partition;
     done.chunk = task.chunk;
@@ -263,6 +265,7 @@ Picoseconds Simulation::takes(const Task& task) const {
   const PeerlessProgram& program = *ranks_[task.rank].slots[task.partition % 2].program;
   const PeerlessProgram::Step& step = program.steps[program.step_of[task.chunk]];
   const double bytes = program.bytes_of(task.chunk);
+  const double local = bytes > 0 ? local_ps_ : 0;
   const double copied = bytes * copy_ps_per_byte_, added = bytes * sum_ps_per_byte_ * step.added;
   switch (step.kind) {
     case Kind::kSend:
@@ -270,9 +273,9 @@ Picoseconds Simulation::takes(const Task& task) const {
     case Kind::kReceive:
       return rounded(receive_ps_ + copied + added);
     case Kind::kSum:
-      return rounded(step.added == 0 ? copied : added);
+      return rounded(local + (step.added == 0 ? copied : added));
     case Kind::kCopy:
-      return rounded(copied);
+      return rounded(local + copied);
   }
   return 0;
 }

@@ -106,7 +106,7 @@ class Simulation {
   const ClusterModel& cluster_;
   const Fold& fold_;
   const int slots_;
-  double send_ps_ = 0, receive_ps_ = 0, copy_ps_per_byte_ = 0, sum_ps_per_byte_ = 0;
+  double send_ps_ = 0, receive_ps_ = 0, local_ps_ = 0, copy_ps_per_byte_ = 0, sum_ps_per_byte_ = 0;
   Picoseconds delay_between_ = 0, delay_within_ = 0;
   std::vector<Rank> ranks_;
   std::vector<Server> servers_;
