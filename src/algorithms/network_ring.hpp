@@ -67,6 +67,8 @@ class NetworkRingSteps {
 
   // Which step completes each share here; kNoStep of those that none does.
   const std::vector<int>& complete() const { return complete_; }
+  // Which step sends each share's sum on; kNoStep of the one that stays here.
+  const std::vector<int>& sent() const { return sent_; }
 
  private:
   enum Way : bool { kForth, kBack };

@@ -13,7 +13,7 @@ namespace tutti {
 
 struct AllReduceNetworkRing {
   // Rank r makes share r + 1 whole.
-  static NetworkProgram around(const NetworkShape& shape, bool both_ways) {
+  static NetworkRing ring(const NetworkShape& shape, bool both_ways) {
     NetworkRing ring = ring_of_all(shape, shape.rank + 1, both_ways);
     for (int part = 0; part < shape.ranks; ++part) {
       const Range share = share_of(shape, part, shape.ranks);
@@ -21,8 +21,12 @@ struct AllReduceNetworkRing {
       ring.own.push_back(input_at(share.first));
       ring.into.push_back(output_at(share.first));
     }
+    return ring;
+  }
+  static NetworkProgram around(const NetworkShape& shape, bool both_ways) {
+    const NetworkRing shares = ring(shape, both_ways);
     NetworkSteps steps(shape);
-    NetworkRingSteps turns(steps, ring);
+    NetworkRingSteps turns(steps, shares);
     turns.add();
     turns.spread();
     return steps.take();

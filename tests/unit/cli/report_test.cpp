@@ -362,6 +362,12 @@ TEST_F(ReportCommand, CheckFindsEveryStalePage) {
   EXPECT_EQ(run(true), kFailure);
 }
 
+TEST_F(ReportCommand, LeavesOutFilesOfOtherSchemas) {
+  folder_.write("results/published/ring.json", R"({"schema": "tutti.published/1"})");
+  EXPECT_EQ(run(false), kSuccess);
+  EXPECT_EQ(run(true), kSuccess);
+}
+
 TEST_F(ReportCommand, RefusesBrokenResultsAndFolders) {
   folder_.write("results/h200x8/broken.json", "{");
   EXPECT_EQ(run(false), kUsage);

@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// results/<machine>/<what>.json, in the order of their names.
+// results/<machine>/<what>.json, in the order of their names; those of other schemas are not of
+// `tutti bench`.
 Result<std::vector<ResultFile>> read_results(const std::string& folder) {
   std::error_code error;
   std::vector<fs::path> paths;
@@ -40,6 +41,7 @@ Result<std::vector<ResultFile>> read_results(const std::string& folder) {
   std::vector<ResultFile> files;
   for (const fs::path& path : paths) {
     TUTTI_ASSIGN(const std::string text, read_file(path.string()));
+    if (text.find("\"schema\"") != text.npos && text.find("\"tutti.bench/") == text.npos) continue;
     TUTTI_ASSIGN(Record record, record_from_json_text(text, path.string()));
     files.push_back({.path = path.generic_string(),
                      .machine = path.parent_path().filename().string(),
