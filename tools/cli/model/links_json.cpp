@@ -46,10 +46,11 @@ constexpr std::array<NumberField<Link>, 5> kLinkFields = {
      {"payload_part", &Link::payload_part, kPartRange},
      {"message_bytes", &Link::message_bytes, kBytesRange},
      {"burst_bytes", &Link::burst_bytes, kBytesRange}}};
-constexpr std::array<NumberField<Processor>, 5> kProcessorFields = {
+constexpr std::array<NumberField<Processor>, 6> kProcessorFields = {
     {{"start_us", &Processor::start_us, kTimeRange},
      {"send_us", &Processor::send_us, kTimeRange},
      {"receive_us", &Processor::receive_us, kTimeRange},
+     {"local_us", &Processor::local_us, kTimeRange},
      {"copy_gb_per_s", &Processor::copy_gb_per_s, kSpeedRange},
      {"sum_gb_per_s", &Processor::sum_gb_per_s, kSpeedRange}}};
 

@@ -57,8 +57,8 @@ Status check_cluster(const ClusterModel& cluster) {
   }
   const Processor& processor = cluster.processor;
   for (const double value :
-       {processor.start_us, processor.send_us, processor.receive_us, processor.copy_gb_per_s,
-        processor.sum_gb_per_s, static_cast<double>(processor.shared)}) {
+       {processor.start_us, processor.send_us, processor.receive_us, processor.local_us,
+        processor.copy_gb_per_s, processor.sum_gb_per_s, static_cast<double>(processor.shared)}) {
     if (is_not_negative(value)) continue;
     return invalid(
         fmt::format("a processor has {}: its times, rates and number must not be "
