@@ -40,15 +40,15 @@ TEST(ModelLinks, EveryFieldIsRead) {
           "between": {"gbit_per_s": 10, "delay_us": 2, "payload_part": 0.5, "message_bytes": 3,
                       "burst_bytes": 4},
           "within": {"gbit_per_s": 20}, "rails": [1, 0.5],
-          "processor": {"start_us": 1, "send_us": 2, "receive_us": 3, "local_us": 8,
-                        "copy_gb_per_s": 4, "sum_gb_per_s": 5, "shared": 6}})",
+          "processor": {"start_us": 1, "send_us": 2, "receive_us": 3, "local_us": 4,
+                        "copy_gb_per_s": 5, "sum_gb_per_s": 6, "shared": 7}})",
       "link.json");
   ASSERT_TRUE(links.is_ok()) << links.status().to_string();
   const Links expected = {.cluster = {.name = "x",
                                       .between = {10, 2, 0.5, 3, 4},
                                       .within = {.gbit_per_s = 20},
                                       .rails = {1, 0.5},
-                                      .processor = {1, 2, 3, 4, 5, 6}},
+                                      .processor = {1, 2, 3, 4, 5, 6, 7}},
                           .chunks = Chunks::kRdma,
                           .source = "y"};
   EXPECT_EQ(*links, expected);
