@@ -61,9 +61,10 @@ model::MeasuredFilter filter_of(const ModelOptions& options) {
 void tell_held_out(std::span<const model::ComparedCall> calls) {
   constexpr std::size_t kSmall = 64 * KiB;
   std::vector<model::ComparedCall> sorted(calls.begin(), calls.end());
-  const auto large = std::ranges::stable_partition(
-      sorted, [](const auto& call) { return call.measured.call.bytes <= kSmall; });
-  const auto small = static_cast<std::size_t>(large.begin() - sorted.begin());
+  const auto large = std::stable_partition(sorted.begin(), sorted.end(), [](const auto& call) {
+    return call.measured.call.bytes <= kSmall;
+  });
+  const auto small = static_cast<std::size_t>(large - sorted.begin());
   const std::span<const model::ComparedCall> all(sorted);
   tell_line(stdout, "  up to {}: {}", format_bytes(kSmall),
             text_of(model::errors_of(all.first(small))));

@@ -27,7 +27,7 @@ constexpr std::array<Name<Chunks>, 3> kChunkNames = {
 struct NumberRange {
   double most = 0;
   bool may_be_zero = true;
-  std::string_view unit = "";
+  std::string_view unit = {};
 };
 constexpr NumberRange kRateRange{kMostGbitPerS, false, " Gbit/s"}, kTimeRange{1e9, true, " us"};
 constexpr NumberRange kPartRange{1, false, ""}, kBytesRange{1e12, true, " bytes"};
@@ -130,7 +130,8 @@ class LinksReader {
     Struct made;
     for (const auto& [name, member, range] : fields) {
       const std::string key(name);
-      if (object.contains(key)) number(object[key], where + "." + key, range, made.*member);
+      if (object.contains(key))
+        number(object[key], fmt::format("{}.{}", where, key), range, made.*member);
     }
     return made;
   }
@@ -139,6 +140,7 @@ class LinksReader {
   static std::vector<std::string_view> names_of(
       const std::array<NumberField<Struct>, kCount>& fields) {
     std::vector<std::string_view> names;
+    names.reserve(kCount);
     for (const auto& field : fields) names.push_back(field.name);
     return names;
   }

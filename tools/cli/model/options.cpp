@@ -94,6 +94,7 @@ Status check_algorithms(const std::string& asked, ModelOptions& options) {
                              to_string(options.dtype)));
   }
   std::vector<std::string_view> names;
+  names.reserve(known.size());
   for (const ModelledAlgorithm& each : known) names.push_back(each.name);
   for (const std::string_view name : split(asked)) {
     const auto found = std::ranges::find(known, name, &ModelledAlgorithm::name);

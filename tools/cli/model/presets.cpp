@@ -108,6 +108,7 @@ constexpr std::array<Name<Links (*)()>, 5> kPresets = {{{ib400, "ib400"},
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
+  names.reserve(kPresets.size());
   for (const auto& preset : kPresets) names.emplace_back(preset.name);
   return names;
 }
@@ -119,6 +120,7 @@ Result<Links> find_links(const std::string& preset_or_file) {
   const auto text = cli::read_file(preset_or_file);
   if (text.is_ok()) return links_from_json_text(*text, preset_or_file);
   std::vector<std::string_view> known;
+  known.reserve(kPresets.size());
   for (const auto& preset : kPresets) known.push_back(preset.name);
   return Status(
       StatusCode::kInvalidArgument,
