@@ -178,7 +178,11 @@ std::size_t partition_elements(const PartitionRequest& request, std::span<const 
   std::size_t elements = whole;
   for (;;) {
     const std::size_t scratch = most_scratch_bytes(request, elements, ranks);
-    if (scratch <= request.most_scratch_bytes || elements <= unit) return elements;
+    if (scratch <= request.most_scratch_bytes || elements <= unit) {
+      // As many partitions, but of one length: a short one at the end would cost all hops again.
+      const std::size_t even = ceil_div(whole, ceil_div(whole, elements));
+      return std::min(round_up(even, unit), elements);
+    }
     const std::size_t parts = ceil_div(scratch, request.most_scratch_bytes);
     elements = std::max((elements - 1) / parts / unit, std::size_t{1}) * unit;
   }

@@ -84,6 +84,19 @@ NetworkProgram uneven_scratch(const NetworkShape& shape) {
   return program;
 }
 
+// A rest of a few elements would take as many hops as the others.
+TEST(NetworkPartitionsTest, PartitionsHaveOneLength) {
+  for (const std::size_t count : {1'000'000, 1'000'004, 1'234'567}) {
+    PartitionRequest request = request_for(direct, count);
+    request.shape.ranks = 3;
+    request.shape.unit = 4;
+    request.most_scratch_bytes = 400'000;
+    const NetworkPartitions made = take(make_partitions(request));
+    ASSERT_GT(made.count, 5U);
+    EXPECT_GE((count - (made.count - 1) * made.elements) * 100, made.elements * 99) << count;
+  }
+}
+
 TEST(NetworkPartitionsTest, TheRankThatNeedsMostDecides) {
   PartitionRequest request = request_for(uneven_scratch, 1000);
   request.most_scratch_bytes = 1000;
