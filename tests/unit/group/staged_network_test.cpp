@@ -373,7 +373,7 @@ TEST(StagedNetworkTest, OperationsAreInStreamOrder) {
 TEST(StagedNetworkTest, AFailureEndsWhatIsInTheStreams) {
   EXPECT_EQ(
       staged([] {
-        StagedGroup all(2, milliseconds(300));
+        StagedGroup all(2, milliseconds(1000));
         Ints values(5000);
         Stream const stream = all.stream(0);
         const AllReduce call{.input = values.data(),
