@@ -84,7 +84,8 @@ std::size_t bidirectional_bytes_of(const Topology& topology) {
 std::size_t bidirectional_network_bytes_of(const Topology& topology) {
   if (topology.ranks <= 2) return 0;
   const bool recent = topology.compute >= 100;
-  const std::size_t per_rank = recent ? 2 * MiB : 512 * KiB;
+  const std::size_t on_gpus = recent ? 2 * MiB : 512 * KiB;
+  const std::size_t per_rank = topology.backend == Backend::kCuda ? on_gpus : 256 * KiB;
   return std::min(per_rank * static_cast<std::size_t>(topology.ranks),
                   recent ? 128 * MiB : 32 * MiB);
 }

@@ -134,8 +134,8 @@ TEST(NetworkPlanning, TheSettingSaysWhichRing) {
   EXPECT_EQ(meant(eight, 1024, kSizeNever), 1);
   EXPECT_EQ(meant(eight, MiB, MiB), 2);
   EXPECT_EQ(meant(eight, MiB + 4, MiB), 1);
-  EXPECT_EQ(meant(eight, 4 * MiB, kSizeAutomatic), 2);
-  EXPECT_EQ(meant(eight, 4 * MiB + 4, kSizeAutomatic), 1);
+  EXPECT_EQ(meant(eight, 2 * MiB, kSizeAutomatic), 2);
+  EXPECT_EQ(meant(eight, 2 * MiB + 4, kSizeAutomatic), 1);
   EXPECT_EQ(meant(hosts_of(2, 1), 1024, kSizeAutomatic), 1);
   Topology blackwell = hosts_of(8, 1);
   blackwell.backend = Backend::kCuda;
