@@ -132,5 +132,12 @@ class Tables(unittest.TestCase):
         self.assertIn("campaign", said.getvalue())
 
 
+class Page(unittest.TestCase):
+    def test_the_documents_have_the_tables_of_the_results(self):
+        page = (ROOT / "docs/internals/network_tables.md").read_text()
+        self.assertIn(tables.render(ROOT / "results/namespaces"), page,
+                      "write them again: tools/cluster/tables results/namespaces")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -85,6 +85,15 @@ TEST(ModelFit, NeedsTwoSizes) {
   EXPECT_EQ(fit(calls, some_links(), 1).status().code(), StatusCode::kInvalidArgument);
 }
 
+// Results of 2, 4 and 8 hosts.
+std::vector<std::string> cells(const std::string& rate, const std::string& delay) {
+  std::vector<std::string> files;
+  for (const char* hosts : {"2", "4", "8"}) {
+    files.push_back("namespaces/all_reduce_" + rate + hosts + delay);
+  }
+  return files;
+}
+
 // Committed links, and what they were fitted to: how far they may be from what was held out.
 TEST(ModelFit, CommittedLinksAreCloseToWhatTheyWereNotFittedTo) {
   const struct {
@@ -93,8 +102,10 @@ TEST(ModelFit, CommittedLinksAreCloseToWhatTheyWereNotFittedTo) {
     double most_median_percent;
   } kFitted[] = {
       {"nvlink4_h200", {"h200x4/all_reduce", "h200x2/all_reduce"}, 10},
-      {"vm2_1gbit", {"vm2/all_reduce_network_1gbit_2", "vm2/all_reduce_network_1gbit_4"}, 15},
-      {"vm2_200mbit", {"vm2/all_reduce_network_200mbit_2", "vm2/all_reduce_network_200mbit_4"}, 15},
+      {"namespaces_1gbit", cells("1gbit_", ""), 15},
+      {"namespaces_200mbit", cells("200mbit_", ""), 15},
+      {"namespaces_1gbit_2ms", cells("1gbit_", "_2ms"), 15},
+      {"namespaces_200mbit_2ms", cells("200mbit_", "_2ms"), 15},
   };
   const std::string folder = std::string(TUTTI_RESULTS) + "/";
   for (const auto& [name, results, most] : kFitted) {

@@ -362,8 +362,11 @@ TEST_F(ReportCommand, CheckFindsEveryStalePage) {
   EXPECT_EQ(run(true), kFailure);
 }
 
-TEST_F(ReportCommand, LeavesOutFilesOfOtherSchemas) {
+TEST_F(ReportCommand, LeavesOutFilesOfOtherSchemasAndOfCampaigns) {
   folder_.write("results/published/ring.json", R"({"schema": "tutti.published/1"})");
+  folder_.write(
+      "results/namespaces/cell.json",
+      R"({"schema": "tutti.bench/1", "environment": {"network": {"interface_bytes": []}}})");
   EXPECT_EQ(run(false), kSuccess);
   EXPECT_EQ(run(true), kSuccess);
 }

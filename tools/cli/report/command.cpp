@@ -17,8 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// results/<machine>/<what>.json, in the order of their names; those of other schemas are not of
-// `tutti bench`.
+// Files of other schemas are not of `tutti bench`. tools/cluster/campaign compares libraries in
+// tables of its own (docs/internals/network_tables.md); its files have the interfaces' counters.
+bool belongs_in_report(const std::string& text) {
+  const auto has = [&text](const char* part) { return text.find(part) != text.npos; };
+  return (!has("\"schema\"") || has("\"tutti.bench/")) && !has("\"interface_bytes\"");
+}
+
+// results/<machine>/<what>.json, in the order of their names.
 Result<std::vector<ResultFile>> read_results(const std::string& folder) {
   std::error_code error;
   std::vector<fs::path> paths;
@@ -41,7 +47,7 @@ Result<std::vector<ResultFile>> read_results(const std::string& folder) {
   std::vector<ResultFile> files;
   for (const fs::path& path : paths) {
     TUTTI_ASSIGN(const std::string text, read_file(path.string()));
-    if (text.find("\"schema\"") != text.npos && text.find("\"tutti.bench/") == text.npos) continue;
+    if (!belongs_in_report(text)) continue;
     TUTTI_ASSIGN(Record record, record_from_json_text(text, path.string()));
     files.push_back({.path = path.generic_string(),
                      .machine = path.parent_path().filename().string(),
