@@ -93,7 +93,7 @@ std::optional<FailureRecord> StreamWaits::look_at(std::size_t number, std::uint6
   Watched& watched = streams_[number];
   const int missing = missing_rank(*pending);
   if (missing < 0) {
-    // It has ended. A rank that gives up later is not what the stream, which may be idle, waits for.
+    // It has ended. If a rank gives up later, the stream, which may be idle, does not wait for it.
     watched.pending.pop_front();
     return std::nullopt;
   }
