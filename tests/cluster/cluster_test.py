@@ -57,8 +57,10 @@ class Plan(unittest.TestCase):
         for cell in network_results.all_cells():
             planned = network_results.launches(cell, ALGORITHMS, PROGRAMS)
             for program in PROGRAMS - {"openmpi"} if cell.per_host == 1 else {"tutti"}:
-                sizes = [size for launch in planned if launch.program == program for size in launch.sizes]
-                self.assertEqual(sizes, cell.sizes(), (cell, program))
+                measured = [(size, name) for launch in planned if launch.program == program
+                            for size in launch.sizes for name in launch.algorithms]
+                self.assertEqual(sorted({size for size, _ in measured}), cell.sizes(), (cell, program))
+                self.assertEqual(len(set(measured)), len(measured), (cell, program))
             for launch in planned:
                 self.assertTrue(launch.program != "tutti" or set(launch.algorithms) <= ALGORITHMS)
                 self.assertGreater(network_results.estimate_s(cell, launch), 0.5)
