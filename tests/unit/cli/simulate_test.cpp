@@ -208,8 +208,8 @@ TEST(SimulateTest, TwoPartitionsAreOpenAtATime) {
   SimulatedOperation operation = bytes_by(answered_message, 3999);
   const ClusterModel cluster = single_ranks(2, 50);
   EXPECT_DOUBLE_EQ(time_of(operation, cluster).us, 2 * 50 + 4 + 0.999);
-  operation.most_scratch_bytes = 1000;  // 4 partitions of 999 bytes, and one of 3
-  EXPECT_DOUBLE_EQ(time_of(operation, cluster).us, 3 * 2 * 50 + 2 * 2 * 0.999 + 2 * 0.003);
+  operation.most_scratch_bytes = 1000;  // 4 partitions of 800 bytes, and one of 799
+  EXPECT_DOUBLE_EQ(time_of(operation, cluster).us, 3 * 2 * 50 + 2 * 2 * 0.8 + 2 * 0.799);
   EXPECT_DOUBLE_EQ(time_of(operation, cluster).sent_bytes, 3999);
 }
 
