@@ -49,7 +49,7 @@ int version_number(const std::string& text) {
   return 10000 * major + 100 * minor + patch;
 }
 
-// Other libraries' times, what was published elsewhere, and what runs beside a matmul, are no cells.
+// Other libraries' times, what was published, and what runs beside a matmul, are no cells.
 void read_cells(const std::filesystem::path& path, std::vector<MeasuredCell>& cells) {
   std::ifstream stream(path);
   const Json results = Json::parse(stream);
