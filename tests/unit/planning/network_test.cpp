@@ -208,6 +208,10 @@ TEST(NetworkChunks, AreCutByKindSizeAndDelay) {
 )");
   const NetworkCutInput far{.bytes = GiB, .kind = NetworkKind::kRdma, .delay_bytes = 4 * MiB};
   EXPECT_EQ(network_cut(far).chunk_bytes, 2 * MiB) << "no more than is on its way";
+  NetworkCutInput tree{.bytes = 256 * MiB, .ranks = 65536, .kind = NetworkKind::kRdma};
+  EXPECT_EQ(network_cut(tree).chunk_bytes, 64 * KiB) << "of a share";
+  tree.chunks_to_fill = 32;
+  EXPECT_EQ(network_cut(tree).chunk_bytes, 1 * MiB);
 }
 
 TEST(NetworkChunks, AreWholeUnitsAndNeverNone) {

@@ -49,12 +49,16 @@ std::size_t ring_chunk_bytes(const ModelledCall& call, std::size_t count, int ra
   return cut.piece * static_cast<std::size_t>(work.blocks) * element;
 }
 
-std::size_t network_chunk_bytes(std::size_t bytes, const Links& links) {
+std::size_t network_chunk_bytes(const ModelledCall& call, std::size_t bytes, const Links& links) {
   const bool rdma = links.chunks == Chunks::kRdma;
+  const ClusterModel& cluster = links.cluster;
+  const Crossing crossing =
+      call.between == nullptr ? Crossing{} : call.between(cluster.ranks(), cluster.nodes);
   return network_cut({.bytes = bytes,
-                      .ranks = links.cluster.ranks(),
+                      .ranks = cluster.ranks(),
                       .kind = rdma ? NetworkKind::kRdma : NetworkKind::kTcp,
-                      .delay_bytes = delay_bytes(links.cluster.between),
+                      .chunks_to_fill = crossing.chunks,
+                      .delay_bytes = delay_bytes(cluster.between),
                       .staging_bytes = NetworkEngine::kMostScratchInUse,
                       .unit_bytes = kNetworkUnitBytes})
       .chunk_bytes;
@@ -70,6 +74,7 @@ std::vector<ModelledAlgorithm> modelled_algorithms(Collective collective, Chunks
     if (row.network == nullptr) continue;
     found.push_back({.name = row.name(),
                      .schedule = row.network,
+                     .between = row.cost.between,
                      .needs_nodes = (row.needs & kNeedsEvenNodes) != 0,
                      .takes = row.takes});
   }
@@ -96,7 +101,7 @@ SimulatedOperation operation_of(const ModelledCall& call, const Links& links) {
   if (ring) {
     operation.chunk_bytes = ring_chunk_bytes(call, elements, ranks);
   } else if (operation.chunk_bytes == 0) {
-    operation.chunk_bytes = network_chunk_bytes(elements * parts * element, links);
+    operation.chunk_bytes = network_chunk_bytes(call, elements * parts * element, links);
   }
   return operation;
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithms/catalogue.hpp"
 #include "algorithms/collective.hpp"
 #include "algorithms/network_program.hpp"
 #include "model/links.hpp"
@@ -17,6 +18,7 @@ namespace tutti::model {
 struct ModelledAlgorithm {
   std::string_view name;  // "network_ring"
   NetworkSchedule schedule = nullptr;
+  Crossing (*between)(int ranks, int nodes) = nullptr;
   bool needs_nodes = false;  // two or more
   bool (*takes)(DataType, OpKind) = nullptr;
 };
@@ -28,6 +30,7 @@ std::vector<ModelledAlgorithm> modelled_algorithms(Collective collective, Chunks
 struct ModelledCall {
   Collective collective = Collective::kAllReduce;
   NetworkSchedule schedule = nullptr;
+  Crossing (*between)(int ranks, int nodes) = nullptr;  // the algorithm's cost; null: not known
   DataType dtype = DataType::kFloat32;
   std::size_t bytes = 0;  // of the larger buffer; rounded down to whole elements of each rank
   int root = 0;

@@ -55,6 +55,7 @@ ModelledLine simulate_line(const ModelOptions& options, int nodes, std::size_t b
   for (const ModelledAlgorithm& algorithm : options.algorithms) {
     const auto operation = operation_of({.collective = options.collective,
                                          .schedule = algorithm.schedule,
+                                         .between = algorithm.between,
                                          .dtype = options.dtype,
                                          .bytes = line.bytes,
                                          .root = options.root},
