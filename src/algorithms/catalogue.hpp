@@ -60,7 +60,7 @@ struct Extent {
 struct Crossing {
   double hops = 0;    // messages on the critical path
   double wire = 0;    // bytes over the link of the node that sends or receives most, as a multiple
-  double chunks = 0;  // that one behind the other come through before all links are in use
+  double chunks = 0;  // how many are sent one after another before all links are busy
 };
 
 // What the cost model knows of n ranks:

@@ -35,8 +35,8 @@ namespace {
 constexpr unsigned kMessageId = 1;  // of the one kind of active messages that there is
 constexpr std::chrono::seconds kCloseLimit{2};
 // What transports read of the environment alone, in some versions: no call of theirs waits for a
-// connection, and a chunk of 64 KiB is received with its headers at once. UCX's default of 64 KiB
-// for both costs a third of the bandwidth of two cores.
+// connection, and a chunk of 64 KiB is received together with its headers. UCX's own limit of 64
+// KiB makes messages of some MiB take a third longer where processors are the bottleneck.
 constexpr const char* kTransportSettings[] = {"UCX_TCP_CONN_NB=y", "UCX_TCP_RX_SEG_SIZE=128k"};
 
 class UcxWire final : public Wire {

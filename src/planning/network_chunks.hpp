@@ -20,8 +20,8 @@ struct NetworkCutInput {
   std::size_t bytes = 0;
   int ranks = 2;
   NetworkKind kind = NetworkKind::kTcp;
-  // Chunks that come through one behind the other before all links are in use (Crossing::chunks),
-  // where ranks pass on the whole vector, as in trees. 0: they pass on shares.
+  // Where ranks forward the whole vector, as in trees: how many chunks are sent one after another
+  // before all links are busy (Crossing::chunks). 0: ranks forward shares.
   double chunks_to_fill = 0;
   // Bandwidth x delay: what is on its way between two hosts; 0: unknown.
   std::size_t delay_bytes = 0;

@@ -29,9 +29,9 @@ bool goes_both_ways(const Selection& selection);
 // CTRAN's rings were measured to cross at on 8 to 64 hosts, in proportion to the ranks.
 std::size_t bidirectional_bytes_of(const Topology& topology);
 
-// Likewise of rings over the network. Hosts without GPUs have half of an H100's limit: over TCP, 8
-// ranks at 200 Mbit/s and 1 Gbit/s with delays of 0 to 2 ms gained up to 75 % at most sizes to 256
-// KiB, from -4 to 69 % at 1 MiB, and lost up to 8 % at 4 MiB (results/namespaces). CTRAN's own
+// Likewise of rings over the network. Hosts without GPUs have half of an H100's limit: between 8
+// hosts over TCP, rings both ways lost at 4 MiB at 200 Mbit/s and 1 Gbit/s, and gained most where
+// messages were small and delays long (results/namespaces). CTRAN's own
 // constants (4 MiB on Hopper, 128 MiB on Blackwell) are its crossings on 8 and 64 hosts; taken for
 // all numbers of hosts they would be too small for the one and too large for the other.
 std::size_t bidirectional_network_bytes_of(const Topology& topology);
