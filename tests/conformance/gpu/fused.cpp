@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
@@ -46,14 +48,18 @@ std::vector<std::byte> random_bf16(std::size_t count, unsigned seed) {
 // the latter.
 class Layer {
  public:
+  using SharedStream = std::shared_ptr<const OwnedStream>;
+
   Layer(Rank& rank, const LayerSize& size)
+      : Layer(rank, size, std::make_shared<const OwnedStream>(rank.device)) {}
+  Layer(Rank& rank, const LayerSize& size, SharedStream stream)
       : rank_(rank),
         size_(size),
         a_(take(rank.group.allocate(kCalls * shard_bytes()))),
         b_(rank.device, size.n * size.k * kElement),
         c_(rank.device, kCalls * c_bytes()),
         gathered_(rank.device, ranks() * shard_bytes()),
-        stream_(rank.device) {
+        stream_(std::move(stream)) {
     const auto b = random_bf16(size.n * size.k, 1);
     rank.device.write(b_.get(), b.data(), b.size());
     for (int call = 0; call < kCalls; ++call) {
@@ -70,7 +76,7 @@ class Layer {
     return static_cast<std::byte*>(a_.data()) + static_cast<std::size_t>(call) * shard_bytes();
   }
   std::byte* c(int call) const { return c_.get() + static_cast<std::size_t>(call) * c_bytes(); }
-  Stream stream() const { return stream_.get(); }
+  Stream stream() const { return stream_->get(); }
 
   AllGatherMatmul call(int number, std::string_view algorithm) const {
     return {.a = a(number),
@@ -105,7 +111,7 @@ class Layer {
     return all_gather_matmul(rank_.group, made);
   }
   Status finish() const {
-    stream_.wait();
+    stream_->wait();
     return rank_.group.status();
   }
   // C has the bits of own_matmul's product of all shards.
@@ -153,7 +159,7 @@ class Layer {
   LayerSize size_;
   SymmetricMemory a_;
   OwnedMemory b_, c_, gathered_;
-  OwnedStream stream_;
+  SharedStream stream_;
   std::array<std::vector<std::byte>, kCalls> expected_;
 };
 
@@ -180,14 +186,15 @@ bool can_fuse(const Layer& layer, Rank& rank, std::string_view transport = "copy
 
 // Fresh inputs, and no synchronization between the calls; one rank's input comes late, another
 // rank's each time. Shards are whole tiles, less than one, and no multiple; the last ones are
-// shorter, or empty.
+// shorter, or empty. One stream: threads that share a GPU must not run out of hardware queues.
 void fresh_layers_by(Rank& rank, std::string_view transport) {
+  const auto stream = std::make_shared<const OwnedStream>(rank.device);
   for (const LayerSize& size : {LayerSize{1024, 1792, 4096},
                                 {64, 256, 512},
                                 {200, 520, 1000},
                                 {200, 520, 1000, 1},
                                 {1, 256, 512, 7}}) {
-    Layer layer(rank, size);
+    Layer layer(rank, size, stream);
     if (!can_fuse(layer, rank, transport)) return;
     rank.meet();
     for (int call = 0; call < kCalls; ++call) {

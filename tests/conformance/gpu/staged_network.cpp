@@ -55,13 +55,16 @@ std::string on_nodes(int ranks, const std::function<void(Rank&)>& scenario) {
   });
 }
 
-// Sums of all sizes, also at odd addresses; then an all_gather, whose pieces are apart.
+// Sums of all sizes, also at odd addresses, by algorithms of any order; then an all_gather, whose
+// pieces are apart.
 std::string staged_collectives(int ranks) {
   return on_nodes(ranks, [](Rank& rank) {
     Lane lane(rank, BufferKind::kPlain, 8 * MiB);
     for (std::uint64_t seed = 1; const std::size_t count : {1, 1000, 16384, 100003, 1000000}) {
-      lane.expect_right({.count = count, .seed = ++seed});
-      lane.expect_right({.count = count, .in_place = true, .seed = ++seed});
+      for (const bool in_place : {false, true}) {
+        lane.expect_right(
+            {.count = count, .in_place = in_place, .inputs = InputKind::kExact, .seed = ++seed});
+      }
     }
     const auto pieces = static_cast<std::size_t>(rank.size());
     constexpr std::size_t kPiece = 300001;
