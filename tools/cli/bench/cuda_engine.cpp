@@ -63,8 +63,7 @@ class CudaEngine : public Engine {
     if (cold_) {
       TUTTI_ASSIGN(flush_, allocate(2 * cache_bytes_));
     }
-    TUTTI_ASSIGN(barrier_, communicator_.allocate(sizeof(float)));
-    return Status::ok();
+    return open_barrier();
   }
 
   Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override {
@@ -125,6 +124,19 @@ class CudaEngine : public Engine {
   std::size_t cache_bytes() const override { return cache_bytes_; }
 
  private:
+  // Ranks on several nodes have no symmetric memory.
+  Status open_barrier() {
+    auto symmetric = communicator_.allocate(sizeof(float));
+    if (symmetric.status().code() == StatusCode::kUnavailable) {
+      TUTTI_ASSIGN(plain_barrier_, allocate(sizeof(float)));
+      barrier_ = plain_barrier_.get();
+      return cuda_.set_async(barrier_, 0, sizeof(float), stream_);
+    }
+    TUTTI_ASSIGN(symmetric_barrier_, std::move(symmetric));
+    barrier_ = symmetric_barrier_.data();
+    return Status::ok();
+  }
+
   Status make_intervals(std::size_t count) {
     while (intervals_.size() < count) {
       Interval interval;
@@ -155,9 +167,8 @@ class CudaEngine : public Engine {
       }
     }
     if (cold_) TUTTI_TRY(cuda_.set_async(flush_.get(), 0, 2 * cache_bytes_, stream_));
-    TUTTI_TRY(all_reduce(
-        communicator_,
-        {.input = barrier_.data(), .output = barrier_.data(), .count = 1, .stream = stream_}));
+    TUTTI_TRY(all_reduce(communicator_,
+                         {.input = barrier_, .output = barrier_, .count = 1, .stream = stream_}));
     TUTTI_TRY(cuda_.record_event(interval.start, stream_));
     TUTTI_TRY(run(contender));
     return cuda_.record_event(interval.end, stream_);
@@ -174,7 +185,9 @@ class CudaEngine : public Engine {
   std::size_t cache_bytes_ = 0;
   Stream stream_ = nullptr;
   std::shared_ptr<std::byte> flush_;
-  SymmetricMemory barrier_;
+  void* barrier_ = nullptr;  // a float, in one of these
+  SymmetricMemory symmetric_barrier_;
+  std::shared_ptr<std::byte> plain_barrier_;
   std::vector<Interval> intervals_;
 };
 
