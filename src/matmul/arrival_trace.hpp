@@ -53,9 +53,9 @@ struct ArrivalModel {
   friend bool operator==(const ArrivalModel&, const ArrivalModel&) = default;
 };
 
-// As so many blocks of the kernel pull: without operations, at a rate that grows with the blocks up
-// to that of the link.
-ArrivalModel pulled_arrival_model(int pullers);
+// As so many blocks of each rank's kernel pull: without operations, at a rate that grows with the
+// blocks up to that of the link, or to what is left of it where several ranks read each other.
+ArrivalModel pulled_arrival_model(int pullers, int ranks = 2);
 
 // kInvalidArgument: a time, rate or part that is out of range, or no shard is the straggler.
 Status check_arrival_model(const ArrivalModel& model, int shards);

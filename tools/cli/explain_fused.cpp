@@ -8,11 +8,11 @@
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "matmul/select.hpp"
+#include "matmul/transport.hpp"
 
 namespace tutti::cli {
 namespace {
 
-constexpr ArrivalModel kCopyEngine;
 constexpr const char* kOfCopyEngine = "one copy engine over NVLink";
 
 // Of matrices that begin at multiples of 256 bytes and have no gaps.
@@ -70,7 +70,8 @@ std::vector<FusedWay> fused_ways(const FusedQuestion& question) {
 Result<FusedForecast> forecast_of_way(const FusedQuestion& question, const MatmulProblem& problem,
                                       FusedWay way) {
   const int left = question.gpu.multiprocessors - way.pullers;
-  const ArrivalModel model = way.pullers > 0 ? pulled_arrival_model(way.pullers) : kCopyEngine;
+  const ArrivalModel model = way.pullers > 0 ? pulled_arrival_model(way.pullers, question.ranks)
+                                             : copy_engine_model(question.ranks);
   GatedCall call{.problem = problem,
                  .tiling = fastest_tile(problem, left).tiling,
                  .plan = way.plan,
@@ -110,14 +111,15 @@ Result<std::vector<FusedForecast>> fused_forecasts(const FusedQuestion& question
 
 std::string fused_text(const FusedQuestion& question, const std::vector<FusedForecast>& forecasts) {
   const FusedForecast& first = forecasts.front();
+  const ArrivalModel copied = copy_engine_model(question.ranks);
   std::string text = fmt::format(
       "all_gather_matmul/fused: a prediction, of rank 0 of {} x {}\n"
       "own_matmul alone ({}): {:.1f} us at {:g} MHz\n"
       "A arrives by {} (a model): {:g} us, then {:g} us per chunk and {:g} GB/s\n\n"
       "{:<28}{:>10}{:>10}{:>10}{:>8}{:>8}{:>12}\n",
       question.ranks, question.gpu.name, first.config, first.said.matmul_us(),
-      kMatmulForecastMegahertz, kOfCopyEngine, kCopyEngine.start_us, kCopyEngine.operation_us,
-      kCopyEngine.gigabytes_per_second, "order", "arrival", "total us", "/ matmul", "order", "wait",
+      kMatmulForecastMegahertz, kOfCopyEngine, copied.start_us, copied.operation_us,
+      copied.gigabytes_per_second, "order", "arrival", "total us", "/ matmul", "order", "wait",
       "contention");
   for (const FusedForecast& each : forecasts) {
     const GatedPrediction& said = each.said;

@@ -89,6 +89,7 @@ TEST(ModelledArrival, OfAGroupOfShardsComesKGroupByKGroup) {
 TEST(ModelledArrival, PullersShareTheLink) {
   EXPECT_EQ(pulled_arrival_model(8).gigabytes_per_second, 8 * 22);
   EXPECT_EQ(pulled_arrival_model(20).gigabytes_per_second, 359);
+  EXPECT_EQ(pulled_arrival_model(20, 4).gigabytes_per_second, 200);
   EXPECT_EQ(pulled_arrival_model(8).operation_us, 0);
 }
 
