@@ -53,8 +53,11 @@ struct ArrivalModel {
   friend bool operator==(const ArrivalModel&, const ArrivalModel&) = default;
 };
 
-// As so many blocks of each rank's kernel pull: without operations, at a rate that grows with the
-// blocks up to that of the link, or to what is left of it where several ranks read each other.
+// Copy engines bring the shards of so many ranks, each of which reads from all others.
+ArrivalModel copy_engine_model(int ranks);
+
+// So many blocks of each rank's kernel pull the shards. There are no operations. The rate grows
+// with the blocks, up to that of the link. With more than two ranks, its maximum is lower.
 ArrivalModel pulled_arrival_model(int pullers, int ranks = 2);
 
 // kInvalidArgument: a time, rate or part that is out of range, or no shard is the straggler.

@@ -72,17 +72,6 @@ PulledForecast pulled_forecast(const TransportQuestion& question, const ArrivalP
 
 }  // namespace
 
-// Measured: 2 H200s; 4 H200s, each of which reads 25, 50 and 101 MB in 130, 235 and 365 us. Why
-// copy engines that read each other begin so slowly is not known.
-ArrivalModel copy_engine_model(int ranks) {
-  ArrivalModel model;
-  if (ranks > 2) {
-    model.start_us = 45;
-    model.gigabytes_per_second = 290;
-  }
-  return model;
-}
-
 std::string ChosenTransport::text() const {
   std::string how = pullers > 0
                         ? fmt::format("pulled by {} blocks, {} k-groups", pullers, plan.k_groups)

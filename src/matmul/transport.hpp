@@ -38,9 +38,6 @@ struct ChosenTransport {
   std::string text() const;
 };
 
-// As copy engines bring the shards of so many ranks, each of which reads all others.
-ArrivalModel copy_engine_model(int ranks);
-
 // kUnsupported: pullers are forced and cannot bring this A; the text says why.
 Result<ChosenTransport> choose_transport(const TransportQuestion& question);
 

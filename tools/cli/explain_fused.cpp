@@ -8,7 +8,6 @@
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "matmul/select.hpp"
-#include "matmul/transport.hpp"
 
 namespace tutti::cli {
 namespace {
