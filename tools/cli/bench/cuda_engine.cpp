@@ -3,6 +3,8 @@
 // the host's launches are not part of what the events see.
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <utility>
 
 #include "base/try.hpp"
 #include "bench/cuda_wait.hpp"
@@ -128,12 +130,12 @@ class CudaEngine : public Engine {
   Status open_barrier() {
     auto symmetric = communicator_.allocate(sizeof(float));
     if (symmetric.status().code() == StatusCode::kUnavailable) {
-      TUTTI_ASSIGN(plain_barrier_, allocate(sizeof(float)));
-      barrier_ = plain_barrier_.get();
-      return cuda_.set_async(barrier_, 0, sizeof(float), stream_);
+      TUTTI_ASSIGN(barrier_, allocate(sizeof(float)));
+      return cuda_.set_async(barrier_.get(), 0, sizeof(float), stream_);
     }
-    TUTTI_ASSIGN(symmetric_barrier_, std::move(symmetric));
-    barrier_ = symmetric_barrier_.data();
+    TUTTI_TRY(symmetric.status());
+    const auto owner = std::make_shared<const SymmetricMemory>(*std::move(symmetric));
+    barrier_ = {owner, static_cast<std::byte*>(owner->data())};
     return Status::ok();
   }
 
@@ -167,8 +169,9 @@ class CudaEngine : public Engine {
       }
     }
     if (cold_) TUTTI_TRY(cuda_.set_async(flush_.get(), 0, 2 * cache_bytes_, stream_));
-    TUTTI_TRY(all_reduce(communicator_,
-                         {.input = barrier_, .output = barrier_, .count = 1, .stream = stream_}));
+    TUTTI_TRY(all_reduce(
+        communicator_,
+        {.input = barrier_.get(), .output = barrier_.get(), .count = 1, .stream = stream_}));
     TUTTI_TRY(cuda_.record_event(interval.start, stream_));
     TUTTI_TRY(run(contender));
     return cuda_.record_event(interval.end, stream_);
@@ -185,9 +188,7 @@ class CudaEngine : public Engine {
   std::size_t cache_bytes_ = 0;
   Stream stream_ = nullptr;
   std::shared_ptr<std::byte> flush_;
-  void* barrier_ = nullptr;  // a float, in one of these
-  SymmetricMemory symmetric_barrier_;
-  std::shared_ptr<std::byte> plain_barrier_;
+  std::shared_ptr<std::byte> barrier_;  // a float
   std::vector<Interval> intervals_;
 };
 
