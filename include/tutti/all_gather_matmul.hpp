@@ -92,9 +92,9 @@ struct AllGatherMatmul {
 /// "fused" on Hopper GPUs whose ranks reach each other's memory: one kernel multiplies while A is
 /// gathered. It begins with this rank's rows, which it reads from `a`, and waits for each other
 /// part of A until it has come. C has the same bits as that of own_matmul. Copy engines gather A in
-/// a stream of the communicator, or 16 blocks of the kernel pull it (AllGatherMatmulFused). The
-/// latter is faster for products that take about as long as the gather, or less; it needs `a` of
-/// all ranks to be reached without staging. "fused" needs `a` in symmetric memory, at the same
+/// a stream of the communicator, or 16 blocks of the kernel pull it (AllGatherMatmulFused). Pulling
+/// can be faster for products that take about as long as the gather, or less. It needs `a` of all
+/// ranks to be reached without staging. "fused" needs `a` in symmetric memory, at the same
 /// place on every rank, also on ranks without rows; bf16 or fp16; and addresses and leading
 /// dimensions that are multiples of 16 bytes. Otherwise: kUnsupported. It is fastest without
 /// `gathered`, or in place. While the kernel waits it occupies every SM. So a rank must not wait

@@ -30,10 +30,10 @@ bool goes_both_ways(const Selection& selection);
 std::size_t bidirectional_bytes_of(const Topology& topology);
 
 // Likewise of rings over the network. Hosts without GPUs have half of an H100's limit: between 8
-// hosts over TCP, rings both ways lost at 4 MiB at 200 Mbit/s and 1 Gbit/s, and gained most where
-// messages were small and delays long (results/namespaces). CTRAN's own
-// constants (4 MiB on Hopper, 128 MiB on Blackwell) are its crossings on 8 and 64 hosts; taken for
-// all numbers of hosts they would be too small for the one and too large for the other.
+// hosts over TCP, rings both ways were slower at 4 MiB at 200 Mbit/s and 1 Gbit/s, and gained most
+// for small messages and long delays (results/namespaces). CTRAN's own constants (4 MiB on Hopper,
+// 128 MiB on Blackwell) are its crossings on 8 and 64 hosts; taken for all numbers of hosts they
+// would be too small for the one and too large for the other.
 std::size_t bidirectional_network_bytes_of(const Topology& topology);
 
 }  // namespace tutti

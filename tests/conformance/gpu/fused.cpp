@@ -186,7 +186,7 @@ bool can_fuse(const Layer& layer, Rank& rank, std::string_view transport = "copy
 
 // Fresh inputs, and no synchronization between the calls; one rank's input comes late, another
 // rank's each time. Shards are whole tiles, less than one, and no multiple; the last ones are
-// shorter, or empty. One stream: threads that share a GPU must not run out of hardware queues.
+// shorter, or empty. One stream for all: ranks that are threads share 32 hardware queues.
 void fresh_layers_by(Rank& rank, std::string_view transport) {
   const auto stream = std::make_shared<const OwnedStream>(rank.device);
   for (const LayerSize& size : {LayerSize{1024, 1792, 4096},
