@@ -1,6 +1,8 @@
 // How a checked call gets to its communicator: at once, or noted between group_start and group_end.
 #pragma once
 
+#include <vector>
+
 #include "operation/call.hpp"
 #include "tutti/communicator.hpp"
 
@@ -8,10 +10,9 @@ namespace tutti {
 
 Status submit(Communicator& communicator, const Call& call);
 
-// Calls of one message each, noted one behind the other for one communicator and stream, as
-// operations: each of one row's messages. A rank's message to itself becomes one call of both ends.
-Result<std::vector<Call>> operations_of(CommunicatorImpl& communicator,
-                                        const std::vector<Call>& messages);
+// Calls of one message each, of one communicator, as operations in the order in which they run
+// (operation/group_order.hpp). A rank's message to itself becomes one call of both ends.
+Result<std::vector<Call>> operations_of(CommunicatorImpl& communicator, std::vector<Call> messages);
 
 // Of this thread: whether calls are being noted.
 bool in_group();

@@ -2,17 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <map>
-#include <tuple>
+#include <utility>
 
 #include "api/group.hpp"
 #include "api/guard.hpp"
 #include "base/try.hpp"
 #include "group/communicator_impl.hpp"
 #include "operation/checks.hpp"
+#include "operation/group_order.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti {
@@ -75,46 +73,20 @@ Status join_own(int rank, std::vector<Call>& calls) {
   }
 }
 
-// In an order that both ends of each message know, whatever order the calls were made in: then no
-// operation, where there are several, waits for what the other end has in a later one.
-void sort_alike(int rank, std::vector<Call>& calls) {
-  using Place = std::tuple<int, int, int, int>;  // which of its pair and way, the pair, the sender
-  std::map<std::pair<int, bool>, int> seen;
-  std::vector<std::pair<Place, Call>> placed;
-  placed.reserve(calls.size());
-  for (Call& call : calls) {
-    const MessageCall& message = call.messages.front();
-    const bool sent = message.input != nullptr;
-    const Place place = {seen[{message.peer, sent}]++, std::min(rank, message.peer),
-                         std::max(rank, message.peer), sent ? rank : message.peer};
-    placed.emplace_back(place, std::move(call));
-  }
-  std::stable_sort(placed.begin(), placed.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < calls.size(); ++i) calls[i] = std::move(placed[i].second);
-}
-
 }  // namespace
 
 Result<std::vector<Call>> operations_of(CommunicatorImpl& communicator,
-                                        const std::vector<Call>& messages) {
-  std::vector<Call> calls = messages;
-  TUTTI_TRY(join_own(communicator.rank(), calls));
-  sort_alike(communicator.rank(), calls);
-  std::map<std::string_view, std::vector<Call>>
-      by_row;  // both ends go through the rows in one order
-  for (const Call& call : calls) {
+                                        std::vector<Call> messages) {
+  MessagesOfRank mine{.rank = communicator.rank(),
+                      .ranks = communicator.size(),
+                      .usual_timeout = communicator.timeout_of(Operation{}).value};
+  TUTTI_TRY(join_own(mine.rank, messages));
+  mine.messages.reserve(messages.size());
+  for (Call& call : messages) {
     TUTTI_ASSIGN(const OperationPlan plan, communicator.plan_message(call.messages.front(), call));
-    std::vector<Call>& row = by_row[plan.algorithm->id];
-    if (row.empty() || row.back().messages.size() == kMaxMessages) {
-      row.push_back(call);
-    } else {
-      row.back().messages.push_back(call.messages.front());
-    }
+    mine.messages.push_back({std::move(call), plan.algorithm->id});
   }
-  std::vector<Call> operations;
-  for (auto& [name, row] : by_row) operations.insert(operations.end(), row.begin(), row.end());
-  return operations;
+  return operations_in_order(std::move(mine));
 }
 
 Status send(Communicator& communicator, const Send& call) {

@@ -15,7 +15,9 @@ class CudaStreams : public Streams {
   CudaStreams(CudaDriver& cuda, int device) : cuda_(cuda), device_(device) {}
   ~CudaStreams() override {
     const DeviceScope scope(cuda_, device_);
-    if (event_ != nullptr) (void)cuda_.destroy_event(event_);
+    for (const CudaEvent event : {event_, between_}) {
+      if (event != nullptr) (void)cuda_.destroy_event(event);
+    }
   }
 
   Status initialise() {
@@ -56,6 +58,17 @@ class CudaStreams : public Streams {
     return cuda_.record_event(event_, stream);
   }
 
+  // A wait is for the latest record before it, so one event serves all.
+  Status follow(Stream later, Stream earlier) override {
+    const DeviceScope scope(cuda_, device_);
+    TUTTI_TRY(scope.status());
+    if (between_ == nullptr) {
+      TUTTI_ASSIGN(between_, cuda_.create_event(false));
+    }
+    TUTTI_TRY(cuda_.record_event(between_, earlier));
+    return cuda_.wait_event(later, between_);
+  }
+
   Status copy(void* to, const void* from, std::size_t bytes, Stream stream) override {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
@@ -72,6 +85,7 @@ class CudaStreams : public Streams {
   CudaDriver& cuda_;
   const int device_;
   CudaEvent event_ = nullptr;
+  CudaEvent between_ = nullptr;  // of follow(), since its first call
   // CudaDriver::stream_id() of the stream of the last operation, and of one that waits for the
   // event already.
   std::uint64_t last_ = 0, behind_ = 0;
@@ -83,6 +97,7 @@ class HostStreams : public Streams {
   Result<StreamState> state(Stream) override { return StreamState{}; }
   Status enter(Stream) override { return Status::ok(); }
   Status leave(Stream) override { return Status::ok(); }
+  Status follow(Stream, Stream) override { return Status::ok(); }
   Status copy(void* to, const void* from, std::size_t bytes, Stream) override {
     std::memcpy(to, from, bytes);
     return Status::ok();

@@ -31,6 +31,10 @@ class Streams {
   virtual Status enter(Stream stream) = 0;
   virtual Status leave(Stream stream) = 0;
 
+  // What `later` is given from now on begins behind what `earlier` has been given so far. Within a
+  // capture both are part of it.
+  virtual Status follow(Stream later, Stream earlier) = 0;
+
   // Within this rank's memory, in the order of the stream; host: at once. Disjoint.
   virtual Status copy(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
 

@@ -62,6 +62,7 @@ class CommunicatorImpl : private GroupServices {
   int rank() const { return bootstrap_->rank(); }
   int size() const { return bootstrap_->size(); }
   Backend backend() const { return topology_.backend; }
+  std::uint64_t number() const { return group_; }  // random; the same on every rank
   int device() const override { return device_; }
   const Topology& topology() const override { return topology_; }
   const TuningTable& table() const { return *table_; }
@@ -98,6 +99,8 @@ class CommunicatorImpl : private GroupServices {
   // On the host backend: begins all, in their order, before it waits for any, so far as an executor
   // has a thread that goes on with them.
   Status execute_on_host(std::span<const Call* const> calls);
+  // Streams::follow(), between operations.
+  Status follow(Stream later, Stream earlier);
 
   // Turns of an ArrivalLane. A matmul that waits takes every SM, and must not begin before what its
   // all-gather is behind: other threads may enqueue operations until that is started, which orders
@@ -231,7 +234,7 @@ class CommunicatorImpl : private GroupServices {
   const Settings settings_ = {};
   std::shared_ptr<const TuningTable> table_;
 
-  std::uint64_t group_ = 0;  // random; the same on every rank
+  std::uint64_t group_ = 0;  // number()
   // Outlives the executors, whose waits tell it for whom they wait.
   std::unique_ptr<FlightRecorder> recorder_ = std::make_unique<FlightRecorder>();
   std::unique_ptr<Streams> streams_;

@@ -339,6 +339,11 @@ Status CommunicatorImpl::execute_on_host(std::span<const Call* const> calls) {
   return first;
 }
 
+Status CommunicatorImpl::follow(Stream later, Stream earlier) {
+  const std::lock_guard lock(mutex_);
+  return streams_->follow(later, earlier);
+}
+
 Status CommunicatorImpl::execute(const PipelinedAllGatherMatmul& call) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
