@@ -15,6 +15,7 @@
 #include "algorithms/catalogue.hpp"
 #include "conformance/huge.hpp"
 #include "conformance/nodes.hpp"
+#include "conformance/random_groups.hpp"
 #include "conformance/session.hpp"
 #include "conformance/soak.hpp"
 #include "support/check.hpp"
@@ -38,7 +39,7 @@ struct Options {
   std::size_t cells = 0;  // of --full, at random; 0: all
   bool tickets = false;
   std::string topology;
-  int silence_s = 240, rounds = 5, soak = 0;
+  int silence_s = 240, rounds = 5, soak = 0, groups = 0;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -65,6 +66,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--cells", options.cells, "of --full, only so many, drawn by --seed");
   app.add_option("--soak", options.soak,
                  "instead: one random series of so many operations for each group");
+  app.add_option("--groups", options.groups, "instead: so many random groups of calls");
   app.add_flag("--huge", options.huge, "instead: more than 2^32 elements, with each row");
   app.add_flag("--tickets", options.tickets, "also on the executor of the tests' own");
   app.add_option("--topology", options.topology, kTopologyHelp);
@@ -218,6 +220,14 @@ int soak(const Space& space, const Options& options) {
   });
 }
 
+int groups_of_calls(const Space& space, const Options& options) {
+  return run_groups(
+      space, fmt::format("{} groups of calls", options.groups), [&](const GroupSpec& spec) {
+        return run_group(
+            spec, [&](Rank& rank) { run_random_groups(rank, options.groups, options.seed); });
+      });
+}
+
 int huge(const Space& space) {
   return run_groups(space, fmt::format("{} elements", kHugeCount), [&](const GroupSpec& spec) {
     std::string wrong;
@@ -250,6 +260,7 @@ int run(const Options& options) {
     std::erase_if(space.ranks, [](int ranks) { return !has_gpus(ranks); });
   }
   if (options.soak > 0) return soak(space, options);
+  if (options.groups > 0) return groups_of_calls(space, options);
   if (options.huge) return huge(space);
   const std::vector<Cell> cells = options.full ? drawn(space, options) : selections(space, options);
   fmt::print("seed {}: {} cells ({})\n", options.seed, cells.size(),

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/units.hpp"
+#include "conformance/random_groups.hpp"
 #include "conformance/scenarios.hpp"
 #include "support/check.hpp"
 #include "support/lane.hpp"
@@ -129,11 +130,17 @@ void refused_calls_change_nothing(Rank& rank) {
   }
 }
 
+// Processes that share a GPU take turns of milliseconds.
+void random_groups(Rank& rank) {
+  run_random_groups(rank, rank.spec.backend == Backend::kCuda ? 60 : 150, 1);
+}
+
 constexpr Scenario kWorking[] = {
     {"two_communicators", 1, kPatience, two_communicators},
     {"two_streams", 1, kPatience, two_streams},
     {"sub_group_then_whole_group", 2, kPatience, sub_group_then_whole_group},
     {"random_delays", 2, kPatience, random_delays},
+    {"random_groups", 2, kPatience, random_groups},
     {"scalars_per_rank", 1, kPatience, scalars_per_rank},
     {"plain_inputs", 1, kPatience, plain_inputs},
     {"refused_calls_change_nothing", 1, kPatience, refused_calls_change_nothing},

@@ -269,8 +269,7 @@ std::string blocking_launches(int ranks) {
 }
 
 // One thread that drives all ranks cannot do so where each launch waits for its kernel: the first
-// rank's would wait for ranks that are never started. An error says so; it is no hang. (Where
-// NCCL's communicator may have to be made, each rank has a thread, and all is well.)
+// rank's would wait for ranks that are never started. An error says so; it is no hang.
 void drive_with_blocking_launches(int ranks) {
   const GroupSpec spec{.backend = Backend::kCuda, .ranks = ranks, .timeout = milliseconds(1000)};
   auto groups = take(Communicator::create_in_process(ranks, options_for(spec)));
