@@ -330,9 +330,10 @@ struct Send {
 /// - Messages from one rank to another arrive in the order in which they were sent.
 /// - A send may wait until the peer receives. Two ranks that send to each other put the calls
 ///   between group_start() and group_end().
-/// - All messages of a group on the same communicator and stream run as one operation, in the place
-///   of the first of them. Messages in a group run concurrently; only messages with the same peer
-///   are ordered. A group of more than 32 messages runs as several operations, one after another.
+/// - Messages of a group run after its collectives (group_start()), concurrently; only messages
+///   with the same peer are ordered. Up to 32 messages with equal options run as one operation,
+///   whose timeout is their longest one; more run as several operations, one after another. The
+///   ranks may list their messages to and from different peers in any order.
 /// - No buffer has to be symmetric. A message above 64 KiB is zero-copy if the receiver's buffer is
 ///   symmetric memory. In a group no buffer of a recv() may overlap another buffer.
 /// - `options` must be equal at both ends. If count, dtype or options differ, the call fails with
@@ -403,9 +404,28 @@ TUTTI_API Status all_reduce_residual_rms_norm(Communicator& communicator,
 /// Starts a group: operations of this thread are recorded until group_end(), which submits them
 /// together. Needed if one thread drives several ranks, or if two ranks send to each other. Groups
 /// nest; only the outermost group_end() submits.
+///
+/// **Order.** It is the same on all ranks, whatever order each rank makes its calls in:
+///
+/// - A communicator's collectives run first, in the order of their calls, which is equal on all
+///   ranks. Its messages follow: by the distance from sender to receiver, (receiver - sender) mod
+///   ranks, then by call. So a group {send; all_reduce} matches {all_reduce; recv}, and a rank
+///   without messages calls all_reduce alone, in a group or not.
+/// - Ranks may list communicators in any order. On the host each communicator has a thread. On
+///   CUDA, communicators that share a GPU run one after another, in an order that all ranks know.
+///
+/// **Streams.** If the calls for one GPU name several streams, every stream waits for all: the
+/// operations start after the earlier work of all these streams, and later work on any of them
+/// starts after all operations. In a capture, all streams of a communicator belong to that capture;
+/// otherwise none of that communicator's operations is submitted, and group_end() returns
+/// kInvalidArgument. Streams of other captures are not waited for. If one thread drives several
+/// ranks of a communicator on one GPU, the streams of each rank wait for that rank's operations
+/// only.
 TUTTI_API void group_start();
 
-/// Submits the operations since group_start(). Tries all of them, and returns the first failure.
+/// Submits the operations since group_start() (there: order, streams). Tries all of them, and
+/// returns the first failure. If ranks call collectives in different orders, they fail with
+/// kMismatch, or with kTimeout if the collectives are short: packets carry no signature.
 TUTTI_API Status group_end();
 
 /// One line per algorithm of `collective` ("all_reduce", "broadcast"): chosen, possible or
