@@ -5,10 +5,10 @@
 #pragma once
 
 #include <chrono>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "operation/call.hpp"
@@ -24,7 +24,10 @@ struct OperationPlace {
   std::size_t index = 0;           // among these of its rank
   int rank = 0;
 
-  friend auto operator<=>(const OperationPlace&, const OperationPlace&) = default;
+  friend bool operator<(const OperationPlace& a, const OperationPlace& b) {
+    return std::tie(a.communicator, a.messages_by, a.index, a.rank) <
+           std::tie(b.communicator, b.messages_by, b.index, b.rank);
+  }
 };
 
 // How far the receiver of a message is behind its sender, counted in ranks.
