@@ -65,6 +65,16 @@ Status check_algorithms(const TuningSource& source) {
   return Status::ok();
 }
 
+Result<std::vector<TuningSource>> read_shipped_tables() {
+  std::vector<TuningSource> sources;
+  for (const ShippedTable& table : shipped_tables()) {
+    const PlanSource source = table.published ? PlanSource::kPublished : PlanSource::kShipped;
+    TUTTI_ASSIGN(sources.emplace_back(),
+                 read_source(source, fmt::format("shipped {}", table.name), table.json));
+  }
+  return sources;
+}
+
 }  // namespace
 
 bool holds_for(const TuningEntry& entry, const Topology& topology) {
@@ -107,11 +117,9 @@ Result<TuningTable> TuningTable::load(const std::string& user_file, const std::s
       TUTTI_ASSIGN(sources.emplace_back(), read_source(PlanSource::kUserCache, user_cache, *text));
     }
   }
-  for (const ShippedTable& table : shipped_tables()) {
-    const PlanSource source = table.published ? PlanSource::kPublished : PlanSource::kShipped;
-    TUTTI_ASSIGN(sources.emplace_back(),
-                 read_source(source, fmt::format("shipped {}", table.name), table.json));
-  }
+  static const auto shipped = read_shipped_tables();  // the same for every group of the process
+  TUTTI_TRY(shipped.status());
+  sources.insert(sources.end(), shipped->begin(), shipped->end());
   return from_sources(std::move(sources));
 }
 

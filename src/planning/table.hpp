@@ -62,7 +62,7 @@ struct TuningSource {
 
 std::uint64_t hash_of(const TuningSource& source);  // of everything that can change a choice
 
-// In the order of precedence. Built once per process; a value.
+// In the order of precedence. A value.
 class TuningTable {
  public:
   // The user's file, the user's cache, and the shipped tables, of which those that are published
