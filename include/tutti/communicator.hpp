@@ -45,7 +45,12 @@ class UniqueId {
  public:
   /// For ranks on this host.
   TUTTI_API static Result<UniqueId> create();
-  /// For ranks on several hosts. Rank 0 listens on `host`:`port`; port 0 is kInvalidArgument.
+  /// For ranks on several hosts. Rank 0 listens on `host`:`port`.
+  ///
+  /// Port 0: a free port of this machine, which must be rank 0's (else kInvalidArgument); rank 0
+  /// may be another process of it. The port is held, by one file descriptor of this process, until
+  /// rank 0 listens there in this process, or this process ends. Of more than 64 such ports the
+  /// oldest is let go of; its id stays valid while nobody else takes the port.
   TUTTI_API static Result<UniqueId> create_tcp(std::string_view host, int port);
   /// The id whose text() this is.
   TUTTI_API static Result<UniqueId> from_text(std::string_view text);

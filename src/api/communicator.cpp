@@ -110,8 +110,9 @@ Result<UniqueId> UniqueId::create() {
 
 Result<UniqueId> UniqueId::create_tcp(std::string_view host, int port) {
   return guarded([&]() -> Result<UniqueId> {
-    if (port < 1 || port > 65535) {
-      return Status(StatusCode::kInvalidArgument, "a port is between 1 and 65535");
+    if (port < 0 || port > 65535) {
+      return Status(StatusCode::kInvalidArgument,
+                    "a port is between 1 and 65535, or 0 for a free one of this host");
     }
     TUTTI_ASSIGN(const GroupId id,
                  GroupId::tcp(std::string(host), static_cast<std::uint16_t>(port)));

@@ -124,8 +124,9 @@ class Bootstrap {
 // Layout is private to bootstrap; `secret` proves membership and is never logged.
 class GroupId {
  public:
-  static Result<GroupId> local();                                    // one host; UNIX sockets only
-  static Result<GroupId> tcp(std::string host, std::uint16_t port);  // port 0: chosen by the system
+  static Result<GroupId> local();  // one host; UNIX sockets only
+  // Port 0: a free one of this machine, which is held until rank 0 listens there (held_ports.hpp).
+  static Result<GroupId> tcp(std::string host, std::uint16_t port);
   static Result<GroupId> from_text(std::string_view text);
   std::string to_text() const;  // printable ASCII, at most 127 characters
 

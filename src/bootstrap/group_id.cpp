@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
+#include "bootstrap/held_ports.hpp"
 #include "bootstrap/identity.hpp"
 #include "drivers/shared_memory.hpp"
 #include "drivers/sockets.hpp"
@@ -93,13 +95,8 @@ Result<GroupId> GroupId::local() {
 Result<GroupId> GroupId::tcp(std::string host, std::uint16_t port) {
   TUTTI_ASSIGN(const Digest secret, random_digest());
   if (port == 0) {
-    // Free now; should someone else take it before rank 0 listens, rank 0 says so.
-    auto any = SocketAddress::tcp(host, 0);
-    if (!any.is_ok()) any = SocketAddress::tcp("127.0.0.1", 0);
-    SocketDriver& sockets = real_sockets();
-    TUTTI_ASSIGN(const Fd probe, sockets.listen(*any));
-    TUTTI_ASSIGN(const SocketAddress bound, sockets.local_address(probe.get()));
-    port = bound.port();
+    constexpr std::chrono::seconds kToResolve{10};
+    TUTTI_ASSIGN(port, hold_free_port(real_sockets(), host, Deadline(kToResolve)));
   }
   const bool v6 = host.find(':') != std::string::npos;
   return group_id_from(

@@ -10,6 +10,7 @@
 #include "base/try.hpp"
 #include "bootstrap/failure_notice.hpp"
 #include "bootstrap/frame.hpp"
+#include "bootstrap/held_ports.hpp"
 #include "bootstrap/join.hpp"
 #include "bootstrap/mesh.hpp"
 #include "bootstrap/rendezvous.hpp"
@@ -24,12 +25,6 @@ struct AddressEntry {
   std::array<char, 62> host{};
 };
 static_assert(sizeof(AddressEntry) == 64);
-
-bool is_loopback_name(const std::string& host) {
-  if (host == "localhost") return true;
-  const auto numeric = SocketAddress::tcp(host, 1);
-  return numeric.is_ok() && numeric->is_loopback();
-}
 
 class TcpJoin {
  public:
@@ -122,15 +117,15 @@ class TcpJoin {
     }
   }
 
-  // A name that means loopback on its own machine (as /etc/hosts often has it) is for others
-  // another address: then every interface is listened at. Strangers fail the handshake.
   Result<Fd> listen_as_root() {
-    SocketAddress here = addresses_.front();
-    if (!loopback_only_ && here.is_loopback()) here = here.wildcard();
+    SocketAddress here = listening_address(addresses_.front(), loopback_only_);
     const Deadline in_use = within(std::chrono::seconds(2));
     for (;;) {
       auto listener = sockets_.listen(here);
-      if (listener.is_ok()) return listener;
+      if (listener.is_ok()) {
+        let_go_of_port(root_.host, root_.port);
+        return listener;
+      }
       if (listener.status().code() == StatusCode::kUnavailable) {
         if (in_use.passed()) {
           return Status(StatusCode::kUnavailable,

@@ -46,6 +46,11 @@ void tune_tcp(int socket) {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, 10'000);
 }
 
+void let_addresses_be_reused(int socket) {
+  const int yes = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+}
+
 Result<Fd> open_socket(const SocketAddress& address) {
   Fd socket(::socket(raw(address)->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) return system_failure("cannot open a socket", errno);
@@ -142,12 +147,22 @@ class RealSockets final : public SocketDriver {
     return lookup->found;
   }
 
+  Result<Fd> hold_port(const SocketAddress& address) override {
+    TUTTI_ASSIGN(Fd socket, open_socket(address));
+    let_addresses_be_reused(socket.get());
+    if (::bind(socket.get(), raw(address), static_cast<socklen_t>(address.size())) == 0) {
+      return socket;
+    }
+    if (errno == EADDRNOTAVAIL) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("{} is no address of this machine", address.host()));
+    }
+    return system_failure(fmt::format("cannot hold a port at {}", address.host()), errno);
+  }
+
   Result<Fd> listen(const SocketAddress& address) override {
     TUTTI_ASSIGN(Fd socket, open_socket(address));
-    const int yes = 1;
-    if (!address.is_unix()) {
-      ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    }
+    if (!address.is_unix()) let_addresses_be_reused(socket.get());
     if (::bind(socket.get(), raw(address), static_cast<socklen_t>(address.size())) != 0 ||
         ::listen(socket.get(), SOMAXCONN) != 0) {
       const int error = errno;

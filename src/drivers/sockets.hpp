@@ -83,6 +83,10 @@ class SocketDriver {
                                                      Deadline deadline) = 0;
   // kUnavailable where the address is in use or its directory is missing.
   virtual Result<Fd> listen(const SocketAddress& address) = 0;
+  // TCP. A socket that is bound and does not listen. While it is open, nobody is given its port who
+  // asks for any, or binds without SO_REUSEADDR; listen() succeeds there, in any process.
+  // kInvalidArgument where the address is none of this machine.
+  virtual Result<Fd> hold_port(const SocketAddress& address) = 0;
   // An invalid Fd where nobody waits.
   virtual Result<Fd> accept(int listener) = 0;
   // The connection may still be under way; once writable, connected() tells. kUnavailable where

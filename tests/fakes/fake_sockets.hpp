@@ -35,6 +35,7 @@ class FakeSockets : public SocketDriver {
   Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port,
                                              Deadline deadline) override;
   Result<Fd> listen(const SocketAddress& address) override;
+  Result<Fd> hold_port(const SocketAddress& address) override { return inner_.hold_port(address); }
   Result<Fd> accept(int listener) override;
   Result<Fd> connect(const SocketAddress& address) override;
   Status connected(int socket) override;

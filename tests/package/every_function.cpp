@@ -61,8 +61,7 @@ Communicator make_group() {
   const tutti::CommunicatorOptions host = {.backend = tutti::Backend::kHost};
   const auto id = take(tutti::UniqueId::create(), "UniqueId::create");
   const auto same = take(tutti::UniqueId::from_text(id.text()), "from_text");
-  expect(tutti::UniqueId::create_tcp("127.0.0.1", 0).status(), "create_tcp to port 0",
-         StatusCode::kInvalidArgument);
+  expect(tutti::UniqueId::create_tcp("127.0.0.1", 0).status(), "create_tcp to port 0");
   Communicator group = take(Communicator::create(same, 0, 1, host), "create");
   setenv("TUTTI_RANK", "0", 1);
   setenv("TUTTI_SIZE", "1", 1);

@@ -397,7 +397,7 @@ TEST_F(Fields, OfCommunicators) {
     const Status none = Communicator::create(id, place.rank, place.size, options).status();
     EXPECT_EQ(none.code(), StatusCode::kInvalidArgument) << none.to_string();
   }
-  for (const int port : {kLeastInt, -1, 0, 65536, kMostInt}) {
+  for (const int port : {kLeastInt, -1, 65536, kMostInt}) {
     EXPECT_EQ(UniqueId::create_tcp("localhost", port).status().code(),
               StatusCode::kInvalidArgument);
   }

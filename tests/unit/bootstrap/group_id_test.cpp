@@ -1,9 +1,16 @@
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <set>
+#include <string>
+
 #include "bootstrap/bootstrap.hpp"
+#include "bootstrap/held_ports.hpp"
 #include "unit/bootstrap/ranks.hpp"
 
 namespace tutti {
@@ -35,6 +42,47 @@ TEST(GroupId, TakesAPortOfTheSystems) {
   ASSERT_TRUE(id.is_ok());
   EXPECT_EQ(id->address().find("127.0.0.1:"), 0u);
   EXPECT_NE(id->address(), "127.0.0.1:0");
+}
+
+SocketAddress address_in(const GroupId& id) {
+  const auto place = parse_host_port(id.address());
+  return *SocketAddress::tcp(place->host, place->port);
+}
+
+// Whoever asks for this very port, as rank 0 does, gets it; nobody else does.
+TEST(GroupId, HoldsItsPortForRankZero) {
+  const auto id = GroupId::tcp("127.0.0.1", 0), other = GroupId::tcp("127.0.0.1", 0);
+  ASSERT_TRUE(id.is_ok() && other.is_ok());
+  EXPECT_NE(id->address(), other->address());
+  const SocketAddress here = address_in(*id);
+  const Fd stranger(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto* const raw = reinterpret_cast<const sockaddr*>(here.data());
+  EXPECT_NE(::bind(stranger.get(), raw, static_cast<socklen_t>(here.size())), 0);
+  EXPECT_EQ(errno, EADDRINUSE);
+  EXPECT_TRUE(real_sockets().listen(here).is_ok());
+}
+
+TEST(GroupId, LetsGoOfPortsThatNobodyUses) {
+  const auto oldest = GroupId::tcp("127.0.0.1", 0);
+  ASSERT_TRUE(oldest.is_ok());
+  std::set<std::string> addresses;
+  for (std::size_t k = 0; k < kMaxHeldPorts; ++k) {
+    const auto id = GroupId::tcp("127.0.0.1", 0);
+    ASSERT_TRUE(id.is_ok());
+    addresses.insert(id->address());
+  }
+  EXPECT_EQ(addresses.size(), kMaxHeldPorts) << "all of them are held at once";
+  const SocketAddress here = address_in(*oldest);
+  const Fd anyone(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto* const raw = reinterpret_cast<const sockaddr*>(here.data());
+  EXPECT_EQ(::bind(anyone.get(), raw, static_cast<socklen_t>(here.size())), 0);
+}
+
+TEST(GroupId, ChoosesPortsOfThisMachineAlone) {
+  const auto id = GroupId::tcp("192.0.2.1", 0);  // an address of nobody (RFC 5737)
+  EXPECT_EQ(id.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(id.status().message(),
+              ::testing::HasSubstr("192.0.2.1 is no address of this machine: give a port"));
 }
 
 TEST(GroupId, RefusesTextThatIsNone) {

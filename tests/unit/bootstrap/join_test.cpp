@@ -12,6 +12,9 @@
 #include <thread>
 
 #include "fakes/fake_sockets.hpp"
+#include "support/check.hpp"
+#include "support/children.hpp"
+#include "support/patience.hpp"
 #include "unit/bootstrap/strangers.hpp"
 
 namespace tutti {
@@ -296,6 +299,19 @@ TEST(JoiningByTcp, WorksByNameAndListensOnlyOnLoopback) {
   ASSERT_TRUE(id.is_ok());
   run_threads(
       3, [&](int rank) { EXPECT_NE(join_or_fail(*id, rank, 3, options_in(directory)), nullptr); });
+}
+
+// The process that has made the id holds its port, and is none of the ranks.
+TEST(JoiningByTcp, RankZeroMayBeInAnotherProcessThanTheIdIsFrom) {
+  const GroupId id = make_id(GroupKind::kTcp);
+  test::Children children(2, [&](int rank, test::Wire&) {
+    const auto group = join_group(id, rank, 2, Deadline(test::kPatience));
+    test::require_ok(group.status());
+    test::require_ok((*group)->barrier(Deadline(test::kPatience)));
+  });
+  for (const auto& child : children.finish(2 * test::kPatience)) {
+    EXPECT_TRUE(child.succeeded()) << child.describe_end();
+  }
 }
 
 TEST(JoiningByTcp, GivesUpOnANameThatDoesNotExist) {
