@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,10 +85,17 @@ class Communicator {
       const CommunicatorOptions& options = {});
 
   /// Creates a group of `ranks` ranks that all live in this process. One thread calls it once.
-  /// Element r of the result is rank r's; on CUDA rank r uses device r, and `options.device` is
-  /// ignored. More than 256 ranks: kUnsupported.
+  /// Element r of the result is rank r's; on CUDA rank r uses device r, modulo the number of
+  /// visible GPUs, and `options.device` is ignored. More than 256 ranks: kUnsupported.
   TUTTI_API static Result<std::vector<Communicator>> create_in_process(
       int ranks, const CommunicatorOptions& options = {});
+
+  /// The same with one rank per element of `devices`: element r is rank r's CUDA ordinal, or -1 for
+  /// the one above. kInvalidArgument: below -1, or not -1 with Backend::kHost. With Backend::kCuda
+  /// an ordinal that is not visible is kUnavailable, as is one that two ranks share without
+  /// TUTTI_SHARE_GPUS=1; with Backend::kAuto the group then is on the host.
+  TUTTI_API static Result<std::vector<Communicator>> create_in_process(
+      std::span<const int> devices, const CommunicatorOptions& options = {});
 
   TUTTI_API Communicator(Communicator&&) noexcept;
   TUTTI_API Communicator& operator=(Communicator&&) noexcept;

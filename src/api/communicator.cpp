@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
+#include <span>
 
 #include "api/guard.hpp"
 #include "base/knobs.hpp"
@@ -11,6 +11,7 @@
 #include "base/units.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "group/communicator_impl.hpp"
+#include "group/in_process.hpp"
 #include "memory/symmetric_heap.hpp"
 
 extern char** environ;
@@ -64,39 +65,6 @@ Status check_group(int rank, int size) {
     return {StatusCode::kInvalidArgument, "rank must be at least 0 and less than size"};
   }
   return Status::ok();
-}
-
-// Before anything is made for so many.
-Status check_fits_in_process(int ranks) {
-  constexpr int kMost = 256;  // threads, each with a page of records
-  if (ranks <= kMost) return Status::ok();
-  return {StatusCode::kUnsupported,
-          fmt::format("{} ranks in one process: it takes up to {}", ranks, kMost)};
-}
-
-// Where a thread cannot be had its rank is missed by those that have one: they are told.
-std::vector<Result<Communicator>> create_on_threads(std::vector<std::unique_ptr<Bootstrap>> groups,
-                                                    CommunicatorOptions options) {
-  options.device = -1;
-  const Status never(StatusCode::kInternal, "not made");
-  std::vector<Result<Communicator>> made;
-  made.reserve(groups.size());
-  for (std::size_t r = 0; r < groups.size(); ++r) made.emplace_back(never);
-  std::vector<std::jthread> threads;
-  threads.reserve(groups.size());
-  for (std::size_t r = 0; r < groups.size(); ++r) {
-    const int rank = static_cast<int>(r);
-    const auto create = [&made, &groups, &options, r, rank] {
-      made[r] = guarded([&] { return create_on(std::move(groups[r]), options, rank); });
-    };
-    guarded_by([&] { (void)threads.emplace_back(create); },
-               [&](const Status& failure) {
-                 made[r] = failure;
-                 groups[r]->announce_failure({rank, failure.code(), failure.message()});
-               });
-  }
-  threads.clear();  // joins them
-  return made;
 }
 
 }  // namespace
@@ -158,17 +126,22 @@ Result<Communicator> Communicator::create_from_environment(const CommunicatorOpt
 Result<std::vector<Communicator>> Communicator::create_in_process(
     int ranks, const CommunicatorOptions& options) {
   return guarded([&]() -> Result<std::vector<Communicator>> {
-    TUTTI_TRY(check(options));
     TUTTI_TRY(check_group(0, ranks));
-    TUTTI_TRY(check_fits_in_process(ranks));
+    constexpr int kFarTooMany = 1 << 16;  // the number is judged below: not so much memory for it
+    const std::vector<int> devices(static_cast<std::size_t>(std::min(ranks, kFarTooMany)), -1);
+    return create_in_process(devices, options);
+  });
+}
+
+Result<std::vector<Communicator>> Communicator::create_in_process(
+    std::span<const int> devices, const CommunicatorOptions& options) {
+  return guarded([&]() -> Result<std::vector<Communicator>> {
+    TUTTI_TRY(check(options));
     Knobs::report();
-    auto groups = make_in_process_group(ranks);
-    auto made = create_on_threads(std::move(groups), options);
+    TUTTI_ASSIGN(auto ranks, tutti::create_in_process(devices, options, Drivers::real()));
     std::vector<Communicator> communicators;
-    for (auto& result : made) {
-      if (!result.is_ok()) return result.status();
-      communicators.push_back(std::move(result).value());
-    }
+    communicators.reserve(ranks.size());
+    for (auto& rank : ranks) communicators.emplace_back(std::move(rank));
     return communicators;
   });
 }

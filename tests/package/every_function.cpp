@@ -66,7 +66,9 @@ Communicator make_group() {
   setenv("TUTTI_RANK", "0", 1);
   setenv("TUTTI_SIZE", "1", 1);
   group = take(Communicator::create_from_environment(host), "create_from_environment");
-  auto in_process = take(Communicator::create_in_process(1, host), "create_in_process");
+  const std::vector<int> no_gpu = {-1};
+  auto in_process = take(Communicator::create_in_process(no_gpu, host), "create_in_process");
+  in_process = take(Communicator::create_in_process(1, host), "create_in_process");
   return std::move(in_process[0]);
 }
 

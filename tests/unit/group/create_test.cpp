@@ -5,6 +5,8 @@
 #include <thread>
 
 #include "drivers/cuda.hpp"
+#include "fakes/fake_cuda.hpp"
+#include "group/in_process.hpp"
 #include "support/check.hpp"
 #include "support/group.hpp"
 #include "support/lane.hpp"
@@ -85,6 +87,51 @@ TEST(CreateTest, CudaWithoutAGpuSaysWhatIsMissing) {
   const auto made = Communicator::create_in_process(2, options);
   EXPECT_EQ(made.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(made.status().message(), AllOf(HasSubstr("backend cuda"), HasSubstr("rank 0")));
+}
+
+TEST(CreateTest, DevicesAreCheckedRankByRank) {
+  const auto made = [](const std::vector<int>& devices, Backend backend) {
+    return Communicator::create_in_process(devices, {.backend = backend}).status();
+  };
+  EXPECT_TRUE(made({-1, -1}, Backend::kHost).is_ok());
+  EXPECT_EQ(made({}, Backend::kHost).code(), StatusCode::kInvalidArgument);
+  const Status on_host = made({-1, 0}, Backend::kHost);
+  EXPECT_EQ(on_host.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(on_host.message(), HasSubstr("device 0 of rank 1: the host backend uses no GPU"));
+  for (const Backend backend : {Backend::kAuto, Backend::kCuda, Backend::kHost}) {
+    const Status below = made({-1, -2}, backend);
+    EXPECT_EQ(below.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(below.message(), HasSubstr("device -2 of rank 1"));
+  }
+}
+
+// On fakes of three GPUs.
+TEST(CreateTest, RanksOfAProcessTakeTheDevicesThatAreNamed) {
+  FakeCuda cuda(std::make_shared<FakeCudaWorld>(3));
+  const auto made = [&](const std::vector<int>& devices) {
+    return create_in_process(devices, {.backend = Backend::kCuda, .device = 7}, {.cuda = &cuda});
+  };
+  const auto ranks = take(made({2, -1, 0}));
+  ASSERT_EQ(ranks.size(), 3u);
+  EXPECT_EQ(ranks[0]->device(), 2);
+  EXPECT_EQ(ranks[1]->device(), 1);
+  EXPECT_EQ(ranks[2]->device(), 0);
+  const Status unknown = made({0, 3}).status();
+  EXPECT_EQ(unknown.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(unknown.message(), HasSubstr("rank 1 has no GPU"));
+  const Status twice = made({1, 0, 1}).status();
+  EXPECT_EQ(twice.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(twice.message(), HasSubstr("ranks 0 and 2 share one GPU (TUTTI_SHARE_GPUS=1"));
+}
+
+TEST(CreateTest, ThreadsMeetAtAPortOfTheSystems) {
+  const UniqueId id = take(UniqueId::create_tcp("127.0.0.1", 0));
+  EXPECT_EQ(id.text().find("127.0.0.1:0"), std::string::npos);
+  const UniqueId other = take(UniqueId::create_tcp("127.0.0.1", 0));
+  on_all_ranks(4, [&](int rank) {
+    const UniqueId& mine = rank < 2 ? id : other;
+    EXPECT_EQ(take(Communicator::create(mine, rank % 2, 2, kOnHost)).size(), 2);
+  });
 }
 
 TEST(CreateTest, UniqueIdsTravelAsText) {
