@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tutti/export.hpp"
+#include "tutti/local_memory.hpp"
 #include "tutti/status.hpp"
 #include "tutti/symmetric_memory.hpp"
 #include "tutti/tuning.hpp"
@@ -123,12 +124,22 @@ class Communicator {
   TUTTI_API Result<SymmetricMemory> allocate(std::size_t bytes);
 
   /// Collective, outside captures. Makes your own memory symmetric: on CUDA, memory from
-  /// cudaMalloc or the VMM API; on the host backend, any memory. It must stay allocated until the
-  /// result is destroyed.
+  /// allocate_local(), cudaMalloc or the VMM API; on the host backend, any memory, between
+  /// processes without copies only that of allocate_local(). It must stay allocated until the
+  /// result is destroyed, except that of allocate_local(), which the result holds.
   ///
   /// If peers cannot address the memory, the result has zero_copy() == false. Errors: see
   /// allocate().
   TUTTI_API Result<SymmetricMemory> register_memory(void* address, std::size_t bytes);
+
+  /// Allocates `bytes` bytes that this rank can register later, as a whole or in parts, without
+  /// copies: on CUDA on its GPU, on the host in shared memory, which takes one file descriptor.
+  ///
+  /// Not collective, from any thread, outside captures. Its content is not defined. It is no
+  /// symmetric memory until it is registered, and Counters::allocations does not count it. Errors:
+  /// kInvalidArgument unless `bytes` > 0; kResourceExhausted, after which the communicator stays
+  /// usable.
+  TUTTI_API Result<LocalMemory> allocate_local(std::size_t bytes);
 
   /// Collective, outside captures. From here to finish_capture(), captured operations remember
   /// buffers that are not symmetric instead of staging them.

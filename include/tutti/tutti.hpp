@@ -6,6 +6,7 @@
 #include "tutti/collectives.hpp"         // IWYU pragma: export
 #include "tutti/communicator.hpp"        // IWYU pragma: export
 #include "tutti/export.hpp"              // IWYU pragma: export
+#include "tutti/local_memory.hpp"        // IWYU pragma: export
 #include "tutti/matmul.hpp"              // IWYU pragma: export
 #include "tutti/one_sided.hpp"           // IWYU pragma: export
 #include "tutti/sharded_parameters.hpp"  // IWYU pragma: export

@@ -198,6 +198,13 @@ Result<SymmetricMemory> Communicator::register_memory(void* address, std::size_t
   });
 }
 
+Result<LocalMemory> Communicator::allocate_local(std::size_t bytes) {
+  return guarded([&]() -> Result<LocalMemory> {
+    TUTTI_ASSIGN(auto memory, impl_->allocate_local(bytes));
+    return LocalMemory(std::move(memory), bytes);
+  });
+}
+
 Status Communicator::start_capture() {
   return guarded(*impl_, [&] { return impl_->start_capture(); });
 }

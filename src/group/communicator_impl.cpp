@@ -14,7 +14,9 @@
 #include "drivers/nccl.hpp"
 #include "drivers/network.hpp"
 #include "drivers/nvml.hpp"
+#include "drivers/shared_memory.hpp"
 #include "group/watchdog.hpp"
+#include "memory/local_allocation.hpp"
 
 namespace tutti {
 
@@ -247,6 +249,21 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::register_memory(void
   }
   for (const auto& executor : executors_) TUTTI_TRY(executor->add_segment(*segments.front()));
   return segments.front();
+}
+
+Result<std::shared_ptr<void>> CommunicatorImpl::allocate_local(std::size_t bytes) {
+  if (failure_->failed()) return failure_->status();
+  if (bytes == 0 || bytes > kMaxAllocationBytes) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("allocate_local({}): 1 to {} bytes", bytes, kMaxAllocationBytes));
+  }
+  auto made = backend() == Backend::kCuda
+                  ? LocalAllocation::on_gpu(*drivers_.cuda, device_, bytes,
+                                            bootstrap_->passes_descriptors())
+                  : LocalAllocation::on_host(real_shared_memory(), bytes);
+  TUTTI_TRY(of_this_rank(made.status()));
+  void* const address = (*made)->address();
+  return std::shared_ptr<void>(*std::move(made), address);
 }
 
 Status CommunicatorImpl::start_capture() {

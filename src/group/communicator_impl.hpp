@@ -75,6 +75,8 @@ class CommunicatorImpl : private GroupServices {
   Result<std::unique_ptr<CommunicatorImpl>> split(int color, int key);
   Result<std::shared_ptr<SymmetricSegment>> allocate(std::size_t bytes);
   Result<std::shared_ptr<SymmetricSegment>> register_memory(void* address, std::size_t bytes);
+  // Not collective, from any thread. The answer points to the first byte.
+  Result<std::shared_ptr<void>> allocate_local(std::size_t bytes);
   Status start_capture();
   Status finish_capture();
   // Collective: makes what an executor's operations may need, for algorithms with these Needs; with

@@ -18,6 +18,7 @@
 #include "memory/device_scope.hpp"
 #include "memory/fabric.hpp"
 #include "memory/heap_backend.hpp"
+#include "memory/local_allocation.hpp"
 
 namespace tutti {
 namespace {
@@ -239,16 +240,18 @@ Result<LocalPart> CudaBackend::offer_virtual(const CudaPointer& pointer) {
 }
 
 // A reference that is held while the allocation is registered, so that its number means this
-// allocation and no later one at the same address.
+// allocation and no later one at the same address. Local memory is held with its mapping.
 Result<Handle> CudaBackend::retain(const CudaPointer& pointer) {
   TUTTI_ASSIGN(const CudaAllocation allocation, cuda_.retain_allocation(pointer.base));
+  const auto local = LocalAllocation::find(&cuda_, pointer.base);  // null where the user made it
   bool held = false;
   auto mapping = MappingRegistry::process().find_or_open(
       key_of(places_.rank, Space::kRetained, allocation), [&]() -> Result<Handle> {
         held = true;
-        return std::make_shared<Mapping>(
-            pointer.base, Origin::kThisProcess,
-            [&cuda = cuda_, allocation] { log_failure(cuda.release_allocation(allocation)); });
+        return std::make_shared<Mapping>(pointer.base, Origin::kThisProcess,
+                                         [&cuda = cuda_, allocation, local] {
+                                           log_failure(cuda.release_allocation(allocation));
+                                         });
       });
   if (!held) log_failure(cuda_.release_allocation(allocation));
   return mapping;

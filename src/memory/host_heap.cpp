@@ -1,10 +1,13 @@
 // Symmetric memory of the host: shared memory, mapped once per process however many ranks live in
 // it (ThreadSanitizer follows virtual addresses and sees nothing between two mappings).
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "base/try.hpp"
 #include "drivers/shared_memory.hpp"
 #include "memory/heap_backend.hpp"
+#include "memory/local_allocation.hpp"
 
 namespace tutti {
 namespace {
@@ -26,7 +29,7 @@ class HostBackend final : public HeapBackend {
     return Status::ok();
   }
   Result<LocalPart> offer(std::byte* address, std::size_t bytes) override;
-  Result<Fd> export_part(LocalPart& part) override { return std::move(part.memory); }
+  Result<Fd> export_part(LocalPart& part) override;
   Result<OpenedPart> open(const PeerOffer& peer) override;
   // Nothing of a plain pointer can be re-read: its owner keeps it alive.
   Status check_alive(const SymmetricSegment&) const override { return Status::ok(); }
@@ -42,6 +45,8 @@ class HostBackend final : public HeapBackend {
     return key;
   }
   Result<Handle> map(int descriptor, std::size_t bytes, Mapping::Origin origin);
+  Result<LocalPart> offer_local(const LocalAllocation::Owned& local, std::byte* address,
+                                std::size_t bytes);
 
   SharedMemoryDriver& shared_memory_;
   const GroupPlaces places_;
@@ -67,17 +72,44 @@ Result<LocalPart> HostBackend::create(std::size_t bytes, const std::vector<int>&
   return part;
 }
 
-Result<LocalPart> HostBackend::offer(std::byte* address, std::size_t) {
+// The part owns the allocation, for as long as the registration lives.
+Result<LocalPart> HostBackend::offer_local(const LocalAllocation::Owned& local, std::byte* address,
+                                           std::size_t bytes) {
+  LocalPart part;
+  part.offer.how = Offer::How::kOwned;
+  part.offer.identity = local->mapping()->number();
+  part.offer.address = reinterpret_cast<std::uint64_t>(address);
+  part.offer.offset = static_cast<std::uint64_t>(address - local->address());
+  part.offer.allocation_bytes = local->bytes();
+  if (bytes > local->bytes() - part.offer.offset)
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} bytes were given, but the local memory ends after {}", bytes,
+                              local->bytes() - part.offer.offset));
+  part.mapping = Handle(local, local->mapping().get());
+  MappingRegistry::process().publish(key_of(places_.rank, part.offer.identity), part.mapping);
+  return part;
+}
+
+Result<Fd> HostBackend::export_part(LocalPart& part) {
+  if (part.memory.valid() || part.offer.how != Offer::How::kOwned) return std::move(part.memory);
+  const auto* const address = part.mapping->address();
+  return LocalAllocation::find(&shared_memory_, address)->duplicate_descriptor();
+}
+
+Result<LocalPart> HostBackend::offer(std::byte* address, std::size_t bytes) {
   if (address == nullptr)
     return Status(StatusCode::kInvalidArgument, "a null pointer cannot be registered");
+  if (const auto local = LocalAllocation::find(&shared_memory_, address)) {
+    return offer_local(local, address, bytes);
+  }
   LocalPart part;
   if (places_.one_process) {
     part.offer.how = Offer::How::kPointer;
     part.offer.address = reinterpret_cast<std::uint64_t>(address);
   } else {
     part.offer = Offer::staged(
-        "memory of a process cannot be mapped by the others; allocate it as symmetric memory to "
-        "avoid the copies");
+        "memory of a process cannot be mapped by the others; use allocate_local(), or symmetric "
+        "memory, to avoid the copies");
   }
   return part;
 }
@@ -97,7 +129,7 @@ Result<OpenedPart> HostBackend::open(const PeerOffer& peer) {
       return map(peer.descriptor, peer.offer.allocation_bytes, Mapping::Origin::kPeerProcess);
     }));
   }
-  opened.at = opened.mapping->address();
+  opened.at = opened.mapping->address() + peer.offer.offset;
   return opened;
 }
 

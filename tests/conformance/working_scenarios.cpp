@@ -2,6 +2,7 @@
 #include <deque>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "base/units.hpp"
 #include "conformance/random_groups.hpp"
@@ -9,6 +10,7 @@
 #include "support/check.hpp"
 #include "support/lane.hpp"
 #include "support/patience.hpp"
+#include "tutti/collectives.hpp"
 
 namespace tutti::test {
 namespace {
@@ -135,6 +137,48 @@ void random_groups(Rank& rank) {
   run_random_groups(rank, rank.spec.backend == Backend::kCuda ? 60 : 150, 1);
 }
 
+// Every rank's number in `memory`, which then holds the sum.
+void expect_sum_of_ranks(Rank& rank, const SymmetricMemory& memory) {
+  const OwnedStream stream(rank.device);
+  constexpr std::size_t kCount = 1000;
+  std::vector<std::int32_t> values(kCount, rank.number() + 1);
+  auto* const bytes = reinterpret_cast<std::byte*>(values.data());
+  auto* const at = static_cast<std::byte*>(memory.data());
+  rank.device.write(at, bytes, kCount * sizeof(std::int32_t));
+  require_ok(all_reduce(rank.group, {.input = at,
+                                     .output = at,
+                                     .count = kCount,
+                                     .dtype = DataType::kInt32,
+                                     .stream = stream.get(),
+                                     .options = {.algorithm = "two_shot"}}));
+  stream.wait();
+  rank.device.read(bytes, at, kCount * sizeof(std::int32_t));
+  const std::int32_t sum = rank.size() * (rank.size() + 1) / 2;
+  require(values == std::vector<std::int32_t>(kCount, sum), "a wrong sum");
+}
+
+// A rank allocates alone, registers the memory as a whole and in a part that begins elsewhere on
+// each rank, and lets go of it while it is registered.
+void local_memory(Rank& rank) {
+  const auto before = rank.group.counters();
+  LocalMemory local = take(rank.group.allocate_local(64 * KiB));
+  require(rank.group.counters() == before, "local memory is none of the group's");
+  auto* const own = static_cast<std::byte*>(local.data());
+  const std::size_t offset = 256 * static_cast<std::size_t>(rank.number() + 1);
+  SymmetricMemory whole = take(rank.group.register_memory(own, local.size()));
+  SymmetricMemory part = take(rank.group.register_memory(own + offset, 4 * KiB));
+  require(whole.zero_copy() && part.zero_copy(), "local memory is staged");
+  expect_sum_of_ranks(rank, whole);
+  expect_sum_of_ranks(rank, part);
+  local = {};
+  rank.meet_before_freeing();
+  whole = {};
+  require(part.data() == own + offset, "registered memory has moved");
+  expect_sum_of_ranks(rank, part);
+  rank.meet_before_freeing();
+  part = {};
+}
+
 constexpr Scenario kWorking[] = {
     {"two_communicators", 1, kPatience, two_communicators},
     {"two_streams", 1, kPatience, two_streams},
@@ -143,6 +187,7 @@ constexpr Scenario kWorking[] = {
     {"random_groups", 2, kPatience, random_groups},
     {"scalars_per_rank", 1, kPatience, scalars_per_rank},
     {"plain_inputs", 1, kPatience, plain_inputs},
+    {"local_memory", 1, kPatience, local_memory},
     {"refused_calls_change_nothing", 1, kPatience, refused_calls_change_nothing},
 };
 

@@ -92,6 +92,8 @@ void memory(Communicator& group) {
   const auto block = take(group.allocate(4096), "allocate");
   expect(group.counters().allocations == before.allocations + 1, "counters");
   expect(block.size() == 4096 && block.peer(0) == block.data(), "an allocated block");
+  const auto local = take(group.allocate_local(4096), "allocate_local");
+  expect(local.size() == 4096 && local.data() != nullptr, "local memory");
   std::vector<float> own(1024);
   const auto registered = take(group.register_memory(own.data(), 4096), "register_memory");
   expect(registered.data() == own.data() && registered.zero_copy(), "registered memory");
