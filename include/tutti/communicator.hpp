@@ -65,6 +65,14 @@ class UniqueId {
 };
 
 /// One rank's membership in a group.
+///
+/// Threads: different communicators may be used from different threads at the same time, for
+/// everything: creation, split(), memory, operations, destruction. That holds for communicators of
+/// one process that belong to one group, for parts of one group, and for groups that share nothing.
+/// The exception is create_from_environment(), whose ranks are told apart by the environment alone:
+/// one call at a time in a process. On one communicator, calls that are collective or that enqueue
+/// operations come one after the other, since all ranks need the same order; what may run beside
+/// them says "from any thread".
 class Communicator {
  public:
   /// Collective. Creates a group of `size` ranks, each a process or a thread. Waits for all ranks,
