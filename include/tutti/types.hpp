@@ -5,7 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
+#include <type_traits>
 
 #include "tutti/export.hpp"
 #include "tutti/status.hpp"
@@ -109,19 +111,118 @@ enum class OpKind : std::uint8_t {
 inline constexpr std::array<OpKind, 6> kAllOps = {OpKind::kSum, OpKind::kProd, OpKind::kMin,
                                                   OpKind::kMax, OpKind::kAvg,  OpKind::kPreMulSum};
 
+/// One number, kept exactly: every value of every DataType has a Scalar. Scalars are equal if their
+/// numbers are, whatever types they were made of.
+class Scalar {
+ public:
+  constexpr Scalar() = default;  ///< 0
+  // Conversions on purpose: a call may be given any number.
+  // NOLINTBEGIN(google-explicit-constructor)
+  constexpr Scalar(double value) : floating_(value) {}
+  constexpr Scalar(float value) : Scalar(static_cast<double>(value)) {}
+  template <class Integer>
+  requires(std::is_integral_v<Integer> &&
+           !std::is_same_v<Integer, bool>) constexpr Scalar(Integer value)
+      : integer_(static_cast<std::uint64_t>(value)), kind_(kind_of(value)) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  /// As a T, which is float, double or an integer: exact if T holds the number. Otherwise floating
+  /// types round to nearest; integers truncate, then clamp to their range; and NaN becomes 0.
+  template <class T>
+  constexpr T to() const {
+    static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>);
+    if (kind_ == Kind::kFloating) return from_floating<T>(floating_);
+    if (kind_ == Kind::kUnsigned) return from_integer<T>(integer_);
+    return from_negative<T>(static_cast<std::int64_t>(integer_));
+  }
+
+  friend constexpr bool operator==(const Scalar& a, const Scalar& b) {
+    if (a.kind_ == Kind::kFloating && b.kind_ == Kind::kFloating) return a.floating_ == b.floating_;
+    if (a.kind_ == Kind::kFloating) return b.equals(a.floating_);
+    if (b.kind_ == Kind::kFloating) return a.equals(b.floating_);
+    return a.kind_ == b.kind_ && a.integer_ == b.integer_;
+  }
+
+ private:
+  enum class Kind : std::uint8_t { kFloating, kUnsigned, kNegative };
+
+  template <class Integer>
+  static constexpr Kind kind_of(Integer value) {
+    if constexpr (std::is_signed_v<Integer>) {
+      if (value < 0) return Kind::kNegative;
+    }
+    return Kind::kUnsigned;
+  }
+  /// The power of two above all numbers of the type. It is exact, as the largest number may not be.
+  template <class T>
+  static constexpr double beyond() {
+    return 2.0 * static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1));
+  }
+  template <class T>
+  static constexpr T from_floating(double value) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return static_cast<T>(value);
+    } else {
+      if (value != value) return 0;
+      if (value >= beyond<T>()) return std::numeric_limits<T>::max();
+      constexpr T kLeast = std::numeric_limits<T>::min();
+      return value <= static_cast<double>(kLeast) ? kLeast : static_cast<T>(value);
+    }
+  }
+  template <class T>
+  static constexpr T from_integer(std::uint64_t value) {
+    if constexpr (std::is_integral_v<T>) {
+      constexpr T kMost = std::numeric_limits<T>::max();
+      if (value > static_cast<std::uint64_t>(kMost)) return kMost;
+    }
+    return static_cast<T>(value);
+  }
+  template <class T>
+  static constexpr T from_negative(std::int64_t value) {
+    if constexpr (std::is_integral_v<T>) {
+      constexpr T kLeast = std::numeric_limits<T>::min();
+      if (value < static_cast<std::int64_t>(kLeast)) return kLeast;
+    }
+    return static_cast<T>(value);
+  }
+  /// Whether this integer is `value`.
+  constexpr bool equals(double value) const {
+    return kind_ == Kind::kUnsigned ? is_same(value, integer_)
+                                    : is_same(value, static_cast<std::int64_t>(integer_));
+  }
+  template <class Integer>
+  static constexpr bool is_same(double value, Integer integer) {
+    return value == static_cast<double>(integer) && value < beyond<Integer>() &&
+           static_cast<Integer>(value) == integer;
+  }
+
+  double floating_ = 0;
+  std::uint64_t integer_ = 0;  ///< of integers; of negative ones, modulo 2^64
+  Kind kind_ = Kind::kFloating;
+};
+
 /// A reduction, with its parameter.
 struct ReduceOp {
   OpKind kind = OpKind::kSum;
-  /// kPreMulSum: this rank's multiplier, converted to the accumulator's type. For integers it is
-  /// truncated and clamped to their range; NaN becomes 0.
-  double scalar = 1.0;
+  /// kPreMulSum: this rank's multiplier, converted to the accumulator's type by Scalar::to(). Not
+  /// used if there is a `device_scalar`.
+  Scalar scalar = 1.0;
+  /// kPreMulSum: if not null, where this rank's multiplier is: one element of the call's dtype, in
+  /// memory of the rank's device (host backend: any memory), outside the output. It is read when
+  /// the stream reaches the operation, so a replay of a graph reads it again; it must not change
+  /// before the operation has ended. Other ranks may give a `scalar`. With another kind, misaligned
+  /// or overlapping the output: kInvalidArgument.
+  const void* device_scalar = nullptr;
 
   static constexpr ReduceOp sum() { return {}; }
   static constexpr ReduceOp prod() { return {OpKind::kProd, 1.0}; }
   static constexpr ReduceOp min() { return {OpKind::kMin, 1.0}; }
   static constexpr ReduceOp max() { return {OpKind::kMax, 1.0}; }
   static constexpr ReduceOp avg() { return {OpKind::kAvg, 1.0}; }
-  static constexpr ReduceOp pre_mul_sum(double scalar) { return {OpKind::kPreMulSum, scalar}; }
+  static constexpr ReduceOp pre_mul_sum(Scalar scalar) { return {OpKind::kPreMulSum, scalar}; }
+  static constexpr ReduceOp pre_mul_sum_at(const void* device_scalar) {
+    return {OpKind::kPreMulSum, 1.0, device_scalar};
+  }
 
   friend bool operator==(const ReduceOp&, const ReduceOp&) = default;
 };

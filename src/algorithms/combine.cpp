@@ -115,7 +115,7 @@ class Run {
 
  private:
   A scalar_of(std::size_t source) const {
-    return work_.scalars.empty() ? A{1} : static_cast<A>(work_.scalars[source]);
+    return work_.scalars.empty() ? A{1} : work_.scalars[source].template to<A>();
   }
 
   // All but the last few.

@@ -17,7 +17,7 @@ struct Combination {
   // At least one. Any of them may be `into`; otherwise they do not overlap it. Any alignment.
   std::span<const std::byte* const> sources;
   // What the sources are multiplied with, one each; empty: nothing.
-  std::span<const double> scalars = {};
+  std::span<const Scalar> scalars = {};
   int divisor = 1;  // of the sum, before it is rounded
   std::byte* into = nullptr;
 };

@@ -117,6 +117,50 @@ struct Reduction {
   using Accumulator = typename ElementTraits<T>::Accumulator;
 };
 
+template <class T>
+TUTTI_BODY auto to_accumulator(T x) {
+  if constexpr (std::is_same_v<typename ElementTraits<T>::Accumulator, T>) {
+    return x;
+  } else {
+    return to_float(x);
+  }
+}
+
+template <class A>
+TUTTI_BODY ScalarBits bits_of_scalar(A scalar) {
+  if constexpr (std::is_integral_v<A>) {
+    return static_cast<ScalarBits>(scalar);
+  } else if constexpr (sizeof(A) == 8) {
+    return __builtin_bit_cast(ScalarBits, scalar);
+  } else {
+    return __builtin_bit_cast(std::uint32_t, scalar);
+  }
+}
+
+template <class A>
+TUTTI_BODY A scalar_of_bits(ScalarBits bits) {
+  if constexpr (std::is_integral_v<A>) {
+    return static_cast<A>(bits);
+  } else if constexpr (sizeof(A) == 8) {
+    return __builtin_bit_cast(A, bits);
+  } else {
+    return __builtin_bit_cast(A, static_cast<std::uint32_t>(bits));
+  }
+}
+
+// Tells the peers this rank's multiplier, if the reduction has any: released by the next arrival.
+template <class Reduction, class Team>
+TUTTI_BODY void publish_scalar(Team& team, const KernelArgs& work) {
+  using T = typename Reduction::Element;
+  if constexpr (Reduction::Op::kScaled) {
+    ScalarBits scalar = work.scalar;
+    if (work.device_scalar != nullptr) {
+      scalar = bits_of_scalar(to_accumulator(*reinterpret_cast<const T*>(work.device_scalar)));
+    }
+    team.publish_scalar(scalar);
+  }
+}
+
 // The multipliers of all ranks, in registers. Empty for reductions that have none.
 template <class Reduction, int kRanks, bool = Reduction::Op::kScaled>
 struct Scalars {
@@ -134,7 +178,7 @@ struct Scalars<Reduction, kRanks, true> {
     TUTTI_UNROLL
     for (int r = 0; r < kRanks; ++r) {
       at[r] = A{1};
-      if (work.scaled_by_peers && r < work.ranks) at[r] = static_cast<A>(team.scalar_of(r));
+      if (work.scaled_by_peers && r < work.ranks) at[r] = scalar_of_bits<A>(team.scalar_of(r));
     }
   }
   TUTTI_BODY A of(int rank) const {
@@ -144,15 +188,6 @@ struct Scalars<Reduction, kRanks, true> {
     return scalar;
   }
 };
-
-template <class T>
-TUTTI_BODY auto to_accumulator(T x) {
-  if constexpr (std::is_same_v<typename ElementTraits<T>::Accumulator, T>) {
-    return x;
-  } else {
-    return to_float(x);
-  }
-}
 
 template <class T>
 TUTTI_BODY T from_accumulator(typename ElementTraits<T>::Accumulator a) {

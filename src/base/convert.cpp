@@ -1,9 +1,7 @@
 #include "base/convert.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "tutti/device/scalar.hpp"
 
@@ -23,54 +21,39 @@ float to_odd_float(double value) {
 }
 
 template <class T>
-T to_integer(double value) {
-  using Limits = std::numeric_limits<T>;
-  if (std::isnan(value)) return 0;
-  // 2^digits is exact in double, where the largest value itself may not be.
-  if (value >= std::ldexp(1.0, Limits::digits)) return Limits::max();
-  if (value <= static_cast<double>(Limits::min())) return Limits::min();
-  return static_cast<T>(value);
-}
-
-template <class T>
-T to_element(double value) {
-  if constexpr (std::is_integral_v<T>) {
-    return to_integer<T>(value);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<T>(value);
+T to_element(Scalar value) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return value.to<T>();
   } else {
-    return from_float<T>(to_odd_float(value));
+    return from_float<T>(to_odd_float(value.to<double>()));
   }
 }
 
 }  // namespace
 
-void store_element(DataType dtype, void* at, double value) {
+void store_element(DataType dtype, void* at, Scalar value) {
   visit_data_type(dtype, [&]<class T>() {
     const T element = to_element<T>(value);
     std::memcpy(at, &element, sizeof element);
   });
 }
 
-double within_range(DataType dtype, double value) {
-  return visit_data_type(dtype, [&]<class T>() {
-    if constexpr (!std::is_integral_v<T>) {
-      return value;
-    } else {
-      if (std::isnan(value)) return 0.0;
-      const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
-      const double least = static_cast<double>(std::numeric_limits<T>::min());
-      const double most = sizeof(T) < 8 ? beyond - 1 : std::nextafter(beyond, 0.0);
-      return std::clamp(value, least, most);
-    }
+Scalar load_scalar(DataType dtype, const void* at) {
+  return visit_data_type(dtype, [&]<class T>() -> Scalar {
+    T element;
+    std::memcpy(&element, at, sizeof element);
+    return widen(element);
   });
 }
 
-double load_element(DataType dtype, const void* at) {
-  return visit_data_type(dtype, [&]<class T>() {
-    T element;
-    std::memcpy(&element, at, sizeof element);
-    return static_cast<double>(widen(element));
+double load_element(DataType dtype, const void* at) { return load_scalar(dtype, at).to<double>(); }
+
+std::uint64_t accumulator_bits(DataType dtype, Scalar value) {
+  return visit_data_type(dtype, [&]<class T>() -> std::uint64_t {
+    const auto wide = value.to<AccumulatorOf<T>>();
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &wide, sizeof wide);  // little-endian, as all that tutti runs on
+    return bits;
   });
 }
 

@@ -1,19 +1,22 @@
-// Single elements of a type that is known only at run time, as doubles.
+// Single elements of a type that is known only at run time, as numbers.
 #pragma once
+
+#include <cstdint>
 
 #include "tutti/types.hpp"
 
 namespace tutti {
 
-// Writes `value` as one element of `dtype`, rounded once. Integers truncate, take the nearest end
-// of their range where `value` is outside it, and 0 for NaN. `at` may be unaligned.
-void store_element(DataType dtype, void* at, double value);
+// Writes `value` as one element of `dtype`: as Scalar::to() does, and types narrower than float are
+// rounded once, of what a double holds of `value`. `at` may be unaligned.
+void store_element(DataType dtype, void* at, Scalar value);
 
-// Exact, except for 64-bit integers beyond 2^53. `at` may be unaligned.
+// Exact. `at` may be unaligned.
+Scalar load_scalar(DataType dtype, const void* at);
+// The same as a double: exact, except for 64-bit integers beyond 2^53.
 double load_element(DataType dtype, const void* at);
 
-// What an integer type can hold of `value`, as store_element() would: so that a conversion to it is
-// defined. Of 64 bits, the nearest double within the range. Other types: `value` itself.
-double within_range(DataType dtype, double value);
+// `value` in the type in which `dtype` accumulates, in the low bytes of a word (ScalarBits).
+std::uint64_t accumulator_bits(DataType dtype, Scalar value);
 
 }  // namespace tutti

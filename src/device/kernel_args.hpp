@@ -61,12 +61,16 @@ struct RingFlags {
   Flag credits;
 };
 
+// A number of an accumulator's type, in the low bytes of a word.
+using ScalarBits = std::uint64_t;
+
 // What each rank exposes to its peers per channel. One writer per word: flags[b][s] is written by
 // rank s alone, scalars[b] and counts[b] by the owner, of rings[b] each word by one neighbour.
 struct ChannelMemory {
   Flag flags[kMaxBlocks][kMaxRanks];
-  double scalars[kMaxBlocks];  // kPreMulSum: the owner's multiplier, published before block b's
-                               // first barrier of the operation
+  // kPreMulSum: the owner's multiplier as ScalarBits, published before block b's first barrier of
+  // the operation.
+  ScalarBits scalars[kMaxBlocks];
   RingFlags rings[kMaxBlocks];
   // What the owner has for each rank, published likewise (device/counts.hpp).
   std::uint32_t counts[kCountBlocks][kMaxRanks];
@@ -181,9 +185,10 @@ struct KernelArgs {
   FailureRecord* failure;        // host memory
   const std::uint32_t* notices;  // host memory; see Notice
 
-  double scalar;         // kPreMulSum: this rank's multiplier
-  bool scaled_by_peers;  // kPreMulSum: multipliers are read from the peers
-  double divisor;        // kAvg: ranks; else 1
+  ScalarBits scalar;               // kPreMulSum: this rank's multiplier
+  const std::byte* device_scalar;  // instead, if not null: where it is, as an element
+  bool scaled_by_peers;            // kPreMulSum: multipliers are read from the peers
+  double divisor;                  // kAvg: ranks; else 1
 
   TokenNorm norm;  // where the collective has one; then `output` is for the sum and the residual
 

@@ -37,6 +37,7 @@ struct CopyRequests {
   // that has waited in vain.
   alignas(128) std::uint64_t begun;
   std::uint64_t done, ended, late;
+  std::uint64_t scalar;  // the pre-multiplier of the operation, an element: its first copy
 };
 
 // Relaxed, system scope.

@@ -21,7 +21,9 @@
 //                            Acquires what they released. Bounded by the deadline, uniform over
 //                            the block.
 //   barrier(publish)         arrive, then wait.
-//   publish_scalar(x)        Ordinary store to own memory, released by the next arrival.
+//   publish_scalar(bits)     Ordinary store to own memory, released by the next arrival. Bodies
+//   call
+//                            publish_scalar() of algorithms/reduction.hpp.
 //   scalar_of(rank)          Ordinary load, after a wait.
 //   publish_counts(f)        f(rank), likewise: what this rank has for each. Not where it is
 //                            poisoned: a peer may still read what it had for the operation before.

@@ -298,12 +298,16 @@ class RealNccl final : public NcclDriver {
                     fmt::format("NCCL {} has no pre-multiplied sum: it takes 2.11 or newer",
                                 nccl_version_text(library_->version)));
     }
-    // NCCL takes the scalar as one element, and reads it before it returns.
+    // NCCL takes the scalar as one element. What is on the host it reads before it returns.
     alignas(8) std::array<std::byte, 8> scalar{};
     store_element(call.dtype, scalar.data(), call.op.scalar);
+    const bool on_device = call.op.device_scalar != nullptr;
+    // NCCL does not write to it.
+    void* const at = on_device ? const_cast<void*>(call.op.device_scalar) : scalar.data();
     int op = 0;
-    TUTTI_TRY(check(library_->create_pre_mul_sum(&op, scalar.data(), nccl_data_type(call.dtype),
-                                                 kNcclScalarHostImmediate, comm),
+    TUTTI_TRY(check(library_->create_pre_mul_sum(
+                        &op, at, nccl_data_type(call.dtype),
+                        on_device ? kNcclScalarDevice : kNcclScalarHostImmediate, comm),
                     "ncclRedOpCreatePreMulSum", comm));
     // The operation is copied when a call is enqueued, so it may go at once.
     const Status enqueued = enqueue(entry, comm, call, op);

@@ -17,7 +17,8 @@ inline constexpr int kNcclRemoteError = 6;
 inline constexpr int kNcclInProgress = 7;
 
 inline constexpr int kNcclRevokeDefault = 0;
-inline constexpr int kNcclScalarHostImmediate = 1;     // ncclScalarResidence_t
+inline constexpr int kNcclScalarDevice = 0;  // ncclScalarResidence_t
+inline constexpr int kNcclScalarHostImmediate = 1;
 inline constexpr int kNcclFirstFp8Version = 22400;     // 2.24.0
 inline constexpr int kNcclFirstWindowVersion = 22700;  // 2.27.0
 inline constexpr int kNcclFirstCopyVersion = 22800;    // 2.28.0

@@ -15,6 +15,29 @@ Status check_alignment(const Call& call, const void* buffer) {
                  fmt::format("buffers must be aligned to the element size, {} bytes", element));
 }
 
+Status check_device_scalar(const Call& call) {
+  if (call.op.device_scalar == nullptr) return Status::ok();
+  if (call.op.kind != OpKind::kPreMulSum) {
+    return invalid(call, fmt::format("device_scalar is the multiplier of premulsum: with {} it "
+                                     "must be null",
+                                     to_string(call.op.kind)));
+  }
+  const std::size_t element = size_of(call.dtype);
+  if (address(call.op.device_scalar) % element == 0) return Status::ok();
+  return invalid(
+      call, fmt::format("device_scalar must be aligned to the element size, {} bytes", element));
+}
+
+// Blocks that begin late would read what earlier ones have stored.
+Status check_scalar_outside(const Call& call, std::size_t output_bytes) {
+  if (call.op.device_scalar == nullptr || call.output == nullptr) return Status::ok();
+  const std::uintptr_t scalar = address(call.op.device_scalar), output = address(call.output);
+  if (scalar + size_of(call.dtype) <= output || output + output_bytes <= scalar) {
+    return Status::ok();
+  }
+  return invalid(call, "device_scalar lies in the output: use other memory");
+}
+
 // `call.count` is as the user gave it.
 Status check_values(const Call& call, int ranks) {
   TUTTI_TRY(check_types(call));
@@ -93,7 +116,7 @@ Status check_types(const Call& call) {
     return invalid(call, "unknown dtype");
   }
   if (static_cast<std::size_t>(call.op.kind) >= kAllOps.size()) return invalid(call, "unknown op");
-  return Status::ok();
+  return check_device_scalar(call);
 }
 
 Status check_options(std::string_view operation, const CallOptions& options) {
@@ -117,6 +140,7 @@ Status check_buffer(const Call& call, const void* buffer) {
 
 Status check_overlap(const Call& call, int rank, int ranks) {
   const Sides sides = call.sides(rank, ranks);
+  TUTTI_TRY(check_scalar_outside(call, sides.output));
   if (sides.input == 0 || sides.output == 0) return Status::ok();
   const std::uintptr_t input = address(call.input), output = address(call.output);
   if (input + sides.input <= output || output + sides.output <= input) return Status::ok();

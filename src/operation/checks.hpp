@@ -28,7 +28,8 @@ Status check_options(std::string_view operation, const CallOptions& options);
 Status check_types(const Call& call);
 // Of a buffer that holds anything.
 Status check_buffer(const Call& call, const void* buffer);
-// Of input and output where both hold anything; `call.count` is of the larger one.
+// Of input and output where both hold anything, and of the output and a multiplier in memory;
+// `call.count` is of the larger one.
 Status check_overlap(const Call& call, int rank, int ranks);
 
 // The call as the group takes it: `count` is of the larger buffer (the user's is of one rank's

@@ -117,6 +117,7 @@ int ncclBroadcast(const void* input, void* output, std::size_t count, int dtype,
 }
 
 int ncclRedOpCreatePreMulSum(int* op, void* scalar, int dtype, int residence, void* /*comm*/) {
+  state.scalar_at = scalar;
   std::memcpy(state.scalar.data(), scalar, element_bytes(dtype));
   state.residence = residence;
   *op = kFirstUserOp + state.operations_open++;

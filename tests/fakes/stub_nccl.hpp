@@ -27,6 +27,7 @@ struct StubNccl {
   bool fail_sends = false;
   std::vector<Passed> sent, received;
   void* stream = nullptr;
+  const void* scalar_at = nullptr;
   std::array<unsigned char, 8> scalar{};  // as many bytes as the element type has are read
   std::array<char, 128> id{};
 

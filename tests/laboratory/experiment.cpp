@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/convert.hpp"
 #include "laboratory/rank.hpp"
 
 namespace tutti::laboratory {
@@ -272,7 +273,7 @@ KernelArgs Experiment::work_for(int index, int operation) {
   work.control = &rank.control;
   work.failure = &rank.failure;
   work.notices = &rank.notices;
-  work.scalar = setup_.op == OpKind::kPreMulSum ? index + 1 : 1;
+  work.scalar = accumulator_bits(DataType::kFloat32, index + 1);
   work.scaled_by_peers = setup_.op == OpKind::kPreMulSum;
   work.divisor = setup_.op == OpKind::kAvg ? setup_.ranks : 1;
   work.norm.hidden =

@@ -48,14 +48,14 @@ Outcome SimulatedTeam::bulk_wait() {
 
 // --- scalars ---
 
-void SimulatedTeam::publish_scalar(double scalar) {
+void SimulatedTeam::publish_scalar(ScalarBits scalar) {
   if (left_out(Kind::kNoScalar, scalars_++)) return;
   store_bytes(reinterpret_cast<std::byte*>(&channel(work_.rank).scalars[block_]),
               reinterpret_cast<const std::byte*>(&scalar), sizeof scalar);
 }
 
-double SimulatedTeam::scalar_of(int rank) const {
-  double scalar = 0;
+ScalarBits SimulatedTeam::scalar_of(int rank) const {
+  ScalarBits scalar = 0;
   load_bytes(reinterpret_cast<std::byte*>(&scalar),
              reinterpret_cast<const std::byte*>(&channel(rank).scalars[block_]), sizeof scalar);
   return scalar;

@@ -60,8 +60,8 @@ class SimulatedTeam : public HostTiles<SimulatedTeam, 16> {
     });
   }
 
-  void publish_scalar(double scalar);
-  double scalar_of(int rank) const;
+  void publish_scalar(ScalarBits scalar);
+  ScalarBits scalar_of(int rank) const;
   template <class F>
   void publish_counts(F&& count) {
     if (ended_ || left_out(simulated::Mutation::Kind::kNoCounts, counts_++)) return;

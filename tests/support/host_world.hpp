@@ -75,7 +75,7 @@ class HostWorld {
     work.control = &at(rank).control;
     work.failure = &at(rank).failure;
     work.notices = &at(rank).notices;
-    work.scalar = work.divisor = 1;
+    work.divisor = 1;
     return work;
   }
 

@@ -190,8 +190,10 @@ Bytes make_input(const InputSpec& spec, int rank, std::size_t count) {
   });
 }
 
-double scalar_of(const InputSpec& spec, int rank) {
+Scalar scalar_of(const InputSpec& spec, int rank) {
   if (spec.op != OpKind::kPreMulSum) return 1.0;
+  if (spec.dtype == DataType::kInt64) return (std::int64_t{1} << 62) + 1 + rank;
+  if (spec.dtype == DataType::kUint64) return ~static_cast<std::uint64_t>(rank);
   if (!is_floating(spec.dtype)) return 1.0 + rank;
   if (spec.kind == InputKind::kExact) return rank % 2 == 0 ? 1.0 : 2.0;
   return 0.75 + 0.1 * rank;  // rounds when it becomes a float

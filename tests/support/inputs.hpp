@@ -38,7 +38,8 @@ struct InputSpec {
 // The first `count` elements of rank `rank`. A longer input starts with every shorter one.
 Bytes make_input(const InputSpec& spec, int rank, std::size_t count);
 
-// Rank `rank`'s pre-multiplier; the ranks' differ. 1 for other ops.
-double scalar_of(const InputSpec& spec, int rank);
+// Rank `rank`'s pre-multiplier; the ranks' differ. 1 for other ops. Of 64-bit integers no double
+// holds it.
+Scalar scalar_of(const InputSpec& spec, int rank);
 
 }  // namespace tutti::test

@@ -9,7 +9,7 @@ namespace tutti::test {
 struct Answer {
   Bytes input;     // this rank's
   Bytes expected;  // every rank's output
-  double scalar = 1.0;
+  Scalar scalar = 1.0;
 };
 
 class Oracle {

@@ -65,21 +65,21 @@ Reference::Reference(DataType dtype, OpKind op, std::size_t count)
   }
 }
 
-void Reference::add(ByteView input, double scalar) {
+void Reference::add(ByteView input, Scalar scalar) {
   const bool first = ranks_++ == 0;
   const bool scaled = op_ == OpKind::kPreMulSum;
   visit_data_type(dtype_, [&]<class T>() {
     for (std::size_t i = 0; i < count_; ++i) {
       const T value = element_at<T>(input, i);
       if constexpr (std::is_same_v<T, double>) {
-        accumulate(op_, first, scaled ? value * scalar : value, doubles_[i]);
+        accumulate(op_, first, scaled ? value * scalar.to<double>() : value, doubles_[i]);
       } else if constexpr (std::is_integral_v<T>) {
         auto next = static_cast<std::uint64_t>(value);
-        if (scaled) next *= static_cast<std::uint64_t>(static_cast<T>(scalar));
+        if (scaled) next *= static_cast<std::uint64_t>(scalar.to<T>());
         integers_[i] = first ? next : combine_integers<T>(op_, integers_[i], next);
       } else {
         const float wide = to_float(value);
-        accumulate(op_, first, scaled ? wide * static_cast<float>(scalar) : wide, floats_[i]);
+        accumulate(op_, first, scaled ? wide * scalar.to<float>() : wide, floats_[i]);
       }
     }
   });

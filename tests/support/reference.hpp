@@ -16,7 +16,7 @@ class Reference {
   Reference(DataType dtype, OpKind op, std::size_t count);
 
   // The next rank's input. `scalar` is its pre-multiplier; other ops leave it unused.
-  void add(ByteView input, double scalar = 1.0);
+  void add(ByteView input, Scalar scalar = 1.0);
 
   // After the last rank.
   Bytes result() const;

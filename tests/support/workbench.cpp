@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "support/check.hpp"
 #include "support/compare.hpp"
+#include "support/device_scalar.hpp"
 
 namespace tutti::test {
 namespace {
@@ -50,7 +51,7 @@ Workbench::Workbench(Communicator& group, Device& device, BufferKind kind, std::
       device_(device),
       oracle_(oracle != nullptr ? std::move(oracle) : std::make_shared<Oracle>(group.rank())),
       half_bytes_(round_up(bytes + 2 * kGuard, 4 * KiB)) {
-  const std::size_t total = 2 * half_bytes_;
+  const std::size_t total = 2 * half_bytes_ + kScalarRoom;
   if (kind == BufferKind::kSymmetric) {
     shared_ = take(group.allocate(total));
     memory_ = static_cast<std::byte*>(shared_.data());
@@ -89,11 +90,16 @@ AllReduce Workbench::prepare(const Trial& trial, Stream stream) {
     lay_out(memory_, offset, input);
     lay_out(output_half, offset, complement(expected));
   }
+  // In memory in every second trial that can have it there.
+  ReduceOp op{trial.op, known.scalar};
+  if ((trial.count + static_cast<std::size_t>(trial.offset)) % 2 == 1) {
+    op = in_memory(device_, memory_ + 2 * half_bytes_, trial.dtype, op);
+  }
   return {.input = (trial.in_place ? output_half : memory_) + kGuard + offset,
           .output = output_half + kGuard + offset,
           .count = trial.count,
           .dtype = trial.dtype,
-          .op = {trial.op, known.scalar},
+          .op = op,
           .stream = stream,
           .options = {.algorithm = trial.algorithm}};
 }

@@ -61,7 +61,7 @@ class Workbench {
   Communicator& group_;
   Device& device_;
   std::shared_ptr<Oracle> oracle_;
-  std::size_t half_bytes_;  // the input's half of the memory, then the output's
+  std::size_t half_bytes_;  // the input's half of the memory, then the output's; then a multiplier
   std::optional<OwnedMemory> own_;
   SymmetricMemory shared_;
   std::byte* memory_ = nullptr;

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/convert.hpp"
 #include "base/guard.hpp"
 #include "base/try.hpp"
 #include "bootstrap/bootstrap.hpp"
@@ -20,7 +21,7 @@ namespace tutti::test {
 namespace {
 
 constexpr std::string_view kName = "tickets";
-constexpr std::size_t kScalarBytes = sizeof(double);
+constexpr std::size_t kScalarBytes = sizeof(Scalar);
 
 class TicketExecutor : public Executor {
  public:
@@ -42,7 +43,10 @@ class TicketExecutor : public Executor {
   std::string_view name() const override { return kName; }
 
   Result<Ticket> enqueue(PlannedOperation& operation) override {
-    const Call& call = operation.call;
+    Call call = operation.call;
+    if (call.op.device_scalar != nullptr) {
+      call.op.scalar = load_scalar(call.dtype, call.op.device_scalar);
+    }
     const std::chrono::milliseconds own = call.options.timeout;
     const std::lock_guard lock(mutex_);
     jobs_.push_back({.call = call,
@@ -125,7 +129,7 @@ class TicketExecutor : public Executor {
     Reference reference(call.dtype, call.op.kind, call.count);
     for (const Bytes& answer : answers) {
       TUTTI_TRY(compare(job, answer));
-      double scalar = 1;
+      Scalar scalar;
       std::memcpy(&scalar, answer.data(), kScalarBytes);
       reference.add(ByteView(answer).subspan(kScalarBytes), scalar);
     }

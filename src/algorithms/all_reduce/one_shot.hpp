@@ -59,7 +59,7 @@ TUTTI_BODY Outcome AllReduceOneShot::run(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const std::size_t chunk = chunk_elements(work, sizeof(T));
   const Publish entry = first_publish(work);
-  if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
+  publish_scalar<Reduction>(team, work);
 
   for (std::size_t done = 0; done < work.count || done == 0; done += chunk) {
     const Range part{done, work.count - done < chunk ? work.count - done : chunk};

@@ -53,7 +53,7 @@ struct StagedPasses {
 template <class Reduction, class Team, class Block>
 TUTTI_BODY Outcome run_staged_passes(Team& team, const KernelArgs& work, const Block& block) {
   const StagedPasses passes(work, sizeof(typename Reduction::Element));
-  if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
+  publish_scalar<Reduction>(team, work);
   team.arrive(first_publish(work));
   const auto buffers = team.buffers();
   if (team.wait() != Outcome::kDone) return Outcome::kFailed;

@@ -56,7 +56,7 @@ TUTTI_BODY Outcome all_reduce_two_shot(Team& team, const KernelArgs& work) {
   constexpr std::size_t kUnit = Team::template tile_elements<T>();
   const std::size_t chunk = chunk_elements(work, sizeof(T));
   const Publish entry = first_publish(work);
-  if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
+  publish_scalar<Reduction>(team, work);
 
   for (std::size_t done = 0; done < work.count || done == 0; done += chunk) {
     const std::size_t origin = work.stage_input ? done : 0;  // staging starts at each chunk anew

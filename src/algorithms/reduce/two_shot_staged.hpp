@@ -143,7 +143,7 @@ TUTTI_BODY Outcome ReduceTwoShotStaged::run(Team& team, const KernelArgs& work) 
   const ReduceBlock<Reduction, Team> block(team, work);
   const std::size_t number = block.passes.number;
   const bool copies = work.rank == work.root;
-  if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
+  publish_scalar<Reduction>(team, work);
   team.arrive(first_publish(work));
   (void)team.buffers();
   if (team.wait() != Outcome::kDone) return Outcome::kFailed;

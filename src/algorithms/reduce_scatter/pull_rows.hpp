@@ -103,7 +103,7 @@ TUTTI_BODY Outcome ReduceScatterPullRows::run(Team& team, const KernelArgs& work
   const SplitRows rows(work);
   const std::size_t piece = piece_of(work), mine = static_cast<std::size_t>(work.rank);
   const std::size_t slot = work.stage_input ? slot_of(work, work.ranks, sizeof(T)) : piece;
-  if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
+  publish_scalar<Reduction>(team, work);
 
   for (std::size_t done = 0; done < piece || done == 0; done += slot) {
     const Range part = cut(Range{done, slot}, piece);

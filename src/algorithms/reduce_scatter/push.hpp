@@ -122,7 +122,7 @@ TUTTI_BODY Outcome ReduceScatterPush::run(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const PiecePasses passes(work, sizeof(T));
   const StagedBlock<Reduction, Team> block(team, work);
-  if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
+  publish_scalar<Reduction>(team, work);
   team.arrive(first_publish(work));
   (void)team.buffers(passes.piece * sizeof(T));  // which accesses pieces allow
   if (team.wait() != Outcome::kDone) return Outcome::kFailed;

@@ -59,7 +59,7 @@ template <class Reduction, class Team>
 TUTTI_BODY Outcome ReduceScatterPushPerPeer::run(Team& team, const KernelArgs& work) {
   using T = typename Reduction::Element;
   const BoundPasses passes(work, team.block(), sizeof(T), true);
-  if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
+  publish_scalar<Reduction>(team, work);
   team.arrive(first_publish(work));
   (void)team.buffers(passes.piece * sizeof(T));  // which accesses pieces allow
   if (team.wait() != Outcome::kDone) return Outcome::kFailed;

@@ -111,7 +111,7 @@ TUTTI_BODY Outcome ReduceScatterVPull::run(Team& team, const KernelArgs& work,
   const Range own = fits ? parts.of(work.rank) : Range{};
   const std::size_t longest = piece_of(work), mine = static_cast<std::size_t>(work.rank);
   const std::size_t slot = work.stage_input ? uneven_slot(work, sizeof(T)) : longest;
-  if constexpr (Reduction::Op::kScaled) team.publish_scalar(work.scalar);
+  publish_scalar<Reduction>(team, work);
   if (compares) parts.publish(team);
 
   for (std::size_t done = 0; done < longest || done == 0; done += slot) {

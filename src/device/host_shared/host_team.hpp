@@ -76,8 +76,8 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
     });
   }
 
-  void publish_scalar(double scalar) const { channel(work_.rank).scalars[block_] = scalar; }
-  double scalar_of(int rank) const { return channel(rank).scalars[block_]; }
+  void publish_scalar(ScalarBits scalar) const { channel(work_.rank).scalars[block_] = scalar; }
+  ScalarBits scalar_of(int rank) const { return channel(rank).scalars[block_]; }
   template <class F>
   void publish_counts(F&& count) const {
     if (poisoned()) return;

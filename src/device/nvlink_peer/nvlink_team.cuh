@@ -191,10 +191,10 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     });
   }
 
-  __device__ void publish_scalar(double scalar) const {
+  __device__ void publish_scalar(ScalarBits scalar) const {
     if (threadIdx.x == 0) channel(work_.rank).scalars[blockIdx.x] = scalar;
   }
-  __device__ double scalar_of(int rank) const { return channel(rank).scalars[blockIdx.x]; }
+  __device__ ScalarBits scalar_of(int rank) const { return channel(rank).scalars[blockIdx.x]; }
 
   template <class F>
   __device__ void publish_counts(F&& count) const {

@@ -36,7 +36,7 @@ struct NetworkOperation {
   NetworkShape shape;  // of the whole operation; `count` as a shape says it
   DataType dtype = DataType::kFloat32;
   OpKind op = OpKind::kSum;
-  double scalar = 1;  // this rank's pre-multiplier
+  Scalar scalar = 1;  // this rank's pre-multiplier
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   std::size_t chunk_bytes = 64 * 1024;

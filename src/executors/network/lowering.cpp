@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/catalogue.hpp"
+#include "base/convert.hpp"
 #include "base/hash.hpp"
 #include "planning/network_chunks.hpp"
 
@@ -86,10 +87,8 @@ std::size_t chunk_bytes_of(const OperationPlan& plan, const NetworkOperation& op
       .chunk_bytes;
 }
 
-}  // namespace
-
-std::vector<NetworkOperation> lower_to_network(const PlannedOperation& operation,
-                                               const NetworkRanks& ranks) {
+std::vector<NetworkOperation> lower_to_unread(const PlannedOperation& operation,
+                                              const NetworkRanks& ranks) {
   const Call& call = operation.call;
   std::vector<NetworkOperation> lowered;
   for (const MessageCall& message : call.messages) {
@@ -102,11 +101,23 @@ std::vector<NetworkOperation> lower_to_network(const PlannedOperation& operation
   return lowered;
 }
 
+}  // namespace
+
+std::vector<NetworkOperation> lower_to_network(const PlannedOperation& operation,
+                                               const NetworkRanks& ranks) {
+  std::vector<NetworkOperation> lowered = lower_to_unread(operation, ranks);
+  const Call& call = operation.call;
+  if (call.op.device_scalar != nullptr) {
+    lowered.front().scalar = load_scalar(call.dtype, call.op.device_scalar);
+  }
+  return lowered;
+}
+
 std::vector<StagedTransfer> lower_to_staging(const PlannedOperation& operation,
                                              const NetworkRanks& ranks) {
   const Call& call = operation.call;
   std::vector<StagedTransfer> staged;
-  for (NetworkOperation& lowered : lower_to_network(operation, ranks)) {
+  for (NetworkOperation& lowered : lower_to_unread(operation, ranks)) {
     const bool is_message = lowered.pair.has_value();
     const bool is_local = is_message && lowered.pair->sender == lowered.pair->receiver;
     const std::size_t row = lowered.shape.count * size_of(lowered.dtype);
@@ -122,7 +133,8 @@ std::vector<StagedTransfer> lower_to_staging(const PlannedOperation& operation,
                       .input_rows = inputs,
                       .output_rows = outputs,
                       .most_rows = pieces ? static_cast<std::size_t>(ranks.ranks) : 1,
-                      .is_local = is_local});
+                      .is_local = is_local,
+                      .scalar = static_cast<const std::byte*>(call.op.device_scalar)});
   }
   return staged;
 }

@@ -15,7 +15,8 @@ struct NetworkRanks {
   std::span<const int> node_of = {};
 };
 
-// One of a collective, or one for each message of a call. Deadlines are not set.
+// One of a collective, or one for each message of a call. Deadlines are not set. A multiplier that
+// lies in memory is read.
 std::vector<NetworkOperation> lower_to_network(const PlannedOperation& operation,
                                                const NetworkRanks& ranks);
 

@@ -175,12 +175,12 @@ void RunningOperation::reduce_into(std::byte* into, const Slot& slot, std::uint3
   scalars_.clear();
   if (came != nullptr) {
     sources_.push_back(came);
-    if (scaled) scalars_.push_back(1);
+    if (scaled) scalars_.emplace_back(1);
   }
   for (const NetworkPlace& place : step.places) {
     sources_.push_back(address(slot, place, range.first));
     const bool is_input = place.buffer == NetworkPlace::Buffer::kInput;
-    if (scaled) scalars_.push_back(is_input ? operation_.scalar : 1);
+    if (scaled) scalars_.push_back(is_input ? operation_.scalar : Scalar(1));
   }
   const int divisor = step.whole && operation_.op == OpKind::kAvg ? operation_.shape.ranks : 1;
   if (sources_.size() == 1 && !scaled && divisor == 1) {

@@ -146,7 +146,7 @@ class RunningOperation {
   std::vector<std::uint64_t> left_to_send_, left_to_receive_;  // chunks, by peer
   std::vector<Flow> flows_;
   std::vector<const std::byte*> sources_;  // of reduce()
-  std::vector<double> scalars_;
+  std::vector<Scalar> scalars_;
 };
 
 }  // namespace tutti

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/convert.hpp"
+
 namespace tutti {
 namespace {
 
@@ -32,6 +34,7 @@ RequestedCopy joined(RequestedCopy copy) {
 
 RequestedCopy StagedLane::take_first_copy() {
   if (!has_next() || transfers_.front().is_local) return {};
+  if (transfers_.front().scalar != nullptr) return copy_of_scalar(transfers_.front());
   take_next();
   return copy_in(0);
 }
@@ -46,6 +49,13 @@ void StagedLane::take_next() {
   if (next_element_ < whole) return;
   ++next_transfer_;
   next_element_ = 0;
+}
+
+RequestedCopy StagedLane::copy_of_scalar(const StagedTransfer& transfer) const {
+  return {.to = word_of(slots_.scalar),
+          .from = word_of(transfer.scalar),
+          .bytes = size_of(transfer.what.dtype),
+          .rows = 1};
 }
 
 RequestedCopy StagedLane::copy_in(std::uint64_t number) {
@@ -82,6 +92,9 @@ NetworkOperation StagedLane::operation_of(std::uint64_t number, const Context& c
   operation.input = one.transfer->input_rows == 0 ? nullptr : slots_.inputs[number % 2];
   operation.output = one.transfer->output_rows == 0 ? nullptr : slots_.outputs[number % 2];
   operation.deadline = context.deadline;
+  if (one.transfer->scalar != nullptr) {
+    operation.scalar = load_scalar(operation.dtype, slots_.scalar);
+  }
   return operation;
 }
 

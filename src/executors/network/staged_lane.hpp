@@ -21,6 +21,8 @@ struct StagedTransfer {
   std::size_t input_rows = 0, output_rows = 0;
   std::size_t most_rows = 1;  // on any rank
   bool is_local = false;      // from this rank to itself
+  // Where this rank's pre-multiplier is on the GPU; null: it is `what.scalar`.
+  const std::byte* scalar = nullptr;
 };
 
 // Where a lane's pieces lie. Each side has `bytes`; a lane that only sends, or only receives, may
@@ -28,6 +30,7 @@ struct StagedTransfer {
 struct StagedSlots {
   std::array<std::byte*, 2> inputs = {}, outputs = {};
   std::size_t bytes = 0;
+  std::byte* scalar = nullptr;  // for an element; of lanes that may sum
 };
 
 class StagedLane {
@@ -35,8 +38,8 @@ class StagedLane {
   StagedLane(const StagedSlots& slots, CopyRule omitted) : slots_(slots), omitted_(omitted) {}
 
   void add(StagedTransfer transfer) { transfers_.push_back(std::move(transfer)); }
-  // The copy that brings the first piece's input; of 0 rows if there is none. The lane takes it for
-  // made when it is first advanced. Before that, once.
+  // The copy that brings the first piece's input, or the pre-multiplier; of 0 rows if there is
+  // none. The lane takes it for made when it is first advanced. Before that, once.
   RequestedCopy take_first_copy();
 
   struct Context {
@@ -60,6 +63,7 @@ class StagedLane {
   bool has_next() const { return next_transfer_ < transfers_.size() && next_ - first_ < 2; }
   Piece& piece(std::uint64_t number) { return pieces_[number % 2]; }
   void take_next();
+  RequestedCopy copy_of_scalar(const StagedTransfer& transfer) const;
   RequestedCopy copy_in(std::uint64_t number);
   RequestedCopy copy_out(std::uint64_t number);
   void begin(std::uint64_t number, const Context& context);

@@ -78,7 +78,8 @@ StagedSlots StagedOperations::slots_of_all() const {
   std::byte* const base = staging();
   return {.inputs = {base, base + bytes},
           .outputs = {base + 2 * bytes, base + 3 * bytes},
-          .bytes = bytes};
+          .bytes = bytes,
+          .scalar = reinterpret_cast<std::byte*>(&page_.scalar)};
 }
 
 // Both ends of a message cut it alike, however many other messages each of them has.

@@ -31,8 +31,9 @@ void PeerExecutor::fill_args(const PlannedOperation& operation, Launch& launch) 
   }
   args.input = static_cast<const std::byte*>(call.input);
   args.output = static_cast<std::byte*>(call.output);
-  args.scalar = within_range(call.dtype, call.op.scalar);
   args.scaled_by_peers = call.op.kind == OpKind::kPreMulSum;
+  if (args.scaled_by_peers) args.scalar = accumulator_bits(call.dtype, call.op.scalar);
+  args.device_scalar = static_cast<const std::byte*>(call.op.device_scalar);
   args.divisor = call.op.kind == OpKind::kAvg ? size() : 1;
   args.norm = call.norm;
   point_at_buffers(operation, launch);

@@ -6,6 +6,8 @@
 #include <optional>
 #include <random>
 #include <thread>
+#include <type_traits>
+#include <vector>
 
 #include "base/units.hpp"
 #include "conformance/gpu/gpu_tests.hpp"
@@ -155,6 +157,88 @@ void graphs_of_copy_engines(Rank& rank) {
   }
 }
 
+constexpr std::size_t kTimes = 12, kScaled = 1001;
+
+// Rank 0 gives a number, the others have one in memory. Of int64 no double holds it.
+template <class T>
+T multiplier(int rank, std::size_t time) {
+  if (rank == 0) return 3;
+  constexpr T kLarge = std::is_integral_v<T> ? static_cast<T>(std::int64_t{1} << 60 | 1) : T{1};
+  return kLarge + static_cast<T>(10 * static_cast<std::size_t>(rank) + time);
+}
+
+template <class T>
+T input_to_scale(int rank, std::size_t index) {
+  return static_cast<T>(static_cast<std::size_t>(rank) + index % 7);
+}
+
+template <class T>
+void check_scaled(const Rank& rank, const std::vector<T>& seen) {
+  for (std::size_t k = 0; k < seen.size(); ++k) {
+    std::conditional_t<std::is_integral_v<T>, std::uint64_t, T> expected = 0;
+    for (int r = 0; r < rank.size(); ++r) {
+      expected += static_cast<decltype(expected)>(multiplier<T>(r, k / kScaled)) *
+                  static_cast<decltype(expected)>(input_to_scale<T>(r, k % kScaled));
+    }
+    require(seen[k] == static_cast<T>(expected),
+            fmt::format("element {} of replay {}", k % kScaled, k / kScaled));
+  }
+}
+
+constexpr std::size_t kBytesToScale = (kTimes * (kScaled + 1) + 2 * kScaled + 1) * 8;
+
+// The multiplier is written in stream order, so its next value is enqueued before a replay, or an
+// eager call, has read this one. `memory` has kBytesToScale.
+template <class T>
+void replay_with_multipliers(Rank& rank, void* memory, std::string_view algorithm) {
+  CudaDriver& cuda = *rank.device.cuda();
+  const OwnedStream stream(rank.device);
+  T *const input = static_cast<T*>(memory), *const output = input + kScaled;
+  T *const scalar = output + kScaled, *const next = scalar + 1, *const seen = next + kTimes;
+  const auto write = [&](T* to, std::size_t count, const auto& value) {
+    std::vector<T> values;
+    for (std::size_t k = 0; k < count; ++k) values.push_back(value(rank.number(), k));
+    rank.device.write(reinterpret_cast<std::byte*>(to),
+                      reinterpret_cast<const std::byte*>(values.data()), count * sizeof(T));
+  };
+  write(input, kScaled, input_to_scale<T>);
+  write(next, kTimes, multiplier<T>);
+  const AllReduce call{.input = input,
+                       .output = output,
+                       .count = kScaled,
+                       .dtype = DataTypeOf<T>::value,
+                       .op = rank.number() == 0 ? ReduceOp::pre_mul_sum(multiplier<T>(0, 0))
+                                                : ReduceOp::pre_mul_sum_at(scalar),
+                       .stream = stream.get(),
+                       .options = {.algorithm = algorithm}};
+  const CapturedGraph graph(cuda, stream.get(), [&] { require_ok(all_reduce(rank.group, call)); });
+  graph.instantiate(rank);
+  for (std::size_t k = 0; k < kTimes; ++k) {
+    require_ok(cuda.copy_async(scalar, next + k, sizeof(T), stream.get()));
+    if (k % 4 == 3) {
+      require_ok(all_reduce(rank.group, call));
+    } else {
+      graph.launch(stream.get());
+    }
+    require_ok(cuda.copy_async(seen + k * kScaled, output, kScaled * sizeof(T), stream.get()));
+  }
+  stream.wait();
+  require_ok(rank.group.status());
+  std::vector<T> all(kTimes * kScaled);
+  rank.device.read(reinterpret_cast<std::byte*>(all.data()),
+                   reinterpret_cast<const std::byte*>(seen), all.size() * sizeof(T));
+  check_scaled(rank, all);
+}
+
+void replays_read_multipliers(Rank& rank) {
+  const SymmetricMemory shared = take(rank.group.allocate(kBytesToScale));
+  const OwnedMemory plain(rank.device, kBytesToScale);
+  for (const std::string_view algorithm : {"one_shot", "two_shot", "two_shot_tma"}) {
+    replay_with_multipliers<std::int64_t>(rank, shared.data(), algorithm);
+    replay_with_multipliers<float>(rank, plain.get(), algorithm);
+  }
+}
+
 // A thousand captures, one after the other: channels and mappings return.
 void thousand_graphs(Rank& rank) {
   Lane lane(rank, BufferKind::kPlain, 64 * KiB);
@@ -243,6 +327,7 @@ constexpr Scenario kGraphs[] = {
     {"eager_calls_between_replays", 1, kPatient, eager_calls_between_replays},
     {"graphs_interleaved", 1, kPatient, graphs_interleaved},
     {"chain_in_one_graph", 1, kPatient, chain_in_one_graph},
+    {"replays_read_multipliers", 1, kPatient, replays_read_multipliers},
     {"graphs_of_copy_engines", 2, kPatient, graphs_of_copy_engines},
     {"thousand_graphs", 2, kPatient, thousand_graphs},
     {"registered_after_capture", 2, kPatient, registered_after_capture},

@@ -88,7 +88,7 @@ class Bare {
     work.epochs = reinterpret_cast<std::uint64_t*>(private_.get() + 256);
     work.failure = reinterpret_cast<FailureRecord*>(host_);
     work.notices = reinterpret_cast<std::uint32_t*>(host_ + kHostBytes / 2);
-    work.scalar = work.divisor = 1;
+    work.divisor = 1;
     return work;
   }
 

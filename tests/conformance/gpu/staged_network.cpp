@@ -66,6 +66,9 @@ std::string staged_collectives(int ranks) {
             {.count = count, .in_place = in_place, .inputs = InputKind::kExact, .seed = ++seed});
       }
     }
+    // Their multipliers lie in memory, as the count is odd.
+    lane.expect_right(
+        {.dtype = DataType::kInt64, .op = OpKind::kPreMulSum, .count = 100003, .seed = 7});
     const auto pieces = static_cast<std::size_t>(rank.size());
     constexpr std::size_t kPiece = 300001;
     const OwnedStream stream(rank.device);

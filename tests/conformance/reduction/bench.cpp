@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "support/check.hpp"
 #include "support/compare.hpp"
+#include "support/device_scalar.hpp"
 
 namespace tutti::test {
 namespace {
@@ -44,7 +45,7 @@ ReductionBench::ReductionBench(Rank& rank, Collective collective, BufferKind kin
       collective_(collective),
       oracle_(rank.number()),
       area_bytes_(round_up((elements + kMostOffset) * 8 + 2 * kGuard, 4 * KiB)) {
-  const std::size_t total = 2 * area_bytes_;
+  const std::size_t total = 2 * area_bytes_ + kScalarRoom;
   if (kind == BufferKind::kSymmetric) {
     shared_ = take(rank.group.allocate(total));
     memory_ = static_cast<std::byte*>(shared_.data());
@@ -140,6 +141,13 @@ DeviceCounts ReductionBench::give_counts(const Cell& cell) {
   return {.given = reinterpret_cast<const std::size_t*>(counts_.get()), .max_count = cell.count};
 }
 
+// With the multiplier in memory in every second cell that can have it there.
+ReduceOp ReductionBench::give_op(const Cell& cell, Scalar scalar) {
+  const ReduceOp op{cell.op, scalar};
+  if ((cell.count + static_cast<std::size_t>(cell.offset)) % 2 == 0) return op;
+  return in_memory(rank_.device, memory_ + 2 * area_bytes_, cell.dtype, op);
+}
+
 void ReductionBench::write(std::byte* area, std::size_t before, ByteView payload) {
   Bytes image(before + payload.size() + kGuard);
   require(image.size() <= area_bytes_, "the bench is too small for this cell");
@@ -160,7 +168,7 @@ ReductionBench::Call ReductionBench::prepare(const Cell& cell) {
   const bool gets = !has_root(collective_) || rank_.number() == root_of(cell);
   return {.input = from,
           .output = gets ? to : nullptr,
-          .op = {cell.op, known.scalar},
+          .op = give_op(cell, known.scalar),
           .root = root_of(cell),
           .blocks = blocks_of(cell),
           .device_counts = give_counts(cell)};

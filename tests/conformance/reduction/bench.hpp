@@ -47,6 +47,7 @@ class ReductionBench {
   Bytes part_of(const Cell& cell, const Bytes& expected) const;
   Sides sides(const Cell& cell) const;
   DeviceCounts give_counts(const Cell& cell);
+  ReduceOp give_op(const Cell& cell, Scalar scalar);
   void write(std::byte* area, std::size_t before, ByteView payload);
   std::string read(const std::byte* area, std::size_t before, Bytes& payload);
   std::byte* input() const { return memory_; }

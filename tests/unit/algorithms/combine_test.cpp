@@ -35,7 +35,7 @@ void expect_reference(const Case& c) {
   const InputSpec spec{c.dtype, c.op, InputKind::kSpecial, c.sources, 7};
   Reference reference(c.dtype, c.op, c.count);
   std::vector<Bytes> inputs;
-  std::vector<double> scalars;
+  std::vector<Scalar> scalars;
   for (int s = 0; s < c.sources; ++s) {
     const Bytes input = make_input(spec, s, c.count);
     scalars.push_back(scalar_of(spec, s));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/instantiate.hpp"
+#include "base/convert.hpp"
 #include "support/compare.hpp"
 #include "support/inputs.hpp"
 #include "support/reference.hpp"
@@ -68,7 +69,9 @@ struct SmallTiles {
   test::InputSpec spec;
 
   int ranks() const { return spec.ranks; }
-  double scalar_of(int rank) const { return test::scalar_of(spec, rank); }
+  ScalarBits scalar_of(int rank) const {
+    return accumulator_bits(spec.dtype, test::scalar_of(spec, rank));
+  }
   void end_of_loads() const {}
   template <class T>
   Tile<T, tile_elements<T>()> load(const std::byte* from, LoadsAhead, TileAt at) const {

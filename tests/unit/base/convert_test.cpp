@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -44,16 +45,25 @@ TEST(Convert, IntegersTruncateAndStayInRange) {
   EXPECT_EQ(unsigned_value, UINT64_MAX);
 }
 
-TEST(Convert, OfIntegersTheRangeIsKept) {
-  EXPECT_EQ(within_range(DataType::kInt8, 1000), 127);
-  EXPECT_EQ(within_range(DataType::kInt8, -1e300), -128);
-  EXPECT_EQ(within_range(DataType::kInt8, 2.5), 2.5);
-  EXPECT_EQ(within_range(DataType::kUint32, 1e20), 4294967295.0);
-  EXPECT_EQ(within_range(DataType::kInt32, std::nan("")), 0);
-  EXPECT_EQ(static_cast<std::int64_t>(within_range(DataType::kInt64, 1e30)), INT64_MAX - 1023);
-  EXPECT_EQ(static_cast<std::int64_t>(within_range(DataType::kInt64, -1e30)), INT64_MIN);
-  EXPECT_EQ(static_cast<std::uint64_t>(within_range(DataType::kUint64, 1e30)), UINT64_MAX - 2047);
-  EXPECT_EQ(within_range(DataType::kFloat32, 1e300), 1e300);
+TEST(Convert, NumbersAreWordsInTheAccumulatorsType) {
+  EXPECT_EQ(accumulator_bits(DataType::kFloat64, 0.1), std::bit_cast<std::uint64_t>(0.1));
+  for (const DataType dtype : {DataType::kFloat32, DataType::kBfloat16, DataType::kFloat8E5M2}) {
+    EXPECT_EQ(accumulator_bits(dtype, 0.1), std::bit_cast<std::uint32_t>(0.1F));
+  }
+  EXPECT_EQ(accumulator_bits(DataType::kInt8, 1000), 127U);
+  EXPECT_EQ(accumulator_bits(DataType::kInt8, -1), 255U);
+  EXPECT_EQ(accumulator_bits(DataType::kUint64, ~std::uint64_t{0}), ~std::uint64_t{0});
+  EXPECT_EQ(accumulator_bits(DataType::kInt64, INT64_MIN), std::uint64_t{1} << 63);
+}
+
+TEST(Convert, ElementsOf64BitsAreExact) {
+  for (const std::uint64_t value : {std::uint64_t{1} << 53 | 1, ~std::uint64_t{0}}) {
+    std::uint64_t stored = 0;
+    store_element(DataType::kUint64, &stored, value);
+    EXPECT_EQ(stored, value);
+    EXPECT_EQ(load_scalar(DataType::kUint64, &stored), Scalar(value));
+    EXPECT_EQ(load_scalar(DataType::kInt64, &stored), Scalar(static_cast<std::int64_t>(value)));
+  }
 }
 
 // 1 + 2^-11 is a tie between two halves; a bit far below it decides. Rounding to float first loses

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
 #include "tutti/device/scalar.hpp"
 
 namespace tutti {
@@ -62,6 +66,49 @@ TEST(DataTypes, VisitingGivesTheElementType) {
 TEST(Ops, NamesComeBack) {
   for (const OpKind op : kAllOps) EXPECT_EQ(*parse_op(to_string(op)), op);
   EXPECT_THAT(parse_op("xor").status().message(), HasSubstr("premulsum"));
+}
+
+// Of every type, and beyond what a double holds.
+TEST(Scalars, KeepEveryInteger) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  static_assert(Scalar(std::int64_t{1} << 62 | 1).to<std::int64_t>() ==
+                (std::int64_t{1} << 62 | 1));
+  static_assert(Scalar(kLeast + 1).to<std::int64_t>() == kLeast + 1);
+  static_assert(Scalar(kMost).to<std::uint64_t>() == kMost);
+  static_assert(Scalar(std::int8_t{-1}).to<std::int64_t>() == -1);
+  static_assert(Scalar('a').to<int>() == 'a');
+  static_assert(Scalar(0.1F).to<float>() == 0.1F && Scalar(0.1).to<double>() == 0.1);
+  static_assert(Scalar().to<double>() == 0 && ReduceOp{}.scalar == 1);
+}
+
+TEST(Scalars, ConvertToTheNearestThatATypeHolds) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(Scalar(-1).to<std::uint64_t>(), 0U);
+  EXPECT_EQ(Scalar(300).to<std::int8_t>(), 127);
+  EXPECT_EQ(Scalar(-300).to<std::int8_t>(), -128);
+  EXPECT_EQ(Scalar(~std::uint64_t{0}).to<std::int64_t>(), INT64_MAX);
+  EXPECT_EQ(Scalar(-2.9).to<std::int32_t>(), -2);
+  EXPECT_EQ(Scalar(infinity).to<std::int64_t>(), INT64_MAX);
+  EXPECT_EQ(Scalar(0x1p64).to<std::uint64_t>(), UINT64_MAX);
+  EXPECT_EQ(Scalar(-infinity).to<std::int64_t>(), INT64_MIN);
+  EXPECT_EQ(Scalar(std::nan("")).to<std::int16_t>(), 0);
+  EXPECT_EQ(Scalar((1 << 24) + 1).to<float>(), 0x1p24F);
+  EXPECT_EQ(Scalar(1e300).to<float>(), std::numeric_limits<float>::infinity());
+}
+
+TEST(Scalars, AreEqualAsNumbers) {
+  EXPECT_EQ(Scalar(2), Scalar(2.0F));
+  EXPECT_EQ(Scalar(-2), Scalar(-2.0));
+  EXPECT_EQ(Scalar(std::uint8_t{7}), Scalar(std::int64_t{7}));
+  EXPECT_EQ(Scalar(INT64_MIN), Scalar(-0x1p63));
+  EXPECT_NE(Scalar(~std::uint64_t{0}), Scalar(0x1p64));
+  EXPECT_NE(Scalar(~std::uint64_t{0}), Scalar(-1));
+  EXPECT_NE(Scalar(std::int64_t{1} << 53 | 1), Scalar(0x1p53));
+  EXPECT_NE(Scalar(0.5), Scalar(0));
+  EXPECT_NE(Scalar(std::nan("")), Scalar(0));
+  EXPECT_EQ(ReduceOp::pre_mul_sum(2), ReduceOp::pre_mul_sum(2.0));
+  EXPECT_NE(ReduceOp::pre_mul_sum(1), ReduceOp::pre_mul_sum_at("x"));
 }
 
 TEST(Backends, NamesComeBack) {

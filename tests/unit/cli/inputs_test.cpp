@@ -58,7 +58,8 @@ double reduce_from(const Case& c, int first, const ExactInputs& inputs,
   double result = 0;
   for (int k = 0; k < c.ranks; ++k) {
     const int rank = (first + k) % c.ranks;
-    const double mine = values[static_cast<std::size_t>(rank)] * inputs.op(rank).scalar;
+    const double mine =
+        values[static_cast<std::size_t>(rank)] * inputs.op(rank).scalar.to<double>();
     result = k == 0 ? mine : rounded(c.dtype, combine(c.op, result, mine));
   }
   return c.op == OpKind::kAvg ? result / c.ranks : result;

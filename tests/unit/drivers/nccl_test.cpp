@@ -257,6 +257,15 @@ TEST_F(NcclOverStub, GivesThePreMultiplierInTheElementsOwnType) {
   std::int32_t integer = 0;
   std::memcpy(&integer, state_->scalar.data(), sizeof integer);
   EXPECT_EQ(integer, -7);
+
+  ASSERT_TRUE(reduce(DataType::kUint64, ReduceOp::pre_mul_sum(~std::uint64_t{0})).is_ok());
+  EXPECT_EQ(std::bit_cast<std::uint64_t>(state_->scalar), ~std::uint64_t{0});
+
+  const std::int64_t in_memory = 77;
+  ASSERT_TRUE(reduce(DataType::kInt64, ReduceOp::pre_mul_sum_at(&in_memory)).is_ok());
+  EXPECT_EQ(state_->scalar_at, &in_memory);
+  EXPECT_EQ(state_->residence, 0);  // ncclScalarDevice
+  EXPECT_EQ(state_->operations_open, 0);
 }
 
 TEST_F(NcclOverStub, Fp8NeedsVersion224) {

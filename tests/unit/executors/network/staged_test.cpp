@@ -82,7 +82,8 @@ NetworkProgram to_next(const NetworkShape& shape) {
 
 constexpr std::size_t kStaging = 4096;
 
-// A sum of all ranks in place, then a message from rank 0 to rank 1: whether both are right.
+// A sum of all ranks in place, with multipliers in memory, then a message from rank 0 to rank 1:
+// whether both are right.
 template <CopyRule of_kernel>
 bool runs_right(CopyRule of_host) {
   constexpr int kRanks = 2;
@@ -109,6 +110,9 @@ bool runs_right(CopyRule of_host) {
     text.assign(kCount, 0);
     if (rank == 0) text = sum;
     StagedTransfer of_all{operation_of(ring, rank, kRanks, sum), 1, 1};
+    of_all.what.op = OpKind::kPreMulSum;
+    const std::int32_t multiplier = rank + 2;
+    of_all.scalar = reinterpret_cast<const std::byte*>(&multiplier);
     StagedTransfer of_pair{operation_of(to_next, rank, kRanks, text),
                            static_cast<std::size_t>(rank == 0),
                            static_cast<std::size_t>(rank == 1)};
@@ -124,7 +128,7 @@ bool runs_right(CopyRule of_host) {
   bool right = true;
   for (int rank = 0; rank < kRanks; ++rank) {
     for (std::size_t k = 0; k < kCount; ++k) {
-      right = right && sums[static_cast<std::size_t>(rank)][k] == static_cast<int>(k) * 3 &&
+      right = right && sums[static_cast<std::size_t>(rank)][k] == static_cast<int>(k) * 8 &&
               messages[static_cast<std::size_t>(rank)][k] == static_cast<int>(k);
     }
   }
