@@ -165,10 +165,22 @@ class Communicator {
   /// start_capture(), which forgets the buffers.
   TUTTI_API Status finish_capture();
 
+  /// Collective, outside captures. Allocates what this communicator's first operation would
+  /// allocate otherwise: flags, staging, packets and channels for captures, 64 MiB on GPUs with
+  /// default settings (docs/reference/memory.md). Until then a communicator needs a few hundred
+  /// KiB. Calls after the first one do nothing.
+  ///
+  /// The first operation waits on the host for the other ranks. So call prepare() before that
+  /// operation is captured (it is kUnsupported inside a capture; start_capture() prepares, too),
+  /// or if one thread issues the operations of several ranks without a group of calls.
+  /// TUTTI_PREPARE=1 prepares every communicator at its creation. Errors: see allocate(). Of ranks
+  /// that share no memory: ok, and nothing is done.
+  TUTTI_API Status prepare();
+
   /// Collective. Creates what is otherwise created on first use and cannot be created inside a
-  /// capture: NCCL's communicator, and NCCL windows over the allocated memory if TUTTI_TUNE or a
-  /// tuning table names an algorithm that needs them. Waits for all ranks, at most for the timeout.
-  /// kUnavailable if NCCL is not installed.
+  /// capture: what prepare() creates, NCCL's communicator, and NCCL windows over the allocated
+  /// memory if TUTTI_TUNE or a tuning table names an algorithm that needs them. Waits for all
+  /// ranks, at most for the timeout. kUnavailable if NCCL is not installed.
   TUTTI_API Status prepare_nccl();
 
   /// Changes the timeout of this rank's waits, including waits in progress and graphs that were
@@ -187,7 +199,8 @@ class Communicator {
   TUTTI_API Status status() const;
 
   /// What this rank has created since the communicator was created, including for that creation.
-  /// A loop that reuses its buffers does not change the counters.
+  /// The first operation, or prepare(), adds one allocation and its exchanges; after that a loop
+  /// that reuses its buffers does not change the counters.
   struct Counters {
     std::uint64_t allocations = 0;    ///< of symmetric memory
     std::uint64_t registrations = 0;  ///< of the user's memory, by finish_capture() too

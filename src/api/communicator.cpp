@@ -211,6 +211,9 @@ Status Communicator::start_capture() {
 Status Communicator::finish_capture() {
   return guarded(*impl_, [&] { return impl_->finish_capture(); });
 }
+Status Communicator::prepare() {
+  return guarded(*impl_, [&] { return impl_->prepare_executor(kPeerExecutor); });
+}
 Status Communicator::prepare_nccl() {
   return guarded(*impl_, [&] { return impl_->prepare_executor(kNcclExecutor); });
 }

@@ -5,15 +5,17 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <limits>
 #include <system_error>
 
 namespace tutti {
 namespace {
 
+constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+
 std::string limit_of_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "no more";
-  return fmt::format("{}", limit.rlim_cur);
+  const std::uint64_t limit = descriptor_limit();
+  return limit == kUnlimited ? "no more" : fmt::format("{}", limit);
 }
 
 std::string advice_on_error(int error) {
@@ -35,6 +37,12 @@ std::string advice_on_error(int error) {
 }
 
 }  // namespace
+
+std::uint64_t descriptor_limit() {
+  rlimit limit{};
+  const bool unknown = ::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
+  return unknown ? kUnlimited : limit.rlim_cur;
+}
 
 StatusCode code_of_system_error(int error) {
   switch (error) {

@@ -2,6 +2,7 @@
 // what to do about it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,9 @@ std::string system_error_text(int error);
 // "what: text".
 Status system_failure(std::string_view what, int error,
                       std::source_location where = std::source_location::current());
+
+// How many descriptors this process may have.
+std::uint64_t descriptor_limit();
 
 // Whether it was about descriptors, of this process or of the whole system.
 bool is_lack_of_descriptors(int error);

@@ -62,6 +62,8 @@ class Executor {
   // Whether preparing the call may ask the other ranks something: each rank then needs a thread of
   // its own.
   virtual bool may_exchange(const Call&) const { return false; }
+  // Likewise, if the call is planned with one of this executor's algorithms.
+  virtual bool must_exchange(const Call&) const { return false; }
 
   // kPlanAgain: it has turned out, on every rank, that the chosen algorithm cannot run.
   enum class Ready : std::uint8_t { kYes, kPlanAgain };
@@ -118,10 +120,12 @@ class Executor {
   virtual Status add_segment(const SymmetricSegment&) { return Status::ok(); }
   // This rank's part of what was allocated is about to be unmapped.
   virtual void remove_segment(const std::byte*) {}
-  // So much symmetric memory it keeps for itself, and is given once ranks reach each other's.
+  // So much symmetric memory, a little, it has from the beginning on, and is given once ranks reach
+  // each other's. Null: they do not, and it has none at all.
   virtual std::size_t memory_bytes() const { return 0; }
   virtual void take_memory(std::shared_ptr<SymmetricSegment>) {}
-  virtual GroupServices::OwnMemory scratch() { return {}; }
+  // Collective where there is none yet.
+  virtual Result<GroupServices::OwnMemory> scratch() { return GroupServices::OwnMemory{}; }
 
   // What a wait that ends leaves for messages about it, and whom waits look at; null: none.
   struct Words {

@@ -71,14 +71,20 @@ class GroupServices {
   // Null where ranks do not reach each other's memory, and why they do not.
   virtual SymmetricHeap* heap() = 0;
   virtual const std::string& why_no_heap() const = 0;
+  // Collective: zeroed symmetric memory that an executor keeps until the group ends, with an
+  // address of the switch where the group has those. kResourceExhausted on every rank where one
+  // could not allocate.
+  virtual Result<std::shared_ptr<SymmetricSegment>> allocate_own(std::size_t bytes,
+                                                                 Deadline deadline) = 0;
   // The memory that the group keeps for itself on every rank; null where it has none. Eager
-  // operations may use `staging` of it, `staging_bytes` long, in stream order.
+  // operations may use `staging` of it, `staging_bytes` long, in stream order. Collective where it
+  // has not been made yet.
   struct OwnMemory {
     const SymmetricSegment* segment = nullptr;
     std::byte* staging = nullptr;
     std::size_t staging_bytes = 0;
   };
-  virtual OwnMemory own_memory() = 0;
+  virtual Result<OwnMemory> own_memory() = 0;
   // Collective: registers memory of a user's, so that it is not found by its address.
   virtual Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
       const std::vector<std::pair<void*, std::size_t>>& ranges) = 0;

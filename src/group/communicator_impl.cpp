@@ -80,11 +80,20 @@ Status CommunicatorImpl::exchanged(const Status& answer) {
   return fail(answer);
 }
 
-GroupServices::OwnMemory CommunicatorImpl::own_memory() {
+Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate_own(std::size_t bytes,
+                                                                         Deadline deadline) {
+  TUTTI_ASSIGN(auto segment, exchanged(allocate_counted(bytes, deadline)));
+  if (topology_.multicast) TUTTI_TRY(bind_to_one_address(*segment));
+  own_.push_back(segment);
+  return segment;
+}
+
+Result<GroupServices::OwnMemory> CommunicatorImpl::own_memory() {
   for (const auto& executor : executors_) {
-    if (const OwnMemory own = executor->scratch(); own.segment != nullptr) return own;
+    TUTTI_ASSIGN(const OwnMemory own, executor->scratch());
+    if (own.segment != nullptr) return own;
   }
-  return {};
+  return OwnMemory{};
 }
 
 bool CommunicatorImpl::waits_blindly() const {
@@ -189,7 +198,7 @@ Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::split(int color, int
   CommunicatorOptions options = options_;
   options.device = device_;
   options.backend = backend();
-  return create(std::move(group), options, drivers_, node_);
+  return create(std::move(group), options, drivers_, node_, table_);
 }
 
 Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t bytes) {
@@ -208,15 +217,16 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate_locked(std:
     return Status(StatusCode::kUnavailable, fmt::format("no symmetric memory: {}", why_no_heap_));
   }
   for (const auto& executor : executors_) TUTTI_TRY(executor->sweep());
-  TUTTI_ASSIGN(auto segment, exchanged(allocate_counted(bytes)));
+  TUTTI_ASSIGN(auto segment, exchanged(allocate_counted(bytes, deadline())));
   if (topology_.multicast) TUTTI_TRY(bind_to_one_address(*segment));
   for (const auto& executor : executors_) TUTTI_TRY(executor->add_segment(*segment));
   return segment;
 }
 
-Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate_counted(std::size_t bytes) {
+Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate_counted(std::size_t bytes,
+                                                                             Deadline deadline) {
   ++allocations_;
-  return heap_->allocate(bytes, deadline());
+  return heap_->allocate(bytes, deadline);
 }
 
 // Where it cannot be had, the segment goes without: rows that need it stage.

@@ -53,10 +53,11 @@ Timeout timeout_of(const CommunicatorOptions& options);
 
 class CommunicatorImpl : private GroupServices {
  public:
-  // `node`: of a part of a group, the key of this rank's node there (topology/nodes.hpp).
+  // Of a part of a group: the key of this rank's node there (topology/nodes.hpp), and its table.
   static Result<std::unique_ptr<CommunicatorImpl>> create(
       std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
-      const Drivers& drivers, std::optional<std::uint64_t> node = std::nullopt);
+      const Drivers& drivers, std::optional<std::uint64_t> node = std::nullopt,
+      std::shared_ptr<const TuningTable> table = nullptr);
   ~CommunicatorImpl() override;
 
   int rank() const { return bootstrap_->rank(); }
@@ -162,6 +163,7 @@ class CommunicatorImpl : private GroupServices {
   void open_recorder();
   Status open_memory();
   Status give_memory_to_executors();
+  Status prepare_early();
   Status verify_peers();
   Status open_heap(RankPairs& lost);
   Status bind_to_one_address(SymmetricSegment& segment);
@@ -178,7 +180,9 @@ class CommunicatorImpl : private GroupServices {
   Status exchanged(const Status& answer) override;
   using GroupServices::exchanged;
   void forget_plans() override { plans_.clear(); }
-  OwnMemory own_memory() override;
+  Result<std::shared_ptr<SymmetricSegment>> allocate_own(std::size_t bytes,
+                                                         Deadline deadline) override;
+  Result<OwnMemory> own_memory() override;
   Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
       const std::vector<std::pair<void*, std::size_t>>& ranges) override;
   Result<OperationPlan> plan_message(const MessageCall& message, const Call& call,
@@ -215,7 +219,7 @@ class CommunicatorImpl : private GroupServices {
   // Of what all ranks know: rank 0 says it, once.
   void warn(const std::string& text) const;
   Result<std::shared_ptr<SymmetricSegment>> allocate_locked(std::size_t bytes);
-  Result<std::shared_ptr<SymmetricSegment>> allocate_counted(std::size_t bytes);
+  Result<std::shared_ptr<SymmetricSegment>> allocate_counted(std::size_t bytes, Deadline deadline);
 
   std::atomic<std::uint64_t> allocations_ = 0, registrations_ = 0, exchanges_ = 0;
   std::unique_ptr<Bootstrap> bootstrap_;  // counts exchanges_

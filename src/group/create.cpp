@@ -10,7 +10,6 @@
 #include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/try.hpp"
-#include "base/units.hpp"
 #include "bootstrap/agree.hpp"
 #include "bootstrap/counted_bootstrap.hpp"
 #include "bootstrap/identity.hpp"
@@ -246,11 +245,13 @@ CommunicatorImpl::CommunicatorImpl(std::unique_ptr<Bootstrap> bootstrap,
 
 Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::create(
     std::unique_ptr<Bootstrap> bootstrap, const CommunicatorOptions& options,
-    const Drivers& drivers, std::optional<std::uint64_t> node) {
+    const Drivers& drivers, std::optional<std::uint64_t> node,
+    std::shared_ptr<const TuningTable> table) {
   set_log_rank(bootstrap->names().world(bootstrap->rank()));
   std::unique_ptr<CommunicatorImpl> made(
       new CommunicatorImpl(std::move(bootstrap), options, drivers));
   made->node_ = node;
+  made->table_ = std::move(table);
   const Status opened = guarded_by([&] { return made->open(); },
                                    [&](const Status& cause) { return made->of_this_rank(cause); });
   if (!opened.is_ok()) {
@@ -275,10 +276,13 @@ Status CommunicatorImpl::of_this_rank(const Status& status) const {
 }
 
 Status CommunicatorImpl::agree() {
-  const Knobs& knobs = Knobs::process();
-  auto table = TuningTable::load(knobs.text("TUTTI_TUNING_FILE"), knobs.text("TUTTI_TUNING_CACHE"));
-  TUTTI_TRY(of_this_rank(table.status()));
-  table_ = std::make_shared<const TuningTable>(std::move(table).value());
+  if (table_ == nullptr) {
+    const Knobs& knobs = Knobs::process();
+    auto table =
+        TuningTable::load(knobs.text("TUTTI_TUNING_FILE"), knobs.text("TUTTI_TUNING_CACHE"));
+    TUTTI_TRY(of_this_rank(table.status()));
+    table_ = std::make_shared<const TuningTable>(std::move(table).value());
+  }
 
   const PeerIdentity& identity = bootstrap_->identities()[static_cast<std::size_t>(rank())];
   RankInfo mine = describe(options_, drivers_, device_, identity, *table_);
@@ -402,7 +406,8 @@ Status CommunicatorImpl::open_memory() {
 Status CommunicatorImpl::give_memory_to_executors() {
   for (const auto& executor : executors_) {
     if (executor->memory_bytes() == 0) continue;
-    TUTTI_ASSIGN(auto own, allocate_counted(executor->memory_bytes()));
+    ++allocations_;
+    TUTTI_ASSIGN(auto own, heap_->allocate_small(executor->memory_bytes(), deadline()));
     executor->take_memory(own);
     own_.push_back(std::move(own));
   }
@@ -418,12 +423,7 @@ Status CommunicatorImpl::verify_peers() {
   const Status reach = tried ? open_heap(lost) : Status(StatusCode::kUnavailable, why_no_heap_);
   record_reach(topology_, reach.is_ok(), lost);
   topology_.multicast = topology_.multicast && reach.is_ok() && bootstrap_->passes_descriptors();
-  for (const auto& segment : own_) {
-    if (!topology_.multicast) break;
-    TUTTI_TRY(bind_to_one_address(*segment));
-    topology_.multicast = segment->multicast != nullptr;
-  }
-  if (reach.is_ok()) return Status::ok();
+  if (reach.is_ok()) return prepare_early();
   own_.clear();
   for (const auto& executor : executors_) executor->take_memory(nullptr);
   heap_.reset();
@@ -443,6 +443,15 @@ Status CommunicatorImpl::verify_peers() {
       cuda ? "peers cannot reach each other's memory, and NCCL is not loadable" : "host backend");
 }
 
+// What the first operation would make otherwise. Whether ranks can have the switch's addresses is
+// seen by that memory.
+Status CommunicatorImpl::prepare_early() {
+  if (!topology_.multicast && !Knobs::process().flag("TUTTI_PREPARE")) return Status::ok();
+  TUTTI_ASSIGN(const OwnMemory own, own_memory());
+  topology_.multicast = own.segment != nullptr && own.segment->multicast != nullptr;
+  return Status::ok();
+}
+
 Status CommunicatorImpl::open_heap(RankPairs& lost) {
   const bool cuda = backend() == Backend::kCuda;
   TUTTI_ASSIGN(heap_, cuda ? make_cuda_heap(*bootstrap_, *drivers_.cuda, device_)
@@ -452,8 +461,8 @@ Status CommunicatorImpl::open_heap(RankPairs& lost) {
   });
   TUTTI_TRY(give_memory_to_executors());
   if (!cuda || size() == 1 || !Knobs::process().flag("TUTTI_P2P_VERIFY")) return Status::ok();
-  TUTTI_ASSIGN(const auto scratch, allocate_counted(64 * KiB));
-  return verify_peer_access(*bootstrap_, *drivers_.cuda, *scratch, deadline(), &lost);
+  // By words that nobody uses yet.
+  return verify_peer_access(*bootstrap_, *drivers_.cuda, *own_.front(), deadline(), &lost);
 }
 
 }  // namespace tutti

@@ -78,8 +78,16 @@ Result<OperationPlan> CommunicatorImpl::plan_for(const Request& request) {
 bool CommunicatorImpl::must_agree(const Call& call) {
   if (backend() == Backend::kHost) return true;
   const std::lock_guard lock(mutex_);
-  return std::any_of(executors_.begin(), executors_.end(),
-                     [&call](const auto& executor) { return executor->may_exchange(call); });
+  const auto some = [this](const auto& asks) {
+    return std::any_of(executors_.begin(), executors_.end(), asks);
+  };
+  if (some([&](const auto& executor) { return executor->may_exchange(call); })) return true;
+  if (!some([&](const auto& executor) { return executor->must_exchange(call); })) return false;
+  PlannedOperation operation{.call = call};
+  if (!describe_call(operation).is_ok() || !choose_plan(operation).is_ok()) return false;
+  if (operation.plan.alone) return false;
+  const Executor* const planned = executor_named(executor_of(*operation.plan.algorithm));
+  return planned != nullptr && planned->must_exchange(call);
 }
 
 // The segments that hold the call's buffers, if any. In place, the smaller side lies in the larger

@@ -50,6 +50,7 @@ struct AllocationPlan {
   std::size_t bytes = 0;  // rounded
   std::vector<int> devices;
   PoolDecision pool;
+  bool small = false;
 };
 
 class CollectiveHeap final : public SymmetricHeap {
@@ -58,6 +59,7 @@ class CollectiveHeap final : public SymmetricHeap {
       : bootstrap_(bootstrap), places_(std::move(places)), backend_(std::move(backend)) {}
 
   Result<Segment> allocate(std::size_t bytes, Deadline deadline) override;
+  Result<Segment> allocate_small(std::size_t bytes, Deadline deadline) override;
   Result<std::vector<Segment>> register_ranges(std::span<const Range> ranges,
                                                Deadline deadline) override;
   void hide(const SymmetricSegment& segment) override { state_->hide(segment); }
@@ -173,6 +175,21 @@ Result<Segment> CollectiveHeap::allocate(std::size_t bytes, Deadline deadline) {
   return Segment(segment);
 }
 
+Result<Segment> CollectiveHeap::allocate_small(std::size_t bytes, Deadline deadline) {
+  HeapCall call = begin(HeapCall::Kind::kAllocate);
+  call.sizes = {bytes};
+  TUTTI_ASSIGN(AllocationPlan plan, this->plan(call, deadline));
+  plan.pool = {};
+  plan.small = true;
+  auto parts = make(call, plan, deadline);
+  TUTTI_TRY(parts.status());
+  const auto segment = new_segment(next_id_++, parts->at[places_.rank], bytes);
+  segment->at = parts->at;
+  segment->parts = *std::move(parts);
+  state_->add({&segment, 1});
+  return Segment(segment);
+}
+
 Result<AllocationPlan> CollectiveHeap::plan(const HeapCall& call, Deadline deadline) {
   HeapMessage mine{call, {}, backend_->device(), 1, state_->free_blocks(), {}};
   const auto granularity = backend_->granularity();
@@ -232,7 +249,8 @@ Result<Parts> CollectiveHeap::make(const HeapCall& call, const AllocationPlan& p
 Result<Connection> CollectiveHeap::create(const HeapCall& call, const AllocationPlan& plan,
                                           Deadline deadline) {
   Batch batch;
-  auto part = backend_->create(plan.bytes, plan.devices, deadline);
+  auto part = plan.small ? backend_->create_small(call.sizes[0], plan.devices, deadline)
+                         : backend_->create(plan.bytes, plan.devices, deadline);
   if (part.is_ok()) {
     batch.parts.push_back(*std::move(part));
     export_parts(batch);

@@ -19,6 +19,7 @@
 #include "memory/fabric.hpp"
 #include "memory/heap_backend.hpp"
 #include "memory/local_allocation.hpp"
+#include "memory/shared_blocks.hpp"
 
 namespace tutti {
 namespace {
@@ -67,6 +68,8 @@ class CudaBackend final : public HeapBackend {
   Result<std::size_t> granularity() override { return cuda_.allocation_granularity(device_); }
   Result<LocalPart> create(std::size_t bytes, const std::vector<int>& devices,
                            Deadline deadline) override;
+  Result<LocalPart> create_small(std::size_t bytes, const std::vector<int>& devices,
+                                 Deadline deadline) override;
   Status zero(std::byte* address, std::size_t bytes, Deadline deadline) override;
   Result<LocalPart> offer(std::byte* address, std::size_t bytes) override;
   Result<Fd> export_part(LocalPart& part) override;
@@ -135,6 +138,30 @@ Result<LocalPart> CudaBackend::create(std::size_t bytes, const std::vector<int>&
   part.offer.allocation_bytes = bytes;
   MappingRegistry::process().publish(key_of(places_.rank, Space::kOwned, part.offer.identity),
                                      part.mapping);
+  return part;
+}
+
+// Fabric handles are for few, large allocations.
+Result<LocalPart> CudaBackend::create_small(std::size_t bytes, const std::vector<int>& devices,
+                                            Deadline deadline) {
+  TUTTI_ASSIGN(const std::size_t block_bytes, granularity());
+  if (!places_.descriptors || bytes > block_bytes / 2) {
+    return HeapBackend::create_small(bytes, devices, deadline);
+  }
+  TUTTI_ASSIGN(const SharedBlocks::Piece piece,
+               SharedBlocks::process().take(
+                   {&cuda_, device_, devices}, bytes, block_bytes, [&]() -> Result<Handle> {
+                     TUTTI_ASSIGN(const LocalPart block, create(block_bytes, devices, deadline));
+                     return block.mapping;
+                   }));
+  LocalPart part;
+  part.mapping = piece.block;
+  part.offer.how = Offer::How::kOwned;
+  part.offer.device = device_;
+  part.offer.identity = piece.block->number();
+  part.offer.address = reinterpret_cast<std::uint64_t>(piece.block->address() + piece.offset);
+  part.offer.offset = piece.offset;
+  part.offer.allocation_bytes = block_bytes;
   return part;
 }
 

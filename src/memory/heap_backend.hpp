@@ -9,6 +9,7 @@
 
 #include "base/deadline.hpp"
 #include "base/fd.hpp"
+#include "base/units.hpp"
 #include "memory/heap_messages.hpp"
 #include "memory/mapping.hpp"
 #include "memory/symmetric_heap.hpp"
@@ -57,6 +58,13 @@ class HeapBackend {
   // New zeroed memory of `bytes`, a multiple of the granularity, that all `devices` can reach.
   virtual Result<LocalPart> create(std::size_t bytes, const std::vector<int>& devices,
                                    Deadline deadline) = 0;
+  // Likewise, but of a few bytes: of no allocation of its own, where those are large. Zeroed.
+  virtual Result<LocalPart> create_small(std::size_t bytes, const std::vector<int>& devices,
+                                         Deadline deadline) {
+    const auto unit = granularity();
+    if (!unit.is_ok()) return unit.status();
+    return create(round_up(bytes, *unit), devices, deadline);
+  }
   virtual Status zero(std::byte* address, std::size_t bytes, Deadline deadline) = 0;
 
   // How memory that the user has can be reached. A failure says that the range cannot be right.

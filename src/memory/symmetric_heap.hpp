@@ -62,6 +62,12 @@ class SymmetricHeap {
   virtual Result<std::shared_ptr<SymmetricSegment>> allocate(std::size_t bytes,
                                                              Deadline deadline) = 0;
 
+  // Collective. As allocate(), of a few KiB that are never given back while the group lives: no
+  // pool has them, and on GPUs, where an allocation of the driver takes 2 MiB or more, groups of
+  // one process share one.
+  virtual Result<std::shared_ptr<SymmetricSegment>> allocate_small(std::size_t bytes,
+                                                                   Deadline deadline) = 0;
+
   // Collective. One exchange for all of them, in order; element k of the answer belongs to element
   // k of `ranges`. kMismatch where ranks give different numbers or sizes. If one rank's memory
   // cannot be mapped by a peer the segment is staged on every rank, with the reason; but where a

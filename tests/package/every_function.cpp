@@ -79,6 +79,7 @@ void communicator(Communicator& group) {
   expect(part->size() == 1, "a group that was split off");
   expect(group.start_capture(), "start_capture on the host", StatusCode::kUnsupported);
   expect(group.finish_capture(), "finish_capture on the host", StatusCode::kInvalidArgument);
+  expect(group.prepare(), "prepare");
   expect(group.prepare_nccl(), "prepare_nccl on the host", StatusCode::kUnavailable);
   expect(group.set_timeout(std::chrono::seconds(20)), "set_timeout");
   expect(group.status(), "status");

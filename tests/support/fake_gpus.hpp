@@ -1,4 +1,5 @@
 // Ranks on threads that have GPUs, none of which exist: bodies do nothing, streams are in order.
+// Unless `prepared` says no, one thread may then issue operations of all ranks one by one.
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,7 @@ namespace tutti::test {
 class FakeGpus {
  public:
   explicit FakeGpus(int ranks, std::chrono::milliseconds timeout = {},
-                    std::shared_ptr<FakeCudaWorld> world = nullptr)
+                    std::shared_ptr<FakeCudaWorld> world = nullptr, bool prepared = true)
       : cuda(world != nullptr ? world : std::make_shared<FakeCudaWorld>(ranks)) {
     cuda.on_launch = [](const CudaLaunch&) { return Status::ok(); };
     auto bootstraps = make_in_process_group(ranks);
@@ -26,6 +27,7 @@ class FakeGpus {
       made[k] = take(CommunicatorImpl::create(
           std::move(bootstraps[k]), {.backend = Backend::kCuda, .device = r, .timeout = timeout},
           {.cuda = &cuda}));
+      if (prepared) require_ok(made[k]->prepare_executor(kPeerExecutor));
     });
     for (auto& impl : made) groups.emplace_back(std::move(impl));
   }

@@ -10,6 +10,7 @@
 
 #include "group/communicator_impl.hpp"
 #include "support/check.hpp"
+#include "support/ranks.hpp"
 
 namespace tutti::test {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 void run_rank(const GroupSpec& spec, Communicator group,
               const std::function<void(Rank&)>& function) {
   const auto device = make_device(spec.backend, group.device());
+  if (spec.prepared) require_ok(group.prepare());
   Rank rank{group, *device, spec};
   function(rank);
 }
@@ -77,6 +79,11 @@ std::function<void(Rank&)> named(const NamedRun& run) {
 }  // namespace
 
 bool Rank::shares_gpu() const { return group.impl().topology().ranks_per_gpu > 1; }
+void prepare_all(std::span<Communicator> groups) {
+  on_all_ranks(static_cast<int>(groups.size()),
+               [&](int rank) { require_ok(groups[static_cast<std::size_t>(rank)].prepare()); });
+}
+
 void Rank::meet() const { (void)take(group.allocate(256)); }
 void Rank::meet_before_freeing() const {
   if (shares_gpu() && spec.kind == RankKind::kThreads) meet();

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct GroupSpec {
   int ranks = 2;
   std::chrono::milliseconds timeout = kPatience;  // of the communicator
   std::chrono::seconds limit = 2 * kPatience;     // for everything
+  bool prepared = true;                           // Communicator::prepare()
 };
 
 struct Rank {
@@ -51,6 +53,9 @@ struct NamedRun {
   std::function<void(Rank&)> function;
 };
 std::string run_series(const std::vector<NamedRun>& series);
+
+// Communicator::prepare() of all ranks of a group, which are in this process.
+void prepare_all(std::span<Communicator> groups);
 
 CommunicatorOptions options_for(const GroupSpec& spec);
 

@@ -133,8 +133,8 @@ Status NcclExecutor::open_windows(NcclWindows& windows) {
   // For what warms them up: NCCL makes its copy engines ready at the first operation on windows.
   const bool copies = &windows == &copies_;
   if (copies) {
-    const SymmetricSegment& own = *group_.own_memory().segment;
-    TUTTI_TRY(group_.exchanged(windows.hold(own, window_group())));
+    TUTTI_ASSIGN(const GroupServices::OwnMemory own, group_.own_memory());
+    TUTTI_TRY(group_.exchanged(windows.hold(*own.segment, window_group())));
   }
   TUTTI_TRY(group_.exchanged(windows.open(window_group())));
   group_.forget_plans();  // they may be of another mind now
@@ -153,6 +153,7 @@ Status NcclExecutor::open() {
     return {StatusCode::kUnavailable,
             "NCCL is not loadable on every rank (see TUTTI_NCCL_LIBRARY)"};
   }
+  TUTTI_TRY(group_.own_memory().status());  // which warms it up
   NcclId id{};
   Status own;
   if (rank() == 0) {
@@ -182,21 +183,23 @@ Status NcclExecutor::open() {
 // NCCL connects its ranks when an algorithm is used for the first time, which a capture forbids:
 // each range of sizes once, now, in the staging of eager operations.
 Status NcclExecutor::warm_up(NcclSession& session) {
-  if (group_.own_memory().segment == nullptr || size() == 1) return Status::ok();
+  if (size() == 1) return Status::ok();
+  TUTTI_ASSIGN(const GroupServices::OwnMemory own, group_.own_memory());
+  if (own.segment == nullptr) return Status::ok();
   TUTTI_ASSIGN(const Stream stream, group_.cuda()->create_stream(group_.device()));
-  Status status = warm_up_on(stream, session);
+  Status status = warm_up_on(stream, session, own);
   if (status.is_ok()) status = wait_for_warm_up(stream);
   const Status destroyed = group_.cuda()->destroy_stream(stream);
   if (status.is_ok()) return destroyed;
   return group_.fail(status);
 }
 
-Status NcclExecutor::warm_up_on(Stream stream, NcclSession& session) {
+Status NcclExecutor::warm_up_on(Stream stream, NcclSession& session,
+                                const GroupServices::OwnMemory& own) {
   const NcclSession::Call call = session.enter();
   if (!call) return group_.failure();
   TUTTI_TRY(group_.streams().enter(stream));
   TUTTI_ASSIGN(const auto ticket, watch_->begin(Operation{}, std::chrono::milliseconds(0), stream));
-  const GroupServices::OwnMemory own = group_.own_memory();
   for (std::size_t bytes = 1 * KiB; bytes <= own.staging_bytes; bytes *= 4) {
     TUTTI_TRY(warm_up_nccl_with(session, own.staging, bytes, {rank(), size()}, stream));
   }

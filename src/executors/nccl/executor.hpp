@@ -54,7 +54,7 @@ class NcclExecutor : public Executor {
   };
   struct Given;  // an operation that NCCL has
 
-  bool has_symmetric_memory() const { return group_.own_memory().segment != nullptr; }
+  bool has_symmetric_memory() const { return group_.heap() != nullptr; }
   // Windows that algorithms need which may be chosen unasked. They cost an exchange for each
   // allocation, a second communicator of NCCL's and address space, so nobody has them whom no
   // algorithm runs on. The same on every rank.
@@ -70,7 +70,7 @@ class NcclExecutor : public Executor {
   NcclWindows::Group window_group();
   NcclSession& session_of(const Algorithm& algorithm);
   Status warm_up(NcclSession& session);
-  Status warm_up_on(Stream stream, NcclSession& session);
+  Status warm_up_on(Stream stream, NcclSession& session, const GroupServices::OwnMemory& own);
   Status wait_for_warm_up(Stream stream);
   Status retain_graph(const StreamState& state);
   Status give(NcclSession& session, PlannedOperation& operation, Given& given);

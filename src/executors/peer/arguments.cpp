@@ -51,6 +51,11 @@ void PeerExecutor::fill_args(const PlannedOperation& operation, Launch& launch) 
 void PeerExecutor::point_at_own_memory(const PlannedOperation& operation, Launch& launch) const {
   KernelArgs& args = launch.args;
   const PrivateMemory& memory = engine_->memory();
+  args.epochs = memory.epochs + static_cast<std::size_t>(launch.channel) * kMaxBlocks;
+  args.control = memory.control;
+  args.failure = memory.failure;
+  args.notices = memory.notices;
+  if (own_ == nullptr) return;  // a message, that passes through none of it
   for (int r = 0; r < size(); ++r) {
     args.channels.at[r] = own_->at[r] + layout_.channel_offset(launch.channel);
     args.staging.at[r] = own_->at[r] + layout_.staging_offset(launch.channel);
@@ -71,10 +76,6 @@ void PeerExecutor::point_at_own_memory(const PlannedOperation& operation, Launch
     args.staging_bytes =
         std::clamp(round_up(plan.chunk_bytes, 256), kLeastStagingBytes, args.staging_bytes);
   }
-  args.epochs = memory.epochs + static_cast<std::size_t>(launch.channel) * kMaxBlocks;
-  args.control = memory.control;
-  args.failure = memory.failure;
-  args.notices = memory.notices;
 }
 
 void PeerExecutor::point_at_packets(const PlannedOperation& operation, Launch& launch) const {

@@ -38,12 +38,11 @@ class CudaEngine : public Engine {
     TUTTI_TRY(scope.status());
     TUTTI_ASSIGN(const CudaDeviceProperties gpu, cuda_.properties(device_));
     has_clusters_ = gpu.compute_major >= 9;
-    const std::size_t epochs = sizeof(std::uint64_t) * kMaxBlocks * sizes.channels;
-    const std::size_t late = sizeof(DeferredBuffers) * sizes.late_buffers;
+    sizes_ = sizes;
     const std::size_t counts = sizeof(MessageCounts) * kMessageCounts;
     const std::size_t windows = sizeof(RegistrationEntry) * kRegistrationEntries;
     const std::size_t signals = sizeof(device::impl::SignalCounters);
-    const std::size_t bytes = kHeaderBytes + epochs + late + counts + windows + signals;
+    const std::size_t bytes = kHeaderBytes + counts + windows + signals + epochs_of(1);
     TUTTI_ASSIGN(side_, cuda_.create_stream(device_));
     TUTTI_TRY(lanes_.create(device_));
     TUTTI_ASSIGN(own_, RankMemory::create(cuda_, device_,
@@ -56,12 +55,11 @@ class CudaEngine : public Engine {
 
     memory_.control = reinterpret_cast<Control*>(words);
     memory_.launches = reinterpret_cast<std::uint64_t*>(words + sizeof(Control));
-    memory_.epochs = reinterpret_cast<std::uint64_t*>(words + kHeaderBytes);
-    memory_.late = reinterpret_cast<DeferredBuffers*>(words + kHeaderBytes + epochs);
-    memory_.messages = reinterpret_cast<MessageCounts*>(words + kHeaderBytes + epochs + late);
+    memory_.messages = reinterpret_cast<MessageCounts*>(words + kHeaderBytes);
     memory_.windows = reinterpret_cast<RegistrationEntry*>(memory_.messages + kMessageCounts);
     memory_.signals =
         reinterpret_cast<device::impl::SignalCounters*>(memory_.windows + kRegistrationEntries);
+    memory_.epochs = reinterpret_cast<std::uint64_t*>(memory_.signals + 1);  // until work_in()
     memory_.failure = reinterpret_cast<FailureRecord*>(on_host);
     memory_.notices = reinterpret_cast<std::uint32_t*>(on_host + kHostBytes / 2);
     told_ = reinterpret_cast<std::uint16_t*>(on_host + 3 * kHostBytes / 4);
@@ -71,6 +69,14 @@ class CudaEngine : public Engine {
     TUTTI_TRY(copy_in(memory_.control, &control, sizeof control));
     TUTTI_TRY(one_sided_.load());
     return load_all_kernels(cuda_, gpu.compute_major * 10 + gpu.compute_minor, sizes.ranks);
+  }
+
+  std::size_t working_bytes() const override {
+    return epochs_of(sizes_.channels) + sizeof(DeferredBuffers) * sizes_.late_buffers;
+  }
+  void work_in(std::byte* zeroed) override {
+    memory_.epochs = reinterpret_cast<std::uint64_t*>(zeroed);
+    memory_.late = reinterpret_cast<DeferredBuffers*>(zeroed + epochs_of(sizes_.channels));
   }
 
   Status run(const Operation& operation, const KernelArgs& work, const Start& start) override {
@@ -160,6 +166,10 @@ class CudaEngine : public Engine {
   static constexpr std::size_t kHeaderBytes = 256;  // control and launches
   static_assert(sizeof(Control) + sizeof(std::uint64_t) * Layout::kMaxPacketAreas <= kHeaderBytes);
 
+  static std::size_t epochs_of(int channels) {
+    return sizeof(std::uint64_t) * kMaxBlocks * static_cast<std::size_t>(channels);
+  }
+
   Status follow(const Operation& operation, KernelArgs work, Stream stream) {
     const Follower& then = operation.row->then;
     const Follower::Grid grid = then.grid(work, size_of(operation.dtype));
@@ -198,6 +208,7 @@ class CudaEngine : public Engine {
   CudaDriver& cuda_;
   int device_;
   Streams& streams_;
+  EngineSizes sizes_;
   bool has_clusters_ = false;
   std::mutex words_mutex_;  // of set_timeout()
   std::atomic<bool> poisoned_ = false;

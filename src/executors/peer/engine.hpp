@@ -22,7 +22,7 @@ struct ProtocolMutation;
 // Memory of one rank that no peer touches. Zeroed. On CUDA, the record and the notices are host
 // memory that kernels reach, the others device memory.
 struct PrivateMemory {
-  std::uint64_t* epochs = nullptr;       // [channels][kMaxBlocks]
+  std::uint64_t* epochs = nullptr;       // [channels][kMaxBlocks]; see Engine::work_in()
   std::uint64_t* launches = nullptr;     // [Layout::kMaxPacketAreas]
   MessageCounts* messages = nullptr;     // [kMessageCounts]
   RegistrationEntry* windows = nullptr;  // [kRegistrationEntries]
@@ -45,6 +45,11 @@ class Engine {
   virtual ~Engine() = default;
 
   const PrivateMemory& memory() const { return memory_; }
+
+  // So much zeroed memory it needs for operations that are no messages, and where that is. Messages
+  // read an epoch, and use it for nothing.
+  virtual std::size_t working_bytes() const { return 0; }
+  virtual void work_in(std::byte*) {}
 
   // Starts the body of the operation's algorithm. CUDA: returns once enqueued. Host: returns when
   // done; a failed body is not an error here, the failure record says what happened.

@@ -38,10 +38,11 @@ Result<std::unique_ptr<PeerExecutor>> PeerExecutor::create(GroupServices& group,
                                                            const ExecutorParts& parts) {
   const bool cuda = group.cuda() != nullptr;
   const int late_buffers = cuda ? kLateBuffers : 0;
+  const int ranks = group.bootstrap().size();
   std::unique_ptr<PeerExecutor> made(
-      new PeerExecutor(group, layout_from(Knobs::process(), cuda), late_buffers));
+      new PeerExecutor(group, layout_from(Knobs::process(), cuda, ranks), late_buffers));
   made->rank_ = group.bootstrap().rank();
-  made->ranks_ = group.bootstrap().size();
+  made->ranks_ = ranks;
   const EngineSizes sizes{
       .ranks = made->ranks_,
       .channels = made->layout_.channels(),
@@ -56,9 +57,47 @@ Result<std::unique_ptr<PeerExecutor>> PeerExecutor::create(GroupServices& group,
   return made;
 }
 
-GroupServices::OwnMemory PeerExecutor::scratch() {
-  if (own_ == nullptr) return {};
-  return {own_.get(), own_->local + layout_.staging_offset(0), layout_.staging_bytes};
+void PeerExecutor::take_memory(std::shared_ptr<SymmetricSegment> early) {
+  early_ = std::move(early);
+  if (early_ == nullptr) own_ = nullptr;
+}
+
+Result<GroupServices::OwnMemory> PeerExecutor::scratch() {
+  if (early_ == nullptr) return GroupServices::OwnMemory{};
+  TUTTI_TRY(make_memory(group_.deadline()));
+  return GroupServices::OwnMemory{own_.get(), own_->local + layout_.staging_offset(0),
+                                  layout_.staging_bytes};
+}
+
+Status PeerExecutor::prepare_all(unsigned) {
+  return early_ == nullptr ? Status::ok() : make_memory(group_.deadline());
+}
+
+// What a rank sends to itself concerns no other one, and passes through nothing.
+bool PeerExecutor::needs_memory(const Call& call) const {
+  if (call.messages.empty()) return true;
+  const auto is_own = [this](const MessageCall& message) { return message.peer == rank(); };
+  return !layout_.early_messages && !std::ranges::all_of(call.messages, is_own);
+}
+
+// Where one rank has no room for its part, no rank keeps any, and the next call tries again.
+Status PeerExecutor::make_memory(Deadline deadline) {
+  if (own_ != nullptr) return Status::ok();
+  const std::size_t bytes = layout_.late_bytes();
+  TUTTI_ASSIGN(own_, group_.allocate_own(bytes + engine_->working_bytes(), deadline));
+  engine_->work_in(own_->local + bytes);
+  return Status::ok();
+}
+
+Status PeerExecutor::make_memory_for(const PlannedOperation& operation) {
+  if (!needs_memory(operation.call)) return Status::ok();
+  if (operation.captured()) {
+    return {StatusCode::kUnsupported,
+            "the first operation of a communicator makes its memory, which a capture forbids: call "
+            "prepare(), start_capture() or one operation before the capture"};
+  }
+  return make_memory(Deadline(group_.timeout_of(operation.operation).value))
+      .with_context(to_string(operation.operation));
 }
 
 void PeerExecutor::add_facts(Request& request, const Buffers* buffers) const {
@@ -142,6 +181,7 @@ Result<CaptureLease*> PeerExecutor::lease_for(const StreamState& stream) {
 }
 
 Result<Executor::Ready> PeerExecutor::prepare(PlannedOperation& operation) {
+  if (own_ == nullptr) TUTTI_TRY(make_memory_for(operation));
   if (operation.plan.stream_barrier && barrier_ == nullptr) {
     TUTTI_TRY(open_barrier());
     if (no_barrier_) return Ready::kPlanAgain;
@@ -328,6 +368,7 @@ Status PeerExecutor::start_capture() {
   }
   unfinished_ = false;
   late_requests_.clear();
+  TUTTI_TRY(prepare_all(kNeedsNothing));
   TUTTI_TRY(sweep());
   registering_ = true;
   return Status::ok();

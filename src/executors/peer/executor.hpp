@@ -1,5 +1,5 @@
 // Runs algorithms whose ranks reach each other's memory: kernels and copy engines on GPUs, bodies
-// on the host. It keeps one symmetric segment of the group's (layout.hpp), and words of this rank
+// on the host. It keeps two symmetric segments of the group's (layout.hpp), and words of this rank
 // alone (engine.hpp).
 #pragma once
 
@@ -29,6 +29,10 @@ class PeerExecutor : public Executor {
   std::string_view name() const override { return kPeerExecutor; }
   void add_facts(Request& request, const Buffers* buffers) const override;
   bool may_exchange(const Call& call) const override;
+  bool must_exchange(const Call& call) const override {
+    return own_ == nullptr && needs_memory(call);
+  }
+  Status prepare_all(unsigned needs) override;
   Result<Ready> prepare(PlannedOperation& operation) override;
   Result<Ticket> enqueue(PlannedOperation& operation) override;
   bool leaves_usable(const PlannedOperation& operation, const Status&) const override {
@@ -45,9 +49,9 @@ class PeerExecutor : public Executor {
   Status set_timeout(std::chrono::nanoseconds timeout) override;
 
   Status add_segment(const SymmetricSegment& segment) override;
-  std::size_t memory_bytes() const override { return layout_.bytes(); }
-  void take_memory(std::shared_ptr<SymmetricSegment> own) override { own_ = std::move(own); }
-  GroupServices::OwnMemory scratch() override;
+  std::size_t memory_bytes() const override { return layout_.early_bytes(); }
+  void take_memory(std::shared_ptr<SymmetricSegment> early) override;
+  Result<GroupServices::OwnMemory> scratch() override;
   Words words() override { return {engine_->memory().failure, engine_->memory().notices}; }
 
   Status start_capture() override;
@@ -96,6 +100,9 @@ class PeerExecutor : public Executor {
 
   int rank() const { return rank_; }
   int size() const { return ranks_; }
+  bool needs_memory(const Call& call) const;
+  Status make_memory(Deadline deadline);
+  Status make_memory_for(const PlannedOperation& operation);
   bool may_open_barrier(const Call& call) const;
   Status open_barrier();
   void check_barrier();
@@ -136,8 +143,9 @@ class PeerExecutor : public Executor {
   const Layout layout_;
   int rank_ = 0, ranks_ = 1;
   std::unique_ptr<Engine> engine_;
-  std::shared_ptr<SymmetricSegment> own_;  // channels and staging, see Layout
-  mutable Captures captures_;              // a stream has an area once it was asked for
+  std::shared_ptr<SymmetricSegment> early_;  // since the creation; see Layout
+  std::shared_ptr<SymmetricSegment> own_;    // since the first operation: channels and staging
+  mutable Captures captures_;                // a stream has an area once it was asked for
   BindingPool<Launch> launches_;
 
   const std::int64_t barrier_bytes_ = Knobs::process().integer("TUTTI_STREAM_BARRIER_MAX_BYTES");

@@ -17,7 +17,7 @@ std::size_t Layout::message_slot_bytes(int ranks) const {
   return most / unit * unit;
 }
 
-Layout layout_from(const Knobs& knobs, bool captures) {
+Layout layout_from(const Knobs& knobs, bool captures, int ranks) {
   const auto bytes = [&](const char* name) {
     constexpr std::int64_t kLeast = 4096;
     return round_up(static_cast<std::size_t>(std::max(knobs.integer(name), kLeast)), 256);
@@ -36,7 +36,8 @@ Layout layout_from(const Knobs& knobs, bool captures) {
                           : captures   ? Layout::kMaxPacketAreas
                                        : 1,
           .message_bytes =
-              round_up(static_cast<std::size_t>(knobs.integer("TUTTI_MESSAGE_BYTES")), 256)};
+              round_up(static_cast<std::size_t>(knobs.integer("TUTTI_MESSAGE_BYTES")), 256),
+          .early_messages = ranks > 2};
 }
 
 }  // namespace tutti

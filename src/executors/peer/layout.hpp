@@ -1,7 +1,13 @@
-// Where things lie in the one symmetric segment that a communicator keeps for itself:
+// Where things lie in the two symmetric segments that a communicator keeps for itself. One is there
+// from its creation on, for what one rank may do without all the others; the other one is made by
+// the first operation:
 //
+//   signals
 //   channel 0 | channel 1 | ... | staging of channel 0 | staging of channel 1 | ... | packets |
-//   messages | signals
+//   messages
+//
+// A message between two ranks of three or more does not concern the others, who would not come to
+// make memory for it: in such groups the messages lie behind the signals.
 //
 // Channel 0 serves eager operations; each capture has a channel of its own, so that graphs may
 // interleave with each other and with eager operations. Packets have an area for eager operations,
@@ -32,6 +38,7 @@ struct Layout {
   std::size_t packet_bytes = 0;           // a generation's, in a large area
   int packet_areas = 0;                   // the first one is for eager operations
   std::size_t message_bytes = 0;          // slots for messages of all other ranks; 0: none
+  bool early_messages = false;            // they lie in the segment of the creation
 
   static constexpr int kLargePacketAreas = 2, kMaxPacketAreas = 4;
   static constexpr std::size_t kSmallPacketBytes = 512 * KiB;  // a generation's, at most
@@ -64,16 +71,27 @@ struct Layout {
     }
     return offset;
   }
-  std::size_t message_offset() const { return packet_offset(packet_areas); }
+  // In the early segment or in the late one.
+  std::size_t message_offset() const {
+    return early_messages ? sizeof(device::impl::SignalMemory) : packet_offset(packet_areas);
+  }
   // Of a slot for chunks of messages among so many ranks; 0 where there is no room for a useful
   // one.
   std::size_t message_slot_bytes(int ranks) const;
-  std::size_t signal_offset() const {
-    return message_offset() + (message_bytes == 0 ? 0 : sizeof(MessageMemory) + message_bytes);
+  // Of the segment that is there from the creation on; signals are its beginning.
+  std::size_t early_bytes() const {
+    return sizeof(device::impl::SignalMemory) + (early_messages ? all_message_bytes() : 0);
   }
-  std::size_t bytes() const { return signal_offset() + sizeof(device::impl::SignalMemory); }
+  // Of the segment that the first operation makes.
+  std::size_t late_bytes() const {
+    return packet_offset(packet_areas) + (early_messages ? 0 : all_message_bytes());
+  }
+  std::size_t bytes() const { return early_bytes() + late_bytes(); }
 
  private:
+  std::size_t all_message_bytes() const {
+    return message_bytes == 0 ? 0 : sizeof(MessageMemory) + message_bytes;
+  }
   bool is_capture_channel(int channel) const { return channel > 0 && channel <= capture_channels; }
 };
 
@@ -82,6 +100,6 @@ class Knobs;
 // What TUTTI_STAGING_BYTES, TUTTI_CAPTURE_CHANNELS, TUTTI_CAPTURE_STAGING_BYTES and
 // TUTTI_PACKET_BYTES and TUTTI_MESSAGE_BYTES say, rounded up to 256 bytes; staging is never empty.
 // The host backend captures nothing.
-Layout layout_from(const Knobs& knobs, bool captures);
+Layout layout_from(const Knobs& knobs, bool captures, int ranks = 2);
 
 }  // namespace tutti

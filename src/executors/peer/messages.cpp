@@ -17,8 +17,9 @@ Status PeerExecutor::add_messages(PlannedOperation& operation, Launch& launch) {
   messages.slot_bytes = layout_.message_slot_bytes(size());
   messages.counts = engine_->memory().messages;
   messages.windows = engine_->memory().windows;
-  for (int r = 0; r < size(); ++r) {
-    messages.memory.at[r] = own_->at[r] + layout_.message_offset();
+  const SymmetricSegment* const memory = layout_.early_messages ? early_.get() : own_.get();
+  for (int r = 0; memory != nullptr && r < size(); ++r) {
+    messages.memory.at[r] = memory->at[r] + layout_.message_offset();
   }
   OperationPlan& plan = operation.plan;
   plan.blocks = 1;

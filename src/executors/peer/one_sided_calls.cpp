@@ -19,8 +19,7 @@ device::impl::Signals PeerExecutor::signals(std::chrono::nanoseconds timeout) co
   const PrivateMemory& memory = engine_->memory();
   device::impl::Signals signals{};
   for (int r = 0; r < size(); ++r) {
-    signals.of[r] =
-        reinterpret_cast<device::impl::SignalMemory*>(own_->at[r] + layout_.signal_offset());
+    signals.of[r] = reinterpret_cast<device::impl::SignalMemory*>(early_->at[r]);
   }
   signals.counters = memory.signals;
   signals.control = memory.control;

@@ -12,6 +12,7 @@
 #include <new>
 
 #include "base/host_name.hpp"
+#include "base/system_error.hpp"
 #include "base/try.hpp"
 #include "drivers/processes.hpp"
 #include "tutti/version.hpp"
@@ -71,6 +72,17 @@ PageHeader describe(const RecordedRank& rank) {
   return header;
 }
 
+// Each page is a descriptor as long as its group lives. A group works without its page, but not
+// without the other descriptors that it needs: the last quarter is for those.
+Status leaves_descriptors(int page) {
+  const std::uint64_t limit = descriptor_limit();
+  if (static_cast<std::uint64_t>(page) < limit - limit / 4) return Status::ok();
+  return {StatusCode::kResourceExhausted,
+          fmt::format("most of the {} descriptors of this process are in use: raise the limit "
+                      "(ulimit -n) to record more groups",
+                      limit)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<FlightRecorder>> FlightRecorder::open(const RecordedRank& rank,
@@ -79,6 +91,7 @@ Result<std::unique_ptr<FlightRecorder>> FlightRecorder::open(const RecordedRank&
   auto memory = named_shared_memory(kPageName);
   if (folder.empty()) {
     TUTTI_ASSIGN(recorder->file_, memory->create(kPageBytes));
+    TUTTI_TRY(leaves_descriptors(recorder->file_.get()));
   } else {
     ::mkdir(folder.c_str(), 0700);
     const std::string path =

@@ -273,6 +273,7 @@ std::string blocking_launches(int ranks) {
 void drive_with_blocking_launches(int ranks) {
   const GroupSpec spec{.backend = Backend::kCuda, .ranks = ranks, .timeout = milliseconds(1000)};
   auto groups = take(Communicator::create_in_process(ranks, options_for(spec)));
+  prepare_all(groups);
   std::vector<std::unique_ptr<Device>> devices;
   std::deque<Rank> all;
   std::deque<Lane> lanes;

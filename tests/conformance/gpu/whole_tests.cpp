@@ -23,6 +23,7 @@ std::string one_thread_drives_all_ranks(int ranks) {
 void capture_and_replay_from_one_thread(int ranks) {
   const GroupSpec spec{.backend = Backend::kCuda, .ranks = ranks, .timeout = kDeadline};
   auto groups = take(Communicator::create_in_process(ranks, options_for(spec)));
+  prepare_all(groups);
   std::vector<std::unique_ptr<Device>> devices;
   std::deque<Rank> all;
   std::deque<Lane> lanes;

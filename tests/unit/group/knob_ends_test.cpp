@@ -50,7 +50,7 @@ void expect_laid_out(const Knobs& knobs, bool captures) {
   std::size_t last = 0;
   for (const std::size_t place :
        {layout.channel_offset(layout.channels()), layout.staging_offset(layout.channels()),
-        layout.packet_offset(layout.packet_areas), layout.message_offset(), layout.signal_offset(),
+        layout.packet_offset(layout.packet_areas), layout.message_offset(), layout.late_bytes(),
         layout.bytes()}) {
     EXPECT_GE(place, last);
     EXPECT_LT(place, kMost);

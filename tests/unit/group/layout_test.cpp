@@ -27,8 +27,19 @@ TEST(LayoutTest, PartsFollowEachOtherAligned) {
     EXPECT_EQ(bytes % 256, 0u);
   }
   EXPECT_EQ(parts.message_offset(), parts.packet_offset(parts.packet_areas));
-  EXPECT_EQ(parts.signal_offset(), parts.message_offset() + sizeof(MessageMemory) + 8 * MiB);
-  EXPECT_EQ(parts.bytes(), parts.signal_offset() + sizeof(device::impl::SignalMemory));
+  EXPECT_EQ(parts.late_bytes(), parts.message_offset() + sizeof(MessageMemory) + 8 * MiB);
+  EXPECT_EQ(parts.early_bytes(), sizeof(device::impl::SignalMemory));
+}
+
+// Two ranks make memory for messages together; of more, those that have none would not come.
+TEST(LayoutTest, MessagesOfManyRanksLieBehindTheSignals) {
+  const Layout two = layout({}, true);
+  const Layout three = layout_from(Knobs::parse({}, ""), true, 3);
+  EXPECT_EQ(three.message_offset(), sizeof(device::impl::SignalMemory));
+  EXPECT_EQ(three.message_offset() % 256, 0u);
+  EXPECT_EQ(three.early_bytes(), two.early_bytes() + sizeof(MessageMemory) + 8 * MiB);
+  EXPECT_EQ(three.late_bytes(), two.message_offset());
+  EXPECT_EQ(three.bytes(), two.bytes());
 }
 
 TEST(LayoutTest, CapturesHavePacketsOfTheirOwn) {
@@ -61,7 +72,7 @@ TEST(LayoutTest, MessagesHaveSlotsOrNone) {
   EXPECT_EQ(little.message_slot_bytes(2), 0u);
   EXPECT_GT(little.message_slot_bytes(1), 0u) << "a rank alone needs none";
   const Layout none = layout({"TUTTI_MESSAGE_BYTES=0"}, true);
-  EXPECT_EQ(none.signal_offset(), none.message_offset());
+  EXPECT_EQ(none.late_bytes(), none.message_offset());
 }
 
 TEST(LayoutTest, RingsHaveAChannelPerAreaAndAsMuchStagingAsEagerOperations) {

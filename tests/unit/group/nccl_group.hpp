@@ -40,6 +40,7 @@ class NcclGroup {
       made[k] = take(CommunicatorImpl::create(
           std::move(bootstraps[k]), {.backend = Backend::kCuda, .device = r, .timeout = kPatience},
           {.cuda = &cuda, .nccl = &nccl}));
+      require_ok(made[k]->prepare_executor(kPeerExecutor));
     });
     for (int r = 0; r < ranks; ++r) {
       groups.emplace_back(std::move(made[static_cast<std::size_t>(r)]));

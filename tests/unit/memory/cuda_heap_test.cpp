@@ -1,4 +1,7 @@
 // What is particular to memory of GPUs, on a fake of them.
+#include <algorithm>
+#include <cstring>
+
 #include "unit/memory/heap_group.hpp"
 
 namespace tutti::test {
@@ -72,6 +75,35 @@ TEST_P(CudaHeapTest, EveryKindOfMemoryIsReachableByEveryRanksGpu) {
   const auto mapped = group_.register_one(virtual_each(group_, memory));
   expect_reachable(group_, mapped);
   for (const Segment& segment : mapped) EXPECT_TRUE(segment->zero_copy()) << segment->why_staged;
+}
+
+TEST_P(CudaHeapTest, SmallPiecesShareAnAllocationAndAreGivenOutOnce) {
+  constexpr std::size_t kBytes = 5000;
+  group_.allocate(kHeapBytes);  // and so every rank has a stream
+  const auto before = group_.open();
+  auto first = group_.allocate_small(kBytes);
+  const auto open = group_.open();
+  auto second = group_.allocate_small(kBytes);
+  EXPECT_EQ(group_.open(), open) << "the second opens nothing";
+  expect_reachable(group_, first);
+  expect_reachable(group_, second);
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    for (int part = 0; part < group_.size(); ++part) {
+      std::memset(first[rank]->at[part], 1, kBytes);  // a late store of a peer's
+    }
+  }
+  first.clear();
+  auto third = group_.allocate_small(kBytes);
+  for (const auto& segments : {second, third}) {
+    for (const Segment& segment : segments) {
+      EXPECT_TRUE(std::all_of(segment->local, segment->local + kBytes,
+                              [](std::byte value) { return value == std::byte{0}; }));
+      EXPECT_EQ(segment->bytes, kBytes);
+    }
+  }
+  second.clear();
+  third.clear();
+  EXPECT_EQ(group_.open(), before) << "with its last piece the allocation ends";
 }
 
 TEST_P(CudaHeapTest, RegistersAtAnyOffsetOfAnAllocation) {

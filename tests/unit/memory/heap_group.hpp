@@ -117,6 +117,15 @@ class HeapGroup {
     }
     return segments;
   }
+  std::vector<Segment> allocate_small(std::size_t bytes) {
+    std::vector<Segment> segments;
+    for (auto& result :
+         collect<Segment>([&](int rank) { return heap(rank).allocate_small(bytes, soon()); })) {
+      EXPECT_TRUE(result.is_ok()) << result.status().to_string();
+      segments.push_back(result.is_ok() ? *result : nullptr);
+    }
+    return segments;
+  }
   std::vector<Result<std::vector<Segment>>> try_register(const std::vector<Ranges>& per_rank) {
     return collect<std::vector<Segment>>(
         [&](int rank) { return heap(rank).register_ranges(per_rank[rank], soon()); });

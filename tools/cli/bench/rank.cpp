@@ -28,6 +28,7 @@ Status run_rank(Communicator& communicator, const RankWork& work, const Reporter
   if (communicator.backend() == Backend::kHost) {
     bind_to_core(communicator.rank(), communicator.size());
   }
+  TUTTI_TRY(communicator.prepare());  // which graphs cannot, and nothing measured should
   TUTTI_TRY(work(communicator, reporter));
   return reporter(Done{});
 }

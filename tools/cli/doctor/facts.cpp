@@ -59,7 +59,7 @@ void add_communicator_memory(Facts& facts) {
       "{} x {} of flags, {} of staging, {} x {} for graph captures, {:.1f} MiB of packets",
       layout.channels(), format_bytes(Layout::kChannelBytes), format_bytes(layout.staging_bytes),
       layout.capture_channels, format_bytes(layout.capture_staging_bytes),
-      static_cast<double>(layout.signal_offset() - layout.packet_offset(0)) / MiB);
+      static_cast<double>(layout.late_bytes() - layout.packet_offset(0)) / MiB);
 }
 
 void look_at_folders(Facts& facts) {

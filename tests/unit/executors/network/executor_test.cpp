@@ -42,7 +42,10 @@ class GroupOfOne : public GroupServices {
   Streams& streams() override { return *streams_; }
   SymmetricHeap* heap() override { return nullptr; }
   const std::string& why_no_heap() const override { return none_; }
-  OwnMemory own_memory() override { return {}; }
+  Result<std::shared_ptr<SymmetricSegment>> allocate_own(std::size_t, Deadline) override {
+    return Status(StatusCode::kUnavailable, "no memory");
+  }
+  Result<OwnMemory> own_memory() override { return OwnMemory{}; }
   Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
       const std::vector<std::pair<void*, std::size_t>>&) override {
     return Status(StatusCode::kUnsupported, none_);
