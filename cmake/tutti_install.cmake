@@ -16,7 +16,7 @@ endif()
 # The components are the Debian packages of tutti_package.cmake.
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(DIRECTORY include/tutti DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.cuh")
 install(TARGETS tutti EXPORT tutti_shared
         LIBRARY COMPONENT library NAMELINK_COMPONENT development)
 install(TARGETS tutti_static EXPORT tutti_static)

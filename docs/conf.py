@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 project = "tutti"
 release = re.search(r'TUTTI_VERSION_STRING "([^"]+)"',
-                    (ROOT / "include/tutti/version.hpp").read_text()).group(1)
+                    (ROOT / "include/tutti/c/version.h").read_text()).group(1)
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**.md", "examples/*.md"]
 exclude_patterns = ["build", "install", ".git"]

@@ -198,6 +198,22 @@ class Communicator {
   /// blocks.
   TUTTI_API Status status() const;
 
+  /// The first failure as values, for programs; the text is for people. Ranks are -1, numbers 0 and
+  /// the operation empty where they are not known.
+  struct Failure {
+    StatusCode code = StatusCode::kOk;
+    std::string text = {};
+    std::string operation = {};  ///< "all_reduce/two_shot #42 (1048576 x bf16, sum)"
+    std::uint64_t sequence = 0;  ///< number of the operation in this communicator, from 1
+    int waiting_rank = -1;       ///< the rank whose wait failed, or was ended by the failure
+    int missing_rank = -1;       ///< the rank that it waited for
+    int failed_rank = -1;        ///< the rank that told this one, or whose process ended
+    std::uint64_t expected = 0;  ///< flag, signal, signature or count that the wait expected
+    std::uint64_t seen = 0;      ///< what it saw instead
+  };
+  /// kOk in `code` if there is none. Never blocks. From any thread.
+  TUTTI_API Failure failure() const;
+
   /// What this rank has created since the communicator was created, including for that creation.
   /// The first operation, or prepare(), adds one allocation and its exchanges; after that a loop
   /// that reuses its buffers does not change the counters.

@@ -3,13 +3,7 @@
 #pragma once
 
 #if __cplusplus < 202002L
-#error "tutti needs C++20: compile with -std=c++20 or newer"
+#error "tutti's C++ API needs C++20: compile with -std=c++20 or newer, or use tutti/tutti.h"
 #endif
 
-/// A function that programs may call. Everything else has hidden visibility. Members are marked one
-/// by one, because a marked class would export its private members too.
-#if defined(__GNUC__)
-#define TUTTI_API __attribute__((visibility("default")))
-#else
-#define TUTTI_API
-#endif
+#include "tutti/c/export.h"  // IWYU pragma: export

@@ -227,6 +227,16 @@ void Communicator::abort(std::string_view reason) {
 Status Communicator::status() const {
   return guarded([&] { return impl_->status(); });
 }
+Communicator::Failure Communicator::failure() const {
+  Failure failure;
+  const Status known = guarded([&] {
+    failure = impl_->describe_failure();
+    return Status::ok();
+  });
+  // Without memory for its texts, at least the code.
+  if (!known.is_ok()) failure.code = status().code();
+  return failure;
+}
 Communicator::Counters Communicator::counters() const { return impl_->counters(); }
 
 Result<Plan> Communicator::plan(std::string_view collective, const Query& query) const {

@@ -170,6 +170,10 @@ Status CommunicatorImpl::status() {
   return failure_->status();
 }
 
+Communicator::Failure CommunicatorImpl::describe_failure() {
+  return status().is_ok() ? Communicator::Failure{} : failure_->values();
+}
+
 // Not under the lock: an operation that waits too long holds it.
 Status CommunicatorImpl::set_timeout(std::chrono::milliseconds timeout) {
   if (timeout.count() <= 0) {

@@ -88,6 +88,7 @@ class CommunicatorImpl : private GroupServices {
   // An exception has ended what this rank did with the others: the failure of the group.
   Status break_off(const Status& cause);
   Status status();
+  Communicator::Failure describe_failure();
 
   // In steps, so that one thread can drive several ranks: whether preparing a call asks the other
   // ranks something (then each rank needs a thread of its own), preparing it, starting it, and what

@@ -27,12 +27,13 @@ void FailureState::note(const Operation& operation) {
   latest_ = operation.sequence;
 }
 
-bool FailureState::fail(const Status& cause, Source source, std::optional<Inquiry> inquiry) {
+bool FailureState::fail(const Status& cause, Source source, Circumstances circumstances) {
   const std::lock_guard lock(mutex_);
   if (failed_.load(std::memory_order_relaxed)) return false;
   cause_ = cause;
   source_ = source;
-  inquiry_ = std::move(inquiry);
+  teller_ = circumstances.teller;
+  inquiry_ = std::move(circumstances.inquiry);
   if (recorder_ != nullptr) recorder_->fail(cause);
   failed_.store(true, std::memory_order_release);
   std::atomic_ref(notices_).fetch_or(Notice::kAbort, std::memory_order_release);
@@ -57,18 +58,18 @@ bool FailureState::collect_complete() {
   const bool waited = reason == FailureReason::kTimeout || reason == FailureReason::kAborted ||
                       reason == FailureReason::kMismatch || reason == FailureReason::kLeft;
   if (recorder_ != nullptr && waited) recorder_->waited_for(record().missing_rank);
-  return !failed() && fail(from_record(), Source::kRecord);
+  return !failed() && fail(from_record(), Source::kRecord, {});
 }
 
 bool FailureState::fail_waiting(const Status& cause, std::string operation, int rank, int ranks,
                                 std::chrono::milliseconds patience) {
   return fail(cause, Source::kCaller,
-              Inquiry{std::move(operation), rank, Deadline(patience),
-                      std::vector<std::string>(static_cast<std::size_t>(ranks))});
+              {.inquiry = Inquiry{std::move(operation), rank, Deadline(patience),
+                                  std::vector<std::string>(static_cast<std::size_t>(ranks))}});
 }
 
 void FailureState::hear(int rank, const Status& failure) {
-  if (fail(failure, Source::kPeer)) return;
+  if (fail(failure, Source::kPeer, {.teller = rank})) return;
   const std::lock_guard lock(mutex_);
   if (inquiry_ && rank >= 0 && static_cast<std::size_t>(rank) < inquiry_->said.size()) {
     std::string& said = inquiry_->said[static_cast<std::size_t>(rank)];
@@ -179,6 +180,39 @@ Status FailureState::status() const {
   return {cause_.code(), fmt::format("{}; {}", cause_.message(), more), cause_.where()};
 }
 
+Communicator::Failure FailureState::values() const {
+  const Status said = status();
+  Communicator::Failure failure{.code = said.code(), .text = said.message()};
+  if (said.is_ok()) return failure;
+  const std::lock_guard lock(mutex_);
+  failure.failed_rank = teller_;
+  if (record_complete()) {
+    add_wait(failure);
+  } else if (inquiry_) {
+    failure.operation = inquiry_->operation;
+    failure.waiting_rank = inquiry_->rank;
+    for (const Operation& operation : recent_) {
+      if (operation.is_known() && failure.operation.starts_with(to_string(operation)))
+        failure.sequence = operation.sequence;
+    }
+  }
+  return failure;
+}
+
+void FailureState::add_wait(Communicator::Failure& failure) const {
+  const FailureRecord& record = this->record();
+  const auto reason = static_cast<FailureReason>(record.reason);
+  const bool alone = reason == FailureReason::kOverlap || reason == FailureReason::kNotRegistered;
+  const bool differs = reason == FailureReason::kMismatch;
+  failure.operation = describe_awaited();
+  failure.sequence = record.signal != 0 ? 0 : record.sequence;
+  failure.waiting_rank = record.waiting_rank;
+  failure.missing_rank = alone ? -1 : record.missing_rank;
+  if (alone) return;
+  failure.expected = differs ? record.expected_signature : record.expected_epoch;
+  failure.seen = differs ? record.seen_signature : record.seen_epoch;
+}
+
 const FailureRecord& FailureState::record() const {
   return has_watched_.load(std::memory_order_acquire) ? watched_ : record_;
 }
@@ -230,18 +264,16 @@ Status FailureState::from_record() const {
   return {StatusCode::kAborted, describe_wait()};
 }
 
+std::string FailureState::describe_awaited() const {
+  if (record().signal != 0) return fmt::format("wait_signal on channel {}", record().signal - 1);
+  return describe_operation(record().sequence);
+}
+
 std::string FailureState::describe_wait() const {
-  if (record().signal != 0) {
-    return fmt::format(
-        "wait_signal on channel {}: {} waited {:.3f} s for {}: expected signal {}, seen {} (block "
-        "{})",
-        record().signal - 1, waiting(), static_cast<double>(record().waited_ns) * 1e-9, missing(),
-        record().expected_epoch, record().seen_epoch, record().block);
-  }
-  return fmt::format("{}: {} waited {:.3f} s for {}: expected flag {}, seen {} (block {})",
-                     describe_operation(record().sequence), waiting(),
-                     static_cast<double>(record().waited_ns) * 1e-9, missing(),
-                     record().expected_epoch, record().seen_epoch, record().block);
+  return fmt::format("{}: {} waited {:.3f} s for {}: expected {} {}, seen {} (block {})",
+                     describe_awaited(), waiting(), static_cast<double>(record().waited_ns) * 1e-9,
+                     missing(), record().signal != 0 ? "signal" : "flag", record().expected_epoch,
+                     record().seen_epoch, record().block);
 }
 
 // What waited for signals is no operation with a number; its own timeout shows in that it gave up
@@ -257,15 +289,14 @@ std::string FailureState::describe_timeout() const {
 
 std::string FailureState::describe_left() const {
   const auto said = left_.find(record().missing_rank);
-  const std::string awaited =
-      record().signal != 0
-          ? fmt::format("wait_signal on channel {} (signal {}, {} came)", record().signal - 1,
-                        record().expected_epoch, record().seen_epoch)
-          : describe_operation(record().sequence);
+  const std::string came =
+      record().signal == 0
+          ? std::string()
+          : fmt::format(" (signal {}, {} came)", record().expected_epoch, record().seen_epoch);
   return fmt::format(
-      "{}: {} waits for {}, which left the group {}: every rank must make the same calls before it "
-      "destroys its communicator",
-      awaited, waiting(), missing(), said == left_.end() ? "" : said->second);
+      "{}{}: {} waits for {}, which left the group {}: every rank must make the same calls before "
+      "it destroys its communicator",
+      describe_awaited(), came, waiting(), missing(), said == left_.end() ? "" : said->second);
 }
 
 std::string FailureState::describe_others() const {

@@ -20,6 +20,7 @@
 #include "group/recorder/flight_recorder.hpp"
 #include "operation/operation.hpp"
 #include "operation/timeout.hpp"
+#include "tutti/communicator.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti {
@@ -40,7 +41,7 @@ class FailureState {
   void note(const Operation& operation);
 
   // Poisons: sets the notice that every wait of this rank looks at. True if it was the first.
-  bool fail(const Status& cause) { return fail(cause, Source::kCaller); }
+  bool fail(const Status& cause) { return fail(cause, Source::kCaller, {}); }
 
   // Takes up a record that a kernel or a host thread has completed. True if it is the first
   // failure.
@@ -86,6 +87,8 @@ class FailureState {
   // The cause; where a wait was cut short by it, with what that wait was; where ranks disagreed,
   // with what the other one runs.
   Status status() const;
+  // The same as values.
+  Communicator::Failure values() const;
 
  private:
   // Where the other ranks are, while or after this one waited in `operation`.
@@ -96,13 +99,20 @@ class FailureState {
     std::vector<std::string> said;  // by rank; empty: nothing yet
   };
   enum class Source : std::uint8_t { kCaller, kRecord, kPeer };
-  bool fail(const Status& cause, Source source, std::optional<Inquiry> inquiry = std::nullopt);
+  // How a failure was heard of, and what is asked because of it.
+  struct Circumstances {
+    int teller = -1;  // the rank whose failure it is, of Source::kPeer
+    std::optional<Inquiry> inquiry = std::nullopt;
+  };
+  bool fail(const Status& cause, Source source, Circumstances circumstances);
+  void add_wait(Communicator::Failure& failure) const;
 
   bool record_complete() const;
   bool collect_complete();
   // The one that is complete: the host's, which is taken only where the engine's was not.
   const FailureRecord& record() const;
   Status from_record() const;
+  std::string describe_awaited() const;
   std::string describe_wait() const;
   std::string describe_timeout() const;
   std::string describe_left() const;
@@ -133,6 +143,7 @@ class FailureState {
   std::condition_variable heard_;
   Status cause_;
   Source source_ = Source::kCaller;
+  int teller_ = -1;
   std::string account_;         // what runs that disagrees: at the peer, or if it found that, here
   bool account_given_ = false;  // what this rank runs was told
   std::optional<Inquiry> inquiry_;

@@ -259,6 +259,7 @@ int main() {
   fused(group);
   group.abort("the end");
   expect(group.status(), "status after abort", StatusCode::kAborted);
+  expect(group.failure().code == StatusCode::kAborted, "failure after abort");
   if (failures == 0) std::puts("every function did what it should");
   return failures == 0 ? 0 : 1;
 }

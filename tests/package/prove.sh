@@ -13,10 +13,11 @@
 #   prove.sh defaults SOURCE WORK     configured without options, there is nothing but the product
 #   prove.sh architectures SOURCE WORK  `native` is what nvidia-smi says, or sm_90a
 #   prove.sh no_test_code WORK LIBRARY...  the library holds no test code; the LIBRARYs do (control)
-# The compiler is $CXX.
+# The compilers are $CXX and $CC.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cxx=${CXX:-c++}
+cc=${CC:-cc}
 
 die() { printf 'package: %s\n' "$*" >&2; exit 1; }
 
@@ -50,10 +51,10 @@ library_dir() { dirname "$(find "$1/moved" -name libtutti.so)"; }
 
 prove_cmake() {
   local form=$1 work=$2 program=$3 build
-  build=$work/$form-$(basename "$program" .cpp)
+  build=$work/$form-$(basename "$program")
   rm -rf "$build"
   cmake -S "$here/consumer" -B "$build" -DCMAKE_PREFIX_PATH="$work/moved" -DFORM="$form" \
-    -DPROGRAM="$program" -DCMAKE_CXX_COMPILER="$cxx"
+    -DPROGRAM="$program" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_COMPILER="$cc"
   cmake --build "$build"
   "$build/consumer"
 }
@@ -63,7 +64,7 @@ prove_pkg_config() {
   libraries=$(library_dir "$work")
   export PKG_CONFIG_PATH=$libraries/pkgconfig
   pkg-config --exact-version="$(sed -n 's/.*TUTTI_VERSION_STRING "\(.*\)"/\1/p' \
-    "$work/moved/include/tutti/version.hpp")" tutti || die "tutti.pc and version.hpp differ"
+    "$work/moved/include/tutti/c/version.h")" tutti || die "tutti.pc and version.h differ"
   read -ra flags <<<"$(pkg-config --cflags --libs tutti)"
   [[ " ${flags[*]}" != *" -std"* ]] || die "tutti.pc chooses the program's C++ standard"
   "$cxx" -std=c++20 "$program" -o "$work/by_pkg_config" "${flags[@]}" -pthread
@@ -80,8 +81,23 @@ compiles_alone() {
   ! grep -E '/(fmt|nlohmann|CLI|gtest)/|/src/' <<<"$read_files"
 }
 
+# c_compiles_alone INCLUDE HEADER: as C11, and as the oldest C++ that has what it needs.
+c_compiles_alone() {
+  local include=$1 header=$2 program
+  program=$(printf '#include "%s"\nint main(void) { return 0; }\n' "$header")
+  "$cc" -std=c11 -Wall -Wextra -Wshadow -Wconversion -pedantic -Werror -I"$include" -fsyntax-only \
+    -x c - <<<"$program" || return 1
+  "$cxx" -std=c++11 -Wall -Wextra -Wshadow -Wconversion -pedantic -Werror -I"$include" \
+    -fsyntax-only -x c++ - <<<"$program"
+}
+
 prove_headers() {
   local include=$1/moved/include header count=0
+  while read -r header; do
+    c_compiles_alone "$include" "$header" || die "$header does not stand alone"
+    count=$((count + 1))
+  done < <(cd "$include" && find tutti -name '*.h' | sort)
+  [[ $count -ge 11 ]] || die "only $count headers of the C API were installed"
   while read -r header; do
     compiles_alone "$include" "$header" || die "$header does not stand alone"
     count=$((count + 1))
@@ -96,6 +112,8 @@ prove_headers_refused() {
   printf 'inline std::string text() { return {}; }\n' >"$bad/lacks_include.hpp"
   printf '#include <nlohmann/json_fwd.hpp>\n' >"$bad/needs_json.hpp"
   printf 'inline char low(int value) { return value; }\n' >"$bad/narrows.hpp"
+  printf 'typedef struct { int value = 1; } c_t;\n' >"$bad/is_not_c.h"
+  ! c_compiles_alone "$bad" is_not_c.h 2>/dev/null || die "is_not_c.h was accepted"
   for header in lacks_include needs_json narrows; do
     ! compiles_alone "$bad" "$header.hpp" 2>/dev/null || die "$header.hpp was accepted"
   done
@@ -126,8 +144,10 @@ prove_packages() {
   development=$(unpacked "$folder" libtutti-dev)
   tools=$(unpacked "$folder" tutti-tools)
   has "$library" '/libtutti\.so\.0\.1$'
-  lacks "$library" '\.hpp$|\.a$|/bin/'
+  lacks "$library" '\.hpp$|\.h$|\.a$|/bin/'
   has "$development" '/include/tutti/tutti\.hpp$'
+  has "$development" '/include/tutti/tutti\.h$'
+  has "$development" '/include/tutti/c/collectives\.h$'
   has "$development" '/libtutti\.so$'
   has "$development" '/libtutti\.a$'
   has "$development" '/tutti-config\.cmake$'
@@ -188,13 +208,15 @@ prove_architectures() {
   [[ $(chosen "$source" "$folder" native) == 90a-real ]] || die "without nvidia-smi it is not 90a"
 }
 
-# with_symbols SCRIPT WORK: runs it on the headers, on a program that calls every function, and on
-# libtutti.so.
+# with_symbols SCRIPT WORK: runs it on the headers, on libtutti.so, and on programs that call every
+# function.
 with_symbols() {
   local script=$1 work=$2 object
-  object=$work/$(basename "$script" .py).o
-  "$cxx" -std=c++20 -I"$work/moved/include" -c "$here/every_function.cpp" -o "$object"
-  python3 -B "$here/$script" "$work/moved/include" "$object" "$(library_dir "$work")/libtutti.so"
+  object=$work/$(basename "$script" .py)
+  "$cxx" -std=c++20 -I"$work/moved/include" -c "$here/every_function.cpp" -o "$object.o"
+  "$cc" -std=c11 -I"$work/moved/include" -c "$here/every_function.c" -o "$object.c.o"
+  python3 -B "$here/$script" "$work/moved/include" "$(library_dir "$work")/libtutti.so" \
+    "$object.o" "$object.c.o"
 }
 
 prove_symbols() {

@@ -1,10 +1,10 @@
 """What libtutti.so exports is what the public headers declare, function by function.
 
-    surface.py INCLUDE OBJECT LIBRARY
+    surface.py INCLUDE LIBRARY OBJECT...
 
-OBJECT is every_function.cpp, compiled. Its undefined symbols are the functions that it calls, so
-that overloads are told apart by the compiler. LIBRARY exports these and no others. Of each name the
-headers in INCLUDE declare as many functions as OBJECT calls.
+The OBJECTs are every_function.cpp and every_function.c, compiled. Their undefined symbols are the
+functions that they call, so that overloads are told apart by the compiler. LIBRARY exports these and
+no others. Of each name the headers in INCLUDE declare as many functions as the OBJECTs call.
 """
 
 import json
@@ -28,12 +28,14 @@ def is_for_programs(tag: dict) -> bool:
 
 def declared(include: Path) -> Counter:
     """How many functions of each name the headers declare."""
-    headers = sorted(str(path) for path in include.rglob("*.hpp"))
-    lines = output_of("ctags", "--languages=C++", "--kinds-C++=p", "--fields=+aSsKZ",
-                      "--fields-C++=+{properties}{template}", "-I", "TUTTI_API TUTTI_DEVICE",
+    headers = sorted(str(path) for path in [*include.rglob("*.hpp"), *include.rglob("*.h")])
+    lines = output_of("ctags", "--languages=C++", "--langmap=C++:.hpp.h", "--kinds-C++=p",
+                      "--fields=+aSsKZ", "--fields-C++=+{properties}{template}",
+                      "-I", "TUTTI_API TUTTI_DEVICE TUTTI_STRUCT_INIT+",
                       "--output-format=json", "-f", "-", *headers)
     tags = filter(is_for_programs, map(json.loads, lines))
-    return Counter(f"{tag['scope']}::{tag['name']}".replace(" ", "") for tag in tags)
+    return Counter("::".join(filter(None, (tag.get("scope"), tag["name"]))).replace(" ", "")
+                   for tag in tags)
 
 
 def symbols(*options_and_file: str) -> set[str]:
@@ -43,7 +45,7 @@ def symbols(*options_and_file: str) -> set[str]:
 
 
 def called(program: Path) -> set[str]:
-    return {name for name in symbols("-u", str(program)) if name.startswith("tutti::")}
+    return {name for name in symbols("-u", str(program)) if name.startswith(("tutti::", "tutti_"))}
 
 
 def exported(library: Path) -> set[str]:
@@ -54,12 +56,12 @@ def name_of(function: str) -> str:
     return re.match(r"[^([]+", function).group()
 
 
-def check(include: Path, program: Path, library: Path) -> list[str]:
-    calls, exports = called(program), exported(library)
+def check(include: Path, library: Path, *programs: Path) -> list[str]:
+    calls, exports = set().union(*map(called, programs)), exported(library)
     declarations, names = declared(include), Counter(map(name_of, calls))
     findings = [f"{name} is called and not exported" for name in sorted(calls - exports)]
     findings += [f"{name} is exported and not called" for name in sorted(exports - calls)]
-    findings += [f"{name}: the headers declare {declarations[name]}, every_function.cpp calls "
+    findings += [f"{name}: the headers declare {declarations[name]}, every_function calls "
                  f"{names[name]}" for name in sorted(declarations.keys() | names.keys())
                  if declarations[name] != names[name]]
     return findings
@@ -67,5 +69,5 @@ def check(include: Path, program: Path, library: Path) -> list[str]:
 
 if __name__ == "__main__":
     found = check(*map(Path, sys.argv[1:]))
-    print("\n".join(found) or f"{len(exported(Path(sys.argv[3])))} functions: declared, called, exported")
+    print("\n".join(found) or f"{len(exported(Path(sys.argv[2])))} functions: declared, called, exported")
     sys.exit(1 if found else 0)

@@ -152,7 +152,7 @@ def row_of(what: tuple[str, bool], size: int, per_rank: list[dict], options: arg
 
 def record_text(environment: dict, rows: list[dict]) -> str:
     """A file of results, one line per row. `tutti` is the version of the tree this script is part of."""
-    header = Path(__file__).resolve().parents[2] / "include/tutti/version.hpp"
+    header = Path(__file__).resolve().parents[2] / "include/tutti/c/version.h"
     version = re.search(r'VERSION_STRING "(.*)"', header.read_text()) if header.exists() else None
     lines = ",\n  ".join(json.dumps(row) for row in rows)
     return (f'{{"schema": "tutti.bench/1", "tutti": {json.dumps(version[1] if version else "unknown")},\n '

@@ -1,0 +1,83 @@
+#include "c/failure.hpp"
+
+#include <fmt/format.h>
+
+#include "c/arguments.hpp"
+
+namespace tutti::c {
+namespace {
+
+void give_failure(const Communicator::Failure& failure, tutti_failure_t* out) {
+  tutti_failure_t made = tutti_failure_init();
+  made.code = static_cast<tutti_status_t>(failure.code);
+  made.waiting_rank = failure.waiting_rank;
+  made.missing_rank = failure.missing_rank;
+  made.failed_rank = failure.failed_rank;
+  made.sequence = failure.sequence;
+  made.expected = failure.expected;
+  made.seen = failure.seen;
+  made.text = failure.text.c_str();
+  made.operation = failure.operation.c_str();
+  write(made, out);
+}
+
+}  // namespace
+
+Communicator::Failure& last_failure() noexcept {
+  thread_local Communicator::Failure failure;
+  return failure;
+}
+
+tutti_status_t fail(const Status& status, const Communicator* group) noexcept {
+  Communicator::Failure& last = last_failure();
+  // A group that has failed answers every call with its failure, which says more than the Status.
+  if (group != nullptr) last = group->failure();
+  if (group == nullptr || last.code != status.code()) last = {};
+  last.code = status.code();
+  // Without memory for the text, the code has to do.
+  tutti::guarded([&] { last.text = status.message(); });
+  return static_cast<tutti_status_t>(status.code());
+}
+
+Status invalid(const char* function, std::string_view what) {
+  return {StatusCode::kInvalidArgument, fmt::format("{}: {}", function, what)};
+}
+
+tutti_status_t refuse_handle(const char* function, const char* kind, bool is_null) noexcept {
+  return run([&] {
+    return invalid(function, is_null ? fmt::format("the handle ({}) is null", kind)
+                                     : fmt::format("the handle ({}) is closed, or none of this "
+                                                   "library",
+                                                   kind));
+  });
+}
+
+}  // namespace tutti::c
+
+using namespace tutti::c;  // NOLINT(google-build-using-namespace)
+
+extern "C" {
+
+tutti_status_t tutti_last_failure(tutti_failure_t* failure) {
+  return run([&]() -> tutti::Status {
+    Arguments in("tutti_last_failure");
+    in.check_output(failure, "failure");
+    if (in.is_ok()) give_failure(last_failure(), failure);
+    return in.status();
+  });
+}
+
+const char* tutti_last_error(void) { return last_failure().text.c_str(); }
+
+tutti_status_t tutti_communicator_failure(tutti_communicator_t* communicator,
+                                          tutti_failure_t* failure) {
+  return run_on(__func__, communicator, [&](OpenCommunicator& open) -> tutti::Status {
+    Arguments in("tutti_communicator_failure");
+    in.check_output(failure, "failure");
+    if (!in.is_ok()) return in.status();
+    last_failure() = open.communicator.failure();
+    give_failure(last_failure(), failure);
+    return tutti::Status::ok();
+  });
+}
+}
