@@ -144,8 +144,7 @@ tutti_status_t tutti_device_peers(tutti_communicator_t* communicator, tutti_memo
   const char* const name = __func__;
   return run_on(name, communicator, [&](OpenCommunicator& open) -> tutti::Status {
     const tutti::SymmetricMemory* const of = find(memory);
-    if (of == nullptr)
-      return invalid(name, "the handle (memory) is null, closed, or none of this library");
+    if (of == nullptr) return no_handle(name, "memory", memory == nullptr);
     if (peers == nullptr) return invalid(name, "`peers` is null");
     const auto made = device_peers(open.communicator, *of);
     if (!made.is_ok()) return made.status();

@@ -43,13 +43,13 @@ Status invalid(const char* function, std::string_view what) {
   return {StatusCode::kInvalidArgument, fmt::format("{}: {}", function, what)};
 }
 
+Status no_handle(const char* function, const char* kind, bool is_null) {
+  const char* const what = is_null ? "null" : "closed, or none of this library";
+  return invalid(function, fmt::format("the handle ({}) is {}", kind, what));
+}
+
 tutti_status_t refuse_handle(const char* function, const char* kind, bool is_null) noexcept {
-  return run([&] {
-    return invalid(function, is_null ? fmt::format("the handle ({}) is null", kind)
-                                     : fmt::format("the handle ({}) is closed, or none of this "
-                                                   "library",
-                                                   kind));
-  });
+  return run([&] { return no_handle(function, kind, is_null); });
 }
 
 }  // namespace tutti::c

@@ -16,6 +16,8 @@ namespace tutti::c {
 
 // Remembers it as the thread's; `group` is whose failure it may be, or null.
 tutti_status_t fail(const Status& status, const Communicator* group = nullptr) noexcept;
+// What a handle is refused with that names nothing.
+Status no_handle(const char* function, const char* kind, bool is_null);
 tutti_status_t refuse_handle(const char* function, const char* kind, bool is_null) noexcept;
 // The thread's failure.
 Communicator::Failure& last_failure() noexcept;
