@@ -109,6 +109,59 @@ TEST_F(FailureStateTest, TheRecorderIsToldOfTheFirstFailureAndOfWhoIsMissing) {
   EXPECT_THAT(page->failure->text, HasSubstr("ran at the same time"));
 }
 
+TEST_F(FailureStateTest, ValuesAreThoseOfTheWait) {
+  EXPECT_EQ(state_.values().code, StatusCode::kOk);
+  write(FailureReason::kTimeout);
+  EXPECT_TRUE(state_.collect());
+  const Communicator::Failure failure = state_.values();
+  EXPECT_EQ(failure.code, StatusCode::kTimeout);
+  EXPECT_EQ(failure.text, state_.status().message());
+  EXPECT_EQ(failure.operation, "all_reduce/two_shot #42 (1042 x bf16, sum)");
+  EXPECT_EQ(failure.sequence, 42u);
+  EXPECT_EQ(failure.waiting_rank, 3);
+  EXPECT_EQ(failure.missing_rank, 5);
+  EXPECT_EQ(failure.failed_rank, -1);
+  EXPECT_EQ(failure.expected, 83u);
+  EXPECT_EQ(failure.seen, 82u);
+}
+
+TEST_F(FailureStateTest, ValuesOfAMismatchAreTheSignatures) {
+  write(FailureReason::kMismatch);
+  EXPECT_TRUE(state_.collect());
+  EXPECT_EQ(state_.values().expected, 0xabcdu);
+  EXPECT_EQ(state_.values().seen, 0x1234u);
+}
+
+// Where nobody waited for a rank, or for a numbered operation.
+TEST_F(FailureStateTest, ValuesThatAreNotKnown) {
+  write(FailureReason::kOverlap);
+  EXPECT_TRUE(state_.collect());
+  EXPECT_EQ(state_.values().waiting_rank, 3);
+  EXPECT_EQ(state_.values().missing_rank, -1);
+  EXPECT_EQ(state_.values().expected, 0u);
+  record_.signal = 8;
+  EXPECT_EQ(state_.values().operation, "wait_signal on channel 7");
+  EXPECT_EQ(state_.values().sequence, 0u);
+}
+
+TEST_F(FailureStateTest, ValuesNameTheRankThatTold) {
+  state_.hear(6, {StatusCode::kPeerFailed, "rank 6: its process ended"});
+  EXPECT_EQ(state_.values().failed_rank, 6);
+  EXPECT_EQ(state_.values().waiting_rank, -1);
+  write(FailureReason::kAborted);  // a wait that this ended
+  EXPECT_EQ(state_.values().failed_rank, 6);
+  EXPECT_EQ(state_.values().missing_rank, 5);
+}
+
+// Executors whose waits cannot tell for whom they wait.
+TEST_F(FailureStateTest, ValuesOfAWaitForNobodyKnown) {
+  EXPECT_TRUE(state_.fail_waiting({StatusCode::kTimeout, "late"},
+                                  "all_reduce/two_shot #41 (1041 x bf16, sum)", 2, 4));
+  EXPECT_EQ(state_.values().waiting_rank, 2);
+  EXPECT_EQ(state_.values().missing_rank, -1);
+  EXPECT_EQ(state_.values().sequence, 41u);
+}
+
 TEST_F(FailureStateTest, AMismatchNamesBothSides) {
   write(FailureReason::kMismatch);
   EXPECT_TRUE(state_.collect());
