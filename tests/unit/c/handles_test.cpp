@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -14,13 +13,14 @@
 namespace tutti::c {
 namespace {
 
+// As the library's own, it is never destroyed.
 class Handles : public testing::Test {
  protected:
-  HandleTable& table() { return *table_; }
+  static HandleTable& table() {
+    static HandleTable of_tests;
+    return of_tests;
+  }
   int first_ = 0, second_ = 0;
-
- private:
-  std::unique_ptr<HandleTable> table_ = std::make_unique<HandleTable>();
 };
 
 TEST_F(Handles, AnOpenHandleIsFoundByItsKind) {
