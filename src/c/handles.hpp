@@ -58,6 +58,8 @@ extern HandleTable handles;
 // What a handle names. Other objects refer to their communicator by its handle, and so find out
 // that it is closed.
 struct OpenCommunicator {
+  explicit OpenCommunicator(Communicator made) : communicator(std::move(made)) {}
+
   Communicator communicator;
   std::atomic<int> dependents = 0;  // that it must outlive
 };
