@@ -73,7 +73,7 @@ class GroupServices {
   virtual const std::string& why_no_heap() const = 0;
   // Collective: zeroed symmetric memory that an executor keeps until the group ends, with an
   // address of the switch where the group has those. kResourceExhausted on every rank where one
-  // could not allocate.
+  // could not allocate. For exchanged().
   virtual Result<std::shared_ptr<SymmetricSegment>> allocate_own(std::size_t bytes,
                                                                  Deadline deadline) = 0;
   // The memory that the group keeps for itself on every rank; null where it has none. Eager

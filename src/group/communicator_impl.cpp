@@ -82,7 +82,7 @@ Status CommunicatorImpl::exchanged(const Status& answer) {
 
 Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate_own(std::size_t bytes,
                                                                          Deadline deadline) {
-  TUTTI_ASSIGN(auto segment, exchanged(allocate_counted(bytes, deadline)));
+  TUTTI_ASSIGN(auto segment, allocate_counted(bytes, deadline));
   if (topology_.multicast) TUTTI_TRY(bind_to_one_address(*segment));
   own_.push_back(segment);
   return segment;

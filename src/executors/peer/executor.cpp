@@ -64,13 +64,13 @@ void PeerExecutor::take_memory(std::shared_ptr<SymmetricSegment> early) {
 
 Result<GroupServices::OwnMemory> PeerExecutor::scratch() {
   if (early_ == nullptr) return GroupServices::OwnMemory{};
-  TUTTI_TRY(make_memory(group_.deadline()));
+  TUTTI_TRY(make_memory(group_.deadline(), "memory of the group"));
   return GroupServices::OwnMemory{own_.get(), own_->local + layout_.staging_offset(0),
                                   layout_.staging_bytes};
 }
 
 Status PeerExecutor::prepare_all(unsigned) {
-  return early_ == nullptr ? Status::ok() : make_memory(group_.deadline());
+  return early_ == nullptr ? Status::ok() : make_memory(group_.deadline(), "prepare()");
 }
 
 // What a rank sends to itself concerns no other one, and passes through nothing.
@@ -81,10 +81,12 @@ bool PeerExecutor::needs_memory(const Call& call) const {
 }
 
 // Where one rank has no room for its part, no rank keeps any, and the next call tries again.
-Status PeerExecutor::make_memory(Deadline deadline) {
+Status PeerExecutor::make_memory(Deadline deadline, const std::string& whose) {
   if (own_ != nullptr) return Status::ok();
   const std::size_t bytes = layout_.late_bytes();
-  TUTTI_ASSIGN(own_, group_.allocate_own(bytes + engine_->working_bytes(), deadline));
+  auto made = group_.allocate_own(bytes + engine_->working_bytes(), deadline);
+  TUTTI_TRY(group_.exchanged(made.status().with_context(whose)));
+  own_ = std::move(made).value();
   engine_->work_in(own_->local + bytes);
   return Status::ok();
 }
@@ -96,8 +98,8 @@ Status PeerExecutor::make_memory_for(const PlannedOperation& operation) {
             "the first operation of a communicator makes its memory, which a capture forbids: call "
             "prepare(), start_capture() or one operation before the capture"};
   }
-  return make_memory(Deadline(group_.timeout_of(operation.operation).value))
-      .with_context(to_string(operation.operation));
+  return make_memory(Deadline(group_.timeout_of(operation.operation).value),
+                     to_string(operation.operation));
 }
 
 void PeerExecutor::add_facts(Request& request, const Buffers* buffers) const {

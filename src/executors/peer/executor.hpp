@@ -101,7 +101,7 @@ class PeerExecutor : public Executor {
   int rank() const { return rank_; }
   int size() const { return ranks_; }
   bool needs_memory(const Call& call) const;
-  Status make_memory(Deadline deadline);
+  Status make_memory(Deadline deadline, const std::string& whose);
   Status make_memory_for(const PlannedOperation& operation);
   bool may_open_barrier(const Call& call) const;
   Status open_barrier();

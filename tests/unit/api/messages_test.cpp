@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/group.hpp"
 #include "support/patience.hpp"
 #include "support/ranks.hpp"
 #include "tutti/tutti.hpp"
@@ -284,6 +285,7 @@ TEST(MessagesApiTest, WhoNeverSendsIsNamed) {
 // A long one fills its slots, and waits for the taker.
 TEST(MessagesApiTest, WhoNeverTakesIsNamed) {
   auto groups = groups_of(2);
+  prepare_all(groups);
   require_ok(groups[0].set_timeout(std::chrono::milliseconds(50)));
   std::vector<float> data(4'000'000);
   const Status status = send(groups[0], {.buffer = data.data(), .count = data.size(), .peer = 1});

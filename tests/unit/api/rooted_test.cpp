@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/check.hpp"
+#include "support/group.hpp"
 #include "support/ranks.hpp"
 #include "support/told.hpp"
 #include "tutti/tutti.hpp"
@@ -161,6 +162,7 @@ TEST(BarrierTest, NobodyGoesOnBeforeAllHaveCome) {
 
 TEST(BarrierTest, ARankThatNeverComesIsNamed) {
   auto groups = take(Communicator::create_in_process(2, {.backend = Backend::kHost}));
+  prepare_all(groups);
   require_ok(groups[0].set_timeout(std::chrono::milliseconds(50)));
   const Status status = barrier(groups[0]);
   EXPECT_EQ(status.code(), StatusCode::kTimeout);

@@ -188,7 +188,17 @@ TEST(FirstOperation, OfSeveralGroupsMayBeMadeAtOnce) {
   });
 }
 
-TEST(FirstOperation, FindsItsMemoryWhereTheSettingSaysSo) {
+TEST(FirstOperation, NamesTheRankThatDoesNotCome) {
+  auto groups = take(Communicator::create_in_process(2, kOnHost));
+  require_ok(groups[0].set_timeout(std::chrono::milliseconds(50)));
+  EXPECT_EQ(barrier(groups[0]).code(), StatusCode::kTimeout);
+  EXPECT_EQ(groups[0].status().code(), StatusCode::kTimeout);
+  EXPECT_THAT(groups[0].status().message(), HasSubstr("barrier/flags #1"));
+  EXPECT_THAT(groups[0].status().message(), HasSubstr("did not hear from rank 1"));
+}
+
+// In a suite, and so a process, of its own: settings are read once.
+TEST(PrepareSetting, MakesTheMemoryWithTheGroup) {
   const UniqueId id = take(UniqueId::create());
   std::vector<ForkedRank> ranks;
   ranks.reserve(2);

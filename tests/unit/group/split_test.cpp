@@ -33,6 +33,7 @@ void with_world(const Body& body) {
 TEST(SplitTest, AnOperationThatWaitsInVainNamesRanksByBothNumbers) {
   with_world([](CommunicatorImpl& world, int rank) {
     auto half = Communicator(take(world.split(rank % 2, 0)));
+    require_ok(half.prepare());
     if (rank == 1) {  // and rank 3 does not come
       require_ok(half.set_timeout(milliseconds(50)));
       float value = 1;

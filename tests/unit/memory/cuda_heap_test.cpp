@@ -78,27 +78,27 @@ TEST_P(CudaHeapTest, EveryKindOfMemoryIsReachableByEveryRanksGpu) {
 }
 
 TEST_P(CudaHeapTest, SmallPiecesShareAnAllocationAndAreGivenOutOnce) {
-  constexpr std::size_t kBytes = 5000;
+  constexpr std::size_t kPiece = 5000;
   group_.allocate(kHeapBytes);  // and so every rank has a stream
   const auto before = group_.open();
-  auto first = group_.allocate_small(kBytes);
+  auto first = group_.allocate_small(kPiece);
   const auto open = group_.open();
-  auto second = group_.allocate_small(kBytes);
+  auto second = group_.allocate_small(kPiece);
   EXPECT_EQ(group_.open(), open) << "the second opens nothing";
   expect_reachable(group_, first);
   expect_reachable(group_, second);
   for (int rank = 0; rank < group_.size(); ++rank) {
     for (int part = 0; part < group_.size(); ++part) {
-      std::memset(first[rank]->at[part], 1, kBytes);  // a late store of a peer's
+      std::memset(first[rank]->at[part], 1, kPiece);  // a late store of a peer's
     }
   }
   first.clear();
-  auto third = group_.allocate_small(kBytes);
+  auto third = group_.allocate_small(kPiece);
   for (const auto& segments : {second, third}) {
     for (const Segment& segment : segments) {
-      EXPECT_TRUE(std::all_of(segment->local, segment->local + kBytes,
+      EXPECT_TRUE(std::all_of(segment->local, segment->local + kPiece,
                               [](std::byte value) { return value == std::byte{0}; }));
-      EXPECT_EQ(segment->bytes, kBytes);
+      EXPECT_EQ(segment->bytes, kPiece);
     }
   }
   second.clear();
