@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -90,6 +91,24 @@ class Bootstrap {
   // Collective. Groups by colour, ordered by (key, rank). A negative colour takes part and gets
   // null.
   virtual Result<std::unique_ptr<Bootstrap>> split(int color, int key, Deadline deadline) = 0;
+
+  // Of the ranks that are left, typically once the group has failed: they agree on who goes on, and
+  // make a group of them (protocols.md, "Who survives"). `create` is called with the group, maybe
+  // several times, each time with another one: ranks may be lost meanwhile. It says whether what
+  // belongs to the group could be made of it; what it made of the one before is of no use any more.
+  // Whoever returns success may rely on the last one: all members have made theirs. The answer is
+  // who is missing, ascending.
+  //
+  // kPeerFailed: others have gone on without this rank, now or before. Any other failure is that of
+  // `create`, or of this rank alone; the ranks may try again. Not collective: this group's own
+  // failure does not matter, and a rank that does not call in time is missing.
+  struct ShrinkLimits {
+    std::chrono::nanoseconds within;    // for ranks to answer
+    std::chrono::nanoseconds patience;  // for a step of a rank that has; `create` is one
+  };
+  using ShrinkCreate = std::function<Status(std::unique_ptr<Bootstrap> survivors)>;
+  virtual Result<std::vector<int>> shrink(const ShrinkLimits& limits,
+                                          const ShrinkCreate& create) = 0;
 
   // Called from a thread of the bootstrap, one call at a time, when a member's process ends without
   // leave(), and for what members announce: the first is the group's failure, later ones are other

@@ -37,6 +37,11 @@ class CountedBootstrap final : public Bootstrap {
     return counted_->split(color, key, deadline);
   }
 
+  Result<std::vector<int>> shrink(const ShrinkLimits& limits, const ShrinkCreate& create) override {
+    ++exchanges_;
+    return counted_->shrink(limits, create);
+  }
+
   bool passes_descriptors() const override { return counted_->passes_descriptors(); }
   void set_failure_handler(FailureHandler handler) override {
     counted_->set_failure_handler(std::move(handler));

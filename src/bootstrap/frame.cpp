@@ -36,6 +36,10 @@ std::string_view to_string(FrameKind kind) {
       return "goodbye";
     case FrameKind::kGoodbyeSeen:
       return "goodbye seen";
+    case FrameKind::kShrink:
+      return "shrink";
+    case FrameKind::kExclude:
+      return "exclude";
   }
   return "unknown";
 }

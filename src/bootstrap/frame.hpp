@@ -24,6 +24,8 @@ enum class FrameKind : std::uint16_t {
   kAddresses,    // where the ranks listen; only while the connections are made
   kGoodbye,      // the sender has left all groups and is about to close the connection
   kGoodbyeSeen,  // the answer: everything before the goodbye has been read
+  kShrink,       // a ShrinkMessage
+  kExclude,      // the group, or its sender, has gone on without the receiver
 };
 
 // "all_gather", "exchange_descriptors", ...; for texts.

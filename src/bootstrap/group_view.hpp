@@ -33,6 +33,7 @@ class GroupView final : public Bootstrap {
       const std::vector<std::vector<int>>& outgoing, Deadline deadline) override;
   bool passes_descriptors() const override;
   Result<std::unique_ptr<Bootstrap>> split(int color, int key, Deadline deadline) override;
+  Result<std::vector<int>> shrink(const ShrinkLimits& limits, const ShrinkCreate& create) override;
   void set_failure_handler(FailureHandler handler) override;
   void announce_failure(const GroupFailure& failure) override;
   void leave(std::string_view last) override;
@@ -40,6 +41,8 @@ class GroupView final : public Bootstrap {
   int departed() const override;
 
  private:
+  friend class GroupShrink;
+
   Message message(FrameKind kind) const;
   // Ends a collective call: its messages, or the failure that this group has from now on.
   Result<std::vector<Message>> finish(FrameKind kind, Deadline deadline);
@@ -52,7 +55,9 @@ class GroupView final : public Bootstrap {
   const Members members_;
   int rank_ = -1;
   std::uint64_t sequence_ = 0, splits_ = 0;
-  Status broken_;  // of the first collective call that failed
+  std::uint32_t shrink_round_ = 0;    // the highest that was seen
+  std::vector<int> shrink_excluded_;  // by this rank, for good
+  Status broken_;                     // of the first collective call that failed
   std::atomic<bool> left_ = false;
   // UNIX connections between the same ranks, where those of the mesh carry no descriptors.
   std::unique_ptr<Bootstrap> side_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/guard.hpp"
 #include "base/try.hpp"
@@ -10,6 +11,13 @@
 
 namespace tutti {
 namespace {
+
+std::string excluded_text(const RankNames& names, int by, int self) {
+  return fmt::format(
+      "{} went on without {}: shrink() did not hear from it in time; it can only "
+      "join a new group",
+      names.of(by), names.of(self));
+}
 
 Status protocol_error(std::string text) { return {StatusCode::kMismatch, std::move(text)}; }
 
@@ -50,6 +58,8 @@ Status Inbox::deliver(int from, Message message) {
     }
     if (message.kind == FrameKind::kFailure || message.kind == FrameKind::kLeave) {
       TUTTI_TRY(take_notice(group, from, message));
+    } else if (message.kind == FrameKind::kShrink || message.kind == FrameKind::kExclude) {
+      TUTTI_TRY(take_shrink(group, from, message));
     } else {
       std::deque<Message>& queue = group.senders[from].queue;
       if (queue.size() >= kMaxQueued) return protocol_error("it runs ahead of its group");
@@ -79,6 +89,67 @@ Status Inbox::take_notice(Group& group, int from, const Message& message) {
 void Inbox::fail_locked(Group& group, GroupFailure failure) {
   if (!group.failure) group.failure = failure;
   group.news.emplace_back(std::move(failure));
+}
+
+Status Inbox::take_shrink(Group& group, int from, Message& message) {
+  if (message.kind == FrameKind::kExclude) {
+    if (group.excluded_by >= 0) return Status::ok();
+    group.excluded_by = from;
+    if (!group.members.empty()) fail_excluded_locked(group);
+    return Status::ok();
+  }
+  if (++group.senders[from].shrinking > kMaxShrinkMessages) {
+    return protocol_error("it calls shrink() without end");
+  }
+  group.shrinking.emplace_back(from, std::move(message.payload));
+  return Status::ok();
+}
+
+void Inbox::fail_excluded_locked(Group& group) {
+  const int by = group.rank_of(group.excluded_by);
+  if (by >= 0) {
+    fail_locked(
+        group, {by, StatusCode::kPeerFailed, excluded_text(group.names, by, group.rank_of(self_))});
+  }
+}
+
+std::vector<int> Inbox::lost_locked(const Group& group) const {
+  std::vector<int> lost;
+  for (std::size_t rank = 0; rank < group.members.size(); ++rank) {
+    const int member = group.members[rank];
+    const Peer& peer = peers_[member];
+    if (peer.gone || peer.said_goodbye || group.senders[member].left) {
+      lost.push_back(static_cast<int>(rank));
+    }
+  }
+  return lost;
+}
+
+Inbox::ShrinkNews Inbox::take_shrink_news(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  Group& group = groups_.at(id);
+  ShrinkNews news{std::exchange(group.shrinking, {}), lost_locked(group),
+                  group.excluded_by < 0 ? -1 : group.rank_of(group.excluded_by)};
+  for (auto& [from, payload] : news.messages) {
+    group.senders[from].shrinking = 0;
+    from = group.rank_of(from);
+  }
+  return news;
+}
+
+Status Inbox::exclusion(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const Group& group = groups_.at(id);
+  return {StatusCode::kPeerFailed,
+          excluded_text(group.names, group.rank_of(group.excluded_by), group.rank_of(self_))};
+}
+
+void Inbox::await_shrink_news(std::uint64_t id, std::size_t lost, Deadline until) {
+  std::unique_lock lock(mutex_);
+  const Group& group = groups_.at(id);
+  until.wait(changed_, lock, [&] {
+    return !group.shrinking.empty() || group.excluded_by >= 0 || lost_locked(group).size() > lost;
+  });
 }
 
 void Inbox::peer_lost_locked(Group& group, int peer) {
@@ -120,6 +191,7 @@ void Inbox::open(std::uint64_t id, std::vector<int> members, RankNames names) {
     for (const int member : group.members) {
       if (peers_[member].gone) peer_lost_locked(group, member);
     }
+    if (group.excluded_by >= 0) fail_excluded_locked(group);
   }
   start_notifying();
 }

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -58,18 +59,32 @@ class Inbox {
   // This rank's own announcement: ends waits here, calls no handler.
   void fail(std::uint64_t group, const GroupFailure& failure);
   void leave(std::uint64_t group);
+
+  // What shrink() is to know, in ranks of the group.
+  struct ShrinkNews {
+    std::vector<std::pair<int, Payload>> messages;  // since the last time
+    std::vector<int> lost;  // all so far: their process has ended, or they have left the group
+    int excluded_by = -1;   // for good
+  };
+  ShrinkNews take_shrink_news(std::uint64_t group);
+  Status exclusion(std::uint64_t group);  // once there is excluded_by
+  // Until there are messages, more than `lost` ranks are lost, this rank is excluded, or `until`.
+  void await_shrink_news(std::uint64_t group, std::size_t lost, Deadline until);
   int departed(std::uint64_t group);  // of the group
 
  private:
   static constexpr std::size_t kMaxQueued = 4;  // two calls are at most under way
   static constexpr std::size_t kMaxGroups = 1 << 14;
   static constexpr int kMaxAnnounced = 4;  // by one member; more are dropped
+  // Of one member, while this rank is not in shrink().
+  static constexpr int kMaxShrinkMessages = 4096;
 
   struct Sender {
     std::deque<Message> queue;
     bool left = false;
     std::string last;   // words
     int announced = 0;  // failures
+    int shrinking = 0;  // messages of shrink() that were not taken yet
   };
   struct Left {
     int member;
@@ -83,6 +98,8 @@ class Inbox {
     std::deque<News> news;                // of other members, for the handlers
     Bootstrap::FailureHandler handler;
     Bootstrap::LeaveHandler leave_handler;
+    std::vector<std::pair<int, Payload>> shrinking;  // by member
+    int excluded_by = -1;                            // member
     bool left = false, in_handler = false;
     int rank_of(int member) const;  // of the group; -1 where it is none
   };
@@ -92,6 +109,9 @@ class Inbox {
   };
 
   Group& find_or_make(std::uint64_t id);
+  Status take_shrink(Group& group, int from, Message& message);
+  void fail_excluded_locked(Group& group);
+  std::vector<int> lost_locked(const Group& group) const;
   Status take_notice(Group& group, int from, const Message& message);
   void fail_locked(Group& group, GroupFailure failure);
   void peer_lost_locked(Group& group, int peer);

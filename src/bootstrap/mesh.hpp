@@ -28,6 +28,9 @@ class Mesh {
   // that have not taken it by then; none is success.
   virtual std::vector<int> flush(const std::vector<int>& members, Deadline deadline) = 0;
 
+  // Once it returns true the inbox has all that ranks of this host have sent here before the call.
+  virtual bool catch_up(Deadline deadline) = 0;
+
   virtual bool carries_descriptors() const = 0;
   // What both ends of every connection know and no stranger does.
   virtual const Digest& secret() const = 0;

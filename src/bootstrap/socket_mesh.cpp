@@ -109,6 +109,33 @@ std::vector<int> SocketMesh::flush(const std::vector<int>& members, Deadline dea
   return blocked;
 }
 
+bool SocketMesh::catch_up(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t mine = ++asked_to_read_;
+  sockets_.wake(event_.get());
+  return deadline.wait(changed_, lock, [&] { return has_read_ >= mine; });
+}
+
+void SocketMesh::read_all_if_asked() {
+  std::vector<int> open;
+  std::uint64_t asked = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    asked = asked_to_read_;
+    if (asked == has_read_) return;
+    for (int r = 0; r < size(); ++r) {
+      if (peers_[r].open) open.push_back(r);
+    }
+  }
+  for (const int r : open) {
+    std::string why;
+    if (!read_from(r, true, why)) drop(r, why);
+  }
+  const std::lock_guard lock(mutex_);
+  has_read_ = asked;
+  changed_.notify_all();
+}
+
 void SocketMesh::established(const std::vector<PeerIdentity>& identities) {
   const PeerIdentity mine = this_process();
   const std::lock_guard lock(mutex_);
@@ -193,6 +220,7 @@ void SocketMesh::serve_until_stopped() {
       if (waits[2 * r].fd >= 0) serve(r, waits[2 * r], waits[2 * r + 1]);
     }
     look_for_ended();
+    read_all_if_asked();
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -33,6 +34,7 @@ class SocketMesh final : public Mesh {
   Inbox& inbox() override { return inbox_; }
   void send(int to, Message message) override;
   std::vector<int> flush(const std::vector<int>& members, Deadline deadline) override;
+  bool catch_up(Deadline deadline) override;
   bool carries_descriptors() const override { return setup_.is_unix; }
   const Digest& secret() const override { return setup_.secret; }
 
@@ -61,6 +63,7 @@ class SocketMesh final : public Mesh {
   bool wait_for_work(std::vector<SocketWait>& waits);
   void watch_locked(Peer& peer, const PeerIdentity& identity);
   void look_for_ended();
+  void read_all_if_asked();
   void serve(int peer, const SocketWait& socket, const SocketWait& process);
   void lose(int peer, std::string why);
   // False once the connection is at its end; `why` says how.
@@ -78,7 +81,8 @@ class SocketMesh final : public Mesh {
   std::condition_variable changed_;
   std::vector<Peer> peers_;
   bool stopping_ = false, established_ = false;
-  bool looks_ = false;  // for somebody in /proc
+  std::uint64_t asked_to_read_ = 0, has_read_ = 0;  // all that had come
+  bool looks_ = false;                              // for somebody in /proc
   Deadline::Clock::time_point looked_;
   Worker worker_;
 };

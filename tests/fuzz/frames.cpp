@@ -5,6 +5,7 @@
 #include "bootstrap/failure_notice.hpp"
 #include "bootstrap/frame.hpp"
 #include "bootstrap/inbox.hpp"
+#include "bootstrap/shrink_message.hpp"
 #include "fuzz/fuzz.hpp"
 #include "fuzz/scripted_socket.hpp"
 
@@ -68,7 +69,9 @@ class Expectation {
       const auto failure = decode_failure(*message.payload, 3);
       if (!failure.is_ok()) return false;
       if (!failure_) failure_ = failure->code;
-    } else {
+    } else if (message.kind == FrameKind::kExclude) {
+      if (!failure_) failure_ = StatusCode::kPeerFailed;
+    } else if (message.kind != FrameKind::kShrink) {
       if (queued_ == kMaxQueued) return false;
       if (queued_++ == 0) {
         fits_ = message.kind == FrameKind::kGather && message.sequence == 1;
@@ -91,12 +94,20 @@ class Expectation {
   std::size_t queued_ = 0;
 };
 
+// Who shrinks the group believes only what could have been written.
+void check_shrink_message(const Message& message) {
+  const auto understood = decode_shrink_message(*message.payload, 3);
+  if (!understood.is_ok()) return;
+  must_hold(encode(*understood) == *message.payload, "what is understood is what was said");
+}
+
 void check_inbox(const Heard& heard) {
   Inbox inbox(0, 3);
   inbox.open(kGroup, {0, 1, 2}, {});
   Expectation expected;
   for (const Message& message : heard.messages) {
     const bool acceptable = expected.take(message);
+    if (message.kind == FrameKind::kShrink) check_shrink_message(message);
     const Status delivered = inbox.deliver(1, copy_of(message));
     must_hold(acceptable || !delivered.is_ok(), "what cannot be right is refused");
     if (delivered.is_ok()) continue;

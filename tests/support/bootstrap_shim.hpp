@@ -55,6 +55,9 @@ class BootstrapShim final : public Bootstrap {
   Result<std::unique_ptr<Bootstrap>> split(int color, int key, Deadline deadline) override {
     return inner_->split(color, key, deadline);
   }
+  Result<std::vector<int>> shrink(const ShrinkLimits& limits, const ShrinkCreate& create) override {
+    return inner_->shrink(limits, create);
+  }
   void set_failure_handler(FailureHandler handler) override {
     inner_->set_failure_handler(std::move(handler));
   }
