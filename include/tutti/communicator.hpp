@@ -23,6 +23,7 @@
 namespace tutti {
 
 class CommunicatorImpl;
+struct Survivors;
 
 /// How a communicator is created.
 struct CommunicatorOptions {
@@ -124,6 +125,26 @@ class Communicator {
   /// a negative color takes part in the call and gets null. If one rank fails, all ranks of its new
   /// group fail, and this communicator stays usable.
   TUTTI_API Result<std::unique_ptr<Communicator>> split(int color, int key);
+
+  /// Makes a new group of the ranks that are left, typically after a failure (kPeerFailed,
+  /// kTimeout, kAborted). Every rank that can go on calls it; ranks whose process has ended, and
+  /// ranks that do not call it within `within`, are missing. The deadline runs from the first call;
+  /// 0: the communicator's timeout. Also allowed on a group that has not failed. Outside captures.
+  ///
+  /// The new group has its own memory and executors, and the options of this one; its ranks are
+  /// numbered without gaps, in the old order. This communicator may be destroyed afterwards. If
+  /// somebody is missing, it has failed, or fails now.
+  ///
+  /// All ranks that get a group get the same one. kPeerFailed: the others have gone on without this
+  /// rank, because it was late; then it can never take part again. kTimeout: a rank can be neither
+  /// heard nor told, or this process is too slow. Other errors are those of create(). After an
+  /// error, except kPeerFailed, the ranks can call shrink() again. A rank that ends while shrink()
+  /// returns may be in the new group, which then fails, and can be shrunk in turn.
+  ///
+  /// Ranks of one host that cannot hear each other never go on as two groups. Between hosts that
+  /// cannot reach each other, each side gets a group of its own: compare `missing` with size() if
+  /// only one side may go on (docs/troubleshooting/errors.md). Negative `within`: kInvalidArgument.
+  TUTTI_API Result<Survivors> shrink(std::chrono::milliseconds within = {});
 
   /// Collective, outside captures. Allocates `bytes` bytes of symmetric memory on every rank.
   ///
@@ -256,6 +277,12 @@ class Communicator {
 
  private:
   std::unique_ptr<CommunicatorImpl> impl_;
+};
+
+/// What Communicator::shrink() returns.
+struct Survivors {
+  std::unique_ptr<Communicator> communicator;  ///< of the ranks that are left; never null
+  std::vector<int> missing;                    ///< old ranks that are not in it, ascending
 };
 
 }  // namespace tutti

@@ -164,6 +164,18 @@ Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
   });
 }
 
+Result<Survivors> Communicator::shrink(std::chrono::milliseconds within) {
+  return guarded(*impl_, [&]() -> Result<Survivors> {
+    if (within.count() < 0) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("shrink({} ms): a deadline must not be negative", within.count()));
+    }
+    TUTTI_ASSIGN(auto shrunk, impl_->shrink(within));
+    return Survivors{std::make_unique<Communicator>(std::move(shrunk.group)),
+                     std::move(shrunk.missing)};
+  });
+}
+
 // What SymmetricMemory holds on to: the segment outlives the communicator if it must.
 class SymmetricMemoryImpl {
  public:

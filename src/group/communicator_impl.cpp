@@ -199,10 +199,36 @@ Result<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::split(int color, int
   if (failure_->failed()) return failure_->status();
   TUTTI_ASSIGN(auto group, exchanged(bootstrap_->split(color, key, deadline())));
   if (group == nullptr) return std::unique_ptr<CommunicatorImpl>();
+  return create(std::move(group), options_of_part(), drivers_, node_, table_);
+}
+
+CommunicatorOptions CommunicatorImpl::options_of_part() const {
   CommunicatorOptions options = options_;
   options.device = device_;
   options.backend = backend();
-  return create(std::move(group), options, drivers_, node_, table_);
+  return options;
+}
+
+// This group's failure does not matter: only its connections are used.
+Result<CommunicatorImpl::Shrunk> CommunicatorImpl::shrink(std::chrono::milliseconds within) {
+  const std::lock_guard lock(mutex_);
+  const std::chrono::milliseconds step = timeout();
+  Shrunk shrunk;
+  const auto create_of = [&](std::unique_ptr<Bootstrap> survivors) {
+    shrunk.group.reset();
+    auto made = create(std::move(survivors), options_of_part(), drivers_, node_, table_);
+    if (made.is_ok()) shrunk.group = std::move(made).value();
+    return made.status();
+  };
+  const Bootstrap::ShrinkLimits limits{.within = within.count() > 0 ? limited(within) : step,
+                                       .patience = step};
+  TUTTI_ASSIGN(shrunk.missing, bootstrap_->shrink(limits, create_of));
+  if (!shrunk.missing.empty()) {
+    (void)fail({StatusCode::kPeerFailed,
+                fmt::format("shrink() went on without {}: use the group that it made",
+                            bootstrap_->names().of(shrunk.missing))});
+  }
+  return shrunk;
 }
 
 Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate(std::size_t bytes) {

@@ -74,6 +74,11 @@ class CommunicatorImpl : private GroupServices {
   const std::string& why_no_heap() const override { return why_no_heap_; }
 
   Result<std::unique_ptr<CommunicatorImpl>> split(int color, int key);
+  struct Shrunk {
+    std::unique_ptr<CommunicatorImpl> group;
+    std::vector<int> missing;
+  };
+  Result<Shrunk> shrink(std::chrono::milliseconds within);
   Result<std::shared_ptr<SymmetricSegment>> allocate(std::size_t bytes);
   Result<std::shared_ptr<SymmetricSegment>> register_memory(void* address, std::size_t bytes);
   // Not collective, from any thread. The answer points to the first byte.
@@ -161,6 +166,7 @@ class CommunicatorImpl : private GroupServices {
   Status agree();
   Status agree_on_network();
   Status name_differences();
+  CommunicatorOptions options_of_part() const;
   void open_recorder();
   Status open_memory();
   Status give_memory_to_executors();

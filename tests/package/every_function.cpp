@@ -77,6 +77,8 @@ void communicator(Communicator& group) {
   expect(group.backend() == tutti::Backend::kHost, "backend");
   const auto part = take(group.split(0, 0), "split");
   expect(part->size() == 1, "a group that was split off");
+  const auto survivors = take(group.shrink(), "shrink");
+  expect(survivors.communicator->size() == 1 && survivors.missing.empty(), "a group that shrank");
   expect(group.start_capture(), "start_capture on the host", StatusCode::kUnsupported);
   expect(group.finish_capture(), "finish_capture on the host", StatusCode::kInvalidArgument);
   expect(group.prepare(), "prepare");

@@ -86,7 +86,8 @@ class SharedFlag {
   SharedFlag(const SharedFlag&) = delete;
   SharedFlag& operator=(const SharedFlag&) = delete;
 
-  void set() { flag_->store(true); }
+  void set() const { flag_->store(true); }
+  bool is_set() const { return flag_->load(); }
   void wait() const {
     while (!flag_->load()) std::this_thread::sleep_for(1ms);
   }
