@@ -120,6 +120,23 @@ class GroupShrink {
            identities[static_cast<std::size_t>(group_.rank_)].host_id;
   }
 
+  Status meet_what_was_sent(const std::vector<int>& told, const std::vector<int>& ranks) {
+    const Deadline deadline(patience_);
+    std::vector<int> blocked;
+    for (const int i : mesh().flush(told, deadline)) {
+      blocked.push_back(ranks[static_cast<std::size_t>(i)]);
+    }
+    if (!blocked.empty()) {
+      return {StatusCode::kTimeout,
+              fmt::format("shrink: {} did not answer, and cannot be told that the group goes on "
+                          "without it, since nothing that was sent to it is read: end that "
+                          "process, and call again",
+                          group_.names().of(blocked))};
+    }
+    if (mesh().catch_up(deadline)) return Status::ok();
+    return {StatusCode::kTimeout, "shrink: this process did not read its connections in time"};
+  }
+
   // On one host what was sent has arrived: of two ranks that exclude each other, one sees it here.
   Status fence() {
     std::vector<int> told;  // here, and yet to be reached
@@ -129,19 +146,7 @@ class GroupShrink {
       told.push_back(member(rank));
       ranks.push_back(rank);
     }
-    const Deadline deadline(patience_);
-    std::vector<int> blocked;
-    for (const int i : mesh().flush(told, deadline)) blocked.push_back(ranks[i]);
-    if (!blocked.empty()) {
-      return {StatusCode::kTimeout,
-              fmt::format("shrink: {} did not answer, and cannot be told that the group goes on "
-                          "without it, since nothing that was sent to it is read: end that "
-                          "process, and call again",
-                          group_.names().of(blocked))};
-    }
-    if (!mesh().catch_up(deadline)) {
-      return {StatusCode::kTimeout, "shrink: this process did not read its connections in time"};
-    }
+    if (!told.empty()) TUTTI_TRY(meet_what_was_sent(told, ranks));
     take_news();
     agreement_.fenced();
     send();
@@ -162,8 +167,10 @@ class GroupShrink {
     }
     survivors.names = group_.names().split(ranks);
     created_ = survivors;
-    const Status made = guarded(
-        [&] { return create_(std::make_unique<GroupView>(group_.mesh_, std::move(survivors))); });
+    auto view = std::make_unique<GroupView>(group_.mesh_, std::move(survivors));
+    mesh().inbox().watch_creation(group_.members_.group, created_->group);
+    const Status made = guarded([&] { return create_(std::move(view)); });
+    mesh().inbox().watch_creation(group_.members_.group, 0);
     take_news();
     agreement_.created({made.code(), made.message()}, Deadline::Clock::now());
     send();

@@ -8,6 +8,7 @@
 #include "base/guard.hpp"
 #include "base/try.hpp"
 #include "bootstrap/failure_notice.hpp"
+#include "bootstrap/shrink_message.hpp"
 
 namespace tutti {
 namespace {
@@ -96,8 +97,10 @@ Status Inbox::take_shrink(Group& group, int from, Message& message) {
     if (group.excluded_by >= 0) return Status::ok();
     group.excluded_by = from;
     if (!group.members.empty()) fail_excluded_locked(group);
+    fail_creation_locked(group, from);
     return Status::ok();
   }
+  check_creation_locked(group, from, *message.payload);
   if (++group.senders[from].shrinking > kMaxShrinkMessages) {
     return protocol_error("it calls shrink() without end");
   }
@@ -111,6 +114,31 @@ void Inbox::fail_excluded_locked(Group& group) {
     fail_locked(
         group, {by, StatusCode::kPeerFailed, excluded_text(group.names, by, group.rank_of(self_))});
   }
+}
+
+void Inbox::check_creation_locked(const Group& group, int from, const Bytes& message) {
+  const auto child = groups_.find(group.creating);
+  if (child == groups_.end() || child->second.rank_of(from) < 0) return;
+  const auto said = decode_shrink_message(message, static_cast<int>(group.members.size()));
+  const bool stays = said.is_ok() && said->kind != ShrinkMessage::Kind::kGiveUp;
+  if (!stays) fail_creation_locked(group, from);
+}
+
+void Inbox::fail_creation_locked(const Group& group, int culprit) {
+  const auto child = groups_.find(group.creating);
+  if (child == groups_.end()) return;  // or its creation has failed
+  fail_locked(child->second,
+              {child->second.rank_of(culprit), StatusCode::kPeerFailed,
+               fmt::format("{} takes part no more", group.names.of(group.rank_of(culprit)))});
+}
+
+void Inbox::watch_creation(std::uint64_t id, std::uint64_t child) {
+  const std::lock_guard lock(mutex_);
+  Group& group = groups_.at(id);
+  group.creating = child;
+  if (child == 0) return;
+  if (group.excluded_by >= 0) fail_creation_locked(group, group.excluded_by);
+  for (const auto& [from, message] : group.shrinking) check_creation_locked(group, from, *message);
 }
 
 std::vector<int> Inbox::lost_locked(const Group& group) const {

@@ -67,6 +67,9 @@ class Inbox {
     int excluded_by = -1;   // for good
   };
   ShrinkNews take_shrink_news(std::uint64_t group);
+  // While `child` is created by shrink() of `group`: it fails where one of its members gives up, or
+  // this rank is excluded. 0: none is any more.
+  void watch_creation(std::uint64_t group, std::uint64_t child);
   Status exclusion(std::uint64_t group);  // once there is excluded_by
   // Until there are messages, more than `lost` ranks are lost, this rank is excluded, or `until`.
   void await_shrink_news(std::uint64_t group, std::size_t lost, Deadline until);
@@ -100,6 +103,7 @@ class Inbox {
     Bootstrap::LeaveHandler leave_handler;
     std::vector<std::pair<int, Payload>> shrinking;  // by member
     int excluded_by = -1;                            // member
+    std::uint64_t creating = 0;                      // a group, by shrink() of this one
     bool left = false, in_handler = false;
     int rank_of(int member) const;  // of the group; -1 where it is none
   };
@@ -111,6 +115,8 @@ class Inbox {
   Group& find_or_make(std::uint64_t id);
   Status take_shrink(Group& group, int from, Message& message);
   void fail_excluded_locked(Group& group);
+  void fail_creation_locked(const Group& group, int culprit);
+  void check_creation_locked(const Group& group, int from, const Bytes& message);
   std::vector<int> lost_locked(const Group& group) const;
   Status take_notice(Group& group, int from, const Message& message);
   void fail_locked(Group& group, GroupFailure failure);

@@ -13,6 +13,7 @@
 // otherwise it proposes anew, and so replaces what nobody has returned with.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -116,7 +117,11 @@ class ShrinkAgreement {
   Time join_end() const;
   bool awaits_absent() const;
   bool leads_ballot() const { return phase_ == Phase::kReady && leads() && !collecting_; }
-  Duration step_limit() const { return accepted_.round == 0 ? terms_.within : terms_.patience; }
+  // For a rank that has joined. Before a group was created it has nothing to do but answer.
+  Duration step_limit() const {
+    constexpr Duration kAnswer = std::chrono::seconds(1);
+    return accepted_.round == 0 ? std::max(terms_.within, kAnswer) : terms_.patience;
+  }
   void send(int to, const ShrinkMessage& message);
   void send_to_all(const ShrinkMessage& message);
   void take_join(int from, const ShrinkMessage& message, Time now);

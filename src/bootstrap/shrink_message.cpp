@@ -14,6 +14,7 @@ namespace {
 using Kind = ShrinkMessage::Kind;
 
 constexpr std::size_t kMaxShrinkTextBytes = 4096;
+constexpr std::uint32_t kMaxRound = 1U << 30;  // so that there is always a next one
 
 struct ShrinkHead {
   ShrinkBallot ballot;
@@ -37,6 +38,7 @@ bool are_members(const std::vector<std::int32_t>& members, int group_size) {
 
 bool is_sound(const ShrinkMessage& message, int group_size) {
   const bool has_ballot = is_rank(message.ballot.coordinator, group_size);
+  if (message.ballot.round > kMaxRound) return false;
   if (message.ballot.coordinator != -1 && !has_ballot) return false;
   switch (message.kind) {
     case Kind::kJoin:

@@ -235,6 +235,20 @@ void abort_from_another_thread(Rank& rank) {
   require_terminal(rank, lane, status);
 }
 
+// The same ranks go on in a new group, with memory of its own.
+void shrink_after_an_abort(Rank& rank) {
+  Lane lane(rank, BufferKind::kPlain, kRoom);
+  work_once(rank, lane);
+  const Status status =
+      without_rank_0(rank, [&] { return run_beside(lane, [&] { abort_soon(rank); }); });
+  require_failure(status, StatusCode::kAborted, {"rank 1", "enough of it"});
+  const Survivors survivors = take(rank.group.shrink());
+  require(survivors.missing.empty(), "nobody is missing");
+  require_terminal(rank, lane, status);
+  Lane next(rank, *survivors.communicator, BufferKind::kSymmetric, kRoom);
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) next.expect_right({.count = 3000, .seed = seed});
+}
+
 // Copies that are enqueued behind a meeting to which rank 0 never comes, several operations of
 // them: an abort ends them all, and else the deadline. `run` enqueues one.
 template <class Run>
@@ -332,6 +346,7 @@ constexpr Scenario kFailing[] = {
     {"deadline_of_one_call", 2, kPatience, deadline_of_one_call, true},
     {"deadline_changed_in_a_wait", 2, kPatience, deadline_changed_in_a_wait, true},
     {"abort_from_another_thread", 2, kPatience, abort_from_another_thread},
+    {"shrink_after_an_abort", 2, kPatience, shrink_after_an_abort},
     {"abort_ends_gathering_copies", 2, kPatience, abort_ends_gathering_copies},
     {"abort_ends_reducing_copies", 2, kPatience, abort_ends_reducing_copies},
     {"deadline_ends_gathering_copies", 2, kPatience, deadline_ends_gathering_copies, true},

@@ -148,6 +148,7 @@ TEST(ShrinkMessages, AreRefusedWhereTheyCannotBeRight) {
       {.kind = Kind::kPropose, .ballot = ballot, .members = {0, 1, 2, 3}},
       {.kind = Kind::kPropose, .ballot = ballot},
       {.kind = Kind::kCommit},
+      {.kind = Kind::kCommit, .ballot = {.round = ~0U, .coordinator = 1}},
       {.kind = Kind::kReady, .ballot = {.round = 1, .coordinator = 3}},
       {.kind = static_cast<Kind>(5)}};
   for (const ShrinkMessage& message : messages) {

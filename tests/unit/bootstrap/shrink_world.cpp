@@ -94,6 +94,7 @@ void ShrinkWorld::deliver(int rank, int from) {
   queue.pop_front();
   switch (sent.kind) {
     case Sent::Kind::kMessage:
+      if (sent.message.kind == ShrinkMessage::Kind::kGiveUp) it.gave_up.push_back(from);
       it.agreement->take(from, sent.message, it.now);
       break;
     case Sent::Kind::kExclude:
@@ -143,9 +144,10 @@ bool ShrinkWorld::may_create(int rank) const {
 bool ShrinkWorld::may_fail(int rank) const {
   const Node& it = node(rank);
   const auto& members = it.agreement->members();
-  return holds(it.left, it.agreement->ballot()) ||
-         std::any_of(members.begin(), members.end(),
-                     [&](int member) { return holds(it.knows_lost, member); });
+  return it.excluded || holds(it.left, it.agreement->ballot()) ||
+         std::any_of(members.begin(), members.end(), [&](int member) {
+           return holds(it.knows_lost, member) || holds(it.gave_up, member);
+         });
 }
 
 void ShrinkWorld::proceed(int rank, bool succeeds) {

@@ -66,7 +66,7 @@ class ShrinkWorld {
     Step step = Step::kWait;
     std::vector<ShrinkBallot> created, left;  // groups that it took part in; that others left
     std::vector<std::deque<Sent>> incoming;   // by sender
-    std::vector<int> knows_lost, last_receivers;
+    std::vector<int> knows_lost, gave_up, last_receivers;
     bool excluded = false;
     friend auto operator<=>(const Node&, const Node&) = default;
   };

@@ -81,6 +81,7 @@ TEST(ShrinkTest, AfterAnAbortHasNewMemoryAndCanShrinkAgain) {
 TEST(ShrinkTest, WhoHasLeftOrIsLateIsMissing) {
   auto groups = take(Communicator::create_in_process(4, kOnHost));
   std::latch over(2);
+  std::barrier both_come(2);
   on_all_ranks(4, [&](int rank) {
     Communicator& group = groups[static_cast<std::size_t>(rank)];
     if (rank == 0) {
@@ -96,7 +97,8 @@ TEST(ShrinkTest, WhoHasLeftOrIsLateIsMissing) {
       EXPECT_EQ(sum_over(group, 1).status().code(), StatusCode::kPeerFailed);
       return;
     }
-    const Survivors survivors = take(group.shrink(milliseconds(100)));
+    both_come.arrive_and_wait();
+    const Survivors survivors = take(group.shrink(milliseconds(1000)));
     EXPECT_THAT(survivors.missing, ElementsAre(0, 2));
     EXPECT_EQ(survivors.communicator->rank(), rank == 1 ? 0 : 1);
     EXPECT_EQ(take(sum_over(*survivors.communicator, rank)), 4);
@@ -197,7 +199,12 @@ TEST(ShrinkProcesses, GoOnAlone) {
 
 // Whatever they are doing: an operation, agreeing, opening memory.
 TEST(ShrinkProcesses, LoseRanksAtRandomMoments) {
-  constexpr int kFaults = 200, kRanks = 6;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr int kFaults = 20;
+#else
+  constexpr int kFaults = 200;
+#endif
+  constexpr int kRanks = 6;
   std::mt19937 random(1);
   for (int faults = 0; faults < kFaults && !HasFailure();) {
     LivingProcesses ranks(kRanks);
@@ -223,7 +230,7 @@ TEST(ShrinkProcesses, WhoWasStoppedLearnsThatTheOthersWentOn) {
         if (!group.is_ok()) return group.status().to_string();
         say("ready");
         go.wait();
-        auto survivors = group->shrink(milliseconds(rank == stopped ? 60'000 : 200));
+        auto survivors = group->shrink(milliseconds(rank == stopped ? 60'000 : 1000));
         if (rank == stopped) {
           const Status late = survivors.status();
           return late.code() == StatusCode::kPeerFailed ? "" : "late: " + late.to_string();
