@@ -217,8 +217,9 @@ Result<CommunicatorImpl::Shrunk> CommunicatorImpl::shrink(std::chrono::milliseco
   const auto create_of = [&](std::unique_ptr<Bootstrap> survivors) {
     shrunk.group.reset();
     auto made = create(std::move(survivors), options_of_part(), drivers_, node_, table_);
-    if (made.is_ok()) shrunk.group = std::move(made).value();
-    return made.status();
+    if (!made.is_ok()) return made.status();
+    shrunk.group = std::move(made).value();
+    return Status::ok();
   };
   const Bootstrap::ShrinkLimits limits{.within = within.count() > 0 ? limited(within) : step,
                                        .patience = step};
