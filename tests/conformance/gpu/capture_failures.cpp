@@ -79,6 +79,25 @@ void missing_call_inside_a_capture(Rank& rank) {
   require_usable_device(rank);
 }
 
+// Memory of a group cannot be made inside a capture: nobody is asked, and nothing is broken.
+void first_operation_inside_a_capture(Rank& rank) {
+  const auto part = take(rank.group.split(0, rank.number()));
+  Rank inner{*part, rank.device, rank.spec};
+  Lane lane(inner, BufferKind::kSymmetric, kRoom);
+  const Trial trial{.count = 1000, .algorithm = "two_shot"};
+  const AllReduce call = lane.prepare(trial);
+  Status refused;
+  const CapturedGraph empty(*rank.device.cuda(), lane.stream(),
+                            [&] { refused = lane.start(call); });
+  require_failure(refused, StatusCode::kUnsupported, {"prepare()"});
+  require_ok(part->prepare());
+  const CapturedGraph graph(*rank.device.cuda(), lane.stream(),
+                            [&] { require_ok(lane.start(call)); });
+  graph.launch(lane.stream());
+  require_ok(lane.finish());
+  lane.check(trial);
+}
+
 // A graph holds no deadline of its own: one that is set after the capture ends its waits.
 void deadline_changed_after_the_capture(Rank& rank) {
   constexpr milliseconds kNew{1000};
@@ -176,6 +195,7 @@ constexpr Scenario kFailures[] = {
     {"replayed_before_it_was_registered", 1, kPatient, replayed_before_it_was_registered},
     {"refused_call_inside_a_capture", 2, kShort, refused_call_inside_a_capture},
     {"missing_call_inside_a_capture", 2, kShort, missing_call_inside_a_capture},
+    {"first_operation_inside_a_capture", 2, kPatient, first_operation_inside_a_capture},
     {"deadline_changed_after_the_capture", 2, kPatient, deadline_changed_after_the_capture},
     {"invalidated_capture", 2, kShort, invalidated_capture},
     {"channels_run_out", 1, kPatient, channels_run_out},
