@@ -38,6 +38,7 @@ CommunicatorImpl::~CommunicatorImpl() {
   bootstrap_->set_failure_handler(nullptr);
   guarded([&] {
     if (failure_ == nullptr) return;
+    compare_operations();
     check_executors();
     if (collect_failure()) log_failure();  // nobody asks any more
   });
@@ -125,9 +126,26 @@ bool CommunicatorImpl::collect_failure() {
     bootstrap_->announce_failure(
         {.rank = rank(), .code = account.code(), .text = account.message()});
   }
+  if (failure_->has_waited_too_long()) compare_operations();
   if (!failure_->collect()) return false;
   tell(failure_->status());
   return true;
+}
+
+void CommunicatorImpl::compare_operations() {
+  if (peer_pages_ == nullptr || failure_->failed()) return;
+  const auto found = peer_pages_->look();
+  if (!found) return;
+  const auto& [own, other] = found->operations;
+  const FailureRecord record{.sequence = own.sequence,
+                             .expected_signature = own.signature,
+                             .seen_signature = other ? other->signature : own.signature,
+                             .waiting_rank = rank(),
+                             .missing_rank = found->rank,
+                             .reason = static_cast<std::uint32_t>(FailureReason::kMismatch)};
+  if (!failure_->collect_difference(record, other ? &*other : nullptr)) return;
+  tell(failure_->status());
+  log_failure();
 }
 
 void CommunicatorImpl::log_failure() { log(LogLevel::kWarn, "{}", failure_->status().to_string()); }
@@ -162,6 +180,7 @@ Status CommunicatorImpl::prepare_executor(std::string_view name, unsigned needs)
 }
 
 Status CommunicatorImpl::status() {
+  compare_operations();
   collect_failure();
   for (const auto& executor : executors_) {
     if (failure_->failed()) break;

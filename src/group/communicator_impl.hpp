@@ -18,6 +18,7 @@
 #include "group/pipelines.hpp"
 #include "group/plan_cache.hpp"
 #include "group/recorder/flight_recorder.hpp"
+#include "group/recorder/peer_pages.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "operation/call.hpp"
 #include "operation/one_sided_call.hpp"
@@ -136,6 +137,8 @@ class CommunicatorImpl : private GroupServices {
   bool collect_failure();
   // Where no call may ever answer with it.
   void log_failure();
+  // Finds a rank that runs other operations. Called by the watchdog.
+  void compare_operations();
   // Records how far the stream has come. Called by the watchdog.
   void record_progress();
   // Finds what is late or wrong in executors. Called by the watchdog.
@@ -168,6 +171,7 @@ class CommunicatorImpl : private GroupServices {
   Status name_differences();
   CommunicatorOptions options_of_part() const;
   void open_recorder();
+  Status open_peer_pages();
   Status open_memory();
   Status give_memory_to_executors();
   Status prepare_early();
@@ -250,6 +254,7 @@ class CommunicatorImpl : private GroupServices {
   std::uint64_t group_ = 0;  // number()
   // Outlives the executors, whose waits tell it for whom they wait.
   std::unique_ptr<FlightRecorder> recorder_ = std::make_unique<FlightRecorder>();
+  std::unique_ptr<PeerPages> peer_pages_;  // null: operations are not compared by them
   std::unique_ptr<Streams> streams_;
   std::unique_ptr<SymmetricHeap> heap_;  // null: why_no_heap_ says why
   std::string why_no_heap_;

@@ -399,8 +399,17 @@ Status CommunicatorImpl::open_memory() {
     failure_->hear(failure.rank, {failure.code, failure.text});
     for (const auto& executor : executors_) executor->hear_of_failure();
   });
-  if (cuda) watch(*this);
+  TUTTI_TRY(open_peer_pages());
+  if (cuda || peer_pages_ != nullptr) TUTTI_TRY(of_this_rank(watch(*this)));
   return verify_peers();
+}
+
+// Ranks of several hosts have no operations that are compared by pages.
+Status CommunicatorImpl::open_peer_pages() {
+  if (size() == 1 || !bootstrap_->passes_descriptors()) return Status::ok();
+  if (!Knobs::process().flag("TUTTI_RECORDER")) return Status::ok();
+  TUTTI_ASSIGN(peer_pages_, PeerPages::open(*bootstrap_, *recorder_, deadline()));
+  return Status::ok();
 }
 
 Status CommunicatorImpl::give_memory_to_executors() {

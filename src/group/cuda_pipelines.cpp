@@ -65,13 +65,14 @@ class CudaPipelines : public PipelineBackend {
   CudaPipelines& operator=(const CudaPipelines&) = delete;
 
   void tell(const PipelinedAllGatherMatmul& call) override {
-    if (barrier_ != nullptr) noted_ = barrier_->note(signature_of(call));
+    begun_ = hooks_.record.begin(call);
+  }
+  void withdraw(const Status& why) override {
+    if (begun_ != 0) hooks_.record.end(std::exchange(begun_, 0), why);
   }
 
   Status open(const PipelinedAllGatherMatmul& call) override {
-    const bool was_told = barrier_ != nullptr;
     TUTTI_ASSIGN(barrier_, hooks_.stream_barrier());
-    if (!was_told) tell(call);
     const Status made = make_streams_for(std::get<pipelines::Description>(call.description));
     return made.is_ok() ? made : group_.fail(made);  // the others go on
   }
@@ -167,13 +168,12 @@ class CudaPipelines : public PipelineBackend {
                  fused::PipelineProducts& products) {
     const auto& [variant, callers, buffers] = bound;
     TUTTI_TRY(group_.streams().enter(call.stream));
-    const std::uint64_t number = hooks_.record.begin(call);
+    const std::uint64_t number = std::exchange(begun_, 0);
     const std::uint32_t signature = signature_of(call);
     const std::chrono::nanoseconds timeout = limited(call.timeout);
     const StreamWaits::Call watched{.epoch = word_value(barrier_->waits().next_epoch(), signature),
                                     .sequence = number,
                                     .timeout_ns = static_cast<std::uint64_t>(timeout.count()),
-                                    .noted = noted_,
                                     .signature = signature};
     WaitingWords words(barrier_->waits(), watched, slot);
     fused::CudaPipeline runtime(buffers, {cuda_, streams_of(call), words, products,
@@ -189,7 +189,7 @@ class CudaPipelines : public PipelineBackend {
   CudaDriver& cuda_;
   CudaPipelineHooks hooks_;
   StreamBarrier* barrier_ = nullptr;  // since the first call
-  std::uint64_t noted_ = 0;           // the number of the call in its page
+  std::uint64_t begun_ = 0;           // the number of the call that was told and has not run
   std::vector<fused::PipelineStreams::One> streams_;
   fused::PipelineStreams::One caller_;  // the event; each call has its stream
 };

@@ -46,11 +46,37 @@ bool FailureState::collect(const FailureRecord& watched) {
   {
     const std::lock_guard lock(mutex_);
     if (record_complete()) return false;
-    watched_ = watched;
-    watched_.state = 1;
-    has_watched_.store(true, std::memory_order_release);  // nothing writes it any more
+    watch_record(watched);
   }
   return collect_complete();
+}
+
+// Under the lock, once.
+void FailureState::watch_record(const FailureRecord& watched) {
+  watched_ = watched;
+  watched_.state = 1;
+  has_watched_.store(true, std::memory_order_release);  // nothing writes it any more
+}
+
+bool FailureState::collect_difference(const FailureRecord& record, const RecordedOperation* other) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed() || (record_complete() && !has_waited_too_long())) return false;
+    if (other == nullptr) {
+      account_ = "they have differed before it";
+    } else {
+      seen_ = fmt::format(" #{} ", other->sequence);
+      account_ = fmt::format("{} runs {}", names_.of(record.missing_rank), to_string(*other));
+    }
+    watch_record(record);
+  }
+  return collect_complete();
+}
+
+// A wait that the host watches is the group's failure at once.
+bool FailureState::has_waited_too_long() const {
+  return !failed() && !has_watched_.load(std::memory_order_acquire) && record_complete() &&
+         record_.reason == static_cast<std::uint32_t>(FailureReason::kTimeout);
 }
 
 bool FailureState::collect_complete() {
@@ -76,8 +102,12 @@ void FailureState::hear(int rank, const Status& failure) {
     said = head_of(failure.message());
     if (recorder_ != nullptr && said != inquiry_->operation) recorder_->waited_for(rank);
     heard_.notify_all();
-  } else if (found_mismatch() && record().missing_rank == rank && account_.empty()) {
-    account_ = fmt::format("{} runs {}", names_.of(rank), head_of(failure.message()));
+  } else if (found_mismatch() && record().missing_rank == rank) {
+    // A page says less of an operation than its rank does.
+    const std::string_view at = head_of(failure.message());
+    const bool says_more = !seen_.empty() && at.find(seen_) != std::string_view::npos;
+    if (!account_.empty() && !says_more) return;
+    account_ = fmt::format("{} runs {}", names_.of(rank), at);
     heard_.notify_all();
   }
 }
@@ -176,7 +206,7 @@ Status FailureState::status() const {
   } else if (was_told_of_mismatch()) {
     more = fmt::format("{} runs {}", waiting(), describe_operation(record().sequence));
   }
-  if (more.empty()) return cause_;
+  if (more.empty() || cause_.message().find(more) != std::string::npos) return cause_;
   return {cause_.code(), fmt::format("{}; {}", cause_.message(), more), cause_.where()};
 }
 

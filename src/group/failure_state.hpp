@@ -18,6 +18,7 @@
 #include "bootstrap/rank_names.hpp"
 #include "device/kernel_args.hpp"
 #include "group/recorder/flight_recorder.hpp"
+#include "group/recorder/snapshot.hpp"
 #include "operation/operation.hpp"
 #include "operation/timeout.hpp"
 #include "tutti/communicator.hpp"
@@ -48,6 +49,12 @@ class FailureState {
   bool collect();
   // Likewise one of a wait that the host watches; it stays unless there is one already.
   bool collect(const FailureRecord& watched);
+  // Likewise a mismatch, which also explains a wait that has taken too long: the page of rank
+  // `record.missing_rank` says what that rank runs in place of the record's operation. Null: the
+  // page does not say it any more.
+  bool collect_difference(const FailureRecord& record, const RecordedOperation* other);
+  // A wait has taken too long, and nobody knows it yet.
+  bool has_waited_too_long() const;
 
   // The same for an operation that ran out of time without a record of who was missing: the other
   // ranks' accounts will tell where they are; so long is waited for them.
@@ -109,6 +116,7 @@ class FailureState {
 
   bool record_complete() const;
   bool collect_complete();
+  void watch_record(const FailureRecord& watched);
   // The one that is complete: the host's, which is taken only where the engine's was not.
   const FailureRecord& record() const;
   Status from_record() const;
@@ -145,6 +153,7 @@ class FailureState {
   Source source_ = Source::kCaller;
   int teller_ = -1;
   std::string account_;         // what runs that disagrees: at the peer, or if it found that, here
+  std::string seen_;            // " #41 ": the account is a page's, of the operation with this number
   bool account_given_ = false;  // what this rank runs was told
   std::optional<Inquiry> inquiry_;
   std::map<int, std::string> left_;  // by rank: its last words

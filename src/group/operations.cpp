@@ -27,6 +27,14 @@ BufferReach reach_of(const std::shared_ptr<SymmetricSegment>& segment) {
   return segment->multicast != nullptr ? BufferReach::kSwitch : BufferReach::kPeers;
 }
 
+// Whether ranks compare it by their recorders' pages. On GPUs it gets its number once it is
+// enqueued, since until then this rank alone may refuse it. On the host that cannot happen, and the
+// call waits for the other ranks.
+bool is_numbered(const PlannedOperation& operation) {
+  return operation.signature != 0 && !operation.captured() &&
+         !is_pairwise(operation.call.collective);
+}
+
 }  // namespace
 
 Request CommunicatorImpl::request_for(Collective collective,
@@ -258,6 +266,9 @@ Status CommunicatorImpl::begin_locked(PlannedOperation& operation) {
   record_start(operation);
   const Status status = enqueue(operation);
   if (status.is_ok()) {
+    if (backend() == Backend::kCuda && is_numbered(operation)) {
+      recorder_->number(operation.operation.sequence, operation.signature);
+    }
     if (operation.binding == nullptr) note_started(operation);
     return Status::ok();
   }
@@ -387,7 +398,8 @@ std::uint64_t CommunicatorImpl::begin_pipeline(const PipelinedAllGatherMatmul& c
                     .dtype = call.matmul.dtype,
                     .op = std::nullopt,
                     .signature = signature_of(call),
-                    .state = host ? OperationState::kRunning : OperationState::kEnqueued});
+                    .state = host ? OperationState::kRunning : OperationState::kEnqueued,
+                    .numbered = !host});  // there they find by themselves who runs another one
   return sequence_;
 }
 
@@ -410,7 +422,8 @@ void CommunicatorImpl::record_start(const PlannedOperation& operation) {
                     .signature = operation.signature,
                     .state = operation.captured() ? OperationState::kUntracked
                              : host               ? OperationState::kRunning
-                                                  : OperationState::kEnqueued});
+                                                  : OperationState::kEnqueued,
+                    .numbered = host && is_numbered(operation)});
 }
 
 Status CommunicatorImpl::check_arrivals(bool capturing) {

@@ -131,6 +131,12 @@ Status Pipelines::run(PipelinedAllGatherMatmul call) {
 
 Status Pipelines::run_first(const PipelinedAllGatherMatmul& call, SymmetricShard shard) {
   backend_->tell(call);
+  const Status status = prepare_and_run(call, std::move(shard));
+  if (!status.is_ok()) backend_->withdraw(status);
+  return status;
+}
+
+Status Pipelines::prepare_and_run(const PipelinedAllGatherMatmul& call, SymmetricShard shard) {
   TUTTI_ASSIGN(const bool in_place, agree(call, shard));
   if (!in_place) shard.memory.reset();
   TUTTI_TRY(backend_->open(call));

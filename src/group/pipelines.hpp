@@ -107,8 +107,10 @@ class PipelineBackend {
   // This rank begins a call, for ranks that wait for it meanwhile. Ranks count these calls, so that
   // what can still be refused must be refused on all of them.
   virtual void tell(const PipelinedAllGatherMatmul& call) = 0;
+  // What was told was refused, on all ranks, or not begun, since the group has failed.
+  virtual void withdraw(const Status&) {}
   // Collective, before a pipeline is prepared: makes what all calls need besides it. Where that was
-  // not there yet, it also tells of the call.
+  // not there yet and peers are told by it, it also tells of the call.
   virtual Status open(const PipelinedAllGatherMatmul& call) = 0;
   // What words take in the pipeline's own memory.
   virtual std::size_t words_bytes(const pipelines::Program& program) const = 0;
@@ -164,6 +166,7 @@ class Pipelines {
   Result<bool> agree(const PipelinedAllGatherMatmul& call, const SymmetricShard& shard);
   // One that is not prepared.
   Status run_first(const PipelinedAllGatherMatmul& call, SymmetricShard shard);
+  Status prepare_and_run(const PipelinedAllGatherMatmul& call, SymmetricShard shard);
   Status run_ready(PreparedPipeline& prepared, const PipelinedAllGatherMatmul& call,
                    const SymmetricShard& shard, ReadyProducts products);
   Result<PreparedPipeline> prepare(const PipelinedAllGatherMatmul& call, bool in_place);

@@ -1,13 +1,15 @@
 #include "group/watchdog.hpp"
 
-#include <algorithm>
+#include <pthread.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "base/guard.hpp"
+#include "base/try.hpp"
+#include "bootstrap/worker.hpp"
 #include "group/communicator_impl.hpp"
 
 namespace tutti {
@@ -15,33 +17,64 @@ namespace {
 
 class Watchdog {
  public:
+  // A forked child has none of its threads and begins with a new one. Nothing is destroyed at the
+  // end of the process: communicators may end later than this.
   static Watchdog& process() {
-    static Watchdog watchdog;
-    return watchdog;
+    static Lifetime lifetime;
+    return *Lifetime::watchdog;
   }
 
-  void add(CommunicatorImpl& communicator) {
+  Status add(CommunicatorImpl& communicator) {
+    const std::lock_guard alone(starting_);
+    if (!thread_.started()) TUTTI_TRY(thread_.start([this] { look(); }));
     const std::lock_guard lock(mutex_);
     watched_.push_back(&communicator);
-    if (!thread_.joinable()) thread_ = std::thread([this] { look(); });
+    return Status::ok();
   }
 
+  // A process without communicators has no thread, so that it may fork.
   void remove(CommunicatorImpl& communicator) {
-    const std::lock_guard lock(mutex_);  // the thread looks while it holds the lock
-    std::erase(watched_, &communicator);
+    const std::lock_guard alone(starting_);
+    {
+      const std::lock_guard lock(mutex_);  // the thread looks while it holds the lock
+      if (std::erase(watched_, &communicator) == 0 || !watched_.empty()) return;
+    }
+    end();
   }
 
  private:
-  ~Watchdog() {
+  struct Lifetime {
+    Lifetime() {
+      watchdog = new Watchdog;
+      ::pthread_atfork(nullptr, nullptr, [] {
+        left_behind = watchdog;
+        watchdog = new Watchdog;
+      });
+    }
+    ~Lifetime() {
+      const std::lock_guard alone(watchdog->starting_);
+      watchdog->end();
+    }
+    Lifetime(const Lifetime&) = delete;
+    Lifetime& operator=(const Lifetime&) = delete;
+
+    static inline Watchdog* watchdog = nullptr;
+    static inline Watchdog* left_behind = nullptr;  // the parent's
+  };
+
+  void end() {
     {
       const std::lock_guard lock(mutex_);
       ending_ = true;
     }
     wake_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
+    ending_ = false;
   }
 
   static void look_at(CommunicatorImpl& communicator, bool queries) {
+    communicator.compare_operations();
+    if (communicator.backend() == Backend::kHost) return;  // calls report by themselves
     if (communicator.collect_failure()) communicator.log_failure();
     communicator.cancel_if_failed();
     if (!queries) return;
@@ -61,16 +94,17 @@ class Watchdog {
     }
   }
 
+  std::mutex starting_;  // the thread starts or ends
   std::mutex mutex_;
   std::condition_variable wake_;
   bool ending_ = false;
   std::vector<CommunicatorImpl*> watched_;
-  std::thread thread_;
+  Worker thread_;
 };
 
 }  // namespace
 
-void watch(CommunicatorImpl& communicator) { Watchdog::process().add(communicator); }
+Status watch(CommunicatorImpl& communicator) { return Watchdog::process().add(communicator); }
 void unwatch(CommunicatorImpl& communicator) { Watchdog::process().remove(communicator); }
 
 }  // namespace tutti

@@ -19,25 +19,6 @@ void for_each_peer(int ranks, int rank, F&& f) {
 
 }  // namespace
 
-// The number is 0 while the signature changes. Stores and loads are sequentially consistent, so a
-// reader that finds the same number before and after the signature has the signature of that
-// number.
-void note_operation(BarrierPage& own, std::uint64_t number, std::uint32_t signature) {
-  NotedOperation& noted = own.noted[number % std::size(own.noted)];
-  std::atomic_ref(noted.number).store(0);
-  std::atomic_ref(noted.signature).store(signature);
-  std::atomic_ref(noted.number).store(number);
-}
-
-std::optional<std::uint32_t> noted_operation(BarrierPage& peer, std::uint64_t number) {
-  NotedOperation& noted = peer.noted[number % std::size(peer.noted)];
-  const auto is_there = [&] { return std::atomic_ref(noted.number).load() == number; };
-  if (!is_there()) return std::nullopt;
-  const std::uint64_t signature = std::atomic_ref(noted.signature).load();
-  if (!is_there()) return std::nullopt;
-  return static_cast<std::uint32_t>(signature);
-}
-
 std::vector<CudaMemoryOperation> barrier_operations(const BarrierPages& pages, int rank,
                                                     const BarrierTurn& turn) {
   const int ranks = static_cast<int>(pages.size());

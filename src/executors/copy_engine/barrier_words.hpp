@@ -26,8 +26,8 @@
 // after it saw this rank arrive at k + 1, which the stream writes after ended = k. The host reads
 // any other value as another operation, and computes its signature. The stream may pass k while the
 // host reads. So the host reads `ended` again after the slots, and believes them only if the stream
-// is still in k. A peer that uses a barrier kernel instead writes no slot. To detect that, each
-// host notes the signatures of its latest operations in its page (note_operation).
+// is still in k. A peer that uses a barrier kernel instead writes no slot: that is found by the
+// recorders of the ranks (group/recorder/comparison.hpp).
 //
 // Deadlines. The host reads the words, so it knows for which rank a stream waits, and for how long.
 // It ends a wait by a store (end_barriers). That is why the words are host memory: to write device
@@ -62,18 +62,11 @@
 
 namespace tutti {
 
-// An eager operation of all ranks, as its rank's host has enqueued it.
-struct NotedOperation {
-  std::uint64_t number;  // from 1 on, since the pages were opened
-  std::uint64_t signature;
-};
-
 struct BarrierPage {
   std::uint64_t arrived[2][kMaxCudaRanks];  // [parity of k][sender], each by its sender's stream
   std::uint64_t health;                     // one byte per rank: health_of()
   std::uint64_t begun, ended;               // by the owner's stream
   std::uint64_t tried[kMaxCudaRanks];       // by each rank's stream, before the first barrier
-  NotedOperation noted[64];                 // by the owner's host; [number % 64]
 };
 
 // The pages of all ranks, as this rank's streams, or its host, address them.
@@ -115,11 +108,6 @@ constexpr std::uint64_t healthy_word(int ranks) {
 
 // A page is zero before. By its owner, before a peer uses it.
 inline void open_page(BarrierPage& page, int ranks) { page.health = healthy_word(ranks); }
-
-void note_operation(BarrierPage& own, std::uint64_t number, std::uint32_t signature);
-// What `peer` has noted under that number; nothing where it has not come so far, or further by
-// many.
-std::optional<std::uint32_t> noted_operation(BarrierPage& peer, std::uint64_t number);
 
 std::vector<CudaMemoryOperation> barrier_operations(const BarrierPages& pages, int rank,
                                                     const BarrierTurn& turn);

@@ -141,19 +141,13 @@ BarrierPage& StreamBarrier::own() const {
   return *pages_->on_host[static_cast<std::size_t>(rank_)];
 }
 
-std::uint64_t StreamBarrier::note(std::uint32_t signature) {
-  const std::lock_guard lock(mutex_);
-  note_operation(own(), ++noted_, signature);
-  return noted_;
-}
-
 Status StreamBarrier::enqueue(const KernelArgs& work, Stream stream,
                               std::vector<CudaMemoryOperation> first) {
   BarrierTurn turn;
   {
     const std::lock_guard lock(mutex_);
     turn = last_ = last_.next(work.signature);
-    pending_.push_back({turn, work.sequence, work.timeout_ns, noted_, work.signature});
+    pending_.push_back({turn, work.sequence, work.timeout_ns, work.signature});
   }
   const auto operations = barrier_operations(pages_->on_device, rank_, turn);
   first.insert(first.end(), operations.begin(), operations.end());
@@ -176,17 +170,6 @@ const StreamBarrier::Pending* StreamBarrier::current() {
     left_ = -1;
   }
   return &pending_.front();
-}
-
-// The signature of what the peer runs in place of this operation, if it does: by its arrival, or by
-// what its host has enqueued.
-std::optional<std::uint32_t> StreamBarrier::other_operation(const Pending& pending,
-                                                            const BarrierView& view,
-                                                            int peer) const {
-  if (const auto arrived = view.other_operation(peer)) return arrived;
-  const auto noted =
-      noted_operation(*pages_->on_host[static_cast<std::size_t>(peer)], pending.noted);
-  return noted && *noted != pending.signature ? noted : std::nullopt;
 }
 
 FailureRecord StreamBarrier::record_of(const Pending& pending, const BarrierView& view,
@@ -217,7 +200,7 @@ std::optional<FailureRecord> StreamBarrier::look_at_barriers(std::uint64_t usual
   const auto view = BarrierView::of(pages_->on_host, rank_, pending->turn);
   const int missing = view ? view->missing_rank() : -1;
   if (missing < 0) return std::nullopt;
-  if (const auto there = other_operation(*pending, *view, missing)) {
+  if (const auto there = view->other_operation(missing)) {
     return record_of(*pending, *view, FailureReason::kMismatch, *there);
   }
   // It was looked for in vain since it was seen to have left: nothing will come.

@@ -32,9 +32,6 @@ class StreamBarrier {
   StreamBarrier(const StreamBarrier&) = delete;
   StreamBarrier& operator=(const StreamBarrier&) = delete;
 
-  // Before each eager operation of all ranks is enqueued, whatever it meets by. Its number in the
-  // page. An operation that is noted and then refused must be so on all ranks.
-  std::uint64_t note(std::uint32_t signature);
   // Enqueues a barrier of the operation `work`, in the order of the stream. Barriers of one rank
   // are enqueued in the order in which they run. `first`: operations ahead of it, with which it is
   // one batch. The device is current.
@@ -61,7 +58,6 @@ class StreamBarrier {
   struct Pending {
     BarrierTurn turn;
     std::uint64_t sequence, timeout_ns;
-    std::uint64_t noted;  // the number of its operation in the page
     std::uint32_t signature;
   };
   using Clock = RunningClock;
@@ -73,8 +69,6 @@ class StreamBarrier {
   std::optional<FailureRecord> look_at_barriers(std::uint64_t usual_ns, std::uint32_t notices);
   std::optional<FailureRecord> waiting_in_barrier();
   const Pending* current();
-  std::optional<std::uint32_t> other_operation(const Pending& pending, const BarrierView& view,
-                                               int peer) const;
   FailureRecord record_of(const Pending& pending, const BarrierView& view, FailureReason reason,
                           std::uint32_t there = 0) const;
 
@@ -87,7 +81,6 @@ class StreamBarrier {
   std::mutex mutex_;  // not held while something is enqueued, which may block
   BarrierTurn last_;
   bool released_ = false;
-  std::uint64_t noted_ = 0;
   std::deque<Pending> pending_;   // enqueued, and not known to have ended
   std::uint64_t waiting_in_ = 0;  // the number of the barrier that a stream was in at the last look
   Clock::time_point since_;

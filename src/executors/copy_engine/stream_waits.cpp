@@ -75,12 +75,11 @@ int StreamWaits::missing_rank(const Pending& pending) const {
 }
 
 FailureRecord StreamWaits::record_of(const Pending& pending, Clock::time_point since, int missing,
-                                     FailureReason reason, std::uint32_t there) const {
+                                     FailureReason reason) const {
   return failed_wait({.sequence = pending.call.sequence,
                       .expected_epoch = pending.call.epoch,
                       .seen_epoch = read_word(word_in(own(), pending.word)),
                       .expected_signature = pending.call.signature,
-                      .seen_signature = there,
                       .waiting_rank = rank_,
                       .missing_rank = missing},
                      reason, since);
@@ -98,10 +97,6 @@ std::optional<FailureRecord> StreamWaits::look_at(std::size_t number, std::uint6
     return std::nullopt;
   }
   const Call& call = pending->call;
-  const auto there = noted_operation(*on_host_[static_cast<std::size_t>(missing)], call.noted);
-  if (there && *there != call.signature) {
-    return record_of(*pending, watched.since, missing, FailureReason::kMismatch, *there);
-  }
   // It was looked for in vain since it was seen to have left: nothing will come.
   if (watched.left == missing)
     return record_of(*pending, watched.since, missing, FailureReason::kLeft);

@@ -62,7 +62,6 @@ class StreamWaits {
   struct Call {
     std::uint64_t epoch = 0;
     std::uint64_t sequence = 0, timeout_ns = 0;  // 0: the usual one
-    std::uint64_t noted = 0;                     // the number of its operation in the page
     std::uint32_t signature = 0;
   };
   // The epoch of the next call.
@@ -102,7 +101,7 @@ class StreamWaits {
   std::optional<FailureRecord> look_at(std::size_t number, std::uint64_t usual_ns,
                                        std::uint32_t notices);
   FailureRecord record_of(const Pending& pending, Clock::time_point since, int missing,
-                          FailureReason reason, std::uint32_t there = 0) const;
+                          FailureReason reason) const;
 
   CudaDriver& cuda_;
   const int rank_;

@@ -251,8 +251,6 @@ Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
     TUTTI_TRY(group_.streams().enter(stream));
     if (arrivals.words != nullptr) TUTTI_TRY(group_.streams().enter(arrivals.kernel_stream));
   }
-  const bool of_all_ranks = !operation.captured() && !is_pairwise(operation.call.collective);
-  if (barrier_ != nullptr && of_all_ranks) barrier_->note(operation.signature);
   const Status run =
       engine_->run(operation.operation, launch.args,
                    {.threads = operation.plan.threads,

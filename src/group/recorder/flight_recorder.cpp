@@ -104,13 +104,17 @@ Result<std::unique_ptr<FlightRecorder>> FlightRecorder::open(const RecordedRank&
 }
 
 Status FlightRecorder::map(std::unique_ptr<SharedMemoryDriver> memory, const RecordedRank& rank) {
-  memory_ = std::move(memory);
-  auto page = memory_->map(file_.get(), kPageBytes);
+  auto page = memory->map(file_.get(), kPageBytes);
   if (!page.is_ok()) {
     if (!path_.empty()) ::unlink(path_.c_str());
     return page.status();
   }
   page_ = *page;
+  mapping_ = std::make_shared<Mapping>(
+      page_, Mapping::Origin::kThisProcess,
+      [driver = std::shared_ptr<SharedMemoryDriver>(std::move(memory)), address = page_] {
+        driver->unmap(address, kPageBytes);
+      });
   PageHeader* header = new (page_) PageHeader(describe(rank));
   // Last: a reader that comes before finds a page that is none yet.
   store(header->magic, kPageMagic);
@@ -125,7 +129,6 @@ FlightRecorder::~FlightRecorder() {
     const bool failed = std::atomic_ref(header().failed_ns).load(std::memory_order_acquire) != 0;
     if (!path_.empty() && !failed) ::unlink(path_.c_str());
   }
-  memory_->unmap(page_, kPageBytes);
 }
 
 void FlightRecorder::begin(const OperationNote& note) {
@@ -140,12 +143,29 @@ void FlightRecorder::begin(const OperationNote& note) {
   value.dtype = static_cast<std::uint32_t>(note.dtype);
   value.op = note.op ? static_cast<std::uint32_t>(*note.op) : kPageNoOp;
   note.row.copy(value.row.data(), value.row.size() - 1);
+  if (note.numbered) {
+    value.number = ++number_;
+    value.chain = chain_ = chained(chain_, note.signature);
+  }
   const auto from = std::bit_cast<Words>(value);
   PageRecord& to = record(note.sequence);
   auto* const words = reinterpret_cast<std::uint64_t*>(&to);
   rewrite(to, [&] {
     for (std::size_t k = 1; k < from.size(); ++k) store(words[k], from[k]);
   });
+  if (note.numbered) store(header().numbered, note.sequence);
+}
+
+void FlightRecorder::number(std::uint64_t sequence, std::uint32_t signature) {
+  if (page_ == nullptr) return;
+  PageRecord& begun = record(sequence);
+  ++number_;
+  chain_ = chained(chain_, signature);
+  rewrite(begun, [&] {
+    store(begun.number, number_);
+    store(begun.chain, chain_);
+  });
+  store(header().numbered, sequence);
 }
 
 void FlightRecorder::end(std::uint64_t sequence, bool good) {

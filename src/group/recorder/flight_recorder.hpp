@@ -16,6 +16,7 @@
 #include "base/fd.hpp"
 #include "drivers/shared_memory.hpp"
 #include "group/recorder/page.hpp"
+#include "memory/mapping.hpp"
 #include "tutti/status.hpp"
 #include "tutti/types.hpp"
 
@@ -40,6 +41,7 @@ struct OperationNote {
   std::optional<OpKind> op = OpKind::kSum;  // none: it computes nothing
   std::uint32_t signature = 0;
   OperationState state = OperationState::kRunning;
+  bool numbered = false;  // see number()
 };
 
 class FlightRecorder {
@@ -56,6 +58,9 @@ class FlightRecorder {
   // Of one operation at a time; 0.1 us together.
   void begin(const OperationNote& note);
   void end(std::uint64_t sequence, bool good);
+  // Of an operation that has begun: gives it the next number among those that ranks compare. Once
+  // it can no longer be refused on this rank alone.
+  void number(std::uint64_t sequence, std::uint32_t signature);
 
   // From any thread: every enqueued operation up to `sequence` is done.
   void done_through(std::uint64_t sequence);
@@ -68,6 +73,7 @@ class FlightRecorder {
   std::uint64_t* waits_for() { return page_ == nullptr ? nullptr : &header().waits_for; }
 
   int descriptor() const { return file_.get(); }  // of the page; -1: there is none
+  const std::shared_ptr<Mapping>& page() const { return mapping_; }  // null: there is none
 
  private:
   Status map(std::unique_ptr<SharedMemoryDriver> memory, const RecordedRank& rank);
@@ -76,10 +82,12 @@ class FlightRecorder {
     return reinterpret_cast<PageRecord*>(page_ + sizeof(PageHeader))[sequence % kPageRecords];
   }
 
-  std::unique_ptr<SharedMemoryDriver> memory_;
   Fd file_;
   std::string path_;  // empty: the page has no name
-  std::byte* page_ = nullptr;
+  std::shared_ptr<Mapping> mapping_;
+  std::byte* page_ = nullptr;  // in it
+  std::uint64_t number_ = 0;   // of the latest operation that has one
+  std::uint32_t chain_ = 0;
 };
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 // The page in which a rank keeps its last operations, byte by byte: a header, then a ring of
 // records. It is read by other processes, also after this one has died, so it holds no pointer and
-// every word has one writer.
+// every word has one writer. The other ranks of the group compare it with their own
+// (comparison.hpp).
 //
 // A record is published like this: its version becomes odd, its words are stored, its version
 // becomes even again. Every store after the first releases: whoever sees one of the words sees the
@@ -8,13 +9,14 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
 namespace tutti {
 
 inline constexpr std::uint64_t kPageMagic = 0x6365726974747574;  // "tuttirec", little-endian
-inline constexpr std::uint32_t kPageVersion = 1;
+inline constexpr std::uint32_t kPageVersion = 2;
 inline constexpr std::uint32_t kPageRecords = 1024;
 
 // What such a page is called among the descriptors of a process, and how its file's name begins.
@@ -40,7 +42,9 @@ struct PageRecord {
   std::uint32_t signature;             // as in KernelArgs
   std::uint32_t state;                 // OperationState
   std::uint32_t dtype, op;             // DataType, OpKind
-  std::array<char, 64> row;            // "all_reduce/one_shot"; ends with a zero
+  std::uint64_t number;                // among the operations that ranks compare; 0: not one
+  std::uint32_t chain;                 // hash of the signatures of numbers 1 to `number`
+  std::array<char, 52> row;            // "all_reduce/one_shot"; ends with a zero
 };
 static_assert(sizeof(PageRecord) == 128 && std::is_trivially_copyable_v<PageRecord>);
 
@@ -71,9 +75,16 @@ struct PageHeader {
   std::array<char, 1024> failed_text;
   // Written at the end of a communicator that was destroyed in order.
   std::uint64_t closed_ns;
-  std::array<std::uint64_t, 102> reserved;
+  // The sequence number of the latest record with a number; 0: none.
+  std::uint64_t numbered;
+  std::array<std::uint64_t, 101> reserved;
 };
 static_assert(sizeof(PageHeader) == 2048 && std::is_trivially_copyable_v<PageHeader>);
+
+// PageRecord::chain after an operation with this signature.
+constexpr std::uint32_t chained(std::uint32_t chain, std::uint32_t signature) {
+  return (std::rotl(chain, 5) ^ signature) * 0x9e3779b1u;
+}
 
 inline constexpr std::size_t kPageBytes = sizeof(PageHeader) + kPageRecords * sizeof(PageRecord);
 

@@ -54,8 +54,35 @@ Status check(const PageHeader& header, std::size_t bytes) {
   return Status::ok();
 }
 
-// Nothing where the slot holds no operation that makes sense.
-std::optional<RecordedOperation> operation_of(const PageRecord& record, std::size_t slot) {
+void read_operations(ByteView bytes, const PageHeader& header, Snapshot& snapshot) {
+  for (std::size_t slot = 0; slot < kPageRecords; ++slot) {
+    const std::size_t at = sizeof(PageHeader) + slot * sizeof(PageRecord);
+    const auto record = from_bytes<PageRecord>(bytes.subspan(at, sizeof(PageRecord)));
+    if (record.version == 0) continue;
+    auto operation = parse_record(record, slot);
+    if (!operation || operation->sequence == 0) {
+      ++snapshot.unreadable;
+      continue;
+    }
+    if (operation->state == OperationState::kEnqueued &&
+        operation->sequence <= header.done_through) {
+      operation->state = OperationState::kDone;
+    }
+    snapshot.last_ns = std::max({snapshot.last_ns, operation->started_ns, operation->ended_ns});
+    snapshot.operations.push_back(std::move(*operation));
+  }
+  std::sort(snapshot.operations.begin(), snapshot.operations.end(),
+            [](const auto& a, const auto& b) { return a.sequence < b.sequence; });
+}
+
+StatusCode code_of(std::uint32_t value) {
+  const bool known = value > 0 && value <= static_cast<std::uint32_t>(StatusCode::kInternal);
+  return known ? static_cast<StatusCode>(value) : StatusCode::kInternal;
+}
+
+}  // namespace
+
+std::optional<RecordedOperation> parse_record(const PageRecord& record, std::size_t slot) {
   const auto known = [](const auto& all, std::uint32_t value) {
     return std::any_of(std::begin(all), std::end(all),
                        [&](auto each) { return static_cast<std::uint32_t>(each) == value; });
@@ -80,34 +107,6 @@ std::optional<RecordedOperation> operation_of(const PageRecord& record, std::siz
                            .started_ns = record.started_ns,
                            .ended_ns = record.ended_ns};
 }
-
-void read_operations(ByteView bytes, const PageHeader& header, Snapshot& snapshot) {
-  for (std::size_t slot = 0; slot < kPageRecords; ++slot) {
-    const std::size_t at = sizeof(PageHeader) + slot * sizeof(PageRecord);
-    const auto record = from_bytes<PageRecord>(bytes.subspan(at, sizeof(PageRecord)));
-    if (record.version == 0) continue;
-    auto operation = operation_of(record, slot);
-    if (!operation || operation->sequence == 0) {
-      ++snapshot.unreadable;
-      continue;
-    }
-    if (operation->state == OperationState::kEnqueued &&
-        operation->sequence <= header.done_through) {
-      operation->state = OperationState::kDone;
-    }
-    snapshot.last_ns = std::max({snapshot.last_ns, operation->started_ns, operation->ended_ns});
-    snapshot.operations.push_back(std::move(*operation));
-  }
-  std::sort(snapshot.operations.begin(), snapshot.operations.end(),
-            [](const auto& a, const auto& b) { return a.sequence < b.sequence; });
-}
-
-StatusCode code_of(std::uint32_t value) {
-  const bool known = value > 0 && value <= static_cast<std::uint32_t>(StatusCode::kInternal);
-  return known ? static_cast<StatusCode>(value) : StatusCode::kInternal;
-}
-
-}  // namespace
 
 std::string_view to_string(OperationState state) { return name_of<OperationState>(kStates, state); }
 

@@ -31,6 +31,9 @@ struct RecordedOperation {
   }
 };
 
+// Nothing where slot `slot` holds no whole operation that makes sense.
+std::optional<RecordedOperation> parse_record(const PageRecord& record, std::size_t slot);
+
 std::string_view op_text(const RecordedOperation& operation);  // "sum", "none"
 // "all_reduce/two_shot #42 (1048576 x bf16, sum)", as in messages of errors.
 std::string to_string(const RecordedOperation& operation);

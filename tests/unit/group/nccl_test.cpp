@@ -102,7 +102,7 @@ TEST(NcclTest, WithoutTheWatchdogNobodyEndsTheWait) {
   require_ok(world.reduce(1));
   EXPECT_TRUE(world.failure_of(1, 3 * kShort).is_ok());
   EXPECT_FALSE(world.idle(1));
-  for (Communicator& group : world.groups) watch(group.impl());
+  for (Communicator& group : world.groups) require_ok(watch(group.impl()));
   EXPECT_EQ(world.failure_of(1).code(), StatusCode::kTimeout);
 }
 

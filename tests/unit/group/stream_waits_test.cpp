@@ -32,7 +32,7 @@ class StreamWaitsTest : public ::testing::Test {
   }
 
   StreamWaits::Call call(std::uint64_t epoch) {
-    return {.epoch = epoch, .sequence = 40 + epoch, .noted = epoch, .signature = kCallSignature};
+    return {.epoch = epoch, .sequence = 40 + epoch, .signature = kCallSignature};
   }
   static PipelineWord word(int writer, int index = 0, int slot = 0) {
     return {.slot = slot, .writer = writer, .index = index};
@@ -45,9 +45,6 @@ class StreamWaitsTest : public ::testing::Test {
     require_ok(writer.signal(call(epoch), 0, written, peers_));
   }
   bool idle(Stream stream) { return take(cuda_.stream_finished(stream)); }
-  void note_of(int rank, std::uint64_t number, std::uint32_t signature) {
-    note_operation(*pages_[static_cast<std::size_t>(rank)], number, signature);
-  }
 
   FakeCuda cuda_{std::make_shared<FakeCudaWorld>(1)};
   Stream stream_ = take(cuda_.create_stream(0)), other_ = take(cuda_.create_stream(0)),
@@ -127,20 +124,6 @@ TEST_F(StreamWaitsTest, ARankThatHasLeftIsNotWaitedFor) {
   const auto record = waits_.look(kUsualNs, Notice::left(2));
   ASSERT_TRUE(record);
   EXPECT_EQ(static_cast<FailureReason>(record->reason), FailureReason::kLeft);
-}
-
-TEST_F(StreamWaitsTest, AnotherOperationIsFound) {
-  await(3, word(1));
-  note_of(1, 2, 5);
-  note_of(2, 3, 5);
-  EXPECT_FALSE(waits_.look(kUsualNs, 0)) << "of another call, and of a rank that is not awaited";
-  note_of(1, 3, kCallSignature);
-  EXPECT_FALSE(waits_.look(kUsualNs, 0));
-  note_of(1, 3, 5);
-  const auto record = waits_.look(kUsualNs, 0);
-  ASSERT_TRUE(record);
-  EXPECT_EQ(static_cast<FailureReason>(record->reason), FailureReason::kMismatch);
-  EXPECT_EQ(record->seen_signature, 5u);
 }
 
 // A rank that has given up lets its own streams go on, whose signals are false.

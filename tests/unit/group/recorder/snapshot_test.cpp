@@ -147,7 +147,7 @@ TEST(PageParser, ReadsTextsWithoutAnEnd) {
   EXPECT_EQ(snapshot.host, std::string(64, 'h'));
   EXPECT_EQ(snapshot.failure->text, std::string(1024, '?'));
   EXPECT_EQ(snapshot.failure->code, StatusCode::kInternal);
-  EXPECT_EQ(snapshot.operations[0].row, std::string(64, 'r'));
+  EXPECT_EQ(snapshot.operations[0].row, std::string(sizeof(PageRecord::row), 'r'));
 }
 
 TEST(PageParser, IgnoresRanksThatAreNotOfTheGroup) {
