@@ -424,8 +424,9 @@ TUTTI_API Status all_reduce_residual_rms_norm(Communicator& communicator,
 TUTTI_API void group_start();
 
 /// Submits the operations since group_start() (there: order, streams). Tries all of them, and
-/// returns the first failure. If ranks call collectives in different orders, they fail with
-/// kMismatch, or with kTimeout if the collectives are short: packets carry no signature.
+/// returns the first failure. If ranks call collectives in different orders, the group fails with
+/// kMismatch. A short collective may return kOk before that, with a wrong result: the next call, or
+/// Communicator::status(), returns kMismatch (docs/troubleshooting/errors.md).
 TUTTI_API Status group_end();
 
 /// One line per algorithm of `collective` ("all_reduce", "broadcast"): chosen, possible or

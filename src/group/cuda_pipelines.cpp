@@ -64,9 +64,7 @@ class CudaPipelines : public PipelineBackend {
   CudaPipelines(const CudaPipelines&) = delete;
   CudaPipelines& operator=(const CudaPipelines&) = delete;
 
-  void tell(const PipelinedAllGatherMatmul& call) override {
-    begun_ = hooks_.record.begin(call);
-  }
+  void tell(const PipelinedAllGatherMatmul& call) override { begun_ = hooks_.record.begin(call); }
   void withdraw(const Status& why) override {
     if (begun_ != 0) hooks_.record.end(std::exchange(begun_, 0), why);
   }

@@ -152,8 +152,8 @@ class FailureState {
   Status cause_;
   Source source_ = Source::kCaller;
   int teller_ = -1;
-  std::string account_;         // what runs that disagrees: at the peer, or if it found that, here
-  std::string seen_;            // " #41 ": the account is a page's, of the operation with this number
+  std::string account_;  // what runs that disagrees: at the peer, or if it found that, here
+  std::string seen_;     // " #41 ": the account is a page's, of the operation with this number
   bool account_given_ = false;  // what this rank runs was told
   std::optional<Inquiry> inquiry_;
   std::map<int, std::string> left_;  // by rank: its last words

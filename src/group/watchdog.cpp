@@ -1,10 +1,9 @@
 #include "group/watchdog.hpp"
 
-#include <pthread.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <pthread.h>
 #include <vector>
 
 #include "base/guard.hpp"

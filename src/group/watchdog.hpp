@@ -1,6 +1,6 @@
 // One thread per process that looks at what kernels report, and at what the other ranks run, so
-// that a rank which only waits still tells the group. It runs as long as there is a communicator that
-// needs it.
+// that a rank which only waits still tells the group. It runs as long as there is a communicator
+// that needs it.
 #pragma once
 
 #include "tutti/status.hpp"

@@ -38,8 +38,8 @@ std::optional<PageRecord> numbered(const std::byte* page, std::uint64_t number) 
   if (latest == 0 || !last || last->sequence != latest || last->number < number) {
     return std::nullopt;
   }
-  for (std::uint64_t ahead = last->number - number; ahead < std::min<std::uint64_t>(latest, kPageRecords);
-       ++ahead) {
+  for (std::uint64_t ahead = last->number - number;
+       ahead < std::min<std::uint64_t>(latest, kPageRecords); ++ahead) {
     const auto record = record_in(page, latest - ahead);
     if (!record || record->sequence > latest) return std::nullopt;  // overwritten meanwhile
     if (record->sequence != latest - ahead || record->number == 0) continue;

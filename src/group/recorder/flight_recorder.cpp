@@ -110,11 +110,10 @@ Status FlightRecorder::map(std::unique_ptr<SharedMemoryDriver> memory, const Rec
     return page.status();
   }
   page_ = *page;
-  mapping_ = std::make_shared<Mapping>(
-      page_, Mapping::Origin::kThisProcess,
-      [driver = std::shared_ptr<SharedMemoryDriver>(std::move(memory)), address = page_] {
-        driver->unmap(address, kPageBytes);
-      });
+  mapping_ =
+      std::make_shared<Mapping>(page_, Mapping::Origin::kThisProcess,
+                                [driver = std::shared_ptr<SharedMemoryDriver>(std::move(memory)),
+                                 address = page_] { driver->unmap(address, kPageBytes); });
   PageHeader* header = new (page_) PageHeader(describe(rank));
   // Last: a reader that comes before finds a page that is none yet.
   store(header->magic, kPageMagic);

@@ -97,8 +97,8 @@ TEST(GroupsApiTest, CollectivesRunWhereMessagesAreRefused) {
   EXPECT_EQ(sum.output[0], 4);
 }
 
-// Ranks whose collectives are in different orders hear so at once. (Packets of short ones carry no
-// signature.)
+// Ranks whose collectives are in different orders hear so at once. (Short ones:
+// group/other_operations_test.cpp.)
 TEST(GroupsApiTest, CollectivesInDifferentOrdersAreAMismatch) {
   using Start = Status (*)(Communicator&, Values&);
   constexpr std::array<Start, 3> kStarts = {reduce_all, gather_all, broadcast_from_0};
