@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <type_traits>
 
 #include "tutti/version.hpp"
 
@@ -18,16 +15,6 @@ std::size_t first_unknown(const void* given, std::size_t known, std::size_t size
   return static_cast<std::size_t>(
       std::find_if(bytes + known, bytes + size, [](unsigned char byte) { return byte != 0; }) -
       bytes);
-}
-
-// Whether a double can hold it.
-template <class Integer>
-bool is_exact(Integer value) {
-  constexpr auto kMost = std::int64_t{1} << std::numeric_limits<double>::digits;
-  if constexpr (std::is_signed_v<Integer>) {
-    if (value < -kMost) return false;
-  }
-  return value <= static_cast<Integer>(kMost);
 }
 
 }  // namespace
@@ -65,32 +52,27 @@ void Arguments::copy(const StructInfo& info, const void* given, void* own) {
   if (own != nullptr) std::memcpy(own, given, std::min(size, info.known));
 }
 
-double Arguments::scalar(const tutti_scalar_t& scalar) {
-  const bool is_integer = scalar.dtype == TUTTI_INT64 || scalar.dtype == TUTTI_UINT64;
-  if (scalar.dtype == TUTTI_FLOAT64) return scalar.value.f64;
-  if (!is_integer) {
-    refuse("`op.scalar.dtype` is neither TUTTI_FLOAT64 nor TUTTI_INT64 nor TUTTI_UINT64");
-    return 1;
+Scalar Arguments::scalar(const tutti_scalar_t& scalar) {
+  switch (scalar.dtype) {
+    case TUTTI_FLOAT64:
+      return scalar.value.f64;
+    case TUTTI_INT64:
+      return scalar.value.i64;
+    case TUTTI_UINT64:
+      return scalar.value.u64;
+    default:
+      refuse("`op.scalar.dtype` is neither TUTTI_FLOAT64 nor TUTTI_INT64 nor TUTTI_UINT64");
+      return {};
   }
-  const bool is_signed = scalar.dtype == TUTTI_INT64;
-  const bool exact = is_signed ? is_exact(scalar.value.i64) : is_exact(scalar.value.u64);
-  if (!exact && is_ok()) {
-    status_ = {StatusCode::kUnsupported,
-               fmt::format("{}: an integer multiplier beyond 2^53", function_)};
-  }
-  return is_signed ? static_cast<double>(scalar.value.i64) : static_cast<double>(scalar.value.u64);
 }
 
 ReduceOp Arguments::op(const tutti_reduce_op_t& op) {
-  const auto kind = enumerator<OpKind>(op.kind, kAllOps.size(), "op.kind");
-  if (kind != OpKind::kPreMulSum) [[likely]]
-    return {.kind = kind};
-  if (op.device_scalar != nullptr && is_ok()) {
-    status_ = {StatusCode::kUnsupported,
-               fmt::format("{}: `op.device_scalar` is not null; pass the multiplier in `op.scalar`",
-                           function_)};
+  ReduceOp made{.kind = enumerator<OpKind>(op.kind, kAllOps.size(), "op.kind"),
+                .device_scalar = op.device_scalar};
+  if (made.kind == OpKind::kPreMulSum && made.device_scalar == nullptr) {
+    made.scalar = scalar(op.scalar);
   }
-  return {.kind = kind, .scalar = scalar(op.scalar)};
+  return made;
 }
 
 CallOptions Arguments::options(const tutti_call_options_t* options) {

@@ -91,7 +91,7 @@ class Arguments {
   void copy(const StructInfo& info, const void* given, void* own);
   void refuse_null(std::string_view name);
   void refuse_number(int number, std::string_view field);
-  double scalar(const tutti_scalar_t& scalar);
+  Scalar scalar(const tutti_scalar_t& scalar);
 
   const char* function_;
   Status status_;

@@ -1,7 +1,8 @@
 #include "tutti/communicator.hpp"
 
+#include <algorithm>
 #include <chrono>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "c/arguments.hpp"
@@ -44,6 +45,15 @@ Status give_groups(std::vector<Communicator> made, tutti_communicator_t** out) {
     if (!status.is_ok() && handles_of_ranks[r] != nullptr) (void)close(handles_of_ranks[r]);
   }
   return status;
+}
+
+// `missing` and `count` may be null.
+Status give_survivors(Survivors made, tutti_communicator_t** out, int* missing, int* count) {
+  Status given = give(std::make_unique<OpenCommunicator>(std::move(*made.communicator)), out);
+  if (!given.is_ok()) return given;
+  if (missing != nullptr) std::copy(made.missing.begin(), made.missing.end(), missing);
+  if (count != nullptr) *count = static_cast<int>(made.missing.size());
+  return given;
 }
 
 Communicator::Query query_of(const tutti_query_t* given, Arguments& in) {
@@ -144,11 +154,10 @@ tutti_status_t tutti_communicator_create_in_process(const int* devices, int rank
     const tutti::CommunicatorOptions made = options_of(options, in);
     in.check(communicators != nullptr, "`communicators` is null");
     if (!in.is_ok()) return in.status();
-    if (devices != nullptr) {
-      return {tutti::StatusCode::kUnsupported,
-              std::string(name) + ": `devices` is not null; rank r uses device r"};
-    }
-    auto groups = Communicator::create_in_process(ranks, made);
+    auto groups = devices == nullptr || ranks < 1
+                      ? Communicator::create_in_process(ranks, made)
+                      : Communicator::create_in_process(
+                            std::span(devices, static_cast<std::size_t>(ranks)), made);
     return groups.is_ok() ? give_groups(std::move(*groups), communicators) : groups.status();
   });
 }
@@ -192,6 +201,25 @@ tutti_status_t tutti_communicator_split(tutti_communicator_t* communicator, int 
   });
 }
 
+tutti_status_t tutti_communicator_shrink(tutti_communicator_t* communicator, int64_t within_ms,
+                                         tutti_communicator_t** survivors, int* missing,
+                                         int* missing_count) {
+  const char* const name = __func__;
+  // Not run_on(): what went wrong here is not the failure of the communicator.
+  return run([&]() -> Status {
+    OpenCommunicator* const open = find(communicator);
+    if (open == nullptr) return no_handle(name, "communicator", communicator == nullptr);
+    Arguments in(name);
+    in.check(survivors != nullptr, "`survivors` is null");
+    in.check(missing == nullptr || missing_count != nullptr,
+             "`missing_count` is null, and `missing` is not");
+    if (!in.is_ok()) return in.status();
+    auto made = open->communicator.shrink(std::chrono::milliseconds(within_ms));
+    if (!made.is_ok()) return made.status();
+    return give_survivors(std::move(*made), survivors, missing, missing_count);
+  });
+}
+
 tutti_status_t tutti_start_capture(tutti_communicator_t* communicator) {
   return run_on(__func__, communicator,
                 [](OpenCommunicator& open) { return open.communicator.start_capture(); });
@@ -199,6 +227,10 @@ tutti_status_t tutti_start_capture(tutti_communicator_t* communicator) {
 tutti_status_t tutti_finish_capture(tutti_communicator_t* communicator) {
   return run_on(__func__, communicator,
                 [](OpenCommunicator& open) { return open.communicator.finish_capture(); });
+}
+tutti_status_t tutti_communicator_prepare(tutti_communicator_t* communicator) {
+  return run_on(__func__, communicator,
+                [](OpenCommunicator& open) { return open.communicator.prepare(); });
 }
 tutti_status_t tutti_prepare_nccl(tutti_communicator_t* communicator) {
   return run_on(__func__, communicator,

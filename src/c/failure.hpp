@@ -36,6 +36,7 @@ inline const Communicator* group_of(const OpenPool& open) {
 }
 inline const Communicator* group_of(const SymmetricMemory&) { return nullptr; }
 inline const Communicator* group_of(const SymmetricBlock&) { return nullptr; }
+inline const Communicator* group_of(const LocalMemory&) { return nullptr; }
 
 // Runs `body() -> Status`.
 template <class Body>

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tutti/communicator.hpp"
+#include "tutti/local_memory.hpp"
 #include "tutti/sharded_parameters.hpp"
 #include "tutti/symmetric_memory.hpp"
 #include "tutti/symmetric_pool.hpp"
@@ -111,6 +112,12 @@ struct HandleKind<tutti_sharded_parameters_t> {
   using Object = OpenShardedParameters;
   static constexpr unsigned kNumber = 5;
   static constexpr const char* kName = "sharded parameters";
+};
+template <>
+struct HandleKind<tutti_local_memory_t> {
+  using Object = LocalMemory;
+  static constexpr unsigned kNumber = 6;
+  static constexpr const char* kName = "local memory";
 };
 
 template <class Handle>

@@ -1,5 +1,6 @@
 #include "c/arguments.hpp"
 #include "c/failure.hpp"
+#include "tutti/local_memory.hpp"
 #include "tutti/symmetric_memory.hpp"
 #include "tutti/symmetric_pool.hpp"
 
@@ -15,6 +16,7 @@ Status give_memory(Result<SymmetricMemory> made, tutti_memory_t** out) {
 }  // namespace tutti::c
 
 using namespace tutti::c;  // NOLINT(google-build-using-namespace)
+using tutti::LocalMemory;
 using tutti::Status;
 using tutti::SymmetricBlock;
 using tutti::SymmetricMemory;
@@ -65,6 +67,34 @@ tutti_status_t tutti_memory_peer(tutti_memory_t* memory, int rank, void** addres
     void* const found = of.peer(rank);
     if (found == nullptr) return invalid(name, "the group has no such rank");
     *address = found;
+    return Status::ok();
+  });
+}
+
+tutti_status_t tutti_local_memory_allocate(tutti_communicator_t* communicator, size_t bytes,
+                                           tutti_local_memory_t** memory) {
+  const char* const name = __func__;
+  return run_on(name, communicator, [&](OpenCommunicator& open) -> Status {
+    if (memory == nullptr) return invalid(name, "`memory` is null");
+    auto made = open.communicator.allocate_local(bytes);
+    if (!made.is_ok()) return made.status();
+    return give(std::make_unique<LocalMemory>(std::move(*made)), memory);
+  });
+}
+tutti_status_t tutti_local_memory_free(tutti_local_memory_t* memory) {
+  return end(__func__, memory);
+}
+tutti_status_t tutti_local_memory_info(tutti_local_memory_t* memory,
+                                       tutti_local_memory_info_t* info) {
+  const char* const name = __func__;
+  return run_on(name, memory, [&](LocalMemory& of) -> Status {
+    Arguments in(name);
+    in.check_output(info, "info");
+    if (!in.is_ok()) return in.status();
+    tutti_local_memory_info_t made = tutti_local_memory_info_init();
+    made.data = of.data();
+    made.bytes = of.size();
+    write(made, info);
     return Status::ok();
   });
 }

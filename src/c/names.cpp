@@ -4,6 +4,7 @@
 #include "c/arguments.hpp"
 #include "c/failure.hpp"
 #include "tutti/matmul.hpp"
+#include "tutti/tuning.hpp"
 #include "tutti/types.hpp"
 #include "tutti/version.hpp"
 
@@ -11,6 +12,7 @@ namespace tutti::c {
 namespace {
 
 constexpr std::size_t kStatusCodes = static_cast<std::size_t>(StatusCode::kInternal) + 1;
+constexpr std::size_t kPlanSources = static_cast<std::size_t>(PlanSource::kModel) + 1;
 
 // The names are literals, so they end with a zero.
 template <class E>
@@ -74,6 +76,10 @@ const char* tutti_backend_name(tutti_backend_t backend) {
 }
 tutti_status_t tutti_parse_backend(const char* name, tutti_backend_t* backend) {
   return parsed(__func__, name, backend, tutti::parse_backend);
+}
+
+const char* tutti_plan_source_name(int source) {
+  return name_of<tutti::PlanSource>(source, kPlanSources);
 }
 
 const char* tutti_matrix_layout_name(tutti_matrix_layout_t layout) {

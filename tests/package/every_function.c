@@ -43,6 +43,7 @@ static void names(void) {
   expect(strcmp(tutti_op_name(TUTTI_MAX), "max") == 0, "tutti_op_name");
   expect(strcmp(tutti_backend_name(TUTTI_BACKEND_HOST), "host") == 0, "tutti_backend_name");
   expect(strcmp(tutti_matrix_layout_name(TUTTI_ROW_MAJOR), "row") == 0, "tutti_matrix_layout_name");
+  expect(strcmp(tutti_plan_source_name(TUTTI_PLAN_CALL), "?") != 0, "tutti_plan_source_name");
   expect(tutti_data_type_size(TUTTI_INT32) == 4, "tutti_data_type_size");
   expect(tutti_data_type_is_floating(TUTTI_FLOAT16) == 1, "tutti_data_type_is_floating");
   ok(tutti_parse_data_type("half", &number), "tutti_parse_data_type");
@@ -60,6 +61,7 @@ static tutti_communicator_t* make_group(void) {
   tutti_communicator_options_t host = tutti_communicator_options_init();
   tutti_communicator_t* group = NULL;
   tutti_unique_id_t id, same;
+  const int no_gpu = -1;
   host.backend = TUTTI_BACKEND_HOST;
   ok(tutti_unique_id_create(&id), "tutti_unique_id_create");
   ok(tutti_unique_id_from_text(id.text, &same), "tutti_unique_id_from_text");
@@ -73,7 +75,7 @@ static tutti_communicator_t* make_group(void) {
   ok(tutti_communicator_create_from_environment(&host, &group),
      "tutti_communicator_create_from_environment");
   ok(tutti_communicator_destroy(group), "tutti_communicator_destroy");
-  ok(tutti_communicator_create_in_process(NULL, 1, &host, &group),
+  ok(tutti_communicator_create_in_process(&no_gpu, 1, &host, &group),
      "tutti_communicator_create_in_process");
   return group;
 }
@@ -81,6 +83,7 @@ static tutti_communicator_t* make_group(void) {
 static void communicator(tutti_communicator_t* group) {
   tutti_communicator_info_t info = tutti_communicator_info_init();
   tutti_communicator_t* part = NULL;
+  int missing = -1, missing_count = -1;
   tutti_query_t query = tutti_query_init();
   tutti_plan_t plan = tutti_plan_init();
   char* text = NULL;
@@ -89,6 +92,11 @@ static void communicator(tutti_communicator_t* group) {
   expect(info.device == -1, "device");
   ok(tutti_communicator_split(group, 0, 0, &part), "tutti_communicator_split");
   ok(tutti_communicator_destroy(part), "destroy a part");
+  ok(tutti_communicator_shrink(group, 0, &part, &missing, &missing_count),
+     "tutti_communicator_shrink");
+  expect(missing == -1 && missing_count == 0, "nobody is missing");
+  ok(tutti_communicator_destroy(part), "destroy the survivors");
+  ok(tutti_communicator_prepare(group), "tutti_communicator_prepare");
   check(tutti_start_capture(group), "tutti_start_capture", TUTTI_UNSUPPORTED);
   check(tutti_finish_capture(group), "tutti_finish_capture", TUTTI_INVALID_ARGUMENT);
   check(tutti_prepare_nccl(group), "tutti_prepare_nccl", TUTTI_UNAVAILABLE);
@@ -121,6 +129,15 @@ static void memory(tutti_communicator_t* group) {
   ok(tutti_memory_free(memory), "tutti_memory_free");
   ok(tutti_communicator_counters(group, &counters), "tutti_communicator_counters");
   expect(counters.allocations >= 1 && counters.registrations == 1, "counters");
+}
+
+static void local_memory(tutti_communicator_t* group) {
+  tutti_local_memory_info_t info = tutti_local_memory_info_init();
+  tutti_local_memory_t* memory = NULL;
+  ok(tutti_local_memory_allocate(group, 5000, &memory), "tutti_local_memory_allocate");
+  ok(tutti_local_memory_info(memory, &info), "tutti_local_memory_info");
+  expect(info.data != NULL && info.bytes == 5000, "local memory");
+  ok(tutti_local_memory_free(memory), "tutti_local_memory_free");
 }
 
 static void pool(tutti_communicator_t* group) {
@@ -330,6 +347,7 @@ int main(void) {
   group = make_group();
   communicator(group);
   memory(group);
+  local_memory(group);
   pool(group);
   collectives(group);
   variable_counts(group);

@@ -23,6 +23,10 @@ typedef struct tutti_unique_id_t {
 /// An id for ranks on this host.
 TUTTI_API tutti_status_t tutti_unique_id_create(tutti_unique_id_t* id);
 /// An id for ranks on several hosts. Rank 0 listens on `host`:`port`.
+///
+/// Port 0: a free port of this machine, which must be rank 0's (else TUTTI_INVALID_ARGUMENT). This
+/// process holds the port with one file descriptor until rank 0 listens there in this process, or
+/// this process ends; of more than 64 such ports it lets go of the oldest.
 TUTTI_API tutti_status_t tutti_unique_id_create_tcp(const char* host, int port,
                                                     tutti_unique_id_t* id);
 /// The id whose `text` this is.
@@ -56,7 +60,11 @@ TUTTI_API tutti_status_t tutti_communicator_create_from_environment(
 /// Creates a group of `ranks` ranks that all live in this process. One thread calls it once.
 /// `communicators` has room for `ranks` handles; element r is rank r's.
 ///
-/// On CUDA rank r uses device r. `devices` is null; other values are TUTTI_UNSUPPORTED.
+/// On CUDA rank r uses device r, modulo the number of visible GPUs, or devices[r] unless `devices`
+/// is null or that element is -1. `options->device` is ignored. More than 256 ranks:
+/// TUTTI_UNSUPPORTED. TUTTI_INVALID_ARGUMENT: a device below -1, or not -1 with TUTTI_BACKEND_HOST.
+/// With TUTTI_BACKEND_CUDA a device that is not visible is TUTTI_UNAVAILABLE, as is one that two
+/// ranks share without TUTTI_SHARE_GPUS=1; with TUTTI_BACKEND_AUTO the group then is on the host.
 TUTTI_API tutti_status_t tutti_communicator_create_in_process(
     const int* devices, int ranks, const tutti_communicator_options_t* options,
     tutti_communicator_t** communicators);
@@ -84,14 +92,38 @@ TUTTI_API tutti_status_t tutti_communicator_info(tutti_communicator_t* communica
 TUTTI_API tutti_status_t tutti_communicator_split(tutti_communicator_t* communicator, int color,
                                                   int key, tutti_communicator_t** part);
 
+/// Makes a new group of the ranks that are left, typically after a failure. Every rank that can go
+/// on calls it; ranks whose process has ended, and ranks that do not call it within `within_ms` (0:
+/// the communicator's timeout), are missing. Outside captures. tutti::Communicator::shrink() says
+/// what holds if ranks are lost meanwhile.
+///
+/// `missing`, unless null, has room for as many numbers as `communicator` has ranks. It gets the
+/// ranks that are not in the new group, ascending, and `missing_count` how many these are, which
+/// may be null if `missing` is. `communicator` stays open: destroy both.
+///
+/// Errors: TUTTI_PEER_FAILED: the others have gone on without this rank, which can never take part
+/// again. TUTTI_TIMEOUT: a rank can be neither heard nor told, or this process is too slow. Others
+/// are those of tutti_communicator_create(). After an error, except TUTTI_PEER_FAILED, the ranks
+/// can call it again. TUTTI_INVALID_ARGUMENT if `within_ms` is negative.
+TUTTI_API tutti_status_t tutti_communicator_shrink(tutti_communicator_t* communicator,
+                                                   int64_t within_ms,
+                                                   tutti_communicator_t** survivors, int* missing,
+                                                   int* missing_count);
+
 /// Collective, outside captures. From here to tutti_finish_capture(), captured operations remember
 /// buffers that are not symmetric instead of staging them.
 TUTTI_API tutti_status_t tutti_start_capture(tutti_communicator_t* communicator);
 /// Collective, outside captures. Registers these buffers, so that replays are zero-copy.
 TUTTI_API tutti_status_t tutti_finish_capture(tutti_communicator_t* communicator);
 
-/// Collective. Creates what NCCL's algorithms need and cannot create inside a capture.
-/// TUTTI_UNAVAILABLE if NCCL is not installed.
+/// Collective, outside captures. Allocates what the first operation would allocate otherwise. Call
+/// it before that operation is captured without tutti_start_capture(), which prepares too, or if
+/// one thread issues the operations of several ranks without a group of calls. Calls after the
+/// first one do nothing. Errors: see tutti_memory_allocate().
+TUTTI_API tutti_status_t tutti_communicator_prepare(tutti_communicator_t* communicator);
+
+/// Collective. Creates what NCCL's algorithms need and cannot create inside a capture, and what
+/// tutti_communicator_prepare() creates. TUTTI_UNAVAILABLE if NCCL is not installed.
 TUTTI_API tutti_status_t tutti_prepare_nccl(tutti_communicator_t* communicator);
 
 /// Changes the timeout of this rank's waits, also of those in progress. From any thread. Above 0.
@@ -112,7 +144,8 @@ TUTTI_API tutti_status_t tutti_communicator_status(tutti_communicator_t* communi
 TUTTI_API tutti_status_t tutti_communicator_failure(tutti_communicator_t* communicator,
                                                     tutti_failure_t* failure);
 
-/// What this rank has created since the communicator was created.
+/// What this rank has created since the communicator was created. The first operation, or
+/// tutti_communicator_prepare(), adds one allocation and its exchanges.
 typedef struct tutti_counters_t {
   size_t size;
   uint64_t allocations;    ///< of symmetric memory
@@ -151,6 +184,8 @@ enum {
   TUTTI_PLAN_PUBLISHED = 5,
   TUTTI_PLAN_MODEL = 6
 };
+/// "call", "override", "user_file", ...; "?" for another number.
+TUTTI_API const char* tutti_plan_source_name(int source);
 
 /// What a call runs. Free both strings with tutti_string_free().
 typedef struct tutti_plan_t {

@@ -69,11 +69,15 @@ typedef struct tutti_scalar_t {
 /// A reduction, with its parameter. All zero is a sum.
 typedef struct tutti_reduce_op_t {
   tutti_op_kind_t kind;
-  /// TUTTI_PRE_MUL_SUM: this rank's multiplier, converted to the accumulator's type; for integers
-  /// it is truncated and clamped to their range. An integer beyond 2^53 is TUTTI_UNSUPPORTED.
+  /// TUTTI_PRE_MUL_SUM: this rank's multiplier, converted to the accumulator's type: exactly if
+  /// that has the number. Otherwise floating types round; integers truncate, and clamp to their
+  /// range. Not used if there is a `device_scalar`.
   tutti_scalar_t scalar;
-  /// TUTTI_PRE_MUL_SUM: the multiplier in memory of the rank's device. Null: `scalar`. Other values
-  /// are TUTTI_UNSUPPORTED.
+  /// TUTTI_PRE_MUL_SUM: if not null, where this rank's multiplier is: one element of the call's
+  /// dtype, in memory of the rank's device (host backend: any memory), outside the output. It is
+  /// read when the stream reaches the operation, and must not change before the operation has
+  /// ended. Other ranks may give a `scalar`. With another kind, misaligned or overlapping the
+  /// output: TUTTI_INVALID_ARGUMENT.
   const void* device_scalar;
 } tutti_reduce_op_t;
 
@@ -89,6 +93,12 @@ static inline tutti_reduce_op_t tutti_pre_mul_sum(double scalar) {
   tutti_reduce_op_t op = tutti_op(TUTTI_PRE_MUL_SUM);
   op.scalar.dtype = TUTTI_FLOAT64;
   op.scalar.value.f64 = scalar;
+  return op;
+}
+/// TUTTI_PRE_MUL_SUM by a number in memory of the rank's device.
+static inline tutti_reduce_op_t tutti_pre_mul_sum_at(const void* device_scalar) {
+  tutti_reduce_op_t op = tutti_op(TUTTI_PRE_MUL_SUM);
+  op.device_scalar = device_scalar;
   return op;
 }
 

@@ -292,7 +292,8 @@ TUTTI_STRUCT_INIT(all_reduce_residual_rms_norm, value.dtype = TUTTI_BFLOAT16;
 TUTTI_API tutti_status_t tutti_all_reduce_residual_rms_norm(
     tutti_communicator_t* communicator, const tutti_all_reduce_residual_rms_norm_t* call);
 
-/// Starts a group: operations of this thread are recorded until tutti_group_end(). Groups nest.
+/// Starts a group: operations of this thread are recorded until tutti_group_end(). Groups nest. See
+/// tutti::group_start() for the order of a group's operations, and its streams.
 TUTTI_API tutti_status_t tutti_group_start(void);
 /// Submits the operations since tutti_group_start(). Tries all of them, and returns the first
 /// failure; tutti_communicator_failure() of its communicator has the ranks.

@@ -1,5 +1,6 @@
 /// \file
-/// Symmetric memory of the C API, and pools of it: tutti::SymmetricMemory, tutti::SymmetricPool.
+/// Symmetric memory of the C API, pools of it, and memory that can become symmetric:
+/// tutti::SymmetricMemory, tutti::SymmetricPool, tutti::LocalMemory.
 #pragma once
 
 #include "tutti/c/communicator.h"
@@ -18,7 +19,8 @@ typedef struct tutti_memory_t tutti_memory_t;
 TUTTI_API tutti_status_t tutti_memory_allocate(tutti_communicator_t* communicator, size_t bytes,
                                                tutti_memory_t** memory);
 /// Collective, outside captures. Makes your own memory symmetric. It must stay allocated until the
-/// result is freed.
+/// result is freed, except local memory, which the result holds. tutti_memory_info() says whether
+/// peers can address it; on the host backend, those in other processes only if it is local memory.
 TUTTI_API tutti_status_t tutti_memory_register(tutti_communicator_t* communicator, void* address,
                                                size_t bytes, tutti_memory_t** memory);
 /// Local. Returns the memory to the communicator, or removes the registration. Also after the
@@ -38,6 +40,29 @@ TUTTI_API tutti_status_t tutti_memory_info(tutti_memory_t* memory, tutti_memory_
 /// The part of `rank`, as an address of this rank. TUTTI_INVALID_ARGUMENT: no such rank;
 /// TUTTI_UNSUPPORTED: peers cannot address the memory.
 TUTTI_API tutti_status_t tutti_memory_peer(tutti_memory_t* memory, int rank, void** address);
+
+/// Memory of one rank, which can be registered as a whole or in parts so that peers address it.
+typedef struct tutti_local_memory_t tutti_local_memory_t;
+
+/// Allocates `bytes` bytes, above 0: on CUDA on this rank's GPU, on the host in shared memory,
+/// which takes one file descriptor. Local, from any thread, outside captures. The content is not
+/// defined. The communicator stays usable after TUTTI_RESOURCE_EXHAUSTED.
+TUTTI_API tutti_status_t tutti_local_memory_allocate(tutti_communicator_t* communicator,
+                                                     size_t bytes, tutti_local_memory_t** memory);
+/// Local. Frees the memory, once your work on it has ended; while any registration of it is left,
+/// it stays as it is, and is freed with the last one. Also after the communicator has been
+/// destroyed.
+TUTTI_API tutti_status_t tutti_local_memory_free(tutti_local_memory_t* memory);
+
+/// What local memory is.
+typedef struct tutti_local_memory_info_t {
+  size_t size;
+  void* data;    ///< 4096-byte aligned
+  size_t bytes;  ///< as requested
+} tutti_local_memory_info_t;
+TUTTI_STRUCT_INIT(local_memory_info, )
+TUTTI_API tutti_status_t tutti_local_memory_info(tutti_local_memory_t* memory,
+                                                 tutti_local_memory_info_t* info);
 
 /// A pool of symmetric memory, whose blocks are reused without communication. Its calls, and those
 /// of its blocks, must not run at the same time.
