@@ -187,14 +187,18 @@ TEST_F(Structs, OfResultsOnMemory) {
   tutti_memory_t* memory = nullptr;
   tutti_pool_t* pool = nullptr;
   tutti_block_t* block = nullptr;
+  tutti_local_memory_t* local = nullptr;
   require_c(tutti_memory_allocate(group(), 64, &memory));
+  require_c(tutti_local_memory_allocate(group(), 64, &local));
   require_c(tutti_pool_create(group(), &pool));
   require_c(tutti_pool_take(pool, 64, nullptr, &block));
   takes<tutti_memory_info_t>([&](auto* info) { return tutti_memory_info(memory, info); });
+  takes<tutti_local_memory_info_t>([&](auto* of) { return tutti_local_memory_info(local, of); });
   takes<tutti_pool_use_t>([&](auto* use) { return tutti_pool_use(pool, use); });
   takes<tutti_block_info_t>([&](auto* info) { return tutti_block_info(block, info); });
   require_c(tutti_block_free(block));
   require_c(tutti_pool_destroy(pool));
+  require_c(tutti_local_memory_free(local));
   require_c(tutti_memory_free(memory));
 }
 
@@ -233,10 +237,12 @@ TEST_F(Structs, ClosedHandlesAreFoundOut) {
   tutti_memory_t* memory = nullptr;
   tutti_pool_t* pool = nullptr;
   tutti_block_t* block = nullptr;
+  tutti_local_memory_t* local = nullptr;
   tutti_sharded_parameters_t* sharded = nullptr;
   const float shard = 1;
   const tutti_sharded_layer_t layer = {&shard, 1, TUTTI_FLOAT32};
   require_c(tutti_memory_allocate(closed, 64, &memory));
+  require_c(tutti_local_memory_allocate(closed, 64, &local));
   require_c(tutti_pool_create(closed, &pool));
   require_c(tutti_pool_take(pool, 64, nullptr, &block));
   require_c(tutti_sharded_parameters_create(closed, &layer, 1, nullptr, &sharded));
@@ -249,12 +255,18 @@ TEST_F(Structs, ClosedHandlesAreFoundOut) {
   EXPECT_THAT(tutti_last_error(), HasSubstr("the communicator of this pool is closed"));
   require_c(tutti_block_free(block));
   require_c(tutti_pool_destroy(pool));
+  require_c(tutti_local_memory_free(local));
   require_c(tutti_memory_free(memory));
 
   tutti_all_reduce_t call = tutti_all_reduce_init();
   refuses_handles(closed, memory, [&](auto* handle) { return tutti_all_reduce(handle, &call); });
   refuses_handles(closed, memory, tutti_communicator_status);
   refuses_handles(memory, group(), tutti_memory_free);
+  refuses_handles(local, group(), tutti_local_memory_free);
+  tutti_communicator_t* survivors = nullptr;
+  refuses_handles(closed, memory, [&](auto* of) {
+    return tutti_communicator_shrink(of, 0, &survivors, nullptr, nullptr);
+  });
   refuses_handles(pool, group(), tutti_pool_trim);
   refuses_handles(block, group(), tutti_block_free);
   refuses_handles(block, group(), [](auto* of) { return tutti_block_give_back(of, nullptr); });
