@@ -30,6 +30,7 @@ tutti_status_t reduce_some(tutti_communicator_t* group, std::size_t count,
 
 TEST(CFailure, ATimeoutHasTheRanksAndTheValues) {
   const CGroup group(2);
+  group.run([](int, tutti_communicator_t* of) { require_c(tutti_communicator_prepare(of)); });
   EXPECT_EQ(reduce_some(group[0], 4, 50), TUTTI_TIMEOUT);
   const tutti_failure_t failure = last_c_failure();
   EXPECT_EQ(failure.code, TUTTI_TIMEOUT);
