@@ -57,6 +57,15 @@ struct UcxParams {  // ucp_params_t
   const char* name = nullptr;
 };
 
+struct UcxContextAttributes {  // ucp_context_attr_t
+  static constexpr std::uint64_t kMemoryTypes = 1 << 2;
+  std::uint64_t field_mask = 0;
+  std::size_t request_size = 0;
+  int thread_mode = 0;
+  std::uint64_t memory_types = 0;  // bits, by ucs_memory_type_t
+  char name[32] = {};
+};
+
 struct UcxWorkerParams {  // ucp_worker_params_t
   static constexpr std::uint64_t kThreadMode = 1;
   static constexpr int kSerialized = 1;
@@ -119,7 +128,8 @@ struct UcxRequestParams {  // ucp_request_param_t
   static constexpr std::uint32_t kCallback = 1 << 1, kUserData = 1 << 2, kFlags = 1 << 4;
   static constexpr std::uint32_t kMemoryType = 1 << 6;
   static constexpr std::uint32_t kCloseByForce = 1;  // of ep_close: UCP_EP_CLOSE_FLAG_FORCE
-  static constexpr int kHostMemory = 0;
+  static constexpr std::uint32_t kEager = 1 << 1, kByRendezvous = 1 << 2;  // of send
+  static constexpr int kHostMemory = 0, kCudaMemory = 1;
   using Sent = void (*)(void* request, UcxStatus, void* user_data);
   using Received = void (*)(void* request, UcxStatus, std::size_t bytes, void* user_data);
 
@@ -148,6 +158,7 @@ struct UcxCalls {
   UcxStatus (*init_version)(unsigned major, unsigned minor, const UcxParams*, UcxConfig,
                             UcxContext*) = nullptr;
   void (*cleanup)(UcxContext) = nullptr;
+  UcxStatus (*context_query)(UcxContext, UcxContextAttributes*) = nullptr;
   UcxStatus (*worker_create)(UcxContext, const UcxWorkerParams*, UcxWorker*) = nullptr;
   void (*worker_destroy)(UcxWorker) = nullptr;
   UcxStatus (*worker_get_address)(UcxWorker, UcxAddress*, std::size_t* bytes) = nullptr;

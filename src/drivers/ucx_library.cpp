@@ -90,6 +90,7 @@ Status take_calls(const DynamicLibrary& library, UcxCalls& calls) {
   library.require("ucp_config_release", calls.config_release, missing);
   library.require("ucp_init_version", calls.init_version, missing);
   library.require("ucp_cleanup", calls.cleanup, missing);
+  library.require("ucp_context_query", calls.context_query, missing);
   library.require("ucp_worker_create", calls.worker_create, missing);
   library.require("ucp_worker_destroy", calls.worker_destroy, missing);
   library.require("ucp_worker_get_address", calls.worker_get_address, missing);

@@ -5,12 +5,10 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <deque>
@@ -26,6 +24,7 @@
 #include "base/system_error.hpp"
 #include "base/try.hpp"
 #include "drivers/listening_sockets.hpp"
+#include "drivers/ucx_context.hpp"
 #include "drivers/ucx_library.hpp"
 #include "drivers/ucx_settings.hpp"
 
@@ -39,6 +38,11 @@ constexpr std::chrono::seconds kCloseLimit{2};
 // KiB makes messages of some MiB take a third longer where processors are the bottleneck.
 constexpr const char* kTransportSettings[] = {"UCX_TCP_CONN_NB=y", "UCX_TCP_RX_SEG_SIZE=128k"};
 
+void warn_not_received(std::size_t bytes, UcxStatus why) {
+  log(LogLevel::kWarn, "a message of {} bytes could not be received over UCX: {}", bytes,
+      ucx_words(why));
+}
+
 class UcxWire final : public Wire {
  public:
   explicit UcxWire(UcxLibrary library) : library_(std::move(library)) {}
@@ -48,13 +52,19 @@ class UcxWire final : public Wire {
   const Bytes& address() const override { return address_; }
   Status connect(int peer, ByteView address) override;
   void set_handlers(Handlers handlers) override { handlers_ = std::move(handlers); }
-  Result<WireTicket> post(int peer, ByteView header, ByteView payload) override;
+  Result<WireTicket> post(int peer, ByteView header, ByteView payload) override {
+    return post(peer, header, payload, UcxRequestParams::kEager);
+  }
+  bool reaches_gpus() const override { return opened_.reaches_gpus; }
+  Result<WireTicket> post_from_gpu(int peer, ByteView header, ByteView payload) override {
+    return post(peer, header, payload, UcxRequestParams::kByRendezvous);
+  }
   bool progress() override;
   void sleep(Clock::time_point until) override;
   void wake() override;
   Status close_doors() override;
   void cancel_all() override;
-  std::string text() const override { return text_; }
+  std::string text() const override { return opened_.text; }
 
  private:
   struct Peer {
@@ -66,6 +76,7 @@ class UcxWire final : public Wire {
   };
   struct Sending {
     UcxWire* wire = nullptr;
+    Peer* peer = nullptr;
     WireTicket ticket = 0;
     std::array<std::byte, kMostHeaderBytes> header;  // UCX reads it until the message was sent
   };
@@ -81,9 +92,12 @@ class UcxWire final : public Wire {
   struct Receiving {
     UcxWire* wire = nullptr;
     Bytes header;
-    std::unique_ptr<std::byte[]> payload;
+    std::unique_ptr<std::byte[]> own;
+    std::byte* into = nullptr;  // `own`, or what was placed
     std::size_t bytes = 0;
     std::list<Receiving>::iterator place;
+    ByteView payload() const { return {into, bytes}; }
+    bool is_placed() const { return own == nullptr; }
   };
 
   // What UCX calls.
@@ -91,25 +105,25 @@ class UcxWire final : public Wire {
   static void on_lost(void* peer, UcxEndpoint endpoint, UcxStatus status);
   static void on_received(void* request, UcxStatus status, std::size_t bytes, void* receiving);
 
-  Status make_context(const WireOptions& options);
   Status make_worker();
   Status take_address();
   Status find_doors(const std::vector<ListeningSocket>& before);
+  Result<WireTicket> post(int peer, ByteView header, ByteView payload, std::uint32_t how);
   Sending* take_record();
   void lose(Peer& peer, UcxStatus why);
   void deliver(ByteView header, ByteView payload);
   UcxStatus arrived(const Arrived& message);
   UcxStatus receive(ByteView header, void* descriptor, std::size_t bytes);
+  void forget(const Receiving& message);
   bool report();
   void close_endpoint(Peer& peer);
   void take_closed();
 
   UcxLibrary library_;
   const UcxCalls& ucx_ = library_.calls;
-  UcxContext context_ = nullptr;
+  OpenedUcx opened_;
   UcxWorker worker_ = nullptr;
   Bytes address_;
-  std::string text_;
   int event_ = -1;  // UCX's own
   Fd wake_;
   std::vector<ListeningSocket> doors_;
@@ -123,6 +137,7 @@ class UcxWire final : public Wire {
   std::vector<Sending*> free_records_;
   std::size_t under_way_ = 0;  // records that UCX holds
   std::list<Receiving> receiving_;
+  std::size_t placed_ = 0;  // of receiving_
   // What is to be told to the handlers.
   std::vector<WireTicket> sent_;
   std::vector<Peer*> lost_;
@@ -132,44 +147,11 @@ class UcxWire final : public Wire {
 // --- opening
 // --------------------------------------------------------------------------------------
 
-Status UcxWire::make_context(const WireOptions& options) {
-  UcxSettings settings(ucx_);
-  TUTTI_TRY(settings.read());
-  text_ = fmt::format("UCX {}", library_.version);
-  if (UcxSettings::is_set("NET_DEVICES")) {
-    text_ += fmt::format(", UCX_NET_DEVICES={}", std::getenv("UCX_NET_DEVICES"));
-  } else {
-    TUTTI_ASSIGN(const WireNetwork network, choose_network(options, library_.has_module("ib")));
-    std::vector<std::string> devices = network.tcp;
-    devices.insert(devices.end(), network.rdma.begin(), network.rdma.end());
-    TUTTI_TRY(settings.set("NET_DEVICES", fmt::format("{}", fmt::join(devices, ","))));
-    text_ += ", " + network.text();
-  }
-  if (UcxSettings::is_set("TLS")) text_ += fmt::format(", UCX_TLS={}", std::getenv("UCX_TLS"));
-  if (!options.transports.empty()) {
-    TUTTI_TRY(settings.set("TLS", options.transports));
-  } else if (library_.has_module("cuda")) {
-    TUTTI_TRY(settings.set("TLS", "^cuda"));  // payloads are host memory
-  }
-  // A rendezvous costs 3 to 30 % on TCP, and whoever uses the wire bounds what is under way.
-  TUTTI_TRY(settings.set("RNDV_THRESH", "inf"));
-  // A peer that ended is noticed over shared memory only by these looks.
-  TUTTI_TRY(settings.set("KEEPALIVE_INTERVAL", "500ms"));
-  UcxParams params;
-  params.field_mask = UcxParams::kFeatures;
-  params.features = UcxParams::kFeatureAm | UcxParams::kFeatureWakeup;
-  const UcxStatus status =
-      ucx_.init_version(kUcxApiMajor, kUcxApiMinor, &params, settings.get(), &context_);
-  if (status == UcxStatus::kOk) return {};
-  context_ = nullptr;
-  return ucx_failure("it cannot use " + text_, status);
-}
-
 Status UcxWire::make_worker() {
   UcxWorkerParams params;
   params.field_mask = UcxWorkerParams::kThreadMode;
   params.thread_mode = UcxWorkerParams::kSerialized;
-  UcxStatus status = ucx_.worker_create(context_, &params, &worker_);
+  UcxStatus status = ucx_.worker_create(opened_.context, &params, &worker_);
   if (status != UcxStatus::kOk) {
     worker_ = nullptr;
     return ucx_failure("making a worker", status);
@@ -235,7 +217,7 @@ Status UcxWire::open(const WireOptions& options) {
   TUTTI_ASSIGN(const std::vector<ListeningSocket> before, listening_sockets());
   {
     const MoreEnvironment settings(kTransportSettings);
-    TUTTI_TRY(make_context(options));
+    TUTTI_ASSIGN(opened_, open_ucx_context(library_, options));
     TUTTI_TRY(make_worker());
   }
   TUTTI_TRY(take_address());
@@ -247,7 +229,7 @@ UcxWire::~UcxWire() {
     cancel_all();
     ucx_.worker_destroy(worker_);
   }
-  if (context_ != nullptr) ucx_.cleanup(context_);
+  if (opened_.context != nullptr) ucx_.cleanup(opened_.context);
 }
 
 // --- messages
@@ -276,7 +258,7 @@ Status UcxWire::connect(int peer, ByteView address) {
   const UcxStatus status = ucx_.ep_create(worker_, &params, &at->second.endpoint);
   if (status == UcxStatus::kOk) return {};
   peers_.erase(at);
-  return ucx_failure("it cannot be reached over " + text_, status);
+  return ucx_failure("it cannot be reached over " + opened_.text, status);
 }
 
 UcxWire::Sending* UcxWire::take_record() {
@@ -289,7 +271,7 @@ UcxWire::Sending* UcxWire::take_record() {
   return record;
 }
 
-Result<WireTicket> UcxWire::post(int peer, ByteView header, ByteView payload) {
+Result<WireTicket> UcxWire::post(int peer, ByteView header, ByteView payload, std::uint32_t how) {
   if (cancelled_) return Status(StatusCode::kAborted, "the wire was cancelled");
   const auto at = peers_.find(peer);
   if (at == peers_.end()) {
@@ -303,11 +285,17 @@ Result<WireTicket> UcxWire::post(int peer, ByteView header, ByteView payload) {
     return ucx_failure(fmt::format("rank {} is lost", peer), at->second.why);
   }
   Sending* record = take_record();
+  record->peer = &at->second;
   record->ticket = ++last_ticket_;
   std::copy(header.begin(), header.end(), record->header.begin());
   UcxRequestParams params;
   params.mask =
       UcxRequestParams::kCallback | UcxRequestParams::kUserData | UcxRequestParams::kMemoryType;
+  if (opened_.reaches_gpus) {
+    params.mask |= UcxRequestParams::kFlags;
+    params.flags = how;
+  }
+  if (how == UcxRequestParams::kByRendezvous) params.memory_type = opened_.gpu_memory;
   params.sent = &UcxWire::on_sent;
   params.user_data = record;
   void* answer = ucx_.send(at->second.endpoint, kMessageId, record->header.data(), header.size(),
@@ -328,7 +316,11 @@ Result<WireTicket> UcxWire::post(int peer, ByteView header, ByteView payload) {
 void UcxWire::on_sent(void* request, UcxStatus status, void* sending) {
   auto* record = static_cast<Sending*>(sending);
   UcxWire* wire = record->wire;
-  if (status == UcxStatus::kOk) wire->sent_.push_back(record->ticket);
+  if (status == UcxStatus::kOk) {
+    wire->sent_.push_back(record->ticket);
+  } else if (!wire->cancelled_) {
+    wire->lose(*record->peer, status);
+  }
   --wire->under_way_;
   wire->free_records_.push_back(record);
   wire->ucx_.request_free(request);
@@ -358,35 +350,52 @@ UcxStatus UcxWire::arrived(const Arrived& message) {
   return UcxStatus::kOk;
 }
 
-// Where a setting of UCX's asks for rendezvous, the payload is still with the sender.
+// The payload is still with the sender: in memory of its GPU, or where a setting of UCX's asks for
+// rendezvous.
 UcxStatus UcxWire::receive(ByteView header, void* descriptor, std::size_t bytes) {
   if (cancelled_) return UcxStatus::kOk;
-  std::unique_ptr<std::byte[]> payload(new (std::nothrow) std::byte[bytes]);
-  if (payload == nullptr) {
+  std::byte* const placed = handlers_.place ? handlers_.place(header, bytes) : nullptr;
+  std::unique_ptr<std::byte[]> own(placed == nullptr ? new (std::nothrow) std::byte[bytes]
+                                                     : nullptr);
+  if (placed == nullptr && own == nullptr) {
     log(LogLevel::kWarn, "a message of {} bytes was dropped: there is no memory for it", bytes);
     return UcxStatus::kNoMemory;
   }
+  std::byte* const into = placed == nullptr ? own.get() : placed;
   Receiving& message =
-      receiving_.emplace_back(Receiving{this, to_bytes(header), std::move(payload), bytes, {}});
+      receiving_.emplace_back(Receiving{this, to_bytes(header), std::move(own), into, bytes, {}});
   message.place = std::prev(receiving_.end());
+  if (message.is_placed()) ++placed_;
   UcxRequestParams params;
   params.mask =
       UcxRequestParams::kCallback | UcxRequestParams::kUserData | UcxRequestParams::kMemoryType;
+  if (message.is_placed()) params.memory_type = opened_.gpu_memory;
   params.received = &UcxWire::on_received;
   params.user_data = &message;
-  void* answer = ucx_.receive(worker_, descriptor, message.payload.get(), bytes, &params);
-  if (answer == nullptr) deliver(message.header, {message.payload.get(), bytes});
-  if (answer == nullptr || ucx_is_failure(answer)) receiving_.erase(message.place);
+  void* answer = ucx_.receive(worker_, descriptor, into, bytes, &params);
+  if (answer == nullptr) deliver(message.header, message.payload());
+  if (ucx_is_failure(answer)) warn_not_received(bytes, ucx_failure_of(answer));
+  if (answer == nullptr || ucx_is_failure(answer)) forget(message);
   return UcxStatus::kInProgress;  // the descriptor is UCX's
 }
 
+// Of a message that failed, only the deadline of whoever waits for it tells, if its sender is
+// there.
 void UcxWire::on_received(void* request, UcxStatus status, std::size_t, void* receiving) {
   auto* message = static_cast<Receiving*>(receiving);
   UcxWire* wire = message->wire;
-  if (status == UcxStatus::kOk)
-    wire->deliver(message->header, {message->payload.get(), message->bytes});
+  if (status == UcxStatus::kOk) {
+    wire->deliver(message->header, message->payload());
+  } else if (!wire->cancelled_) {
+    warn_not_received(message->bytes, status);
+  }
   wire->ucx_.request_free(request);
-  wire->receiving_.erase(message->place);
+  wire->forget(*message);
+}
+
+void UcxWire::forget(const Receiving& message) {
+  if (message.is_placed()) --placed_;
+  receiving_.erase(message.place);
 }
 
 // --- progress
@@ -407,10 +416,10 @@ bool UcxWire::report() {
   for (Peer* peer : std::exchange(lost_, {})) {
     close_endpoint(*peer);
     if (cancelled_ || !handlers_.lost) continue;
-    handlers_.lost(peer->rank,
-                   {StatusCode::kPeerFailed, fmt::format("the connection to rank {} over {} ended: "
-                                                         "{}",
-                                                         peer->rank, text_, ucx_words(peer->why))});
+    handlers_.lost(peer->rank, {StatusCode::kPeerFailed,
+                                fmt::format("the connection to rank {} over {} ended: "
+                                            "{}",
+                                            peer->rank, opened_.text, ucx_words(peer->why))});
   }
   return true;
 }
@@ -468,12 +477,12 @@ void UcxWire::cancel_all() {
   if (std::exchange(cancelled_, true)) return;
   for (auto& [rank, peer] : peers_) close_endpoint(peer);
   const Clock::time_point limit = Clock::now() + kCloseLimit;
-  while (under_way_ > 0 || !closing_.empty()) {
+  while (under_way_ + placed_ > 0 || !closing_.empty()) {
     ucx_.worker_progress(worker_);
     take_closed();
     if (Clock::now() < limit) continue;
     log(LogLevel::kWarn, "UCX has not given back {} messages and {} connections within {} s",
-        under_way_, closing_.size(), kCloseLimit.count());
+        under_way_ + placed_, closing_.size(), kCloseLimit.count());
     break;
   }
 }

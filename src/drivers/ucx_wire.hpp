@@ -1,6 +1,7 @@
 // A wire over UCX: TCP, RDMA and shared memory, whatever reaches a peer best.
 //
-// Payloads are host memory. Messages are sent eagerly: whole, without asking the receiver. A peer
+// Messages from host memory are sent eagerly: whole, without asking the receiver. Those from memory
+// of a GPU are sent by rendezvous: UCX moves the payload once the receiver has placed it. A peer
 // whose process ends is lost within a second. One that cannot be reached any more, or that is
 // stopped, is not: whoever uses the wire needs a deadline of its own.
 //
@@ -9,6 +10,7 @@
 // is more of after it was started, at the ports that the wire's address names.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,12 +22,20 @@ namespace tutti {
 
 class Knobs;
 
+// What post_from_gpu() sends, and `place` names.
+enum class GpuMemory : std::uint8_t {
+  kNone,
+  kCuda,         // if UCX has CUDA here; otherwise the wire does not reach GPUs
+  kHostInstead,  // tests': memory of the host stands for the GPU's
+};
+
 struct WireOptions {
   std::string library;         // TUTTI_UCX_LIBRARY
   std::string interfaces;      // TUTTI_SOCKET_IFNAME
   bool trust_network = false;  // TUTTI_TRUST_NETWORK
   bool one_host = false;       // of all ranks: the loopback will do, where no interface is named
-  std::string transports;      // in UCX's names, "tcp"; empty: all but those of GPUs
+  std::string transports;      // in UCX's names, "tcp"; empty: all, of GPUs' as `gpus` needs
+  GpuMemory gpus = GpuMemory::kNone;
 };
 WireOptions wire_options(const Knobs& knobs);
 

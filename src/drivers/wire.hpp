@@ -42,12 +42,26 @@ class Wire {
     // Nothing comes from this peer any more, and nothing reaches it. What it had sent arrived
     // before.
     std::function<void(int peer, const Status& why)> lost;
+    // Of a message of post_from_gpu(), before its payload is here: where in memory of this rank's
+    // GPU it shall be, which is the wire's until `arrived` is called with it. Null: the wire
+    // receives it in memory of its own on the host, as it does where there is no such handler.
+    std::function<std::byte*(ByteView header, std::size_t bytes)> place = {};
   };
   virtual void set_handlers(Handlers handlers) = 0;
 
   // Sends a message. It may be sent, and `sent` be called, before this returns. The header has at
   // most kMostHeaderBytes.
   virtual Result<WireTicket> post(int peer, ByteView header, ByteView payload) = 0;
+
+  // Whether post_from_gpu() and `place` work. The thread that calls post_from_gpu() or progress()
+  // then has this rank's GPU as its current device.
+  virtual bool reaches_gpus() const { return false; }
+  // The same as post() of a payload in memory of this rank's GPU, which is not empty. The peer may
+  // place it, so it is sent no sooner than the peer knows its header.
+  virtual Result<WireTicket> post_from_gpu(int /*peer*/, ByteView /*header*/,
+                                           ByteView /*payload*/) {
+    return Status(StatusCode::kUnsupported, "this wire does not read memory of GPUs");
+  }
 
   // Handles what has happened. Whether anything has.
   virtual bool progress() = 0;
@@ -60,7 +74,8 @@ class Wire {
   // has to have exchanged one in each direction.
   virtual Status close_doors() = 0;
 
-  // Nothing is sent any more; payloads may be changed when it returns. Waits for no peer.
+  // Nothing is sent or received any more; payloads and memory that was placed are the caller's when
+  // it returns. Waits for no peer.
   virtual void cancel_all() = 0;
 
   // What runs below, in words: "UCX 1.13.1, tcp over eth0".

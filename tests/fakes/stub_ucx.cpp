@@ -25,6 +25,7 @@ void ucp_config_modify() {}
 void ucp_config_release() {}
 void ucp_init_version() {}
 void ucp_cleanup() {}
+void ucp_context_query() {}
 void ucp_worker_create() {}
 void ucp_worker_destroy() {}
 void ucp_worker_get_address() {}

@@ -33,6 +33,11 @@ static_assert(offsetof(UcxParams, features) == offsetof(ucp_params_t, features))
 static_assert(offsetof(UcxParams, name) == offsetof(ucp_params_t, name));
 static_assert(sizeof(UcxParams) <= sizeof(ucp_params_t));
 
+using TheirContext = ucp_context_attr_t;
+static_assert(UcxContextAttributes::kMemoryTypes == UCP_ATTR_FIELD_MEMORY_TYPES);
+static_assert(offsetof(UcxContextAttributes, memory_types) == offsetof(TheirContext, memory_types));
+static_assert(sizeof(UcxContextAttributes) <= sizeof(TheirContext));
+
 using TheirWorker = ucp_worker_params_t;
 static_assert(UcxWorkerParams::kThreadMode == UCP_WORKER_PARAM_FIELD_THREAD_MODE);
 static_assert(UcxWorkerParams::kSerialized == UCS_THREAD_MODE_SERIALIZED);
@@ -71,7 +76,10 @@ static_assert(UcxRequestParams::kUserData == UCP_OP_ATTR_FIELD_USER_DATA);
 static_assert(UcxRequestParams::kFlags == UCP_OP_ATTR_FIELD_FLAGS);
 static_assert(UcxRequestParams::kMemoryType == UCP_OP_ATTR_FIELD_MEMORY_TYPE);
 static_assert(UcxRequestParams::kCloseByForce == UCP_EP_CLOSE_FLAG_FORCE);
+static_assert(UcxRequestParams::kEager == UCP_AM_SEND_FLAG_EAGER);
+static_assert(UcxRequestParams::kByRendezvous == UCP_AM_SEND_FLAG_RNDV);
 static_assert(UcxRequestParams::kHostMemory == UCS_MEMORY_TYPE_HOST);
+static_assert(UcxRequestParams::kCudaMemory == UCS_MEMORY_TYPE_CUDA);
 static_assert(offsetof(UcxRequestParams, mask) == offsetof(TheirRequest, op_attr_mask));
 static_assert(offsetof(UcxRequestParams, flags) == offsetof(TheirRequest, flags));
 static_assert(offsetof(UcxRequestParams, sent) == offsetof(TheirRequest, cb));

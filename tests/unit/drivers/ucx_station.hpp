@@ -28,8 +28,9 @@ class Station {
     Bytes header, payload;
   };
 
-  explicit Station(std::string transports = "tcp") {
+  explicit Station(std::string transports = "tcp", GpuMemory gpus = GpuMemory::kNone) {
     WireOptions options;
+    options.gpus = gpus;
     options.interfaces = "=lo";
     options.transports = std::move(transports);
     auto opened = open_ucx_wire(options);
@@ -43,12 +44,16 @@ class Station {
                           arrived.push_back({to_bytes(header), to_bytes(payload)});
                         },
                         [this](WireTicket ticket) { sent.push_back(ticket); },
-                        [this](int peer, const Status& why) { lost.emplace_back(peer, why); }});
+                        [this](int peer, const Status& why) { lost.emplace_back(peer, why); },
+                        [this](ByteView header, std::size_t bytes) {
+                          return on_place ? on_place(header, bytes) : nullptr;
+                        }});
   }
 
   std::unique_ptr<::tutti::Wire> wire;
   Status failure;
   std::function<void(ByteView, ByteView)> on_arrival;  // in place of `arrived`
+  std::function<std::byte*(ByteView, std::size_t)> on_place;
   std::vector<Message> arrived;
   std::vector<WireTicket> sent;
   std::vector<std::pair<int, Status>> lost;

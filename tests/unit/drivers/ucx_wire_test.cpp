@@ -38,9 +38,9 @@ class UcxWireTest : public testing::Test {
   }
 
   // So many ranks, each connected to all others.
-  void make(int ranks) {
+  void make(int ranks, GpuMemory gpus = GpuMemory::kNone) {
     for (int rank = 0; rank < ranks; ++rank) {
-      stations_.emplace_back();
+      stations_.emplace_back("tcp", gpus);
       ASSERT_TRUE(stations_.back().failure.is_ok()) << stations_.back().failure.to_string();
       all_.push_back(&stations_.back());
     }
@@ -125,6 +125,68 @@ TEST_F(UcxWireTest, CarriesWhatComesByRendezvous) {
   for (const Station::Message& message : at(1).arrived)
     EXPECT_TRUE(std::find(payloads.begin(), payloads.end(), message.payload) != payloads.end());
   ASSERT_TRUE(progress_until(all_, [&] { return at(0).sent.size() == payloads.size(); }));
+}
+
+// Memory of the host stands for the GPU's. What has no place is received elsewhere.
+TEST_F(UcxWireTest, PutsPayloadsOfGpusWhereTheyArePlaced) {
+  make(2, GpuMemory::kHostInstead);
+  ASSERT_TRUE(at(0).wire->reaches_gpus());
+  std::vector<Bytes> payloads;
+  std::vector<Bytes> places;
+  for (const std::size_t bytes : {1UL, 1000UL, 524288UL, 3145728UL}) {
+    payloads.push_back(filled(bytes, static_cast<int>(payloads.size())));
+    places.emplace_back(bytes);
+  }
+  std::size_t here = 0;
+  at(1).on_place = [&](ByteView header, std::size_t bytes) -> std::byte* {
+    const auto index = from_bytes<std::size_t>(header);
+    EXPECT_EQ(bytes, payloads[index].size());
+    return index == 1 ? nullptr : places[index].data();
+  };
+  at(1).on_arrival = [&](ByteView header, ByteView came) {
+    const auto index = from_bytes<std::size_t>(header);
+    EXPECT_EQ(came.data() == places[index].data(), index != 1) << index;
+    EXPECT_EQ(to_bytes(came), payloads[index]) << index;
+    ++here;
+  };
+  for (std::size_t k = 0; k < payloads.size(); ++k) {
+    ASSERT_TRUE(at(0).wire->post_from_gpu(1, view_of(k), payloads[k]).is_ok());
+  }
+  ASSERT_TRUE(progress_until(
+      all_, [&] { return here == payloads.size() && at(0).sent.size() == payloads.size(); }));
+  // Others come as they always do.
+  at(1).on_arrival = nullptr;
+  post(0, 1, payloads[2]);
+  ASSERT_TRUE(progress_until(all_, [&] { return at(1).arrived.size() == 1; }));
+  EXPECT_EQ(at(1).arrived.front().payload, payloads[2]);
+}
+
+// As soon as cancel_all() returns, both memories are their owners'.
+TEST_F(UcxWireTest, ACancelEndsWhatIsPlaced) {
+  make(2, GpuMemory::kHostInstead);
+  greet();
+  const Bytes payload = filled(64UL << 20, 1);
+  Bytes place(payload.size());
+  bool is_placed = false, is_here = false;
+  at(1).on_place = [&](ByteView, std::size_t) {
+    is_placed = true;
+    return place.data();
+  };
+  at(1).on_arrival = [&](ByteView, ByteView) { is_here = true; };
+  ASSERT_TRUE(at(0).wire->post_from_gpu(1, view_of(1), payload).is_ok());
+  ASSERT_TRUE(progress_until(all_, [&] { return is_placed; }));
+  const auto start = Station::Clock::now();
+  at(1).wire->cancel_all();
+  EXPECT_LT(Station::Clock::now() - start, 1s) << "UCX has not given it back";
+  const Bytes seen = place;
+  at(0).wire->cancel_all();
+  EXPECT_FALSE(is_here);
+  EXPECT_EQ(place, seen);
+}
+
+TEST_F(UcxWireTest, AWireOfTheHostDoesNotReachGpus) {
+  make(2);
+  EXPECT_FALSE(at(0).wire->reaches_gpus());
 }
 
 TEST_F(UcxWireTest, CarriesTenThousandMessagesBothWaysAtOnceEachOnce) {
