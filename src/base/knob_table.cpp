@@ -64,6 +64,8 @@ constexpr Knob kKnobs[] = {
      "packet slots per rank and generation; 0: no packets"},
     {"TUTTI_NETWORK_STAGING_BYTES", kMemory, kBytes, "16M",
      "pinned memory of the host through which buffers on GPUs go over a network"},
+    {"TUTTI_NETWORK_DIRECT", kMemory, kBool, "0",
+     "1: UCX moves data of GPUs that nothing adds, if it reaches their memory"},
     {"TUTTI_PREPARE", kMemory, kBool, "0",
      "1: memory of a communicator is made with it, not by its first operation"},
     {"TUTTI_P2P_VERIFY", kMemory, kBool, "1",

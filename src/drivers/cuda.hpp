@@ -33,6 +33,7 @@ struct CudaDeviceProperties {
   std::size_t memory_bytes = 0, l2_bytes = 0;
   bool posix_fd_handles = false, fabric_handles = false, multicast = false;
   bool stream_memory_operations = false;
+  bool orders_rdma_writes = false;  // work that follows on the GPU sees what an adapter has written
 };
 
 enum class CudaMemoryKind : std::uint8_t {

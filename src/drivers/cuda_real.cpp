@@ -93,6 +93,9 @@ Result<CudaDeviceProperties> RealCuda::properties(int device) {
   to.multicast = has_attribute(device, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
   to.stream_memory_operations =
       has_attribute(device, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
+  static_assert(CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE == 0);
+  to.orders_rdma_writes =
+      has_attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
   return to;
 }
 

@@ -15,8 +15,10 @@ WireOptions options_of(bool one_host) {
 class UcxNetwork final : public NetworkDriver {
  public:
   Status usable(bool one_host) override { return check_ucx(options_of(one_host)); }
-  Result<std::unique_ptr<Wire>> open(bool one_host) override {
-    return open_ucx_wire(options_of(one_host));
+  Result<std::unique_ptr<Wire>> open(bool one_host, bool gpus) override {
+    WireOptions options = options_of(one_host);
+    if (gpus) options.gpus = GpuMemory::kCuda;
+    return open_ucx_wire(options);
   }
 };
 

@@ -15,8 +15,8 @@ class NetworkDriver {
   // kUnavailable: no library that sends messages, and what was looked for. kPermission: only
   // networks that everybody may reach. `one_host`: all ranks are on it.
   virtual Status usable(bool one_host) = 0;
-  // A wire of one group. Fails likewise.
-  virtual Result<std::unique_ptr<Wire>> open(bool one_host) = 0;
+  // A wire of one group. Fails likewise. `gpus`: it reaches memory of GPUs, if it can.
+  virtual Result<std::unique_ptr<Wire>> open(bool one_host, bool gpus) = 0;
 };
 
 // UCX, as the settings of this process say (TUTTI_UCX_LIBRARY, TUTTI_SOCKET_IFNAME,

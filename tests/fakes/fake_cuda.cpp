@@ -66,6 +66,7 @@ FakeCudaWorld::FakeCudaWorld(int count, std::size_t memory_bytes) : used_bytes_(
     properties.l2_bytes = 50 * MiB;
     properties.posix_fd_handles = true;
     properties.stream_memory_operations = true;
+    properties.orders_rdma_writes = true;
     devices.push_back(properties);
   }
 }

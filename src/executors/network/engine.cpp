@@ -20,6 +20,7 @@ NetworkEngine::Impl::Impl(Group group, Wire& wire)
       [this](ByteView header, ByteView payload) { arrived(header, payload); },
       [this](WireTicket ticket) { sent_.push_back(ticket); },
       [this](int rank, const Status& why) { lose(rank, why); },
+      [this](ByteView header, std::size_t bytes) { return place(header, bytes); },
   });
 }
 
@@ -52,12 +53,15 @@ NetworkDomain& NetworkEngine::Impl::domain(std::size_t index) {
   return *found;
 }
 
+// Otherwise it is a stranger's, or an ended group's.
+bool NetworkEngine::Impl::is_of_group(const Result<NetworkMessage>& parsed) const {
+  return parsed.is_ok() && parsed->group == group_.id && parsed->from < group_.ranks &&
+         parsed->from != group_.rank;
+}
+
 void NetworkEngine::Impl::arrived(ByteView header, ByteView payload) {
   const auto parsed = parse_network_message(header);
-  if (!parsed.is_ok() || parsed->group != group_.id || parsed->from >= group_.ranks ||
-      parsed->from == group_.rank) {
-    return;  // a stranger's, or an ended group's
-  }
+  if (!is_of_group(parsed)) return;
   something_came_ = true;
   life_.heard(parsed->from, now_);
   switch (parsed->kind) {
@@ -71,6 +75,16 @@ void NetworkEngine::Impl::arrived(ByteView header, ByteView payload) {
       if (failure_.is_ok()) take(*parsed, payload);
       return;
   }
+}
+
+// Whatever has no place here arrives on the host, and fails there.
+std::byte* NetworkEngine::Impl::place(ByteView header, std::size_t bytes) {
+  const auto parsed = parse_network_message(header);
+  const bool is_data = is_of_group(parsed) && parsed->kind == NetworkMessage::Kind::kData;
+  if (!is_data || !failure_.is_ok()) return nullptr;
+  const RunningOperation* operation = domain(domain_index(*parsed)).find(parsed->sequence);
+  if (operation == nullptr || operation->what().signature != parsed->signature) return nullptr;
+  return operation->place(*parsed, bytes);
 }
 
 void NetworkEngine::Impl::take_sign(const NetworkMessage& message) {

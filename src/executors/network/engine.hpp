@@ -11,6 +11,9 @@
 // message is cut into partitions (kMostScratchBytes); of an operation two are open at a time, and
 // of all operations of the group as many as have room in twice that.
 //
+// Data on GPUs (NetworkOperation::on_gpu) is sent once the peer is known to have begun the
+// operation, and never before: it is received where it belongs, or nowhere.
+//
 // docs/internals/protocols.md explains why nothing of this waits for ever.
 #pragma once
 
@@ -39,6 +42,9 @@ struct NetworkOperation {
   Scalar scalar = 1;  // this rank's pre-multiplier
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
+  // Buffers are memory of this rank's GPU, which only a wire that reaches it reads and writes. The
+  // program only_moves() (direct_transfers.hpp), and its copy has been made.
+  bool on_gpu = false;
   std::size_t chunk_bytes = 64 * 1024;
   std::uint32_t signature = 0;
   std::string text;  // for messages: "all_reduce/network_ring #7 (1024 x fp32)"

@@ -22,7 +22,8 @@ class NetworkEngine::Impl {
  public:
   Impl(Group group, Wire& wire);
   ~Impl() {
-    wire_.set_handlers({[](ByteView, ByteView) {}, [](WireTicket) {}, [](int, const Status&) {}});
+    wire_.set_handlers(
+        {[](ByteView, ByteView) {}, [](WireTicket) {}, [](int, const Status&) {}, {}});
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -76,6 +77,8 @@ class NetworkEngine::Impl {
 
   // What comes.
   void arrived(ByteView header, ByteView payload);
+  std::byte* place(ByteView header, std::size_t bytes);
+  bool is_of_group(const Result<NetworkMessage>& parsed) const;
   void take(const NetworkMessage& message, ByteView payload);
   void hold_early(NetworkDomain& domain, const NetworkMessage& message, ByteView payload);
   void hold(RunningOperation& operation, const NetworkMessage& message, ByteView payload);
@@ -101,7 +104,8 @@ class NetworkEngine::Impl {
   bool post_chunk_to(int rank);
   bool may_send(RunningOperation& operation, const Outgoing& send, int rank);
   void post_chunk(RunningOperation& operation, const Outgoing& send, int rank);
-  bool post(int rank, NetworkMessage message, ByteView payload, WireTicket& ticket);
+  bool post(int rank, NetworkMessage message, ByteView payload, WireTicket& ticket,
+            bool from_gpu = false);
   bool drain_sent();
   void finish(Flight& flight);
 

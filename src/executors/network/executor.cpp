@@ -60,13 +60,14 @@ Status NetworkExecutor::open() {
   Bootstrap& bootstrap = group_.bootstrap();
   const OpenWire open_wire = [this]() -> Result<std::unique_ptr<Wire>> {
     TUTTI_TRY(make_staging());
-    return driver_->open(group_.topology().hosts == 1);
+    return driver_->open(group_.topology().hosts == 1, wants_direct());
   };
   auto wired =
       wire_up(bootstrap, open_wire, group_.deadline(), [this] { return group_.has_failed(); });
   if (wired.status().code() == StatusCode::kUnavailable) return why_none_ = wired.status();
   if (!wired.is_ok()) return group_.fail(wired.status().with_context("wiring up the network"));
   log(LogLevel::kInfo, "network: {}", wired->wire->text());
+  direct_ = wired->reaches_gpus;
   const RankNames names = bootstrap.names();
   NetworkProgress::Setup setup{
       .wire = std::move(wired->wire),
@@ -77,6 +78,7 @@ Status NetworkExecutor::open() {
                 .has_left = [this](int rank) { return group_.has_left(rank); }},
       .may_spin = has_cores(bootstrap),
       .staged = std::move(staging_),
+      .direct = direct_,
       .failed = [this](const Status& cause) { fail(cause); }};
   auto started = NetworkProgress::start(std::move(setup));
   if (!started.is_ok()) return group_.fail(started.status());
@@ -95,6 +97,17 @@ Status NetworkExecutor::make_staging() {
                                                    .staging_bytes = static_cast<std::size_t>(bytes),
                                                    .timeout = group_.timeout()}));
   return Status::ok();
+}
+
+bool NetworkExecutor::wants_direct() const {
+  if (group_.cuda() == nullptr || !Knobs::process().flag("TUTTI_NETWORK_DIRECT")) return false;
+  const auto gpu = group_.cuda()->properties(group_.device());
+  if (gpu.is_ok() && gpu->orders_rdma_writes) return true;
+  log(LogLevel::kWarn,
+      "TUTTI_NETWORK_DIRECT=1: GPU {} does not order what network adapters write, so buffers on "
+      "GPUs are staged",
+      group_.device());
+  return false;
 }
 
 // Where ranks run different operations, the others are asked for theirs.
@@ -126,7 +139,7 @@ Result<Ticket> NetworkExecutor::enqueue(PlannedOperation& operation) {
 // A part of it may have been enqueued where it fails, so the group fails, too.
 Result<Ticket> NetworkExecutor::enqueue_staged(const PlannedOperation& operation) {
   const Stream stream = operation.call.stream;
-  StagedOperations::Work work{.transfers = lower_to_staging(operation, ranks()),
+  StagedOperations::Work work{.transfers = lower_to_staging(operation, ranks(), direct_),
                               .timeout = group_.timeout_of(operation.operation).value,
                               .has_own_timeout = operation.call.options.timeout.count() > 0,
                               .text = to_string(operation.operation)};
@@ -182,7 +195,8 @@ Status NetworkExecutor::set_timeout(std::chrono::nanoseconds timeout) {
 void NetworkExecutor::hear_of_failure() {
   NetworkProgress* const running = running_;
   if (running == nullptr) return;
-  if (running->staged() != nullptr) running->staged()->cancel();
+  // If the wire reads and writes the callers' memory, kernels end once it does so no more.
+  if (running->staged() != nullptr && !direct_) running->staged()->cancel();
   running->cancel();
 }
 

@@ -42,6 +42,7 @@ class NetworkExecutor : public Executor {
   Status open();
   void fail(const Status& cause);
   Status make_staging();
+  bool wants_direct() const;
   StagedOperations* staged();  // null on the host, and where nothing runs
   NetworkRanks ranks() const;
   Result<Ticket> enqueue_staged(const PlannedOperation& operation);
@@ -50,6 +51,7 @@ class NetworkExecutor : public Executor {
   NetworkDriver* const driver_;
   std::unique_ptr<StagedOperations> staging_;  // until progress_ has it
   std::unique_ptr<NetworkProgress> progress_;
+  bool direct_ = false;  // the wires of all ranks reach their GPUs
   // progress_, for other threads. Null before the first operation and after close(): every ticket
   // has ended then.
   std::atomic<NetworkProgress*> running_ = nullptr;

@@ -5,6 +5,7 @@
 #include "algorithms/catalogue.hpp"
 #include "base/convert.hpp"
 #include "base/hash.hpp"
+#include "executors/network/direct_transfers.hpp"
 #include "planning/network_chunks.hpp"
 
 namespace tutti {
@@ -114,7 +115,7 @@ std::vector<NetworkOperation> lower_to_network(const PlannedOperation& operation
 }
 
 std::vector<StagedTransfer> lower_to_staging(const PlannedOperation& operation,
-                                             const NetworkRanks& ranks) {
+                                             const NetworkRanks& ranks, bool direct) {
   const Call& call = operation.call;
   std::vector<StagedTransfer> staged;
   for (NetworkOperation& lowered : lower_to_unread(operation, ranks)) {
@@ -135,6 +136,7 @@ std::vector<StagedTransfer> lower_to_staging(const PlannedOperation& operation,
                       .most_rows = pieces ? static_cast<std::size_t>(ranks.ranks) : 1,
                       .is_local = is_local,
                       .scalar = static_cast<const std::byte*>(call.op.device_scalar)});
+    if (direct && !reduces(call.collective)) make_direct_if_worth(staged.back());
   }
   return staged;
 }

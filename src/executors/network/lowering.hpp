@@ -20,8 +20,8 @@ struct NetworkRanks {
 std::vector<NetworkOperation> lower_to_network(const PlannedOperation& operation,
                                                const NetworkRanks& ranks);
 
-// The same of buffers on a GPU.
+// The same of buffers on a GPU. `direct`: the wires of all ranks reach memory of their GPUs.
 std::vector<StagedTransfer> lower_to_staging(const PlannedOperation& operation,
-                                             const NetworkRanks& ranks);
+                                             const NetworkRanks& ranks, bool direct);
 
 }  // namespace tutti

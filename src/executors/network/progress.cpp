@@ -6,6 +6,7 @@
 
 #include "base/guard.hpp"
 #include "base/try.hpp"
+#include "memory/device_scope.hpp"
 
 namespace tutti {
 namespace {
@@ -50,6 +51,7 @@ NetworkProgress::NetworkProgress(Setup setup)
       may_spin_(setup.may_spin),
       failed_(std::move(setup.failed)),
       staged_(std::move(setup.staged)),
+      direct_(setup.direct && staged_ != nullptr),
       engine_(std::move(setup.group), *wire_) {}
 
 NetworkProgress::~NetworkProgress() {
@@ -81,6 +83,13 @@ auto NetworkProgress::with_engine(const F& f) {
   Lock lock(mutex_);
   const Caller caller{callers_, last_call_};
   return f(lock);
+}
+
+template <class F>
+auto NetworkProgress::on_device(const F& f) {
+  if (!direct_) return f();
+  const DeviceScope scope(staged_->cuda(), staged_->device());
+  return f();
 }
 
 std::uint64_t NetworkProgress::add(NetworkOperation operation, std::chrono::nanoseconds timeout) {
@@ -229,7 +238,7 @@ bool NetworkProgress::advance(Lock& lock) {
   const auto now = running_now();
   const Result<bool> staged =
       staged_ != nullptr ? staged_->advance(engine_, now) : Result<bool>(false);
-  const auto done = staged.is_ok() ? engine_.progress(now) : staged;
+  const auto done = staged.is_ok() ? on_device([&] { return engine_.progress(now); }) : staged;
   ended_through_.store(engine_.ended_through(), std::memory_order_release);
   if (done.is_ok()) {
     const bool did = *staged || *done;
@@ -253,7 +262,7 @@ void NetworkProgress::fail(Lock& lock, const Status& cause) {
 void NetworkProgress::end_all() {
   if (over_) return;
   last_position_ = engine_.position();
-  engine_.cancel();
+  on_device([this] { engine_.cancel(); });
   if (staged_ != nullptr) staged_->cancel();
   over_ = true;
   ended_through_.store(last_, std::memory_order_release);

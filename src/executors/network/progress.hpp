@@ -26,6 +26,7 @@ class NetworkProgress {
     NetworkEngine::Group group;
     bool may_spin = false;                               // a core for each rank of this host
     std::unique_ptr<StagedOperations> staged = nullptr;  // of ranks on GPUs
+    bool direct = false;                                 // the wire moves data of `staged`
     // The first failure of the engine, told once, by a thread that holds nothing.
     std::function<void(const Status&)> failed;
   };
@@ -64,6 +65,9 @@ class NetworkProgress {
   void serve(Lock& lock);
   bool advance(Lock& lock);  // whether anything happened
   bool polls() const { return staged_ != nullptr && !over_ && staged_->is_waiting(); }
+  // With this rank's GPU as the current device, which a wire that reaches it needs.
+  template <class F>
+  auto on_device(const F& f);
   void rest();
   void fail(Lock& lock, const Status& cause);
   void end_all();
@@ -78,6 +82,7 @@ class NetworkProgress {
   const bool may_spin_;
   const std::function<void(const Status&)> failed_;
   const std::unique_ptr<StagedOperations> staged_;
+  const bool direct_;
   std::mutex mutex_;
   std::condition_variable changed_;
   NetworkEngine engine_;

@@ -16,6 +16,7 @@ enum class NetworkRule : std::uint8_t {
   kKeep,        // what comes before its time is not kept
   kSequence,    // a message of an ended operation is taken for one of the oldest
   kOwnScratch,  // a partition opens before the scratch is free that it gets
+  kPlaced,      // data on a GPU is sent before the peer has a place for it
   kRepeat,      // the credit of a partition that opens later is not given
 };
 

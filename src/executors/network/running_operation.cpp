@@ -169,7 +169,7 @@ void RunningOperation::reduce_into(std::byte* into, const Slot& slot, std::uint3
                                    const std::byte* came) {
   const NetworkStep& step = slot.program->steps[slot.program->step_of[chunk]].what;
   const auto range = slot.program->range_of(chunk);
-  if (range.count == 0) return;
+  if (range.count == 0 || operation_.on_gpu) return;  // it was placed, or copied before
   const bool scaled = is_scaled(step);
   sources_.clear();
   scalars_.clear();
@@ -189,6 +189,22 @@ void RunningOperation::reduce_into(std::byte* into, const Slot& slot, std::uint3
   }
   combine(
       {operation_.dtype, added_as(operation_.op), range.count, sources_, scalars_, divisor, into});
+}
+
+std::byte* RunningOperation::place(const NetworkMessage& message, std::size_t bytes) const {
+  if (!operation_.on_gpu || message.partition >= partitions_->count) return nullptr;
+  const Slot& slot = slot_of(message.partition);
+  if (!slot.is_open || slot.partition != message.partition) return nullptr;
+  const ChunkedProgram& program = *slot.program;
+  const auto& receives = program.receives[static_cast<std::size_t>(message.from)];
+  if (message.step >= receives.size()) return nullptr;
+  const auto& step = program.steps[receives[message.step]];
+  if (message.chunk >= step.chunks) return nullptr;
+  const std::uint32_t chunk = step.first_chunk + message.chunk;
+  const auto range = program.range_of(chunk);
+  const bool is_expected = slot.waits_for[chunk] == 0 && (slot.flags[chunk] & kArrived) == 0;
+  if (!is_expected || range.count * element_bytes_ != bytes) return nullptr;
+  return address(slot, step.what.into, range.first);
 }
 
 Result<bool> RunningOperation::arrived(const NetworkMessage& message, ByteView payload) {
@@ -213,6 +229,9 @@ Result<bool> RunningOperation::arrived(const NetworkMessage& message, ByteView p
     return wrong(fmt::format("has {} bytes instead of {}", payload.size(), expected));
   }
   if (stale || (slot.flags[chunk] & kArrived) != 0) return false;
+  if (operation_.on_gpu && payload.data() != place(message, expected) && expected != 0) {
+    return wrong("is not where this rank's GPU has it");
+  }
   slot.flags[chunk] |= kArrived;
   if (slot.waits_for[chunk] != 0) {
     if (omitted_ == NetworkRule::kKeep) return true;

@@ -56,6 +56,9 @@ class RunningOperation {
   // Of partitions that were completed since the last call.
   std::vector<NetworkScratch>& free_scratch() { return free_scratch_; }
 
+  // Of an operation on a GPU: where a chunk of so many bytes belongs that is expected now.
+  // Otherwise null.
+  std::byte* place(const NetworkMessage& message, std::size_t bytes) const;
   // A chunk of an open, or of an earlier partition. Whether it was new. kMismatch: the operation
   // has no such chunk.
   Result<bool> arrived(const NetworkMessage& message, ByteView payload);

@@ -27,7 +27,8 @@ void NetworkEngine::Impl::give_credits(RunningOperation& operation, std::uint32_
   const auto& program = operation.partitions().program(partition);
   for (int rank = 0; rank < group_.ranks; ++rank) {
     if (program.bytes_from[static_cast<std::size_t>(rank)] == 0) continue;
-    const bool is_large = bytes_in_all(operation.partitions(), rank) > kUnaskedBytes;
+    const bool is_large =
+        operation.what().on_gpu || bytes_in_all(operation.partitions(), rank) > kUnaskedBytes;
     if (partition != 0) {
       // The peer would forget it, had it not begun the operation.
       if (is_large && in.begun(rank) < sequence) operation.flow(rank).owed = partition;
@@ -71,11 +72,12 @@ bool NetworkEngine::Impl::post_controls() {
 
 // A peer to which nothing can be sent is lost, which matters to those operations that need it.
 bool NetworkEngine::Impl::post(int rank, NetworkMessage message, ByteView payload,
-                               WireTicket& ticket) {
+                               WireTicket& ticket, bool from_gpu) {
   message.group = group_.id;
   message.from = group_.rank;
   const NetworkHeader header = to_header(message);
-  const auto posted = wire_.post(rank, header, payload);
+  const auto posted =
+      from_gpu ? wire_.post_from_gpu(rank, header, payload) : wire_.post(rank, header, payload);
   if (!posted.is_ok()) {
     lose(rank, posted.status());
     return false;
@@ -122,6 +124,7 @@ bool NetworkEngine::Impl::may_send(RunningOperation& operation, const Outgoing& 
   auto& flow = operation.flow(rank);
   const bool is_open = send.partition == 0 ? begun >= sequence : flow.credited > send.partition;
   if (is_open) return true;
+  if (operation.what().on_gpu) return group_.omitted == NetworkRule::kPlaced;
   const bool is_far = begun + kOperationsAhead <= sequence;
   if (is_far && group_.omitted != NetworkRule::kAhead) return false;
   const std::size_t bytes = flow.unasked_bytes + cost_of_message(operation.payload_bytes(send));
@@ -142,7 +145,8 @@ void NetworkEngine::Impl::post_chunk(RunningOperation& operation, const Outgoing
   message.domain = in.kind;
   const ByteView payload = operation.payload(send, flight.staged);
   operation.take_outgoing(rank, send.partition);
-  if (!post(rank, message, payload, flight.ticket)) return;
+  const bool from_gpu = operation.what().on_gpu && !payload.empty();
+  if (!post(rank, message, payload, flight.ticket, from_gpu)) return;
   in.told(rank) = std::max(in.told(rank), message.sequence);
   peer(rank).was_sent_to = true;
   peer(rank).posted_bytes += flight.bytes;

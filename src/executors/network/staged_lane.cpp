@@ -12,7 +12,7 @@ namespace {
 std::size_t elements_of_piece(const StagedTransfer& transfer, std::size_t bytes) {
   const NetworkShape& shape = transfer.what.shape;
   const std::size_t row = transfer.most_rows * size_of(transfer.what.dtype);
-  if (transfer.is_local || shape.count <= bytes / row) return shape.count;
+  if (transfer.is_local || transfer.what.on_gpu || shape.count <= bytes / row) return shape.count;
   return std::max<std::size_t>(bytes / row / shape.unit, 1) * shape.unit;
 }
 
@@ -60,6 +60,7 @@ RequestedCopy StagedLane::copy_of_scalar(const StagedTransfer& transfer) const {
 
 RequestedCopy StagedLane::copy_in(std::uint64_t number) {
   const Piece& one = piece(number);
+  if (one.transfer->what.on_gpu) return one.transfer->own;
   const NetworkOperation& what = one.transfer->what;
   const std::size_t size = size_of(what.dtype);
   return joined({.to = word_of(slots_.inputs[number % 2]),
@@ -72,6 +73,7 @@ RequestedCopy StagedLane::copy_in(std::uint64_t number) {
 
 RequestedCopy StagedLane::copy_out(std::uint64_t number) {
   const Piece& one = piece(number);
+  if (one.transfer->what.on_gpu) return {};
   const NetworkOperation& what = one.transfer->what;
   const std::size_t size = size_of(what.dtype);
   const bool is_local = one.transfer->is_local;
@@ -87,11 +89,12 @@ RequestedCopy StagedLane::copy_out(std::uint64_t number) {
 NetworkOperation StagedLane::operation_of(std::uint64_t number, const Context& context) {
   const Piece& one = piece(number);
   NetworkOperation operation = one.transfer->what;
+  operation.deadline = context.deadline;
+  if (operation.on_gpu) return operation;
   operation.shape.count = one.count;
   if (operation.shape.stride != 0) operation.shape.stride = one.stride;
   operation.input = one.transfer->input_rows == 0 ? nullptr : slots_.inputs[number % 2];
   operation.output = one.transfer->output_rows == 0 ? nullptr : slots_.outputs[number % 2];
-  operation.deadline = context.deadline;
   if (one.transfer->scalar != nullptr) {
     operation.scalar = load_scalar(operation.dtype, slots_.scalar);
   }

@@ -1,5 +1,6 @@
 // Operations whose buffers lie on a GPU, one after the other through two slots of pinned memory:
-// while one slot's piece is on the network, the other's is copied.
+// while one slot's piece is on the network, the other's is copied. A direct one is a single piece,
+// which uses no slot: the wire moves its data itself.
 #pragma once
 
 #include <array>
@@ -23,6 +24,9 @@ struct StagedTransfer {
   bool is_local = false;      // from this rank to itself
   // Where this rank's pre-multiplier is on the GPU; null: it is `what.scalar`.
   const std::byte* scalar = nullptr;
+  // Of a direct one (`what.on_gpu`): the copy of this rank's own part, made first; of 0 rows if
+  // there is none.
+  RequestedCopy own = {};
 };
 
 // Where a lane's pieces lie. Each side has `bytes`; a lane that only sends, or only receives, may

@@ -52,6 +52,9 @@ class StagedOperations {
     bool has_own_timeout = false;
     std::string text;
   };
+  CudaDriver& cuda() const { return cuda_; }
+  int device() const { return device_; }
+
   // In stream order. Its ticket, from 1. One call at a time. The thread that calls advance() has to
   // be woken then.
   Result<std::uint64_t> enqueue(Work work, Stream stream);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,26 +21,29 @@ constexpr std::chrono::milliseconds kBetweenLooks{20};
 
 // What a rank says of its wire: a nonce and an address, or why it has none.
 struct Offer {
+  enum class Reach : std::uint8_t { kNothing, kHosts, kGpus };
   Digest nonce{};
-  bool is_open = false;
+  Reach reach = Reach::kNothing;
   Bytes rest;  // the address, or the reason
 };
 
 Bytes encode(const Offer& offer) {
   Bytes bytes = to_bytes(view_of(offer.nonce));
-  bytes.push_back(static_cast<std::byte>(offer.is_open));
+  bytes.push_back(static_cast<std::byte>(offer.reach));
   bytes.insert(bytes.end(), offer.rest.begin(), offer.rest.end());
   return bytes;
 }
 
 Result<Offer> decode(ByteView bytes, const std::string& name) {
   constexpr std::size_t kHead = sizeof(Digest) + 1;
-  if (bytes.size() < kHead || bytes.size() > kHead + Wire::kMostAddressBytes) {
+  const auto reach = bytes.size() < kHead ? 0xFFU : std::to_integer<unsigned>(bytes[kHead - 1]);
+  if (bytes.size() > kHead + Wire::kMostAddressBytes ||
+      reach > static_cast<unsigned>(Offer::Reach::kGpus)) {
     return Status(StatusCode::kMismatch,
                   fmt::format("{} gave {} bytes for its network address", name, bytes.size()));
   }
   return Offer{.nonce = from_bytes<Digest>(bytes.first(sizeof(Digest))),
-               .is_open = bytes[sizeof(Digest)] == std::byte{1},
+               .reach = static_cast<Offer::Reach>(reach),
                .rest = to_bytes(bytes.subspan(kHead))};
 }
 
@@ -141,7 +146,7 @@ Result<std::vector<Offer>> exchange(Bootstrap& bootstrap, const Offer& mine, Dea
   for (std::size_t r = 0; r < answers.size(); ++r) {
     const std::string name = bootstrap.names().of(static_cast<int>(r));
     TUTTI_ASSIGN(Offer offer, decode(answers[r], name));
-    if (!offer.is_open) {
+    if (offer.reach == Offer::Reach::kNothing) {
       return Status(StatusCode::kUnavailable,
                     fmt::format("{} has no network: {}", name, text_of(offer.rest)));
     }
@@ -160,11 +165,19 @@ Result<WiredGroup> wire_up(Bootstrap& bootstrap, const OpenWire& open, Deadline 
                            const std::function<bool()>& given_up) {
   TUTTI_ASSIGN(const Digest nonce, random_digest());
   auto opened = open();
-  Offer mine{.nonce = nonce, .is_open = opened.is_ok()};
-  mine.rest = mine.is_open ? (*opened)->address() : to_bytes(view_of(opened.status().message()));
+  Offer mine{.nonce = nonce};
+  if (opened.is_ok()) {
+    mine.reach = (*opened)->reaches_gpus() ? Offer::Reach::kGpus : Offer::Reach::kHosts;
+    mine.rest = (*opened)->address();
+  } else {
+    mine.rest = to_bytes(view_of(opened.status().message()));
+  }
   Bytes all;
   TUTTI_ASSIGN(const auto offers, exchange(bootstrap, mine, deadline, all));
   WiredGroup group{.wire = std::move(opened).value()};
+  group.reaches_gpus = std::all_of(offers.begin(), offers.end(), [](const Offer& offer) {
+    return offer.reach == Offer::Reach::kGpus;
+  });
   for (int r = 0; r < bootstrap.size(); ++r) {
     if (r == bootstrap.rank()) continue;
     const Status known = group.wire->connect(r, offers[static_cast<std::size_t>(r)].rest);

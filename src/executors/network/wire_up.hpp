@@ -25,6 +25,7 @@ using OpenWire = std::function<Result<std::unique_ptr<Wire>>()>;
 struct WiredGroup {
   std::unique_ptr<Wire> wire;  // without handlers
   std::uint64_t id = 0;        // what messages of this group carry
+  bool reaches_gpus = false;   // the wires of all ranks
 };
 
 // Collective. kUnavailable on all ranks: one could not open its wire, and why. On this rank alone,

@@ -1,5 +1,6 @@
-// Ranks on GPUs, none of which exist, on nodes of their own: collectives through staging, over a
-// network between threads. Kernels of staged operations run on threads, in stream order.
+// Ranks on GPUs, none of which exist, on nodes of their own: collectives through staging, or from
+// GPU to GPU, over a network between threads. Kernels of staged operations run on threads, in
+// stream order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,6 +65,7 @@ class StagedGroup {
   }
 
   int size() const { return static_cast<int>(groups.size()); }
+  const ThreadNetwork& network() const { return network_.network; }
   Communicator& group(int rank) { return *groups[static_cast<std::size_t>(rank)]; }
   // A new one each time.
   Stream stream(int rank) { return take(cuda.create_stream(rank)); }
@@ -83,9 +85,10 @@ class StagedGroup {
 };
 
 // In a process of its own, since settings are read once. Small staging: most messages are cut.
-std::string staged(const std::function<void()>& test) {
+std::string staged(const std::function<void()>& test, bool direct = false) {
   const auto run = [&] {
     ::setenv("TUTTI_TOPOLOGY", "nolocal", 1);
+    ::setenv("TUTTI_NETWORK_DIRECT", direct ? "1" : "0", 1);
     ::setenv("TUTTI_NETWORK_STAGING_BYTES", "4096", 1);
     test();
   };
@@ -242,8 +245,7 @@ class StagedRank {
   }
 
   // With all ranks at once, this one included, several to each.
-  void exchanges() {
-    const std::vector<std::size_t> counts = {1, 3000, 77};
+  void exchanges(const std::vector<std::size_t>& counts) {
     std::vector<Ints> sent, came;
     for (std::size_t peer = 0; peer < ranks(); ++peer) {
       for (const std::size_t count : counts) {
@@ -297,44 +299,101 @@ TEST(StagedNetworkTest, CollectivesOfAllSizesGoThroughStaging) {
 }
 
 TEST(StagedNetworkTest, MessagesOfACallWaitForNoOthers) {
-  EXPECT_EQ(staged([] {
-              StagedGroup all(3);
-              all.on_ranks(3, [&](int number) { StagedRank(all, number).exchanges(); });
-              // Rank 0 gives both at once; the others take them one after the other.
-              constexpr std::size_t kLengthy = 5000, kFew = 10;
-              all.on_ranks(2, [&](int rank) {
-                Stream const stream = all.stream(rank);
-                Ints first = vector_of(rank, kLengthy), second(kFew, rank);
-                const int peer = 1 - rank;
-                const auto give = [&](Ints& buffer) {
-                  return Send{.buffer = buffer.data(),
-                              .count = buffer.size(),
-                              .dtype = kInt32,
-                              .peer = peer,
-                              .stream = stream};
-                };
-                const auto receive = [&](Ints& buffer) {
-                  return Recv{.buffer = buffer.data(),
-                              .count = buffer.size(),
-                              .dtype = kInt32,
-                              .peer = peer,
-                              .stream = stream};
-                };
-                if (rank == 0) {
-                  group_start();
-                  require_ok(recv(all.group(0), receive(second)));
-                  require_ok(send(all.group(0), give(first)));
-                  require_ok(group_end());
-                } else {
-                  require_ok(recv(all.group(1), receive(first)));
-                  require_ok(send(all.group(1), give(second)));
-                }
-                all.finish(stream);
-                expect_equal(rank == 0 ? second : first,
-                             rank == 0 ? Ints(kFew, 1) : vector_of(0, kLengthy), "a message");
-              });
-            }),
+  EXPECT_EQ(
+      staged([] {
+        StagedGroup all(3);
+        all.on_ranks(3, [&](int number) { StagedRank(all, number).exchanges({1, 3000, 77}); });
+        require(all.network().placed() == 0, "something was not staged");
+        // Rank 0 gives both at once; the others take them one after the other.
+        constexpr std::size_t kLengthy = 5000, kFew = 10;
+        all.on_ranks(2, [&](int rank) {
+          Stream const stream = all.stream(rank);
+          Ints first = vector_of(rank, kLengthy), second(kFew, rank);
+          const int peer = 1 - rank;
+          const auto give = [&](Ints& buffer) {
+            return Send{.buffer = buffer.data(),
+                        .count = buffer.size(),
+                        .dtype = kInt32,
+                        .peer = peer,
+                        .stream = stream};
+          };
+          const auto receive = [&](Ints& buffer) {
+            return Recv{.buffer = buffer.data(),
+                        .count = buffer.size(),
+                        .dtype = kInt32,
+                        .peer = peer,
+                        .stream = stream};
+          };
+          if (rank == 0) {
+            group_start();
+            require_ok(recv(all.group(0), receive(second)));
+            require_ok(send(all.group(0), give(first)));
+            require_ok(group_end());
+          } else {
+            require_ok(recv(all.group(1), receive(first)));
+            require_ok(send(all.group(1), give(second)));
+          }
+          all.finish(stream);
+          expect_equal(rank == 0 ? second : first,
+                       rank == 0 ? Ints(kFew, 1) : vector_of(0, kLengthy), "a message");
+        });
+      }),
+      "");
+}
+
+// Sums, and what is small, are staged.
+TEST(StagedNetworkTest, DataGoesFromGpuToGpuIfItIsAskedFor) {
+  EXPECT_EQ(staged(
+                [] {
+                  constexpr std::size_t kLarge = 20'000;
+                  StagedGroup all(3);
+                  all.on_ranks(3, [&](int rank) { StagedRank(all, rank).reduces(kLarge); });
+                  all.on_ranks(3, [&](int rank) { StagedRank(all, rank).gathers(1000); });
+                  require(all.network().placed() == 0, "something was not staged");
+                  std::size_t before = 0;
+                  const auto grows = [&](std::string_view what) {
+                    require(all.network().placed() > before, std::string(what) + " was staged");
+                    before = all.network().placed();
+                  };
+                  all.on_ranks(3, [&](int rank) { StagedRank(all, rank).gathers(kLarge); });
+                  grows("gathering");
+                  all.on_ranks(3, [&](int rank) { StagedRank(all, rank).scatters(kLarge); });
+                  grows("scattering");
+                  all.on_ranks(3, [&](int rank) { StagedRank(all, rank).spreads(kLarge); });
+                  grows("a broadcast");
+                  all.on_ranks(3, [&](int rank) { StagedRank(all, rank).gathers_bytes(100'001); });
+                  grows("gathering bytes");
+                  all.on_ranks(3, [&](int rank) {
+                    StagedRank(all, rank).exchanges({1, 3 * kLarge, 77, kLarge, kLarge});
+                  });
+                  grows("messages");
+                  require(all.network().misplaced() == 0, "something had no place");
+                },
+                true),
             "");
+}
+
+TEST(StagedNetworkTest, AFailureEndsWhatIsMovedDirectly) {
+  EXPECT_EQ(
+      staged(
+          [] {
+            StagedGroup all(2, milliseconds(500));
+            Ints values(20'000), all_values(40'000);
+            Stream const stream = all.stream(0);
+            const AllGather call{.input = values.data(),
+                                 .output = all_values.data(),
+                                 .count = values.size(),
+                                 .dtype = kInt32,
+                                 .stream = stream};
+            require_ok(all_gather(all.group(0), call));  // rank 1 does not call
+            require_ok(all_gather(all.group(0), call));
+            all.finish(stream);
+            require_failure(all.group(0).status(), StatusCode::kTimeout, {"all_gather", "rank 1"});
+            require(all.network().placed() + all.network().misplaced() == 0,
+                    "something was sent to a rank that had no place for it");
+          },
+          true),
+      "");
 }
 
 // The input is written by what is before the operation in its stream, and the next operation, on

@@ -45,6 +45,20 @@ class WireShim : public Wire {
   std::unique_ptr<Wire> inner_;
 };
 
+TEST(WireUpTest, GpusAreReachedIfTheWiresOfAllReachThem) {
+  for (const int without : {-1, 0, 2}) {
+    constexpr int kRanks = 3;
+    ThreadNetwork network;
+    auto groups = make_in_process_group(kRanks);
+    on_all_ranks(kRanks, [&](int rank) {
+      const auto open = [&] { return network.open(rank != without); };
+      const auto wired =
+          take(wire_up(*groups[static_cast<std::size_t>(rank)], open, Deadline(kPatience), kNever));
+      require(wired.reaches_gpus == (without == -1), "the ranks have not agreed");
+    });
+  }
+}
+
 // Its rank's proofs are wrong in one bit.
 class Liar : public WireShim {
  public:
