@@ -172,6 +172,9 @@ TEST(Doctor, SaysWhatUcxHasAndWhatItWouldUse) {
   facts.ucx = FoundLibrary{"1.13.1", "/lib/libucp.so.0", {"cma", "ib"}};
   facts.network = std::string("tcp over eth0");
   EXPECT_THAT(find(judge(facts), "UCX").text, HasSubstr("1.13.1, /lib/libucp.so.0 with cma, ib;"));
+  EXPECT_THAT(find(judge(facts), "UCX").text, HasSubstr("has no CUDA"));
+  facts.ucx->modules.emplace_back("cuda");
+  EXPECT_THAT(find(judge(facts), "UCX").text, HasSubstr("has CUDA (TUTTI_NETWORK_DIRECT=1)"));
   EXPECT_EQ(find(judge(facts), "network").text, "tcp over eth0");
   facts.network = Status(StatusCode::kPermission, "a public address");
   EXPECT_EQ(find(judge(facts), "network").severity, Severity::kOk);

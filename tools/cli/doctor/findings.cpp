@@ -161,10 +161,19 @@ void judge_libraries(const Facts& facts, std::vector<Finding>& findings) {
                                    "install libnvidia-ml.so.1 of the running driver"));
 }
 
+// Whether it could move data of GPUs itself.
+std::string cuda_of_ucx(const Result<FoundLibrary>& ucx) {
+  if (!ucx.is_ok()) return {};
+  const auto& modules = ucx->modules;
+  return std::find(modules.begin(), modules.end(), "cuda") != modules.end()
+             ? "; has CUDA (TUTTI_NETWORK_DIRECT=1)"
+             : "; has no CUDA: data of GPUs goes through memory of the host";
+}
+
 // No collective needs these: without them nothing is wrong.
 void judge_optional_libraries(const Facts& facts, std::vector<Finding>& findings) {
   const auto add = [&findings](std::string subject, const Result<FoundLibrary>& library,
-                               std::string_view purpose) {
+                               const std::string& purpose) {
     std::string state = library.is_ok() ? fmt::format("{}, {}", library->version, library->path)
                                         : library.status().message();
     if (library.is_ok() && !library->modules.empty())
@@ -172,7 +181,7 @@ void judge_optional_libraries(const Facts& facts, std::vector<Finding>& findings
     findings.push_back(good(std::move(subject), fmt::format("{}; {}", state, purpose)));
   };
   add("cuBLASLt", facts.cublas_lt, "optional, for `tutti bench overlap`");
-  add("UCX", facts.ucx, "optional, for networks between hosts");
+  add("UCX", facts.ucx, "optional, for networks between hosts" + cuda_of_ucx(facts.ucx));
   const std::string reason =
       facts.network.is_ok() ? *facts.network : facts.network.status().message();
   // Where nobody needs it, nothing is wrong.
