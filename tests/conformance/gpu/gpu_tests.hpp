@@ -28,5 +28,6 @@ struct WholeTest {
 std::span<const WholeTest> whole_tests();
 std::span<const WholeTest> settings_of_cuda();
 std::span<const WholeTest> staged_network();  // operations between nodes
+std::span<const WholeTest> direct_network();  // the same from GPU to GPU, over UCX
 
 }  // namespace tutti::test

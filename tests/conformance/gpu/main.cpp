@@ -119,7 +119,8 @@ std::vector<Test> all_tests(const Options& options, const std::vector<int>& rank
       }
     }
     if (!options.wants(RankKind::kProcesses)) continue;  // of what follows, some forks
-    for (const auto list : {whole_tests(), settings_of_cuda(), staged_network()}) {
+    for (const auto list :
+         {whole_tests(), settings_of_cuda(), staged_network(), direct_network()}) {
       for (const WholeTest& whole : list) {
         tests.push_back({fmt::format("{}/{}", whole.name, n), {.ranks = n}, {}, whole.run});
       }
