@@ -91,7 +91,7 @@ TEST(CGroups, LocalMemoryIsHeldByItsRegistrations) {
 TEST(CGroups, ShrinkSaysWhoIsMissing) {
   constexpr int kLeaves = 0, kLate = 2;
   const CGroup of_four(4);
-  std::latch over(2);
+  std::latch start(2), over(2);
   of_four.run([&](int rank, tutti_communicator_t* group) {
     tutti_communicator_t* survivors = nullptr;
     std::array<int, 4> missing = {-1, -1, -1, -1};
@@ -112,7 +112,8 @@ TEST(CGroups, ShrinkSaysWhoIsMissing) {
       EXPECT_EQ(why.failed_rank, -1);
       return;
     }
-    require_c(tutti_communicator_shrink(group, 100, &survivors, missing.data(), &count));
+    start.arrive_and_wait();
+    require_c(tutti_communicator_shrink(group, 200, &survivors, missing.data(), &count));
     EXPECT_EQ(count, 2);
     EXPECT_THAT(missing, ElementsAre(kLeaves, kLate, -1, -1));
     EXPECT_EQ(c_sum_over(survivors, rank), 4);
