@@ -1,8 +1,10 @@
 #include "fakes/thread_wire.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,7 @@ struct ThreadNetwork::State {
   // Payloads that are with their senders, by address and ticket.
   std::map<std::pair<Bytes, WireTicket>, ByteView> offers;
   std::size_t placed = 0, misplaced = 0;
+  bool held = false;
 
   void deliver(const Bytes& to, Letter letter) {
     const auto found = inboxes.find(to);
@@ -115,7 +118,12 @@ class ThreadWire final : public tutti::Wire {
   void cancel_all() override {
     sent_.clear();
     placed_.clear();
-    const std::lock_guard lock(network_->mutex);
+    std::unique_lock lock(network_->mutex);
+    if (network_->held) {  // UCX may take its time, too
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      lock.lock();
+    }
     std::erase_if(network_->offers, [this](const auto& of) { return of.first.first == address_; });
   }
   std::string text() const override { return "threads"; }
@@ -148,6 +156,10 @@ class ThreadWire final : public tutti::Wire {
       const std::lock_guard lock(network_->mutex);
       const auto offer = network_->offers.find({one.letter.from, one.letter.ticket});
       if (offer == network_->offers.end()) return false;
+      if (network_->held) {
+        placed_.push_back(one);
+        return false;
+      }
       std::copy(offer->second.begin(), offer->second.end(), into);
       network_->offers.erase(offer);
       ++(one.into == nullptr ? network_->misplaced : network_->placed);
@@ -185,6 +197,16 @@ std::size_t ThreadNetwork::placed() const {
 std::size_t ThreadNetwork::misplaced() const {
   const std::lock_guard lock(state_->mutex);
   return state_->misplaced;
+}
+
+std::size_t ThreadNetwork::offered() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->offers.size();
+}
+
+void ThreadNetwork::hold() {
+  const std::lock_guard lock(state_->mutex);
+  state_->held = true;
 }
 
 std::unique_ptr<tutti::Wire> ThreadNetwork::open(bool reaches_gpus) {

@@ -28,6 +28,9 @@ class ThreadNetwork {
   // Payloads that were placed, and those for which their receiver had no place.
   std::size_t placed() const;
   std::size_t misplaced() const;
+  // Those that are still with their senders; hold(): from now on all of them.
+  std::size_t offered() const;
+  void hold();
 
   // As if somebody who knows the address sent this.
   void inject(ByteView address, ByteView header, ByteView payload);

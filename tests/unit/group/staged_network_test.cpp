@@ -65,7 +65,7 @@ class StagedGroup {
   }
 
   int size() const { return static_cast<int>(groups.size()); }
-  const ThreadNetwork& network() const { return network_.network; }
+  ThreadNetwork& network() { return network_.network; }
   Communicator& group(int rank) { return *groups[static_cast<std::size_t>(rank)]; }
   // A new one each time.
   Stream stream(int rank) { return take(cuda.create_stream(rank)); }
@@ -377,7 +377,7 @@ TEST(StagedNetworkTest, AFailureEndsWhatIsMovedDirectly) {
   EXPECT_EQ(
       staged(
           [] {
-            StagedGroup all(2, milliseconds(500));
+            StagedGroup all(2, milliseconds(300));
             Ints values(20'000), all_values(40'000);
             Stream const stream = all.stream(0);
             const AllGather call{.input = values.data(),
@@ -394,6 +394,31 @@ TEST(StagedNetworkTest, AFailureEndsWhatIsMovedDirectly) {
           },
           true),
       "");
+}
+
+// The stream goes on once the wire has let go of the buffers.
+TEST(StagedNetworkTest, AnAbortEndsAMoveBeforeTheBuffersAreFree) {
+  EXPECT_EQ(staged(
+                [] {
+                  StagedGroup all(2);
+                  all.network().hold();
+                  std::vector<Ints> inputs(2, Ints(20'000)), outputs(2, Ints(40'000));
+                  const std::vector<Stream> streams = {all.stream(0), all.stream(1)};
+                  all.on_ranks(2, [&](int rank) {
+                    const auto at = static_cast<std::size_t>(rank);
+                    require_ok(all_gather(all.group(rank), {.input = inputs[at].data(),
+                                                            .output = outputs[at].data(),
+                                                            .count = inputs[at].size(),
+                                                            .dtype = kInt32,
+                                                            .stream = streams[at]}));
+                  });
+                  while (all.network().offered() < 2) std::this_thread::yield();
+                  all.group(0).abort("enough");
+                  for (Stream const stream : streams) all.finish(stream);
+                  require(all.network().offered() == 0, "the wire still reads a buffer");
+                },
+                true),
+            "");
 }
 
 // The input is written by what is before the operation in its stream, and the next operation, on
