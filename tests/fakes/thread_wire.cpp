@@ -121,7 +121,7 @@ class ThreadWire final : public tutti::Wire {
     std::unique_lock lock(network_->mutex);
     if (network_->held) {  // UCX may take its time, too
       lock.unlock();
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
       lock.lock();
     }
     std::erase_if(network_->offers, [this](const auto& of) { return of.first.first == address_; });
