@@ -173,9 +173,10 @@ class Communicator {
   /// Collective, outside captures. From here to finish_capture(), captured operations remember
   /// buffers that are not symmetric instead of staging them.
   ///
-  /// Graphs of one communicator can replay concurrently with its other calls, and with graphs that
-  /// were captured on other streams. Two graphs that were captured on one stream may share memory:
-  /// replay them one after the other. If they overlap, status() is kInvalidArgument.
+  /// Graphs of one communicator, as many as you like, can replay concurrently with its other calls,
+  /// and with graphs that were captured on other streams, of up to TUTTI_CAPTURE_CHANNELS streams.
+  /// Replay graphs that were captured on one stream one after the other, in the same order on every
+  /// rank. If they overlap, status() is kInvalidArgument or kMismatch, and says so.
   TUTTI_API Status start_capture();
 
   /// Collective, outside captures. Registers the buffers that were remembered since

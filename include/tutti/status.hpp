@@ -30,7 +30,7 @@ enum class StatusCode : std::uint8_t {
   kPeerFailed,         ///< a peer's process ended or reported a failure; fatal
   kMismatch,           ///< ranks disagree on an operation or a setting; fatal
   kAborted,            ///< abort() was called here or on a peer; fatal
-  kResourceExhausted,  ///< out of memory, descriptors, shared memory or capture channels
+  kResourceExhausted,  ///< out of memory, descriptors, shared memory or places in captures
   kPermission,         ///< a peer did not prove that it belongs to the group
   kSystem,             ///< the operating system failed; the text has its message
   kCuda,               ///< CUDA failed; the text has its message; fatal

@@ -55,9 +55,10 @@ constexpr Knob kKnobs[] = {
 
     {"TUTTI_STAGING_BYTES", kMemory, kBytes, "8M",
      "staging per rank: buffers that are not symmetric, rings, and pushed or fetched parts"},
-    {"TUTTI_CAPTURE_CHANNELS", kMemory, kInt, "96",
-     "graph captures that one communicator can serve"},
-    {"TUTTI_CAPTURE_STAGING_BYTES", kMemory, kBytes, "16K", "staging per captured graph"},
+    {"TUTTI_CAPTURE_CHANNELS", kMemory, kInt, "8",
+     "captured streams whose graphs may run at the same time"},
+    {"TUTTI_CAPTURE_STAGING_BYTES", kMemory, kBytes, "512K",
+     "staging per captured stream; the first one has TUTTI_STAGING_BYTES"},
     {"TUTTI_MESSAGE_BYTES", kMemory, kBytes, "8M",
      "slots for messages between ranks; 0: only NCCL sends them"},
     {"TUTTI_PACKET_BYTES", kMemory, kBytes, "8M",

@@ -53,7 +53,7 @@ class Executor {
     const void* output = nullptr;
     const SymmetricSegment* input_segment = nullptr;  // null: plain
     const SymmetricSegment* output_segment = nullptr;
-    Stream stream = nullptr;
+    std::uint64_t capture_id = 0;  // of a captured operation
   };
   // Fills in what a choice depends on: the same on every rank. Null: a question about any call,
   // whatever may have to be made for it.
@@ -65,7 +65,8 @@ class Executor {
   // Likewise, if the call is planned with one of this executor's algorithms.
   virtual bool must_exchange(const Call&) const { return false; }
 
-  // kPlanAgain: it has turned out, on every rank, that the chosen algorithm cannot run.
+  // kPlanAgain: it has turned out, on every rank, that the chosen algorithm cannot run, or that
+  // add_facts() has other answers.
   enum class Ready : std::uint8_t { kYes, kPlanAgain };
   virtual Result<Ready> prepare(PlannedOperation&) { return Ready::kYes; }
 

@@ -261,13 +261,18 @@ Status FailureState::from_record() const {
           StatusCode::kMismatch,
           fmt::format("{}: {} runs another operation than {} at this point: signature "
                       "{:08x} here, {:08x} there (operation, algorithm, count, dtype, op, buffer "
-                      "kind and offset must agree)",
+                      "kind and offset must agree{})",
                       describe_operation(record().sequence), missing(), waiting(),
-                      record().expected_signature, record().seen_signature)};
+                      record().expected_signature, record().seen_signature,
+                      may_be_captured(record().sequence)
+                          ? "; graphs that share a channel, as those captured on one stream do, "
+                            "must run one after the other, in the same order on every rank"
+                          : "")};
     case FailureReason::kOverlap:
       return {StatusCode::kInvalidArgument,
               fmt::format("{}: another operation of this communicator ran at the same time on {}: "
-                          "order the streams, or use two communicators",
+                          "order the streams, run graphs that share a channel one after the other, "
+                          "or use two communicators",
                           describe_operation(record().sequence), waiting())};
     case FailureReason::kNotRegistered:
       return {StatusCode::kInvalidArgument,
@@ -342,6 +347,12 @@ std::string FailureState::describe_others() const {
   }
   if (silent && !inquiry_->until.passed()) return "the other ranks are being asked where they are";
   return text.empty() ? "every other rank is in it, too" : text;
+}
+
+// Graphs are replayed long after they were captured.
+bool FailureState::may_be_captured(std::uint64_t sequence) const {
+  const Operation& operation = recent_[sequence % kRemembered];
+  return operation.sequence != sequence || operation.captured;
 }
 
 // Called with the lock held, or before anybody else can see the object fail.

@@ -127,6 +127,7 @@ class FailureState {
   std::string missing() const { return names_.of(record().missing_rank); }
   std::string waiting() const { return names_.of(record().waiting_rank); }
   std::string describe_operation(std::uint64_t sequence) const;
+  bool may_be_captured(std::uint64_t sequence) const;
   bool found_mismatch() const;
   bool was_told_of_mismatch() const;
   bool was_told_of_wait() const {

@@ -149,7 +149,7 @@ Request CommunicatorImpl::request_of(const PlannedOperation& operation) const {
   request.threads = call.options.threads;
   request.chunk_bytes = call.options.chunk_bytes;
   const Executor::Buffers buffers{call.input, call.output, operation.input.get(),
-                                  operation.output.get(), call.stream};
+                                  operation.output.get(), operation.stream.capture_id};
   add_facts(request, &buffers);
   return request;
 }
@@ -214,6 +214,7 @@ Status CommunicatorImpl::describe_call(PlannedOperation& operation) {
       runs_in_place(call.collective) && operation.sides.are_in_place(call.input, call.output);
   operation.operation = describe(call, size());
   operation.operation.timeout = call.options.timeout;
+  operation.operation.captured = operation.captured();
   return Status::ok();
 }
 

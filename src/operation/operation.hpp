@@ -26,6 +26,7 @@ struct Operation {
   bool sends = false;                    // the one message, to `peer`; else it is taken from there
   std::chrono::milliseconds timeout{0};  // of this call; 0: the communicator's
   std::shared_ptr<const std::string> step_of = {};  // as in Call
+  bool captured = false;                            // in a graph
 
   bool is_known() const { return row != nullptr || step_of != nullptr; }
 };

@@ -266,9 +266,10 @@ Result<Selection> read_question(const ExplainArguments& a, const Machine& machin
   const Layout layout = layout_from(Knobs::process(), cuda);
   request.symmetric = a.buffers != "plain" && selection.topology.nodes() == 1;
   request.capturing = a.mode == "graph";
-  request.staging_bytes = request.capturing ? layout.capture_staging_bytes : layout.staging_bytes;
-  request.packet_bytes = layout.packet_room(request.capturing ? 1 : 0);
-  request.ring_bytes = layout.ring_bytes(request.capturing ? 1 : 0);
+  const int channel = request.capturing ? 1 : 0;
+  request.staging_bytes = layout.staging_size(channel);
+  request.packet_bytes = layout.packet_room(channel);
+  request.ring_bytes = layout.ring_bytes(channel);
   request.bidirectional_bytes = Knobs::process().integer("TUTTI_RING_BIDIRECTIONAL_MAX_BYTES");
   request.stream_barrier_bytes = Knobs::process().integer("TUTTI_STREAM_BARRIER_MAX_BYTES");
   request.in_place = a.in_place;

@@ -80,7 +80,7 @@ void PeerExecutor::point_at_own_memory(const PlannedOperation& operation, Launch
 
 void PeerExecutor::point_at_packets(const PlannedOperation& operation, Launch& launch) const {
   const Call& call = operation.call;
-  const int area = launch.area;
+  const int area = launch.channel;
   for (int r = 0; r < size(); ++r) {
     const int next = (rank() + 1 + r) % size();
     launch.args.packets.memory.at[r] = own_->at[next] + layout_.packet_offset(area);
@@ -159,9 +159,7 @@ std::uint32_t PeerExecutor::signature_of(const PlannedOperation& operation,
            std::uint64_t{operation.captured()} << 16 | static_cast<std::uint64_t>(call.root) << 32);
   hash.add(call.count);
   hash.add(static_cast<std::uint64_t>(launch.channel));
-  if (operation.plan.algorithm->packets != nullptr) {
-    hash.add(static_cast<std::uint64_t>(launch.area));
-  }
+  hash.add(launch.capture);
   if (call.norm.hidden > 0) {
     hash.add(call.norm.hidden);
     hash.add(__builtin_bit_cast(std::uint32_t, call.norm.epsilon));

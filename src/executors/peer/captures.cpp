@@ -1,48 +1,56 @@
 #include "executors/peer/captures.hpp"
 
-#include <bit>
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace tutti {
-namespace {
-constexpr int kBits = 64;
-}
 
-Captures::Captures(int channels, int late_slots) : channel_free_(channels, true) {
+Captures::Captures(int channels, int late_slots) : channels_(channels) {
   for (int slot = late_slots; slot-- > 0;) free_late_slots_.push_back(slot);
 }
 
-int Captures::area(Stream stream) {
-  return areas_.emplace(stream, static_cast<int>(areas_.size()) + 1).first->second;
-}
-
-CaptureLease* Captures::find(std::uint64_t id) {
+const CaptureLease* Captures::find(std::uint64_t id) const {
   const auto found = leases_.find(id);
   return found == leases_.end() ? nullptr : &found->second;
 }
 
-std::vector<std::uint64_t> Captures::free_channels() {
+CaptureLease* Captures::find(std::uint64_t id) {
+  return const_cast<CaptureLease*>(std::as_const(*this).find(id));
+}
+
+std::vector<std::uint64_t> Captures::offer(std::uint64_t stream) {
   take_back();
-  std::vector<std::uint64_t> bitmap((channel_free_.size() + kBits - 1) / kBits, 0);
-  for (std::size_t c = 0; c < channel_free_.size(); ++c) {
-    if (channel_free_[c]) bitmap[c / kBits] |= std::uint64_t{1} << c % kBits;
+  std::vector<std::uint64_t> words(static_cast<std::size_t>(channels_) + 1, 0);
+  std::uint64_t latest = 0;
+  for (const auto& [id, lease] : leases_) {
+    const auto channel = static_cast<std::size_t>(lease.channel);
+    ++words[channel];
+    if (lease.stream != stream || lease.number < latest) continue;
+    latest = lease.number;
+    words[0] = channel;
   }
-  return bitmap;
+  return words;
 }
 
-int Captures::lowest_common(const std::vector<std::vector<std::uint64_t>>& bitmaps) {
-  for (std::size_t w = 0; w < bitmaps.front().size(); ++w) {
-    std::uint64_t common = ~std::uint64_t{0};
-    for (const auto& bitmap : bitmaps) common &= w < bitmap.size() ? bitmap[w] : 0;
-    if (common != 0) return static_cast<int>(w) * kBits + std::countr_zero(common) + 1;
+int Captures::chosen(const std::vector<std::vector<std::uint64_t>>& offers) {
+  const std::uint64_t known = offers.front().front();
+  const bool is_common = std::all_of(offers.begin(), offers.end(),
+                                     [&](const auto& words) { return words.front() == known; });
+  if (known != 0 && is_common) return static_cast<int>(known);
+  std::vector<std::uint64_t> graphs(offers.front().size(), 0);
+  for (const auto& words : offers) {
+    for (std::size_t c = 1; c < graphs.size(); ++c) graphs[c] += c < words.size() ? words[c] : 0;
   }
-  return 0;
+  const auto fewest = std::min_element(graphs.begin() + 1, graphs.end());
+  return static_cast<int>(fewest - graphs.begin());
 }
 
-CaptureLease& Captures::open(std::uint64_t id, int channel) {
-  channel_free_[channel - 1] = false;
+CaptureLease& Captures::open(std::uint64_t id, std::uint64_t stream, int channel) {
   CaptureLease& lease = leases_[id];
   lease.channel = channel;
+  lease.stream = stream;
+  lease.number = ++opened_;
   return lease;
 }
 
@@ -75,7 +83,6 @@ void Captures::take_back() {
     const auto found = leases_.find(id);
     if (found == leases_.end()) continue;
     CaptureLease& lease = found->second;
-    channel_free_[lease.channel - 1] = true;
     used_late_slots_.insert(used_late_slots_.end(), lease.late_slots.begin(),
                             lease.late_slots.end());
     dead_segments_.insert(dead_segments_.end(), lease.segments.begin(), lease.segments.end());

@@ -1,6 +1,7 @@
-// Which capture owns which channel, and what a captured graph keeps alive. A graph's destructor
-// only queues what it held; it is taken back at the next collective moment, so that ranks whose
-// graphs die at different times still agree on what is free.
+// Which channel a capture uses, and what a captured graph keeps alive. Graphs that are captured on
+// one stream share a channel, since they are most likely replayed one after the other; there may be
+// any number of them. A graph's destructor only queues what it held; it is taken back at the next
+// collective moment.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +20,29 @@ namespace tutti {
 // Held by one captured graph (and all made from it).
 struct CaptureLease {
   int channel = 0;
+  std::uint64_t stream = 0;  // on which the capture's first operation came
+  // Of the captures that agreed on a channel, this is so many-th: the same on every rank.
+  std::uint64_t number = 0;
   std::vector<int> late_slots;
   std::vector<std::shared_ptr<SymmetricSegment>> segments;
 };
 
 class Captures {
  public:
+  // At least one channel. Channel 0 is for eager operations.
   Captures(int channels, int late_slots);
-
-  // The area, of packets and rings, of what is captured on `stream`: 1 for the first such stream,
-  // and so on.
-  int area(Stream stream);
 
   // The lease of the capture `id`, or null if this capture has none yet.
   CaptureLease* find(std::uint64_t id);
+  const CaptureLease* find(std::uint64_t id) const;
 
-  // This rank's free channels as a bitmap, after taking back what died. Bit c-1 is channel c.
-  std::vector<std::uint64_t> free_channels();
-  // The lowest bit that is set everywhere; 0 if there is none.
-  static int lowest_common(const std::vector<std::vector<std::uint64_t>>& bitmaps);
-  CaptureLease& open(std::uint64_t id, int channel);
+  // What this rank says before a capture on `stream` has a channel, after taking back what died:
+  // the channel of living graphs of that stream, 0 if there are none, then the number of living
+  // graphs of each channel.
+  std::vector<std::uint64_t> offer(std::uint64_t stream);
+  // That channel, if all ranks name the same. Otherwise the one with the fewest graphs.
+  static int chosen(const std::vector<std::vector<std::uint64_t>>& offers);
+  CaptureLease& open(std::uint64_t id, std::uint64_t stream, int channel);
 
   // What the graph's destructor runs: safe on any thread, also after this object has gone.
   std::function<void()> on_graph_destroyed(std::uint64_t id);
@@ -58,9 +62,9 @@ class Captures {
   };
   void take_back();
 
-  std::map<std::uint64_t, CaptureLease> leases_;
-  std::vector<bool> channel_free_;
-  std::map<Stream, int> areas_;
+  const int channels_;
+  std::uint64_t opened_ = 0;
+  std::map<std::uint64_t, CaptureLease> leases_;  // by capture
   std::vector<int> free_late_slots_, used_late_slots_;
   std::vector<std::shared_ptr<SymmetricSegment>> dead_segments_;
   std::shared_ptr<Retired> retired_ = std::make_shared<Retired>();

@@ -102,26 +102,32 @@ Status PeerExecutor::make_memory_for(const PlannedOperation& operation) {
                      to_string(operation.operation));
 }
 
+// What is asked before a capture has a channel, is answered for the first one.
+int PeerExecutor::channel_of(std::uint64_t capture_id) const {
+  const CaptureLease* const lease = captures_.find(capture_id);
+  return lease == nullptr ? 1 : lease->channel;
+}
+
 void PeerExecutor::add_facts(Request& request, const Buffers* buffers) const {
-  int area = request.capturing ? 1 : 0;
-  if (buffers != nullptr && !is_pairwise(request.collective)) {
-    if (request.capturing) area = captures_.area(buffers->stream);
+  const bool is_call = buffers != nullptr && !is_pairwise(request.collective);
+  const int channel = !request.capturing ? 0 : is_call ? channel_of(buffers->capture_id) : 1;
+  if (is_call) {
     request.registers_late = request.capturing && registering_ && !is_uneven(request.collective);
     request.symmetric = request.symmetric || request.registers_late;
   }
-  request.staging_bytes = layout_.staging_size(request.capturing ? 1 : 0);
-  request.packet_bytes = layout_.packet_room(area);
-  request.ring_bytes = layout_.ring_bytes(area);
+  request.staging_bytes = layout_.staging_size(channel);
+  request.packet_bytes = layout_.packet_room(channel);
+  request.ring_bytes = layout_.ring_bytes(channel);
   request.has_lanes = layout_.message_slot_bytes(size()) > 0;
   request.has_stream_barrier = !no_barrier_;
 }
 
-// The first operation of a capture asks for a channel.
+// The first operation of a capture agrees on a channel.
 bool PeerExecutor::may_exchange(const Call& call) const {
   const auto stream = group_.streams().state(call.stream);
   if (!stream.is_ok()) return false;
   if (!stream->capturing) return may_open_barrier(call);
-  return captures_.find(stream->capture_id) == nullptr;
+  return own_ != nullptr && call.messages.empty() && captures_.find(stream->capture_id) == nullptr;
 }
 
 // Whether the call may be planned with a stream barrier before there is one.
@@ -159,27 +165,24 @@ Result<StreamBarrier*> PeerExecutor::stream_barrier() {
                 fmt::format("no stream memory operations: {}", why_no_barrier_));
 }
 
-// The first operation of a capture agrees on a channel that is free on every rank: one exchange of
-// bitmaps among the hosts, no CUDA call.
-Result<CaptureLease*> PeerExecutor::lease_for(const StreamState& stream) {
-  if (CaptureLease* known = captures_.find(stream.capture_id)) return known;
-  TUTTI_ASSIGN(const auto answers, group_.exchanged(group_.bootstrap().all_gather(
-                                       to_message(captures_.free_channels()), group_.deadline())));
-  std::vector<std::vector<std::uint64_t>> bitmaps;
-  bitmaps.reserve(answers.size());
-  for (const Bytes& answer : answers) bitmaps.push_back(from_message(answer));
-  const int channel = Captures::lowest_common(bitmaps);
-  if (channel == 0) {
-    return Status(StatusCode::kResourceExhausted,
-                  fmt::format("all {} capture channels are in use: destroy graphs, or raise "
-                              "TUTTI_CAPTURE_CHANNELS",
-                              layout_.capture_channels));
+// The first operation of a capture that needs a channel agrees on it: one exchange among the hosts,
+// and no CUDA call that a capture forbids.
+Result<Executor::Ready> PeerExecutor::join_capture(const PlannedOperation& operation) {
+  const StreamState& stream = operation.stream;
+  TUTTI_ASSIGN(const std::uint64_t on, group_.cuda()->stream_id(operation.call.stream));
+  std::vector<std::vector<std::uint64_t>> offers = {captures_.offer(on)};
+  if (size() > 1) {
+    TUTTI_ASSIGN(const auto answers, group_.exchanged(group_.bootstrap().all_gather(
+                                         to_message(offers.front()), group_.deadline())));
+    offers.clear();
+    for (const Bytes& answer : answers) offers.push_back(from_message(answer));
   }
-  CaptureLease& lease = captures_.open(stream.capture_id, channel);
+  const int channel = Captures::chosen(offers);
+  captures_.open(stream.capture_id, on, channel);
   const Status retained =
       group_.cuda()->retain_on_graph(stream.graph, captures_.on_graph_destroyed(stream.capture_id));
   if (!retained.is_ok()) return group_.fail(retained);
-  return &lease;
+  return channel == 1 ? Ready::kYes : Ready::kPlanAgain;
 }
 
 Result<Executor::Ready> PeerExecutor::prepare(PlannedOperation& operation) {
@@ -187,6 +190,12 @@ Result<Executor::Ready> PeerExecutor::prepare(PlannedOperation& operation) {
   if (operation.plan.stream_barrier && barrier_ == nullptr) {
     TUTTI_TRY(open_barrier());
     if (no_barrier_) return Ready::kPlanAgain;
+  }
+  const bool joins = operation.captured() && operation.call.messages.empty() &&
+                     captures_.find(operation.stream.capture_id) == nullptr;
+  if (joins) {
+    TUTTI_ASSIGN(const Ready ready, join_capture(operation));
+    if (ready != Ready::kYes) return ready;
   }
   Launch& launch = launches_.take();
   const Status bound = bind(operation, launch);
@@ -200,7 +209,8 @@ Result<Executor::Ready> PeerExecutor::prepare(PlannedOperation& operation) {
 
 Status PeerExecutor::bind(PlannedOperation& operation, Launch& launch) {
   const Call& call = operation.call;
-  launch.channel = launch.area = 0;
+  launch.channel = 0;
+  launch.capture = 0;
   launch.late_slot = -1;
   if (!call.messages.empty()) {
     TUTTI_TRY(add_messages(operation, launch));
@@ -215,19 +225,15 @@ Status PeerExecutor::bind(PlannedOperation& operation, Launch& launch) {
   return Status::ok();
 }
 
-// A capture's own staging is small. What passes through it in any case shares that of rings.
+// Flags of one graph never look like those of another one of the same channel, so that replays
+// which overlap are found. Overlapping launches of packets are found by their count.
 Status PeerExecutor::find_channel(const PlannedOperation& operation, Launch& launch) {
-  const Algorithm& row = *operation.plan.algorithm;
-  if (operation.captured()) launch.area = captures_.area(operation.call.stream);
-  const bool passes = row.pushes_through_staging || row.fetches_into_staging;
-  const bool shares = has_ring_slots(row) || (passes && layout_.ring_bytes(launch.area) > 0);
-  if (shares) launch.channel = layout_.ring_channel(launch.area);
-  const bool late = operation.plan.late;
-  if (!operation.captured() || row.packets != nullptr || (shares && !late)) return Status::ok();
-
-  TUTTI_ASSIGN(CaptureLease * lease, lease_for(operation.stream));
-  if (!shares) launch.channel = lease->channel;
-  return late ? register_late(operation, *lease, launch) : Status::ok();
+  if (!operation.captured()) return Status::ok();
+  CaptureLease* const lease = captures_.find(operation.stream.capture_id);
+  if (lease == nullptr) return {StatusCode::kInternal, "a captured operation has no channel"};
+  launch.channel = lease->channel;
+  if (operation.plan.algorithm->packets == nullptr) launch.capture = lease->number;
+  return operation.plan.late ? register_late(operation, *lease, launch) : Status::ok();
 }
 
 // Buffers of a captured operation that finish_capture() will register.

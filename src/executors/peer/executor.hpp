@@ -79,9 +79,9 @@ class PeerExecutor : public Executor {
   // What the kernel, or the host thread, is given.
   struct Launch : Binding {
     int channel = 0;
-    int area = 0;         // of packets and rings: the stream's (Captures::area)
-    int late_slot = -1;   // captured, to be registered by finish_capture()
-    Messages messages{};  // of algorithms that send some
+    std::uint64_t capture = 0;  // CaptureLease::number
+    int late_slot = -1;         // captured, to be registered by finish_capture()
+    Messages messages{};        // of algorithms that send some
     PieceCounts counts{};
     KernelArgs args{};
   };
@@ -108,8 +108,9 @@ class PeerExecutor : public Executor {
   void check_barrier();
   Status bind(PlannedOperation& operation, Launch& launch);
   Launch& release(PlannedOperation& operation);
-  Result<CaptureLease*> lease_for(const StreamState& stream);
+  Result<Ready> join_capture(const PlannedOperation& operation);
   Status find_channel(const PlannedOperation& operation, Launch& launch);
+  int channel_of(std::uint64_t capture_id) const;
   Status register_late(const PlannedOperation& operation, CaptureLease& lease, Launch& launch);
   Status register_late_requests();
   Status fill_late(const LateRequest& request, const std::shared_ptr<SymmetricSegment>& input,
@@ -145,7 +146,7 @@ class PeerExecutor : public Executor {
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<SymmetricSegment> early_;  // since the creation; see Layout
   std::shared_ptr<SymmetricSegment> own_;    // since the first operation: channels and staging
-  mutable Captures captures_;                // a stream has an area once it was asked for
+  Captures captures_;
   BindingPool<Launch> launches_;
 
   const std::int64_t barrier_bytes_ = Knobs::process().integer("TUTTI_STREAM_BARRIER_MAX_BYTES");

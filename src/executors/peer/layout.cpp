@@ -24,17 +24,15 @@ Layout layout_from(const Knobs& knobs, bool captures, int ranks) {
   };
   const auto packets = static_cast<std::size_t>(knobs.integer("TUTTI_PACKET_BYTES"));
   constexpr std::int64_t kMostChannels = 1024;
-  return {.capture_channels = captures
-                                  ? static_cast<int>(std::clamp<std::int64_t>(
-                                        knobs.integer("TUTTI_CAPTURE_CHANNELS"), 0, kMostChannels))
-                                  : 0,
-          .stream_channels = captures ? 1 : 0,
-          .staging_bytes = bytes("TUTTI_STAGING_BYTES"),
-          .capture_staging_bytes = bytes("TUTTI_CAPTURE_STAGING_BYTES"),
+  const int channels = captures ? static_cast<int>(std::clamp<std::int64_t>(
+                                      knobs.integer("TUTTI_CAPTURE_CHANNELS"), 1, kMostChannels))
+                                : 0;
+  const std::size_t staging = bytes("TUTTI_STAGING_BYTES");
+  return {.capture_channels = channels,
+          .staging_bytes = staging,
+          .capture_staging_bytes = std::min(bytes("TUTTI_CAPTURE_STAGING_BYTES"), staging),
           .packet_bytes = round_up(packets, 256),
-          .packet_areas = packets == 0 ? 0
-                          : captures   ? Layout::kMaxPacketAreas
-                                       : 1,
+          .packet_areas = packets == 0 ? 0 : std::min(1 + channels, Layout::kMaxPacketAreas),
           .message_bytes =
               round_up(static_cast<std::size_t>(knobs.integer("TUTTI_MESSAGE_BYTES")), 256),
           .early_messages = ranks > 2};

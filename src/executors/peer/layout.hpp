@@ -9,12 +9,11 @@
 // A message between two ranks of three or more does not concern the others, who would not come to
 // make memory for it: in such groups the messages lie behind the signals.
 //
-// Channel 0 serves eager operations; each capture has a channel of its own, so that graphs may
-// interleave with each other and with eager operations. Packets have an area for eager operations,
-// and one for what is captured on one stream, since that is most likely replayed on one stream,
-// too: a large one for the first such stream, small ones for a few more. Likewise rings, and what
-// pushes through staging: they use channel 0, and the last channel, with as much staging, for the
-// first stream that is captured.
+// Channel 0 serves eager operations. Each other one serves the graphs that were captured on one
+// stream, since these are most likely replayed one after the other: graphs of different streams may
+// run at the same time, and beside eager operations. Where more streams are captured, they share
+// channels. The first of them, which most programs need alone, has as much staging and as many
+// packets as eager operations; the others have little staging, no rings, and few packets or none.
 // Signals are counted, whoever sends them: they have one place.
 #pragma once
 
@@ -32,42 +31,39 @@ static_assert(device::kMaxPeers == kMaxRanks);
 
 struct Layout {
   int capture_channels = 0;
-  int stream_channels = 0;                // behind them; for rings
-  std::size_t staging_bytes = 0;          // channel 0's, and of stream channels
-  std::size_t capture_staging_bytes = 0;  // of capture channels
+  std::size_t staging_bytes = 0;          // channel 0's, and that of the first capture channel
+  std::size_t capture_staging_bytes = 0;  // of the other capture channels
   std::size_t packet_bytes = 0;           // a generation's, in a large area
-  int packet_areas = 0;                   // the first one is for eager operations
+  int packet_areas = 0;                   // of the first channels
   std::size_t message_bytes = 0;          // slots for messages of all other ranks; 0: none
   bool early_messages = false;            // they lie in the segment of the creation
 
-  static constexpr int kLargePacketAreas = 2, kMaxPacketAreas = 4;
+  static constexpr int kLargeChannels = 2, kMaxPacketAreas = 4;
   static constexpr std::size_t kSmallPacketBytes = 512 * KiB;  // a generation's, at most
 
   static constexpr std::size_t kChannelBytes = (sizeof(ChannelMemory) + 255) / 256 * 256;
 
-  int channels() const { return 1 + capture_channels + stream_channels; }
+  int channels() const { return 1 + capture_channels; }
   std::size_t channel_offset(int channel) const { return kChannelBytes * channel; }
   std::size_t staging_offset(int channel) const {
-    const std::size_t first = kChannelBytes * channels();
-    if (channel == 0) return first;
-    const int captures = std::min(channel - 1, capture_channels);
-    return first + staging_bytes * (channel - captures) + capture_staging_bytes * captures;
+    const int large = std::min(channel, kLargeChannels);
+    return kChannelBytes * channels() + staging_bytes * large +
+           capture_staging_bytes * (channel - large);
   }
   std::size_t staging_size(int channel) const {
-    return is_capture_channel(channel) ? capture_staging_bytes : staging_bytes;
+    return channel < kLargeChannels ? staging_bytes : capture_staging_bytes;
   }
-  // The channel of rings in an area (Captures::area), and its staging; 0 bytes where there is none.
-  int ring_channel(int area) const { return area == 0 ? 0 : capture_channels + area; }
-  std::size_t ring_bytes(int area) const { return area <= stream_channels ? staging_bytes : 0; }
+  // Staging for chunks that go around a ring; 0 where there are none.
+  std::size_t ring_bytes(int channel) const { return channel < kLargeChannels ? staging_bytes : 0; }
   // Of a generation; 0 where there is no such area.
-  std::size_t packet_room(int area) const {
-    if (area >= packet_areas) return 0;
-    return area < kLargePacketAreas ? packet_bytes : std::min(packet_bytes, kSmallPacketBytes);
+  std::size_t packet_room(int channel) const {
+    if (channel >= packet_areas) return 0;
+    return channel < kLargeChannels ? packet_bytes : std::min(packet_bytes, kSmallPacketBytes);
   }
-  std::size_t packet_offset(int area) const {
+  std::size_t packet_offset(int channel) const {
     std::size_t offset = staging_offset(channels());
-    for (int a = 0; a < area; ++a) {
-      offset += sizeof(PacketMemory) + kPacketGenerations * packet_room(a);
+    for (int c = 0; c < channel; ++c) {
+      offset += sizeof(PacketMemory) + kPacketGenerations * packet_room(c);
     }
     return offset;
   }
@@ -92,7 +88,6 @@ struct Layout {
   std::size_t all_message_bytes() const {
     return message_bytes == 0 ? 0 : sizeof(MessageMemory) + message_bytes;
   }
-  bool is_capture_channel(int channel) const { return channel > 0 && channel <= capture_channels; }
 };
 
 class Knobs;

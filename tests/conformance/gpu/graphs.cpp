@@ -267,6 +267,29 @@ void thousand_graphs(Rank& rank) {
                    heap.use().open_mappings, before.open_mappings));
 }
 
+// All of them live, and each is replayed. Ranks of one process that share a GPU instantiate
+// together, one graph at a time.
+void many_living_graphs(Rank& rank) {
+  constexpr std::size_t kGraphs = 400;
+  Lane lane(rank, BufferKind::kPlain, 64 * KiB);
+  const std::size_t bytes = rank.group.impl().heap()->use().allocated_bytes;
+  Trial trial{.count = 3000, .algorithm = "two_shot"};
+  const AllReduce call = lane.prepare(trial);
+  std::deque<CapturedGraph> graphs;
+  for (std::size_t k = 0; k < kGraphs; ++k) {
+    graphs.emplace_back(*rank.device.cuda(), lane.stream(), [&] { require_ok(lane.start(call)); });
+  }
+  require(rank.group.impl().heap()->use().allocated_bytes == bytes, "graphs take memory");
+  for (const CapturedGraph& graph : graphs) {
+    ++trial.seed;
+    (void)lane.prepare(trial);
+    graph.instantiate(rank);
+    graph.launch(lane.stream());
+    require_ok(lane.finish());
+    lane.check(trial);
+  }
+}
+
 // Plain buffers, registered once the capture is over: replays read and write them directly, since
 // such an operation has no staging.
 void registered_after_capture(Rank& rank) {
@@ -330,6 +353,7 @@ constexpr Scenario kGraphs[] = {
     {"replays_read_multipliers", 1, kPatient, replays_read_multipliers},
     {"graphs_of_copy_engines", 2, kPatient, graphs_of_copy_engines},
     {"thousand_graphs", 2, kPatient, thousand_graphs},
+    {"many_living_graphs", 1, kPatient, many_living_graphs},
     {"registered_after_capture", 2, kPatient, registered_after_capture},
     {"graphs_share_buffers", 2, kPatient, graphs_share_buffers},
 };

@@ -13,14 +13,14 @@ Layout layout(const std::vector<std::string>& environment, bool captures) {
 
 TEST(LayoutTest, PartsFollowEachOtherAligned) {
   const Layout parts = layout({"TUTTI_CAPTURE_CHANNELS=5"}, true);
-  ASSERT_EQ(parts.channels(), 7) << "eager operations', five captures', and one for rings";
+  ASSERT_EQ(parts.channels(), 6) << "eager operations', and five captured streams'";
   for (int c = 0; c < parts.channels(); ++c) {
     EXPECT_EQ(parts.channel_offset(c), Layout::kChannelBytes * static_cast<std::size_t>(c));
     EXPECT_EQ(parts.staging_offset(c) % 256, 0u);
     EXPECT_EQ(parts.staging_offset(c) + parts.staging_size(c), parts.staging_offset(c + 1));
   }
-  EXPECT_EQ(parts.staging_offset(0), parts.channel_offset(7));
-  EXPECT_EQ(parts.packet_offset(0), parts.staging_offset(7));
+  EXPECT_EQ(parts.staging_offset(0), parts.channel_offset(6));
+  EXPECT_EQ(parts.packet_offset(0), parts.staging_offset(6));
   for (int area = 0; area < parts.packet_areas; ++area) {
     const std::size_t bytes = sizeof(PacketMemory) + kPacketGenerations * parts.packet_room(area);
     EXPECT_EQ(parts.packet_offset(area + 1), parts.packet_offset(area) + bytes);
@@ -43,13 +43,16 @@ TEST(LayoutTest, MessagesOfManyRanksLieBehindTheSignals) {
 }
 
 TEST(LayoutTest, CapturesHavePacketsOfTheirOwn) {
-  const Layout parts = layout({"TUTTI_PACKET_BYTES=3M", "TUTTI_CAPTURE_CHANNELS=0"}, true);
+  const Layout parts = layout({"TUTTI_PACKET_BYTES=3M"}, true);
   EXPECT_EQ(parts.packet_room(0), 3 * MiB);
   EXPECT_EQ(parts.packet_room(1), 3 * MiB);
   EXPECT_EQ(parts.packet_room(2), 512 * KiB) << "another stream's captures";
   EXPECT_EQ(parts.packet_room(Layout::kMaxPacketAreas - 1), 512 * KiB);
   EXPECT_EQ(parts.packet_room(Layout::kMaxPacketAreas), 0u) << "and no room for any more";
   EXPECT_EQ(layout({"TUTTI_PACKET_BYTES=64K"}, true).packet_room(2), 64 * KiB);
+  const Layout single = layout({"TUTTI_CAPTURE_CHANNELS=0"}, true);
+  EXPECT_EQ(single.channels(), 2) << "there is always one for captures";
+  EXPECT_EQ(single.packet_room(2), 0u);
   EXPECT_EQ(layout({}, false).packet_areas, 1);
   EXPECT_EQ(layout({"TUTTI_PACKET_BYTES=1000"}, false).packet_bytes, 1024u);
   const Layout none = layout({"TUTTI_PACKET_BYTES=0"}, true);
@@ -75,16 +78,17 @@ TEST(LayoutTest, MessagesHaveSlotsOrNone) {
   EXPECT_EQ(none.late_bytes(), none.message_offset());
 }
 
-TEST(LayoutTest, RingsHaveAChannelPerAreaAndAsMuchStagingAsEagerOperations) {
+TEST(LayoutTest, TheFirstCapturedStreamHasAsMuchStagingAsEagerOperations) {
   const Layout parts = layout({"TUTTI_STAGING_BYTES=3M", "TUTTI_CAPTURE_CHANNELS=5"}, true);
-  EXPECT_EQ(parts.ring_channel(0), 0);
-  EXPECT_EQ(parts.ring_channel(1), 6) << "the last one, which no capture leases";
-  for (const int area : {0, 1}) {
-    EXPECT_EQ(parts.ring_bytes(area), 3 * MiB);
-    EXPECT_EQ(parts.staging_size(parts.ring_channel(area)), 3 * MiB);
+  for (const int channel : {0, 1}) {
+    EXPECT_EQ(parts.staging_size(channel), 3 * MiB);
+    EXPECT_EQ(parts.ring_bytes(channel), 3 * MiB);
   }
-  EXPECT_EQ(parts.ring_bytes(2), 0u) << "another stream's captures";
-  EXPECT_EQ(layout({}, false).ring_bytes(1), 0u) << "the host captures nothing";
+  for (const int channel : {2, 5}) {
+    EXPECT_EQ(parts.staging_size(channel), 512 * KiB);
+    EXPECT_EQ(parts.ring_bytes(channel), 0u);
+  }
+  EXPECT_EQ(layout({"TUTTI_STAGING_BYTES=4K"}, true).staging_size(2), 4 * KiB) << "nor has it more";
 }
 
 TEST(LayoutTest, StagingIsRoundedUpAndNeverEmpty) {
@@ -95,7 +99,7 @@ TEST(LayoutTest, StagingIsRoundedUpAndNeverEmpty) {
 
 TEST(LayoutTest, TheDefaultFitsIntoWhatACommunicatorMayTake) {
   EXPECT_LE(layout({}, true).bytes(), 64 * MiB);
-  EXPECT_EQ(layout({}, false).channels(), 1);
+  EXPECT_EQ(layout({}, false).channels(), 1) << "the host captures nothing";
 }
 
 }  // namespace

@@ -56,9 +56,9 @@ void add_communicator_memory(Facts& facts) {
   const Layout layout = layout_from(Knobs::process(), !facts.machine.gpus.empty());
   facts.communicator_bytes = layout.bytes();
   facts.communicator_formula = fmt::format(
-      "{} x {} of flags, {} of staging, {} x {} for graph captures, {:.1f} MiB of packets",
+      "{} x {} of flags, {} of staging, {} for graph captures, {:.1f} MiB of packets",
       layout.channels(), format_bytes(Layout::kChannelBytes), format_bytes(layout.staging_bytes),
-      layout.capture_channels, format_bytes(layout.capture_staging_bytes),
+      format_bytes(layout.staging_offset(layout.channels()) - layout.staging_offset(1)),
       static_cast<double>(layout.late_bytes() - layout.packet_offset(0)) / MiB);
 }
 
