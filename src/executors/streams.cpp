@@ -1,6 +1,9 @@
 #include "executors/streams.hpp"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 
 #include "base/try.hpp"
@@ -17,6 +20,9 @@ class CudaStreams : public Streams {
     const DeviceScope scope(cuda_, device_);
     for (const CudaEvent event : {event_, between_}) {
       if (event != nullptr) (void)cuda_.destroy_event(event);
+    }
+    for (const Captured& each : captured_) {
+      if (each.event != nullptr) (void)cuda_.destroy_event(each.event);
     }
   }
 
@@ -39,19 +45,21 @@ class CudaStreams : public Streams {
 
   // An event behind every eager operation: the next one may come on another stream, when this one
   // no longer exists.
-  Status enter(Stream stream) override {
-    if (!used_) return Status::ok();
+  Status enter(Stream stream, const StreamState& state) override {
+    if (!used_ && !state.capturing) return Status::ok();
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
+    if (state.capturing) return enter_captured(stream, state.capture_id);
     TUTTI_ASSIGN(const std::uint64_t id, cuda_.stream_id(stream));
     if (id == last_ || id == behind_) return Status::ok();
     TUTTI_TRY(cuda_.wait_event(stream, event_));
     behind_ = id;
     return Status::ok();
   }
-  Status leave(Stream stream) override {
+  Status leave(Stream stream, const StreamState& state) override {
     const DeviceScope scope(cuda_, device_);
     TUTTI_TRY(scope.status());
+    if (state.capturing) return leave_captured(stream, state.capture_id);
     TUTTI_ASSIGN(const std::uint64_t id, cuda_.stream_id(stream));
     used_ = true;
     last_ = behind_ = id;
@@ -82,8 +90,51 @@ class CudaStreams : public Streams {
   }
 
  private:
+  // An event behind the last operation of a capture. It makes no node of the graph.
+  struct Captured {
+    std::uint64_t id = 0;
+    CudaEvent event = nullptr;
+    std::uint64_t last = 0;  // CudaDriver::stream_id()
+  };
+  // More captures than are under way at once. Then the oldest loses its order across streams: its
+  // operations, if they overlap, fail by name.
+  static constexpr std::size_t kCaptures = 16;
+
+  Status enter_captured(Stream stream, std::uint64_t capture) {
+    const auto found = std::find_if(captured_.begin(), captured_.end(), [&](const Captured& each) {
+      return each.event != nullptr && each.id == capture;
+    });
+    if (found == captured_.end()) return Status::ok();
+    TUTTI_ASSIGN(const std::uint64_t id, cuda_.stream_id(stream));
+    return id == found->last ? Status::ok() : cuda_.wait_event(stream, found->event);
+  }
+
+  Status leave_captured(Stream stream, std::uint64_t capture) {
+    TUTTI_ASSIGN(const std::uint64_t id, cuda_.stream_id(stream));
+    Captured& mark = mark_for(capture, id);
+    if (mark.event == nullptr) {
+      TUTTI_ASSIGN(mark.event, cuda_.create_event(false));
+    }
+    mark.id = capture;
+    mark.last = id;
+    return cuda_.record_event(mark.event, stream);
+  }
+
+  // The capture's own, else one of a capture that has ended, since its stream is in another one.
+  Captured& mark_for(std::uint64_t capture, std::uint64_t stream) {
+    Captured* ended = nullptr;
+    for (Captured& each : captured_) {
+      if (each.event == nullptr) continue;
+      if (each.id == capture) return each;
+      if (each.last == stream) ended = &each;
+    }
+    return ended != nullptr ? *ended : captured_[next_captured_++ % kCaptures];
+  }
+
   CudaDriver& cuda_;
   const int device_;
+  std::array<Captured, kCaptures> captured_{};
+  std::size_t next_captured_ = 0;
   CudaEvent event_ = nullptr;
   CudaEvent between_ = nullptr;  // of follow(), since its first call
   // CudaDriver::stream_id() of the stream of the last operation, and of one that waits for the
@@ -95,8 +146,8 @@ class CudaStreams : public Streams {
 class HostStreams : public Streams {
  public:
   Result<StreamState> state(Stream) override { return StreamState{}; }
-  Status enter(Stream) override { return Status::ok(); }
-  Status leave(Stream) override { return Status::ok(); }
+  Status enter(Stream, const StreamState&) override { return Status::ok(); }
+  Status leave(Stream, const StreamState&) override { return Status::ok(); }
   Status follow(Stream, Stream) override { return Status::ok(); }
   Status copy(void* to, const void* from, std::size_t bytes, Stream) override {
     std::memcpy(to, from, bytes);

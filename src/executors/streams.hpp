@@ -26,10 +26,10 @@ class Streams {
   // kInvalidArgument if the stream's capture has been invalidated.
   virtual Result<StreamState> state(Stream stream) = 0;
 
-  // Around an operation that is not captured: it begins behind the last one, whatever stream that
-  // was on.
-  virtual Status enter(Stream stream) = 0;
-  virtual Status leave(Stream stream) = 0;
+  // Around an operation on `stream`, which was found in this state: it begins behind the last one
+  // that was in none, or the same, capture, whatever stream that was on.
+  virtual Status enter(Stream stream, const StreamState& state) = 0;
+  virtual Status leave(Stream stream, const StreamState& state) = 0;
 
   // What `later` is given from now on begins behind what `earlier` has been given so far. Within a
   // capture both are part of it.
@@ -38,8 +38,8 @@ class Streams {
   // Within this rank's memory, in the order of the stream; host: at once. Disjoint.
   virtual Status copy(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
 
-  // Whether every operation between enter() and leave() has ended. From any thread. `if_broken`:
-  // the answer of a device that runs nothing any more.
+  // Whether every operation between enter() and leave(), in no capture, has ended. From any thread.
+  // `if_broken`: the answer of a device that runs nothing any more.
   virtual bool caught_up(bool if_broken = false) = 0;
 };
 

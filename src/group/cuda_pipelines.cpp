@@ -165,7 +165,7 @@ class CudaPipelines : public PipelineBackend {
   Status enqueue(int slot, const Bound& bound, const PipelinedAllGatherMatmul& call,
                  fused::PipelineProducts& products) {
     const auto& [variant, callers, buffers] = bound;
-    TUTTI_TRY(group_.streams().enter(call.stream));
+    TUTTI_TRY(group_.streams().enter(call.stream, {}));
     const std::uint64_t number = std::exchange(begun_, 0);
     const std::uint32_t signature = signature_of(call);
     const std::chrono::nanoseconds timeout = limited(call.timeout);
@@ -177,7 +177,7 @@ class CudaPipelines : public PipelineBackend {
     fused::CudaPipeline runtime(buffers, {cuda_, streams_of(call), words, products,
                                           copies_of(variant.program.description.mover)});
     const Status status = run_call(variant.program, variant.list, buffers.bound(), runtime);
-    const Status left = group_.streams().leave(call.stream);
+    const Status left = group_.streams().leave(call.stream, {});
     const Status& enqueued = status.is_ok() ? left : status;
     hooks_.record.end(number, enqueued);
     return enqueued;

@@ -289,11 +289,11 @@ Status CommunicatorImpl::enqueue(PlannedOperation& operation) {
 // Nobody compares its signature.
 Status CommunicatorImpl::copy_alone(const PlannedOperation& operation) {
   const Call& call = operation.call;
-  if (!operation.captured()) TUTTI_TRY(streams_->enter(call.stream));
+  TUTTI_TRY(streams_->enter(call.stream, operation.stream));
   if (call.input != call.output && operation.sides.output > 0) {
     TUTTI_TRY(streams_->copy(call.output, call.input, operation.sides.output, call.stream));
   }
-  return operation.captured() ? Status::ok() : streams_->leave(call.stream);
+  return streams_->leave(call.stream, operation.stream);
 }
 
 // A call on the host returns when its operation has ended: nobody touches its buffers any more.
@@ -451,7 +451,7 @@ Result<ArrivalLane::Turn> CommunicatorImpl::begin_arrivals(Stream stream, int fl
 Status CommunicatorImpl::end_arrivals(ArrivalLane::Turn turn, Stream stream) {
   const std::lock_guard lock(mutex_);
   const bool captured = turn.gathered != nullptr;
-  if (!captured) TUTTI_TRY(streams_->enter(stream));
+  if (!captured) TUTTI_TRY(streams_->enter(stream, {}));
   ArrivalLane* const lane = turn.lane;
   return lane->end(std::move(turn), stream);
 }

@@ -198,7 +198,7 @@ Status NcclExecutor::warm_up_on(Stream stream, NcclSession& session,
                                 const GroupServices::OwnMemory& own) {
   const NcclSession::Call call = session.enter();
   if (!call) return group_.failure();
-  TUTTI_TRY(group_.streams().enter(stream));
+  TUTTI_TRY(group_.streams().enter(stream, {}));
   TUTTI_ASSIGN(const auto ticket, watch_->begin(Operation{}, std::chrono::milliseconds(0), stream));
   for (std::size_t bytes = 1 * KiB; bytes <= own.staging_bytes; bytes *= 4) {
     TUTTI_TRY(warm_up_nccl_with(session, own.staging, bytes, {rank(), size()}, stream));

@@ -143,10 +143,10 @@ Result<Ticket> NetworkExecutor::enqueue_staged(const PlannedOperation& operation
                               .timeout = group_.timeout_of(operation.operation).value,
                               .has_own_timeout = operation.call.options.timeout.count() > 0,
                               .text = to_string(operation.operation)};
-  TUTTI_TRY(group_.streams().enter(stream));
+  TUTTI_TRY(group_.streams().enter(stream, {}));
   const auto ticket = progress_->staged()->enqueue(std::move(work), stream);
   progress_->wake();
-  const Status left = group_.streams().leave(stream);
+  const Status left = group_.streams().leave(stream, {});
   if (!ticket.is_ok()) return group_.fail(ticket.status());
   TUTTI_TRY(left);
   const std::lock_guard lock(mutex_);

@@ -253,9 +253,9 @@ Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
   const Launch& launch = release(operation);  // it is passed by value, or read before this returns
   const Stream stream = operation.call.stream;
   const Arrivals& arrivals = operation.call.arrivals;
-  if (!operation.captured()) {
-    TUTTI_TRY(group_.streams().enter(stream));
-    if (arrivals.words != nullptr) TUTTI_TRY(group_.streams().enter(arrivals.kernel_stream));
+  TUTTI_TRY(group_.streams().enter(stream, operation.stream));
+  if (arrivals.words != nullptr) {
+    TUTTI_TRY(group_.streams().enter(arrivals.kernel_stream, operation.stream));
   }
   const Status run =
       engine_->run(operation.operation, launch.args,
@@ -264,7 +264,7 @@ Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
                     .barrier = operation.plan.stream_barrier ? barrier_.get() : nullptr,
                     .arrivals = arrivals});
   // A part of it may have been enqueued even so.
-  const Status left = operation.captured() ? Status::ok() : group_.streams().leave(stream);
+  const Status left = group_.streams().leave(stream, operation.stream);
   TUTTI_TRY(run);
   TUTTI_TRY(left);
   return operation.operation.sequence;

@@ -290,6 +290,49 @@ void many_living_graphs(Rank& rank) {
   }
 }
 
+// One capture on two streams, between which its operations alternate, each reading what the one
+// before wrote: nothing but the communicator orders them.
+void forked_capture(Rank& rank) {
+  constexpr std::size_t kCount = 1000, kBytes = kCount * sizeof(std::int32_t);
+  const SymmetricMemory memory = take(rank.group.allocate(2 * kBytes));
+  auto* const at = static_cast<std::byte*>(memory.data());
+  const OwnedStream one(rank.device), two(rank.device);
+  CudaDriver& cuda = *rank.device.cuda();
+  const CudaEvent event = take(cuda.create_event(false));
+  const auto order = [&](Stream later, Stream earlier) {
+    require_ok(cuda.record_event(event, earlier));
+    require_ok(cuda.wait_event(later, event));
+  };
+  constexpr int kPairs = 20;
+  const CapturedGraph graph(cuda, one.get(), [&] {
+    order(two.get(), one.get());
+    for (int k = 0; k < 2 * kPairs; ++k) {
+      const bool there = k % 2 == 0;
+      require_ok(all_reduce(rank.group, {.input = at + (there ? 0 : kBytes),
+                                         .output = at + (there ? kBytes : 0),
+                                         .count = kCount,
+                                         .dtype = DataType::kInt32,
+                                         .op = ReduceOp::max(),
+                                         .stream = there ? one.get() : two.get(),
+                                         .options = {.algorithm = "two_shot"}}));
+    }
+    order(one.get(), two.get());
+  });
+  require_ok(cuda.destroy_event(event));
+  graph.instantiate(rank);
+  for (std::int32_t round = 1; round <= 20; ++round) {
+    std::vector<std::int32_t> values(kCount, 100 * round + rank.number());
+    rank.device.write(at, reinterpret_cast<const std::byte*>(values.data()), kBytes);
+    graph.launch(one.get());
+    one.wait();
+    require_ok(rank.group.status());
+    rank.device.read(reinterpret_cast<std::byte*>(values.data()), at, kBytes);
+    for (const std::int32_t value : values) {
+      require(value == 100 * round + rank.size() - 1, fmt::format("{} in round {}", value, round));
+    }
+  }
+}
+
 // Plain buffers, registered once the capture is over: replays read and write them directly, since
 // such an operation has no staging.
 void registered_after_capture(Rank& rank) {
@@ -354,6 +397,7 @@ constexpr Scenario kGraphs[] = {
     {"graphs_of_copy_engines", 2, kPatient, graphs_of_copy_engines},
     {"thousand_graphs", 2, kPatient, thousand_graphs},
     {"many_living_graphs", 1, kPatient, many_living_graphs},
+    {"forked_capture", 2, kPatient, forked_capture},
     {"registered_after_capture", 2, kPatient, registered_after_capture},
     {"graphs_share_buffers", 2, kPatient, graphs_share_buffers},
 };

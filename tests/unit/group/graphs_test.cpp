@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -148,6 +149,71 @@ TEST(GraphsOfRanksTest, AgreeOnTheirChannelEachTime) {
     seen.insert(signatures[0]);
   }
   EXPECT_EQ(seen.size(), 12U);
+}
+
+// Operations that copy, of a rank alone. Each is a node, done in the order of the graph; the events
+// are those of the fork, and what orders the operations.
+class ForkedCaptureTest : public ::testing::Test {
+ protected:
+  ForkedCaptureTest() {
+    for (CudaEvent* event : {&fork_, &join_}) *event = take(gpus_.cuda.create_event(false));
+  }
+  ~ForkedCaptureTest() override {
+    for (const CudaEvent event : {fork_, join_}) (void)gpus_.cuda.destroy_event(event);
+  }
+  Status move(Stream stream) {
+    return all_reduce(
+        gpus_.groups.front(),
+        {.input = memory_.data(), .output = memory_.data() + 8, .count = 8, .stream = stream});
+  }
+  void order(CudaEvent event, Stream later, Stream earlier) {
+    require_ok(gpus_.cuda.record_event(event, earlier));
+    require_ok(gpus_.cuda.wait_event(later, event));
+  }
+  // How many waits for events these operations make.
+  int waits(const std::vector<Stream>& streams) {
+    const int before = gpus_.cuda.calls("wait_event");
+    for (const Stream stream : streams) require_ok(move(stream));
+    return gpus_.cuda.calls("wait_event") - before;
+  }
+
+  FakeGpus gpus_{1};
+  std::vector<float> memory_ = std::vector<float>(16);
+  CudaEvent fork_ = nullptr, join_ = nullptr;
+  const Stream one_ = gpus_.make_stream(0), two_ = gpus_.make_stream(0);
+};
+
+TEST_F(ForkedCaptureTest, OrdersOperationsWhereTheStreamChanges) {
+  require_ok(move(two_));  // an eager one: no capture may wait for it
+  const CapturedGraph graph(gpus_.cuda, one_, [&] {
+    order(fork_, two_, one_);
+    EXPECT_EQ(waits({one_, one_}), 0);
+    EXPECT_EQ(waits({two_}), 1);
+    EXPECT_EQ(waits({two_}), 0);
+    EXPECT_EQ(waits({one_, two_, one_}), 3);
+    order(join_, one_, two_);
+  });
+  EXPECT_EQ(waits({two_}), 0) << "an eager one waits for none of a capture's";
+  EXPECT_EQ(waits({one_}), 1);
+}
+
+// The fake refuses an event of another capture, as CUDA does.
+TEST_F(ForkedCaptureTest, CapturesUnderWayAtOnceAreApart) {
+  const Stream three = gpus_.make_stream(0);
+  std::optional<CapturedGraph> inner;
+  const CapturedGraph outer(gpus_.cuda, one_, [&] {
+    order(fork_, two_, one_);
+    EXPECT_EQ(waits({one_}), 0);
+    inner.emplace(gpus_.cuda, three, [&] { EXPECT_EQ(waits({three}), 0); });
+    EXPECT_EQ(waits({two_}), 1);
+    order(join_, one_, two_);
+  });
+  std::size_t events = 0;
+  for (int k = 0; k < 100; ++k) {
+    const CapturedGraph again(gpus_.cuda, one_, [&] { EXPECT_EQ(waits({one_}), 0); });
+    if (k == 0) events = gpus_.cuda.open().events;
+  }
+  EXPECT_EQ(gpus_.cuda.open().events, events) << "a stream's next capture uses its event";
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ TEST(ProgressTest, StreamsHaveCaughtUpWhenTheLastEventHasPassed) {
   EXPECT_TRUE(streams->caught_up());  // nothing was started
   EXPECT_EQ(cuda.calls("event_finished"), 0);
   const Stream stream = take(cuda.create_stream(0));
-  require_ok(streams->enter(stream));
-  require_ok(streams->leave(stream));
+  require_ok(streams->enter(stream, {}));
+  require_ok(streams->leave(stream, {}));
   cuda.fail("event_finished", 0);
   EXPECT_FALSE(streams->caught_up());  // whoever gets no answer knows nothing
   EXPECT_TRUE(streams->caught_up());
@@ -32,17 +32,17 @@ TEST(ProgressTest, AStreamIsBehindTheLastOneAlsoWhereItHasItsHandle) {
   const auto streams = take(make_cuda_streams(cuda, 0));
   const Stream last = take(cuda.create_stream(0));
   const auto busy = std::make_shared<std::atomic<bool>>(false);
-  require_ok(streams->enter(last));
+  require_ok(streams->enter(last, {}));
   cuda.add_gate(last, busy);
-  require_ok(streams->leave(last));
+  require_ok(streams->leave(last, {}));
   const int waits = cuda.calls("wait_event");
-  require_ok(streams->enter(last));
+  require_ok(streams->enter(last, {}));
   EXPECT_EQ(cuda.calls("wait_event"), waits) << "it is behind itself";
   require_ok(cuda.destroy_stream(last));
   const Stream next = take(cuda.create_stream(0));
   ASSERT_EQ(next, last);
   EXPECT_TRUE(take(cuda.stream_finished(next)));
-  require_ok(streams->enter(next));
+  require_ok(streams->enter(next, {}));
   EXPECT_FALSE(take(cuda.stream_finished(next)));
   *busy = true;
   EXPECT_TRUE(take(cuda.stream_finished(next)));
