@@ -109,6 +109,8 @@ struct CudaMemoryOperation {
   std::uint32_t* word32 = nullptr;  // likewise, of kWrite32
 };
 
+// Every call, except those that only begin, change or end a capture, or enqueue, may be made while
+// another thread captures in global mode, and disturbs no capture.
 class CudaDriver {
  public:
   virtual ~CudaDriver() = default;
@@ -145,7 +147,7 @@ class CudaDriver {
   virtual Result<CudaAddress> ipc_open(int device, const CudaIpcHandle& handle) = 0;
   virtual Status ipc_close(CudaAddress address) = 0;
 
-  // cudaMalloc and cudaFree, also while the calling thread captures a stream.
+  // cudaMalloc and cudaFree.
   virtual Result<CudaAddress> allocate(int device, std::size_t bytes) = 0;
   virtual Status free(CudaAddress address) = 0;
   virtual Result<std::byte*> allocate_mapped_host(std::size_t bytes) = 0;  // same address on device
@@ -178,11 +180,12 @@ class CudaDriver {
   virtual Status destroy_event(CudaEvent event) = 0;
   virtual Status record_event(CudaEvent event, Stream stream) = 0;
   virtual Status synchronize_event(CudaEvent event) = 0;
-  virtual Result<bool> event_finished(CudaEvent event) = 0;  // disturbs no capture
+  virtual Result<bool> event_finished(CudaEvent event) = 0;
   virtual Result<float> elapsed_us(CudaEvent from, CudaEvent to) = 0;
 
   virtual Result<CudaCapture> capture_of(Stream stream) = 0;
-  virtual Status begin_capture(Stream stream) = 0;  // thread-local mode
+  virtual Status begin_capture(Stream stream) = 0;         // thread-local mode
+  virtual Status begin_global_capture(Stream stream) = 0;  // which any thread may break
   virtual Result<CudaGraph> end_capture(Stream stream) = 0;
   virtual Result<CudaGraphExec> instantiate(CudaGraph graph) = 0;
   virtual Status launch_graph(CudaGraphExec exec, Stream stream) = 0;

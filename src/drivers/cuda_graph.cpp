@@ -62,6 +62,11 @@ Status RealCuda::begin_capture(Stream stream) {
                "cudaStreamBeginCapture");
 }
 
+Status RealCuda::begin_global_capture(Stream stream) {
+  return check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal),
+               "cudaStreamBeginCapture");
+}
+
 Result<CudaGraph> RealCuda::end_capture(Stream stream) {
   cudaGraph_t graph = nullptr;
   TUTTI_TRY(check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture"));
@@ -69,24 +74,29 @@ Result<CudaGraph> RealCuda::end_capture(Stream stream) {
 }
 
 Result<CudaGraphExec> RealCuda::instantiate(CudaGraph graph) {
+  const RelaxedCapture relaxed;
   cudaGraphExec_t exec = nullptr;
   TUTTI_TRY(check(cudaGraphInstantiate(&exec, graph_of(graph), 0), "cudaGraphInstantiate"));
   return CudaGraphExec{exec};
 }
 
 Status RealCuda::launch_graph(CudaGraphExec exec, Stream stream) {
+  const RelaxedCapture relaxed;
   return check(cudaGraphLaunch(exec_of(exec), stream), "cudaGraphLaunch");
 }
 
 Status RealCuda::destroy_graph(CudaGraph graph) {
+  const RelaxedCapture relaxed;
   return check(cudaGraphDestroy(graph_of(graph)), "cudaGraphDestroy");
 }
 
 Status RealCuda::destroy_graph_exec(CudaGraphExec exec) {
+  const RelaxedCapture relaxed;
   return check(cudaGraphExecDestroy(exec_of(exec)), "cudaGraphExecDestroy");
 }
 
 Status RealCuda::retain_on_graph(CudaGraph graph, std::function<void()> on_destroy) {
+  const RelaxedCapture relaxed;
   auto payload = std::make_unique<OnDestroy>(std::move(on_destroy));
   cudaUserObject_t object = nullptr;
   TUTTI_TRY(check(cudaUserObjectCreate(&object, payload.get(), run_on_destroy, 1,

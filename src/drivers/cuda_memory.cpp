@@ -56,6 +56,7 @@ CudaMemoryKind kind_of(const PointerFacts& facts) {
 }  // namespace
 
 Result<CudaPointer> RealCuda::pointer(const void* address) {
+  const RelaxedCapture relaxed;
   TUTTI_ASSIGN(const PointerFacts facts, facts_of(library_, address));
   CudaPointer pointer;
   pointer.kind = kind_of(facts);
@@ -79,6 +80,7 @@ Result<CudaPointer> RealCuda::pointer(const void* address) {
 }
 
 Result<CudaIpcHandle> RealCuda::ipc_handle(CudaAddress base) {
+  const RelaxedCapture relaxed;
   cudaIpcMemHandle_t from{};
   TUTTI_TRY(ensure_context());
   TUTTI_TRY(check(cudaIpcGetMemHandle(&from, base), "cudaIpcGetMemHandle"));
@@ -89,6 +91,7 @@ Result<CudaIpcHandle> RealCuda::ipc_handle(CudaAddress base) {
 }
 
 Result<CudaAddress> RealCuda::ipc_open(int device, const CudaIpcHandle& handle) {
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
   cudaIpcMemHandle_t from{};
@@ -102,6 +105,7 @@ Result<CudaAddress> RealCuda::ipc_open(int device, const CudaIpcHandle& handle) 
 }
 
 Status RealCuda::ipc_close(CudaAddress address) {
+  const RelaxedCapture relaxed;
   int device = -1;
   {
     const std::lock_guard lock(mutex_);
@@ -118,15 +122,16 @@ Status RealCuda::ipc_close(CudaAddress address) {
 }
 
 Result<CudaAddress> RealCuda::allocate(int device, std::size_t bytes) {
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
   void* address = nullptr;
-  const RelaxedCapture relaxed;
   TUTTI_TRY(check(cudaMalloc(&address, bytes), "cudaMalloc"));
   return static_cast<CudaAddress>(address);
 }
 
 Status RealCuda::free(CudaAddress address) {
+  const RelaxedCapture relaxed;
   if (address == nullptr) return Status::ok();
   TUTTI_ASSIGN(const PointerFacts facts, facts_of(library_, address));
   if (kind_of(facts) == CudaMemoryKind::kUnknown) {
@@ -134,11 +139,11 @@ Status RealCuda::free(CudaAddress address) {
   }
   const DeviceGuard guard(library_, facts.device);
   TUTTI_TRY(guard.status());
-  const RelaxedCapture relaxed;
   return check(cudaFree(address), "cudaFree");
 }
 
 Result<std::byte*> RealCuda::allocate_mapped_host(std::size_t bytes) {
+  const RelaxedCapture relaxed;
   void* address = nullptr;
   TUTTI_TRY(ensure_context());
   TUTTI_TRY(check(cudaHostAlloc(&address, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
@@ -147,12 +152,13 @@ Result<std::byte*> RealCuda::allocate_mapped_host(std::size_t bytes) {
 }
 
 Status RealCuda::free_mapped_host(std::byte* address) {
+  const RelaxedCapture relaxed;
   return check(cudaFreeHost(address), "cudaFreeHost");
 }
 
 Result<std::byte*> RealCuda::register_host(std::byte* address, std::size_t bytes) {
-  TUTTI_TRY(ensure_context());
   const RelaxedCapture relaxed;
+  TUTTI_TRY(ensure_context());
   const std::lock_guard lock(mutex_);
   if (!registered_.contains(address)) {
     constexpr unsigned kEverywhere = cudaHostRegisterPortable | cudaHostRegisterMapped;
@@ -197,12 +203,14 @@ Status RealCuda::copy(void* to, const void* from, std::size_t bytes) {
 }
 
 Status RealCuda::copy_async(void* to, const void* from, std::size_t bytes, Stream stream) {
+  const RelaxedCapture relaxed;
   // cudaMemcpyDefault: the driver knows from the addresses where either side is.
   return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
 }
 
 // Toolkits before 13 have another signature, or none.
 Status RealCuda::copy_batch(std::span<const CudaCopy> copies, Stream stream) {
+  const RelaxedCapture relaxed;
 #if CUDART_VERSION >= 13000
   std::vector<void*> to;
   std::vector<const void*> from;
@@ -227,6 +235,7 @@ Status RealCuda::copy_batch(std::span<const CudaCopy> copies, Stream stream) {
 }
 
 Status RealCuda::set_async(void* to, int value, std::size_t bytes, Stream stream) {
+  const RelaxedCapture relaxed;
   return check(cudaMemsetAsync(to, value, bytes, stream), "cudaMemsetAsync");
 }
 

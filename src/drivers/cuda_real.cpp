@@ -65,7 +65,10 @@ CudaDriver* real_cuda(std::string* why) {
   return opened.driver;
 }
 
-Result<int> RealCuda::device_count() { return usable_devices(); }
+Result<int> RealCuda::device_count() {
+  const RelaxedCapture relaxed;
+  return usable_devices();
+}
 
 bool RealCuda::has_attribute(int device, CUdevice_attribute attribute) const {
   CUdevice handle = 0;
@@ -75,6 +78,7 @@ bool RealCuda::has_attribute(int device, CUdevice_attribute attribute) const {
 }
 
 Result<CudaDeviceProperties> RealCuda::properties(int device) {
+  const RelaxedCapture relaxed;
   cudaDeviceProp from{};
   TUTTI_TRY(check(cudaGetDeviceProperties(&from, device), "cudaGetDeviceProperties"));
   CudaDeviceProperties to;
@@ -113,7 +117,10 @@ Result<std::string> RealCuda::runtime_version() {
   return cuda_version_text(number);
 }
 
-Status RealCuda::set_device(int device) { return check(cudaSetDevice(device), "cudaSetDevice"); }
+Status RealCuda::set_device(int device) {
+  const RelaxedCapture relaxed;
+  return check(cudaSetDevice(device), "cudaSetDevice");
+}
 
 Result<int> RealCuda::current_device() {
   int device = 0;
@@ -122,12 +129,14 @@ Result<int> RealCuda::current_device() {
 }
 
 Result<bool> RealCuda::can_access_peer(int device, int peer) {
+  const RelaxedCapture relaxed;
   int can = 0;
   TUTTI_TRY(check(cudaDeviceCanAccessPeer(&can, device, peer), "cudaDeviceCanAccessPeer"));
   return can != 0;
 }
 
 Status RealCuda::enable_peer_access(int device, int peer) {
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
   const cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);

@@ -25,16 +25,17 @@ Result<bool> finished(cudaError_t answer, const char* call) {
 }  // namespace
 
 Result<Stream> RealCuda::create_stream(int device) {
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
   cudaStream_t stream = nullptr;
-  const RelaxedCapture relaxed;
   TUTTI_TRY(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                   "cudaStreamCreateWithFlags"));
   return stream;
 }
 
 Status RealCuda::destroy_stream(Stream stream) {
+  const RelaxedCapture relaxed;
   return check(cudaStreamDestroy(stream), "cudaStreamDestroy");
 }
 
@@ -45,6 +46,7 @@ Result<std::uint64_t> RealCuda::stream_id(Stream stream) {
 }
 
 Status RealCuda::synchronize(Stream stream) {
+  const RelaxedCapture relaxed;
   return check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 
@@ -87,9 +89,9 @@ Status RealCuda::memory_operations(std::span<const CudaMemoryOperation> operatio
 }
 
 Result<CudaEvent> RealCuda::create_event(bool timed) {
+  const RelaxedCapture relaxed;
   TUTTI_TRY(ensure_context());
   cudaEvent_t event = nullptr;
-  const RelaxedCapture relaxed;
   TUTTI_TRY(
       check(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming),
             "cudaEventCreateWithFlags"));
@@ -106,6 +108,7 @@ Status RealCuda::record_event(CudaEvent event, Stream stream) {
 }
 
 Status RealCuda::synchronize_event(CudaEvent event) {
+  const RelaxedCapture relaxed;
   return check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize");
 }
 
@@ -115,8 +118,8 @@ Result<bool> RealCuda::event_finished(CudaEvent event) {
 }
 
 Result<float> RealCuda::elapsed_us(CudaEvent from, CudaEvent to) {
-  float milliseconds = 0.0F;
   const RelaxedCapture relaxed;
+  float milliseconds = 0.0F;
   TUTTI_TRY(check(cudaEventElapsedTime(&milliseconds, event_of(from), event_of(to)),
                   "cudaEventElapsedTime"));
   return milliseconds * 1000.0F;

@@ -36,6 +36,7 @@ Status RealCuda::ensure_context() const {
 }
 
 Result<std::size_t> RealCuda::allocation_granularity(int device) {
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
   const CUmemAllocationProp properties = properties_on(device, kDescriptor);
@@ -48,6 +49,7 @@ Result<std::size_t> RealCuda::allocation_granularity(int device) {
 }
 
 Result<CudaAllocation> RealCuda::create_allocation(int device, std::size_t bytes) {
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
   const CUmemAllocationProp properties = properties_on(device, kDescriptor);
@@ -57,10 +59,12 @@ Result<CudaAllocation> RealCuda::create_allocation(int device, std::size_t bytes
 }
 
 Status RealCuda::release_allocation(CudaAllocation allocation) {
+  const RelaxedCapture relaxed;
   return check(library_, library_.release(allocation), "cuMemRelease");
 }
 
 Result<Fd> RealCuda::export_allocation(CudaAllocation allocation) {
+  const RelaxedCapture relaxed;
   TUTTI_TRY(ensure_context());
   int descriptor = -1;
   TUTTI_TRY(check(library_, library_.export_handle(&descriptor, allocation, kDescriptor, 0),
@@ -72,6 +76,7 @@ Result<Fd> RealCuda::export_allocation(CudaAllocation allocation) {
 }
 
 Result<CudaAllocation> RealCuda::import_allocation(int fd) {
+  const RelaxedCapture relaxed;
   TUTTI_TRY(ensure_context());
   CUmemGenericAllocationHandle handle = 0;
   // The descriptor itself, in a pointer's clothes.
@@ -83,6 +88,7 @@ Result<CudaAllocation> RealCuda::import_allocation(int fd) {
 }
 
 Result<CudaAllocation> RealCuda::create_fabric_allocation(int device, std::size_t bytes) {
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(library_, device);
   TUTTI_TRY(guard.status());
   const CUmemAllocationProp properties = properties_on(device, kFabric);
@@ -100,6 +106,7 @@ Result<CudaAllocation> RealCuda::create_fabric_allocation(int device, std::size_
 }
 
 Result<CudaFabricHandle> RealCuda::export_fabric(CudaAllocation allocation) {
+  const RelaxedCapture relaxed;
   TUTTI_TRY(ensure_context());
   CudaFabricHandle handle;
   TUTTI_TRY(check(library_, library_.export_handle(handle.bytes.data(), allocation, kFabric, 0),
@@ -108,6 +115,7 @@ Result<CudaFabricHandle> RealCuda::export_fabric(CudaAllocation allocation) {
 }
 
 Result<CudaAllocation> RealCuda::import_fabric(const CudaFabricHandle& handle) {
+  const RelaxedCapture relaxed;
   TUTTI_TRY(ensure_context());
   CUmemGenericAllocationHandle allocation = 0;
   CudaFabricHandle copy = handle;  // CUDA takes it by an address that is not const
@@ -130,6 +138,7 @@ Status RealCuda::give_access(CUdeviceptr address, std::size_t bytes,
 
 Result<CudaAddress> RealCuda::map_allocation(CudaAllocation allocation, std::size_t bytes,
                                              const std::vector<int>& devices) {
+  const RelaxedCapture relaxed;
   if (devices.empty()) return Status(StatusCode::kInvalidArgument, "a mapping for no device");
   const DeviceGuard guard(library_, devices.front());
   TUTTI_TRY(guard.status());
@@ -151,6 +160,7 @@ Result<CudaAddress> RealCuda::map_allocation(CudaAllocation allocation, std::siz
 }
 
 Status RealCuda::unmap_allocation(CudaAddress address, std::size_t bytes) {
+  const RelaxedCapture relaxed;
   TUTTI_TRY(ensure_context());
   const CUdeviceptr at = device_pointer(address);
   const Status unmapped = check(library_, library_.unmap(at, bytes), "cuMemUnmap");
@@ -159,6 +169,7 @@ Status RealCuda::unmap_allocation(CudaAddress address, std::size_t bytes) {
 }
 
 Result<CudaAllocation> RealCuda::retain_allocation(CudaAddress address) {
+  const RelaxedCapture relaxed;
   TUTTI_TRY(ensure_context());
   CUmemGenericAllocationHandle handle = 0;
   TUTTI_TRY(

@@ -178,6 +178,8 @@ class FakeCuda final : public CudaDriver {
 
   Result<CudaCapture> capture_of(Stream stream) override;
   Status begin_capture(Stream stream) override;
+  // Of the fake no call of another thread breaks it.
+  Status begin_global_capture(Stream stream) override { return begin_capture(stream); }
   Result<CudaGraph> end_capture(Stream stream) override;
   Result<CudaGraphExec> instantiate(CudaGraph graph) override;
   Status launch_graph(CudaGraphExec exec, Stream stream) override;

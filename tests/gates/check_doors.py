@@ -30,6 +30,14 @@ LEAVES_CALLER = re.compile(
     r"(?<![\w.>:])(?:std::|::)?((?:_exit|exit|quick_exit|terminate)\s*\(|throw\b(?!\s*\(|\s+nlohmann::))|"
     r"((?:std::|(?<!\w)::)abort\s*\()"
 )
+# A method of the CUDA driver that calls CUDA. Those that only begin, change or end a capture, or
+# enqueue, act in the mode that they find; the last ones are called by methods that have relaxed it.
+CUDA_METHOD = re.compile(r"^[A-Za-z][^\n;{}]*?\bRealCuda::(\w+)\([^{};]*?\)(?: const)? \{(.*?)\}\n", re.M | re.S)
+IN_ANY_MODE = {
+    "begin_capture", "begin_global_capture", "capture_of", "current_device", "driver_version", "encode_tensor_map",
+    "end_capture", "launch", "memory_operations", "record_event", "runtime_version", "stream_id", "wait_event",
+    "copy", "copy_stream", "ensure_context", "give_access", "has_attribute",
+}
 
 
 def hits(pattern: re.Pattern, text: str):
@@ -56,10 +64,20 @@ def check_file(name: str, text: str) -> list[str]:
     return findings
 
 
+def check_relaxed(name: str, text: str) -> list[str]:
+    code = without_comments_and_strings(text)
+    return [f"{name}:{line_of(code, match.start())}: {match[1]} may break another thread's capture: RelaxedCapture"
+            for match in CUDA_METHOD.finditer(code)
+            if match[1] not in IN_ANY_MODE and not match[2].lstrip().startswith("const RelaxedCapture ")]
+
+
 def check(root: Path) -> list[str]:
     findings = []
     for path in code_files(root, "src", "include"):
-        findings += check_file(path.relative_to(root).as_posix(), path.read_text())
+        name, text = path.relative_to(root).as_posix(), path.read_text()
+        findings += check_file(name, text)
+        if name.startswith(DRIVERS):
+            findings += check_relaxed(name, text)
     return findings
 
 

@@ -84,6 +84,14 @@ class Doors(Tree):
     def test_drivers_may(self):
         self.accepts("cudaMalloc(&p, 1); ::socket(1, 2, 3);\n", name="src/drivers/cuda.cpp")
 
+    def test_calls_that_break_captures(self):
+        name = "src/drivers/cuda_memory.cpp"
+        relaxed = "Status RealCuda::free(int at) {\n  const RelaxedCapture relaxed;\n  return cudaFree(at);\n}\n"
+        self.accepts(relaxed + "Status RealCuda::launch(int a) { return cudaLaunch(a); }\n", name=name)
+        self.refuses(relaxed.replace("  const RelaxedCapture relaxed;\n", ""), "free", ":1:", name=name)
+        self.refuses(relaxed + "Status RealCuda::set_device(int a) { return cudaSetDevice(a); }\n",
+                     "set_device", ":5:", name=name)
+
     def test_cuda(self):
         self.refuses("\ncudaMalloc(&p, 1);\n", "cudaMalloc", ":2:")
 

@@ -2,6 +2,7 @@
 // that while any capture of the thread goes on.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <utility>
 
@@ -13,9 +14,15 @@ namespace tutti::test {
 
 class CapturedGraph {
  public:
+  // Whose calls may break the capture.
+  enum class Mode : std::uint8_t { kThisThread, kAnyThread };
+
   // Captures what `body` puts on `stream`.
-  CapturedGraph(CudaDriver& cuda, Stream stream, const std::function<void()>& body) : cuda_(&cuda) {
-    require_ok(cuda.begin_capture(stream));
+  CapturedGraph(CudaDriver& cuda, Stream stream, const std::function<void()>& body,
+                Mode mode = Mode::kThisThread)
+      : cuda_(&cuda) {
+    require_ok(mode == Mode::kThisThread ? cuda.begin_capture(stream)
+                                         : cuda.begin_global_capture(stream));
     try {
       body();
     } catch (...) {

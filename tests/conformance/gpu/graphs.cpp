@@ -2,9 +2,11 @@
 // hold when they are gone.
 #include <chrono>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -333,6 +335,66 @@ void forked_capture(Rank& rank) {
   }
 }
 
+// Makes a group, memory of all kinds and an operation, and lets go of all of it.
+void live_beside_a_capture(Communicator& parent, Device& device) {
+  constexpr std::size_t kBytes = 64 * KiB;
+  const auto group = take(parent.split(0, parent.rank()));
+  require_ok(group->prepare());
+  {
+    const SymmetricMemory memory = take(group->allocate(kBytes));
+    const LocalMemory local = take(group->allocate_local(kBytes));
+    const SymmetricMemory registered = take(group->register_memory(local.data(), kBytes));
+    const OwnedStream stream(device);
+    for (int k = 0; k < 10; ++k) {
+      for (void* const at : {memory.data(), registered.data()}) {
+        require_ok(all_reduce(*group, {.input = at,
+                                       .output = at,
+                                       .count = kBytes / sizeof(float),
+                                       .stream = stream.get(),
+                                       .options = {.algorithm = "two_shot"}}));
+      }
+    }
+    stream.wait();
+    require_ok(group->set_timeout(kPatient));
+    require_ok(group->status());
+  }
+  // Long enough for the threads that look after groups to have looked.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+}
+
+// CUDA breaks a capture in global mode if any thread makes a call that it forbids.
+void captured_in_global_mode(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, 64 * KiB);
+  Trial trial{.count = 3000, .algorithm = "two_shot"};
+  const AllReduce call = lane.prepare(trial);
+  const auto parent = take(rank.group.split(0, rank.number()));
+  std::string wrong;
+  const CapturedGraph graph(
+      *rank.device.cuda(), lane.stream(),
+      [&] {
+        require_ok(lane.start(call));
+        std::thread other([&] {
+          try {
+            require_ok(rank.device.cuda()->set_device(rank.group.device()));
+            live_beside_a_capture(*parent, rank.device);
+          } catch (const std::exception& failure) {
+            wrong = failure.what();
+          }
+        });
+        other.join();
+        require_ok(lane.start(call));
+      },
+      CapturedGraph::Mode::kAnyThread);
+  require(wrong.empty(), wrong);
+  graph.instantiate(rank);
+  for (trial.seed = 1; trial.seed <= 5; ++trial.seed) {
+    (void)lane.prepare(trial);
+    graph.launch(lane.stream());
+    require_ok(lane.finish());
+    lane.check(trial);
+  }
+}
+
 // Plain buffers, registered once the capture is over: replays read and write them directly, since
 // such an operation has no staging.
 void registered_after_capture(Rank& rank) {
@@ -398,6 +460,7 @@ constexpr Scenario kGraphs[] = {
     {"thousand_graphs", 2, kPatient, thousand_graphs},
     {"many_living_graphs", 1, kPatient, many_living_graphs},
     {"forked_capture", 2, kPatient, forked_capture},
+    {"captured_in_global_mode", 1, kPatient, captured_in_global_mode},
     {"registered_after_capture", 2, kPatient, registered_after_capture},
     {"graphs_share_buffers", 2, kPatient, graphs_share_buffers},
 };
