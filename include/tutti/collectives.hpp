@@ -271,7 +271,7 @@ struct AllGatherV {
 /// - With counts from the device the operation cannot be in place.
 /// - For zero-copy only `output` has to be symmetric (reduce_scatter_v(): only `input`). Every
 ///   rank passes symmetric memory or none does, ranks whose count is 0 included.
-/// - Communicator::finish_capture() does not register these buffers: they stay staged.
+/// - Communicator::finish_capture() registers these buffers, unless counts come from the device.
 /// - If two ranks give different counts for the same part, the rank that detects it fails with
 ///   kMismatch and notifies the others.
 TUTTI_API Status all_gather_v(Communicator& communicator, const AllGatherV& call);

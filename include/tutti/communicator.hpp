@@ -171,7 +171,8 @@ class Communicator {
   TUTTI_API Result<LocalMemory> allocate_local(std::size_t bytes);
 
   /// Collective, outside captures. From here to finish_capture(), captured operations remember
-  /// buffers that are not symmetric instead of staging them.
+  /// buffers that are not symmetric instead of staging them. Those on copy engines register them
+  /// at once, which is collective: kUnsupported if peers cannot address one, kResourceExhausted.
   ///
   /// Graphs of one communicator, as many as you like, can replay concurrently with its other calls,
   /// and with graphs that were captured on other streams, of up to TUTTI_CAPTURE_CHANNELS streams.

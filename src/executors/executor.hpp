@@ -54,6 +54,7 @@ class Executor {
     const SymmetricSegment* input_segment = nullptr;  // null: plain
     const SymmetricSegment* output_segment = nullptr;
     std::uint64_t capture_id = 0;  // of a captured operation
+    bool is_step = false;          // of a larger operation
   };
   // Fills in what a choice depends on: the same on every rank. Null: a question about any call,
   // whatever may have to be made for it.

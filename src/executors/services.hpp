@@ -85,9 +85,10 @@ class GroupServices {
     std::size_t staging_bytes = 0;
   };
   virtual Result<OwnMemory> own_memory() = 0;
-  // Collective: registers memory of a user's, so that it is not found by its address.
+  // Collective: registers memory of a user's, so that it is not found by its address. Not `alike`:
+  // of other sizes on each rank.
   virtual Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
-      const std::vector<std::pair<void*, std::size_t>>& ranges) = 0;
+      const std::vector<std::pair<void*, std::size_t>>& ranges, bool alike) = 0;
   // What a message would run on: the same at both of its ends.
   virtual Result<OperationPlan> plan_message(const MessageCall& message, const Call& call,
                                              bool captured) = 0;

@@ -344,10 +344,12 @@ Status CommunicatorImpl::finish_capture() {
 }
 
 Result<std::vector<std::shared_ptr<SymmetricSegment>>> CommunicatorImpl::register_ranges(
-    const std::vector<std::pair<void*, std::size_t>>& ranges) {
+    const std::vector<std::pair<void*, std::size_t>>& ranges, bool alike) {
   if (heap_ == nullptr) return std::vector<std::shared_ptr<SymmetricSegment>>();  // none asked for
   registrations_ += ranges.size();
-  TUTTI_ASSIGN(auto segments, exchanged(heap_->register_ranges(ranges, deadline())));
+  using Sizes = SymmetricHeap::Sizes;
+  TUTTI_ASSIGN(auto segments, exchanged(heap_->register_ranges(
+                                  ranges, deadline(), alike ? Sizes::kAlike : Sizes::kOfEachRank)));
   for (const auto& segment : segments) heap_->hide(*segment);
   return segments;
 }

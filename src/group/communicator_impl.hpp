@@ -195,7 +195,7 @@ class CommunicatorImpl : private GroupServices {
                                                          Deadline deadline) override;
   Result<OwnMemory> own_memory() override;
   Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
-      const std::vector<std::pair<void*, std::size_t>>& ranges) override;
+      const std::vector<std::pair<void*, std::size_t>>& ranges, bool alike) override;
   Result<OperationPlan> plan_message(const MessageCall& message, const Call& call,
                                      bool captured) override;
   bool waits_blindly() const;

@@ -148,8 +148,12 @@ Request CommunicatorImpl::request_of(const PlannedOperation& operation) const {
   request.blocks = call.options.blocks;
   request.threads = call.options.threads;
   request.chunk_bytes = call.options.chunk_bytes;
-  const Executor::Buffers buffers{call.input, call.output, operation.input.get(),
-                                  operation.output.get(), operation.stream.capture_id};
+  const Executor::Buffers buffers{call.input,
+                                  call.output,
+                                  operation.input.get(),
+                                  operation.output.get(),
+                                  operation.stream.capture_id,
+                                  call.step_of != nullptr};
   add_facts(request, &buffers);
   return request;
 }

@@ -60,8 +60,8 @@ class CollectiveHeap final : public SymmetricHeap {
 
   Result<Segment> allocate(std::size_t bytes, Deadline deadline) override;
   Result<Segment> allocate_small(std::size_t bytes, Deadline deadline) override;
-  Result<std::vector<Segment>> register_ranges(std::span<const Range> ranges,
-                                               Deadline deadline) override;
+  Result<std::vector<Segment>> register_ranges(std::span<const Range> ranges, Deadline deadline,
+                                               Sizes sizes) override;
   void hide(const SymmetricSegment& segment) override { state_->hide(segment); }
   Segment find(const void* address, std::size_t bytes) const override {
     return state_->find(address, bytes);
@@ -268,10 +268,10 @@ Result<Connection> CollectiveHeap::create(const HeapCall& call, const Allocation
 // ---- Registration
 
 Result<std::vector<Segment>> CollectiveHeap::register_ranges(std::span<const Range> ranges,
-                                                             Deadline deadline) {
+                                                             Deadline deadline, Sizes sizes) {
   HeapCall call = begin(HeapCall::Kind::kRegister);
   for (const Range& range : ranges.first(std::min(ranges.size(), kMaxRangesPerCall)))
-    call.sizes.push_back(range.second);
+    call.sizes.push_back(sizes == Sizes::kAlike ? range.second : 0);
   const Batch batch = offer(ranges);
   TUTTI_ASSIGN(Connection made, connect(call, batch, deadline));
   TUTTI_TRY(made.status);

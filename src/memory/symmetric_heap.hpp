@@ -69,12 +69,17 @@ class SymmetricHeap {
                                                                    Deadline deadline) = 0;
 
   // Collective. One exchange for all of them, in order; element k of the answer belongs to element
-  // k of `ranges`. kMismatch where ranks give different numbers or sizes. If one rank's memory
-  // cannot be mapped by a peer the segment is staged on every rank, with the reason; but where a
-  // rank has run out of something the call fails with kResourceExhausted on every rank, which names
-  // it, and nothing is registered: later it may succeed.
+  // k of `ranges`. kMismatch where ranks give different numbers or, if sizes are alike, sizes. If
+  // one rank's memory cannot be mapped by a peer the segment is staged on every rank, with the
+  // reason; but where a rank has run out of something the call fails with kResourceExhausted on
+  // every rank, which names it, and nothing is registered: later it may succeed.
+  enum class Sizes : std::uint8_t { kAlike, kOfEachRank };
   virtual Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
-      std::span<const std::pair<void*, std::size_t>> ranges, Deadline deadline) = 0;
+      std::span<const std::pair<void*, std::size_t>> ranges, Deadline deadline, Sizes sizes) = 0;
+  Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
+      std::span<const std::pair<void*, std::size_t>> ranges, Deadline deadline) {
+    return register_ranges(ranges, deadline, Sizes::kAlike);
+  }
 
   // The segment that holds [address, address + bytes), or null; of overlapping ones the latest. For
   // the hot path: no lock is held for long, no driver call. The segment may be staged.

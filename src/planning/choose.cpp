@@ -134,8 +134,8 @@ OperationPlan with_staging(const Request& request, const Topology& topology, Ope
   const bool direct = (!row.peers_read_input || input) && (!row.peers_write_output || output);
   const bool in_place = request.in_place && row.in_place_needs_staging;
   // Copies are enqueued with their addresses: for them it is not enough to know those later.
-  plan.late = request.registers_late && !direct && !in_place && !by_switch &&
-              row.program == nullptr && request.count > 0;
+  const bool registers = row.program == nullptr ? request.registers_late : request.registers_now;
+  plan.late = registers && !direct && !in_place && !by_switch && request.count > 0;
   plan.staged = (!direct || in_place) && !plan.late;
   return plan;
 }

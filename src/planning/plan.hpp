@@ -20,7 +20,9 @@ struct OperationPlan {
   bool staged = false;          // what peers touch of this rank's buffers goes through staging
   bool stream_barrier = false;  // ranks meet by stream memory operations, not by kernels
   bool one_way = false;         // if it is, or has, a ring over the network that may go both ways
-  bool late = false;  // peers will reach the buffers once finish_capture() has registered them
+  // Peers will reach the buffers once finish_capture(), or for copy engines the call itself, has
+  // registered them.
+  bool late = false;
   std::uint64_t fingerprint = 0;  // of all that ranks must have alike
 };
 

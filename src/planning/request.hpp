@@ -30,6 +30,7 @@ struct Request {
   bool symmetric = true;  // input and output both, as far as ranks know it; else staged
   BufferReach input_reach = BufferReach::kSwitch, output_reach = BufferReach::kSwitch;
   bool registers_late = false;    // finish_capture() will register what peers do not reach
+  bool registers_now = false;     // and this call, what copy engines have to reach
   bool sizes_differ = false;      // of input and output, where one rank is alone
   std::size_t staging_bytes = 0;  // of one pass through staging; 0: large enough for all
   std::size_t packet_bytes = 0;   // room for packets in a generation

@@ -101,6 +101,11 @@ void PeerExecutor::point_at_buffers(const PlannedOperation& operation, Launch& l
     launch.args.late = engine_->memory().late + launch.late_slot;
     return;
   }
+  if (launch.registered) {
+    launch.args.inputs = launch.registered->inputs;
+    launch.args.outputs = launch.registered->outputs;
+    return;
+  }
   if (operation.plan.staged && own_->multicast != nullptr) {
     std::byte* const staging = own_->multicast + layout_.staging_offset(launch.channel);
     launch.args.multicast = {staging, staging};

@@ -112,7 +112,10 @@ void PeerExecutor::add_facts(Request& request, const Buffers* buffers) const {
   const bool is_call = buffers != nullptr && !is_pairwise(request.collective);
   const int channel = !request.capturing ? 0 : is_call ? channel_of(buffers->capture_id) : 1;
   if (is_call) {
-    request.registers_late = request.capturing && registering_ && !is_uneven(request.collective);
+    // Counts on the device do not say how far the buffers reach.
+    request.registers_late = request.capturing && registering_ && !request.counts_on_device;
+    // What a fused operation needs may lie behind the end of a rank's buffer.
+    request.registers_now = request.registers_late && !buffers->is_step;
     request.symmetric = request.symmetric || request.registers_late;
   }
   request.staging_bytes = layout_.staging_size(channel);
@@ -127,7 +130,8 @@ bool PeerExecutor::may_exchange(const Call& call) const {
   const auto stream = group_.streams().state(call.stream);
   if (!stream.is_ok()) return false;
   if (!stream->capturing) return may_open_barrier(call);
-  return own_ != nullptr && call.messages.empty() && captures_.find(stream->capture_id) == nullptr;
+  if (own_ == nullptr || !call.messages.empty()) return false;
+  return registering_ || captures_.find(stream->capture_id) == nullptr;
 }
 
 // Whether the call may be planned with a stream barrier before there is one.
@@ -212,6 +216,7 @@ Status PeerExecutor::bind(PlannedOperation& operation, Launch& launch) {
   launch.channel = 0;
   launch.capture = 0;
   launch.late_slot = -1;
+  launch.registered.reset();
   if (!call.messages.empty()) {
     TUTTI_TRY(add_messages(operation, launch));
   } else {
@@ -233,20 +238,9 @@ Status PeerExecutor::find_channel(const PlannedOperation& operation, Launch& lau
   if (lease == nullptr) return {StatusCode::kInternal, "a captured operation has no channel"};
   launch.channel = lease->channel;
   if (operation.plan.algorithm->packets == nullptr) launch.capture = lease->number;
-  return operation.plan.late ? register_late(operation, *lease, launch) : Status::ok();
-}
-
-// Buffers of a captured operation that finish_capture() will register.
-Status PeerExecutor::register_late(const PlannedOperation& operation, CaptureLease& lease,
-                                   Launch& launch) {
-  TUTTI_ASSIGN(launch.late_slot, captures_.take_late_slot(lease));
-  late_requests_.push_back({.slot = launch.late_slot,
-                            .row = operation.plan.algorithm,
-                            .input = operation.call.input,
-                            .output = operation.call.output,
-                            .sides = operation.sides,
-                            .capture_id = operation.stream.capture_id});
-  return Status::ok();
+  if (!operation.plan.late) return Status::ok();
+  return operation.plan.algorithm->program != nullptr ? register_now(operation, *lease, launch)
+                                                      : note_late(operation, *lease, launch);
 }
 
 Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
@@ -366,80 +360,6 @@ Result<ArrivalLane*> PeerExecutor::arrivals(bool capturing) {
 
 Status PeerExecutor::set_timeout(std::chrono::nanoseconds timeout) {
   return engine_->set_timeout(static_cast<std::uint64_t>(timeout.count()));
-}
-
-Status PeerExecutor::start_capture() {
-  if (registering_ && !unfinished_) {
-    return {StatusCode::kInvalidArgument, "start_capture() without finish_capture()"};
-  }
-  unfinished_ = false;
-  late_requests_.clear();
-  TUTTI_TRY(prepare_all(kNeedsNothing));
-  TUTTI_TRY(sweep());
-  registering_ = true;
-  return Status::ok();
-}
-
-Status PeerExecutor::sweep() {
-  const std::vector<int> slots = captures_.sweep();
-  for (const int slot : slots) TUTTI_TRY(engine_->fill_late(slot, DeferredBuffers{}));
-  captures_.give_late_slots(slots);
-  return Status::ok();
-}
-
-Status PeerExecutor::finish_capture() {
-  if (!registering_) {
-    return {StatusCode::kInvalidArgument, "finish_capture() without start_capture()"};
-  }
-  const Status status = register_late_requests();
-  // Nothing has been registered then, on any rank, and it may be tried again.
-  unfinished_ = status.code() == StatusCode::kResourceExhausted;
-  registering_ = unfinished_;
-  if (!unfinished_) late_requests_.clear();
-  return status;
-}
-
-// All buffers noted since start_capture() in one exchange: those that peers read or write.
-Status PeerExecutor::register_late_requests() {
-  std::vector<std::pair<void*, std::size_t>> ranges;
-  for (const LateRequest& request : late_requests_) {
-    if (request.row->peers_read_input) {
-      ranges.emplace_back(const_cast<void*>(request.input), request.sides.input);
-    }
-    if (request.row->peers_write_output) {
-      ranges.emplace_back(request.output, request.sides.output);
-    }
-  }
-  TUTTI_ASSIGN(const auto segments, group_.register_ranges(ranges));
-  Status result;
-  std::size_t next = 0;
-  for (const LateRequest& request : late_requests_) {
-    const auto input = request.row->peers_read_input ? segments[next++] : nullptr;
-    const auto output = request.row->peers_write_output ? segments[next++] : nullptr;
-    for (const auto& [segment, bytes] :
-         {std::pair(input, request.sides.input), std::pair(output, request.sides.output)}) {
-      if (segment == nullptr || segment->zero_copy() || !result.is_ok()) continue;
-      result =
-          Status(StatusCode::kUnsupported,
-                 fmt::format("a captured buffer of {} bytes cannot be registered: {}; replaying "
-                             "this graph will fail",
-                             bytes, segment->why_staged));
-    }
-    if (result.is_ok()) TUTTI_TRY(fill_late(request, input, output));
-  }
-  return result;
-}
-
-Status PeerExecutor::fill_late(const LateRequest& request,
-                               const std::shared_ptr<SymmetricSegment>& input,
-                               const std::shared_ptr<SymmetricSegment>& output) {
-  CaptureLease* const lease = captures_.find(request.capture_id);
-  if (lease == nullptr) return Status::ok();
-  TUTTI_TRY(engine_->fill_late(request.slot, late_buffers({input.get()}, {output.get()})));
-  for (const auto& segment : {input, output}) {
-    if (segment != nullptr) lease->segments.push_back(segment);
-  }
-  return Status::ok();
 }
 
 }  // namespace tutti

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/knobs.hpp"
@@ -79,9 +81,10 @@ class PeerExecutor : public Executor {
   // What the kernel, or the host thread, is given.
   struct Launch : Binding {
     int channel = 0;
-    std::uint64_t capture = 0;  // CaptureLease::number
-    int late_slot = -1;         // captured, to be registered by finish_capture()
-    Messages messages{};        // of algorithms that send some
+    std::uint64_t capture = 0;                  // CaptureLease::number
+    int late_slot = -1;                         // captured, to be registered by finish_capture()
+    std::optional<DeferredBuffers> registered;  // or by the call
+    Messages messages{};                        // of algorithms that send some
     PieceCounts counts{};
     KernelArgs args{};
   };
@@ -92,6 +95,7 @@ class PeerExecutor : public Executor {
     const void* input;
     void* output;
     Sides sides;  // in bytes
+    bool uneven;
     std::uint64_t capture_id;
   };
 
@@ -111,7 +115,15 @@ class PeerExecutor : public Executor {
   Result<Ready> join_capture(const PlannedOperation& operation);
   Status find_channel(const PlannedOperation& operation, Launch& launch);
   int channel_of(std::uint64_t capture_id) const;
-  Status register_late(const PlannedOperation& operation, CaptureLease& lease, Launch& launch);
+
+  // late_registration.cpp
+  static LateRequest request_of(const PlannedOperation& operation, int slot);
+  Status note_late(const PlannedOperation& operation, CaptureLease& lease, Launch& launch);
+  Status register_now(const PlannedOperation& operation, CaptureLease& lease, Launch& launch);
+  // The input and the output of each; null where peers do not touch it.
+  using Registered =
+      std::pair<std::shared_ptr<SymmetricSegment>, std::shared_ptr<SymmetricSegment>>;
+  Result<std::vector<Registered>> register_buffers(const std::vector<LateRequest>& requests);
   Status register_late_requests();
   Status fill_late(const LateRequest& request, const std::shared_ptr<SymmetricSegment>& input,
                    const std::shared_ptr<SymmetricSegment>& output);

@@ -47,7 +47,7 @@ class GroupOfOne : public GroupServices {
   }
   Result<OwnMemory> own_memory() override { return OwnMemory{}; }
   Result<std::vector<std::shared_ptr<SymmetricSegment>>> register_ranges(
-      const std::vector<std::pair<void*, std::size_t>>&) override {
+      const std::vector<std::pair<void*, std::size_t>>&, bool) override {
     return Status(StatusCode::kUnsupported, none_);
   }
   Result<OperationPlan> plan_message(const MessageCall&, const Call&, bool) override {
