@@ -376,6 +376,11 @@ Result<Connection> CollectiveHeap::connect(const HeapCall& call, const Batch& ba
     if (parts.is_ok()) made.parts[k] = *std::move(parts);
   }
   TUTTI_ASSIGN(made.outcomes, exchange_outcomes(call, mine_opened, deadline));
+  const bool gave_up = std::any_of(made.outcomes.begin(), made.outcomes.end(), [](const auto& one) {
+    return one.code() == StatusCode::kPeerFailed;
+  });
+  // The rank that gave up takes part in nothing more, and says why.
+  if (gave_up) TUTTI_TRY(bootstrap_.barrier(deadline).with_context(describe(call)));
   return made;
 }
 

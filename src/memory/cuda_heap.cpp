@@ -330,7 +330,7 @@ Result<OpenedPart> CudaBackend::open_mapped(const PeerOffer& peer) {
   if (owned && places_.same_process(peer.rank)) {
     opened.mapping = registry.find(key);
     if (opened.mapping == nullptr)
-      return Status(StatusCode::kInternal, "a rank's part is not mapped in its own process");
+      return Status(StatusCode::kPeerFailed, "it is gone: its rank gave up");
   } else {
     key.devices = peer.devices;
     TUTTI_ASSIGN(opened.mapping, registry.find_or_open(key, [&] { return map_peer(peer); }));

@@ -73,6 +73,8 @@ class HeapBackend {
   // What other processes need to open the part: a descriptor, or what it adds to the offer.
   virtual Result<Fd> export_part(LocalPart& part) = 0;
 
+  // kPeerFailed: a rank of this process has dropped its part since, which it does where it gives
+  // up.
   virtual Result<OpenedPart> open(const PeerOffer& peer) = 0;
   virtual Status check_alive(const SymmetricSegment& segment) const = 0;
 };

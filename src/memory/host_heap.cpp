@@ -123,7 +123,7 @@ Result<OpenedPart> HostBackend::open(const PeerOffer& peer) {
   if (places_.same_process(peer.rank)) {
     opened.mapping = registry.find(key);
     if (opened.mapping == nullptr)
-      return Status(StatusCode::kInternal, "a rank's part is not mapped in its own process");
+      return Status(StatusCode::kPeerFailed, "it is gone: its rank gave up");
   } else {
     TUTTI_ASSIGN(opened.mapping, registry.find_or_open(key, [&] {
       return map(peer.descriptor, peer.offer.allocation_bytes, Mapping::Origin::kPeerProcess);

@@ -1,11 +1,22 @@
 // One rank fails at every place where it can: every rank returns a failure that names it, nothing
 // stays open, and the heaps work on.
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/try.hpp"
 #include "fakes/fake_shared_memory.hpp"
+#include "memory/heap_backend.hpp"
 #include "unit/memory/heap_group.hpp"
 
 namespace tutti::test {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 constexpr int kFailing = 1;  // the rank that fails
@@ -206,6 +217,65 @@ TEST(HeapFailure, WhenMemoryRunsOutThePoolIsGivenBack) {
   for (const auto& result : group.try_allocate(64 * KiB)) {
     EXPECT_EQ(result.status().code(), StatusCode::kResourceExhausted);
     EXPECT_THAT(result.status().message(), HasSubstr("rank 0"));
+  }
+}
+
+// Memory of nothing. Each rank opens that of the others once `opens` says so.
+class EmptyBackend final : public HeapBackend {
+ public:
+  explicit EmptyBackend(std::function<Status()> opens) : opens_(std::move(opens)) {}
+  int device() const override { return -1; }
+  Result<std::size_t> granularity() override { return std::size_t{4096}; }
+  Result<LocalPart> create(std::size_t bytes, const std::vector<int>&, Deadline) override {
+    LocalPart part;
+    part.offer.how = Offer::How::kOwned;
+    part.offer.allocation_bytes = bytes;
+    return part;
+  }
+  Status zero(std::byte*, std::size_t, Deadline) override { return Status::ok(); }
+  Result<LocalPart> offer(std::byte*, std::size_t) override { return LocalPart{}; }
+  Result<Fd> export_part(LocalPart&) override { return Fd(); }
+  Result<OpenedPart> open(const PeerOffer&) override {
+    TUTTI_TRY(opens_());
+    return OpenedPart{};
+  }
+  Status check_alive(const SymmetricSegment&) const override { return Status::ok(); }
+
+ private:
+  std::function<Status()> opens_;
+};
+
+// Rank 1 is too slow for rank 0, which drops its part. The other ranks hear of the reason.
+TEST(HeapOfAnImpatientRank, TheOthersFailForItsReason) {
+  constexpr int kThree = 3;
+  constexpr int kImpatient = 0, kSlow = 1;
+  auto bootstraps = make_in_process_group(kThree);
+  std::promise<void> gave_up;
+  std::vector<std::unique_ptr<SymmetricHeap>> heaps;
+  for (int rank = 0; rank < kThree; ++rank) {
+    const auto opens = [rank, &gave_up, first = true]() mutable -> Status {
+      if (rank != kSlow || !std::exchange(first, false)) return Status::ok();
+      gave_up.get_future().wait();
+      return {StatusCode::kPeerFailed, "it is gone"};
+    };
+    heaps.push_back(make_collective_heap(*bootstraps[rank], places_of(*bootstraps[rank]),
+                                         std::make_unique<EmptyBackend>(opens)));
+  }
+  std::vector<Status> results(kThree);
+  on_all_ranks(kThree, [&](int rank) {
+    const auto allocate = [&](Deadline deadline) {
+      results[rank] = heaps[rank]->allocate(4096, deadline).status();
+    };
+    if (rank != kImpatient) return allocate(soon());
+    allocate(Deadline(100ms));
+    gave_up.set_value();
+    std::this_thread::sleep_for(50ms);  // the others' last exchange has what this rank gave to it
+    bootstraps[rank]->announce_failure({kImpatient, StatusCode::kTimeout, "waited too long"});
+  });
+  for (int rank = 0; rank < kThree; ++rank) {
+    EXPECT_EQ(results[rank].code(), StatusCode::kTimeout) << results[rank].to_string();
+    if (rank == kImpatient) continue;
+    EXPECT_THAT(results[rank].message(), HasSubstr("waited too long"));
   }
 }
 
