@@ -168,7 +168,8 @@ class CudaDriver {
       int device) = 0;  // does not synchronise with the null stream
   virtual Status destroy_stream(Stream stream) = 0;
   // Which no other stream of the process has had or will have: a handle may be given again once its
-  // stream is destroyed, and that of the stream per thread is another stream in each thread.
+  // stream is destroyed, and that of the stream per thread is another stream in each thread. Not in
+  // a capture.
   virtual Result<std::uint64_t> stream_id(Stream stream) = 0;
   virtual Status synchronize(Stream stream) = 0;
   virtual Result<bool> stream_finished(Stream stream) = 0;

@@ -94,7 +94,10 @@ class CudaStreams : public Streams {
   struct Captured {
     std::uint64_t id = 0;
     CudaEvent event = nullptr;
-    std::uint64_t last = 0;  // CudaDriver::stream_id()
+    // CUDA does not tell stream_id() inside a capture. Should a stream be destroyed in the middle
+    // of one, and another get its handle, then they have no order: if they overlap, they fail by
+    // name.
+    Stream last = nullptr;
   };
   // More captures than are under way at once. Then the oldest loses its order across streams: its
   // operations, if they overlap, fail by name.
@@ -105,23 +108,21 @@ class CudaStreams : public Streams {
       return each.event != nullptr && each.id == capture;
     });
     if (found == captured_.end()) return Status::ok();
-    TUTTI_ASSIGN(const std::uint64_t id, cuda_.stream_id(stream));
-    return id == found->last ? Status::ok() : cuda_.wait_event(stream, found->event);
+    return stream == found->last ? Status::ok() : cuda_.wait_event(stream, found->event);
   }
 
   Status leave_captured(Stream stream, std::uint64_t capture) {
-    TUTTI_ASSIGN(const std::uint64_t id, cuda_.stream_id(stream));
-    Captured& mark = mark_for(capture, id);
+    Captured& mark = mark_for(capture, stream);
     if (mark.event == nullptr) {
       TUTTI_ASSIGN(mark.event, cuda_.create_event(false));
     }
     mark.id = capture;
-    mark.last = id;
+    mark.last = stream;
     return cuda_.record_event(mark.event, stream);
   }
 
   // The capture's own, else one of a capture that has ended, since its stream is in another one.
-  Captured& mark_for(std::uint64_t capture, std::uint64_t stream) {
+  Captured& mark_for(std::uint64_t capture, Stream stream) {
     Captured* ended = nullptr;
     for (Captured& each : captured_) {
       if (each.event == nullptr) continue;

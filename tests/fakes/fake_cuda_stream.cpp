@@ -199,8 +199,11 @@ Result<std::uint64_t> FakeCuda::stream_id(Stream stream) {
   TUTTI_TRY(enter("stream_id"));
   const std::lock_guard lock(mutex_);
   const auto state = streams_.find(stream);
+  if (state == streams_.end() && stream != nullptr) return refused("stream_id: not a stream");
+  if (state != streams_.end() && state->second.capture != 0) {
+    return refused("stream_id: not permitted while the stream is captured");
+  }
   if (state != streams_.end()) return state->second.id;
-  if (stream != nullptr) return refused("stream_id: not a stream");
   return std::uint64_t{0};
 }
 

@@ -19,7 +19,7 @@ CaptureLease* Captures::find(std::uint64_t id) {
   return const_cast<CaptureLease*>(std::as_const(*this).find(id));
 }
 
-std::vector<std::uint64_t> Captures::offer(std::uint64_t stream) {
+std::vector<std::uint64_t> Captures::offer(Stream stream) {
   take_back();
   std::vector<std::uint64_t> words(static_cast<std::size_t>(channels_) + 1, 0);
   std::uint64_t latest = 0;
@@ -46,7 +46,7 @@ int Captures::chosen(const std::vector<std::vector<std::uint64_t>>& offers) {
   return static_cast<int>(fewest - graphs.begin());
 }
 
-CaptureLease& Captures::open(std::uint64_t id, std::uint64_t stream, int channel) {
+CaptureLease& Captures::open(std::uint64_t id, Stream stream, int channel) {
   CaptureLease& lease = leases_[id];
   lease.channel = channel;
   lease.stream = stream;

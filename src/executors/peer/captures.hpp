@@ -20,7 +20,7 @@ namespace tutti {
 // Held by one captured graph (and all made from it).
 struct CaptureLease {
   int channel = 0;
-  std::uint64_t stream = 0;  // on which the capture's first operation came
+  Stream stream = nullptr;  // on which the capture's first operation came
   // Of the captures that agreed on a channel, this is so many-th: the same on every rank.
   std::uint64_t number = 0;
   std::vector<int> late_slots;
@@ -39,10 +39,10 @@ class Captures {
   // What this rank says before a capture on `stream` has a channel, after taking back what died:
   // the channel of living graphs of that stream, 0 if there are none, then the number of living
   // graphs of each channel.
-  std::vector<std::uint64_t> offer(std::uint64_t stream);
+  std::vector<std::uint64_t> offer(Stream stream);
   // That channel, if all ranks name the same. Otherwise the one with the fewest graphs.
   static int chosen(const std::vector<std::vector<std::uint64_t>>& offers);
-  CaptureLease& open(std::uint64_t id, std::uint64_t stream, int channel);
+  CaptureLease& open(std::uint64_t id, Stream stream, int channel);
 
   // What the graph's destructor runs: safe on any thread, also after this object has gone.
   std::function<void()> on_graph_destroyed(std::uint64_t id);

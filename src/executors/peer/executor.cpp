@@ -173,7 +173,7 @@ Result<StreamBarrier*> PeerExecutor::stream_barrier() {
 // and no CUDA call that a capture forbids.
 Result<Executor::Ready> PeerExecutor::join_capture(const PlannedOperation& operation) {
   const StreamState& stream = operation.stream;
-  TUTTI_ASSIGN(const std::uint64_t on, group_.cuda()->stream_id(operation.call.stream));
+  const Stream on = operation.call.stream;
   std::vector<std::vector<std::uint64_t>> offers = {captures_.offer(on)};
   if (size() > 1) {
     TUTTI_ASSIGN(const auto answers, group_.exchanged(group_.bootstrap().all_gather(

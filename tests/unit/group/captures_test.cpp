@@ -26,30 +26,32 @@ TEST(CapturesTest, AnotherStreamHasTheChannelWithTheFewestGraphs) {
   EXPECT_EQ(Captures::chosen(Offers{{0, 1, 9}, {0, 4, 1}}), 1);
 }
 
+Stream stream(std::uintptr_t number) { return reinterpret_cast<Stream>(number); }
+
 TEST(CapturesTest, OffersWhatItsLivingGraphsUse) {
   Captures captures(3, 4);
-  EXPECT_THAT(captures.offer(10), ElementsAre(0, 0, 0, 0));
-  EXPECT_EQ(captures.open(77, 10, 2).number, 1U);
-  EXPECT_EQ(captures.open(78, 11, 1).number, 2U);
-  EXPECT_EQ(captures.open(79, 10, 3).number, 3U);
+  EXPECT_THAT(captures.offer(stream(10)), ElementsAre(0, 0, 0, 0));
+  EXPECT_EQ(captures.open(77, stream(10), 2).number, 1U);
+  EXPECT_EQ(captures.open(78, stream(11), 1).number, 2U);
+  EXPECT_EQ(captures.open(79, stream(10), 3).number, 3U);
   ASSERT_NE(captures.find(77), nullptr);
   EXPECT_EQ(captures.find(77)->channel, 2);
   EXPECT_EQ(captures.find(80), nullptr);
-  EXPECT_THAT(captures.offer(10), ElementsAre(3, 1, 1, 1)) << "the latest of the stream's";
-  EXPECT_THAT(captures.offer(11), ElementsAre(1, 1, 1, 1));
-  EXPECT_THAT(captures.offer(12), ElementsAre(0, 1, 1, 1));
+  EXPECT_THAT(captures.offer(stream(10)), ElementsAre(3, 1, 1, 1)) << "the latest of the stream's";
+  EXPECT_THAT(captures.offer(stream(11)), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(captures.offer(stream(12)), ElementsAre(0, 1, 1, 1));
 
   captures.on_graph_destroyed(79)();
   // Only noted: ranks take it back at their next collective moment.
   EXPECT_NE(captures.find(79), nullptr);
-  EXPECT_THAT(captures.offer(10), ElementsAre(2, 1, 1, 0));
+  EXPECT_THAT(captures.offer(stream(10)), ElementsAre(2, 1, 1, 0));
   EXPECT_EQ(captures.find(79), nullptr);
 }
 
 TEST(CapturesTest, WhatAGraphHeldReturnsWithIt) {
   Captures captures(1, 2);
   const auto segment = std::make_shared<SymmetricSegment>();
-  CaptureLease& lease = captures.open(1, 1, 1);
+  CaptureLease& lease = captures.open(1, stream(1), 1);
   ASSERT_TRUE(captures.take_late_slot(lease).is_ok());
   ASSERT_TRUE(captures.take_late_slot(lease).is_ok());
   EXPECT_EQ(captures.take_late_slot(lease).status().code(), StatusCode::kResourceExhausted);
@@ -58,12 +60,12 @@ TEST(CapturesTest, WhatAGraphHeldReturnsWithIt) {
 
   captures.on_graph_destroyed(1)();
   // The channel is free at once; slots and mappings wait for a moment outside captures.
-  EXPECT_THAT(captures.offer(1), ElementsAre(0, 0));
+  EXPECT_THAT(captures.offer(stream(1)), ElementsAre(0, 0));
   EXPECT_EQ(segment.use_count(), 2);
   const std::vector<int> slots = captures.sweep();
   EXPECT_EQ(slots.size(), 2u);
   EXPECT_EQ(segment.use_count(), 1);
-  CaptureLease& next = captures.open(2, 1, 1);
+  CaptureLease& next = captures.open(2, stream(1), 1);
   EXPECT_FALSE(captures.take_late_slot(next).is_ok());
   captures.give_late_slots(slots);
   EXPECT_TRUE(captures.take_late_slot(next).is_ok());
@@ -75,7 +77,7 @@ TEST(CapturesTest, AGraphMayOutliveTheCommunicator) {
   std::function<void()> destroyed;
   {
     Captures captures(1, 1);
-    captures.open(1, 1, 1);
+    captures.open(1, stream(1), 1);
     destroyed = captures.on_graph_destroyed(1);
   }
   destroyed();
