@@ -27,10 +27,12 @@ constexpr const char* kUcxPackage = "libucx0, or pip's libucx-cu12 and libucx-cu
 constexpr unsigned kFirstUcxMajor = 1, kFirstUcxMinor = 13;
 
 // What UCX reads once, while it is loaded. A variable that it does not use may be tutti's own
-// (UCX_TCP_CONN_NB), of which a user need not hear.
+// (UCX_TCP_CONN_NB), of which a user need not hear. Without hooks its cache of memory types stays
+// empty, and what the cache does not have would be read as memory of the host.
 constexpr const char* kUcxLoadSettings[] = {
-    "UCX_HANDLE_ERRORS=none",      "UCX_DEBUG_SIGNO=0", "UCX_MEM_MMAP_HOOK_MODE=none",
-    "UCX_MEM_CUDA_HOOK_MODE=none", "UCX_VFS_ENABLE=n",  "UCX_WARN_UNUSED_ENV_VARS=n",
+    "UCX_HANDLE_ERRORS=none",      "UCX_DEBUG_SIGNO=0",   "UCX_VFS_ENABLE=n",
+    "UCX_WARN_UNUSED_ENV_VARS=n",  "UCX_MEMTYPE_CACHE=n", "UCX_MEM_MMAP_HOOK_MODE=none",
+    "UCX_MEM_CUDA_HOOK_MODE=none",
 };
 
 // Where Python packages are, below which UCX's are: its own, and the one inside of nixl.

@@ -11,6 +11,7 @@
 #include "group/communicator_impl.hpp"
 #include "support/check.hpp"
 #include "support/ranks.hpp"
+#include "tutti/collectives.hpp"
 
 namespace tutti::test {
 namespace {
@@ -85,6 +86,13 @@ void prepare_all(std::span<Communicator> groups) {
 }
 
 void Rank::meet() const { (void)take(group.allocate(256)); }
+// Not on the null stream, which ranks of a GPU share.
+void Rank::meet_by_barrier() const {
+  const OwnedStream stream(device);
+  require_ok(barrier(group, {.stream = stream.get()}));
+  stream.wait();
+  require_ok(group.status());
+}
 void Rank::meet_before_freeing() const {
   if (shares_gpu() && spec.kind == RankKind::kThreads) meet();
 }

@@ -32,8 +32,9 @@ struct Rank {
 
   int number() const { return group.rank(); }
   int size() const { return group.size(); }
-  bool shares_gpu() const;  // with other ranks (TUTTI_SHARE_GPUS=1)
-  void meet() const;        // collective: returns once all ranks have called it
+  bool shares_gpu() const;       // with other ranks (TUTTI_SHARE_GPUS=1)
+  void meet() const;             // collective: returns once all ranks have called it
+  void meet_by_barrier() const;  // likewise, also between nodes, where no memory is symmetric
   // Collective, before memory is freed that only some of the ranks are done with: where threads
   // share a GPU, freeing waits for the kernels of all of them, and what a rank launches meanwhile
   // waits, too. Nothing elsewhere.

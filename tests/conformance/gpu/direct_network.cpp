@@ -154,7 +154,7 @@ std::string direct_collectives(int ranks) {
       one.gathers();
       one.scatters();
       one.sends();
-      rank.meet();
+      rank.meet_by_barrier();
     }
   });
 }
@@ -167,7 +167,7 @@ std::string direct_failures(int ranks) {
                        .ranks = ranks,
                        .timeout = kDirectLimit};
   return run_group(spec, [](Rank& rank) {
-    rank.meet();
+    rank.meet_by_barrier();
     if (rank.number() != 0) {
       // Told by rank 0.
       while (rank.group.status().is_ok()) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -25,14 +25,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kLimit{10000};
 
-// Returns once all ranks have called it. Not on the null stream, which ranks of a GPU share.
-void meet(Rank& rank) {
-  const OwnedStream stream(rank.device);
-  require_ok(barrier(rank.group, {.stream = stream.get()}));
-  stream.wait();
-  require_ok(rank.group.status());
-}
-
 // Calls scenario(rank) on each rank. Settings have not been read in this process.
 std::string on_nodes(int ranks, const std::function<void(Rank&)>& scenario) {
   ::setenv("TUTTI_TOPOLOGY", "nolocal", 1);
@@ -50,7 +42,7 @@ std::string on_nodes(int ranks, const std::function<void(Rank&)>& scenario) {
         std::move(bootstraps[static_cast<std::size_t>(number)]), options_for(spec), own)));
     const auto device = make_device(Backend::kCuda, group.device());
     Rank rank{group, *device, spec};
-    meet(rank);  // makes the staging
+    rank.meet_by_barrier();  // makes the staging
     scenario(rank);
   });
 }
@@ -88,7 +80,7 @@ std::string staged_collectives(int ranks) {
     for (std::size_t k = 0; k < seen.size(); ++k) {
       require(seen[k] == static_cast<std::byte>(k / kPiece + 1), "all_gather has other bytes");
     }
-    meet(rank);  // freeing waits for the kernels of all
+    rank.meet_by_barrier();  // freeing waits for the kernels of all
   });
 }
 
