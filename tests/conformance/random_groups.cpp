@@ -114,6 +114,12 @@ class RandomGroups {
     const int size = rank.size();
     members_ = {Member{&rank.group, size}, Member{reversed_.get(), size},
                 Member{part_.get(), size > 2 ? size - 1 : size}};
+    if (!rank.shares_gpu()) return;
+    // Memory of a communicator is made and opened while no other rank's kernel waits for this one.
+    for (const Member& member : members_) {
+      if (member.communicator != nullptr) require_ok(member.communicator->prepare());
+    }
+    rank.meet();
   }
   ~RandomGroups() { rank_.meet_before_freeing(); }
 
@@ -175,7 +181,11 @@ class RandomGroups {
   }
   Communicator& communicator(const Item& item) { return *members_[item.communicator].communicator; }
   std::byte* address(std::size_t at) const { return pool_.get() + at * sizeof(std::int32_t); }
-  Stream stream() { return streams_[own_() % streams_.size()].get(); }
+  Stream stream() {
+    const OwnedStream& one = streams_[own_() % streams_.size()];
+    latest_ = &one;
+    return one.get();
+  }
 
   std::function<Status()> collective(const Item& item, std::size_t number, Image& image) {
     const int size = members_[item.communicator].size;
@@ -217,9 +227,9 @@ class RandomGroups {
     for (const OwnedStream& stream : streams_) stream.wait();
   }
 
-  // Each stream alone is behind all of the group's operations.
+  // Each stream of the group is behind all of its operations.
   void check(const Image& image) {
-    streams_[own_() % streams_.size()].wait();
+    latest_->wait();
     std::vector<std::int32_t> seen(image.bytes() / sizeof(std::int32_t));
     rank_.device.read(reinterpret_cast<std::byte*>(seen.data()), pool_.get(), image.bytes());
     for (const Member& member : members_) {
@@ -235,6 +245,7 @@ class RandomGroups {
   Members members_{};
   OwnedMemory pool_;
   std::array<OwnedStream, 2> streams_;
+  const OwnedStream* latest_ = nullptr;  // that a call has been given
 };
 
 }  // namespace
