@@ -112,13 +112,13 @@ TEST(Explain, HasANetworkOnlyWhereThisMachineHas) {
   EXPECT_FALSE(read_question(arguments, no_gpus(), {})->topology.network) << "on one node";
 }
 
-TEST(Explain, KnowsHowMuchGoesThroughStagingAtOnce) {
+TEST(Explain, ACapturedStreamHasAsMuchStagingAsEagerCalls) {
   ExplainArguments arguments = asking();
   EXPECT_EQ(read_question(arguments, gpus(4), {.nccl = kNccl})->request.staging_bytes, 8u << 20);
   arguments.mode = "graph";
   const auto question = read_question(arguments, gpus(4), {.nccl = kNccl});
   EXPECT_TRUE(question->request.capturing);
-  EXPECT_EQ(question->request.staging_bytes, 16u << 10);
+  EXPECT_EQ(question->request.staging_bytes, 8u << 20);
 }
 
 TEST(Explain, LimitsSmsOnlyWhereItIsTold) {
