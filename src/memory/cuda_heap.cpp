@@ -20,6 +20,7 @@
 #include "memory/heap_backend.hpp"
 #include "memory/local_allocation.hpp"
 #include "memory/shared_blocks.hpp"
+#include "memory/side_stream.hpp"
 
 namespace tutti {
 namespace {
@@ -60,9 +61,7 @@ class CudaBackend final : public HeapBackend {
  public:
   CudaBackend(CudaDriver& cuda, int device, GroupPlaces places)
       : cuda_(cuda), device_(device), places_(std::move(places)) {}
-  ~CudaBackend() override {
-    if (stream_ != nullptr) log_failure(cuda_.destroy_stream(stream_));
-  }
+  ~CudaBackend() override {}
 
   int device() const override { return device_; }
   Result<std::size_t> granularity() override { return cuda_.allocation_granularity(device_); }
@@ -101,7 +100,7 @@ class CudaBackend final : public HeapBackend {
   CudaDriver& cuda_;
   const int device_;
   const GroupPlaces places_;
-  Stream stream_ = nullptr;
+  std::shared_ptr<SideStream> side_;  // since the first zero()
 };
 
 // ---- The heap's own memory
@@ -169,12 +168,12 @@ Result<LocalPart> CudaBackend::create_small(std::size_t bytes, const std::vector
 Status CudaBackend::zero(std::byte* address, std::size_t bytes, Deadline deadline) {
   const DeviceScope scope(cuda_, device_);
   TUTTI_TRY(scope.status());
-  if (stream_ == nullptr) {
-    TUTTI_ASSIGN(stream_, cuda_.create_stream(device_));
+  if (side_ == nullptr) {
+    TUTTI_ASSIGN(side_, SideStream::of(cuda_, device_));
   }
-  TUTTI_TRY(cuda_.set_async(address, 0, bytes, stream_));
+  TUTTI_TRY(cuda_.set_async(address, 0, bytes, side_->get()));
   while (true) {
-    TUTTI_ASSIGN(const bool finished, cuda_.stream_finished(stream_));
+    TUTTI_ASSIGN(const bool finished, cuda_.stream_finished(side_->get()));
     if (finished) return Status::ok();
     if (deadline.passed())
       return {StatusCode::kTimeout,

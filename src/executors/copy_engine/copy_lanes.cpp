@@ -16,7 +16,7 @@ CopyLanes::~CopyLanes() {
 }
 
 Status CopyLanes::create(int device) {
-  device_ = device;
+  serve(device);
   return complete(lanes_.front());
 }
 
@@ -34,7 +34,10 @@ Status CopyLanes::complete(CopyLane& lane) {
 
 Result<CopyLane*> CopyLanes::lane_for(Stream stream) {
   TUTTI_ASSIGN(const CudaCapture capture, cuda_.capture_of(stream));
-  if (capture.state == CudaCapture::State::kNone) return &lanes_[0];
+  if (capture.state == CudaCapture::State::kNone) {
+    if (lanes_[0].stream == nullptr) TUTTI_TRY(complete(lanes_[0]));
+    return &lanes_[0];
+  }
   CopyLane* idle = nullptr;
   for (std::size_t k = 1; k < lanes_.size(); ++k) {
     if (lanes_[k].stream == nullptr) {  // and so have those after it

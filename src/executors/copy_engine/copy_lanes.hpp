@@ -20,9 +20,9 @@ struct CopyLane {
 };
 
 // One lane for what is not captured, and one for each of a few captures that are under way at once:
-// a stream stays part of a capture until that ends. Those of captures are made by the first capture
-// that needs them: a process has few hardware queues, and streams that share one wait for each
-// other.
+// a stream stays part of a capture until that ends. Each is made when it is first needed: a stream
+// takes half a MiB of the device, and a process has few hardware queues; streams that share one
+// wait for each other.
 class CopyLanes {
  public:
   static constexpr std::size_t kCaptures = 4;
@@ -32,6 +32,8 @@ class CopyLanes {
   CopyLanes(const CopyLanes&) = delete;
   CopyLanes& operator=(const CopyLanes&) = delete;
 
+  void serve(int device) { device_ = device; }
+  // And makes the eager lane at once.
   Status create(int device);
   CopyLane& eager() { return lanes_.front(); }
   // kResourceExhausted where as many other captures have lanes.

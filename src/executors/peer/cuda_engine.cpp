@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "executors/peer/one_sided.hpp"
 #include "memory/device_scope.hpp"
 #include "memory/rank_memory.hpp"
+#include "memory/side_stream.hpp"
 
 namespace tutti {
 namespace {
@@ -28,7 +30,6 @@ class CudaEngine : public Engine {
   ~CudaEngine() override {
     const DeviceScope scope(cuda_, device_);
     const bool written = wait_until([&] { return poison_is_written(); }, std::chrono::seconds(1));
-    if (side_ != nullptr && written) (void)cuda_.destroy_stream(side_);
     // Where something still uses its memory, it must stay: leaking it beats corrupting it.
     if (!drained_ || !written) own_.leave_behind();
   }
@@ -43,13 +44,13 @@ class CudaEngine : public Engine {
     const std::size_t windows = sizeof(RegistrationEntry) * kRegistrationEntries;
     const std::size_t signals = sizeof(device::impl::SignalCounters);
     const std::size_t bytes = kHeaderBytes + counts + windows + signals + epochs_of(1);
-    TUTTI_ASSIGN(side_, cuda_.create_stream(device_));
-    TUTTI_TRY(lanes_.create(device_));
+    TUTTI_ASSIGN(side_, SideStream::of(cuda_, device_));
+    lanes_.serve(device_);
     TUTTI_ASSIGN(own_, RankMemory::create(cuda_, device_,
                                           {.device_bytes = bytes, .host_bytes = kHostBytes}));
     CudaAddress const words = own_.device_memory();
-    TUTTI_TRY(cuda_.set_async(words, 0, bytes, side_));
-    TUTTI_TRY(cuda_.synchronize(side_));
+    TUTTI_TRY(cuda_.set_async(words, 0, bytes, side_->get()));
+    TUTTI_TRY(cuda_.synchronize(side_->get()));
     std::byte* const on_host = own_.host_memory();
     std::memset(on_host, 0, kHostBytes);
 
@@ -146,7 +147,7 @@ class CudaEngine : public Engine {
       std::thread([&cuda = cuda_, device = device_, to = halves + 1, from = told_, side = side_,
                    done = std::move(enqueued)]() mutable {
         (void)cuda.set_device(device);
-        (void)cuda.copy_async(to, from, sizeof *from, side);
+        (void)cuda.copy_async(to, from, sizeof *from, side->get());
         done.set_value();
       }).detach();
       (void)poison_enqueued_.wait_for(std::chrono::milliseconds(10));
@@ -196,13 +197,13 @@ class CudaEngine : public Engine {
     if (poison_enqueued_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
       return false;
     }
-    const auto finished = cuda_.stream_finished(side_);
+    const auto finished = cuda_.stream_finished(side_->get());
     return !finished.is_ok() || *finished;  // a broken device runs nothing any more
   }
 
   Status copy_in(void* to, const void* from, std::size_t bytes) {
-    TUTTI_TRY(cuda_.copy_async(to, from, bytes, side_));
-    return cuda_.synchronize(side_);
+    TUTTI_TRY(cuda_.copy_async(to, from, bytes, side_->get()));
+    return cuda_.synchronize(side_->get());
   }
 
   CudaDriver& cuda_;
@@ -213,7 +214,7 @@ class CudaEngine : public Engine {
   std::mutex words_mutex_;  // of set_timeout()
   std::atomic<bool> poisoned_ = false;
   std::future<void> poison_enqueued_;  // not valid before poison()
-  Stream side_ = nullptr;              // for words of our own; never waits for the user's streams
+  std::shared_ptr<SideStream> side_;   // for words of our own
   CopyLanes lanes_;
   CudaOneSided one_sided_;
   bool drained_ = true;

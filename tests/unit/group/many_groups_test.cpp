@@ -13,6 +13,7 @@
 
 #include "base/units.hpp"
 #include "support/check.hpp"
+#include "support/fake_gpus.hpp"
 #include "support/group.hpp"
 #include "support/ranks.hpp"
 #include "tutti/tutti.hpp"
@@ -105,6 +106,20 @@ TEST(ManyGroups, FitIntoAGigabyteUntilTheyOperate) {
       EXPECT_EQ(value, kPairOfMany);
     }
   });
+}
+
+// A stream takes half a MiB of a GPU.
+TEST(ManyGroups, ShareAStreamOfEachGpu) {
+  FakeGpus gpus(kPairOfMany);
+  const std::size_t streams = gpus.cuda.open().streams;
+  EXPECT_EQ(streams, std::size_t{kPairOfMany});
+  std::vector<std::vector<std::unique_ptr<Communicator>>> parts(kPairOfMany);
+  on_all_ranks(kPairOfMany, [&](int r) {
+    const auto k = static_cast<std::size_t>(r);
+    for (int i = 0; i < 3; ++i) parts[k].push_back(take(gpus.groups[k].split(0, r)));
+    for (const auto& part : parts[k]) require_ok(part->prepare());
+  });
+  EXPECT_EQ(gpus.cuda.open().streams, streams);
 }
 
 }  // namespace

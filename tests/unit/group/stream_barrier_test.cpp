@@ -265,7 +265,8 @@ TEST(StreamBarrier, AnOperationThatMeetsByKernelsIsFound) {
                                                  .options = {.algorithm = algorithm}}));
     const Status status = ranks.end_of(0);
     EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.to_string();
-    EXPECT_THAT(status.message(), HasSubstr("rank 1 runs another operation than rank 0"));
+    // Either rank may be the one that finds it.
+    EXPECT_THAT(status.message(), HasSubstr(" runs another operation than rank "));
   }
 }
 
