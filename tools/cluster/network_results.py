@@ -91,7 +91,7 @@ def launches(cell: Cell, known: set[str], programs: set[str]) -> list[Launch]:
         for names in [(*RINGS, *others)] if is_small else [RINGS, others]:
             planned.append(Launch("tutti", tuple(name for name in names if name in known), tuple(sizes)))
         brief = cell.delay != "0"
-        forced = ("3",) if is_small else ("5",) if brief else ("3", "4", "5", "6")
+        forced = ("2", "3") if is_small else ("2", "3", "4", "5", "6")
         # With fewer cores than ranks, spinning ranks hold up those that have work.
         if cell.hosts == 2 or (is_small and not brief):
             planned.append(Launch("openmpi", ("default", *forced), tuple(sizes)))
