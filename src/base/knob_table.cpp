@@ -34,6 +34,8 @@ constexpr Knob kKnobs[] = {
      "1 allows UCX to listen at public addresses while a group forms", kProcess},
     {"TUTTI_UCX_LIBRARY", kLaunch, kString, "", "path of libucp.so.0, instead of a search",
      kProcess},
+    {"TUTTI_LIBRARY", kLaunch, kString, "", "path of libtutti.so that the Python package loads",
+     kProcess},
     {"TUTTI_SHARE_GPUS", kLaunch, kBool, "0", "1 lets ranks share a GPU: for tests, not for speed"},
 
     {"TUTTI_TUNE", kAlgorithms, kString, "",

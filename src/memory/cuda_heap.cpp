@@ -61,7 +61,6 @@ class CudaBackend final : public HeapBackend {
  public:
   CudaBackend(CudaDriver& cuda, int device, GroupPlaces places)
       : cuda_(cuda), device_(device), places_(std::move(places)) {}
-  ~CudaBackend() override {}
 
   int device() const override { return device_; }
   Result<std::size_t> granularity() override { return cuda_.allocation_granularity(device_); }
