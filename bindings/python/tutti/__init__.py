@@ -1,0 +1,52 @@
+"""Collectives on symmetric memory, on GPUs and on the host: tutti from Python."""
+
+from tutti import dtypes
+from tutti._library import library as _library
+from tutti._library import library_path
+from tutti._structs import CallOptions, ReduceOp
+from tutti.communicator import Communicator, Counters, UniqueId
+from tutti.dtypes import pre_mul_sum, pre_mul_sum_at
+from tutti.errors import (
+    AbortedError,
+    CudaError,
+    InternalError,
+    InvalidArgumentError,
+    MismatchError,
+    NcclError,
+    PeerFailedError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    SystemFailedError,
+    TuttiError,
+    UnavailableError,
+    UnsupportedError,
+    WaitTimeoutError,
+)
+
+__version__: str = _library.tutti_version().decode()
+
+__all__ = [
+    "AbortedError",
+    "CallOptions",
+    "Communicator",
+    "Counters",
+    "CudaError",
+    "InternalError",
+    "InvalidArgumentError",
+    "MismatchError",
+    "NcclError",
+    "PeerFailedError",
+    "PermissionDeniedError",
+    "ReduceOp",
+    "ResourceExhaustedError",
+    "SystemFailedError",
+    "TuttiError",
+    "UnavailableError",
+    "UniqueId",
+    "UnsupportedError",
+    "WaitTimeoutError",
+    "dtypes",
+    "library_path",
+    "pre_mul_sum",
+    "pre_mul_sum_at",
+]
