@@ -4,6 +4,8 @@ from tutti import dtypes
 from tutti._library import library as _library
 from tutti._library import library_path
 from tutti._structs import CallOptions, ReduceOp
+from tutti.arrays import Array, empty
+from tutti.collectives import device_counts
 from tutti.communicator import Communicator, Counters, UniqueId
 from tutti.dtypes import pre_mul_sum, pre_mul_sum_at
 from tutti.errors import (
@@ -22,30 +24,42 @@ from tutti.errors import (
     UnsupportedError,
     WaitTimeoutError,
 )
+from tutti.groups import group
+from tutti.memory import Block, LocalMemory, Pool, SymmetricMemory
+from tutti.plan import Plan
 
 __version__: str = _library.tutti_version().decode()
 
 __all__ = [
     "AbortedError",
+    "Array",
+    "Block",
     "CallOptions",
     "Communicator",
     "Counters",
     "CudaError",
     "InternalError",
     "InvalidArgumentError",
+    "LocalMemory",
     "MismatchError",
     "NcclError",
     "PeerFailedError",
     "PermissionDeniedError",
+    "Plan",
+    "Pool",
     "ReduceOp",
     "ResourceExhaustedError",
+    "SymmetricMemory",
     "SystemFailedError",
     "TuttiError",
     "UnavailableError",
     "UniqueId",
     "UnsupportedError",
     "WaitTimeoutError",
+    "device_counts",
     "dtypes",
+    "empty",
+    "group",
     "library_path",
     "pre_mul_sum",
     "pre_mul_sum_at",

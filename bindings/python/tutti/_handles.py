@@ -30,7 +30,7 @@ class Handle:
         if not self.handle:
             raise InvalidArgumentError(f"this {self.what} cannot be used: {self.closed_because}")
 
-    def take(self) -> int:
+    def release(self) -> int:
         """The handle, which is closed for all others from now on."""
         handle, self.handle = self.handle, 0
         return handle

@@ -15,7 +15,11 @@ from tutti._handles import refuse_to_pickle
 from tutti._interrupts import interruptible, watch
 from tutti._library import library
 from tutti._structs import CommunicatorInfo, CommunicatorOptions, Failure, UniqueIdStruct
+from tutti.collectives import Collectives
 from tutti.errors import InvalidArgumentError, TuttiError, check, error_of
+from tutti.memory import Allocations
+from tutti.one_sided import OneSided
+from tutti.plan import Plans
 from tutti.raw import Raw
 
 _BACKENDS = {"auto": 0, "host": 1, "cuda": 2}
@@ -106,7 +110,7 @@ def _destroy(handle: int) -> None:
     library.tutti_communicator_destroy(handle)
 
 
-class Communicator:
+class Communicator(Collectives, OneSided, Allocations, Plans):
     """One rank of a group. Its collectives take arrays; `raw` has the same ones for addresses.
 
     Creation waits for all ranks, at most for the timeout. Any thread may use a communicator, one
@@ -230,7 +234,7 @@ class Communicator:
         may be freed later. Does nothing the second time.
         """
         with self._closing:
-            handle = self.raw.take()
+            handle = self.raw.release()
         if handle:
             check(library.tutti_communicator_destroy(handle))
 

@@ -73,7 +73,8 @@ class _Numbers(dict[Any, int]):
         return number
 
 
-_numbers = _Numbers()
+#: The number of each type, by the type itself.
+numbers: dict[Any, int] = _Numbers()
 
 
 def number_of(dtype: Any) -> int:
@@ -81,7 +82,7 @@ def number_of(dtype: Any) -> int:
 
     InvalidArgumentError if tutti has no such type.
     """
-    return dtype if type(dtype) is int and 0 <= dtype < len(NAMES) else _numbers[dtype]
+    return dtype if type(dtype) is int and 0 <= dtype < len(NAMES) else numbers[dtype]
 
 
 def pre_mul_sum(scalar: float, dtype: str = "float64") -> ReduceOp:
