@@ -1,7 +1,6 @@
 """Collectives on symmetric memory, on GPUs and on the host: tutti from Python."""
 
-from tutti import dtypes
-from tutti._library import library as _library
+from tutti import _library, dtypes
 from tutti._library import library_path
 from tutti._structs import CallOptions, ReduceOp
 from tutti.arrays import Array, empty
@@ -28,7 +27,7 @@ from tutti.groups import group
 from tutti.memory import Block, LocalMemory, Pool, SymmetricMemory
 from tutti.plan import Plan
 
-__version__: str = _library.tutti_version().decode()
+__version__: str = _library.library.tutti_version().decode()
 
 __all__ = [
     "AbortedError",

@@ -249,9 +249,6 @@ def new_like(array: Any, shape: tuple[int, ...]) -> Any:
 
 
 def shape_of(array: Any) -> tuple[int, ...]:
-    """The shape of an array; plain buffers are flat."""
+    """The shape of an array; what tells none is flat."""
     shape = getattr(array, "shape", None)
-    if shape is not None:
-        return tuple(shape)
-    view = memoryview(array)
-    return (view.nbytes // max(1, view.itemsize),)
+    return (read(array)[1],) if shape is None else tuple(shape)

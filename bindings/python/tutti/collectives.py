@@ -93,9 +93,9 @@ class Collectives:
 
         `op`: "sum", "prod", "min", "max", "avg" or tutti.pre_mul_sum(scalar).
         """
-        source = read(input)
+        source = read(input, output is input)
         if output is None:
-            output = buffers.new_like(input, buffers.shape_of(input))
+            output = self._new(input, source)
         target = source if output is input else read(output, True)
         address, count, dtype, device, _ = source
         if device != self.device or target[1:4] != source[1:4]:
@@ -116,7 +116,7 @@ class Collectives:
         output has `size` times the first dimension of the input. `input` may be its own part of
         `output`."""
         source = read(input)
-        output = self._gathered(input) if output is None else output
+        output = self._gathered(input, source) if output is None else output
         target = read(output, True)
         count = source[1]
         self._check("all_gather", source, target, count, count * self.size)
@@ -135,7 +135,7 @@ class Collectives:
         source = read(input)
         count = _count_of("reduce_scatter", source[1], self.size)
         if output is None:
-            output = buffers.new_like(input, self._scattered_shape(input, count, rows))
+            output = self._new(input, source, self._scattered_shape(input, count, rows))
         target = read(output, True)
         self._check("reduce_scatter", source, target, source[1], count)
         number = self._stream(stream, input, source)
@@ -151,7 +151,7 @@ class Collectives:
         """Rank r receives part r of every rank's input, in rank order. Not in place."""
         source = read(input)
         if output is None:
-            output = buffers.new_like(input, buffers.shape_of(input))
+            output = self._new(input, source)
         target = read(output, True)
         count = _count_of("all_to_all", source[1], self.size)
         self._check("all_to_all", source, target, source[1], source[1])
@@ -187,7 +187,7 @@ class Collectives:
         count = source[1]
         if self.rank == root:
             if output is None:
-                output = buffers.new_like(input, buffers.shape_of(input))
+                output = self._new(input, source)
             target = read(output, True)
         self._check("reduce", source, target or source, count, count)
         number = self._stream(stream, input, source)
@@ -205,7 +205,7 @@ class Collectives:
         source, target = read(input), None
         count = source[1]
         if self.rank == root:
-            output = self._gathered(input) if output is None else output
+            output = self._gathered(input, source) if output is None else output
             target = read(output, True)
         self._check("gather", source, target or source, count, count * self.size if target else count)
         number = self._stream(stream, input, source)
@@ -238,7 +238,7 @@ class Collectives:
         each rank, equal on every rank. A new output is flat. `input` may be its own part of `output`."""
         self._check_counts("all_gather_v", counts)
         source, total = read(input), sum(counts)
-        output = buffers.new_like(input, (total,)) if output is None else output
+        output = self._new(input, source, (total,)) if output is None else output
         target = read(output, True)
         self._check("all_gather_v", source, target, counts[self.rank], total)
         number = self._stream(stream, input, source)
@@ -254,7 +254,7 @@ class Collectives:
         output is flat. `output` may be its own part of `input`."""
         self._check_counts("reduce_scatter_v", counts)
         source, own = read(input), counts[self.rank]
-        output = buffers.new_like(input, (own,)) if output is None else output
+        output = self._new(input, source, (own,)) if output is None else output
         target = read(output, True)
         self._check("reduce_scatter_v", source, target, sum(counts), own)
         number = self._stream(stream, input, source)
@@ -274,7 +274,7 @@ class Collectives:
         self._check_counts("all_to_all_v", send_counts)
         self._check_counts("all_to_all_v", recv_counts)
         source, total = read(input), sum(recv_counts)
-        output = buffers.new_like(input, (total,)) if output is None else output
+        output = self._new(input, source, (total,)) if output is None else output
         target = read(output, True)
         self._check("all_to_all_v", source, target, sum(send_counts), total)
         number = self._stream(stream, input, source)
@@ -320,9 +320,14 @@ class Collectives:
         if current.depth:
             current.kept += (source, target)
 
-    def _gathered(self, array: Any) -> Any:
+    def _new(self, array: Any, buffer: Buffer, shape: tuple[int, ...] | None = None) -> Any:
+        """A new array like this one, or of another shape."""
+        self._check_device(buffer[3])
+        return buffers.new_like(array, buffers.shape_of(array) if shape is None else shape)
+
+    def _gathered(self, array: Any, buffer: Buffer) -> Any:
         shape = buffers.shape_of(array) or (1,)
-        return buffers.new_like(array, (shape[0] * self.size, *shape[1:]))
+        return self._new(array, buffer, (shape[0] * self.size, *shape[1:]))
 
     def _scattered_shape(self, array: Any, count: int, rows: int) -> tuple[int, ...]:
         shape = buffers.shape_of(array)

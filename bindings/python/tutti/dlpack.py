@@ -152,12 +152,12 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int] | None) -> bool:
 _exported: dict[int, Any] = {}
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)  # type: ignore[untyped-decorator]
 def _delete(managed: int) -> None:
     _exported.pop(managed, None)
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)  # type: ignore[untyped-decorator]
 def _destroy_capsule(capsule: int) -> None:
     """Nobody took the tensor: who does renames the capsule and calls the deleter later."""
     for name in (_TENSOR, _VERSIONED):
