@@ -51,6 +51,7 @@ def run_rank(tests: Any, name: str, rank: int, place: Path) -> None:
 
     case = tests(name)
     case.rank, case.file_name = rank, str(place / "store")
+    suite.INIT_METHOD = f"file://{place}/again"  # of tests that make a second group
     dist.init_process_group(
         suite.BACKEND, init_method=f"file://{place}/store", rank=rank,
         world_size=int(os.environ["WORLD_SIZE"]), timeout=timedelta(seconds=SECONDS),

@@ -1,7 +1,10 @@
-"""tutti for torch: the backend "tutti" of torch.distributed, and operators torch.ops.tutti.*."""
+"""tutti for torch: the backend "tutti" of torch.distributed (c10d), and the operators
+torch.ops.tutti.* (ops), which take the name of a group (groups)."""
 
+from tutti.torch import ops
 from tutti.torch.c10d import ProcessGroup, register_backend
+from tutti.torch.groups import get, register, register_process_group, unregister
 
 register_backend()
 
-__all__ = ["ProcessGroup"]
+__all__ = ["ProcessGroup", "get", "ops", "register", "register_process_group", "unregister"]

@@ -30,6 +30,7 @@ from tutti.errors import InvalidArgumentError, UnsupportedError
 from tutti.torch import _requests as requests
 from tutti.torch._meeting import Meeting
 from tutti.torch._runner import Batch, Coalescing, CudaRunner, HostRunner, Runner, joined
+from tutti.torch._sparse import sparse_all_reduce
 from tutti.torch._work import Work
 
 _CPU = torch.device("cpu")
@@ -187,8 +188,9 @@ class ProcessGroup(dist.ProcessGroup):
         reduce_op = op if op is not None else opts.reduceOp if opts is not None else _SUM
         tensor = _one(tensors)
         if tensor.is_sparse:
-            return self._sparse_all_reduce(tensor, reduce_op, opts)
-        batch = requests.all_reduce([tensor], reduce_op, self._options(opts))
+            batch = sparse_all_reduce(tensor, reduce_op, self._size)
+        else:
+            batch = requests.all_reduce([tensor], reduce_op, self._options(opts))
         return self._start(tensor.device, batch, opts)
 
     def allreduce_coalesced(self, tensors: Sequence[Tensor], opts: Any = None) -> Work:
