@@ -28,6 +28,7 @@ from torch import Tensor
 import tutti
 from tutti.errors import InvalidArgumentError, UnsupportedError
 from tutti.torch import _requests as requests
+from tutti.torch import groups
 from tutti.torch._meeting import Meeting
 from tutti.torch._runner import Batch, Coalescing, CudaRunner, HostRunner, Runner, joined
 from tutti.torch._sparse import sparse_all_reduce
@@ -369,6 +370,7 @@ class ProcessGroup(dist.ProcessGroup):
             runner.close()
         self._runners.clear()
         self._channels.clear()
+        groups.unregister(self._name)  # a later group may have the name
 
     def abort(self) -> None:
         """Ends all operations on every rank with an AbortedError."""

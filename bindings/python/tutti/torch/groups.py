@@ -9,6 +9,7 @@ A name means one communicator for tensors on the CPU, one for tensors on a GPU, 
 ranks. A process group whose backend is "tutti" has its own name without being registered.
 """
 
+import weakref
 from typing import Any
 
 import torch
@@ -36,6 +37,8 @@ class _Raws(dict[str, Any]):
 
 _communicators: dict[tuple[str, str], Any] = {}
 _sizes: dict[str, int] = {}
+#: What register_process_group() was called for.
+_groups: dict[str, "weakref.ref[Any]"] = {}
 #: By name; what operators on the CPU and on CUDA use.
 cpu_raws, cuda_raws = _Raws("cpu"), _Raws("cuda")
 
@@ -47,15 +50,20 @@ def register(name: str, *communicators: Any) -> None:
     """
     for communicator in communicators:
         device = _DEVICES[communicator.backend]
-        known = _communicators.get((name, device))
-        if known is not None and known is not communicator and not known.closed:
-            raise InvalidArgumentError(
-                f'the name "{name}" already means {known!r}: unregister() it, or use another name'
-            )
-        if _sizes.setdefault(name, communicator.size) != communicator.size:
-            raise InvalidArgumentError(
-                f'"{name}" has {_sizes[name]} ranks, but {communicator!r} has {communicator.size}'
-            )
+        for (other, place), known in list(_communicators.items()):
+            if other != name or known is communicator or known.closed:
+                continue
+            if place == device:
+                raise InvalidArgumentError(
+                    f'the name "{name}" already means {known!r}: unregister() it, or use another '
+                    "name"
+                )
+            if (known.rank, known.size) != (communicator.rank, communicator.size):
+                raise InvalidArgumentError(
+                    f'"{name}" would mean {known!r} and {communicator!r}, which are not the same '
+                    "ranks"
+                )
+        _sizes[name] = communicator.size
         _communicators[name, device] = communicator
         (cuda_raws if device == "cuda" else cpu_raws)[name] = communicator.raw
 
@@ -67,6 +75,7 @@ def unregister(name: str) -> None:
     cpu_raws.pop(name, None)
     cuda_raws.pop(name, None)
     _sizes.pop(name, None)
+    _groups.pop(name, None)
 
 
 def get(name: str, device: "torch.device | str" = "cpu") -> Any:
@@ -92,7 +101,8 @@ def register_process_group(group: Any = None, device: "torch.device | str | None
     which is the group's in torch. `group` None: the default group.
 
     `device`: of the tensors; None: the CPU, and on a machine with GPUs torch's current device too.
-    Does nothing where the group's backend is "tutti", or for a device for which this was called.
+    Does nothing where the group's backend is "tutti", or for a device for which this was called. The
+    communicators, get(name), outlive the group: close them, or leave it to the end of the process.
     """
     from tutti.torch.c10d import ProcessGroup
 
@@ -102,6 +112,10 @@ def register_process_group(group: Any = None, device: "torch.device | str | None
     name: str = group.group_name
     if isinstance(group, ProcessGroup):
         return name
+    made_for = _groups.get(name)
+    if made_for is not None and made_for() is not group:  # that group was destroyed
+        unregister(name)
+    _groups[name] = weakref.ref(group)
     devices = [torch.device("cpu")] if device is None else [torch.device(device)]
     if device is None and torch.cuda.is_available():
         devices.append(torch.device("cuda", torch.cuda.current_device()))
