@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 class Lane:
     """An order of calls. A call that nobody waits for runs in the lane's thread, which is made for the
-    first such call. Calls run in the order in which they came, whoever runs them."""
+    first such call. Calls run in the order in which they came, whoever runs them. Only a call that comes
+    from the lane's thread, because the result of another one has led to it, runs at once: before those
+    that came later than that one, on every rank."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -19,6 +21,9 @@ class Lane:
 
     def post(self, call: Callable[[], None]) -> None:
         """Runs `call`, which raises nothing, in the lane's thread."""
+        if threading.current_thread() is self._thread:
+            call()
+            return
         with self._entry:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
@@ -29,6 +34,9 @@ class Lane:
 
     def run(self, call: Callable[[], None]) -> None:
         """Runs `call` here, after those that were posted before."""
+        if threading.current_thread() is self._thread:
+            call()
+            return
         with self._entry:
             self.drain()
             call()

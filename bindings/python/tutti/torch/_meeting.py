@@ -5,7 +5,7 @@ import socket
 import time
 from typing import Any
 
-import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore
 
 import tutti
 from tutti.errors import WaitTimeoutError
@@ -48,7 +48,7 @@ class Meeting:
     """Makes communicators of a process group or of two of its ranks."""
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
-        self._store = dist.PrefixStore("tutti/", store)
+        self._store = PrefixStore("tutti/", store)
         self._rank, self._size = rank, size
         if size > 1:
             self._store.set(f"host/{rank}", _this_host())

@@ -16,7 +16,9 @@ _OPS = {"SUM": SUM, "AVG": AVG, "PRODUCT": PROD, "MIN": MIN, "MAX": MAX}
 
 def op_of(reduce_op: Any, kept: list[Tensor]) -> Any:
     """The reduction of the C API that c10d's ReduceOp means. A factor in memory goes to `kept`."""
-    kind, factor = reduce_op.__getstate__() if hasattr(reduce_op, "op") else (reduce_op, None)
+    state = reduce_op.__getstate__() if hasattr(reduce_op, "op") else (reduce_op, 1)
+    kind: Any = state[0]
+    factor: Any = state[1]
     if kind.name == "PREMUL_SUM":
         if isinstance(factor, Tensor):
             kept.append(factor)

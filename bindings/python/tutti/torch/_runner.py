@@ -1,6 +1,5 @@
 """Runs what operations of c10d ask of a communicator: on the CPU in a lane, on a GPU in a stream."""
 
-import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -162,8 +161,8 @@ class Coalescing(threading.local):
         self.batches: list[Batch] | None = None
         self.runner: Runner | None = None
 
-    @contextlib.contextmanager
-    def ended(self) -> Any:
+    def take(self) -> tuple[list[Batch], Runner | None]:
+        """Ends it."""
         batches, runner = self.batches or [], self.runner
         self.batches, self.runner = None, None
-        yield batches, runner
+        return batches, runner

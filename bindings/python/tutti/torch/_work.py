@@ -88,7 +88,7 @@ class Work(dist.Work):
         with self._lock:
             future = self._future
             if future is None:
-                devices = [t.device for t in self._result[:1] if t.is_cuda]
+                devices: list[Any] = [t.device for t in self._result[:1] if t.is_cuda]
                 future = self._future = torch.futures.Future(devices=devices)
                 ended = self._ended.is_set()
             else:

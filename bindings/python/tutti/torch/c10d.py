@@ -34,6 +34,7 @@ from tutti.torch._runner import Batch, Coalescing, CudaRunner, HostRunner, Runne
 from tutti.torch._sparse import sparse_all_reduce
 from tutti.torch._work import Work
 
+_Base: Any = dist.ProcessGroup  # whose overloads for single tensors are left out here
 _CPU = torch.device("cpu")
 _SUM = dist.ReduceOp.SUM
 _SECONDS = 1800.0  # torch's default
@@ -47,7 +48,7 @@ def _one(tensors: "Sequence[Tensor] | Tensor") -> Tensor:
     return tensors[0]
 
 
-class ProcessGroup(dist.ProcessGroup):
+class ProcessGroup(_Base):  # type: ignore[misc]
     """A process group whose operations tutti runs. torch makes it; users call torch.distributed."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta | None = None) -> None:
@@ -158,7 +159,9 @@ class ProcessGroup(dist.ProcessGroup):
                 raise InvalidArgumentError("operations are coalesced on one device only")
             coalescing.runner = runner
             coalescing.batches.append(batch)
-            return Work(batch.result, batch.source)
+            work = Work(batch.result, batch.source)
+            work.finish()  # so that a wait within the block passes; the work of the block counts
+            return work
         asynchronous = True if opts is None else opts.asyncOp
         work = runner.start(batch, asynchronous)
         if not asynchronous and (error := work.exception()) is not None:
@@ -176,8 +179,8 @@ class ProcessGroup(dist.ProcessGroup):
         self._coalescing.batches = []
 
     def _end_coalescing(self, device: torch.device) -> Work | None:
-        with self._coalescing.ended() as (batches, runner):
-            return runner.start(joined(batches), True) if batches else None
+        batches, runner = self._coalescing.take()
+        return runner.start(joined(batches), True) if runner is not None else None
 
     # The operations.
 
@@ -219,6 +222,7 @@ class ProcessGroup(dist.ProcessGroup):
     def allgather(
         self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any = None
     ) -> Work:
+        """outputs[i][r] takes inputs[i] of rank r."""
         for parts in outputs:
             if len(parts) != self._size:
                 raise InvalidArgumentError(

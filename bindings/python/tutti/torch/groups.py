@@ -148,7 +148,8 @@ def _torch_group(name: str) -> Any:
     if not dist.is_initialized():
         return None
     try:
-        return distributed_c10d._resolve_process_group(name)  # type: ignore[arg-type]
+        resolve: Any = vars(distributed_c10d)["_resolve_process_group"]
+        return resolve(name)
     except (RuntimeError, ValueError):
         return None
 
@@ -159,8 +160,10 @@ def _from_torch(name: str, device_type: str) -> Any:
 
     group = _torch_group(name)
     if isinstance(group, ProcessGroup):
-        index = torch.cuda.current_device() if device_type == "cuda" else None
-        communicator = group.communicator(torch.device(device_type, index))
+        device = torch.device(device_type)
+        if device_type == "cuda":
+            device = torch.device("cuda", torch.cuda.current_device())
+        communicator = group.communicator(device)
         _communicators[name, device_type] = communicator
         return communicator
     known = sorted({name for name, _ in _communicators})

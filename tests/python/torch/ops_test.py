@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from ranks import run_ranks, with_communicator
+from torch_ranks import run_ranks, with_communicator
 from torch.library import opcheck
 
 import tutti
