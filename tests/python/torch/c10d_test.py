@@ -1,18 +1,18 @@
 """The backend "tutti" of torch.distributed, on the CPU: what torch's own tests do not ask."""
 
-import subprocess
-import sys
+import os
 import tempfile
 import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import distributed_suite
 import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
-from distributed_suite import names_in
 from torch_ranks import in_group, process_group, run_ranks
 from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
@@ -356,15 +356,14 @@ REFUSED = {
 
 def test_tutti_passes_what_gloo_passes() -> None:
     """By the records of runs of all of torch's tests."""
-    gloo, ours = (set(names_in(HERE / f"passed_by_{name}.txt")) for name in ("gloo", "tutti"))
+    gloo, ours = (set(distributed_suite.names_in(HERE / f"passed_by_{name}.txt")) for name in ("gloo", "tutti"))
     lost = {name for name in gloo - ours if not any(word in name for word in REFUSED)}
     assert not lost and len(ours) > 90
-    assert set(names_in(HERE / "ci.txt")) <= ours
+    assert set(distributed_suite.names_in(HERE / "ci.txt")) <= ours
 
 
-def test_torch_own_tests() -> None:
-    """Those of the list, in ranks that are forked from a process without threads of other tests."""
-    command = [sys.executable, "-B", str(HERE / "distributed_suite.py"), "--list", str(HERE / "ci.txt")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
-    assert "40 passed, 0 skipped, 0 failed" in done.stdout
+def test_torch_own_tests(capfd: Any) -> None:
+    with mock.patch.dict(os.environ):
+        failed = distributed_suite.main(["--list", str(HERE / "ci.txt")])
+    printed = capfd.readouterr().out
+    assert not failed and "40 passed, 0 skipped, 0 failed" in printed, printed[-8000:]

@@ -42,6 +42,7 @@ def load(backend: str, ranks: int) -> Any:
     os.environ.update(BACKEND="gloo", WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1")
     os.environ.setdefault("TEMP_DIR", tempfile.gettempdir())
     import torch
+    import torch._dynamo  # which DistributedDataParallel loads late
     from torch.testing._internal.distributed import distributed_test as suite
 
     import tutti.torch  # noqa: F401  registers the backend
@@ -144,14 +145,14 @@ def names_in(file: Path) -> list[str]:
     return [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
 
 
-def main() -> int:
+def main(command_line: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", default="tutti")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--list", type=Path)
     parser.add_argument("--record", type=Path)
     parser.add_argument("tests", nargs="*")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(command_line)
     tests = load(arguments.backend, arguments.ranks)
     names = arguments.tests or (
         names_in(arguments.list) if arguments.list

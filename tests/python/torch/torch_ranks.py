@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch._dynamo.backends.debugging
+import torch._functorch.aot_autograd  # what a compiler loads late is loaded once, before ranks are forked
 import torch.distributed as dist
+import torch.distributed.fsdp
+import torch.testing._internal.optests  # of opcheck
 
 import tutti
 import tutti.torch

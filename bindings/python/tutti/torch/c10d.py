@@ -17,6 +17,7 @@ first such tensor comes. Results have the same bits as those of tutti.Communicat
 - Failures are those of tutti (tutti.TuttiError). One that ended a communicator fails all later calls.
 """
 
+import contextlib
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -370,8 +371,9 @@ class ProcessGroup(_Base):  # type: ignore[misc]
 
     def shutdown(self) -> None:
         """Ends what runs, and leaves the communicators."""
-        for runner in self._everything():
-            runner.close()
+        with contextlib.ExitStack() as stack:  # one that fails leaves none open
+            for runner in self._everything():
+                stack.callback(runner.close)
         self._runners.clear()
         self._channels.clear()
         groups.unregister(self._name)  # a later group may have the name
