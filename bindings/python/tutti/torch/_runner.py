@@ -55,15 +55,23 @@ class Runner:
         self.name = name
         self._make = make
         self._communicator: Any = None
+        self._failure: Exception | None = None
         self._making = threading.Lock()
         self._lane = Lane(name)
 
     def communicator(self) -> Any:
-        """The communicator; the first call is collective."""
+        """The communicator; the first call is collective. If that failed, so does every later one: the
+        ranks cannot meet twice at one place."""
         if self._communicator is None:
             with self._making:
+                if self._failure is not None:
+                    raise self._failure
                 if self._communicator is None:
-                    self._communicator = self._make()
+                    try:
+                        self._communicator = self._make()
+                    except Exception as failure:
+                        self._failure = failure
+                        raise
         return self._communicator
 
     @property
