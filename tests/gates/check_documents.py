@@ -9,13 +9,12 @@ from source_tree import main
 GTEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 
 
-def check_example(root: Path) -> list[str]:
-    """The README shows examples/multi_process.cpp word for word."""
-    block = re.search(r"```cpp\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
-    example = root / "examples/multi_process.cpp"
-    if block and block.group(1) == example.read_text():
+def check_example(root: Path, language: str, example: str) -> list[str]:
+    """The README's first block of a language is an example, word for word."""
+    block = re.search(rf"```{language}\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+    if block and block.group(1) == (root / example).read_text():
         return []
-    return ["README.md: its first cpp block is not examples/multi_process.cpp"]
+    return [f"README.md: its first {language} block is not {example}"]
 
 
 def check_listed(root: Path, source: str, pattern: str, document: str) -> list[str]:
@@ -64,7 +63,8 @@ def check_json(root: Path) -> list[str]:
 
 def check(root: Path) -> list[str]:
     return [
-        *check_example(root),
+        *check_example(root, "cpp", "examples/multi_process.cpp"),
+        *check_example(root, "python", "examples/python/all_reduce.py"),
         *check_listed(root, "src/base/knob_table.cpp", r'\{"(TUTTI_\w+)"', "docs/reference/settings.md"),
         *check_listed(root, "include/tutti/status.hpp", r"(?m)^  (k[A-Z]\w+),", "docs/troubleshooting/errors.md"),
         *check_listed(root, "src/algorithms/*/*.hpp", r'\.id = "(\w+/\w+)"', "docs/reference/algorithms.md"),

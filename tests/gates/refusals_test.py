@@ -155,7 +155,8 @@ class Documents(Tree):
     def setUp(self):
         super().setUp()
         self.write("examples/multi_process.cpp", "int main() {}\n")
-        self.write("README.md", "```cpp\nint main() {}\n```\n")
+        self.write("examples/python/all_reduce.py", "import tutti\n")
+        self.write("README.md", "```cpp\nint main() {}\n```\n```python\nimport tutti\n```\n")
         self.write("SECURITY.md", "`Bootstrap.DropsNoise`\n")
         self.write("tests/a_test.cpp", "TEST(Bootstrap, DropsNoise) {}\n")
         self.assertEqual(check_documents.check(self.root), [])
@@ -166,6 +167,9 @@ class Documents(Tree):
 
     def test_other_example(self):
         self.refuses("examples/multi_process.cpp", "int main() { return 1; }\n", "README.md")
+
+    def test_other_python_example(self):
+        self.refuses("examples/python/all_reduce.py", "import torch\n", "README.md", "python")
 
     def test_setting_without_text(self):
         self.refuses("src/base/knob_table.cpp", '{"TUTTI_NEW", kInt}', "settings.md", "TUTTI_NEW")

@@ -29,6 +29,7 @@ from torch.distributed.fsdp import FSDPModule
 
 from tutti import dtypes
 from tutti._structs import CallOptions
+from tutti.collectives import made
 from tutti.communicator import Communicator
 from tutti.errors import InvalidArgumentError
 from tutti.memory import Block, Pool
@@ -63,16 +64,12 @@ def attach(
         raise InvalidArgumentError("attach() found no FSDP2 module: call fully_shard() before")
     pool = pool or Pool(communicator)
     buffers = _Buffers(communicator, pool)
-    gather = AllGather(buffers, _options(gather_sm_budget))
-    reduce = ReduceScatter(buffers, _options(reduce_sm_budget))
+    gather = AllGather(buffers, made({"sm_budget": gather_sm_budget}))
+    reduce = ReduceScatter(buffers, made({"sm_budget": reduce_sm_budget}))
     for part in parts:
         part.set_custom_all_gather(gather)
         part.set_custom_reduce_scatter(reduce)
     return pool
-
-
-def _options(sm_budget: int | None) -> CallOptions | None:
-    return None if sm_budget is None else CallOptions(sm_budget=sm_budget)
 
 
 class _Returned(deque[tuple[Block, int]]):
