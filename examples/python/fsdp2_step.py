@@ -73,14 +73,16 @@ def train(group: tutti.Communicator) -> bool:
         step(model, group.rank, device)
     quiet = group.counters() == after_first
     if group.rank == 0:
-        print(f"{group.size} ranks, {group.backend}: gradients {'equal' if correct else 'DIFFER'}, "
-              f"later steps {'allocate nothing' if quiet else 'ALLOCATE'}")
+        print(
+            f"{group.size} ranks, {group.backend}: gradients {'equal' if correct else 'DIFFER'}, "
+            f"later steps {'allocate nothing' if quiet else 'ALLOCATE'}"
+        )
     return correct and quiet
 
 
 def main() -> int:
     with tutti.Communicator.from_environment() as group:
-        # FSDP2 reads its ranks from a process group. Here that also collects the compared gradients.
+        # FSDP2 reads its ranks from a process group, which also collects the compared gradients.
         dist.init_process_group("gloo", rank=group.rank, world_size=group.size)
         passed = train(group)
         dist.destroy_process_group()

@@ -2,8 +2,8 @@
 
 tutti run -n 2 python3 recipes.py [--sizes 1024 65536]      (or torchrun)
 
-torch's recipes for symmetric memory have the same variants as Triton kernels. Here each one is a few
-lines of torch on views of the other ranks' memory, between barriers:
+torch's recipes for symmetric memory have the same variants as Triton kernels. Here each one is a
+few lines of torch on views of the other ranks' memory, between barriers:
 
   one-shot   every rank reads the whole vector of every rank, and adds all of them
   two-shot   every rank adds its own part of all vectors, then the ranks read each other's parts
@@ -62,7 +62,9 @@ def median_us(call: Callable[[], object], device: torch.device, repeats: int) ->
     return statistics.median(times)
 
 
-def measure(group: tutti.Communicator, count: int, device: torch.device) -> tuple[list[float], bool]:
+def measure(
+    group: tutti.Communicator, count: int, device: torch.device
+) -> tuple[list[float], bool]:
     """Microseconds of each variant, and whether all results are right."""
     x = symm_mem.empty((count,), dtype=torch.float32, device=device, group=group)
     memory = symm_mem.rendezvous(x, group)
@@ -88,7 +90,9 @@ def main() -> int:
     sizes = parser.parse_args().sizes
     correct = True
     with tutti.Communicator.from_environment() as group:
-        device = torch.device("cuda", group.device) if group.backend == "cuda" else torch.device("cpu")
+        device = (
+            torch.device("cuda", group.device) if group.backend == "cuda" else torch.device("cpu")
+        )
         if group.rank == 0:
             print(f"{group.size} ranks, {group.backend}, float32, median us")
             print(f"{'elements':>10} {'one-shot':>10} {'two-shot':>10} {'tutti':>10}")

@@ -1,10 +1,11 @@
-"""A tensor-parallel MLP: each rank has a part of the hidden layer, and one all-reduce adds the parts.
+"""A tensor-parallel MLP: each rank has a part of the hidden layer, and one all-reduce adds the
+parts.
 
 tutti run -n 2 python3 tensor_parallel_mlp.py               (or torchrun)
 
-On GPUs the forward pass is captured in a CUDA graph and replayed. The all-reduce's buffers belong to
-the graph, so capture() registers them when the capture has ended, and replays are zero-copy. Exits
-with 1 if the output differs from that of the whole MLP.
+On GPUs the forward pass is captured in a CUDA graph and replayed. The all-reduce's buffers belong
+to the graph, so capture() registers them when the capture has ended, and replays are zero-copy.
+Exits with 1 if the output differs from that of the whole MLP.
 """
 
 import contextlib
@@ -19,7 +20,8 @@ TOKENS, WIDTH, HIDDEN = 16, 128, 512
 
 
 class ParallelMlp:
-    """y = relu(x @ up) @ down, where this rank has some columns of `up` and the same rows of `down`."""
+    """y = relu(x @ up) @ down, where this rank has some columns of `up` and the same rows of
+    `down`."""
 
     def __init__(self, up: torch.Tensor, down: torch.Tensor, group: tutti.Communicator) -> None:
         self._up = up.chunk(group.size, dim=1)[group.rank].contiguous()

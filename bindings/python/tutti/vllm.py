@@ -1,11 +1,12 @@
 """tutti in place of vLLM's CustomAllreduce.
 
-The class has the methods that vLLM calls: should_custom_ar(), custom_all_reduce(), capture(), close()
-and `disabled`. It takes what tutti's own algorithms run, and leaves the rest to vLLM, whose next
-choice is NCCL.
+The class has the methods that vLLM calls: should_custom_ar(), custom_all_reduce(), capture(),
+close() and `disabled`. It takes what tutti's own algorithms run, and leaves the rest to vLLM, whose
+next choice is NCCL.
 
+    # in every worker, before its start
     from vllm.distributed.device_communicators import custom_all_reduce
-    custom_all_reduce.CustomAllreduce = tutti.vllm.CustomAllreduce   # in every worker, before its start
+    custom_all_reduce.CustomAllreduce = tutti.vllm.CustomAllreduce
 
 vLLM passes a process group and a device. Other programs pass a communicator.
 """
@@ -42,11 +43,12 @@ class CustomAllreduce:
         **_: Any,
     ) -> None:
         """Collective. `group` is a communicator, which stays the caller's, or a process group on
-        CPU (gloo) whose ranks are those of the tensor-parallel group; then a communicator is created.
+        CPU (gloo) whose ranks are those of the tensor-parallel group; then a communicator is
+        created.
 
         `max_size`: bytes of the largest tensor that tutti takes; None: no limit but tutti's choice.
-        Further arguments of vLLM's class are ignored. If no communicator can be created here, on any
-        rank, `disabled` is True on all of them, and the log has the reason.
+        Further arguments of vLLM's class are ignored. If no communicator can be created here, on
+        any rank, `disabled` is True on all of them, and the log has the reason.
         """
         self._max_size = max_size
         self._choices: dict[tuple[int, torch.dtype, bool, bool], bool] = {}
@@ -140,8 +142,8 @@ class CustomAllreduce:
             self._capturing = False
 
     def close(self) -> None:
-        """Ends the communicator, if this object has created it. Graphs must not be replayed any more.
-        A second call does nothing."""
+        """Ends the communicator, if this object has created it. Graphs must not be replayed any
+        more. A second call does nothing."""
         communicator, self._communicator = self._communicator, None
         self.disabled = True
         if communicator is not None and self._owned:
@@ -182,7 +184,9 @@ def _create(group: dist.ProcessGroup, device: Any) -> Communicator | None:
 
 def _place(device: Any) -> tuple[str, int]:
     """The backend, and the ordinal of the GPU."""
-    device = torch.device("cuda", device) if isinstance(device, int) else torch.device(device or "cpu")
+    device = (
+        torch.device("cuda", device) if isinstance(device, int) else torch.device(device or "cpu")
+    )
     if device.type == "cpu":
         return "host", -1
     return "cuda", torch.cuda.current_device() if device.index is None else device.index

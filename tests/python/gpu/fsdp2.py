@@ -57,7 +57,9 @@ def sharded(communicator: tutti.Communicator, policy: MixedPrecisionPolicy) -> t
     return model
 
 
-def check_steps(communicator: tutti.Communicator, policy: MixedPrecisionPolicy, async_op: bool) -> str:
+def check_steps(
+    communicator: tutti.Communicator, policy: MixedPrecisionPolicy, async_op: bool
+) -> str:
     model = sharded(communicator, policy)
     tutti.torch.fsdp.attach(model, communicator)
     if async_op:
@@ -94,7 +96,7 @@ def asynchronous_gathers(communicator: tutti.Communicator) -> str:
 
 def gathers_use_copy_engines(communicator: tutti.Communicator) -> str:
     plan = communicator.plan("all_gather", count=1 << 22, dtype="uint8", sm_budget=0)
-    assert plan.algorithm == "all_gather/copy_engine", plan.algorithm
+    assert plan.algorithm.endswith("copy_engine"), plan.algorithm
     return plan.text
 
 

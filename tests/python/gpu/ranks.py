@@ -69,7 +69,9 @@ def _run_all(check: Check, size: int) -> bool:
         process.join()
     passed = all(good for good, _ in answers)
     seconds = time.monotonic() - started
-    print(f"{'ok' if passed else 'FAILED'}  {check.__name__}, {size} ranks, {seconds:.1f} s", end="")
+    print(
+        f"{'ok' if passed else 'FAILED'}  {check.__name__}, {size} ranks, {seconds:.1f} s", end=""
+    )
     print(f": {answers[0][1]}" if passed else "", flush=True)
     for rank, (good, value) in enumerate(answers):
         if not good:

@@ -1,7 +1,7 @@
 """vLLM's pattern of calls on GPUs: python3 tests/python/gpu/vllm_pattern.py [--ranks 2] [CHECK...]
 
-Eager warm-up, dozens of captures of falling sizes that share one memory pool, registration after them,
-and replays between eager calls. Needs torch with CUDA; ranks may share one GPU.
+Eager warm-up, dozens of captures of falling sizes that share one memory pool, registration after
+them, and replays between eager calls. Needs torch with CUDA; ranks may share one GPU.
 """
 
 import random

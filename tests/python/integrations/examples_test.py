@@ -32,7 +32,11 @@ def free_port() -> int:
 )
 def test_all_reduce_under_launchers(launcher: list[str]) -> None:
     done = subprocess.run(
-        [*launcher, EXAMPLES / "all_reduce.py"], capture_output=True, text=True, timeout=90, check=False
+        [*launcher, EXAMPLES / "all_reduce.py"],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(line[-len(BOTH[0]) :] for line in done.stdout.splitlines()) == BOTH, done.stdout

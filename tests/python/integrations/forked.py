@@ -25,7 +25,8 @@ def _run(answer: Connection, function: Callable[..., Any], arguments: tuple[Any,
 
 
 def run_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """What function(rank, *arguments) returned on each rank. Fails if a rank raises, dies or hangs."""
+    """What function(rank, *arguments) returned on each rank. Fails if a rank raises, dies or
+    hangs."""
     fork = multiprocessing.get_context("fork")
     pipes = [fork.Pipe(duplex=False) for _ in range(size)]
     processes = [

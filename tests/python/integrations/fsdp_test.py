@@ -1,4 +1,4 @@
-"""FSDP2 on tutti gives the gradients of the stock path, and allocates in its first iteration only."""
+"""FSDP2 on tutti: the gradients of the stock path, and no allocation after the first iteration."""
 
 import gc
 from collections.abc import Callable
@@ -60,7 +60,10 @@ def both(rank: int, size: int, folder: str, unique: str, options: Options) -> tu
         counted = []
         ours = train(model, rank, lambda: counted.append(communicator.counters()))
     largest = max(
-        float((a - b).abs().max()) for x, y in zip(stock, ours) for a, b in zip(x, y) if a.numel()
+        float((a - b).abs().max())
+        for x, y in zip(stock, ours, strict=True)
+        for a, b in zip(x, y, strict=True)
+        if a.numel()
     )
     return largest, counted
 
@@ -86,7 +89,7 @@ def test_gradients_are_those_of_the_stock_path(
 
 
 def premultiplied(rank: int, size: int, folder: str, unique: str) -> float:
-    """Gloo has no PREMUL_SUM: what tutti gives with a factor of 5 is compared with one of `size`."""
+    """Gloo has no PREMUL_SUM: a factor of 5 is compared with the average."""
     by_size, by_5 = [], []
     with tutti.Communicator(unique, rank, size, backend="host", timeout=30) as communicator:
         for factor, gradients in ((None, by_size), (5.0, by_5)):
@@ -94,7 +97,7 @@ def premultiplied(rank: int, size: int, folder: str, unique: str) -> float:
             tutti.torch.fsdp.attach(model, communicator)
             model(torch.ones(4, WIDTH) * (rank + 1)).square().mean().backward()
             gradients += [p.grad.to_local() * (factor or size) for p in model.parameters()]
-    return max(float((a - b).abs().max()) for a, b in zip(by_size, by_5) if a.numel())
+    return max(float((a - b).abs().max()) for a, b in zip(by_size, by_5, strict=True) if a.numel())
 
 
 def test_gradient_divide_factors_are_multiples_of_sums(tmp_path: Path) -> None:
@@ -143,7 +146,9 @@ def refusals(rank: int, folder: str) -> None:
         tutti.torch.fsdp.attach(plain, both_ranks[0])
     store = dist.FileStore(f"{folder}/store", 1)
     dist.init_process_group("gloo", store=store, rank=0, world_size=1)
-    gather = tutti.torch.fsdp.AllGather(tutti.torch.fsdp._Buffers(both_ranks[0], tutti.Pool(both_ranks[0])), None)
+    gather = tutti.torch.fsdp.AllGather(
+        tutti.torch.fsdp._Buffers(both_ranks[0], tutti.Pool(both_ranks[0])), None
+    )
     with pytest.raises(tutti.InvalidArgumentError, match="rank 0 of 1, but .* is rank 0 of 2"):
         gather(torch.empty(2), torch.empty(1), dist.group.WORLD)
     for communicator in both_ranks:

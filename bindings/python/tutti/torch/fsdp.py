@@ -6,8 +6,8 @@
     fully_shard(model)
     tutti.torch.fsdp.attach(model, communicator)
 
-From then on FSDP2 takes its communication buffers from a tutti.Pool, and tutti gathers parameters and
-reduces gradients. From the second iteration on nothing is allocated, registered or exchanged:
+From then on FSDP2 takes its communication buffers from a tutti.Pool, and tutti gathers parameters
+and reduces gradients. From the second iteration on nothing is allocated, registered or exchanged:
 `communicator.counters()` shows it.
 
 - Gathers use no SM on GPUs, so they run concurrently with the matrix products. They are in place.
@@ -75,8 +75,8 @@ def attach(
 class _Returned(deque[tuple[Block, int]]):
     """Blocks whose tensors are gone, with the stream of each.
 
-    Tensors die on any thread, even within a call of the pool. So a block only joins this queue then,
-    and _Buffers returns the queue to the pool, in order.
+    Tensors die on any thread, even within a call of the pool. So a block only joins this queue
+    then, and _Buffers returns the queue to the pool, in order.
     """
 
     closed = False
@@ -103,8 +103,9 @@ class _Taken:
 class _Buffers:
     """Tensors in blocks of a pool.
 
-    A block belongs to the stream that was current when its tensor was made, as memory of torch's own
-    allocator does: whoever uses the tensor on another stream orders that before the tensor dies.
+    A block belongs to the stream that was current when its tensor was made, as memory of torch's
+    own allocator does: whoever uses the tensor on another stream orders that before the tensor
+    dies.
     """
 
     def __init__(self, communicator: Communicator, pool: Pool) -> None:
@@ -170,7 +171,7 @@ class _Operation:
         own = self._buffers.communicator
         if (group.size(), group.rank()) != (own.size, own.rank):
             raise InvalidArgumentError(
-                f"FSDP2 communicates as rank {group.rank()} of {group.size()}, but the communicator "
+                f"FSDP2 calls as rank {group.rank()} of {group.size()}, but the communicator "
                 f"of attach() is rank {own.rank} of {own.size}: attach each part of the model to a "
                 "communicator of the ranks that it is sharded over"
             )
@@ -235,8 +236,6 @@ class ReduceScatter(_Operation):
         reduction = op_of(op, self._factor)
 
         def call(stream: int) -> None:
-            self._raw.reduce_scatter(
-                source, target, count, dtype, reduction, stream, self._options
-            )
+            self._raw.reduce_scatter(source, target, count, dtype, reduction, stream, self._options)
 
         return self._start(call, output_tensor, async_op)

@@ -5,14 +5,14 @@
     residual_output = all_reduce(input) + residual
     output = residual_output / sqrt(mean(residual_output^2) + epsilon) * weight     (per token)
 
-`input` and `residual` are [..., hidden], `weight` is [hidden]; hidden is a multiple of 8 from 1024 to
-16384; fp16, bf16 or fp32, all of one type. `group` is a name of tutti.torch.register(), or of a process
-group on the backend "tutti".
+`input` and `residual` are [..., hidden], `weight` is [hidden]; hidden is a multiple of 8 from 1024
+to 16384; fp16, bf16 or fp32, all of one type. `group` is a name of tutti.torch.register(), or of a
+process group on the backend "tutti".
 
 - all_reduce_residual_rms_norm(...) returns (output, residual_output).
 - all_reduce_residual_rms_norm_(...) writes them to `input` and `residual`.
-- all_reduce_residual_rms_norm_out(..., scale, output, residual_output) writes them to these tensors. If
-  `output` is fp8, it is the result divided by `scale`.
+- all_reduce_residual_rms_norm_out(..., scale, output, residual_output) writes them to these
+  tensors. If `output` is fp8, it is the result divided by `scale`.
 
 InvalidArgumentError: shapes or types that do not fit, or tensors that are not contiguous.
 """
@@ -57,8 +57,8 @@ def _write(
     types = {t.dtype for t in (input, residual, weight, residual_output)}
     if len(shapes) > 1 or weight.dim() != 1 or input.dim() == 0 or input.shape[-1] != hidden:
         raise InvalidArgumentError(
-            f"input, residual and outputs are [..., hidden] and weight is [hidden], not {shapes} and "
-            f"{tuple(weight.shape)}"
+            "input, residual and outputs are [..., hidden] and weight is [hidden], not "
+            f"{shapes} and {tuple(weight.shape)}"
         )
     if len(types) > 1:
         raise InvalidArgumentError(f"input, residual and weight have one type, not {types}")
@@ -72,7 +72,11 @@ def _write(
 
 
 def _new(
-    input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, group: str, epsilon: float = 1e-6
+    input: torch.Tensor,
+    residual: torch.Tensor,
+    weight: torch.Tensor,
+    group: str,
+    epsilon: float = 1e-6,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     output, residual_output = torch.empty_like(input), torch.empty_like(residual)
     _write(input, residual, weight, group, epsilon, output=output, residual_output=residual_output)
@@ -80,7 +84,11 @@ def _new(
 
 
 def _in_place(
-    input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, group: str, epsilon: float = 1e-6
+    input: torch.Tensor,
+    residual: torch.Tensor,
+    weight: torch.Tensor,
+    group: str,
+    epsilon: float = 1e-6,
 ) -> None:
     _write(input, residual, weight, group, epsilon, output=input, residual_output=residual)
 
@@ -92,7 +100,11 @@ for _device in ("CPU", "CUDA"):
 
 
 def _fake(
-    input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, group: str, epsilon: float = 1e-6
+    input: torch.Tensor,
+    residual: torch.Tensor,
+    weight: torch.Tensor,
+    group: str,
+    epsilon: float = 1e-6,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.empty_like(input), torch.empty_like(residual)
 

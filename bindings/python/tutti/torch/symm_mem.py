@@ -5,16 +5,19 @@
     memory.barrier()
     peer = memory.get_buffer(1, x.shape, x.dtype)   # rank 1's part, as a tensor
 
-`group` is a communicator, a name of tutti.torch.register(), or a process group of torch that has one.
-Tensors of empty() are zero-copy in all operations of the group's communicator after rendezvous().
+`group` is a communicator, a name of tutti.torch.register(), or a process group of torch that has
+one. Tensors of empty() are zero-copy in all operations of the group's communicator after
+rendezvous().
 
 What differs from torch: memory is of one group, since its communicator allocates it. Signals of all
-handles of one group share its 64 channels. There is no signal pad to read, because kernels of the user
-get signals from tutti's device API, and nothing of multimem, which has never run on hardware. torch's
-own symm_mem operations, such as one_shot_all_reduce, do not know this memory: use torch.ops.tutti.
+handles of one group share its 64 channels. There is no signal pad to read, because kernels of the
+user get signals from tutti's device API, and nothing of multimem, which has never run on hardware.
+torch's own symm_mem operations, such as one_shot_all_reduce, do not know this memory: use
+torch.ops.tutti.
 
-A torch.cuda.MemPool of symmetric memory is not offered: its allocator has to be two C functions that
-need no Python lock, and libtutti has none with that form. Take memory from empty() or tutti.Pool.
+A torch.cuda.MemPool of symmetric memory is not offered: its allocator has to be two C functions
+that need no Python lock, and libtutti has none with that form. Take memory from empty() or
+tutti.Pool.
 """
 
 import math
@@ -52,9 +55,10 @@ def empty(
 ) -> torch.Tensor:
     """A tensor in memory that rendezvous() can make symmetric. Local, outside captures.
 
-    `size` is a number of integers, or one sequence. `dtype`: torch's default type if None. `device`: if
-    None, that of the communicator, or torch's default device if `group` is no communicator. The content is not defined. The memory lives as long as the
-    tensor, its views and its handles.
+    `size` is a number of integers, or one sequence. `dtype`: torch's default type if None.
+    `device`: if None, that of the communicator, or torch's default device if `group` is no
+    communicator. The content is not defined. The memory lives as long as the tensor, its views and
+    its handles.
 
     InvalidArgumentError: another device than the communicator's, or no elements.
     ResourceExhaustedError: no memory; the communicator stays usable.
@@ -76,11 +80,11 @@ def empty(
 
 
 def rendezvous(tensor: torch.Tensor, group: Any) -> "Handle":
-    """Makes the memory of `tensor` symmetric. Collective, outside captures; every rank gives a tensor
-    of the same size that empty() has made for this group, or a view of one.
+    """Makes the memory of `tensor` symmetric. Collective, outside captures; every rank gives a
+    tensor of the same size that empty() has made for this group, or a view of one.
 
-    The handle addresses the whole memory of the tensor that empty() has returned. A second call with
-    the same memory returns the same handle, without communication.
+    The handle addresses the whole memory of the tensor that empty() has returned. A second call
+    with the same memory returns the same handle, without communication.
 
     InvalidArgumentError: memory that is not from empty().
     """
@@ -134,8 +138,8 @@ class Handle:
     ) -> torch.Tensor:
         """The part of `rank` as a contiguous tensor, from element `storage_offset` on. Local.
 
-        Order accesses of several ranks by barrier() or signals. InvalidArgumentError: no such rank, or
-        elements outside of the memory.
+        Order accesses of several ranks by barrier() or signals. InvalidArgumentError: no such rank,
+        or elements outside of the memory.
         """
         if not 0 <= rank < self.world_size:
             raise InvalidArgumentError(f"rank {rank} of {self.world_size}")
@@ -175,9 +179,10 @@ class Handle:
         self._communicator.raw.signal(dst_rank, channel, current_stream(self._device))
 
     def wait_signal(self, src_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
-        """Later work of the current stream waits for one further signal from `src_rank`, and sees what
-        that rank wrote before it. On the host the call waits. `timeout_ms`: 0 is the communicator's
-        timeout. A timeout is a WaitTimeoutError, on CUDA in communicator.status()."""
+        """Later work of the current stream waits for one further signal from `src_rank`, and sees
+        what that rank wrote before it. On the host the call waits. `timeout_ms`: 0 is the
+        communicator's timeout. A timeout is a WaitTimeoutError, on CUDA in
+        communicator.status()."""
         self._check(channel)
         stream = current_stream(self._device)
         self._communicator.raw.wait_signal(src_rank, channel, 1, stream, timeout_ms)
@@ -186,8 +191,8 @@ class Handle:
     def multicast_ptr(self) -> NoReturn:
         """UnsupportedError."""
         raise UnsupportedError(
-            "tutti gives out no multicast addresses: its kernels for NVLink multicast have never run on "
-            "hardware, and are off. Use buffer_ptrs"
+            "tutti gives out no multicast addresses: its kernels for NVLink multicast have never "
+            "run on hardware, and are off. Use buffer_ptrs"
         )
 
     @staticmethod
@@ -198,4 +203,6 @@ class Handle:
     @staticmethod
     def _check(channel: int) -> None:
         if not 0 <= channel < SIGNAL_CHANNELS:
-            raise InvalidArgumentError(f"channel {channel}: channels are 0 to {SIGNAL_CHANNELS - 1}")
+            raise InvalidArgumentError(
+                f"channel {channel}: channels are 0 to {SIGNAL_CHANNELS - 1}"
+            )

@@ -12,11 +12,11 @@ from tutti import dlpack, dtypes
 def tensor_at(
     address: int, shape: Sequence[int], dtype: torch.dtype, device: torch.device, owner: Any
 ) -> torch.Tensor:
-    """A contiguous tensor whose elements are at `address`. It keeps `owner` as long as it lives, and
-    so do its views.
+    """A contiguous tensor whose elements are at `address`. It keeps `owner` as long as it lives,
+    and so do its views.
 
-    DLPack says which device the tensor is on. The CUDA array interface would leave that to the driver,
-    which names a peer's GPU for a peer's memory.
+    DLPack says which device the tensor is on. The CUDA array interface would leave that to the
+    driver, which names a peer's GPU for a peer's memory.
     """
     size = math.prod(shape) * dtype.itemsize
     if size == 0:
