@@ -2,12 +2,14 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
 import tutti
 import tutti.torch
+import tutti.vllm
 from forked import run_ranks
 from tutti.vllm import CustomAllreduce
 
@@ -90,6 +92,26 @@ def no_gpu(rank: int, size: int, folder: str) -> bool:
 
 def test_a_rank_without_its_device_disables_all(tmp_path: Path) -> None:
     assert run_ranks(2, no_gpu, 2, str(tmp_path)) == [True, True]
+
+
+def late_failure(rank: int, size: int, folder: str) -> bool:
+    """Rank 1 fails when rank 0 has its communicator."""
+    store = dist.FileStore(f"{folder}/store", size)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+
+    class Failing(tutti.Communicator):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            if rank == 1:
+                self.close()
+                raise tutti.UnavailableError("late")
+
+    tutti.vllm.Communicator = Failing  # type: ignore[misc]
+    return CustomAllreduce(dist.group.WORLD, "cpu").disabled
+
+
+def test_a_rank_that_fails_late_disables_all(tmp_path: Path) -> None:
+    assert run_ranks(2, late_failure, 2, str(tmp_path)) == [True, True]
 
 
 def norms(rank: int, size: int, unique: str) -> None:
