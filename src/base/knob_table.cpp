@@ -32,6 +32,7 @@ constexpr Knob kKnobs[] = {
      "interfaces between hosts: prefixes, =whole names, ^all but these", kProcess},
     {"TUTTI_TRUST_NETWORK", kLaunch, kBool, "0",
      "1 allows UCX to listen at public addresses while a group forms", kProcess},
+    {"TUTTI_LIBRARY", kLaunch, kString, "", "path of libtutti.so for the Python package", kProcess},
     {"TUTTI_UCX_LIBRARY", kLaunch, kString, "", "path of libucp.so.0, instead of a search",
      kProcess},
     {"TUTTI_LIBRARY", kLaunch, kString, "", "path of libtutti.so that the Python package loads",
