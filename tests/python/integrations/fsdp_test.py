@@ -25,7 +25,9 @@ def make_model(rank: int, size: int, folder: str, options: Options) -> Model:
         dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
     torch.manual_seed(3)
     model = Model(*(torch.nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)))
-    mesh = init_device_mesh("cpu", (size,))
+    hybrid = options.get("hybrid")
+    shape, names = ((2, size // 2), ("copies", "shards")) if hybrid else ((size,), ("shards",))
+    mesh = init_device_mesh("cpu", shape, mesh_dim_names=names)
     policy = options.get("policy", MixedPrecisionPolicy())
     for layer in model:
         fully_shard(layer, mesh=mesh, mp_policy=policy)
@@ -52,7 +54,9 @@ def train(model: Model, rank: int, after: Callable[[], None]) -> list[list[torch
 
 def both(rank: int, size: int, folder: str, unique: str, options: Options) -> tuple[Any, ...]:
     stock = train(make_model(rank, size, folder, options), rank, lambda: None)
-    with tutti.Communicator(unique, rank, size, backend="host", timeout=30) as communicator:
+    with tutti.Communicator(unique, rank, size, backend="host", timeout=30) as everyone:
+        half = 2 * rank // size if options.get("hybrid") else 0
+        communicator = everyone.split(half, rank)
         model = make_model(rank, size, folder, options)
         pool = tutti.torch.fsdp.attach(model, communicator)
         if options.get("async_op"):
@@ -60,6 +64,7 @@ def both(rank: int, size: int, folder: str, unique: str, options: Options) -> tu
         counted = []
         ours = train(model, rank, lambda: counted.append(communicator.counters()))
         blocks = pool.use()["blocks"]
+        communicator.close()
     largest = max(
         float((a - b).abs().max())
         for x, y in zip(stock, ours, strict=True)
@@ -75,9 +80,10 @@ def both(rank: int, size: int, folder: str, unique: str, options: Options) -> tu
         (2, {}, 0),
         (2, {"async_op": True}, 0),
         (3, {"policy": MixedPrecisionPolicy(param_dtype=torch.bfloat16)}, 2e-2),
+        (4, {"hybrid": True}, 0),
         (2, {"policy": MixedPrecisionPolicy(torch.float16, torch.float16)}, 0),
     ],
-    ids=["fp32", "async", "bf16-of-3", "fp16-sums"],
+    ids=["fp32", "async", "bf16-of-3", "hybrid-of-4", "fp16-sums"],
 )
 def test_gradients_are_those_of_the_stock_path(
     tmp_path: Path, size: int, options: Options, tolerance: float
