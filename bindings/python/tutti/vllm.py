@@ -126,7 +126,7 @@ class CustomAllreduce:
         captured calls are registered, so that replays are zero-copy: replay no graph before.
 
         Eager calls within it run as outside. On the host, which has no graphs, it does nothing. If
-        the block raises, nothing is registered, and its graphs must not be replayed.
+        the block raises, its graphs must not be replayed.
         """
         if self._capturing:
             raise InvalidArgumentError("capture() within capture()")
