@@ -4,6 +4,8 @@ Gradients on tutti equal those of the unsharded model exactly, since all numbers
 Needs torch with CUDA; ranks may share one GPU, which the stock path on NCCL cannot.
 """
 
+from typing import Any
+
 import torch
 import torch.distributed as dist
 from ranks import folder, main
@@ -60,7 +62,7 @@ def sharded(communicator: tutti.Communicator, policy: MixedPrecisionPolicy) -> t
 def check_steps(
     communicator: tutti.Communicator, policy: MixedPrecisionPolicy, async_op: bool
 ) -> str:
-    model = sharded(communicator, policy)
+    model: Any = sharded(communicator, policy)
     tutti.torch.fsdp.attach(model, communicator)
     if async_op:
         model._set_unshard_async_op(True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from tutti import dlpack, dtypes
 
@@ -23,5 +24,5 @@ def tensor_at(
         return torch.empty(tuple(shape), dtype=dtype, device=device)
     where = (dlpack.CUDA, device.index) if device.type == "cuda" else (dlpack.CPU, 0)
     capsule = dlpack.export(address, (size,), dtypes.UINT8, where, owner, versioned=False)
-    flat: torch.Tensor = torch.from_dlpack(capsule)
+    flat: torch.Tensor = from_dlpack(capsule)
     return flat.view(dtype).view(tuple(shape))
