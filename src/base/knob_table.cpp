@@ -35,8 +35,6 @@ constexpr Knob kKnobs[] = {
     {"TUTTI_LIBRARY", kLaunch, kString, "", "path of libtutti.so for the Python package", kProcess},
     {"TUTTI_UCX_LIBRARY", kLaunch, kString, "", "path of libucp.so.0, instead of a search",
      kProcess},
-    {"TUTTI_LIBRARY", kLaunch, kString, "", "path of libtutti.so that the Python package loads",
-     kProcess},
     {"TUTTI_SHARE_GPUS", kLaunch, kBool, "0", "1 lets ranks share a GPU: for tests, not for speed"},
 
     {"TUTTI_TUNE", kAlgorithms, kString, "",

@@ -40,13 +40,13 @@ def _run(answer: Connection, check: Check, text: str, rank: int, size: int) -> N
 
 def folder() -> str:
     """A folder that all ranks of the check share."""
-    return os.environ["TUTTI_CHECK_FOLDER"]
+    return os.environ["CHECK_FOLDER"]
 
 
 def run(check: Check, size: int) -> bool:
     """Whether the check passed on every rank. Prints one line, or what was raised."""
     with tempfile.TemporaryDirectory() as shared:
-        os.environ["TUTTI_CHECK_FOLDER"] = shared
+        os.environ["CHECK_FOLDER"] = shared
         return _run_all(check, size)
 
 

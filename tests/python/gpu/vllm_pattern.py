@@ -95,7 +95,6 @@ def replays_between_eager_calls(communicator: tutti.Communicator) -> str:
     after = communicator.counters()
     assert after == before, f"{before} before the replays, {after} after them"
     registered = after.registrations
-    assert registered > 0, "capture() registered nothing"
     graphs.clear()
     torch.cuda.synchronize()
     custom.close()
