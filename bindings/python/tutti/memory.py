@@ -126,12 +126,12 @@ class Pool(Handle):
     __slots__ = ("device",)
     what = "pool"
 
-    def __init__(self, communicator: Any) -> None:
-        raw: Raw = communicator.raw
+    def __init__(self, communicator: "Allocations") -> None:
+        super().__init__(0)
         handle = ctypes.c_void_p()
-        if library.tutti_pool_create(raw.handle, ctypes.byref(handle)):
-            raw.fail()
-        super().__init__(handle.value or 0)
+        if library.tutti_pool_create(communicator.raw.handle, ctypes.byref(handle)):
+            communicator.raw.fail()
+        self.handle = handle.value or 0
         self.device: int = communicator.device
 
     def take(self, bytes: int, stream: Any = None) -> Block:
