@@ -12,8 +12,8 @@ def command() -> str:
     path = Path(library_path).resolve().parents[1] / "bin" / "tutti"
     if not path.is_file():
         raise SystemExit(
-            f"tutti: there is no command at {path}, next to {library_path}. Install a wheel, or build "
-            "the command (./dev build host-release tutti_cli)"
+            f"tutti: there is no command at {path}, next to {library_path}. Install a wheel, or "
+            "build the command (./dev build host-release tutti_cli)"
         )
     return str(path)
 

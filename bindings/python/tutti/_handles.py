@@ -45,13 +45,14 @@ _open: weakref.WeakSet[Handle] = weakref.WeakSet()
 def refuse_to_pickle(what: str) -> NoReturn:
     """UnsupportedError: what belongs to one process cannot be copied into another."""
     raise UnsupportedError(
-        f"a {what} cannot be pickled or copied: it belongs to this process. Send str(UniqueId) to the "
-        "other process and create a Communicator there"
+        f"a {what} cannot be pickled or copied: it belongs to this process. Send str(UniqueId) to "
+        "the other process and create a Communicator there"
     )
 
 
 def _forked() -> None:
-    """In the child of a fork: the sockets, threads and mappings behind each handle are the parent's."""
+    """In the child of a fork: the sockets, threads and mappings behind each handle are the
+    parent's."""
     for handle in list(_open):
         handle.handle = 0
         handle.closed_because = (

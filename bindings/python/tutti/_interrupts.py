@@ -1,16 +1,17 @@
 """Ctrl-C during a wait.
 
-Python runs the handler of SIGINT in the main thread once that returns from C, so by itself a rank that
-waits for another one would not see it before its deadline. Two things end such a wait:
+Python runs the handler of SIGINT in the main thread once that returns from C, so by itself a rank
+that waits for another one would not see it before its deadline. Two things end such a wait:
 
-- Calls that create a communicator run in a helper thread (interruptible()), and the main thread waits
-  for that.
+- Calls that create a communicator run in a helper thread (interruptible()), and the main thread
+  waits for that.
 - For all other calls a thread listens to signal.set_wakeup_fd(). If the main thread is in a call of
-  this package a moment after SIGINT, its communicators are aborted, the call returns, and Python raises
-  KeyboardInterrupt. This costs nothing until a signal comes.
+  this package a moment after SIGINT, its communicators are aborted, the call returns, and Python
+  raises KeyboardInterrupt. This costs nothing until a signal comes.
 
 The second one is left out if the program has a handler of its own for SIGINT, or uses the wakeup
-descriptor itself, as asyncio does while it has handlers of signals: then waits end at their deadline.
+descriptor itself, as asyncio does while it has handlers of signals: then waits end at their
+deadline.
 """
 
 import os
@@ -48,7 +49,9 @@ class _Watcher:
             writer.close()
             return
         self.sockets = reader, writer
-        threading.Thread(target=self.listen, args=(reader,), daemon=True, name="tutti-sigint").start()
+        threading.Thread(
+            target=self.listen, args=(reader,), daemon=True, name="tutti-sigint"
+        ).start()
 
     def listen(self, reader: socket.socket) -> None:
         while received := reader.recv(1):
@@ -99,8 +102,8 @@ def watch(abort_all: Callable[[], None]) -> None:
 def interruptible(function: Callable[[], T], undo: Callable[[T], None]) -> T:
     """Runs a function that waits so that Ctrl-C ends the wait of the main thread.
 
-    The function goes on in its thread until its own deadline. If it succeeds after the interruption,
-    `undo` gets what it has returned.
+    The function goes on in its thread until its own deadline. If it succeeds after the
+    interruption, `undo` gets what it has returned.
     """
     if threading.current_thread() is not threading.main_thread():
         return function()

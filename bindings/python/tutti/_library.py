@@ -7,8 +7,8 @@ The library is the first of these that exists:
 3. the newest one in build/*-release/lib of the repository that this package lies in,
 4. the one that the dynamic linker finds.
 
-`library.tutti_NAME(...)` calls a function. Each call releases the GIL. Structs go by ctypes.byref() or
-as bytes; handles and addresses are integers, or None for null.
+`library.tutti_NAME(...)` calls a function. Each call releases the GIL. Structs go by ctypes.byref()
+or as bytes; handles and addresses are integers, or None for null.
 """
 
 import ctypes

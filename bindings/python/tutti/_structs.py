@@ -1,8 +1,8 @@
 """The structs of the C API (include/tutti/c), as ctypes declares them.
 
-A class has the name of its C struct without `tutti_` and `_t`: tutti_all_reduce_t is AllReduce. What the
-C headers set in tutti_NAME_init() is in `_defaults_`. tests/python/core compares all of it with the
-stored list of the binary interface, so that no field is forgotten.
+A class has the name of its C struct without `tutti_` and `_t`: tutti_all_reduce_t is AllReduce.
+What the C headers set in tutti_NAME_init() is in `_defaults_`. tests/python/core compares all of it
+with the stored list of the binary interface, so that no field is forgotten.
 """
 
 import ctypes

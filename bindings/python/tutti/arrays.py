@@ -30,8 +30,8 @@ _TYPESTR = {
 class Array:
     """A row-major array in symmetric memory, or in a part of it.
 
-    It has no arithmetic: torch(), numpy(), and the protocols of DLPack, numpy and CUDA give views for
-    that, which keep the memory allocated. All collectives take it as it is.
+    It has no arithmetic: torch(), numpy(), and the protocols of DLPack, numpy and CUDA give views
+    for that, which keep the memory allocated. All collectives take it as it is.
     """
 
     __slots__ = ("address", "device", "dtype", "elements", "memory", "shape")
@@ -48,7 +48,8 @@ class Array:
         self.address = memory.data + offset
         if offset < 0 or offset + self.nbytes > memory.bytes or min(self.shape, default=0) < 0:
             raise InvalidArgumentError(
-                f"an array of {self.nbytes} bytes at {offset} does not fit into {memory.bytes} bytes"
+                f"an array of {self.nbytes} bytes at {offset} does not fit into "
+                f"{memory.bytes} bytes"
             )
 
     @property
@@ -111,7 +112,8 @@ class Array:
         )
 
     def numpy(self) -> Any:
-        """A numpy.ndarray that shares the memory, and keeps it; bfloat16 and float8 need ml_dtypes."""
+        """A numpy.ndarray that shares the memory, and keeps it; bfloat16 and float8 need
+        ml_dtypes."""
         if self.device != HOST:
             raise InvalidArgumentError("numpy has no memory of GPUs: use torch(), or copy it")
         numpy = importlib.import_module("numpy")
@@ -140,7 +142,8 @@ class Array:
 
 
 def empty(shape: int | Sequence[int], dtype: Any, communicator: "Communicator") -> Array:
-    """Collective. A new array in symmetric memory of its own, which is freed with the last view of it.
+    """Collective. A new array in symmetric memory of its own, which is freed with the last view of
+    it.
 
     Shape and type are equal on every rank; its content is not defined. `dtype`: a torch.dtype,
     numpy.dtype, or name. ResourceExhaustedError on every rank if one runs out of memory.

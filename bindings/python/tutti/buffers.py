@@ -1,9 +1,9 @@
 """What an array is to the library: an address, a number of elements, a type and a device.
 
 Arrays are torch tensors, numpy arrays (with the types of ml_dtypes), tutti.Array, objects with
-__cuda_array_interface__ or __dlpack__, and everything with the buffer protocol: bytearray, array.array,
-ctypes arrays, memoryview. They must be contiguous, in row-major order. What does not fit is refused
-before the library is called.
+__cuda_array_interface__ or __dlpack__, and everything with the buffer protocol: bytearray,
+array.array, ctypes arrays, memoryview. They must be contiguous, in row-major order. What does not
+fit is refused before the library is called.
 """
 
 import ctypes
@@ -46,7 +46,8 @@ _torch_numbers = dtypes.numbers
 
 def _read_torch(tensor: Any, _write: bool) -> Buffer:
     if not tensor.is_contiguous():
-        raise _not_contiguous(f"the tensor of shape {tuple(tensor.shape)}, strides {tensor.stride()}")
+        shape, strides = tuple(tensor.shape), tensor.stride()
+        raise _not_contiguous(f"the tensor of shape {shape}, strides {strides}")
     device = tensor.get_device()
     if device < 0 and not tensor.is_cpu:
         raise InvalidArgumentError(f"the tensor is on {tensor.device}: tutti has cpu and cuda")
@@ -153,8 +154,8 @@ def _read_plain(array: Any, write: bool) -> Buffer:
         view = memoryview(array)
     except TypeError:
         raise InvalidArgumentError(
-            f"{type(array).__name__} is no array: pass a torch tensor, a numpy array, or an object with "
-            "__dlpack__, __cuda_array_interface__ or the buffer protocol"
+            f"{type(array).__name__} is no array: pass a torch tensor, a numpy array, or an object "
+            "with __dlpack__, __cuda_array_interface__ or the buffer protocol"
         ) from None
     if not view.c_contiguous:
         raise _not_contiguous("the buffer")
@@ -176,7 +177,7 @@ _readers: dict[type, _Reader] = {}
 
 
 def kind_of(kind: type) -> str:
-    """"torch", "numpy", "cupy", "tutti", or "" for a type of arrays that only protocols tell."""
+    """ "torch", "numpy", "cupy", "tutti", or "" for a type of arrays that only protocols tell."""
     for base in kind.__mro__:
         module, name = base.__module__.partition(".")[0], base.__name__
         if (module, name) in (("torch", "Tensor"), ("numpy", "ndarray"), ("cupy", "ndarray")):
@@ -203,9 +204,9 @@ def _reader_for(kind: type) -> _Reader:
 def stream_number(stream: Any, array: Any, device: int) -> int:
     """The stream of a call on a GPU, as a number.
 
-    `stream`: a number, an object with __cuda_stream__, or a stream of torch, cupy or numba. None: the
-    current stream of torch or cupy for their arrays, the stream that __cuda_array_interface__ names,
-    otherwise the default stream.
+    `stream`: a number, an object with __cuda_stream__, or a stream of torch, cupy or numba. None:
+    the current stream of torch or cupy for their arrays, the stream that __cuda_array_interface__
+    names, otherwise the default stream.
     """
     if stream is None:
         return _current_stream(array, device)
@@ -245,7 +246,8 @@ def new_like(array: Any, shape: tuple[int, ...]) -> Any:
         )
     view = memoryview(array)
     made = memoryview(bytearray(elements_of(shape) * view.itemsize))
-    return made if view.format == "B" else made.cast(view.format.lstrip("@=<"))  # type: ignore[call-overload]
+    code: Any = view.format.lstrip("@=<")
+    return made if code == "B" else made.cast(code)
 
 
 def shape_of(array: Any) -> tuple[int, ...]:

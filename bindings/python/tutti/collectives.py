@@ -1,14 +1,14 @@
 """Collectives and messages on arrays.
 
-Every rank calls the function, in the same order, with equal arguments except for arrays, the stream, the
-multiplier of pre_mul_sum() and the timeout. On the host a call returns when the output is valid; on CUDA
-once the operation is enqueued on the stream.
+Every rank calls the function, in the same order, with equal arguments except for arrays, the
+stream, the multiplier of pre_mul_sum() and the timeout. On the host a call returns when the output
+is valid; on CUDA once the operation is enqueued on the stream.
 
-`input`, `output`: arrays as tutti.buffers takes them, contiguous, of the same type. They must be where
-the communicator is: on its GPU, or on the host. `output` None: a new array of the input's kind.
-`stream`: of the operation on a GPU; None: the current stream of torch or cupy for their arrays,
-otherwise the default stream. An array that is freed while the operation uses it in another stream than
-that of its allocator must be kept by the caller. The host ignores it.
+`input`, `output`: arrays as tutti.buffers takes them, contiguous, of the same type. They must be
+where the communicator is: on its GPU, or on the host. `output` None: a new array of the input's
+kind. `stream`: of the operation on a GPU; None: the current stream of torch or cupy for their
+arrays, otherwise the default stream. An array that is freed while the operation uses it in another
+stream than that of its allocator must be kept by the caller. The host ignores it.
 
 InvalidArgumentError and UnsupportedError: nothing was done on this rank, and the communicator stays
 usable; the other ranks wait for this one. After another failure every call raises that one.
@@ -112,8 +112,8 @@ class Collectives:
     def all_gather(
         self, input: Any, output: Any = None, *, stream: Any = None, **options: "Unpack[Options]"
     ) -> Any:
-        """Every rank receives all ranks' inputs, in rank order: `size` times as many elements. A new
-        output has `size` times the first dimension of the input. `input` may be its own part of
+        """Every rank receives all ranks' inputs, in rank order: `size` times as many elements. A
+        new output has `size` times the first dimension of the input. `input` may be its own part of
         `output`."""
         source = read(input)
         output = self._gathered(input, source) if output is None else output
@@ -130,8 +130,9 @@ class Collectives:
         **options: "Unpack[Options]",
     ) -> Any:  # fmt: skip
         """Rank r receives part r of the reduction of all ranks' inputs. A new output has the first
-        dimension of the input divided by `size`. `rows` above 1: the input is a matrix of so many rows
-        that is split by columns. `output` may be its own part of `input`, unless `rows` is above 1."""
+        dimension of the input divided by `size`. `rows` above 1: the input is a matrix of so many
+        rows that is split by columns. `output` may be its own part of `input`, unless `rows` is
+        above 1."""
         source = read(input)
         count = _count_of("reduce_scatter", source[1], self.size)
         if output is None:
@@ -164,8 +165,8 @@ class Collectives:
         self, input: Any, output: Any = None, root: int = 0, *, stream: Any = None,
         **options: "Unpack[Options]",
     ) -> Any:  # fmt: skip
-        """Every rank receives the root's input. `output` None: `input` itself, which is overwritten on
-        the other ranks. With an output, only the root needs an input."""
+        """Every rank receives the root's input. `output` None: `input` itself, which is overwritten
+        on the other ranks. With an output, only the root needs an input."""
         output = input if output is None else output
         target = read(output, True)
         source = read(input) if self.rank == root else None
@@ -181,8 +182,8 @@ class Collectives:
         self, input: Any, output: Any = None, op: Any = "sum", root: int = 0, *,
         stream: Any = None, **options: "Unpack[Options]",
     ) -> Any:  # fmt: skip
-        """The root receives the reduction of all ranks' inputs; returns None on the other ranks, where
-        `output` is ignored. On the root it may be `input`."""
+        """The root receives the reduction of all ranks' inputs; returns None on the other ranks,
+        where `output` is ignored. On the root it may be `input`."""
         source, target = read(input), None
         count = source[1]
         if self.rank == root:
@@ -200,14 +201,14 @@ class Collectives:
         self, input: Any, output: Any = None, root: int = 0, *, stream: Any = None,
         **options: "Unpack[Options]",
     ) -> Any:  # fmt: skip
-        """The root receives all ranks' inputs, in rank order; returns None on the other ranks, where
-        `output` is ignored. A new output is as that of all_gather(). Not in place."""
+        """The root receives all ranks' inputs, in rank order; returns None on the other ranks,
+        where `output` is ignored. A new output is as that of all_gather(). Not in place."""
         source, target = read(input), None
         count = source[1]
         if self.rank == root:
             output = self._gathered(input, source) if output is None else output
             target = read(output, True)
-        self._check("gather", source, target or source, count, count * self.size if target else count)
+        self._check("gather", source, target or source, count, count * (self.size if target else 1))
         number = self._stream(stream, input, source)
         address = target[0] if target else 0
         self.raw.gather(source[0], address, count, source[2], root, number, made(options))
@@ -218,12 +219,14 @@ class Collectives:
         self, input: Any, output: Any, root: int = 0, *, stream: Any = None,
         **options: "Unpack[Options]",
     ) -> Any:  # fmt: skip
-        """Rank r receives part r of the root's input, into `output`. `input` is ignored on the other
-        ranks, and may be None there. Not in place."""
+        """Rank r receives part r of the root's input, into `output`. `input` is ignored on the
+        other ranks, and may be None there. Not in place."""
         target = read(output, True)
         source = read(input) if self.rank == root else None
         count = target[1]
-        self._check("scatter", source or target, target, count * self.size if source else count, count)
+        self._check(
+            "scatter", source or target, target, count * (self.size if source else 1), count
+        )
         number = self._stream(stream, output, target)
         address = source[0] if source else 0
         self.raw.scatter(address, target[0], count, target[2], root, number, made(options))
@@ -234,8 +237,9 @@ class Collectives:
         self, input: Any, counts: Sequence[int], output: Any = None, *, stream: Any = None,
         **options: "Unpack[Options]",
     ) -> Any:  # fmt: skip
-        """Every rank receives all ranks' inputs, in rank order and without gaps. `counts`: elements of
-        each rank, equal on every rank. A new output is flat. `input` may be its own part of `output`."""
+        """Every rank receives all ranks' inputs, in rank order and without gaps. `counts`: elements
+        of each rank, equal on every rank. A new output is flat. `input` may be its own part of
+        `output`."""
         self._check_counts("all_gather_v", counts)
         source, total = read(input), sum(counts)
         output = self._new(input, source, (total,)) if output is None else output
@@ -250,8 +254,8 @@ class Collectives:
         self, input: Any, counts: Sequence[int], output: Any = None, op: Any = "sum", *,
         stream: Any = None, **options: "Unpack[Options]",
     ) -> Any:  # fmt: skip
-        """Rank r receives part r, of counts[r] elements, of the reduction of all ranks' inputs. A new
-        output is flat. `output` may be its own part of `input`."""
+        """Rank r receives part r, of counts[r] elements, of the reduction of all ranks' inputs. A
+        new output is flat. `output` may be its own part of `input`."""
         self._check_counts("reduce_scatter_v", counts)
         source, own = read(input), counts[self.rank]
         output = self._new(input, source, (own,)) if output is None else output
@@ -268,9 +272,9 @@ class Collectives:
         self, input: Any, send_counts: Sequence[int], recv_counts: Sequence[int], max_count: int,
         output: Any = None, *, stream: Any = None, **options: "Unpack[Options]",
     ) -> Any:  # fmt: skip
-        """Rank r sends send_counts[j] elements to rank j and receives recv_counts[j] elements from it,
-        in rank order and without gaps. `max_count`: an upper bound of all counts of all ranks, equal on
-        every rank. A new output is flat. Not in place."""
+        """Rank r sends send_counts[j] elements to rank j and receives recv_counts[j] elements from
+        it, in rank order and without gaps. `max_count`: an upper bound of all counts of all ranks,
+        equal on every rank. A new output is flat. Not in place."""
         self._check_counts("all_to_all_v", send_counts)
         self._check_counts("all_to_all_v", recv_counts)
         source, total = read(input), sum(recv_counts)
@@ -288,8 +292,8 @@ class Collectives:
     def send(
         self, buffer: Any, peer: int, *, stream: Any = None, **options: "Unpack[Options]"
     ) -> None:
-        """Sends an array to one rank, which calls recv(). Only these two ranks call. It may wait until
-        the peer receives: two ranks that send to each other use tutti.group()."""
+        """Sends an array to one rank, which calls recv(). Only these two ranks call. It may wait
+        until the peer receives: two ranks that send to each other use tutti.group()."""
         source = read(buffer)
         self._check("send", source, source, source[1], source[1])
         number = self._stream(stream, buffer, source)
@@ -308,8 +312,8 @@ class Collectives:
         return buffer
 
     def barrier(self, *, stream: Any = None, **options: "Unpack[Options]") -> None:
-        """Work after the barrier, on any rank's stream, starts when the work before it has ended on all
-        ranks. On the host it returns when all ranks have called it."""
+        """Work after the barrier, on any rank's stream, starts when the work before it has ended on
+        all ranks. On the host it returns when all ranks have called it."""
         number = 0 if self.device == -1 else stream_number(stream, None, self.device)
         self.raw.barrier(number, made(options))
 
@@ -347,14 +351,13 @@ class Collectives:
     def _check_counts(self, name: str, counts: Sequence[int]) -> None:
         if len(counts) != self.size or min(counts, default=0) < 0:
             raise InvalidArgumentError(
-                f"{name}: counts are {self.size} numbers from 0, one for each rank, not {list(counts)}"
+                f"{name}: counts are {self.size} numbers from 0, one for each rank, not "
+                f"{list(counts)}"
             )
 
-    def _check(
-        self, name: str, source: Buffer, target: Buffer, inputs: int, outputs: int
-    ) -> None:
-        """InvalidArgumentError unless both arrays are where the communicator is, of one type, and of
-        so many elements."""
+    def _check(self, name: str, source: Buffer, target: Buffer, inputs: int, outputs: int) -> None:
+        """InvalidArgumentError unless both arrays are where the communicator is, of one type, and
+        of so many elements."""
         self._check_device(source[3])
         self._check_device(target[3])
         if source[2] != target[2]:
@@ -373,7 +376,8 @@ def device_counts(given: Any, found: Any, max_count: int) -> DeviceCounts:
     """Counts that the device reads when the operation runs, for the v-forms of Communicator.raw.
 
     `given`, `found`: arrays of int64 or uint64; `found` receives a count per rank, or is None.
-    `max_count`: above 0, equal on every rank. The arrays stay allocated until the operation has ended.
+    `max_count`: above 0, equal on every rank. The arrays stay allocated until the operation has
+    ended.
     """
     addresses = []
     for array in (given, found):

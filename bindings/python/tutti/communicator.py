@@ -27,7 +27,8 @@ _BACKEND_NAMES = ("auto", "host", "cuda")
 
 
 class UniqueId:
-    """Identifies a group before it exists: where its ranks meet, and the secret that proves membership.
+    """Identifies a group before it exists: where its ranks meet, and the secret that proves
+    membership.
 
     One rank makes it, and sends str(id) to the others, which use from_text(). It can be pickled.
     """
@@ -114,8 +115,8 @@ class Communicator(Collectives, OneSided, Allocations, Plans):
     """One rank of a group. Its collectives take arrays; `raw` has the same ones for addresses.
 
     Creation waits for all ranks, at most for the timeout. Any thread may use a communicator, one
-    collective at a time. It belongs to the process that created it. Close it, or use it as a context
-    manager: a process that ends without has failed, as far as the other ranks can tell.
+    collective at a time. It belongs to the process that created it. Close it, or use it as a
+    context manager: a process that ends without has failed, as far as the other ranks can tell.
     """
 
     raw: Raw
@@ -167,8 +168,8 @@ class Communicator(Collectives, OneSided, Allocations, Plans):
         timeout: float | None = None,
         deterministic: bool = False,
     ) -> "Communicator":
-        """Collective. Rank, size and meeting point come from the environment that torchrun, Open MPI,
-        SLURM, PMI or `tutti run` sets."""
+        """Collective. Rank, size and meeting point come from the environment that torchrun, Open
+        MPI, SLURM, PMI or `tutti run` sets."""
         options = _options(backend, device, timeout, deterministic)
 
         def create() -> int:
@@ -192,8 +193,8 @@ class Communicator(Collectives, OneSided, Allocations, Plans):
         timeout: float | None = None,
         deterministic: bool = False,
     ) -> "list[Communicator]":
-        """All `size` ranks in this process; element r is rank r, for a thread of its own. On CUDA rank
-        r uses devices[r], or device r modulo the number of GPUs."""
+        """All `size` ranks in this process; element r is rank r, for a thread of its own. On CUDA
+        rank r uses devices[r], or device r modulo the number of GPUs."""
         if devices is not None and len(devices) != size:
             raise InvalidArgumentError(f"`devices` has {len(devices)} elements for {size} ranks")
         options = _options(backend, -1, timeout, deterministic)
@@ -230,8 +231,8 @@ class Communicator(Collectives, OneSided, Allocations, Plans):
     def close(self) -> None:
         """Waits for this rank's operations, at most for the timeout; then it has left the group.
 
-        Graph replays must have ended, and no thread may be in a call: abort() ends such calls. Memory
-        may be freed later. Does nothing the second time.
+        Graph replays must have ended, and no thread may be in a call: abort() ends such calls.
+        Memory may be freed later. Does nothing the second time.
         """
         with self._closing:
             handle = self.raw.release()
@@ -239,8 +240,8 @@ class Communicator(Collectives, OneSided, Allocations, Plans):
             check(library.tutti_communicator_destroy(handle))
 
     def abort(self, reason: str = "") -> None:
-        """Ends all operations on every rank with an AbortedError. From any thread, also while another
-        one waits in a call. Does nothing once the communicator is closed."""
+        """Ends all operations on every rank with an AbortedError. From any thread, also while
+        another one waits in a call. Does nothing once the communicator is closed."""
         with self._closing:
             if self.raw.handle:
                 check(library.tutti_communicator_abort(self.raw.handle, reason.encode()))
@@ -266,8 +267,8 @@ class Communicator(Collectives, OneSided, Allocations, Plans):
             check(library.tutti_communicator_set_timeout(self.raw.handle, milliseconds(seconds)))
 
     def split(self, color: int | None, key: int = 0) -> "Communicator | None":
-        """Collective. Ranks with the same color form a new group, ordered by (key, rank). A rank whose
-        color is None or negative takes part in the call and gets None."""
+        """Collective. Ranks with the same color form a new group, ordered by (key, rank). A rank
+        whose color is None or negative takes part in the call and gets None."""
         part = ctypes.c_void_p()
         color = -1 if color is None else color
         if library.tutti_communicator_split(self.raw.handle, color, key, ctypes.byref(part)):
@@ -297,16 +298,17 @@ class Communicator(Collectives, OneSided, Allocations, Plans):
         return Communicator._of(interruptible(shrink, _destroy)), list(missing[: count.value])
 
     def prepare(self, nccl: bool = False) -> None:
-        """Collective. Allocates what the first operation would allocate otherwise; `nccl`: also what
-        NCCL's algorithms cannot create inside a capture (UnavailableError without NCCL)."""
+        """Collective. Allocates what the first operation would allocate otherwise; `nccl`: also
+        what NCCL's algorithms cannot create inside a capture (UnavailableError without NCCL)."""
         function = library.tutti_prepare_nccl if nccl else library.tutti_communicator_prepare
         if function(self.raw.handle):
             self.raw.fail()
 
     @contextlib.contextmanager
     def capture(self) -> "Iterator[Communicator]":
-        """Collective at both ends. Around the capture of CUDA graphs: buffers of captured operations
-        that are not symmetric are registered at the end, so that replays are zero-copy."""
+        """Collective at both ends. Around the capture of CUDA graphs: buffers of captured
+        operations that are not symmetric are registered at the end, so that replays are
+        zero-copy."""
         if library.tutti_start_capture(self.raw.handle):
             self.raw.fail()
         try:
@@ -328,7 +330,8 @@ class Communicator(Collectives, OneSided, Allocations, Plans):
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """Closes it. After an exception it is aborted first, so that the other ranks need not wait."""
+        """Closes it. After an exception it is aborted first, so that the other ranks need not
+        wait."""
         if error is not None and not self.closed:
             self.abort(f"{type(error).__name__}: {error}")
         try:

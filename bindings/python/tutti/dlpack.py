@@ -1,7 +1,7 @@
 """DLPack by ctypes: reading the arrays of other libraries, and exporting memory to them.
 
-Capsules without and with a version (DLPack 1.0) are both known. numpy takes only the latter as arrays
-that may be written.
+Capsules without and with a version (DLPack 1.0) are both known. numpy takes only the latter as
+arrays that may be written.
 """
 
 import ctypes
@@ -110,7 +110,8 @@ class Read(NamedTuple):
 
 
 def read(capsule: Any) -> Read:
-    """Reads a capsule, which stays as it is. InvalidArgumentError for types that tutti does not have."""
+    """Reads a capsule, which stays as it is. InvalidArgumentError for types that tutti does not
+    have."""
     read_only = False
     if _has_name(capsule, _VERSIONED):
         versioned = _ManagedVersioned.from_address(_pointer_of(capsule, _VERSIONED))
@@ -123,8 +124,8 @@ def read(capsule: Any) -> Read:
             f"tutti has no elements of DLPack's type code {pair[0]} with {pair[1]} bits and "
             f"{tensor.dtype.lanes} lanes; it has {', '.join(dtypes.NAMES)}"
         )
-    shape = tuple(tensor.shape[:tensor.ndim])
-    strides = tuple(tensor.strides[:tensor.ndim]) if tensor.strides else None
+    shape = tuple(tensor.shape[: tensor.ndim])
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None
     return Read(
         (tensor.data or 0) + tensor.byte_offset,
         shape,
@@ -178,7 +179,8 @@ def export(
     owner: Any,
     versioned: bool,
 ) -> Any:
-    """A capsule of row-major memory at `address`, which keeps `owner` alive. `device`: kind and id."""
+    """A capsule of row-major memory at `address`, which keeps `owner` alive. `device`: kind and
+    id."""
     managed: Any = _ManagedVersioned(major=1) if versioned else _Managed()
     sizes = (ctypes.c_int64 * len(shape))(*shape)
     steps = (ctypes.c_int64 * len(shape))()

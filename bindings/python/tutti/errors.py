@@ -10,8 +10,8 @@ from tutti._structs import Failure
 class TuttiError(Exception):
     """A failure of the library. Each code has a class of its own.
 
-    Ranks are -1, numbers 0 and `operation` is empty where they are not known. Failures of this package
-    itself, for example a list where an array is needed, have the same classes.
+    Ranks are -1, numbers 0 and `operation` is empty where they are not known. Failures of this
+    package itself, for example a list where an array is needed, have the same classes.
     """
 
     #: The number of the code, and of tutti_status_t.
@@ -40,7 +40,8 @@ class TuttiError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors, unlike communicators, may go to other processes."""
-        return _rebuilt, (type(self), self.text, {k: v for k, v in vars(self).items() if k != "text"})
+        fields = {name: value for name, value in vars(self).items() if name != "text"}
+        return _rebuilt, (type(self), self.text, fields)
 
 
 def _rebuilt(kind: type[TuttiError], text: str, fields: dict[str, Any]) -> TuttiError:

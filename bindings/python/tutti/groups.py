@@ -26,10 +26,10 @@ def group() -> Iterator[None]:
     """Operations of this thread within the block are recorded, and submitted together at its end.
 
     Groups nest; the outermost one submits. Messages of a group run concurrently, so two ranks that
-    send to each other put send() and recv() into one. Arrays that a group uses are kept until its end,
-    and outputs are valid after it. The first failure is raised, after all operations were tried; its
-    communicator's `failure` has the ranks. If the block raises, what was recorded is still submitted,
-    since other ranks may wait for it, and the exception of the block goes on.
+    send to each other put send() and recv() into one. Arrays that a group uses are kept until its
+    end, and outputs are valid after it. The first failure is raised, after all operations were
+    tried; its communicator's `failure` has the ranks. If the block raises, what was recorded is
+    still submitted, since other ranks may wait for it, and the exception of the block goes on.
     """
     check(library.tutti_group_start())
     current.depth += 1

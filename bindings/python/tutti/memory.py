@@ -25,8 +25,8 @@ class _Owned(Handle):
     device: int  #: CUDA ordinal; -1: the host
 
     def free(self) -> None:
-        """Local. Returns the memory; also after its communicator is closed. On a GPU all work on it has
-        ended. Views that are left must not be used. Does nothing the second time."""
+        """Local. Returns the memory; also after its communicator is closed. On a GPU all work on it
+        has ended. Views that are left must not be used. Does nothing the second time."""
         if handle := self.release():
             check(type(self)._free(handle))
 
@@ -64,8 +64,8 @@ class SymmetricMemory(_Owned):
         self.kept = kept  # the memory that was registered
 
     def peer(self, rank: int) -> int:
-        """The address at which this rank sees the part of `rank`. InvalidArgumentError: no such rank;
-        UnsupportedError: peers cannot address the memory."""
+        """The address at which this rank sees the part of `rank`. InvalidArgumentError: no such
+        rank; UnsupportedError: peers cannot address the memory."""
         address = ctypes.c_void_p()
         if library.tutti_memory_peer(self.handle, rank, ctypes.byref(address)):
             self.fail()
@@ -75,7 +75,8 @@ class SymmetricMemory(_Owned):
 class LocalMemory(_Owned):
     """Memory of one rank, which can be registered so that peers address it.
 
-    Communicator.allocate_local() makes it. While a registration of it is left, freeing waits for that.
+    Communicator.allocate_local() makes it. While a registration of it is left, freeing waits for
+    that.
     """
 
     __slots__ = ()
@@ -103,8 +104,8 @@ class Block(_Owned):
         self.data, self.bytes, self.device = info.data or 0, info.bytes, device
 
     def give_back(self, stream: Any = None) -> None:
-        """Returns the block. The next holder's stream waits for all work that is on `stream` now. After
-        an error (a capture, CUDA) the block is still taken."""
+        """Returns the block. The next holder's stream waits for all work that is on `stream` now.
+        After an error (a capture, CUDA) the block is still taken."""
         number = 0 if self.device < 0 else buffers.stream_number(stream, None, self.device)
         if library.tutti_block_give_back(self.handle, number):
             self.fail()
@@ -120,7 +121,8 @@ class Block(_Owned):
 class Pool(Handle):
     """A pool of symmetric memory, whose blocks are reused without communication.
 
-    Every rank takes and returns blocks in the same order, and its calls do not run at the same time.
+    Every rank takes and returns blocks in the same order, and its calls do not run at the same
+    time.
     """
 
     __slots__ = ("device",)
@@ -135,8 +137,8 @@ class Pool(Handle):
         self.device: int = communicator.device
 
     def take(self, bytes: int, stream: Any = None) -> Block:
-        """A block of `bytes` bytes per rank: a free one of that size, or one that all ranks allocate
-        together."""
+        """A block of `bytes` bytes per rank: a free one of that size, or one that all ranks
+        allocate together."""
         number = 0 if self.device < 0 else buffers.stream_number(stream, None, self.device)
         block = ctypes.c_void_p()
         if library.tutti_pool_take(self.handle, bytes, number, ctypes.byref(block)):
@@ -188,8 +190,8 @@ class Allocations:
     def register(self, array: Any) -> SymmetricMemory:
         """Collective, outside captures. Makes the memory of an array, or LocalMemory, symmetric.
 
-        The result keeps the array. `zero_copy` says whether peers can address it; on the host those in
-        other processes can only if it is local memory.
+        The result keeps the array. `zero_copy` says whether peers can address it; on the host those
+        in other processes can only if it is local memory.
         """
         if isinstance(array, LocalMemory):
             address, size = array.data, array.bytes

@@ -1,7 +1,7 @@
 """One-sided operations: copies into and out of a peer's symmetric memory, and signals.
 
-Only the calling rank takes part. Before a rank reads what a peer has put, it waits for a signal that
-the peer sent after the put.
+Only the calling rank takes part. Before a rank reads what a peer has put, it waits for a signal
+that the peer sent after the put.
 """
 
 import ctypes
@@ -37,8 +37,8 @@ class OneSided:
     def put(
         self, source: Any, target: Any, peer: int, *, stream: Any = None, mover: str = "auto"
     ) -> None:
-        """Copies `source` into the memory of `peer` that corresponds to `target`, an array in symmetric
-        memory of this rank, of the same type and size."""
+        """Copies `source` into the memory of `peer` that corresponds to `target`, an array in
+        symmetric memory of this rank, of the same type and size."""
         found, place = self._pair("put", source, target)
         number = self._number(stream, source)
         self.raw.put(found[0], place[0], found[1], found[2], peer, number, _mover(mover))
@@ -72,14 +72,14 @@ class OneSided:
         self, peer: int, channel: int, times: int = 1, *, stream: Any = None,
         timeout: float | None = None,
     ) -> None:  # fmt: skip
-        """Waits until `times` further signals from `peer` arrive on `channel`, and consumes them. On
-        CUDA it is the stream that waits. `timeout` in seconds; None: the communicator's."""
+        """Waits until `times` further signals from `peer` arrive on `channel`, and consumes them.
+        On CUDA it is the stream that waits. `timeout` in seconds; None: the communicator's."""
         limit = 0 if timeout is None else max(1, round(timeout * 1000))
         self.raw.wait_signal(peer, channel, times, self._number(stream, None), limit)
 
     def device_peers(self, memory: "SymmetricMemory") -> DevicePeers:
-        """What your own kernels need to access `memory` of all ranks, and signals: the parameter of a
-        kernel that uses tutti/device/peers.hpp. Valid as long as communicator and memory are."""
+        """What your own kernels need to access `memory` of all ranks, and signals: the parameter of
+        a kernel that uses tutti/device/peers.hpp. Valid as long as communicator and memory are."""
         peers = DevicePeers()
         if library.tutti_device_peers(self.raw.handle, memory.handle, ctypes.byref(peers)):
             self.raw.fail()
@@ -101,5 +101,3 @@ class OneSided:
 
     def _check_device(self, device: int) -> None:
         raise NotImplementedError
-
-

@@ -1,11 +1,11 @@
 """The operations of a communicator on addresses and numbers: what the layers above call.
 
-Addresses, streams and counts are integers; `dtype` is a number of tutti.dtypes; `op` a name, a number
-or a ReduceOp; `options` a CallOptions or None. Nothing is checked here but what the library checks. A
-failure is raised as a TuttiError. Each call releases the GIL.
+Addresses, streams and counts are integers; `dtype` is a number of tutti.dtypes; `op` a name, a
+number or a ReduceOp; `options` a CallOptions or None. Nothing is checked here but what the library
+checks. A failure is raised as a TuttiError. Each call releases the GIL.
 
-A call packs its arguments into bytes of its own, so threads do not share them, and this takes a third
-of the time of filling a ctypes struct.
+A call packs its arguments into bytes of its own, so threads do not share them, and this takes a
+third of the time of filling a ctypes struct.
 """
 
 import ctypes
@@ -30,7 +30,8 @@ _CODES = {
 
 
 def packer(kind: type[ctypes.Structure]) -> Callable[..., bytes]:
-    """A function that makes the bytes of a struct of its fields, in order. Nested structs are bytes."""
+    """A function that makes the bytes of a struct of its fields, in order. Nested structs are
+    bytes."""
     text, end = "=", 0
     for name, of in kind._fields_:  # type: ignore[misc]
         place = getattr(kind, name)
@@ -88,7 +89,8 @@ def _counts(counts: Sequence[int] | ctypes.Array[ctypes.c_size_t] | None) -> tup
 
 
 class Raw(Handle):
-    """The operations of one communicator. `handle` is the C API's; 0 once the communicator is closed."""
+    """The operations of one communicator. `handle` is the C API's; 0 once the communicator is
+    closed."""
 
     __slots__ = ()
     what = "communicator"
@@ -120,8 +122,8 @@ class Raw(Handle):
         self, input: int, output: int, count: int, dtype: int, op: Any, stream: int = 0,
         options: CallOptions | None = None, rows: int = 1,
     ) -> None:  # fmt: skip
-        """`count` elements of one rank's output; the input has size * count. `rows` above 1: columns
-        of a matrix are split."""
+        """`count` elements of one rank's output; the input has size * count. `rows` above 1:
+        columns of a matrix are split."""
         packed = PACKED_OPS.get(op) or packed_op(op)
         call = _pack_reduce_scatter(
             _REDUCE_SCATTER, input, output, count, rows, packed, stream, _at(options), dtype, 0
@@ -181,8 +183,8 @@ class Raw(Handle):
         self, input: int, output: int, counts: Any, dtype: int, stream: int = 0,
         options: CallOptions | None = None, device_counts: DeviceCounts | None = None,
     ) -> None:  # fmt: skip
-        """`counts`: a count per rank, a sequence or a ctypes array of c_size_t; None with counts from
-        the device."""
+        """`counts`: a count per rank, a sequence or a ctypes array of c_size_t; None with counts
+        from the device."""
         kept, address = _counts(counts)
         device = _NO_COUNTS if device_counts is None else bytes(device_counts)
         call = _pack_all_gather_v(
@@ -213,8 +215,8 @@ class Raw(Handle):
         dtype: int, stream: int = 0, options: CallOptions | None = None,
         device_counts: DeviceCounts | None = None,
     ) -> None:  # fmt: skip
-        """Counts as in all_gather_v(). `max_count`: an upper bound of all counts of all ranks, equal
-        on every rank."""
+        """Counts as in all_gather_v(). `max_count`: an upper bound of all counts of all ranks,
+        equal on every rank."""
         sent, send_address = _counts(send_counts)
         received, recv_address = _counts(recv_counts)
         device = _NO_COUNTS if device_counts is None else bytes(device_counts)
@@ -254,8 +256,8 @@ class Raw(Handle):
         tokens: int, hidden: int, dtype: int, output_dtype: int = -1, epsilon: float = 1e-6,
         scale: float = 1.0, stream: int = 0, options: CallOptions | None = None,
     ) -> None:  # fmt: skip
-        """residual_output = all_reduce(input) + residual; output = its RMSNorm * weight. `hidden`: a
-        multiple of 8, from 1024 to 16384. `output_dtype`: an 8-bit type, or -1."""
+        """residual_output = all_reduce(input) + residual; output = its RMSNorm * weight. `hidden`:
+        a multiple of 8, from 1024 to 16384. `output_dtype`: an 8-bit type, or -1."""
         call = _pack_rms_norm(
             _RMS_NORM, input, residual, weight, residual_output, output, tokens, hidden, stream,
             _at(options), dtype, output_dtype, epsilon, scale,

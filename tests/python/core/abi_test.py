@@ -1,4 +1,5 @@
-"""The ctypes structs and functions are those of the C API: tests/c_api/abi.txt has its stored list."""
+"""The ctypes structs and functions are those of the C API: tests/c_api/abi.txt has its stored
+list."""
 
 import ctypes
 import re

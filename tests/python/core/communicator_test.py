@@ -1,4 +1,5 @@
-"""The life of a communicator: creation, split, failures and their fields, shrink, abort, the end."""
+"""The life of a communicator: creation, split, failures and their fields, shrink, abort, the
+end."""
 
 import array
 import gc

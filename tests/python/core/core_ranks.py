@@ -49,7 +49,8 @@ def _process(rank_of: Callable[..., Any], text: str, rank: int, size: int, pipe:
 def processes(
     size: int, rank_of: Callable[[str, int, int], Any], method: str = "fork", dying: tuple[int, ...] = ()
 ) -> list[Any]:
-    """What rank_of(text of an id, rank, size) returns in each process. `dying` ranks return nothing."""
+    """What rank_of(text of an id, rank, size) returns in each process. `dying` ranks return
+    nothing."""
     context = multiprocessing.get_context(method)
     text = str(tutti.UniqueId.create())
     started, pipes = [], []
