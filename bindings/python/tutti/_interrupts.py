@@ -69,21 +69,19 @@ class _Watcher:
             self.sockets = None
 
 
-def _frame_of_main() -> tuple[FrameType | None, int]:
+def _frame_of_main() -> FrameType | None:
     """What the main thread runs now."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    return frame, frame.f_lasti if frame is not None else -1
+    return sys._current_frames().get(threading.main_thread().ident or 0)
 
 
 def _main_is_in_a_wait() -> bool:
+    """Whether it has been in one call of this package all the time."""
     before = _frame_of_main()
     time.sleep(_GRACE_S)
-    frame, place = _frame_of_main()
     return (
-        frame is not None
-        and frame is before[0]
-        and place == before[1]
-        and frame.f_code.co_filename.startswith(_PACKAGE)
+        before is not None
+        and _frame_of_main() is before
+        and before.f_code.co_filename.startswith(_PACKAGE)
         and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     )
 

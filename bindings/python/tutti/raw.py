@@ -32,13 +32,10 @@ _CODES = {
 def packer(kind: type[ctypes.Structure]) -> Callable[..., bytes]:
     """A function that makes the bytes of a struct of its fields, in order. Nested structs are
     bytes."""
-    text, end = "=", 0
+    text = "="  # no struct of the C API has a gap
     for name, of in kind._fields_:  # type: ignore[misc]
-        place = getattr(kind, name)
-        code = _CODES.get(of, f"{place.size}s")
-        text += f"{place.offset - end}x{code}"
-        end = place.offset + place.size
-    made = struct.Struct(f"{text}{ctypes.sizeof(kind) - end}x")
+        text += _CODES.get(of, f"{getattr(kind, name).size}s")
+    made = struct.Struct(text)
     assert made.size == ctypes.sizeof(kind)
     return made.pack
 

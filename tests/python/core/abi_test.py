@@ -133,9 +133,25 @@ def test_sizes_and_names_of_types_are_the_librarys() -> None:
         assert dtypes.number_of(name) == number
 
 
-def test_packed_structs_are_those_of_ctypes() -> None:
-    op = bytes(_structs.ReduceOp(kind=5, device_scalar=77))
-    packed = raw.packer(_structs.Reduce)(_structs.Reduce().size, 1, 2, 3, op, 4, 5, 6, 7)
-    made = _structs.Reduce(input=1, output=2, count=3, stream=4, options=5, dtype=6, root=7)
-    made.op = _structs.ReduceOp.from_buffer_copy(op)
-    assert packed == bytes(made)
+PACKED = "AllReduce AllGather ReduceScatter AllToAll Broadcast Reduce Gather Scatter AllGatherV ReduceScatterV \
+    AllToAllV Send Recv Barrier AllReduceResidualRmsNorm Put Get Signal WaitSignal".split()
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_packed_structs_are_those_of_ctypes(name: str) -> None:
+    kind = getattr(_structs, name)
+    made, values = kind(), []
+    for number, (field, of) in enumerate(kind._fields_):
+        if issubclass(of, ctypes.Structure):
+            values.append(bytes([number]) * ctypes.sizeof(of))
+            setattr(made, field, of.from_buffer_copy(values[-1]))
+        else:
+            values.append(number)
+            setattr(made, field, number)
+    assert raw.packer(kind)(*values) == bytes(made)
+
+
+def test_structs_that_share_a_packer_are_alike() -> None:
+    for first, *others in (("Broadcast", "Gather", "Scatter"), ("Send", "Recv")):
+        for other in others:
+            assert getattr(_structs, first)._fields_ == getattr(_structs, other)._fields_

@@ -70,15 +70,34 @@ except KeyboardInterrupt:
     time.sleep(0.5)
     report("interrupted", ranks[0].failure)
 """
+LATER = HEAD + """
+import os
+ranks = tutti.Communicator.in_process(2, backend="host", timeout=60)
+def other():
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.05)
+    ranks[1].all_reduce(ones)
+    time.sleep(1)
+    report("result", ranks[1].all_reduce(ones)[0])
+threading.Thread(target=other).start()
+report("ready")
+try:
+    ranks[0].all_reduce(ones)
+except KeyboardInterrupt:
+    ranks[0].all_reduce(ones)
+"""
 FORKED = HEAD + """
 import os
 ranks = tutti.Communicator.in_process(2, backend="host", timeout=60)
 child = os.fork()
 if child == 0:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.5)
-    os._exit(0)
+    try:
+        time.sleep(0.4)  # until the parent waits
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+    except KeyboardInterrupt:
+        os._exit(0)
 threading.Timer(1.0, lambda: ranks[1].all_reduce(ones)).start()
 report("ready")
 report("result", ranks[0].all_reduce(ones)[0])
@@ -123,6 +142,10 @@ def test_a_handler_of_the_program_aborts_nothing() -> None:
 
 def test_calls_that_do_not_wait_abort_nothing() -> None:
     assert said_after_sigint(BUSY)[0] == "interrupted None"
+
+
+def test_a_call_after_the_interruption_is_not_aborted() -> None:
+    assert said_after_sigint(LATER, interrupt=False)[0] == "result 2.0"
 
 
 def test_a_signal_of_a_forked_child_is_the_childs() -> None:

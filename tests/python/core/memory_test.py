@@ -3,6 +3,7 @@
 import array
 import ctypes
 import gc
+import weakref
 
 import pytest
 from core_ranks import threads
@@ -54,6 +55,13 @@ def test_registered_and_local_memory() -> None:
             assert communicator.counters().registrations > before
             assert (memory.data, memory.bytes) == (own.buffer_info()[0], 4096)
             assert communicator.all_reduce(own)[0] == 3.0
+        gone = array.array("f", [1.0] * 1024)
+        watched = weakref.ref(gone)
+        with communicator.register(gone) as memory:
+            del gone
+            assert watched() is not None
+        del memory
+        assert watched() is None
         local = communicator.allocate_local(5000)
         assert local.data % 4096 == 0
         with communicator.register(local) as memory:
