@@ -50,8 +50,11 @@ class Sweep {
   void group(const std::string& name) {
     const std::string place = base_ + "/" + name;
     if (!check_private_directory(place).is_ok()) return;
+    // A rank that starts makes the directory, then its socket, and then listens at it: between these
+    // it looks dead.
+    if (may_be_starting(place)) return;
     const std::vector<std::string> found = names_in(place);
-    if (found.empty() ? may_be_starting(place) : !all_dead(place, found)) return;
+    if (!all_dead(place, found)) return;
     for (const std::string& socket : found) remove_file(fmt::format("{}/{}", place, socket));
     remove_directory(place);
   }

@@ -11,7 +11,7 @@ namespace tutti {
 
 // Takes down the directories of this user's groups in `base` at whose sockets nobody listens any
 // more, and of jobs that lead to none. Leaves alone the one named `own`, what it does not know, and
-// for a minute what is empty: its process may just be starting.
+// what has changed within the last minute: its processes may just be starting.
 void remove_left_behind(SocketDriver& sockets, const std::string& base, std::string_view own);
 
 }  // namespace tutti

@@ -51,6 +51,7 @@ TEST_F(LeftBehind, GroupsAndJobsOfDeadProcessesAreTakenDown) {
   const GroupId group = *GroupId::local();
   const std::string place = make(group.address());
   for (const char* name : {"/r0", "/r1", "/r17"}) leave_socket(place + name);
+  make_old(place);
   make_job("0123456789abcdef", group);
   make_job("00000000000000ff", *GroupId::local());  // whose group is gone altogether
   sweep();
@@ -62,6 +63,7 @@ TEST_F(LeftBehind, WhoStillListensIsLeftAloneAndNotCalled) {
   const std::string place = make(group.address());
   leave_socket(place + "/r0");
   const Fd alive = listen_at(place + "/r1");
+  make_old(place);
   make_job("0123456789abcdef", group);
   sweep();
   EXPECT_EQ(directory_.entries().size(), 5u);
@@ -74,8 +76,20 @@ TEST_F(LeftBehind, WhatIsNotKnownIsLeftAlone) {
   for (const std::string& each : {own, other, shared, stranger}) leave_socket(each + "/r0");
   std::ofstream(other + "/notes") << "somebody's";
   ASSERT_EQ(::chmod(shared.c_str(), 0755), 0);
+  for (const std::string& each : {own, other, shared, stranger}) make_old(each);
   sweep("tutti-0000000000000001");
   EXPECT_EQ(directory_.entries().size(), 9u);
+}
+
+// A socket that a rank has made, but does not listen at yet, is like one that is left behind.
+TEST_F(LeftBehind, AGroupThatStartsIsLeftAlone) {
+  const std::string place = make("tutti-0000000000000001");
+  leave_socket(place + "/r0");
+  sweep();
+  EXPECT_EQ(directory_.entries().size(), 2u);
+  make_old(place);
+  sweep();
+  EXPECT_TRUE(directory_.entries().empty()) << directory_.entries().front();
 }
 
 TEST_F(LeftBehind, WhatIsEmptyIsTakenDownOnceItIsOld) {
