@@ -104,10 +104,14 @@ report("result", ranks[0].all_reduce(ones)[0])
 """
 
 
+# A shell starts what it runs in the background with SIGINT ignored, and Python leaves it so.
+TAKES_SIGINT = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
 def said_after_sigint(program: str, interrupt: bool = True) -> tuple[str, float]:
     """The line that the program says after `ready`, and the seconds that this took."""
     environment = os.environ | {"PYTHONWARNINGS": "ignore::ResourceWarning"}
-    with subprocess.Popen([sys.executable, "-B", "-c", program], stdout=subprocess.PIPE, text=True,
+    with subprocess.Popen([sys.executable, "-B", "-c", TAKES_SIGINT + program], stdout=subprocess.PIPE, text=True,
                           env=environment) as process:
         try:
             assert process.stdout.readline() == "ready\n"
