@@ -50,7 +50,7 @@ class Sweep {
   void group(const std::string& name) {
     const std::string place = base_ + "/" + name;
     if (!check_private_directory(place).is_ok()) return;
-    // A rank that starts makes the directory, then its socket, and then listens at it: between these
+    // A rank that starts makes the directory, then its socket, and listens at it last: before that
     // it looks dead.
     if (may_be_starting(place)) return;
     const std::vector<std::string> found = names_in(place);
