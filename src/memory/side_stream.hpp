@@ -21,6 +21,9 @@ class SideStream {
 
   Stream get() const { return stream_; }
 
+  // Something may still use it: nobody else gets it, and it is never destroyed.
+  static void leave_behind(std::shared_ptr<SideStream> side);
+
  private:
   CudaDriver& cuda_;
   const int device_;

@@ -32,6 +32,7 @@ class CudaEngine : public Engine {
     const bool written = wait_until([&] { return poison_is_written(); }, std::chrono::seconds(1));
     // Where something still uses its memory, it must stay: leaking it beats corrupting it.
     if (!drained_ || !written) own_.leave_behind();
+    if (!written) SideStream::leave_behind(std::move(side_));
   }
 
   Status initialise(const EngineSizes& sizes) {
@@ -144,10 +145,10 @@ class CudaEngine : public Engine {
       std::promise<void> enqueued;
       poison_enqueued_ = enqueued.get_future();
       auto* const halves = reinterpret_cast<std::uint16_t*>(&memory_.control->poison);
-      std::thread([&cuda = cuda_, device = device_, to = halves + 1, from = told_, side = side_,
-                   done = std::move(enqueued)]() mutable {
+      std::thread([&cuda = cuda_, device = device_, to = halves + 1, from = told_,
+                   side = side_->get(), done = std::move(enqueued)]() mutable {
         (void)cuda.set_device(device);
-        (void)cuda.copy_async(to, from, sizeof *from, side->get());
+        (void)cuda.copy_async(to, from, sizeof *from, side);
         done.set_value();
       }).detach();
       (void)poison_enqueued_.wait_for(std::chrono::milliseconds(10));

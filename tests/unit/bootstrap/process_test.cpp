@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <future>
 #include <thread>
 
@@ -307,6 +309,11 @@ TEST(ProcessesOfTwoGroups, WhatTheOneLeavesTheNextTakesDown) {
     }
   }
   ASSERT_EQ(directory.entries().size(), 3u);  // the folder, and a socket of each
+  namespace fs = std::filesystem;
+  const auto an_hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const auto& folder : fs::directory_iterator(directory.path())) {
+    fs::last_write_time(folder.path(), an_hour_ago);
+  }
   run_threads(2, [&](int rank) {
     EXPECT_NE(join_or_fail(second, rank, 2, options_in(directory)), nullptr);
   });
