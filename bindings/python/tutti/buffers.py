@@ -90,9 +90,14 @@ def _number_of_typestr(text: str) -> tuple[int, int]:
     return dtypes.number_of(name), itemsize
 
 
+# DLPack's number of the default stream. Whoever made the array lets that stream wait for it; a call
+# on another stream has to be ordered behind the default stream by its caller.
+_DEFAULT_STREAM = 1
+
+
 def _read_dlpack(array: Any, write: bool) -> Buffer:
     kind, _ = array.__dlpack_device__()
-    on_gpu = {"stream": -1} if kind in (dlpack.CUDA, dlpack.CUDA_MANAGED) else {}
+    on_gpu = {"stream": _DEFAULT_STREAM} if kind in (dlpack.CUDA, dlpack.CUDA_MANAGED) else {}
     try:
         capsule = array.__dlpack__(max_version=(1, 0), **on_gpu)
     except TypeError:  # from before DLPack 1.0
@@ -206,7 +211,7 @@ def stream_number(stream: Any, array: Any, device: int) -> int:
 
     `stream`: a number, an object with __cuda_stream__, or a stream of torch, cupy or numba. None:
     the current stream of torch or cupy for their arrays, the stream that __cuda_array_interface__
-    names, otherwise the default stream.
+    names, otherwise the default stream, which waits for arrays that come by DLPack.
     """
     if stream is None:
         return _current_stream(array, device)
