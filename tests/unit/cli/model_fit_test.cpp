@@ -105,6 +105,7 @@ TEST(ModelFit, CommittedLinksAreCloseToWhatTheyWereNotFittedTo) {
       {"namespaces_1gbit", cells("1gbit_", ""), 15},
       {"namespaces_200mbit", cells("200mbit_", ""), 15},
       {"namespaces_1gbit_2ms", cells("1gbit_", "_2ms"), 15},
+      {"namespaces_200mbit_2ms", cells("200mbit_", "_2ms"), 15},
   };
   const std::string folder = std::string(TUTTI_RESULTS) + "/";
   for (const auto& [name, results, most] : kFitted) {
