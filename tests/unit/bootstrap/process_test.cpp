@@ -296,6 +296,7 @@ TEST(ProcessesOfTwoGroups, WhatTheOneLeavesTheNextTakesDown) {
   const GroupId first = *GroupId::local(), second = *GroupId::local();
   {
     std::vector<ForkedRank> ranks;
+    ranks.reserve(2);
     for (int rank = 0; rank < 2; ++rank) {
       ranks.emplace_back([&, rank](const ForkedRank::Say&) {  // rank 2 never comes
         return text_of(join_group_with(first, rank, 3, soon(), options_in(directory)));
