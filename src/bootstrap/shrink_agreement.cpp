@@ -104,9 +104,11 @@ void ShrinkAgreement::take_join(int from, const ShrinkMessage& message, Time now
   sender.follows = message.follows;
   sender.accepted = message.ballot;
   sender.ready = false;
-  // It begins anew, and whatever it has proposed is void.
+  // It begins anew, and whatever it has proposed is void: also what this rank has yet to accept. It
+  // waits for an answer that it did not have before.
+  const bool is_void = from == follow_ && sender.proposal.ballot > accepted_;
   sender.proposal = {};
-  if (from == accepted_.coordinator) must_join_ = true;
+  if (is_void || from == accepted_.coordinator) must_join_ = true;
 }
 
 // Who has joined another coordinator has promised it to wait for what it says.

@@ -84,11 +84,17 @@ void ShrinkWorld::abandon(int rank) {
   }
 }
 
-void ShrinkWorld::deliver(int rank, int from) {
+void ShrinkWorld::deliver(int rank, int from, std::size_t count) {
+  const Node& it = node(rank);
+  const bool waits = it.agreement && it.step == Step::kWait;
+  for (std::size_t i = 0; i < count; ++i) take_next(rank, from);
+  if (waits) look(rank);
+}
+
+void ShrinkWorld::take_next(int rank, int from) {
   Node& it = node(rank);
   auto& queue = it.incoming[static_cast<std::size_t>(from)];
   const Sent sent = queue.front();
-  const bool waits = it.agreement && it.step == Step::kWait;
   // What a rank is told while it does not listen stays, but ends of processes and groups count.
   if (sent.kind == Sent::Kind::kMessage && !it.agreement) return;
   queue.pop_front();
@@ -109,7 +115,6 @@ void ShrinkWorld::deliver(int rank, int from) {
       if (it.agreement) it.agreement->lost(from);
       break;
   }
-  if (waits) look(rank);
 }
 
 void ShrinkWorld::die(int rank, int unsent) {
@@ -174,6 +179,7 @@ std::vector<ShrinkWorld::Event> ShrinkWorld::possible() const {
       const auto& queue = it.incoming[static_cast<std::size_t>(from)];
       if (queue.empty() || (!it.agreement && queue.front().kind == Sent::Kind::kMessage)) continue;
       events.push_back({Kind::kDeliver, rank, from});
+      if (it.agreement && queue.size() > 1) events.push_back({Kind::kDeliverAll, rank, from});
     }
     if (it.step == Step::kFence || (it.step == Step::kCreate && may_create(rank))) {
       events.push_back({Kind::kProceed, rank, -1});
@@ -219,6 +225,9 @@ void ShrinkWorld::happen(const Event& event) {
   switch (event.kind) {
     case Event::Kind::kDeliver:
       return deliver(event.rank, event.other);
+    case Event::Kind::kDeliverAll:
+      return deliver(event.rank, event.other,
+                     it->incoming[static_cast<std::size_t>(event.other)].size());
     case Event::Kind::kProceed:
       return proceed(event.rank, true);
     case Event::Kind::kFail:
@@ -308,10 +317,10 @@ std::string ShrinkWorld::complaint() const {
     if (is_gentle_ && (!goes_on(rank) || quiet_times_ > 0)) {
       return fmt::format("rank {} does not go on, or waited for a deadline: {}", rank, describe());
     }
-    // Unless all others have ended, maybe before they could say so.
-    const bool is_alone = std::none_of(nodes_.begin(), nodes_.end(), [&](const Node& each) {
-      return each.alive && &each != &node(rank);
-    });
+    // Unless all who went on have ended, maybe before they could say so.
+    const auto goes_on_too = [&](int other) { return other != rank && succeeded(other); };
+    bool is_alone = true;
+    for (int other = 0; other < rules_.ranks; ++other) is_alone = is_alone && !goes_on_too(other);
     if (holds(rules_.late, rank) && succeeded(rank) && !is_alone) {
       return fmt::format("rank {} was late: {}", rank, describe());
     }

@@ -31,12 +31,13 @@ class ShrinkWorld {
 
   struct Event {
     enum class Kind : std::uint8_t {
-      kDeliver,  // the next thing from `other`
-      kProceed,  // with the fence, or the creation
-      kFail,     // the creation
-      kDie,      // the last `other` of its last messages, or first, do not get away
-      kStall,    // its deadline passes
-      kQuiet,    // nothing is under way: time passes, or those who are late come
+      kDeliver,     // the next thing from `other`
+      kDeliverAll,  // that `other` has sent: a slow rank finds it at once
+      kProceed,     // with the fence, or the creation
+      kFail,        // the creation
+      kDie,         // the last `other` of its last messages, or first, do not get away
+      kStall,       // its deadline passes
+      kQuiet,       // nothing is under way: time passes, or those who are late come
     };
     Kind kind = Kind::kQuiet;
     int rank = -1, other = -1;
@@ -75,7 +76,8 @@ class ShrinkWorld {
   void call(int rank);
   void look(int rank);
   void push(int to, int from, Sent sent);
-  void deliver(int rank, int from);
+  void deliver(int rank, int from, std::size_t count = 1);
+  void take_next(int rank, int from);
   void die(int rank, int unsent);
   void proceed(int rank, bool succeeds);
   void abandon(int rank);
