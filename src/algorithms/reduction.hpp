@@ -155,7 +155,7 @@ TUTTI_BODY void publish_scalar(Team& team, const KernelArgs& work) {
   if constexpr (Reduction::Op::kScaled) {
     ScalarBits scalar = work.scalar;
     if (work.device_scalar != nullptr) {
-      scalar = bits_of_scalar(to_accumulator(*reinterpret_cast<const T*>(work.device_scalar)));
+      scalar = bits_of_scalar(to_accumulator(team.template load_scalar<T>(work.device_scalar)));
     }
     team.publish_scalar(scalar);
   }

@@ -21,6 +21,7 @@
 //                            Acquires what they released. Bounded by the deadline, uniform over
 //                            the block.
 //   barrier(publish)         arrive, then wait.
+//   load_scalar(from)        This rank's multiplier, where it lies in memory.
 //   publish_scalar(bits)     Ordinary store to own memory, released by the next arrival. Bodies
 //   call
 //                            publish_scalar() of algorithms/reduction.hpp.

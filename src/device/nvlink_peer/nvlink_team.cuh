@@ -191,6 +191,17 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     });
   }
 
+  // An element at any address that its type allows.
+  template <class T>
+  __device__ T load_scalar(const std::byte* from) const {
+    if constexpr (sizeof(T) == 1) {
+      return __builtin_bit_cast(T, static_cast<std::uint8_t>(load_u8(from)));
+    } else if constexpr (sizeof(T) == 2) {
+      return __builtin_bit_cast(T, static_cast<std::uint16_t>(load_u16(from)));
+    } else {
+      return *reinterpret_cast<const T*>(from);
+    }
+  }
   __device__ void publish_scalar(ScalarBits scalar) const {
     if (threadIdx.x == 0) channel(work_.rank).scalars[blockIdx.x] = scalar;
   }
