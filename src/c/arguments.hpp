@@ -105,6 +105,18 @@ void write(const T& value, T* out) {
   out->size = size;
 }
 
+// Writes a result to the caller's struct, if that is in order: what `fill` makes of the defaults.
+template <class T, class Fill>
+Status give_struct(const char* function, std::string_view name, T* out, Fill&& fill) {
+  Arguments in(function);
+  in.check_output(out, name);
+  if (!in.is_ok()) return in.status();
+  T made = Versioned<T>::defaults();
+  fill(made);
+  write(made, out);
+  return Status::ok();
+}
+
 // A string for tutti_string_free().
 using OwnText = std::unique_ptr<char[]>;
 OwnText copy_of(std::string_view text);

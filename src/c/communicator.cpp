@@ -174,17 +174,13 @@ tutti_status_t tutti_communicator_destroy(tutti_communicator_t* communicator) {
 tutti_status_t tutti_communicator_info(tutti_communicator_t* communicator,
                                        tutti_communicator_info_t* info) {
   const char* const name = __func__;
-  return run_on(name, communicator, [&](OpenCommunicator& open) -> Status {
-    Arguments in(name);
-    in.check_output(info, "info");
-    if (!in.is_ok()) return in.status();
-    tutti_communicator_info_t made = tutti_communicator_info_init();
-    made.rank = open.communicator.rank();
-    made.ranks = open.communicator.size();
-    made.backend = static_cast<int>(open.communicator.backend());
-    made.device = open.communicator.device();
-    write(made, info);
-    return Status::ok();
+  return run_on(name, communicator, [&](OpenCommunicator& open) {
+    return give_struct(name, "info", info, [&](tutti_communicator_info_t& made) {
+      made.rank = open.communicator.rank();
+      made.ranks = open.communicator.size();
+      made.backend = static_cast<int>(open.communicator.backend());
+      made.device = open.communicator.device();
+    });
   });
 }
 
@@ -256,17 +252,13 @@ tutti_status_t tutti_communicator_status(tutti_communicator_t* communicator) {
 tutti_status_t tutti_communicator_counters(tutti_communicator_t* communicator,
                                            tutti_counters_t* counters) {
   const char* const name = __func__;
-  return run_on(name, communicator, [&](OpenCommunicator& open) -> Status {
-    Arguments in(name);
-    in.check_output(counters, "counters");
-    if (!in.is_ok()) return in.status();
-    const Communicator::Counters counted = open.communicator.counters();
-    tutti_counters_t made = tutti_counters_init();
-    made.allocations = counted.allocations;
-    made.registrations = counted.registrations;
-    made.exchanges = counted.exchanges;
-    write(made, counters);
-    return Status::ok();
+  return run_on(name, communicator, [&](OpenCommunicator& open) {
+    return give_struct(name, "counters", counters, [&](tutti_counters_t& made) {
+      const Communicator::Counters counted = open.communicator.counters();
+      made.allocations = counted.allocations;
+      made.registrations = counted.registrations;
+      made.exchanges = counted.exchanges;
+    });
   });
 }
 

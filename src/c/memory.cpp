@@ -43,16 +43,12 @@ tutti_status_t tutti_memory_free(tutti_memory_t* memory) { return end(__func__, 
 
 tutti_status_t tutti_memory_info(tutti_memory_t* memory, tutti_memory_info_t* info) {
   const char* const name = __func__;
-  return run_on(name, memory, [&](SymmetricMemory& of) -> Status {
-    Arguments in(name);
-    in.check_output(info, "info");
-    if (!in.is_ok()) return in.status();
-    tutti_memory_info_t made = tutti_memory_info_init();
-    made.data = of.data();
-    made.bytes = of.size();
-    made.zero_copy = of.zero_copy() ? 1 : 0;
-    write(made, info);
-    return Status::ok();
+  return run_on(name, memory, [&](SymmetricMemory& of) {
+    return give_struct(name, "info", info, [&](tutti_memory_info_t& made) {
+      made.data = of.data();
+      made.bytes = of.size();
+      made.zero_copy = of.zero_copy() ? 1 : 0;
+    });
   });
 }
 
@@ -87,15 +83,11 @@ tutti_status_t tutti_local_memory_free(tutti_local_memory_t* memory) {
 tutti_status_t tutti_local_memory_info(tutti_local_memory_t* memory,
                                        tutti_local_memory_info_t* info) {
   const char* const name = __func__;
-  return run_on(name, memory, [&](LocalMemory& of) -> Status {
-    Arguments in(name);
-    in.check_output(info, "info");
-    if (!in.is_ok()) return in.status();
-    tutti_local_memory_info_t made = tutti_local_memory_info_init();
-    made.data = of.data();
-    made.bytes = of.size();
-    write(made, info);
-    return Status::ok();
+  return run_on(name, memory, [&](LocalMemory& of) {
+    return give_struct(name, "info", info, [&](tutti_local_memory_info_t& made) {
+      made.data = of.data();
+      made.bytes = of.size();
+    });
   });
 }
 
@@ -132,31 +124,23 @@ tutti_status_t tutti_pool_destroy(tutti_pool_t* pool) { return end(__func__, poo
 
 tutti_status_t tutti_pool_use(tutti_pool_t* pool, tutti_pool_use_t* use) {
   const char* const name = __func__;
-  return run_on(name, pool, [&](OpenPool& open) -> Status {
-    Arguments in(name);
-    in.check_output(use, "use");
-    if (!in.is_ok()) return in.status();
-    const tutti::SymmetricPool::Use held = open.pool.use();
-    tutti_pool_use_t made = tutti_pool_use_init();
-    made.blocks = held.blocks;
-    made.taken_bytes = held.taken_bytes;
-    made.free_bytes = held.free_bytes;
-    write(made, use);
-    return Status::ok();
+  return run_on(name, pool, [&](OpenPool& open) {
+    return give_struct(name, "use", use, [&](tutti_pool_use_t& made) {
+      const tutti::SymmetricPool::Use held = open.pool.use();
+      made.blocks = held.blocks;
+      made.taken_bytes = held.taken_bytes;
+      made.free_bytes = held.free_bytes;
+    });
   });
 }
 
 tutti_status_t tutti_block_info(tutti_block_t* block, tutti_block_info_t* info) {
   const char* const name = __func__;
-  return run_on(name, block, [&](SymmetricBlock& of) -> Status {
-    Arguments in(name);
-    in.check_output(info, "info");
-    if (!in.is_ok()) return in.status();
-    tutti_block_info_t made = tutti_block_info_init();
-    made.data = of.data();
-    made.bytes = of.bytes();
-    write(made, info);
-    return Status::ok();
+  return run_on(name, block, [&](SymmetricBlock& of) {
+    return give_struct(name, "info", info, [&](tutti_block_info_t& made) {
+      made.data = of.data();
+      made.bytes = of.bytes();
+    });
   });
 }
 tutti_status_t tutti_block_give_back(tutti_block_t* block, tutti_stream_t stream) {
