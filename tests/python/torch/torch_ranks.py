@@ -1,14 +1,7 @@
-"""Ranks of a test: processes forked from one that has torch loaded, since importing it takes seconds."""
+"""Ranks of a test that form a group of torch.distributed, or have a communicator."""
 
 import contextlib
-import os
-import pickle
-import select
-import signal
-import sys
 import tempfile
-import time
-import traceback
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -20,64 +13,10 @@ import torch._functorch.aot_autograd  # what a compiler loads late is loaded onc
 import torch.distributed as dist
 import torch.distributed.fsdp
 import torch.testing._internal.optests  # of opcheck
+from forked import run_ranks
 
 import tutti
 import tutti.torch
-
-SECONDS = 400.0 if "TUTTI_TEST_INDUCTOR" in os.environ else 60.0
-torch.set_num_threads(1)
-
-
-class RankFailedError(AssertionError):
-    """A rank raised, ended or did not end; the text has all ranks' words."""
-
-
-def run_ranks(size: int, body: Callable[..., Any], *arguments: Any, seconds: float = SECONDS) -> Any:
-    """Runs body(rank, *arguments) in `size` processes, at most for `seconds`. What the ranks returned,
-    in order. RankFailedError if one fails."""
-    processes = [_fork(rank, body, arguments) for rank in range(size)]
-    deadline = time.monotonic() + seconds
-    outcomes = []
-    for process, pipe in processes:
-        outcomes.append(_read(pipe, deadline))
-        os.kill(process, signal.SIGKILL)  # it has said all it had to say, or is late
-        os.waitpid(process, 0)
-    if any(not passed for passed, _ in outcomes):
-        raise RankFailedError(
-            "".join(f"\nrank {rank}: {what}" for rank, (_, what) in enumerate(outcomes))
-        )
-    return [what for _, what in outcomes]
-
-
-def _fork(rank: int, body: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[int, int]:
-    pipe, end = os.pipe()
-    process = os.fork()
-    if process:
-        os.close(end)
-        return process, pipe
-    os.close(pipe)
-    try:
-        outcome = True, body(rank, *arguments)
-    except BaseException:
-        outcome = False, traceback.format_exc()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    with os.fdopen(end, "wb") as file:
-        file.write(pickle.dumps(outcome))
-    os._exit(0)
-
-
-def _read(pipe: int, deadline: float) -> tuple[bool, Any]:
-    words = b""
-    with os.fdopen(pipe, "rb") as file:
-        while True:
-            ready, _, _ = select.select([file], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                return False, "has not ended in time"
-            part = os.read(file.fileno(), 1 << 20)
-            if not part:
-                return pickle.loads(words) if words else (False, "ended without a word")
-            words += part
 
 
 @contextlib.contextmanager
