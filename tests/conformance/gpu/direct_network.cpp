@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -141,13 +142,17 @@ bool becomes_direct() {
   return why.empty();
 }
 
-std::string direct_collectives(int ranks) {
+std::string between_nodes(int ranks, const std::function<void(Rank&)>& scenario) {
   if (!becomes_direct()) return {};
   const GroupSpec spec{.backend = Backend::kCuda,
                        .kind = RankKind::kProcesses,
                        .ranks = ranks,
                        .timeout = kDirectLimit};
-  return run_group(spec, [](Rank& rank) {
+  return run_group(spec, scenario);
+}
+
+std::string direct_collectives(int ranks) {
+  return between_nodes(ranks, [](Rank& rank) {
     // Staged ones among them.
     for (const std::size_t count : {1000UL, 65536UL, 300001UL, 5 * MiB + 16}) {
       DirectRank one(rank, count);
@@ -161,12 +166,7 @@ std::string direct_collectives(int ranks) {
 
 // Rank 0 calls, the others do not: its kernels end, and its memory is its own again.
 std::string direct_failures(int ranks) {
-  if (!becomes_direct()) return {};
-  const GroupSpec spec{.backend = Backend::kCuda,
-                       .kind = RankKind::kProcesses,
-                       .ranks = ranks,
-                       .timeout = kDirectLimit};
-  return run_group(spec, [](Rank& rank) {
+  return between_nodes(ranks, [](Rank& rank) {
     rank.meet_by_barrier();
     if (rank.number() != 0) {
       // Told by rank 0.

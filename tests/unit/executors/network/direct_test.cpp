@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/all_gather/network_direct.hpp"
 #include "algorithms/catalogue.hpp"
 #include "algorithms/network_steps.hpp"
 #include "executors/network/direct_transfers.hpp"
@@ -112,16 +113,6 @@ TEST(DirectTransfers, SmallAndLocalOnesStayStaged) {
   EXPECT_EQ(made(apart).own.bytes, kLeastDirectBytes);
 }
 
-// Everybody's piece to all, of which this rank's own is copied.
-NetworkProgram exchange(const NetworkShape& shape) {
-  NetworkSteps steps(shape);
-  const Range own = piece_of(shape, shape.rank);
-  for (const int peer : steps.others()) steps.send(peer, own, input_at(0));
-  receive_pieces(steps, shape);
-  steps.copy(own, input_at(0), output_at(own.first));
-  return steps.take();
-}
-
 struct Seen {
   bool right = true;  // of every rank, when its stream has come to the end
   Status failure;
@@ -168,7 +159,7 @@ Seen run_late(NetworkRule of_engine, CopyRule of_host, std::chrono::nanoseconds 
     const auto progress = take(NetworkProgress::start(std::move(setup)));
     Stream const stream = take(cuda.create_stream(rank));
     StagedTransfer transfer{
-        .what = {.schedule = exchange,
+        .what = {.schedule = AllGatherNetworkDirect::program,
                  .shape =
                      {.rank = rank, .ranks = kRanks, .count = kCount, .stride = kCount, .unit = 16},
                  .dtype = DataType::kInt32,
