@@ -104,11 +104,9 @@ class CudaStreams : public Streams {
   static constexpr std::size_t kCaptures = 16;
 
   Status enter_captured(Stream stream, std::uint64_t capture) {
-    const auto found = std::find_if(captured_.begin(), captured_.end(), [&](const Captured& each) {
-      return each.event != nullptr && each.id == capture;
-    });
-    if (found == captured_.end()) return Status::ok();
-    return stream == found->last ? Status::ok() : cuda_.wait_event(stream, found->event);
+    const Captured* const mark = mark_of(capture);
+    if (mark == nullptr || stream == mark->last) return Status::ok();
+    return cuda_.wait_event(stream, mark->event);
   }
 
   Status leave_captured(Stream stream, std::uint64_t capture) {
@@ -121,15 +119,21 @@ class CudaStreams : public Streams {
     return cuda_.record_event(mark.event, stream);
   }
 
+  // Null if there is none.
+  Captured* mark_of(std::uint64_t capture) {
+    const auto found = std::find_if(captured_.begin(), captured_.end(), [&](const Captured& each) {
+      return each.event != nullptr && each.id == capture;
+    });
+    return found == captured_.end() ? nullptr : &*found;
+  }
+
   // The capture's own, else one of a capture that has ended, since its stream is in another one.
   Captured& mark_for(std::uint64_t capture, Stream stream) {
-    Captured* ended = nullptr;
-    for (Captured& each : captured_) {
-      if (each.event == nullptr) continue;
-      if (each.id == capture) return each;
-      if (each.last == stream) ended = &each;
-    }
-    return ended != nullptr ? *ended : captured_[next_captured_++ % kCaptures];
+    if (Captured* const own = mark_of(capture)) return *own;
+    const auto ended = std::find_if(captured_.begin(), captured_.end(), [&](const Captured& each) {
+      return each.event != nullptr && each.last == stream;
+    });
+    return ended != captured_.end() ? *ended : captured_[next_captured_++ % kCaptures];
   }
 
   CudaDriver& cuda_;
