@@ -25,7 +25,7 @@
 //   publish_scalar(bits)     Ordinary store to own memory, released by the next arrival. Bodies
 //   call
 //                            publish_scalar() of algorithms/reduction.hpp.
-//   scalar_of(rank)          Ordinary load, after a wait.
+//   scalar_of(rank)          Of the whole word, after a wait.
 //   publish_counts(f)        f(rank), likewise: what this rank has for each. Not where it is
 //                            poisoned: a peer may still read what it had for the operation before.
 //   learn_counts(load, is_right)

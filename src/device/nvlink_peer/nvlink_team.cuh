@@ -205,7 +205,15 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   __device__ void publish_scalar(ScalarBits scalar) const {
     if (threadIdx.x == 0) channel(work_.rank).scalars[blockIdx.x] = scalar;
   }
-  __device__ ScalarBits scalar_of(int rank) const { return channel(rank).scalars[blockIdx.x]; }
+  // A peer's word, as a whole: of a plain load nvcc takes as many bytes as are used.
+  __device__ ScalarBits scalar_of(int rank) const {
+    ScalarBits bits;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];"
+                 : "=l"(bits)
+                 : "l"(&channel(rank).scalars[blockIdx.x])
+                 : "memory");
+    return bits;
+  }
 
   template <class F>
   __device__ void publish_counts(F&& count) const {
