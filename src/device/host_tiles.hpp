@@ -73,6 +73,11 @@ class HostTiles {
     });
   }
 
+  template <class T>
+  static T load_scalar(const std::byte* from) {
+    return *reinterpret_cast<const T*>(from);
+  }
+
   // --- counts ---
 
   template <class Load, class IsRight>

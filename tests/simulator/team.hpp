@@ -60,10 +60,6 @@ class SimulatedTeam : public HostTiles<SimulatedTeam, 16> {
     });
   }
 
-  template <class T>
-  T load_scalar(const std::byte* from) const {
-    return *reinterpret_cast<const T*>(from);
-  }
   void publish_scalar(ScalarBits scalar);
   ScalarBits scalar_of(int rank) const;
   template <class F>

@@ -76,10 +76,6 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
     });
   }
 
-  template <class T>
-  T load_scalar(const std::byte* from) const {
-    return *reinterpret_cast<const T*>(from);
-  }
   void publish_scalar(ScalarBits scalar) const { channel(work_.rank).scalars[block_] = scalar; }
   ScalarBits scalar_of(int rank) const { return channel(rank).scalars[block_]; }
   template <class F>

@@ -191,28 +191,17 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     });
   }
 
-  // An element at any address that its type allows.
   template <class T>
   __device__ T load_scalar(const std::byte* from) const {
-    if constexpr (sizeof(T) == 1) {
-      return __builtin_bit_cast(T, static_cast<std::uint8_t>(load_u8(from)));
-    } else if constexpr (sizeof(T) == 2) {
-      return __builtin_bit_cast(T, static_cast<std::uint16_t>(load_u16(from)));
-    } else {
-      return *reinterpret_cast<const T*>(from);
-    }
+    return load<T>(from, NarrowAccess{sizeof(T)}, TileAt{0, 1}).at[0];
   }
   __device__ void publish_scalar(ScalarBits scalar) const {
     if (threadIdx.x == 0) channel(work_.rank).scalars[blockIdx.x] = scalar;
   }
   // A peer's word, as a whole: of a plain load nvcc takes as many bytes as are used.
   __device__ ScalarBits scalar_of(int rank) const {
-    ScalarBits bits;
-    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];"
-                 : "=l"(bits)
-                 : "l"(&channel(rank).scalars[blockIdx.x])
-                 : "memory");
-    return bits;
+    const ScalarBits* const word = &channel(rank).scalars[blockIdx.x];
+    return pack(load_u64(reinterpret_cast<const std::byte*>(word)));
   }
 
   template <class F>
