@@ -7,8 +7,8 @@
 namespace tutti::c {
 namespace {
 
-void give_failure(const Communicator::Failure& failure, tutti_failure_t* out) {
-  tutti_failure_t made = tutti_failure_init();
+// Its texts belong to `failure`.
+void fill(tutti_failure_t& made, const Communicator::Failure& failure) {
   made.code = static_cast<tutti_status_t>(failure.code);
   made.waiting_rank = failure.waiting_rank;
   made.missing_rank = failure.missing_rank;
@@ -18,7 +18,6 @@ void give_failure(const Communicator::Failure& failure, tutti_failure_t* out) {
   made.seen = failure.seen;
   made.text = failure.text.c_str();
   made.operation = failure.operation.c_str();
-  write(made, out);
 }
 
 }  // namespace
@@ -59,11 +58,10 @@ using namespace tutti::c;  // NOLINT(google-build-using-namespace)
 extern "C" {
 
 tutti_status_t tutti_last_failure(tutti_failure_t* failure) {
-  return run([&]() -> tutti::Status {
-    Arguments in("tutti_last_failure");
-    in.check_output(failure, "failure");
-    if (in.is_ok()) give_failure(last_failure(), failure);
-    return in.status();
+  const char* const name = __func__;
+  return run([&] {
+    return give_struct(name, "failure", failure,
+                       [](tutti_failure_t& made) { fill(made, last_failure()); });
   });
 }
 
@@ -71,13 +69,12 @@ const char* tutti_last_error(void) { return last_failure().text.c_str(); }
 
 tutti_status_t tutti_communicator_failure(tutti_communicator_t* communicator,
                                           tutti_failure_t* failure) {
-  return run_on(__func__, communicator, [&](OpenCommunicator& open) -> tutti::Status {
-    Arguments in("tutti_communicator_failure");
-    in.check_output(failure, "failure");
-    if (!in.is_ok()) return in.status();
-    last_failure() = open.communicator.failure();
-    give_failure(last_failure(), failure);
-    return tutti::Status::ok();
+  const char* const name = __func__;
+  return run_on(name, communicator, [&](OpenCommunicator& open) {
+    return give_struct(name, "failure", failure, [&](tutti_failure_t& made) {
+      last_failure() = open.communicator.failure();
+      fill(made, last_failure());
+    });
   });
 }
 }
