@@ -317,10 +317,11 @@ std::string ShrinkWorld::complaint() const {
     if (is_gentle_ && (!goes_on(rank) || quiet_times_ > 0)) {
       return fmt::format("rank {} does not go on, or waited for a deadline: {}", rank, describe());
     }
-    // Unless all who went on have ended, maybe before they could say so.
-    const auto goes_on_too = [&](int other) { return other != rank && succeeded(other); };
-    bool is_alone = true;
-    for (int other = 0; other < rules_.ranks; ++other) is_alone = is_alone && !goes_on_too(other);
+    // Unless all who went on have ended, maybe before they could say so to those who failed.
+    const bool is_alone = std::none_of(nodes_.begin(), nodes_.end(), [&](const Node& each) {
+      const int other = static_cast<int>(&each - nodes_.data());
+      return other != rank && each.alive && (deaths_ == 0 || succeeded(other));
+    });
     if (holds(rules_.late, rank) && succeeded(rank) && !is_alone) {
       return fmt::format("rank {} was late: {}", rank, describe());
     }
