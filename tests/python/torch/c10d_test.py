@@ -13,7 +13,8 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
-from torch_ranks import in_group, process_group, run_ranks
+from forked import run_ranks
+from torch_ranks import in_group, process_group
 from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 

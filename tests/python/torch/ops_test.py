@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch_ranks import run_ranks, with_communicator
+from forked import run_ranks
+from torch_ranks import with_communicator
 from torch.library import opcheck
 
 import tutti
