@@ -105,7 +105,7 @@ class PeerRows(unittest.TestCase):
     def test_what_is_written_is_read_again(self):
         record = json.loads((SAMPLE / "all_reduce_1gbit_2.json").read_text())
         with tempfile.TemporaryDirectory() as folder:
-            network_results.write_record(Path(folder) / "a.json", record)
+            network_results.peer_record.write_record(Path(folder) / "a.json", record)
             self.assertEqual((Path(folder) / "a.json").read_text(), (SAMPLE / "all_reduce_1gbit_2.json").read_text())
 
 

@@ -5,7 +5,6 @@ Nothing here starts a program. Times are microseconds, sizes bytes, rates bits p
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,27 +124,15 @@ def estimate_s(cell: Cell, launch: Launch) -> float:
 
 
 def peer_rows(text: str, ranks: int) -> list[dict]:
-    """The rows that all ranks of a peer printed together (network_peer.hpp). ValueError where one is missing."""
-    taken: dict[tuple[str, int], dict[int, list[str]]] = {}
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) == 9 and words[0] == "row":
-            taken.setdefault((words[1], int(words[2])), {})[int(words[3])] = words[4:]
+    """The rows that all ranks of a peer printed together (peer_bench.hpp). ValueError where one is missing."""
     rows = []
-    for (name, size), of_ranks in taken.items():
-        if sorted(of_ranks) != list(range(ranks)):
-            raise ValueError(f"{name}, {size} bytes: {len(of_ranks)} of {ranks} ranks printed a row")
-        per_rank = [{"wrong": int(of_ranks[rank][0]), "samples_us": [float(us) for us in of_ranks[rank][4].split(",")]}
-                    for rank in range(ranks)]
-        row = peer_record.row_of((name, False), size, per_rank, SimpleNamespace(dtype="fp32", graph_operations=0))
-        row.update(backend="host", buffers="plain", mode="eager",
-                   sent_bytes=max(int(own[1]) for own in of_ranks.values()))
-        shares = [int(own[2]) / int(own[3]) for own in of_ranks.values() if int(own[3]) >= FEWEST_TICKS]
+    for (name, size), of_ranks in peer_record.printed_rows(text, ranks).items():
+        row = peer_record.row_of((name, False), size, of_ranks, SimpleNamespace(dtype="fp32", graph_operations=0))
+        row.update(backend="host", buffers="plain", mode="eager", sent_bytes=max(own["sent"] for own in of_ranks))
+        shares = [own["busy"] / own["all"] for own in of_ranks if own["all"] >= FEWEST_TICKS]
         if shares:
             row["cpu_share"] = round(max(shares), 3)
         rows.append(row)
-    if not rows:
-        raise ValueError("no rank printed a row")
     return rows
 
 
@@ -157,13 +144,3 @@ def marked(row: dict, drops: int) -> dict:
     if drops > 0:
         row["drops"] = drops
     return row
-
-
-def write_record(path: Path, record: dict) -> None:
-    """A file as `tutti bench --output` writes it, all of it or nothing."""
-    head = {key: value for key, value in record.items() if key not in ("environment", "rows")}
-    rows = ",\n  ".join(json.dumps(row) for row in record["rows"])
-    beside = path.with_name(path.name + ".new")
-    beside.write_text(f'{json.dumps(head)[:-1]},\n "environment": {json.dumps(record["environment"])},\n'
-                      f' "rows": [\n  {rows}\n]}}\n')
-    beside.replace(path)

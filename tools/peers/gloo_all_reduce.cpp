@@ -1,4 +1,4 @@
-// gloo's ring, timed in the way of network_peer.hpp.
+// gloo's ring, timed in the way of peer_bench.hpp.
 //
 //   gloo_all_reduce FOLDER INTERFACE RANK RANKS [OPTIONS]
 //
@@ -9,7 +9,7 @@
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
 
-#include "network_peer.hpp"
+#include "peer_bench.hpp"
 
 namespace {
 
@@ -35,7 +35,7 @@ int main(int count, char** words) {
     std::fprintf(stderr, "usage: gloo_all_reduce FOLDER INTERFACE RANK RANKS --bytes N[,...]\n");
     return 2;
   }
-  network_peer::World world;
+  peer_bench::World world;
   world.rank = std::atoi(words[3]);
   world.ranks = std::atoi(words[4]);
   gloo::rendezvous::FileStore store(words[1]);
@@ -50,9 +50,9 @@ int main(int count, char** words) {
     all_reduce(context, &value, &most, 1, &gloo::max<double>);
     return most;
   };
-  const network_peer::Contender ring{
+  const peer_bench::Contender ring{
       "gloo_ring", [&context](const float* input, float* output, std::size_t elements) {
         all_reduce(context, input, output, elements, &gloo::sum<float>);
       }};
-  return network_peer::run(world, {&ring, 1}, network_peer::parse(count - 4, words + 4));
+  return peer_bench::run(world, {&ring, 1}, peer_bench::parse(count - 4, words + 4));
 }

@@ -1,12 +1,12 @@
 // Open MPI's all_reduce, its own choice and the algorithms that coll/tuned can be forced to, timed
-// in turns (see network_peer.hpp). Start it by mpirun with `--mca coll_tuned_use_dynamic_rules 1`.
+// in turns (see peer_bench.hpp). Start it by mpirun with `--mca coll_tuned_use_dynamic_rules 1`.
 //
 //   openmpi_all_reduce NAMES [OPTIONS]     NAMES: default,2,3,4,5,6
 //
 // OPENMPI_PREFIX is put in front of the names (default: openmpi_).
 #include <mpi.h>
 
-#include "network_peer.hpp"
+#include "peer_bench.hpp"
 
 namespace {
 
@@ -31,7 +31,7 @@ int main(int count, char** words) {
     return 2;
   }
   MPI_Init(nullptr, nullptr);
-  network_peer::World world;
+  peer_bench::World world;
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world.ranks);
   world.maximum = [](double value) {
@@ -39,7 +39,7 @@ int main(int count, char** words) {
     return value;
   };
   const char* const prefix = std::getenv("OPENMPI_PREFIX");
-  std::vector<network_peer::Contender> contenders;
+  std::vector<peer_bench::Contender> contenders;
   std::istringstream names(words[1]);
   for (std::string name; std::getline(names, name, ',');) {
     MPI_Comm forced = MPI_COMM_NULL;
@@ -53,8 +53,7 @@ int main(int count, char** words) {
                                           MPI_SUM, forced);
                           }});
   }
-  const int status =
-      network_peer::run(world, contenders, network_peer::parse(count - 1, words + 1));
+  const int status = peer_bench::run(world, contenders, peer_bench::parse(count - 1, words + 1));
   MPI_Finalize();
   return status;
 }

@@ -150,6 +150,35 @@ def row_of(what: tuple[str, bool], size: int, per_rank: list[dict], options: arg
             "wrong": sum(each["wrong"] for each in per_rank), "chosen": False}
 
 
+def printed_rows(text: str, ranks: int) -> dict[tuple[str, int], list[dict]]:
+    """What the ranks of a peer printed (peer_bench.hpp), by contender and size, rank by rank. ValueError where one is
+    missing."""
+    taken: dict[tuple[str, int], dict[int, dict]] = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 9 and words[0] == "row":
+            wrong, sent, busy, every = map(int, words[4:8])
+            taken.setdefault((words[1], int(words[2])), {})[int(words[3])] = {
+                "wrong": wrong, "sent": sent, "busy": busy, "all": every,
+                "samples_us": [float(us) for us in words[8].split(",")]}
+    for (name, size), of_ranks in taken.items():
+        if sorted(of_ranks) != list(range(ranks)):
+            raise ValueError(f"{name}, {size} bytes: {len(of_ranks)} of {ranks} ranks printed a row")
+    if not taken:
+        raise ValueError("no rank printed a row")
+    return {what: [of_ranks[rank] for rank in range(ranks)] for what, of_ranks in taken.items()}
+
+
+def write_record(path: Path, record: dict) -> None:
+    """A file as `tutti bench --output` writes it, all of it or nothing."""
+    head = {key: value for key, value in record.items() if key not in ("environment", "rows")}
+    rows = ",\n  ".join(json.dumps(row) for row in record["rows"])
+    beside = path.with_name(path.name + ".new")
+    beside.write_text(f'{json.dumps(head)[:-1]},\n "environment": {json.dumps(record["environment"])},\n'
+                      f' "rows": [\n  {rows}\n]}}\n')
+    beside.replace(path)
+
+
 def record_text(environment: dict, rows: list[dict]) -> str:
     """A file of results, one line per row. `tutti` is the version of the tree this script is part of."""
     header = Path(__file__).resolve().parents[2] / "include/tutti/c/version.h"

@@ -367,6 +367,8 @@ TEST_F(ReportCommand, LeavesOutFilesOfOtherSchemasAndOfCampaigns) {
   folder_.write(
       "results/namespaces/cell.json",
       R"({"schema": "tutti.bench/1", "environment": {"network": {"interface_bytes": []}}})");
+  folder_.write("results/host/all_reduce_2.json",
+                R"({"schema": "tutti.bench/1", "rows": [{"launches_us": [1.0]}]})");
   EXPECT_EQ(run(false), kSuccess);
   EXPECT_EQ(run(true), kSuccess);
 }

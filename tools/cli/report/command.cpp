@@ -17,11 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files of other schemas are not of `tutti bench`. tools/cluster/campaign compares libraries in
-// tables of its own (docs/internals/network_tables.md); its files have the interfaces' counters.
+// Files of other schemas are not of `tutti bench`. Two scripts compare libraries in tables of their
+// own: tools/cluster/campaign (docs/internals/network_tables.md), whose files have the interfaces'
+// counters, and tools/peers/host_campaign, whose rows have the times of several launches.
 bool belongs_in_report(const std::string& text) {
   const auto has = [&text](const char* part) { return text.find(part) != text.npos; };
-  return (!has("\"schema\"") || has("\"tutti.bench/")) && !has("\"interface_bytes\"");
+  return (!has("\"schema\"") || has("\"tutti.bench/")) && !has("\"interface_bytes\"") &&
+         !has("\"launches_us\"");
 }
 
 // results/<machine>/<what>.json, in the order of their names.

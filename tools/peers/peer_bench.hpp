@@ -1,13 +1,14 @@
-// What the benches of other libraries between hosts share: their options, their loop, their output.
-// It times an all_reduce of fp32 sums as `tutti bench` does: ranks start each sample together, and
-// contenders take turns (A B A B).
+// What the benches of other libraries share: their options, their loop, their output. It times a
+// collective of fp32 as `tutti bench` does: ranks start each sample together, and contenders take
+// turns (A B A B). Results are checked, exactly.
 //
 // Options: --bytes N[,...], --samples N, --warmup N and --seconds S, which limits a contender at
 // one size: fewer samples than asked for, but at least 3. Each rank prints, for each contender and
 // size,
 //   row NAME BYTES RANK WRONG SENT_BYTES BUSY_TICKS ALL_TICKS US,US,...
 // WRONG counts elements; SENT_BYTES is per sample, of this rank's host, barriers included. Ticks
-// are of this host's cores. tools/cluster/campaign makes results of these lines.
+// are of this host's cores. On one host these three are 0: reading them would disturb the samples.
+// tools/cluster/campaign and tools/peers/host_campaign make results of these lines.
 #pragma once
 
 #include <algorithm>
@@ -19,15 +20,18 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <new>
+#include <numeric>
 #include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/host_use.hpp"
 
-namespace network_peer {
+namespace peer_bench {
 
 struct Options {
   std::vector<std::size_t> bytes = {};
@@ -37,12 +41,27 @@ struct Options {
 
 struct World {
   int rank = 0, ranks = 1;
+  bool one_host = false;
   std::function<double(double)> maximum;  // over all ranks, which leave it together
 };
 
+// `count`: elements of the input.
 struct Contender {
   std::string name;
-  std::function<void(const float* input, float* output, std::size_t count)> all_reduce;
+  std::function<void(const float* input, float* output, std::size_t count)> run;
+};
+
+// A part of an output: what a rank's input has from `first` on, or the sum of all ranks' there.
+struct Part {
+  int source = 0;
+  std::size_t first = 0, count = 0;
+};
+constexpr int kSum = -1;
+
+// What a rank gives, in elements, and what it gets: one part behind the other.
+struct Shape {
+  std::size_t input = 0;
+  std::vector<Part> output = {};
 };
 
 struct Samples {
@@ -78,13 +97,35 @@ inline float input_value(int rank, std::size_t at, int iteration) {
   return static_cast<float>((place * (rank + 1) + iteration) % kPeriod);
 }
 
+// Pages of its own, as `tutti bench` gives its plain buffers.
+class Buffer {
+ public:
+  explicit Buffer(std::size_t count)
+      : data_(static_cast<float*>(
+            ::operator new(std::max<std::size_t>(count, 1) * sizeof(float), kPage))),
+        count_(count) {}
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { ::operator delete(data_, kPage); }
+
+  std::span<float> all() { return {data_, count_}; }
+
+ private:
+  static constexpr std::align_val_t kPage{4096};
+  float* data_;
+  std::size_t count_;
+};
+
 class Bench {
  public:
-  Bench(World world, std::span<const Contender> contenders, std::size_t bytes)
+  Bench(World world, std::span<const Contender> contenders, Shape shape)
       : world_(std::move(world)),
         contenders_(contenders),
-        input_(bytes / sizeof(float)),
-        output_(input_.size()),
+        shape_(std::move(shape)),
+        input_(shape_.input),
+        output_(
+            std::accumulate(shape_.output.begin(), shape_.output.end(), std::size_t{0},
+                            [](std::size_t sum, const Part& part) { return sum + part.count; })),
         samples_(contenders.size()) {}
 
   const std::vector<Samples>& run(const Options& options) {
@@ -106,12 +147,14 @@ class Bench {
 
  private:
   void fill(int iteration) {
-    for (std::size_t i = 0; i < input_.size(); ++i) {
-      input_[i] = input_value(world_.rank, i, iteration);
+    iteration_ = iteration;
+    const std::span<float> input = input_.all();
+    for (std::size_t i = 0; i < input.size(); ++i) {
+      input[i] = input_value(world_.rank, i, iteration);
     }
-    expected_.assign(kPeriod, 0);
+    sums_.assign(kPeriod, 0);
     for (int rank = 0; rank < world_.ranks; ++rank) {
-      for (std::size_t i = 0; i < kPeriod; ++i) expected_[i] += input_value(rank, i, iteration);
+      for (std::size_t i = 0; i < kPeriod; ++i) sums_[i] += input_value(rank, i, iteration);
     }
   }
 
@@ -120,20 +163,36 @@ class Bench {
   }
 
   void sample(std::size_t which, bool check) {
+    const std::span<float> output = output_.all();
     const auto nan = std::numeric_limits<float>::quiet_NaN();
-    if (check) std::fill(output_.begin(), output_.end(), nan);
-    const auto before = tutti::cli::host_use_now();
+    if (check) std::fill(output.begin(), output.end(), nan);
+    const auto before = used();
     world_.maximum(0);
     const auto start = std::chrono::steady_clock::now();
-    contenders_[which].all_reduce(input_.data(), output_.data(), input_.size());
+    contenders_[which].run(input_.all().data(), output.data(), shape_.input);
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
-    world_.maximum(0);
+    if (!world_.one_host) world_.maximum(0);  // all that was sent has arrived
     Samples& own = samples_[which];
-    own.use += tutti::cli::host_use_now() - before;
+    own.use += used() - before;
     own.us.push_back(time.count());
-    for (std::size_t i = 0; check && i < output_.size(); ++i) {
-      if (output_[i] != expected_[i % kPeriod]) ++own.wrong;
+    if (check) own.wrong += wrong();
+  }
+
+  tutti::cli::HostUse used() const {
+    return world_.one_host ? tutti::cli::HostUse() : tutti::cli::host_use_now();
+  }
+
+  std::size_t wrong() {
+    std::size_t count = 0;
+    const float* got = output_.all().data();
+    for (const Part& part : shape_.output) {
+      for (std::size_t at = part.first; at < part.first + part.count; ++at) {
+        const float expected =
+            part.source == kSum ? sums_[at % kPeriod] : input_value(part.source, at, iteration_);
+        if (*got++ != expected) ++count;
+      }
     }
+    return count;
   }
 
   // The same on all ranks.
@@ -149,8 +208,10 @@ class Bench {
 
   World world_;
   std::span<const Contender> contenders_;
-  std::vector<float> input_, output_;
-  std::vector<float> expected_;  // a period
+  Shape shape_;
+  Buffer input_, output_;
+  std::vector<float> sums_;  // a period
+  int iteration_ = 0;
   std::vector<Samples> samples_;
 };
 
@@ -164,18 +225,27 @@ inline void print(const std::string& name, std::size_t bytes, int rank, const Sa
   std::fflush(stdout);
 }
 
-// The exit status of the program: whether all results were right.
+// Prints the rows of one size. Returns how many elements were wrong.
+inline std::size_t run_size(const World& world, std::span<const Contender> contenders,
+                            const Options& options, std::size_t bytes, Shape shape) {
+  std::size_t wrong = 0;
+  Bench bench(world, contenders, std::move(shape));
+  const std::vector<Samples>& samples = bench.run(options);
+  for (std::size_t c = 0; c < contenders.size(); ++c) {
+    print(contenders[c].name, bytes, world.rank, samples[c]);
+    wrong += samples[c].wrong;
+  }
+  return wrong;
+}
+
+// Of all_reduce. The exit status of the program: whether all results were right.
 inline int run(const World& world, std::span<const Contender> contenders, const Options& options) {
   std::size_t wrong = 0;
   for (const std::size_t bytes : options.bytes) {
-    Bench bench(world, contenders, bytes);
-    const std::vector<Samples>& samples = bench.run(options);
-    for (std::size_t c = 0; c < contenders.size(); ++c) {
-      print(contenders[c].name, bytes, world.rank, samples[c]);
-      wrong += samples[c].wrong;
-    }
+    const std::size_t count = bytes / sizeof(float);
+    wrong += run_size(world, contenders, options, bytes, {count, {{kSum, 0, count}}});
   }
   return wrong == 0 ? 0 : 1;
 }
 
-}  // namespace network_peer
+}  // namespace peer_bench
