@@ -14,7 +14,7 @@ void HostTeam::announce() {
   if (!open_) return;
   *work_.packets.launches += LaunchWord::share_of(block_, work_.blocks);
   // Release: a peer that sees the announcement finds its slots here empty.
-  for (int step = 0; step < work_.ranks; ++step) {
+  for (int step = 0; step + 1 < work_.ranks; ++step) {  // the last one is this rank itself
     Flag& flag = packet_memory(step).flags[block_][work_.rank];
     signal(flag, launch_ + 1, std::memory_order_release);
   }
@@ -23,6 +23,7 @@ void HostTeam::announce() {
 Outcome HostTeam::close_packets() const {
   Flag* const flags = own_packet_memory().flags[block_];
   for (int r = 0; r < work_.ranks; ++r) {
+    if (r == work_.rank) continue;
     // Acquire: what the next launch but one fills was emptied before this.
     const Outcome told = wait_for(flags, r, launch_ + 1, std::memory_order_acquire);
     if (told != Outcome::kDone) return Outcome::kFailed;

@@ -14,6 +14,7 @@ void HostTeam::arrive(Publish) {
   // Release: a peer that sees the flag sees what this block wrote before.
   const bool release = !weakened(&ProtocolMutation::no_release, index);
   for (int r = 0; r < work_.ranks; ++r) {
+    if (r == work_.rank) continue;  // it would take the cache line from a peer that stores there
     signal(channel(r).flags[block_][work_.rank], epoch_,
            release ? std::memory_order_release : std::memory_order_relaxed);
   }
@@ -26,6 +27,7 @@ Outcome HostTeam::wait() {
   const bool acquire = !weakened(&ProtocolMutation::no_acquire, index);
   Flag* const flags = channel(work_.rank).flags[block_];
   for (int r = 0; r < work_.ranks; ++r) {
+    if (r == work_.rank) continue;
     const auto order = acquire ? std::memory_order_acquire : std::memory_order_relaxed;
     if (wait_for(flags, r, epoch_, order) == Outcome::kDone) continue;
     take_flags_back();
@@ -48,7 +50,13 @@ void HostTeam::take_flags_back() const {
 
 void HostTeam::signal(Flag& flag, std::uint64_t epoch, std::memory_order order) const {
   word(flag.check).store(check_word(epoch), std::memory_order_relaxed);
-  word(flag.epoch).store(epoch, order);
+  // As constants: an order known only at run time is compiled as the strongest one, which waits
+  // until all earlier stores have reached the cache.
+  if (order == std::memory_order_release) {
+    word(flag.epoch).store(epoch, std::memory_order_release);
+  } else {
+    word(flag.epoch).store(epoch, std::memory_order_relaxed);
+  }
 }
 
 Outcome HostTeam::wait_for(Flag* flags, int rank, std::uint64_t epoch,
@@ -64,6 +72,7 @@ bool HostTeam::is_other_operation(const Flag& seen, std::uint64_t epoch) const {
 std::uint64_t HostTeam::missing_ranks(Flag* flags, std::uint64_t epoch) const {
   std::uint64_t missing = 0;
   for (int r = 0; r < work_.ranks; ++r) {
+    if (r == work_.rank) continue;  // does not signal itself
     if (word(flags[r].epoch).load(std::memory_order_relaxed) < epoch) {
       missing |= std::uint64_t{1} << r;
     }
