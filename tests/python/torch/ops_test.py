@@ -54,7 +54,7 @@ def check_out_variants(communicator: Any, x: torch.Tensor, all_of: torch.Tensor)
     OPS.broadcast_(place, 0, G)
     OPS.all_reduce_out(x, "sum", G, out=place)
     assert torch.equal(place, all_of.sum(0))
-    OPS.broadcast_out(x, 0, G, out=place)
+    OPS.broadcast_out(x, 0, G, place)  # by position
     assert torch.equal(place, all_of[0])
     OPS.all_to_all_out(x, G, out=place)
     assert torch.equal(place, all_of[:, rows].reshape(-1, 3))

@@ -1,9 +1,9 @@
 """What an operator costs above the call of the C API: overhead.py [--device cpu|cuda]
 
 A group of one rank and 8 elements: there is nothing to move. Microseconds per call, the best of 200
-rounds. torch's own share is that of an operator whose kernel does nothing, and of the new tensor that
-a functional operator returns. The last column is without the call of the C API, which the function
-contains.
+rounds. "torch": torch's own share, which is an operator of the same form whose kernel does nothing,
+but for the new tensor that a functional one returns. "ours": what is left without it and without the
+call of the C API.
 """
 
 import argparse
@@ -44,39 +44,68 @@ def main() -> None:
         measure(communicator, torch.ones(8, device=device))
 
 
+def empty_operators(key: str) -> Any:
+    """Operators that do nothing, with the schemas of the three forms of all_reduce."""
+    library = torch.library.Library("tutti_overhead", "DEF")
+    library.define("place(Tensor(a!) tensor, str op, str group) -> ()")
+    library.define("out(Tensor input, str op, str group, Tensor(a!) out) -> ()")
+    library.define("new(Tensor input, str op, str group) -> Tensor")
+    library.impl("place", lambda tensor, op, group: None, key)
+    library.impl("out", lambda input, op, group, out: None, key)
+    library.impl("new", lambda input, op, group: torch.empty_like(input), key)
+    return library, torch.ops.tutti_overhead
+
+
+def measure_operators(x: torch.Tensor, out: torch.Tensor, call: float, call_out: float) -> None:
+    """`call`, `call_out`: of the C API, in place and out of place."""
+    kept, empty = empty_operators("CUDA" if x.is_cuda else "CPU")
+    ops, key = torch.ops.tutti, (x, "sum", "overhead")
+    place, place_0 = ops.all_reduce_.default, empty.place.default
+    into, into_0 = ops.all_reduce_out.default, empty.out.default
+    new, new_0 = ops.all_reduce.default, empty.new.default
+    forms: list[tuple[str, Callable[[], Any], Callable[[], Any], float]] = [
+        ("all_reduce_", lambda: place(*key), lambda: place_0(*key), call),
+        ("all_reduce_out", lambda: into(*key, out), lambda: into_0(*key, out), call_out),
+        ("all_reduce_out by keyword", lambda: into(*key, out=out), lambda: into_0(*key, out=out),
+         call_out),
+        ("all_reduce", lambda: new(*key), lambda: new_0(*key), call_out),
+    ]  # fmt: skip
+    print(f"\n{'torch.ops.tutti':40} {'us':>8} {'above C':>8} {'torch':>8} {'ours':>8}")
+    for name, ours, of_torch, within in forms:
+        whole, share = microseconds(ours), microseconds(of_torch)
+        above = whole - within
+        print(f"{name:40} {whole:8.2f} {above:8.2f} {share:8.2f} {above - share:8.2f}")
+    del kept
+
+
 def measure(communicator: Any, x: torch.Tensor) -> None:
-    out, group = torch.empty_like(x), "overhead"
-    at, to, key = x.data_ptr(), out.data_ptr(), "CUDA" if x.is_cuda else "CPU"
+    out = torch.empty_like(x)
+    at, to = x.data_ptr(), out.data_ptr()
     stream = torch.cuda.current_stream().cuda_stream if x.is_cuda else 0
     size, pack = raw_calls._ALL_REDUCE, raw_calls._pack_all_reduce
     packed = pack(size, at, at, 8, PACKED_OPS["sum"], stream, 0, 1, 0)
     moved = pack(size, at, to, 8, PACKED_OPS["sum"], stream, 0, 1, 0)
-    handle, function = communicator.raw.handle, library.tutti_all_reduce
-    nothing = torch.library.Library("tutti_overhead", "DEF")
-    nothing.define("nothing_(Tensor(a!) tensor, str op, str group) -> ()")
-    nothing.impl("nothing_", lambda tensor, op, group: None, key)
-    empty, ops = torch.ops.tutti_overhead.nothing_.default, torch.ops.tutti
+    raw, function = communicator.raw, library.tutti_all_reduce
+    handle = raw.handle
     bare = microseconds(lambda: library.tutti_data_type_size(0))
     call = microseconds(lambda: function(handle, packed)) - bare
     call_out = microseconds(lambda: function(handle, moved)) - bare
     rows = [
-        ("the call of the C API, in place", call, 0.0),
-        ("the call of the C API, out of place", call_out, 0.0),
-        ("ctypes: a call that does nothing", bare, 0.0),
-        ("communicator.raw.all_reduce()",
-         microseconds(lambda: communicator.raw.all_reduce(at, at, 8, 1, "sum", stream)), call),
-        ("torch: an operator that does nothing", microseconds(lambda: empty(x, "sum", group)), 0.0),
-        ("torch: empty_like()", microseconds(lambda: torch.empty_like(x)), 0.0),
-        ("torch.ops.tutti.all_reduce_",
-         microseconds(lambda: ops.all_reduce_.default(x, "sum", group)), call),
-        ("torch.ops.tutti.all_reduce_out",
-         microseconds(lambda: ops.all_reduce_out.default(x, "sum", group, out=out)), call_out),
-        ("torch.ops.tutti.all_reduce",
-         microseconds(lambda: ops.all_reduce.default(x, "sum", group)), call_out),
-    ]
-    for name, time_us, within in rows:
-        beyond = f"{time_us - within:8.2f}" if within else ""
-        print(f"{name:40} {time_us:8.2f} {beyond}")
+        ("the call of the C API, in place", call),
+        ("the call of the C API, out of place", call_out),
+        ("ctypes: a call that does nothing", bare),
+        ("raw.all_reduce(), in place",
+         microseconds(lambda: raw.all_reduce(at, at, 8, 1, "sum", stream))),
+        ("raw.all_reduce(), out of place",
+         microseconds(lambda: raw.all_reduce(at, to, 8, 1, "sum", stream))),
+        ("torch: empty_like()", microseconds(lambda: torch.empty_like(x))),
+    ]  # fmt: skip
+    if x.is_cuda:
+        look_up = torch._C._cuda_getCurrentRawStream
+        rows.append(("torch: the current stream", microseconds(lambda: look_up(x.get_device()))))
+    for name, time_us in rows:
+        print(f"{name:40} {time_us:8.2f}")
+    measure_operators(x, out, call, call_out)
 
 
 if __name__ == "__main__":
