@@ -40,12 +40,12 @@
 /// NVLink switch algorithms and NCCL promise neither. CommunicatorOptions::deterministic excludes
 /// the rings, the switch and NCCL. Operations that do not reduce copy bits.
 ///
-/// **Errors.** kInvalidArgument (null, misaligned or partly overlapping buffer, unknown algorithm,
-/// value out of range) and kUnsupported (no algorithm can run the call; the text gives the reason
-/// for each): nothing was done on this rank, and the communicator stays usable. The other ranks are
-/// not told, and wait for this rank until their timeout. After a failure of the communicator every
-/// call returns that failure. Failures while the operation runs, on CUDA after the call has
-/// returned, are in Communicator::status().
+/// **Errors.** kInvalidArgument (null, misaligned or partly overlapping buffer, registered memory
+/// that was freed, unknown algorithm, value out of range) and kUnsupported (no algorithm can run
+/// the call; the text gives the reason for each): nothing was done on this rank, and the
+/// communicator stays usable. The other ranks are not told, and wait for this rank until their
+/// timeout. After a failure of the communicator every call returns that failure. Failures while the
+/// operation runs, on CUDA after the call has returned, are in Communicator::status().
 #pragma once
 
 #include <chrono>

@@ -157,6 +157,10 @@ class Communicator {
   /// processes without copies only that of allocate_local(). It must stay allocated until the
   /// result is destroyed, except that of allocate_local(), which the result holds.
   ///
+  /// On CUDA a call outside captures whose buffer lies in memory that was freed, or freed and
+  /// allocated anew, is kInvalidArgument, and the communicator stays usable: destroy the result on
+  /// every rank, and register the new memory. In a capture and a replay nothing checks that.
+  ///
   /// If peers cannot address the memory, the result has zero_copy() == false. Errors: see
   /// allocate().
   TUTTI_API Result<SymmetricMemory> register_memory(void* address, std::size_t bytes);

@@ -20,7 +20,8 @@ namespace tutti {
 
 /// What a caller can do about a failure; the text says what happened. "Fatal" codes end the
 /// communicator: every later call returns the same failure, and recovery is a new communicator.
-/// docs/troubleshooting/errors.md has the advice for each code.
+/// In Communicator::status() every code is fatal. docs/troubleshooting/errors.md has the advice for
+/// each code.
 enum class StatusCode : std::uint8_t {
   kOk,
   kInvalidArgument,    ///< invalid arguments; nothing was done, the communicator stays usable

@@ -209,6 +209,7 @@ class CommunicatorImpl : private GroupServices {
   Result<OperationPlan> plan_for(const Request& request);
   Status describe_call(PlannedOperation& operation);
   Status find_buffers(PlannedOperation& operation);
+  Status check_received(const PlannedOperation& operation) const;
   Status choose_plan(PlannedOperation& operation);
   Executor* executor_named(std::string_view name) const;  // null: there is none
   Status prepare_locked(PlannedOperation& operation);

@@ -99,8 +99,8 @@ bool CommunicatorImpl::must_agree(const Call& call) {
 }
 
 // The segments that hold the call's buffers, if any. In place, the smaller side lies in the larger
-// one's: alone, it would lie elsewhere in each rank's segment. A driver cannot be asked inside a
-// capture.
+// one's: alone, it would lie elsewhere in each rank's segment. Memory that was freed is refused, as
+// other wrong arguments are. A driver cannot be asked inside a capture.
 Status CommunicatorImpl::find_buffers(PlannedOperation& operation) {
   if (heap_ == nullptr) return Status::ok();
   const Call& call = operation.call;
@@ -112,7 +112,18 @@ Status CommunicatorImpl::find_buffers(PlannedOperation& operation) {
   if (within_input) operation.output = operation.input;
   for (const auto& segment : {operation.input, operation.output}) {
     if (segment == nullptr || operation.captured()) continue;
-    if (const Status alive = heap_->check_alive(*segment); !alive.is_ok()) return fail(alive);
+    TUTTI_TRY(heap_->check_alive(*segment));
+  }
+  return Status::ok();
+}
+
+// What find_buffers() checks, before the messages have a number.
+Status CommunicatorImpl::check_received(const PlannedOperation& operation) const {
+  if (heap_ == nullptr || operation.captured()) return Status::ok();
+  for (const MessageCall& message : operation.call.messages) {
+    if (message.output == nullptr) continue;
+    const auto segment = heap_->find(message.output, message.bytes());
+    if (segment != nullptr) TUTTI_TRY(heap_->check_alive(*segment));
   }
   return Status::ok();
 }
@@ -186,6 +197,7 @@ Status CommunicatorImpl::choose_plan(PlannedOperation& operation) {
     TUTTI_TRY(find_buffers(operation));
     TUTTI_ASSIGN(operation.plan, plan_for(request_of(operation)));
   } else {
+    TUTTI_TRY(check_received(operation));
     TUTTI_ASSIGN(operation.plan, plan_message(call.messages.front(), call, operation.captured()));
   }
   operation.operation.row = operation.plan.algorithm;

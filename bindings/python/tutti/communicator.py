@@ -253,7 +253,11 @@ class Communicator(Collectives, OneSided, Allocations, Plans):
         with self._closing:
             self.raw.check_open()
             check(library.tutti_communicator_failure(self.raw.handle, ctypes.byref(failure)))
-            return error_of(failure) if failure.code else None
+        if not failure.code:
+            return None
+        error = error_of(failure)
+        error.ends_communicator = True  # whatever its class says
+        return error
 
     def status(self) -> None:
         """Raises the failure, if there is one. On CUDA an operation can fail after its call."""

@@ -51,7 +51,8 @@ def _rebuilt(kind: type[TuttiError], text: str, fields: dict[str, Any]) -> Tutti
 
 
 class InvalidArgumentError(TuttiError, ValueError):
-    """Invalid arguments: nothing was done, the communicator stays usable."""
+    """Invalid arguments, registered memory that was freed among them: nothing was done, the
+    communicator stays usable. As Communicator.failure, what a replayed graph did wrong."""
 
     code = 1
 

@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/// What each function returns. The numbers are those of tutti::StatusCode.
+/// What each function returns. The numbers are those of tutti::StatusCode. Every failure that
+/// tutti_communicator_status() returns has ended the communicator.
 typedef int tutti_status_t;
 enum {
   TUTTI_OK = 0,

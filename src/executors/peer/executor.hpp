@@ -142,10 +142,9 @@ class PeerExecutor : public Executor {
 
   // messages.cpp
   Status add_messages(PlannedOperation& operation, Launch& launch);
-  Status add_message(const MessageCall& call, const OperationPlan& plan, bool captured,
-                     Messages& messages);
+  void add_message(const MessageCall& call, const OperationPlan& plan, Messages& messages);
   std::uint32_t signature_of(const MessageCall& call, const Message& message) const;
-  Status point_at_output(const MessageCall& call, bool captured, Message& message);
+  void point_at_output(const MessageCall& call, Message& message);
 
   // one_sided_calls.cpp
   Status check_one_sided() const;

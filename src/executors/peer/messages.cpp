@@ -25,7 +25,7 @@ Status PeerExecutor::add_messages(PlannedOperation& operation, Launch& launch) {
   plan.blocks = 1;
   for (const MessageCall& message : call.messages) {
     TUTTI_ASSIGN(const OperationPlan one, group_.plan_message(message, call, operation.captured()));
-    TUTTI_TRY(add_message(message, one, operation.captured(), messages));
+    add_message(message, one, messages);
     plan.blocks = std::max(plan.blocks, one.blocks);
   }
   plan.blocks = std::min(plan.blocks, kLanes);
@@ -33,8 +33,8 @@ Status PeerExecutor::add_messages(PlannedOperation& operation, Launch& launch) {
   return Status::ok();
 }
 
-Status PeerExecutor::add_message(const MessageCall& call, const OperationPlan& plan, bool captured,
-                                 Messages& messages) {
+void PeerExecutor::add_message(const MessageCall& call, const OperationPlan& plan,
+                               Messages& messages) {
   Message& message = messages.at[messages.number++];
   message = {.input = static_cast<const std::byte*>(call.input),
              .output = static_cast<std::byte*>(call.output),
@@ -50,10 +50,9 @@ Status PeerExecutor::add_message(const MessageCall& call, const OperationPlan& p
   if (!message.in_packets) {
     const std::size_t part = ceil_div(message.bytes, static_cast<std::size_t>(message.lanes));
     message.chunk_bytes = std::min(messages.slot_bytes, round_up(part, 16));
-    if (!message.is_sent()) TUTTI_TRY(point_at_output(call, captured, message));
+    if (!message.is_sent()) point_at_output(call, message);
   }
   message.signature = signature_of(call, message);
-  return Status::ok();
 }
 
 // Both ends count registrations alike, so that the sender finds the place where it is.
@@ -67,18 +66,12 @@ Status PeerExecutor::add_segment(const SymmetricSegment& segment) {
   return engine_->fill_window(window, entry);
 }
 
-// A driver cannot be asked inside a capture.
-Status PeerExecutor::point_at_output(const MessageCall& call, bool captured, Message& message) {
+void PeerExecutor::point_at_output(const MessageCall& call, Message& message) {
   const auto segment = group_.heap()->find(call.output, call.bytes());
-  if (segment == nullptr || !segment->zero_copy()) return Status::ok();
-  if (!captured) {
-    if (const Status alive = group_.heap()->check_alive(*segment); !alive.is_ok())
-      return group_.fail(alive);
-  }
+  if (segment == nullptr || !segment->zero_copy()) return;
   message.window = window_of(segment->id);
   message.offset =
       static_cast<std::uint64_t>(static_cast<const std::byte*>(call.output) - segment->local);
-  return Status::ok();
 }
 
 // Equal at both ends exactly where they mean the same.

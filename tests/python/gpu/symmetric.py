@@ -5,8 +5,6 @@ python3 tests/python/gpu/symmetric.py [--ranks 2] [CHECK...]
 Needs torch with CUDA; ranks may share one GPU.
 """
 
-import contextlib
-
 import torch
 from ranks import main
 
@@ -64,7 +62,7 @@ def signals_are_replayed(communicator: tutti.Communicator) -> str:
 
 def stale_registration_is_caught(communicator: tutti.Communicator) -> str:
     """Registered memory is freed behind tutti's back, and its address is used, if CUDA does so by
-    another tensor. That ends the communicator on every rank, since the others wait for this one."""
+    another tensor. Calls with it are refused on every rank, and the communicator goes on."""
     size = communicator.size
     x = torch.ones(COUNT, device="cuda")
     registered = communicator.register(x)
@@ -79,16 +77,21 @@ def stale_registration_is_caught(communicator: tutti.Communicator) -> str:
     used_again = any(other.data_ptr() == address for other in others)
     try:
         communicator.raw.all_reduce(address, address, COUNT, number_of(torch.float32), "sum")
-    except tutti.TuttiError as error:
+    except tutti.InvalidArgumentError as error:
         assert "has been freed" in error.text, error.text
+        assert not error.ends_communicator
     else:
         raise AssertionError("stale memory was used")
     torch.cuda.synchronize()
     assert all(bool((other == 1).all()) for other in others), "a refused call has written"
-    assert communicator.failure is not None
+    assert communicator.failure is None
     registered.free()
-    with contextlib.suppress(tutti.TuttiError):
-        communicator.close()
+    renewed = communicator.register(others[0])
+    communicator.all_reduce(others[0], output=others[0])
+    torch.cuda.synchronize()
+    assert bool((others[0] == size).all())
+    communicator.status()
+    renewed.free()
     return f"caught at {address:#x}, {'used again' if used_again else 'freed'}"
 
 
