@@ -24,6 +24,7 @@ from tutti.errors import (
     WaitTimeoutError,
 )
 from tutti.groups import group
+from tutti.matmuls import MatmulPlan
 from tutti.memory import Block, LocalMemory, Pool, SymmetricMemory
 from tutti.plan import Plan
 
@@ -40,6 +41,7 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "LocalMemory",
+    "MatmulPlan",
     "MismatchError",
     "NcclError",
     "PeerFailedError",

@@ -17,6 +17,7 @@ from tutti._library import library
 from tutti._structs import CommunicatorInfo, CommunicatorOptions, Failure, UniqueIdStruct
 from tutti.collectives import Collectives
 from tutti.errors import InvalidArgumentError, TuttiError, check, error_of
+from tutti.matmuls import Matmuls
 from tutti.memory import Allocations
 from tutti.one_sided import OneSided
 from tutti.plan import Plans
@@ -111,7 +112,7 @@ def _destroy(handle: int) -> None:
     library.tutti_communicator_destroy(handle)
 
 
-class Communicator(Collectives, OneSided, Allocations, Plans):
+class Communicator(Collectives, Matmuls, OneSided, Allocations, Plans):
     """One rank of a group. Its collectives take arrays; `raw` has the same ones for addresses.
 
     Creation waits for all ranks, at most for the timeout. Any thread may use a communicator, one
