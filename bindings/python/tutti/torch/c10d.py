@@ -10,7 +10,8 @@ first such tensor comes. Results have the same bits as those of tutti.Communicat
 - Operations run in the order of their calls. On the CPU an asynchronous one runs in a thread; on a GPU
   in a stream of the group, and Work.wait() makes the current stream wait for it.
 - Each sender and receiver have a communicator of their own for their messages, in a thread (CPU) or
-  stream (GPU) of its own: messages overtake collectives and messages to others. Tags are ignored, as
+  stream (GPU) of its own: messages overtake collectives and messages to others. It is made by the
+  first message; docs/guides/python.md says how much memory that takes. Tags are ignored, as
   NCCL ignores them; a receiver must name its sender.
 - SUM, AVG, PRODUCT, MIN, MAX and PREMUL_SUM; BAND, BOR and BXOR are refused (UnsupportedError). Of bool
   SUM and MAX are "any", PRODUCT and MIN "all". Operations that do not reduce take every type.
