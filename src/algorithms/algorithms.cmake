@@ -65,12 +65,14 @@ set(tutti_algorithms
   all_to_all/nccl_copy_engine
   all_to_all/network_direct
   broadcast/one_shot_push
+  broadcast/two_shot_push
   broadcast/two_shot
   broadcast/copy_engine
   broadcast/nccl
   broadcast/network_tree
   broadcast/network_ring
   reduce/one_shot_push
+  reduce/two_shot_push
   reduce/two_shot_staged
   reduce/multicast
   reduce/nccl

@@ -163,6 +163,7 @@ class SimulatedTeam : public HostTiles<SimulatedTeam, 16> {
   template <class T>
   Outcome take(int source, PacketAt at, int count, Words& words) const {
     using Code = PacketCode<T>;
+    note_part(at.part);
     std::uint64_t* const from = packets_at<T>(work_.rank, generation_, source, at);
     const std::size_t all = packets_of<T>(count);
     for (std::size_t w = 0; w < all; w += Code::kPackets) {

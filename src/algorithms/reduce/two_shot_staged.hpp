@@ -9,6 +9,9 @@
 //     barrier k     every push k is there, and every sum k - 1
 //   copy the last pass
 //
+// Every second block reduces first. Pushes go from the root and among the others, sums to the root:
+// so links are busy both ways.
+//
 // Of two ranks the root is the one that reduces: its sums go to its output, and nobody meets behind
 // the last of them.
 //
@@ -149,11 +152,18 @@ TUTTI_BODY Outcome ReduceTwoShotStaged::run(Team& team, const KernelArgs& work) 
   if (team.wait() != Outcome::kDone) return Outcome::kFailed;
   const Scalars<Reduction, Team::kMaxRanks> scalars(team, work);
 
+  const bool sums_first = team.block() % 2 == 1;
   TUTTI_NO_UNROLL
   for (std::size_t k = 0; k <= number; ++k) {
-    if (k < number) block.push(k);
-    if (copies && k > 1) block.copy_out(k - 2);
-    if (k > 0) block.reduce(k - 1, scalars);
+    TUTTI_NO_UNROLL
+    for (int turn = 0; turn < 2; ++turn) {
+      if ((turn == 0) == sums_first) {
+        if (k > 0) block.reduce(k - 1, scalars);
+      } else {
+        if (k < number) block.push(k);
+        if (copies && k > 1) block.copy_out(k - 2);
+      }
+    }
     if (k == number && work.ranks <= 2) break;
     if (team.barrier(Publish::kStores) != Outcome::kDone) return Outcome::kFailed;
   }
