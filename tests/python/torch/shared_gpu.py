@@ -45,11 +45,8 @@ def first_of(index_of: Any) -> Any:
 
 def share(ranks: int) -> None:
     """From now on this process sees `ranks` GPUs, which are one."""
-    from torch.testing._internal.distributed import distributed_test as suite
-
     os.environ["TUTTI_SHARE_GPUS"] = "1"
     torch.cuda.device_count = lambda: ranks
-    suite.init_multigpu_helper = lambda size, backend: {rank: [0] for rank in range(size)}
     name = "_get_device_index"
     ours = {made: first_of(made) for made in (getattr(torch._utils, name), getattr(torch.cuda._utils, name))}
     for module in [module for module in sys.modules.values() if getattr(module, "__name__", "").startswith("torch")]:
