@@ -17,8 +17,12 @@ class Work(dist.Work):
     the result, as NCCL's does; synchronize() too. With a timeout, wait() blocks on a GPU as well.
     """
 
-    def __init__(self, result: list[torch.Tensor], source: int = -1) -> None:
+    def __init__(
+        self, result: list[torch.Tensor], source: int = -1, patience: float | None = None
+    ) -> None:
+        """`patience`: seconds that a wait without timeout takes at most, where nothing else ends it."""
         super().__init__()
+        self._patience = patience
         self._result = result
         self._source = source
         self._ended = threading.Event()
@@ -52,8 +56,9 @@ class Work(dist.Work):
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Waits, and raises the failure of the operation. WaitTimeoutError after `timeout`, unless 0."""
         seconds = timeout.total_seconds()
-        if not self._ended.wait(seconds if seconds > 0 else None):
-            raise WaitTimeoutError(f"the operation has not ended after {seconds} s")
+        longest = seconds if seconds > 0 else self._patience
+        if not self._ended.wait(longest):
+            raise WaitTimeoutError(f"the operation has not ended after {longest} s")
         if self._error is not None:
             raise self._error
         if self._event is not None:

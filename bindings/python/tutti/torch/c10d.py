@@ -12,13 +12,14 @@ first such tensor comes. Results have the same bits as those of tutti.Communicat
 - Each sender and receiver have a communicator of their own for their messages, in a thread (CPU) or
   stream (GPU) of its own: messages overtake collectives and messages to others. It is made by the
   first message; docs/guides/python.md says how much memory that takes. Tags are ignored, as
-  NCCL ignores them; a receiver must name its sender.
+  NCCL ignores them; a receiver must name its sender. A rank may send to itself (isend and irecv).
 - SUM, AVG, PRODUCT, MIN, MAX and PREMUL_SUM; BAND, BOR and BXOR are refused (UnsupportedError). Of bool
   SUM and MAX are "any", PRODUCT and MIN "all". Operations that do not reduce take every type.
 - Failures are those of tutti (tutti.TuttiError). One that ended a communicator fails all later calls.
 """
 
 import contextlib
+from collections import deque
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -32,6 +33,7 @@ from tutti.errors import InvalidArgumentError, UnsupportedError
 from tutti.torch import _requests as requests
 from tutti.torch import groups
 from tutti.torch._meeting import Meeting
+from tutti.torch._own import OwnMessages
 from tutti.torch._runner import Batch, Coalescing, CudaRunner, HostRunner, Runner, joined
 from tutti.torch._sparse import sparse_all_reduce
 from tutti.torch._work import Work
@@ -63,6 +65,10 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         self._runners: dict[str, Runner] = {}
         self._channels: dict[tuple[str, int, int], Runner] = {}
         self._coalescing = Coalescing()
+        self._own = OwnMessages(rank)
+        # DistributedDataParallel's C++ code may be the only one to hold a work of a small tensor (inputs
+        # are uneven). Without its Python half a work would neither wait nor have a future.
+        self._held: deque[Work] = deque(maxlen=16)
 
     # What torch asks a process group; without backends of its own the base class knows none of it.
 
@@ -166,7 +172,10 @@ class ProcessGroup(_Base):  # type: ignore[misc]
             return work
         asynchronous = True if opts is None else opts.asyncOp
         work = runner.start(batch, asynchronous)
-        if not asynchronous and (error := work.exception()) is not None:
+        if asynchronous:
+            if len(batch.result) == 1 and batch.result[0].numel() <= 1024:
+                self._held.append(work)
+        elif (error := work.exception()) is not None:
             raise error
         return work
 
@@ -330,6 +339,8 @@ class ProcessGroup(_Base):  # type: ignore[misc]
 
     def send(self, tensors: Sequence[Tensor], peer: int, tag: int = 0) -> Work:
         tensor = _one(tensors)
+        if peer == self._rank:
+            return self._own.start(True, tensor, self._seconds)
         if self._coalescing.batches is not None:
             return self._start(tensor.device, requests.send(tensor, peer))
         channel = self._channel(tensor.device, self._rank, peer)
@@ -337,6 +348,8 @@ class ProcessGroup(_Base):  # type: ignore[misc]
 
     def recv(self, tensors: Sequence[Tensor], peer: int, tag: int = 0) -> Work:
         tensor = _one(tensors)
+        if peer == self._rank:
+            return self._own.start(False, tensor, self._seconds)
         if self._coalescing.batches is not None:
             return self._start(tensor.device, requests.recv(tensor, peer, peer))
         channel = self._channel(tensor.device, peer, self._rank)
