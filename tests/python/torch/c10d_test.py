@@ -10,6 +10,7 @@ from unittest import mock
 
 import distributed_suite
 import pytest
+import shared_gpu
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
@@ -159,6 +160,39 @@ def check_messages(rank: int) -> None:
     assert y.sum() == 10 * (peer + 1) and flag.item() == 1
 
 
+def check_own_messages(rank: int) -> None:
+    """A rank to itself, in the order of sends; without the others, and in a batch with messages to them."""
+    one, two = torch.zeros(2), torch.zeros(2)
+    if rank == 1:
+        works = [dist.irecv(one, 1), dist.irecv(two, 1), dist.isend(torch.ones(2), 1)]
+        assert works[0].is_completed() and not works[1].is_completed()
+        with pytest.raises(tutti.InvalidArgumentError, match="3 elements.*2 of"):
+            dist.isend(torch.ones(3), 1).wait()
+        with pytest.raises(tutti.InvalidArgumentError, match="3 elements.*2 of"):
+            works[1].wait()
+        assert one.tolist() == [1, 1] and two.tolist() == [0, 0]
+        with pytest.raises(tutti.WaitTimeoutError):
+            dist.irecv(two, 1).wait(timedelta(seconds=0.01))
+        dist.isend(two, 1).wait()
+    sent = [torch.full((2,), rank + 10.0 * to) for to in range(2)]
+    operations = [dist.P2POp(dist.isend, sent[to], to) for to in range(2)]
+    operations += [dist.P2POp(dist.irecv, tensor, source) for source, tensor in enumerate((one, two))]
+    for request in dist.batch_isend_irecv(operations):
+        request.wait()
+    assert one.tolist() == [10.0 * rank] * 2 and two.tolist() == [10.0 * rank + 1] * 2
+
+
+def check_uneven_inputs(rank: int) -> None:
+    """torch alone holds the work whose result says how many ranks still have inputs."""
+    model = DistributedDataParallel(torch.nn.Linear(1, 1, bias=False))
+    with model.join(divide_by_initial_world_size=False):
+        for i in range(1 + rank):
+            model.zero_grad()
+            model(torch.full((1, 1), i + rank + 1.0)).sum().backward()
+            expected = 3.0 if i else 1.5  # the mean of 1 and 2; then rank 1 is alone
+            assert model.module.weight.grad.item() == expected
+
+
 def check_coalesced(rank: int) -> None:
     tensors = [torch.full((3,), rank + float(i)) for i in range(3)]
     with dist._coalescing_manager(async_ops=True) as coalesced:
@@ -234,6 +268,8 @@ def check_later_names(rank: int) -> None:
         check_callbacks,
         check_multiples,
         check_messages,
+        check_own_messages,
+        check_uneven_inputs,
         check_coalesced,
         check_functional,
         check_groups,
@@ -355,16 +391,52 @@ REFUSED = {
 }
 
 
-def test_tutti_passes_what_gloo_passes() -> None:
-    """By the records of runs of all of torch's tests."""
-    gloo, ours = (set(distributed_suite.names_in(HERE / f"passed_by_{name}.txt")) for name in ("gloo", "tutti"))
+def passed_by(backend: str, ranks: str) -> set[str]:
+    return set(distributed_suite.names_in(HERE / f"passed_by_{backend}{ranks}.txt"))
+
+
+@pytest.mark.parametrize(("ranks", "least"), [("", 90), ("_4", 115)])
+def test_tutti_passes_what_gloo_passes(ranks: str, least: int) -> None:
+    """By the records of runs of all of torch's tests, on 2 and 4 ranks."""
+    gloo, ours = passed_by("gloo", ranks), passed_by("tutti", ranks)
     lost = {name for name in gloo - ours if not any(word in name for word in REFUSED)}
-    assert not lost and len(ours) > 90
+    assert not lost and len(ours) > least
     assert set(distributed_suite.names_in(HERE / "ci.txt")) <= ours
 
 
-def test_torch_own_tests(capfd: Any) -> None:
+def test_torch_own_tests(capfd: Any, tmp_path: Path) -> None:
+    """Two at a time, after a run that has ended early."""
+    results = tmp_path / "results"
+    results.write_text("passed test_gather\n")
     with mock.patch.dict(os.environ):
-        failed = distributed_suite.main(["--list", str(HERE / "ci.txt")])
+        options = ["--list", str(HERE / "ci.txt"), "--jobs", "2", "--results", str(results)]
+        failed = distributed_suite.main(options)
     printed = capfd.readouterr().out
     assert not failed and "40 passed, 0 skipped, 0 failed" in printed, printed[-8000:]
+    assert "test_gather\n" not in printed and len(results.read_text().splitlines()) == 40
+
+
+def check_shared_gpu(rank: int) -> None:
+    """With "meta" for the GPU, which this machine may lack."""
+    shared_gpu.GPU = torch.device("meta")
+    shared_gpu.share(2)
+    assert torch.cuda.device_count() == 2
+    for device in (1, "cuda:1", torch.device("cuda", 1)):
+        assert torch.ones(2, device=device).is_meta and torch.ones(2).to(device).is_meta
+        assert torch.nn.Linear(1, 1).to(device).weight.is_meta
+    assert torch.ones(1).is_cpu and torch.ones(2).to("cpu").is_cpu and torch.full((1,), 1).item() == 1
+    assert torch.cuda.device(1).idx == torch.nn.parallel.distributed._get_device_index(1) == 0
+    with mock.patch.object(torch._C, "_cuda_setDevice") as set_device:
+        torch.cuda.set_device(1)
+    set_device.assert_called_with(0)
+
+
+def test_ranks_share_a_gpu() -> None:
+    run_ranks(1, check_shared_gpu)
+
+
+def test_tests_that_are_not_for_the_backend() -> None:
+    with mock.patch.dict(os.environ):
+        tests = distributed_suite.load("tutti", 2)
+    every, on_gpus = (distributed_suite.all_names(tests, device) for device in ("cpu", "cuda"))
+    assert "test_all_gather" in on_gpus and "test_send_recv_nccl" in set(every) - set(on_gpus)

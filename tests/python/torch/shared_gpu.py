@@ -23,11 +23,13 @@ def on_the_gpu(value: Any, may_be_index: bool) -> Any:
 
 
 class OnTheGpu(TorchFunctionMode):
-    """Tensors that are made on a GPU, or sent to one."""
+    """Devices, and tensors that are made on a GPU or sent to one."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if function is torch.device:
+            return on_the_gpu(function(*args, **(kwargs or {})), False)
         sends = function in (torch.Tensor.cuda, torch.Tensor.to)
         placed = (on_the_gpu(value, sends) for value in args)
         named = {name: on_the_gpu(value, name == "device") for name, value in (kwargs or {}).items()}
