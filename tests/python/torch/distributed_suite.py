@@ -197,11 +197,16 @@ def start_test(tests: Any, name: str, ranks: int, gpus: str | None) -> Running:
     return Running(name, folder, processes, now, now + SECONDS)
 
 
-def gpus_of(job: int, ranks: int) -> str:
-    """What the tests of a job see: as many GPUs as ranks, or one for all of them."""
+def gpus() -> int:
+    """How many GPUs there are, asked of NVML, after which a forked process can still use CUDA."""
     import torch
 
-    count = torch.cuda.device_count()
+    return torch.cuda.device_count()
+
+
+def gpus_of(job: int, ranks: int) -> str:
+    """What the tests of a job see: as many GPUs as ranks, or one for all of them."""
+    count = gpus()
     if count < ranks:
         return str(job % max(count, 1))
     first = job % (count // ranks) * ranks
@@ -285,6 +290,8 @@ def main(command_line: list[str] | None = None) -> int:
     parser.add_argument("tests", nargs="*")
     options = parser.parse_args(command_line)
     tests = load(options.backend, options.ranks, options.device)
+    if options.device == "cuda" and gpus() == 0:
+        parser.error("--device cuda needs a GPU that NVML shows")
     names = options.tests or (
         names_in(options.list) if options.list
         else all_names(tests, options.device)
