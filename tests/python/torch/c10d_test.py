@@ -225,6 +225,26 @@ def check_functional(rank: int) -> None:
     assert torch.equal(total, functional.all_reduce(x, "sum", world) + 0)
 
 
+def check_untraced(rank: int) -> None:
+    """An operation that runs while a compiled program does is in none of its graphs."""
+    graphs: list[Any] = []
+
+    def keep(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    group = dist.group.WORLD._get_backend(torch.device("cpu"))
+
+    def body(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        group.allreduce([x]).wait()
+        return x * 2
+
+    x = torch.ones(2, dtype=torch.complex64)
+    assert torch.compile(body, backend=keep)(x).tolist() == [4, 4]
+    assert len(graphs) == 1 and "tutti" not in str(graphs[0].graph)
+
+
 def check_groups(rank: int) -> None:
     """Subgroups, a mesh, objects, a barrier, another timeout."""
     alone = [dist.new_group([other]) for other in range(2)][rank]
@@ -272,6 +292,7 @@ def check_later_names(rank: int) -> None:
         check_uneven_inputs,
         check_coalesced,
         check_functional,
+        check_untraced,
         check_groups,
         check_later_names,
     ],

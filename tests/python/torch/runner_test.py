@@ -22,7 +22,8 @@ class Stream:
         self.log, self.name, self.cuda_stream = log, name, name
 
     def record_event(self) -> Any:
-        event = SimpleNamespace(name=f"event{sum('records' in line for line in self.log)}")
+        name = f"event{sum('records' in line for line in self.log)}"
+        event = SimpleNamespace(name=name, device=DEVICE)
         event.query = lambda: True
         self.log.append(f"{self.name} records {event.name}")
         return event
@@ -92,6 +93,14 @@ def test_an_asynchronous_operation_runs_in_a_stream_of_the_group(log: list[str])
         "side records event1",
         "out",
     ]
+    work.wait()
+    assert log[-1] == "current waits for event1"
+
+
+def test_a_work_without_a_result_is_waited_for(log: list[str]) -> None:
+    """As of a rank that sends its part of a gather."""
+    empty = _runner.Batch([lambda raw, stream: None], [], [], [Tensor(log, "input")])
+    work = runner().start(empty, True)
     work.wait()
     assert log[-1] == "current waits for event1"
 

@@ -48,7 +48,7 @@ class Work(dist.Work):
         elif self._event is None:
             future.set_result(self._result)
         else:  # the future records events of its own, in a stream that has the result
-            stream = torch.cuda.Stream(self._result[0].device)
+            stream = torch.cuda.Stream(self._event.device)
             stream.wait_event(self._event)
             with torch.cuda.stream(stream):
                 future.set_result(self._result)
@@ -62,7 +62,7 @@ class Work(dist.Work):
         if self._error is not None:
             raise self._error
         if self._event is not None:
-            torch.cuda.current_stream(self._result[0].device).wait_event(self._event)
+            torch.cuda.current_stream(self._event.device).wait_event(self._event)
             if seconds > 0:
                 self._event.synchronize()
         return True

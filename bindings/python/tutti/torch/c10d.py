@@ -36,6 +36,7 @@ from tutti.torch._meeting import Meeting
 from tutti.torch._own import OwnMessages
 from tutti.torch._runner import Batch, Coalescing, CudaRunner, HostRunner, Runner, joined
 from tutti.torch._sparse import sparse_all_reduce
+from tutti.torch._untraced import with_untraced_operations
 from tutti.torch._work import Work
 
 _Base: Any = dist.ProcessGroup  # whose overloads for single tensors are left out here
@@ -52,6 +53,7 @@ def _one(tensors: "Sequence[Tensor] | Tensor") -> Tensor:
     return tensors[0]
 
 
+@with_untraced_operations  # DistributedDataParallel calls them while a compiled program runs
 class ProcessGroup(_Base):  # type: ignore[misc]
     """A process group whose operations tutti runs. torch makes it; users call torch.distributed."""
 
