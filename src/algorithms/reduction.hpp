@@ -236,6 +236,26 @@ TUTTI_BODY void accumulate(Tile<typename Reduction::Accumulator, kElements>& sum
   }
 }
 
+// Ranks 0 and 1 together: their sum is stored once, instead of a copy and then the sum.
+template <class Reduction, class Scalars, int kElements>
+TUTTI_BODY void start_sum(Tile<typename Reduction::Accumulator, kElements>& sum,
+                          const TileInPlace<typename Reduction::Element>& first,
+                          const TileInPlace<typename Reduction::Element>& second,
+                          const Scalars& scalars) {
+  for (int e = 0; e < first.count; ++e) {
+    sum.at[e] = Reduction::Op::combine(widen<Reduction>(first.at[e], 0, scalars),
+                                       widen<Reduction>(second.at[e], 1, scalars));
+  }
+  for (int e = first.count; e < kElements; ++e) sum.at[e] = {};
+}
+
+// Whether an element's sum is the result as it stands.
+template <class Reduction>
+constexpr bool is_its_own_sum() {
+  return std::is_same_v<typename Reduction::Accumulator, typename Reduction::Element> &&
+         !Reduction::Op::kScaled;
+}
+
 // What becomes of the sum of one element.
 template <class Reduction, class Scalars>
 TUTTI_BODY typename Reduction::Element narrow(typename Reduction::Accumulator sum,
@@ -291,13 +311,25 @@ template <class Reduction, class Team, class Scalars, class Load>
 TUTTI_BODY auto reduce_one_by_one(const Team& team, const Scalars& scalars, Load&& load) {
   using T = typename Reduction::Element;
   constexpr int kElements = Team::template tile_elements<T>();
+  constexpr bool kInPlace = std::is_same_v<decltype(load(0)), TileInPlace<T>>;
   Tile<typename Reduction::Accumulator, kElements> sum;
+  int next = 0;
+  if constexpr (kInPlace) {
+    if (team.ranks() > 1) {
+      start_sum<Reduction>(sum, load(0), load(1), scalars);
+      next = 2;
+    }
+  }
   TUTTI_NO_UNROLL
-  for (int r = 0; r < team.ranks(); ++r) accumulate<Reduction>(sum, load(r), r, scalars);
-  Tile<T, kElements> result;
-  TUTTI_UNROLL
-  for (int e = 0; e < kElements; ++e) result.at[e] = narrow<Reduction>(sum.at[e], scalars);
-  return result;
+  for (int r = next; r < team.ranks(); ++r) accumulate<Reduction>(sum, load(r), r, scalars);
+  if constexpr (kInPlace && is_its_own_sum<Reduction>()) {
+    return sum;
+  } else {
+    Tile<T, kElements> result;
+    TUTTI_UNROLL
+    for (int e = 0; e < kElements; ++e) result.at[e] = narrow<Reduction>(sum.at[e], scalars);
+    return result;
+  }
 }
 
 // Reduces tile `tile` of every rank's buffer. Bodies with one loop can spare the registers of wider

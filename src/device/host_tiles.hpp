@@ -24,6 +24,7 @@ class HostTiles {
  public:
   static constexpr int kMaxRanks = tutti::kMaxRanks;
   static constexpr bool kHasMulticast = false;
+  static constexpr bool kBlockIsThread = true;  // which is to copy runs, not tiles
   static constexpr std::size_t kTileBytes = kBytes;
   static constexpr int kTileParts = kTileBytes / 16;
   template <class T>
@@ -231,6 +232,16 @@ class HostTiles {
   void store_all(const Pointers<kMaxRanks>& to, HostAccess access, TileAt tile,
                  const Value& value) const {
     for (int r = 0; r < work_.ranks; ++r) team().template store<T>(to.at[r], access, tile, value);
+  }
+
+  // To the others as store_all() does, but to this rank's output even if that is staged.
+  template <class T, class Value>
+  void store_own_apart(const Pointers<kMaxRanks>& to, HostAccess access, TileAt tile, TileAt own,
+                       const Value& value) const {
+    team().template store<T>(work_.output, access, own, value);
+    for (int step = 0; step < others(); ++step) {
+      team().template store<T>(to.at[step], access, tile, value);
+    }
   }
 
   template <class T, class Shares>

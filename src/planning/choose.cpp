@@ -137,6 +137,8 @@ OperationPlan with_staging(const Request& request, const Topology& topology, Ope
   const bool registers = row.program == nullptr ? request.registers_late : request.registers_now;
   plan.late = registers && !direct && !in_place && !by_switch && request.count > 0;
   plan.staged = (!direct || in_place) && !plan.late;
+  const bool on_host = topology.backend == Backend::kHost && !has_ring_slots(row);
+  if (on_host && plan.staged && plan.chunk_bytes == 0) plan.chunk_bytes = kHostPassBytes;
   return plan;
 }
 

@@ -39,6 +39,9 @@ Load load_of(const Selection& selection, const Algorithm& row) {
   if (goes_through_staging(row, request)) {
     load.staging_bytes =
         request.staging_bytes > 0 ? request.staging_bytes : std::max<std::size_t>(load.bytes, 1);
+    if (selection.topology.backend == Backend::kHost) {
+      load.staging_bytes = std::min(load.staging_bytes, kHostPassBytes);
+    }
     const Sides sides = sides_of(request.collective, load.bytes, 0, load.ranks);
     load.staged_bytes = row.peers_write_output ? sides.output : sides.input;
   }

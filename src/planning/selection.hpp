@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "base/units.hpp"
 #include "planning/choose.hpp"
 #include "planning/model.hpp"
 #include "planning/plan.hpp"
@@ -34,6 +35,9 @@ const Algorithm* published_row(const Selection& selection, const TuningEntry& en
 
 // Whether the model is sure that another row is faster than that one.
 bool is_doubted(const Selection& selection, const Algorithm& published);
+
+// On the host: so much of staging is used in a pass, that the next one finds in the core's caches.
+inline constexpr std::size_t kHostPassBytes = MiB;
 
 bool goes_through_staging(const Algorithm& row, const Request& request);
 Load load_of(const Selection& selection, const Algorithm& row);

@@ -54,6 +54,7 @@ struct AllReduceTwoShotStaged {
       .peers_write_output = true,
       .pushes_through_staging = true,
       .only_where_measured = true,
+      .compared_on_host = true,
       .takes = takes_everything,
       .geometry = two_shot_geometry,
       .host = host,
@@ -84,9 +85,18 @@ class StagedBlock {
   // `Pass`: a StagedPass, or what says as much of other shares.
   template <class Pass>
   TUTTI_BODY void push(const Pass& pass) const {
-    team_.template for_each_tile<T>(
-        Range{0, pass.share}, [&](auto access, TileAt tile) { push_column(pass, access, tile); });
-    if (pass.whole < work_.ranks && pass.whole != work_.rank) push_cut(pass.whole, pass);
+    if constexpr (Team::kBlockIsThread) {
+      for (int step = 0; step + 1 < work_.ranks; ++step) {
+        const int rank = rank_after(step);
+        const Range share = pass.share_of(rank);
+        team_.template copy_between<T>({0, share.count}, input_at(share.first),
+                                       slot_at(rank, pass));
+      }
+    } else {
+      team_.template for_each_tile<T>(
+          Range{0, pass.share}, [&](auto access, TileAt tile) { push_column(pass, access, tile); });
+      if (pass.whole < work_.ranks && pass.whole != work_.rank) push_cut(pass.whole, pass);
+    }
   }
 
   TUTTI_BODY void reduce(const StagedPass& pass, const Pointers<kRanks>& outputs,
@@ -103,7 +113,13 @@ class StagedBlock {
         work_.stage_output ? pass.place(work_.ranks + work_.rank) : share.first;
     team_.template for_each_tile<T>(Range{0, share.count}, [&](auto access, TileAt tile) {
       const auto value = reduce_tile<Reduction, true>(team_, from, access, tile, scalars);
-      team_.template store_all<T>(outputs, access, TileAt{place + tile.first, tile.count}, value);
+      const TileAt at{place + tile.first, tile.count};
+      if constexpr (Team::kBlockIsThread) {
+        const TileAt own{share.first + tile.first, tile.count};
+        team_.template store_own_apart<T>(outputs, access, at, own, value);
+      } else {
+        team_.template store_all<T>(outputs, access, at, value);
+      }
     });
   }
 
@@ -113,6 +129,9 @@ class StagedBlock {
     for (int r = 0; r < work_.ranks; ++r) {
       const Range share = pass.share_of(r);
       if (share.count == 0) break;
+      if constexpr (Team::kBlockIsThread) {
+        if (r == work_.rank) continue;  // reduce() has stored it there
+      }
       // Where staging would begin in the message; before it, perhaps: sizes wrap.
       team_.template copy_out<T>(share, share.first - pass.place(work_.ranks + r));
     }
@@ -146,25 +165,18 @@ class StagedBlock {
     const auto send = [&](int step, const auto& part) {
       team_.template store<T>(slot_at(rank_after(step), pass), access, tile, part);
     };
-    if constexpr (Access::kLoadsAhead) {
-      using Part = Tile<T, Team::template tile_elements<T>()>;
-      using Words = Tile<std::uint32_t, sizeof(Part) / 4>;  // which stay whole registers
-      Words part[kRanks];
-      TUTTI_UNROLL
-      for (int step = 0; step < kRanks; ++step) {
-        part[step] = {};  // see reduce_ahead()
-        if (goes(step)) part[step] = __builtin_bit_cast(Words, part_of(step));
-      }
-      team_.end_of_loads();
-      TUTTI_UNROLL
-      for (int step = 0; step < kRanks; ++step) {
-        if (goes(step)) send(step, __builtin_bit_cast(Part, part[step]));
-      }
-    } else {
-      TUTTI_NO_UNROLL
-      for (int step = 0; step < work_.ranks; ++step) {
-        if (goes(step)) send(step, part_of(step));
-      }
+    using Part = Tile<T, Team::template tile_elements<T>()>;
+    using Words = Tile<std::uint32_t, sizeof(Part) / 4>;  // which stay whole registers
+    Words part[kRanks];
+    TUTTI_UNROLL
+    for (int step = 0; step < kRanks; ++step) {
+      part[step] = {};  // see reduce_ahead()
+      if (goes(step)) part[step] = __builtin_bit_cast(Words, part_of(step));
+    }
+    team_.end_of_loads();
+    TUTTI_UNROLL
+    for (int step = 0; step < kRanks; ++step) {
+      if (goes(step)) send(step, __builtin_bit_cast(Part, part[step]));
     }
   }
 

@@ -28,9 +28,9 @@ struct ProtocolMutation {
   unsigned no_credit_wait = 0, no_credit_release = 0, no_credit_acquire = 0;
 };
 
-// A tile's bytes, by the C library. Where the compiler knows that there are few, it copies by `rep
+// By the C library. Where the compiler knows that there are few, it copies by `rep
 // movsq`, which takes two to three times as long.
-inline void copy_tile(void* to, const void* from, std::size_t bytes) {
+inline void copy_bytes(void* to, const void* from, std::size_t bytes) {
   asm("" : "+r"(bytes));  // any number, for all that it knows
   std::memcpy(to, from, bytes);
 }
@@ -58,29 +58,39 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   template <class T>
   void store(std::byte* to, HostAccess, TileAt tile,
              const Tile<T, tile_elements<T>()>& value) const {
-    copy_tile(to + tile.first * sizeof(T), value.at, tile.count * sizeof(T));
+    copy_bytes(to + tile.first * sizeof(T), value.at, tile.count * sizeof(T));
   }
   template <class T>
   void store(std::byte* to, HostAccess, TileAt tile, const TileInPlace<T>& value) const {
-    copy_tile(to + tile.first * sizeof(T), value.at, tile.count * sizeof(T));
+    copy_bytes(to + tile.first * sizeof(T), value.at, tile.count * sizeof(T));
+  }
+
+  // Runs as long as a block has them.
+  template <class T>
+  void copy_between(Range range, const std::byte* from, std::byte* to) const {
+    if (work_.blocks == 1) return copy_alone<T>(range, from, to);
+    for_each_tile<T>(range, [&](HostAccess, TileAt tile) {
+      copy_alone<T>({tile.first, static_cast<std::size_t>(tile.count)}, from, to);
+    });
+  }
+  template <class T>
+  void copy_alone(Range range, const std::byte* from, std::byte* to) const {
+    if (range.count == 0) return;  // else null, maybe
+    const std::size_t first = range.first * sizeof(T);
+    copy_bytes(to + first, from + first, range.count * sizeof(T));
   }
 
   template <class T>
   void copy_in(Range range, std::size_t origin) const {
-    std::byte* staging = work_.staging.at[work_.rank];
-    for_each_tile<T>(range, [&](HostAccess, TileAt tile) {
-      copy_tile(staging + (tile.first - origin) * sizeof(T), work_.input + tile.first * sizeof(T),
-                tile.count * sizeof(T));
-    });
+    std::byte* const staging = work_.staging.at[work_.rank] + (range.first - origin) * sizeof(T);
+    copy_between<T>({0, range.count}, work_.input + range.first * sizeof(T), staging);
   }
 
   template <class T>
   void copy_out(Range range, std::size_t origin) const {
-    const std::byte* staging = work_.staging.at[work_.rank];
-    for_each_tile<T>(range, [&](HostAccess, TileAt tile) {
-      copy_tile(work_.output + tile.first * sizeof(T), staging + (tile.first - origin) * sizeof(T),
-                tile.count * sizeof(T));
-    });
+    const std::byte* const staging =
+        work_.staging.at[work_.rank] + (range.first - origin) * sizeof(T);
+    copy_between<T>({0, range.count}, staging, work_.output + range.first * sizeof(T));
   }
 
   void publish_scalar(ScalarBits scalar) const { channel(work_.rank).scalars[block_] = scalar; }
@@ -143,13 +153,13 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   Words load_from(const std::byte* from, HostAccess, TileAt tile) const {
     Words words;
     const auto bytes = static_cast<std::size_t>(tile.count) * sizeof(T);
-    if (bytes > 0) copy_tile(words.at, from + tile.first * sizeof(T), bytes);  // else null, maybe
+    if (bytes > 0) copy_bytes(words.at, from + tile.first * sizeof(T), bytes);  // else null, maybe
     std::memset(words.at + bytes, 0, (8 - bytes % 8) % 8);
     return words;
   }
   template <class T>
   void store_to(std::byte* to, HostAccess, TileAt tile, const Words& words) const {
-    copy_tile(to + tile.first * sizeof(T), words.at, tile.count * sizeof(T));
+    copy_bytes(to + tile.first * sizeof(T), words.at, tile.count * sizeof(T));
   }
 
  private:

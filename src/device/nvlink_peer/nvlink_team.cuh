@@ -15,6 +15,7 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
  public:
   static constexpr int kMaxRanks = kMaxCudaRanks;
   static constexpr bool kHasMulticast = false;
+  static constexpr bool kBlockIsThread = false;
 
   // All threads of the block. Reads the epoch and the poison word; touches nothing of a peer's.
   __device__ explicit NvlinkTeam(const KernelArgs& work) : work_(work) {
