@@ -133,10 +133,10 @@ struct Algorithm {
   bool publishes_counts = false;
   // Rows for counts that the host knows, and not for those that lie on the device.
   bool counts_on_host = false;
-  // Not to be taken because the cost model says so. On the host it may be, if what the model says
-  // was compared with measurements there.
+  // Not to be taken because the cost model says so. On the host it may be, with so many ranks at
+  // most: for these, what the model says was compared with measurements.
   bool only_where_measured = false;
-  bool compared_on_host = false;
+  int compared_on_host = 0;
   // Rows made for few multiprocessors: which one they stand in for where a budget leaves that few
   // of its blocks: so many, times the other ranks, of each of which its threads have a part under
   // way.

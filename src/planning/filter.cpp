@@ -273,7 +273,8 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
                               const Topology& topology, bool measured) {
   // Whoever gives no SM has asked for copy engines, whatever else would be faster.
   const bool meant = only_meets(row) && budget_of(request, topology) == 0;
-  const bool compared = row.compared_on_host && topology.backend == Backend::kHost;
+  const bool compared =
+      topology.backend == Backend::kHost && topology.ranks <= row.compared_on_host;
   if (row.only_where_measured && !compared && !measured && !meant) {
     return "selected automatically only by a tuning table";
   }

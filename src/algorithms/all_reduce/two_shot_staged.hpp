@@ -54,7 +54,7 @@ struct AllReduceTwoShotStaged {
       .peers_write_output = true,
       .pushes_through_staging = true,
       .only_where_measured = true,
-      .compared_on_host = true,
+      .compared_on_host = 2,
       .takes = takes_everything,
       .geometry = two_shot_geometry,
       .host = host,
