@@ -58,5 +58,24 @@ TEST(AsMeasured, WhateverATableNamesForSymmetricBuffersIsTaken) {
   EXPECT_GT(named, 30);
 }
 
+// docs/internals/performance_notes.md, "Plain buffers".
+TEST(AsMeasured, PlainBuffersOnTheHostAreStagedInShortPasses) {
+  Topology topology = eight_h200();
+  topology.backend = Backend::kHost;
+  topology.gpu.clear();
+  topology.nccl = false;
+  Request request = bytes_of(16 * MiB);
+  request.symmetric = false;
+  request.input_reach = request.output_reach = BufferReach::kOwner;
+  request.ring_bytes = request.staging_bytes = 8 * MiB;
+  for (const int ranks : {2, 4}) {
+    topology.ranks = ranks;
+    const auto plan = choose(request, topology, {});
+    ASSERT_TRUE(plan.is_ok()) << plan.status().to_string();
+    EXPECT_EQ(plan->algorithm, ranks == 2 ? "all_reduce/two_shot_staged" : "all_reduce/two_shot");
+    EXPECT_EQ(plan->chunk_bytes, MiB);
+  }
+}
+
 }  // namespace
 }  // namespace tutti
