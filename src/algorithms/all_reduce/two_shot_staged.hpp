@@ -165,18 +165,25 @@ class StagedBlock {
     const auto send = [&](int step, const auto& part) {
       team_.template store<T>(slot_at(rank_after(step), pass), access, tile, part);
     };
-    using Part = Tile<T, Team::template tile_elements<T>()>;
-    using Words = Tile<std::uint32_t, sizeof(Part) / 4>;  // which stay whole registers
-    Words part[kRanks];
-    TUTTI_UNROLL
-    for (int step = 0; step < kRanks; ++step) {
-      part[step] = {};  // see reduce_ahead()
-      if (goes(step)) part[step] = __builtin_bit_cast(Words, part_of(step));
-    }
-    team_.end_of_loads();
-    TUTTI_UNROLL
-    for (int step = 0; step < kRanks; ++step) {
-      if (goes(step)) send(step, __builtin_bit_cast(Part, part[step]));
+    if constexpr (Access::kLoadsAhead) {
+      using Part = Tile<T, Team::template tile_elements<T>()>;
+      using Words = Tile<std::uint32_t, sizeof(Part) / 4>;  // which stay whole registers
+      Words part[kRanks];
+      TUTTI_UNROLL
+      for (int step = 0; step < kRanks; ++step) {
+        part[step] = {};  // see reduce_ahead()
+        if (goes(step)) part[step] = __builtin_bit_cast(Words, part_of(step));
+      }
+      team_.end_of_loads();
+      TUTTI_UNROLL
+      for (int step = 0; step < kRanks; ++step) {
+        if (goes(step)) send(step, __builtin_bit_cast(Part, part[step]));
+      }
+    } else {
+      TUTTI_NO_UNROLL
+      for (int step = 0; step < work_.ranks; ++step) {
+        if (goes(step)) send(step, part_of(step));
+      }
     }
   }
 
