@@ -3,9 +3,11 @@
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+
+Made = TypeVar("Made", bound=type)
 
 
 def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,7 +26,7 @@ def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def with_untraced_operations(made: type) -> type:
+def with_untraced_operations(made: Made) -> Made:
     """The class, with all functions of its own untraced but Python's special ones."""
     for name, value in list(vars(made).items()):
         if callable(value) and not name.startswith("__"):

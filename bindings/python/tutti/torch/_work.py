@@ -8,8 +8,10 @@ import torch
 import torch.distributed as dist
 
 from tutti.errors import WaitTimeoutError
+from tutti.torch._untraced import with_untraced_operations
 
 
+@with_untraced_operations
 class Work(dist.Work):
     """An operation that runs, or has run. It ends once, by finish().
 
