@@ -22,6 +22,7 @@
 #include "group/agreement.hpp"
 #include "group/communicator_impl.hpp"
 #include "group/watchdog.hpp"
+#include "topology/host.hpp"
 #include "topology/nodes.hpp"
 #include "tutti/version.hpp"
 
@@ -34,6 +35,7 @@ struct RankInfo {
   std::uint64_t knobs = 0, tables = 0;
   std::uint64_t options = 0;
   std::uint64_t host = 0, process = 0, node = 0;
+  std::uint64_t cores = 0;
   std::uint64_t group = 0;   // random: rank 0's names the group
   std::int32_t backend = 0;  // what was asked for
   std::int32_t has_gpu = 0, has_nccl = 0, nccl_version = 0;
@@ -104,6 +106,7 @@ RankInfo describe(const CommunicatorOptions& options, const Drivers& drivers, in
   info.host = identity.host_id;
   info.process = identity.process_token;
   info.backend = static_cast<std::int32_t>(options.backend);
+  info.cores = static_cast<std::uint64_t>(cores_of_host());
   info.has_nccl = drivers.nccl != nullptr;
   if (drivers.nccl != nullptr) info.nccl_version = drivers.nccl->version_number();
   if (drivers.cuda == nullptr || options.backend == Backend::kHost || device < 0) return info;
@@ -163,7 +166,10 @@ Topology topology_of(const std::vector<RankInfo>& infos, Backend backend) {
   for (const RankInfo& info : infos) nodes.push_back(info.node);
   topology.node_of = number_nodes(nodes);
   topology.within_nodes = peer_ways(backend);  // CUDA: until verified
-  if (backend == Backend::kHost) return topology;
+  if (backend == Backend::kHost) {
+    topology.cores = static_cast<int>(std::ranges::min(infos, {}, &RankInfo::cores).cores);
+    return topology;
+  }
   topology.gpu = infos.front().name;
   topology.compute = infos.front().compute;
   topology.multiprocessors = infos.front().multiprocessors;

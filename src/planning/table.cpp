@@ -10,9 +10,9 @@
 namespace tutti {
 namespace {
 
-bool same_kind(const TuningEntry& a, const TuningEntry& b) {
-  return a.collective == b.collective && a.backend == b.backend && a.gpu == b.gpu &&
-         a.ranks == b.ranks;
+// Whether so many ranks share cores in both, as far as is known.
+bool is_as_crowded(int ranks, int cores, int other_cores) {
+  return cores == 0 || other_cores == 0 || (ranks > cores) == (ranks > other_cores);
 }
 
 Status check_overlaps(const TuningSource& source) {
@@ -20,7 +20,7 @@ Status check_overlaps(const TuningSource& source) {
   for (std::size_t j = 0; j < entries.size(); ++j) {
     for (std::size_t i = 0; i < j; ++i) {
       const TuningEntry &a = entries[i], &b = entries[j];
-      if (!same_kind(a, b) || a.max_bytes < b.min_bytes || b.max_bytes < a.min_bytes) continue;
+      if (!of_one_machine(a, b) || a.max_bytes < b.min_bytes || b.max_bytes < a.min_bytes) continue;
       return {
           StatusCode::kInvalidArgument,
           fmt::format("{}: entries {} ({}, {}-{} bytes) and {} ({}, {}-{} bytes) overlap; ranges "
@@ -79,7 +79,13 @@ Result<std::vector<TuningSource>> read_shipped_tables() {
 
 bool holds_for(const TuningEntry& entry, const Topology& topology) {
   return entry.backend == topology.backend && entry.gpu == topology.gpu &&
-         entry.ranks == topology.ranks && topology.nodes() == 1;
+         entry.ranks == topology.ranks && topology.nodes() == 1 &&
+         is_as_crowded(entry.ranks, entry.cores, topology.cores);
+}
+
+bool of_one_machine(const TuningEntry& a, const TuningEntry& b) {
+  return a.collective == b.collective && a.backend == b.backend && a.gpu == b.gpu &&
+         a.ranks == b.ranks && is_as_crowded(a.ranks, a.cores, b.cores);
 }
 
 std::uint64_t hash_of(const TuningSource& source) {
@@ -88,6 +94,7 @@ std::uint64_t hash_of(const TuningSource& source) {
   for (const TuningEntry& entry : source.entries) {
     hash.add(to_string(entry.collective)).add(to_string(entry.backend)).add(entry.gpu);
     hash.add(static_cast<std::uint64_t>(entry.ranks)).add(entry.min_bytes).add(entry.max_bytes);
+    hash.add(static_cast<std::uint64_t>(entry.cores));
     hash.add(entry.algorithm).add(static_cast<std::uint64_t>(entry.blocks));
     hash.add(static_cast<std::uint64_t>(entry.threads)).add(entry.chunk_bytes);
     if (entry.provenance == Provenance::kPublished) hash.add("published").add(entry.runner_up);

@@ -26,6 +26,7 @@ struct TuningEntry {
   Backend backend = Backend::kCuda;
   std::string gpu;  // "NVIDIA H200"; empty for the host backend
   int ranks = 0;
+  int cores = 0;  // of the host that was measured, for the host backend; 0: unknown
   std::size_t min_bytes = 0, max_bytes = 0;  // inclusive
   std::string algorithm;                     // id; published: "all_reduce/" and a family
   int blocks = 0, threads = 0;               // 0: the row's own geometry
@@ -40,7 +41,12 @@ struct TuningEntry {
   friend bool operator==(const TuningEntry&, const TuningEntry&) = default;
 };
 
-bool holds_for(const TuningEntry& entry, const Topology& topology);  // whatever the size
+// Whatever the size. On the host backend, ranks that share cores wait for each other otherwise than
+// ranks with a core each: an entry holds where as many ranks share cores, or not, as where it was
+// measured. Where either number of cores is unknown, it holds.
+bool holds_for(const TuningEntry& entry, const Topology& topology);
+// Whether there are groups that both hold for, whatever the size.
+bool of_one_machine(const TuningEntry& a, const TuningEntry& b);
 
 // What a file holds.
 struct TuningEntries {

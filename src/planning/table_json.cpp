@@ -18,12 +18,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kSchema = "tutti.tuning/1";
 constexpr int kMostRanks = 1 << 20;
+constexpr int kMostCores = 1 << 20;
 constexpr int kMostBlocks = 1 << 16;
 constexpr int kMostThreads = 1024;  // CUDA's limit per block
-constexpr std::array<std::string_view, 18> kFields = {
-    "collective",   "backend", "gpu",     "ranks",       "min_bytes",  "max_bytes",
-    "algorithm",    "blocks",  "threads", "chunk_bytes", "time_us",    "runner_up",
-    "runner_up_us", "date",    "driver",  "samples",     "provenance", "source"};
+constexpr std::array<std::string_view, 19> kFields = {
+    "collective", "backend", "gpu",     "ranks",       "cores",   "min_bytes", "max_bytes",
+    "algorithm",  "blocks",  "threads", "chunk_bytes", "time_us", "runner_up", "runner_up_us",
+    "date",       "driver",  "samples", "provenance",  "source"};
 
 Status invalid(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
 
@@ -60,6 +61,9 @@ void check_entry(TableFields& reader, const TuningEntry& entry) {
   if (entry.backend == Backend::kHost && !entry.gpu.empty()) {
     reader.fail("gpu", "must be absent for the host backend");
   }
+  if (entry.backend == Backend::kCuda && entry.cores > 0) {
+    reader.fail("cores", "must be absent for GPUs");
+  }
   if (entry.min_bytes > entry.max_bytes) {
     reader.fail("min_bytes",
                 fmt::format("is {}, more than max_bytes, {}", entry.min_bytes, entry.max_bytes));
@@ -89,6 +93,7 @@ Result<TuningEntry> parse_entry(const Json& json) {
   entry.backend = reader.name("backend", parse_backend, entry.backend);
   entry.gpu = reader.text("gpu", true);
   entry.ranks = reader.integer<int>("ranks", 1, kMostRanks);
+  entry.cores = reader.integer<int>("cores", 1, kMostCores, true);
   entry.min_bytes = reader.integer<std::size_t>("min_bytes", 0, SIZE_MAX);
   entry.max_bytes = reader.integer<std::size_t>("max_bytes", 0, SIZE_MAX);
   entry.algorithm = reader.text("algorithm");
@@ -113,6 +118,7 @@ Json entry_to_json(const TuningEntry& entry) {
   json["backend"] = to_string(entry.backend);
   if (!entry.gpu.empty()) json["gpu"] = entry.gpu;
   json["ranks"] = entry.ranks;
+  if (entry.cores > 0) json["cores"] = entry.cores;
   json["min_bytes"] = entry.min_bytes;
   json["max_bytes"] = entry.max_bytes;
   json["algorithm"] = entry.algorithm;

@@ -25,10 +25,6 @@ std::string boot_id() {
   return text;
 }
 
-// Those that are switched on, not those this process is pinned to: ranks that are pinned apart see
-// the same machine.
-int cores() { return static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L)); }
-
 bool is_numa_node(std::string_view name) {
   constexpr std::string_view kPrefix = "node";
   return name.size() > kPrefix.size() && name.starts_with(kPrefix) &&
@@ -65,11 +61,13 @@ std::size_t memory_in_meminfo(std::string_view text) {
   return kib * KiB;
 }
 
+int cores_of_host() { return static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L)); }
+
 Host discover_host() {
   Host host;
   host.name = host_name();
   host.boot_id = boot_id();
-  host.cores = cores();
+  host.cores = cores_of_host();
   host.numa_nodes = numa_nodes();
   host.memory_bytes = memory_in_meminfo(kernel_text("/proc/meminfo"));
   host.shared_memory_bytes = shared_memory_bytes();

@@ -186,6 +186,7 @@ void to_json(nlohmann::json& json, const Topology& topology) {
           {"gpu", topology.gpu},
           {"compute", topology.compute},
           {"multiprocessors", topology.multiprocessors},
+          {"cores", topology.cores},
           {"ranks_per_gpu", topology.ranks_per_gpu},
           {"nvlinks", topology.nvlinks},
           {"node_of", topology.node_of},
@@ -206,6 +207,7 @@ void from_json(const nlohmann::json& json, Topology& topology) {
   json.at("gpu").get_to(topology.gpu);
   get_integer(json, "compute", topology.compute);
   get_integer(json, "multiprocessors", topology.multiprocessors);
+  if (json.contains("cores")) get_integer(json, "cores", topology.cores);
   if (json.contains("ranks_per_gpu")) get_integer(json, "ranks_per_gpu", topology.ranks_per_gpu);
   get_integer(json, "nvlinks", topology.nvlinks);
   if (json.contains("reach")) {

@@ -80,6 +80,7 @@ struct Topology {
   std::string gpu;  // "NVIDIA H200"; empty on the host backend; "mixed" if they differ
   int compute = 0;
   int multiprocessors = 0;
+  int cores = 0;          // of the host that has fewest, for the host backend; 0: unknown
   int ranks_per_gpu = 1;  // where most ranks share one (TUTTI_SHARE_GPUS)
   int nvlinks = 0;
   bool multicast = false;

@@ -143,6 +143,7 @@ Result<Topology> read_topology(const ExplainArguments& a, const Machine& machine
                 .nccl_version = nccl};
   }
   const bool here = a.gpu.empty() && topology.backend == Backend::kCuda;
+  if (topology.backend == Backend::kHost) topology.cores = machine.host.cores;
   TUTTI_TRY(read_ranks(a, here ? std::optional(gpus) : std::nullopt, topology));
   topology.within_nodes = peer_ways(topology.backend);
   if (here) topology.limited = pairs_apart(machine, topology.ranks);

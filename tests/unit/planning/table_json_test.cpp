@@ -43,6 +43,7 @@ TEST(TuningJson, RoundTrip) {
   host.backend = Backend::kHost;
   host.gpu.clear();
   host.driver.clear();
+  host.cores = 2;
   for (const auto& entries : {std::vector<TuningEntry>{}, {full}, {full, host, entry_of(0, 0)}}) {
     const auto parsed = parse_tuning_json(write_tuning_json({entries}), "x.json");
     ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();
@@ -207,6 +208,15 @@ TEST(TuningJson, AHostEntryNamesNoGpu) {
   entry.erase("gpu");
   entry.erase("driver");
   EXPECT_TRUE(parse_entries(Json::array({entry})).is_ok());
+  entry["cores"] = 0;
+  EXPECT_THAT(parse_entries(Json::array({entry})).status().message(), HasSubstr("'cores' must be"));
+}
+
+TEST(TuningJson, AnEntryOfAGpuNamesNoCores) {
+  Json entry = good_entry();
+  entry["cores"] = 2;
+  EXPECT_THAT(parse_entries(Json::array({entry})).status().message(),
+              HasSubstr("'cores' must be absent"));
 }
 
 }  // namespace

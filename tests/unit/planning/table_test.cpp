@@ -109,7 +109,7 @@ TEST(TuningTable, HashIsOfWhatCanChangeAChoice) {
   entry.runner_up = "all_reduce/nccl";
   EXPECT_EQ(hash_of(entry), plain);
 
-  std::vector<TuningEntry> changed(8, entry_of(0, 64));
+  std::vector<TuningEntry> changed(9, entry_of(0, 64));
   changed[0].min_bytes = 1;
   changed[1].max_bytes = 65;
   changed[2].algorithm = "all_reduce/two_shot";
@@ -118,6 +118,7 @@ TEST(TuningTable, HashIsOfWhatCanChangeAChoice) {
   changed[5].chunk_bytes = 1;
   changed[6].ranks = 4;
   changed[7].gpu = "NVIDIA H100";
+  changed[8].cores = 2;
   changed.push_back(entry_of(0, 64));
   changed.back().provenance = Provenance::kPublished;
   for (const TuningEntry& other : changed) EXPECT_NE(hash_of(other), plain);
@@ -198,6 +199,35 @@ TEST_F(TuningFiles, AUsersFileNamesRowsOfThisBuildACacheMayNotKnowThem) {
               testing::AllOf(HasSubstr(path + ": entry 1"), HasSubstr("'all_reduce/magic'"),
                              HasSubstr("two_shot")));
   EXPECT_TRUE(TuningTable::load("", path).is_ok());
+}
+
+TEST(TuningTable, OfTheHostHoldsWhereAsManyRanksShareCores) {
+  const auto entry = [](int cores, std::string algorithm) {
+    TuningEntry made = entry_of(0, 64, std::move(algorithm), 4);
+    made.backend = Backend::kHost;
+    made.gpu.clear();
+    made.cores = cores;
+    return made;
+  };
+  const TuningEntry crowded = entry(2, "all_reduce/one_shot");
+  const TuningEntry apart = entry(8, "all_reduce/two_shot");
+  const TuningTable table = table_of({{PlanSource::kShipped, "s", {crowded, apart}}});
+  Topology host{.backend = Backend::kHost, .ranks = 4};
+  for (const auto& [cores, algorithm] : {std::pair(1, crowded.algorithm),
+                                         {3, crowded.algorithm},
+                                         {4, apart.algorithm},
+                                         {64, apart.algorithm}}) {
+    host.cores = cores;
+    const auto found = table.find(Collective::kAllReduce, host, 64);
+    ASSERT_TRUE(found) << cores;
+    EXPECT_EQ(found->entry->algorithm, algorithm) << cores;
+  }
+  host.cores = 0;
+  EXPECT_TRUE(holds_for(crowded, host) && holds_for(apart, host));
+  EXPECT_TRUE(of_one_machine(crowded, entry(3, "all_reduce/ring")));
+  EXPECT_TRUE(of_one_machine(crowded, entry(0, "all_reduce/ring")));
+  EXPECT_FALSE(of_one_machine(crowded, apart));
+  EXPECT_FALSE(TuningTable::from_sources({{PlanSource::kShipped, "s", {apart, entry(0, "x")}}}));
 }
 
 TEST(ShippedTables, AreWholeAndNameRowsOfThisBuild) {

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "exit_code.hpp"
 #include "tell.hpp"
+#include "topology/host.hpp"
 #include "tune/candidates.hpp"
 #include "tune/table_file.hpp"
 #include "tune/worker.hpp"
@@ -65,6 +66,7 @@ TuningEntry Sweep::entry_for(int ranks, std::size_t bytes) const {
   entry.backend = options_.bench.backend;
   entry.gpu = cuda ? environment_.gpu : "";
   entry.ranks = ranks;
+  entry.cores = cuda ? 0 : cores_of_host();
   entry.min_bytes = range_begin(bytes, options_.bench.bytes);
   entry.max_bytes = bytes;
   entry.date = environment_.date.substr(0, environment_.date.find('T'));

@@ -12,11 +12,6 @@ namespace {
 
 constexpr std::size_t kLatencyBound = 4 * KiB;
 
-bool same_kind(const TuningEntry& a, const TuningEntry& b) {
-  return a.collective == b.collective && a.backend == b.backend && a.gpu == b.gpu &&
-         a.ranks == b.ranks;
-}
-
 }  // namespace
 
 Result<TuningEntries> read_table(const std::string& file) {
@@ -31,7 +26,7 @@ Result<TuningEntries> read_table(const std::string& file) {
 
 bool is_measured(std::span<const TuningEntry> entries, const TuningEntry& like) {
   return std::ranges::any_of(entries, [&](const TuningEntry& entry) {
-    return same_kind(entry, like) && entry.max_bytes == like.max_bytes &&
+    return of_one_machine(entry, like) && entry.max_bytes == like.max_bytes &&
            entry.driver == like.driver;
   });
 }
@@ -49,11 +44,11 @@ std::size_t range_begin(std::size_t bytes, std::span<const std::size_t> sizes) {
 
 void put_entry(std::vector<TuningEntry>& entries, TuningEntry entry) {
   std::erase_if(entries, [&](const TuningEntry& other) {
-    return same_kind(other, entry) && other.max_bytes == entry.max_bytes;
+    return of_one_machine(other, entry) && other.max_bytes == entry.max_bytes;
   });
   auto behind = entries.end();
   for (auto other = entries.begin(); other != entries.end(); ++other) {
-    if (!same_kind(*other, entry)) continue;
+    if (!of_one_machine(*other, entry)) continue;
     if (other->max_bytes < entry.max_bytes) {
       entry.min_bytes = std::max(entry.min_bytes, other->max_bytes + 1);
       behind = other + 1;
