@@ -9,7 +9,7 @@
 // Where a long message is taken into memory that the sender reaches, it goes there, with nothing in
 // between: the taker first posts the place, and then each lane has one chunk, its whole part.
 //
-// Short messages travel as marked packets: 32 bits beside the low half of k + 1. What lies there
+// On GPUs short messages travel as marked packets: 32 bits beside the low half of k + 1. What lies there
 // from before has another mark, so each word is its own flag. Their slots hold nothing else, ever.
 #pragma once
 

@@ -120,44 +120,17 @@ Outcome HostTeam::post_found(const Message& message, const MessageMove& move) co
   return fail(FailureReason::kMismatch, message.peer, first, seen, 0);
 }
 
-Outcome HostTeam::take_marked(std::byte* to, const std::byte* from, std::size_t bytes,
-                              MarkedFrom source) const {
-  for (std::size_t at = 0; at < bytes; at += 4, from += 8) {
-    auto& packet = *const_cast<std::uint64_t*>(reinterpret_cast<const std::uint64_t*>(from));
-    const auto come = [&] { return load_packet(packet) >> 32 == source.mark; };
-    const auto look = [&] { return Flag{}; };
-    if (!weakened(&ProtocolMutation::no_poll, 0) &&
-        wait_until(source.peer, source.mark, come, look) != Outcome::kDone) {
-      return Outcome::kFailed;
-    }
-    const auto data = static_cast<std::uint32_t>(load_packet(packet));
-    std::memcpy(to + at, &data, std::min<std::size_t>(4, bytes - at));
-  }
-  return Outcome::kDone;
-}
-
-void HostTeam::push_marked(std::byte* to, const std::byte* from, std::size_t bytes,
-                           std::uint32_t mark) const {
-  for (std::size_t at = 0; at < bytes; at += 4, to += 8) {
-    std::uint32_t data = 0;
-    std::memcpy(&data, from + at, std::min<std::size_t>(4, bytes - at));
-    store_packet(*reinterpret_cast<std::uint64_t*>(to), std::uint64_t{mark} << 32 | data);
-  }
-}
-
 Outcome HostTeam::pass(const MessageMove& move, Outcome carried) {
   if (carried != Outcome::kDone) return carried;
   const Message& message = work_.messages->at[move.message];
   book_.note(move);
   if (move.kind == MessageMove::kSend) {
-    // Release: who sees the flag finds the chunk. Packets need none.
-    const bool release = !message.in_packets && !weakened(&ProtocolMutation::no_chunk_release, 0);
     Flag& flag =
         work_.messages->flags(message.peer, block_, work_.rank).chunks[move.chunk % kChunkSlots];
     word(flag.check)
         .store(check_word(message.signature, move.chunk + 1), std::memory_order_relaxed);
-    word(flag.epoch)
-        .store(move.chunk + 1, release ? std::memory_order_release : std::memory_order_relaxed);
+    // Release: who sees the flag finds the chunk.
+    store_epoch(flag, move.chunk + 1, !weakened(&ProtocolMutation::no_chunk_release, 0));
   } else if (move.kind == MessageMove::kTake && book_.tells_credits(message.peer)) {
     tell_credits(message.peer, move.chunk + 1);
   }

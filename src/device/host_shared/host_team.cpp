@@ -50,9 +50,13 @@ void HostTeam::take_flags_back() const {
 
 void HostTeam::signal(Flag& flag, std::uint64_t epoch, std::memory_order order) const {
   word(flag.check).store(check_word(epoch), std::memory_order_relaxed);
-  // As constants: an order known only at run time is compiled as the strongest one, which waits
-  // until all earlier stores have reached the cache.
-  if (order == std::memory_order_release) {
+  store_epoch(flag, epoch, order == std::memory_order_release);
+}
+
+// With orders that are constants: one known only at run time is compiled as the strongest one,
+// which waits until all earlier stores have reached the cache.
+void HostTeam::store_epoch(Flag& flag, std::uint64_t epoch, bool release) {
+  if (release) {
     word(flag.epoch).store(epoch, std::memory_order_release);
   } else {
     word(flag.epoch).store(epoch, std::memory_order_relaxed);

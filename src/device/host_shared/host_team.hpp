@@ -132,10 +132,15 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
   void copy_chunk(std::byte* to, const std::byte* from, std::size_t bytes) const {
     std::memcpy(to, from, bytes);
   }
-  void push_marked(std::byte* to, const std::byte* from, std::size_t bytes,
-                   std::uint32_t mark) const;
-  Outcome take_marked(std::byte* to, const std::byte* from, std::size_t bytes,
-                      MarkedFrom source) const;
+  // Short messages are chunks like others: their flag says that they are there. A mark for each
+  // word would make both cores write to, and poll, each line of the message.
+  void push_marked(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t) const {
+    copy_chunk(to, from, bytes);
+  }
+  Outcome take_marked(std::byte* to, const std::byte* from, std::size_t bytes, MarkedFrom) const {
+    copy_chunk(to, from, bytes);
+    return Outcome::kDone;
+  }
   Outcome pass(const MessageMove& move, Outcome carried);
   Outcome close_messages() const;
 
@@ -220,6 +225,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
     return weakening_ != nullptr && ((weakening_->*mask) >> index & 1u) != 0;
   }
   void signal(Flag& flag, std::uint64_t epoch, std::memory_order order) const;
+  static void store_epoch(Flag& flag, std::uint64_t epoch, bool release);
   // `flags`: what this rank's block has been told by every rank.
   Outcome wait_for(Flag* flags, int rank, std::uint64_t epoch, std::memory_order order) const;
   // `missing()`: for whom it waits, as bits.
