@@ -1,6 +1,6 @@
 // send_recv/push: the sender stores the message into the taker's memory.
 //
-//   short messages  in words that are their own flags
+//   short messages  in words that are their own flags (on the host: a chunk, then a flag)
 //   others          into the taker's output, where the sender reaches that: the taker posts where
 //                   it is, the sender stores there
 //                   else chunk by chunk, as slots become free

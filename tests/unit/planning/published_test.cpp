@@ -156,6 +156,9 @@ TEST(Published, AFamilyIsItsFastestRowThatCanRun) {
 // ---- Every threshold of every table that is shipped
 
 Topology topology_of(const TuningEntry& entry, bool multicast) {
+  if (entry.backend == Backend::kHost) {
+    return {.backend = Backend::kHost, .ranks = entry.ranks, .cores = entry.cores};
+  }
   FakeMachine box;
   return box.gpus(8).name(entry.gpu).nvlink_all_to_all().multicast(multicast).topology(entry.ranks);
 }
@@ -165,8 +168,7 @@ const TuningEntry* holder_of(const TuningEntry& like, std::size_t bytes) {
   const TuningEntry* holder = nullptr;
   for (const TuningSource& source : shipped().sources()) {
     for (const TuningEntry& entry : source.entries) {
-      if (entry.gpu != like.gpu || entry.ranks != like.ranks) continue;
-      if (entry.collective != like.collective) continue;
+      if (!of_one_machine(entry, like)) continue;
       if (bytes < entry.min_bytes || entry.max_bytes < bytes) continue;
       EXPECT_EQ(holder, nullptr) << source.name << ": two entries hold " << bytes;
       holder = &entry;
@@ -209,7 +211,8 @@ void expect_holder_is_taken(const TuningEntry& like, const Request& request, boo
       holder != nullptr && model_doubts(*holder, request, topology_of(like, multicast), next);
   const bool mute = holder == nullptr || (next && holder->runner_up.empty()) || doubted;
   const std::string where =
-      fmt::format("{}, {} ranks, {} bytes", like.gpu, like.ranks, request.bytes());
+      fmt::format("{} of {} on '{}', {} ranks, {} bytes", to_string(like.collective),
+                  to_string(like.backend), like.gpu, like.ranks, request.bytes());
   EXPECT_EQ(plan->source == PlanSource::kModel, mute) << where;
   EXPECT_TRUE(mute || is_what_it_names(*plan, *holder, next)) << where << ": " << plan->algorithm;
 }

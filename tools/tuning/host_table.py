@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Measures the host's shipped tuning table: the algorithms of collectives between processes of this machine.
+
+    python3 tools/tuning/host_table.py build/host-release/bin/tutti src/planning/tables/host.json [--launches N]
+        [--only COLLECTIVE,RANKS]...
+
+`tutti tune` measures in one launch. Between two launches of the same program, cores of a virtual machine may be twice
+as far apart, which changes what is fastest. So this runs `tutti bench --algorithms all` several times, all collectives
+and numbers of ranks in turn, and takes the algorithm whose times have the smallest geometric mean. What is not 2 %
+better is no reason to leave what comes first. Entries of the same collective and number of ranks are replaced. --only may be repeated; what it leaves out matches all: "all_reduce,2",
+",4". Nothing else may run meanwhile.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter",
+               "all_gather_v", "reduce_scatter_v", "all_to_all_v")
+K, M = 1 << 10, 1 << 20
+SIZES = (K, 4 * K, 16 * K, 64 * K, 256 * K, M, 4 * M, 16 * M)
+LARGEST = {2: 16 * M, 4: 16 * M, 8: 4 * M, 16: M}  # by number of ranks
+MANY, FEW = 60, 12  # samples of a launch, up to 256K and above
+MOST_S = 120  # that a launch may take
+MARGIN = 0.98
+
+
+def launch(tutti, collective, ranks, sizes, samples):
+    """The time of each algorithm, by size: {1024: {"push": 0.7, ...}}, in the order of the catalogue."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = os.path.join(folder, "bench.json")
+        subprocess.run([tutti, "bench", collective, "--backend", "host", "--ranks", str(ranks), "--dtype", "fp32",
+                        "--algorithms", "all", "--bytes", ",".join(map(str, sizes)), "-n", str(samples), "-w", "5",
+                        "--output", output], check=True, stdout=subprocess.DEVNULL, timeout=MOST_S)
+        with open(output, encoding="utf-8") as file:
+            record = json.load(file)
+    times = {size: {} for size in sizes}
+    for row in record["rows"]:
+        if row["wrong"]:
+            raise RuntimeError(f"{collective}/{row['algorithm']}, {ranks} ranks, {row['bytes']} bytes: wrong results")
+        times[row["bytes"]][row["algorithm"]] = row["time_us"]["p50"]
+    return times, record["environment"]["date"][:10]
+
+
+def mean_times(launches):
+    """By algorithm, the geometric mean of its times, of algorithms that ran in all launches. Their ratios are the means
+    of the ratios within a launch."""
+    common = [name for name in launches[0] if all(name in times for times in launches)]
+    return {name: statistics.geometric_mean(times[name] for times in launches) for name in common}
+
+
+def entries(collective, ranks, cell, date):
+    low = 0
+    for size, launches in sorted(cell.items()):
+        means = mean_times(launches)
+        if not means:
+            continue
+        ordered = sorted(means, key=means.get)
+        first = next(name for name in means if MARGIN * means[name] <= means[ordered[0]])
+        following = [name for name in ordered if name != first]
+        few = size > 256 * K
+        entry = {"collective": collective, "backend": "host", "ranks": ranks, "cores": os.cpu_count(),
+                 "min_bytes": low, "max_bytes": size, "algorithm": f"{collective}/{first}", "blocks": 0,
+                 "threads": 0, "chunk_bytes": 0,
+                 "time_us": round(means[first], 3)}
+        if following:
+            entry |= {"runner_up": f"{collective}/{following[0]}", "runner_up_us": round(means[following[0]], 3)}
+        yield entry | {"date": date, "samples": len(launches) * (FEW if few else MANY)}
+        low = size + 1
+
+
+def measure(tutti, cells, launches):
+    """{(collective, ranks): {size: [times of a launch, ...]}}, and the date."""
+    found, date = {cell: {} for cell in cells}, ""
+    for number in range(launches):
+        for collective, ranks in cells:
+            sizes = [size for size in SIZES if size <= LARGEST[ranks]]
+            for samples, some in ((MANY, [size for size in sizes if size <= 256 * K]),
+                                  (FEW, [size for size in sizes if size > 256 * K])):
+                times, date = launch(tutti, collective, ranks, some, samples)
+                for size, row in times.items():
+                    found[collective, ranks].setdefault(size, []).append(row)
+        print(f"launch {number + 1} of {launches}", flush=True)
+    return found, date
+
+
+def matches(cell, pattern):
+    return all(part in ("", str(own)) for part, own in zip(pattern.split(","), cell))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tutti")
+    parser.add_argument("table", help="is changed, or made")
+    parser.add_argument("--launches", type=int, default=5)
+    parser.add_argument("--only", action="append", metavar="COLLECTIVE,RANKS")
+    options = parser.parse_args()
+    cells = [(collective, ranks) for collective in COLLECTIVES for ranks in LARGEST
+             if any(matches((collective, ranks), each) for each in options.only or [""])]
+    if not cells or options.launches < 1:
+        parser.error("nothing to measure")
+    found, date = measure(options.tutti, cells, options.launches)
+    kept = []
+    if os.path.exists(options.table):
+        with open(options.table, encoding="utf-8") as file:
+            kept = [entry for entry in json.load(file)["entries"] if (entry["collective"], entry["ranks"]) not in cells]
+    made = [entry for cell in cells for entry in entries(*cell, found[cell], date)]
+    lines = ",\n".join("    " + json.dumps(entry) for entry in kept + made)
+    with open(options.table, "w", encoding="utf-8") as file:
+        file.write(f'{{\n  "schema": "tutti.tuning/1",\n  "entries": [\n{lines}\n  ]\n}}\n')
+    print(f"{len(made)} entries")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
