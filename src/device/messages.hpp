@@ -9,8 +9,8 @@
 // Where a long message is taken into memory that the sender reaches, it goes there, with nothing in
 // between: the taker first posts the place, and then each lane has one chunk, its whole part.
 //
-// Short ones travel on GPUs as marked packets: 32 bits beside the low half of k + 1. What lies there
-// from before has another mark, so each word is its own flag. On the host, as chunks with a flag.
+// Short ones travel on GPUs as marked packets: 32 bits beside the low half of k + 1. What lies
+// there from before has another mark, so each word is its own flag. On the host: chunks, as others.
 #pragma once
 
 #include "device/team.hpp"

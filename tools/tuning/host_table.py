@@ -7,8 +7,9 @@
 `tutti tune` measures in one launch. Between two launches of the same program, cores of a virtual machine may be twice
 as far apart, which changes what is fastest. So this runs `tutti bench --algorithms all` several times, all collectives
 and numbers of ranks in turn, and takes the algorithm whose times have the smallest geometric mean. What is not 2 %
-better is no reason to leave what comes first. Entries of the same collective and number of ranks are replaced. --only may be repeated; what it leaves out matches all: "all_reduce,2",
-",4". Nothing else may run meanwhile.
+better is no reason to leave what comes first. Entries of the same collective and number of ranks are replaced, after
+every launch. --only may be repeated; what it leaves out matches all: "all_reduce,2", ",4". Nothing else may run
+meanwhile.
 """
 import argparse
 import json
@@ -72,19 +73,28 @@ def entries(collective, ranks, cell, date):
         low = size + 1
 
 
-def measure(tutti, cells, launches):
-    """{(collective, ranks): {size: [times of a launch, ...]}}, and the date."""
-    found, date = {cell: {} for cell in cells}, ""
-    for number in range(launches):
-        for collective, ranks in cells:
-            sizes = [size for size in SIZES if size <= LARGEST[ranks]]
-            for samples, some in ((MANY, [size for size in sizes if size <= 256 * K]),
-                                  (FEW, [size for size in sizes if size > 256 * K])):
-                times, date = launch(tutti, collective, ranks, some, samples)
-                for size, row in times.items():
-                    found[collective, ranks].setdefault(size, []).append(row)
-        print(f"launch {number + 1} of {launches}", flush=True)
-    return found, date
+def measure_round(tutti, found):
+    """Adds a launch to each of {(collective, ranks): {size: [times of a launch, ...]}}. The date."""
+    date = ""
+    for (collective, ranks), cell in found.items():
+        sizes = [size for size in SIZES if size <= LARGEST[ranks]]
+        for samples, some in ((MANY, [size for size in sizes if size <= 256 * K]),
+                              (FEW, [size for size in sizes if size > 256 * K])):
+            times, date = launch(tutti, collective, ranks, some, samples)
+            for size, row in times.items():
+                cell.setdefault(size, []).append(row)
+    return date
+
+
+def write_table(file_name, found, date):
+    kept = []
+    if os.path.exists(file_name):
+        with open(file_name, encoding="utf-8") as file:
+            kept = [entry for entry in json.load(file)["entries"] if (entry["collective"], entry["ranks"]) not in found]
+    made = [entry for (collective, ranks), cell in found.items() for entry in entries(collective, ranks, cell, date)]
+    lines = ",\n".join("    " + json.dumps(entry) for entry in kept + made)
+    with open(file_name, "w", encoding="utf-8") as file:
+        file.write(f'{{\n  "schema": "tutti.tuning/1",\n  "entries": [\n{lines}\n  ]\n}}\n')
 
 
 def matches(cell, pattern):
@@ -102,16 +112,11 @@ def main():
              if any(matches((collective, ranks), each) for each in options.only or [""])]
     if not cells or options.launches < 1:
         parser.error("nothing to measure")
-    found, date = measure(options.tutti, cells, options.launches)
-    kept = []
-    if os.path.exists(options.table):
-        with open(options.table, encoding="utf-8") as file:
-            kept = [entry for entry in json.load(file)["entries"] if (entry["collective"], entry["ranks"]) not in cells]
-    made = [entry for cell in cells for entry in entries(*cell, found[cell], date)]
-    lines = ",\n".join("    " + json.dumps(entry) for entry in kept + made)
-    with open(options.table, "w", encoding="utf-8") as file:
-        file.write(f'{{\n  "schema": "tutti.tuning/1",\n  "entries": [\n{lines}\n  ]\n}}\n')
-    print(f"{len(made)} entries")
+    found = {cell: {} for cell in cells}
+    for number in range(options.launches):
+        date = measure_round(options.tutti, found)
+        write_table(options.table, found, date)
+        print(f"launch {number + 1} of {options.launches}", flush=True)
     return 0
 
 
