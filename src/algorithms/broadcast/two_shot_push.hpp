@@ -30,7 +30,7 @@ struct BroadcastTwoShotPush {
       .needs = kNeedsPeerAccess,
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
-      .cost = {.steps = 3.6,
+      .cost = {.steps = 3.0,
                .steps_per_rank = 0.1,
                .host_steps = 10,
                .wire = root_wire,

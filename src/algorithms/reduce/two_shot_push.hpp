@@ -34,7 +34,7 @@ struct ReduceTwoShotPush {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kRankOrder,
-      .cost = {.steps = 2.2,
+      .cost = {.steps = 3.1,
                .steps_per_rank = 0.3,
                .host_steps = 9,
                .wire = root_wire,

@@ -106,7 +106,7 @@ TEST_F(BenchOverlap, ArithmeticInsteadOfAMatmul) {
 
 TEST_F(BenchOverlap, GathersInPlace) {
   for (const char* dependent : {"", "--dependent"}) {
-    std::vector<std::string> words = {"--ranks", "4", "--in-place"};
+    std::vector<std::string> words = {"--ranks", "4", "--in-place", "--algorithms", "push"};
     words.emplace_back(*dependent == '\0' ? "--ag-mb=1" : dependent);
     for (const auto& row : rows_of(words)) {
       EXPECT_EQ(row.at("in_place").get<bool>(), row.at("bytes") > 0);
@@ -119,8 +119,9 @@ TEST_F(BenchOverlap, GathersInPlace) {
 TEST_F(BenchOverlap, PrintsTablesAndAppends) {
   const ScratchFolder folder;
   const auto run = [&](const char* mebibytes) {
-    const Ended ended = overlap({"--ag-mb", mebibytes, "--modes", "matmul,all_gather", "--output",
-                                 folder / "overlap.json", "--append"});
+    const Ended ended =
+        overlap({"--ag-mb", mebibytes, "--algorithms", "push", "--modes", "matmul,all_gather",
+                 "--output", folder / "overlap.json", "--append"});
     EXPECT_EQ(ended.exit_code, 0) << ended.err;
     EXPECT_THAT(ended.out, HasSubstr("all_gather            push  slowest"));
     return nlohmann::json::parse(folder.read("overlap.json")).at("rows").size();
@@ -139,7 +140,8 @@ TEST_F(BenchOverlap, NamesAnAlgorithmThatCannotRunHere) {
 // Negative controls: each defect is made on purpose and must be found.
 
 TEST_F(BenchOverlap, FindsAWrongProduct) {
-  const Ended ended = overlap({"--ag-mb", "1", "--inject", "flip:1:matmul"});
+  const Ended ended =
+      overlap({"--ag-mb", "1", "--algorithms", "push", "--inject", "flip:1:matmul"});
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.err, HasSubstr("WRONG RESULT with 2 ranks, matmul, matmul: 2 elements, first "
                                    "rank 1, element 0 of the product"));
@@ -149,7 +151,7 @@ TEST_F(BenchOverlap, FindsAWrongProduct) {
 
 TEST_F(BenchOverlap, FindsAWrongBitOfWhatWasGathered) {
   for (const char* dependent : {"", "--dependent"}) {
-    std::vector<std::string> words = {"--inject", "flip:0:push"};
+    std::vector<std::string> words = {"--algorithms", "push", "--inject", "flip:0:push"};
     words.emplace_back(*dependent == '\0' ? "--ag-mb=1" : dependent);
     const Ended ended = overlap(words);
     EXPECT_EQ(ended.exit_code, 1);
@@ -160,7 +162,7 @@ TEST_F(BenchOverlap, FindsAWrongBitOfWhatWasGathered) {
 }
 
 TEST_F(BenchOverlap, NamesARankThatCrashes) {
-  const Ended ended = overlap({"--ag-mb", "1", "--inject", "crash:1:push"});
+  const Ended ended = overlap({"--ag-mb", "1", "--algorithms", "push", "--inject", "crash:1:push"});
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.err, HasSubstr("rank 1: ended by signal 9 (Killed)"));
 }
