@@ -10,6 +10,11 @@ first. Entries of the same collective, GPU and number of ranks are replaced. Row
 """
 import argparse
 import json
+import sys
+
+sys.dont_write_bytecode = True
+
+from table_file import replace_entries  # noqa: E402
 
 NEVER = {"nccl_window", "nccl_copy_engine"}
 MARGIN = 0.98
@@ -69,12 +74,7 @@ def main():
     if not made:
         parser.error(f"{arguments.results}: no size at which two rows were measured on "
                      f"{arguments.ranks} ranks")
-    with open(arguments.table, encoding="utf-8") as file:
-        table = json.load(file)
-    kept = [entry for entry in table["entries"] if kind(entry) != kind(made[0])]
-    lines = ",\n".join("    " + json.dumps(entry) for entry in kept + made)
-    with open(arguments.table, "w", encoding="utf-8") as file:
-        file.write(f'{{\n  "schema": "{table["schema"]}",\n  "entries": [\n{lines}\n  ]\n}}\n')
+    replace_entries(arguments.table, made, lambda entry: kind(entry) == kind(made[0]))
     print(f"{len(made)} entries of {made[0]['collective']} on {arguments.ranks} ranks")
 
 

@@ -6,8 +6,8 @@
 
 `tutti tune` measures in one launch. Between two launches of the same program, cores of a virtual machine may be twice
 as far apart, which changes what is fastest. So this runs `tutti bench --algorithms all` several times, all collectives
-and numbers of ranks in turn, and takes the algorithm whose times have the smallest geometric mean. What is not 1.5 %
-better is no reason to leave what comes first. Entries of the same collective and number of ranks are replaced, after
+and numbers of ranks in turn, and takes the algorithm whose times have the smallest geometric mean. Among
+algorithms within 1.5 % of the fastest it takes the first one of the catalogue. Entries of the same collective and number of ranks are replaced, after
 every launch. --only may be repeated; what it leaves out matches all: "all_reduce,2", ",4". Nothing else may run
 meanwhile.
 """
@@ -18,6 +18,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+
+from table_file import replace_entries  # noqa: E402
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter",
                "all_gather_v", "reduce_scatter_v", "all_to_all_v")
@@ -94,14 +98,8 @@ def measure_round(tutti, found):
 
 
 def write_table(file_name, found, date):
-    kept = []
-    if os.path.exists(file_name):
-        with open(file_name, encoding="utf-8") as file:
-            kept = [entry for entry in json.load(file)["entries"] if (entry["collective"], entry["ranks"]) not in found]
     made = [entry for (collective, ranks), cell in found.items() for entry in entries(collective, ranks, cell, date)]
-    lines = ",\n".join("    " + json.dumps(entry) for entry in kept + made)
-    with open(file_name, "w", encoding="utf-8") as file:
-        file.write(f'{{\n  "schema": "tutti.tuning/1",\n  "entries": [\n{lines}\n  ]\n}}\n')
+    replace_entries(file_name, made, lambda entry: (entry["collective"], entry["ranks"]) in found)
 
 
 def matches(cell, pattern):

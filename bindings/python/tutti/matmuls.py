@@ -86,19 +86,17 @@ class Matmuls:
         InvalidArgumentError: shapes, types or devices that do not fit. UnsupportedError: the
         algorithm that is named cannot run here. In both cases nothing was enqueued.
         """
-        given = b if isinstance(b, (list, tuple)) else [b]
-        call = self._matmul_call(a, given, output, options, stream)
+        call = self._matmul_call(a, b, output, options, stream)
         if library.tutti_all_gather_matmul(self.raw.handle, ctypes.byref(call.struct)):
             self.raw.fail()
-        return call.outputs if given is b else call.outputs[0]
+        return call.outputs if isinstance(b, (list, tuple)) else call.outputs[0]
 
     def all_gather_matmul_plan(
         self, a: Any, b: Any, output: Any = None, **options: "Unpack[MatmulOptions]"
     ) -> MatmulPlan:
         """What the call would run on this rank. It runs nothing, and prepares the product for
         captures."""
-        given = b if isinstance(b, (list, tuple)) else [b]
-        call, plan = self._matmul_call(a, given, output, options, 0), PlanStruct()
+        call, plan = self._matmul_call(a, b, output, options, 0), PlanStruct()
         if library.tutti_all_gather_matmul_plan(
             self.raw.handle, ctypes.byref(call.struct), ctypes.byref(plan)
         ):
@@ -106,8 +104,9 @@ class Matmuls:
         return MatmulPlan(text_of(plan.algorithm), text_of(plan.config), text_of(plan.why))
 
     def _matmul_call(
-        self, a: Any, b: Sequence[Any], output: Any, options: MatmulOptions, stream: Any
+        self, a: Any, b: Any, output: Any, options: MatmulOptions, stream: Any
     ) -> _Call:
+        matrices = b if isinstance(b, (list, tuple)) else [b]
         shape, shard, wanted = shape_of(a), read(a), options.get("m")
         self._check_device(shard[3])
         m = shape[0] * self.size if wanted is None else wanted
@@ -119,7 +118,7 @@ class Matmuls:
         layout = options.get("b_layout", "row")
         if layout not in _LAYOUTS:
             raise InvalidArgumentError(f'unknown layout "{layout}": it is row or column')
-        products, outputs, kept = self._products(a, shard, m, b, output, options)
+        products, outputs, kept = self._products(a, shard, m, matrices, output, options)
         more = (MatmulProduct * (len(products) - 1))(*products[1:])
         limits = made({"timeout": options.get("timeout")})
         algorithm, transport = options.get("algorithm"), options.get("transport")
