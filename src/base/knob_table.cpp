@@ -70,6 +70,8 @@ constexpr Knob kKnobs[] = {
      "1: UCX moves data of GPUs that nothing adds, if it reaches their memory"},
     {"TUTTI_PREPARE", kMemory, kBool, "0",
      "1: memory of a communicator is made with it, not by its first operation"},
+    {"TUTTI_P2P_DIRECT_DISABLE", kMemory, kBool, "0",
+     "1: threads of a process do not touch each other's plain buffers on the host"},
     {"TUTTI_P2P_VERIFY", kMemory, kBool, "1",
      "check peer access by real transfers before it is used"},
 

@@ -64,8 +64,20 @@ struct RingFlags {
 // A number of an accumulator's type, in the low bytes of a word.
 using ScalarBits = std::uint64_t;
 
+// Where the buffers of a rank lie, for ranks that are threads of its process
+// (executors/peer/address_exchange.hpp).
+struct AddressMemory {
+  struct Buffers {
+    const std::byte* input;
+    std::byte* output;
+  };
+  Buffers buffers[2];   // of one exchange and the one before
+  std::uint64_t users;  // 1: the owner uses addresses of others
+};
+
 // What each rank exposes to its peers per channel. One writer per word: flags[b][s] is written by
-// rank s alone, scalars[b] and counts[b] by the owner, of rings[b] each word by one neighbour.
+// rank s alone, scalars[b], counts[b] and addresses by the owner, of rings[b] each word by one
+// neighbour.
 struct ChannelMemory {
   Flag flags[kMaxBlocks][kMaxRanks];
   // kPreMulSum: the owner's multiplier as ScalarBits, published before block b's first barrier of
@@ -74,6 +86,7 @@ struct ChannelMemory {
   RingFlags rings[kMaxBlocks];
   // What the owner has for each rank, published likewise (device/counts.hpp).
   std::uint32_t counts[kCountBlocks][kMaxRanks];
+  AddressMemory addresses;
 };
 
 // What each rank exposes to its peers per packet area; its slots follow, one generation behind the

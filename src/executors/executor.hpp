@@ -90,6 +90,9 @@ class Executor {
 
   // On the host backend: returns once has_ended() may say so, or earlier, to be called again.
   virtual void await(Ticket) { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+  // Of one that has failed on the host, which its group has told the others: returns once no other
+  // rank touches its buffers.
+  virtual void await_users(const PlannedOperation&) {}
   // Whether the operation with this ticket has ended on this rank. From any thread.
   virtual bool has_ended(Ticket ticket) = 0;
   // The highest sequence number up to which, of the operations to `started`, all that this executor

@@ -75,9 +75,10 @@ Result<OperationPlan> CommunicatorImpl::plan_for(const Request& request) {
   return plans_.find(request, [this](const Request& asked) {
     auto plan = select({asked, topology_, *table_});
     if (plan.is_ok()) {
+      const std::string_view how = asked.by_address ? ", by address" : ", staged";
       log(LogLevel::kInfo, "{} bytes, {}{}: {}", asked.bytes(),
-          elements_text(asked.collective, asked.dtype, asked.op), asked.symmetric ? "" : ", staged",
-          to_string(describe(*plan)));
+          elements_text(asked.collective, asked.dtype, asked.op),
+          asked.symmetric && !asked.by_address ? "" : how, to_string(describe(*plan)));
     }
     return plan;
   });
@@ -319,7 +320,10 @@ Status CommunicatorImpl::wait_on_host(const PlannedOperation& operation) {
     operation.executor->await(*operation.ticket);
   }
   collect_failure();
-  if (failure_->failed()) failure_->await_account(kAccountLimit);
+  if (failure_->failed()) {
+    if (operation.executor != nullptr) operation.executor->await_users(operation);
+    failure_->await_account(kAccountLimit);
+  }
   const Status status = failure_->status();
   recorder_->end(operation.operation.sequence, status.is_ok());
   return status;

@@ -136,7 +136,8 @@ OperationPlan with_staging(const Request& request, const Topology& topology, Ope
   // Copies are enqueued with their addresses: for them it is not enough to know those later.
   const bool registers = row.program == nullptr ? request.registers_late : request.registers_now;
   plan.late = registers && !direct && !in_place && !by_switch && request.count > 0;
-  plan.staged = (!direct || in_place) && !plan.late;
+  plan.by_address = request.by_address && !direct && !in_place && !stages_any_buffer(row);
+  plan.staged = (!direct || in_place) && !plan.late && !plan.by_address;
   const bool on_host = topology.backend == Backend::kHost && !has_ring_slots(row);
   if (on_host && plan.staged && plan.chunk_bytes == 0) plan.chunk_bytes = kHostPassBytes;
   return plan;
@@ -168,6 +169,7 @@ OperationPlan with_fingerprint(OperationPlan plan) {
                          .add(static_cast<std::uint64_t>(plan.staged))
                          .add(static_cast<std::uint64_t>(plan.one_way))
                          .add(static_cast<std::uint64_t>(plan.late))
+                         .add(static_cast<std::uint64_t>(plan.by_address))
                          .add(static_cast<std::uint64_t>(plan.stream_barrier))
                          .value();
   return plan;

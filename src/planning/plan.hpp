@@ -23,6 +23,8 @@ struct OperationPlan {
   // Peers will reach the buffers once finish_capture(), or for copy engines the call itself, has
   // registered them.
   bool late = false;
+  // Ranks are threads of one process, and tell each other where their buffers lie.
+  bool by_address = false;
   std::uint64_t fingerprint = 0;  // of all that ranks must have alike
 };
 

@@ -6,16 +6,12 @@
 #include "planning/rings.hpp"
 
 namespace tutti {
-namespace {
 
-// A buffer that only the root has is never one that peers are known to reach.
 bool stages_any_buffer(const Algorithm& row) {
   const RootSide alone = root_side(row.collective);
   return (row.peers_read_input && alone == RootSide::kInput) ||
          (row.peers_write_output && alone == RootSide::kOutput);
 }
-
-}  // namespace
 
 // The communicator decides by the same properties (PlannedOperation::staged). What goes through
 // staging in any case does so in passes of its own: a buffer that peers do not reach only costs it

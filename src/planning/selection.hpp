@@ -39,6 +39,9 @@ bool is_doubted(const Selection& selection, const Algorithm& published);
 // On the host: so much of staging is used in a pass, that the next one finds in the core's caches.
 inline constexpr std::size_t kHostPassBytes = MiB;
 
+// Whether peers touch a buffer that only the root has, which is never one that they are known to
+// reach.
+bool stages_any_buffer(const Algorithm& row);
 bool goes_through_staging(const Algorithm& row, const Request& request);
 Load load_of(const Selection& selection, const Algorithm& row);
 

@@ -110,7 +110,7 @@ void PeerExecutor::point_at_buffers(const PlannedOperation& operation, Launch& l
     std::byte* const staging = own_->multicast + layout_.staging_offset(launch.channel);
     launch.args.multicast = {staging, staging};
   }
-  if (operation.plan.staged || (!reads && !writes)) return;
+  if (operation.plan.staged || operation.plan.by_address || (!reads && !writes)) return;
   const DeferredBuffers now = late_buffers(reads ? input_place(operation) : BufferPlace{},
                                            writes ? output_place(operation) : BufferPlace{});
   launch.args.inputs = now.inputs;
@@ -177,7 +177,8 @@ std::uint32_t PeerExecutor::signature_of(const PlannedOperation& operation,
     for (const std::size_t length : call.lengths.taken) hash.add(agreed ? length : 0);
   }
   if (call.step_of != nullptr) hash.add(Hash().add(*call.step_of).value());
-  const bool touched = !operation.plan.staged && !operation.plan.late;
+  const OperationPlan& plan = operation.plan;
+  const bool touched = !plan.staged && !plan.late && !plan.by_address;
   if (touched && operation.plan.algorithm->peers_read_input) {
     hash.add(operation.input->id);
     hash.add(input_place(operation).offset);

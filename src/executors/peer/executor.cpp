@@ -9,9 +9,11 @@
 #include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/try.hpp"
+#include "base/units.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "drivers/cuda.hpp"
 #include "drivers/shared_memory.hpp"
+#include "executors/peer/address_exchange.hpp"
 #include "memory/device_scope.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "topology/topology.hpp"
@@ -20,6 +22,8 @@ namespace tutti {
 namespace {
 
 constexpr int kLateBuffers = 4096;
+// Smaller messages are copied to staging in less time than ranks tell each other addresses.
+constexpr std::size_t kLeastAddressedBytes = 4 * KiB;
 
 Bytes to_message(const std::vector<std::uint64_t>& words) {
   const auto* bytes = reinterpret_cast<const std::byte*>(words.data());
@@ -108,8 +112,19 @@ int PeerExecutor::channel_of(std::uint64_t capture_id) const {
   return lease == nullptr ? 1 : lease->channel;
 }
 
+// Whether peers reach every buffer of this group, wherever it lies.
+bool PeerExecutor::shares_addresses() const {
+  const Topology& topology = group_.topology();
+  return group_.cuda() == nullptr && topology.one_process && topology.nodes() == 1 && size() > 1 &&
+         !Knobs::process().flag("TUTTI_P2P_DIRECT_DISABLE");
+}
+
 void PeerExecutor::add_facts(Request& request, const Buffers* buffers) const {
   const bool is_call = buffers != nullptr && !is_pairwise(request.collective);
+  // What a fused operation reads itself has to be symmetric.
+  request.by_address = !request.symmetric && !(is_call && buffers->is_step) &&
+                       request.bytes() >= kLeastAddressedBytes && shares_addresses();
+  request.symmetric = request.symmetric || request.by_address;
   const int channel = !request.capturing ? 0 : is_call ? channel_of(buffers->capture_id) : 1;
   if (is_call) {
     // Counts on the device do not say how far the buffers reach.
@@ -256,7 +271,8 @@ Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
                    {.threads = operation.plan.threads,
                     .stream = stream,
                     .barrier = operation.plan.stream_barrier ? barrier_.get() : nullptr,
-                    .arrivals = arrivals});
+                    .arrivals = arrivals,
+                    .by_address = operation.plan.by_address});
   // A part of it may have been enqueued even so.
   const Status left = group_.streams().leave(stream, operation.stream);
   TUTTI_TRY(run);
@@ -274,6 +290,13 @@ PeerExecutor::Launch& PeerExecutor::release(PlannedOperation& operation) {
   auto& launch = static_cast<Launch&>(*std::exchange(operation.binding, nullptr));
   launches_.give_back(launch);
   return launch;
+}
+
+void PeerExecutor::await_users(const PlannedOperation& operation) {
+  if (!operation.plan.by_address) return;
+  PeerPointers channels;
+  for (int r = 0; r < size(); ++r) channels.at[r] = own_->at[r] + layout_.channel_offset(0);
+  AddressExchange::await_users(channels, rank(), size());
 }
 
 // Operations end in the order of their start: an event stands behind the latest alone.

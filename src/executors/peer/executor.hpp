@@ -41,6 +41,7 @@ class PeerExecutor : public Executor {
     return operation.captured();
   }
   Status settle(PlannedOperation& operation, const Status& handed_over) override;
+  void await_users(const PlannedOperation& operation) override;
   bool has_ended(Ticket ticket) override;
   std::uint64_t ended_through(std::uint64_t started) override;
   Status check() override;
@@ -104,6 +105,7 @@ class PeerExecutor : public Executor {
 
   int rank() const { return rank_; }
   int size() const { return ranks_; }
+  bool shares_addresses() const;
   bool needs_memory(const Call& call) const;
   Status make_memory(Deadline deadline, const std::string& whose);
   Status make_memory_for(const PlannedOperation& operation);

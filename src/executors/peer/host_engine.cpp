@@ -1,6 +1,7 @@
 #include <atomic>
 #include <vector>
 
+#include "executors/peer/address_exchange.hpp"
 #include "executors/peer/engine.hpp"
 #include "executors/peer/host.hpp"
 
@@ -25,7 +26,15 @@ class HostEngine : public Engine {
                .notices = &notices_};
   }
 
-  Status run(const Operation& operation, const KernelArgs& work, const Start&) override {
+  Status run(const Operation& operation, const KernelArgs& work, const Start& start) override {
+    if (!start.by_address) return run(operation, work);
+    KernelArgs addressed = work;
+    AddressExchange exchange(addressed, ++exchanges_);
+    if (exchange.meet(weakening_, waits_for_) != Outcome::kDone) return Status::ok();
+    return run(operation, addressed);
+  }
+
+  Status run(const Operation& operation, const KernelArgs& work) {
     const Algorithm& row = *operation.row;
     const auto run = [&](HostBody body) { return run_on_host(body, work, weakening_, waits_for_); };
     if (run(row.host(operation.dtype, operation.op)) != Outcome::kDone) return Status::ok();
@@ -61,6 +70,7 @@ class HostEngine : public Engine {
   Control control_{};
   FailureRecord failure_{};
   std::uint32_t notices_ = 0;
+  std::uint64_t exchanges_ = 0;  // of addresses; each rank counts the same ones
   const ProtocolMutation* weakening_;
   std::uint64_t* waits_for_;
 };
