@@ -27,7 +27,8 @@
 /// **Buffers.** Any pointer, aligned to the element size; on CUDA it is memory of the rank's
 /// device. A count of 0 needs no buffers. Symmetric memory (Communicator::allocate(),
 /// Communicator::register_memory()) is zero-copy: it is used if every rank passes the same
-/// registration at the same offset. All other buffers are staged: copied through memory of the
+/// registration at the same offset. On the host, ranks that are threads of one process read and
+/// write each other's other buffers, too. All other buffers are staged: copied through memory of the
 /// communicator. Buffers may overlap only in the way that a function describes as "in place", and
 /// then on all ranks.
 ///

@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "planning/choose.hpp"
 #include "planning/filter.hpp"
+#include "planning/selection.hpp"
 #include "unit/planning/entries.hpp"
 #include "unit/planning/rows.hpp"
 
@@ -75,6 +76,33 @@ TEST(AsMeasured, PlainBuffersOnTheHostAreStagedInShortPasses) {
     EXPECT_EQ(plan->algorithm, ranks == 2 ? "all_reduce/two_shot_staged" : "all_reduce/two_shot");
     EXPECT_EQ(plan->chunk_bytes, MiB);
   }
+}
+
+// As if they were symmetric. A buffer that only the root has is staged even so.
+TEST(AsMeasured, PlainBuffersThatRanksAddressAreNotStaged) {
+  Topology topology = eight_h200();
+  topology.backend = Backend::kHost;
+  topology.gpu.clear();
+  topology.nccl = false;
+  topology.ranks = 4;
+  int addressed = 0;
+  for (const Algorithm& row : catalogue()) {
+    if (row.collective == Collective::kSendRecv) continue;
+    Request request = bytes_of(MiB);
+    request.collective = row.collective;
+    request.by_address = true;
+    request.input_reach = request.output_reach = BufferReach::kOwner;
+    request.ring_bytes = request.staging_bytes = request.packet_bytes = 8 * MiB;
+    request.hidden = row.collective == Collective::kAllReduceResidualRmsNorm ? 1024 : 0;
+    request.algorithm = row.id;
+    const auto plan = select({request, topology, {}});
+    if (!plan.is_ok()) continue;
+    const bool touched = row.peers_read_input || row.peers_write_output;
+    EXPECT_EQ(plan->staged, stages_any_buffer(row)) << row.id;
+    EXPECT_EQ(plan->by_address, touched && !plan->staged) << row.id;
+    addressed += plan->by_address ? 1 : 0;
+  }
+  EXPECT_GT(addressed, 20);
 }
 
 }  // namespace
