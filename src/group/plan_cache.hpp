@@ -5,6 +5,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "algorithms/catalogue.hpp"
+#include "base/try.hpp"
 #include "planning/plan.hpp"
 #include "planning/request.hpp"
 #include "tutti/status.hpp"
@@ -18,10 +20,8 @@ class PlanCache {
   template <class Make>
   Result<OperationPlan> find(Request request, const Make& make) {
     if (!request.algorithm.empty()) {
-      // By the text of the descriptor: the caller's may be gone by the next call.
-      const auto named = find_algorithm(request.collective, request.algorithm);
-      if (!named.is_ok()) return named.status();
-      request.algorithm = (*named)->id;
+      TUTTI_ASSIGN(const Algorithm* const named, named_by(request));
+      request.algorithm = named->id;
     }
     if (const auto found = plans_.find(request); found != plans_.end()) return found->second;
     Result<OperationPlan> made = make(request);
@@ -31,6 +31,17 @@ class PlanCache {
   void clear() { plans_.clear(); }
 
  private:
+  // By the text of the descriptor: the caller's may be gone by the next call.
+  Result<const Algorithm*> named_by(const Request& request) {
+    const bool again =
+        last_named_ != nullptr && last_named_->collective == request.collective &&
+        (last_named_->id == request.algorithm || last_named_->name() == request.algorithm);
+    if (!again) {
+      TUTTI_ASSIGN(last_named_, find_algorithm(request.collective, request.algorithm));
+    }
+    return last_named_;
+  }
+
   struct HashOf {
     std::size_t operator()(const Request& request) const {
       // Of what differs most from call to call; the rest is compared.
@@ -44,6 +55,7 @@ class PlanCache {
     }
   };
   std::unordered_map<Request, OperationPlan, HashOf> plans_;
+  const Algorithm* last_named_ = nullptr;  // calls often name one again and again
 };
 
 }  // namespace tutti

@@ -14,7 +14,7 @@ std::string question_text(const Request& request) {
                                  format_bytes(request.bytes()), request.count,
                                  elements_text(request.collective, request.dtype, request.op));
   if (request.hidden > 0) text += fmt::format(", hidden {}", request.hidden);
-  text += request.by_address ? ", plain buffers that all ranks reach"
+  text += request.by_address  ? ", plain buffers that all ranks reach"
           : request.symmetric ? ", symmetric buffers"
                               : ", staged";
   if (request.in_place) text += ", in place";

@@ -143,6 +143,12 @@ class SimulatedTeam : public HostTiles<SimulatedTeam, 16> {
     whole ? send_bytes(at, from, bytes) : store_bytes(at, from, bytes);
   }
 
+  // That a tile of so many elements takes.
+  template <class T>
+  static constexpr std::size_t packets_of(int count) {
+    return (static_cast<std::size_t>(count) * sizeof(T) + 7) / 8 * PacketCode<T>::kPackets;
+  }
+
   // To the rank `step` + 1 places on.
   template <class T>
   void push(int step, PacketAt at, int count, const Words& words) const {

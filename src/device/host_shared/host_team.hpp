@@ -175,49 +175,50 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
     store<T>(to, HostAccess{}, tile, value);
   }
 
-  // Relaxed: the word is all there is to see. That a slot was emptied before it is filled again,
-  // the announcements say.
+  // A tile lies in its place as it is. Only its first word is packets, which are stored last and
+  // tell the taker that all of it is there: a core that polls words between its peer's stores to
+  // the same cache lines makes both fetch these lines again and again. The whole place is emptied,
+  // since another operation has first words elsewhere. Release, and acquire: of the rest of the
+  // tile. That a place was emptied before it is filled again, the announcements say.
   static std::uint64_t load_packet(std::uint64_t& word) {
-    return std::atomic_ref(word).load(std::memory_order_relaxed);
+    return std::atomic_ref(word).load(std::memory_order_acquire);
   }
   static void store_packet(std::uint64_t& word, std::uint64_t packet) {
-    std::atomic_ref(word).store(packet, std::memory_order_relaxed);
+    std::atomic_ref(word).store(packet, std::memory_order_release);
   }
 
   // To the rank `step` + 1 places on.
   template <class T>
   void push(int step, PacketAt at, int count, const Words& words) const {
     using Code = PacketCode<T>;
+    if (count == 0) return;
     std::uint64_t* const to = packets_at<T>(rank_after(step), launch_, work_.rank, at);
-    for (std::size_t w = 0; w < packets_of<T>(count); w += Code::kPackets) {
-      std::uint64_t data, packets[Code::kPackets];
-      std::memcpy(&data, words.at + w / Code::kPackets * 8, 8);
-      Code::encode(data, packets);
-      for (int p = 0; p < Code::kPackets; ++p) store_packet(to[w + p], packets[p]);
-    }
+    std::uint64_t first, packets[Code::kPackets];
+    std::memcpy(&first, words.at, 8);
+    Code::encode(first, packets);
+    copy_bytes(to + Code::kPackets, words.at + 8, bytes_behind_first<T>(count));
+    for (int p = Code::kPackets; p-- > 0;) store_packet(to[p], packets[p]);
   }
 
   // Waits for the tile of rank `source`, takes it and empties its place.
   template <class T>
   Outcome take(int source, PacketAt at, int count, Words& words) const {
     using Code = PacketCode<T>;
-    const bool waits = !weakened(&ProtocolMutation::no_poll, at.part);
-    const bool clears = !weakened(&ProtocolMutation::no_clear, at.part);
+    if (count == 0) return Outcome::kDone;
     std::uint64_t* const from = packets_at<T>(work_.rank, launch_, source, at);
-    for (std::size_t w = 0; w < packets_of<T>(count); w += Code::kPackets) {
-      std::uint64_t packets[Code::kPackets];
-      for (int p = 0; p < Code::kPackets; ++p) {
-        std::uint64_t& word = from[w + p];
-        packets[p] = load_packet(word);
-        if (packets[p] == 0 && waits) {
-          if (wait_for_packet(source, word) != Outcome::kDone) return Outcome::kFailed;
-          packets[p] = load_packet(word);
-        }
-        if (clears) store_packet(word, 0);
-      }
-      const std::uint64_t data = Code::decode(packets);
-      std::memcpy(words.at + w / Code::kPackets * 8, &data, 8);
+    const bool waits = !weakened(&ProtocolMutation::no_poll, at.part);
+    if (waits && load_packet(from[0]) == 0 && wait_for_packet(source, from[0]) != Outcome::kDone) {
+      return Outcome::kFailed;
     }
+    std::uint64_t packets[Code::kPackets];
+    for (int p = 0; p < Code::kPackets; ++p) packets[p] = load_packet(from[p]);
+    const std::uint64_t first = Code::decode(packets);
+    const std::size_t rest = bytes_behind_first<T>(count);
+    std::memcpy(words.at, &first, 8);
+    copy_bytes(words.at + 8, from + Code::kPackets, rest);
+    if (weakened(&ProtocolMutation::no_clear, at.part)) return Outcome::kDone;
+    for (int p = 0; p < Code::kPackets; ++p) store_packet(from[p], 0);
+    std::memset(from + Code::kPackets, 0, rest);
     return Outcome::kDone;
   }
 

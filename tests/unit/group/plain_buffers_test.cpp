@@ -1,6 +1,7 @@
 // Ranks that are threads of one process read and write each other's plain buffers.
-#include <gtest/gtest.h>
 #include <sys/mman.h>
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <latch>
@@ -19,8 +20,9 @@ namespace {
 class Pages {
  public:
   explicit Pages(std::size_t bytes)
-      : bytes_(bytes), at_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0)) {}
+      : bytes_(bytes),
+        at_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0)) {}
   ~Pages() { ::munmap(at_, bytes_); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
