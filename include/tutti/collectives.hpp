@@ -28,9 +28,9 @@
 /// device. A count of 0 needs no buffers. Symmetric memory (Communicator::allocate(),
 /// Communicator::register_memory()) is zero-copy: it is used if every rank passes the same
 /// registration at the same offset. On the host, ranks that are threads of one process read and
-/// write each other's other buffers, too. All other buffers are staged: copied through memory of the
-/// communicator. Buffers may overlap only in the way that a function describes as "in place", and
-/// then on all ranks.
+/// write each other's other buffers, too. All other buffers are staged: copied through memory of
+/// the communicator. Buffers may overlap only in the way that a function describes as "in place",
+/// and then on all ranks.
 ///
 /// **Order.** On CUDA a call returns once the operation is enqueued, and the output is valid when
 /// `stream` has passed the operation on this rank. On the host backend a call returns when the

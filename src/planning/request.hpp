@@ -29,7 +29,7 @@ struct Request {
   bool in_place = false;
   bool symmetric = true;  // input and output both, as far as ranks know it; else staged
   BufferReach input_reach = BufferReach::kSwitch, output_reach = BufferReach::kSwitch;
-  bool by_address = false;  // ranks tell each other where buffers lie that are not symmetric
+  bool by_address = false;        // ranks tell each other where buffers lie that are not symmetric
   bool registers_late = false;    // finish_capture() will register what peers do not reach
   bool registers_now = false;     // and this call, what copy engines have to reach
   bool sizes_differ = false;      // of input and output, where one rank is alone

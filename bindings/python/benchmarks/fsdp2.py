@@ -5,7 +5,7 @@ torchrun --standalone --nproc-per-node 4 fsdp2.py [--layers N] [--width N] [--to
 
 The model has transformer blocks as Llama 3 has them: attention, and an MLP of 3.5 times the width. Parameters
 are fp32, gathered and multiplied as bf16; gradients are reduced as bf16. Each rank has a GPU of its own
-and sequences of its own. The two arms take turns, round after round. A step is forward, backward and
+and sequences of its own. The two arms take turns, AB BA AB. A step is forward, backward and
 optimizer. Times are in ms: the median of a round's steps, of the slowest rank. Losses of both arms are
 compared. Prints a table; --output writes what was measured as JSON.
 """
@@ -112,9 +112,11 @@ def slowest(ms: float) -> float:
 def measure(options: argparse.Namespace, group: tutti.Communicator) -> dict[str, Any]:
     arms = {name: Arm(options, group if name == "tutti" else None) for name in ARMS}
     rounds: dict[str, list[float]] = {name: [] for name in ARMS}
+    order = list(ARMS)
     for _ in range(options.rounds):
-        for name, arm in arms.items():
-            rounds[name].append(round(slowest(arm.round_ms(options.steps)), 3))
+        for name in order:
+            rounds[name].append(round(slowest(arms[name].round_ms(options.steps)), 3))
+        order.reverse()  # clocks fall while the GPUs get warm
     group.status()
     return {
         "schema": "tutti.fsdp2/1",
