@@ -33,11 +33,16 @@ std::vector<std::uint64_t> Captures::offer(Stream stream) {
   return words;
 }
 
+// The driver destroys a graph when it likes, so one rank may still have it and another not.
 int Captures::chosen(const std::vector<std::vector<std::uint64_t>>& offers) {
-  const std::uint64_t known = offers.front().front();
-  const bool is_common = std::all_of(offers.begin(), offers.end(),
-                                     [&](const auto& words) { return words.front() == known; });
-  if (known != 0 && is_common) return static_cast<int>(known);
+  std::uint64_t known = 0;
+  for (const auto& words : offers) known = std::max(known, words.front());
+  const bool is_common =
+      known != 0 && std::all_of(offers.begin(), offers.end(), [&](const auto& words) {
+        const bool has_none = words.front() == 0 && known < words.size() && words[known] == 0;
+        return words.front() == known || has_none;
+      });
+  if (is_common) return static_cast<int>(known);
   std::vector<std::uint64_t> graphs(offers.front().size(), 0);
   for (const auto& words : offers) {
     for (std::size_t c = 1; c < graphs.size(); ++c) graphs[c] += c < words.size() ? words[c] : 0;

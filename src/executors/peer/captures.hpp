@@ -40,7 +40,8 @@ class Captures {
   // the channel of living graphs of that stream, 0 if there are none, then the number of living
   // graphs of each channel.
   std::vector<std::uint64_t> offer(Stream stream);
-  // That channel, if all ranks name the same. Otherwise the one with the fewest graphs.
+  // That channel, if all ranks that name one name the same, and the others have no graph on it.
+  // Otherwise the one with the fewest graphs.
   static int chosen(const std::vector<std::vector<std::uint64_t>>& offers);
   CaptureLease& open(std::uint64_t id, Stream stream, int channel);
 

@@ -16,7 +16,10 @@ using Offers = std::vector<std::vector<std::uint64_t>>;
 
 TEST(CapturesTest, AStreamKeepsItsChannelWhereAllRanksKnowIt) {
   EXPECT_EQ(Captures::chosen(Offers{{2, 0, 5, 0}, {2, 1, 5, 0}}), 2);
-  EXPECT_EQ(Captures::chosen(Offers{{2, 0, 5, 0}, {0, 0, 0, 1}}), 1) << "rank 1 does not";
+  EXPECT_EQ(Captures::chosen(Offers{{2, 0, 5, 0}, {0, 1, 0, 1}}), 2) << "rank 1's are gone already";
+  EXPECT_EQ(Captures::chosen(Offers{{0, 1, 0, 1}, {2, 0, 5, 0}}), 2) << "rank 0's are";
+  EXPECT_EQ(Captures::chosen(Offers{{2, 0, 5, 0}, {0, 0, 1, 0}}), 1)
+      << "rank 1 has another's there";
   EXPECT_EQ(Captures::chosen(Offers{{1, 3, 1, 1}, {2, 3, 1, 0}}), 3) << "they know different ones";
 }
 
