@@ -370,6 +370,9 @@ Status CommunicatorImpl::execute_on_host(std::span<const Call* const> calls) {
     Status status = prepare_locked(operation);
     if (status.is_ok()) status = begin_locked(operation);
     if (status.is_ok()) begun.push_back(std::move(operation));
+    // A later call must not follow one that has failed: at the same barrier it would show the flags
+    // of another operation, which a peer that is late may be waiting for.
+    collect_failure();
     if (first.is_ok()) first = status;
   }
   for (const PlannedOperation& operation : begun) {
