@@ -27,10 +27,10 @@
 /// **Buffers.** Any pointer, aligned to the element size; on CUDA it is memory of the rank's
 /// device. A count of 0 needs no buffers. Symmetric memory (Communicator::allocate(),
 /// Communicator::register_memory()) is zero-copy: it is used if every rank passes the same
-/// registration at the same offset. On the host, ranks that are threads of one process read and
-/// write each other's other buffers, too. All other buffers are staged: copied through memory of
-/// the communicator. Buffers may overlap only in the way that a function describes as "in place",
-/// and then on all ranks.
+/// registration at the same offset. On the host, threads of one process also access buffers of
+/// each other that are not symmetric. In all other cases buffers that are not symmetric are staged:
+/// copied through memory of the communicator. Buffers may overlap only in the way that a function
+/// describes as "in place", and then on all ranks.
 ///
 /// **Order.** On CUDA a call returns once the operation is enqueued, and the output is valid when
 /// `stream` has passed the operation on this rank. On the host backend a call returns when the

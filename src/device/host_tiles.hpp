@@ -328,12 +328,6 @@ class HostTiles {
   }
 
  protected:
-  // Of so many elements, in whole words.
-  template <class T>
-  static constexpr std::size_t bytes_behind_first(int count) {
-    return (static_cast<std::size_t>(count) * sizeof(T) + 7) / 8 * 8 - 8;
-  }
-
   // Packet memory of the rank `step` places on, and this rank's own.
   PacketMemory& packet_memory(int step) const {
     return *reinterpret_cast<PacketMemory*>(work_.packets.memory.at[step]);

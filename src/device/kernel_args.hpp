@@ -71,8 +71,9 @@ struct AddressMemory {
     const std::byte* input;
     std::byte* output;
   };
-  Buffers buffers[2];   // of one exchange and the one before
-  std::uint64_t users;  // 1: the owner uses addresses of others
+  Buffers buffers[2];  // of one exchange and the one before
+  // 1: the owner uses addresses of others. Ranks that ask also modify it, by adding 0.
+  std::uint64_t users;
 };
 
 // What each rank exposes to its peers per channel. One writer per word: flags[b][s] is written by

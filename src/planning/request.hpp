@@ -27,7 +27,9 @@ struct Request {
   OpKind op = OpKind::kSum;
   std::size_t hidden = 0;  // elements of a token, or of a row that is split; 0: there are none
   bool in_place = false;
-  bool symmetric = true;  // input and output both, as far as ranks know it; else staged
+  // Peers reach input and output both, as far as ranks know it: they are symmetric, or
+  // `by_address`. Otherwise they are staged.
+  bool symmetric = true;
   BufferReach input_reach = BufferReach::kSwitch, output_reach = BufferReach::kSwitch;
   bool by_address = false;        // ranks tell each other where buffers lie that are not symmetric
   bool registers_late = false;    // finish_capture() will register what peers do not reach

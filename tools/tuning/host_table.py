@@ -8,8 +8,8 @@
 as far apart, which changes what is fastest. So this runs `tutti bench --algorithms all` several times, all collectives
 and numbers of ranks in turn, and takes the algorithm whose times have the smallest geometric mean. Among algorithms
 within 1.5 % of the fastest it takes the first one of the catalogue. Entries of the same collective and number of ranks
-are replaced after every launch. --only may be repeated; what it leaves out matches all: "all_reduce,2", ",4". Nothing else may run
-meanwhile.
+are replaced after every launch. --only may be repeated; what it leaves out matches all: "all_reduce,2", ",4". Nothing
+else may run meanwhile.
 """
 import argparse
 import json

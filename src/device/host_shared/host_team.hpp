@@ -187,6 +187,12 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
     std::atomic_ref(word).store(packet, std::memory_order_release);
   }
 
+  // Of a tile of so many elements, in whole words: what follows its first word.
+  template <class T>
+  static constexpr std::size_t bytes_after_first(int count) {
+    return (static_cast<std::size_t>(count) * sizeof(T) + 7) / 8 * 8 - 8;
+  }
+
   // To the rank `step` + 1 places on.
   template <class T>
   void push(int step, PacketAt at, int count, const Words& words) const {
@@ -196,7 +202,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
     std::uint64_t first, packets[Code::kPackets];
     std::memcpy(&first, words.at, 8);
     Code::encode(first, packets);
-    copy_bytes(to + Code::kPackets, words.at + 8, bytes_behind_first<T>(count));
+    copy_bytes(to + Code::kPackets, words.at + 8, bytes_after_first<T>(count));
     for (int p = Code::kPackets; p-- > 0;) store_packet(to[p], packets[p]);
   }
 
@@ -213,7 +219,7 @@ class HostTeam : public HostTiles<HostTeam, 1024> {
     std::uint64_t packets[Code::kPackets];
     for (int p = 0; p < Code::kPackets; ++p) packets[p] = load_packet(from[p]);
     const std::uint64_t first = Code::decode(packets);
-    const std::size_t rest = bytes_behind_first<T>(count);
+    const std::size_t rest = bytes_after_first<T>(count);
     std::memcpy(words.at, &first, 8);
     copy_bytes(words.at + 8, from + Code::kPackets, rest);
     if (weakened(&ProtocolMutation::no_clear, at.part)) return Outcome::kDone;

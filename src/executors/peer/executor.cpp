@@ -115,8 +115,8 @@ int PeerExecutor::channel_of(std::uint64_t capture_id) const {
 // Whether peers reach every buffer of this group, wherever it lies.
 bool PeerExecutor::shares_addresses() const {
   const Topology& topology = group_.topology();
-  return group_.cuda() == nullptr && topology.one_process && topology.nodes() == 1 && size() > 1 &&
-         !Knobs::process().flag("TUTTI_P2P_DIRECT_DISABLE");
+  return addressing_ && group_.cuda() == nullptr && topology.one_process && topology.nodes() == 1 &&
+         size() > 1;
 }
 
 void PeerExecutor::add_facts(Request& request, const Buffers* buffers) const {

@@ -162,6 +162,7 @@ class PeerExecutor : public Executor {
   Captures captures_;
   BindingPool<Launch> launches_;
 
+  const bool addressing_ = !Knobs::process().flag("TUTTI_P2P_DIRECT_DISABLE");
   const std::int64_t barrier_bytes_ = Knobs::process().integer("TUTTI_STREAM_BARRIER_MAX_BYTES");
   // Made by the first operation that is planned with it; the ranks have settled that together.
   std::unique_ptr<StreamBarrier> barrier_;
