@@ -67,6 +67,7 @@ set(tutti_algorithms
   broadcast/one_shot_push
   broadcast/two_shot_push
   broadcast/two_shot
+  broadcast/ring
   broadcast/copy_engine
   broadcast/nccl
   broadcast/network_tree
@@ -74,6 +75,7 @@ set(tutti_algorithms
   reduce/one_shot_push
   reduce/two_shot_push
   reduce/two_shot_staged
+  reduce/ring
   reduce/multicast
   reduce/nccl
   reduce/network_direct

@@ -55,6 +55,13 @@ inline Geometry ring_geometry(const Extent& extent) {
   return geometry;
 }
 
+// The same of a chain, which is full once the first chunks of all blocks have come to its end.
+inline Geometry chain_geometry(const Extent& extent) {
+  Geometry geometry = spread(extent.bytes, 512, kMaxBlocks);
+  geometry.chunk_bytes = 16 * KiB;
+  return geometry;
+}
+
 // A slot for every other rank holds the message.
 inline PacketUse whole_packets(const Extent& on_wire) {
   return {round_up(on_wire.bytes, 256), on_wire.ranks - 1};

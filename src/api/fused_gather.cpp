@@ -48,12 +48,12 @@ Status check_gather(const CommunicatorImpl& group, const FusedGather& call,
                     const OperationPlan& plan, bool captured) {
   const bool shared = group.topology().ranks_per_gpu > 1;
   const bool uneven = call.product.m % static_cast<std::size_t>(group.size()) != 0;
-  if (plan.staged && uneven) {
+  if (plan.staged() && uneven) {
     return unsupported_fused(
         "A has to be in symmetric memory, also that of ranks with fewer rows, or without");
   }
   if (shared) return Status::ok();
-  if (plan.staged) return unsupported_fused("A has to be in symmetric memory");
+  if (plan.staged()) return unsupported_fused("A has to be in symmetric memory");
   if (plan.stream_barrier || captured) return Status::ok();
   return unsupported_fused("ranks do not meet by stream memory operations here");
 }

@@ -75,10 +75,9 @@ Result<OperationPlan> CommunicatorImpl::plan_for(const Request& request) {
   return plans_.find(request, [this](const Request& asked) {
     auto plan = select({asked, topology_, *table_});
     if (plan.is_ok()) {
-      const std::string_view how = asked.by_address ? ", by address" : ", staged";
-      log(LogLevel::kInfo, "{} bytes, {}{}: {}", asked.bytes(),
-          elements_text(asked.collective, asked.dtype, asked.op),
-          asked.symmetric && !asked.by_address ? "" : how, to_string(describe(*plan)));
+      log(LogLevel::kInfo, "{} bytes, {}, {}: {}", asked.bytes(),
+          elements_text(asked.collective, asked.dtype, asked.op), buffers_text(asked),
+          to_string(describe(*plan)));
     }
     return plan;
   });

@@ -124,22 +124,27 @@ OperationPlan with_grid(const Selection& selection, OperationPlan plan) {
 }
 
 // Where the root's alone lies, only the root knows: that buffer is never one that peers reach.
-OperationPlan with_staging(const Request& request, const Topology& topology, OperationPlan plan) {
-  const Algorithm& row = *plan.algorithm;
+BufferAccess access_to(const Request& request, const Topology& topology, const Algorithm& row) {
   const bool by_switch = (row.needs & kNeedsMulticast) != 0 && topology.multicast;
   const BufferReach needed = by_switch ? BufferReach::kSwitch : BufferReach::kPeers;
   const RootSide alone = root_side(request.collective);
   const bool input = alone != RootSide::kInput && request.input_reach >= needed;
   const bool output = alone != RootSide::kOutput && request.output_reach >= needed;
-  const bool direct = (!row.peers_read_input || input) && (!row.peers_write_output || output);
-  const bool in_place = request.in_place && row.in_place_needs_staging;
+  if (request.in_place && row.in_place_needs_staging) return BufferAccess::kStaged;
+  if ((!row.peers_read_input || input) && (!row.peers_write_output || output)) {
+    return BufferAccess::kMapped;
+  }
   // Copies are enqueued with their addresses: for them it is not enough to know those later.
   const bool registers = row.program == nullptr ? request.registers_late : request.registers_now;
-  plan.late = registers && !direct && !in_place && !by_switch && request.count > 0;
-  plan.by_address = request.by_address && !direct && !in_place && !stages_any_buffer(row);
-  plan.staged = (!direct || in_place) && !plan.late && !plan.by_address;
-  const bool on_host = topology.backend == Backend::kHost && !has_ring_slots(row);
-  if (on_host && plan.staged && plan.chunk_bytes == 0) plan.chunk_bytes = kHostPassBytes;
+  if (registers && !by_switch && request.count > 0) return BufferAccess::kLate;
+  if (request.by_address && !stages_any_buffer(row)) return BufferAccess::kByAddress;
+  return BufferAccess::kStaged;
+}
+
+OperationPlan with_access(const Request& request, const Topology& topology, OperationPlan plan) {
+  plan.access = access_to(request, topology, *plan.algorithm);
+  const bool on_host = topology.backend == Backend::kHost && !has_ring_slots(*plan.algorithm);
+  if (on_host && plan.staged() && plan.chunk_bytes == 0) plan.chunk_bytes = kHostPassBytes;
   return plan;
 }
 
@@ -166,10 +171,8 @@ OperationPlan with_fingerprint(OperationPlan plan) {
                          .add(static_cast<std::uint64_t>(plan.blocks))
                          .add(static_cast<std::uint64_t>(plan.threads))
                          .add(plan.chunk_bytes)
-                         .add(static_cast<std::uint64_t>(plan.staged))
+                         .add(static_cast<std::uint64_t>(plan.access))
                          .add(static_cast<std::uint64_t>(plan.one_way))
-                         .add(static_cast<std::uint64_t>(plan.late))
-                         .add(static_cast<std::uint64_t>(plan.by_address))
                          .add(static_cast<std::uint64_t>(plan.stream_barrier))
                          .value();
   return plan;
@@ -236,7 +239,7 @@ Result<OperationPlan> select(const Selection& selection) {
   if (plan.alone) return plan;
   const auto& [request, topology, table, rows] = selection;
   return with_fingerprint(with_barriers(
-      request, topology, with_staging(request, topology, with_grid(selection, plan))));
+      request, topology, with_access(request, topology, with_grid(selection, plan))));
 }
 
 Result<Plan> choose(const Request& request, const Topology& topology, const TuningTable& table,

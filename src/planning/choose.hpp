@@ -39,6 +39,9 @@ struct Candidate {
 std::vector<Candidate> candidates(const Request& request, const Topology& topology,
                                   const TuningTable& table, Rows rows = catalogue());
 
+// Where the buffers lie, as far as ranks know it, in a few words.
+std::string_view buffers_text(const Request& request);
+
 // Several lines for people: the plan, its source, then a line per candidate.
 std::string explain(const Request& request, const Topology& topology, const TuningTable& table,
                     Rows rows = catalogue());

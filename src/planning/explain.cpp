@@ -7,6 +7,13 @@
 #include "planning/choose.hpp"
 
 namespace tutti {
+
+std::string_view buffers_text(const Request& request) {
+  return request.by_address  ? "plain buffers that all ranks reach"
+         : request.symmetric ? "symmetric buffers"
+                             : "staged";
+}
+
 namespace {
 
 std::string question_text(const Request& request) {
@@ -14,9 +21,7 @@ std::string question_text(const Request& request) {
                                  format_bytes(request.bytes()), request.count,
                                  elements_text(request.collective, request.dtype, request.op));
   if (request.hidden > 0) text += fmt::format(", hidden {}", request.hidden);
-  text += request.by_address  ? ", plain buffers that all ranks reach"
-          : request.symmetric ? ", symmetric buffers"
-                              : ", staged";
+  text += fmt::format(", {}", buffers_text(request));
   if (request.in_place) text += ", in place";
   if (request.capturing) text += ", in a CUDA graph";
   if (request.deterministic) text += ", deterministic";

@@ -9,6 +9,14 @@
 
 namespace tutti {
 
+// How peers reach the buffers that they read or write.
+enum class BufferAccess : std::uint8_t {
+  kMapped,     // at once: these are symmetric or registered, or no peer touches any
+  kStaged,     // what peers touch goes through staging
+  kLate,       // once finish_capture(), or for copy engines the call itself, has registered them
+  kByAddress,  // ranks are threads of one process, and tell each other where these lie
+};
+
 struct OperationPlan {
   const Algorithm* algorithm = nullptr;
   int blocks = 1;               // of the grid (CUDA); sequential parts (host)
@@ -17,15 +25,12 @@ struct OperationPlan {
   PlanSource source = PlanSource::kModel;
   bool emulated = false;        // it was named, and what it needs is done by a loop over the peers
   bool alone = false;           // one rank: a copy, and no algorithm runs
-  bool staged = false;          // what peers touch of this rank's buffers goes through staging
+  BufferAccess access = BufferAccess::kMapped;
   bool stream_barrier = false;  // ranks meet by stream memory operations, not by kernels
   bool one_way = false;         // if it is, or has, a ring over the network that may go both ways
-  // Peers will reach the buffers once finish_capture(), or for copy engines the call itself, has
-  // registered them.
-  bool late = false;
-  // Ranks are threads of one process, and tell each other where their buffers lie.
-  bool by_address = false;
   std::uint64_t fingerprint = 0;  // of all that ranks must have alike
+
+  bool staged() const { return access == BufferAccess::kStaged; }
 };
 
 // For people, and for callers who ask.

@@ -13,7 +13,7 @@ bool stages_any_buffer(const Algorithm& row) {
          (row.peers_write_output && alone == RootSide::kOutput);
 }
 
-// The communicator decides by the same properties (PlannedOperation::staged). What goes through
+// The communicator decides by the same properties (BufferAccess). What goes through
 // staging in any case does so in passes of its own: a buffer that peers do not reach only costs it
 // a copy.
 bool goes_through_staging(const Algorithm& row, const Request& request) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -72,11 +73,18 @@ std::vector<Setup> setups_for_mutations(const Algorithm& row) {
   return all;
 }
 
-simulated::Trace trace_of(const Setup& setup) {
-  Experiment experiment(setup);
-  simulated::RandomSchedule schedule(1, setup.ranks);
-  experiment.run(schedule);
-  return experiment.trace();
+// Of an operation, at whichever rank: what one does may be more than others do, and else.
+std::vector<simulated::Mutation> mutations_of(const Setup& setup) {
+  std::vector<simulated::Mutation> all;
+  for (int rank = 0; rank < setup.ranks; ++rank) {
+    Experiment experiment(setup);
+    simulated::RandomSchedule schedule(1, setup.ranks);
+    experiment.run(schedule, {.traced = rank});
+    for (const auto& mutation : simulated::mutations_of(experiment.trace(), setup.ranks)) {
+      if (std::find(all.begin(), all.end(), mutation) == all.end()) all.push_back(mutation);
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -86,8 +94,7 @@ std::vector<MutationResult> run_mutations(std::uint64_t schedules) {
   for (const Algorithm& row : catalogue()) {
     if (row.host == nullptr || row.sends_messages) continue;
     for (const Setup& setup : setups_for_mutations(row)) {
-      for (const simulated::Mutation& mutation :
-           simulated::mutations_of(trace_of(setup), setup.ranks)) {
+      for (const simulated::Mutation& mutation : mutations_of(setup)) {
         results.push_back({setup, mutation, {}});
       }
     }

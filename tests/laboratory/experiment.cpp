@@ -200,7 +200,7 @@ void Experiment::run_block(int index, int block, const Options& options) {
     simulation_.wait_for_count(fiber, rank.started, operation + 1);
     KernelArgs work = work_for(index, operation);
     if (options.mismatch && index == 1) work.signature ^= 1;
-    const bool traced = index == 0 && block == 0 && operation == 0;
+    const bool traced = index == options.traced && block == 0 && operation == 0;
     if (!run_kernel(body_, work, block, options, traced ? &trace_ : nullptr)) return;
     if (then != nullptr) {
       if (++rank.ended == setup_.blocks) between_kernels(rank, index);

@@ -60,6 +60,7 @@ class Experiment {
     bool mismatch = false;
     // What every block has counted to before the first operation.
     std::uint64_t first_epoch = 0;
+    int traced = 0;  // rank
     std::vector<std::string>* story = nullptr;
   };
   // False if the schedule gave up. What was found is in violation().
@@ -68,7 +69,7 @@ class Experiment {
   const simulated::Violation& violation() const { return simulation_.violation(); }
 
   const Setup& setup() const { return setup_; }
-  // What the first operation of rank 0's first block did.
+  // What the first operation of the traced rank's first block did.
   const simulated::Trace& trace() const { return trace_; }
   const FailureRecord& failure(int rank) const;
   // Whether what other ranks own changed after the stopped one was woken. One that was not told may

@@ -57,6 +57,8 @@ struct Mutation {
   Kind kind = Kind::kNone;
   int at = 0;
   int peer = 0;
+
+  bool operator==(const Mutation&) const = default;
 };
 
 // "barrier 1: no wait for the next rank but 1"

@@ -1,5 +1,7 @@
 #include "simulator/team.hpp"
 
+#include <algorithm>
+
 namespace tutti {
 namespace {
 
@@ -153,7 +155,9 @@ Outcome SimulatedTeam::finish() {
     environment_.simulation.report(simulated::Breach::kBulkSource,
                                    "a block ends, and its shared memory, before its bulk copies");
   }
-  if (!left_out(Kind::kEpochNotKept, 0)) work_.epochs[block_] = epoch_ + sent_[kForward];
+  if (!left_out(Kind::kEpochNotKept, 0)) {
+    work_.epochs[block_] = epoch_ + std::max(sent_[kForward], taken_[kForward]);
+  }
   return Outcome::kDone;
 }
 

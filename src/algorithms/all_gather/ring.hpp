@@ -48,7 +48,7 @@ struct AllGatherRing {
 template <class, class Team>
 TUTTI_BODY Outcome AllGatherRing::run(Team& team, const KernelArgs& work) {
   using Bytes = Reduction<std::uint8_t, Sum>;  // of which none is added
-  return go_around<RingTurns{.adds = false, .spreads = true}, Bytes>(team, work);
+  return go_around<ChunkWork{.adds = false, .spreads = true}, Bytes>(team, work);
 }
 
 }  // namespace tutti

@@ -50,7 +50,7 @@ struct AllReduceRing {
 
 template <class Reduction, class Team>
 TUTTI_BODY Outcome AllReduceRing::run(Team& team, const KernelArgs& work) {
-  return go_around<RingTurns{.adds = true, .spreads = true}, Reduction>(team, work);
+  return go_around<ChunkWork{.adds = true, .spreads = true}, Reduction>(team, work);
 }
 
 }  // namespace tutti

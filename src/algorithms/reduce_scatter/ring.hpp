@@ -50,7 +50,7 @@ struct ReduceScatterRing {
 
 template <class Reduction, class Team>
 TUTTI_BODY Outcome ReduceScatterRing::run(Team& team, const KernelArgs& work) {
-  return go_around<RingTurns{.adds = true, .spreads = false}, Reduction>(team, work);
+  return go_around<ChunkWork{.adds = true, .spreads = false}, Reduction>(team, work);
 }
 
 }  // namespace tutti

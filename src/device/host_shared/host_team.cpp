@@ -1,5 +1,7 @@
 #include "device/host_shared/host_team.hpp"
 
+#include <algorithm>
+
 #include "device/host_shared/host_waits.hpp"
 
 namespace tutti {
@@ -93,7 +95,7 @@ Outcome HostTeam::finish() {
   if (work_.epochs[block_] != first_epoch_) {
     return fail(FailureReason::kOverlap, work_.rank, epoch_, Flag{work_.epochs[block_], 0}, 0);
   }
-  work_.epochs[block_] = epoch_ + sent_[kForward];
+  work_.epochs[block_] = epoch_ + std::max(sent_[kForward], taken_[kForward]);
   return Outcome::kDone;
 }
 

@@ -112,7 +112,9 @@ class RingTeam : public NvlinkTeam<Protocol> {
     if (threadIdx.x != 0) return Outcome::kDone;
     // Who else ran on the channel began with the same epoch: one of the two finds another.
     const std::uint64_t first = this->first_epoch_;
-    const std::uint64_t last = this->epoch_ + sent_[kForward];
+    // The first of a chain takes no chunks, and the last one sends none.
+    const std::uint64_t passed = max(sent_[kForward], taken_[kForward]);
+    const std::uint64_t last = this->epoch_ + passed;
     if (compare_and_swap(&work_.epochs[blockIdx.x], first, last) == first) return Outcome::kDone;
     return fail(work_, FailureReason::kOverlap, {last, {}, work_.rank, 0});
   }

@@ -68,7 +68,7 @@ void PeerExecutor::point_at_own_memory(const PlannedOperation& operation, Launch
   }
   args.staging_bytes = layout_.staging_size(launch.channel);
   const OperationPlan& plan = operation.plan;
-  const bool in_slots = plan.staged || !plan.algorithm->peers_write_output;
+  const bool in_slots = plan.staged() || !plan.algorithm->peers_write_output;
   args.ring = ring_slots(*plan.algorithm, in_slots ? args.staging_bytes : kNoSlots, args.blocks,
                          plan.chunk_bytes);
   args.chunk_bytes = plan.chunk_bytes;
@@ -95,8 +95,8 @@ void PeerExecutor::point_at_packets(const PlannedOperation& operation, Launch& l
 void PeerExecutor::point_at_buffers(const PlannedOperation& operation, Launch& launch) const {
   const bool reads = operation.plan.algorithm->peers_read_input;
   const bool writes = operation.plan.algorithm->peers_write_output;
-  launch.args.stage_input = operation.plan.staged && reads;
-  launch.args.stage_output = operation.plan.staged && writes;
+  launch.args.stage_input = operation.plan.staged() && reads;
+  launch.args.stage_output = operation.plan.staged() && writes;
   if (launch.late_slot >= 0) {
     launch.args.late = engine_->memory().late + launch.late_slot;
     return;
@@ -106,11 +106,11 @@ void PeerExecutor::point_at_buffers(const PlannedOperation& operation, Launch& l
     launch.args.outputs = launch.registered->outputs;
     return;
   }
-  if (operation.plan.staged && own_->multicast != nullptr) {
+  if (operation.plan.staged() && own_->multicast != nullptr) {
     std::byte* const staging = own_->multicast + layout_.staging_offset(launch.channel);
     launch.args.multicast = {staging, staging};
   }
-  if (operation.plan.staged || operation.plan.by_address || (!reads && !writes)) return;
+  if (operation.plan.access != BufferAccess::kMapped || (!reads && !writes)) return;
   const DeferredBuffers now = late_buffers(reads ? input_place(operation) : BufferPlace{},
                                            writes ? output_place(operation) : BufferPlace{});
   launch.args.inputs = now.inputs;
@@ -178,12 +178,12 @@ std::uint32_t PeerExecutor::signature_of(const PlannedOperation& operation,
   }
   if (call.step_of != nullptr) hash.add(Hash().add(*call.step_of).value());
   const OperationPlan& plan = operation.plan;
-  const bool touched = !plan.staged && !plan.late && !plan.by_address;
-  if (touched && operation.plan.algorithm->peers_read_input) {
+  const bool mapped = plan.access == BufferAccess::kMapped;
+  if (mapped && operation.plan.algorithm->peers_read_input) {
     hash.add(operation.input->id);
     hash.add(input_place(operation).offset);
   }
-  if (touched && operation.plan.algorithm->peers_write_output) {
+  if (mapped && operation.plan.algorithm->peers_write_output) {
     hash.add(operation.output->id);
     hash.add(output_place(operation).offset);
   }

@@ -58,7 +58,7 @@ class Engine {
     Stream stream = nullptr;
     StreamBarrier* barrier = nullptr;  // by which programs of copy engines meet; null: by kernels
     Arrivals arrivals = {};            // of programs of copy engines
-    bool by_address = false;           // see OperationPlan
+    bool by_address = false;           // see BufferAccess
   };
   virtual Status run(const Operation& operation, const KernelArgs& work, const Start& start) = 0;
 

@@ -253,7 +253,7 @@ Status PeerExecutor::find_channel(const PlannedOperation& operation, Launch& lau
   if (lease == nullptr) return {StatusCode::kInternal, "a captured operation has no channel"};
   launch.channel = lease->channel;
   if (operation.plan.algorithm->packets == nullptr) launch.capture = lease->number;
-  if (!operation.plan.late) return Status::ok();
+  if (operation.plan.access != BufferAccess::kLate) return Status::ok();
   return operation.plan.algorithm->program != nullptr ? register_now(operation, *lease, launch)
                                                       : note_late(operation, *lease, launch);
 }
@@ -272,7 +272,7 @@ Result<Ticket> PeerExecutor::enqueue(PlannedOperation& operation) {
                     .stream = stream,
                     .barrier = operation.plan.stream_barrier ? barrier_.get() : nullptr,
                     .arrivals = arrivals,
-                    .by_address = operation.plan.by_address});
+                    .by_address = operation.plan.access == BufferAccess::kByAddress});
   // A part of it may have been enqueued even so.
   const Status left = group_.streams().leave(stream, operation.stream);
   TUTTI_TRY(run);
@@ -293,7 +293,7 @@ PeerExecutor::Launch& PeerExecutor::release(PlannedOperation& operation) {
 }
 
 void PeerExecutor::await_users(const PlannedOperation& operation) {
-  if (!operation.plan.by_address) return;
+  if (operation.plan.access != BufferAccess::kByAddress) return;
   PeerPointers channels;
   for (int r = 0; r < size(); ++r) channels.at[r] = own_->at[r] + layout_.channel_offset(0);
   AddressExchange::await_users(channels, rank(), size());

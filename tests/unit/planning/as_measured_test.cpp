@@ -98,9 +98,10 @@ TEST(AsMeasured, PlainBuffersThatRanksAddressAreNotStaged) {
     const auto plan = select({request, topology, {}});
     if (!plan.is_ok()) continue;
     const bool touched = row.peers_read_input || row.peers_write_output;
-    EXPECT_EQ(plan->staged, stages_any_buffer(row)) << row.id;
-    EXPECT_EQ(plan->by_address, touched && !plan->staged) << row.id;
-    addressed += plan->by_address ? 1 : 0;
+    EXPECT_EQ(plan->staged(), stages_any_buffer(row)) << row.id;
+    const bool by_address = plan->access == BufferAccess::kByAddress;
+    EXPECT_EQ(by_address, touched && !plan->staged()) << row.id;
+    addressed += by_address ? 1 : 0;
   }
   EXPECT_GT(addressed, 20);
 }

@@ -1,0 +1,73 @@
+// A message that goes along a chain of ranks, chunk by chunk: broadcast/ring from the root to the
+// rank before it, reduce/ring from the rank behind the root to the root. Of a ring these are all
+// links but one.
+//
+// Every block is a chain of its own over its part of the message, which is cut into chunks
+// (ring_cut.hpp, chunk_moves.hpp).
+//
+//   barrier         every rank has begun, and is done with its slots of the operation before
+//   for each chunk  the first rank sends it; others wait for it, add to it or keep it, and send it
+//                   on; the last one keeps it
+//
+// Nothing waits but chunks, for the same chunk of the rank before and for a free slot. While one is
+// passed on, the next one comes: the chain is full from the chunk on that the last rank gets.
+//
+// All ranks count as many chunks, those that send none as well, so their epochs stay alike.
+#pragma once
+
+#include "algorithms/chunk_moves.hpp"
+#include "algorithms/ring_cut.hpp"
+
+namespace tutti {
+
+template <ChunkWork kDoes, class Reduction, class Team>
+class ChainBlock {
+ public:
+  using T = typename Reduction::Element;
+
+  TUTTI_BODY ChainBlock(Team& team, const KernelArgs& work)
+      : cut_(work, work.count, team.block(), sizeof(T)),
+        moves_(team, work),
+        links_(work.ranks - 1),
+        place_(on_ring(work.rank - work.root - (kDoes.adds ? 1 : 0), work.ranks)) {}
+
+  TUTTI_BODY Outcome run() {
+    for (int k = 0; k < cut_.partitions * kRingLead; ++k) {
+      if (take_on(cut_.chunk(0, 1, 0, k)) != Outcome::kDone) return Outcome::kFailed;
+    }
+    return Outcome::kDone;
+  }
+
+  // A rank alone: what it has is whole.
+  TUTTI_BODY void run_alone() { moves_.keep_own(cut_.whole_part()); }
+
+ private:
+  TUTTI_BODY Outcome take_on(Range chunk) {
+    const bool is_last = place_ == links_;
+    if (place_ == 0) return moves_.begin(chunk, false);
+    if constexpr (kDoes.adds) {
+      return moves_.add(chunk, is_last, false);
+    } else {
+      return moves_.keep(kForward, chunk, !is_last);
+    }
+  }
+
+  const RingCut cut_;
+  ChunkMoves<kDoes, Reduction, Team> moves_;
+  const int links_, place_;  // of the chain; of this rank on it
+};
+
+template <ChunkWork kDoes, class Reduction, class Team>
+TUTTI_BODY Outcome go_along(Team& team, const KernelArgs& work) {
+  ChainBlock<kDoes, Reduction, Team> block(team, work);
+  if (team.barrier(Publish::kEarlierKernels) != Outcome::kDone) return Outcome::kFailed;
+  team.open_ring(0);
+  if (work.ranks == 1) {
+    block.run_alone();
+  } else if (block.run() != Outcome::kDone) {
+    return Outcome::kFailed;
+  }
+  return team.finish();
+}
+
+}  // namespace tutti
