@@ -22,7 +22,7 @@ struct PacketWait {
 __device__ __noinline__ inline Outcome look_for_packets(const KernelArgs& work, PacketWait wait) {
   const auto* const own =
       reinterpret_cast<const PacketMemory*>(work.packets.memory.at[work.ranks - 1]);
-  const bool at_host = wait.polls % kPollsPerHostLook == 0;
+  const bool at_host = is_turn_at_host(wait.polls);
   const bool left = at_host && has_left(work, wait.source);
   const std::uint64_t epoch = wait.launch + 1;
   Waiting waiting{epoch, load_relaxed_flag(&own->flags[blockIdx.x][wait.source]), wait.source,

@@ -148,17 +148,23 @@ class RingTeam : public NvlinkTeam<Protocol> {
                : Outcome::kFailed;
   }
 
-  // By the messenger.
-  __device__ Outcome tell(unsigned moves) const {
+  // By the messenger. Where all warps have gone on meanwhile, the next pass tells of this one, too:
+  // one fence for both.
+  __device__ Outcome tell(unsigned moves) {
     if (!goes_through_slots(work_)) moves &= ~taken(kForward);  // there are no slots
-    if ((moves & ~taken(kReverse)) == 0) return Outcome::kDone;
-    if (await_warps() != Outcome::kDone) return Outcome::kFailed;
+    untold_ |= moves;
+    if ((untold_ & ~taken(kReverse)) == 0) return Outcome::kDone;
+    bool have_gone_on = false;
+    if (await_warps(have_gone_on) != Outcome::kDone) return Outcome::kFailed;
+    if (have_gone_on) return Outcome::kDone;
+    const unsigned told = untold_;
+    untold_ = 0;
     if (!is_first_lane()) return Outcome::kDone;
     if (Protocol::releases_chunks()) fence_release_system();
     const int next = neighbour(kForward), before = neighbour(kReverse);
-    if ((moves & sent(kForward)) != 0) count(ring(next).chunks[kForward], sent_[kForward]);
-    if ((moves & sent(kReverse)) != 0) count(ring(before).chunks[kReverse], sent_[kReverse]);
-    if ((moves & taken(kForward)) != 0) count(ring(before).credits, taken_[kForward]);
+    if ((told & sent(kForward)) != 0) count(ring(next).chunks[kForward], sent_[kForward]);
+    if ((told & sent(kReverse)) != 0) count(ring(before).chunks[kReverse], sent_[kReverse]);
+    if ((told & taken(kForward)) != 0) count(ring(before).credits, taken_[kForward]);
     return Outcome::kDone;
   }
   __device__ void count(Flag& flag, std::uint64_t chunks) const {
@@ -167,12 +173,16 @@ class RingTeam : public NvlinkTeam<Protocol> {
   }
 
   // Until all warps have come to this pass, each of which keeps the deadline; or one has failed.
-  __device__ Outcome await_warps() const {
+  __device__ Outcome await_warps(bool& have_gone_on) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
     const bool watches = lane < warps() - 1;
     for (unsigned polls = 1;; ++polls) {
-      const bool come = !watches || load_acquire_block(&progress_.passes[lane]) >= passes_;
-      if (__all_sync(~0u, come)) return Outcome::kDone;
+      const std::uint32_t passes =
+          watches ? load_acquire_block(&progress_.passes[lane]) : passes_ + 1;
+      if (__all_sync(~0u, passes >= passes_)) {
+        have_gone_on = __all_sync(~0u, passes > passes_);
+        return Outcome::kDone;
+      }
       if (polls % kPollsPerClock != 0) continue;
       const std::uint32_t poison = load_relaxed_gpu(&work_.control->poison);
       if (poison == 0) continue;
@@ -184,6 +194,7 @@ class RingTeam : public NvlinkTeam<Protocol> {
 
   Progress& progress_;
   std::uint32_t passes_ = 0;
+  unsigned untold_ = 0;  // by the messenger: moves of passes that it has come to
   std::uint64_t sent_[2] = {}, taken_[2] = {};
   int width_ = 0;
 };

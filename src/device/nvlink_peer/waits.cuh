@@ -22,7 +22,13 @@ struct ProductionProtocol {
 
 inline constexpr unsigned kPollsBeforeClock = 64;
 inline constexpr unsigned kPollsPerClock = 64;
-inline constexpr unsigned kPollsPerHostLook = 1024;  // the host's word is across PCIe
+inline constexpr unsigned kPollsPerHostLook = 1024;
+
+// Whether a wait that has polled so often looks at the host's words. They are across PCIe: looks of
+// 128 blocks at once took a quarter of a millisecond, so blocks take turns.
+__device__ inline bool is_turn_at_host(unsigned polls) {
+  return polls % kPollsPerHostLook == 0 && polls / kPollsPerHostLook % gridDim.x == blockIdx.x;
+}
 
 __device__ inline std::uint64_t check_word(std::uint32_t signature, std::uint64_t epoch) {
   return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint32_t>(epoch);
@@ -136,7 +142,7 @@ class Patience {
     if (start_ == 0) start_ = now;
     waiting.waited_ns = now - start_;
     if (left_) return fail(work, FailureReason::kLeft, waiting);
-    const bool at_host = polls_ % kPollsPerHostLook == 0;
+    const bool at_host = is_turn_at_host(polls_);
     const Outcome end = tutti::look_up(work, at_host, waiting);
     if (at_host) left_ = has_left(work, waiting.missing);
     return end;
