@@ -1,6 +1,6 @@
-// What a rank does with one chunk of a message that goes from neighbour to neighbour: begins it, adds
-// to it, passes it on, keeps it. Which chunks, and when: ring.hpp, of shares that go around a ring,
-// and chain.hpp, of a message that goes along a chain.
+// What a rank does with one chunk of a message that goes from neighbour to neighbour: begins it,
+// adds to it, passes it on, keeps it. Which chunks, and when: ring.hpp, of shares that go around a
+// ring, and chain.hpp, of a message that goes along a chain.
 //
 // Chunks lie where they belong in the output where that holds all shares, sums that are not whole
 // yet as well: nobody needs the place before. There is one for each, so nobody waits for room.

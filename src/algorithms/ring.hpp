@@ -109,7 +109,8 @@ class RingBlock {
     if (team_.slot_from(kForward, from) != Outcome::kDone) return Outcome::kFailed;
     if (step <= reverse_steps_) {
       const Range other = chunk_of(spread_reverse(whole_, step), p, c);
-      if (moves_.keep(kReverse, other, step < reverse_steps_) != Outcome::kDone) return Outcome::kFailed;
+      if (moves_.keep(kReverse, other, step < reverse_steps_) != Outcome::kDone)
+        return Outcome::kFailed;
     }
     return moves_.keep(kForward, chunk_of(spread_forward(whole_, step), p, c), true);
   }

@@ -24,6 +24,7 @@ constexpr std::chrono::milliseconds kAccountLimit{200};
 
 BufferReach reach_of(const std::shared_ptr<SymmetricSegment>& segment) {
   if (segment == nullptr || !segment->zero_copy()) return BufferReach::kOwner;
+  if (segment->copies_queue) return BufferReach::kKernels;
   return segment->multicast != nullptr ? BufferReach::kSwitch : BufferReach::kPeers;
 }
 

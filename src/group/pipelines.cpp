@@ -185,7 +185,7 @@ Result<SymmetricShard> Pipelines::find_shard(const PipelinedAllGatherMatmul& cal
   }
   const std::size_t bytes = shard_rows(*d, 0).count() * d->k * size_of(d->dtype);
   auto memory = group_.heap()->find(call.shard, bytes);
-  if (memory == nullptr || !memory->zero_copy()) return SymmetricShard{};
+  if (memory == nullptr || !memory->zero_copy() || memory->copies_queue) return SymmetricShard{};
   TUTTI_TRY(group_.heap()->check_alive(*memory));
   const auto offset = static_cast<const std::byte*>(call.shard) - memory->local;
   const ShardPlace place{memory->id, static_cast<std::size_t>(offset)};

@@ -105,6 +105,8 @@ class CollectiveHeap final : public SymmetricHeap {
                                            const Batch& batch, Deadline deadline);
   Result<Parts> open(std::size_t segment, std::span<const HeapMessage> messages, const Batch& batch,
                      const Descriptors& descriptors);
+  bool shares_malloc(std::size_t owner, const Offer& offer, std::span<const HeapMessage> messages,
+                     std::size_t segment) const;
   Result<OpenedPart> open_peer(std::size_t rank, const Offer& offer, const Descriptors& descriptors,
                                const std::vector<int>& devices);
 
@@ -286,6 +288,7 @@ Result<std::vector<Segment>> CollectiveHeap::register_ranges(std::span<const Ran
     const auto segment = new_segment(next_id_++, ranges[k].first, ranges[k].second);
     if (made.outcomes[k].is_ok()) {
       segment->at = made.parts[k].at;
+      segment->copies_queue = made.parts[k].copies_queue;
       segment->parts = std::move(made.parts[k]);
       segment->buffer_id = batch.parts[k].buffer_id;
     } else {
@@ -417,8 +420,21 @@ Result<Parts> CollectiveHeap::open(std::size_t segment, std::span<const HeapMess
     }
     parts.mappings.push_back(std::move(opened.mapping));
     parts.at.push_back(opened.at);
+    parts.copies_queue |= shares_malloc(rank, messages[rank].offers[segment], messages, segment);
   }
   return parts;
+}
+
+// Whether another GPU of the owner's process has copies of it made. The same on all ranks.
+bool CollectiveHeap::shares_malloc(std::size_t owner, const Offer& offer,
+                                   std::span<const HeapMessage> messages,
+                                   std::size_t segment) const {
+  if (offer.how != Offer::How::kMalloc) return false;
+  for (std::size_t rank = 0; rank < size(); ++rank) {
+    const bool same_process = places_.process_tokens[rank] == places_.process_tokens[owner];
+    if (same_process && messages[rank].offers[segment].device != offer.device) return true;
+  }
+  return false;
 }
 
 Result<OpenedPart> CollectiveHeap::open_peer(std::size_t rank, const Offer& offer,

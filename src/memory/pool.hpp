@@ -30,6 +30,7 @@ struct FreeBlock {
 struct Parts {
   std::vector<std::shared_ptr<Mapping>> mappings;  // null where nothing has to be closed
   std::vector<std::byte*> at;
+  bool copies_queue = false;  // see SymmetricSegment
 };
 
 // Bounds of what is free on every rank. What only some ranks have freed counts on neither side: it

@@ -43,6 +43,10 @@ class SymmetricSegment {
   std::uint64_t buffer_id = 0;     // registered CUDA memory: to notice free + malloc
   std::byte* multicast = nullptr;  // of all ranks' parts at once; null: not bound to such an object
   std::shared_ptr<void> binding;   // whose address that is
+  // It is cudaMalloc's, of ranks of one process on several GPUs. CUDA makes copies of it to other
+  // GPUs one behind the other, as the process enqueues them, whatever their streams: one that waits
+  // for a rank may hold up what that rank waits for.
+  bool copies_queue = false;
   bool zero_copy() const { return !at.empty(); }
 };
 

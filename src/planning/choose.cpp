@@ -126,7 +126,9 @@ OperationPlan with_grid(const Selection& selection, OperationPlan plan) {
 // Where the root's alone lies, only the root knows: that buffer is never one that peers reach.
 BufferAccess access_to(const Request& request, const Topology& topology, const Algorithm& row) {
   const bool by_switch = (row.needs & kNeedsMulticast) != 0 && topology.multicast;
-  const BufferReach needed = by_switch ? BufferReach::kSwitch : BufferReach::kPeers;
+  const BufferReach needed = by_switch                ? BufferReach::kSwitch
+                             : row.program != nullptr ? BufferReach::kPeers
+                                                      : BufferReach::kKernels;
   const RootSide alone = root_side(request.collective);
   const bool input = alone != RootSide::kInput && request.input_reach >= needed;
   const bool output = alone != RootSide::kOutput && request.output_reach >= needed;
@@ -238,8 +240,8 @@ Result<OperationPlan> select(const Selection& selection) {
   TUTTI_ASSIGN(const OperationPlan plan, chosen(selection));
   if (plan.alone) return plan;
   const auto& [request, topology, table, rows] = selection;
-  return with_fingerprint(with_barriers(
-      request, topology, with_access(request, topology, with_grid(selection, plan))));
+  return with_fingerprint(
+      with_barriers(request, topology, with_access(request, topology, with_grid(selection, plan))));
 }
 
 Result<Plan> choose(const Request& request, const Topology& topology, const TuningTable& table,

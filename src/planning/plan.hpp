@@ -23,11 +23,11 @@ struct OperationPlan {
   int threads = 1;              // per block (CUDA)
   std::size_t chunk_bytes = 0;  // staged: bytes per pass; 0: the whole staging
   PlanSource source = PlanSource::kModel;
-  bool emulated = false;        // it was named, and what it needs is done by a loop over the peers
-  bool alone = false;           // one rank: a copy, and no algorithm runs
+  bool emulated = false;  // it was named, and what it needs is done by a loop over the peers
+  bool alone = false;     // one rank: a copy, and no algorithm runs
   BufferAccess access = BufferAccess::kMapped;
-  bool stream_barrier = false;  // ranks meet by stream memory operations, not by kernels
-  bool one_way = false;         // if it is, or has, a ring over the network that may go both ways
+  bool stream_barrier = false;    // ranks meet by stream memory operations, not by kernels
+  bool one_way = false;           // if it is, or has, a ring over the network that may go both ways
   std::uint64_t fingerprint = 0;  // of all that ranks must have alike
 
   bool staged() const { return access == BufferAccess::kStaged; }

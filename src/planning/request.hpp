@@ -15,9 +15,10 @@ namespace tutti {
 
 // Who can address a buffer as it lies.
 enum class BufferReach : std::uint8_t {
-  kOwner,   // this rank alone: peers need a copy in staging
-  kPeers,   // the other ranks, too
-  kSwitch,  // and all ranks' parts of it at once, by NVLink multicast
+  kOwner,    // this rank alone: peers need a copy in staging
+  kKernels,  // the other ranks, too, but not by copy engines (SymmetricSegment::copies_queue)
+  kPeers,    // the other ranks, by either
+  kSwitch,   // and all ranks' parts of it at once, by NVLink multicast
 };
 
 struct Request {

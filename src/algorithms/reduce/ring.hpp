@@ -2,8 +2,8 @@
 // (algorithms/chain.hpp).
 //
 // Nobody but the root has an output, so sums on their way go through slots, whatever the buffers
-// are: no peer touches any. In place is safe: the root adds its input last, an element by the thread
-// that then overwrites it.
+// are: no peer touches any. In place is safe: the root adds its input last, an element by the
+// thread that then overwrites it.
 //
 // Cost: n - 1 hops behind a barrier, and as many chunks of every block; 1 x bytes over one link.
 #pragma once

@@ -152,6 +152,7 @@ class PeerExecutor : public Executor {
   Status check_one_sided() const;
   device::impl::Signals signals(std::chrono::nanoseconds timeout) const;
   Result<device::Peers> peers_at(const void* address, std::size_t bytes, bool captured) const;
+  Mover mover_of(const OneSidedCall& call) const;
 
   GroupServices& group_;
   const Layout layout_;

@@ -67,6 +67,13 @@ Result<device::Peers> PeerExecutor::device_peers(const void* address, std::size_
   return peers_at(address, bytes, false);
 }
 
+// A copy engine only where it is asked for, if copies of the memory may have to wait for others.
+Mover PeerExecutor::mover_of(const OneSidedCall& call) const {
+  if (call.mover != Mover::kAuto || call.bytes == 0) return call.mover;
+  const auto segment = group_.heap()->find(call.place(), call.bytes);
+  return segment != nullptr && segment->copies_queue ? Mover::kKernel : call.mover;
+}
+
 Status PeerExecutor::execute(const OneSidedCall& call) {
   TUTTI_TRY(check_one_sided());
   const NvtxRange range(to_string(call.kind).data());
@@ -83,7 +90,7 @@ Status PeerExecutor::execute(const OneSidedCall& call) {
   work.peer = call.peer;
   work.channel = call.channel;
   work.times = call.times;
-  return engine_->run(work, call.mover, call.stream);
+  return engine_->run(work, mover_of(call), call.stream);
 }
 
 }  // namespace tutti

@@ -42,7 +42,7 @@ class RootedTest : public ::testing::Test {
     refused([](AnyCall& call) { call.root = -1; }, "root -1");
     refused([](AnyCall& call) { call.count = ~std::size_t{0} / 2; }, "overflows");
     refused([](AnyCall& call) { call.dtype = static_cast<DataType>(99); }, "dtype");
-    refused([](AnyCall& call) { call.options.algorithm = "ring"; }, "one_shot_push");
+    refused([](AnyCall& call) { call.options.algorithm = "hierarchical"; }, "one_shot_push");
     refused([](AnyCall& call) { call.input = reinterpret_cast<const char*>(call.input) + 2; },
             "aligned");
     refused(

@@ -60,7 +60,7 @@ TEST_P(BenchRooted, AnyRankMayBeTheRoot) {
 TEST_P(BenchRooted, RefusesWhatItCannotMeasure) {
   EXPECT_NE(bench(GetParam(), {"--in-place"}).exit_code, 0);
   EXPECT_THAT(bench(GetParam(), {"--chained"}).err, HasSubstr("chained"));
-  EXPECT_THAT(bench(GetParam(), {"--algorithms", "ring"}).err, HasSubstr("one_shot_push"));
+  EXPECT_THAT(bench(GetParam(), {"--algorithms", "hierarchical"}).err, HasSubstr("one_shot_push"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Collectives, BenchRooted,

@@ -1,6 +1,7 @@
 // What is particular to memory of GPUs, on a fake of them.
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "unit/memory/heap_group.hpp"
 
@@ -75,6 +76,20 @@ TEST_P(CudaHeapTest, EveryKindOfMemoryIsReachableByEveryRanksGpu) {
   const auto mapped = group_.register_one(virtual_each(group_, memory));
   expect_reachable(group_, mapped);
   for (const Segment& segment : mapped) EXPECT_TRUE(segment->zero_copy()) << segment->why_staged;
+}
+
+// What cudaMalloc gave to threads of one process; all ranks say the same of it.
+TEST_P(CudaHeapTest, CopiesOfMallocedMemoryQueueWhereRanksShareAProcess) {
+  const std::set<int> processes(GetParam().begin(), GetParam().end());
+  const bool shared = processes.size() < GetParam().size();
+  std::vector<VirtualMemory> memory;
+  for (const Segment& segment : group_.register_one(allocate_each(group_))) {
+    EXPECT_EQ(segment->copies_queue, shared);
+  }
+  for (const auto& others :
+       {group_.register_one(virtual_each(group_, memory)), group_.allocate(kHeapBytes)}) {
+    for (const Segment& segment : others) EXPECT_FALSE(segment->copies_queue);
+  }
 }
 
 TEST_P(CudaHeapTest, SmallPiecesShareAnAllocationAndAreGivenOutOnce) {

@@ -78,6 +78,26 @@ TEST(AsMeasured, PlainBuffersOnTheHostAreStagedInShortPasses) {
   }
 }
 
+// Memory of which copies may wait for each other: for kernels it is as any that peers reach.
+TEST(AsMeasured, CopyEnginesStageWhatOnlyKernelsShouldReach) {
+  int staged = 0;
+  for (const Algorithm& row : catalogue()) {
+    const bool touched = row.peers_read_input || row.peers_write_output;
+    if (row.cuda == nullptr || row.sends_messages || !touched) continue;
+    Request request = bytes_of(MiB);
+    request.collective = row.collective;
+    request.input_reach = request.output_reach = BufferReach::kKernels;
+    request.ring_bytes = request.staging_bytes = request.packet_bytes = 8 * MiB;
+    request.algorithm = row.id;
+    const auto plan = select({request, eight_h200(), {}});
+    if (!plan.is_ok()) continue;
+    const bool by_copies = row.program != nullptr;
+    EXPECT_EQ(plan->staged(), by_copies || stages_any_buffer(row)) << row.id;
+    staged += by_copies ? 1 : 0;
+  }
+  EXPECT_GE(staged, 3);
+}
+
 // As if they were symmetric. A buffer that only the root has is staged even so.
 TEST(AsMeasured, PlainBuffersThatRanksAddressAreNotStaged) {
   Topology topology = eight_h200();
