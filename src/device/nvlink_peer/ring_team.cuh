@@ -139,8 +139,8 @@ class RingTeam : public NvlinkTeam<Protocol> {
            work_.ring.offset(static_cast<int>(blockIdx.x), direction, chunk);
   }
 
-  // By a warp, for so many chunks of this operation. Of `known` it knows already: more may have come
-  // than it last waited for.
+  // By a warp, for so many chunks of this operation. Of `known` it knows already: more may have
+  // come than it last waited for.
   __device__ Outcome await(const Flag& flag, int peer, std::uint64_t chunks,
                            std::uint64_t& known) const {
     if (chunks <= known) return Outcome::kDone;
