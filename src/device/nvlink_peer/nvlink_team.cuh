@@ -298,17 +298,11 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     return *reinterpret_cast<ChannelMemory*>(work_.channels.at[rank]);
   }
 
-  // One thread waits for one flag, which `peer` sets; `reached` is the epoch that it has then.
+  // One thread waits for one flag, which `peer` sets.
   __device__ Outcome wait_for(const Flag* flag, int peer, std::uint64_t epoch, bool acquire) const {
-    std::uint64_t reached = 0;
-    return wait_for(flag, peer, epoch, acquire, reached);
-  }
-  __device__ Outcome wait_for(const Flag* flag, int peer, std::uint64_t epoch, bool acquire,
-                              std::uint64_t& reached) const {
     for (Patience patience;;) {
       const Flag seen = acquire ? load_acquire_flag(flag) : load_relaxed_flag(flag);
       if (seen.epoch >= epoch && is_whole(seen)) {
-        reached = seen.epoch;
         const bool other = seen.epoch == epoch && seen.check != check_word(work_.signature, epoch);
         if (!other) return Outcome::kDone;
         return fail(work_, FailureReason::kMismatch, {epoch, seen, peer, 0});

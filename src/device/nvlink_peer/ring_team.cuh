@@ -44,21 +44,20 @@ class RingTeam : public NvlinkTeam<Protocol> {
     return outputs.at[direction == kForward ? 0 : work_.ranks - 2];
   }
 
-  __device__ Outcome slot_to(Direction direction, std::byte*& at) {
+  __device__ Outcome slot_to(Direction direction, std::byte*& at) const {
     constexpr std::uint64_t kSlots = RingSlots::kPerBlock;
     const std::uint64_t chunk = sent_[direction];
     const int to = neighbour(direction);
     at = slot(to, direction, chunk);
     if (is_messenger() || direction == kReverse || chunk < kSlots) return Outcome::kDone;
-    return await(ring(work_.rank).credits, to, chunk - kSlots + 1, freed_);
+    return await(ring(work_.rank).credits, to, chunk - kSlots + 1);
   }
 
-  __device__ Outcome slot_from(Direction direction, std::byte*& at) {
+  __device__ Outcome slot_from(Direction direction, std::byte*& at) const {
     const std::uint64_t chunk = taken_[direction];
     at = slot(work_.rank, direction, chunk);
     if (is_messenger() || !Protocol::waits_for_chunks()) return Outcome::kDone;
-    const Flag& chunks = ring(work_.rank).chunks[direction];
-    return await(chunks, neighbour(other(direction)), chunk + 1, come_[direction]);
+    return await(ring(work_.rank).chunks[direction], neighbour(other(direction)), chunk + 1);
   }
 
   template <class T, class Load, class Use>
@@ -139,18 +138,11 @@ class RingTeam : public NvlinkTeam<Protocol> {
            work_.ring.offset(static_cast<int>(blockIdx.x), direction, chunk);
   }
 
-  // By a warp, for so many chunks of this operation. Of `known` it knows already: more may have
-  // come than it last waited for.
-  __device__ Outcome await(const Flag& flag, int peer, std::uint64_t chunks,
-                           std::uint64_t& known) const {
-    if (chunks <= known) return Outcome::kDone;
+  // By a warp, for so many chunks of this operation.
+  __device__ Outcome await(const Flag& flag, int peer, std::uint64_t chunks) const {
     Outcome outcome = Outcome::kDone;
-    std::uint64_t reached = 0;
-    if (is_first_lane()) {
-      outcome = this->wait_for(&flag, peer, this->epoch_ + chunks, true, reached);
-    }
+    if (is_first_lane()) outcome = this->wait_for(&flag, peer, this->epoch_ + chunks, true);
     // Also the lanes' acquire: they have met the one that polled.
-    known = __shfl_sync(~0u, reached, 0) - this->epoch_;
     return __shfl_sync(~0u, static_cast<int>(outcome), 0) == static_cast<int>(Outcome::kDone)
                ? Outcome::kDone
                : Outcome::kFailed;
@@ -204,7 +196,6 @@ class RingTeam : public NvlinkTeam<Protocol> {
   std::uint32_t passes_ = 0;
   unsigned untold_ = 0;  // by the messenger: moves of passes that it has come to
   std::uint64_t sent_[2] = {}, taken_[2] = {};
-  std::uint64_t come_[2] = {}, freed_ = 0;  // chunks and slots that this warp knows of
   int width_ = 0;
 };
 
