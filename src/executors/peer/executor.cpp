@@ -119,6 +119,12 @@ bool PeerExecutor::shares_addresses() const {
          size() > 1;
 }
 
+// Where ranks share a process and not a GPU: see SymmetricSegment::copies_queue.
+bool PeerExecutor::copies_may_queue() const {
+  const Topology& topology = group_.topology();
+  return topology.processes < size() && topology.ranks_per_gpu < size();
+}
+
 void PeerExecutor::add_facts(Request& request, const Buffers* buffers) const {
   const bool is_call = buffers != nullptr && !is_pairwise(request.collective);
   // What a fused operation reads itself has to be symmetric.
@@ -130,7 +136,7 @@ void PeerExecutor::add_facts(Request& request, const Buffers* buffers) const {
     // Counts on the device do not say how far the buffers reach.
     request.registers_late = request.capturing && registering_ && !request.counts_on_device;
     // What a fused operation needs may lie behind the end of a rank's buffer.
-    request.registers_now = request.registers_late && !buffers->is_step;
+    request.registers_now = request.registers_late && !buffers->is_step && !copies_may_queue();
     request.symmetric = request.symmetric || request.registers_late;
   }
   request.staging_bytes = layout_.staging_size(channel);

@@ -106,6 +106,7 @@ class PeerExecutor : public Executor {
   int rank() const { return rank_; }
   int size() const { return ranks_; }
   bool shares_addresses() const;
+  bool copies_may_queue() const;
   bool needs_memory(const Call& call) const;
   Status make_memory(Deadline deadline, const std::string& whose);
   Status make_memory_for(const PlannedOperation& operation);
