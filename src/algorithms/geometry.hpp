@@ -55,7 +55,8 @@ inline Geometry ring_geometry(const Extent& extent) {
   return geometry;
 }
 
-// The same of a chain, which is full once the first chunks of all blocks have come to its end.
+// The same of a chain. Its links are all busy once the first chunks of all blocks have come to its
+// end, so chunks are shorter: measured on 4 H100s (docs/internals/performance_notes.md).
 inline Geometry chain_geometry(const Extent& extent) {
   Geometry geometry = spread(extent.bytes, 512, kMaxBlocks);
   geometry.chunk_bytes = 16 * KiB;

@@ -53,7 +53,10 @@ Status check_gather(const CommunicatorImpl& group, const FusedGather& call,
         "A has to be in symmetric memory, also that of ranks with fewer rows, or without");
   }
   if (shared) return Status::ok();
-  if (plan.staged()) return unsupported_fused("A has to be in symmetric memory");
+  if (plan.staged()) {
+    return unsupported_fused(
+        "A has to be in symmetric memory, and where ranks are threads not cudaMalloc's");
+  }
   if (plan.stream_barrier || captured) return Status::ok();
   return unsupported_fused("ranks do not meet by stream memory operations here");
 }
@@ -186,7 +189,7 @@ bool is_pullable(CommunicatorImpl& group, const FusedGather& call) {
   if (group.heap() == nullptr) return false;
   const Sides sides = call.gather.sides(group.rank(), group.size());
   const auto segment = group.heap()->find(call.gather.input, sides.input);
-  return segment != nullptr && segment->zero_copy();
+  return segment != nullptr && segment->zero_copy() && !segment->copies_queue;
 }
 
 Result<ReadyFused> check_fused(CommunicatorImpl& group, const FusedGather& call) {

@@ -13,13 +13,23 @@ bool stages_any_buffer(const Algorithm& row) {
          (row.peers_write_output && alone == RootSide::kOutput);
 }
 
-// The communicator decides by the same properties (BufferAccess). What goes through
-// staging in any case does so in passes of its own: a buffer that peers do not reach only costs it
-// a copy.
+namespace {
+
+// Whether peers' kernels reach what the row touches, and their copy engines do not.
+bool only_kernels_reach(const Algorithm& row, const Request& request) {
+  return (row.peers_read_input && request.input_reach == BufferReach::kKernels) ||
+         (row.peers_write_output && request.output_reach == BufferReach::kKernels);
+}
+
+}  // namespace
+
+// The communicator decides by the same properties (BufferAccess). What goes through staging in any
+// case does so in passes of its own: a buffer that peers do not reach only costs it a copy.
 bool goes_through_staging(const Algorithm& row, const Request& request) {
   if (has_ring_slots(row) || row.pushes_through_staging) return false;
   if (!row.peers_read_input && !row.peers_write_output) return false;
   if (stages_any_buffer(row)) return true;
+  if (row.program != nullptr && only_kernels_reach(row, request)) return true;
   return !request.symmetric || (request.in_place && row.in_place_needs_staging);
 }
 

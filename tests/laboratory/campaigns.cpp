@@ -73,7 +73,7 @@ std::vector<Setup> setups_for_mutations(const Algorithm& row) {
   return all;
 }
 
-// Of an operation, at whichever rank: what one does may be more than others do, and else.
+// Of an operation, at whichever rank: one may do what others do not.
 std::vector<simulated::Mutation> mutations_of(const Setup& setup) {
   std::vector<simulated::Mutation> all;
   for (int rank = 0; rank < setup.ranks; ++rank) {
