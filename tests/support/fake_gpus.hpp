@@ -25,14 +25,17 @@ class FakeGpus {
     on_all_ranks(ranks, [&](int r) {
       const auto k = static_cast<std::size_t>(r);
       made[k] = take(CommunicatorImpl::create(
-          std::move(bootstraps[k]), {.backend = Backend::kCuda, .device = r, .timeout = timeout},
+          std::move(bootstraps[k]),
+          {.backend = Backend::kCuda, .device = device_of(r), .timeout = timeout},
           {.cuda = &cuda}));
       if (prepared) require_ok(made[k]->prepare_executor(kPeerExecutor));
     });
     for (auto& impl : made) groups.emplace_back(std::move(impl));
   }
   int size() const { return static_cast<int>(groups.size()); }
-  Stream make_stream(int rank) { return take(cuda.create_stream(rank)); }
+  // In a world of fewer GPUs than ranks these share them.
+  int device_of(int rank) { return rank % take(cuda.device_count()); }
+  Stream make_stream(int rank) { return take(cuda.create_stream(device_of(rank))); }
   bool idle(Stream stream) { return take(cuda.stream_finished(stream)); }
   // Something on `stream` that ends when the gate is opened.
   FakeCuda::Gate occupy(Stream stream) {

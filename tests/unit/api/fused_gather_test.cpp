@@ -213,7 +213,8 @@ TEST(FusedGather, WhatItRefusesLeavesTheGroupUsable) {
   FusedGather staged = ranks.call(0, 256);
   staged.gather.input = plain;
   EXPECT_EQ(plan_fused(group, staged).status().message(),
-            "all_gather_matmul/fused: A has to be in symmetric memory");
+            "all_gather_matmul/fused: A has to be in symmetric memory, and where ranks are threads "
+            "not cudaMalloc's");
   FusedGather uneven = ranks.call(0, 255);
   uneven.gather.input = plain;
   EXPECT_EQ(plan_fused(group, uneven).status().message(),

@@ -24,7 +24,8 @@ constexpr std::size_t kRoomForInts = 1000;
 
 class LateRegistrationTest : public ::testing::Test {
  protected:
-  LateRegistrationTest() {
+  explicit LateRegistrationTest(int devices = 2)
+      : gpus_(2, {}, std::make_shared<FakeCudaWorld>(devices)) {
     gpus_.cuda.on_captured_launch = [this](const CudaLaunch& launch) {
       const auto* const work = static_cast<const KernelArgs*>(launch.arguments[0]);
       late_[at(work->rank)] = work->late;
@@ -34,8 +35,8 @@ class LateRegistrationTest : public ::testing::Test {
     for (int r = 0; r < 2; ++r) {
       streams_.push_back(gpus_.make_stream(r));
       for (auto* buffers : {&inputs_, &outputs_}) {
-        buffers->push_back(
-            reinterpret_cast<int*>(take(gpus_.cuda.allocate(r, kRoomForInts * sizeof(int)))));
+        buffers->push_back(reinterpret_cast<int*>(
+            take(gpus_.cuda.allocate(gpus_.device_of(r), kRoomForInts * sizeof(int)))));
       }
     }
   }
@@ -47,7 +48,25 @@ class LateRegistrationTest : public ::testing::Test {
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
   Communicator& group(int rank) { return gpus_.groups[at(rank)]; }
 
-  FakeGpus gpus_{2};
+  static constexpr std::size_t kCount = 400;
+  using Graphs = std::array<std::optional<CapturedGraph>, 2>;
+  // Of all_gather by copy engines.
+  void capture_copies(Graphs& graphs) {
+    on_all_ranks(2, [&](int r) {
+      require_ok(group(r).start_capture());
+      graphs[at(r)].emplace(gpus_.cuda, streams_[at(r)], [&] {
+        require_ok(all_gather(group(r), {.input = inputs_[at(r)],
+                                         .output = outputs_[at(r)],
+                                         .count = kCount,
+                                         .dtype = DataType::kInt32,
+                                         .stream = streams_[at(r)],
+                                         .options = {.algorithm = "copy_engine"}}));
+      });
+      require_ok(group(r).finish_capture());
+    });
+  }
+
+  FakeGpus gpus_;
   std::vector<Stream> streams_;
   std::vector<int*> inputs_, outputs_;
   std::array<const DeferredBuffers*, 2> late_{};
@@ -82,23 +101,28 @@ TEST_F(LateRegistrationTest, PiecesOfDifferentLengthsAreRegistered) {
   }
 }
 
-// What is captured is copied by the replay, from where the other rank's input is.
-TEST_F(LateRegistrationTest, CopiesReachPlainBuffersOfPeers) {
-  constexpr std::size_t kCount = 400;
-  std::array<std::optional<CapturedGraph>, 2> graphs;
+// Of threads with GPUs of their own copies may queue, so they are staged.
+TEST_F(LateRegistrationTest, CopiesOfThreadsAreNotRegistered) {
   const std::size_t registered = group(0).counters().registrations;
-  on_all_ranks(2, [&](int r) {
-    require_ok(group(r).start_capture());
-    graphs[at(r)].emplace(gpus_.cuda, streams_[at(r)], [&] {
-      require_ok(all_gather(group(r), {.input = inputs_[at(r)],
-                                       .output = outputs_[at(r)],
-                                       .count = kCount,
-                                       .dtype = DataType::kInt32,
-                                       .stream = streams_[at(r)],
-                                       .options = {.algorithm = "copy_engine"}}));
-    });
-    require_ok(group(r).finish_capture());
-  });
+  Graphs graphs;
+  capture_copies(graphs);
+  EXPECT_EQ(group(0).counters().registrations, registered);
+}
+
+struct MayShareGpus {
+  MayShareGpus() { ::setenv("TUTTI_SHARE_GPUS", "1", 1); }
+  ~MayShareGpus() { ::unsetenv("TUTTI_SHARE_GPUS"); }
+};
+class LateRegistrationOnOneGpu : MayShareGpus, public LateRegistrationTest {
+ protected:
+  LateRegistrationOnOneGpu() : LateRegistrationTest(1) {}
+};
+
+// What is captured is copied by the replay, from where the other rank's input is.
+TEST_F(LateRegistrationOnOneGpu, CopiesReachPlainBuffersOfPeers) {
+  const std::size_t registered = group(0).counters().registrations;
+  Graphs graphs;
+  capture_copies(graphs);
   EXPECT_FALSE(staged_);
   EXPECT_EQ(group(0).counters().registrations, registered + 1) << "of the input, which peers read";
   for (int round = 1; round <= 3; ++round) {
@@ -112,7 +136,7 @@ TEST_F(LateRegistrationTest, CopiesReachPlainBuffersOfPeers) {
 }
 
 // Memory that no peer can reach is named, and nothing is captured with a wrong address.
-TEST_F(LateRegistrationTest, CopiesOfMemoryThatCannotBeRegisteredAreRefused) {
+TEST_F(LateRegistrationOnOneGpu, CopiesOfMemoryThatCannotBeRegisteredAreRefused) {
   const CudaAddress pool =
       take(gpus_.cuda.allocate_kind(CudaMemoryKind::kPool, 0, kRoomForInts * sizeof(int)));
   on_all_ranks(2, [&](int r) {
