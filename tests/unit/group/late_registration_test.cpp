@@ -7,12 +7,17 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdlib>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "device/kernel_args.hpp"
 #include "support/cuda_graph.hpp"
 #include "support/fake_gpus.hpp"
+#include "support/patience.hpp"
+#include "support/run_ranks.hpp"
 #include "tutti/collectives.hpp"
 
 namespace tutti::test {
@@ -22,10 +27,9 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kRoomForInts = 1000;
 
-class LateRegistrationTest : public ::testing::Test {
- protected:
-  explicit LateRegistrationTest(int devices = 2)
-      : gpus_(2, {}, std::make_shared<FakeCudaWorld>(devices)) {
+// Two ranks with plain buffers, and what their captures launch.
+struct PlainRanks {
+  explicit PlainRanks(int devices = 2) : gpus_(2, {}, std::make_shared<FakeCudaWorld>(devices)) {
     gpus_.cuda.on_captured_launch = [this](const CudaLaunch& launch) {
       const auto* const work = static_cast<const KernelArgs*>(launch.arguments[0]);
       late_[at(work->rank)] = work->late;
@@ -40,7 +44,7 @@ class LateRegistrationTest : public ::testing::Test {
       }
     }
   }
-  ~LateRegistrationTest() override {
+  ~PlainRanks() {
     for (const auto* buffers : {&inputs_, &outputs_}) {
       for (int* const each : *buffers) (void)gpus_.cuda.free(reinterpret_cast<std::byte*>(each));
     }
@@ -72,6 +76,8 @@ class LateRegistrationTest : public ::testing::Test {
   std::array<const DeferredBuffers*, 2> late_{};
   std::atomic<bool> staged_ = false;
 };
+
+class LateRegistrationTest : public ::testing::Test, protected PlainRanks {};
 
 // Rank 1 receives nothing, so its output is no memory at all.
 TEST_F(LateRegistrationTest, PiecesOfDifferentLengthsAreRegistered) {
@@ -109,53 +115,65 @@ TEST_F(LateRegistrationTest, CopiesOfThreadsAreNotRegistered) {
   EXPECT_EQ(group(0).counters().registrations, registered);
 }
 
-struct MayShareGpus {
-  MayShareGpus() { ::setenv("TUTTI_SHARE_GPUS", "1", 1); }
-  ~MayShareGpus() { ::unsetenv("TUTTI_SHARE_GPUS"); }
-};
-class LateRegistrationOnOneGpu : MayShareGpus, public LateRegistrationTest {
- protected:
-  LateRegistrationOnOneGpu() : LateRegistrationTest(1) {}
-};
+// In a process of its own, since settings are read once.
+std::string on_one_gpu(const std::function<void(PlainRanks&)>& test) {
+  const auto run = [&] {
+    ::setenv("TUTTI_SHARE_GPUS", "1", 1);
+    PlainRanks ranks(1);
+    test(ranks);
+  };
+  return run_isolated(run, kPatience);
+}
 
-// What is captured is copied by the replay, from where the other rank's input is.
-TEST_F(LateRegistrationOnOneGpu, CopiesReachPlainBuffersOfPeers) {
-  const std::size_t registered = group(0).counters().registrations;
-  Graphs graphs;
-  capture_copies(graphs);
-  EXPECT_FALSE(staged_);
-  EXPECT_EQ(group(0).counters().registrations, registered + 1) << "of the input, which peers read";
+void copies_reach_plain_buffers(PlainRanks& ranks) {
+  constexpr std::size_t kCount = PlainRanks::kCount;
+  const std::size_t registered = ranks.group(0).counters().registrations;
+  PlainRanks::Graphs graphs;
+  ranks.capture_copies(graphs);
+  require(!ranks.staged_, "it was staged");
+  require(ranks.group(0).counters().registrations == registered + 1, "of what peers read, once");
   for (int round = 1; round <= 3; ++round) {
-    for (const int r : {0, 1}) std::fill_n(inputs_[at(r)], kCount, 10 * round + r);
-    for (const int r : {0, 1}) graphs[at(r)]->launch(streams_[at(r)]);
-    for (const int r : {0, 1}) {
-      EXPECT_EQ(outputs_[at(r)][0], 10 * round);
-      EXPECT_EQ(outputs_[at(r)][2 * kCount - 1], 10 * round + 1);
+    for (const std::size_t r : {0, 1}) {
+      std::fill_n(ranks.inputs_[r], kCount, 10 * round + static_cast<int>(r));
+    }
+    for (const std::size_t r : {0, 1}) graphs[r]->launch(ranks.streams_[r]);
+    for (const int* output : ranks.outputs_) {
+      require(output[0] == 10 * round && output[2 * kCount - 1] == 10 * round + 1, "wrong data");
     }
   }
 }
 
+// What is captured is copied by the replay, from where the other rank's input is.
+TEST(LateRegistrationOnOneGpu, CopiesReachPlainBuffersOfPeers) {
+  EXPECT_EQ(on_one_gpu(copies_reach_plain_buffers), "");
+}
+
 // Memory that no peer can reach is named, and nothing is captured with a wrong address.
-TEST_F(LateRegistrationOnOneGpu, CopiesOfMemoryThatCannotBeRegisteredAreRefused) {
+void unregistered_copies_are_refused(PlainRanks& ranks) {
   const CudaAddress pool =
-      take(gpus_.cuda.allocate_kind(CudaMemoryKind::kPool, 0, kRoomForInts * sizeof(int)));
+      take(ranks.gpus_.cuda.allocate_kind(CudaMemoryKind::kPool, 0, kRoomForInts * sizeof(int)));
   on_all_ranks(2, [&](int r) {
-    require_ok(group(r).start_capture());
-    const CapturedGraph graph(gpus_.cuda, streams_[at(r)], [&] {
-      const void* const input = r == 0 ? static_cast<const void*>(pool) : inputs_[1];
-      const Status refused = all_gather(group(r), {.input = input,
-                                                   .output = outputs_[at(r)],
-                                                   .count = 10,
-                                                   .dtype = DataType::kInt32,
-                                                   .stream = streams_[at(r)],
-                                                   .options = {.algorithm = "copy_engine"}});
-      EXPECT_EQ(refused.code(), StatusCode::kUnsupported) << refused.to_string();
-      EXPECT_THAT(refused.message(), HasSubstr("cannot be registered"));
+    const auto k = static_cast<std::size_t>(r);
+    require_ok(ranks.group(r).start_capture());
+    const CapturedGraph graph(ranks.gpus_.cuda, ranks.streams_[k], [&] {
+      const void* const input = r == 0 ? static_cast<const void*>(pool) : ranks.inputs_[1];
+      const Status refused = all_gather(ranks.group(r), {.input = input,
+                                                         .output = ranks.outputs_[k],
+                                                         .count = 10,
+                                                         .dtype = DataType::kInt32,
+                                                         .stream = ranks.streams_[k],
+                                                         .options = {.algorithm = "copy_engine"}});
+      const bool says = refused.message().find("cannot be registered") != std::string::npos;
+      require(refused.code() == StatusCode::kUnsupported && says, refused.to_string());
     });
-    require_ok(group(r).finish_capture());
-    EXPECT_TRUE(group(r).status().is_ok());
+    require_ok(ranks.group(r).finish_capture());
+    require_ok(ranks.group(r).status());
   });
-  require_ok(gpus_.cuda.free(pool));
+  require_ok(ranks.gpus_.cuda.free(pool));
+}
+
+TEST(LateRegistrationOnOneGpu, CopiesOfMemoryThatCannotBeRegisteredAreRefused) {
+  EXPECT_EQ(on_one_gpu(unregistered_copies_are_refused), "");
 }
 
 }  // namespace
