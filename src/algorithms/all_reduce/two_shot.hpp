@@ -43,7 +43,7 @@ struct AllReduceTwoShot {
       .host = host,
       .cuda = cuda};
   static constexpr KernelPromises kPromises{
-      .loads = kMaxCudaRanks, .stores = kMaxCudaRanks, .barriers = 2};
+      .loads = kMaxCudaRanks, .stores = kMaxCudaRanks, .barriers = 2, .stack_bytes = 40};
   static constexpr Traffic kTraffic{.hops = "5", .wire = "2 (n-1)/n B"};
 
   template <class Reduction, class Team>
