@@ -136,6 +136,13 @@ void mismatched_order(Rank& rank) {
   require_terminal(rank, lane, status);
 }
 
+// The deadline has passed here, or for a rank that has left since.
+void require_given_up(const Status& status) {
+  const bool left = status.code() == StatusCode::kPeerFailed;
+  require_failure(status, left ? StatusCode::kPeerFailed : StatusCode::kTimeout,
+                  {"all_reduce/", "#1"});
+}
+
 // Rank 1 runs the operations of two groups in the other order. Where an operation keeps its rank
 // busy that cannot work, and the deadline says so; it must not hang, and not be wrong.
 void opposite_orders_of_two_groups(Rank& rank) {
@@ -151,12 +158,12 @@ void opposite_orders_of_two_groups(Rank& rank) {
   const Status early = swapped ? second.start(b) : first.start(a);
   const Status late = swapped ? first.start(a) : second.start(b);
   for (const Status& started : {early, late}) {
-    if (!started.is_ok()) require_failure(started, StatusCode::kTimeout, {"all_reduce/", "#1"});
+    if (!started.is_ok()) require_given_up(started);
   }
   for (Lane* lane : {&first, &second}) {
     const Status status = lane->finish();
     if (status.is_ok() && early.is_ok() && late.is_ok()) lane->check(trial);
-    if (!status.is_ok()) require_failure(status, StatusCode::kTimeout, {"all_reduce/", "#1"});
+    if (!status.is_ok()) require_given_up(status);
   }
 }
 
