@@ -1,18 +1,20 @@
-// A message that goes along a chain of ranks, chunk by chunk: broadcast/ring from the root to the
-// rank before it, reduce/ring from the rank behind the root to the root. Of a ring these are all
-// links but one.
+// A message that goes along a chain of ranks, in chunks: broadcast/ring from the root to the rank
+// previous to it, reduce/ring from the rank next to the root to the root. That is a ring without
+// one of its links.
 //
-// Every block is a chain of its own over its part of the message, which is cut into chunks
+// Every block is a chain of its own for its part of the message, which is cut into chunks
 // (ring_cut.hpp, chunk_moves.hpp).
 //
 //   barrier         every rank has begun, and is done with its slots of the operation before
-//   for each chunk  the first rank sends it; others wait for it, add to it or keep it, and send it
-//                   on; the last one keeps it
+//   for each chunk  the first rank sends it; the others wait for it, add to it or keep it, and send
+//                   it on; the last one keeps it
 //
-// Nothing waits but chunks, for the same chunk of the rank before and for a free slot. While one is
-// passed on, the next one comes: the chain is full from the chunk on that the last rank gets.
+// A rank waits for a chunk from the previous rank, and for a free slot at the next one: for nothing
+// else. While a chunk is passed on, the next one arrives. So all links are busy once the first
+// chunk has reached the last rank.
 //
-// All ranks count as many chunks, those that send none as well, so their epochs stay alike.
+// All ranks count the same number of chunks, also those that only send or only receive, so their
+// epochs stay alike.
 #pragma once
 
 #include "algorithms/chunk_moves.hpp"
@@ -30,6 +32,9 @@ class ChainBlock {
         moves_(team, work),
         links_(work.ranks - 1),
         place_(on_ring(work.rank - work.root - (kDoes.adds ? 1 : 0), work.ranks)) {}
+
+  // There are no pieces.
+  static TUTTI_BODY constexpr std::size_t piece_bytes() { return 0; }
 
   TUTTI_BODY Outcome run() {
     for (int k = 0; k < cut_.partitions * kRingLead; ++k) {
@@ -59,15 +64,7 @@ class ChainBlock {
 
 template <ChunkWork kDoes, class Reduction, class Team>
 TUTTI_BODY Outcome go_along(Team& team, const KernelArgs& work) {
-  ChainBlock<kDoes, Reduction, Team> block(team, work);
-  if (team.barrier(Publish::kEarlierKernels) != Outcome::kDone) return Outcome::kFailed;
-  team.open_ring(0);
-  if (work.ranks == 1) {
-    block.run_alone();
-  } else if (block.run() != Outcome::kDone) {
-    return Outcome::kFailed;
-  }
-  return team.finish();
+  return run_in_chunks<ChainBlock<kDoes, Reduction, Team>>(team, work);
 }
 
 }  // namespace tutti

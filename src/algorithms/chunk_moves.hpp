@@ -145,4 +145,18 @@ class ChunkMoves {
   const std::size_t before_input_, before_output_;
 };
 
+// What a block of RingBlock's or ChainBlock's shape does, from the barrier to the end.
+template <class Block, class Team>
+TUTTI_BODY Outcome run_in_chunks(Team& team, const KernelArgs& work) {
+  Block block(team, work);
+  if (team.barrier(Publish::kEarlierKernels) != Outcome::kDone) return Outcome::kFailed;
+  team.open_ring(block.piece_bytes());
+  if (work.ranks == 1) {
+    block.run_alone();
+  } else if (block.run() != Outcome::kDone) {
+    return Outcome::kFailed;
+  }
+  return team.finish();
+}
+
 }  // namespace tutti

@@ -40,8 +40,8 @@ class RingBlock {
       : team_(team),
         ranks_(work.ranks),
         cut_(work, share_of(work), team.block(), sizeof(T)),
-        moves_(team, work, kDoes.adds ? 0 : cut_.own(work.rank),
-               kDoes.spreads ? 0 : cut_.own(work.rank)),
+        moves_(team, work, kDoes.adds ? 0 : cut_.begin_of(work.rank),
+               kDoes.spreads ? 0 : cut_.begin_of(work.rank)),
         whole_(kHasPieces ? work.rank : work.rank + 1),
         adding_steps_(kDoes.adds ? work.ranks - 1 : 0) {
     const int steps = kDoes.spreads ? work.ranks - 1 : 0;
@@ -134,15 +134,7 @@ class RingBlock {
 
 template <ChunkWork kDoes, class Reduction, class Team>
 TUTTI_BODY Outcome go_around(Team& team, const KernelArgs& work) {
-  RingBlock<kDoes, Reduction, Team> block(team, work);
-  if (team.barrier(Publish::kEarlierKernels) != Outcome::kDone) return Outcome::kFailed;
-  team.open_ring(block.piece_bytes());
-  if (work.ranks == 1) {
-    block.run_alone();
-  } else if (block.run() != Outcome::kDone) {
-    return Outcome::kFailed;
-  }
-  return team.finish();
+  return run_in_chunks<RingBlock<kDoes, Reduction, Team>>(team, work);
 }
 
 }  // namespace tutti

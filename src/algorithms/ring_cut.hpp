@@ -25,8 +25,10 @@ struct RingCut {
     piece = divided(part, partitions * kRingLead, unit);
   }
 
-  // How many elements lie before the share of a rank.
-  TUTTI_BODY std::size_t own(int rank) const { return share * static_cast<std::size_t>(rank); }
+  // How many elements lie before a share.
+  TUTTI_BODY std::size_t begin_of(int share_of) const {
+    return share * static_cast<std::size_t>(share_of);
+  }
 
   // All that a rank alone has for this block.
   TUTTI_BODY Range whole_part() const {
@@ -36,7 +38,7 @@ struct RingCut {
 
   // Chunk `chunk` of a partition of share `share_of`, which is taken modulo the number of ranks.
   TUTTI_BODY Range chunk(int share_of, int ranks, int partition, int chunk) const {
-    const std::size_t begin = share * static_cast<std::size_t>(on_ring(share_of, ranks));
+    const std::size_t begin = begin_of(on_ring(share_of, ranks));
     const std::size_t own = begin + part * static_cast<std::size_t>(block);
     const std::size_t own_end = least(own + part, least(begin + share, count));
     const int index = partition * kRingLead + chunk;

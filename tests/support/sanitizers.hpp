@@ -6,8 +6,8 @@ namespace tutti::test {
 // A process that ends by _exit() leaves LeakSanitizer out: this asks it. False without it.
 bool memory_leaked();
 
-// Under one, tests that compute the same many times over do it less often: they take ten times as
-// long there.
+// Code runs about ten times as long under a sanitizer, so tests that repeat a computation with many
+// values take fewer of them there.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kSanitizer = true;
 #else

@@ -3,9 +3,9 @@
 torchrun --standalone --nproc-per-node 4 late_rank.py [--delays US,..] [--bytes N,..] [--samples N]
                                                       [--output FILE]
 
-Rank 0's GPU spins for a while before the operation. The others begin theirs at once, and wait. What is timed, on rank 0,
-is the operation alone: it should not depend on how long the others have waited. Times are in us, medians of the
-samples; tutti's and NCCL's take turns. Prints a table; --output writes it as JSON.
+Rank 0's GPU spins for a while before the operation. The other ranks begin at once and wait. Rank 0 times the operation
+alone, so the time should not depend on how late rank 0 is. Times are in us, medians of the samples. For each size and
+delay, tutti is timed first, then NCCL. Prints a table; --output writes it as JSON.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-// broadcast/ring: the message goes along the ring from the root to the rank before it, chunk by
-// chunk, from output to output, or through slots (algorithms/chain.hpp).
+// broadcast/ring: the message goes along the ring from the root to the rank previous to it, chunk
+// by chunk, from output to output, or through slots (algorithms/chain.hpp).
 //
-// Nobody touches the root's input, so any will do, and in place is safe.
+// No peer touches the root's input, so any will do, and in place is safe.
 //
-// Cost: n - 1 hops behind a barrier, and as many chunks of every block; 1 x bytes over one link.
+// Cost: a barrier, then n - 1 hops of a chunk of every block; 1 x bytes over each link.
 #pragma once
 
 #include "algorithms/chain.hpp"

@@ -1,11 +1,11 @@
-// reduce/ring: a sum goes along the ring from the rank behind the root to the root, chunk by chunk
+// reduce/ring: a sum goes along the ring from the rank next to the root to the root, chunk by chunk
 // (algorithms/chain.hpp).
 //
 // Nobody but the root has an output, so sums on their way go through slots, whatever the buffers
 // are: no peer touches any. In place is safe: the root adds its input last, an element by the
 // thread that then overwrites it.
 //
-// Cost: n - 1 hops behind a barrier, and as many chunks of every block; 1 x bytes over one link.
+// Cost: a barrier, then n - 1 hops of a chunk of every block; 1 x bytes over each link.
 #pragma once
 
 #include "algorithms/chain.hpp"

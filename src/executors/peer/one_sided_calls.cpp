@@ -5,6 +5,7 @@
 #include "base/nvtx.hpp"
 #include "base/try.hpp"
 #include "executors/peer/executor.hpp"
+#include "executors/peer/one_sided.hpp"
 #include "memory/symmetric_heap.hpp"
 #include "operation/one_sided_call.hpp"
 
@@ -67,9 +68,11 @@ Result<device::Peers> PeerExecutor::device_peers(const void* address, std::size_
   return peers_at(address, bytes, false);
 }
 
-// A copy engine only where it is asked for, if copies of the memory may have to wait for others.
+// Where a copy engine would move the bytes, and nobody asked for one: a kernel, if copies of the
+// memory may have to wait for others.
 Mover PeerExecutor::mover_of(const OneSidedCall& call) const {
-  if (call.mover != Mover::kAuto || call.bytes == 0) return call.mover;
+  const bool is_free = call.mover == Mover::kAuto;
+  if (!is_free || usual_mover(call.kind, call.bytes) != Mover::kCopyEngine) return call.mover;
   const auto segment = group_.heap()->find(call.place(), call.bytes);
   return segment != nullptr && segment->copies_queue ? Mover::kKernel : call.mover;
 }
