@@ -135,12 +135,28 @@ struct MessageKernel {
   }
 };
 
+// Checks of machine code need a sample (TUTTI_SAMPLE_KERNELS): each element type and each operation,
+// but not each with each.
+#ifdef TUTTI_SAMPLE_KERNELS
+template <class Reduction>
+inline constexpr bool kIsCompiled =
+    std::is_same_v<typename Reduction::Op, Sum> ||
+    std::is_same_v<typename Reduction::Element, Bfloat16> ||
+    (std::is_same_v<typename Reduction::Op, Max> &&
+     std::is_same_v<typename Reduction::Element, std::int32_t>);
+#else
+template <class>
+inline constexpr bool kIsCompiled = true;
+#endif
+
 template <class Body>
 CudaKernel cuda_kernel(DataType dtype, OpKind op, int ranks) {
   using Kernel = typename Body::Kernel;
   return Body::Types::select(dtype, op, [&](auto reduction) -> CudaKernel {
     using Reduced = typename decltype(reduction)::Type;
-    if constexpr (Kernel::kExact) {
+    if constexpr (!kIsCompiled<Reduced>) {
+      return nullptr;
+    } else if constexpr (Kernel::kExact) {
       return with_exact_ranks<Reduced>(ranks, [](auto exact) -> CudaKernel {
         return Kernel::template of<Body, Reduced, exact()>();
       });
