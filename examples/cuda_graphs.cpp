@@ -1,6 +1,6 @@
 // CUDA graphs: an all_reduce is captured once and then replayed without the host. One process per
 // GPU:
-//   tutti run -n 2 cuda_graphs
+//   tutti run -n 2 ./cuda_graphs
 // The buffer comes from cudaMalloc. finish_capture() registers it after the capture, so that
 // replays are zero-copy.
 #include <cuda_runtime.h>

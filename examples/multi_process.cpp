@@ -1,7 +1,7 @@
 // Each process is one rank. Any of these starts two of them:
-//   tutti run -n 2 multi_process
-//   torchrun --no-python --nproc-per-node 2 multi_process
-//   mpirun -n 2 multi_process
+//   tutti run -n 2 ./multi_process
+//   torchrun --standalone --no-python --nproc-per-node 2 ./multi_process
+//   mpirun -n 2 ./multi_process
 #include <tutti/tutti.hpp>
 
 #include <algorithm>

@@ -53,6 +53,9 @@ Status check_shape(const AllReduceResidualRmsNorm& call) {
   if (call.tokens > kMostBytes / (call.hidden * size_of(call.dtype))) {
     return invalid(kNorm, "tokens x hidden overflows");
   }
+  if (call.tokens > std::numeric_limits<std::uint32_t>::max()) {
+    return invalid(kNorm, fmt::format("{} tokens are more than 2^32 - 1", call.tokens));
+  }
   return Status::ok();
 }
 

@@ -7,14 +7,13 @@
 
 #include "api/guard.hpp"
 #include "base/knobs.hpp"
+#include "base/process_environment.hpp"
 #include "base/try.hpp"
 #include "base/units.hpp"
 #include "bootstrap/bootstrap.hpp"
 #include "group/communicator_impl.hpp"
 #include "group/in_process.hpp"
 #include "memory/symmetric_heap.hpp"
-
-extern char** environ;
 
 namespace tutti {
 namespace {
@@ -35,12 +34,6 @@ Status check(const CommunicatorOptions& options) {
             fmt::format("unknown backend {}", static_cast<int>(options.backend))};
   }
   return Status::ok();
-}
-
-std::vector<std::string> process_environment() {
-  std::vector<std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
-  return variables;
 }
 
 Result<Communicator> create_on(std::unique_ptr<Bootstrap> group, const CommunicatorOptions& options,

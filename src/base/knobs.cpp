@@ -14,6 +14,7 @@
 #include "base/hash.hpp"
 #include "base/log.hpp"
 #include "base/nearest.hpp"
+#include "base/process_environment.hpp"
 #include "base/text_file.hpp"
 #include "base/trim.hpp"
 #include "base/try.hpp"
@@ -166,10 +167,7 @@ std::string_view to_string(KnobSource source) {
 
 const Knobs& Knobs::process() {
   static const Knobs knobs = [] {
-    Environment environment;
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-      environment.emplace_back(*entry);
-    }
+    const Environment environment = process_environment();
     const Knobs names = parse(environment, "");
     const auto file = read_conf_file(names.path("TUTTI_CONF_FILE"), names.home_);
     Knobs result = parse(environment, file.is_ok() ? *file : "");

@@ -29,8 +29,6 @@ class EnvironmentView {
   const std::vector<std::string>& environment_;
 };
 
-std::vector<std::string> process_environment();
-
 // What a join reads from outside.
 struct Surroundings {
   const std::vector<std::string>& environment;

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/knobs.hpp"
+#include "base/process_environment.hpp"
 #include "base/try.hpp"
 #include "bootstrap/environment.hpp"
 #include "bootstrap/job_directory.hpp"

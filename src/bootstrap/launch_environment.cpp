@@ -1,6 +1,4 @@
 // Reads rank and size from the variables of the launchers there are.
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -199,14 +197,6 @@ Result<std::optional<int>> EnvironmentView::first_number(const std::vector<std::
     if (value) return value;
   }
   return std::optional<int>();
-}
-
-std::vector<std::string> process_environment() {
-  std::vector<std::string> environment;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    environment.emplace_back(*entry);
-  }
-  return environment;
 }
 
 Result<LaunchEnvironment> read_launch_environment(const std::vector<std::string>& environment) {

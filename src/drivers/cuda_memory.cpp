@@ -160,13 +160,19 @@ Result<std::byte*> RealCuda::register_host(std::byte* address, std::size_t bytes
   const RelaxedCapture relaxed;
   TUTTI_TRY(ensure_context());
   const std::lock_guard lock(mutex_);
-  if (!registered_.contains(address)) {
+  const bool is_new = !registered_.contains(address);
+  if (is_new) {
     constexpr unsigned kEverywhere = cudaHostRegisterPortable | cudaHostRegisterMapped;
     TUTTI_TRY(check(cudaHostRegister(address, bytes, kEverywhere), "cudaHostRegister"));
   }
-  ++registered_[address];
   void* on_device = nullptr;
-  TUTTI_TRY(check(cudaHostGetDevicePointer(&on_device, address, 0), "cudaHostGetDevicePointer"));
+  if (const Status got =
+          check(cudaHostGetDevicePointer(&on_device, address, 0), "cudaHostGetDevicePointer");
+      !got.is_ok()) {
+    if (is_new) (void)cudaHostUnregister(address);
+    return got;
+  }
+  ++registered_[address];
   return static_cast<std::byte*>(on_device);
 }
 

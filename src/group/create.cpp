@@ -413,8 +413,9 @@ Status CommunicatorImpl::open_memory() {
 // Ranks of several hosts have no operations that are compared by pages.
 Status CommunicatorImpl::open_peer_pages() {
   if (size() == 1 || !bootstrap_->passes_descriptors()) return Status::ok();
-  if (!Knobs::process().flag("TUTTI_RECORDER")) return Status::ok();
-  TUTTI_ASSIGN(peer_pages_, PeerPages::open(*bootstrap_, *recorder_, deadline()));
+  // A rank without a recorder takes part: others may have one.
+  TUTTI_ASSIGN(auto pages, PeerPages::open(*bootstrap_, *recorder_, deadline()));
+  if (recorder_->page() != nullptr) peer_pages_ = std::move(pages);
   return Status::ok();
 }
 

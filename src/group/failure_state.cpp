@@ -16,8 +16,12 @@ void FailureState::set_timeout(const Timeout& timeout) {
 }
 
 Timeout FailureState::timeout_of(const Operation& operation) const {
-  if (operation.timeout.count() > 0) return {operation.timeout, TimeoutSource::kCall};
   const std::lock_guard lock(mutex_);
+  return timeout_locked(operation);
+}
+
+Timeout FailureState::timeout_locked(const Operation& operation) const {
+  if (operation.timeout.count() > 0) return {operation.timeout, TimeoutSource::kCall};
   return timeout_;
 }
 
@@ -84,7 +88,13 @@ bool FailureState::collect_complete() {
   const bool waited = reason == FailureReason::kTimeout || reason == FailureReason::kAborted ||
                       reason == FailureReason::kMismatch || reason == FailureReason::kLeft;
   if (recorder_ != nullptr && waited) recorder_->waited_for(record().missing_rank);
-  return !failed() && fail(from_record(), Source::kRecord, {});
+  if (failed()) return false;
+  Status found;
+  {
+    const std::lock_guard lock(mutex_);
+    found = from_record();
+  }
+  return fail(found, Source::kRecord, {});
 }
 
 bool FailureState::fail_waiting(const Status& cause, std::string operation, int rank, int ranks,
@@ -316,9 +326,9 @@ std::string FailureState::describe_wait() const {
 std::string FailureState::describe_timeout() const {
   const Operation& operation = recent_[record().sequence % kRemembered];
   const bool known = record().signal == 0 && operation.sequence == record().sequence;
-  if (known) return to_string(timeout_of(operation));
+  if (known) return to_string(timeout_locked(operation));
   const std::chrono::nanoseconds waited(record().waited_ns);
-  const Timeout usual = timeout_of({});
+  const Timeout usual = timeout_;
   return waited < usual.value ? "this call's own timeout" : to_string(usual);
 }
 
@@ -355,7 +365,6 @@ bool FailureState::may_be_captured(std::uint64_t sequence) const {
   return operation.sequence != sequence || operation.captured;
 }
 
-// Called with the lock held, or before anybody else can see the object fail.
 std::string FailureState::describe_operation(std::uint64_t sequence) const {
   const Operation& operation = recent_[sequence % kRemembered];
   if (!operation.is_known() || operation.sequence != sequence) {

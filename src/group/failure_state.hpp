@@ -119,6 +119,8 @@ class FailureState {
   void watch_record(const FailureRecord& watched);
   // The one that is complete: the host's, which is taken only where the engine's was not.
   const FailureRecord& record() const;
+  // These are called with the lock held.
+  Timeout timeout_locked(const Operation& operation) const;
   Status from_record() const;
   std::string describe_awaited() const;
   std::string describe_wait() const;

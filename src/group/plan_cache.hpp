@@ -25,7 +25,9 @@ class PlanCache {
     }
     if (const auto found = plans_.find(request); found != plans_.end()) return found->second;
     Result<OperationPlan> made = make(request);
-    if (made.is_ok()) plans_.emplace(request, *made);
+    if (!made.is_ok()) return made;
+    if (plans_.size() >= kMostPlans) plans_.clear();  // counts may be new in every call
+    plans_.emplace(request, *made);
     return made;
   }
   void clear() { plans_.clear(); }
@@ -54,6 +56,7 @@ class PlanCache {
       return static_cast<std::size_t>(mixed ^ mixed >> 29);
     }
   };
+  static constexpr std::size_t kMostPlans = 4096;
   std::unordered_map<Request, OperationPlan, HashOf> plans_;
   const Algorithm* last_named_ = nullptr;  // calls often name one again and again
 };

@@ -138,9 +138,9 @@ BufferAccess access_to(const Request& request, const Topology& topology, const A
   }
   // Copies are enqueued with their addresses: for them it is not enough to know those later.
   const bool registers = row.program == nullptr ? request.registers_late : request.registers_now;
+  if (stages_any_buffer(row)) return BufferAccess::kStaged;
   if (registers && !by_switch && request.count > 0) return BufferAccess::kLate;
-  if (request.by_address && !stages_any_buffer(row)) return BufferAccess::kByAddress;
-  return BufferAccess::kStaged;
+  return request.by_address ? BufferAccess::kByAddress : BufferAccess::kStaged;
 }
 
 OperationPlan with_access(const Request& request, const Topology& topology, OperationPlan plan) {

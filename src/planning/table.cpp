@@ -97,7 +97,8 @@ std::uint64_t hash_of(const TuningSource& source) {
     hash.add(static_cast<std::uint64_t>(entry.cores));
     hash.add(entry.algorithm).add(static_cast<std::uint64_t>(entry.blocks));
     hash.add(static_cast<std::uint64_t>(entry.threads)).add(entry.chunk_bytes);
-    if (entry.provenance == Provenance::kPublished) hash.add("published").add(entry.runner_up);
+    hash.add(entry.runner_up);  // of a ring, it says whether both directions are worth it
+    if (entry.provenance == Provenance::kPublished) hash.add("published");
   }
   for (const AllGatherMatmulEntry& entry : source.all_gather_matmul) {
     hash.add(to_string(entry.backend)).add(entry.gpu).add(static_cast<std::uint64_t>(entry.ranks));

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "base/knobs.hpp"
+#include "base/process_environment.hpp"
 #include "bootstrap/environment.hpp"
 #include "device/kernel_args.hpp"
 #include "device/multicast/support.hpp"

@@ -20,6 +20,7 @@
 #include "algorithms/catalogue.hpp"
 #include "base/knobs.hpp"
 #include "base/nearest.hpp"
+#include "base/process_environment.hpp"
 #include "bench/all_gather_matmul/arguments.hpp"
 #include "bench/all_gather_matmul/command.hpp"
 #include "bench/arguments.hpp"

@@ -187,9 +187,6 @@ __device__ __forceinline__ std::uint64_t load_relaxed_gpu(const std::uint64_t* f
   asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(from) : "memory");
   return v;
 }
-__device__ __forceinline__ void store_relaxed_gpu(std::uint64_t* to, std::uint64_t v) {
-  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(v) : "memory");
-}
 __device__ __forceinline__ std::uint64_t compare_and_swap(std::uint64_t* at, std::uint64_t expected,
                                                           std::uint64_t value) {
   std::uint64_t seen;

@@ -104,7 +104,9 @@ Status StreamBarrier::try_words(const Place& place, const Pages& pages) {
 Result<std::unique_ptr<StreamBarrier>> StreamBarrier::open(const Place& place, Deadline deadline) {
   const int rank = place.bootstrap.rank();
   const DeviceScope scope(place.cuda, place.device);
-  TUTTI_TRY(agree(place.bootstrap, has_operations(place.cuda, place.device), deadline));
+  const Status possible =
+      scope.status().is_ok() ? has_operations(place.cuda, place.device) : scope.status();
+  TUTTI_TRY(agree(place.bootstrap, possible, deadline));
   const auto heap = make_host_heap(place.bootstrap, place.shared_memory);
   if (!heap.is_ok()) return Status(StatusCode::kUnavailable, heap.status().message());
   TUTTI_ASSIGN(auto segment, (*heap)->allocate(sizeof(PipelinePage), deadline));

@@ -63,7 +63,6 @@ class NcclExecutor : public Executor {
   int size() const;
   void end_sessions(NcclSession::How how);
   Status open();
-  Status open_session();
   NcclWindows* windows_for(const Algorithm& algorithm);  // null: it needs none
   Status open_windows(unsigned needs);
   Status open_windows(NcclWindows& windows);

@@ -128,19 +128,21 @@ Status PeerExecutor::fill_late(const LateRequest& request,
   return Status::ok();
 }
 
-// All buffers noted since start_capture().
+// All buffers noted since start_capture(). Returns the first failure; all other graphs can run.
 Status PeerExecutor::register_late_requests() {
   TUTTI_ASSIGN(const auto registered, register_buffers(late_requests_));
   Status result;
   for (std::size_t k = 0; k < late_requests_.size(); ++k) {
     const LateRequest& request = late_requests_[k];
     const auto& [input, output] = registered[k];
+    Status reached;
     for (const auto& [segment, bytes] :
          {std::pair(input, request.sides.input), std::pair(output, request.sides.output)}) {
-      if (segment == nullptr || segment->zero_copy() || !result.is_ok()) continue;
-      result = cannot_register(segment, bytes, "replaying this graph will fail");
+      if (segment == nullptr || segment->zero_copy() || !reached.is_ok()) continue;
+      reached = cannot_register(segment, bytes, "replaying its graph will fail");
     }
-    if (result.is_ok()) TUTTI_TRY(fill_late(request, input, output));
+    if (reached.is_ok()) TUTTI_TRY(fill_late(request, input, output));
+    if (result.is_ok()) result = reached;
   }
   return result;
 }

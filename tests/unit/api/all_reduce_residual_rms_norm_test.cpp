@@ -65,6 +65,7 @@ TEST_F(RmsNormTest, OtherShapesAreRefused) {
     expect_refused("multiple of 8 from 1024 to 16384", [&](Call& call) { call.hidden = hidden; });
   }
   expect_refused("overflows", [](Call& call) { call.tokens = ~std::size_t{0} / 2048; });
+  expect_refused("more than 2^32 - 1", [](Call& call) { call.tokens = std::size_t{1} << 32; });
 }
 
 TEST_F(RmsNormTest, OtherTypesAreRefused) {

@@ -98,6 +98,26 @@ TEST(AsMeasured, CopyEnginesStageWhatOnlyKernelsShouldReach) {
   EXPECT_GE(staged, 3);
 }
 
+// In a capture that registers its buffers. A buffer that only the root has cannot be registered.
+TEST(AsMeasured, LateRegistrationLeavesOutBuffersOfTheRootAlone) {
+  int late = 0;
+  for (const Algorithm& row : catalogue()) {
+    const bool touched = row.peers_read_input || row.peers_write_output;
+    if (row.cuda == nullptr || row.sends_messages || !touched) continue;
+    Request request = bytes_of(MiB);
+    request.collective = row.collective;
+    request.registers_late = request.registers_now = true;
+    request.input_reach = request.output_reach = BufferReach::kOwner;
+    request.ring_bytes = request.staging_bytes = request.packet_bytes = 8 * MiB;
+    request.algorithm = row.id;
+    const auto plan = select({request, eight_h200(), {}});
+    if (!plan.is_ok()) continue;
+    EXPECT_EQ(plan->access == BufferAccess::kLate, !stages_any_buffer(row)) << row.id;
+    late += plan->access == BufferAccess::kLate ? 1 : 0;
+  }
+  EXPECT_GE(late, 3);
+}
+
 // As if they were symmetric. A buffer that only the root has is staged even so.
 TEST(AsMeasured, PlainBuffersThatRanksAddressAreNotStaged) {
   Topology topology = eight_h200();

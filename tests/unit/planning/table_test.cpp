@@ -106,10 +106,9 @@ TEST(TuningTable, HashIsOfWhatCanChangeAChoice) {
   entry.time_us = 9;
   entry.date = "2027-01-01";
   entry.samples = 51;
-  entry.runner_up = "all_reduce/nccl";
   EXPECT_EQ(hash_of(entry), plain);
 
-  std::vector<TuningEntry> changed(9, entry_of(0, 64));
+  std::vector<TuningEntry> changed(10, entry_of(0, 64));
   changed[0].min_bytes = 1;
   changed[1].max_bytes = 65;
   changed[2].algorithm = "all_reduce/two_shot";
@@ -119,6 +118,7 @@ TEST(TuningTable, HashIsOfWhatCanChangeAChoice) {
   changed[6].ranks = 4;
   changed[7].gpu = "NVIDIA H100";
   changed[8].cores = 2;
+  changed[9].runner_up = "all_reduce/nccl";
   changed.push_back(entry_of(0, 64));
   changed.back().provenance = Provenance::kPublished;
   for (const TuningEntry& other : changed) EXPECT_NE(hash_of(other), plain);

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/process_environment.hpp"
 #include "base/try.hpp"
 #include "bootstrap/environment.hpp"
 #include "parse.hpp"

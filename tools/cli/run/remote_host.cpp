@@ -11,6 +11,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/process_environment.hpp"
 #include "base/trim.hpp"
 #include "base/try.hpp"
 #include "bootstrap/environment.hpp"
