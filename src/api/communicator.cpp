@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "api/group.hpp"
 #include "api/guard.hpp"
 #include "base/knobs.hpp"
 #include "base/process_environment.hpp"
@@ -141,8 +142,15 @@ Result<std::vector<Communicator>> Communicator::create_in_process(
 
 Communicator::Communicator(std::unique_ptr<CommunicatorImpl> impl) : impl_(std::move(impl)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
-Communicator& Communicator::operator=(Communicator&&) noexcept = default;
-Communicator::~Communicator() = default;
+Communicator& Communicator::operator=(Communicator&& other) noexcept {
+  if (this == &other) return *this;
+  const Communicator ends(std::move(*this));
+  impl_ = std::move(other.impl_);
+  return *this;
+}
+Communicator::~Communicator() {
+  if (impl_ != nullptr) drop_noted(*impl_);
+}
 
 int Communicator::rank() const { return impl_->rank(); }
 int Communicator::size() const { return impl_->size(); }

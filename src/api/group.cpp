@@ -28,6 +28,7 @@ struct Noted {
 
 thread_local int depth = 0;
 thread_local std::vector<Noted> noted;
+thread_local bool dropped = false;  // calls, since their communicator was destroyed
 
 struct Prepared {
   CommunicatorImpl* communicator;
@@ -231,6 +232,12 @@ Status not_in_group() {
   return {StatusCode::kInvalidArgument, "group_end() without group_start()"};
 }
 
+Status run_rest(const std::vector<Noted>& calls) {
+  TUTTI_TRY(run_noted(calls));
+  return {StatusCode::kInvalidArgument,
+          "group_end(): a communicator was destroyed after group_start(): its calls did not run"};
+}
+
 }  // namespace
 
 Status submit(Communicator& communicator, const Call& call) {
@@ -250,12 +257,19 @@ bool in_group() { return depth > 0; }
 
 void group_start() { ++depth; }
 
+void drop_noted(const CommunicatorImpl& communicator) {
+  if (depth == 0) return;
+  const auto is_its = [&](const Noted& each) { return each.communicator == &communicator; };
+  if (std::erase_if(noted, is_its) > 0) dropped = true;
+}
+
 Status group_end() {
   const bool outside = depth == 0;
   if (!outside && --depth > 0) return Status::ok();
   std::vector<Noted> operations;
   operations.swap(noted);
-  return guarded_by([&] { return outside ? not_in_group() : run_noted(operations); },
+  const auto run = std::exchange(dropped, false) ? run_rest : run_noted;
+  return guarded_by([&] { return outside ? not_in_group() : run(operations); },
                     [&](const Status& failure) {
                       for (const Noted& operation : operations) {
                         (void)operation.communicator->break_off(failure);

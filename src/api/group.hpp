@@ -14,6 +14,9 @@ Status submit(Communicator& communicator, const Call& call);
 // (operation/group_order.hpp). A rank's message to itself becomes one call of both ends.
 Result<std::vector<Call>> operations_of(CommunicatorImpl& communicator, std::vector<Call> messages);
 
+// Drops the calls that this thread has noted of a communicator that is being destroyed.
+void drop_noted(const CommunicatorImpl& communicator);
+
 // Of this thread: whether calls are being noted.
 bool in_group();
 

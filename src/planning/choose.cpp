@@ -22,13 +22,15 @@ OperationPlan plan_for(const Selection& selection, const Algorithm& row, PlanSou
   if (row.geometry != nullptr && selection.topology.backend == Backend::kCuda) {
     geometry = row.geometry(selection.request.extent(selection.topology.ranks));
   }
+  // A group's messages have sizes of their own, which the ranks at their other ends do not know.
+  const bool has_ways = row.network != nullptr && row.collective != Collective::kSendRecv;
   return {.algorithm = &row,
           .blocks = std::min(geometry.blocks, blocks_within(selection.request, selection.topology)),
           .threads = geometry.threads,
           .chunk_bytes = geometry.chunk_bytes,
           .source = source,
           .emulated = is_emulated(row, selection.topology),
-          .one_way = row.network != nullptr && !goes_both_ways(selection)};
+          .one_way = has_ways && !goes_both_ways(selection)};
 }
 
 OperationPlan plan_for(const Selection& selection, const Algorithm& row,

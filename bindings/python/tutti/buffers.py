@@ -48,6 +48,8 @@ def _read_torch(tensor: Any, _write: bool) -> Buffer:
     if not tensor.is_contiguous():
         shape, strides = tuple(tensor.shape), tensor.stride()
         raise _not_contiguous(f"the tensor of shape {shape}, strides {strides}")
+    if tensor.is_neg():
+        raise InvalidArgumentError("the tensor is a negative view: pass tensor.resolve_neg()")
     device = tensor.get_device()
     if device < 0 and not tensor.is_cpu:
         raise InvalidArgumentError(f"the tensor is on {tensor.device}: tutti has cpu and cuda")

@@ -1,6 +1,7 @@
 """Element types and reductions, as numbers of the C API, and their names elsewhere."""
 
 import ctypes
+from numbers import Integral
 from typing import Any
 
 from tutti._structs import ReduceOp
@@ -88,13 +89,16 @@ def number_of(dtype: Any) -> int:
 def pre_mul_sum(scalar: float, dtype: str = "float64") -> ReduceOp:
     """A sum of each rank's input times that rank's `scalar`: an int or a float.
 
-    `dtype` says how the number is handed over: float64, int64 or uint64. An int is int64 unless it
-    does not fit.
+    `dtype` says how the number is handed over: float64, int64 or uint64. An int is int64, or uint64
+    if it does not fit; InvalidArgumentError if it fits neither.
     """
     op = ReduceOp(kind=PRE_MUL_SUM)
-    if isinstance(scalar, int) and dtype == "float64":
-        dtype = "int64" if -(2**63) <= scalar < 2**63 else "uint64"
+    if isinstance(scalar, Integral) and dtype == "float64":
+        dtype = "int64" if int(scalar) < 2**63 else "uint64"
     op.scalar.dtype = number_of(dtype)
+    least, most = {INT64: (-(2**63), 2**63), UINT64: (0, 2**64)}.get(op.scalar.dtype, (None, None))
+    if least is not None and not least <= int(scalar) < most:
+        raise InvalidArgumentError(f"the scalar {scalar} does not fit into {dtype}")
     if op.scalar.dtype == FLOAT64:
         op.scalar.value.f64 = scalar
     elif op.scalar.dtype == INT64:

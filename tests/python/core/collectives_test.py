@@ -3,6 +3,7 @@
 import array
 import ctypes
 
+import numpy
 import pytest
 from core_ranks import threads
 
@@ -202,3 +203,12 @@ def test_a_group_keeps_its_arrays_and_ends_when_the_block_raises() -> None:
         assert communicator.all_reduce(array.array("f", [2.0]))[0] == 4.0  # at once: no group is open
 
     threads(2, rank_of)
+
+
+def test_scalars_keep_their_value() -> None:
+    for scalar in (-(2**63), 2**53 + 1, numpy.int64(2**53 + 1)):
+        assert tutti.pre_mul_sum(scalar).scalar.value.i64 == int(scalar)
+    assert tutti.pre_mul_sum(2**64 - 1).scalar.value.u64 == 2**64 - 1
+    for scalar in (2**64, -(2**63) - 1):
+        with pytest.raises(tutti.InvalidArgumentError, match="does not fit"):
+            tutti.pre_mul_sum(scalar)

@@ -2,6 +2,7 @@
 // lists them in. Random ones: conformance/random_groups.hpp.
 #include "unit/api/groups.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -95,6 +96,22 @@ TEST(GroupsApiTest, CollectivesRunWhereMessagesAreRefused) {
   require_ok(reduce_all(groups[0], sum));
   EXPECT_EQ(group_end().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(sum.output[0], 4);
+}
+
+TEST(GroupsApiTest, CallsOfADestroyedCommunicatorAreDropped) {
+  auto groups = groups_of(1), others = groups_of(1);
+  Values sum(3, 4), lost(3, 4);
+  group_start();
+  require_ok(reduce_all(groups[0], sum));
+  require_ok(reduce_all(others[0], lost));
+  others.clear();
+  const Status status = group_end();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), testing::HasSubstr("destroyed"));
+  EXPECT_EQ(sum.output[0], 4);
+  EXPECT_EQ(lost.output[0], -1);
+  group_start();
+  require_ok(group_end());
 }
 
 // Ranks whose collectives are in different orders hear so at once. (Short ones:

@@ -168,6 +168,20 @@ TEST(NetworkPlanning, TheSettingSaysWhichWayOtherRingsGo) {
   }
 }
 
+// Both ends of a message plan alike, though one has it in a group with larger messages.
+TEST(NetworkPlanning, NoSizeDecidesHowAMessageGoes) {
+  const Topology topology = hosts_of(3, 1);
+  const auto fingerprint = [&](std::size_t count) {
+    Request request{.collective = Collective::kSendRecv, .count = count};
+    request.algorithm = "network_direct";
+    const TuningTable table = TuningTable::empty();
+    const auto plan = select({request, topology, table});
+    EXPECT_TRUE(plan.is_ok()) << plan.status().to_string();
+    return plan->fingerprint;
+  };
+  EXPECT_EQ(fingerprint(1), fingerprint(64 * MiB));
+}
+
 TEST(NetworkPlanning, TopologyIsSerialised) {
   const Topology topology = hosts_of(2, 2);
   EXPECT_EQ(nlohmann::json(topology).get<Topology>(), topology);

@@ -34,7 +34,7 @@ def op_of(reduce_op: Any, kept: list[Tensor]) -> Any:
 def _readable(tensor: Tensor) -> Tensor:
     if tensor.layout is not torch.strided:
         raise UnsupportedError(f"a dense tensor is needed, not {tensor.layout}: call .to_dense()")
-    return tensor.detach().contiguous()
+    return tensor.detach().contiguous().resolve_neg()
 
 
 class _Buffers:
@@ -57,7 +57,7 @@ class _Buffers:
     def write(self, tensor: Tensor, *, read: bool = False) -> Tensor:
         """Where the result is written: the tensor itself, or memory that is copied to it later. `read`:
         it has an input, too."""
-        if tensor.layout is torch.strided and tensor.is_contiguous():
+        if tensor.layout is torch.strided and tensor.is_contiguous() and not tensor.is_neg():
             self.kept.append(tensor)
             return tensor
         between = self.read(tensor) if read else torch.empty_like(_readable(tensor))
