@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import ctypes
+import sys
 import threading
 import warnings
 import weakref
@@ -117,7 +118,8 @@ class Communicator(Collectives, Matmuls, OneSided, Allocations, Plans):
 
     Creation waits for all ranks, at most for the timeout. Any thread may use a communicator, one
     collective at a time. It belongs to the process that created it. Close it, or use it as a
-    context manager: a process that ends without has failed, as far as the other ranks can tell.
+    context manager. At the end of the program those that are still open are closed, or aborted if
+    an exception ended it.
     """
 
     raw: Raw
@@ -371,7 +373,11 @@ def _abort_all() -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """Leaves all groups in order, while the interpreter still works."""
+    """Leaves all groups in order, while the interpreter still works. After an exception that nobody
+    caught it aborts them instead: the other ranks hear the reason at once."""
+    uncaught = getattr(sys, "last_type", None)
     for communicator in list(_open):
         with contextlib.suppress(TuttiError):
+            if uncaught is not None:
+                communicator.abort(f"the program ended by {uncaught.__name__}")
             communicator.close()

@@ -276,3 +276,17 @@ def test_plan_explain_and_counters() -> None:
             communicator.plan("no_such", 1)
 
     threads(2, rank_of)
+
+
+def test_an_exception_that_ends_the_program_aborts() -> None:
+    unique = str(tutti.UniqueId.create())
+    program = f"""
+import tutti
+group = tutti.Communicator({unique!r}, 1, 2, backend="host", timeout=60)
+raise KeyError("lost")
+"""
+    with subprocess.Popen([sys.executable, "-B", "-c", program], stderr=subprocess.DEVNULL) as process:
+        with tutti.Communicator(unique, 0, 2, backend="host", timeout=60) as group:
+            with pytest.raises(tutti.AbortedError, match="ended by KeyError"):
+                group.all_reduce(ones())
+        assert process.wait(DEADLINE_S) == 1
