@@ -96,8 +96,8 @@ def pre_mul_sum(scalar: float, dtype: str = "float64") -> ReduceOp:
     if isinstance(scalar, Integral) and dtype == "float64":
         dtype = "int64" if int(scalar) < 2**63 else "uint64"
     op.scalar.dtype = number_of(dtype)
-    least, most = {INT64: (-(2**63), 2**63), UINT64: (0, 2**64)}.get(op.scalar.dtype, (None, None))
-    if least is not None and not least <= int(scalar) < most:
+    limits = {INT64: (-(2**63), 2**63), UINT64: (0, 2**64)}.get(op.scalar.dtype)
+    if limits and not limits[0] <= int(scalar) < limits[1]:
         raise InvalidArgumentError(f"the scalar {scalar} does not fit into {dtype}")
     if op.scalar.dtype == FLOAT64:
         op.scalar.value.f64 = scalar
