@@ -211,9 +211,10 @@ class Communicator {
   TUTTI_API Status prepare_nccl();
 
   /// Changes the timeout of this rank's waits, including waits in progress and graphs that were
-  /// captured before. The timeout of a single call (CallOptions::timeout) keeps its value, as do
-  /// the waits of a product in all_gather_matmul(). From any thread. kInvalidArgument unless
-  /// `timeout` > 0.
+  /// captured before. These keep the timeout with which they began: a call with one of its own
+  /// (CallOptions::timeout), the waits of a product in all_gather_matmul(), and what all ranks set
+  /// up together (allocate(), split(), prepare() and the like, and the first operation). From any
+  /// thread. kInvalidArgument unless `timeout` > 0.
   TUTTI_API Status set_timeout(std::chrono::milliseconds timeout);
 
   /// Ends all operations on every rank with kAborted and `reason`, running kernels included. From

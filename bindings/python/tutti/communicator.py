@@ -268,7 +268,8 @@ class Communicator(Collectives, Matmuls, OneSided, Allocations, Plans):
             raise failure
 
     def set_timeout(self, seconds: float) -> None:
-        """Changes the timeout of this rank's waits, also of those in progress. From any thread."""
+        """Changes the timeout of this rank's waits, also of those in progress, but for setup that is
+        in progress (allocation, split, the first operation). From any thread."""
         with self._closing:
             self.raw.check_open()
             check(library.tutti_communicator_set_timeout(self.raw.handle, milliseconds(seconds)))

@@ -126,7 +126,8 @@ TUTTI_API tutti_status_t tutti_communicator_prepare(tutti_communicator_t* commun
 /// tutti_communicator_prepare() creates. TUTTI_UNAVAILABLE if NCCL is not installed.
 TUTTI_API tutti_status_t tutti_prepare_nccl(tutti_communicator_t* communicator);
 
-/// Changes the timeout of this rank's waits, also of those in progress. From any thread. Above 0.
+/// Changes the timeout of this rank's waits, also of those in progress, but for setup that is in
+/// progress (allocate, split, prepare, the first operation). From any thread. Above 0.
 TUTTI_API tutti_status_t tutti_communicator_set_timeout(tutti_communicator_t* communicator,
                                                         int64_t timeout_ms);
 
