@@ -143,9 +143,8 @@ Result<std::vector<Communicator>> Communicator::create_in_process(
 Communicator::Communicator(std::unique_ptr<CommunicatorImpl> impl) : impl_(std::move(impl)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&& other) noexcept {
-  if (this == &other) return *this;
-  const Communicator ends(std::move(*this));
-  impl_ = std::move(other.impl_);
+  Communicator taken(std::move(other));
+  impl_.swap(taken.impl_);
   return *this;
 }
 Communicator::~Communicator() {

@@ -21,14 +21,13 @@ namespace tutti {
 namespace {
 
 struct Noted {
-  CommunicatorImpl* communicator;
+  CommunicatorImpl* communicator;  // null: it was destroyed
   Call call;
   std::unique_ptr<const std::string> algorithm;  // the caller's text may be gone by group_end
 };
 
 thread_local int depth = 0;
 thread_local std::vector<Noted> noted;
-thread_local bool dropped = false;  // calls, since their communicator was destroyed
 
 struct Prepared {
   CommunicatorImpl* communicator;
@@ -232,8 +231,11 @@ Status not_in_group() {
   return {StatusCode::kInvalidArgument, "group_end() without group_start()"};
 }
 
-Status run_rest(const std::vector<Noted>& calls) {
+Status run_what_is_left(std::vector<Noted>& calls) {
+  const auto is_lost = [](const Noted& each) { return each.communicator == nullptr; };
+  const bool lost = std::erase_if(calls, is_lost) > 0;
   TUTTI_TRY(run_noted(calls));
+  if (!lost) return Status::ok();
   return {StatusCode::kInvalidArgument,
           "group_end(): a communicator was destroyed after group_start(): its calls did not run"};
 }
@@ -259,8 +261,9 @@ void group_start() { ++depth; }
 
 void drop_noted(const CommunicatorImpl& communicator) {
   if (depth == 0) return;
-  const auto is_its = [&](const Noted& each) { return each.communicator == &communicator; };
-  if (std::erase_if(noted, is_its) > 0) dropped = true;
+  for (Noted& each : noted) {
+    if (each.communicator == &communicator) each.communicator = nullptr;
+  }
 }
 
 Status group_end() {
@@ -268,8 +271,7 @@ Status group_end() {
   if (!outside && --depth > 0) return Status::ok();
   std::vector<Noted> operations;
   operations.swap(noted);
-  const auto run = std::exchange(dropped, false) ? run_rest : run_noted;
-  return guarded_by([&] { return outside ? not_in_group() : run(operations); },
+  return guarded_by([&] { return outside ? not_in_group() : run_what_is_left(operations); },
                     [&](const Status& failure) {
                       for (const Noted& operation : operations) {
                         (void)operation.communicator->break_off(failure);

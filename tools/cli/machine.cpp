@@ -7,7 +7,6 @@
 
 #include "base/knobs.hpp"
 #include "base/process_environment.hpp"
-#include "bootstrap/environment.hpp"
 #include "device/kernel_args.hpp"
 #include "device/multicast/support.hpp"
 #include "drivers/cuda.hpp"

@@ -78,17 +78,23 @@ TEST(AsMeasured, PlainBuffersOnTheHostAreStagedInShortPasses) {
   }
 }
 
+// 1 MiB by this algorithm, with all memory that it may need.
+Request request_of(const Algorithm& row, BufferReach reach) {
+  Request request = bytes_of(MiB);
+  request.collective = row.collective;
+  request.input_reach = request.output_reach = reach;
+  request.ring_bytes = request.staging_bytes = request.packet_bytes = 8 * MiB;
+  request.algorithm = row.id;
+  return request;
+}
+
 // Memory of which copies may wait for each other: for kernels it is as any that peers reach.
 TEST(AsMeasured, CopyEnginesStageWhatOnlyKernelsShouldReach) {
   int staged = 0;
   for (const Algorithm& row : catalogue()) {
     const bool touched = row.peers_read_input || row.peers_write_output;
     if (row.cuda == nullptr || row.sends_messages || !touched) continue;
-    Request request = bytes_of(MiB);
-    request.collective = row.collective;
-    request.input_reach = request.output_reach = BufferReach::kKernels;
-    request.ring_bytes = request.staging_bytes = request.packet_bytes = 8 * MiB;
-    request.algorithm = row.id;
+    const Request request = request_of(row, BufferReach::kKernels);
     const auto plan = select({request, eight_h200(), {}});
     if (!plan.is_ok()) continue;
     const bool by_copies = row.program != nullptr;
@@ -104,12 +110,8 @@ TEST(AsMeasured, LateRegistrationLeavesOutBuffersOfTheRootAlone) {
   for (const Algorithm& row : catalogue()) {
     const bool touched = row.peers_read_input || row.peers_write_output;
     if (row.cuda == nullptr || row.sends_messages || !touched) continue;
-    Request request = bytes_of(MiB);
-    request.collective = row.collective;
+    Request request = request_of(row, BufferReach::kOwner);
     request.registers_late = request.registers_now = true;
-    request.input_reach = request.output_reach = BufferReach::kOwner;
-    request.ring_bytes = request.staging_bytes = request.packet_bytes = 8 * MiB;
-    request.algorithm = row.id;
     const auto plan = select({request, eight_h200(), {}});
     if (!plan.is_ok()) continue;
     EXPECT_EQ(plan->access == BufferAccess::kLate, !stages_any_buffer(row)) << row.id;
@@ -128,13 +130,9 @@ TEST(AsMeasured, PlainBuffersThatRanksAddressAreNotStaged) {
   int addressed = 0;
   for (const Algorithm& row : catalogue()) {
     if (row.collective == Collective::kSendRecv) continue;
-    Request request = bytes_of(MiB);
-    request.collective = row.collective;
+    Request request = request_of(row, BufferReach::kOwner);
     request.by_address = true;
-    request.input_reach = request.output_reach = BufferReach::kOwner;
-    request.ring_bytes = request.staging_bytes = request.packet_bytes = 8 * MiB;
     request.hidden = row.collective == Collective::kAllReduceResidualRmsNorm ? 1024 : 0;
-    request.algorithm = row.id;
     const auto plan = select({request, topology, {}});
     if (!plan.is_ok()) continue;
     const bool touched = row.peers_read_input || row.peers_write_output;

@@ -17,7 +17,6 @@
 
 #include "base/process_environment.hpp"
 #include "base/try.hpp"
-#include "bootstrap/environment.hpp"
 #include "parse.hpp"
 #include "run/environment.hpp"
 

@@ -14,7 +14,6 @@
 #include "base/process_environment.hpp"
 #include "base/trim.hpp"
 #include "base/try.hpp"
-#include "bootstrap/environment.hpp"
 #include "completion/quote.hpp"
 #include "drivers/sockets.hpp"
 
