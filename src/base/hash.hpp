@@ -39,4 +39,10 @@ class WordHash {
   std::uint64_t value_ = 0xcbf29ce484222325u;
 };
 
+// Of 32 bits, and never 0: for words of which 0 means that nobody has written them.
+constexpr std::uint32_t signature_from(std::uint64_t hash) {
+  const auto folded = static_cast<std::uint32_t>(hash ^ hash >> 32);
+  return folded != 0 ? folded : 1;
+}
+
 }  // namespace tutti

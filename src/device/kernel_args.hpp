@@ -44,7 +44,7 @@ enum class Outcome : std::uint8_t { kDone, kFailed };
 // A flag says "rank r has reached barrier `epoch` of this block". Epochs only grow and never wrap;
 // a rank that stops waiting takes its flag back: 0. The two words are stored together but may
 // arrive apart, so the second repeats the low half of the epoch it belongs to; its high half is the
-// operation's signature.
+// operation's signature, which is not 0: so a check word of 0 was never stored.
 struct alignas(16) Flag {
   std::uint64_t epoch;
   std::uint64_t check;

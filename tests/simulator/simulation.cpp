@@ -9,7 +9,7 @@ namespace tutti::simulated {
 namespace {
 
 bool arrived(const Flag& flag, std::uint64_t epoch) {
-  return flag.epoch >= epoch &&
+  return flag.epoch >= epoch && flag.check != 0 &&
          static_cast<std::uint32_t>(flag.check) == static_cast<std::uint32_t>(flag.epoch);
 }
 

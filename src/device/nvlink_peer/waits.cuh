@@ -36,7 +36,8 @@ __device__ inline std::uint64_t check_word(std::uint32_t signature, std::uint64_
 
 // The words of a flag may arrive apart: they belong together when their epochs agree.
 __device__ inline bool is_whole(const Flag& flag) {
-  return static_cast<std::uint32_t>(flag.check) == static_cast<std::uint32_t>(flag.epoch);
+  return static_cast<std::uint32_t>(flag.check) == static_cast<std::uint32_t>(flag.epoch) &&
+         flag.check != 0;
 }
 
 // The widest access that addresses with these low bits allow.

@@ -187,8 +187,7 @@ std::uint32_t PeerExecutor::signature_of(const PlannedOperation& operation,
     hash.add(operation.output->id);
     hash.add(output_place(operation).offset);
   }
-  const std::uint64_t value = hash.value();
-  return static_cast<std::uint32_t>(value ^ value >> 32);
+  return signature_from(hash.value());
 }
 
 }  // namespace tutti

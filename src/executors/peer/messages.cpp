@@ -81,8 +81,7 @@ std::uint32_t PeerExecutor::signature_of(const MessageCall& call, const Message&
   hash.add(call.count);
   hash.add(static_cast<std::uint64_t>(message.lanes));
   hash.add(message.chunk_bytes);
-  const std::uint64_t value = hash.value();
-  return static_cast<std::uint32_t>(value ^ value >> 32);
+  return signature_from(hash.value());
 }
 
 }  // namespace tutti
