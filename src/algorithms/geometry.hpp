@@ -56,10 +56,13 @@ inline Geometry ring_geometry(const Extent& extent) {
 }
 
 // The same of a chain. Its links are all busy once the first chunks of all blocks have come to its
-// end, so chunks are shorter: measured on 4 H100s (docs/internals/performance_notes.md).
+// end, so the chunks of more than one link are shorter: eight of each block, as long as that is. Of
+// 4 to 16 KiB, measured on 4 H200s (docs/internals/performance_notes.md).
 inline Geometry chain_geometry(const Extent& extent) {
   Geometry geometry = spread(extent.bytes, 512, kMaxBlocks);
-  geometry.chunk_bytes = 16 * KiB;
+  const std::size_t eighth = round_up(extent.bytes / kMaxBlocks / 8, KiB);
+  geometry.chunk_bytes =
+      extent.ranks == 2 ? 64 * KiB : std::clamp<std::size_t>(eighth, 4 * KiB, 16 * KiB);
   return geometry;
 }
 

@@ -33,26 +33,26 @@ Outcome SimulatedTeam::slot_from(Direction direction, std::byte*& at) const {
                    .acquires = !left_out(Kind::kNoChunkAcquire, direction)});
 }
 
-// One fence for all that is told, as on GPUs: none where nothing is.
+// As on GPUs: credits tell that loads are over, for which nothing is released. One fence is for all
+// that is sent.
 Outcome SimulatedTeam::pass(unsigned moves) {
   note_pass(moves);
-  const bool frees = goes_through_slots(work_) && (moves & taken(kForward)) != 0;
-  const bool tells = frees || (moves & (sent(kForward) | sent(kReverse))) != 0;
-  if (tells && !left_out(Kind::kPassNotReleased, static_cast<int>(moves))) {
-    memory().release(fiber());
-  }
-  memory().send(fiber(), Publish::kEarlierKernels);
+  const bool tells_early = left_out(Kind::kPassNotReleased, static_cast<int>(moves));
   for (const Direction direction : {kForward, kReverse}) {
-    if ((moves & sent(direction)) != 0) {
-      ++sent_[direction];
-      if (!left_out(Kind::kNoChunk, direction)) {
-        tell(ring(receiver(direction)).chunks[direction], epoch_ + sent_[direction]);
-      }
-    }
+    if ((moves & sent(direction)) != 0) ++sent_[direction];
     if ((moves & taken(direction)) != 0) ++taken_[direction];
   }
-  if (frees && !left_out(Kind::kNoCredit, 0)) {
+  if (goes_through_slots(work_) && (moves & taken(kForward)) != 0 &&
+      !left_out(Kind::kNoCredit, 0)) {
+    memory().send(fiber(), tells_early ? Publish::kEarlierKernels : Publish::kLoads);
     tell(ring(sender(kForward)).credits, epoch_ + taken_[kForward]);
+  }
+  if ((moves & (sent(kForward) | sent(kReverse))) == 0) return Outcome::kDone;
+  if (!tells_early) memory().release(fiber());
+  memory().send(fiber(), Publish::kEarlierKernels);
+  for (const Direction direction : {kForward, kReverse}) {
+    if ((moves & sent(direction)) == 0 || left_out(Kind::kNoChunk, direction)) continue;
+    tell(ring(receiver(direction)).chunks[direction], epoch_ + sent_[direction]);
   }
   return Outcome::kDone;
 }

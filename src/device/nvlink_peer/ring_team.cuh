@@ -1,7 +1,8 @@
 // The verbs of a ring on GPUs. Warps go through the body each for itself, none waits for another:
 // all but the last move tiles, and poll for what they need. The last one, the messenger, tells
 // neighbours what the others have done: its fence waits until their stores have arrived, a trip
-// over the link and back, while they go on to the next chunk.
+// over the link and back, while they go on to the next chunk. No further than that: a fence waits
+// for all stores that the SM has queued for the link, the longer the more there are.
 #pragma once
 
 #include "device/nvlink_peer/nvlink_team.cuh"
@@ -15,7 +16,8 @@ class RingTeam : public NvlinkTeam<Protocol> {
 
  public:
   static constexpr int kWarp = 32;
-  // How many passes each warp has come to. In shared memory; written by that warp alone.
+  // How many passes each warp has come to, the messenger's being those it has told of. In shared
+  // memory; written by that warp alone.
   struct Progress {
     std::uint32_t passes[kMaxThreads / kWarp];
   };
@@ -105,7 +107,11 @@ class RingTeam : public NvlinkTeam<Protocol> {
     __syncwarp();
     // Release: the messenger that sees it has seen what this warp's lanes did before.
     if (is_first_lane()) store_release_block(&progress_.passes[warp()], passes_);
-    return Outcome::kDone;
+    if ((moves & kSends) == 0) return Outcome::kDone;
+    // One chunk may be on its way while the next is stored, and no more.
+    const std::uint32_t before = last_sent_;
+    last_sent_ = passes_;
+    return await_messenger(before);
   }
 
   __device__ Outcome finish() const {
@@ -128,6 +134,8 @@ class RingTeam : public NvlinkTeam<Protocol> {
     return direction == kForward ? kReverse : kForward;
   }
 
+  static constexpr unsigned kSends = sent(kForward) | sent(kReverse);
+
   __device__ int neighbour(Direction direction) const {
     const int rank = work_.rank + (direction == kForward ? 1 : -1);
     return rank < 0 ? work_.ranks - 1 : rank == work_.ranks ? 0 : rank;
@@ -148,23 +156,26 @@ class RingTeam : public NvlinkTeam<Protocol> {
                : Outcome::kFailed;
   }
 
-  // By the messenger. Where all warps have gone on meanwhile, the next pass tells of this one, too:
-  // one fence for both.
+  // By the messenger. Where all warps have gone on meanwhile, the next pass tells of what was sent
+  // in this one, too: one fence for both.
   __device__ Outcome tell(unsigned moves) {
-    if (!goes_through_slots(work_)) moves &= ~taken(kForward);  // there are no slots
-    untold_ |= moves;
-    if ((untold_ & ~taken(kReverse)) == 0) return Outcome::kDone;
+    untold_ |= moves & kSends;
+    const bool frees = goes_through_slots(work_) && (moves & taken(kForward)) != 0;
     bool have_gone_on = false;
-    if (await_warps(have_gone_on) != Outcome::kDone) return Outcome::kFailed;
-    if (have_gone_on) return Outcome::kDone;
-    const unsigned told = untold_;
-    untold_ = 0;
-    if (!is_first_lane()) return Outcome::kDone;
-    if (Protocol::releases_chunks()) fence_release_system();
+    if (untold_ != 0 || frees) {
+      if (await_warps(have_gone_on) != Outcome::kDone) return Outcome::kFailed;
+    }
     const int next = neighbour(kForward), before = neighbour(kReverse);
-    if ((told & sent(kForward)) != 0) count(ring(next).chunks[kForward], sent_[kForward]);
-    if ((told & sent(kReverse)) != 0) count(ring(before).chunks[kReverse], sent_[kReverse]);
-    if ((told & taken(kForward)) != 0) count(ring(before).credits, taken_[kForward]);
+    // Loads are over once their values have been stored: there is nothing to release.
+    if (frees && is_first_lane()) count(ring(before).credits, taken_[kForward]);
+    if (have_gone_on) return Outcome::kDone;
+    if (is_first_lane() && untold_ != 0) {
+      if (Protocol::releases_chunks()) fence_release_system();
+      if ((untold_ & sent(kForward)) != 0) count(ring(next).chunks[kForward], sent_[kForward]);
+      if ((untold_ & sent(kReverse)) != 0) count(ring(before).chunks[kReverse], sent_[kReverse]);
+    }
+    untold_ = 0;
+    if (is_first_lane()) store_release_block(&progress_.passes[warp()], passes_);
     return Outcome::kDone;
   }
   __device__ void count(Flag& flag, std::uint64_t chunks) const {
@@ -192,9 +203,21 @@ class RingTeam : public NvlinkTeam<Protocol> {
     }
   }
 
+  // By the other warps, until the messenger has told of this pass. It comes there: it waits for
+  // warps alone, and those for neighbours, up to the deadline.
+  __device__ Outcome await_messenger(std::uint32_t pass) const {
+    const std::uint32_t* const told = &progress_.passes[warps() - 1];
+    for (unsigned polls = 1;; ++polls) {
+      if (__all_sync(~0u, load_acquire_block(told) >= pass)) return Outcome::kDone;
+      if (polls % kPollsPerClock != 0) continue;
+      if (__any_sync(~0u, load_relaxed_gpu(&work_.control->poison) != 0)) return Outcome::kFailed;
+    }
+  }
+
   Progress& progress_;
   std::uint32_t passes_ = 0;
-  unsigned untold_ = 0;  // by the messenger: moves of passes that it has come to
+  std::uint32_t last_sent_ = 0;  // the last pass that sent something
+  unsigned untold_ = 0;          // by the messenger: what was sent and it has not told of
   std::uint64_t sent_[2] = {}, taken_[2] = {};
   int width_ = 0;
 };
