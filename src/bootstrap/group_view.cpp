@@ -108,7 +108,7 @@ GroupView::GroupView(std::shared_ptr<Mesh> mesh, Members members)
     : mesh_(std::move(mesh)), members_(std::move(members)) {
   const auto at = std::find(members_.ranks.begin(), members_.ranks.end(), mesh_->rank());
   rank_ = static_cast<int>(at - members_.ranks.begin());
-  mesh_->inbox().open(members_.group, members_.ranks, members_.names);
+  mesh_->inbox().open(members_.group, members_.ranks, members_.names, members_.split_from);
 }
 
 GroupView::~GroupView() {
@@ -268,6 +268,7 @@ Result<std::unique_ptr<Bootstrap>> GroupView::split(int color, int key, Deadline
     child.identities.push_back(members_.identities[r]);
   }
   child.names = names().split(ranks);
+  child.split_from = members_.group;
   return std::unique_ptr<Bootstrap>(std::make_unique<GroupView>(mesh_, std::move(child)));
 }
 

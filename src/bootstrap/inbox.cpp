@@ -88,8 +88,27 @@ Status Inbox::take_notice(Group& group, int from, const Message& message) {
 }
 
 void Inbox::fail_locked(Group& group, GroupFailure failure) {
+  fail_unfound_locked(group, failure);
   if (!group.failure) group.failure = failure;
   group.news.emplace_back(std::move(failure));
+}
+
+// What was split from the group and still is on its way: others may have heard of the failure before
+// they came there, and would never come.
+void Inbox::fail_unfound_locked(const Group& group, const GroupFailure& failure) {
+  for (auto& [id, part] : groups_) {
+    if (part.split_from == 0) continue;
+    const auto whole = groups_.find(part.split_from);
+    if (whole != groups_.end() && &whole->second == &group) {
+      fail_as_part_locked(part, group, failure);
+    }
+  }
+}
+
+void Inbox::fail_as_part_locked(Group& part, const Group& whole, GroupFailure failure) {
+  const auto rank = static_cast<std::size_t>(failure.rank);  // a member may have said anything
+  failure.rank = rank < whole.members.size() ? part.rank_of(whole.members[rank]) : -1;
+  fail_locked(part, std::move(failure));
 }
 
 Status Inbox::take_shrink(Group& group, int from, Message& message) {
@@ -209,13 +228,19 @@ void Inbox::peer_said_goodbye(int peer) {
   changed_.notify_all();
 }
 
-void Inbox::open(std::uint64_t id, std::vector<int> members, RankNames names) {
+void Inbox::open(std::uint64_t id, std::vector<int> members, RankNames names,
+                 std::uint64_t split_from) {
   {
     const std::lock_guard lock(mutex_);
     opened_.insert(id);
     Group& group = find_or_make(id);
     group.members = std::move(members);
     group.names = std::move(names);
+    group.split_from = split_from;
+    const auto whole = groups_.find(split_from);
+    if (whole != groups_.end() && whole->second.failure) {
+      fail_as_part_locked(group, whole->second, *whole->second.failure);
+    }
     for (const int member : group.members) {
       if (peers_[member].gone) peer_lost_locked(group, member);
     }
@@ -226,7 +251,9 @@ void Inbox::open(std::uint64_t id, std::vector<int> members, RankNames names) {
 
 void Inbox::found(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
-  groups_.at(id).names.found();
+  Group& group = groups_.at(id);
+  group.names.found();
+  group.split_from = 0;
 }
 
 RankNames Inbox::names(std::uint64_t id) {
@@ -327,6 +354,7 @@ void Inbox::fail(std::uint64_t id, const GroupFailure& failure) {
   {
     const std::lock_guard lock(mutex_);
     Group& group = groups_.at(id);
+    fail_unfound_locked(group, failure);
     if (!group.failure) group.failure = failure;
   }
   changed_.notify_all();

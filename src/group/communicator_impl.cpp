@@ -77,8 +77,9 @@ void CommunicatorImpl::fail_waiting(const Status& cause, const std::string& oper
 
 Status CommunicatorImpl::exchanged(const Status& answer) {
   const StatusCode code = answer.code();
-  if (code != StatusCode::kTimeout && code != StatusCode::kPeerFailed) return answer;
-  return fail(answer);
+  const bool ends = code == StatusCode::kTimeout || code == StatusCode::kPeerFailed ||
+                    code == StatusCode::kMismatch;
+  return ends ? fail(answer) : answer;
 }
 
 Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate_own(std::size_t bytes,

@@ -313,12 +313,21 @@ void failure_stays_in_its_group(Rank& rank) {
   lane.expect_right({.count = 1000});
 }
 
-// One rank asks for another size: nobody gets memory, everybody learns why, the group goes on.
+// One rank asks for another size: nobody gets memory, everybody learns why.
 void mismatched_allocation(Rank& rank) {
+  Lane lane(rank, BufferKind::kSymmetric, kRoom);
   const auto memory = rank.group.allocate(rank.number() == 1 ? 4096 : 1 << 20);
   require_failure(memory.status(), StatusCode::kMismatch, {rank_text(1)});
+  require_terminal(rank, lane, memory.status());
+}
+
+// Rank 1 splits where the others allocate. Nobody waits for a call that will not come.
+void mismatched_setup(Rank& rank) {
   Lane lane(rank, BufferKind::kSymmetric, kRoom);
-  lane.expect_right({.count = 1000});
+  const Status status = rank.number() == 1 ? rank.group.split(0, 0).status()
+                                           : rank.group.allocate(4096).status();
+  require_failure(status, StatusCode::kMismatch);
+  require_terminal(rank, lane, status);
 }
 
 // Set-up that broke off leaves the ranks out of step: the group has failed, on the rank that stayed
@@ -348,6 +357,7 @@ constexpr Scenario kFailing[] = {
     {"opposite_orders_of_two_groups", 2, kPatience, opposite_orders_of_two_groups, true},
     {"registered_on_one_rank", 2, kPatience, registered_on_one_rank, true},
     {"mismatched_allocation", 2, kPatience, mismatched_allocation},
+    {"mismatched_setup", 2, kPatience, mismatched_setup},
     {"rank_missing_in_an_allocation", 2, kPatience, rank_missing_in_an_allocation, true},
     {"rank_never_arrives", 2, kPatience, rank_never_arrives, true},
     {"deadline_of_one_call", 2, kPatience, deadline_of_one_call, true},

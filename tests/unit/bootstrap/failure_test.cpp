@@ -120,6 +120,26 @@ TEST_P(Failures, StayInTheirGroup) {
   });
 }
 
+// Rank 1 waits in the new group for rank 0, which hears of the failure first.
+TEST_P(Failures, EndWhatIsSplitUntilItIsFound) {
+  for (const bool found : {true, false}) {
+    std::latch split(2), announced(2);
+    with_group(GetParam(), 2, [&](Bootstrap& group) {
+      auto part = group.split(0, 0, soon());
+      ASSERT_TRUE(part.is_ok());
+      if (found) (*part)->found();
+      split.arrive_and_wait();
+      if (group.rank() == 0) {
+        group.announce_failure({0, StatusCode::kAborted, "abort() on rank 0"});
+      } else {
+        EXPECT_EQ(group.barrier(soon()).code(), StatusCode::kAborted);
+      }
+      announced.arrive_and_wait();
+      EXPECT_EQ((*part)->barrier(soon()).code(), found ? StatusCode::kOk : StatusCode::kAborted);
+    });
+  }
+}
+
 TEST_P(Failures, AreToldToAHandlerThatComesLater) {
   with_group(GetParam(), 2, [](Bootstrap& group) {
     if (group.rank() == 0) {

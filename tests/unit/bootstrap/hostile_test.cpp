@@ -215,6 +215,7 @@ class Rogues : public ::testing::Test {
       auto pair = groups_[rank]->split(0, 0, soon());
       ASSERT_TRUE(pair.is_ok()) << pair.status().to_string();
       pair_[rank] = std::move(pair).value();
+      pair_[rank]->found();
       groups_[rank]->set_failure_handler(told_[rank].handler());
     });
   }
