@@ -46,7 +46,7 @@ std::string fill_time(const Choice& choice, const Algorithm& row, Candidate& can
   const TuningEntry* entry = choice.named ? choice.named->match.entry : nullptr;
   const bool staged = passes_of(load) > 0;
   if (entry != nullptr && entry->provenance == Provenance::kMeasured &&
-      is_as_measured(choice.selection, row)) {
+      is_as_measured(choice.selection, row, *entry)) {
     if (entry->algorithm == row.id) time_us = entry->time_us;
     if (entry->runner_up == row.id) time_us = entry->runner_up_us;
   }
@@ -62,8 +62,9 @@ std::string fill_time(const Choice& choice, const Algorithm& row, Candidate& can
 // What the tables say where no row can do it; empty where they say nothing.
 std::string passed_over(const Choice& choice) {
   const Selection& selection = choice.selection;
-  const auto first = selection.table.find(selection.request.collective, selection.topology,
-                                          selection.request.bytes());
+  const Request& request = selection.request;
+  const auto first = selection.table.find({request.collective, request.bytes(), !request.symmetric},
+                                          selection.topology);
   if (!first || (choice.named && choice.named->match.index == first->index)) return {};
   const TuningEntry& entry = *first->entry;
   const Algorithm* published =
@@ -112,7 +113,7 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
     if (!entry.algorithm.ends_with(to_string(row.family))) {
       text += fmt::format(", which cannot run here; the next is {}", to_string(row.family));
     }
-  } else if (!is_as_measured(choice.selection, row)) {
+  } else if (!is_as_measured(choice.selection, row, entry)) {
     text = fmt::format("; {} names it for symmetric buffers", choice.named->match.source->name);
   }
   return text + passed_over(choice) + ways_of(choice, row);
@@ -120,7 +121,10 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
 
 // Of a row that could run, but that nobody asked for.
 std::string limit_of(const Choice& choice, const Algorithm& row) {
-  const bool measured = choice.named && choice.named->match.entry->algorithm == row.id;
+  MeasuredWith measured = MeasuredWith::kNothing;
+  if (choice.named && choice.named->match.entry->algorithm == row.id) {
+    measured = measured_by(*choice.named->match.entry);
+  }
   std::string reason =
       why_not_by_itself(row, choice.selection.request, choice.selection.topology, measured);
   if (!reason.empty()) return reason;

@@ -69,7 +69,7 @@ Result<std::optional<std::string>> overridden(const Selection& selection) {
 std::optional<OperationPlan> from_table(const Selection& selection) {
   const auto named = named_by_tables(selection);
   if (!named) return std::nullopt;
-  const Algorithm* faster = overtaken_by(selection, *named->row);
+  const Algorithm* faster = overtaken_by(selection, *named);
   if (faster != nullptr) return plan_for(selection, *faster, PlanSource::kModel);
   return plan_for(selection, *named->row, named->match);
 }
@@ -206,7 +206,7 @@ Status nothing_can_run(const Selection& selection) {
   for (const Algorithm& row : selection.rows) {
     if (row.collective != request.collective) continue;
     std::string reason = why_not_unnamed(row, request, topology);
-    if (reason.empty()) reason = why_not_by_itself(row, request, topology, false);
+    if (reason.empty()) reason = why_not_by_itself(row, request, topology, MeasuredWith::kNothing);
     reasons.add(row.name(), reason);
   }
   for (const std::string& line : reasons.lines()) text += "; " + line;

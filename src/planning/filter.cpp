@@ -270,12 +270,12 @@ int blocks_within(const Request& request, const Topology& topology) {
 }
 
 std::string why_not_by_itself(const Algorithm& row, const Request& request,
-                              const Topology& topology, bool measured) {
+                              const Topology& topology, MeasuredWith measured) {
   // Whoever gives no SM has asked for copy engines, whatever else would be faster.
   const bool meant = only_meets(row) && budget_of(request, topology) == 0;
   const bool compared =
       topology.backend == Backend::kHost && topology.ranks <= row.compared_on_host;
-  if (row.only_where_measured && !compared && !measured && !meant) {
+  if (row.only_where_measured && !compared && measured == MeasuredWith::kNothing && !meant) {
     return "selected automatically only by a tuning table";
   }
   if ((row.needs & kNeedsNetwork) != 0 && topology.nodes() == 1) {
@@ -289,10 +289,13 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
   if ((row.needs & kNeedsNcclCopyEngines) != 0) {
     return "used only if requested by name: an abort cannot end a wait in NCCL's copy engines";
   }
-  // Through slots its chunks are short, which nobody measured to be fast.
+  // Through slots its chunks are short. On GPUs it loses less by that than others do by staging
+  // (docs/internals/performance_notes.md).
   const bool needs_slots = !request.symmetric || (request.in_place && row.in_place_needs_staging);
-  if (has_ring_slots(row) && row.peers_write_output && needs_slots) {
-    return "selected automatically only out of place with symmetric buffers";
+  const bool known = measured == MeasuredWith::kPlain ||
+                     (measured == MeasuredWith::kSymmetric && topology.backend == Backend::kCuda);
+  if (has_ring_slots(row) && row.peers_write_output && needs_slots && !known) {
+    return "selected automatically only out of place with symmetric buffers, or by a tuning table";
   }
   return {};
 }

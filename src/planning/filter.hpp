@@ -5,6 +5,7 @@
 
 #include "algorithms/catalogue.hpp"
 #include "planning/request.hpp"
+#include "planning/table.hpp"
 #include "topology/topology.hpp"
 
 namespace tutti {
@@ -23,9 +24,14 @@ std::string why_not_unnamed(const Algorithm& row, const Request& request, const 
 // The most blocks that the request's budget of multiprocessors leaves a grid.
 int blocks_within(const Request& request, const Topology& topology);
 
-// Why it may be had by its name alone, though it can run; empty if `auto` may take it. `measured`:
-// a table names it.
+// With which buffers a table has measured a row that it names.
+enum class MeasuredWith : std::uint8_t { kNothing, kSymmetric, kPlain };
+inline MeasuredWith measured_by(const TuningEntry& entry) {
+  return entry.plain ? MeasuredWith::kPlain : MeasuredWith::kSymmetric;
+}
+
+// Why it may be had by its name alone, though it can run; empty if `auto` may take it.
 std::string why_not_by_itself(const Algorithm& row, const Request& request,
-                              const Topology& topology, bool measured);
+                              const Topology& topology, MeasuredWith measured);
 
 }  // namespace tutti

@@ -122,7 +122,9 @@ bool names_row_that_needs(Needs need, const Topology& topology, const TuningTabl
     for (const TuningEntry& entry : source.entries) {
       if (!holds_for(entry, topology)) continue;
       const Algorithm* row = needs(entry.collective, entry.algorithm);
-      if (row != nullptr && why_not_by_itself(*row, Request{}, topology, true).empty()) return true;
+      if (row != nullptr &&
+          why_not_by_itself(*row, Request{}, topology, MeasuredWith::kSymmetric).empty())
+        return true;
     }
   }
   return false;

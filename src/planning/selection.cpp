@@ -33,9 +33,13 @@ bool goes_through_staging(const Algorithm& row, const Request& request) {
   return !request.symmetric || (request.in_place && row.in_place_needs_staging);
 }
 
-bool is_as_measured(const Selection& selection, const Algorithm& row) {
+bool stages_as_symmetric(const Selection& selection, const Algorithm& row) {
   if (!goes_through_staging(row, selection.request)) return true;
   return stages_any_buffer(row) && passes_of(load_of(selection, row)) <= 1;
+}
+
+bool is_as_measured(const Selection& selection, const Algorithm& row, const TuningEntry& entry) {
+  return entry.plain || stages_as_symmetric(selection, row);
 }
 
 Load load_of(const Selection& selection, const Algorithm& row) {
@@ -56,8 +60,8 @@ Load load_of(const Selection& selection, const Algorithm& row) {
 
 namespace {
 
-// Without being told to. `measured`: a table names it.
-bool may_take(const Selection& selection, const Algorithm& row, bool measured) {
+// Without being told to.
+bool may_take(const Selection& selection, const Algorithm& row, MeasuredWith measured) {
   const auto& [request, topology, table, rows] = selection;
   return why_not_unnamed(row, request, topology).empty() &&
          why_not_by_itself(row, request, topology, measured).empty();
@@ -74,7 +78,7 @@ const Algorithm* fastest(const Selection& selection, Admits admits) {
   double best_us = 0;
   for (const Algorithm& row : selection.rows) {
     if (row.collective != selection.request.collective || !admits(row)) continue;
-    if (!may_take(selection, row, false)) continue;
+    if (!may_take(selection, row, MeasuredWith::kNothing)) continue;
     if (ring_meant(selection, row, nullptr).row != &row) continue;
     const double us = expected_us(selection, row);
     if (best != nullptr && us >= best_us) continue;
@@ -108,7 +112,7 @@ const Algorithm* published_row(const Selection& selection, const TuningEntry& en
 bool is_doubted(const Selection& selection, const Algorithm& published) {
   if (!is_fitted(selection.topology)) return false;
   if ((published.needs & kNeedsMulticast) != 0) return false;
-  if (!is_as_measured(selection, published)) return false;  // see overtaken_by()
+  if (!stages_as_symmetric(selection, published)) return false;  // see overtaken_by()
   const Algorithm* best = fastest_row(selection);
   return best != nullptr &&
          kDoubt * expected_us(selection, *best) < expected_us(selection, published);
@@ -126,7 +130,7 @@ const Algorithm* row_of(const Selection& selection, const TuningEntry& entry) {
   const auto row = find_algorithm(selection.request.collective, entry.algorithm, selection.rows);
   if (!row.is_ok()) return nullptr;
   const Algorithm* meant = ring_meant(selection, **row, &entry).row;
-  return meant != nullptr && may_take(selection, *meant, true) ? meant : nullptr;
+  return meant != nullptr && may_take(selection, *meant, measured_by(entry)) ? meant : nullptr;
 }
 
 }  // namespace
@@ -135,20 +139,21 @@ const Algorithm* fastest_row(const Selection& selection) {
   return fastest(selection, [](const Algorithm&) { return true; });
 }
 
-const Algorithm* overtaken_by(const Selection& selection, const Algorithm& row) {
-  if (is_as_measured(selection, row)) return nullptr;
+const Algorithm* overtaken_by(const Selection& selection, const Named& named) {
+  if (is_as_measured(selection, *named.row, *named.match.entry)) return nullptr;
   const Algorithm* direct = fastest(selection, [&selection](const Algorithm& other) {
     return !goes_through_staging(other, selection.request);
   });
   if (direct == nullptr) return nullptr;
-  return kDoubt * expected_us(selection, *direct) < expected_us(selection, row) ? direct : nullptr;
+  return kDoubt * expected_us(selection, *direct) < expected_us(selection, *named.row) ? direct
+                                                                                       : nullptr;
 }
 
 std::optional<Named> named_by_tables(const Selection& selection) {
   const Request& request = selection.request;
   std::size_t first = 0;
-  while (const auto match =
-             selection.table.find(request.collective, selection.topology, request.bytes(), first)) {
+  const TuningTable::Key key{request.collective, request.bytes(), !request.symmetric};
+  while (const auto match = selection.table.find(key, selection.topology, first)) {
     const Algorithm* row = row_of(selection, *match->entry);
     if (row != nullptr) return Named{*match, row};
     first = match->index + 1;

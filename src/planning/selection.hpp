@@ -45,15 +45,17 @@ bool stages_any_buffer(const Algorithm& row);
 bool goes_through_staging(const Algorithm& row, const Request& request);
 Load load_of(const Selection& selection, const Algorithm& row);
 
-// Tables hold what buffers take that peers reach. Whether that holds for this request, too: it does
-// not stage, or it stages those buffers as well, in one pass.
-bool is_as_measured(const Selection& selection, const Algorithm& row);
+// Whether the row does for this request what it does where peers reach the buffers: it does not
+// stage, or it stages those as well, in one pass.
+bool stages_as_symmetric(const Selection& selection, const Algorithm& row);
+// Whether the times of the entry, which names the row, hold for this request.
+bool is_as_measured(const Selection& selection, const Algorithm& row, const TuningEntry& entry);
 
 // By the model, of the rows that can run; of equal ones the first. Null: none.
 const Algorithm* fastest_row(const Selection& selection);
 
-// Where `row`, which a table names, would stage more than it did there, a row that does not stage
-// may be faster: that one, or null. Among rows that all stage, the table's order stands.
-const Algorithm* overtaken_by(const Selection& selection, const Algorithm& row);
+// Where a row that a table names would stage more than it did there, a row that does not stage may
+// be faster: that one, or null. Among rows that all stage, the table's order stands.
+const Algorithm* overtaken_by(const Selection& selection, const Named& named);
 
 }  // namespace tutti

@@ -85,7 +85,7 @@ bool holds_for(const TuningEntry& entry, const Topology& topology) {
 
 bool of_one_machine(const TuningEntry& a, const TuningEntry& b) {
   return a.collective == b.collective && a.backend == b.backend && a.gpu == b.gpu &&
-         a.ranks == b.ranks && is_as_crowded(a.ranks, a.cores, b.cores);
+         a.ranks == b.ranks && a.plain == b.plain && is_as_crowded(a.ranks, a.cores, b.cores);
 }
 
 std::uint64_t hash_of(const TuningSource& source) {
@@ -97,6 +97,7 @@ std::uint64_t hash_of(const TuningSource& source) {
     hash.add(static_cast<std::uint64_t>(entry.cores));
     hash.add(entry.algorithm).add(static_cast<std::uint64_t>(entry.blocks));
     hash.add(static_cast<std::uint64_t>(entry.threads)).add(entry.chunk_bytes);
+    if (entry.plain) hash.add("plain");
     hash.add(entry.runner_up);  // of a ring, it says whether both directions are worth it
     if (entry.provenance == Provenance::kPublished) hash.add("published");
   }
@@ -141,17 +142,20 @@ Result<TuningTable> TuningTable::from_sources(std::vector<TuningSource> sources)
   return table;
 }
 
-std::optional<TuningTable::Match> TuningTable::find(Collective collective, const Topology& topology,
-                                                    std::size_t bytes, std::size_t first) const {
+std::optional<TuningTable::Match> TuningTable::find(const Key& key, const Topology& topology,
+                                                    std::size_t first) const {
   for (std::size_t index = first; index < sources_.size(); ++index) {
+    const TuningEntry* of_symmetric = nullptr;
     bool decides = false;
     for (const TuningEntry& entry : sources_[index].entries) {
-      if (entry.collective != collective || !holds_for(entry, topology)) continue;
-      if (entry.min_bytes <= bytes && bytes <= entry.max_bytes) {
-        return Match{&entry, &sources_[index], index};
-      }
+      if (entry.collective != key.collective || !holds_for(entry, topology)) continue;
+      if (entry.plain && !key.plain) continue;
       decides = true;
+      if (key.bytes < entry.min_bytes || entry.max_bytes < key.bytes) continue;
+      if (entry.plain == key.plain) return Match{&entry, &sources_[index], index};
+      of_symmetric = &entry;
     }
+    if (of_symmetric != nullptr) return Match{of_symmetric, &sources_[index], index};
     if (decides) return std::nullopt;
   }
   return std::nullopt;

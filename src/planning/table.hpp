@@ -19,14 +19,15 @@ namespace tutti {
 // Who measured. What others published names a family of rows, and has no time that would hold here.
 enum class Provenance : std::uint8_t { kMeasured, kPublished };
 
-// Measured on one host with symmetric buffers, out of place; never used for a group that spans
-// several hosts.
+// Measured on one host, out of place; never used for a group that spans several hosts.
 struct TuningEntry {
   Collective collective = Collective::kAllReduce;
   Backend backend = Backend::kCuda;
   std::string gpu;  // "NVIDIA H200"; empty for the host backend
   int ranks = 0;
   int cores = 0;  // of the host that was measured, for the host backend; 0: unknown
+  bool plain =
+      false;  // with buffers that peers do not reach, which are staged; else symmetric ones
   std::size_t min_bytes = 0, max_bytes = 0;  // inclusive
   std::string algorithm;                     // id; published: "all_reduce/" and a family
   int blocks = 0, threads = 0;               // 0: the row's own geometry
@@ -45,7 +46,7 @@ struct TuningEntry {
 // ranks with a core each: an entry holds where as many ranks share cores, or not, as where it was
 // measured. Where either number of cores is unknown, it holds.
 bool holds_for(const TuningEntry& entry, const Topology& topology);
-// Whether there are groups that both hold for, whatever the size.
+// Whether there are groups, and buffers, that both hold for, whatever the size.
 bool of_one_machine(const TuningEntry& a, const TuningEntry& b);
 
 // What a file holds.
@@ -87,11 +88,16 @@ class TuningTable {
     const TuningSource* source;
     std::size_t index;  // of the source
   };
+  struct Key {
+    Collective collective;
+    std::size_t bytes;
+    bool plain = false;
+  };
   // The first source that has entries for this machine, collective and rank count decides; within
-  // it the entry whose range holds `bytes`. Nothing is extrapolated: outside all ranges, no match.
+  // it the entry whose range holds the bytes. Where its entries of plain buffers hold none for
+  // those, the ones of symmetric buffers do. Nothing is extrapolated: outside all ranges, no match.
   // Sources before the `first` one are not asked.
-  std::optional<Match> find(Collective collective, const Topology& topology, std::size_t bytes,
-                            std::size_t first = 0) const;
+  std::optional<Match> find(const Key& key, const Topology& topology, std::size_t first = 0) const;
 
   // Of all_gather_matmul: the nearest entry of the first source that has one which holds.
   struct AllGatherMatmulMatch {

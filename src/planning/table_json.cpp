@@ -21,10 +21,10 @@ constexpr int kMostRanks = 1 << 20;
 constexpr int kMostCores = 1 << 20;
 constexpr int kMostBlocks = 1 << 16;
 constexpr int kMostThreads = 1024;  // CUDA's limit per block
-constexpr std::array<std::string_view, 19> kFields = {
-    "collective", "backend", "gpu",     "ranks",       "cores",   "min_bytes", "max_bytes",
-    "algorithm",  "blocks",  "threads", "chunk_bytes", "time_us", "runner_up", "runner_up_us",
-    "date",       "driver",  "samples", "provenance",  "source"};
+constexpr std::array<std::string_view, 20> kFields = {
+    "collective",   "backend",   "gpu",    "ranks",   "cores",       "buffers", "min_bytes",
+    "max_bytes",    "algorithm", "blocks", "threads", "chunk_bytes", "time_us", "runner_up",
+    "runner_up_us", "date",      "driver", "samples", "provenance",  "source"};
 
 Status invalid(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
 
@@ -34,6 +34,15 @@ Provenance read_provenance(TableFields& reader) {
   if (!text.empty() && text != "measured")
     reader.fail("provenance", "must be measured or published");
   return Provenance::kMeasured;
+}
+
+// Whether the buffers were plain.
+bool read_buffers(TableFields& reader) {
+  const std::string text = reader.text("buffers", true);
+  if (!text.empty() && text != "symmetric" && text != "plain") {
+    reader.fail("buffers", "must be symmetric or plain");
+  }
+  return text == "plain";
 }
 
 // It names families, and nothing that holds only where it was measured.
@@ -94,6 +103,7 @@ Result<TuningEntry> parse_entry(const Json& json) {
   entry.gpu = reader.text("gpu", true);
   entry.ranks = reader.integer<int>("ranks", 1, kMostRanks);
   entry.cores = reader.integer<int>("cores", 1, kMostCores, true);
+  entry.plain = read_buffers(reader);
   entry.min_bytes = reader.integer<std::size_t>("min_bytes", 0, SIZE_MAX);
   entry.max_bytes = reader.integer<std::size_t>("max_bytes", 0, SIZE_MAX);
   entry.algorithm = reader.text("algorithm");
@@ -119,6 +129,7 @@ Json entry_to_json(const TuningEntry& entry) {
   if (!entry.gpu.empty()) json["gpu"] = entry.gpu;
   json["ranks"] = entry.ranks;
   if (entry.cores > 0) json["cores"] = entry.cores;
+  if (entry.plain) json["buffers"] = "plain";
   json["min_bytes"] = entry.min_bytes;
   json["max_bytes"] = entry.max_bytes;
   json["algorithm"] = entry.algorithm;

@@ -99,6 +99,15 @@ TEST_F(TuneTest, TunesAnyCollective) {
   }
 }
 
+TEST_F(TuneTest, TunesPlainBuffersBesideSymmetricOnes) {
+  for (const char* buffers : {"symmetric", "plain"}) {
+    const Ended ended = tune({"all_gather", "--bytes", "8K", "--buffers", buffers});
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  }
+  EXPECT_THAT(table(),
+              ElementsAre(Field(&TuningEntry::plain, false), Field(&TuningEntry::plain, true)));
+}
+
 TEST_F(TuneTest, TunesByTokensWhatHasTokens) {
   const Ended ended = tune({"all_reduce_residual_rms_norm", "--rows", "1,4", "--hidden", "1024"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;

@@ -45,7 +45,7 @@ TEST(AsMeasured, WhateverATableNamesForSymmetricBuffersIsTaken) {
     request.collective = row.collective;
     request.packet_bytes = request.ring_bytes = request.staging_bytes = MiB;
     if (!why_not_unnamed(row, request, topology).empty()) continue;
-    if (!why_not_by_itself(row, request, topology, true).empty()) continue;
+    if (!why_not_by_itself(row, request, topology, MeasuredWith::kSymmetric).empty()) continue;
     TuningEntry entry = entry_of(0, MiB, std::string(row.id), topology.ranks);
     entry.collective = row.collective;
     entry.backend = Backend::kHost;
@@ -57,6 +57,25 @@ TEST(AsMeasured, WhateverATableNamesForSymmetricBuffersIsTaken) {
     ++named;
   }
   EXPECT_GT(named, 30);
+}
+
+// What was measured with plain buffers has the cost of staging in it.
+TEST(AsMeasured, WhateverATableNamesForPlainBuffersIsTaken) {
+  Request request = bytes_of(64 * MiB);
+  request.collective = Collective::kAllGather;
+  request.symmetric = false;
+  request.input_reach = request.output_reach = BufferReach::kOwner;
+  request.ring_bytes = request.staging_bytes = 8 * MiB;
+  for (const char* name : {"all_gather/push", "all_gather/ring"}) {
+    TuningEntry entry = entry_of(0, 64 * MiB, name);
+    entry.collective = Collective::kAllGather;
+    entry.plain = true;
+    const auto plan = choose(request, eight_h200(), cache_of(entry));
+    ASSERT_TRUE(plan.is_ok()) << plan.status().to_string();
+    EXPECT_EQ(plan->algorithm, name);
+    EXPECT_EQ(plan->source, PlanSource::kUserCache);
+    EXPECT_THAT(explain(request, eight_h200(), cache_of(entry)), HasSubstr("measured on 2026"));
+  }
 }
 
 // docs/internals/performance_notes.md, "Plain buffers".

@@ -105,11 +105,11 @@ TEST(Filter, WindowsOfNccl) {
 TEST(Filter, WindowsThatCannotBeAbortedAreHadByNameAlone) {
   const Algorithm& row = **find_algorithm(Collective::kAllReduce, "window", kTestRows);
   Topology topology = eight_h200();
-  EXPECT_THAT(why_not_by_itself(row, Request{}, topology, true), IsEmpty());
-  EXPECT_THAT(why_not_by_itself(row, Request{}, topology, false),
+  EXPECT_THAT(why_not_by_itself(row, Request{}, topology, MeasuredWith::kSymmetric), IsEmpty());
+  EXPECT_THAT(why_not_by_itself(row, Request{}, topology, MeasuredWith::kNothing),
               HasSubstr("only by a tuning table"));
   topology.nccl_version = 22803;
-  EXPECT_THAT(why_not_by_itself(row, Request{}, topology, true),
+  EXPECT_THAT(why_not_by_itself(row, Request{}, topology, MeasuredWith::kSymmetric),
               HasSubstr("NCCL 2.29.7 or newer: NCCL 2.28.3 cannot abort"));
   EXPECT_THAT(why_not(row, Request{}, topology), IsEmpty());
 }
@@ -137,24 +137,30 @@ TEST(Filter, RoomForPackets) {
   EXPECT_THAT(why_not(row, request, eight_h200()), HasSubstr("on how many streams"));
 }
 
-TEST(Filter, RingsThroughSlotsAreHadByNameAlone) {
+// Through slots on GPUs, or where somebody has measured it.
+TEST(Filter, RingsThroughSlotsAreHadWhereATableNamesThem) {
   Algorithm row = kTestRows[0];
   row.ring_directions = 1;
   row.peers_write_output = row.in_place_needs_staging = true;
-  Request request;
-  EXPECT_THAT(why_not_by_itself(row, request, eight_h200(), true), IsEmpty());
-  request.in_place = true;
-  EXPECT_THAT(why_not_by_itself(row, request, eight_h200(), true), HasSubstr("out of place"));
-  request.in_place = false;
-  request.symmetric = false;
-  EXPECT_THAT(why_not_by_itself(row, request, eight_h200(), true), HasSubstr("symmetric"));
-
-  request.in_place = request.symmetric = true;
+  Topology host = eight_h200();
+  host.backend = Backend::kHost;
+  Request direct, in_place, plain;
+  in_place.in_place = true;
+  plain.symmetric = false;
+  const auto why = [&](const Request& request, const Topology& topology, MeasuredWith measured) {
+    return why_not_by_itself(row, request, topology, measured);
+  };
+  EXPECT_THAT(why(direct, host, MeasuredWith::kNothing), IsEmpty());
+  for (const Request* request : {&in_place, &plain}) {
+    EXPECT_THAT(why(*request, eight_h200(), MeasuredWith::kNothing), HasSubstr("out of place"));
+    EXPECT_THAT(why(*request, eight_h200(), MeasuredWith::kSymmetric), IsEmpty());
+    EXPECT_THAT(why(*request, host, MeasuredWith::kSymmetric), HasSubstr("symmetric buffers"));
+    EXPECT_THAT(why(*request, host, MeasuredWith::kPlain), IsEmpty());
+  }
   row.in_place_needs_staging = false;
-  EXPECT_THAT(why_not_by_itself(row, request, eight_h200(), true), IsEmpty());
-  request.symmetric = false;
+  EXPECT_THAT(why(in_place, host, MeasuredWith::kNothing), IsEmpty());
   row.peers_write_output = false;  // its chunks go through slots whatever the buffers are
-  EXPECT_THAT(why_not_by_itself(row, request, eight_h200(), true), IsEmpty());
+  EXPECT_THAT(why(plain, host, MeasuredWith::kNothing), IsEmpty());
 }
 
 TEST(Filter, RingsNeedStaging) {
@@ -168,13 +174,13 @@ TEST(Filter, RingsNeedStaging) {
 
 TEST(Filter, WhatIsNotMeasuredIsNotTakenByItself) {
   Algorithm row = kTestRows[0];
-  const auto why = [&row](bool measured) {
+  const auto why = [&row](MeasuredWith measured) {
     return why_not_by_itself(row, Request{}, eight_h200(), measured);
   };
-  EXPECT_THAT(why(false), IsEmpty());
+  EXPECT_THAT(why(MeasuredWith::kNothing), IsEmpty());
   row.only_where_measured = true;
-  EXPECT_THAT(why(true), IsEmpty());
-  EXPECT_THAT(why(false), HasSubstr("only by a tuning table"));
+  EXPECT_THAT(why(MeasuredWith::kSymmetric), IsEmpty());
+  EXPECT_THAT(why(MeasuredWith::kNothing), HasSubstr("only by a tuning table"));
   EXPECT_THAT(why_not(row, Request{}, eight_h200()), IsEmpty()) << "it may be asked for";
 }
 
@@ -296,11 +302,11 @@ TEST(Filter, NcclsCopyEnginesAreTakenByNameAlone) {
   request.count = 1024;
   Topology topology = eight_h200();
   EXPECT_THAT(why_not(copies, request, topology), IsEmpty());
-  EXPECT_THAT(why_not_by_itself(copies, request, topology, true),
+  EXPECT_THAT(why_not_by_itself(copies, request, topology, MeasuredWith::kSymmetric),
               HasSubstr("only if requested by name"));
-  EXPECT_THAT(why_not_by_itself(kernels, request, topology, true), IsEmpty());
+  EXPECT_THAT(why_not_by_itself(kernels, request, topology, MeasuredWith::kSymmetric), IsEmpty());
   request.sm_budget = 0;
-  EXPECT_THAT(why_not_by_itself(copies, request, topology, false), Not(IsEmpty()));
+  EXPECT_THAT(why_not_by_itself(copies, request, topology, MeasuredWith::kNothing), Not(IsEmpty()));
   request.sm_budget.reset();
   request.copies.none = "rank 1: too old";
   EXPECT_THAT(why_not(copies, request, topology), HasSubstr("rank 1: too old"));

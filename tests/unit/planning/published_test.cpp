@@ -193,7 +193,7 @@ bool model_doubts(const TuningEntry& entry, const Request& request, const Topolo
   double best = 1e30, own = 1e30;
   for (const Candidate& row : candidates(request, topology, TuningTable::empty())) {
     const Algorithm& known = **find_algorithm(request.collective, row.algorithm);
-    const std::string limit = why_not_by_itself(known, request, topology, false);
+    const std::string limit = why_not_by_itself(known, request, topology, MeasuredWith::kNothing);
     if (!row.possible || !limit.empty() || row.predicted_us == 0) continue;
     best = std::min(best, row.predicted_us);
     if (to_string(known.family) == family) own = std::min(own, row.predicted_us);

@@ -129,7 +129,7 @@ bool may_be_taken(const MeasuredCell& cell, const std::string& algorithm) {
   const Request request = asked_in(cell);
   const auto row = find_algorithm(request.collective, algorithm);
   return row.is_ok() && why_not_unnamed(**row, request, machine_in(cell)).empty() &&
-         why_not_by_itself(**row, request, machine_in(cell), true).empty();
+         why_not_by_itself(**row, request, machine_in(cell), MeasuredWith::kSymmetric).empty();
 }
 
 double best_us(const MeasuredCell& cell) {
@@ -189,7 +189,8 @@ TEST(Results, EntriesThatWereMadeOfThemSayWhatTheyHold) {
     const auto file = made.find(cell.collective);
     if (file == made.end() || cell.file != file->second || cell.us.size() < 2) continue;
     if (cell.collective == "all_reduce_residual_rms_norm" && cell.ranks != 4) continue;
-    const auto match = table.find(*parse_collective(cell.collective), machine_in(cell), cell.bytes);
+    const auto match =
+        table.find({*parse_collective(cell.collective), cell.bytes}, machine_in(cell));
     ASSERT_TRUE(match) << cell.name();
     EXPECT_EQ(match->entry->max_bytes, cell.bytes);
     EXPECT_EQ(match->entry->time_us, cell.us.at(std::string(name_of_id(match->entry->algorithm))));

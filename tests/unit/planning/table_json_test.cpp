@@ -44,7 +44,10 @@ TEST(TuningJson, RoundTrip) {
   host.gpu.clear();
   host.driver.clear();
   host.cores = 2;
-  for (const auto& entries : {std::vector<TuningEntry>{}, {full}, {full, host, entry_of(0, 0)}}) {
+  TuningEntry plain = full;
+  plain.plain = true;
+  for (const auto& entries :
+       {std::vector<TuningEntry>{}, {full}, {full, plain, host, entry_of(0, 0)}}) {
     const auto parsed = parse_tuning_json(write_tuning_json({entries}), "x.json");
     ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();
     EXPECT_EQ(parsed->collectives, entries);

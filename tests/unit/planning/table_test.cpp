@@ -26,8 +26,30 @@ TuningTable table_of(std::vector<TuningSource> sources) {
 // What the table names for `bytes`; "none" where nothing matches.
 std::string found(const TuningTable& table, std::size_t bytes,
                   const Topology& topology = eight_h200()) {
-  const auto match = table.find(Collective::kAllReduce, topology, bytes);
+  const auto match = table.find({Collective::kAllReduce, bytes}, topology);
   return match ? match->entry->algorithm : "none";
+}
+
+// Of symmetric ones where there is none for the size: better than nothing.
+TEST(TuningTable, PlainBuffersHaveEntriesOfTheirOwn) {
+  TuningEntry plain = entry_of(100, 199, "all_reduce/of_plain");
+  plain.plain = true;
+  const TuningTable table =
+      table_of({{PlanSource::kUserCache, "c", {entry_of(0, 299, "all_reduce/of_symmetric"), plain}},
+                {PlanSource::kShipped, "s", {entry_of(0, 999, "all_reduce/shipped")}}});
+  const auto named = [&](std::size_t bytes, bool for_plain) -> std::string {
+    const auto match = table.find({Collective::kAllReduce, bytes, for_plain}, eight_h200());
+    return match ? match->entry->algorithm : "none";
+  };
+  EXPECT_EQ(named(150, true), "all_reduce/of_plain");
+  EXPECT_EQ(named(150, false), "all_reduce/of_symmetric");
+  EXPECT_EQ(named(250, true), "all_reduce/of_symmetric");
+  EXPECT_EQ(named(350, true), "none") << "the first source decides";
+
+  const TuningTable alone =
+      table_of({{PlanSource::kUserCache, "c", {plain}},
+                {PlanSource::kShipped, "s", {entry_of(0, 999, "all_reduce/s")}}});
+  EXPECT_EQ(found(alone, 150), "all_reduce/s") << "it says nothing of symmetric buffers";
 }
 
 TEST(TuningTable, RangesAreInclusiveAtBothEnds) {
@@ -69,7 +91,7 @@ TEST(TuningTable, TheFirstSourceWithEntriesForTheMachineDecides) {
   const TuningSource shipped{
       PlanSource::kShipped, "shipped", {entry_of(0, 99, "all_reduce/shipped")}};
   const TuningTable table = table_of({other, cache, shipped});
-  const auto match = table.find(Collective::kAllReduce, eight_h200(), 15);
+  const auto match = table.find({Collective::kAllReduce, 15}, eight_h200());
   ASSERT_TRUE(match);
   EXPECT_EQ(match->entry->algorithm, "all_reduce/cache");
   EXPECT_EQ(match->source->name, "cache");
@@ -77,10 +99,10 @@ TEST(TuningTable, TheFirstSourceWithEntriesForTheMachineDecides) {
   // The cache decides for its machine, so nothing is taken from the next source for other sizes.
   EXPECT_EQ(found(table, 50), "none");
   // Passed over on purpose.
-  const auto next = table.find(Collective::kAllReduce, eight_h200(), 15, match->index + 1);
+  const auto next = table.find({Collective::kAllReduce, 15}, eight_h200(), match->index + 1);
   ASSERT_TRUE(next);
   EXPECT_EQ(next->source->source, PlanSource::kShipped);
-  EXPECT_FALSE(table.find(Collective::kAllReduce, eight_h200(), 15, 3));
+  EXPECT_FALSE(table.find({Collective::kAllReduce, 15}, eight_h200(), 3));
 }
 
 TEST(TuningTable, OverlapsWithinASourceAreRefused) {
@@ -218,7 +240,7 @@ TEST(TuningTable, OfTheHostHoldsWhereAsManyRanksShareCores) {
                                          {4, apart.algorithm},
                                          {64, apart.algorithm}}) {
     host.cores = cores;
-    const auto found = table.find(Collective::kAllReduce, host, 64);
+    const auto found = table.find({Collective::kAllReduce, 64}, host);
     ASSERT_TRUE(found) << cores;
     EXPECT_EQ(found->entry->algorithm, algorithm) << cores;
   }

@@ -22,6 +22,10 @@ void add_tune_options(CLI::App& tune, TuneArguments& a) {
   add_sweep_options(tune, a.bench);
   add_rows(tune, a.bench.rows, a.bench.hidden, true);
   tune.option_defaults()->group("Tuning");
+  tune.add_option("--buffers", a.bench.buffers,
+                  "Kind of memory that the messages are in: an entry is for that kind")
+      ->type_name("symmetric|plain")
+      ->default_str("symmetric");
   tune.add_option("--algorithms", a.bench.algorithms,
                   "all, or names of the candidates: one_shot,two_shot,nccl")
       ->type_name("ALGORITHM[,...]")

@@ -56,6 +56,10 @@ Result<TuneOptions> check_tune_arguments(const TuneArguments& arguments,
   if (std::ranges::count(options.bench.algorithms, kAutoName) > 0) {
     return wrong("--algorithms: auto is what a table decides; give all, or names");
   }
+  if (options.bench.wanted_buffers() == BufferKind::kRegistered) {
+    return wrong(
+        "--buffers: registered ones take as long as symmetric ones; give symmetric or plain");
+  }
   if (options.bench.collective == Collective::kBarrier) {
     return wrong("barrier has no sizes, and one algorithm: there is nothing to choose");
   }

@@ -67,6 +67,7 @@ TuningEntry Sweep::entry_for(int ranks, std::size_t bytes) const {
   entry.gpu = cuda ? environment_.gpu : "";
   entry.ranks = ranks;
   entry.cores = cuda ? 0 : cores_of_host();
+  entry.plain = options_.bench.wanted_buffers() == BufferKind::kPlain;
   entry.min_bytes = range_begin(bytes, options_.bench.bytes);
   entry.max_bytes = bytes;
   entry.date = environment_.date.substr(0, environment_.date.find('T'));

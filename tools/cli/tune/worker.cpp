@@ -85,7 +85,8 @@ class RankTuner : public Track {
 // What auto would not take though a table named it.
 std::string RankTuner::why_not_tuned(const Algorithm& row) const {
   if ((row.needs & kNeedsAnyWindows) == 0) return {};
-  return why_not_by_itself(row, Request{}, communicator_.impl().topology(), true);
+  return why_not_by_itself(row, Request{}, communicator_.impl().topology(),
+                           MeasuredWith::kSymmetric);
 }
 
 Result<std::vector<Configuration>> RankTuner::choose_candidates() {
