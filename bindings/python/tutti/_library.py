@@ -14,6 +14,9 @@ or as bytes; handles and addresses are integers, or None for null.
 import ctypes
 import os
 from pathlib import Path
+from typing import Any
+
+from tutti._structs import RANGES, check_range
 
 _HEADERS = "0.1"  # major.minor of the headers that _structs.py mirrors
 _PACKAGE = Path(__file__).resolve().parent
@@ -24,7 +27,27 @@ _size = ctypes.c_size_t
 _text = ctypes.c_char_p
 _ms = ctypes.c_int64
 
-_C = {"h": _pointer, "p": _pointer, "i": _int, "z": _size, "t": _text, "l": _ms}
+
+
+class _Number:
+    """A parameter of an integer type. A number that does not fit is a ctypes.ArgumentError."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
+    def from_param(self, value: Any) -> Any:
+        check_range("", value, RANGES[self._kind])
+        return self._kind.from_param(value)
+
+
+_C = {
+    "h": _pointer,
+    "p": _pointer,
+    "i": _Number(_int),
+    "z": _Number(_size),
+    "t": _text,
+    "l": _Number(_ms),
+}
 
 # The parameters of functions that return a tutti_status_t, one letter each: h handle, p pointer,
 # i int, z size_t, t text, l int64_t.

@@ -20,13 +20,39 @@ FLOAT32 = 1
 BFLOAT16 = 3
 
 
+#: What a number of each type may be: ctypes itself would cut off what does not fit.
+RANGES: dict[Any, range] = {
+    _int: range(-(2**31), 2**31),
+    ctypes.c_int64: range(-(2**63), 2**63),
+    ctypes.c_uint64: range(2**64),
+    _size: range(2**64),
+}
+
+
+def check_range(what: str, value: Any, numbers: range) -> None:
+    """OverflowError where a number does not fit."""
+    if isinstance(value, int) and value not in numbers:
+        raise OverflowError(f"{what}{value} is not between {numbers[0]} and {numbers[-1]}")
+
+
 class Struct(ctypes.Structure):
-    """A struct of the C API. Its first field, `size`, says which version of it this is."""
+    """A struct of the C API. Its first field, `size`, says which version of it this is. Numbers that
+    do not fit into a field are an OverflowError."""
 
     _defaults_: ClassVar[dict[str, Any]] = {}
+    _ranges_: ClassVar[dict[str, range]] = {}
+
+    def __init_subclass__(cls) -> None:
+        kinds = {name: kind for name, kind, *_ in getattr(cls, "_fields_", [])}
+        cls._ranges_ = {name: RANGES[kind] for name, kind in kinds.items() if kind in RANGES}
 
     def __init__(self, **values: Any) -> None:
         super().__init__(size=ctypes.sizeof(self), **{**self._defaults_, **values})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._ranges_:
+            check_range(f"{name}: ", value, self._ranges_[name])
+        super().__setattr__(name, value)
 
 
 class ScalarValue(ctypes.Union):

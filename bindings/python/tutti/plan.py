@@ -45,6 +45,8 @@ def _query(count: int, dtype: Any, op: Any, given: Circumstances) -> Query:
     query = Query(count=count, dtype=dtypes.number_of(dtype))
     query.op = ReduceOp.from_buffer_copy(dtypes.packed_op(op))
     for name, value in given.items():
+        if name not in Circumstances.__annotations__:
+            raise TypeError(f"a plan does not depend on {name!r}")
         if name == "algorithm":
             value = value.encode() if isinstance(value, str) else None
         elif name == "sm_budget" and value is None:

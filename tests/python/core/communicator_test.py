@@ -2,6 +2,7 @@
 end."""
 
 import array
+import ctypes
 import gc
 import os
 import pickle
@@ -257,6 +258,25 @@ def test_the_host_captures_nothing() -> None:
     (communicator,) = tutti.Communicator.in_process(1, backend="host")
     with communicator, pytest.raises(tutti.UnsupportedError, match="host"), communicator.capture():
         raise AssertionError
+
+
+def test_numbers_that_do_not_fit_are_refused() -> None:
+    with tutti.Communicator.in_process(1, backend="host")[0] as communicator:
+        refusals = (OverflowError, ctypes.ArgumentError)
+        with pytest.raises(refusals, match="4294967296"):
+            communicator.split(2**32, 0)
+        with pytest.raises(refusals, match="18446744073709551616"):
+            communicator.allocate(2**64)
+        with pytest.raises(refusals, match="-1"):
+            communicator.allocate(-1)
+        with pytest.raises(refusals, match="blocks"):
+            communicator.all_reduce(ones(), blocks=2**32)
+        with pytest.raises(refusals, match="count"):
+            communicator.plan("all_reduce", 2**64)
+        with pytest.raises(TypeError, match="'in_places'"):
+            communicator.plan("all_reduce", 1, in_places=True)  # type: ignore[call-arg]
+        with communicator.split(0, 0) as part:
+            assert part.size == 1
 
 
 def test_plan_explain_and_counters() -> None:
