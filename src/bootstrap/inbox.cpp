@@ -93,7 +93,7 @@ void Inbox::fail_locked(Group& group, GroupFailure failure) {
   group.news.emplace_back(std::move(failure));
 }
 
-// What was split from the group and still is on its way: others may have heard of the failure before
+// What was split from the group and is not found yet: others may have heard of the failure before
 // they came there, and would never come.
 void Inbox::fail_unfound_locked(const Group& group, const GroupFailure& failure) {
   for (auto& [id, part] : groups_) {

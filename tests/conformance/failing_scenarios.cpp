@@ -324,8 +324,8 @@ void mismatched_allocation(Rank& rank) {
 // Rank 1 splits where the others allocate. Nobody waits for a call that will not come.
 void mismatched_setup(Rank& rank) {
   Lane lane(rank, BufferKind::kSymmetric, kRoom);
-  const Status status = rank.number() == 1 ? rank.group.split(0, 0).status()
-                                           : rank.group.allocate(4096).status();
+  const Status status =
+      rank.number() == 1 ? rank.group.split(0, 0).status() : rank.group.allocate(4096).status();
   require_failure(status, StatusCode::kMismatch);
   require_terminal(rank, lane, status);
 }

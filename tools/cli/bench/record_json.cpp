@@ -421,7 +421,8 @@ Result<Record> record_from_json_text(std::string_view text, std::string_view fil
     if (value.at("schema") != kSchema) return malformed("its schema is not tutti.bench/1");
     return record_from(value);
   } catch (const ordered_json::exception& error) {
-    return malformed(error.what());
+    const std::string_view what = error.what();
+    return malformed(what.substr(what.find(' ') + 1));  // behind "[json.exception.parse_error.101]"
   }
 }
 
