@@ -55,6 +55,8 @@ class GroupServices {
   // Likewise, of an operation that waited too long, and cannot tell for whom: the other ranks are
   // asked where they are.
   virtual void fail_waiting(const Status& cause, const std::string& operation) = 0;
+  // Likewise, of one that is known to have waited for `missing`.
+  virtual void fail_in(const Status& cause, const std::string& operation, int missing) = 0;
   // The answer of an exchange among the ranks. One that broke off leaves them out of step, which is
   // a failure of the group.
   virtual Status exchanged(const Status& answer) = 0;

@@ -75,6 +75,10 @@ void CommunicatorImpl::fail_waiting(const Status& cause, const std::string& oper
   log_failure();
 }
 
+void CommunicatorImpl::fail_in(const Status& cause, const std::string& operation, int missing) {
+  if (failure_->fail_in(cause, {operation, rank(), missing})) tell(cause);
+}
+
 Status CommunicatorImpl::exchanged(const Status& answer) {
   const StatusCode code = answer.code();
   const bool ends = code == StatusCode::kTimeout || code == StatusCode::kPeerFailed ||

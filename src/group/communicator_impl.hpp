@@ -188,6 +188,7 @@ class CommunicatorImpl : private GroupServices {
   Status fail(const Status& cause) override;
   void report(const FailureRecord& record) override;
   void fail_waiting(const Status& cause, const std::string& operation) override;
+  void fail_in(const Status& cause, const std::string& operation, int missing) override;
   Status exchanged(const Status& answer) override;
   using GroupServices::exchanged;
   void forget_plans() override { plans_.clear(); }

@@ -38,6 +38,7 @@ bool FailureState::fail(const Status& cause, Source source, Circumstances circum
   source_ = source;
   teller_ = circumstances.teller;
   inquiry_ = std::move(circumstances.inquiry);
+  wait_ = std::move(circumstances.wait);
   if (recorder_ != nullptr) recorder_->fail(cause);
   failed_.store(true, std::memory_order_release);
   std::atomic_ref(notices_).fetch_or(Notice::kAbort, std::memory_order_release);
@@ -102,6 +103,11 @@ bool FailureState::fail_waiting(const Status& cause, std::string operation, int 
   return fail(cause, Source::kCaller,
               {.inquiry = Inquiry{std::move(operation), rank, Deadline(patience),
                                   std::vector<std::string>(static_cast<std::size_t>(ranks))}});
+}
+
+bool FailureState::fail_in(const Status& cause, Wait wait) {
+  if (recorder_ != nullptr && wait.missing >= 0) recorder_->waited_for(wait.missing);
+  return fail(cause, Source::kCaller, {.wait = std::move(wait)});
 }
 
 void FailureState::hear(int rank, const Status& failure) {
@@ -229,14 +235,21 @@ Communicator::Failure FailureState::values() const {
   if (record_complete()) {
     add_wait(failure);
   } else if (inquiry_) {
-    failure.operation = inquiry_->operation;
-    failure.waiting_rank = inquiry_->rank;
-    for (const Operation& operation : recent_) {
-      if (operation.is_known() && failure.operation.starts_with(to_string(operation)))
-        failure.sequence = operation.sequence;
-    }
+    add_wait(failure, {inquiry_->operation, inquiry_->rank, -1});
+  } else if (wait_) {
+    add_wait(failure, *wait_);
   }
   return failure;
+}
+
+void FailureState::add_wait(Communicator::Failure& failure, const Wait& wait) const {
+  failure.operation = wait.operation;
+  failure.waiting_rank = wait.rank;
+  failure.missing_rank = wait.missing;
+  for (const Operation& operation : recent_) {
+    if (operation.is_known() && failure.operation.starts_with(to_string(operation)))
+      failure.sequence = operation.sequence;
+  }
 }
 
 void FailureState::add_wait(Communicator::Failure& failure) const {

@@ -61,6 +61,13 @@ class FailureState {
   bool fail_waiting(const Status& cause, std::string operation, int rank, int ranks,
                     std::chrono::milliseconds patience = std::chrono::milliseconds(200));
 
+  // The same where it is known who was missing (rank -1: nobody): for values().
+  struct Wait {
+    std::string operation;
+    int rank = -1, missing = -1;
+  };
+  bool fail_in(const Status& cause, Wait wait);
+
   // Another rank's failure: this rank's first, or an account of the one that it knows already.
   // Where this rank found that a peer runs another operation, the peer's account says which; where
   // it waited for nobody knows whom, each account says where that rank is.
@@ -110,9 +117,11 @@ class FailureState {
   struct Circumstances {
     int teller = -1;  // the rank whose failure it is, of Source::kPeer
     std::optional<Inquiry> inquiry = std::nullopt;
+    std::optional<Wait> wait = std::nullopt;
   };
   bool fail(const Status& cause, Source source, Circumstances circumstances);
   void add_wait(Communicator::Failure& failure) const;
+  void add_wait(Communicator::Failure& failure, const Wait& wait) const;
 
   bool record_complete() const;
   bool collect_complete();
@@ -159,6 +168,7 @@ class FailureState {
   std::string seen_;     // " #41 ": the account is a page's, of the operation with this number
   bool account_given_ = false;  // what this rank runs was told
   std::optional<Inquiry> inquiry_;
+  std::optional<Wait> wait_;         // that no record tells of
   std::map<int, std::string> left_;  // by rank: its last words
   Timeout timeout_;
   std::uint64_t latest_ = 0;

@@ -68,7 +68,8 @@ void NetworkEngine::Impl::check_lost() {
                                    : "is lost: " + peer(rank).why_lost.message();
       fail(
           {StatusCode::kPeerFailed, fmt::format("{}: {} needs {}, which {}", operation->what().text,
-                                                group_.name(group_.rank), group_.name(rank), why)});
+                                                group_.name(group_.rank), group_.name(rank), why)},
+          rank);
       return;
     }
   }
@@ -84,9 +85,17 @@ void NetworkEngine::Impl::check_deadlines(bool did) {
     if (operation->what().deadline > now_) continue;
     fail({StatusCode::kTimeout,
           fmt::format("{}: {} {} until the deadline; {}", operation->what().text,
-                      group_.name(group_.rank), waits_text(*operation), silence_text())});
+                      group_.name(group_.rank), waits_text(*operation), silence_text())},
+         awaited_by(*operation));
     return;
   }
+}
+
+int NetworkEngine::Impl::awaited_by(const RunningOperation& operation) {
+  if (operation.opened() == 0) return -1;
+  const auto waits = operation.waits();
+  if (!waits.to_send.empty()) return waits.to_send.front();
+  return waits.to_receive.empty() ? -1 : waits.to_receive.front();
 }
 
 std::string NetworkEngine::Impl::waits_text(const RunningOperation& operation) const {

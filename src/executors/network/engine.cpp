@@ -24,8 +24,10 @@ NetworkEngine::Impl::Impl(Group group, Wire& wire)
   });
 }
 
-void NetworkEngine::Impl::fail(Status why) {
-  if (failure_.is_ok()) failure_ = std::move(why);
+void NetworkEngine::Impl::fail(Status why, int missing) {
+  if (!failure_.is_ok()) return;
+  failure_ = std::move(why);
+  missing_ = missing;
 }
 
 std::size_t NetworkEngine::Impl::domain_index(const NetworkOperation& operation) const {
@@ -424,6 +426,7 @@ bool NetworkEngine::has_ended(std::uint64_t ticket) const { return impl_->has_en
 std::uint64_t NetworkEngine::ended_through() const { return impl_->ended_through(); }
 bool NetworkEngine::idle() const { return impl_->idle(); }
 std::string NetworkEngine::position() const { return impl_->position(); }
+int NetworkEngine::missing() const { return impl_->missing(); }
 std::size_t NetworkEngine::kept_bytes() const { return impl_->kept_bytes(); }
 void NetworkEngine::say_goodbye() { impl_->say_goodbye(); }
 bool NetworkEngine::may_leave() const { return impl_->may_leave(); }

@@ -104,6 +104,8 @@ class NetworkEngine {
   bool idle() const;
   // What the oldest operation waits for, in words; empty: nothing.
   std::string position() const;
+  // The rank that the operation waited for in which this failed; -1: it is not known.
+  int missing() const;
   // Payload that has come and cannot be used yet.
   std::size_t kept_bytes() const;
 

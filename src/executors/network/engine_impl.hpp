@@ -35,6 +35,7 @@ class NetworkEngine::Impl {
   std::uint64_t ended_through() const { return first_ticket_ - 1; }
   bool idle() const { return operations_.empty(); }
   std::string position() const;
+  int missing() const { return missing_; }
   std::size_t kept_bytes() const;
   void say_goodbye();
   bool may_leave() const;
@@ -73,7 +74,7 @@ class NetworkEngine::Impl {
   std::size_t domain_index(const NetworkOperation& operation) const;
   std::size_t domain_index(const NetworkMessage& message) const;
   NetworkDomain& domain(std::size_t index);
-  void fail(Status why);
+  void fail(Status why, int missing = -1);  // the rank that an operation waited for
 
   // What comes.
   void arrived(ByteView header, ByteView payload);
@@ -115,6 +116,7 @@ class NetworkEngine::Impl {
   void ask_for_life();
   void check_lost();
   void check_deadlines(bool did);
+  static int awaited_by(const RunningOperation& operation);  // -1: nobody
   std::string waits_text(const RunningOperation& operation) const;
   std::string silence_text() const;
 
@@ -122,6 +124,7 @@ class NetworkEngine::Impl {
   Wire& wire_;
   Clock::time_point now_ = {};
   Status failure_;
+  int missing_ = -1;
   PartitionCache cache_;
   std::vector<std::unique_ptr<NetworkDomain>> domains_;
   std::vector<Peer> peers_;

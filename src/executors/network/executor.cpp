@@ -79,7 +79,7 @@ Status NetworkExecutor::open() {
       .may_spin = has_cores(bootstrap),
       .staged = std::move(staging_),
       .direct = direct_,
-      .failed = [this](const Status& cause) { fail(cause); }};
+      .failed = [this](const Status& cause, int missing) { fail(cause, missing); }};
   auto started = NetworkProgress::start(std::move(setup));
   if (!started.is_ok()) return group_.fail(started.status());
   progress_ = std::move(started).value();
@@ -111,9 +111,12 @@ bool NetworkExecutor::wants_direct() const {
 }
 
 // Where ranks run different operations, the others are asked for theirs.
-void NetworkExecutor::fail(const Status& cause) {
+void NetworkExecutor::fail(const Status& cause, int missing) {
+  const std::string operation = cause.message().substr(0, cause.message().find(": "));
   if (cause.code() == StatusCode::kMismatch) {
-    group_.fail_waiting(cause, cause.message().substr(0, cause.message().find(": ")));
+    group_.fail_waiting(cause, operation);
+  } else if (missing >= 0) {
+    group_.fail_in(cause, operation, missing);
   } else {
     (void)group_.fail(cause);
   }

@@ -40,7 +40,7 @@ class NetworkExecutor : public Executor {
 
  private:
   Status open();
-  void fail(const Status& cause);
+  void fail(const Status& cause, int missing);
   Status make_staging();
   bool wants_direct() const;
   StagedOperations* staged();  // null on the host, and where nothing runs

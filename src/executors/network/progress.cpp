@@ -253,8 +253,9 @@ bool NetworkProgress::advance(Lock& lock) {
 // before they lose this rank, or they would take that for the cause.
 void NetworkProgress::fail(Lock& lock, const Status& cause) {
   has_failed_ = true;
+  const int missing = engine_.missing();
   lock.unlock();
-  guarded([&] { failed_(cause); });
+  guarded([&] { failed_(cause, missing); });
   lock.lock();
   end_all();
 }

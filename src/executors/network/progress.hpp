@@ -27,8 +27,9 @@ class NetworkProgress {
     bool may_spin = false;                               // a core for each rank of this host
     std::unique_ptr<StagedOperations> staged = nullptr;  // of ranks on GPUs
     bool direct = false;                                 // the wire moves data of `staged`
-    // The first failure of the engine, told once, by a thread that holds nothing.
-    std::function<void(const Status&)> failed;
+    // The first failure of the engine, told once, by a thread that holds nothing; and for which
+    // rank it waited, or -1.
+    std::function<void(const Status&, int missing)> failed;
   };
   // kResourceExhausted: no thread.
   static Result<std::unique_ptr<NetworkProgress>> start(Setup setup);
@@ -80,7 +81,7 @@ class NetworkProgress {
 
   const std::unique_ptr<Wire> wire_;
   const bool may_spin_;
-  const std::function<void(const Status&)> failed_;
+  const std::function<void(const Status&, int missing)> failed_;
   const std::unique_ptr<StagedOperations> staged_;
   const bool direct_;
   std::mutex mutex_;

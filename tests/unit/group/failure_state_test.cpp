@@ -162,6 +162,16 @@ TEST_F(FailureStateTest, ValuesOfAWaitForNobodyKnown) {
   EXPECT_EQ(state_.values().sequence, 41u);
 }
 
+TEST_F(FailureStateTest, ValuesOfAWaitThatNoRecordTellsOf) {
+  EXPECT_TRUE(state_.fail_in({StatusCode::kTimeout, "late"},
+                             {"all_reduce/two_shot #41 (1041 x bf16, sum)", 2, 3}));
+  EXPECT_EQ(state_.values().waiting_rank, 2);
+  EXPECT_EQ(state_.values().missing_rank, 3);
+  EXPECT_EQ(state_.values().sequence, 41u);
+  EXPECT_EQ(state_.values().failed_rank, -1);
+  EXPECT_FALSE(state_.awaits_accounts());
+}
+
 TEST_F(FailureStateTest, AMismatchNamesBothSides) {
   write(FailureReason::kMismatch);
   EXPECT_TRUE(state_.collect());

@@ -156,6 +156,12 @@ TEST(NetworkGroupTest, ARankThatNeverCallsEndsItAtTheDeadline) {
                                             : sum(group, values, {.timeout = milliseconds(300)});
     EXPECT_EQ(status.code(), StatusCode::kTimeout) << status.message();
     EXPECT_THAT(status.message(), AllOf(HasSubstr("all_reduce/network"), HasSubstr("#2")));
+    const Communicator::Failure failure = group.failure();
+    if (failure.failed_rank >= 0) return;  // the other one's deadline passed first
+    EXPECT_EQ(failure.missing_rank, 1);
+    EXPECT_EQ(failure.waiting_rank, group.rank());
+    EXPECT_EQ(failure.sequence, 2u);
+    EXPECT_THAT(failure.operation, HasSubstr("all_reduce/network"));
   });
 }
 

@@ -151,7 +151,7 @@ Seen run_late(NetworkRule of_engine, CopyRule of_host, std::chrono::nanoseconds 
                                                  .timeout = limit,
                                                  .omitted = of_host})),
         .direct = true,
-        .failed = [&](const Status& why) {
+        .failed = [&](const Status& why, int) {
           const std::lock_guard lock(mutex);
           if (seen.failure.is_ok()) seen.failure = why;
         }};

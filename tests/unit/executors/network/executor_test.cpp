@@ -37,6 +37,7 @@ class GroupOfOne : public GroupServices {
   Status fail(const Status& cause) override { return cause; }
   void report(const FailureRecord&) override {}
   void fail_waiting(const Status&, const std::string&) override {}
+  void fail_in(const Status&, const std::string&, int) override {}
   Status exchanged(const Status& answer) override { return answer; }
   void forget_plans() override {}
   Streams& streams() override { return *streams_; }

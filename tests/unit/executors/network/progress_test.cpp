@@ -44,7 +44,7 @@ struct ProgressPair {
                                             .ranks = kBothRanks,
                                             .name = [](int r) { return std::to_string(r); }},
                                   .may_spin = false,
-                                  .failed = [](const Status&) {}});
+                                  .failed = [](const Status&, int) {}});
       EXPECT_TRUE(started.is_ok());
       ranks[rank] = std::move(started).value();
     }

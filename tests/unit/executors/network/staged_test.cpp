@@ -57,7 +57,7 @@ NetworkProgress::Setup setup_of(std::unique_ptr<Wire> wire, int rank, int ranks)
                     .rank = rank,
                     .ranks = ranks,
                     .name = [](int named) { return "rank " + std::to_string(named); }},
-          .failed = [](const Status&) {}};
+          .failed = [](const Status&, int) {}};
 }
 
 NetworkOperation operation_of(NetworkSchedule schedule, int rank, int ranks, Ints& buffer) {
