@@ -84,7 +84,7 @@ def describe_environment(torch, ranks: int, words: list[str]) -> dict:
             "driver": driver[1] if driver else "unknown", "cuda": torch.version.cuda or "",
             "nccl": ".".join(map(str, torch.cuda.nccl.version())), "torch": torch.__version__, "multicast": False,
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "command": " ".join(command)}
+            "command": " ".join(command), "why_no_multicast": "this program switches it off"}
 
 
 class RankBench:
