@@ -55,9 +55,9 @@ inline Geometry ring_geometry(const Extent& extent) {
   return geometry;
 }
 
-// The same of a chain. Its links are all busy once the first chunks of all blocks have come to its
-// end, so the chunks of more than one link are shorter: eight of each block, as long as that is. Of
-// 4 to 16 KiB, measured on 4 H200s (docs/internals/performance_notes.md).
+// The same of a chain. All its links are busy once the first chunk of each block has reached its
+// end. So with more than one link a block has shorter chunks: eight of them, but none below 4 KiB
+// or above 16 KiB. Measured on 4 H200s (docs/internals/performance_notes.md).
 inline Geometry chain_geometry(const Extent& extent) {
   Geometry geometry = spread(extent.bytes, 512, kMaxBlocks);
   const std::size_t eighth = round_up(extent.bytes / kMaxBlocks / 8, KiB);

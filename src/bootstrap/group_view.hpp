@@ -17,7 +17,7 @@ class GroupView final : public Bootstrap {
     std::vector<int> ranks;                // of the mesh, by rank of the group
     std::vector<PeerIdentity> identities;  // by rank of the group
     RankNames names = {};
-    std::uint64_t split_from = 0;  // another group
+    std::uint64_t split_from = 0;  // a group; 0: none
   };
   GroupView(std::shared_ptr<Mesh> mesh, Members members);
   ~GroupView() override;

@@ -42,6 +42,7 @@ int Inbox::Group::rank_of(int member) const {
 
 Inbox::Group& Inbox::find_or_make(std::uint64_t id) {
   Group& group = groups_[id];
+  group.id = id;
   if (group.senders.empty()) group.senders = std::vector<Sender>(peers_.size());
   return group;
 }
@@ -88,21 +89,18 @@ Status Inbox::take_notice(Group& group, int from, const Message& message) {
 }
 
 void Inbox::fail_locked(Group& group, GroupFailure failure) {
-  fail_unfound_locked(group, failure);
-  if (!group.failure) group.failure = failure;
+  remember_locked(group, failure);
   group.news.emplace_back(std::move(failure));
 }
 
-// What was split from the group and is not found yet: others may have heard of the failure before
-// they came there, and would never come.
-void Inbox::fail_unfound_locked(const Group& group, const GroupFailure& failure) {
+// Parts that are split from the group and not found yet fail with it: a member that has heard of
+// the failure before it opened the part never opens it.
+void Inbox::remember_locked(Group& group, const GroupFailure& failure) {
   for (auto& [id, part] : groups_) {
-    if (part.split_from == 0) continue;
-    const auto whole = groups_.find(part.split_from);
-    if (whole != groups_.end() && &whole->second == &group) {
-      fail_as_part_locked(part, group, failure);
-    }
+    const bool is_part = part.split_from != 0 && part.split_from == group.id;
+    if (is_part) fail_as_part_locked(part, group, failure);
   }
+  if (!group.failure) group.failure = failure;
 }
 
 void Inbox::fail_as_part_locked(Group& part, const Group& whole, GroupFailure failure) {
@@ -353,9 +351,7 @@ void Inbox::set_leave_handler(std::uint64_t id, Bootstrap::LeaveHandler handler)
 void Inbox::fail(std::uint64_t id, const GroupFailure& failure) {
   {
     const std::lock_guard lock(mutex_);
-    Group& group = groups_.at(id);
-    fail_unfound_locked(group, failure);
-    if (!group.failure) group.failure = failure;
+    remember_locked(groups_.at(id), failure);
   }
   changed_.notify_all();
 }

@@ -37,8 +37,8 @@ class Inbox {
   // `peer` has left every group: its end is no failure.
   void peer_said_goodbye(int peer);
 
-  // A group of which this rank is a member. Messages for it may have come before. Until found(),
-  // the failure of the group that it was split from is its own.
+  // A group of which this rank is a member. Messages for it may have come before. Until found(), it
+  // fails with the group that it was split from.
   void open(std::uint64_t group, std::vector<int> members, RankNames names,
             std::uint64_t split_from = 0);
   // See Bootstrap.
@@ -96,6 +96,7 @@ class Inbox {
   };
   using News = std::variant<GroupFailure, Left>;
   struct Group {
+    std::uint64_t id = 0;
     std::vector<int> members;  // empty until opened
     RankNames names;
     std::vector<Sender> senders;
@@ -106,7 +107,7 @@ class Inbox {
     std::vector<std::pair<int, Payload>> shrinking;  // by member
     int excluded_by = -1;                            // member
     std::uint64_t creating = 0;                      // a group, by shrink() of this one
-    std::uint64_t split_from = 0;                    // a group, until this one is found
+    std::uint64_t split_from = 0;                    // a group, until this one is found; 0: none
     bool left = false, in_handler = false;
     int rank_of(int member) const;  // of the group; -1 where it is none
   };
@@ -123,7 +124,7 @@ class Inbox {
   std::vector<int> lost_locked(const Group& group) const;
   Status take_notice(Group& group, int from, const Message& message);
   void fail_locked(Group& group, GroupFailure failure);
-  void fail_unfound_locked(const Group& group, const GroupFailure& failure);
+  void remember_locked(Group& group, const GroupFailure& failure);
   void fail_as_part_locked(Group& part, const Group& whole, GroupFailure failure);
   void peer_lost_locked(Group& group, int peer);
   bool complete(const Group& group) const;

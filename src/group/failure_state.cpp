@@ -101,8 +101,9 @@ bool FailureState::collect_complete() {
 bool FailureState::fail_waiting(const Status& cause, std::string operation, int rank, int ranks,
                                 std::chrono::milliseconds patience) {
   return fail(cause, Source::kCaller,
-              {.inquiry = Inquiry{std::move(operation), rank, Deadline(patience),
-                                  std::vector<std::string>(static_cast<std::size_t>(ranks))}});
+              {.inquiry = Inquiry{Deadline(patience),
+                                  std::vector<std::string>(static_cast<std::size_t>(ranks))},
+               .wait = Wait{std::move(operation), rank}});
 }
 
 bool FailureState::fail_in(const Status& cause, Wait wait) {
@@ -116,7 +117,7 @@ void FailureState::hear(int rank, const Status& failure) {
   if (inquiry_ && rank >= 0 && static_cast<std::size_t>(rank) < inquiry_->said.size()) {
     std::string& said = inquiry_->said[static_cast<std::size_t>(rank)];
     said = head_of(failure.message());
-    if (recorder_ != nullptr && said != inquiry_->operation) recorder_->waited_for(rank);
+    if (recorder_ != nullptr && said != wait_->operation) recorder_->waited_for(rank);
     heard_.notify_all();
   } else if (found_mismatch() && record().missing_rank == rank) {
     // A page says less of an operation than its rank does.
@@ -160,7 +161,7 @@ bool FailureState::awaits_accounts() {
   if (!inquiry_) return was_told_of_wait() && !account_given_;
   bool silent = false;
   for (std::size_t r = 0; r < inquiry_->said.size(); ++r) {
-    if (static_cast<int>(r) == inquiry_->rank || !inquiry_->said[r].empty()) continue;
+    if (static_cast<int>(r) == wait_->rank || !inquiry_->said[r].empty()) continue;
     if (inquiry_->until.passed() && recorder_ != nullptr)
       recorder_->waited_for(static_cast<int>(r));
     silent = true;
@@ -180,7 +181,7 @@ bool FailureState::account_due(Answers answers) {
 // Whether another rank has not said where it is.
 bool FailureState::is_silent() const {
   for (std::size_t r = 0; r < inquiry_->said.size(); ++r) {
-    if (static_cast<int>(r) != inquiry_->rank && inquiry_->said[r].empty()) return true;
+    if (static_cast<int>(r) != wait_->rank && inquiry_->said[r].empty()) return true;
   }
   return false;
 }
@@ -234,8 +235,6 @@ Communicator::Failure FailureState::values() const {
   failure.failed_rank = teller_;
   if (record_complete()) {
     add_wait(failure);
-  } else if (inquiry_) {
-    add_wait(failure, {inquiry_->operation, inquiry_->rank, -1});
   } else if (wait_) {
     add_wait(failure, *wait_);
   }
@@ -362,7 +361,7 @@ std::string FailureState::describe_others() const {
   bool silent = false;
   for (std::size_t r = 0; r < inquiry_->said.size(); ++r) {
     const std::string& said = inquiry_->said[r];
-    if (static_cast<int>(r) == inquiry_->rank || said == inquiry_->operation) continue;
+    if (static_cast<int>(r) == wait_->rank || said == wait_->operation) continue;
     silent = silent || said.empty();
     const char* const comma = text.empty() ? "" : ", ";
     text += said.empty() ? fmt::format("{}{} does not answer", comma, names_.of(r))

@@ -61,10 +61,10 @@ class FailureState {
   bool fail_waiting(const Status& cause, std::string operation, int rank, int ranks,
                     std::chrono::milliseconds patience = std::chrono::milliseconds(200));
 
-  // The same where it is known who was missing (rank -1: nobody): for values().
+  // The same of a wait that is known to have been for rank `missing`.
   struct Wait {
     std::string operation;
-    int rank = -1, missing = -1;
+    int rank = -1, missing = -1;  // that waited, and was waited for; -1: not known
   };
   bool fail_in(const Status& cause, Wait wait);
 
@@ -105,10 +105,8 @@ class FailureState {
   Communicator::Failure values() const;
 
  private:
-  // Where the other ranks are, while or after this one waited in `operation`.
+  // Where the other ranks are, while or after this one waited as `wait_` says.
   struct Inquiry {
-    std::string operation;
-    int rank = 0;
     Deadline until;
     std::vector<std::string> said;  // by rank; empty: nothing yet
   };

@@ -62,9 +62,7 @@ std::string fill_time(const Choice& choice, const Algorithm& row, Candidate& can
 // What the tables say where no row can do it; empty where they say nothing.
 std::string passed_over(const Choice& choice) {
   const Selection& selection = choice.selection;
-  const Request& request = selection.request;
-  const auto first = selection.table.find({request.collective, request.bytes(), !request.symmetric},
-                                          selection.topology);
+  const auto first = selection.table.find(key_of(selection.request), selection.topology);
   if (!first || (choice.named && choice.named->match.index == first->index)) return {};
   const TuningEntry& entry = *first->entry;
   const Algorithm* published =

@@ -291,10 +291,9 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
   }
   // Through slots its chunks are short. On GPUs it loses less by that than others do by staging
   // (docs/internals/performance_notes.md).
-  const bool needs_slots = !request.symmetric || (request.in_place && row.in_place_needs_staging);
   const bool known = measured == MeasuredWith::kPlain ||
                      (measured == MeasuredWith::kSymmetric && topology.backend == Backend::kCuda);
-  if (has_ring_slots(row) && row.peers_write_output && needs_slots && !known) {
+  if (has_ring_slots(row) && row.peers_write_output && buffers_are_staged(row, request) && !known) {
     return "selected automatically only out of place with symmetric buffers, or by a tuning table";
   }
   return {};

@@ -30,13 +30,19 @@ bool goes_through_staging(const Algorithm& row, const Request& request) {
   if (!row.peers_read_input && !row.peers_write_output) return false;
   if (stages_any_buffer(row)) return true;
   if (row.program != nullptr && only_kernels_reach(row, request)) return true;
-  return !request.symmetric || (request.in_place && row.in_place_needs_staging);
+  return buffers_are_staged(row, request);
 }
 
+namespace {
+
+// Whether the row does for this request what it does where peers reach the buffers: it does not
+// stage, or it stages those as well, in one pass.
 bool stages_as_symmetric(const Selection& selection, const Algorithm& row) {
   if (!goes_through_staging(row, selection.request)) return true;
   return stages_any_buffer(row) && passes_of(load_of(selection, row)) <= 1;
 }
+
+}  // namespace
 
 bool is_as_measured(const Selection& selection, const Algorithm& row, const TuningEntry& entry) {
   return entry.plain || stages_as_symmetric(selection, row);
@@ -152,7 +158,7 @@ const Algorithm* overtaken_by(const Selection& selection, const Named& named) {
 std::optional<Named> named_by_tables(const Selection& selection) {
   const Request& request = selection.request;
   std::size_t first = 0;
-  const TuningTable::Key key{request.collective, request.bytes(), !request.symmetric};
+  const TuningTable::Key key = key_of(request);
   while (const auto match = selection.table.find(key, selection.topology, first)) {
     const Algorithm* row = row_of(selection, *match->entry);
     if (row != nullptr) return Named{*match, row};

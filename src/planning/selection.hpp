@@ -20,6 +20,10 @@ struct Selection {
 
 Result<OperationPlan> select(const Selection& selection);
 
+inline TuningTable::Key key_of(const Request& request) {
+  return {request.collective, request.bytes(), !request.symmetric};
+}
+
 // What the tables name for the size that is asked for.
 struct Named {
   TuningTable::Match match;
@@ -45,9 +49,6 @@ bool stages_any_buffer(const Algorithm& row);
 bool goes_through_staging(const Algorithm& row, const Request& request);
 Load load_of(const Selection& selection, const Algorithm& row);
 
-// Whether the row does for this request what it does where peers reach the buffers: it does not
-// stage, or it stages those as well, in one pass.
-bool stages_as_symmetric(const Selection& selection, const Algorithm& row);
 // Whether the times of the entry, which names the row, hold for this request.
 bool is_as_measured(const Selection& selection, const Algorithm& row, const TuningEntry& entry);
 

@@ -94,9 +94,9 @@ class TuningTable {
     bool plain = false;
   };
   // The first source that has entries for this machine, collective and rank count decides; within
-  // it the entry whose range holds the bytes. Where its entries of plain buffers hold none for
-  // those, the ones of symmetric buffers do. Nothing is extrapolated: outside all ranges, no match.
-  // Sources before the `first` one are not asked.
+  // it the entry whose range holds the bytes. For plain buffers that is one of plain buffers, or,
+  // if no such range holds the bytes, one of symmetric buffers. Nothing is extrapolated: outside
+  // all ranges, no match. Sources before the `first` one are not asked.
   std::optional<Match> find(const Key& key, const Topology& topology, std::size_t first = 0) const;
 
   // Of all_gather_matmul: the nearest entry of the first source that has one which holds.

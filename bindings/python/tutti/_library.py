@@ -28,7 +28,6 @@ _text = ctypes.c_char_p
 _ms = ctypes.c_int64
 
 
-
 class _Number:
     """A parameter of an integer type. A number that does not fit is a ctypes.ArgumentError."""
 

@@ -1,8 +1,8 @@
 // The verbs of a ring on GPUs. Warps go through the body each for itself, none waits for another:
 // all but the last move tiles, and poll for what they need. The last one, the messenger, tells
 // neighbours what the others have done: its fence waits until their stores have arrived, a trip
-// over the link and back, while they go on to the next chunk. No further than that: a fence waits
-// for all stores that the SM has queued for the link, the longer the more there are.
+// over the link and back, while they go on to the next chunk. They wait before a further one: a
+// fence waits for all stores that the SM has queued for the link, so a long queue delays each flag.
 #pragma once
 
 #include "device/nvlink_peer/nvlink_team.cuh"
@@ -16,8 +16,8 @@ class RingTeam : public NvlinkTeam<Protocol> {
 
  public:
   static constexpr int kWarp = 32;
-  // How many passes each warp has come to, the messenger's being those it has told of. In shared
-  // memory; written by that warp alone.
+  // How many passes each warp has come to; of the messenger, the last pass that it has told of. In
+  // shared memory; written by that warp alone.
   struct Progress {
     std::uint32_t passes[kMaxThreads / kWarp];
   };
@@ -203,8 +203,8 @@ class RingTeam : public NvlinkTeam<Protocol> {
     }
   }
 
-  // By the other warps, until the messenger has told of this pass. It comes there: it waits for
-  // warps alone, and those for neighbours, up to the deadline.
+  // By the other warps, until the messenger has told of this pass. That ends: the messenger waits
+  // for warps alone, and warps wait for neighbours up to the deadline.
   __device__ Outcome await_messenger(std::uint32_t pass) const {
     const std::uint32_t* const told = &progress_.passes[warps() - 1];
     for (unsigned polls = 1;; ++polls) {
@@ -217,7 +217,7 @@ class RingTeam : public NvlinkTeam<Protocol> {
   Progress& progress_;
   std::uint32_t passes_ = 0;
   std::uint32_t last_sent_ = 0;  // the last pass that sent something
-  unsigned untold_ = 0;          // by the messenger: what was sent and it has not told of
+  unsigned untold_ = 0;          // by the messenger: sends that it has not told of
   std::uint64_t sent_[2] = {}, taken_[2] = {};
   int width_ = 0;
 };
