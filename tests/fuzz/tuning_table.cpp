@@ -39,11 +39,14 @@ void check_lookup(const TuningTable& table) {
   topology.gpu = "NVIDIA H200";
   topology.ranks = 2;
   topology.within_nodes = peer_ways(Backend::kCuda);
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{65536}, SIZE_MAX}) {
-    const auto match = table.find(Collective::kAllReduce, topology, bytes);
-    if (!match) continue;
-    must_hold(match->entry->min_bytes <= bytes && bytes <= match->entry->max_bytes,
-              "nothing is extrapolated");
+  for (const bool plain : {false, true}) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{65536}, SIZE_MAX}) {
+      const auto match = table.find({Collective::kAllReduce, bytes, plain}, topology);
+      if (!match) continue;
+      must_hold(match->entry->min_bytes <= bytes && bytes <= match->entry->max_bytes,
+                "nothing is extrapolated");
+      must_hold(plain || !match->entry->plain, "symmetric buffers have no use for plain ones' entry");
+    }
   }
   const AllGatherMatmulSize size = {8192, 3584, 8192};
   const auto match = table.find(size, 2, topology);
