@@ -10,8 +10,8 @@ namespace tutti {
 namespace {
 
 // Of a table that no file of the user's holds, its name says where it is from.
-AgreedValue of_table(const TuningSource& source) {
-  AgreedValue table{"tuning table " + source.name, fmt::format("{:016x}", hash_of(source)), {}};
+AgreedValue of_table(const TuningSource& source, std::uint64_t hash) {
+  AgreedValue table{"tuning table " + source.name, fmt::format("{:016x}", hash), {}};
   if (source.source == PlanSource::kUserFile) table.name = "TUTTI_TUNING_FILE";
   if (source.source == PlanSource::kUserCache) table.name = "TUTTI_TUNING_CACHE";
   if (!table.name.starts_with("tuning")) table.where = source.name;
@@ -61,8 +61,9 @@ std::vector<AgreedValue> agreed_values(const Knobs& knobs, const TuningTable& ta
                                        const CommunicatorOptions& options) {
   std::vector<AgreedValue> values;
   for (auto& [name, value] : knobs.group_values()) values.push_back({name, std::move(value), {}});
-  for (const TuningSource& source : table.sources()) {
-    if (!source.empty()) values.push_back(of_table(source));
+  for (std::size_t i = 0; i < table.sources().size(); ++i) {
+    const TuningSource& source = table.sources()[i];
+    if (!source.empty()) values.push_back(of_table(source, table.hash_of(i)));
   }
   values.push_back({"option backend", std::string(to_string(options.backend)), {}});
   values.push_back({"option deterministic", options.deterministic ? "true" : "false", {}});

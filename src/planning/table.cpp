@@ -65,29 +65,6 @@ Status check_algorithms(const TuningSource& source) {
   return Status::ok();
 }
 
-Result<std::vector<TuningSource>> read_shipped_tables() {
-  std::vector<TuningSource> sources;
-  for (const ShippedTable& table : shipped_tables()) {
-    const PlanSource source = table.published ? PlanSource::kPublished : PlanSource::kShipped;
-    TUTTI_ASSIGN(sources.emplace_back(),
-                 read_source(source, fmt::format("shipped {}", table.name), table.json));
-  }
-  return sources;
-}
-
-}  // namespace
-
-bool holds_for(const TuningEntry& entry, const Topology& topology) {
-  return entry.backend == topology.backend && entry.gpu == topology.gpu &&
-         entry.ranks == topology.ranks && topology.nodes() == 1 &&
-         is_as_crowded(entry.ranks, entry.cores, topology.cores);
-}
-
-bool of_one_machine(const TuningEntry& a, const TuningEntry& b) {
-  return a.collective == b.collective && a.backend == b.backend && a.gpu == b.gpu &&
-         a.ranks == b.ranks && a.plain == b.plain && is_as_crowded(a.ranks, a.cores, b.cores);
-}
-
 std::uint64_t hash_of(const TuningSource& source) {
   Hash hash;
   hash.add(source.entries.size());
@@ -109,6 +86,19 @@ std::uint64_t hash_of(const TuningSource& source) {
   return hash.value();
 }
 
+}  // namespace
+
+bool holds_for(const TuningEntry& entry, const Topology& topology) {
+  return entry.backend == topology.backend && entry.gpu == topology.gpu &&
+         entry.ranks == topology.ranks && topology.nodes() == 1 &&
+         is_as_crowded(entry.ranks, entry.cores, topology.cores);
+}
+
+bool of_one_machine(const TuningEntry& a, const TuningEntry& b) {
+  return a.collective == b.collective && a.backend == b.backend && a.gpu == b.gpu &&
+         a.ranks == b.ranks && a.plain == b.plain && is_as_crowded(a.ranks, a.cores, b.cores);
+}
+
 Result<TuningTable> TuningTable::load(const std::string& user_file, const std::string& user_cache) {
   std::vector<TuningSource> sources;
   if (!user_file.empty()) {
@@ -126,9 +116,20 @@ Result<TuningTable> TuningTable::load(const std::string& user_file, const std::s
       TUTTI_ASSIGN(sources.emplace_back(), read_source(PlanSource::kUserCache, user_cache, *text));
     }
   }
-  static const auto shipped = read_shipped_tables();  // the same for every group of the process
+  static const auto shipped = from_shipped();  // the same for every group of the process
   TUTTI_TRY(shipped.status());
-  sources.insert(sources.end(), shipped->begin(), shipped->end());
+  TUTTI_ASSIGN(TuningTable table, from_sources(std::move(sources)));
+  table.append(*shipped);
+  return table;
+}
+
+Result<TuningTable> TuningTable::from_shipped() {
+  std::vector<TuningSource> sources;
+  for (const ShippedTable& table : shipped_tables()) {
+    const PlanSource source = table.published ? PlanSource::kPublished : PlanSource::kShipped;
+    TUTTI_ASSIGN(sources.emplace_back(),
+                 read_source(source, fmt::format("shipped {}", table.name), table.json));
+  }
   return from_sources(std::move(sources));
 }
 
@@ -139,7 +140,15 @@ Result<TuningTable> TuningTable::from_sources(std::vector<TuningSource> sources)
   }
   TuningTable table;
   table.sources_ = std::move(sources);
+  for (const TuningSource& source : table.sources_) {
+    table.hashes_.push_back(tutti::hash_of(source));
+  }
   return table;
+}
+
+void TuningTable::append(const TuningTable& other) {
+  sources_.insert(sources_.end(), other.sources_.begin(), other.sources_.end());
+  hashes_.insert(hashes_.end(), other.hashes_.begin(), other.hashes_.end());
 }
 
 std::optional<TuningTable::Match> TuningTable::find(const Key& key, const Topology& topology,
@@ -180,9 +189,9 @@ std::optional<TuningTable::AllGatherMatmulMatch> TuningTable::find(const AllGath
 
 std::uint64_t TuningTable::hash() const {
   Hash hash;
-  for (const TuningSource& source : sources_) {
-    if (source.empty()) continue;  // the same as no source at all
-    hash.add(static_cast<std::uint64_t>(source.source)).add(hash_of(source));
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    if (sources_[i].empty()) continue;  // the same as no source at all
+    hash.add(static_cast<std::uint64_t>(sources_[i].source)).add(hashes_[i]);
   }
   return hash.value();
 }

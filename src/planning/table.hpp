@@ -67,8 +67,6 @@ struct TuningSource {
   bool empty() const { return entries.empty() && all_gather_matmul.empty(); }
 };
 
-std::uint64_t hash_of(const TuningSource& source);  // of everything that can change a choice
-
 // In the order of precedence. A value.
 class TuningTable {
  public:
@@ -109,10 +107,16 @@ class TuningTable {
                                            const Topology& topology) const;
 
   const std::vector<TuningSource>& sources() const { return sources_; }
-  std::uint64_t hash() const;  // of everything that can change a choice
+  // Of everything that can change a choice: of one source, and of all.
+  std::uint64_t hash_of(std::size_t source) const { return hashes_[source]; }
+  std::uint64_t hash() const;
 
  private:
+  static Result<TuningTable> from_shipped();
+  void append(const TuningTable& other);
+
   std::vector<TuningSource> sources_;
+  std::vector<std::uint64_t> hashes_;  // of each
 };
 
 // {"schema": "tutti.tuning/1", "entries": [{"collective": "all_reduce", ...}, ...]}. An error names

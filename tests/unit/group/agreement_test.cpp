@@ -66,7 +66,7 @@ TEST(Agreement, TablesAreNamedByFileAndHash) {
   EXPECT_EQ(told({values_of({}, one), values_of({}, other)}),
             fmt::format("rank 1 has TUTTI_TUNING_FILE=/b.json (hash {:016x}), rank 0 has /a.json "
                         "(hash {:016x})",
-                        hash_of(other.sources()[0]), hash_of(one.sources()[0])));
+                        other.hash_of(0), one.hash_of(0)));
   EXPECT_THAT(told({values_of({}, one), values_of({})}),
               StartsWith("rank 1 has TUTTI_TUNING_FILE=none, rank 0 has /a.json (hash "));
 }
