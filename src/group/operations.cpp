@@ -40,22 +40,23 @@ bool is_numbered(const PlannedOperation& operation) {
 
 Request CommunicatorImpl::request_for(Collective collective,
                                       const Communicator::Query& query) const {
-  return {.collective = collective,
-          .count = query.count,
-          .dtype = query.dtype,
-          .op = query.op.kind,
-          .hidden = query.hidden,
-          .in_place = query.in_place,
-          .symmetric = query.symmetric,
-          .stream_barrier_bytes = settings_.stream_barrier_bytes,
-          .bidirectional_bytes = settings_.bidirectional_bytes,
-          .counts_on_device = query.counts_on_device,
-          .capturing = query.captured,
-          .deterministic = options_.deterministic,
-          .sm_budget = query.sm_budget,
-          .algorithm = query.algorithm,
-          .tune = settings_.tune,
-          .only_nccl = settings_.only_nccl};
+  Request request{.collective = collective,
+                  .count = query.count,
+                  .dtype = query.dtype,
+                  .op = query.op.kind,
+                  .hidden = query.hidden,
+                  .in_place = query.in_place,
+                  .stream_barrier_bytes = settings_.stream_barrier_bytes,
+                  .bidirectional_bytes = settings_.bidirectional_bytes,
+                  .counts_on_device = query.counts_on_device,
+                  .capturing = query.captured,
+                  .deterministic = options_.deterministic,
+                  .sm_budget = query.sm_budget,
+                  .algorithm = query.algorithm,
+                  .tune = settings_.tune,
+                  .only_nccl = settings_.only_nccl};
+  if (!query.symmetric) request.set_plain();
+  return request;
 }
 
 void CommunicatorImpl::add_facts(Request& request, const Executor::Buffers* buffers) const {
@@ -132,30 +133,19 @@ Status CommunicatorImpl::check_received(const PlannedOperation& operation) const
 // What an operation asks of planning.
 Request CommunicatorImpl::request_of(const PlannedOperation& operation) const {
   const Call& call = operation.call;
-  // Where the root's alone lies, only the root knows: the choice must not depend on it.
-  const RootSide alone = root_side(call.collective);
-  // With variable counts peers touch the larger side alone; the other one may be empty on some
-  // ranks.
-  const bool uneven = is_uneven(call.collective), computes = reduces(call.collective);
-  const BufferReach input = reach_of(operation.input), output = reach_of(operation.output);
-  const bool has_input =
-      alone == RootSide::kInput || (uneven && !computes) || input != BufferReach::kOwner;
-  const bool has_output =
-      alone == RootSide::kOutput || (uneven && computes) || output != BufferReach::kOwner;
   Request request = request_for(call.collective, {.count = call.count,
                                                   .dtype = call.dtype,
                                                   .op = call.op,
                                                   .hidden = call.norm.hidden,
-                                                  .symmetric = has_input && has_output,
                                                   .in_place = operation.in_place,
                                                   .algorithm = call.options.algorithm,
                                                   .sm_budget = call.options.sm_budget,
                                                   .counts_on_device = call.lengths.are_on_device(),
                                                   .captured = operation.captured()});
-  request.input_reach = input;
-  request.output_reach = output;
+  request.input_reach = reach_of(operation.input);
+  request.output_reach = reach_of(operation.output);
   request.sizes_differ = operation.sides.input != operation.sides.output;
-  request.tells_counts = uneven && !call.lengths.are_agreed(call.collective);
+  request.tells_counts = is_uneven(call.collective) && !call.lengths.are_agreed(call.collective);
   request.default_stream = is_default_stream(call.stream);
   request.blocks = call.options.blocks;
   request.threads = call.options.threads;

@@ -51,7 +51,7 @@ class PlanCache {
       mixed ^= static_cast<std::uint64_t>(request.collective) << 56 |
                static_cast<std::uint64_t>(request.dtype) << 48 |
                static_cast<std::uint64_t>(request.op) << 40 |
-               std::uint64_t{request.symmetric} << 33 | std::uint64_t{request.in_place} << 32 |
+               std::uint64_t{request.symmetric()} << 33 | std::uint64_t{request.in_place} << 32 |
                request.packet_bytes;
       return static_cast<std::size_t>(mixed ^ mixed >> 29);
     }

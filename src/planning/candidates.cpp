@@ -149,7 +149,9 @@ std::string why_not_taken(const Choice& choice, const Algorithm& row) {
           "; {} names it for symmetric buffers; with staging, {} is expected to be faster",
           match.source->name, taken);
     }
-    if (goes_through_staging(row, choice.selection.request)) return "; it needs staging as well";
+    if (goes_through_staging(row, choice.selection.request, choice.selection.topology)) {
+      return "; it needs staging as well";
+    }
     return fmt::format("; no faster than {}", taken);
   }
   if (match.entry->provenance == Provenance::kPublished) {

@@ -8,6 +8,7 @@
 #include "base/hash.hpp"
 #include "base/try.hpp"
 #include "device/kernel_args.hpp"
+#include "planning/access.hpp"
 #include "planning/filter.hpp"
 #include "planning/reasons.hpp"
 #include "planning/rings.hpp"
@@ -125,28 +126,8 @@ OperationPlan with_grid(const Selection& selection, OperationPlan plan) {
   return plan;
 }
 
-// Where the root's alone lies, only the root knows: that buffer is never one that peers reach.
-BufferAccess access_to(const Request& request, const Topology& topology, const Algorithm& row) {
-  const bool by_switch = (row.needs & kNeedsMulticast) != 0 && topology.multicast;
-  const BufferReach needed = by_switch                ? BufferReach::kSwitch
-                             : row.program != nullptr ? BufferReach::kPeers
-                                                      : BufferReach::kKernels;
-  const RootSide alone = root_side(request.collective);
-  const bool input = alone != RootSide::kInput && request.input_reach >= needed;
-  const bool output = alone != RootSide::kOutput && request.output_reach >= needed;
-  if (request.in_place && row.in_place_needs_staging) return BufferAccess::kStaged;
-  if ((!row.peers_read_input || input) && (!row.peers_write_output || output)) {
-    return BufferAccess::kMapped;
-  }
-  // Copies are enqueued with their addresses: for them it is not enough to know those later.
-  const bool registers = row.program == nullptr ? request.registers_late : request.registers_now;
-  if (stages_any_buffer(row)) return BufferAccess::kStaged;
-  if (registers && !by_switch && request.count > 0) return BufferAccess::kLate;
-  return request.by_address ? BufferAccess::kByAddress : BufferAccess::kStaged;
-}
-
 OperationPlan with_access(const Request& request, const Topology& topology, OperationPlan plan) {
-  plan.access = access_to(request, topology, *plan.algorithm);
+  plan.access = access_to(*plan.algorithm, request, topology);
   const bool on_host = topology.backend == Backend::kHost && !has_ring_slots(*plan.algorithm);
   if (on_host && plan.staged() && plan.chunk_bytes == 0) plan.chunk_bytes = kHostPassBytes;
   return plan;

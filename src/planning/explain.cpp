@@ -9,9 +9,9 @@
 namespace tutti {
 
 std::string_view buffers_text(const Request& request) {
-  return request.by_address  ? "plain buffers that all ranks reach"
-         : request.symmetric ? "symmetric buffers"
-                             : "staged";
+  return request.by_address    ? "plain buffers that all ranks reach"
+         : request.symmetric() ? "symmetric buffers"
+                               : "staged";
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/units.hpp"
+#include "planning/access.hpp"
 
 namespace tutti {
 namespace {
@@ -134,7 +135,7 @@ std::string why_not_in_windows(const Algorithm& row, const Request& request,
     return fmt::format("needs a multiple of 16 bytes per rank, and there are {}",
                        request.bytes() / ranks);
   }
-  if (!request.symmetric || !request.in_blocks) {
+  if (!request.symmetric() || !request.in_blocks) {
     return "needs both buffers in memory that this communicator allocated, aligned to 16 bytes: "
            "NCCL's windows hold no other";
   }
@@ -293,7 +294,9 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
   // (docs/internals/performance_notes.md).
   const bool known = measured == MeasuredWith::kPlain ||
                      (measured == MeasuredWith::kSymmetric && topology.backend == Backend::kCuda);
-  if (has_ring_slots(row) && row.peers_write_output && buffers_are_staged(row, request) && !known) {
+  const bool through_slots =
+      has_ring_slots(row) && access_to(row, request, topology) == BufferAccess::kStaged;
+  if (through_slots && row.peers_write_output && !known) {
     return "selected automatically only out of place with symmetric buffers, or by a tuning table";
   }
   return {};

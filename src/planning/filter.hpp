@@ -24,11 +24,6 @@ std::string why_not_unnamed(const Algorithm& row, const Request& request, const 
 // The most blocks that the request's budget of multiprocessors leaves a grid.
 int blocks_within(const Request& request, const Topology& topology);
 
-// Whether a row whose peers touch buffers cannot let them touch these.
-inline bool buffers_are_staged(const Algorithm& row, const Request& request) {
-  return !request.symmetric || (request.in_place && row.in_place_needs_staging);
-}
-
 // With which buffers a table has measured a row that it names.
 enum class MeasuredWith : std::uint8_t { kNothing, kSymmetric, kPlain };
 inline MeasuredWith measured_by(const TuningEntry& entry) {

@@ -28,9 +28,6 @@ struct Request {
   OpKind op = OpKind::kSum;
   std::size_t hidden = 0;  // elements of a token, or of a row that is split; 0: there are none
   bool in_place = false;
-  // Peers reach input and output both, as far as ranks know it: they are symmetric, or
-  // `by_address`. Otherwise they are staged.
-  bool symmetric = true;
   BufferReach input_reach = BufferReach::kSwitch, output_reach = BufferReach::kSwitch;
   bool by_address = false;        // ranks tell each other where buffers lie that are not symmetric
   bool registers_late = false;    // finish_capture() will register what peers do not reach
@@ -66,10 +63,26 @@ struct Request {
   std::string_view tune = {};         // the text of TUTTI_TUNE; empty: none
   bool only_nccl = false;             // TUTTI_DISABLE=1
 
+  // Whether peers reach input and output both, as they lie. The buffer that the root alone has, and
+  // of pieces of unequal length the one that a rank may have none of, are not asked for: other
+  // ranks do not know where they lie.
+  bool symmetric() const;
+  void set_plain() { input_reach = output_reach = BufferReach::kOwner; }
+
   std::size_t bytes() const { return count * size_of(dtype); }
   Extent extent(int ranks) const { return {bytes(), ranks, hidden * size_of(dtype)}; }
   friend bool operator==(const Request&, const Request&) = default;
 };
+
+inline bool Request::symmetric() const {
+  if (by_address || registers_late) return true;
+  const RootSide alone = root_side(collective);
+  const bool uneven = is_uneven(collective), computes = reduces(collective);
+  const bool asks_input = alone != RootSide::kInput && (!uneven || computes);
+  const bool asks_output = alone != RootSide::kOutput && (!uneven || !computes);
+  return (!asks_input || input_reach != BufferReach::kOwner) &&
+         (!asks_output || output_reach != BufferReach::kOwner);
+}
 
 // Whether ranks may meet by stream memory operations, as `limit` says
 // (TUTTI_STREAM_BARRIER_MAX_BYTES): by default only where a call leaves no SM to its operation.

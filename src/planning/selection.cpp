@@ -2,43 +2,18 @@
 
 #include <algorithm>
 
+#include "planning/access.hpp"
 #include "planning/filter.hpp"
 #include "planning/rings.hpp"
 
 namespace tutti {
-
-bool stages_any_buffer(const Algorithm& row) {
-  const RootSide alone = root_side(row.collective);
-  return (row.peers_read_input && alone == RootSide::kInput) ||
-         (row.peers_write_output && alone == RootSide::kOutput);
-}
-
-namespace {
-
-// Whether peers' kernels reach what the row touches, and their copy engines do not.
-bool only_kernels_reach(const Algorithm& row, const Request& request) {
-  return (row.peers_read_input && request.input_reach == BufferReach::kKernels) ||
-         (row.peers_write_output && request.output_reach == BufferReach::kKernels);
-}
-
-}  // namespace
-
-// The communicator decides by the same properties (BufferAccess). What goes through staging in any
-// case does so in passes of its own: a buffer that peers do not reach only costs it a copy.
-bool goes_through_staging(const Algorithm& row, const Request& request) {
-  if (has_ring_slots(row) || row.pushes_through_staging) return false;
-  if (!row.peers_read_input && !row.peers_write_output) return false;
-  if (stages_any_buffer(row)) return true;
-  if (row.program != nullptr && only_kernels_reach(row, request)) return true;
-  return buffers_are_staged(row, request);
-}
 
 namespace {
 
 // Whether the row does for this request what it does where peers reach the buffers: it does not
 // stage, or it stages those as well, in one pass.
 bool stages_as_symmetric(const Selection& selection, const Algorithm& row) {
-  if (!goes_through_staging(row, selection.request)) return true;
+  if (!goes_through_staging(row, selection.request, selection.topology)) return true;
   return stages_any_buffer(row) && passes_of(load_of(selection, row)) <= 1;
 }
 
@@ -52,7 +27,7 @@ Load load_of(const Selection& selection, const Algorithm& row) {
   const Request& request = selection.request;
   Load load{selection.topology.ranks, request.bytes(), 0};
   load.sent = packet_expansion(row, request.dtype);
-  if (goes_through_staging(row, request)) {
+  if (goes_through_staging(row, request, selection.topology)) {
     load.staging_bytes =
         request.staging_bytes > 0 ? request.staging_bytes : std::max<std::size_t>(load.bytes, 1);
     if (selection.topology.backend == Backend::kHost) {
@@ -148,7 +123,7 @@ const Algorithm* fastest_row(const Selection& selection) {
 const Algorithm* overtaken_by(const Selection& selection, const Named& named) {
   if (is_as_measured(selection, *named.row, *named.match.entry)) return nullptr;
   const Algorithm* direct = fastest(selection, [&selection](const Algorithm& other) {
-    return !goes_through_staging(other, selection.request);
+    return !goes_through_staging(other, selection.request, selection.topology);
   });
   if (direct == nullptr) return nullptr;
   return kDoubt * expected_us(selection, *direct) < expected_us(selection, *named.row) ? direct

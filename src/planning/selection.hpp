@@ -21,7 +21,7 @@ struct Selection {
 Result<OperationPlan> select(const Selection& selection);
 
 inline TuningTable::Key key_of(const Request& request) {
-  return {request.collective, request.bytes(), !request.symmetric};
+  return {request.collective, request.bytes(), !request.symmetric()};
 }
 
 // What the tables name for the size that is asked for.
@@ -43,10 +43,6 @@ bool is_doubted(const Selection& selection, const Algorithm& published);
 // On the host: so much of staging is used in a pass, that the next one finds in the core's caches.
 inline constexpr std::size_t kHostPassBytes = MiB;
 
-// Whether peers touch a buffer that only the root has, which is never one that they are known to
-// reach.
-bool stages_any_buffer(const Algorithm& row);
-bool goes_through_staging(const Algorithm& row, const Request& request);
 Load load_of(const Selection& selection, const Algorithm& row);
 
 // Whether the times of the entry, which names the row, hold for this request.

@@ -265,7 +265,7 @@ Result<Selection> read_question(const ExplainArguments& a, const Machine& machin
     TUTTI_ASSIGN(request.sm_budget, parse_int("--sm-budget", a.sm_budget, {0}));
   }
   const Layout layout = layout_from(Knobs::process(), cuda);
-  request.symmetric = a.buffers != "plain" && selection.topology.nodes() == 1;
+  if (a.buffers == "plain" || selection.topology.nodes() > 1) request.set_plain();
   request.capturing = a.mode == "graph";
   const int channel = request.capturing ? 1 : 0;
   request.staging_bytes = layout.staging_size(channel);

@@ -128,16 +128,14 @@ bool PeerExecutor::copies_may_queue() const {
 void PeerExecutor::add_facts(Request& request, const Buffers* buffers) const {
   const bool is_call = buffers != nullptr && !is_pairwise(request.collective);
   // What a fused operation reads itself has to be symmetric.
-  request.by_address = !request.symmetric && !(is_call && buffers->is_step) &&
+  request.by_address = !request.symmetric() && !(is_call && buffers->is_step) &&
                        request.bytes() >= kLeastAddressedBytes && shares_addresses();
-  request.symmetric = request.symmetric || request.by_address;
   const int channel = !request.capturing ? 0 : is_call ? channel_of(buffers->capture_id) : 1;
   if (is_call) {
     // Counts on the device do not say how far the buffers reach.
     request.registers_late = request.capturing && registering_ && !request.counts_on_device;
     // What a fused operation needs may lie behind the end of a rank's buffer.
     request.registers_now = request.registers_late && !buffers->is_step && !copies_may_queue();
-    request.symmetric = request.symmetric || request.registers_late;
   }
   request.staging_bytes = layout_.staging_size(channel);
   request.packet_bytes = layout_.packet_room(channel);

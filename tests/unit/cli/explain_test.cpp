@@ -81,7 +81,7 @@ TEST(Explain, AsksAboutAMachineThatIsDescribed) {
   EXPECT_EQ(question->topology.compute, 100);
   EXPECT_EQ(question->topology.multiprocessors, 148);
   EXPECT_EQ(question->topology.ranks, 8);
-  EXPECT_FALSE(question->request.symmetric);
+  EXPECT_FALSE(question->request.symmetric());
 }
 
 TEST(Explain, AsksAboutSeveralNodes) {
@@ -96,7 +96,7 @@ TEST(Explain, AsksAboutSeveralNodes) {
   EXPECT_EQ(topology.node(7), 0);
   EXPECT_EQ(topology.node(8), 1);
   EXPECT_TRUE(topology.network) << "a machine that is described has all";
-  EXPECT_FALSE(question->request.symmetric) << "no memory is, between nodes";
+  EXPECT_FALSE(question->request.symmetric()) << "no memory is, between nodes";
   arguments.ranks = "1x8";
   EXPECT_EQ(read_question(arguments, no_gpus(), {})->topology.nodes(), 1);
 }

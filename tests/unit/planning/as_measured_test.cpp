@@ -63,8 +63,7 @@ TEST(AsMeasured, WhateverATableNamesForSymmetricBuffersIsTaken) {
 TEST(AsMeasured, WhateverATableNamesForPlainBuffersIsTaken) {
   Request request = bytes_of(64 * MiB);
   request.collective = Collective::kAllGather;
-  request.symmetric = false;
-  request.input_reach = request.output_reach = BufferReach::kOwner;
+  request.set_plain();
   request.ring_bytes = request.staging_bytes = 8 * MiB;
   for (const char* name : {"all_gather/push", "all_gather/ring"}) {
     TuningEntry entry = entry_of(0, 64 * MiB, name);
@@ -85,8 +84,7 @@ TEST(AsMeasured, PlainBuffersOnTheHostAreStagedInShortPasses) {
   topology.gpu.clear();
   topology.nccl = false;
   Request request = bytes_of(16 * MiB);
-  request.symmetric = false;
-  request.input_reach = request.output_reach = BufferReach::kOwner;
+  request.set_plain();
   request.ring_bytes = request.staging_bytes = 8 * MiB;
   for (const int ranks : {2, 4}) {
     topology.ranks = ranks;
@@ -95,72 +93,6 @@ TEST(AsMeasured, PlainBuffersOnTheHostAreStagedInShortPasses) {
     EXPECT_EQ(plan->algorithm, ranks == 2 ? "all_reduce/two_shot_staged" : "all_reduce/two_shot");
     EXPECT_EQ(plan->chunk_bytes, MiB);
   }
-}
-
-// 1 MiB by this algorithm, with all memory that it may need.
-Request request_of(const Algorithm& row, BufferReach reach) {
-  Request request = bytes_of(MiB);
-  request.collective = row.collective;
-  request.input_reach = request.output_reach = reach;
-  request.ring_bytes = request.staging_bytes = request.packet_bytes = 8 * MiB;
-  request.algorithm = row.id;
-  return request;
-}
-
-// Memory of which copies may wait for each other: for kernels it is as any that peers reach.
-TEST(AsMeasured, CopyEnginesStageWhatOnlyKernelsShouldReach) {
-  int staged = 0;
-  for (const Algorithm& row : catalogue()) {
-    const bool touched = row.peers_read_input || row.peers_write_output;
-    if (row.cuda == nullptr || row.sends_messages || !touched) continue;
-    const Request request = request_of(row, BufferReach::kKernels);
-    const auto plan = select({request, eight_h200(), {}});
-    if (!plan.is_ok()) continue;
-    const bool by_copies = row.program != nullptr;
-    EXPECT_EQ(plan->staged(), by_copies || stages_any_buffer(row)) << row.id;
-    staged += by_copies ? 1 : 0;
-  }
-  EXPECT_GE(staged, 3);
-}
-
-// In a capture that registers its buffers. A buffer that only the root has cannot be registered.
-TEST(AsMeasured, LateRegistrationLeavesOutBuffersOfTheRootAlone) {
-  int late = 0;
-  for (const Algorithm& row : catalogue()) {
-    const bool touched = row.peers_read_input || row.peers_write_output;
-    if (row.cuda == nullptr || row.sends_messages || !touched) continue;
-    Request request = request_of(row, BufferReach::kOwner);
-    request.registers_late = request.registers_now = true;
-    const auto plan = select({request, eight_h200(), {}});
-    if (!plan.is_ok()) continue;
-    EXPECT_EQ(plan->access == BufferAccess::kLate, !stages_any_buffer(row)) << row.id;
-    late += plan->access == BufferAccess::kLate ? 1 : 0;
-  }
-  EXPECT_GE(late, 3);
-}
-
-// As if they were symmetric. A buffer that only the root has is staged even so.
-TEST(AsMeasured, PlainBuffersThatRanksAddressAreNotStaged) {
-  Topology topology = eight_h200();
-  topology.backend = Backend::kHost;
-  topology.gpu.clear();
-  topology.nccl = false;
-  topology.ranks = 4;
-  int addressed = 0;
-  for (const Algorithm& row : catalogue()) {
-    if (row.collective == Collective::kSendRecv) continue;
-    Request request = request_of(row, BufferReach::kOwner);
-    request.by_address = true;
-    request.hidden = row.collective == Collective::kAllReduceResidualRmsNorm ? 1024 : 0;
-    const auto plan = select({request, topology, {}});
-    if (!plan.is_ok()) continue;
-    const bool touched = row.peers_read_input || row.peers_write_output;
-    EXPECT_EQ(plan->staged(), stages_any_buffer(row)) << row.id;
-    const bool by_address = plan->access == BufferAccess::kByAddress;
-    EXPECT_EQ(by_address, touched && !plan->staged()) << row.id;
-    addressed += by_address ? 1 : 0;
-  }
-  EXPECT_GT(addressed, 20);
 }
 
 }  // namespace

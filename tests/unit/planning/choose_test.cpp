@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/units.hpp"
+#include "planning/access.hpp"
 #include "planning/reasons.hpp"
 #include "planning/selection.hpp"
 #include "unit/planning/entries.hpp"
@@ -260,7 +261,7 @@ TEST(Choose, OneRankAlone) {
 // 64 passes, if it goes through staging.
 Request staged_in_a_graph() {
   Request request = bytes_of(16 * MiB);
-  request.symmetric = false;
+  request.set_plain();
   request.capturing = true;
   request.staging_bytes = 256 * KiB;
   return request;
@@ -276,7 +277,7 @@ TEST(Staged, ATablesRowGivesWayToOneThatDoesNotStage) {
   const Plan plan = plan_of(request, table);
   EXPECT_EQ(plan.algorithm, "all_reduce/nccl");
   EXPECT_EQ(plan.source, PlanSource::kModel);
-  request.symmetric = true;
+  request.input_reach = request.output_reach = BufferReach::kSwitch;
   EXPECT_EQ(plan_of(request, table).algorithm, "all_reduce/lean");
   EXPECT_EQ(plan_of(request, table).source, PlanSource::kShipped);
 }
@@ -301,7 +302,7 @@ TEST(Staged, ATablesRowStaysWhereAllOthersStageToo) {
 TEST(Staged, WithoutATableTheModelCountsThePasses) {
   Request request = staged_in_a_graph();
   EXPECT_EQ(plan_of(request).algorithm, "all_reduce/nccl");
-  request.symmetric = true;
+  request.input_reach = request.output_reach = BufferReach::kSwitch;
   EXPECT_EQ(plan_of(request).algorithm, "all_reduce/lean");
 }
 
@@ -335,7 +336,7 @@ TEST(Staged, InPlaceCountsWhereTheRowStagesIt) {
   std::vector<Algorithm> rows(std::begin(kTestRows), std::end(kTestRows));
   rows[1].in_place_needs_staging = true;  // lean
   Request request = staged_in_a_graph();
-  request.symmetric = true;
+  request.input_reach = request.output_reach = BufferReach::kSwitch;
   EXPECT_EQ(choose(request, eight_h200(), lean_up_to(64 * MiB), rows)->algorithm,
             "all_reduce/lean");
   request.in_place = true;
@@ -381,7 +382,7 @@ TEST(Staged, TheModelOfTheRealRowsIsNearWhatWasMeasured) {
     if (row.algorithm == "all_reduce/nccl") {
       EXPECT_NEAR(row.predicted_us, 98, 0.15 * 98);
       EXPECT_TRUE(row.chosen);
-    } else if (!goes_through_staging(known, request)) {
+    } else if (!goes_through_staging(known, request, topology)) {
       EXPECT_NEAR(row.predicted_us, 92, 0.25 * 92) << row.algorithm;
     } else {
       EXPECT_GT(row.predicted_us, 0.9 * 412) << row.algorithm;
@@ -397,12 +398,12 @@ Request random_request(std::mt19937& random) {
   request.op = kAllOps[random() % kAllOps.size()];
   request.deterministic = random() % 4 == 0;
   request.only_nccl = random() % 8 == 0;
-  request.symmetric = random() % 2 == 0;
+  if (random() % 2 == 0) request.set_plain();
   request.in_place = random() % 2 == 0;
   request.capturing = random() % 2 == 0;
   request.nccl_ready = !request.capturing || random() % 2 == 0;
   request.windows.ready = request.nccl_ready && (!request.capturing || random() % 2 == 0);
-  request.in_blocks = request.symmetric && random() % 4 != 0;
+  request.in_blocks = request.symmetric() && random() % 4 != 0;
   if (random() % 8 == 0) request.windows.none = "rank 1: no room";
   request.staging_bytes = request.capturing ? 256 * KiB : 16 * MiB;
   if (random() % 4 == 0) request.algorithm = kTestRows[random() % std::size(kTestRows)].id;

@@ -64,7 +64,7 @@ TEST(Explain, SaysWhatStagingDoesToATablesChoice) {
   const auto table = TuningTable::from_sources(
       {{PlanSource::kShipped, "shipped h200.json", {entry_of(0, 2 * MiB, "all_reduce/lean")}}});
   Request request = megabyte();
-  request.symmetric = false;
+  request.set_plain();
   request.staging_bytes = 64 * KiB;
   const std::string text = explain(request, eight_h200(), *table, kTestRows);
   EXPECT_THAT(text, HasSubstr(", staged\n"));
@@ -150,7 +150,7 @@ TEST(Explain, EveryLineHasAReason) {
     const auto table = TuningTable::from_sources({{PlanSource::kShipped, "shipped", {entry}}});
     for (const bool symmetric : {true, false}) {
       Request request = megabyte();
-      request.symmetric = symmetric;
+      if (!symmetric) request.set_plain();
       request.staging_bytes = 64 * KiB;
       expect_reasons(request, TuningTable::empty());
       expect_reasons(request, *table);

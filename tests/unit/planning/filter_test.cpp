@@ -74,9 +74,9 @@ TEST(Filter, WindowsOfNccl) {
   Request request;
   const auto why = [&] { return reason("window", topology, request); };
   EXPECT_THAT(why(), IsEmpty());
-  request.symmetric = false;
+  request.set_plain();
   EXPECT_THAT(why(), HasSubstr("memory that this communicator allocated"));
-  request.symmetric = true;
+  request.input_reach = request.output_reach = BufferReach::kPeers;
   request.in_blocks = false;  // registered memory of the user's
   EXPECT_THAT(why(), HasSubstr("memory that this communicator allocated"));
   request.in_blocks = true;
@@ -146,7 +146,7 @@ TEST(Filter, RingsThroughSlotsAreHadWhereATableNamesThem) {
   host.backend = Backend::kHost;
   Request direct, in_place, plain;
   in_place.in_place = true;
-  plain.symmetric = false;
+  plain.set_plain();
   const auto why = [&](const Request& request, const Topology& topology, MeasuredWith measured) {
     return why_not_by_itself(row, request, topology, measured);
   };

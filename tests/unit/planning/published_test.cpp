@@ -230,7 +230,7 @@ TEST(Thresholds, OneElementAroundEachTheEntryThatHoldsTheSizeIsTaken) {
           for (const std::size_t k : {count - (count > 0), count, count + (count < last)}) {
             Request request = request_of(k, dtype);
             request.collective = entry.collective;
-            request.symmetric = !entry.plain;
+            if (entry.plain) request.set_plain();
             request.packet_bytes = SIZE_MAX;  // what a row has no room for is another test
             request.ring_bytes = SIZE_MAX;
             for (const bool multicast : {false, true}) {

@@ -23,7 +23,6 @@ void choose_by(std::vector<TuningEntry> entries) {
       Request request;
       request.dtype = DataType::kUint8;
       request.count = std::size_t{1} << bits;
-      request.symmetric = true;
       const auto plan = choose(request, topology, *table);
       if (!plan.is_ok()) continue;
       EXPECT_GE(plan->blocks, 1);
