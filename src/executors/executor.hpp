@@ -18,17 +18,12 @@
 #include <thread>
 
 #include "base/deadline.hpp"
-#include "device/kernel_args.hpp"
 #include "executors/planned_operation.hpp"
 #include "executors/services.hpp"
-#include "operation/one_sided_call.hpp"
 #include "planning/request.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti {
-
-class ArrivalLane;
-class StreamBarrier;
 
 // Operations, also of several groups of this process, that are handed over together by one thread.
 class Batch {
@@ -125,43 +120,6 @@ class Executor {
   virtual Status add_segment(const SymmetricSegment&) { return Status::ok(); }
   // This rank's part of what was allocated is about to be unmapped.
   virtual void remove_segment(const std::byte*) {}
-  // So much symmetric memory, a little, it has from the beginning on, and is given once ranks reach
-  // each other's. Null: they do not, and it has none at all.
-  virtual std::size_t memory_bytes() const { return 0; }
-  virtual void take_memory(std::shared_ptr<SymmetricSegment>) {}
-  // Collective where there is none yet.
-  virtual Result<GroupServices::OwnMemory> scratch() { return GroupServices::OwnMemory{}; }
-
-  // What a wait that ends leaves for messages about it, and whom waits look at; null: none.
-  struct Words {
-    FailureRecord* record = nullptr;
-    std::uint32_t* notices = nullptr;
-  };
-  virtual Words words() { return {}; }
-
-  // Communicator::start_capture() and finish_capture().
-  virtual Status start_capture() { return Status::ok(); }
-  virtual Status finish_capture() { return Status::ok(); }
-  // Takes back what belonged to graphs that are gone. Outside captures.
-  virtual Status sweep() { return Status::ok(); }
-
-  // Where all-gathers run beside a kernel that waits for what they bring. The same one each time.
-  // kUnsupported, kUnavailable: not here, or it is not there yet, and `capturing` forbids
-  // to make it.
-  virtual Result<ArrivalLane*> arrivals([[maybe_unused]] bool capturing) {
-    return Status(StatusCode::kUnsupported, "no copy engines that announce what they bring");
-  }
-
-  // Where streams of all ranks wait for words. Collective where there is none yet; the same one
-  // each time. kUnsupported on every rank: one cannot.
-  virtual Result<StreamBarrier*> stream_barrier() {
-    return Status(StatusCode::kUnsupported, "no stream memory operations");
-  }
-
-  // On one peer's memory, and signals. From any thread, also beside the group's operations.
-  // kUnsupported where the executor has none.
-  virtual Status execute(const OneSidedCall&) { return not_one_sided(); }
-  virtual Result<device::Peers> device_peers(const void*, std::size_t) { return not_one_sided(); }
 
  protected:
   // A caller's mistake, or something that is not there.
@@ -169,9 +127,6 @@ class Executor {
     return code == StatusCode::kUnsupported || code == StatusCode::kInvalidArgument ||
            code == StatusCode::kUnavailable;
   }
-
- private:
-  static Status not_one_sided() { return {StatusCode::kUnsupported, "no one-sided operations"}; }
 };
 
 }  // namespace tutti

@@ -20,16 +20,15 @@ void register_executor(const ExecutorKind& kind) {
   registered().push_back(kind);
 }
 
-Result<std::vector<std::unique_ptr<Executor>>> make_executors(GroupServices& group,
-                                                              const ExecutorParts& parts) {
-  std::vector<std::unique_ptr<Executor>> executors;
+Result<Executors> make_executors(GroupServices& group, const ExecutorParts& parts) {
   TUTTI_ASSIGN(auto peers, PeerExecutor::create(group, parts));
-  executors.push_back(std::move(peers));
-  executors.push_back(std::make_unique<NcclExecutor>(group, parts));
-  executors.push_back(std::make_unique<NetworkExecutor>(group, parts.network));
+  Executors executors{{}, peers.get()};
+  executors.all.push_back(std::move(peers));
+  executors.all.push_back(std::make_unique<NcclExecutor>(group, parts));
+  executors.all.push_back(std::make_unique<NetworkExecutor>(group, parts.network));
   for (const ExecutorKind& kind : registered()) {
     TUTTI_ASSIGN(auto made, kind.make(group));
-    executors.push_back(std::move(made));
+    executors.all.push_back(std::move(made));
   }
   return executors;
 }

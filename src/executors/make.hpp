@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "executors/executor.hpp"
+#include "executors/peer_services.hpp"
 
 namespace tutti {
 
@@ -37,7 +38,10 @@ struct ExecutorParts {
   std::uint64_t* waits_for = nullptr;          // where these say for whom they wait
 };
 
-Result<std::vector<std::unique_ptr<Executor>>> make_executors(GroupServices& group,
-                                                              const ExecutorParts& parts);
+struct Executors {
+  std::vector<std::unique_ptr<Executor>> all;
+  PeerServices* peers;  // of one of them
+};
+Result<Executors> make_executors(GroupServices& group, const ExecutorParts& parts);
 
 }  // namespace tutti

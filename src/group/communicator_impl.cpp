@@ -94,13 +94,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate_own(std::si
   return segment;
 }
 
-Result<GroupServices::OwnMemory> CommunicatorImpl::own_memory() {
-  for (const auto& executor : executors_) {
-    TUTTI_ASSIGN(const OwnMemory own, executor->scratch());
-    if (own.segment != nullptr) return own;
-  }
-  return OwnMemory{};
-}
+Result<GroupServices::OwnMemory> CommunicatorImpl::own_memory() { return peers_->scratch(); }
 
 bool CommunicatorImpl::waits_blindly() const {
   return std::any_of(executors_.begin(), executors_.end(),
@@ -271,7 +265,7 @@ Result<std::shared_ptr<SymmetricSegment>> CommunicatorImpl::allocate_locked(std:
   if (heap_ == nullptr) {
     return Status(StatusCode::kUnavailable, fmt::format("no symmetric memory: {}", why_no_heap_));
   }
-  for (const auto& executor : executors_) TUTTI_TRY(executor->sweep());
+  TUTTI_TRY(peers_->sweep());
   TUTTI_ASSIGN(auto segment, exchanged(allocate_counted(bytes, deadline())));
   if (topology_.multicast) TUTTI_TRY(bind_to_one_address(*segment));
   for (const auto& executor : executors_) TUTTI_TRY(executor->add_segment(*segment));
@@ -337,15 +331,13 @@ Status CommunicatorImpl::start_capture() {
   if (backend() != Backend::kCuda) {
     return {StatusCode::kUnsupported, "the host backend captures nothing"};
   }
-  for (const auto& executor : executors_) TUTTI_TRY(executor->start_capture());
-  return Status::ok();
+  return peers_->start_capture();
 }
 
 Status CommunicatorImpl::finish_capture() {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
-  for (const auto& executor : executors_) TUTTI_TRY(executor->finish_capture());
-  return Status::ok();
+  return peers_->finish_capture();
 }
 
 Result<std::vector<std::shared_ptr<SymmetricSegment>>> CommunicatorImpl::register_ranges(

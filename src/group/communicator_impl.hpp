@@ -14,6 +14,7 @@
 #include "bootstrap/bootstrap.hpp"
 #include "executors/copy_engine/arrival_lane.hpp"
 #include "executors/executor.hpp"
+#include "executors/peer_services.hpp"
 #include "group/failure_state.hpp"
 #include "group/pipelines.hpp"
 #include "group/plan_cache.hpp"
@@ -173,7 +174,7 @@ class CommunicatorImpl : private GroupServices {
   void open_recorder();
   Status open_peer_pages();
   Status open_memory();
-  Status give_memory_to_executors();
+  Status give_memory_to_peers();
   Status prepare_early();
   Status verify_peers();
   Status open_heap(RankPairs& lost);
@@ -261,9 +262,9 @@ class CommunicatorImpl : private GroupServices {
   std::unique_ptr<SymmetricHeap> heap_;  // null: why_no_heap_ says why
   std::string why_no_heap_;
   std::vector<std::shared_ptr<SymmetricSegment>> own_;  // what executors keep for themselves
-  // Made once the topology is known. The first one serves memory that peers reach: its words are
-  // the group's, and one-sided operations are its.
+  // Made once the topology is known.
   std::vector<std::unique_ptr<Executor>> executors_;
+  PeerServices* peers_ = nullptr;          // of one of them
   std::unique_ptr<FailureState> failure_;  // of words that an executor keeps
 
   std::mutex mutex_;  // one operation, registration or capture step at a time

@@ -392,10 +392,11 @@ Status CommunicatorImpl::open_memory() {
                                           .mutation = drivers_.weakening,
                                           .waits_for = recorder_->waits_for()});
   TUTTI_TRY(of_this_rank(executors.status()));
-  executors_ = std::move(executors).value();
+  executors_ = std::move(executors->all);
+  peers_ = executors->peers;
   RankNames names = bootstrap_->names();
   names.found();  // operations come once it is
-  const Executor::Words words = executors_.front()->words();
+  const PeerServices::Words words = peers_->words();
   failure_ = std::make_unique<FailureState>(*words.record, *words.notices, recorder_.get(),
                                             std::move(names));
   failure_->set_timeout(tutti::timeout_of(options_));
@@ -419,14 +420,11 @@ Status CommunicatorImpl::open_peer_pages() {
   return Status::ok();
 }
 
-Status CommunicatorImpl::give_memory_to_executors() {
-  for (const auto& executor : executors_) {
-    if (executor->memory_bytes() == 0) continue;
-    ++allocations_;
-    TUTTI_ASSIGN(auto own, heap_->allocate_small(executor->memory_bytes(), deadline()));
-    executor->take_memory(own);
-    own_.push_back(std::move(own));
-  }
+Status CommunicatorImpl::give_memory_to_peers() {
+  ++allocations_;
+  TUTTI_ASSIGN(auto own, heap_->allocate_small(peers_->memory_bytes(), deadline()));
+  peers_->take_memory(own);
+  own_.push_back(std::move(own));
   return Status::ok();
 }
 
@@ -441,7 +439,7 @@ Status CommunicatorImpl::verify_peers() {
   topology_.multicast = topology_.multicast && reach.is_ok() && bootstrap_->passes_descriptors();
   if (reach.is_ok()) return prepare_early();
   own_.clear();
-  for (const auto& executor : executors_) executor->take_memory(nullptr);
+  peers_->take_memory(nullptr);
   heap_.reset();
   if (reach.code() == StatusCode::kResourceExhausted) return reach;
   why_no_heap_ = reach.message();
@@ -475,7 +473,7 @@ Status CommunicatorImpl::open_heap(RankPairs& lost) {
   heap_->on_unmap([this](const std::byte* local) {
     for (const auto& executor : executors_) executor->remove_segment(local);
   });
-  TUTTI_TRY(give_memory_to_executors());
+  TUTTI_TRY(give_memory_to_peers());
   if (!cuda || size() == 1 || !Knobs::process().flag("TUTTI_P2P_VERIFY")) return Status::ok();
   // By words that nobody uses yet.
   return verify_peer_access(*bootstrap_, *drivers_.cuda, *own_.front(), deadline(), &lost);

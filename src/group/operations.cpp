@@ -392,7 +392,7 @@ std::unique_ptr<Pipelines> CommunicatorImpl::make_pipelines() {
       .begin = [this](const PipelinedAllGatherMatmul& call) { return begin_pipeline(call); },
       .end = [this](std::uint64_t number, const Status& status) { end_pipeline(number, status); },
       .waits_for = recorder_->waits_for()};
-  const auto barrier = [this] { return executors_.front()->stream_barrier(); };
+  const auto barrier = [this] { return peers_->stream_barrier(); };
   auto backend =
       cuda() == nullptr
           ? make_host_pipelines(group, allocate, std::move(record))
@@ -443,7 +443,7 @@ void CommunicatorImpl::record_start(const PlannedOperation& operation) {
 Status CommunicatorImpl::check_arrivals(bool capturing) {
   const std::lock_guard lock(mutex_);
   if (failure_->failed()) return failure_->status();
-  return executors_.front()->arrivals(capturing).status();
+  return peers_->arrivals(capturing).status();
 }
 
 // Who has the lane may still need the group's lock.
@@ -453,7 +453,7 @@ Result<ArrivalLane::Turn> CommunicatorImpl::begin_arrivals(Stream stream, int fl
     const std::lock_guard lock(mutex_);
     if (failure_->failed()) return failure_->status();
     TUTTI_ASSIGN(const StreamState state, streams_->state(stream));
-    TUTTI_ASSIGN(lane, executors_.front()->arrivals(state.capturing));
+    TUTTI_ASSIGN(lane, peers_->arrivals(state.capturing));
   }
   std::unique_lock alone = lane->lock();
   const std::lock_guard lock(mutex_);
@@ -474,7 +474,7 @@ Status CommunicatorImpl::end_arrivals(ArrivalLane::Turn turn, Stream stream) {
 Status CommunicatorImpl::execute(const OneSidedCall& call) {
   if (failure_->failed()) return failure_->status();
   const NvtxRange range(to_string(call.kind).data());
-  const Status status = executors_.front()->execute(call);
+  const Status status = peers_->execute(call);
   if (!status.is_ok()) return failure_->failed() ? failure_->status() : status;
   if (backend() == Backend::kHost) collect_failure();
   return failure_->status();
@@ -482,7 +482,7 @@ Status CommunicatorImpl::execute(const OneSidedCall& call) {
 
 Result<device::Peers> CommunicatorImpl::device_peers(const void* address, std::size_t bytes) const {
   if (failure_->failed()) return failure_->status();
-  return executors_.front()->device_peers(address, bytes);
+  return peers_->device_peers(address, bytes);
 }
 
 }  // namespace tutti

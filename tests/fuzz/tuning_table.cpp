@@ -45,7 +45,7 @@ void check_lookup(const TuningTable& table) {
       if (!match) continue;
       must_hold(match->entry->min_bytes <= bytes && bytes <= match->entry->max_bytes,
                 "nothing is extrapolated");
-      must_hold(plain || !match->entry->plain, "symmetric buffers have no use for plain ones' entry");
+      must_hold(plain || !match->entry->plain, "entries of plain buffers are for those alone");
     }
   }
   const AllGatherMatmulSize size = {8192, 3584, 8192};

@@ -181,7 +181,9 @@ Status PeerExecutor::open_barrier() {
 }
 
 Result<StreamBarrier*> PeerExecutor::stream_barrier() {
-  if (group_.cuda() == nullptr) return Executor::stream_barrier();
+  if (group_.cuda() == nullptr) {
+    return Status(StatusCode::kUnsupported, "no stream memory operations");
+  }
   if (barrier_ == nullptr && !no_barrier_) TUTTI_TRY(open_barrier());
   if (barrier_ != nullptr) return barrier_.get();
   return Status(StatusCode::kUnsupported,
@@ -369,7 +371,9 @@ void PeerExecutor::drain(Deadline deadline) {
 
 Result<ArrivalLane*> PeerExecutor::arrivals(bool capturing) {
   if (arrivals_ != nullptr) return arrivals_.get();
-  if (group_.cuda() == nullptr) return Executor::arrivals(capturing);
+  if (group_.cuda() == nullptr) {
+    return Status(StatusCode::kUnsupported, "no copy engines that announce what they bring");
+  }
   if (group_.heap() == nullptr) return Status(StatusCode::kUnsupported, group_.why_no_heap());
   TUTTI_ASSIGN(const CudaDeviceProperties gpu, group_.cuda()->properties(group_.device()));
   if (!gpu.stream_memory_operations) {

@@ -20,10 +20,11 @@
 #include "executors/peer/captures.hpp"
 #include "executors/peer/engine.hpp"
 #include "executors/peer/layout.hpp"
+#include "executors/peer_services.hpp"
 
 namespace tutti {
 
-class PeerExecutor : public Executor {
+class PeerExecutor final : public Executor, public PeerServices {
  public:
   static Result<std::unique_ptr<PeerExecutor>> create(GroupServices& group,
                                                       const ExecutorParts& parts);
