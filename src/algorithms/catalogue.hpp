@@ -122,8 +122,6 @@ struct Algorithm {
   int ring_directions = 0;
   // Rows that push shares into staging, whatever the buffers are.
   bool pushes_through_staging = false;
-  // Rows that fetch into staging what they reduce, or from it what the root shows, likewise.
-  bool fetches_into_staging = false;
   // Rows between pairs of ranks: each block is a lane of them.
   bool sends_messages = false;
   // Rows for a matrix that is split along its last dimension, and for nothing else.

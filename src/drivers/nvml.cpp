@@ -18,7 +18,6 @@ namespace {
 // NVML's ABI, as far as it is used.
 using NvmlDevice = void*;  // nvmlDevice_t
 constexpr int kNvmlSuccess = 0;
-constexpr unsigned kNvmlMigEnabled = 1;
 constexpr unsigned kNvmlMaxLinks = 18;  // NVML_NVLINK_MAX_LINKS
 constexpr unsigned kNvmlVersionBytes = 80;
 
@@ -38,8 +37,6 @@ struct NvmlCalls {
   int (*pci_info)(NvmlDevice, NvmlPci*) = nullptr;
   // What an old library may lack; null then.
   int (*link_state)(NvmlDevice, unsigned, unsigned*) = nullptr;
-  int (*link_remote)(NvmlDevice, unsigned, NvmlPci*) = nullptr;
-  int (*mig_mode)(NvmlDevice, unsigned*, unsigned*) = nullptr;
   int (*device_by_bus_id)(const char*, NvmlDevice*) = nullptr;
   int (*power)(NvmlDevice, unsigned* milliwatts) = nullptr;
 };
@@ -60,8 +57,6 @@ Result<NvmlCalls> load_calls(const std::string& name) {
   library->require("nvmlDeviceGetHandleByIndex_v2", calls.device_by_index, missing);
   library->require("nvmlDeviceGetPciInfo_v3", calls.pci_info, missing);
   library->find("nvmlDeviceGetNvLinkState", calls.link_state);
-  library->find("nvmlDeviceGetNvLinkRemotePciInfo_v2", calls.link_remote);
-  library->find("nvmlDeviceGetMigMode", calls.mig_mode);
   library->find("nvmlDeviceGetHandleByPciBusId_v2", calls.device_by_bus_id);
   library->find("nvmlDeviceGetPowerUsage", calls.power);
   if (missing.empty()) return calls;
@@ -124,24 +119,14 @@ class RealNvml final : public NvmlDriver {
     NvmlGpu gpu;
     gpu.pci_bus_id = bus_id_of(pci);
     gpu.numa_node = pci_numa_node(gpu.pci_bus_id);
-    unsigned current = 0;
-    unsigned pending = 0;
-    gpu.mig = calls_.mig_mode != nullptr &&
-              calls_.mig_mode(device, &current, &pending) == kNvmlSuccess &&
-              current == kNvmlMigEnabled;
-    for (unsigned link = 0; link < kNvmlMaxLinks; ++link) add_link(device, link, gpu);
+    for (unsigned link = 0; link < kNvmlMaxLinks; ++link) gpu.nvlinks += is_active(device, link);
     return gpu;
   }
 
-  void add_link(NvmlDevice device, unsigned link, NvmlGpu& gpu) const {
+  bool is_active(NvmlDevice device, unsigned link) const {
     unsigned active = 0;
-    if (calls_.link_state == nullptr) return;
-    if (calls_.link_state(device, link, &active) != kNvmlSuccess || active == 0) return;
-    ++gpu.nvlinks;
-    NvmlPci remote{};
-    if (calls_.link_remote == nullptr) return;
-    if (calls_.link_remote(device, link, &remote) != kNvmlSuccess) return;
-    gpu.link_remotes.push_back(bus_id_of(remote));
+    return calls_.link_state != nullptr &&
+           calls_.link_state(device, link, &active) == kNvmlSuccess && active != 0;
   }
 
   const NvmlCalls calls_;

@@ -13,10 +13,8 @@ namespace tutti {
 
 struct NvmlGpu {
   std::string pci_bus_id;
-  int nvlinks = 0;                        // active links
-  std::vector<std::string> link_remotes;  // per link, the PCI id of the switch or GPU it reaches
+  int nvlinks = 0;  // active links
   int numa_node = -1;
-  bool mig = false;
 };
 
 class NvmlDriver {

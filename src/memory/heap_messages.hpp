@@ -26,7 +26,7 @@ struct HeapCall {
   friend bool operator==(const HeapCall&, const HeapCall&) = default;
 };
 
-// "allocate #3 (1M)" or "register #4 (2 ranges)"
+// "allocate #3 (1048576 bytes)" or "register #4 (2 ranges)"
 std::string describe(const HeapCall& call);
 
 // How a rank's memory can be reached by the others.

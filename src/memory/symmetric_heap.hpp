@@ -110,8 +110,9 @@ Result<std::unique_ptr<SymmetricHeap>> make_host_heap(Bootstrap& bootstrap,
                                                       SharedMemoryDriver& shared_memory);
 
 // `device`: the CUDA ordinal of this rank's GPU in this process's numbering, which may differ
-// between processes (CUDA_VISIBLE_DEVICES). Ranks of one process are mapped directly; others by
-// POSIX descriptor over the bootstrap, never by fabric handles.
+// between processes (CUDA_VISIBLE_DEVICES). Ranks of one process map each other's memory directly;
+// others by POSIX descriptors over the bootstrap, or by fabric handles where the bootstrap passes
+// no descriptors.
 Result<std::unique_ptr<SymmetricHeap>> make_cuda_heap(Bootstrap& bootstrap, CudaDriver& cuda,
                                                       int device);
 

@@ -1,6 +1,7 @@
 // The fake's streams, events and graphs. Work is done at once, or when its graph is launched.
-#include <fmt/format.h>
 #include <sys/mman.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>

@@ -53,12 +53,6 @@ int nvmlDeviceGetNvLinkState(void* /*device*/, unsigned link, unsigned* active) 
   return 0;
 }
 
-int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* /*device*/, unsigned link, Pci* pci) {
-  std::memset(pci, 0, sizeof *pci);
-  std::snprintf(pci->busId, sizeof pci->busId, "00000000:%02X:00.0", 0xC0 + link);
-  return 0;
-}
-
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** device) {
   *device = &first_gpu;
   return std::strcmp(bus_id, "0000:1b:00.0") == 0 ? 0 : kNoPermission;

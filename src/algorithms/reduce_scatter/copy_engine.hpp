@@ -48,7 +48,6 @@ struct ReduceScatterCopyEngine {
                .wire = pieces_wire,
                .local = times<2>},
       .text = "each rank fetches its block of every rank's input by copy engine and reduces it",
-      .fetches_into_staging = true,
       .only_where_measured = true,
       .takes = takes_no_multipliers,
       .geometry = geometry,

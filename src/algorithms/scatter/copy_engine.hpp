@@ -37,7 +37,6 @@ struct ScatterCopyEngine {
                .wire = pieces_wire,
                .local = own_piece_local},
       .text = "each rank fetches its block from the root by copy engine",
-      .fetches_into_staging = true,
       .only_where_measured = true,
       .takes = moves,
       .geometry = meeting_geometry,

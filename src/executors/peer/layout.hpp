@@ -92,9 +92,10 @@ struct Layout {
 
 class Knobs;
 
-// What TUTTI_STAGING_BYTES, TUTTI_CAPTURE_CHANNELS, TUTTI_CAPTURE_STAGING_BYTES and
-// TUTTI_PACKET_BYTES and TUTTI_MESSAGE_BYTES say, rounded up to 256 bytes; staging is never empty.
-// The host backend captures nothing.
+// What TUTTI_STAGING_BYTES, TUTTI_CAPTURE_CHANNELS, TUTTI_CAPTURE_STAGING_BYTES,
+// TUTTI_PACKET_BYTES and TUTTI_MESSAGE_BYTES say, rounded up to 256 bytes. Staging has at least
+// 4096, and that of a capture no more than that of other operations. Where nothing is captured, as
+// on the host, there are no channels for captures.
 Layout layout_from(const Knobs& knobs, bool captures, int ranks = 2);
 
 }  // namespace tutti
