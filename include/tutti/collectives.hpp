@@ -26,20 +26,21 @@
 ///
 /// **Buffers.** Any pointer, aligned to the element size; on CUDA it is memory of the rank's
 /// device. A count of 0 needs no buffers. Symmetric memory (Communicator::allocate(),
-/// Communicator::register_memory()) is zero-copy: it is used if every rank passes the same
-/// registration at the same offset. On the host, threads of one process also access buffers of
-/// each other that are not symmetric. In all other cases buffers that are not symmetric are staged:
-/// copied through memory of the communicator. Buffers may overlap only in the way that a function
-/// describes as "in place", and then on all ranks.
+/// Communicator::register_memory()) is zero-copy. Either all ranks pass symmetric memory or none
+/// does, and all pass the same registration at the same offset: a difference is kMismatch, which
+/// ends the communicator. Other buffers are staged: copied through memory of the communicator. On
+/// the host, threads of one process also access such buffers of each other. Buffers may overlap
+/// only in the way that a function describes as "in place", and then on all ranks.
 ///
 /// **Order.** On CUDA a call returns once the operation is enqueued, and the output is valid when
 /// `stream` has passed the operation on this rank. On the host backend a call returns when the
 /// output is valid.
 ///
 /// **Bits.** Most algorithms reduce in the order of ranks (OpKind): they give the same bits on
-/// every rank, on the host and on GPUs. Rings use another order, with the same bits on every rank.
-/// NVLink switch algorithms and NCCL promise neither. CommunicatorOptions::deterministic excludes
-/// the rings, the switch and NCCL. Operations that do not reduce copy bits.
+/// every rank, on the host and on GPUs. Rings, trees, recursive doubling and `hierarchical` use
+/// another order, with the same bits on every rank. NVLink switch algorithms and NCCL promise
+/// neither. CommunicatorOptions::deterministic excludes all of these. Operations that do not reduce
+/// copy bits.
 ///
 /// **Errors.** kInvalidArgument (null, misaligned or partly overlapping buffer, registered memory
 /// that was freed, unknown algorithm, value out of range) and kUnsupported (no algorithm can run
@@ -75,14 +76,16 @@ struct CallOptions {
   int blocks = 0;
   /// Threads per block (CUDA); 0: as planned. Limits as for `blocks`.
   int threads = 0;
-  /// Bytes of one pass of a staged operation; 0: as planned. Reduced to what fits. Above 2^40:
+  /// Bytes of one chunk: what a block of a ring sends at once, one part that a copy engine copies,
+  /// or one pass of a staged operation. 0: as planned. Reduced to what fits. Above 2^40:
   /// kInvalidArgument.
   std::size_t chunk_bytes = 0;
   /// How many SMs the operation may use; unset: no limit.
   ///
-  /// 0: copy engines move all bytes, and streams synchronize the ranks without a kernel (in
-  /// captures, and where a rank's GPU cannot, kernels of one block do). Algorithms
-  /// that reduce, and NCCL's, are excluded. k > 0: no grid has more than k blocks, whatever
+  /// 0: copy engines move all bytes between ranks, and streams synchronize the ranks without a
+  /// kernel (in captures, and where a rank's GPU cannot, kernels of one block do). Out of place the
+  /// driver copies the rank's own part with a kernel. Algorithms that reduce, and NCCL's, are
+  /// excluded. k > 0: no grid has more than k blocks, whatever
   /// `blocks` or a tuning table says; algorithms that cannot guarantee this, such as NCCL's, are
   /// excluded. Negative: kInvalidArgument. If no algorithm is left: kUnsupported. The host backend
   /// ignores it.
@@ -341,8 +344,10 @@ struct Send {
 ///   kMismatch; if the message is short for one end and long for the other, with kTimeout.
 /// - The operations of two ranks run one after another. Concurrent replays of graphs that were
 ///   captured on two streams fail with kInvalidArgument in Communicator::status().
-/// - Messages run on NCCL if there is no peer access or TUTTI_DISABLE is set. All ranks must have
-///   called Communicator::prepare_nccl() before.
+/// - Messages run on NCCL if TUTTI_DISABLE is set, if the call or TUTTI_TUNE names it, if a table
+///   does and NCCL's communicator exists, or if nothing else can run them. Between hosts they can
+///   also run over UCX. A message cannot create NCCL's communicator: call
+///   Communicator::prepare_nccl() on all ranks before.
 TUTTI_API Status send(Communicator& communicator, const Send& call);
 
 /// Arguments of recv().

@@ -81,7 +81,9 @@ class Communicator {
   ///
   /// Ranks on several hosts, or more ranks than can share memory (16 on the host, 8 on GPUs), form
   /// a group without symmetric memory. Between hosts, operations run over UCX or on NCCL, and are
-  /// kUnsupported if neither can run them. split() makes groups that share memory.
+  /// kUnsupported if neither can run them. If too many ranks are all on one host, only NCCL runs
+  /// their operations, and on the host backend nothing does. split() makes groups that share memory.
+  /// A group has at most 4096 ranks.
   ///
   /// Errors: kTimeout names the missing ranks; kMismatch names the setting or version that differs;
   /// kUnsupported and kUnavailable say why the backend cannot run here; kResourceExhausted names
@@ -177,6 +179,7 @@ class Communicator {
   /// Collective, outside captures. From here to finish_capture(), captured operations remember
   /// buffers that are not symmetric instead of staging them. Those on copy engines register them
   /// at once, which is collective: kUnsupported if peers cannot address one, kResourceExhausted.
+  /// If ranks are threads of one process and do not all share one GPU, those stay staged.
   ///
   /// Graphs of one communicator, as many as you like, can replay concurrently with its other calls,
   /// and with graphs that were captured on other streams, of up to TUTTI_CAPTURE_CHANNELS streams.
@@ -194,8 +197,9 @@ class Communicator {
 
   /// Collective, outside captures. Allocates what this communicator's first operation would
   /// allocate otherwise: flags, staging, packets and channels for captures, 64 MiB on GPUs with
-  /// default settings (docs/reference/memory.md). Until then a communicator needs a few hundred
-  /// KiB. Calls after the first one do nothing.
+  /// default settings (docs/reference/memory.md). Until then a communicator of 2 ranks needs a few
+  /// hundred KiB; with 3 ranks or more it also has the slots for messages, 8 MiB. Calls after the
+  /// first one do nothing.
   ///
   /// The first operation waits on the host for the other ranks. So call prepare() before that
   /// operation is captured (it is kUnsupported inside a capture; start_capture() prepares, too),

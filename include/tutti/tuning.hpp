@@ -29,7 +29,9 @@ struct Plan {
   std::string algorithm = {};   ///< "all_reduce/two_shot"
   int blocks = 1;               ///< of the grid (CUDA); sequential parts (host)
   int threads = 1;              ///< per block (CUDA)
-  std::size_t chunk_bytes = 0;  ///< staged algorithms: bytes per pass; 0: all of the staging memory
+  /// Bytes of one chunk of a ring, of one part that a copy engine copies, or of one pass of a staged
+  /// operation; 0: it is not divided, or as the staging memory allows.
+  std::size_t chunk_bytes = 0;
   PlanSource source = PlanSource::kModel;
   /// The algorithm was requested explicitly, and the NVLink switch that it needs is emulated by a
   /// loop over the peers.

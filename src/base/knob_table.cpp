@@ -43,7 +43,7 @@ constexpr Knob kKnobs[] = {
      kProcess},
     {"TUTTI_TUNING_CACHE", kAlgorithms, kString, "~/.cache/tutti/tuning.json",
      "tuning table that `tutti tune` writes", kProcess},
-    {"TUTTI_DISABLE", kAlgorithms, kBool, "0", "1: NCCL runs every operation"},
+    {"TUTTI_DISABLE", kAlgorithms, kBool, "0", "1: NCCL runs all collectives but barrier"},
     {"TUTTI_NCCL_LIBRARY", kAlgorithms, kString, "",
      "path of libnccl.so.2, instead of the loader's search", kProcess},
     {"TUTTI_MULTICAST", kAlgorithms, kBool, "0",

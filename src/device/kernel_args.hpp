@@ -49,6 +49,11 @@ struct alignas(16) Flag {
   std::uint64_t epoch;
   std::uint64_t check;
 };
+// Whether both words are of one store.
+constexpr bool is_whole(const Flag& flag) {
+  return static_cast<std::uint32_t>(flag.check) == static_cast<std::uint32_t>(flag.epoch) &&
+         flag.check != 0;
+}
 
 // Ways around a ring: to the next rank, or to the one before.
 enum Direction : int { kForward, kReverse };

@@ -9,8 +9,8 @@
 // Where a long message is taken into memory that the sender reaches, it goes there, with nothing in
 // between: the taker first posts the place, and then each lane has one chunk, its whole part.
 //
-// Short ones travel on GPUs as marked packets: 32 bits beside the low half of k + 1. What lies
-// there from before has another mark, so each word is its own flag. On the host: chunks, as others.
+// Short ones travel on GPUs as marked packets: 32 bits beside mark_of(k). What lies there from
+// before has another mark, so each word is its own flag. On the host: chunks, as others.
 #pragma once
 
 #include "device/team.hpp"
@@ -43,22 +43,28 @@ struct MessageFlags {
 };
 
 // What is posted, in the upper halves of the flags' second words: a registration and an offset in
-// it, or that there is none.
+// it, or that there is none. The highest bit is always set: a check word of 0 was never stored.
 struct PostedPlace {
   std::uint32_t window;  // as Message::window
   std::uint64_t offset;  // below 2^48
 
-  TUTTI_BODY Flag first(std::uint64_t epoch) const { return flag_of(epoch, offset); }
+  TUTTI_BODY Flag first(std::uint64_t epoch) const { return flag_of(epoch, kPosted | offset); }
   TUTTI_BODY Flag second(std::uint64_t epoch) const {
-    return flag_of(epoch, std::uint64_t{window} << 16 | offset >> 32);
+    return flag_of(epoch, kPosted | std::uint64_t{window} << kHighBits | offset >> kLowBits);
   }
   static TUTTI_BODY Flag flag_of(std::uint64_t epoch, std::uint64_t word) {
     return {epoch, word << 32 | static_cast<std::uint32_t>(epoch)};
   }
   static TUTTI_BODY PostedPlace of(const Flag& first, const Flag& second) {
-    const std::uint64_t high = second.check >> 32;
-    return {static_cast<std::uint32_t>(high >> 16), (high & 0xffff) << 32 | first.check >> 32};
+    const std::uint64_t low = first.check >> 32 & (kPosted - 1);
+    const std::uint64_t high = second.check >> 32 & (kPosted - 1);
+    return {static_cast<std::uint32_t>(high >> kHighBits),
+            (high & ((std::uint64_t{1} << kHighBits) - 1)) << kLowBits | low};
   }
+
+ private:
+  static constexpr int kLowBits = 31, kHighBits = 17;  // of the offset
+  static constexpr std::uint64_t kPosted = std::uint64_t{1} << kLowBits;
 };
 
 // Where a registration lies on each rank, in a table by its number. Entries are never given to
@@ -155,6 +161,13 @@ struct Messages {
     return static_cast<std::size_t>(ranks - 1) * kLanes * kPacketSlots * kPacketSlotBytes;
   }
 };
+
+// What marks the packets of chunk k: the low half of k + 1, but for 0, which is in words that were
+// never written.
+constexpr TUTTI_BODY std::uint32_t mark_of(std::uint64_t chunk) {
+  const auto mark = static_cast<std::uint32_t>(chunk + 1);
+  return mark != 0 ? mark : 1;
+}
 
 // What marks the packets of a chunk, and who sends them.
 struct MarkedFrom {

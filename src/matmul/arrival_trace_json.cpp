@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_errors.hpp"
 #include "base/json_integer.hpp"
 #include "base/try.hpp"
 #include "matmul/arrival_trace.hpp"
@@ -145,7 +146,7 @@ Result<ArrivalTrace> arrival_trace_from_json_text(std::string_view text, std::st
     if (!wrong.empty()) return malformed(wrong);
     return trace;
   } catch (const TraceJson::exception& error) {
-    return malformed(error.what());
+    return malformed(text_of(error));
   }
 }
 

@@ -62,16 +62,18 @@ std::string fill_time(const Choice& choice, const Algorithm& row, Candidate& can
 // What the tables say where no row can do it; empty where they say nothing.
 std::string passed_over(const Choice& choice) {
   const Selection& selection = choice.selection;
-  const auto first = selection.table.find(key_of(selection.request), selection.topology);
-  if (!first || (choice.named && choice.named->match.index == first->index)) return {};
-  const TuningEntry& entry = *first->entry;
+  const auto matches = selection.table.matches(key_of(selection.request), selection.topology);
+  if (matches.empty()) return {};
+  const TuningTable::Match& first = matches.front();
+  if (choice.named && choice.named->match.entry == first.entry) return {};
+  const TuningEntry& entry = *first.entry;
   const Algorithm* published =
       entry.provenance == Provenance::kPublished ? published_row(selection, entry) : nullptr;
   if (published != nullptr) {
-    return fmt::format("; {}, whose {} the model expects to be far slower", claim_of(*first),
+    return fmt::format("; {}, whose {} the model expects to be far slower", claim_of(first),
                        published->name());
   }
-  return fmt::format("; {}, which cannot run here", claim_of(*first));
+  return fmt::format("; {}, which cannot run here", claim_of(first));
 }
 
 // Whether `taken`, which the plan takes, is there for a budget's sake: no table named it.

@@ -132,12 +132,9 @@ const Algorithm* overtaken_by(const Selection& selection, const Named& named) {
 
 std::optional<Named> named_by_tables(const Selection& selection) {
   const Request& request = selection.request;
-  std::size_t first = 0;
-  const TuningTable::Key key = key_of(request);
-  while (const auto match = selection.table.find(key, selection.topology, first)) {
-    const Algorithm* row = row_of(selection, *match->entry);
-    if (row != nullptr) return Named{*match, row};
-    first = match->index + 1;
+  for (const auto& match : selection.table.matches(key_of(request), selection.topology)) {
+    const Algorithm* row = row_of(selection, *match.entry);
+    if (row != nullptr) return Named{match, row};
   }
   return std::nullopt;
 }

@@ -30,7 +30,7 @@ struct Named {
   const Algorithm* row;
 };
 
-// By the first source that names a row which can run.
+// By the first match that names a row which can run.
 std::optional<Named> named_by_tables(const Selection& selection);
 
 // What others published stands for: the fastest row of the family, or of the next one; null: none

@@ -151,23 +151,32 @@ void TuningTable::append(const TuningTable& other) {
   hashes_.insert(hashes_.end(), other.hashes_.begin(), other.hashes_.end());
 }
 
-std::optional<TuningTable::Match> TuningTable::find(const Key& key, const Topology& topology,
-                                                    std::size_t first) const {
-  for (std::size_t index = first; index < sources_.size(); ++index) {
-    const TuningEntry* of_symmetric = nullptr;
-    bool decides = false;
-    for (const TuningEntry& entry : sources_[index].entries) {
-      if (entry.collective != key.collective || !holds_for(entry, topology)) continue;
-      if (entry.plain && !key.plain) continue;
-      decides = true;
-      if (key.bytes < entry.min_bytes || entry.max_bytes < key.bytes) continue;
-      if (entry.plain == key.plain) return Match{&entry, &sources_[index], index};
-      of_symmetric = &entry;
+std::vector<TuningTable::Match> TuningTable::matches(const Key& key,
+                                                     const Topology& topology) const {
+  std::vector<Match> found;
+  if (key.plain) add_matches(key, topology, found);
+  add_matches({key.collective, key.bytes, false}, topology, found);
+  return found;
+}
+
+// Of the key's kind of buffers alone.
+void TuningTable::add_matches(const Key& key, const Topology& topology,
+                              std::vector<Match>& found) const {
+  bool measured_elsewhere = false;
+  for (std::size_t index = 0; index < sources_.size(); ++index) {
+    const TuningSource& source = sources_[index];
+    if (measured_elsewhere && source.source == PlanSource::kPublished) return;
+    const TuningEntry* holds = nullptr;
+    bool of_machine = false;
+    for (const TuningEntry& entry : source.entries) {
+      if (entry.collective != key.collective || entry.plain != key.plain) continue;
+      if (!holds_for(entry, topology)) continue;
+      of_machine = true;
+      if (entry.min_bytes <= key.bytes && key.bytes <= entry.max_bytes) holds = &entry;
     }
-    if (of_symmetric != nullptr) return Match{of_symmetric, &sources_[index], index};
-    if (decides) return std::nullopt;
+    if (holds != nullptr) found.push_back({holds, &source, index});
+    if (of_machine && holds == nullptr) measured_elsewhere = true;
   }
-  return std::nullopt;
 }
 
 std::optional<TuningTable::AllGatherMatmulMatch> TuningTable::find(const AllGatherMatmulSize& size,

@@ -91,11 +91,12 @@ class TuningTable {
     std::size_t bytes;
     bool plain = false;
   };
-  // The first source that has entries for this machine, collective and rank count decides; within
-  // it the entry whose range holds the bytes. For plain buffers that is one of plain buffers, or,
-  // if no such range holds the bytes, one of symmetric buffers. Nothing is extrapolated: outside
-  // all ranges, no match. Sources before the `first` one are not asked.
-  std::optional<Match> find(const Key& key, const Topology& topology, std::size_t first = 0) const;
+  // The entries for this machine, collective and rank count whose ranges hold the bytes: of each
+  // source the one it has, in the sources' order. Entries of plain buffers are for those alone, and
+  // come before all of symmetric buffers, which plain ones have as well. Nothing is extrapolated:
+  // outside all ranges there is none. What others published is left out where a source before it
+  // has measured this machine, at other sizes.
+  std::vector<Match> matches(const Key& key, const Topology& topology) const;
 
   // Of all_gather_matmul: the nearest entry of the first source that has one which holds.
   struct AllGatherMatmulMatch {
@@ -114,6 +115,7 @@ class TuningTable {
  private:
   static Result<TuningTable> from_shipped();
   void append(const TuningTable& other);
+  void add_matches(const Key& key, const Topology& topology, std::vector<Match>& found) const;
 
   std::vector<TuningSource> sources_;
   std::vector<std::uint64_t> hashes_;  // of each

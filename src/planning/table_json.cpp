@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/json_errors.hpp"
 #include "base/try.hpp"
 #include "planning/all_gather_matmul_json.hpp"
 #include "planning/table.hpp"
@@ -163,12 +164,6 @@ Status add_entry(const Json& json, TuningEntries& entries) {
   return Status::ok();
 }
 
-// nlohmann's text without its own prefix: "line 3, column 7: syntax error ...".
-std::string_view syntax_error(std::string_view what) {
-  const std::size_t at = what.find("at line ");
-  return at == std::string_view::npos ? what : what.substr(at + 3);
-}
-
 }  // namespace
 
 Result<TuningEntries> parse_tuning_json(std::string_view text, std::string_view file) {
@@ -176,7 +171,7 @@ Result<TuningEntries> parse_tuning_json(std::string_view text, std::string_view 
   try {
     json = Json::parse(text);
   } catch (const Json::exception& error) {
-    return invalid(fmt::format("{}: {}", file, syntax_error(error.what())));
+    return invalid(fmt::format("{}: {}", file, text_of(error)));
   }
   const auto schema = json.find("schema");  // the end for what is no object
   if (schema == json.end() || *schema != kSchema) {

@@ -1,5 +1,5 @@
 // Stands in for libnvidia-ml.so.1: two GPUs, the first with three active links, the second hidden
-// from this process. MIG's symbol is missing, as in old libraries.
+// from this process.
 #include <cstdio>
 #include <cstring>
 

@@ -41,11 +41,11 @@ void check_lookup(const TuningTable& table) {
   topology.within_nodes = peer_ways(Backend::kCuda);
   for (const bool plain : {false, true}) {
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{65536}, SIZE_MAX}) {
-      const auto match = table.find({Collective::kAllReduce, bytes, plain}, topology);
-      if (!match) continue;
-      must_hold(match->entry->min_bytes <= bytes && bytes <= match->entry->max_bytes,
-                "nothing is extrapolated");
-      must_hold(plain || !match->entry->plain, "entries of plain buffers are for those alone");
+      for (const auto& match : table.matches({Collective::kAllReduce, bytes, plain}, topology)) {
+        must_hold(match.entry->min_bytes <= bytes && bytes <= match.entry->max_bytes,
+                  "nothing is extrapolated");
+        must_hold(plain || !match.entry->plain, "entries of plain buffers are for those alone");
+      }
     }
   }
   const AllGatherMatmulSize size = {8192, 3584, 8192};

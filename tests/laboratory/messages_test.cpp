@@ -86,8 +86,11 @@ std::vector<Scene> all_scenes() {
 
 class Stage {
  public:
-  explicit Stage(const Scene& scene)
-      : scene_(scene), simulation_(static_cast<int>(scene.ranks.size()), scene.lanes) {
+  // As if `before` chunks had gone both ways between all ranks.
+  explicit Stage(const Scene& scene, std::uint64_t before = 0)
+      : scene_(scene),
+        before_(before),
+        simulation_(static_cast<int>(scene.ranks.size()), scene.lanes) {
     for (int r = 0; r < ranks(); ++r) {
       ranks_.push_back(std::make_unique<Rank>(memory_words()));
       lay_out(r);
@@ -164,7 +167,7 @@ class Stage {
 
   void reset(int index) {
     Rank& rank = at(index);
-    rank.counts.assign(kMessageCounts, {});
+    rank.counts.assign(kMessageCounts, {before_, before_});
     rank.epochs.assign(kMaxBlocks, 0);
     rank.control = {};
     rank.failure = {};
@@ -238,6 +241,7 @@ class Stage {
       work.rank = index;
       work.ranks = ranks();
       work.blocks = scene_.lanes;
+      work.signature = 1;
       work.messages = &rank.messages;
       work.epochs = rank.epochs.data();
       work.control = &rank.control;
@@ -282,6 +286,7 @@ class Stage {
   }
 
   const Scene& scene_;
+  std::uint64_t before_;
   std::vector<RegistrationEntry> windows_ = std::vector<RegistrationEntry>(kRegistrationEntries);
   simulated::Simulation simulation_;
   std::vector<std::unique_ptr<Rank>> ranks_;
@@ -296,6 +301,20 @@ TEST(MessagesTest, ComeAsTheyWereSentUnderAnySchedule) {
       ASSERT_TRUE(stage.run(seed)) << scene.name << ", seed " << seed;
       ASSERT_EQ(stage.violation().breach, Breach::kNone)
           << scene.name << ", seed " << seed << ": " << stage.violation().text;
+    }
+  }
+}
+
+// Words that were never written hold zeros, as the low half of a number does.
+TEST(MessagesTest, CountsCrossTheEndOfTheirLowHalf) {
+  for (const Scene& scene : all_scenes()) {
+    for (std::uint64_t before = 0xffff'fffb; before <= 0x1'0000'0000; ++before) {
+      Stage stage(scene, before);
+      for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+        ASSERT_TRUE(stage.run(seed)) << scene.name << ", " << before << ", seed " << seed;
+        ASSERT_EQ(stage.violation().breach, Breach::kNone)
+            << scene.name << ", " << before << ", seed " << seed << ": " << stage.violation().text;
+      }
     }
   }
 }

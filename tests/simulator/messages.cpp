@@ -48,8 +48,7 @@ bool SimulatedTeam::find_post(const Message& message, std::uint64_t chunk,
   Flag seen[3];
   for (int part = 0; part < 3; ++part) {
     seen[part] = memory().read_flag(&posts[part]);
-    const bool whole = static_cast<std::uint32_t>(seen[part].check) == seen[part].epoch;
-    if (seen[part].epoch != chunk + 1 || !whole) return false;
+    if (seen[part].epoch != chunk + 1 || !is_whole(seen[part])) return false;
   }
   const bool other = seen[2].check != check_word(message.signature, chunk + 1);
   if (other && !left_out(Kind::kNoSignature, 0)) return true;  // next_move() says so
@@ -61,8 +60,7 @@ bool SimulatedTeam::find_post(const Message& message, std::uint64_t chunk,
 bool SimulatedTeam::is_ready(const Message& message, std::uint64_t chunk) {
   const Flag seen = memory().read_flag(awaited_flag(message, chunk));
   if (!message.is_sent()) {
-    const bool whole = static_cast<std::uint32_t>(seen.check) == seen.epoch;
-    return left_out(Kind::kNoChunkWait, 0) || (seen.epoch > chunk && whole);
+    return left_out(Kind::kNoChunkWait, 0) || (seen.epoch > chunk && is_whole(seen));
   }
   const auto find = [this](const Message& sent, std::uint64_t first, std::byte*& place) {
     return find_post(sent, first, place);

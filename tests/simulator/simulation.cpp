@@ -10,8 +10,7 @@ namespace {
 
 bool arrived(const Flag& flag, std::uint64_t epoch) {
   if (epoch == 0) return true;  // for nothing
-  return flag.epoch >= epoch && flag.check != 0 &&
-         static_cast<std::uint32_t>(flag.check) == static_cast<std::uint32_t>(flag.epoch);
+  return flag.epoch >= epoch && is_whole(flag);
 }
 
 }  // namespace

@@ -20,7 +20,9 @@ class Plan:
 
     algorithm: str  #: "all_reduce/two_shot"
     text: str  #: all of it, as one line for people
-    chunk_bytes: int  #: staged algorithms: bytes per pass; 0: all of the staging memory
+    #: Bytes of one chunk of a ring, of one part that a copy engine copies, or of one pass of a staged operation; 0: it
+    #: is not divided, or as the staging memory allows.
+    chunk_bytes: int
     blocks: int  #: of the grid (CUDA); sequential parts (host)
     threads: int  #: per block (CUDA)
     source: str  #: what decided: "call", "override", "user_file", "user_cache", "shipped", ...

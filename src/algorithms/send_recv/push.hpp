@@ -62,7 +62,7 @@ TUTTI_BODY Outcome carry_out(Team& team, const Messages& messages, const Message
   const Message& message = messages.at[move.message];
   const bool whole = move.place != nullptr;
   const Range part = whole ? message.part(team.lane()) : message.chunk(team.lane(), move.index);
-  const auto mark = static_cast<std::uint32_t>(move.chunk + 1);
+  const std::uint32_t mark = mark_of(move.chunk);
   if (move.kind == MessageMove::kOwn) {
     team.copy_chunk(message.output + part.first, message.input + part.first, part.count);
   } else if (move.kind == MessageMove::kSend) {

@@ -44,7 +44,10 @@ Outcome HostTeam::pass(unsigned moves) {
 
 Outcome HostTeam::wait_for_ring(Flag& flag, int rank, std::uint64_t epoch, bool acquire) const {
   const auto order = acquire ? std::memory_order_acquire : std::memory_order_relaxed;
-  return wait_for(flag, rank, epoch, order, [rank] { return std::uint64_t{1} << rank; });
+  const auto missing = [rank] { return std::uint64_t{1} << rank; };
+  const Outcome outcome = wait_for(flag, rank, epoch, order, missing);
+  if (outcome != Outcome::kDone) take_flags_back();
+  return outcome;
 }
 
 }  // namespace tutti

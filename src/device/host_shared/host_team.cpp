@@ -71,7 +71,8 @@ Outcome HostTeam::wait_for(Flag* flags, int rank, std::uint64_t epoch,
 }
 
 bool HostTeam::is_other_operation(const Flag& seen, std::uint64_t epoch) const {
-  return static_cast<std::uint32_t>(seen.check) == static_cast<std::uint32_t>(epoch) &&
+  return seen.check != 0 &&  // or it is taken back
+         static_cast<std::uint32_t>(seen.check) == static_cast<std::uint32_t>(epoch) &&
          seen.check != check_word(epoch);
 }
 

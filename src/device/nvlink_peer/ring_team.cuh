@@ -150,7 +150,7 @@ class RingTeam : public NvlinkTeam<Protocol> {
   __device__ Outcome await(const Flag& flag, int peer, std::uint64_t chunks) const {
     Outcome outcome = Outcome::kDone;
     if (is_first_lane()) outcome = this->wait_for(&flag, peer, this->epoch_ + chunks, true);
-    // Also the lanes' acquire: they have met the one that polled.
+    __syncwarp();  // the acquire of all lanes: a shuffle orders no memory
     return __shfl_sync(~0u, static_cast<int>(outcome), 0) == static_cast<int>(Outcome::kDone)
                ? Outcome::kDone
                : Outcome::kFailed;
@@ -192,6 +192,8 @@ class RingTeam : public NvlinkTeam<Protocol> {
           watches ? load_acquire_block(&progress_.passes[lane]) : passes_ + 1;
       if (__all_sync(~0u, passes >= passes_)) {
         have_gone_on = __all_sync(~0u, passes > passes_);
+        __syncwarp();  // what each lane has seen, the first one's fence covers: no vote orders
+                       // memory
         return Outcome::kDone;
       }
       if (polls % kPollsPerClock != 0) continue;

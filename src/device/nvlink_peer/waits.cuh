@@ -34,13 +34,6 @@ __device__ inline std::uint64_t check_word(std::uint32_t signature, std::uint64_
   return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint32_t>(epoch);
 }
 
-// The words of a flag may arrive apart: they belong together when their epochs agree, and the check
-// word was ever stored.
-__device__ inline bool is_whole(const Flag& flag) {
-  return static_cast<std::uint32_t>(flag.check) == static_cast<std::uint32_t>(flag.epoch) &&
-         flag.check != 0;
-}
-
 // The widest access that addresses with these low bits allow.
 __device__ inline int width_of(std::uintptr_t bits) {
   const int low = static_cast<int>(bits & 15u);

@@ -23,33 +23,46 @@ TuningTable table_of(std::vector<TuningSource> sources) {
   return *std::move(table);
 }
 
-// What the table names for `bytes`; "none" where nothing matches.
-std::string found(const TuningTable& table, std::size_t bytes,
-                  const Topology& topology = eight_h200()) {
-  const auto match = table.find({Collective::kAllReduce, bytes}, topology);
-  return match ? match->entry->algorithm : "none";
+// What the table names for `bytes`, from one source after the other: "a, b".
+std::string all_found(const TuningTable& table, const TuningTable::Key& key,
+                      const Topology& topology = eight_h200()) {
+  std::string all;
+  for (const auto& match : table.matches(key, topology)) {
+    EXPECT_EQ(match.source, &table.sources()[match.index]);
+    all += (all.empty() ? "" : ", ") + std::string(name_of_id(match.entry->algorithm));
+  }
+  return all;
 }
 
-// Of symmetric ones where there is none for the size: better than nothing.
-TEST(TuningTable, PlainBuffersHaveEntriesOfTheirOwn) {
-  TuningEntry plain = entry_of(100, 199, "all_reduce/of_plain");
-  plain.plain = true;
-  const TuningTable table =
-      table_of({{PlanSource::kUserCache, "c", {entry_of(0, 299, "all_reduce/of_symmetric"), plain}},
-                {PlanSource::kShipped, "s", {entry_of(0, 999, "all_reduce/shipped")}}});
-  const auto named = [&](std::size_t bytes, bool for_plain) -> std::string {
-    const auto match = table.find({Collective::kAllReduce, bytes, for_plain}, eight_h200());
-    return match ? match->entry->algorithm : "none";
-  };
-  EXPECT_EQ(named(150, true), "all_reduce/of_plain");
-  EXPECT_EQ(named(150, false), "all_reduce/of_symmetric");
-  EXPECT_EQ(named(250, true), "all_reduce/of_symmetric");
-  EXPECT_EQ(named(350, true), "none") << "the first source decides";
+// What it names first; "none" where nothing matches.
+std::string found(const TuningTable& table, std::size_t bytes,
+                  const Topology& topology = eight_h200()) {
+  const auto matches = table.matches({Collective::kAllReduce, bytes}, topology);
+  return matches.empty() ? "none" : matches.front().entry->algorithm;
+}
 
-  const TuningTable alone =
-      table_of({{PlanSource::kUserCache, "c", {plain}},
-                {PlanSource::kShipped, "s", {entry_of(0, 999, "all_reduce/s")}}});
-  EXPECT_EQ(found(alone, 150), "all_reduce/s") << "it says nothing of symmetric buffers";
+// Those of symmetric buffers are better than nothing.
+TEST(TuningTable, PlainBuffersHaveEntriesOfTheirOwn) {
+  TuningEntry plain = entry_of(100, 199, "all_reduce/plain");
+  plain.plain = true;
+  TuningEntry shipped_plain = plain;
+  shipped_plain.algorithm = "all_reduce/shipped_plain";
+  const TuningEntry symmetric = entry_of(0, 299, "all_reduce/symmetric");
+  const TuningEntry shipped = entry_of(0, 999, "all_reduce/shipped");
+  const auto named = [](const TuningTable& table, std::size_t bytes, bool for_plain) {
+    return all_found(table, {Collective::kAllReduce, bytes, for_plain});
+  };
+  const TuningTable both = table_of({{PlanSource::kUserCache, "c", {symmetric, plain}},
+                                     {PlanSource::kShipped, "s", {shipped, shipped_plain}}});
+  EXPECT_EQ(named(both, 150, true), "plain, shipped_plain, symmetric, shipped");
+  EXPECT_EQ(named(both, 150, false), "symmetric, shipped");
+  EXPECT_EQ(named(both, 250, true), "symmetric, shipped");
+  EXPECT_EQ(named(both, 350, true), "shipped");
+
+  // A user who has tuned symmetric buffers keeps what is known of plain ones.
+  const TuningTable tuned = table_of(
+      {{PlanSource::kUserCache, "c", {symmetric}}, {PlanSource::kShipped, "s", {shipped_plain}}});
+  EXPECT_EQ(named(tuned, 150, true), "shipped_plain, symmetric");
 }
 
 TEST(TuningTable, RangesAreInclusiveAtBothEnds) {
@@ -84,25 +97,28 @@ TEST(TuningTable, OnlyEntriesOfTheSameMachineCount) {
   EXPECT_EQ(found(table, 5, topology), "none");
 }
 
-TEST(TuningTable, TheFirstSourceWithEntriesForTheMachineDecides) {
-  const TuningSource other{
-      PlanSource::kUserFile, "other ranks", {entry_of(0, 9, "all_reduce/x", 4)}};
-  const TuningSource cache{PlanSource::kUserCache, "cache", {entry_of(10, 20, "all_reduce/cache")}};
+TEST(TuningTable, SourcesAreAskedInTheirOrder) {
+  const TuningTable table =
+      table_of({{PlanSource::kUserFile, "other ranks", {entry_of(0, 9, "all_reduce/x", 4)}},
+                {PlanSource::kUserCache, "cache", {entry_of(10, 20, "all_reduce/cache")}},
+                {PlanSource::kShipped, "shipped", {entry_of(0, 99, "all_reduce/shipped")}}});
+  EXPECT_EQ(all_found(table, {Collective::kAllReduce, 15}), "cache, shipped");
+  // Whoever has tuned one size keeps what is known of the others.
+  EXPECT_EQ(all_found(table, {Collective::kAllReduce, 50}), "shipped");
+  EXPECT_EQ(all_found(table, {Collective::kAllReduce, 100}), "");
+}
+
+// Of a machine that was measured, the model knows more than what others published of theirs.
+TEST(TuningTable, WhatOthersPublishedIsForMachinesThatNobodyMeasured) {
   const TuningSource shipped{
-      PlanSource::kShipped, "shipped", {entry_of(0, 99, "all_reduce/shipped")}};
-  const TuningTable table = table_of({other, cache, shipped});
-  const auto match = table.find({Collective::kAllReduce, 15}, eight_h200());
-  ASSERT_TRUE(match);
-  EXPECT_EQ(match->entry->algorithm, "all_reduce/cache");
-  EXPECT_EQ(match->source->name, "cache");
-  EXPECT_EQ(match->index, 1u);
-  // The cache decides for its machine, so nothing is taken from the next source for other sizes.
-  EXPECT_EQ(found(table, 50), "none");
-  // Passed over on purpose.
-  const auto next = table.find({Collective::kAllReduce, 15}, eight_h200(), match->index + 1);
-  ASSERT_TRUE(next);
-  EXPECT_EQ(next->source->source, PlanSource::kShipped);
-  EXPECT_FALSE(table.find({Collective::kAllReduce, 15}, eight_h200(), 3));
+      PlanSource::kShipped, "shipped", {entry_of(10, 20, "all_reduce/shipped")}};
+  const TuningSource published{
+      PlanSource::kPublished, "published", {entry_of(0, 99, "all_reduce/published")}};
+  const TuningTable both = table_of({shipped, published});
+  EXPECT_EQ(all_found(both, {Collective::kAllReduce, 50}), "");
+  EXPECT_EQ(all_found(both, {Collective::kAllReduce, 15}), "shipped, published")
+      << "for where the first cannot run";
+  EXPECT_EQ(all_found(table_of({published}), {Collective::kAllReduce, 50}), "published");
 }
 
 TEST(TuningTable, OverlapsWithinASourceAreRefused) {
@@ -240,9 +256,7 @@ TEST(TuningTable, OfTheHostHoldsWhereAsManyRanksShareCores) {
                                          {4, apart.algorithm},
                                          {64, apart.algorithm}}) {
     host.cores = cores;
-    const auto found = table.find({Collective::kAllReduce, 64}, host);
-    ASSERT_TRUE(found) << cores;
-    EXPECT_EQ(found->entry->algorithm, algorithm) << cores;
+    EXPECT_EQ(found(table, 64, host), algorithm) << cores;
   }
   host.cores = 0;
   EXPECT_TRUE(holds_for(crowded, host) && holds_for(apart, host));

@@ -163,11 +163,11 @@ void add_file_options(CLI::App& command, BenchArguments& a) {
   command.add_flag("--append", a.append, "Keep results in FILE that are not measured again");
 }
 
-void add_rank_options(CLI::App& command, BenchArguments& a) {
+void add_rank_options(CLI::App& command, BenchArguments& a, const char* launch) {
   command.option_defaults()->group("Ranks");
   command.add_option("--launch", a.launch, "Start ranks as processes or as threads")
       ->type_name("processes|threads")
-      ->default_str("processes; under mpirun, torchrun or srun: their ranks");
+      ->default_str(launch);
   command.add_option("--timeout-ms", a.timeout_ms, "Timeout of every wait")
       ->type_name("MS")
       ->default_str("TUTTI_TIMEOUT_MS if it is set, otherwise 10000");

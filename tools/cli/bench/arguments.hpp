@@ -27,6 +27,12 @@ void add_repetitions(CLI::App& command, BenchArguments& arguments, const char* s
                      const char* warmup);
 void add_check(CLI::App& command, BenchArguments& arguments);
 void add_file_options(CLI::App& command, BenchArguments& arguments);
-void add_rank_options(CLI::App& command, BenchArguments& arguments);  // how ranks are run
+// How ranks are run; `launch` says what happens without --launch.
+void add_rank_options(
+    CLI::App& command, BenchArguments& arguments,
+    const char* launch = "processes; under mpirun, torchrun or srun: their ranks");
+// Of commands that start ranks themselves.
+inline constexpr const char* kStartsRanks =
+    "processes; under mpirun, torchrun or srun it is needed";
 
 }  // namespace tutti::cli

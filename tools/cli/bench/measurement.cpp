@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_errors.hpp"
 #include "base/json_integer.hpp"
 #include "base/try.hpp"
 
@@ -287,7 +288,7 @@ Result<Report> report_from_json_text(std::string_view text) {
   try {
     return report_from(json::parse(text));
   } catch (const json::exception& error) {
-    return Status(StatusCode::kMismatch, fmt::format("not a report: {}", error.what()));
+    return Status(StatusCode::kMismatch, fmt::format("not a report: {}", text_of(error)));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/json_errors.hpp"
 #include "base/json_integer.hpp"
 #include "bench/record.hpp"
 
@@ -421,8 +422,7 @@ Result<Record> record_from_json_text(std::string_view text, std::string_view fil
     if (value.at("schema") != kSchema) return malformed("its schema is not tutti.bench/1");
     return record_from(value);
   } catch (const ordered_json::exception& error) {
-    const std::string_view what = error.what();
-    return malformed(what.substr(what.find(' ') + 1));  // behind "[json.exception.parse_error.101]"
+    return malformed(text_of(error));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/json_errors.hpp"
 #include "base/names.hpp"
 #include "base/nearest.hpp"
 #include "model/links.hpp"
@@ -227,7 +228,7 @@ Result<Links> links_from_json_text(std::string_view text, std::string_view file)
     return LinksReader(file).read(ordered_json::parse(text));
   } catch (const ordered_json::exception& error) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("{}: is not JSON: {}", file, error.what()));
+                  fmt::format("{}: is not JSON: {}", file, text_of(error)));
   }
 }
 

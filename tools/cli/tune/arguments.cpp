@@ -37,7 +37,7 @@ void add_tune_options(CLI::App& tune, TuneArguments& a) {
       ->type_name("FILE")
       ->default_str("the value of TUTTI_TUNING_CACHE");
   tune.add_flag("--resume", a.resume, "Skip sizes that the table already has for this machine");
-  add_rank_options(tune, a.bench);
+  add_rank_options(tune, a.bench, kStartsRanks);
   tune.add_option("--without", a.without)->group("");
   tune.footer(kExamples);
 }

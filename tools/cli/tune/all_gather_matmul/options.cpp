@@ -100,7 +100,7 @@ void add_tune_all_gather_matmul_options(CLI::App& command, TuneAllGatherMatmulAr
       ->type_name("FILE")
       ->default_str("the value of TUTTI_TUNING_CACHE");
   command.add_flag("--resume", a.resume, "Skip sizes that the table already has for this machine");
-  add_rank_options(command, bench);
+  add_rank_options(command, bench, kStartsRanks);
   command.add_option("--sizes", a.sizes)->group("");
   command.footer(kTuneMatmulExamples);
 }
