@@ -68,7 +68,7 @@ struct CallOptions {
   /// An unknown name is kInvalidArgument; the text lists the known ones.
   std::string_view algorithm = {};
   /// Timeout of this call; 0: the communicator's. Applies on the host backend and to eager CUDA
-  /// calls, not to replays of a graph. At most 100 years; longer ones are shortened to that.
+  /// calls, not to replays of a graph. At most 20 years; longer ones are shortened to that.
   /// Negative: kInvalidArgument.
   std::chrono::milliseconds timeout{0};
   /// Blocks of the grid (CUDA) or sequential parts (host); 0: as planned. A larger number than

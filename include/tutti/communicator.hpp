@@ -34,7 +34,7 @@ struct CommunicatorOptions {
   int device = -1;
   /// Timeout of every wait of this communicator, except in replays of captured NCCL operations; 0:
   /// TUTTI_TIMEOUT_MS. On the host, time in which the process was suspended does not count
-  /// (docs/troubleshooting/errors.md). At most 100 years; longer ones are shortened to that.
+  /// (docs/troubleshooting/errors.md). At most 20 years; longer ones are shortened to that.
   /// Negative: kInvalidArgument.
   std::chrono::milliseconds timeout{0};
   /// Excludes algorithms that do not reduce in the order of ranks (rings, NVLink switch, NCCL), so
@@ -82,8 +82,8 @@ class Communicator {
   /// Ranks on several hosts, or more ranks than can share memory (16 on the host, 8 on GPUs), form
   /// a group without symmetric memory. Between hosts, operations run over UCX or on NCCL, and are
   /// kUnsupported if neither can run them. If too many ranks are all on one host, only NCCL runs
-  /// their operations, and on the host backend nothing does. split() makes groups that share memory.
-  /// A group has at most 4096 ranks.
+  /// their operations, and on the host backend nothing does. split() makes groups that share
+  /// memory. A group has at most 4096 ranks.
   ///
   /// Errors: kTimeout names the missing ranks; kMismatch names the setting or version that differs;
   /// kUnsupported and kUnavailable say why the backend cannot run here; kResourceExhausted names

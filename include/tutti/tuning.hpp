@@ -29,8 +29,8 @@ struct Plan {
   std::string algorithm = {};   ///< "all_reduce/two_shot"
   int blocks = 1;               ///< of the grid (CUDA); sequential parts (host)
   int threads = 1;              ///< per block (CUDA)
-  /// Bytes of one chunk of a ring, of one part that a copy engine copies, or of one pass of a staged
-  /// operation; 0: it is not divided, or as the staging memory allows.
+  /// Bytes of one chunk of a ring, of one part that a copy engine copies, or of one pass of a
+  /// staged operation; 0: it is not divided, or as the staging memory allows.
   std::size_t chunk_bytes = 0;
   PlanSource source = PlanSource::kModel;
   /// The algorithm was requested explicitly, and the NVLink switch that it needs is emulated by a

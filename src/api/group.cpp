@@ -153,6 +153,9 @@ Status start_together(std::span<Prepared> operations, GroupStreams& streams) {
     for (Prepared& each : operations) note(each.communicator->start(each.operation));
     if (batch != nullptr) ended = batch->end();
     note(ended);
+  } else {
+    // Nothing was started, which the other ranks wait for.
+    for (Prepared& each : operations) (void)each.communicator->break_off(ended);
   }
   for (Prepared& each : operations) note(each.communicator->settle(each.operation, ended));
   streams.advance(uses);

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// Longer timeouts are capped at 100 years, which in nanoseconds fit in 64 bits.
-inline constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(24 * 365 * 100);
+// Longer timeouts are capped at 20 years, of which some together fit in 64 bits of nanoseconds.
+inline constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(24 * 365 * 20);
 inline std::chrono::milliseconds limited(std::chrono::milliseconds timeout) {
   return std::min(timeout, kLongestTimeout);
 }

@@ -399,8 +399,8 @@ std::function<void()> Inbox::next_call(Group& group) {
 
 void Inbox::notify_all_due(std::unique_lock<std::mutex>& lock) {
   while (Group* group = next_due()) {
-    group->in_handler = true;
     const std::function<void()> call = next_call(*group);
+    group->in_handler = true;
     lock.unlock();
     guarded(call);
     lock.lock();

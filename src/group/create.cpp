@@ -126,14 +126,17 @@ bool on_one_gpu(const RankInfo& a, const RankInfo& b) {
   return a.host == b.host && std::memcmp(a.uuid, b.uuid, sizeof a.uuid) == 0;
 }
 
-// Why the ranks cannot run on GPUs; empty if they can.
-std::string why_not_cuda(const std::vector<RankInfo>& infos, const RankNames& names) {
+// Why the ranks cannot run on GPUs; empty if they can. Why a rank has no GPU, that one alone knows.
+std::string why_not_cuda(const std::vector<RankInfo>& infos, const RankNames& names,
+                         std::size_t own) {
   const bool may_share = Knobs::process().flag("TUTTI_SHARE_GPUS");
   for (std::size_t r = 0; r < infos.size(); ++r) {
     if (infos[r].has_gpu == 0) {
+      const std::string text = fmt::format("{} has no GPU", names.of(r));
       std::string why;
+      if (r != own) return text;
       if (real_cuda(&why) != nullptr) why = "no usable GPU";
-      return fmt::format("{} has no GPU ({})", names.of(r), why);
+      return fmt::format("{} ({})", text, why);
     }
     for (std::size_t other = 0; other < r && !may_share; ++other) {
       if (on_one_gpu(infos[r], infos[other])) {
@@ -307,7 +310,7 @@ Status CommunicatorImpl::agree() {
   if (!alike) return name_differences();
   group_ = infos.front().group;
 
-  const std::string why_not = why_not_cuda(infos, names);
+  const std::string why_not = why_not_cuda(infos, names, static_cast<std::size_t>(rank()));
   if (options_.backend == Backend::kCuda && !why_not.empty()) {
     return {StatusCode::kUnavailable, "backend cuda: " + why_not};
   }

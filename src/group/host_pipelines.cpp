@@ -83,8 +83,7 @@ class HostPipelines : public PipelineBackend {
       words.push_back(reinterpret_cast<std::uint64_t*>(at));
     }
     // That of the call, which a runtime counts up to.
-    const std::uint64_t value =
-        word_value(prepared.epoch + 1, static_cast<std::uint32_t>(Hash().add(call.text).value()));
+    const std::uint64_t value = word_value(prepared.epoch + 1, signature_of(call));
     fused::HostPipeline runtime(prepared.buffers_of(variant, group_.bootstrap().rank(), shard),
                                 {.words = std::move(words), .epoch = value - 1},
                                 host_multiply(call.product), patience);

@@ -125,7 +125,13 @@ Status Pipelines::run(PipelinedAllGatherMatmul call) {
   auto products = backend_->make_ready(*prepared, call, shard.memory.get());
   if (!products.is_ok()) return refuse(products.status());
   backend_->tell(call);
-  if (is_new) TUTTI_TRY(agree(call, shard).status());
+  if (is_new) {
+    const Status agreed = agree(call, shard).status();
+    if (!agreed.is_ok()) {
+      backend_->withdraw(agreed);
+      return agreed;
+    }
+  }
   return run_ready(*prepared, call, shard, std::move(*products));
 }
 

@@ -17,7 +17,7 @@
 
 namespace tutti {
 
-// Of this process, by where they begin. One that ends is in here until it is unmapped.
+// Of this process, by where they begin. One that ends leaves before it is unmapped.
 class LocalAllocations {
  public:
   static LocalAllocations& process() {

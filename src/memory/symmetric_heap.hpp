@@ -93,7 +93,7 @@ class SymmetricHeap {
   // long as the graph, which may be longer than the memory, and ends at another time on each rank.
   virtual void hide(const SymmetricSegment& segment) = 0;
 
-  // Whether registered memory at `address` is still the memory that was registered: re-reads the
+  // Whether the segment's registered memory is still the memory that was registered: re-reads the
   // driver's buffer id. kInvalidArgument says that it was freed and given out again.
   virtual Status check_alive(const SymmetricSegment& segment) const = 0;
 

@@ -193,8 +193,8 @@ typedef struct tutti_plan_t {
   size_t size;
   char* algorithm;     ///< "all_reduce/two_shot"
   char* text;          ///< all of it, as one line for people
-  /// Bytes of one chunk of a ring, of one part that a copy engine copies, or of one pass of a staged
-  /// operation; 0: it is not divided, or as the staging memory allows.
+  /// Bytes of one chunk of a ring, of one part that a copy engine copies, or of one pass of a
+  /// staged operation; 0: it is not divided, or as the staging memory allows.
   size_t chunk_bytes;
   int blocks;          ///< of the grid (CUDA); sequential parts (host)
   int threads;         ///< per block (CUDA)

@@ -155,8 +155,8 @@ Status NcclExecutor::open() {
   }
   TUTTI_TRY(group_.own_memory().status());  // which warms it up
   NcclId id{};
-  Status own;
-  if (rank() == 0) {
+  Status own = make_watch();
+  if (own.is_ok() && rank() == 0) {
     auto made = driver_->unique_id();
     if (made.is_ok()) id = *made;
     own = made.status();
@@ -164,20 +164,25 @@ Status NcclExecutor::open() {
   TUTTI_ASSIGN(const auto ids, group_.exchanged(group_.bootstrap().all_gather(
                                    own.is_ok() ? view_of(id) : ByteView{}, group_.deadline())));
   TUTTI_TRY(own);
-  if (ids.front().size() != sizeof(NcclId)) {
-    return {StatusCode::kNccl,
-            fmt::format("{} could not make an NCCL id", group_.bootstrap().names().of(0))};
+  for (int r = 0; r < size(); ++r) {
+    if (ids[static_cast<std::size_t>(r)].size() == sizeof(NcclId)) continue;
+    return {StatusCode::kNccl, fmt::format("{} could not {}", group_.bootstrap().names().of(r),
+                                           r == 0 ? "make an NCCL id" : "prepare NCCL")};
   }
+  // From here on the others wait in NCCL for this rank.
   const DeviceScope scope(*group_.cuda(), group_.device());
-  TUTTI_TRY(scope.status());
-  if (watch_ == nullptr) {
-    TUTTI_ASSIGN(watch_, OperationWatch::create(*group_.cuda(), group_.device()));
-  }
+  if (!scope.status().is_ok()) return group_.fail(scope.status());
   const Status opened =
       session_.open({.id = from_bytes<NcclId>(ids.front()), .rank = rank(), .size = size()},
                     group_.deadline(), [this] { return group_.has_failed(); });
   if (!opened.is_ok()) return started_nothing(opened.code()) ? opened : group_.fail(opened);
   return warm_up(session_);
+}
+
+Status NcclExecutor::make_watch() {
+  if (watch_ != nullptr) return Status::ok();
+  TUTTI_ASSIGN(watch_, OperationWatch::create(*group_.cuda(), group_.device()));
+  return Status::ok();
 }
 
 // NCCL connects its ranks when an algorithm is used for the first time, which a capture forbids:
@@ -186,7 +191,10 @@ Status NcclExecutor::warm_up(NcclSession& session) {
   if (size() == 1) return Status::ok();
   TUTTI_ASSIGN(const GroupServices::OwnMemory own, group_.own_memory());
   if (own.segment == nullptr) return Status::ok();
-  TUTTI_ASSIGN(const Stream stream, group_.cuda()->create_stream(group_.device()));
+  // The others begin to warm up: a rank that cannot must not go on without it.
+  const auto made = group_.cuda()->create_stream(group_.device());
+  if (!made.is_ok()) return group_.fail(made.status());
+  const Stream stream = *made;
   Status status = warm_up_on(stream, session, own);
   if (status.is_ok()) status = wait_for_warm_up(stream);
   const Status destroyed = group_.cuda()->destroy_stream(stream);

@@ -63,6 +63,7 @@ class NcclExecutor : public Executor {
   int size() const;
   void end_sessions(NcclSession::How how);
   Status open();
+  Status make_watch();
   NcclWindows* windows_for(const Algorithm& algorithm);  // null: it needs none
   Status open_windows(unsigned needs);
   Status open_windows(NcclWindows& windows);

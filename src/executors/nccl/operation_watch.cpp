@@ -110,9 +110,9 @@ Result<std::optional<OperationWatch::Late>> OperationWatch::look(Clock::time_poi
   TUTTI_TRY(ask_device(now));
   if (next_ == first_) return std::optional<Late>();
   const Pair& pair = at(first_);
-  if (!pair.begun || now - *pair.begun < pair.own + usual * pair.usual) {
-    return std::optional<Late>();
-  }
+  using Seconds = std::chrono::duration<double>;  // many long deadlines together are no integer
+  const Seconds limit = Seconds(pair.own) + pair.usual * Seconds(usual);
+  if (!pair.begun || Seconds(now - *pair.begun) < limit) return std::optional<Late>();
   return std::optional(Late{pair.operation, pair.operations, now - *pair.begun});
 }
 

@@ -1,7 +1,9 @@
 // Sees from the host when operations without a deadline on the device begin and end: an event
-// before each and one behind it. Operations of one watch run one after the other, as NCCL's of one
-// communicator do; an operation's clock starts when its stream has come to it and those before it
-// have ended, so that work of the user's ahead of it makes none late.
+// before each and one behind it. A watch takes its operations to run one after the other, as those
+// of one of NCCL's communicators do: an operation's clock starts when its stream has come to it and
+// those before it have ended, so that work of the user's ahead of it makes none late. Operations
+// of `nccl` and of its windows are in one watch, and on two streams they may end in another order:
+// one that hangs behind work of the user's is then forgotten with a later one that has ended.
 #pragma once
 
 #include <array>

@@ -194,10 +194,17 @@ Result<WiredGroup> wire_up(Bootstrap& bootstrap, const OpenWire& open, Deadline 
   group.wire->set_handlers({.arrived = [&](ByteView h, ByteView p) { proofs.arrived(h, p); },
                             .sent = [&](WireTicket) { proofs.sent(); },
                             .lost = [&](int peer, const Status& why) { proofs.lost(peer, why); }});
-  TUTTI_TRY(proofs.prove_all());
-  TUTTI_TRY(proofs.wait(deadline, given_up));
-  // Nobody is waiting for a connection any more.
-  TUTTI_TRY(bootstrap.barrier(deadline));
+  const auto prove = [&]() -> Status {
+    TUTTI_TRY(proofs.prove_all());
+    TUTTI_TRY(proofs.wait(deadline, given_up));
+    // Nobody is waiting for a connection any more.
+    return bootstrap.barrier(deadline);
+  };
+  const Status proven = prove();
+  if (!proven.is_ok()) {
+    group.wire->cancel_all();  // while the proofs that it may still send are there
+    return proven;
+  }
   TUTTI_TRY(group.wire->close_doors());
   TUTTI_TRY(bootstrap.barrier(deadline));
   group.wire->set_handlers({});

@@ -1,6 +1,6 @@
 // The page in which a rank keeps its last operations, byte by byte: a header, then a ring of
 // records. It is read by other processes, also after this one has died, so it holds no pointer and
-// every word has one writer. The other ranks of the group compare it with their own
+// every word but `waits_for` has one writer. The other ranks of the group compare it with their own
 // (comparison.hpp).
 //
 // A record is published like this: its version becomes odd, its words are stored, its version
@@ -65,7 +65,8 @@ struct PageHeader {
   std::uint32_t library_version;
   std::uint32_t ranks_here;  // of the group, on this host; 0: the writer is older than this
   std::array<char, 64> host;
-  // Written by the rank's thread while it waits: bit r: rank r has not come. Stays after a failure.
+  // Bit r: rank r has not come. Written by the rank's thread while it waits, and after a failure,
+  // of which the latest word stays, by whoever tells of it.
   std::uint64_t waits_for;
   // Written by the thread that watches streams.
   std::uint64_t done_through, done_ns;
