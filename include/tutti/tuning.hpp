@@ -26,9 +26,9 @@ TUTTI_API std::string_view to_string(PlanSource source);
 
 /// What a call runs.
 struct Plan {
-  std::string algorithm = {};   ///< "all_reduce/two_shot"
-  int blocks = 1;               ///< of the grid (CUDA); sequential parts (host)
-  int threads = 1;              ///< per block (CUDA)
+  std::string algorithm = {};  ///< "all_reduce/two_shot"
+  int blocks = 1;              ///< of the grid (CUDA); sequential parts (host)
+  int threads = 1;             ///< per block (CUDA)
   /// Bytes of one chunk of a ring, of one part that a copy engine copies, or of one pass of a
   /// staged operation; 0: it is not divided, or as the staging memory allows.
   std::size_t chunk_bytes = 0;

@@ -191,8 +191,8 @@ TUTTI_API const char* tutti_plan_source_name(int source);
 /// What a call runs. Free both strings with tutti_string_free().
 typedef struct tutti_plan_t {
   size_t size;
-  char* algorithm;     ///< "all_reduce/two_shot"
-  char* text;          ///< all of it, as one line for people
+  char* algorithm;  ///< "all_reduce/two_shot"
+  char* text;       ///< all of it, as one line for people
   /// Bytes of one chunk of a ring, of one part that a copy engine copies, or of one pass of a
   /// staged operation; 0: it is not divided, or as the staging memory allows.
   size_t chunk_bytes;
