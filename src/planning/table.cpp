@@ -163,8 +163,7 @@ std::vector<TuningTable::Match> TuningTable::matches(const Key& key,
 void TuningTable::add_matches(const Key& key, const Topology& topology,
                               std::vector<Match>& found) const {
   bool measured_elsewhere = false;
-  for (std::size_t index = 0; index < sources_.size(); ++index) {
-    const TuningSource& source = sources_[index];
+  for (const TuningSource& source : sources_) {
     if (measured_elsewhere && source.source == PlanSource::kPublished) return;
     const TuningEntry* holds = nullptr;
     bool of_machine = false;
@@ -174,7 +173,7 @@ void TuningTable::add_matches(const Key& key, const Topology& topology,
       of_machine = true;
       if (entry.min_bytes <= key.bytes && key.bytes <= entry.max_bytes) holds = &entry;
     }
-    if (holds != nullptr) found.push_back({holds, &source, index});
+    if (holds != nullptr) found.push_back({holds, &source});
     if (of_machine && holds == nullptr) measured_elsewhere = true;
   }
 }

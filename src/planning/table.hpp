@@ -84,7 +84,6 @@ class TuningTable {
   struct Match {
     const TuningEntry* entry;
     const TuningSource* source;
-    std::size_t index;  // of the source
   };
   struct Key {
     Collective collective;

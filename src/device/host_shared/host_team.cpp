@@ -71,9 +71,7 @@ Outcome HostTeam::wait_for(Flag* flags, int rank, std::uint64_t epoch,
 }
 
 bool HostTeam::is_other_operation(const Flag& seen, std::uint64_t epoch) const {
-  return seen.check != 0 &&  // or it is taken back
-         static_cast<std::uint32_t>(seen.check) == static_cast<std::uint32_t>(epoch) &&
-         seen.check != check_word(epoch);
+  return is_whole({epoch, seen.check}) && seen.check != check_word(epoch);
 }
 
 std::uint64_t HostTeam::missing_ranks(Flag* flags, std::uint64_t epoch) const {

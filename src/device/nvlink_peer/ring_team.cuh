@@ -192,8 +192,8 @@ class RingTeam : public NvlinkTeam<Protocol> {
           watches ? load_acquire_block(&progress_.passes[lane]) : passes_ + 1;
       if (__all_sync(~0u, passes >= passes_)) {
         have_gone_on = __all_sync(~0u, passes > passes_);
-        __syncwarp();  // what each lane has seen, the first one's fence covers: no vote orders
-                       // memory
+        // No vote orders memory: by this the first lane's fence covers what each lane has seen.
+        __syncwarp();
         return Outcome::kDone;
       }
       if (polls % kPollsPerClock != 0) continue;
